@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What decides the bytes of an encoded piece, besides its values. Included by host and CUDA code.
+//
+// A piece is `count` consecutive floats of a buffer, coded on its own:
+//   float32, fp16, bf16   the values one after the other, 4 or 2 bytes each, little endian
+//   quantized             buckets one after the other; a bucket is
+//                           float minimum, float maximum, then `bits` bits per value, packed
+//                         The packed part holds groups of 8 values in `bits` bytes, value i of a
+//                         group in bits [i*bits, (i+1)*bits) of the little-endian group; the last
+//                         group may be short. It is padded with zeros to a multiple of 4 bytes, so
+//                         every header is aligned to 4.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#if defined(__CUDACC__)
+#define SLIMPI_HD static __host__ __device__ __forceinline__
+#else
+// Internal linkage: each instruction set compiles its own copy, and the linker must never mix them.
+#define SLIMPI_HD static inline __attribute__((always_inline, unused))
+#endif
+
+namespace slimpi::kernels {
+
+enum class Coding : std::uint8_t { float32 = 0, fp16 = 1, bf16 = 2, quantized = 3 };
+
+struct Format {
+  Coding coding = Coding::float32;
+  std::uint8_t bits = 8;        // quantized only: 1 to 8
+  bool stochastic = false;      // quantized only: rounding
+  std::uint32_t bucket = 2048;  // quantized only: elements per bucket; 0 = the whole piece is one
+};
+
+// Names a stretch of the random streams of stochastic rounding: element i of the piece draws number
+// `first + i` of the stream (seed, rank, call). Ranks draw differently, host and GPU the same.
+struct Draw {
+  std::uint64_t seed = 0;
+  std::uint32_t rank = 0;
+  std::uint64_t call = 0;
+  std::uint64_t first = 0;
+};
+
+SLIMPI_HD std::uint64_t packed_bytes(int bits, std::uint64_t count) {
+  return ((count * std::uint64_t(bits) + 7) / 8 + 3) / 4 * 4;
+}
+
+// Elements of a bucket in a piece of `count`.
+SLIMPI_HD std::uint64_t bucket_elements(const Format& format, std::uint64_t count) {
+  return format.bucket == 0 || format.bucket > count ? count : format.bucket;
+}
+
+// Bytes of an encoded piece of `count` elements; exact, not a bound. 0 for an empty piece.
+SLIMPI_HD std::uint64_t encoded_bytes(const Format& format, std::uint64_t count) {
+  if (format.coding == Coding::float32) return 4 * count;
+  if (format.coding != Coding::quantized) return 2 * count;
+  if (count == 0) return 0;
+  const std::uint64_t bucket = bucket_elements(format, count);
+  const std::uint64_t whole = count / bucket, rest = count % bucket;
+  return whole * (8 + packed_bytes(format.bits, bucket)) +
+         (rest == 0 ? 0 : 8 + packed_bytes(format.bits, rest));
+}
+
+}  // namespace slimpi::kernels

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The arithmetic that slimpi needs, as one table of functions per place where it can run: each CPU
+// path and CUDA fill in one. All tables give the same bytes for the same input.
+//
+// Every function takes pointers that its table's memory owns, works in the order of `stream` (the
+// host's tables ignore it and are done on return), does not allocate, and accepts count = 0.
+// Pointers to floats may be aligned to 4 bytes only; encoded pieces are aligned to 4.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "format.h"
+
+namespace slimpi::device {
+struct Stream;
+}
+
+namespace slimpi::kernels {
+
+using device::Stream;
+
+// One encoded piece, or the exact floats (encoded = nullptr), that goes into a sum.
+struct Addend {
+  const std::byte* encoded = nullptr;
+  const float* exact = nullptr;
+};
+
+constexpr int kMaxAddends =
+    16;  // of one sum_encode or sum call; longer sums are chained by callers
+
+struct Kernels {
+  const char* name;  // "generic", "avx2", "avx512", "cuda"
+
+  // out = code(in + residual), and residual = in + residual - decode(out), unless residual is null.
+  // A bucket with a non-finite element is marked, and its residual keeps the value that it had.
+  // `out` has encoded_bytes(format, count) bytes; all of them are written. `in` may not overlap
+  // `out`.
+  void (*encode)(const Format& format, const Draw& draw, const float* in, float* residual,
+                 std::size_t count, std::byte* out, Stream* stream);
+
+  // out = decode(in).
+  void (*decode)(const Format& format, const std::byte* in, std::size_t count, float* out,
+                 Stream* stream);
+
+  // out += decode(in).
+  void (*decode_add)(const Format& format, const std::byte* in, std::size_t count, float* out,
+                     Stream* stream);
+
+  // The owner's step: total = ((addend 0 + addend 1) + addend 2) + ..., in that order, in fp32;
+  // out = code(total + residual), residual as in encode; result = decode(out). One pass over
+  // memory. `result` may be the same memory as an exact addend. With `carry` not null the sum
+  // starts from carry[] instead of addend 0 alone (carry + addend 0 + ...); `out` null: only result
+  // = total, exact.
+  void (*sum_encode)(const Format& format, const Draw& draw, const Addend* addends,
+                     int addend_count, const float* carry, float* residual, std::size_t count,
+                     std::byte* out, float* result, Stream* stream);
+
+  // out = ((in[0] + in[1]) + in[2]) + ...; out may be any of the inputs. At most kMaxAddends.
+  void (*sum)(const float* const* in, int in_count, std::size_t count, float* out, Stream* stream);
+
+  // out = a * x + b * y elementwise (each product rounded, then the sum); out may be x or y.
+  void (*combine)(float a, const float* x, float b, const float* y, std::size_t count, float* out,
+                  Stream* stream);
+
+  // *found (memory of this table) is set to 1 if any element is infinite or NaN, else to 0.
+  void (*find_nonfinite)(const float* in, std::size_t count, int* found, Stream* stream);
+
+  // result[0] = sum of (a - b)^2, result[1] = sum of b^2, in double (memory of this table).
+  void (*compare)(const float* a, const float* b, std::size_t count, double* result,
+                  Stream* stream);
+};
+
+}  // namespace slimpi::kernels

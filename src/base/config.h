@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Every option's value, as plain data made from options.def. Loading is a pure function of the
+// environment handed to it and the file that it names.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/environment.h"
+#include "base/option_types.h"
+
+namespace slimpi {
+
+enum class Scope { agree, own };
+enum class Source { built_in, file, environment, info };  // later ones win
+
+const char* to_string(Source source);  // "default", "file", "environment", "info key"
+
+// The names of the table, in its order, as an enumeration: Option::bits.
+enum class Option {
+#define SLIMPI_OPTION(name, type, parser, standard, scope, meaning) name,
+#include "base/options.def"
+#undef SLIMPI_OPTION
+};
+
+// What the table says of an option, for those who list options.
+struct OptionRow {
+  const char* name;      // "bits"
+  std::string variable;  // "SLIMPI_BITS"
+  const char* standard;  // default as text; "" = unset
+  Scope scope;
+  const char* meaning;
+  std::string accepted;  // "1 to 8"
+};
+
+// All rows, in the table's order.
+const std::vector<OptionRow>& option_rows();
+
+struct Config {
+#define SLIMPI_OPTION(name, type, parser, standard, scope, meaning) type name{};
+#include "base/options.def"
+#undef SLIMPI_OPTION
+
+  // Each option's value as it was written, and where it came from; indexed by Option.
+  struct Given {
+    std::string text;
+    Source source = Source::built_in;
+  };
+  std::vector<Given> given;
+
+  Config();  // every option at its default
+
+  // Sets the option called `name` (lower case). Returns "" or a message that names the option as
+  // its source spells it, the value, and what is accepted; on an error nothing changes. Values from
+  // a weaker source than the one that set the option are ignored.
+  std::string set(std::string_view name, std::string_view value, Source source);
+
+  bool is_set(Option option) const {
+    return given[std::size_t(option)].source != Source::built_in;
+  }
+};
+
+// Reads the environment and the file that SLIMPI_CONFIG names.
+struct Loaded {
+  Config config;
+  std::string error;                  // "" or the one line that ends the job
+  std::vector<std::string> warnings;  // unknown names, one line each
+};
+Loaded load_config(const Environment& environment);
+
+// The option whose name is nearest to `name` by edit distance; "" when none is near.
+std::string nearest_option(std::string_view name);
+
+// `name` of an info key (slimpi_bits) as an option's name (bits); "" when it is not one of ours.
+std::string info_key_option(std::string_view key);
+
+}  // namespace slimpi

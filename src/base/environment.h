@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The process's environment, as a value. environment.cpp is the only file that looks at the real
+// one.
+#pragma once
+#include <map>
+#include <string>
+
+namespace slimpi {
+
+using Environment = std::map<std::string, std::string>;
+
+// Every variable of this process whose name begins with SLIMPI_.
+Environment slimpi_environment();
+
+// One variable of any name; empty if it is not set.
+std::string environment_variable(const char* name);
+
+}  // namespace slimpi

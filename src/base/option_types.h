@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The kinds of value an option can have. Each parser turns text into a value and can say, in the
+// words of an error message, what it accepts.
+#pragma once
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace slimpi {
+
+enum class Rounding { nearest, stochastic };
+enum class Buffers { any, device, host };
+enum class Hierarchy { automatic, flat, leader, sharded };
+enum class Peers { ring, shift_one, all };
+enum class Intra { automatic, nccl, ipc, shm, mpi };
+enum class DeviceUse { automatic, none };
+enum class CpuPath { automatic, generic, avx2, avx512 };
+enum class LogLevel { error, warn, info, debug };
+
+// One tensor shape of SLIMPI_POWERSGD_SHAPES: a buffer of `count` elements is `rows` x `columns`.
+struct Shape {
+  std::uint64_t count, rows, columns;
+  bool operator==(const Shape&) const = default;
+};
+
+std::string lower_case(std::string_view text);
+bool parse_integer(std::string_view text, std::uint64_t& value);
+
+// A whole number from `low` to `high`.
+struct Integer {
+  std::int64_t low, high;
+  bool parse(std::string_view text, std::int64_t& value) const;
+  bool parse(std::string_view text, std::uint64_t& value) const;
+  bool parse(std::string_view text, int& value) const;
+  std::string accepted() const;
+};
+
+// A number of bytes or elements, with K, M or G (powers of 1024); 0 too where `zero` says so.
+struct Size {
+  std::uint64_t low, high;
+  bool zero = false;
+  bool parse(std::string_view text, std::uint64_t& value) const;
+  std::string accepted() const;
+};
+
+struct Boolean {
+  bool parse(std::string_view text, bool& value) const;
+  std::string accepted() const { return "1/0, y/n, yes/no, true/false, on/off"; }
+};
+
+// A number above 0 and below 1.
+struct Fraction {
+  bool parse(std::string_view text, double& value) const;
+  std::string accepted() const { return "a number between 0 and 1, such as 1e-3"; }
+};
+
+// Any text, such as a path; `what` says in the docs what it is.
+struct Text {
+  const char* what;
+  bool parse(std::string_view text, std::string& value) const;
+  std::string accepted() const { return what; }
+};
+
+// The names of SLIMPI_ALGORITHM, hook:/absolute/path.so among them.
+struct AlgorithmName {
+  bool parse(std::string_view text, std::string& value) const;
+  std::string accepted() const;
+};
+
+// COUNT=ROWSxCOLUMNS,...
+struct Shapes {
+  bool parse(std::string_view text, std::vector<Shape>& value) const;
+  std::string accepted() const { return "COUNT=ROWSxCOLUMNS,... with ROWS x COLUMNS = COUNT"; }
+};
+
+// One of `names`, in the order of the enumerators of E.
+template <typename E>
+struct Choice {
+  std::initializer_list<const char*> names;
+  bool parse(std::string_view text, E& value) const {
+    int index = 0;
+    for (const char* name : names) {
+      if (lower_case(text) == name) {
+        value = static_cast<E>(index);
+        return true;
+      }
+      ++index;
+    }
+    return false;
+  }
+  std::string accepted() const {
+    std::string list;
+    for (const char* name : names) list += (list.empty() ? "" : ", ") + std::string(name);
+    return list;
+  }
+};
+
+// A value that may stay unset (empty text).
+template <typename Parser>
+struct Maybe {
+  Parser parser;
+  template <typename T>
+  bool parse(std::string_view text, std::optional<T>& value) const {
+    if (text.empty()) {
+      value.reset();
+      return true;
+    }
+    T parsed{};
+    if (!parser.parse(text, parsed)) return false;
+    value = parsed;
+    return true;
+  }
+  std::string accepted() const { return parser.accepted(); }
+};
+
+}  // namespace slimpi

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How a step inside slimpi says that it failed. The first function that decides "this is an error"
+// words it with fail(); everyone above passes the Status on in silence.
+#pragma once
+#include <string>
+
+namespace slimpi {
+
+enum class [[nodiscard]] Status{
+    ok = 0,
+    no_memory,     // host or device memory could not be had
+    mpi,           // a call to the process's own MPI failed
+    bad_message,   // a received message is short, foreign, or not the one expected
+    disagreement,  // the ranks of a communicator were started with different options
+    device,        // the GPU or its driver failed
+    hook,          // a user's hook failed
+    unsupported,   // asked for something that this build or machine can not do
+};
+
+// Keeps `text` as this thread's explanation of what went wrong and returns `status`.
+Status fail(Status status, std::string text);
+
+// The text of this thread's last fail(); empty if there was none.
+const std::string& failure_text();
+
+// A short name for the status itself ("no memory").
+const char* to_string(Status status);
+
+}  // namespace slimpi
+
+// Returns from the calling function when `expression` is not ok.
+#define SLIMPI_TRY(expression)                                                                \
+  do {                                                                                        \
+    if (::slimpi::Status slimpi_status = (expression); slimpi_status != ::slimpi::Status::ok) \
+      return slimpi_status;                                                                   \
+  } while (0)

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A kind of memory that float buffers can lie in, and what can be done with it. Host memory is one
+// row among others, so nothing above this layer asks "is it a GPU?".
+//
+// Work is queued on a Stream and runs in its order; the host row does it at once. Copies and
+// kernels of different streams may overlap. Functions may be called from any thread; a stream by
+// one at a time.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "base/status.h"
+#include "kernels/kernels.h"
+
+namespace slimpi::device {
+
+struct Stream;  // made and understood by its own row; null is a valid stream of the host row
+
+enum class Place { device, staging };
+
+struct Device {
+  const char* name;  // "host", "guarded", "cuda"
+
+  // True: MPI may not be given this memory; messages pass through staging memory.
+  bool staged;
+
+  // Does this row own the memory at `pointer`? Never called with null. The host row says yes to
+  // all.
+  bool (*owns)(const void* pointer);
+
+  // Memory near `like` (on the same GPU), aligned to 256 bytes: of this device, or staging memory,
+  // which is host memory that MPI may use and that copies quickly to and from this device (pinned
+  // for a GPU). On a row that is not staged the two are the same.
+  Status (*allocate)(const void* like, std::size_t bytes, Place place, void** memory);
+  void (*release)(void* memory, Place place);
+
+  // A stream for memory near `like`. open waits for nothing; work queued on it starts after what
+  // the program queued earlier on its own default stream.
+  Status (*open_stream)(const void* like, Stream** stream);
+  void (*close_stream)(Stream* stream);
+
+  // Copies between this memory and itself, staging or ordinary host memory, in either direction.
+  Status (*copy)(void* to, const void* from, std::size_t bytes, Stream* stream);
+
+  // A mark behind everything queued so far; marks of a stream count up from 1.
+  Status (*mark)(Stream* stream, std::uint64_t* mark);
+  // Sets *reached to whether the stream has passed the mark. Never blocks.
+  Status (*poll)(Stream* stream, std::uint64_t mark, bool* reached);
+  // Makes work queued later on `stream` wait for `mark` of `other`.
+  Status (*wait_for)(Stream* stream, Stream* other, std::uint64_t mark);
+
+  // The arithmetic for this memory. The host row's is chosen by use_cpu_path().
+  const kernels::Kernels* (*kernels)();
+};
+
+// The row for ordinary memory.
+const Device& host();
+
+// The row that owns `pointer`; host() when no other does. Costs nothing while the process has not
+// loaded a GPU driver.
+const Device& owner_of(const void* pointer);
+
+// Adds a row in front of the others (tests; parts loaded on demand). The row must stay valid.
+void add(const Device& device);
+
+// All rows, for listing; the host row comes last.
+int count();
+const Device& at(int index);
+
+}  // namespace slimpi::device
