@@ -2,12 +2,23 @@
 #include "base/config.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <numeric>
 
 namespace slimpi {
 
 namespace {
+
+// `text` fit for one line of a message: no control characters, and not endless.
+std::string printable(std::string_view text) {
+  constexpr std::size_t kLongest = 200;
+  std::string result(text.substr(0, kLongest));
+  for (char& c : result)
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
+  return text.size() > kLongest ? result + "..." : result;
+}
 
 std::string upper_case(std::string_view text) {
   std::string result(text);
@@ -22,55 +33,68 @@ std::string spelled(std::string_view name, Source source) {
   return "SLIMPI_" + upper_case(name);
 }
 
+// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
+  std::vector<std::size_t> before(b.size() + 1), row(b.size() + 1), next(b.size() + 1);
   std::iota(row.begin(), row.end(), 0);
   for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
+    next[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t above = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      diagonal = above;
+      next[j] =
+          std::min({row[j] + 1, next[j - 1] + 1, row[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        next[j] = std::min(next[j], before[j - 2] + 1);
     }
+    before.swap(row);
+    row.swap(next);
   }
   return row[b.size()];
 }
 
-std::string unknown_name(std::string_view spelled_name, std::string_view option, bool upper) {
-  std::string text = std::string(spelled_name) + " is not an option of slimpi";
+std::string unknown_name(std::string_view spelled_name, std::string_view option, Source source) {
+  const std::string text = printable(spelled_name) + " is not an option of slimpi";
   const std::string near = nearest_option(option);
   if (near.empty()) return text + " (slimpi-info -c lists them)";
-  return text + "; did you mean " + (upper ? "SLIMPI_" + upper_case(near) : near) + "?";
+  return text + "; did you mean " + spelled(near, source) + "?";
+}
+
+bool known(std::string_view name) {
+  const auto& rows = option_rows();
+  return std::any_of(rows.begin(), rows.end(), [&](const OptionRow& r) { return name == r.name; });
+}
+
+// `line` without its comment: a # that begins the line or follows white space, and what is behind.
+std::string_view without_comment(std::string_view line) {
+  for (std::size_t at = line.find('#'); at != line.npos; at = line.find('#', at + 1))
+    if (at == 0 || line[at - 1] == ' ' || line[at - 1] == '\t') return line.substr(0, at);
+  return line;
 }
 
 // Reads `name = value` lines into the config. Returns "" or the error.
 std::string read_file(const std::string& path, Config& config, std::vector<std::string>& unknown) {
+  const std::string refused = "SLIMPI_CONFIG=" + printable(path) + ": the file can not be read: ";
+  errno = 0;
   std::ifstream file(path);
-  if (!file) return "SLIMPI_CONFIG=" + path + ": the file can not be read";
-  std::string line;
-  for (int number = 1; std::getline(file, line); ++number) {
-    const std::string where = path + ":" + std::to_string(number) + ": ";
-    line.resize(std::min(line.size(), line.find('#')));
+  if (!file) return refused + std::strerror(errno);
+  std::string text;
+  for (int number = 1; std::getline(file, text); ++number) {
+    const std::string where = printable(path) + ":" + std::to_string(number) + ": ";
+    const std::string_view line = trimmed(without_comment(text));
+    if (line.empty()) continue;
     const std::size_t equals = line.find('=');
-    const std::string name = lower_case(std::string_view(line).substr(0, equals));
-    if (name.empty() && equals == std::string::npos) continue;
-    if (equals == std::string::npos || name.empty()) return where + "expected name = value";
-    const auto& rows = option_rows();
-    if (std::none_of(rows.begin(), rows.end(),
-                     [&](const OptionRow& row) { return name == row.name; })) {
-      unknown.push_back(where + unknown_name(name, name, false));
+    const std::string name = lower_case(line.substr(0, equals));
+    if (equals == line.npos || name.empty())
+      return where + "expected name = value, found " + printable(line);
+    if (!known(name)) {
+      unknown.push_back(where + unknown_name(name, name, Source::file));
       continue;
     }
     if (name == "config")
       return where + "config can not be set in a file; set SLIMPI_CONFIG in the environment";
-    const std::size_t first = line.find_first_not_of(" \t", equals + 1);
-    const std::string value = first == std::string::npos
-                                  ? ""
-                                  : line.substr(first, line.find_last_not_of(" \t\r") + 1 - first);
-    if (const std::string error = config.set(name, value, Source::file); !error.empty())
-      return where + error;
+    const std::string error = config.set(name, trimmed(line.substr(equals + 1)), Source::file);
+    if (!error.empty()) return where + error;
   }
+  if (file.bad()) return refused + std::strerror(errno);
   return "";
 }
 
@@ -109,40 +133,39 @@ Config::Config() {
 }
 
 std::string Config::set(std::string_view option, std::string_view value, Source source) {
-  const char* found = nullptr;
-  std::string accepted;
-#define SLIMPI_OPTION(name, type, parser, standard, scope, meaning)     \
-  if (option == #name) {                                                \
-    if (given[std::size_t(Option::name)].source > source) return "";    \
-    type parsed{};                                                      \
-    if (value.empty() && std::string_view(standard).empty()) return ""; \
-    if ((parser).parse(value, parsed)) {                                \
-      this->name = parsed;                                              \
-      given[std::size_t(Option::name)] = {std::string(value), source};  \
-      return "";                                                        \
-    }                                                                   \
-    found = #name;                                                      \
-    accepted = (parser).accepted();                                     \
+#define SLIMPI_OPTION(name, type, parser, standard, scope, meaning) \
+  if (option == #name) {                                            \
+    type parsed{};                                                  \
+    if (!(parser).parse(value, parsed))                             \
+      return spelled(option, source) + "=" + printable(value) +     \
+             " can not be used; accepted: " + (parser).accepted();  \
+    Given& was = given[std::size_t(Option::name)];                  \
+    if (was.source > source) return "";                             \
+    this->name = std::move(parsed);                                 \
+    was = {std::string(trimmed(value)), source};                    \
+    return "";                                                      \
   }
 #include "base/options.def"
 #undef SLIMPI_OPTION
-  if (found == nullptr)
-    return unknown_name(spelled(option, source), option, source == Source::environment);
-  return spelled(option, source) + "=" + std::string(value) +
-         " can not be used; accepted: " + accepted;
+  return unknown_name(spelled(option, source), option, source);
 }
 
 std::string nearest_option(std::string_view name) {
+  std::string given = lower_case(name);
+  if (given.starts_with("slimpi_")) given.erase(0, 7);
   std::string best;
-  std::size_t least = std::max<std::size_t>(2, name.size() / 3) + 1;
+  std::size_t least = std::max<std::size_t>(1, given.size() / 3) + 1;
   for (const OptionRow& row : option_rows()) {
-    const std::size_t distance = edit_distance(lower_case(name), row.name);
+    const std::size_t distance = edit_distance(given, row.name);
     if (distance < least) {
       least = distance;
       best = row.name;
     }
   }
-  return best;
+  if (!best.empty() || given.size() < 3) return best;
+  for (const OptionRow& row : option_rows())
+    if (std::string_view(row.name).starts_with(given)) return row.name;
+  return "";
 }
 
 std::string info_key_option(std::string_view key) {
@@ -154,11 +177,8 @@ Loaded load_config(const Environment& environment) {
   std::vector<std::string> unknown;
   for (const auto& [variable, value] : environment) {
     const std::string name = lower_case(std::string_view(variable).substr(7));
-    const auto& rows = option_rows();
-    const auto row = std::find_if(rows.begin(), rows.end(),
-                                  [&](const OptionRow& r) { return r.variable == variable; });
-    if (row == rows.end()) {
-      unknown.push_back(unknown_name(variable, name, true));
+    if (!known(name) || variable != spelled(name, Source::environment)) {
+      unknown.push_back(unknown_name(variable, name, Source::environment));
       continue;
     }
     const std::string error = loaded.config.set(name, value, Source::environment);

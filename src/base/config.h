@@ -52,11 +52,13 @@ struct Config {
 
   Config();  // every option at its default
 
-  // Sets the option called `name` (lower case). Returns "" or a message that names the option as
-  // its source spells it, the value, and what is accepted; on an error nothing changes. Values from
-  // a weaker source than the one that set the option are ignored.
+  // Sets the option called `name` (lower case). Returns "" or one line that names the option as its
+  // source spells it, the value, and what is accepted; on an error nothing changes. An empty value
+  // unsets an option that can be unset. A value from a weaker source than the one that set the
+  // option is checked, then ignored.
   std::string set(std::string_view name, std::string_view value, Source source);
 
+  // Did the user say anything about the option?
   bool is_set(Option option) const {
     return given[std::size_t(option)].source != Source::built_in;
   }
@@ -70,7 +72,8 @@ struct Loaded {
 };
 Loaded load_config(const Environment& environment);
 
-// The option whose name is nearest to `name` by edit distance; "" when none is near.
+// The option that `name`, with or without the prefix, was probably meant to be: the nearest by edit
+// distance, else the first that begins with it; "" when there is none.
 std::string nearest_option(std::string_view name);
 
 // `name` of an info key (slimpi_bits) as an option's name (bits); "" when it is not one of ours.

@@ -2,9 +2,7 @@
 #include "base/option_types.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
-#include <cmath>
 #include <limits>
 
 namespace slimpi {
@@ -21,19 +19,20 @@ constexpr const char* kAlgorithms[] = {"bytegrad",
                                        "allreduce",
                                        "auto",
                                        "off"};
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())))
-    text.remove_prefix(1);
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())))
-    text.remove_suffix(1);
-  return text;
-}
 }  // namespace
+
+// White space and case as in the C locale, whatever locale the program has set.
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\n\v\f\r";
+  const std::size_t first = text.find_first_not_of(kSpace);
+  if (first == text.npos) return {};
+  return text.substr(first, text.find_last_not_of(kSpace) + 1 - first);
+}
 
 std::string lower_case(std::string_view text) {
   std::string result(trimmed(text));
-  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (char& c : result)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return result;
 }
 
@@ -69,24 +68,23 @@ bool Integer::parse(std::string_view text, int& value) const {
 }
 
 std::string Integer::accepted() const {
-  if (high == std::numeric_limits<std::int64_t>::max()) return std::to_string(low) + " or more";
+  if (high == std::numeric_limits<std::int64_t>::max())
+    return std::to_string(low) + " or more, below 2^63";
   return std::to_string(low) + " to " + std::to_string(high);
 }
 
 bool Size::parse(std::string_view text, std::uint64_t& value) const {
+  constexpr std::string_view kUnits = "kmg";
   std::string digits = lower_case(text);
-  if (digits.size() > 2 && digits.ends_with("ib"))
+  const bool binary = digits.ends_with("ib");
+  if (binary)
     digits.resize(digits.size() - 2);
-  else if (digits.size() > 1 && digits.ends_with("b"))
-    digits.resize(digits.size() - 1);
-  int shift = 0;
-  if (!digits.empty()) {
-    const std::size_t unit = std::string_view("kmg").find(digits.back());
-    if (unit != std::string_view::npos) {
-      shift = 10 * (int(unit) + 1);
-      digits.pop_back();
-    }
-  }
+  else if (digits.ends_with("b"))
+    digits.pop_back();
+  const std::size_t unit = digits.empty() ? kUnits.npos : kUnits.find(digits.back());
+  if (binary && unit == kUnits.npos) return false;
+  const int shift = unit == kUnits.npos ? 0 : 10 * (int(unit) + 1);
+  if (shift != 0) digits.pop_back();
   std::uint64_t number = 0;
   if (!parse_integer(digits, number) ||
       number > (std::numeric_limits<std::uint64_t>::max() >> shift))
@@ -156,24 +154,25 @@ std::string AlgorithmName::accepted() const {
 
 bool Shapes::parse(std::string_view text, std::vector<Shape>& value) const {
   std::vector<Shape> shapes;
-  while (!trimmed(text).empty()) {
+  for (bool more = true; more;) {
     const std::size_t comma = text.find(',');
     const std::string_view row = text.substr(0, comma);
-    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
+    more = comma != text.npos;
+    if (more) text.remove_prefix(comma + 1);
     const std::size_t equals = row.find('='), times = row.find_first_of("xX");
-    if (equals == std::string_view::npos || times == std::string_view::npos || times < equals)
-      return false;
+    if (equals == row.npos || times == row.npos || times < equals) return false;
     Shape shape{};
     if (!parse_integer(row.substr(0, equals), shape.count)) return false;
     if (!parse_integer(row.substr(equals + 1, times - equals - 1), shape.rows)) return false;
     if (!parse_integer(row.substr(times + 1), shape.columns)) return false;
     std::uint64_t product = 0;
-    if (shape.rows == 0 || __builtin_mul_overflow(shape.rows, shape.columns, &product) ||
+    if (shape.count == 0 || __builtin_mul_overflow(shape.rows, shape.columns, &product) ||
         product != shape.count)
       return false;
+    for (const Shape& other : shapes)
+      if (other.count == shape.count) return false;
     shapes.push_back(shape);
   }
-  if (shapes.empty()) return false;
   value = std::move(shapes);
   return true;
 }

@@ -26,7 +26,8 @@ struct Shape {
   bool operator==(const Shape&) const = default;
 };
 
-std::string lower_case(std::string_view text);
+std::string_view trimmed(std::string_view text);  // without white space at either end
+std::string lower_case(std::string_view text);    // trimmed, too
 bool parse_integer(std::string_view text, std::uint64_t& value);
 
 // A whole number from `low` to `high`.
@@ -73,7 +74,9 @@ struct AlgorithmName {
 // COUNT=ROWSxCOLUMNS,...
 struct Shapes {
   bool parse(std::string_view text, std::vector<Shape>& value) const;
-  std::string accepted() const { return "COUNT=ROWSxCOLUMNS,... with ROWS x COLUMNS = COUNT"; }
+  std::string accepted() const {
+    return "COUNT=ROWSxCOLUMNS,... with ROWS x COLUMNS = COUNT, each COUNT once";
+  }
 };
 
 // One of `names`, in the order of the enumerators of E.
@@ -104,7 +107,7 @@ struct Maybe {
   Parser parser;
   template <typename T>
   bool parse(std::string_view text, std::optional<T>& value) const {
-    if (text.empty()) {
+    if (trimmed(text).empty()) {
       value.reset();
       return true;
     }
