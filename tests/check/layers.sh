@@ -1,0 +1,149 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Usage: layers.sh [ROOT]
+# Checks that the layers under ROOT/src and ROOT/kernels keep to themselves. Prints one line
+# file:line: reason for each violation and fails if there is any.
+#
+#   intercept -> policy -> algorithm -> codec -> device -> kernels; base, mpi, topology: below all
+#
+# A file includes its own layer and lower ones, as "layer/file.h". Only base/environment.cpp reads
+# the environment. MPI is called through the mpi table. CUDA and NCCL headers stay in device/ and
+# kernels/cuda/. The functions that stand in for MPI's know no algorithm and no CUDA.
+set -eu
+root=${1:-${top_srcdir:-.}}
+cd "$root"
+files=$(find src kernels -type f \( -name '*.h' -o -name '*.hpp' -o -name '*.c' -o -name '*.cpp' \
+  -o -name '*.cu' -o -name '*.cuh' -o -name '*.def' \) 2>/dev/null | LC_ALL=C sort) || :
+if [ -z "$files" ]; then
+  echo "layers.sh: no sources under $root/src and $root/kernels" >&2
+  exit 2
+fi
+# File names of this project have no white space: layers_test.sh would not, either.
+# shellcheck disable=SC2086
+exec awk '
+BEGIN {
+  below = "base mpi topology"
+  may["base"] = "base"
+  may["mpi"] = "base mpi"
+  may["topology"] = "base topology"
+  may["kernels"] = "base kernels"
+  may["device"] = below " kernels device"
+  may["codec"] = may["device"] " codec"
+  may["algorithm"] = may["codec"] " algorithm"
+  may["policy"] = may["algorithm"] " policy"
+  may["intercept"] = may["policy"] " intercept"
+  split("Comm Datatype Op Aint Count Offset Request Status Info Win File Group Errhandler " \
+        "Message Session Fint", names)
+  for (i in names) type["MPI_" names[i]] = 1
+}
+
+function violation(reason) {
+  print FILENAME ":" FNR ": " reason
+  bad = 1
+}
+
+function has(list, word) { return index(" " list " ", " " word " ") > 0 }
+
+# What a file names is a violation only if the file has intercepted functions, wherever they stand.
+function end_of_file(    reason) {
+  for (reason in named) {
+    if (shim) print reason
+    if (shim) bad = 1
+    delete named[reason]
+  }
+}
+
+# The line without what stands in comments.
+function code(line,    at, end) {
+  if (in_comment) {
+    end = index(line, "*/")
+    if (!end) return ""
+    line = substr(line, end + 2)
+    in_comment = 0
+  }
+  while ((at = match(line, /\/[*\/]/)) > 0) {
+    if (substr(line, at, 2) == "//") return substr(line, 1, at - 1)
+    end = index(substr(line, at + 2), "*/")
+    if (!end) {
+      in_comment = 1
+      return substr(line, 1, at - 1)
+    }
+    line = substr(line, 1, at - 1) " " substr(line, at + 3 + end)
+  }
+  return line
+}
+
+function check_include(line,    name, quoted, slash, target, directory) {
+  quoted = line ~ /^[ \t]*#[ \t]*include[ \t]*"/
+  name = line
+  sub(/^[ \t]*#[ \t]*include[ \t]*["<]/, "", name)
+  sub(/[">].*/, "", name)
+  if (name ~ /^(cuda|cublas|nccl|nvrtc|nvml|curand|cub\/|thrust\/|cooperative_groups)/ &&
+      layer != "device" && FILENAME !~ /^kernels\/cuda\//)
+    violation("includes " name "; CUDA and NCCL headers belong to device/ and kernels/cuda/")
+  if (name == "mpi.h" && (layer == "base" || layer == "topology" || layer == "kernels"))
+    violation(layer " includes mpi.h")
+  if (!quoted || name == "config.h" || name == "slimpi.h") return
+  slash = index(name, "/")
+  target = substr(name, 1, slash - 1)
+  if (target in may) {
+    if (!has(may[layer], target)) violation(layer " includes " name ", a layer above its own")
+    return
+  }
+  directory = FILENAME
+  sub(/[^\/]*$/, "", directory)
+  if (name ~ /\.\.\// || (getline unused < (directory name)) < 0)
+    violation("includes " name "; write it as \"layer/file.h\"")
+  close(directory name)
+}
+
+# Calls of MPI functions by their own name. Definitions, in intercept, begin at the margin.
+function check_mpi_calls(line,    rest, name, profiling) {
+  rest = line
+  while (match(rest, /P?MPI_[A-Z][A-Za-z0-9_]*[ ]*\(/)) {
+    name = substr(rest, RSTART, RLENGTH)
+    sub(/[ ]*\($/, "", name)
+    profiling = name ~ /^P/
+    if (RSTART == 1 || substr(rest, RSTART - 1, 1) !~ /[A-Za-z0-9_]/)
+      if (name ~ /[a-z]/ && !(name in type) &&
+          (profiling || layer != "intercept" || line ~ /^([ \t]|return)/))
+        violation("calls " name " directly; MPI is called through the table of src/mpi")
+    rest = substr(rest, RSTART + RLENGTH)
+  }
+}
+
+FNR == 1 {
+  end_of_file()
+  split(FILENAME, part, "/")
+  layer = part[1] == "kernels" ? "kernels" : part[2]
+  in_comment = shim = 0
+  if (!(layer in may)) violation("lies in no layer")
+}
+
+{ line = code($0) }
+
+line ~ /^[ \t]*#[ \t]*include[ \t]*["<]/ {
+  check_include(line)
+  next
+}
+
+line ~ /(^|[^A-Za-z0-9_])(secure_getenv|getenv|environ)([^A-Za-z0-9_]|$)/ &&
+FILENAME != "src/base/environment.cpp" {
+  violation("reads the environment; only src/base/environment.cpp does")
+}
+
+{ check_mpi_calls(line) }
+
+layer == "intercept" && line ~ /^[A-Za-z].*[ *]MPI_[A-Za-z_]*\(/ { shim = 1 }
+layer == "intercept" && tolower(line) ~ /bytegrad|qsgd|powersgd|decentralized|fp16|bf16/ {
+  named[FILENAME ":" FNR ": intercepted functions stand beside the name of an algorithm"]
+}
+layer == "intercept" && tolower(line) ~ /cuda|nccl/ {
+  named[FILENAME ":" FNR ": intercepted functions stand beside the name of CUDA"]
+}
+
+END {
+  end_of_file()
+  exit bad
+}
+' $files
