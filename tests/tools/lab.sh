@@ -1,0 +1,133 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# slimpi-lab: hosts with names of their own, traffic that really crosses the cables, rates that hold
+# and change, exit statuses, and nothing left behind.
+set -u
+lab="$top_builddir/tools/slimpi-lab"
+work=$(mktemp -d) || exit 99
+TMPDIR=$work
+export TMPDIR
+trap 'rm -rf "$work"' EXIT
+failures=0
+check() { # check WHAT COMMAND...: counts a command that fails
+  what=$1; shift
+  "$@" || { echo "FAILED: $what"; failures=$((failures + 1)); }
+}
+same() { [ "$1" = "$2" ] || { echo "  got '$1', want '$2'"; return 1; }; }
+
+cat >"$work/probe.c" <<'EOC'
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+// probe FLOATS TIMES STATUS: says where each rank runs and what a sum took.
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  const int count = atoi(argv[1]), times = atoi(argv[2]);
+  int rank, ranks, near;
+  MPI_Comm node;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+  MPI_Comm_size(node, &near);
+  float* in = malloc(count * sizeof(float));
+  float* out = malloc(count * sizeof(float));
+  for (int i = 0; i < count; ++i) in[i] = (float)(rank + 1);
+  char name[64];
+  gethostname(name, sizeof name);
+  printf("rank %d of %d on %s with %d\n", rank, ranks, name, near);
+  fflush(stdout);
+  double best = 1e9;
+  int wrong = 0;
+  for (int i = 0; i < times; ++i) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    const double start = MPI_Wtime();
+    MPI_Allreduce(in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    if (MPI_Wtime() - start < best) best = MPI_Wtime() - start;
+    if (out[count - 1] != (float)(ranks * (ranks + 1) / 2)) wrong = 1;
+  }
+  if (rank == 0) printf("%.1f Mbit/s of payload\n", 2.0 * (ranks - 1) / ranks * count * 32 / best / 1e6);
+  MPI_Finalize();
+  printf("after %d\n", rank);  // unflushed output must survive
+  return wrong ? 99 : atoi(argv[3]);
+}
+EOC
+$MPICC -O2 -o "$work/probe" "$work/probe.c" || exit 99
+
+out=$(timeout 30 "$lab" --hosts 3 --counters "$work/counters" -- "$work/probe" 1048576 2 7)
+status=$?
+if [ $status -eq 77 ]; then exit 77; fi
+check "the program's exit status" same $status 7
+check "each rank on its own host" same "$(echo "$out" | grep -c '^rank \([0-2]\) of 3 on node\1 with 1$')" 3
+check "output after MPI_Finalize" same "$(echo "$out" | grep -c '^after [0-2]$')" 3
+echo "3 hosts at 1gbit: $(echo "$out" | grep Mbit)"
+
+# Two sums of 4 MiB: what enters and leaves a host is no less, and no more than a wasteful sum needs.
+python3 - "$work/counters" 3 8388608 <<'EOP'
+import json, sys
+report, hosts, least = json.load(open(sys.argv[1])), int(sys.argv[2]), int(sys.argv[3])
+rows = report["hosts"]
+assert [row["host"] for row in rows] == [f"node{i}" for i in range(hosts)], rows
+assert all(row["up"] == row["down"] == 1000000000 for row in rows), rows
+assert all(least < row[key] < 2.5 * least for row in rows for key in ("sent", "received")), rows
+assert report["sent"] == sum(row["sent"] for row in rows) and report["seconds"] > 0, report
+EOP
+check "the counters" same $? 0
+
+out=$(timeout 30 "$lab" --hosts 2 --ranks-per-host 2 --rate 1gbit --link 1=50mbit/20mbit --env PROBE=yes -- \
+  sh -c "echo \$PROBE \$SLIMPILAB_RATE \$SLIMPILAB_INTERFACE; exec \"$work/probe\" 65536 2 0")
+check "two ranks a host" same "$? $(echo "$out" | grep -c 'on node[01] with 2$')" "0 4"
+check "the environment of the ranks" same "$(echo "$out" | grep -c '^yes 20000000 eth0$')" 4
+echo "2 hosts, one at 50mbit up and 20mbit down: $(echo "$out" | grep Mbit)"
+
+# A lab without rights, beside one of root: both hold hosts of the same names.
+out=$(timeout 30 "$lab" --user --hosts 2 -- "$work/probe" 65536 1 0)
+status=$?
+[ $status -eq 77 ] || check "a lab in a user namespace" same "$status $(echo "$out" | grep -c '^rank')" "0 2"
+
+# Rates change while the program runs, and a signal leaves nothing behind.
+descendants() { for child in $(cat /proc/"$1"/task/*/children 2>/dev/null); do echo "$child"; descendants "$child"; done; }
+alive() { for process in $1; do [ -e /proc/"$process" ] && echo "$process"; done; }
+for signal in INT:130 TERM:143 KILL:137; do
+  how=${signal%:*} status=${signal#*:}
+  : >"$work/out"
+  "$lab" --hosts 2 -- "$work/probe" 65536 1000000 0 >"$work/out" 2>&1 &
+  front=$!
+  tries=0
+  until [ "$(grep -c '^rank' "$work/out")" -eq 2 ] || [ $tries -gt 100 ]; do sleep 0.1; tries=$((tries + 1)); done
+  check "--set-rate" "$lab" --set-rate 1=200mbit/100mbit --set-rate 0=none >"$work/rates"
+  check "the changed rates" same "$(tr -d ' \n' <"$work/rates" | grep -o '"up":[a-z0-9]*,"down":[a-z0-9]*' | xargs)" \
+    'up:null,down:null up:200000000,down:100000000'
+  inside=$(descendants $front)
+  check "processes of the lab" [ "$(echo "$inside" | wc -l)" -ge 6 ]
+  kill -$how $front
+  wait $front 2>/dev/null
+  check "the exit status after SIG$how" same $? $status
+  tries=0
+  while [ -n "$(alive "$inside")" ] && [ $tries -lt 50 ]; do sleep 0.1; tries=$((tries + 1)); done
+  check "no process left after SIG$how" same "$(alive "$inside")" ""
+done
+check "the killed lab is swept" same "$("$lab" --clean)" "1 dead labs removed; running: none"
+check "no directory left" same "$(ls "$work"/slimpi-lab-*)" ""
+
+refuse() { # refuse STATUS WORD ARGUMENTS...: one line that holds WORD, and that status
+  want=$1 word=$2; shift 2
+  said=$("$lab" "$@" 2>&1)
+  check "slimpi-lab $*: $said" same "$? $(echo "$said" | wc -l) $(echo "$said" | grep -c -e "$word")" "$want 1 1"
+}
+refuse 2 --hosts --hosts 0 -- true
+refuse 2 --rate --rate fast -- true
+refuse 2 'numbered 0 to 1' --link 2=1gbit -- true
+refuse 2 HOST=RATE --link 1gbit -- true
+refuse 2 NAME=VALUE --env NAME -- true
+refuse 2 'no program' --hosts 2
+refuse 2 'not an option' true
+refuse 2 MPICH --mpiexec /bin/true -- true
+refuse 127 'not found' -- "$work/absent"
+refuse 1 'no lab runs' --set-rate 0=1gbit
+
+# Where the kernel says no: one line and 77.
+said=$(unshare --user --map-root-user sh -c 'echo 0 >/proc/sys/user/max_net_namespaces && exec "$0" -- true' "$lab" 2>&1)
+check "without namespaces: $said" same "$? $(echo "$said" | grep -c 'namespaces are not allowed here')" "77 1"
+
+exit $((failures > 0))

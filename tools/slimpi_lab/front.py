@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The process that the user started, and requests to labs that run."""
+import json
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+
+from .inside import supervise
+from .system import NEWIPC, NEWNET, NEWNS, NEWPID, NEWUSER, NEWUTS, NOT_HERE, LabError, say, unshare
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def _end_with(function, *arguments):
+    """Ends a forked process with what `function` returns: never goes on in its parent's code."""
+    status = 1
+    try:
+        status = function(*arguments)
+    except LabError as error:
+        say(error)
+        status = error.status
+    except OSError as error:
+        say(error)
+        status = NOT_HERE
+    finally:
+        sys.stdout.flush()
+        os._exit(status if status >= 0 else 128 - status)
+
+
+def _guard(options, alive):
+    """Enters the lab's namespaces and waits for its process 1."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    flags = NEWNS | NEWNET | NEWUTS | NEWIPC | NEWPID
+    user, group = os.getuid(), os.getgid()
+    entered = False
+    if user == 0 and not options.user:
+        try:
+            unshare(flags)
+            entered = True
+        except LabError:
+            pass  # root of a container that may not: go on as any user would
+    if not entered:
+        try:
+            unshare(flags | NEWUSER)
+        except LabError as error:
+            raise LabError(f"{error}: run as root, or where user namespaces are allowed (sysctl "
+                           "user.max_user_namespaces, kernel.unprivileged_userns_clone)") from None
+        for name, text in (("setgroups", "deny"), ("uid_map", f"0 {user} 1"), ("gid_map", f"0 {group} 1")):
+            with open(f"/proc/self/{name}", "w") as file:
+                file.write(text)
+    child = os.fork()
+    if child == 0:
+        _end_with(supervise, options, alive)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def home():
+    """The directory where each running lab of this user has one of its own."""
+    path = os.path.join(tempfile.gettempdir(), f"slimpi-lab-{os.getuid()}")
+    os.makedirs(path, mode=0o700, exist_ok=True)
+    if os.stat(path).st_uid != os.getuid():
+        raise LabError(f"{path} belongs to another user: set TMPDIR to a directory of your own", 1)
+    return path
+
+
+def run_lab(options):
+    """Runs the program in a new lab and returns its exit status."""
+    options.directory = tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=home())
+    alive, hold = os.pipe()
+    received = []
+    for number in SIGNALS:
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup
+            signal.signal(number, lambda number, _: (received.append(number), os.write(hold, b"!")))
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        os.close(hold)
+        _end_with(_guard, options, alive)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    shutil.rmtree(options.directory, ignore_errors=True)
+    if received:
+        signal.signal(received[0], signal.SIG_DFL)
+        os.kill(os.getpid(), received[0])
+    return status if status >= 0 else 128 - status
+
+
+def _request(directory, request):
+    """The reply of the lab in `directory`; None when no lab lives there."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(10)
+        try:
+            connection.connect(f"{directory}/control")
+            connection.sendall(json.dumps(request).encode() + b"\n")
+            return json.loads(connection.makefile().readline())
+        except (OSError, ValueError):
+            return None
+
+
+def _directories():
+    return [os.path.join(home(), name) for name in sorted(os.listdir(home()))]
+
+
+def running():
+    """The directories of this user's labs that answer."""
+    return [path for path in _directories() if _request(path, {"set": []}) is not None]
+
+
+def ask(directory, links):
+    """Sets links of a running lab and returns its counters. Without a directory: the lab that we
+    are called inside of, else the only one that runs."""
+    directory = directory or os.environ.get("SLIMPILAB")
+    if not directory:
+        labs = running()
+        if len(labs) != 1:
+            raise LabError(f"{len(labs)} labs run: name one with --lab" if labs else "no lab runs", 1)
+        directory = labs[0]
+    reply = _request(directory, {"set": links})
+    if reply is None:
+        raise LabError(f"no lab answers in {directory}", 1)
+    if "error" in reply:
+        raise LabError(reply["error"], reply["status"])
+    return {"lab": directory, **reply}
+
+
+def _has_front(directory):
+    try:
+        os.kill(int(os.path.basename(directory).partition("-")[0]), 0)
+    except (ValueError, ProcessLookupError):
+        return False
+    return True
+
+
+def clean():
+    """Removes the directories of labs whose front was killed; returns how many."""
+    dead = [path for path in set(_directories()) - set(running()) if not _has_front(path)]
+    for path in dead:
+        shutil.rmtree(path, ignore_errors=True)
+    return len(dead)

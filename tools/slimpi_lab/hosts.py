@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Namespaces that are hosts, the switch between them, and its counters."""
+import json
+import os
+import signal
+import socket
+
+from .links import DEVICE
+from .system import MS_BIND, NEWIPC, NEWNET, NEWNS, NEWUTS, LabError, mount, run, unshare
+
+NO_IPV6 = "/proc/sys/net/ipv6/conf/all/disable_ipv6"  # keeps neighbour discovery off the counters
+
+
+def _hold(host, names, ready):
+    """The process that a host's namespaces belong to; it ends with the lab."""
+    try:
+        unshare(NEWNET | NEWUTS | NEWIPC | NEWNS)
+        socket.sethostname(host.name)
+        mount("sysfs", "/sys", "sysfs")  # where UCX looks for network devices
+        mount("tmpfs", "/dev/shm", "tmpfs")
+        mount(names, "/etc/hosts", None, MS_BIND)
+        os.write(ready, b"\n")
+    except (LabError, OSError) as error:
+        os.write(ready, f"{error}\n".encode())
+    os.close(ready)
+    while True:
+        signal.pause()
+
+
+def start(hosts, private):
+    """Makes the hosts, not yet connected. `private` is a directory of the lab alone."""
+    names = f"{private}/hosts"
+    with open(names, "w") as file:
+        file.write("127.0.0.1 localhost\n" + "".join(f"{h.address} {h.name}\n" for h in hosts))
+    answers = []
+    for host in hosts:
+        answer, ready = os.pipe()
+        host.process = os.fork()
+        if host.process == 0:
+            _hold(host, names, ready)
+        os.close(ready)
+        answers.append(answer)
+    for answer in answers:
+        with os.fdopen(answer) as file:
+            complaint = file.readline().strip()
+        if complaint:
+            raise LabError(complaint)
+
+
+def connect(hosts):
+    """Runs a cable from each host's eth0 to a switch, which lies in the lab's own namespace."""
+    lines = ["link add switch0 type bridge", "link set switch0 up"]
+    for host in hosts:
+        port = f"port{host.index}"
+        lines += [f"link add {port} type veth peer name {DEVICE} netns {host.process}",
+                  f"link set {port} master switch0 up"]
+    silence = f"echo 1 2>/dev/null >{NO_IPV6}; exec ip -batch -"
+    run("sh", "-c", silence, script="\n".join(lines) + "\n")
+    for host in hosts:
+        run("nsenter", f"--target={host.process}", "--net", "--", "sh", "-c", silence,
+            script=f"link set lo up\naddress add {host.address}/24 dev {DEVICE}\nlink set {DEVICE} up\n")
+        host.shape()
+
+
+def counters(hosts):
+    """The bytes that crossed each cable so far, as the switch counts them."""
+    links = json.loads(run("ip", "-json", "-stats", "link", "show"))
+    ports = {link["ifname"]: link["stats64"] for link in links}
+    rows = []
+    for host in hosts:
+        port = ports[f"port{host.index}"]
+        rows.append({"host": host.name, "address": host.address, **host.rate,
+                     "sent": port["rx"]["bytes"], "received": port["tx"]["bytes"]})
+    return {"hosts": rows, "sent": sum(row["sent"] for row in rows)}
+
+
+def difference(before, after):
+    """The bytes that crossed between two calls of counters()."""
+    rows = []
+    for old, new in zip(before["hosts"], after["hosts"]):
+        rows.append({**new, **{key: new[key] - old[key] for key in ("sent", "received")}})
+    return {"hosts": rows, "sent": after["sent"] - before["sent"]}

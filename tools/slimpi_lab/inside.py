@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Process 1 of a lab. When it ends, the kernel ends every process of the lab, and the networks go
+with them; it ends when the front does, because it reads from a pipe that only the front holds."""
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+from . import launch, system
+from .hosts import connect, counters, difference, start
+from .links import Host, parse_link
+from .system import MS_PRIVATE, MS_REC, LabError, mount, say
+
+STOP_SECONDS = 1  # that mpiexec has to end its ranks when the lab must go
+
+
+def _answer(connection, hosts):
+    """One request of --set-rate or --status: a line of JSON each way."""
+    try:
+        connection.settimeout(2)
+        request = json.loads(connection.makefile().readline())
+        for text in request["set"]:
+            numbers, up, down = parse_link(text, len(hosts), "--set-rate")
+            for number in numbers:
+                hosts[number].wanted = {"up": up, "down": down}
+                hosts[number].shape()
+        reply = counters(hosts)
+    except LabError as error:
+        reply = {"error": str(error), "status": error.status}
+    except (OSError, ValueError, KeyError, TypeError):
+        reply = {"error": "not a request of this slimpi-lab", "status": 1}
+    try:
+        connection.sendall(json.dumps(reply).encode() + b"\n")
+    except OSError:
+        pass  # who asked has gone
+    connection.close()
+
+
+def _wait(program, hosts, control, alive):
+    """Serves requests until the program ends; its wait status, or None when the lab must end."""
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    while True:
+        process = 1
+        while process != 0:  # process 1 also buries what the ranks leave behind
+            process, status = os.waitpid(-1, os.WNOHANG)
+            if process == program:
+                return status
+        readable, _, _ = select.select([control, alive, woken], [], [])
+        if alive in readable:
+            return None
+        if woken in readable:
+            os.read(woken, 512)
+        if control in readable:
+            _answer(control.accept()[0], hosts)
+
+
+def _stop(program):
+    program.terminate()
+    end = time.monotonic() + STOP_SECONDS
+    while program.poll() is None and time.monotonic() < end:
+        time.sleep(0.02)
+
+
+def _write(path, report):
+    text = json.dumps(report, indent=1) + "\n"
+    if path == "-":
+        sys.stdout.write(text)
+        return
+    with open(path, "w") as file:
+        file.write(text)
+
+
+def supervise(options, alive):
+    """Builds the lab, runs the program, and returns the exit status of mpiexec. `alive` is the pipe
+    that becomes readable when the lab must end."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: None)  # the front says when to end
+    mount("none", "/", None, MS_REC | MS_PRIVATE)
+    private = f"{options.directory}/private"
+    os.mkdir(private)
+    mount("tmpfs", private, "tmpfs")
+    try:
+        mount("proc", "/proc", "proc")
+    except LabError:
+        pass  # some containers forbid it; ps then shows the processes outside as well
+    hosts = [Host(index, up, down) for index, (up, down) in enumerate(options.links)]
+    start(hosts, private)
+    connect(hosts)
+    control = socket.socket(socket.AF_UNIX)
+    control.bind(f"{options.directory}/control")
+    control.listen()
+    words = launch.command(options, hosts, private)
+    if system.verbose:
+        say(*words)
+    before, begin = counters(hosts), time.monotonic()
+    program = subprocess.Popen(hosts[0].enter("sh", "-c", 'cd "$0" && exec "$@"', os.getcwd(), *words))
+    status = _wait(program.pid, hosts, control, alive)
+    if status is None:
+        _stop(program)
+        return 1
+    if options.counters:
+        seconds = round(time.monotonic() - begin, 6)
+        _write(options.counters, {"seconds": seconds, **difference(before, counters(hosts))})
+    return os.waitstatus_to_exitcode(status)

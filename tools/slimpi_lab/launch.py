@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which MPI, and the command that starts a program over the hosts."""
+import os
+import re
+import shutil
+import subprocess
+
+from .links import DEVICE
+from .system import LabError, say
+
+
+def _mpi_of(mpiexec):
+    """Which MPI an mpiexec belongs to; None when it is neither or can't be run."""
+    try:
+        text = subprocess.run([mpiexec, "--version"], capture_output=True, text=True).stdout
+    except OSError:
+        return None
+    return "mpich" if "HYDRA" in text else "openmpi" if re.search("Open.?MPI|OpenRTE", text) else None
+
+
+def find_mpi(program, mpi, mpiexec, standard):
+    """(mpi, mpiexec) for the program: as asked for, else the MPI that it is linked to, else the
+    standard mpiexec's."""
+    path = shutil.which(program)
+    if not path:
+        raise LabError(f"{program}: not found, or not executable", 127)
+    if not mpi and not mpiexec:
+        linked = subprocess.run(["ldd", path], capture_output=True, text=True).stdout
+        mpi = ("openmpi" if re.search(r"libopen-rte|libmpi\.so\.[24]0", linked) else
+               "mpich" if re.search(r"libmpich\.so|libmpi\.so\.12", linked) else None)
+    named = {"mpich": ["mpiexec.mpich", "mpiexec.hydra"], "openmpi": ["mpiexec.openmpi"]}
+    choices = [standard, *named.get(mpi, named["mpich"] + named["openmpi"]), "mpiexec"]
+    for choice in [mpiexec] if mpiexec else filter(None, choices):
+        found = _mpi_of(choice)
+        if found and mpi in (found, None):
+            return found, choice
+    wanted = {"mpich": "MPICH", "openmpi": "Open MPI"}.get(mpi, "MPICH or Open MPI")
+    raise LabError(f"{mpiexec or 'mpiexec'}: not found, or not of {wanted}: install it or name one with --mpiexec", 2)
+
+
+def _exit_preload(directories):
+    for directory in directories:
+        path = os.path.join(directory, "slimpi-lab-exit.so")
+        if os.path.exists(path):
+            return os.path.realpath(path)
+    say("slimpi-lab-exit.so was not found: MPICH 4.0 may hang in MPI_Finalize")
+    return None
+
+
+def _remote_shell(hosts, private):
+    """A script that stands in for ssh: drops its options and runs the command inside the host."""
+    cases = "\n".join(f"  {host.name}) process={host.process} ;;" for host in hosts)
+    path = f"{private}/remote-shell"
+    with open(path, "w") as file:
+        file.write(f"""#!/bin/sh
+while :; do case $1 in -*) shift ;; *) break ;; esac; done
+case $1 in
+{cases}
+  *) echo "slimpi-lab: there is no host $1" >&2; exit 255 ;;
+esac
+shift
+exec nsenter --target=$process --net --uts --ipc --mount -- /bin/sh -c "$*"
+""")
+    os.chmod(path, 0o755)
+    return path
+
+
+def _mpich(options, hosts, environment, remote_shell):
+    preload = _exit_preload(options.preload_directories) if options.finalize == "lab" else None
+    if preload:
+        others = environment.get("LD_PRELOAD", os.environ.get("LD_PRELOAD", ""))
+        environment["LD_PRELOAD"] = f"{preload}:{others}".rstrip(":")
+    words = ["-launcher", "ssh", "-launcher-exec", remote_shell, "-iface", DEVICE,
+             "-hosts", ",".join(host.name for host in hosts), "-ppn", str(options.ranks_per_host)]
+    for name, value in environment.items():
+        words += ["-genv", name, value]
+    return words
+
+
+def _openmpi(options, hosts, environment, remote_shell, private):
+    words = ["--host", ",".join(f"{host.name}:{options.ranks_per_host}" for host in hosts),
+             "--bind-to", "none", "--oversubscribe", "--allow-run-as-root"]
+    for name, value in (("plm_rsh_agent", remote_shell), ("pml", "ob1"), ("btl", "tcp,self,vader"),
+                        ("btl_tcp_if_include", DEVICE), ("oob_tcp_if_include", DEVICE),
+                        ("orte_tmpdir_base", private)):
+        words += ["--mca", name, value]
+    for name, value in environment.items():
+        words += ["-x", f"{name}={value}"]
+    return words
+
+
+def command(options, hosts, private):
+    """The words that start the program; to be run inside the first host."""
+    environment = {
+        "UCX_TLS": "tcp,self",  # UCX sees through the namespaces and would use shared memory
+        "UCX_NET_DEVICES": DEVICE,
+        "SLIMPILAB": options.directory,
+        "SLIMPILAB_INTERFACE": DEVICE,
+        "SLIMPILAB_RATE": str(min((r for h in hosts for r in h.rate.values() if r), default=0)),
+        **options.environment,
+    }
+    script = _remote_shell(hosts, private)
+    words = (_openmpi(options, hosts, environment, script, private) if options.mpi == "openmpi" else
+             _mpich(options, hosts, environment, script))
+    ranks = len(hosts) * options.ranks_per_host
+    return [options.mpiexec, *words, "-n", str(ranks), *options.program]
