@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# For tests that run MPI programs with and without the library:
+#   . "$top_srcdir/tests/helper/mpi.sh"
+# Leaves the test in an empty directory of its own, which goes away at the end.
+#
+#   need COMMAND...         skip the test where one of the commands is missing
+#   need_library            skip the test where libslimpi.so is not built, or what reads its
+#                           report is not installed
+#   plain RANKS COMMAND...  run it under MPI as it is
+#   under RANKS COMMAND...  run it under MPI with the library preloaded; options are SLIMPI_*
+#   report FILE KEY...      print one value of a JSON file: report r.json calls passed small
+#   alike NAME COMPRESSED RANKS COMMAND...
+#                           run a program of tests/programs both ways, every rank a node of its
+#                           own: its checks pass (with the argument `exact` where the library is
+#                           not), both print the same, and COMPRESSED calls were taken over
+#   same FILE FILE WHAT     fail unless both files hold the same bytes
+#   expect GOT WANTED WHAT  fail unless the two texts are equal
+#   holds WHAT COMMAND...   fail unless the command succeeds
+#   pass WHAT, fail WHAT    say how a check went; the test goes on
+#   skip WHY                end the test as skipped
+#   verdict                 end the test: its exit status is 1 if any check failed
+set -eu
+: "${top_srcdir:?is set by make check}" "${top_builddir:?is set by make check}"
+: "${MPIEXEC:=mpiexec}" "${PYTHON:=python3}"
+library=$top_builddir/.libs/libslimpi.so
+seconds=${SLIMPI_TEST_SECONDS:-60}
+failures=0
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/slimpi-test.XXXXXX")
+trap 'cd / && rm -rf "$work"' EXIT
+trap 'exit 130' HUP INT TERM
+cd "$work"
+
+skip() { echo "SKIP $*"; exit 77; }
+pass() { echo "PASS $*"; }
+fail() { echo "FAIL $*"; failures=$((failures + 1)); }
+verdict() { [ "$failures" = 0 ] || exit 1; exit 0; }
+
+need() {
+  for command in "$@"; do
+    command -v "$command" >/dev/null 2>&1 || skip "$command is not installed"
+  done
+}
+
+need_library() {
+  need "$PYTHON"
+  [ -e "$library" ] || skip "$library is not built"
+  # A sanitized library wants its run-time before anything else.
+  preload=$library
+  sanitizer=$(ldd "$library" | awk '/libasan/ { print $3 }')
+  [ -z "$sanitizer" ] || preload=$sanitizer:$library
+}
+
+plain() {
+  plain_ranks=$1
+  shift
+  timeout -k 5 "$seconds" "$MPIEXEC" -n "$plain_ranks" "$@" </dev/null
+}
+
+under() {
+  under_ranks=$1
+  shift
+  timeout -k 5 "$seconds" "$MPIEXEC" -n "$under_ranks" -genv LD_PRELOAD "$preload" "$@" </dev/null
+}
+
+report() {
+  "$PYTHON" -c 'import json, sys
+value = json.load(open(sys.argv[1]))
+for key in sys.argv[2:]:
+    value = value[key]
+print(value)' "$@"
+}
+
+alike() {
+  name=$1 compressed=$2 ranks=$3
+  shift 3
+  plain "$ranks" "$@" exact >plain.txt || fail "$name without the library: exit status $?"
+  rm -f report.json
+  SLIMPI_RANKS_PER_NODE=1 SLIMPI_REPORT=$work/report.json under "$ranks" "$@" >under.txt ||
+    fail "$name under the library: exit status $?"
+  same plain.txt under.txt "$name prints the same with and without the library"
+  expect "$(report report.json calls compressed)" "$compressed" "$name: calls taken over"
+}
+
+same() {
+  if cmp -s "$1" "$2"; then
+    pass "$3"
+  else
+    fail "$3"
+    diff -u "$1" "$2" | head -n 40 || true
+  fi
+}
+
+expect() {
+  if [ "$1" = "$2" ]; then pass "$3"; else fail "$3: '$1', not '$2'"; fi
+}
+
+holds() {
+  what=$1
+  shift
+  if "$@"; then pass "$what"; else fail "$what"; fi
+}
