@@ -60,8 +60,8 @@ const Device& host();
 // loaded a GPU driver.
 const Device& owner_of(const void* pointer);
 
-// Adds a row in front of the others (tests; parts loaded on demand). The row must stay valid.
-void add(const Device& device);
+// Adds a row in front of the others (tests; parts loaded on demand), once. The row must stay valid.
+Status add(const Device& device);
 
 // All rows, for listing; the host row comes last.
 int count();

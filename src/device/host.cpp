@@ -1,1 +1,116 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// Ordinary memory. Work is done when it is queued, so every mark has been reached.
+#include "device/host.h"
+
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "device/device.h"
+#include "kernels/cpu/cpu.h"
+
+namespace slimpi::device {
+
+namespace {
+
+struct HostStream {
+  std::uint64_t marks = 0;
+};
+
+constexpr std::size_t kAlignment = 256;
+constexpr std::size_t kHugePage = std::size_t(2) << 20;
+
+std::atomic<const kernels::Kernels*> g_kernels{nullptr};
+
+bool owns(const void*) {
+  return true;
+}
+
+Status allocate(const void*, std::size_t bytes, Place, void** memory) {
+  const bool huge = bytes >= 2 * kHugePage;
+  const std::size_t alignment = huge ? kHugePage : kAlignment;
+  std::size_t size = 0;
+  void* found = nullptr;
+  if (!__builtin_add_overflow(bytes == 0 ? 1 : bytes, alignment - 1, &size))
+    found = std::aligned_alloc(alignment, size / alignment * alignment);
+  if (found == nullptr)
+    return fail(Status::no_memory, "no memory for a buffer of " + std::to_string(bytes) + " bytes");
+  // Only a hint: walking the page tables costs more than the arithmetic on 4 KiB pages.
+  if (huge) (void)madvise(found, size / alignment * alignment, MADV_HUGEPAGE);
+  *memory = found;
+  return Status::ok;
+}
+
+void release(void* memory, Place) {
+  std::free(memory);
+}
+
+Status open_stream(const void*, Stream** stream) {
+  auto* opened = new (std::nothrow) HostStream;
+  if (opened == nullptr) return fail(Status::no_memory, "no memory for a stream");
+  *stream = reinterpret_cast<Stream*>(opened);
+  return Status::ok;
+}
+
+void close_stream(Stream* stream) {
+  delete reinterpret_cast<HostStream*>(stream);
+}
+
+Status copy(void* to, const void* from, std::size_t bytes, Stream*) {
+  if (bytes != 0 && to != from) std::memcpy(to, from, bytes);
+  return Status::ok;
+}
+
+Status mark(Stream* stream, std::uint64_t* mark) {
+  *mark = stream == nullptr ? 1 : ++reinterpret_cast<HostStream*>(stream)->marks;
+  return Status::ok;
+}
+
+Status poll(Stream*, std::uint64_t, bool* reached) {
+  *reached = true;
+  return Status::ok;
+}
+
+Status wait_for(Stream*, Stream*, std::uint64_t) {
+  return Status::ok;
+}
+
+const kernels::Kernels* chosen_kernels() {
+  const kernels::Kernels* found = g_kernels.load(std::memory_order_relaxed);
+  if (found != nullptr) return found;
+  const kernels::Kernels* best = kernels::cpu_kernels(CpuPath::automatic);
+  // Another thread may have called use_cpu_path() meanwhile; its choice stands.
+  return g_kernels.compare_exchange_strong(found, best) ? best : found;
+}
+
+}  // namespace
+
+Status use_cpu_path(CpuPath path) {
+  const kernels::Kernels* found = kernels::cpu_kernels(path);
+  if (found == nullptr) {
+    std::string usable;
+    for (const auto& [candidate, name] : {std::pair{CpuPath::generic, "generic"},
+                                          {CpuPath::avx2, "avx2"},
+                                          {CpuPath::avx512, "avx512"}})
+      if (kernels::usable(candidate)) usable += (usable.empty() ? "" : ", ") + std::string(name);
+    return fail(Status::unsupported,
+                "SLIMPI_CPU names a code path that this CPU or build does not "
+                "have; it has: auto, " +
+                    usable);
+  }
+  g_kernels = found;
+  return Status::ok;
+}
+
+const Device& host() {
+  static constexpr Device row = {"host",       false, owns, allocate, release,  open_stream,
+                                 close_stream, copy,  mark, poll,     wait_for, chosen_kernels};
+  return row;
+}
+
+}  // namespace slimpi::device

@@ -1,1 +1,53 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <atomic>
+#include <mutex>
+
+#include "device/device.h"
+
+namespace slimpi::device {
+
+namespace {
+
+// Rows are only ever added, and g_added is raised after the row is in place, so readers need no
+// lock. A process has a handful of kinds of memory at most.
+constexpr int kMaxAdded = 8;
+std::atomic<const Device*> g_rows[kMaxAdded];
+std::atomic<int> g_added{0};
+std::mutex g_adding;
+
+}  // namespace
+
+Status add(const Device& device) {
+  const std::lock_guard lock(g_adding);
+  const int added = g_added.load(std::memory_order_relaxed);
+  for (int i = 0; i < added; ++i)
+    if (g_rows[i].load(std::memory_order_relaxed) == &device) return Status::ok;
+  if (added == kMaxAdded)
+    return fail(Status::unsupported, "there is no room for another kind of memory");
+  g_rows[added].store(&device, std::memory_order_relaxed);
+  g_added.store(added + 1, std::memory_order_release);
+  return Status::ok;
+}
+
+const Device& owner_of(const void* pointer) {
+  int added = g_added.load(std::memory_order_relaxed);
+  if (added == 0 || pointer == nullptr) [[likely]]
+    return host();
+  std::atomic_thread_fence(std::memory_order_acquire);
+  while (added-- > 0) {
+    const Device& row = *g_rows[added].load(std::memory_order_relaxed);
+    if (row.owns(pointer)) return row;
+  }
+  return host();
+}
+
+int count() {
+  return g_added.load(std::memory_order_acquire) + 1;
+}
+
+const Device& at(int index) {
+  const int added = g_added.load(std::memory_order_acquire);
+  return index < added ? *g_rows[added - 1 - index].load(std::memory_order_relaxed) : host();
+}
+
+}  // namespace slimpi::device

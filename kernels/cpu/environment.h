@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The floating-point environment that the loops need: round to nearest even, subnormal numbers as
+// they are, no traps. A program may have set another one. Included by loops.cpp alone.
+#pragma once
+#if !defined(__SSE__)
+#include <cfenv>
+#endif
+
+namespace slimpi::kernels {
+namespace {
+
+// Sets the default environment for its lifetime, then the caller's own, flags included. The
+// arithmetic must stand in a function of its own that is not inlined, or the compiler may move it
+// out of the environment.
+class DefaultEnvironment {
+ public:
+#if defined(__SSE__)
+  DefaultEnvironment() : saved_(__builtin_ia32_stmxcsr()) {
+    __builtin_ia32_ldmxcsr(0x1f80);
+  }
+  ~DefaultEnvironment() {
+    __builtin_ia32_ldmxcsr(saved_);
+  }
+#else
+  DefaultEnvironment() {
+    fegetenv(&saved_);
+    fesetenv(FE_DFL_ENV);
+  }
+  ~DefaultEnvironment() {
+    fesetenv(&saved_);
+  }
+#endif
+  DefaultEnvironment(const DefaultEnvironment&) = delete;
+  DefaultEnvironment& operator=(const DefaultEnvironment&) = delete;
+
+ private:
+#if defined(__SSE__)
+  unsigned saved_;
+#else
+  fenv_t saved_;
+#endif
+};
+
+}  // namespace
+}  // namespace slimpi::kernels

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Floats as the bits they are, an order of them that NaN does not upset, and sums whose NaN is the
+// same on every machine.
+#pragma once
+#include "kernels/format.h"
+
+namespace slimpi::kernels {
+
+// The one NaN that slimpi makes.
+constexpr std::uint32_t kNanBits = 0x7fc00000;
+constexpr std::uint32_t kInfinityBits = 0x7f800000;
+
+SLIMPI_HD std::uint32_t bits_of(float value) {
+#if defined(__CUDA_ARCH__)
+  return __float_as_uint(value);
+#else
+  std::uint32_t bits;
+  __builtin_memcpy(&bits, &value, sizeof bits);
+  return bits;
+#endif
+}
+
+SLIMPI_HD float float_of(std::uint32_t bits) {
+#if defined(__CUDA_ARCH__)
+  return __uint_as_float(bits);
+#else
+  float value;
+  __builtin_memcpy(&value, &bits, sizeof value);
+  return value;
+#endif
+}
+
+SLIMPI_HD std::uint64_t bits_of(double value) {
+#if defined(__CUDA_ARCH__)
+  return (std::uint64_t)__double_as_longlong(value);
+#else
+  std::uint64_t bits;
+  __builtin_memcpy(&bits, &value, sizeof bits);
+  return bits;
+#endif
+}
+
+SLIMPI_HD bool is_finite(float value) {
+  return (bits_of(value) & 0x7fffffff) < kInfinityBits;
+}
+
+SLIMPI_HD float nan_value() {
+  return float_of(kNanBits);
+}
+
+// `value`, or the one NaN if it is any NaN. Which NaN an addition gives depends on the machine and
+// on the order in which the compiler took its operands.
+SLIMPI_HD float canonical(float value) {
+  return value == value ? value : float_of(kNanBits);
+}
+
+// a + b with the one NaN.
+SLIMPI_HD float add(float a, float b) {
+  return canonical(a + b);
+}
+
+// The extremes of a set of floats, found by comparing their bits as integers: the result does not
+// depend on the order of the elements, and a NaN or infinity always shows. Three comparisons per
+// element suffice: among numbers of one sign the order of the bits is that of the magnitudes.
+struct Extremes {
+  std::int32_t signed_high;     // the greatest number that is not negative
+  std::uint32_t unsigned_high;  // the least negative number, if there is one
+  std::uint32_t unsigned_low;   // the least magnitude
+};
+
+SLIMPI_HD Extremes no_extremes() {
+  return {INT32_MIN, 0, UINT32_MAX};
+}
+
+SLIMPI_HD void include(Extremes& extremes, std::uint32_t bits) {
+  const auto number = (std::int32_t)bits;
+  extremes.signed_high = extremes.signed_high > number ? extremes.signed_high : number;
+  extremes.unsigned_high = extremes.unsigned_high > bits ? extremes.unsigned_high : bits;
+  extremes.unsigned_low = extremes.unsigned_low < bits ? extremes.unsigned_low : bits;
+}
+
+SLIMPI_HD void include(Extremes& extremes, const Extremes& other) {
+  if (other.signed_high > extremes.signed_high) extremes.signed_high = other.signed_high;
+  if (other.unsigned_high > extremes.unsigned_high) extremes.unsigned_high = other.unsigned_high;
+  if (other.unsigned_low < extremes.unsigned_low) extremes.unsigned_low = other.unsigned_low;
+}
+
+}  // namespace slimpi::kernels
