@@ -68,6 +68,9 @@ struct Kernels {
   // result[0] = sum of (a - b)^2, result[1] = sum of b^2, in double (memory of this table).
   void (*compare)(const float* a, const float* b, std::size_t count, double* result,
                   Stream* stream);
+
+  // out = value, everywhere.
+  void (*fill)(float* out, float value, std::size_t count, Stream* stream);
 };
 
 }  // namespace slimpi::kernels

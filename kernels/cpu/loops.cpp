@@ -152,6 +152,10 @@ Extremes sum_stretch(const Source* sources, int source_count, const float* resid
   result[1] = norm[0];
 }
 
+[[gnu::noinline]] void fill(float* out, float value, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) out[i] = value;
+}
+
 // Calls `function`, which must not be inlined, in the default floating-point environment.
 template <auto function>
 struct Entry;
@@ -169,9 +173,11 @@ struct Entry<function> {
 }  // namespace
 
 const Kernels table = {
-    SLIMPI_NAME_TEXT(SLIMPI_CPU), Entry<encode>::call,         Entry<decode>::call,
-    Entry<decode_add>::call,      Entry<sum_encode>::call,     Entry<sum>::call,
-    Entry<combine>::call,         Entry<find_nonfinite>::call, Entry<compare>::call,
+    SLIMPI_NAME_TEXT(SLIMPI_CPU), Entry<encode>::call,
+    Entry<decode>::call,          Entry<decode_add>::call,
+    Entry<sum_encode>::call,      Entry<sum>::call,
+    Entry<combine>::call,         Entry<find_nonfinite>::call,
+    Entry<compare>::call,         Entry<fill>::call,
 };
 
 }  // namespace slimpi::kernels::SLIMPI_CPU

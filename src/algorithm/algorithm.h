@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What an algorithm is: a row of the table in table.cpp. Adding one is a file with its run
+// function, a row, and a row in the tests.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "algorithm/layout.h"
+#include "base/config.h"
+#include "device/device.h"
+
+namespace slimpi::algorithm {
+
+class Communicator;
+struct Call;
+struct Slot;
+
+struct Algorithm {
+  const char* name;                       // of SLIMPI_ALGORITHM
+  kernels::Coding coding;                 // what crosses the network
+  Rounding rounding = Rounding::nearest;  // of the quantizer where SLIMPI_ROUNDING is unset
+  bool flat = false;                      // over all ranks, whatever the hierarchy
+  bool same_bytes = true;                 // promise 1; false for the decentralized pair
+  bool keeps_state = false;               // needs a slot even without error feedback
+  bool error_feedback = false;            // where SLIMPI_ERROR_FEEDBACK is unset
+  std::uint64_t start = 0;                // where SLIMPI_START is unset
+  Status (*run)(Call& call);
+};
+
+// The row called `name`; null when this build has none.
+const Algorithm* find(std::string_view name);
+std::span<const Algorithm> all();
+
+// How one call is answered; decided by policy from what every rank knows.
+struct Plan {
+  const Algorithm* algorithm = nullptr;
+  kernels::Format format;
+  Hierarchy hierarchy = Hierarchy::automatic;
+  bool error_feedback = false;
+  std::uint64_t start = 0;
+};
+
+// One allreduce to be answered. `in` and `out` hold `count` floats in memory of `device`; in == out
+// when the caller said MPI_IN_PLACE. `in` is never written.
+struct Call {
+  Communicator& communicator;
+  const Plan& plan;
+  const float* in;
+  float* out;
+  std::uint64_t count;
+  const device::Device& device;
+  device::Stream* stream;
+  std::uint64_t number;  // counts the communicator's compressed calls, alike on all ranks
+  Slot* slot;            // state of this buffer; null where the plan needs none
+};
+
+}  // namespace slimpi::algorithm

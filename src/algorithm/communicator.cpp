@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "algorithm/communicator.h"
+
+#include <sched.h>
+
+#include <cstring>
+#include <vector>
+
+#include "algorithm/hierarchical.h"
+
+namespace slimpi::algorithm {
+
+namespace {
+
+// One thing that all ranks must have alike.
+struct Entry {
+  std::string name, value;
+};
+
+std::uint64_t hash(std::string_view text) {
+  std::uint64_t value = 14695981039346656037ull;  // FNV-1a
+  for (const char c : text) value = (value ^ std::uint8_t(c)) * 1099511628211ull;
+  return value;
+}
+
+std::vector<Entry> entries_to_agree(const Config& config, const std::string& rules) {
+  std::vector<Entry> entries = {{"the version of slimpi", SLIMPI_PACKAGE_VERSION}};
+  const auto& rows = option_rows();
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (rows[i].scope == Scope::agree) {
+      std::string value = lower_case(config.given[i].text);
+      entries.push_back({rows[i].variable, value.empty() ? "(unset)" : value});
+    }
+  entries.push_back({"SLIMPI_RULES", rules.empty() ? "(no rule)" : rules});
+  return entries;
+}
+
+}  // namespace
+
+Communicator::Communicator(const mpi::Api& api, Statistics& statistics, const Config& config,
+                           MPI_Comm user)
+    : api_(api), statistics_(statistics), config_(config), user_(user), exchange_(api, statistics) {
+  int inter = 0;
+  api.Comm_test_inter(user, &inter);
+  inter_ = inter != 0;
+  api.Comm_rank(user, &rank_);
+  api.Comm_size(user, &size_);
+  char name[MPI_MAX_OBJECT_NAME + 1] = "";
+  int length = 0;
+  if (api.Comm_get_name(user, name, &length) == MPI_SUCCESS) name_ = name;
+}
+
+Communicator::~Communicator() {
+  for (const auto& [device, stream] : streams_) device->close_stream(stream);
+  if (exchange_comm_ != MPI_COMM_NULL) api_.Comm_free(&exchange_comm_);
+}
+
+Status Communicator::agree(const std::string& rules) {
+  if (exchange_comm_ == MPI_COMM_NULL) {
+    const int code = api_.Comm_dup(user_, &exchange_comm_);
+    if (code != MPI_SUCCESS)
+      return fail(Status::mpi, "duplicating the communicator: " + mpi::error_text(api_, code));
+    api_.Comm_set_errhandler(exchange_comm_, MPI_ERRORS_RETURN);
+    exchange_.set_comm(exchange_comm_);
+  }
+
+  // The maximum of every hash and of its complement: alike on all ranks when they are complements.
+  const std::vector<Entry> entries = entries_to_agree(config_, rules);
+  std::vector<std::uint64_t> sums;
+  for (const Entry& entry : entries) {
+    sums.push_back(hash(entry.value));
+    sums.push_back(~hash(entry.value));
+  }
+  SLIMPI_TRY(exchange_.all_max(sums));
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    if (sums[2 * i] != ~sums[2 * i + 1]) return name_disagreement(i, rules);
+  agreed_ = true;
+  return Status::ok;
+}
+
+Status Communicator::name_disagreement(std::size_t which, const std::string& rules) {
+  constexpr std::size_t kText = 64;
+  const Entry entry = entries_to_agree(config_, rules)[which];
+  char mine[kText] = "";
+  std::strncpy(mine, entry.value.c_str(), kText - 1);
+  std::vector<char> texts(kText * std::size_t(size_));
+  const int code = api_.Allgather(mine, int(kText), MPI_CHAR, texts.data(), int(kText), MPI_CHAR,
+                                  exchange_comm_);
+  if (code != MPI_SUCCESS) return fail(Status::mpi, mpi::error_text(api_, code));
+  int other = 0;
+  while (other + 1 < size_ && std::strcmp(&texts[kText * std::size_t(other)], texts.data()) == 0)
+    ++other;
+  return fail(Status::disagreement,
+              entry.name + " differs between the ranks of a communicator: " + texts.data() +
+                  " on rank 0, " + &texts[kText * std::size_t(other)] + " on rank " +
+                  std::to_string(other) + "; start all ranks with the same value");
+}
+
+void Communicator::options_changed() {
+  agreed_ = laid_out_ = false;
+  rails_.clear();
+  prepared_.clear();
+}
+
+Status Communicator::find_nodes() {
+  if (laid_out_) return Status::ok;
+  SLIMPI_TRY(find_layout(api_, exchange_comm_, config_.ranks_per_node, layout_));
+  exchange_.set_layout(&layout_);
+  laid_out_ = true;
+  return Status::ok;
+}
+
+const Rails& Communicator::rails(Hierarchy hierarchy) {
+  const auto found = rails_.find(hierarchy);
+  if (found != rails_.end()) return found->second;
+  return rails_.emplace(hierarchy, make_rails(layout_, hierarchy)).first->second;
+}
+
+Status Communicator::prepare(const Plan& plan, std::uint64_t count, const device::Device& device,
+                             const void* like, bool* ready) {
+  std::uint64_t& largest =
+      prepared_[{plan.algorithm, plan.format.bits, plan.format.bucket, plan.hierarchy}];
+  const Status status = reserve_hierarchical(*this, plan, count, device, like);
+  *ready = status == Status::ok;
+  if (count <= largest) return status;
+  std::uint64_t everyone = *ready ? 1 : 0;
+  SLIMPI_TRY(exchange_.all_min({&everyone, 1}));
+  *ready = everyone == 1;
+  if (*ready) largest = count;
+  return Status::ok;
+}
+
+Status Communicator::stream_for(const device::Device& device, const void* like,
+                                device::Stream** stream) {
+  *stream = nullptr;
+  if (&device == &device::host()) return Status::ok;
+  device::Stream*& known = streams_[&device];
+  if (known == nullptr) SLIMPI_TRY(device.open_stream(like, &known));
+  *stream = known;
+  return Status::ok;
+}
+
+Status wait_for_stream(const device::Device& device, device::Stream* stream) {
+  if (&device == &device::host()) return Status::ok;
+  std::uint64_t mark = 0;
+  SLIMPI_TRY(device.mark(stream, &mark));
+  for (bool done = false; !done;) {
+    SLIMPI_TRY(device.poll(stream, mark, &done));
+    if (!done) sched_yield();
+  }
+  return Status::ok;
+}
+
+}  // namespace slimpi::algorithm

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What slimpi keeps for one of the user's communicators: its own duplicate for messages, the
+// options that hold there, the nodes, and the memory that calls reuse. It hangs on the user's
+// communicator as an attribute and goes with it. One thread at a time calls a collective on a
+// communicator, so nothing here is locked.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include "algorithm/algorithm.h"
+#include "algorithm/exchange.h"
+#include "algorithm/layout.h"
+#include "algorithm/memory.h"
+#include "algorithm/slot.h"
+
+namespace slimpi::algorithm {
+
+class Communicator {
+ public:
+  Communicator(const mpi::Api& api, Statistics& statistics, const Config& config, MPI_Comm user);
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  // Duplicates the user's communicator and compares the options that must agree, and `rules`, the
+  // text of the rules that hold here. Collective; the first of all steps. Status::disagreement
+  // names the option and both values on every rank.
+  Status agree(const std::string& rules);
+  bool agreed() const { return agreed_; }
+
+  // The program changed options of this communicator: everything derived from them is found anew.
+  void options_changed();
+
+  // Finds the nodes, once. Collective.
+  Status find_nodes();
+
+  // Reserves what calls of this plan and count need, and learns whether every rank could: *ready is
+  // alike on all. Collective at the first call of a size, free later. `like` is the caller's
+  // buffer.
+  Status prepare(const Plan& plan, std::uint64_t count, const device::Device& device,
+                 const void* like, bool* ready);
+
+  // The caller's rank and the ranks; valid from the start.
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  bool intercommunicator() const { return inter_; }
+
+  Config& config() { return config_; }
+  const Layout& layout() const { return layout_; }
+  const Rails& rails(Hierarchy hierarchy);
+  Exchange& exchange() { return exchange_; }
+  Statistics& statistics() { return statistics_; }
+  MPI_Comm user() const { return user_; }
+  const std::string& name() const { return name_; }
+
+  // The stream that this communicator's work on `device` runs on; null on the host.
+  Status stream_for(const device::Device& device, const void* like, device::Stream** stream);
+
+  std::uint64_t sums = 0;             // float sums that looked for a slot so far
+  std::uint64_t calls = 0;            // compressed calls so far; a schedule's messages carry it
+  Memory messages, staging, partial;  // scratch of the schedules
+  Slots slots;
+
+  // Forgets MPI's side: after MPI_Finalize began nothing may be freed there any more.
+  void abandon() { exchange_comm_ = MPI_COMM_NULL; }
+
+  // Set when a call failed half way: what was sent may still be on its way, so no other may follow.
+  bool broken = false;
+
+ private:
+  Status name_disagreement(std::size_t entry, const std::string& rules);
+
+  const mpi::Api& api_;
+  Statistics& statistics_;
+  Config config_;
+  MPI_Comm user_;
+  MPI_Comm exchange_comm_ = MPI_COMM_NULL;
+  int rank_ = 0, size_ = 1;
+  bool inter_ = false, agreed_ = false, laid_out_ = false;
+  std::string name_;
+  Layout layout_;
+  std::map<Hierarchy, Rails> rails_;
+  Exchange exchange_;
+  std::map<const device::Device*, device::Stream*> streams_;
+  std::map<std::tuple<const Algorithm*, int, std::uint32_t, Hierarchy>, std::uint64_t> prepared_;
+};
+
+// Waits until everything queued on the stream is done.
+Status wait_for_stream(const device::Device& device, device::Stream* stream);
+
+}  // namespace slimpi::algorithm

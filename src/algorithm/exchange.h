@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Messages between the ranks of slimpi's own communicator. Waiting tests and yields the core,
+// because ranks often share one, and a rank that spins keeps the one it waits for from running.
+#pragma once
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "algorithm/layout.h"
+#include "base/statistics.h"
+
+namespace slimpi::algorithm {
+
+// What a message is about; messages of one tag between two ranks arrive in order.
+enum class Tag : int {
+  scatter_reduce = 1,
+  all_gather = 2,
+  node_sum = 3,
+  node_share = 4,
+  peers = 5
+};
+
+class Exchange {
+ public:
+  Exchange(const mpi::Api& api, Statistics& statistics) : api_(api), statistics_(statistics) {}
+
+  // The communicator that messages go over, with an error handler that returns.
+  void set_comm(MPI_Comm comm) { comm_ = comm; }
+
+  // `layout` tells which messages cross nodes and are counted as sent.
+  void set_layout(const Layout* layout) { layout_ = layout; }
+
+  // Start a message of `bytes`, a multiple of 4 (messages up to 8 GiB). `request` must be finished
+  // with wait before data is touched again.
+  Status send(int to, Tag tag, const void* data, std::size_t bytes, MPI_Request& request);
+  Status receive(int from, Tag tag, void* data, std::size_t bytes, MPI_Request& request);
+
+  // Waits for one request; `received` gets the bytes of a received message. A null request is done.
+  Status wait(MPI_Request& request, std::size_t* received = nullptr);
+  Status wait_all(std::span<MPI_Request> requests);
+
+  // Lets MPI make progress while the caller waits for something else.
+  void progress();
+
+  // Smallest and largest over all ranks of the communicator; collective.
+  Status all_min(std::span<std::uint64_t> values);
+  Status all_max(std::span<std::uint64_t> values);
+
+  const mpi::Api& api() const { return api_; }
+  MPI_Comm comm() const { return comm_; }
+
+ private:
+  Status reduce(std::span<std::uint64_t> values, MPI_Op op);
+
+  const mpi::Api& api_;
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  Statistics& statistics_;
+  const Layout* layout_ = nullptr;
+};
+
+}  // namespace slimpi::algorithm

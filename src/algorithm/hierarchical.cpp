@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "algorithm/hierarchical.h"
+
+#include <algorithm>
+
+#include "algorithm/communicator.h"
+#include "algorithm/node_sum.h"
+#include "algorithm/two_rounds.h"
+
+namespace slimpi::algorithm {
+
+Status run_hierarchical(Call& call) {
+  Communicator& communicator = call.communicator;
+  const Rails& rails = communicator.rails(call.plan.hierarchy);
+  const bool alone = rails.flat || communicator.layout().neighbours().size() == 1;
+  if (!alone) SLIMPI_TRY(node_sum(call, rails));
+  if (rails.rail >= 0) {
+    const Range slice = slice_of(call.count, call.plan.format, rails, rails.rail);
+    float* residual = nullptr;
+    if (call.plan.error_feedback && call.slot != nullptr)
+      SLIMPI_TRY(slot_array(*call.slot, "residual", slice.count, call.device, call.out, call.stream,
+                            communicator.statistics(), &residual));
+    const float* const in = alone ? call.in : call.out;
+    SLIMPI_TRY(run_rounds(call, rails, slice, in + slice.first, call.out + slice.first, residual));
+  }
+  if (!alone) SLIMPI_TRY(node_share(call, rails));
+  return Status::ok;
+}
+
+Status reserve_hierarchical(Communicator& communicator, const Plan& plan, std::uint64_t count,
+                            const device::Device& device, const void* like) {
+  const Rails& rails = communicator.rails(plan.hierarchy);
+  std::size_t bytes = node_bytes(communicator.layout(), rails);
+  std::uint64_t partial = 64 << 10;
+  if (rails.rail >= 0) {
+    const Range slice = slice_of(count, plan.format, rails, rails.rail);
+    const Segments segments =
+        segments_for(plan.format, slice.count, int(rails.peers.size()), device.staged);
+    bytes = std::max(bytes, segments.total);
+    partial = std::max(partial, segments.elements);
+  }
+  Statistics& statistics = communicator.statistics();
+  const bool long_sums = communicator.size() > kernels::kMaxAddends;
+  SLIMPI_TRY(communicator.messages.reserve(device, like, device::Place::device, bytes, statistics));
+  if (device.staged)
+    SLIMPI_TRY(
+        communicator.staging.reserve(device, like, device::Place::staging, bytes, statistics));
+  if (long_sums)
+    SLIMPI_TRY(communicator.partial.reserve(device, like, device::Place::device,
+                                            partial * sizeof(float), statistics));
+  return Status::ok;
+}
+
+}  // namespace slimpi::algorithm

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The run function of bytegrad, qsgd, fp16, bf16 and allreduce: an exact sum inside each node, two
+// rounds between the nodes, the result to every rank of a node.
+#pragma once
+#include "algorithm/algorithm.h"
+
+namespace slimpi::algorithm {
+
+Status run_hierarchical(Call& call);
+
+// Reserves the scratch memory that run_hierarchical needs for this plan and count.
+Status reserve_hierarchical(Communicator& communicator, const Plan& plan, std::uint64_t count,
+                            const device::Device& device, const void* like);
+
+}  // namespace slimpi::algorithm

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "algorithm/layout.h"
+
+#include <algorithm>
+#include <map>
+
+namespace slimpi::algorithm {
+
+Range part_of(std::uint64_t count, int parts, int index, std::uint64_t align) {
+  const std::uint64_t blocks = (count + align - 1) / align;
+  const std::uint64_t each = blocks / std::uint64_t(parts), more = blocks % std::uint64_t(parts);
+  const std::uint64_t i = std::uint64_t(index);
+  const std::uint64_t begin = std::min(count, (i * each + std::min(i, more)) * align);
+  const std::uint64_t end = std::min(count, ((i + 1) * each + std::min(i + 1, more)) * align);
+  return {begin, end - begin};
+}
+
+int Layout::local_rank() const {
+  const std::vector<int>& mine = neighbours();
+  return int(std::find(mine.begin(), mine.end(), rank) - mine.begin());
+}
+
+Status find_layout(const mpi::Api& api, MPI_Comm comm, std::uint64_t ranks_per_node,
+                   Layout& layout) {
+  const auto failed = [&](int code) {
+    return fail(Status::mpi, "finding the nodes: " + mpi::error_text(api, code));
+  };
+  int code = api.Comm_rank(comm, &layout.rank);
+  if (code == MPI_SUCCESS) code = api.Comm_size(comm, &layout.size);
+  if (code != MPI_SUCCESS) return failed(code);
+
+  int key = layout.rank;  // equal on the ranks of one node and nowhere else
+  if (ranks_per_node != 0) {
+    int world_rank = layout.rank, initialized = 0;
+    api.Initialized(&initialized);
+    if (initialized != 0) api.Comm_rank(MPI_COMM_WORLD, &world_rank);
+    key = int(std::uint64_t(world_rank) / ranks_per_node);
+  } else {
+    MPI_Comm shared = MPI_COMM_NULL;
+    code = api.Comm_split_type(comm, MPI_COMM_TYPE_SHARED, layout.rank, MPI_INFO_NULL, &shared);
+    if (code != MPI_SUCCESS) return failed(code);
+    code = api.Bcast(&key, 1, MPI_INT, 0, shared);
+    api.Comm_free(&shared);
+    if (code != MPI_SUCCESS) return failed(code);
+  }
+
+  std::vector<int> keys(std::size_t(layout.size));
+  code = api.Allgather(&key, 1, MPI_INT, keys.data(), 1, MPI_INT, comm);
+  if (code != MPI_SUCCESS) return failed(code);
+
+  std::map<int, int> numbers;
+  layout.node_of.clear();
+  layout.members.clear();
+  for (int rank = 0; rank < layout.size; ++rank) {
+    const auto [entry, fresh] =
+        numbers.emplace(keys[std::size_t(rank)], int(layout.members.size()));
+    if (fresh) layout.members.emplace_back();
+    layout.node_of.push_back(entry->second);
+    layout.members[std::size_t(entry->second)].push_back(rank);
+  }
+  return Status::ok;
+}
+
+Rails make_rails(const Layout& layout, Hierarchy hierarchy) {
+  Rails rails;
+  if (hierarchy == Hierarchy::flat) {
+    rails.flat = true;
+    rails.rail = 0;
+    rails.index = layout.rank;
+    for (int rank = 0; rank < layout.size; ++rank) rails.peers.push_back(rank);
+    return rails;
+  }
+  std::size_t smallest = layout.members.front().size();
+  for (const auto& node : layout.members) smallest = std::min(smallest, node.size());
+  rails.rails = hierarchy == Hierarchy::leader ? 1 : int(smallest);
+  if (layout.local_rank() >= rails.rails) return rails;
+  rails.rail = layout.local_rank();
+  rails.index = layout.node();
+  for (const auto& node : layout.members) rails.peers.push_back(node[std::size_t(rails.rail)]);
+  return rails;
+}
+
+}  // namespace slimpi::algorithm

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which ranks of a communicator share a node, and who exchanges what between nodes.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "base/option_types.h"
+#include "base/status.h"
+#include "mpi/api.h"
+
+namespace slimpi::algorithm {
+
+// Consecutive elements of a buffer.
+struct Range {
+  std::uint64_t first = 0, count = 0;
+};
+
+// Part `index` of `count` elements divided among `parts`: whole blocks of `align` elements, the
+// first parts one block longer; the last block may be short. align >= 1.
+Range part_of(std::uint64_t count, int parts, int index, std::uint64_t align);
+
+struct Layout {
+  int rank = 0, size = 1;                 // in the communicator
+  std::vector<int> node_of;               // node of each rank; nodes count in order of lowest rank
+  std::vector<std::vector<int>> members;  // ranks of each node, ascending
+
+  int nodes() const { return int(members.size()); }
+  int node() const { return node_of[std::size_t(rank)]; }
+  const std::vector<int>& neighbours() const { return members[std::size_t(node())]; }
+  int local_rank() const;  // position of this rank among its neighbours
+};
+
+// Finds the nodes: with ranks_per_node = k every k consecutive ranks of MPI_COMM_WORLD are one (of
+// `comm` where there is no world), otherwise MPI_Comm_split_type decides. Collective over comm.
+Status find_layout(const mpi::Api& api, MPI_Comm comm, std::uint64_t ranks_per_node,
+                   Layout& layout);
+
+// A plan of who exchanges between nodes. The vector is cut into `rails` slices; local rank l of
+// every node owns slice l and talks to its namesakes. Ranks with a local rank >= rails own nothing.
+//   flat      one rail of all ranks, no work inside a node
+//   leader    one rail of one rank a node
+//   sharded   as many rails as the smallest node has ranks
+struct Rails {
+  bool flat = false;
+  int rails = 1;
+  int rail = -1;           // this rank's, or -1
+  std::vector<int> peers;  // ranks on this rank's rail, one a node in the nodes' order
+  int index = 0;           // of this rank in peers
+};
+Rails make_rails(const Layout& layout, Hierarchy hierarchy);
+
+}  // namespace slimpi::algorithm

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "base/report.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace slimpi {
+
+namespace {
+
+double seconds(std::uint64_t nanoseconds) {
+  return double(nanoseconds) * 1e-9;
+}
+
+std::string bytes_text(std::uint64_t bytes) {
+  const char* const units[] = {"B", "KB", "MB", "GB", "TB"};
+  double value = double(bytes);
+  int unit = 0;
+  for (; value >= 1000 && unit < 4; ++unit) value /= 1000;
+  return fmt::format("{:.{}f} {}", value, unit == 0 ? 0 : 2, units[unit]);
+}
+
+}  // namespace
+
+std::string to_json(const Report& report) {
+  using Json = nlohmann::ordered_json;
+  Json passed, time;
+  for (std::size_t i = 0; i < kPassedReasons; ++i)
+    passed[to_string(Passed(i))] = report.own.passed[i];
+  time["total"] = seconds(report.own.nanoseconds);
+  for (std::size_t i = 0; i < kStages; ++i)
+    time[to_string(Stage(i))] = seconds(report.own.stage_nanoseconds[i]);
+  Json json;
+  json["slimpi"] = report.version;
+  json["mpi"] = report.mpi;
+  json["ranks"] = report.ranks;
+  json["nodes"] = report.nodes;
+  json["algorithm"] = report.algorithm;
+  json["calls"] = {
+      {"total", report.own.calls}, {"compressed", report.own.compressed}, {"passed", passed}};
+  json["bytes"] = {{"in", report.job.bytes_in},
+                   {"sent", report.job.bytes_sent},
+                   {"plain", report.job.bytes_plain}};
+  json["seconds"] = time;
+  json["buffers"] = {{"host", report.own.host_buffers}, {"device", report.own.device_buffers}};
+  json["error"] = {{"checked", report.own.checked},
+                   {"mean_rel_l2", report.mean_error},
+                   {"max_rel_l2", report.max_error}};
+  json["memory"] = {{"state", report.own.state_bytes}, {"scratch", report.own.scratch_bytes}};
+  json["state_dropped"] = report.own.state_dropped;
+  json["overflowed"] = report.own.overflowed;
+  json["ranks_counted"] = report.ranks_counted;
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string to_text(const Report& report) {
+  std::string text = fmt::format("slimpi {}: {} on {} ranks, {} nodes ({})\n", report.version,
+                                 report.algorithm, report.ranks, report.nodes, report.mpi);
+  text += fmt::format("  calls    {} allreduce, {} compressed", report.own.calls,
+                      report.own.compressed);
+  std::string reasons;
+  for (std::size_t i = 0; i < kPassedReasons; ++i)
+    if (report.own.passed[i] != 0)
+      reasons += fmt::format("{}{} {}", reasons.empty() ? "" : ", ", report.own.passed[i],
+                             to_string(Passed(i)));
+  text += reasons.empty() ? "\n" : fmt::format("; passed to MPI: {}\n", reasons);
+  text += fmt::format("  bytes    {} between nodes, plain {}", bytes_text(report.job.bytes_sent),
+                      bytes_text(report.job.bytes_plain));
+  if (report.job.bytes_sent != 0)
+    text += fmt::format(": {:.2f} times fewer",
+                        double(report.job.bytes_plain) / double(report.job.bytes_sent));
+  text += fmt::format("\n  seconds  {:.3f}", seconds(report.own.nanoseconds));
+  for (std::size_t i = 0; i < kStages; ++i)
+    text +=
+        fmt::format(", {} {:.3f}", to_string(Stage(i)), seconds(report.own.stage_nanoseconds[i]));
+  text += "\n";
+  if (report.own.checked != 0)
+    text += fmt::format("  error    relative L2 mean {:.2e}, max {:.2e} in {} calls\n",
+                        report.mean_error, report.max_error, report.own.checked);
+  text += fmt::format("  memory   {} for messages, {} for state\n",
+                      bytes_text(report.own.scratch_bytes), bytes_text(report.own.state_bytes));
+  return text;
+}
+
+Status write_report(const Report& report, const std::string& target) {
+  if (target == "stderr") {
+    const std::string text = to_text(report);
+    if (write(STDERR_FILENO, text.data(), text.size()) < 0)
+      return fail(Status::unsupported, std::string("the report: ") + std::strerror(errno));
+    return Status::ok;
+  }
+  std::ofstream file(target, std::ios::trunc);
+  file << to_json(report);
+  file.close();
+  if (!file)
+    return fail(Status::unsupported,
+                "SLIMPI_REPORT=" + target + " can not be written: " + std::strerror(errno));
+  return Status::ok;
+}
+
+}  // namespace slimpi

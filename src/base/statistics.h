@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What slimpi did in this process: counters that calls add to from any thread, and the plain
+// numbers that a report is made from.
+#pragma once
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/trace.h"
+
+namespace slimpi {
+
+// Why a call went to MPI as it was. The names are the report's keys.
+enum class Passed {
+  small,        // fewer bytes than SLIMPI_MIN_SIZE
+  datatype,     // not MPI_FLOAT, MPI_REAL or MPI_REAL4
+  op,           // not MPI_SUM
+  comm,         // one rank, or an intercommunicator
+  off,          // SLIMPI_ALGORITHM=off, MPI_Pcontrol(0), or memory that SLIMPI_BUFFERS leaves alone
+  start,        // one of a buffer's first SLIMPI_START calls
+  rule,         // a row of SLIMPI_RULES says so
+  single_node,  // nothing would cross a network
+  nonblocking,  // MPI_Iallreduce, MPI_Allreduce_init
+  nonfinite,    // a low-rank step with an infinity or a NaN in it
+  failure,      // some rank could not get what the call needed
+};
+constexpr std::size_t kPassedReasons = 11;
+const char* to_string(Passed reason);
+
+// Where the time of compressed calls goes.
+enum class Stage { encode, exchange, decode, intra };
+constexpr std::size_t kStages = 4;
+const char* to_string(Stage stage);
+
+// Plain numbers, in this order in memory so that ranks can be summed with one reduction.
+struct Counts {
+  std::uint64_t calls = 0, compressed = 0;
+  std::array<std::uint64_t, kPassedReasons> passed{};
+  std::uint64_t bytes_in = 0;     // of the buffers of compressed calls
+  std::uint64_t bytes_sent = 0;   // put between nodes, headers included
+  std::uint64_t bytes_plain = 0;  // what a bandwidth-optimal float allreduce would have put there
+  std::uint64_t nanoseconds = 0;  // in compressed calls
+  std::array<std::uint64_t, kStages> stage_nanoseconds{};
+  std::uint64_t host_buffers = 0, device_buffers = 0;
+  std::uint64_t checked = 0;        // calls whose error was measured
+  std::uint64_t state_bytes = 0;    // held now for residuals, low-rank factors and replicas
+  std::uint64_t scratch_bytes = 0;  // held now for messages
+  std::uint64_t state_dropped = 0;  // times that ranks disagreed about a slot
+  std::uint64_t overflowed = 0;     // halves that became infinite
+};
+constexpr std::size_t kCounts = sizeof(Counts) / sizeof(std::uint64_t);
+
+class Statistics {
+ public:
+  void add(std::size_t counter, std::uint64_t amount) {
+    counters_[counter].fetch_add(amount, std::memory_order_relaxed);
+  }
+  void passed(Passed reason);
+  void compressed(std::uint64_t bytes, std::uint64_t plain_bytes, std::uint64_t nanoseconds,
+                  bool device);
+  void sent(std::uint64_t bytes);
+  void stage(Stage stage, std::uint64_t nanoseconds);
+  void error(double relative_l2);
+  void state(std::int64_t bytes_more);
+  void scratch(std::int64_t bytes_more);
+  void dropped();
+  void overflow(std::uint64_t values);
+
+  Counts counts() const;
+  double mean_error() const;
+  double max_error() const { return max_error_.load(std::memory_order_relaxed); }
+
+ private:
+  std::array<std::atomic<std::uint64_t>, kCounts> counters_{};
+  std::atomic<double> error_sum_{0}, max_error_{0};
+};
+
+// Adds the time from its construction to its destruction to a stage, and to the trace when one
+// runs.
+class Timed {
+ public:
+  Timed(Statistics& statistics, Stage stage, const char* name, std::uint64_t bytes)
+      : statistics_(statistics),
+        stage_(stage),
+        name_(name),
+        bytes_(bytes),
+        begin_(Trace::Clock::now()) {}
+  ~Timed() {
+    const auto end = Trace::Clock::now();
+    statistics_.stage(stage_, std::uint64_t(std::chrono::nanoseconds(end - begin_).count()));
+    if (Trace* const trace = Trace::running(); trace != nullptr)
+      trace->add(name_, begin_, end, bytes_);
+  }
+  Timed(const Timed&) = delete;
+  Timed& operator=(const Timed&) = delete;
+
+ private:
+  Statistics& statistics_;
+  Stage stage_;
+  const char* name_;
+  std::uint64_t bytes_;
+  Trace::Clock::time_point begin_;
+};
+
+}  // namespace slimpi

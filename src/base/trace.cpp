@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "base/trace.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+namespace slimpi {
+
+std::atomic<Trace*> Trace::running_{nullptr};
+
+namespace {
+
+// Threads in the order in which they first traced, for rows that read well.
+std::uint32_t thread_number() {
+  static std::atomic<std::uint32_t> next{0};
+  thread_local const std::uint32_t mine = next.fetch_add(1);
+  return mine;
+}
+
+}  // namespace
+
+Trace::Trace() : steady_(Clock::now()), wall_(std::chrono::system_clock::now()) {
+  slices_.reserve(1 << 16);
+}
+
+void Trace::start() {
+  // Never destroyed: exit handlers may still call MPI when statics are gone.
+  if (running() == nullptr) running_.store(new Trace, std::memory_order_release);
+}
+
+void Trace::add(const char* name, Clock::time_point begin, Clock::time_point end,
+                std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (slices_.size() >= kMost)
+    ++left_out_;
+  else
+    slices_.push_back({name, begin, end, bytes, thread_number()});
+}
+
+std::string Trace::events(int rank, const std::string& host) const {
+  using std::chrono::duration_cast;
+  using Micro = std::chrono::duration<double, std::micro>;
+  const std::lock_guard lock(mutex_);
+  const double wall = duration_cast<Micro>(wall_.time_since_epoch()).count();
+  fmt::memory_buffer text;
+  fmt::format_to(std::back_inserter(text),
+                 "{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{0},"
+                 "\"args\":{{\"name\":\"rank {0} on {1}\"}}}},\n"
+                 "{{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":{0},"
+                 "\"args\":{{\"sort_index\":{0}}}}},\n",
+                 rank, host);
+  for (const Slice& slice : slices_)
+    fmt::format_to(std::back_inserter(text),
+                   "{{\"ph\":\"X\",\"name\":\"{}\",\"cat\":\"slimpi\",\"pid\":{},\"tid\":{},"
+                   "\"ts\":{:.3f},\"dur\":{:.3f},\"args\":{{\"bytes\":{}}}}},\n",
+                   slice.name, rank, slice.thread,
+                   wall + duration_cast<Micro>(slice.begin - steady_).count(),
+                   duration_cast<Micro>(slice.end - slice.begin).count(), slice.bytes);
+  if (left_out_ != 0)
+    fmt::format_to(std::back_inserter(text),
+                   "{{\"ph\":\"M\",\"name\":\"process_labels\",\"pid\":{},"
+                   "\"args\":{{\"labels\":\"{} slices left out\"}}}},\n",
+                   rank, left_out_);
+  return fmt::to_string(text);
+}
+
+std::string trace_file_name(const std::string& pattern, int rank, const std::string& host,
+                            int process) {
+  std::string name;
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] != '%' || i + 1 == pattern.size()) {
+      name += pattern[i];
+      continue;
+    }
+    switch (pattern[++i]) {
+      case 'r':
+        name += std::to_string(rank);
+        break;
+      case 'h':
+        name += host;
+        break;
+      case 'p':
+        name += std::to_string(process);
+        break;
+      case '%':
+        name += '%';
+        break;
+      default:
+        name += std::string("%") + pattern[i];
+    }
+  }
+  return name;
+}
+
+bool trace_is_per_rank(const std::string& pattern) {
+  return trace_file_name(pattern, 0, "", 0) != trace_file_name(pattern, 1, "", 1);
+}
+
+Status write_trace(const std::string& path, std::string events) {
+  if (events.ends_with(",\n")) events.resize(events.size() - 2);
+  std::ofstream file(path, std::ios::trunc);
+  file << "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n" << events << "\n]}\n";
+  file.close();
+  if (!file)
+    return fail(Status::unsupported,
+                "SLIMPI_TRACE=" + path + " can not be written: " + std::strerror(errno));
+  return Status::ok;
+}
+
+}  // namespace slimpi

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/api.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+namespace slimpi::mpi {
+
+namespace {
+
+std::string_view file_name(const char* path) {
+  const std::string_view text(path == nullptr ? "" : path);
+  return text.substr(text.rfind('/') + 1);  // npos + 1 = 0
+}
+
+// Handles of the loaded libraries whose file name begins with libmpi, held for the process's life.
+std::vector<void*> loaded_mpis() {
+  std::vector<std::string> paths;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* data) {
+        if (file_name(info->dlpi_name).starts_with("libmpi"))
+          static_cast<std::vector<std::string>*>(data)->emplace_back(info->dlpi_name);
+        return 0;
+      },
+      &paths);
+  std::vector<void*> handles;
+  for (const std::string& path : paths)
+    if (void* handle = dlopen(path.c_str(), RTLD_NOLOAD | RTLD_LAZY); handle != nullptr)
+      handles.push_back(handle);
+  return handles;
+}
+
+void* lookup(const char* name) {
+  if (void* found = dlsym(RTLD_NEXT, name); found != nullptr) return found;
+  for (void* handle : loaded_mpis())
+    if (void* found = dlsym(handle, name); found != nullptr) return found;
+  return nullptr;
+}
+
+// MPICH and its descendants share one ABI and say MPICH, MVAPICH or Intel in their version line.
+bool has_our_abi(const std::string& description, const void* function) {
+  Dl_info info{};
+  if (dladdr(function, &info) != 0 && file_name(info.dli_fname).starts_with("libmpi_abi"))
+    return false;
+  for (const char* family : {"MPICH", "MVAPICH", "Intel(R) MPI"})
+    if (description.find(family) != std::string::npos) return true;
+  return false;
+}
+
+}  // namespace
+
+Found find(Api& api, std::string& description) {
+  void* const version = lookup("PMPI_Get_library_version");
+  if (version == nullptr) return Found::no_mpi;
+  char text[MPI_MAX_LIBRARY_VERSION_STRING + 1] = "";
+  int length = 0;
+  reinterpret_cast<decltype(&::PMPI_Get_library_version)>(version)(text, &length);
+  description = std::string(text).substr(0, std::strcspn(text, "\n"));
+  for (char& c : description)
+    if (c == '\t') c = ' ';
+  if (!has_our_abi(description, version)) return Found::other_abi;
+  bool complete = true;
+#define SLIMPI_MPI(name)                                                        \
+  api.name = reinterpret_cast<decltype(&::PMPI_##name)>(lookup("PMPI_" #name)); \
+  complete = complete && api.name != nullptr;
+#include "mpi/functions.def"
+#undef SLIMPI_MPI
+  return complete ? Found::yes : Found::other_abi;
+}
+
+void* next_definition(const char* name) {
+  return lookup(name);
+}
+
+std::string error_text(const Api& api, int code) {
+  char text[MPI_MAX_ERROR_STRING + 1] = "";
+  int length = 0;
+  if (api.Error_string(code, text, &length) != MPI_SUCCESS)
+    return "MPI error " + std::to_string(code);
+  return text;
+}
+
+}  // namespace slimpi::mpi

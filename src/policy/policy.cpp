@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "policy/policy.h"
+
+namespace slimpi::policy {
+
+namespace {
+
+// Which hierarchy "auto" means: every rank of a node talks to its namesakes, so that all cores and
+// links of a node work.
+Hierarchy chosen(const Config& config, const algorithm::Algorithm& row) {
+  if (row.flat) return Hierarchy::flat;
+  return config.hierarchy == Hierarchy::automatic ? Hierarchy::sharded : config.hierarchy;
+}
+
+std::string refuse_name(const std::string& name, const std::string& spelled) {
+  if (name == "off" || algorithm::find(name) != nullptr) return "";
+  std::string built;
+  for (const algorithm::Algorithm& row : algorithm::all()) built += std::string(row.name) + ", ";
+  return spelled + " is not in this build of slimpi; accepted: " + built + "off";
+}
+
+}  // namespace
+
+Decision decide(const Config& config, const Rules& rules, const std::string& name,
+                std::uint64_t count) {
+  const auto pass = [](Passed reason) {
+    Decision decision;
+    decision.reason = reason;
+    return decision;
+  };
+  const std::uint64_t bytes = count * sizeof(float);
+  if (bytes < config.min_size) return pass(Passed::small);
+  std::string wanted = config.algorithm;
+  int bits = config.bits;
+  const Rule* const rule = match(rules, bytes, name);
+  // A key that the program put on this very communicator is more specific than a rule.
+  if (rule != nullptr && config.given[std::size_t(Option::algorithm)].source != Source::info) {
+    wanted = rule->algorithm;
+    if (rule->bits) bits = *rule->bits;
+    if (wanted == "off") return pass(Passed::rule);
+  }
+  if (wanted == "off") return pass(Passed::off);
+  const algorithm::Algorithm* const row = algorithm::find(wanted);
+  if (row == nullptr) return pass(Passed::off);
+
+  Decision decision;
+  decision.take = true;
+  decision.plan.algorithm = row;
+  decision.plan.format.coding = row->coding;
+  decision.plan.format.bits = std::uint8_t(bits);
+  decision.plan.format.bucket = std::uint32_t(config.bucket);
+  decision.plan.format.stochastic = config.rounding.value_or(row->rounding) == Rounding::stochastic;
+  decision.plan.hierarchy = chosen(config, *row);
+  decision.plan.error_feedback = config.error_feedback.value_or(row->error_feedback);
+  decision.plan.start = config.start.value_or(row->start);
+  return decision;
+}
+
+std::string refuse(const Config& config, const Rules& rules) {
+  const std::string refused = refuse_name(config.algorithm, "SLIMPI_ALGORITHM=" + config.algorithm);
+  if (!refused.empty()) return refused;
+  for (const Rule& rule : rules) {
+    const std::string bad =
+        refuse_name(rule.algorithm, "SLIMPI_RULES: algorithm " + rule.algorithm);
+    if (!bad.empty()) return bad;
+  }
+  return "";
+}
+
+std::string describe(const algorithm::Plan& plan) {
+  std::string text = plan.algorithm->name;
+  if (plan.format.coding == kernels::Coding::quantized) {
+    text += ", " + std::to_string(plan.format.bits) + " bits, ";
+    text += plan.format.bucket == 0 ? "whole chunks"
+                                    : "buckets of " + std::to_string(plan.format.bucket);
+    text += plan.format.stochastic ? ", stochastic" : ", nearest";
+  }
+  constexpr const char* hierarchies[] = {"", ", flat", ", leader", ", sharded"};
+  text += hierarchies[int(plan.hierarchy)];
+  return text + (plan.error_feedback ? ", error feedback" : "");
+}
+
+}  // namespace slimpi::policy

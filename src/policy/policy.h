@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Decides how a float sum is answered. A rank that decides alone deadlocks the job, so the inputs
+// are things that every rank knows alike: the count, the options that agree, the communicator.
+#pragma once
+#include <string>
+
+#include "algorithm/algorithm.h"
+#include "base/statistics.h"
+#include "policy/rules.h"
+
+namespace slimpi::policy {
+
+struct Decision {
+  bool take = false;            // answer it with `plan`; otherwise leave it to MPI
+  Passed reason = Passed::off;  // why it is left
+  algorithm::Plan plan;
+};
+
+// `name` is the communicator's.
+Decision decide(const Config& config, const Rules& rules, const std::string& name,
+                std::uint64_t count);
+
+// Why these options can not run in this build; "" when they can.
+std::string refuse(const Config& config, const Rules& rules);
+
+// The plan in words, for the line at the first compressed call: "bytegrad, 8 bits, ...".
+std::string describe(const algorithm::Plan& plan);
+
+}  // namespace slimpi::policy

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "policy/rules.h"
+
+#include <fnmatch.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "base/option_types.h"
+
+namespace slimpi::policy {
+
+namespace {
+
+bool names_match(const std::string& pattern, const std::string& name) {
+  return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+}
+
+std::string parse_row(const std::vector<std::string>& words, Rule& rule) {
+  const Size size{0, UINT64_MAX};
+  const Integer bits{1, 8};
+  if (words.size() != 5) return "a row is: min_size max_size communicator algorithm bits";
+  if (words[0] != "*" && !size.parse(words[0], rule.min_size))
+    return "min_size " + words[0] + " can not be used; accepted: *, " + size.accepted();
+  if (words[1] != "*" && !size.parse(words[1], rule.max_size))
+    return "max_size " + words[1] + " can not be used; accepted: *, " + size.accepted();
+  if (rule.max_size < rule.min_size) return "max_size is below min_size: the row never holds";
+  rule.communicator = words[2];
+  if (!AlgorithmName{}.parse(words[3], rule.algorithm))
+    return "algorithm " + words[3] + " can not be used; accepted: " + AlgorithmName{}.accepted();
+  int parsed = 0;
+  if (words[4] != "*" && !bits.parse(words[4], parsed))
+    return "bits " + words[4] + " can not be used; accepted: *, " + bits.accepted();
+  if (words[4] != "*") rule.bits = parsed;
+  return "";
+}
+
+}  // namespace
+
+std::string parse_rules(std::string_view text, const std::string& where, Rules& rules) {
+  std::istringstream lines{std::string(text)};
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    std::istringstream row(line.substr(0, line.find('#')));
+    std::vector<std::string> words;
+    for (std::string word; row >> word;) words.push_back(word);
+    if (words.empty()) continue;
+    Rule rule;
+    if (const std::string error = parse_row(words, rule); !error.empty())
+      return where + ":" + std::to_string(number) + ": " + error;
+    rules.push_back(rule);
+  }
+  return "";
+}
+
+std::string read_rules(const std::string& path, Rules& rules) {
+  std::ifstream file(path);
+  if (!file) return "SLIMPI_RULES=" + path + ": the file can not be read";
+  std::ostringstream text;
+  text << file.rdbuf();
+  return parse_rules(text.str(), path, rules);
+}
+
+const Rule* match(const Rules& rules, std::uint64_t bytes, const std::string& name) {
+  for (const Rule& rule : rules)
+    if (bytes >= rule.min_size && bytes <= rule.max_size && names_match(rule.communicator, name))
+      return &rule;
+  return nullptr;
+}
+
+std::string describe(const Rules& rules, const std::string& name) {
+  std::string text;
+  for (const Rule& rule : rules)
+    if (names_match(rule.communicator, name))
+      text += std::to_string(rule.min_size) + "-" + std::to_string(rule.max_size) + " " +
+              rule.algorithm + (rule.bits ? " " + std::to_string(*rule.bits) : "") + "; ";
+  return text;
+}
+
+}  // namespace slimpi::policy
