@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The way of one allreduce: whether it is ours, what every rank agrees to do with it, doing it.
+#include <chrono>
+#include <vector>
+
+#include "base/log.h"
+#include "intercept/compressed_call.h"
+#include "intercept/runtime.h"
+#include "intercept/shim.h"
+#include "policy/policy.h"
+
+namespace slimpi::intercept {
+
+namespace {
+
+bool is_float(MPI_Datatype type) {
+  return type == MPI_FLOAT || type == MPI_REAL || type == MPI_REAL4;
+}
+
+bool pass(Runtime& runtime, Passed reason) {
+  runtime.statistics.passed(reason);
+  return false;
+}
+
+// From here on the ranks of the communicator act together. Returns whether the call is answered.
+bool answer_together(Runtime& runtime, algorithm::Communicator& communicator,
+                     const Allreduce& request, int* code) {
+  const auto failed = [&](Status status) {
+    *code = runtime.raise(communicator.user(), status);
+    return true;
+  };
+  if (communicator.broken)
+    return failed(fail(Status::mpi, "an earlier call on this communicator failed half way"));
+  if (!communicator.agreed()) {
+    const Status status = communicator.agree(policy::describe(runtime.rules, communicator.name()));
+    if (status != Status::ok) return failed(status);
+    runtime.offer_for_report(communicator);
+  }
+  const policy::Decision decision = policy::decide(
+      communicator.config(), runtime.rules, communicator.name(), std::uint64_t(request.count));
+  if (!decision.take) return pass(runtime, decision.reason);
+  if (const Status status = communicator.find_nodes(); status != Status::ok) return failed(status);
+  if (communicator.layout().nodes() == 1) return pass(runtime, Passed::single_node);
+
+  CompressedCall call(runtime, communicator, decision.plan, request);
+  std::optional<Passed> reason;
+  const Status status = call.run(&reason);
+  if (status != Status::ok) {
+    communicator.broken = true;
+    return failed(status);
+  }
+  if (reason) return pass(runtime, *reason);
+  *code = MPI_SUCCESS;
+  return true;
+}
+
+}  // namespace
+
+bool answer(const Allreduce& request, int* code) {
+  Runtime* const runtime = Runtime::get();
+  if (runtime == nullptr || runtime->finished.load(std::memory_order_relaxed)) return false;
+  if (!runtime->on.load(std::memory_order_relaxed)) return pass(*runtime, Passed::off);
+  if (!is_float(MPI_Datatype(request.datatype))) return pass(*runtime, Passed::datatype);
+  if (MPI_Op(request.op) != MPI_SUM) return pass(*runtime, Passed::op);
+  // MPI words its own errors.
+  const bool in_place = request.in == MPI_IN_PLACE;
+  if (request.count <= 0 || request.out == nullptr || request.in == nullptr ||
+      (!in_place && request.in == request.out))
+    return pass(*runtime, Passed::small);
+  const MPI_Comm comm = MPI_Comm(request.comm);
+  algorithm::Communicator* const communicator = runtime->find(comm);
+  if (communicator == nullptr) return pass(*runtime, Passed::comm);
+  if (!runtime->option_error.empty()) {
+    runtime->end_job(comm);
+    return false;
+  }
+  if (communicator->intercommunicator() || communicator->size() == 1)
+    return pass(*runtime, Passed::comm);
+  return answer_together(*runtime, *communicator, request, code);
+}
+
+void count_nonblocking() {
+  if (Runtime* const runtime = Runtime::get(); runtime != nullptr)
+    runtime->statistics.passed(Passed::nonblocking);
+}
+
+void control(int level) {
+  Runtime* const runtime = Runtime::get();
+  if (runtime == nullptr) return;
+  if (level == 0) runtime->on = false;
+  if (level == 1) runtime->on = true;
+  if (level == 2) runtime->write_summary();
+}
+
+int take_info(Word comm_word, Word info_word) {
+  Runtime* const runtime = Runtime::get();
+  const auto comm = MPI_Comm(comm_word);
+  const auto info = MPI_Info(info_word);
+  if (runtime == nullptr || runtime->finished || comm == MPI_COMM_NULL || info == MPI_INFO_NULL)
+    return MPI_SUCCESS;
+  const mpi::Api& api = runtime->api;
+  algorithm::Communicator* communicator = nullptr;
+  int keys = 0;
+  api.Info_get_nkeys(info, &keys);
+  for (int i = 0; i < keys; ++i) {
+    char key[MPI_MAX_INFO_KEY + 1] = "", value[MPI_MAX_INFO_VAL + 1] = "";
+    int found = 0;
+    api.Info_get_nthkey(info, i, key);
+    const std::string option = info_key_option(lower_case(key));
+    if (option.empty()) continue;
+    api.Info_get(info, key, MPI_MAX_INFO_VAL, value, &found);
+    if (communicator == nullptr) communicator = runtime->find(comm);
+    if (found == 0 || communicator == nullptr) continue;
+    std::string error = communicator->config().set(option, value, Source::info);
+    if (error.empty()) error = policy::refuse(communicator->config(), {});
+    if (!error.empty()) {
+      runtime->option_error = error;
+      runtime->end_job(comm);
+    }
+    communicator->options_changed();
+  }
+  return MPI_SUCCESS;
+}
+
+void* next_definition(const char* name) {
+  if (void* const next = mpi::next_definition(name); next != nullptr) return next;
+  log_error(std::string(name) + " was called, but this process has no MPI");
+  return reinterpret_cast<void*>(+[] { return MPI_ERR_OTHER; });
+}
+
+}  // namespace slimpi::intercept

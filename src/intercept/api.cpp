@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The functions of slimpi.h.
+#include "slimpi.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "intercept/runtime.h"
+#include "intercept/shim.h"
+
+using slimpi::intercept::Runtime;
+
+SLIMPI_EXPORT const char* slimpi_version(void) {
+  return SLIMPI_PACKAGE_VERSION;
+}
+
+SLIMPI_EXPORT int slimpi_get_statistics(slimpi_statistics_t* statistics) {
+  Runtime* const runtime = Runtime::get();
+  if (runtime == nullptr || statistics == nullptr || statistics->size < sizeof(std::uint64_t))
+    return 1;
+  const slimpi::Counts counts = runtime->statistics.counts();
+  slimpi_statistics_t filled{};
+  filled.size = std::min<std::uint64_t>(statistics->size, sizeof filled);
+  filled.calls = counts.calls;
+  filled.compressed = counts.compressed;
+  filled.bytes_in = counts.bytes_in;
+  filled.bytes_sent = counts.bytes_sent;
+  filled.bytes_plain = counts.bytes_plain;
+  std::memcpy(statistics, &filled, filled.size);
+  return 0;
+}
+
+SLIMPI_EXPORT int slimpi_set_shape(std::uint64_t count, std::uint64_t rows, std::uint64_t columns) {
+  Runtime* const runtime = Runtime::get();
+  std::uint64_t product = 0;
+  if (runtime == nullptr || rows == 0 || __builtin_mul_overflow(rows, columns, &product) ||
+      product != count)
+    return 1;
+  runtime->set_shape({count, rows, columns});
+  return 0;
+}
+
+// For whoever ends a process without MPI_Finalize: writes the report and the trace now.
+SLIMPI_EXPORT void slimpi_finish(void) {
+  if (Runtime* const runtime = Runtime::get(); runtime != nullptr) runtime->finish();
+}

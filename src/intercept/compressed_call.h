@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One float sum that policy gave to an algorithm: its buffers, its state, the run, the checks after
+// it.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "intercept/runtime.h"
+#include "intercept/shim.h"
+
+namespace slimpi::intercept {
+
+class CompressedCall {
+ public:
+  CompressedCall(Runtime& runtime, algorithm::Communicator& communicator,
+                 const algorithm::Plan& plan, const Allreduce& request);
+
+  // Runs it. `*passed` is set when all ranks agreed to leave the call to MPI after all; the buffers
+  // are untouched then. An error means that the ranks may have stopped at different points.
+  Status run(std::optional<Passed>* passed);
+
+ private:
+  Status agree_on_memory(std::optional<Passed>* passed);
+  Status agree_on_slot(std::optional<Passed>* passed);
+  Status bring_together();
+  Status finish_stream();
+  Status keep_input();
+  Status measure_error();
+  void introduce();
+
+  Runtime& runtime_;
+  algorithm::Communicator& communicator_;
+  const algorithm::Plan& plan_;
+  const Allreduce& request_;
+  const float* in_;
+  float* out_;
+  const std::uint64_t count_;
+  const device::Device* device_;
+  device::Stream* stream_ = nullptr;
+  algorithm::Slot* slot_ = nullptr;
+  std::vector<float> input_;  // a copy for SLIMPI_VERIFY
+};
+
+}  // namespace slimpi::intercept

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "intercept/shim.h"
+
+using slimpi::intercept::take_info;
+using slimpi::intercept::Word;
+
+SLIMPI_EXPORT int MPI_Comm_set_info(Word comm, Word info) {
+  const int code = SLIMPI_NEXT("MPI_Comm_set_info", int(Word, Word))(comm, info);
+  return code == 0 ? take_info(comm, info) : code;
+}
+
+// `made` points at a handle: an int with MPICH's ABI. It is read as one only by take_info's side,
+// which does nothing under another ABI.
+SLIMPI_EXPORT int MPI_Comm_dup_with_info(Word comm, Word info, void* made) {
+  const int code = SLIMPI_NEXT("MPI_Comm_dup_with_info", int(Word, Word, void*))(comm, info, made);
+  return code == 0 ? take_info(Word(*static_cast<int*>(made)), info) : code;
+}

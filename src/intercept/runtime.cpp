@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "intercept/runtime.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "base/environment.h"
+#include "base/log.h"
+#include "device/host.h"
+#include "policy/policy.h"
+
+namespace slimpi::intercept {
+
+namespace {
+
+// Only one rank of a foreign MPI's job should warn; launchers tell ranks apart by these.
+bool is_first_process() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
+    if (const std::string rank = environment_variable(name); !rank.empty()) return rank == "0";
+  return true;
+}
+
+}  // namespace
+
+Runtime* Runtime::get() {
+  static Runtime* const running = [] {
+    // Never destroyed: other threads and exit handlers may still call MPI when statics are gone.
+    auto* runtime = new Runtime;
+    return runtime->start() ? runtime : nullptr;
+  }();
+  return running;
+}
+
+bool Runtime::start() {
+  Loaded loaded = load_config(slimpi_environment());
+  set_log(loaded.config.log, -1);
+  switch (mpi::find(api, mpi_version)) {
+    case mpi::Found::yes:
+      break;
+    case mpi::Found::no_mpi:
+      return false;
+    case mpi::Found::other_abi:
+      if (is_first_process())
+        log_warn("this process runs " + mpi_version +
+                 ", which is not MPICH or of its ABI; slimpi leaves it alone");
+      return false;
+  }
+  config = std::move(loaded.config);
+  option_error = loaded.error;
+  if (option_error.empty() && config.rules) option_error = policy::read_rules(*config.rules, rules);
+  if (option_error.empty()) option_error = policy::refuse(config, rules);
+
+  int initialized = 0;
+  api.Initialized(&initialized);
+  if (initialized != 0) {
+    api.Comm_rank(MPI_COMM_WORLD, &world_rank);
+    api.Comm_size(MPI_COMM_WORLD, &world_size);
+    set_log_rank(world_rank);
+  }
+  if (world_rank <= 0)
+    for (const std::string& warning : loaded.warnings) log_warn(warning);
+  if (device::use_cpu_path(config.cpu) != Status::ok && option_error.empty())
+    option_error = "SLIMPI_CPU=" + config.given[std::size_t(Option::cpu)].text +
+                   " can not be used: this machine or build lacks it; SLIMPI_CPU=auto chooses";
+  if (!option_error.empty() && world_rank >= 0) end_job(MPI_COMM_WORLD);
+  if (api.Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &Runtime::forget, &keyval_, this) !=
+      MPI_SUCCESS)
+    return false;
+  if (config.trace) Trace::start();
+  if (initialized != 0) watch_for_the_end();
+  return true;
+}
+
+// The attribute's delete callback runs at the very start of MPI_Finalize, while MPI still works.
+void Runtime::watch_for_the_end() {
+  int keyval = MPI_KEYVAL_INVALID;
+  if (api.Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &Runtime::end, &keyval, this) == MPI_SUCCESS)
+    api.Comm_set_attr(MPI_COMM_SELF, keyval, this);
+}
+
+int Runtime::end(MPI_Comm, int, void*, void* runtime) {
+  static_cast<Runtime*>(runtime)->finish();
+  return MPI_SUCCESS;
+}
+
+int Runtime::forget(MPI_Comm, int, void* value, void* self) {
+  auto* const runtime = static_cast<Runtime*>(self);
+  auto* const communicator = static_cast<algorithm::Communicator*>(value);
+  runtime->generation_.fetch_add(1, std::memory_order_release);
+  {
+    const std::lock_guard lock(runtime->mutex_);
+    runtime->communicators_.erase(communicator);
+  }
+  if (runtime->finished) communicator->abandon();
+  delete communicator;
+  return MPI_SUCCESS;
+}
+
+algorithm::Communicator* Runtime::find(MPI_Comm comm) {
+  // The last one that this thread used: a handle is not reused before the generation grows.
+  thread_local MPI_Comm last_comm = MPI_COMM_NULL;
+  thread_local std::uint64_t last_generation = 0;
+  thread_local algorithm::Communicator* last = nullptr;
+  const std::uint64_t generation = generation_.load(std::memory_order_acquire);
+  if (comm == last_comm && generation == last_generation) return last;
+
+  algorithm::Communicator* found = nullptr;
+  int exists = 0;
+  if (comm == MPI_COMM_NULL) return nullptr;
+  if (api.Comm_get_attr(comm, keyval_, &found, &exists) != MPI_SUCCESS) return nullptr;
+  if (exists == 0) {
+    found = new algorithm::Communicator(api, statistics, config, comm);
+    if (api.Comm_set_attr(comm, keyval_, found) != MPI_SUCCESS) {
+      delete found;
+      return nullptr;
+    }
+    const std::lock_guard lock(mutex_);
+    communicators_.insert(found);
+  }
+  last_comm = comm;
+  last_generation = generation;
+  last = found;
+  return found;
+}
+
+void Runtime::set_shape(const Shape& shape) {
+  const auto add = [&](Config& to) {
+    if (!to.powersgd_shapes) to.powersgd_shapes.emplace();
+    to.powersgd_shapes->insert(to.powersgd_shapes->begin(), shape);
+    Config::Given& given = to.given[std::size_t(Option::powersgd_shapes)];
+    given.text = std::to_string(shape.count) + "=" + std::to_string(shape.rows) + "x" +
+                 std::to_string(shape.columns) + (given.text.empty() ? "" : ",") + given.text;
+  };
+  const std::lock_guard lock(mutex_);
+  add(config);
+  for (algorithm::Communicator* communicator : communicators_) {
+    add(communicator->config());
+    communicator->options_changed();
+  }
+}
+
+int Runtime::raise(MPI_Comm comm, Status status) {
+  const std::string text =
+      "slimpi: " + (failure_text().empty() ? to_string(status) : failure_text());
+  int code = MPI_ERR_OTHER;
+  {
+    const std::lock_guard lock(mutex_);
+    if (error_class_ == 0) api.Add_error_class(&error_class_);
+    if (error_class_ != 0 && api.Add_error_code(error_class_, &code) == MPI_SUCCESS)
+      api.Add_error_string(code, text.substr(0, MPI_MAX_ERROR_STRING - 1).c_str());
+  }
+  int rank = 0;
+  api.Comm_rank(comm, &rank);
+  // Every rank found the same disagreement; one of them says it.
+  if (status != Status::disagreement || rank == 0) log_error(text.substr(8));
+  api.Comm_call_errhandler(comm, code);
+  return code;
+}
+
+void Runtime::end_job(MPI_Comm comm) {
+  // Usually every rank has the same bad value: rank 0 speaks, the others give it time to end the
+  // job.
+  if (world_rank > 0) sleep(1);
+  log_error(option_error);
+  api.Abort(comm, 2);
+}
+
+}  // namespace slimpi::intercept

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The one object behind the intercepted functions. It starts at the first of them that is called,
+// never earlier, and ends with a callback that MPI_Finalize makes for an attribute of
+// MPI_COMM_SELF, because no caught MPI_Init or MPI_Finalize can be relied on.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "algorithm/communicator.h"
+#include "base/config.h"
+#include "base/statistics.h"
+#include "mpi/api.h"
+#include "policy/rules.h"
+
+namespace slimpi::intercept {
+
+class Runtime {
+ public:
+  // The running object; null in a process without MPI, or whose MPI has another ABI.
+  static Runtime* get();
+
+  // What slimpi keeps for the user's communicator; made at first sight. null if MPI does not know
+  // it.
+  algorithm::Communicator* find(MPI_Comm comm);
+
+  // Turns a failure into an MPI error on the user's communicator: its error handler runs, and what
+  // it returns is the code for the program.
+  int raise(MPI_Comm comm, Status status);
+
+  // Ends the job because an option can not be used, with option_error as its one line.
+  void end_job(MPI_Comm comm);
+
+  // The shape of buffers of shape.count floats, wherever they are reduced from now on.
+  void set_shape(const Shape& shape);
+
+  // Remembers a communicator that spans the job, over which the report is summed.
+  void offer_for_report(algorithm::Communicator& communicator);
+
+  // Sums up over the ranks and writes the report where SLIMPI_REPORT says. Collective over the job
+  // once offer_for_report found a communicator.
+  void write_summary();
+
+  // The end: report, trace. After it every call goes to MPI.
+  void finish();
+
+  mpi::Api api{};
+  std::string mpi_version;
+  std::string option_error;  // why the options can not be used; empty when they can
+  Config config;
+  policy::Rules rules;
+  Statistics statistics;
+  std::atomic<bool> on{true};  // MPI_Pcontrol
+  std::atomic<bool> finished{false};
+  std::atomic<bool> introduced{false};  // the line at the first compressed call was said
+  int world_rank = -1, world_size = 0;  // -1: no MPI_COMM_WORLD (sessions)
+
+ private:
+  void save_trace();
+  std::string gather_text(const std::string& mine);
+  bool start();
+  void watch_for_the_end();
+  static int forget(MPI_Comm comm, int keyval, void* value, void* runtime);
+  static int end(MPI_Comm comm, int keyval, void* value, void* runtime);
+
+  int keyval_ = MPI_KEYVAL_INVALID;
+  int error_class_ = 0;
+  std::atomic<std::uint64_t> generation_{1};  // grows when a communicator is freed
+  std::mutex mutex_;                          // guards the two below
+  std::set<algorithm::Communicator*> communicators_;
+  MPI_Comm report_comm_ = MPI_COMM_NULL;
+};
+
+}  // namespace slimpi::intercept

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What an intercepted function may use: "is it ours?" and "who is next?". It names no MPI type.
+// Handles pass through as machine words, so that a process whose MPI has another ABI (handles that
+// are pointers) gets every argument on untouched.
+#pragma once
+#include <cstdint>
+
+#define SLIMPI_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace slimpi::intercept {
+
+using Word = std::uintptr_t;
+
+struct Allreduce {
+  const void* in;
+  void* out;
+  std::int64_t count;
+  Word datatype, op, comm;
+};
+
+// Answers the call and sets *code to what the program gets; false when MPI has to do it.
+bool answer(const Allreduce& call, int* code);
+
+// Counts a nonblocking or persistent allreduce, which MPI does.
+void count_nonblocking();
+
+// MPI_Pcontrol: 0 off, 1 on, 2 writes the report.
+void control(int level);
+
+// Takes the slimpi_ keys of `info` as options of a communicator that was just made or changed.
+// Returns the code that the program gets.
+int take_info(Word comm, Word info);
+
+// The next definition of the function called `name` behind this library, looked up once; a program
+// that reaches this without any MPI gets a function that reports an error.
+void* next_definition(const char* name);
+
+}  // namespace slimpi::intercept
+
+// The next definition of the function called `name`, as a pointer to a function of the given type.
+#define SLIMPI_NEXT(name, ...)                                                   \
+  ([] {                                                                          \
+    using Function = __VA_ARGS__;                                                \
+    static auto* const next =                                                    \
+        reinterpret_cast<Function*>(::slimpi::intercept::next_definition(name)); \
+    return next;                                                                 \
+  }())
