@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# For tests that run tests/mpi/sums: `sums_table ROWS` runs a row a line,
+#   algorithm bits bucket rounding ranks ranks-per-node hierarchy sizes
+# and fails unless every row passes.
+sums_table() {
+  echo "$1" | while read -r algorithm bits bucket rounding ranks per_node hierarchy sizes; do
+    [ -n "$algorithm" ] || continue
+    flat=0 leader=0
+    [ "$hierarchy" != flat ] || flat=1
+    [ "$hierarchy" != leader ] || leader=1
+    SLIMPI_ALGORITHM=$algorithm SLIMPI_BITS=$bits SLIMPI_BUCKET=$bucket \
+      SLIMPI_ROUNDING=$rounding SLIMPI_RANKS_PER_NODE=$per_node SLIMPI_HIERARCHY=$hierarchy \
+      SLIMPI_MIN_SIZE=0 under "$ranks" "$top_builddir/tests/mpi/sums" "$algorithm" "$bits" \
+      "$bucket" "$rounding" "$per_node" "$flat" "$leader" "$sizes" || echo failed >>failed.txt
+  done
+  holds "every row of the table" test ! -e failed.txt
+}

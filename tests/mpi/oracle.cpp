@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tests/mpi/oracle.h"
+
+#include <algorithm>
+
+namespace {
+
+constexpr double kEpsilon = 0x1p-24;  // half a unit in the last place of a float, relative
+
+std::vector<std::size_t> even_edges(std::size_t first, std::size_t count, std::size_t parts) {
+  std::vector<std::size_t> edges;
+  for (std::size_t i = 0; i < parts; ++i)
+    edges.push_back(first + i * (count / parts) + std::min(i, count % parts));
+  return edges;
+}
+
+}  // namespace
+
+std::vector<std::size_t> Oracle::bucket_edges(std::size_t count) const {
+  std::vector<std::size_t> edges;
+  if (scheme_.bucket != 0) {
+    for (std::size_t edge = 0; edge < count; edge += scheme_.bucket) edges.push_back(edge);
+  } else {
+    const int smallest = ranks_ % scheme_.ranks_per_node == 0 ? scheme_.ranks_per_node
+                                                              : ranks_ % scheme_.ranks_per_node;
+    const std::size_t rails = scheme_.flat || scheme_.leader ? 1 : std::size_t(smallest);
+    const std::size_t members = std::size_t(scheme_.flat ? ranks_ : nodes());
+    const std::vector<std::size_t> slices = even_edges(0, count, rails);
+    for (std::size_t i = 0; i < rails; ++i) {
+      const std::size_t end = i + 1 < rails ? slices[i + 1] : count;
+      for (const std::size_t edge : even_edges(slices[i], end - slices[i], members))
+        edges.push_back(edge);
+    }
+  }
+  edges.push_back(count);
+  edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
+  return edges;
+}
+
+double Oracle::step_error(double low, double high) const {
+  const double largest = std::max(std::fabs(low), std::fabs(high));
+  if (scheme_.algorithm == "fp16") return largest * 0x1p-11 + 0x1p-25;
+  if (scheme_.algorithm == "bf16") return largest * 0x1p-8 + 0x1p-134;
+  if (scheme_.algorithm == "allreduce") return 0;
+  const double unit = (high - low) / (std::exp2(scheme_.bits) - 1);
+  // A float can not say the level more exactly than to half its own last place.
+  return (scheme_.stochastic ? 1.0 : 0.5) * unit * (1 + 64 * kEpsilon) + largest * kEpsilon +
+         0x1p-149;
+}
+
+std::vector<Expected> Oracle::expect(const Case& test) const {
+  const std::size_t n = test.count;
+  const int node_size = scheme_.flat ? 1 : scheme_.ranks_per_node;
+  const int nodes = (ranks_ + node_size - 1) / node_size;
+  std::vector<Expected> expected(n);
+  std::vector<double> magnitude(n);
+  const std::vector<std::size_t> edges = bucket_edges(n);
+  std::vector<double> bucket_error(edges.size());
+  for (int node = 0; node < nodes; ++node) {
+    std::vector<double> sum(n);
+    for (int rank = node * node_size; rank < std::min(ranks_, (node + 1) * node_size); ++rank)
+      for (std::size_t i = 0; i < n; ++i) {
+        const double x = make_value(test, rank, i);
+        sum[i] += x;
+        magnitude[i] += std::fabs(x);
+      }
+    for (std::size_t i = 0; i < n; ++i) {
+      expected[i].sum += sum[i];
+      // until the bounds are known: the largest number that a node sends
+      expected[i].bound = std::max(expected[i].bound, std::fabs(sum[i]));
+    }
+    for (std::size_t b = 0; b + 1 < edges.size(); ++b) {
+      const auto [low, high] = std::minmax_element(sum.begin() + std::ptrdiff_t(edges[b]),
+                                                   sum.begin() + std::ptrdiff_t(edges[b + 1]));
+      bucket_error[b] += step_error(*low, *high);
+    }
+  }
+  if (scheme_.algorithm == "fp16")  // what a half can not hold becomes infinite, as in a cast
+    for (Expected& e : expected) e.may_be_nonfinite = std::fabs(e.sum) + e.bound > 65000;
+  for (std::size_t b = 0; b + 1 < edges.size(); ++b) {
+    double low = INFINITY, high = -INFINITY, summing = 0;
+    bool nonfinite = false;
+    for (std::size_t i = edges[b]; i < edges[b + 1]; ++i) {
+      nonfinite = nonfinite || !std::isfinite(expected[i].sum);
+      low = std::min(low, expected[i].sum);
+      high = std::max(high, expected[i].sum);
+      summing = std::max(summing, magnitude[i] * kEpsilon * ranks_);
+    }
+    const double first = bucket_error[b];
+    const double total = step_error(low - first - summing, high + first + summing);
+    for (std::size_t i = edges[b]; i < edges[b + 1]; ++i) {
+      expected[i].bound = nodes == 1 ? summing : first + total + 2 * summing;
+      expected[i].must_be_nonfinite = !std::isfinite(expected[i].sum);
+      expected[i].may_be_nonfinite |= nonfinite && quantized();
+    }
+  }
+  return expected;
+}

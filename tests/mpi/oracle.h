@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a float sum must be, and how far off each algorithm may be, element by element, worked out
+// in double from all ranks' inputs and from the schedule as it is documented.
+#pragma once
+#include <string>
+
+#include "tests/mpi/inputs.h"
+
+struct Scheme {
+  std::string algorithm;
+  int bits = 8;
+  std::size_t bucket = 2048;
+  bool stochastic = false;
+  int ranks_per_node = 1;
+  bool flat = false, leader = false;
+};
+
+struct Expected {
+  double sum = 0, bound = 0;
+  bool must_be_nonfinite = false, may_be_nonfinite = false;
+};
+
+class Oracle {
+ public:
+  Oracle(const Scheme& scheme, int ranks) : scheme_(scheme), ranks_(ranks) {}
+
+  int nodes() const { return (ranks_ + scheme_.ranks_per_node - 1) / scheme_.ranks_per_node; }
+  // A quantizer gives +0 whatever zeros go in; MPI and the other codings keep the sign.
+  bool zeros_are_positive() const { return quantized() && nodes() > 1; }
+  std::vector<Expected> expect(const Case& test) const;
+
+ private:
+  bool quantized() const { return scheme_.algorithm == "bytegrad" || scheme_.algorithm == "qsgd"; }
+  // Where buckets begin: everywhere at multiples of the bucket, or at the chunks' own ends.
+  std::vector<std::size_t> bucket_edges(std::size_t count) const;
+  double step_error(double low, double high) const;  // of one rounding of a bucket of this range
+
+  Scheme scheme_;
+  int ranks_;
+};

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A plain MPI program that checks float sums, run under the preload with any options. It computes
+// every rank's input itself, so it knows the exact sum and the error bound of each element:
+//   every rank gets the same bytes; each element is within the bound of its algorithm; a non-finite
+//   input is non-finite everywhere and spoils its own bucket only; inputs and the memory around the
+//   buffers stay untouched; the call was answered by the library (or left to MPI where it should
+//   be).
+// Usage: sums ALGORITHM BITS BUCKET ROUNDING(nearest|stochastic) RANKS_PER_NODE FLAT(0|1)
+//             RAILS(0 = one a rank of the smallest node, 1 = leader) SIZES(small|large) [CALLS]
+#include <dlfcn.h>
+#include <mpi.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "slimpi.h"
+#include "tests/mpi/inputs.h"
+#include "tests/mpi/oracle.h"
+
+namespace {
+
+int g_rank, g_size, g_failures;
+
+void complain(const char* what, const Case& test, std::size_t element, double got, double want,
+              double bound) {
+  if (++g_failures <= 5)
+    std::fprintf(stderr,
+                 "rank %d: %s: input %s, n = %zu, element %zu: got %.9g, exact %.9g, bound %.9g\n",
+                 g_rank, what, family_name(test.family), test.count, element, got, want, bound);
+}
+
+std::uint64_t compressed_calls() {
+  using Get = int(slimpi_statistics_t*);
+  const auto get = reinterpret_cast<Get*>(dlsym(RTLD_DEFAULT, "slimpi_get_statistics"));
+  slimpi_statistics_t statistics{};
+  statistics.size = sizeof statistics;
+  return get != nullptr && get(&statistics) == 0 ? statistics.compressed : 0;
+}
+
+// All ranks' bytes against rank 0's.
+void check_same_bytes(const Case& test, const std::vector<float>& result) {
+  std::vector<float> first = result;
+  PMPI_Bcast(first.data(), int(first.size()), MPI_FLOAT, 0, MPI_COMM_WORLD);
+  if (std::memcmp(first.data(), result.data(), result.size() * sizeof(float)) == 0) return;
+  for (std::size_t i = 0; i < result.size(); ++i)
+    if (std::memcmp(&first[i], &result[i], sizeof(float)) != 0)
+      return complain("differs from rank 0", test, i, result[i], first[i], 0);
+}
+
+void check_values(const Case& test, const Oracle& oracle, const std::vector<float>& result) {
+  const std::vector<Expected> expected = oracle.expect(test);
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    const Expected& e = expected[i];
+    const double got = result[i];
+    if (e.must_be_nonfinite) {
+      if (std::isfinite(got)) complain("should not be finite", test, i, got, e.sum, 0);
+    } else if (e.may_be_nonfinite && !std::isfinite(got)) {
+      continue;
+    } else if (!(std::fabs(got - e.sum) <= e.bound)) {
+      complain("error above the bound", test, i, got, e.sum, e.bound);
+    }
+    if (oracle.zeros_are_positive() && got == 0 && std::signbit(result[i]))
+      complain("negative zero", test, i, got, e.sum, 0);
+  }
+}
+
+void run(const Case& test, const Oracle& oracle) {
+  constexpr std::size_t kGuard = 64;
+  const std::size_t n = test.count;
+  const std::vector<float> input = make_input(test, g_rank);
+  const std::size_t shift = test.misaligned ? 1 : 0;  // 4 bytes off any wider alignment
+  std::vector<float> send(n + 2 * kGuard + 1), receive(send.size());
+  for (float& x : send) x = 12345.0f;
+  for (float& x : receive) std::memset(&x, 0xA5, sizeof x);
+  float* const in = send.data() + kGuard + shift;
+  float* const out = receive.data() + kGuard + shift;
+  std::memcpy(test.in_place ? out : in, input.data(), n * sizeof(float));
+  const std::vector<float> send_before = send, receive_before = receive;
+
+  const std::uint64_t before = compressed_calls();
+  int code;
+  if (test.large_count)
+    code = MPI_Allreduce_c(test.in_place ? MPI_IN_PLACE : in, out, MPI_Count(n), MPI_FLOAT, MPI_SUM,
+                           MPI_COMM_WORLD);
+  else
+    code = MPI_Allreduce(test.in_place ? MPI_IN_PLACE : in, out, int(n), MPI_FLOAT, MPI_SUM,
+                         MPI_COMM_WORLD);
+  if (code != MPI_SUCCESS) complain("returned an error", test, 0, code, 0, 0);
+  const bool taken = compressed_calls() != before;
+  if (taken != (n > 0 && oracle.nodes() > 1))
+    complain("should be compressed exactly where nodes differ", test, 0, taken, 0, 0);
+
+  if (std::memcmp(send.data(), send_before.data(), send.size() * sizeof(float)) != 0)
+    complain("the input was changed", test, 0, 0, 0, 0);
+  const std::size_t begin = kGuard + shift;
+  if (std::memcmp(receive.data(), receive_before.data(), begin * sizeof(float)) != 0 ||
+      std::memcmp(receive.data() + begin + n, receive_before.data() + begin + n,
+                  (receive.size() - begin - n) * sizeof(float)) != 0)
+    complain("wrote outside the output", test, 0, 0, 0, 0);
+
+  const std::vector<float> result(out, out + n);
+  check_same_bytes(test, result);
+  check_values(test, oracle, result);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+  if (argc < 9) {
+    if (g_rank == 0) std::fprintf(stderr, "usage: see the top of sums.cpp\n");
+    MPI_Abort(MPI_COMM_WORLD, 2);
+  }
+  Scheme scheme;
+  scheme.algorithm = argv[1];
+  scheme.bits = std::atoi(argv[2]);
+  scheme.bucket = std::size_t(std::atoll(argv[3]));
+  scheme.stochastic = std::strcmp(argv[4], "stochastic") == 0;
+  scheme.ranks_per_node = std::atoi(argv[5]);
+  scheme.flat = std::atoi(argv[6]) != 0;
+  scheme.leader = std::atoi(argv[7]) != 0;
+  const Oracle oracle(scheme, g_size);
+  int cases = 0;
+  for (const Case& test : make_cases(std::strcmp(argv[8], "large") == 0, std::size_t(g_size))) {
+    run(test, oracle);
+    ++cases;
+    int failed = 0;
+    PMPI_Allreduce(&g_failures, &failed, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (failed > 20) break;
+  }
+  int failed = 0;
+  PMPI_Allreduce(&g_failures, &failed, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  if (g_rank == 0)
+    std::printf("%s %s bits %d bucket %zu, %d ranks, %d a node: %d cases, %d failures\n",
+                failed == 0 ? "ok" : "FAILED", argv[1], scheme.bits, scheme.bucket, g_size,
+                scheme.ranks_per_node, cases, failed);
+  MPI_Finalize();
+  return failed == 0 ? 0 : 1;
+}

@@ -1,0 +1,25 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# bytegrad over ranks, nodes, hierarchies, bits and buckets, through a program that knows the exact sum
+# and the bound of each element.
+. "$top_srcdir/tests/helper/mpi.sh"
+. "$top_srcdir/tests/helper/sums.sh"
+need_library
+
+# algorithm  bits bucket rounding   ranks per-node hierarchy sizes
+sums_table '
+bytegrad   8    2048   nearest    2     1        sharded   small
+bytegrad   4    2048   nearest    3     1        sharded   small
+bytegrad   1    64     nearest    2     1        sharded   small
+bytegrad   8    0      nearest    4     1        flat      small
+bytegrad   3    100    nearest    5     1        sharded   small
+bytegrad   8    2048   stochastic 3     1        sharded   small
+bytegrad   5    2048   nearest    4     2        sharded   small
+bytegrad   8    2048   nearest    4     2        leader    small
+bytegrad   8    0      nearest    5     2        leader    small
+bytegrad   6    512    nearest    5     3        sharded   small
+bytegrad   8    2048   nearest    4     2        flat      small
+bytegrad   7    2048   nearest    3     3        sharded   small
+bytegrad   8    2048   nearest    3     1        sharded   large
+'
+verdict

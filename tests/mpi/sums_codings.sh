@@ -1,0 +1,17 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Every other algorithm that promises one result for all ranks, through the same program as sums.sh. A
+# new algorithm joins with a row.
+. "$top_srcdir/tests/helper/mpi.sh"
+. "$top_srcdir/tests/helper/sums.sh"
+need_library
+
+# algorithm  bits bucket rounding   ranks per-node hierarchy sizes
+sums_table '
+qsgd       8    2048   stochastic 3     1        flat      small
+qsgd       4    512    stochastic 4     2        flat      small
+fp16       8    2048   nearest    3     1        sharded   small
+bf16       8    2048   nearest    4     2        sharded   small
+allreduce  8    2048   nearest    5     2        sharded   small
+'
+verdict
