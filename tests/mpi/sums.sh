@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# bytegrad over ranks, nodes, hierarchies, bits and buckets, through a program that knows the exact sum
-# and the bound of each element.
+# bytegrad over ranks, nodes, hierarchies, bits and buckets, through a program that knows the exact
+# sum and the bound of each element.
 . "$top_srcdir/tests/helper/mpi.sh"
 . "$top_srcdir/tests/helper/sums.sh"
 need_library

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Every other algorithm that promises one result for all ranks, through the same program as sums.sh. A
-# new algorithm joins with a row.
+# Every other algorithm that promises one result for all ranks, through the same program as sums.sh.
+# A new algorithm joins with a row.
 . "$top_srcdir/tests/helper/mpi.sh"
 . "$top_srcdir/tests/helper/sums.sh"
 need_library
