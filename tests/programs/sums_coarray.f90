@@ -44,7 +44,7 @@ program sums_coarray
   few = ramp(places(:short), rank)
   call co_sum(few)
   call agree('real(4), few', all(few == wanted(:short)))
-  if (failed > 0) error stop 1
+  if (failed > 0) stop 1
 contains
   subroutine agree(name, good)
     character(*), intent(in) :: name

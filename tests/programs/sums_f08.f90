@@ -21,5 +21,5 @@ program sums_f08
   call MPI_Init()
   call through_f08(failed)
   call MPI_Finalize()
-  if (failed > 0) error stop 1
+  if (failed > 0) stop 1
 end program

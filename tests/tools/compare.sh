@@ -1,0 +1,53 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# tools/compare: a row for each algorithm, refused ones included, the same numbers in its JSON, and
+# a picture.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+[ -x "$top_builddir/tests/programs/train" ] || skip "the training program is not built"
+[ -x "$top_builddir/tools/slimpi-run" ] || skip "slimpi-run is not built"
+[ -d /usr/share/datasets/fashion-mnist ] || skip "no images (Debian: dataset-fashion-mnist)"
+compare="$top_srcdir/tools/compare --directory $top_builddir"
+few="--epochs 2 --limit 2000 --batch 50 --ranks 2"
+
+# An algorithm that no build has is a row too, and no failure. Options of the caller stay out of it.
+status=0
+# shellcheck disable=SC2086
+SLIMPI_BITS=1 timeout 60 $compare $few --rows "plain bytegrad:4 nonesuch" --json out.json \
+  >table.txt 2>said.txt || status=$?
+cat table.txt
+expect "$status" 0 "ends well"
+expect "$(grep -c '^|' table.txt)" 5 "a head, a rule and three rows"
+holds "plain MPI" grep -q '^| plain MPI  *| *[0-9.]* % ' table.txt
+holds "bytegrad" grep -q '^| bytegrad, 4 bits | *[0-9.]* % ' table.txt
+holds "what is refused" grep -q '^| nonesuch .*refused: slimpi.*nonesuch' table.txt
+expect "$(grep -c 'epoch . of 2' said.txt)" 4 "says how far it is"
+cat >numbers_check.py <<'EOP'
+import json
+plain, four, nonesuch = json.load(open("out.json"))["rows"]
+assert "report" not in plain or plain["report"] is None, plain
+assert [len(row["training"]["epochs"]) for row in (plain, four)] == [2, 2]
+sent, floats = four["report"]["bytes"]["sent"], four["report"]["bytes"]["plain"]
+assert four["options"] == {"bits": "4"} and 7.5 < floats / sent < 8, (sent, floats)
+assert four["error"]["checked"] > 0 and 0 < four["error"]["mean_rel_l2"] < 1, four["error"]
+assert "training" not in nonesuch
+EOP
+holds "the JSON" "$PYTHON" numbers_check.py
+
+# A row that fails for another reason makes the command fail.
+status=0
+# shellcheck disable=SC2086
+timeout 60 $compare $few --rows "bytegrad,bits=9" >table.txt 2>&1 || status=$?
+expect "$status" 1 "a failing row"
+holds "and what it said" grep -q 'failed: slimpi.*SLIMPI_BITS' table.txt
+
+if command -v gnuplot >/dev/null; then
+  # shellcheck disable=SC2086
+  timeout 60 $compare $few --epochs 1 --rows plain --plot picture.svg >said.txt 2>&1 || cat said.txt
+  holds "a picture" grep -q 'plain MPI' picture.svg
+fi
+status=0
+# shellcheck disable=SC2086
+timeout 60 $compare --rows "qsgd,bits" >said.txt 2>&1 || status=$?
+expect "$status" 2 "a row that is none"
+verdict

@@ -1,0 +1,73 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# tools/packages, tools/build, tools/check and tools/quickstart: what they say and how they end, on
+# a made-up build that takes no time.
+. "$top_srcdir/tests/helper/mpi.sh"
+tools=$top_srcdir/tools
+need bash awk
+
+ends() { # STATUS TEXT COMMAND...: it ends so, and says TEXT
+  wanted=$1 text=$2 status=0
+  shift 2
+  "$@" >said.txt 2>&1 </dev/null || status=$?
+  expect "$status" "$wanted" "$*: exit status"
+  holds "$*: says '$text'" grep -q -e "$text" said.txt
+}
+
+for script in packages build check quickstart; do
+  ends 0 "^usage: tools/$script" "$tools/$script" --help
+  case $script in packages) status=1 ;; *) status=2 ;; esac
+  ends $status "tools/$script: --wrong: not known" "$tools/$script" --wrong
+done
+ends 2 "wants" "$tools/quickstart" --epochs
+
+# One list: the tests' packages come on top of those of the build.
+"$tools/packages" --list build >build.txt
+"$tools/packages" --list >all.txt
+holds "the build's packages" grep -qx libmpich-dev build.txt
+holds "the build does without CMocka" test "$(grep -c libcmocka-dev build.txt)" = 0
+holds "the tests' packages" grep -qx libcmocka-dev all.txt
+expect "$(grep -cvx '[a-z0-9.+-]*' all.txt)" 0 "names of packages are names"
+
+# A system without apt: what is needed, by name, and nothing else happens.
+mkdir bin
+for command in bash env cat; do ln -s "$(command -v $command)" bin/$command; done
+ends 1 "not Debian or Ubuntu" env PATH="$work/bin" bash "$tools/packages"
+holds "without apt: names what is needed" grep -q libhwloc-dev said.txt
+
+# tools/check counts, shows what the failing tests said, and only that.
+mkdir made
+cat >made/Makefile <<'EOM'
+all:
+# `make check TESTS=` only builds them.
+ifeq ($(origin TESTS)$(TESTS),command line)
+check:
+else
+check:
+	@test -z '$(TESTS)' || echo 'ran $(TESTS)' >ran.txt
+	@for line in 'PASS: one' 'PASS: two' 'FAIL: three' 'SKIP: four' 'ERROR: five' '# TOTAL: 5' \
+	  '# PASS:  2' '# SKIP:  1' '# XFAIL: 0' '# FAIL:  1' '# XPASS: 0' '# ERROR: 1'; \
+	  do echo "$$line"; done
+	@exit $(STATUS)
+endif
+EOM
+printf '%s\n' 'SKIP: four' 'no GPU' 'FAIL: three' 'wrong sum' 'PASS: one' 'fine' \
+  >made/test-suite.log
+check="$tools/check --no-install --directory $work/made"
+# shellcheck disable=SC2086
+STATUS=2 ends 1 "wrong sum" $check
+expect "$(tail -n 1 said.txt)" "2 passed, 2 failed, 1 skipped" "check: last line"
+expect "$(grep -c -e fine -e GPU said.txt)" 0 "check: nothing of the tests that passed"
+sed -i -e 's/FAIL:  1/FAIL:  0/' -e 's/ERROR: 1/ERROR: 0/' made/Makefile
+# shellcheck disable=SC2086
+STATUS=0 ends 0 "PASS: one" $check some/test
+expect "$(tail -n 1 said.txt)" "2 passed, 0 failed, 1 skipped" "check: last line when all is well"
+expect "$(cat made/ran.txt)" "ran some/test" "check: only the named test"
+
+# A build that fails: the compiler's words, the place of the rest, and a failing last line.
+printf 'all:\n\t@echo "x.cpp:1: error: no such thing"; exit 1\n' >made/Makefile
+# shellcheck disable=SC2086
+ends 1 "error: no such thing" $check
+holds "a failed build: where its output is" grep -q "$work/made/build.log" said.txt
+expect "$(tail -n 1 said.txt)" "0 passed, 1 failed, 0 skipped" "a failed build: last line"
+verdict
