@@ -14,6 +14,7 @@ namespace slimpi::algorithm {
 
 class Communicator;
 struct Call;
+struct Plan;
 struct Slot;
 
 struct Algorithm {
@@ -23,9 +24,17 @@ struct Algorithm {
   bool flat = false;                      // over all ranks, whatever the hierarchy
   bool same_bytes = true;                 // promise 1; false for the decentralized pair
   bool keeps_state = false;               // needs a slot even without error feedback
+  bool finite_only = false;               // with an infinity or a NaN on any rank, MPI answers
   bool error_feedback = false;            // where SLIMPI_ERROR_FEEDBACK is unset
   std::uint64_t start = 0;                // where SLIMPI_START is unset
   Status (*run)(Call& call);
+  // Reserves the scratch memory that run needs for this plan and count. `like` is the caller's
+  // buffer.
+  Status (*reserve)(Communicator& communicator, const Plan& plan, std::uint64_t count,
+                    const device::Device& device, const void* like);
+  // Makes the arrays that run needs in call.slot, so that the ranks can agree that all could. Only
+  // called with a slot; null where there are none.
+  Status (*reserve_state)(Call& call) = nullptr;
 };
 
 // The row called `name`; null when this build has none.
@@ -39,6 +48,7 @@ struct Plan {
   Hierarchy hierarchy = Hierarchy::automatic;
   bool error_feedback = false;
   std::uint64_t start = 0;
+  bool slot = false;  // the call needs one: for state, or to count the buffer's calls
 };
 
 // One allreduce to be answered. `in` and `out` hold `count` floats in memory of `device`; in == out

@@ -6,8 +6,6 @@
 #include <cstring>
 #include <vector>
 
-#include "algorithm/hierarchical.h"
-
 namespace slimpi::algorithm {
 
 namespace {
@@ -100,6 +98,7 @@ void Communicator::options_changed() {
   agreed_ = laid_out_ = false;
   rails_.clear();
   prepared_.clear();
+  slots.drop_all();
 }
 
 Status Communicator::find_nodes() {
@@ -120,7 +119,7 @@ Status Communicator::prepare(const Plan& plan, std::uint64_t count, const device
                              const void* like, bool* ready) {
   std::uint64_t& largest =
       prepared_[{plan.algorithm, plan.format.bits, plan.format.bucket, plan.hierarchy}];
-  const Status status = reserve_hierarchical(*this, plan, count, device, like);
+  const Status status = plan.algorithm->reserve(*this, plan, count, device, like);
   *ready = status == Status::ok;
   if (count <= largest) return status;
   std::uint64_t everyone = *ready ? 1 : 0;

@@ -58,9 +58,9 @@ class Communicator {
   // The stream that this communicator's work on `device` runs on; null on the host.
   Status stream_for(const device::Device& device, const void* like, device::Stream** stream);
 
-  std::uint64_t sums = 0;             // float sums that looked for a slot so far
   std::uint64_t calls = 0;            // compressed calls so far; a schedule's messages carry it
   Memory messages, staging, partial;  // scratch of the schedules
+  Memory found;                       // what find_nonfinite writes
   Slots slots;
 
   // Forgets MPI's side: after MPI_Finalize began nothing may be freed there any more.

@@ -9,6 +9,13 @@
 
 namespace slimpi::algorithm {
 
+namespace {
+Status find_residual(Call& call, const Range& slice, float** residual) {
+  return slot_array(*call.slot, "residual", slice.count, call.device, call.out, call.stream,
+                    call.communicator.statistics(), residual);
+}
+}  // namespace
+
 Status run_hierarchical(Call& call) {
   Communicator& communicator = call.communicator;
   const Rails& rails = communicator.rails(call.plan.hierarchy);
@@ -18,13 +25,19 @@ Status run_hierarchical(Call& call) {
     const Range slice = slice_of(call.count, call.plan.format, rails, rails.rail);
     float* residual = nullptr;
     if (call.plan.error_feedback && call.slot != nullptr)
-      SLIMPI_TRY(slot_array(*call.slot, "residual", slice.count, call.device, call.out, call.stream,
-                            communicator.statistics(), &residual));
+      SLIMPI_TRY(find_residual(call, slice, &residual));
     const float* const in = alone ? call.in : call.out;
     SLIMPI_TRY(run_rounds(call, rails, slice, in + slice.first, call.out + slice.first, residual));
   }
   if (!alone) SLIMPI_TRY(node_share(call, rails));
   return Status::ok;
+}
+
+Status reserve_residual(Call& call) {
+  const Rails& rails = call.communicator.rails(call.plan.hierarchy);
+  if (!call.plan.error_feedback || rails.rail < 0) return Status::ok;
+  float* residual = nullptr;
+  return find_residual(call, slice_of(call.count, call.plan.format, rails, rails.rail), &residual);
 }
 
 Status reserve_hierarchical(Communicator& communicator, const Plan& plan, std::uint64_t count,

@@ -12,4 +12,7 @@ Status run_hierarchical(Call& call);
 Status reserve_hierarchical(Communicator& communicator, const Plan& plan, std::uint64_t count,
                             const device::Device& device, const void* like);
 
+// Makes the residual of error feedback.
+Status reserve_residual(Call& call);
+
 }  // namespace slimpi::algorithm

@@ -8,16 +8,27 @@ namespace slimpi::algorithm {
 namespace {
 using kernels::Coding;
 
+// A row of the two rounds between nodes.
+constexpr Algorithm two_rounds(const char* name, Coding coding) {
+  return {.name = name,
+          .coding = coding,
+          .run = run_hierarchical,
+          .reserve = reserve_hierarchical,
+          .reserve_state = reserve_residual};
+}
+
 constexpr Algorithm kTable[] = {
-    {.name = "bytegrad", .coding = Coding::quantized, .run = run_hierarchical},
+    two_rounds("bytegrad", Coding::quantized),
     {.name = "qsgd",
      .coding = Coding::quantized,
      .rounding = Rounding::stochastic,
      .flat = true,
-     .run = run_hierarchical},
-    {.name = "fp16", .coding = Coding::fp16, .run = run_hierarchical},
-    {.name = "bf16", .coding = Coding::bf16, .run = run_hierarchical},
-    {.name = "allreduce", .coding = Coding::float32, .run = run_hierarchical},
+     .run = run_hierarchical,
+     .reserve = reserve_hierarchical,
+     .reserve_state = reserve_residual},
+    two_rounds("fp16", Coding::fp16),
+    two_rounds("bf16", Coding::bf16),
+    two_rounds("allreduce", Coding::float32),
 };
 }  // namespace
 

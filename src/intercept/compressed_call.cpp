@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstring>
 
 #include "base/log.h"
 #include "device/device.h"
@@ -24,9 +25,6 @@ CompressedCall::CompressedCall(Runtime& runtime, algorithm::Communicator& commun
 Status CompressedCall::run(std::optional<Passed>* passed) {
   SLIMPI_TRY(agree_on_memory(passed));
   if (*passed) return Status::ok;
-  SLIMPI_TRY(agree_on_slot(passed));
-  if (*passed) return Status::ok;
-
   bool ready = false;
   SLIMPI_TRY(communicator_.prepare(plan_, count_, *device_, out_, &ready));
   if (!ready) {
@@ -35,16 +33,18 @@ Status CompressedCall::run(std::optional<Passed>* passed) {
     *passed = Passed::failure;
     return Status::ok;
   }
-  introduce();
   SLIMPI_TRY(communicator_.stream_for(*device_, out_, &stream_));
-  const std::uint64_t number = ++communicator_.calls;
+  SLIMPI_TRY(plan_.slot ? agree_on_slot(passed) : agree_on_finite(passed));
+  if (*passed) return Status::ok;
+  introduce();
+  number_ = ++communicator_.calls;
   const std::uint64_t every = communicator_.config().verify;
-  const bool verify = every != 0 && number % every == 0;
+  const bool verify = every != 0 && number_ % every == 0;
   if (verify) SLIMPI_TRY(keep_input());
 
   const auto start = std::chrono::steady_clock::now();
   SLIMPI_TRY(bring_together());
-  algorithm::Call call{communicator_, plan_, in_, out_, count_, *device_, stream_, number, slot_};
+  algorithm::Call call = this->call();
   SLIMPI_TRY(plan_.algorithm->run(call));
   SLIMPI_TRY(finish_stream());
   const auto end = std::chrono::steady_clock::now();
@@ -52,7 +52,10 @@ Status CompressedCall::run(std::optional<Passed>* passed) {
   if (Trace* const trace = Trace::running(); trace != nullptr)
     trace->add(plan_.algorithm->name, start, end, count_ * sizeof(float));
 
-  if (slot_ != nullptr) ++slot_->calls;
+  if (slot_ != nullptr) {
+    ++slot_->calls;
+    slot_->fresh = false;
+  }
   const std::uint64_t nodes = std::uint64_t(communicator_.layout().nodes());
   runtime_.statistics.compressed(
       count_ * sizeof(float),
@@ -71,26 +74,102 @@ Status CompressedCall::agree_on_memory(std::optional<Passed>* passed) {
   return Status::ok;
 }
 
-// Finds the buffer's state where the plan needs any, and makes sure that all ranks mean the same
-// one.
+algorithm::Call CompressedCall::call() {
+  return {communicator_, plan_, in_, out_, count_, *device_, stream_, number_, slot_};
+}
+
+struct CompressedCall::Agreement {
+  std::uint64_t number, other_number, history, other_history;
+  std::uint64_t no_memory, nonfinite, spoiled;
+
+  // The words of alike ranks are each other's complements.
+  bool alike() const { return number == ~other_number && history == ~other_history; }
+};
+
+// Says what this rank knows of the slot, its arrays made where the call needs them, and learns what
+// the others know.
+Status CompressedCall::compare_slots(Agreement* agreement) {
+  algorithm::Slots::claim(*slot_, plan_.algorithm, *device_);
+  *agreement = {};
+  if (slot_->calls >= plan_.start) {
+    algorithm::Call call = this->call();
+    if (plan_.algorithm->reserve_state != nullptr &&
+        plan_.algorithm->reserve_state(call) != Status::ok)
+      agreement->no_memory = 1;
+    SLIMPI_TRY(find_nonfinite(&agreement->nonfinite));
+  }
+  agreement->number = slot_->number;
+  agreement->history = 2 * slot_->calls + (slot_->fresh ? 1 : 0);
+  agreement->other_number = ~agreement->number;
+  agreement->other_history = ~agreement->history;
+  agreement->spoiled = slot_->spoiled != 0 ? 1 : 0;
+  std::uint64_t words[sizeof(Agreement) / sizeof(std::uint64_t)];
+  std::memcpy(words, agreement, sizeof words);
+  SLIMPI_TRY(communicator_.exchange().all_max(words));
+  std::memcpy(agreement, words, sizeof words);
+  return Status::ok;
+}
+
+// Finds the buffer's state, and makes sure that all ranks mean the same one.
 Status CompressedCall::agree_on_slot(std::optional<Passed>* passed) {
-  if (plan_.start == 0 && !plan_.error_feedback && !plan_.algorithm->keeps_state) return Status::ok;
-  slot_ = &communicator_.slots.find(out_, count_, communicator_.sums++,
-                                    communicator_.config().calls_per_step);
-  std::uint64_t both[] = {slot_->number, ~slot_->number, slot_->calls, ~slot_->calls};
-  SLIMPI_TRY(communicator_.exchange().all_max(both));
-  if (both[0] != ~both[1] || both[2] != ~both[3]) {
-    algorithm::Slots::drop(*slot_);
-    runtime_.statistics.dropped();
-    if (communicator_.rank() == 0)
-      log_once(LogLevel::warn,
-               "the ranks use their buffers in different orders, so state of earlier calls is "
-               "dropped; SLIMPI_CALLS_PER_STEP names buffers by the order of calls");
+  algorithm::Slots& slots = communicator_.slots;
+  slot_ = &slots.find(out_, count_, communicator_.config().calls_per_step);
+  Agreement agreement{};
+  SLIMPI_TRY(compare_slots(&agreement));
+  if (!agreement.alike() || agreement.spoiled != 0) {
+    if (agreement.alike()) {
+      log_debug("state became infinite; all ranks drop it and start over");
+    } else {
+      runtime_.statistics.dropped();
+      if (communicator_.rank() == 0)
+        log_once(LogLevel::warn,
+                 "the ranks use their buffers in different orders, so state of earlier calls is "
+                 "dropped; SLIMPI_CALLS_PER_STEP names buffers by the order of calls");
+    }
+    std::uint64_t number = slots.next_number(count_);
+    SLIMPI_TRY(communicator_.exchange().all_max({&number, 1}));
+    slots.realign(*slot_, number);
+    SLIMPI_TRY(compare_slots(&agreement));
+    if (!agreement.alike())
+      return fail(Status::disagreement, "the ranks can not agree on the state of a buffer");
   }
   if (slot_->calls < plan_.start) {
     ++slot_->calls;
     *passed = Passed::start;
+  } else if (agreement.no_memory != 0) {
+    log_once(LogLevel::warn, "no memory for state on some rank; calls that need it go to MPI");
+    algorithm::Slots::drop(*slot_);
+    *passed = Passed::failure;
+  } else if (agreement.nonfinite != 0) {
+    *passed = Passed::nonfinite;
   }
+  return Status::ok;
+}
+
+Status CompressedCall::agree_on_finite(std::optional<Passed>* passed) {
+  if (!plan_.algorithm->finite_only) return Status::ok;
+  std::uint64_t nonfinite = 0;
+  SLIMPI_TRY(find_nonfinite(&nonfinite));
+  SLIMPI_TRY(communicator_.exchange().all_max({&nonfinite, 1}));
+  if (nonfinite != 0) *passed = Passed::nonfinite;
+  return Status::ok;
+}
+
+// Whether this rank's input has an infinity or a NaN, where the algorithm can not take one.
+Status CompressedCall::find_nonfinite(std::uint64_t* found) {
+  *found = 0;
+  if (!plan_.algorithm->finite_only) return Status::ok;
+  const device::Device& from = device::owner_of(in_);
+  device::Stream* stream = nullptr;
+  SLIMPI_TRY(communicator_.stream_for(from, in_, &stream));
+  SLIMPI_TRY(communicator_.found.reserve(from, in_, device::Place::device, sizeof(int),
+                                         runtime_.statistics));
+  int* const flag = reinterpret_cast<int*>(communicator_.found.data());
+  from.kernels()->find_nonfinite(in_, count_, flag, stream);
+  int here = 0;
+  SLIMPI_TRY(from.copy(&here, flag, sizeof here, stream));
+  SLIMPI_TRY(algorithm::wait_for_stream(from, stream));
+  *found = here != 0 ? 1 : 0;
   return Status::ok;
 }
 

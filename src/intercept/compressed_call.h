@@ -20,8 +20,15 @@ class CompressedCall {
   Status run(std::optional<Passed>* passed);
 
  private:
+  // What the ranks tell each other about a slot; the largest of each word over all ranks.
+  struct Agreement;
+
   Status agree_on_memory(std::optional<Passed>* passed);
   Status agree_on_slot(std::optional<Passed>* passed);
+  Status agree_on_finite(std::optional<Passed>* passed);
+  Status compare_slots(Agreement* agreement);
+  algorithm::Call call();
+  Status find_nonfinite(std::uint64_t* found);
   Status bring_together();
   Status finish_stream();
   Status keep_input();
@@ -38,6 +45,7 @@ class CompressedCall {
   const device::Device* device_;
   device::Stream* stream_ = nullptr;
   algorithm::Slot* slot_ = nullptr;
+  std::uint64_t number_ = 0;  // of the call on its communicator
   std::vector<float> input_;  // a copy for SLIMPI_VERIFY
 };
 

@@ -53,6 +53,7 @@ Decision decide(const Config& config, const Rules& rules, const std::string& nam
   decision.plan.hierarchy = chosen(config, *row);
   decision.plan.error_feedback = config.error_feedback.value_or(row->error_feedback);
   decision.plan.start = config.start.value_or(row->start);
+  decision.plan.slot = row->keeps_state || decision.plan.error_feedback || decision.plan.start != 0;
   return decision;
 }
 
