@@ -6,6 +6,9 @@
 #include <cstring>
 #include <vector>
 
+#include "algorithm/node_transports.h"
+#include "base/log.h"
+
 namespace slimpi::algorithm {
 
 namespace {
@@ -103,6 +106,8 @@ void Communicator::options_changed() {
 
 Status Communicator::find_nodes() {
   if (laid_out_) return Status::ok;
+  shared_.reset();
+  shared_tried_ = false;
   SLIMPI_TRY(find_layout(api_, exchange_comm_, config_.ranks_per_node, layout_));
   exchange_.set_layout(&layout_);
   laid_out_ = true;
@@ -113,6 +118,24 @@ const Rails& Communicator::rails(Hierarchy hierarchy) {
   const auto found = rails_.find(hierarchy);
   if (found != rails_.end()) return found->second;
   return rails_.emplace(hierarchy, make_rails(layout_, hierarchy)).first->second;
+}
+
+Status Communicator::open_shared() {
+  const Intra intra = config_.intra;
+  bool neighbours = false;
+  for (const auto& node : layout_.members) neighbours = neighbours || node.size() > 1;
+  if (shared_tried_ || !neighbours || (intra != Intra::automatic && intra != Intra::shm))
+    return Status::ok;
+  shared_tried_ = true;
+  shared_ = std::make_unique<SharedMemory>(api_);
+  bool ready = false;
+  SLIMPI_TRY(shared_->open(exchange_, layout_, shared_box_bytes(), &ready));
+  if (ready) return Status::ok;
+  shared_.reset();
+  if (rank_ == 0)
+    log_once(intra == Intra::shm ? LogLevel::warn : LogLevel::debug,
+             "the ranks of a node can not share memory; they exchange by messages");
+  return Status::ok;
 }
 
 Status Communicator::prepare(const Plan& plan, std::uint64_t count, const device::Device& device,

@@ -5,6 +5,7 @@
 // communicator, so nothing here is locked.
 #pragma once
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -13,6 +14,7 @@
 #include "algorithm/exchange.h"
 #include "algorithm/layout.h"
 #include "algorithm/memory.h"
+#include "algorithm/shared_memory.h"
 #include "algorithm/slot.h"
 
 namespace slimpi::algorithm {
@@ -50,6 +52,12 @@ class Communicator {
   Config& config() { return config_; }
   const Layout& layout() const { return layout_; }
   const Rails& rails(Hierarchy hierarchy);
+
+  // Opens the memory that neighbours share, once, unless SLIMPI_INTRA says otherwise or no node has
+  // two ranks. Collective.
+  Status open_shared();
+  SharedMemory* shared() const { return shared_.get(); }
+
   Exchange& exchange() { return exchange_; }
   Statistics& statistics() { return statistics_; }
   MPI_Comm user() const { return user_; }
@@ -64,7 +72,10 @@ class Communicator {
   Slots slots;
 
   // Forgets MPI's side: after MPI_Finalize began nothing may be freed there any more.
-  void abandon() { exchange_comm_ = MPI_COMM_NULL; }
+  void abandon() {
+    exchange_comm_ = MPI_COMM_NULL;
+    if (shared_ != nullptr) shared_->abandon();
+  }
 
   // Set when a call failed half way: what was sent may still be on its way, so no other may follow.
   bool broken = false;
@@ -83,6 +94,8 @@ class Communicator {
   Layout layout_;
   std::map<Hierarchy, Rails> rails_;
   Exchange exchange_;
+  std::unique_ptr<SharedMemory> shared_;
+  bool shared_tried_ = false;
   std::map<const device::Device*, device::Stream*> streams_;
   std::map<std::tuple<const Algorithm*, int, std::uint32_t, Hierarchy>, std::uint64_t> prepared_;
 };

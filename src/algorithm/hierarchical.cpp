@@ -43,8 +43,8 @@ Status reserve_residual(Call& call) {
 Status reserve_hierarchical(Communicator& communicator, const Plan& plan, std::uint64_t count,
                             const device::Device& device, const void* like) {
   const Rails& rails = communicator.rails(plan.hierarchy);
-  std::size_t bytes = node_bytes(communicator.layout(), rails);
-  std::uint64_t partial = 64 << 10;
+  std::size_t bytes = node_bytes(communicator, rails);
+  std::uint64_t partial = std::max<std::uint64_t>(64 << 10, node_partial(communicator));
   if (rails.rail >= 0) {
     const Range slice = slice_of(count, plan.format, rails, rails.rail);
     const Segments segments =

@@ -10,12 +10,23 @@ namespace slimpi::algorithm {
 Range slice_of(std::uint64_t count, const kernels::Format& format, const Rails& rails, int rail);
 
 // Bytes of scratch that node_sum and node_share need in device and staging memory.
-std::size_t node_bytes(const Layout& layout, const Rails& rails);
+std::size_t node_bytes(const Communicator& communicator, const Rails& rails);
+
+// Floats of Communicator::partial that sums inside a node need.
+std::uint64_t node_partial(const Communicator& communicator);
 
 // out's own slice = the neighbours' in, added in rank order in fp32. Sends the other slices.
 Status node_sum(Call& call, const Rails& rails);
 
 // Every neighbour's out = the slices of their owners.
 Status node_share(Call& call, const Rails& rails);
+
+// The whole allreduce of a communicator on one node, with the bytes that MPI itself would give.
+// Needs Communicator::shared().
+Status node_allreduce(Call& call);
+
+// Makes room for node_allreduce near `like`.
+Status reserve_node_allreduce(Communicator& communicator, const device::Device& device,
+                              const void* like);
 
 }  // namespace slimpi::algorithm

@@ -40,9 +40,17 @@ bool answer_together(Runtime& runtime, algorithm::Communicator& communicator,
       communicator.config(), runtime.rules, communicator.name(), std::uint64_t(request.count));
   if (!decision.take) return pass(runtime, decision.reason);
   if (const Status status = communicator.find_nodes(); status != Status::ok) return failed(status);
-  if (communicator.layout().nodes() == 1) return pass(runtime, Passed::single_node);
 
   CompressedCall call(runtime, communicator, decision.plan, request);
+  if (communicator.layout().nodes() == 1) {
+    bool answered = false;
+    if (const Status status = call.run_in_node(&answered); status != Status::ok) {
+      communicator.broken = true;
+      return failed(status);
+    }
+    *code = MPI_SUCCESS;
+    return answered || pass(runtime, Passed::single_node);
+  }
   std::optional<Passed> reason;
   const Status status = call.run(&reason);
   if (status != Status::ok) {

@@ -14,4 +14,11 @@ fp16       8    2048   nearest    3     1        sharded   small
 bf16       8    2048   nearest    4     2        sharded   small
 allreduce  8    2048   nearest    5     2        sharded   small
 '
+
+# Inside a node by messages instead of shared memory.
+export SLIMPI_INTRA=mpi
+sums_table '
+bytegrad   8    2048   nearest    4     2        sharded   small
+bytegrad   4    512    nearest    5     3        leader    small
+'
 verdict

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The ways in which the ranks of a node exchange; node_sum.cpp chooses. Each offers what node_sum.h
+// promises.
+#pragma once
+#include "algorithm/algorithm.h"
+
+namespace slimpi::algorithm {
+
+// By messages of MPI, which works between any ranks.
+Status sum_by_messages(Call& call, const Rails& rails);
+Status share_by_messages(Call& call, const Rails& rails);
+std::size_t node_message_bytes(const Layout& layout, const Rails& rails);
+
+// Through memory that the neighbours share. Needs Communicator::shared().
+Status sum_in_shared_memory(Call& call, const Rails& rails);
+Status share_in_shared_memory(Call& call, const Rails& rails);
+
+// The whole allreduce of one node, added pairwise as MPICH adds, so that the bytes are MPI's own.
+Status allreduce_in_shared_memory(Call& call, const Rails& rails);
+
+// Bytes for one piece of a slice from each of `size` neighbours.
+std::size_t shared_scratch_bytes(std::size_t size, const Rails& rails);
+
+// Bytes of a rank's box.
+std::size_t shared_box_bytes();
+
+}  // namespace slimpi::algorithm

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "algorithm/shared_memory.h"
+
+#include <sched.h>
+
+#include <atomic>
+
+namespace slimpi::algorithm {
+
+namespace {
+
+constexpr std::size_t kLine = 64;  // a cache line, so that counters do not disturb each other
+constexpr int kPatience = 64;      // looks before the core is offered to somebody else
+
+// A rank's count of meetings stands in front of its box.
+std::atomic<std::uint64_t>& count_of(std::byte* box) {
+  static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+  return *reinterpret_cast<std::atomic<std::uint64_t>*>(box - kLine);
+}
+
+}  // namespace
+
+SharedMemory::~SharedMemory() {
+  if (window_ != MPI_WIN_NULL) api_.Win_free(&window_);
+}
+
+Status SharedMemory::open(Exchange& exchange, const Layout& layout, std::size_t bytes,
+                          bool* ready) {
+  *ready = false;
+  MPI_Comm neighbours = MPI_COMM_NULL, sharing = MPI_COMM_NULL;
+  int code = api_.Comm_split(exchange.comm(), layout.node(), layout.rank, &neighbours);
+  if (code == MPI_SUCCESS) {
+    api_.Comm_set_errhandler(neighbours, MPI_ERRORS_RETURN);
+    code = api_.Comm_split_type(neighbours, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &sharing);
+  }
+  // SLIMPI_RANKS_PER_NODE may call ranks of several machines one node.
+  int together = 0, size = 0;
+  if (code == MPI_SUCCESS) {
+    api_.Comm_size(sharing, &together);
+    api_.Comm_size(neighbours, &size);
+  }
+  std::uint64_t possible = code == MPI_SUCCESS && together == size ? 1 : 0;
+  SLIMPI_TRY(exchange.all_min({&possible, 1}));
+  if (possible == 1) {
+    void* mine = nullptr;
+    code = api_.Win_allocate_shared(MPI_Aint(bytes + 2 * kLine), 1, MPI_INFO_NULL, neighbours,
+                                    &mine, &window_);
+    possible = code == MPI_SUCCESS ? 1 : 0;
+    SLIMPI_TRY(exchange.all_min({&possible, 1}));
+  }
+  if (sharing != MPI_COMM_NULL) api_.Comm_free(&sharing);
+  if (possible == 1) {
+    me_ = layout.local_rank();
+    for (int local = 0; local < size; ++local) {
+      MPI_Aint there = 0;
+      int unit = 0;
+      void* base = nullptr;
+      api_.Win_shared_query(window_, local, &there, &unit, &base);
+      const auto address = reinterpret_cast<std::uintptr_t>(base);
+      boxes_.push_back(static_cast<std::byte*>(base) + ((kLine - address % kLine) % kLine) + kLine);
+    }
+    count_of(box(me_)).store(0);
+    api_.Barrier(neighbours);
+    *ready = true;
+  }
+  if (neighbours != MPI_COMM_NULL) api_.Comm_free(&neighbours);
+  return Status::ok;
+}
+
+void SharedMemory::meet(Exchange& exchange) {
+  count_of(box(me_)).store(++meetings_, std::memory_order_release);
+  for (std::byte* const other : boxes_)
+    for (int looks = 0; count_of(other).load(std::memory_order_acquire) < meetings_; ++looks) {
+      if (looks < kPatience) continue;
+      sched_yield();
+      if (looks % kPatience == 0) exchange.progress();
+    }
+}
+
+}  // namespace slimpi::algorithm

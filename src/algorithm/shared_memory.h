@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Memory that the ranks of one node share: a box of each rank that all of them can read, and a way
+// to wait for each other that costs a store and a few loads.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "algorithm/exchange.h"
+
+namespace slimpi::algorithm {
+
+class SharedMemory {
+ public:
+  explicit SharedMemory(const mpi::Api& api) : api_(api) {}
+  ~SharedMemory();
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+
+  // Gives every rank of this rank's node a box of `bytes`. Collective over the communicator; *ready
+  // is alike on all its ranks, and false where the neighbours of some node can not share memory.
+  Status open(Exchange& exchange, const Layout& layout, std::size_t bytes, bool* ready);
+
+  // The box of local rank `local`, aligned to 64 bytes.
+  std::byte* box(int local) const { return boxes_[std::size_t(local)]; }
+
+  // Returns when every neighbour has called it as often as this rank has. What a rank wrote before
+  // is seen by the others after. MPI makes progress meanwhile, since a neighbour may wait for a
+  // message.
+  void meet(Exchange& exchange);
+
+  // Blocks that passed through the boxes so far: the next one's place among them follows from it,
+  // so that a slow reader of the last pass is not written over by the next.
+  std::uint64_t blocks = 0;
+
+  // After MPI_Finalize began, nothing may be freed there any more.
+  void abandon() { window_ = MPI_WIN_NULL; }
+
+ private:
+  const mpi::Api& api_;
+  MPI_Win window_ = MPI_WIN_NULL;
+  std::vector<std::byte*> boxes_;
+  int me_ = 0;
+  std::uint64_t meetings_ = 0;
+};
+
+}  // namespace slimpi::algorithm

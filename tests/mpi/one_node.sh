@@ -1,0 +1,17 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Ranks on one node: the bytes are MPI's own, through shared memory and by MPI, and counted as passed.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+
+for ranks in 2 3 4 5 6; do
+  for intra in shm mpi; do
+    rm -f report.json
+    SLIMPI_INTRA=$intra SLIMPI_RANKS_PER_NODE=8 SLIMPI_REPORT=$work/report.json \
+      under "$ranks" "$top_builddir/tests/mpi/one_node" >out.txt || fail "$ranks ranks, $intra"
+    cat out.txt
+    expect "$(report report.json calls compressed)" 0 "$ranks ranks, $intra: nothing compressed"
+    expect "$(report report.json calls passed single_node)" 24 "$ranks ranks, $intra: passed"
+  done
+done
+verdict
