@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Ranks on one node: the bytes are MPI's own, through shared memory and by MPI, and counted as passed.
+# Ranks on one node: the bytes are MPI's own, through shared memory and by MPI, and counted as
+# passed.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
 
