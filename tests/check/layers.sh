@@ -81,6 +81,8 @@ function check_include(line,    name, quoted, slash, target, directory) {
   if (name ~ /^(cuda|cublas|nccl|nvrtc|nvml|curand|cub\/|thrust\/|cooperative_groups)/ &&
       layer != "device" && FILENAME !~ /^kernels\/cuda\//)
     violation("includes " name "; CUDA and NCCL headers belong to device/ and kernels/cuda/")
+  if (name ~ /^hwloc/ && layer != "topology")
+    violation("includes " name "; only topology/ uses hwloc")
   if (name == "mpi.h" && (layer == "base" || layer == "topology" || layer == "kernels"))
     violation(layer " includes mpi.h")
   if (!quoted || name == "config.h" || name == "slimpi.h") return

@@ -77,6 +77,7 @@ expect src/codec/quant.cpp '#include "nowhere.h"' 1 'write it as'
 expect src/codec/quant.cpp '#include "../codec/codec.h"' 1 'write it as'
 expect src/stray.cpp 'int x;' 1 'no layer'
 expect src/base/log.cpp '#include <mpi.h>' 1 'includes mpi.h'
+expect src/policy/rules.cpp '#include <hwloc.h>' 1 'includes hwloc.h'
 for word in getenv secure_getenv std::getenv; do
   expect src/policy/rules.cpp "int x;
 auto home = $word(\"HOME\");" 2 'reads the environment'

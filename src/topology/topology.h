@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One machine as plain data: its NUMA nodes, GPUs and network cards, and how near these are to each
+// other. Filled by hwloc, which is loaded on demand, so that nothing needs it to start.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace slimpi::topology {
+
+// What lies between two devices, nearest first.
+enum class Distance { pci_switch, pci_root, numa_node, package, machine, unknown };
+
+const char* to_string(Distance distance);  // "same PCI switch"
+
+struct NumaNode {
+  int index = 0;  // the operating system's number
+  int cores = 0;
+  std::uint64_t memory = 0;  // bytes
+};
+
+struct Device {
+  std::string bus_id;  // "0000:3b:00.0"; "" if it is not on PCI
+  std::string name;    // "ib0, mlx5_0"; may be ""
+  std::string model;   // may be ""
+  int numa_node = -1;  // the operating system's number; -1: no single one is nearest
+};
+
+struct Topology {
+  std::string hostname;
+  int packages = 0, cores = 0, processing_units = 0;  // 0: not known
+  std::vector<NumaNode> numa_nodes;
+  std::vector<Device> gpus;  // in the order of their bus ids
+  std::vector<Device> nics;
+  std::vector<Distance> distances;  // gpus.size() rows of nics.size()
+  int bound_numa_node = -1;         // the one that the calling thread is bound to; -1: not to one
+};
+
+// quiet: the process sees nothing of hwloc; a device's model is its numbers, such as "10de:2335".
+// named: devices have the names of the PCI database where hwloc has it as a plug-in; for that,
+// hwloc's functions become visible to everything in the process. For programs of our own.
+enum class Look { quiet, named };
+
+// Looks at this machine, or at the one that HWLOC_XMLFILE or HWLOC_SYNTHETIC describe. Without
+// slimpi-hwloc.so or hwloc the status is unsupported and `result` holds the host's name only;
+// nothing is printed. GPU drivers are left alone.
+Status load(Topology& result, Look look = Look::quiet);
+
+// The network card that is nearest to GPU `gpu`, the first of equals; -1 if there is none.
+int nearest_nic(const Topology& topology, int gpu);
+
+// How far the GPU with this PCI bus id (any case, any width of the domain) is from its nearest
+// network card; unknown if the topology lacks the GPU or has no card.
+Distance distance_to_nic(const Topology& topology, std::string_view bus_id);
+
+// The GPU whose rank should talk to other nodes: the nearest to a network card, the first of
+// equals; -1 if there is no GPU.
+int leading_gpu(const Topology& topology);
+
+}  // namespace slimpi::topology
