@@ -53,17 +53,31 @@ Communicator::Communicator(const mpi::Api& api, Statistics& statistics, const Co
 
 Communicator::~Communicator() {
   for (const auto& [device, stream] : streams_) device->close_stream(stream);
-  if (exchange_comm_ != MPI_COMM_NULL) api_.Comm_free(&exchange_comm_);
+  // Messages of a call that broke may still arrive: its communicator is not given back, so that
+  // MPI never uses its context again.
+  if (exchange_comm_ != MPI_COMM_NULL && !broken) api_.Comm_free(&exchange_comm_);
+}
+
+// The program's error handler has no say in it: MPI takes over when this fails.
+Status Communicator::duplicate() {
+  MPI_Errhandler theirs = MPI_ERRHANDLER_NULL;
+  api_.Comm_get_errhandler(user_, &theirs);
+  api_.Comm_set_errhandler(user_, MPI_ERRORS_RETURN);
+  const int code = api_.Comm_dup(user_, &exchange_comm_);
+  api_.Comm_set_errhandler(user_, theirs);
+  api_.Errhandler_free(&theirs);
+  if (code != MPI_SUCCESS) {
+    exchange_comm_ = MPI_COMM_NULL;
+    unusable_ = true;
+    return fail(Status::mpi, "duplicating a communicator: " + mpi::error_text(api_, code));
+  }
+  api_.Comm_set_errhandler(exchange_comm_, MPI_ERRORS_RETURN);
+  exchange_.set_comm(exchange_comm_);
+  return Status::ok;
 }
 
 Status Communicator::agree(const std::string& rules) {
-  if (exchange_comm_ == MPI_COMM_NULL) {
-    const int code = api_.Comm_dup(user_, &exchange_comm_);
-    if (code != MPI_SUCCESS)
-      return fail(Status::mpi, "duplicating the communicator: " + mpi::error_text(api_, code));
-    api_.Comm_set_errhandler(exchange_comm_, MPI_ERRORS_RETURN);
-    exchange_.set_comm(exchange_comm_);
-  }
+  if (exchange_comm_ == MPI_COMM_NULL) SLIMPI_TRY(duplicate());
 
   // The maximum of every hash and of its complement: alike on all ranks when they are complements.
   const std::vector<Entry> entries = entries_to_agree(config_, rules);
@@ -80,21 +94,23 @@ Status Communicator::agree(const std::string& rules) {
 }
 
 Status Communicator::name_disagreement(std::size_t which, const std::string& rules) {
-  constexpr std::size_t kText = 64;
+  struct Value {
+    std::uint64_t hash;
+    char text[120];
+  };
   const Entry entry = entries_to_agree(config_, rules)[which];
-  char mine[kText] = "";
-  std::strncpy(mine, entry.value.c_str(), kText - 1);
-  std::vector<char> texts(kText * std::size_t(size_));
-  const int code = api_.Allgather(mine, int(kText), MPI_CHAR, texts.data(), int(kText), MPI_CHAR,
-                                  exchange_comm_);
+  Value mine{hash(entry.value), ""};
+  std::strncpy(mine.text, entry.value.c_str(), sizeof mine.text - 1);
+  std::vector<Value> values(static_cast<std::size_t>(size_));
+  const int code = api_.Allgather(&mine, int(sizeof mine), MPI_CHAR, values.data(),
+                                  int(sizeof mine), MPI_CHAR, exchange_comm_);
   if (code != MPI_SUCCESS) return fail(Status::mpi, mpi::error_text(api_, code));
-  int other = 0;
-  while (other + 1 < size_ && std::strcmp(&texts[kText * std::size_t(other)], texts.data()) == 0)
-    ++other;
+  std::size_t other = 0;
+  while (other + 1 < values.size() && values[other].hash == values[0].hash) ++other;
   return fail(Status::disagreement,
-              entry.name + " differs between the ranks of a communicator: " + texts.data() +
-                  " on rank 0, " + &texts[kText * std::size_t(other)] + " on rank " +
-                  std::to_string(other) + "; start all ranks with the same value");
+              entry.name + " differs between the ranks of a communicator: " + values[0].text +
+                  " on rank 0, " + values[other].text + " on rank " + std::to_string(other) +
+                  "; start all ranks with the same value");
 }
 
 void Communicator::options_changed() {
@@ -108,7 +124,9 @@ Status Communicator::find_nodes() {
   if (laid_out_) return Status::ok;
   shared_.reset();
   shared_tried_ = false;
-  SLIMPI_TRY(find_layout(api_, exchange_comm_, config_.ranks_per_node, layout_));
+  const Status found = find_layout(api_, exchange_comm_, config_.ranks_per_node, layout_);
+  unusable_ = found != Status::ok;
+  SLIMPI_TRY(found);
   exchange_.set_layout(&layout_);
   laid_out_ = true;
   return Status::ok;
@@ -145,6 +163,8 @@ Status Communicator::prepare(const Plan& plan, std::uint64_t count, const device
   const Status status = plan.algorithm->reserve(*this, plan, count, device, like);
   *ready = status == Status::ok;
   if (count <= largest) return status;
+  if (!*ready)
+    log_once(LogLevel::warn, "calls of this size go to MPI on all ranks: " + failure_text());
   std::uint64_t everyone = *ready ? 1 : 0;
   SLIMPI_TRY(exchange_.all_min({&everyone, 1}));
   *ready = everyone == 1;

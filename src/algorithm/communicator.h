@@ -32,6 +32,10 @@ class Communicator {
   Status agree(const std::string& rules);
   bool agreed() const { return agreed_; }
 
+  // MPI could not give what slimpi needs here (MPICH has room for some 2000 communicators); alike
+  // on all ranks. Every call goes to MPI.
+  bool unusable() const { return unusable_; }
+
   // The program changed options of this communicator: everything derived from them is found anew.
   void options_changed();
 
@@ -81,6 +85,7 @@ class Communicator {
   bool broken = false;
 
  private:
+  Status duplicate();
   Status name_disagreement(std::size_t entry, const std::string& rules);
 
   const mpi::Api& api_;
@@ -89,7 +94,7 @@ class Communicator {
   MPI_Comm user_;
   MPI_Comm exchange_comm_ = MPI_COMM_NULL;
   int rank_ = 0, size_ = 1;
-  bool inter_ = false, agreed_ = false, laid_out_ = false;
+  bool inter_ = false, agreed_ = false, laid_out_ = false, unusable_ = false;
   std::string name_;
   Layout layout_;
   std::map<Hierarchy, Rails> rails_;

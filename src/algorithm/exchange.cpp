@@ -3,23 +3,49 @@
 
 #include <sched.h>
 
+#include <algorithm>
+#include <chrono>
+#include <climits>
+#include <cstring>
+#include <memory>
+#include <vector>
+
 namespace slimpi::algorithm {
 
 namespace {
+
+// Rounds of waiting between two looks for a rank that failed: about a millisecond.
+constexpr unsigned kRoundsPerLook = 1024;
+// How long a message that is on its way may take after its receive was cancelled.
+constexpr auto kPatience = std::chrono::seconds(2);
+
+// MPI counts a message's words with an int.
+Status too_long(std::size_t bytes) {
+  return fail(Status::unsupported, "a message of " + std::to_string(bytes) +
+                                       " bytes is longer than 8 GiB; set SLIMPI_BUCKET");
+}
+bool fits(std::size_t bytes) {
+  return bytes / 4 <= std::size_t(INT_MAX);
+}
+
 Status mpi_failed(const mpi::Api& api, const char* what, int code) {
   return fail(Status::mpi, std::string(what) + ": " + mpi::error_text(api, code));
 }
+
 }  // namespace
 
 Status Exchange::send(int to, Tag tag, const void* data, std::size_t bytes, MPI_Request& request) {
+  if (!fits(bytes)) return too_long(bytes);
   const int code = api_.Isend(data, int(bytes / 4), MPI_UINT32_T, to, int(tag), comm_, &request);
   if (code != MPI_SUCCESS) return mpi_failed(api_, "sending", code);
+  outgoing_.push_back({&request, to});
   if (layout_ != nullptr && layout_->node_of[std::size_t(to)] != layout_->node())
     statistics_.sent(bytes);
   return Status::ok;
 }
 
 Status Exchange::receive(int from, Tag tag, void* data, std::size_t bytes, MPI_Request& request) {
+  if (!fits(bytes)) return too_long(bytes);
   const int code = api_.Irecv(data, int(bytes / 4), MPI_UINT32_T, from, int(tag), comm_, &request);
   return code == MPI_SUCCESS ? Status::ok : mpi_failed(api_, "receiving", code);
 }
@@ -27,10 +53,13 @@ Status Exchange::receive(int from, Tag tag, void* data, std::size_t bytes, MPI_R
 Status Exchange::wait(MPI_Request& request, std::size_t* received) {
   if (request == MPI_REQUEST_NULL) return Status::ok;
   MPI_Status status;
+  unsigned rounds = 0;
   for (int done = 0; done == 0;) {
     const int code = api_.Test(&request, &done, &status);
     if (code != MPI_SUCCESS) return mpi_failed(api_, "waiting for a message", code);
-    if (done == 0) sched_yield();
+    if (done != 0) break;
+    if (++rounds % kRoundsPerLook == 0) SLIMPI_TRY(check());
+    sched_yield();
   }
   if (received != nullptr) {
     int words = 0;
@@ -53,10 +82,109 @@ void Exchange::progress() {
   sched_yield();
 }
 
+void Exchange::tell_failure(Status status) {
+  if (comm_ == MPI_COMM_NULL || told_others_) return;
+  told_others_ = true;
+  failure_.status = std::uint32_t(status);
+  std::strncpy(failure_.text, failure_text().c_str(), sizeof failure_.text - 1);
+  int rank = 0, size = 0;
+  api_.Comm_rank(comm_, &rank);
+  api_.Comm_size(comm_, &size);
+  for (int to = 0; to < size; ++to) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (to != rank && api_.Isend(&failure_, int(sizeof failure_), MPI_CHAR, to, int(Tag::failure),
+                                 comm_, &request) == MPI_SUCCESS)
+      api_.Request_free(&request);
+  }
+}
+
+// Takes in one message of a rank that failed, if there is one.
+bool Exchange::hear_failure() {
+  int found = 0;
+  MPI_Status status;
+  api_.Iprobe(MPI_ANY_SOURCE, int(Tag::failure), comm_, &found, &status);
+  if (found == 0) return false;
+  Failure failure{};
+  MPI_Request request = MPI_REQUEST_NULL;
+  int code = api_.Irecv(&failure, int(sizeof failure), MPI_CHAR, status.MPI_SOURCE,
+                        int(Tag::failure), comm_, &request);
+  if (code == MPI_SUCCESS) code = api_.Wait(&request, MPI_STATUS_IGNORE);
+  gave_up_.insert(status.MPI_SOURCE);
+  if (was_told() || told_others_) return true;
+  failure.text[sizeof failure.text - 1] = '\0';
+  const std::string text = failure.text;
+  told_ = code == MPI_SUCCESS ? Status(failure.status) : Status::mpi;
+  // A rank that passes on what it was told has named the first one already.
+  told_text_ = text.starts_with("rank ")
+                   ? text
+                   : "rank " + std::to_string(status.MPI_SOURCE) + " failed: " + text;
+  return true;
+}
+
+Status Exchange::check() {
+  if (!was_told() && !hear_failure()) return Status::ok;
+  return fail(told_, told_text_);
+}
+
+bool Exchange::finished(MPI_Request& request) {
+  int done = 0;
+  return request == MPI_REQUEST_NULL ||
+         (api_.Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done != 0);
+}
+
+void Exchange::drop_receives(std::span<MPI_Request> requests) {
+  const auto is_send = [&](const MPI_Request& request) {
+    return std::any_of(outgoing_.begin(), outgoing_.end(),
+                       [&](const Outgoing& one) { return one.request == &request; });
+  };
+  for (MPI_Request& request : requests)
+    if (request != MPI_REQUEST_NULL && !is_send(request)) api_.Cancel(&request);
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  for (MPI_Request& request : requests) {
+    if (is_send(request)) continue;
+    while (!finished(request) && std::chrono::steady_clock::now() < end) sched_yield();
+    if (request != MPI_REQUEST_NULL) api_.Request_free(&request);
+  }
+}
+
+// A message may be read right out of this rank's memory until its receiver has it or has given up.
+void Exchange::drop_sends(std::span<MPI_Request> requests) {
+  for (const Outgoing& sent : outgoing_) {
+    const auto found = std::find_if(requests.begin(), requests.end(),
+                                    [&](MPI_Request& request) { return &request == sent.request; });
+    if (found == requests.end()) continue;
+    while (!finished(*found) && !gave_up_.contains(sent.to))
+      if (!hear_failure()) sched_yield();
+    if (*found != MPI_REQUEST_NULL) api_.Request_free(&*found);
+  }
+}
+
+Status Exchange::settle(Status status, std::span<MPI_Request> requests) {
+  if (status != Status::ok) {
+    const std::string text = failure_text();
+    drop_receives(requests);
+    (void)fail(status, text);
+    tell_failure(status);
+    drop_sends(requests);
+    (void)fail(status, text);
+  }
+  outgoing_.clear();
+  return status;
+}
+
+// Not MPI_Allreduce, which would wait for a rank that failed.
 Status Exchange::reduce(std::span<std::uint64_t> values, MPI_Op op) {
-  const int code =
-      api_.Allreduce(MPI_IN_PLACE, values.data(), int(values.size()), MPI_UINT64_T, op, comm_);
-  return code == MPI_SUCCESS ? Status::ok : mpi_failed(api_, "agreeing", code);
+  auto shared = std::make_unique<std::vector<std::uint64_t>>(values.begin(), values.end());
+  MPI_Request request = MPI_REQUEST_NULL;
+  const int code = api_.Iallreduce(MPI_IN_PLACE, shared->data(), int(shared->size()), MPI_UINT64_T,
+                                   op, comm_, &request);
+  if (code != MPI_SUCCESS) return mpi_failed(api_, "agreeing", code);
+  if (const Status status = wait(request); status != Status::ok) {
+    (void)shared.release();  // MPI may still write there
+    return status;
+  }
+  std::memcpy(values.data(), shared->data(), values.size_bytes());
+  return Status::ok;
 }
 
 Status Exchange::all_min(std::span<std::uint64_t> values) {

@@ -3,8 +3,11 @@
 // because ranks often share one, and a rank that spins keeps the one it waits for from running.
 #pragma once
 #include <cstddef>
+#include <cstdint>
+#include <set>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "algorithm/layout.h"
 #include "base/statistics.h"
@@ -17,7 +20,8 @@ enum class Tag : int {
   all_gather = 2,
   node_sum = 3,
   node_share = 4,
-  peers = 5
+  peers = 5,
+  failure = 100  // a rank that failed says so; see tell_failure
 };
 
 class Exchange {
@@ -42,6 +46,20 @@ class Exchange {
   // Lets MPI make progress while the caller waits for something else.
   void progress();
 
+  // The end of every schedule: returns `status`, how it went. After a failure the peers still wait
+  // for messages, so every rank of the communicator is told, and whoever waits fails too, with the
+  // same status and a text that names the rank. `requests` are given up, and when this returns no
+  // rank reads or writes this one's memory for them any more.
+  Status settle(Status status, std::span<MPI_Request> requests);
+
+  // The same for a failure outside a schedule: only tells it.
+  void tell_failure(Status status);
+
+  // The failure that another rank told. A loop that waits for something of another rank without
+  // these functions calls check now and then.
+  Status check();
+  bool was_told() const { return told_ != Status::ok; }
+
   // Smallest and largest over all ranks of the communicator; collective.
   Status all_min(std::span<std::uint64_t> values);
   Status all_max(std::span<std::uint64_t> values);
@@ -50,12 +68,32 @@ class Exchange {
   MPI_Comm comm() const { return comm_; }
 
  private:
+  struct Failure {
+    std::uint32_t status;
+    char text[244];
+  };
+
   Status reduce(std::span<std::uint64_t> values, MPI_Op op);
+  bool hear_failure();
+  void drop_receives(std::span<MPI_Request> requests);
+  void drop_sends(std::span<MPI_Request> requests);
+  bool finished(MPI_Request& request);
 
   const mpi::Api& api_;
   MPI_Comm comm_ = MPI_COMM_NULL;
   Statistics& statistics_;
   const Layout* layout_ = nullptr;
+
+  struct Outgoing {
+    const MPI_Request* request;
+    int to;
+  };
+  std::vector<Outgoing> outgoing_;  // every send since the last settle
+  Failure failure_{};               // what this rank tells; MPI may read it to the very end
+  bool told_others_ = false;
+  std::set<int> gave_up_;  // ranks that told a failure: they receive nothing any more
+  Status told_ = Status::ok;
+  std::string told_text_;
 };
 
 }  // namespace slimpi::algorithm

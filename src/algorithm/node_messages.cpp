@@ -33,25 +33,29 @@ class NodePass {
         staged_(call.device.staged),
         memory_(call.communicator.messages.data()),
         staging_(staged_ ? call.communicator.staging.data() : memory_),
-        sends_(std::size_t(kSlots * size_), MPI_REQUEST_NULL),
-        receives_(sends_) {
+        requests_(std::size_t(2 * kSlots * size_), MPI_REQUEST_NULL),
+        sends_(requests_.data()),
+        receives_(sends_ + kSlots * size_) {
     for (int rail = 0; rail < rails.rails; ++rail)
       segments_ = std::max(
           segments_,
           (slice_of(call.count, call.plan.format, rails, rail).count + kSegment - 1) / kSegment);
   }
 
-  Status sum();
-  Status share();
+  Status sum() { return exchange_.settle(run_sum(), requests_); }
+  Status share() { return exchange_.settle(run_share(), requests_); }
 
  private:
+  Status run_sum();
+  Status run_share();
+
   // Boxes for what comes from and what goes to each neighbour, by slot.
   std::size_t box(bool outgoing, std::uint64_t number, int other) const {
     return ((number % kSlots * 2 + (outgoing ? 1 : 0)) * std::uint64_t(size_) +
             std::uint64_t(other)) *
            kSegmentBytes;
   }
-  MPI_Request& of(std::vector<MPI_Request>& requests, std::uint64_t number, int other) const {
+  MPI_Request& of(MPI_Request* requests, std::uint64_t number, int other) const {
     return requests[number % kSlots * std::uint64_t(size_) + std::uint64_t(other)];
   }
   Range part(int rail, std::uint64_t number) const {
@@ -70,7 +74,8 @@ class NodePass {
   const int me_, size_;
   const bool staged_;
   std::byte *memory_, *staging_;
-  std::vector<MPI_Request> sends_, receives_;
+  std::vector<MPI_Request> requests_;
+  MPI_Request *const sends_, *const receives_;
   std::uint64_t segments_ = 0;
 };
 
@@ -141,7 +146,7 @@ Status NodePass::add_up(std::uint64_t number) {
   return staged_ ? finish_copies() : Status::ok;
 }
 
-Status NodePass::sum() {
+Status NodePass::run_sum() {
   for (std::uint64_t number = 0; number < kSlots; ++number) SLIMPI_TRY(post_for_sum(number));
   for (std::uint64_t number = 0; number < segments_; ++number) {
     for (int distance = 1; distance < size_; ++distance) {
@@ -153,7 +158,7 @@ Status NodePass::sum() {
     SLIMPI_TRY(add_up(number));
     SLIMPI_TRY(post_for_sum(number + kSlots));
   }
-  return exchange_.wait_all(sends_);
+  return exchange_.wait_all(requests_);
 }
 
 Status NodePass::post_for_share(std::uint64_t number) {
@@ -168,7 +173,7 @@ Status NodePass::post_for_share(std::uint64_t number) {
   return Status::ok;
 }
 
-Status NodePass::share() {
+Status NodePass::run_share() {
   for (std::uint64_t number = 0; number < kSlots; ++number) SLIMPI_TRY(post_for_share(number));
   for (std::uint64_t number = 0; number < segments_; ++number) {
     if (me_ < rails_.rails)
@@ -186,7 +191,7 @@ Status NodePass::share() {
     if (staged_) SLIMPI_TRY(finish_copies());
     SLIMPI_TRY(post_for_share(number + kSlots));
   }
-  return exchange_.wait_all(sends_);
+  return exchange_.wait_all(requests_);
 }
 
 }  // namespace

@@ -39,11 +39,14 @@ class SharedPass {
     }
   }
 
-  Status sum();
-  Status share();
-  Status allreduce();
+  Status sum() { return exchange_.settle(run_sum(), {}); }
+  Status share() { return exchange_.settle(run_share(), {}); }
+  Status allreduce() { return exchange_.settle(run_allreduce(), {}); }
 
  private:
+  Status run_sum();
+  Status run_share();
+  Status run_allreduce();
   Range part(int rail, std::uint64_t block) const {
     const Range& slice = slices_[std::size_t(rail)];
     if (block * piece_ >= slice.count) return {};
@@ -80,8 +83,7 @@ class SharedPass {
 
 Status SharedPass::meet() {
   SLIMPI_TRY(copied());
-  shared_.meet(exchange_);
-  return Status::ok;
+  return shared_.meet(exchange_);
 }
 
 Status SharedPass::copy_in(std::uint64_t block) {
@@ -187,7 +189,7 @@ Status SharedPass::add_in_pairs(std::vector<const float*> addends, std::uint64_t
   return Status::ok;
 }
 
-Status SharedPass::sum() {
+Status SharedPass::run_sum() {
   SLIMPI_TRY(copy_in(0));
   SLIMPI_TRY(meet());
   for (std::uint64_t block = 0; block < blocks_; ++block) {
@@ -199,7 +201,7 @@ Status SharedPass::sum() {
   return Status::ok;
 }
 
-Status SharedPass::share() {
+Status SharedPass::run_share() {
   for (std::uint64_t block = 0; block < blocks_; ++block) {
     SLIMPI_TRY(publish(block));
     SLIMPI_TRY(meet());
@@ -209,7 +211,7 @@ Status SharedPass::share() {
   return copied();
 }
 
-Status SharedPass::allreduce() {
+Status SharedPass::run_allreduce() {
   SLIMPI_TRY(copy_in(0));
   SLIMPI_TRY(meet());
   for (std::uint64_t block = 0; block < blocks_; ++block) {

@@ -67,14 +67,15 @@ Status SharedMemory::open(Exchange& exchange, const Layout& layout, std::size_t 
   return Status::ok;
 }
 
-void SharedMemory::meet(Exchange& exchange) {
+Status SharedMemory::meet(Exchange& exchange) {
   count_of(box(me_)).store(++meetings_, std::memory_order_release);
   for (std::byte* const other : boxes_)
     for (int looks = 0; count_of(other).load(std::memory_order_acquire) < meetings_; ++looks) {
       if (looks < kPatience) continue;
       sched_yield();
-      if (looks % kPatience == 0) exchange.progress();
+      if (looks % kPatience == 0) SLIMPI_TRY(exchange.check());
     }
+  return Status::ok;
 }
 
 }  // namespace slimpi::algorithm

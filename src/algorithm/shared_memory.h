@@ -26,8 +26,8 @@ class SharedMemory {
 
   // Returns when every neighbour has called it as often as this rank has. What a rank wrote before
   // is seen by the others after. MPI makes progress meanwhile, since a neighbour may wait for a
-  // message.
-  void meet(Exchange& exchange);
+  // message. Fails when a rank says that it failed.
+  Status meet(Exchange& exchange);
 
   // Blocks that passed through the boxes so far: the next one's place among them follows from it,
   // so that a slow reader of the last pass is not written over by the next.

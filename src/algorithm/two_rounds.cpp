@@ -29,9 +29,11 @@ std::size_t message_bytes(const kernels::Format& format, std::uint64_t elements)
 class Rounds {
  public:
   Rounds(Call& call, const Rails& rails, Range slice, const float* in, float* out, float* residual);
-  Status run();
+  Status run() { return exchange_.settle(run_steps(), requests_); }
 
  private:
+  Status run_steps();
+
   // Messages of one slot, per distance to the peer: scatter-reduce out and in, all-gather in; then
   // the one message that goes to all.
   enum class Box { scatter_out, scatter_in, gather_in, gather_out };
@@ -314,7 +316,7 @@ Status Rounds::recycle(std::int64_t number) {
   return post(number + segments_.slots);
 }
 
-Status Rounds::run() {
+Status Rounds::run_steps() {
   const int lag = staged_ ? 1 : 0;
   for (std::int64_t number = 0; number < segments_.slots; ++number) SLIMPI_TRY(post(number));
   for (std::int64_t step = 0; step < std::int64_t(longest_) + 2 + 3 * lag; ++step) {

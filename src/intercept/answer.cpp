@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The way of one allreduce: whether it is ours, what every rank agrees to do with it, doing it.
-#include <chrono>
-#include <vector>
+#include <new>
+#include <optional>
 
 #include "base/log.h"
 #include "intercept/compressed_call.h"
@@ -22,40 +22,55 @@ bool pass(Runtime& runtime, Passed reason) {
   return false;
 }
 
+// Runs it between nodes or inside one; *reason is set when MPI has to do it after all. No exception
+// leaves the library.
+Status run_call(Runtime& runtime, algorithm::Communicator& communicator,
+                const algorithm::Plan& plan, const Allreduce& request,
+                std::optional<Passed>* reason) {
+  try {
+    CompressedCall call(runtime, communicator, plan, request);
+    if (communicator.layout().nodes() > 1) return call.run(reason);
+    bool answered = false;
+    SLIMPI_TRY(call.run_in_node(&answered));
+    if (!answered) *reason = Passed::single_node;
+    return Status::ok;
+  } catch (const std::bad_alloc&) {
+    return fail(Status::no_memory, "no host memory");
+  }
+}
+
 // From here on the ranks of the communicator act together. Returns whether the call is answered.
 bool answer_together(Runtime& runtime, algorithm::Communicator& communicator,
                      const Allreduce& request, int* code) {
-  const auto failed = [&](Status status) {
-    *code = runtime.raise(communicator.user(), status);
+  const auto failed = [&](Status status, bool say = true) {
+    *code = runtime.raise(communicator.user(), status, say);
     return true;
   };
-  if (communicator.broken)
-    return failed(fail(Status::mpi, "an earlier call on this communicator failed half way"));
+  const auto do_without = [&] {
+    if (communicator.rank() == 0)
+      log_once(LogLevel::warn, "calls on a communicator go to MPI: " + failure_text());
+    return pass(runtime, Passed::failure);
+  };
+  if (communicator.unusable()) return pass(runtime, Passed::failure);
   if (!communicator.agreed()) {
     const Status status = communicator.agree(policy::describe(runtime.rules, communicator.name()));
+    if (communicator.unusable()) return do_without();
     if (status != Status::ok) return failed(status);
     runtime.offer_for_report(communicator);
   }
   const policy::Decision decision = policy::decide(
       communicator.config(), runtime.rules, communicator.name(), std::uint64_t(request.count));
   if (!decision.take) return pass(runtime, decision.reason);
-  if (const Status status = communicator.find_nodes(); status != Status::ok) return failed(status);
+  if (communicator.find_nodes() != Status::ok) return do_without();
+  if (communicator.broken)
+    return failed(fail(Status::mpi, "an earlier call on this communicator failed half way"));
 
-  CompressedCall call(runtime, communicator, decision.plan, request);
-  if (communicator.layout().nodes() == 1) {
-    bool answered = false;
-    if (const Status status = call.run_in_node(&answered); status != Status::ok) {
-      communicator.broken = true;
-      return failed(status);
-    }
-    *code = MPI_SUCCESS;
-    return answered || pass(runtime, Passed::single_node);
-  }
   std::optional<Passed> reason;
-  const Status status = call.run(&reason);
+  const Status status = run_call(runtime, communicator, decision.plan, request, &reason);
   if (status != Status::ok) {
     communicator.broken = true;
-    return failed(status);
+    communicator.exchange().tell_failure(status);
+    return failed(status, !communicator.exchange().was_told());
   }
   if (reason) return pass(runtime, *reason);
   *code = MPI_SUCCESS;

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <new>
 
 #include "algorithm/node_sum.h"
 #include "base/log.h"
@@ -34,8 +35,6 @@ Status CompressedCall::run(std::optional<Passed>* passed) {
   bool ready = false;
   SLIMPI_TRY(communicator_.prepare(plan_, count_, *device_, out_, &ready));
   if (!ready) {
-    log_once(LogLevel::warn, "no memory for messages on some rank; calls of this size go to MPI: " +
-                                 failure_text());
     *passed = Passed::failure;
     return Status::ok;
   }
@@ -45,8 +44,8 @@ Status CompressedCall::run(std::optional<Passed>* passed) {
   introduce();
   number_ = ++communicator_.calls;
   const std::uint64_t every = communicator_.config().verify;
-  const bool verify = every != 0 && number_ % every == 0;
-  if (verify) SLIMPI_TRY(keep_input());
+  bool verify = every != 0 && number_ % every == 0;
+  if (verify) SLIMPI_TRY(keep_input(&verify));
 
   const auto start = std::chrono::steady_clock::now();
   SLIMPI_TRY(bring_together());
@@ -216,8 +215,21 @@ Status CompressedCall::finish_stream() {
   return algorithm::wait_for_stream(*device_, stream_);
 }
 
-Status CompressedCall::keep_input() {
-  input_.resize(count_);
+// All ranks have room for two copies, or none verifies the call.
+Status CompressedCall::keep_input(bool* kept) {
+  std::uint64_t room = 1;
+  try {
+    input_.resize(count_);
+    result_.resize(count_);
+  } catch (const std::bad_alloc&) {
+    room = 0;
+  }
+  SLIMPI_TRY(communicator_.exchange().all_min({&room, 1}));
+  *kept = room != 0;
+  if (!*kept) {
+    log_once(LogLevel::warn, "no memory for the exact sum of SLIMPI_VERIFY on some rank");
+    return Status::ok;
+  }
   const device::Device& from = device::owner_of(in_);
   device::Stream* stream = nullptr;
   SLIMPI_TRY(communicator_.stream_for(from, in_, &stream));
@@ -235,11 +247,10 @@ Status CompressedCall::measure_error() {
     if (code != MPI_SUCCESS)
       return fail(Status::mpi, "the exact sum of SLIMPI_VERIFY: " + mpi::error_text(api, code));
   }
-  std::vector<float> result(count_);
-  SLIMPI_TRY(device_->copy(result.data(), out_, count_ * sizeof(float), stream_));
+  SLIMPI_TRY(device_->copy(result_.data(), out_, count_ * sizeof(float), stream_));
   SLIMPI_TRY(finish_stream());
   double squares[2] = {0, 0};
-  device::host().kernels()->compare(result.data(), input_.data(), count_, squares, nullptr);
+  device::host().kernels()->compare(result_.data(), input_.data(), count_, squares, nullptr);
   const double relative =
       squares[1] > 0 ? std::sqrt(squares[0] / squares[1]) : std::sqrt(squares[0]);
   // With an infinity or a NaN in the exact sum there is no error to speak of.

@@ -35,7 +35,7 @@ class CompressedCall {
   Status find_nonfinite(std::uint64_t* found);
   Status bring_together();
   Status finish_stream();
-  Status keep_input();
+  Status keep_input(bool* kept);
   Status measure_error();
   void introduce();
 
@@ -49,8 +49,8 @@ class CompressedCall {
   const device::Device* device_;
   device::Stream* stream_ = nullptr;
   algorithm::Slot* slot_ = nullptr;
-  std::uint64_t number_ = 0;  // of the call on its communicator
-  std::vector<float> input_;  // a copy for SLIMPI_VERIFY
+  std::uint64_t number_ = 0;           // of the call on its communicator
+  std::vector<float> input_, result_;  // copies for SLIMPI_VERIFY
 };
 
 }  // namespace slimpi::intercept

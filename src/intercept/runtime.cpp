@@ -140,20 +140,25 @@ void Runtime::set_shape(const Shape& shape) {
   }
 }
 
-int Runtime::raise(MPI_Comm comm, Status status) {
+int Runtime::raise(MPI_Comm comm, Status status, bool say) {
   const std::string text =
       "slimpi: " + (failure_text().empty() ? to_string(status) : failure_text());
   int code = MPI_ERR_OTHER;
   {
     const std::lock_guard lock(mutex_);
     if (error_class_ == 0) api.Add_error_class(&error_class_);
-    if (error_class_ != 0 && api.Add_error_code(error_class_, &code) == MPI_SUCCESS)
+    if (const auto known = error_codes_.find(text); known != error_codes_.end()) {
+      code = known->second;
+    } else if (error_class_ != 0 && api.Add_error_code(error_class_, &code) == MPI_SUCCESS) {
       api.Add_error_string(code, text.substr(0, MPI_MAX_ERROR_STRING - 1).c_str());
+      error_codes_[text] = code;
+    }
   }
   int rank = 0;
   api.Comm_rank(comm, &rank);
   // Every rank found the same disagreement; one of them says it.
-  if (status != Status::disagreement || rank == 0) log_error(text.substr(8));
+  if (say && (status != Status::disagreement || rank == 0))
+    log_once(LogLevel::error, text.substr(8));
   api.Comm_call_errhandler(comm, code);
   return code;
 }

@@ -4,6 +4,7 @@
 // MPI_COMM_SELF, because no caught MPI_Init or MPI_Finalize can be relied on.
 #pragma once
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -27,8 +28,9 @@ class Runtime {
   algorithm::Communicator* find(MPI_Comm comm);
 
   // Turns a failure into an MPI error on the user's communicator: its error handler runs, and what
-  // it returns is the code for the program.
-  int raise(MPI_Comm comm, Status status);
+  // it returns is the code for the program. `say`: the failure is this rank's own, not one that
+  // another rank told it.
+  int raise(MPI_Comm comm, Status status, bool say = true);
 
   // Ends the job because an option can not be used, with option_error as its one line.
   void end_job(MPI_Comm comm);
@@ -67,6 +69,7 @@ class Runtime {
 
   int keyval_ = MPI_KEYVAL_INVALID;
   int error_class_ = 0;
+  std::map<std::string, int> error_codes_;    // by text; guarded by mutex_
   std::atomic<std::uint64_t> generation_{1};  // grows when a communicator is freed
   std::mutex mutex_;                          // guards the two below
   std::set<algorithm::Communicator*> communicators_;

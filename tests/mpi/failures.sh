@@ -1,0 +1,72 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Failures on the way: no memory on one rank sends all of them to MPI; a call that breaks half way
+# is an MPI error on every rank of the communicator, with a text, and never a hang.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+seconds=20
+program=$top_builddir/tests/mpi/failures
+faults=$top_builddir/tests/mpi/.libs/libfaults.so
+export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error
+
+# all_ranks RANKS TEXT WHAT: every rank said it
+all_ranks() {
+  expect "$(grep -c "^[0-9]* $2" out.txt)" "$1" "$3"
+}
+
+run() { # RANKS FAULT HANDLER
+  ranks=$1 status=0
+  preload=$library:$faults TEST_FAULT=$2 under "$1" "$program" "$3" >out.txt 2>err.txt || status=$?
+  grep slimpi err.txt | sed 's/^/  /' | head -n 5 || :
+}
+
+# A rank that breaks in the first call: whoever still waits for it learns why; no later call of the
+# communicator is compressed; small ones and other communicators go on.
+for fault in send:1:1 send:0:7 receive:2:2 receive:0:5 short:1:2 garbled:2:3 damaged:0:1; do
+  run 3 "$fault" return
+  expect "$status" 0 "$fault: the program goes on"
+  all_ranks 3 'first error .*slimpi: ' "$fault: an error on every rank"
+  all_ranks 3 'second error .*slimpi: ' "$fault: no further call on a broken communicator"
+  all_ranks 3 'small exact' "$fault: small calls pass"
+  all_ranks 3 'fresh near' "$fault: another communicator works"
+done
+run 3 short:1:2 return
+holds "short: says so" grep -q 'slimpi\[[02]\] error: message from rank 1: .* payload' err.txt
+run 3 garbled:1:1 return
+holds "garbled: says so" grep -q "error: message from rank 1: it is not one of slimpi's" err.txt
+run 3 damaged:1:1 return
+holds "damaged: says so" grep -q 'error: message from rank 1: its header is damaged' err.txt
+holds "the others say whose it is" grep -q 'first error slimpi: rank [02] failed: mess' out.txt
+
+# Inside a node, with the error only where a last message is missing.
+export SLIMPI_RANKS_PER_NODE=2
+for fault in send:1:1 send:2:2 receive:3:2 send:0:9; do
+  run 4 "$fault" return
+  expect "$status" 0 "two nodes, $fault: the program goes on"
+  all_ranks 4 'second error .*slimpi: ' "two nodes, $fault: an error on every rank"
+  all_ranks 4 'small exact' "two nodes, $fault: small calls pass"
+  all_ranks 4 'fresh near' "two nodes, $fault: another communicator works"
+done
+export SLIMPI_RANKS_PER_NODE=1
+
+# The default error handler ends the job.
+run 3 receive:1:2 fatal
+holds "fatal: the job ends in failure ($status)" test "$status" -ne 0 -a "$status" -ne 124
+holds "fatal: one line says why" grep -q 'slimpi\[1\] error: receiving: ' err.txt
+
+# Ranks that only agree can fail, too.
+SLIMPI_ERROR_FEEDBACK=1 run 3 reduce:1:3 return
+expect "$status" 0 "reduce: the program goes on"
+all_ranks 3 'second error .*slimpi: ' "reduce: an error on every rank"
+all_ranks 3 'small exact' "reduce: small calls pass"
+
+# No memory for messages on one rank: MPI does the work on all.
+export SLIMPI_REPORT=$work/report.json
+for poor in 0 2; do
+  TEST_NO_MEMORY=$poor:262144 run 3 none return
+  expect "$status" 0 "no memory on rank $poor: the program goes on"
+  all_ranks 12 '[a-z]* exact' "no memory on rank $poor: calls are exact"
+  expect "$(report report.json calls passed failure)" 3 "no memory on rank $poor: counted"
+  expect "$(report report.json calls compressed)" 1 "no memory on rank $poor: smaller calls"
+done
+verdict

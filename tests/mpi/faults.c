@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An MPI that fails now and then: preloaded behind slimpi, it stands in for the functions that
+ * carry slimpi's messages. TEST_FAULT=KIND:RANK:NUMBER picks which one of a rank's messages:
+ *   send, receive  the call returns MPI_ERR_OTHER
+ *   short          half of the message is sent
+ *   garbled        the first word of the message is another
+ *   damaged        a bit in the middle of its header is another
+ *   reduce         MPI_Iallreduce returns MPI_ERR_OTHER
+ * Only messages of 32-bit words count. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void* next(const char* name) {
+  void* found = dlsym(RTLD_NEXT, name);
+  if (found == NULL) abort();
+  return found;
+}
+
+/* Is this call of `kind`, the counter's next, the one to spoil? */
+static int due(const char* kind, atomic_int* counter) {
+  const char* wanted = getenv("TEST_FAULT");
+  int rank = -1, number = 0, my_rank = 0, length = (int)strlen(kind);
+  if (wanted == NULL || strncmp(wanted, kind, strlen(kind)) != 0 || wanted[length] != ':') return 0;
+  if (sscanf(wanted + length, ":%d:%d", &rank, &number) != 2) return 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &my_rank);
+  return my_rank == rank && atomic_fetch_add(counter, 1) + 1 == number;
+}
+
+int PMPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+               MPI_Request* request) {
+  static atomic_int sent, shortened, garbled, damaged;
+  int (*real)(const void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*) =
+      (int (*)(const void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*))next("PMPI_Isend");
+  if (type == MPI_UINT32_T) {
+    if (due("send", &sent)) return MPI_ERR_OTHER;
+    if (due("short", &shortened)) count /= 2;
+    int spoiled = due("garbled", &garbled) ? 0 : due("damaged", &damaged) ? 5 : -1;
+    if (spoiled >= 0) {
+      unsigned* copy = malloc((size_t)count * sizeof *copy); /* MPI's from here on */
+      memcpy(copy, data, (size_t)count * sizeof *copy);
+      copy[spoiled] ^= 4;
+      data = copy;
+    }
+  }
+  return real(data, count, type, to, tag, comm, request);
+}
+
+int PMPI_Irecv(void* data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
+               MPI_Request* request) {
+  static atomic_int received;
+  int (*real)(void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*) =
+      (int (*)(void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*))next("PMPI_Irecv");
+  if (type == MPI_UINT32_T && due("receive", &received)) return MPI_ERR_OTHER;
+  return real(data, count, type, from, tag, comm, request);
+}
+
+int PMPI_Iallreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op,
+                    MPI_Comm comm, MPI_Request* request) {
+  static atomic_int reduced;
+  int (*real)(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request*) =
+      (int (*)(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request*))next(
+          "PMPI_Iallreduce");
+  if (due("reduce", &reduced)) return MPI_ERR_OTHER;
+  return real(in, out, count, type, op, comm, request);
+}
