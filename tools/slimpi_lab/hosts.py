@@ -58,7 +58,8 @@ def connect(hosts):
     run("sh", "-c", silence, script="\n".join(lines) + "\n")
     for host in hosts:
         run("nsenter", f"--target={host.process}", "--net", "--", "sh", "-c", silence,
-            script=f"link set lo up\naddress add {host.address}/24 dev {DEVICE}\nlink set {DEVICE} up\n")
+            script=f"link set lo up\naddress add {host.address}/24 dev {DEVICE}\n"
+                   f"link set {DEVICE} up\n")
         host.shape()
 
 

@@ -15,7 +15,9 @@ def _mpi_of(mpiexec):
         text = subprocess.run([mpiexec, "--version"], capture_output=True, text=True).stdout
     except OSError:
         return None
-    return "mpich" if "HYDRA" in text else "openmpi" if re.search("Open.?MPI|OpenRTE", text) else None
+    if "HYDRA" in text:
+        return "mpich"
+    return "openmpi" if re.search("Open.?MPI|OpenRTE", text) else None
 
 
 def find_mpi(program, mpi, mpiexec, standard):
@@ -35,7 +37,8 @@ def find_mpi(program, mpi, mpiexec, standard):
         if found and mpi in (found, None):
             return found, choice
     wanted = {"mpich": "MPICH", "openmpi": "Open MPI"}.get(mpi, "MPICH or Open MPI")
-    raise LabError(f"{mpiexec or 'mpiexec'}: not found, or not of {wanted}: install it or name one with --mpiexec", 2)
+    raise LabError(f"{mpiexec or 'mpiexec'}: not found, or not of {wanted}: "
+                   "install it or name one with --mpiexec", 2)
 
 
 def _exit_preload(directories):
