@@ -40,6 +40,84 @@ int slimpi_set_shape(uint64_t count, uint64_t rows, uint64_t columns);
  * itself when MPI_Finalize begins; only for programs that end in another way. Collective. */
 void slimpi_finish(void);
 
+/* Hooks: an algorithm of your own, in a shared object that SLIMPI_ALGORITHM=hook:/abs/path.so names
+ * and that exports one symbol,
+ *     const struct slimpi_hook_t slimpi_hook = {...};
+ * slimpi_hook(3) tells it in full, with a complete example. */
+#define SLIMPI_HOOK_ABI 1
+
+enum slimpi_hook_kind_t {
+  SLIMPI_HOOK_CODEC = 1,   /* turns floats into bytes and back; slimpi does the rest */
+  SLIMPI_HOOK_STRATEGY = 2 /* does the whole allreduce */
+};
+
+/* Flags of slimpi_hook_t. */
+#define SLIMPI_HOOK_DEVICE_MEMORY 1u /* a strategy that takes device buffers as they are */
+
+/* Room at slimpi_hook_call_t.reason. */
+#define SLIMPI_HOOK_REASON_BYTES 256
+
+/* What every function is told. A later slimpi may add fields at the end and nowhere else. */
+struct slimpi_hook_call_t {
+  uint64_t size;       /* bytes of this struct in the slimpi that runs */
+  uint64_t call;       /* counts the communicator's compressed calls from 1, alike on all ranks */
+  uint64_t count;      /* floats in the program's buffer */
+  uint64_t slot;       /* with count: names the program's buffer, alike on all ranks */
+  uint64_t slot_calls; /* earlier calls of this buffer; at 0 forget what was kept for the slot */
+  uint64_t seed;       /* SLIMPI_SEED */
+  int32_t rank, ranks; /* of the program's communicator */
+  int32_t node, nodes; /* this rank's, and how many there are */
+  const void* comm;    /* strategies: points at an MPI_Comm that nobody else uses; codecs: NULL */
+  void* stream;        /* device memory: a CUstream, NULL the default one; on the host NULL */
+  uint64_t* sent;      /* strategies add the bytes that they sent to other nodes */
+  char* reason;        /* before it fails, a function may write here why */
+  uint64_t first;      /* codecs: where in the program's buffer the piece begins */
+  int32_t total;       /* codecs: 1 if the piece is of the finished sum, 0 if of one node's share */
+  int32_t reserved;
+};
+
+/* Functions return 0, or any other number for failure, and do not throw. The functions of one
+ * communicator are called by one thread at a time, those of different communicators at once. */
+struct slimpi_hook_t {
+  uint32_t abi;     /* SLIMPI_HOOK_ABI */
+  uint32_t size;    /* sizeof(struct slimpi_hook_t) */
+  uint32_t kind;    /* SLIMPI_HOOK_CODEC or SLIMPI_HOOK_STRATEGY */
+  uint32_t flags;   /* SLIMPI_HOOK_DEVICE_MEMORY or 0 */
+  const char* name; /* for messages; the same on all ranks, so a good place for a version */
+
+  /* Before the first call of a communicator and when it is freed, both may be NULL. open may set
+   * *context, which all the others get. */
+  int (*open)(const struct slimpi_hook_call_t* call, void** context);
+  void (*close)(void* context);
+
+  /* Codecs. A piece has at most max_piece floats (0: 65536). */
+  uint64_t max_piece;
+  /* The most bytes that encode makes of `count` floats; depends on nothing else. */
+  uint64_t (*bound)(void* context, uint64_t count);
+  /* Writes at most `capacity` = bound(count) bytes to `out`, and their number to *bytes. */
+  int (*encode)(void* context, const struct slimpi_hook_call_t* call, const float* in,
+                uint64_t count, void* out, uint64_t capacity, uint64_t* bytes);
+  /* Writes the `count` floats that encode was given, as nearly as it kept them; `out` holds zeros
+   * before. The same bytes give the same floats on every rank. */
+  int (*decode)(void* context, const struct slimpi_hook_call_t* call, const void* in,
+                uint64_t bytes, float* out, uint64_t count);
+
+  /* Strategies. prepare (may be NULL) is the place to fail alone: if it fails on any rank,
+   * allreduce runs on none. allreduce writes the sum over all ranks of `in` to `out`; in == out
+   * where the program said MPI_IN_PLACE, else `in` is not to be written. Both lie on the host, or
+   * with SLIMPI_HOOK_DEVICE_MEMORY where the program has them; what is queued on a stream has to be
+   * done when allreduce returns. */
+  int (*prepare)(void* context, const struct slimpi_hook_call_t* call);
+  int (*allreduce)(void* context, const struct slimpi_hook_call_t* call, const float* in,
+                   float* out);
+};
+
+/* What a hook defines; libslimpi.so itself does not. */
+#ifdef __GNUC__
+__attribute__((visibility("default")))
+#endif
+extern const struct slimpi_hook_t slimpi_hook;
+
 #ifdef __cplusplus
 }
 #endif

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "algorithm/layout.h"
@@ -35,9 +36,12 @@ struct Algorithm {
   // Makes the arrays that run needs in call.slot, so that the ranks can agree that all could. Only
   // called with a slot; null where there are none.
   Status (*reserve_state)(Call& call) = nullptr;
+  // What has to be there before a call of this plan is prepared; may be null. Collective, and an
+  // error is found by all ranks.
+  Status (*open)(Communicator& communicator, const Plan& plan) = nullptr;
 };
 
-// The row called `name`; null when this build has none.
+// The row called `name`, or "hook" for hook:PATH; null when this build has none.
 const Algorithm* find(std::string_view name);
 std::span<const Algorithm> all();
 
@@ -49,6 +53,7 @@ struct Plan {
   bool error_feedback = false;
   std::uint64_t start = 0;
   bool slot = false;  // the call needs one: for state, or to count the buffer's calls
+  std::string hook;   // path of the user's shared object; empty for other algorithms
 };
 
 // One allreduce to be answered. `in` and `out` hold `count` floats in memory of `device`; in == out

@@ -29,7 +29,9 @@ std::vector<Entry> entries_to_agree(const Config& config, const std::string& rul
   const auto& rows = option_rows();
   for (std::size_t i = 0; i < rows.size(); ++i)
     if (rows[i].scope == Scope::agree) {
-      std::string value = lower_case(config.given[i].text);
+      // Paths keep their case; so do rules, below.
+      const std::string& text = config.given[i].text;
+      std::string value = text.starts_with("hook:") ? text : lower_case(text);
       entries.push_back({rows[i].variable, value.empty() ? "(unset)" : value});
     }
   entries.push_back({"SLIMPI_RULES", rules.empty() ? "(no rule)" : rules});
@@ -113,6 +115,12 @@ Status Communicator::name_disagreement(std::size_t which, const std::string& rul
                   "; start all ranks with the same value");
 }
 
+void Communicator::abandon() {
+  exchange_comm_ = MPI_COMM_NULL;
+  if (shared_ != nullptr) shared_->abandon();
+  for (const auto& [path, hook] : hooks) hook->abandon();
+}
+
 void Communicator::options_changed() {
   agreed_ = laid_out_ = false;
   rails_.clear();
@@ -159,7 +167,7 @@ Status Communicator::open_shared() {
 Status Communicator::prepare(const Plan& plan, std::uint64_t count, const device::Device& device,
                              const void* like, bool* ready) {
   std::uint64_t& largest =
-      prepared_[{plan.algorithm, plan.format.bits, plan.format.bucket, plan.hierarchy}];
+      prepared_[{plan.algorithm, plan.format.bits, plan.format.bucket, plan.hierarchy, plan.hook}];
   const Status status = plan.algorithm->reserve(*this, plan, count, device, like);
   *ready = status == Status::ok;
   if (count <= largest) return status;

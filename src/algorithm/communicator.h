@@ -12,6 +12,7 @@
 
 #include "algorithm/algorithm.h"
 #include "algorithm/exchange.h"
+#include "algorithm/hook.h"
 #include "algorithm/layout.h"
 #include "algorithm/memory.h"
 #include "algorithm/shared_memory.h"
@@ -74,12 +75,10 @@ class Communicator {
   Memory messages, staging, partial;  // scratch of the schedules
   Memory found;                       // what find_nonfinite writes
   Slots slots;
+  Hooks hooks;  // the user's shared objects that were opened here
 
   // Forgets MPI's side: after MPI_Finalize began nothing may be freed there any more.
-  void abandon() {
-    exchange_comm_ = MPI_COMM_NULL;
-    if (shared_ != nullptr) shared_->abandon();
-  }
+  void abandon();
 
   // Set when a call failed half way: what was sent may still be on its way, so no other may follow.
   bool broken = false;
@@ -102,7 +101,9 @@ class Communicator {
   std::unique_ptr<SharedMemory> shared_;
   bool shared_tried_ = false;
   std::map<const device::Device*, device::Stream*> streams_;
-  std::map<std::tuple<const Algorithm*, int, std::uint32_t, Hierarchy>, std::uint64_t> prepared_;
+  // Largest count that was prepared, by algorithm, bits, bucket, hierarchy and hook.
+  std::map<std::tuple<const Algorithm*, int, std::uint32_t, Hierarchy, std::string>, std::uint64_t>
+      prepared_;
 };
 
 // Waits until everything queued on the stream is done.

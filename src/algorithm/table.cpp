@@ -2,6 +2,7 @@
 // THE table of algorithms. A name of SLIMPI_ALGORITHM that has no row is refused.
 #include "algorithm/algorithm.h"
 #include "algorithm/hierarchical.h"
+#include "algorithm/hook.h"
 
 namespace slimpi::algorithm {
 
@@ -29,10 +30,19 @@ constexpr Algorithm kTable[] = {
     two_rounds("fp16", Coding::fp16),
     two_rounds("bf16", Coding::bf16),
     two_rounds("allreduce", Coding::float32),
+    {.name = "hook",
+     .coding = Coding::float32,
+     .same_bytes = false,
+     .keeps_state = true,
+     .run = run_hook,
+     .reserve = reserve_hook,
+     .reserve_state = reserve_hook_state,
+     .open = open_hook},
 };
 }  // namespace
 
 const Algorithm* find(std::string_view name) {
+  if (name.starts_with("hook:")) name = "hook";
   for (const Algorithm& row : kTable)
     if (name == row.name) return &row;
   return nullptr;

@@ -13,7 +13,7 @@ enum class [[nodiscard]] Status{
     bad_message,   // a received message is short, foreign, or not the one expected
     disagreement,  // the ranks of a communicator were started with different options
     device,        // the GPU or its driver failed
-    hook,          // a user's hook failed
+    hook,          // a user's hook failed; known to all ranks, which are still in step
     unsupported,   // asked for something that this build or machine can not do
 };
 

@@ -9,6 +9,7 @@ namespace slimpi::codec {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x504d4c53;  // "SLMP" in memory
+constexpr std::uint8_t kHookCoding = 255;
 
 struct Header {
   std::uint32_t magic;
@@ -32,7 +33,7 @@ Header header_of(const Message& message) {
   Header header{};
   header.magic = kMagic;
   header.version = kWireVersion;
-  header.coding = std::uint8_t(message.format.coding);
+  header.coding = message.hook ? kHookCoding : std::uint8_t(message.format.coding);
   header.bits = message.format.bits;
   header.rounding = message.format.stochastic ? 1 : 0;
   header.bucket = message.format.bucket;
@@ -41,7 +42,8 @@ Header header_of(const Message& message) {
   header.count = message.count;
   header.call = std::uint32_t(message.call);
   header.slot = std::uint32_t(message.slot);
-  header.payload = std::uint32_t(kernels::encoded_bytes(message.format, message.count));
+  header.payload = std::uint32_t(
+      message.hook ? message.payload : kernels::encoded_bytes(message.format, message.count));
   header.checksum = checksum(header);
   return header;
 }
@@ -85,14 +87,26 @@ Status check_message(const std::byte* from, std::size_t received, const Message&
   if (got.magic != kMagic) return fail(Status::bad_message, sender + "it is not one of slimpi's");
   if (got.checksum != checksum(got))
     return fail(Status::bad_message, sender + "its header is damaged");
-  const std::string differences = differing(got, header_of(expected));
+  Header wanted = header_of(expected);
+  if (expected.hook && (got.payload == kNoPayload || got.payload <= wanted.payload))
+    wanted.payload = got.payload;
+  const std::string differences = differing(got, wanted);
   if (!differences.empty()) return fail(Status::bad_message, sender + differences);
-  const std::uint64_t payload = kernels::encoded_bytes(expected.format, expected.count);
+  const std::uint64_t payload = !expected.hook
+                                    ? kernels::encoded_bytes(expected.format, expected.count)
+                                : got.payload == kNoPayload ? 0
+                                                            : got.payload;
   if (received - kHeaderBytes < payload)
     return fail(Status::bad_message, sender + std::to_string(received - kHeaderBytes) +
                                          " bytes of payload came where " + std::to_string(payload) +
                                          " were expected");
   return Status::ok;
+}
+
+std::uint32_t payload_of(const std::byte* from) {
+  std::uint32_t payload = 0;
+  std::memcpy(&payload, from + offsetof(Header, payload), sizeof payload);
+  return payload;
 }
 
 }  // namespace slimpi::codec

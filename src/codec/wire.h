@@ -21,6 +21,9 @@ namespace slimpi::codec {
 constexpr std::size_t kHeaderBytes = 48;
 constexpr std::uint8_t kWireVersion = 1;
 
+// Payload of a message whose sender's hook failed: nothing follows the header.
+constexpr std::uint32_t kNoPayload = UINT32_MAX;
+
 // What a message is about.
 struct Message {
   kernels::Format format;
@@ -29,6 +32,10 @@ struct Message {
   std::uint64_t call = 0;    // of the communicator
   std::uint64_t slot = 0;    // number of the state that went into it
   std::uint32_t sender = 0;  // rank in the communicator
+
+  // A piece that a user's hook encoded, whose size only its sender knows; its coding byte is 255.
+  bool hook = false;
+  std::uint64_t payload = 0;  // bytes, or kNoPayload; of an expected message the most, below 4 GiB
 };
 
 // Writes the header of `message` to the kHeaderBytes bytes at `to`.
@@ -37,5 +44,8 @@ void write_header(std::byte* to, const Message& message);
 // Checks `received` bytes at `from` against what was expected: long enough, ours, this version,
 // this call's. Status::bad_message says what was expected and what came.
 Status check_message(const std::byte* from, std::size_t received, const Message& expected);
+
+// Bytes of payload that a checked message says it has, or kNoPayload.
+std::uint32_t payload_of(const std::byte* from);
 
 }  // namespace slimpi::codec

@@ -68,6 +68,8 @@ bool answer_together(Runtime& runtime, algorithm::Communicator& communicator,
   std::optional<Passed> reason;
   const Status status = run_call(runtime, communicator, decision.plan, request, &reason);
   if (status != Status::ok) {
+    // A failure of a hook is one that all ranks know of, with no message left on its way.
+    if (status == Status::hook) return failed(status);
     communicator.broken = true;
     communicator.exchange().tell_failure(status);
     return failed(status, !communicator.exchange().was_told());
@@ -82,6 +84,7 @@ bool answer_together(Runtime& runtime, algorithm::Communicator& communicator,
 bool answer(const Allreduce& request, int* code) {
   Runtime* const runtime = Runtime::get();
   if (runtime == nullptr || runtime->finished.load(std::memory_order_relaxed)) return false;
+  if (algorithm::inside_hook()) return false;
   if (!runtime->on.load(std::memory_order_relaxed)) return pass(*runtime, Passed::off);
   if (!is_float(MPI_Datatype(request.datatype))) return pass(*runtime, Passed::datatype);
   if (MPI_Op(request.op) != MPI_SUM) return pass(*runtime, Passed::op);

@@ -32,6 +32,7 @@ CompressedCall::CompressedCall(Runtime& runtime, algorithm::Communicator& commun
 Status CompressedCall::run(std::optional<Passed>* passed) {
   SLIMPI_TRY(agree_on_memory(passed));
   if (*passed) return Status::ok;
+  if (plan_.algorithm->open != nullptr) SLIMPI_TRY(plan_.algorithm->open(communicator_, plan_));
   bool ready = false;
   SLIMPI_TRY(communicator_.prepare(plan_, count_, *device_, out_, &ready));
   if (!ready) {

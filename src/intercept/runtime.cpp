@@ -156,9 +156,9 @@ int Runtime::raise(MPI_Comm comm, Status status, bool say) {
   }
   int rank = 0;
   api.Comm_rank(comm, &rank);
-  // Every rank found the same disagreement; one of them says it.
-  if (say && (status != Status::disagreement || rank == 0))
-    log_once(LogLevel::error, text.substr(8));
+  // Every rank found the same disagreement or failed hook; one of them says it.
+  const bool common = status == Status::disagreement || status == Status::hook;
+  if (say && (!common || rank == 0)) log_once(LogLevel::error, text.substr(8));
   api.Comm_call_errhandler(comm, code);
   return code;
 }

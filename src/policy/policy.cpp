@@ -15,7 +15,8 @@ Hierarchy chosen(const Config& config, const algorithm::Algorithm& row) {
 std::string refuse_name(const std::string& name, const std::string& spelled) {
   if (name == "off" || algorithm::find(name) != nullptr) return "";
   std::string built;
-  for (const algorithm::Algorithm& row : algorithm::all()) built += std::string(row.name) + ", ";
+  for (const algorithm::Algorithm& row : algorithm::all())
+    built += std::string(row.name) + (row.open != nullptr ? ":/ABSOLUTE/PATH.so" : "") + ", ";
   return spelled + " is not in this build of slimpi; accepted: " + built + "off";
 }
 
@@ -52,6 +53,7 @@ Decision decide(const Config& config, const Rules& rules, const std::string& nam
   decision.plan.format.stochastic = config.rounding.value_or(row->rounding) == Rounding::stochastic;
   decision.plan.hierarchy = chosen(config, *row);
   decision.plan.error_feedback = config.error_feedback.value_or(row->error_feedback);
+  if (wanted.starts_with("hook:")) decision.plan.hook = wanted.substr(5);
   decision.plan.start = config.start.value_or(row->start);
   decision.plan.slot = row->keeps_state || decision.plan.error_feedback || decision.plan.start != 0;
   return decision;
@@ -69,7 +71,7 @@ std::string refuse(const Config& config, const Rules& rules) {
 }
 
 std::string describe(const algorithm::Plan& plan) {
-  std::string text = plan.algorithm->name;
+  std::string text = plan.algorithm->name + (plan.hook.empty() ? "" : ":" + plan.hook);
   if (plan.format.coding == kernels::Coding::quantized) {
     text += ", " + std::to_string(plan.format.bits) + " bits, ";
     text += plan.format.bucket == 0 ? "whole chunks"

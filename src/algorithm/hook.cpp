@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "algorithm/hook.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "algorithm/communicator.h"
+#include "algorithm/hierarchical.h"
+#include "algorithm/hook_rounds.h"
+
+namespace slimpi::algorithm {
+
+namespace {
+
+constexpr const char* kSymbol = "slimpi_hook";
+constexpr std::uint64_t kPiece = 65536;
+constexpr std::uint64_t kLongestPiece = std::uint64_t(1) << 28;
+constexpr std::uint64_t kMostBytes = std::uint64_t(1) << 30;
+constexpr char kGuard = '\xa5';
+
+thread_local int g_inside = 0;
+
+struct Inside {
+  Inside() { ++g_inside; }
+  ~Inside() { --g_inside; }
+};
+
+std::string last_error() {
+  const char* const text = dlerror();
+  return text == nullptr ? "unknown error" : text;
+}
+
+Status refuse(const std::string& path, const std::string& why) {
+  return fail(Status::hook, "SLIMPI_ALGORITHM=hook:" + path + " can not be used: " + why);
+}
+
+// All ranks learn whether any failed; if so each has the text of the lowest that did. Collective.
+Status agree_on_failure(Communicator& communicator, Status mine) {
+  Exchange& exchange = communicator.exchange();
+  const int rank = communicator.rank(), size = communicator.size();
+  std::uint64_t worst = mine == Status::ok ? 0 : std::uint64_t(size - rank);
+  SLIMPI_TRY(exchange.all_max({&worst, 1}));
+  if (worst == 0) return Status::ok;
+  const int from = size - int(worst);
+  char text[768] = "";
+  if (rank == from) std::strncpy(text, failure_text().c_str(), sizeof text - 1);
+  const mpi::Api& api = exchange.api();
+  const int code = api.Bcast(text, int(sizeof text), MPI_CHAR, from, exchange.comm());
+  if (code != MPI_SUCCESS) return fail(Status::mpi, mpi::error_text(api, code));
+  return fail(Status::hook, std::string(text) + " (rank " + std::to_string(from) + ")");
+}
+
+std::string missing_function(const slimpi_hook_t& table) {
+  if (table.kind == SLIMPI_HOOK_STRATEGY) return table.allreduce == nullptr ? "allreduce" : "";
+  if (table.bound == nullptr) return "bound";
+  if (table.encode == nullptr) return "encode";
+  return table.decode == nullptr ? "decode" : "";
+}
+
+}  // namespace
+
+bool inside_hook() {
+  return g_inside != 0;
+}
+
+// What a function of the hook is told, and the room for its answer.
+struct Hook::Told {
+  Told(const Hook& hook, const Call& call) {
+    const Communicator& communicator = call.communicator;
+    const Layout& layout = call.communicator.layout();
+    about.size = sizeof about;
+    about.call = call.number;
+    about.count = call.count;
+    if (call.slot != nullptr) {
+      about.slot = call.slot->number;
+      about.slot_calls = call.slot->fresh ? 0 : call.slot->calls;
+    }
+    about.seed = call.communicator.config().seed;
+    about.rank = communicator.rank();
+    about.ranks = communicator.size();
+    about.node = layout.node();
+    about.nodes = layout.nodes();
+    about.comm = hook.comm_ == MPI_COMM_NULL ? nullptr : &hook.comm_;
+    about.sent = &sent;
+    about.reason = reason;
+  }
+  slimpi_hook_call_t about{};
+  std::uint64_t sent = 0;
+  char reason[SLIMPI_HOOK_REASON_BYTES] = "";
+};
+
+Hook::~Hook() {
+  if (open_ && table_->close != nullptr) {
+    const Inside inside;
+    table_->close(context_);
+  }
+  if (comm_ != MPI_COMM_NULL) api_.Comm_free(&comm_);
+}
+
+// The shared object stays loaded until the process ends: threads or exit handlers of its own may
+// outlive the communicator.
+Status Hook::load() {
+  void* const handle = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) return refuse(path_, last_error());
+  void* const symbol = dlsym(handle, kSymbol);
+  if (symbol == nullptr)
+    return refuse(path_, std::string("it does not export the symbol ") + kSymbol);
+
+  // What the symbol is, from the file's own table: only then is it safe to look at.
+  Dl_info info{};
+  void* extra = nullptr;
+  const auto* const table = static_cast<const slimpi_hook_t*>(symbol);
+  const std::string speaks = "this slimpi speaks version " + std::to_string(SLIMPI_HOOK_ABI) +
+                             " of slimpi.h's hook ABI; build it with this slimpi's header";
+  if (dladdr1(symbol, &info, &extra, RTLD_DL_SYMENT) == 0 || extra == nullptr)
+    return refuse(path_, last_error());
+  const auto* const entry = static_cast<const ElfW(Sym)*>(extra);
+  if (ELF64_ST_TYPE(entry->st_info) != STT_OBJECT || entry->st_size < 2 * sizeof(std::uint32_t))
+    return refuse(path_, std::string(kSymbol) + " is not a struct slimpi_hook_t");
+  if (table->abi != SLIMPI_HOOK_ABI)
+    return refuse(path_, "it has version " + std::to_string(table->abi) + ", and " + speaks);
+  if (table->size < sizeof(slimpi_hook_t) || entry->st_size < sizeof(slimpi_hook_t))
+    return refuse(path_, "its slimpi_hook_t has " + std::to_string(table->size) + " bytes, not " +
+                             std::to_string(sizeof(slimpi_hook_t)) + "; " + speaks);
+  if (table->kind != SLIMPI_HOOK_CODEC && table->kind != SLIMPI_HOOK_STRATEGY)
+    return refuse(path_, "kind " + std::to_string(table->kind) +
+                             " is neither SLIMPI_HOOK_CODEC nor SLIMPI_HOOK_STRATEGY");
+  if ((table->flags & ~SLIMPI_HOOK_DEVICE_MEMORY) != 0 ||
+      (table->flags != 0 && table->kind == SLIMPI_HOOK_CODEC))
+    return refuse(path_,
+                  "flags " + std::to_string(table->flags) + " are not for this kind of hook");
+  if (const std::string name = missing_function(*table); !name.empty())
+    return refuse(path_, "its function " + name + " is NULL");
+  table_ = table;
+  return Status::ok;
+}
+
+Status Hook::give_comm(MPI_Comm comm) {
+  if (is_codec()) return Status::ok;
+  const int code = api_.Comm_dup(comm, &comm_);
+  if (code != MPI_SUCCESS)
+    return fail(Status::mpi, "a communicator for the hook: " + mpi::error_text(api_, code));
+  api_.Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+  return Status::ok;
+}
+
+Status Hook::open(const Call& call) {
+  Told told(*this, call);
+  if (table_->open != nullptr) {
+    const Inside inside;
+    if (const int code = table_->open(&told.about, &context_); code != 0)
+      return failed("open", code, told);
+  }
+  open_ = true;
+  if (!is_codec()) return Status::ok;
+  piece_ = table_->max_piece == 0 ? kPiece : std::min(table_->max_piece, kLongestPiece);
+  const Inside inside;
+  most_bytes_ = table_->bound(context_, piece_);
+  if (most_bytes_ > kMostBytes)
+    return refuse(path_, "bound(" + std::to_string(piece_) + ") is " + std::to_string(most_bytes_) +
+                             " bytes; at most 1 GiB, so lower max_piece");
+  return Status::ok;
+}
+
+std::uint64_t Hook::identity() const {
+  std::uint64_t value = 14695981039346656037ull;  // FNV-1a
+  const auto mix = [&](std::uint64_t word) { value = (value ^ word) * 1099511628211ull; };
+  for (const std::uint64_t word : {std::uint64_t(table_->kind), piece_, most_bytes_}) mix(word);
+  for (const char* c = table_->name; c != nullptr && *c != '\0'; ++c) mix(std::uint8_t(*c));
+  return value;
+}
+
+Status Hook::failed(const char* function, int code, const Told& told) const {
+  const std::string reason(told.reason, strnlen(told.reason, sizeof told.reason));
+  return fail(Status::hook, "hook:" + path_ + ": " + function + " failed with " +
+                                std::to_string(code) + " in call " +
+                                std::to_string(told.about.call) +
+                                (reason.empty() ? "" : ": " + reason));
+}
+
+Status Hook::encode(const Call& call, const Piece& piece, const float* in, std::byte* out,
+                    std::uint64_t* bytes) const {
+  Told told(*this, call);
+  told.about.first = piece.first;
+  told.about.total = piece.total ? 1 : 0;
+  *bytes = 0;
+  const Inside inside;
+  const std::uint64_t room = table_->bound(context_, piece.count);
+  const std::string bound =
+      "bound(" + std::to_string(piece.count) + ") is " + std::to_string(room) + " bytes";
+  if (room > most_bytes_)
+    return fail(Status::hook, "hook:" + path_ + ": " + bound + ", more than bound(" +
+                                  std::to_string(piece_) + "), " + std::to_string(most_bytes_));
+  std::memset(out + room, kGuard, kGuardBytes);
+  if (const int code = table_->encode(context_, &told.about, in, piece.count, out, room, bytes);
+      code != 0)
+    return failed("encode", code, told);
+  const auto* const guard = reinterpret_cast<const char*>(out + room);
+  const bool beyond =
+      std::any_of(guard, guard + kGuardBytes, [](char byte) { return byte != kGuard; });
+  if (*bytes > room || beyond)
+    return fail(Status::hook, "hook:" + path_ + ": " + bound + ", but encode " +
+                                  (beyond ? "wrote beyond them"
+                                          : "says that it wrote " + std::to_string(*bytes)) +
+                                  " in call " + std::to_string(call.number));
+  return Status::ok;
+}
+
+Status Hook::decode(const Call& call, const Piece& piece, const std::byte* in, std::uint64_t bytes,
+                    float* out) const {
+  Told told(*this, call);
+  told.about.first = piece.first;
+  told.about.total = piece.total ? 1 : 0;
+  std::memset(out, 0, piece.count * sizeof(float));
+  const Inside inside;
+  const int code = table_->decode(context_, &told.about, in, bytes, out, piece.count);
+  return code == 0 ? Status::ok : failed("decode", code, told);
+}
+
+Status Hook::prepare(const Call& call) const {
+  if (table_->prepare == nullptr) return Status::ok;
+  Told told(*this, call);
+  const Inside inside;
+  const int code = table_->prepare(context_, &told.about);
+  return code == 0 ? Status::ok : failed("prepare", code, told);
+}
+
+Status Hook::allreduce(const Call& call) const {
+  Told told(*this, call);
+  const Timed timed(call.communicator.statistics(), Stage::exchange, "hook", 4 * call.count);
+  const Inside inside;
+  const int code = table_->allreduce(context_, &told.about, call.in, call.out);
+  call.communicator.statistics().sent(told.sent);
+  return code == 0 ? Status::ok : failed("allreduce", code, told);
+}
+
+Status open_hook(Communicator& communicator, const Plan& plan) {
+  if (communicator.hooks.contains(plan.hook)) return Status::ok;
+  Exchange& exchange = communicator.exchange();
+  auto hook = std::make_unique<Hook>(exchange.api(), plan.hook);
+  SLIMPI_TRY(agree_on_failure(communicator, hook->load()));
+  std::uint64_t kind[] = {hook->is_codec(), !hook->is_codec()};
+  SLIMPI_TRY(exchange.all_max(kind));
+  if (kind[0] == kind[1])
+    return refuse(plan.hook, "it is a codec on some ranks and a strategy on others");
+  SLIMPI_TRY(hook->give_comm(exchange.comm()));
+  const Call call{communicator, plan, nullptr, nullptr, 0, device::host(), nullptr, 0, nullptr};
+  SLIMPI_TRY(agree_on_failure(communicator, hook->open(call)));
+  std::uint64_t identity[] = {hook->identity(), ~hook->identity()};
+  SLIMPI_TRY(exchange.all_max(identity));
+  if (identity[0] != ~identity[1])
+    return refuse(plan.hook,
+                  "its name, max_piece or bound differs between ranks; the file must be the same "
+                  "on every node");
+  communicator.hooks.emplace(plan.hook, std::move(hook));
+  return Status::ok;
+}
+
+Status reserve_hook(Communicator& communicator, const Plan& plan, std::uint64_t count,
+                    const device::Device& device, const void* like) {
+  const Hook& hook = *communicator.hooks.at(plan.hook);
+  if (device.staged && !hook.takes_device_memory())
+    SLIMPI_TRY(communicator.staging.reserve(device, like, device::Place::staging,
+                                            count * sizeof(float), communicator.statistics()));
+  return hook.is_codec() ? reserve_hook_rounds(communicator, plan, hook) : Status::ok;
+}
+
+namespace {
+
+// The call on a copy of its buffer in host memory.
+Call call_on_host(const Call& call, float* copy) {
+  return {call.communicator, call.plan, copy,        copy,     call.count,
+          device::host(),    nullptr,   call.number, call.slot};
+}
+
+Status run_together(Call& call, const Hook& hook) {
+  Communicator& communicator = call.communicator;
+  if (hook.is_codec()) {
+    Status failure = Status::ok;
+    SLIMPI_TRY(run_hook_rounds(call, hook, &failure));
+    return agree_on_failure(communicator, failure);
+  }
+  SLIMPI_TRY(agree_on_failure(communicator, hook.prepare(call)));
+  return agree_on_failure(communicator, hook.allreduce(call));
+}
+
+// After a failure state holds values that no result ever showed: all ranks drop it.
+Status run_in_place(Call& call, const Hook& hook) {
+  const Status status = run_together(call, hook);
+  if (status == Status::hook && call.slot != nullptr) Slots::drop(*call.slot);
+  return status;
+}
+
+}  // namespace
+
+Status reserve_hook_state(Call& call) {
+  if (!call.communicator.hooks.at(call.plan.hook)->is_codec()) return Status::ok;
+  Call on_host = call_on_host(call, nullptr);
+  return reserve_residual(on_host);
+}
+
+Status run_hook(Call& call) {
+  const Hook& hook = *call.communicator.hooks.at(call.plan.hook);
+  if (call.device.staged) SLIMPI_TRY(wait_for_stream(call.device, call.stream));
+  if (!call.device.staged || hook.takes_device_memory()) return run_in_place(call, hook);
+
+  float* const copy = reinterpret_cast<float*>(call.communicator.staging.data());
+  const std::size_t bytes = call.count * sizeof(float);
+  SLIMPI_TRY(call.device.copy(copy, call.in, bytes, call.stream));
+  SLIMPI_TRY(wait_for_stream(call.device, call.stream));
+  Call on_host = call_on_host(call, copy);
+  SLIMPI_TRY(run_in_place(on_host, hook));
+  return call.device.copy(call.out, copy, bytes, call.stream);
+}
+
+}  // namespace slimpi::algorithm

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A plain MPI program for tests/mpi/hooks.sh: it sums floats and says whether the hook that stands
+// in did what it has to.
+// Usage: hooks exact COUNT     sparse inputs; every sum is exact, to the bit
+//        hooks nodes COUNT     the same where nodes sum first: exact but for the order of adding
+//        hooks near COUNT      dense inputs; the sum is off by a fiftieth at most
+//        hooks sparse COUNT    dense inputs; each piece keeps its largest eighth
+//        hooks feedback COUNT  the mean of many calls on one input nears the exact sum
+//        hooks sign COUNT      the sum of mean sizes, with the sign of the majority
+//        hooks errors COUNT    five calls; prints which ones MPI called an error, on every rank,
+//                              and how their text begins
+// All ranks must get the same bytes.
+#include <mpi.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "tests/mpi/inputs.h"
+
+namespace {
+
+using Floats = std::vector<float>;
+
+int g_rank, g_size, g_failures;
+
+void expect(bool good, const char* what) {
+  if (!good && ++g_failures <= 5) std::fprintf(stderr, "rank %d: FAIL %s\n", g_rank, what);
+}
+
+Floats input(Family family, std::size_t count, int rank) {
+  return make_input({family, count, 5, false, false, false, g_size}, rank);
+}
+
+Floats exact_sum(Family family, std::size_t count) {
+  Floats sum = input(family, count, 0);
+  for (int rank = 1; rank < g_size; ++rank) {
+    const Floats addend = input(family, count, rank);
+    for (std::size_t i = 0; i < count; ++i) sum[i] += addend[i];
+  }
+  return sum;
+}
+
+Floats reduce(const Floats& in, bool in_place) {
+  Floats out = in_place ? in : Floats(in.size(), -1.0f);
+  const Floats before = in;
+  const int code = MPI_Allreduce(in_place ? MPI_IN_PLACE : in.data(), out.data(), int(in.size()),
+                                 MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  expect(code == MPI_SUCCESS, "the call succeeds");
+  expect(in == before, "the input is not written");
+  Floats first = out;
+  PMPI_Bcast(first.data(), int(first.size()), MPI_FLOAT, 0, MPI_COMM_WORLD);
+  expect(std::memcmp(first.data(), out.data(), out.size() * sizeof(float)) == 0,
+         "all ranks get the same bytes");
+  return out;
+}
+
+double distance(const Floats& a, const Floats& b) {
+  double error = 0, size = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    error += double(a[i] - b[i]) * double(a[i] - b[i]);
+    size += double(b[i]) * double(b[i]);
+  }
+  return std::sqrt(error / size);
+}
+
+void check_exact(std::size_t count) {
+  const Floats want = exact_sum(Family::sparse, count);
+  for (const bool in_place : {false, true})
+    expect(reduce(input(Family::sparse, count, g_rank), in_place) == want, "the sum is exact");
+}
+
+void check_nodes(std::size_t count) {
+  const Floats got = reduce(input(Family::sparse, count, g_rank), false);
+  expect(distance(got, exact_sum(Family::sparse, count)) < 1e-6, "nothing but rounding is lost");
+}
+
+void check_near(std::size_t count) {
+  const Floats got = reduce(input(Family::normal, count, g_rank), false);
+  expect(distance(got, exact_sum(Family::normal, count)) < 0.02, "near the sum");
+}
+
+void check_sparse(std::size_t count) {
+  const Floats sum = exact_sum(Family::normal, count);
+  const Floats got = reduce(input(Family::normal, count, g_rank), false);
+  std::size_t kept = 0;
+  for (const float x : got) kept += x != 0;
+  expect(kept > count / 16 && kept <= count / 8 + 8 * std::size_t(g_size), "an eighth is kept");
+  expect(distance(got, sum) < 0.9, "the largest values are kept");
+}
+
+void check_feedback(std::size_t count) {
+  const Floats in = input(Family::normal, count, g_rank), sum = exact_sum(Family::normal, count);
+  Floats mean(count), buffer(count);
+  double once = 0;
+  constexpr int kCalls = 100;
+  for (int call = 0; call < kCalls; ++call) {
+    buffer = in;
+    MPI_Allreduce(MPI_IN_PLACE, buffer.data(), int(count), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    if (call == 0) once = distance(buffer, sum);
+    for (std::size_t i = 0; i < count; ++i) mean[i] += buffer[i] / float(kCalls);
+  }
+  expect(distance(mean, sum) < once / 4, "feedback brings the mean near the sum");
+}
+
+void check_sign(std::size_t count) {
+  std::vector<int> votes(count);
+  double means = 0;
+  for (int rank = 0; rank < g_size; ++rank) {
+    double size = 0;
+    const Floats in = input(Family::normal, count, rank);
+    for (std::size_t i = 0; i < count; ++i) {
+      size += std::fabs(double(in[i]));
+      votes[i] += in[i] < 0 ? -1 : 1;
+    }
+    means += size / double(count);
+  }
+  for (const bool in_place : {false, true}) {
+    const Floats got = reduce(input(Family::normal, count, g_rank), in_place);
+    bool good = true;
+    for (std::size_t i = 0; i < count; ++i) {
+      const double want = votes[i] == 0 ? 0 : votes[i] > 0 ? means : -means;
+      good = good && std::fabs(double(got[i]) - want) <= 1e-5 * means;
+    }
+    expect(good, "the majority's sign and the sum of the means");
+  }
+}
+
+void show_errors(std::size_t count) {
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  const Floats in = input(Family::sparse, count, g_rank), want = exact_sum(Family::sparse, count);
+  for (int call = 1; call <= 5; ++call) {
+    Floats out(count);
+    const int code =
+        MPI_Allreduce(in.data(), out.data(), int(count), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    char text[MPI_MAX_ERROR_STRING + 1] = "";
+    int length = 0, failed = code != MPI_SUCCESS ? 1 : 0, ranks = 0;
+    if (failed != 0) MPI_Error_string(code, text, &length);
+    PMPI_Allreduce(&failed, &ranks, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    expect(failed != 0 || out == want || std::getenv("HOOK_ANY_SUM") != nullptr,
+           "a call without an error gives the sum");
+    char first[sizeof text];
+    std::memcpy(first, text, sizeof text);
+    PMPI_Bcast(first, int(sizeof first), MPI_CHAR, 0, MPI_COMM_WORLD);
+    expect(std::strcmp(first, text) == 0, "every rank gets the same text");
+    if (g_rank == 0) std::printf("call %d: %d of %d ranks: %s\n", call, ranks, g_size, text);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+  const std::string mode = argc == 3 ? argv[1] : "";
+  const auto count = std::size_t(argc == 3 ? std::atoll(argv[2]) : 0);
+  if (mode == "exact")
+    check_exact(count);
+  else if (mode == "nodes")
+    check_nodes(count);
+  else if (mode == "near")
+    check_near(count);
+  else if (mode == "sparse")
+    check_sparse(count);
+  else if (mode == "feedback")
+    check_feedback(count);
+  else if (mode == "sign")
+    check_sign(count);
+  else if (mode == "errors")
+    show_errors(count);
+  else
+    expect(false, "usage: see the top of hooks.cpp");
+  int failed = 0;
+  PMPI_Allreduce(&g_failures, &failed, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Finalize();
+  return failed == 0 ? 0 : 1;
+}

@@ -1,0 +1,61 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Algorithms of the user's own: a codec and a strategy, built as slimpi_hook(3) says, and the
+# example that stands there.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+: "${MPICC:=mpicc}"
+need "$MPICC"
+program=$top_builddir/tests/mpi/hooks
+export SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1 SLIMPI_REPORT=$work/report.json
+
+build() {
+  holds "$1 compiles without a warning" "$MPICC" -std=c99 -Wall -Wextra -Werror -O2 -shared -fPIC \
+    -I"$top_srcdir/include" -o "$work/$1.so" "$2" -lm
+}
+build topk "$top_srcdir/tests/programs/hook_topk.c"
+build sign "$top_srcdir/tests/programs/hook_sign.c"
+
+export SLIMPI_ALGORITHM="hook:$work/topk.so"
+for count in 1 63 64 129 65535 200001; do
+  holds "top-k of $count sparse values on 3 ranks" under 3 "$program" exact $count
+done
+holds "top-k on 4 ranks" under 4 "$program" exact 70000
+expect "$(report report.json calls compressed)" 2 "both calls were taken over"
+expect "$(report report.json algorithm)" "$SLIMPI_ALGORITHM" "the report names the hook"
+for hierarchy in flat leader sharded; do
+  SLIMPI_HIERARCHY=$hierarchy SLIMPI_RANKS_PER_NODE=2 holds "top-k on 2 nodes, $hierarchy" \
+    under 4 "$program" nodes 100000
+done
+SLIMPI_RANKS_PER_NODE=2 holds "top-k on nodes of 2 and 1" under 3 "$program" nodes 100000
+holds "top-k of dense values" under 3 "$program" sparse 100000
+sent=$(report report.json bytes sent)
+holds "fewer bytes than floats: $sent" test "$sent" -lt "$(report report.json bytes plain)"
+SLIMPI_ERROR_FEEDBACK=1 holds "top-k with error feedback" under 3 "$program" feedback 20000
+
+export SLIMPI_ALGORITHM="hook:$work/sign.so"
+for ranks in 2 3 4; do
+  holds "sign majority on $ranks ranks" under $ranks "$program" sign 50001
+done
+sent=$(report report.json bytes sent)
+expect "$sent" $((2 * 4 * 6251)) "bytes that the strategy says it sent"
+SLIMPI_RANKS_PER_NODE=2 holds "sign majority on 2 nodes" under 4 "$program" sign 777
+
+# By a rule, and by a path with capital letters and a plus sign in it.
+mkdir -p "$work/Some+Place"
+cp "$work/topk.so" "$work/Some+Place/Top.so"
+echo "* * * hook:$work/Some+Place/Top.so *" >rules.txt
+SLIMPI_ALGORITHM=bytegrad SLIMPI_RULES=$work/rules.txt holds "a rule names the hook" \
+  under 3 "$program" exact 100000
+expect "$(report report.json calls compressed)" 2 "the rule's calls were taken over"
+
+# The manual page's example, as it stands there.
+sed -n '/^\.\\" example begins/,/^\.\\" example ends/{/^\./!p;}' "$top_srcdir/man/slimpi_hook.3" |
+  sed 's/\\e/\\/g; s/^\\&//' >example.c
+holds "the manual page has an example" grep -q slimpi_hook example.c
+build example example.c
+SLIMPI_ALGORITHM="hook:$work/example.so" SLIMPI_VERIFY=1 holds "the example sums" \
+  under 3 "$program" near 100000
+error=$(report report.json error max_rel_l2)
+holds "the example's error is small: $error" awk "BEGIN { exit !($error > 0 && $error < 0.02) }"
+verdict

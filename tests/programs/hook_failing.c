@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A hook that is right until told otherwise. Built as it is, a codec that sends floats; with -DABI,
+ * -DSIZE, -DKIND, -DFLAGS other numbers stand in its table, with -DNO_SYMBOL, -DFUNCTION,
+ * -DNO_DECODE and -DTINY it is not a usable one. HOOK_FAILS="what call rank" in the environment
+ * makes it fail there: open, encode, decode, bound (its codes are longer than that said), beyond
+ * (it writes more than it says), prepare, allreduce. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined NO_SYMBOL || defined FUNCTION || defined TINY
+#define slimpi_hook another_name
+#endif
+#include "slimpi.h"
+
+#ifndef ABI
+#define ABI SLIMPI_HOOK_ABI
+#endif
+#ifndef SIZE
+#define SIZE sizeof(struct slimpi_hook_t)
+#endif
+#ifndef KIND
+#define KIND SLIMPI_HOOK_CODEC
+#endif
+#ifndef FLAGS
+#define FLAGS 0
+#endif
+#ifndef NAME
+#define NAME "failing"
+#endif
+
+static int fails(const char* what, const struct slimpi_hook_call_t* call) {
+  const char* const told = getenv("HOOK_FAILS");
+  char where[32] = "";
+  unsigned long long at = 0;
+  int rank = 0;
+  if (told == NULL || sscanf(told, "%31s %llu %d", where, &at, &rank) != 3) return 0;
+  if (strcmp(where, what) != 0 || call->call != at || call->rank != rank) return 0;
+  snprintf(call->reason, SLIMPI_HOOK_REASON_BYTES, "told to fail in %s", what);
+  return 1;
+}
+
+static int open_it(const struct slimpi_hook_call_t* call, void** context) {
+  *context = NULL;
+  return fails("open", call) ? 13 : 0;
+}
+
+static uint64_t bound(void* context, uint64_t count) {
+  (void)context;
+  return 4 * count;
+}
+
+static int encode(void* context, const struct slimpi_hook_call_t* call, const float* in,
+                  uint64_t count, void* out, uint64_t capacity, uint64_t* bytes) {
+  (void)context;
+  memcpy(out, in, 4 * count);
+  *bytes = 4 * count;
+  if (fails("bound", call)) *bytes = capacity + 1000;
+  if (fails("beyond", call)) ((char*)out)[capacity + 3] = 1;
+  return fails("encode", call) ? 7 : 0;
+}
+
+static int decode(void* context, const struct slimpi_hook_call_t* call, const void* in,
+                  uint64_t bytes, float* out, uint64_t count) {
+  (void)context;
+  if (bytes != 4 * count || call->size < sizeof *call) return 8;
+  memcpy(out, in, bytes);
+  return fails("decode", call) ? 9 : 0;
+}
+
+static int prepare(void* context, const struct slimpi_hook_call_t* call) {
+  (void)context;
+  return fails("prepare", call) ? 10 : 0;
+}
+
+static int allreduce(void* context, const struct slimpi_hook_call_t* call, const float* in,
+                     float* out) {
+  (void)context;
+  for (uint64_t i = 0; i < call->count; ++i) out[i] = in[i] * (float)call->ranks;
+  return fails("allreduce", call) ? 11 : 0;
+}
+
+const struct slimpi_hook_t slimpi_hook = {
+    .abi = ABI,
+    .size = SIZE,
+    .kind = KIND,
+    .flags = FLAGS,
+    .name = NAME,
+    .open = open_it,
+    .max_piece = 1000,
+    .bound = bound,
+    .encode = encode,
+#ifndef NO_DECODE
+    .decode = decode,
+#endif
+    .prepare = prepare,
+    .allreduce = allreduce,
+};
+#undef slimpi_hook
+
+#if defined FUNCTION
+const struct slimpi_hook_t* slimpi_hook(void);
+const struct slimpi_hook_t* slimpi_hook(void) {
+  return &another_name;
+}
+#elif defined TINY
+extern const char slimpi_hook;
+const char slimpi_hook = SLIMPI_HOOK_ABI;
+#endif
