@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""tools/compare's rows, and how each of them is run."""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+# These reduce the model, not the gradient, and leave each rank a model of its own.
+DECENTRALIZED = ("decentralized", "low_precision_decentralized")
+
+
+class Failure(Exception):
+    pass
+
+
+class Row:
+    """One line of the table: NAME[:BITS][,OPTION=VALUE...]; plain is MPI without slimpi."""
+
+    def __init__(self, text):
+        name, *rest = text.split(",")
+        self.algorithm, _, bits = name.partition(":")
+        self.options = dict(word.split("=", 1) for word in rest)
+        if bits:
+            self.options["bits"] = bits
+        self.train = []
+        words = ["plain MPI" if self.algorithm == "plain" else self.algorithm.replace("_", " ")]
+        words += [f"{bits} bit" + "s" * (bits != "1")] if bits else []
+        for word in rest:
+            option, value = word.removeprefix("powersgd_").replace("_", " ").split("=", 1)
+            words.append(f"{option} {value}" if word != "error_feedback=1" else option)
+        self.label = ", ".join(words)
+        if self.algorithm in DECENTRALIZED:
+            self.train = ["--average-model"]
+        if self.algorithm == "powersgd":
+            # One call per layer: its weights, row by row, then its biases as the last row.
+            self.train = ["--per-layer"]
+            self.options["powersgd_shapes"] = "200960=785x256,32896=257x128,1290=129x10"
+
+
+class Progress:
+    """What is being done: on a terminal one line that counts seconds, elsewhere a line a change."""
+
+    def __init__(self):
+        self.live = sys.stderr.isatty()
+        self.line, self.since, self.over = "", 0.0, threading.Event()
+        self.thread = threading.Thread(target=self.tick, daemon=True)
+
+    def __enter__(self):
+        if self.live:
+            self.thread.start()
+        return self
+
+    def __exit__(self, *reason):
+        self.over.set()
+        if self.live:
+            self.thread.join()
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+    def tick(self):
+        while not self.over.wait(0.5):
+            print(f"\r\033[K{self.line} ({time.monotonic() - self.since:.0f} s)", end="",
+                  file=sys.stderr, flush=True)
+
+    def row(self, name):
+        self.name, self.since = name, time.monotonic()
+        self.tell("starting")
+
+    def tell(self, text):
+        self.line = f"{self.name}: {text}"
+        if not self.live:
+            print(self.line, file=sys.stderr, flush=True)
+
+
+class Runner:
+    def __init__(self, options, scratch):
+        self.options, self.scratch = options, scratch
+        self.train = f"{options.directory}/tests/programs/train"
+        self.slimpi_run = f"{options.directory}/tools/slimpi-run"
+        for path in (self.train, self.slimpi_run):
+            if not os.access(path, os.X_OK):
+                raise Failure(f"{path} is not there: run tools/build first, or name where "
+                              "it was built with --directory")
+        with open(f"{options.directory}/Makefile") as makefile:
+            self.mpiexec = re.search(r"^MPIEXEC = (.*)$", makefile.read(), re.M).group(1)
+
+    def command(self, row, environment, train, lab):
+        """The words that start the program, and the environment that mpiexec needs."""
+        words = [] if row.algorithm == "plain" else [self.slimpi_run]
+        words += [self.train, *row.train, *train]
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith("SLIMPI_")}
+        hosts = self.options.ranks // self.options.ranks_per_node
+        if lab:
+            front = [f"{self.options.directory}/tools/slimpi-lab", "--mpiexec", self.mpiexec,
+                     "--hosts", str(hosts), "--ranks-per-host", str(self.options.ranks_per_node),
+                     "--rate", self.options.lab, "--counters", f"{self.scratch}/counters"]
+            for name, value in environment.items():
+                front += ["--env", f"{name}={value}"]
+            return [*front, "--", *words], inherited
+        environment = {**environment, "SLIMPI_RANKS_PER_NODE": str(self.options.ranks_per_node)}
+        return [self.mpiexec, "-n", str(self.options.ranks), *words], {**inherited, **environment}
+
+    def run(self, row, train, extra, lab, tell):
+        """Runs the program once. Returns its results, slimpi's report, and the links' counters."""
+        files = {name: f"{self.scratch}/{name}" for name in ("result", "report", "counters")}
+        for path in files.values():
+            if os.path.exists(path):
+                os.remove(path)
+        environment = {}
+        if row.algorithm != "plain":
+            chosen = {"algorithm": row.algorithm, "report": files["report"], **row.options, **extra}
+            environment = {f"SLIMPI_{name.upper()}": value for name, value in chosen.items()}
+        train = [*train, "--json", files["result"]]
+        words, environment = self.command(row, environment, train, lab)
+        with open(f"{self.scratch}/errors", "w+") as errors:
+            process = subprocess.Popen(
+                words, env=environment, text=True, start_new_session=True,
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors)
+            signal.alarm(self.options.timeout)
+            try:
+                for line in process.stdout:
+                    found = re.match(r"epoch (\d+) of .* test accuracy (\S+) %", line)
+                    if found:
+                        tell(f"epoch {found[1]} of {self.options.epochs} done, {found[2]} % right")
+                status = process.wait()
+            finally:
+                signal.alarm(0)
+                end(process)
+            errors.seek(0)
+            said = [line.rstrip() for line in errors]
+        if status != 0:
+            ours = [line for line in said if line.startswith("slimpi")]
+            raise Failure((ours or said or [f"exit status {status}"])[0])
+        read = {}
+        for name, path in files.items():
+            if os.path.exists(path):
+                with open(path) as file:
+                    read[name] = json.load(file)
+        return read
+
+
+def end(process):
+    """Ends a job that still runs, with all that it started."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if process.poll() is None:
+            os.killpg(process.pid, number)
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                pass
+
+
+def measure(runner, row, tell):
+    """One row's results, as they are written to --json."""
+    options = runner.options
+    train = ["--epochs", str(options.epochs), "--batch", str(options.batch)]
+    limit = ["--limit", str(options.limit)] if options.limit else []
+    result = {"label": row.label, "algorithm": row.algorithm, "options": row.options}
+    read = runner.run(row, train + limit, {}, options.lab, tell)
+    result["training"], result["report"] = read["result"], read.get("report")
+    if "counters" in read:
+        result["links"] = read["counters"]
+    if row.algorithm not in ("plain", *DECENTRALIZED):
+        # The error of a call, in a short run of its own: the exact sums beside it take time.
+        tell("error of a call")
+        few = ["--epochs", "1", "--batch", str(options.batch),
+               "--limit", str(24 * options.batch * options.ranks)]
+        read = runner.run(row, few, {"verify": "1"}, None, lambda text: None)
+        result["error"] = read["report"]["error"]
+    return result
