@@ -29,11 +29,13 @@ constexpr Row kRows[] = {
     {CpuPath::avx512, &avx512::table,
      [] {
        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-              __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+              __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+              __builtin_cpu_supports("f16c");
      }},
 #endif
 #ifdef WITH_AVX2
-    {CpuPath::avx2, &avx2::table, [] { return bool(__builtin_cpu_supports("avx2")); }},
+    {CpuPath::avx2, &avx2::table,
+     [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c"); }},
 #endif
     {CpuPath::generic, &generic::table, [] { return true; }},
 };

@@ -16,12 +16,17 @@ namespace {
   Draw from = draw;
   for (std::size_t i = 0; i < count; i += stretch) {
     const std::size_t n = count - i < stretch ? count - i : stretch;
-    const Values values = {in + i, residual == nullptr ? nullptr : residual + i, nullptr};
-    if (format.coding == Coding::quantized) {
-      from.first = draw.first + i;
-      encode_bucket(format, from, extremes_of(values, n), values, n, out);
+    from.first = draw.first + i;
+    if (format.coding != Coding::quantized) {
+      encode_plain(format.coding, in + i, residual == nullptr ? nullptr : residual + i, nullptr, n,
+                   out);
+    } else if (residual != nullptr) {
+      encode_with_residual(format, from, in + i, residual + i, n, out);
     } else {
-      encode_plain_tile(format.coding, values, n, out);
+      Extremes extremes = no_extremes();
+      include_tile(extremes, in + i, n);
+      const float* upcoming = n <= kTile ? in + i + n : nullptr;
+      encode_bucket(format, from, extremes, {in + i, nullptr, nullptr, nullptr, upcoming}, n, out);
     }
     out += encoded_bytes(format, n);
   }
@@ -30,11 +35,11 @@ namespace {
 [[gnu::noinline]] void decode(const Format& format, const std::byte* in, std::size_t count,
                               float* out) {
   const std::size_t stretch = stretch_elements(format, count);
+  Source source;
   for (std::size_t i = 0; i < count; i += stretch) {
     const std::size_t n = count - i < stretch ? count - i : stretch;
-    const Source source = open_source(format, in, n);
-    for (std::size_t j = 0; j < n; j += kTile)
-      read_source(source, j, n - j < kTile ? n - j : kTile, out + i + j);
+    open_source(format, in, n, source);
+    for (std::size_t j = 0; j < n; j += kTile) read_source(source, j, tile_at(j, n), out + i + j);
     in += encoded_bytes(format, n);
   }
 }
@@ -42,56 +47,44 @@ namespace {
 [[gnu::noinline]] void decode_add(const Format& format, const std::byte* in, std::size_t count,
                                   float* out) {
   const std::size_t stretch = stretch_elements(format, count);
+  Source source;
   for (std::size_t i = 0; i < count; i += stretch) {
     const std::size_t n = count - i < stretch ? count - i : stretch;
-    const Source source = open_source(format, in, n);
-    for (std::size_t j = 0; j < n; j += kTile)
-      accumulate_source(source, j, n - j < kTile ? n - j : kTile, out + i + j);
+    open_source(format, in, n, source);
+    for (std::size_t j = 0; j < n; j += kTile) add_source(source, j, tile_at(j, n), out + i + j);
     in += encoded_bytes(format, n);
   }
-}
-
-// total = sum of the sources in a stretch of n elements; the extremes of total + residual.
-Extremes sum_stretch(const Source* sources, int source_count, const float* residual, std::size_t n,
-                     bool want_extremes, float* total) {
-  Extremes extremes = no_extremes();
-  float sum[kTile], with_residual[kTile];
-  for (std::size_t j = 0; j < n; j += kTile) {
-    const std::size_t tile = n - j < kTile ? n - j : kTile;
-    read_source(sources[0], j, tile, sum);
-    for (int s = 1; s < source_count; ++s) accumulate_source(sources[s], j, tile, sum);
-    std::memcpy(total + j, sum, tile * sizeof(float));
-    if (!want_extremes) continue;
-    if (residual != nullptr) add_tiles(sum, residual + j, tile, with_residual);
-    include_tile(extremes, residual != nullptr ? with_residual : sum, tile);
-  }
-  return extremes;
 }
 
 [[gnu::noinline]] void sum_encode(const Format& format, const Draw& draw, const Addend* addends,
                                   int addend_count, const float* carry, float* residual,
                                   std::size_t count, std::byte* out, float* result) {
   const std::size_t stretch = stretch_elements(format, count);
-  const bool quantized = format.coding == Coding::quantized;
+  Source sources[kMaxAddends + 1];
   Draw from = draw;
   std::size_t coded = 0;  // bytes of the encoded pieces before this stretch
   for (std::size_t i = 0; i < count; i += stretch) {
     const std::size_t n = count - i < stretch ? count - i : stretch;
-    Source sources[kMaxAddends + 1];
     int source_count = 0;
-    if (carry != nullptr) sources[source_count++] = exact_source(carry + i);
+    if (carry != nullptr) open_exact(carry + i, sources[source_count++]);
     for (int a = 0; a < addend_count; ++a)
-      sources[source_count++] = addends[a].encoded == nullptr
-                                    ? exact_source(addends[a].exact + i)
-                                    : open_source(format, addends[a].encoded + coded, n);
-    const Values values = {result + i, residual == nullptr ? nullptr : residual + i, result + i};
-    const Extremes extremes = sum_stretch(sources, source_count, values.residual, n,
-                                          quantized && out != nullptr, result + i);
-    if (out != nullptr && quantized) {
+      if (addends[a].encoded == nullptr)
+        open_exact(addends[a].exact + i, sources[source_count++]);
+      else
+        open_source(format, addends[a].encoded + coded, n, sources[source_count++]);
+    float* total = result + i;
+    float* kept = residual == nullptr ? nullptr : residual + i;
+    sum_sources(sources, source_count, n, total);
+    if (out != nullptr && format.coding == Coding::quantized) {
+      Extremes extremes = no_extremes();
+      if (kept != nullptr)
+        include_sum(extremes, total, kept, n, total);
+      else
+        include_tile(extremes, total, n);
       from.first = draw.first + i;
-      encode_bucket(format, from, extremes, values, n, out + coded);
+      encode_bucket(format, from, extremes, {total, nullptr, kept, total, nullptr}, n, out + coded);
     } else if (out != nullptr) {
-      encode_plain_tile(format.coding, values, n, out + coded);
+      encode_plain(format.coding, total, kept, total, n, out + coded);
     }
     coded += encoded_bytes(format, n);
   }
@@ -99,29 +92,35 @@ Extremes sum_stretch(const Source* sources, int source_count, const float* resid
 
 [[gnu::noinline]] void sum(const float* const* in, int in_count, std::size_t count, float* out) {
   for (std::size_t i = 0; i < count; i += kTile) {
-    const std::size_t n = count - i < kTile ? count - i : kTile;
+    const std::size_t n = tile_at(i, count);
+    if (in_count == 1) std::memmove(out + i, in[0] + i, n * sizeof(float));
+    if (in_count == 2) add_tiles(in[0] + i, in[1] + i, n, out + i);
+    if (in_count < 3) continue;
+    // `out` may be any input: it is written with the last two of them.
     float total[kTile];
-    std::memcpy(total, in[0] + i, n * sizeof(float));
-    for (int s = 1; s < in_count; ++s) accumulate(in[s] + i, n, total);
-    std::memcpy(out + i, total, n * sizeof(float));
+    const float* sum = in[0] + i;
+    int next = 1;
+    for (; next + 2 < in_count; next += 2) {
+      add_tiles(sum, in[next] + i, in[next + 1] + i, n, total);
+      sum = total;
+    }
+    if (next + 2 == in_count)
+      add_tiles(sum, in[next] + i, in[next + 1] + i, n, out + i);
+    else
+      add_tiles(sum, in[next] + i, n, out + i);
   }
 }
 
 [[gnu::noinline]] void combine(float a, const float* x, float b, const float* y, std::size_t count,
                                float* out) {
-  for (std::size_t i = 0; i < count; i += kTile) {
-    const std::size_t n = count - i < kTile ? count - i : kTile;
-    float total[kTile];
-    const float *from_x = x + i, *from_y = y + i;
-    for (std::size_t j = 0; j < n; ++j) total[j] = add(a * from_x[j], b * from_y[j]);
-    std::memcpy(out + i, total, n * sizeof(float));
-  }
+  SLIMPI_ELEMENTWISE
+  for (std::size_t i = 0; i < count; ++i) out[i] = add(a * x[i], b * y[i]);
 }
 
 [[gnu::noinline]] void find_nonfinite(const float* in, std::size_t count, int* found) {
   *found = 0;
   for (std::size_t i = 0; i < count && *found == 0; i += kTile) {
-    const std::size_t n = count - i < kTile ? count - i : kTile;
+    const std::size_t n = tile_at(i, count);
     std::uint32_t greatest = 0;
     for (std::size_t j = 0; j < n; ++j) {
       const std::uint32_t magnitude = bits_of(in[i + j]) & 0x7fffffff;

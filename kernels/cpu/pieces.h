@@ -2,71 +2,70 @@
 // Pieces in any coding: what a sum reads from, and the codings that are not quantized. Included by
 // loops.cpp alone.
 #pragma once
+#include <cstring>
+
 #include "kernels/cpu/buckets.h"
+#include "kernels/cpu/halves.h"
 
 namespace slimpi::kernels {
 namespace {
 
-void to_halves(Coding coding, const float* SLIMPI_RESTRICT from, std::size_t n,
-               std::uint16_t* SLIMPI_RESTRICT to) {
-  if (coding == Coding::fp16)
-    for (std::size_t i = 0; i < n; ++i) to[i] = to_fp16(from[i]);
-  else
-    for (std::size_t i = 0; i < n; ++i) to[i] = to_bf16(from[i]);
+// The elements of a stretch of a piece: a bucket of a quantized one, a tile of any other.
+std::size_t stretch_elements(const Format& format, std::size_t count) {
+  return format.coding == Coding::quantized ? bucket_elements(format, count) : kTile;
 }
 
-void from_halves(Coding coding, const std::uint16_t* SLIMPI_RESTRICT from, std::size_t n,
-                 float* SLIMPI_RESTRICT to) {
-  if (coding == Coding::fp16)
-    for (std::size_t i = 0; i < n; ++i) to[i] = from_fp16(from[i]);
-  else
-    for (std::size_t i = 0; i < n; ++i) to[i] = from_bf16(from[i]);
-}
-
-// Encodes a tile as floats or halves. An element whose code is not finite keeps its residual.
-void encode_plain_tile(Coding coding, const Values& values, std::size_t n, std::byte* out) {
-  float summed[kTile], decoded[kTile];
-  const float* from = values.in;
-  if (values.residual != nullptr) {
-    add_tiles(from, values.residual, n, summed);
+// Encodes a tile of `in` + residual as floats or halves. An element whose code is not finite keeps
+// its residual. Null for what is not wanted; `decoded` may be `in`.
+void encode_plain(Coding coding, const float* in, float* residual, float* decoded, std::size_t n,
+                  std::byte* out) {
+  float summed[kTile], back[kTile];
+  const float* from = in;
+  if (residual != nullptr) {
+    add_tiles(in, residual, n, summed);
     from = summed;
   }
-  if (coding == Coding::float32)
+  if (coding == Coding::float32) {
     std::memcpy(out, from, n * sizeof(float));
-  else
+  } else {
     to_halves(coding, from, n, (std::uint16_t*)out);
-  if (values.residual == nullptr && values.decoded == nullptr) return;
-  const float* back = from;
-  if (coding != Coding::float32) {
-    from_halves(coding, (const std::uint16_t*)out, n, decoded);
-    back = decoded;
   }
-  if (values.residual != nullptr)
-    for (std::size_t i = 0; i < n; ++i)
-      values.residual[i] = is_finite(back[i]) ? from[i] - back[i] : values.residual[i];
-  if (values.decoded != nullptr) std::memmove(values.decoded, back, n * sizeof(float));
+  if (residual == nullptr && decoded == nullptr) return;
+  const float* decoded_tile = from;
+  if (coding != Coding::float32) {
+    from_halves(coding, (const std::uint16_t*)out, n, back);
+    decoded_tile = back;
+  }
+  if (residual != nullptr)
+    for (std::size_t i = 0; i < n; ++i) {
+      const float old = residual[i];
+      residual[i] = is_finite(decoded_tile[i]) ? from[i] - decoded_tile[i] : old;
+    }
+  if (decoded != nullptr && decoded != decoded_tile)
+    std::memcpy(decoded, decoded_tile, n * sizeof(float));
 }
 
-// Something that a sum reads: exact floats, or a stretch of an encoded piece. A stretch is a bucket
-// of a quantized piece, and a tile of any other.
+// Something that a sum reads: exact floats, or a stretch of an encoded piece.
 struct Source {
   Coding coding;
   const std::byte* data;  // floats or halves
   Bucket bucket;
 };
 
-// The stretch of n elements that starts at `data`.
-Source open_source(const Format& format, const std::byte* data, std::size_t n) {
-  Source source{format.coding, data, {}};
-  if (format.coding == Coding::quantized) source.bucket = open_bucket(format, data, n);
-  return source;
+// The stretch of n elements that is encoded at `data`.
+SLIMPI_HD void open_source(const Format& format, const std::byte* data, std::size_t n,
+                           Source& source) {
+  source.coding = format.coding;
+  source.data = data;
+  if (format.coding == Coding::quantized) open_bucket(format, data, n, source.bucket);
 }
-Source exact_source(const float* data) {
-  return {Coding::float32, (const std::byte*)data, {}};
+SLIMPI_HD void open_exact(const float* data, Source& source) {
+  source.coding = Coding::float32;
+  source.data = (const std::byte*)data;
 }
 
 // to = elements first .. first + n - 1 of the source, at most a tile of them.
-void read_source(const Source& source, std::size_t first, std::size_t n, float* to) {
+SLIMPI_HD void read_source(const Source& source, std::size_t first, std::size_t n, float* to) {
   if (source.coding == Coding::quantized)
     read_bucket(source.bucket, first, n, to);
   else if (source.coding == Coding::float32)
@@ -76,21 +75,39 @@ void read_source(const Source& source, std::size_t first, std::size_t n, float* 
 }
 
 // to += them.
-void accumulate_source(const Source& source, std::size_t first, std::size_t n, float* to) {
-  if (source.coding == Coding::quantized) {
-    accumulate_bucket(source.bucket, first, n, to);
-  } else if (source.coding == Coding::float32) {
-    accumulate((const float*)source.data + first, n, to);
-  } else {
-    float decoded[kTile];
-    from_halves(source.coding, (const std::uint16_t*)source.data + first, n, decoded);
-    accumulate(decoded, n, to);
-  }
+SLIMPI_HD void add_source(const Source& source, std::size_t first, std::size_t n, float* to) {
+  if (source.coding == Coding::quantized)
+    add_bucket(source.bucket, first, n, to);
+  else if (source.coding == Coding::float32)
+    add_tiles(to, (const float*)source.data + first, n, to);
+  else
+    add_halves(source.coding, (const std::uint16_t*)source.data + first, n, to);
 }
 
-// The elements of a stretch, and the bytes of the encoded one.
-std::size_t stretch_elements(const Format& format, std::size_t count) {
-  return format.coding == Coding::quantized ? bucket_elements(format, count) : kTile;
+// Asks for the n elements from `first` on, or what follows the source in their stead.
+SLIMPI_HD void bring_next(const Source& source, std::size_t first, std::size_t n) {
+  if (source.coding == Coding::quantized)
+    bring(source.bucket.packed + first * source.bucket.bits / 8, n * source.bucket.bits / 8);
+  else if (source.coding == Coding::float32)
+    bring(source.data + first * sizeof(float), n * sizeof(float));
+  else
+    bring(source.data + first * sizeof(std::uint16_t), n * sizeof(std::uint16_t));
+}
+
+// total = the sum of the sources, all of n elements.
+void sum_sources(const Source* sources, int source_count, std::size_t n, float* total) {
+  // Through a tile of its own: `total` may be one of the exact sources that are still to be read.
+  float sum[kTile];
+  for (std::size_t i = 0; i < n; i += kTile) {
+    const std::size_t tile = tile_at(i, n);
+    bring_next(sources[0], i + tile, tile);
+    read_source(sources[0], i, tile, sum);
+    for (int s = 1; s < source_count; ++s) {
+      bring_next(sources[s], i + tile, tile);
+      add_source(sources[s], i, tile, sum);
+    }
+    std::memcpy(total + i, sum, tile * sizeof(float));
+  }
 }
 
 }  // namespace

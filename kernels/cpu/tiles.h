@@ -1,37 +1,49 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The innermost loops: one pass over at most kTile elements that stay in the first cache. Plain
+// The innermost loops: one pass over at most a tile of elements that stay in the first cache. Plain
 // loops over the shared arithmetic, for the compiler to vectorize. Everything is in an unnamed
 // namespace, so that each instruction set keeps its own copy. Included by loops.cpp alone.
 #pragma once
-#include <cstring>
-
 #include "kernels/kernels.h"
-#include "kernels/math/halves.h"
-#include "kernels/math/pack.h"
 #include "kernels/math/philox.h"
 #include "kernels/math/quantizer.h"
 
 namespace slimpi::kernels {
 namespace {
 
-constexpr std::size_t kTile = 1024;  // a multiple of 8, so that tiles end where groups end
+// A multiple of 8, so that tiles end where groups end; the usual bucket is one tile.
+constexpr std::size_t kTile = 2048;
 
 #define SLIMPI_RESTRICT __restrict__
+// The loop that follows may read and write the same memory, but only the same element of it.
+#define SLIMPI_ELEMENTWISE _Pragma("GCC ivdep")
 
-// to = a + b.
-void add_tiles(const float* SLIMPI_RESTRICT a, const float* SLIMPI_RESTRICT b, std::size_t n,
-               float* SLIMPI_RESTRICT to) {
+// to = a + b; `to` may be a or b.
+void add_tiles(const float* a, const float* b, std::size_t n, float* to) {
+  SLIMPI_ELEMENTWISE
   for (std::size_t i = 0; i < n; ++i) to[i] = add(a[i], b[i]);
 }
 
-// to += from.
-void accumulate(const float* SLIMPI_RESTRICT from, std::size_t n, float* SLIMPI_RESTRICT to) {
-  for (std::size_t i = 0; i < n; ++i) to[i] = add(to[i], from[i]);
+// to = (a + b) + c; `to` may be any of them.
+void add_tiles(const float* a, const float* b, const float* c, std::size_t n, float* to) {
+  SLIMPI_ELEMENTWISE
+  for (std::size_t i = 0; i < n; ++i) to[i] = canonical((a[i] + b[i]) + c[i]);
 }
 
-void include_tile(Extremes& extremes, const float* SLIMPI_RESTRICT from, std::size_t n) {
+void include_tile(Extremes& extremes, const float* from, std::size_t n) {
   Extremes found = no_extremes();
   for (std::size_t i = 0; i < n; ++i) include(found, bits_of(from[i]));
+  include(extremes, found);
+}
+
+// to = a + b, for a bucket: which NaN it is does not matter. `to` may be a or b.
+void include_sum(Extremes& extremes, const float* a, const float* b, std::size_t n, float* to) {
+  Extremes found = no_extremes();
+  SLIMPI_ELEMENTWISE
+  for (std::size_t i = 0; i < n; ++i) {
+    const float sum = a[i] + b[i];
+    include(found, bits_of(sum));
+    to[i] = sum;
+  }
   include(extremes, found);
 }
 
@@ -51,6 +63,7 @@ void to_stochastic_levels(const Grid<Real>& shared_grid, const float* SLIMPI_RES
     levels[i] = (std::uint8_t)stochastic_level(grid, from[i], uniform(words[i]));
 }
 
+// to = the values of the levels.
 template <typename Real>
 void from_levels(const Grid<Real>& shared_grid, const std::uint8_t* SLIMPI_RESTRICT levels,
                  std::size_t n, float* SLIMPI_RESTRICT to) {
@@ -58,59 +71,41 @@ void from_levels(const Grid<Real>& shared_grid, const std::uint8_t* SLIMPI_RESTR
   for (std::size_t i = 0; i < n; ++i) to[i] = level_value(grid, levels[i]);
 }
 
+// to += the values of the levels.
 template <typename Real>
-void accumulate_levels(const Grid<Real>& shared_grid, const std::uint8_t* SLIMPI_RESTRICT levels,
-                       std::size_t n, float* SLIMPI_RESTRICT to) {
+void add_levels(const Grid<Real>& shared_grid, const std::uint8_t* SLIMPI_RESTRICT levels,
+                std::size_t n, float* SLIMPI_RESTRICT to) {
   const Grid<Real> grid = shared_grid;
   for (std::size_t i = 0; i < n; ++i) to[i] = add(to[i], level_value(grid, levels[i]));
 }
 
-// Numbers first .. first + n - 1 of the stream into words[0 .. n - 1]. `words` has room for n + 6.
-// Returns where number `first` lies in it.
-const std::uint32_t* draw_words(const Draw& shared_draw, std::uint64_t first, std::size_t n,
-                                std::uint32_t* SLIMPI_RESTRICT words) {
-  const Draw draw = shared_draw;
-  const std::uint64_t block = first / 4;
-  const std::size_t skip = first % 4, blocks = (skip + n + 3) / 4;
-  for (std::size_t i = 0; i < blocks; ++i) {
-    const Block drawn = draw_block(draw, block + i);
-    for (int w = 0; w < 4; ++w) words[4 * i + w] = drawn.word[w];
+// lost = from - the values of the levels, and these into `decoded`. `from` may be `decoded`.
+template <typename Real>
+void lose_levels(const Grid<Real>& shared_grid, const std::uint8_t* SLIMPI_RESTRICT levels,
+                 const float* from, std::size_t n, float* SLIMPI_RESTRICT lost, float* decoded) {
+  const Grid<Real> grid = shared_grid;
+  SLIMPI_ELEMENTWISE
+  for (std::size_t i = 0; i < n; ++i) {
+    const float value = level_value(grid, levels[i]);
+    lost[i] = from[i] - value;
+    decoded[i] = value;
   }
-  return words + skip;
+}
+template <typename Real>
+void lose_levels(const Grid<Real>& shared_grid, const std::uint8_t* SLIMPI_RESTRICT levels,
+                 const float* from, std::size_t n, float* SLIMPI_RESTRICT lost) {
+  const Grid<Real> grid = shared_grid;
+  SLIMPI_ELEMENTWISE
+  for (std::size_t i = 0; i < n; ++i) lost[i] = from[i] - level_value(grid, levels[i]);
 }
 
-// Packs the n levels of a tile into `out`, where `room` bytes are left until the end of the bucket.
-// The last tile of a bucket fills all of them.
-template <int bits>
-void pack_tile(std::uint8_t* SLIMPI_RESTRICT levels, std::size_t n, bool last,
-               std::byte* SLIMPI_RESTRICT out, std::size_t room) {
-  const std::size_t groups = (n + 7) / 8;
-  for (std::size_t i = n; i < groups * 8; ++i) levels[i] = 0;
-  std::uint64_t words[kTile / 8];
-  std::memcpy(words, levels, groups * 8);
-  for (std::size_t g = 0; g < groups; ++g) words[g] = pack_group<bits>(words[g]);
-  // A whole word is stored for each group; the next one covers what is too much.
-  std::size_t g = 0;
-  for (; g < groups && g * bits + 8 <= room; ++g) std::memcpy(out + g * bits, &words[g], 8);
-  for (; g < groups; ++g)
-    std::memcpy(out + g * bits, &words[g], room - g * bits < bits ? room - g * bits : bits);
-  if (last && groups * bits < room) std::memset(out + groups * bits, 0, room - groups * bits);
+// Asks for memory that will be read soon. It need not exist.
+SLIMPI_HD void bring(const void* data, std::size_t bytes) {
+  for (std::size_t i = 0; i < bytes; i += 64) __builtin_prefetch((const char*)data + i);
 }
 
-// Unpacks n levels from `in`, which holds `room` bytes. `levels` has room for a whole group more.
-template <int bits>
-void unpack_tile(const std::byte* SLIMPI_RESTRICT in, std::size_t room, std::size_t n,
-                 std::uint8_t* SLIMPI_RESTRICT levels) {
-  const std::size_t groups = (n + 7) / 8;
-  std::uint64_t words[kTile / 8];
-  std::size_t g = 0;
-  for (; g < groups && g * bits + 8 <= room; ++g) std::memcpy(&words[g], in + g * bits, 8);
-  for (; g < groups; ++g) {
-    words[g] = 0;
-    std::memcpy(&words[g], in + g * bits, room - g * bits < bits ? room - g * bits : bits);
-  }
-  for (g = 0; g < groups; ++g) words[g] = spread_group<bits>(words[g]);
-  std::memcpy(levels, words, groups * 8);
+SLIMPI_HD std::size_t tile_at(std::size_t i, std::size_t n) {
+  return n - i < kTile ? n - i : kTile;
 }
 
 }  // namespace

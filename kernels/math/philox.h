@@ -11,19 +11,23 @@ struct Block {
   std::uint32_t word[4];
 };
 
-// One round of ten, and the rounds from `round` on; the recursion unrolls them for the vectorizer.
-template <int round = 0>
+constexpr int kPhiloxRounds = 10;
+constexpr std::uint32_t kPhiloxMultiplier0 = 0xD2511F53, kPhiloxMultiplier1 = 0xCD9E8D57;
+constexpr std::uint32_t kPhiloxWeyl0 = 0x9E3779B9, kPhiloxWeyl1 = 0xBB67AE85;
+
 SLIMPI_HD Block philox(Block counter, std::uint32_t key0, std::uint32_t key1) {
-  if constexpr (round == 10) {
-    return counter;
-  } else {
-    const std::uint64_t first = 0xD2511F53ull * counter.word[0];
-    const std::uint64_t second = 0xCD9E8D57ull * counter.word[2];
-    const Block mixed = {
-        {(std::uint32_t)(second >> 32) ^ counter.word[1] ^ key0, (std::uint32_t)second,
-         (std::uint32_t)(first >> 32) ^ counter.word[3] ^ key1, (std::uint32_t)first}};
-    return philox<round + 1>(mixed, key0 + 0x9E3779B9, key1 + 0xBB67AE85);
+  std::uint32_t a = counter.word[0], b = counter.word[1], c = counter.word[2], d = counter.word[3];
+  for (int round = 0; round < kPhiloxRounds; ++round) {
+    const std::uint64_t first = (std::uint64_t)kPhiloxMultiplier0 * a;
+    const std::uint64_t second = (std::uint64_t)kPhiloxMultiplier1 * c;
+    a = (std::uint32_t)(second >> 32) ^ b ^ key0;
+    b = (std::uint32_t)second;
+    c = (std::uint32_t)(first >> 32) ^ d ^ key1;
+    d = (std::uint32_t)first;
+    key0 += kPhiloxWeyl0;
+    key1 += kPhiloxWeyl1;
   }
+  return {{a, b, c, d}};
 }
 
 // Block `number` of a stream. Streams are apart while calls and block numbers stay below 2^48.

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How fast the host's kernels are, as a share of a plain copy: the time of a memcpy that reads and
+// writes as many bytes in all as the kernel does, over the time of the kernel. The two take turns,
+// so that what else the machine does falls on both; the medians of the turns are compared.
+//
+// Usage: kernels [SECONDS PER NUMBER]
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include "device/device.h"
+#include "kernels/cpu/cpu.h"
+
+using namespace slimpi;
+using namespace slimpi::kernels;
+
+namespace {
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Memory on huge pages where the system gives them, all touched.
+template <typename T>
+T* take(std::size_t bytes) {
+  void* memory = nullptr;
+  if (device::host().allocate(nullptr, bytes, device::Place::device, &memory) != Status::ok)
+    exit(1);
+  memset(memory, 0, bytes);
+  return (T*)memory;
+}
+
+struct Memory {
+  std::size_t count;
+  float *in, *out, *exact;
+  std::byte *coded[3], *target;
+  char *copy_from, *copy_to;
+};
+
+Memory make_memory(std::size_t count) {
+  Memory b{};
+  b.count = count;
+  for (float** floats : {&b.in, &b.out, &b.exact}) *floats = take<float>(4 * count);
+  for (std::byte*& coded : b.coded) coded = take<std::byte>(4 * count + 4096);
+  b.target = take<std::byte>(4 * count + 4096);
+  b.copy_from = take<char>(8 * count);
+  b.copy_to = take<char>(8 * count);
+  std::uint64_t state = 1;
+  for (std::size_t i = 0; i < count; ++i) {
+    float sum = 0;
+    for (int k = 0; k < 4; ++k) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      sum += (float)(state >> 40) * 0x1p-24f - 0.5f;
+    }
+    b.in[i] = b.exact[i] = sum;
+  }
+  return b;
+}
+
+double median(std::vector<double>& values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// Runs `kernel`, which moves `bytes` bytes, and the copy in turns; prints their ratio.
+void measure(const Memory& b, double seconds, std::size_t bytes,
+             const std::function<void()>& kernel) {
+  const auto copy = [&] { memcpy(b.copy_to, b.copy_from, bytes / 2); };
+  const std::size_t inner = std::max<std::size_t>(1, (std::size_t(4) << 20) / b.count);
+  std::vector<double> kernel_times, copy_times;
+  kernel();
+  const double end = now() + seconds;
+  while (now() < end || kernel_times.size() < 5) {
+    const double start = now();
+    for (std::size_t k = 0; k < inner; ++k) kernel();
+    const double middle = now();
+    for (std::size_t k = 0; k < inner; ++k) {
+      copy();
+      asm volatile("" ::: "memory");
+    }
+    copy_times.push_back(now() - middle);
+    kernel_times.push_back(middle - start);
+  }
+  const double time = median(kernel_times);
+  printf("  %5.2f (%5.1f GB/s)", median(copy_times) / time,
+         4 * (double)(b.count * inner) / time * 1e-9);
+  fflush(stdout);
+}
+
+void measure_format(const Memory& b, double seconds, const char* what, const Kernels& path,
+                    const Format& format) {
+  const std::size_t coded = encoded_bytes(format, b.count), floats = 4 * b.count;
+  const Draw draw{1, 2, 3, 4};
+  for (std::byte* piece : b.coded)
+    path.encode(format, draw, b.in, nullptr, b.count, piece, nullptr);
+  printf("%-8s %-14s", path.name, what);
+  measure(b, seconds, floats + coded,
+          [&] { path.encode(format, draw, b.in, nullptr, b.count, b.target, nullptr); });
+  measure(b, seconds, coded + floats,
+          [&] { path.decode(format, b.coded[0], b.count, b.out, nullptr); });
+  memset(b.out, 0, floats);
+  measure(b, seconds, coded + 2 * floats,
+          [&] { path.decode_add(format, b.coded[0], b.count, b.out, nullptr); });
+  const Addend addends[] = {
+      {b.coded[0], nullptr}, {nullptr, b.exact}, {b.coded[1], nullptr}, {b.coded[2], nullptr}};
+  measure(b, seconds, 4 * coded + 2 * floats, [&] {
+    path.sum_encode(format, draw, addends, 4, nullptr, nullptr, b.count, b.target, b.out, nullptr);
+  });
+  printf("\n");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const double seconds = argc > 1 ? atof(argv[1]) : 0.3;
+  for (const std::size_t count : {std::size_t(32) << 20, std::size_t(64) << 10}) {
+    printf(
+        "%zu floats (%zu KiB), buckets of 2048: share of a plain copy of the same bytes, and GB of "
+        "floats a second\n%-8s %-14s  %-18s%-18s%-18s%s\n",
+        count, count * 4 >> 10, "path", "coding", "encode", "decode", "decode_add",
+        "sum_encode of 4");
+    const Memory memory = make_memory(count);
+    for (const CpuPath which : {CpuPath::avx512, CpuPath::avx2, CpuPath::generic}) {
+      if (!usable(which)) continue;
+      const Kernels& path = *cpu_kernels(which);
+      for (const int bits : {8, 7, 6, 5, 4, 3, 2, 1}) {
+        char what[32];
+        snprintf(what, sizeof what, "%d bits", bits);
+        measure_format(memory, seconds, what, path,
+                       {Coding::quantized, (std::uint8_t)bits, false, 2048});
+      }
+      measure_format(memory, seconds, "8 stochastic", path, {Coding::quantized, 8, true, 2048});
+      measure_format(memory, seconds, "4 stochastic", path, {Coding::quantized, 4, true, 2048});
+      measure_format(memory, seconds, "fp16", path, {Coding::fp16});
+      measure_format(memory, seconds, "bf16", path, {Coding::bf16});
+      measure_format(memory, seconds, "float32", path, {Coding::float32});
+    }
+  }
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Sums, residuals and the small kernels, against plain loops over decoded values.
+#include <cmath>
+
+#include "kernels/cpu/cpu.h"
+#include "tests/helper/cmocka_cxx.h"
+#include "tests/kernels/data.h"
+#include "tests/kernels/memory.h"
+
+using namespace slimpi;
+using namespace slimpi::kernels;
+using namespace slimpi::test;
+
+namespace {
+
+constexpr std::size_t kCount = 5003;
+constexpr int kAddends = kMaxAddends;
+float g_exact[kAddends][kCount], g_decoded[kAddends][kCount], g_carry[kCount];
+float g_total[kCount], g_residual[kCount], g_old_residual[kCount], g_result[kCount];
+std::byte g_coded[kAddends][4 * kCount + 8192], g_out[4 * kCount + 8192], g_again[sizeof g_out];
+
+const Kernels& path() {
+  return *cpu_kernels(CpuPath::automatic);
+}
+
+const Format kFormats[] = {{Coding::float32},  {Coding::fp16},        {Coding::bf16},
+                           quantized(8, 2048), quantized(4, 0),       quantized(3, 100),
+                           quantized(1, 64),   quantized(8, 0, true), quantized(2, 2048, true)};
+
+bool same(const float* a, const float* b, std::size_t n) {
+  return memcmp(a, b, n * sizeof(float)) == 0;
+}
+
+float canonical_sum(float a, float b) {
+  const float sum = a + b;
+  return std::isnan(sum) ? from_bits(0x7fc00000) : sum;
+}
+
+// Encodes every addend; makes a carry and a residual.
+void make(const Format& format, bool special) {
+  for (int a = 0; a < kAddends; ++a) {
+    for (std::size_t i = 0; i < kCount; ++i) g_exact[a][i] = bell((std::uint64_t)(50 + a), i);
+    if (special && a == 3) g_exact[a][2100] = INFINITY;
+    if (special && a == 5) g_exact[a][4500] = NAN;
+    path().encode(format, Draw{}, g_exact[a], nullptr, kCount, g_coded[a], nullptr);
+    path().decode(format, g_coded[a], kCount, g_decoded[a], nullptr);
+  }
+  for (std::size_t i = 0; i < kCount; ++i) {
+    g_carry[i] = bell(70, i);
+    g_residual[i] = g_old_residual[i] = 0.01f * bell(71, i);
+  }
+}
+
+// decode_add is decode and an addition.
+void decode_add_adds_what_decode_gives(void**) {
+  for (const Format& format : kFormats) {
+    make(format, true);
+    memcpy(g_result, g_carry, sizeof g_result);
+    path().decode_add(format, g_coded[5], kCount, g_result, nullptr);
+    for (std::size_t i = 0; i < kCount; ++i)
+      assert_int_equal(to_bits(g_result[i]), to_bits(canonical_sum(g_carry[i], g_decoded[5][i])));
+  }
+}
+
+// sum_encode is the sum in order, then encode, then decode; for every number of addends, encoded
+// and exact ones mixed, the result in the place of an exact one.
+void sum_encode_is_sum_encode_decode(void**) {
+  for (const Format& format : kFormats)
+    for (int addends = 1; addends <= kAddends; addends += addends < 5 ? 1 : 11)
+      for (const bool with_carry : {false, true})
+        for (const bool with_residual : {false, true}) {
+          make(format, addends > 4);
+          Addend list[kAddends];
+          const int exact = addends / 2;  // the one that is not encoded
+          for (int a = 0; a < addends; ++a) list[a].encoded = g_coded[a];
+          list[exact] = {nullptr, g_exact[exact]};
+          for (std::size_t i = 0; i < kCount; ++i) {
+            const auto addend = [&](int a) { return a == exact ? g_exact[a][i] : g_decoded[a][i]; };
+            float sum = with_carry ? canonical_sum(g_carry[i], addend(0)) : addend(0);
+            for (int a = 1; a < addends; ++a) sum = canonical_sum(sum, addend(a));
+            g_total[i] = sum;
+          }
+          const Draw draw{9, 8, 7, 6};
+          const std::size_t bytes = encoded_bytes(format, kCount);
+          path().encode(format, draw, g_total, with_residual ? g_residual : nullptr, kCount,
+                        g_again, nullptr);
+          float* result = g_exact[exact];
+          memcpy(g_result, result, sizeof g_result);
+          path().sum_encode(format, draw, list, addends, with_carry ? g_carry : nullptr,
+                            with_residual ? g_old_residual : nullptr, kCount, g_out, result,
+                            nullptr);
+          assert_memory_equal(g_out, g_again, bytes);
+          assert_true(same(g_old_residual, g_residual, kCount));
+          path().decode(format, g_again, kCount, g_decoded[exact], nullptr);
+          assert_true(same(result, g_decoded[exact], kCount));
+          // Without `out` only the exact sum is wanted.
+          memcpy(result, g_result, sizeof g_result);
+          path().sum_encode(format, draw, list, addends, with_carry ? g_carry : nullptr, nullptr,
+                            kCount, nullptr, g_decoded[exact], nullptr);
+          assert_true(same(g_decoded[exact], g_total, kCount));
+        }
+}
+
+// What is sent and what is kept back make up what was to be sent.
+void residual_and_output_make_the_input(void**) {
+  for (const Format& format : kFormats) {
+    make(format, false);
+    path().encode(format, Draw{}, g_carry, g_residual, kCount, g_out, nullptr);
+    path().decode(format, g_out, kCount, g_result, nullptr);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      const float whole = g_carry[i] + g_old_residual[i];
+      assert_true(g_residual[i] == whole - g_result[i]);
+    }
+  }
+}
+
+// A bucket that is marked loses nothing: its residual stays. So does that of a half that overflows.
+void a_residual_outlives_a_nonfinite_element(void**) {
+  for (const Format& format : kFormats) {
+    make(format, false);
+    g_carry[2100] = NAN;
+    g_carry[40] = -INFINITY;
+    path().encode(format, Draw{}, g_carry, g_residual, kCount, g_out, nullptr);
+    path().decode(format, g_out, kCount, g_result, nullptr);
+    int kept = 0;
+    for (std::size_t i = 0; i < kCount; ++i) {
+      assert_true(std::isfinite(g_residual[i]));
+      if (std::isfinite(g_result[i])) continue;
+      ++kept;
+      assert_int_equal(to_bits(g_residual[i]), to_bits(g_old_residual[i]));
+    }
+    assert_int_not_equal(kept, 0);
+  }
+  make({Coding::fp16}, false);
+  g_carry[7] = 1e6f;
+  path().encode({Coding::fp16}, Draw{}, g_carry, g_residual, kCount, g_out, nullptr);
+  assert_int_equal(to_bits(g_residual[7]), to_bits(g_old_residual[7]));
+}
+
+void sum_adds_in_order_into_any_of_its_inputs(void**) {
+  for (int inputs = 1; inputs <= kAddends; ++inputs)
+    for (int target = -1; target < inputs; ++target) {
+      make({Coding::float32}, true);
+      const float* list[kAddends];
+      for (int a = 0; a < inputs; ++a) list[a] = g_exact[a];
+      for (std::size_t i = 0; i < kCount; ++i) {
+        float sum = g_exact[0][i];
+        for (int a = 1; a < inputs; ++a) sum = canonical_sum(sum, g_exact[a][i]);
+        g_total[i] = sum;
+      }
+      float* out = target < 0 ? g_result : g_exact[target];
+      path().sum(list, inputs, kCount, out, nullptr);
+      assert_true(same(out, g_total, kCount));
+    }
+}
+
+void combine_rounds_each_product(void**) {
+  for (int target = 0; target < 3; ++target) {
+    make({Coding::float32}, true);
+    float* out = target == 0 ? g_result : g_exact[target];
+    for (std::size_t i = 0; i < kCount; ++i) {
+      const volatile float x = 0.3f * g_exact[1][i], y = -1.7f * g_exact[2][i];
+      g_total[i] = canonical_sum(x, y);
+    }
+    path().combine(0.3f, g_exact[1], -1.7f, g_exact[2], kCount, out, nullptr);
+    assert_true(same(out, g_total, kCount));
+  }
+}
+
+void find_nonfinite_finds_any(void**) {
+  int found = 7;
+  for (std::size_t i = 0; i < kCount; ++i) g_carry[i] = i % 2 == 0 ? 3.4028235e38f : -1e-45f;
+  path().find_nonfinite(g_carry, kCount, &found, nullptr);
+  assert_int_equal(found, 0);
+  for (const std::size_t place : {std::size_t(0), std::size_t(2047), std::size_t(2048), kCount - 1})
+    for (const std::uint32_t bad : {0x7f800000u, 0xff800000u, 0x7f800001u, 0xffffffffu}) {
+      const float old = g_carry[place];
+      g_carry[place] = from_bits(bad);
+      path().find_nonfinite(g_carry, kCount, &found, nullptr);
+      assert_int_equal(found, 1);
+      path().find_nonfinite(g_carry, place, &found, nullptr);
+      assert_int_equal(found, 0);
+      g_carry[place] = old;
+    }
+}
+
+void compare_gives_squares_of_error_and_norm(void**) {
+  make({Coding::float32}, false);
+  double result[2], error = 0, norm = 0;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const double a = g_exact[0][i], b = g_exact[1][i];
+    error += (a - b) * (a - b);
+    norm += b * b;
+  }
+  path().compare(g_exact[0], g_exact[1], kCount, result, nullptr);
+  assert_true(std::fabs(result[0] - error) <= 1e-12 * error);
+  assert_true(std::fabs(result[1] - norm) <= 1e-12 * norm);
+  path().compare(g_exact[0], g_exact[1], 0, result, nullptr);
+  assert_true(result[0] == 0 && result[1] == 0);
+}
+
+}  // namespace
+
+int main() {
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(decode_add_adds_what_decode_gives),
+      cmocka_unit_test(sum_encode_is_sum_encode_decode),
+      cmocka_unit_test(residual_and_output_make_the_input),
+      cmocka_unit_test(a_residual_outlives_a_nonfinite_element),
+      cmocka_unit_test(sum_adds_in_order_into_any_of_its_inputs),
+      cmocka_unit_test(combine_rounds_each_product),
+      cmocka_unit_test(find_nonfinite_finds_any),
+      cmocka_unit_test(compare_gives_squares_of_error_and_norm),
+  };
+  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
+}
