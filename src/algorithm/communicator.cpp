@@ -125,6 +125,7 @@ void Communicator::options_changed() {
   agreed_ = laid_out_ = false;
   rails_.clear();
   prepared_.clear();
+  tuners_.clear();
   slots.drop_all();
 }
 

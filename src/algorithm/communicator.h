@@ -17,6 +17,7 @@
 #include "algorithm/memory.h"
 #include "algorithm/shared_memory.h"
 #include "algorithm/slot.h"
+#include "algorithm/tuner.h"
 
 namespace slimpi::algorithm {
 
@@ -71,6 +72,11 @@ class Communicator {
   // The stream that this communicator's work on `device` runs on; null on the host.
   Status stream_for(const device::Device& device, const void* like, device::Stream** stream);
 
+  // What is known about the speed of the ways to answer calls of one size class.
+  Tuner& tuner(int size_class, int candidates) {
+    return tuners_.try_emplace(size_class, candidates).first->second;
+  }
+
   std::uint64_t calls = 0;            // compressed calls so far; a schedule's messages carry it
   Memory messages, staging, partial;  // scratch of the schedules
   Memory found;                       // what find_nonfinite writes
@@ -98,6 +104,7 @@ class Communicator {
   Layout layout_;
   std::map<Hierarchy, Rails> rails_;
   Exchange exchange_;
+  std::map<int, Tuner> tuners_;
   std::unique_ptr<SharedMemory> shared_;
   bool shared_tried_ = false;
   std::map<const device::Device*, device::Stream*> streams_;

@@ -16,7 +16,7 @@ constexpr std::size_t index_of(std::size_t offset) {
 const char* to_string(Passed reason) {
   constexpr const char* names[] = {"small",       "datatype",  "op",     "comm",
                                    "off",         "start",     "rule",   "single_node",
-                                   "nonblocking", "nonfinite", "failure"};
+                                   "nonblocking", "nonfinite", "auto", "failure"};
   static_assert(std::size(names) == kPassedReasons);
   return names[std::size_t(reason)];
 }

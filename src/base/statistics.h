@@ -25,9 +25,10 @@ enum class Passed {
   single_node,  // nothing would cross a network
   nonblocking,  // MPI_Iallreduce, MPI_Allreduce_init
   nonfinite,    // a low-rank step with an infinity or a NaN in it
+  automatic,    // SLIMPI_ALGORITHM=auto: MPI's own was faster, or is being tried
   failure,      // some rank could not get what the call needed
 };
-constexpr std::size_t kPassedReasons = 11;
+constexpr std::size_t kPassedReasons = 12;
 const char* to_string(Passed reason);
 
 // Where the time of compressed calls goes.

@@ -1,24 +1,32 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "intercept/shim.h"
 
+using slimpi::intercept::Allreduce;
 using slimpi::intercept::answer;
 using slimpi::intercept::count_nonblocking;
+using slimpi::intercept::pass_on;
 using slimpi::intercept::Word;
+
+int slimpi::intercept::pass_on(const Allreduce& call) {
+  if (call.large)
+    return SLIMPI_NEXT("MPI_Allreduce_c", int(const void*, void*, std::int64_t, Word, Word, Word))(
+        call.in, call.out, call.count, call.datatype, call.op, call.comm);
+  return SLIMPI_NEXT("MPI_Allreduce", int(const void*, void*, int, Word, Word, Word))(
+      call.in, call.out, int(call.count), call.datatype, call.op, call.comm);
+}
 
 SLIMPI_EXPORT int MPI_Allreduce(const void* in, void* out, int count, Word datatype, Word op,
                                 Word comm) {
+  const Allreduce call{in, out, count, datatype, op, comm};
   int code = 0;
-  if (answer({in, out, count, datatype, op, comm}, &code)) return code;
-  return SLIMPI_NEXT("MPI_Allreduce", int(const void*, void*, int, Word, Word, Word))(
-      in, out, count, datatype, op, comm);
+  return answer(call, &code) ? code : pass_on(call);
 }
 
 SLIMPI_EXPORT int MPI_Allreduce_c(const void* in, void* out, std::int64_t count, Word datatype,
                                   Word op, Word comm) {
+  const Allreduce call{in, out, count, datatype, op, comm, true};
   int code = 0;
-  if (answer({in, out, count, datatype, op, comm}, &code)) return code;
-  return SLIMPI_NEXT("MPI_Allreduce_c", int(const void*, void*, std::int64_t, Word, Word, Word))(
-      in, out, count, datatype, op, comm);
+  return answer(call, &code) ? code : pass_on(call);
 }
 
 SLIMPI_EXPORT int MPI_Iallreduce(const void* in, void* out, int count, Word datatype, Word op,

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The way of one allreduce: whether it is ours, what every rank agrees to do with it, doing it.
-#include <new>
-#include <optional>
-
 #include "base/log.h"
-#include "intercept/compressed_call.h"
+#include "intercept/choice.h"
 #include "intercept/runtime.h"
 #include "intercept/shim.h"
 #include "policy/policy.h"
@@ -22,28 +19,11 @@ bool pass(Runtime& runtime, Passed reason) {
   return false;
 }
 
-// Runs it between nodes or inside one; *reason is set when MPI has to do it after all. No exception
-// leaves the library.
-Status run_call(Runtime& runtime, algorithm::Communicator& communicator,
-                const algorithm::Plan& plan, const Allreduce& request,
-                std::optional<Passed>* reason) {
-  try {
-    CompressedCall call(runtime, communicator, plan, request);
-    if (communicator.layout().nodes() > 1) return call.run(reason);
-    bool answered = false;
-    SLIMPI_TRY(call.run_in_node(&answered));
-    if (!answered) *reason = Passed::single_node;
-    return Status::ok;
-  } catch (const std::bad_alloc&) {
-    return fail(Status::no_memory, "no host memory");
-  }
-}
-
 // From here on the ranks of the communicator act together. Returns whether the call is answered.
 bool answer_together(Runtime& runtime, algorithm::Communicator& communicator,
                      const Allreduce& request, int* code) {
-  const auto failed = [&](Status status, bool say = true) {
-    *code = runtime.raise(communicator.user(), status, say);
+  const auto failed = [&](Status status) {
+    *code = runtime.raise(communicator.user(), status, true);
     return true;
   };
   const auto do_without = [&] {
@@ -64,19 +44,11 @@ bool answer_together(Runtime& runtime, algorithm::Communicator& communicator,
   if (communicator.find_nodes() != Status::ok) return do_without();
   if (communicator.broken)
     return failed(fail(Status::mpi, "an earlier call on this communicator failed half way"));
-
-  std::optional<Passed> reason;
-  const Status status = run_call(runtime, communicator, decision.plan, request, &reason);
-  if (status != Status::ok) {
-    // A failure of a hook is one that all ranks know of, with no message left on its way.
-    if (status == Status::hook) return failed(status);
-    communicator.broken = true;
-    communicator.exchange().tell_failure(status);
-    return failed(status, !communicator.exchange().was_told());
-  }
-  if (reason) return pass(runtime, *reason);
-  *code = MPI_SUCCESS;
-  return true;
+  if (communicator.layout().nodes() == 1)
+    return answer_in_node(runtime, communicator, decision.plans.front(), request, code);
+  if (decision.plans.size() > 1)
+    return answer_fastest(runtime, communicator, decision.plans, request, code);
+  return answer_with(runtime, communicator, decision.plans.front(), request, code);
 }
 
 }  // namespace

@@ -70,11 +70,15 @@ Status CompressedCall::run(std::optional<Passed>* passed) {
   return verify ? measure_error() : Status::ok;
 }
 
-Status CompressedCall::run_in_node(bool* answered) {
-  *answered = false;
+Status CompressedCall::open_in_node(bool* possible) {
+  *possible = false;
   if (count_ * sizeof(float) < kShortInNode) return Status::ok;
   SLIMPI_TRY(communicator_.open_shared());
-  if (communicator_.shared() == nullptr) return Status::ok;
+  *possible = communicator_.shared() != nullptr;
+  return Status::ok;
+}
+
+Status CompressedCall::run_in_node() {
   SLIMPI_TRY(algorithm::reserve_node_allreduce(communicator_, *device_, out_));
   SLIMPI_TRY(communicator_.stream_for(*device_, out_, &stream_));
   SLIMPI_TRY(bring_together());
@@ -82,7 +86,6 @@ Status CompressedCall::run_in_node(bool* answered) {
   SLIMPI_TRY(algorithm::node_allreduce(call));
   SLIMPI_TRY(finish_stream());
   runtime_.statistics.passed(Passed::single_node);
-  *answered = true;
   return Status::ok;
 }
 

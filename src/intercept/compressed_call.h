@@ -19,9 +19,10 @@ class CompressedCall {
   // are untouched then. An error means that the ranks may have stopped at different points.
   Status run(std::optional<Passed>* passed);
 
-  // Answers a call whose ranks all share one node, through their shared memory. `*answered` stays
-  // false where they have none, or MPI is as fast; alike on all ranks.
-  Status run_in_node(bool* answered);
+  // For a call whose ranks all share one node: whether they can add through shared memory, alike on
+  // all ranks; and doing it.
+  Status open_in_node(bool* possible);
+  Status run_in_node();
 
  private:
   // What the ranks tell each other about a slot; the largest of each word over all ranks.

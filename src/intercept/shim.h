@@ -16,10 +16,14 @@ struct Allreduce {
   void* out;
   std::int64_t count;
   Word datatype, op, comm;
+  bool large = false;  // came through MPI_Allreduce_c
 };
 
 // Answers the call and sets *code to what the program gets; false when MPI has to do it.
 bool answer(const Allreduce& call, int* code);
+
+// Gives the call to whoever is next: another tool, or MPI.
+int pass_on(const Allreduce& call);
 
 // Counts a nonblocking or persistent allreduce, which MPI does.
 void count_nonblocking();

@@ -12,12 +12,29 @@ Hierarchy chosen(const Config& config, const algorithm::Algorithm& row) {
   return config.hierarchy == Hierarchy::automatic ? Hierarchy::sharded : config.hierarchy;
 }
 
+// `name` is how the user called it; a hook's path is in it.
+algorithm::Plan make_plan(const Config& config, const algorithm::Algorithm& row,
+                          const std::string& name, int bits) {
+  algorithm::Plan plan;
+  plan.algorithm = &row;
+  plan.format.coding = row.coding;
+  plan.format.bits = std::uint8_t(bits);
+  plan.format.bucket = std::uint32_t(config.bucket);
+  plan.format.stochastic = config.rounding.value_or(row.rounding) == Rounding::stochastic;
+  plan.hierarchy = chosen(config, row);
+  plan.error_feedback = config.error_feedback.value_or(row.error_feedback);
+  if (name.starts_with("hook:")) plan.hook = name.substr(5);
+  plan.start = config.start.value_or(row.start);
+  plan.slot = row.keeps_state || plan.error_feedback || plan.start != 0;
+  return plan;
+}
+
 std::string refuse_name(const std::string& name, const std::string& spelled) {
-  if (name == "off" || algorithm::find(name) != nullptr) return "";
+  if (name == "off" || name == "auto" || algorithm::find(name) != nullptr) return "";
   std::string built;
   for (const algorithm::Algorithm& row : algorithm::all())
     built += std::string(row.name) + (row.open != nullptr ? ":/ABSOLUTE/PATH.so" : "") + ", ";
-  return spelled + " is not in this build of slimpi; accepted: " + built + "off";
+  return spelled + " is not in this build of slimpi; accepted: " + built + "auto, off";
 }
 
 }  // namespace
@@ -41,21 +58,14 @@ Decision decide(const Config& config, const Rules& rules, const std::string& nam
     if (wanted == "off") return pass(Passed::rule);
   }
   if (wanted == "off") return pass(Passed::off);
-  const algorithm::Algorithm* const row = algorithm::find(wanted);
-  if (row == nullptr) return pass(Passed::off);
-
   Decision decision;
-  decision.take = true;
-  decision.plan.algorithm = row;
-  decision.plan.format.coding = row->coding;
-  decision.plan.format.bits = std::uint8_t(bits);
-  decision.plan.format.bucket = std::uint32_t(config.bucket);
-  decision.plan.format.stochastic = config.rounding.value_or(row->rounding) == Rounding::stochastic;
-  decision.plan.hierarchy = chosen(config, *row);
-  decision.plan.error_feedback = config.error_feedback.value_or(row->error_feedback);
-  if (wanted.starts_with("hook:")) decision.plan.hook = wanted.substr(5);
-  decision.plan.start = config.start.value_or(row->start);
-  decision.plan.slot = row->keeps_state || decision.plan.error_feedback || decision.plan.start != 0;
+  // What auto may choose from: only what gives all ranks the same bytes.
+  const std::vector<std::string> names =
+      wanted == "auto" ? std::vector<std::string>{"bytegrad", "allreduce"} : std::vector{wanted};
+  for (const std::string& each : names)
+    if (const algorithm::Algorithm* const row = algorithm::find(each); row != nullptr)
+      decision.plans.push_back(make_plan(config, *row, each, bits));
+  decision.take = !decision.plans.empty();
   return decision;
 }
 

@@ -3,6 +3,7 @@
 // are things that every rank knows alike: the count, the options that agree, the communicator.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "algorithm/algorithm.h"
 #include "base/statistics.h"
@@ -11,9 +12,10 @@
 namespace slimpi::policy {
 
 struct Decision {
-  bool take = false;            // answer it with `plan`; otherwise leave it to MPI
+  bool take = false;            // answer it with a plan; otherwise leave it to MPI
   Passed reason = Passed::off;  // why it is left
-  algorithm::Plan plan;
+  // One plan, or several of which the fastest is to be found, plain MPI among them.
+  std::vector<algorithm::Plan> plans;
 };
 
 // `name` is the communicator's.

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "algorithm/tuner.h"
+
+#include "tests/helper/cmocka_cxx.h"
+
+using slimpi::algorithm::Tuner;
+
+namespace {
+
+// Makes one call that takes what `times` says of the candidate; returns which candidate it was.
+int call(Tuner& tuner, const std::uint64_t* times) {
+  const int candidate = tuner.next();
+  if (tuner.record(times[candidate])) tuner.agreed();
+  return candidate;
+}
+
+void finds_the_fastest_after_a_few_rounds(void**) {
+  Tuner tuner(3);
+  const std::uint64_t times[] = {500, 200, 300};
+  for (int i = 0; i < 3 * Tuner::kRounds; ++i) {
+    assert_false(tuner.settled());
+    assert_int_equal(call(tuner, times), i % 3);
+  }
+  assert_true(tuner.settled());
+  for (int i = 0; i < 1000; ++i) assert_int_equal(call(tuner, times), 1);
+}
+
+void set_up_in_the_first_round_does_not_count(void**) {
+  Tuner tuner(2);
+  const std::uint64_t first[] = {100, 100000}, later[] = {100, 50};
+  for (int i = 0; i < 2 * Tuner::kRounds; ++i) call(tuner, i < 2 ? first : later);
+  assert_int_equal(tuner.next(), 1);
+}
+
+void looks_again_when_times_drift(void**) {
+  Tuner tuner(2);
+  const std::uint64_t before[] = {500, 200}, slow_network[] = {5000, 900}, fast[] = {50, 150};
+  for (int i = 0; i < 2 * Tuner::kRounds + 2 * Tuner::kWatch; ++i) call(tuner, before);
+  assert_true(tuner.settled());
+  for (int i = 0; i < Tuner::kWatch; ++i) call(tuner, slow_network);
+  assert_false(tuner.settled());
+  for (int i = 0; i < 2 * Tuner::kRounds + Tuner::kWatch; ++i) call(tuner, slow_network);
+  assert_int_equal(tuner.next(), 1);
+  for (int i = 0; i < Tuner::kWatch + 2 * Tuner::kRounds; ++i) call(tuner, fast);
+  assert_int_equal(tuner.next(), 0);
+}
+
+void one_slow_call_changes_nothing(void**) {
+  Tuner tuner(2);
+  const std::uint64_t usual[] = {500, 200}, hiccup[] = {500, 90000};
+  for (int i = 0; i < 2 * Tuner::kRounds + 10 * Tuner::kWatch; ++i) {
+    call(tuner, i % 7 == 6 && tuner.settled() ? hiccup : usual);
+    if (i >= 2 * Tuner::kRounds) assert_true(tuner.settled());
+  }
+}
+
+}  // namespace
+
+int main() {
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(finds_the_fastest_after_a_few_rounds),
+      cmocka_unit_test(set_up_in_the_first_round_does_not_count),
+      cmocka_unit_test(looks_again_when_times_drift),
+      cmocka_unit_test(one_slow_call_changes_nothing),
+  };
+  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
+}
