@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "policy/policy.h"
+
+#include <string.h>
+
+#include "tests/helper/cmocka_cxx.h"
+
+using namespace slimpi;
+using policy::decide;
+
+namespace {
+
+Config config_of(std::initializer_list<std::pair<const char*, const char*>> values,
+                 Source source = Source::environment) {
+  Config config;
+  for (const auto& [name, value] : values)
+    assert_string_equal(config.set(name, value, source).c_str(), "");
+  return config;
+}
+
+policy::Rules rules_of(const char* text) {
+  policy::Rules rules;
+  assert_string_equal(policy::parse_rules(text, "rules", rules).c_str(), "");
+  return rules;
+}
+
+void small_calls_pass_at_the_exact_size(void**) {
+  const Config config;
+  assert_false(decide(config, {}, "", 16383).take);
+  assert_true(decide(config, {}, "", 16383).reason == Passed::small);
+  assert_true(decide(config, {}, "", 16384).take);
+}
+
+void defaults_come_from_the_algorithm(void**) {
+  const auto nearest = decide(Config(), {}, "", 1 << 20);
+  assert_string_equal(nearest.plans.front().algorithm->name, "bytegrad");
+  assert_false(nearest.plans.front().format.stochastic);
+  const auto stochastic = decide(config_of({{"algorithm", "qsgd"}}), {}, "", 1 << 20);
+  assert_true(stochastic.plans.front().format.stochastic);
+  assert_true(stochastic.plans.front().hierarchy == Hierarchy::flat);
+  const Config forced = config_of({{"algorithm", "qsgd"}, {"rounding", "nearest"}});
+  assert_false(decide(forced, {}, "", 1 << 20).plans.front().format.stochastic);
+}
+
+void off_and_auto(void**) {
+  assert_true(decide(config_of({{"algorithm", "off"}}), {}, "", 1 << 20).reason == Passed::off);
+  const auto choice = decide(config_of({{"algorithm", "auto"}}), {}, "", 1 << 20);
+  assert_true(choice.plans.size() > 1);
+  for (const algorithm::Plan& plan : choice.plans) assert_true(plan.algorithm->same_bytes);
+}
+
+void the_first_rule_that_holds_decides(void**) {
+  const policy::Rules rules = rules_of(
+      "# a comment\n"
+      "* * loss off *\n"
+      "1M 4M * fp16 *\n"
+      "4M * pipeline* bytegrad 2\n");
+  const Config config;
+  assert_true(decide(config, rules, "loss", 1 << 20).reason == Passed::rule);
+  assert_string_equal(decide(config, rules, "x", 1 << 18).plans.front().algorithm->name, "fp16");
+  assert_string_equal(decide(config, rules, "x", 1 << 20).plans.front().algorithm->name, "fp16");
+  assert_int_equal(decide(config, rules, "pipeline 3", 1 << 21).plans.front().format.bits, 2);
+  assert_int_equal(decide(config, rules, "x", 1 << 21).plans.front().format.bits, 8);
+}
+
+void an_info_key_wins_over_rules(void**) {
+  const Config config = config_of({{"algorithm", "bf16"}}, Source::info);
+  const auto decision = decide(config, rules_of("* * * off *\n"), "", 1 << 20);
+  assert_true(decision.take);
+  assert_string_equal(decision.plans.front().algorithm->name, "bf16");
+}
+
+void bad_rows_name_file_line_and_word(void**) {
+  policy::Rules rules;
+  assert_string_equal(policy::parse_rules("\n1 2 3\n", "r", rules).c_str(),
+                      "r:2: a row is: min_size max_size communicator algorithm bits");
+  assert_non_null(strstr(policy::parse_rules("* * * bytegrad 9", "r", rules).c_str(), "bits 9"));
+  assert_non_null(strstr(policy::parse_rules("* * * magic *", "r", rules).c_str(), "magic"));
+  assert_non_null(strstr(policy::parse_rules("2M 1M * off *", "r", rules).c_str(), "max_size"));
+}
+
+void what_a_build_lacks_is_refused(void**) {
+  assert_string_equal(policy::refuse(Config(), {}).c_str(), "");
+  assert_string_equal(policy::refuse(config_of({{"intra", "nccl"}}), {}).c_str(),
+                      "SLIMPI_INTRA=nccl is not in this build of slimpi; accepted: auto, shm, mpi");
+}
+
+}  // namespace
+
+int main() {
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(small_calls_pass_at_the_exact_size),
+      cmocka_unit_test(defaults_come_from_the_algorithm),
+      cmocka_unit_test(off_and_auto),
+      cmocka_unit_test(the_first_rule_that_holds_decides),
+      cmocka_unit_test(an_info_key_wins_over_rules),
+      cmocka_unit_test(bad_rows_name_file_line_and_word),
+      cmocka_unit_test(what_a_build_lacks_is_refused),
+  };
+  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
+}
