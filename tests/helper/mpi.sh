@@ -23,7 +23,7 @@ set -eu
 : "${top_srcdir:?is set by make check}" "${top_builddir:?is set by make check}"
 : "${MPIEXEC:=mpiexec}" "${PYTHON:=python3}"
 library=$top_builddir/.libs/libslimpi.so
-seconds=${SLIMPI_TEST_SECONDS:-60}
+seconds=${MPI_TEST_SECONDS:-60}
 failures=0
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/slimpi-test.XXXXXX")
