@@ -24,6 +24,7 @@ struct Algorithm {
   Rounding rounding = Rounding::nearest;  // of the quantizer where SLIMPI_ROUNDING is unset
   bool flat = false;                      // over all ranks, whatever the hierarchy
   bool same_bytes = true;                 // promise 1; false for the decentralized pair
+  bool talks_to_peers = false;            // SLIMPI_PEERS and SLIMPI_INTERVAL concern it
   bool keeps_state = false;               // needs a slot even without error feedback
   bool finite_only = false;               // with an infinity or a NaN on any rank, MPI answers
   bool error_feedback = false;            // where SLIMPI_ERROR_FEEDBACK is unset

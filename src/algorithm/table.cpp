@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // THE table of algorithms. A name of SLIMPI_ALGORITHM that has no row is refused.
 #include "algorithm/algorithm.h"
+#include "algorithm/decentralized.h"
 #include "algorithm/hierarchical.h"
 #include "algorithm/hook.h"
+#include "algorithm/low_precision.h"
 
 namespace slimpi::algorithm {
 
@@ -38,6 +40,21 @@ constexpr Algorithm kTable[] = {
      .reserve = reserve_hook,
      .reserve_state = reserve_hook_state,
      .open = open_hook},
+    {.name = "decentralized",
+     .coding = Coding::float32,
+     .same_bytes = false,
+     .talks_to_peers = true,
+     .run = run_decentralized,
+     .reserve = reserve_decentralized},
+    {.name = "low_precision_decentralized",
+     .coding = Coding::quantized,
+     .same_bytes = false,
+     .talks_to_peers = true,
+     .keeps_state = true,
+     .finite_only = true,
+     .run = run_low_precision,
+     .reserve = reserve_low_precision,
+     .reserve_state = reserve_replicas},
 };
 }  // namespace
 

@@ -110,7 +110,7 @@ int take_info(Word comm_word, Word info_word) {
     if (communicator == nullptr) communicator = runtime->find(comm);
     if (found == 0 || communicator == nullptr) continue;
     std::string error = communicator->config().set(option, value, Source::info);
-    if (error.empty()) error = policy::refuse(communicator->config(), {});
+    if (error.empty()) error = policy::refuse(communicator->config(), runtime->rules);
     if (!error.empty()) {
       runtime->option_error = error;
       runtime->end_job(comm);

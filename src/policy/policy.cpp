@@ -22,10 +22,12 @@ algorithm::Plan make_plan(const Config& config, const algorithm::Algorithm& row,
   plan.format.bucket = std::uint32_t(config.bucket);
   plan.format.stochastic = config.rounding.value_or(row.rounding) == Rounding::stochastic;
   plan.hierarchy = chosen(config, row);
-  plan.error_feedback = config.error_feedback.value_or(row.error_feedback);
+  // The next difference of models holds what the last one lost, so the peers need no feedback.
+  plan.error_feedback = !row.talks_to_peers && config.error_feedback.value_or(row.error_feedback);
   if (name.starts_with("hook:")) plan.hook = name.substr(5);
   plan.start = config.start.value_or(row.start);
-  plan.slot = row.keeps_state || plan.error_feedback || plan.start != 0;
+  plan.slot = row.keeps_state || plan.error_feedback || plan.start != 0 ||
+              (row.talks_to_peers && (config.interval != 1 || config.peers == Peers::shift_one));
   return plan;
 }
 
@@ -35,6 +37,16 @@ std::string refuse_name(const std::string& name, const std::string& spelled) {
   for (const algorithm::Algorithm& row : algorithm::all())
     built += std::string(row.name) + (row.open != nullptr ? ":/ABSOLUTE/PATH.so" : "") + ", ";
   return spelled + " is not in this build of slimpi; accepted: " + built + "auto, off";
+}
+
+// Replicas follow the same peers for ever.
+std::string refuse_peers(const Config& config, const std::string& name) {
+  const algorithm::Algorithm* const row = algorithm::find(name);
+  if (row == nullptr || !row->talks_to_peers || !row->keeps_state ||
+      config.peers != Peers::shift_one)
+    return "";
+  return "SLIMPI_PEERS=shift_one does not go with " + name +
+         ", which needs the same peers at every call; accepted: ring, all";
 }
 
 }  // namespace
@@ -75,9 +87,10 @@ std::string refuse(const Config& config, const Rules& rules) {
            " is not in this build of slimpi; accepted: auto, shm, mpi";
   const std::string refused = refuse_name(config.algorithm, "SLIMPI_ALGORITHM=" + config.algorithm);
   if (!refused.empty()) return refused;
+  if (const std::string bad = refuse_peers(config, config.algorithm); !bad.empty()) return bad;
   for (const Rule& rule : rules) {
-    const std::string bad =
-        refuse_name(rule.algorithm, "SLIMPI_RULES: algorithm " + rule.algorithm);
+    std::string bad = refuse_name(rule.algorithm, "SLIMPI_RULES: algorithm " + rule.algorithm);
+    if (bad.empty()) bad = refuse_peers(config, rule.algorithm);
     if (!bad.empty()) return bad;
   }
   return "";

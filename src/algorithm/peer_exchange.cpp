@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "algorithm/peer_exchange.h"
+
+#include <algorithm>
+
+#include "algorithm/communicator.h"
+#include "codec/wire.h"
+
+namespace slimpi::algorithm {
+
+namespace {
+
+// As in the two rounds: long enough that a message's fixed cost does not count.
+constexpr std::uint64_t kSegmentBytes = 64 << 10;
+// Messages under way at once may take this much, or as much as the encoded slice.
+constexpr std::size_t kMemoryFloor = 16 << 20;
+
+std::size_t message_bytes(const kernels::Format& format, std::uint64_t elements) {
+  return codec::kHeaderBytes + (kernels::encoded_bytes(format, elements) + 3) / 4 * 4;
+}
+
+struct Cut {
+  std::uint64_t elements;  // of a segment; whole buckets
+  std::uint64_t segments;
+  int slots;        // segments under way at once
+  std::size_t box;  // bytes of one message, header included
+  std::size_t total;
+};
+
+Cut cut(const kernels::Format& format, std::uint64_t count, int peers, bool staged) {
+  const bool quantized = format.coding == kernels::Coding::quantized;
+  const std::uint64_t whole = std::max<std::uint64_t>(count, 1);
+  const std::size_t boxes = std::size_t(peers) + 1;
+  Cut result{};
+  result.slots = staged ? 6 : 4;
+  if (quantized && format.bucket == 0) {
+    result.elements = whole;
+  } else {
+    const std::uint64_t block = quantized ? format.bucket : 64;
+    const std::uint64_t most =
+        std::max<std::size_t>(kMemoryFloor, kernels::encoded_bytes(format, count)) /
+        (boxes * std::size_t(result.slots));
+    const std::uint64_t of_block = kernels::encoded_bytes(format, block);
+    const std::uint64_t blocks =
+        std::max<std::uint64_t>(1, std::min(kSegmentBytes, most) / of_block);
+    result.elements = std::min(blocks * block, whole);
+  }
+  result.segments = (count + result.elements - 1) / result.elements;
+  result.slots = int(std::clamp<std::uint64_t>(result.segments, 1, std::uint64_t(result.slots)));
+  result.box = (message_bytes(format, result.elements) + 63) / 64 * 64;
+  result.total = result.box * boxes * std::size_t(result.slots);
+  return result;
+}
+
+class Pass {
+ public:
+  Pass(Call& call, const kernels::Format& format, Range slice, const std::vector<int>& ranks,
+       Talk& talk)
+      : call_(call),
+        format_(format),
+        slice_(slice),
+        ranks_(ranks),
+        talk_(talk),
+        exchange_(call.communicator.exchange()),
+        statistics_(call.communicator.statistics()),
+        staged_(call.device.staged),
+        cut_(cut(format, slice.count, int(ranks.size()), staged_)),
+        memory_(call.communicator.messages.data()),
+        staging_(staged_ ? call.communicator.staging.data() : memory_),
+        requests_(2 * std::size_t(cut_.slots) * ranks.size(), MPI_REQUEST_NULL),
+        said_(std::size_t(cut_.slots)),
+        heard_(said_),
+        theirs_(ranks.size()) {}
+
+  Status run() { return exchange_.settle(run_steps(), requests_); }
+
+ private:
+  Status run_steps();
+  bool exists(std::int64_t number) const {
+    return number >= 0 && std::uint64_t(number) < cut_.segments;
+  }
+  Range part(std::int64_t number) const {
+    const std::uint64_t first = std::uint64_t(number) * cut_.elements;
+    return {first, std::min(cut_.elements, slice_.count - first)};
+  }
+  std::size_t slot(std::int64_t number) const { return std::size_t(number % cut_.slots); }
+  // Box 0 is this rank's message, box 1 + i that of peer i.
+  std::size_t offset(std::int64_t number, std::size_t box) const {
+    return (slot(number) * (ranks_.size() + 1) + box) * cut_.box;
+  }
+  std::byte* wire(std::int64_t number, std::size_t box) const {
+    return staging_ + offset(number, box);
+  }
+  std::byte* code(std::int64_t number, std::size_t box) const {
+    return memory_ + offset(number, box) + codec::kHeaderBytes;
+  }
+  MPI_Request& sent(std::int64_t number, std::size_t peer) {
+    return requests_[slot(number) * ranks_.size() + peer];
+  }
+  MPI_Request& received(std::int64_t number, std::size_t peer) {
+    return requests_[requests_.size() / 2 + slot(number) * ranks_.size() + peer];
+  }
+  codec::Message message(const Range& part, int sender) const;
+  Status reached(const std::vector<std::uint64_t>& marks, std::int64_t number);
+  Status post(std::int64_t number);
+  Status say(std::int64_t number);
+  Status send(std::int64_t number);
+  Status hear(std::int64_t number);
+  Status recycle(std::int64_t number);
+
+  Call& call_;
+  const kernels::Format& format_;
+  const Range slice_;
+  const std::vector<int>& ranks_;
+  Talk& talk_;
+  Exchange& exchange_;
+  Statistics& statistics_;
+  const bool staged_;
+  const Cut cut_;
+  std::byte *memory_, *staging_;
+  std::vector<MPI_Request> requests_;        // to the peers, then from them
+  std::vector<std::uint64_t> said_, heard_;  // marks, by slot
+  std::vector<const std::byte*> theirs_;
+};
+
+codec::Message Pass::message(const Range& part, int sender) const {
+  codec::Message message;
+  message.format = format_;
+  message.first = slice_.first + part.first;
+  message.count = part.count;
+  message.call = call_.number;
+  message.sender = std::uint32_t(sender);
+  message.slot = call_.slot == nullptr ? 0 : call_.slot->number;
+  return message;
+}
+
+Status Pass::reached(const std::vector<std::uint64_t>& marks, std::int64_t number) {
+  if (!staged_) return Status::ok;
+  for (bool done = false;;) {
+    SLIMPI_TRY(call_.device.poll(call_.stream, marks[slot(number)], &done));
+    if (done) return Status::ok;
+    exchange_.progress();
+  }
+}
+
+Status Pass::post(std::int64_t number) {
+  if (!exists(number)) return Status::ok;
+  for (std::size_t peer = 0; peer < ranks_.size(); ++peer)
+    SLIMPI_TRY(exchange_.receive(ranks_[peer], Tag::peers, wire(number, 1 + peer), cut_.box,
+                                 received(number, peer)));
+  return Status::ok;
+}
+
+Status Pass::say(std::int64_t number) {
+  if (!exists(number)) return Status::ok;
+  const Range part = this->part(number);
+  {
+    const Timed timed(statistics_, Stage::exchange, "send", cut_.box);
+    for (std::size_t peer = 0; peer < ranks_.size(); ++peer)
+      SLIMPI_TRY(exchange_.wait(sent(number, peer)));
+  }
+  const Timed timed(statistics_, Stage::encode, "encode", 4 * part.count);
+  talk_.say(part, code(number, 0));
+  if (!staged_) return Status::ok;
+  SLIMPI_TRY(call_.device.copy(wire(number, 0) + codec::kHeaderBytes, code(number, 0),
+                               kernels::encoded_bytes(format_, part.count), call_.stream));
+  return call_.device.mark(call_.stream, &said_[slot(number)]);
+}
+
+Status Pass::send(std::int64_t number) {
+  if (!exists(number)) return Status::ok;
+  SLIMPI_TRY(reached(said_, number));
+  const Range part = this->part(number);
+  codec::write_header(wire(number, 0), message(part, call_.communicator.rank()));
+  for (std::size_t peer = 0; peer < ranks_.size(); ++peer)
+    SLIMPI_TRY(exchange_.send(ranks_[peer], Tag::peers, wire(number, 0),
+                              message_bytes(format_, part.count), sent(number, peer)));
+  return Status::ok;
+}
+
+Status Pass::hear(std::int64_t number) {
+  if (!exists(number)) return Status::ok;
+  const Range part = this->part(number);
+  const std::size_t bytes = kernels::encoded_bytes(format_, part.count);
+  for (std::size_t peer = 0; peer < ranks_.size(); ++peer) {
+    std::size_t bytes_received = 0;
+    {
+      const Timed timed(statistics_, Stage::exchange, "receive", bytes);
+      SLIMPI_TRY(exchange_.wait(received(number, peer), &bytes_received));
+    }
+    const std::byte* const text = wire(number, 1 + peer);
+    SLIMPI_TRY(codec::check_message(text, bytes_received, message(part, ranks_[peer])));
+    theirs_[peer] = code(number, 1 + peer);
+    if (staged_)
+      SLIMPI_TRY(call_.device.copy(code(number, 1 + peer), text + codec::kHeaderBytes, bytes,
+                                   call_.stream));
+  }
+  const Timed timed(statistics_, Stage::decode, "decode", 4 * part.count);
+  talk_.hear(part, code(number, 0), theirs_);
+  return staged_ ? call_.device.mark(call_.stream, &heard_[slot(number)]) : Status::ok;
+}
+
+Status Pass::recycle(std::int64_t number) {
+  if (!exists(number)) return Status::ok;
+  SLIMPI_TRY(reached(heard_, number));
+  return post(number + cut_.slots);
+}
+
+// A slot is said, sent, heard and recycled one step after the other, so it is free again before the
+// segment that comes `slots` later is said.
+Status Pass::run_steps() {
+  const int lag = staged_ ? 1 : 0;
+  for (std::int64_t number = 0; number < cut_.slots; ++number) SLIMPI_TRY(post(number));
+  for (std::int64_t step = 0; step < std::int64_t(cut_.segments) + 2 + 2 * lag; ++step) {
+    SLIMPI_TRY(say(step));
+    SLIMPI_TRY(send(step - lag));
+    SLIMPI_TRY(hear(step - 1 - lag));
+    SLIMPI_TRY(recycle(step - 1 - 2 * lag));
+  }
+  const Timed timed(statistics_, Stage::exchange, "wait", 0);
+  return exchange_.wait_all(requests_);
+}
+
+}  // namespace
+
+Status exchange_with_peers(Call& call, const kernels::Format& format, Range slice,
+                           const std::vector<int>& ranks, Talk& talk) {
+  return Pass(call, format, slice, ranks, talk).run();
+}
+
+std::size_t peer_exchange_bytes(const kernels::Format& format, std::uint64_t count, int peers,
+                                bool staged) {
+  return cut(format, count, peers, staged).total;
+}
+
+}  // namespace slimpi::algorithm
