@@ -20,7 +20,7 @@ for ranks in 2 3 4; do
 done
 row drift $low 4 2 sharded all
 
-# Replicas that follow other peers at every call would be wrong: said in one line, naming the option.
+# Replicas that follow other peers at every call would be wrong: refused in one line.
 if SLIMPI_ALGORITHM=$low SLIMPI_PEERS=shift_one under 2 "$top_builddir/tests/mpi/decentralized" \
   drift >refused.txt 2>&1; then
   fail "low precision with shift_one runs"
