@@ -46,8 +46,8 @@ int main(int argc, char** argv) {
     if (MPI_Wtime() - start < best) best = MPI_Wtime() - start;
     if (out[count - 1] != (float)(ranks * (ranks + 1) / 2)) wrong = 1;
   }
-  if (rank == 0)
-    printf("%.1f Mbit/s of payload\n", 2.0 * (ranks - 1) / ranks * count * 32 / best / 1e6);
+  const double bits = 2.0 * (ranks - 1) / ranks * count * 32;
+  if (rank == 0) printf("%.1f Mbit/s of payload\n", bits / best / 1e6);
   MPI_Finalize();
   printf("after %d\n", rank);  // unflushed output must survive
   return wrong ? 99 : atoi(argv[3]);
@@ -59,13 +59,12 @@ out=$(timeout 30 "$lab" --hosts 3 --counters "$work/counters" -- "$work/probe" 1
 status=$?
 if [ $status -eq 77 ]; then exit 77; fi
 check "the program's exit status" same $status 7
-check "each rank on its own host" same \
-  "$(echo "$out" | grep -c '^rank \([0-2]\) of 3 on node\1 with 1$')" 3
+check "each rank on its own host" \
+  same "$(echo "$out" | grep -c '^rank \([0-2]\) of 3 on node\1 with 1$')" 3
 check "output after MPI_Finalize" same "$(echo "$out" | grep -c '^after [0-2]$')" 3
 echo "3 hosts at 1gbit: $(echo "$out" | grep Mbit)"
 
-# Two sums of 4 MiB: what enters and leaves a host is no less, and no more than a wasteful sum
-# needs.
+# Two sums of 4 MiB: no less enters and leaves a host, and no more than a wasteful sum needs.
 python3 - "$work/counters" 3 8388608 <<'EOP'
 import json, sys
 report, hosts, least = json.load(open(sys.argv[1])), int(sys.argv[2]), int(sys.argv[3])
@@ -77,8 +76,7 @@ assert report["sent"] == sum(row["sent"] for row in rows) and report["seconds"] 
 EOP
 check "the counters" same $? 0
 
-out=$(timeout 30 "$lab" --hosts 2 --ranks-per-host 2 --rate 1gbit \
-  --link 1=50mbit/20mbit --env PROBE=yes -- \
+out=$(timeout 30 "$lab" --hosts 2 --ranks-per-host 2 --link 1=50mbit/20mbit --env PROBE=yes -- \
   sh -c "echo \$PROBE \$SLIMPILAB_RATE \$SLIMPILAB_INTERFACE; exec \"$work/probe\" 65536 2 0")
 check "two ranks a host" same "$? $(echo "$out" | grep -c 'on node[01] with 2$')" "0 4"
 check "the environment of the ranks" same "$(echo "$out" | grep -c '^yes 20000000 eth0$')" 4
@@ -87,8 +85,8 @@ echo "2 hosts, one at 50mbit up and 20mbit down: $(echo "$out" | grep Mbit)"
 # A lab without rights, beside one of root: both hold hosts of the same names.
 out=$(timeout 30 "$lab" --user --hosts 2 -- "$work/probe" 65536 1 0)
 status=$?
-[ $status -eq 77 ] || check "a lab in a user namespace" same \
-  "$status $(echo "$out" | grep -c '^rank')" "0 2"
+[ $status -eq 77 ] || check "a lab in a user namespace" \
+  same "$status $(echo "$out" | grep -c '^rank')" "0 2"
 
 # Rates change while the program runs, and a signal leaves nothing behind.
 descendants() {
@@ -127,8 +125,8 @@ check "no directory left" same "$(ls "$work"/slimpi-lab-*)" ""
 refuse() { # refuse STATUS WORD ARGUMENTS...: one line that holds WORD, and that status
   want=$1 word=$2; shift 2
   said=$("$lab" "$@" 2>&1)
-  check "slimpi-lab $*: $said" same \
-    "$? $(echo "$said" | wc -l) $(echo "$said" | grep -c -e "$word")" "$want 1 1"
+  check "slimpi-lab $*: $said" \
+    same "$? $(echo "$said" | wc -l) $(echo "$said" | grep -c -e "$word")" "$want 1 1"
 }
 refuse 2 --hosts --hosts 0 -- true
 refuse 2 --rate --rate fast -- true
@@ -142,9 +140,9 @@ refuse 127 'not found' -- "$work/absent"
 refuse 1 'no lab runs' --set-rate 0=1gbit
 
 # Where the kernel says no: one line and 77.
-said=$(unshare --user --map-root-user \
-  sh -c 'echo 0 >/proc/sys/user/max_net_namespaces && exec "$0" -- true' "$lab" 2>&1)
-check "without namespaces: $said" same \
-  "$? $(echo "$said" | grep -c 'namespaces are not allowed here')" "77 1"
+forbid='echo 0 >/proc/sys/user/max_net_namespaces && exec "$0" -- true'
+said=$(unshare --user --map-root-user sh -c "$forbid" "$lab" 2>&1)
+check "without namespaces: $said" \
+  same "$? $(echo "$said" | grep -c 'namespaces are not allowed here')" "77 1"
 
 exit $((failures > 0))

@@ -49,8 +49,8 @@ def _guard(options, alive):
         except LabError as error:
             raise LabError(f"{error}: run as root, or where user namespaces are allowed (sysctl "
                            "user.max_user_namespaces, kernel.unprivileged_userns_clone)") from None
-        for name, text in (("setgroups", "deny"), ("uid_map", f"0 {user} 1"),
-                           ("gid_map", f"0 {group} 1")):
+        maps = {"setgroups": "deny", "uid_map": f"0 {user} 1", "gid_map": f"0 {group} 1"}
+        for name, text in maps.items():
             with open(f"/proc/self/{name}", "w") as file:
                 file.write(text)
     child = os.fork()
@@ -117,8 +117,8 @@ def ask(directory, links):
     if not directory:
         labs = running()
         if len(labs) != 1:
-            raise LabError(
-                f"{len(labs)} labs run: name one with --lab" if labs else "no lab runs", 1)
+            said = f"{len(labs)} labs run: name one with --lab" if labs else "no lab runs"
+            raise LabError(said, 1)
         directory = labs[0]
     reply = _request(directory, {"set": links})
     if reply is None:

@@ -57,9 +57,10 @@ def connect(hosts):
     silence = f"echo 1 2>/dev/null >{NO_IPV6}; exec ip -batch -"
     run("sh", "-c", silence, script="\n".join(lines) + "\n")
     for host in hosts:
+        lines = ["link set lo up", f"address add {host.address}/24 dev {DEVICE}",
+                 f"link set {DEVICE} up"]
         run("nsenter", f"--target={host.process}", "--net", "--", "sh", "-c", silence,
-            script=f"link set lo up\naddress add {host.address}/24 dev {DEVICE}\n"
-                   f"link set {DEVICE} up\n")
+            script="\n".join(lines) + "\n")
         host.shape()
 
 

@@ -100,8 +100,8 @@ def supervise(options, alive):
     if system.verbose:
         say(*words)
     before, begin = counters(hosts), time.monotonic()
-    program = subprocess.Popen(hosts[0].enter(
-        "sh", "-c", 'cd "$0" && exec "$@"', os.getcwd(), *words))
+    stay = ["sh", "-c", 'cd "$0" && exec "$@"', os.getcwd()]
+    program = subprocess.Popen(hosts[0].enter(*stay, *words))
     status = _wait(program.pid, hosts, control, alive)
     if status is None:
         _stop(program)

@@ -37,8 +37,8 @@ def find_mpi(program, mpi, mpiexec, standard):
         if found and mpi in (found, None):
             return found, choice
     wanted = {"mpich": "MPICH", "openmpi": "Open MPI"}.get(mpi, "MPICH or Open MPI")
-    raise LabError(f"{mpiexec or 'mpiexec'}: not found, or not of {wanted}: "
-                   "install it or name one with --mpiexec", 2)
+    raise LabError(f"{mpiexec or 'mpiexec'}: not found, or not of {wanted}: install it or name one "
+                   "with --mpiexec", 2)
 
 
 def _exit_preload(directories):

@@ -18,8 +18,8 @@ def parse_rate(text, option="--rate"):
         power = " kmgt".index(match[2]) if match[2] else 0
         rate = int(float(match[1]) * base ** power * (8 if match[4] == "bps" else 1))
     if rate < 8000:
-        raise LabError(
-            f"{option}: {text!r} is not a rate; use for example 1gbit, 100mbit or none", 2)
+        raise LabError(f"{option}: {text!r} is not a rate; use for example 1gbit, 100mbit or none",
+                       2)
     return rate
 
 
@@ -64,8 +64,8 @@ class Host:
                 continue
             up = direction == "up"
             device = DEVICE if up else f"port{self.index}"
-            root = ["dev", device, "root"]
-            verb = ["replace", *root, *shaper(rate)] if rate else ["del", *root]
-            where = ["nsenter", f"--target={self.process}", "--net", "--"] if up else []
-            run(*where, "tc", "qdisc", *verb)
+            where = ["dev", device, "root"]
+            verb = ["replace", *where, *shaper(rate)] if rate else ["del", *where]
+            enter = ["nsenter", f"--target={self.process}", "--net", "--"] if up else []
+            run(*enter, "tc", "qdisc", *verb)
             self.rate[direction] = rate

@@ -34,8 +34,8 @@ def unshare(flags):
 
 def mount(source, target, kind, flags=0):
     words = [word.encode() if word else None for word in (source, target, kind)]
-    _check(_libc.mount(*words, ctypes.c_ulong(flags), None),
-           f"can not mount {kind or source} on {target}")
+    result = _libc.mount(*words, ctypes.c_ulong(flags), None)
+    _check(result, f"can not mount {kind or source} on {target}")
 
 
 def say(*words):

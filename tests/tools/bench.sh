@@ -1,0 +1,92 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# slimpi-bench: what it prints and writes, alone, with and without slimpi, over hosts of a lab, and
+# what it says of a command line that it can't use. bench.py looks into the JSON.
+set -u
+bench="$top_builddir/tools/slimpi-bench"
+lab="$top_builddir/tools/slimpi-lab"
+library="$top_builddir/.libs/libslimpi.so"
+work=$(mktemp -d) || exit 99
+trap 'rm -rf "$work"' EXIT
+failures=0
+check() { # check WHAT COMMAND...: counts a command that fails
+  what=$1; shift
+  "$@" || { echo "FAILED: $what"; failures=$((failures + 1)); }
+}
+same() { [ "$1" = "$2" ] || { echo "  got '$1', want '$2'"; return 1; }; }
+json() { check "JSON: $1" python3 -B "$top_srcdir/tests/tools/bench.py" "$1" "$work/$1"; }
+rows() { grep -v '^#' "$work/table"; }
+
+# Alone, without mpiexec and without slimpi.
+timeout 50 "$bench" --min 4K --max 16K --factor 2 --iterations 3 --json "$work/alone" \
+  >"$work/table" 2>"$work/said"
+check 'alone: status' same $? 0
+check 'alone: one line says that slimpi is missing' \
+  same "$(wc -l <"$work/said") $(grep -c 'not preloaded' "$work/said")" '1 1'
+check 'alone: a line a size' \
+  same "$(rows | awk '{print $1, $2}' | xargs)" '4K plain 8K plain 16K plain'
+json alone
+
+# Four ranks that count as four nodes, through slimpi.
+nodes="-genv SLIMPI_RANKS_PER_NODE 1"
+timeout 50 "$MPIEXEC" -n 4 -genv LD_PRELOAD "$library" $nodes "$bench" --size 16K,1M \
+  --algorithm bytegrad,fp16,allreduce --bits 8,4 --iterations 3 --json - \
+  2>"$work/table" >"$work/four"
+check 'four ranks: status' same $? 0
+check 'four ranks: a line a candidate' same "$(rows | awk '$1 == "1M" {print $2}' | xargs)" \
+  'plain bytegrad bytegrad fp16 allreduce'
+check 'four ranks: small buffers are passed to MPI' same "$(rows | grep -c '^ *16K .*(passed)')" 4
+json four
+
+# In place, as the environment says, and with an option for every candidate.
+timeout 50 "$MPIEXEC" -n 2 -genv LD_PRELOAD "$library" $nodes -genv SLIMPI_BITS 2 "$bench" \
+  --size 256K --in-place --iterations 2 --set bucket=128 --json "$work/place" >/dev/null
+check 'in place: status' same $? 0
+json place
+
+# Over two hosts: the wire's limit, its bytes, constants, and a prediction beside the measurement.
+in_lab() { timeout 50 "$lab" --hosts 2 --env LD_PRELOAD="$library" -- "$bench" "$@"; }
+in_lab --calibrate "$work/constants"
+status=$?
+if [ $status -ne 77 ]; then
+  check 'calibrate: status' same $status 0
+  in_lab --size 1M --iterations 3 --constants "$work/constants" --json "$work/lab" \
+    --plot "$work/lab.svg" >"$work/table" 2>"$work/said"
+  status=$?
+  if command -v gnuplot >/dev/null; then
+    check 'lab: status' same $status 0
+    curves=$(grep -o -e '>plain<' -e '>bytegrad 8<' -e '>limit of the link<' "$work/lab.svg")
+    check 'lab: a picture of both and the limit' same "$(echo "$curves" | sort -u | wc -l)" 3
+  else
+    check 'lab: the script is kept where gnuplot is missing' test -s "$work/lab.svg.gnuplot"
+  fi
+  check 'lab: the predicted column' same "$(rows | awk '{print NF}' | xargs)" '14 15'
+  json lab
+  "$bench" --predict --constants "$work/constants" --bits 8,4 --json "$work/predict" >/dev/null
+  check 'predict: status' same $? 0
+  json predict
+fi
+"$bench" --predict --nodes 16 --ranks-per-node 4 --size 64M >"$work/table"
+check 'predict: every schedule of one layout' same "$(rows | cut -c 26-39 | xargs)" \
+  'plain ring plain halving plain leaders flat burst leader sharded'
+
+refuse() { # refuse STATUS WORD ARGUMENTS...: one line that holds WORD, and that status
+  want=$1 word=$2; shift 2
+  said=$(timeout 50 "$MPIEXEC" -n 2 "$bench" "$@" 2>&1)
+  check "slimpi-bench $*: $said" \
+    same "$? $(echo "$said" | grep -c '^slimpi-bench: .*'"$word")" "$want 1"
+}
+refuse 2 many --size many
+refuse 2 --bits --bits 9
+refuse 2 bytegrad --algorithm bitegrad
+refuse 2 above --min 2M --max 1M
+refuse 2 NAME=VALUE --set bucket
+refuse 2 svg --plot picture.gif
+refuse 2 fast --wire fast
+refuse 2 absent --constants "$work/absent"
+refuse 2 'two nodes' --calibrate "$work/constants"
+refuse 1 'can not be written' --size 4K --iterations 1 --no-check --json "$work/absent/file"
+echo '{}' >"$work/empty"
+refuse 2 'not written by --calibrate' --size 4K --constants "$work/empty"
+
+exit $((failures > 0))

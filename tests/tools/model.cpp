@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/bench/model.h"
+
+#include <cmath>
+
+#include "tests/helper/cmocka_cxx.h"
+
+using namespace slimpi::bench;
+
+namespace {
+
+constexpr double kBytes = 64 << 20;
+
+// A network that costs nothing but its bandwidth.
+Constants only_link() {
+  Constants c;
+  c.latency = c.overhead = c.copy = c.add = c.node_copy = 0;
+  c.link = c.exchange = 8e-9;
+  c.encode = c.decode = same(0);
+  return c;
+}
+
+double seconds(Schedule schedule, double bytes, const Layout& layout, const Constants& c) {
+  return predict(schedule, bytes, 8, layout, c).seconds;
+}
+
+void near(double value, double wanted, double tolerance) {
+  if (!(std::abs(value - wanted) <= tolerance * wanted))
+    fail_msg("%g is not near %g", value, wanted);
+}
+
+void links_set_the_limit(void**) {
+  const Constants c = only_link();
+  for (const double nodes : {2.0, 4.0, 16.0}) {
+    const double plain = 2 * (nodes - 1) / nodes * kBytes * c.link;
+    near(seconds(Schedule::ring, kBytes, {nodes, 1}, c), plain, 1e-9);
+    near(seconds(Schedule::halving, kBytes, {nodes, 1}, c), plain, 1e-9);
+    near(seconds(Schedule::flat, kBytes, {nodes, 1}, c), plain * (8 / 32.0 + 2 / 2048.0), 1e-3);
+    near(predict(Schedule::flat, kBytes, 4, {nodes, 1}, c).seconds, plain * (4 / 32.0 + 2 / 2048.0),
+         2e-3);
+  }
+}
+
+void ranks_beyond_a_power_of_two_cost_plain_halving(void**) {
+  const Constants c = only_link();
+  assert_true(seconds(Schedule::halving, kBytes, {5, 1}, c) >
+              1.9 * seconds(Schedule::halving, kBytes, {4, 1}, c));
+  assert_true(seconds(Schedule::flat, kBytes, {5, 1}, c) <
+              1.1 * seconds(Schedule::flat, kBytes, {4, 1}, c));
+}
+
+void small_buffers_are_held_by_latency(void**) {
+  const Constants c;
+  const Cost halving = predict(Schedule::halving, 1024, 8, {64, 1}, c);
+  assert_string_equal(halving.held_by(), "latency");
+  assert_true(halving.seconds < seconds(Schedule::ring, 1024, {64, 1}, c));
+  assert_true(cheapest(true, 1024, 8, {64, 1}, c) == Schedule::halving);
+}
+
+void hierarchies_spare_the_link_and_the_peers(void**) {
+  const Constants c = only_link();
+  const Layout layout{16, 8};
+  const Cost flat = predict(Schedule::flat, kBytes, 8, layout, c);
+  const Cost leader = predict(Schedule::leader, kBytes, 8, layout, c);
+  const Cost sharded = predict(Schedule::sharded, kBytes, 8, layout, c);
+  assert_true(flat.link > 4 * leader.link);
+  near(sharded.link, leader.link, 1e-2);
+  near(flat.peers, 120, 1e-9);
+  near(sharded.peers, 15, 1e-9);
+  // All ranks of a node code their slice at once; a leader codes it all.
+  Constants slow;
+  slow.link = slow.exchange = 0;
+  assert_true(seconds(Schedule::sharded, kBytes, layout, slow) <
+              seconds(Schedule::leader, kBytes, layout, slow));
+}
+
+void ranks_that_share_cores_wait_for_them(void**) {
+  Constants c;
+  c.link = c.exchange = 0;
+  const double alone = seconds(Schedule::flat, kBytes, {4, 1, 4, true}, c);
+  near(seconds(Schedule::flat, kBytes, {4, 1, 2, true}, c), 2 * alone, 0.02);
+  near(seconds(Schedule::flat, kBytes, {4, 1, 2, false}, c), alone, 1e-9);
+}
+
+void crowds_cost_what_rounds_save(void**) {
+  Constants c = only_link();
+  c.incast = 1.5;
+  near(seconds(Schedule::burst, kBytes, {8, 1}, c),
+       1.5 * seconds(Schedule::flat, kBytes, {8, 1}, c), 1e-9);
+  assert_true(cheapest(false, kBytes, 8, {8, 1}, c) != Schedule::burst);
+}
+
+void messages_and_peers_break_first_at_scale(void**) {
+  Constants c;
+  c.peer_memory = 100e3;
+  c.peer_setup = 1e-3;
+  const Cost flat = predict(Schedule::flat, kBytes, 8, {100'000, 1}, c);
+  near(flat.messages, 2 * 99'999, 1e-9);
+  near(flat.memory, 99'999 * 100e3, 1e-9);
+  near(flat.setup, 99.999, 1e-9);
+  assert_string_equal(flat.held_by(), "processor");
+  // 1,000 nodes of 100 ranks: a rank of the sharded hierarchy meets 999 others.
+  const Cost sharded = predict(Schedule::sharded, kBytes, 8, {1000, 100}, c);
+  assert_true(sharded.memory < flat.memory / 50 && sharded.seconds < flat.seconds);
+}
+
+void one_node_and_one_rank_send_nothing(void**) {
+  const Constants c;
+  for (const Schedule schedule : kSchedules) {
+    const Cost one = predict(schedule, kBytes, 8, {1, 1}, c);
+    near(one.seconds + 1, 1, 1e-12);
+    const Cost node = predict(schedule, kBytes, 8, {1, 4}, c);
+    near(node.link + node.peers + 1, 1, 1e-12);
+  }
+}
+
+}  // namespace
+
+int main() {
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(links_set_the_limit),
+      cmocka_unit_test(ranks_beyond_a_power_of_two_cost_plain_halving),
+      cmocka_unit_test(small_buffers_are_held_by_latency),
+      cmocka_unit_test(hierarchies_spare_the_link_and_the_peers),
+      cmocka_unit_test(ranks_that_share_cores_wait_for_them),
+      cmocka_unit_test(crowds_cost_what_rounds_save),
+      cmocka_unit_test(messages_and_peers_break_first_at_scale),
+      cmocka_unit_test(one_node_and_one_rank_send_nothing),
+  };
+  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/bench/calibrate.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "device/device.h"
+#include "kernels/kernels.h"
+
+namespace slimpi::bench {
+namespace {
+
+constexpr std::size_t kPiece = 64 << 10;   // bytes of a message, and floats of a segment
+constexpr std::size_t kStream = 16 << 20;  // bytes of a bandwidth measurement
+constexpr int kTag = 1;
+
+void nap(int microseconds) {
+  std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
+}
+
+// Ranks that only wait must not take processors from those that are measured, so they sleep.
+void calm_barrier() {
+  MPI_Request request;
+  PMPI_Ibarrier(MPI_COMM_WORLD, &request);
+  for (int done = 0; PMPI_Test(&request, &done, MPI_STATUS_IGNORE), !done;) nap(500);
+}
+
+// What something takes when nothing disturbs it.
+double least_of(int times, const std::function<double()>& measure) {
+  double least = measure();
+  for (int i = 1; i < times; ++i) least = std::min(least, measure());
+  return least;
+}
+
+double resident_bytes() {
+  double total = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> total >> resident;
+  return resident * double(sysconf(_SC_PAGESIZE));
+}
+
+double processor_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& t) { return double(t.tv_sec) + 1e-6 * double(t.tv_usec); };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// Messages of `size` bytes to `to` and from `from` (MPI_PROC_NULL: none), `count` each way, with a
+// few on the way at any time. Sleeps between looks when `calm`. Seconds for all of it.
+double stream(int to, int from, std::size_t size, std::size_t count, bool calm) {
+  constexpr std::size_t kWindow = 8;
+  static std::vector<char> out(kPiece), in(kWindow * kPiece);
+  std::vector<MPI_Request> requests(2 * kWindow, MPI_REQUEST_NULL);
+  std::size_t sent = 0, received = 0;
+  const double start = PMPI_Wtime();
+  const auto post = [&](std::size_t slot) {
+    if (slot < kWindow && to != MPI_PROC_NULL && sent < count) {
+      PMPI_Isend(out.data(), int(size), MPI_CHAR, to, kTag, MPI_COMM_WORLD, &requests[slot]);
+      ++sent;
+    } else if (slot >= kWindow && from != MPI_PROC_NULL && received < count) {
+      PMPI_Irecv(in.data() + (slot - kWindow) * kPiece, int(size), MPI_CHAR, from, kTag,
+                 MPI_COMM_WORLD, &requests[slot]);
+      ++received;
+    }
+  };
+  for (std::size_t slot = requests.size(); slot-- > 0;) post(slot);
+  for (;;) {
+    int finished = 0, slots[2 * kWindow];
+    PMPI_Testsome(int(requests.size()), requests.data(), &finished, slots, MPI_STATUSES_IGNORE);
+    if (finished == MPI_UNDEFINED) return PMPI_Wtime() - start;
+    for (int i = 0; i < finished; ++i) post(std::size_t(slots[i]));
+    if (finished == 0 && calm) nap(200);
+  }
+}
+
+// The first rank of each node.
+std::vector<int> leaders(const World& world) {
+  std::vector<int> all(std::size_t(world.ranks)), found;
+  const int mine = world.speaks_for_node ? 1 : 0;
+  PMPI_Allgather(&mine, 1, MPI_INT, all.data(), 1, MPI_INT, MPI_COMM_WORLD);
+  for (int rank = 0; rank < world.ranks; ++rank)
+    if (all[std::size_t(rank)] == 1) found.push_back(rank);
+  return found;
+}
+
+double one_way(int peer, bool first) {
+  constexpr int kTimes = 300;
+  char byte = 0;
+  const double start = PMPI_Wtime();
+  for (int i = 0; i < kTimes; ++i) {
+    if (first) PMPI_Send(&byte, 1, MPI_CHAR, peer, kTag, MPI_COMM_WORLD);
+    PMPI_Recv(&byte, 1, MPI_CHAR, peer, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (!first) PMPI_Send(&byte, 1, MPI_CHAR, peer, kTag, MPI_COMM_WORLD);
+  }
+  return (PMPI_Wtime() - start) / 2 / kTimes;
+}
+
+double exchange_per_byte(int peer) {
+  const std::size_t size = 4 << 20;
+  std::vector<char> out(size), in(size);
+  return least_of(9, [&] {
+    const double start = PMPI_Wtime();
+    PMPI_Sendrecv(out.data(), int(size), MPI_CHAR, peer, kTag, in.data(), int(size), MPI_CHAR, peer,
+                  kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    return (PMPI_Wtime() - start) / double(size);
+  });
+}
+
+// What two nodes that talk to each other cost.
+void measure_pair(int peer, bool first, Constants& c) {
+  const double pieces = double(kStream) / double(kPiece);
+  (void)stream(peer, peer, kPiece, std::size_t(pieces), false);
+  c.latency = one_way(peer, first);
+  c.exchange = exchange_per_byte(peer);
+  c.link = least_of(5, [&] { return stream(peer, peer, kPiece, std::size_t(pieces), false); }) /
+           double(kStream);
+  c.overhead = least_of(5, [&] { return stream(peer, peer, 64, 4000, false); }) / 4000;
+  const double before = processor_seconds();
+  (void)stream(peer, peer, kPiece, 4 * std::size_t(pieces), true);
+  c.copy = (processor_seconds() - before) / (8.0 * double(kStream));
+}
+
+double per_byte(const std::function<void(std::size_t)>& work, std::size_t floats) {
+  return least_of(5,
+                  [&] {
+                    const double start = PMPI_Wtime();
+                    for (std::size_t at = 0; at < floats; at += kPiece) work(at);
+                    return PMPI_Wtime() - start;
+                  }) /
+         double(floats * sizeof(float));
+}
+
+// What the processor needs for the arithmetic, segment by segment from memory.
+void measure_arithmetic(Constants& c) {
+  const kernels::Kernels& k = *device::host().kernels();
+  const std::size_t floats = kStream / sizeof(float);
+  std::vector<float> a(floats), b(floats, 1.0F), coded(kPiece * 2);
+  for (std::size_t i = 0; i < floats; ++i) a[i] = float(i % 1009) * 1e-3F - 0.5F;
+  auto* bytes = reinterpret_cast<std::byte*>(coded.data());
+  c.add = per_byte(
+      [&](std::size_t at) {
+        const float* in[] = {a.data() + at, b.data() + at};
+        k.sum(in, 2, kPiece, b.data() + at, nullptr);
+      },
+      floats);
+  c.node_copy = per_byte(
+      [&](std::size_t at) { std::memcpy(b.data() + at, a.data() + at, kPiece * sizeof(float)); },
+      floats);
+  for (int bits = 1; bits <= 8; ++bits) {
+    kernels::Format format;
+    format.coding = kernels::Coding::quantized;
+    format.bits = std::uint8_t(bits);
+    c.encode[std::size_t(bits)] = per_byte(
+        [&](std::size_t at) {
+          k.encode(format, {}, a.data() + at, nullptr, kPiece, bytes, nullptr);
+        },
+        floats);
+    c.decode[std::size_t(bits)] = per_byte(
+        [&](std::size_t at) { k.decode_add(format, bytes, kPiece, b.data() + at, nullptr); },
+        floats);
+  }
+}
+
+}  // namespace
+
+Contact first_contact() {
+  int rank = 0, ranks = 0;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  char byte = 0;
+  const auto meet = [&](int distance) {
+    const double start = PMPI_Wtime();
+    PMPI_Sendrecv_replace(&byte, 1, MPI_CHAR, (rank + distance) % ranks, kTag,
+                          (rank - distance + ranks) % ranks, kTag, MPI_COMM_WORLD,
+                          MPI_STATUS_IGNORE);
+    return PMPI_Wtime() - start;
+  };
+  Contact contact;
+  const double memory = resident_bytes();
+  for (int distance = 1; distance < ranks; ++distance) contact.seconds += meet(distance);
+  contact.bytes = resident_bytes() - memory;
+  for (int distance = 1; distance < ranks; ++distance) contact.seconds -= meet(distance);
+  contact.seconds = std::max(0.0, contact.seconds / std::max(1, ranks - 1));
+  contact.bytes /= std::max(1, ranks - 1);
+  return contact;
+}
+
+Constants calibrate(const World& world, const Contact& contact) {
+  Constants c;
+  c.cores = int(std::thread::hardware_concurrency());
+  const std::vector<int> nodes = leaders(world);
+  calm_barrier();
+  if (world.rank == nodes[0]) measure_pair(nodes[1], true, c);
+  if (world.rank == nodes[1]) measure_pair(nodes[0], false, c);
+  calm_barrier();
+  if (world.rank == nodes[0]) measure_arithmetic(c);
+  calm_barrier();
+  // All others to one, 2 MiB each, against what its link alone would need.
+  const std::size_t others = nodes.size() - 1, part = 32;
+  const bool sends = world.speaks_for_node && world.rank != nodes[0];
+  if (others > 1 && sends) (void)stream(nodes[0], MPI_PROC_NULL, kPiece, part, false);
+  if (others > 1 && world.rank == nodes[0]) {
+    const double seconds = stream(MPI_PROC_NULL, MPI_ANY_SOURCE, kPiece, part * others, false);
+    c.incast = std::max(1.0, seconds / (double(part * others * kPiece) * c.link));
+  }
+  calm_barrier();
+  c.peer_setup = contact.seconds;
+  c.peer_memory = std::max(0.0, contact.bytes);
+  PMPI_Bcast(&c, sizeof c, MPI_BYTE, 0, MPI_COMM_WORLD);
+  return c;
+}
+
+}  // namespace slimpi::bench

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/bench/candidate.h"
+
+#include <fmt/format.h>
+
+#include <climits>
+#include <cstdlib>
+
+#include "base/option_types.h"
+
+namespace slimpi::bench {
+namespace {
+
+bool is_quantizer(const std::string& name) {
+  return name == "bytegrad" || name == "qsgd" || name == "low_precision_decentralized";
+}
+
+// What an option is for every candidate: --set, else the environment, else the default.
+std::string option(const Options& options, const std::string& name, const char* standard) {
+  for (const auto& [key, value] : options.set)
+    if (key == name) return value;
+  std::string variable = "SLIMPI_";
+  for (const char c : name) variable += char(std::toupper(c));
+  const char* value = std::getenv(variable.c_str());
+  return value ? value : standard;
+}
+
+MPI_Comm communicator(const Options& options, const std::string& algorithm, int bits) {
+  MPI_Info info;
+  PMPI_Info_create(&info);
+  for (const auto& [name, value] : options.set)
+    PMPI_Info_set(info, ("slimpi_" + name).c_str(), value.c_str());
+  if (!algorithm.empty()) PMPI_Info_set(info, "slimpi_algorithm", algorithm.c_str());
+  if (bits != 0) PMPI_Info_set(info, "slimpi_bits", std::to_string(bits).c_str());
+  MPI_Comm comm;
+  MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &comm);  // slimpi's, which reads the keys
+  PMPI_Info_free(&info);
+  return comm;
+}
+
+}  // namespace
+
+std::string Candidate::label() const {
+  return bits == 0 ? name : fmt::format("{} {}", name, bits);
+}
+
+void Candidate::run(const void* in, float* out, std::uint64_t count) const {
+  const auto small = int(count);
+  const auto large = MPI_Count(count);
+  if (plain()) {
+    if (count <= INT_MAX)
+      PMPI_Allreduce(in, out, small, MPI_FLOAT, MPI_SUM, comm);
+    else
+      PMPI_Allreduce_c(in, out, large, MPI_FLOAT, MPI_SUM, comm);
+  } else if (count <= INT_MAX) {
+    MPI_Allreduce(in, out, small, MPI_FLOAT, MPI_SUM, comm);
+  } else {
+    MPI_Allreduce_c(in, out, large, MPI_FLOAT, MPI_SUM, comm);
+  }
+}
+
+double coded_share(const std::string& algorithm, int bits, double bucket) {
+  if (algorithm == "fp16" || algorithm == "bf16") return 0.5;
+  if (algorithm == "plain" || algorithm == "allreduce" || algorithm == "off") return 1;
+  if (algorithm != "bytegrad" && algorithm != "qsgd") return 0;
+  return bits / 32.0 + (bucket > 0 ? 2 / bucket : 0);
+}
+
+bool promises_same_bytes(const std::string& algorithm) {
+  return algorithm.find("decentralized") == std::string::npos && !algorithm.starts_with("hook:");
+}
+
+double wire_limit(double bytes, double coded, int nodes, double wire) {
+  return 2.0 * (nodes - 1) / nodes * bytes * coded * 8 / (wire * kPayload);
+}
+
+std::vector<Candidate> candidates(const Options& options, const World& world) {
+  std::vector<Candidate> all(1);
+  all[0] = {"plain", 0, 1, MPI_COMM_NULL};
+  PMPI_Comm_dup(MPI_COMM_WORLD, &all[0].comm);
+  if (!world.preloaded) return all;
+  const Size size{64, 1 << 20, true};
+  std::uint64_t bucket = 0;
+  (void)size.parse(option(options, "bucket", "2048"), bucket);
+  std::vector<std::string> algorithms = options.algorithms;
+  if (algorithms.empty()) algorithms.emplace_back();  // what the environment says
+  for (const std::string& algorithm : algorithms) {
+    const std::string known =
+        algorithm.empty() ? option(options, "algorithm", "bytegrad") : algorithm;
+    const std::vector<int> standard{std::atoi(option(options, "bits", "8").c_str())};
+    const bool quantizer = is_quantizer(known);
+    const std::vector<int>& widths = !quantizer             ? std::vector<int>{0}
+                                     : options.bits.empty() ? standard
+                                                            : options.bits;
+    for (const int bits : widths)
+      all.push_back({known, bits, coded_share(known, bits, double(bucket)),
+                     communicator(options, algorithm, bits)});
+  }
+  return all;
+}
+
+void release(std::vector<Candidate>& candidates) {
+  for (Candidate& candidate : candidates) PMPI_Comm_free(&candidate.comm);
+}
+
+}  // namespace slimpi::bench

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What slimpi-bench compares: plain MPI, and one communicator for each algorithm and width.
+#pragma once
+#include <mpi.h>
+
+#include <string>
+#include <vector>
+
+#include "tools/bench/options.h"
+#include "tools/bench/world.h"
+
+namespace slimpi::bench {
+
+// Of 1514 bytes of a full Ethernet frame, TCP with time stamps leaves 1448 to the program.
+inline constexpr double kPayload = 1448.0 / 1514.0;
+
+struct Candidate {
+  std::string name;  // "plain", "bytegrad", ...; "slimpi" where only the environment knows
+  int bits = 0;      // of a quantizer that was asked for by name; 0 otherwise
+  double coded = 0;  // bytes on the wire for each byte of floats; 0 is unknown
+  MPI_Comm comm = MPI_COMM_NULL;
+
+  bool plain() const { return name == "plain"; }
+  std::string label() const;  // "bytegrad 8"
+  // One allreduce of `count` floats; `in` may be MPI_IN_PLACE.
+  void run(const void* in, float* out, std::uint64_t count) const;
+};
+
+// The first one is plain MPI, and the only one where slimpi is not preloaded.
+std::vector<Candidate> candidates(const Options& options, const World& world);
+void release(std::vector<Candidate>& candidates);
+
+// Bytes on the wire for each byte of floats; 0 is unknown. `bucket` is that of SLIMPI_BUCKET.
+double coded_share(const std::string& algorithm, int bits, double bucket);
+
+// Does every rank of this algorithm get the same bytes? The decentralized pair and hooks say no.
+bool promises_same_bytes(const std::string& algorithm);
+
+// The least time that the links allow, in seconds: each of `nodes` nodes sends and receives
+// 2 (nodes-1)/nodes of the coded buffer. `wire` is a node's link in bits per second.
+double wire_limit(double bytes, double coded, int nodes, double wire);
+
+}  // namespace slimpi::bench

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The cost model's constants as a JSON file, and as --wire and --latency change them.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tools/bench/model.h"
+#include "tools/bench/options.h"
+
+namespace slimpi::bench {
+
+nlohmann::ordered_json to_json(const Constants& constants);
+
+// Those of options.constants, or the ones built in when it is empty; then another link or latency
+// where the options name one. Returns "" or what is wrong with the file.
+std::string read_constants(const Options& options, Constants& constants);
+
+// The layout of a job of this many nodes and ranks, and in a lab the one machine under them all.
+Layout layout_of(double nodes, double ranks, const Constants& constants);
+
+}  // namespace slimpi::bench

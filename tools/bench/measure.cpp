@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/bench/measure.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <random>
+#include <thread>
+
+namespace slimpi::bench {
+namespace {
+
+constexpr double kSampleSeconds = 2e-3;  // small calls are timed in batches of this length
+constexpr int kMostCalls = 100;          // of a batch
+constexpr double kSizeSeconds = 2;  // for all candidates of a size, where --iterations is not given
+constexpr int kLeastIterations = 5, kMostIterations = 50;
+constexpr std::uint64_t kWireBytes = 1
+                                     << 20;  // calls are repeated until this much could be counted
+
+// The counter of a device stands still once what was queued has left.
+std::optional<std::uint64_t> settled(const std::string& interface) {
+  std::optional<std::uint64_t> last = bytes_sent_by(interface);
+  for (int still = 0, tries = 0; last && still < 3 && tries < 500; ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    const std::optional<std::uint64_t> now = bytes_sent_by(interface);
+    still = now == last ? still + 1 : 0;
+    last = now;
+  }
+  return last;
+}
+
+// FNV-1a over words of 4 bytes: the value of a float matters, not only its comparison.
+std::uint64_t fingerprint(const float* values, std::uint64_t count) {
+  std::uint64_t hash = 14695981039346656037u;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    std::uint32_t word;
+    std::memcpy(&word, values + i, sizeof word);
+    hash = (hash ^ word) * 1099511628211u;
+  }
+  return hash;
+}
+
+double median(std::vector<double> values) {
+  const std::size_t middle = values.size() / 2;
+  std::nth_element(values.begin(), values.begin() + std::ptrdiff_t(middle), values.end());
+  if (values.size() % 2 == 1) return values[middle];
+  return (values[middle] +
+          *std::max_element(values.begin(), values.begin() + std::ptrdiff_t(middle))) /
+         2;
+}
+
+}  // namespace
+
+std::string Row::label() const {
+  return bits == 0 ? name : fmt::format("{} {}", name, bits);
+}
+
+// How often a size is measured: in `iterations` rounds, and calls[i] times in a row a round.
+struct Bench::Plan {
+  int iterations;
+  std::vector<int> calls;
+};
+
+Bench::Bench(const Options& options, const World& world) : options_(options), world_(world) {
+  const std::uint64_t most = *std::max_element(options.sizes.begin(), options.sizes.end());
+  try {
+    in_.resize(most / sizeof(float));
+    out_.resize(in_.size());
+    if (options.check) exact_.reserve(in_.size());
+  } catch (const std::bad_alloc&) {
+    give_up(world, fmt::format("no memory for buffers of {} bytes", most), 1);
+  }
+  // Like gradients: normal, and different on every rank.
+  std::mt19937 generator(std::uint32_t(world.rank) + 1);
+  std::normal_distribution<float> normal(0, 1e-2F);
+  for (float& value : in_) value = normal(generator);
+  candidates_ = candidates(options, world);
+}
+
+Bench::~Bench() {
+  release(candidates_);
+}
+
+double Bench::time(const Candidate& candidate, std::uint64_t count, int calls) {
+  const void* from = in_.data();
+  if (options_.in_place) {
+    std::memcpy(out_.data(), in_.data(), count * sizeof(float));
+    from = MPI_IN_PLACE;
+  }
+  PMPI_Barrier(MPI_COMM_WORLD);
+  const double start = PMPI_Wtime();
+  for (int i = 0; i < calls; ++i) candidate.run(from, out_.data(), count);
+  return (PMPI_Wtime() - start) / calls;
+}
+
+Bench::Plan Bench::plan(std::uint64_t count) {
+  Plan plan{options_.iterations, {}};
+  double round = 0;
+  for (const Candidate& candidate : candidates_) {
+    for (int i = 1; i < options_.warmup; ++i) (void)time(candidate, count, 1);
+    const double seconds = largest(time(candidate, count, 1));
+    // A sum in place grows with every call, so there each one starts from the input again.
+    const double wanted = options_.in_place ? 1 : std::ceil(kSampleSeconds / seconds);
+    plan.calls.push_back(int(std::clamp(wanted, 1.0, double(kMostCalls))));
+    round += seconds * plan.calls.back();
+  }
+  if (plan.iterations == 0)
+    plan.iterations =
+        int(std::clamp(kSizeSeconds / round, double(kLeastIterations), double(kMostIterations)));
+  return plan;
+}
+
+void Bench::find_exact(std::uint64_t count) {
+  constexpr std::uint64_t kPart = 1 << 20;  // bounds what MPI allocates
+  while (exact_.size() < count) {
+    const std::uint64_t begin = exact_.size(), part = std::min(kPart, count - begin);
+    exact_.insert(exact_.end(), in_.begin() + std::ptrdiff_t(begin),
+                  in_.begin() + std::ptrdiff_t(begin + part));
+    PMPI_Allreduce(MPI_IN_PLACE, exact_.data() + begin, int(part), MPI_DOUBLE, MPI_SUM,
+                   MPI_COMM_WORLD);
+  }
+}
+
+double Bench::error_of(const float* result, std::uint64_t count) const {
+  double squares = 0, total = 0;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const double difference = double(result[i]) - exact_[i];
+    squares += difference * difference;
+    total += exact_[i] * exact_[i];
+  }
+  return std::sqrt(squares / total);
+}
+
+// What a call leaves behind, apart from its time: bytes, error, and whether the ranks agree.
+void Bench::judge(const Candidate& candidate, std::uint64_t count, Row& row) {
+  const std::uint64_t calls =
+      options_.in_place ? 1
+                        : std::clamp<std::uint64_t>(kWireBytes / (count * sizeof(float)), 1, 32);
+  std::fill(out_.begin(), out_.begin() + std::ptrdiff_t(count), 0.0F);
+  PMPI_Barrier(MPI_COMM_WORLD);
+  const auto wire_before = world_.speaks_for_node ? settled(options_.interface) : std::nullopt;
+  const auto before = statistics();
+  (void)time(candidate, count, int(calls));
+  PMPI_Barrier(MPI_COMM_WORLD);
+  const auto after = statistics();
+  const auto wire_after = world_.speaks_for_node ? settled(options_.interface) : std::nullopt;
+  const bool counted = sum(wire_before && wire_after) == std::uint64_t(world_.nodes);
+  const std::uint64_t on_wire =
+      sum(counted && world_.speaks_for_node ? *wire_after - *wire_before : 0);
+  if (counted) row.on_wire = on_wire / calls;
+  if (!candidate.plain() && before && after) {
+    row.sent = sum(after->bytes_sent - before->bytes_sent) / calls;
+    row.compressed = sum(after->compressed - before->compressed) > 0;
+  }
+  if (!options_.check) return;
+  find_exact(count);
+  row.error = largest(error_of(out_.data(), count));
+  row.same = all_equal(fingerprint(out_.data(), count));
+}
+
+std::vector<Row> Bench::measure(std::uint64_t bytes) {
+  const std::uint64_t count = bytes / sizeof(float);
+  const Plan plan = this->plan(count);
+  std::vector<std::vector<double>> times(candidates_.size());
+  for (int i = 0; i < plan.iterations; ++i)
+    for (std::size_t c = 0; c < candidates_.size(); ++c)
+      times[c].push_back(time(candidates_[c], count, plan.calls[c]));
+  std::vector<Row> rows;
+  for (std::size_t c = 0; c < candidates_.size(); ++c) {
+    const Candidate& candidate = candidates_[c];
+    PMPI_Allreduce(MPI_IN_PLACE, times[c].data(), plan.iterations, MPI_DOUBLE, MPI_MAX,
+                   MPI_COMM_WORLD);
+    Row row;
+    row.bytes = bytes;
+    row.name = candidate.name;
+    row.bits = candidate.bits;
+    row.iterations = plan.iterations;
+    row.median = median(times[c]);
+    row.least = *std::min_element(times[c].begin(), times[c].end());
+    row.algbw = double(bytes) / row.median;
+    row.busbw = row.algbw * 2 * (world_.ranks - 1) / world_.ranks;
+    row.speedup = c == 0 ? 1 : rows[0].median / row.median;
+    if (options_.wire > 0 && candidate.coded > 0 && world_.nodes > 1)
+      row.limit = wire_limit(double(bytes), candidate.coded, world_.nodes, options_.wire);
+    judge(candidate, count, row);
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+}  // namespace slimpi::bench

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Measures every candidate at one size, in turns, so that a busy moment of the machine or of the
+// network meets all of them alike.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/bench/candidate.h"
+
+namespace slimpi::bench {
+
+// One candidate at one size. Times are those of the slowest rank, for one call, in seconds.
+struct Row {
+  std::uint64_t bytes = 0;
+  std::string name;
+  int bits = 0;
+  int iterations = 0;
+  double median = 0, least = 0;
+  double algbw = 0, busbw = 0;           // bytes per second, as nccl-tests defines them
+  double speedup = 1;                    // median of plain MPI by this one's
+  std::optional<double> limit;           // least time that the links allow
+  std::optional<double> error;           // relative L2, against the sum in double
+  std::optional<bool> same;              // every rank has the same bytes
+  std::optional<bool> compressed;        // slimpi took the call over and coded it
+  std::optional<std::uint64_t> sent;     // between nodes, by slimpi's own count
+  std::optional<std::uint64_t> on_wire;  // that left the nodes' interfaces, headers included
+  std::optional<double> predicted;       // by the cost model
+  std::string label() const;
+};
+
+class Bench {
+ public:
+  // Fills the buffers for sizes up to the largest of the options.
+  Bench(const Options& options, const World& world);
+  ~Bench();
+  Bench(const Bench&) = delete;
+  Bench& operator=(const Bench&) = delete;
+
+  // One row a candidate, plain MPI first. The same on every rank.
+  std::vector<Row> measure(std::uint64_t bytes);
+
+ private:
+  struct Plan;
+  double time(const Candidate& candidate, std::uint64_t count, int calls);
+  Plan plan(std::uint64_t count);
+  void judge(const Candidate& candidate, std::uint64_t count, Row& row);
+  void find_exact(std::uint64_t count);
+  double error_of(const float* result, std::uint64_t count) const;
+
+  const Options& options_;
+  const World& world_;
+  std::vector<Candidate> candidates_;
+  std::vector<float> in_, out_;
+  std::vector<double> exact_;  // the sum of the first exact_.size() elements
+};
+
+}  // namespace slimpi::bench

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/bench/model.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace slimpi::bench {
+namespace {
+
+constexpr double kSegment = 256 << 10;  // bytes of floats that travel in one message at most
+constexpr double kMessageHead = 64;     // slimpi's header and what TCP and MPI add to it
+constexpr double kBucket = 2048;
+
+double coded(int bits) {
+  return bits / 32.0 + 2 / kBucket;
+}
+
+// How many ranks share a core while `active` ranks of each node work.
+double share(const Layout& layout, double active) {
+  if (layout.cores <= 0) return 1;
+  const double ranks = active * (layout.one_machine ? layout.nodes : 1);
+  return std::max(1.0, ranks / layout.cores);
+}
+
+// One swap of a message of `bytes` with another rank, in which `flows` ranks of a node take part.
+// MPI does not overlap it with anything, so link and processor time exclude each other.
+void swap(Cost& cost, double bytes, bool between_nodes, double flows, double sharing,
+          const Constants& c) {
+  const double link = between_nodes ? flows * bytes * std::max(c.exchange, c.link) : 0;
+  const double processor =
+      (c.overhead + 2 * bytes * (between_nodes ? c.copy : c.node_copy)) * sharing;
+  cost.messages += 1;
+  cost.link += link;
+  cost.processor += processor;
+  cost.waiting += between_nodes ? c.latency : 0;
+  cost.seconds += (between_nodes ? c.latency : 0) + std::max(link, processor);
+}
+
+void work(Cost& cost, double seconds) {
+  cost.processor += seconds;
+  cost.seconds += seconds;
+}
+
+Cost ring(double bytes, double ranks, double nodes, double sharing, const Constants& c) {
+  Cost one, cost;
+  swap(one, bytes / ranks, nodes > 1, 1, sharing, c);
+  const double steps = 2 * (ranks - 1);
+  cost.messages = steps * one.messages;
+  cost.link = steps * one.link;
+  cost.processor = steps * one.processor;
+  cost.waiting = steps * one.waiting;
+  cost.seconds = steps * one.seconds;
+  work(cost, (ranks - 1) / ranks * bytes * c.add * sharing);
+  cost.peers = nodes > 1 ? std::min(2.0, nodes - 1) : 0;
+  return cost;
+}
+
+// Ranks beyond a power of two hand their buffer to a neighbour first and get the sum at the end.
+Cost halving(double bytes, double ranks, double per_node, double sharing, const Constants& c) {
+  Cost cost;
+  const double power = std::exp2(std::floor(std::log2(ranks)));
+  if (ranks > power) {
+    swap(cost, bytes, per_node < 2, 1, sharing, c);
+    swap(cost, bytes, per_node < 2, 1, sharing, c);
+    work(cost, bytes * c.add * sharing);
+  }
+  double part = bytes / 2;
+  for (double distance = power / 2; distance >= 1; distance /= 2, part /= 2) {
+    const bool away = distance >= per_node;
+    swap(cost, part, away, per_node, sharing, c);
+    swap(cost, part, away, per_node, sharing, c);
+    work(cost, part * c.add * sharing);
+    cost.peers += away ? 1 : 0;
+  }
+  return cost;
+}
+
+// The ranks of a node sum slice by slice through shared memory, or get the result from there.
+void within_node(Cost& cost, double bytes, double per_node, double sharing, const Constants& c) {
+  if (per_node < 2) return;
+  const double sum = bytes * (c.node_copy + c.add), copy = bytes * c.node_copy;
+  work(cost, (sum + copy) * sharing);
+}
+
+// `flows` ranks of each of `nodes` nodes sum `bytes` each in two rounds. Coding, copies and the
+// link overlap, segment by segment; the first segment's coding and the last one's do not. `crowd`
+// is how much longer the link takes because of who talks to whom at the same time.
+void two_rounds(Cost& cost, double bytes, int bits, double nodes, double flows, double crowd,
+                double sharing, const Constants& c) {
+  if (nodes < 2) return;
+  const double chunk = bytes / nodes, others = nodes - 1;
+  const double segments = std::max(1.0, std::ceil(chunk / kSegment));
+  const double messages = 2 * others * segments;
+  const double sent = 2 * others * chunk * coded(bits) + messages * kMessageHead;
+  const double coding = c.encode[std::size_t(bits)] * (others + 1) * chunk +
+                        c.decode[std::size_t(bits)] * 2 * others * chunk;
+  const double link = flows * crowd * sent * c.link;
+  const double processor = (coding + 2 * sent * c.copy + messages * c.overhead) * sharing;
+  const double first = std::min(chunk, kSegment);
+  const double fill =
+      2 * (c.encode[std::size_t(bits)] + c.decode[std::size_t(bits)]) * first * sharing;
+  cost.messages += messages;
+  cost.link += link;
+  cost.processor += processor;
+  cost.waiting += 2 * c.latency;
+  cost.peers = others;
+  cost.seconds += 2 * c.latency + std::max(link, processor) + std::min({fill, link, processor});
+}
+
+}  // namespace
+
+const char* to_string(Schedule schedule) {
+  static constexpr const char* names[] = {"plain ring", "plain halving", "plain leaders", "flat",
+                                          "burst",      "leader",        "sharded"};
+  return names[std::size_t(schedule)];
+}
+
+bool is_plain(Schedule schedule) {
+  return schedule == Schedule::ring || schedule == Schedule::halving ||
+         schedule == Schedule::leaders;
+}
+
+const char* Cost::held_by() const {
+  if (waiting >= link && waiting >= processor) return "latency";
+  return link >= processor ? "link" : "processor";
+}
+
+Cost predict(Schedule schedule, double bytes, int bits, const Layout& layout, const Constants& c) {
+  const double nodes = layout.nodes, per_node = layout.ranks_per_node, ranks = nodes * per_node;
+  const double all = share(layout, per_node), one = share(layout, 1);
+  Cost cost;
+  switch (schedule) {
+    case Schedule::ring:
+      cost = ring(bytes, ranks, nodes, all, c);
+      break;
+    case Schedule::halving:
+      cost = halving(bytes, ranks, per_node, all, c);
+      break;
+    case Schedule::leaders:
+      cost = halving(bytes, nodes, 1, one, c);
+      within_node(cost, bytes, per_node, all, c);
+      break;
+    case Schedule::burst:
+    case Schedule::flat:  // a rank's peers on its own node cost the link nothing
+      two_rounds(cost, bytes, bits, ranks, per_node * (ranks - per_node) / std::max(1.0, ranks - 1),
+                 schedule == Schedule::burst ? c.incast : 1, all, c);
+      cost.peers = ranks - per_node;
+      break;
+    case Schedule::leader:
+      two_rounds(cost, bytes, bits, nodes, 1, 1, one, c);
+      within_node(cost, bytes, per_node, all, c);
+      break;
+    case Schedule::sharded:
+      two_rounds(cost, bytes / per_node, bits, nodes, per_node, 1, all, c);
+      within_node(cost, bytes, per_node, all, c);
+      break;
+  }
+  cost.memory = cost.peers * c.peer_memory;
+  cost.setup = cost.peers * c.peer_setup;
+  return cost;
+}
+
+Schedule cheapest(bool plain, double bytes, int bits, const Layout& layout,
+                  const Constants& constants) {
+  Schedule best = plain ? Schedule::ring : Schedule::flat;
+  for (const Schedule schedule : kSchedules)
+    if (is_plain(schedule) == plain && predict(schedule, bytes, bits, layout, constants).seconds <
+                                           predict(best, bytes, bits, layout, constants).seconds)
+      best = schedule;
+  return best;
+}
+
+}  // namespace slimpi::bench

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What an allreduce costs, on paper: a model of latency, bandwidth, arithmetic, messages and memory
+// for each schedule, whose constants are measured (calibrate.h). Plain arithmetic, no MPI.
+//
+// All times are in seconds, all sizes in bytes; "per byte" of arithmetic is per byte of floats.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+
+namespace slimpi::bench {
+
+constexpr std::array<double, 9> same(double value) {
+  std::array<double, 9> all{};
+  all.fill(value);
+  return all;
+}
+
+struct Constants {
+  double latency = 30e-6;  // of a small message between nodes, one way
+  double overhead = 2e-6;  // of a processor, for each message that a rank sends and receives
+  double link = 8e-9;      // of a node's link, per byte of payload in one direction
+  double exchange = 8e-9;  // per byte where MPI swaps one large message between two nodes
+  double copy = 0.5e-9;    // of a processor, per byte sent or received
+  double incast = 1;       // times longer when all others send to one receiver at once
+  double add = 0.15e-9;    // of a processor, per byte of floats added to a sum
+  std::array<double, 9> encode = same(0.1e-9);  // per byte of floats, at each number of bits
+  std::array<double, 9> decode = same(0.1e-9);  // decode and add, likewise
+  double node_copy = 0.2e-9;  // of a processor, per byte handed to a rank of the same node
+  double peer_memory = 0;     // of a rank, for each rank of another node that it talks to
+  double peer_setup = 0;      // the first time that two ranks talk
+  int cores = 1;              // of the machine that the constants were measured on
+};
+
+struct Layout {
+  double nodes = 1, ranks_per_node = 1;
+  double cores = 0;          // that the ranks of a node share; 0: one for each
+  bool one_machine = false;  // a lab: `cores` are those of all nodes together
+};
+
+enum class Schedule {
+  ring,     // plain MPI: 2(n-1) neighbour steps of 1/n
+  halving,  // plain MPI: recursive halving, then doubling, as MPICH does between nodes
+  leaders,  // plain MPI: one rank of a node sums, the leaders halve and double
+  flat,     // slimpi: scatter-reduce and all-gather between all ranks
+  burst,    // the same with all messages sent at once: what going in rounds saves
+  leader,   // slimpi: the same between one rank of each node
+  sharded,  // slimpi: the same between all nodes, by every rank for its slice
+};
+inline constexpr std::array kSchedules{Schedule::ring,   Schedule::halving, Schedule::leaders,
+                                       Schedule::flat,   Schedule::burst,   Schedule::leader,
+                                       Schedule::sharded};
+const char* to_string(Schedule schedule);
+bool is_plain(Schedule schedule);  // one that MPI runs
+
+struct Cost {
+  double seconds = 0;    // of the whole call
+  double link = 0;       // that a node's link is busy
+  double processor = 0;  // that a rank's processor is busy, with coding, sums, copies and messages
+  double waiting = 0;    // latency that nothing hides
+  double messages = 0;   // that a rank sends
+  double peers = 0;      // ranks of other nodes that a rank talks to
+  double memory = 0;     // of a rank for its peers
+  double setup = 0;      // once, at the first call
+  const char* held_by() const;  // "link", "processor" or "latency": the largest part
+};
+
+// One sum of `bytes` bytes of floats; `bits` is ignored by plain schedules.
+Cost predict(Schedule schedule, double bytes, int bits, const Layout& layout,
+             const Constants& constants);
+
+// The cheapest schedule among the plain ones, or among those that slimpi runs.
+Schedule cheapest(bool plain, double bytes, int bits, const Layout& layout,
+                  const Constants& constants);
+
+}  // namespace slimpi::bench

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The command line of slimpi-bench.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace slimpi::bench {
+
+struct Options {
+  std::vector<std::uint64_t> sizes;  // bytes, each a multiple of a float
+  std::vector<std::string> algorithms;
+  std::vector<int> bits;
+  std::vector<std::pair<std::string, std::string>> set;  // more options, for every algorithm
+  int iterations = 0;                                    // 0: as many as fit into two seconds
+  int warmup = 2;
+  bool in_place = false;
+  bool check = true;
+  std::string json, plot;  // files; "-" is standard output for json
+  double wire = 0;         // bits per second of a node's link; 0 is unknown
+  std::string interface;   // network device whose bytes are counted; "" is none
+  std::string calibrate;   // file for the constants of the cost model
+  std::string constants;   // file that --calibrate wrote
+  bool predict = false;
+  std::uint64_t nodes = 0;  // of the prediction; 0: a table over many
+  std::uint64_t ranks_per_node = 1;
+  double latency = 0;       // seconds, one way; 0: that of the constants
+  std::uint64_t cores = 0;  // of a node; 0: a core for every rank
+};
+
+// What the command line says. If `status` has a value the program ends with it at once, after
+// `text` was printed (on standard output for 0, else on standard error).
+struct Parsed {
+  Options options;
+  std::optional<int> status;
+  std::string text;
+};
+Parsed parse(int argc, char** argv);
+
+// "1gbit", "100mbit", "2.5G" as bits per second; false when it is not a rate.
+bool parse_rate(const std::string& text, double& bits_per_second);
+
+// A size in bytes as people write it: 64K, 1M, 96M, 1000.
+std::string written(std::uint64_t bytes);
+
+}  // namespace slimpi::bench

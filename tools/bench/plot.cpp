@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/bench/plot.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "tools/bench/report.h"
+
+namespace slimpi::bench {
+namespace {
+
+constexpr const char* kColours[] = {"#444444", "#0b6fb8", "#d1495b", "#3a9a5c",
+                                    "#8a5fb0", "#e08a1e", "#1aa6a6", "#8c6d46"};
+
+// Labels in the order of their first row.
+std::vector<std::string> labels_of(const std::vector<Row>& rows) {
+  std::vector<std::string> labels;
+  for (const Row& row : rows) {
+    if (!labels.empty() && row.label() == labels.front() && row.bytes != rows.front().bytes) break;
+    labels.push_back(row.label());
+  }
+  return labels;
+}
+
+// One data block a label: size, milliseconds, bus bandwidth, and the link's limits of both.
+std::string data_block(const World& world, const std::vector<Row>& rows, const std::string& label,
+                       std::size_t index) {
+  std::string text = fmt::format("$d{} << END\n", index);
+  const double share = 2.0 * (world.ranks - 1) / world.ranks;
+  for (const Row& row : rows) {
+    if (row.label() != label) continue;
+    text += fmt::format("{} {} {}", row.bytes, row.median * 1e3, row.busbw / 1e9);
+    if (row.limit)
+      text += fmt::format(" {} {}", *row.limit * 1e3, double(row.bytes) / *row.limit * share / 1e9);
+    text += "\n";
+  }
+  return text + "END\n";
+}
+
+std::string panel(const std::vector<Row>& rows, const std::vector<std::string>& labels,
+                  const char* axis, int column) {
+  std::string text = fmt::format("set ylabel '{}'\nplot ", axis);
+  std::string legend;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const char* colour = kColours[i % std::size(kColours)];
+    text +=
+        fmt::format("{}$d{} using 1:{} with linespoints lw 2 pt 7 ps 0.5 lc rgb '{}' title '{}'",
+                    i == 0 ? "" : ", ", i, column, colour, labels[i]);
+    if (rows[i].limit) {
+      text += fmt::format(", $d{} using 1:{} with lines dt 3 lw 1.5 lc rgb '{}' title '{}'", i,
+                          column + 2, colour, i == 0 ? "limit of the link" : "");
+    }
+  }
+  return text + "\n";
+}
+
+// At most eight sizes, as people write them.
+std::string tics(const std::vector<std::uint64_t>& sizes) {
+  std::string text;
+  const std::size_t step = (sizes.size() + 7) / 8;
+  for (std::size_t i = 0; i < sizes.size(); i += step)
+    text += fmt::format("{}'{}' {}", i == 0 ? "" : ", ", written(sizes[i]), sizes[i]);
+  return text;
+}
+
+}  // namespace
+
+std::string plot_script(const Options& options, const World& world, const std::vector<Row>& rows) {
+  const bool svg = options.plot.ends_with(".svg");
+  const std::vector<std::string> labels = labels_of(rows);
+  std::string file = options.plot;
+  for (std::size_t at = 0; (at = file.find('\'', at)) != std::string::npos; at += 2)
+    file.insert(at, "'");
+  std::string text =
+      fmt::format("set terminal {}\nset output '{}'\n",
+                  svg ? "svg size 1000,420 dynamic background rgb 'white' font 'sans,12'"
+                      : "pngcairo size 1000,420 font 'sans,10'",
+                  file);
+  for (std::size_t i = 0; i < labels.size(); ++i) text += data_block(world, rows, labels[i], i);
+  text += fmt::format(
+      "set multiplot layout 1,2 title '{} ranks on {} nodes, {}{}' noenhanced\n"
+      "set logscale xy\nset grid xtics ytics lt 1 lw 1 lc rgb '#e0e0e0'\nset key noenhanced "
+      "bmargin center horizontal\n"
+      "set xlabel 'size (bytes)'\nset xtics ({})\n",
+      world.ranks, world.nodes, world.mpi,
+      options.wire > 0 ? fmt::format(", links of {:.6g} Mbit/s", options.wire / 1e6) : "",
+      tics(options.sizes));
+  text += fmt::format("set xrange [{}:{}]\n", double(rows.front().bytes) / 1.5,
+                      double(rows.back().bytes) * 1.5);
+  text += panel(rows, labels, "time (ms)", 2);
+  text += panel(rows, labels, "bus bandwidth (GB/s)", 3);
+  return text + "unset multiplot\n";
+}
+
+bool plot(const Options& options, const World& world, const std::vector<Row>& rows) {
+  const std::string script = plot_script(options, world, rows);
+  const std::string kept = options.plot + ".gnuplot";
+  if (std::system("command -v gnuplot >/dev/null 2>&1") != 0) {
+    if (write_file(kept, script))
+      fmt::print(stderr, "slimpi-bench: gnuplot was not found; `gnuplot {}` draws the picture\n",
+                 kept);
+    return false;
+  }
+  std::FILE* pipe = popen("gnuplot", "w");
+  const bool written = pipe && std::fwrite(script.data(), 1, script.size(), pipe) == script.size();
+  if (!pipe || pclose(pipe) != 0 || !written) {
+    fmt::print(stderr, "slimpi-bench: gnuplot could not draw {}\n", options.plot);
+    return false;
+  }
+  return true;
+}
+
+}  // namespace slimpi::bench

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/bench/predict.h"
+
+#include <fmt/format.h>
+
+#include "tools/bench/constants.h"
+#include "tools/bench/report.h"
+
+namespace slimpi::bench {
+namespace {
+
+Forecast forecast(Schedule schedule, const Layout& layout, double bytes, int bits,
+                  const Constants& c) {
+  const Schedule plain = cheapest(true, bytes, bits, layout, c);
+  return {layout,
+          bytes,
+          is_plain(schedule) ? 0 : bits,
+          schedule,
+          predict(schedule, bytes, bits, layout, c),
+          predict(plain, bytes, bits, layout, c).seconds};
+}
+
+std::string number(double value) {
+  return value < 1e6 ? fmt::format("{:.0f}", value) : fmt::format("{:.3g}", value);
+}
+
+}  // namespace
+
+std::vector<Forecast> forecasts(const Options& options, const Constants& c) {
+  std::vector<double> nodes{2, 4, 8, 16, 64, 256, 1000, 4000, 10'000, 100'000};
+  if (options.nodes > 0) nodes = {double(options.nodes)};
+  const std::vector<int> widths = options.bits.empty() ? std::vector<int>{8} : options.bits;
+  std::vector<Forecast> all;
+  for (const std::uint64_t size : options.sizes) {
+    const auto bytes = double(size);
+    for (const double count : nodes) {
+      const Layout layout{count, double(options.ranks_per_node), double(options.cores), false};
+      for (const Schedule schedule : kSchedules)
+        if (is_plain(schedule) &&
+            (options.nodes > 0 || schedule == cheapest(true, bytes, 8, layout, c)))
+          all.push_back(forecast(schedule, layout, bytes, 8, c));
+      for (const int bits : widths)
+        for (const Schedule schedule : kSchedules)
+          if (!is_plain(schedule) &&
+              (options.nodes > 0 || schedule == cheapest(false, bytes, bits, layout, c)))
+            all.push_back(forecast(schedule, layout, bytes, bits, c));
+    }
+  }
+  return all;
+}
+
+std::string table(const Options& options, const Constants& c, const std::vector<Forecast>& all) {
+  std::string text = fmt::format(
+      "# slimpi-bench: predicted times of MPI_Allreduce; constants {}\n"
+      "# link {:.6g} Mbit/s of payload, latency {:.4g} us, {:.4g} us a message, {} core{} a node\n"
+      "# held by: the largest part; memory and set-up: of a rank, for the peers it talks to\n#\n",
+      options.constants.empty() ? "built in, not measured (--calibrate measures them)"
+                                : "of " + options.constants,
+      8e-6 / c.link, c.latency * 1e6, c.overhead * 1e6,
+      options.cores > 0 ? std::to_string(options.cores) : "enough", options.cores == 1 ? "" : "s");
+  text +=
+      fmt::format("#{:>7} {:>7} {:>8} {:14} {:>4} {:>11} {:>8} {:>9} {:>11} {:>7} {:>9} {:>9}\n",
+                  "nodes", "ranks", "size", "schedule", "bits", "time", "speed-up", "held by",
+                  "messages", "peers", "memory", "set-up");
+  text += fmt::format("#{:>41} {:>11} {:>41} {:>18} {:>9}\n", "", "ms", "a rank", "MB", "ms");
+  for (const Forecast& f : all) {
+    text += fmt::format(
+        "{:>8} {:>7} {:>8} {:14} {:>4} {:>11.4g} {:>8.2f} {:>9} {:>11} {:>7} {:>9.4g} {:>9.4g}\n",
+        f.layout.nodes, number(f.layout.nodes * f.layout.ranks_per_node),
+        written(std::uint64_t(f.bytes)), to_string(f.schedule),
+        f.bits == 0 ? "-" : std::to_string(f.bits), f.cost.seconds * 1e3,
+        f.plain_seconds / f.cost.seconds, f.cost.held_by(), number(f.cost.messages),
+        number(f.cost.peers), f.cost.memory / 1e6, f.cost.setup * 1e3);
+  }
+  return text;
+}
+
+nlohmann::ordered_json to_json(const Constants& constants, const std::vector<Forecast>& all) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const Forecast& f : all) {
+    rows.push_back(
+        {{"nodes", f.layout.nodes},
+         {"ranks_per_node", f.layout.ranks_per_node},
+         {"size", f.bytes},
+         {"schedule", to_string(f.schedule)},
+         {"bits", f.bits == 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(f.bits)},
+         {"seconds", f.cost.seconds},
+         {"link_seconds", f.cost.link},
+         {"processor_seconds", f.cost.processor},
+         {"latency_seconds", f.cost.waiting},
+         {"speedup", f.plain_seconds / f.cost.seconds},
+         {"held_by", f.cost.held_by()},
+         {"messages", f.cost.messages},
+         {"peers", f.cost.peers},
+         {"peer_memory", f.cost.memory},
+         {"setup_seconds", f.cost.setup}});
+  }
+  return {{"constants", to_json(constants)}, {"predictions", rows}};
+}
+
+void add_predictions(const Layout& layout, const Constants& c, std::vector<Row>& rows) {
+  if (layout.nodes < 2) return;
+  for (Row& row : rows) {
+    const bool plain = row.name == "plain" || row.compressed == false;
+    if (!plain && row.bits == 0) continue;  // the model knows quantizers
+    const int bits = plain ? 8 : row.bits;
+    const auto bytes = double(row.bytes);
+    row.predicted =
+        predict(cheapest(plain, bytes, bits, layout, c), bytes, bits, layout, c).seconds;
+  }
+}
+
+}  // namespace slimpi::bench

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tables of what the cost model predicts.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tools/bench/measure.h"
+#include "tools/bench/model.h"
+
+namespace slimpi::bench {
+
+// One predicted call: the best plain schedule, or one of slimpi's.
+struct Forecast {
+  Layout layout;
+  double bytes = 0;
+  int bits = 0;  // 0: plain
+  Schedule schedule{};
+  Cost cost;
+  double plain_seconds = 0;  // of the best plain schedule
+};
+
+// With options.nodes: every schedule at that size of the job; otherwise the best plain one and the
+// best of slimpi's, from 2 to 100,000 nodes.
+std::vector<Forecast> forecasts(const Options& options, const Constants& constants);
+
+std::string table(const Options& options, const Constants& constants,
+                  const std::vector<Forecast>& all);
+nlohmann::ordered_json to_json(const Constants& constants, const std::vector<Forecast>& all);
+
+// Puts the prediction beside what was measured.
+void add_predictions(const Layout& layout, const Constants& constants, std::vector<Row>& rows);
+
+}  // namespace slimpi::bench

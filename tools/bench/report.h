@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What slimpi-bench says: a table while it measures, JSON when it is done.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tools/bench/measure.h"
+
+namespace slimpi::bench {
+
+// Lines that start with '#', then one line a row. A value that is not known is "-".
+std::string table_head(const Options& options, const World& world);
+std::string table_line(const Row& row, const Row& plain);
+
+nlohmann::ordered_json to_json(const Options& options, const World& world,
+                               const std::vector<Row>& rows);
+
+// Writes `text` to a file, or to standard output for "-". False, and one line, if that fails.
+bool write_file(const std::string& path, const std::string& text);
+
+}  // namespace slimpi::bench

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/bench/world.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <fstream>
+
+namespace slimpi::bench {
+namespace {
+
+// "MPICH Version:      4.0.2\n..." as "MPICH 4.0.2".
+std::string library_name() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  PMPI_Get_library_version(text, &length);
+  const std::string all(text, std::size_t(length));
+  const std::string key = "Version:";
+  const std::size_t at = all.find(key);
+  if (at == std::string::npos) return all.substr(0, all.find_first_of(",\n"));
+  const std::size_t begin = all.find_first_not_of(" \t", at + key.size());
+  return all.substr(0, all.find(' ')) + " " +
+         all.substr(begin, all.find_first_of(" \t\n", begin) - begin);
+}
+
+bool is_preloaded() {
+  Dl_info info{};
+  void* function = dlsym(RTLD_DEFAULT, "MPI_Allreduce");
+  return function && dladdr(function, &info) && info.dli_fname &&
+         std::string(info.dli_fname).find("libslimpi") != std::string::npos;
+}
+
+}  // namespace
+
+World enter() {
+  World world;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
+  PMPI_Comm_size(MPI_COMM_WORLD, &world.ranks);
+  PMPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, world.rank, MPI_INFO_NULL,
+                       &world.node);
+  int place = 0;
+  PMPI_Comm_rank(world.node, &place);
+  world.speaks_for_node = place == 0;
+  world.nodes = int(sum(place == 0));
+  world.mpi = library_name();
+  world.preloaded = is_preloaded();
+  return world;
+}
+
+void leave(World& world) {
+  PMPI_Comm_free(&world.node);
+}
+
+void give_up(const World& world, const std::string& text, int status) {
+  if (world.rank == 0) fmt::print(stderr, "slimpi-bench: {}\n", text);
+  PMPI_Barrier(MPI_COMM_WORLD);
+  PMPI_Abort(MPI_COMM_WORLD, status);
+  std::abort();
+}
+
+double largest(double value) {
+  PMPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  return value;
+}
+
+std::uint64_t sum(std::uint64_t value) {
+  PMPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
+  return value;
+}
+
+bool all_equal(std::uint64_t value) {
+  std::uint64_t least = value, most = value;
+  PMPI_Allreduce(MPI_IN_PLACE, &least, 1, MPI_UINT64_T, MPI_MIN, MPI_COMM_WORLD);
+  PMPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD);
+  return least == most;
+}
+
+std::optional<slimpi_statistics_t> statistics() {
+  static const auto get = reinterpret_cast<decltype(&slimpi_get_statistics)>(
+      dlsym(RTLD_DEFAULT, "slimpi_get_statistics"));
+  slimpi_statistics_t now{};
+  now.size = sizeof now;
+  if (!get || get(&now) != 0) return std::nullopt;
+  return now;
+}
+
+std::optional<std::uint64_t> bytes_sent_by(const std::string& interface) {
+  std::ifstream file("/sys/class/net/" + interface + "/statistics/tx_bytes");
+  std::uint64_t bytes = 0;
+  if (interface.empty() || !(file >> bytes)) return std::nullopt;
+  return bytes;
+}
+
+}  // namespace slimpi::bench

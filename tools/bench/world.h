@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What slimpi-bench knows of the job that it runs in, and of a slimpi that may be preloaded into
+// it. Everything but the measured call goes through PMPI names, which slimpi leaves alone.
+#pragma once
+#include <mpi.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "slimpi.h"
+
+namespace slimpi::bench {
+
+struct World {
+  int rank = 0, ranks = 1;
+  int nodes = 1;
+  bool speaks_for_node = true;  // the first rank of its node: reads the node's counters
+  MPI_Comm node = MPI_COMM_NULL;
+  std::string mpi;         // "MPICH 4.0.2"
+  bool preloaded = false;  // MPI_Allreduce is slimpi's
+};
+
+// Call between MPI_Init and leave().
+World enter();
+void leave(World& world);
+
+// Ends the job with one line on standard error; for what every rank finds out by itself.
+[[noreturn]] void give_up(const World& world, const std::string& text, int status);
+
+// Over all ranks.
+double largest(double value);
+std::uint64_t sum(std::uint64_t value);
+bool all_equal(std::uint64_t value);
+
+// slimpi's own count for this rank since the start; nothing where no slimpi is preloaded.
+std::optional<slimpi_statistics_t> statistics();
+
+// Bytes that `interface` of this host has sent since it exists; nothing if it has no such device.
+std::optional<std::uint64_t> bytes_sent_by(const std::string& interface);
+
+}  // namespace slimpi::bench

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// slimpi-bench: MPI_Allreduce of floats, size by size, through slimpi and through plain MPI in the
+// same run. It knows nothing of slimpi's inside: slimpi is preloaded, as into any program.
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "tools/bench/calibrate.h"
+#include "tools/bench/constants.h"
+#include "tools/bench/measure.h"
+#include "tools/bench/options.h"
+#include "tools/bench/plot.h"
+#include "tools/bench/predict.h"
+#include "tools/bench/report.h"
+#include "tools/bench/world.h"
+
+namespace slimpi::bench {
+namespace {
+
+// Reads the constants that --constants names. False, after one line, when they can't be used.
+bool constants_of(const Options& options, bool speaks, Constants& constants) {
+  const std::string wrong = read_constants(options, constants);
+  if (speaks && !wrong.empty()) fmt::print(stderr, "slimpi-bench: {}\n", wrong);
+  return wrong.empty();
+}
+
+int run_prediction(const Options& options) {
+  Constants constants;
+  if (!constants_of(options, true, constants)) return 2;
+  const std::vector<Forecast> all = forecasts(options, constants);
+  if (options.json != "-") fmt::print("{}", table(options, constants, all));
+  return options.json.empty() || write_file(options.json, to_json(constants, all).dump(1) + "\n")
+             ? 0
+             : 1;
+}
+
+int run_calibration(const Options& options, const World& world, const Contact& contact) {
+  if (world.nodes < 2)
+    give_up(world, "--calibrate needs two nodes or more: slimpi-lab makes some", 2);
+  const Constants constants = calibrate(world, contact);
+  const bool written =
+      world.rank != 0 || write_file(options.calibrate, to_json(constants).dump(1) + "\n");
+  return sum(!written) == 0 ? 0 : 1;
+}
+
+// 0, or 1 if something that was asked for could not be written or the ranks' results differ.
+int run(const Options& options, const World& world) {
+  const bool speaks = world.rank == 0;
+  std::FILE* table = options.json == "-" ? stderr : stdout;
+  if (speaks && !world.preloaded)
+    fmt::print(
+        stderr,
+        "slimpi-bench: libslimpi.so is not preloaded (slimpi-run does that): plain MPI only\n");
+  Constants constants;
+  const bool predicts = !options.constants.empty();
+  if (predicts && !constants_of(options, speaks, constants)) return 2;
+  const Layout layout = layout_of(world.nodes, world.ranks, constants);
+  Bench bench(options, world);
+  if (speaks) fmt::print(table, "{}", table_head(options, world));
+  std::vector<Row> all;
+  bool same = true;
+  for (const std::uint64_t size : options.sizes) {
+    std::vector<Row> rows = bench.measure(size);
+    if (predicts) add_predictions(layout, constants, rows);
+    for (const Row& row : rows) {
+      same = same && (row.same != false || !promises_same_bytes(row.name));
+      if (speaks) fmt::print(table, "{}", table_line(row, rows.front()));
+    }
+    std::fflush(table);
+    all.insert(all.end(), rows.begin(), rows.end());
+  }
+  bool written = true;
+  if (speaks && !options.json.empty())
+    written = write_file(options.json, to_json(options, world, all).dump(1) + "\n");
+  if (speaks && !options.plot.empty()) written = plot(options, world, all) && written;
+  return same && sum(!written) == 0 ? 0 : 1;
+}
+
+int main(int argc, char** argv) {
+  const Parsed parsed = parse(argc, argv);
+  if (parsed.status == 0) {
+    fmt::print("{}", parsed.text);
+    return 0;
+  }
+  if (!parsed.status && parsed.options.predict) return run_prediction(parsed.options);
+  MPI_Init(&argc, &argv);
+  const bool calibrates = !parsed.status && !parsed.options.calibrate.empty();
+  const Contact contact = calibrates ? first_contact() : Contact{};
+  World world = enter();
+  int status = parsed.status.value_or(0);
+  if (status != 0 && world.rank == 0) fmt::print(stderr, "{}", parsed.text);
+  if (calibrates)
+    status = run_calibration(parsed.options, world, contact);
+  else if (status == 0)
+    status = run(parsed.options, world);
+  leave(world);
+  MPI_Finalize();
+  return status;
+}
+
+}  // namespace
+}  // namespace slimpi::bench
+
+int main(int argc, char** argv) {
+  return slimpi::bench::main(argc, argv);
+}
