@@ -2,11 +2,11 @@
 // A program that averages models, under the preload with SLIMPI_ALGORITHM=decentralized or
 // low_precision_decentralized. It works out all ranks' results itself (tests/mpi/gossip.h) and
 // wants the same bytes at every call. Options come from the environment, as for the library.
-// Usage: decentralized cases   most sizes and families of inputs.h, five calls each, one of them
-// with
-//                              a NaN
-//        decentralized long    1,000 calls on one buffer
-//        decentralized drift   60 rounds of a drifting model: how far from the mean the ranks end
+// Usage: decentralized MODE
+//   cases     most sizes and families of inputs.h, five calls each, one of them with a NaN
+//   long      1,000 calls on one buffer
+//   overflow  a sum that is not finite does not stay in the replicas
+//   drift     60 rounds of a drifting model: how far from the mean the ranks end
 #include <dlfcn.h>
 #include <mpi.h>
 
@@ -193,6 +193,32 @@ int hold_together() {
   return 1;
 }
 
+// Finite input whose sum is not makes infinite replicas: the next call starts over.
+int overflow() {
+  const std::size_t n = 5000;
+  Vector buffer(n, 3e38f);
+  const auto sum = [&] {
+    MPI_Allreduce(MPI_IN_PLACE, buffer.data(), int(n), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  };
+  sum();
+  for (const float value : buffer)
+    if (std::isfinite(value)) ++g_failures;
+  const Case test = {Family::normal, n, 3, true, false, false, g_size};
+  buffer = make_input(test, g_rank);
+  sum();
+  for (std::size_t i = 0; i < n; ++i) {
+    double exact = 0;
+    for (int rank = 0; rank < g_size; ++rank) exact += double(make_value(test, rank, i));
+    if (!(std::fabs(double(buffer[i]) - exact) < 1e-5)) ++g_failures;
+  }
+  const Vector first = buffer;
+  for (float& value : buffer) value /= float(g_size);
+  sum();
+  for (std::size_t i = 0; i < n; ++i)
+    if (!(std::fabs(buffer[i] - first[i]) < 1e-4f)) ++g_failures;
+  return 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -205,6 +231,7 @@ int main(int argc, char** argv) {
   if (mode == "cases") done = cases();
   if (mode == "long") done = long_run();
   if (mode == "drift") done = hold_together();
+  if (mode == "overflow") done = overflow();
   if (compressed_calls() == 0) ++g_failures;
   const bool bad = any_failed() || done == 0;
   if (g_rank == 0)

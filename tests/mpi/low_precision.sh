@@ -20,6 +20,9 @@ for ranks in 2 3 4; do
 done
 row drift $low 4 2 sharded all
 
+row overflow $low 3 1 sharded ring
+row overflow $low 4 2 sharded all
+
 # Replicas that follow other peers at every call would be wrong: refused in one line.
 if SLIMPI_ALGORITHM=$low SLIMPI_PEERS=shift_one under 2 "$top_builddir/tests/mpi/decentralized" \
   drift >refused.txt 2>&1; then

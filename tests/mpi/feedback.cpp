@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What compression lost comes back. Options come from the environment.
+// Usage: feedback mean      under the preload: the mean of 200 calls on one input is at least 10
+//                           times closer to the exact sum than one call
+//        feedback identity  without it, on the library's own parts, so that the residuals can be
+//                           looked at: outputs + residuals = inputs; a NaN leaves the residuals of
+//                           its bucket as they were; memory is one float an element
+#include <mpi.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "algorithm/communicator.h"
+#include "algorithm/node_sum.h"
+#include "policy/policy.h"
+#include "tests/mpi/inputs.h"
+
+using namespace slimpi;
+
+namespace {
+
+int g_rank, g_size, g_failures;
+
+void check(bool good, const char* what) {
+  if (!good && ++g_failures <= 5) std::fprintf(stderr, "rank %d: %s\n", g_rank, what);
+}
+
+Case input_of(std::size_t count, std::uint64_t seed) {
+  return {Family::normal, count, seed, false, false, false, g_size};
+}
+
+std::vector<double> exact_sum(const Case& test) {
+  std::vector<double> sum(test.count);
+  for (int rank = 0; rank < g_size; ++rank)
+    for (std::size_t i = 0; i < test.count; ++i) sum[i] += double(make_value(test, rank, i));
+  return sum;
+}
+
+void mean_of_calls() {
+  constexpr int kCalls = 200;
+  const Case test = input_of(20000, 11);
+  const std::vector<double> exact = exact_sum(test);
+  const std::vector<float> in = make_input(test, g_rank);
+  std::vector<float> out(test.count);
+  std::vector<double> mean(test.count);
+  double once = 0, often = 0;
+  for (int call = 0; call < kCalls; ++call) {
+    MPI_Allreduce(in.data(), out.data(), int(test.count), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    for (std::size_t i = 0; i < test.count; ++i) mean[i] += double(out[i]) / kCalls;
+    if (call == 0)
+      for (std::size_t i = 0; i < test.count; ++i) once += std::pow(double(out[i]) - exact[i], 2);
+  }
+  for (std::size_t i = 0; i < test.count; ++i) often += std::pow(mean[i] - exact[i], 2);
+  const double times = std::sqrt(once / often);
+  if (g_rank == 0) std::printf("  %.1f times closer\n", times);
+  check(once > 0 && times >= 10, "the mean of 200 calls is not 10 times closer");
+}
+
+// The library's side of one buffer's calls.
+class Buffer {
+ public:
+  Buffer(algorithm::Communicator& communicator, std::size_t count)
+      : communicator_(communicator),
+        count_(count),
+        out_(count),
+        decision_(policy::decide(communicator.config(), {}, "", count)) {
+    const algorithm::Plan& plan = decision_.plans.front();
+    const algorithm::Rails& rails = communicator.rails(plan.hierarchy);
+    if (rails.rail >= 0) slice_ = algorithm::slice_of(count, plan.format, rails, rails.rail);
+    bool ready = false;
+    check(communicator.prepare(plan, count, device::host(), out_.data(), &ready) == Status::ok,
+          "prepare fails");
+  }
+
+  const std::vector<float>& sum(const std::vector<float>& in) {
+    slot_ = &communicator_.slots.find(out_.data(), count_, 0);
+    algorithm::Call call{communicator_, decision_.plans.front(), in.data(), out_.data(),
+                         count_,        device::host(),          nullptr,   ++communicator_.calls,
+                         slot_};
+    check(call.plan.algorithm->reserve_state(call) == Status::ok, "reserve_state fails");
+    check(call.plan.algorithm->run(call) == Status::ok, "run fails");
+    return out_;
+  }
+
+  // This rank's residual, zero outside its slice.
+  std::vector<float> residual() const {
+    std::vector<float> all(count_);
+    if (slot_ != nullptr && slice_.count != 0)
+      std::memcpy(all.data() + slice_.first, slot_->arrays.at("residual").memory.data(),
+                  slice_.count * sizeof(float));
+    return all;
+  }
+  const algorithm::Range& slice() const { return slice_; }
+  std::uint64_t bucket() const { return decision_.plans.front().format.bucket; }
+
+ private:
+  algorithm::Communicator& communicator_;
+  const std::size_t count_;
+  std::vector<float> out_;
+  const policy::Decision decision_;
+  algorithm::Range slice_;
+  algorithm::Slot* slot_ = nullptr;
+};
+
+std::vector<double> summed(const std::vector<float>& mine) {
+  std::vector<double> sum(mine.begin(), mine.end());
+  MPI_Allreduce(MPI_IN_PLACE, sum.data(), int(sum.size()), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  return sum;
+}
+
+// Over `calls` calls: outputs + residuals after = inputs + residuals before.
+void check_identity(Buffer& buffer, std::size_t count, std::uint64_t seed, int calls) {
+  std::vector<double> left = summed(buffer.residual());
+  double largest = 0;
+  for (int call = 0; call < calls; ++call) {
+    const Case test = input_of(count, seed + std::uint64_t(call));
+    const std::vector<double> exact = exact_sum(test);
+    const std::vector<float>& out = buffer.sum(make_input(test, g_rank));
+    for (std::size_t i = 0; i < count; ++i) {
+      left[i] += exact[i] - double(out[i]);
+      largest = std::max(largest, std::fabs(exact[i]));
+    }
+  }
+  const std::vector<double> kept = summed(buffer.residual());
+  double worst = 0, most = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    worst = std::max(worst, std::fabs(left[i] - kept[i]));
+    most = std::max(most, std::fabs(kept[i]));
+  }
+  check(most > 0, "nothing is kept");
+  check(worst <= 1e-6 * calls * g_size * largest, "outputs and residuals are not the inputs");
+}
+
+void check_nan(Buffer& buffer, std::size_t count) {
+  const std::size_t spot = count / 3;
+  std::vector<float> in = make_input(input_of(count, 90), g_rank);
+  if (g_rank == g_size - 1) in[spot] = std::nanf("");
+  const std::vector<float> before = buffer.residual();
+  check(std::isnan(buffer.sum(in)[spot]), "a NaN is lost");
+  const std::vector<float> after = buffer.residual();
+  for (const float value : after) check(std::isfinite(value), "a residual is not finite");
+  const algorithm::Range slice = buffer.slice();
+  if (g_rank != g_size - 1 || spot < slice.first || spot >= slice.first + slice.count) return;
+  const std::uint64_t first =
+      slice.first + (spot - slice.first) / buffer.bucket() * buffer.bucket();
+  const std::uint64_t elements = std::min(buffer.bucket(), slice.first + slice.count - first);
+  check(std::memcmp(&before[first], &after[first], elements * sizeof(float)) == 0,
+        "a marked bucket's residual changed");
+  check(std::memcmp(before.data(), after.data(), count * sizeof(float)) != 0,
+        "the other buckets' residuals did not");
+}
+
+void identity() {
+  constexpr std::size_t kCount = 30001;
+  mpi::Api api{};
+  std::string version;
+  if (mpi::find(api, version) != mpi::Found::yes) MPI_Abort(MPI_COMM_WORLD, 2);
+  Statistics statistics;
+  auto communicator = std::make_unique<algorithm::Communicator>(
+      api, statistics, load_config(slimpi_environment()).config, MPI_COMM_WORLD);
+  check(communicator->agree("") == Status::ok && communicator->find_nodes() == Status::ok,
+        "the communicator fails");
+  {
+    Buffer buffer(*communicator, kCount);
+    check_identity(buffer, kCount, 20, 7);
+    check_nan(buffer, kCount);
+    check_identity(buffer, kCount, 40, 3);
+    check(statistics.counts().state_bytes == 4 * buffer.slice().count,
+          "state is not one float an element of the slice");
+  }
+  communicator.reset();
+  check(statistics.counts().state_bytes == 0, "state outlives its communicator");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+  const std::string mode = argc > 1 ? argv[1] : "";
+  check(mode == "mean" || mode == "identity", "usage: feedback mean|identity");
+  if (mode == "mean") mean_of_calls();
+  if (mode == "identity") identity();
+  int failed = 0;
+  PMPI_Allreduce(&g_failures, &failed, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Finalize();
+  return failed == 0 ? 0 : 1;
+}

@@ -1,0 +1,28 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Error feedback: what one call loses the next ones give back; stochastic rounding needs none.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+export SLIMPI_MIN_SIZE=0
+
+mean() { # RANKS PER-NODE ALGORITHM BITS FEEDBACK
+  SLIMPI_RANKS_PER_NODE=$2 SLIMPI_ALGORITHM=$3 SLIMPI_BITS=$4 SLIMPI_ERROR_FEEDBACK=$5 \
+    under "$1" "$top_builddir/tests/mpi/feedback" mean
+}
+identity() { # RANKS PER-NODE HIERARCHY ALGORITHM BITS
+  SLIMPI_RANKS_PER_NODE=$2 SLIMPI_HIERARCHY=$3 SLIMPI_ALGORITHM=$4 SLIMPI_BITS=$5 \
+    SLIMPI_ERROR_FEEDBACK=1 plain "$1" "$top_builddir/tests/mpi/feedback" identity
+}
+
+holds "bytegrad, 4 bits, with feedback" mean 3 1 bytegrad 4 1
+holds "bytegrad, 4 bits, with feedback, two ranks a node" mean 4 2 bytegrad 4 1
+if mean 3 1 bytegrad 4 0 2>/dev/null; then fail "nearest rounding without feedback is as good"; fi
+holds "qsgd, 8 bits" mean 3 1 qsgd 8 0
+holds "qsgd, 4 bits" mean 3 1 qsgd 4 0
+holds "bf16 with feedback" mean 2 1 bf16 8 1
+
+holds "identity, 2 bits" identity 3 1 sharded bytegrad 2
+holds "identity, two ranks a node, sharded" identity 4 2 sharded bytegrad 4
+holds "identity, two ranks a node, leader" identity 5 2 leader bytegrad 4
+holds "identity, qsgd" identity 3 1 flat qsgd 3
+verdict

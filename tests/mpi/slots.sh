@@ -1,0 +1,41 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Which buffer is which: state follows a program's buffers where they can be told apart, is dropped
+# by all ranks together where they disagree, and never piles up.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+export SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1 SLIMPI_BITS=2 SLIMPI_ERROR_FEEDBACK=1
+slot=$((5000 * 4))  # bytes of one tensor's residual
+
+slots() { # MODE kept|lost CALLS_PER_STEP
+  SLIMPI_CALLS_PER_STEP=$3 SLIMPI_REPORT=$work/$1.json \
+    under 3 "$top_builddir/tests/mpi/slots" "$1" "$2" 2>errors.txt || { cat errors.txt; return 1; }
+}
+state() { # MODE BYTES DROPPED: what the report says, and how often the ranks were told
+  expect "$(report "$1.json" memory state)" "$2" "$1: bytes of state"
+  expect "$(report "$1.json" state_dropped)" "$3" "$1: times that state was dropped"
+  said=1
+  [ "$3" != 0 ] || said=0
+  expect "$(grep -c 'different orders' errors.txt)" $said "$1: said once where it was, else never"
+}
+
+holds "buffers in turn" slots reuse kept 0
+state reuse $((2 * slot)) 0
+holds "new buffers at every step, named by the order of calls" slots anew kept 2
+state anew $((2 * slot)) 0
+holds "new buffers at every step, unnamed" slots anew lost 0
+state anew $((32 * slot)) 0
+holds "one buffer, two counts" slots counts kept 0
+state counts $((slot + slot / 2)) 0
+holds "one buffer, two tensors, named" slots one_buffer kept 2
+state one_buffer $((2 * slot)) 0
+holds "ranks that disagree for ever" slots disagree lost 0
+state disagree $slot "$(report disagree.json state_dropped)"
+holds "dropped at every call but the first" test "$(report disagree.json state_dropped)" -ge 100
+holds "ranks that disagree, named" slots disagree kept 2
+state disagree $((2 * slot)) 0
+holds "ranks that disagree once, then find together" slots swap kept 0
+state swap $((2 * slot)) 2
+holds "a communicator of its own" slots freed kept 0
+state freed 0 0
+verdict
