@@ -3,7 +3,9 @@
 
 #include <sched.h>
 
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "algorithm/node_transports.h"
@@ -109,10 +111,18 @@ Status Communicator::name_disagreement(std::size_t which, const std::string& rul
   if (code != MPI_SUCCESS) return fail(Status::mpi, mpi::error_text(api_, code));
   std::size_t other = 0;
   while (other + 1 < values.size() && values[other].hash == values[0].hash) ++other;
-  return fail(Status::disagreement,
+  const Status status = fail(Status::disagreement,
               entry.name + " differs between the ranks of a communicator: " + values[0].text +
                   " on rank 0, " + values[other].text + " on rank " + std::to_string(other) +
                   "; start all ranks with the same value");
+  // Every rank knows; one says it, and is heard before an error handler ends the job.
+  if (rank_ == 0) {
+    log_error(failure_text());
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+  std::uint64_t said = 0;
+  SLIMPI_TRY(exchange_.all_max({&said, 1}));
+  return status;
 }
 
 void Communicator::abandon() {

@@ -58,11 +58,6 @@ std::string unknown_name(std::string_view spelled_name, std::string_view option,
   return text + "; did you mean " + spelled(near, source) + "?";
 }
 
-bool known(std::string_view name) {
-  const auto& rows = option_rows();
-  return std::any_of(rows.begin(), rows.end(), [&](const OptionRow& r) { return name == r.name; });
-}
-
 // `line` without its comment: a # that begins the line or follows white space, and what is behind.
 std::string_view without_comment(std::string_view line) {
   for (std::size_t at = line.find('#'); at != line.npos; at = line.find('#', at + 1))
@@ -85,7 +80,7 @@ std::string read_file(const std::string& path, Config& config, std::vector<std::
     const std::string name = lower_case(line.substr(0, equals));
     if (equals == line.npos || name.empty())
       return where + "expected name = value, found " + printable(line);
-    if (!known(name)) {
+    if (!is_option(name)) {
       unknown.push_back(where + unknown_name(name, name, Source::file));
       continue;
     }
@@ -150,6 +145,11 @@ std::string Config::set(std::string_view option, std::string_view value, Source 
   return unknown_name(spelled(option, source), option, source);
 }
 
+bool is_option(std::string_view name) {
+  const auto& rows = option_rows();
+  return std::any_of(rows.begin(), rows.end(), [&](const OptionRow& r) { return name == r.name; });
+}
+
 std::string nearest_option(std::string_view name) {
   std::string given = lower_case(name);
   if (given.starts_with("slimpi_")) given.erase(0, 7);
@@ -177,7 +177,7 @@ Loaded load_config(const Environment& environment) {
   std::vector<std::string> unknown;
   for (const auto& [variable, value] : environment) {
     const std::string name = lower_case(std::string_view(variable).substr(7));
-    if (!known(name) || variable != spelled(name, Source::environment)) {
+    if (!is_option(name) || variable != spelled(name, Source::environment)) {
       unknown.push_back(unknown_name(variable, name, Source::environment));
       continue;
     }

@@ -72,6 +72,9 @@ struct Loaded {
 };
 Loaded load_config(const Environment& environment);
 
+// Is there an option called `name` (lower case)?
+bool is_option(std::string_view name);
+
 // The option that `name`, with or without the prefix, was probably meant to be: the nearest by edit
 // distance, else the first that begins with it; "" when there is none.
 std::string nearest_option(std::string_view name);

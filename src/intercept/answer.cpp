@@ -22,8 +22,8 @@ bool pass(Runtime& runtime, Passed reason) {
 // From here on the ranks of the communicator act together. Returns whether the call is answered.
 bool answer_together(Runtime& runtime, algorithm::Communicator& communicator,
                      const Allreduce& request, int* code) {
-  const auto failed = [&](Status status) {
-    *code = runtime.raise(communicator.user(), status, true);
+  const auto failed = [&](Status status, bool say = true) {
+    *code = runtime.raise(communicator.user(), status, say);
     return true;
   };
   const auto do_without = [&] {
@@ -35,13 +35,14 @@ bool answer_together(Runtime& runtime, algorithm::Communicator& communicator,
   if (!communicator.agreed()) {
     const Status status = communicator.agree(policy::describe(runtime.rules, communicator.name()));
     if (communicator.unusable()) return do_without();
-    if (status != Status::ok) return failed(status);
+    if (status != Status::ok) return failed(status, status != Status::disagreement);
     runtime.offer_for_report(communicator);
   }
   const policy::Decision decision = policy::decide(
       communicator.config(), runtime.rules, communicator.name(), std::uint64_t(request.count));
   if (!decision.take) return pass(runtime, decision.reason);
   if (communicator.find_nodes() != Status::ok) return do_without();
+  if (const int nodes = communicator.layout().nodes(); nodes > runtime.nodes) runtime.nodes = nodes;
   if (communicator.broken)
     return failed(fail(Status::mpi, "an earlier call on this communicator failed half way"));
   if (communicator.layout().nodes() == 1)
@@ -109,6 +110,15 @@ int take_info(Word comm_word, Word info_word) {
     api.Info_get(info, key, MPI_MAX_INFO_VAL, value, &found);
     if (communicator == nullptr) communicator = runtime->find(comm);
     if (found == 0 || communicator == nullptr) continue;
+    if (!is_option(option)) {
+      const std::string text = communicator->config().set(option, value, Source::info);
+      if (!runtime->config.strict) {
+        if (communicator->rank() == 0) log_once(LogLevel::warn, text);
+        continue;
+      }
+      runtime->option_error = text + " (SLIMPI_STRICT=1)";
+      runtime->end_job(comm);
+    }
     std::string error = communicator->config().set(option, value, Source::info);
     if (error.empty()) error = policy::refuse(communicator->config(), runtime->rules);
     if (!error.empty()) {

@@ -12,7 +12,7 @@
 namespace slimpi::intercept {
 
 void Runtime::offer_for_report(algorithm::Communicator& communicator) {
-  if (report_comm_ != MPI_COMM_NULL || communicator.size() != world_size) return;
+  if (!world_ || report_comm_ != MPI_COMM_NULL || communicator.size() != world_size) return;
   if (api.Comm_dup(communicator.exchange().comm(), &report_comm_) != MPI_SUCCESS) return;
   api.Comm_set_errhandler(report_comm_, MPI_ERRORS_RETURN);
 }
@@ -27,6 +27,7 @@ void Runtime::write_summary() {
   report.max_error = statistics.max_error();
   report.ranks = std::max(world_size, 1);
   report.ranks_counted = 1;
+  report.nodes = nodes;
   int rank = std::max(world_rank, 0);
   if (report_comm_ != MPI_COMM_NULL) {
     algorithm::Layout layout;
@@ -47,9 +48,8 @@ void Runtime::write_summary() {
 
 void Runtime::save_trace() {
   const Trace* const trace = Trace::running();
-  char host[MPI_MAX_PROCESSOR_NAME + 1] = "";
-  int length = 0;
-  api.Get_processor_name(host, &length);
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
   const int rank = std::max(world_rank, 0);
   const bool collected = report_comm_ != MPI_COMM_NULL;
   // Whether to collect is asked of all: SLIMPI_TRACE is each rank's own business.
@@ -98,8 +98,9 @@ std::string Runtime::gather_text(const std::string& mine) {
   return all;
 }
 
-void Runtime::finish() {
+void Runtime::finish(bool mpi_works) {
   if (finished.exchange(true)) return;
+  if (!mpi_works) report_comm_ = MPI_COMM_NULL;
   write_summary();
   save_trace();
   const std::lock_guard lock(mutex_);

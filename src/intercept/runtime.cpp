@@ -14,6 +14,9 @@ namespace slimpi::intercept {
 
 namespace {
 
+// Microseconds that a launcher gets to pass a line on before it hears that the job is over.
+constexpr unsigned kTimeToBeHeard = 200'000;
+
 // Only one rank of a foreign MPI's job should warn; launchers tell ranks apart by these.
 bool is_first_process() {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
@@ -51,25 +54,47 @@ bool Runtime::start() {
   if (option_error.empty() && config.rules) option_error = policy::read_rules(*config.rules, rules);
   if (option_error.empty()) option_error = policy::refuse(config, rules);
 
-  int initialized = 0;
-  api.Initialized(&initialized);
-  if (initialized != 0) {
-    api.Comm_rank(MPI_COMM_WORLD, &world_rank);
-    api.Comm_size(MPI_COMM_WORLD, &world_size);
-    set_log_rank(world_rank);
-  }
-  if (world_rank <= 0)
+  meet_world();
+  if (world_ ? world_rank == 0 : is_first_process())
     for (const std::string& warning : loaded.warnings) log_warn(warning);
   if (device::use_cpu_path(config.cpu) != Status::ok && option_error.empty())
     option_error = "SLIMPI_CPU=" + config.given[std::size_t(Option::cpu)].text +
                    " can not be used: this machine or build lacks it; SLIMPI_CPU=auto chooses";
-  if (!option_error.empty() && world_rank >= 0) end_job(MPI_COMM_WORLD);
+  if (!option_error.empty() && world_) end_job(MPI_COMM_WORLD);
   if (api.Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &Runtime::forget, &keyval_, this) !=
       MPI_SUCCESS)
     return false;
   if (config.trace) Trace::start();
-  if (initialized != 0) watch_for_the_end();
+  if (world_) watch_for_the_end();
+  process_ = getpid();
+  // For processes that never call MPI_Finalize, such as those with sessions.
+  std::atexit([] {
+    if (Runtime* const runtime = get(); runtime->process_ == getpid()) runtime->finish(false);
+  });
   return true;
+}
+
+void Runtime::meet_world() {
+  int initialized = 0, finalized = 0;
+  api.Initialized(&initialized);
+  api.Finalized(&finalized);
+  if (initialized == 0 || finalized != 0) return;
+  world_ = true;
+  api.Comm_rank(MPI_COMM_WORLD, &world_rank);
+  api.Comm_size(MPI_COMM_WORLD, &world_size);
+  set_log_rank(world_rank);
+}
+
+// Sessions have no world: the largest communicator so far stands in for it.
+void Runtime::meet_session(const algorithm::Communicator& communicator) {
+  meet_world();  // it may have come after sessions
+  if (world_) {
+    watch_for_the_end();
+  } else if (communicator.size() > world_size) {
+    world_size = communicator.size();
+    world_rank = communicator.rank();
+    set_log_rank(world_rank);
+  }
 }
 
 // The attribute's delete callback runs at the very start of MPI_Finalize, while MPI still works.
@@ -117,6 +142,7 @@ algorithm::Communicator* Runtime::find(MPI_Comm comm) {
     }
     const std::lock_guard lock(mutex_);
     communicators_.insert(found);
+    if (!world_) meet_session(*found);
   }
   last_comm = comm;
   last_generation = generation;
@@ -156,9 +182,8 @@ int Runtime::raise(MPI_Comm comm, Status status, bool say) {
   }
   int rank = 0;
   api.Comm_rank(comm, &rank);
-  // Every rank found the same disagreement or failed hook; one of them says it.
-  const bool common = status == Status::disagreement || status == Status::hook;
-  if (say && (!common || rank == 0)) log_once(LogLevel::error, text.substr(8));
+  // Every rank found the same failed hook; one of them says it.
+  if (say && (status != Status::hook || rank == 0)) log_once(LogLevel::error, text.substr(8));
   api.Comm_call_errhandler(comm, code);
   return code;
 }
@@ -168,6 +193,7 @@ void Runtime::end_job(MPI_Comm comm) {
   // job.
   if (world_rank > 0) sleep(1);
   log_error(option_error);
+  usleep(kTimeToBeHeard);
   api.Abort(comm, 2);
 }
 

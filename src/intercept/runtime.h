@@ -45,8 +45,9 @@ class Runtime {
   // once offer_for_report found a communicator.
   void write_summary();
 
-  // The end: report, trace. After it every call goes to MPI.
-  void finish();
+  // The end: report, trace. After it every call goes to MPI. Where MPI does not work any more the
+  // report has this process's numbers only.
+  void finish(bool mpi_works = true);
 
   mpi::Api api{};
   std::string mpi_version;
@@ -57,17 +58,22 @@ class Runtime {
   std::atomic<bool> on{true};  // MPI_Pcontrol
   std::atomic<bool> finished{false};
   std::atomic<bool> introduced{false};  // the line at the first compressed call was said
-  int world_rank = -1, world_size = 0;  // -1: no MPI_COMM_WORLD (sessions)
+  int world_rank = -1, world_size = 0;  // without MPI_COMM_WORLD: in the largest communicator
+  std::atomic<int> nodes{1};            // of the communicator that spans most
 
  private:
   void save_trace();
   std::string gather_text(const std::string& mine);
   bool start();
+  void meet_world();
+  void meet_session(const algorithm::Communicator& communicator);
   void watch_for_the_end();
   static int forget(MPI_Comm comm, int keyval, void* value, void* runtime);
   static int end(MPI_Comm comm, int keyval, void* value, void* runtime);
 
   int keyval_ = MPI_KEYVAL_INVALID;
+  int process_ = 0;     // a forked child is another
+  bool world_ = false;  // MPI_COMM_WORLD exists
   int error_class_ = 0;
   std::map<std::string, int> error_codes_;    // by text; guarded by mutex_
   std::atomic<std::uint64_t> generation_{1};  // grows when a communicator is freed

@@ -1,0 +1,118 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Options that can not be used, or that ranks have differently: one clear line and a failing job
+# within seconds, never a hang. Options from the environment, a file and info keys, and which wins.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error
+steps=$top_builddir/tests/mpi/steps
+seconds=20
+
+# refused WHAT LINE STEP...: the job fails, and exactly one line of ours is on stderr: LINE
+refused() {
+  refused=$1 line=$2 status=0
+  shift 2
+  under 3 "$@" >out.txt 2>err.txt || status=$?
+  holds "$refused: fails" test "$status" -ne 0 -a "$status" -ne 124 -a "$status" -ne 137
+  grep '^slimpi' err.txt >lines.txt || :
+  expect "$(wc -l <lines.txt)" 1 "$refused: one line"
+  holds "$refused: $line" grep -q "$line" lines.txt || cat lines.txt
+}
+
+# on_rank R NAME=VALUE COMMAND...: sets it on that rank alone
+cat >on_rank <<'E2'
+#!/bin/sh
+rank=$1 setting=$2
+shift 2
+[ "$PMI_RANK" != "$rank" ] || export "$setting"
+exec "$@"
+E2
+chmod +x on_rank
+
+# 100 floats are left to MPI, but on the way to that the ranks compare their options.
+for n in 100000 100; do
+  while read -r setting text; do
+    refused "$setting on one rank, $n floats" "$text" \
+      ./on_rank 1 "$setting" "$steps" init "sum:$n" finalize
+  done <<'E3'
+SLIMPI_BITS=4 SLIMPI_BITS differs between the ranks of a communicator: 8 on rank 0, 4 on rank 1
+SLIMPI_ALGORITHM=off SLIMPI_ALGORITHM differs.*: bytegrad on rank 0, off on rank 1
+SLIMPI_MIN_SIZE=1M SLIMPI_MIN_SIZE differs.*: 64k on rank 0, 1m on rank 1
+E3
+done
+refused "RANKS_PER_NODE" "SLIMPI_RANKS_PER_NODE differs.*: 1 on rank 0, 3 on rank 2" \
+  ./on_rank 2 SLIMPI_RANKS_PER_NODE=3 "$steps" init sum:100000 finalize
+echo '* * * off *' >rules
+refused "rules" "SLIMPI_RULES differs.*: (no rule) on rank 0, .*off;.*on rank 1" \
+  ./on_rank 1 "SLIMPI_RULES=$work/rules" "$steps" init sum:100000 finalize
+refused "info keys" "SLIMPI_BITS differs.*: 8 on rank 0, 2 on rank 1" \
+  "$steps" init '1?info:slimpi_bits=2' sum:100000 finalize
+holds "ranks may log differently" \
+  under 2 ./on_rank 1 SLIMPI_LOG=error "$steps" init sum:100000 finalize >out.txt
+# An error handler that returns gives the program the text, on every rank.
+status=0
+under 3 ./on_rank 1 SLIMPI_BITS=4 "$steps" init return sum:100000 int:5 finalize >out.txt \
+  2>err.txt || status=$?
+expect "$status" 0 "returning handler: the program goes on"
+expect "$(grep -c 'error slimpi: SLIMPI_BITS differs' out.txt)" 3 "returning handler: every rank"
+expect "$(grep -c 'int:5 exact' out.txt)" 3 "returning handler: other calls work"
+
+# Values that can not be used.
+SLIMPI_BITS=9 refused "bad value" "error: SLIMPI_BITS=9 can not be used; accepted: 1 to 8" \
+  "$steps" init sum:100000 finalize
+refused "bad value on one rank" "\[2\] error: SLIMPI_BITS=x can not be used" \
+  ./on_rank 2 SLIMPI_BITS=x "$steps" init sum:100 finalize
+SLIMPI_ALGORITHM=bytgrad refused "bad name" "SLIMPI_ALGORITHM=bytgrad can not be used; accepted:" \
+  "$steps" init int:5 finalize
+refused "bad info key" "slimpi_bits=99 can not be used" \
+  "$steps" init info:slimpi_bits=99 sum:100000 finalize
+printf 'bits = 12\n' >file
+SLIMPI_CONFIG=$work/file refused "bad value in a file" "file:1: bits=12 can not be used" \
+  "$steps" init sum:100000 finalize
+SLIMPI_CONFIG=$work/nowhere refused "no file" "SLIMPI_CONFIG=$work/nowhere: the file can not be" \
+  "$steps" init sum:100000 finalize
+echo '* * * off' >rules
+SLIMPI_RULES=$work/rules refused "bad rule" "rules:1: a row is: min_size" \
+  "$steps" init sum:100000 finalize
+SLIMPI_CPU=avx513 refused "bad CPU path" "SLIMPI_CPU=avx513 can not be used" \
+  "$steps" init sum:100000 finalize
+
+# Unknown names warn, once, on rank 0, and end the job when strict.
+SLIMPI_BIT=4 under 3 "$steps" init sum:100000 finalize >out.txt 2>err.txt || fail "unknown name"
+expect "$(grep slimpi err.txt)" \
+  "slimpi[0] warning: SLIMPI_BIT is not an option of slimpi; did you mean SLIMPI_BITS?" "warning"
+SLIMPI_STRICT=1 SLIMPI_BIT=4 refused "strict" "SLIMPI_BIT is not.*(SLIMPI_STRICT=1)" \
+  "$steps" init sum:100000 finalize
+under 3 "$steps" init info:slimpi_bit=4 sum:100000 finalize >out.txt 2>err.txt ||
+  fail "unknown info key"
+expect "$(grep slimpi err.txt)" \
+  "slimpi[0] warning: slimpi_bit is not an option of slimpi; did you mean slimpi_bits?" "key"
+SLIMPI_STRICT=1 refused "strict info key" "slimpi_bit is not an option.*(SLIMPI_STRICT=1)" \
+  "$steps" init info:slimpi_bit=4 sum:100000 finalize
+
+# Info key > environment > file > default, told by the digests of the sums.
+digest() { # FILE
+  awk '$1 == 0 { print $4; exit }' "$1"
+}
+for bits in 2 4 6 8; do
+  SLIMPI_BITS=$bits under 2 "$steps" init sum:100000 finalize >$bits.txt || fail "$bits bits"
+done
+echo 'bits = 2' >file
+export SLIMPI_CONFIG=$work/file
+under 2 "$steps" init sum:100000 finalize >out.txt || fail "file"
+expect "$(digest out.txt)" "$(digest 2.txt)" "the file wins over the default"
+SLIMPI_BITS=4 under 2 "$steps" init sum:100000 finalize >out.txt || fail "environment"
+expect "$(digest out.txt)" "$(digest 4.txt)" "the environment wins over the file"
+SLIMPI_BITS=4 under 2 "$steps" init info:slimpi_bits=6 sum:100000 finalize >out.txt || fail "info"
+expect "$(digest out.txt)" "$(digest 6.txt)" "the info key wins over the environment"
+SLIMPI_BITS=4 under 2 "$steps" init dupinfo:slimpi_bits=6 sum:100000 free finalize >out.txt ||
+  fail "dup info"
+expect "$(digest out.txt)" "$(digest 6.txt)" "MPI_Comm_dup_with_info"
+SLIMPI_BITS=4 under 2 "$steps" init dupinfo:slimpi_bits=6 free sum:100000 finalize >out.txt ||
+  fail "dup info"
+expect "$(digest out.txt)" "$(digest 4.txt)" "an info key holds on its communicator only"
+SLIMPI_BITS=4 under 2 "$steps" init sum:100000 info:slimpi_bits=6 sum:100000 finalize >out.txt ||
+  fail "change"
+expect "$(awk '$1 == 0 { n = $4 } END { print n }' out.txt)" "$(digest 6.txt)" "changed in between"
+holds "bits matter" test "$(digest 4.txt)" != "$(digest 6.txt)"
+verdict

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The program's own traffic beside sums that are taken over. Usage: isolation wildcards|many|live|
+ * threads. Exits with 1 when a check fails, after saying which. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <mpi.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define COUNT 30000
+static int rank, size, failures;
+
+static void check(int holds, const char* what) {
+  if (holds) return;
+  ++failures;
+  printf("rank %d: %s\n", rank, what);
+  fflush(stdout);
+}
+
+/* The sum of `count` floats on comm, of values that depend on the seed; near what it must be. */
+static int sum(MPI_Comm comm, int count, int seed) {
+  int me, n, good = 1;
+  float* x = malloc((size_t)count * sizeof *x);
+  MPI_Comm_rank(comm, &me);
+  MPI_Comm_size(comm, &n);
+  for (int i = 0; i < count; ++i) x[i] = (float)((i + seed) % 17 + me);
+  good = MPI_Allreduce(MPI_IN_PLACE, x, count, MPI_FLOAT, MPI_SUM, comm) == MPI_SUCCESS;
+  for (int i = 0; i < count; ++i) {
+    const double exact = n * ((i + seed) % 17) + n * (n - 1) / 2;
+    good &= x[i] > exact - 0.1 * n && x[i] < exact + 0.1 * n;
+  }
+  free(x);
+  return good;
+}
+
+static void wildcards(void) {
+  MPI_Comm dup;
+  MPI_Request pending[2];
+  MPI_Status status;
+  char letter = 'x', received[2] = {0, 0};
+  int flag;
+  MPI_Comm_dup(MPI_COMM_WORLD, &dup);
+  MPI_Irecv(&received[0], 1, MPI_CHAR, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &pending[0]);
+  MPI_Irecv(&received[1], 1, MPI_CHAR, MPI_ANY_SOURCE, MPI_ANY_TAG, dup, &pending[1]);
+  for (int call = 0; call < 20; ++call) {
+    check(sum(call % 2 ? dup : MPI_COMM_WORLD, COUNT, call), "a sum beside wildcards is wrong");
+    MPI_Test(&pending[0], &flag, MPI_STATUS_IGNORE);
+    MPI_Test(&pending[1], &flag, MPI_STATUS_IGNORE);
+    check(received[0] == 0 && received[1] == 0, "a wildcard receive got something");
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, &status);
+    check(!flag, "a wildcard probe of the world saw something");
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, dup, &flag, &status);
+    check(!flag, "a wildcard probe saw something");
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Send(&letter, 1, MPI_CHAR, (rank + 1) % size, 5, MPI_COMM_WORLD);
+  MPI_Send(&letter, 1, MPI_CHAR, (rank + 1) % size, 6, dup);
+  MPI_Wait(&pending[0], &status);
+  check(received[0] == 'x' && status.MPI_TAG == 5, "the receive got another message");
+  MPI_Wait(&pending[1], &status);
+  check(received[1] == 'x' && status.MPI_TAG == 6, "the other receive got another message");
+  MPI_Comm_free(&dup);
+}
+
+static long resident_kb(void) {
+  char line[256];
+  long kb = 0;
+  FILE* file = fopen("/proc/self/status", "r");
+  while (file != NULL && fgets(line, sizeof line, file) != NULL)
+    if (sscanf(line, "VmRSS: %ld", &kb) == 1) break;
+  if (file != NULL) fclose(file);
+  return kb;
+}
+
+static int open_files(void) {
+  int count = 0;
+  DIR* directory = opendir("/proc/self/fd");
+  while (directory != NULL && readdir(directory) != NULL) ++count;
+  if (directory != NULL) closedir(directory);
+  return count;
+}
+
+/* Communicators that come and go: MPICH has room for 2048 at a time. */
+static void many(int number) {
+  long before = 0;
+  int files = 0;
+  for (int i = 0; i < number; ++i) {
+    MPI_Comm made;
+    if (i == number / 5) before = resident_kb(), files = open_files();
+    if (i % 2)
+      MPI_Comm_split(MPI_COMM_WORLD, 0, size - rank, &made);
+    else
+      MPI_Comm_dup(MPI_COMM_WORLD, &made);
+    if (i % 4 == 0) check(sum(made, 5, i), "a small sum is wrong");
+    if (i % 20 == 1) check(sum(made, COUNT, i), "a sum is wrong");
+    MPI_Comm_free(&made);
+    if (failures > 3) return;
+  }
+  check(resident_kb() - before < 4096, "the process grew by more than 4 MB");
+  check(open_files() == files, "files stay open");
+}
+
+/* More communicators at once than slimpi can duplicate: the rest goes to MPI. */
+static void live(void) {
+  enum { kMany = 1400 };
+  static MPI_Comm made[kMany];
+  for (int i = 0; i < kMany; ++i) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &made[i]);
+    check(sum(made[i], 17000, i), "a sum on one of many communicators is wrong");
+    if (failures > 3) return;
+  }
+  check(sum(made[kMany - 1], 17000, 1), "another sum is wrong");
+  for (int i = 0; i < kMany; ++i) MPI_Comm_free(&made[i]);
+  check(sum(MPI_COMM_WORLD, COUNT, 1), "a sum after all is wrong");
+}
+
+enum { kThreads = 4, kRounds = 12 };
+static MPI_Comm own[kThreads];
+static pthread_barrier_t start;
+
+static void* work(void* argument) {
+  const int me = *(const int*)argument;
+  pthread_barrier_wait(&start);
+  for (int round = 0; round < kRounds; ++round) {
+    /* Threads take turns otherwise on every rank. */
+    usleep((useconds_t)((me * 7 + rank * 5 + round * 3) % 11 * 300));
+    check(sum(own[me], COUNT + 1000 * me, me + round), "a thread's sum is wrong");
+    check(sum(own[me], 10, me), "a thread's small sum is wrong");
+    MPI_Comm made;
+    MPI_Comm_dup(own[me], &made);
+    check(sum(made, 20000, round), "a sum on a thread's new communicator is wrong");
+    MPI_Comm_free(&made);
+  }
+  return NULL;
+}
+
+static void threads(void) {
+  pthread_t running[kThreads];
+  int names[kThreads];
+  pthread_barrier_init(&start, NULL, kThreads);
+  for (int i = 0; i < kThreads; ++i) MPI_Comm_dup(MPI_COMM_WORLD, &own[i]);
+  for (int i = 0; i < kThreads; ++i) {
+    names[i] = i;
+    pthread_create(&running[i], NULL, work, &names[i]);
+  }
+  for (int i = 0; i < kThreads; ++i) pthread_join(running[i], NULL);
+  for (int i = 0; i < kThreads; ++i) MPI_Comm_free(&own[i]);
+}
+
+int main(int argc, char** argv) {
+  int provided, worst = 0;
+  const char* what = argc > 1 ? argv[1] : "";
+  MPI_Init_thread(NULL, NULL, strcmp(what, "threads") ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE,
+                  &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (!strcmp(what, "wildcards")) wildcards();
+  if (!strcmp(what, "many")) many(argc > 2 ? atoi(argv[2]) : 10000);
+  if (!strcmp(what, "live")) live();
+  if (!strcmp(what, "threads")) threads();
+  PMPI_Allreduce(&failures, &worst, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  MPI_Finalize();
+  return worst != 0;
+}

@@ -1,0 +1,82 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# How programs begin and end: reports in every kind of job, MPI_Pcontrol, sessions, processes that
+# never finalize, communicators freed in any order.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error SLIMPI_REPORT=$work/report.json
+steps=$top_builddir/tests/mpi/steps
+
+# works WHAT RANKS STEP...: the steps end well, and no sum is wrong
+works() {
+  works=$1 ranks=$2 status=0
+  shift 2
+  rm -f report.json
+  under "$ranks" "$steps" "$@" >out.txt 2>err.txt || status=$?
+  [ "$status" = 0 ] || cat err.txt
+  expect "$status" 0 "$works"
+  expect "$(grep -Ec 'wrong|error' out.txt)" 0 "$works: sums"
+}
+compressed() { expect "$(report report.json calls compressed)" "$1" "$works: $1 compressed"; }
+
+# Every key that the report promises, whatever the job.
+keys='slimpi mpi ranks nodes algorithm calls.total calls.compressed calls.passed.small
+calls.passed.datatype calls.passed.op calls.passed.comm calls.passed.off calls.passed.start
+calls.passed.rule calls.passed.single_node calls.passed.nonblocking calls.passed.nonfinite
+bytes.in bytes.sent bytes.plain seconds.total seconds.encode seconds.exchange seconds.decode
+seconds.intra buffers.host buffers.device error.checked error.mean_rel_l2 error.max_rel_l2'
+for ranks in 1 2 3; do
+  works "$ranks ranks" "$ranks" init sum:100000 sum:10 int:3 isum:100 finalize
+  for key in $keys; do
+    # shellcheck disable=SC2046
+    report report.json $(echo "$key" | tr . ' ') >value.txt 2>&1 || fail "$ranks ranks: no $key"
+  done
+  expect "$(report report.json ranks)" "$ranks" "$ranks ranks: ranks"
+  expect "$(report report.json calls total)" 4 "$ranks ranks: total"
+  expect "$(report report.json nodes)" "$ranks" "$ranks ranks: nodes"
+done
+expect "$(report report.json bytes in)" 1200000 "bytes in, of all ranks"
+expect "$(report report.json bytes plain)" 1600000 "bytes plain"
+holds "bytes sent" test "$(report report.json bytes sent)" -gt 400000 -a \
+  "$(report report.json bytes sent)" -lt 420000
+SLIMPI_REPORT=stderr works "text" 2 init sum:100000 sum:10 finalize
+holds "text: says it" grep -q ' 2 allreduce, 1 compressed; passed to MPI: 1 small' err.txt
+expect "$(grep -c allreduce, err.txt)" 1 "text: from rank 0 alone"
+
+works "Pcontrol" 2 init sum:100000 pcontrol:0 sum:100000 pcontrol:1 sum:100000 pcontrol:5 finalize
+compressed 2
+expect "$(report report.json calls passed off)" 1 "Pcontrol: off"
+SLIMPI_REPORT=stderr works "Pcontrol 2" 2 init sum:100000 pcontrol:2 sum:100000 finalize
+expect "$(grep -o '[0-9] compressed' err.txt | tr '\n' ' ')" "1 compressed 2 compressed " \
+  "Pcontrol 2: a report there and at the end"
+
+works "sub-communicators only" 4 init split:2 sum:100000 free finalize
+compressed 1
+expect "$(report report.json ranks)" 4 "sub-communicators only: ranks"
+works "disjoint groups, one idle" 3 init split:2 0?sum:10 2?sum:10 free finalize
+works "freed in any order" 3 init dup dup sum:100000 dup sum:20000 free free sum:30000 disconnect \
+  sum:40000 finalize
+compressed 4
+works "made and dropped" 2 init dup sum:100000 dup sum:100000 finalize
+compressed 2
+
+works "session" 3 session sum:100000 dup sum:100000 free sum:10 finalize
+compressed 2
+expect "$(report report.json ranks)" 3 "session: ranks"
+holds "session: bytes" test "$(report report.json bytes sent)" -gt 0
+SLIMPI_TRACE=$work/trace-%r.json works "session with a trace" 2 session sum:100000 finalize
+holds "session: trace" grep -q bytegrad trace-1.json
+works "no finalize" 1 init sum:100000 exit:0
+holds "no finalize: a report all the same" test -s report.json
+works "slimpi_finish" 2 init sum:100000 finish sum:100000 finalize
+compressed 1
+works "children" 2 init sum:100000 fork sum:100000 finalize
+compressed 2
+works "multiple" 2 multiple sum:100000 finalize
+compressed 1
+
+SLIMPI_REPORT=$work/none/report.json works "unwritable report" 2 init sum:100000 finalize
+expect "$(grep -c '^slimpi' err.txt)" 1 "unwritable report: one line"
+holds "unwritable report: says so" \
+  grep -q "error: SLIMPI_REPORT=$work/none/report.json can not be written: No such" err.txt
+verdict

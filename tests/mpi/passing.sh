@@ -1,0 +1,40 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Calls that the library leaves to MPI: the same bytes and errors as PMPI's, each counted under its
+# reason.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+export SLIMPI_REPORT=$work/report.json UCX_LOG_LEVEL=error
+steps=$top_builddir/tests/mpi/steps
+
+for per_node in 1 2; do
+  SLIMPI_RANKS_PER_NODE=$per_node under 4 "$top_builddir/tests/mpi/passing" >out.txt ||
+    { fail "$per_node a node: differs from MPI" && cat out.txt; }
+  expect "$(report report.json calls compressed)" 0 "$per_node a node: nothing is compressed"
+  while read -r reason count; do
+    case $reason in
+      total) expect "$(report report.json calls total)" "$count" "$per_node a node: total" ;;
+      *) expect "$(report report.json calls passed "$reason")" "$count" \
+        "$per_node a node: $reason" ;;
+    esac
+  done <out.txt
+done
+
+# reasons RANKS REASON COUNT STEP...: COUNT calls passed for the reason, all with MPI's own sums
+reasons() {
+  ranks=$1 reason=$2 count=$3
+  shift 3
+  rm -f report.json
+  under "$ranks" "$steps" init "$@" finalize >out.txt || fail "$reason: exit status $?"
+  expect "$(report report.json calls passed "$reason")" "$count" "$reason: $*"
+  expect "$(grep -c exact out.txt)" $((ranks * count)) "$reason: MPI's own sums"
+}
+export SLIMPI_RANKS_PER_NODE=1
+SLIMPI_RANKS_PER_NODE=3 reasons 3 single_node 2 sum:100000 sum:20000
+SLIMPI_START=2 reasons 2 start 2 sum:100000 sum:100000
+SLIMPI_ALGORITHM=off reasons 2 off 1 sum:100000
+SLIMPI_BUFFERS=device reasons 2 off 1 sum:100000
+reasons 2 off 1 pcontrol:0 sum:100000 pcontrol:1
+printf '%s\n' '* 1M exempt* off *' '# the rest as usual' >rules
+SLIMPI_RULES=$work/rules reasons 2 rule 1 dup name:exempt-1 sum:100000 free
+verdict

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A program made of the steps that its arguments name, one after the other:
+ *   init multiple session finalize exit:N   begin and end (multiple: MPI_THREAD_MULTIPLE)
+ *   sum:N psum:N int:N isum:N    sum N floats in place with MPI_Allreduce, with PMPI_Allreduce;
+ *                                N ints; N floats with MPI_Iallreduce
+ *   world self dup split:K free disconnect   which communicator; free goes back to the one before
+ *   info:KEY=VALUE dupinfo:KEY=VALUE name:NAME return   on the communicator
+ *   pcontrol:LEVEL finish        MPI_Pcontrol; slimpi_finish, where there is one
+ *   ftz up down                  the floating-point environment
+ *   fork                         run /bin/true in a child, and let another child exit
+ *   R?STEP                       STEP on rank R of the world only
+ * Each sum prints a line: RANK STEP exact|near|wrong DIGEST, or RANK STEP error TEXT. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fenv.h>
+#include <math.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#ifdef __SSE__
+#include <xmmintrin.h>
+#endif
+
+#define MOST 64
+static MPI_Comm comms[MOST];
+static int depth, world_rank;
+static MPI_Session session = MPI_SESSION_NULL;
+
+static MPI_Comm comm(void) {
+  return comms[depth];
+}
+
+static void push(MPI_Comm made) {
+  if (made != MPI_COMM_NULL && depth + 1 < MOST) comms[++depth] = made;
+}
+
+/* Integers, so that MPI's sums are exact in any order. */
+static float value(int i, int rank) {
+  return (float)((i * 7 + rank * 13) % 101);
+}
+
+static void report(const char* step, int code, const float* x, int n) {
+  int rank, size;
+  double worst = 0;
+  unsigned digest = 2166136261u;
+  if (code != MPI_SUCCESS) {
+    char text[MPI_MAX_ERROR_STRING + 1] = "";
+    int length;
+    MPI_Error_string(code, text, &length);
+    for (char* c = text; *c != '\0'; ++c)
+      if (*c == '\n') *c = ' ';
+    printf("%d %s error %s\n", world_rank, step, text);
+    fflush(stdout);
+    return;
+  }
+  MPI_Comm_rank(comm(), &rank);
+  MPI_Comm_size(comm(), &size);
+  for (int i = 0; i < n; ++i) {
+    double exact = 0;
+    for (int r = 0; r < size; ++r) exact += value(i, r);
+    worst = fmax(worst, fabs(x[i] - exact));
+    unsigned bits;
+    memcpy(&bits, x + i, sizeof bits);
+    digest = (digest ^ bits) * 16777619u;
+  }
+  printf("%d %s %s %08x\n", world_rank, step,
+         worst == 0         ? "exact"
+         : worst < 4 * size ? "near"
+                            : "wrong",
+         digest);
+  fflush(stdout);
+}
+
+static void sum(const char* step, int n) {
+  float* x = malloc((size_t)(n > 0 ? n : 1) * sizeof *x);
+  int rank, code;
+  MPI_Comm_rank(comm(), &rank);
+  for (int i = 0; i < n; ++i) x[i] = value(i, rank);
+  if (step[0] == 'p') {
+    code = PMPI_Allreduce(MPI_IN_PLACE, x, n, MPI_FLOAT, MPI_SUM, comm());
+  } else if (step[0] == 'i') {
+    MPI_Request request;
+    code = MPI_Iallreduce(MPI_IN_PLACE, x, n, MPI_FLOAT, MPI_SUM, comm(), &request);
+    if (code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+  } else {
+    code = MPI_Allreduce(MPI_IN_PLACE, x, n, MPI_FLOAT, MPI_SUM, comm());
+  }
+  report(step, code, x, n);
+  free(x);
+}
+
+static void sum_ints(const char* step, int n) {
+  int *x = calloc((size_t)n, sizeof *x), size, bad = 0;
+  MPI_Comm_size(comm(), &size);
+  for (int i = 0; i < n; ++i) x[i] = i;
+  MPI_Allreduce(MPI_IN_PLACE, x, n, MPI_INT, MPI_SUM, comm());
+  for (int i = 0; i < n; ++i) bad |= x[i] != i * size;
+  printf("%d %s %s\n", world_rank, step, bad ? "wrong" : "exact");
+  fflush(stdout);
+  free(x);
+}
+
+static void set_info(const char* pair, int dup) {
+  char key[256];
+  const char* equals = strchr(pair, '=');
+  MPI_Info info;
+  MPI_Comm made = MPI_COMM_NULL;
+  snprintf(key, sizeof key, "%.*s", (int)(equals - pair), pair);
+  MPI_Info_create(&info);
+  MPI_Info_set(info, key, equals + 1);
+  if (dup)
+    MPI_Comm_dup_with_info(comm(), info, &made);
+  else
+    MPI_Comm_set_info(comm(), info);
+  push(made);
+  MPI_Info_free(&info);
+}
+
+static void begin(const char* step) {
+  int provided;
+  if (strcmp(step, "session") == 0) {
+    MPI_Group group;
+    MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+    MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
+    MPI_Comm_create_from_group(group, "steps", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comms[0]);
+    MPI_Group_free(&group);
+  } else {
+    MPI_Init_thread(NULL, NULL,
+                    strcmp(step, "multiple") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
+                    &provided);
+    comms[0] = MPI_COMM_WORLD;
+  }
+  MPI_Comm_rank(comms[0], &world_rank);
+}
+
+static void end(void) {
+  if (session == MPI_SESSION_NULL) {
+    MPI_Finalize();
+    return;
+  }
+  MPI_Comm_free(&comms[0]);
+  MPI_Session_finalize(&session);
+}
+
+static void make_children(void) {
+  fflush(stdout);
+  for (int kind = 0; kind < 2; ++kind) {
+    const pid_t child = fork();
+    if (child == 0) {
+      if (kind == 0) execl("/bin/true", "true", (char*)NULL);
+      exit(0);
+    }
+    waitpid(child, NULL, 0);
+  }
+}
+
+/* What follows `name` in the step, or null. */
+static const char* argument(const char* step, const char* name) {
+  const size_t length = strlen(name);
+  return strncmp(step, name, length) == 0 ? step + length : NULL;
+}
+
+static void run(const char* step) {
+  const char* rest;
+  MPI_Comm made = MPI_COMM_NULL;
+  if (step[0] >= '0' && step[0] <= '9' && step[1] == '?') {
+    if (step[0] - '0' == world_rank) run(step + 2);
+  } else if (!strcmp(step, "init") || !strcmp(step, "multiple") || !strcmp(step, "session")) {
+    begin(step);
+  } else if (!strcmp(step, "finalize")) {
+    end();
+  } else if ((rest = argument(step, "exit:"))) {
+    exit(atoi(rest));
+  } else if ((rest = argument(step, "sum:")) || (rest = argument(step, "psum:")) ||
+             (rest = argument(step, "isum:"))) {
+    sum(step, atoi(rest));
+  } else if ((rest = argument(step, "int:"))) {
+    sum_ints(step, atoi(rest));
+  } else if (!strcmp(step, "world")) {
+    push(comms[0]);
+  } else if (!strcmp(step, "self")) {
+    push(MPI_COMM_SELF);
+  } else if (!strcmp(step, "dup")) {
+    MPI_Comm_dup(comm(), &made);
+    push(made);
+  } else if ((rest = argument(step, "split:"))) {
+    MPI_Comm_split(comm(), world_rank % atoi(rest), world_rank, &made);
+    push(made);
+  } else if (!strcmp(step, "free")) {
+    MPI_Comm_free(&comms[depth--]);
+  } else if (!strcmp(step, "disconnect")) {
+    MPI_Comm_disconnect(&comms[depth--]);
+  } else if ((rest = argument(step, "info:"))) {
+    set_info(rest, 0);
+  } else if ((rest = argument(step, "dupinfo:"))) {
+    set_info(rest, 1);
+  } else if ((rest = argument(step, "name:"))) {
+    MPI_Comm_set_name(comm(), rest);
+  } else if (!strcmp(step, "return")) {
+    MPI_Comm_set_errhandler(comm(), MPI_ERRORS_RETURN);
+  } else if ((rest = argument(step, "pcontrol:"))) {
+    MPI_Pcontrol(atoi(rest));
+  } else if (!strcmp(step, "finish")) {
+    void (*finish)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "slimpi_finish");
+    if (finish != NULL) finish();
+  } else if (!strcmp(step, "up") || !strcmp(step, "down")) {
+    fesetround(step[0] == 'u' ? FE_UPWARD : FE_DOWNWARD);
+#ifdef __SSE__
+  } else if (!strcmp(step, "ftz")) {
+    _mm_setcsr(_mm_getcsr() | 0x8040u);
+#endif
+  } else if (!strcmp(step, "fork")) {
+    make_children();
+  } else {
+    fprintf(stderr, "no step is called %s\n", step);
+    exit(3);
+  }
+}
+
+int main(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) run(argv[i]);
+  return 0;
+}
