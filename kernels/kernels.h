@@ -28,6 +28,15 @@ struct Addend {
 constexpr int kMaxAddends =
     16;  // of one sum_encode or sum call; longer sums are chained by callers
 
+// Two thin factors whose product stands for a matrix of rows x columns.
+struct LowRank {
+  const float* p = nullptr;
+  const float* q = nullptr;
+  int rank = 1;  // at most kMaxRank
+  std::size_t rows = 0, columns = 0;
+};
+constexpr int kMaxRank = 64;
+
 struct Kernels {
   const char* name;  // "generic", "avx2", "avx512", "cuda"
 
@@ -71,6 +80,13 @@ struct Kernels {
 
   // out = value, everywhere.
   void (*fill)(float* out, float value, std::size_t count, Stream* stream);
+
+  // The end of a low-rank sum. p is `rank` rows of `rows` floats, q is `rank` rows of `columns`:
+  // out[i] = sum over k, ascending from +0, of p[k][i / columns] * q[k][i % columns] for the first
+  // `count` of the rows * columns elements. residual = (in + residual) - share * out, or 0 where
+  // that overflows, unless residual is null; `in` may be `out`, and is not read without a residual.
+  void (*low_rank)(const LowRank& factors, const float* in, float share, float* residual,
+                   std::size_t count, float* out, Stream* stream);
 };
 
 }  // namespace slimpi::kernels

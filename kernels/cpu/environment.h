@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The floating-point environment that the loops need: round to nearest even, subnormal numbers as
-// they are, no traps. A program may have set another one. Included by loops.cpp alone.
+// they are, no traps. A program may have set another one. Each file that includes it
+// gets a copy of its own.
 #pragma once
 #if !defined(__SSE__)
 #include <cfenv>

@@ -3,6 +3,7 @@
 // Nothing but the table has external linkage, or the linker would take one copy of an inline
 // function for all of them and an old machine would run instructions that it does not have.
 #include "kernels/cpu/environment.h"
+#include "kernels/cpu/low_rank.h"
 #include "kernels/cpu/pieces.h"
 
 namespace slimpi::kernels::SLIMPI_CPU {
@@ -155,6 +156,29 @@ namespace {
   for (std::size_t i = 0; i < count; ++i) out[i] = value;
 }
 
+[[gnu::noinline]] void low_rank(const LowRank& factors, const float* in, float share,
+                                float* residual, std::size_t count, float* out) {
+  const std::size_t columns = factors.columns;
+  for (std::size_t block = 0; block * columns < count; block += kBlockRows)
+    for (std::size_t panel = 0; panel < columns; panel += kPanel)
+      for (std::size_t row = block; row < block + kBlockRows && row * columns < count; ++row) {
+        const std::size_t left = count - row * columns, width = left < columns ? left : columns;
+        const std::size_t end = width < panel + kPanel ? width : panel + kPanel;
+        float weights[kMaxRank];
+        for (int k = 0; k < factors.rank; ++k)
+          weights[k] = factors.p[std::size_t(k) * factors.rows + row];
+        for (std::size_t j = panel; j < end; j += kChunk) {
+          const std::size_t n = end - j < kChunk ? end - j : kChunk, at = row * columns + j;
+          float total[kChunk];
+          multiply_chunk(weights, factors.q + j, columns, factors.rank, n, total);
+          if (residual != nullptr)
+            keep_rest(in + at, total, share, n, residual + at, out + at);
+          else
+            std::memcpy(out + at, total, n * sizeof(float));
+        }
+      }
+}
+
 // Calls `function`, which must not be inlined, in the default floating-point environment.
 template <auto function>
 struct Entry;
@@ -177,6 +201,7 @@ const Kernels table = {
     Entry<sum_encode>::call,      Entry<sum>::call,
     Entry<combine>::call,         Entry<find_nonfinite>::call,
     Entry<compare>::call,         Entry<fill>::call,
+    Entry<low_rank>::call,
 };
 
 }  // namespace slimpi::kernels::SLIMPI_CPU

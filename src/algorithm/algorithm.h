@@ -3,12 +3,14 @@
 // function, a row, and a row in the tests.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "algorithm/layout.h"
 #include "base/config.h"
+#include "base/statistics.h"
 #include "device/device.h"
 
 namespace slimpi::algorithm {
@@ -29,6 +31,7 @@ struct Algorithm {
   bool finite_only = false;               // with an infinity or a NaN on any rank, MPI answers
   bool error_feedback = false;            // where SLIMPI_ERROR_FEEDBACK is unset
   std::uint64_t start = 0;                // where SLIMPI_START is unset
+  bool shapes = false;                    // looks buffers up in SLIMPI_POWERSGD_SHAPES
   Status (*run)(Call& call);
   // Reserves the scratch memory that run needs for this plan and count. `like` is the caller's
   // buffer.
@@ -40,6 +43,8 @@ struct Algorithm {
   // What has to be there before a call of this plan is prepared; may be null. Collective, and an
   // error is found by all ranks.
   Status (*open)(Communicator& communicator, const Plan& plan) = nullptr;
+  // Why this machine can not run it, "" if it can; null: every machine can.
+  std::string (*missing)() = nullptr;
 };
 
 // The row called `name`, or "hook" for hook:PATH; null when this build has none.
@@ -69,6 +74,10 @@ struct Call {
   device::Stream* stream;
   std::uint64_t number;  // counts the communicator's compressed calls, alike on all ranks
   Slot* slot;            // state of this buffer; null where the plan needs none
+
+  // Set by run when all ranks found together that the call goes to MPI after all; out and the state
+  // are as they were then.
+  std::optional<Passed> passed = {};
 };
 
 }  // namespace slimpi::algorithm

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // THE table of algorithms. A name of SLIMPI_ALGORITHM that has no row is refused.
 #include "algorithm/algorithm.h"
+#include "algorithm/blas.h"
 #include "algorithm/decentralized.h"
 #include "algorithm/hierarchical.h"
 #include "algorithm/hook.h"
 #include "algorithm/low_precision.h"
+#include "algorithm/powersgd.h"
 
 namespace slimpi::algorithm {
 
@@ -20,6 +22,19 @@ constexpr Algorithm two_rounds(const char* name, Coding coding) {
           .reserve_state = reserve_residual};
 }
 
+constexpr Algorithm low_rank(const char* name, bool shapes) {
+  return {.name = name,
+          .coding = Coding::float32,
+          .keeps_state = true,
+          .error_feedback = true,
+          .start = 10,
+          .shapes = shapes,
+          .run = run_powersgd,
+          .reserve = reserve_none,
+          .reserve_state = reserve_powersgd,
+          .missing = blas_missing};
+}
+
 constexpr Algorithm kTable[] = {
     two_rounds("bytegrad", Coding::quantized),
     {.name = "qsgd",
@@ -32,6 +47,8 @@ constexpr Algorithm kTable[] = {
     two_rounds("fp16", Coding::fp16),
     two_rounds("bf16", Coding::bf16),
     two_rounds("allreduce", Coding::float32),
+    low_rank("powersgd", true),
+    low_rank("batched_powersgd", false),
     {.name = "hook",
      .coding = Coding::float32,
      .same_bytes = false,

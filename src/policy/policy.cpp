@@ -32,7 +32,11 @@ algorithm::Plan make_plan(const Config& config, const algorithm::Algorithm& row,
 }
 
 std::string refuse_name(const std::string& name, const std::string& spelled) {
-  if (name == "off" || name == "auto" || algorithm::find(name) != nullptr) return "";
+  if (name == "off" || name == "auto") return "";
+  if (const algorithm::Algorithm* const row = algorithm::find(name); row != nullptr) {
+    const std::string missing = row->missing == nullptr ? "" : row->missing();
+    return missing.empty() ? "" : spelled + " can not be used: " + missing;
+  }
   std::string built;
   for (const algorithm::Algorithm& row : algorithm::all())
     built += std::string(row.name) + (row.open != nullptr ? ":/ABSOLUTE/PATH.so" : "") + ", ";

@@ -92,7 +92,7 @@ void run(const Case& test, const Oracle& oracle) {
                          MPI_COMM_WORLD);
   if (code != MPI_SUCCESS) complain("returned an error", test, 0, code, 0, 0);
   const bool taken = compressed_calls() != before;
-  if (taken != (n > 0 && oracle.nodes() > 1))
+  if (taken != (n > 0 && oracle.nodes() > 1) && !oracle.may_pass(test))
     complain("should be compressed exactly where nodes differ", test, 0, taken, 0, 0);
 
   if (std::memcmp(send.data(), send_before.data(), send.size() * sizeof(float)) != 0)

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// slimpi-blas.so: the part of slimpi that is linked to OpenBLAS.
+#include <cblas.h>
+
+#include <cstdio>
+
+#include "algorithm/blas_part.h"
+
+namespace {
+
+// OpenBLAS starts a thread per core, but the cores belong to the other ranks of the node. The
+// program may use the same OpenBLAS, so its own number of threads comes back at once.
+class OneThread {
+ public:
+  OneThread() : before_(openblas_get_num_threads()) {
+    if (before_ != 1) openblas_set_num_threads(1);
+  }
+  ~OneThread() {
+    if (before_ != 1) openblas_set_num_threads(before_);
+  }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int before_;
+};
+
+void multiply(int transposed, int rows, int columns, int inner, const float* a, int lda,
+              const float* b, int ldb, float beta, float* c, int ldc) {
+  const OneThread one;
+  if (rows == 1)  // a vector: the general product would first copy b
+    cblas_sgemv(CblasRowMajor, transposed != 0 ? CblasNoTrans : CblasTrans,
+                transposed != 0 ? columns : inner, transposed != 0 ? inner : columns, 1.0f, b, ldb,
+                a, 1, beta, c, 1);
+  else
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, transposed != 0 ? CblasTrans : CblasNoTrans, rows,
+                columns, inner, 1.0f, a, lda, b, ldb, beta, c, ldc);
+}
+
+}  // namespace
+
+extern "C" int slimpi_blas_load(uint32_t version, const slimpi_blas** result, char* error,
+                                size_t error_size) {
+  if (version != SLIMPI_BLAS_VERSION) {
+    std::snprintf(error, error_size, "it belongs to another version of slimpi");
+    return 1;
+  }
+  static const slimpi_blas table = {multiply, openblas_get_config()};
+  *result = &table;
+  return 0;
+}

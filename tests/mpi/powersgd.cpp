@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A plain MPI program that sums matrices of which it knows the rank, run under the preload with
+// SLIMPI_ALGORITHM=powersgd or batched_powersgd. In every scenario all ranks must hold the same
+// bytes after every call.
+// Usage: powersgd shared ROWS COLUMNS RANK CALLS same|new ERROR   the sums have this rank and come
+//            back; the rows of every call are the same or new
+//        powersgd best ROWS COLUMNS RANK CALLS ERROR   the error ends this near the smallest one
+//        powersgd track ROWS COLUMNS CALLS ERROR   the sum of the results follows the exact sum
+//        powersgd dump ROWS COLUMNS CALLS BAD FILE   the results into a file; BAD is a kind of
+//            step to put in the middle, that must pass: none, nan, infinity, opposite, huge
+//        powersgd zero ROWS COLUMNS RANK ROUNDS   zero matrices, and low ranks, between full ones
+//        powersgd disorder ROWS COLUMNS RANK   rank 0 takes two buffers in another order
+//        powersgd boundary COUNT:exact|low...   whether these counts go exact
+//        powersgd hint COUNT ROWS COLUMNS exact|low   the same after slimpi_set_shape
+#include <dlfcn.h>
+#include <mpi.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "slimpi.h"
+#include "tests/mpi/inputs.h"
+
+namespace {
+
+using Floats = std::vector<float>;
+
+int g_rank, g_size, g_failures;
+
+void expect(bool good, const char* what, double got = 0) {
+  if (!good && ++g_failures <= 5) std::fprintf(stderr, "rank %d: %s (%g)\n", g_rank, what, got);
+}
+
+std::uint64_t compressed_calls() {
+  using Get = int(slimpi_statistics_t*);
+  const auto get = reinterpret_cast<Get*>(dlsym(RTLD_DEFAULT, "slimpi_get_statistics"));
+  slimpi_statistics_t statistics{};
+  statistics.size = sizeof statistics;
+  return get != nullptr && get(&statistics) == 0 ? statistics.compressed : 0;
+}
+
+double normal(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
+  const double u = draw(seed, stream, index), v = draw(seed + 7, stream, index);
+  return std::sqrt(-2 * std::log(1 - u)) * std::cos(6.283185307179586 * v);
+}
+
+// The input of one rank: full rank, normal numbers.
+Floats full(std::size_t count, std::uint64_t seed, int rank) {
+  Floats m(count);
+  for (std::size_t i = 0; i < count; ++i) m[i] = float(normal(seed, std::uint64_t(rank), i));
+  return m;
+}
+
+// left * right^T; the left side is the same on every rank and in every call, so the sum over ranks
+// has the same column space.
+Floats of_rank(std::size_t rows, std::size_t columns, int rank, std::uint64_t seed, int owner) {
+  Floats m(rows * columns);
+  for (std::size_t i = 0; i < rows; ++i)
+    for (std::size_t j = 0; j < columns; ++j) {
+      double sum = 0;
+      for (int k = 0; k < rank; ++k)
+        sum += normal(1000, std::uint64_t(k), i) * normal(seed, std::uint64_t(owner * 64 + k), j);
+      m[i * columns + j] = float(sum);
+    }
+  return m;
+}
+
+// One call; every other one in place. The input must stay as it is, and all ranks end alike.
+Floats all_reduce(const Floats& input, Floats& buffer) {
+  static int calls = 0;
+  Floats in = input;
+  if (calls++ % 2 == 0) {
+    buffer = input;
+    MPI_Allreduce(MPI_IN_PLACE, buffer.data(), int(buffer.size()), MPI_FLOAT, MPI_SUM,
+                  MPI_COMM_WORLD);
+  } else {
+    MPI_Allreduce(in.data(), buffer.data(), int(buffer.size()), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    expect(std::memcmp(in.data(), input.data(), in.size() * sizeof(float)) == 0,
+           "the input was changed");
+  }
+  Floats first = buffer;
+  PMPI_Bcast(first.data(), int(first.size()), MPI_FLOAT, 0, MPI_COMM_WORLD);
+  expect(std::memcmp(first.data(), buffer.data(), first.size() * sizeof(float)) == 0,
+         "the bytes differ from rank 0's");
+  return buffer;
+}
+
+// In rank order, as a schedule that is exact adds them.
+Floats exact_sum(const Floats& input) {
+  Floats all(input.size() * std::size_t(g_size)), sum(input.size());
+  PMPI_Allgather(input.data(), int(input.size()), MPI_FLOAT, all.data(), int(input.size()),
+                 MPI_FLOAT, MPI_COMM_WORLD);
+  for (std::size_t i = 0; i < sum.size(); ++i) {
+    sum[i] = all[i];
+    for (int r = 1; r < g_size; ++r) sum[i] += all[std::size_t(r) * sum.size() + i];
+  }
+  return sum;
+}
+
+double norm(const Floats& a) {
+  double squares = 0;
+  for (const float x : a) squares += double(x) * x;
+  return std::sqrt(squares);
+}
+
+double distance(const Floats& a, const Floats& b) {
+  double squares = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) squares += std::pow(double(a[i]) - b[i], 2);
+  return std::sqrt(squares);
+}
+
+void shared(std::size_t rows, std::size_t columns, int rank, int calls, bool fresh,
+            double allowed) {
+  Floats buffer(rows * columns);
+  for (int call = 0; call < calls; ++call) {
+    const std::uint64_t seed = fresh ? 50 + std::uint64_t(call) : 50;
+    const Floats in = of_rank(rows, columns, rank, seed, g_rank);
+    const Floats sum = exact_sum(in), out = all_reduce(in, buffer);
+    const double error = distance(out, sum) / norm(sum);
+    expect(error < allowed, "a sum of low rank did not come back", error);
+  }
+}
+
+// Singular values 2^-k: what the best matrix of `rank` misses is known.
+void best(std::size_t rows, std::size_t columns, int rank, int calls, double allowed) {
+  Floats buffer(rows * columns), in(buffer);
+  for (std::size_t i = 0; i < std::min(rows, columns) && i < 20; ++i)
+    in[i * columns + (7 * i + 3) % columns] = float(std::ldexp(1.0, -int(i)) / g_size);
+  double optimum = 0;
+  for (int k = rank; k < 20; ++k) optimum += std::ldexp(1.0, -2 * k);
+  optimum = std::sqrt(optimum);
+  const Floats sum = exact_sum(in);
+  double error = 0;
+  for (int call = 0; call < calls; ++call) error = distance(all_reduce(in, buffer), sum);
+  expect(error >= optimum * (1 - 1e-5), "better than any matrix of this rank", error / optimum);
+  expect(error <= optimum * allowed, "the best directions were not found", error / optimum);
+}
+
+void track(std::size_t rows, std::size_t columns, int calls, double allowed) {
+  Floats buffer(rows * columns), total(buffer), exact(buffer);
+  for (int call = 0; call < calls; ++call) {
+    Floats in = full(buffer.size(), 9, g_rank);  // a drift that stays, and noise
+    const Floats noise = full(buffer.size(), 100 + std::uint64_t(call), g_rank);
+    for (std::size_t i = 0; i < in.size(); ++i) in[i] += 0.5f * noise[i];
+    const Floats sum = exact_sum(in), out = all_reduce(in, buffer);
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      total[i] += out[i];
+      exact[i] += sum[i];
+    }
+  }
+  const double error = distance(total, exact) / norm(exact);
+  if (g_rank == 0) std::printf("after %d calls the sum is off by %.4f\n", calls, error);
+  expect(error < allowed, "the results do not follow the exact sums", error);
+}
+
+void bad_step(const std::string& kind, Floats& buffer) {
+  Floats in = full(buffer.size(), 77, g_rank);
+  const std::size_t spot = in.size() / 3;
+  const float infinity = std::numeric_limits<float>::infinity();
+  if (kind == "nan" && g_rank == g_size - 1) in[spot] = std::nanf("");
+  if (kind == "infinity" && g_rank == 0) in[spot] = -infinity;
+  if (kind == "opposite" && g_rank < 2) in[spot] = g_rank == 0 ? infinity : -infinity;
+  if (kind == "huge")
+    for (float& x : in) x = g_rank % 2 == 0 ? FLT_MAX : -FLT_MAX;
+  const std::uint64_t before = compressed_calls();
+  const Floats sum = exact_sum(in), out = all_reduce(in, buffer);
+  expect(compressed_calls() == before, "a step that can not be compressed was");
+  for (std::size_t i = 0; i < out.size(); ++i)
+    expect(std::isfinite(sum[i]) ? std::fabs(out[i] - sum[i]) < 1e-5 : !std::isfinite(out[i]),
+           "a step that passed is not MPI's sum", out[i]);
+}
+
+void dump(std::size_t rows, std::size_t columns, int calls, const std::string& bad,
+          const char* file) {
+  Floats buffer(rows * columns);
+  std::FILE* const to = g_rank == 0 ? std::fopen(file, "wb") : nullptr;
+  for (int call = 0; call < calls; ++call) {
+    if (call == calls / 2 && bad != "none") {
+      bad_step(bad, buffer);
+      bad_step(bad, buffer);  // twice, so that the calls after it are in place as without it
+    }
+    const Floats out = all_reduce(full(buffer.size(), 200 + std::uint64_t(call), g_rank), buffer);
+    if (to != nullptr) std::fwrite(out.data(), sizeof(float), out.size(), to);
+  }
+  if (to != nullptr) expect(std::fclose(to) == 0, "the file could not be written");
+  expect(compressed_calls() == std::uint64_t(calls), "not every clean call was taken");
+}
+
+void zero(std::size_t rows, std::size_t columns, int rank, int rounds) {
+  Floats buffer(rows * columns);
+  const Floats nothing(buffer.size(), -0.0f), positive(buffer.size(), 0.0f);
+  for (int round = 0; round < rounds; ++round) {
+    for (int call = 0; call < 2; ++call) {
+      const Floats out = all_reduce(nothing, buffer);
+      expect(std::memcmp(out.data(), positive.data(), out.size() * sizeof(float)) == 0,
+             "a zero matrix is not zero");
+    }
+    for (const int low : {1, rank, 0, rank}) {  // directions that were lost come back
+      const Floats in = of_rank(rows, columns, low, 300 + std::uint64_t(10 * round + low), g_rank);
+      const Floats sum = exact_sum(in), out = all_reduce(in, buffer);
+      const double error = distance(out, sum);
+      expect(error <= 1e-4 * norm(sum) + 1e-3, "the call after a zero matrix is off", error);
+    }
+  }
+  // Scales at which squares leave the range of a float.
+  for (const float scale : {1e-30f, 1e25f, 1e-15f}) {
+    for (int call = 0; call < 2; ++call) {
+      Floats in = of_rank(rows, columns, rank, 400, g_rank);
+      for (float& x : in) x *= scale;
+      const Floats sum = exact_sum(in), out = all_reduce(in, buffer);
+      if (call == 1 || scale > 1) {
+        const double error = distance(out, sum) / norm(sum);
+        expect(error < 1e-3 || scale < 1, "a matrix of another scale is off", error);
+        expect(norm(out) > 0.5 * norm(sum), "a matrix of another scale is lost", norm(out));
+      }
+    }
+  }
+}
+
+void disorder(std::size_t rows, std::size_t columns, int rank) {
+  Floats buffers[] = {Floats(rows * columns), Floats(rows * columns)};
+  for (int call = 0; call < 12; ++call) {
+    const bool other = call >= 6 && g_rank == 0;
+    const Floats in = of_rank(rows, columns, rank, 60 + std::uint64_t(call), g_rank);
+    const Floats sum = exact_sum(in), out = all_reduce(in, buffers[(call + other) % 2]);
+    const double error = distance(out, sum) / norm(sum);
+    expect(error < 1e-2, "state of another buffer went into a sum", error);
+  }
+}
+
+void boundary(std::size_t count, bool exact) {
+  const std::uint64_t before = compressed_calls();
+  Floats buffer(count);
+  const Floats in = full(count, 5, g_rank);
+  const Floats sum = exact_sum(in), out = all_reduce(in, buffer);
+  const bool same = std::memcmp(out.data(), sum.data(), count * sizeof(float)) == 0;
+  expect(same == exact, exact ? "a matrix without saving was compressed" : "it went exact",
+         double(count));
+  expect(compressed_calls() == before + 1, "the call was left to MPI");
+}
+
+void hint(std::size_t count, std::size_t rows, std::size_t columns, bool exact) {
+  using Set = int(std::uint64_t, std::uint64_t, std::uint64_t);
+  const auto set = reinterpret_cast<Set*>(dlsym(RTLD_DEFAULT, "slimpi_set_shape"));
+  expect(set != nullptr && set(count, rows, columns) == 0, "the hint was refused");
+  expect(set != nullptr && set(count, rows + 1, columns) != 0, "a wrong hint was taken");
+  boundary(count, exact);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  const auto number = [&](std::size_t i) { return std::size_t(std::stoull(words.at(i))); };
+  const std::string what = words.empty() ? "" : words[0];
+  if (what == "shared")
+    shared(number(1), number(2), int(number(3)), int(number(4)), words.at(5) == "new",
+           std::stod(words.at(6)));
+  else if (what == "best")
+    best(number(1), number(2), int(number(3)), int(number(4)), std::stod(words.at(5)));
+  else if (what == "track")
+    track(number(1), number(2), int(number(3)), std::stod(words.at(4)));
+  else if (what == "dump")
+    dump(number(1), number(2), int(number(3)), words.at(4), words.at(5).c_str());
+  else if (what == "zero")
+    zero(number(1), number(2), int(number(3)), int(number(4)));
+  else if (what == "disorder")
+    disorder(number(1), number(2), int(number(3)));
+  else if (what == "boundary")
+    for (std::size_t i = 1; i < words.size(); ++i)
+      boundary(number(i), words[i].ends_with(":exact"));
+  else if (what == "hint")
+    hint(number(1), number(2), number(3), words.at(4) == "exact");
+  else
+    expect(false, "usage: see the top of powersgd.cpp");
+  int failed = 0;
+  PMPI_Allreduce(&g_failures, &failed, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Finalize();
+  return failed == 0 ? 0 : 1;
+}
