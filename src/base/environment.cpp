@@ -24,4 +24,10 @@ std::string environment_variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+bool is_first_process() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
+    if (const std::string rank = environment_variable(name); !rank.empty()) return rank == "0";
+  return true;
+}
+
 }  // namespace slimpi

@@ -15,4 +15,8 @@ Environment slimpi_environment();
 // One variable of any name; empty if it is not set.
 std::string environment_variable(const char* name);
 
+// Is this the first process of its job, as far as the launcher's variables tell? True where they do
+// not. For what one process should say for all before MPI has started.
+bool is_first_process();
+
 }  // namespace slimpi

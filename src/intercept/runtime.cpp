@@ -17,13 +17,6 @@ namespace {
 // Microseconds that a launcher gets to pass a line on before it hears that the job is over.
 constexpr unsigned kTimeToBeHeard = 200'000;
 
-// Only one rank of a foreign MPI's job should warn; launchers tell ranks apart by these.
-bool is_first_process() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
-    if (const std::string rank = environment_variable(name); !rank.empty()) return rank == "0";
-  return true;
-}
-
 }  // namespace
 
 Runtime* Runtime::get() {

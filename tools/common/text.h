@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Text for people: lines of at most 100 columns, and aligned tables.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace slimpi::tools {
+
+constexpr std::size_t kWidth = 100;
+
+// `text` broken at blanks into lines of kWidth columns. The first line begins with `first`, the
+// others with blanks of the same length; each ends with a newline.
+std::string wrapped(const std::string& first, std::string_view text);
+
+// Rows of cells below a heading in capitals, indented by two; two blanks between columns. The last
+// column is wrapped.
+class Table {
+ public:
+  explicit Table(std::vector<std::string> heading) : rows_{std::move(heading)} {}
+  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  std::string text() const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+// "4.8 GiB"
+std::string bytes(unsigned long long count);
+
+}  // namespace slimpi::tools

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fmt/format.h>
+
+#include "tools/common/text.h"
+#include "tools/info/info.h"
+
+namespace slimpi::info {
+
+using namespace tools;
+
+namespace {
+
+std::string or_unset(const std::string& value) {
+  return value.empty() ? "unset" : value;
+}
+
+const char* scope_text(Scope scope) {
+  return scope == Scope::agree ? "must be the same on all ranks" : "ranks may differ";
+}
+
+// `sentence` begins in lower case and lacks its full stop.
+std::string sentence(std::string text) {
+  if (text[0] >= 'a' && text[0] <= 'z') text[0] = char(text[0] - 'a' + 'A');
+  return text + ".";
+}
+
+std::string facts(const OptionRow& row) {
+  return fmt::format("Accepted: {}. {}", row.accepted, sentence(scope_text(row.scope)));
+}
+
+std::string origin(const OptionRow& row, Source source) {
+  if (source == Source::built_in) return to_string(source);
+  return fmt::format("{}; default: {}", to_string(source), or_unset(row.standard));
+}
+
+}  // namespace
+
+std::string options_text(const Config& config, bool documented) {
+  if (!documented) {
+    Table table({"OPTION", "FROM", "VALUE"});
+    for (std::size_t i = 0; i < option_rows().size(); ++i)
+      table.add({option_rows()[i].variable, to_string(config.given[i].source),
+                 or_unset(config.given[i].text)});
+    return table.text();
+  }
+  std::string text;
+  for (std::size_t i = 0; i < option_rows().size(); ++i) {
+    const OptionRow& row = option_rows()[i];
+    const Config::Given& given = config.given[i];
+    text += i == 0 ? "" : "\n";
+    text += wrapped("  ", fmt::format("{} = {}  ({})", row.variable, or_unset(given.text),
+                                      origin(row, given.source)));
+    text += wrapped("      ", row.meaning);
+    text += wrapped("      ", facts(row));
+  }
+  return text;
+}
+
+Json options_json(const Config& config) {
+  Json list = Json::array();
+  for (std::size_t i = 0; i < option_rows().size(); ++i) {
+    const OptionRow& row = option_rows()[i];
+    const Config::Given& given = config.given[i];
+    const auto text = [](const std::string& value) { return value.empty() ? Json() : Json(value); };
+    list.push_back({{"name", row.name},
+                    {"variable", row.variable},
+                    {"value", text(given.text)},
+                    {"source", to_string(given.source)},
+                    {"default", text(row.standard)},
+                    {"accepted", row.accepted},
+                    {"must_agree", row.scope == Scope::agree},
+                    {"meaning", row.meaning}});
+  }
+  return list;
+}
+
+std::string options_list() {
+  std::string text;
+  for (const OptionRow& row : option_rows())
+    text += fmt::format("{}\t{}\n", row.name, row.accepted);
+  return text;
+}
+
+namespace {
+
+// Plain text as mdoc: one sentence a line, `quoted` words in their own macro, lines of moderate
+// length, and nothing that mandoc would take for markup.
+std::string mdoc(std::string_view text) {
+  std::string lines, line;
+  const auto flush = [&] {
+    if (!line.empty()) lines += line + "\n";
+    line.clear();
+  };
+  for (std::size_t at = 0; at < text.size();) {
+    if (text[at] == '`') {
+      const std::size_t end = text.find('`', at + 1);
+      std::size_t behind = end + 1;
+      while (behind < text.size() && std::string_view(".,;").find(text[behind]) != text.npos)
+        ++behind;
+      flush();
+      lines += fmt::format(".Ql {}", text.substr(at + 1, end - at - 1));
+      for (std::size_t i = end + 1; i < behind; ++i) lines += fmt::format(" {}", text[i]);
+      lines += "\n";
+      at = std::min(text.find_first_not_of(' ', behind), text.size());
+      continue;
+    }
+    const std::size_t blank = std::min(text.find(' ', at), text.size());
+    std::string word(text.substr(at, blank - at));
+    const bool tick = word.find('`') != word.npos;
+    if (tick) word.resize(word.find('`'));
+    at = tick ? at + word.size() : std::min(blank + 1, text.size());
+    if (line.size() + word.size() > 76) flush();
+    if (line.empty() && (word[0] == '.' || word[0] == '\'')) line = "\\&";
+    line += (line.empty() || line == "\\&" ? "" : " ") + word;
+    if (word.back() == '.') flush();
+  }
+  flush();
+  return lines;
+}
+
+}  // namespace
+
+std::string options_mdoc() {
+  std::string text;
+  for (const OptionRow& row : option_rows()) {
+    const std::string standard = row.standard;
+    text += fmt::format(".It Ev {} Pq {}\n", row.variable, or_unset(standard));
+    text += mdoc(row.meaning);
+    text += mdoc(fmt::format("Accepted: {}.", row.accepted));
+    if (row.scope == Scope::agree) text += mdoc(sentence(scope_text(row.scope)));
+  }
+  return text;
+}
+
+}  // namespace slimpi::info

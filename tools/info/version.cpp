@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fmt/format.h>
+#include <mpi.h>
+
+#include "algorithm/algorithm.h"
+#include "base/place.h"
+#include "config.h"
+#include "kernels/cpu/cpu.h"
+#include "tools/common/text.h"
+#include "tools/info/info.h"
+
+namespace slimpi::info {
+
+using namespace tools;
+
+namespace {
+
+#ifdef __clang__
+constexpr const char* kCompiler = "clang++ " __clang_version__;
+#else
+constexpr const char* kCompiler = "g++ " __VERSION__;
+#endif
+
+struct Path {
+  const char* name;
+  CpuPath path;
+  bool built;
+};
+
+constexpr Path kPaths[] = {
+#ifdef WITH_AVX512
+    {"avx512", CpuPath::avx512, true},
+#else
+    {"avx512", CpuPath::avx512, false},
+#endif
+#ifdef WITH_AVX2
+    {"avx2", CpuPath::avx2, true},
+#else
+    {"avx2", CpuPath::avx2, false},
+#endif
+    {"generic", CpuPath::generic, true},
+};
+
+// What is loaded on demand, and what it is for.
+constexpr struct {
+  const char* name;
+  const char* file;
+} kParts[] = {{"hwloc", "slimpi-hwloc.so"}, {"cuda", "slimpi-cuda.so"}};
+
+const char* used_path() {
+  return kernels::cpu_kernels(CpuPath::automatic)->name;
+}
+
+}  // namespace
+
+Json version_json() {
+  Json built = Json::array(), usable = Json::array(), algorithms = Json::array();
+  for (const Path& path : kPaths) {
+    if (path.built) built.push_back(path.name);
+    if (kernels::usable(path.path)) usable.push_back(path.name);
+  }
+  for (const algorithm::Algorithm& row : algorithm::all()) algorithms.push_back(row.name);
+  Json parts = Json::object();
+  for (const auto& part : kParts) parts[part.name] = !find_part(part.file).empty();
+  const std::string library = find_library();
+  return {{"slimpi", PACKAGE_VERSION},
+          {"library", library.empty() ? Json() : Json(library)},
+          {"compiler", kCompiler},
+          {"mpi", "MPICH " MPICH_VERSION},
+          {"cpu", {{"built", built}, {"usable", usable}, {"used", used_path()}}},
+          {"parts", parts},
+          {"algorithms", algorithms}};
+}
+
+std::string version_text() {
+  std::string paths, algorithms, parts;
+  for (const Path& path : kPaths) {
+    const char* state = !path.built                             ? "not built"
+                        : !kernels::usable(path.path)           ? "not for this CPU"
+                        : path.name == std::string(used_path()) ? "used"
+                                                                : "usable";
+    paths += fmt::format("{}{} ({})", paths.empty() ? "" : ", ", path.name, state);
+  }
+  for (const algorithm::Algorithm& row : algorithm::all())
+    algorithms += (algorithms.empty() ? "" : ", ") + std::string(row.name);
+  for (const auto& part : kParts)
+    parts += fmt::format("{}{} ({})", parts.empty() ? "" : ", ", part.name,
+                         find_part(part.file).empty() ? "not installed" : "installed");
+  const std::string library = find_library();
+  return "slimpi " PACKAGE_VERSION "\n" +
+         wrapped("  library     ", library.empty() ? "not found beside this program" : library) +
+         wrapped("  compiler    ", kCompiler) +
+         wrapped("  MPI         ", "MPICH " MPICH_VERSION ", and others of its ABI") +
+         wrapped("  CPU paths   ", paths) + wrapped("  algorithms  ", algorithms) +
+         wrapped("  parts       ", parts);
+}
+
+}  // namespace slimpi::info

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/run/arguments.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/config.h"
+#include "tools/common/text.h"
+
+namespace slimpi::tools {
+
+namespace {
+
+std::string with(char wanted, char other, std::string text) {
+  std::replace(text.begin(), text.end(), other, wanted);
+  return text;
+}
+
+// "min_size" as people write it on a command line: "--min-size".
+std::string dashed(const std::string& name) {
+  return "--" + with('-', '_', name);
+}
+
+const OptionRow* find_row(const std::string& name) {
+  for (const OptionRow& row : option_rows())
+    if (name == row.name) return &row;
+  return nullptr;
+}
+
+std::string unknown(const std::string& word, const std::string& name) {
+  // A launcher's option behind the wrapper is the usual mistake.
+  for (const char* launcher : {"-n", "-np", "-N", "-f", "-ppn", "-hosts", "-host", "-genv"})
+    if (word == launcher)
+      return word + " belongs to the launcher: mpiexec " + word + " ... slimpi-run PROGRAM";
+  const std::string near = nearest_option(name);
+  return word + " is not an option of slimpi" +
+         (near.empty() ? " (slimpi-run --help lists them)"
+                       : "; did you mean " + dashed(near) + "?");
+}
+
+}  // namespace
+
+Arguments parse_arguments(int argc, const char* const* argv) {
+  Arguments result;
+  Config probe;
+  int at = 1;
+  for (; at < argc; ++at) {
+    const std::string_view word = argv[at];
+    if (word == "--") {
+      ++at;
+      break;
+    }
+    if (word.size() < 2 || word[0] != '-') break;
+    const std::size_t equals = word.find('=');
+    const std::string given(word.substr(0, equals));
+    const std::string name = given.starts_with("--") ? with('_', '-', given.substr(2)) : "";
+    if (given == "-h" || name == "help" || name == "version" || name == "dry_run") {
+      if (equals != word.npos) return result.error = given + " takes no value", result;
+      result.help |= given == "-h" || name == "help";
+      result.version |= name == "version";
+      result.dry_run |= name == "dry_run";
+      continue;
+    }
+    const OptionRow* row = find_row(name);
+    if (row == nullptr) return result.error = unknown(given, name), result;
+    if (equals == word.npos && at + 1 == argc)
+      return result.error = given + " needs a value; accepted: " + row->accepted, result;
+    const std::string value(equals == word.npos ? argv[++at] : word.substr(equals + 1));
+    if (const std::string error = probe.set(name, value, Source::file); !error.empty())
+      return result.error = given + error.substr(name.size()), result;
+    result.variables[row->variable] = value;
+  }
+  result.program = at;
+  return result;
+}
+
+std::string help_text() {
+  std::string text =
+      "Usage: slimpi-run [OPTION VALUE ...] [--] PROGRAM [ARGUMENT ...]\n\n"
+      "Runs PROGRAM with libslimpi.so preloaded. Stands behind the launcher:\n\n"
+      "  mpiexec -n 8 slimpi-run --bits 4 ./train\n\n"
+      "  --dry-run                 print the variables and the command instead\n"
+      "  --version                 print slimpi's version and exit\n"
+      "  -h, --help                print this and exit\n\n"
+      "Each option sets the environment variable of its name, such as SLIMPI_BITS for --bits. See\n"
+      "slimpi(7).\n\n";
+  constexpr std::size_t kColumn = 28;
+  for (const OptionRow& row : option_rows()) {
+    std::string name = "  " + dashed(row.name);
+    name.resize(std::max(kColumn, name.size() + 2), ' ');
+    const std::string standard = row.standard[0] == '\0' ? "unset" : row.standard;
+    text += wrapped(name, row.meaning);
+    text += wrapped(std::string(name.size(), ' '),
+                    "Accepted: " + row.accepted + ". Default: " + standard + ".");
+  }
+  return text;
+}
+
+}  // namespace slimpi::tools

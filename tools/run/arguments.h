@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The command line of slimpi-run.
+#pragma once
+#include <map>
+#include <string>
+
+namespace slimpi::tools {
+
+struct Arguments {
+  bool help = false, version = false, dry_run = false;
+  std::map<std::string, std::string> variables;  // SLIMPI_ names and the values given for them
+  int program = 0;                               // index of the program in argv; argc if missing
+  std::string error;                             // "" or one line
+};
+
+// Options end at the first word that is none, or behind "--".
+Arguments parse_arguments(int argc, const char* const* argv);
+
+// What --help prints.
+std::string help_text();
+
+}  // namespace slimpi::tools

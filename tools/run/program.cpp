@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/run/program.h"
+
+#include <elf.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <string_view>
+
+namespace slimpi::tools {
+
+namespace {
+
+// 0 if the file can be executed, else an errno.
+int executable(const std::string& path) {
+  struct stat file;
+  if (stat(path.c_str(), &file) != 0) return errno;
+  if (S_ISDIR(file.st_mode)) return EISDIR;
+  return access(path.c_str(), X_OK) == 0 ? 0 : errno;
+}
+
+bool is_absent(int error) {
+  return error == ENOENT || error == ENOTDIR;
+}
+
+template <typename T>
+bool read_at(std::ifstream& file, std::uint64_t offset, T& value) {
+  file.seekg(std::streamoff(offset));
+  return bool(file.read(reinterpret_cast<char*>(&value), sizeof value));
+}
+
+bool is_elf(const unsigned char* start) {
+  return std::memcmp(start, ELFMAG, SELFMAG) == 0;
+}
+
+// Does a program of our own class and machine name an interpreter, the dynamic linker?
+bool has_interpreter(std::ifstream& file, const Elf64_Ehdr& header) {
+  for (unsigned i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment;
+    if (!read_at(file, header.e_phoff + std::uint64_t(i) * header.e_phentsize, segment)) break;
+    if (segment.p_type == PT_INTERP) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Program find_program(const std::string& name, const std::string& path) {
+  Program result;
+  int worst = ENOENT;
+  const auto accept = [&](const std::string& candidate) {
+    const int error = executable(candidate);
+    if (error == 0) result.path = candidate;
+    if (!is_absent(error)) worst = error;
+    return error == 0;
+  };
+  if (name.find('/') != name.npos) {
+    if (accept(name)) return result;
+  } else {
+    for (std::string_view rest = path; !name.empty();) {
+      const std::size_t colon = rest.find(':');
+      const std::string directory(rest.substr(0, colon));
+      if (accept((directory.empty() ? "." : directory) + "/" + name)) return result;
+      if (colon == rest.npos) break;
+      rest.remove_prefix(colon + 1);
+    }
+  }
+  result.status = is_absent(worst) ? 127 : 126;
+  result.why = name.find('/') == name.npos && is_absent(worst) ? "not found in PATH"
+               : is_absent(worst)                              ? "not found"
+                                                               : std::strerror(worst);
+  return result;
+}
+
+std::string unreachable(const std::string& path, const std::string& library) {
+  std::ifstream program(path, std::ios::binary), preload(library, std::ios::binary);
+  Elf64_Ehdr header, ours;
+  if (!read_at(program, 0, header) || !is_elf(header.e_ident) || !read_at(preload, 0, ours))
+    return "";
+  if (header.e_ident[EI_CLASS] != ours.e_ident[EI_CLASS] ||
+      header.e_ident[EI_DATA] != ours.e_ident[EI_DATA] || header.e_machine != ours.e_machine)
+    return "is built for another architecture than libslimpi.so";
+  if (ours.e_ident[EI_CLASS] == ELFCLASS64 && !has_interpreter(program, header))
+    return "is statically linked";
+  struct stat file;
+  if (stat(path.c_str(), &file) == 0 && (((file.st_mode & S_ISUID) && file.st_uid != getuid()) ||
+                                         ((file.st_mode & S_ISGID) && file.st_gid != getgid())))
+    return "runs with the rights of another user";
+  return "";
+}
+
+}  // namespace slimpi::tools

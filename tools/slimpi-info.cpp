@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// slimpi-info: tells what this slimpi is, what its options are set to, and what the machine looks
+// like.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "base/environment.h"
+#include "config.h"
+#include "tools/common/problem.h"
+#include "tools/common/text.h"
+#include "tools/info/info.h"
+
+namespace {
+
+using namespace slimpi;
+
+constexpr int kBadUse = 2;
+
+struct Wanted {
+  bool version = false, options = false, documented = false, topology = false;
+  bool json = false, list = false, mdoc = false;
+};
+
+// What would end a job or make it warn, on stderr. Returns whether the options can be used.
+bool say_problems(const Loaded& loaded) {
+  for (const std::string& warning : loaded.warnings)
+    fmt::print(stderr, "slimpi-info: warning: {}\n", warning);
+  const std::string problem = tools::problem(loaded);
+  if (!problem.empty()) fmt::print(stderr, "slimpi-info: {}\n", problem);
+  return problem.empty();
+}
+
+int tell(const Wanted& wanted) {
+  std::string text;
+  info::Json json = info::Json::object();
+  int status = 0;
+  const auto part = [&](const std::string& more) { text += (text.empty() ? "" : "\n") + more; };
+  if (wanted.version) {
+    part(info::version_text());
+    json["version"] = info::version_json();
+  }
+  if (wanted.options) {
+    const Loaded loaded = load_config(slimpi_environment());
+    if (!say_problems(loaded)) status = kBadUse;
+    part(info::options_text(loaded.config, wanted.documented));
+    json["options"] = info::options_json(loaded.config);
+  }
+  if (wanted.topology) {
+    topology::Topology found;
+    if (load(found, topology::Look::named) == Status::ok) {
+      part(info::topology_text(found));
+    } else {
+      part(tools::wrapped("", fmt::format("node {}: its topology is not known, because {}.",
+                                          found.hostname, failure_text())));
+      status = status == 0 ? 1 : status;
+    }
+    json["topology"] = info::topology_json(found);
+  }
+  fmt::print("{}", wanted.json ? json.dump(2) + "\n" : text);
+  return status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app(
+      "Tells what this slimpi is, what its options are set to, and what the machine looks like.\n"
+      "Without an option: -v and -c.",
+      "slimpi-info");
+  app.get_formatter()->column_width(18);
+  app.set_help_flag("-h,--help", "print this and exit");
+  Wanted wanted;
+  app.add_flag("-v,--version", wanted.version, "version and build, and what works on this machine");
+  app.add_flag("-c,--config", wanted.options, "every option, its value and where that comes from");
+  app.add_flag("-f,--full", wanted.documented, "with -c: meaning and accepted values, too");
+  app.add_flag("-t,--topology", wanted.topology,
+               "NUMA nodes, GPUs and network cards of this machine, and who leads");
+  app.add_flag("--json", wanted.json, "write JSON");
+  app.add_flag("--options", wanted.list, "every option's name and accepted values, for scripts");
+  app.add_flag("--mdoc", wanted.mdoc, "the options for the manual page, in mdoc");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    fmt::print("{}", app.help());
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    std::string text = error.what();
+    if (text[0] >= 'A' && text[0] <= 'Z') text[0] = char(text[0] - 'A' + 'a');
+    fmt::print(stderr, "slimpi-info: {}; slimpi-info --help lists what there is\n", text);
+    return kBadUse;
+  }
+  if (wanted.list) return fmt::print("{}", info::options_list()), 0;
+  if (wanted.mdoc) return fmt::print("{}", info::options_mdoc()), 0;
+  if (wanted.documented) wanted.options = true;
+  if (!wanted.version && !wanted.options && !wanted.topology)
+    wanted.version = wanted.options = true;
+  return tell(wanted);
+}
