@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The way of one allreduce: whether it is ours, what every rank agrees to do with it, doing it.
 #include "base/log.h"
+#include "device/parts.h"
 #include "intercept/choice.h"
 #include "intercept/runtime.h"
 #include "intercept/shim.h"
@@ -45,6 +46,7 @@ bool answer_together(Runtime& runtime, algorithm::Communicator& communicator,
   if (const int nodes = communicator.layout().nodes(); nodes > runtime.nodes) runtime.nodes = nodes;
   if (communicator.broken)
     return failed(fail(Status::mpi, "an earlier call on this communicator failed half way"));
+  device::look_for_parts();
   if (communicator.layout().nodes() == 1)
     return answer_in_node(runtime, communicator, decision.plans.front(), request, code);
   if (decision.plans.size() > 1)

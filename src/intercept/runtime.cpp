@@ -8,6 +8,7 @@
 #include "base/environment.h"
 #include "base/log.h"
 #include "device/host.h"
+#include "device/parts.h"
 #include "policy/policy.h"
 
 namespace slimpi::intercept {
@@ -50,6 +51,7 @@ bool Runtime::start() {
   meet_world();
   if (world_ ? world_rank == 0 : is_first_process())
     for (const std::string& warning : loaded.warnings) log_warn(warning);
+  device::set_device_use(config.device);
   if (device::use_cpu_path(config.cpu) != Status::ok && option_error.empty())
     option_error = "SLIMPI_CPU=" + config.given[std::size_t(Option::cpu)].text +
                    " can not be used: this machine or build lacks it; SLIMPI_CPU=auto chooses";

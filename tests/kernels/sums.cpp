@@ -199,6 +199,14 @@ void compare_gives_squares_of_error_and_norm(void**) {
   assert_true(result[0] == 0 && result[1] == 0);
 }
 
+void fill_fills(void**) {
+  for (const std::size_t n : {std::size_t(0), std::size_t(1), std::size_t(17), kCount - 1}) {
+    for (float& element : g_result) element = 5;
+    path().fill(g_result, -0.25f, n, nullptr);
+    for (std::size_t i = 0; i < kCount; ++i) assert_true(g_result[i] == (i < n ? -0.25f : 5.0f));
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -211,6 +219,7 @@ int main() {
       cmocka_unit_test(combine_rounds_each_product),
       cmocka_unit_test(find_nonfinite_finds_any),
       cmocka_unit_test(compare_gives_squares_of_error_and_norm),
+      cmocka_unit_test(fill_fills),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
 }

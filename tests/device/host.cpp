@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The row of ordinary memory, and the table it stands in.
+#include "device/host.h"
+
+#include <cstring>
+
+#include "base/status.h"
+#include "device/device.h"
+#include "kernels/cpu/cpu.h"
+#include "tests/helper/cmocka_cxx.h"
+
+using namespace slimpi;
+using namespace slimpi::device;
+
+namespace {
+
+void memory_is_aligned_and_usable(void**) {
+  for (const std::size_t bytes : {std::size_t(0), std::size_t(1), std::size_t(1000),
+                                  std::size_t(4) << 20, (std::size_t(4) << 20) + 1}) {
+    void* memory = nullptr;
+    assert_int_equal(int(host().allocate(nullptr, bytes, Place::device, &memory)), int(Status::ok));
+    assert_int_equal(reinterpret_cast<std::uintptr_t>(memory) % 256, 0);
+    memset(memory, 1, bytes);
+    host().release(memory, Place::device);
+  }
+}
+
+void too_much_memory_is_a_status(void**) {
+  for (const std::size_t bytes : {SIZE_MAX, SIZE_MAX - 300, SIZE_MAX / 2}) {
+    void* memory = &memory;
+    assert_int_equal(int(host().allocate(nullptr, bytes, Place::staging, &memory)),
+                     int(Status::no_memory));
+    assert_ptr_equal(memory, &memory);
+    assert_non_null(strstr(failure_text().c_str(), std::to_string(bytes).c_str()));
+  }
+}
+
+void work_is_done_when_it_is_queued(void**) {
+  Stream* stream = nullptr;
+  assert_int_equal(int(host().open_stream(nullptr, &stream)), int(Status::ok));
+  const int from = 7;
+  int to = 0;
+  assert_int_equal(int(host().copy(&to, &from, sizeof to, stream)), int(Status::ok));
+  assert_int_equal(to, 7);
+  for (std::uint64_t expected = 1; expected < 4; ++expected) {
+    std::uint64_t mark = 0;
+    bool reached = false;
+    assert_int_equal(int(host().mark(stream, &mark)), int(Status::ok));
+    assert_int_equal(mark, expected);
+    assert_int_equal(int(host().poll(stream, mark, &reached)), int(Status::ok));
+    assert_true(reached);
+    assert_int_equal(int(host().wait_for(stream, nullptr, 1)), int(Status::ok));
+  }
+  host().close_stream(stream);
+  std::uint64_t mark = 0;
+  assert_int_equal(int(host().mark(nullptr, &mark)), int(Status::ok));
+  assert_int_equal(mark, 1);
+}
+
+void the_cpu_path_can_be_chosen(void**) {
+  assert_ptr_equal(host().kernels(), kernels::cpu_kernels(CpuPath::automatic));
+  assert_int_equal(int(use_cpu_path(CpuPath::generic)), int(Status::ok));
+  assert_string_equal(host().kernels()->name, "generic");
+  for (const CpuPath path : {CpuPath::avx2, CpuPath::avx512}) {
+    if (kernels::usable(path)) continue;
+    assert_int_equal(int(use_cpu_path(path)), int(Status::unsupported));
+    assert_string_equal(host().kernels()->name, "generic");
+  }
+  assert_int_equal(int(use_cpu_path(CpuPath::automatic)), int(Status::ok));
+  assert_ptr_equal(host().kernels(), kernels::cpu_kernels(CpuPath::automatic));
+}
+
+char g_first[64], g_second[64];
+
+Device row_for(const char* name, bool (*owns)(const void*)) {
+  Device row = host();
+  row.name = name;
+  row.owns = owns;
+  return row;
+}
+
+void rows_are_asked_before_the_host(void**) {
+  int here = 0;
+  assert_int_equal(count(), 1);
+  assert_ptr_equal(&owner_of(&here), &host());
+  static const Device first = row_for("first", [](const void* p) { return p == g_first; });
+  static const Device second =
+      row_for("second", [](const void* p) { return p == g_second || p == g_first + 1; });
+  assert_int_equal(int(add(first)), int(Status::ok));
+  assert_int_equal(int(add(second)), int(Status::ok));
+  assert_int_equal(int(add(first)), int(Status::ok));  // is there already
+  assert_int_equal(count(), 3);
+  assert_ptr_equal(&at(0), &second);
+  assert_ptr_equal(&at(1), &first);
+  assert_ptr_equal(&at(2), &host());
+  assert_ptr_equal(&owner_of(g_first), &first);
+  assert_ptr_equal(&owner_of(g_second), &second);
+  assert_ptr_equal(&owner_of(g_first + 1), &second);
+  assert_ptr_equal(&owner_of(&here), &host());
+  assert_ptr_equal(&owner_of(nullptr), &host());
+}
+
+void a_full_table_is_a_status(void**) {
+  static Device more[32];
+  int refused = 0;
+  for (Device& row : more) {
+    row = row_for("more", [](const void*) { return false; });
+    if (add(row) != Status::ok) ++refused;
+  }
+  assert_int_not_equal(refused, 0);
+  assert_int_equal(count(), 3 + 32 - refused);
+  assert_ptr_equal(&at(count() - 1), &host());
+}
+
+}  // namespace
+
+int main() {
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(memory_is_aligned_and_usable),
+      cmocka_unit_test(too_much_memory_is_a_status),
+      cmocka_unit_test(work_is_done_when_it_is_queued),
+      cmocka_unit_test(the_cpu_path_can_be_chosen),
+      cmocka_unit_test(rows_are_asked_before_the_host),
+      cmocka_unit_test(a_full_table_is_a_status),
+  };
+  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tests/helper/guarded_memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+namespace slimpi::test {
+
+namespace {
+
+constexpr unsigned char kPattern = 0xdb;
+
+struct Region {
+  std::size_t bytes;   // as asked for
+  std::size_t mapped;  // whole pages
+  int open = 0;        // holders of it
+};
+
+// By where they begin. Never destroyed: programs free memory when statics are gone.
+std::map<std::uintptr_t, Region>& regions() {
+  static auto* const all = new std::map<std::uintptr_t, Region>;
+  return *all;
+}
+std::map<void*, std::size_t>& staging() {
+  static auto* const all = new std::map<void*, std::size_t>;
+  return *all;
+}
+
+std::size_t g_used = 0, g_limit = SIZE_MAX;
+
+std::map<std::uintptr_t, Region>::iterator find(const void* pointer) {
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  auto found = regions().upper_bound(address);
+  if (found == regions().begin()) return regions().end();
+  --found;
+  return address < found->first + found->second.mapped ? found : regions().end();
+}
+
+void protect(std::uintptr_t begin, const Region& region, int how) {
+  if (mprotect(reinterpret_cast<void*>(begin), region.mapped, how) != 0) die("mprotect() failed");
+}
+
+bool take(std::size_t bytes) {
+  if (bytes > g_limit || g_used > g_limit - bytes) return false;
+  g_used += bytes;
+  return true;
+}
+
+}  // namespace
+
+void die(const char* text) {
+  std::fprintf(stderr, "guarded device: %s\n", text);
+  std::abort();
+}
+
+std::recursive_mutex& guarded_mutex() {
+  static auto* const mutex = new std::recursive_mutex;
+  return *mutex;
+}
+
+void* guarded_take(std::size_t bytes) {
+  const std::lock_guard lock(guarded_mutex());
+  if (!take(bytes)) return nullptr;
+  const auto page = std::size_t(sysconf(_SC_PAGESIZE));
+  const std::size_t mapped = (bytes / page + 1) * page;  // at least a byte behind it is no one's
+  void* memory = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) die("mmap() failed");
+  std::memset(memory, kPattern, mapped);
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+  protect(begin, regions()[begin] = {bytes, mapped}, PROT_NONE);
+  return memory;
+}
+
+void guarded_give_back(void* memory) {
+  const std::lock_guard lock(guarded_mutex());
+  const auto found = regions().find(reinterpret_cast<std::uintptr_t>(memory));
+  if (found == regions().end()) die("memory is released that is not the device's");
+  const Region region = found->second;
+  // What is behind the allocation must be as it was.
+  protect(found->first, region, PROT_READ);
+  const auto* bytes = static_cast<const unsigned char*>(memory);
+  for (std::size_t i = region.bytes; i < region.mapped; ++i)
+    if (bytes[i] != kPattern) die("something was written behind an allocation");
+  munmap(memory, region.mapped);
+  g_used -= region.bytes;
+  regions().erase(found);
+}
+
+void* staging_take(std::size_t bytes) {
+  const std::lock_guard lock(guarded_mutex());
+  if (!take(bytes)) return nullptr;
+  void* memory = std::aligned_alloc(256, (bytes / 256 + 1) * 256);
+  if (memory == nullptr) die("no memory");
+  std::memset(memory, kPattern, bytes);
+  staging()[memory] = bytes;
+  return memory;
+}
+
+void staging_give_back(void* memory) {
+  const std::lock_guard lock(guarded_mutex());
+  const auto found = staging().find(memory);
+  if (found == staging().end()) die("staging memory is released that is not the device's");
+  g_used -= found->second;
+  staging().erase(found);
+  std::free(memory);
+}
+
+bool guarded_owns(const void* pointer) {
+  const std::lock_guard lock(guarded_mutex());
+  return find(pointer) != regions().end();
+}
+
+std::size_t guarded_used() {
+  const std::lock_guard lock(guarded_mutex());
+  return g_used;
+}
+
+void guarded_limit(std::size_t bytes) {
+  const std::lock_guard lock(guarded_mutex());
+  g_limit = bytes;
+}
+
+void guarded_copy(void* to, const void* from, std::size_t bytes) {
+  for (const void* pointer : {static_cast<const void*>(to), from})
+    if (const auto found = find(pointer); found != regions().end())
+      if (reinterpret_cast<std::uintptr_t>(pointer) - found->first + bytes > found->second.bytes)
+        die("a copy goes beyond the end of an allocation");
+  std::memmove(to, from, bytes);
+}
+
+Unlocked::Unlocked(const std::vector<const void*>& pointers) : lock_(guarded_mutex()) {
+  for (const void* pointer : pointers) {
+    const auto found = find(pointer);
+    if (found == regions().end()) continue;
+    if (found->second.open++ == 0) protect(found->first, found->second, PROT_READ | PROT_WRITE);
+    opened_.push_back(reinterpret_cast<void*>(found->first));
+  }
+}
+
+Unlocked::~Unlocked() {
+  for (const void* begin : opened_)
+    if (const auto found = find(begin); --found->second.open == 0)
+      protect(found->first, found->second, PROT_NONE);
+}
+
+}  // namespace slimpi::test

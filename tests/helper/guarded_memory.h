@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The memory of the guarded device: pages that no one can touch but who holds them Unlocked.
+#pragma once
+#include <cstddef>
+#include <mutex>
+#include <vector>
+
+namespace slimpi::test {
+
+// Says what the code under test did wrong, and aborts.
+[[noreturn]] void die(const char* text);
+
+// Held while memory is open or a queue changes; work may queue or wait for more work.
+std::recursive_mutex& guarded_mutex();
+
+// Both fill the memory with a pattern and return null beyond the limit.
+void* guarded_take(std::size_t bytes);
+void guarded_give_back(void* memory);
+void* staging_take(std::size_t bytes);
+void staging_give_back(void* memory);
+
+bool guarded_owns(const void* pointer);
+std::size_t guarded_used();
+void guarded_limit(std::size_t bytes);
+
+// A copy that dies unless what it touches of device memory is all inside of one allocation each.
+void guarded_copy(void* to, const void* from, std::size_t bytes);
+
+// Opens the allocations that these pointers lie in, those that lie in any, for its lifetime.
+class Unlocked {
+ public:
+  explicit Unlocked(const std::vector<const void*>& pointers);
+  ~Unlocked();
+  Unlocked(const Unlocked&) = delete;
+  Unlocked& operator=(const Unlocked&) = delete;
+
+ private:
+  std::lock_guard<std::recursive_mutex> lock_;
+  std::vector<void*> opened_;
+};
+
+}  // namespace slimpi::test

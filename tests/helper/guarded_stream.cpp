@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tests/helper/guarded_stream.h"
+
+#include <set>
+#include <utility>
+
+#include "tests/helper/guarded_memory.h"
+
+namespace slimpi::test {
+
+namespace {
+std::set<GuardedStream*>& streams() {
+  static auto* const all = new std::set<GuardedStream*>;
+  return *all;
+}
+unsigned long g_queued = 0;
+}  // namespace
+
+device::Stream* GuardedStream::open() {
+  const std::lock_guard lock(guarded_mutex());
+  auto* stream = new GuardedStream;
+  streams().insert(stream);
+  return reinterpret_cast<device::Stream*>(stream);
+}
+
+void GuardedStream::close(device::Stream* stream) {
+  const std::lock_guard lock(guarded_mutex());
+  GuardedStream& closed = of(stream);
+  while (!closed.work_.empty()) closed.run_one();
+  streams().erase(&closed);
+  delete &closed;
+}
+
+GuardedStream& GuardedStream::of(device::Stream* stream) {
+  const std::lock_guard lock(guarded_mutex());
+  auto* found = reinterpret_cast<GuardedStream*>(stream);
+  if (!streams().contains(found)) die("a stream is used that is not open");
+  return *found;
+}
+
+void GuardedStream::run_all() {
+  const std::lock_guard lock(guarded_mutex());
+  for (GuardedStream* stream : streams())
+    while (!stream->work_.empty()) stream->run_one();
+}
+
+unsigned long GuardedStream::queued() {
+  const std::lock_guard lock(guarded_mutex());
+  return g_queued;
+}
+
+void GuardedStream::queue(std::function<void()> work) {
+  const std::lock_guard lock(guarded_mutex());
+  ++g_queued;
+  work_.push_back(std::move(work));
+}
+
+std::uint64_t GuardedStream::mark() {
+  const std::lock_guard lock(guarded_mutex());
+  const std::uint64_t mark = ++marks_;
+  work_.push_back([this, mark] { reached_ = mark; });
+  return mark;
+}
+
+bool GuardedStream::poll(std::uint64_t mark) {
+  const std::lock_guard lock(guarded_mutex());
+  if (mark == 0 || mark > marks_) die("a mark is waited for that was never made");
+  if (reached_ < mark) run_one();
+  return reached_ >= mark;
+}
+
+void GuardedStream::run_until(std::uint64_t mark) {
+  const std::lock_guard lock(guarded_mutex());
+  if (mark == 0 || mark > marks_) die("a mark is waited for that was never made");
+  while (reached_ < mark) run_one();
+}
+
+void GuardedStream::run_one() {
+  if (running_) die("two streams wait for each other");
+  running_ = true;
+  const std::function<void()> work = std::move(work_.front());
+  work_.pop_front();
+  work();
+  running_ = false;
+}
+
+}  // namespace slimpi::test

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Float sums of buffers in the guarded device's memory: the same bytes as of the same values in
+ * host memory, on every rank, whichever ranks and whichever of the two buffers lie there. Run under
+ * the preload; the only thing that it does for the device is to be linked with it. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/helper/guarded_device.h"
+
+enum place { HOST, DEVICE };
+
+static int g_rank, g_failures;
+
+static float* take(enum place place, size_t bytes) {
+  float* memory = place == DEVICE ? slimpi_guarded_allocate(bytes) : malloc(bytes);
+  if (memory == NULL) MPI_Abort(MPI_COMM_WORLD, 3);
+  return memory;
+}
+
+static void give_back(enum place place, float* memory) {
+  if (place == DEVICE)
+    slimpi_guarded_free(memory);
+  else
+    free(memory);
+}
+
+static void copy(void* to, const void* from, size_t bytes, enum place to_place,
+                 enum place from_place) {
+  if (to_place == DEVICE)
+    slimpi_guarded_write(to, from, bytes);
+  else if (from_place == DEVICE)
+    slimpi_guarded_read(to, from, bytes);
+  else
+    memcpy(to, from, bytes);
+}
+
+/* Sums `values` twice in the same buffers, the second time half of the first result, on a
+ * communicator of its own, so that random streams and state are those of a first and a second call.
+ */
+static void sum(enum place in_place, enum place out_place, int inplace, const float* values,
+                float* result, size_t count) {
+  const size_t bytes = count * sizeof(float);
+  float *input = malloc(bytes), *after = malloc(bytes);
+  float *in = inplace ? NULL : take(in_place, bytes), *out = take(out_place, bytes);
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  memcpy(input, values, bytes);
+  for (int call = 0; call < 2; ++call) {
+    copy(out, inplace ? input : values, bytes, out_place, HOST);
+    if (!inplace) copy(in, input, bytes, in_place, HOST);
+    MPI_Allreduce(inplace ? MPI_IN_PLACE : in, out, (int)count, MPI_FLOAT, MPI_SUM, comm);
+    copy(result, out, bytes, HOST, out_place);
+    if (!inplace) copy(after, in, bytes, HOST, in_place);
+    if (!inplace && memcmp(after, input, bytes) != 0) {
+      printf("rank %d: the input was changed\n", g_rank);
+      ++g_failures;
+    }
+    for (size_t i = 0; i < count; ++i) input[i] = 0.5f * result[i];
+  }
+  MPI_Comm_free(&comm);
+  if (!inplace) give_back(in_place, in);
+  give_back(out_place, out);
+  free(after);
+  free(input);
+}
+
+static void check(size_t count) {
+  const size_t bytes = count * sizeof(float);
+  float *values = malloc(bytes), *expected = malloc(bytes), *result = malloc(bytes);
+  unsigned state = 12345u + 77u * (unsigned)g_rank;
+  for (size_t i = 0; i < count; ++i) {
+    state = state * 1664525u + 1013904223u;
+    values[i] = (float)(int)(state >> 8) * 0x1p-24f - 0.5f;
+  }
+  if (count > 5000) values[4321] = g_rank == 1 ? 1.0f / 0.0f : 0.0f;
+  sum(HOST, HOST, 0, values, expected, count);
+  for (int kind = 0; kind < 6; ++kind) {
+    const int mine = kind != 4 || g_rank % 2 == 0; /* in kind 4 only even ranks use the device */
+    const enum place in = mine && kind != 2 ? DEVICE : HOST;
+    const enum place out = mine && kind != 3 ? DEVICE : HOST;
+    const unsigned long before = slimpi_guarded_work();
+    sum(in, out, kind == 1, values, result, count);
+    if (memcmp(result, expected, bytes) != 0) {
+      size_t i = 0;
+      while (memcmp(&result[i], &expected[i], sizeof(float)) == 0) ++i;
+      printf("rank %d: %zu elements, kind %d: element %zu is %a, %a from host memory\n", g_rank,
+             count, kind, i, result[i], expected[i]);
+      ++g_failures;
+    }
+    if (mine && slimpi_guarded_work() == before) {
+      printf("rank %d: %zu elements, kind %d: the device had no work\n", g_rank, count, kind);
+      ++g_failures;
+    }
+  }
+  free(values);
+  free(expected);
+  free(result);
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+  const size_t counts[] = {1, 1000, 100003, 300000};
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; ++i) check(counts[i]);
+  int failures = 0;
+  MPI_Allreduce(&g_failures, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Finalize();
+  return failures != 0;
+}
