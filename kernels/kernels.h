@@ -55,7 +55,8 @@ struct Kernels {
   void (*decode_add)(const Format& format, const std::byte* in, std::size_t count, float* out,
                      Stream* stream);
 
-  // The owner's step: total = ((addend 0 + addend 1) + addend 2) + ..., in that order, in fp32;
+  // The owner's step: total = ((addend 0 + addend 1) + addend 2) + ..., in that order, in fp32
+  // (near the greatest float as is_huge and saturated_sum of math/quantizer.h say);
   // out = code(total + residual), residual as in encode; result = decode(out). One pass over
   // memory. `result` may be the same memory as an exact addend. With `carry` not null the sum
   // starts from carry[] instead of addend 0 alone (carry + addend 0 + ...); `out` null: only result

@@ -75,7 +75,11 @@ namespace {
         open_source(format, addends[a].encoded + coded, n, sources[source_count++]);
     float* total = result + i;
     float* kept = residual == nullptr ? nullptr : residual + i;
-    sum_sources(sources, source_count, n, total);
+    double slack = 0;
+    if (any_huge(format, sources, source_count, &slack)) [[unlikely]]
+      sum_huge_sources(sources, source_count, n, slack, total);
+    else
+      sum_sources(sources, source_count, n, total);
     if (out != nullptr && format.coding == Coding::quantized) {
       Extremes extremes = no_extremes();
       if (kept != nullptr)

@@ -110,5 +110,39 @@ void sum_sources(const Source* sources, int source_count, std::size_t n, float* 
   }
 }
 
+// Is a source huge, so that sums need the care of sum_huge_sources?
+bool any_huge(const Format& format, const Source* sources, int source_count, double* slack) {
+  bool huge = false;
+  *slack = 0;
+  for (int s = 0; s < source_count; ++s) {
+    if (sources[s].coding != Coding::quantized) continue;
+    Header header;
+    std::memcpy(&header, sources[s].data, sizeof header);
+    if (!is_huge(header)) continue;
+    huge = true;
+    *slack += range_of(header) / ((1 << format.bits) - 1);
+  }
+  return huge;
+}
+
+// The same as sum_sources, and where the sum is not finite, saturated_sum decides.
+void sum_huge_sources(const Source* sources, int source_count, std::size_t n, double slack,
+                      float* total) {
+  float sum[kTile], one[kTile];
+  double exact[kTile];
+  for (std::size_t i = 0; i < n; i += kTile) {
+    const std::size_t tile = tile_at(i, n);
+    for (int s = 0; s < source_count; ++s) {
+      read_source(sources[s], i, tile, one);
+      for (std::size_t j = 0; j < tile; ++j) {
+        sum[j] = s == 0 ? one[j] : add(sum[j], one[j]);
+        exact[j] = s == 0 ? (double)one[j] : exact[j] + (double)one[j];
+      }
+    }
+    for (std::size_t j = 0; j < tile; ++j)
+      total[i + j] = is_finite(sum[j]) ? sum[j] : saturated_sum(exact[j], slack);
+  }
+}
+
 }  // namespace
 }  // namespace slimpi::kernels

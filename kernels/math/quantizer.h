@@ -127,6 +127,19 @@ SLIMPI_HD float to_float(double value) {
   return (float)value + 0.0f;
 }
 
+// Sums near the greatest float. Rounding alone may carry a sum of decoded values over it where the
+// sum of what was encoded is finite; such a sum saturates. It can happen only where an encoded
+// bucket is huge; everywhere else a sum that is not finite stays as it is.
+SLIMPI_HD bool is_huge(const Header& header) {
+  return !is_marked(header) && (header.max > 0x1p100f || header.min < -0x1p100f);
+}
+// What stands for a sum in float that is not finite: `total` is the same sum in double, `slack` the
+// sum of the units of the encoded buckets. Beyond that it is an overflow, and stays infinite.
+SLIMPI_HD float saturated_sum(double total, double slack) {
+  const double limit = 0x1.fffffep127 + slack;
+  return total <= limit && total >= -limit ? to_float(total) : (float)total;
+}
+
 // x'(q).
 SLIMPI_HD float level_value(const Grid<float>& grid, std::uint8_t q) {
   const float steps = float_of(q | (std::uint32_t)Magic<float>::first_level) - grid.origin;
