@@ -3,6 +3,8 @@
 
 #include <fnmatch.h>
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <sstream>
 
@@ -54,10 +56,13 @@ std::string parse_rules(std::string_view text, const std::string& where, Rules& 
 }
 
 std::string read_rules(const std::string& path, Rules& rules) {
+  const std::string refused = "SLIMPI_RULES=" + path + ": the file can not be read: ";
+  errno = 0;
   std::ifstream file(path);
-  if (!file) return "SLIMPI_RULES=" + path + ": the file can not be read";
+  if (!file) return refused + std::strerror(errno);
   std::ostringstream text;
-  text << file.rdbuf();
+  for (std::string line; std::getline(file, line);) text << line << '\n';
+  if (file.bad()) return refused + std::strerror(errno);
   return parse_rules(text.str(), path, rules);
 }
 

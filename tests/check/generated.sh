@@ -1,0 +1,63 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Usage: generated.sh [--update]
+# What is written from the table of options into other files, between two lines that hold "BEGIN
+# OPTIONS" and "END OPTIONS", is what the table says now. --update writes it.
+set -eu
+root=${top_srcdir:-.}
+info=${top_builddir:-.}/tools/slimpi-info
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+status=0
+
+# A line for the completion: name and values, FILE for a file.
+completion() {
+  "$info" --options | awk -F '\t' '
+    { line = $1 }
+    $2 ~ /^1\/0/ { line = line " on off" }
+    $2 ~ /^[0-9]+ to [0-9]+$/ {
+      split($2, range, " to ")
+      if (range[2] - range[1] < 10)
+        for (i = range[1]; i <= range[2] + 0; ++i) line = line " " i
+    }
+    $2 ~ /a file/ { line = line ($2 ~ /^stderr/ ? " stderr" : "") " FILE" }
+    $2 ~ /^[a-z0-9_]+(, [A-Za-z0-9_:\/.]+)+$/ {
+      values = $2
+      sub(/hook:.*/, "hook:/", values)
+      gsub(/,/, "", values)
+      line = line " " values
+    }
+    { print line }'
+}
+
+# section FILE: its generated part is what is in $work/new
+section() {
+  file=$root/$1
+  if [ "$(grep -c -e 'BEGIN OPTIONS' -e 'END OPTIONS' "$file")" -ne 2 ]; then
+    echo "$1 lacks the lines BEGIN OPTIONS and END OPTIONS"
+    exit 1
+  fi
+  awk -v new="$work/new" '
+    /END OPTIONS/ { inside = 0 }
+    !inside { print }
+    /BEGIN OPTIONS/ {
+      inside = 1
+      while ((getline line < new) > 0) print line
+    }' "$file" >"$work/file"
+  cmp -s "$work/file" "$file" && return
+  if [ "$mode" = --update ]; then
+    cat "$work/file" >"$file"
+    echo "$1 is written anew"
+  else
+    echo "$1 is not what the table of options says; run make update-generated:"
+    diff -u "$file" "$work/file" || :
+    status=1
+  fi
+}
+
+mode=${1:-}
+"$info" --mdoc >"$work/new"
+section man/slimpi.7
+completion >"$work/new"
+section tools/completion/slimpi
+exit $status

@@ -1,0 +1,24 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# The manual pages: mandoc finds nothing wrong, and they refer to pages that exist.
+set -eu
+cd "${top_srcdir:-.}/man"
+status=0
+if [ -n "${MANDOC:-}" ]; then
+  for page in *.[1-9]; do
+    "$MANDOC" -Tlint -Wwarning "$page" || status=1
+  done
+fi
+# Pages of ours that are referred to.
+for reference in $(sed -n 's/^\.Xr \(slimpi[-_.a-z]*\) \([0-9]\).*/\1.\2/p' *.[1-9] | sort -u); do
+  if [ ! -e "$reference" ]; then
+    echo "there is no man/$reference, which $(grep -l "^\.Xr ${reference%.*} ${reference##*.}" \
+      ./*.[1-9] | tr '\n' ' ')refer to"
+    status=1
+  fi
+done
+# Files that a program's page is about, and pages for every program.
+for page in *.1; do
+  grep -q "^\.Nm ${page%.1}\$" "$page" || { echo "$page has another name inside" && status=1; }
+done
+exit $status

@@ -1,0 +1,37 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# What bash offers behind slimpi's commands.
+. "${top_srcdir:?is set by make check}/tests/helper/mpi.sh"
+need bash
+file=$top_srcdir/tools/completion/slimpi
+cat >offer.sh <<'E'
+# offer.sh WORD...: prints what is offered for the last word.
+source "$COMPLETION"
+COMP_WORDS=("$@")
+COMP_CWORD=$(($# - 1))
+function=$(complete -p "$1" | sed 's/.*-F \([^ ]*\) .*/\1/')
+cd "$(dirname "$0")/place" && "$function" "$1" 2>/dev/null
+printf '%s\n' "${COMPREPLY[@]}" | LC_ALL=C sort -u | xargs
+E
+mkdir place && touch place/rules.txt
+offered() { COMPLETION=$file bash "$work/offer.sh" "$@"; }
+expect "$(offered slimpi-run --mi)" "--min-size" "an option"
+expect "$(offered slimpi-run --b)" "--bits --bucket --buffers" "several options"
+expect "$(offered slimpi-run --dr)" "--dry-run" "an option of the wrapper's own"
+expect "$(offered slimpi-run --bits '')" "1 2 3 4 5 6 7 8" "small numbers"
+expect "$(offered slimpi-run --bits 4 --hierarchy '')" "auto flat leader sharded" "names"
+expect "$(offered slimpi-run --algorithm q)" "qsgd" "an algorithm"
+expect "$(offered slimpi-run --error-feedback '')" "off on" "a boolean"
+expect "$(offered slimpi-run --min-size '')" "" "nothing where anything goes"
+expect "$(offered slimpi-run --rules '')" "rules.txt" "a file"
+expect "$(offered slimpi-run --report s)" "stderr" "a file, or a name"
+expect "$(offered slimpi-run --rounding =)" "nearest stochastic" "a value behind ="
+expect "$(offered slimpi-run --rounding = s)" "stochastic" "the rest of a value behind ="
+expect "$(offered slimpi-run --bits = 4 --ro)" "--rounding" "an option behind a value behind ="
+expect "$(offered slimpi-run --bits 4 rul)" "rules.txt" "a program"
+expect "$(offered slimpi-run --bits 4 ls --bi)" "" "the program's own options are not ours"
+PATH=$top_builddir/tools:$PATH
+expect "$(offered slimpi-info --to)" "--topology" "an option of slimpi-info"
+expect "$(offered slimpi-info --)" "--config --full --help --json --mdoc --options --topology \
+--version" "all options of slimpi-info"
+verdict

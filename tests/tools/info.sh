@@ -1,0 +1,98 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# slimpi-info: what it lists, as text and as JSON, and what it says of bad options.
+. "${top_srcdir:?is set by make check}/tests/helper/mpi.sh"
+info=$top_builddir/tools/slimpi-info
+for name in $(env | sed -n 's/^\(SLIMPI_[A-Z_]*\)=.*/\1/p'); do unset "$name"; done
+
+# What it lists comes from the table, and all of the table.
+table=$(sed -n 's/^SLIMPI_OPTION($//p; s/^SLIMPI_OPTION(\([a-z_0-9]*\),.*/\1/p' \
+  "$top_srcdir/src/base/options.def" | grep .; sed -n '/^SLIMPI_OPTION($/{n;s/^ *\([a-z_0-9]*\),.*/\1/p;}' \
+  "$top_srcdir/src/base/options.def")
+table=$(echo "$table" | LC_ALL=C sort)
+variables=$(echo "$table" | sed 's/.*/SLIMPI_\U&/')
+holds "the table is read" test "$(echo "$table" | wc -l)" -ge 28
+expect "$("$info" --options | cut -f1 | LC_ALL=C sort)" "$table" "--options lists the table"
+expect "$("$info" -c | sed -n 's/^  \(SLIMPI_[A-Z_]*\) .*/\1/p' | LC_ALL=C sort)" "$variables" \
+  "-c lists the table"
+expect "$("$info" -cf | sed -n 's/^  \(SLIMPI_[A-Z_]*\) = .*/\1/p' | LC_ALL=C sort)" "$variables" \
+  "-cf lists the table"
+expect "$("$info" --mdoc | sed -n 's/^\.It Ev \(SLIMPI_[A-Z_]*\) .*/\1/p' | LC_ALL=C sort)" \
+  "$variables" "--mdoc lists the table"
+
+# Values and where they come from.
+echo 'bits = 3
+seed = 5' >options
+export SLIMPI_CONFIG="$work/options" SLIMPI_SEED=7 SLIMPI_RULES=
+line() { "$info" -c | sed -n "s/^  SLIMPI_$1 *//p" | tr -s ' '; }
+expect "$(line BITS)" "file 3" "a value from the file"
+expect "$(line SEED)" "environment 7" "a value from the environment"
+expect "$(line RULES)" "environment unset" "a value that is unset"
+expect "$(line BUCKET)" "default 2048" "a default"
+expect "$("$info" -cf | grep 'SLIMPI_BITS')" "  SLIMPI_BITS = 3  (file; default: 8)" "-cf has values"
+unset SLIMPI_CONFIG SLIMPI_SEED SLIMPI_RULES
+
+# No line is wider than the page, whatever is asked.
+export SLIMPI_REPORT=/a/rather/long/path/for/a/report/file.json
+expect "$("$info" -v -cf -t | awk 'length > 100')" "" "at most 100 columns"
+unset SLIMPI_REPORT
+
+# A bad value: one line, exit status 2, and still the list.
+for arguments in -c --json\ -c -cf; do
+  # Several words on purpose.
+  # shellcheck disable=SC2086
+  SLIMPI_BITS=9 "$info" $arguments >out 2>err && status=0 || status=$?
+  expect "$status" 2 "$arguments: exit status of a bad value"
+  expect "$(cat err)" "slimpi-info: SLIMPI_BITS=9 can not be used; accepted: 1 to 8" \
+    "$arguments: the line for a bad value"
+  holds "$arguments: a bad value still lists" grep -q 2048 out
+done
+said() { "$info" -c 2>&1 >/dev/null || :; }
+expect "$(SLIMPI_RULES=/no/such/file said)" \
+  "slimpi-info: SLIMPI_RULES=/no/such/file: the file can not be read: No such file or directory" \
+  "rules that can not be read"
+expect "$(SLIMPI_BIT=4 said)" \
+  "slimpi-info: warning: SLIMPI_BIT is not an option of slimpi; did you mean SLIMPI_BITS?" \
+  "an unknown name is a warning"
+holds "a warning is no failure" env SLIMPI_BIT=4 "$info" -c >/dev/null 2>&1
+
+# The command line.
+for arguments in --nonsense extra "-c extra"; do
+  # shellcheck disable=SC2086
+  "$info" $arguments >out 2>err && status=0 || status=$?
+  expect "$status $(wc -l <err) $(wc -c <out)" "2 1 0" "'$arguments' is refused in one line"
+done
+holds "the help names every option" sh -c "\"\$0\" --help | grep -q -- --topology" "$info"
+holds "without arguments: version and options" \
+  sh -c "\"\$0\" | grep -q '^slimpi ' && \"\$0\" | grep -q SLIMPI_STRICT" "$info"
+
+# Topologies of invented machines.
+export HWLOC_XMLFILE="$top_srcdir/tests/topology/four_gpus.xml"
+"$info" -t >topology
+holds "four GPUs are listed" test "$(grep -c '0000:.*:00.0' topology)" -eq 6
+holds "a GPU's nearest card" \
+  grep -q '^  0    0000:03:00.0  0          ib0, mlx5_0   same PCI switch  GH100' topology
+holds "who leads" grep -q '^  The lowest rank on GPU 0 leads: .* a network card, ib0, mlx5_0.$' topology
+unset HWLOC_XMLFILE
+export HWLOC_SYNTHETIC="pack:2 [numa(memory=3GB)] core:4 pu:2"
+holds "a synthetic machine" \
+  sh -c "\"\$0\" -t | grep -q '2 packages, 2 NUMA nodes, 8 cores, 16 hardware threads'" "$info"
+
+# JSON says the same; somebody else's reader takes it.
+if command -v "$PYTHON" >/dev/null; then
+  "$info" --json -v -cf -t >all.json
+  expect "$(report all.json topology cores)" 8 "JSON: cores"
+  expect "$(report all.json topology numa_nodes | tr -d "{}[] '" | cut -d, -f3)" memory:3221225472 \
+    "JSON: memory"
+  expect "$("$PYTHON" -c 'import json
+for row in json.load(open("all.json"))["options"]: print(row["name"])' | LC_ALL=C sort)" "$table" \
+    "JSON: the table"
+  holds "JSON: the version" test "$("$info" -v | head -1)" = "slimpi $(report all.json version slimpi)"
+fi
+
+# Without its part the topology is not known; the rest works.
+cp "$info" .
+./slimpi-info -t >out 2>&1 && status=0 || status=$?
+expect "$status" 1 "exit status without the hwloc part"
+holds "the reason" grep -q 'because slimpi-hwloc.so is not installed' out
+verdict

@@ -1,0 +1,60 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# What make install puts where, and that it still works when it is moved as a whole.
+. "${top_srcdir:?is set by make check}/tests/helper/mpi.sh"
+seconds=120
+MAKEFLAGS='' timeout 120 make -s -C "$top_builddir" install DESTDIR="$work/stage" >log 2>&1 ||
+  { cat log && fail "make install"; }
+: "${bindir:=/usr/local/bin}" "${libdir:=/usr/local/lib}" "${datarootdir:=/usr/local/share}"
+: "${includedir:=/usr/local/include}"
+bin=stage$bindir lib=stage$libdir share=stage$datarootdir
+
+for file in "$bin/slimpi-run" "$bin/slimpi-info" "$lib/libslimpi.so" "$lib/slimpi/slimpi-hwloc.so" \
+  "stage$includedir/slimpi.h" "$lib/pkgconfig/slimpi.pc" "$share/modulefiles/slimpi" \
+  "$share/bash-completion/completions/slimpi-run" "$share/man/man7/slimpi.7" \
+  "$share/man/man1/slimpi-run.1" "$share/man/man1/slimpi-info.1" "$share/man/man5/slimpi.conf.5"; do
+  holds "${file#stage} is installed" test -s "$file"
+done
+for program in "$bin"/slimpi-*; do
+  name=${program##*/}
+  holds "$name has a manual page" test -s "$share/man/man1/$name.1"
+  holds "$name has a completion" test -s "$share/bash-completion/completions/$name"
+done
+holds "every installed page of section 1 has its program" \
+  sh -c 'for page in "$1"/*.1; do name=${page##*/}; [ -x "$2/${name%.1}" ] || exit 1; done' sh \
+  "$share/man/man1" "$bin"
+expect "$(grep -rl "$top_builddir" "$lib/pkgconfig" "$share" "$bin" 2>/dev/null)" "" \
+  "nothing that is installed names the build tree"
+expect "$(find stage -name '*.la' -path '*/slimpi/*')" "" "no libtool files beside the parts"
+
+# The installed tree, moved: the wrapper and the tool find what is theirs.
+moved=$(realpath stage)
+unset LD_PRELOAD SLIMPI_BITS
+expect "$("$bin/slimpi-run" --dry-run true | head -1)" "env LD_PRELOAD=$moved$libdir/libslimpi.so \\" \
+  "slimpi-run finds the moved library"
+HWLOC_SYNTHETIC='pack:1 core:3 pu:1' "$bin/slimpi-info" -t >topology 2>&1 || :
+holds "slimpi-info finds its moved part" grep -q '3 cores' topology
+expect "$("$bin/slimpi-run" --algorithm off echo works 2>&1)" works "a program starts"
+
+if command -v pkg-config >/dev/null; then
+  PKG_CONFIG_PATH=$lib/pkgconfig
+  export PKG_CONFIG_PATH
+  expect "$(pkg-config --variable=preload slimpi)" "$libdir/libslimpi.so" "pkg-config: preload"
+  expect "$(pkg-config --modversion slimpi)" "$("$bin/slimpi-info" -v | sed -n '1s/slimpi //p')" \
+    "pkg-config: version"
+  expect "$(PKG_CONFIG_SYSROOT_DIR=$moved pkg-config --validate slimpi 2>&1)" "" "pkg-config: valid"
+  echo '#include <slimpi.h>
+int main(void) { return slimpi_version()[0] == 0; }' >api.c
+  # Several words on purpose.
+  # shellcheck disable=SC2046
+  ${CC:-cc} -o api api.c $(PKG_CONFIG_ALLOW_SYSTEM_LIBS=1 PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 \
+    PKG_CONFIG_SYSROOT_DIR=$moved pkg-config --cflags --libs slimpi) &&
+    holds "a program linked with -lslimpi runs" env LD_LIBRARY_PATH="$moved$libdir" ./api
+fi
+expect "$(grep -c "prepend-path PATH $bindir\$" "$share/modulefiles/slimpi")" 1 "the modulefile's PATH"
+if command -v tclsh >/dev/null; then
+  echo 'foreach name {module-whatis conflict prepend-path} { proc $name args {puts $args} }
+source [lindex $argv 0]; ModulesHelp' >module.tcl
+  holds "the modulefile is Tcl" sh -c 'tclsh module.tcl "$0" >/dev/null 2>&1' "$share/modulefiles/slimpi"
+fi
+verdict

@@ -1,0 +1,127 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# slimpi-run: what it sets, what it refuses, and what it starts.
+. "${top_srcdir:?is set by make check}/tests/helper/mpi.sh"
+run=$top_builddir/tools/slimpi-run
+for name in LD_PRELOAD PMI_RANK $(env | sed -n 's/^\(SLIMPI_[A-Z_]*\)=.*/\1/p'); do
+  unset "$name"
+done
+[ -e "$library" ] || skip "$library is not built"
+
+# refused STATUS TEXT ARGUMENT...: one line on stderr, nothing on stdout
+refused() {
+  wanted=$1 text=$2
+  shift 2
+  "$run" "$@" >out 2>err && status=0 || status=$?
+  expect "$status: $(cat err)$(cat out)" "$wanted: slimpi-run: $text" "refused: $*"
+}
+
+# The environment of the program that it starts.
+started() { "$run" "$@" /usr/bin/env | grep -e '^SLIMPI_' -e '^LD_PRELOAD=' | LC_ALL=C sort; }
+expect "$(started)" "LD_PRELOAD=$library" "preloads the library"
+expect "$(started --bits 4 --min-size=1M --ranks_per_node 1 --report=)" "LD_PRELOAD=$library
+SLIMPI_BITS=4
+SLIMPI_MIN_SIZE=1M
+SLIMPI_RANKS_PER_NODE=1
+SLIMPI_REPORT=" "sets options, with - or _, and empty values"
+expect "$(SLIMPI_BITS=2 SLIMPI_SEED=3 started --bits 4 --bits 5)" "LD_PRELOAD=$library
+SLIMPI_BITS=5
+SLIMPI_SEED=3" "the last value wins, other variables stay"
+echo 'bits = 4' >options
+expect "$(started --config options | tail -1)" "SLIMPI_CONFIG=options" "takes a file of options"
+
+# LD_PRELOAD: behind what is there, once, under whatever name.
+ln -s "$library" link.so
+preloaded() { "$run" --dry-run true | sed -n 's/^env LD_PRELOAD=\(.*\) \\$/\1/p'; }
+expect "$(LD_PRELOAD=/no/a.so preloaded 2>/dev/null)" "/no/a.so:$library" "appends"
+for before in "$library" "/no/a.so:$library" "$library /no/a.so" "$work/link.so"; do
+  expect "$(LD_PRELOAD=$before preloaded 2>/dev/null | tr -d "'")" "$before" "not twice: $before"
+done
+
+# The command line.
+expect "$("$run" --bits 4 -- echo --bits 5)" "--bits 5" "-- ends the options"
+expect "$("$run" echo --bits 5)" "--bits 5" "the program's own options are its own"
+expect "$("$run" --bits 4 --dry-run echo 'a b' "it's" '')" "env LD_PRELOAD=$library \\
+  SLIMPI_BITS=4 \\
+  echo 'a b' 'it'\\''s' ''" "--dry-run prints what a shell can read"
+"$run" --dry-run sh -c 'exit 3'
+expect "$(sh -c "$("$run" --bits 4 --dry-run sh -c 'echo "$SLIMPI_BITS $LD_PRELOAD"')")" \
+  "4 $library" "a shell does the same with the output of --dry-run"
+"$run" sh -c 'exit 3' && status=0 || status=$?
+expect "$status" 3 "the program's exit status is its own"
+expect "$("$run" --version)" "slimpi-run (slimpi) $("$run" --version | grep -o '[0-9.]*$')" "--version"
+expect "$("$run" --help | sed -n 's/^  --\([a-z-]*\)  .*/\1/p' | grep -v -e dry-run -e version |
+  tr - _)" "$("$top_builddir/tools/slimpi-info" --options | cut -f1)" "--help lists the table"
+expect "$("$run" --help | awk 'length > 100')" "" "--help: at most 100 columns"
+
+# Mistakes.
+refused 2 "--bits=9 can not be used; accepted: 1 to 8" --bits 9 true
+refused 2 "--min-size=x can not be used; accepted: 0 or more (K, M, G allowed)" --min-size=x true
+refused 2 "--bit is not an option of slimpi; did you mean --bits?" --bit 4 true
+refused 2 "--minsize is not an option of slimpi; did you mean --min-size?" --minsize=4 true
+refused 2 "--fubar is not an option of slimpi (slimpi-run --help lists them)" --fubar true
+refused 2 "-n belongs to the launcher: mpiexec -n ... slimpi-run PROGRAM" -n 4 true
+refused 2 "--bits needs a value; accepted: 1 to 8" --bits
+refused 2 "--dry-run takes no value" --dry-run=1 true
+refused 2 "no program given; use slimpi-run [OPTION VALUE ...] PROGRAM" --bits 4
+refused 2 "no program given; use slimpi-run [OPTION VALUE ...] PROGRAM" --
+refused 2 "SLIMPI_CONFIG=/no/file: the file can not be read: No such file or directory" \
+  --config /no/file true
+export SLIMPI_SEED=x
+refused 2 "SLIMPI_SEED=x can not be used; accepted: 0 or more, below 2^63" true
+expect "$("$run" --seed 3 echo fine)" fine "an option replaces a bad variable"
+unset SLIMPI_SEED
+SLIMPI_SED=1 refused 2 "SLIMPI_SED is not an option of slimpi; did you mean SLIMPI_SEED? \
+(SLIMPI_STRICT=1)" --strict 1 true
+start=$(date +%s)
+PMI_RANK=1 refused 2 "--bits=9 can not be used; accepted: 1 to 8" --bits 9 true
+holds "other ranks let the first one speak" test $(($(date +%s) - start)) -ge 1
+
+# Programs that can not be started, as a shell has it.
+refused 127 "no-such-program: not found in PATH" no-such-program
+refused 127 "./no-such-program: not found" ./no-such-program
+refused 126 "/: Is a directory" /
+echo 'echo plain script "$@"' >script
+refused 126 "./script: Permission denied" ./script
+PATH=$work:$PATH refused 126 "script: Permission denied" script
+chmod +x script
+expect "$("$run" ./script a)" "plain script a" "a script without #!"
+expect "$(PATH=$work:$PATH "$run" script b)" "plain script b" "a program found through PATH"
+
+# Programs that a preload can not reach are started, with a warning from the first rank.
+warned() {
+  "$run" "./$1" >out 2>err && status=0 || status=$?
+  expect "$(cat err)" "slimpi-run: warning: ./$1 $2, so slimpi can not be preloaded into it" "$2"
+}
+echo 'int main(void) { return 7; }' >seven.c
+if ${CC:-cc} -static -o static seven.c 2>/dev/null; then
+  warned static "is statically linked"
+  expect "$status" 7 "a static program is started"
+  expect "$(PMI_RANK=1 "$run" ./static 2>&1)" "" "one rank warns"
+fi
+if ${CC:-cc} -m32 -o other seven.c 2>/dev/null; then
+  warned other "is built for another architecture than libslimpi.so"
+else
+  cp "$(command -v true)" other
+  printf '\267' | dd of=other bs=1 seek=18 conv=notrunc 2>/dev/null
+  "$run" ./other >out 2>err || :
+  holds "another architecture" grep -q "is built for another architecture" err
+fi
+expect "$("$run" true 2>&1)" "" "no warning for a dynamic program"
+
+# Installed somewhere else, with and without the library.
+from_bin=$(realpath -m --relative-to="${bindir:-/usr/local/bin}" "${libdir:-/usr/local/lib}")
+mkdir -p prefix/bin prefix/tools
+cp "$run" prefix/bin
+expect "$(prefix/bin/slimpi-run true 2>&1)" \
+  "slimpi-run: libslimpi.so is not where this slimpi-run expects it; reinstall both" "no library"
+mkdir -p "prefix/bin/$from_bin"
+cp -L "$library" "prefix/bin/$from_bin/"
+installed=$(realpath "prefix/bin/$from_bin")/libslimpi.so
+expect "$(prefix/bin/slimpi-run --dry-run true | head -1)" "env LD_PRELOAD=$installed \\" "moved"
+ln -s prefix/bin/slimpi-run linked-run
+expect "$(./linked-run --dry-run true | head -1)" "env LD_PRELOAD=$installed \\" \
+  "through a symbolic link"
+mv prefix 'a b'
+expect "$('a b/bin/slimpi-run' true 2>&1 | grep -c 'a blank or a colon')" 1 "a directory with a blank"
+verdict
