@@ -28,6 +28,7 @@ struct Algorithm {
   bool same_bytes = true;                 // promise 1; false for the decentralized pair
   bool talks_to_peers = false;            // SLIMPI_PEERS and SLIMPI_INTERVAL concern it
   bool keeps_state = false;               // needs a slot even without error feedback
+  bool within_budget = false;             // SLIMPI_MAX_ERROR holds for it
   bool finite_only = false;               // with an infinity or a NaN on any rank, MPI answers
   bool error_feedback = false;            // where SLIMPI_ERROR_FEEDBACK is unset
   std::uint64_t start = 0;                // where SLIMPI_START is unset
@@ -58,8 +59,9 @@ struct Plan {
   Hierarchy hierarchy = Hierarchy::automatic;
   bool error_feedback = false;
   std::uint64_t start = 0;
-  bool slot = false;  // the call needs one: for state, or to count the buffer's calls
-  std::string hook;   // path of the user's shared object; empty for other algorithms
+  bool slot = false;     // the call needs one: for state, or to count the buffer's calls
+  double max_error = 0;  // of the total, relative L2: the coding is chosen for it; 0: format is it
+  std::string hook;      // path of the user's shared object; empty for other algorithms
 };
 
 // One allreduce to be answered. `in` and `out` hold `count` floats in memory of `device`; in == out

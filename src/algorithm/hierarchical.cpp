@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "algorithm/budget.h"
 #include "algorithm/communicator.h"
 #include "algorithm/node_sum.h"
 #include "algorithm/two_rounds.h"
@@ -21,13 +22,18 @@ Status run_hierarchical(Call& call) {
   const Rails& rails = communicator.rails(call.plan.hierarchy);
   const bool alone = rails.flat || communicator.layout().neighbours().size() == 1;
   if (!alone) SLIMPI_TRY(node_sum(call, rails));
+  const Range slice =
+      rails.rail < 0 ? Range{} : slice_of(call.count, call.plan.format, rails, rails.rail);
+  const float* const in = (alone ? call.in : call.out) + slice.first;
+  Plan plan = call.plan;
+  if (plan.max_error > 0) SLIMPI_TRY(choose_coding(call, rails, slice, in, &plan.format));
   if (rails.rail >= 0) {
-    const Range slice = slice_of(call.count, call.plan.format, rails, rails.rail);
     float* residual = nullptr;
-    if (call.plan.error_feedback && call.slot != nullptr)
+    if (plan.error_feedback && call.slot != nullptr)
       SLIMPI_TRY(find_residual(call, slice, &residual));
-    const float* const in = alone ? call.in : call.out;
-    SLIMPI_TRY(run_rounds(call, rails, slice, in + slice.first, call.out + slice.first, residual));
+    Call rounds{communicator, plan,        call.in,     call.out, call.count,
+                call.device,  call.stream, call.number, call.slot};
+    SLIMPI_TRY(run_rounds(rounds, rails, slice, in, call.out + slice.first, residual));
   }
   if (!alone) SLIMPI_TRY(node_share(call, rails));
   return Status::ok;
@@ -47,10 +53,15 @@ Status reserve_hierarchical(Communicator& communicator, const Plan& plan, std::u
   std::uint64_t partial = std::max<std::uint64_t>(64 << 10, node_partial(communicator));
   if (rails.rail >= 0) {
     const Range slice = slice_of(count, plan.format, rails, rails.rail);
-    const Segments segments =
-        segments_for(plan.format, slice.count, int(rails.peers.size()), device.staged);
-    bytes = std::max(bytes, segments.total);
-    partial = std::max(partial, segments.elements);
+    const auto make_room = [&](const kernels::Format& format) {
+      const Segments segments =
+          segments_for(format, slice.count, int(rails.peers.size()), device.staged);
+      bytes = std::max(bytes, segments.total);
+      partial = std::max(partial, segments.elements);
+    };
+    make_room(plan.format);
+    for (int coding = 0; plan.max_error > 0 && coding < kCodings; ++coding)
+      make_room(coding_at(plan.format, coding));
   }
   Statistics& statistics = communicator.statistics();
   const bool long_sums = communicator.size() > kernels::kMaxAddends;

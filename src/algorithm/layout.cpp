@@ -15,9 +15,9 @@ Range part_of(std::uint64_t count, int parts, int index, std::uint64_t align) {
   return {begin, end - begin};
 }
 
-int Layout::local_rank() const {
-  const std::vector<int>& mine = neighbours();
-  return int(std::find(mine.begin(), mine.end(), rank) - mine.begin());
+int Layout::local_rank_of(int other) const {
+  const std::vector<int>& theirs = members[std::size_t(node_of[std::size_t(other)])];
+  return int(std::find(theirs.begin(), theirs.end(), other) - theirs.begin());
 }
 
 Status find_layout(const mpi::Api& api, MPI_Comm comm, std::uint64_t ranks_per_node,

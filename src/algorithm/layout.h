@@ -27,7 +27,8 @@ struct Layout {
   int nodes() const { return int(members.size()); }
   int node() const { return node_of[std::size_t(rank)]; }
   const std::vector<int>& neighbours() const { return members[std::size_t(node())]; }
-  int local_rank() const;  // position of this rank among its neighbours
+  int local_rank() const { return local_rank_of(rank); }
+  int local_rank_of(int other) const;  // position of a rank on its node
 };
 
 // Finds the nodes: with ranks_per_node = k every k consecutive ranks of MPI_COMM_WORLD are one (of

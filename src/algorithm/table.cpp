@@ -17,6 +17,7 @@ using kernels::Coding;
 constexpr Algorithm two_rounds(const char* name, Coding coding) {
   return {.name = name,
           .coding = coding,
+          .within_budget = coding == Coding::quantized || coding == Coding::float32,
           .run = run_hierarchical,
           .reserve = reserve_hierarchical,
           .reserve_state = reserve_residual};
@@ -41,6 +42,7 @@ constexpr Algorithm kTable[] = {
      .coding = Coding::quantized,
      .rounding = Rounding::stochastic,
      .flat = true,
+     .within_budget = true,
      .run = run_hierarchical,
      .reserve = reserve_hierarchical,
      .reserve_state = reserve_residual},

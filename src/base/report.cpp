@@ -17,6 +17,11 @@ double seconds(std::uint64_t nanoseconds) {
   return double(nanoseconds) * 1e-9;
 }
 
+// What SLIMPI_MAX_ERROR chose: "1" to "8" bits, "fp16", "float32".
+std::string coding_name(std::size_t coding) {
+  return coding < 8 ? std::to_string(coding + 1) : coding == 8 ? "fp16" : "float32";
+}
+
 std::string bytes_text(std::uint64_t bytes) {
   const char* const units[] = {"B", "KB", "MB", "GB", "TB"};
   double value = double(bytes);
@@ -53,6 +58,8 @@ std::string to_json(const Report& report) {
                    {"max_rel_l2", report.max_error}};
   json["memory"] = {{"state", report.own.state_bytes}, {"scratch", report.own.scratch_bytes}};
   json["state_dropped"] = report.own.state_dropped;
+  for (std::size_t i = 0; i < kChosenCodings; ++i)
+    json["codings"][coding_name(i)] = report.own.codings[i];
   json["overflowed"] = report.own.overflowed;
   json["ranks_counted"] = report.ranks_counted;
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -82,6 +89,12 @@ std::string to_text(const Report& report) {
   if (report.own.checked != 0)
     text += fmt::format("  error    relative L2 mean {:.2e}, max {:.2e} in {} calls\n",
                         report.mean_error, report.max_error, report.own.checked);
+  std::string codings;
+  for (std::size_t i = 0; i < kChosenCodings; ++i)
+    if (report.own.codings[i] != 0)
+      codings += fmt::format("{}{} in {}{}", codings.empty() ? "" : ", ", report.own.codings[i],
+                             coding_name(i), i < 8 ? " bits" : "");
+  if (!codings.empty()) text += fmt::format("  codings  {}\n", codings);
   text += fmt::format("  memory   {} for messages, {} for state\n",
                       bytes_text(report.own.scratch_bytes), bytes_text(report.own.state_bytes));
   return text;

@@ -74,6 +74,10 @@ void Statistics::overflow(std::uint64_t values) {
   add(SLIMPI_COUNTER(overflowed), values);
 }
 
+void Statistics::coded(std::size_t coding) {
+  add(SLIMPI_COUNTER(codings) + coding, 1);
+}
+
 Counts Statistics::counts() const {
   std::array<std::uint64_t, kCounts> values{};
   for (std::size_t i = 0; i < kCounts; ++i)

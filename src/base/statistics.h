@@ -36,6 +36,8 @@ enum class Stage { encode, exchange, decode, intra };
 constexpr std::size_t kStages = 4;
 const char* to_string(Stage stage);
 
+constexpr std::size_t kChosenCodings = 10;
+
 // Plain numbers, in this order in memory so that ranks can be summed with one reduction.
 struct Counts {
   std::uint64_t calls = 0, compressed = 0;
@@ -51,6 +53,8 @@ struct Counts {
   std::uint64_t scratch_bytes = 0;  // held now for messages
   std::uint64_t state_dropped = 0;  // times that ranks disagreed about a slot
   std::uint64_t overflowed = 0;     // halves that became infinite
+  // Calls that SLIMPI_MAX_ERROR gave 1 to 8 bits, fp16, float32.
+  std::array<std::uint64_t, kChosenCodings> codings{};
 };
 constexpr std::size_t kCounts = sizeof(Counts) / sizeof(std::uint64_t);
 
@@ -69,6 +73,7 @@ class Statistics {
   void scratch(std::int64_t bytes_more);
   void dropped();
   void overflow(std::uint64_t values);
+  void coded(std::size_t coding);
 
   Counts counts() const;
   double mean_error() const;

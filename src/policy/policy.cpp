@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "policy/policy.h"
 
+#include <fmt/format.h>
+
 namespace slimpi::policy {
 
 namespace {
@@ -24,6 +26,8 @@ algorithm::Plan make_plan(const Config& config, const algorithm::Algorithm& row,
   plan.hierarchy = chosen(config, row);
   // The next difference of models holds what the last one lost, so the peers need no feedback.
   plan.error_feedback = !row.talks_to_peers && config.error_feedback.value_or(row.error_feedback);
+  if (row.coding == kernels::Coding::quantized && row.within_budget)
+    plan.max_error = config.max_error.value_or(0);
   if (name.starts_with("hook:")) plan.hook = name.substr(5);
   plan.start = config.start.value_or(row.start);
   plan.slot = row.keeps_state || plan.error_feedback || plan.start != 0 ||
@@ -51,6 +55,16 @@ std::string refuse_peers(const Config& config, const std::string& name) {
     return "";
   return "SLIMPI_PEERS=shift_one does not go with " + name +
          ", which needs the same peers at every call; accepted: ring, all";
+}
+
+// A budget that the algorithm could not keep is not a budget.
+std::string refuse_budget(const Config& config, const std::string& name) {
+  const algorithm::Algorithm* const row = algorithm::find(name);
+  if (!config.max_error || row == nullptr || row->within_budget) return "";
+  std::string able;
+  for (const algorithm::Algorithm& other : algorithm::all())
+    if (other.within_budget) able += std::string(other.name) + ", ";
+  return "SLIMPI_MAX_ERROR does not go with " + name + "; accepted: " + able + "auto, off";
 }
 
 }  // namespace
@@ -92,9 +106,14 @@ std::string refuse(const Config& config, const Rules& rules) {
   const std::string refused = refuse_name(config.algorithm, "SLIMPI_ALGORITHM=" + config.algorithm);
   if (!refused.empty()) return refused;
   if (const std::string bad = refuse_peers(config, config.algorithm); !bad.empty()) return bad;
+  if (const std::string bad = refuse_budget(config, config.algorithm); !bad.empty()) return bad;
+  if (config.max_error && config.error_feedback.value_or(false))
+    return "SLIMPI_ERROR_FEEDBACK=1 does not go with SLIMPI_MAX_ERROR, which bounds the error of "
+           "each call by itself; unset one of them";
   for (const Rule& rule : rules) {
     std::string bad = refuse_name(rule.algorithm, "SLIMPI_RULES: algorithm " + rule.algorithm);
     if (bad.empty()) bad = refuse_peers(config, rule.algorithm);
+    if (bad.empty()) bad = refuse_budget(config, rule.algorithm);
     if (!bad.empty()) return bad;
   }
   return "";
@@ -103,7 +122,9 @@ std::string refuse(const Config& config, const Rules& rules) {
 std::string describe(const algorithm::Plan& plan) {
   std::string text = plan.algorithm->name + (plan.hook.empty() ? "" : ":" + plan.hook);
   if (plan.format.coding == kernels::Coding::quantized) {
-    text += ", " + std::to_string(plan.format.bits) + " bits, ";
+    text += plan.max_error > 0 ? ", relative L2 error up to " + fmt::format("{:g}", plan.max_error)
+                               : ", " + std::to_string(plan.format.bits) + " bits";
+    text += ", ";
     text += plan.format.bucket == 0 ? "whole chunks"
                                     : "buckets of " + std::to_string(plan.format.bucket);
     text += plan.format.stochastic ? ", stochastic" : ", nearest";

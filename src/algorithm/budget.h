@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// SLIMPI_MAX_ERROR: which coding the two rounds use in one call, so that the relative L2 error of
+// the total stays under a budget. Chosen between the sums inside the nodes and the exchange between
+// them:
+//   1. every owner of a slice tells rank 0 the energy and the ranges of its tiles, a tile being one
+//      bucket or a few;
+//   2. rank 0 draws some tiles, those with more energy or wider ranges more often, and tells which;
+//   3. the owners send their floats of these tiles to rank 0, which runs the two rounds on them
+//      (budget_trial.h) with one coding after the other, from the cheapest on, until the error that
+//      it finds, and what chance may have added, is under the budget;
+//   4. rank 0 tells the coding.
+// Where there are few tiles all of them are tried, and the error is known, not estimated.
+//
+// Cost: 24 bytes a tile and at most 1/16 of a long buffer as floats to rank 0, half of a short one.
+#pragma once
+#include "algorithm/algorithm.h"
+
+namespace slimpi::algorithm {
+
+// The codings to choose from, cheapest first: 1 to 8 bits, fp16, float32.
+constexpr int kCodings = 10;
+kernels::Format coding_at(const kernels::Format& quantizer, int index);
+
+// Chooses for a call whose plan has a max_error. Collective over the communicator; alike on all
+// ranks. `in` is the node's sum of `slice`, which is this rank's, in memory of the call's device;
+// not looked at on ranks without a rail.
+Status choose_coding(Call& call, const Rails& rails, Range slice, const float* in,
+                     kernels::Format* chosen);
+
+}  // namespace slimpi::algorithm

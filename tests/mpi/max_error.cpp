@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A plain MPI program for tests/mpi/max_error.sh: sums inputs of many kinds and measures the
+// relative L2 error of each against the exact sum, which every rank works out for itself.
+// Usage: max_error BUDGET COUNT [KIND], a name of the table below or nonfinite
+// Fails where an error is above the budget and the result is not an exact float sum either, or
+// where ranks do not get the same bytes. Prints a line per kind.
+#include <mpi.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "tests/mpi/inputs.h"
+
+namespace {
+
+int g_rank, g_size, g_failures;
+
+struct Kind {
+  const char* name;
+  float (*value)(int rank, std::size_t i, std::size_t count);
+};
+
+float known(Family family, int rank, std::size_t i, std::size_t count) {
+  return make_value({family, count, 11, false, false, false, g_size}, rank, i);
+}
+float normal(int rank, std::size_t i) {
+  return known(Family::normal, rank, i, 1);
+}
+
+// Rank r's share of a sum that is a thousandth of what is added.
+float cancelling(int rank, std::size_t i) {
+  const float sign = rank % 2 == 0 ? 1 : -1;
+  const bool odd_one = g_size % 2 != 0 && rank == g_size - 1;
+  return (odd_one ? 0 : sign * normal(100 + rank / 2, i)) + 1e-3f * normal(rank, i);
+}
+
+const Kind kKinds[] = {
+    {"normal", [](int r, std::size_t i, std::size_t) { return normal(r, i); }},
+    {"uniform",
+     [](int r, std::size_t i, std::size_t n) { return known(Family::uniform, r, i, n); }},
+    {"offset", [](int r, std::size_t i, std::size_t n) { return known(Family::offset, r, i, n); }},
+    {"sparse", [](int r, std::size_t i, std::size_t n) { return known(Family::sparse, r, i, n); }},
+    {"mixed scale",
+     [](int r, std::size_t i, std::size_t n) { return known(Family::mixed_scale, r, i, n); }},
+    {"huge", [](int r, std::size_t i, std::size_t n) { return known(Family::huge, r, i, n); }},
+    {"subnormal",
+     [](int r, std::size_t i, std::size_t n) { return known(Family::subnormal, r, i, n); }},
+    {"zeros", [](int, std::size_t, std::size_t) { return 0.0f; }},
+    {"constant", [](int, std::size_t, std::size_t) { return 0.75f; }},
+    {"alike", [](int, std::size_t i, std::size_t) { return normal(0, i); }},
+    {"levels", [](int r, std::size_t i, std::size_t) { return float(int(4 * normal(r, i))) / 7; }},
+    {"heavy tails",
+     [](int r, std::size_t i, std::size_t) {
+       return normal(r, i) / (1e-4f + std::fabs(normal(r + 50, i)));
+     }},
+    {"one spike",
+     [](int r, std::size_t i, std::size_t n) {
+       return r == g_size - 1 && i == n / 3 ? 1e6f : normal(r, i);
+     }},
+    {"cancelling", [](int r, std::size_t i, std::size_t) { return cancelling(r, i); }},
+    {"partly cancelling",
+     [](int r, std::size_t i, std::size_t n) {
+       return i < n / 2 ? 100 * cancelling(r, i) : normal(r, i);
+     }},
+    {"opposite",
+     [](int r, std::size_t i, std::size_t) {
+       return g_size % 2 != 0 && r == g_size - 1 ? 0 : (r % 2 == 0 ? 1 : -1) * normal(r / 2, i);
+     }},
+    {"beyond halves", [](int r, std::size_t i, std::size_t) { return 1e5f * normal(r, i); }},
+    {"layers",  // as a model's gradients: stretches of very different sizes
+     [](int r, std::size_t i, std::size_t n) {
+       return normal(r, i) * float(std::pow(10.0, -double(i * 12 / n)));
+     }},
+};
+
+// An infinity on one rank and a NaN on another; all else stays as it is.
+void run_nonfinite(std::size_t count) {
+  std::vector<float> in(count, 1.0f), out(count);
+  if (g_rank == 0) in[count / 2] = INFINITY;
+  if (g_rank == g_size - 1) in[0] = NAN;
+  MPI_Allreduce(in.data(), out.data(), int(count), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool good = i == 0           ? std::isnan(out[i])
+                      : i == count / 2 ? out[i] == INFINITY
+                                       : out[i] == float(g_size);
+    if (!good) ++g_failures;
+  }
+}
+
+void run(const Kind& kind, double budget, std::size_t count) {
+  std::vector<float> in(count), out(count), plain(count);
+  std::vector<double> exact(count), sizes(count);
+  for (int rank = 0; rank < g_size; ++rank)
+    for (std::size_t i = 0; i < count; ++i) {
+      const float x = kind.value(rank, i, count);
+      exact[i] += double(x);
+      sizes[i] += std::fabs(double(x));
+      if (rank == g_rank) in[i] = x;
+    }
+  const int code =
+      MPI_Allreduce(in.data(), out.data(), int(count), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  double error = 0, total = 0, rounding = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    error += (double(out[i]) - exact[i]) * (double(out[i]) - exact[i]);
+    total += exact[i] * exact[i];
+    rounding += std::pow(sizes[i] * 0x1p-24 * g_size, 2);
+  }
+  const double relative = error == 0 ? 0 : std::sqrt(error / total);
+  // What floats can not say is no fault of a coding.
+  const bool good = code == MPI_SUCCESS && (relative <= budget || error <= rounding);
+  std::vector<float> first = out;
+  PMPI_Bcast(first.data(), int(count), MPI_FLOAT, 0, MPI_COMM_WORLD);
+  const bool same = std::memcmp(first.data(), out.data(), count * sizeof(float)) == 0;
+  if (!same) std::fprintf(stderr, "rank %d: %s: other bytes than rank 0\n", g_rank, kind.name);
+  if (g_rank == 0)
+    std::printf("%s %-18s budget %g, %zu values on %d ranks: %.3g\n", good ? "ok    " : "FAILED",
+                kind.name, budget, count, g_size, relative);
+  if (!good || !same) ++g_failures;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+  if (argc < 3) MPI_Abort(MPI_COMM_WORLD, 2);
+  if (argc == 4 && std::strcmp(argv[3], "nonfinite") == 0) run_nonfinite(1000);
+  for (const Kind& kind : kKinds)
+    if (argc < 4 || std::strcmp(argv[3], kind.name) == 0)
+      run(kind, std::atof(argv[1]), std::size_t(std::atoll(argv[2])));
+  int failed = 0;
+  PMPI_Allreduce(&g_failures, &failed, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Finalize();
+  return failed == 0 ? 0 : 1;
+}

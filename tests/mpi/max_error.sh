@@ -1,0 +1,79 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# SLIMPI_MAX_ERROR: whatever the input, the measured error is under the budget, and the coding is
+# not finer than it has to be.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+program=$top_builddir/tests/mpi/max_error
+export SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1 SLIMPI_BUCKET=512 SLIMPI_REPORT=$work/report.json
+
+# kept RANKS BUDGET COUNT [KIND]: no error is above the budget.
+kept() {
+  ranks=$1
+  shift
+  if SLIMPI_MAX_ERROR=$1 under "$ranks" "$program" "$@" >errors.txt 2>&1; then
+    pass "$ranks ranks: $*"
+  else
+    fail "$ranks ranks: $*"
+    cat errors.txt
+  fi
+}
+# chose: the codings of the last run, as one line.
+chose() {
+  "$PYTHON" -c 'import json, sys
+print(*[c + ":" + str(n) for c, n in json.load(open(sys.argv[1]))["codings"].items() if n])' \
+    report.json
+}
+
+for budget in 1e-1 1e-2 1e-3 1e-4 1e-5; do kept 3 $budget 60001; done
+for ranks in 2 4; do for budget in 1e-1 2e-3; do kept $ranks $budget 100000; done; done
+for count in 1 2 63 65 2049; do kept 3 1e-2 $count; done
+for bucket in 0 64 5000; do SLIMPI_BUCKET=$bucket kept 3 2e-2 70000; done
+for hierarchy in sharded leader flat; do
+  SLIMPI_RANKS_PER_NODE=2 SLIMPI_HIERARCHY=$hierarchy kept 5 1e-2 50000
+done
+SLIMPI_ALGORITHM=qsgd kept 3 1e-2 50000
+SLIMPI_ALGORITHM=qsgd kept 2 2e-1 50000
+
+# Not wasteful: 1,000,000 normal values.
+for ranks in 2 4; do
+  SLIMPI_VERIFY=1 kept $ranks 1e-2 1000000 normal
+  expect "$(chose)" 8:1 "8 bits do for a budget of 1e-2 on $ranks ranks"
+  eight=$(report report.json bytes sent)
+  error=$(report report.json error max_rel_l2)
+  holds "SLIMPI_VERIFY finds $error" awk "BEGIN { exit !($error > 0.005 && $error <= 0.01) }"
+  kept $ranks 1e-1 1000000 normal
+  expect "$(chose)" 5:1 "5 bits do for a budget of 1e-1 on $ranks ranks"
+  five=$(report report.json bytes sent)
+  plain=$(report report.json bytes plain)
+  holds "bytes: $five < $eight < $plain" test $((4 * five)) -lt $((3 * eight)) -a \
+    $((10 * eight)) -lt $((3 * plain))
+done
+kept 3 1e-3 100000 normal
+expect "$(chose)" fp16:1 "halves do for a budget of 1e-3"
+kept 3 1e-1 100000 zeros
+expect "$(chose)" 1:1 "zeros take the cheapest coding"
+kept 3 1e-5 100000 offset
+expect "$(chose)" 1:1 "so does a large offset"
+for kind in cancelling "partly cancelling" opposite; do
+  kept 3 1e-1 100000 "$kind"
+  expect "$(chose)" float32:1 "where addends cancel the sum is exact: $kind"
+done
+kept 3 1e-3 100000 "beyond halves"
+expect "$(chose)" float32:1 "what halves can not hold is sent as floats"
+
+# An infinity or a NaN leaves nothing to measure: exact floats.
+SLIMPI_MAX_ERROR=1e-1 holds "infinities and NaNs pass" under 3 "$program" 1e-1 1000 nonfinite
+expect "$(chose)" float32:1 "they go as floats"
+
+# What can not keep a budget is refused.
+refused() {
+  if SLIMPI_MAX_ERROR=1e-2 under 2 "$program" 1e-2 100 >/dev/null 2>errors.txt; then
+    fail "$1 should be refused"
+  else
+    holds "refused: $1" grep -q "$1" errors.txt
+  fi
+}
+SLIMPI_ALGORITHM=fp16 refused "SLIMPI_MAX_ERROR does not go with fp16; accepted: bytegrad, qsgd"
+SLIMPI_ERROR_FEEDBACK=1 refused "SLIMPI_ERROR_FEEDBACK=1 does not go with SLIMPI_MAX_ERROR"
+verdict
