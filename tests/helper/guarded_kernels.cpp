@@ -94,11 +94,19 @@ void fill(float* out, float value, std::size_t count, Stream* stream) {
   launch(stream, count, {out}, [=] { generic().fill(out, value, count, nullptr); });
 }
 
+void low_rank(const kernels::LowRank& factors, const float* in, float share, float* residual,
+              std::size_t count, float* out, Stream* stream) {
+  launch(stream, count, {factors.p, factors.q, in, residual, out}, [=] {
+    generic().low_rank(factors, in, share, residual, count, out, nullptr);
+  });
+}
+
 }  // namespace
 
 const Kernels& guarded_kernels() {
   static constexpr Kernels table = {"guarded", encode,  decode,         decode_add, sum_encode,
-                                    sum,       combine, find_nonfinite, compare,    fill};
+                                    sum,       combine, find_nonfinite, compare,    fill,
+                                    low_rank};
   return table;
 }
 

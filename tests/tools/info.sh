@@ -6,9 +6,11 @@ info=$top_builddir/tools/slimpi-info
 for name in $(env | sed -n 's/^\(SLIMPI_[A-Z_]*\)=.*/\1/p'); do unset "$name"; done
 
 # What it lists comes from the table, and all of the table.
-table=$(sed -n 's/^SLIMPI_OPTION($//p; s/^SLIMPI_OPTION(\([a-z_0-9]*\),.*/\1/p' \
-  "$top_srcdir/src/base/options.def" | grep .; sed -n '/^SLIMPI_OPTION($/{n;s/^ *\([a-z_0-9]*\),.*/\1/p;}' \
-  "$top_srcdir/src/base/options.def")
+options=$top_srcdir/src/base/options.def
+table=$(
+  sed -n 's/^SLIMPI_OPTION(\([a-z_0-9]*\),.*/\1/p' "$options"
+  sed -n '/^SLIMPI_OPTION($/{n;s/^ *\([a-z_0-9]*\),.*/\1/p;}' "$options"
+)
 table=$(echo "$table" | LC_ALL=C sort)
 variables=$(echo "$table" | sed 's/.*/SLIMPI_\U&/')
 holds "the table is read" test "$(echo "$table" | wc -l)" -ge 28
@@ -29,7 +31,8 @@ expect "$(line BITS)" "file 3" "a value from the file"
 expect "$(line SEED)" "environment 7" "a value from the environment"
 expect "$(line RULES)" "environment unset" "a value that is unset"
 expect "$(line BUCKET)" "default 2048" "a default"
-expect "$("$info" -cf | grep 'SLIMPI_BITS')" "  SLIMPI_BITS = 3  (file; default: 8)" "-cf has values"
+expect "$("$info" -cf | grep 'SLIMPI_BITS')" "  SLIMPI_BITS = 3  (file; default: 8)" \
+  "-cf has values"
 unset SLIMPI_CONFIG SLIMPI_SEED SLIMPI_RULES
 
 # No line is wider than the page, whatever is asked.
@@ -72,7 +75,8 @@ export HWLOC_XMLFILE="$top_srcdir/tests/topology/four_gpus.xml"
 holds "four GPUs are listed" test "$(grep -c '0000:.*:00.0' topology)" -eq 6
 holds "a GPU's nearest card" \
   grep -q '^  0    0000:03:00.0  0          ib0, mlx5_0   same PCI switch  GH100' topology
-holds "who leads" grep -q '^  The lowest rank on GPU 0 leads: .* a network card, ib0, mlx5_0.$' topology
+holds "who leads" \
+  grep -q '^  The lowest rank on GPU 0 leads: .* a network card, ib0, mlx5_0.$' topology
 unset HWLOC_XMLFILE
 export HWLOC_SYNTHETIC="pack:2 [numa(memory=3GB)] core:4 pu:2"
 holds "a synthetic machine" \
@@ -87,7 +91,8 @@ if command -v "$PYTHON" >/dev/null; then
   expect "$("$PYTHON" -c 'import json
 for row in json.load(open("all.json"))["options"]: print(row["name"])' | LC_ALL=C sort)" "$table" \
     "JSON: the table"
-  holds "JSON: the version" test "$("$info" -v | head -1)" = "slimpi $(report all.json version slimpi)"
+  holds "JSON: the version" \
+    test "$("$info" -v | head -1)" = "slimpi $(report all.json version slimpi)"
 fi
 
 # Without its part the topology is not known; the rest works.

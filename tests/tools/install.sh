@@ -30,7 +30,8 @@ expect "$(find stage -name '*.la' -path '*/slimpi/*')" "" "no libtool files besi
 # The installed tree, moved: the wrapper and the tool find what is theirs.
 moved=$(realpath stage)
 unset LD_PRELOAD SLIMPI_BITS
-expect "$("$bin/slimpi-run" --dry-run true | head -1)" "env LD_PRELOAD=$moved$libdir/libslimpi.so \\" \
+expect "$("$bin/slimpi-run" --dry-run true | head -1)" \
+  "env LD_PRELOAD=$moved$libdir/libslimpi.so \\" \
   "slimpi-run finds the moved library"
 HWLOC_SYNTHETIC='pack:1 core:3 pu:1' "$bin/slimpi-info" -t >topology 2>&1 || :
 holds "slimpi-info finds its moved part" grep -q '3 cores' topology
@@ -51,10 +52,12 @@ int main(void) { return slimpi_version()[0] == 0; }' >api.c
     PKG_CONFIG_SYSROOT_DIR=$moved pkg-config --cflags --libs slimpi) &&
     holds "a program linked with -lslimpi runs" env LD_LIBRARY_PATH="$moved$libdir" ./api
 fi
-expect "$(grep -c "prepend-path PATH $bindir\$" "$share/modulefiles/slimpi")" 1 "the modulefile's PATH"
+expect "$(grep -c "prepend-path PATH $bindir\$" "$share/modulefiles/slimpi")" 1 \
+  "the modulefile's PATH"
 if command -v tclsh >/dev/null; then
   echo 'foreach name {module-whatis conflict prepend-path} { proc $name args {puts $args} }
 source [lindex $argv 0]; ModulesHelp' >module.tcl
-  holds "the modulefile is Tcl" sh -c 'tclsh module.tcl "$0" >/dev/null 2>&1' "$share/modulefiles/slimpi"
+  holds "the modulefile is Tcl" \
+    sh -c 'tclsh module.tcl "$0" >/dev/null 2>&1' "$share/modulefiles/slimpi"
 fi
 verdict

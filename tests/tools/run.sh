@@ -49,7 +49,8 @@ expect "$(sh -c "$("$run" --bits 4 --dry-run sh -c 'echo "$SLIMPI_BITS $LD_PRELO
   "4 $library" "a shell does the same with the output of --dry-run"
 "$run" sh -c 'exit 3' && status=0 || status=$?
 expect "$status" 3 "the program's exit status is its own"
-expect "$("$run" --version)" "slimpi-run (slimpi) $("$run" --version | grep -o '[0-9.]*$')" "--version"
+expect "$("$run" --version)" \
+  "slimpi-run (slimpi) $("$run" --version | grep -o '[0-9.]*$')" "--version"
 expect "$("$run" --help | sed -n 's/^  --\([a-z-]*\)  .*/\1/p' | grep -v -e dry-run -e version |
   tr - _)" "$("$top_builddir/tools/slimpi-info" --options | cut -f1)" "--help lists the table"
 expect "$("$run" --help | awk 'length > 100')" "" "--help: at most 100 columns"
@@ -123,5 +124,6 @@ ln -s prefix/bin/slimpi-run linked-run
 expect "$(./linked-run --dry-run true | head -1)" "env LD_PRELOAD=$installed \\" \
   "through a symbolic link"
 mv prefix 'a b'
-expect "$('a b/bin/slimpi-run' true 2>&1 | grep -c 'a blank or a colon')" 1 "a directory with a blank"
+expect "$('a b/bin/slimpi-run' true 2>&1 | grep -c 'a blank or a colon')" 1 \
+  "a directory with a blank"
 verdict
