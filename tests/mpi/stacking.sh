@@ -47,7 +47,7 @@ LD_BIND_NOW=1 under 2 "$steps" init sum:100000 finalize >out.txt
 expect "$(grep -c near out.txt)" 2 "LD_BIND_NOW"
 
 # Loaded late: MPI by a program that knows none, and this library by dlopen.
-"$CC" -o late "$tests/late.c" -ldl
+$CC -o late "$tests/late.c" -ldl
 quiet ./late "$slimpi" self
 status=0
 ./late "$library" self || status=$?
@@ -102,8 +102,8 @@ int main(void) {
   return first == 42 && MPI_Allreduce((void *)1, x, 100000, &type, &op, &comm) == 42 ? 0 : 1;
 }
 C
-"$CC" -shared -fPIC -Wl,-soname,libmpi.so.40 -o libmpi.so.40 stub.c
-"$CC" -o user user.c ./libmpi.so.40 -Wl,-rpath,"$work"
+$CC -shared -fPIC -Wl,-soname,libmpi.so.40 -o libmpi.so.40 stub.c
+$CC -o user user.c ./libmpi.so.40 -Wl,-rpath,"$work"
 status=0
 LD_PRELOAD=$slimpi ./user >out.txt 2>err.txt || status=$?
 expect "$status" 0 "another ABI: the program gets its MPI's code"

@@ -78,7 +78,7 @@ holds "a GPU's nearest card" \
 holds "who leads" \
   grep -q '^  The lowest rank on GPU 0 leads: .* a network card, ib0, mlx5_0.$' topology
 unset HWLOC_XMLFILE
-export HWLOC_SYNTHETIC="pack:2 [numa(memory=3GB)] core:4 pu:2"
+export HWLOC_SYNTHETIC="pack:2 [numa(memory=3GiB)] core:4 pu:2"
 holds "a synthetic machine" \
   sh -c "\"\$0\" -t | grep -q '2 packages, 2 NUMA nodes, 8 cores, 16 hardware threads'" "$info"
 
