@@ -82,12 +82,12 @@ holds "other ranks let the first one speak" test $(($(date +%s) - start)) -ge 1
 refused 127 "no-such-program: not found in PATH" no-such-program
 refused 127 "./no-such-program: not found" ./no-such-program
 refused 126 "/: Is a directory" /
-echo 'echo plain script "$@"' >script
-refused 126 "./script: Permission denied" ./script
-PATH=$work:$PATH refused 126 "script: Permission denied" script
-chmod +x script
-expect "$("$run" ./script a)" "plain script a" "a script without #!"
-expect "$(PATH=$work:$PATH "$run" script b)" "plain script b" "a program found through PATH"
+echo 'echo plain script "$@"' >own-script
+refused 126 "./own-script: Permission denied" ./own-script
+PATH=$work:$PATH refused 126 "own-script: Permission denied" own-script
+chmod +x own-script
+expect "$("$run" ./own-script a)" "plain script a" "a script without #!"
+expect "$(PATH=$work:$PATH "$run" own-script b)" "plain script b" "a program found through PATH"
 
 # Programs that a preload can not reach are started, with a warning from the first rank.
 warned() {
@@ -103,7 +103,7 @@ fi
 if ${CC:-cc} -m32 -o other seven.c 2>/dev/null; then
   warned other "is built for another architecture than libslimpi.so"
 else
-  cp "$(command -v true)" other
+  cp "$(command -v ls)" other
   printf '\267' | dd of=other bs=1 seek=18 conv=notrunc 2>/dev/null
   "$run" ./other >out 2>err || :
   holds "another architecture" grep -q "is built for another architecture" err
