@@ -137,7 +137,7 @@ SLIMPI_HD bool is_huge(const Header& header) {
 // sum of the units of the encoded buckets. Beyond that it is an overflow, and stays infinite.
 SLIMPI_HD float saturated_sum(double total, double slack) {
   const double limit = 0x1.fffffep127 + slack;
-  return total <= limit && total >= -limit ? to_float(total) : (float)total;
+  return total <= limit && total >= -limit ? to_float(total) : canonical((float)total);
 }
 
 // x'(q).
