@@ -7,9 +7,11 @@
 namespace slimpi::bench {
 namespace {
 
-constexpr double kSegment = 256 << 10;  // bytes of floats that travel in one message at most
-constexpr double kMessageHead = 64;     // slimpi's header and what TCP and MPI add to it
-constexpr double kBucket = 2048;
+constexpr double kMessage = 64 << 10;  // coded bytes that travel in one message at most
+constexpr double kMessageHead = 64;    // slimpi's header and what TCP and MPI add to it
+constexpr double kBucket = 2048;       // floats
+constexpr double kBuffers = 16 << 20;  // that slimpi's messages may always take
+constexpr double kSlots = 4;           // segments under way at once
 
 double coded(int bits) {
   return bits / 32.0 + 2 / kBucket;
@@ -82,28 +84,39 @@ void within_node(Cost& cost, double bytes, double per_node, double sharing, cons
   work(cost, (sum + copy) * sharing);
 }
 
-// `flows` ranks of each of `nodes` nodes sum `bytes` each in two rounds. Coding, copies and the
-// link overlap, segment by segment; the first segment's coding and the last one's do not. `crowd`
-// is how much longer the link takes because of who talks to whom at the same time.
+// What slimpi reserves for messages: three for every peer and one for all, in each slot.
+double buffers(double bytes, int bits, double others, double chunk) {
+  const double bucket = 4 * kBucket * coded(bits), most = std::max(kBuffers, bytes * coded(bits));
+  const double message =
+      std::min({kMessage, chunk * coded(bits), most / kSlots / (3 * others + 1)});
+  const double slots = std::min(kSlots, std::ceil(chunk * coded(bits) / std::max(message, bucket)));
+  return (3 * others + 1) * slots * (std::max(message, bucket) + kMessageHead);
+}
+
+// `flows` ranks of each of `nodes` nodes sum `bytes` each in two rounds. A chunk is no smaller than
+// a bucket, so with many nodes not every one owns a chunk; an owner's link is the busiest. Coding,
+// copies and the link overlap, segment by segment; the first segment's coding and the last one's do
+// not. `crowd` is how much longer the link takes because of who talks to whom at the same time.
 void two_rounds(Cost& cost, double bytes, int bits, double nodes, double flows, double crowd,
                 double sharing, const Constants& c) {
   if (nodes < 2) return;
-  const double chunk = bytes / nodes, others = nodes - 1;
-  const double segments = std::max(1.0, std::ceil(chunk / kSegment));
-  const double messages = 2 * others * segments;
-  const double sent = 2 * others * chunk * coded(bits) + messages * kMessageHead;
-  const double coding = c.encode[std::size_t(bits)] * (others + 1) * chunk +
-                        c.decode[std::size_t(bits)] * 2 * others * chunk;
+  const double encode = c.encode[std::size_t(bits)], decode = c.decode[std::size_t(bits)];
+  const double chunk = std::max(bytes / nodes, std::min(bytes, 4 * kBucket));
+  const double owners = bytes / chunk, others = nodes - 1;
+  const double segments = std::max(1.0, std::ceil(chunk * coded(bits) / kMessage));
+  const double to_owners = owners * others / nodes, to_all = others;  // chunks that an owner sends
+  const double messages = (to_owners + to_all) * segments;
+  const double sent = (to_owners + to_all) * chunk * coded(bits) + messages * kMessageHead;
+  const double coding = (encode * (to_owners + 1) + decode * (to_all + to_owners)) * chunk;
   const double link = flows * crowd * sent * c.link;
   const double processor = (coding + 2 * sent * c.copy + messages * c.overhead) * sharing;
-  const double first = std::min(chunk, kSegment);
-  const double fill =
-      2 * (c.encode[std::size_t(bits)] + c.decode[std::size_t(bits)]) * first * sharing;
+  const double fill = 2 * (encode + decode) * std::min(chunk, kMessage / coded(bits)) * sharing;
   cost.messages += messages;
   cost.link += link;
   cost.processor += processor;
   cost.waiting += 2 * c.latency;
   cost.peers = others;
+  cost.memory += buffers(bytes, bits, others, chunk);
   cost.seconds += 2 * c.latency + std::max(link, processor) + std::min({fill, link, processor});
 }
 
@@ -155,7 +168,7 @@ Cost predict(Schedule schedule, double bytes, int bits, const Layout& layout, co
       within_node(cost, bytes, per_node, all, c);
       break;
   }
-  cost.memory = cost.peers * c.peer_memory;
+  cost.memory += cost.peers * c.peer_memory;
   cost.setup = cost.peers * c.peer_setup;
   return cost;
 }

@@ -53,7 +53,8 @@ std::string table(const Options& options, const Constants& c, const std::vector<
   std::string text = fmt::format(
       "# slimpi-bench: predicted times of MPI_Allreduce; constants {}\n"
       "# link {:.6g} Mbit/s of payload, latency {:.4g} us, {:.4g} us a message, {} core{} a node\n"
-      "# held by: the largest part; memory and set-up: of a rank, for the peers it talks to\n#\n",
+      "# held by: the largest part; memory: of a rank, for connections and messages; set-up: at "
+      "its first call\n#\n",
       options.constants.empty() ? "built in, not measured (--calibrate measures them)"
                                 : "of " + options.constants,
       8e-6 / c.link, c.latency * 1e6, c.overhead * 1e6,
