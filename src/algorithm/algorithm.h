@@ -27,9 +27,11 @@ struct Algorithm {
   bool flat = false;                      // over all ranks, whatever the hierarchy
   bool same_bytes = true;                 // promise 1; false for the decentralized pair
   bool talks_to_peers = false;            // SLIMPI_PEERS and SLIMPI_INTERVAL concern it
+  bool exact = false;                     // loses nothing that error feedback could keep
   bool keeps_state = false;               // needs a slot even without error feedback
   bool within_budget = false;             // SLIMPI_MAX_ERROR holds for it
   bool finite_only = false;               // with an infinity or a NaN on any rank, MPI answers
+  bool finds_nonfinite = false;           // run itself sees what any rank's input has of these
   bool error_feedback = false;            // where SLIMPI_ERROR_FEEDBACK is unset
   std::uint64_t start = 0;                // where SLIMPI_START is unset
   bool shapes = false;                    // looks buffers up in SLIMPI_POWERSGD_SHAPES

@@ -9,7 +9,7 @@ namespace slimpi::algorithm {
 
 Slot& Slots::find(const void* address, std::uint64_t count, std::uint64_t calls_per_step) {
   const bool by_index = calls_per_step != 0;
-  const std::uint64_t index = by_index ? lookups_ % calls_per_step : 0;
+  const std::uint64_t index = by_index ? (calls_ - 1) % calls_per_step : 0;
   const Key key = by_index ? Key{index, nullptr} : Key{count, address};
   ++lookups_;
   auto found = slots_.find(key);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // State that belongs to one of the program's buffers and outlives a call: what compression lost,
 // the last low-rank factor, replicas of peers. A slot is named by the element count and the order
-// of first use of the buffer's address, or by the call's index modulo SLIMPI_CALLS_PER_STEP.
+// of first use of the buffer's address, or by the call's index modulo SLIMPI_CALLS_PER_STEP, for
+// which every float sum counts that is not too small, whoever answers it.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -47,7 +48,10 @@ class Slots {
 
   ~Slots() { drop_all(); }
 
-  // The slot of the next call; made at first use. One look-up per call that needs a slot.
+  // A float sum of the program begins.
+  void count_call() { ++calls_; }
+
+  // The slot of the sum that began last; made at first use. One look-up per call that needs a slot.
   Slot& find(const void* address, std::uint64_t count, std::uint64_t calls_per_step);
 
   // Its arrays must be of this algorithm and lie on this device; others are forgotten.
@@ -77,7 +81,7 @@ class Slots {
 
   std::map<Key, std::unique_ptr<Slot>> slots_;
   std::map<std::uint64_t, std::uint64_t> next_;  // number of the next new slot, by count
-  std::uint64_t lookups_ = 0;
+  std::uint64_t calls_ = 0, lookups_ = 0;
   std::size_t limit_ = kFirstLimit;
 };
 

@@ -17,6 +17,7 @@ using kernels::Coding;
 constexpr Algorithm two_rounds(const char* name, Coding coding) {
   return {.name = name,
           .coding = coding,
+          .exact = coding == Coding::float32,
           .within_budget = coding == Coding::quantized || coding == Coding::float32,
           .run = run_hierarchical,
           .reserve = reserve_hierarchical,
@@ -27,6 +28,7 @@ constexpr Algorithm low_rank(const char* name, bool shapes) {
   return {.name = name,
           .coding = Coding::float32,
           .keeps_state = true,
+          .finds_nonfinite = true,
           .error_feedback = true,
           .start = 10,
           .shapes = shapes,

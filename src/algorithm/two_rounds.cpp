@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "algorithm/communicator.h"
+#include "algorithm/overflow.h"
 #include "codec/wire.h"
 
 namespace slimpi::algorithm {
@@ -68,6 +69,7 @@ class Rounds {
   Status decode(std::int64_t number);
   Status recycle(std::int64_t number);
   Status take_in(Box box, std::int64_t number, int distance, int member, const Range& part);
+  void count_overflow(std::int64_t number, std::uint64_t count);
   Status wait_sent(Box box, std::int64_t number, int distance);
   Status bring_out(Box box, std::int64_t number, int distance, const Range& part);
   Status mark(std::vector<std::uint64_t>& marks, std::int64_t number);
@@ -82,6 +84,7 @@ class Rounds {
   Exchange& exchange_;
   Statistics& statistics_;
   const kernels::Kernels& kernels_;
+  Overflow overflow_;
   const int members_, me_;
   const Segments segments_;
   const bool staged_;
@@ -103,6 +106,7 @@ Rounds::Rounds(Call& call, const Rails& rails, Range slice, const float* in, flo
       exchange_(call.communicator.exchange()),
       statistics_(call.communicator.statistics()),
       kernels_(*call.device.kernels()),
+      overflow_(call.plan.format.coding, statistics_),
       members_(int(rails.peers.size())),
       me_(rails.index),
       segments_(segments_for(call.plan.format, slice.count, members_, call.device.staged)),
@@ -215,6 +219,7 @@ Status Rounds::encode(std::int64_t number) {
 
 Status Rounds::send(std::int64_t number, int distance, const Range& part) {
   std::byte* const text = wire(Box::scatter_out, number, distance);
+  overflow_.encoded(text + codec::kHeaderBytes, staged_ ? nullptr : in_ + part.first, part.count);
   codec::write_header(text, message(part, call_.communicator.rank()));
   return exchange_.send(rank_of(peer_at(distance)), Tag::scatter_reduce, text,
                         message_bytes(call_.plan.format, part.count),
@@ -263,6 +268,7 @@ Status Rounds::sum(std::int64_t number) {
 // In rank order, with this rank's own exact share in its place.
 void Rounds::add_up(std::int64_t number, const Range& part) {
   const float* carry = nullptr;
+  if (!staged_) overflow_.keep(in_ + part.first, part.count, kernels_);
   for (int first = 0; first < members_; first += kernels::kMaxAddends) {
     const int last = std::min(members_, first + kernels::kMaxAddends);
     kernels::Addend addends[kernels::kMaxAddends] = {};
@@ -283,10 +289,19 @@ void Rounds::add_up(std::int64_t number, const Range& part) {
   }
 }
 
+void Rounds::count_overflow(std::int64_t number, std::uint64_t count) {
+  if (!overflow_.counts()) return;
+  std::vector<const std::byte*> addends;
+  for (int distance = 1; distance < members_; ++distance)
+    addends.push_back(wire(Box::scatter_in, number, distance) + codec::kHeaderBytes);
+  overflow_.summed(wire(Box::gather_out, number, 1) + codec::kHeaderBytes, addends, count);
+}
+
 Status Rounds::forward(std::int64_t number) {
   const Range part = segment(me_, number);
   if (part.count == 0) return Status::ok;
   SLIMPI_TRY(reached(summed_, number));
+  count_overflow(number, part.count);
   std::byte* const text = wire(Box::gather_out, number, 1);
   codec::write_header(text, message(part, call_.communicator.rank()));
   for (int distance = 1; distance < members_; ++distance)

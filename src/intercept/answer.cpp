@@ -41,6 +41,7 @@ bool answer_together(Runtime& runtime, algorithm::Communicator& communicator,
   }
   const policy::Decision decision = policy::decide(
       communicator.config(), runtime.rules, communicator.name(), std::uint64_t(request.count));
+  if (decision.take || decision.reason != Passed::small) communicator.slots.count_call();
   if (!decision.take) return pass(runtime, decision.reason);
   if (communicator.find_nodes() != Status::ok) return do_without();
   if (const int nodes = communicator.layout().nodes(); nodes > runtime.nodes) runtime.nodes = nodes;

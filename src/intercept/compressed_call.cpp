@@ -170,7 +170,11 @@ Status CompressedCall::agree_on_slot(std::optional<Passed>* passed) {
     algorithm::Slots::drop(*slot_);
     *passed = Passed::failure;
   } else if (agreement.nonfinite != 0) {
-    *passed = Passed::nonfinite;
+    // The program will throw this step away: what was lost before it stays for the next one.
+    if (plan_.algorithm->finite_only)
+      *passed = Passed::nonfinite;
+    else
+      plan_.error_feedback = false;
   }
   return Status::ok;
 }
@@ -184,10 +188,12 @@ Status CompressedCall::agree_on_finite(std::optional<Passed>* passed) {
   return Status::ok;
 }
 
-// Whether this rank's input has an infinity or a NaN, where the algorithm can not take one.
+// Whether this rank's input has an infinity or a NaN, where the algorithm or the residuals can not
+// take one.
 Status CompressedCall::find_nonfinite(std::uint64_t* found) {
   *found = 0;
-  if (!plan_.algorithm->finite_only) return Status::ok;
+  const bool feedback = plan_.error_feedback && !plan_.algorithm->finds_nonfinite;
+  if (!plan_.algorithm->finite_only && !feedback) return Status::ok;
   const device::Device& from = device::owner_of(in_);
   device::Stream* stream = nullptr;
   SLIMPI_TRY(communicator_.stream_for(from, in_, &stream));

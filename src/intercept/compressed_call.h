@@ -42,7 +42,7 @@ class CompressedCall {
 
   Runtime& runtime_;
   algorithm::Communicator& communicator_;
-  const algorithm::Plan& plan_;
+  algorithm::Plan plan_;
   const Allreduce& request_;
   const float* in_;
   float* out_;

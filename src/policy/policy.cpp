@@ -25,7 +25,8 @@ algorithm::Plan make_plan(const Config& config, const algorithm::Algorithm& row,
   plan.format.stochastic = config.rounding.value_or(row.rounding) == Rounding::stochastic;
   plan.hierarchy = chosen(config, row);
   // The next difference of models holds what the last one lost, so the peers need no feedback.
-  plan.error_feedback = !row.talks_to_peers && config.error_feedback.value_or(row.error_feedback);
+  plan.error_feedback =
+      !row.exact && !row.talks_to_peers && config.error_feedback.value_or(row.error_feedback);
   if (row.coding == kernels::Coding::quantized && row.within_budget)
     plan.max_error = config.max_error.value_or(0);
   if (name.starts_with("hook:")) plan.hook = name.substr(5);

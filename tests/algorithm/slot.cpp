@@ -33,6 +33,7 @@ const void* address(int i) {
 
 // A call that keeps an array.
 Slot& use(int buffer, std::uint64_t count, std::uint64_t calls_per_step = 0) {
+  g_slots->count_call();
   Slot& slot = g_slots->find(address(buffer), count, calls_per_step);
   Slots::claim(slot, nullptr, device::host());
   float* array = nullptr;

@@ -2,14 +2,18 @@
 // What compression lost comes back. Options come from the environment.
 // Usage: feedback mean      under the preload: the mean of 200 calls on one input is at least 10
 //                           times closer to the exact sum than one call
+//        feedback steps     under the preload: steps with infinities and NaNs between others leave
+//                           no trace in the results of the others
 //        feedback identity  without it, on the library's own parts, so that the residuals can be
 //                           looked at: outputs + residuals = inputs; a NaN leaves the residuals of
 //                           its bucket as they were; memory is one float an element
 #include <mpi.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -57,6 +61,51 @@ void mean_of_calls() {
   const double times = std::sqrt(once / often);
   if (g_rank == 0) std::printf("  %.1f times closer\n", times);
   check(once > 0 && times >= 10, "the mean of 200 calls is not 10 times closer");
+}
+
+// The results of clean calls on a communicator of their own, with or without spoiled ones between.
+std::vector<float> clean_results(bool spoiled) {
+  constexpr std::size_t kCount = 20001, kSpot = kCount / 2;
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  std::vector<float> buffer(kCount), results;
+  const auto fill = [&](std::uint64_t seed) {  // the address stays
+    const std::vector<float> in = make_input(input_of(kCount, seed), g_rank);
+    std::copy(in.begin(), in.end(), buffer.begin());
+  };
+  const auto sum = [&] {
+    MPI_Allreduce(MPI_IN_PLACE, buffer.data(), int(kCount), MPI_FLOAT, MPI_SUM, comm);
+  };
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (int call = 0; call < 8; ++call) {
+    if (spoiled && call > 2) {
+      fill(70 + std::uint64_t(call));
+      const bool nan = call % 3 == 0, opposite = call % 3 == 1;
+      if (g_rank == g_size - 1) buffer[kSpot] = nan ? std::nanf("") : infinity;
+      if (g_rank == 0 && opposite) buffer[kSpot] = -infinity;
+      sum();
+      check(!std::isfinite(buffer[kSpot]), "what is not finite is lost");
+      for (std::size_t i = 0; i < kCount; ++i)
+        check(std::isfinite(buffer[i]) || (i < kSpot + 2048 && i + 2048 > kSpot),
+              "what is not finite spreads");
+    }
+    fill(30 + std::uint64_t(call));
+    sum();
+    results.insert(results.end(), buffer.begin(), buffer.end());
+  }
+  MPI_Comm_free(&comm);
+  return results;
+}
+
+void steps() {
+  const std::vector<float> clean = clean_results(false), other = clean_results(true);
+  check(std::memcmp(clean.data(), other.data(), clean.size() * sizeof(float)) == 0,
+        "a step that is not finite leaves a trace");
+  const Case first = input_of(20001, 30);
+  const std::vector<double> exact = exact_sum(first);
+  bool lossy = false;
+  for (std::size_t i = 0; i < first.count; ++i) lossy = lossy || exact[i] != double(clean[i]);
+  check(lossy, "nothing was lost, so nothing is shown");
 }
 
 // The library's side of one buffer's calls.
@@ -182,8 +231,10 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
   MPI_Comm_size(MPI_COMM_WORLD, &g_size);
   const std::string mode = argc > 1 ? argv[1] : "";
-  check(mode == "mean" || mode == "identity", "usage: feedback mean|identity");
+  check(mode == "mean" || mode == "steps" || mode == "identity",
+        "usage: feedback mean|steps|identity");
   if (mode == "mean") mean_of_calls();
+  if (mode == "steps") steps();
   if (mode == "identity") identity();
   int failed = 0;
   PMPI_Allreduce(&g_failures, &failed, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);

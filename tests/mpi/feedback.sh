@@ -21,6 +21,15 @@ holds "qsgd, 8 bits" mean 3 1 qsgd 8 0
 holds "qsgd, 4 bits" mean 3 1 qsgd 4 0
 holds "bf16 with feedback" mean 2 1 bf16 8 1
 
+steps() { # RANKS PER-NODE HIERARCHY ALGORITHM BITS [FEEDBACK]
+  SLIMPI_RANKS_PER_NODE=$2 SLIMPI_HIERARCHY=$3 SLIMPI_ALGORITHM=$4 SLIMPI_BITS=$5 \
+    SLIMPI_ERROR_FEEDBACK=${6-1} under "$1" "$top_builddir/tests/mpi/feedback" steps
+}
+holds "steps that are not finite, 2 bits" steps 3 1 sharded bytegrad 2
+holds "steps that are not finite, two ranks a node" steps 4 2 sharded bytegrad 4
+holds "steps that are not finite, leader" steps 5 2 leader bytegrad 3
+holds "steps that are not finite, fp16" steps 3 1 sharded fp16 8
+
 holds "identity, 2 bits" identity 3 1 sharded bytegrad 2
 holds "identity, two ranks a node, sharded" identity 4 2 sharded bytegrad 4
 holds "identity, two ranks a node, leader" identity 5 2 leader bytegrad 4

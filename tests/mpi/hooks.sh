@@ -32,6 +32,8 @@ holds "top-k of dense values" under 3 "$program" sparse 100000
 sent=$(report report.json bytes sent)
 holds "fewer bytes than floats: $sent" test "$sent" -lt "$(report report.json bytes plain)"
 SLIMPI_ERROR_FEEDBACK=1 holds "top-k with error feedback" under 3 "$program" feedback 20000
+SLIMPI_ERROR_FEEDBACK=1 holds "top-k with steps that are not finite" \
+  under 3 "$top_builddir/tests/mpi/feedback" steps
 
 export SLIMPI_ALGORITHM="hook:$work/sign.so"
 for ranks in 2 3 4; do

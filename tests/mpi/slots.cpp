@@ -55,7 +55,8 @@ struct Tensor {
     for (std::size_t i = 0; i < in.size(); ++i) sum += std::pow(mean[i] / of - exact[i], 2);
     return std::sqrt(sum);
   }
-  double times_closer(int of) const { return once / error(of); }
+  // A tensor that is summed exactly needs no feedback.
+  double times_closer(int of) const { return once < 1e-2 ? HUGE_VAL : once / error(of); }
 
   Case test;
   std::vector<float> in;

@@ -29,6 +29,13 @@ holds "one buffer, two counts" slots counts kept 0
 state counts $((slot + slot / 2)) 0
 holds "one buffer, two tensors, named" slots one_buffer kept 2
 state one_buffer $((2 * slot)) 0
+# Sums that a rule leaves to MPI, or to another algorithm, have their place in the step.
+for algorithm in off allreduce; do
+  echo "* 12K * $algorithm *" >rules.txt
+  SLIMPI_RULES=$work/rules.txt SLIMPI_ERROR_FEEDBACK=1 \
+    holds "named, half of the sums by $algorithm" slots counts kept 2
+  state counts $slot 0
+done
 holds "ranks that disagree for ever" slots disagree lost 0
 state disagree $slot "$(report disagree.json state_dropped)"
 holds "dropped at every call but the first" test "$(report disagree.json state_dropped)" -ge 100

@@ -1,0 +1,28 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# What a half can not hold becomes infinite, as in a cast, and the report counts it once: values on
+# the way to their owner, sums on the way back, but no infinity of the program's own.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+export SLIMPI_MIN_SIZE=0 SLIMPI_REPORT=$work/report.json
+
+counted() { # ALGORITHM LIMIT RANKS PER-NODE HIERARCHY CALLS
+  what="$*"
+  SLIMPI_ALGORITHM=$1 SLIMPI_RANKS_PER_NODE=$4 SLIMPI_HIERARCHY=$5 \
+    under "$3" "$top_builddir/tests/mpi/overflow" "$2" "$6" >overflows.txt || fail "$what: values"
+  expect "$(report report.json overflowed)" "$(cat overflows.txt)" "$what: counted"
+}
+counted fp16 65504 2 1 sharded 1
+counted fp16 65504 3 1 sharded 4
+counted fp16 65504 5 2 sharded 2
+counted fp16 65504 4 2 leader 2
+counted fp16 65504 4 2 flat 2
+counted bf16 3.3895e38 3 1 sharded 2
+
+# Nothing is counted where floats, or few bits, are on the way.
+for algorithm in allreduce bytegrad; do
+  SLIMPI_ALGORITHM=$algorithm SLIMPI_RANKS_PER_NODE=1 \
+    under 2 "$top_builddir/tests/mpi/overflow" 65504 1 >/dev/null 2>&1 || true
+  expect "$(report report.json overflowed)" 0 "$algorithm: nothing to count"
+done
+verdict
