@@ -11,6 +11,7 @@ import time
 
 # These reduce the model, not the gradient, and leave each rank a model of its own.
 DECENTRALIZED = ("decentralized", "low_precision_decentralized")
+SOURCE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 
 class Failure(Exception):
@@ -18,16 +19,20 @@ class Failure(Exception):
 
 
 class Row:
-    """One line of the table: NAME[:BITS][,OPTION=VALUE...]; plain is MPI without slimpi."""
+    """One line of the table: NAME[:BITS][,OPTION=VALUE...]; plain is MPI without slimpi. A hook is
+    named hook:PATH; a path that ends in .c is built first."""
 
     def __init__(self, text):
         name, *rest = text.split(",")
-        self.algorithm, _, bits = name.partition(":")
+        hook = name.startswith("hook:")
+        self.algorithm, _, bits = (name, "", "") if hook else name.partition(":")
         self.options = dict(word.split("=", 1) for word in rest)
         if bits:
             self.options["bits"] = bits
         self.train = []
-        words = ["plain MPI" if self.algorithm == "plain" else self.algorithm.replace("_", " ")]
+        words = ["plain MPI" if name == "plain" else self.algorithm.replace("_", " ")]
+        if hook:
+            words = ["hook " + os.path.basename(name).split(".")[0].removeprefix("hook_")]
         words += [f"{bits} bit" + "s" * (bits != "1")] if bits else []
         for word in rest:
             option, value = word.removeprefix("powersgd_").replace("_", " ").split("=", 1)
@@ -35,9 +40,10 @@ class Row:
         self.label = ", ".join(words)
         if self.algorithm in DECENTRALIZED:
             self.train = ["--average-model"]
-        if self.algorithm == "powersgd":
+        if self.algorithm.endswith("powersgd"):
             # One call per layer: its weights, row by row, then its biases as the last row.
             self.train = ["--per-layer"]
+        if self.algorithm == "powersgd":
             self.options["powersgd_shapes"] = "200960=785x256,32896=257x128,1290=129x10"
 
 
@@ -84,8 +90,25 @@ class Runner:
             if not os.access(path, os.X_OK):
                 raise Failure(f"{path} is not there: run tools/build first, or name where "
                               "it was built with --directory")
-        with open(f"{options.directory}/Makefile") as makefile:
-            self.mpiexec = re.search(r"^MPIEXEC = (.*)$", makefile.read(), re.M).group(1)
+        with open(f"{options.directory}/Makefile") as file:
+            makefile = file.read()
+        self.mpiexec, self.mpicc = (re.search(rf"^{name} = (.*)$", makefile, re.M).group(1)
+                                    for name in ("MPIEXEC", "MPICC"))
+
+    def algorithm(self, row):
+        """The row's algorithm, a hook's source built; paths count from the source tree."""
+        if not row.algorithm.startswith("hook:"):
+            return row.algorithm
+        path = os.path.join(SOURCE, row.algorithm.removeprefix("hook:"))
+        if not path.endswith(".c"):
+            return f"hook:{path}"
+        built = f"{self.scratch}/{os.path.basename(path)[:-2]}.so"
+        command = [self.mpicc, "-O2", "-shared", "-fPIC", f"-I{SOURCE}/include", "-o", built, path,
+                   "-lm"]
+        said = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if said.returncode != 0:
+            raise Failure(f"{path} can not be built: {said.stdout.strip()}")
+        return f"hook:{built}"
 
     def command(self, row, environment, train, lab):
         """The words that start the program, and the environment that mpiexec needs."""
@@ -111,7 +134,8 @@ class Runner:
                 os.remove(path)
         environment = {}
         if row.algorithm != "plain":
-            chosen = {"algorithm": row.algorithm, "report": files["report"], **row.options, **extra}
+            chosen = {"algorithm": self.algorithm(row), "report": files["report"]}
+            chosen.update(row.options | extra)
             environment = {f"SLIMPI_{name.upper()}": value for name, value in chosen.items()}
         train = [*train, "--json", files["result"]]
         words, environment = self.command(row, environment, train, lab)
