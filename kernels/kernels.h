@@ -75,7 +75,8 @@ struct Kernels {
   // *found (memory of this table) is set to 1 if any element is infinite or NaN, else to 0.
   void (*find_nonfinite)(const float* in, std::size_t count, int* found, Stream* stream);
 
-  // result[0] = sum of (a - b)^2, result[1] = sum of b^2, in double (memory of this table).
+  // result[0] = sum of (a - b)^2, result[1] = sum of b^2, in double (memory of this table). Always
+  // added up in the same order, which is the table's own: the last bits may differ between tables.
   void (*compare)(const float* a, const float* b, std::size_t count, double* result,
                   Stream* stream);
 

@@ -34,8 +34,9 @@ struct Device {
   Status (*allocate)(const void* like, std::size_t bytes, Place place, void** memory);
   void (*release)(void* memory, Place place);
 
-  // A stream for memory near `like`. open waits for nothing; work queued on it starts after what
-  // the program queued earlier on its own default stream.
+  // A stream for memory near `like`. open waits for nothing. Work queued on a stream that has
+  // nothing left to do, as its last mark was seen to be reached, starts after what the program has
+  // queued until then on its own default stream; so does the first.
   Status (*open_stream)(const void* like, Stream** stream);
   void (*close_stream)(Stream* stream);
 

@@ -41,11 +41,18 @@ constexpr Path kPaths[] = {
     {"generic", CpuPath::generic, true},
 };
 
-// What is loaded on demand, and what it is for.
+#ifdef WITH_CUDA
+constexpr bool kWithCuda = true;
+#else
+constexpr bool kWithCuda = false;
+#endif
+
+// What is loaded on demand, and whether this build has it.
 constexpr struct {
   const char* name;
   const char* file;
-} kParts[] = {{"hwloc", "slimpi-hwloc.so"}, {"cuda", "slimpi-cuda.so"}};
+  bool built;
+} kParts[] = {{"hwloc", "slimpi-hwloc.so", true}, {"cuda", "slimpi-cuda.so", kWithCuda}};
 
 const char* used_path() {
   return kernels::cpu_kernels(CpuPath::automatic)->name;
@@ -85,7 +92,9 @@ std::string version_text() {
     algorithms += (algorithms.empty() ? "" : ", ") + std::string(row.name);
   for (const auto& part : kParts)
     parts += fmt::format("{}{} ({})", parts.empty() ? "" : ", ", part.name,
-                         find_part(part.file).empty() ? "not installed" : "installed");
+                         !find_part(part.file).empty() ? "installed"
+                         : part.built                  ? "not installed"
+                                                       : "not built");
   const std::string library = find_library();
   return "slimpi " PACKAGE_VERSION "\n" +
          wrapped("  library     ", library.empty() ? "not found beside this program" : library) +

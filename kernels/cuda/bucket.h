@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The way of a tile from floats to bytes. Its values are in registers from the time that they were
+// read or summed until they are rounded: memory is passed over once.
+#pragma once
+#include "kernels/cuda/levels.h"
+#include "kernels/math/philox.h"
+#include "kernels/math/quantizer.h"
+
+namespace slimpi::kernels::cuda {
+
+// Grids are worked out by one warp of a team, for all of it.
+struct SharedGrid {
+  bool marked, wide;
+  Grid<float> narrow_grid;
+  Grid<double> wide_grid;
+};
+
+SLIMPI_DEVICE void open_grid(const Header& header, const Format& format, SharedGrid& grid) {
+  grid.marked = is_marked(header);
+  grid.wide = !grid.marked && is_wide(header);
+  if (grid.wide)
+    grid.wide_grid = grid_of<double>(header, format.bits, format.stochastic);
+  else if (!grid.marked)
+    grid.narrow_grid = grid_of<float>(header, format.bits, format.stochastic);
+}
+
+SLIMPI_DEVICE Header read_header(const std::uint32_t* at) {
+  return {float_of(at[0]), float_of(at[1])};
+}
+SLIMPI_DEVICE void write_header(const Header& header, std::uint32_t* at) {
+  at[0] = bits_of(header.min);
+  at[1] = bits_of(header.max);
+}
+
+template <typename Team, bool stochastic>
+struct EncodeShared {
+  // Of a tile that begins in the middle of a Philox block, the first block's words are spare.
+  static constexpr std::uint32_t kWords = stochastic ? kElements<Team> + 4 : 1;
+  alignas(16) std::uint32_t words[kWords];
+  alignas(16) std::uint8_t levels[kElements<Team>];
+  Extremes partial[kWarpsOfBlock];
+  SharedGrid grid;
+};
+
+// The random words of the tile, in shared memory; element i's is the returned pointer's i-th.
+template <typename Team, typename Shared>
+SLIMPI_DEVICE const std::uint32_t* draw_words(const Draw& draw, std::uint64_t first,
+                                              std::uint32_t count, Shared& shared) {
+  const std::uint64_t number = draw.first + first;
+  const auto skip = (std::uint32_t)(number % 4);
+  const std::uint32_t blocks = (skip + count + 3) / 4;
+  for (std::uint32_t b = (std::uint32_t)Team::thread(); b < blocks; b += Team::threads) {
+    const Block block = draw_block(draw, number / 4 + b);
+    for (int i = 0; i < 4; ++i) shared.words[4 * b + (std::uint32_t)i] = block.word[i];
+  }
+  return shared.words + skip;
+}
+
+// What is wanted of a tile beside its bytes: null for what is not. They point to its first element.
+struct Wanted {
+  float* lost;     // values - x'
+  float* decoded;  // x'
+};
+
+template <typename Team, bool stochastic, typename Real>
+SLIMPI_DEVICE void round_values(const Grid<Real>& shared_grid, const Tile& tile,
+                                const float (&values)[Team::values], const std::uint32_t* words,
+                                const Wanted& wanted, std::uint8_t* levels) {
+  const Grid<Real> grid = shared_grid;
+  SLIMPI_UNROLL
+  for (int j = 0; j < Team::values; ++j) {
+    const auto i = (std::uint32_t)(Team::thread() + j * Team::threads);
+    if (i >= tile.count) continue;
+    std::int32_t level;
+    if constexpr (stochastic)
+      level = stochastic_level(grid, values[j], uniform(words[i]));
+    else
+      level = nearest_level(grid, values[j]);
+    levels[i] = (std::uint8_t)level;
+    if (wanted.lost == nullptr && wanted.decoded == nullptr) continue;
+    const float value = level_value(grid, (std::uint8_t)level);
+    if (wanted.lost != nullptr) wanted.lost[i] = values[j] - value;
+    if (wanted.decoded != nullptr) wanted.decoded[i] = value;
+  }
+}
+
+// Rounds the values of a tile whose grid is in shared memory, and writes its levels to `out`.
+template <typename Team, bool stochastic, typename Shared>
+SLIMPI_DEVICE void encode_tile(const Piece& piece, const Draw& draw, const Tile& tile,
+                               const float (&values)[Team::values], const Wanted& wanted,
+                               Shared& shared, std::uint32_t* out) {
+  const std::uint32_t* words = nullptr;
+  if constexpr (stochastic) {
+    words = draw_words<Team>(draw, first_of(piece, tile), tile.count, shared);
+    Team::sync();
+  }
+  if (shared.grid.marked) {
+    const std::uint32_t count = words_of(piece, tile.count);
+    for (std::uint32_t w = (std::uint32_t)Team::thread(); w < count; w += Team::threads) out[w] = 0;
+    if (wanted.decoded != nullptr)
+      for (std::uint32_t i = (std::uint32_t)Team::thread(); i < tile.count; i += Team::threads)
+        wanted.decoded[i] = nan_value();
+    return;
+  }
+  if (shared.grid.wide)
+    round_values<Team, stochastic>(shared.grid.wide_grid, tile, values, words, wanted,
+                                   shared.levels);
+  else
+    round_values<Team, stochastic>(shared.grid.narrow_grid, tile, values, words, wanted,
+                                   shared.levels);
+  write_levels<Team>(piece, tile, shared.levels, out);
+}
+
+// The extremes of this thread's values.
+template <typename Team>
+SLIMPI_DEVICE Extremes extremes_of(const Tile& tile, const float (&values)[Team::values]) {
+  Extremes found = no_extremes();
+  SLIMPI_UNROLL
+  for (int j = 0; j < Team::values; ++j)
+    if ((std::uint32_t)(Team::thread() + j * Team::threads) < tile.count)
+      include(found, bits_of(values[j]));
+  return found;
+}
+
+// Encodes a bucket that is one tile, from the values that the team has in its registers.
+template <typename Team, bool stochastic, typename Shared>
+SLIMPI_DEVICE void encode_bucket(const Piece& piece, const Draw& draw, const Tile& tile,
+                                 const float (&values)[Team::values], const Wanted& wanted,
+                                 Shared& shared, std::byte* out) {
+  const Extremes found = over_team<Team>(extremes_of<Team>(tile, values), shared.partial);
+  std::uint32_t* const at = header_in(piece, tile, out);
+  if (Team::thread() < kWarpThreads) {
+    const Header header = header_of(found);
+    SharedGrid grid;
+    open_grid(header, piece.format, grid);
+    if (Team::thread() == 0) {
+      shared.grid = grid;
+      write_header(header, at);
+    }
+  }
+  Team::sync();
+  encode_tile<Team, stochastic>(piece, draw, tile, values, wanted, shared, at + 2);
+}
+
+// values = from, + added unless that is null.
+template <typename Team>
+SLIMPI_DEVICE void load_values(const Tile& tile, const float* from, const float* added,
+                               float (&values)[Team::values]) {
+  SLIMPI_UNROLL
+  for (int j = 0; j < Team::values; ++j) {
+    const auto i = (std::uint32_t)(Team::thread() + j * Team::threads);
+    values[j] = i < tile.count ? from[i] : 0.0f;
+  }
+  if (added == nullptr) return;
+  SLIMPI_UNROLL
+  for (int j = 0; j < Team::values; ++j) {
+    const auto i = (std::uint32_t)(Team::thread() + j * Team::threads);
+    if (i < tile.count) values[j] = values[j] + added[i];
+  }
+}
+
+SLIMPI_DEVICE float* at_or_null(float* memory, std::uint64_t first) {
+  return memory == nullptr ? nullptr : memory + first;
+}
+SLIMPI_DEVICE const float* at_or_null(const float* memory, std::uint64_t first) {
+  return memory == nullptr ? nullptr : memory + first;
+}
+
+// Buckets that a block can not hold: their blocks leave the extremes where the header and the first
+// word of the levels will stand. The order in which they do does not show.
+SLIMPI_DEVICE void add_extremes(const Extremes& found, std::uint32_t* at) {
+  atomicMax((int*)at, found.signed_high);
+  atomicMax((unsigned*)at + 1, found.unsigned_high);
+  atomicMin((unsigned*)at + 2, found.unsigned_low);
+}
+
+}  // namespace slimpi::kernels::cuda

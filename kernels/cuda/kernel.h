@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What makes a function a kernel. The files of this directory are compiled by nvcc for GPUs, and by
+// the host's compiler for tests, which bring SLIMPI_KERNEL and CUDA's own names with them
+// (tests/helper/emulated_cuda.h).
+#pragma once
+#include "kernels/cuda/arguments.h"
+
+#if defined(__CUDACC__)
+#define SLIMPI_DEVICE static __device__ __forceinline__
+// Not inlined, so that what is rare costs the rest no registers.
+#define SLIMPI_DEVICE_RARE static __device__ __noinline__
+#define SLIMPI_UNROLL _Pragma("unroll")
+// Kernel slimpi_<name>, which does body(arguments).
+#define SLIMPI_KERNEL(name, Arguments, body)                       \
+  extern "C" __global__ void __launch_bounds__(kThreads)           \
+      slimpi_##name(const __grid_constant__ Arguments arguments) { \
+    body(arguments);                                               \
+  }
+#endif
+
+namespace slimpi::kernels::cuda {
+
+// Asks for the cache line at `data`, which may not exist.
+SLIMPI_DEVICE void bring(const void* data) {
+#if defined(__CUDA_ARCH__)
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(data));
+#else
+  (void)data;
+#endif
+}
+
+constexpr unsigned kAllLanes = 0xffffffff;
+
+}  // namespace slimpi::kernels::cuda

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Levels of a tile, from and to the stream of bits that they are in memory. Value i lies in bits
+// [i * bits, (i + 1) * bits) of it, which is what kernels/format.h says group by group.
+#pragma once
+#include "kernels/cuda/team.h"
+#include "kernels/math/pack.h"
+
+namespace slimpi::kernels::cuda {
+
+// Level i of the tile whose levels begin at `words`.
+SLIMPI_DEVICE std::uint8_t level_at(const std::uint32_t* words, int bits, std::uint32_t i) {
+  const std::uint32_t at = i * (std::uint32_t)bits, word = at / 32, shift = at % 32;
+  std::uint32_t level = words[word] >> shift;
+  // The next word is read only where the level goes on in it: there may be none.
+  if (shift + (std::uint32_t)bits > 32) level |= words[word + 1] << (32 - shift);
+  return (std::uint8_t)(level & ((1u << bits) - 1));
+}
+
+SLIMPI_DEVICE std::uint64_t pack_group_of(int bits, std::uint64_t spread) {
+  switch (bits) {
+    case 1:
+      return pack_group<1>(spread);
+    case 2:
+      return pack_group<2>(spread);
+    case 3:
+      return pack_group<3>(spread);
+    case 4:
+      return pack_group<4>(spread);
+    case 5:
+      return pack_group<5>(spread);
+    case 6:
+      return pack_group<6>(spread);
+    case 7:
+      return pack_group<7>(spread);
+    default:
+      return spread;
+  }
+}
+
+// Writes the `bits` bytes of a packed group. `to` is a multiple of them from an aligned word.
+SLIMPI_DEVICE void put_group(int bits, std::uint64_t packed, std::uint8_t* to) {
+  if (bits % 2 != 0) {
+    for (int i = 0; i < bits; ++i) to[i] = (std::uint8_t)(packed >> 8 * i);
+  } else if (bits == 4) {
+    *(std::uint32_t*)to = (std::uint32_t)packed;
+  } else {
+    for (int i = 0; i < bits; i += 2) *(std::uint16_t*)(to + i) = (std::uint16_t)(packed >> 8 * i);
+  }
+}
+
+// Packs the levels of a tile, one byte each in shared memory, in place, and writes them out.
+// `levels` has kElements<Team> bytes aligned to 8; all threads of the team call this after the
+// levels are there.
+template <typename Team>
+SLIMPI_DEVICE void write_levels(const Piece& piece, const Tile& tile, std::uint8_t* levels,
+                                std::uint32_t* out) {
+  constexpr int kGroups = Team::values / 8;  // of a thread
+  const int bits = piece.format.bits, thread = Team::thread();
+  // The last word may have room for more levels than there are: zeros.
+  const std::uint32_t padded = (tile.count + 31) / 32 * 32;
+  if ((std::uint32_t)thread < padded - tile.count) levels[tile.count + (std::uint32_t)thread] = 0;
+  Team::sync();
+  if (bits != 8) {
+    std::uint64_t packed[kGroups];
+    SLIMPI_UNROLL
+    for (int g = 0; g < kGroups; ++g) {
+      const std::uint32_t group = (std::uint32_t)(thread + g * Team::threads);
+      if (group * 8 < padded)
+        packed[g] = pack_group_of(bits, ((const std::uint64_t*)levels)[group]);
+    }
+    Team::sync();
+    SLIMPI_UNROLL
+    for (int g = 0; g < kGroups; ++g) {
+      const std::uint32_t group = (std::uint32_t)(thread + g * Team::threads);
+      if (group * 8 < padded) put_group(bits, packed[g], levels + group * (std::uint32_t)bits);
+    }
+    Team::sync();
+  }
+  const std::uint32_t words = words_of(piece, tile.count);
+  for (std::uint32_t w = (std::uint32_t)thread; w < words; w += Team::threads)
+    out[w] = ((const std::uint32_t*)levels)[w];
+}
+
+}  // namespace slimpi::kernels::cuda

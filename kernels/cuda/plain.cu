@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Elementwise kernels: floats and halves, exact sums, and what else the table of kernels has.
+#include "kernels/cuda/kernel.h"
+#include "kernels/math/halves.h"
+
+namespace slimpi::kernels::cuda {
+
+// Calls `visit` with each element of this thread; a block's are next to each other.
+template <typename Visit>
+SLIMPI_DEVICE void for_each_element(std::uint64_t count, const Visit& visit) {
+  const std::uint64_t first = (std::uint64_t)blockIdx.x * kElementsOfBlock + threadIdx.x;
+  SLIMPI_UNROLL
+  for (int j = 0; j < kElementsOfThread; ++j) {
+    const std::uint64_t i = first + (std::uint64_t)(j * kThreads);
+    if (i < count) visit(i);
+  }
+}
+
+SLIMPI_DEVICE float read_plain(Coding coding, const std::byte* in, std::uint64_t i) {
+  if (coding == Coding::float32) return ((const float*)in)[i];
+  const std::uint16_t half = ((const std::uint16_t*)in)[i];
+  return coding == Coding::fp16 ? from_fp16(half) : from_bf16(half);
+}
+
+// Writes the code of a value and returns what it decodes to.
+SLIMPI_DEVICE float write_plain(Coding coding, float value, std::byte* out, std::uint64_t i) {
+  if (coding == Coding::float32) {
+    ((float*)out)[i] = value;
+    return value;
+  }
+  const std::uint16_t half = coding == Coding::fp16 ? to_fp16(value) : to_bf16(value);
+  ((std::uint16_t*)out)[i] = half;
+  return coding == Coding::fp16 ? from_fp16(half) : from_bf16(half);
+}
+
+SLIMPI_DEVICE void plain_sum(const PlainSumArguments& a) {
+  for_each_element(a.count, [&](std::uint64_t i) {
+    float total = 0;
+    for (int s = 0; s < a.addend_count; ++s) {
+      const Addend& addend = a.addends[s];
+      const float one =
+          addend.encoded == nullptr ? addend.exact[i] : read_plain(a.coding, addend.encoded, i);
+      total = s == 0 ? one : add(total, one);
+    }
+    if (a.out != nullptr) {
+      if (a.residual != nullptr) total = add(total, a.residual[i]);
+      const float decoded = write_plain(a.coding, total, a.out, i);
+      if (a.residual != nullptr && is_finite(decoded)) a.residual[i] = total - decoded;
+      total = decoded;
+    }
+    if (a.result != nullptr) a.result[i] = total;
+  });
+}
+
+SLIMPI_DEVICE void plain_decode(const PlainDecodeArguments& a) {
+  for_each_element(a.count, [&](std::uint64_t i) {
+    const float value = read_plain(a.coding, a.in, i);
+    a.out[i] = a.add ? add(a.out[i], value) : value;
+  });
+}
+
+SLIMPI_DEVICE void combine(const CombineArguments& a) {
+  for_each_element(a.count, [&](std::uint64_t i) { a.out[i] = add(a.a * a.x[i], a.b * a.y[i]); });
+}
+
+SLIMPI_DEVICE void fill(const FillArguments& a) {
+  for_each_element(a.count, [&](std::uint64_t i) { a.out[i] = a.value; });
+}
+
+SLIMPI_DEVICE void find_nonfinite(const FindArguments& a) {
+  bool found = false;
+  for_each_element(a.count, [&](std::uint64_t i) { found |= !is_finite(a.in[i]); });
+  if (found) *a.found = 1;
+}
+
+// shared[0] = the sums of all threads, added up in an order that does not depend on time.
+SLIMPI_DEVICE void add_up(double error, double norm, double (&shared)[kThreads][2]) {
+  const int thread = (int)threadIdx.x;
+  shared[thread][0] = error;
+  shared[thread][1] = norm;
+  for (int half = kThreads / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (thread >= half) continue;
+    shared[thread][0] += shared[thread + half][0];
+    shared[thread][1] += shared[thread + half][1];
+  }
+}
+
+SLIMPI_DEVICE void compare(const CompareArguments& a) {
+  __shared__ double shared[kThreads][2];
+  double error = 0, norm = 0;
+  constexpr std::uint64_t kStep = (std::uint64_t)kCompareBlocks * kThreads;
+  for (std::uint64_t i = (std::uint64_t)blockIdx.x * kThreads + threadIdx.x; i < a.count;
+       i += kStep) {
+    const double x = (double)a.a[i], y = (double)a.b[i];
+    error += (x - y) * (x - y);
+    norm += y * y;
+  }
+  add_up(error, norm, shared);
+  if (threadIdx.x != 0) return;
+  a.partial[2 * blockIdx.x] = shared[0][0];
+  a.partial[2 * blockIdx.x + 1] = shared[0][1];
+}
+
+SLIMPI_DEVICE void compare_end(const CompareArguments& a) {
+  __shared__ double shared[kThreads][2];
+  add_up(a.partial[2 * threadIdx.x], a.partial[2 * threadIdx.x + 1], shared);
+  if (threadIdx.x != 0) return;
+  a.result[0] = shared[0][0];
+  a.result[1] = shared[0][1];
+}
+
+// A block takes kThreads columns of kLowRankRows rows.
+SLIMPI_DEVICE void low_rank(const LowRankArguments& a) {
+  const LowRank& f = a.factors;
+  const std::uint64_t column =
+      (std::uint64_t)(blockIdx.x % a.column_tiles) * kThreads + threadIdx.x;
+  const std::uint64_t row = (std::uint64_t)(blockIdx.x / a.column_tiles) * kLowRankRows;
+  if (column >= f.columns) return;
+  float total[kLowRankRows] = {};
+  for (int k = 0; k < f.rank; ++k) {
+    const float* const p = f.p + (std::uint64_t)k * f.rows;
+    const float q = f.q[(std::uint64_t)k * f.columns + column];
+    SLIMPI_UNROLL
+    for (int r = 0; r < kLowRankRows; ++r)
+      if (row + (std::uint64_t)r < f.rows) total[r] += p[row + (std::uint64_t)r] * q;
+  }
+  SLIMPI_UNROLL
+  for (int r = 0; r < kLowRankRows; ++r) {
+    const std::uint64_t i = (row + (std::uint64_t)r) * f.columns + column;
+    if (row + (std::uint64_t)r >= f.rows || i >= a.count) continue;
+    if (a.residual != nullptr) {
+      const float rest = a.in[i] + a.residual[i] - a.share * total[r];
+      a.residual[i] = is_finite(rest) ? rest : 0.0f;
+    }
+    a.out[i] = total[r];
+  }
+}
+
+SLIMPI_KERNEL(plain_sum, PlainSumArguments, plain_sum)
+SLIMPI_KERNEL(plain_decode, PlainDecodeArguments, plain_decode)
+SLIMPI_KERNEL(combine, CombineArguments, combine)
+SLIMPI_KERNEL(fill, FillArguments, fill)
+SLIMPI_KERNEL(find_nonfinite, FindArguments, find_nonfinite)
+SLIMPI_KERNEL(compare, CompareArguments, compare)
+SLIMPI_KERNEL(compare_end, CompareArguments, compare_end)
+SLIMPI_KERNEL(low_rank, LowRankArguments, low_rank)
+
+}  // namespace slimpi::kernels::cuda

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a sum reads: quantized pieces and exact floats, tile by tile.
+#pragma once
+#include "kernels/cuda/bucket.h"
+
+namespace slimpi::kernels::cuda {
+
+struct Source {
+  const float* exact;           // the tile's floats; null for an encoded piece
+  const std::uint32_t* levels;  // the tile's
+  SharedGrid grid;
+  bool huge;
+  double slack;  // of a huge bucket: its unit
+};
+
+constexpr int kMaxSources = kMaxAddends + 1;
+struct SharedSources {
+  Source source[kMaxSources];
+  bool any_huge;
+};
+
+// Asks for the encoded tiles of all sources at once: they are few bytes each, and reading them one
+// after the other would wait for memory as often.
+template <typename Team>
+SLIMPI_DEVICE void bring_sources(const SumArguments& a, const Tile& tile) {
+  constexpr std::uint32_t kLine = 32;  // words
+  const std::uint32_t words = words_of(a.piece, tile.count);
+  const std::uint32_t lines = (words + kLine - 1) / kLine;
+  const auto all = lines * (std::uint32_t)a.addend_count;
+  for (std::uint32_t i = (std::uint32_t)Team::thread(); i < all; i += Team::threads) {
+    const std::byte* const encoded = a.addends[i / lines].encoded;
+    if (encoded != nullptr) bring(levels_in(a.piece, tile, encoded) + i % lines * kLine);
+  }
+}
+
+// Each lane of the team's first warp opens a source.
+template <typename Team>
+SLIMPI_DEVICE void open_sources(const SumArguments& a, const Tile& tile, SharedSources& shared) {
+  const int s = Team::thread();
+  if (s < kWarpThreads) {
+    bool huge = false;
+    if (s < a.addend_count) {
+      Source source = {};
+      const std::byte* const encoded = a.addends[s].encoded;
+      if (encoded == nullptr) {
+        source.exact = a.addends[s].exact + first_of(a.piece, tile);
+      } else {
+        const Header header = read_header(header_in(a.piece, tile, encoded));
+        source.levels = levels_in(a.piece, tile, encoded);
+        open_grid(header, a.piece.format, source.grid);
+        source.huge = huge = is_huge(header);
+        if (huge) source.slack = range_of(header) / ((1 << a.piece.format.bits) - 1);
+      }
+      shared.source[s] = source;
+    }
+    const bool any = __any_sync(kAllLanes, huge) != 0;
+    if (s == 0) shared.any_huge = any;
+  }
+  Team::sync();
+}
+
+SLIMPI_DEVICE float element_of(const Source& source, int bits, std::uint32_t i) {
+  if (source.exact != nullptr) return source.exact[i];
+  if (source.grid.marked) return nan_value();
+  const std::uint8_t level = level_at(source.levels, bits, i);
+  return source.grid.wide ? level_value(source.grid.wide_grid, level)
+                          : level_value(source.grid.narrow_grid, level);
+}
+
+// Element i of the tile, whose sum in float is not finite and among whose sources are huge buckets.
+SLIMPI_DEVICE_RARE float huge_sum(const SharedSources& shared, int sources, int bits,
+                                  std::uint32_t i) {
+  double exact = 0, slack = 0;
+  for (int s = 0; s < sources; ++s) {
+    const Source& source = shared.source[s];
+    const double one = (double)element_of(source, bits, i);
+    exact = s == 0 ? one : exact + one;
+    if (source.huge) slack += source.slack;
+  }
+  return saturated_sum(exact, slack);
+}
+
+// sums = read(i), added to what is there unless `first`.
+template <typename Team, typename Read>
+SLIMPI_DEVICE void add_values(const Tile& tile, bool first, float (&sums)[Team::values],
+                              const Read& read) {
+  float ones[Team::values];
+  SLIMPI_UNROLL
+  for (int j = 0; j < Team::values; ++j) {
+    const auto i = (std::uint32_t)(Team::thread() + j * Team::threads);
+    ones[j] = i < tile.count ? read(i) : 0.0f;
+  }
+  SLIMPI_UNROLL
+  for (int j = 0; j < Team::values; ++j) sums[j] = first ? ones[j] : add(sums[j], ones[j]);
+}
+
+// The sums of the tile, in the order of the sources.
+template <typename Team>
+SLIMPI_DEVICE void sum_values(const SumArguments& a, const Tile& tile, const SharedSources& shared,
+                              float (&sums)[Team::values]) {
+  const int bits = a.piece.format.bits;
+  for (int s = 0; s < a.addend_count; ++s) {
+    const Source& source = shared.source[s];
+    if (source.exact != nullptr) {
+      const float* const exact = source.exact;
+      add_values<Team>(tile, s == 0, sums, [&](std::uint32_t i) { return exact[i]; });
+    } else if (source.grid.marked) {
+      add_values<Team>(tile, s == 0, sums, [](std::uint32_t) { return nan_value(); });
+    } else if (source.grid.wide) {
+      const Grid<double> grid = source.grid.wide_grid;
+      add_values<Team>(tile, s == 0, sums, [&](std::uint32_t i) {
+        return level_value(grid, level_at(source.levels, bits, i));
+      });
+    } else {
+      const Grid<float> grid = source.grid.narrow_grid;
+      add_values<Team>(tile, s == 0, sums, [&](std::uint32_t i) {
+        return level_value(grid, level_at(source.levels, bits, i));
+      });
+    }
+  }
+  if (!shared.any_huge) return;
+  SLIMPI_UNROLL
+  for (int j = 0; j < Team::values; ++j) {
+    const auto i = (std::uint32_t)(Team::thread() + j * Team::threads);
+    if (i < tile.count && !is_finite(sums[j])) sums[j] = huge_sum(shared, a.addend_count, bits, i);
+  }
+}
+
+}  // namespace slimpi::kernels::cuda

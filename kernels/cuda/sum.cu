@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Kernels::sum_encode of quantized pieces: several are read, one is written.
+#include "kernels/cuda/sources.h"
+
+namespace slimpi::kernels::cuda {
+
+// The team's tile of the sum, with the residual in it.
+template <typename Team>
+SLIMPI_DEVICE void total_values(const SumArguments& a, const Tile& tile, SharedSources& sources,
+                                float (&values)[Team::values]) {
+  bring_sources<Team>(a, tile);
+  open_sources<Team>(a, tile, sources);
+  sum_values<Team>(a, tile, sources, values);
+  if (a.residual == nullptr) return;
+  const float* const residual = a.residual + first_of(a.piece, tile);
+  SLIMPI_UNROLL
+  for (int j = 0; j < Team::values; ++j) {
+    const auto i = (std::uint32_t)(Team::thread() + j * Team::threads);
+    if (i < tile.count) values[j] = values[j] + residual[i];
+  }
+}
+
+template <typename Team>
+SLIMPI_DEVICE void store_values(const Tile& tile, const float (&values)[Team::values], float* to) {
+  SLIMPI_UNROLL
+  for (int j = 0; j < Team::values; ++j) {
+    const auto i = (std::uint32_t)(Team::thread() + j * Team::threads);
+    if (i < tile.count) to[i] = values[j];
+  }
+}
+
+template <typename Team, bool stochastic>
+SLIMPI_DEVICE void sum_encode(const SumArguments& a) {
+  __shared__ SharedSources sources[Team::teams];
+  __shared__ EncodeShared<Team, stochastic> shared[Team::teams];
+  const Tile tile = tile_of<Team>(a.piece);
+  if (tile.count == 0) return;
+  const std::uint64_t first = first_of(a.piece, tile);
+  float values[Team::values];
+  total_values<Team>(a, tile, sources[Team::index()], values);
+  encode_bucket<Team, stochastic>(a.piece, a.draw, tile, values,
+                                  {at_or_null(a.residual, first), a.result + first},
+                                  shared[Team::index()], a.out);
+}
+
+// Without a code: only the sum.
+template <typename Team>
+SLIMPI_DEVICE void sum_exact(const SumArguments& a) {
+  __shared__ SharedSources sources[Team::teams];
+  const Tile tile = tile_of<Team>(a.piece);
+  if (tile.count == 0) return;
+  float values[Team::values];
+  total_values<Team>(a, tile, sources[Team::index()], values);
+  store_values<Team>(tile, values, a.result + first_of(a.piece, tile));
+}
+
+// The first pass over long buckets: the sum, and its extremes.
+SLIMPI_DEVICE void sum_extremes(const SumArguments& a) {
+  __shared__ SharedSources sources;
+  __shared__ Extremes partial[kWarpsOfBlock];
+  const Tile tile = tile_of<BlockTeam>(a.piece);
+  float values[BlockTeam::values];
+  total_values<BlockTeam>(a, tile, sources, values);
+  store_values<BlockTeam>(tile, values, a.result + first_of(a.piece, tile));
+  const Extremes found = over_team<BlockTeam>(extremes_of<BlockTeam>(tile, values), partial);
+  if (threadIdx.x == 0) add_extremes(found, header_in(a.piece, tile, a.out));
+}
+
+SLIMPI_KERNEL(sum_warp_nearest, SumArguments, (sum_encode<WarpTeam, false>))
+SLIMPI_KERNEL(sum_warp_stochastic, SumArguments, (sum_encode<WarpTeam, true>))
+SLIMPI_KERNEL(sum_block_nearest, SumArguments, (sum_encode<BlockTeam, false>))
+SLIMPI_KERNEL(sum_block_stochastic, SumArguments, (sum_encode<BlockTeam, true>))
+SLIMPI_KERNEL(sum_warp_exact, SumArguments, sum_exact<WarpTeam>)
+SLIMPI_KERNEL(sum_block_exact, SumArguments, sum_exact<BlockTeam>)
+SLIMPI_KERNEL(sum_extremes, SumArguments, sum_extremes)
+
+}  // namespace slimpi::kernels::cuda

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The threads that work on one bucket, or on one tile of a long one: a warp or a block. Element i
+// of the tile is value i / threads of thread i % threads, so that every access to memory is
+// one stretch per warp whatever the alignment.
+#pragma once
+#include "kernels/cuda/kernel.h"
+#include "kernels/math/bits.h"
+
+namespace slimpi::kernels::cuda {
+
+struct WarpTeam {
+  static constexpr int threads = kWarpThreads, values = kWarpValues, warps = 1;
+  static constexpr int teams = kWarpsOfBlock;  // of a block
+  SLIMPI_DEVICE int index() { return (int)threadIdx.x / kWarpThreads; }
+  SLIMPI_DEVICE int thread() { return (int)threadIdx.x % kWarpThreads; }
+  SLIMPI_DEVICE void sync() { __syncwarp(); }
+};
+
+struct BlockTeam {
+  static constexpr int threads = kThreads, values = kBlockValues, warps = kWarpsOfBlock;
+  static constexpr int teams = 1;
+  SLIMPI_DEVICE int index() { return 0; }
+  SLIMPI_DEVICE int thread() { return (int)threadIdx.x; }
+  SLIMPI_DEVICE void sync() { __syncthreads(); }
+};
+
+template <typename Team>
+constexpr std::uint32_t kElements = Team::threads* Team::values;
+
+// What a team is to do: one tile, or nothing when the last block has more teams than are needed.
+struct Tile {
+  std::uint64_t bucket;    // its number
+  std::uint64_t elements;  // of the bucket
+  std::uint64_t before;    // elements of the bucket before the tile
+  std::uint32_t count;     // elements of the tile; 0: nothing to do
+};
+
+template <typename Team>
+SLIMPI_DEVICE Tile tile_of(const Piece& piece) {
+  const std::uint32_t unit = blockIdx.x * Team::teams + (std::uint32_t)Team::index();
+  Tile tile = {};
+  if (unit >= piece.units) return tile;
+  std::uint32_t number = 0;
+  tile.bucket = unit;
+  if (piece.tiles > 1) {
+    tile.bucket = unit / piece.tiles;
+    number = unit % piece.tiles;
+  }
+  const std::uint64_t left = piece.count - tile.bucket * piece.bucket;
+  tile.elements = left < piece.bucket ? left : piece.bucket;
+  tile.before = (std::uint64_t)number * kElements<Team>;
+  if (tile.before >= tile.elements) return tile;
+  const std::uint64_t rest = tile.elements - tile.before;
+  tile.count = rest < kElements<Team> ? (std::uint32_t)rest : kElements<Team>;
+  return tile;
+}
+
+// Where the tile's first element lies among the elements of the piece.
+SLIMPI_DEVICE std::uint64_t first_of(const Piece& piece, const Tile& tile) {
+  return tile.bucket * piece.bucket + tile.before;
+}
+
+// The header of the tile's bucket in an encoded piece, and the packed levels of the tile. A tile
+// begins at a multiple of 32 elements of its bucket, so its levels begin with a word.
+SLIMPI_DEVICE std::uint32_t* header_in(const Piece& piece, const Tile& tile, const std::byte* at) {
+  return (std::uint32_t*)(at + tile.bucket * piece.bucket_bytes);
+}
+SLIMPI_DEVICE std::uint32_t* levels_in(const Piece& piece, const Tile& tile, const std::byte* at) {
+  return header_in(piece, tile, at) + 2 + tile.before / 32 * piece.format.bits;
+}
+// Words that `count` levels take.
+SLIMPI_DEVICE std::uint32_t words_of(const Piece& piece, std::uint32_t count) {
+  return (count * piece.format.bits + 31) / 32;
+}
+
+// The extremes of what the lanes of a warp have, in every lane.
+SLIMPI_DEVICE Extremes over_warp(const Extremes& mine) {
+  return {__reduce_max_sync(kAllLanes, mine.signed_high),
+          __reduce_max_sync(kAllLanes, mine.unsigned_high),
+          __reduce_min_sync(kAllLanes, mine.unsigned_low)};
+}
+
+// The extremes of what the threads of a team have, in the lanes of its first warp. `partial` is
+// shared memory for the extremes of each warp.
+template <typename Team>
+SLIMPI_DEVICE Extremes over_team(const Extremes& mine, Extremes* partial) {
+  Extremes found = over_warp(mine);
+  if (Team::warps == 1) return found;
+  const int warp = Team::thread() / kWarpThreads, lane = Team::thread() % kWarpThreads;
+  if (lane == 0) partial[warp] = found;
+  Team::sync();
+  if (warp == 0) found = over_warp(lane < Team::warps ? partial[lane] : no_extremes());
+  return found;
+}
+
+}  // namespace slimpi::kernels::cuda

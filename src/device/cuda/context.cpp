@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "device/cuda/context.h"
+
+#include <algorithm>
+#include <cctype>
+#include <iterator>
+#include <list>
+#include <mutex>
+
+#include "device/cuda/image.h"
+#include "device/cuda/numa.h"
+
+namespace slimpi::device::cuda {
+
+namespace {
+
+std::mutex g_mutex;
+
+// Never destroyed: programs free communicators when statics are gone.
+std::list<Context>& contexts() {
+  static auto* const all = new std::list<Context>;
+  return *all;
+}
+
+struct Name {
+  Module module;
+  const char* symbol;
+};
+constexpr Name kNames[] = {
+#define SLIMPI_CUDA_NAME(module, name, arguments) {Module::module, "slimpi_" #name},
+    SLIMPI_CUDA_KERNELS(SLIMPI_CUDA_NAME)
+#undef SLIMPI_CUDA_NAME
+};
+
+int find_numa_node(CUdevice device) {
+  char bus_id[32] = "";
+  if (driver().cuDeviceGetPCIBusId(bus_id, sizeof bus_id, device) != CUDA_SUCCESS) return -1;
+  return numa_node_of(bus_id);
+}
+
+// In the context, which is current.
+Status load_kernels(Context& context) {
+  CUmodule modules[int(Module::count)];
+  for (int i = 0; i < int(Module::count); ++i)
+    SLIMPI_TRY(check(driver().cuModuleLoadData(&modules[i], image_of(Module(i))),
+                     "loading slimpi's kernels onto the GPU"));
+  for (int i = 0; i < int(Kernel::count); ++i)
+    SLIMPI_TRY(check(driver().cuModuleGetFunction(&context.kernels[i],
+                                                  modules[int(kNames[i].module)], kNames[i].symbol),
+                     kNames[i].symbol));
+  context.loaded = true;
+  return Status::ok;
+}
+
+Status primary_context(int ordinal, CUcontext* handle) {
+  CUdevice device = 0;
+  SLIMPI_TRY(check(driver().cuDeviceGet(&device, ordinal), "finding the GPU of a buffer"));
+  // Retained for good: memory on this device is what the program has brought.
+  return check(driver().cuDevicePrimaryCtxRetain(handle, device),
+               "opening the GPU that a buffer lies on");
+}
+
+// For memory that belongs to no device, as managed memory can: the GPU that the caller uses, or the
+// first that anyone uses.
+Status any_context(CUcontext* handle) {
+  SLIMPI_TRY(check(driver().cuCtxGetCurrent(handle), "asking for the current context"));
+  if (*handle != nullptr) return Status::ok;
+  int count = 0;
+  SLIMPI_TRY(check(driver().cuDeviceGetCount(&count), "counting the GPUs"));
+  for (int ordinal = 0; ordinal < count; ++ordinal) {
+    CUdevice device = 0;
+    unsigned flags = 0;
+    int active = 0;
+    SLIMPI_TRY(check(driver().cuDeviceGet(&device, ordinal), "looking for a GPU in use"));
+    SLIMPI_TRY(check(driver().cuDevicePrimaryCtxGetState(device, &flags, &active),
+                     "looking for a GPU in use"));
+    if (active != 0) return primary_context(ordinal, handle);
+  }
+  return failed(Status::device, "a buffer is managed memory, and the program uses no GPU");
+}
+
+}  // namespace
+
+Current::Current(CUcontext context)
+    : status_(check(driver().cuCtxPushCurrent_v2(context), "using the GPU's context")) {}
+
+Current::~Current() {
+  CUcontext mine = nullptr;
+  if (status_ == Status::ok) (void)driver().cuCtxPopCurrent_v2(&mine);
+}
+
+bool attributes_of(const void* pointer, Attributes* attributes) {
+  CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                                 CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_CONTEXT};
+  *attributes = {};
+  void* values[] = {&attributes->type, &attributes->managed, &attributes->device,
+                    &attributes->context};
+  return driver().cuPointerGetAttributes(unsigned(std::size(names)), names, values,
+                                         reinterpret_cast<CUdeviceptr>(pointer)) == CUDA_SUCCESS;
+}
+
+Status context_of(const void* pointer, Context** context) {
+  Attributes attributes;
+  if (!attributes_of(pointer, &attributes))
+    return failed(Status::device, "the CUDA driver does not know a buffer that it knew before");
+  CUcontext handle = attributes.context;
+  const std::lock_guard lock(g_mutex);
+  if (handle == nullptr && attributes.device >= 0)
+    SLIMPI_TRY(primary_context(attributes.device, &handle));
+  else if (handle == nullptr)
+    SLIMPI_TRY(any_context(&handle));
+  auto found = std::find_if(contexts().begin(), contexts().end(),
+                            [&](const Context& known) { return known.handle == handle; });
+  if (found == contexts().end()) {
+    contexts().emplace_back();
+    found = std::prev(contexts().end());
+    found->handle = handle;
+  }
+  *context = &*found;
+  if (found->loaded) return Status::ok;
+  const Current current(handle);
+  SLIMPI_TRY(current.status());
+  SLIMPI_TRY(check(driver().cuCtxGetDevice(&found->device), "asking for a context's GPU"));
+  found->numa_node = find_numa_node(found->device);
+  return load_kernels(*found);
+}
+
+}  // namespace slimpi::device::cuda

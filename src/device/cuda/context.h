@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The CUDA contexts that the program's memory lies in. slimpi works in these and makes none of its
+// own: a device that the program does not use never sees it.
+#pragma once
+#include "device/cuda/driver.h"
+#include "kernels/cuda/arguments.h"
+
+namespace slimpi::device::cuda {
+
+enum class Kernel {
+#define SLIMPI_CUDA_NAME(module, name, arguments) name,
+  SLIMPI_CUDA_KERNELS(SLIMPI_CUDA_NAME)
+#undef SLIMPI_CUDA_NAME
+      count
+};
+
+// A context and what slimpi keeps for it; never goes away.
+struct Context {
+  CUcontext handle = nullptr;
+  CUdevice device = 0;
+  int numa_node = -1;  // of the GPU; -1: not known, or no difference
+  bool loaded = false;
+  CUfunction kernels[int(Kernel::count)] = {};
+};
+
+// Makes a context current for its lifetime, and the caller's again after it. To be asked first
+// whether that has worked.
+class Current {
+ public:
+  explicit Current(CUcontext context);
+  ~Current();
+  Current(const Current&) = delete;
+  Current& operator=(const Current&) = delete;
+
+  Status status() const { return status_; }
+
+ private:
+  Status status_;
+};
+
+// What the driver says of a pointer.
+struct Attributes {
+  CUmemorytype type = CUmemorytype(0);  // 0: ordinary memory that CUDA has never heard of
+  unsigned managed = 0;
+  int device = -1;
+  CUcontext context = nullptr;  // null for memory of pools and of virtual memory management
+};
+
+// False if the driver can not say, as where the program has not initialized it.
+bool attributes_of(const void* pointer, Attributes* attributes);
+
+// The context to work on this memory in, with its kernels loaded.
+Status context_of(const void* pointer, Context** context);
+
+}  // namespace slimpi::device::cuda

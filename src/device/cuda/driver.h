@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The CUDA driver that the process has loaded: its functions, found by name, and its errors as
+// Status. Nothing of CUDA is linked, so a machine without it can load the part too.
+#pragma once
+#include <cuda.h>
+
+#include <string>
+
+#include "device/part.h"
+
+namespace slimpi::device::cuda {
+
+// The functions as the driver exports them.
+#define SLIMPI_CUDA_FUNCTIONS(X) \
+  X(cuCtxGetCurrent)             \
+  X(cuCtxGetDevice)              \
+  X(cuCtxPopCurrent_v2)          \
+  X(cuCtxPushCurrent_v2)         \
+  X(cuDeviceGet)                 \
+  X(cuDeviceGetCount)            \
+  X(cuDeviceGetPCIBusId)         \
+  X(cuDevicePrimaryCtxGetState)  \
+  X(cuDevicePrimaryCtxRetain)    \
+  X(cuEventCreate)               \
+  X(cuEventDestroy_v2)           \
+  X(cuEventQuery)                \
+  X(cuEventRecord)               \
+  X(cuGetErrorName)              \
+  X(cuGetErrorString)            \
+  X(cuLaunchKernel)              \
+  X(cuMemAlloc_v2)               \
+  X(cuMemFreeHost)               \
+  X(cuMemFree_v2)                \
+  X(cuMemHostAlloc)              \
+  X(cuMemcpyAsync)               \
+  X(cuMemsetD32Async)            \
+  X(cuModuleGetFunction)         \
+  X(cuModuleLoadData)            \
+  X(cuPointerGetAttributes)      \
+  X(cuStreamCreate)              \
+  X(cuStreamDestroy_v2)          \
+  X(cuStreamSynchronize)         \
+  X(cuStreamWaitEvent)
+
+struct Driver {
+#define SLIMPI_CUDA_MEMBER(name) decltype(&::name) name = nullptr;
+  SLIMPI_CUDA_FUNCTIONS(SLIMPI_CUDA_MEMBER)
+#undef SLIMPI_CUDA_MEMBER
+};
+
+// Finds the functions in the library that the process has loaded as libcuda.so.1 and keeps what
+// fail() and log() need. Returns false, with a warning in the log, if the driver is too old.
+bool open_driver(const Library& library);
+
+// Valid after open_driver().
+const Driver& driver();
+
+// The library's own fail() and log(); a part's would be heard by nobody.
+Status failed(Status status, const std::string& text);
+void tell(LogLevel level, const std::string& text);
+
+// ok for CUDA_SUCCESS. Else no_memory where the driver has none left, or device, with what was
+// being done and CUDA's own name and text of the error.
+Status check(CUresult result, const char* what);
+
+}  // namespace slimpi::device::cuda

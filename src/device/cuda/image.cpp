@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "device/cuda/image.h"
+
+// The files lie in the build directory, where the assembler looks for them.
+#define SLIMPI_IMAGE(name)                                           \
+  __asm__(".section .rodata\n.balign 64\nslimpi_image_" #name        \
+          ":\n"                                                      \
+          ".incbin \"kernels/cuda/" #name ".fatbin\"\n.previous\n"); \
+  extern "C" __attribute__((visibility("hidden"))) const unsigned char slimpi_image_##name[];
+
+SLIMPI_IMAGE(encode)
+SLIMPI_IMAGE(sum)
+SLIMPI_IMAGE(decode)
+SLIMPI_IMAGE(plain)
+
+namespace slimpi::device::cuda {
+
+const void* image_of(Module module) {
+  switch (module) {
+    case Module::encode:
+      return slimpi_image_encode;
+    case Module::sum:
+      return slimpi_image_sum;
+    case Module::decode:
+      return slimpi_image_decode;
+    default:
+      return slimpi_image_plain;
+  }
+}
+
+}  // namespace slimpi::device::cuda

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The compiled kernels, as nvcc wrote them, inside of the part.
+#pragma once
+
+namespace slimpi::device::cuda {
+
+// A file of kernels/cuda each.
+enum class Module { encode, sum, decode, plain, count };
+
+// For cuModuleLoadData().
+const void* image_of(Module module);
+
+}  // namespace slimpi::device::cuda

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "device/cuda/launch.h"
+
+#include "device/cuda/stream.h"
+#include "kernels/cuda/arguments.h"
+
+namespace slimpi::device::cuda {
+
+namespace {
+
+using namespace kernels;
+using namespace kernels::cuda;
+
+constexpr std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) {
+  return (a + b - 1) / b;
+}
+
+// Queues the kernel, one block for each `of_block` of the `work`.
+template <typename Arguments>
+void launch(Stream* stream, Kernel kernel, std::uint64_t work, std::uint64_t of_block,
+            const Arguments& arguments) {
+  if (work == 0) return;
+  CudaStream& s = CudaStream::of(stream);
+  const Current current(s.context->handle);
+  if (current.status() != Status::ok) return note(s, CUDA_ERROR_INVALID_CONTEXT, "using the GPU");
+  begin_work(s);
+  const std::uint64_t blocks = divide_up(work, of_block);
+  constexpr std::uint64_t kMostBlocks = 0x7fffffff;
+  if (blocks > kMostBlocks) return note(s, CUDA_ERROR_INVALID_VALUE, "so many elements at once");
+  Arguments copy = arguments;
+  void* parameters[] = {&copy};
+  note(s,
+       driver().cuLaunchKernel(s.context->kernels[int(kernel)], unsigned(blocks), 1, 1, kThreads, 1,
+                               1, 0, s.handle, parameters, nullptr),
+       "starting work on the GPU");
+}
+
+Piece piece_of(const Format& format, std::uint64_t count) {
+  Piece piece = {};
+  piece.format = format;
+  piece.count = count;
+  piece.bucket = bucket_elements(format, count);
+  piece.bucket_bytes = 8 + packed_bytes(format.bits, piece.bucket);
+  piece.tiles = std::uint32_t(divide_up(piece.bucket, kTileElements));
+  piece.units = std::uint32_t(count / piece.bucket * piece.tiles +
+                              divide_up(count % piece.bucket, kTileElements));
+  return piece;
+}
+
+bool for_warps(const Piece& piece) {
+  return piece.bucket <= kWarpElements;
+}
+
+// Starts the kernel of four, for teams that are warps or blocks, that fits.
+template <typename Arguments>
+void launch_tiles(Stream* stream, Kernel of_warps, Kernel of_blocks, const Arguments& arguments) {
+  const bool warps = for_warps(arguments.piece);
+  launch(stream, warps ? of_warps : of_blocks, arguments.piece.units, warps ? kWarpsOfBlock : 1,
+         arguments);
+}
+
+std::uint64_t buckets_of(const Piece& piece) {
+  return divide_up(piece.count, piece.bucket);
+}
+
+void plain_sum(Coding coding, const Addend* addends, int addend_count, float* residual,
+               std::size_t count, std::byte* out, float* result, const float* carry,
+               Stream* stream) {
+  PlainSumArguments arguments = {coding, count, {}, 0, residual, out, result};
+  if (carry != nullptr) arguments.addends[arguments.addend_count++] = {nullptr, carry};
+  for (int i = 0; i < addend_count; ++i) arguments.addends[arguments.addend_count++] = addends[i];
+  launch(stream, Kernel::plain_sum, count, kElementsOfBlock, arguments);
+}
+
+void encode(const Format& format, const Draw& draw, const float* in, float* residual,
+            std::size_t count, std::byte* out, Stream* stream) {
+  if (count == 0) return;
+  if (format.coding != Coding::quantized) {
+    const Addend addend = {nullptr, in};
+    return plain_sum(format.coding, &addend, 1, residual, count, out, nullptr, nullptr, stream);
+  }
+  const EncodeArguments arguments = {piece_of(format, count), draw, in, residual, out};
+  const Piece& piece = arguments.piece;
+  if (piece.tiles == 1)
+    return format.stochastic ? launch_tiles(stream, Kernel::encode_warp_stochastic,
+                                            Kernel::encode_block_stochastic, arguments)
+                             : launch_tiles(stream, Kernel::encode_warp_nearest,
+                                            Kernel::encode_block_nearest, arguments);
+  launch(stream, Kernel::start_extremes, buckets_of(piece), kThreads, arguments);
+  launch(stream, Kernel::encode_extremes, piece.units, 1, arguments);
+  launch(stream, Kernel::end_extremes, buckets_of(piece), kThreads, arguments);
+  const PackArguments pack = {piece, draw, in, residual, residual, nullptr, out};
+  launch(stream, format.stochastic ? Kernel::pack_stochastic : Kernel::pack_nearest, piece.units, 1,
+         pack);
+}
+
+void decode(const Format& format, const std::byte* in, std::size_t count, float* out,
+            Stream* stream) {
+  if (count == 0) return;
+  if (format.coding != Coding::quantized)
+    launch(stream, Kernel::plain_decode, count, kElementsOfBlock,
+           PlainDecodeArguments{format.coding, false, count, in, out});
+  else
+    launch_tiles(stream, Kernel::decode_warp, Kernel::decode_block,
+                 DecodeArguments{piece_of(format, count), in, out});
+}
+
+void decode_add(const Format& format, const std::byte* in, std::size_t count, float* out,
+                Stream* stream) {
+  if (count == 0) return;
+  if (format.coding != Coding::quantized)
+    launch(stream, Kernel::plain_decode, count, kElementsOfBlock,
+           PlainDecodeArguments{format.coding, true, count, in, out});
+  else
+    launch_tiles(stream, Kernel::decode_add_warp, Kernel::decode_add_block,
+                 DecodeArguments{piece_of(format, count), in, out});
+}
+
+void sum_encode(const Format& format, const Draw& draw, const Addend* addends, int addend_count,
+                const float* carry, float* residual, std::size_t count, std::byte* out,
+                float* result, Stream* stream) {
+  if (count == 0) return;
+  if (out == nullptr) residual = nullptr;
+  if (format.coding != Coding::quantized)
+    return plain_sum(format.coding, addends, addend_count, residual, count, out, result, carry,
+                     stream);
+  SumArguments arguments = {piece_of(format, count), draw, {}, 0, residual, out, result};
+  if (carry != nullptr) arguments.addends[arguments.addend_count++] = {nullptr, carry};
+  for (int i = 0; i < addend_count; ++i) arguments.addends[arguments.addend_count++] = addends[i];
+  const Piece& piece = arguments.piece;
+  if (out == nullptr)
+    return launch_tiles(stream, Kernel::sum_warp_exact, Kernel::sum_block_exact, arguments);
+  if (piece.tiles == 1)
+    return format.stochastic ? launch_tiles(stream, Kernel::sum_warp_stochastic,
+                                            Kernel::sum_block_stochastic, arguments)
+                             : launch_tiles(stream, Kernel::sum_warp_nearest,
+                                            Kernel::sum_block_nearest, arguments);
+  const EncodeArguments buckets = {piece, draw, nullptr, nullptr, out};
+  launch(stream, Kernel::start_extremes, buckets_of(piece), kThreads, buckets);
+  launch(stream, Kernel::sum_extremes, piece.units, 1, arguments);
+  launch(stream, Kernel::end_extremes, buckets_of(piece), kThreads, buckets);
+  const PackArguments pack = {piece, draw, result, nullptr, residual, result, out};
+  launch(stream, format.stochastic ? Kernel::pack_stochastic : Kernel::pack_nearest, piece.units, 1,
+         pack);
+}
+
+void sum(const float* const* in, int in_count, std::size_t count, float* out, Stream* stream) {
+  Addend addends[kMaxAddends] = {};
+  for (int i = 0; i < in_count; ++i) addends[i].exact = in[i];
+  plain_sum(Coding::float32, addends, in_count, nullptr, count, nullptr, out, nullptr, stream);
+}
+
+void combine(float a, const float* x, float b, const float* y, std::size_t count, float* out,
+             Stream* stream) {
+  launch(stream, Kernel::combine, count, kElementsOfBlock,
+         CombineArguments{a, b, x, y, count, out});
+}
+
+void find_nonfinite(const float* in, std::size_t count, int* found, Stream* stream) {
+  CudaStream& s = CudaStream::of(stream);
+  const Current current(s.context->handle);
+  if (current.status() != Status::ok) return note(s, CUDA_ERROR_INVALID_CONTEXT, "using the GPU");
+  begin_work(s);
+  note(s, driver().cuMemsetD32Async(reinterpret_cast<CUdeviceptr>(found), 0, 1, s.handle),
+       "starting work on the GPU");
+  launch(stream, Kernel::find_nonfinite, count, kElementsOfBlock, FindArguments{in, count, found});
+}
+
+void compare(const float* a, const float* b, std::size_t count, double* result, Stream* stream) {
+  const CompareArguments arguments = {a, b, count, CudaStream::of(stream).partial, result};
+  launch(stream, Kernel::compare, kCompareBlocks, 1, arguments);
+  launch(stream, Kernel::compare_end, 1, 1, arguments);
+}
+
+void fill(float* out, float value, std::size_t count, Stream* stream) {
+  launch(stream, Kernel::fill, count, kElementsOfBlock, FillArguments{value, count, out});
+}
+
+void low_rank(const LowRank& factors, const float* in, float share, float* residual,
+              std::size_t count, float* out, Stream* stream) {
+  if (count == 0) return;
+  const std::uint64_t rows = divide_up(count, factors.columns);
+  const std::uint64_t tiles = divide_up(factors.columns, kThreads);
+  launch(stream, Kernel::low_rank, divide_up(rows, kLowRankRows) * tiles, 1,
+         LowRankArguments{factors, in, share, residual, count, out, std::uint32_t(tiles)});
+}
+
+}  // namespace
+
+const Kernels* cuda_kernels() {
+  static constexpr Kernels table = {"cuda",  encode,         decode,  decode_add, sum_encode, sum,
+                                    combine, find_nonfinite, compare, fill,       low_rank};
+  return &table;
+}
+
+}  // namespace slimpi::device::cuda

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "device/cuda/memory.h"
+
+#include "device/cuda/context.h"
+#include "device/cuda/numa.h"
+
+namespace slimpi::device::cuda {
+
+bool owns(const void* pointer) {
+  Attributes attributes;
+  if (!attributes_of(pointer, &attributes)) return false;
+  return attributes.type == CU_MEMORYTYPE_DEVICE || attributes.managed != 0;
+}
+
+Status allocate(const void* like, std::size_t bytes, Place place, void** memory) {
+  Context* context = nullptr;
+  SLIMPI_TRY(context_of(like, &context));
+  const Current current(context->handle);
+  SLIMPI_TRY(current.status());
+  const std::size_t size = bytes == 0 ? 1 : bytes;
+  const std::string amount = std::to_string(bytes) + " bytes of ";
+  if (place == Place::staging) {
+    const Preferred preferred(context->numa_node);
+    return check(driver().cuMemHostAlloc(memory, size, CU_MEMHOSTALLOC_PORTABLE),
+                 (amount + "pinned memory").c_str());
+  }
+  CUdeviceptr found = 0;
+  SLIMPI_TRY(check(driver().cuMemAlloc_v2(&found, size), (amount + "GPU memory").c_str()));
+  *memory = reinterpret_cast<void*>(found);
+  return Status::ok;
+}
+
+// There is no one to tell of a failure; a GPU that is lost has lost its memory, too.
+void release(void* memory, Place place) {
+  Attributes attributes;
+  if (memory == nullptr || !attributes_of(memory, &attributes)) return;
+  Context* context = nullptr;
+  if (context_of(memory, &context) != Status::ok) return;
+  const Current current(context->handle);
+  if (current.status() != Status::ok) return;
+  if (place == Place::staging)
+    (void)driver().cuMemFreeHost(memory);
+  else
+    (void)driver().cuMemFree_v2(reinterpret_cast<CUdeviceptr>(memory));
+}
+
+}  // namespace slimpi::device::cuda

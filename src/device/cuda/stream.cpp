@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "device/cuda/stream.h"
+
+#include <memory>
+#include <new>
+
+namespace slimpi::device::cuda {
+
+namespace {
+
+// The context is current.
+void destroy(CudaStream* stream) {
+  if (stream->handle != nullptr) (void)driver().cuStreamSynchronize(stream->handle);
+  for (CUevent event : stream->events)
+    if (event != nullptr) (void)driver().cuEventDestroy_v2(event);
+  if (stream->before != nullptr) (void)driver().cuEventDestroy_v2(stream->before);
+  if (stream->partial != nullptr)
+    (void)driver().cuMemFree_v2(reinterpret_cast<CUdeviceptr>(stream->partial));
+  if (stream->handle != nullptr) (void)driver().cuStreamDestroy_v2(stream->handle);
+  delete stream;
+}
+
+Status fill(CudaStream& stream) {
+  const Driver& cuda = driver();
+  SLIMPI_TRY(check(cuda.cuStreamCreate(&stream.handle, CU_STREAM_NON_BLOCKING), "making a stream"));
+  SLIMPI_TRY(check(cuda.cuEventCreate(&stream.before, CU_EVENT_DISABLE_TIMING), "making an event"));
+  for (CUevent& event : stream.events)
+    SLIMPI_TRY(check(cuda.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "making an event"));
+  CUdeviceptr partial = 0;
+  SLIMPI_TRY(check(cuda.cuMemAlloc_v2(&partial, 2 * kernels::cuda::kCompareBlocks * sizeof(double)),
+                   "memory for a stream"));
+  stream.partial = reinterpret_cast<double*>(partial);
+  return Status::ok;
+}
+
+Status failure(const CudaStream& stream) {
+  return check(stream.failure, stream.failed);
+}
+
+}  // namespace
+
+void note(CudaStream& stream, CUresult result, const char* what) {
+  if (result == CUDA_SUCCESS || stream.failure != CUDA_SUCCESS) return;
+  stream.failure = result;
+  stream.failed = what;
+}
+
+void begin_work(CudaStream& stream) {
+  if (!stream.idle) return;
+  stream.idle = false;
+  const char* const what = "waiting for the program's own work on the GPU";
+  note(stream, driver().cuEventRecord(stream.before, CU_STREAM_LEGACY), what);
+  note(stream, driver().cuStreamWaitEvent(stream.handle, stream.before, CU_EVENT_WAIT_DEFAULT),
+       what);
+}
+
+Status open_stream(const void* like, Stream** stream) {
+  Context* context = nullptr;
+  SLIMPI_TRY(context_of(like, &context));
+  const Current current(context->handle);
+  SLIMPI_TRY(current.status());
+  auto* opened = new (std::nothrow) CudaStream;
+  if (opened == nullptr) return failed(Status::no_memory, "no memory for a stream");
+  opened->context = context;
+  if (const Status status = fill(*opened); status != Status::ok) {
+    destroy(opened);
+    return status;
+  }
+  *stream = reinterpret_cast<Stream*>(opened);
+  return Status::ok;
+}
+
+void close_stream(Stream* stream) {
+  if (stream == nullptr) return;
+  const Current current(CudaStream::of(stream).context->handle);
+  destroy(&CudaStream::of(stream));
+}
+
+Status copy(void* to, const void* from, std::size_t bytes, Stream* stream) {
+  CudaStream& s = CudaStream::of(stream);
+  if (bytes == 0 || to == from) return failure(s);
+  const Current current(s.context->handle);
+  SLIMPI_TRY(current.status());
+  begin_work(s);
+  note(s,
+       driver().cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(to),
+                              reinterpret_cast<CUdeviceptr>(from), bytes, s.handle),
+       "copying to or from the GPU");
+  return failure(s);
+}
+
+Status mark(Stream* stream, std::uint64_t* mark) {
+  CudaStream& s = CudaStream::of(stream);
+  const Current current(s.context->handle);
+  SLIMPI_TRY(current.status());
+  const int slot = int((s.marks + 1) % kEvents);
+  note(s, driver().cuEventRecord(s.events[slot], s.handle), "marking work on the GPU");
+  SLIMPI_TRY(failure(s));
+  *mark = s.in_ring[slot] = ++s.marks;
+  return Status::ok;
+}
+
+Status poll(Stream* stream, std::uint64_t mark, bool* reached) {
+  CudaStream& s = CudaStream::of(stream);
+  *reached = mark <= s.reached;
+  if (*reached) return failure(s);
+  const Current current(s.context->handle);
+  SLIMPI_TRY(current.status());
+  const int slot = int(mark % kEvents);
+  const CUresult result = driver().cuEventQuery(s.events[slot]);
+  if (result == CUDA_ERROR_NOT_READY) return failure(s);
+  note(s, result, "work on the GPU");
+  SLIMPI_TRY(failure(s));
+  s.reached = s.in_ring[slot];
+  *reached = true;
+  // Work may have been queued behind the last mark; then it will be marked, too.
+  s.idle = s.reached == s.marks;
+  return Status::ok;
+}
+
+Status wait_for(Stream* stream, Stream* other, std::uint64_t mark) {
+  CudaStream &s = CudaStream::of(stream), &o = CudaStream::of(other);
+  SLIMPI_TRY(failure(o));
+  const Current current(s.context->handle);
+  SLIMPI_TRY(current.status());
+  begin_work(s);
+  note(s, driver().cuStreamWaitEvent(s.handle, o.events[mark % kEvents], CU_EVENT_WAIT_DEFAULT),
+       "waiting for another stream of the GPU");
+  return failure(s);
+}
+
+}  // namespace slimpi::device::cuda
