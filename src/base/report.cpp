@@ -52,7 +52,9 @@ std::string to_json(const Report& report) {
                    {"sent", report.job.bytes_sent},
                    {"plain", report.job.bytes_plain}};
   json["seconds"] = time;
-  json["buffers"] = {{"host", report.own.host_buffers}, {"device", report.own.device_buffers}};
+  json["buffers"] = {{"host", report.own.host_buffers},
+                     {"device", report.own.device_buffers},
+                     {"staged", report.own.staged_calls}};
   json["error"] = {{"checked", report.own.checked},
                    {"mean_rel_l2", report.mean_error},
                    {"max_rel_l2", report.max_error}};

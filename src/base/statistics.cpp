@@ -14,8 +14,8 @@ constexpr std::size_t index_of(std::size_t offset) {
 #define SLIMPI_COUNTER(member) index_of(offsetof(Counts, member))
 
 const char* to_string(Passed reason) {
-  constexpr const char* names[] = {"small",       "datatype",  "op",     "comm",
-                                   "off",         "start",     "rule",   "single_node",
+  constexpr const char* names[] = {"small",       "datatype",  "op",   "comm",
+                                   "off",         "start",     "rule", "single_node",
                                    "nonblocking", "nonfinite", "auto", "failure"};
   static_assert(std::size(names) == kPassedReasons);
   return names[std::size_t(reason)];
@@ -68,6 +68,10 @@ void Statistics::scratch(std::int64_t more) {
 
 void Statistics::dropped() {
   add(SLIMPI_COUNTER(state_dropped), 1);
+}
+
+void Statistics::staged() {
+  add(SLIMPI_COUNTER(staged_calls), 1);
 }
 
 void Statistics::overflow(std::uint64_t values) {

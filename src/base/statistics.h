@@ -48,6 +48,7 @@ struct Counts {
   std::uint64_t nanoseconds = 0;  // in compressed calls
   std::array<std::uint64_t, kStages> stage_nanoseconds{};
   std::uint64_t host_buffers = 0, device_buffers = 0;
+  std::uint64_t staged_calls = 0;   // left to MPI, with host copies of buffers that it can not take
   std::uint64_t checked = 0;        // calls whose error was measured
   std::uint64_t state_bytes = 0;    // held now for residuals, low-rank factors and replicas
   std::uint64_t scratch_bytes = 0;  // held now for messages
@@ -72,6 +73,7 @@ class Statistics {
   void state(std::int64_t bytes_more);
   void scratch(std::int64_t bytes_more);
   void dropped();
+  void staged();
   void overflow(std::uint64_t values);
   void coded(std::size_t coding);
 

@@ -21,7 +21,8 @@ enum class Place { device, staging };
 struct Device {
   const char* name;  // "host", "guarded", "cuda"
 
-  // True: MPI may not be given this memory; messages pass through staging memory.
+  // True: MPI may not be given this memory unless it says that it takes it; see mpi_takes(). What
+  // slimpi itself sends of it passes through staging memory.
   bool staged;
 
   // Does this row own the memory at `pointer`? Never called with null. The host row says yes to
@@ -63,6 +64,15 @@ const Device& owner_of(const void* pointer);
 
 // Adds a row in front of the others (tests; parts loaded on demand), once. The row must stay valid.
 Status add(const Device& device);
+
+// Is there any row but the host's? One load.
+bool others();
+
+// Whether the process's MPI says that it takes memory of GPUs; no until it is set.
+void set_mpi_takes_device_memory(bool takes);
+
+// May MPI be given memory of this row?
+bool mpi_takes(const Device& device);
 
 // All rows, for listing; the host row comes last.
 int count();

@@ -14,6 +14,7 @@ constexpr int kMaxAdded = 8;
 std::atomic<const Device*> g_rows[kMaxAdded];
 std::atomic<int> g_added{0};
 std::mutex g_adding;
+std::atomic<bool> g_mpi_takes{false};
 
 }  // namespace
 
@@ -39,6 +40,18 @@ const Device& owner_of(const void* pointer) {
     if (row.owns(pointer)) return row;
   }
   return host();
+}
+
+bool others() {
+  return g_added.load(std::memory_order_relaxed) != 0;
+}
+
+void set_mpi_takes_device_memory(bool takes) {
+  g_mpi_takes.store(takes, std::memory_order_relaxed);
+}
+
+bool mpi_takes(const Device& device) {
+  return !device.staged || g_mpi_takes.load(std::memory_order_relaxed);
 }
 
 int count() {

@@ -7,7 +7,7 @@ using slimpi::intercept::count_nonblocking;
 using slimpi::intercept::pass_on;
 using slimpi::intercept::Word;
 
-int slimpi::intercept::pass_on(const Allreduce& call) {
+int slimpi::intercept::pass_as_it_is(const Allreduce& call) {
   if (call.large)
     return SLIMPI_NEXT("MPI_Allreduce_c", int(const void*, void*, std::int64_t, Word, Word, Word))(
         call.in, call.out, call.count, call.datatype, call.op, call.comm);

@@ -15,6 +15,12 @@ bool is_float(MPI_Datatype type) {
   return type == MPI_FLOAT || type == MPI_REAL || type == MPI_REAL4;
 }
 
+// Once, and not before MPI was initialized.
+void ask_mpi_about_devices() {
+  static const bool takes = mpi::takes_gpu_memory();
+  device::set_mpi_takes_device_memory(takes);
+}
+
 bool pass(Runtime& runtime, Passed reason) {
   runtime.statistics.passed(reason);
   return false;
@@ -47,7 +53,6 @@ bool answer_together(Runtime& runtime, algorithm::Communicator& communicator,
   if (const int nodes = communicator.layout().nodes(); nodes > runtime.nodes) runtime.nodes = nodes;
   if (communicator.broken)
     return failed(fail(Status::mpi, "an earlier call on this communicator failed half way"));
-  device::look_for_parts();
   if (communicator.layout().nodes() == 1)
     return answer_in_node(runtime, communicator, decision.plans.front(), request, code);
   if (decision.plans.size() > 1)
@@ -60,6 +65,9 @@ bool answer_together(Runtime& runtime, algorithm::Communicator& communicator,
 bool answer(const Allreduce& request, int* code) {
   Runtime* const runtime = Runtime::get();
   if (runtime == nullptr || runtime->finished.load(std::memory_order_relaxed)) return false;
+  // Before the first reason to pass: buffers of passed calls may have to be staged.
+  device::look_for_parts();
+  if (device::others()) ask_mpi_about_devices();
   if (algorithm::inside_hook()) return false;
   if (!runtime->on.load(std::memory_order_relaxed)) return pass(*runtime, Passed::off);
   if (!is_float(MPI_Datatype(request.datatype))) return pass(*runtime, Passed::datatype);

@@ -22,8 +22,12 @@ struct Allreduce {
 // Answers the call and sets *code to what the program gets; false when MPI has to do it.
 bool answer(const Allreduce& call, int* code);
 
-// Gives the call to whoever is next: another tool, or MPI.
+// Gives the call to whoever is next: another tool, or MPI. Buffers that MPI can not take are
+// staged.
 int pass_on(const Allreduce& call);
+
+// The same with the buffers as they are.
+int pass_as_it_is(const Allreduce& call);
 
 // Counts a nonblocking or persistent allreduce, which MPI does.
 void count_nonblocking();

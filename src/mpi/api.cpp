@@ -76,6 +76,18 @@ void* next_definition(const char* name) {
   return lookup(name);
 }
 
+bool takes_gpu_memory() {
+  constexpr int kCuda = 0;  // MPIX_GPU_SUPPORT_CUDA of MPICH
+  int supported = 0;
+  using Ask = int(int, int*);
+  if (auto* const ask = reinterpret_cast<Ask*>(lookup("MPIX_GPU_query_support")); ask != nullptr)
+    return ask(kCuda, &supported) == MPI_SUCCESS && supported != 0;
+  // The older name, which Open MPI has too.
+  using Query = int();
+  auto* const query = reinterpret_cast<Query*>(lookup("MPIX_Query_cuda_support"));
+  return query != nullptr && query() == 1;
+}
+
 std::string error_text(const Api& api, int code) {
   char text[MPI_MAX_ERROR_STRING + 1] = "";
   int length = 0;

@@ -25,6 +25,10 @@ Found find(Api& api, std::string& description);
 // null if there is none. `name` is spelled in full ("MPI_Allreduce").
 void* next_definition(const char* name);
 
+// Whether this MPI says that it takes pointers to a GPU's memory. No where it has no such question.
+// To be asked after MPI was initialized.
+bool takes_gpu_memory();
+
 // The text of an MPI error code.
 std::string error_text(const Api& api, int code);
 

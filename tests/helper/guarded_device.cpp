@@ -127,6 +127,10 @@ void slimpi_guarded_limit(size_t bytes) {
   test::guarded_limit(bytes);
 }
 
+unsigned long slimpi_guarded_allocations(void) {
+  return test::guarded_allocations();
+}
+
 unsigned long slimpi_guarded_work(void) {
   return test::GuardedStream::queued();
 }

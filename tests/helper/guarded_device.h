@@ -26,6 +26,9 @@ SLIMPI_GUARDED void slimpi_guarded_read(void* to, const void* from, size_t bytes
 SLIMPI_GUARDED size_t slimpi_guarded_used(void);
 SLIMPI_GUARDED void slimpi_guarded_limit(size_t bytes);
 
+/* How often device or staging memory was allocated since the program began. */
+SLIMPI_GUARDED unsigned long slimpi_guarded_allocations(void);
+
 /* How many pieces of work have been queued on streams since the program began. */
 SLIMPI_GUARDED unsigned long slimpi_guarded_work(void);
 

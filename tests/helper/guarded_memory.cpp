@@ -33,6 +33,7 @@ std::map<void*, std::size_t>& staging() {
 }
 
 std::size_t g_used = 0, g_limit = SIZE_MAX;
+unsigned long g_allocations = 0;
 
 std::map<std::uintptr_t, Region>::iterator find(const void* pointer) {
   const auto address = reinterpret_cast<std::uintptr_t>(pointer);
@@ -49,6 +50,7 @@ void protect(std::uintptr_t begin, const Region& region, int how) {
 bool take(std::size_t bytes) {
   if (bytes > g_limit || g_used > g_limit - bytes) return false;
   g_used += bytes;
+  ++g_allocations;
   return true;
 }
 
@@ -119,6 +121,11 @@ bool guarded_owns(const void* pointer) {
 std::size_t guarded_used() {
   const std::lock_guard lock(guarded_mutex());
   return g_used;
+}
+
+unsigned long guarded_allocations() {
+  const std::lock_guard lock(guarded_mutex());
+  return g_allocations;
 }
 
 void guarded_limit(std::size_t bytes) {

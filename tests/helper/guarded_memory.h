@@ -21,6 +21,7 @@ void staging_give_back(void* memory);
 
 bool guarded_owns(const void* pointer);
 std::size_t guarded_used();
+unsigned long guarded_allocations();
 void guarded_limit(std::size_t bytes);
 
 // A copy that dies unless what it touches of device memory is all inside of one allocation each.
