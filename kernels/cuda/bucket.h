@@ -15,13 +15,22 @@ struct SharedGrid {
   Grid<double> wide_grid;
 };
 
-SLIMPI_DEVICE void open_grid(const Header& header, const Format& format, SharedGrid& grid) {
+// The grid's divisions are long, and numbers in double take room: out of the way of the rest.
+SLIMPI_DEVICE_RARE void open_grid(Header header, int bits, bool stochastic, SharedGrid& grid) {
   grid.marked = is_marked(header);
   grid.wide = !grid.marked && is_wide(header);
   if (grid.wide)
-    grid.wide_grid = grid_of<double>(header, format.bits, format.stochastic);
+    grid.wide_grid = grid_of<double>(header, bits, stochastic);
   else if (!grid.marked)
-    grid.narrow_grid = grid_of<float>(header, format.bits, format.stochastic);
+    grid.narrow_grid = grid_of<float>(header, bits, stochastic);
+}
+
+SLIMPI_DEVICE_RARE std::int32_t wide_level(const SharedGrid& grid, float x, bool stochastic,
+                                           float u) {
+  return stochastic ? stochastic_level(grid.wide_grid, x, u) : nearest_level(grid.wide_grid, x);
+}
+SLIMPI_DEVICE_RARE float wide_value(const SharedGrid& grid, std::uint8_t level) {
+  return level_value(grid.wide_grid, level);
 }
 
 SLIMPI_DEVICE Header read_header(const std::uint32_t* at) {
@@ -62,23 +71,28 @@ struct Wanted {
   float* decoded;  // x'
 };
 
-template <typename Team, bool stochastic, typename Real>
-SLIMPI_DEVICE void round_values(const Grid<Real>& shared_grid, const Tile& tile,
+template <typename Team, bool stochastic, bool wide>
+SLIMPI_DEVICE void round_values(const SharedGrid& shared, const Tile& tile,
                                 const float (&values)[Team::values], const std::uint32_t* words,
                                 const Wanted& wanted, std::uint8_t* levels) {
-  const Grid<Real> grid = shared_grid;
+  const Grid<float> grid = shared.narrow_grid;
   SLIMPI_UNROLL
   for (int j = 0; j < Team::values; ++j) {
     const auto i = (std::uint32_t)(Team::thread() + j * Team::threads);
     if (i >= tile.count) continue;
+    float u = 0;
+    if constexpr (stochastic) u = uniform(words[i]);
     std::int32_t level;
-    if constexpr (stochastic)
-      level = stochastic_level(grid, values[j], uniform(words[i]));
+    if constexpr (wide)
+      level = wide_level(shared, values[j], stochastic, u);
+    else if constexpr (stochastic)
+      level = stochastic_level(grid, values[j], u);
     else
       level = nearest_level(grid, values[j]);
     levels[i] = (std::uint8_t)level;
     if (wanted.lost == nullptr && wanted.decoded == nullptr) continue;
-    const float value = level_value(grid, (std::uint8_t)level);
+    const float value =
+        wide ? wide_value(shared, (std::uint8_t)level) : level_value(grid, (std::uint8_t)level);
     if (wanted.lost != nullptr) wanted.lost[i] = values[j] - value;
     if (wanted.decoded != nullptr) wanted.decoded[i] = value;
   }
@@ -103,11 +117,9 @@ SLIMPI_DEVICE void encode_tile(const Piece& piece, const Draw& draw, const Tile&
     return;
   }
   if (shared.grid.wide)
-    round_values<Team, stochastic>(shared.grid.wide_grid, tile, values, words, wanted,
-                                   shared.levels);
+    round_values<Team, stochastic, true>(shared.grid, tile, values, words, wanted, shared.levels);
   else
-    round_values<Team, stochastic>(shared.grid.narrow_grid, tile, values, words, wanted,
-                                   shared.levels);
+    round_values<Team, stochastic, false>(shared.grid, tile, values, words, wanted, shared.levels);
   write_levels<Team>(piece, tile, shared.levels, out);
 }
 
@@ -129,14 +141,10 @@ SLIMPI_DEVICE void encode_bucket(const Piece& piece, const Draw& draw, const Til
                                  Shared& shared, std::byte* out) {
   const Extremes found = over_team<Team>(extremes_of<Team>(tile, values), shared.partial);
   std::uint32_t* const at = header_in(piece, tile, out);
-  if (Team::thread() < kWarpThreads) {
+  if (Team::thread() == 0) {
     const Header header = header_of(found);
-    SharedGrid grid;
-    open_grid(header, piece.format, grid);
-    if (Team::thread() == 0) {
-      shared.grid = grid;
-      write_header(header, at);
-    }
+    open_grid(header, piece.format.bits, stochastic, shared.grid);
+    write_header(header, at);
   }
   Team::sync();
   encode_tile<Team, stochastic>(piece, draw, tile, values, wanted, shared, at + 2);

@@ -56,25 +56,23 @@ SLIMPI_DEVICE void pack(const PackArguments& a) {
   const std::uint64_t first = first_of(a.piece, tile);
   float values[BlockTeam::values];
   load_values<BlockTeam>(tile, a.in + first, at_or_null(a.added, first), values);
-  if (threadIdx.x < kWarpThreads) {
-    SharedGrid grid;
-    open_grid(read_header(header_in(a.piece, tile, a.out)), a.piece.format, grid);
-    if (threadIdx.x == 0) shared.grid = grid;
-  }
+  if (threadIdx.x == 0)
+    open_grid(read_header(header_in(a.piece, tile, a.out)), a.piece.format.bits, stochastic,
+              shared.grid);
   __syncthreads();
   encode_tile<BlockTeam, stochastic>(a.piece, a.draw, tile, values,
                                      {at_or_null(a.lost, first), at_or_null(a.decoded, first)},
                                      shared, levels_in(a.piece, tile, a.out));
 }
 
-SLIMPI_KERNEL(encode_warp_nearest, EncodeArguments, (encode<WarpTeam, false>))
-SLIMPI_KERNEL(encode_warp_stochastic, EncodeArguments, (encode<WarpTeam, true>))
-SLIMPI_KERNEL(encode_block_nearest, EncodeArguments, (encode<BlockTeam, false>))
-SLIMPI_KERNEL(encode_block_stochastic, EncodeArguments, (encode<BlockTeam, true>))
-SLIMPI_KERNEL(start_extremes, EncodeArguments, start_extremes)
-SLIMPI_KERNEL(encode_extremes, EncodeArguments, encode_extremes)
-SLIMPI_KERNEL(end_extremes, EncodeArguments, end_extremes)
-SLIMPI_KERNEL(pack_nearest, PackArguments, pack<false>)
-SLIMPI_KERNEL(pack_stochastic, PackArguments, pack<true>)
+SLIMPI_KERNEL(encode_warp_nearest, EncodeArguments, 4, (encode<WarpTeam, false>))
+SLIMPI_KERNEL(encode_warp_stochastic, EncodeArguments, 4, (encode<WarpTeam, true>))
+SLIMPI_KERNEL(encode_block_nearest, EncodeArguments, 5, (encode<BlockTeam, false>))
+SLIMPI_KERNEL(encode_block_stochastic, EncodeArguments, 5, (encode<BlockTeam, true>))
+SLIMPI_KERNEL(start_extremes, EncodeArguments, 4, start_extremes)
+SLIMPI_KERNEL(encode_extremes, EncodeArguments, 8, encode_extremes)
+SLIMPI_KERNEL(end_extremes, EncodeArguments, 4, end_extremes)
+SLIMPI_KERNEL(pack_nearest, PackArguments, 5, pack<false>)
+SLIMPI_KERNEL(pack_stochastic, PackArguments, 5, pack<true>)
 
 }  // namespace slimpi::kernels::cuda

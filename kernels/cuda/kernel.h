@@ -10,9 +10,10 @@
 // Not inlined, so that what is rare costs the rest no registers.
 #define SLIMPI_DEVICE_RARE static __device__ __noinline__
 #define SLIMPI_UNROLL _Pragma("unroll")
-// Kernel slimpi_<name>, which does body(arguments).
-#define SLIMPI_KERNEL(name, Arguments, body)                       \
-  extern "C" __global__ void __launch_bounds__(kThreads)           \
+// Kernel slimpi_<name>, which does body(arguments), and may take as many registers as leave room
+// for `blocks` blocks on a multiprocessor. Enough of them hide how long memory takes.
+#define SLIMPI_KERNEL(name, Arguments, blocks, body)               \
+  extern "C" __global__ void __launch_bounds__(kThreads, blocks)   \
       slimpi_##name(const __grid_constant__ Arguments arguments) { \
     body(arguments);                                               \
   }

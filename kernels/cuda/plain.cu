@@ -137,13 +137,13 @@ SLIMPI_DEVICE void low_rank(const LowRankArguments& a) {
   }
 }
 
-SLIMPI_KERNEL(plain_sum, PlainSumArguments, plain_sum)
-SLIMPI_KERNEL(plain_decode, PlainDecodeArguments, plain_decode)
-SLIMPI_KERNEL(combine, CombineArguments, combine)
-SLIMPI_KERNEL(fill, FillArguments, fill)
-SLIMPI_KERNEL(find_nonfinite, FindArguments, find_nonfinite)
-SLIMPI_KERNEL(compare, CompareArguments, compare)
-SLIMPI_KERNEL(compare_end, CompareArguments, compare_end)
-SLIMPI_KERNEL(low_rank, LowRankArguments, low_rank)
+SLIMPI_KERNEL(plain_sum, PlainSumArguments, 8, plain_sum)
+SLIMPI_KERNEL(plain_decode, PlainDecodeArguments, 8, plain_decode)
+SLIMPI_KERNEL(combine, CombineArguments, 8, combine)
+SLIMPI_KERNEL(fill, FillArguments, 8, fill)
+SLIMPI_KERNEL(find_nonfinite, FindArguments, 8, find_nonfinite)
+SLIMPI_KERNEL(compare, CompareArguments, 8, compare)
+SLIMPI_KERNEL(compare_end, CompareArguments, 4, compare_end)
+SLIMPI_KERNEL(low_rank, LowRankArguments, 8, low_rank)
 
 }  // namespace slimpi::kernels::cuda

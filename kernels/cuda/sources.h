@@ -40,18 +40,19 @@ SLIMPI_DEVICE void open_sources(const SumArguments& a, const Tile& tile, SharedS
   if (s < kWarpThreads) {
     bool huge = false;
     if (s < a.addend_count) {
-      Source source = {};
+      Source& source = shared.source[s];
+      source.exact = nullptr;
+      source.huge = false;
       const std::byte* const encoded = a.addends[s].encoded;
       if (encoded == nullptr) {
         source.exact = a.addends[s].exact + first_of(a.piece, tile);
       } else {
         const Header header = read_header(header_in(a.piece, tile, encoded));
         source.levels = levels_in(a.piece, tile, encoded);
-        open_grid(header, a.piece.format, source.grid);
+        open_grid(header, a.piece.format.bits, a.piece.format.stochastic, source.grid);
         source.huge = huge = is_huge(header);
         if (huge) source.slack = range_of(header) / ((1 << a.piece.format.bits) - 1);
       }
-      shared.source[s] = source;
     }
     const bool any = __any_sync(kAllLanes, huge) != 0;
     if (s == 0) shared.any_huge = any;
@@ -63,7 +64,7 @@ SLIMPI_DEVICE float element_of(const Source& source, int bits, std::uint32_t i) 
   if (source.exact != nullptr) return source.exact[i];
   if (source.grid.marked) return nan_value();
   const std::uint8_t level = level_at(source.levels, bits, i);
-  return source.grid.wide ? level_value(source.grid.wide_grid, level)
+  return source.grid.wide ? wide_value(source.grid, level)
                           : level_value(source.grid.narrow_grid, level);
 }
 
@@ -107,9 +108,8 @@ SLIMPI_DEVICE void sum_values(const SumArguments& a, const Tile& tile, const Sha
     } else if (source.grid.marked) {
       add_values<Team>(tile, s == 0, sums, [](std::uint32_t) { return nan_value(); });
     } else if (source.grid.wide) {
-      const Grid<double> grid = source.grid.wide_grid;
       add_values<Team>(tile, s == 0, sums, [&](std::uint32_t i) {
-        return level_value(grid, level_at(source.levels, bits, i));
+        return wide_value(source.grid, level_at(source.levels, bits, i));
       });
     } else {
       const Grid<float> grid = source.grid.narrow_grid;

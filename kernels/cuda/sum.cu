@@ -66,12 +66,12 @@ SLIMPI_DEVICE void sum_extremes(const SumArguments& a) {
   if (threadIdx.x == 0) add_extremes(found, header_in(a.piece, tile, a.out));
 }
 
-SLIMPI_KERNEL(sum_warp_nearest, SumArguments, (sum_encode<WarpTeam, false>))
-SLIMPI_KERNEL(sum_warp_stochastic, SumArguments, (sum_encode<WarpTeam, true>))
-SLIMPI_KERNEL(sum_block_nearest, SumArguments, (sum_encode<BlockTeam, false>))
-SLIMPI_KERNEL(sum_block_stochastic, SumArguments, (sum_encode<BlockTeam, true>))
-SLIMPI_KERNEL(sum_warp_exact, SumArguments, sum_exact<WarpTeam>)
-SLIMPI_KERNEL(sum_block_exact, SumArguments, sum_exact<BlockTeam>)
-SLIMPI_KERNEL(sum_extremes, SumArguments, sum_extremes)
+SLIMPI_KERNEL(sum_warp_nearest, SumArguments, 3, (sum_encode<WarpTeam, false>))
+SLIMPI_KERNEL(sum_warp_stochastic, SumArguments, 3, (sum_encode<WarpTeam, true>))
+SLIMPI_KERNEL(sum_block_nearest, SumArguments, 4, (sum_encode<BlockTeam, false>))
+SLIMPI_KERNEL(sum_block_stochastic, SumArguments, 5, (sum_encode<BlockTeam, true>))
+SLIMPI_KERNEL(sum_warp_exact, SumArguments, 4, sum_exact<WarpTeam>)
+SLIMPI_KERNEL(sum_block_exact, SumArguments, 5, sum_exact<BlockTeam>)
+SLIMPI_KERNEL(sum_extremes, SumArguments, 5, sum_extremes)
 
 }  // namespace slimpi::kernels::cuda

@@ -2,9 +2,9 @@
 #include "device/cuda/context.h"
 
 #include <algorithm>
-#include <cctype>
 #include <iterator>
 #include <list>
+#include <map>
 #include <mutex>
 
 #include "device/cuda/image.h"
@@ -52,12 +52,19 @@ Status load_kernels(Context& context) {
   return Status::ok;
 }
 
+// Retained once and for good: memory on this device is what the program has brought.
 Status primary_context(int ordinal, CUcontext* handle) {
+  static auto* const retained = new std::map<int, CUcontext>;
+  if (const auto known = retained->find(ordinal); known != retained->end()) {
+    *handle = known->second;
+    return Status::ok;
+  }
   CUdevice device = 0;
   SLIMPI_TRY(check(driver().cuDeviceGet(&device, ordinal), "finding the GPU of a buffer"));
-  // Retained for good: memory on this device is what the program has brought.
-  return check(driver().cuDevicePrimaryCtxRetain(handle, device),
-               "opening the GPU that a buffer lies on");
+  SLIMPI_TRY(check(driver().cuDevicePrimaryCtxRetain(handle, device),
+                   "opening the GPU that a buffer lies on"));
+  (*retained)[ordinal] = *handle;
+  return Status::ok;
 }
 
 // For memory that belongs to no device, as managed memory can: the GPU that the caller uses, or the

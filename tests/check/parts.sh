@@ -1,0 +1,31 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Usage: parts.sh [PART...]
+# Checks what a part that is loaded on demand needs and shows: the one for GPU memory needs no
+# library of CUDA to load, and none shows more than its one function.
+set -eu
+[ $# -gt 0 ] || set -- "${top_builddir:-.}"/.libs/slimpi-*.so
+bad=0 found=0
+for part in "$@"; do
+  [ -e "$part" ] || continue
+  found=$((found + 1))
+  readelf -h "$part" >/dev/null
+  for needed in $(readelf -d "$part" | sed -n 's/.*(NEEDED).*\[\(.*\)\].*/\1/p'); do
+    case $needed in
+    libcuda* | libnccl* | libcublas* | libmpi* | libpmpi* | libstdc++*)
+      echo "$part needs $needed to load"
+      bad=1
+      ;;
+    esac
+  done
+  shown=$(nm -D --defined-only "$part" | awk '$2 != "A" { print $3 }')
+  case $shown in
+  slimpi_device_part | slimpi_hwloc_load | slimpi_blas_load) ;;
+  *)
+    echo "$part shows: $(echo "$shown" | tr '\n' ' ')"
+    bad=1
+    ;;
+  esac
+done
+[ "$found" -gt 0 ] || { echo "no part is built"; exit 77; }
+exit $bad

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The device row of GPU memory, on the stand-in for CUDA's driver; tests/device/standin.sh runs it.
+#include <cuda.h>
+#include <dlfcn.h>
+#include <linux/mempolicy.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <thread>
+
+#include "device/cuda/numa.h"
+#include "device/device.h"
+#include "device/parts.h"
+#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/gpu.h"
+#include "tests/helper/standin_driver.h"
+
+using namespace slimpi;
+using namespace slimpi::device;
+
+namespace {
+
+constexpr std::size_t kBytes = 4096;
+char g_here[kBytes], g_back[kBytes];
+
+// The stand-in's own functions, once it is loaded.
+template <typename Function>
+auto* standin(Function* function, const char* name) {
+  (void)function;
+  auto* const found = reinterpret_cast<Function*>(gpu_function(name));
+  assert_non_null(reinterpret_cast<void*>(found));
+  return found;
+}
+#define STANDIN(name) standin(&name, #name)
+
+void tell_to_fail(const char* function, int result, int calls = 0, bool lost = false) {
+  STANDIN(slimpi_standin_fail)(function, result, calls, lost);
+}
+
+const Device& row() {
+  return at(0);
+}
+
+void assert_ok(Status status) {
+  if (status != Status::ok) print_error("%s\n", failure_text().c_str());
+  assert_int_equal(int(status), int(Status::ok));
+}
+
+void assert_fails(Status status, Status expected, const char* text) {
+  assert_int_equal(int(status), int(expected));
+  if (strstr(failure_text().c_str(), text) == nullptr)
+    print_error("'%s' does not say '%s'\n", failure_text().c_str(), text);
+  assert_non_null(strstr(failure_text().c_str(), text));
+}
+
+void wait(Stream* stream) {
+  std::uint64_t mark = 0;
+  assert_ok(row().mark(stream, &mark));
+  bool reached = false;
+  for (int polls = 0; !reached; ++polls) {
+    assert_in_range(polls, 0, 1000);
+    assert_ok(row().poll(stream, mark, &reached));
+  }
+}
+
+void a_process_without_the_driver_never_sees_the_part(void**) {
+  look_for_parts();
+  assert_int_equal(count(), 1);
+  assert_null(dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD));
+}
+
+void the_part_comes_with_the_driver_unless_it_is_unwanted(void**) {
+  set_device_use(DeviceUse::none);
+  assert_int_equal(gpu_open(), 0);
+  look_for_parts();
+  assert_int_equal(count(), 1);
+  set_device_use(DeviceUse::automatic);
+  look_for_parts();
+  assert_int_equal(count(), 2);
+  assert_string_equal(row().name, "cuda");
+  assert_true(row().staged);
+}
+
+void it_owns_what_only_the_gpu_may_touch(void**) {
+  for (const gpu_memory kind : {GPU_HOST, GPU_DEVICE, GPU_POOL, GPU_MANAGED, GPU_PINNED}) {
+    auto* const memory = static_cast<char*>(gpu_take(kind, kBytes));
+    const Device& expected = kind == GPU_HOST || kind == GPU_PINNED ? host() : row();
+    assert_ptr_equal(&owner_of(memory), &expected);
+    assert_ptr_equal(&owner_of(memory + kBytes - 1), &expected);
+    gpu_give_back(kind, memory);
+  }
+  // A driver that the program has not initialized yet, or that is in trouble, knows no pointers.
+  tell_to_fail("cuPointerGetAttributes", CUDA_ERROR_NOT_INITIALIZED);
+  assert_ptr_equal(&owner_of(g_here), &host());
+}
+
+// Copies through the row into, out of, and inside of memory near `like`.
+void use(const void* like) {
+  Stream* stream = nullptr;
+  void *memory = nullptr, *staging = nullptr;
+  assert_ok(row().open_stream(like, &stream));
+  assert_ok(row().allocate(like, kBytes, Place::device, &memory));
+  assert_ok(row().allocate(like, kBytes, Place::staging, &staging));
+  assert_ptr_equal(&owner_of(staging), &host());
+  assert_int_equal(reinterpret_cast<std::uintptr_t>(memory) % 256, 0);
+  for (std::size_t i = 0; i < kBytes; ++i) g_here[i] = char(i * 7);
+  assert_ok(row().copy(memory, g_here, kBytes, stream));
+  assert_ok(row().copy(staging, memory, kBytes, stream));
+  wait(stream);
+  assert_memory_equal(staging, g_here, kBytes);
+  row().close_stream(stream);
+  row().release(staging, Place::staging);
+  row().release(memory, Place::device);
+}
+
+void the_caller_s_context_is_as_it_was(void**) {
+  void* const mine = gpu_current();
+  assert_non_null(mine);
+  for (const gpu_memory kind : {GPU_DEVICE, GPU_POOL, GPU_MANAGED}) {
+    void* const memory = gpu_take(kind, kBytes);
+    use(memory);
+    assert_ptr_equal(gpu_current(), mine);
+    gpu_set_current(nullptr);
+    use(memory);
+    assert_null(gpu_current());
+    gpu_set_current(mine);
+    // A thread that has never heard of CUDA.
+    std::thread([memory] { use(memory); }).join();
+    gpu_give_back(kind, memory);
+  }
+  // The program's own hold on the first GPU, and one of slimpi's for memory without a context.
+  assert_int_equal(STANDIN(slimpi_standin_contexts)(0), 2);
+  assert_int_equal(STANDIN(slimpi_standin_contexts)(1), 0);
+}
+
+void work_waits_for_the_program_s_own(void**) {
+  Stream* stream = nullptr;
+  char* const from = static_cast<char*>(gpu_take(GPU_DEVICE, kBytes));
+  char* const to = static_cast<char*>(gpu_take(GPU_DEVICE, kBytes));
+  assert_ok(row().open_stream(to, &stream));
+  // Not only the first time that a stream is used.
+  for (int turn = 0; turn < 3; ++turn) {
+    memset(g_here, 'a' + turn, kBytes);
+    gpu_copy(from, GPU_DEVICE, g_here, GPU_HOST, kBytes);
+    gpu_queue_copy(to, from, kBytes);
+    assert_ok(row().copy(g_back, to, kBytes, stream));
+    wait(stream);
+    assert_memory_equal(g_back, g_here, kBytes);
+  }
+  row().close_stream(stream);
+  gpu_give_back(GPU_DEVICE, from);
+  gpu_give_back(GPU_DEVICE, to);
+}
+
+void streams_wait_for_each_other(void**) {
+  Stream *first = nullptr, *second = nullptr;
+  void* const memory = gpu_take(GPU_DEVICE, kBytes);
+  assert_ok(row().open_stream(memory, &first));
+  assert_ok(row().open_stream(memory, &second));
+  memset(g_here, 42, kBytes);
+  memset(g_back, 0, kBytes);
+  std::uint64_t written = 0, read = 0;
+  assert_ok(row().copy(memory, g_here, kBytes, first));
+  assert_ok(row().mark(first, &written));
+  assert_ok(row().wait_for(second, first, written));
+  assert_ok(row().copy(g_back, memory, kBytes, second));
+  assert_ok(row().mark(second, &read));
+  assert_int_equal(g_back[0], 0);  // nothing has run yet
+  bool reached = false;
+  for (int polls = 0; !reached; ++polls) {
+    assert_in_range(polls, 0, 100);
+    assert_ok(row().poll(second, read, &reached));
+    assert_int_equal(reached, g_back[kBytes - 1] == 42);
+  }
+  row().close_stream(first);
+  row().close_stream(second);
+  gpu_give_back(GPU_DEVICE, memory);
+}
+
+// More marks than a stream has events.
+void marks_count_up_and_are_reached_in_order(void**) {
+  Stream* stream = nullptr;
+  void* const memory = gpu_take(GPU_DEVICE, kBytes);
+  assert_ok(row().open_stream(memory, &stream));
+  constexpr std::uint64_t kMarks = 200;
+  for (std::uint64_t i = 1; i <= kMarks; ++i) {
+    std::uint64_t mark = 0;
+    assert_ok(row().copy(memory, g_here, 4 * i, stream));
+    assert_ok(row().mark(stream, &mark));
+    assert_int_equal(mark, i);
+  }
+  for (const std::uint64_t mark : {std::uint64_t(1), std::uint64_t(70), kMarks - 1, kMarks}) {
+    bool reached = false;
+    for (int polls = 0; !reached; ++polls) {
+      assert_in_range(polls, 0, 1000);
+      assert_ok(row().poll(stream, mark, &reached));
+    }
+  }
+  row().close_stream(stream);
+  gpu_give_back(GPU_DEVICE, memory);
+}
+
+void errors_have_cuda_s_words_in_them(void**) {
+  void *const memory = gpu_take(GPU_DEVICE, kBytes), *more = nullptr;
+  tell_to_fail("cuMemAlloc_v2", CUDA_ERROR_OUT_OF_MEMORY);
+  assert_fails(row().allocate(memory, 123, Place::device, &more), Status::no_memory,
+               "123 bytes of GPU memory: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory");
+  tell_to_fail("cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY);
+  assert_fails(row().allocate(memory, 123, Place::staging, &more), Status::no_memory,
+               "123 bytes of pinned memory");
+  // Wherever opening a stream fails, nothing of it stays.
+  const auto streams = STANDIN(slimpi_standin_streams);
+  const auto events = STANDIN(slimpi_standin_events);
+  const int old_streams = streams(), old_events = events();
+  const size_t old_memory = STANDIN(slimpi_standin_memory)();
+  Stream* stream = nullptr;
+  for (const char* function : {"cuStreamCreate", "cuEventCreate", "cuMemAlloc_v2"}) {
+    tell_to_fail(function, CUDA_ERROR_UNKNOWN);
+    assert_fails(row().open_stream(memory, &stream), Status::device, "CUDA_ERROR_OF_A_TEST (999)");
+    assert_int_equal(streams(), old_streams);
+    assert_int_equal(events(), old_events);
+    assert_int_equal(STANDIN(slimpi_standin_memory)(), old_memory);
+  }
+  gpu_give_back(GPU_DEVICE, memory);
+}
+
+// A launch has no way to say so itself; what comes after it does, and goes on saying it.
+void a_launch_that_fails_shows_later(void**) {
+  Stream* stream = nullptr;
+  auto* const memory = static_cast<float*>(gpu_take(GPU_DEVICE, kBytes));
+  assert_ok(row().open_stream(memory, &stream));
+  tell_to_fail("cuLaunchKernel", CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+  row().kernels()->fill(memory, 1, 10, stream);
+  std::uint64_t mark = 0;
+  for (int turn = 0; turn < 2; ++turn) {
+    assert_fails(row().mark(stream, &mark), Status::device, "starting work on the GPU");
+    assert_fails(row().copy(memory, g_here, 4, stream), Status::device, "(701)");
+  }
+  row().close_stream(stream);
+  gpu_give_back(GPU_DEVICE, memory);
+}
+
+void a_lost_gpu_is_an_error_and_no_more(void**) {
+  Stream* stream = nullptr;
+  void *const memory = gpu_take(GPU_DEVICE, kBytes), *more = nullptr;
+  assert_ok(row().open_stream(memory, &stream));
+  assert_ok(row().allocate(memory, kBytes, Place::device, &more));
+  std::uint64_t mark = 0;
+  bool reached = false;
+  assert_ok(row().copy(memory, g_here, kBytes, stream));
+  assert_ok(row().mark(stream, &mark));
+  tell_to_fail("cuEventQuery", CUDA_ERROR_ECC_UNCORRECTABLE, 0, true);
+  assert_fails(row().poll(stream, mark, &reached), Status::device, "work on the GPU");
+  assert_false(reached);
+  tell_to_fail(nullptr, 0);
+  row().close_stream(stream);
+  row().release(more, Place::device);
+  gpu_give_back(GPU_DEVICE, memory);
+}
+
+// The file system's answer for a GPU, and memory that is wanted there.
+void staging_memory_comes_from_the_gpu_s_node(void**) {
+  char root[] = "/tmp/slimpi-numa.XXXXXX";
+  assert_non_null(mkdtemp(root));
+  const std::string device = std::string(root) + "/0000:3b:00.0";
+  assert_int_equal(mkdir(device.c_str(), 0700), 0);
+  std::ofstream(device + "/numa_node") << "3\n";
+  assert_int_equal(cuda::numa_node_of("0000:3B:00.0", root), 3);
+  assert_int_equal(cuda::numa_node_of("0000:3C:00.0", root), -1);
+  unlink((device + "/numa_node").c_str());
+  rmdir(device.c_str());
+  rmdir(root);
+
+  const auto policy = [] {
+    int found = -1;
+    syscall(SYS_get_mempolicy, &found, nullptr, 0, nullptr, 0);
+    return found;
+  };
+  const int before = policy();
+  if (before < 0) skip();  // a kernel without NUMA, or a container that hides it
+  {
+    const cuda::Preferred preferred(0);
+    assert_int_equal(policy(), MPOL_PREFERRED);
+    const cuda::Preferred unknown(-1), absurd(100000);
+    assert_int_equal(policy(), MPOL_PREFERRED);
+  }
+  assert_int_equal(policy(), before);
+}
+
+void nothing_is_left_behind(void**) {
+  assert_int_equal(STANDIN(slimpi_standin_memory)(), 0);
+  assert_int_equal(STANDIN(slimpi_standin_streams)(), 0);
+  assert_int_equal(STANDIN(slimpi_standin_events)(), 0);
+}
+
+}  // namespace
+
+int main() {
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(a_process_without_the_driver_never_sees_the_part),
+      cmocka_unit_test(the_part_comes_with_the_driver_unless_it_is_unwanted),
+      cmocka_unit_test(it_owns_what_only_the_gpu_may_touch),
+      cmocka_unit_test(the_caller_s_context_is_as_it_was),
+      cmocka_unit_test(work_waits_for_the_program_s_own),
+      cmocka_unit_test(streams_wait_for_each_other),
+      cmocka_unit_test(marks_count_up_and_are_reached_in_order),
+      cmocka_unit_test(errors_have_cuda_s_words_in_them),
+      cmocka_unit_test(a_launch_that_fails_shows_later),
+      cmocka_unit_test(a_lost_gpu_is_an_error_and_no_more),
+      cmocka_unit_test(staging_memory_comes_from_the_gpu_s_node),
+      cmocka_unit_test(nothing_is_left_behind),
+  };
+  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
+}

@@ -1,0 +1,13 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# What the part for GPU memory does, shown without a GPU: on the stand-in for CUDA's driver.
+set -eu
+: "${top_builddir:?is set by make check}"
+if [ ! -e "$top_builddir/tests/standin/libcuda.so.1" ]; then
+  echo "SKIP the part for GPU memory is not built"
+  exit 77
+fi
+export LD_LIBRARY_PATH="$top_builddir/tests/standin${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+for program in tests/device/cuda tests/gpu/kernels; do
+  timeout -k 5 50 "$top_builddir/$program"
+done

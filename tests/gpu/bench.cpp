@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How fast the GPU's kernels are, as a share of a copy: the time of a device-to-device copy that
+// reads and writes as many bytes in all as the kernel does, over the time of the kernel. The two
+// take turns, and the medians of the turns are compared.
+//
+// Usage: bench [--json FILE] [FLOATS...]     (default: 4 Mi, 64 Mi and 256 Mi floats)
+// Exits 77 without a GPU.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "device/device.h"
+#include "device/parts.h"
+#include "tests/helper/gpu.h"
+#include "tests/kernels/data.h"
+
+using namespace slimpi;
+using namespace slimpi::kernels;
+using namespace slimpi::test;
+
+namespace {
+
+constexpr int kTurns = 9;
+constexpr int kAddends = 4;
+
+const device::Device* g_row = nullptr;
+device::Stream* g_stream = nullptr;
+std::string g_json;
+
+[[noreturn]] void stop() {
+  std::fprintf(stderr, "bench: %s\n", failure_text().c_str());
+  std::exit(1);
+}
+
+void check(Status status) {
+  if (status != Status::ok) stop();
+}
+
+void finish() {
+  std::uint64_t mark = 0;
+  check(g_row->mark(g_stream, &mark));
+  for (bool reached = false; !reached;) check(g_row->poll(g_stream, mark, &reached));
+}
+
+struct Memory {
+  std::size_t count;
+  float *in, *out;
+  std::byte* coded[kAddends];
+  char *from, *to;
+};
+
+double seconds_of(int times, const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < times; ++i) work();
+  finish();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / times;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// `bytes`: what the kernel reads and writes.
+void measure(const Memory& memory, const char* coding, const char* what, std::size_t bytes,
+             const std::function<void()>& kernel) {
+  const auto copy = [&] { check(g_row->copy(memory.to, memory.from, bytes / 2, g_stream)); };
+  const int times = int(std::max<std::size_t>(5, (std::size_t(256) << 20) / memory.count));
+  std::vector<double> kernels, copies;
+  seconds_of(1, kernel);
+  seconds_of(1, copy);
+  for (int turn = 0; turn < kTurns; ++turn) {
+    kernels.push_back(seconds_of(times, kernel));
+    copies.push_back(seconds_of(times, copy));
+  }
+  const double time = median(kernels), floor = median(copies);
+  std::printf("%10zu  %-24s %-12s %9.1f us %8.0f GB/s   copy %8.0f GB/s   %5.2f\n", memory.count,
+              coding, what, time * 1e6, double(bytes) / time * 1e-9, double(bytes) / floor * 1e-9,
+              floor / time);
+  std::fflush(stdout);
+  char row[400];
+  std::snprintf(row, sizeof row,
+                "%s\n  {\"floats\": %zu, \"coding\": \"%s\", \"kernel\": \"%s\", \"bytes\": %zu, "
+                "\"seconds\": %.9f, \"copy_seconds\": %.9f, \"share_of_copy\": %.4f}",
+                g_json.empty() ? "[" : ",", memory.count, coding, what, bytes, time, floor,
+                floor / time);
+  g_json += row;
+}
+
+void measure_format(const Memory& m, const char* name, const Format& format) {
+  const Kernels& gpu = *g_row->kernels();
+  const std::size_t floats = 4 * m.count, coded = encoded_bytes(format, m.count);
+  // A bucket that does not fit into a block is read twice; the floor is one pass all the same.
+  for (int a = 0; a < kAddends; ++a)
+    gpu.encode(format, {1, unsigned(a), 3, 4}, m.in, nullptr, m.count, m.coded[a], g_stream);
+  finish();
+  measure(m, name, "encode", floats + coded, [&] {
+    gpu.encode(format, {1, 2, 3, 4}, m.in, nullptr, m.count, m.coded[0], g_stream);
+  });
+  measure(m, name, "decode", floats + coded,
+          [&] { gpu.decode(format, m.coded[1], m.count, m.out, g_stream); });
+  measure(m, name, "decode_add", 2 * floats + coded,
+          [&] { gpu.decode_add(format, m.coded[1], m.count, m.out, g_stream); });
+  Addend addends[kAddends];
+  for (int a = 1; a < kAddends; ++a) addends[a] = {m.coded[a], nullptr};
+  addends[0] = {nullptr, m.in};
+  measure(m, name, "sum_encode 4", 2 * floats + kAddends * coded, [&] {
+    gpu.sum_encode(format, {1, 2, 3, 4}, addends, kAddends, nullptr, nullptr, m.count, m.coded[0],
+                   m.out, g_stream);
+  });
+}
+
+void measure_size(std::size_t count) {
+  Memory m{};
+  m.count = count;
+  const std::size_t bytes = 4 * count + 4096;
+  m.in = static_cast<float*>(gpu_take(GPU_DEVICE, bytes));
+  m.out = static_cast<float*>(gpu_take(GPU_DEVICE, bytes));
+  for (std::byte*& coded : m.coded) coded = static_cast<std::byte*>(gpu_take(GPU_DEVICE, bytes));
+  m.from = static_cast<char*>(gpu_take(GPU_DEVICE, 3 * bytes));
+  m.to = static_cast<char*>(gpu_take(GPU_DEVICE, 3 * bytes));
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = bell(1, i);
+  gpu_copy(m.in, GPU_DEVICE, values.data(), GPU_HOST, 4 * count);
+  for (const std::uint32_t bucket : {512u, 2048u, 0u})
+    for (const int bits : {2, 4, 8})
+      for (const bool stochastic : {false, true}) {
+        if (stochastic && bucket != 2048) continue;
+        char name[64];
+        std::snprintf(name, sizeof name, "%d bits, bucket %u%s", bits, bucket,
+                      stochastic ? ", stochastic" : "");
+        measure_format(m, name, quantized(bits, bucket, stochastic));
+      }
+  measure_format(m, "3 bits, bucket 2048", quantized(3, 2048));
+  measure_format(m, "fp16", {Coding::fp16, 8, false, 2048});
+  measure_format(m, "bf16", {Coding::bf16, 8, false, 2048});
+  for (void* memory : {(void*)m.in, (void*)m.out, (void*)m.from, (void*)m.to})
+    gpu_give_back(GPU_DEVICE, memory);
+  for (std::byte* coded : m.coded) gpu_give_back(GPU_DEVICE, coded);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (const int skipped = gpu_open(); skipped != 0) return skipped;
+  device::look_for_parts();
+  void* const memory = gpu_take(GPU_DEVICE, 4);
+  g_row = &device::owner_of(memory);
+  if (g_row == &device::host()) {
+    std::fprintf(stderr, "bench: slimpi-cuda.so is not built or can not be loaded\n");
+    return 1;
+  }
+  check(g_row->open_stream(memory, &g_stream));
+  const char* file = nullptr;
+  std::vector<std::size_t> counts;
+  for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--json") == 0 && i + 1 < argc)
+      file = argv[++i];
+    else
+      counts.push_back(std::strtoull(argv[i], nullptr, 10));
+  }
+  if (counts.empty())
+    counts = {std::size_t(4) << 20, std::size_t(64) << 20, std::size_t(256) << 20};
+  std::printf("%10s  %-24s %-12s %12s %13s %18s   %s\n", "floats", "coding", "kernel", "time",
+              "bytes moved", "", "share of the copy");
+  for (const std::size_t count : counts) measure_size(count);
+  g_row->close_stream(g_stream);
+  gpu_give_back(GPU_DEVICE, memory);
+  if (file == nullptr) return 0;
+  std::FILE* const out = std::fopen(file, "w");
+  if (out == nullptr || std::fprintf(out, "%s\n]\n", g_json.c_str()) < 0 || std::fclose(out) != 0) {
+    std::perror(file);
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Thousands of float sums of GPU buffers, on communicators that come and go: nothing is taken after
+ * the first call of a size, and nothing is left behind. Usage: calls CALLS. Run under the preload;
+ * exits 77 without a GPU. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/helper/gpu.h"
+
+static const size_t kCounts[] = {1000, 4096, 70001};
+enum { COUNTS = sizeof kCounts / sizeof *kCounts };
+
+static float* g_memory[COUNTS];
+
+static void call_all(MPI_Comm comm, int calls) {
+  for (int call = 0; call < calls; ++call) {
+    const int which = call % COUNTS;
+    MPI_Allreduce(MPI_IN_PLACE, g_memory[which], (int)kCounts[which], MPI_FLOAT, MPI_SUM, comm);
+  }
+}
+
+/* Of the stand-in, which counts; of a GPU, whose memory is everyone's, only what is much. */
+static size_t used(void) {
+  size_t (*const standin)(void) = (size_t(*)(void))gpu_function("slimpi_standin_memory");
+  return standin != NULL ? standin() : 0;
+}
+static unsigned long taken(void) {
+  unsigned long (*const standin)(void) =
+      (unsigned long (*)(void))gpu_function("slimpi_standin_allocations");
+  return standin != NULL ? standin() : 0;
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  int rank = 0, failures = 0, skipped = gpu_open();
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  PMPI_Allreduce(MPI_IN_PLACE, &skipped, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  const int calls = argc > 1 ? atoi(argv[1]) : 10000;
+  if (skipped == 0) {
+    for (int i = 0; i < COUNTS; ++i) {
+      float* const values = calloc(kCounts[i], sizeof(float));
+      g_memory[i] = gpu_take(GPU_DEVICE, kCounts[i] * sizeof(float));
+      gpu_copy(g_memory[i], GPU_DEVICE, values, GPU_HOST, kCounts[i] * sizeof(float));
+      free(values);
+    }
+    call_all(MPI_COMM_WORLD, COUNTS);
+    const unsigned long taken_before = taken();
+    const size_t before = used();
+    const int standin = gpu_function("slimpi_standin_memory") != NULL;
+    const size_t free_before = standin ? 0 : gpu_free_memory();
+    call_all(MPI_COMM_WORLD, calls);
+    if (taken() != taken_before) {
+      printf("rank %d: memory was taken %lu times after the first calls\n", rank,
+             taken() - taken_before);
+      ++failures;
+    }
+    for (int i = 0; i < 20; ++i) {
+      MPI_Comm comm;
+      MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+      call_all(comm, COUNTS);
+      MPI_Comm_free(&comm);
+    }
+    if (used() != before) {
+      printf("rank %d: %zu bytes of memory in use, %zu before\n", rank, used(), before);
+      ++failures;
+    }
+    const size_t free_after = standin ? 0 : gpu_free_memory(), much = (size_t)64 << 20;
+    if (free_after + much < free_before) {
+      printf("rank %d: %zu bytes of GPU memory less than before\n", rank, free_before - free_after);
+      ++failures;
+    }
+    for (int i = 0; i < COUNTS; ++i) gpu_give_back(GPU_DEVICE, g_memory[i]);
+  }
+  PMPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Finalize();
+  return skipped != 0 ? skipped : failures != 0;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Float sums of buffers in GPU memory of every kind: the same bytes as of the same values in host
+ * memory, on every rank, whichever ranks and whichever of the two buffers lie there. Run under the
+ * preload, with a GPU or the stand-in driver; exits 77 without. An argument makes the sums larger.
+ */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/helper/gpu.h"
+
+static int g_rank, g_failures;
+
+static const char* const kNames[] = {"host", "device", "pool", "managed", "pinned"};
+
+/* Sums `values` twice in the same buffers, the second time half of the first result, on a
+ * communicator of its own, so that random streams and state are those of a first and a second call.
+ * Half way the input is written by work that is still queued when MPI is called. */
+static void sum(enum gpu_memory in_kind, enum gpu_memory out_kind, int inplace, const float* values,
+                float* result, size_t count) {
+  const size_t bytes = count * sizeof(float);
+  float *input = malloc(bytes), *after = malloc(bytes);
+  float* in = inplace ? NULL : gpu_take(in_kind, bytes);
+  float* out = gpu_take(out_kind, bytes);
+  float* source = gpu_take(in_kind, bytes);
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  memcpy(input, values, bytes);
+  for (int call = 0; call < 2; ++call) {
+    const enum gpu_memory kind = inplace ? out_kind : in_kind;
+    float* const target = inplace ? out : in;
+    if (!inplace) gpu_copy(out, out_kind, values, GPU_HOST, bytes);
+    if (kind == GPU_DEVICE && in_kind == GPU_DEVICE) {
+      gpu_copy(source, in_kind, input, GPU_HOST, bytes);
+      gpu_queue_copy(target, source, bytes);
+    } else {
+      gpu_copy(target, kind, input, GPU_HOST, bytes);
+    }
+    void* const context = gpu_current();
+    MPI_Allreduce(inplace ? MPI_IN_PLACE : in, out, (int)count, MPI_FLOAT, MPI_SUM, comm);
+    if (gpu_current() != context) {
+      printf("rank %d: another context is current after the call\n", g_rank);
+      ++g_failures;
+    }
+    gpu_copy(result, GPU_HOST, out, out_kind, bytes);
+    if (!inplace) gpu_copy(after, GPU_HOST, in, in_kind, bytes);
+    if (!inplace && memcmp(after, input, bytes) != 0) {
+      printf("rank %d: the input was changed\n", g_rank);
+      ++g_failures;
+    }
+    for (size_t i = 0; i < count; ++i) input[i] = 0.5f * result[i];
+  }
+  MPI_Comm_free(&comm);
+  if (!inplace) gpu_give_back(in_kind, in);
+  gpu_give_back(out_kind, out);
+  gpu_give_back(in_kind, source);
+  free(after);
+  free(input);
+}
+
+struct way {
+  enum gpu_memory in, out;
+  int inplace, even_only;
+};
+
+static const struct way kWays[] = {
+    {GPU_DEVICE, GPU_DEVICE, 0, 0}, {GPU_DEVICE, GPU_DEVICE, 1, 0}, {GPU_HOST, GPU_DEVICE, 0, 0},
+    {GPU_DEVICE, GPU_HOST, 0, 0},   {GPU_DEVICE, GPU_DEVICE, 0, 1}, {GPU_POOL, GPU_MANAGED, 0, 0},
+    {GPU_MANAGED, GPU_POOL, 0, 0},  {GPU_PINNED, GPU_DEVICE, 0, 0}, {GPU_PINNED, GPU_PINNED, 1, 0},
+};
+
+static void check(size_t count, size_t ways) {
+  const size_t bytes = count * sizeof(float);
+  float *values = malloc(bytes), *expected = malloc(bytes), *result = malloc(bytes);
+  unsigned state = 12345u + 77u * (unsigned)g_rank;
+  for (size_t i = 0; i < count; ++i) {
+    state = state * 1664525u + 1013904223u;
+    values[i] = (float)(int)(state >> 8) * 0x1p-24f - 0.5f;
+  }
+  if (count > 5000) values[4321] = g_rank == 1 ? 1.0f / 0.0f : 0.0f;
+  sum(GPU_HOST, GPU_HOST, 0, values, expected, count);
+  for (size_t w = 0; w < ways; ++w) {
+    struct way way = kWays[w];
+    if (way.even_only && g_rank % 2 != 0) way.in = way.out = GPU_HOST;
+    sum(way.in, way.out, way.inplace, values, result, count);
+    if (memcmp(result, expected, bytes) == 0) continue;
+    size_t i = 0;
+    while (memcmp(&result[i], &expected[i], sizeof(float)) == 0) ++i;
+    printf("rank %d: %zu elements, %s to %s memory%s: element %zu is %a, %a from host memory\n",
+           g_rank, count, kNames[way.in], kNames[way.out], way.inplace ? " in place" : "", i,
+           result[i], expected[i]);
+    ++g_failures;
+  }
+  free(values);
+  free(expected);
+  free(result);
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+  const size_t ways = sizeof kWays / sizeof *kWays;
+  int skipped = gpu_open(), failures = 0;
+  PMPI_Allreduce(MPI_IN_PLACE, &skipped, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  if (skipped == 0) {
+    check(1, ways);
+    check(1000, ways);
+    check(20003, ways);
+    if (argc > 1) check((size_t)atol(argv[1]), ways);
+  }
+  PMPI_Allreduce(&g_failures, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Finalize();
+  return skipped != 0 ? skipped : failures != 0;
+}

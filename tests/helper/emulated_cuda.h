@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// CUDA's language on a CPU, for the kernels of kernels/cuda: the compiler's command line includes
+// this before such a file. Every thread of a block is a fiber; what threads do together (barriers,
+// reductions over a warp) makes a fiber wait until all of them are there. What a GPU would leave
+// undefined dies here: a barrier that not all threads reach, lanes of a warp that meet at different
+// places. Blocks run one after the other, their threads in ascending and descending order by turns,
+// so that a missing barrier shows.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace slimpi::test {
+
+struct EmulatedKernel {
+  EmulatedKernel(const char* name, std::size_t bytes, void (*run)(const void* arguments));
+
+  const char* name;
+  std::size_t bytes;  // of its structure of arguments
+  void (*run)(const void* arguments);
+  const EmulatedKernel* next;
+};
+
+// The kernel of this name; null if there is none.
+const EmulatedKernel* find_emulated(const char* name);
+
+// Runs all blocks of a launch. One at a time in a process.
+void run_emulated(const EmulatedKernel& kernel, unsigned blocks, unsigned threads,
+                  const void* arguments);
+
+// For the kernels.
+struct EmulatedIndex {
+  unsigned x;
+};
+extern EmulatedIndex g_emulated_thread, g_emulated_block;
+void meet_block();
+void meet_warp();
+std::int32_t reduce_warp(std::int32_t value, bool greatest);
+std::uint32_t reduce_warp(std::uint32_t value, bool greatest);
+
+}  // namespace slimpi::test
+
+#define SLIMPI_DEVICE [[maybe_unused]] static inline
+#define SLIMPI_DEVICE_RARE [[maybe_unused]] static inline
+#define SLIMPI_UNROLL
+#define SLIMPI_KERNEL(name, Arguments, blocks, body)           \
+  static const ::slimpi::test::EmulatedKernel emulated_##name{ \
+      "slimpi_" #name, sizeof(Arguments),                      \
+      [](const void* arguments) { body(*static_cast<const Arguments*>(arguments)); }};
+
+#define __shared__ static
+#define threadIdx (::slimpi::test::g_emulated_thread)
+#define blockIdx (::slimpi::test::g_emulated_block)
+
+inline void __syncthreads() {
+  slimpi::test::meet_block();
+}
+inline void __syncwarp() {
+  slimpi::test::meet_warp();
+}
+template <typename Number>
+Number __reduce_max_sync(unsigned, Number value) {
+  return slimpi::test::reduce_warp(value, true);
+}
+template <typename Number>
+Number __reduce_min_sync(unsigned, Number value) {
+  return slimpi::test::reduce_warp(value, false);
+}
+inline int __any_sync(unsigned, bool value) {
+  return slimpi::test::reduce_warp(std::int32_t(value), true);
+}
+template <typename Number>
+void atomicMax(Number* at, Number value) {
+  if (*at < value) *at = value;
+}
+template <typename Number>
+void atomicMin(Number* at, Number value) {
+  if (value < *at) *at = value;
+}

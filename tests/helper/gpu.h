@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* GPU memory for test programs, as a program that uses CUDA's driver takes it. The driver is opened
+ * at run time, so that these programs build anywhere and run on a machine with a GPU or with the
+ * stand-in driver in LD_LIBRARY_PATH. */
+#ifndef SLIMPI_TESTS_HELPER_GPU_H
+#define SLIMPI_TESTS_HELPER_GPU_H
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum gpu_memory { GPU_HOST, GPU_DEVICE, GPU_POOL, GPU_MANAGED, GPU_PINNED };
+
+/* Loads the driver and makes the first GPU's primary context current. Returns 0, or 77 where there
+ * is no driver or no GPU, which is the exit status of a skipped test. */
+int gpu_open(void);
+
+/* These end the program with a line on stderr when the driver fails. */
+void* gpu_take(enum gpu_memory kind, size_t bytes);
+void gpu_give_back(enum gpu_memory kind, void* memory);
+
+/* Copies between memory of any kind; done on return. */
+void gpu_copy(void* to, enum gpu_memory to_kind, const void* from, enum gpu_memory from_kind,
+              size_t bytes);
+
+/* Queues a copy between GPU memory on the default stream and returns. */
+void gpu_queue_copy(void* to, const void* from, size_t bytes);
+
+/* Waits for all of the GPU's work. */
+void gpu_finish(void);
+
+/* Free bytes of GPU memory. */
+size_t gpu_free_memory(void);
+
+/* The context that is current on this thread; null for none. */
+void* gpu_current(void);
+/* Takes the current context from this thread, or gives it one back. */
+void gpu_set_current(void* context);
+
+/* A function of the driver; null if it has none of this name. */
+void* gpu_function(const char* name);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
