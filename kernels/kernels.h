@@ -37,6 +37,19 @@ struct LowRank {
 };
 constexpr int kMaxRank = 64;
 
+// c (rows x columns) += a (rows x inner) * b, all row-major: b is inner x columns, or, transposed,
+// columns x inner. `lda`, `ldb` and `ldc` are the distances between rows.
+struct Product {
+  int transposed = 0;
+  int rows = 0, columns = 0, inner = 0;
+  const float* a = nullptr;
+  int lda = 0;
+  const float* b = nullptr;
+  int ldb = 0;
+  float* c = nullptr;
+  int ldc = 0;
+};
+
 struct Kernels {
   const char* name;  // "generic", "avx2", "avx512", "cuda"
 
@@ -89,6 +102,11 @@ struct Kernels {
   // that overflows, unless residual is null; `in` may be `out`, and is not read without a residual.
   void (*low_rank)(const LowRank& factors, const float* in, float share, float* residual,
                    std::size_t count, float* out, Stream* stream);
+
+  // A product of matrices, by a library that is loaded when this is first called; its rounding is
+  // the machine's own. False, and nothing done, where there is none; a product without rows only
+  // asks. Null in tables that have none anyhow.
+  bool (*multiply)(const Product& product, Stream* stream) = nullptr;
 };
 
 }  // namespace slimpi::kernels

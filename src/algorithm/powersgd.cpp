@@ -16,22 +16,36 @@ namespace slimpi::algorithm {
 
 namespace {
 
-constexpr std::uint64_t kTile = 64 << 10;         // floats of M that are at hand at a time
-constexpr std::uint64_t kTileColumns = 16 << 10;  // at most
+// Floats of M that are at hand at a time, and how many of a row at most: on the host they stay in
+// cache, on a GPU they keep it busy.
+struct TileSize {
+  std::uint64_t floats, columns;
+};
+constexpr TileSize kHostTile = {64 << 10, 16 << 10};
+constexpr TileSize kDeviceTile = {4 << 20, 4 << 20};
 
 // Elements of Q above this could overflow in P Q^T, where a row of P has at most 64 numbers whose
 // squares add up to 1.
 constexpr float kLargest = 0x1p124f;
 
-// Where things lie in the communicator's scratch memory.
+// Bytes in the communicator's scratch memory: a vector in double, a tile, P, and Q. On a GPU a tile
+// and the factors lie there, the vector and the factors in staging memory.
 struct Scratch {
   explicit Scratch(const Matrix& matrix)
-      : p_bytes(matrix.rows * std::uint64_t(matrix.rank) * sizeof(float)),
-        q_bytes(matrix.columns * std::uint64_t(matrix.rank) * sizeof(float)),
-        vector_bytes(std::max(matrix.rows, matrix.columns) * sizeof(double)),
-        total(vector_bytes + kTile * sizeof(float) + p_bytes + q_bytes) {}
-  std::uint64_t p_bytes, q_bytes, vector_bytes, total;
+      : factor_bytes((matrix.rows + matrix.columns) * std::uint64_t(matrix.rank) * sizeof(float)),
+        vector_bytes(std::max(matrix.rows, matrix.columns) * sizeof(double)) {}
+  std::uint64_t here(bool on_device) const {
+    return vector_bytes + (on_device ? 0 : kHostTile.floats * sizeof(float)) + factor_bytes;
+  }
+  std::uint64_t on_device() const { return kDeviceTile.floats * sizeof(float) + factor_bytes; }
+  std::uint64_t factor_bytes, vector_bytes;
 };
+
+// Can the memory's own kernels multiply matrices? Else its buffers are worked on in the host's.
+bool multiplies(const Call& call) {
+  const kernels::Kernels& kernels = *call.device.kernels();
+  return kernels.multiply != nullptr && kernels.multiply({}, call.stream);
+}
 
 std::uint64_t side_of_square(std::uint64_t count) {
   auto side = std::uint64_t(std::sqrt(double(count)));
@@ -56,13 +70,15 @@ Status sum_exactly(const Call& call, const device::Device& device, const float* 
   return run_hierarchical(nested);
 }
 
-// The slot's arrays, in memory of the host; null where the options keep none.
-Status open_state(Call& call, const Matrix& matrix, float** error, float** last_q) {
+// The slot's arrays, Q in memory of the host, the error where the products are made; null where the
+// options keep none.
+Status open_state(Call& call, const Matrix& matrix, bool on_device, float** error, float** last_q) {
   Statistics& statistics = call.communicator.statistics();
   const device::Device& host = device::host();
   if (call.plan.error_feedback)
-    SLIMPI_TRY(
-        slot_array(*call.slot, "error", call.count, host, nullptr, nullptr, statistics, error));
+    SLIMPI_TRY(slot_array(*call.slot, "error", call.count, on_device ? call.device : host,
+                          on_device ? call.out : nullptr, on_device ? call.stream : nullptr,
+                          statistics, error));
   if (call.communicator.config().powersgd_warm_start)
     SLIMPI_TRY(slot_array(*call.slot, "q", matrix.columns * std::uint64_t(matrix.rank), host,
                           nullptr, nullptr, statistics, last_q));
@@ -71,7 +87,9 @@ Status open_state(Call& call, const Matrix& matrix, float** error, float** last_
 
 class Step {
  public:
-  Step(Call& call, const Matrix& matrix, const slimpi_blas& blas, const float* in, float* out);
+  // `in` and `out` lie in memory of the host, or in the call's own.
+  Step(Call& call, const Matrix& matrix, const slimpi_blas& blas, bool on_device, const float* in,
+       float* out);
   Status run();
 
  private:
@@ -83,11 +101,13 @@ class Step {
   void for_each_part(Visit visit) const;
   const float* bring(const Part& part, int* distance);
   void start_q();
-  bool first_product();
-  void second_product();
+  void multiply(const kernels::Product& product);
+  Status bring_over(float* to, const float* from, std::uint64_t length);
+  Status first_product(bool* finite);
+  Status second_product();
   Status sum(float* factor, std::uint64_t length, std::uint64_t phase);
   bool finite(const float* factor, std::uint64_t length) const;
-  void finish();
+  Status finish();
 
   std::uint64_t floats(std::uint64_t length) const { return length * std::uint64_t(matrix_.rank); }
 
@@ -95,34 +115,48 @@ class Step {
   Communicator& communicator_;
   const Matrix matrix_;
   const slimpi_blas& blas_;
+  const bool on_device_;
+  const device::Device& device_;  // where M lies
+  device::Stream* const stream_;
   const kernels::Kernels& kernels_;
+  const TileSize tile_size_;
   const float* in_;
   float* out_;
   float *error_ = nullptr, *last_q_ = nullptr;  // state; null where none is kept
   double* vector_;
-  float *tile_, *p_, *q_;
+  float *p_, *q_;
+  float *tile_, *near_p_, *near_q_;  // beside M: on the host the factors themselves
 };
 
-Step::Step(Call& call, const Matrix& matrix, const slimpi_blas& blas, const float* in, float* out)
+Step::Step(Call& call, const Matrix& matrix, const slimpi_blas& blas, bool on_device,
+           const float* in, float* out)
     : call_(call),
       communicator_(call.communicator),
       matrix_(matrix),
       blas_(blas),
-      kernels_(*device::host().kernels()),
+      on_device_(on_device),
+      device_(on_device ? call.device : device::host()),
+      stream_(on_device ? call.stream : nullptr),
+      kernels_(*device_.kernels()),
+      tile_size_(on_device ? kDeviceTile : kHostTile),
       in_(in),
       out_(out) {
   const Scratch scratch(matrix);
-  std::byte* const memory = communicator_.factors.data();
-  vector_ = reinterpret_cast<double*>(memory);
-  tile_ = reinterpret_cast<float*>(memory + scratch.vector_bytes);
-  p_ = tile_ + kTile;
+  std::byte* const here = communicator_.factors.data();
+  vector_ = reinterpret_cast<double*>(here);
+  float* const rest = reinterpret_cast<float*>(here + scratch.vector_bytes);
+  tile_ = on_device ? reinterpret_cast<float*>(communicator_.device_factors.data()) : rest;
+  p_ = on_device ? rest : rest + kHostTile.floats;
   q_ = p_ + floats(matrix.rows);
+  near_p_ = on_device ? tile_ + kDeviceTile.floats : p_;
+  near_q_ = near_p_ + floats(matrix.rows);
 }
 
 // The elements that exist: whole rows, then the start of one more.
 template <typename Visit>
 void Step::for_each_part(Visit visit) const {
-  const std::uint64_t width = std::min(matrix_.columns, kTileColumns), height = kTile / width;
+  const std::uint64_t width = std::min(matrix_.columns, tile_size_.columns);
+  const std::uint64_t height = tile_size_.floats / width;
   const auto band = [&](std::uint64_t row, std::uint64_t rows, std::uint64_t columns) {
     for (std::uint64_t column = 0; column < columns; column += width)
       visit(Part{row, rows, column, std::min(width, columns - column)});
@@ -146,7 +180,7 @@ const float* Step::bring(const Part& part, int* distance) {
   const std::uint64_t length = whole ? part.rows * part.columns : part.columns;
   for (std::uint64_t line = 0; line < lines; ++line) {
     const std::uint64_t at = first + line * matrix_.columns;
-    kernels_.combine(1.0f, in_ + at, 1.0f, error_ + at, length, tile_ + line * length, nullptr);
+    kernels_.combine(1.0f, in_ + at, 1.0f, error_ + at, length, tile_ + line * length, stream_);
   }
   return tile_;
 }
@@ -167,39 +201,59 @@ void Step::start_q() {
   }
 }
 
-// P = M Q. Returns whether all of M was finite.
-bool Step::first_product() {
+void Step::multiply(const kernels::Product& product) {
+  if (on_device_)
+    (void)kernels_.multiply(product, stream_);  // it can: this was asked before
+  else
+    blas_.multiply(product.transposed, product.rows, product.columns, product.inner, product.a,
+                   product.lda, product.b, product.ldb, 1.0f, product.c, product.ldc);
+}
+
+// Copies a factor between the host and the memory of M.
+Status Step::bring_over(float* to, const float* from, std::uint64_t length) {
+  return device_.copy(to, from, floats(length) * sizeof(float), stream_);
+}
+
+// P = M Q, and whether all of M was finite. On a GPU P shows that: what is not finite in M is not
+// in its row of P.
+Status Step::first_product(bool* finite) {
   const Timed timed(communicator_.statistics(), Stage::encode, "first factor",
                     call_.count * sizeof(float));
-  std::fill_n(p_, floats(matrix_.rows), 0.0f);
+  SLIMPI_TRY(bring_over(near_q_, q_, matrix_.columns));
+  kernels_.fill(near_p_, 0.0f, floats(matrix_.rows), stream_);
   int found = 0;
   for_each_part([&](const Part& part) {
     if (found != 0) return;
     int distance = 0;
     const float* const m = bring(part, &distance);
-    if (std::uint64_t(distance) == part.columns)
+    if (!on_device_ && std::uint64_t(distance) == part.columns)
       kernels_.find_nonfinite(m, part.rows * part.columns, &found, nullptr);
-    else
+    else if (!on_device_)
       for (std::uint64_t row = 0; row < part.rows && found == 0; ++row)
         kernels_.find_nonfinite(m + row * std::uint64_t(distance), part.columns, &found, nullptr);
     if (found == 0)
-      blas_.multiply(1, matrix_.rank, int(part.rows), int(part.columns), q_ + part.column,
-                     int(matrix_.columns), m, distance, 1.0f, p_ + part.row, int(matrix_.rows));
+      multiply({1, matrix_.rank, int(part.rows), int(part.columns), near_q_ + part.column,
+                int(matrix_.columns), m, distance, near_p_ + part.row, int(matrix_.rows)});
   });
-  return found == 0;
+  *finite = found == 0;
+  SLIMPI_TRY(bring_over(p_, near_p_, matrix_.rows));
+  return wait_for_stream(device_, stream_);
 }
 
 // Q = M^T P.
-void Step::second_product() {
+Status Step::second_product() {
   const Timed timed(communicator_.statistics(), Stage::encode, "second factor",
                     call_.count * sizeof(float));
-  std::fill_n(q_, floats(matrix_.columns), 0.0f);
+  SLIMPI_TRY(bring_over(near_p_, p_, matrix_.rows));
+  kernels_.fill(near_q_, 0.0f, floats(matrix_.columns), stream_);
   for_each_part([&](const Part& part) {
     int distance = 0;
     const float* const m = bring(part, &distance);
-    blas_.multiply(0, matrix_.rank, int(part.columns), int(part.rows), p_ + part.row,
-                   int(matrix_.rows), m, distance, 1.0f, q_ + part.column, int(matrix_.columns));
+    multiply({0, matrix_.rank, int(part.columns), int(part.rows), near_p_ + part.row,
+              int(matrix_.rows), m, distance, near_q_ + part.column, int(matrix_.columns)});
   });
+  SLIMPI_TRY(bring_over(q_, near_q_, matrix_.columns));
+  return wait_for_stream(device_, stream_);
 }
 
 // The two exchanges of a call must not be taken for one another.
@@ -210,32 +264,36 @@ Status Step::sum(float* factor, std::uint64_t length, std::uint64_t phase) {
 
 bool Step::finite(const float* factor, std::uint64_t length) const {
   int found = 0;
-  kernels_.find_nonfinite(factor, floats(length), &found, nullptr);
+  device::host().kernels()->find_nonfinite(factor, floats(length), &found, nullptr);
   return found == 0;
 }
 
-void Step::finish() {
+Status Step::finish() {
   const Timed timed(communicator_.statistics(), Stage::decode, "product of factors",
                     call_.count * sizeof(float));
-  const kernels::LowRank factors{p_, q_, matrix_.rank, matrix_.rows, matrix_.columns};
+  SLIMPI_TRY(bring_over(near_q_, q_, matrix_.columns));
+  const kernels::LowRank factors{near_p_, near_q_, matrix_.rank, matrix_.rows, matrix_.columns};
   kernels_.low_rank(factors, in_, 1.0f / float(communicator_.size()), error_, call_.count, out_,
-                    nullptr);
+                    stream_);
   if (last_q_ != nullptr) std::memcpy(last_q_, q_, floats(matrix_.columns) * sizeof(float));
+  return Status::ok;
 }
 
 // Nothing that outlives the call is written before finish(), so until there every rank can still
 // give the call to MPI. One that finds an infinity or a NaN says so to the others through its P.
 Status Step::run() {
-  SLIMPI_TRY(open_state(call_, matrix_, &error_, &last_q_));
+  SLIMPI_TRY(open_state(call_, matrix_, on_device_, &error_, &last_q_));
   start_q();
-  if (!first_product()) std::fill_n(p_, floats(matrix_.rows), std::nanf(""));
+  bool all_finite = false;
+  SLIMPI_TRY(first_product(&all_finite));
+  if (!all_finite) std::fill_n(p_, floats(matrix_.rows), std::nanf(""));
   SLIMPI_TRY(sum(p_, matrix_.rows, 1));
   if (!finite(p_, matrix_.rows)) {
     call_.passed = Passed::nonfinite;
     return Status::ok;
   }
   orthonormalize(p_, matrix_.rows, matrix_.rank, vector_);
-  second_product();
+  SLIMPI_TRY(second_product());
   SLIMPI_TRY(sum(q_, matrix_.columns, 2));
   const bool in_range = std::all_of(q_, q_ + floats(matrix_.columns),
                                     [](float x) { return std::fabs(x) <= kLargest; });
@@ -243,8 +301,7 @@ Status Step::run() {
     call_.passed = Passed::nonfinite;
     return Status::ok;
   }
-  finish();
-  return Status::ok;
+  return finish();
 }
 
 }  // namespace
@@ -274,13 +331,15 @@ Status run_powersgd(Call& call) {
     return sum_exactly(call, call.device, call.in, call.out, call.count, call.number);
   const slimpi_blas* blas = nullptr;
   SLIMPI_TRY(find_blas(&blas));
-  if (&call.device == &device::host()) return Step(call, matrix, *blas, call.in, call.out).run();
+  const bool on_host = &call.device == &device::host();
+  if (on_host || multiplies(call))
+    return Step(call, matrix, *blas, !on_host, call.in, call.out).run();
   // Other memory is worked on in the host's.
   auto* const staging = reinterpret_cast<float*>(call.communicator.staging.data());
   const std::size_t bytes = call.count * sizeof(float);
   SLIMPI_TRY(call.device.copy(staging, call.in, bytes, call.stream));
   SLIMPI_TRY(wait_for_stream(call.device, call.stream));
-  SLIMPI_TRY(Step(call, matrix, *blas, staging, staging).run());
+  SLIMPI_TRY(Step(call, matrix, *blas, false, staging, staging).run());
   return call.passed ? Status::ok : call.device.copy(call.out, staging, bytes, call.stream);
 }
 
@@ -292,16 +351,23 @@ Status reserve_powersgd(Call& call) {
     return reserve_hierarchical(communicator, exact, call.count, call.device, call.out);
   Statistics& statistics = communicator.statistics();
   const device::Device& host = device::host();
-  if (&call.device != &host)
+  const bool on_device = &call.device != &host && multiplies(call);
+  if (&call.device != &host && !on_device)
     SLIMPI_TRY(communicator.staging.reserve(call.device, call.out, device::Place::staging,
                                             call.count * sizeof(float), statistics));
   for (const std::uint64_t length : {matrix.rows, matrix.columns})
     SLIMPI_TRY(reserve_hierarchical(communicator, exact, length * std::uint64_t(matrix.rank), host,
                                     nullptr));
-  SLIMPI_TRY(communicator.factors.reserve(host, nullptr, device::Place::device,
-                                          Scratch(matrix).total, statistics));
+  const Scratch scratch(matrix);
+  if (on_device)
+    SLIMPI_TRY(communicator.device_factors.reserve(call.device, call.out, device::Place::device,
+                                                   scratch.on_device(), statistics));
+  SLIMPI_TRY(
+      communicator.factors.reserve(on_device ? call.device : host, on_device ? call.out : nullptr,
+                                   on_device ? device::Place::staging : device::Place::device,
+                                   scratch.here(on_device), statistics));
   float *error = nullptr, *last_q = nullptr;
-  return open_state(call, matrix, &error, &last_q);
+  return open_state(call, matrix, on_device, &error, &last_q);
 }
 
 }  // namespace slimpi::algorithm

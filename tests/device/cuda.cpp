@@ -29,13 +29,12 @@ char g_here[kBytes], g_back[kBytes];
 
 // The stand-in's own functions, once it is loaded.
 template <typename Function>
-auto* standin(Function* function, const char* name) {
-  (void)function;
+Function* standin(const char* name) {
   auto* const found = reinterpret_cast<Function*>(gpu_function(name));
   assert_non_null(reinterpret_cast<void*>(found));
   return found;
 }
-#define STANDIN(name) standin(&name, #name)
+#define STANDIN(name) standin<decltype(name)>(#name)
 
 void tell_to_fail(const char* function, int result, int calls = 0, bool lost = false) {
   STANDIN(slimpi_standin_fail)(function, result, calls, lost);
@@ -174,7 +173,7 @@ void streams_wait_for_each_other(void**) {
   for (int polls = 0; !reached; ++polls) {
     assert_in_range(polls, 0, 100);
     assert_ok(row().poll(second, read, &reached));
-    assert_int_equal(reached, g_back[kBytes - 1] == 42);
+    assert_true(!reached || g_back[kBytes - 1] == 42);
   }
   row().close_stream(first);
   row().close_stream(second);

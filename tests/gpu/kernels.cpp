@@ -168,13 +168,13 @@ void check_codec(const Format& format, int kind, std::size_t count, std::size_t 
 }
 
 void codecs_give_the_host_s_bytes(void**) {
-  // The emulated kernels take longer: all the lengths, but not for every kind of input.
+  // The emulated kernels take longer: not every length with every kind of input.
   const std::vector<std::size_t> lengths = {1, 7, 31, 65, 513, 2047, 2049, 5003};
   int turn = 0;
   for (const Format& format : formats()) {
     for (const std::size_t count : lengths)
       for (int kind = 0; kind < kKinds; ++kind)
-        if (!g_standin || (turn++ % 5 == 0)) check_codec(format, kind, count, 4 * (count % 4));
+        if (!g_standin || (turn++ % 2 == 0)) check_codec(format, kind, count, 4 * (count % 4));
     if (!g_standin) check_codec(format, 0, (std::size_t(5) << 20) + 12345, 0);
   }
 }

@@ -118,7 +118,7 @@ bool guarded_owns(const void* pointer) {
   return find(pointer) != regions().end();
 }
 
-std::vector<const void*> guarded_allocations() {
+std::vector<const void*> guarded_memory() {
   const std::lock_guard lock(guarded_mutex());
   std::vector<const void*> all;
   for (const auto& [begin, region] : regions()) all.push_back(reinterpret_cast<void*>(begin));

@@ -250,7 +250,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned, unsigned
   std::memcpy(arguments->data(), bytes, kernel->bytes);
   ++standin().kernels;
   GuardedStream::of(queue_of(stream)).queue([=] {
-    const Unlocked unlocked(guarded_allocations());
+    const Unlocked unlocked(guarded_memory());
     run_emulated(*kernel, blocks, threads, arguments->data());
   });
   return CUDA_SUCCESS;

@@ -33,4 +33,21 @@ if SLIMPI_RANKS_PER_NODE=1 under 2 "$top_builddir/tests/gpu/calls" 30; then
 else
   fail "$what"
 fi
+
+if [ ! -e "$top_builddir/.libs/slimpi-blas.so" ]; then
+  echo "SKIP powersgd: OpenBLAS was not found"
+  verdict
+fi
+export SLIMPI_RANKS_PER_NODE=1 SLIMPI_START=0 SLIMPI_POWERSGD_RANK=4
+lowrank() { # WHAT ALGORITHM SHAPES COLUMNS COUNT
+  SLIMPI_ALGORITHM=$2 SLIMPI_POWERSGD_SHAPES=$3 under 3 "$top_builddir/tests/gpu/lowrank" "$4" "$5" &&
+    pass "$1" || fail "$1: exit status $?"
+}
+lowrank "powersgd by cuBLAS" powersgd 4000=80x50 50 4000
+lowrank "batched_powersgd, the last row cut short" batched_powersgd 4000=80x50 60 3583
+SLIMPI_ERROR_FEEDBACK=0 lowrank "powersgd without feedback" powersgd 4000=80x50 50 4000
+# Where there is no cuBLAS, the CPU multiplies.
+mkdir driver_only
+cp -L "$top_builddir/tests/standin/libcuda.so.1" driver_only/
+LD_LIBRARY_PATH=$work/driver_only lowrank "powersgd without cuBLAS" powersgd 4000=80x50 50 4000
 verdict

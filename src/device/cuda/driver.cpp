@@ -15,7 +15,7 @@ bool find(void* handle, const char* name, Function& function) {
   function = reinterpret_cast<Function>(dlsym(handle, name));
   if (function == nullptr)
     tell(LogLevel::warn,
-        std::string("GPU memory is left to MPI: the CUDA driver is too old, it has no ") + name);
+         std::string("GPU memory is left to MPI: the CUDA driver is too old, it has no ") + name);
   return function != nullptr;
 }
 
@@ -51,8 +51,9 @@ Status check(CUresult result, const char* what) {
     name = "CUDA error";
   if (g_driver.cuGetErrorString(result, &text) != CUDA_SUCCESS || text == nullptr) text = "unknown";
   const bool memory = result == CUDA_ERROR_OUT_OF_MEMORY;
-  return failed(memory ? Status::no_memory : Status::device,
-              std::string(what) + ": " + name + " (" + std::to_string(int(result)) + "): " + text);
+  return failed(
+      memory ? Status::no_memory : Status::device,
+      std::string(what) + ": " + name + " (" + std::to_string(int(result)) + "): " + text);
 }
 
 }  // namespace slimpi::device::cuda

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "device/cuda/launch.h"
 
+#include "device/cuda/blas.h"
 #include "device/cuda/stream.h"
 #include "kernels/cuda/arguments.h"
 
@@ -188,8 +189,9 @@ void low_rank(const LowRank& factors, const float* in, float share, float* resid
 }  // namespace
 
 const Kernels* cuda_kernels() {
-  static constexpr Kernels table = {"cuda",  encode,         decode,  decode_add, sum_encode, sum,
-                                    combine, find_nonfinite, compare, fill,       low_rank};
+  static constexpr Kernels table = {"cuda",     encode, decode,   decode_add,
+                                    sum_encode, sum,    combine,  find_nonfinite,
+                                    compare,    fill,   low_rank, device::cuda::multiply};
   return &table;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "device/cuda/stream.h"
 
+#include "device/cuda/blas.h"
+
 #include <memory>
 #include <new>
 
@@ -11,6 +13,7 @@ namespace {
 // The context is current.
 void destroy(CudaStream* stream) {
   if (stream->handle != nullptr) (void)driver().cuStreamSynchronize(stream->handle);
+  close_blas(*stream);
   for (CUevent event : stream->events)
     if (event != nullptr) (void)driver().cuEventDestroy_v2(event);
   if (stream->before != nullptr) (void)driver().cuEventDestroy_v2(stream->before);

@@ -22,6 +22,7 @@ struct CudaStream {
   CUresult failure = CUDA_SUCCESS;
   const char* failed = "";    // what was being done
   double* partial = nullptr;  // scratch of the compare kernels, on the GPU
+  void* blas = nullptr;       // cuBLAS's handle, once a product was asked for
 
   static CudaStream& of(Stream* stream) { return *reinterpret_cast<CudaStream*>(stream); }
 };

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Matrices of low rank in GPU memory, summed by powersgd: the sum comes back, in the same bytes on
+ * every rank, the last of which has its buffers in host memory. Usage: lowrank COLUMNS COUNT. Run
+ * under the preload; exits 77 without a GPU. */
+#include <math.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/helper/gpu.h"
+
+static float value(size_t i, size_t columns, int call, int rank) {
+  const double row = (double)(i / columns), column = (double)(i % columns);
+  return (float)((rank + 1) * sin(0.3 * row + call) * cos(0.2 * column) +
+                 (2 - rank) * cos(0.5 * row) * sin(0.1 * column + call));
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  int rank = 0, size = 0, failures = 0, skipped = gpu_open();
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  PMPI_Allreduce(MPI_IN_PLACE, &skipped, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  if (skipped == 0 && argc > 2) {
+    const size_t columns = (size_t)atol(argv[1]), count = (size_t)atol(argv[2]);
+    const size_t bytes = count * sizeof(float);
+    const enum gpu_memory kind = rank == size - 1 ? GPU_HOST : GPU_DEVICE;
+    float *in = gpu_take(kind, bytes), *out = gpu_take(kind, bytes);
+    float *values = malloc(bytes), *result = malloc(bytes), *first = malloc(bytes);
+    for (int call = 0; call < 5; ++call) {
+      for (size_t i = 0; i < count; ++i) values[i] = value(i, columns, call, rank);
+      gpu_copy(in, kind, values, GPU_HOST, bytes);
+      MPI_Allreduce(in, out, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+      gpu_copy(result, GPU_HOST, out, kind, bytes);
+      memcpy(first, result, bytes);
+      MPI_Bcast(first, (int)count, MPI_FLOAT, 0, MPI_COMM_WORLD);
+      double error = 0, norm = 0;
+      for (size_t i = 0; i < count; ++i) {
+        double sum = 0;
+        for (int r = 0; r < size; ++r) sum += value(i, columns, call, r);
+        error += (result[i] - sum) * (result[i] - sum);
+        norm += sum * sum;
+      }
+      /* With warm start the first calls are still looking for the directions. */
+      if (memcmp(first, result, bytes) != 0 || (call > 2 && !(sqrt(error / norm) < 0.05))) {
+        printf("rank %d, call %d: relative error %g%s\n", rank, call, sqrt(error / norm),
+               memcmp(first, result, bytes) != 0 ? ", other bytes than rank 0" : "");
+        ++failures;
+      }
+    }
+    free(values);
+    free(result);
+    free(first);
+    gpu_give_back(kind, in);
+    gpu_give_back(kind, out);
+  }
+  PMPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Finalize();
+  return skipped != 0 ? skipped : failures != 0;
+}
