@@ -4,7 +4,8 @@
 # Checks what a part that is loaded on demand needs and shows: the one for GPU memory needs no
 # library of CUDA to load, and none shows more than its one function.
 set -eu
-[ $# -gt 0 ] || set -- "${top_builddir:-.}"/.libs/slimpi-*.so
+libs=${top_builddir:-.}/.libs
+[ $# -gt 0 ] || set -- "$libs/slimpi-cuda.so" "$libs/slimpi-hwloc.so" "$libs/slimpi-blas.so"
 bad=0 found=0
 for part in "$@"; do
   [ -e "$part" ] || continue

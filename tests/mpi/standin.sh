@@ -40,7 +40,8 @@ if [ ! -e "$top_builddir/.libs/slimpi-blas.so" ]; then
 fi
 export SLIMPI_RANKS_PER_NODE=1 SLIMPI_START=0 SLIMPI_POWERSGD_RANK=4
 lowrank() { # WHAT ALGORITHM SHAPES COLUMNS COUNT
-  SLIMPI_ALGORITHM=$2 SLIMPI_POWERSGD_SHAPES=$3 under 3 "$top_builddir/tests/gpu/lowrank" "$4" "$5" &&
+  SLIMPI_ALGORITHM=$2 SLIMPI_POWERSGD_SHAPES=$3 \
+    under 3 "$top_builddir/tests/gpu/lowrank" "$4" "$5" &&
     pass "$1" || fail "$1: exit status $?"
 }
 lowrank "powersgd by cuBLAS" powersgd 4000=80x50 50 4000
