@@ -56,7 +56,7 @@ Communicator::Communicator(const mpi::Api& api, Statistics& statistics, const Co
 }
 
 Communicator::~Communicator() {
-  for (const auto& [device, stream] : streams_) device->close_stream(stream);
+  for (const auto& [gpu, stream] : streams_) gpu.first->close_stream(stream);
   // Messages of a call that broke may still arrive: its communicator is not given back, so that
   // MPI never uses its context again.
   if (exchange_comm_ != MPI_COMM_NULL && !broken) api_.Comm_free(&exchange_comm_);
@@ -111,10 +111,11 @@ Status Communicator::name_disagreement(std::size_t which, const std::string& rul
   if (code != MPI_SUCCESS) return fail(Status::mpi, mpi::error_text(api_, code));
   std::size_t other = 0;
   while (other + 1 < values.size() && values[other].hash == values[0].hash) ++other;
-  const Status status = fail(Status::disagreement,
-              entry.name + " differs between the ranks of a communicator: " + values[0].text +
-                  " on rank 0, " + values[other].text + " on rank " + std::to_string(other) +
-                  "; start all ranks with the same value");
+  const Status status =
+      fail(Status::disagreement,
+           entry.name + " differs between the ranks of a communicator: " + values[0].text +
+               " on rank 0, " + values[other].text + " on rank " + std::to_string(other) +
+               "; start all ranks with the same value");
   // Every rank knows; one says it, and is heard before an error handler ends the job.
   if (rank_ == 0) {
     log_error(failure_text());
@@ -195,7 +196,7 @@ Status Communicator::stream_for(const device::Device& device, const void* like,
                                 device::Stream** stream) {
   *stream = nullptr;
   if (&device == &device::host()) return Status::ok;
-  device::Stream*& known = streams_[&device];
+  device::Stream*& known = streams_[{&device, device::unit_of(device, like)}];
   if (known == nullptr) SLIMPI_TRY(device.open_stream(like, &known));
   *stream = known;
   return Status::ok;

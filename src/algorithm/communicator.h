@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "algorithm/algorithm.h"
 #include "algorithm/exchange.h"
@@ -69,7 +70,7 @@ class Communicator {
   MPI_Comm user() const { return user_; }
   const std::string& name() const { return name_; }
 
-  // The stream that this communicator's work on `device` runs on; null on the host.
+  // The stream that this communicator's work near `like` runs on; null on the host.
   Status stream_for(const device::Device& device, const void* like, device::Stream** stream);
 
   // What is known about the speed of the ways to answer calls of one size class.
@@ -108,7 +109,7 @@ class Communicator {
   std::map<int, Tuner> tuners_;
   std::unique_ptr<SharedMemory> shared_;
   bool shared_tried_ = false;
-  std::map<const device::Device*, device::Stream*> streams_;
+  std::map<std::pair<const device::Device*, int>, device::Stream*> streams_;  // by GPU
   // Largest count that was prepared, by algorithm, bits, bucket, hierarchy and hook.
   std::map<std::tuple<const Algorithm*, int, std::uint32_t, Hierarchy, std::string>, std::uint64_t>
       prepared_;

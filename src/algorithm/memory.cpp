@@ -7,11 +7,13 @@ namespace slimpi::algorithm {
 
 Status Memory::reserve(const device::Device& device, const void* like, device::Place place,
                        std::size_t bytes, Statistics& statistics, Held held) {
-  if (bytes <= size_ && device_ == &device && place_ == place) return Status::ok;
+  const int unit = device::unit_of(device, like);
+  if (bytes <= size_ && device_ == &device && unit_ == unit && place_ == place) return Status::ok;
   release();
   void* memory = nullptr;
   SLIMPI_TRY(device.allocate(like, bytes, place, &memory));
   device_ = &device;
+  unit_ = unit;
   place_ = place;
   data_ = static_cast<std::byte*>(memory);
   size_ = bytes;
@@ -31,6 +33,7 @@ void Memory::release() {
 
 void Memory::swap(Memory& other) noexcept {
   std::swap(device_, other.device_);
+  std::swap(unit_, other.unit_);
   std::swap(place_, other.place_);
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);

@@ -36,6 +36,7 @@ class Memory {
   void count(std::int64_t bytes_more);
 
   const device::Device* device_ = nullptr;
+  int unit_ = 0;
   device::Place place_ = device::Place::device;
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;

@@ -53,7 +53,14 @@ struct Device {
 
   // The arithmetic for this memory. The host row's is chosen by use_cpu_path().
   const kernels::Kernels* (*kernels)();
+
+  // Which of this row's GPUs the memory lies on. Work on memory of one is done by a stream and with
+  // scratch memory near it. Null: there is only one.
+  int (*unit)(const void* pointer) = nullptr;
 };
+
+// The same, and 0 where there is only one.
+int unit_of(const Device& device, const void* pointer);
 
 // The row for ordinary memory.
 const Device& host();

@@ -54,6 +54,10 @@ bool mpi_takes(const Device& device) {
   return !device.staged || g_mpi_takes.load(std::memory_order_relaxed);
 }
 
+int unit_of(const Device& device, const void* pointer) {
+  return device.unit == nullptr || pointer == nullptr ? 0 : device.unit(pointer);
+}
+
 int count() {
   return g_added.load(std::memory_order_acquire) + 1;
 }

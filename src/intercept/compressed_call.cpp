@@ -208,12 +208,13 @@ Status CompressedCall::find_nonfinite(std::uint64_t* found) {
   return Status::ok;
 }
 
-// Input and output in memory of different kinds: the output's kind does the work.
+// Input and output in memory of different kinds, or of different GPUs: the output's does the work.
 Status CompressedCall::bring_together() {
   if (in_ == out_) return Status::ok;
   const device::Device& from = device::owner_of(in_);
-  if (&from == device_) return Status::ok;
-  if (device_ == &device::host()) {
+  const bool same_row = &from == device_;
+  if (same_row && device::unit_of(from, in_) == device::unit_of(from, out_)) return Status::ok;
+  if (same_row || device_ == &device::host()) {
     device::Stream* stream = nullptr;
     SLIMPI_TRY(communicator_.stream_for(from, in_, &stream));
     SLIMPI_TRY(from.copy(out_, in_, count_ * sizeof(float), stream));

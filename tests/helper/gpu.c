@@ -8,7 +8,7 @@
 
 typedef unsigned long long pointer;
 
-static void* g_library;
+static void *g_library, *g_second;
 
 void* gpu_function(const char* name) {
   return g_library == NULL ? NULL : dlsym(g_library, name);
@@ -42,14 +42,28 @@ int gpu_open(void) {
   CALL(cuDeviceGet, (int*, int), &device, 0);
   CALL(cuDevicePrimaryCtxRetain, (void**, int), &context, device);
   CALL(cuCtxPushCurrent_v2, (void*), context);
+  g_second = context;
   return 0;
+}
+
+void gpu_use_second(void) {
+  int device = 0, count = 0;
+  CALL(cuDeviceGetCount, (int*), &count);
+  if (count < 2) return;
+  CALL(cuDeviceGet, (int*, int), &device, 1);
+  CALL(cuDevicePrimaryCtxRetain, (void**, int), &g_second, device);
 }
 
 void* gpu_take(enum gpu_memory kind, size_t bytes) {
   pointer memory = 0;
-  void* pinned = NULL;
+  void *pinned = NULL, *popped = NULL;
   if (bytes == 0) bytes = 1;
   switch (kind) {
+    case GPU_SECOND:
+      CALL(cuCtxPushCurrent_v2, (void*), g_second);
+      CALL(cuMemAlloc_v2, (pointer*, size_t), &memory, bytes);
+      CALL(cuCtxPopCurrent_v2, (void**), &popped);
+      return (void*)(size_t)memory;
     case GPU_DEVICE:
       CALL(cuMemAlloc_v2, (pointer*, size_t), &memory, bytes);
       return (void*)(size_t)memory;
@@ -78,7 +92,7 @@ void gpu_give_back(enum gpu_memory kind, void* memory) {
 }
 
 static int on_device(enum gpu_memory kind) {
-  return kind == GPU_DEVICE || kind == GPU_POOL;
+  return kind == GPU_DEVICE || kind == GPU_POOL || kind == GPU_SECOND;
 }
 
 void gpu_copy(void* to, enum gpu_memory to_kind, const void* from, enum gpu_memory from_kind,

@@ -10,11 +10,15 @@
 extern "C" {
 #endif
 
-enum gpu_memory { GPU_HOST, GPU_DEVICE, GPU_POOL, GPU_MANAGED, GPU_PINNED };
+/* GPU_SECOND: of the second GPU, where there is one, else of the first. */
+enum gpu_memory { GPU_HOST, GPU_DEVICE, GPU_POOL, GPU_MANAGED, GPU_PINNED, GPU_SECOND };
 
 /* Loads the driver and makes the first GPU's primary context current. Returns 0, or 77 where there
  * is no driver or no GPU, which is the exit status of a skipped test. */
 int gpu_open(void);
+
+/* Opens the second GPU, if there is one, for GPU_SECOND. */
+void gpu_use_second(void);
 
 /* These end the program with a line on stderr when the driver fails. */
 void* gpu_take(enum gpu_memory kind, size_t bytes);

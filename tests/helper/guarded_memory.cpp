@@ -118,13 +118,6 @@ bool guarded_owns(const void* pointer) {
   return find(pointer) != regions().end();
 }
 
-std::vector<const void*> guarded_memory() {
-  const std::lock_guard lock(guarded_mutex());
-  std::vector<const void*> all;
-  for (const auto& [begin, region] : regions()) all.push_back(reinterpret_cast<void*>(begin));
-  return all;
-}
-
 std::size_t guarded_used() {
   const std::lock_guard lock(guarded_mutex());
   return g_used;

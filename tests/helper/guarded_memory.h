@@ -20,8 +20,6 @@ void* staging_take(std::size_t bytes);
 void staging_give_back(void* memory);
 
 bool guarded_owns(const void* pointer);
-// Where each allocation begins.
-std::vector<const void*> guarded_memory();
 std::size_t guarded_used();
 unsigned long guarded_allocations();
 void guarded_limit(std::size_t bytes);

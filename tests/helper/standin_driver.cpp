@@ -175,7 +175,7 @@ CUresult cuCtxSynchronize(void) {
 CUresult cuStreamCreate(CUstream* stream, unsigned) {
   STANDIN_ENTER(cuStreamCreate);
   if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  *stream = new CUstream_st{GuardedStream::open()};
+  *stream = new CUstream_st{GuardedStream::open(), current_context()->device};
   ++standin().streams;
   return CUDA_SUCCESS;
 }
@@ -249,8 +249,14 @@ CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned, unsigned
       std::make_shared<std::vector<std::max_align_t>>(kernel->bytes / sizeof(std::max_align_t) + 1);
   std::memcpy(arguments->data(), bytes, kernel->bytes);
   ++standin().kernels;
+  if (current_context()->device != stream->device) return CUDA_ERROR_INVALID_HANDLE;
+  const int device = stream->device;
+  // The memory of another GPU stays out of reach.
   GuardedStream::of(queue_of(stream)).queue([=] {
-    const Unlocked unlocked(guarded_memory());
+    std::vector<const void*> reachable;
+    for (const auto& [begin, allocation] : standin().memory)
+      if (allocation.device == device) reachable.push_back(reinterpret_cast<const void*>(begin));
+    const Unlocked unlocked(reachable);
     run_emulated(*kernel, blocks, threads, arguments->data());
   });
   return CUDA_SUCCESS;

@@ -18,6 +18,7 @@ struct CUctx_st {
 };
 struct CUstream_st {
   slimpi::device::Stream* queue = nullptr;
+  int device = 0;
 };
 struct CUevent_st {
   slimpi::device::Stream* queue = nullptr;  // null: never recorded

@@ -1,54 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Buffers in the memory of a GPU give the bytes of host buffers: the whole library with the part for
-# GPU memory, on the stand-in for CUDA's driver.
-. "$top_srcdir/tests/helper/mpi.sh"
-need_library
-[ -e "$top_builddir/tests/standin/libcuda.so.1" ] || skip "the part for GPU memory is not built"
-export LD_LIBRARY_PATH="$top_builddir/tests/standin${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-export SLIMPI_MIN_SIZE=0
-
-run() {
-  ranks=$1 per_node=$2 hierarchy=$3 algorithm=$4 bits=$5 bucket=$6 feedback=$7
-  what="$ranks ranks, $per_node a node, $hierarchy, $algorithm, $bits bits in $bucket, $feedback"
-  if SLIMPI_RANKS_PER_NODE=$per_node SLIMPI_HIERARCHY=$hierarchy SLIMPI_ALGORITHM=$algorithm \
-    SLIMPI_BITS=$bits SLIMPI_BUCKET=$bucket SLIMPI_ERROR_FEEDBACK=$feedback under "$ranks" \
-    "$top_builddir/tests/gpu/sums"; then
-    pass "$what"
-  else
-    fail "$what"
-  fi
-}
-
-run 2 1 flat bytegrad 8 2048 0
-run 3 1 flat bytegrad 3 512 1
-run 4 2 leader bytegrad 4 0 0
-run 4 2 sharded bytegrad 8 4096 1
-run 3 1 flat qsgd 8 2048 0
-run 2 1 flat fp16 8 2048 0
-run 3 2 sharded allreduce 8 2048 0
-what="nothing is taken after the first calls, and nothing is left behind"
-if SLIMPI_RANKS_PER_NODE=1 under 2 "$top_builddir/tests/gpu/calls" 30; then
-  pass "$what"
-else
-  fail "$what"
+# The whole library with the part for GPU memory, where there is no GPU: on the stand-in for CUDA's
+# driver, whose GPU runs the kernels of kernels/cuda on the CPU.
+set -eu
+: "${top_srcdir:?is set by make check}" "${top_builddir:?is set by make check}"
+if [ ! -e "$top_builddir/tests/standin/libcuda.so.1" ]; then
+  echo "SKIP the part for GPU memory is not built"
+  exit 77
 fi
-
-if [ ! -e "$top_builddir/.libs/slimpi-blas.so" ]; then
-  echo "SKIP powersgd: OpenBLAS was not found"
-  verdict
-fi
-export SLIMPI_RANKS_PER_NODE=1 SLIMPI_START=0 SLIMPI_POWERSGD_RANK=4
-lowrank() { # WHAT ALGORITHM SHAPES COLUMNS COUNT
-  SLIMPI_ALGORITHM=$2 SLIMPI_POWERSGD_SHAPES=$3 \
-    under 3 "$top_builddir/tests/gpu/lowrank" "$4" "$5" &&
-    pass "$1" || fail "$1: exit status $?"
-}
-lowrank "powersgd by cuBLAS" powersgd 4000=80x50 50 4000
-lowrank "batched_powersgd, the last row cut short" batched_powersgd 4000=80x50 60 3583
-SLIMPI_ERROR_FEEDBACK=0 lowrank "powersgd without feedback" powersgd 4000=80x50 50 4000
-# Where there is no cuBLAS, the CPU multiplies.
-mkdir driver_only
-cp -L "$top_builddir/tests/standin/libcuda.so.1" driver_only/
-LD_LIBRARY_PATH=$work/driver_only lowrank "powersgd without cuBLAS" powersgd 4000=80x50 50 4000
-verdict
+export LD_LIBRARY_PATH="$top_builddir/tests/standin${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" CALLS=30
+exec "$top_srcdir/tests/mpi/gpu.sh"

@@ -12,6 +12,11 @@ bool owns(const void* pointer) {
   return attributes.type == CU_MEMORYTYPE_DEVICE || attributes.managed != 0;
 }
 
+int unit(const void* pointer) {
+  Attributes attributes;
+  return attributes_of(pointer, &attributes) && attributes.device > 0 ? attributes.device : 0;
+}
+
 Status allocate(const void* like, std::size_t bytes, Place place, void** memory) {
   Context* context = nullptr;
   SLIMPI_TRY(context_of(like, &context));

@@ -9,6 +9,9 @@ namespace slimpi::device::cuda {
 // and mapped host memory: no, MPI and the host's kernels take it as it is.
 bool owns(const void* pointer);
 
+// The number of the GPU.
+int unit(const void* pointer);
+
 // Staging memory is pinned, on the GPU's own NUMA node.
 Status allocate(const void* like, std::size_t bytes, Place place, void** memory);
 void release(void* memory, Place place);

@@ -12,7 +12,7 @@ namespace slimpi::device::cuda {
 namespace {
 
 constexpr Device kRow = {"cuda",       true, owns, allocate, release,  open_stream,
-                         close_stream, copy, mark, poll,     wait_for, cuda_kernels};
+                         close_stream, copy, mark, poll,     wait_for, cuda_kernels, unit};
 
 }  // namespace
 }  // namespace slimpi::device::cuda

@@ -1,0 +1,51 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Builds parts that violate each rule of parts.sh and sees it fail with the right line.
+set -eu
+check=$(cd "$(dirname "$0")" && pwd)/parts.sh
+cc=${CC:-cc}
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+failures=0
+clean='int slimpi_device_part(void) { return 0; }'
+
+# build NAME CODE FLAGS...: NAME.so
+build() {
+  name=$1
+  printf '%s\n' "$2" >"$name.c"
+  shift 2
+  $cc -shared -fPIC -o "$name.so" "$name.c" -Wl,--no-as-needed "$@"
+}
+
+# refused NAME TEXT: parts.sh says TEXT of NAME.so, and only that
+refused() {
+  if "$check" "./$1.so" >out 2>&1; then
+    echo "FAIL: $1.so is accepted"
+    failures=1
+  elif [ "$(cat out)" != "./$1.so $2" ]; then
+    echo "FAIL: expected ./$1.so $2, found:"
+    cat out
+    failures=1
+  fi
+}
+
+build clean "$clean" -ldl
+if ! "$check" ./clean.so; then
+  echo "FAIL: a clean part is refused"
+  failures=1
+fi
+build leak "$clean int helper(void) { return 1; }"
+refused leak 'shows: helper slimpi_device_part '
+build empty 'static int hidden; int slimpi_other(void) { return hidden; }'
+refused empty 'shows: slimpi_other '
+for soname in libcuda.so.1 libcudart.so.13 libcublas.so.13 libnccl.so.2 libmpich.so.12 \
+  libstdc++.so.6; do
+  build stub '' -Wl,-soname,$soname
+  build needs "$clean" ./stub.so
+  refused needs "needs $soname to load"
+done
+code=0
+"$check" ./absent.so >out || code=$?
+[ "$code" = 77 ] || { echo "FAIL: no part at all is no skip"; failures=1; }
+exit $failures

@@ -1,0 +1,57 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Buffers in the memory of a GPU give the bytes of host buffers. Skips where there is no GPU;
+# tests/mpi/standin.sh runs it there, on a stand-in for CUDA's driver.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+[ -e "$top_builddir/.libs/slimpi-cuda.so" ] || skip "the part for GPU memory is not built"
+export SLIMPI_MIN_SIZE=0
+
+run() {
+  ranks=$1 per_node=$2 hierarchy=$3 algorithm=$4 bits=$5 bucket=$6 feedback=$7
+  what="$ranks ranks, $per_node a node, $hierarchy, $algorithm, $bits bits in $bucket, $feedback"
+  status=0
+  SLIMPI_RANKS_PER_NODE=$per_node SLIMPI_HIERARCHY=$hierarchy SLIMPI_ALGORITHM=$algorithm \
+    SLIMPI_BITS=$bits SLIMPI_BUCKET=$bucket SLIMPI_ERROR_FEEDBACK=$feedback under "$ranks" \
+    "$top_builddir/tests/gpu/sums" || status=$?
+  case $status in
+  0) pass "$what" ;;
+  77) skip "there is no GPU" ;;
+  *) fail "$what: exit status $status" ;;
+  esac
+}
+
+run 2 1 flat bytegrad 8 2048 0
+run 3 1 flat bytegrad 3 512 1
+run 4 2 leader bytegrad 4 0 0
+run 4 2 sharded bytegrad 8 4096 1
+run 3 1 flat qsgd 8 2048 0
+run 2 1 flat fp16 8 2048 0
+run 3 2 sharded allreduce 8 2048 0
+what="nothing is taken after the first calls, and nothing is left behind"
+if SLIMPI_RANKS_PER_NODE=1 under 2 "$top_builddir/tests/gpu/calls" "${CALLS:-10000}"; then
+  pass "$what"
+else
+  fail "$what"
+fi
+
+if [ ! -e "$top_builddir/.libs/slimpi-blas.so" ]; then
+  echo "SKIP powersgd: OpenBLAS was not found"
+  verdict
+fi
+export SLIMPI_RANKS_PER_NODE=1 SLIMPI_START=0 SLIMPI_POWERSGD_RANK=4
+lowrank() { # WHAT ALGORITHM SHAPES COLUMNS COUNT
+  SLIMPI_ALGORITHM=$2 SLIMPI_POWERSGD_SHAPES=$3 \
+    under 3 "$top_builddir/tests/gpu/lowrank" "$4" "$5" &&
+    pass "$1" || fail "$1: exit status $?"
+}
+lowrank "powersgd by cuBLAS" powersgd 4000=80x50 50 4000
+lowrank "batched_powersgd, the last row cut short" batched_powersgd 4000=80x50 60 3583
+SLIMPI_ERROR_FEEDBACK=0 lowrank "powersgd without feedback" powersgd 4000=80x50 50 4000
+# Where there is no cuBLAS, the CPU multiplies.
+if [ -e "$top_builddir/tests/standin/libcuda.so.1" ]; then
+  mkdir driver_only
+  cp -L "$top_builddir/tests/standin/libcuda.so.1" driver_only/
+  LD_LIBRARY_PATH=$work/driver_only lowrank "powersgd without cuBLAS" powersgd 4000=80x50 50 4000
+fi
+verdict
