@@ -28,6 +28,15 @@ run 4 2 sharded bytegrad 8 4096 1
 run 3 1 flat qsgd 8 2048 0
 run 2 1 flat fp16 8 2048 0
 run 3 2 sharded allreduce 8 2048 0
+
+# Failures, which only the stand-in can be told to have.
+for fault in memory lost; do
+  [ -e "$top_builddir/tests/standin/libcuda.so.1" ] || continue
+  LD_LIBRARY_PATH=$top_builddir/tests/standin SLIMPI_RANKS_PER_NODE=1 \
+    under 3 "$top_builddir/tests/gpu/faults" $fault && pass "fault: $fault" ||
+    fail "fault: $fault: exit status $?"
+done
+
 what="nothing is taken after the first calls, and nothing is left behind"
 if SLIMPI_RANKS_PER_NODE=1 under 2 "$top_builddir/tests/gpu/calls" "${CALLS:-10000}"; then
   pass "$what"

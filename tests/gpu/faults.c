@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A GPU that fails on one rank of three, told to by the stand-in driver. Usage: faults memory|lost.
+ *   memory   the second rank has no GPU memory at the first call: MPI answers it on all ranks, and
+ *            later calls are compressed again
+ *   lost     the second rank's GPU stops at the second call: that is an MPI error on every rank,
+ *            with CUDA's text on the one */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/helper/gpu.h"
+#include "tests/helper/standin_driver.h"
+
+enum { COUNT = 20000, UNKNOWN = 999, NO_MEMORY = 2 };
+
+static int g_rank, g_failures;
+
+static void expect(int holds, const char* what) {
+  if (holds) return;
+  printf("rank %d: %s\n", g_rank, what);
+  ++g_failures;
+}
+
+static float value(size_t i, int rank) {
+  return (float)((i * 7 + (size_t)rank * 13) % 101);
+}
+
+/* The code of the call, and how far from the sum the result is. */
+static int sum(float* memory, double* worst) {
+  static float values[COUNT];
+  int size = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  for (size_t i = 0; i < COUNT; ++i) values[i] = value(i, g_rank);
+  gpu_copy(memory, GPU_DEVICE, values, GPU_HOST, sizeof values);
+  const int code = MPI_Allreduce(MPI_IN_PLACE, memory, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  gpu_copy(values, GPU_HOST, memory, GPU_DEVICE, sizeof values);
+  *worst = 0;
+  for (size_t i = 0; i < COUNT; ++i) {
+    double off = values[i];
+    for (int r = 0; r < size; ++r) off -= value(i, r);
+    if (off < 0) off = -off;
+    if (off > *worst) *worst = off;
+  }
+  return code;
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+  const char* const what = argc > 1 ? argv[1] : "";
+  if (gpu_open() != 0) MPI_Abort(MPI_COMM_WORLD, 77);
+  void (*const tell)(const char*, int, int, int) =
+      (void (*)(const char*, int, int, int))gpu_function("slimpi_standin_fail");
+  if (tell == NULL) MPI_Abort(MPI_COMM_WORLD, 77);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  float* const memory = gpu_take(GPU_DEVICE, COUNT * sizeof(float));
+  double worst = 0;
+  if (strcmp(what, "memory") == 0) {
+    if (g_rank == 1) tell("cuMemAlloc_v2", NO_MEMORY, 0, 0);
+    expect(sum(memory, &worst) == MPI_SUCCESS, "the call without memory fails");
+    expect(worst == 0, "the call without memory is not exact");
+    expect(sum(memory, &worst) == MPI_SUCCESS, "the call after it fails");
+    expect(worst > 0 && worst < 10, "the call after it is not a compressed one");
+  } else {
+    expect(sum(memory, &worst) == MPI_SUCCESS, "the first call fails");
+    expect(worst > 0 && worst < 10, "the first call is not a compressed one");
+    if (g_rank == 1) tell("cuLaunchKernel", UNKNOWN, 0, 1);
+    const int code = sum(memory, &worst);
+    char text[MPI_MAX_ERROR_STRING + 1] = "";
+    int length = 0;
+    MPI_Error_string(code, text, &length);
+    expect(code != MPI_SUCCESS, "the call on a lost GPU succeeds");
+    if (g_rank == 1)
+      expect(strstr(text, "CUDA_ERROR_OF_A_TEST (999)") != NULL, "the error has no text of CUDA's");
+    if (g_rank == 1) printf("%s\n", text);
+    tell(NULL, 0, 0, 0);
+  }
+  gpu_give_back(GPU_DEVICE, memory);
+  int failures = 0;
+  PMPI_Allreduce(&g_failures, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Finalize();
+  return failures != 0;
+}
