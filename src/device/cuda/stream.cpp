@@ -76,7 +76,11 @@ Status open_stream(const void* like, Stream** stream) {
 void close_stream(Stream* stream) {
   if (stream == nullptr) return;
   const Current current(CudaStream::of(stream).context->handle);
-  destroy(&CudaStream::of(stream));
+  // A context that is gone has taken everything with it.
+  if (current.status() == Status::ok)
+    destroy(&CudaStream::of(stream));
+  else
+    delete &CudaStream::of(stream);
 }
 
 Status copy(void* to, const void* from, std::size_t bytes, Stream* stream) {
