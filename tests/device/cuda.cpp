@@ -136,6 +136,36 @@ void the_caller_s_context_is_as_it_was(void**) {
   assert_int_equal(STANDIN(slimpi_standin_contexts)(1), 0);
 }
 
+void each_gpu_has_its_own_streams(void**) {
+  gpu_use_second();
+  auto* const first = static_cast<float*>(gpu_take(GPU_DEVICE, kBytes));
+  auto* const second = static_cast<float*>(gpu_take(GPU_SECOND, kBytes));
+  assert_int_equal(unit_of(row(), first), 0);
+  assert_int_equal(unit_of(row(), second), 1);
+  assert_int_equal(unit_of(host(), g_here), 0);
+  use(second);
+  Stream *stream = nullptr, *other = nullptr;
+  assert_ok(row().open_stream(first, &stream));
+  assert_ok(row().open_stream(second, &other));
+  constexpr std::size_t kFloats = kBytes / sizeof(float);
+  static float values[kFloats];
+  row().kernels()->fill(first, 1, kFloats, stream);
+  row().kernels()->fill(second, 2, kFloats, other);
+  wait(stream);
+  row().kernels()->combine(0.5f, second, 1, second, kFloats, second, other);
+  assert_ok(row().copy(values, second, kBytes, other));
+  wait(other);
+  for (const float value : values) assert_true(value == 3);
+  assert_ok(row().copy(first, second, kBytes, stream));  // from GPU to GPU
+  assert_ok(row().copy(values, first, kBytes, stream));
+  wait(stream);
+  for (const float value : values) assert_true(value == 3);
+  row().close_stream(stream);
+  row().close_stream(other);
+  gpu_give_back(GPU_DEVICE, first);
+  gpu_give_back(GPU_SECOND, second);
+}
+
 void work_waits_for_the_program_s_own(void**) {
   Stream* stream = nullptr;
   char* const from = static_cast<char*>(gpu_take(GPU_DEVICE, kBytes));
@@ -304,6 +334,7 @@ int main() {
       cmocka_unit_test(the_part_comes_with_the_driver_unless_it_is_unwanted),
       cmocka_unit_test(it_owns_what_only_the_gpu_may_touch),
       cmocka_unit_test(the_caller_s_context_is_as_it_was),
+      cmocka_unit_test(each_gpu_has_its_own_streams),
       cmocka_unit_test(work_waits_for_the_program_s_own),
       cmocka_unit_test(streams_wait_for_each_other),
       cmocka_unit_test(marks_count_up_and_are_reached_in_order),
