@@ -7,7 +7,13 @@ if [ ! -e "$top_builddir/tests/standin/libcuda.so.1" ]; then
   echo "SKIP the part for GPU memory is not built"
   exit 77
 fi
+if [ ! -e "$top_builddir/tests/gpu/kernels" ]; then
+  echo "SKIP CMocka was not found"
+  exit 77
+fi
 export LD_LIBRARY_PATH="$top_builddir/tests/standin${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-for program in tests/device/cuda tests/gpu/kernels; do
-  timeout -k 5 50 "$top_builddir/$program"
+for program in tests/device/cuda tests/gpu/kernels "tests/gpu/bench --quick 3000"; do
+  # The words of a line.
+  # shellcheck disable=SC2086
+  timeout -k 5 50 "$top_builddir"/$program
 done

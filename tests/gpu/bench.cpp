@@ -3,7 +3,8 @@
 // reads and writes as many bytes in all as the kernel does, over the time of the kernel. The two
 // take turns, and the medians of the turns are compared.
 //
-// Usage: bench [--json FILE] [FLOATS...]     (default: 4 Mi, 64 Mi and 256 Mi floats)
+// Usage: bench [--json FILE] [--quick] [FLOATS...]     (default: 4 Mi, 64 Mi and 256 Mi floats)
+// --quick runs everything once, to see that it runs.
 // Exits 77 without a GPU.
 #include <algorithm>
 #include <chrono>
@@ -25,12 +26,12 @@ using namespace slimpi::test;
 
 namespace {
 
-constexpr int kTurns = 9;
 constexpr int kAddends = 4;
 
 const device::Device* g_row = nullptr;
 device::Stream* g_stream = nullptr;
 std::string g_json;
+int g_turns = 9, g_most = 200;  // a turn repeats the work up to so often
 
 [[noreturn]] void stop() {
   std::fprintf(stderr, "bench: %s\n", failure_text().c_str());
@@ -70,11 +71,12 @@ double median(std::vector<double> values) {
 void measure(const Memory& memory, const char* coding, const char* what, std::size_t bytes,
              const std::function<void()>& kernel) {
   const auto copy = [&] { check(g_row->copy(memory.to, memory.from, bytes / 2, g_stream)); };
-  const int times = int(std::max<std::size_t>(5, (std::size_t(256) << 20) / memory.count));
+  const int times =
+      std::min(g_most, int(std::max<std::size_t>(5, (std::size_t(256) << 20) / memory.count)));
   std::vector<double> kernels, copies;
   seconds_of(1, kernel);
   seconds_of(1, copy);
-  for (int turn = 0; turn < kTurns; ++turn) {
+  for (int turn = 0; turn < g_turns; ++turn) {
     kernels.push_back(seconds_of(times, kernel));
     copies.push_back(seconds_of(times, copy));
   }
@@ -161,6 +163,8 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--json") == 0 && i + 1 < argc)
       file = argv[++i];
+    else if (std::strcmp(argv[i], "--quick") == 0)
+      g_turns = g_most = 1;
     else
       counts.push_back(std::strtoull(argv[i], nullptr, 10));
   }
