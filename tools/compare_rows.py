@@ -23,6 +23,7 @@ class Row:
     named hook:PATH; a path that ends in .c is built first."""
 
     def __init__(self, text):
+        self.text = text
         name, *rest = text.split(",")
         hook = name.startswith("hook:")
         self.algorithm, _, bits = (name, "", "") if hook else name.partition(":")
@@ -45,6 +46,17 @@ class Row:
             self.train = ["--per-layer"]
         if self.algorithm == "powersgd":
             self.options["powersgd_shapes"] = "200960=785x256,32896=257x128,1290=129x10"
+
+
+    def allowed(self):
+        """Points of accuracy that it may end below plain MPI; None for what nothing is said of."""
+        bits = int(self.options.get("bits", 8))
+        feedback = self.options.get("error_feedback") == "1" or self.algorithm == "qsgd"
+        if self.algorithm in DECENTRALIZED:
+            return 2
+        if self.algorithm.endswith("powersgd"):
+            return 3 if 2 <= int(self.options.get("powersgd_rank", 1)) <= 4 else None
+        return 1 if bits == 8 else 2 if bits >= 2 and feedback else None
 
 
 class Progress:
@@ -182,7 +194,8 @@ def measure(runner, row, tell):
     options = runner.options
     train = ["--epochs", str(options.epochs), "--batch", str(options.batch)]
     limit = ["--limit", str(options.limit)] if options.limit else []
-    result = {"label": row.label, "algorithm": row.algorithm, "options": row.options}
+    result = {"row": row.text, "label": row.label, "algorithm": row.algorithm,
+              "options": row.options}
     read = runner.run(row, train + limit, {}, options.lab, tell)
     result["training"], result["report"] = read["result"], read.get("report")
     if "counters" in read:

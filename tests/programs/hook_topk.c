@@ -21,9 +21,27 @@ static uint64_t bound(void* context, uint64_t count) {
   return 4 + 8 * kept_of(count);
 }
 
-static int descending(const void* a, const void* b) {
-  const float x = *(const float*)a, y = *(const float*)b;
-  return (x < y) - (x > y);
+/* The value that `rank` others are not smaller than, by Hoare's selection; moves them about. */
+static float select_largest(float* sizes, uint64_t count, uint64_t rank) {
+  uint64_t first = 0, last = count - 1;
+  while (first < last) {
+    const float middle = sizes[first + (last - first) / 2];
+    uint64_t i = first, j = last;
+    for (;;) {
+      while (sizes[i] > middle) ++i;
+      while (sizes[j] < middle) --j;
+      if (i >= j) break;
+      const float held = sizes[i];
+      sizes[i++] = sizes[j];
+      sizes[j--] = held;
+    }
+    /* [first, j] >= middle >= [j + 1, last] */
+    if (rank <= j)
+      last = j;
+    else
+      first = j + 1;
+  }
+  return sizes[rank];
 }
 
 /* A NaN counts as larger than anything, so that it is never lost. */
@@ -42,8 +60,7 @@ static int encode(void* context, const struct slimpi_hook_call_t* call, const fl
     return 1;
   }
   for (uint64_t i = 0; i < count; ++i) sizes[i] = size_of(in[i]);
-  qsort(sizes, count, sizeof(float), descending);
-  const float least = sizes[most - 1];
+  const float least = select_largest(sizes, count, most - 1);
   free(sizes);
 
   /* All above the least that is kept, and of those equal to it the first ones. */

@@ -34,6 +34,25 @@ assert "training" not in nonesuch
 EOP
 holds "the JSON" "$PYTHON" numbers_check.py
 
+# Rows that are there stay, others join them; a file of other settings is refused.
+# shellcheck disable=SC2086
+timeout 60 $compare $few --rows "plain bytegrad:4 fp16" --json out.json --resume >more.txt \
+  2>said.txt
+expect "$(grep -c 'epoch . of 2 done' said.txt)" 2 "only the new row is trained"
+expect "$(grep '^| plain' more.txt)" "$(grep '^| plain' table.txt)" "the old one stays"
+holds "the new one" grep -q '^| fp16 ' more.txt
+status=0
+# shellcheck disable=SC2086
+timeout 60 $compare $few --epochs 3 --rows plain --json out.json --resume >said.txt 2>&1 ||
+  status=$?
+expect "$status" 1 "other settings"
+holds "and what it says" grep -q 'out.json was made with --epochs 2, not 3' said.txt
+
+# A hook is built where its source is named.
+# shellcheck disable=SC2086
+timeout 60 $compare $few --rows "hook:tests/programs/hook_topk.c,error_feedback=1" >hook.txt 2>&1
+holds "a hook" grep -q '^| hook topk, error feedback  *| *[0-9.]* % ' hook.txt
+
 # A row that fails for another reason makes the command fail.
 status=0
 # shellcheck disable=SC2086
