@@ -50,9 +50,12 @@ Communicator::Communicator(const mpi::Api& api, Statistics& statistics, const Co
   inter_ = inter != 0;
   api.Comm_rank(user, &rank_);
   api.Comm_size(user, &size_);
+}
+
+void Communicator::read_name() {
   char name[MPI_MAX_OBJECT_NAME + 1] = "";
   int length = 0;
-  if (api.Comm_get_name(user, name, &length) == MPI_SUCCESS) name_ = name;
+  if (api_.Comm_get_name(user_, name, &length) == MPI_SUCCESS) name_ = name;
 }
 
 Communicator::~Communicator() {

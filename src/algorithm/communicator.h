@@ -29,6 +29,9 @@ class Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
+  // Looks up the name that the program gave to its communicator by now; "" if none.
+  void read_name();
+
   // Duplicates the user's communicator and compares the options that must agree, and `rules`, the
   // text of the rules that hold here. Collective; the first of all steps. Status::disagreement
   // names the option and both values on every rank.

@@ -40,6 +40,7 @@ bool answer_together(Runtime& runtime, algorithm::Communicator& communicator,
   };
   if (communicator.unusable()) return pass(runtime, Passed::failure);
   if (!communicator.agreed()) {
+    communicator.read_name();
     const Status status = communicator.agree(policy::describe(runtime.rules, communicator.name()));
     if (communicator.unusable()) return do_without();
     if (status != Status::ok) return failed(status, status != Status::disagreement);

@@ -37,4 +37,5 @@ SLIMPI_BUFFERS=device reasons 2 off 1 sum:100000
 reasons 2 off 1 pcontrol:0 sum:100000 pcontrol:1
 printf '%s\n' '* 1M exempt* off *' '# the rest as usual' >rules
 SLIMPI_RULES=$work/rules reasons 2 rule 1 dup name:exempt-1 sum:100000 free
+SLIMPI_RULES=$work/rules reasons 2 rule 1 dupinfo:slimpi_bits=4 name:exempt-1 sum:100000 free
 verdict
