@@ -69,6 +69,16 @@ void by_order(void**) {
   assert_int_equal(g_statistics.counts().state_bytes, 4 * (77 + 30));
 }
 
+// Sums that somebody else answers have their place in the step.
+void by_order_of_all(void**) {
+  for (int step = 0; step < 5; ++step) {
+    g_slots->count_call();
+    assert_int_equal(use(step, 10, 3).number, 1);
+    g_slots->count_call();
+  }
+  assert_int_equal(g_slots->size(), 1);
+}
+
 void realigned(void**) {
   Slot& here = use(1, 10);
   use(2, 10);
@@ -135,6 +145,7 @@ void zeros_and_sizes(void**) {
 int main() {
   const CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(by_address, make, clear),
                               cmocka_unit_test_setup_teardown(by_order, make, clear),
+                              cmocka_unit_test_setup_teardown(by_order_of_all, make, clear),
                               cmocka_unit_test_setup_teardown(realigned, make, clear),
                               cmocka_unit_test_setup_teardown(never_comes_back, make, clear),
                               cmocka_unit_test_setup_teardown(comes_back, make, clear),

@@ -2,6 +2,7 @@
 // What compression lost comes back. Options come from the environment.
 // Usage: feedback mean      under the preload: the mean of 200 calls on one input is at least 10
 //                           times closer to the exact sum than one call
+//        feedback draws     under the preload, 3 ranks, qsgd: ranks and calls draw independently
 //        feedback steps     under the preload: steps with infinities and NaNs between others leave
 //                           no trace in the results of the others
 //        feedback identity  without it, on the library's own parts, so that the residuals can be
@@ -61,6 +62,36 @@ void mean_of_calls() {
   const double times = std::sqrt(once / often);
   if (g_rank == 0) std::printf("  %.1f times closer\n", times);
   check(once > 0 && times >= 10, "the mean of 200 calls is not 10 times closer");
+}
+
+// In every bucket a step is 1. Two senders' 127.5 become 254, 255 or 256 by two draws; with the
+// owner's exact 128.5 and rounded to a step of 3 these are 381, 384 or 387, in parts that tell
+// whether the two draws are one.
+void draws() {
+  constexpr std::size_t kBucket = 2048, kCount = 3 * 10 * kBucket;
+  std::vector<float> in(kCount), out(kCount), last(kCount);
+  for (std::size_t i = 0; i < kCount; ++i)
+    in[i] = i % kBucket == 0                ? 0
+            : i % kBucket == 1              ? 255
+            : int(i * 3 / kCount) == g_rank ? 128.5f
+                                            : 127.5f;
+  double lowest = 0, highest = 0, all = 0, other = 0;
+  for (int call = 0; call < 2; ++call) {
+    std::swap(out, last);
+    MPI_Allreduce(in.data(), out.data(), int(kCount), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      if (i % kBucket < 2) continue;
+      check(out[i] == 381 || out[i] == 384 || out[i] == 387, "not one of the three levels");
+      lowest += out[i] == 381;
+      highest += out[i] == 387;
+      other += call == 1 && out[i] != last[i];
+      all += 1;
+    }
+  }
+  if (g_rank == 0) std::printf("  %.4f lowest, %.4f highest\n", lowest / all, highest / all);
+  check(std::fabs(highest / all - 1.0 / 24) < 0.004, "the ranks draw alike");
+  check(std::fabs(lowest / all - 5.0 / 24) < 0.008, "the draws are not uniform");
+  check(other / all > 0.1, "the calls draw alike");
 }
 
 // The results of clean calls on a communicator of their own, with or without spoiled ones between.
@@ -231,9 +262,10 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
   MPI_Comm_size(MPI_COMM_WORLD, &g_size);
   const std::string mode = argc > 1 ? argv[1] : "";
-  check(mode == "mean" || mode == "steps" || mode == "identity",
-        "usage: feedback mean|steps|identity");
+  check(mode == "mean" || mode == "draws" || mode == "steps" || mode == "identity",
+        "usage: feedback mean|draws|steps|identity");
   if (mode == "mean") mean_of_calls();
+  if (mode == "draws") draws();
   if (mode == "steps") steps();
   if (mode == "identity") identity();
   int failed = 0;

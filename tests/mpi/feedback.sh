@@ -19,6 +19,8 @@ holds "bytegrad, 4 bits, with feedback, two ranks a node" mean 4 2 bytegrad 4 1
 if mean 3 1 bytegrad 4 0 2>/dev/null; then fail "nearest rounding without feedback is as good"; fi
 holds "qsgd, 8 bits" mean 3 1 qsgd 8 0
 holds "qsgd, 4 bits" mean 3 1 qsgd 4 0
+SLIMPI_RANKS_PER_NODE=1 SLIMPI_ALGORITHM=qsgd holds "qsgd's draws" \
+  under 3 "$top_builddir/tests/mpi/feedback" draws
 holds "bf16 with feedback" mean 2 1 bf16 8 1
 
 steps() { # RANKS PER-NODE HIERARCHY ALGORITHM BITS [FEEDBACK]

@@ -109,7 +109,7 @@ inline std::vector<Case> make_cases(bool large, std::size_t ranks) {
     cases.push_back({family, count, s, s % 2 == 0, s % 3 == 0, s % 5 == 0, int(ranks)});
   };
   if (large) {
-    add(Family::normal, 10'000'000);
+    add(Family::normal, 3'000'001);
     add(Family::one_nan, 1'048'577);
     return cases;
   }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# bytegrad over ranks, nodes, hierarchies, bits and buckets, through a program that knows the exact
-# sum and the bound of each element.
+# The quantizers over ranks, nodes, hierarchies, bits and buckets, through a program that knows the
+# exact sum and the bound of each element.
 . "$top_srcdir/tests/helper/mpi.sh"
 . "$top_srcdir/tests/helper/sums.sh"
 need_library
@@ -21,5 +21,6 @@ bytegrad   6    512    nearest    5     3        sharded   small
 bytegrad   8    2048   nearest    4     2        flat      small
 bytegrad   7    2048   nearest    3     3        sharded   small
 bytegrad   8    2048   nearest    3     1        sharded   large
+qsgd       4    512    stochastic 4     2        flat      small
 '
 verdict

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# THE table of algorithms for tests: each goes through the same sizes, special values, ranks, nodes
+# and checks as bytegrad. A new one joins with a row. `every_algorithm LAYOUTS` runs all of them in
+# each layout, a line of
+#   ranks ranks-per-node hierarchy sizes
+# through tests/mpi/sums, and fails unless all pass. The decentralized pair, whose ranks differ by
+# design, goes through the same inputs in tests/mpi/decentralized.
+. "$top_srcdir/tests/helper/mpi.sh"
+. "$top_srcdir/tests/helper/sums.sh"
+need_library
+# The low-rank pair at work from the first call, and each call for itself.
+export SLIMPI_START=0 SLIMPI_ERROR_FEEDBACK=0 SLIMPI_POWERSGD_RANK=2
+
+# algorithm      bits bucket rounding
+algorithms='
+bytegrad         8    2048   nearest
+qsgd             8    2048   stochastic
+fp16             8    2048   nearest
+bf16             8    2048   nearest
+allreduce        8    2048   nearest
+powersgd         8    2048   nearest
+batched_powersgd 8    2048   nearest
+codec            8    2048   nearest
+strategy         8    2048   nearest
+'
+# codec and strategy are hooks, below; no low-rank row where a build has no OpenBLAS.
+[ -e "$top_builddir/.libs/slimpi-blas.so" ] ||
+  algorithms=$(echo "$algorithms" | grep -v powersgd)
+: "${MPICC:=mpicc}"
+for kind in codec strategy; do
+  define=
+  [ $kind = codec ] || define=-DSTRATEGY
+  "$MPICC" $define -O2 -shared -fPIC -I"$top_srcdir/include" -o "$work/$kind.so" \
+    "$top_srcdir/tests/programs/hook_floats.c" || fail "the hook does not compile"
+done
+
+every_algorithm() {
+  echo "$1" | while read -r layout; do
+    [ -n "$layout" ] || continue
+    echo "$algorithms" | while read -r row; do
+      [ -z "$row" ] || echo "$row $layout"
+    done
+  done >rows.txt
+  sums_table "$(cat rows.txt)"
+}

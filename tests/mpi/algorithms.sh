@@ -1,0 +1,12 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Every algorithm that promises one result for all ranks, where each rank is a node.
+. "$top_srcdir/tests/helper/algorithms.sh"
+
+# ranks per-node hierarchy sizes
+every_algorithm '
+2       1        sharded   small
+3       1        sharded   small
+3       1        sharded   large
+'
+verdict
