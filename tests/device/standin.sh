@@ -4,7 +4,7 @@
 set -eu
 : "${top_builddir:?is set by make check}"
 if [ ! -e "$top_builddir/tests/standin/libcuda.so.1" ]; then
-  echo "SKIP the part for GPU memory is not built"
+  echo "SKIP the stand-in for CUDA's driver is not built"
   exit 77
 fi
 if [ ! -e "$top_builddir/tests/gpu/kernels" ]; then

@@ -114,13 +114,14 @@ CUresult cuMemFree_v2(CUdeviceptr memory) {
   return CUDA_SUCCESS;
 }
 
-// The CPU may touch it, so it is none of the guarded device's.
+// The CPU may touch it, so it is none of the guarded device's. A driver may call it memory of the
+// host, where it is at home just then.
 CUresult cuMemAllocManaged(CUdeviceptr* memory, size_t bytes, unsigned) {
   STANDIN_ENTER(cuMemAllocManaged);
   if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   void* const taken = staging_take(bytes);
   *memory = reinterpret_cast<CUdeviceptr>(taken);
-  return keep(taken, bytes, CU_MEMORYTYPE_DEVICE, true, current_context());
+  return keep(taken, bytes, CU_MEMORYTYPE_HOST, true, current_context());
 }
 
 CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned) {

@@ -5,7 +5,7 @@
 set -eu
 : "${top_srcdir:?is set by make check}" "${top_builddir:?is set by make check}"
 if [ ! -e "$top_builddir/tests/standin/libcuda.so.1" ]; then
-  echo "SKIP the part for GPU memory is not built"
+  echo "SKIP the stand-in for CUDA's driver is not built"
   exit 77
 fi
 export LD_LIBRARY_PATH="$top_builddir/tests/standin${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" CALLS=30

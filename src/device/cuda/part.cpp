@@ -11,8 +11,8 @@ namespace slimpi::device::cuda {
 
 namespace {
 
-constexpr Device kRow = {"cuda",       true, owns, allocate, release,  open_stream,
-                         close_stream, copy, mark, poll,     wait_for, cuda_kernels, unit};
+constexpr Device kRow = {"cuda", true, owns, allocate, release,      open_stream, close_stream,
+                         copy,   mark, poll, wait_for, cuda_kernels, unit};
 
 }  // namespace
 }  // namespace slimpi::device::cuda
