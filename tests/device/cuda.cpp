@@ -97,6 +97,27 @@ void it_owns_what_only_the_gpu_may_touch(void**) {
   assert_ptr_equal(&owner_of(g_here), &host());
 }
 
+// One that is older than the kernels, say: memory can be copied all the same.
+void a_driver_that_refuses_the_kernels(void**) {
+  tell_to_fail("cuModuleLoadData", CUDA_ERROR_NO_BINARY_FOR_GPU, 0, true);
+  void *const like = gpu_take(GPU_DEVICE, kBytes), *memory = nullptr;
+  assert_fails(row().allocate(like, kBytes, Place::device, &memory), Status::device,
+               "loading slimpi's kernels onto the GPU: CUDA_ERROR_OF_A_TEST (209)");
+  Stream* stream = nullptr;
+  assert_ok(row().open_stream(like, &stream));
+  assert_ok(row().allocate(like, kBytes, Place::staging, &memory));
+  memset(memory, 5, kBytes);
+  memset(g_back, 0, kBytes);
+  assert_ok(row().copy(like, memory, kBytes, stream));
+  assert_ok(row().copy(g_back, like, kBytes, stream));
+  wait(stream);
+  assert_memory_equal(g_back, memory, kBytes);
+  row().release(memory, Place::staging);
+  row().close_stream(stream);
+  gpu_give_back(GPU_DEVICE, like);
+  tell_to_fail(nullptr, 0);
+}
+
 // Copies through the row into, out of, and inside of memory near `like`.
 void use(const void* like) {
   Stream* stream = nullptr;
@@ -333,6 +354,7 @@ int main() {
       cmocka_unit_test(a_process_without_the_driver_never_sees_the_part),
       cmocka_unit_test(the_part_comes_with_the_driver_unless_it_is_unwanted),
       cmocka_unit_test(it_owns_what_only_the_gpu_may_touch),
+      cmocka_unit_test(a_driver_that_refuses_the_kernels),
       cmocka_unit_test(the_caller_s_context_is_as_it_was),
       cmocka_unit_test(each_gpu_has_its_own_streams),
       cmocka_unit_test(work_waits_for_the_program_s_own),

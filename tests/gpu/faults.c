@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A GPU that fails on one rank of three, told to by the stand-in driver. Usage: faults memory|lost.
- *   memory   the second rank has no GPU memory at the first call: MPI answers it on all ranks, and
- *            later calls are compressed again
- *   lost     the second rank's GPU stops at the second call: that is an MPI error on every rank,
- *            with CUDA's text on the one */
+/* A GPU that fails on one rank of three, told to by the stand-in driver. Usage: faults
+ * memory|kernels|lost. memory   the second rank has no GPU memory at the first call: MPI answers it
+ * on all ranks, and later calls are compressed again kernels  the second rank's driver can not load
+ * the kernels: MPI answers all calls lost     the second rank's GPU stops at the second call: that
+ * is an MPI error on every rank, with CUDA's text on the one */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "tests/helper/gpu.h"
 #include "tests/helper/standin_driver.h"
 
-enum { COUNT = 20000, UNKNOWN = 999, NO_MEMORY = 2 };
+enum { COUNT = 20000, UNKNOWN = 999, NO_MEMORY = 2, NO_BINARY = 209 };
 
 static int g_rank, g_failures;
 
@@ -62,6 +62,12 @@ int main(int argc, char** argv) {
     expect(worst == 0, "the call without memory is not exact");
     expect(sum(memory, &worst) == MPI_SUCCESS, "the call after it fails");
     expect(worst > 0 && worst < 10, "the call after it is not a compressed one");
+  } else if (strcmp(what, "kernels") == 0) {
+    if (g_rank == 1) tell("cuModuleLoadData", NO_BINARY, 0, 1);
+    for (int call = 0; call < 2; ++call) {
+      expect(sum(memory, &worst) == MPI_SUCCESS, "a call without kernels fails");
+      expect(worst == 0, "a call without kernels is not exact");
+    }
   } else {
     expect(sum(memory, &worst) == MPI_SUCCESS, "the first call fails");
     expect(worst > 0 && worst < 10, "the first call is not a compressed one");

@@ -30,7 +30,7 @@ run 2 1 flat fp16 8 2048 0
 run 3 2 sharded allreduce 8 2048 0
 
 # Failures, which only the stand-in can be told to have.
-for fault in memory lost; do
+for fault in memory kernels lost; do
   [ -e "$top_builddir/tests/standin/libcuda.so.1" ] || continue
   LD_LIBRARY_PATH=$top_builddir/tests/standin SLIMPI_RANKS_PER_NODE=1 \
     under 3 "$top_builddir/tests/gpu/faults" $fault && pass "fault: $fault" ||

@@ -38,20 +38,6 @@ int find_numa_node(CUdevice device) {
   return numa_node_of(bus_id);
 }
 
-// In the context, which is current.
-Status load_kernels(Context& context) {
-  CUmodule modules[int(Module::count)];
-  for (int i = 0; i < int(Module::count); ++i)
-    SLIMPI_TRY(check(driver().cuModuleLoadData(&modules[i], image_of(Module(i))),
-                     "loading slimpi's kernels onto the GPU"));
-  for (int i = 0; i < int(Kernel::count); ++i)
-    SLIMPI_TRY(check(driver().cuModuleGetFunction(&context.kernels[i],
-                                                  modules[int(kNames[i].module)], kNames[i].symbol),
-                     kNames[i].symbol));
-  context.loaded = true;
-  return Status::ok;
-}
-
 // Retained once and for good: memory on this device is what the program has brought.
 Status primary_context(int ordinal, CUcontext* handle) {
   static auto* const retained = new std::map<int, CUcontext>;
@@ -119,17 +105,33 @@ Status context_of(const void* pointer, Context** context) {
   auto found = std::find_if(contexts().begin(), contexts().end(),
                             [&](const Context& known) { return known.handle == handle; });
   if (found == contexts().end()) {
+    const Current current(handle);
+    SLIMPI_TRY(current.status());
+    CUdevice device = 0;
+    SLIMPI_TRY(check(driver().cuCtxGetDevice(&device), "asking for a context's GPU"));
     contexts().emplace_back();
     found = std::prev(contexts().end());
     found->handle = handle;
+    found->numa_node = find_numa_node(device);
   }
   *context = &*found;
-  if (found->loaded) return Status::ok;
-  const Current current(handle);
-  SLIMPI_TRY(current.status());
-  SLIMPI_TRY(check(driver().cuCtxGetDevice(&found->device), "asking for a context's GPU"));
-  found->numa_node = find_numa_node(found->device);
-  return load_kernels(*found);
+  return Status::ok;
+}
+
+Status load_kernels(Context& context) {
+  if (context.loaded.load(std::memory_order_acquire)) return Status::ok;
+  const std::lock_guard lock(g_mutex);
+  if (context.loaded.load(std::memory_order_relaxed)) return Status::ok;
+  CUmodule modules[int(Module::count)];
+  for (int i = 0; i < int(Module::count); ++i)
+    SLIMPI_TRY(check(driver().cuModuleLoadData(&modules[i], image_of(Module(i))),
+                     "loading slimpi's kernels onto the GPU"));
+  for (int i = 0; i < int(Kernel::count); ++i)
+    SLIMPI_TRY(check(driver().cuModuleGetFunction(&context.kernels[i],
+                                                  modules[int(kNames[i].module)], kNames[i].symbol),
+                     kNames[i].symbol));
+  context.loaded.store(true, std::memory_order_release);
+  return Status::ok;
 }
 
 }  // namespace slimpi::device::cuda

@@ -2,6 +2,8 @@
 // The CUDA contexts that the program's memory lies in. slimpi works in these and makes none of its
 // own: a device that the program does not use never sees it.
 #pragma once
+#include <atomic>
+
 #include "device/cuda/driver.h"
 #include "kernels/cuda/arguments.h"
 
@@ -17,9 +19,8 @@ enum class Kernel {
 // A context and what slimpi keeps for it; never goes away.
 struct Context {
   CUcontext handle = nullptr;
-  CUdevice device = 0;
-  int numa_node = -1;  // of the GPU; -1: not known, or no difference
-  bool loaded = false;
+  int numa_node = -1;               // of the GPU; -1: not known, or no difference
+  std::atomic<bool> loaded{false};  // kernels
   CUfunction kernels[int(Kernel::count)] = {};
 };
 
@@ -49,7 +50,11 @@ struct Attributes {
 // False if the driver can not say, as where the program has not initialized it.
 bool attributes_of(const void* pointer, Attributes* attributes);
 
-// The context to work on this memory in, with its kernels loaded.
+// The context to work on this memory in.
 Status context_of(const void* pointer, Context** context);
+
+// Loads the kernels into the context, which is current, unless it has them. Without them memory can
+// still be copied.
+Status load_kernels(Context& context);
 
 }  // namespace slimpi::device::cuda

@@ -24,6 +24,8 @@ void launch(Stream* stream, Kernel kernel, std::uint64_t work, std::uint64_t of_
   CudaStream& s = CudaStream::of(stream);
   const Current current(s.context->handle);
   if (current.status() != Status::ok) return note(s, CUDA_ERROR_INVALID_CONTEXT, "using the GPU");
+  if (load_kernels(*s.context) != Status::ok)
+    return note(s, CUDA_ERROR_NO_BINARY_FOR_GPU, "loading slimpi's kernels onto the GPU");
   begin_work(s);
   const std::uint64_t blocks = divide_up(work, of_block);
   constexpr std::uint64_t kMostBlocks = 0x7fffffff;

@@ -29,6 +29,8 @@ Status allocate(const void* like, std::size_t bytes, Place place, void** memory)
     return check(driver().cuMemHostAlloc(memory, size, CU_MEMHOSTALLOC_PORTABLE),
                  (amount + "pinned memory").c_str());
   }
+  // Memory that kernels can not work on is of no use: better to know now, when MPI can take over.
+  SLIMPI_TRY(load_kernels(*context));
   CUdeviceptr found = 0;
   SLIMPI_TRY(check(driver().cuMemAlloc_v2(&found, size), (amount + "GPU memory").c_str()));
   *memory = reinterpret_cast<void*>(found);
