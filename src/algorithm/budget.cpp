@@ -110,8 +110,7 @@ void Chooser::add_tiles(int rail) {
 }
 
 int Chooser::rank_of(const Tile& tile, int member) const {
-  if (rails_.flat) return member;
-  return communicator_.layout().members[std::size_t(member)][std::size_t(tile.rail)];
+  return rails_.flat ? member : owner_on(communicator_.layout(), rails_, member, tile.rail);
 }
 
 std::uint64_t Chooser::most_draws() const {
@@ -180,11 +179,11 @@ std::vector<float> Chooser::floats_of(const Tile& tile, const float* values) {
 Status Chooser::hear_facts(const float* values, std::vector<TileFacts>* facts) {
   facts->resize(tiles_.size());
   for (int rank = 0; rank < communicator_.size(); ++rank) {
-    const int rail = rails_.flat ? 0 : communicator_.layout().local_rank_of(rank);
+    const int rail = rails_.flat ? 0 : rail_of(communicator_.layout(), rails_, rank);
     std::vector<TileFacts> theirs;
     if (rank == 0) {
       theirs = own_facts(values);
-    } else if (rail < rails_.rails) {
+    } else if (rail >= 0) {
       theirs.resize(std::size_t(std::count_if(
           tiles_.begin(), tiles_.end(), [&](const Tile& tile) { return tile.rail == rail; })));
       SLIMPI_TRY(receive(rank, theirs.data(), theirs.size() * sizeof(TileFacts)));

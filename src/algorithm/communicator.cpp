@@ -3,13 +3,16 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <thread>
 #include <vector>
 
+#include "algorithm/node_sum.h"
 #include "algorithm/node_transports.h"
 #include "base/log.h"
+#include "topology/topology.h"
 
 namespace slimpi::algorithm {
 
@@ -40,6 +43,19 @@ std::vector<Entry> entries_to_agree(const Config& config, const std::string& rul
   return entries;
 }
 
+// How far the buffer's GPU is from a network card. Only programs with device buffers ask hwloc,
+// which takes its time.
+topology::Distance distance_of(const void* buffer) {
+  char bus_id[32] = "";
+  if (buffer == nullptr) return topology::Distance::unknown;
+  const device::Device& device = device::owner_of(buffer);
+  if (device.bus_id == nullptr || device.bus_id(buffer, bus_id, sizeof bus_id) != Status::ok)
+    return topology::Distance::unknown;
+  topology::Topology machine;
+  if (topology::load(machine) != Status::ok) return topology::Distance::unknown;
+  return topology::distance_to_nic(machine, bus_id);
+}
+
 }  // namespace
 
 Communicator::Communicator(const mpi::Api& api, Statistics& statistics, const Config& config,
@@ -59,7 +75,8 @@ void Communicator::read_name() {
 }
 
 Communicator::~Communicator() {
-  for (const auto& [gpu, stream] : streams_) gpu.first->close_stream(stream);
+  close_shared();
+  for (const auto& [lane, stream] : streams_) std::get<0>(lane)->close_stream(stream);
   // Messages of a call that broke may still arrive: its communicator is not given back, so that
   // MPI never uses its context again.
   if (exchange_comm_ != MPI_COMM_NULL && !broken) api_.Comm_free(&exchange_comm_);
@@ -143,13 +160,34 @@ void Communicator::options_changed() {
   slots.drop_all();
 }
 
-Status Communicator::find_nodes() {
+Status Communicator::choose_leaders(const void* buffer) {
+  const auto distance = distance_of(buffer);
+  const int mine = int(distance);
+  std::vector<int> all(std::size_t(size_), 0);
+  const int code = api_.Allgather(&mine, 1, MPI_INT, all.data(), 1, MPI_INT, exchange_comm_);
+  if (code != MPI_SUCCESS)
+    return fail(Status::mpi, "choosing the nodes' leaders: " + mpi::error_text(api_, code));
+  for (std::size_t node = 0; node < layout_.members.size(); ++node) {
+    const std::vector<int>& ranks = layout_.members[node];
+    const auto nearest = std::min_element(ranks.begin(), ranks.end(), [&](int a, int b) {
+      return all[std::size_t(a)] < all[std::size_t(b)];
+    });
+    layout_.leaders[node] = int(nearest - ranks.begin());
+  }
+  const bool leads = layout_.leaders[std::size_t(layout_.node())] == layout_.local_rank();
+  if (leads && distance != topology::Distance::unknown)
+    log_once(LogLevel::info, std::string("leads its node: its GPU is nearest to a network card (") +
+                                 topology::to_string(distance) + ")");
+  return Status::ok;
+}
+
+Status Communicator::find_nodes(const void* buffer) {
   if (laid_out_) return Status::ok;
-  shared_.reset();
-  shared_tried_ = false;
+  close_shared();
   const Status found = find_layout(api_, exchange_comm_, config_.ranks_per_node, layout_);
   unusable_ = found != Status::ok;
   SLIMPI_TRY(found);
+  if (config_.hierarchy == Hierarchy::leader) SLIMPI_TRY(choose_leaders(buffer));
   exchange_.set_layout(&layout_);
   laid_out_ = true;
   return Status::ok;
@@ -161,20 +199,30 @@ const Rails& Communicator::rails(Hierarchy hierarchy) {
   return rails_.emplace(hierarchy, make_rails(layout_, hierarchy)).first->second;
 }
 
+// Nobody's memory goes before its neighbours have let go of it: giving the window back waits for
+// them.
+void Communicator::close_shared() {
+  if (direct_ != nullptr) direct_->close();
+  shared_.reset();
+  direct_.reset();
+  shared_tried_ = false;
+  node_ready_.reset();
+}
+
 Status Communicator::open_shared() {
   const Intra intra = config_.intra;
   bool neighbours = false;
   for (const auto& node : layout_.members) neighbours = neighbours || node.size() > 1;
-  if (shared_tried_ || !neighbours || (intra != Intra::automatic && intra != Intra::shm))
-    return Status::ok;
+  if (shared_tried_ || !neighbours || intra == Intra::mpi) return Status::ok;
   shared_tried_ = true;
   shared_ = std::make_unique<SharedMemory>(api_);
+  direct_ = std::make_unique<DirectBoxes>(intra != Intra::shm);
   bool ready = false;
   SLIMPI_TRY(shared_->open(exchange_, layout_, shared_box_bytes(), &ready));
   if (ready) return Status::ok;
   shared_.reset();
   if (rank_ == 0)
-    log_once(intra == Intra::shm ? LogLevel::warn : LogLevel::debug,
+    log_once(intra == Intra::automatic ? LogLevel::debug : LogLevel::warn,
              "the ranks of a node can not share memory; they exchange by messages");
   return Status::ok;
 }
@@ -183,7 +231,11 @@ Status Communicator::prepare(const Plan& plan, std::uint64_t count, const device
                              const void* like, bool* ready) {
   std::uint64_t& largest =
       prepared_[{plan.algorithm, plan.format.bits, plan.format.bucket, plan.hierarchy, plan.hook}];
-  const Status status = plan.algorithm->reserve(*this, plan, count, device, like);
+  Status status = plan.algorithm->reserve(*this, plan, count, device, like);
+  device::Stream* stream = nullptr;
+  for (const Lane lane : {Lane::work, Lane::out, Lane::in})
+    if (status == Status::ok && (lane == Lane::work || device.staged))
+      status = stream_for(device, like, &stream, lane);
   *ready = status == Status::ok;
   if (count <= largest) return status;
   if (!*ready)
@@ -195,11 +247,28 @@ Status Communicator::prepare(const Plan& plan, std::uint64_t count, const device
   return Status::ok;
 }
 
+Status Communicator::prepare_in_node(const device::Device& device, const void* like, bool* ready) {
+  *ready = false;
+  SLIMPI_TRY(open_shared());
+  if (shared_ == nullptr || (node_ready_ && !*node_ready_)) return Status::ok;
+  Status status = reserve_node_allreduce(*this, device, like);
+  device::Stream* stream = nullptr;
+  if (status == Status::ok) status = stream_for(device, like, &stream);
+  *ready = status == Status::ok;
+  if (node_ready_) return status;
+  if (!*ready) log_once(LogLevel::warn, "sums inside the node go to MPI: " + failure_text());
+  std::uint64_t everyone = *ready ? 1 : 0;
+  SLIMPI_TRY(exchange_.all_min({&everyone, 1}));
+  *ready = everyone == 1;
+  node_ready_ = *ready;
+  return Status::ok;
+}
+
 Status Communicator::stream_for(const device::Device& device, const void* like,
-                                device::Stream** stream) {
+                                device::Stream** stream, Lane lane) {
   *stream = nullptr;
   if (&device == &device::host()) return Status::ok;
-  device::Stream*& known = streams_[{&device, device::unit_of(device, like)}];
+  device::Stream*& known = streams_[{&device, device::unit_of(device, like), lane}];
   if (known == nullptr) SLIMPI_TRY(device.open_stream(like, &known));
   *stream = known;
   return Status::ok;

@@ -12,8 +12,10 @@
 #include <utility>
 
 #include "algorithm/algorithm.h"
+#include "algorithm/direct_boxes.h"
 #include "algorithm/exchange.h"
 #include "algorithm/hook.h"
+#include "algorithm/lanes.h"
 #include "algorithm/layout.h"
 #include "algorithm/memory.h"
 #include "algorithm/shared_memory.h"
@@ -45,14 +47,19 @@ class Communicator {
   // The program changed options of this communicator: everything derived from them is found anew.
   void options_changed();
 
-  // Finds the nodes, once. Collective.
-  Status find_nodes();
+  // Finds the nodes, once, and where one rank of a node leads, which: the one whose GPU, that of
+  // `buffer`, is nearest to a network card, the first of equals. Collective.
+  Status find_nodes(const void* buffer = nullptr);
 
   // Reserves what calls of this plan and count need, and learns whether every rank could: *ready is
   // alike on all. Collective at the first call of a size, free later. `like` is the caller's
   // buffer.
   Status prepare(const Plan& plan, std::uint64_t count, const device::Device& device,
                  const void* like, bool* ready);
+
+  // The same for the allreduce of a communicator on one node, whatever its count; opens what
+  // neighbours share.
+  Status prepare_in_node(const device::Device& device, const void* like, bool* ready);
 
   // The caller's rank and the ranks; valid from the start.
   int rank() const { return rank_; }
@@ -68,13 +75,18 @@ class Communicator {
   Status open_shared();
   SharedMemory* shared() const { return shared_.get(); }
 
+  // Device memory that neighbours share. Needs shared().
+  DirectBoxes& direct() { return *direct_; }
+
   Exchange& exchange() { return exchange_; }
   Statistics& statistics() { return statistics_; }
   MPI_Comm user() const { return user_; }
   const std::string& name() const { return name_; }
 
-  // The stream that this communicator's work near `like` runs on; null on the host.
-  Status stream_for(const device::Device& device, const void* like, device::Stream** stream);
+  // The stream that this communicator's work near `like` runs on, or one of the others beside it;
+  // null on the host.
+  Status stream_for(const device::Device& device, const void* like, device::Stream** stream,
+                    Lane lane = Lane::work);
 
   // What is known about the speed of the ways to answer calls of one size class.
   Tuner& tuner(int size_class, int candidates) {
@@ -96,6 +108,7 @@ class Communicator {
 
  private:
   Status duplicate();
+  Status choose_leaders(const void* buffer);
   Status name_disagreement(std::size_t entry, const std::string& rules);
 
   const mpi::Api& api_;
@@ -110,9 +123,13 @@ class Communicator {
   std::map<Hierarchy, Rails> rails_;
   Exchange exchange_;
   std::map<int, Tuner> tuners_;
+  void close_shared();
+
   std::unique_ptr<SharedMemory> shared_;
+  std::unique_ptr<DirectBoxes> direct_;
   bool shared_tried_ = false;
-  std::map<std::pair<const device::Device*, int>, device::Stream*> streams_;  // by GPU
+  std::optional<bool> node_ready_;  // what all ranks know of prepare_in_node
+  std::map<std::tuple<const device::Device*, int, Lane>, device::Stream*> streams_;  // by GPU
   // Largest count that was prepared, by algorithm, bits, bucket, hierarchy and hook.
   std::map<std::tuple<const Algorithm*, int, std::uint32_t, Hierarchy, std::string>, std::uint64_t>
       prepared_;

@@ -6,6 +6,13 @@
 
 namespace slimpi::algorithm {
 
+namespace {
+// The local rank that owns slice 0 there.
+int first_owner(const Layout& layout, const Rails& rails, int node) {
+  return rails.leader ? layout.leaders[std::size_t(node)] : 0;
+}
+}  // namespace
+
 Range part_of(std::uint64_t count, int parts, int index, std::uint64_t align) {
   const std::uint64_t blocks = (count + align - 1) / align;
   const std::uint64_t each = blocks / std::uint64_t(parts), more = blocks % std::uint64_t(parts);
@@ -51,6 +58,7 @@ Status find_layout(const mpi::Api& api, MPI_Comm comm, std::uint64_t ranks_per_n
   std::map<int, int> numbers;
   layout.node_of.clear();
   layout.members.clear();
+  layout.leaders.clear();
   for (int rank = 0; rank < layout.size; ++rank) {
     const auto [entry, fresh] =
         numbers.emplace(keys[std::size_t(rank)], int(layout.members.size()));
@@ -58,6 +66,7 @@ Status find_layout(const mpi::Api& api, MPI_Comm comm, std::uint64_t ranks_per_n
     layout.node_of.push_back(entry->second);
     layout.members[std::size_t(entry->second)].push_back(rank);
   }
+  layout.leaders.assign(layout.members.size(), 0);
   return Status::ok;
 }
 
@@ -72,12 +81,26 @@ Rails make_rails(const Layout& layout, Hierarchy hierarchy) {
   }
   std::size_t smallest = layout.members.front().size();
   for (const auto& node : layout.members) smallest = std::min(smallest, node.size());
-  rails.rails = hierarchy == Hierarchy::leader ? 1 : int(smallest);
-  if (layout.local_rank() >= rails.rails) return rails;
-  rails.rail = layout.local_rank();
+  rails.leader = hierarchy == Hierarchy::leader;
+  rails.rails = rails.leader ? 1 : int(smallest);
+  rails.first = first_owner(layout, rails, layout.node());
+  rails.rail = rails.slice_of(layout.local_rank());
+  if (rails.rail < 0) return rails;
   rails.index = layout.node();
-  for (const auto& node : layout.members) rails.peers.push_back(node[std::size_t(rails.rail)]);
+  for (int node = 0; node < layout.nodes(); ++node)
+    rails.peers.push_back(owner_on(layout, rails, node, rails.rail));
   return rails;
+}
+
+int rail_of(const Layout& layout, const Rails& rails, int rank) {
+  Rails there = rails;
+  there.first = first_owner(layout, rails, layout.node_of[std::size_t(rank)]);
+  return there.slice_of(layout.local_rank_of(rank));
+}
+
+int owner_on(const Layout& layout, const Rails& rails, int node, int slice) {
+  const std::size_t local = std::size_t(first_owner(layout, rails, node) + slice);
+  return layout.members[std::size_t(node)][local];
 }
 
 }  // namespace slimpi::algorithm

@@ -23,6 +23,7 @@ struct Layout {
   int rank = 0, size = 1;                 // in the communicator
   std::vector<int> node_of;               // node of each rank; nodes count in order of lowest rank
   std::vector<std::vector<int>> members;  // ranks of each node, ascending
+  std::vector<int> leaders;               // local rank of each node's leader
 
   int nodes() const { return int(members.size()); }
   int node() const { return node_of[std::size_t(rank)]; }
@@ -37,17 +38,29 @@ Status find_layout(const mpi::Api& api, MPI_Comm comm, std::uint64_t ranks_per_n
                    Layout& layout);
 
 // A plan of who exchanges between nodes. The vector is cut into `rails` slices; local rank l of
-// every node owns slice l and talks to its namesakes. Ranks with a local rank >= rails own nothing.
+// every node owns slice l and talks to its namesakes. The other ranks own nothing.
 //   flat      one rail of all ranks, no work inside a node
-//   leader    one rail of one rank a node
+//   leader    one rail of one rank a node, its leader
 //   sharded   as many rails as the smallest node has ranks
 struct Rails {
-  bool flat = false;
+  bool flat = false, leader = false;
   int rails = 1;
   int rail = -1;           // this rank's, or -1
   std::vector<int> peers;  // ranks on this rank's rail, one a node in the nodes' order
   int index = 0;           // of this rank in peers
+  int first = 0;           // local rank that owns slice 0 on this rank's node
+
+  // The local rank that owns a slice here, and the slice of a local rank, or -1.
+  int owner(int slice) const { return first + slice; }
+  int slice_of(int local) const {
+    return local < first || local >= first + rails ? -1 : local - first;
+  }
 };
 Rails make_rails(const Layout& layout, Hierarchy hierarchy);
+
+// The slice that any rank owns, or -1; and the rank that owns a slice on any node. Not for flat
+// rails, which have one slice and no nodes.
+int rail_of(const Layout& layout, const Rails& rails, int rank);
+int owner_on(const Layout& layout, const Rails& rails, int node, int slice);
 
 }  // namespace slimpi::algorithm

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "algorithm/memory.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace slimpi::algorithm {
@@ -8,44 +9,41 @@ namespace slimpi::algorithm {
 Status Memory::reserve(const device::Device& device, const void* like, device::Place place,
                        std::size_t bytes, Statistics& statistics, Held held) {
   const int unit = device::unit_of(device, like);
-  if (bytes <= size_ && device_ == &device && unit_ == unit && place_ == place) return Status::ok;
-  release();
+  const auto found = std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& block) {
+    return block.device == &device && block.unit == unit && block.place == place;
+  });
+  if (found != blocks_.end() && bytes <= found->size) {
+    std::swap(*found, blocks_.front());
+    return Status::ok;
+  }
+  // The old block goes first: there may be no room for both.
+  if (found != blocks_.end()) {
+    free(*found);
+    blocks_.erase(found);
+  }
   void* memory = nullptr;
   SLIMPI_TRY(device.allocate(like, bytes, place, &memory));
-  device_ = &device;
-  unit_ = unit;
-  place_ = place;
-  data_ = static_cast<std::byte*>(memory);
-  size_ = bytes;
-  statistics_ = &statistics;
-  held_ = held;
-  count(std::int64_t(bytes));
+  const Block made{&device, unit, place, static_cast<std::byte*>(memory), bytes, &statistics, held};
+  count(made, std::int64_t(bytes));
+  blocks_.insert(blocks_.begin(), made);
   return Status::ok;
 }
 
 void Memory::release() {
-  if (data_ == nullptr) return;
-  device_->release(data_, place_);
-  count(-std::int64_t(size_));
-  data_ = nullptr;
-  size_ = 0;
+  for (const Block& block : blocks_) free(block);
+  blocks_.clear();
 }
 
-void Memory::swap(Memory& other) noexcept {
-  std::swap(device_, other.device_);
-  std::swap(unit_, other.unit_);
-  std::swap(place_, other.place_);
-  std::swap(data_, other.data_);
-  std::swap(size_, other.size_);
-  std::swap(statistics_, other.statistics_);
-  std::swap(held_, other.held_);
+void Memory::free(const Block& block) {
+  block.device->release(block.data, block.place);
+  count(block, -std::int64_t(block.size));
 }
 
-void Memory::count(std::int64_t bytes_more) {
-  if (held_ == Held::state)
-    statistics_->state(bytes_more);
+void Memory::count(const Block& block, std::int64_t bytes_more) {
+  if (block.held == Held::state)
+    block.statistics->state(bytes_more);
   else
-    statistics_->scratch(bytes_more);
+    block.statistics->scratch(bytes_more);
 }
 
 }  // namespace slimpi::algorithm

@@ -105,8 +105,8 @@ Status NodePass::send(Tag tag, std::uint64_t number, int other, const float* fro
 }
 
 Status NodePass::post_for_sum(std::uint64_t number) {
-  if (me_ >= rails_.rails) return Status::ok;
-  const Range mine = part(me_, number);
+  if (rails_.rail < 0) return Status::ok;
+  const Range mine = part(rails_.rail, number);
   for (int other = 0; other < size_; ++other)
     if (other != me_ && mine.count != 0)
       SLIMPI_TRY(exchange_.receive(neighbours_[std::size_t(other)], Tag::node_sum,
@@ -116,8 +116,8 @@ Status NodePass::post_for_sum(std::uint64_t number) {
 }
 
 Status NodePass::add_up(std::uint64_t number) {
-  if (me_ >= rails_.rails) return Status::ok;
-  const Range mine = part(me_, number);
+  if (rails_.rail < 0) return Status::ok;
+  const Range mine = part(rails_.rail, number);
   if (mine.count == 0) return Status::ok;
   const std::size_t bytes = mine.count * sizeof(float);
   std::vector<const float*> addends(static_cast<std::size_t>(size_));
@@ -150,9 +150,9 @@ Status NodePass::run_sum() {
   for (std::uint64_t number = 0; number < kSlots; ++number) SLIMPI_TRY(post_for_sum(number));
   for (std::uint64_t number = 0; number < segments_; ++number) {
     for (int distance = 1; distance < size_; ++distance) {
-      const int owner = (me_ + distance) % size_;
-      if (owner >= rails_.rails) continue;
-      if (const Range theirs = part(owner, number); theirs.count != 0)
+      const int owner = (me_ + distance) % size_, slice = rails_.slice_of(owner);
+      if (slice < 0) continue;
+      if (const Range theirs = part(slice, number); theirs.count != 0)
         SLIMPI_TRY(send(Tag::node_sum, number, owner, call_.in, theirs));
     }
     SLIMPI_TRY(add_up(number));
@@ -162,8 +162,9 @@ Status NodePass::run_sum() {
 }
 
 Status NodePass::post_for_share(std::uint64_t number) {
-  for (int owner = 0; owner < rails_.rails; ++owner) {
-    const Range theirs = part(owner, number);
+  for (int slice = 0; slice < rails_.rails; ++slice) {
+    const int owner = rails_.owner(slice);
+    const Range theirs = part(slice, number);
     if (owner == me_ || theirs.count == 0) continue;
     void* const to = staged_ ? static_cast<void*>(staging_ + box(false, number, owner))
                              : static_cast<void*>(call_.out + theirs.first);
@@ -176,12 +177,13 @@ Status NodePass::post_for_share(std::uint64_t number) {
 Status NodePass::run_share() {
   for (std::uint64_t number = 0; number < kSlots; ++number) SLIMPI_TRY(post_for_share(number));
   for (std::uint64_t number = 0; number < segments_; ++number) {
-    if (me_ < rails_.rails)
-      if (const Range mine = part(me_, number); mine.count != 0)
+    if (rails_.rail >= 0)
+      if (const Range mine = part(rails_.rail, number); mine.count != 0)
         for (int distance = 1; distance < size_; ++distance)
           SLIMPI_TRY(send(Tag::node_share, number, (me_ + distance) % size_, call_.out, mine));
-    for (int owner = 0; owner < rails_.rails; ++owner) {
-      const Range theirs = part(owner, number);
+    for (int slice = 0; slice < rails_.rails; ++slice) {
+      const int owner = rails_.owner(slice);
+      const Range theirs = part(slice, number);
       if (owner == me_ || theirs.count == 0) continue;
       SLIMPI_TRY(exchange_.wait(of(receives_, number, owner)));
       if (staged_)

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "algorithm/communicator.h"
+#include "algorithm/lanes.h"
 #include "codec/wire.h"
 
 namespace slimpi::algorithm {
@@ -63,6 +64,7 @@ class Pass {
         talk_(talk),
         exchange_(call.communicator.exchange()),
         statistics_(call.communicator.statistics()),
+        lanes_(call),
         staged_(call.device.staged),
         cut_(cut(format, slice.count, int(ranks.size()), staged_)),
         memory_(call.communicator.messages.data()),
@@ -101,7 +103,6 @@ class Pass {
     return requests_[requests_.size() / 2 + slot(number) * ranks_.size() + peer];
   }
   codec::Message message(const Range& part, int sender) const;
-  Status reached(const std::vector<std::uint64_t>& marks, std::int64_t number);
   Status post(std::int64_t number);
   Status say(std::int64_t number);
   Status send(std::int64_t number);
@@ -115,11 +116,12 @@ class Pass {
   Talk& talk_;
   Exchange& exchange_;
   Statistics& statistics_;
+  Lanes lanes_;
   const bool staged_;
   const Cut cut_;
   std::byte *memory_, *staging_;
-  std::vector<MPI_Request> requests_;        // to the peers, then from them
-  std::vector<std::uint64_t> said_, heard_;  // marks, by slot
+  std::vector<MPI_Request> requests_;      // to the peers, then from them
+  std::vector<Lanes::Mark> said_, heard_;  // by slot
   std::vector<const std::byte*> theirs_;
 };
 
@@ -132,15 +134,6 @@ codec::Message Pass::message(const Range& part, int sender) const {
   message.sender = std::uint32_t(sender);
   message.slot = call_.slot == nullptr ? 0 : call_.slot->number;
   return message;
-}
-
-Status Pass::reached(const std::vector<std::uint64_t>& marks, std::int64_t number) {
-  if (!staged_) return Status::ok;
-  for (bool done = false;;) {
-    SLIMPI_TRY(call_.device.poll(call_.stream, marks[slot(number)], &done));
-    if (done) return Status::ok;
-    exchange_.progress();
-  }
 }
 
 Status Pass::post(std::int64_t number) {
@@ -161,15 +154,13 @@ Status Pass::say(std::int64_t number) {
   }
   const Timed timed(statistics_, Stage::encode, "encode", 4 * part.count);
   talk_.say(part, code(number, 0));
-  if (!staged_) return Status::ok;
-  SLIMPI_TRY(call_.device.copy(wire(number, 0) + codec::kHeaderBytes, code(number, 0),
-                               kernels::encoded_bytes(format_, part.count), call_.stream));
-  return call_.device.mark(call_.stream, &said_[slot(number)]);
+  return lanes_.copy_out(wire(number, 0) + codec::kHeaderBytes, code(number, 0),
+                         kernels::encoded_bytes(format_, part.count), &said_[slot(number)]);
 }
 
 Status Pass::send(std::int64_t number) {
   if (!exists(number)) return Status::ok;
-  SLIMPI_TRY(reached(said_, number));
+  SLIMPI_TRY(lanes_.wait(said_[slot(number)]));
   const Range part = this->part(number);
   codec::write_header(wire(number, 0), message(part, call_.communicator.rank()));
   for (std::size_t peer = 0; peer < ranks_.size(); ++peer)
@@ -191,24 +182,23 @@ Status Pass::hear(std::int64_t number) {
     const std::byte* const text = wire(number, 1 + peer);
     SLIMPI_TRY(codec::check_message(text, bytes_received, message(part, ranks_[peer])));
     theirs_[peer] = code(number, 1 + peer);
-    if (staged_)
-      SLIMPI_TRY(call_.device.copy(code(number, 1 + peer), text + codec::kHeaderBytes, bytes,
-                                   call_.stream));
+    SLIMPI_TRY(lanes_.copy_in(code(number, 1 + peer), text + codec::kHeaderBytes, bytes));
   }
   const Timed timed(statistics_, Stage::decode, "decode", 4 * part.count);
   talk_.hear(part, code(number, 0), theirs_);
-  return staged_ ? call_.device.mark(call_.stream, &heard_[slot(number)]) : Status::ok;
+  return lanes_.mark(&heard_[slot(number)], 4 * part.count);
 }
 
 Status Pass::recycle(std::int64_t number) {
   if (!exists(number)) return Status::ok;
-  SLIMPI_TRY(reached(heard_, number));
+  SLIMPI_TRY(lanes_.wait(heard_[slot(number)]));
   return post(number + cut_.slots);
 }
 
 // A slot is said, sent, heard and recycled one step after the other, so it is free again before the
 // segment that comes `slots` later is said.
 Status Pass::run_steps() {
+  SLIMPI_TRY(lanes_.open());
   const int lag = staged_ ? 1 : 0;
   for (std::int64_t number = 0; number < cut_.slots; ++number) SLIMPI_TRY(post(number));
   for (std::int64_t step = 0; step < std::int64_t(cut_.segments) + 2 + 2 * lag; ++step) {

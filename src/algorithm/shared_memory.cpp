@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <atomic>
 
 namespace slimpi::algorithm {
@@ -43,7 +44,7 @@ Status SharedMemory::open(Exchange& exchange, const Layout& layout, std::size_t 
   SLIMPI_TRY(exchange.all_min({&possible, 1}));
   if (possible == 1) {
     void* mine = nullptr;
-    code = api_.Win_allocate_shared(MPI_Aint(bytes + 2 * kLine), 1, MPI_INFO_NULL, neighbours,
+    code = api_.Win_allocate_shared(MPI_Aint(bytes + kFront + kLine), 1, MPI_INFO_NULL, neighbours,
                                     &mine, &window_);
     possible = code == MPI_SUCCESS ? 1 : 0;
     SLIMPI_TRY(exchange.all_min({&possible, 1}));
@@ -57,7 +58,8 @@ Status SharedMemory::open(Exchange& exchange, const Layout& layout, std::size_t 
       void* base = nullptr;
       api_.Win_shared_query(window_, local, &there, &unit, &base);
       const auto address = reinterpret_cast<std::uintptr_t>(base);
-      boxes_.push_back(static_cast<std::byte*>(base) + ((kLine - address % kLine) % kLine) + kLine);
+      boxes_.push_back(static_cast<std::byte*>(base) + ((kLine - address % kLine) % kLine) +
+                       kFront);
     }
     count_of(box(me_)).store(0);
     api_.Barrier(neighbours);
@@ -65,6 +67,26 @@ Status SharedMemory::open(Exchange& exchange, const Layout& layout, std::size_t 
   }
   if (neighbours != MPI_COMM_NULL) api_.Comm_free(&neighbours);
   return Status::ok;
+}
+
+// Two words in turn: who says the next but one has seen everybody meet over the next, and so has
+// everybody read this one.
+std::uint64_t& SharedMemory::word(int local, std::uint64_t number) const {
+  return reinterpret_cast<std::uint64_t*>(box(local) - 2 * kLine)[number % 2];
+}
+
+void SharedMemory::say(std::uint64_t said) {
+  word(me_, ++sayings_) = said;
+}
+
+SharedMemory::Said SharedMemory::said() const {
+  Said result{UINT64_MAX, 0};
+  for (int local = 0; local < int(boxes_.size()); ++local) {
+    const std::uint64_t theirs = word(local, sayings_);
+    result.least = std::min(result.least, theirs);
+    result.most = std::max(result.most, theirs);
+  }
+  return result;
 }
 
 Status SharedMemory::meet(Exchange& exchange) {

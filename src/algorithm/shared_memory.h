@@ -29,6 +29,18 @@ class SharedMemory {
   // message. Fails when a rank says that it failed.
   Status meet(Exchange& exchange);
 
+  // What a rank says of a call, at most once between two meetings, before the first of them; after
+  // it, the smallest and the largest that any neighbour said.
+  struct Said {
+    std::uint64_t least, most;
+  };
+  void say(std::uint64_t word);
+  Said said() const;
+
+  // A note of each rank, read by the others after a meeting.
+  static constexpr std::size_t kNoteBytes = 320;
+  std::byte* note(int local) const { return boxes_[std::size_t(local)] - kFront; }
+
   // Blocks that passed through the boxes so far: the next one's place among them follows from it,
   // so that a slow reader of the last pass is not written over by the next.
   std::uint64_t blocks = 0;
@@ -37,6 +49,11 @@ class SharedMemory {
   void abandon() { window_ = MPI_WIN_NULL; }
 
  private:
+  // In front of a box, from its end: count of meetings and words, a cache line each; the note.
+  static constexpr std::size_t kFront = kNoteBytes + 2 * 64;
+  std::uint64_t& word(int local, std::uint64_t number) const;
+
+  std::uint64_t sayings_ = 0;
   const mpi::Api& api_;
   MPI_Win window_ = MPI_WIN_NULL;
   std::vector<std::byte*> boxes_;

@@ -33,12 +33,12 @@ void Trace::start() {
 }
 
 void Trace::add(const char* name, Clock::time_point begin, Clock::time_point end,
-                std::uint64_t bytes) {
+                std::uint64_t bytes, std::uint32_t row) {
   const std::lock_guard lock(mutex_);
   if (slices_.size() >= kMost)
     ++left_out_;
   else
-    slices_.push_back({name, begin, end, bytes, thread_number()});
+    slices_.push_back({name, begin, end, bytes, row == kThread ? thread_number() : row});
 }
 
 std::string Trace::events(int rank, const std::string& host) const {

@@ -27,8 +27,13 @@ class Trace {
 
   Trace();
 
-  // Keeps a slice of the calling thread; after kMost slices only counts them. Any thread.
-  void add(const char* name, Clock::time_point begin, Clock::time_point end, std::uint64_t bytes);
+  // Rows of their own for what a device does while the threads do something else.
+  static constexpr std::uint32_t kThread = 0, kDevice = 1001, kCopies = 1002;
+
+  // Keeps a slice of the calling thread, or of another row; after kMost slices only counts them.
+  // Any thread.
+  void add(const char* name, Clock::time_point begin, Clock::time_point end, std::uint64_t bytes,
+           std::uint32_t row = kThread);
 
   // The slices as lines of JSON objects, each followed by a comma, for the rank's track.
   std::string events(int rank, const std::string& host) const;

@@ -18,6 +18,18 @@ struct Stream;  // made and understood by its own row; null is a valid stream of
 
 enum class Place { device, staging };
 
+// Memory that allocate(Place::device) gave, for the other processes of this machine to work in.
+struct Sharing {
+  // What they need to open it; plain bytes.
+  struct Handle {
+    std::byte bytes[192];
+  };
+  Status (*offer)(const void* memory, Handle* handle);
+  // Opens another process's memory for work near `like`. To be closed before its owner releases it.
+  Status (*open)(const void* like, const Handle& handle, void** memory);
+  void (*close)(void* memory);
+};
+
 struct Device {
   const char* name;  // "host", "guarded", "cuda"
 
@@ -57,6 +69,13 @@ struct Device {
   // Which of this row's GPUs the memory lies on. Work on memory of one is done by a stream and with
   // scratch memory near it. Null: there is only one.
   int (*unit)(const void* pointer) = nullptr;
+
+  // How other processes come to this memory; null where they can not.
+  const Sharing* sharing = nullptr;
+
+  // The PCI bus id of the GPU that the memory at `like` lies on, such as "0000:3b:00.0"; null where
+  // there is none.
+  Status (*bus_id)(const void* like, char* text, std::size_t bytes) = nullptr;
 };
 
 // The same, and 0 where there is only one.

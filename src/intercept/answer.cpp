@@ -50,7 +50,7 @@ bool answer_together(Runtime& runtime, algorithm::Communicator& communicator,
       communicator.config(), runtime.rules, communicator.name(), std::uint64_t(request.count));
   if (decision.take || decision.reason != Passed::small) communicator.slots.count_call();
   if (!decision.take) return pass(runtime, decision.reason);
-  if (communicator.find_nodes() != Status::ok) return do_without();
+  if (communicator.find_nodes(request.out) != Status::ok) return do_without();
   if (const int nodes = communicator.layout().nodes(); nodes > runtime.nodes) runtime.nodes = nodes;
   if (communicator.broken)
     return failed(fail(Status::mpi, "an earlier call on this communicator failed half way"));

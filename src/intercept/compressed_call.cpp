@@ -33,6 +33,7 @@ Status CompressedCall::run(std::optional<Passed>* passed) {
   SLIMPI_TRY(agree_on_memory(passed));
   if (*passed) return Status::ok;
   if (plan_.algorithm->open != nullptr) SLIMPI_TRY(plan_.algorithm->open(communicator_, plan_));
+  if (plan_.hierarchy != Hierarchy::flat) SLIMPI_TRY(communicator_.open_shared());
   bool ready = false;
   SLIMPI_TRY(communicator_.prepare(plan_, count_, *device_, out_, &ready));
   if (!ready) {
@@ -77,13 +78,10 @@ Status CompressedCall::run(std::optional<Passed>* passed) {
 Status CompressedCall::open_in_node(bool* possible) {
   *possible = false;
   if (count_ * sizeof(float) < kShortInNode) return Status::ok;
-  SLIMPI_TRY(communicator_.open_shared());
-  *possible = communicator_.shared() != nullptr;
-  return Status::ok;
+  return communicator_.prepare_in_node(*device_, out_, possible);
 }
 
 Status CompressedCall::run_in_node() {
-  SLIMPI_TRY(algorithm::reserve_node_allreduce(communicator_, *device_, out_));
   SLIMPI_TRY(communicator_.stream_for(*device_, out_, &stream_));
   SLIMPI_TRY(bring_together());
   algorithm::Call call{communicator_, plan_, in_, out_, count_, *device_, stream_, 0, nullptr};
@@ -125,7 +123,11 @@ Status CompressedCall::compare_slots(Agreement* agreement) {
     if (plan_.algorithm->reserve_state != nullptr &&
         plan_.algorithm->reserve_state(call) != Status::ok)
       agreement->no_memory = 1;
-    SLIMPI_TRY(find_nonfinite(&agreement->nonfinite));
+    const Status status = find_nonfinite(&agreement->nonfinite);
+    if (status == Status::no_memory)
+      agreement->no_memory = 1;
+    else
+      SLIMPI_TRY(status);
   }
   agreement->number = slot_->number;
   agreement->history = 2 * slot_->calls + (slot_->fresh ? 1 : 0);
@@ -181,10 +183,15 @@ Status CompressedCall::agree_on_slot(std::optional<Passed>* passed) {
 
 Status CompressedCall::agree_on_finite(std::optional<Passed>* passed) {
   if (!plan_.algorithm->finite_only) return Status::ok;
-  std::uint64_t nonfinite = 0;
-  SLIMPI_TRY(find_nonfinite(&nonfinite));
-  SLIMPI_TRY(communicator_.exchange().all_max({&nonfinite, 1}));
-  if (nonfinite != 0) *passed = Passed::nonfinite;
+  std::uint64_t found[] = {0, 0};  // a value that is not finite, no memory
+  const Status status = find_nonfinite(&found[0]);
+  if (status == Status::no_memory)
+    found[1] = 1;
+  else
+    SLIMPI_TRY(status);
+  SLIMPI_TRY(communicator_.exchange().all_max(found));
+  if (found[0] != 0) *passed = Passed::nonfinite;
+  if (found[1] != 0) *passed = Passed::failure;
   return Status::ok;
 }
 

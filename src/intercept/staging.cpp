@@ -47,6 +47,7 @@ bool find_span(const mpi::Api& api, const Allreduce& call, Span* span) {
 // Memory near a device and a stream, at which calls of all threads take turns.
 struct Room {
   const Device* device = nullptr;
+  int unit = 0;  // which of its GPUs
   device::Stream* stream = nullptr;
   algorithm::Memory memory;
 };
@@ -62,9 +63,11 @@ class Rooms {
   // A room for `bytes` near `like`, made larger or made at all if there is none that fits.
   Status take(const Device& device, const void* like, std::size_t bytes, Statistics& statistics,
               Room** room) {
-    *room = pick(device, bytes);
+    const int unit = device::unit_of(device, like);
+    *room = pick(device, unit, bytes);
     if ((*room)->stream == nullptr) {
       (*room)->device = &device;
+      (*room)->unit = unit;
       SLIMPI_TRY(device.open_stream(like, &(*room)->stream));
     }
     algorithm::Memory& memory = (*room)->memory;
@@ -82,7 +85,7 @@ class Rooms {
 
  private:
   // The smallest free one that fits, or else the largest, or else a new one.
-  Room* pick(const Device& device, std::size_t bytes) {
+  Room* pick(const Device& device, int unit, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     auto best = free_.end();
     const auto better = [&](const Room& room, const Room& than) {
@@ -91,7 +94,8 @@ class Rooms {
       return fits == (room.memory.size() < than.memory.size());
     };
     for (auto room = free_.begin(); room != free_.end(); ++room)
-      if ((*room)->device == &device && (best == free_.end() || better(**room, **best)))
+      if ((*room)->device == &device && (*room)->unit == unit &&
+          (best == free_.end() || better(**room, **best)))
         best = room;
     if (best == free_.end()) {
       made_.push_back(std::make_unique<Room>());

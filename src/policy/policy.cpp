@@ -101,9 +101,8 @@ Decision decide(const Config& config, const Rules& rules, const std::string& nam
 }
 
 std::string refuse(const Config& config, const Rules& rules) {
-  if (config.intra == Intra::nccl || config.intra == Intra::ipc)
-    return "SLIMPI_INTRA=" + config.given[std::size_t(Option::intra)].text +
-           " is not in this build of slimpi; accepted: auto, shm, mpi";
+  if (config.intra == Intra::nccl)
+    return "SLIMPI_INTRA=nccl is not in this build of slimpi; accepted: auto, ipc, shm, mpi";
   const std::string refused = refuse_name(config.algorithm, "SLIMPI_ALGORITHM=" + config.algorithm);
   if (!refused.empty()) return refused;
   if (const std::string bad = refuse_peers(config, config.algorithm); !bad.empty()) return bad;

@@ -29,6 +29,21 @@ SLIMPI_GUARDED void slimpi_guarded_limit(size_t bytes);
 /* How often device or staging memory was allocated since the program began. */
 SLIMPI_GUARDED unsigned long slimpi_guarded_allocations(void);
 
+/* Bytes that streams have copied between device and host memory since the program began. */
+SLIMPI_GUARDED unsigned long long slimpi_guarded_host_bytes(void);
+
+/* Loses the device when `pieces` more pieces of work have been queued: nothing that is queued
+ * happens any more, and every function of it fails with the text "the guarded device is lost".
+ * Memory can still be read and freed. Then has it back. */
+SLIMPI_GUARDED void slimpi_guarded_lose(unsigned long pieces);
+SLIMPI_GUARDED void slimpi_guarded_repair(void);
+
+/* From now on other processes can not open memory of this one. */
+SLIMPI_GUARDED void slimpi_guarded_keep_to_itself(void);
+
+/* Where hwloc finds the device: a PCI bus id. */
+SLIMPI_GUARDED void slimpi_guarded_put_on_bus(const char* id);
+
 /* How many pieces of work have been queued on streams since the program began. */
 SLIMPI_GUARDED unsigned long slimpi_guarded_work(void);
 

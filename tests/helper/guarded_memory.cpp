@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tests/helper/guarded_memory.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -19,6 +20,8 @@ constexpr unsigned char kPattern = 0xdb;
 struct Region {
   std::size_t bytes;   // as asked for
   std::size_t mapped;  // whole pages
+  int file;            // that other processes can map
+  bool own;            // or another process's
   int open = 0;        // holders of it
 };
 
@@ -47,6 +50,20 @@ void protect(std::uintptr_t begin, const Region& region, int how) {
   if (mprotect(reinterpret_cast<void*>(begin), region.mapped, how) != 0) die("mprotect() failed");
 }
 
+// Maps a file of device memory where nobody can touch it.
+void* map(int file, std::size_t bytes, std::size_t mapped, bool own) {
+  void* const memory = mmap(nullptr, mapped, PROT_NONE, MAP_SHARED, file, 0);
+  if (memory == MAP_FAILED) die("mmap() failed");
+  regions()[reinterpret_cast<std::uintptr_t>(memory)] = {bytes, mapped, file, own};
+  return memory;
+}
+
+void drop(std::map<std::uintptr_t, Region>::iterator region) {
+  munmap(reinterpret_cast<void*>(region->first), region->second.mapped);
+  close(region->second.file);
+  regions().erase(region);
+}
+
 bool take(std::size_t bytes) {
   if (bytes > g_limit || g_used > g_limit - bytes) return false;
   g_used += bytes;
@@ -71,27 +88,51 @@ void* guarded_take(std::size_t bytes) {
   if (!take(bytes)) return nullptr;
   const auto page = std::size_t(sysconf(_SC_PAGESIZE));
   const std::size_t mapped = (bytes / page + 1) * page;  // at least a byte behind it is no one's
-  void* memory = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) die("mmap() failed");
-  std::memset(memory, kPattern, mapped);
+  const int file = memfd_create("guarded", MFD_CLOEXEC);
+  if (file < 0 || ftruncate(file, off_t(mapped)) != 0) die("memfd_create() failed");
+  void* const memory = map(file, bytes, mapped, true);
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
-  protect(begin, regions()[begin] = {bytes, mapped}, PROT_NONE);
+  protect(begin, regions()[begin], PROT_READ | PROT_WRITE);
+  std::memset(memory, kPattern, mapped);
+  protect(begin, regions()[begin], PROT_NONE);
   return memory;
+}
+
+void guarded_offer(const void* memory, GuardedOffer* offer) {
+  const std::lock_guard lock(guarded_mutex());
+  const auto found = regions().find(reinterpret_cast<std::uintptr_t>(memory));
+  if (found == regions().end()) die("memory is offered that is not the device's");
+  *offer = {getpid(), found->second.file, found->second.bytes, found->second.mapped};
+}
+
+void* guarded_open(const GuardedOffer& offer) {
+  const std::lock_guard lock(guarded_mutex());
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/%d/fd/%d", offer.process, offer.file);
+  const int file = open(path, O_RDWR | O_CLOEXEC);
+  return file < 0 ? nullptr : map(file, offer.bytes, offer.mapped, false);
+}
+
+void guarded_close(void* memory) {
+  const std::lock_guard lock(guarded_mutex());
+  const auto found = regions().find(reinterpret_cast<std::uintptr_t>(memory));
+  if (found == regions().end() || found->second.own) die("memory is closed that was not opened");
+  drop(found);
 }
 
 void guarded_give_back(void* memory) {
   const std::lock_guard lock(guarded_mutex());
   const auto found = regions().find(reinterpret_cast<std::uintptr_t>(memory));
-  if (found == regions().end()) die("memory is released that is not the device's");
-  const Region region = found->second;
+  if (found == regions().end() || !found->second.own)
+    die("memory is released that is not the device's");
+  const Region& region = found->second;
   // What is behind the allocation must be as it was.
   protect(found->first, region, PROT_READ);
   const auto* bytes = static_cast<const unsigned char*>(memory);
   for (std::size_t i = region.bytes; i < region.mapped; ++i)
     if (bytes[i] != kPattern) die("something was written behind an allocation");
-  munmap(memory, region.mapped);
   g_used -= region.bytes;
-  regions().erase(found);
+  drop(found);
 }
 
 void* staging_take(std::size_t bytes) {

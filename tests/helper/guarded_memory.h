@@ -19,6 +19,16 @@ void guarded_give_back(void* memory);
 void* staging_take(std::size_t bytes);
 void staging_give_back(void* memory);
 
+// Device memory that other processes may open, and theirs in this one, which is device memory, too.
+// Opening gives null where it is not possible.
+struct GuardedOffer {
+  int process, file;
+  std::size_t bytes, mapped;
+};
+void guarded_offer(const void* memory, GuardedOffer* offer);
+void* guarded_open(const GuardedOffer& offer);
+void guarded_close(void* memory);
+
 bool guarded_owns(const void* pointer);
 std::size_t guarded_used();
 unsigned long guarded_allocations();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tests/helper/guarded_stream.h"
 
+#include <climits>
 #include <set>
 #include <utility>
 
@@ -14,6 +15,7 @@ std::set<GuardedStream*>& streams() {
   return *all;
 }
 unsigned long g_queued = 0;
+unsigned long g_last = ULONG_MAX;  // piece of work that the device does not survive
 }  // namespace
 
 device::Stream* GuardedStream::open() {
@@ -52,20 +54,37 @@ unsigned long GuardedStream::queued() {
 void GuardedStream::queue(std::function<void()> work) {
   const std::lock_guard lock(guarded_mutex());
   ++g_queued;
-  work_.push_back(std::move(work));
+  if (!lost()) return work_.push_back(std::move(work));
+  for (GuardedStream* stream : streams()) stream->work_.clear();
+}
+
+void GuardedStream::lose(unsigned long pieces) {
+  const std::lock_guard lock(guarded_mutex());
+  g_last = g_queued + pieces;
+}
+
+void GuardedStream::repair() {
+  const std::lock_guard lock(guarded_mutex());
+  g_last = ULONG_MAX;
+  for (GuardedStream* stream : streams()) stream->reached_ = stream->marks_;
+}
+
+bool GuardedStream::lost() {
+  const std::lock_guard lock(guarded_mutex());
+  return g_queued > g_last;
 }
 
 std::uint64_t GuardedStream::mark() {
   const std::lock_guard lock(guarded_mutex());
   const std::uint64_t mark = ++marks_;
-  work_.push_back([this, mark] { reached_ = mark; });
+  if (!lost()) work_.push_back([this, mark] { reached_ = mark; });
   return mark;
 }
 
 bool GuardedStream::poll(std::uint64_t mark) {
   const std::lock_guard lock(guarded_mutex());
   if (mark == 0 || mark > marks_) die("a mark is waited for that was never made");
-  if (reached_ < mark) run_one();
+  if (reached_ < mark && !lost()) run_one();
   return reached_ >= mark;
 }
 

@@ -17,6 +17,11 @@ class GuardedStream {
   static void run_all();                             // does everything queued on any stream
   static unsigned long queued();                     // pieces of work, ever
 
+  // The device is lost when `pieces` more pieces of work were queued: no stream does anything then.
+  static void lose(unsigned long pieces);
+  static void repair();
+  static bool lost();
+
   void queue(std::function<void()> work);
   std::uint64_t mark();
 

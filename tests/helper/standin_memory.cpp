@@ -139,6 +139,35 @@ CUresult cuMemFreeHost(void* memory) {
   return CUDA_SUCCESS;
 }
 
+CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr memory) {
+  STANDIN_ENTER(cuIpcGetMemHandle);
+  const Allocation* const found = find_allocation(memory);
+  if (found == nullptr || found->managed || found->context == nullptr)
+    return CUDA_ERROR_INVALID_VALUE;
+  GuardedOffer offer{};
+  static_assert(sizeof offer <= sizeof *handle);
+  guarded_offer(reinterpret_cast<void*>(memory), &offer);
+  std::memcpy(handle, &offer, sizeof offer);
+  return CUDA_SUCCESS;
+}
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* memory, CUipcMemHandle handle, unsigned) {
+  STANDIN_ENTER(cuIpcOpenMemHandle_v2);
+  if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  GuardedOffer offer{};
+  std::memcpy(&offer, &handle, sizeof offer);
+  void* const opened = guarded_open(offer);
+  *memory = reinterpret_cast<CUdeviceptr>(opened);
+  if (opened == nullptr) return CUDA_ERROR_MAP_FAILED;
+  return keep(opened, offer.bytes, CU_MEMORYTYPE_DEVICE, false, current_context());
+}
+CUresult cuIpcCloseMemHandle(CUdeviceptr memory) {
+  STANDIN_ENTER(cuIpcCloseMemHandle);
+  auto* const opened = reinterpret_cast<void*>(memory);
+  forget(opened);
+  guarded_close(opened);
+  return CUDA_SUCCESS;
+}
+
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
   STANDIN_ENTER(cuMemcpyAsync);
   GuardedStream::of(queue_of(stream)).queue([=] { copy(to, from, bytes); });

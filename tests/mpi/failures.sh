@@ -40,13 +40,15 @@ holds "the others say whose it is" grep -q 'first error slimpi: rank [02] failed
 
 # Inside a node, with the error only where a last message is missing.
 export SLIMPI_RANKS_PER_NODE=2
-for fault in send:1:1 send:2:2 receive:3:2 send:0:9; do
-  run 4 "$fault" return
-  expect "$status" 0 "two nodes, $fault: the program goes on"
-  all_ranks 4 'second error .*slimpi: ' "two nodes, $fault: an error on every rank"
-  all_ranks 4 'small exact' "two nodes, $fault: small calls pass"
-  all_ranks 4 'fresh near' "two nodes, $fault: another communicator works"
+for row in send:1:1/mpi send:2:2/mpi receive:3:2/mpi send:0:9/mpi send:1:1/shm receive:3:2/shm; do
+  export SLIMPI_INTRA="${row#*/}"
+  run 4 "${row%/*}" return
+  expect "$status" 0 "two nodes, $row: the program goes on"
+  all_ranks 4 'second error .*slimpi: ' "two nodes, $row: an error on every rank"
+  all_ranks 4 'small exact' "two nodes, $row: small calls pass"
+  all_ranks 4 'fresh near' "two nodes, $row: another communicator works"
 done
+unset SLIMPI_INTRA
 export SLIMPI_RANKS_PER_NODE=1
 
 # The default error handler ends the job.

@@ -29,6 +29,24 @@ run 3 1 flat qsgd 8 2048 0
 run 2 1 flat fp16 8 2048 0
 run 3 2 sharded allreduce 8 2048 0
 
+# Inside a node the ranks open each other's memory, unless they may not.
+for intra in ipc shm; do
+  SLIMPI_RANKS_PER_NODE=2 SLIMPI_LOG=info SLIMPI_INTRA=$intra \
+    under 4 "$top_builddir/tests/gpu/sums" >out.txt 2>err.txt || fail "$intra: exit status $?"
+  said=$(grep -c "work in each other's device memory" err.txt) || :
+  case $intra in
+  ipc) expect "$said" 4 "every rank works in its neighbour's memory" ;;
+  shm) expect "$said" 0 "SLIMPI_INTRA=shm keeps them from it" ;;
+  esac
+done
+
+SLIMPI_MIN_SIZE=64K SLIMPI_RANKS_PER_NODE=1 holds "calls that are left to MPI" \
+  under 2 "$top_builddir/tests/gpu/passing"
+SLIMPI_RANKS_PER_NODE=1 holds "the benchmark of whole calls" \
+  under 2 "$top_builddir/tests/gpu/end_to_end" times.json 64K 1M
+expect "$("$PYTHON" -c 'import json
+print(json.load(open("times.json"))[1]["bytes"])')" 1048576 "and its results"
+
 # Failures, which only the stand-in can be told to have.
 for fault in memory kernels lost; do
   [ -e "$top_builddir/tests/standin/libcuda.so.1" ] || continue

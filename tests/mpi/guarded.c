@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Float sums of buffers in the guarded device's memory: the same bytes as of the same values in
  * host memory, on every rank, whichever ranks and whichever of the two buffers lie there. Run under
- * the preload; the only thing that it does for the device is to be linked with it. */
+ * the preload; the only thing that it does for the device is to be linked with it. With the
+ * argument `closed` rank 1 keeps its device memory to itself; arguments behind the first are the
+ * bus ids of the ranks' devices. Prints how many bytes rank 0 copied between device and host
+ * memory. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,10 +105,14 @@ static void check(size_t count) {
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+  if (argc > 1 && strcmp(argv[1], "closed") == 0 && g_rank == 1) slimpi_guarded_keep_to_itself();
+  for (int i = 2; i < argc; ++i)
+    if (g_rank == i - 2) slimpi_guarded_put_on_bus(argv[i]);
   const size_t counts[] = {1, 1000, 100003, 300000};
   for (size_t i = 0; i < sizeof counts / sizeof *counts; ++i) check(counts[i]);
   int failures = 0;
   MPI_Allreduce(&g_failures, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  if (g_rank == 0) printf("host bytes %llu\n", slimpi_guarded_host_bytes());
   MPI_Finalize();
   return failures != 0;
 }

@@ -79,10 +79,14 @@ void bad_rows_name_file_line_and_word(void**) {
   assert_non_null(strstr(policy::parse_rules("2M 1M * off *", "r", rules).c_str(), "max_size"));
 }
 
-void what_a_build_lacks_is_refused(void**) {
+void what_can_not_run_is_refused(void**) {
   assert_string_equal(policy::refuse(Config(), {}).c_str(), "");
-  assert_string_equal(policy::refuse(config_of({{"intra", "nccl"}}), {}).c_str(),
-                      "SLIMPI_INTRA=nccl is not in this build of slimpi; accepted: auto, shm, mpi");
+  assert_string_equal(
+      policy::refuse(config_of({{"intra", "nccl"}}), {}).c_str(),
+      "SLIMPI_INTRA=nccl is not in this build of slimpi; accepted: auto, ipc, shm, mpi");
+  assert_non_null(strstr(
+      policy::refuse(config_of({{"algorithm", "powersgd"}, {"max_error", "0.1"}}), {}).c_str(),
+      "SLIMPI_MAX_ERROR does not go with powersgd"));
 }
 
 }  // namespace
@@ -95,7 +99,7 @@ int main() {
       cmocka_unit_test(the_first_rule_that_holds_decides),
       cmocka_unit_test(an_info_key_wins_over_rules),
       cmocka_unit_test(bad_rows_name_file_line_and_word),
-      cmocka_unit_test(what_a_build_lacks_is_refused),
+      cmocka_unit_test(what_can_not_run_is_refused),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
 }

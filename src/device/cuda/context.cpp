@@ -134,4 +134,15 @@ Status load_kernels(Context& context) {
   return Status::ok;
 }
 
+Status bus_id(const void* like, char* text, std::size_t bytes) {
+  Context* context = nullptr;
+  SLIMPI_TRY(context_of(like, &context));
+  const Current current(context->handle);
+  SLIMPI_TRY(current.status());
+  CUdevice device = 0;
+  SLIMPI_TRY(check(driver().cuCtxGetDevice(&device), "asking for a context's GPU"));
+  return check(driver().cuDeviceGetPCIBusId(text, int(bytes), device),
+               "asking for the place of a GPU");
+}
+
 }  // namespace slimpi::device::cuda

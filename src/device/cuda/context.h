@@ -50,6 +50,9 @@ struct Attributes {
 // False if the driver can not say, as where the program has not initialized it.
 bool attributes_of(const void* pointer, Attributes* attributes);
 
+// The PCI bus id of the GPU of this memory.
+Status bus_id(const void* like, char* text, std::size_t bytes);
+
 // The context to work on this memory in.
 Status context_of(const void* pointer, Context** context);
 

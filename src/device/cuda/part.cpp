@@ -2,7 +2,9 @@
 // The memory of NVIDIA's GPUs: a row of the device table, in a part of its own.
 #include "device/part.h"
 
+#include "device/cuda/context.h"
 #include "device/cuda/driver.h"
+#include "device/cuda/ipc.h"
 #include "device/cuda/launch.h"
 #include "device/cuda/memory.h"
 #include "device/cuda/stream.h"
@@ -11,8 +13,9 @@ namespace slimpi::device::cuda {
 
 namespace {
 
-constexpr Device kRow = {"cuda", true, owns, allocate, release,      open_stream, close_stream,
-                         copy,   mark, poll, wait_for, cuda_kernels, unit};
+constexpr Device kRow = {"cuda",      true,         owns, allocate,  release,
+                         open_stream, close_stream, copy, mark,      poll,
+                         wait_for,    cuda_kernels, unit, &kSharing, bus_id};
 
 }  // namespace
 }  // namespace slimpi::device::cuda

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "algorithm/direct_boxes.h"
+
+#include <cstring>
+#include <new>
+
+#include "base/log.h"
+
+namespace slimpi::algorithm {
+
+namespace {
+
+constexpr std::size_t kBytes = (DirectBoxes::kSlots + 1) * DirectBoxes::kBlock * sizeof(float);
+
+// What a rank tells its neighbours while they open the boxes.
+struct Note {
+  device::Sharing::Handle handle;
+  std::uint32_t offered, opened;
+};
+static_assert(sizeof(Note) <= SharedMemory::kNoteBytes);
+
+Note& note_of(SharedMemory& shared, int local) {
+  return *reinterpret_cast<Note*>(shared.note(local));
+}
+
+}  // namespace
+
+DirectBoxes::Readiness DirectBoxes::readiness(const device::Device& device,
+                                              const void* like) const {
+  if (!wanted_ || refused_ || device.sharing == nullptr) return can_not;
+  if (device_ == nullptr) return closed;
+  return device_ == &device && unit_ == device::unit_of(device, like) ? ready : can_not;
+}
+
+Status DirectBoxes::offer(const device::Device& device, const void* like, Statistics& statistics,
+                          device::Sharing::Handle* handle) {
+  SLIMPI_TRY(memory_.reserve(device, like, device::Place::device, kBytes, statistics));
+  return device.sharing->offer(memory_.data(), handle);
+}
+
+Status DirectBoxes::open(SharedMemory& shared, Exchange& exchange, const Layout& layout,
+                         const device::Device& device, const void* like, Statistics& statistics,
+                         bool* opened) {
+  me_ = layout.local_rank();
+  const int size = int(layout.neighbours().size());
+  Note& mine = *new (&note_of(shared, me_)) Note{};
+  mine.offered = offer(device, like, statistics, &mine.handle) == Status::ok ? 1 : 0;
+  std::string reason = mine.offered != 0 ? "" : failure_text();
+  SLIMPI_TRY(shared.meet(exchange));
+
+  bool all = true;
+  for (int local = 0; local < size; ++local) all = all && note_of(shared, local).offered != 0;
+  device_ = &device;
+  unit_ = device::unit_of(device, like);
+  boxes_.assign(std::size_t(size), nullptr);
+  boxes_[std::size_t(me_)] = memory_.data();
+  for (int local = 0; all && local < size; ++local) {
+    if (local == me_) continue;
+    void* theirs = nullptr;
+    all = device.sharing->open(like, note_of(shared, local).handle, &theirs) == Status::ok;
+    if (!all) reason = failure_text();
+    boxes_[std::size_t(local)] = static_cast<std::byte*>(theirs);
+  }
+  mine.opened = all ? 1 : 0;
+  SLIMPI_TRY(shared.meet(exchange));
+
+  *opened = true;
+  for (int local = 0; local < size; ++local)
+    *opened = *opened && note_of(shared, local).opened != 0;
+  if (*opened) {
+    log_once(LogLevel::info, "the ranks of a node work in each other's device memory");
+    return Status::ok;
+  }
+  if (!reason.empty())
+    log_once(LogLevel::info, "device buffers pass through host memory inside the node: " + reason);
+  refused_ = true;
+  close();
+  SLIMPI_TRY(shared.meet(exchange));  // nobody has this rank's memory any more
+  memory_.release();
+  return Status::ok;
+}
+
+void DirectBoxes::close() {
+  for (std::size_t local = 0; local < boxes_.size(); ++local)
+    if (boxes_[local] != nullptr && int(local) != me_) device_->sharing->close(boxes_[local]);
+  boxes_.clear();
+  device_ = nullptr;
+}
+
+}  // namespace slimpi::algorithm

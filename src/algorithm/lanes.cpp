@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "algorithm/lanes.h"
+
+#include "algorithm/communicator.h"
+
+namespace slimpi::algorithm {
+
+Status Lanes::open() {
+  streams_[int(Lane::work)] = call_.stream;
+  if (!call_.device.staged) return Status::ok;
+  for (const Lane lane : {Lane::out, Lane::in})
+    SLIMPI_TRY(call_.communicator.stream_for(call_.device, call_.out, &streams_[int(lane)], lane));
+  return Status::ok;
+}
+
+Status Lanes::mark_lane(Lane lane, Trace::Clock::time_point queued, std::uint64_t bytes,
+                        Mark* mark) {
+  *mark = {lane, 0, queued, bytes};
+  return call_.device.mark(stream(lane), &mark->number);
+}
+
+Status Lanes::copy_out(void* to, const void* from, std::size_t bytes, Mark* mark) {
+  if (!call_.device.staged) return Status::ok;
+  const auto now = Trace::Clock::now();
+  Mark made;
+  SLIMPI_TRY(mark_lane(Lane::work, now, bytes, &made));
+  SLIMPI_TRY(call_.device.wait_for(stream(Lane::out), stream(Lane::work), made.number));
+  SLIMPI_TRY(call_.device.copy(to, from, bytes, stream(Lane::out)));
+  return mark_lane(Lane::out, now, bytes, mark);
+}
+
+Status Lanes::copy_in(void* to, const void* from, std::size_t bytes) {
+  if (!call_.device.staged) return Status::ok;
+  SLIMPI_TRY(call_.device.copy(to, from, bytes, stream(Lane::in)));
+  Mark there;
+  SLIMPI_TRY(mark_lane(Lane::in, {}, bytes, &there));
+  return call_.device.wait_for(stream(Lane::work), stream(Lane::in), there.number);
+}
+
+Status Lanes::mark(Mark* mark, std::uint64_t bytes) {
+  if (!call_.device.staged) return Status::ok;
+  return mark_lane(Lane::work, Trace::Clock::now(), bytes, mark);
+}
+
+Status Lanes::wait(const Mark& mark) {
+  if (!call_.device.staged) return Status::ok;
+  for (bool done = false;;) {
+    SLIMPI_TRY(call_.device.poll(stream(mark.lane), mark.number, &done));
+    if (done) break;
+    call_.communicator.exchange().progress();
+  }
+  if (Trace* const trace = Trace::running(); trace != nullptr) {
+    const bool out = mark.lane == Lane::out;
+    trace->add(out ? "copy out" : "device work", mark.queued, Trace::Clock::now(), mark.bytes,
+               out ? Trace::kCopies : Trace::kDevice);
+  }
+  return Status::ok;
+}
+
+}  // namespace slimpi::algorithm

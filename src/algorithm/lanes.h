@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The streams of one call. On a device whose messages are staged, copies out of it and copies into
+// it have streams of their own beside the call's, so that both overlap its work and each other. On
+// others every function does nothing.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "algorithm/algorithm.h"
+#include "base/trace.h"
+
+namespace slimpi::algorithm {
+
+enum class Lane { work, out, in };
+
+class Lanes {
+ public:
+  // A point in the order of a lane, to be waited for.
+  struct Mark {
+    Lane lane = Lane::work;
+    std::uint64_t number = 0;
+    Trace::Clock::time_point queued{};  // when its work was
+    std::uint64_t bytes = 0;
+  };
+
+  explicit Lanes(Call& call) : call_(call) {}
+
+  // Communicator::prepare has opened the streams.
+  Status open();
+
+  // Copies what the call's stream has made so far to staging memory. The mark is reached when it is
+  // there.
+  Status copy_out(void* to, const void* from, std::size_t bytes, Mark* mark);
+
+  // Copies from staging memory. What is queued on the call's stream from now on comes after it;
+  // what the stream has queued before may still read other memory than `to`.
+  Status copy_in(void* to, const void* from, std::size_t bytes);
+
+  // A mark behind all that the call's stream has queued.
+  Status mark(Mark* mark, std::uint64_t bytes);
+
+  // Waits for a mark, while MPI makes progress.
+  Status wait(const Mark& mark);
+
+ private:
+  Status mark_lane(Lane lane, Trace::Clock::time_point queued, std::uint64_t bytes, Mark* mark);
+  device::Stream* stream(Lane lane) const { return streams_[int(lane)]; }
+
+  Call& call_;
+  device::Stream* streams_[3] = {};
+};
+
+}  // namespace slimpi::algorithm

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "device/cuda/ipc.h"
+
+#include <dlfcn.h>
+
+#include <cstring>
+
+#include "device/cuda/context.h"
+
+namespace slimpi::device::cuda {
+
+namespace {
+
+// Looked up by themselves: a driver without them is good for everything else.
+struct Functions {
+  decltype(&::cuIpcGetMemHandle) offer;
+  decltype(&::cuIpcOpenMemHandle) open;
+  decltype(&::cuIpcCloseMemHandle) close;
+  bool complete() const { return offer != nullptr && open != nullptr && close != nullptr; }
+};
+
+const Functions& functions() {
+  static const Functions found = [] {
+    void* const handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    const auto find = [&](const char* name) {
+      return handle == nullptr ? nullptr : dlsym(handle, name);
+    };
+    return Functions{
+        reinterpret_cast<decltype(&::cuIpcGetMemHandle)>(find("cuIpcGetMemHandle")),
+        reinterpret_cast<decltype(&::cuIpcOpenMemHandle)>(find("cuIpcOpenMemHandle_v2")),
+        reinterpret_cast<decltype(&::cuIpcCloseMemHandle)>(find("cuIpcCloseMemHandle"))};
+  }();
+  return found;
+}
+
+Status missing() {
+  return failed(Status::unsupported, "the CUDA driver has no memory that processes share");
+}
+
+Status offer(const void* memory, Sharing::Handle* handle) {
+  if (!functions().complete()) return missing();
+  Context* context = nullptr;
+  SLIMPI_TRY(context_of(memory, &context));
+  const Current current(context->handle);
+  SLIMPI_TRY(current.status());
+  CUipcMemHandle offered;
+  SLIMPI_TRY(check(functions().offer(&offered, reinterpret_cast<CUdeviceptr>(memory)),
+                   "offering GPU memory to the other ranks of the node"));
+  static_assert(sizeof offered <= sizeof *handle);
+  std::memcpy(handle, &offered, sizeof offered);
+  return Status::ok;
+}
+
+Status open(const void* like, const Sharing::Handle& handle, void** memory) {
+  if (!functions().complete()) return missing();
+  Context* context = nullptr;
+  SLIMPI_TRY(context_of(like, &context));
+  const Current current(context->handle);
+  SLIMPI_TRY(current.status());
+  CUipcMemHandle offered;
+  std::memcpy(&offered, &handle, sizeof offered);
+  CUdeviceptr opened = 0;
+  SLIMPI_TRY(check(functions().open(&opened, offered, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
+                   "opening the GPU memory of another rank of the node"));
+  *memory = reinterpret_cast<void*>(opened);
+  return Status::ok;
+}
+
+// There is no one to tell of a failure.
+void close(void* memory) {
+  Context* context = nullptr;
+  if (context_of(memory, &context) != Status::ok) return;
+  const Current current(context->handle);
+  if (current.status() == Status::ok)
+    (void)functions().close(reinterpret_cast<CUdeviceptr>(memory));
+}
+
+}  // namespace
+
+const Sharing kSharing = {offer, open, close};
+
+}  // namespace slimpi::device::cuda
