@@ -5,7 +5,12 @@
 // M ranks of a rail divide a slice into M chunks and own one each. Every rank encodes the chunks
 // that it does not own and sends each to its owner; the owner adds what it decodes to its own exact
 // share, in rank order, encodes the sum, sends that to all and decodes it itself, so all end with
-// the same bytes. Segments of the chunks flow through these steps one behind the other.
+// the same bytes.
+//
+// Segments of the chunks flow through these steps one behind the other, in turns: in each, a rank
+// has one message to send and one to receive (turns.h), and while they travel it encodes, adds or
+// decodes for its neighbours in time. Full messages travel one at a time, because flows that meet
+// on a link slow each other down by more than waiting costs; small ones travel together.
 //
 // Cost: 2 (M-1)/M * n * bits/8 bytes sent and received by every rank, 2 (M-1) messages a segment.
 // Error: half a step of each sender's bucket plus half a step of the total's (nearest).
@@ -13,18 +18,9 @@
 // bytes.
 #pragma once
 #include "algorithm/algorithm.h"
+#include "algorithm/segments.h"
 
 namespace slimpi::algorithm {
-
-// How a slice of `count` elements is cut for `members` ranks, and the memory that takes.
-struct Segments {
-  std::uint64_t align;     // chunks start at multiples of this: the bucket
-  std::uint64_t elements;  // of a segment; whole buckets
-  int slots;               // segments under way at once
-  std::size_t message;     // bytes reserved for one message, header included
-  std::size_t total;       // bytes for all of them
-};
-Segments segments_for(const kernels::Format& format, std::uint64_t count, int members, bool staged);
 
 // Sums `slice` of the call's vector over the rail. `in` and `out` point at the slice; in == out is
 // allowed. `residual` (of the slice's length, or null) is what compression lost before. Needs the

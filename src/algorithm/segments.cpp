@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "algorithm/segments.h"
+
+#include <algorithm>
+
+#include "algorithm/layout.h"
+#include "codec/wire.h"
+
+namespace slimpi::algorithm {
+
+namespace {
+
+// Small enough that arithmetic and wire overlap early and a segment stays in cache, large enough
+// that a message's fixed cost does not count.
+constexpr std::size_t kSegmentBytes = 16 << 10;
+
+// Buffers for peers may take this much, or as much as the encoded slice, whichever is more.
+constexpr std::size_t kMemoryFloor = 16 << 20;
+
+constexpr std::size_t round_up(std::size_t bytes, std::size_t to) {
+  return (bytes + to - 1) / to * to;
+}
+
+std::uint64_t bits_of(const kernels::Format& format) {
+  if (format.coding == kernels::Coding::quantized) return format.bits;
+  return format.coding == kernels::Coding::float32 ? 32 : 16;
+}
+
+}  // namespace
+
+std::size_t message_bytes(const kernels::Format& format, std::uint64_t elements) {
+  return codec::kHeaderBytes + round_up(kernels::encoded_bytes(format, elements), 4);
+}
+
+Segments segments_for(const kernels::Format& format, std::uint64_t count, int members,
+                      bool staged) {
+  const bool quantized = format.coding == kernels::Coding::quantized;
+  const std::uint64_t bucket = quantized ? format.bucket : 64;
+  const std::size_t boxes = 3 * std::size_t(members - 1) + 1;
+  Segments segments{};
+  segments.align = bucket == 0 ? 1 : bucket;
+  const std::uint64_t chunk =
+      std::max<std::uint64_t>(part_of(count, members, 0, segments.align).count, 1);
+  // As many as may travel, and those that are being made, added up and decoded; a GPU, which works
+  // behind the host's back, is asked for everything a step earlier.
+  const std::size_t turns = 2 * std::size_t(members - 1);
+  std::uint64_t slots = kInFlight / kSegmentBytes / turns + (staged ? 7 : 4);
+  if (bucket == 0) {  // the whole chunk has one minimum
+    segments.elements = chunk;
+    slots = 1;
+  } else {
+    const std::size_t most =
+        std::max<std::size_t>(kMemoryFloor, kernels::encoded_bytes(format, count)) /
+        (boxes * std::size_t(slots));
+    const std::uint64_t buckets =
+        std::max<std::uint64_t>(1, std::min(kSegmentBytes, most) * 8 / bits_of(format) / bucket);
+    segments.elements = std::min(buckets * bucket, chunk);
+  }
+  segments.longest = std::int64_t((chunk + segments.elements - 1) / segments.elements);
+  slots = std::min(slots, std::uint64_t(segments.longest));
+  segments.slots = int(slots);
+  segments.message = round_up(message_bytes(format, segments.elements), 64);
+  segments.total = segments.message * boxes * std::size_t(slots);
+  return segments;
+}
+
+}  // namespace slimpi::algorithm
