@@ -360,7 +360,9 @@ Status Rounds::run_turns() {
     if (now.gather) SLIMPI_TRY(decode_arrived());
   }
   while (finished_ < turns_.count()) SLIMPI_TRY(finish_next());
-  return decode_arrived();
+  SLIMPI_TRY(decode_arrived());
+  // Whoever uses the staging memory next may write there at once.
+  return staged_ ? wait_for_stream(call_.device, call_.stream) : Status::ok;
 }
 
 }  // namespace
