@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -17,6 +18,11 @@
 namespace slimpi::algorithm {
 
 namespace {
+
+// MPICH has room for some 2000 communicators, windows included. What slimpi keeps for one of the
+// program's takes up to four of them, and the program must not run out of room because of it.
+constexpr int kMostDuplicates = 256;
+std::atomic<int> g_duplicates{0};
 
 // One thing that all ranks must have alike.
 struct Entry {
@@ -79,7 +85,12 @@ Communicator::~Communicator() {
   for (const auto& [lane, stream] : streams_) std::get<0>(lane)->close_stream(stream);
   // Messages of a call that broke may still arrive: its communicator is not given back, so that
   // MPI never uses its context again.
-  if (exchange_comm_ != MPI_COMM_NULL && !broken) api_.Comm_free(&exchange_comm_);
+  if (exchange_comm_ != MPI_COMM_NULL && !broken) give_back();
+}
+
+void Communicator::give_back() {
+  api_.Comm_free(&exchange_comm_);
+  --g_duplicates;
 }
 
 // The program's error handler has no say in it: MPI takes over when this fails.
@@ -95,24 +106,34 @@ Status Communicator::duplicate() {
     unusable_ = true;
     return fail(Status::mpi, "duplicating a communicator: " + mpi::error_text(api_, code));
   }
+  ++g_duplicates;
   api_.Comm_set_errhandler(exchange_comm_, MPI_ERRORS_RETURN);
   exchange_.set_comm(exchange_comm_);
   return Status::ok;
 }
 
 Status Communicator::agree(const std::string& rules) {
-  if (exchange_comm_ == MPI_COMM_NULL) SLIMPI_TRY(duplicate());
+  const bool is_new = exchange_comm_ == MPI_COMM_NULL;
+  if (is_new) SLIMPI_TRY(duplicate());
 
   // The maximum of every hash and of its complement: alike on all ranks when they are complements.
+  // In front of them, whether this rank has as many duplicates as it may.
   const std::vector<Entry> entries = entries_to_agree(config_, rules);
-  std::vector<std::uint64_t> sums;
+  std::vector<std::uint64_t> sums = {is_new && g_duplicates > kMostDuplicates ? 1u : 0u};
   for (const Entry& entry : entries) {
     sums.push_back(hash(entry.value));
     sums.push_back(~hash(entry.value));
   }
   SLIMPI_TRY(exchange_.all_max(sums));
   for (std::size_t i = 0; i < entries.size(); ++i)
-    if (sums[2 * i] != ~sums[2 * i + 1]) return name_disagreement(i, rules);
+    if (sums[2 * i + 1] != ~sums[2 * i + 2]) return name_disagreement(i, rules);
+  if (sums[0] != 0) {
+    give_back();
+    exchange_.set_comm(MPI_COMM_NULL);
+    unusable_ = true;
+    return fail(Status::mpi, "slimpi follows " + std::to_string(kMostDuplicates) +
+                                 " communicators at a time, and they are taken");
+  }
   agreed_ = true;
   return Status::ok;
 }

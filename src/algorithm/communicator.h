@@ -40,8 +40,8 @@ class Communicator {
   Status agree(const std::string& rules);
   bool agreed() const { return agreed_; }
 
-  // MPI could not give what slimpi needs here (MPICH has room for some 2000 communicators); alike
-  // on all ranks. Every call goes to MPI.
+  // MPI could not give what slimpi needs here, or slimpi follows as many communicators as it may
+  // without taking the program's room for its own; alike on all ranks. Every call goes to MPI.
   bool unusable() const { return unusable_; }
 
   // The program changed options of this communicator: everything derived from them is found anew.
@@ -109,6 +109,7 @@ class Communicator {
  private:
   Status duplicate();
   Status choose_leaders(const void* buffer);
+  void give_back();
   Status name_disagreement(std::size_t entry, const std::string& rules);
 
   const mpi::Api& api_;

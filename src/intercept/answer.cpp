@@ -44,7 +44,8 @@ bool answer_together(Runtime& runtime, algorithm::Communicator& communicator,
     const Status status = communicator.agree(policy::describe(runtime.rules, communicator.name()));
     if (communicator.unusable()) return do_without();
     if (status != Status::ok) return failed(status, status != Status::disagreement);
-    runtime.offer_for_report(communicator);
+    if (const Status offered = runtime.offer_for_report(communicator); offered != Status::ok)
+      return failed(offered);
   }
   const policy::Decision decision = policy::decide(
       communicator.config(), runtime.rules, communicator.name(), std::uint64_t(request.count));

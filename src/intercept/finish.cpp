@@ -11,10 +11,26 @@
 
 namespace slimpi::intercept {
 
-void Runtime::offer_for_report(algorithm::Communicator& communicator) {
-  if (!world_ || report_comm_ != MPI_COMM_NULL || communicator.size() != world_size) return;
-  if (api.Comm_dup(communicator.exchange().comm(), &report_comm_) != MPI_SUCCESS) return;
-  api.Comm_set_errhandler(report_comm_, MPI_ERRORS_RETURN);
+// Threads may bring communicators in another order on every rank, so the ranks of each one agree
+// whether it may serve, and number it. Of those that may, the one with the lowest number does.
+Status Runtime::offer_for_report(algorithm::Communicator& communicator) {
+  if (!world_ || communicator.size() != world_size) return Status::ok;
+  std::uint64_t words[2] = {0, world_rank == 0 ? ++offers_ : 0};
+  {
+    const std::lock_guard lock(mutex_);
+    words[0] = report_comm_ != MPI_COMM_NULL ? 1 : 0;
+  }
+  SLIMPI_TRY(communicator.exchange().all_max(words));
+  const auto [taken, number] = words;
+  MPI_Comm made = MPI_COMM_NULL;
+  if (taken != 0 || api.Comm_dup(communicator.exchange().comm(), &made) != MPI_SUCCESS)
+    return Status::ok;
+  api.Comm_set_errhandler(made, MPI_ERRORS_RETURN);
+  const std::lock_guard lock(mutex_);
+  if (report_comm_ != MPI_COMM_NULL && report_number_ < number) return Status::ok;
+  report_comm_ = made;
+  report_number_ = number;
+  return Status::ok;
 }
 
 void Runtime::write_summary() {

@@ -38,8 +38,8 @@ class Runtime {
   // The shape of buffers of shape.count floats, wherever they are reduced from now on.
   void set_shape(const Shape& shape);
 
-  // Remembers a communicator that spans the job, over which the report is summed.
-  void offer_for_report(algorithm::Communicator& communicator);
+  // Remembers a communicator that spans the job, over which the report is summed. Collective.
+  Status offer_for_report(algorithm::Communicator& communicator);
 
   // Sums up over the ranks and writes the report where SLIMPI_REPORT says. Collective over the job
   // once offer_for_report found a communicator.
@@ -77,9 +77,11 @@ class Runtime {
   int error_class_ = 0;
   std::map<std::string, int> error_codes_;    // by text; guarded by mutex_
   std::atomic<std::uint64_t> generation_{1};  // grows when a communicator is freed
-  std::mutex mutex_;                          // guards the two below
+  std::atomic<std::uint64_t> offers_{0};      // rank 0: communicators offered for the report
+  std::mutex mutex_;                          // guards the three below
   std::set<algorithm::Communicator*> communicators_;
   MPI_Comm report_comm_ = MPI_COMM_NULL;
+  std::uint64_t report_number_ = 0;
 };
 
 }  // namespace slimpi::intercept

@@ -57,7 +57,7 @@ holds "fatal: the job ends in failure ($status)" test "$status" -ne 0 -a "$statu
 holds "fatal: one line says why" grep -q 'slimpi\[1\] error: receiving: ' err.txt
 
 # Ranks that only agree can fail, too.
-SLIMPI_ERROR_FEEDBACK=1 run 3 reduce:1:3 return
+SLIMPI_ERROR_FEEDBACK=1 run 3 reduce:1:4 return
 expect "$status" 0 "reduce: the program goes on"
 all_ranks 3 'second error .*slimpi: ' "reduce: an error on every rank"
 all_ranks 3 'small exact' "reduce: small calls pass"

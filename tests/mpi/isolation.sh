@@ -11,16 +11,24 @@ for per_node in 1 2; do
   export SLIMPI_RANKS_PER_NODE=$per_node
   holds "wildcards, $per_node a node" under 4 "$program" wildcards
   expect "$(report report.json calls compressed)" 20 "wildcards, $per_node a node: compressed"
-  holds "threads, $per_node a node" under 3 "$program" threads
-  holds "threads, $per_node a node: compressed" \
-    test "$(report report.json calls compressed)" -eq $((4 * 12 * 2))
 done
+# ranks, of them a node, rounds: threads side by side between nodes, inside one, and both at once.
+# A round is two compressed sums of each of the three threads.
+while read -r ranks per_node rounds compressed; do
+  export SLIMPI_RANKS_PER_NODE="$per_node"
+  holds "threads, $ranks ranks, $per_node a node" under "$ranks" "$program" threads "$rounds"
+  expect "$(report report.json calls compressed)" "$compressed" \
+    "threads, $ranks ranks, $per_node a node: compressed"
+done <<'E2'
+2 1 4 24
+2 2 4 0
+3 2 2 12
+E2
 export SLIMPI_RANKS_PER_NODE=1
 holds "10,000 communicators" under 2 "$program" many 10000
 expect "$(report report.json calls compressed)" 500 "10,000 communicators: compressed"
 SLIMPI_RANKS_PER_NODE=2 holds "10,000 communicators in one node" under 2 "$program" many 10000
-holds "1,400 at once" under 2 "$program" live
-holds "1,400 at once: the first are compressed, the rest go to MPI" \
-  test "$(report report.json calls compressed)" -ge 500 -a \
-  "$(report report.json calls passed failure)" -ge 100
+holds "1,700 at once" under 2 "$program" live
+expect "$(report report.json calls compressed)" 257 "1,700 at once: 256, and one when they are gone"
+expect "$(report report.json calls passed failure)" 1445 "1,700 at once: the rest go to MPI"
 verdict
