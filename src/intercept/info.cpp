@@ -15,3 +15,21 @@ SLIMPI_EXPORT int MPI_Comm_dup_with_info(Word comm, Word info, void* made) {
   const int code = SLIMPI_NEXT("MPI_Comm_dup_with_info", int(Word, Word, void*))(comm, info, made);
   return code == 0 ? take_info(Word(*static_cast<int*>(made)), info) : code;
 }
+
+// MPICH's mpi_f08 module goes straight to PMPI_ names for calls without buffers, so its own are
+// caught. Fortran's handles are MPICH's integers; `error` may be absent.
+SLIMPI_EXPORT void mpi_comm_set_info_f08_(const int* comm, const int* info, int* error) {
+  int own = 0;
+  int* const code = error != nullptr ? error : &own;
+  SLIMPI_NEXT("mpi_comm_set_info_f08_", void(const int*, const int*, int*))(comm, info, code);
+  if (*code == 0) *code = take_info(Word(*comm), Word(*info));
+}
+
+SLIMPI_EXPORT void mpi_comm_dup_with_info_f08_(const int* comm, const int* info, int* made,
+                                               int* error) {
+  int own = 0;
+  int* const code = error != nullptr ? error : &own;
+  SLIMPI_NEXT("mpi_comm_dup_with_info_f08_", void(const int*, const int*, int*, int*))
+  (comm, info, made, code);
+  if (*code == 0) *code = take_info(Word(*made), Word(*info));
+}

@@ -7,6 +7,7 @@ subroutine through_module(failed)
   use checks
   implicit none
   integer, intent(inout) :: failed
+  integer :: own, info
   character(*), parameter :: binding = 'mpi module: '
   include 'sums.inc'
 end subroutine
@@ -16,6 +17,7 @@ subroutine through_header(failed)
   implicit none
   include 'mpif.h'
   integer, intent(inout) :: failed
+  integer :: own, info
   character(*), parameter :: binding = 'mpif.h: '
   include 'sums.inc'
 end subroutine

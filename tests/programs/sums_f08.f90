@@ -6,6 +6,8 @@ subroutine through_f08(failed)
   use checks
   implicit none
   integer, intent(inout) :: failed
+  type(MPI_Comm) :: own
+  type(MPI_Info) :: info
   character(*), parameter :: binding = 'mpi_f08: '
   include 'sums.inc'
 end subroutine
