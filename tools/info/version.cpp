@@ -47,12 +47,20 @@ constexpr bool kWithCuda = true;
 constexpr bool kWithCuda = false;
 #endif
 
+#ifdef WITH_OPENBLAS
+constexpr bool kWithBlas = true;
+#else
+constexpr bool kWithBlas = false;
+#endif
+
 // What is loaded on demand, and whether this build has it.
 constexpr struct {
   const char* name;
   const char* file;
   bool built;
-} kParts[] = {{"hwloc", "slimpi-hwloc.so", true}, {"cuda", "slimpi-cuda.so", kWithCuda}};
+} kParts[] = {{"hwloc", "slimpi-hwloc.so", true},
+              {"blas", "slimpi-blas.so", kWithBlas},
+              {"cuda", "slimpi-cuda.so", kWithCuda}};
 
 const char* used_path() {
   return kernels::cpu_kernels(CpuPath::automatic)->name;
