@@ -19,21 +19,13 @@ refused() {
   holds "$refused: $line" grep -q "$line" lines.txt || cat lines.txt
 }
 
-# on_rank R NAME=VALUE COMMAND...: sets it on that rank alone
-cat >on_rank <<'E2'
-#!/bin/sh
-rank=$1 setting=$2
-shift 2
-[ "$PMI_RANK" != "$rank" ] || export "$setting"
-exec "$@"
-E2
-chmod +x on_rank
+on_rank=$top_srcdir/tests/helper/on_rank.sh
 
 # 100 floats are left to MPI, but on the way to that the ranks compare their options.
 for n in 100000 100; do
   while read -r setting text; do
     refused "$setting on one rank, $n floats" "$text" \
-      ./on_rank 1 "$setting" "$steps" init "sum:$n" finalize
+      "$on_rank" 1 "$setting" "$steps" init "sum:$n" finalize
   done <<'E3'
 SLIMPI_BITS=4 SLIMPI_BITS differs between the ranks of a communicator: 8 on rank 0, 4 on rank 1
 SLIMPI_ALGORITHM=off SLIMPI_ALGORITHM differs.*: bytegrad on rank 0, off on rank 1
@@ -41,17 +33,17 @@ SLIMPI_MIN_SIZE=1M SLIMPI_MIN_SIZE differs.*: 64k on rank 0, 1m on rank 1
 E3
 done
 refused "RANKS_PER_NODE" "SLIMPI_RANKS_PER_NODE differs.*: 1 on rank 0, 3 on rank 2" \
-  ./on_rank 2 SLIMPI_RANKS_PER_NODE=3 "$steps" init sum:100000 finalize
+  "$on_rank" 2 SLIMPI_RANKS_PER_NODE=3 "$steps" init sum:100000 finalize
 echo '* * * off *' >rules
 refused "rules" "SLIMPI_RULES differs.*: (no rule) on rank 0, .*off;.*on rank 1" \
-  ./on_rank 1 "SLIMPI_RULES=$work/rules" "$steps" init sum:100000 finalize
+  "$on_rank" 1 "SLIMPI_RULES=$work/rules" "$steps" init sum:100000 finalize
 refused "info keys" "SLIMPI_BITS differs.*: 8 on rank 0, 2 on rank 1" \
   "$steps" init '1?info:slimpi_bits=2' sum:100000 finalize
 holds "ranks may log differently" \
-  under 2 ./on_rank 1 SLIMPI_LOG=error "$steps" init sum:100000 finalize >out.txt
+  under 2 "$on_rank" 1 SLIMPI_LOG=error "$steps" init sum:100000 finalize >out.txt
 # An error handler that returns gives the program the text, on every rank.
 status=0
-under 3 ./on_rank 1 SLIMPI_BITS=4 "$steps" init return sum:100000 int:5 finalize >out.txt \
+under 3 "$on_rank" 1 SLIMPI_BITS=4 "$steps" init return sum:100000 int:5 finalize >out.txt \
   2>err.txt || status=$?
 expect "$status" 0 "returning handler: the program goes on"
 expect "$(grep -c 'error slimpi: SLIMPI_BITS differs' out.txt)" 3 "returning handler: every rank"
@@ -61,7 +53,7 @@ expect "$(grep -c 'int:5 exact' out.txt)" 3 "returning handler: other calls work
 SLIMPI_BITS=9 refused "bad value" "error: SLIMPI_BITS=9 can not be used; accepted: 1 to 8" \
   "$steps" init sum:100000 finalize
 refused "bad value on one rank" "\[2\] error: SLIMPI_BITS=x can not be used" \
-  ./on_rank 2 SLIMPI_BITS=x "$steps" init sum:100 finalize
+  "$on_rank" 2 SLIMPI_BITS=x "$steps" init sum:100 finalize
 SLIMPI_ALGORITHM=bytgrad refused "bad name" "SLIMPI_ALGORITHM=bytgrad can not be used; accepted:" \
   "$steps" init int:5 finalize
 refused "bad info key" "slimpi_bits=99 can not be used" \

@@ -81,4 +81,15 @@ if command -v "$MPICC" >/dev/null 2>&1; then
   done
   run 4 2 sharded "hook:$work/topk.so" SLIMPI_ERROR_FEEDBACK=1
 fi
+
+# SLIMPI_BUFFERS speaks of memory that the ranks have differently: they ask each other.
+export SLIMPI_RANKS_PER_NODE=1 SLIMPI_REPORT=$work/report.json
+mixed() { # BUFFERS COMPRESSED OFF
+  SLIMPI_BUFFERS=$1 holds "mixed buffers, SLIMPI_BUFFERS=$1" under 3 "$program" mixed
+  expect "$(report report.json calls compressed)" "$2" "SLIMPI_BUFFERS=$1: compressed"
+  expect "$(report report.json calls passed off)" "$3" "SLIMPI_BUFFERS=$1: passed"
+}
+mixed any 2 0
+mixed device 2 0
+mixed host 0 2
 verdict

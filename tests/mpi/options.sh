@@ -1,0 +1,93 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Every option of the table: a value that can not be used ends the job with one line that names the
+# option, the value and what is accepted; values that must agree and do not end it with one line
+# that names the option and both values. An option that is added without a row here fails the test.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+export UCX_LOG_LEVEL=error
+steps=$top_builddir/tests/mpi/steps
+info=$top_builddir/tools/slimpi-info
+on_rank=$top_srcdir/tests/helper/on_rank.sh
+seconds=20
+
+# one_line WHAT STATUS TEXT: it failed in time, and err.txt has one line of slimpi's: TEXT
+one_line() {
+  case $2 in
+    0 | 124 | 137) fail "$1: exit status $2" ;;
+  esac
+  grep '^slimpi' err.txt >lines.txt || :
+  if [ "$(wc -l <lines.txt)" != 1 ] || ! grep -q -e "$3" lines.txt; then
+    fail "$1: not the one line '$3'" && cat err.txt
+  fi
+}
+
+"$info" -c --json >table.json
+"$PYTHON" -c 'import json
+for row in json.load(open("table.json"))["options"]:
+    free = row["name"] in ("report", "trace", "rules", "config")
+    print(row["variable"], "free" if free else "checked", "agree" if row["must_agree"] else "own")
+' >table.txt
+holds "the table is there" test "$(wc -l <table.txt)" -ge 28
+
+# Any text is a name of a file; one that is not there can not be read.
+while read -r variable kind _; do
+  case $kind-$variable in
+    checked-*) bad='bad!value' line="error: $variable=bad!value can not be used; accepted: ." ;;
+    *_RULES | *_CONFIG) bad=$work/none line="error: $variable=$work/none.* can not be read: No" ;;
+    *) continue ;;
+  esac
+  status=0
+  env "$variable=$bad" LD_PRELOAD="$preload" timeout -k 5 20 "$steps" init int:5 finalize \
+    </dev/null >out.txt 2>err.txt || status=$?
+  one_line "$variable=$bad" "$status" "$line"
+  [ "$kind" = checked ] || continue
+  for bad in 'bad!value' -1 99999999999999999999999 '8 bits' 1e; do
+    status=0
+    env "$variable=$bad" "$info" -c >out.txt 2>err.txt || status=$?
+    sed -i 's/^slimpi-info: //; s/^/slimpi /' err.txt
+    one_line "slimpi-info, $variable=$bad" "$status" "$variable=$bad can not be used; accepted: ."
+    status=0
+    option=--$(echo "${variable#SLIMPI_}" | tr '[:upper:]_' '[:lower:]-')
+    "$top_builddir/tools/slimpi-run" "$option" "$bad" true >out.txt 2>err.txt || status=$?
+    holds "slimpi-run $option $bad" test "$status" -ne 0
+  done
+done <table.txt
+pass "values that can not be used"
+
+# Another value than the default, for every option that must agree.
+echo algorithm=fp16 bits=4 bucket=64 rounding=stochastic seed=1 error_feedback=1 max_error=1e-2 \
+  min_size=1M buffers=host start=3 hierarchy=flat ranks_per_node=1 peers=all interval=2 \
+  powersgd_rank=2 powersgd_warm_start=0 powersgd_shapes=6=2x3 calls_per_step=2 intra=mpi \
+  verify=5 | tr ' ' '\n' >values.txt
+while read -r variable _ scope; do
+  [ "$scope" = agree ] || continue
+  name=$(echo "${variable#SLIMPI_}" | tr '[:upper:]' '[:lower:]')
+  value=$(sed -n "s/^$name=//p" values.txt)
+  [ -n "$value" ] || { fail "$variable must agree, and has no value in this test" && continue; }
+  status=0
+  under 2 "$on_rank" 1 "$variable=$value" "$steps" init sum:20 finalize >out.txt 2>err.txt ||
+    status=$?
+  text=$(echo "$value" | tr '[:upper:]' '[:lower:]')
+  one_line "$variable=$value on rank 1" "$status" \
+    "$variable differs between the ranks.*: .* on rank 0, $text on rank 1; start all ranks with"
+done <table.txt
+pass "values that differ between the ranks"
+
+# An info key holds on the communicator that the program put it on: MPI 4.0 hands hints on neither
+# to a duplicate nor to a split.
+export SLIMPI_RANKS_PER_NODE=1 SLIMPI_REPORT=$work/report.json
+compressed() { # WANTED WHAT STEP...
+  wanted=$1 what=$2
+  shift 2
+  under 2 "$steps" "$@" >out.txt || fail "$what: exit status $?"
+  expect "$(report report.json calls compressed)" "$wanted" "$what"
+}
+compressed 0 "a key from MPI_Comm_dup_with_info" \
+  init dupinfo:slimpi_algorithm=off sum:50000 free finalize
+compressed 1 "and a split of it" \
+  init dupinfo:slimpi_algorithm=off split:1 sum:50000 free free finalize
+compressed 1 "and a duplicate of it" init dupinfo:slimpi_algorithm=off dup sum:50000 finalize
+compressed 1 "a key taken back" \
+  init info:slimpi_algorithm=off sum:50000 info:slimpi_algorithm=bytegrad sum:50000 finalize
+verdict
