@@ -42,16 +42,18 @@ Segments segments_for(const kernels::Format& format, std::uint64_t count, int me
   const std::uint64_t chunk =
       std::max<std::uint64_t>(part_of(count, members, 0, segments.align).count, 1);
   // As many as may travel, and those that are being made, added up and decoded; a GPU, which works
-  // behind the host's back, is asked for everything a step earlier.
+  // behind the host's back, is asked for everything a step earlier. Ranks with and without a GPU
+  // may meet in a call, so its segments are as long on all of them.
   const std::size_t turns = 2 * std::size_t(members - 1);
-  std::uint64_t slots = kInFlight / kSegmentBytes / turns + (staged ? 7 : 4);
+  const std::uint64_t most_slots = kInFlight / kSegmentBytes / turns + 7;
+  std::uint64_t slots = staged ? most_slots : most_slots - 3;
   if (bucket == 0) {  // the whole chunk has one minimum
     segments.elements = chunk;
     slots = 1;
   } else {
     const std::size_t most =
         std::max<std::size_t>(kMemoryFloor, kernels::encoded_bytes(format, count)) /
-        (boxes * std::size_t(slots));
+        (boxes * std::size_t(most_slots));
     const std::uint64_t buckets =
         std::max<std::uint64_t>(1, std::min(kSegmentBytes, most) * 8 / bits_of(format) / bucket);
     segments.elements = std::min(buckets * bucket, chunk);

@@ -58,12 +58,21 @@ void Statistics::error(double relative_l2) {
   }
 }
 
+void Statistics::hold(std::size_t counter, std::int64_t more, std::atomic<std::uint64_t>& most) {
+  const std::uint64_t held =
+      counters_[counter].fetch_add(std::uint64_t(more), std::memory_order_relaxed) +
+      std::uint64_t(more);
+  std::uint64_t seen = most.load(std::memory_order_relaxed);
+  while (more > 0 && held > seen && !most.compare_exchange_weak(seen, held)) {
+  }
+}
+
 void Statistics::state(std::int64_t more) {
-  add(SLIMPI_COUNTER(state_bytes), std::uint64_t(more));
+  hold(SLIMPI_COUNTER(state_bytes), more, most_state_);
 }
 
 void Statistics::scratch(std::int64_t more) {
-  add(SLIMPI_COUNTER(scratch_bytes), std::uint64_t(more));
+  hold(SLIMPI_COUNTER(scratch_bytes), more, most_scratch_);
 }
 
 void Statistics::dropped() {
