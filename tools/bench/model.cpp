@@ -7,11 +7,11 @@
 namespace slimpi::bench {
 namespace {
 
-constexpr double kMessage = 64 << 10;  // coded bytes that travel in one message at most
+constexpr double kMessage = 16 << 10;  // coded bytes that travel in one message at most
 constexpr double kMessageHead = 64;    // slimpi's header and what TCP and MPI add to it
 constexpr double kBucket = 2048;       // floats
 constexpr double kBuffers = 16 << 20;  // that slimpi's messages may always take
-constexpr double kSlots = 4;           // segments under way at once
+constexpr double kSlots = 5;           // segments under way at once
 
 double coded(int bits) {
   return bits / 32.0 + 2 / kBucket;
