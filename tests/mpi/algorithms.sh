@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Every algorithm that promises one result for all ranks, where each rank is a node.
+# Every algorithm that promises one result for all ranks, where each rank is a node; and on one
+# node.
 . "$top_srcdir/tests/helper/algorithms.sh"
 
 # ranks per-node hierarchy sizes
@@ -8,5 +9,6 @@ every_algorithm '
 2       1        sharded   small
 3       1        sharded   small
 3       1        sharded   large
+3       3        sharded   small
 '
 verdict
