@@ -58,7 +58,7 @@ std::string to_json(const Report& report) {
   json["error"] = {{"checked", report.own.checked},
                    {"mean_rel_l2", report.mean_error},
                    {"max_rel_l2", report.max_error}};
-  json["memory"] = {{"state", report.most_state}, {"scratch", report.most_scratch}};
+  json["memory"] = {{"state", report.own.state_bytes}, {"scratch", report.most_scratch}};
   json["state_dropped"] = report.own.state_dropped;
   for (std::size_t i = 0; i < kChosenCodings; ++i)
     json["codings"][coding_name(i)] = report.own.codings[i];
@@ -100,7 +100,7 @@ std::string to_text(const Report& report) {
   if (report.job.overflowed != 0)
     text += fmt::format("  halves   {} became infinite\n", report.job.overflowed);
   text += fmt::format("  memory   {} for messages, {} for state\n", bytes_text(report.most_scratch),
-                      bytes_text(report.most_state));
+                      bytes_text(report.own.state_bytes));
   return text;
 }
 

@@ -15,7 +15,7 @@ struct Report {
   Counts own;             // rank 0's: calls, seconds, buffers
   Counts job;             // summed over the ranks: bytes
   double mean_error = 0, max_error = 0;
-  std::uint64_t most_state = 0, most_scratch = 0;  // bytes that this process held at a time
+  std::uint64_t most_scratch = 0;  // bytes that this process held at a time
 };
 
 std::string to_json(const Report& report);

@@ -58,21 +58,17 @@ void Statistics::error(double relative_l2) {
   }
 }
 
-void Statistics::hold(std::size_t counter, std::int64_t more, std::atomic<std::uint64_t>& most) {
-  const std::uint64_t held =
-      counters_[counter].fetch_add(std::uint64_t(more), std::memory_order_relaxed) +
-      std::uint64_t(more);
-  std::uint64_t seen = most.load(std::memory_order_relaxed);
-  while (more > 0 && held > seen && !most.compare_exchange_weak(seen, held)) {
-  }
-}
-
 void Statistics::state(std::int64_t more) {
-  hold(SLIMPI_COUNTER(state_bytes), more, most_state_);
+  add(SLIMPI_COUNTER(state_bytes), std::uint64_t(more));
 }
 
 void Statistics::scratch(std::int64_t more) {
-  hold(SLIMPI_COUNTER(scratch_bytes), more, most_scratch_);
+  const auto change = std::uint64_t(more);
+  const std::uint64_t held = change + counters_[SLIMPI_COUNTER(scratch_bytes)].fetch_add(
+                                          change, std::memory_order_relaxed);
+  std::uint64_t seen = most_scratch_.load(std::memory_order_relaxed);
+  while (more > 0 && held > seen && !most_scratch_.compare_exchange_weak(seen, held)) {
+  }
 }
 
 void Statistics::dropped() {

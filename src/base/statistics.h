@@ -80,16 +80,13 @@ class Statistics {
   Counts counts() const;
   double mean_error() const;
   double max_error() const { return max_error_.load(std::memory_order_relaxed); }
-  // The most bytes of state and of scratch memory that were held at a time.
-  std::uint64_t most_state() const { return most_state_.load(std::memory_order_relaxed); }
+  // The most bytes of scratch memory that were held at a time.
   std::uint64_t most_scratch() const { return most_scratch_.load(std::memory_order_relaxed); }
 
  private:
   std::array<std::atomic<std::uint64_t>, kCounts> counters_{};
-  void hold(std::size_t counter, std::int64_t more, std::atomic<std::uint64_t>& most);
-
   std::atomic<double> error_sum_{0}, max_error_{0};
-  std::atomic<std::uint64_t> most_state_{0}, most_scratch_{0};
+  std::atomic<std::uint64_t> most_scratch_{0};
 };
 
 // Adds the time from its construction to its destruction to a stage, and to the trace when one

@@ -41,7 +41,6 @@ void Runtime::write_summary() {
   report.own = report.job = statistics.counts();
   report.mean_error = statistics.mean_error();
   report.max_error = statistics.max_error();
-  report.most_state = statistics.most_state();
   report.most_scratch = statistics.most_scratch();
   report.ranks = std::max(world_size, 1);
   report.ranks_counted = 1;
