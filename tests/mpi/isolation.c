@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The program's own traffic beside sums that are taken over. Usage: isolation wildcards, live,
- * many [COMMUNICATORS] or threads [ROUNDS]. Exits with 1 when a check fails, after saying which. */
+ * many [COMMUNICATORS], threads [ROUNDS] or lookup CALLS. Exits with 1 when a check fails, after
+ * saying which. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <mpi.h>
@@ -153,20 +154,48 @@ static void threads(void) {
   for (int i = 0; i < kThreads; ++i) MPI_Comm_free(&own[i]);
 }
 
+/* Two threads set options of their communicators as fast as they can, without a message. What one
+ * of them does by mistake to the other's communicator stays there: only the first is turned off. */
+static int calls;
+
+static void* set_often(void* argument) {
+  const int me = *(const int*)argument;
+  MPI_Info info;
+  MPI_Info_create(&info);
+  if (me == 0) MPI_Info_set(info, "slimpi_algorithm", "off");
+  if (me == 1) MPI_Info_set(info, "slimpi_seed", "1");
+  pthread_barrier_wait(&start);
+  for (int call = 0; call < calls; ++call) MPI_Comm_set_info(own[me], info);
+  MPI_Info_free(&info);
+  return NULL;
+}
+
+static void lookup(void) {
+  pthread_t running[2];
+  int names[2] = {0, 1};
+  pthread_barrier_init(&start, NULL, 2);
+  for (int i = 0; i < 2; ++i) MPI_Comm_dup(MPI_COMM_WORLD, &own[i]);
+  for (int i = 0; i < 2; ++i) pthread_create(&running[i], NULL, set_often, &names[i]);
+  for (int i = 0; i < 2; ++i) pthread_join(running[i], NULL);
+  for (int i = 0; i < 2; ++i) check(sum(own[i], COUNT, i), "a sum after all is wrong");
+  for (int i = 0; i < 2; ++i) MPI_Comm_free(&own[i]);
+}
+
 int main(int argc, char** argv) {
   int provided, worst = 0;
   const char* what = argc > 1 ? argv[1] : "";
-  MPI_Init_thread(NULL, NULL, strcmp(what, "threads") ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE,
-                  &provided);
+  const int threaded = !strcmp(what, "threads") || !strcmp(what, "lookup");
+  MPI_Init_thread(NULL, NULL, threaded ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (!strcmp(what, "wildcards")) wildcards();
   if (!strcmp(what, "many")) many(argc > 2 ? atoi(argv[2]) : 10000);
   if (!strcmp(what, "live")) live();
-  if (!strcmp(what, "threads")) {
-    if (argc > 2) rounds = atoi(argv[2]);
+  if (threaded) {
     check(provided == MPI_THREAD_MULTIPLE, "this MPI has no MPI_THREAD_MULTIPLE");
-    threads();
+    if (argc > 2) rounds = calls = atoi(argv[2]);
+    if (!strcmp(what, "threads")) threads();
+    if (!strcmp(what, "lookup")) lookup();
   }
   PMPI_Allreduce(&failures, &worst, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
   MPI_Finalize();

@@ -25,6 +25,9 @@ done <<'E2'
 3 2 2 12
 E2
 export SLIMPI_RANKS_PER_NODE=1
+holds "threads set options" under 2 "$program" lookup 2000000
+expect "$(report report.json calls compressed) $(report report.json calls passed off)" "1 1" \
+  "threads set options: each of its own communicator"
 holds "10,000 communicators" under 2 "$program" many 10000
 expect "$(report report.json calls compressed)" 500 "10,000 communicators: compressed"
 SLIMPI_RANKS_PER_NODE=2 holds "10,000 communicators in one node" under 2 "$program" many 10000

@@ -60,6 +60,20 @@ compressed 4
 works "made and dropped" 2 init dup sum:100000 dup sum:100000 finalize
 compressed 2
 
+works "communicators in turns" 2 init dupinfo:slimpi_algorithm=off sum:100000 world sum:100000 \
+  dup sum:100000 dupinfo:slimpi_algorithm=off sum:100000 world sum:100000 finalize
+compressed 3
+expect "$(grep -c exact out.txt)" 4 "communicators in turns: each by its own options"
+# MPI gives a freed communicator's handle to the next one, which has no options, no residual and
+# nothing else of the old one.
+export SLIMPI_ERROR_FEEDBACK=1 SLIMPI_BITS=6
+works "handles used again" 2 init dupinfo:slimpi_algorithm=off sum:100000 free dup sum:100000 free \
+  dup sum:100000 free dupinfo:slimpi_algorithm=off sum:100000 finalize
+compressed 2
+expect "$(grep -c exact out.txt) $(grep near out.txt | sort -u | wc -l)" "4 2" \
+  "handles used again: each rank's two compressed sums are alike"
+unset SLIMPI_ERROR_FEEDBACK SLIMPI_BITS
+
 works "session" 3 session sum:100000 dup sum:100000 free sum:10 finalize
 compressed 2
 expect "$(report report.json ranks)" 3 "session: ranks"
