@@ -37,6 +37,9 @@ struct LowRank {
 };
 constexpr int kMaxRank = 64;
 
+// What is beyond it is infinite or NaN.
+constexpr float kGreatestFloat = 0x1.fffffep127f;
+
 // c (rows x columns) += a (rows x inner) * b, all row-major: b is inner x columns, or, transposed,
 // columns x inner. `lda`, `ldb` and `ldc` are the distances between rows.
 struct Product {
@@ -85,8 +88,9 @@ struct Kernels {
   void (*combine)(float a, const float* x, float b, const float* y, std::size_t count, float* out,
                   Stream* stream);
 
-  // *found (memory of this table) is set to 1 if any element is infinite or NaN, else to 0.
-  void (*find_nonfinite)(const float* in, std::size_t count, int* found, Stream* stream);
+  // *found (memory of this table) is set to 1 if any element is NaN, below -limit or above limit,
+  // else to 0.
+  void (*find_beyond)(const float* in, float limit, std::size_t count, int* found, Stream* stream);
 
   // result[0] = sum of (a - b)^2, result[1] = sum of b^2, in double (memory of this table). Always
   // added up in the same order, which is the table's own: the last bits may differ between tables.

@@ -122,8 +122,9 @@ namespace {
   for (std::size_t i = 0; i < count; ++i) out[i] = add(a * x[i], b * y[i]);
 }
 
-[[gnu::noinline]] void find_nonfinite(const float* in, std::size_t count, int* found) {
+[[gnu::noinline]] void find_beyond(const float* in, float limit, std::size_t count, int* found) {
   *found = 0;
+  const std::uint32_t most = bits_of(limit);
   for (std::size_t i = 0; i < count && *found == 0; i += kTile) {
     const std::size_t n = tile_at(i, count);
     std::uint32_t greatest = 0;
@@ -131,7 +132,7 @@ namespace {
       const std::uint32_t magnitude = bits_of(in[i + j]) & 0x7fffffff;
       greatest = greatest > magnitude ? greatest : magnitude;
     }
-    *found = greatest >= kInfinityBits;
+    *found = greatest > most;
   }
 }
 
@@ -203,7 +204,7 @@ const Kernels table = {
     SLIMPI_NAME_TEXT(SLIMPI_CPU), Entry<encode>::call,
     Entry<decode>::call,          Entry<decode_add>::call,
     Entry<sum_encode>::call,      Entry<sum>::call,
-    Entry<combine>::call,         Entry<find_nonfinite>::call,
+    Entry<combine>::call,         Entry<find_beyond>::call,
     Entry<compare>::call,         Entry<fill>::call,
     Entry<low_rank>::call,
 };

@@ -99,6 +99,7 @@ struct FillArguments {
 };
 struct FindArguments {
   const float* in;
+  float limit;
   std::uint64_t count;
   int* found;
 };
@@ -150,7 +151,7 @@ struct LowRankArguments {
   X(plain, plain_decode, PlainDecodeArguments)        \
   X(plain, combine, CombineArguments)                 \
   X(plain, fill, FillArguments)                       \
-  X(plain, find_nonfinite, FindArguments)             \
+  X(plain, find_beyond, FindArguments)                \
   X(plain, compare, CompareArguments)                 \
   X(plain, compare_end, CompareArguments)             \
   X(plain, low_rank, LowRankArguments)

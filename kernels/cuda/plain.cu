@@ -67,9 +67,10 @@ SLIMPI_DEVICE void fill(const FillArguments& a) {
   for_each_element(a.count, [&](std::uint64_t i) { a.out[i] = a.value; });
 }
 
-SLIMPI_DEVICE void find_nonfinite(const FindArguments& a) {
+SLIMPI_DEVICE void find_beyond(const FindArguments& a) {
   bool found = false;
-  for_each_element(a.count, [&](std::uint64_t i) { found |= !is_finite(a.in[i]); });
+  for_each_element(a.count,
+                   [&](std::uint64_t i) { found |= !(a.in[i] >= -a.limit && a.in[i] <= a.limit); });
   if (found) *a.found = 1;
 }
 
@@ -141,7 +142,7 @@ SLIMPI_KERNEL(plain_sum, PlainSumArguments, 8, plain_sum)
 SLIMPI_KERNEL(plain_decode, PlainDecodeArguments, 8, plain_decode)
 SLIMPI_KERNEL(combine, CombineArguments, 8, combine)
 SLIMPI_KERNEL(fill, FillArguments, 8, fill)
-SLIMPI_KERNEL(find_nonfinite, FindArguments, 8, find_nonfinite)
+SLIMPI_KERNEL(find_beyond, FindArguments, 8, find_beyond)
 SLIMPI_KERNEL(compare, CompareArguments, 8, compare)
 SLIMPI_KERNEL(compare_end, CompareArguments, 4, compare_end)
 SLIMPI_KERNEL(low_rank, LowRankArguments, 8, low_rank)

@@ -117,7 +117,8 @@ Status watch(Call& call, const Range& slice, const Replicas& replicas) {
   SLIMPI_TRY(found.reserve(call.device, call.out, device::Place::device, sizeof(int),
                            call.communicator.statistics()));
   int* const flag = reinterpret_cast<int*>(found.data());
-  call.device.kernels()->find_nonfinite(replicas.own, slice.count, flag, call.stream);
+  call.device.kernels()->find_beyond(replicas.own, kernels::kGreatestFloat, slice.count, flag,
+                                     call.stream);
   return call.device.copy(&call.slot->spoiled, flag, sizeof(int), call.stream);
 }
 

@@ -53,7 +53,7 @@ void Overflow::keep(const float* own, std::uint64_t count, const kernels::Kernel
   own_.clear();
   if (infinity_ == 0) return;
   int found = 0;
-  host.find_nonfinite(own, count, &found, nullptr);
+  host.find_beyond(own, kernels::kGreatestFloat, count, &found, nullptr);
   if (found != 0) own_.assign(own, own + count);
 }
 

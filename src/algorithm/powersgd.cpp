@@ -227,10 +227,11 @@ Status Step::first_product(bool* finite) {
     int distance = 0;
     const float* const m = bring(part, &distance);
     if (!on_device_ && std::uint64_t(distance) == part.columns)
-      kernels_.find_nonfinite(m, part.rows * part.columns, &found, nullptr);
+      kernels_.find_beyond(m, kernels::kGreatestFloat, part.rows * part.columns, &found, nullptr);
     else if (!on_device_)
       for (std::uint64_t row = 0; row < part.rows && found == 0; ++row)
-        kernels_.find_nonfinite(m + row * std::uint64_t(distance), part.columns, &found, nullptr);
+        kernels_.find_beyond(m + row * std::uint64_t(distance), kernels::kGreatestFloat,
+                             part.columns, &found, nullptr);
     if (found == 0)
       multiply({1, matrix_.rank, int(part.rows), int(part.columns), near_q_ + part.column,
                 int(matrix_.columns), m, distance, near_p_ + part.row, int(matrix_.rows)});
@@ -264,7 +265,8 @@ Status Step::sum(float* factor, std::uint64_t length, std::uint64_t phase) {
 
 bool Step::finite(const float* factor, std::uint64_t length) const {
   int found = 0;
-  device::host().kernels()->find_nonfinite(factor, floats(length), &found, nullptr);
+  device::host().kernels()->find_beyond(factor, kernels::kGreatestFloat, floats(length), &found,
+                                        nullptr);
   return found == 0;
 }
 

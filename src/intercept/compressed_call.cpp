@@ -58,6 +58,7 @@ Status CompressedCall::run(std::optional<Passed>* passed) {
     *passed = call.passed;
     return Status::ok;
   }
+  if (kept_residual_.holds()) SLIMPI_TRY(kept_residual_.restore_unless_finite(call));
   const auto end = std::chrono::steady_clock::now();
   const auto spent = end - start;
   if (Trace* const trace = Trace::running(); trace != nullptr)
@@ -107,7 +108,7 @@ algorithm::Call CompressedCall::call() {
 
 struct CompressedCall::Agreement {
   std::uint64_t number, other_number, history, other_history;
-  std::uint64_t no_memory, nonfinite, spoiled;
+  std::uint64_t no_memory, nonfinite, large, spoiled;
 
   // The words of alike ranks are each other's complements.
   bool alike() const { return number == ~other_number && history == ~other_history; }
@@ -123,7 +124,7 @@ Status CompressedCall::compare_slots(Agreement* agreement) {
     if (plan_.algorithm->reserve_state != nullptr &&
         plan_.algorithm->reserve_state(call) != Status::ok)
       agreement->no_memory = 1;
-    const Status status = find_nonfinite(&agreement->nonfinite);
+    const Status status = look_at_values(agreement);
     if (status == Status::no_memory)
       agreement->no_memory = 1;
     else
@@ -177,6 +178,9 @@ Status CompressedCall::agree_on_slot(std::optional<Passed>* passed) {
       *passed = Passed::nonfinite;
     else
       plan_.error_feedback = false;
+  } else if (agreement.large != 0) {
+    // A rank without memory for a copy leaves its residual alone in any case.
+    if (kept_residual_.keep(call()) != Status::ok) plan_.error_feedback = false;
   }
   return Status::ok;
 }
@@ -195,23 +199,29 @@ Status CompressedCall::agree_on_finite(std::optional<Passed>* passed) {
   return Status::ok;
 }
 
-// Whether this rank's input has an infinity or a NaN, where the algorithm or the residuals can not
-// take one.
+// Whether this rank's input has an infinity or a NaN.
 Status CompressedCall::find_nonfinite(std::uint64_t* found) {
-  *found = 0;
+  bool here = false;
+  SLIMPI_TRY(algorithm::find_beyond(communicator_, in_, count_, kernels::kGreatestFloat, &here));
+  *found = here ? 1 : 0;
+  return Status::ok;
+}
+
+// What this rank can tell of values that the algorithm or the residuals can not take: those that
+// are not finite, and those whose sum may not be.
+Status CompressedCall::look_at_values(Agreement* agreement) {
   const bool feedback = plan_.error_feedback && !plan_.algorithm->finds_nonfinite;
-  if (!plan_.algorithm->finite_only && !feedback) return Status::ok;
-  const device::Device& from = device::owner_of(in_);
-  device::Stream* stream = nullptr;
-  SLIMPI_TRY(communicator_.stream_for(from, in_, &stream));
-  SLIMPI_TRY(communicator_.found.reserve(from, in_, device::Place::device, sizeof(int),
-                                         runtime_.statistics));
-  int* const flag = reinterpret_cast<int*>(communicator_.found.data());
-  from.kernels()->find_nonfinite(in_, count_, flag, stream);
-  int here = 0;
-  SLIMPI_TRY(from.copy(&here, flag, sizeof here, stream));
-  SLIMPI_TRY(algorithm::wait_for_stream(from, stream));
-  *found = here != 0 ? 1 : 0;
+  if (!feedback)
+    return plan_.algorithm->finite_only ? find_nonfinite(&agreement->nonfinite) : Status::ok;
+  const float limit = algorithm::safe_limit(plan_.format, communicator_.size());
+  const algorithm::Residual residual = algorithm::residual_of(*slot_);
+  bool large = false;
+  SLIMPI_TRY(algorithm::find_beyond(communicator_, in_, count_, limit, &large));
+  if (large)
+    SLIMPI_TRY(find_nonfinite(&agreement->nonfinite));
+  else if (residual.count != 0)
+    SLIMPI_TRY(algorithm::find_beyond(communicator_, residual.data, residual.count, limit, &large));
+  agreement->large = large ? 1 : 0;
   return Status::ok;
 }
 

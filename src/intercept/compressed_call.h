@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "algorithm/feedback.h"
 #include "intercept/runtime.h"
 #include "intercept/shim.h"
 
@@ -34,6 +35,7 @@ class CompressedCall {
   Status compare_slots(Agreement* agreement);
   algorithm::Call call();
   Status find_nonfinite(std::uint64_t* found);
+  Status look_at_values(Agreement* agreement);
   Status bring_together();
   Status finish_stream();
   Status keep_input(bool* kept);
@@ -50,6 +52,7 @@ class CompressedCall {
   const device::Device* device_;
   device::Stream* stream_ = nullptr;
   algorithm::Slot* slot_ = nullptr;
+  algorithm::KeptResidual kept_residual_;
   std::uint64_t number_ = 0;           // of the call on its communicator
   std::vector<float> input_, result_;  // copies for SLIMPI_VERIFY
 };

@@ -252,10 +252,13 @@ void the_rest_of_the_table(void**) {
       gpu().combine(0.3f, a.device, -1.7f, b.device, count, b.device, g_stream);
       host().fill(c.host(), -0.25f, count / 2, nullptr);
       gpu().fill(c.device, -0.25f, count / 2, g_stream);
-      Both<int> found(1);
-      host().find_nonfinite(a.host(), count, found.host(), nullptr);
-      gpu().find_nonfinite(a.device, count, found.device, g_stream);
+      Both<int> found(1), large(1);
+      host().find_beyond(a.host(), kGreatestFloat, count, found.host(), nullptr);
+      gpu().find_beyond(a.device, kGreatestFloat, count, found.device, g_stream);
+      host().find_beyond(a.host(), 1.0f, count, large.host(), nullptr);
+      gpu().find_beyond(a.device, 1.0f, count, large.device, g_stream);
       finish();
+      ASSERT_SAME(large);
       ASSERT_SAME(b);
       ASSERT_SAME(c);
       ASSERT_SAME(found);

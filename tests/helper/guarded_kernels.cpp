@@ -80,9 +80,10 @@ void combine(float a, const float* x, float b, const float* y, std::size_t count
   launch(stream, count, {x, y, out}, [=] { generic().combine(a, x, b, y, count, out, nullptr); });
 }
 
-void find_nonfinite(const float* in, std::size_t count, int* found, Stream* stream) {
+void find_beyond(const float* in, float limit, std::size_t count, int* found, Stream* stream) {
   if (!guarded_owns(found)) die("a kernel is given memory that is not of this device");
-  launch(stream, count, {in, found}, [=] { generic().find_nonfinite(in, count, found, nullptr); });
+  launch(stream, count, {in, found},
+         [=] { generic().find_beyond(in, limit, count, found, nullptr); });
 }
 
 void compare(const float* a, const float* b, std::size_t count, double* result, Stream* stream) {
@@ -96,17 +97,15 @@ void fill(float* out, float value, std::size_t count, Stream* stream) {
 
 void low_rank(const kernels::LowRank& factors, const float* in, float share, float* residual,
               std::size_t count, float* out, Stream* stream) {
-  launch(stream, count, {factors.p, factors.q, in, residual, out}, [=] {
-    generic().low_rank(factors, in, share, residual, count, out, nullptr);
-  });
+  launch(stream, count, {factors.p, factors.q, in, residual, out},
+         [=] { generic().low_rank(factors, in, share, residual, count, out, nullptr); });
 }
 
 }  // namespace
 
 const Kernels& guarded_kernels() {
-  static constexpr Kernels table = {"guarded", encode,  decode,         decode_add, sum_encode,
-                                    sum,       combine, find_nonfinite, compare,    fill,
-                                    low_rank};
+  static constexpr Kernels table = {"guarded", encode,      decode,  decode_add, sum_encode, sum,
+                                    combine,   find_beyond, compare, fill,       low_rank};
   return table;
 }
 

@@ -100,7 +100,9 @@ std::uint64_t everything(const Kernels& path, const Format& format, int kind, st
   path.combine(0.3f, in[0], -1.7f, in[1], count, out, nullptr);
   fold(out, 4 * count);
   int found = -1;
-  path.find_nonfinite(in[0], count, &found, nullptr);
+  path.find_beyond(in[0], kGreatestFloat, count, &found, nullptr);
+  fold(&found, sizeof found);
+  path.find_beyond(in[0], 1.0f, count, &found, nullptr);
   fold(&found, sizeof found);
   double compared[2];
   path.compare(in[0], in[1], count, compared, nullptr);

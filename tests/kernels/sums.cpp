@@ -167,18 +167,29 @@ void combine_rounds_each_product(void**) {
   }
 }
 
-void find_nonfinite_finds_any(void**) {
+void find_beyond_finds_any(void**) {
   int found = 7;
   for (std::size_t i = 0; i < kCount; ++i) g_carry[i] = i % 2 == 0 ? 3.4028235e38f : -1e-45f;
-  path().find_nonfinite(g_carry, kCount, &found, nullptr);
+  path().find_beyond(g_carry, kGreatestFloat, kCount, &found, nullptr);
   assert_int_equal(found, 0);
   for (const std::size_t place : {std::size_t(0), std::size_t(2047), std::size_t(2048), kCount - 1})
     for (const std::uint32_t bad : {0x7f800000u, 0xff800000u, 0x7f800001u, 0xffffffffu}) {
       const float old = g_carry[place];
       g_carry[place] = from_bits(bad);
-      path().find_nonfinite(g_carry, kCount, &found, nullptr);
+      path().find_beyond(g_carry, kGreatestFloat, kCount, &found, nullptr);
       assert_int_equal(found, 1);
-      path().find_nonfinite(g_carry, place, &found, nullptr);
+      path().find_beyond(g_carry, kGreatestFloat, place, &found, nullptr);
+      assert_int_equal(found, 0);
+      g_carry[place] = old;
+    }
+  for (std::size_t i = 0; i < kCount; ++i) g_carry[i] = i % 2 == 0 ? 5.0f : -5.0f;
+  for (const std::size_t place : {std::size_t(0), std::size_t(2048), kCount - 1})
+    for (const float bad : {5.000001f, -5.000001f, std::nanf("")}) {
+      const float old = g_carry[place];
+      g_carry[place] = bad;
+      path().find_beyond(g_carry, 5.0f, kCount, &found, nullptr);
+      assert_int_equal(found, 1);
+      path().find_beyond(g_carry, 5.0f, place, &found, nullptr);
       assert_int_equal(found, 0);
       g_carry[place] = old;
     }
@@ -217,7 +228,7 @@ int main() {
       cmocka_unit_test(a_residual_outlives_a_nonfinite_element),
       cmocka_unit_test(sum_adds_in_order_into_any_of_its_inputs),
       cmocka_unit_test(combine_rounds_each_product),
-      cmocka_unit_test(find_nonfinite_finds_any),
+      cmocka_unit_test(find_beyond_finds_any),
       cmocka_unit_test(compare_gives_squares_of_error_and_norm),
       cmocka_unit_test(fill_fills),
   };

@@ -3,8 +3,11 @@
 // Usage: feedback mean      under the preload: the mean of 200 calls on one input is at least 10
 //                           times closer to the exact sum than one call
 //        feedback draws     under the preload, 3 ranks, qsgd: ranks and calls draw independently
-//        feedback steps     under the preload: steps with infinities and NaNs between others leave
-//                           no trace in the results of the others
+//        feedback steps     under the preload: steps with infinities and NaNs, or with finite
+//        values
+//                           whose sum overflows, leave no trace in the results of others
+//        feedback large     under the preload, bf16: steps that might overflow and do not feed
+//                           back as all others do
 //        feedback identity  without it, on the library's own parts, so that the residuals can be
 //                           looked at: outputs + residuals = inputs; a NaN leaves the residuals of
 //                           its bucket as they were; memory is one float an element
@@ -13,6 +16,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -94,26 +98,37 @@ void draws() {
   check(other / all > 0.1, "the calls draw alike");
 }
 
-// The results of clean calls on a communicator of their own, with or without spoiled ones between.
-std::vector<float> clean_results(bool spoiled) {
+// Spoils a step, in one of several ways; the sum is not finite at `spot` alone.
+void spoil(int way, std::vector<float>& buffer, std::size_t spot) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const bool first = g_rank == 0, last = g_rank == g_size - 1;
+  if (way == 0 && last) buffer[spot] = std::nanf("");
+  if (way == 1 && last) buffer[spot] = infinity;
+  if (way == 2 && (first || last)) buffer[spot] = first ? -infinity : infinity;
+  // Each is finite; two of them come to more than a float, or a half.
+  const char* const algorithm = std::getenv("SLIMPI_ALGORITHM");
+  const bool half = algorithm != nullptr && std::strcmp(algorithm, "fp16") == 0;
+  if (way == 3) buffer[spot] = half ? 4.0e4f : 2.0e38f;
+}
+
+// The results of clean calls on a communicator of their own, with or without spoiled ones between;
+// all input is multiplied.
+std::vector<float> clean_results(bool spoiled, float scale = 1) {
   constexpr std::size_t kCount = 20001, kSpot = kCount / 2;
   MPI_Comm comm;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   std::vector<float> buffer(kCount), results;
   const auto fill = [&](std::uint64_t seed) {  // the address stays
     const std::vector<float> in = make_input(input_of(kCount, seed), g_rank);
-    std::copy(in.begin(), in.end(), buffer.begin());
+    for (std::size_t i = 0; i < kCount; ++i) buffer[i] = scale * in[i];
   };
   const auto sum = [&] {
     MPI_Allreduce(MPI_IN_PLACE, buffer.data(), int(kCount), MPI_FLOAT, MPI_SUM, comm);
   };
-  const float infinity = std::numeric_limits<float>::infinity();
-  for (int call = 0; call < 8; ++call) {
+  for (int call = 0; call < 9; ++call) {
     if (spoiled && call > 2) {
       fill(70 + std::uint64_t(call));
-      const bool nan = call % 3 == 0, opposite = call % 3 == 1;
-      if (g_rank == g_size - 1) buffer[kSpot] = nan ? std::nanf("") : infinity;
-      if (g_rank == 0 && opposite) buffer[kSpot] = -infinity;
+      spoil(call % 4, buffer, kSpot);
       sum();
       check(!std::isfinite(buffer[kSpot]), "what is not finite is lost");
       for (std::size_t i = 0; i < kCount; ++i)
@@ -137,6 +152,19 @@ void steps() {
   bool lossy = false;
   for (std::size_t i = 0; i < first.count; ++i) lossy = lossy || exact[i] != double(clean[i]);
   check(lossy, "nothing was lost, so nothing is shown");
+}
+
+// A power of two changes no digit.
+void large() {
+  constexpr float kScale = 0x1p123f;
+  const std::vector<float> usual = clean_results(false), large = clean_results(false, kScale);
+  bool huge = false, same = true;
+  for (std::size_t i = 0; i < usual.size(); ++i) {
+    huge = huge || std::fabs(large[i]) > std::numeric_limits<float>::max() / 8;
+    same = same && large[i] == kScale * usual[i];
+  }
+  check(huge, "the values are not large");
+  check(same, "large values are summed in another way");
 }
 
 // The library's side of one buffer's calls.
@@ -262,11 +290,13 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
   MPI_Comm_size(MPI_COMM_WORLD, &g_size);
   const std::string mode = argc > 1 ? argv[1] : "";
-  check(mode == "mean" || mode == "draws" || mode == "steps" || mode == "identity",
-        "usage: feedback mean|draws|steps|identity");
+  check(
+      mode == "mean" || mode == "draws" || mode == "steps" || mode == "large" || mode == "identity",
+      "usage: feedback mean|draws|steps|large|identity");
   if (mode == "mean") mean_of_calls();
   if (mode == "draws") draws();
   if (mode == "steps") steps();
+  if (mode == "large") large();
   if (mode == "identity") identity();
   int failed = 0;
   PMPI_Allreduce(&g_failures, &failed, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);

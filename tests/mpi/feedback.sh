@@ -31,6 +31,8 @@ holds "steps that are not finite, 2 bits" steps 3 1 sharded bytegrad 2
 holds "steps that are not finite, two ranks a node" steps 4 2 sharded bytegrad 4
 holds "steps that are not finite, leader" steps 5 2 leader bytegrad 3
 holds "steps that are not finite, fp16" steps 3 1 sharded fp16 8
+SLIMPI_RANKS_PER_NODE=1 SLIMPI_ALGORITHM=bf16 SLIMPI_ERROR_FEEDBACK=1 \
+  holds "steps that are large" under 3 "$top_builddir/tests/mpi/feedback" large
 
 holds "identity, 2 bits" identity 3 1 sharded bytegrad 2
 holds "identity, two ranks a node, sharded" identity 4 2 sharded bytegrad 4

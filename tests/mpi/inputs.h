@@ -47,6 +47,7 @@ struct Case {
   std::uint64_t seed;
   bool in_place, misaligned, large_count;
   int ranks;
+  bool first = false;  // the special value comes first, so that all other buckets follow its own
 };
 
 // A counter-based generator: the same number for the same names on every rank.
@@ -62,7 +63,7 @@ inline float make_value(const Case& test, int rank, std::size_t i) {
   const double u = draw(test.seed, std::uint64_t(rank), i),
                v = draw(test.seed + 7, std::uint64_t(rank), i);
   const float normal = float(std::sqrt(-2 * std::log(1 - u)) * std::cos(6.283185307179586 * v));
-  const std::size_t spot = test.count / 2;
+  const std::size_t spot = test.first ? 0 : test.count / 2;
   const float infinity = std::numeric_limits<float>::infinity();
   switch (test.family) {
     case Family::normal:
@@ -121,5 +122,9 @@ inline std::vector<Case> make_cases(bool large, std::size_t ranks) {
     for (const std::size_t size :
          {std::size_t(1), std::size_t(77), std::size_t(5000), std::size_t(30001)})
       add(Family(family), size);
+  for (const Family family : {Family::one_nan, Family::one_infinity, Family::opposite_infinities}) {
+    add(family, 30001);
+    cases.back().first = true;
+  }
   return cases;
 }

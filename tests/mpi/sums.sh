@@ -22,5 +22,7 @@ bytegrad   8    2048   nearest    4     2        flat      small
 bytegrad   7    2048   nearest    3     3        sharded   small
 bytegrad   8    2048   nearest    3     1        sharded   large
 qsgd       4    512    stochastic 4     2        flat      small
+qsgd       8    0      stochastic 3     1        flat      small
+qsgd       2    64     nearest    2     1        flat      small
 '
 verdict

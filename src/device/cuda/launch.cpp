@@ -159,14 +159,15 @@ void combine(float a, const float* x, float b, const float* y, std::size_t count
          CombineArguments{a, b, x, y, count, out});
 }
 
-void find_nonfinite(const float* in, std::size_t count, int* found, Stream* stream) {
+void find_beyond(const float* in, float limit, std::size_t count, int* found, Stream* stream) {
   CudaStream& s = CudaStream::of(stream);
   const Current current(s.context->handle);
   if (current.status() != Status::ok) return note(s, CUDA_ERROR_INVALID_CONTEXT, "using the GPU");
   begin_work(s);
   note(s, driver().cuMemsetD32Async(reinterpret_cast<CUdeviceptr>(found), 0, 1, s.handle),
        "starting work on the GPU");
-  launch(stream, Kernel::find_nonfinite, count, kElementsOfBlock, FindArguments{in, count, found});
+  launch(stream, Kernel::find_beyond, count, kElementsOfBlock,
+         FindArguments{in, limit, count, found});
 }
 
 void compare(const float* a, const float* b, std::size_t count, double* result, Stream* stream) {
@@ -192,7 +193,7 @@ void low_rank(const LowRank& factors, const float* in, float share, float* resid
 
 const Kernels* cuda_kernels() {
   static constexpr Kernels table = {"cuda",     encode, decode,   decode_add,
-                                    sum_encode, sum,    combine,  find_nonfinite,
+                                    sum_encode, sum,    combine,  find_beyond,
                                     compare,    fill,   low_rank, device::cuda::multiply};
   return &table;
 }
