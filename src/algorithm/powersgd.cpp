@@ -103,7 +103,7 @@ class Step {
   void start_q();
   void multiply(const kernels::Product& product);
   Status bring_over(float* to, const float* from, std::uint64_t length);
-  Status first_product(bool* finite);
+  Status first_product();
   Status second_product();
   Status sum(float* factor, std::uint64_t length, std::uint64_t phase);
   bool finite(const float* factor, std::uint64_t length) const;
@@ -214,29 +214,18 @@ Status Step::bring_over(float* to, const float* from, std::uint64_t length) {
   return device_.copy(to, from, floats(length) * sizeof(float), stream_);
 }
 
-// P = M Q, and whether all of M was finite. On a GPU P shows that: what is not finite in M is not
-// in its row of P.
-Status Step::first_product(bool* finite) {
+// P = M Q. What is not finite in M is not in its row of P, whatever Q holds.
+Status Step::first_product() {
   const Timed timed(communicator_.statistics(), Stage::encode, "first factor",
                     call_.count * sizeof(float));
   SLIMPI_TRY(bring_over(near_q_, q_, matrix_.columns));
   kernels_.fill(near_p_, 0.0f, floats(matrix_.rows), stream_);
-  int found = 0;
   for_each_part([&](const Part& part) {
-    if (found != 0) return;
     int distance = 0;
     const float* const m = bring(part, &distance);
-    if (!on_device_ && std::uint64_t(distance) == part.columns)
-      kernels_.find_beyond(m, kernels::kGreatestFloat, part.rows * part.columns, &found, nullptr);
-    else if (!on_device_)
-      for (std::uint64_t row = 0; row < part.rows && found == 0; ++row)
-        kernels_.find_beyond(m + row * std::uint64_t(distance), kernels::kGreatestFloat,
-                             part.columns, &found, nullptr);
-    if (found == 0)
-      multiply({1, matrix_.rank, int(part.rows), int(part.columns), near_q_ + part.column,
-                int(matrix_.columns), m, distance, near_p_ + part.row, int(matrix_.rows)});
+    multiply({1, matrix_.rank, int(part.rows), int(part.columns), near_q_ + part.column,
+              int(matrix_.columns), m, distance, near_p_ + part.row, int(matrix_.rows)});
   });
-  *finite = found == 0;
   SLIMPI_TRY(bring_over(p_, near_p_, matrix_.rows));
   return wait_for_stream(device_, stream_);
 }
@@ -286,9 +275,7 @@ Status Step::finish() {
 Status Step::run() {
   SLIMPI_TRY(open_state(call_, matrix_, on_device_, &error_, &last_q_));
   start_q();
-  bool all_finite = false;
-  SLIMPI_TRY(first_product(&all_finite));
-  if (!all_finite) std::fill_n(p_, floats(matrix_.rows), std::nanf(""));
+  SLIMPI_TRY(first_product());
   SLIMPI_TRY(sum(p_, matrix_.rows, 1));
   if (!finite(p_, matrix_.rows)) {
     call_.passed = Passed::nonfinite;

@@ -158,9 +158,14 @@ void track(std::size_t rows, std::size_t columns, int calls, double allowed) {
   expect(error < allowed, "the results do not follow the exact sums", error);
 }
 
-void bad_step(const std::string& kind, Floats& buffer) {
+// The column with element `spot` is zero in every clean call: Q is, too, where it meets it.
+Floats with_zero_column(Floats in, std::size_t columns, std::size_t spot) {
+  for (std::size_t i = spot % columns; i < in.size(); i += columns) in[i] = 0;
+  return in;
+}
+
+void bad_step(const std::string& kind, std::size_t spot, Floats& buffer) {
   Floats in = full(buffer.size(), 77, g_rank);
-  const std::size_t spot = in.size() / 3;
   const float infinity = std::numeric_limits<float>::infinity();
   if (kind == "nan" && g_rank == g_size - 1) in[spot] = std::nanf("");
   if (kind == "infinity" && g_rank == 0) in[spot] = -infinity;
@@ -179,12 +184,14 @@ void dump(std::size_t rows, std::size_t columns, int calls, const std::string& b
           const char* file) {
   Floats buffer(rows * columns);
   std::FILE* const to = g_rank == 0 ? std::fopen(file, "wb") : nullptr;
+  const std::size_t spot = buffer.size() / 3;
   for (int call = 0; call < calls; ++call) {
-    if (call == calls / 2 && bad != "none") {
-      bad_step(bad, buffer);
-      bad_step(bad, buffer);  // twice, so that the calls after it are in place as without it
+    if (call == calls / 2 && bad != "none") {  // two, so that later calls are in place as without
+      bad_step(bad, spot, buffer);
+      bad_step(bad, spot + 1, buffer);
     }
-    const Floats out = all_reduce(full(buffer.size(), 200 + std::uint64_t(call), g_rank), buffer);
+    const Floats in = full(buffer.size(), 200 + std::uint64_t(call), g_rank);
+    const Floats out = all_reduce(with_zero_column(in, columns, spot), buffer);
     if (to != nullptr) std::fwrite(out.data(), sizeof(float), out.size(), to);
   }
   if (to != nullptr) expect(std::fclose(to) == 0, "the file could not be written");
