@@ -7,7 +7,8 @@
 //        powersgd best ROWS COLUMNS RANK CALLS ERROR   the error ends this near the smallest one
 //        powersgd track ROWS COLUMNS CALLS ERROR   the sum of the results follows the exact sum
 //        powersgd dump ROWS COLUMNS CALLS BAD FILE   the results into a file; BAD is a kind of
-//            step to put in the middle, that must pass: none, nan, infinity, opposite, huge
+//            step to put in the middle, that must pass: none, nan, infinity, opposite,
+//            huge, large
 //        powersgd zero ROWS COLUMNS RANK ROUNDS   zero matrices, and low ranks, between full ones
 //        powersgd disorder ROWS COLUMNS RANK   rank 0 takes two buffers in another order
 //        powersgd boundary COUNT:exact|low...   whether these counts go exact
@@ -170,8 +171,11 @@ void bad_step(const std::string& kind, std::size_t spot, Floats& buffer) {
   if (kind == "nan" && g_rank == g_size - 1) in[spot] = std::nanf("");
   if (kind == "infinity" && g_rank == 0) in[spot] = -infinity;
   if (kind == "opposite" && g_rank < 2) in[spot] = g_rank == 0 ? infinity : -infinity;
-  if (kind == "huge")
+  if (kind == "large")
     for (float& x : in) x = g_rank % 2 == 0 ? FLT_MAX : -FLT_MAX;
+  if (kind == "huge")  // every vector of P overflows; M^T times what is made of it need not
+    for (std::size_t i = 0; i < in.size(); ++i)
+      in[i] = (draw(5, 0, i) < 0.5) == (g_rank % 2 == 0) ? FLT_MAX : -FLT_MAX;
   const std::uint64_t before = compressed_calls();
   const Floats sum = exact_sum(in), out = all_reduce(in, buffer);
   expect(compressed_calls() == before, "a step that can not be compressed was");

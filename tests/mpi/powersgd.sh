@@ -66,7 +66,7 @@ expect "$(report report.json calls passed start)" 10 "the first ten calls are ex
 expect "$(report report.json calls compressed)" 2 "two calls are not"
 
 # Steps that can not be compressed leave no trace.
-for bad in none nan infinity opposite huge; do
+for bad in none nan infinity opposite huge large; do
   run "a step with $bad" 3 dump 80 50 6 $bad "$work/$bad.bin"
   if [ $bad != none ]; then
     same none.bin $bad.bin "the calls after a step with $bad"
