@@ -221,10 +221,11 @@ const Rails& Communicator::rails(Hierarchy hierarchy) {
 }
 
 // Nobody's memory goes before its neighbours have let go of it: giving the window back waits for
-// them.
+// them. Links end behind it, as they wait for each other without a thought for MPI.
 void Communicator::close_shared() {
-  if (direct_ != nullptr) direct_->close();
+  if (direct_ != nullptr) direct_->close_boxes();
   shared_.reset();
+  if (direct_ != nullptr) direct_->close_links(!broken);
   direct_.reset();
   shared_tried_ = false;
   node_ready_.reset();
@@ -237,11 +238,15 @@ Status Communicator::open_shared() {
   if (shared_tried_ || !neighbours || intra == Intra::mpi) return Status::ok;
   shared_tried_ = true;
   shared_ = std::make_unique<SharedMemory>(api_);
-  direct_ = std::make_unique<DirectBoxes>(intra != Intra::shm);
+  direct_ = std::make_unique<Direct>(intra);
   bool ready = false;
   SLIMPI_TRY(shared_->open(exchange_, layout_, shared_box_bytes(), &ready));
   if (ready) return Status::ok;
   shared_.reset();
+  if (intra == Intra::nccl)
+    return fail(Status::unsupported,
+                "SLIMPI_INTRA=nccl can not be used here: the ranks of a node can not share memory; "
+                "accepted: auto, ipc, shm, mpi");
   if (rank_ == 0)
     log_once(intra == Intra::automatic ? LogLevel::debug : LogLevel::warn,
              "the ranks of a node can not share memory; they exchange by messages");

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "algorithm/algorithm.h"
-#include "algorithm/direct_boxes.h"
+#include "algorithm/direct.h"
 #include "algorithm/exchange.h"
 #include "algorithm/hook.h"
 #include "algorithm/lanes.h"
@@ -75,8 +75,8 @@ class Communicator {
   Status open_shared();
   SharedMemory* shared() const { return shared_.get(); }
 
-  // Device memory that neighbours share. Needs shared().
-  DirectBoxes& direct() { return *direct_; }
+  // The ways between neighbours' device memory. Needs shared().
+  Direct& direct() { return *direct_; }
 
   Exchange& exchange() { return exchange_; }
   Statistics& statistics() { return statistics_; }
@@ -127,7 +127,7 @@ class Communicator {
   void close_shared();
 
   std::unique_ptr<SharedMemory> shared_;
-  std::unique_ptr<DirectBoxes> direct_;
+  std::unique_ptr<Direct> direct_;
   bool shared_tried_ = false;
   std::optional<bool> node_ready_;  // what all ranks know of prepare_in_node
   std::map<std::tuple<const device::Device*, int, Lane>, device::Stream*> streams_;  // by GPU

@@ -4,8 +4,6 @@
 #include <cstring>
 #include <new>
 
-#include "base/log.h"
-
 namespace slimpi::algorithm {
 
 namespace {
@@ -25,13 +23,6 @@ Note& note_of(SharedMemory& shared, int local) {
 
 }  // namespace
 
-DirectBoxes::Readiness DirectBoxes::readiness(const device::Device& device,
-                                              const void* like) const {
-  if (!wanted_ || refused_ || device.sharing == nullptr) return can_not;
-  if (device_ == nullptr) return closed;
-  return device_ == &device && unit_ == device::unit_of(device, like) ? ready : can_not;
-}
-
 Status DirectBoxes::offer(const device::Device& device, const void* like, Statistics& statistics,
                           device::Sharing::Handle* handle) {
   SLIMPI_TRY(memory_.reserve(device, like, device::Place::device, kBytes, statistics));
@@ -40,25 +31,24 @@ Status DirectBoxes::offer(const device::Device& device, const void* like, Statis
 
 Status DirectBoxes::open(SharedMemory& shared, Exchange& exchange, const Layout& layout,
                          const device::Device& device, const void* like, Statistics& statistics,
-                         bool* opened) {
+                         bool* opened, std::string* reason) {
   me_ = layout.local_rank();
   const int size = int(layout.neighbours().size());
   Note& mine = *new (&note_of(shared, me_)) Note{};
   mine.offered = offer(device, like, statistics, &mine.handle) == Status::ok ? 1 : 0;
-  std::string reason = mine.offered != 0 ? "" : failure_text();
+  *reason = mine.offered != 0 ? "" : failure_text();
   SLIMPI_TRY(shared.meet(exchange));
 
   bool all = true;
   for (int local = 0; local < size; ++local) all = all && note_of(shared, local).offered != 0;
   device_ = &device;
-  unit_ = device::unit_of(device, like);
   boxes_.assign(std::size_t(size), nullptr);
   boxes_[std::size_t(me_)] = memory_.data();
   for (int local = 0; all && local < size; ++local) {
     if (local == me_) continue;
     void* theirs = nullptr;
     all = device.sharing->open(like, note_of(shared, local).handle, &theirs) == Status::ok;
-    if (!all) reason = failure_text();
+    if (!all) *reason = failure_text();
     boxes_[std::size_t(local)] = static_cast<std::byte*>(theirs);
   }
   mine.opened = all ? 1 : 0;
@@ -67,13 +57,7 @@ Status DirectBoxes::open(SharedMemory& shared, Exchange& exchange, const Layout&
   *opened = true;
   for (int local = 0; local < size; ++local)
     *opened = *opened && note_of(shared, local).opened != 0;
-  if (*opened) {
-    log_once(LogLevel::info, "the ranks of a node work in each other's device memory");
-    return Status::ok;
-  }
-  if (!reason.empty())
-    log_once(LogLevel::info, "device buffers pass through host memory inside the node: " + reason);
-  refused_ = true;
+  if (*opened) return Status::ok;
   close();
   SLIMPI_TRY(shared.meet(exchange));  // nobody has this rank's memory any more
   memory_.release();

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "algorithm/communicator.h"
+#include "algorithm/node_addends.h"
 #include "algorithm/node_sum.h"
 
 namespace slimpi::algorithm {
@@ -133,16 +134,8 @@ Status NodePass::add_up(std::uint64_t number) {
           call_.device.copy(here, staging_ + box(false, number, other), bytes, call_.stream));
     addends[std::size_t(other)] = reinterpret_cast<const float*>(here);
   }
-  // Longer sums go through scratch, because out may be this rank's own addend.
-  float* const partial = reinterpret_cast<float*>(call_.communicator.partial.data());
-  std::vector<const float*> group;
-  for (std::size_t next = 0; next < addends.size();) {
-    while (int(group.size()) < kernels::kMaxAddends && next < addends.size())
-      group.push_back(addends[next++]);
-    float* const to = next == addends.size() ? call_.out + mine.first : partial;
-    call_.device.kernels()->sum(group.data(), int(group.size()), mine.count, to, call_.stream);
-    group = {partial};
-  }
+  add_in_order(call_.device, call_.stream, addends, mine.count,
+               reinterpret_cast<float*>(call_.communicator.partial.data()), call_.out + mine.first);
   return staged_ ? finish_copies() : Status::ok;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "algorithm/communicator.h"
+#include "algorithm/node_addends.h"
 #include "algorithm/node_sum.h"
 #include "algorithm/node_transports.h"
 
@@ -34,21 +35,23 @@ class SharedPass {
         exchange_(call.communicator.exchange()),
         me_(call.communicator.layout().local_rank()),
         size_(int(call.communicator.layout().neighbours().size())),
-        boxes_(call.communicator.direct()) {
+        direct_(call.communicator.direct()),
+        boxes_(direct_.boxes) {
     for (int rail = 0; rail < rails.rails; ++rail)
       slices_.push_back(slice_of(call.count, call.plan.format, rails, rail));
   }
 
-  Status sum() { return exchange_.settle(run_sum(), {}); }
+  // The first two only set *linked where the call is one to go over links.
+  Status sum(bool* linked) { return exchange_.settle(run_sum(linked), {}); }
+  Status allreduce(bool* linked) { return exchange_.settle(run_allreduce(linked), {}); }
   Status share() { return exchange_.settle(run_share(), {}); }
-  Status allreduce() { return exchange_.settle(run_allreduce(), {}); }
 
  private:
-  Status run_sum();
+  Status run_sum(bool* linked);
   Status run_share();
-  Status run_allreduce();
-  void use(bool direct);
-  Status begin();
+  Status run_allreduce(bool* linked);
+  void use(bool in_device);
+  Status begin(bool* linked);
   void end();
   Range part(int rail, std::uint64_t block) const {
     const Range& slice = slices_[std::size_t(rail)];
@@ -57,13 +60,14 @@ class SharedPass {
   }
   float* place(int owner_of_box, int rail, std::uint64_t block) const {
     static_assert(kSlots == DirectBoxes::kSlots);
-    const std::uint64_t slot = ((direct_ ? boxes_.blocks : shared_.blocks) + block) % kSlots;
+    const std::uint64_t slot = ((in_device_ ? boxes_.blocks : shared_.blocks) + block) % kSlots;
     float* const box =
-        direct_ ? boxes_.box(owner_of_box) : reinterpret_cast<float*>(shared_.box(owner_of_box));
-    return box + slot * (direct_ ? DirectBoxes::kBlock : kBlock) + std::uint64_t(rail) * piece_;
+        in_device_ ? boxes_.box(owner_of_box) : reinterpret_cast<float*>(shared_.box(owner_of_box));
+    return box + slot * (in_device_ ? DirectBoxes::kBlock : kBlock) + std::uint64_t(rail) * piece_;
   }
   float* partial() const {
-    return direct_ ? boxes_.scratch() : reinterpret_cast<float*>(call_.communicator.partial.data());
+    return in_device_ ? boxes_.scratch()
+                      : reinterpret_cast<float*>(call_.communicator.partial.data());
   }
   bool owner() const { return rails_.rail >= 0; }
   Status copy(float* to, const float* from, std::uint64_t count) {
@@ -76,24 +80,23 @@ class SharedPass {
   Status collect(std::uint64_t block);
   Status gather_addends(std::uint64_t block, const Range& mine, std::vector<const float*>& addends);
   Status meet();
-  void add_in_order(const std::vector<const float*>& addends, std::uint64_t count, float* out);
-  Status add_in_pairs(std::vector<const float*> addends, std::uint64_t count, float* out);
 
   Call& call_;
   const Rails& rails_;
   SharedMemory& shared_;
   Exchange& exchange_;
   const int me_, size_;
+  Direct& direct_;
   DirectBoxes& boxes_;
-  bool direct_ = false;  // the boxes in device memory
+  bool in_device_ = false;  // the boxes in device memory
   std::uint64_t piece_ = 0;
   std::vector<Range> slices_;
   std::uint64_t blocks_ = 0;
 };
 
-void SharedPass::use(bool direct) {
-  direct_ = direct;
-  piece_ = piece_of(rails_, direct ? DirectBoxes::kBlock : kBlock);
+void SharedPass::use(bool in_device) {
+  in_device_ = in_device;
+  piece_ = piece_of(rails_, in_device ? DirectBoxes::kBlock : kBlock);
   blocks_ = 0;
   for (const Range& slice : slices_)
     blocks_ = std::max(blocks_, (slice.count + piece_ - 1) / piece_);
@@ -102,25 +105,32 @@ void SharedPass::use(bool direct) {
 // The first block is in the boxes when this returns. Which boxes they are depends on where the
 // neighbours' buffers lie in this very call, so each rank starts with what suits its own and says
 // so; only where they differ does the block go a second time.
-Status SharedPass::begin() {
-  const DirectBoxes::Readiness mine = boxes_.readiness(call_.device, call_.out);
-  use(mine == DirectBoxes::ready);
+Status SharedPass::begin(bool* linked) {
+  using Way = Direct::Way;
+  const Direct::Readiness mine = direct_.readiness(call_.device, call_.out);
+  Way way = mine == Direct::ready ? direct_.way() : Way::host;
+  use(way == Way::boxes);
   shared_.say(mine);
-  SLIMPI_TRY(copy_in(0));
+  if (way != Way::links) SLIMPI_TRY(copy_in(0));
   SLIMPI_TRY(meet());
   const auto [least, most] = shared_.said();
-  boxes_.in_this_call = least == DirectBoxes::ready;
-  if (least == most && least != DirectBoxes::closed) return Status::ok;
-  if (least == most)
-    SLIMPI_TRY(boxes_.open(shared_, exchange_, call_.communicator.layout(), call_.device, call_.out,
-                           call_.communicator.statistics(), &boxes_.in_this_call));
-  use(boxes_.in_this_call);
+  const bool again = least != most || least == Direct::closed;
+  if (least != most) way = Way::host;
+  if (least == most && least == Direct::closed) {
+    SLIMPI_TRY(direct_.open(shared_, exchange_, call_.communicator.layout(), call_.device,
+                            call_.out, call_.communicator.statistics()));
+    way = direct_.way();
+  }
+  direct_.in_this_call = way;
+  *linked = way == Way::links;
+  if (*linked || !again) return Status::ok;
+  use(way == Way::boxes);
   SLIMPI_TRY(copy_in(0));
   return meet();
 }
 
 void SharedPass::end() {
-  (direct_ ? boxes_.blocks : shared_.blocks) += blocks_ + 1;
+  (in_device_ ? boxes_.blocks : shared_.blocks) += blocks_ + 1;
 }
 
 Status SharedPass::meet() {
@@ -158,7 +168,7 @@ Status SharedPass::gather_addends(std::uint64_t block, const Range& mine,
   for (int other = 0; other < size_; ++other, scratch += piece_) {
     if (other == me_) {
       addends.push_back(call_.in + mine.first);
-    } else if (direct_ || !call_.device.staged) {
+    } else if (in_device_ || !call_.device.staged) {
       addends.push_back(place(other, rails_.rail, block));
     } else {
       SLIMPI_TRY(copy(scratch, place(other, rails_.rail, block), mine.count));
@@ -174,65 +184,17 @@ Status SharedPass::add_up(std::uint64_t block, bool pairwise) {
   if (mine.count == 0) return Status::ok;
   std::vector<const float*> addends;
   SLIMPI_TRY(gather_addends(block, mine, addends));
-  if (pairwise) return add_in_pairs(std::move(addends), mine.count, call_.out + mine.first);
-  add_in_order(addends, mine.count, call_.out + mine.first);
+  float* const out = call_.out + mine.first;
+  if (pairwise)
+    add_in_pairs(call_.device, call_.stream, addends, mine.count, partial(), piece_, out);
+  else
+    add_in_order(call_.device, call_.stream, addends, mine.count, partial(), out);
   return Status::ok;
 }
 
-// Longer sums go through scratch, because out may be this rank's own addend.
-void SharedPass::add_in_order(const std::vector<const float*>& addends, std::uint64_t count,
-                              float* out) {
-  std::vector<const float*> group;
-  for (std::size_t next = 0; next < addends.size();) {
-    while (int(group.size()) < kernels::kMaxAddends && next < addends.size())
-      group.push_back(addends[next++]);
-    call_.device.kernels()->sum(group.data(), int(group.size()), count,
-                                next == addends.size() ? out : partial(), call_.stream);
-    group = {partial()};
-  }
-}
-
-// MPICH's order: with r ranks more than a power of two, the first 2r ranks add in pairs; then
-// neighbours add, then pairs of neighbours, and so on.
-Status SharedPass::add_in_pairs(std::vector<const float*> addends, std::uint64_t count,
-                                float* out) {
-  float* const scratch = partial();
-  const auto add = [&](const float* a, const float* b, float* to) {
-    const float* const both[] = {a, b};
-    call_.device.kernels()->sum(both, 2, count, to, call_.stream);
-    return to;
-  };
-  std::size_t power = 1;
-  while (2 * power <= addends.size()) power *= 2;
-  std::size_t surplus = addends.size() - power, used = 0;
-  std::vector<const float*> level;
-  for (std::size_t i = 0; i < addends.size(); ++i) {
-    if (surplus != 0) {
-      level.push_back(add(addends[i], addends[i + 1], scratch + used++ * piece_));
-      --surplus;
-      ++i;
-    } else {
-      level.push_back(addends[i]);
-    }
-  }
-  // A sum takes the place of its left addend if that is scratch already.
-  while (level.size() > 1) {
-    std::vector<const float*> next;
-    for (std::size_t i = 0; i < level.size(); i += 2) {
-      const bool last = level.size() == 2;
-      const bool in_scratch = level[i] >= scratch && level[i] < scratch + used * piece_;
-      float* const to = last         ? out
-                        : in_scratch ? const_cast<float*>(level[i])
-                                     : scratch + used++ * piece_;
-      next.push_back(add(level[i], level[i + 1], to));
-    }
-    level = std::move(next);
-  }
-  return Status::ok;
-}
-
-Status SharedPass::run_sum() {
-  SLIMPI_TRY(begin());
+Status SharedPass::run_sum(bool* linked) {
+  SLIMPI_TRY(begin(linked));
+  if (*linked) return Status::ok;
   for (std::uint64_t block = 0; block < blocks_; ++block) {
     SLIMPI_TRY(add_up(block, false));
     SLIMPI_TRY(copy_in(block + 1));
@@ -243,7 +205,7 @@ Status SharedPass::run_sum() {
 }
 
 Status SharedPass::run_share() {
-  use(boxes_.in_this_call);
+  use(direct_.in_this_call == Direct::Way::boxes);
   for (std::uint64_t block = 0; block < blocks_; ++block) {
     SLIMPI_TRY(publish(block));
     SLIMPI_TRY(meet());
@@ -253,8 +215,9 @@ Status SharedPass::run_share() {
   return copied();
 }
 
-Status SharedPass::run_allreduce() {
-  SLIMPI_TRY(begin());
+Status SharedPass::run_allreduce(bool* linked) {
+  SLIMPI_TRY(begin(linked));
+  if (*linked) return Status::ok;
   for (std::uint64_t block = 0; block < blocks_; ++block) {
     SLIMPI_TRY(add_up(block, true));
     SLIMPI_TRY(publish(block));
@@ -276,16 +239,16 @@ std::size_t shared_box_bytes() {
   return kSlots * kBlock * sizeof(float);
 }
 
-Status sum_in_shared_memory(Call& call, const Rails& rails) {
-  return SharedPass(call, rails).sum();
+Status sum_in_shared_memory(Call& call, const Rails& rails, bool* linked) {
+  return SharedPass(call, rails).sum(linked);
 }
 
 Status share_in_shared_memory(Call& call, const Rails& rails) {
   return SharedPass(call, rails).share();
 }
 
-Status allreduce_in_shared_memory(Call& call, const Rails& rails) {
-  return SharedPass(call, rails).allreduce();
+Status allreduce_in_shared_memory(Call& call, const Rails& rails, bool* linked) {
+  return SharedPass(call, rails).allreduce(linked);
 }
 
 }  // namespace slimpi::algorithm

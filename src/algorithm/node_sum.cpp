@@ -41,7 +41,10 @@ std::uint64_t node_partial(const Communicator& communicator) {
 
 Status node_allreduce(Call& call) {
   const Timed timed(call.communicator.statistics(), Stage::intra, "node allreduce", 4 * call.count);
-  return allreduce_in_shared_memory(call, one_node_rails(call.communicator));
+  const Rails rails = one_node_rails(call.communicator);
+  bool linked = false;
+  SLIMPI_TRY(allreduce_in_shared_memory(call, rails, &linked));
+  return linked ? allreduce_over_links(call, rails) : Status::ok;
 }
 
 Status reserve_node_allreduce(Communicator& communicator, const device::Device& device,
@@ -58,14 +61,17 @@ Status reserve_node_allreduce(Communicator& communicator, const device::Device& 
 
 Status node_sum(Call& call, const Rails& rails) {
   const Timed timed(call.communicator.statistics(), Stage::intra, "node sum", 4 * call.count);
-  return call.communicator.shared() != nullptr ? sum_in_shared_memory(call, rails)
-                                               : sum_by_messages(call, rails);
+  if (call.communicator.shared() == nullptr) return sum_by_messages(call, rails);
+  bool linked = false;
+  SLIMPI_TRY(sum_in_shared_memory(call, rails, &linked));
+  return linked ? sum_over_links(call, rails) : Status::ok;
 }
 
 Status node_share(Call& call, const Rails& rails) {
   const Timed timed(call.communicator.statistics(), Stage::intra, "node share", 4 * call.count);
-  return call.communicator.shared() != nullptr ? share_in_shared_memory(call, rails)
-                                               : share_by_messages(call, rails);
+  if (call.communicator.shared() == nullptr) return share_by_messages(call, rails);
+  const bool linked = call.communicator.direct().in_this_call == Direct::Way::links;
+  return linked ? share_over_links(call, rails) : share_in_shared_memory(call, rails);
 }
 
 }  // namespace slimpi::algorithm

@@ -11,12 +11,18 @@ Status sum_by_messages(Call& call, const Rails& rails);
 Status share_by_messages(Call& call, const Rails& rails);
 std::size_t node_message_bytes(const Layout& layout, const Rails& rails);
 
-// Through memory that the neighbours share. Needs Communicator::shared().
-Status sum_in_shared_memory(Call& call, const Rails& rails);
+// Through memory that the neighbours share. Needs Communicator::shared(). Where this call's buffers
+// are to go over links, which the neighbours find out here, *linked is all that is done.
+Status sum_in_shared_memory(Call& call, const Rails& rails, bool* linked);
 Status share_in_shared_memory(Call& call, const Rails& rails);
 
 // The whole allreduce of one node, added pairwise as MPICH adds, so that the bytes are MPI's own.
-Status allreduce_in_shared_memory(Call& call, const Rails& rails);
+Status allreduce_in_shared_memory(Call& call, const Rails& rails, bool* linked);
+
+// The same over links between the node's GPUs, once those above said so.
+Status sum_over_links(Call& call, const Rails& rails);
+Status share_over_links(Call& call, const Rails& rails);
+Status allreduce_over_links(Call& call, const Rails& rails);
 
 // Bytes for one piece of a slice from each of `size` neighbours.
 std::size_t shared_scratch_bytes(std::size_t size, const Rails& rails);

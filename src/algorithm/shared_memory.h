@@ -38,7 +38,7 @@ class SharedMemory {
   Said said() const;
 
   // A note of each rank, read by the others after a meeting.
-  static constexpr std::size_t kNoteBytes = 320;
+  static constexpr std::size_t kNoteBytes = 384;
   std::byte* note(int local) const { return boxes_[std::size_t(local)] - kFront; }
 
   // Blocks that passed through the boxes so far: the next one's place among them follows from it,

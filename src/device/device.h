@@ -30,6 +30,46 @@ struct Sharing {
   void (*close)(void* memory);
 };
 
+// This process's end of a link between the GPUs of a node's processes, each of which has one of its
+// own; made and understood by its own row.
+struct Link;
+
+// Sends and receives over links, by a library of the GPUs' vendor. All but close() return at once.
+struct Links {
+  const char* library;  // "NCCL"
+
+  // Whether this process can join for work near `like`; if not, the status says why.
+  Status (*usable)(const void* like);
+
+  // What the processes need to find each other; plain bytes, made by one of them.
+  struct Meeting {
+    std::byte bytes[128];
+  };
+  Status (*arrange)(const void* like, Meeting* meeting);
+
+  // Begins to join the others, as `rank` of `size`.
+  Status (*join)(const void* like, const Meeting& meeting, int rank, int size, Link** link);
+
+  // A stretch of memory for a peer, or from it: one of the two pointers is null.
+  struct Piece {
+    int peer;
+    const void* out;
+    void* in;
+    std::size_t bytes;
+  };
+  // Queues pieces that travel together. Between two processes they come in the order in which both
+  // name them. The link must be settled.
+  Status (*exchange)(Link* link, const Piece* pieces, int count, Stream* stream);
+
+  // Whether what was begun last has come so far that the link can be used again: the others are
+  // there, the pieces are on their stream, which may now be marked behind them. Also fails when
+  // something goes wrong with them later.
+  Status (*settled)(Link* link, bool* settled);
+
+  // Ends it. In order: every process does so now, and nothing is under way; else what is stops.
+  void (*close)(Link* link, bool in_order);
+};
+
 struct Device {
   const char* name;  // "host", "guarded", "cuda"
 
@@ -76,6 +116,9 @@ struct Device {
   // The PCI bus id of the GPU that the memory at `like` lies on, such as "0000:3b:00.0"; null where
   // there is none.
   Status (*bus_id)(const void* like, char* text, std::size_t bytes) = nullptr;
+
+  // How its GPUs talk to each other; null where there is no library for it.
+  const Links* links = nullptr;
 };
 
 // The same, and 0 where there is only one.

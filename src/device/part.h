@@ -10,7 +10,7 @@
 namespace slimpi::device {
 
 // Grows with every change of Device, Kernels, or what follows.
-constexpr int kPartVersion = 3;
+constexpr int kPartVersion = 4;
 
 // What the library lends to a part. A part's own fail() and log() would be heard by nobody.
 struct Library {

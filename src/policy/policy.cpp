@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "policy/policy.h"
 
+#include "config.h"
+
 #include <fmt/format.h>
 
 namespace slimpi::policy {
@@ -101,8 +103,10 @@ Decision decide(const Config& config, const Rules& rules, const std::string& nam
 }
 
 std::string refuse(const Config& config, const Rules& rules) {
+#ifndef WITH_NCCL
   if (config.intra == Intra::nccl)
     return "SLIMPI_INTRA=nccl is not in this build of slimpi; accepted: auto, ipc, shm, mpi";
+#endif
   const std::string refused = refuse_name(config.algorithm, "SLIMPI_ALGORITHM=" + config.algorithm);
   if (!refused.empty()) return refused;
   if (const std::string bad = refuse_peers(config, config.algorithm); !bad.empty()) return bad;

@@ -84,7 +84,7 @@ Status poll(Stream* stream, std::uint64_t mark, bool* reached) {
 
 Status wait_for(Stream* stream, Stream* other, std::uint64_t mark) {
   GuardedStream::of(other);  // dies if it is none
-  GuardedStream::of(stream).queue([=] { GuardedStream::of(other).run_until(mark); });
+  GuardedStream::of(stream).queue_until([=] { return GuardedStream::of(other).try_until(mark); });
   return GuardedStream::lost() ? lost() : Status::ok;
 }
 

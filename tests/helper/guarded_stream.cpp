@@ -2,6 +2,7 @@
 #include "tests/helper/guarded_stream.h"
 
 #include <climits>
+#include <random>
 #include <set>
 #include <utility>
 
@@ -16,6 +17,7 @@ std::set<GuardedStream*>& streams() {
 }
 unsigned long g_queued = 0;
 unsigned long g_last = ULONG_MAX;  // piece of work that the device does not survive
+std::minstd_rand g_chance;
 }  // namespace
 
 device::Stream* GuardedStream::open() {
@@ -52,6 +54,13 @@ unsigned long GuardedStream::queued() {
 }
 
 void GuardedStream::queue(std::function<void()> work) {
+  queue_until([work = std::move(work)] {
+    work();
+    return true;
+  });
+}
+
+void GuardedStream::queue_until(std::function<bool()> work) {
   const std::lock_guard lock(guarded_mutex());
   ++g_queued;
   if (!lost()) return work_.push_back(std::move(work));
@@ -77,15 +86,33 @@ bool GuardedStream::lost() {
 std::uint64_t GuardedStream::mark() {
   const std::lock_guard lock(guarded_mutex());
   const std::uint64_t mark = ++marks_;
-  if (!lost()) work_.push_back([this, mark] { reached_ = mark; });
+  if (!lost())
+    work_.push_back([this, mark] {
+      reached_ = mark;
+      return true;
+    });
   return mark;
 }
 
 bool GuardedStream::poll(std::uint64_t mark) {
   const std::lock_guard lock(guarded_mutex());
   if (mark == 0 || mark > marks_) die("a mark is waited for that was never made");
-  if (reached_ < mark && !lost()) run_one();
+  if (reached_ < mark && !lost()) {
+    if (asked_ != mark) ahead_ = g_chance() % 2 == 0;
+    asked_ = mark;
+    if (ahead_) run_others();
+    if (reached_ < mark) run_one();
+  }
   return reached_ >= mark;
+}
+
+// Other streams run ahead of the one that is asked for, as far as nothing holds them up.
+void GuardedStream::run_others() {
+  for (GuardedStream* const other : streams()) {
+    if (other == this || g_chance() % 2 != 0) continue;
+    for (auto pieces = g_chance() % 16; pieces > 0 && !other->work_.empty(); --pieces)
+      if (!other->run_one()) break;
+  }
 }
 
 void GuardedStream::run_until(std::uint64_t mark) {
@@ -94,13 +121,23 @@ void GuardedStream::run_until(std::uint64_t mark) {
   while (reached_ < mark) run_one();
 }
 
-void GuardedStream::run_one() {
+bool GuardedStream::try_until(std::uint64_t mark) {
+  const std::lock_guard lock(guarded_mutex());
+  if (mark == 0 || mark > marks_) die("a mark is waited for that was never made");
+  while (reached_ < mark)
+    if (!run_one()) return false;
+  return true;
+}
+
+bool GuardedStream::run_one() {
   if (running_) die("two streams wait for each other");
   running_ = true;
-  const std::function<void()> work = std::move(work_.front());
+  std::function<bool()> work = std::move(work_.front());
   work_.pop_front();
-  work();
+  const bool done = work();
+  if (!done) work_.push_front(std::move(work));
   running_ = false;
+  return done;
 }
 
 }  // namespace slimpi::test

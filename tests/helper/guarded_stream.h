@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A stream of the guarded device: a queue of work that is done as late as possible.
+// A stream of the guarded device: a queue of work that is done late, a piece at each question about
+// it. By chance other streams do nothing while one is asked for, or run ahead of it: only what they
+// wait for orders them.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -23,17 +25,25 @@ class GuardedStream {
   static bool lost();
 
   void queue(std::function<void()> work);
+  // Work that waits for something: it is done once it returns true, and holds up what is behind it.
+  void queue_until(std::function<bool()> work);
   std::uint64_t mark();
 
-  // Does one piece of work, unless the mark has been reached. Has it now?
+  // Does one piece of work, unless the mark has been reached, and maybe some of other streams. Has
+  // it been reached now?
   bool poll(std::uint64_t mark);
   void run_until(std::uint64_t mark);
+  // Does what can be done now of the work before the mark. Has it been reached?
+  bool try_until(std::uint64_t mark);
 
  private:
-  void run_one();
+  bool run_one();  // false: it waits
+  void run_others();
 
-  std::deque<std::function<void()>> work_;
+  std::deque<std::function<bool()>> work_;
   std::uint64_t marks_ = 0, reached_ = 0;
+  std::uint64_t asked_ = 0;  // the mark that is polled
+  bool ahead_ = false;       // and whether other streams run ahead meanwhile
   bool running_ = false;
 };
 

@@ -3,6 +3,7 @@
 #include "tests/helper/standin_driver.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -41,6 +42,12 @@ device::Stream* queue_of(CUstream stream) {
   if (context == nullptr) die("the default stream is used without a context");
   if (context->legacy == nullptr) context->legacy = GuardedStream::open();
   return context->legacy;
+}
+
+int standin_bus(int device) {
+  const char *const gpus = std::getenv("STANDIN_GPUS"), *const rank = std::getenv("PMI_RANK");
+  const bool own = gpus != nullptr && std::strcmp(gpus, "own") == 0 && rank != nullptr;
+  return 0x3b + device + (own ? kStandinDevices * std::atoi(rank) : 0);
 }
 
 CUresult standin_failure(const char* function) {
@@ -116,7 +123,7 @@ CUresult cuDeviceGetName(char* name, int size, CUdevice) {
 }
 CUresult cuDeviceGetPCIBusId(char* text, int size, CUdevice device) {
   STANDIN_ENTER(cuDeviceGetPCIBusId);
-  std::snprintf(text, size_t(size), "0000:%02X:00.0", 0x3b + device);
+  std::snprintf(text, size_t(size), "0000:%02X:00.0", standin_bus(device));
   return CUDA_SUCCESS;
 }
 
@@ -198,7 +205,7 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   slimpi::device::Stream *const other = event->queue, *const queue = queue_of(stream);
   const std::uint64_t mark = event->mark;
   if (queue != other)
-    GuardedStream::of(queue).queue([=] { GuardedStream::of(other).run_until(mark); });
+    GuardedStream::of(queue).queue_until([=] { return GuardedStream::of(other).try_until(mark); });
   return CUDA_SUCCESS;
 }
 

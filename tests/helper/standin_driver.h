@@ -2,7 +2,9 @@
 /* A CUDA driver for machines without a GPU: a libcuda.so.1 with the functions that slimpi and its
  * tests use. Its two GPUs' memory is the guarded device's, which dies when the program or MPI touch
  * it; streams do their work late, a piece at each question; kernels are those of kernels/cuda, run
- * by emulated_cuda.h. What follows is only in the stand-in: programs look it up by name. */
+ * by emulated_cuda.h. The processes of a machine share the two GPUs, or, with STANDIN_GPUS=own,
+ * each rank has two of its own. What follows is only in the stand-in: programs look it up by name.
+ */
 #ifndef SLIMPI_TESTS_HELPER_STANDIN_DRIVER_H
 #define SLIMPI_TESTS_HELPER_STANDIN_DRIVER_H
 #include <stddef.h>
@@ -22,6 +24,10 @@ SLIMPI_STANDIN int slimpi_standin_streams(void);
 SLIMPI_STANDIN int slimpi_standin_events(void);
 SLIMPI_STANDIN int slimpi_standin_contexts(int device);
 SLIMPI_STANDIN unsigned long slimpi_standin_kernels(void);
+
+/* Communicators of NCCL in use, and the sends and receives so far. */
+SLIMPI_STANDIN int slimpi_standin_communicators(void);
+SLIMPI_STANDIN unsigned long slimpi_standin_pieces(void);
 
 /* How often memory was taken, and the memory policy (of get_mempolicy) when it was last pinned. */
 SLIMPI_STANDIN unsigned long slimpi_standin_allocations(void);

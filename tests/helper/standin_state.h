@@ -61,6 +61,9 @@ CUcontext current_context();
 // The queue behind a stream handle of any kind, in the current context.
 slimpi::device::Stream* queue_of(CUstream stream);
 
+// The PCI bus that a device is on.
+int standin_bus(int device);
+
 // Null if the driver has not heard of this memory.
 const Allocation* find_allocation(std::uintptr_t address);
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The memory of NVIDIA's GPUs: a row of the device table, in a part of its own.
 #include "device/part.h"
+#include "config.h"
 
 #include "device/cuda/context.h"
 #include "device/cuda/driver.h"
 #include "device/cuda/ipc.h"
 #include "device/cuda/launch.h"
+#include "device/cuda/links.h"
 #include "device/cuda/memory.h"
 #include "device/cuda/stream.h"
 
@@ -13,9 +15,15 @@ namespace slimpi::device::cuda {
 
 namespace {
 
-constexpr Device kRow = {"cuda",      true,         owns, allocate,  release,
-                         open_stream, close_stream, copy, mark,      poll,
-                         wait_for,    cuda_kernels, unit, &kSharing, bus_id};
+#ifdef WITH_NCCL
+constexpr const Links* kLinksHere = &kLinks;
+#else
+constexpr const Links* kLinksHere = nullptr;
+#endif
+
+constexpr Device kRow = {"cuda",       true,      owns,   allocate,  release,  open_stream,
+                         close_stream, copy,      mark,   poll,      wait_for, cuda_kernels,
+                         unit,         &kSharing, bus_id, kLinksHere};
 
 }  // namespace
 }  // namespace slimpi::device::cuda

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "algorithm/direct_links.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <new>
+
+namespace slimpi::algorithm {
+
+namespace {
+
+constexpr std::size_t kBytes = (DirectLinks::kSlots + 1) * DirectLinks::kBlock * sizeof(float);
+
+// How long the neighbours may take to join: long enough for a library that starts up, so that only
+// one that never gets there is left alone.
+constexpr auto kPatience = std::chrono::seconds(60);
+// Rounds of waiting between two looks for a rank that failed.
+constexpr unsigned kRoundsPerLook = 1024;
+
+// What the neighbours do one after the other. A rank may fail in a step while another still looks
+// back at the one before.
+enum Step : std::uint32_t { preparing = 1, arranging = 2, joining = 3 };
+
+}  // namespace
+
+// What a rank tells its neighbours while they join.
+struct DirectLinks::Note {
+  device::Links::Meeting meeting;             // of local rank 0
+  char bus_id[32];                            // of its GPU
+  char reason[160];                           // why it failed
+  std::atomic<std::uint32_t> failed, joined;  // in which step, or 0; 1 once it is there
+
+  void fail(Step step, bool say = true) {
+    if (say) std::strncpy(reason, failure_text().c_str(), sizeof reason - 1);
+    failed.store(step, std::memory_order_release);
+  }
+};
+
+DirectLinks::Note& DirectLinks::note_of(SharedMemory& shared, int local) {
+  static_assert(sizeof(Note) <= SharedMemory::kNoteBytes);
+  return *reinterpret_cast<Note*>(shared.note(local));
+}
+
+Status DirectLinks::prepare(const void* like, Statistics& statistics, Note& mine) {
+  if (device_->links == nullptr || device_->bus_id == nullptr)
+    return fail(Status::unsupported,
+                std::string(device_->name) + " memory has no links to its neighbours");
+  SLIMPI_TRY(device_->links->usable(like));
+  SLIMPI_TRY(device_->bus_id(like, mine.bus_id, sizeof mine.bus_id));
+  return scratch_.reserve(*device_, like, device::Place::device, kBytes, statistics);
+}
+
+// Every rank comes to an end by itself: it is there, it failed, it saw a neighbour fail, or it has
+// waited long enough. Then what all have come to is known.
+Status DirectLinks::join(SharedMemory& shared, Exchange& exchange, const Layout& layout,
+                         const void* like) {
+  const int me = layout.local_rank(), size = int(layout.neighbours().size());
+  Note& mine = note_of(shared, me);
+  if (device_->links->join(like, note_of(shared, 0).meeting, me, size, &link_) != Status::ok)
+    mine.fail(joining);
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  for (unsigned rounds = 1;; ++rounds) {
+    int here = 0, failures = 0;
+    for (int local = 0; local < size; ++local) {
+      const Note& theirs = note_of(shared, local);
+      here += theirs.joined.load(std::memory_order_acquire) != 0 ? 1 : 0;
+      failures += theirs.failed.load(std::memory_order_acquire) != 0 ? 1 : 0;
+    }
+    if (here + failures == size) return Status::ok;
+    if (mine.joined == 0 && mine.failed == 0) {
+      bool settled = false;
+      if (device_->links->settled(link_, &settled) != Status::ok) {
+        mine.fail(joining);
+      } else if (settled) {
+        mine.joined.store(1, std::memory_order_release);
+      } else if (failures != 0) {
+        mine.fail(joining, false);
+      } else if (std::chrono::steady_clock::now() > end) {
+        (void)fail(Status::device, "the GPUs of a node have not found each other");
+        mine.fail(joining);
+      }
+    }
+    exchange.progress();
+    if (rounds % kRoundsPerLook == 0) SLIMPI_TRY(exchange.check());
+  }
+}
+
+Status DirectLinks::open(SharedMemory& shared, Exchange& exchange, const Layout& layout,
+                         const device::Device& device, const void* like, Statistics& statistics,
+                         bool* opened, std::string* reason) {
+  const int me = layout.local_rank(), size = int(layout.neighbours().size());
+  device_ = &device;
+  Note& mine = *new (&note_of(shared, me)) Note{};
+  // Meets the others; *opened is false, with the reason of the first rank that has one, if any has
+  // failed by then.
+  const auto end = [&](Step step) {
+    SLIMPI_TRY(shared.meet(exchange));
+    for (int local = 0; local < size; ++local) {
+      const Note& theirs = note_of(shared, local);
+      const std::uint32_t failed = theirs.failed.load(std::memory_order_acquire);
+      if (failed == 0 || failed > step) continue;
+      *opened = false;
+      if (reason->empty()) *reason = theirs.reason;
+    }
+    return Status::ok;
+  };
+
+  *opened = true;
+  reason->clear();
+  if (prepare(like, statistics, mine) != Status::ok) mine.fail(preparing);
+  SLIMPI_TRY(end(preparing));
+  for (int one = 0; *opened && one < size; ++one)
+    for (int other = 0; other < one; ++other)
+      if (std::strcmp(note_of(shared, one).bus_id, note_of(shared, other).bus_id) == 0) {
+        *opened = false;
+        *reason = std::string("two ranks use the GPU ") + note_of(shared, one).bus_id;
+      }
+  if (*opened) {
+    if (me == 0 && device.links->arrange(like, &mine.meeting) != Status::ok) mine.fail(arranging);
+    SLIMPI_TRY(end(arranging));
+  }
+  if (*opened) {
+    SLIMPI_TRY(join(shared, exchange, layout, like));
+    SLIMPI_TRY(end(joining));
+  }
+  if (*opened) return Status::ok;
+  close(false);
+  scratch_.release();
+  return shared.meet(exchange);  // everyone has read the notes
+}
+
+void DirectLinks::close(bool in_order) {
+  if (link_ != nullptr) device_->links->close(link_, in_order);
+  link_ = nullptr;
+}
+
+Status DirectLinks::send(Exchange& exchange, const std::vector<device::Links::Piece>& pieces,
+                         device::Stream* stream) {
+  SLIMPI_TRY(device_->links->exchange(link_, pieces.data(), int(pieces.size()), stream));
+  for (unsigned rounds = 1;; ++rounds) {
+    bool settled = false;
+    SLIMPI_TRY(device_->links->settled(link_, &settled));
+    if (settled) return Status::ok;
+    exchange.progress();
+    if (rounds % kRoundsPerLook == 0) SLIMPI_TRY(exchange.check());
+  }
+}
+
+// A neighbour that waits for a message from here does not send on its GPU meanwhile, so MPI goes on
+// while the GPU works.
+Status DirectLinks::wait(Exchange& exchange, device::Stream* stream) {
+  std::uint64_t mark = 0;
+  SLIMPI_TRY(device_->mark(stream, &mark));
+  for (unsigned rounds = 1;; ++rounds) {
+    bool done = false;
+    SLIMPI_TRY(device_->poll(stream, mark, &done));
+    if (done) return Status::ok;
+    bool settled = false;
+    SLIMPI_TRY(device_->links->settled(link_, &settled));
+    exchange.progress();
+    if (rounds % kRoundsPerLook == 0) SLIMPI_TRY(exchange.check());
+  }
+}
+
+}  // namespace slimpi::algorithm
