@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 
 namespace slimpi::algorithm {
 
@@ -17,6 +18,14 @@ constexpr int kPatience = 64;      // looks before the core is offered to somebo
 std::atomic<std::uint64_t>& count_of(std::byte* box) {
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
   return *reinterpret_cast<std::atomic<std::uint64_t>*>(box - kLine);
+}
+
+// Reads something of every page, so that no call pays for finding it; what a page holds is of no
+// interest.
+void touch(const std::byte* box, std::size_t bytes) {
+  constexpr std::size_t kPage = 4096;
+  for (std::size_t at = 0; at < bytes; at += kPage)
+    static_cast<void>(*reinterpret_cast<const volatile std::byte*>(box + at));
 }
 
 }  // namespace
@@ -61,8 +70,9 @@ Status SharedMemory::open(Exchange& exchange, const Layout& layout, std::size_t 
       boxes_.push_back(static_cast<std::byte*>(base) + ((kLine - address % kLine) % kLine) +
                        kFront);
     }
-    count_of(box(me_)).store(0);
+    std::memset(static_cast<void*>(box(me_) - kFront), 0, bytes + kFront);
     api_.Barrier(neighbours);
+    for (const std::byte* const other : boxes_) touch(other, bytes);
     *ready = true;
   }
   if (neighbours != MPI_COMM_NULL) api_.Comm_free(&neighbours);

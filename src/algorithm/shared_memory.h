@@ -19,6 +19,7 @@ class SharedMemory {
 
   // Gives every rank of this rank's node a box of `bytes`. Collective over the communicator; *ready
   // is alike on all its ranks, and false where the neighbours of some node can not share memory.
+  // The pages are there when it returns, each near the rank whose box it is.
   Status open(Exchange& exchange, const Layout& layout, std::size_t bytes, bool* ready);
 
   // The box of local rank `local`, aligned to 64 bytes.

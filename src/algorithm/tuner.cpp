@@ -21,8 +21,8 @@ int Tuner::next() const {
 
 bool Tuner::record(std::uint64_t nanoseconds) {
   if (settled_) {
-    times_[0] = watched_ == 0 ? nanoseconds : std::min(times_[0], nanoseconds);
-    return ++watched_ == kWatch;
+    times_.push_back(nanoseconds);
+    return times_.size() == std::size_t(kWatch);
   }
   if (trial_ == 0) times_.clear();
   if (trial_ >= candidates_) times_.push_back(nanoseconds);
@@ -38,27 +38,31 @@ void Tuner::agreed() {
 
 void Tuner::settle() {
   std::uint64_t least = UINT64_MAX;
+  double all = 0;
   for (int candidate = 0; candidate < candidates_; ++candidate) {
     std::vector<std::uint64_t> own;
     for (std::size_t i = std::size_t(candidate); i < times_.size(); i += std::size_t(candidates_))
       own.push_back(times_[i]);
-    if (const std::uint64_t time = median(own); time < least) {
+    const std::uint64_t time = std::max<std::uint64_t>(median(own), 1);
+    all += double(time);
+    if (time < least) {
       least = time;
       best_ = candidate;
     }
   }
+  until_again_ = kPrice * kRounds * (all / double(least) - 1);
   expected_ = 0;  // the first watch says what the winner takes when nothing else is tried between
   settled_ = true;
-  watched_ = 0;
-  times_.assign(1, 0);
+  times_.clear();
 }
 
 void Tuner::watch() {
-  const std::uint64_t now = times_[0];
-  watched_ = 0;
+  const std::uint64_t now = median(times_);
+  times_.clear();
   if (expected_ == 0) expected_ = now;
+  until_again_ -= kWatch;
   const double ratio = double(now) / double(std::max<std::uint64_t>(expected_, 1));
-  if (ratio <= kSlower && ratio >= kFaster) return;
+  if (ratio <= kSlower && ratio >= kFaster && until_again_ > 0) return;
   settled_ = false;
   trial_ = 0;
 }

@@ -25,6 +25,20 @@ void finds_the_fastest_after_a_few_rounds(void**) {
   for (int i = 0; i < 1000; ++i) assert_int_equal(call(tuner, times), 1);
 }
 
+// A way that was unlucky in its trials gets others, which cost a hundredth of the time in between.
+void a_loser_gets_another_chance(void**) {
+  Tuner tuner(2);
+  const std::uint64_t unlucky[] = {200, 600}, later[] = {200, 100};
+  for (int i = 0; i < 2 * Tuner::kRounds; ++i) call(tuner, unlucky);
+  int winners = 0, calls = 0;
+  for (; tuner.settled() && calls < 100000; ++calls) winners += call(tuner, later) == 0;
+  assert_int_equal(winners, calls);
+  assert_in_range(calls, 3 * Tuner::kPrice * Tuner::kRounds,
+                  3 * Tuner::kPrice * Tuner::kRounds + Tuner::kWatch);
+  for (int i = 0; i < 2 * Tuner::kRounds; ++i) call(tuner, later);
+  for (int i = 0; i < 100; ++i) assert_int_equal(call(tuner, later), 1);
+}
+
 void set_up_in_the_first_round_does_not_count(void**) {
   Tuner tuner(2);
   const std::uint64_t first[] = {100, 100000}, later[] = {100, 50};
@@ -45,11 +59,13 @@ void looks_again_when_times_drift(void**) {
   assert_int_equal(tuner.next(), 0);
 }
 
-void one_slow_call_changes_nothing(void**) {
+// Neither a core that was busy nor a link that had rested.
+void calls_out_of_the_ordinary_change_nothing(void**) {
   Tuner tuner(2);
-  const std::uint64_t usual[] = {500, 200}, hiccup[] = {500, 90000};
+  const std::uint64_t usual[] = {500, 200}, hiccup[] = {500, 90000}, rested[] = {500, 10};
   for (int i = 0; i < 2 * Tuner::kRounds + 10 * Tuner::kWatch; ++i) {
-    call(tuner, i % 7 == 6 && tuner.settled() ? hiccup : usual);
+    const bool odd = i % 7 == 6 && tuner.settled();
+    call(tuner, !odd ? usual : i / Tuner::kWatch % 2 == 0 ? hiccup : rested);
     if (i >= 2 * Tuner::kRounds) assert_true(tuner.settled());
   }
 }
@@ -61,7 +77,8 @@ int main() {
       cmocka_unit_test(finds_the_fastest_after_a_few_rounds),
       cmocka_unit_test(set_up_in_the_first_round_does_not_count),
       cmocka_unit_test(looks_again_when_times_drift),
-      cmocka_unit_test(one_slow_call_changes_nothing),
+      cmocka_unit_test(a_loser_gets_another_chance),
+      cmocka_unit_test(calls_out_of_the_ordinary_change_nothing),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
 }
