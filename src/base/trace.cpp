@@ -2,6 +2,7 @@
 #include "base/trace.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -24,7 +25,15 @@ std::uint32_t thread_number() {
 }  // namespace
 
 Trace::Trace() : steady_(Clock::now()), wall_(std::chrono::system_clock::now()) {
-  slices_.reserve(1 << 16);
+  chunks_.reserve(kMost / kChunk);
+  if (Slice* const first = new_chunk(); first != nullptr) chunks_.push_back(first);
+}
+
+// Null when there is no memory.
+Trace::Slice* Trace::new_chunk() {
+  void* const memory = mmap(nullptr, kChunk * sizeof(Slice), PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  return memory == MAP_FAILED ? nullptr : static_cast<Slice*>(memory);
 }
 
 void Trace::start() {
@@ -35,10 +44,17 @@ void Trace::start() {
 void Trace::add(const char* name, Clock::time_point begin, Clock::time_point end,
                 std::uint64_t bytes, std::uint32_t row) {
   const std::lock_guard lock(mutex_);
-  if (slices_.size() >= kMost)
-    ++left_out_;
-  else
-    slices_.push_back({name, begin, end, bytes, row == kThread ? thread_number() : row});
+  if (slices_ == chunks_.size() * kChunk) {
+    Slice* const more = slices_ < kMost ? new_chunk() : nullptr;
+    if (more == nullptr) {
+      ++left_out_;
+      return;
+    }
+    chunks_.push_back(more);
+  }
+  chunks_[slices_ / kChunk][slices_ % kChunk] = {name, begin, end, bytes,
+                                                 row == kThread ? thread_number() : row};
+  ++slices_;
 }
 
 std::string Trace::events(int rank, const std::string& host) const {
@@ -53,13 +69,15 @@ std::string Trace::events(int rank, const std::string& host) const {
                  "{{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":{0},"
                  "\"args\":{{\"sort_index\":{0}}}}},\n",
                  rank, host);
-  for (const Slice& slice : slices_)
+  for (std::size_t i = 0; i < slices_; ++i) {
+    const Slice& slice = chunks_[i / kChunk][i % kChunk];
     fmt::format_to(std::back_inserter(text),
                    "{{\"ph\":\"X\",\"name\":\"{}\",\"cat\":\"slimpi\",\"pid\":{},\"tid\":{},"
                    "\"ts\":{:.3f},\"dur\":{:.3f},\"args\":{{\"bytes\":{}}}}},\n",
                    slice.name, rank, slice.thread,
                    wall + duration_cast<Micro>(slice.begin - steady_).count(),
                    duration_cast<Micro>(slice.end - slice.begin).count(), slice.bytes);
+  }
   if (left_out_ != 0)
     fmt::format_to(std::back_inserter(text),
                    "{{\"ph\":\"M\",\"name\":\"process_labels\",\"pid\":{},"

@@ -46,8 +46,13 @@ class Trace {
 
  private:
   static std::atomic<Trace*> running_;
+  // Slices lie in chunks that never move and whose pages are there before they are written.
+  static constexpr std::size_t kChunk = 1 << 16;
+  Slice* new_chunk();
+
   mutable std::mutex mutex_;
-  std::vector<Slice> slices_;
+  std::vector<Slice*> chunks_;
+  std::size_t slices_ = 0;
   std::uint64_t left_out_ = 0;
   // The same moment on the clock of the slices and on the wall's, which ranks on other hosts share.
   Clock::time_point steady_;
