@@ -8,7 +8,7 @@
 #include "algorithm/node_sum.h"
 #include "algorithm/peer_exchange.h"
 #include "algorithm/peers.h"
-#include "algorithm/two_rounds.h"
+#include "algorithm/schedule.h"
 
 namespace slimpi::algorithm {
 
@@ -127,7 +127,7 @@ Status reserve_for_peers(Communicator& communicator, const Plan& plan, std::uint
   const Range slice = slice_of(count, plan.format, rails, rails.rail);
   const std::size_t bytes = std::max(
       peer_exchange_bytes(plan.format, slice.count, peers, device.staged),
-      segments_for(exact.format, slice.count, int(rails.peers.size()), device.staged).total);
+      exchange_need(exact.format, slice.count, int(rails.peers.size()), device.staged).bytes);
   Statistics& statistics = communicator.statistics();
   SLIMPI_TRY(communicator.messages.reserve(device, like, device::Place::device, bytes, statistics));
   if (device.staged)

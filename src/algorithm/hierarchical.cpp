@@ -6,7 +6,7 @@
 #include "algorithm/budget.h"
 #include "algorithm/communicator.h"
 #include "algorithm/node_sum.h"
-#include "algorithm/two_rounds.h"
+#include "algorithm/schedule.h"
 
 namespace slimpi::algorithm {
 
@@ -33,7 +33,8 @@ Status run_hierarchical(Call& call) {
       SLIMPI_TRY(find_residual(call, slice, &residual));
     Call rounds{communicator, plan,        call.in,     call.out, call.count,
                 call.device,  call.stream, call.number, call.slot};
-    SLIMPI_TRY(run_rounds(rounds, rails, slice, in, call.out + slice.first, residual));
+    const Schedule& schedule = schedule_for(plan.format, slice.count, int(rails.peers.size()));
+    SLIMPI_TRY(schedule.run(rounds, rails, slice, in, call.out + slice.first, residual));
   }
   if (!alone) SLIMPI_TRY(node_share(call, rails));
   return Status::ok;
@@ -54,10 +55,9 @@ Status reserve_hierarchical(Communicator& communicator, const Plan& plan, std::u
   if (rails.rail >= 0) {
     const Range slice = slice_of(count, plan.format, rails, rails.rail);
     const auto make_room = [&](const kernels::Format& format) {
-      const Segments segments =
-          segments_for(format, slice.count, int(rails.peers.size()), device.staged);
-      bytes = std::max(bytes, segments.total);
-      partial = std::max(partial, segments.elements);
+      const Need need = exchange_need(format, slice.count, int(rails.peers.size()), device.staged);
+      bytes = std::max(bytes, need.bytes);
+      partial = std::max(partial, need.partial);
     };
     make_room(plan.format);
     for (int coding = 0; plan.max_error > 0 && coding < kCodings; ++coding)

@@ -9,7 +9,7 @@
 #include "algorithm/node_sum.h"
 #include "algorithm/peer_exchange.h"
 #include "algorithm/peers.h"
-#include "algorithm/two_rounds.h"
+#include "algorithm/schedule.h"
 
 namespace slimpi::algorithm {
 
@@ -101,7 +101,8 @@ Status start_over(Call& call, const Rails& rails, const Range& slice, const floa
   Call sum{call.communicator, exact,       in,          call.out, call.count,
            call.device,       call.stream, call.number, call.slot};
   float* const out = call.out + slice.first;
-  SLIMPI_TRY(run_rounds(sum, rails, slice, in, out, nullptr));
+  const Schedule& schedule = schedule_for(exact.format, slice.count, int(rails.peers.size()));
+  SLIMPI_TRY(schedule.run(sum, rails, slice, in, out, nullptr));
   const float share = float(1.0 / call.communicator.size());
   const auto fill = [&](float* replica) {
     call.device.kernels()->combine(share, out, 0, out, slice.count, replica, call.stream);

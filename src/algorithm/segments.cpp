@@ -44,7 +44,7 @@ Segments segments_for(const kernels::Format& format, std::uint64_t count, int me
   // As many as may travel, and those that are being made, added up and decoded; a GPU, which works
   // behind the host's back, is asked for everything a step earlier. Ranks with and without a GPU
   // may meet in a call, so its segments are as long on all of them.
-  const std::size_t turns = 2 * std::size_t(members - 1);
+  const std::size_t turns = 2 * std::size_t(std::max(members - 1, 1));
   const std::uint64_t most_slots = kInFlight / kSegmentBytes / turns + 7;
   std::uint64_t slots = staged ? most_slots : most_slots - 3;
   if (bucket == 0) {  // the whole chunk has one minimum

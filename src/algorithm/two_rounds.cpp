@@ -6,6 +6,7 @@
 
 #include "algorithm/communicator.h"
 #include "algorithm/overflow.h"
+#include "algorithm/owner_sum.h"
 #include "algorithm/turns.h"
 #include "codec/wire.h"
 
@@ -227,28 +228,14 @@ Status Rounds::sum(std::int64_t number) {
   return mark(summed_[slot_of(number)]);
 }
 
-// In rank order, with this rank's own exact share in its place.
 void Rounds::add_up(std::int64_t number, const Range& part) {
-  const float* carry = nullptr;
   if (!staged_) overflow_.keep(in_ + part.first, part.count, kernels_);
-  for (int first = 0; first < members_; first += kernels::kMaxAddends) {
-    const int last = std::min(members_, first + kernels::kMaxAddends);
-    kernels::Addend addends[kernels::kMaxAddends] = {};
-    for (int member = first; member < last; ++member) {
-      kernels::Addend& addend = addends[member - first];
-      if (member == me_)
-        addend.exact = in_ + part.first;
-      else
-        addend.encoded = code(Box::scatter_in, number, turns_.round_from(member));
-    }
-    const bool end = last == members_;
-    float* const partial = reinterpret_cast<float*>(call_.communicator.partial.data());
-    kernels_.sum_encode(call_.plan.format, draw(part), addends, last - first, carry,
-                        end ? residual(part) : nullptr, part.count,
-                        end ? code(Box::gather_out, number, 0) : nullptr,
-                        end ? out_ + part.first : partial, call_.stream);
-    carry = partial;
-  }
+  const Owned piece{members_,         me_,        in_ + part.first,
+                    residual(part),   part.count, code(Box::gather_out, number, 0),
+                    out_ + part.first};
+  sum_at_owner(call_, draw(part), piece, [&](int member) {
+    return code(Box::scatter_in, number, turns_.round_from(member));
+  });
 }
 
 void Rounds::count_overflow(std::int64_t number, std::uint64_t count) {

@@ -14,8 +14,7 @@
 //
 // Cost: 2 (M-1)/M * n * bits/8 bytes sent and received by every rank, 2 (M-1) messages a segment.
 // Error: half a step of each sender's bucket plus half a step of the total's (nearest).
-// Loses to a logarithmic schedule where n is so small that 2 (M-1) messages cost more than the
-// bytes.
+// Loses to relayed_rounds.h where n is so small that 2 (M-1) messages cost more than the bytes.
 #pragma once
 #include "algorithm/algorithm.h"
 #include "algorithm/segments.h"

@@ -108,6 +108,20 @@ void messages_and_peers_break_first_at_scale(void**) {
   assert_true(leader.memory < flat.memory / 50 && leader.seconds < flat.seconds / 5);
 }
 
+void relaying_saves_messages_and_peers(void**) {
+  Constants c;
+  c.peer_memory = 100e3;
+  const Cost relayed = predict(Schedule::relayed, 65536 * 4, 8, {1000, 1}, c);
+  const Cost flat = predict(Schedule::flat, 65536 * 4, 8, {1000, 1}, c);
+  near(relayed.messages, 20, 1e-9);
+  near(relayed.peers, 20, 1e-9);
+  assert_true(relayed.memory < flat.memory / 10);
+  assert_true(flat.messages > 1000);
+  // Large buffers would travel many times over.
+  assert_true(seconds(Schedule::relayed, kBytes, {64, 1}, c) >
+              1.5 * seconds(Schedule::flat, kBytes, {64, 1}, c));
+}
+
 void one_node_and_one_rank_send_nothing(void**) {
   const Constants c;
   for (const Schedule schedule : kSchedules) {
@@ -129,6 +143,7 @@ int main() {
       cmocka_unit_test(ranks_that_share_cores_wait_for_them),
       cmocka_unit_test(crowds_cost_what_rounds_save),
       cmocka_unit_test(messages_and_peers_break_first_at_scale),
+      cmocka_unit_test(relaying_saves_messages_and_peers),
       cmocka_unit_test(one_node_and_one_rank_send_nothing),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;

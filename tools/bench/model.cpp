@@ -120,11 +120,37 @@ void two_rounds(Cost& cost, double bytes, int bits, double nodes, double flows, 
   cost.seconds += 2 * c.latency + std::max(link, processor) + std::min({fill, link, processor});
 }
 
+// The same in steps as many as the logarithm of the nodes. Blocks for one owner meet on their way,
+// so a rank may carry more than its share. Each step waits for the one before.
+void relayed_rounds(Cost& cost, double bytes, int bits, double nodes, double sharing,
+                    const Constants& c) {
+  if (nodes < 2) return;
+  const double encode = c.encode[std::size_t(bits)], decode = c.decode[std::size_t(bits)];
+  const double chunk = std::max(bytes / nodes, std::min(bytes, 4 * kBucket));
+  const double owners = bytes / chunk, block = chunk * coded(bits) + kMessageHead;
+  const double steps = std::ceil(std::log2(nodes));
+  double blocks = owners;
+  for (double distance = 1; distance < nodes; distance *= 2)
+    blocks += std::min(nodes / 2, owners / 2 + distance);
+  const double messages = 2 * steps, sent = blocks * block;
+  const double coding = (encode * (owners + 1) + decode * (nodes + owners - 1)) * chunk;
+  const double link = sent * c.link;
+  const double processor = (coding + 4 * sent * c.copy + messages * c.overhead) * sharing;
+  cost.messages += messages;
+  cost.link += link;
+  cost.processor += processor;
+  cost.waiting += messages * c.latency;
+  cost.peers = std::min(messages, nodes - 1);
+  cost.memory += nodes * block;
+  cost.seconds += messages * c.latency + link + processor;
+}
+
 }  // namespace
 
 const char* to_string(Schedule schedule) {
-  static constexpr const char* names[] = {"plain ring", "plain halving", "plain leaders", "flat",
-                                          "burst",      "leader",        "sharded"};
+  static constexpr const char* names[] = {"plain ring", "plain halving", "plain leaders",
+                                          "flat",       "burst",         "leader",
+                                          "sharded",    "relayed"};
   return names[std::size_t(schedule)];
 }
 
@@ -165,6 +191,10 @@ Cost predict(Schedule schedule, double bytes, int bits, const Layout& layout, co
       break;
     case Schedule::sharded:
       two_rounds(cost, bytes / per_node, bits, nodes, per_node, 1, all, c);
+      within_node(cost, bytes, per_node, all, c);
+      break;
+    case Schedule::relayed:
+      relayed_rounds(cost, bytes, bits, nodes, one, c);
       within_node(cost, bytes, per_node, all, c);
       break;
   }

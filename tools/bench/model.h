@@ -46,10 +46,11 @@ enum class Schedule {
   burst,    // the same with all messages sent at once: what going in rounds saves
   leader,   // slimpi: the same between one rank of each node
   sharded,  // slimpi: the same between all nodes, by every rank for its slice
+  relayed,  // slimpi: as leader, in few messages that travel by way of other nodes
 };
-inline constexpr std::array kSchedules{Schedule::ring,   Schedule::halving, Schedule::leaders,
-                                       Schedule::flat,   Schedule::burst,   Schedule::leader,
-                                       Schedule::sharded};
+inline constexpr std::array kSchedules{Schedule::ring,    Schedule::halving, Schedule::leaders,
+                                       Schedule::flat,    Schedule::burst,   Schedule::leader,
+                                       Schedule::sharded, Schedule::relayed};
 const char* to_string(Schedule schedule);
 bool is_plain(Schedule schedule);  // one that MPI runs
 

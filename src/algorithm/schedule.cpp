@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "algorithm/schedule.h"
+
+#include <algorithm>
+
+#include "algorithm/relay.h"
+#include "algorithm/relayed_rounds.h"
+#include "algorithm/segments.h"
+#include "algorithm/two_rounds.h"
+
+namespace slimpi::algorithm {
+
+namespace {
+
+// What decides is how a message compares with the bytes that could travel instead; these are of TCP
+// at 10 Gbit/s, and faster networks are faster in all three.
+constexpr double kLatency = 24e-6;  // of a step that waits for the one before
+constexpr double kMessage = 3e-6;   // of a rank's processor, each way
+constexpr double kByte = 0.8e-9;    // of a rank's link
+
+// Scratch memory beyond this and half as much again as the encoded slice is too much.
+constexpr std::size_t kMemoryFloor = 16 << 20;
+
+// How a slice is divided: chunks are whole buckets, so with many members some own none.
+struct Division {
+  Division(const kernels::Format& format, std::uint64_t count, int members_)
+      : members(members_), segments(segments_for(format, count, members_, true)) {
+    const Range first = part_of(count, members_, 0, segments.align);
+    message = double(message_bytes(format, std::max<std::uint64_t>(first.count, 1)));
+    owners = std::min(
+        members, double((count + segments.align - 1) / std::max<std::uint64_t>(segments.align, 1)));
+  }
+  double members, owners = 1, message = 0;
+  Segments segments;
+};
+
+double direct_cost(const kernels::Format& format, std::uint64_t count, int members) {
+  const Division division(format, count, members);
+  const double chunks = division.owners - 1 + division.members - 1;  // that an owner sends
+  return 2 * kLatency + chunks * double(division.segments.longest) * kMessage +
+         chunks * division.message * kByte;
+}
+
+Need direct_need(const kernels::Format& format, std::uint64_t count, int members, bool staged) {
+  const Segments segments = segments_for(format, count, members, staged);
+  return {segments.total, segments.elements};
+}
+
+// What is for one owner meets on its way there, so a member may hold more than its share.
+double relayed_cost(const kernels::Format& format, std::uint64_t count, int members) {
+  const Division division(format, count, members);
+  const int steps = Relay(members).steps();
+  double blocks = division.owners;  // of the second round, in all its steps
+  for (int step = 0; step < steps; ++step)
+    blocks += std::min(division.members / 2, division.owners / 2 + (1 << step));
+  return 2 * steps * (kLatency + kMessage) + blocks * division.message * kByte;
+}
+
+constexpr Schedule kSchedules[] = {
+    {"direct", direct_cost, direct_need, run_rounds},
+    {"relayed", relayed_cost, relayed_need, run_relayed},
+};
+
+}  // namespace
+
+std::span<const Schedule> schedules() {
+  return kSchedules;
+}
+
+const Schedule& schedule_for(const kernels::Format& format, std::uint64_t count, int members) {
+  const std::size_t encoded = kernels::encoded_bytes(format, count);
+  const Schedule* best = nullptr;
+  double least = 0;
+  for (const Schedule& schedule : kSchedules) {
+    double cost = schedule.cost(format, count, members);
+    // Far too much memory loses to any time.
+    const std::size_t bytes = schedule.need(format, count, members, true).bytes;
+    if (bytes > encoded + encoded / 2 + kMemoryFloor) cost += double(bytes);
+    if (best == nullptr || cost < least) {
+      best = &schedule;
+      least = cost;
+    }
+  }
+  return *best;
+}
+
+Need exchange_need(const kernels::Format& format, std::uint64_t count, int members, bool staged) {
+  return schedule_for(format, count, members).need(format, count, members, staged);
+}
+
+}  // namespace slimpi::algorithm

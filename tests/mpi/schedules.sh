@@ -1,0 +1,22 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# The schedules of the exchange between nodes give each other's bytes. More ranks than a kernel adds
+# at a time are among them.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+
+row() { # RANKS ALGORITHM [OPTION=VALUE...]
+  what="$*"
+  ranks=$1 algorithm=$2
+  shift 2
+  holds "$what" plain "$ranks" env SLIMPI_MIN_SIZE=0 SLIMPI_ALGORITHM="$algorithm" \
+    SLIMPI_RANKS_PER_NODE=1 "$@" "$top_builddir/tests/mpi/schedules"
+}
+row 2 bytegrad
+row 3 bytegrad SLIMPI_ERROR_FEEDBACK=1 SLIMPI_BITS=4
+row 4 bytegrad SLIMPI_BUCKET=0
+row 5 qsgd SLIMPI_BITS=3 SLIMPI_BUCKET=100
+row 6 allreduce
+row 7 fp16
+row 9 bytegrad SLIMPI_ERROR_FEEDBACK=1 SLIMPI_BITS=2 SLIMPI_BUCKET=64
+verdict
