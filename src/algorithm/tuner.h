@@ -40,10 +40,10 @@ class Tuner {
 
   int candidates_;
   bool settled_ = false;
-  int trial_ = 0;    // trials made of this series
+  int trial_ = 0;  // trials made of this series
   int best_ = 0;
-  std::uint64_t expected_ = 0;  // nanoseconds of the winner when it won
-  double until_again_ = 0;      // calls until new trials without cause
+  std::uint64_t expected_ = 0;        // nanoseconds of the winner when it won
+  double until_again_ = 0;            // calls until new trials without cause
   std::vector<std::uint64_t> times_;  // of the trials, or of the calls since the last look
 };
 

@@ -68,7 +68,7 @@ if [ $status -ne 77 ]; then
 fi
 "$bench" --predict --nodes 16 --ranks-per-node 4 --size 64M >"$work/table"
 check 'predict: every schedule of one layout' same "$(rows | cut -c 26-39 | xargs)" \
-  'plain ring plain halving plain leaders flat burst leader sharded'
+  'plain ring plain halving plain leaders flat burst leader sharded relayed'
 
 refuse() { # refuse STATUS WORD ARGUMENTS...: one line that holds WORD, and that status
   want=$1 word=$2; shift 2
