@@ -79,7 +79,7 @@ struct Values {
   const float* added;     // in + added is encoded
   float* lost;            // in + added - x'; may be `added`
   float* decoded;         // x'; may be `in`
-  const float* upcoming;  // what will be read next: asked for while this is worked on
+  const float* upcoming;  // the bucket after this one: its second half is asked for on the way
 };
 
 template <typename Real>
@@ -102,10 +102,9 @@ void encode_levels(const Format& format, const Draw& draw, const Header& header,
       std::uint32_t words[kTile + kDrawSlack];
       to_stochastic_levels(grid, from, draw_words(draw, draw.first + i, tile, words), tile, levels);
     } else if (values.upcoming != nullptr) {
-      constexpr std::size_t kStep = 512;
       for (std::size_t j = 0; j < tile; j += kStep) {
         const std::size_t step = tile - j < kStep ? tile - j : kStep;
-        bring(values.upcoming + i + j, step * sizeof(float));
+        bring(values.upcoming + n / 2 + j / 2, step * sizeof(float) / 2);
         to_nearest_levels(grid, from + j, step, levels + j);
       }
     } else {

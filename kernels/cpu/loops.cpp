@@ -25,8 +25,11 @@ namespace {
       encode_with_residual(format, from, in + i, residual + i, n, out);
     } else {
       Extremes extremes = no_extremes();
-      include_tile(extremes, in + i, n);
       const float* upcoming = n <= kTile ? in + i + n : nullptr;
+      if (upcoming != nullptr)
+        include_tile_and_bring(extremes, in + i, n, upcoming);
+      else
+        include_tile(extremes, in + i, n);
       encode_bucket(format, from, extremes, {in + i, nullptr, nullptr, nullptr, upcoming}, n, out);
     }
     out += encoded_bytes(format, n);

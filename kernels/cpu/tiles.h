@@ -13,9 +13,17 @@ namespace {
 // A multiple of 8, so that tiles end where groups end; the usual bucket is one tile.
 constexpr std::size_t kTile = 2048;
 
+// Elements that are worked on between two requests for others.
+constexpr std::size_t kStep = 512;
+
 #define SLIMPI_RESTRICT __restrict__
 // The loop that follows may read and write the same memory, but only the same element of it.
 #define SLIMPI_ELEMENTWISE _Pragma("GCC ivdep")
+
+// Asks for memory that will be read soon. It need not exist.
+SLIMPI_HD void bring(const void* data, std::size_t bytes) {
+  for (std::size_t i = 0; i < bytes; i += 64) __builtin_prefetch((const char*)data + i);
+}
 
 // to = a + b; `to` may be a or b.
 void add_tiles(const float* a, const float* b, std::size_t n, float* to) {
@@ -32,6 +40,18 @@ void add_tiles(const float* a, const float* b, const float* c, std::size_t n, fl
 void include_tile(Extremes& extremes, const float* from, std::size_t n) {
   Extremes found = no_extremes();
   for (std::size_t i = 0; i < n; ++i) include(found, bits_of(from[i]));
+  include(extremes, found);
+}
+
+// The same, and asks for the first half of `upcoming`, as many elements, on the way.
+void include_tile_and_bring(Extremes& extremes, const float* from, std::size_t n,
+                            const float* upcoming) {
+  Extremes found = no_extremes();
+  for (std::size_t i = 0; i < n; i += kStep) {
+    const std::size_t step = n - i < kStep ? n - i : kStep;
+    bring(upcoming + i / 2, step * sizeof(float) / 2);
+    for (std::size_t j = i; j < i + step; ++j) include(found, bits_of(from[j]));
+  }
   include(extremes, found);
 }
 
@@ -97,11 +117,6 @@ void lose_levels(const Grid<Real>& shared_grid, const std::uint8_t* SLIMPI_RESTR
   const Grid<Real> grid = shared_grid;
   SLIMPI_ELEMENTWISE
   for (std::size_t i = 0; i < n; ++i) lost[i] = from[i] - level_value(grid, levels[i]);
-}
-
-// Asks for memory that will be read soon. It need not exist.
-SLIMPI_HD void bring(const void* data, std::size_t bytes) {
-  for (std::size_t i = 0; i < bytes; i += 64) __builtin_prefetch((const char*)data + i);
 }
 
 SLIMPI_HD std::size_t tile_at(std::size_t i, std::size_t n) {

@@ -4,7 +4,8 @@
 // so that what else the machine does falls on both; the medians of the turns are compared.
 // One size is larger than any cache, the other fits into that of a core. Memory: 2.4 GB.
 //
-// Usage: kernels [SECONDS PER NUMBER]
+// Usage: kernels [SECONDS PER NUMBER [PATH [CODING [COUNT]]]]; a CODING is the start of a row's
+// name, such as 8 or fp16
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -116,11 +117,38 @@ void measure_format(const Memory& b, double seconds, const char* what, const Ker
   printf("\n");
 }
 
+struct Row {
+  const char* name;
+  Format format;
+};
+constexpr Row kRows[] = {
+    {"8 bits", {Coding::quantized, 8, false, 2048}},
+    {"7 bits", {Coding::quantized, 7, false, 2048}},
+    {"6 bits", {Coding::quantized, 6, false, 2048}},
+    {"5 bits", {Coding::quantized, 5, false, 2048}},
+    {"4 bits", {Coding::quantized, 4, false, 2048}},
+    {"3 bits", {Coding::quantized, 3, false, 2048}},
+    {"2 bits", {Coding::quantized, 2, false, 2048}},
+    {"1 bits", {Coding::quantized, 1, false, 2048}},
+    {"8 stochastic", {Coding::quantized, 8, true, 2048}},
+    {"4 stochastic", {Coding::quantized, 4, true, 2048}},
+    {"fp16", {Coding::fp16}},
+    {"bf16", {Coding::bf16}},
+};
+
+bool starts(const char* text, const char* start) {
+  return strncmp(text, start, strlen(start)) == 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const double seconds = argc > 1 ? atof(argv[1]) : 0.15;
+  const char* const wanted_path = argc > 2 ? argv[2] : "";
+  const char* const wanted_coding = argc > 3 ? argv[3] : "";
+  const std::size_t wanted_count = argc > 4 ? std::strtoull(argv[4], nullptr, 10) : 0;
   for (const std::size_t count : {std::size_t(64) << 20, std::size_t(64) << 10}) {
+    if (wanted_count != 0 && wanted_count != count) continue;
     printf(
         "%zu floats (%zu KiB), buckets of 2048: share of a plain copy of the same bytes, and GB of "
         "floats a second\n%-8s %-14s  %-18s%-18s%-18s%s\n",
@@ -130,16 +158,9 @@ int main(int argc, char** argv) {
     for (const CpuPath which : {CpuPath::avx512, CpuPath::avx2, CpuPath::generic}) {
       if (!usable(which)) continue;
       const Kernels& path = *cpu_kernels(which);
-      for (const int bits : {8, 7, 6, 5, 4, 3, 2, 1}) {
-        char what[32];
-        snprintf(what, sizeof what, "%d bits", bits);
-        measure_format(memory, seconds, what, path,
-                       {Coding::quantized, (std::uint8_t)bits, false, 2048});
-      }
-      measure_format(memory, seconds, "8 stochastic", path, {Coding::quantized, 8, true, 2048});
-      measure_format(memory, seconds, "4 stochastic", path, {Coding::quantized, 4, true, 2048});
-      measure_format(memory, seconds, "fp16", path, {Coding::fp16});
-      measure_format(memory, seconds, "bf16", path, {Coding::bf16});
+      for (const Row& row : kRows)
+        if (starts(path.name, wanted_path) && starts(row.name, wanted_coding))
+          measure_format(memory, seconds, row.name, path, row.format);
     }
   }
 }
