@@ -57,4 +57,10 @@ Status Lanes::wait(const Mark& mark) {
   return Status::ok;
 }
 
+Status Lanes::finish() {
+  Mark last;
+  SLIMPI_TRY(mark(&last, 0));
+  return wait(last);
+}
+
 }  // namespace slimpi::algorithm

@@ -42,6 +42,9 @@ class Lanes {
   // Waits for a mark, while MPI makes progress.
   Status wait(const Mark& mark);
 
+  // Waits for all that has been queued on the call's stream and on what it waits for.
+  Status finish();
+
  private:
   Status mark_lane(Lane lane, Trace::Clock::time_point queued, std::uint64_t bytes, Mark* mark);
   device::Stream* stream(Lane lane) const { return streams_[int(lane)]; }

@@ -100,9 +100,11 @@ Status LinkedPass::follow(device::Stream* later, device::Stream* earlier) {
   return call_.device.wait_for(later, earlier, mark);
 }
 
-// The links have the lane of what comes in.
+// The links have the lane of what comes in. It is seen to have nothing left to do, so that it
+// starts behind what the program has queued.
 Status LinkedPass::find_stream() {
   SLIMPI_TRY(call_.communicator.stream_for(call_.device, call_.out, &on_links_, Lane::in));
+  SLIMPI_TRY(links_.wait(exchange_, on_links_));
   return follow(on_links_, call_.stream);
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "algorithm/communicator.h"
+#include "algorithm/lanes.h"
 #include "algorithm/overflow.h"
 #include "algorithm/owner_sum.h"
 #include "algorithm/turns.h"
@@ -41,9 +42,10 @@ class Rounds {
   Status sum(std::int64_t number);
   void add_up(std::int64_t number, const Range& part);
   Status send(const Turn& turn, std::byte* text, const Range& part, Tag tag, Box box);
-  Status bring_out(std::byte* to, const std::byte* from, std::uint64_t count);
-  Status mark(std::uint64_t& mark);
-  Status reached(std::uint64_t mark);
+  Status bring_out(Box box, std::int64_t number, int round, std::uint64_t count, Lanes::Mark& mark);
+  Lanes::Mark& encoded(const Turn& turn) {
+    return encoded_[slot_of(turn.number) * std::size_t(rounds_) + std::size_t(turn.round)];
+  }
   void count_overflow(std::int64_t number, std::uint64_t count);
 
   // Where things are.
@@ -83,6 +85,7 @@ class Rounds {
   const kernels::Kernels& kernels_;
   Overflow overflow_;
   const int members_, me_, rounds_;
+  Lanes lanes_;
   const bool staged_;
   const Segments segments_;
   const Turns turns_;
@@ -90,7 +93,7 @@ class Rounds {
   std::byte *memory_, *staging_;
   std::vector<Range> chunks_;  // by member
   std::vector<MPI_Request> requests_;
-  std::vector<std::uint64_t> encoded_, summed_, decoded_;  // marks: by slot and round, by slot
+  std::vector<Lanes::Mark> encoded_, summed_, decoded_;           // by slot and round, by slot
   std::int64_t prepared_ = 0, finished_ = 0, decoded_turns_ = 0;  // turns before these are
   std::size_t in_flight_ = 0;
 };
@@ -110,6 +113,7 @@ Rounds::Rounds(Call& call, const Rails& rails, Range slice, const float* in, flo
       members_(int(rails.peers.size())),
       me_(rails.index),
       rounds_(members_ - 1),
+      lanes_(call),
       staged_(call.device.staged),
       segments_(segments_for(call.plan.format, slice.count, members_, staged_)),
       turns_(members_, me_, segments_.longest, segments_.slots, staged_ ? 2 : 1),
@@ -159,23 +163,11 @@ codec::Message Rounds::message(const Range& part, int sender) const {
   return message;
 }
 
-Status Rounds::mark(std::uint64_t& mark) {
-  return staged_ ? call_.device.mark(call_.stream, &mark) : Status::ok;
-}
-
-Status Rounds::reached(std::uint64_t mark) {
-  if (!staged_) return Status::ok;
-  for (bool done = false;;) {
-    SLIMPI_TRY(call_.device.poll(call_.stream, mark, &done));
-    if (done) return Status::ok;
-    exchange_.progress();
-  }
-}
-
-Status Rounds::bring_out(std::byte* to, const std::byte* from, std::uint64_t count) {
-  if (!staged_) return Status::ok;
-  return call_.device.copy(to, from, kernels::encoded_bytes(call_.plan.format, count),
-                           call_.stream);
+// The mark is reached when the code in the box may be sent.
+Status Rounds::bring_out(Box box, std::int64_t number, int round, std::uint64_t count,
+                         Lanes::Mark& mark) {
+  return lanes_.copy_out(wire(box, number, round) + codec::kHeaderBytes, code(box, number, round),
+                         kernels::encoded_bytes(call_.plan.format, count), &mark);
 }
 
 // Receives for a segment are posted long before it is sent, so that it never waits in MPI.
@@ -196,7 +188,7 @@ Status Rounds::post(std::int64_t number) {
 // A slot whose segment is done takes the segment that comes `slots` later.
 Status Rounds::recycle(std::int64_t number) {
   if (number < 0 || number + segments_.slots >= turns_.segments()) return Status::ok;
-  SLIMPI_TRY(reached(decoded_[slot_of(number)]));
+  SLIMPI_TRY(lanes_.wait(decoded_[slot_of(number)]));
   return post(number + segments_.slots);
 }
 
@@ -213,9 +205,7 @@ Status Rounds::encode(const Turn& turn) {
   const Timed timed(statistics_, Stage::encode, "encode", 4 * part.count);
   kernels_.encode(call_.plan.format, draw(part), in_ + part.first, residual(part), part.count, code,
                   call_.stream);
-  SLIMPI_TRY(bring_out(wire(Box::scatter_out, turn.number, turn.round) + codec::kHeaderBytes, code,
-                       part.count));
-  return mark(encoded_[slot_of(turn.number) * std::size_t(rounds_) + std::size_t(turn.round)]);
+  return bring_out(Box::scatter_out, turn.number, turn.round, part.count, encoded(turn));
 }
 
 Status Rounds::sum(std::int64_t number) {
@@ -223,9 +213,7 @@ Status Rounds::sum(std::int64_t number) {
   if (part.count == 0) return Status::ok;
   const Timed timed(statistics_, Stage::decode, "sum", 4 * part.count);
   add_up(number, part);
-  SLIMPI_TRY(bring_out(wire(Box::gather_out, number, 0) + codec::kHeaderBytes,
-                       code(Box::gather_out, number, 0), part.count));
-  return mark(summed_[slot_of(number)]);
+  return bring_out(Box::gather_out, number, 0, part.count, summed_[slot_of(number)]);
 }
 
 void Rounds::add_up(std::int64_t number, const Range& part) {
@@ -252,15 +240,14 @@ Status Rounds::begin(const Turn& turn) {
   if (turn.gather) {
     std::byte* const text = wire(Box::gather_out, turn.number, 0);
     if (turn.round == 0) {
-      SLIMPI_TRY(reached(summed_[slot_of(turn.number)]));
+      SLIMPI_TRY(lanes_.wait(summed_[slot_of(turn.number)]));
       count_overflow(turn.number, part.count);
       codec::write_header(text, message(part, call_.communicator.rank()));
     }
     return send(turn, text, part, Tag::all_gather, Box::gather_out);
   }
   std::byte* const text = wire(Box::scatter_out, turn.number, turn.round);
-  SLIMPI_TRY(
-      reached(encoded_[slot_of(turn.number) * std::size_t(rounds_) + std::size_t(turn.round)]));
+  SLIMPI_TRY(lanes_.wait(encoded(turn)));
   overflow_.encoded(text + codec::kHeaderBytes, staged_ ? nullptr : in_ + part.first, part.count);
   codec::write_header(text, message(part, call_.communicator.rank()));
   return send(turn, text, part, Tag::scatter_reduce, Box::scatter_out);
@@ -289,9 +276,8 @@ Status Rounds::finish(const Turn& turn) {
     SLIMPI_TRY(exchange_.wait(request(box, turn), &received));
   }
   SLIMPI_TRY(codec::check_message(text, received, message(part, rank_of(pair(turn).from))));
-  if (!staged_) return Status::ok;
-  return call_.device.copy(code(box, turn.number, turn.round), text + codec::kHeaderBytes, bytes,
-                           call_.stream);
+  // What was in the place before has been decoded: only then was the message asked for.
+  return lanes_.copy_in(code(box, turn.number, turn.round), text + codec::kHeaderBytes, bytes);
 }
 
 Status Rounds::decode(const Turn& turn) {
@@ -302,7 +288,7 @@ Status Rounds::decode(const Turn& turn) {
                     out_ + part.first, call_.stream);
   }
   if (turn.round != rounds_ - 1) return Status::ok;
-  SLIMPI_TRY(mark(decoded_[slot_of(turn.number)]));
+  SLIMPI_TRY(lanes_.mark(&decoded_[slot_of(turn.number)], 4 * received_in(turn).count));
   return recycle(staged_ ? turn.number - 1 : turn.number);
 }
 
@@ -334,6 +320,7 @@ std::size_t Rounds::weight(const Turn& turn) const {
 }
 
 Status Rounds::run_turns() {
+  SLIMPI_TRY(lanes_.open());
   for (std::int64_t number = 0; number < segments_.slots; ++number) SLIMPI_TRY(post(number));
   for (std::int64_t index = 0; index < turns_.count(); ++index) {
     const Turn now = turns_.at(index);
@@ -349,7 +336,7 @@ Status Rounds::run_turns() {
   while (finished_ < turns_.count()) SLIMPI_TRY(finish_next());
   SLIMPI_TRY(decode_arrived());
   // Whoever uses the staging memory next may write there at once.
-  return staged_ ? wait_for_stream(call_.device, call_.stream) : Status::ok;
+  return lanes_.finish();
 }
 
 }  // namespace
