@@ -30,6 +30,9 @@ device::Stream* GuardedStream::open() {
 void GuardedStream::close(device::Stream* stream) {
   const std::lock_guard lock(guarded_mutex());
   GuardedStream& closed = of(stream);
+  // Others may still wait for it.
+  for (GuardedStream* const other : streams())
+    while (!other->work_.empty() && other->run_one()) continue;
   while (!closed.work_.empty()) closed.run_one();
   streams().erase(&closed);
   delete &closed;
