@@ -57,11 +57,14 @@ void Trace::add(const char* name, Clock::time_point begin, Clock::time_point end
   ++slices_;
 }
 
-std::string Trace::events(int rank, const std::string& host) const {
-  using std::chrono::duration_cast;
-  using Micro = std::chrono::duration<double, std::micro>;
+std::int64_t Trace::start_time() const {
+  return std::chrono::nanoseconds(wall_.time_since_epoch()).count();
+}
+
+std::string Trace::events(int rank, const std::string& host, std::int64_t zero) const {
+  using std::chrono::nanoseconds;
   const std::lock_guard lock(mutex_);
-  const double wall = duration_cast<Micro>(wall_.time_since_epoch()).count();
+  const nanoseconds start(start_time() - zero);
   fmt::memory_buffer text;
   fmt::format_to(std::back_inserter(text),
                  "{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{0},"
@@ -71,12 +74,12 @@ std::string Trace::events(int rank, const std::string& host) const {
                  rank, host);
   for (std::size_t i = 0; i < slices_; ++i) {
     const Slice& slice = chunks_[i / kChunk][i % kChunk];
+    const nanoseconds begin = start + (slice.begin - steady_), spent = slice.end - slice.begin;
     fmt::format_to(std::back_inserter(text),
                    "{{\"ph\":\"X\",\"name\":\"{}\",\"cat\":\"slimpi\",\"pid\":{},\"tid\":{},"
-                   "\"ts\":{:.3f},\"dur\":{:.3f},\"args\":{{\"bytes\":{}}}}},\n",
-                   slice.name, rank, slice.thread,
-                   wall + duration_cast<Micro>(slice.begin - steady_).count(),
-                   duration_cast<Micro>(slice.end - slice.begin).count(), slice.bytes);
+                   "\"ts\":{}.{:03},\"dur\":{}.{:03},\"args\":{{\"bytes\":{}}}}},\n",
+                   slice.name, rank, slice.thread, begin.count() / 1000, begin.count() % 1000,
+                   spent.count() / 1000, spent.count() % 1000, slice.bytes);
   }
   if (left_out_ != 0)
     fmt::format_to(std::back_inserter(text),

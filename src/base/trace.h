@@ -35,8 +35,13 @@ class Trace {
   void add(const char* name, Clock::time_point begin, Clock::time_point end, std::uint64_t bytes,
            std::uint32_t row = kThread);
 
-  // The slices as lines of JSON objects, each followed by a comma, for the rank's track.
-  std::string events(int rank, const std::string& host) const;
+  // When it began, in nanoseconds of the wall clock.
+  std::int64_t start_time() const;
+
+  // The slices as lines of JSON objects, each followed by a comma, for the rank's track. Times
+  // count from `zero`, of the wall clock, which the ranks agree on: viewers keep microseconds in a
+  // double, and those since 1970 would lose so much that slices overlap.
+  std::string events(int rank, const std::string& host, std::int64_t zero) const;
 
   // The running trace; null while SLIMPI_TRACE is unset.
   static Trace* running() { return running_.load(std::memory_order_acquire); }

@@ -71,8 +71,12 @@ void Runtime::save_trace() {
   const bool collected = report_comm_ != MPI_COMM_NULL;
   // Whether to collect is asked of all: SLIMPI_TRACE is each rank's own business.
   int wanted = trace != nullptr && !trace_is_per_rank(*config.trace) ? 1 : 0;
-  if (collected) api.Allreduce(MPI_IN_PLACE, &wanted, 1, MPI_INT, MPI_MAX, report_comm_);
-  std::string events = trace == nullptr ? "" : trace->events(rank, host);
+  std::int64_t zero = trace == nullptr ? INT64_MAX : trace->start_time();
+  if (collected) {
+    api.Allreduce(MPI_IN_PLACE, &wanted, 1, MPI_INT, MPI_MAX, report_comm_);
+    api.Allreduce(MPI_IN_PLACE, &zero, 1, MPI_INT64_T, MPI_MIN, report_comm_);
+  }
+  std::string events = trace == nullptr ? "" : trace->events(rank, host, zero);
   if (wanted != 0 && collected) {
     events = gather_text(events);
     if (events.empty()) return;
