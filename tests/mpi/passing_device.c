@@ -2,7 +2,8 @@
 /* Every allreduce that is left to MPI, with buffers in the guarded device's memory, or a GPU's,
  * which MPI can not touch: the bytes that PMPI_Allreduce gives for the same values in host memory,
  * those between the elements included. Without the preload the first one dies. Prints how many
- * calls had to be staged on this rank. */
+ * calls had to be staged on this rank. With the argument `once` only the first round, and of the
+ * places those where all is on the device and those where ranks differ. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -35,7 +36,7 @@ static int gpu_open(void) {
 }
 #endif
 
-#define BYTES 1600000
+#define BYTES 440000
 #define MARGIN 4096 /* in front of the buffers, for types that begin below their address */
 
 enum place { HOST, DEVICE };
@@ -259,9 +260,10 @@ int main(int argc, char** argv) {
     return skipped;
   }
   for (int i = 0; i < 2; ++i) g_device[i] = take(BYTES);
+  const int once = argc > 1 && strcmp(argv[1], "once") == 0;
   unsigned long used = 0;
-  for (int round = 0; round < 2; ++round)
-    for (g_kind = 0; g_kind < 4; ++g_kind) {
+  for (int round = 0; round < (once ? 1 : 2); ++round)
+    for (g_kind = 0; g_kind < 4; g_kind += once ? 3 : 1) {
       if (g_kind == 0 && round == 1) used = allocations();
       types_and_operations();
       made_by_the_program();
@@ -269,7 +271,7 @@ int main(int argc, char** argv) {
       float_sums();
       if (round == 0) errors();
     }
-  if (allocations() != used) {
+  if (!once && allocations() != used) {
     printf("rank %d: memory was allocated for sizes that had been there before\n", g_rank);
     ++g_failures;
   }

@@ -16,7 +16,10 @@ run() { # RANKS OPTION=VALUE...
   ranks=$1
   shift
   rm -f report.json
-  if (export "$@" && under "$ranks" "$program") >out.txt; then
+  # Three ranks wait for each other on two cores.
+  rounds=
+  [ "$ranks" -lt 3 ] || rounds=once
+  if (export "$@" && under "$ranks" "$program" $rounds) >out.txt; then
     pass "$ranks ranks, $*: MPI's own bytes"
     expect "$(report report.json buffers staged)" "$(sed -n 's/^staged //p' out.txt)" \
       "$ranks ranks, $*: staged calls are counted"
