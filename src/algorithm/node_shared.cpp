@@ -18,7 +18,7 @@ namespace slimpi::algorithm {
 
 namespace {
 
-constexpr std::uint64_t kBlock = 64 << 10;  // floats of a rank's box in one block
+constexpr std::uint64_t kBlock = 128 << 10;  // floats of a rank's box in one block
 constexpr int kSlots = 3;
 
 // Floats of one slice in a block of `block` floats.

@@ -168,13 +168,14 @@ static void types_and_operations(void) {
   }
 }
 
-/* Adds whole extents of elements as floats, so that it works for every type here. */
+/* Adds the first float of every sixteen bytes, which is no gap in any type here: what MPI has in
+ * the gaps of its own buffers is anything. */
 static void add(void* a, void* b, int* count, MPI_Datatype* type) {
   MPI_Aint low, extent, true_low, true_extent;
   MPI_Type_get_extent(*type, &low, &extent);
   MPI_Type_get_true_extent(*type, &true_low, &true_extent);
   for (int i = 0; i < *count; ++i)
-    for (MPI_Aint at = true_low; at + 4 <= true_low + true_extent; at += 8) {
+    for (MPI_Aint at = true_low; at + 4 <= true_low + true_extent; at += 16) {
       float x, y;
       memcpy(&x, (char*)a + i * extent + at, 4);
       memcpy(&y, (char*)b + i * extent + at, 4);
