@@ -5,7 +5,7 @@
 
 #include "algorithm/communicator.h"
 #include "algorithm/lanes.h"
-#include "codec/wire.h"
+#include "algorithm/piece.h"
 
 namespace slimpi::algorithm {
 
@@ -102,7 +102,9 @@ class Pass {
   MPI_Request& received(std::int64_t number, std::size_t peer) {
     return requests_[requests_.size() / 2 + slot(number) * ranks_.size() + peer];
   }
-  codec::Message message(const Range& part, int sender) const;
+  codec::Message message(const Range& part, int sender) const {
+    return message_about(call_, format_, slice_, part, sender);
+  }
   Status post(std::int64_t number);
   Status say(std::int64_t number);
   Status send(std::int64_t number);
@@ -124,17 +126,6 @@ class Pass {
   std::vector<Lanes::Mark> said_, heard_;  // by slot
   std::vector<const std::byte*> theirs_;
 };
-
-codec::Message Pass::message(const Range& part, int sender) const {
-  codec::Message message;
-  message.format = format_;
-  message.first = slice_.first + part.first;
-  message.count = part.count;
-  message.call = call_.number;
-  message.sender = std::uint32_t(sender);
-  message.slot = call_.slot == nullptr ? 0 : call_.slot->number;
-  return message;
-}
 
 Status Pass::post(std::int64_t number) {
   if (!exists(number)) return Status::ok;

@@ -10,9 +10,9 @@
 #include "algorithm/communicator.h"
 #include "algorithm/overflow.h"
 #include "algorithm/owner_sum.h"
+#include "algorithm/piece.h"
 #include "algorithm/relay.h"
 #include "algorithm/segments.h"
-#include "codec/wire.h"
 
 namespace slimpi::algorithm {
 
@@ -93,11 +93,10 @@ class RelayedRounds {
   float* residual(const Range& part) const {
     return residual_ == nullptr ? nullptr : residual_ + part.first;
   }
-  kernels::Draw draw(const Range& part) const {
-    return {call_.communicator.config().seed, std::uint32_t(call_.communicator.rank()),
-            call_.number, slice_.first + part.first};
+  kernels::Draw draw(const Range& part) const { return draw_for(call_, slice_, part); }
+  codec::Message message(int owner, int sender) const {
+    return message_about(call_, call_.plan.format, slice_, chunk(owner), rank_of(sender));
   }
-  codec::Message message(int owner, int sender) const;
 
   Call& call_;
   const Rails& rails_;
@@ -115,17 +114,6 @@ class RelayedRounds {
   std::byte *memory_, *staging_;  // the same layout; one memory where the device is not staged
   MPI_Request requests_[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
 };
-
-codec::Message RelayedRounds::message(int owner, int sender) const {
-  codec::Message message;
-  message.format = call_.plan.format;
-  message.first = slice_.first + chunk(owner).first;
-  message.count = chunk(owner).count;
-  message.call = call_.number;
-  message.sender = std::uint32_t(rank_of(sender));
-  message.slot = call_.slot == nullptr ? 0 : call_.slot->number;
-  return message;
-}
 
 // Bytes of the sums of the next `blocks` members, this one's first, which lie without gaps.
 std::size_t RelayedRounds::gathered(int blocks) const {

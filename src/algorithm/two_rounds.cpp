@@ -8,8 +8,8 @@
 #include "algorithm/lanes.h"
 #include "algorithm/overflow.h"
 #include "algorithm/owner_sum.h"
+#include "algorithm/piece.h"
 #include "algorithm/turns.h"
-#include "codec/wire.h"
 
 namespace slimpi::algorithm {
 
@@ -68,8 +68,10 @@ class Rounds {
     return memory_ + offset(box, number, round) + codec::kHeaderBytes;
   }
   MPI_Request& request(Box box, const Turn& turn);
-  kernels::Draw draw(const Range& part) const;
-  codec::Message message(const Range& part, int sender) const;
+  kernels::Draw draw(const Range& part) const { return draw_for(call_, slice_, part); }
+  codec::Message message(const Range& part, int sender) const {
+    return message_about(call_, call_.plan.format, slice_, part, sender);
+  }
   float* residual(const Range& part) const {
     return residual_ == nullptr ? nullptr : residual_ + part.first;
   }
@@ -145,22 +147,6 @@ std::size_t Rounds::offset(Box box, std::int64_t number, int round) const {
 MPI_Request& Rounds::request(Box box, const Turn& turn) {
   const std::size_t slot = slot_of(turn.number);
   return requests_[(slot * 4 + std::size_t(box)) * std::size_t(rounds_) + std::size_t(turn.round)];
-}
-
-kernels::Draw Rounds::draw(const Range& part) const {
-  return {call_.communicator.config().seed, std::uint32_t(call_.communicator.rank()), call_.number,
-          slice_.first + part.first};
-}
-
-codec::Message Rounds::message(const Range& part, int sender) const {
-  codec::Message message;
-  message.format = call_.plan.format;
-  message.first = slice_.first + part.first;
-  message.count = part.count;
-  message.call = call_.number;
-  message.sender = std::uint32_t(sender);
-  message.slot = call_.slot == nullptr ? 0 : call_.slot->number;
-  return message;
 }
 
 // The mark is reached when the code in the box may be sent.
