@@ -8,17 +8,18 @@ set -eu
 command -v perf >/dev/null || { echo "perf is not installed (Debian: linux-perf)"; exit 77; }
 data=$(mktemp) || exit 99
 trap 'rm -f "$data"' EXIT
-timeout -k 5 60 "$top_builddir/tools/slimpi-lab" --env "LD_PRELOAD=$top_builddir/.libs/libslimpi.so" \
-  --env "SLIMPI_TRACE=$PWD/profile.json" --hosts 2 --rate 10gbit -- \
+timeout -k 5 60 "$top_builddir/tools/slimpi-lab" --hosts 2 --rate 10gbit \
+  --env "LD_PRELOAD=$top_builddir/.libs/libslimpi.so" --env "SLIMPI_TRACE=$PWD/profile.json" -- \
   "$top_builddir/tests/bench/follow" 16777216 6 &
 run=$!
 sleep 3
 perf record -q -a -F 999 --call-graph dwarf,4096 -o "$data" sleep 2
 wait "$run"
-perf report -i "$data" --no-children -g none --sort comm,dso 2>/dev/null | grep -v '^#' | sed '/^$/d' |
-  head -12
-perf report -i "$data" --no-children -g none --sort dso,symbol 2>/dev/null | grep -v '^#' |
-  sed 's/  *- *- *$//; /^$/d' | head -25
+for columns in comm,dso dso,symbol; do
+  perf report -i "$data" --no-children -g none --sort "$columns" 2>/dev/null |
+    sed '/^#/d; s/  *- *- *$//; /^$/d' | head -25
+  echo
+done
 perf script -i "$data" --no-inline -F comm,ip,sym,dso 2>/dev/null |
   "${PYTHON:-python3}" "$top_srcdir/tests/bench/flame.py" >profile.svg
 echo "profile.svg, profile.json"
