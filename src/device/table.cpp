@@ -31,10 +31,9 @@ Status add(const Device& device) {
 }
 
 const Device& owner_of(const void* pointer) {
-  int added = g_added.load(std::memory_order_relaxed);
+  int added = g_added.load(std::memory_order_acquire);
   if (added == 0 || pointer == nullptr) [[likely]]
     return host();
-  std::atomic_thread_fence(std::memory_order_acquire);
   while (added-- > 0) {
     const Device& row = *g_rows[added].load(std::memory_order_relaxed);
     if (row.owns(pointer)) return row;

@@ -47,7 +47,7 @@ need_library() {
   [ -e "$library" ] || skip "$library is not built"
   # A sanitized library wants its run-time before anything else.
   preload=$library
-  sanitizer=$(ldd "$library" | awk '/libasan/ { print $3 }')
+  sanitizer=$(ldd "$library" | awk '/libasan|libtsan/ { print $3 }')
   [ -z "$sanitizer" ] || preload=$sanitizer:$library
 }
 

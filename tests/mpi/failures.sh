@@ -8,6 +8,7 @@ seconds=20
 program=$top_builddir/tests/mpi/failures
 faults=$top_builddir/tests/mpi/.libs/libfaults.so
 export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error
+without_faults=${preload:-}
 
 # all_ranks RANKS TEXT WHAT: every rank said it
 all_ranks() {
@@ -16,7 +17,8 @@ all_ranks() {
 
 run() { # RANKS FAULT HANDLER
   ranks=$1 status=0
-  preload=$library:$faults TEST_FAULT=$2 under "$1" "$program" "$3" >out.txt 2>err.txt || status=$?
+  preload=$without_faults:$faults TEST_FAULT=$2 under "$1" "$program" "$3" >out.txt 2>err.txt ||
+    status=$?
   grep slimpi err.txt | sed 's/^/  /' | head -n 5 || :
 }
 

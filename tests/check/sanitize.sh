@@ -1,0 +1,91 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# The tree built anew with the sanitizers of addresses and undefined behaviour, and with that of
+# threads; unit tests and some MPI tests in each, and valgrind on the usual build. It takes ten
+# minutes or more, so `make check` leaves it out:
+#   make check TESTS=tests/check/sanitize.sh
+# TEST_SANITIZE names what to do: address thread valgrind.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+[ ! -e "$top_srcdir/config.status" ] || skip "the source directory is configured itself"
+unset MAKEFLAGS MFLAGS MAKELEVEL
+# UCX replaces functions of the C library that the sanitizers replace, too.
+export LD_LIBRARY_PATH ASAN_OPTIONS TSAN_OPTIONS=exitcode=66 UCX_MEM_EVENTS=no
+usual=$top_builddir
+
+build() { # KIND TARGET...: of --enable-sanitizers; leaves the test in its directory
+  mkdir "$work/$1"
+  cd "$work/$1" || return 1
+  top_builddir=$work/$1 LD_LIBRARY_PATH=$work/$1/.libs kind=$1
+  shift
+  # Sanitized code brings warnings of its own.
+  { "$top_srcdir/configure" --enable-sanitizers="$kind" --without-cuda \
+    CXXFLAGS="-O1 -g1 -Wno-error" && make -j2 "$@"; } >build.txt 2>&1 && return 0
+  tail -n 20 build.txt
+  fail "a build with --enable-sanitizers=$kind"
+  return 1
+}
+
+# What the sanitizers and valgrind say, and the checks that failed.
+complaints() {
+  grep -E -A 12 '^FAIL|ERROR: (Addr|Leak)|runtime error|WARNING: Thread|^==[0-9]+== [A-Z]' "$1" |
+    head -n 60 || :
+}
+
+runs() { # WHAT COMMAND...: it succeeds
+  runs=$1 status=0
+  shift
+  "$@" >"$work/output.txt" 2>&1 || status=$?
+  [ "$status" = 0 ] || complaints "$work/output.txt"
+  expect "$status" 0 "$runs"
+}
+
+scripts() { # WHAT NAME...: tests/mpi/NAME.sh pass in the build at hand
+  scripts=$1
+  shift
+  for name in "$@"; do
+    runs "$scripts: tests/mpi/$name.sh" sh "$top_srcdir/tests/mpi/$name.sh"
+  done
+}
+
+# shellcheck disable=SC2016
+units='include Makefile
+units: ; @echo $(unit_tests)'
+
+for kind in ${TEST_SANITIZE:-address thread valgrind}; do
+  top_builddir=$usual
+  case $kind in
+    address)
+      build yes all check TESTS= || continue
+      # Requests for too much memory are part of the tests. Of MPI's own leaks nothing is said.
+      ASAN_OPTIONS=allocator_may_return_null=1
+      for test in $(echo "$units" | make -s -f - units); do
+        [ "$test" = tests/gpu/kernels ] || runs "addresses: $test" "$test"
+      done
+      ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0
+      scripts addresses one_node lifetimes feedback failures sums isolation slots powersgd
+      ;;
+    thread)
+      build thread libslimpi.la tests/mpi/isolation tests/mpi/steps || continue
+      scripts threads isolation lifetimes
+      ;;
+    valgrind)
+      need valgrind
+      for test in halves quantizer stochastic sums; do
+        runs "valgrind: tests/kernels/$test" \
+          valgrind -q --error-exitcode=9 "$usual/tests/kernels/$test"
+      done
+      export SLIMPI_RANKS_PER_NODE=1 SLIMPI_MIN_SIZE=0
+      for row in "bytegrad 8 2048 nearest 1 0" "qsgd 3 512 stochastic 1 1"; do
+        # shellcheck disable=SC2086
+        set -- $row
+        export SLIMPI_ALGORITHM="$1" SLIMPI_BITS="$2" SLIMPI_BUCKET="$3"
+        runs "valgrind: sums, $row" under 2 \
+          valgrind -q --error-exitcode=9 "$usual/tests/mpi/sums" "$@" 0 small
+      done
+      unset SLIMPI_RANKS_PER_NODE SLIMPI_MIN_SIZE SLIMPI_ALGORITHM SLIMPI_BITS SLIMPI_BUCKET
+      ;;
+    *) fail "TEST_SANITIZE has no $kind" ;;
+  esac
+done
+verdict
