@@ -18,17 +18,13 @@ constexpr double kLatency = 24e-6;  // of a step that waits for the one before
 constexpr double kMessage = 3e-6;   // of a rank's processor, each way
 constexpr double kByte = 0.8e-9;    // of a rank's link
 
-// Scratch memory beyond this and half as much again as the encoded slice is too much.
-constexpr std::size_t kMemoryFloor = 16 << 20;
-
 // How a slice is divided: chunks are whole buckets, so with many members some own none.
 struct Division {
   Division(const kernels::Format& format, std::uint64_t count, int members_)
       : members(members_), segments(segments_for(format, count, members_, true)) {
     const Range first = part_of(count, members_, 0, segments.align);
     message = double(message_bytes(format, std::max<std::uint64_t>(first.count, 1)));
-    owners = std::min(
-        members, double((count + segments.align - 1) / std::max<std::uint64_t>(segments.align, 1)));
+    owners = std::min(members, double((count + segments.align - 1) / segments.align));
   }
   double members, owners = 1, message = 0;
   Segments segments;
@@ -73,7 +69,8 @@ const Schedule& schedule_for(const kernels::Format& format, std::uint64_t count,
   double least = 0;
   for (const Schedule& schedule : kSchedules) {
     double cost = schedule.cost(format, count, members);
-    // Far too much memory loses to any time.
+    // Memory beyond half as much again as the encoded slice and what is always allowed loses to any
+    // time.
     const std::size_t bytes = schedule.need(format, count, members, true).bytes;
     if (bytes > encoded + encoded / 2 + kMemoryFloor) cost += double(bytes);
     if (best == nullptr || cost < least) {

@@ -14,9 +14,6 @@ namespace {
 // that a message's fixed cost does not count.
 constexpr std::size_t kSegmentBytes = 16 << 10;
 
-// Buffers for peers may take this much, or as much as the encoded slice, whichever is more.
-constexpr std::size_t kMemoryFloor = 16 << 20;
-
 constexpr std::size_t round_up(std::size_t bytes, std::size_t to) {
   return (bytes + to - 1) / to * to;
 }

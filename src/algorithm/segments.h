@@ -12,6 +12,9 @@ namespace slimpi::algorithm {
 // enough that flows rarely meet.
 constexpr std::size_t kInFlight = 144 << 10;
 
+// Buffers for peers may take this much, or as much as the encoded slice, whichever is more.
+constexpr std::size_t kMemoryFloor = 16 << 20;
+
 struct Segments {
   std::uint64_t align;     // chunks start at multiples of this: the bucket
   std::uint64_t elements;  // of a segment; whole buckets

@@ -63,10 +63,12 @@ void looks_again_when_times_drift(void**) {
 void calls_out_of_the_ordinary_change_nothing(void**) {
   Tuner tuner(2);
   const std::uint64_t usual[] = {500, 200}, hiccup[] = {500, 90000}, rested[] = {500, 10};
-  for (int i = 0; i < 2 * Tuner::kRounds + 10 * Tuner::kWatch; ++i) {
-    const bool odd = i % 7 == 6 && tuner.settled();
-    call(tuner, !odd ? usual : i / Tuner::kWatch % 2 == 0 ? hiccup : rested);
-    if (i >= 2 * Tuner::kRounds) assert_true(tuner.settled());
+  for (int i = 0; i < 2 * Tuner::kRounds; ++i) call(tuner, usual);
+  // Looks with neither, with the one and with the other between them.
+  for (int i = 0; i < 9 * Tuner::kWatch; ++i) {
+    const std::uint64_t* const kinds[] = {usual, hiccup, rested};
+    call(tuner, i % 7 == 6 ? kinds[i / Tuner::kWatch % 3] : usual);
+    assert_true(tuner.settled());
   }
 }
 
