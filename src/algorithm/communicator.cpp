@@ -24,9 +24,9 @@ namespace {
 constexpr int kMostDuplicates = 256;
 std::atomic<int> g_duplicates{0};
 
-// One thing that all ranks must have alike.
+// One thing that all ranks must have alike: what is compared, and how it was written.
 struct Entry {
-  std::string name, value;
+  std::string name, value, text;
 };
 
 std::uint64_t hash(std::string_view text) {
@@ -36,16 +36,18 @@ std::uint64_t hash(std::string_view text) {
 }
 
 std::vector<Entry> entries_to_agree(const Config& config, const std::string& rules) {
-  std::vector<Entry> entries = {{"the version of slimpi", SLIMPI_PACKAGE_VERSION}};
+  constexpr const char* kVersion = SLIMPI_PACKAGE_VERSION;
+  std::vector<Entry> entries = {{"the version of slimpi", kVersion, kVersion}};
   const auto& rows = option_rows();
   for (std::size_t i = 0; i < rows.size(); ++i)
     if (rows[i].scope == Scope::agree) {
       // Paths keep their case; so do rules, below.
       const std::string& text = config.given[i].text;
-      std::string value = text.starts_with("hook:") ? text : lower_case(text);
-      entries.push_back({rows[i].variable, value.empty() ? "(unset)" : value});
+      const std::string said = text.starts_with("hook:") ? text : lower_case(text);
+      entries.push_back(
+          {rows[i].variable, config.value_text(Option(i)), said.empty() ? "(unset)" : said});
     }
-  entries.push_back({"SLIMPI_RULES", rules.empty() ? "(no rule)" : rules});
+  entries.push_back({"SLIMPI_RULES", rules, rules.empty() ? "(no rule)" : rules});
   return entries;
 }
 
@@ -145,7 +147,7 @@ Status Communicator::name_disagreement(std::size_t which, const std::string& rul
   };
   const Entry entry = entries_to_agree(config_, rules)[which];
   Value mine{hash(entry.value), ""};
-  std::strncpy(mine.text, entry.value.c_str(), sizeof mine.text - 1);
+  std::strncpy(mine.text, entry.text.c_str(), sizeof mine.text - 1);
   std::vector<Value> values(static_cast<std::size_t>(size_));
   const int code = api_.Allgather(&mine, int(sizeof mine), MPI_CHAR, values.data(),
                                   int(sizeof mine), MPI_CHAR, exchange_comm_);

@@ -145,6 +145,17 @@ std::string Config::set(std::string_view option, std::string_view value, Source 
   return unknown_name(spelled(option, source), option, source);
 }
 
+std::string Config::value_text(Option option) const {
+  switch (option) {
+#define SLIMPI_OPTION(name, type, parser, standard, scope, meaning) \
+  case Option::name:                                                \
+    return (parser).text(this->name);
+#include "base/options.def"
+#undef SLIMPI_OPTION
+  }
+  return "";
+}
+
 bool is_option(std::string_view name) {
   const auto& rows = option_rows();
   return std::any_of(rows.begin(), rows.end(), [&](const OptionRow& r) { return name == r.name; });

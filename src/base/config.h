@@ -58,6 +58,9 @@ struct Config {
   // option is checked, then ignored.
   std::string set(std::string_view name, std::string_view value, Source source);
 
+  // The option's value as a text that is the same however it was written: 65536 for 64K, too.
+  std::string value_text(Option option) const;
+
   // Did the user say anything about the option?
   bool is_set(Option option) const {
     return given[std::size_t(option)].source != Source::built_in;

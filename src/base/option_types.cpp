@@ -126,6 +126,11 @@ bool Fraction::parse(std::string_view text, double& value) const {
   return true;
 }
 
+std::string Fraction::text(double value) const {
+  char digits[32];
+  return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
+}
+
 bool Text::parse(std::string_view text, std::string& value) const {
   if (trimmed(text).empty()) return false;
   value = trimmed(text);
@@ -175,6 +180,14 @@ bool Shapes::parse(std::string_view text, std::vector<Shape>& value) const {
   }
   value = std::move(shapes);
   return true;
+}
+
+std::string Shapes::text(const std::vector<Shape>& value) const {
+  std::string list;
+  for (const Shape& shape : value)
+    list += (list.empty() ? "" : ",") + std::to_string(shape.count) + "=" +
+            std::to_string(shape.rows) + "x" + std::to_string(shape.columns);
+  return list;
 }
 
 }  // namespace slimpi

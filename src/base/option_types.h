@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The kinds of value an option can have. Each parser turns text into a value and can say, in the
-// words of an error message, what it accepts.
+// The kinds of value an option can have. Each parser turns text into a value, can say, in the words
+// of an error message, what it accepts, and writes equal values as equal texts.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -37,6 +38,7 @@ struct Integer {
   bool parse(std::string_view text, std::uint64_t& value) const;
   bool parse(std::string_view text, int& value) const;
   std::string accepted() const;
+  std::string text(std::uint64_t value) const { return std::to_string(value); }
 };
 
 // A number of bytes or elements, with K, M or G (powers of 1024); 0 too where `zero` says so.
@@ -45,17 +47,20 @@ struct Size {
   bool zero = false;
   bool parse(std::string_view text, std::uint64_t& value) const;
   std::string accepted() const;
+  std::string text(std::uint64_t value) const { return std::to_string(value); }
 };
 
 struct Boolean {
   bool parse(std::string_view text, bool& value) const;
   std::string accepted() const { return "1/0, y/n, yes/no, true/false, on/off"; }
+  std::string text(bool value) const { return value ? "1" : "0"; }
 };
 
 // A number above 0 and below 1.
 struct Fraction {
   bool parse(std::string_view text, double& value) const;
   std::string accepted() const { return "a number between 0 and 1, such as 1e-3"; }
+  std::string text(double value) const;
 };
 
 // Any text, such as a path; `what` says in the docs what it is.
@@ -63,12 +68,14 @@ struct Text {
   const char* what;
   bool parse(std::string_view text, std::string& value) const;
   std::string accepted() const { return what; }
+  std::string text(const std::string& value) const { return value; }
 };
 
 // The names of SLIMPI_ALGORITHM, hook:/absolute/path.so among them.
 struct AlgorithmName {
   bool parse(std::string_view text, std::string& value) const;
   std::string accepted() const;
+  std::string text(const std::string& value) const { return value; }
 };
 
 // COUNT=ROWSxCOLUMNS,...
@@ -77,6 +84,7 @@ struct Shapes {
   std::string accepted() const {
     return "COUNT=ROWSxCOLUMNS,... with ROWS x COLUMNS = COUNT, each COUNT once";
   }
+  std::string text(const std::vector<Shape>& value) const;
 };
 
 // One of `names`, in the order of the enumerators of E.
@@ -99,6 +107,7 @@ struct Choice {
     for (const char* name : names) list += (list.empty() ? "" : ", ") + std::string(name);
     return list;
   }
+  std::string text(E value) const { return names.begin()[std::size_t(value)]; }
 };
 
 // A value that may stay unset (empty text).
@@ -117,6 +126,10 @@ struct Maybe {
     return true;
   }
   std::string accepted() const { return parser.accepted(); }
+  template <typename T>
+  std::string text(const std::optional<T>& value) const {
+    return value ? parser.text(*value) : "";
+  }
 };
 
 }  // namespace slimpi

@@ -1,16 +1,42 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <climits>
+
 #include "intercept/shim.h"
 
 using slimpi::intercept::Allreduce;
 using slimpi::intercept::answer;
 using slimpi::intercept::count_nonblocking;
 using slimpi::intercept::pass_on;
+using slimpi::intercept::refuse_count;
 using slimpi::intercept::Word;
 
+// Programs such as mpi4py take a function for large counts where they find one, and with an MPI
+// older than 4.0 or another than MPICH they may find only the one here. It then does what the
+// function for small counts can do.
+namespace {
+bool fits(std::int64_t count) {
+  return count <= INT_MAX;
+}
+
+int nonblocking(const void* in, void* out, int count, Word datatype, Word op, Word comm,
+                Word request) {
+  return SLIMPI_NEXT("MPI_Iallreduce", int(const void*, void*, int, Word, Word, Word, Word))(
+      in, out, count, datatype, op, comm, request);
+}
+
+int persistent(const void* in, void* out, int count, Word datatype, Word op, Word comm, Word info,
+               Word request) {
+  return SLIMPI_NEXT("MPI_Allreduce_init",
+                     int(const void*, void*, int, Word, Word, Word, Word, Word))(
+      in, out, count, datatype, op, comm, info, request);
+}
+}  // namespace
+
 int slimpi::intercept::pass_as_it_is(const Allreduce& call) {
-  if (call.large)
+  if (call.large && SLIMPI_HAS_NEXT("MPI_Allreduce_c"))
     return SLIMPI_NEXT("MPI_Allreduce_c", int(const void*, void*, std::int64_t, Word, Word, Word))(
         call.in, call.out, call.count, call.datatype, call.op, call.comm);
+  if (!fits(call.count)) return refuse_count("MPI_Allreduce_c", call.count);
   return SLIMPI_NEXT("MPI_Allreduce", int(const void*, void*, int, Word, Word, Word))(
       call.in, call.out, int(call.count), call.datatype, call.op, call.comm);
 }
@@ -32,29 +58,32 @@ SLIMPI_EXPORT int MPI_Allreduce_c(const void* in, void* out, std::int64_t count,
 SLIMPI_EXPORT int MPI_Iallreduce(const void* in, void* out, int count, Word datatype, Word op,
                                  Word comm, Word request) {
   count_nonblocking();
-  return SLIMPI_NEXT("MPI_Iallreduce", int(const void*, void*, int, Word, Word, Word, Word))(
-      in, out, count, datatype, op, comm, request);
+  return nonblocking(in, out, count, datatype, op, comm, request);
 }
 
 SLIMPI_EXPORT int MPI_Iallreduce_c(const void* in, void* out, std::int64_t count, Word datatype,
                                    Word op, Word comm, Word request) {
   count_nonblocking();
-  return SLIMPI_NEXT("MPI_Iallreduce_c", int(const void*, void*, std::int64_t, Word, Word, Word,
-                                             Word))(in, out, count, datatype, op, comm, request);
+  if (SLIMPI_HAS_NEXT("MPI_Iallreduce_c"))
+    return SLIMPI_NEXT("MPI_Iallreduce_c", int(const void*, void*, std::int64_t, Word, Word, Word,
+                                               Word))(in, out, count, datatype, op, comm, request);
+  if (!fits(count)) return refuse_count("MPI_Iallreduce_c", count);
+  return nonblocking(in, out, int(count), datatype, op, comm, request);
 }
 
 SLIMPI_EXPORT int MPI_Allreduce_init(const void* in, void* out, int count, Word datatype, Word op,
                                      Word comm, Word info, Word request) {
   count_nonblocking();
-  return SLIMPI_NEXT("MPI_Allreduce_init",
-                     int(const void*, void*, int, Word, Word, Word, Word, Word))(
-      in, out, count, datatype, op, comm, info, request);
+  return persistent(in, out, count, datatype, op, comm, info, request);
 }
 
 SLIMPI_EXPORT int MPI_Allreduce_init_c(const void* in, void* out, std::int64_t count, Word datatype,
                                        Word op, Word comm, Word info, Word request) {
   count_nonblocking();
-  return SLIMPI_NEXT("MPI_Allreduce_init_c",
-                     int(const void*, void*, std::int64_t, Word, Word, Word, Word, Word))(
-      in, out, count, datatype, op, comm, info, request);
+  if (SLIMPI_HAS_NEXT("MPI_Allreduce_init_c"))
+    return SLIMPI_NEXT("MPI_Allreduce_init_c",
+                       int(const void*, void*, std::int64_t, Word, Word, Word, Word, Word))(
+        in, out, count, datatype, op, comm, info, request);
+  if (!fits(count)) return refuse_count("MPI_Allreduce_init_c", count);
+  return persistent(in, out, int(count), datatype, op, comm, info, request);
 }

@@ -76,8 +76,8 @@ bool answer(const Allreduce& request, int* code) {
   if (MPI_Op(request.op) != MPI_SUM) return pass(*runtime, Passed::op);
   // MPI words its own errors.
   const bool in_place = request.in == MPI_IN_PLACE;
-  if (request.count <= 0 || request.out == nullptr || request.in == nullptr ||
-      (!in_place && request.in == request.out))
+  if (request.count <= 0 || request.out == nullptr || request.out == MPI_IN_PLACE ||
+      request.in == nullptr || (!in_place && request.in == request.out))
     return pass(*runtime, Passed::small);
   const MPI_Comm comm = MPI_Comm(request.comm);
   algorithm::Communicator* const communicator = runtime->find(comm);
@@ -145,8 +145,21 @@ int take_info(Word comm_word, Word info_word) {
 
 void* next_definition(const char* name) {
   if (void* const next = mpi::next_definition(name); next != nullptr) return next;
-  log_error(std::string(name) + " was called, but this process has no MPI");
+  // Open MPI had persistent collectives under this name before they were standard.
+  const std::string early = "MPIX_" + std::string(name).substr(4);
+  if (void* const next = mpi::next_definition(early.c_str()); next != nullptr) return next;
+  log_error(std::string(name) + " was called, but this process has no MPI with such a function");
   return reinterpret_cast<void*>(+[] { return MPI_ERR_OTHER; });
+}
+
+bool has_next(const char* name) {
+  return mpi::next_definition(name) != nullptr;
+}
+
+int refuse_count(const char* name, std::int64_t count) {
+  log_error(std::string(name) + ": " + std::to_string(count) +
+            " elements are more than this process's MPI can take");
+  return MPI_ERR_COUNT;  // the same number in other MPIs
 }
 
 }  // namespace slimpi::intercept

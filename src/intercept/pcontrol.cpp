@@ -7,3 +7,9 @@ SLIMPI_EXPORT int MPI_Pcontrol(const int level, ...) {
   slimpi::intercept::control(level);
   return SLIMPI_NEXT("MPI_Pcontrol", int(int, ...))(level);
 }
+
+// MPICH's mpi_f08 module does not come by MPI_Pcontrol. `error` is not in the standard's interface.
+SLIMPI_EXPORT void mpi_pcontrol_f08_(const int* level, int* error) {
+  slimpi::intercept::control(*level);
+  SLIMPI_NEXT("mpi_pcontrol_f08_", void(const int*, int*))(level, error);
+}

@@ -40,8 +40,14 @@ void control(int level);
 int take_info(Word comm, Word info);
 
 // The next definition of the function called `name` behind this library, looked up once; a program
-// that reaches this without any MPI gets a function that reports an error.
+// that reaches this without an MPI that has it gets a function that reports an error.
 void* next_definition(const char* name);
+
+// Is there one?
+bool has_next(const char* name);
+
+// A count that only a missing function could take: says so, and is an MPI error.
+int refuse_count(const char* name, std::int64_t count);
 
 }  // namespace slimpi::intercept
 
@@ -52,4 +58,10 @@ void* next_definition(const char* name);
     static auto* const next =                                                    \
         reinterpret_cast<Function*>(::slimpi::intercept::next_definition(name)); \
     return next;                                                                 \
+  }())
+
+#define SLIMPI_HAS_NEXT(name)                                         \
+  ([] {                                                               \
+    static const bool has_next = ::slimpi::intercept::has_next(name); \
+    return has_next;                                                  \
   }())

@@ -121,6 +121,34 @@ void empty_value_unsets(void**) {
   expect_error(load("start =\nrounding = # unset\n"), "");
 }
 
+void same_value_same_text(void**) {
+  const auto text = [](const char* name, const char* value) {
+    Config config;
+    assert_string_equal(config.set(name, value, Source::info).c_str(), "");
+    for (std::size_t i = 0; i < option_rows().size(); ++i)
+      if (std::string_view(option_rows()[i].name) == name) return config.value_text(Option(i));
+    return std::string();
+  };
+  constexpr struct {
+    const char *name, *one, *other, *text;
+  } kPairs[] = {{"min_size", "64K", " 65536", "65536"},
+                {"bits", "08", "8", "8"},
+                {"max_error", "0.001", "1e-3", "0.001"},
+                {"error_feedback", "ON", "y", "1"},
+                {"error_feedback", "", " ", ""},
+                {"powersgd_warm_start", "no", "0", "0"},
+                {"hierarchy", "Sharded", "sharded", "sharded"},
+                {"rounding", "STOCHASTIC", "stochastic ", "stochastic"},
+                {"algorithm", "QSGD", "qsgd", "qsgd"},
+                {"algorithm", "hook:/A.so", " hook:/A.so", "hook:/A.so"},
+                {"powersgd_shapes", "6=2x3, 8=2X4", "6=2x3,8=2x4", "6=2x3,8=2x4"}};
+  for (const auto& pair : kPairs) {
+    assert_string_equal(text(pair.name, pair.one).c_str(), pair.text);
+    assert_string_equal(text(pair.name, pair.other).c_str(), pair.text);
+  }
+  assert_string_not_equal(text("max_error", "1e-3").c_str(), text("max_error", "1.1e-3").c_str());
+}
+
 void unknown_names(void**) {
   const auto warning = [](const char* name) {
     const Loaded loaded = load_config({{name, "4"}});
@@ -245,6 +273,7 @@ int main() {
       cmocka_unit_test(every_option_refuses_in_one_line),
       cmocka_unit_test(long_values_are_cut),
       cmocka_unit_test(empty_value_unsets),
+      cmocka_unit_test(same_value_same_text),
       cmocka_unit_test(unknown_names),
       cmocka_unit_test(strict),
       cmocka_unit_test(file_syntax),

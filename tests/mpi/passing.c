@@ -152,6 +152,10 @@ static void errors(void) {
   const int wanted = PMPI_Allreduce(expected, expected, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
   check("aliased", MPI_Allreduce(got, got, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD), wanted);
   ++small;
+  const int refused = PMPI_Allreduce(in, MPI_IN_PLACE, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  check("result in place",
+        MPI_Allreduce(in, MPI_IN_PLACE, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD), refused);
+  ++small;
 }
 
 static void other_ways(void) {
