@@ -96,17 +96,17 @@ SLIMPI_HD void bring_next(const Source& source, std::size_t first, std::size_t n
 
 // total = the sum of the sources, all of n elements.
 void sum_sources(const Source* sources, int source_count, std::size_t n, float* total) {
-  // Through a tile of its own: `total` may be one of the exact sources that are still to be read.
-  float sum[kTile];
-  for (std::size_t i = 0; i < n; i += kTile) {
-    const std::size_t tile = tile_at(i, n);
-    bring_next(sources[0], i + tile, tile);
-    read_source(sources[0], i, tile, sum);
+  // In memory of its own: `total` may be one of the exact sources that are still to be read.
+  float sum[kStep];
+  for (std::size_t i = 0; i < n; i += kStep) {
+    const std::size_t step = n - i < kStep ? n - i : kStep;
+    bring_next(sources[0], i + step, step);
+    read_source(sources[0], i, step, sum);
     for (int s = 1; s < source_count; ++s) {
-      bring_next(sources[s], i + tile, tile);
-      add_source(sources[s], i, tile, sum);
+      bring_next(sources[s], i + step, step);
+      add_source(sources[s], i, step, sum);
     }
-    std::memcpy(total + i, sum, tile * sizeof(float));
+    std::memcpy(total + i, sum, step * sizeof(float));
   }
 }
 
