@@ -2,11 +2,16 @@
 // slimpi-run: starts a program with libslimpi.so preloaded and options set. It runs once per rank,
 // so it does little: it checks the options, sets variables, and becomes the program.
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -24,11 +29,30 @@ using namespace slimpi;
 
 constexpr int kBadUse = 2;
 
-// Every rank finds the same mistake. The first says it and ends the job; the others wait a moment
-// for that, and speak up only if the mistake was their own.
+// May this process say `text`? The ranks that a launcher starts on a host find the same mistake and
+// not every launcher ends them at the first; one holds a name that goes with the process.
+bool holds_the_word(const std::string& text) {
+  const std::string name = "slimpi-run " + std::to_string(getppid()) + " " +
+                           std::to_string(std::hash<std::string>{}(text));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  // A first byte of zero: a name of Linux's own, not of a file.
+  const std::size_t length = std::min(name.size(), sizeof address.sun_path - 1);
+  std::memcpy(address.sun_path + 1, name.data(), length);
+  const int holder = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const auto size = socklen_t(offsetof(sockaddr_un, sun_path) + 1 + length);
+  return holder < 0 || bind(holder, reinterpret_cast<sockaddr*>(&address), size) == 0 ||
+         errno != EADDRINUSE;
+}
+
+// The first rank speaks at once; the others wait for it, and speak up only if the mistake was their
+// own. Who spoke stays until the others have asked.
 [[nodiscard]] int give_up(int status, const std::string& text) {
+  const bool launched = !launched_rank().empty();
   if (!is_first_process()) sleep(1);
+  if (launched && !holds_the_word(text)) return status;
   std::fprintf(stderr, "slimpi-run: %s\n", text.c_str());
+  if (launched) sleep(2);
   return status;
 }
 

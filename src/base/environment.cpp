@@ -24,10 +24,15 @@ std::string environment_variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-bool is_first_process() {
+std::string launched_rank() {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
-    if (const std::string rank = environment_variable(name); !rank.empty()) return rank == "0";
-  return true;
+    if (std::string rank = environment_variable(name); !rank.empty()) return rank;
+  return "";
+}
+
+bool is_first_process() {
+  const std::string rank = launched_rank();
+  return rank.empty() || rank == "0";
 }
 
 }  // namespace slimpi

@@ -15,6 +15,10 @@ Environment slimpi_environment();
 // One variable of any name; empty if it is not set.
 std::string environment_variable(const char* name);
 
+// This process's rank as the launcher's variables tell it, before MPI has started; empty where they
+// do not.
+std::string launched_rank();
+
 // Is this the first process of its job, as far as the launcher's variables tell? True where they do
 // not. For what one process should say for all before MPI has started.
 bool is_first_process();

@@ -77,6 +77,17 @@ SLIMPI_SED=1 refused 2 "SLIMPI_SED is not an option of slimpi; did you mean SLIM
 start=$(date +%s)
 PMI_RANK=1 refused 2 "--bits=9 can not be used; accepted: 1 to 8" --bits 9 true
 holds "other ranks let the first one speak" test $(($(date +%s) - start)) -ge 1
+# Ranks of one host, none of which its launcher ends because of another.
+for bits in "9 9 9" "9 10 9"; do
+  rank=0
+  for value in $bits; do
+    PMI_RANK=$rank "$run" --bits "$value" true 2>"err$rank" &
+    rank=$((rank + 1))
+  done
+  wait
+  expect "$(cat err0 err1 err2 | wc -l)" "$(echo "$bits" | tr ' ' '\n' | sort -u | wc -l)" \
+    "$bits: every mistake is said once"
+done
 
 # Programs that can not be started, as a shell has it.
 refused 127 "no-such-program: not found in PATH" no-such-program
