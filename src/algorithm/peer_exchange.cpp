@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "algorithm/boxes.h"
 #include "algorithm/communicator.h"
-#include "algorithm/lanes.h"
 #include "algorithm/piece.h"
 
 namespace slimpi::algorithm {
@@ -67,8 +67,7 @@ class Pass {
         lanes_(call),
         staged_(call.device.staged),
         cut_(cut(format, slice.count, int(ranks.size()), staged_)),
-        memory_(call.communicator.messages.data()),
-        staging_(staged_ ? call.communicator.staging.data() : memory_),
+        boxes_(call, lanes_, format.coding, cut_.box, cut_.total / cut_.box),
         requests_(2 * std::size_t(cut_.slots) * ranks.size(), MPI_REQUEST_NULL),
         said_(std::size_t(cut_.slots)),
         heard_(said_),
@@ -87,14 +86,8 @@ class Pass {
   }
   std::size_t slot(std::int64_t number) const { return std::size_t(number % cut_.slots); }
   // Box 0 is this rank's message, box 1 + i that of peer i.
-  std::size_t offset(std::int64_t number, std::size_t box) const {
-    return (slot(number) * (ranks_.size() + 1) + box) * cut_.box;
-  }
-  std::byte* wire(std::int64_t number, std::size_t box) const {
-    return staging_ + offset(number, box);
-  }
-  std::byte* code(std::int64_t number, std::size_t box) const {
-    return memory_ + offset(number, box) + codec::kHeaderBytes;
+  std::size_t place(std::int64_t number, std::size_t box) const {
+    return slot(number) * (ranks_.size() + 1) + box;
   }
   MPI_Request& sent(std::int64_t number, std::size_t peer) {
     return requests_[slot(number) * ranks_.size() + peer];
@@ -121,7 +114,7 @@ class Pass {
   Lanes lanes_;
   const bool staged_;
   const Cut cut_;
-  std::byte *memory_, *staging_;
+  Boxes boxes_;
   std::vector<MPI_Request> requests_;      // to the peers, then from them
   std::vector<Lanes::Mark> said_, heard_;  // by slot
   std::vector<const std::byte*> theirs_;
@@ -130,8 +123,8 @@ class Pass {
 Status Pass::post(std::int64_t number) {
   if (!exists(number)) return Status::ok;
   for (std::size_t peer = 0; peer < ranks_.size(); ++peer)
-    SLIMPI_TRY(exchange_.receive(ranks_[peer], Tag::peers, wire(number, 1 + peer), cut_.box,
-                                 received(number, peer)));
+    SLIMPI_TRY(exchange_.receive(ranks_[peer], Tag::peers, boxes_.message(place(number, 1 + peer)),
+                                 cut_.box, received(number, peer)));
   return Status::ok;
 }
 
@@ -144,18 +137,17 @@ Status Pass::say(std::int64_t number) {
       SLIMPI_TRY(exchange_.wait(sent(number, peer)));
   }
   const Timed timed(statistics_, Stage::encode, "encode", 4 * part.count);
-  talk_.say(part, code(number, 0));
-  return lanes_.copy_out(wire(number, 0) + codec::kHeaderBytes, code(number, 0),
-                         kernels::encoded_bytes(format_, part.count), &said_[slot(number)]);
+  const std::size_t box = place(number, 0);
+  talk_.say(part, boxes_.piece(box));
+  return boxes_.bring_out(box, message(part, call_.communicator.rank()), &said_[slot(number)]);
 }
 
 Status Pass::send(std::int64_t number) {
   if (!exists(number)) return Status::ok;
   SLIMPI_TRY(lanes_.wait(said_[slot(number)]));
   const Range part = this->part(number);
-  codec::write_header(wire(number, 0), message(part, call_.communicator.rank()));
   for (std::size_t peer = 0; peer < ranks_.size(); ++peer)
-    SLIMPI_TRY(exchange_.send(ranks_[peer], Tag::peers, wire(number, 0),
+    SLIMPI_TRY(exchange_.send(ranks_[peer], Tag::peers, boxes_.message(place(number, 0)),
                               message_bytes(format_, part.count), sent(number, peer)));
   return Status::ok;
 }
@@ -170,19 +162,20 @@ Status Pass::hear(std::int64_t number) {
       const Timed timed(statistics_, Stage::exchange, "receive", bytes);
       SLIMPI_TRY(exchange_.wait(received(number, peer), &bytes_received));
     }
-    const std::byte* const text = wire(number, 1 + peer);
-    SLIMPI_TRY(codec::check_message(text, bytes_received, message(part, ranks_[peer])));
-    theirs_[peer] = code(number, 1 + peer);
-    SLIMPI_TRY(lanes_.copy_in(code(number, 1 + peer), text + codec::kHeaderBytes, bytes));
+    const std::size_t box = place(number, 1 + peer);
+    theirs_[peer] = boxes_.piece(box);
+    SLIMPI_TRY(boxes_.bring_in(box, bytes_received, message(part, ranks_[peer])));
   }
   const Timed timed(statistics_, Stage::decode, "decode", 4 * part.count);
-  talk_.hear(part, code(number, 0), theirs_);
+  talk_.hear(part, boxes_.piece(place(number, 0)), theirs_);
   return lanes_.mark(&heard_[slot(number)], 4 * part.count);
 }
 
 Status Pass::recycle(std::int64_t number) {
   if (!exists(number)) return Status::ok;
   SLIMPI_TRY(lanes_.wait(heard_[slot(number)]));
+  for (std::size_t peer = 0; peer < ranks_.size(); ++peer)
+    SLIMPI_TRY(boxes_.check(place(number, 1 + peer), message(part(number), ranks_[peer])));
   return post(number + cut_.slots);
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "algorithm/boxes.h"
 #include "algorithm/communicator.h"
 #include "algorithm/lanes.h"
 #include "algorithm/overflow.h"
@@ -41,8 +42,8 @@ class Rounds {
   Status encode(const Turn& turn);
   Status sum(std::int64_t number);
   void add_up(std::int64_t number, const Range& part);
-  Status send(const Turn& turn, std::byte* text, const Range& part, Tag tag, Box box);
-  Status bring_out(Box box, std::int64_t number, int round, std::uint64_t count, Lanes::Mark& mark);
+  Status send(const Turn& turn, std::size_t message, const Range& part, Tag tag, Box box);
+  Status check(Box box, std::int64_t number);
   Lanes::Mark& encoded(const Turn& turn) {
     return encoded_[slot_of(turn.number) * std::size_t(rounds_) + std::size_t(turn.round)];
   }
@@ -60,12 +61,9 @@ class Rounds {
   const Pair& pair(const Turn& turn) const { return turns_.pair(turn.round); }
   int rank_of(int member) const { return rails_.peers[std::size_t(member)]; }
   std::size_t slot_of(std::int64_t number) const { return std::size_t(number % segments_.slots); }
-  std::size_t offset(Box box, std::int64_t number, int round) const;
-  std::byte* wire(Box box, std::int64_t number, int round) const {
-    return staging_ + offset(box, number, round);
-  }
+  std::size_t place(Box box, std::int64_t number, int round) const;
   std::byte* code(Box box, std::int64_t number, int round) const {
-    return memory_ + offset(box, number, round) + codec::kHeaderBytes;
+    return boxes_.piece(place(box, number, round));
   }
   MPI_Request& request(Box box, const Turn& turn);
   kernels::Draw draw(const Range& part) const { return draw_for(call_, slice_, part); }
@@ -92,7 +90,7 @@ class Rounds {
   const Segments segments_;
   const Turns turns_;
   const std::int64_t ahead_;  // turns whose messages are made before their time
-  std::byte *memory_, *staging_;
+  Boxes boxes_;
   std::vector<Range> chunks_;  // by member
   std::vector<MPI_Request> requests_;
   std::vector<Lanes::Mark> encoded_, summed_, decoded_;           // by slot and round, by slot
@@ -120,8 +118,8 @@ Rounds::Rounds(Call& call, const Rails& rails, Range slice, const float* in, flo
       segments_(segments_for(call.plan.format, slice.count, members_, staged_)),
       turns_(members_, me_, segments_.longest, segments_.slots, staged_ ? 2 : 1),
       ahead_(staged_ ? 2 * rounds_ : 1),
-      memory_(call.communicator.messages.data()),
-      staging_(staged_ ? call.communicator.staging.data() : memory_),
+      boxes_(call, lanes_, call.plan.format.coding, segments_.message,
+             segments_.total / segments_.message),
       requests_(std::size_t(segments_.slots) * 4 * std::size_t(rounds_), MPI_REQUEST_NULL),
       encoded_(std::size_t(segments_.slots) * std::size_t(rounds_)),
       summed_(std::size_t(segments_.slots)),
@@ -137,23 +135,16 @@ Range Rounds::segment(int member, std::int64_t number) const {
   return {chunk.first + first, std::min(segments_.elements, chunk.count - first)};
 }
 
-std::size_t Rounds::offset(Box box, std::int64_t number, int round) const {
+std::size_t Rounds::place(Box box, std::int64_t number, int round) const {
   const std::size_t rounds = std::size_t(rounds_), slot = slot_of(number);
   const std::size_t within =
       box == Box::gather_out ? 3 * rounds : std::size_t(box) * rounds + std::size_t(round);
-  return (slot * (3 * rounds + 1) + within) * segments_.message;
+  return slot * (3 * rounds + 1) + within;
 }
 
 MPI_Request& Rounds::request(Box box, const Turn& turn) {
   const std::size_t slot = slot_of(turn.number);
   return requests_[(slot * 4 + std::size_t(box)) * std::size_t(rounds_) + std::size_t(turn.round)];
-}
-
-// The mark is reached when the code in the box may be sent.
-Status Rounds::bring_out(Box box, std::int64_t number, int round, std::uint64_t count,
-                         Lanes::Mark& mark) {
-  return lanes_.copy_out(wire(box, number, round) + codec::kHeaderBytes, code(box, number, round),
-                         kernels::encoded_bytes(call_.plan.format, count), &mark);
 }
 
 // Receives for a segment are posted long before it is sent, so that it never waits in MPI.
@@ -162,10 +153,12 @@ Status Rounds::post(std::int64_t number) {
     const int from = rank_of(turns_.pair(round).from);
     const Turn scatter{false, number, round}, gather{true, number, round};
     if (received_in(scatter).count != 0)
-      SLIMPI_TRY(exchange_.receive(from, Tag::scatter_reduce, wire(Box::scatter_in, number, round),
+      SLIMPI_TRY(exchange_.receive(from, Tag::scatter_reduce,
+                                   boxes_.message(place(Box::scatter_in, number, round)),
                                    segments_.message, request(Box::scatter_in, scatter)));
     if (received_in(gather).count != 0)
-      SLIMPI_TRY(exchange_.receive(from, Tag::all_gather, wire(Box::gather_in, number, round),
+      SLIMPI_TRY(exchange_.receive(from, Tag::all_gather,
+                                   boxes_.message(place(Box::gather_in, number, round)),
                                    segments_.message, request(Box::gather_in, gather)));
   }
   return Status::ok;
@@ -173,9 +166,21 @@ Status Rounds::post(std::int64_t number) {
 
 // A slot whose segment is done takes the segment that comes `slots` later.
 Status Rounds::recycle(std::int64_t number) {
-  if (number < 0 || number + segments_.slots >= turns_.segments()) return Status::ok;
+  const bool again = number + segments_.slots < turns_.segments();
+  if (number < 0 || !(again || boxes_.checks_late())) return Status::ok;
   SLIMPI_TRY(lanes_.wait(decoded_[slot_of(number)]));
-  return post(number + segments_.slots);
+  SLIMPI_TRY(check(Box::gather_in, number));
+  return again ? post(number + segments_.slots) : Status::ok;
+}
+
+// Checks a segment's messages that could not be when they came.
+Status Rounds::check(Box box, std::int64_t number) {
+  for (int round = 0; round < rounds_ && boxes_.checks_late(); ++round) {
+    const Turn turn{box == Box::gather_in, number, round};
+    if (const Range part = received_in(turn); part.count != 0)
+      SLIMPI_TRY(boxes_.check(place(box, number, round), message(part, rank_of(pair(turn).from))));
+  }
+  return Status::ok;
 }
 
 Status Rounds::prepare(const Turn& turn) {
@@ -187,11 +192,11 @@ Status Rounds::prepare(const Turn& turn) {
 Status Rounds::encode(const Turn& turn) {
   const Range part = sent_in(turn);
   if (part.count == 0) return Status::ok;
-  std::byte* const code = this->code(Box::scatter_out, turn.number, turn.round);
+  const std::size_t box = place(Box::scatter_out, turn.number, turn.round);
   const Timed timed(statistics_, Stage::encode, "encode", 4 * part.count);
-  kernels_.encode(call_.plan.format, draw(part), in_ + part.first, residual(part), part.count, code,
-                  call_.stream);
-  return bring_out(Box::scatter_out, turn.number, turn.round, part.count, encoded(turn));
+  kernels_.encode(call_.plan.format, draw(part), in_ + part.first, residual(part), part.count,
+                  boxes_.piece(box), call_.stream);
+  return boxes_.bring_out(box, message(part, call_.communicator.rank()), &encoded(turn));
 }
 
 Status Rounds::sum(std::int64_t number) {
@@ -199,7 +204,8 @@ Status Rounds::sum(std::int64_t number) {
   if (part.count == 0) return Status::ok;
   const Timed timed(statistics_, Stage::decode, "sum", 4 * part.count);
   add_up(number, part);
-  return bring_out(Box::gather_out, number, 0, part.count, summed_[slot_of(number)]);
+  return boxes_.bring_out(place(Box::gather_out, number, 0),
+                          message(part, call_.communicator.rank()), &summed_[slot_of(number)]);
 }
 
 void Rounds::add_up(std::int64_t number, const Range& part) {
@@ -216,31 +222,30 @@ void Rounds::count_overflow(std::int64_t number, std::uint64_t count) {
   if (!overflow_.counts()) return;
   std::vector<const std::byte*> addends;
   for (int round = 0; round < rounds_; ++round)
-    addends.push_back(wire(Box::scatter_in, number, round) + codec::kHeaderBytes);
-  overflow_.summed(wire(Box::gather_out, number, 0) + codec::kHeaderBytes, addends, count);
+    addends.push_back(boxes_.host_piece(place(Box::scatter_in, number, round)));
+  overflow_.summed(boxes_.host_piece(place(Box::gather_out, number, 0)), addends, count);
 }
 
 Status Rounds::begin(const Turn& turn) {
   const Range part = sent_in(turn);
   if (part.count == 0) return Status::ok;
   if (turn.gather) {
-    std::byte* const text = wire(Box::gather_out, turn.number, 0);
     if (turn.round == 0) {
       SLIMPI_TRY(lanes_.wait(summed_[slot_of(turn.number)]));
+      SLIMPI_TRY(check(Box::scatter_in, turn.number));
       count_overflow(turn.number, part.count);
-      codec::write_header(text, message(part, call_.communicator.rank()));
     }
-    return send(turn, text, part, Tag::all_gather, Box::gather_out);
+    return send(turn, place(Box::gather_out, turn.number, 0), part, Tag::all_gather,
+                Box::gather_out);
   }
-  std::byte* const text = wire(Box::scatter_out, turn.number, turn.round);
+  const std::size_t box = place(Box::scatter_out, turn.number, turn.round);
   SLIMPI_TRY(lanes_.wait(encoded(turn)));
-  overflow_.encoded(text + codec::kHeaderBytes, staged_ ? nullptr : in_ + part.first, part.count);
-  codec::write_header(text, message(part, call_.communicator.rank()));
-  return send(turn, text, part, Tag::scatter_reduce, Box::scatter_out);
+  overflow_.encoded(boxes_.host_piece(box), staged_ ? nullptr : in_ + part.first, part.count);
+  return send(turn, box, part, Tag::scatter_reduce, Box::scatter_out);
 }
 
-Status Rounds::send(const Turn& turn, std::byte* text, const Range& part, Tag tag, Box box) {
-  return exchange_.send(rank_of(pair(turn).to), tag, text,
+Status Rounds::send(const Turn& turn, std::size_t message, const Range& part, Tag tag, Box box) {
+  return exchange_.send(rank_of(pair(turn).to), tag, boxes_.message(message),
                         message_bytes(call_.plan.format, part.count), request(box, turn));
 }
 
@@ -254,16 +259,15 @@ Status Rounds::finish(const Turn& turn) {
   const Range part = received_in(turn);
   if (part.count == 0) return Status::ok;
   const Box box = turn.gather ? Box::gather_in : Box::scatter_in;
-  const std::byte* const text = wire(box, turn.number, turn.round);
-  const std::size_t bytes = kernels::encoded_bytes(call_.plan.format, part.count);
   std::size_t received = 0;
   {
-    const Timed timed(statistics_, Stage::exchange, "receive", bytes);
+    const Timed timed(statistics_, Stage::exchange, "receive",
+                      kernels::encoded_bytes(call_.plan.format, part.count));
     SLIMPI_TRY(exchange_.wait(request(box, turn), &received));
   }
-  SLIMPI_TRY(codec::check_message(text, received, message(part, rank_of(pair(turn).from))));
   // What was in the place before has been decoded: only then was the message asked for.
-  return lanes_.copy_in(code(box, turn.number, turn.round), text + codec::kHeaderBytes, bytes);
+  return boxes_.bring_in(place(box, turn.number, turn.round), received,
+                         message(part, rank_of(pair(turn).from)));
 }
 
 Status Rounds::decode(const Turn& turn) {
@@ -322,7 +326,8 @@ Status Rounds::run_turns() {
   while (finished_ < turns_.count()) SLIMPI_TRY(finish_next());
   SLIMPI_TRY(decode_arrived());
   // Whoever uses the staging memory next may write there at once.
-  return lanes_.finish();
+  SLIMPI_TRY(lanes_.finish());
+  return recycle(turns_.segments() - 1);
 }
 
 }  // namespace

@@ -73,8 +73,8 @@ struct Links {
 struct Device {
   const char* name;  // "host", "guarded", "cuda"
 
-  // True: MPI may not be given this memory unless it says that it takes it; see mpi_takes(). What
-  // slimpi itself sends of it passes through staging memory.
+  // True: MPI may not be given this memory unless it says that it takes it, see mpi_takes(), and
+  // work on it is done behind the host's back.
   bool staged;
 
   // Does this row own the memory at `pointer`? Never called with null. The host row says yes to

@@ -17,7 +17,11 @@ bool is_float(MPI_Datatype type) {
 
 // Once, and not before MPI was initialized.
 void ask_mpi_about_devices() {
-  static const bool takes = mpi::takes_gpu_memory();
+  static const bool takes = [] {
+    const bool says = mpi::takes_gpu_memory();
+    if (says) log_info("MPI takes device memory: it gets buffers and messages there as they are");
+    return says;
+  }();
   device::set_mpi_takes_device_memory(takes);
 }
 

@@ -198,3 +198,14 @@ Unlocked::~Unlocked() {
 }
 
 }  // namespace slimpi::test
+
+extern "C" int slimpi_guarded_lend(const void* memory, int open) {
+  using namespace slimpi::test;
+  const std::lock_guard lock(guarded_mutex());
+  const auto found = find(memory);
+  if (found == regions().end()) return 0;
+  if (open != 0 && found->second.open++ == 0)
+    protect(found->first, found->second, PROT_READ | PROT_WRITE);
+  if (open == 0 && --found->second.open == 0) protect(found->first, found->second, PROT_NONE);
+  return 1;
+}

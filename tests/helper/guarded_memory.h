@@ -51,3 +51,8 @@ class Unlocked {
 };
 
 }  // namespace slimpi::test
+
+// For an MPI that takes device memory (aware_mpi.c): opens the allocation that `memory` lies in, or
+// closes it. Returns 0 for memory that is not the device's.
+extern "C" __attribute__((visibility("default"))) int slimpi_guarded_lend(const void* memory,
+                                                                          int open);

@@ -5,7 +5,7 @@
  * argument `mixed` only even ranks use the device, for one sum whose bytes the ranks compare; with
  * the argument `closed` rank 1 keeps its device memory to itself; arguments behind the first are
  * the bus ids of the ranks' devices. Prints how many bytes rank 0 copied between device and host
- * memory. */
+ * memory, and how many of them where both of its buffers lay on the device. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +16,7 @@
 enum place { HOST, DEVICE };
 
 static int g_rank, g_failures;
+static unsigned long long g_messages; /* copied for those alone */
 
 static float* take(enum place place, size_t bytes) {
   float* memory = place == DEVICE ? slimpi_guarded_allocate(bytes) : malloc(bytes);
@@ -85,7 +86,9 @@ static void check(size_t count) {
     const enum place in = mine && kind != 2 ? DEVICE : HOST;
     const enum place out = mine && kind != 3 ? DEVICE : HOST;
     const unsigned long before = slimpi_guarded_work();
+    const unsigned long long copied = slimpi_guarded_host_bytes();
     sum(in, out, kind == 1, values, result, count);
+    if (in == DEVICE && out == DEVICE) g_messages += slimpi_guarded_host_bytes() - copied;
     if (memcmp(result, expected, bytes) != 0) {
       size_t i = 0;
       while (memcmp(&result[i], &expected[i], sizeof(float)) == 0) ++i;
@@ -129,7 +132,8 @@ int main(int argc, char** argv) {
   for (size_t i = 0; !mixed && i < sizeof counts / sizeof *counts; ++i) check(counts[i]);
   int failures = 0;
   MPI_Allreduce(&g_failures, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  if (g_rank == 0) printf("host bytes %llu\n", slimpi_guarded_host_bytes());
+  if (g_rank == 0)
+    printf("host bytes %llu\nmessage bytes %llu\n", slimpi_guarded_host_bytes(), g_messages);
   MPI_Finalize();
   return failures != 0;
 }
