@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "algorithm/lanes.h"
 
+#include <algorithm>
+
 #include "algorithm/communicator.h"
 
 namespace slimpi::algorithm {
@@ -31,9 +33,11 @@ Status Lanes::copy_out(void* to, const void* from, std::size_t bytes, Mark* mark
 
 Status Lanes::copy_in(void* to, const void* from, std::size_t bytes) {
   if (!call_.device.staged) return Status::ok;
+  const auto now = Trace::Clock::now();
   SLIMPI_TRY(call_.device.copy(to, from, bytes, stream(Lane::in)));
   Mark there;
-  SLIMPI_TRY(mark_lane(Lane::in, {}, bytes, &there));
+  SLIMPI_TRY(mark_lane(Lane::in, now, bytes, &there));
+  if (Trace::running() != nullptr) arriving_.push_back(there);
   return call_.device.wait_for(stream(Lane::work), stream(Lane::in), there.number);
 }
 
@@ -49,10 +53,31 @@ Status Lanes::wait(const Mark& mark) {
     if (done) break;
     call_.communicator.exchange().progress();
   }
-  if (Trace* const trace = Trace::running(); trace != nullptr) {
-    const bool out = mark.lane == Lane::out;
-    trace->add(out ? "copy out" : "device work", mark.queued, Trace::Clock::now(), mark.bytes,
-               out ? Trace::kCopies : Trace::kDevice);
+  show(mark);
+  return look_for_arrivals();
+}
+
+// A lane does one thing at a time, so a slice begins where the one before it ended.
+void Lanes::show(const Mark& mark) {
+  Trace* const trace = Trace::running();
+  if (trace == nullptr) return;
+  static constexpr struct {
+    const char* name;
+    std::uint32_t row;
+  } kRows[] = {{"device work", Trace::kDevice},
+               {"copy out", Trace::kCopiesOut},
+               {"copy in", Trace::kCopiesIn}};
+  const auto [name, row] = kRows[int(mark.lane)];
+  const auto now = Trace::Clock::now();
+  trace->add(name, std::max(mark.queued, shown_[int(mark.lane)]), now, mark.bytes, row);
+  shown_[int(mark.lane)] = now;
+}
+
+Status Lanes::look_for_arrivals() {
+  for (bool done = true; !arriving_.empty(); arriving_.pop_front()) {
+    SLIMPI_TRY(call_.device.poll(stream(Lane::in), arriving_.front().number, &done));
+    if (!done) break;
+    show(arriving_.front());
   }
   return Status::ok;
 }

@@ -84,7 +84,7 @@ class RelayedRounds {
   Status swap(int to, std::size_t send, const std::byte* from, int source, std::size_t receive,
               std::byte* into, Tag tag);
   Status check(const std::byte* block, int owner, int sender);
-  Status move(std::byte* to, const std::byte* from, std::size_t bytes);
+  Status move(const char* name, std::byte* to, const std::byte* from, std::size_t bytes);
 
   Range chunk(int member) const { return shape_.chunk(member); }
   std::size_t place(int number) const { return shape_.place(number); }
@@ -122,10 +122,17 @@ std::size_t RelayedRounds::gathered(int blocks) const {
   return bytes;
 }
 
-Status RelayedRounds::move(std::byte* to, const std::byte* from, std::size_t bytes) {
+// Blocks are few and short where this schedule is the cheapest, and the host puts them together: so
+// they are staged whatever MPI takes.
+Status RelayedRounds::move(const char* name, std::byte* to, const std::byte* from,
+                           std::size_t bytes) {
   if (!staged_ || bytes == 0) return Status::ok;
+  const auto begin = Trace::Clock::now();
   SLIMPI_TRY(call_.device.copy(to, from, bytes, call_.stream));
-  return wait_for_stream(call_.device, call_.stream);
+  SLIMPI_TRY(wait_for_stream(call_.device, call_.stream));
+  if (Trace* const trace = Trace::running(); trace != nullptr)
+    trace->add(name, begin, Trace::Clock::now(), bytes);
+  return Status::ok;
 }
 
 Status RelayedRounds::check(const std::byte* block, int owner, int sender) {
@@ -142,7 +149,7 @@ Status RelayedRounds::encode() {
                                    part.count, memory_ + place(number) + codec::kHeaderBytes,
                                    call_.stream);
   }
-  SLIMPI_TRY(move(staging_, memory_, shape_.own()));
+  SLIMPI_TRY(move("copy out", staging_, memory_, shape_.own()));
   for (int number = 1; number < shape_.members; ++number) {
     const int owner = relay_.further(me_, number);
     const Range part = chunk(owner);
@@ -208,7 +215,7 @@ Status RelayedRounds::sum() {
   if (part.count == 0) return Status::ok;
   for (int number = 1; number < shape_.members; ++number)
     SLIMPI_TRY(check(staging_ + place(number), me_, relay_.back(me_, number)));
-  SLIMPI_TRY(move(memory_, staging_, shape_.own()));
+  SLIMPI_TRY(move("copy in", memory_, staging_, shape_.own()));
   const Timed timed(statistics_, Stage::decode, "sum", 4 * part.count);
   if (!staged_) overflow_.keep(in_ + part.first, part.count, *call_.device.kernels());
   std::byte* const code = memory_ + shape_.own() + codec::kHeaderBytes;
@@ -218,7 +225,7 @@ Status RelayedRounds::sum() {
     return memory_ + place(relay_.back(me_, member)) + codec::kHeaderBytes;
   });
   std::byte* const block = staging_ + shape_.own();
-  SLIMPI_TRY(move(block, memory_ + shape_.own(), shape_.block));
+  SLIMPI_TRY(move("copy out", block, memory_ + shape_.own(), shape_.block));
   if (overflow_.counts()) {
     std::vector<const std::byte*> addends;
     for (int number = 1; number < shape_.members; ++number)
@@ -242,7 +249,7 @@ Status RelayedRounds::gather(int step) {
 }
 
 Status RelayedRounds::decode() {
-  SLIMPI_TRY(move(memory_, staging_, gathered(shape_.members)));
+  SLIMPI_TRY(move("copy in", memory_, staging_, gathered(shape_.members)));
   std::size_t at = shape_.bytes_of(me_);
   for (int number = 1; number < shape_.members; ++number) {
     const int owner = relay_.further(me_, number);

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <utility>
 
 namespace slimpi {
 
@@ -72,8 +73,13 @@ std::string Trace::events(int rank, const std::string& host, std::int64_t zero) 
                  "{{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":{0},"
                  "\"args\":{{\"sort_index\":{0}}}}},\n",
                  rank, host);
+  const std::pair<std::uint32_t, const char*> rows[] = {
+      {kDevice, "device"}, {kCopiesOut, "copies out"}, {kCopiesIn, "copies in"}};
+  std::uint32_t used = 0;
   for (std::size_t i = 0; i < slices_; ++i) {
     const Slice& slice = chunks_[i / kChunk][i % kChunk];
+    if (slice.thread >= kDevice && slice.thread <= kCopiesIn)
+      used |= 1u << (slice.thread - kDevice);
     const nanoseconds begin = start + (slice.begin - steady_), spent = slice.end - slice.begin;
     fmt::format_to(std::back_inserter(text),
                    "{{\"ph\":\"X\",\"name\":\"{}\",\"cat\":\"slimpi\",\"pid\":{},\"tid\":{},"
@@ -81,6 +87,12 @@ std::string Trace::events(int rank, const std::string& host, std::int64_t zero) 
                    slice.name, rank, slice.thread, begin.count() / 1000, begin.count() % 1000,
                    spent.count() / 1000, spent.count() % 1000, slice.bytes);
   }
+  for (const auto& [row, name] : rows)
+    if ((used >> (row - kDevice) & 1) != 0)
+      fmt::format_to(std::back_inserter(text),
+                     "{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{},\"tid\":{},"
+                     "\"args\":{{\"name\":\"{}\"}}}},\n",
+                     rank, row, name);
   if (left_out_ != 0)
     fmt::format_to(std::back_inserter(text),
                    "{{\"ph\":\"M\",\"name\":\"process_labels\",\"pid\":{},"

@@ -28,7 +28,7 @@ class Trace {
   Trace();
 
   // Rows of their own for what a device does while the threads do something else.
-  static constexpr std::uint32_t kThread = 0, kDevice = 1001, kCopies = 1002;
+  static constexpr std::uint32_t kThread = 0, kDevice = 1001, kCopiesOut = 1002, kCopiesIn = 1003;
 
   // Keeps a slice of the calling thread, or of another row; after kMost slices only counts them.
   // Any thread.

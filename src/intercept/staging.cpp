@@ -138,15 +138,20 @@ class Buffer {
     return reinterpret_cast<void*>(address - std::uintptr_t(span_.low));
   }
 
-  Status bring_in() { return move(copy_, begin()); }
-  Status bring_back() { return move(const_cast<std::byte*>(begin()), copy_); }
+  Status bring_in() { return move("copy out", copy_, begin()); }
+  Status bring_back() { return move("copy in", const_cast<std::byte*>(begin()), copy_); }
 
  private:
   const std::byte* begin() const { return program_ + span_.low; }
 
-  Status move(std::byte* to, const std::byte* from) {
+  // The trace names copies as seen from the device.
+  Status move(const char* name, std::byte* to, const std::byte* from) {
+    const auto begin = Trace::Clock::now();
     SLIMPI_TRY(room_->device->copy(to, from, span_.bytes, room_->stream));
-    return algorithm::wait_for_stream(*room_->device, room_->stream);
+    SLIMPI_TRY(algorithm::wait_for_stream(*room_->device, room_->stream));
+    if (Trace* const trace = Trace::running(); trace != nullptr)
+      trace->add(name, begin, Trace::Clock::now(), span_.bytes);
+    return Status::ok;
   }
 
   const std::byte* program_;

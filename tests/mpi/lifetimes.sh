@@ -80,26 +80,8 @@ expect "$(report report.json ranks)" 3 "session: ranks"
 holds "session: bytes" test "$(report report.json bytes sent)" -gt 0
 SLIMPI_TRACE=$work/trace-%r.json works "session with a trace" 2 session sum:100000 finalize
 holds "session: trace" grep -q bytegrad trace-1.json
-# Viewers refuse slices that begin within another and end after it, and keep times in doubles, which
-# hold nanoseconds only where they count from the job's start.
-cat >nests.py <<'EOP'
-import json, sys
-rows = {}
-for event in (e for name in sys.argv[1:] for e in json.load(open(name))["traceEvents"]):
-    if event["ph"] == "X":
-        rows.setdefault((event["pid"], event["tid"]), []).append(
-            (event["ts"], -event["ts"] - event["dur"]))
-for row in rows.values():
-    open_until = []
-    for begin, end in ((begin, -end) for begin, end in sorted(row)):
-        while open_until and open_until[-1] <= begin + 1e-6:
-            open_until.pop()
-        assert not open_until or end <= open_until[-1] + 1e-6, "slices overlap"
-        open_until.append(end)
-assert rows, "no slices"
-assert all(0 <= begin < 600e6 for row in rows.values() for begin, _ in row), "times of no job"
-EOP
-holds "session: the trace's slices nest" "$PYTHON" nests.py trace-0.json trace-1.json
+holds "session: the trace's slices nest" \
+  "$PYTHON" "$top_srcdir/tests/helper/nests.py" trace-0.json trace-1.json
 works "no finalize" 1 init sum:100000 exit:0
 holds "no finalize: a report all the same" test -s report.json
 works "slimpi_finish" 2 init sum:100000 finish sum:100000 finalize

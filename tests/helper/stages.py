@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# stages.py messages TRACE ALGORITHM: of the calls that an algorithm answered on a device, all that
+# came was copied in, something was copied out, and copies overlap other stages.
+# stages.py passed TRACE: every staged call that MPI answered shows its copies.
+import json
+import sys
+
+
+class Slice:
+    def __init__(self, event):
+        self.name, self.row, self.bytes = event["name"], event["tid"], event["args"]["bytes"]
+        self.begin, self.end = event["ts"], event["ts"] + event["dur"]
+
+    def holds(self, other):
+        return self.begin <= other.begin + 1e-6 and other.end <= self.end + 1e-6
+
+    def meets(self, other):
+        return self.begin < other.end and other.begin < self.end
+
+
+def messages(slices, rows, algorithm):
+    on_device, overlaps = 0, set()
+    for call in (one for one in slices if one.name == algorithm):
+        inside = [one for one in slices if call.holds(one) and one is not call]
+        copies = [one for one in inside if one.name in ("copy out", "copy in")]
+        if not copies:
+            continue
+        on_device += 1
+        total = {
+            name: sum(one.bytes for one in inside if one.name == name)
+            for name in ("copy out", "copy in", "receive")
+        }
+        assert total["copy in"] == total["receive"], f"bytes of a call: {total}"
+        assert all(one.bytes > 0 for one in copies), "a copy of nothing"
+        assert {rows[one.row] for one in copies} <= {"copies out", "copies in"}, "another row"
+        for copy in copies:
+            overlaps |= {(copy.name, one.name) for one in inside if copy.meets(one)}
+    print(on_device, "calls on the device;", sorted(overlaps))
+    assert on_device > 0, "no call on the device"
+    for pair in (("copy out", "encode"), ("copy out", "copy in"), ("copy in", "decode")):
+        assert pair in overlaps, f"no {pair[0]} beside a {pair[1]}"
+    assert "device work" in {one.name for one in slices}, "the device's work does not show"
+
+
+def passed(slices):
+    staged = [one for one in slices if one.name == "staged"]
+    copies = [one for one in slices if one.name in ("copy out", "copy in")]
+    assert staged and all(any(one.holds(copy) for copy in copies) for one in staged), "no copies"
+    assert {copy.name for copy in copies} == {"copy out", "copy in"}, "copies one way only"
+
+
+with open(sys.argv[2], encoding="utf-8") as file:
+    events = json.load(file)["traceEvents"]
+found = [Slice(event) for event in events if event["ph"] == "X"]
+if sys.argv[1] == "messages":
+    named = (event for event in events if event["name"] == "thread_name")
+    messages(found, {event["tid"]: event["args"]["name"] for event in named}, sys.argv[3])
+else:
+    passed(found)

@@ -1,0 +1,23 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# What a trace shows of a device: copies out of it and into it are slices with their bytes, on rows
+# of their own, beside the stages that they overlap.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+export SLIMPI_RANKS_PER_NODE=1 SLIMPI_TRACE=$work/trace-%r.json
+helper=$top_srcdir/tests/helper
+
+for algorithm in bytegrad low_precision_decentralized; do
+  SLIMPI_MIN_SIZE=0 SLIMPI_ALGORITHM=$algorithm holds "$algorithm on the guarded device" \
+    under 2 "$top_builddir/tests/mpi/guarded"
+  for rank in 0 1; do
+    holds "$algorithm: the stages of rank $rank" \
+      "$PYTHON" "$helper/stages.py" messages "trace-$rank.json" "$algorithm"
+  done
+  holds "$algorithm: slices nest" "$PYTHON" "$helper/nests.py" trace-0.json trace-1.json
+done
+
+holds "calls that are left to MPI" under 2 "$top_builddir/tests/mpi/passing_device" once
+holds "show their copies" "$PYTHON" "$helper/stages.py" passed trace-1.json
+holds "and nest" "$PYTHON" "$helper/nests.py" trace-0.json trace-1.json
+verdict
