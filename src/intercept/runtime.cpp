@@ -189,7 +189,8 @@ void Runtime::end_job(MPI_Comm comm) {
   if (world_rank > 0) sleep(1);
   log_error(option_error);
   usleep(kTimeToBeHeard);
-  api.Abort(comm, 2);
+  // MPICH takes its time to end the other ranks of a smaller communicator.
+  api.Abort(world_ ? MPI_COMM_WORLD : comm, 2);
 }
 
 }  // namespace slimpi::intercept

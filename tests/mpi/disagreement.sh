@@ -62,6 +62,8 @@ SLIMPI_ALGORITHM=bytgrad refused "bad name" "SLIMPI_ALGORITHM=bytgrad can not be
   "$steps" init int:5 finalize
 refused "bad info key" "slimpi_bits=99 can not be used" \
   "$steps" init info:slimpi_bits=99 sum:100000 finalize
+refused "bad info key of a duplicate" "slimpi_bits=99 can not be used" \
+  "$steps" init dupinfo:slimpi_bits=99 sum:100000 finalize
 printf 'bits = 12\n' >file
 SLIMPI_CONFIG=$work/file refused "bad value in a file" "file:1: bits=12 can not be used" \
   "$steps" init sum:100000 finalize
