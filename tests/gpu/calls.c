@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Thousands of float sums of GPU buffers, on communicators that come and go: nothing is taken after
- * the first call of a size, and nothing is left behind. Usage: calls CALLS. Run under the preload;
- * exits 77 without a GPU. */
+ * the first call of a size, and nothing is left behind. Usage: calls CALLS [COUNT]; with COUNT all
+ * sums are of that many floats. Run under the preload; exits 77 without a GPU. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "tests/helper/gpu.h"
 
-static const size_t kCounts[] = {1000, 4096, 70001};
-enum { COUNTS = sizeof kCounts / sizeof *kCounts };
+static size_t g_counts[] = {1000, 4096, 70001};
+enum { COUNTS = sizeof g_counts / sizeof *g_counts };
 
 static float* g_memory[COUNTS];
 
 static void call_all(MPI_Comm comm, int calls) {
   for (int call = 0; call < calls; ++call) {
     const int which = call % COUNTS;
-    MPI_Allreduce(MPI_IN_PLACE, g_memory[which], (int)kCounts[which], MPI_FLOAT, MPI_SUM, comm);
+    MPI_Allreduce(MPI_IN_PLACE, g_memory[which], (int)g_counts[which], MPI_FLOAT, MPI_SUM, comm);
   }
 }
 
@@ -31,17 +32,33 @@ static unsigned long taken(void) {
   return standin != NULL ? standin() : 0;
 }
 
+static int number_of(const char* what) {
+  int (*const standin)(void) = (int (*)(void))gpu_function(what);
+  return standin != NULL ? standin() : 0;
+}
+
+/* Bytes of this process that are in memory. */
+static long resident(void) {
+  long all = 0, pages = 0;
+  FILE* const file = fopen("/proc/self/statm", "r");
+  if (file == NULL) return 0;
+  if (fscanf(file, "%ld %ld", &all, &pages) != 2) pages = 0;
+  fclose(file);
+  return pages * sysconf(_SC_PAGESIZE);
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   int rank = 0, failures = 0, skipped = gpu_open();
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   PMPI_Allreduce(MPI_IN_PLACE, &skipped, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
   const int calls = argc > 1 ? atoi(argv[1]) : 10000;
+  for (int i = 0; argc > 2 && i < COUNTS; ++i) g_counts[i] = (size_t)atol(argv[2]);
   if (skipped == 0) {
     for (int i = 0; i < COUNTS; ++i) {
-      float* const values = calloc(kCounts[i], sizeof(float));
-      g_memory[i] = gpu_take(GPU_DEVICE, kCounts[i] * sizeof(float));
-      gpu_copy(g_memory[i], GPU_DEVICE, values, GPU_HOST, kCounts[i] * sizeof(float));
+      float* const values = calloc(g_counts[i], sizeof(float));
+      g_memory[i] = gpu_take(GPU_DEVICE, g_counts[i] * sizeof(float));
+      gpu_copy(g_memory[i], GPU_DEVICE, values, GPU_HOST, g_counts[i] * sizeof(float));
       free(values);
     }
     call_all(MPI_COMM_WORLD, COUNTS);
@@ -49,7 +66,21 @@ int main(int argc, char** argv) {
     const size_t before = used();
     const int standin = gpu_function("slimpi_standin_memory") != NULL;
     const size_t free_before = standin ? 0 : gpu_free_memory();
+    const int streams = number_of("slimpi_standin_streams");
+    const int events = number_of("slimpi_standin_events");
+    call_all(MPI_COMM_WORLD, calls / 10); /* what MPI itself keeps is there, too */
+    const long resident_before = resident();
     call_all(MPI_COMM_WORLD, calls);
+    if (resident() > resident_before + (512 << 10)) {
+      printf("rank %d: %ld KiB more in memory after %d calls\n", rank,
+             (resident() - resident_before) >> 10, calls);
+      ++failures;
+    }
+    if (number_of("slimpi_standin_streams") != streams ||
+        number_of("slimpi_standin_events") != events) {
+      printf("rank %d: streams or events were made after the first calls\n", rank);
+      ++failures;
+    }
     if (taken() != taken_before) {
       printf("rank %d: memory was taken %lu times after the first calls\n", rank,
              taken() - taken_before);
