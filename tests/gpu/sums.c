@@ -100,15 +100,19 @@ static void check(size_t count, size_t ways) {
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+  int ranks = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   const size_t ways = sizeof kWays / sizeof *kWays;
   int skipped = gpu_open(), failures = 0;
   PMPI_Allreduce(MPI_IN_PLACE, &skipped, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
   if (skipped == 0) {
     gpu_use_second();
-    check(1, ways);
-    check(1000, ways);
+    const int standin = gpu_function("slimpi_standin_memory") != NULL;
+    /* Where there is no GPU there are few cores, and many ranks take long. */
+    if (!standin || ranks == 2) check(1, ways);
+    if (!standin || ranks == 2) check(1000, ways);
     check(20003, ways);
-    if (gpu_function("slimpi_standin_memory") == NULL) check(3000017, ways);
+    if (!standin) check(3000017, ways);
   }
   PMPI_Allreduce(&g_failures, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   MPI_Finalize();
