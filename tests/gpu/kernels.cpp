@@ -71,29 +71,6 @@ void finish() {
   assert_int_equal(int(status), int(Status::ok));
 }
 
-constexpr int kKinds = 5;
-float input(int kind, int source, std::size_t i) {
-  const float value = bell(std::uint64_t(10 + kind * 7 + source), i);
-  const std::uint64_t special = mixed(i + 77 * unsigned(source)) % 701;
-  switch (kind) {
-    case 1:
-      if (special < 40) return 0.0f;
-      if (special < 80) return from_bits(0x80000000);
-      if (special == 80) return from_bits(0x7f800000);
-      if (special == 81) return from_bits(0xff800000);
-      if (special == 82) return from_bits(0xffc12345);
-      return special == 83 ? from_bits(0x7f800001) : value;
-    case 2:
-      return value * 1e-38f;
-    case 3:
-      return value * 0x1.8p127f;
-    case 4:
-      return value + 1e5f;
-    default:
-      return value;
-  }
-}
-
 std::vector<Format> formats() {
   std::vector<Format> all = {{Coding::float32}, {Coding::fp16}, {Coding::bf16}};
   for (int bits = 1; bits <= 8; ++bits)

@@ -36,6 +36,33 @@ inline std::uint32_t to_bits(float value) {
   return bits;
 }
 
+// Kinds of input: ordinary, with special values, tiny, huge, far from zero, and near the greatest
+// float, where sums overflow.
+constexpr int kKinds = 6;
+inline float input(int kind, int source, std::size_t i) {
+  const float value = bell((std::uint64_t)(10 + kind * 7 + source), i);
+  const std::uint64_t special = mixed(i + 77 * (unsigned)source) % 701;
+  switch (kind) {
+    case 1:
+      if (special < 40) return 0.0f;
+      if (special < 80) return from_bits(0x80000000);
+      if (special == 80) return from_bits(0x7f800000);
+      if (special == 81) return from_bits(0xff800000);
+      if (special == 82) return from_bits(0xffc12345);
+      return special == 83 ? from_bits(0x7f800001) : value;
+    case 2:
+      return value * 1e-38f;
+    case 3:
+      return value * 0x1p126f;
+    case 4:
+      return value + 1e5f;
+    case 5:
+      return value * 0x1.8p127f;
+    default:
+      return value;
+  }
+}
+
 // FNV-1a over bytes.
 inline std::uint64_t hash(const void* data, std::size_t bytes) {
   std::uint64_t value = 0xcbf29ce484222325u;

@@ -36,30 +36,6 @@ std::vector<Format> formats() {
   return all;
 }
 
-// Kinds of input: ordinary, with special values, tiny, huge, far from zero.
-constexpr int kKinds = 5;
-float input(int kind, int source, std::size_t i) {
-  const float value = bell((std::uint64_t)(10 + kind * kSources + source), i);
-  const std::uint64_t special = mixed(i + 77 * (unsigned)source) % 701;
-  switch (kind) {
-    case 1:
-      if (special < 40) return 0.0f;
-      if (special < 80) return from_bits(0x80000000);
-      if (special == 80) return from_bits(0x7f800000);
-      if (special == 81) return from_bits(0xff800000);
-      if (special == 82) return from_bits(0xffc12345);
-      return special == 83 ? from_bits(0x7f800001) : value;
-    case 2:
-      return value * 1e-38f;
-    case 3:
-      return value * 0x1p126f;
-    case 4:
-      return value + 1e5f;
-    default:
-      return value;
-  }
-}
-
 // Everything that a path computes from a kind of input, as one number.
 std::uint64_t everything(const Kernels& path, const Format& format, int kind, std::size_t count,
                          bool at_end) {
