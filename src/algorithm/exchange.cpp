@@ -82,7 +82,7 @@ void Exchange::progress() {
   sched_yield();
 }
 
-void Exchange::tell_failure(Status status) {
+void Exchange::tell(Status status) {
   if (comm_ == MPI_COMM_NULL || told_others_) return;
   told_others_ = true;
   failure_.status = std::uint32_t(status);
@@ -99,10 +99,10 @@ void Exchange::tell_failure(Status status) {
 }
 
 // Takes in one message of a rank that failed, if there is one.
-bool Exchange::hear_failure() {
+bool Exchange::hear_failure(int from) {
   int found = 0;
   MPI_Status status;
-  api_.Iprobe(MPI_ANY_SOURCE, int(Tag::failure), comm_, &found, &status);
+  api_.Iprobe(from, int(Tag::failure), comm_, &found, &status);
   if (found == 0) return false;
   Failure failure{};
   MPI_Request request = MPI_REQUEST_NULL;
@@ -147,6 +147,48 @@ void Exchange::drop_receives(std::span<MPI_Request> requests) {
   }
 }
 
+// Takes in one message that nobody waits for any more, or a failure, if there is one. Messages of a
+// rank come in the order in which it sent them, so its failure is its last.
+bool Exchange::take_in() {
+  int found = 0, words = 0;
+  MPI_Status status;
+  api_.Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &found, &status);
+  if (found == 0) return false;
+  if (status.MPI_TAG == int(Tag::failure)) return hear_failure(status.MPI_SOURCE);
+  api_.Get_count(&status, MPI_UINT32_T, &words);
+  auto text = std::make_unique<std::vector<std::uint32_t>>(std::size_t(std::max(words, 0)));
+  MPI_Request request = MPI_REQUEST_NULL;
+  api_.Irecv(text->data(), words, MPI_UINT32_T, status.MPI_SOURCE, status.MPI_TAG, comm_, &request);
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (!finished(request) && std::chrono::steady_clock::now() < end) sched_yield();
+  if (request == MPI_REQUEST_NULL) return true;
+  api_.Request_free(&request);
+  (void)text.release();  // MPI may still write there
+  return true;
+}
+
+// A message that is never received stays with MPI, which may not survive that in MPI_Finalize. So
+// ranks that failed receive what the others have sent, until all have failed and their own messages
+// are gone; a rank that came through is not waited for long.
+void Exchange::empty(std::span<MPI_Request> requests) {
+  int size = 0;
+  if (comm_ != MPI_COMM_NULL) api_.Comm_size(comm_, &size);
+  const auto under_way = [&](const Outgoing& sent) {
+    const auto found = std::find_if(requests.begin(), requests.end(),
+                                    [&](MPI_Request& request) { return &request == sent.request; });
+    return found != requests.end() && !finished(*found);
+  };
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (size > 1) {
+    while (take_in()) continue;
+    if (std::chrono::steady_clock::now() > end ||
+        (int(gave_up_.size()) + 1 >= size &&
+         std::none_of(outgoing_.begin(), outgoing_.end(), under_way)))
+      break;
+    sched_yield();
+  }
+}
+
 // A message may be read right out of this rank's memory until its receiver has it or has given up.
 void Exchange::drop_sends(std::span<MPI_Request> requests) {
   for (const Outgoing& sent : outgoing_) {
@@ -164,12 +206,17 @@ Status Exchange::settle(Status status, std::span<MPI_Request> requests) {
     const std::string text = failure_text();
     drop_receives(requests);
     (void)fail(status, text);
-    tell_failure(status);
+    tell(status);
+    empty(requests);
     drop_sends(requests);
     (void)fail(status, text);
   }
   outgoing_.clear();
   return status;
+}
+
+void Exchange::tell_failure(Status status) {
+  if (!told_others_) (void)settle(status, {});
 }
 
 // Not MPI_Allreduce, which would wait for a rank that failed.

@@ -53,7 +53,7 @@ class Exchange {
   // rank reads or writes this one's memory for them any more.
   Status settle(Status status, std::span<MPI_Request> requests);
 
-  // The same for a failure outside a schedule: only tells it.
+  // The same for a failure outside a schedule, unless one was settled before.
   void tell_failure(Status status);
 
   // The failure that another rank told. A loop that waits for something of another rank without
@@ -75,8 +75,11 @@ class Exchange {
   };
 
   Status reduce(std::span<std::uint64_t> values, MPI_Op op);
-  bool hear_failure();
+  void tell(Status status);
+  bool hear_failure(int from = MPI_ANY_SOURCE);
+  bool take_in();
   void drop_receives(std::span<MPI_Request> requests);
+  void empty(std::span<MPI_Request> requests);
   void drop_sends(std::span<MPI_Request> requests);
   bool finished(MPI_Request& request);
 
