@@ -179,8 +179,24 @@ int Runtime::raise(MPI_Comm comm, Status status, bool say) {
   api.Comm_rank(comm, &rank);
   // Every rank found the same failed hook; one of them says it.
   if (say && (status != Status::hook || rank == 0)) log_once(LogLevel::error, text.substr(8));
+  if (is_fatal(comm)) {
+    // Another rank says it, or all ranks know and rank 0 has.
+    if (!say && status != Status::disagreement) {
+      sleep(1);
+      log_once(LogLevel::error, text.substr(8));
+    }
+    abort_job(comm);
+  }
   api.Comm_call_errhandler(comm, code);
   return code;
+}
+
+bool Runtime::is_fatal(MPI_Comm comm) const {
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  if (api.Comm_get_errhandler(comm, &handler) != MPI_SUCCESS) return false;
+  if (handler == MPI_ERRORS_ARE_FATAL) return true;
+  if (handler != MPI_ERRORS_RETURN) api.Errhandler_free(&handler);
+  return false;
 }
 
 void Runtime::end_job(MPI_Comm comm) {
@@ -188,8 +204,13 @@ void Runtime::end_job(MPI_Comm comm) {
   // job.
   if (world_rank > 0) sleep(1);
   log_error(option_error);
+  abort_job(comm);
+}
+
+// What MPI_ERRORS_ARE_FATAL does; but a job that MPICH 4.2 ends from MPI_Comm_call_errhandler, or
+// by MPI_Abort of a smaller communicator, may have the status 0.
+void Runtime::abort_job(MPI_Comm comm) {
   usleep(kTimeToBeHeard);
-  // MPICH takes its time to end the other ranks of a smaller communicator.
   api.Abort(world_ ? MPI_COMM_WORLD : comm, 2);
 }
 

@@ -62,6 +62,8 @@ class Runtime {
   std::atomic<int> nodes{1};            // of the communicator that spans most
 
  private:
+  bool is_fatal(MPI_Comm comm) const;
+  void abort_job(MPI_Comm comm);
   void save_trace();
   std::string gather_text(const std::string& mine);
   bool start();

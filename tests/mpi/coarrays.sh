@@ -12,6 +12,8 @@ prebuilt=$(echo /usr/lib/*/open-coarrays/mpich/bin/OpenCoarrays-*-tests)
 
 if [ -n "${MPIFC:-}" ] && "$MPIFC" -O2 -w -fcoarray=lib -o sums_coarray "$programs/checks.f90" \
   "$programs/sums_coarray.f90" -lcaf_mpich; then
+  # Debian 13's OpenCoarrays frees communicators whose messages it never received.
+  plain 4 ./sums_coarray >plain.txt 2>&1 || skip "coarray programs fail without slimpi, too"
   alike "co_sum" 2 4 ./sums_coarray
 else
   echo "NOTE no coarray compiler: only the prebuilt programs run"
