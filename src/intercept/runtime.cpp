@@ -208,10 +208,11 @@ void Runtime::end_job(MPI_Comm comm) {
 }
 
 // What MPI_ERRORS_ARE_FATAL does; but a job that MPICH 4.2 ends from MPI_Comm_call_errhandler, or
-// by MPI_Abort of a smaller communicator, may have the status 0.
+// by MPI_Abort of a smaller communicator, may have the status 0, and its MPI_Abort may return.
 void Runtime::abort_job(MPI_Comm comm) {
   usleep(kTimeToBeHeard);
   api.Abort(world_ ? MPI_COMM_WORLD : comm, 2);
+  _exit(2);
 }
 
 }  // namespace slimpi::intercept

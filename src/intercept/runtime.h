@@ -33,7 +33,7 @@ class Runtime {
   int raise(MPI_Comm comm, Status status, bool say = true);
 
   // Ends the job because an option can not be used, with option_error as its one line.
-  void end_job(MPI_Comm comm);
+  [[noreturn]] void end_job(MPI_Comm comm);
 
   // The shape of buffers of shape.count floats, wherever they are reduced from now on.
   void set_shape(const Shape& shape);
@@ -63,7 +63,7 @@ class Runtime {
 
  private:
   bool is_fatal(MPI_Comm comm) const;
-  void abort_job(MPI_Comm comm);
+  [[noreturn]] void abort_job(MPI_Comm comm);
   void save_trace();
   std::string gather_text(const std::string& mine);
   bool start();
