@@ -53,7 +53,7 @@ const std::uint8_t* read_levels(const Bucket& bucket, std::size_t first, std::si
   return spread.bytes();
 }
 
-// to = elements first .. of the bucket, and to += them.
+// to = elements first .. of the bucket, and sum + them; `to` may be `sum`.
 void read_bucket(const Bucket& bucket, std::size_t first, std::size_t n, float* to) {
   if (bucket.marked) return fill_nan(to, n);
   Levels spread;
@@ -63,14 +63,26 @@ void read_bucket(const Bucket& bucket, std::size_t first, std::size_t n, float* 
   else
     from_levels(bucket.narrow_grid, levels, n, to);
 }
-void add_bucket(const Bucket& bucket, std::size_t first, std::size_t n, float* to) {
+void add_bucket(const Bucket& bucket, std::size_t first, std::size_t n, const float* sum,
+                float* to) {
   if (bucket.marked) return fill_nan(to, n);
   Levels spread;
   const std::uint8_t* levels = read_levels(bucket, first, n, spread);
   if (bucket.wide)
-    add_levels(bucket.wide_grid, levels, n, to);
+    add_levels(bucket.wide_grid, levels, n, sum, to);
   else
-    add_levels(bucket.narrow_grid, levels, n, to);
+    add_levels(bucket.narrow_grid, levels, n, sum, to);
+}
+// The same for a bucket's last addend.
+void include_bucket(Extremes& extremes, const Bucket& bucket, std::size_t first, std::size_t n,
+                    const float* sum, float* to) {
+  if (bucket.marked) return include(extremes, kNanBits);
+  Levels spread;
+  const std::uint8_t* levels = read_levels(bucket, first, n, spread);
+  if (bucket.wide)
+    include_sum(extremes, bucket.wide_grid, levels, n, sum, to);
+  else
+    include_sum(extremes, bucket.narrow_grid, levels, n, sum, to);
 }
 
 // What a bucket is encoded from, and what is wanted beside its bytes; null for what is not.
@@ -87,6 +99,7 @@ void encode_levels(const Format& format, const Draw& draw, const Header& header,
                    const Values& values, std::size_t n, std::byte* packed) {
   const Grid<Real> grid = grid_of<Real>(header, format.bits, format.stochastic);
   const std::size_t packed_size = packed_bytes(format.bits, n);
+  const bool at_once = values.decoded != nullptr && values.lost == nullptr && !format.stochastic;
   for (std::size_t i = 0; i < n; i += kTile) {
     const std::size_t tile = tile_at(i, n), skip = i / 8 * format.bits;
     const bool last = i + tile == n;
@@ -107,6 +120,8 @@ void encode_levels(const Format& format, const Draw& draw, const Header& header,
         bring(values.upcoming + n / 2 + j / 2, step * sizeof(float) / 2);
         to_nearest_levels(grid, from + j, step, levels + j);
       }
+    } else if (at_once) {
+      to_nearest_levels(grid, from, tile, levels, values.decoded + i);
     } else {
       to_nearest_levels(grid, from, tile, levels);
     }
@@ -114,7 +129,7 @@ void encode_levels(const Format& format, const Draw& draw, const Header& header,
       lose_levels(grid, levels, from, tile, values.lost + i, values.decoded + i);
     else if (values.lost != nullptr)
       lose_levels(grid, levels, from, tile, values.lost + i);
-    else if (values.decoded != nullptr)
+    else if (values.decoded != nullptr && !at_once)
       from_levels(grid, levels, tile, values.decoded + i);
     if (format.bits != 8)
       pack(format.bits, spread, tile, last, packed + skip, packed_size - skip);

@@ -55,7 +55,10 @@ namespace {
   for (std::size_t i = 0; i < count; i += stretch) {
     const std::size_t n = count - i < stretch ? count - i : stretch;
     open_source(format, in, n, source);
-    for (std::size_t j = 0; j < n; j += kTile) add_source(source, j, tile_at(j, n), out + i + j);
+    for (std::size_t j = 0; j < n; j += kTile) {
+      float* const to = out + i + j;
+      add_source(source, j, tile_at(j, n), to, to);
+    }
     in += encoded_bytes(format, n);
   }
 }
@@ -66,6 +69,7 @@ namespace {
   const std::size_t stretch = stretch_elements(format, count);
   Source sources[kMaxAddends + 1];
   Draw from = draw;
+  float tile[kTile];
   std::size_t coded = 0;  // bytes of the encoded pieces before this stretch
   for (std::size_t i = 0; i < count; i += stretch) {
     const std::size_t n = count - i < stretch ? count - i : stretch;
@@ -76,23 +80,27 @@ namespace {
         open_exact(addends[a].exact + i, sources[source_count++]);
       else
         open_source(format, addends[a].encoded + coded, n, sources[source_count++]);
-    float* total = result + i;
-    float* kept = residual == nullptr ? nullptr : residual + i;
+    float* const decoded = result + i;
+    float* const kept = residual == nullptr ? nullptr : residual + i;
+    const bool quantizes = out != nullptr && format.coding == Coding::quantized;
+    // A sum that is quantized at once stays in the first cache until it is.
+    float* const total = quantizes && n <= kTile ? tile : decoded;
+    Extremes extremes = no_extremes();
     double slack = 0;
-    if (any_huge(format, sources, source_count, &slack)) [[unlikely]]
+    if (any_huge(format, sources, source_count, &slack)) [[unlikely]] {
       sum_huge_sources(sources, source_count, n, slack, total);
-    else
-      sum_sources(sources, source_count, n, total);
-    if (out != nullptr && format.coding == Coding::quantized) {
-      Extremes extremes = no_extremes();
-      if (kept != nullptr)
-        include_sum(extremes, total, kept, n, total);
-      else
-        include_tile(extremes, total, n);
+      if (quantizes && kept == nullptr) include_tile(extremes, total, n);
+    } else {
+      sum_sources(sources, source_count, n, total,
+                  quantizes && kept == nullptr ? &extremes : nullptr);
+    }
+    if (quantizes) {
+      if (kept != nullptr) include_sum(extremes, total, kept, n, total);
       from.first = draw.first + i;
-      encode_bucket(format, from, extremes, {total, nullptr, kept, total, nullptr}, n, out + coded);
+      encode_bucket(format, from, extremes, {total, nullptr, kept, decoded, nullptr}, n,
+                    out + coded);
     } else if (out != nullptr) {
-      encode_plain(format.coding, total, kept, total, n, out + coded);
+      encode_plain(format.coding, total, kept, decoded, n, out + coded);
     }
     coded += encoded_bytes(format, n);
   }

@@ -64,49 +64,74 @@ SLIMPI_HD void open_exact(const float* data, Source& source) {
   source.data = (const std::byte*)data;
 }
 
+SLIMPI_HD const float* floats_of(const Source& source, std::size_t first) {
+  return (const float*)source.data + first;
+}
+
 // to = elements first .. first + n - 1 of the source, at most a tile of them.
 SLIMPI_HD void read_source(const Source& source, std::size_t first, std::size_t n, float* to) {
   if (source.coding == Coding::quantized)
     read_bucket(source.bucket, first, n, to);
   else if (source.coding == Coding::float32)
-    std::memcpy(to, (const float*)source.data + first, n * sizeof(float));
+    std::memcpy(to, floats_of(source, first), n * sizeof(float));
   else
     from_halves(source.coding, (const std::uint16_t*)source.data + first, n, to);
 }
 
-// to += them.
-SLIMPI_HD void add_source(const Source& source, std::size_t first, std::size_t n, float* to) {
-  if (source.coding == Coding::quantized)
-    add_bucket(source.bucket, first, n, to);
-  else if (source.coding == Coding::float32)
-    add_tiles(to, (const float*)source.data + first, n, to);
-  else
+// to = sum + them; `to` may be `sum` or the source.
+SLIMPI_HD void add_source(const Source& source, std::size_t first, std::size_t n, const float* sum,
+                          float* to) {
+  if (source.coding == Coding::quantized) {
+    add_bucket(source.bucket, first, n, sum, to);
+  } else if (source.coding == Coding::float32) {
+    add_tiles(sum, floats_of(source, first), n, to);
+  } else {
+    if (to != sum) std::memcpy(to, sum, n * sizeof(float));
     add_halves(source.coding, (const std::uint16_t*)source.data + first, n, to);
+  }
 }
 
-// Asks for the n elements from `first` on, or what follows the source in their stead.
-SLIMPI_HD void bring_next(const Source& source, std::size_t first, std::size_t n) {
+// The same for the last addend of a bucket that will be quantized.
+SLIMPI_HD void include_source(Extremes& extremes, const Source& source, std::size_t first,
+                              std::size_t n, const float* sum, float* to) {
   if (source.coding == Coding::quantized)
-    bring(source.bucket.packed + first * source.bucket.bits / 8, n * source.bucket.bits / 8);
-  else if (source.coding == Coding::float32)
-    bring(source.data + first * sizeof(float), n * sizeof(float));
+    include_bucket(extremes, source.bucket, first, n, sum, to);
   else
-    bring(source.data + first * sizeof(std::uint16_t), n * sizeof(std::uint16_t));
+    include_sum(extremes, sum, floats_of(source, first), n, to);
 }
 
-// total = the sum of the sources, all of n elements.
-void sum_sources(const Source* sources, int source_count, std::size_t n, float* total) {
-  // In memory of its own: `total` may be one of the exact sources that are still to be read.
-  float sum[kStep];
+// total = the sum of the sources, all of n elements; with `extremes` also these. `total` may be one
+// of the exact sources.
+void sum_sources(const Source* sources, int source_count, std::size_t n, float* total,
+                 Extremes* extremes) {
+  // The first two may change places, so that exact floats are added where they are.
+  const bool turned = source_count > 1 && sources[1].coding == Coding::float32;
+  const auto source = [&](int s) -> const Source& { return sources[turned && s < 2 ? 1 - s : s]; };
+  float partial[kStep];
   for (std::size_t i = 0; i < n; i += kStep) {
     const std::size_t step = n - i < kStep ? n - i : kStep;
-    bring_next(sources[0], i + step, step);
-    read_source(sources[0], i, step, sum);
+    // The hardware asks for encoded pieces by itself, and in time.
+    for (int s = 0; s < source_count; ++s)
+      if (source(s).coding == Coding::float32)
+        bring(floats_of(source(s), i + step), step * sizeof(float));
+    // What is not read yet of an exact source may lie under `total`: only the whole sum goes there.
+    const float* sum = partial;
+    if (source(0).coding == Coding::float32)
+      sum = floats_of(source(0), i);
+    else
+      read_source(source(0), i, step, partial);
     for (int s = 1; s < source_count; ++s) {
-      bring_next(sources[s], i + step, step);
-      add_source(sources[s], i, step, sum);
+      const bool last = s == source_count - 1;
+      float* const to = last ? total + i : partial;
+      if (last && extremes != nullptr)
+        include_source(*extremes, source(s), i, step, sum, to);
+      else
+        add_source(source(s), i, step, sum, to);
+      sum = to;
     }
-    std::memcpy(total + i, sum, step * sizeof(float));
+    if (source_count > 1) continue;
+    if (extremes != nullptr) include_tile(*extremes, sum, step);
+    std::memmove(total + i, sum, step * sizeof(float));
   }
 }
 

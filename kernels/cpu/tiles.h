@@ -20,9 +20,10 @@ constexpr std::size_t kStep = 512;
 // The loop that follows may read and write the same memory, but only the same element of it.
 #define SLIMPI_ELEMENTWISE _Pragma("GCC ivdep")
 
-// Asks for memory that will be read soon. It need not exist.
+// Asks for memory that will be read soon, into the second cache: the first has no room for more
+// than what is worked on. It need not exist.
 SLIMPI_HD void bring(const void* data, std::size_t bytes) {
-  for (std::size_t i = 0; i < bytes; i += 64) __builtin_prefetch((const char*)data + i);
+  for (std::size_t i = 0; i < bytes; i += 64) __builtin_prefetch((const char*)data + i, 0, 2);
 }
 
 // to = a + b; `to` may be a or b.
@@ -74,6 +75,19 @@ void to_nearest_levels(const Grid<Real>& shared_grid, const float* SLIMPI_RESTRI
   for (std::size_t i = 0; i < n; ++i) levels[i] = (std::uint8_t)nearest_level(grid, from[i]);
 }
 
+// The same, and their values into `decoded`, which may be `from`.
+template <typename Real>
+void to_nearest_levels(const Grid<Real>& shared_grid, const float* from, std::size_t n,
+                       std::uint8_t* SLIMPI_RESTRICT levels, float* decoded) {
+  const Grid<Real> grid = shared_grid;
+  SLIMPI_ELEMENTWISE
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto level = (std::uint8_t)nearest_level(grid, from[i]);
+    levels[i] = level;
+    decoded[i] = level_value(grid, level);
+  }
+}
+
 template <typename Real>
 void to_stochastic_levels(const Grid<Real>& shared_grid, const float* SLIMPI_RESTRICT from,
                           const std::uint32_t* SLIMPI_RESTRICT words, std::size_t n,
@@ -91,12 +105,29 @@ void from_levels(const Grid<Real>& shared_grid, const std::uint8_t* SLIMPI_RESTR
   for (std::size_t i = 0; i < n; ++i) to[i] = level_value(grid, levels[i]);
 }
 
-// to += the values of the levels.
+// to = sum + the values of the levels; `to` may be `sum`.
 template <typename Real>
 void add_levels(const Grid<Real>& shared_grid, const std::uint8_t* SLIMPI_RESTRICT levels,
-                std::size_t n, float* SLIMPI_RESTRICT to) {
+                std::size_t n, const float* sum, float* to) {
   const Grid<Real> grid = shared_grid;
-  for (std::size_t i = 0; i < n; ++i) to[i] = add(to[i], level_value(grid, levels[i]));
+  SLIMPI_ELEMENTWISE
+  for (std::size_t i = 0; i < n; ++i) to[i] = add(sum[i], level_value(grid, levels[i]));
+}
+
+// The same for the last addend of a bucket, whose extremes it finds on the way.
+template <typename Real>
+void include_sum(Extremes& extremes, const Grid<Real>& shared_grid,
+                 const std::uint8_t* SLIMPI_RESTRICT levels, std::size_t n, const float* sum,
+                 float* to) {
+  const Grid<Real> grid = shared_grid;
+  Extremes found = no_extremes();
+  SLIMPI_ELEMENTWISE
+  for (std::size_t i = 0; i < n; ++i) {
+    const float whole = sum[i] + level_value(grid, levels[i]);
+    include(found, bits_of(whole));
+    to[i] = whole;
+  }
+  include(extremes, found);
 }
 
 // lost = from - the values of the levels, and these into `decoded`. `from` may be `decoded`.

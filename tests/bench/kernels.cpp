@@ -111,9 +111,11 @@ void measure_format(const Memory& b, double seconds, const char* what, const Ker
           [&] { path.decode_add(format, b.coded[0], b.count, b.out, nullptr); });
   const Addend addends[] = {
       {b.coded[0], nullptr}, {nullptr, b.exact}, {b.coded[1], nullptr}, {b.coded[2], nullptr}};
-  measure(b, seconds, 4 * coded + 2 * floats, [&] {
-    path.sum_encode(format, draw, addends, 4, nullptr, nullptr, b.count, b.target, b.out, nullptr);
-  });
+  for (const int addend_count : {2, 4})
+    measure(b, seconds, std::size_t(addend_count) * coded + 2 * floats, [&] {
+      path.sum_encode(format, draw, addends, addend_count, nullptr, nullptr, b.count, b.target,
+                      b.out, nullptr);
+    });
   printf("\n");
 }
 
@@ -151,9 +153,9 @@ int main(int argc, char** argv) {
     if (wanted_count != 0 && wanted_count != count) continue;
     printf(
         "%zu floats (%zu KiB), buckets of 2048: share of a plain copy of the same bytes, and GB of "
-        "floats a second\n%-8s %-14s  %-18s%-18s%-18s%s\n",
+        "floats a second\n%-8s %-14s  %-18s%-18s%-18s%-18s%s\n",
         count, count * 4 >> 10, "path", "coding", "encode", "decode", "decode_add",
-        "sum_encode of 4");
+        "sum_encode of 2", "of 4");
     const Memory memory = make_memory(count);
     for (const CpuPath which : {CpuPath::avx512, CpuPath::avx2, CpuPath::generic}) {
       if (!usable(which)) continue;
