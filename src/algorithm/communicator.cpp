@@ -268,9 +268,15 @@ Status Communicator::prepare(const Plan& plan, std::uint64_t count, const device
   if (count <= largest) return status;
   if (!*ready)
     log_once(LogLevel::warn, "calls of this size go to MPI on all ranks: " + failure_text());
-  std::uint64_t everyone = *ready ? 1 : 0;
-  SLIMPI_TRY(exchange_.all_min({&everyone, 1}));
-  *ready = everyone == 1;
+  std::uint64_t everyone[] = {*ready ? 1u : 0u, device.staged ? 0u : 1u};
+  SLIMPI_TRY(exchange_.all_min(everyone));
+  *ready = everyone[0] == 1;
+  if (everyone[1] == 0 && grain_ == Grain::fine) {
+    // Longer messages need more memory: all sizes start anew, this one at once.
+    grain_ = Grain::coarse;
+    prepared_.clear();
+    return *ready ? prepare(plan, count, device, like, ready) : Status::ok;
+  }
   if (*ready) largest = count;
   return Status::ok;
 }

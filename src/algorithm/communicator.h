@@ -18,6 +18,7 @@
 #include "algorithm/lanes.h"
 #include "algorithm/layout.h"
 #include "algorithm/memory.h"
+#include "algorithm/segments.h"
 #include "algorithm/shared_memory.h"
 #include "algorithm/slot.h"
 #include "algorithm/tuner.h"
@@ -53,7 +54,8 @@ class Communicator {
 
   // Reserves what calls of this plan and count need, and learns whether every rank could: *ready is
   // alike on all. Collective at the first call of a size, free later. `like` is the caller's
-  // buffer.
+  // buffer. From the first size on that some rank prepares for a staged device, the grain is
+  // coarse.
   Status prepare(const Plan& plan, std::uint64_t count, const device::Device& device,
                  const void* like, bool* ready);
 
@@ -65,6 +67,9 @@ class Communicator {
   int rank() const { return rank_; }
   int size() const { return size_; }
   bool intercommunicator() const { return inter_; }
+
+  // How long messages between nodes are; alike on all ranks.
+  Grain grain() const { return grain_; }
 
   Config& config() { return config_; }
   const Layout& layout() const { return layout_; }
@@ -129,6 +134,7 @@ class Communicator {
   std::unique_ptr<SharedMemory> shared_;
   std::unique_ptr<Direct> direct_;
   bool shared_tried_ = false;
+  Grain grain_ = Grain::fine;
   std::optional<bool> node_ready_;  // what all ranks know of prepare_in_node
   std::map<std::tuple<const device::Device*, int, Lane>, device::Stream*> streams_;  // by GPU
   // Largest count that was prepared, by algorithm, bits, bucket, hierarchy and hook.

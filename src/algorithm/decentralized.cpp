@@ -125,9 +125,11 @@ Status reserve_for_peers(Communicator& communicator, const Plan& plan, std::uint
   const Rails& rails = communicator.rails(plan.hierarchy);
   if (rails.rail < 0) return Status::ok;
   const Range slice = slice_of(count, plan.format, rails, rails.rail);
-  const std::size_t bytes = std::max(
-      peer_exchange_bytes(plan.format, slice.count, peers, device.staged),
-      exchange_need(exact.format, slice.count, int(rails.peers.size()), device.staged).bytes);
+  const std::size_t bytes =
+      std::max(peer_exchange_bytes(plan.format, slice.count, peers, device.staged),
+               exchange_need(exact.format, slice.count, int(rails.peers.size()),
+                             communicator.grain(), device.staged)
+                   .bytes);
   Statistics& statistics = communicator.statistics();
   SLIMPI_TRY(communicator.messages.reserve(device, like, device::Place::device, bytes, statistics));
   if (device.staged)

@@ -33,7 +33,8 @@ Status run_hierarchical(Call& call) {
       SLIMPI_TRY(find_residual(call, slice, &residual));
     Call rounds{communicator, plan,        call.in,     call.out, call.count,
                 call.device,  call.stream, call.number, call.slot};
-    const Schedule& schedule = schedule_for(plan.format, slice.count, int(rails.peers.size()));
+    const Schedule& schedule =
+        schedule_for(plan.format, slice.count, int(rails.peers.size()), communicator.grain());
     SLIMPI_TRY(schedule.run(rounds, rails, slice, in, call.out + slice.first, residual));
   }
   if (!alone) SLIMPI_TRY(node_share(call, rails));
@@ -55,7 +56,8 @@ Status reserve_hierarchical(Communicator& communicator, const Plan& plan, std::u
   if (rails.rail >= 0) {
     const Range slice = slice_of(count, plan.format, rails, rails.rail);
     const auto make_room = [&](const kernels::Format& format) {
-      const Need need = exchange_need(format, slice.count, int(rails.peers.size()), device.staged);
+      const Need need = exchange_need(format, slice.count, int(rails.peers.size()),
+                                      communicator.grain(), device.staged);
       bytes = std::max(bytes, need.bytes);
       partial = std::max(partial, need.partial);
     };

@@ -101,7 +101,8 @@ Status start_over(Call& call, const Rails& rails, const Range& slice, const floa
   Call sum{call.communicator, exact,       in,          call.out, call.count,
            call.device,       call.stream, call.number, call.slot};
   float* const out = call.out + slice.first;
-  const Schedule& schedule = schedule_for(exact.format, slice.count, int(rails.peers.size()));
+  const Schedule& schedule =
+      schedule_for(exact.format, slice.count, int(rails.peers.size()), call.communicator.grain());
   SLIMPI_TRY(schedule.run(sum, rails, slice, in, out, nullptr));
   const float share = float(1.0 / call.communicator.size());
   const auto fill = [&](float* replica) {

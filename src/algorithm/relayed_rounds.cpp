@@ -28,7 +28,7 @@ struct Shape {
       : format(format_),
         count(count_),
         members(members_),
-        align(segments_for(format, count, members, false).align),
+        align(chunk_alignment(format)),
         block(bytes_of(0)),
         piece(std::max(kPiece, block)) {}
 
@@ -280,7 +280,7 @@ Status run_relayed(Call& call, const Rails& rails, Range slice, const float* in,
   return RelayedRounds(call, rails, slice, in, out, residual).run();
 }
 
-Need relayed_need(const kernels::Format& format, std::uint64_t count, int members, bool) {
+Need relayed_need(const kernels::Format& format, std::uint64_t count, int members, Grain, bool) {
   const Shape shape(format, count, members);
   return {shape.total(), shape.chunk(0).count};
 }

@@ -13,6 +13,7 @@ namespace slimpi::algorithm {
 Status run_relayed(Call& call, const Rails& rails, Range slice, const float* in, float* out,
                    float* residual);
 
-Need relayed_need(const kernels::Format& format, std::uint64_t count, int members, bool staged);
+Need relayed_need(const kernels::Format& format, std::uint64_t count, int members, Grain grain,
+                  bool staged);
 
 }  // namespace slimpi::algorithm

@@ -20,8 +20,8 @@ constexpr double kByte = 0.8e-9;    // of a rank's link
 
 // How a slice is divided: chunks are whole buckets, so with many members some own none.
 struct Division {
-  Division(const kernels::Format& format, std::uint64_t count, int members_)
-      : members(members_), segments(segments_for(format, count, members_, true)) {
+  Division(const kernels::Format& format, std::uint64_t count, int members_, Grain grain)
+      : members(members_), segments(segments_for(format, count, members_, grain, true)) {
     const Range first = part_of(count, members_, 0, segments.align);
     message = double(message_bytes(format, std::max<std::uint64_t>(first.count, 1)));
     owners = std::min(members, double((count + segments.align - 1) / segments.align));
@@ -30,21 +30,22 @@ struct Division {
   Segments segments;
 };
 
-double direct_cost(const kernels::Format& format, std::uint64_t count, int members) {
-  const Division division(format, count, members);
+double direct_cost(const kernels::Format& format, std::uint64_t count, int members, Grain grain) {
+  const Division division(format, count, members, grain);
   const double chunks = division.owners - 1 + division.members - 1;  // that an owner sends
   return 2 * kLatency + chunks * double(division.segments.longest) * kMessage +
          chunks * division.message * kByte;
 }
 
-Need direct_need(const kernels::Format& format, std::uint64_t count, int members, bool staged) {
-  const Segments segments = segments_for(format, count, members, staged);
+Need direct_need(const kernels::Format& format, std::uint64_t count, int members, Grain grain,
+                 bool staged) {
+  const Segments segments = segments_for(format, count, members, grain, staged);
   return {segments.total, segments.elements};
 }
 
 // What is for one owner meets on its way there, so a member may hold more than its share.
-double relayed_cost(const kernels::Format& format, std::uint64_t count, int members) {
-  const Division division(format, count, members);
+double relayed_cost(const kernels::Format& format, std::uint64_t count, int members, Grain grain) {
+  const Division division(format, count, members, grain);
   const int steps = Relay(members).steps();
   double blocks = division.owners;  // of the second round, in all its steps
   for (int step = 0; step < steps; ++step)
@@ -63,15 +64,16 @@ std::span<const Schedule> schedules() {
   return kSchedules;
 }
 
-const Schedule& schedule_for(const kernels::Format& format, std::uint64_t count, int members) {
+const Schedule& schedule_for(const kernels::Format& format, std::uint64_t count, int members,
+                             Grain grain) {
   const std::size_t encoded = kernels::encoded_bytes(format, count);
   const Schedule* best = nullptr;
   double least = 0;
   for (const Schedule& schedule : kSchedules) {
-    double cost = schedule.cost(format, count, members);
+    double cost = schedule.cost(format, count, members, grain);
     // Memory beyond half as much again as the encoded slice and what is always allowed loses to any
     // time.
-    const std::size_t bytes = schedule.need(format, count, members, true).bytes;
+    const std::size_t bytes = schedule.need(format, count, members, grain, true).bytes;
     if (bytes > encoded + encoded / 2 + kMemoryFloor) cost += double(bytes);
     if (best == nullptr || cost < least) {
       best = &schedule;
@@ -81,8 +83,9 @@ const Schedule& schedule_for(const kernels::Format& format, std::uint64_t count,
   return *best;
 }
 
-Need exchange_need(const kernels::Format& format, std::uint64_t count, int members, bool staged) {
-  return schedule_for(format, count, members).need(format, count, members, staged);
+Need exchange_need(const kernels::Format& format, std::uint64_t count, int members, Grain grain,
+                   bool staged) {
+  return schedule_for(format, count, members, grain).need(format, count, members, grain, staged);
 }
 
 }  // namespace slimpi::algorithm

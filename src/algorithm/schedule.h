@@ -5,6 +5,7 @@
 #include <span>
 
 #include "algorithm/algorithm.h"
+#include "algorithm/segments.h"
 
 namespace slimpi::algorithm {
 
@@ -19,9 +20,10 @@ struct Schedule {
   const char* name;
 
   // Seconds that a sum of `count` floats over `members` takes, by the constants of schedule.cpp.
-  double (*cost)(const kernels::Format& format, std::uint64_t count, int members);
+  double (*cost)(const kernels::Format& format, std::uint64_t count, int members, Grain grain);
 
-  Need (*need)(const kernels::Format& format, std::uint64_t count, int members, bool staged);
+  Need (*need)(const kernels::Format& format, std::uint64_t count, int members, Grain grain,
+               bool staged);
 
   // Sums `slice` of the call's vector over the rail. `in` and `out` point at the slice; in == out
   // is allowed. `residual` (of the slice's length, or null) is what compression lost before.
@@ -32,9 +34,11 @@ struct Schedule {
 std::span<const Schedule> schedules();
 
 // The cheapest that keeps to a bounded memory; alike on all ranks.
-const Schedule& schedule_for(const kernels::Format& format, std::uint64_t count, int members);
+const Schedule& schedule_for(const kernels::Format& format, std::uint64_t count, int members,
+                             Grain grain);
 
 // What that one needs.
-Need exchange_need(const kernels::Format& format, std::uint64_t count, int members, bool staged);
+Need exchange_need(const kernels::Format& format, std::uint64_t count, int members, Grain grain,
+                   bool staged);
 
 }  // namespace slimpi::algorithm

@@ -10,9 +10,15 @@ namespace slimpi::algorithm {
 
 namespace {
 
-// Small enough that arithmetic and wire overlap early and a segment stays in cache, large enough
-// that a message's fixed cost does not count.
-constexpr std::size_t kSegmentBytes = 16 << 10;
+// Large enough that a message's fixed cost does not count. UCX asks before it sends more than about
+// 19 KiB over TCP, which costs four messages more.
+constexpr std::size_t kFineBytes = 16 << 10, kCoarseBytes = 64 << 10;
+
+// A chunk of a coarse exchange is cut into as many as this, that its stages overlap.
+constexpr std::size_t kPipeline = 4;
+
+// Enough that the link never waits for arithmetic, few enough that flows rarely meet.
+constexpr std::size_t kFineInFlight = 144 << 10;
 
 constexpr std::size_t round_up(std::size_t bytes, std::size_t to) {
   return (bytes + to - 1) / to * to;
@@ -23,28 +29,43 @@ std::uint64_t bits_of(const kernels::Format& format) {
   return format.coding == kernels::Coding::float32 ? 32 : 16;
 }
 
+// Is a chunk a single bucket?
+bool whole_chunk(const kernels::Format& format) {
+  return format.coding == kernels::Coding::quantized && format.bucket == 0;
+}
+
+std::size_t segment_bytes(Grain grain, std::size_t chunk_bytes) {
+  if (grain == Grain::fine) return kFineBytes;
+  return std::clamp(chunk_bytes / kPipeline, kFineBytes, kCoarseBytes);
+}
+
 }  // namespace
+
+std::uint64_t chunk_alignment(const kernels::Format& format) {
+  if (format.coding != kernels::Coding::quantized) return 64;
+  return whole_chunk(format) ? 1 : format.bucket;
+}
 
 std::size_t message_bytes(const kernels::Format& format, std::uint64_t elements) {
   return codec::kHeaderBytes + round_up(kernels::encoded_bytes(format, elements), 4);
 }
 
-Segments segments_for(const kernels::Format& format, std::uint64_t count, int members,
+Segments segments_for(const kernels::Format& format, std::uint64_t count, int members, Grain grain,
                       bool staged) {
-  const bool quantized = format.coding == kernels::Coding::quantized;
-  const std::uint64_t bucket = quantized ? format.bucket : 64;
   const std::size_t boxes = 3 * std::size_t(members - 1) + 1;
   Segments segments{};
-  segments.align = bucket == 0 ? 1 : bucket;
+  segments.align = chunk_alignment(format);
   const std::uint64_t chunk =
       std::max<std::uint64_t>(part_of(count, members, 0, segments.align).count, 1);
+  const std::size_t bytes = segment_bytes(grain, kernels::encoded_bytes(format, chunk));
+  segments.in_flight = std::max(kFineInFlight, kPipeline * bytes);
   // As many as may travel, and those that are being made, added up and decoded; a GPU, which works
   // behind the host's back, is asked for everything a step earlier. Ranks with and without a GPU
   // may meet in a call, so its segments are as long on all of them.
   const std::size_t turns = 2 * std::size_t(std::max(members - 1, 1));
-  const std::uint64_t most_slots = kInFlight / kSegmentBytes / turns + 7;
+  const std::uint64_t most_slots = segments.in_flight / bytes / turns + 7;
   std::uint64_t slots = staged ? most_slots : most_slots - 3;
-  if (bucket == 0) {  // the whole chunk has one minimum
+  if (whole_chunk(format)) {  // it has one minimum
     segments.elements = chunk;
     slots = 1;
   } else {
@@ -52,8 +73,8 @@ Segments segments_for(const kernels::Format& format, std::uint64_t count, int me
         std::max<std::size_t>(kMemoryFloor, kernels::encoded_bytes(format, count)) /
         (boxes * std::size_t(most_slots));
     const std::uint64_t buckets =
-        std::max<std::uint64_t>(1, std::min(kSegmentBytes, most) * 8 / bits_of(format) / bucket);
-    segments.elements = std::min(buckets * bucket, chunk);
+        std::max<std::uint64_t>(1, std::min(bytes, most) * 8 / bits_of(format) / segments.align);
+    segments.elements = std::min(buckets * segments.align, chunk);
   }
   segments.longest = std::int64_t((chunk + segments.elements - 1) / segments.elements);
   slots = std::min(slots, std::uint64_t(segments.longest));

@@ -115,7 +115,8 @@ Rounds::Rounds(Call& call, const Rails& rails, Range slice, const float* in, flo
       rounds_(members_ - 1),
       lanes_(call),
       staged_(call.device.staged),
-      segments_(segments_for(call.plan.format, slice.count, members_, staged_)),
+      segments_(segments_for(call.plan.format, slice.count, members_, call.communicator.grain(),
+                             staged_)),
       turns_(members_, me_, segments_.longest, segments_.slots, staged_ ? 2 : 1),
       ahead_(staged_ ? 2 * rounds_ : 1),
       boxes_(call, lanes_, call.plan.format.coding, segments_.message,
@@ -315,7 +316,7 @@ Status Rounds::run_turns() {
   for (std::int64_t index = 0; index < turns_.count(); ++index) {
     const Turn now = turns_.at(index);
     while (finished_ < index &&
-           (in_flight_ + weight(now) > kInFlight || !turns_.ready(index, finished_)))
+           (in_flight_ + weight(now) > segments_.in_flight || !turns_.ready(index, finished_)))
       SLIMPI_TRY(finish_next());
     SLIMPI_TRY(prepare_until(index + 1));
     SLIMPI_TRY(begin(now));

@@ -8,6 +8,7 @@
 namespace {
 
 using namespace slimpi;
+using algorithm::Grain;
 using algorithm::schedule_for;
 
 kernels::Format eight_bits() {
@@ -19,7 +20,7 @@ kernels::Format eight_bits() {
 }
 
 std::string chosen(std::uint64_t count, int members) {
-  return schedule_for(eight_bits(), count, members).name;
+  return schedule_for(eight_bits(), count, members, Grain::fine).name;
 }
 
 void few_nodes_and_large_buffers_go_the_direct_way(void**) {
@@ -39,12 +40,12 @@ void many_nodes_and_small_buffers_save_messages(void**) {
 void memory_counts(void**) {
   const kernels::Format format = eight_bits();
   assert_string_equal(chosen(16 << 20, 100'000).c_str(), "relayed");
-  const auto need = algorithm::exchange_need(format, 16 << 20, 100'000, false);
-  const auto direct = algorithm::schedules()[0].need(format, 16 << 20, 100'000, false);
+  const auto need = algorithm::exchange_need(format, 16 << 20, 100'000, Grain::fine, false);
+  const auto direct = algorithm::schedules()[0].need(format, 16 << 20, 100'000, Grain::fine, false);
   assert_true(need.bytes < direct.bytes / 2);
   for (const int members : {2, 16, 1000}) {
     const std::size_t encoded = kernels::encoded_bytes(format, 16 << 20);
-    assert_true(algorithm::exchange_need(format, 16 << 20, members, true).bytes <
+    assert_true(algorithm::exchange_need(format, 16 << 20, members, Grain::coarse, true).bytes <
                 encoded + encoded / 2 + (16 << 20));
   }
 }

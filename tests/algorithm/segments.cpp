@@ -8,6 +8,7 @@
 namespace {
 
 using namespace slimpi;
+using algorithm::Grain;
 using algorithm::Segments;
 using algorithm::segments_for;
 
@@ -25,15 +26,17 @@ void for_all_formats(Check check) {
         format.bits = std::uint8_t(bits);
         format.bucket = bucket;
         for (const std::uint64_t count : kCounts)
-          for (const int members : kMembers) check(format, count, members);
+          for (const int members : kMembers)
+            for (const Grain grain : {Grain::fine, Grain::coarse})
+              check(format, count, members, grain);
       }
 }
 
 // Ranks whose buffers lie on a GPU and ranks whose do not take part in one exchange.
 void ranks_with_and_without_a_gpu_cut_alike(void**) {
-  for_all_formats([](const kernels::Format& format, std::uint64_t count, int members) {
-    const Segments host = segments_for(format, count, members, false);
-    const Segments staged = segments_for(format, count, members, true);
+  for_all_formats([](const kernels::Format& format, std::uint64_t count, int members, Grain grain) {
+    const Segments host = segments_for(format, count, members, grain, false);
+    const Segments staged = segments_for(format, count, members, grain, true);
     assert_int_equal(host.elements, staged.elements);
     assert_int_equal(host.longest, staged.longest);
     assert_int_equal(host.align, staged.align);
@@ -41,8 +44,8 @@ void ranks_with_and_without_a_gpu_cut_alike(void**) {
 }
 
 void segments_are_whole_buckets_that_fit_their_messages(void**) {
-  for_all_formats([](const kernels::Format& format, std::uint64_t count, int members) {
-    const Segments one = segments_for(format, count, members, false);
+  for_all_formats([](const kernels::Format& format, std::uint64_t count, int members, Grain grain) {
+    const Segments one = segments_for(format, count, members, grain, false);
     assert_true(one.elements >= 1 && one.slots >= 1 && one.longest >= one.slots);
     assert_true(one.message >= algorithm::message_bytes(format, one.elements));
     assert_true(one.longest == 1 || one.elements % one.align == 0);
@@ -57,8 +60,26 @@ void memory_is_bounded(void**) {
   format.bucket = 2048;
   for (const std::uint64_t count : kCounts)
     for (const int members : {2, 4, 64})
-      assert_true(segments_for(format, count, members, false).total <=
-                  (16 << 20) + kernels::encoded_bytes(format, count));
+      for (const Grain grain : {Grain::fine, Grain::coarse})
+        assert_true(segments_for(format, count, members, grain, false).total <=
+                    (16 << 20) + kernels::encoded_bytes(format, count));
+}
+
+// A device is asked for few long pieces, but for several, or nothing would overlap.
+void coarse_segments_are_longer_where_several_are_left(void**) {
+  kernels::Format format;
+  format.coding = kernels::Coding::quantized;
+  format.bits = 8;
+  format.bucket = 2048;
+  const auto segments = [&](std::uint64_t count, Grain grain) {
+    return segments_for(format, count, 2, grain, true);
+  };
+  const Segments fine = segments(16 << 20, Grain::fine), coarse = segments(16 << 20, Grain::coarse);
+  assert_true(coarse.elements >= 3 * fine.elements);
+  assert_true(coarse.in_flight >= 4 * coarse.message - 4096);
+  assert_true(segments(200'000, Grain::coarse).longest >= 4);
+  assert_int_equal(segments(20'000, Grain::coarse).elements,
+                   segments(20'000, Grain::fine).elements);
 }
 
 }  // namespace
@@ -68,6 +89,7 @@ int main() {
       cmocka_unit_test(ranks_with_and_without_a_gpu_cut_alike),
       cmocka_unit_test(segments_are_whole_buckets_that_fit_their_messages),
       cmocka_unit_test(memory_is_bounded),
+      cmocka_unit_test(coarse_segments_are_longer_where_several_are_left),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

@@ -106,12 +106,14 @@ static void check(size_t count) {
   free(result);
 }
 
-/* Even ranks' buffers lie on the device, odd ranks' do not: all ranks still do the same. */
+/* Even ranks' buffers lie on the device, odd ranks' do not: all ranks still do the same, also after
+ * a sum of theirs that had none on it. */
 static void check_mixed(void) {
-  enum { kCount = 100003 };
+  enum { kCount = 100003, kBefore = 1000 };
   static float values[kCount], result[kCount], theirs[kCount];
   const enum place place = g_rank % 2 == 0 ? DEVICE : HOST;
   for (int i = 0; i < kCount; ++i) values[i] = (float)((i + 5 * g_rank) % 97) / 7.0f;
+  sum(HOST, HOST, 0, values, result, kBefore);
   sum(place, place, 0, values, result, kCount);
   memcpy(theirs, result, sizeof theirs);
   PMPI_Bcast(theirs, kCount, MPI_FLOAT, 0, MPI_COMM_WORLD);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Every schedule of the exchange between nodes gives the same bytes, as results and as what error
-// feedback keeps, from host memory and from memory whose messages are staged. Options come from the
-// environment.
+// feedback keeps, from host memory and from memory whose messages are staged, in short segments
+// and, after a rank has prepared for such memory, in long ones. Options come from the environment.
 #include "algorithm/schedule.h"
 
 #include <cstdio>
@@ -23,7 +23,8 @@ std::vector<float> results(const test::Job& job, algorithm::Communicator& commun
                            Statistics& statistics) {
   const algorithm::Rails& rails = communicator.rails(plan.hierarchy);
   const int members = int(rails.peers.size());
-  const algorithm::Need need = schedule.need(plan.format, count, members, device.staged);
+  const algorithm::Need need =
+      schedule.need(plan.format, count, members, communicator.grain(), device.staged);
   std::vector<float> out(count, -7), residual(count, 0), all;
   for (algorithm::Memory* const memory : {&communicator.messages, &communicator.staging})
     job.must(memory->reserve(device, out.data(), device::Place::device, need.bytes, statistics),
@@ -50,6 +51,20 @@ std::vector<float> results(const test::Job& job, algorithm::Communicator& commun
   return all;
 }
 
+// One rank whose memory is staged is enough to change the length of all ranks' segments, at the
+// first size that is larger than any before.
+void lengthen(const test::Job& job, algorithm::Communicator& communicator) {
+  const std::uint64_t count = 3 << 20;
+  const policy::Decision decision = policy::decide(communicator.config(), {}, "", count);
+  const bool mine = job.rank == job.size - 1;
+  bool ready = false;
+  job.must(communicator.prepare(decision.plans.front(), count, mine ? job.staged : device::host(),
+                                nullptr, &ready),
+           "preparing");
+  if (!ready || communicator.grain() != algorithm::Grain::coarse)
+    job.must(fail(Status::disagreement, "the segments are as short as before"), "preparing");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -61,22 +76,30 @@ int main(int argc, char** argv) {
                                          load_config(slimpi_environment()).config, MPI_COMM_WORLD);
     job.must(communicator.agree(""), "agreeing");
     job.must(communicator.find_nodes(), "finding the nodes");
-    for (const std::size_t count : {1, 77, 5000, 300001})
-      for (const Family family : {Family::normal, Family::one_nan}) {
-        const policy::Decision decision = policy::decide(communicator.config(), {}, "", count);
-        const algorithm::Plan& plan = decision.plans.front();
-        std::vector<float> want;
-        for (const algorithm::Schedule& schedule : algorithm::schedules())
-          for (const device::Device* const device : {&device::host(), &job.staged}) {
-            const std::vector<float> got =
-                results(job, communicator, schedule, plan, count, family, *device, statistics);
-            if (want.empty()) want = got;
-            if (std::memcmp(want.data(), got.data(), want.size() * sizeof(float)) == 0) continue;
-            ++failures;
-            std::fprintf(stderr, "rank %d: %s, staged %d: other bytes with %zu elements, %s\n",
-                         job.rank, schedule.name, device->staged, count, family_name(family));
-          }
-      }
+    std::vector<std::vector<float>> want;
+    for (const bool coarse : {false, true}) {
+      if (coarse) lengthen(job, communicator);
+      std::size_t which = 0;
+      for (const std::size_t count : {1, 77, 5000, 300001, 2000003})
+        for (const Family family : {Family::normal, Family::one_nan}) {
+          if (count > 300001 && job.size > 3) continue;
+          const policy::Decision decision = policy::decide(communicator.config(), {}, "", count);
+          const algorithm::Plan& plan = decision.plans.front();
+          for (const algorithm::Schedule& schedule : algorithm::schedules())
+            for (const device::Device* const device : {&device::host(), &job.staged}) {
+              const std::vector<float> got =
+                  results(job, communicator, schedule, plan, count, family, *device, statistics);
+              if (want.size() == which) want.push_back(got);
+              if (std::memcmp(want[which].data(), got.data(), got.size() * sizeof(float)) == 0)
+                continue;
+              ++failures;
+              std::fprintf(stderr, "rank %d: %s, staged %d, coarse %d: other bytes with %zu, %s\n",
+                           job.rank, schedule.name, device->staged, coarse, count,
+                           family_name(family));
+            }
+          ++which;
+        }
+    }
   }
   return job.end(failures);
 }
