@@ -7,6 +7,7 @@
 #include "algorithm/communicator.h"
 #include "algorithm/node_sum.h"
 #include "algorithm/schedule.h"
+#include "base/log.h"
 
 namespace slimpi::algorithm {
 
@@ -35,6 +36,9 @@ Status run_hierarchical(Call& call) {
                 call.device,  call.stream, call.number, call.slot};
     const Schedule& schedule =
         schedule_for(plan.format, slice.count, int(rails.peers.size()), communicator.grain());
+    if (communicator.rank() == 0 && log_enabled(LogLevel::debug))
+      log_once(LogLevel::debug,
+               std::string("messages between nodes go the ") + schedule.name + " way");
     SLIMPI_TRY(schedule.run(rounds, rails, slice, in, call.out + slice.first, residual));
   }
   if (!alone) SLIMPI_TRY(node_share(call, rails));
