@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <set>
 #include <utility>
 
 namespace slimpi {
@@ -21,6 +22,21 @@ std::uint32_t thread_number() {
   static std::atomic<std::uint32_t> next{0};
   thread_local const std::uint32_t mine = next.fetch_add(1);
   return mine;
+}
+
+std::string row_name(std::uint32_t row) {
+  switch (row) {
+    case 0:
+      return "calls";
+    case Trace::kDevice:
+      return "device";
+    case Trace::kCopiesOut:
+      return "copies out";
+    case Trace::kCopiesIn:
+      return "copies in";
+    default:
+      return "calls of thread " + std::to_string(row);
+  }
 }
 
 }  // namespace
@@ -73,13 +89,10 @@ std::string Trace::events(int rank, const std::string& host, std::int64_t zero) 
                  "{{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":{0},"
                  "\"args\":{{\"sort_index\":{0}}}}},\n",
                  rank, host);
-  const std::pair<std::uint32_t, const char*> rows[] = {
-      {kDevice, "device"}, {kCopiesOut, "copies out"}, {kCopiesIn, "copies in"}};
-  std::uint32_t used = 0;
+  std::set<std::uint32_t> rows;
   for (std::size_t i = 0; i < slices_; ++i) {
     const Slice& slice = chunks_[i / kChunk][i % kChunk];
-    if (slice.thread >= kDevice && slice.thread <= kCopiesIn)
-      used |= 1u << (slice.thread - kDevice);
+    rows.insert(slice.thread);
     const nanoseconds begin = start + (slice.begin - steady_), spent = slice.end - slice.begin;
     fmt::format_to(std::back_inserter(text),
                    "{{\"ph\":\"X\",\"name\":\"{}\",\"cat\":\"slimpi\",\"pid\":{},\"tid\":{},"
@@ -87,12 +100,11 @@ std::string Trace::events(int rank, const std::string& host, std::int64_t zero) 
                    slice.name, rank, slice.thread, begin.count() / 1000, begin.count() % 1000,
                    spent.count() / 1000, spent.count() % 1000, slice.bytes);
   }
-  for (const auto& [row, name] : rows)
-    if ((used >> (row - kDevice) & 1) != 0)
-      fmt::format_to(std::back_inserter(text),
-                     "{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{},\"tid\":{},"
-                     "\"args\":{{\"name\":\"{}\"}}}},\n",
-                     rank, row, name);
+  for (const std::uint32_t row : rows)
+    fmt::format_to(std::back_inserter(text),
+                   "{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{},\"tid\":{},"
+                   "\"args\":{{\"name\":\"{}\"}}}},\n",
+                   rank, row, row_name(row));
   if (left_out_ != 0)
     fmt::format_to(std::back_inserter(text),
                    "{{\"ph\":\"M\",\"name\":\"process_labels\",\"pid\":{},"
