@@ -319,4 +319,14 @@ Status wait_for_stream(const device::Device& device, device::Stream* stream) {
   return Status::ok;
 }
 
+Status copy_and_wait(const device::Device& device, device::Stream* stream, const char* name,
+                     void* to, const void* from, std::size_t bytes) {
+  const auto begin = Trace::Clock::now();
+  SLIMPI_TRY(device.copy(to, from, bytes, stream));
+  SLIMPI_TRY(wait_for_stream(device, stream));
+  if (Trace* const trace = Trace::running(); trace != nullptr)
+    trace->add(name, begin, Trace::Clock::now(), bytes);
+  return Status::ok;
+}
+
 }  // namespace slimpi::algorithm

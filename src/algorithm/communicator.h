@@ -145,4 +145,9 @@ class Communicator {
 // Waits until everything queued on the stream is done.
 Status wait_for_stream(const device::Device& device, device::Stream* stream);
 
+// Copies behind what the stream has queued, and waits for it. The trace shows it as `name`: "copy
+// out" or "copy in", as seen from the device.
+Status copy_and_wait(const device::Device& device, device::Stream* stream, const char* name,
+                     void* to, const void* from, std::size_t bytes);
+
 }  // namespace slimpi::algorithm

@@ -309,11 +309,10 @@ Status run_hook(Call& call) {
 
   float* const copy = reinterpret_cast<float*>(call.communicator.staging.data());
   const std::size_t bytes = call.count * sizeof(float);
-  SLIMPI_TRY(call.device.copy(copy, call.in, bytes, call.stream));
-  SLIMPI_TRY(wait_for_stream(call.device, call.stream));
+  SLIMPI_TRY(copy_and_wait(call.device, call.stream, "copy out", copy, call.in, bytes));
   Call on_host = call_on_host(call, copy);
   SLIMPI_TRY(run_in_place(on_host, hook));
-  return call.device.copy(call.out, copy, bytes, call.stream);
+  return copy_and_wait(call.device, call.stream, "copy in", call.out, copy, bytes);
 }
 
 }  // namespace slimpi::algorithm

@@ -6,6 +6,7 @@
 
 #include "algorithm/communicator.h"
 #include "algorithm/node_addends.h"
+#include "algorithm/node_copies.h"
 #include "algorithm/node_sum.h"
 
 namespace slimpi::algorithm {
@@ -78,6 +79,7 @@ class NodePass {
   std::vector<MPI_Request> requests_;
   MPI_Request *const sends_, *const receives_;
   std::uint64_t segments_ = 0;
+  NodeCopies copies_{call_};
 };
 
 Status NodePass::finish_copies() {
@@ -85,9 +87,11 @@ Status NodePass::finish_copies() {
   SLIMPI_TRY(call_.device.mark(call_.stream, &mark));
   for (bool done = false;;) {
     SLIMPI_TRY(call_.device.poll(call_.stream, mark, &done));
-    if (done) return Status::ok;
+    if (done) break;
     exchange_.progress();
   }
+  copies_.done();
+  return Status::ok;
 }
 
 Status NodePass::send(Tag tag, std::uint64_t number, int other, const float* from,
@@ -97,7 +101,7 @@ Status NodePass::send(Tag tag, std::uint64_t number, int other, const float* fro
   const void* data = from + part.first;
   if (staged_) {
     std::byte* const staging = staging_ + box(true, number, other);
-    SLIMPI_TRY(call_.device.copy(staging, data, part.count * sizeof(float), call_.stream));
+    SLIMPI_TRY(copies_.copy(staging, data, part.count * sizeof(float)));
     SLIMPI_TRY(finish_copies());
     data = staging;
   }
@@ -129,9 +133,7 @@ Status NodePass::add_up(std::uint64_t number) {
     }
     SLIMPI_TRY(exchange_.wait(of(receives_, number, other)));
     std::byte* const here = memory_ + box(false, number, other);
-    if (staged_)
-      SLIMPI_TRY(
-          call_.device.copy(here, staging_ + box(false, number, other), bytes, call_.stream));
+    if (staged_) SLIMPI_TRY(copies_.copy(here, staging_ + box(false, number, other), bytes));
     addends[std::size_t(other)] = reinterpret_cast<const float*>(here);
   }
   add_in_order(call_.device, call_.stream, addends, mine.count,
@@ -180,8 +182,8 @@ Status NodePass::run_share() {
       if (owner == me_ || theirs.count == 0) continue;
       SLIMPI_TRY(exchange_.wait(of(receives_, number, owner)));
       if (staged_)
-        SLIMPI_TRY(call_.device.copy(call_.out + theirs.first, staging_ + box(false, number, owner),
-                                     theirs.count * sizeof(float), call_.stream));
+        SLIMPI_TRY(copies_.copy(call_.out + theirs.first, staging_ + box(false, number, owner),
+                                theirs.count * sizeof(float)));
     }
     if (staged_) SLIMPI_TRY(finish_copies());
     SLIMPI_TRY(post_for_share(number + kSlots));

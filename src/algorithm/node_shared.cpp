@@ -11,6 +11,7 @@
 
 #include "algorithm/communicator.h"
 #include "algorithm/node_addends.h"
+#include "algorithm/node_copies.h"
 #include "algorithm/node_sum.h"
 #include "algorithm/node_transports.h"
 
@@ -71,9 +72,13 @@ class SharedPass {
   }
   bool owner() const { return rails_.rail >= 0; }
   Status copy(float* to, const float* from, std::uint64_t count) {
-    return call_.device.copy(to, from, count * sizeof(float), call_.stream);
+    return copies_.copy(to, from, count * sizeof(float));
   }
-  Status copied() { return wait_for_stream(call_.device, call_.stream); }
+  Status copied() {
+    SLIMPI_TRY(wait_for_stream(call_.device, call_.stream));
+    copies_.done();
+    return Status::ok;
+  }
   Status copy_in(std::uint64_t block);
   Status add_up(std::uint64_t block, bool pairwise);
   Status publish(std::uint64_t block);
@@ -92,6 +97,7 @@ class SharedPass {
   std::uint64_t piece_ = 0;
   std::vector<Range> slices_;
   std::uint64_t blocks_ = 0;
+  NodeCopies copies_{call_};
 };
 
 void SharedPass::use(bool in_device) {

@@ -326,10 +326,10 @@ Status run_powersgd(Call& call) {
   // Other memory is worked on in the host's.
   auto* const staging = reinterpret_cast<float*>(call.communicator.staging.data());
   const std::size_t bytes = call.count * sizeof(float);
-  SLIMPI_TRY(call.device.copy(staging, call.in, bytes, call.stream));
-  SLIMPI_TRY(wait_for_stream(call.device, call.stream));
+  SLIMPI_TRY(copy_and_wait(call.device, call.stream, "copy out", staging, call.in, bytes));
   SLIMPI_TRY(Step(call, matrix, *blas, false, staging, staging).run());
-  return call.passed ? Status::ok : call.device.copy(call.out, staging, bytes, call.stream);
+  if (call.passed) return Status::ok;
+  return copy_and_wait(call.device, call.stream, "copy in", call.out, staging, bytes);
 }
 
 Status reserve_powersgd(Call& call) {

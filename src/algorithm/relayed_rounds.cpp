@@ -127,12 +127,7 @@ std::size_t RelayedRounds::gathered(int blocks) const {
 Status RelayedRounds::move(const char* name, std::byte* to, const std::byte* from,
                            std::size_t bytes) {
   if (!staged_ || bytes == 0) return Status::ok;
-  const auto begin = Trace::Clock::now();
-  SLIMPI_TRY(call_.device.copy(to, from, bytes, call_.stream));
-  SLIMPI_TRY(wait_for_stream(call_.device, call_.stream));
-  if (Trace* const trace = Trace::running(); trace != nullptr)
-    trace->add(name, begin, Trace::Clock::now(), bytes);
-  return Status::ok;
+  return copy_and_wait(call_.device, call_.stream, name, to, from, bytes);
 }
 
 Status RelayedRounds::check(const std::byte* block, int owner, int sender) {

@@ -144,14 +144,8 @@ class Buffer {
  private:
   const std::byte* begin() const { return program_ + span_.low; }
 
-  // The trace names copies as seen from the device.
   Status move(const char* name, std::byte* to, const std::byte* from) {
-    const auto begin = Trace::Clock::now();
-    SLIMPI_TRY(room_->device->copy(to, from, span_.bytes, room_->stream));
-    SLIMPI_TRY(algorithm::wait_for_stream(*room_->device, room_->stream));
-    if (Trace* const trace = Trace::running(); trace != nullptr)
-      trace->add(name, begin, Trace::Clock::now(), span_.bytes);
-    return Status::ok;
+    return algorithm::copy_and_wait(*room_->device, room_->stream, name, to, from, span_.bytes);
   }
 
   const std::byte* program_;

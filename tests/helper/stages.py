@@ -2,6 +2,8 @@
 # stages.py messages TRACE ALGORITHM: of the calls that an algorithm answered on a device, all that
 # came was copied in, something was copied out, and copies overlap other stages.
 # stages.py passed TRACE: every staged call that MPI answered shows its copies.
+# stages.py inside TRACE: copies between the ranks of a node, beside its sum and its share.
+# stages.py whole TRACE ALGORITHM: calls that are worked on in host memory copy all of it both ways.
 import json
 import sys
 
@@ -49,11 +51,35 @@ def passed(slices):
     assert {copy.name for copy in copies} == {"copy out", "copy in"}, "copies one way only"
 
 
+def inside(slices, rows):
+    copies = [one for one in slices if one.name == "node copies"]
+    assert copies, "no copies"
+    assert all(one.bytes > 0 and rows[one.row] == "device" for one in copies), "another row"
+    for name in ("node sum", "node share"):
+        stages = [one for one in slices if one.name == name]
+        assert any(one.meets(copy) for one in stages for copy in copies), f"none beside a {name}"
+
+
+def whole(slices, algorithm):
+    moved = set()
+    for call in (one for one in slices if one.name == algorithm):
+        for copy in (one for one in slices if call.holds(one)):
+            if copy.name in ("copy out", "copy in") and copy.bytes == call.bytes:
+                moved.add((call.begin, copy.name))
+    calls = {begin for begin, _ in moved}
+    assert calls and len(moved) == 2 * len(calls), "no copies both ways"
+
+
 with open(sys.argv[2], encoding="utf-8") as file:
     events = json.load(file)["traceEvents"]
 found = [Slice(event) for event in events if event["ph"] == "X"]
+names = (event for event in events if event["name"] == "thread_name")
+row_names = {event["tid"]: event["args"]["name"] for event in names}
 if sys.argv[1] == "messages":
-    named = (event for event in events if event["name"] == "thread_name")
-    messages(found, {event["tid"]: event["args"]["name"] for event in named}, sys.argv[3])
+    messages(found, row_names, sys.argv[3])
+elif sys.argv[1] == "inside":
+    inside(found, row_names)
+elif sys.argv[1] == "whole":
+    whole(found, sys.argv[3])
 else:
     passed(found)

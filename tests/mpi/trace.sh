@@ -17,6 +17,25 @@ for algorithm in bytegrad low_precision_decentralized; do
   holds "$algorithm: slices nest" "$PYTHON" "$helper/nests.py" trace-0.json trace-1.json
 done
 
+for intra in shm mpi; do
+  SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=2 SLIMPI_INTRA=$intra holds "$intra inside a node" \
+    under 3 "$top_builddir/tests/mpi/guarded"
+  holds "$intra: copies show" "$PYTHON" "$helper/stages.py" inside trace-0.json
+  holds "$intra: slices nest" "$PYTHON" "$helper/nests.py" trace-0.json trace-1.json
+done
+
+whole() { # ALGORITHM NAME
+  SLIMPI_MIN_SIZE=0 SLIMPI_START=0 SLIMPI_ALGORITHM=$1 holds "$2 on the guarded device" \
+    under 2 "$top_builddir/tests/mpi/guarded"
+  holds "$2: copies show" "$PYTHON" "$helper/stages.py" whole trace-0.json "$2"
+}
+if [ -e "$top_builddir/.libs/slimpi-blas.so" ]; then whole powersgd powersgd; fi
+if command -v "$MPICC" >/dev/null 2>&1; then
+  "$MPICC" -std=c99 -O2 -shared -fPIC -I"$top_srcdir/include" -o topk.so \
+    "$top_srcdir/tests/programs/hook_topk.c" -lm
+  whole "hook:$work/topk.so" hook
+fi
+
 holds "calls that are left to MPI" under 2 "$top_builddir/tests/mpi/passing_device" once
 holds "show their copies" "$PYTHON" "$helper/stages.py" passed trace-1.json
 holds "and nest" "$PYTHON" "$helper/nests.py" trace-0.json trace-1.json

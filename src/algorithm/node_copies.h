@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copies between a rank's device and memory that neighbours reach, on the call's stream. The trace
+// shows those that are waited for together as one slice, with the additions queued among them.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "algorithm/algorithm.h"
+#include "base/trace.h"
+
+namespace slimpi::algorithm {
+
+class NodeCopies {
+ public:
+  explicit NodeCopies(const Call& call) : call_(call) {}
+
+  Status copy(void* to, const void* from, std::size_t bytes) {
+    if (bytes_ == 0) queued_ = Trace::Clock::now();
+    bytes_ += bytes;
+    return call_.device.copy(to, from, bytes, call_.stream);
+  }
+
+  // The stream has done all that was queued.
+  void done() {
+    Trace* const trace = Trace::running();
+    if (trace != nullptr && call_.device.staged && bytes_ != 0)
+      trace->add("node copies", queued_, Trace::Clock::now(), bytes_, Trace::kDevice);
+    bytes_ = 0;
+  }
+
+ private:
+  const Call& call_;
+  Trace::Clock::time_point queued_{};
+  std::uint64_t bytes_ = 0;  // since the last wait
+};
+
+}  // namespace slimpi::algorithm
