@@ -73,6 +73,8 @@ std::string read_file(const std::string& path, Config& config, std::vector<std::
   if (!file) return refused + std::strerror(errno);
   std::string text;
   for (int number = 1; std::getline(file, text); ++number) {
+    if (constexpr std::string_view mark = "\xef\xbb\xbf"; number == 1 && text.starts_with(mark))
+      text.erase(0, mark.size());  // editors of Windows begin UTF-8 with it
     const std::string where = printable(path) + ":" + std::to_string(number) + ": ";
     const std::string_view line = trimmed(without_comment(text));
     if (line.empty()) continue;

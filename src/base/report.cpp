@@ -104,6 +104,14 @@ std::string to_text(const Report& report) {
   return text;
 }
 
+std::string why_not_writable(const std::string& path) {
+  if (access(path.c_str(), W_OK) == 0) return "";
+  if (errno != ENOENT) return std::strerror(errno);
+  const std::size_t slash = path.rfind('/');
+  const std::string directory = slash == path.npos ? "." : path.substr(0, slash + 1);
+  return access(directory.c_str(), W_OK) == 0 ? "" : std::strerror(errno);
+}
+
 Status write_report(const Report& report, const std::string& target) {
   if (target == "stderr") {
     const std::string text = to_text(report);

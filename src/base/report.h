@@ -21,6 +21,10 @@ struct Report {
 std::string to_json(const Report& report);
 std::string to_text(const Report& report);
 
+// Why no file of this name could be written now, such as "No such file or directory"; "" if one
+// could.
+std::string why_not_writable(const std::string& path);
+
 // Writes the report to where `target` says: "stderr" or a file's name.
 Status write_report(const Report& report, const std::string& target);
 

@@ -63,6 +63,19 @@ void Runtime::write_summary() {
   if (write_report(report, *config.report) != Status::ok) log_error(failure_text());
 }
 
+// A file that can not be written is worth a word before hours of work, not only after them.
+void Runtime::look_at_files() {
+  const auto look = [](const char* variable, const std::string& path) {
+    if (const std::string reason = why_not_writable(path); !reason.empty())
+      log_warn(std::string(variable) + "=" + path + " can not be written yet: " + reason);
+  };
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  if (config.report && *config.report != "stderr") look("SLIMPI_REPORT", *config.report);
+  if (config.trace)
+    look("SLIMPI_TRACE", trace_file_name(*config.trace, std::max(world_rank, 0), host, getpid()));
+}
+
 void Runtime::save_trace() {
   const Trace* const trace = Trace::running();
   char host[256] = "";

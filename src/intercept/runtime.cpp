@@ -49,8 +49,10 @@ bool Runtime::start() {
   if (option_error.empty()) option_error = policy::refuse(config, rules);
 
   meet_world();
-  if (world_ ? world_rank == 0 : is_first_process())
+  if (world_ ? world_rank == 0 : is_first_process()) {
     for (const std::string& warning : loaded.warnings) log_warn(warning);
+    if (option_error.empty()) look_at_files();
+  }
   device::set_device_use(config.device);
   if (device::use_cpu_path(config.cpu) != Status::ok && option_error.empty())
     option_error = "SLIMPI_CPU=" + config.given[std::size_t(Option::cpu)].text +

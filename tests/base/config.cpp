@@ -220,6 +220,10 @@ void file_syntax(void**) {
 }
 
 void file_errors(void**) {
+  assert_int_equal(load("\xef\xbb\xbf"
+                        "bits = 5\n")
+                       .config.bits,
+                   5);
   expect_error(load("bits = 4\nbits 5\n"), in_file(2) + "expected name = value, found bits 5");
   expect_error(load("= 5\n"), in_file(1) + "expected name = value, found = 5");
   expect_error(load("\n\nbits = 9\n"), in_file(3) + "bits=9 can not be used; accepted: 1 to 8");

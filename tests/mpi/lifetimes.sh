@@ -91,8 +91,13 @@ compressed 2
 works "multiple" 2 multiple sum:100000 finalize
 compressed 1
 
+SLIMPI_TRACE=$work/none/%r.json works "unwritable trace" 2 init sum:100000 exit:0
+holds "unwritable trace: says so at once" \
+  grep -q "warning: SLIMPI_TRACE=$work/none/0.json can not be written yet: No such" err.txt
 SLIMPI_REPORT=$work/none/report.json works "unwritable report" 2 init sum:100000 finalize
-expect "$(grep -c '^slimpi' err.txt)" 1 "unwritable report: one line"
-holds "unwritable report: says so" \
+expect "$(grep -c '^slimpi' err.txt)" 2 "unwritable report: two lines"
+holds "unwritable report: says so at once" \
+  grep -q "warning: SLIMPI_REPORT=$work/none/report.json can not be written yet: No such" err.txt
+holds "unwritable report: says so at the end" \
   grep -q "error: SLIMPI_REPORT=$work/none/report.json can not be written: No such" err.txt
 verdict

@@ -81,6 +81,8 @@ refuse 2 --bits --bits 9
 refuse 2 bytegrad --algorithm bitegrad
 refuse 2 above --min 2M --max 1M
 refuse 2 NAME=VALUE --set bucket
+refuse 2 'not an option of slimpi; did you mean bucket' --set buckt=64
+refuse 2 'can not be used; accepted' --set bucket=-3
 refuse 2 svg --plot picture.gif
 refuse 2 fast --wire fast
 refuse 2 absent --constants "$work/absent"

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 
+#include "base/config.h"
 #include "base/option_types.h"
 #include "slimpi.h"
 
@@ -126,9 +127,11 @@ Parsed parse(int argc, char** argv) {
       ->check(CLI::Range(1, 8));
   app.add_option("--set", words.set, "another option of slimpi, for every algorithm: NAME=VALUE")
       ->check([](const std::string& word) {
-        return word.find('=') == std::string::npos || word[0] == '='
-                   ? fmt::format("{} is not NAME=VALUE", word)
-                   : std::string();
+        const std::size_t equals = word.find('=');
+        if (equals == std::string::npos || equals == 0)
+          return fmt::format("{} is not NAME=VALUE", word);
+        return Config().set(lower_case(word.substr(0, equals)), word.substr(equals + 1),
+                            Source::file);
       });
   app.add_option("--iterations", options.iterations, "timed calls (as many as fit into 2 s)")
       ->check(CLI::Range(1, 1'000'000));
