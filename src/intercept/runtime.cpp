@@ -40,7 +40,7 @@ bool Runtime::start() {
     case mpi::Found::other_abi:
       if (is_first_process())
         log_warn("this process runs " + mpi_version +
-                 ", which is not MPICH or of its ABI; slimpi leaves it alone");
+                 ", whose ABI is not MPICH's own; slimpi leaves it alone");
       return false;
   }
   config = std::move(loaded.config);

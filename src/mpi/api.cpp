@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <link.h>
 
-#include <cstring>
 #include <string_view>
 #include <vector>
 
@@ -41,11 +40,32 @@ void* lookup(const char* name) {
   return nullptr;
 }
 
-// MPICH and its descendants share one ABI and say MPICH, MVAPICH or Intel in their version line.
-bool has_our_abi(const std::string& description, const void* function) {
+std::string_view library_of(const void* function) {
   Dl_info info{};
-  if (dladdr(function, &info) != 0 && file_name(info.dli_fname).starts_with("libmpi_abi"))
-    return false;
+  return dladdr(function, &info) != 0 ? file_name(info.dli_fname) : "";
+}
+
+// The ABI of MPI 5.0, which MPICH and Intel MPI have in a library beside the one with their own.
+bool has_standard_abi(std::string_view library) {
+  using Ask = int(int*, int*);
+  auto* const ask = reinterpret_cast<Ask*>(lookup("PMPI_Abi_get_version"));
+  int major = -1, minor = -1;  // what a library of another ABI answers
+  if (ask != nullptr) return ask(&major, &minor) == MPI_SUCCESS && major != -1;
+  return library.starts_with("libmpi_abi");
+}
+
+// The first line, its runs of spaces and tabs as one space.
+std::string first_line(const char* text) {
+  std::string line;
+  for (; *text != '\0' && *text != '\n'; ++text) {
+    const char c = *text == '\t' ? ' ' : *text;
+    if (c != ' ' || !line.ends_with(' ')) line += c;
+  }
+  return line;
+}
+
+// MPICH and its descendants share one ABI and say MPICH, MVAPICH or Intel in their version line.
+bool has_our_abi(const std::string& description) {
   for (const char* family : {"MPICH", "MVAPICH", "Intel(R) MPI"})
     if (description.find(family) != std::string::npos) return true;
   return false;
@@ -59,10 +79,13 @@ Found find(Api& api, std::string& description) {
   char text[MPI_MAX_LIBRARY_VERSION_STRING + 1] = "";
   int length = 0;
   reinterpret_cast<decltype(&::PMPI_Get_library_version)>(version)(text, &length);
-  description = std::string(text).substr(0, std::strcspn(text, "\n"));
-  for (char& c : description)
-    if (c == '\t') c = ' ';
-  if (!has_our_abi(description, version)) return Found::other_abi;
+  description = first_line(text);
+  const std::string_view library = library_of(version);
+  if (has_standard_abi(library)) {
+    description = std::string(library) + " of " + description;
+    return Found::other_abi;
+  }
+  if (!has_our_abi(description)) return Found::other_abi;
   bool complete = true;
 #define SLIMPI_MPI(name)                                                        \
   api.name = reinterpret_cast<decltype(&::PMPI_##name)>(lookup("PMPI_" #name)); \
