@@ -99,7 +99,10 @@ void encode_levels(const Format& format, const Draw& draw, const Header& header,
                    const Values& values, std::size_t n, std::byte* packed) {
   const Grid<Real> grid = grid_of<Real>(header, format.bits, format.stochastic);
   const std::size_t packed_size = packed_bytes(format.bits, n);
-  const bool at_once = values.decoded != nullptr && values.lost == nullptr && !format.stochastic;
+  // Levels of 8 bits go right into the message, the values into memory that is no nearer: where two
+  // threads share a core, writing both in one pass is the slower way.
+  const bool at_once =
+      values.decoded != nullptr && values.lost == nullptr && !format.stochastic && format.bits != 8;
   for (std::size_t i = 0; i < n; i += kTile) {
     const std::size_t tile = tile_at(i, n), skip = i / 8 * format.bits;
     const bool last = i + tile == n;

@@ -100,6 +100,14 @@ SLIMPI_HD void include_source(Extremes& extremes, const Source& source, std::siz
     include_sum(extremes, sum, floats_of(source, first), n, to);
 }
 
+// Asks for the n elements from `first` on, or what follows the source in their stead.
+SLIMPI_HD void bring_next(const Source& source, std::size_t first, std::size_t n) {
+  if (source.coding == Coding::quantized)
+    bring(source.bucket.packed + first * source.bucket.bits / 8, n * source.bucket.bits / 8);
+  else if (source.coding == Coding::float32)
+    bring(floats_of(source, first), n * sizeof(float));
+}
+
 // total = the sum of the sources, all of n elements; with `extremes` also these. `total` may be one
 // of the exact sources.
 void sum_sources(const Source* sources, int source_count, std::size_t n, float* total,
@@ -110,10 +118,7 @@ void sum_sources(const Source* sources, int source_count, std::size_t n, float* 
   float partial[kStep];
   for (std::size_t i = 0; i < n; i += kStep) {
     const std::size_t step = n - i < kStep ? n - i : kStep;
-    // The hardware asks for encoded pieces by itself, and in time.
-    for (int s = 0; s < source_count; ++s)
-      if (source(s).coding == Coding::float32)
-        bring(floats_of(source(s), i + step), step * sizeof(float));
+    for (int s = 0; s < source_count; ++s) bring_next(source(s), i + step, step);
     // What is not read yet of an exact source may lie under `total`: only the whole sum goes there.
     const float* sum = partial;
     if (source(0).coding == Coding::float32)
