@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/mpi/numbers.h"
+
 #define COUNT 70000
 #define BYTES (COUNT * 64)
 
@@ -35,20 +37,8 @@ static void both(const char* what, const void* from, int n, MPI_Datatype type, M
   check(what, MPI_Allreduce(from, got, n, type, op, comm), wanted);
 }
 
-/* Reads as a small number in every type: integers, floats, pairs. */
 static void fill(int floating, size_t width) {
-  memset(in, 0, BYTES);
-  for (size_t i = 0; i < BYTES / width; ++i) {
-    const int number = (int)(i * 3 + (size_t)rank * 5) % 7 + 1;
-    const float f = (float)number;
-    const double d = number;
-    if (floating && width == sizeof f)
-      memcpy(in + i * width, &f, sizeof f);
-    else if (floating && width == sizeof d)
-      memcpy(in + i * width, &d, sizeof d);
-    else
-      memcpy(in + i * width, &number, width < sizeof number ? width : sizeof number);
-  }
+  fill_numbers(in, BYTES, width, floating, 1, rank);
 }
 
 static void types_and_operations(void) {

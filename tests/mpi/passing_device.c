@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/mpi/numbers.h"
+
 #ifdef SLIMPI_TEST_GPU
 #include "tests/helper/gpu.h"
 
@@ -125,20 +127,8 @@ static void both(const char* what, int count, MPI_Datatype type, MPI_Op op, MPI_
   one(what, IN_PLACE, count, type, op, comm, 1);
 }
 
-/* Reads as a small number: of floats, doubles or integers. */
 static void fill(int floating, size_t width) {
-  memset(g_values, 0, BYTES);
-  for (size_t i = 0; i < BYTES / width; ++i) {
-    const int number = (int)(i * 3 + (size_t)g_rank * 5) % 7 + 1;
-    const float f = 0.1f * (float)number;
-    const double d = 0.1 * number;
-    if (floating && width == sizeof f)
-      memcpy(g_values + i * width, &f, sizeof f);
-    else if (floating)
-      memcpy(g_values + i * width, &d, sizeof d);
-    else
-      memcpy(g_values + i * width, &number, width < sizeof number ? width : sizeof number);
-  }
+  fill_numbers(g_values, BYTES, width, floating, 0.1, g_rank);
 }
 
 static void types_and_operations(void) {
