@@ -68,6 +68,9 @@ class Communicator {
   int size() const { return size_; }
   bool intercommunicator() const { return inter_; }
 
+  // Some ranks are in another MPI_COMM_WORLD, where slimpi need not be.
+  bool reaches_out = false;
+
   // How long messages between nodes are; alike on all ranks.
   Grain grain() const { return grain_; }
 

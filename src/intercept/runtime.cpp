@@ -140,6 +140,7 @@ algorithm::Communicator* Runtime::find(MPI_Comm comm) {
     const std::lock_guard lock(mutex_);
     communicators_.insert(found);
     if (!world_) meet_session(*found);
+    found->reaches_out = world_ && mpi::reaches_other_worlds(api, comm);
   }
   last_comm = comm;
   last_generation = generation;

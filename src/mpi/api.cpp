@@ -4,6 +4,8 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <algorithm>
+#include <numeric>
 #include <string_view>
 #include <vector>
 
@@ -109,6 +111,21 @@ bool takes_gpu_memory() {
   using Query = int();
   auto* const query = reinterpret_cast<Query*>(lookup("MPIX_Query_cuda_support"));
   return query != nullptr && query() == 1;
+}
+
+bool reaches_other_worlds(const Api& api, MPI_Comm comm) {
+  int size = 0;
+  MPI_Group own = MPI_GROUP_NULL, world = MPI_GROUP_NULL;
+  if (api.Comm_size(comm, &size) != MPI_SUCCESS || api.Comm_group(comm, &own) != MPI_SUCCESS)
+    return false;
+  std::vector<int> ranks(std::size_t(size), 0), there(ranks);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  if (api.Comm_group(MPI_COMM_WORLD, &world) == MPI_SUCCESS) {
+    api.Group_translate_ranks(own, size, ranks.data(), world, there.data());
+    api.Group_free(&world);
+  }
+  api.Group_free(&own);
+  return std::find(there.begin(), there.end(), MPI_UNDEFINED) != there.end();
 }
 
 std::string error_text(const Api& api, int code) {

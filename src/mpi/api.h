@@ -29,6 +29,11 @@ void* next_definition(const char* name);
 // To be asked after MPI was initialized.
 bool takes_gpu_memory();
 
+// Whether ranks of this communicator are in another MPI_COMM_WORLD than this process, which was
+// spawned or connected to. Where ranks are, each of them finds some. MPI has to be initialized, and
+// not by sessions alone.
+bool reaches_other_worlds(const Api& api, MPI_Comm comm);
+
 // The text of an MPI error code.
 std::string error_text(const Api& api, int code);
 
