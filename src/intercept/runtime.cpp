@@ -3,8 +3,6 @@
 
 #include <unistd.h>
 
-#include <cstdlib>
-
 #include "base/environment.h"
 #include "base/log.h"
 #include "device/host.h"
@@ -14,6 +12,15 @@
 namespace slimpi::intercept {
 
 namespace {
+
+std::atomic<Runtime*> g_started{nullptr};
+
+// For processes that never call MPI_Finalize, such as those with sessions. Not an exit handler:
+// programs call MPI_Finalize from one of theirs, or from the destructor of something static, and
+// those that they set up before their first sum run later.
+[[gnu::destructor]] void unload() {
+  if (Runtime* const runtime = g_started) runtime->leave();
+}
 
 // Microseconds that a launcher gets to pass a line on before it hears that the job is over.
 constexpr unsigned kTimeToBeHeard = 200'000;
@@ -64,11 +71,12 @@ bool Runtime::start() {
   if (config.trace) Trace::start();
   if (world_) watch_for_the_end();
   process_ = getpid();
-  // For processes that never call MPI_Finalize, such as those with sessions.
-  std::atexit([] {
-    if (Runtime* const runtime = get(); runtime->process_ == getpid()) runtime->finish(false);
-  });
+  g_started = this;
   return true;
+}
+
+void Runtime::leave() {
+  if (process_ == getpid()) finish(false);
 }
 
 void Runtime::meet_world() {

@@ -50,6 +50,9 @@ class Runtime {
   // report has this process's numbers only.
   void finish(bool mpi_works = true);
 
+  // The end of a process that did not finalize MPI; nothing in a forked child.
+  void leave();
+
   mpi::Api api{};
   std::string mpi_version;
   std::string option_error;  // why the options can not be used; empty when they can

@@ -84,6 +84,8 @@ holds "session: the trace's slices nest" \
   "$PYTHON" "$top_srcdir/tests/helper/nests.py" trace-0.json trace-1.json
 works "no finalize" 1 init sum:100000 exit:0
 holds "no finalize: a report all the same" test -s report.json
+works "finalize at exit" 3 init atexit sum:100000 exit:0
+expect "$(report report.json ranks_counted)" 3 "finalize at exit: a report of all ranks"
 works "slimpi_finish" 2 init sum:100000 finish sum:100000 finalize
 compressed 1
 works "children" 2 init sum:100000 fork sum:100000 finalize

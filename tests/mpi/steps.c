@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A program made of the steps that its arguments name, one after the other:
  *   init multiple session finalize exit:N   begin and end (multiple: MPI_THREAD_MULTIPLE)
+ *   atexit                       finalize in an exit handler
  *   sum:N psum:N int:N isum:N    sum N floats in place with MPI_Allreduce, with PMPI_Allreduce;
  *                                N ints; N floats with MPI_Iallreduce
  *   world self dup split:K free disconnect   which communicator; free goes back to the one before
@@ -172,6 +173,8 @@ static void run(const char* step) {
     begin(step);
   } else if (!strcmp(step, "finalize")) {
     end();
+  } else if (!strcmp(step, "atexit")) {
+    atexit(end);
   } else if ((rest = argument(step, "exit:"))) {
     exit(atoi(rest));
   } else if ((rest = argument(step, "sum:")) || (rest = argument(step, "psum:")) ||
