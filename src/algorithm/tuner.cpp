@@ -2,6 +2,7 @@
 #include "algorithm/tuner.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace slimpi::algorithm {
 
@@ -13,46 +14,98 @@ std::uint64_t median(std::span<std::uint64_t> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
 }
+
+// What all of them take beside the least, in units of that.
+double beside_least(const std::vector<std::uint64_t>& times) {
+  const double all = double(std::accumulate(times.begin(), times.end(), std::uint64_t(0)));
+  return all / double(*std::min_element(times.begin(), times.end())) - 1;
+}
 }  // namespace
 
+Tuner::Tuner(int candidates) : candidates_(candidates) {
+  start();
+}
+
+void Tuner::start() {
+  stage_ = Stage::rounds;
+  trial_ = 0;
+  times_.clear();
+  in_trial_.resize(std::size_t(candidates_));
+  std::iota(in_trial_.begin(), in_trial_.end(), 0);
+}
+
 int Tuner::next() const {
-  return settled_ ? best_ : trial_ % candidates_;
+  if (stage_ == Stage::settled) return best_;
+  const int turn = stage_ == Stage::rounds ? trial_ : trial_ / kInARow;
+  return in_trial_[std::size_t(turn) % in_trial_.size()];
 }
 
 bool Tuner::record(std::uint64_t nanoseconds) {
-  if (settled_) {
-    times_.push_back(nanoseconds);
-    return times_.size() == std::size_t(kWatch);
+  const int number = trial_++, taking_part = int(in_trial_.size());
+  switch (stage_) {
+    case Stage::rounds:
+      if (number >= taking_part) times_.push_back(nanoseconds);
+      return trial_ == taking_part * kRounds;
+    case Stage::final:
+      if (number % kInARow >= kUncounted) times_.push_back(nanoseconds);
+      return trial_ == taking_part * kInARow * kTurns;
+    case Stage::settled:
+      times_.push_back(nanoseconds);
+      return times_.size() == std::size_t(kWatch);
   }
-  if (trial_ == 0) times_.clear();
-  if (trial_ >= candidates_) times_.push_back(nanoseconds);
-  return ++trial_ == candidates_ * kRounds;
+  return false;
 }
 
 void Tuner::agreed() {
-  if (settled_)
-    watch();
-  else
-    settle();
+  switch (stage_) {
+    case Stage::rounds:
+      return choose_finalists();
+    case Stage::final:
+      return settle();
+    case Stage::settled:
+      return watch();
+  }
+}
+
+// Of those in trial, in their order; at least a nanosecond.
+std::vector<std::uint64_t> Tuner::medians() const {
+  const std::size_t taking_part = in_trial_.size();
+  const std::size_t in_a_row = stage_ == Stage::final ? kInARow - kUncounted : 1;
+  std::vector<std::uint64_t> result;
+  for (std::size_t which = 0; which < taking_part; ++which) {
+    std::vector<std::uint64_t> own;
+    for (std::size_t i = 0; i < times_.size(); ++i)
+      if (i / in_a_row % taking_part == which) own.push_back(times_[i]);
+    result.push_back(std::max<std::uint64_t>(median(own), 1));
+  }
+  return result;
+}
+
+void Tuner::choose_finalists() {
+  const std::vector<std::uint64_t> times = medians();
+  const double least = double(*std::min_element(times.begin(), times.end()));
+  until_again_ = kPrice * kRounds * beside_least(times);
+  std::vector<int> finalists;
+  for (std::size_t i = 0; i < times.size(); ++i)
+    if (double(times[i]) <= kNear * least) finalists.push_back(in_trial_[i]);
+  in_trial_ = std::move(finalists);
+  stage_ = Stage::final;
+  trial_ = 0;
+  times_.clear();
+  if (in_trial_.size() == 1) settle();
 }
 
 void Tuner::settle() {
-  std::uint64_t least = UINT64_MAX;
-  double all = 0;
-  for (int candidate = 0; candidate < candidates_; ++candidate) {
-    std::vector<std::uint64_t> own;
-    for (std::size_t i = std::size_t(candidate); i < times_.size(); i += std::size_t(candidates_))
-      own.push_back(times_[i]);
-    const std::uint64_t time = std::max<std::uint64_t>(median(own), 1);
-    all += double(time);
-    if (time < least) {
-      least = time;
-      best_ = candidate;
-    }
+  best_ = in_trial_.front();
+  if (in_trial_.size() > 1) {
+    const std::vector<std::uint64_t> times = medians();
+    best_ = in_trial_[std::size_t(std::min_element(times.begin(), times.end()) - times.begin())];
+    // Only what they take longer: the winner would have taken its time anyhow.
+    const double others = double(times.size()) - 1;
+    until_again_ += kPrice * kInARow * kTurns * (beside_least(times) - others);
   }
-  until_again_ = kPrice * kRounds * (all / double(least) - 1);
   expected_ = 0;  // the first watch says what the winner takes when nothing else is tried between
-  settled_ = true;
+  stage_ = Stage::settled;
   times_.clear();
 }
 
@@ -63,8 +116,7 @@ void Tuner::watch() {
   until_again_ -= kWatch;
   const double ratio = double(now) / double(std::max<std::uint64_t>(expected_, 1));
   if (ratio <= kSlower && ratio >= kFaster && until_again_ > 0) return;
-  settled_ = false;
-  trial_ = 0;
+  start();
 }
 
 }  // namespace slimpi::algorithm

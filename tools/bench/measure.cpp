@@ -166,9 +166,15 @@ std::vector<Row> Bench::measure(std::uint64_t bytes) {
   const std::uint64_t count = bytes / sizeof(float);
   const Plan plan = this->plan(count);
   std::vector<std::vector<double>> times(candidates_.size());
-  for (int i = 0; i < plan.iterations; ++i)
-    for (std::size_t c = 0; c < candidates_.size(); ++c)
+  // In an order drawn anew, alike on all ranks, so that what the caches hold favours nobody.
+  std::vector<std::size_t> order(candidates_.size());
+  std::iota(order.begin(), order.end(), std::size_t(0));
+  std::mt19937 draw(1);
+  for (int i = 0; i < plan.iterations; ++i) {
+    std::shuffle(order.begin(), order.end(), draw);
+    for (const std::size_t c : order)
       times[c].push_back(time(candidates_[c], count, plan.calls[c]));
+  }
   std::vector<Row> rows;
   for (std::size_t c = 0; c < candidates_.size(); ++c) {
     const Candidate& candidate = candidates_[c];
