@@ -112,7 +112,8 @@ const char* to_string(Source source) {
 }
 
 const std::vector<OptionRow>& option_rows() {
-  static const std::vector<OptionRow> rows = {
+  // Never destroyed: programs call MPI from their exit handlers.
+  static const auto& rows = *new std::vector<OptionRow>{
 #define SLIMPI_OPTION(name, type, parser, standard, scope, meaning) \
   {#name, "SLIMPI_" + upper_case(#name), standard, Scope::scope, meaning, (parser).accepted()},
 #include "base/options.def"

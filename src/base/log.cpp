@@ -54,7 +54,7 @@ void log(LogLevel level, const std::string& text) {
 
 void log_once(LogLevel level, const std::string& text) {
   static std::mutex mutex;
-  static std::set<std::string> said;
+  static auto& said = *new std::set<std::string>;  // never destroyed: the end has something to say
   {
     const std::lock_guard lock(mutex);
     if (!log_enabled(level) || !said.insert(text).second) return;

@@ -1,24 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/status.h"
 
-#include <utility>
-
 namespace slimpi {
 
 namespace {
-std::string& last_text() {
-  thread_local std::string text;
-  return text;
-}
+// Without a destructor: the report is written when those of the thread have run.
+constexpr std::size_t kMost = 2048;
+thread_local char g_text[kMost];
 }  // namespace
 
-Status fail(Status status, std::string text) {
-  last_text() = std::move(text);
+Status fail(Status status, const std::string& text) {
+  g_text[text.copy(g_text, kMost - 1)] = '\0';
   return status;
 }
 
-const std::string& failure_text() {
-  return last_text();
+std::string failure_text() {
+  return g_text;
 }
 
 const char* to_string(Status status) {

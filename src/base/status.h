@@ -18,10 +18,10 @@ enum class [[nodiscard]] Status{
 };
 
 // Keeps `text` as this thread's explanation of what went wrong and returns `status`.
-Status fail(Status status, std::string text);
+Status fail(Status status, const std::string& text);
 
 // The text of this thread's last fail(); empty if there was none.
-const std::string& failure_text();
+std::string failure_text();
 
 // A short name for the status itself ("no memory").
 const char* to_string(Status status);
