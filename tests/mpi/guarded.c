@@ -41,16 +41,12 @@ static void copy(void* to, const void* from, size_t bytes, enum place to_place,
     memcpy(to, from, bytes);
 }
 
-/* Sums `values` twice in the same buffers, the second time half of the first result, on a
- * communicator of its own, so that random streams and state are those of a first and a second call.
- */
-static void sum(enum place in_place, enum place out_place, int inplace, const float* values,
-                float* result, size_t count) {
+/* Sums `values` twice in the same buffers, the second time half of the first result. */
+static void sum_on(MPI_Comm comm, enum place in_place, enum place out_place, int inplace,
+                   const float* values, float* result, size_t count) {
   const size_t bytes = count * sizeof(float);
   float *input = malloc(bytes), *after = malloc(bytes);
   float *in = inplace ? NULL : take(in_place, bytes), *out = take(out_place, bytes);
-  MPI_Comm comm;
-  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   memcpy(input, values, bytes);
   for (int call = 0; call < 2; ++call) {
     copy(out, inplace ? input : values, bytes, out_place, HOST);
@@ -64,11 +60,20 @@ static void sum(enum place in_place, enum place out_place, int inplace, const fl
     }
     for (size_t i = 0; i < count; ++i) input[i] = 0.5f * result[i];
   }
-  MPI_Comm_free(&comm);
   if (!inplace) give_back(in_place, in);
   give_back(out_place, out);
   free(after);
   free(input);
+}
+
+/* On a communicator of its own, so that random streams and state are those of a first and a second
+ * call. */
+static void sum(enum place in_place, enum place out_place, int inplace, const float* values,
+                float* result, size_t count) {
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  sum_on(comm, in_place, out_place, inplace, values, result, count);
+  MPI_Comm_free(&comm);
 }
 
 static void check(size_t count) {
@@ -106,15 +111,34 @@ static void check(size_t count) {
   free(result);
 }
 
-/* Even ranks' buffers lie on the device, odd ranks' do not: all ranks still do the same, also after
- * a sum of theirs that had none on it. */
+/* On one communicator the buffers lie elsewhere from call to call, on some ranks or on all: the
+ * bytes stay. */
+static void check_changing(void) {
+  enum { kCount = 100003 };
+  static float values[kCount], result[kCount], expected[kCount];
+  const enum place even = g_rank % 2 == 0 ? DEVICE : HOST, odd = g_rank % 2 == 0 ? HOST : DEVICE;
+  const enum place places[] = {HOST, DEVICE, even, DEVICE, odd, HOST, even, even, DEVICE};
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  for (int i = 0; i < kCount; ++i) values[i] = (float)((i + 5 * g_rank) % 97) / 7.0f;
+  sum(HOST, HOST, 0, values, expected, kCount);
+  for (size_t i = 0; i < sizeof places / sizeof *places; ++i) {
+    sum_on(comm, places[i], places[i], 0, values, result, kCount);
+    if (memcmp(result, expected, sizeof result) == 0) continue;
+    printf("rank %d: other bytes in call %zu\n", g_rank, i);
+    ++g_failures;
+  }
+  MPI_Comm_free(&comm);
+}
+
+/* Even ranks' buffers lie on the device, odd ranks' do not, after a sum that had none on it. */
 static void check_mixed(void) {
   enum { kCount = 100003, kBefore = 1000 };
   static float values[kCount], result[kCount], theirs[kCount];
   const enum place place = g_rank % 2 == 0 ? DEVICE : HOST;
   for (int i = 0; i < kCount; ++i) values[i] = (float)((i + 5 * g_rank) % 97) / 7.0f;
-  sum(HOST, HOST, 0, values, result, kBefore);
-  sum(place, place, 0, values, result, kCount);
+  sum_on(MPI_COMM_WORLD, HOST, HOST, 0, values, result, kBefore);
+  sum_on(MPI_COMM_WORLD, place, place, 0, values, result, kCount);
   memcpy(theirs, result, sizeof theirs);
   PMPI_Bcast(theirs, kCount, MPI_FLOAT, 0, MPI_COMM_WORLD);
   if (memcmp(theirs, result, sizeof theirs) == 0) return;
@@ -132,9 +156,13 @@ int main(int argc, char** argv) {
   int ranks = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   const size_t counts[] = {1000, 100003, 1, 300000}, number = ranks > 2 ? 3 : 4;
-  const int mixed = argc > 1 && strcmp(argv[1], "mixed") == 0;
-  if (mixed) check_mixed();
-  for (size_t i = 0; !mixed && i < number; ++i) check(counts[i]);
+  const char* const what = argc > 1 ? argv[1] : "";
+  if (strcmp(what, "mixed") == 0)
+    check_mixed();
+  else if (strcmp(what, "changing") == 0)
+    check_changing();
+  else
+    for (size_t i = 0; i < number; ++i) check(counts[i]);
   int failures = 0;
   MPI_Allreduce(&g_failures, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   if (g_rank == 0)

@@ -48,6 +48,16 @@ run 3 2 sharded allreduce
 run 3 2 leader low_precision_decentralized
 run 3 0 sharded bytegrad
 
+# Buffers move between the calls of one communicator.
+program="$program changing"
+changing() { # shellcheck disable=SC2086
+  SLIMPI_RANKS_PER_NODE=$2 under "$1" $program
+}
+holds "buffers that move, in a node and between nodes" changing 4 2
+holds "buffers that move, between nodes" changing 3 1
+holds "buffers that move, in a node" changing 3 0
+program=${program% changing}
+
 # The rank whose GPU is nearest to a network card leads; the sum is the same.
 program="$program open 0000:81:00.0 0000:03:00.0 0000:08:00.0 0000:81:00.0"
 near() { # shellcheck disable=SC2086
