@@ -93,7 +93,7 @@ compressed 2
 works "multiple" 2 multiple sum:100000 finalize
 compressed 1
 
-SLIMPI_TRACE=$work/none/%r.json works "unwritable trace" 2 init sum:100000 exit:0
+SLIMPI_TRACE=$work/none/%r.json works "unwritable trace" 2 init sum:100000 finalize
 holds "unwritable trace: says so at once" \
   grep -q "warning: SLIMPI_TRACE=$work/none/0.json can not be written yet: No such" err.txt
 SLIMPI_REPORT=$work/none/report.json works "unwritable report" 2 init sum:100000 finalize
