@@ -14,10 +14,14 @@ class NodeCopies {
  public:
   explicit NodeCopies(const Call& call) : call_(call) {}
 
-  Status copy(void* to, const void* from, std::size_t bytes) {
+  // Where what is copied is wanted next: in this core's caches, or in memory.
+  enum class Where { caches, memory };
+
+  Status copy(void* to, const void* from, std::size_t bytes, Where where = Where::caches) {
     if (bytes_ == 0) queued_ = Trace::Clock::now();
     bytes_ += bytes;
-    return call_.device.copy(to, from, bytes, call_.stream);
+    const bool past = where == Where::memory && call_.device.copy_to_memory != nullptr;
+    return (past ? call_.device.copy_to_memory : call_.device.copy)(to, from, bytes, call_.stream);
   }
 
   // The stream has done all that was queued.

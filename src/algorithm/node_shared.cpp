@@ -22,6 +22,10 @@ namespace {
 constexpr std::uint64_t kBlock = 128 << 10;  // floats of a rank's box in one block
 constexpr int kSlots = 3;
 
+// A result of so many bytes pushes out what the caches hold, and is not there any more when the
+// program comes to read it. (tests/bench/MEASUREMENTS.md)
+constexpr std::uint64_t kLargeBytes = 16 << 20;
+
 // Floats of one slice in a block of `block` floats.
 std::uint64_t piece_of(const Rails& rails, std::uint64_t block = kBlock) {
   return std::max<std::uint64_t>(block / std::uint64_t(rails.rails) / 16 * 16, 16);
@@ -71,9 +75,11 @@ class SharedPass {
                       : reinterpret_cast<float*>(call_.communicator.partial.data());
   }
   bool owner() const { return rails_.rail >= 0; }
-  Status copy(float* to, const float* from, std::uint64_t count) {
-    return copies_.copy(to, from, count * sizeof(float));
+  using Where = NodeCopies::Where;
+  Status copy(float* to, const float* from, std::uint64_t count, Where where = Where::caches) {
+    return copies_.copy(to, from, count * sizeof(float), where);
   }
+  Where in_boxes() const { return shared_.far() ? Where::memory : Where::caches; }
   Status copied() {
     SLIMPI_TRY(wait_for_stream(call_.device, call_.stream));
     copies_.done();
@@ -98,6 +104,7 @@ class SharedPass {
   std::vector<Range> slices_;
   std::uint64_t blocks_ = 0;
   NodeCopies copies_{call_};
+  const Where in_out_ = call_.count * sizeof(float) >= kLargeBytes ? Where::memory : Where::caches;
 };
 
 void SharedPass::use(bool in_device) {
@@ -141,13 +148,14 @@ void SharedPass::end() {
 
 Status SharedPass::meet() {
   SLIMPI_TRY(copied());
-  return shared_.meet(exchange_);
+  const std::uint64_t block = piece_ * std::uint64_t(rails_.rails);
+  return shared_.meet(exchange_, std::min(call_.count, block) * sizeof(float));
 }
 
 Status SharedPass::copy_in(std::uint64_t block) {
   for (int rail = 0; rail < rails_.rails; ++rail)
     if (const Range theirs = part(rail, block); rail != rails_.rail && theirs.count != 0)
-      SLIMPI_TRY(copy(place(me_, rail, block), call_.in + theirs.first, theirs.count));
+      SLIMPI_TRY(copy(place(me_, rail, block), call_.in + theirs.first, theirs.count, in_boxes()));
   return Status::ok;
 }
 
@@ -155,14 +163,14 @@ Status SharedPass::publish(std::uint64_t block) {
   if (!owner()) return Status::ok;
   const Range mine = part(rails_.rail, block);
   if (mine.count == 0) return Status::ok;
-  return copy(place(me_, rails_.rail, block), call_.out + mine.first, mine.count);
+  return copy(place(me_, rails_.rail, block), call_.out + mine.first, mine.count, in_boxes());
 }
 
 Status SharedPass::collect(std::uint64_t block) {
   for (int rail = 0; rail < rails_.rails; ++rail)
     if (const Range theirs = part(rail, block); rail != rails_.rail && theirs.count != 0)
-      SLIMPI_TRY(
-          copy(call_.out + theirs.first, place(rails_.owner(rail), rail, block), theirs.count));
+      SLIMPI_TRY(copy(call_.out + theirs.first, place(rails_.owner(rail), rail, block),
+                      theirs.count, in_out_));
   return Status::ok;
 }
 

@@ -61,6 +61,7 @@ Status SharedMemory::open(Exchange& exchange, const Layout& layout, std::size_t 
   if (sharing != MPI_COMM_NULL) api_.Comm_free(&sharing);
   if (possible == 1) {
     me_ = layout.local_rank();
+    distance_.emplace(size, me_);
     for (int local = 0; local < size; ++local) {
       MPI_Aint there = 0;
       int unit = 0;
@@ -99,7 +100,9 @@ SharedMemory::Said SharedMemory::said() const {
   return result;
 }
 
-Status SharedMemory::meet(Exchange& exchange) {
+Status SharedMemory::meet(Exchange& exchange, std::uint64_t bytes) {
+  const bool look = distance_->due(bytes);
+  if (look) distance_->write_marks(marks(me_));
   count_of(box(me_)).store(++meetings_, std::memory_order_release);
   for (std::byte* const other : boxes_)
     for (int looks = 0; count_of(other).load(std::memory_order_acquire) < meetings_; ++looks) {
@@ -107,6 +110,7 @@ Status SharedMemory::meet(Exchange& exchange) {
       sched_yield();
       if (looks % kPatience == 0) SLIMPI_TRY(exchange.check());
     }
+  if (look) distance_->look(marks(distance_->target()));
   return Status::ok;
 }
 

@@ -4,8 +4,10 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "algorithm/distance.h"
 #include "algorithm/exchange.h"
 
 namespace slimpi::algorithm {
@@ -27,8 +29,13 @@ class SharedMemory {
 
   // Returns when every neighbour has called it as often as this rank has. What a rank wrote before
   // is seen by the others after. MPI makes progress meanwhile, since a neighbour may wait for a
-  // message. Fails when a rank says that it failed.
-  Status meet(Exchange& exchange);
+  // message. Fails when a rank says that it failed. `bytes`: of a rank's box that were written
+  // since the last meeting, at most; alike on all neighbours.
+  Status meet(Exchange& exchange, std::uint64_t bytes = 0);
+
+  // Some neighbour shares no cache with this rank: what is written into boxes comes to it faster
+  // through memory. Of this rank, now.
+  bool far() const { return distance_->far(); }
 
   // What a rank says of a call, at most once between two meetings, before the first of them; after
   // it, the smallest and the largest that any neighbour said.
@@ -40,7 +47,7 @@ class SharedMemory {
 
   // A note of each rank, read by the others after a meeting.
   static constexpr std::size_t kNoteBytes = 384;
-  std::byte* note(int local) const { return boxes_[std::size_t(local)] - kFront; }
+  std::byte* note(int local) const { return marks(local) + Distance::kMarkBytes; }
 
   // Blocks that passed through the boxes so far: the next one's place among them follows from it,
   // so that a slow reader of the last pass is not written over by the next.
@@ -50,9 +57,11 @@ class SharedMemory {
   void abandon() { window_ = MPI_WIN_NULL; }
 
  private:
-  // In front of a box, from its end: count of meetings and words, a cache line each; the note.
-  static constexpr std::size_t kFront = kNoteBytes + 2 * 64;
+  // In front of a box, from its end: count of meetings and words, a cache line each; the note; the
+  // marks of Distance.
+  static constexpr std::size_t kFront = Distance::kMarkBytes + kNoteBytes + 2 * 64;
   std::uint64_t& word(int local, std::uint64_t number) const;
+  std::byte* marks(int local) const { return boxes_[std::size_t(local)] - kFront; }
 
   std::uint64_t sayings_ = 0;
   const mpi::Api& api_;
@@ -60,6 +69,7 @@ class SharedMemory {
   std::vector<std::byte*> boxes_;
   int me_ = 0;
   std::uint64_t meetings_ = 0;
+  std::optional<Distance> distance_;  // once it is open
 };
 
 }  // namespace slimpi::algorithm

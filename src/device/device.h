@@ -119,6 +119,10 @@ struct Device {
 
   // How its GPUs talk to each other; null where there is no library for it.
   const Links* links = nullptr;
+
+  // As copy, for bytes that somebody reads next who shares no cache with this core, or nobody soon:
+  // they go to memory at once. Null where a copy leaves nothing in this core's caches.
+  decltype(copy) copy_to_memory = nullptr;
 };
 
 // The same, and 0 where there is only one.

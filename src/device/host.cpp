@@ -11,6 +11,10 @@
 #include <string>
 #include <utility>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #include "device/device.h"
 #include "kernels/cpu/cpu.h"
 
@@ -66,6 +70,32 @@ Status copy(void* to, const void* from, std::size_t bytes, Stream*) {
   return Status::ok;
 }
 
+// Whole cache lines by stores that do not ask for the line first. They are not ordered with others,
+// so a fence ends them.
+Status copy_to_memory(void* to, const void* from, std::size_t bytes, Stream* stream) {
+#if defined(__SSE2__)
+  constexpr std::size_t kLine = 64;
+  auto* out = static_cast<std::byte*>(to);
+  const auto* in = static_cast<const std::byte*>(from);
+  const std::size_t ahead = (kLine - reinterpret_cast<std::uintptr_t>(to) % kLine) % kLine;
+  if (bytes < ahead + kLine || to == from) return copy(to, from, bytes, stream);
+  std::memcpy(out, in, ahead);
+  std::size_t at = ahead;
+  for (; at + kLine <= bytes; at += kLine) {
+    __m128i parts[4];
+    for (std::size_t i = 0; i < 4; ++i)
+      parts[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(in + at) + i);
+    for (std::size_t i = 0; i < 4; ++i)
+      _mm_stream_si128(reinterpret_cast<__m128i*>(out + at) + i, parts[i]);
+  }
+  std::memcpy(out + at, in + at, bytes - at);
+  _mm_sfence();
+  return Status::ok;
+#else
+  return copy(to, from, bytes, stream);
+#endif
+}
+
 Status mark(Stream* stream, std::uint64_t* mark) {
   *mark = stream == nullptr ? 1 : ++reinterpret_cast<HostStream*>(stream)->marks;
   return Status::ok;
@@ -108,8 +138,12 @@ Status use_cpu_path(CpuPath path) {
 }
 
 const Device& host() {
-  static constexpr Device row = {"host",       false, owns, allocate, release,  open_stream,
-                                 close_stream, copy,  mark, poll,     wait_for, chosen_kernels};
+  static constexpr Device row = [] {
+    Device host = {"host",       false, owns, allocate, release,  open_stream,
+                   close_stream, copy,  mark, poll,     wait_for, chosen_kernels};
+    host.copy_to_memory = copy_to_memory;
+    return host;
+  }();
   return row;
 }
 

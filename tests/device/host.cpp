@@ -57,6 +57,28 @@ void work_is_done_when_it_is_queued(void**) {
   assert_int_equal(mark, 1);
 }
 
+// Wherever it begins and ends, in place, and nothing around it.
+void a_copy_to_memory_is_a_copy(void**) {
+  constexpr std::size_t kGuard = 128, kMost = 1000;
+  assert_non_null(host().copy_to_memory);
+  for (const std::size_t bytes : {0, 1, 63, 64, 65, 127, 128, 129, 191, 200, 512, 999, 1000})
+    for (const std::size_t to : {0, 1, 4, 31, 60, 63})
+      for (const std::size_t from : {0, 3, 16, 60}) {
+        alignas(64) unsigned char in[kMost + kGuard];
+        alignas(64) unsigned char out[kMost + 3 * kGuard];
+        for (std::size_t i = 0; i < sizeof in; ++i) in[i] = (unsigned char)(i * 7 + bytes + to);
+        memset(out, 0x5A, sizeof out);
+        unsigned char* const begin = out + kGuard + to;
+        assert_int_equal(int(host().copy_to_memory(begin, in + from, bytes, nullptr)),
+                         int(Status::ok));
+        assert_memory_equal(begin, in + from, bytes);
+        for (unsigned char* at = out; at < out + sizeof out; ++at)
+          if (at < begin || at >= begin + bytes) assert_int_equal(*at, 0x5A);
+        assert_int_equal(int(host().copy_to_memory(begin, begin, bytes, nullptr)), int(Status::ok));
+        assert_memory_equal(begin, in + from, bytes);
+      }
+}
+
 void the_cpu_path_can_be_chosen(void**) {
   assert_ptr_equal(host().kernels(), kernels::cpu_kernels(CpuPath::automatic));
   assert_int_equal(int(use_cpu_path(CpuPath::generic)), int(Status::ok));
@@ -119,6 +141,7 @@ int main() {
       cmocka_unit_test(memory_is_aligned_and_usable),
       cmocka_unit_test(too_much_memory_is_a_status),
       cmocka_unit_test(work_is_done_when_it_is_queued),
+      cmocka_unit_test(a_copy_to_memory_is_a_copy),
       cmocka_unit_test(the_cpu_path_can_be_chosen),
       cmocka_unit_test(rows_are_asked_before_the_host),
       cmocka_unit_test(a_full_table_is_a_status),
