@@ -148,8 +148,7 @@ void SharedPass::end() {
 
 Status SharedPass::meet() {
   SLIMPI_TRY(copied());
-  const std::uint64_t block = piece_ * std::uint64_t(rails_.rails);
-  return shared_.meet(exchange_, std::min(call_.count, block) * sizeof(float));
+  return shared_.meet(exchange_, std::min(call_.count, kBlock) * sizeof(float));
 }
 
 Status SharedPass::copy_in(std::uint64_t block) {

@@ -73,7 +73,7 @@ Status SharedMemory::open(Exchange& exchange, const Layout& layout, std::size_t 
     }
     std::memset(static_cast<void*>(box(me_) - kFront), 0, bytes + kFront);
     api_.Barrier(neighbours);
-    for (const std::byte* const other : boxes_) touch(other, bytes);
+    for (const std::byte* const other : boxes_) touch(other - kFront, bytes + kFront);
     *ready = true;
   }
   if (neighbours != MPI_COMM_NULL) api_.Comm_free(&neighbours);
