@@ -44,6 +44,7 @@ class Runtime {
   // Sums up over the ranks and writes the report where SLIMPI_REPORT says. Collective over the job
   // once offer_for_report found a communicator.
   void write_summary();
+  // Warns of a report or trace that could not be written.
   void look_at_files();
 
   // The end: report, trace. After it every call goes to MPI. Where MPI does not work any more the

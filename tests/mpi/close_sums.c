@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* close_sums SUMS LATE COUNT...: so many float sums, of these counts in turn; says whether all
+ * ranks had the same bytes, whether they kept to the bound of 8 bits, and whether all were exact.
+ * LATE: at each of the first so many sums another rank comes late. */
+#define _DEFAULT_SOURCE
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { kMost = 65536 };
+static float in[kMost], out[kMost];
+
+static float element(int rank, int sum, int i) {
+  return (float)((i * 37 + rank * 101 + sum * 7) % 1009) / 1009.0f - 0.5f;
+}
+
+int main(int argc, char** argv) {
+  int rank, size;
+  unsigned all[4] = {0, 0, 0, 0}; /* hash, its complement, beyond the bound, not exact */
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const int sums = argc > 3 ? atoi(argv[1]) : 0, late = argc > 3 ? atoi(argv[2]) : 0;
+  for (int sum = 0; sum < sums; ++sum) {
+    const int count = atoi(argv[3 + sum % (argc - 3)]);
+    if (count < 1 || count > kMost) MPI_Abort(MPI_COMM_WORLD, 2);
+    for (int i = 0; i < count; ++i) {
+      in[i] = element(rank, sum, i);
+      out[i] = -7;
+    }
+    /* Whoever is late measures a short time, the others a long one. */
+    if (sum < late && rank == sum / (argc - 3) % size) usleep(3000);
+    MPI_Allreduce(in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    const unsigned char* const bytes = (const unsigned char*)out;
+    for (size_t i = 0; i < sizeof *out * (size_t)count; ++i)
+      all[0] = (all[0] ^ bytes[i]) * 16777619u;
+    /* Half a unit of every addend, 1/255 at most, and half a unit of the sum, size/255 at most. */
+    for (int i = 0; i < count; ++i) {
+      double exact = 0;
+      for (int r = 0; r < size; ++r) exact += element(r, sum, i);
+      if (!(out[i] - exact < size / 255.0 && exact - out[i] < size / 255.0)) all[2] = 1;
+      if (out[i] != (float)exact) all[3] = 1;
+    }
+  }
+  all[1] = ~all[0];
+  MPI_Allreduce(MPI_IN_PLACE, all, 4, MPI_UNSIGNED, MPI_MAX, MPI_COMM_WORLD);
+  if (rank == 0)
+    printf("%s %s %s\n", all[0] == ~all[1] ? "same" : "different", all[2] ? "off" : "close",
+           all[3] ? "compressed" : "exact");
+  MPI_Finalize();
+  return 0;
+}
