@@ -14,7 +14,8 @@
 #include <unistd.h>
 
 enum { kMostSizes = 16, kWays = 2, kPaces = 4, kMost = 1000, kHandovers = 500, kTries = 3 };
-enum { kChains = 24 };  // more than a core's units can begin while one is under way
+enum { kMostKilobytes = 4 << 20 };  // fewer floats than an int counts
+enum { kChains = 24 };              // more than a core's units can begin while one is under way
 static const char* const paces[kPaces] = {"one cache", "one cache, busy cores", "two caches",
                                           "two caches, busy cores"};
 static const double kFar = 150;   // nanoseconds there and back: about 50 in one cache, 300 in two
@@ -102,19 +103,35 @@ int main(int argc, char** argv) {
   const int rounds = argc > 2 ? atoi(argv[2]) : 0, sizes = argc - 3;
   const int file = argc > 1 ? open(argv[1], O_RDWR | O_CREAT, 0600) : -1;
   if (ranks != 2 || file < 0 || rounds < 1 || rounds > kMost || sizes < 1 || sizes > kMostSizes) {
-    fprintf(stderr, "usage, by two ranks: pace FILE ROUNDS KILOBYTES...\n");
+    fprintf(stderr, "usage, by two ranks: pace FILE ROUNDS KILOBYTES...; at most %d and %d\n",
+            kMost, kMostSizes);
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
-  if (ftruncate(file, 64) != 0) MPI_Abort(MPI_COMM_WORLD, 1);
-  word = mmap(NULL, 64, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  if (word == MAP_FAILED) MPI_Abort(MPI_COMM_WORLD, 1);
+  void* const mapped = ftruncate(file, 64) != 0
+                           ? MAP_FAILED
+                           : mmap(NULL, 64, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (mapped == MAP_FAILED) {
+    perror(argv[1]);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  word = mapped;
   if (rank == 0) atomic_init(word, 0);
   long most = 0;
-  for (int size = 0; size < sizes; ++size)
-    if (atol(argv[size + 3]) > most) most = atol(argv[size + 3]);
+  for (int size = 0; size < sizes; ++size) {
+    const long kilobytes = atol(argv[size + 3]);
+    if (kilobytes < 1 || kilobytes > kMostKilobytes) {
+      fprintf(stderr, "pace: %s is no number of kilobytes from 1 to %d\n", argv[size + 3],
+              kMostKilobytes);
+      MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    if (kilobytes > most) most = kilobytes;
+  }
   float* const in = malloc((size_t)most * 1024);
   float* const out = malloc((size_t)most * 1024);
-  if (in == NULL || out == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
+  if (in == NULL || out == NULL) {
+    fprintf(stderr, "pace: no memory for buffers of %ld KiB\n", most);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
   for (long i = 0; i < most * 256; ++i) {
     in[i] = (float)(i * 7 % 1000) / 1024 + (float)rank;
     out[i] = 0;
