@@ -14,6 +14,7 @@
 #include "algorithm/node_copies.h"
 #include "algorithm/node_sum.h"
 #include "algorithm/node_transports.h"
+#include "algorithm/published.h"
 
 namespace slimpi::algorithm {
 
@@ -126,10 +127,12 @@ Status SharedPass::begin(bool* linked) {
   shared_.say(mine);
   if (way != Way::links) SLIMPI_TRY(copy_in(0));
   SLIMPI_TRY(meet());
-  const auto [least, most] = shared_.said();
-  const bool again = least != most || least == Direct::closed;
-  if (least != most) way = Way::host;
-  if (least == most && least == Direct::closed) {
+  const SharedMemory::Said said = shared_.said();
+  const bool alike = said.alike(published::kReadiness);
+  const bool all_closed = alike && (said.all & published::kReadiness) == Direct::closed;
+  const bool again = !alike || all_closed;
+  if (!alike) way = Way::host;
+  if (all_closed) {
     SLIMPI_TRY(direct_.open(shared_, exchange_, call_.communicator.layout(), call_.device,
                             call_.out, call_.communicator.statistics()));
     way = direct_.way();

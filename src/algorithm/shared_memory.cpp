@@ -3,7 +3,6 @@
 
 #include <sched.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cstring>
 
@@ -83,7 +82,7 @@ Status SharedMemory::open(Exchange& exchange, const Layout& layout, std::size_t 
 // Two words in turn: who says the next but one has seen everybody meet over the next, and so has
 // everybody read this one.
 std::uint64_t& SharedMemory::word(int local, std::uint64_t number) const {
-  return reinterpret_cast<std::uint64_t*>(box(local) - 2 * kLine)[number % 2];
+  return reinterpret_cast<std::uint64_t*>(box(local) - kLine)[1 + number % 2];
 }
 
 void SharedMemory::say(std::uint64_t said) {
@@ -94,8 +93,8 @@ SharedMemory::Said SharedMemory::said() const {
   Said result{UINT64_MAX, 0};
   for (int local = 0; local < int(boxes_.size()); ++local) {
     const std::uint64_t theirs = word(local, sayings_);
-    result.least = std::min(result.least, theirs);
-    result.most = std::max(result.most, theirs);
+    result.all &= theirs;
+    result.any |= theirs;
   }
   return result;
 }

@@ -37,10 +37,12 @@ class SharedMemory {
   // through memory. Of this rank, now.
   bool far() const { return distance_->far(); }
 
-  // What a rank says of a call, at most once between two meetings, before the first of them; after
-  // it, the smallest and the largest that any neighbour said.
+  // What a rank publishes, at most once between two meetings, before the first of them: a word of
+  // the fields of published.h. After it, the words of all ranks of the node, joined by "and" and by
+  // "or".
   struct Said {
-    std::uint64_t least, most;
+    std::uint64_t all, any;
+    bool alike(std::uint64_t field) const { return ((all ^ any) & field) == 0; }
   };
   void say(std::uint64_t word);
   Said said() const;
@@ -57,9 +59,9 @@ class SharedMemory {
   void abandon() { window_ = MPI_WIN_NULL; }
 
  private:
-  // In front of a box, from its end: count of meetings and words, a cache line each; the note; the
-  // marks of Distance.
-  static constexpr std::size_t kFront = Distance::kMarkBytes + kNoteBytes + 2 * 64;
+  // In front of a box, from its end: a cache line with the count of meetings and the words, so that
+  // who waits for the count gets the words with it; the note; the marks of Distance.
+  static constexpr std::size_t kFront = Distance::kMarkBytes + kNoteBytes + 64;
   std::uint64_t& word(int local, std::uint64_t number) const;
   std::byte* marks(int local) const { return boxes_[std::size_t(local)] - kFront; }
 
