@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "algorithm/communicator.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -12,6 +10,7 @@
 
 #include "algorithm/node_sum.h"
 #include "algorithm/node_transports.h"
+#include "algorithm/waiter.h"
 #include "base/log.h"
 #include "topology/topology.h"
 
@@ -207,7 +206,10 @@ Status Communicator::choose_leaders(const void* buffer) {
 Status Communicator::find_nodes(const void* buffer) {
   if (laid_out_) return Status::ok;
   close_shared();
-  const Status found = find_layout(api_, exchange_comm_, config_.ranks_per_node, layout_);
+  Status found = find_layout(api_, exchange_comm_, config_.ranks_per_node, layout_);
+  bool core_each = false;
+  if (found == Status::ok) found = find_cores(api_, exchange_comm_, &core_each);
+  if (found == Status::ok) note_cores(core_each);
   unusable_ = found != Status::ok;
   SLIMPI_TRY(found);
   if (config_.hierarchy == Hierarchy::leader) SLIMPI_TRY(choose_leaders(buffer));
@@ -312,11 +314,12 @@ Status wait_for_stream(const device::Device& device, device::Stream* stream) {
   if (&device == &device::host()) return Status::ok;
   std::uint64_t mark = 0;
   SLIMPI_TRY(device.mark(stream, &mark));
-  for (bool done = false; !done;) {
+  Waiter waiter(Waiter::Poll::device);
+  for (bool done = false;;) {
     SLIMPI_TRY(device.poll(stream, mark, &done));
-    if (!done) sched_yield();
+    if (done) return Status::ok;
+    SLIMPI_TRY(waiter.pause());
   }
-  return Status::ok;
 }
 
 Status copy_and_wait(const device::Device& device, device::Stream* stream, const char* name,

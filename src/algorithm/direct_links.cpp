@@ -6,6 +6,8 @@
 #include <cstring>
 #include <new>
 
+#include "algorithm/waiter.h"
+
 namespace slimpi::algorithm {
 
 namespace {
@@ -15,8 +17,6 @@ constexpr std::size_t kBytes = (DirectLinks::kSlots + 1) * DirectLinks::kBlock *
 // How long the neighbours may take to join: long enough for a library that starts up, so that only
 // one that never gets there is left alone.
 constexpr auto kPatience = std::chrono::seconds(60);
-// Rounds of waiting between two looks for a rank that failed.
-constexpr unsigned kRoundsPerLook = 1024;
 
 // What the neighbours do one after the other. A rank may fail in a step while another still looks
 // back at the one before.
@@ -60,7 +60,7 @@ Status DirectLinks::join(SharedMemory& shared, Exchange& exchange, const Layout&
   if (device_->links->join(like, note_of(shared, 0).meeting, me, size, &link_) != Status::ok)
     mine.fail(joining);
   const auto end = std::chrono::steady_clock::now() + kPatience;
-  for (unsigned rounds = 1;; ++rounds) {
+  for (Waiter waiter(Waiter::Poll::device, &exchange);;) {
     int here = 0, failures = 0;
     for (int local = 0; local < size; ++local) {
       const Note& theirs = note_of(shared, local);
@@ -81,8 +81,7 @@ Status DirectLinks::join(SharedMemory& shared, Exchange& exchange, const Layout&
         mine.fail(joining);
       }
     }
-    exchange.progress();
-    if (rounds % kRoundsPerLook == 0) SLIMPI_TRY(exchange.check());
+    SLIMPI_TRY(waiter.pause());
   }
 }
 
@@ -138,12 +137,11 @@ void DirectLinks::close(bool in_order) {
 Status DirectLinks::send(Exchange& exchange, const std::vector<device::Links::Piece>& pieces,
                          device::Stream* stream) {
   SLIMPI_TRY(device_->links->exchange(link_, pieces.data(), int(pieces.size()), stream));
-  for (unsigned rounds = 1;; ++rounds) {
+  for (Waiter waiter(Waiter::Poll::device, &exchange);;) {
     bool settled = false;
     SLIMPI_TRY(device_->links->settled(link_, &settled));
     if (settled) return Status::ok;
-    exchange.progress();
-    if (rounds % kRoundsPerLook == 0) SLIMPI_TRY(exchange.check());
+    SLIMPI_TRY(waiter.pause());
   }
 }
 
@@ -152,14 +150,13 @@ Status DirectLinks::send(Exchange& exchange, const std::vector<device::Links::Pi
 Status DirectLinks::wait(Exchange& exchange, device::Stream* stream) {
   std::uint64_t mark = 0;
   SLIMPI_TRY(device_->mark(stream, &mark));
-  for (unsigned rounds = 1;; ++rounds) {
+  for (Waiter waiter(Waiter::Poll::device, &exchange);;) {
     bool done = false;
     SLIMPI_TRY(device_->poll(stream, mark, &done));
     if (done) return Status::ok;
     bool settled = false;
     SLIMPI_TRY(device_->links->settled(link_, &settled));
-    exchange.progress();
-    if (rounds % kRoundsPerLook == 0) SLIMPI_TRY(exchange.check());
+    SLIMPI_TRY(waiter.pause());
   }
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "algorithm/exchange.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <chrono>
 #include <climits>
@@ -10,12 +8,14 @@
 #include <memory>
 #include <vector>
 
+#include "algorithm/waiter.h"
+
 namespace slimpi::algorithm {
 
 namespace {
 
-// Rounds of waiting between two looks for a rank that failed: about a millisecond.
-constexpr unsigned kRoundsPerLook = 1024;
+using Clock = std::chrono::steady_clock;
+
 // How long a message that is on its way may take after its receive was cancelled.
 constexpr auto kPatience = std::chrono::seconds(2);
 
@@ -53,13 +53,12 @@ Status Exchange::receive(int from, Tag tag, void* data, std::size_t bytes, MPI_R
 Status Exchange::wait(MPI_Request& request, std::size_t* received) {
   if (request == MPI_REQUEST_NULL) return Status::ok;
   MPI_Status status;
-  unsigned rounds = 0;
-  for (int done = 0; done == 0;) {
+  Waiter waiter(Waiter::Poll::mpi, this);
+  for (int done = 0;;) {
     const int code = api_.Test(&request, &done, &status);
     if (code != MPI_SUCCESS) return mpi_failed(api_, "waiting for a message", code);
     if (done != 0) break;
-    if (++rounds % kRoundsPerLook == 0) SLIMPI_TRY(check());
-    sched_yield();
+    SLIMPI_TRY(waiter.pause());
   }
   if (received != nullptr) {
     int words = 0;
@@ -79,7 +78,6 @@ void Exchange::progress() {
   int flag = 0;
   MPI_Status status;
   api_.Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &flag, &status);
-  sched_yield();
 }
 
 void Exchange::tell(Status status) {
@@ -139,10 +137,11 @@ void Exchange::drop_receives(std::span<MPI_Request> requests) {
   };
   for (MPI_Request& request : requests)
     if (request != MPI_REQUEST_NULL && !is_send(request)) api_.Cancel(&request);
-  const auto end = std::chrono::steady_clock::now() + kPatience;
+  const auto end = Clock::now() + kPatience;
+  Waiter waiter(Waiter::Poll::mpi);
   for (MPI_Request& request : requests) {
     if (is_send(request)) continue;
-    while (!finished(request) && std::chrono::steady_clock::now() < end) sched_yield();
+    while (!finished(request) && Clock::now() < end) waiter.rest();
     if (request != MPI_REQUEST_NULL) api_.Request_free(&request);
   }
 }
@@ -159,8 +158,8 @@ bool Exchange::take_in() {
   auto text = std::make_unique<std::vector<std::uint32_t>>(std::size_t(std::max(words, 0)));
   MPI_Request request = MPI_REQUEST_NULL;
   api_.Irecv(text->data(), words, MPI_UINT32_T, status.MPI_SOURCE, status.MPI_TAG, comm_, &request);
-  const auto end = std::chrono::steady_clock::now() + kPatience;
-  while (!finished(request) && std::chrono::steady_clock::now() < end) sched_yield();
+  const auto end = Clock::now() + kPatience;
+  for (Waiter waiter(Waiter::Poll::mpi); !finished(request) && Clock::now() < end;) waiter.rest();
   if (request == MPI_REQUEST_NULL) return true;
   api_.Request_free(&request);
   (void)text.release();  // MPI may still write there
@@ -178,14 +177,14 @@ void Exchange::empty(std::span<MPI_Request> requests) {
                                     [&](MPI_Request& request) { return &request == sent.request; });
     return found != requests.end() && !finished(*found);
   };
-  const auto end = std::chrono::steady_clock::now() + kPatience;
+  const auto end = Clock::now() + kPatience;
+  Waiter waiter(Waiter::Poll::mpi);
   while (size > 1) {
     while (take_in()) continue;
-    if (std::chrono::steady_clock::now() > end ||
-        (int(gave_up_.size()) + 1 >= size &&
-         std::none_of(outgoing_.begin(), outgoing_.end(), under_way)))
+    if (Clock::now() > end || (int(gave_up_.size()) + 1 >= size &&
+                               std::none_of(outgoing_.begin(), outgoing_.end(), under_way)))
       break;
-    sched_yield();
+    waiter.rest();
   }
 }
 
@@ -195,8 +194,9 @@ void Exchange::drop_sends(std::span<MPI_Request> requests) {
     const auto found = std::find_if(requests.begin(), requests.end(),
                                     [&](MPI_Request& request) { return &request == sent.request; });
     if (found == requests.end()) continue;
+    Waiter waiter(Waiter::Poll::mpi);
     while (!finished(*found) && !gave_up_.contains(sent.to))
-      if (!hear_failure()) sched_yield();
+      if (!hear_failure()) waiter.rest();
     if (*found != MPI_REQUEST_NULL) api_.Request_free(&*found);
   }
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Messages between the ranks of slimpi's own communicator. Waiting tests and yields the core,
-// because ranks often share one, and a rank that spins keeps the one it waits for from running.
+// Messages between the ranks of slimpi's own communicator.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "algorithm/communicator.h"
+#include "algorithm/waiter.h"
 
 namespace slimpi::algorithm {
 
@@ -48,10 +49,11 @@ Status Lanes::mark(Mark* mark, std::uint64_t bytes) {
 
 Status Lanes::wait(const Mark& mark) {
   if (!call_.device.staged) return Status::ok;
+  Waiter waiter(Waiter::Poll::device, &call_.communicator.exchange());
   for (bool done = false;;) {
     SLIMPI_TRY(call_.device.poll(stream(mark.lane), mark.number, &done));
     if (done) break;
-    call_.communicator.exchange().progress();
+    SLIMPI_TRY(waiter.pause());
   }
   show(mark);
   return look_for_arrivals();

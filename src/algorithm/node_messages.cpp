@@ -8,6 +8,7 @@
 #include "algorithm/node_addends.h"
 #include "algorithm/node_copies.h"
 #include "algorithm/node_sum.h"
+#include "algorithm/waiter.h"
 
 namespace slimpi::algorithm {
 
@@ -85,10 +86,11 @@ class NodePass {
 Status NodePass::finish_copies() {
   std::uint64_t mark = 0;
   SLIMPI_TRY(call_.device.mark(call_.stream, &mark));
+  Waiter waiter(Waiter::Poll::device, &exchange_);
   for (bool done = false;;) {
     SLIMPI_TRY(call_.device.poll(call_.stream, mark, &done));
     if (done) break;
-    exchange_.progress();
+    SLIMPI_TRY(waiter.pause());
   }
   copies_.done();
   return Status::ok;

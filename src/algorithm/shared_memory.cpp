@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "algorithm/shared_memory.h"
 
-#include <sched.h>
-
 #include <atomic>
 #include <cstring>
+
+#include "algorithm/waiter.h"
 
 namespace slimpi::algorithm {
 
 namespace {
 
 constexpr std::size_t kLine = 64;  // a cache line, so that counters do not disturb each other
-constexpr int kPatience = 64;      // looks before the core is offered to somebody else
 
 // A rank's count of meetings stands in front of its box.
 std::atomic<std::uint64_t>& count_of(std::byte* box) {
@@ -103,12 +102,9 @@ Status SharedMemory::meet(Exchange& exchange, std::uint64_t bytes) {
   const bool look = distance_->due(bytes);
   if (look) distance_->write_marks(marks(me_));
   count_of(box(me_)).store(++meetings_, std::memory_order_release);
+  Waiter waiter(Waiter::Poll::memory, &exchange);
   for (std::byte* const other : boxes_)
-    for (int looks = 0; count_of(other).load(std::memory_order_acquire) < meetings_; ++looks) {
-      if (looks < kPatience) continue;
-      sched_yield();
-      if (looks % kPatience == 0) SLIMPI_TRY(exchange.check());
-    }
+    while (count_of(other).load(std::memory_order_acquire) < meetings_) SLIMPI_TRY(waiter.pause());
   if (look) distance_->look(marks(distance_->target()));
   return Status::ok;
 }

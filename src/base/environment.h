@@ -19,6 +19,10 @@ std::string environment_variable(const char* name);
 // do not.
 std::string launched_rank();
 
+// How many ranks of its job run on this process's machine, as far as the launcher's variables tell;
+// 0 where they do not.
+int launched_ranks_here();
+
 // Is this the first process of its job, as far as the launcher's variables tell? True where they do
 // not. For what one process should say for all before MPI has started.
 bool is_first_process();

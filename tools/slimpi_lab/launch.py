@@ -94,10 +94,12 @@ def _openmpi(options, hosts, environment, remote_shell, private):
 
 def command(options, hosts, private):
     """The words that start the program; to be run inside the first host."""
+    ranks = len(hosts) * options.ranks_per_host
     environment = {
         "UCX_TLS": "tcp,self",  # UCX sees through the namespaces and would use shared memory
         "UCX_NET_DEVICES": DEVICE,
         "SLIMPILAB": options.directory,
+        "SLIMPILAB_RANKS": str(ranks),
         "SLIMPILAB_INTERFACE": DEVICE,
         "SLIMPILAB_RATE": str(min((r for h in hosts for r in h.rate.values() if r), default=0)),
         **options.environment,
@@ -105,5 +107,4 @@ def command(options, hosts, private):
     script = _remote_shell(hosts, private)
     words = (_openmpi(options, hosts, environment, script, private) if options.mpi == "openmpi" else
              _mpich(options, hosts, environment, script))
-    ranks = len(hosts) * options.ranks_per_host
     return [options.mpiexec, *words, "-n", str(ranks), *options.program]
