@@ -1,0 +1,46 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# The results of every algorithm are those that tests/mpi/golden.txt remembers, byte for byte. Four
+# ranks, as four nodes and as two nodes of two. A difference is a change of what slimpi computes; it
+# needs a reason in the changelog. `golden.sh --print` writes the table anew.
+# Left out: powersgd, whose local products are rounded by the machine's BLAS, and auto, whose choice
+# depends on time.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+export SLIMPI_MIN_SIZE=0
+
+row() { # RANKS_PER_NODE NAME [VARIABLE=VALUE...]
+  nodes=$1 name=$2
+  shift 2
+  env SLIMPI_RANKS_PER_NODE="$nodes" "$@" timeout -k 5 "$seconds" "$MPIEXEC" -n 4 \
+    -genv LD_PRELOAD "$preload" "$top_builddir/tests/mpi/golden" "$name" >>got.txt 2>>errors.txt ||
+    echo "$name failed" >>got.txt
+}
+
+run() {
+  for per_node in 1 2; do
+    for bits in 1 2 4 8; do
+      row $per_node "bytegrad-$bits-$per_node" SLIMPI_BITS=$bits
+    done
+    for algorithm in allreduce fp16 bf16 qsgd decentralized low_precision_decentralized; do
+      row $per_node "$algorithm-$per_node" SLIMPI_ALGORITHM=$algorithm
+    done
+  done
+  row 1 bytegrad-3-feedback SLIMPI_BITS=3 SLIMPI_ERROR_FEEDBACK=1
+  row 1 bytegrad-4-whole-chunk SLIMPI_BITS=4 SLIMPI_BUCKET=0
+  row 1 bytegrad-5-stochastic SLIMPI_BITS=5 SLIMPI_ROUNDING=stochastic SLIMPI_SEED=7
+  row 2 bytegrad-4-leader SLIMPI_BITS=4 SLIMPI_HIERARCHY=leader
+  row 2 fp16-flat SLIMPI_ALGORITHM=fp16 SLIMPI_HIERARCHY=flat
+  row 1 decentralized-shift-one SLIMPI_ALGORITHM=decentralized SLIMPI_PEERS=shift_one
+}
+
+: >errors.txt
+if [ "${1:-}" = --print ]; then
+  run
+  cat got.txt
+  exit
+fi
+run
+cat errors.txt
+same "$top_srcdir/tests/mpi/golden.txt" got.txt "the results of all algorithms are as remembered"
+verdict
