@@ -82,6 +82,10 @@ struct Call {
   // Set by run when all ranks found together that the call goes to MPI after all; out and the state
   // are as they were then.
   std::optional<Passed> passed = {};
+
+  // Where the exchange between nodes keeps the sums of this rank's chunk as they were before they
+  // were encoded, in memory of the device; null where nobody asks.
+  float* totals = nullptr;
 };
 
 }  // namespace slimpi::algorithm

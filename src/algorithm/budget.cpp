@@ -7,6 +7,7 @@
 
 #include "algorithm/budget_trial.h"
 #include "algorithm/communicator.h"
+#include "algorithm/error_bound.h"
 #include "algorithm/node_sum.h"
 
 namespace slimpi::algorithm {
@@ -21,7 +22,9 @@ constexpr double kGreatestHalf = 65504;
 // The exact sums are added up in another order, and float by float.
 constexpr double kRoom = 0.99;
 
-constexpr int kHalves = 8, kExact = 9;  // places among the codings
+constexpr int kHalves = 8, kExact = kExactCoding;  // places among the codings
+// Sums beyond it may saturate, whose error nobody bounds.
+constexpr double kGreatestSum = 0x1p126;
 
 // A tile is one bucket, or several short ones, or a part of a long one.
 std::uint64_t tile_elements(std::uint64_t bucket) {
@@ -228,14 +231,15 @@ Status Chooser::hear_samples(const float* values, std::vector<Sample>* samples) 
 // Rank 0: the first coding under the budget. Errors shrink about as levels grow, so codings that
 // can not do are skipped.
 int Chooser::decide(double peak, const std::vector<Sample>& samples) const {
-  const double budget = call_.plan.max_error * kRoom;
+  const double budget = call_.plan.max_error / (1 + call_.plan.max_error) * kRoom;
   const kernels::Draw draw{communicator_.config().seed, 0, call_.number, 0};
+  const std::uint64_t tiles = call_.count / check_tile_elements(call_.count) + 1;
   std::vector<Trial> trials(samples.size());
   for (int index = 0; index < kExact; ++index) {
     if (index == kHalves && peak > kGreatestHalf) break;
     for (std::size_t i = 0; i < samples.size(); ++i)
       trials[i] = try_coding(coding_at(call_.plan.format, index), draw, samples[i]);
-    const Estimate found = estimate(samples, trials);
+    const Estimate found = estimate(samples, trials, tiles);
     if (found.cautious <= budget) return index;
     if (!std::isfinite(found.relative)) break;
     const double steps = found.relative * (std::exp2(index + 1) - 1);
@@ -278,7 +282,7 @@ Status Chooser::run(const float* values, int* chosen) {
   // errors.
   if (all == 0)
     answer[0] = 0;
-  else if (std::isfinite(all))
+  else if (std::isfinite(all) && peak <= kGreatestSum)
     drawn_ =
         draw_tiles(facts, most_draws(), fraction_of(communicator_.config().seed + call_.number));
   answer[1] = drawn_.size();
@@ -307,22 +311,17 @@ kernels::Format coding_at(const kernels::Format& quantizer, int index) {
   return format;
 }
 
-Status choose_coding(Call& call, const Rails& rails, Range slice, const float* in,
-                     kernels::Format* chosen) {
+int finer_coding(int index, double excess) {
+  // Errors shrink about as levels grow; a little more, lest the next one fails by as little.
+  const double wanted = 1.05 * excess * (std::exp2(index + 1) - 1);
+  for (int finer = index + 1; finer < kHalves; ++finer)
+    if (std::exp2(finer + 1) - 1 >= wanted) return finer;
+  return kExact;
+}
+
+Status choose_coding(Call& call, const Rails& rails, Range slice, const float* in, int* chosen) {
   const Timed timed(call.communicator.statistics(), Stage::exchange, "budget", 4 * call.count);
-  std::vector<float> copy;
-  if (call.device.staged && rails.rail >= 0) {
-    copy.resize(slice.count);
-    SLIMPI_TRY(call.device.copy(copy.data(), in, slice.count * sizeof(float), call.stream));
-    SLIMPI_TRY(wait_for_stream(call.device, call.stream));
-    in = copy.data();
-  }
-  Chooser chooser(call, rails, slice);
-  int index = kExact;
-  SLIMPI_TRY(chooser.run(in, &index));
-  *chosen = coding_at(call.plan.format, index);
-  call.communicator.statistics().coded(std::size_t(index));
-  return Status::ok;
+  return Chooser(call, rails, slice).run(in, chosen);
 }
 
 }  // namespace slimpi::algorithm

@@ -7,9 +7,9 @@
 //   2. rank 0 draws some tiles, those with more energy or wider ranges more often, and tells which;
 //   3. the owners send their floats of these tiles to rank 0, which runs the two rounds on them
 //      (budget_trial.h) with one coding after the other, from the cheapest on, until the error that
-//      it finds, and what chance may have added, is under the budget;
+//      error_check.h is going to find, and what chance may have added, is under the budget;
 //   4. rank 0 tells the coding.
-// Where there are few tiles all of them are tried, and the error is known, not estimated.
+// The estimate only has to be right most of the time: the check decides (bounded_exchange.h).
 //
 // Cost: 24 bytes a tile and at most 1/16 of a long buffer as floats to rank 0, half of a short one.
 #pragma once
@@ -19,12 +19,16 @@ namespace slimpi::algorithm {
 
 // The codings to choose from, cheapest first: 1 to 8 bits, fp16, float32.
 constexpr int kCodings = 10;
+constexpr int kExactCoding = kCodings - 1;
 kernels::Format coding_at(const kernels::Format& quantizer, int index);
 
+// The cheapest coding that is finer than `index` by the factor `excess`, as far as bits go; else
+// the exact one.
+int finer_coding(int index, double excess);
+
 // Chooses for a call whose plan has a max_error. Collective over the communicator; alike on all
-// ranks. `in` is the node's sum of `slice`, which is this rank's, in memory of the call's device;
-// not looked at on ranks without a rail.
-Status choose_coding(Call& call, const Rails& rails, Range slice, const float* in,
-                     kernels::Format* chosen);
+// ranks. `in` is the node's sum of `slice`, which is this rank's, in host memory; not looked at on
+// ranks without a rail.
+Status choose_coding(Call& call, const Rails& rails, Range slice, const float* in, int* chosen);
 
 }  // namespace slimpi::algorithm

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "algorithm/error_bound.h"
 #include "device/device.h"
 
 namespace slimpi::algorithm {
@@ -110,12 +111,21 @@ Trial try_coding(const kernels::Format& format, const kernels::Draw& draw, const
   std::vector<std::byte> code(kernels::encoded_bytes(used, count));
   std::vector<float> sum(count), decoded(count);
   std::vector<double> exact(sample.count);
+  double norms = 0, largest = 0;
   const auto pass = [&](int rank, const float* values) {
     kernels::Draw here = draw;
     here.rank = std::uint32_t(rank);
     here.first = sample.first;
     kernels.encode(used, here, values, nullptr, count, code.data(), nullptr);
     kernels.decode(used, code.data(), count, decoded.data(), nullptr);
+    double energy = 0, most = 0;
+    for (std::uint64_t i = 0; i < sample.count; ++i) {
+      const double error = double(decoded[i]) - double(values[i]);
+      energy += error * error;
+      most = std::max(most, std::fabs(error));
+    }
+    norms += std::sqrt(energy);
+    largest += most;
   };
   for (std::size_t member = 0; member < sample.values.size(); ++member) {
     const float* const values = sample.values[member].data();
@@ -134,22 +144,28 @@ Trial try_coding(const kernels::Format& format, const kernels::Draw& draw, const
     trial.error += error * error;
     trial.total += exact[i] * exact[i];
   }
+  trial.triangle = norms * norms;
+  trial.caps = largest * largest * double(sample.count);
   return trial;
 }
 
-Estimate estimate(std::span<const Sample> samples, std::span<const Trial> trials) {
-  double error = 0, total = 0;
+Estimate estimate(std::span<const Sample> samples, std::span<const Trial> trials,
+                  std::uint64_t tiles) {
+  double error = 0, total = 0, triangle = 0, caps = 0;
   for (std::size_t i = 0; i < trials.size(); ++i) {
+    triangle += samples[i].weight * trials[i].triangle;
+    caps += samples[i].weight * trials[i].caps;
     error += samples[i].weight * trials[i].error;
     total += samples[i].weight * trials[i].total;
   }
   const double infinite = std::numeric_limits<double>::infinity();
   const bool known = std::all_of(samples.begin(), samples.end(),
                                  [](const Sample& sample) { return sample.certain; });
-  if (known && error == 0) return {};
+  if (known && triangle == 0) return {};
   if (!(total > 0) || !std::isfinite(error)) return {infinite, infinite};
   const double square = error / total;
-  if (known) return {std::sqrt(square), std::sqrt(square)};
+  const double bound = expected_energy_bound(error, triangle, caps, tiles) / total;
+  if (known) return {std::sqrt(square), std::sqrt(bound)};
   // The deviation of a ratio of two sums, from how far each tile is off that ratio.
   double off = 0, drawn = 0;
   for (std::size_t i = 0; i < trials.size(); ++i) {
@@ -160,7 +176,8 @@ Estimate estimate(std::span<const Sample> samples, std::span<const Trial> trials
   }
   if (drawn < 2) return {std::sqrt(square), infinite};
   const double deviation = std::sqrt(off * drawn / (drawn - 1)) / total;
-  return {std::sqrt(square), std::sqrt(square + kCaution * deviation)};
+  if (square == 0) return {0, std::sqrt(bound)};
+  return {std::sqrt(square), std::sqrt((square + kCaution * deviation) * (bound / square))};
 }
 
 }  // namespace slimpi::algorithm

@@ -43,17 +43,21 @@ struct Sample {
   std::vector<int> ranks;
 };
 
-// What the two rounds with this coding do to a tile: the squared error, the squared exact sum.
+// What the two rounds with this coding do to a tile: the squared error, the squared exact sum; and
+// of the members' errors the sum of the norms, squared, and of the largest, squared, times the
+// elements (error_bound.h).
 struct Trial {
-  double error = 0, total = 0;
+  double error = 0, total = 0, triangle = 0, caps = 0;
 };
 Trial try_coding(const kernels::Format& format, const kernels::Draw& draw, const Sample& sample);
 
-// The relative L2 error that trials show, and the same with what chance may have hidden. Both are
-// infinite where there is an error but nothing to relate it to.
+// The relative L2 error that trials show, and what the check will say of it, with what chance may
+// have hidden. Both are infinite where there is an error but nothing to relate it to. `tiles` is
+// how many the check has.
 struct Estimate {
   double relative = 0, cautious = 0;
 };
-Estimate estimate(std::span<const Sample> samples, std::span<const Trial> trials);
+Estimate estimate(std::span<const Sample> samples, std::span<const Trial> trials,
+                  std::uint64_t tiles);
 
 }  // namespace slimpi::algorithm

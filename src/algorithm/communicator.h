@@ -104,6 +104,7 @@ class Communicator {
   std::uint64_t calls = 0;            // compressed calls so far; a schedule's messages carry it
   Memory messages, staging, partial;  // scratch of the schedules
   Memory found;                       // what find_nonfinite writes
+  Memory kept, check;                 // of SLIMPI_MAX_ERROR; bounded_exchange.cpp
   Memory factors, device_factors;     // scratch of the low-rank schedules
   Slots slots;
   Hooks hooks;  // the user's shared objects that were opened here

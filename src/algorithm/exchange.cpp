@@ -220,11 +220,12 @@ void Exchange::tell_failure(Status status) {
 }
 
 // Not MPI_Allreduce, which would wait for a rank that failed.
-Status Exchange::reduce(std::span<std::uint64_t> values, MPI_Op op) {
-  auto shared = std::make_unique<std::vector<std::uint64_t>>(values.begin(), values.end());
+template <typename Value>
+Status Exchange::reduce(std::span<Value> values, MPI_Datatype type, MPI_Op op) {
+  auto shared = std::make_unique<std::vector<Value>>(values.begin(), values.end());
   MPI_Request request = MPI_REQUEST_NULL;
-  const int code = api_.Iallreduce(MPI_IN_PLACE, shared->data(), int(shared->size()), MPI_UINT64_T,
-                                   op, comm_, &request);
+  const int code = api_.Iallreduce(MPI_IN_PLACE, shared->data(), int(shared->size()), type, op,
+                                   comm_, &request);
   if (code != MPI_SUCCESS) return mpi_failed(api_, "agreeing", code);
   if (const Status status = wait(request); status != Status::ok) {
     (void)shared.release();  // MPI may still write there
@@ -235,10 +236,18 @@ Status Exchange::reduce(std::span<std::uint64_t> values, MPI_Op op) {
 }
 
 Status Exchange::all_min(std::span<std::uint64_t> values) {
-  return reduce(values, MPI_MIN);
+  return reduce(values, MPI_UINT64_T, MPI_MIN);
 }
 Status Exchange::all_max(std::span<std::uint64_t> values) {
-  return reduce(values, MPI_MAX);
+  return reduce(values, MPI_UINT64_T, MPI_MAX);
+}
+
+Status Exchange::all_sum(std::span<double> values) {
+  // As a ring of the nodes' first ranks would send it; what MPI does is not known.
+  if (layout_ != nullptr && layout_->local_rank() == 0)
+    statistics_.sent(2 * values.size_bytes() * std::size_t(layout_->nodes() - 1) /
+                     std::size_t(layout_->nodes()));
+  return reduce(values, MPI_DOUBLE, MPI_SUM);
 }
 
 }  // namespace slimpi::algorithm

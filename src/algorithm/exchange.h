@@ -64,6 +64,9 @@ class Exchange {
   Status all_min(std::span<std::uint64_t> values);
   Status all_max(std::span<std::uint64_t> values);
 
+  // Sums over all ranks; collective. Ranks may differ in the last bits. Counted as sent.
+  Status all_sum(std::span<double> values);
+
   const mpi::Api& api() const { return api_; }
   MPI_Comm comm() const { return comm_; }
 
@@ -73,7 +76,8 @@ class Exchange {
     char text[244];
   };
 
-  Status reduce(std::span<std::uint64_t> values, MPI_Op op);
+  template <typename Value>
+  Status reduce(std::span<Value> values, MPI_Datatype type, MPI_Op op);
   void tell(Status status);
   bool hear_failure(int from = MPI_ANY_SOURCE);
   bool take_in();

@@ -3,11 +3,12 @@
 
 #include <algorithm>
 
+#include "algorithm/bounded_exchange.h"
 #include "algorithm/budget.h"
 #include "algorithm/communicator.h"
+#include "algorithm/error_check.h"
 #include "algorithm/node_sum.h"
 #include "algorithm/schedule.h"
-#include "base/log.h"
 
 namespace slimpi::algorithm {
 
@@ -22,24 +23,20 @@ Status run_hierarchical(Call& call) {
   Communicator& communicator = call.communicator;
   const Rails& rails = communicator.rails(call.plan.hierarchy);
   const bool alone = rails.flat || communicator.layout().neighbours().size() == 1;
+  const bool bounded = call.plan.max_error > 0;
+  double rounding = 0;
+  if (bounded && !alone) SLIMPI_TRY(node_rounding(call, &rounding));
   if (!alone) SLIMPI_TRY(node_sum(call, rails));
   const Range slice =
       rails.rail < 0 ? Range{} : slice_of(call.count, call.plan.format, rails, rails.rail);
   const float* const in = (alone ? call.in : call.out) + slice.first;
-  Plan plan = call.plan;
-  if (plan.max_error > 0) SLIMPI_TRY(choose_coding(call, rails, slice, in, &plan.format));
-  if (rails.rail >= 0) {
+  if (bounded) {
+    SLIMPI_TRY(run_bounded(call, rails, slice, in, rounding));
+  } else if (rails.rail >= 0) {
     float* residual = nullptr;
-    if (plan.error_feedback && call.slot != nullptr)
+    if (call.plan.error_feedback && call.slot != nullptr)
       SLIMPI_TRY(find_residual(call, slice, &residual));
-    Call rounds{communicator, plan,        call.in,     call.out, call.count,
-                call.device,  call.stream, call.number, call.slot};
-    const Schedule& schedule =
-        schedule_for(plan.format, slice.count, int(rails.peers.size()), communicator.grain());
-    if (communicator.rank() == 0 && log_enabled(LogLevel::debug))
-      log_once(LogLevel::debug,
-               std::string("messages between nodes go the ") + schedule.name + " way");
-    SLIMPI_TRY(schedule.run(rounds, rails, slice, in, call.out + slice.first, residual));
+    SLIMPI_TRY(run_exchange(call, rails, slice, in, call.out + slice.first, residual));
   }
   if (!alone) SLIMPI_TRY(node_share(call, rails));
   return Status::ok;
@@ -69,6 +66,7 @@ Status reserve_hierarchical(Communicator& communicator, const Plan& plan, std::u
     for (int coding = 0; plan.max_error > 0 && coding < kCodings; ++coding)
       make_room(coding_at(plan.format, coding));
   }
+  if (plan.max_error > 0) SLIMPI_TRY(reserve_bounded(communicator, plan, count, device, like));
   Statistics& statistics = communicator.statistics();
   const bool long_sums = communicator.size() > kernels::kMaxAddends;
   SLIMPI_TRY(communicator.messages.reserve(device, like, device::Place::device, bytes, statistics));

@@ -15,6 +15,7 @@ struct Owned {
   std::uint64_t count;
   std::byte* code;  // for the encoded sum
   float* out;       // for what it decodes to; may be `in`
+  float* total;     // for the sum before it is encoded, or null
 };
 
 // Adds the members' shares in rank order, this rank's exact and the others' as `encoded` tells

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 
+#include "algorithm/communicator.h"
 #include "algorithm/relay.h"
 #include "algorithm/relayed_rounds.h"
 #include "algorithm/segments.h"
 #include "algorithm/two_rounds.h"
+#include "base/log.h"
 
 namespace slimpi::algorithm {
 
@@ -81,6 +83,16 @@ const Schedule& schedule_for(const kernels::Format& format, std::uint64_t count,
     }
   }
   return *best;
+}
+
+Status run_exchange(Call& call, const Rails& rails, Range slice, const float* in, float* out,
+                    float* residual) {
+  const Schedule& schedule = schedule_for(call.plan.format, slice.count, int(rails.peers.size()),
+                                          call.communicator.grain());
+  if (call.communicator.rank() == 0 && log_enabled(LogLevel::debug))
+    log_once(LogLevel::debug,
+             std::string("messages between nodes go the ") + schedule.name + " way");
+  return schedule.run(call, rails, slice, in, out, residual);
 }
 
 Need exchange_need(const kernels::Format& format, std::uint64_t count, int members, Grain grain,

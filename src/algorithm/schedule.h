@@ -37,6 +37,10 @@ std::span<const Schedule> schedules();
 const Schedule& schedule_for(const kernels::Format& format, std::uint64_t count, int members,
                              Grain grain);
 
+// Runs that one for the call's format; as Schedule::run.
+Status run_exchange(Call& call, const Rails& rails, Range slice, const float* in, float* out,
+                    float* residual);
+
 // What that one needs.
 Need exchange_need(const kernels::Format& format, std::uint64_t count, int members, Grain grain,
                    bool staged);

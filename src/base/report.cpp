@@ -62,6 +62,7 @@ std::string to_json(const Report& report) {
   json["state_dropped"] = report.own.state_dropped;
   for (std::size_t i = 0; i < kChosenCodings; ++i)
     json["codings"][coding_name(i)] = report.own.codings[i];
+  json["repeated"] = report.own.repeated;
   json["overflowed"] = report.job.overflowed;
   json["ranks_counted"] = report.ranks_counted;
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -96,7 +97,8 @@ std::string to_text(const Report& report) {
     if (report.own.codings[i] != 0)
       codings += fmt::format("{}{} in {}{}", codings.empty() ? "" : ", ", report.own.codings[i],
                              coding_name(i), i < 8 ? " bits" : "");
-  if (!codings.empty()) text += fmt::format("  codings  {}\n", codings);
+  if (!codings.empty())
+    text += fmt::format("  codings  {}; {} exchanges repeated\n", codings, report.own.repeated);
   if (report.job.overflowed != 0)
     text += fmt::format("  halves   {} became infinite\n", report.job.overflowed);
   text += fmt::format("  memory   {} for messages, {} for state\n", bytes_text(report.most_scratch),

@@ -87,6 +87,10 @@ void Statistics::coded(std::size_t coding) {
   add(SLIMPI_COUNTER(codings) + coding, 1);
 }
 
+void Statistics::repeated() {
+  add(SLIMPI_COUNTER(repeated), 1);
+}
+
 Counts Statistics::counts() const {
   std::array<std::uint64_t, kCounts> values{};
   for (std::size_t i = 0; i < kCounts; ++i)

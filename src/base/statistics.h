@@ -56,6 +56,7 @@ struct Counts {
   std::uint64_t overflowed = 0;     // halves that became infinite
   // Calls that SLIMPI_MAX_ERROR gave 1 to 8 bits, fp16, float32.
   std::array<std::uint64_t, kChosenCodings> codings{};
+  std::uint64_t repeated = 0;  // exchanges again, because of the error of the one before
 };
 constexpr std::size_t kCounts = sizeof(Counts) / sizeof(std::uint64_t);
 
@@ -76,6 +77,7 @@ class Statistics {
   void staged();
   void overflow(std::uint64_t values);
   void coded(std::size_t coding);
+  void repeated();
 
   Counts counts() const;
   double mean_error() const;

@@ -79,29 +79,34 @@ void trials_measure_both_rounds(void**) {
   const Sample exact = sample_of({{0, 1, 2, 3}, {0, 1, 2, 3}});
   slimpi::kernels::Format format{slimpi::kernels::Coding::quantized, 2, false, 64};
   Trial trial = try_coding(format, {}, exact);
-  assert_true(trial.error == 0 && trial.total == 4 + 16 + 36);
+  assert_true(trial.error == 0 && trial.total == 4 + 16 + 36 && trial.triangle == 0);
   // With a longer bucket around them, of -7.5 to 7.5, they are not: its levels are 5 apart.
   Sample part = sample_of({{0, 1, 2, 3, -7.5f, 7.5f}, {0, 1, 2, 3, -7.5f, 7.5f}});
   part.count = 4;
   part.extra = 2;
   trial = try_coding(format, {}, part);
   assert_true(trial.error > 1 && trial.total == 4 + 16 + 36);
+  assert_true(trial.triangle >= trial.error && trial.caps >= trial.triangle);
 }
 
 void estimates_are_cautious_unless_all_is_known(void**) {
   std::vector<Sample> samples(4);
-  const std::vector<Trial> trials = {{1, 100}, {3, 100}, {2, 100}, {2, 100}};
-  Estimate found = estimate(samples, trials);
+  const std::vector<Trial> trials = {
+      {1, 100, 2, 20}, {3, 100, 5, 20}, {2, 100, 3, 20}, {2, 100, 3, 20}};
+  Estimate found = estimate(samples, trials, 1000);
   assert_float_equal(found.relative, std::sqrt(0.02), 1e-12);
-  assert_true(found.cautious > 1.1 * found.relative);
+  const double sampled = found.cautious;
+  assert_true(sampled > 1.1 * found.relative);
   for (Sample& sample : samples) sample.certain = true;
-  found = estimate(samples, trials);
-  assert_true(found.cautious == found.relative);
-  const std::vector<Trial> lost = {{1, 0}, {0, 0}, {0, 0}, {0, 0}};
-  assert_true(std::isinf(estimate(samples, lost).cautious));
+  found = estimate(samples, trials, 1000);
+  assert_true(found.cautious < sampled && found.cautious > found.relative);
+  // A check with few places can only add up the norms.
+  assert_float_equal(estimate(samples, trials, 1).cautious, std::sqrt(13 / 400.0), 1e-12);
+  const std::vector<Trial> lost = {{1, 0, 1, 1}, {0, 0}, {0, 0}, {0, 0}};
+  assert_true(std::isinf(estimate(samples, lost, 1000).cautious));
   samples.resize(1);
   samples[0].certain = false;
-  assert_true(std::isinf(estimate(samples, {trials.data(), 1}).cautious));
+  assert_true(std::isinf(estimate(samples, {trials.data(), 1}, 1000).cautious));
 }
 
 }  // namespace

@@ -2,10 +2,13 @@
 // A plain MPI program for tests/mpi/max_error.sh: sums inputs of many kinds and measures the
 // relative L2 error of each against the exact sum, which every rank works out for itself.
 // Usage: max_error BUDGET COUNT [KIND], a name of the table below or nonfinite
+//        max_error BUDGET COUNT adversarial CALLS, inputs that deceive an estimate, other ones at
+//        every call; prints how many calls exceed the bound, and the worst error
 // Fails where an error is above the budget and the result is not an exact float sum either, or
 // where ranks do not get the same bytes. Prints a line per kind.
 #include <mpi.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -122,6 +125,90 @@ void run(const Kind& kind, double budget, std::size_t count) {
   if (!good || !same) ++g_failures;
 }
 
+// Inputs for an estimate that sees only parts of the buffer; `call` names the draw of one.
+class Adversary {
+ public:
+  Adversary(std::uint64_t call, std::size_t count) : call_(call), count_(count) {
+    quiet_ = std::size_t(shared(0) * double(count));
+    quiet_end_ = quiet_ + (call % kKinds == 0 ? 1024 : 64);
+    scale_ = std::pow(10.0, -3 * shared(1));
+  }
+  float value(int rank, std::size_t i) const;
+
+ private:
+  static constexpr std::uint64_t kKinds = 8;
+  double shared(std::uint64_t i) const { return draw(call_, 1000, i); }
+  double normal_like(int rank, std::size_t i) const {  // cheap: the sum of three
+    const std::uint64_t r = std::uint64_t(rank);
+    return 2 * (draw(call_, r, 3 * i) + draw(call_, r, 3 * i + 1) + draw(call_, r, 3 * i + 2)) - 3;
+  }
+  // Adds up to nothing over the ranks.
+  double opposed(int rank, std::size_t i) const {
+    if (g_size % 2 != 0 && rank == g_size - 1) return 0;
+    return (rank % 2 == 0 ? 1 : -1) * normal_like(200 + rank / 2, i);
+  }
+
+  const std::uint64_t call_;
+  const std::size_t count_;
+  std::size_t quiet_, quiet_end_;
+  double scale_;
+};
+
+float Adversary::value(int rank, std::size_t i) const {
+  const double u = draw(call_ + 77, std::uint64_t(rank), i);
+  switch (call_ % kKinds) {
+    case 0:  // cancels, but for a quiet tile, or (1) a quiet bucket
+    case 1:
+      return float(i >= quiet_ && i < quiet_end_ ? scale_ * normal_like(rank, i)
+                                                 : opposed(rank, i));
+    case 2:  // Cauchy
+      return float(std::tan(3.14159265 * (u - 0.5)));
+    case 3:  // Pareto, with both signs
+      return float(std::copysign(std::pow(u + 1e-12, -0.4 - 1.6 * shared(2)),
+                                 draw(call_, std::uint64_t(rank), i) - 0.5));
+    case 4:  // few spikes
+      return u < 8 / double(count_) ? float(normal_like(rank, i) / scale_)
+                                    : float(u < 0.1 ? normal_like(rank, i) : 0);
+    case 5:  // blocks of very different sizes
+      return float(normal_like(rank, i) * std::pow(10.0, 12 * shared(3 + i / 512) - 6));
+    case 6:  // cancels to a part that is the same everywhere
+      return float(opposed(rank, i) + scale_ * normal_like(rank, i));
+    default:
+      return float(normal_like(rank, i));
+  }
+}
+
+void run_adversarial(double budget, std::size_t count, int calls) {
+  std::vector<float> in(count), out(count);
+  std::vector<double> sums(2 * count);
+  double worst = 0;
+  int beyond = 0;
+  for (int call = 0; call < calls; ++call) {
+    const Adversary adversary(std::uint64_t(call), count);
+    for (std::size_t i = 0; i < count; ++i) {
+      in[i] = out[i] = adversary.value(g_rank, i);
+      sums[i] = double(in[i]);
+      sums[count + i] = std::fabs(double(in[i]));
+    }
+    PMPI_Allreduce(MPI_IN_PLACE, sums.data(), int(2 * count), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(call % 3 == 0 ? MPI_IN_PLACE : in.data(), out.data(), int(count), MPI_FLOAT,
+                  MPI_SUM, MPI_COMM_WORLD);
+    double error = 0, total = 0, rounding = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      error += (double(out[i]) - sums[i]) * (double(out[i]) - sums[i]);
+      total += sums[i] * sums[i];
+      rounding += std::pow(sums[count + i] * 0x1p-24 * g_size, 2);
+    }
+    if (error <= rounding) continue;
+    const double relative = std::sqrt(error / total);
+    worst = std::max(worst, relative);
+    if (!(relative <= budget)) ++beyond;
+  }
+  if (g_rank == 0)
+    std::printf("%d of %d calls beyond %g, the worst error %.3g\n", beyond, calls, budget, worst);
+  g_failures += beyond;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -130,6 +217,8 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &g_size);
   if (argc < 3) MPI_Abort(MPI_COMM_WORLD, 2);
   if (argc == 4 && std::strcmp(argv[3], "nonfinite") == 0) run_nonfinite(1000);
+  if (argc == 5 && std::strcmp(argv[3], "adversarial") == 0)
+    run_adversarial(std::atof(argv[1]), std::size_t(std::atoll(argv[2])), std::atoi(argv[4]));
   for (const Kind& kind : kKinds)
     if (argc < 4 || std::strcmp(argv[3], kind.name) == 0)
       run(kind, std::atof(argv[1]), std::size_t(std::atoll(argv[2])));

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "algorithm/bounded_exchange.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "algorithm/budget.h"
+#include "algorithm/communicator.h"
+#include "algorithm/error_check.h"
+#include "algorithm/node_sum.h"
+#include "algorithm/schedule.h"
+#include "algorithm/segments.h"
+
+namespace slimpi::algorithm {
+
+namespace {
+
+constexpr int kMostTries = 3;  // the last one exact
+
+// The memory of a call, all of it reserved before.
+struct Buffers {
+  float *kept = nullptr, *totals = nullptr;                      // of the device
+  float *in = nullptr, *own = nullptr, *host_totals = nullptr;  // copies of a staged device's
+  float* decoded = nullptr;
+  std::byte* encoded = nullptr;
+};
+
+struct Sizes {
+  std::uint64_t slice = 0, chunk = 0, piece = 0;  // floats
+  std::size_t encoded = 0;                        // bytes
+};
+
+Sizes sizes_for(const kernels::Format& format, const Rails& rails, std::uint64_t slice) {
+  Sizes sizes;
+  sizes.slice = slice;
+  for (int index = 0; index < kExactCoding; ++index) {
+    const kernels::Format tried = coding_at(format, index);
+    const std::uint64_t chunk =
+        part_of(slice, int(rails.peers.size()), 0, chunk_alignment(tried)).count;
+    const std::uint64_t piece = check_piece(tried, chunk);
+    sizes.chunk = std::max(sizes.chunk, chunk);
+    sizes.piece = std::max(sizes.piece, piece);
+    sizes.encoded = std::max(sizes.encoded, std::size_t(kernels::encoded_bytes(tried, piece)));
+  }
+  return sizes;
+}
+
+Buffers buffers_of(Communicator& communicator, const device::Device& device, const Sizes& sizes) {
+  Buffers buffers;
+  buffers.kept = reinterpret_cast<float*>(communicator.kept.data());
+  buffers.totals = buffers.kept + sizes.slice;
+  float* next = reinterpret_cast<float*>(communicator.check.data());
+  const auto take = [&](std::uint64_t count) {
+    float* const taken = next;
+    next += count;
+    return taken;
+  };
+  buffers.decoded = take(sizes.piece);
+  if (device.staged) {
+    buffers.in = take(sizes.slice);
+    buffers.own = take(sizes.chunk);
+    buffers.host_totals = take(sizes.chunk);
+  }
+  buffers.encoded = reinterpret_cast<std::byte*>(next);
+  return buffers;
+}
+
+// One call: a codec after the other until the error is small enough.
+class Bounded {
+ public:
+  Bounded(Call& call, const Rails& rails, Range slice, const float* in, double node_rounding)
+      : call_(call),
+        rails_(rails),
+        slice_(slice),
+        in_(in),
+        out_(call.out + slice.first),
+        node_rounding_(node_rounding),
+        takes_part_(rails.rail >= 0),
+        staged_(call.device.staged) {}
+
+  Status run();
+
+ private:
+  Status keep_input();
+  Status exchange(int index);
+  Status check(int index, int tries, int* next);
+  Status to_host(float* to, const float* from, std::uint64_t count) {
+    return copy_and_wait(call_.device, call_.stream, "copy out", to, from, count * sizeof(float));
+  }
+
+  Call& call_;
+  const Rails& rails_;
+  const Range slice_;
+  const float* in_;  // of the device; never written by an exchange
+  float* const out_;
+  const double node_rounding_;
+  const bool takes_part_, staged_;
+  const float* host_in_ = nullptr;
+  Buffers buffers_;
+};
+
+// An exchange may be followed by another, so it must not write over its input.
+Status Bounded::keep_input() {
+  if (!takes_part_) return Status::ok;
+  buffers_ = buffers_of(call_.communicator, call_.device,
+                        sizes_for(call_.plan.format, rails_, slice_.count));
+  if (in_ == out_) {
+    call_.device.kernels()->sum(&in_, 1, slice_.count, buffers_.kept, call_.stream);
+    in_ = buffers_.kept;
+  }
+  host_in_ = staged_ ? buffers_.in : in_;
+  return staged_ ? to_host(buffers_.in, in_, slice_.count) : Status::ok;
+}
+
+Status Bounded::exchange(int index) {
+  if (!takes_part_) return Status::ok;
+  Plan plan = call_.plan;
+  plan.format = coding_at(plan.format, index);
+  Call exchanged{call_.communicator, plan,         call_.in,    call_.out, call_.count,
+                 call_.device,       call_.stream, call_.number, call_.slot};
+  exchanged.totals = index == kExactCoding ? nullptr : buffers_.totals;
+  return run_exchange(exchanged, rails_, slice_, in_, out_, nullptr);
+}
+
+// The codec that the ranks agree to try next, or `index` where the error is small enough.
+Status Bounded::check(int index, int tries, int* next) {
+  const kernels::Format format = coding_at(call_.plan.format, index);
+  Checked checked;
+  if (takes_part_) {
+    const Range own =
+        part_of(slice_.count, int(rails_.peers.size()), rails_.index, chunk_alignment(format));
+    checked = {host_in_, out_ + own.first, buffers_.totals, buffers_.decoded, buffers_.encoded};
+    if (staged_) {
+      SLIMPI_TRY(to_host(buffers_.own, out_ + own.first, own.count));
+      SLIMPI_TRY(to_host(buffers_.host_totals, buffers_.totals, own.count));
+      checked.out = buffers_.own;
+      checked.totals = buffers_.host_totals;
+    }
+  }
+  double excess = 0;
+  SLIMPI_TRY(
+      measure_excess(call_, format, rails_, slice_, checked, node_rounding_, &excess));
+  std::uint64_t wanted = std::uint64_t(tries + 1 < kMostTries ? finer_coding(index, excess)
+                                                              : kExactCoding);
+  if (excess <= 1) wanted = std::uint64_t(index);
+  // What the ranks added up may differ in its last bits.
+  SLIMPI_TRY(call_.communicator.exchange().all_max({&wanted, 1}));
+  *next = int(wanted);
+  return Status::ok;
+}
+
+Status Bounded::run() {
+  SLIMPI_TRY(keep_input());
+  int index = kExactCoding;
+  SLIMPI_TRY(choose_coding(call_, rails_, slice_, host_in_, &index));
+  for (int tries = 1;; ++tries) {
+    SLIMPI_TRY(exchange(index));
+    int next = index;
+    if (index != kExactCoding) SLIMPI_TRY(check(index, tries, &next));
+    if (next == index) break;
+    call_.communicator.statistics().repeated();
+    index = next;
+  }
+  call_.communicator.statistics().coded(std::size_t(index));
+  return Status::ok;
+}
+
+}  // namespace
+
+Status run_bounded(Call& call, const Rails& rails, Range slice, const float* in,
+                   double node_rounding) {
+  return Bounded(call, rails, slice, in, node_rounding).run();
+}
+
+Status reserve_bounded(Communicator& communicator, const Plan& plan, std::uint64_t count,
+                       const device::Device& device, const void* like) {
+  Statistics& statistics = communicator.statistics();
+  SLIMPI_TRY(communicator.found.reserve(device, like, device::Place::device, 2 * sizeof(double),
+                                        statistics));
+  const Rails& rails = communicator.rails(plan.hierarchy);
+  if (rails.rail < 0) return Status::ok;
+  const Sizes sizes =
+      sizes_for(plan.format, rails, slice_of(count, plan.format, rails, rails.rail).count);
+  const std::uint64_t on_device = sizes.slice + sizes.chunk;
+  std::uint64_t on_host = sizes.piece;
+  if (device.staged) on_host += sizes.slice + 2 * sizes.chunk;
+  SLIMPI_TRY(communicator.kept.reserve(device, like, device::Place::device,
+                                       on_device * sizeof(float), statistics));
+  return communicator.check.reserve(device::host(), nullptr, device::Place::device,
+                                    on_host * sizeof(float) + sizes.encoded, statistics);
+}
+
+}  // namespace slimpi::algorithm

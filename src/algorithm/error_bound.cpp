@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "algorithm/error_bound.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <vector>
+
+namespace slimpi::algorithm {
+
+namespace {
+
+constexpr std::uint64_t kFewestElements = 1024, kMostTiles = 2048;
+
+// ln(2 / p) for each of `bounds` bounds, of which one may be wrong.
+double log_of_chance(std::size_t bounds) {
+  return std::log(2 * double(bounds) / kMissProbability);
+}
+
+double square(double x) {
+  return x * x;
+}
+
+double triangle_of(std::span<const ErrorTile* const> tiles) {
+  double energy = 0;
+  for (const ErrorTile* const tile : tiles) energy += square(tile->norm);
+  return energy;
+}
+
+// Each place gives a number between 0 and 1 whose mean over the draw is its tile's squared error,
+// divided by what no tile exceeds.
+double sampled_energy(std::span<const ErrorTile* const> tiles, double log_chance) {
+  double largest = 0;
+  std::uint64_t count = 0;
+  for (const ErrorTile* const tile : tiles) {
+    largest = std::max(largest, tile->largest);
+    count = std::max(count, tile->count);
+  }
+  const double most = double(count) * square(largest);
+  const double draws = double(tiles.size()) * kPlaces;
+  if (most == 0) return 0;
+  double sum = 0, squares = 0;
+  for (const ErrorTile* const tile : tiles)
+    for (const double error : tile->at) {
+      const double share = std::min(1.0, double(tile->count) * square(error) / most);
+      sum += share;
+      squares += square(share);
+    }
+  const double mean = sum / draws;
+  const double variance = std::max(0.0, (squares - sum * mean) / (draws - 1));
+  const double upper =
+      mean + std::sqrt(2 * variance * log_chance / draws) + 7 * log_chance / (3 * (draws - 1));
+  return upper * most * double(tiles.size());
+}
+
+}  // namespace
+
+double error_energy_bound(std::span<const ErrorTile> tiles) {
+  // Tiles whose largest errors are alike share a sample: the largest of all would make the bound of
+  // the others useless.
+  std::map<int, std::vector<const ErrorTile*>> classes;
+  std::vector<const ErrorTile*> all;
+  for (const ErrorTile& tile : tiles) {
+    if (!std::isfinite(tile.norm) || !std::isfinite(tile.largest))
+      return std::numeric_limits<double>::infinity();
+    if (tile.norm == 0) continue;
+    classes[std::ilogb(tile.largest)].push_back(&tile);
+    all.push_back(&tile);
+  }
+  if (all.empty()) return 0;
+  const double log_chance = log_of_chance(classes.size() + 1);
+  double energy = 0;
+  for (const auto& [exponent, members] : classes)
+    energy += std::min(triangle_of(members), sampled_energy(members, log_chance));
+  return std::min(energy, sampled_energy(all, log_chance));
+}
+
+double expected_energy_bound(double energy, double triangle, double caps, std::uint64_t tiles) {
+  const double draws = double(tiles) * kPlaces, log_chance = log_of_chance(3);
+  const double sampled = energy * (1 + 2 * std::sqrt(log_chance / draws)) +
+                         caps * 7 * log_chance / (3 * draws);
+  return std::min(triangle, sampled);
+}
+
+std::uint64_t check_tile_elements(std::uint64_t count) {
+  return std::max(kFewestElements, (count + kMostTiles - 1) / kMostTiles);
+}
+
+std::uint64_t place_in(std::uint64_t stream, std::uint64_t tile, int place, std::uint64_t count) {
+  std::uint64_t z = stream + (tile * kPlaces + std::uint64_t(place) + 1) * 0x9e3779b97f4a7c15ull;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  return ((z ^ (z >> 31)) >> 11) % count;
+}
+
+}  // namespace slimpi::algorithm
