@@ -19,8 +19,6 @@ using kernels::Coding;
 constexpr std::uint64_t kShortTile = 1024, kLongTile = 4096;  // elements
 constexpr std::uint64_t kTilesPerDraw = 32, kFewestDraws = 4, kMostDraws = 32;
 constexpr double kGreatestHalf = 65504;
-// The exact sums are added up in another order, and float by float.
-constexpr double kRoom = 0.99;
 
 constexpr int kHalves = 8, kExact = kExactCoding;  // places among the codings
 // Sums beyond it may saturate, whose error nobody bounds.
@@ -231,7 +229,7 @@ Status Chooser::hear_samples(const float* values, std::vector<Sample>* samples) 
 // Rank 0: the first coding under the budget. Errors shrink about as levels grow, so codings that
 // can not do are skipped.
 int Chooser::decide(double peak, const std::vector<Sample>& samples) const {
-  const double budget = call_.plan.max_error / (1 + call_.plan.max_error) * kRoom;
+  const double budget = call_.plan.max_error / (1 + call_.plan.max_error);
   const kernels::Draw draw{communicator_.config().seed, 0, call_.number, 0};
   const std::uint64_t tiles = call_.count / check_tile_elements(call_.count) + 1;
   std::vector<Trial> trials(samples.size());

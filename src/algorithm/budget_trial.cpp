@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t kLanes = 8;  // accumulators, so that loops over them vectorize
 
 // Standard deviations above the estimate that still count as possible.
-constexpr double kCaution = 2.5;
+constexpr double kCaution = 1;
 
 }  // namespace
 
