@@ -19,7 +19,7 @@ constexpr int kMostTries = 3;  // the last one exact
 
 // The memory of a call, all of it reserved before.
 struct Buffers {
-  float *kept = nullptr, *totals = nullptr;                      // of the device
+  float *kept = nullptr, *totals = nullptr;                     // of the device
   float *in = nullptr, *own = nullptr, *host_totals = nullptr;  // copies of a staged device's
   float* decoded = nullptr;
   std::byte* encoded = nullptr;
@@ -116,7 +116,7 @@ Status Bounded::exchange(int index) {
   if (!takes_part_) return Status::ok;
   Plan plan = call_.plan;
   plan.format = coding_at(plan.format, index);
-  Call exchanged{call_.communicator, plan,         call_.in,    call_.out, call_.count,
+  Call exchanged{call_.communicator, plan,         call_.in,     call_.out, call_.count,
                  call_.device,       call_.stream, call_.number, call_.slot};
   exchanged.totals = index == kExactCoding ? nullptr : buffers_.totals;
   return run_exchange(exchanged, rails_, slice_, in_, out_, nullptr);
@@ -138,10 +138,9 @@ Status Bounded::check(int index, int tries, int* next) {
     }
   }
   double excess = 0;
-  SLIMPI_TRY(
-      measure_excess(call_, format, rails_, slice_, checked, node_rounding_, &excess));
-  std::uint64_t wanted = std::uint64_t(tries + 1 < kMostTries ? finer_coding(index, excess)
-                                                              : kExactCoding);
+  SLIMPI_TRY(measure_excess(call_, format, rails_, slice_, checked, node_rounding_, &excess));
+  std::uint64_t wanted =
+      std::uint64_t(tries + 1 < kMostTries ? finer_coding(index, excess) : kExactCoding);
   if (excess <= 1) wanted = std::uint64_t(index);
   // What the ranks added up may differ in its last bits.
   SLIMPI_TRY(call_.communicator.exchange().all_max({&wanted, 1}));

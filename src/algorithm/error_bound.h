@@ -5,8 +5,8 @@
 //   triangle  the norm of a sum is at most the sum of the norms. Always true; up to
 //             sqrt(2 * nodes) times too large, where errors of different ranks are independent.
 //   sampled   the ranks add their errors at places that are drawn at random, and the empirical
-//             Bernstein inequality (Maurer, Pontil, 2009) bounds the mean square from the sample and
-//             from the largest possible error of an element. Wrong with a probability below
+//             Bernstein inequality (Maurer, Pontil, 2009) bounds the mean square from the sample
+//             and from the largest possible error of an element. Wrong with a probability below
 //             kMissProbability, over the draw of the places, whatever the data.
 #pragma once
 #include <cstdint>
@@ -14,15 +14,15 @@
 
 namespace slimpi::algorithm {
 
-constexpr int kPlaces = 8;                  // drawn in each tile, each uniformly, with replacement
+constexpr int kPlaces = 8;                 // drawn in each tile, each uniformly, with replacement
 constexpr double kMissProbability = 1e-6;  // of the sampled bound in one call
 
 // What all ranks together know of the error in one tile.
 struct ErrorTile {
-  std::uint64_t count = 0;      // elements
-  double norm = 0;              // sum over the ranks of the L2 norm of their errors
-  double largest = 0;           // sum over the ranks of their largest absolute error
-  double at[kPlaces] = {};      // sum over the ranks of their errors at the places
+  std::uint64_t count = 0;  // elements
+  double norm = 0;          // sum over the ranks of the L2 norm of their errors
+  double largest = 0;       // sum over the ranks of their largest absolute error
+  double at[kPlaces] = {};  // sum over the ranks of their errors at the places
 };
 
 // An upper bound of the squared L2 norm of the error; infinite where nothing is known.

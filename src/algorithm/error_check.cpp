@@ -93,8 +93,7 @@ void Tiles::add(std::uint64_t first, std::uint64_t count, const float* got, cons
     tile.norm += found.energy;
     tile.largest = std::max(tile.largest, found.largest);
     for (int place = 0; place < kPlaces; ++place) {
-      const std::uint64_t at =
-          tile_begin + place_in(stream_, first_ + number, place, tile.count);
+      const std::uint64_t at = tile_begin + place_in(stream_, first_ + number, place, tile.count);
       if (at >= begin && at < stop)
         tile.at[place] = double(got[at - first]) - double(wanted[at - first]);
     }
@@ -170,8 +169,7 @@ Status measure_excess(Call& call, const kernels::Format& format, const Rails& ra
     };
     const Range own = chunk_of(rails.index);
     for (int member = 0; member < members; ++member)
-      if (member != rails.index)
-        add_sent(call, format, slice, chunk_of(member), checked, &tiles);
+      if (member != rails.index) add_sent(call, format, slice, chunk_of(member), checked, &tiles);
     tiles.add(own.first, own.count, checked.out, checked.totals);
     sums[0] = energy_of(checked.out, own.count);
     sums[1] += double(members - 1) * kRounding * std::sqrt(energy_of(checked.in, slice.count));

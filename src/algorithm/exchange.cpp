@@ -224,8 +224,8 @@ template <typename Value>
 Status Exchange::reduce(std::span<Value> values, MPI_Datatype type, MPI_Op op) {
   auto shared = std::make_unique<std::vector<Value>>(values.begin(), values.end());
   MPI_Request request = MPI_REQUEST_NULL;
-  const int code = api_.Iallreduce(MPI_IN_PLACE, shared->data(), int(shared->size()), type, op,
-                                   comm_, &request);
+  const int code =
+      api_.Iallreduce(MPI_IN_PLACE, shared->data(), int(shared->size()), type, op, comm_, &request);
   if (code != MPI_SUCCESS) return mpi_failed(api_, "agreeing", code);
   if (const Status status = wait(request); status != Status::ok) {
     (void)shared.release();  // MPI may still write there

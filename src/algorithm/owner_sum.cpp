@@ -25,9 +25,9 @@ void add_up(Call& call, const kernels::Draw& draw, const Owned& piece,
     }
     const bool end = last == piece.members;
     float* const partial = reinterpret_cast<float*>(call.communicator.partial.data());
-    call.device.kernels()->sum_encode(
-        call.plan.format, draw, addends, last - first, carry, end ? residual : nullptr,
-        piece.count, end ? code : nullptr, end ? result : partial, call.stream);
+    call.device.kernels()->sum_encode(call.plan.format, draw, addends, last - first, carry,
+                                      end ? residual : nullptr, piece.count, end ? code : nullptr,
+                                      end ? result : partial, call.stream);
     carry = partial;
   }
 }

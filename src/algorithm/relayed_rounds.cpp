@@ -214,7 +214,7 @@ Status RelayedRounds::sum() {
   const Timed timed(statistics_, Stage::decode, "sum", 4 * part.count);
   if (!staged_) overflow_.keep(in_ + part.first, part.count, *call_.device.kernels());
   std::byte* const code = memory_ + shape_.own() + codec::kHeaderBytes;
-  const Owned piece{shape_.members, me_,  in_ + part.first, residual(part),
+  const Owned piece{shape_.members, me_,  in_ + part.first,  residual(part),
                     part.count,     code, out_ + part.first, call_.totals};
   sum_at_owner(call_, draw(part), piece, [&](int member) {
     return memory_ + place(relay_.back(me_, member)) + codec::kHeaderBytes;

@@ -74,9 +74,8 @@ class Rounds {
     return residual_ == nullptr ? nullptr : residual_ + part.first;
   }
   float* total(const Range& part) const {
-    return call_.totals == nullptr
-               ? nullptr
-               : call_.totals + (part.first - chunks_[std::size_t(me_)].first);
+    return call_.totals == nullptr ? nullptr
+                                   : call_.totals + (part.first - chunks_[std::size_t(me_)].first);
   }
 
   Call& call_;
@@ -216,8 +215,8 @@ Status Rounds::sum(std::int64_t number) {
 
 void Rounds::add_up(std::int64_t number, const Range& part) {
   if (!staged_) overflow_.keep(in_ + part.first, part.count, kernels_);
-  const Owned piece{members_,         me_,        in_ + part.first,
-                    residual(part),   part.count, code(Box::gather_out, number, 0),
+  const Owned piece{members_,          me_,        in_ + part.first,
+                    residual(part),    part.count, code(Box::gather_out, number, 0),
                     out_ + part.first, total(part)};
   sum_at_owner(call_, draw(part), piece, [&](int member) {
     return code(Box::scatter_in, number, turns_.round_from(member));

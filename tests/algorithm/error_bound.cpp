@@ -94,8 +94,8 @@ void the_bound_holds_for_errors_in_few_tiles(void**) {
     assert_true(error_energy_bound(tiles) >= energy);
     tiles.clear();
     energy = make_tiles(
-        3, false, 100, [](std::uint64_t tile) { return std::pow(2.0, -double(tile % 30)); },
-        &tiles, stream);
+        3, false, 100, [](std::uint64_t tile) { return std::pow(2.0, -double(tile % 30)); }, &tiles,
+        stream);
     assert_true(error_energy_bound(tiles) >= energy);
   }
 }
