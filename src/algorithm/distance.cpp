@@ -23,7 +23,7 @@ std::uint64_t step(std::uint64_t look) {
 }
 
 // Marks out of a cache that is shared take 0.2 to 0.4 us, out of another 0.7 to 1.5 us
-// (tests/bench/MEASUREMENTS.md).
+// (docs/DESIGN.md).
 constexpr std::uint64_t kFarNanoseconds = 550;
 
 // A look beside the time that so many bytes take.

@@ -24,7 +24,7 @@ constexpr std::uint64_t kBlock = 128 << 10;  // floats of a rank's box in one bl
 constexpr int kSlots = 3;
 
 // A result of so many bytes pushes out what the caches hold, and is not there any more when the
-// program comes to read it. (tests/bench/MEASUREMENTS.md)
+// program comes to read it. (docs/DESIGN.md)
 constexpr std::uint64_t kLargeBytes = 16 << 20;
 
 // Floats of one slice in a block of `block` floats.
