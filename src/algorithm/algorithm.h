@@ -25,7 +25,7 @@ struct Algorithm {
   kernels::Coding coding;                 // what crosses the network
   Rounding rounding = Rounding::nearest;  // of the quantizer where SLIMPI_ROUNDING is unset
   bool flat = false;                      // over all ranks, whatever the hierarchy
-  bool same_bytes = true;                 // promise 1; false for the decentralized pair
+  bool same_bytes = true;                 // guarantee 1; false for the decentralized ones
   bool talks_to_peers = false;            // SLIMPI_PEERS and SLIMPI_INTERVAL concern it
   bool exact = false;                     // loses nothing that error feedback could keep
   bool keeps_state = false;               // needs a slot even without error feedback
