@@ -32,13 +32,14 @@ std::string mapped_file(const void* address) {
   return "";
 }
 
-path own_directory() {
+// The library or program that this code was linked into; "" where the kernel does not say.
+path own_file() {
   std::string file = mapped_file(&g_here);
   Dl_info info;
   if (file.empty() && dladdr(&g_here, &info) != 0 && info.dli_fname != nullptr)
     file = info.dli_fname;
   char* real = realpath(file.c_str(), nullptr);
-  const path result = real == nullptr ? path() : path(real).parent_path();
+  const path result = real == nullptr ? path() : path(real);
   free(real);
   return result;
 }
@@ -47,22 +48,35 @@ bool usable(const path& file) {
   return access(file.c_str(), R_OK) == 0;
 }
 
-// The first of `names` that exists below a directory that can be slimpi's library directory: the
-// one that we lie in, the one that belongs to the bin/ that we lie in, or that of a build tree.
-std::string find(const std::vector<path>& names) {
-  const path own = own_directory();
-  if (own.empty()) return "";
-  std::vector<path> directories = {own};
+// Automake leaves this file in every directory that it compiles into, and never installs it. Only a
+// program beside it is one of a build tree; whoever can write there can replace the program, too.
+constexpr const char* kBuilt = ".dirstamp";
+
+// Where the libraries of a program in `own` lie: those of the build tree that it was built in, or
+// those that belong to the bin/ that it was installed in. Nowhere else is searched: a directory
+// further up may be writable for others than those who installed slimpi. "" if there is none.
+path libraries_of_program(const path& own) {
+  if (usable(own / kBuilt)) {
+    // Programs of a build tree lie in tools/ and tests/..., its libraries in .libs/ beside those.
+    for (path inner = own; inner.has_relative_path(); inner = inner.parent_path())
+      if (inner.filename() == "tools" || inner.filename() == "tests")
+        return inner.parent_path() / ".libs";
+  }
   if (own.filename() == path(SLIMPI_BINDIR).filename())
-    directories.push_back(own / path(SLIMPI_LIBDIR).lexically_relative(SLIMPI_BINDIR));
-  // In a build tree programs lie in tools/ and tests/..., libraries in .libs/. Only below these
-  // names is a .libs further up ours.
-  for (path inner = own; inner.has_relative_path(); inner = inner.parent_path())
-    if (inner.filename() == "tools" || inner.filename() == "tests")
-      directories.push_back(inner.parent_path() / ".libs");
-  for (const path& directory : directories)
-    for (const path& name : names)
-      if (const path file = directory / name; usable(file)) return file.lexically_normal().string();
+    return own / path(SLIMPI_LIBDIR).lexically_relative(SLIMPI_BINDIR);
+  return "";
+}
+
+// The first of `names` that exists in slimpi's library directory: the library's own, or that of the
+// program.
+std::string find(const std::vector<path>& names) {
+  const path own = own_file();
+  const path directory = own.filename().string().starts_with("libslimpi")
+                             ? own.parent_path()
+                             : libraries_of_program(own.parent_path());
+  if (directory.empty()) return "";
+  for (const path& name : names)
+    if (const path file = directory / name; usable(file)) return file.lexically_normal().string();
   return "";
 }
 

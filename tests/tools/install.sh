@@ -40,6 +40,25 @@ HWLOC_SYNTHETIC='pack:1 core:3 pu:1' "$bin/slimpi-info" -t >topology 2>&1 || :
 holds "slimpi-info finds its moved part" grep -q '3 cores' topology
 expect "$("$bin/slimpi-run" --algorithm off echo works 2>&1)" works "a program starts"
 
+# Below a directory called tools or tests, without its parts: those that somebody else put where a
+# build tree would have them are not opened.
+mkdir tools .libs
+cp -r stage tools/tests
+rm -r "tools/tests$libdir/slimpi" "tools/tests$libdir/libslimpi.so"
+echo 'void open_me(void); __attribute__((constructor)) void open_me(void) {
+  extern int creat(const char*, unsigned); creat("opened", 0600); }' >planted.c
+${CC:-cc} -shared -fPIC -o .libs/slimpi-hwloc.so planted.c
+for name in slimpi-blas.so slimpi-cuda.so libslimpi.so; do cp .libs/slimpi-hwloc.so ".libs/$name"; done
+cp -r .libs tools/.libs
+"tools/tests$bindir/slimpi-info" -t >topology 2>&1 || :
+for algorithm in bytegrad powersgd; do
+  SLIMPI_ALGORITHM=$algorithm LD_PRELOAD=$(echo "$work/tools/tests$libdir"/libslimpi.so.*.*) \
+    timeout 20 "$top_builddir/tests/mpi/steps" init sum:50000 finalize </dev/null >log 2>&1 || :
+done
+holds "plugins of others are not opened" test ! -e opened
+"tools/tests$bindir/slimpi-run" true >log 2>&1 || :
+holds "nor preloaded" test ! -e opened
+
 if command -v pkg-config >/dev/null; then
   PKG_CONFIG_PATH=$lib/pkgconfig
   export PKG_CONFIG_PATH
