@@ -27,17 +27,23 @@ struct slimpi_statistics_t {
   uint64_t bytes_plain; /* what a bandwidth-optimal float allreduce would have put there */
 };
 
+/* The functions below can be called at any time of the process and from any thread: before MPI is
+ * loaded, before MPI_Init, and after MPI_Finalize. Only slimpi_finish calls MPI, and only between
+ * MPI_Init and MPI_Finalize. */
+
 /* Fills *statistics, as many of its fields as `size` says. Returns 0, or 1 where slimpi is inert
- * (no MPI, or one of another ABI) or `size` is not set. */
+ * (no MPI yet, or one of another ABI) or `size` is not set. */
 int slimpi_get_statistics(struct slimpi_statistics_t* statistics);
 
 /* Says that buffers of `count` floats hold a matrix of `rows` x `columns` (rows * columns ==
- * count), for powersgd; all ranks say the same, before the first such call. Returns 0, or 1 if the
- * numbers do not fit. It wins over SLIMPI_POWERSGD_SHAPES. */
+ * count), for powersgd; all ranks say the same, before the first such call. The same shape again
+ * changes nothing; ranks that differ at a call get an MPI error. Returns 0, or 1 if the numbers do
+ * not fit. It wins over SLIMPI_POWERSGD_SHAPES. */
 int slimpi_set_shape(uint64_t count, uint64_t rows, uint64_t columns);
 
 /* Ends slimpi's work: writes the report and the trace, and leaves every later call to MPI. Runs by
- * itself when MPI_Finalize begins; only for programs that end in another way. Collective. */
+ * itself when MPI_Finalize begins; only for programs that end in another way. Collective. Before
+ * MPI_Init and after MPI_Finalize it does nothing. */
 void slimpi_finish(void);
 
 /* Hooks: an algorithm of your own, in a shared object that SLIMPI_ALGORITHM=hook:/abs/path.so names

@@ -64,6 +64,7 @@ struct Plan {
   bool slot = false;     // the call needs one: for state, or to count the buffer's calls
   double max_error = 0;  // of the total, relative L2: the coding is chosen for it; 0: format is it
   std::string hook;      // path of the user's shared object; empty for other algorithms
+  std::optional<Shape> shape;  // of this buffer, from slimpi_set_shape; compared before it is used
 };
 
 // One allreduce to be answered. `in` and `out` hold `count` floats in memory of `device`; in == out

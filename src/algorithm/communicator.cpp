@@ -127,7 +127,9 @@ Status Communicator::agree(const std::string& rules) {
   }
   SLIMPI_TRY(exchange_.all_max(sums));
   for (std::size_t i = 0; i < entries.size(); ++i)
-    if (sums[2 * i + 1] != ~sums[2 * i + 2]) return name_disagreement(i, rules);
+    if (sums[2 * i + 1] != ~sums[2 * i + 2])
+      return name_disagreement(entries[i].name, entries[i].value, entries[i].text,
+                               "start all ranks with the same value");
   if (sums[0] != 0) {
     give_back();
     exchange_.set_comm(MPI_COMM_NULL);
@@ -139,25 +141,24 @@ Status Communicator::agree(const std::string& rules) {
   return Status::ok;
 }
 
-Status Communicator::name_disagreement(std::size_t which, const std::string& rules) {
+Status Communicator::name_disagreement(const std::string& name, const std::string& value,
+                                       const std::string& text, const std::string& remedy) {
   struct Value {
     std::uint64_t hash;
     char text[120];
   };
-  const Entry entry = entries_to_agree(config_, rules)[which];
-  Value mine{hash(entry.value), ""};
-  std::strncpy(mine.text, entry.text.c_str(), sizeof mine.text - 1);
+  Value mine{hash(value), ""};
+  std::strncpy(mine.text, text.c_str(), sizeof mine.text - 1);
   std::vector<Value> values(static_cast<std::size_t>(size_));
   const int code = api_.Allgather(&mine, int(sizeof mine), MPI_CHAR, values.data(),
                                   int(sizeof mine), MPI_CHAR, exchange_comm_);
   if (code != MPI_SUCCESS) return fail(Status::mpi, mpi::error_text(api_, code));
   std::size_t other = 0;
   while (other + 1 < values.size() && values[other].hash == values[0].hash) ++other;
-  const Status status =
-      fail(Status::disagreement,
-           entry.name + " differs between the ranks of a communicator: " + values[0].text +
-               " on rank 0, " + values[other].text + " on rank " + std::to_string(other) +
-               "; start all ranks with the same value");
+  const Status status = fail(
+      Status::disagreement,
+      name + " differs between the ranks of a communicator: " + values[0].text + " on rank 0, " +
+          values[other].text + " on rank " + std::to_string(other) + "; " + remedy);
   // Every rank knows; one says it, and is heard before an error handler ends the job.
   if (rank_ == 0) {
     log_error(failure_text());

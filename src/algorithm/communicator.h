@@ -41,6 +41,11 @@ class Communicator {
   Status agree(const std::string& rules);
   bool agreed() const { return agreed_; }
 
+  // Every rank found that what they compared as `value` differs: words the error for `name` with
+  // the texts of two ranks that differ, and rank 0 says it. Collective.
+  Status name_disagreement(const std::string& name, const std::string& value,
+                           const std::string& text, const std::string& remedy);
+
   // MPI could not give what slimpi needs here, or slimpi follows as many communicators as it may
   // without taking the program's room for its own; alike on all ranks. Every call goes to MPI.
   bool unusable() const { return unusable_; }
@@ -108,6 +113,8 @@ class Communicator {
   Memory factors, device_factors;     // scratch of the low-rank schedules
   Slots slots;
   Hooks hooks;  // the user's shared objects that were opened here
+  // The rows of the info key slimpi_rules, of the type that policy knows; null: those of the job.
+  std::shared_ptr<const void> rules;
 
   // Forgets MPI's side: after MPI_Finalize began nothing may be freed there any more.
   void abandon();
@@ -119,7 +126,6 @@ class Communicator {
   Status duplicate();
   Status choose_leaders(const void* buffer);
   void give_back();
-  Status name_disagreement(std::size_t entry, const std::string& rules);
 
   const mpi::Api& api_;
   Statistics& statistics_;

@@ -298,13 +298,17 @@ Status Step::run() {
 Matrix matrix_of(const Plan& plan, const Config& config, std::uint64_t count) {
   Matrix matrix;
   matrix.rows = matrix.columns = side_of_square(count);
-  if (plan.algorithm->shapes && config.powersgd_shapes)
+  if (plan.shape) {
+    matrix.rows = plan.shape->rows;
+    matrix.columns = plan.shape->columns;
+  } else if (plan.algorithm->shapes && config.powersgd_shapes) {
     for (const Shape& shape : *config.powersgd_shapes)
       if (shape.count == count) {
         matrix.rows = shape.rows;
         matrix.columns = shape.columns;
         break;
       }
+  }
   const std::uint64_t shorter = std::min(matrix.rows, matrix.columns);
   matrix.rank = int(std::min(std::uint64_t(config.powersgd_rank), shorter));
   // OpenBLAS counts rows and columns with an int.

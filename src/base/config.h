@@ -13,7 +13,8 @@
 
 namespace slimpi {
 
-enum class Scope { agree, own };
+// Whose an option is; see options.def.
+enum class Scope { agree, contents, process };
 enum class Source { built_in, file, environment, info };  // later ones win
 
 const char* to_string(Source source);  // "default", "file", "environment", "info key"

@@ -45,14 +45,16 @@ bool answer_together(Runtime& runtime, algorithm::Communicator& communicator,
   if (communicator.unusable()) return pass(runtime, Passed::failure);
   if (!communicator.agreed()) {
     communicator.read_name();
-    const Status status = communicator.agree(policy::describe(runtime.rules, communicator.name()));
+    const Status status =
+        communicator.agree(policy::describe(runtime.rules_of(communicator), communicator.name()));
     if (communicator.unusable()) return do_without();
     if (status != Status::ok) return failed(status, status != Status::disagreement);
     if (const Status offered = runtime.offer_for_report(communicator); offered != Status::ok)
       return failed(offered);
   }
-  const policy::Decision decision = policy::decide(
-      communicator.config(), runtime.rules, communicator.name(), std::uint64_t(request.count));
+  const policy::Decision decision =
+      policy::decide(communicator.config(), runtime.rules_of(communicator), communicator.name(),
+                     std::uint64_t(request.count));
   if (decision.take || decision.reason != Passed::small) communicator.slots.count_call();
   if (!decision.take) return pass(runtime, decision.reason);
   if (communicator.find_nodes(request.out) != Status::ok) return do_without();
@@ -69,13 +71,13 @@ bool answer_together(Runtime& runtime, algorithm::Communicator& communicator,
 }  // namespace
 
 bool answer(const Allreduce& request, int* code) {
-  Runtime* const runtime = Runtime::get();
+  Runtime* const runtime = Runtime::get(MPI_Comm(request.comm));
   if (runtime == nullptr || runtime->finished.load(std::memory_order_relaxed)) return false;
   // Before the first reason to pass: buffers of passed calls may have to be staged.
   device::look_for_parts();
   if (device::others()) ask_mpi_about_devices();
   if (algorithm::inside_hook()) return false;
-  if (!runtime->on.load(std::memory_order_relaxed)) return pass(*runtime, Passed::off);
+  if (!Runtime::on.load(std::memory_order_relaxed)) return pass(*runtime, Passed::off);
   if (!is_float(MPI_Datatype(request.datatype))) return pass(*runtime, Passed::datatype);
   if (MPI_Op(request.op) != MPI_SUM) return pass(*runtime, Passed::op);
   // MPI words its own errors.
@@ -95,69 +97,27 @@ bool answer(const Allreduce& request, int* code) {
   return answer_together(*runtime, *communicator, request, code);
 }
 
-void count_nonblocking() {
-  if (Runtime* const runtime = Runtime::get(); runtime != nullptr)
+void count_nonblocking(Word comm) {
+  if (Runtime* const runtime = Runtime::get(MPI_Comm(comm)); runtime != nullptr)
     runtime->statistics.passed(Passed::nonblocking);
 }
 
-void control(int level) {
-  Runtime* const runtime = Runtime::get();
-  if (runtime == nullptr) return;
-  if (level == 0) runtime->on = false;
-  if (level == 1) runtime->on = true;
-  if (level == 2) runtime->write_summary();
-}
-
-int take_info(Word comm_word, Word info_word) {
-  Runtime* const runtime = Runtime::get();
-  const auto comm = MPI_Comm(comm_word);
-  const auto info = MPI_Info(info_word);
-  if (runtime == nullptr || runtime->finished || comm == MPI_COMM_NULL || info == MPI_INFO_NULL)
-    return MPI_SUCCESS;
-  const mpi::Api& api = runtime->api;
-  algorithm::Communicator* communicator = nullptr;
-  int keys = 0;
-  api.Info_get_nkeys(info, &keys);
-  for (int i = 0; i < keys; ++i) {
-    char key[MPI_MAX_INFO_KEY + 1] = "", value[MPI_MAX_INFO_VAL + 1] = "";
-    int found = 0;
-    api.Info_get_nthkey(info, i, key);
-    const std::string option = info_key_option(lower_case(key));
-    if (option.empty()) continue;
-    api.Info_get(info, key, MPI_MAX_INFO_VAL, value, &found);
-    if (communicator == nullptr) communicator = runtime->find(comm);
-    if (found == 0 || communicator == nullptr) continue;
-    if (!is_option(option)) {
-      const std::string text = communicator->config().set(option, value, Source::info);
-      if (!runtime->config.strict) {
-        if (communicator->rank() == 0) log_once(LogLevel::warn, text);
-        continue;
-      }
-      runtime->option_error = text + " (SLIMPI_STRICT=1)";
-      runtime->end_job(comm);
-    }
-    std::string error = communicator->config().set(option, value, Source::info);
-    if (error.empty()) error = policy::refuse(communicator->config(), runtime->rules);
-    if (!error.empty()) {
-      runtime->option_error = error;
-      runtime->end_job(comm);
-    }
-    communicator->options_changed();
-  }
-  return MPI_SUCCESS;
-}
-
-void* next_definition(const char* name) {
-  if (void* const next = mpi::next_definition(name); next != nullptr) return next;
+void* next_definition(const char* name, std::atomic<void*>& known) {
+  void* next = mpi::next_definition(name);
   // Open MPI had persistent collectives under this name before they were standard.
-  const std::string early = "MPIX_" + std::string(name).substr(4);
-  if (void* const next = mpi::next_definition(early.c_str()); next != nullptr) return next;
+  if (next == nullptr) next = mpi::next_definition(("MPIX_" + std::string(name).substr(4)).c_str());
+  if (next != nullptr) {
+    known.store(next, std::memory_order_release);
+    return next;
+  }
   log_error(std::string(name) + " was called, but this process has no MPI with such a function");
   return reinterpret_cast<void*>(+[] { return MPI_ERR_OTHER; });
 }
 
-bool has_next(const char* name) {
-  return mpi::next_definition(name) != nullptr;
+bool has_next(const char* name, std::atomic<int>& known) {
+  const bool has = mpi::next_definition(name) != nullptr;
+  if (has || mpi::next_definition("MPI_Allreduce") != nullptr) known = has ? 1 : -1;
+  return has;
 }
 
 int refuse_count(const char* name, std::int64_t count) {

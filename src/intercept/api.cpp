@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
+#include "base/shape_hints.h"
 #include "intercept/runtime.h"
 #include "intercept/shim.h"
 
@@ -15,10 +17,11 @@ SLIMPI_EXPORT const char* slimpi_version(void) {
 }
 
 SLIMPI_EXPORT int slimpi_get_statistics(slimpi_statistics_t* statistics) {
-  Runtime* const runtime = Runtime::get();
-  if (runtime == nullptr || statistics == nullptr || statistics->size < sizeof(std::uint64_t))
-    return 1;
-  const slimpi::Counts counts = runtime->statistics.counts();
+  if (statistics == nullptr || statistics->size < sizeof(std::uint64_t)) return 1;
+  const Runtime* const runtime = Runtime::started();
+  if (runtime == nullptr && !Runtime::finds_mpi()) return 1;
+  const slimpi::Counts counts =
+      runtime == nullptr ? slimpi::Counts() : runtime->statistics.counts();
   slimpi_statistics_t filled{};
   filled.size = std::min<std::uint64_t>(statistics->size, sizeof filled);
   filled.calls = counts.calls;
@@ -31,12 +34,13 @@ SLIMPI_EXPORT int slimpi_get_statistics(slimpi_statistics_t* statistics) {
 }
 
 SLIMPI_EXPORT int slimpi_set_shape(std::uint64_t count, std::uint64_t rows, std::uint64_t columns) {
-  Runtime* const runtime = Runtime::get();
   std::uint64_t product = 0;
-  if (runtime == nullptr || rows == 0 || __builtin_mul_overflow(rows, columns, &product) ||
-      product != count)
+  if (rows == 0 || __builtin_mul_overflow(rows, columns, &product) || product != count) return 1;
+  try {
+    slimpi::ShapeHints::all().set({count, rows, columns});
+  } catch (const std::bad_alloc&) {
     return 1;
-  runtime->set_shape({count, rows, columns});
+  }
   return 0;
 }
 

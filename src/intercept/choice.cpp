@@ -21,6 +21,11 @@ bool fail_call(Runtime& runtime, algorithm::Communicator& communicator, Status s
     *code = runtime.raise(communicator.user(), status, true);
     return true;
   }
+  // So is a disagreement, and rank 0 has said it.
+  if (status == Status::disagreement) {
+    *code = runtime.raise(communicator.user(), status, false);
+    return true;
+  }
   communicator.broken = true;
   communicator.exchange().tell_failure(status);
   *code = runtime.raise(communicator.user(), status, !communicator.exchange().was_told());

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "intercept/compressed_call.h"
 
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstring>
 #include <new>
 
 #include "algorithm/node_sum.h"
+#include "algorithm/powersgd.h"
 #include "base/log.h"
+#include "base/shape_hints.h"
 #include "device/device.h"
 #include "policy/policy.h"
 
@@ -27,7 +30,9 @@ CompressedCall::CompressedCall(Runtime& runtime, algorithm::Communicator& commun
       in_(static_cast<const float*>(request.in == MPI_IN_PLACE ? request.out : request.in)),
       out_(static_cast<float*>(request.out)),
       count_(std::uint64_t(request.count)),
-      device_(&device::owner_of(request.out)) {}
+      device_(&device::owner_of(request.out)) {
+  if (plan.algorithm->shapes) plan_.shape = ShapeHints::all().find(count_);
+}
 
 Status CompressedCall::run(std::optional<Passed>* passed) {
   SLIMPI_TRY(agree_on_memory(passed));
@@ -107,11 +112,12 @@ algorithm::Call CompressedCall::call() {
 }
 
 struct CompressedCall::Agreement {
-  std::uint64_t number, other_number, history, other_history;
+  std::uint64_t number, other_number, history, other_history, shape, other_shape;
   std::uint64_t no_memory, nonfinite, large, spoiled;
 
   // The words of alike ranks are each other's complements.
   bool alike() const { return number == ~other_number && history == ~other_history; }
+  bool shapes_alike() const { return shape == ~other_shape; }
 };
 
 // Says what this rank knows of the slot, its arrays made where the call needs them, and learns what
@@ -132,6 +138,9 @@ Status CompressedCall::compare_slots(Agreement* agreement) {
   }
   agreement->number = slot_->number;
   agreement->history = 2 * slot_->calls + (slot_->fresh ? 1 : 0);
+  const algorithm::Matrix matrix = algorithm::matrix_of(plan_, communicator_.config(), count_);
+  agreement->shape = plan_.algorithm->shapes ? matrix.rows ^ std::rotl(matrix.columns, 32) : 0;
+  agreement->other_shape = ~agreement->shape;
   agreement->other_number = ~agreement->number;
   agreement->other_history = ~agreement->history;
   agreement->spoiled = slot_->spoiled != 0 ? 1 : 0;
@@ -163,11 +172,15 @@ Status CompressedCall::agree_on_slot(std::optional<Passed>* passed) {
     slots.realign(*slot_, number);
     SLIMPI_TRY(compare_slots(&agreement));
     if (!agreement.alike())
-      return fail(Status::disagreement, "the ranks can not agree on the state of a buffer");
+      return communicator_.name_disagreement("the state of a buffer", std::to_string(slot_->number),
+                                             "number " + std::to_string(slot_->number),
+                                             "all ranks make the same calls in one order");
   }
   if (slot_->calls < plan_.start) {
     ++slot_->calls;
     *passed = Passed::start;
+  } else if (!agreement.shapes_alike()) {
+    return name_shapes();
   } else if (agreement.no_memory != 0) {
     log_once(LogLevel::warn, "no memory for state on some rank; calls that need it go to MPI");
     algorithm::Slots::drop(*slot_);
@@ -183,6 +196,15 @@ Status CompressedCall::agree_on_slot(std::optional<Passed>* passed) {
     if (kept_residual_.keep(call()) != Status::ok) plan_.error_feedback = false;
   }
   return Status::ok;
+}
+
+// A rank that was told a shape which others were not, or not yet.
+Status CompressedCall::name_shapes() {
+  const algorithm::Matrix matrix = algorithm::matrix_of(plan_, communicator_.config(), count_);
+  const std::string text = std::to_string(matrix.rows) + "x" + std::to_string(matrix.columns);
+  return communicator_.name_disagreement(
+      "the shape of buffers of " + std::to_string(count_) + " floats", text, text,
+      "call slimpi_set_shape with the same shape at the same point on all ranks");
 }
 
 Status CompressedCall::agree_on_finite(std::optional<Passed>* passed) {

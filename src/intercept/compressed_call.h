@@ -32,6 +32,7 @@ class CompressedCall {
   Status agree_on_memory(std::optional<Passed>* passed);
   Status agree_on_slot(std::optional<Passed>* passed);
   Status agree_on_finite(std::optional<Passed>* passed);
+  Status name_shapes();
   Status compare_slots(Agreement* agreement);
   algorithm::Call call();
   Status find_nonfinite(std::uint64_t* found);

@@ -13,13 +13,11 @@ namespace slimpi::intercept {
 
 namespace {
 
-std::atomic<Runtime*> g_started{nullptr};
-
 // For processes that never call MPI_Finalize, such as those with sessions. Not an exit handler:
 // programs call MPI_Finalize from one of theirs, or from the destructor of something static, and
 // those that they set up before their first sum run later.
 [[gnu::destructor]] void unload() {
-  if (Runtime* const runtime = g_started) runtime->leave();
+  if (Runtime* const runtime = Runtime::started(); runtime != nullptr) runtime->leave();
 }
 
 // Microseconds that a launcher gets to pass a line on before it hears that the job is over.
@@ -27,32 +25,58 @@ constexpr unsigned kTimeToBeHeard = 200'000;
 
 }  // namespace
 
-Runtime* Runtime::get() {
-  static Runtime* const running = [] {
-    // Never destroyed: other threads and exit handlers may still call MPI when statics are gone.
-    auto* runtime = new Runtime;
-    return runtime->start() ? runtime : nullptr;
-  }();
-  return running;
+Runtime* Runtime::get(MPI_Comm comm) {
+  Runtime* const runtime = started();
+  return runtime != nullptr ? runtime : begin(comm);
 }
 
-bool Runtime::start() {
+bool Runtime::finds_mpi() {
+  mpi::Api found{};
+  std::string version;
+  return mpi::find(found, version) == mpi::Found::yes;
+}
+
+// Starts the runtime if it can start now. That there is no MPI yet, or that it does not run yet, is
+// not kept: it may come later. That it has another ABI is kept.
+Runtime* Runtime::begin(MPI_Comm comm) {
+  static std::atomic<bool> inert{false};
+  static std::mutex mutex;
+  if (inert.load(std::memory_order_relaxed)) return nullptr;
+  const std::lock_guard lock(mutex);
+  if (started() != nullptr || inert) return started();
+  auto runtime = std::make_unique<Runtime>();
+  const mpi::Found found = mpi::find(runtime->api, runtime->mpi_version);
+  if (found == mpi::Found::no_mpi) return nullptr;
+  if (found == mpi::Found::yes && !runtime->runs(comm)) return nullptr;
   Loaded loaded = load_config(slimpi_environment());
   set_log(loaded.config.log, -1);
-  switch (mpi::find(api, mpi_version)) {
-    case mpi::Found::yes:
-      break;
-    case mpi::Found::no_mpi:
-      return false;
-    case mpi::Found::other_abi:
-      if (is_first_process())
-        log_warn("this process runs " + mpi_version +
-                 ", whose ABI is not MPICH's own; slimpi leaves it alone");
-      return false;
+  if (found == mpi::Found::other_abi && is_first_process())
+    log_warn("this process runs " + runtime->mpi_version +
+             ", whose ABI is not MPICH's own; slimpi leaves it alone");
+  if (found == mpi::Found::other_abi || !runtime->start(std::move(loaded))) {
+    inert = true;
+    return nullptr;
   }
+  // Never destroyed: other threads and exit handlers may still call MPI when statics are gone.
+  started_.store(runtime.get(), std::memory_order_release);
+  return runtime.release();
+}
+
+// Does MPI take calls now? With sessions alone it does not count as initialized, but then the
+// program has communicators of its own, which are not those of the world.
+bool Runtime::runs(MPI_Comm comm) const {
+  int initialized = 0, finalized = 0;
+  api.Initialized(&initialized);
+  api.Finalized(&finalized);
+  if (initialized != 0 && finalized == 0) return true;
+  return comm != MPI_COMM_NULL && comm != MPI_COMM_WORLD && comm != MPI_COMM_SELF;
+}
+
+bool Runtime::start(Loaded loaded) {
   config = std::move(loaded.config);
   option_error = loaded.error;
-  if (option_error.empty() && config.rules) option_error = policy::read_rules(*config.rules, rules);
+  if (option_error.empty() && config.rules)
+    option_error = policy::read_rules(*config.rules, "SLIMPI_RULES", rules);
   if (option_error.empty()) option_error = policy::refuse(config, rules);
 
   meet_world();
@@ -71,7 +95,6 @@ bool Runtime::start() {
   if (config.trace) Trace::start();
   if (world_) watch_for_the_end();
   process_ = getpid();
-  g_started = this;
   return true;
 }
 
@@ -156,20 +179,10 @@ algorithm::Communicator* Runtime::find(MPI_Comm comm) {
   return found;
 }
 
-void Runtime::set_shape(const Shape& shape) {
-  const auto add = [&](Config& to) {
-    if (!to.powersgd_shapes) to.powersgd_shapes.emplace();
-    to.powersgd_shapes->insert(to.powersgd_shapes->begin(), shape);
-    Config::Given& given = to.given[std::size_t(Option::powersgd_shapes)];
-    given.text = std::to_string(shape.count) + "=" + std::to_string(shape.rows) + "x" +
-                 std::to_string(shape.columns) + (given.text.empty() ? "" : ",") + given.text;
-  };
-  const std::lock_guard lock(mutex_);
-  add(config);
-  for (algorithm::Communicator* communicator : communicators_) {
-    add(communicator->config());
-    communicator->options_changed();
-  }
+const policy::Rules& Runtime::rules_of(const algorithm::Communicator& communicator) const {
+  return communicator.rules == nullptr
+             ? rules
+             : *static_cast<const policy::Rules*>(communicator.rules.get());
 }
 
 int Runtime::raise(MPI_Comm comm, Status status, bool say) {

@@ -20,8 +20,16 @@ namespace slimpi::intercept {
 
 class Runtime {
  public:
-  // The running object; null in a process without MPI, or whose MPI has another ABI.
-  static Runtime* get();
+  // The running object, which starts with the first call of the program between MPI_Init and
+  // MPI_Finalize; null before, in a process without MPI, and where MPI has another ABI. `comm` is
+  // what the call names: with sessions it alone shows that MPI runs.
+  static Runtime* get(MPI_Comm comm = MPI_COMM_NULL);
+
+  // The same, but starts nothing and calls nothing of MPI. Not null any more once it was not.
+  static Runtime* started() { return started_.load(std::memory_order_acquire); }
+
+  // Has the process an MPI that slimpi can serve? Calls nothing that MPI_Init has to precede.
+  static bool finds_mpi();
 
   // What slimpi keeps for the user's communicator; made at first sight. null if MPI does not know
   // it.
@@ -35,8 +43,8 @@ class Runtime {
   // Ends the job because an option can not be used, with option_error as its one line.
   [[noreturn]] void end_job(MPI_Comm comm);
 
-  // The shape of buffers of shape.count floats, wherever they are reduced from now on.
-  void set_shape(const Shape& shape);
+  // The rows of SLIMPI_RULES, or those that the program put on this communicator.
+  const policy::Rules& rules_of(const algorithm::Communicator& communicator) const;
 
   // Remembers a communicator that spans the job, over which the report is summed. Collective.
   Status offer_for_report(algorithm::Communicator& communicator);
@@ -60,7 +68,7 @@ class Runtime {
   Config config;
   policy::Rules rules;
   Statistics statistics;
-  std::atomic<bool> on{true};  // MPI_Pcontrol
+  static inline std::atomic<bool> on{true};  // MPI_Pcontrol, which may come before MPI_Init
   std::atomic<bool> finished{false};
   std::atomic<bool> introduced{false};  // the line at the first compressed call was said
   int world_rank = -1, world_size = 0;  // without MPI_COMM_WORLD: in the largest communicator
@@ -71,13 +79,16 @@ class Runtime {
   [[noreturn]] void abort_job(MPI_Comm comm);
   void save_trace();
   std::string gather_text(const std::string& mine);
-  bool start();
+  static Runtime* begin(MPI_Comm comm);
+  bool runs(MPI_Comm comm) const;
+  bool start(Loaded loaded);
   void meet_world();
   void meet_session(const algorithm::Communicator& communicator);
   void watch_for_the_end();
   static int forget(MPI_Comm comm, int keyval, void* value, void* runtime);
   static int end(MPI_Comm comm, int keyval, void* value, void* runtime);
 
+  static inline std::atomic<Runtime*> started_{nullptr};
   int keyval_ = MPI_KEYVAL_INVALID;
   int process_ = 0;     // a forked child is another
   bool world_ = false;  // MPI_COMM_WORLD exists

@@ -3,6 +3,7 @@
 // Handles pass through as machine words, so that a process whose MPI has another ABI (handles that
 // are pointers) gets every argument on untouched.
 #pragma once
+#include <atomic>
 #include <cstdint>
 
 #define SLIMPI_EXPORT extern "C" __attribute__((visibility("default")))
@@ -29,8 +30,8 @@ int pass_on(const Allreduce& call);
 // The same with the buffers as they are.
 int pass_as_it_is(const Allreduce& call);
 
-// Counts a nonblocking or persistent allreduce, which MPI does.
-void count_nonblocking();
+// Counts a nonblocking or persistent allreduce on `comm`, which MPI does.
+void count_nonblocking(Word comm);
 
 // MPI_Pcontrol: 0 off, 1 on, 2 writes the report.
 void control(int level);
@@ -39,12 +40,13 @@ void control(int level);
 // Returns the code that the program gets.
 int take_info(Word comm, Word info);
 
-// The next definition of the function called `name` behind this library, looked up once; a program
-// that reaches this without an MPI that has it gets a function that reports an error.
-void* next_definition(const char* name);
+// The next definition of the function called `name` behind this library. It is kept in `known`. A
+// program that calls it without an MPI that has it gets a function that reports an error, which is
+// not kept: MPI may be loaded later.
+void* next_definition(const char* name, std::atomic<void*>& known);
 
-// Is there one?
-bool has_next(const char* name);
+// Is there one? 1 or -1 is kept in `known` once the process has an MPI.
+bool has_next(const char* name, std::atomic<int>& known);
 
 // A count that only a missing function could take: says so, and is an MPI error.
 int refuse_count(const char* name, std::int64_t count);
@@ -52,16 +54,19 @@ int refuse_count(const char* name, std::int64_t count);
 }  // namespace slimpi::intercept
 
 // The next definition of the function called `name`, as a pointer to a function of the given type.
-#define SLIMPI_NEXT(name, ...)                                                   \
-  ([] {                                                                          \
-    using Function = __VA_ARGS__;                                                \
-    static auto* const next =                                                    \
-        reinterpret_cast<Function*>(::slimpi::intercept::next_definition(name)); \
-    return next;                                                                 \
+#define SLIMPI_NEXT(name, ...)                                  \
+  ([] {                                                         \
+    using Function = __VA_ARGS__;                               \
+    static std::atomic<void*> known{nullptr};                   \
+    void* next = known.load(std::memory_order_acquire);         \
+    if (next == nullptr) [[unlikely]]                           \
+      next = ::slimpi::intercept::next_definition(name, known); \
+    return reinterpret_cast<Function*>(next);                   \
   }())
 
-#define SLIMPI_HAS_NEXT(name)                                         \
-  ([] {                                                               \
-    static const bool has_next = ::slimpi::intercept::has_next(name); \
-    return has_next;                                                  \
+#define SLIMPI_HAS_NEXT(name)                                               \
+  ([] {                                                                     \
+    static std::atomic<int> known{0};                                       \
+    const int has = known.load(std::memory_order_relaxed);                  \
+    return has != 0 ? has > 0 : ::slimpi::intercept::has_next(name, known); \
   }())

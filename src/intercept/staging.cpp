@@ -182,7 +182,8 @@ Status run_staged(Runtime& runtime, const Allreduce& call, const Span& span, int
 int pass_on(const Allreduce& call) {
   if (!device::others()) [[likely]]
     return pass_as_it_is(call);
-  Runtime& runtime = *Runtime::get();  // it added the other rows
+  Runtime& runtime = *Runtime::started();  // it added the other rows
+  if (runtime.finished.load(std::memory_order_relaxed)) return pass_as_it_is(call);
   Span span;
   if (!find_span(runtime.api, call, &span)) return pass_as_it_is(call);
   const bool in_needs_copy = call.in != MPI_IN_PLACE && Buffer(call.in, span).needs_copy();

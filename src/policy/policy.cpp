@@ -84,8 +84,11 @@ Decision decide(const Config& config, const Rules& rules, const std::string& nam
   std::string wanted = config.algorithm;
   int bits = config.bits;
   const Rule* const rule = match(rules, bytes, name);
-  // A key that the program put on this very communicator is more specific than a rule.
-  if (rule != nullptr && config.given[std::size_t(Option::algorithm)].source != Source::info) {
+  // A key that the program put on this very communicator is more specific than a rule of the job.
+  const auto of_communicator = [&](Option option) {
+    return config.given[std::size_t(option)].source == Source::info;
+  };
+  if (rule != nullptr && (of_communicator(Option::rules) || !of_communicator(Option::algorithm))) {
     wanted = rule->algorithm;
     if (rule->bits) bits = *rule->bits;
     if (wanted == "off") return pass(Passed::rule);

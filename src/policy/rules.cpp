@@ -55,8 +55,8 @@ std::string parse_rules(std::string_view text, const std::string& where, Rules& 
   return "";
 }
 
-std::string read_rules(const std::string& path, Rules& rules) {
-  const std::string refused = "SLIMPI_RULES=" + path + ": the file can not be read: ";
+std::string read_rules(const std::string& path, const char* option, Rules& rules) {
+  const std::string refused = std::string(option) + "=" + path + ": the file can not be read: ";
   errno = 0;
   std::ifstream file(path);
   if (!file) return refused + std::strerror(errno);

@@ -22,8 +22,8 @@ using Rules = std::vector<Rule>;
 // Reads rows from text; `where` names it in errors. Returns "" or the error.
 std::string parse_rules(std::string_view text, const std::string& where, Rules& rules);
 
-// Reads the file. Returns "" or the error.
-std::string read_rules(const std::string& path, Rules& rules);
+// Reads the file that the option called `option` names. Returns "" or the error.
+std::string read_rules(const std::string& path, const char* option, Rules& rules);
 
 // The first row that holds for a buffer of `bytes` on the communicator called `name`; null if none.
 const Rule* match(const Rules& rules, std::uint64_t bytes, const std::string& name);

@@ -74,6 +74,21 @@ while read -r variable _ scope; do
 done <table.txt
 pass "values that differ between the ranks"
 
+# Options of the process are refused on a communicator.
+"$PYTHON" -c 'import json
+for row in json.load(open("table.json"))["options"]:
+    if not row["info_key"]: print(row["name"])' >process.txt
+expect "$(tr '\n' ' ' <process.txt)" "device cpu log report trace config strict " \
+  "options of the process"
+while read -r name; do
+  status=0 variable=SLIMPI_$(echo "$name" | tr '[:lower:]' '[:upper:]')
+  under 2 "$steps" init "dupinfo:slimpi_$name=1" sum:20 finalize >out.txt 2>err.txt || status=$?
+  text="error: slimpi_$name is an option of the process, not of a communicator; set $variable for"
+  [ "$(grep -c "$text the job" err.txt)" -ge 1 ] && one_line "slimpi_$name" "$status" "$text" ||
+    fail "slimpi_$name: not '$text'"
+done <process.txt
+pass "options of the process as info keys"
+
 # An info key holds on the communicator that the program put it on: MPI 4.0 hands hints on neither
 # to a duplicate nor to a split.
 export SLIMPI_RANKS_PER_NODE=1 SLIMPI_REPORT=$work/report.json
@@ -90,4 +105,24 @@ compressed 1 "and a split of it" \
 compressed 1 "and a duplicate of it" init dupinfo:slimpi_algorithm=off dup sum:50000 finalize
 compressed 1 "a key taken back" \
   init info:slimpi_algorithm=off sum:50000 info:slimpi_algorithm=bytegrad sum:50000 finalize
+# Rows for one communicator, which win over those of the job.
+echo '* 300K * off *' >rules
+echo '* * * off *' >all
+compressed 1 "slimpi_rules on a communicator" init dupinfo:slimpi_rules="$work/rules" \
+  sum:50000 sum:100000 free finalize
+compressed 3 "and not on others" init dupinfo:slimpi_rules="$work/rules" sum:50000 \
+  sum:100000 free sum:50000 sum:100000 finalize
+compressed 1 "with another algorithm on it" init info:slimpi_algorithm=fp16 \
+  info:slimpi_rules="$work/rules" sum:50000 sum:100000 finalize
+SLIMPI_RULES=$work/all compressed 1 "it wins over SLIMPI_RULES" \
+  init sum:100000 info:slimpi_rules="$work/rules" sum:50000 sum:100000 finalize
+while read -r step text; do
+  status=0
+  under 2 "$steps" init "$step" sum:100000 finalize >out.txt 2>err.txt || status=$?
+  one_line "$step" "$status" "$text"
+done <<TXT
+1?info:slimpi_rules=$work/rules SLIMPI_RULES differs.*: (no rule) on rank 0, .*off;.* on rank 1
+info:slimpi_rules=$work/none error: slimpi_rules=$work/none: the file can not be read: No
+TXT
+pass "rows that differ or can not be read"
 verdict

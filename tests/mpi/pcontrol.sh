@@ -35,8 +35,10 @@ cat >stub.cpp <<'CPP'
 extern "C" int tool_pcontrol(int, ...);
 namespace slimpi::intercept {
 void control(int) {}
-void* next_definition(const char*) { return reinterpret_cast<void*>(tool_pcontrol); }
-bool has_next(const char*) { return true; }
+void* next_definition(const char*, std::atomic<void*>&) {
+  return reinterpret_cast<void*>(tool_pcontrol);
+}
+bool has_next(const char*, std::atomic<int>&) { return true; }
 }
 CPP
 $CC -O1 -c -DMPI_Pcontrol=tool_pcontrol -o tool.o "$tests/pcontrol_tool.c"

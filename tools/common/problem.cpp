@@ -12,7 +12,8 @@ std::string problem(const Loaded& loaded) {
   if (!loaded.error.empty()) return loaded.error;
   policy::Rules rules;
   if (config.rules)
-    if (const std::string error = policy::read_rules(*config.rules, rules); !error.empty())
+    if (const std::string error = policy::read_rules(*config.rules, "SLIMPI_RULES", rules);
+        !error.empty())
       return error;
   if (const std::string error = policy::refuse(config, rules); !error.empty()) return error;
   if (kernels::cpu_kernels(config.cpu) == nullptr)

@@ -15,7 +15,15 @@ std::string or_unset(const std::string& value) {
 }
 
 const char* scope_text(Scope scope) {
-  return scope == Scope::agree ? "must be the same on all ranks" : "ranks may differ";
+  switch (scope) {
+    case Scope::agree:
+      return "must be the same on all ranks";
+    case Scope::contents:
+      return "contents must be the same on all ranks";
+    case Scope::process:
+      return "ranks may differ. Not an info key";
+  }
+  return "";
 }
 
 // `sentence` begins in lower case and lacks its full stop.
@@ -69,6 +77,7 @@ Json options_json(const Config& config) {
                     {"default", text(row.standard)},
                     {"accepted", row.accepted},
                     {"must_agree", row.scope == Scope::agree},
+                    {"info_key", row.scope != Scope::process},
                     {"meaning", row.meaning}});
   }
   return list;
@@ -127,7 +136,7 @@ std::string options_mdoc() {
     text += fmt::format(".It Ev {} Pq {}\n", row.variable, or_unset(standard));
     text += mdoc(row.meaning);
     text += mdoc(fmt::format("Accepted: {}.", row.accepted));
-    if (row.scope == Scope::agree) text += mdoc(sentence(scope_text(row.scope)));
+    text += mdoc(sentence(scope_text(row.scope)));
   }
   return text;
 }

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the levels of MPI_Pcontrol mean.
+#include "intercept/runtime.h"
+#include "intercept/shim.h"
+
+namespace slimpi::intercept {
+
+void control(int level) {
+  // Before MPI_Init nothing of MPI may be called; what is switched then holds later.
+  if (level == 0) Runtime::on = false;
+  if (level == 1) Runtime::on = true;
+  Runtime* const runtime = Runtime::get();
+  if (level == 2 && runtime != nullptr && !runtime->finished) runtime->write_summary();
+}
+
+}  // namespace slimpi::intercept

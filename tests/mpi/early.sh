@@ -1,0 +1,45 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# What a program may ask of slimpi.h before MPI is loaded, before MPI_Init and after MPI_Finalize;
+# and MPI functions at such times, which MPI refuses in its own words.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+: "${CC:=cc}"
+[ -n "${MPICC:-}" ] || skip "configure found no mpicc"
+[ -e "$top_builddir/.libs/slimpi-blas.so" ] || skip "powersgd is not built"
+export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error SLIMPI_REPORT=$work/report.json
+export SLIMPI_ALGORITHM=powersgd SLIMPI_START=0 SLIMPI_MIN_SIZE=0
+source=$top_srcdir/tests/mpi/early.c
+seconds=20
+
+"$MPICC" -O1 -I"$top_srcdir/include" -o early "$source" -ldl
+"$MPICC" -O1 -I"$top_srcdir/include" -DPART -shared -fPIC -o part.so "$source"
+$CC -O1 -I"$top_srcdir/include" -DLATE -o late "$source" -ldl
+mpi=$(ldd part.so | awk '/libmpi/ { print $3; exit }')
+
+status=0
+under 2 ./early api >out.txt 2>&1 || status=$?
+[ "$status" = 0 ] || cat out.txt
+expect "$status" 0 "slimpi.h before MPI_Init and after MPI_Finalize"
+expect "$(report report.json calls compressed)" 1 "and the sum between is slimpi's"
+rm -f report.json
+status=0
+under 2 ./late api "$mpi" "$work/part.so" >out.txt 2>&1 || status=$?
+[ "$status" = 0 ] || cat out.txt
+expect "$status" 0 "slimpi.h before MPI is loaded"
+expect "$(report report.json calls compressed)" 1 "and the sum in the MPI that is loaded later"
+
+# Where the process is, and what may differ from run to run, is left out.
+words() { grep -v -e PID -e '^=' "$1" | sed 's/[0-9a-fx]\{6,\}/N/g'; }
+for when in before after; do
+  for call in allreduce iallreduce set_info 0 1 2; do
+    plain_status=0 under_status=0
+    plain 1 ./early $when $call >plain.txt 2>&1 || plain_status=$?
+    under 1 ./early $when $call >under.txt 2>&1 || under_status=$?
+    words plain.txt >plain.words
+    words under.txt >under.words
+    expect "$under_status" "$plain_status" "$call $when: MPI's own exit status"
+    same plain.words under.words "$call $when: MPI's own words"
+  done
+done
+verdict

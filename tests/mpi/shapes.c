@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* slimpi_set_shape in every manner; run with SLIMPI_ALGORITHM=powersgd.
+ *   shapes every     the same shape before each of 20 sums
+ *   shapes change    another shape after 5 of 10 sums, on all ranks
+ *   shapes alone     rank 1 alone names a shape after 5 sums: prints the error of the next one
+ *   shapes threads   threads with communicators of their own sum while others name shapes */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <mpi.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { kRows = 64, kColumns = 96, kThreads = 4, kSums = 60 };
+static int rank, failures;
+static int (*set_shape)(uint64_t, uint64_t, uint64_t);
+
+/* A matrix of rank one, the same on all ranks up to a factor: powersgd sums it well. */
+static int sum(MPI_Comm comm, int rows, int columns, float* x) {
+  int own, size, code;
+  MPI_Comm_rank(comm, &own);
+  MPI_Comm_size(comm, &size);
+  for (int i = 0; i < rows * columns; ++i)
+    x[i] = (float)((own + 1) * (i / columns % 7 + 1) * (i % columns % 5 + 1));
+  code = MPI_Allreduce(MPI_IN_PLACE, x, rows * columns, MPI_FLOAT, MPI_SUM, comm);
+  return code;
+}
+
+static void check(int code) {
+  char text[MPI_MAX_ERROR_STRING + 1] = "";
+  int length;
+  if (code == MPI_SUCCESS) return;
+  MPI_Error_string(code, text, &length);
+  printf("%d error %s\n", rank, text);
+  fflush(stdout);
+  ++failures;
+}
+
+static void* work(void* comm) {
+  float* x = malloc(sizeof(float) * kRows * kColumns);
+  for (int i = 0; i < kSums; ++i) {
+    set_shape(kRows * kColumns, kRows, kColumns);
+    set_shape((uint64_t)(i + 1) * 1000, 1000, (uint64_t)i + 1);
+    check(sum(*(MPI_Comm*)comm, kRows, kColumns, x));
+  }
+  free(x);
+  return NULL;
+}
+
+static void threads(void) {
+  pthread_t thread[kThreads];
+  MPI_Comm comms[kThreads];
+  for (int i = 0; i < kThreads; ++i) MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+  for (int i = 0; i < kThreads; ++i) pthread_create(&thread[i], NULL, work, &comms[i]);
+  for (int i = 0; i < kThreads; ++i) pthread_join(thread[i], NULL);
+}
+
+int main(int argc, char** argv) {
+  const char* what = argc > 1 ? argv[1] : "";
+  float* x = malloc(sizeof(float) * kRows * kColumns);
+  int provided;
+  MPI_Init_thread(NULL, NULL, strcmp(what, "threads") ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE,
+                  &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  *(void**)&set_shape = dlsym(RTLD_DEFAULT, "slimpi_set_shape");
+  if (set_shape == NULL) return 2;
+  if (strcmp(what, "threads") == 0) threads();
+  for (int i = 0; i < 20 && strcmp(what, "every") == 0; ++i) {
+    set_shape(kRows * kColumns, kRows, kColumns);
+    check(sum(MPI_COMM_WORLD, kRows, kColumns, x));
+  }
+  for (int i = 0; i < 10 && (!strcmp(what, "change") || !strcmp(what, "alone")); ++i) {
+    if (i == 0) set_shape(kRows * kColumns, kRows, kColumns);
+    if (i == 5 && (rank == 1 || what[0] == 'c')) set_shape(kRows * kColumns, kColumns, kRows);
+    check(sum(MPI_COMM_WORLD, kRows, kColumns, x));
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Finalize();
+  free(x);
+  return failures != 0;
+}
