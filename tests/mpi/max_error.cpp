@@ -128,10 +128,11 @@ void run(const Kind& kind, double budget, std::size_t count) {
 // Inputs for an estimate that sees only parts of the buffer; `call` names the draw of one.
 class Adversary {
  public:
-  Adversary(std::uint64_t call, std::size_t count) : call_(call), count_(count) {
+  Adversary(std::uint64_t call, std::size_t count)
+      : call_(call), kind_(call % 2 == 0 ? call / 2 % 2 : call / 2 % kKinds), count_(count) {
     quiet_ = std::size_t(shared(0) * double(count));
-    quiet_end_ = quiet_ + (call % kKinds == 0 ? 1024 : 64);
-    scale_ = std::pow(10.0, -3 * shared(1));
+    quiet_end_ = quiet_ + (kind_ == 0 ? 1024 : 64);
+    scale_ = std::pow(10.0, (kind_ < 2 ? -1 : -3) * shared(1));
   }
   float value(int rank, std::size_t i) const;
 
@@ -148,7 +149,7 @@ class Adversary {
     return (rank % 2 == 0 ? 1 : -1) * normal_like(200 + rank / 2, i);
   }
 
-  const std::uint64_t call_;
+  const std::uint64_t call_, kind_;
   const std::size_t count_;
   std::size_t quiet_, quiet_end_;
   double scale_;
@@ -156,7 +157,7 @@ class Adversary {
 
 float Adversary::value(int rank, std::size_t i) const {
   const double u = draw(call_ + 77, std::uint64_t(rank), i);
-  switch (call_ % kKinds) {
+  switch (kind_) {
     case 0:  // cancels, but for a quiet tile, or (1) a quiet bucket
     case 1:
       return float(i >= quiet_ && i < quiet_end_ ? scale_ * normal_like(rank, i)
