@@ -5,10 +5,10 @@
 #include <cmath>
 #include <vector>
 
+#include "algorithm/budget_tiles.h"
 #include "algorithm/budget_trial.h"
 #include "algorithm/communicator.h"
 #include "algorithm/error_bound.h"
-#include "algorithm/node_sum.h"
 
 namespace slimpi::algorithm {
 
@@ -16,23 +16,12 @@ namespace {
 
 using kernels::Coding;
 
-constexpr std::uint64_t kShortTile = 1024, kLongTile = 4096;  // elements
 constexpr std::uint64_t kTilesPerDraw = 32, kFewestDraws = 4, kMostDraws = 32;
 constexpr double kGreatestHalf = 65504;
 
 constexpr int kHalves = 8, kExact = kExactCoding;  // places among the codings
 // Sums beyond it may saturate, whose error nobody bounds.
 constexpr double kGreatestSum = 0x1p126;
-
-// A tile is one bucket, or several short ones, or a part of a long one.
-std::uint64_t tile_elements(std::uint64_t bucket) {
-  if (bucket == 0 || bucket > kLongTile) return kLongTile;
-  return bucket * ((kShortTile + bucket - 1) / bucket);
-}
-
-struct Extremes {
-  float low, high;
-};
 
 // A number in [0, 1) that looks random.
 double fraction_of(std::uint64_t index) {
@@ -47,31 +36,14 @@ class Chooser {
   Chooser(Call& call, const Rails& rails, Range slice)
       : call_(call),
         rails_(rails),
-        slice_(slice),
         communicator_(call.communicator),
         exchange_(call.communicator.exchange()),
-        bucket_(call.plan.format.bucket),
-        length_(tile_elements(bucket_)),
-        split_(bucket_ == 0 || bucket_ > kLongTile),
-        members_(rails.flat ? communicator_.size() : communicator_.layout().nodes()) {
-    for (int rail = 0; rail < rails.rails; ++rail) add_tiles(rail);
-  }
+        tiles_(call, rails, slice) {}
 
   Status run(const float* values, int* chosen);
 
  private:
-  struct Tile {
-    int rail, owner;
-    Range part;    // of the buffer
-    Range bucket;  // the bucket that it lies in, where buckets are longer
-  };
-
-  void add_tiles(int rail);
-  int rank_of(const Tile& tile, int member) const;
   std::uint64_t most_draws() const;
-  Extremes extremes_of(const Range& bucket, const float* values);
-  std::vector<TileFacts> own_facts(const float* values);
-  std::vector<float> floats_of(const Tile& tile, const float* values);
   Status hear_facts(const float* values, std::vector<TileFacts>* facts);
   Status hear_samples(const float* values, std::vector<Sample>* samples);
   int decide(double peak, const std::vector<Sample>& samples) const;
@@ -81,44 +53,17 @@ class Chooser {
 
   Call& call_;
   const Rails& rails_;
-  const Range slice_;
   Communicator& communicator_;
   Exchange& exchange_;
-  const std::uint64_t bucket_, length_;
-  const bool split_;  // buckets are longer than tiles
-  const int members_;
-  std::vector<Tile> tiles_;
+  BudgetTiles tiles_;
   std::vector<Drawn> drawn_;
-  Range last_bucket_;  // whose extremes are known
-  Extremes last_extremes_{};
 };
-
-// Buckets and chunks begin at tiles' beginnings, so a tile has one owner and, split, one bucket.
-void Chooser::add_tiles(int rail) {
-  const Range slice = slice_of(call_.count, call_.plan.format, rails_, rail);
-  for (int member = 0; member < members_; ++member) {
-    const std::uint64_t align = std::max<std::uint64_t>(bucket_, 1);
-    const Range chunk = part_of(slice.count, members_, member, align);
-    const std::uint64_t end = slice.first + chunk.first + chunk.count;
-    const std::uint64_t stretch = !split_ ? length_ : bucket_ == 0 ? chunk.count : bucket_;
-    for (std::uint64_t bucket = slice.first + chunk.first; bucket < end; bucket += stretch) {
-      const Range whole{bucket, std::min(stretch, end - bucket)};
-      for (std::uint64_t first = 0; first < whole.count; first += length_)
-        tiles_.push_back(
-            {rail, member, {bucket + first, std::min(length_, whole.count - first)}, whole});
-    }
-  }
-}
-
-int Chooser::rank_of(const Tile& tile, int member) const {
-  return rails_.flat ? member : owner_on(communicator_.layout(), rails_, member, tile.rail);
-}
 
 std::uint64_t Chooser::most_draws() const {
   constexpr std::uint64_t kMostFloats = 4u << 20;  // on rank 0
-  const std::uint64_t fit = kMostFloats / (length_ * std::uint64_t(members_));
+  const std::uint64_t fit = kMostFloats / (tiles_.length() * std::uint64_t(tiles_.members()));
   const std::uint64_t wanted =
-      std::clamp<std::uint64_t>(tiles_.size() / kTilesPerDraw, kFewestDraws, kMostDraws);
+      std::clamp<std::uint64_t>(tiles_.all().size() / kTilesPerDraw, kFewestDraws, kMostDraws);
   return std::max(kFewestDraws, std::min(wanted, fit));
 }
 
@@ -141,57 +86,23 @@ Status Chooser::tell_all(const void* data, std::size_t bytes) {
   return Status::ok;
 }
 
-Extremes Chooser::extremes_of(const Range& bucket, const float* values) {
-  if (bucket.first != last_bucket_.first || bucket.count != last_bucket_.count) {
-    const float* const first = values + (bucket.first - slice_.first);
-    const auto [low, high] = std::minmax_element(first, first + bucket.count);
-    last_bucket_ = bucket;
-    last_extremes_ = {*low, *high};
-  }
-  return last_extremes_;
-}
-
-// What this rank knows of the tiles of its rail.
-std::vector<TileFacts> Chooser::own_facts(const float* values) {
-  std::vector<TileFacts> facts;
-  for (const Tile& tile : tiles_) {
-    if (tile.rail != rails_.rail) continue;
-    const float* const first = values + (tile.part.first - slice_.first);
-    facts.push_back(facts_of(first, tile.part.count, split_ ? tile.part.count : bucket_));
-    if (!split_) continue;
-    const Extremes extremes = extremes_of(tile.bucket, values);
-    const double range = double(extremes.high) - double(extremes.low);
-    facts.back().spread = range * range * double(tile.part.count);
-  }
-  return facts;
-}
-
-std::vector<float> Chooser::floats_of(const Tile& tile, const float* values) {
-  const float* const first = values + (tile.part.first - slice_.first);
-  std::vector<float> floats(first, first + tile.part.count);
-  if (split_) {
-    const Extremes extremes = extremes_of(tile.bucket, values);
-    floats.insert(floats.end(), {extremes.low, extremes.high});
-  }
-  return floats;
-}
-
 // Rank 0: adds up what the ranks say, in their order.
 Status Chooser::hear_facts(const float* values, std::vector<TileFacts>* facts) {
-  facts->resize(tiles_.size());
+  const std::vector<BudgetTile>& tiles = tiles_.all();
+  facts->resize(tiles.size());
   for (int rank = 0; rank < communicator_.size(); ++rank) {
     const int rail = rails_.flat ? 0 : rail_of(communicator_.layout(), rails_, rank);
     std::vector<TileFacts> theirs;
     if (rank == 0) {
-      theirs = own_facts(values);
+      theirs = tiles_.own_facts(values);
     } else if (rail >= 0) {
       theirs.resize(std::size_t(std::count_if(
-          tiles_.begin(), tiles_.end(), [&](const Tile& tile) { return tile.rail == rail; })));
+          tiles.begin(), tiles.end(), [&](const BudgetTile& tile) { return tile.rail == rail; })));
       SLIMPI_TRY(receive(rank, theirs.data(), theirs.size() * sizeof(TileFacts)));
     }
     std::size_t next = 0;
-    for (std::size_t i = 0; i < tiles_.size() && next < theirs.size(); ++i) {
-      if (tiles_[i].rail != rail) continue;
+    for (std::size_t i = 0; i < tiles.size() && next < theirs.size(); ++i) {
+      if (tiles[i].rail != rail) continue;
       (*facts)[i].energy += theirs[next].energy;
       (*facts)[i].spread += theirs[next].spread;
       (*facts)[i].peak += theirs[next++].peak;
@@ -203,19 +114,19 @@ Status Chooser::hear_facts(const float* values, std::vector<TileFacts>* facts) {
 // Rank 0: gets the floats of the drawn tiles together.
 Status Chooser::hear_samples(const float* values, std::vector<Sample>* samples) {
   for (const Drawn& drawn : drawn_) {
-    const Tile& tile = tiles_[drawn.tile];
+    const BudgetTile& tile = tiles_.all()[drawn.tile];
     Sample sample;
     sample.weight = drawn.weight;
     sample.certain = drawn.certain;
     sample.first = tile.part.first;
     sample.count = tile.part.count;
     sample.owner = tile.owner;
-    sample.extra = split_ ? 2 : 0;
-    for (int member = 0; member < members_; ++member) {
-      const int rank = rank_of(tile, member);
+    sample.extra = tiles_.split() ? 2 : 0;
+    for (int member = 0; member < tiles_.members(); ++member) {
+      const int rank = tiles_.rank_of(tile, member);
       std::vector<float> floats(tile.part.count + std::uint64_t(sample.extra));
       if (rank == 0)
-        floats = floats_of(tile, values);
+        floats = tiles_.floats_of(tile, values);
       else
         SLIMPI_TRY(receive(rank, floats.data(), floats.size() * sizeof(float)));
       sample.values.push_back(std::move(floats));
@@ -251,7 +162,7 @@ Status Chooser::run(const float* values, int* chosen) {
   std::uint64_t answer[2] = {kExact, 0};  // the coding, how many tiles were drawn
   if (communicator_.rank() != 0) {
     if (mine) {
-      const std::vector<TileFacts> facts = own_facts(values);
+      const std::vector<TileFacts> facts = tiles_.own_facts(values);
       SLIMPI_TRY(send(0, facts.data(), facts.size() * sizeof(TileFacts)));
     }
     SLIMPI_TRY(receive(0, answer, sizeof answer));
@@ -259,8 +170,8 @@ Status Chooser::run(const float* values, int* chosen) {
     if (!drawn_.empty()) {
       SLIMPI_TRY(receive(0, drawn_.data(), drawn_.size() * sizeof(Drawn)));
       for (const Drawn& drawn : drawn_)
-        if (mine && tiles_[drawn.tile].rail == rails_.rail) {
-          const std::vector<float> floats = floats_of(tiles_[drawn.tile], values);
+        if (const BudgetTile& tile = tiles_.all()[drawn.tile]; mine && tile.rail == rails_.rail) {
+          const std::vector<float> floats = tiles_.floats_of(tile, values);
           SLIMPI_TRY(send(0, floats.data(), floats.size() * sizeof(float)));
         }
       SLIMPI_TRY(receive(0, answer, sizeof answer));
