@@ -44,6 +44,7 @@ holds "shm: device memory is not shared" test "$(grep -c "$said" err.txt)" = 0
 holds "fewer bytes pass through the host: $direct" test "$direct" -lt "$(host_bytes)"
 run 4 2 sharded bytegrad SLIMPI_ERROR_FEEDBACK=1 SLIMPI_INTRA=ipc
 run 4 2 sharded bytegrad SLIMPI_INTRA=mpi
+run 4 2 sharded bytegrad SLIMPI_MAX_ERROR=0.01 SLIMPI_BUCKET=64
 run 3 2 sharded allreduce
 run 3 2 leader low_precision_decentralized
 run 3 0 sharded bytegrad
