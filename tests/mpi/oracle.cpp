@@ -14,15 +14,31 @@ std::vector<std::size_t> even_edges(std::size_t first, std::size_t count, std::s
   return edges;
 }
 
+std::vector<int> consecutive(int ranks, int ranks_per_node) {
+  std::vector<int> node_of;
+  for (int rank = 0; rank < ranks; ++rank) node_of.push_back(rank / ranks_per_node);
+  return node_of;
+}
+
 }  // namespace
+
+Oracle::Oracle(const Scheme& scheme, int ranks)
+    : Oracle(scheme, consecutive(ranks, scheme.ranks_per_node)) {}
+
+Oracle::Oracle(const Scheme& scheme, std::vector<int> node_of)
+    : scheme_(scheme), ranks_(int(node_of.size())), node_of_(std::move(node_of)) {
+  for (const int node : node_of_) {
+    node_sizes_.resize(std::max(node_sizes_.size(), std::size_t(node) + 1));
+    ++node_sizes_[std::size_t(node)];
+  }
+}
 
 std::vector<std::size_t> Oracle::bucket_edges(std::size_t count) const {
   std::vector<std::size_t> edges;
   if (scheme_.bucket != 0) {
     for (std::size_t edge = 0; edge < count; edge += scheme_.bucket) edges.push_back(edge);
   } else {
-    const int smallest = ranks_ % scheme_.ranks_per_node == 0 ? scheme_.ranks_per_node
-                                                              : ranks_ % scheme_.ranks_per_node;
+    const int smallest = *std::min_element(node_sizes_.begin(), node_sizes_.end());
     const std::size_t rails = scheme_.flat || scheme_.leader ? 1 : std::size_t(smallest);
     const std::size_t members = std::size_t(scheme_.flat ? ranks_ : nodes());
     const std::vector<std::size_t> slices = even_edges(0, count, rails);
@@ -50,16 +66,17 @@ double Oracle::step_error(double low, double high) const {
 
 std::vector<Expected> Oracle::expect(const Case& test) const {
   const std::size_t n = test.count;
-  const int node_size = scheme_.flat ? 1 : scheme_.ranks_per_node;
-  const int nodes = (ranks_ + node_size - 1) / node_size;
+  // The ranks whose exact sum is what is sent, together.
+  std::vector<int> senders = scheme_.flat ? consecutive(ranks_, 1) : node_of_;
+  const int nodes = scheme_.flat ? ranks_ : this->nodes();
   std::vector<Expected> expected(n);
   std::vector<double> magnitude(n);
   const std::vector<std::size_t> edges = bucket_edges(n);
   std::vector<double> bucket_error(edges.size());
   for (int node = 0; node < nodes; ++node) {
     std::vector<double> sum(n);
-    for (int rank = node * node_size; rank < std::min(ranks_, (node + 1) * node_size); ++rank)
-      for (std::size_t i = 0; i < n; ++i) {
+    for (int rank = 0; rank < ranks_; ++rank)
+      for (std::size_t i = 0; i < n && senders[std::size_t(rank)] == node; ++i) {
         const double x = make_value(test, rank, i);
         sum[i] += x;
         magnitude[i] += std::fabs(x);

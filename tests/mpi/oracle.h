@@ -22,9 +22,10 @@ struct Expected {
 
 class Oracle {
  public:
-  Oracle(const Scheme& scheme, int ranks) : scheme_(scheme), ranks_(ranks) {}
+  Oracle(const Scheme& scheme, int ranks);  // every scheme.ranks_per_node consecutive ranks a node
+  Oracle(const Scheme& scheme, std::vector<int> node_of);  // the node of each rank, from 0 on
 
-  int nodes() const { return (ranks_ + scheme_.ranks_per_node - 1) / scheme_.ranks_per_node; }
+  int nodes() const { return int(node_sizes_.size()); }
   // A quantizer gives +0 whatever zeros go in; MPI and the other codings keep the sign.
   bool zeros_are_positive() const { return quantized() && nodes() > 1; }
   std::vector<Expected> expect(const Case& test) const;
@@ -42,4 +43,5 @@ class Oracle {
 
   Scheme scheme_;
   int ranks_;
+  std::vector<int> node_of_, node_sizes_;
 };

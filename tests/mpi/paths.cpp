@@ -8,21 +8,8 @@
 #include <cstring>
 #include <string>
 
+#include "tests/mpi/digest.h"
 #include "tests/mpi/inputs.h"
-
-namespace {
-
-std::uint64_t digest(const float* values, std::size_t count) {
-  std::uint64_t hash = 14695981039346656037ull;  // FNV-1a
-  for (std::size_t i = 0; i < count; ++i) {
-    std::uint32_t bits;
-    std::memcpy(&bits, values + i, sizeof bits);
-    hash = (hash ^ bits) * 1099511628211ull;
-  }
-  return hash;
-}
-
-}  // namespace
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A program that does random things with communicators and checks every sum, under the preload.
+// Usage: fuzz SEED STEPS [seconds:N | WORD of disturbance.h]...
+//   seconds:N   ends after so many seconds, whatever is left of the steps
+// Options of the library come from the environment, and from info keys that the program draws. The
+// last line on stdout has the digest of all results that the library made, the same in every run of
+// the same seed and ranks.
+#include <mpi.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "tests/fuzz/communicators.h"
+#include "tests/fuzz/run.h"
+#include "tests/fuzz/sum.h"
+
+namespace fuzz {
+
+void Run::complain(const std::string& what) {
+  if (!failed)
+    std::fprintf(stderr, "fuzz: seed %llu, step %llu, rank %d of %d: %s\n",
+                 static_cast<unsigned long long>(seed), static_cast<unsigned long long>(step), rank,
+                 size, what.c_str());
+  failed = true;
+}
+
+namespace {
+
+// Messages of the program's own are under way on a communicator while it is summed on, and freed.
+void sum_beside_messages(Run& run, Communicators& communicators, Draws& draws) {
+  Communicator& on = communicators.any(draws);
+  const bool then_free = draws.one_in(2);
+  Draws later(draws.number(), 0);  // ranks leave a sum with other numbers drawn
+  std::vector<int> sent(500, run.rank), received(500, -1);
+  MPI_Request pending[3] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  int one = 1, all = 0, size = on.size;
+  const bool messages = on.comm != MPI_COMM_NULL && !on.inter;
+  std::vector<int> world = on.world;
+  const int rank = on.rank;
+  if (messages) {
+    MPI_Irecv(received.data(), 500, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, on.comm, &pending[0]);
+    MPI_Iallreduce(&one, &all, 1, MPI_INT, MPI_SUM, on.comm, &pending[1]);
+  }
+  sum_floats(run, on, draws);
+  if (messages) MPI_Isend(sent.data(), 500, MPI_INT, (rank + 1) % size, 7, on.comm, &pending[2]);
+  if (then_free) communicators.free(later, true);  // that one, or another
+  MPI_Waitall(3, pending, MPI_STATUSES_IGNORE);
+  if (!messages) return;
+  if (received[0] != world[std::size_t((rank + size - 1) % size)] || all != size)
+    run.complain("the program's own messages were disturbed");
+}
+
+void control(Run& run, bool on) {
+  MPI_Pcontrol(on ? 1 : 0);
+  run.on = on;
+}
+
+// MPI connects ranks at their first messages, which no limit of a call should meet.
+void connect_all(const Run& run) {
+  std::vector<float> values(kMostElements);
+  std::vector<int> to(std::size_t(run.size)), from(to.size());
+  PMPI_Alltoall(to.data(), 1, MPI_INT, from.data(), 1, MPI_INT, MPI_COMM_WORLD);
+  PMPI_Allreduce(MPI_IN_PLACE, values.data(), int(values.size()), MPI_FLOAT, MPI_SUM,
+                 MPI_COMM_WORLD);
+}
+
+void take_step(Run& run, Communicators& communicators) {
+  Draws draws(run.seed, run.step);
+  run.disturbance.between_steps(draws);
+  if (draws.one_in(4) && !run.on) control(run, true);
+  const std::size_t action = draws.below(100);
+  if (action < 58) {
+    const bool then_free = draws.one_in(12);
+    Draws later(draws.number(), 0);
+    sum_floats(run, communicators.any(draws), draws);
+    if (then_free) communicators.free(later);
+  } else if (action < 66) {
+    reduce_others(run, communicators.any(draws), draws);
+  } else if (action < 80) {
+    communicators.make(draws);
+  } else if (action < 84) {
+    communicators.free(draws);
+  } else if (action < 92) {
+    communicators.set_options(draws);
+  } else if (action < 98) {
+    sum_beside_messages(run, communicators, draws);
+  } else {
+    control(run, false);
+  }
+}
+
+// Whether some rank failed, or rank 0 has no time left.
+bool ends(const Run& run, double deadline) {
+  int words[2] = {run.failed ? 1 : 0, run.rank == 0 && PMPI_Wtime() > deadline ? 1 : 0};
+  PMPI_Allreduce(MPI_IN_PLACE, words, 2, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  return words[0] != 0 || words[1] != 0;
+}
+
+// The exit status, after a line from rank 0.
+int finish(const Run& run, std::uint64_t steps) {
+  std::uint64_t counts[3] = {run.sums, run.taken, run.failed ? 1u : 0u};
+  std::vector<std::uint64_t> digests(static_cast<std::size_t>(run.size));
+  PMPI_Allreduce(MPI_IN_PLACE, counts, 3, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
+  PMPI_Gather(&run.digest, 1, MPI_UINT64_T, digests.data(), 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+  std::uint64_t all = 0;
+  for (const std::uint64_t one : digests) all = all * 1099511628211ull ^ one;
+  if (run.rank == 0)
+    std::printf("%s seed %llu, %d ranks, %llu steps, %llu sums, %llu taken over, digest %016llx\n",
+                counts[2] == 0 ? "ok" : "FAILED", static_cast<unsigned long long>(run.seed),
+                run.size, static_cast<unsigned long long>(steps),
+                static_cast<unsigned long long>(counts[0]),
+                static_cast<unsigned long long>(counts[1]), static_cast<unsigned long long>(all));
+  return counts[2] == 0 ? 0 : 1;
+}
+
+int main(int argc, char** argv) {
+  int provided = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_SINGLE, &provided);
+  Run run;
+  MPI_Comm_rank(MPI_COMM_WORLD, &run.rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &run.size);
+  double deadline = 1e300;
+  bool understood = argc > 2;
+  for (int i = 3; i < argc; ++i)
+    if (std::strncmp(argv[i], "seconds:", 8) == 0)
+      deadline = PMPI_Wtime() + std::atof(argv[i] + 8);
+    else
+      understood &= run.disturbance.take(argv[i], run.rank);
+  if (!understood) {
+    if (run.rank == 0) std::fprintf(stderr, "usage: see the top of fuzz.cpp\n");
+    MPI_Abort(MPI_COMM_WORLD, 2);
+  }
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);  // others get it from their parents
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  run.seed = std::strtoull(argv[1], nullptr, 10);
+  const std::uint64_t steps = std::strtoull(argv[2], nullptr, 10);
+  connect_all(run);
+  run.disturbance.begin();
+  Communicators communicators;
+  for (; run.step < steps; ++run.step) {
+    take_step(run, communicators);
+    if (ends(run, deadline)) break;
+  }
+  communicators.free_all();
+  run.disturbance.end();
+  const int status = finish(run, run.step);
+  MPI_Finalize();
+  return status;
+}
+
+}  // namespace
+}  // namespace fuzz
+
+int main(int argc, char** argv) {
+  return fuzz::main(argc, argv);
+}

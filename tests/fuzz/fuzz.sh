@@ -1,0 +1,105 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Random communicators, options and sums, each checked (fuzz.cpp): a few seeds with much in common
+# with real jobs, and others under signals, fork, and limits. Longer, by hand:
+#   make check TESTS=tests/fuzz/fuzz.sh FUZZ_SECONDS=600 [FUZZ_SEED=1000]
+# goes through seeds, each with other ranks, options and disturbances, until the time is over.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+export UCX_LOG_LEVEL=error
+program=$top_builddir/tests/fuzz/fuzz
+[ -e "$top_builddir/.libs/slimpi-blas.so" ] || export FUZZ_BLAS=0
+
+# One job on unlike CPUs.
+cat >unlike <<'E2'
+#!/bin/sh
+case $((PMI_RANK % 3)) in
+  0) export SLIMPI_CPU=generic ;;
+  1) ! grep -q avx2 /proc/cpuinfo || export SLIMPI_CPU=avx2 ;;
+esac
+exec "$@"
+E2
+chmod +x unlike
+
+# fuzz RANKS SEED STEPS 'NAME=VALUE...' 'WORD...': names without SLIMPI_; leaves the digest of the
+# results in $digest. The name CPU=unlike gives ranks other code paths.
+fuzz() {
+  ranks=$1 seed=$2 steps=$3 options=$4 words=$5
+  what="$ranks ranks, seed $seed, $steps steps, $options $words"
+  (
+    for option in $options; do
+      if [ "$option" = CPU=unlike ]; then program="$work/unlike $program"; else
+        case $option in
+          FUZZ_*) export "${option?}" ;;
+          *) export "SLIMPI_$option" ;;
+        esac
+      fi
+    done
+    # shellcheck disable=SC2086
+    under "$ranks" $program "$seed" "$steps" $words
+  ) >out.txt 2>err.txt || {
+    fail "$what: exit status $?"
+    grep -v '^slimpi.*warning' err.txt | head -n 20
+    digest=none
+    return 0
+  }
+  pass "$what"
+  tail -n 1 out.txt
+  digest=$(sed -n 's/.*digest //p' out.txt | tail -n 1)
+}
+
+# The results of a seed are the same however they are made.
+alike_results() { # RANKS SEED STEPS 'NAME=VALUE...' 'OTHER=VALUE...' 'WORD...'
+  fuzz "$1" "$2" "$3" "$4" ""
+  first=$digest
+  fuzz "$1" "$2" "$3" "$4 $5" "$6"
+  expect "$digest" "$first" "the same results"
+}
+
+# What a seed of a long run does: ranks, a base of options, a disturbance.
+draw_row() {
+  ranks=$((2 + seed % 7))
+  [ $((seed % 23)) != 0 ] || ranks=16
+  per_node=$((1 + seed / 7 % 3))
+  options="RANKS_PER_NODE=$per_node MIN_SIZE=0"
+  case $((seed / 3 % 8)) in
+    0) options="$options ALGORITHM=qsgd BITS=4 BUCKET=512" ;;
+    1) options="$options HIERARCHY=leader BITS=3" ;;
+    2) options="$options INTRA=mpi BUCKET=0" ;;
+    3) options="$options ALGORITHM=auto" ;;
+    4) options="$options CPU=unlike INTRA=shm" ;;
+    5) options="$options ERROR_FEEDBACK=1 BITS=5" ;;
+    6) options="RANKS_PER_NODE=$per_node" ;;
+  esac
+  case $((seed % 11)) in
+    1) words="signals:2000" ;;
+    2) words="fork" ;;
+    3) words="files:$((seed % 4))" ;;
+    4) words="float" options="$options RANKS_PER_NODE=1 FUZZ_NODES=fixed" ;;
+    *) words="" ;;
+  esac
+}
+
+if [ -n "${FUZZ_SECONDS:-}" ]; then
+  seed=${FUZZ_SEED:-1}
+  end=$(($(date +%s) + FUZZ_SECONDS))
+  while [ "$(date +%s)" -lt "$end" ]; do
+    draw_row
+    fuzz "$ranks" "$seed" 100000 "$options" "seconds:${FUZZ_JOB_SECONDS:-10} $words"
+    seed=$((seed + 1))
+  done
+  verdict
+fi
+
+one="MIN_SIZE=0 RANKS_PER_NODE=1"
+alike_results 2 11 250 "$one" "CPU=unlike" ""
+alike_results 3 12 60 "$one FUZZ_NODES=fixed" "CPU=unlike" float
+alike_results 4 13 40 "MIN_SIZE=0 RANKS_PER_NODE=2 INTRA=shm" INTRA=mpi ""
+fuzz 2 14 150 "$one BITS=4 BUCKET=0" "signals:2000"
+fuzz 2 15 100 "$one ALGORITHM=qsgd" "fork"
+fuzz 3 16 60 "MIN_SIZE=0 RANKS_PER_NODE=2" "files:1"
+fuzz 2 17 150 "$one ALGORITHM=auto" ""
+fuzz 5 18 30 "MIN_SIZE=0 RANKS_PER_NODE=2 HIERARCHY=leader" ""
+fuzz 8 19 15 "MIN_SIZE=0 RANKS_PER_NODE=3" ""
+fuzz 16 20 5 "MIN_SIZE=0 RANKS_PER_NODE=4" ""
+verdict

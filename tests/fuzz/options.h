@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The options of slimpi on one communicator, as far as the fuzzer sets and understands them: the
+// environment's, and info keys that it draws.
+#pragma once
+#include <mpi.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/fuzz/draws.h"
+#include "tests/mpi/oracle.h"
+
+namespace fuzz {
+
+struct Options {
+  std::string algorithm = "bytegrad", hierarchy = "auto", rounding, max_error, error_feedback;
+  std::uint64_t bits = 8, bucket = 2048, min_size = 65536, ranks_per_node = 0, start = 0;
+
+  // As SLIMPI_ variables have them.
+  static Options from_environment();
+
+  // Draws some options, alike on all ranks, and returns them as keys of a new info object, which
+  // the caller frees. Never what slimpi refuses.
+  MPI_Info draw(Draws& draws);
+
+  bool low_rank() const { return algorithm.ends_with("powersgd"); }
+  // Ranks end with different values by design.
+  bool decentralized() const { return algorithm.ends_with("decentralized"); }
+  bool flat() const { return hierarchy == "flat" || algorithm == "qsgd"; }
+  bool keeps_error() const;
+  // What a node of `node_of[rank]` sends and how exactly; for algorithms that have a bound.
+  Scheme scheme() const;
+  std::string text() const;
+
+ private:
+  using Keys = std::vector<std::pair<std::string, std::string>>;
+  void draw_codec(Draws& draws, Keys& keys);
+  void set(const std::string& name, const std::string& value);
+};
+
+// Whether this build has the algorithms that need OpenBLAS; FUZZ_BLAS=0 says no.
+bool has_blas();
+
+}  // namespace fuzz

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the steps of a run share: where it is, and what went wrong.
+#pragma once
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "tests/fuzz/buffer.h"
+#include "tests/fuzz/disturbance.h"
+
+namespace fuzz {
+
+constexpr std::size_t kMostElements = 200'000, kMostBytes = kMostElements * 8;
+
+struct Run {
+  std::uint64_t seed = 0, step = 0;
+  int rank = 0, size = 0;
+  bool on = true;            // as MPI_Pcontrol has it
+  bool failed = false;       // on this rank
+  std::uint64_t sums = 0;    // of floats, on this rank
+  std::uint64_t taken = 0;   // of these, answered by the library
+  std::uint64_t digest = 0;  // of what the library answered
+  Disturbance disturbance;
+  Buffer in{kMostBytes}, out{kMostBytes};
+
+  // Says what went wrong on this rank, in a line that tells how to see it again. The first one ends
+  // the run, on all ranks together.
+  void complain(const std::string& what);
+};
+
+}  // namespace fuzz
