@@ -212,6 +212,23 @@ void Communicators::free(Draws& draws, bool pending) {
   give_back(index, !pending && draws.one_in(4));
 }
 
+void Communicators::renew(Draws& draws, const std::function<void(Communicator&)>& use) {
+  const std::uint64_t number = draws.number();
+  const bool with_info = draws.one_in(2);
+  if (table_.size() == kKept) return;
+  const std::size_t index = kKept + number % (table_.size() - kKept);
+  use(table_[index]);
+  give_back(index, false);
+  Options options = Options::from_environment();
+  MPI_Info info = MPI_INFO_NULL;
+  if (with_info) info = options.draw(draws);
+  MPI_Comm made = MPI_COMM_NULL;
+  MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &made);
+  if (with_info) MPI_Info_free(&info);
+  add(made, options, "MPI_Comm_dup_with_info after a free");
+  use(table_.back());
+}
+
 void Communicators::free_all() {
   while (table_.size() > kKept) give_back(table_.size() - 1, false);
 }

@@ -5,6 +5,7 @@
 #pragma once
 #include <mpi.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,9 @@ class Communicators {
   // One of those that make() made, if any. MPI_Comm_disconnect would wait for what is pending.
   void free(Draws& draws, bool pending = false);
   void free_all();
+  // Frees one right after its use and makes another, which MPI may give the same handle, for the
+  // next use.
+  void renew(Draws& draws, const std::function<void(Communicator&)>& use);
   Communicator& any(Draws& draws);  // MPI_COMM_SELF, where little happens, less often
   void set_options(Draws& draws);   // info keys on one of them
 

@@ -53,6 +53,14 @@ void sum_beside_messages(Run& run, Communicators& communicators, Draws& draws) {
     run.complain("the program's own messages were disturbed");
 }
 
+void renew(Run& run, Communicators& communicators, Draws& draws) {
+  Draws sums(draws.number(), 0);
+  communicators.renew(draws, [&](Communicator& on) {
+    Draws one(sums.number(), 0);
+    sum_floats(run, on, one);
+  });
+}
+
 void control(Run& run, bool on) {
   MPI_Pcontrol(on ? 1 : 0);
   run.on = on;
@@ -81,8 +89,10 @@ void take_step(Run& run, Communicators& communicators) {
     reduce_others(run, communicators.any(draws), draws);
   } else if (action < 80) {
     communicators.make(draws);
-  } else if (action < 84) {
+  } else if (action < 83) {
     communicators.free(draws);
+  } else if (action < 87) {
+    renew(run, communicators, draws);
   } else if (action < 92) {
     communicators.set_options(draws);
   } else if (action < 98) {

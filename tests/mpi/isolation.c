@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The program's own traffic beside sums that are taken over. Usage: isolation wildcards, live,
- * many [COMMUNICATORS], threads [ROUNDS] or lookup CALLS. Exits with 1 when a check fails, after
- * saying which. */
+ * many [COMMUNICATORS], threads [ROUNDS [THREADS]] or lookup CALLS. Exits with 1 when a check
+ * fails, after saying which. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <mpi.h>
@@ -120,9 +120,9 @@ static void live(void) {
   check(sum(MPI_COMM_WORLD, COUNT, 1), "a sum after all is wrong");
 }
 
-enum { kThreads = 3 };
-static int rounds = 3;
-static MPI_Comm own[kThreads];
+enum { kMostThreads = 6 };
+static int rounds = 3, thread_count = 3;
+static MPI_Comm own[kMostThreads];
 static pthread_barrier_t start;
 
 static void* work(void* argument) {
@@ -142,16 +142,16 @@ static void* work(void* argument) {
 }
 
 static void threads(void) {
-  pthread_t running[kThreads];
-  int names[kThreads];
-  pthread_barrier_init(&start, NULL, kThreads);
-  for (int i = 0; i < kThreads; ++i) MPI_Comm_dup(MPI_COMM_WORLD, &own[i]);
-  for (int i = 0; i < kThreads; ++i) {
+  pthread_t running[kMostThreads];
+  int names[kMostThreads];
+  pthread_barrier_init(&start, NULL, (unsigned)thread_count);
+  for (int i = 0; i < thread_count; ++i) MPI_Comm_dup(MPI_COMM_WORLD, &own[i]);
+  for (int i = 0; i < thread_count; ++i) {
     names[i] = i;
     pthread_create(&running[i], NULL, work, &names[i]);
   }
-  for (int i = 0; i < kThreads; ++i) pthread_join(running[i], NULL);
-  for (int i = 0; i < kThreads; ++i) MPI_Comm_free(&own[i]);
+  for (int i = 0; i < thread_count; ++i) pthread_join(running[i], NULL);
+  for (int i = 0; i < thread_count; ++i) MPI_Comm_free(&own[i]);
 }
 
 /* Two threads set options of their communicators as fast as they can, without a message. What one
@@ -194,6 +194,7 @@ int main(int argc, char** argv) {
   if (threaded) {
     check(provided == MPI_THREAD_MULTIPLE, "this MPI has no MPI_THREAD_MULTIPLE");
     if (argc > 2) rounds = calls = atoi(argv[2]);
+    if (argc > 3 && atoi(argv[3]) <= kMostThreads) thread_count = atoi(argv[3]);
     if (!strcmp(what, "threads")) threads();
     if (!strcmp(what, "lookup")) lookup();
   }

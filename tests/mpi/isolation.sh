@@ -12,17 +12,19 @@ for per_node in 1 2; do
   holds "wildcards, $per_node a node" under 4 "$program" wildcards
   expect "$(report report.json calls compressed)" 20 "wildcards, $per_node a node: compressed"
 done
-# ranks, of them a node, rounds: threads side by side between nodes, inside one, and both at once.
-# A round is two compressed sums of each of the three threads.
-while read -r ranks per_node rounds compressed; do
+# ranks, of them a node, rounds, threads: threads side by side between nodes, inside one, and both
+# at once. A round is two compressed sums of each thread.
+while read -r ranks per_node rounds threads compressed; do
   export SLIMPI_RANKS_PER_NODE="$per_node"
-  holds "threads, $ranks ranks, $per_node a node" under "$ranks" "$program" threads "$rounds"
+  holds "$threads threads, $ranks ranks, $per_node a node" under "$ranks" "$program" threads "$rounds" \
+    "$threads"
   expect "$(report report.json calls compressed)" "$compressed" \
-    "threads, $ranks ranks, $per_node a node: compressed"
+    "$threads threads, $ranks ranks, $per_node a node: compressed"
 done <<'E2'
-2 1 4 24
-2 2 4 0
-3 2 2 12
+2 1 4 3 24
+2 2 4 3 0
+3 2 2 3 12
+2 1 3 6 36
 E2
 export SLIMPI_RANKS_PER_NODE=1
 holds "threads set options" under 2 "$program" lookup 2000000
