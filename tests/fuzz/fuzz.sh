@@ -92,14 +92,14 @@ if [ -n "${FUZZ_SECONDS:-}" ]; then
 fi
 
 one="MIN_SIZE=0 RANKS_PER_NODE=1"
-alike_results 2 11 200 "$one" "CPU=unlike" ""
+alike_results 2 11 120 "$one" "CPU=unlike" ""
 alike_results 3 12 40 "$one FUZZ_NODES=fixed" "CPU=unlike" float
 alike_results 4 13 25 "MIN_SIZE=0 RANKS_PER_NODE=2 INTRA=shm" INTRA=mpi ""
-fuzz 2 14 120 "$one BITS=4 BUCKET=0" "signals:2000"
+fuzz 2 14 80 "$one BITS=4 BUCKET=0" "signals:2000"
 fuzz 2 15 60 "$one ALGORITHM=qsgd" "fork"
 fuzz 3 16 40 "MIN_SIZE=0 RANKS_PER_NODE=2" "files:1"
 fuzz 2 17 100 "$one ALGORITHM=auto" ""
 fuzz 5 18 20 "MIN_SIZE=0 RANKS_PER_NODE=2 HIERARCHY=leader" ""
-fuzz 8 24 10 "MIN_SIZE=0 RANKS_PER_NODE=3" ""
-fuzz 16 20 4 "MIN_SIZE=0 RANKS_PER_NODE=4" ""
+fuzz 8 24 6 "MIN_SIZE=0 RANKS_PER_NODE=3" ""
+fuzz 16 20 3 "MIN_SIZE=0 RANKS_PER_NODE=4" ""
 verdict

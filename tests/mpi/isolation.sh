@@ -16,8 +16,8 @@ done
 # at once. A round is two compressed sums of each thread.
 while read -r ranks per_node rounds threads compressed; do
   export SLIMPI_RANKS_PER_NODE="$per_node"
-  holds "$threads threads, $ranks ranks, $per_node a node" under "$ranks" "$program" threads "$rounds" \
-    "$threads"
+  holds "$threads threads, $ranks ranks, $per_node a node" \
+    under "$ranks" "$program" threads "$rounds" "$threads"
   expect "$(report report.json calls compressed)" "$compressed" \
     "$threads threads, $ranks ranks, $per_node a node: compressed"
 done <<'E2'
