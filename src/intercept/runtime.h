@@ -49,9 +49,9 @@ class Runtime {
   // Remembers a communicator that spans the job, over which the report is summed. Collective.
   Status offer_for_report(algorithm::Communicator& communicator);
 
-  // Sums up over the ranks and writes the report where SLIMPI_REPORT says. Collective over the job
-  // once offer_for_report found a communicator.
-  void write_summary();
+  // Writes the report where SLIMPI_REPORT says. `together`: with the bytes of all ranks; collective
+  // over the job once offer_for_report found a communicator.
+  void write_summary(bool together);
   // Warns of a report or trace that could not be written.
   void look_at_files();
 
@@ -78,7 +78,7 @@ class Runtime {
   bool is_fatal(MPI_Comm comm) const;
   [[noreturn]] void abort_job(MPI_Comm comm);
   void save_trace();
-  std::string gather_text(const std::string& mine);
+  static void warn_of_memory();
   static Runtime* begin(MPI_Comm comm);
   bool runs(MPI_Comm comm) const;
   bool start(Loaded loaded);
