@@ -111,6 +111,11 @@ struct Kernels {
   // the machine's own. False, and nothing done, where there is none; a product without rows only
   // asks. Null in tables that have none anyhow.
   bool (*multiply)(const Product& product, Stream* stream) = nullptr;
+
+  // out = a + b in the floating-point environment of the caller, traps included, with the NaNs of
+  // the processor; out may be a or b. True: some element is NaN in both, and which NaN their sum is
+  // may depend on the order of the two. Null in tables whose arithmetic is not the processor's.
+  bool (*add)(const float* a, const float* b, std::size_t count, float* out) = nullptr;
 };
 
 }  // namespace slimpi::kernels

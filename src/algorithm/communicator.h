@@ -18,6 +18,7 @@
 #include "algorithm/lanes.h"
 #include "algorithm/layout.h"
 #include "algorithm/memory.h"
+#include "algorithm/node_order.h"
 #include "algorithm/segments.h"
 #include "algorithm/shared_memory.h"
 #include "algorithm/slot.h"
@@ -111,6 +112,7 @@ class Communicator {
   Memory found;                       // what find_nonfinite writes
   Memory kept, check;                 // of SLIMPI_MAX_ERROR; bounded_exchange.cpp
   Memory factors, device_factors;     // scratch of the low-rank schedules
+  NodeOrder node_order;               // what is known of MPI's own sums
   Slots slots;
   Hooks hooks;  // the user's shared objects that were opened here
   // The rows of the info key slimpi_rules, of the type that policy knows; null: those of the job.

@@ -21,12 +21,17 @@ void add_in_order(const device::Device& device, device::Stream* stream,
 
 // With r ranks more than a power of two, the first 2r ranks add in pairs; then neighbours add, then
 // pairs of neighbours, and so on.
-void add_in_pairs(const device::Device& device, device::Stream* stream,
+bool add_in_pairs(const device::Device& device, device::Stream* stream,
                   const std::vector<const float*>& addends, std::uint64_t count, float* partial,
                   std::uint64_t stride, float* out) {
+  const kernels::Kernels& kernels = *device.kernels();
+  bool several_nans = false;
   const auto add = [&](const float* a, const float* b, float* to) {
     const float* const both[] = {a, b};
-    device.kernels()->sum(both, 2, count, to, stream);
+    if (kernels.add != nullptr)
+      several_nans |= kernels.add(a, b, count, to);
+    else
+      kernels.sum(both, 2, count, to, stream);
     return to;
   };
   std::size_t power = 1;
@@ -55,6 +60,7 @@ void add_in_pairs(const device::Device& device, device::Stream* stream,
     }
     level = std::move(next);
   }
+  return several_nans;
 }
 
 }  // namespace slimpi::algorithm

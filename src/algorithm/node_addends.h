@@ -18,8 +18,10 @@ void add_in_order(const device::Device& device, device::Stream* stream,
                   const std::vector<const float*>& addends, std::uint64_t count, float* partial,
                   float* out);
 
-// As MPICH adds. Scratch of `stride` floats for each addend.
-void add_in_pairs(const device::Device& device, device::Stream* stream,
+// As MPICH adds, in the calling thread's floating-point environment where the table of kernels can.
+// Scratch of `stride` floats for each addend but the last. True: two NaNs met, and MPI's sum may
+// be the other one.
+bool add_in_pairs(const device::Device& device, device::Stream* stream,
                   const std::vector<const float*>& addends, std::uint64_t count, float* partial,
                   std::uint64_t stride, float* out);
 

@@ -15,6 +15,7 @@
 #include "algorithm/node_sum.h"
 #include "algorithm/node_transports.h"
 #include "algorithm/published.h"
+#include "base/float_environment.h"
 
 namespace slimpi::algorithm {
 
@@ -49,7 +50,12 @@ class SharedPass {
 
   // The first two only set *linked where the call is one to go over links.
   Status sum(bool* linked) { return exchange_.settle(run_sum(linked), {}); }
-  Status allreduce(bool* linked) { return exchange_.settle(run_allreduce(linked), {}); }
+  Status allreduce(std::uint64_t word, bool* linked, NodeResult* result) {
+    word_ = word;
+    result_ = result;
+    holds_back_ = call_.in == call_.out && call_.device.kernels()->add != nullptr;
+    return exchange_.settle(run_allreduce(linked), {});
+  }
   Status share() { return exchange_.settle(run_share(), {}); }
 
  private:
@@ -87,6 +93,8 @@ class SharedPass {
     return Status::ok;
   }
   Status copy_in(std::uint64_t block);
+  float* place_of_sum(std::uint64_t block);
+  void leave_to_mpi(std::uint64_t block);
   Status add_up(std::uint64_t block, bool pairwise);
   Status publish(std::uint64_t block);
   Status collect(std::uint64_t block);
@@ -104,6 +112,12 @@ class SharedPass {
   std::uint64_t piece_ = 0;
   std::vector<Range> slices_;
   std::uint64_t blocks_ = 0;
+  std::uint64_t word_ = 0;  // what this rank publishes besides its readiness
+  NodeResult* result_ = nullptr;
+  // In place a block's input is lost once its sum is in `out`. The sum is held back until all ranks
+  // know that none of them leaves the block to MPI.
+  bool holds_back_ = false;
+  float* summed_ = nullptr;  // this rank's part of the block that was added last
   NodeCopies copies_{call_};
   const Where in_out_ = call_.count * sizeof(float) >= kLargeBytes ? Where::memory : Where::caches;
 };
@@ -124,10 +138,16 @@ Status SharedPass::begin(bool* linked) {
   const Direct::Readiness mine = direct_.readiness(call_.device, call_.out);
   Way way = mine == Direct::ready ? direct_.way() : Way::host;
   use(way == Way::boxes);
-  shared_.say(mine);
+  shared_.say(std::uint64_t(mine) | word_);
   if (way != Way::links) SLIMPI_TRY(copy_in(0));
   SLIMPI_TRY(meet());
   const SharedMemory::Said said = shared_.said();
+  if (result_ != nullptr) {
+    result_->unverified = (said.any & published::kUnverified) != 0;
+    result_->left_to_mpi =
+        (said.any & published::kUnfit) != 0 || !said.alike(published::kEnvironment);
+    if (result_->left_to_mpi || result_->unverified) return Status::ok;
+  }
   const bool alike = said.alike(published::kReadiness);
   const bool all_closed = alike && (said.all & published::kReadiness) == Direct::closed;
   const bool again = !alike || all_closed;
@@ -164,8 +184,10 @@ Status SharedPass::copy_in(std::uint64_t block) {
 Status SharedPass::publish(std::uint64_t block) {
   if (!owner()) return Status::ok;
   const Range mine = part(rails_.rail, block);
-  if (mine.count == 0) return Status::ok;
-  return copy(place(me_, rails_.rail, block), call_.out + mine.first, mine.count, in_boxes());
+  float* const box = place(me_, rails_.rail, block);
+  const float* const from = summed_ != nullptr ? summed_ : call_.out + mine.first;
+  if (mine.count == 0 || from == box) return Status::ok;
+  return copy(box, from, mine.count, in_boxes());
 }
 
 Status SharedPass::collect(std::uint64_t block) {
@@ -173,7 +195,24 @@ Status SharedPass::collect(std::uint64_t block) {
     if (const Range theirs = part(rail, block); rail != rails_.rail && theirs.count != 0)
       SLIMPI_TRY(copy(call_.out + theirs.first, place(rails_.owner(rail), rail, block),
                       theirs.count, in_out_));
-  return Status::ok;
+  const Range mine = owner() ? part(rails_.rail, block) : Range{};
+  if (summed_ == nullptr || mine.count == 0 || summed_ == call_.out + mine.first) return Status::ok;
+  return copy(call_.out + mine.first, summed_, mine.count, in_out_);
+}
+
+// A sum that is held back is read from the box, or, where the box is written past the caches, from
+// scratch behind what the additions use.
+float* SharedPass::place_of_sum(std::uint64_t block) {
+  if (!holds_back_) return call_.out + part(rails_.rail, block).first;
+  if (shared_.far()) return partial() + std::uint64_t(size_ - 1) * piece_;
+  return place(me_, rails_.rail, block);
+}
+
+// All ranks stop before this block goes to `out`; nobody reads the boxes any more.
+void SharedPass::leave_to_mpi(std::uint64_t block) {
+  result_->left_to_mpi = true;
+  for (const Range& slice : slices_)
+    result_->finished.push_back({slice.first, std::min(slice.count, block * piece_)});
 }
 
 // The neighbours' shares of a part of this rank's slice, in rank order, where the kernels can read
@@ -200,11 +239,15 @@ Status SharedPass::add_up(std::uint64_t block, bool pairwise) {
   if (mine.count == 0) return Status::ok;
   std::vector<const float*> addends;
   SLIMPI_TRY(gather_addends(block, mine, addends));
-  float* const out = call_.out + mine.first;
-  if (pairwise)
-    add_in_pairs(call_.device, call_.stream, addends, mine.count, partial(), piece_, out);
-  else
-    add_in_order(call_.device, call_.stream, addends, mine.count, partial(), out);
+  if (!pairwise) {
+    add_in_order(call_.device, call_.stream, addends, mine.count, partial(),
+                 call_.out + mine.first);
+    return Status::ok;
+  }
+  summed_ = place_of_sum(block);
+  const CallersFloats environment;
+  if (add_in_pairs(call_.device, call_.stream, addends, mine.count, partial(), piece_, summed_))
+    word_ |= published::kSeveralNans;
   return Status::ok;
 }
 
@@ -233,13 +276,17 @@ Status SharedPass::run_share() {
 
 Status SharedPass::run_allreduce(bool* linked) {
   SLIMPI_TRY(begin(linked));
-  if (*linked) return Status::ok;
-  for (std::uint64_t block = 0; block < blocks_; ++block) {
+  if (*linked || result_->unverified || result_->left_to_mpi) return Status::ok;
+  for (std::uint64_t block = 0; block < blocks_ && !result_->left_to_mpi; ++block) {
     SLIMPI_TRY(add_up(block, true));
     SLIMPI_TRY(publish(block));
     SLIMPI_TRY(copy_in(block + 1));
+    shared_.say(word_);
     SLIMPI_TRY(meet());
-    SLIMPI_TRY(collect(block));
+    if ((shared_.said().any & published::kSeveralNans) != 0)
+      leave_to_mpi(block);
+    else
+      SLIMPI_TRY(collect(block));
   }
   end();
   return copied();
@@ -263,8 +310,9 @@ Status share_in_shared_memory(Call& call, const Rails& rails) {
   return SharedPass(call, rails).share();
 }
 
-Status allreduce_in_shared_memory(Call& call, const Rails& rails, bool* linked) {
-  return SharedPass(call, rails).allreduce(linked);
+Status allreduce_in_shared_memory(Call& call, const Rails& rails, std::uint64_t word, bool* linked,
+                                  NodeResult* result) {
+  return SharedPass(call, rails).allreduce(word, linked, result);
 }
 
 }  // namespace slimpi::algorithm

@@ -4,7 +4,10 @@
 #include <algorithm>
 
 #include "algorithm/communicator.h"
+#include "algorithm/feedback.h"
 #include "algorithm/node_transports.h"
+#include "algorithm/published.h"
+#include "base/float_environment.h"
 
 namespace slimpi::algorithm {
 
@@ -16,6 +19,19 @@ Rails one_node_rails(const Communicator& communicator) {
   rails.rails = int(communicator.layout().neighbours().size());
   rails.rail = communicator.layout().local_rank();
   return rails;
+}
+
+// A device adds as the processor does only in the default environment and without NaN: its own are
+// others. With no value beyond the limit no sum is infinite, and no two infinities make a NaN.
+Status describe_environment(const Call& call, std::uint64_t* word) {
+  const std::uint32_t control = callers_float_control();
+  *word |= std::uint64_t(control) << published::kEnvironmentShift;
+  if (call.device.kernels()->add != nullptr) return Status::ok;
+  bool beyond = control != kDefaultFloatControl;
+  const float limit = kernels::kGreatestFloat / float(call.communicator.size() + 1);
+  if (!beyond) SLIMPI_TRY(find_beyond(call.communicator, call.in, call.count, limit, &beyond));
+  if (beyond) *word |= published::kUnfit;
+  return Status::ok;
 }
 
 }  // namespace
@@ -39,11 +55,13 @@ std::uint64_t node_partial(const Communicator& communicator) {
   return size > 2 ? shared_scratch_bytes(size, {}) / sizeof(float) : 0;
 }
 
-Status node_allreduce(Call& call) {
+Status node_allreduce(Call& call, bool verified, NodeResult* result) {
   const Timed timed(call.communicator.statistics(), Stage::intra, "node allreduce", 4 * call.count);
   const Rails rails = one_node_rails(call.communicator);
   bool linked = false;
-  SLIMPI_TRY(allreduce_in_shared_memory(call, rails, &linked));
+  std::uint64_t word = verified ? 0 : published::kUnverified;
+  SLIMPI_TRY(describe_environment(call, &word));
+  SLIMPI_TRY(allreduce_in_shared_memory(call, rails, word, &linked, result));
   return linked ? allreduce_over_links(call, rails) : Status::ok;
 }
 

@@ -2,6 +2,8 @@
 // The exact work inside a node, around any exchange between nodes: before it, each rank that owns a
 // slice gets its neighbours' sum of it; after it, every neighbour gets the finished slices.
 #pragma once
+#include <vector>
+
 #include "algorithm/algorithm.h"
 
 namespace slimpi::algorithm {
@@ -21,9 +23,17 @@ Status node_sum(Call& call, const Rails& rails);
 // Every neighbour's out = the slices of their owners.
 Status node_share(Call& call, const Rails& rails);
 
-// The whole allreduce of a communicator on one node, with the bytes that MPI itself would give.
-// Needs Communicator::shared().
-Status node_allreduce(Call& call);
+// What became of a node_allreduce; alike on all ranks.
+struct NodeResult {
+  bool unverified = false;      // some rank has to compare first; nothing was written
+  bool left_to_mpi = false;     // only MPI can give MPI's bytes
+  std::vector<Range> finished;  // what out holds of the sum all the same
+};
+
+// The whole allreduce of a communicator on one node, with the bytes that MPI itself would give in
+// the caller's floating-point environment: NaNs included, or left to MPI. `verified`: slimpi's
+// order of additions is MPI's, as this rank knows. Needs Communicator::shared().
+Status node_allreduce(Call& call, bool verified, NodeResult* result);
 
 // Makes room for node_allreduce near `like`.
 Status reserve_node_allreduce(Communicator& communicator, const device::Device& device,

@@ -6,6 +6,8 @@
 
 namespace slimpi::algorithm {
 
+struct NodeResult;
+
 // By messages of MPI, which works between any ranks.
 Status sum_by_messages(Call& call, const Rails& rails);
 Status share_by_messages(Call& call, const Rails& rails);
@@ -16,8 +18,10 @@ std::size_t node_message_bytes(const Layout& layout, const Rails& rails);
 Status sum_in_shared_memory(Call& call, const Rails& rails, bool* linked);
 Status share_in_shared_memory(Call& call, const Rails& rails);
 
-// The whole allreduce of one node, added pairwise as MPICH adds, so that the bytes are MPI's own.
-Status allreduce_in_shared_memory(Call& call, const Rails& rails, bool* linked);
+// The whole allreduce of one node, added pairwise as MPICH adds. `word`: what this rank publishes
+// of the call, in the fields of published.h.
+Status allreduce_in_shared_memory(Call& call, const Rails& rails, std::uint64_t word, bool* linked,
+                                  NodeResult* result);
 
 // The same over links between the node's GPUs, once those above said so.
 Status sum_over_links(Call& call, const Rails& rails);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The way of one allreduce: whether it is ours, what every rank agrees to do with it, doing it.
+#include "base/float_environment.h"
 #include "base/log.h"
 #include "device/parts.h"
 #include "intercept/choice.h"
@@ -94,6 +95,7 @@ bool answer(const Allreduce& request, int* code) {
   }
   if (communicator->intercommunicator() || communicator->size() == 1 || communicator->reaches_out)
     return pass(*runtime, Passed::comm);
+  const OwnFloats environment;
   return answer_together(*runtime, *communicator, request, code);
 }
 

@@ -44,17 +44,18 @@ Status without_exceptions(Run run) {
 
 bool pass_timed(Runtime& runtime, Passed reason, const Allreduce& request, int* code) {
   runtime.statistics.passed(reason);
-  *code = pass_on(request);
+  *code = pass_to_mpi(request);
   return true;
 }
 
-// Runs the candidate that is next and tells the tuner what it took.
+// Runs the candidate that is next and tells the tuner what it took. `run` returns whether the time
+// counts, alike on all ranks.
 template <typename Run>
 bool try_next(Runtime& runtime, algorithm::Communicator& communicator, algorithm::Tuner& tuner,
               int* code, Run run) {
   const auto begin = Clock::now();
-  run(tuner.next());
-  if (*code != MPI_SUCCESS || communicator.broken) return true;
+  const bool counts = run(tuner.next());
+  if (*code != MPI_SUCCESS || communicator.broken || !counts) return true;
   const std::chrono::nanoseconds spent = Clock::now() - begin;
   if (!tuner.record(std::uint64_t(spent.count()))) return true;
   const Status status = communicator.exchange().all_min(tuner.times_to_agree());
@@ -90,8 +91,9 @@ bool answer_fastest(Runtime& runtime, algorithm::Communicator& communicator,
       pass_timed(runtime, Passed::automatic, request, code);
     } else if (!answer_with(runtime, communicator, plans[std::size_t(candidate - 1)], request,
                             code)) {
-      *code = pass_on(request);
+      *code = pass_to_mpi(request);
     }
+    return true;
   });
 }
 
@@ -107,13 +109,12 @@ bool answer_in_node(Runtime& runtime, algorithm::Communicator& communicator,
   }
   algorithm::Tuner& tuner = communicator.tuner(-size_class(request), 2);
   return try_next(runtime, communicator, tuner, code, [&](int candidate) {
-    if (candidate == 0) {
-      pass_timed(runtime, Passed::single_node, request, code);
-      return;
-    }
-    const Status status = without_exceptions([&] { return call.run_in_node(); });
+    if (candidate == 0) return pass_timed(runtime, Passed::single_node, request, code);
+    bool usual = true;
     *code = MPI_SUCCESS;
+    const Status status = without_exceptions([&] { return call.run_in_node(&usual, code); });
     if (status != Status::ok) fail_call(runtime, communicator, status, code);
+    return usual;
   });
 }
 

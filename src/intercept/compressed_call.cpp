@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "intercept/compressed_call.h"
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
 #include <cmath>
@@ -83,18 +84,46 @@ Status CompressedCall::run(std::optional<Passed>* passed) {
 
 Status CompressedCall::open_in_node(bool* possible) {
   *possible = false;
-  if (count_ * sizeof(float) < kShortInNode) return Status::ok;
+  if (count_ * sizeof(float) < kShortInNode || !communicator_.node_order.takes(count_))
+    return Status::ok;
   return communicator_.prepare_in_node(*device_, out_, possible);
 }
 
-Status CompressedCall::run_in_node() {
+Status CompressedCall::run_in_node(bool* usual, int* code) {
+  runtime_.statistics.passed(Passed::single_node);
   SLIMPI_TRY(communicator_.stream_for(*device_, out_, &stream_));
   SLIMPI_TRY(bring_together());
   algorithm::Call call{communicator_, plan_, in_, out_, count_, *device_, stream_, 0, nullptr};
-  SLIMPI_TRY(algorithm::node_allreduce(call));
-  SLIMPI_TRY(finish_stream());
-  runtime_.statistics.passed(Passed::single_node);
-  return Status::ok;
+  algorithm::NodeOrder& order = communicator_.node_order;
+  algorithm::NodeResult result;
+  SLIMPI_TRY(algorithm::node_allreduce(call, order.verified(call), &result));
+  *usual = !result.unverified;
+  if (result.unverified) {
+    bool same = false;
+    SLIMPI_TRY(order.compare(call, &same));
+    result = {};
+    result.left_to_mpi = !same;
+    if (same) SLIMPI_TRY(algorithm::node_allreduce(call, true, &result));
+  }
+  *code = MPI_SUCCESS;
+  if (result.left_to_mpi) *code = finish_by_mpi(result.finished);
+  return finish_stream();
+}
+
+// MPI sums the whole vector, so that it takes the algorithm that it takes for it. In place, what is
+// finished is no input any more: zeros, whose sum raises no exception, take its place meanwhile.
+int CompressedCall::finish_by_mpi(const std::vector<algorithm::Range>& finished) {
+  std::vector<std::vector<float>> kept;
+  const bool in_place = request_.in == MPI_IN_PLACE;
+  for (const auto& [first, count] : finished) {
+    if (!in_place) break;
+    kept.emplace_back(out_ + first, out_ + first + count);
+    std::fill_n(out_ + first, count, 0.0f);
+  }
+  const int code = pass_to_mpi(request_);
+  for (std::size_t i = 0; i < kept.size(); ++i)
+    std::copy(kept[i].begin(), kept[i].end(), out_ + finished[i].first);
+  return code;
 }
 
 // SLIMPI_BUFFERS speaks of memory that ranks may have differently, so they ask each other.

@@ -21,9 +21,10 @@ class CompressedCall {
   Status run(std::optional<Passed>* passed);
 
   // For a call whose ranks all share one node: whether they can add through shared memory, alike on
-  // all ranks; and doing it.
+  // all ranks; and doing it, or MPI does it where only MPI can give MPI's bytes, with what MPI
+  // returned in *code. `*usual` is false where the call took extra work that later ones do not.
   Status open_in_node(bool* possible);
-  Status run_in_node();
+  Status run_in_node(bool* usual, int* code);
 
  private:
   // What the ranks tell each other about a slot; the largest of each word over all ranks.
@@ -38,6 +39,7 @@ class CompressedCall {
   Status find_nonfinite(std::uint64_t* found);
   Status look_at_values(Agreement* agreement);
   Status bring_together();
+  int finish_by_mpi(const std::vector<algorithm::Range>& finished);
   Status finish_stream();
   Status keep_input(bool* kept);
   Status measure_error();

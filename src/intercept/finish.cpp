@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <new>
 
+#include "base/float_environment.h"
 #include "base/log.h"
 #include "base/report.h"
 #include "intercept/runtime.h"
@@ -34,6 +35,7 @@ Status Runtime::offer_for_report(algorithm::Communicator& communicator) {
 }
 
 void Runtime::write_summary(bool together) {
+  const OwnFloats environment;
   Report report;
   report.version = SLIMPI_PACKAGE_VERSION;
   report.mpi = mpi_version;
@@ -78,6 +80,7 @@ void Runtime::look_at_files() {
 
 void Runtime::finish(bool mpi_works) {
   if (finished.exchange(true)) return;
+  const OwnFloats environment;
   if (!mpi_works) report_comm_ = MPI_COMM_NULL;
   try {
     write_summary(true);

@@ -2,6 +2,7 @@
 // Info keys: options that the program sets on one communicator. An option that can not hold there,
 // because it belongs to the process, ends the job like a value that can not be used: no key is
 // accepted without effect.
+#include "base/float_environment.h"
 #include "base/log.h"
 #include "intercept/runtime.h"
 #include "intercept/shim.h"
@@ -58,6 +59,7 @@ void take_key(Runtime& runtime, algorithm::Communicator& communicator, const std
 }  // namespace
 
 int take_info(Word comm_word, Word info_word) {
+  const OwnFloats environment;
   const auto comm = MPI_Comm(comm_word);
   const auto info = MPI_Info(info_word);
   Runtime* const runtime = Runtime::get(comm);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/environment.h"
+#include "base/float_environment.h"
 #include "base/log.h"
 #include "device/host.h"
 #include "device/parts.h"
@@ -42,6 +43,7 @@ Runtime* Runtime::begin(MPI_Comm comm) {
   static std::atomic<bool> inert{false};
   static std::mutex mutex;
   if (inert.load(std::memory_order_relaxed)) return nullptr;
+  const OwnFloats environment;
   const std::lock_guard lock(mutex);
   if (started() != nullptr || inert) return started();
   auto runtime = std::make_unique<Runtime>();
@@ -211,6 +213,7 @@ int Runtime::raise(MPI_Comm comm, Status status, bool say) {
     }
     abort_job(comm);
   }
+  const CallersFloats environment;  // the handler is the program's
   api.Comm_call_errhandler(comm, code);
   return code;
 }

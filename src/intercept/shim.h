@@ -27,7 +27,10 @@ bool answer(const Allreduce& call, int* code);
 // staged.
 int pass_on(const Allreduce& call);
 
-// The same with the buffers as they are.
+// The same in the program's floating-point environment, from within slimpi's own.
+int pass_to_mpi(const Allreduce& call);
+
+// The same as pass_on with the buffers as they are.
 int pass_as_it_is(const Allreduce& call);
 
 // Counts a nonblocking or persistent allreduce on `comm`, which MPI does.

@@ -7,6 +7,7 @@
 #include <new>
 #include <vector>
 
+#include "base/float_environment.h"
 #include "base/log.h"
 #include "intercept/runtime.h"
 #include "intercept/shim.h"
@@ -178,6 +179,11 @@ Status run_staged(Runtime& runtime, const Allreduce& call, const Span& span, int
 }
 
 }  // namespace
+
+int pass_to_mpi(const Allreduce& call) {
+  const CallersFloats environment;
+  return pass_on(call);
+}
 
 int pass_on(const Allreduce& call) {
   if (!device::others()) [[likely]]

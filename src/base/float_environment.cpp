@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "base/float_environment.h"
+
+namespace slimpi {
+
+namespace {
+
+thread_local OwnFloats* g_innermost = nullptr;
+
+#if defined(__SSE__)
+
+constexpr std::uint32_t kFlags = 0x3f;           // of MXCSR; the rest is control
+constexpr std::uint32_t kDefaultMxcsr = 0x1f80;  // all exceptions masked
+constexpr std::uint16_t kDefaultX87Control = 0x37f;
+
+std::uint16_t x87_control() {
+  std::uint16_t control;
+  __asm__ volatile("fnstcw %0" : "=m"(control));
+  return control;
+}
+
+void save(SavedFloats& saved) {
+  saved.mxcsr = __builtin_ia32_stmxcsr();
+  saved.all = x87_control() != kDefaultX87Control;
+  if (saved.all) std::fegetenv(&saved.environment);
+}
+
+void set_own(const SavedFloats& saved) {
+  if (saved.all) std::fesetenv(FE_DFL_ENV);
+  __builtin_ia32_ldmxcsr(kDefaultMxcsr);
+}
+
+void restore(const SavedFloats& saved) {
+  if (saved.all) std::fesetenv(&saved.environment);
+  __builtin_ia32_ldmxcsr(saved.mxcsr);
+}
+
+std::uint32_t control_of(const SavedFloats* saved) {
+  return (saved != nullptr ? saved->mxcsr : __builtin_ia32_stmxcsr()) & ~kFlags & 0xffff;
+}
+
+#else
+
+void save(SavedFloats& saved) {
+  saved.all = true;
+  std::fegetenv(&saved.environment);
+#if defined(__aarch64__)
+  saved.mxcsr = std::uint32_t(__builtin_aarch64_get_fpcr());
+#else
+  saved.mxcsr = std::uint32_t(std::fegetround());
+#endif
+}
+
+void set_own(const SavedFloats&) {
+  std::fesetenv(FE_DFL_ENV);
+}
+
+void restore(const SavedFloats& saved) {
+  std::fesetenv(&saved.environment);
+}
+
+// Of FPCR: the traps below bit 16, above it rounding, subnormal numbers and NaN.
+std::uint32_t control_of(const SavedFloats* saved) {
+  SavedFloats now;
+  if (saved == nullptr) save(now);
+  const std::uint32_t word = saved != nullptr ? saved->mxcsr : now.mxcsr;
+  return (word ^ (word >> 16)) & 0xffff;
+}
+
+#endif
+
+}  // namespace
+
+#if defined(__SSE__)
+const std::uint32_t kDefaultFloatControl = kDefaultMxcsr;
+#elif defined(__aarch64__)
+const std::uint32_t kDefaultFloatControl = 0;
+#else
+const std::uint32_t kDefaultFloatControl = FE_TONEAREST;
+#endif
+
+OwnFloats::OwnFloats() : outer_(g_innermost) {
+  save(saved_);
+  set_own(saved_);
+  g_innermost = this;
+}
+
+OwnFloats::~OwnFloats() {
+  restore(saved_);
+  g_innermost = outer_;
+}
+
+CallersFloats::CallersFloats() : within_(g_innermost) {
+  if (within_ == nullptr) return;
+  restore(within_->saved_);
+  g_innermost = nullptr;
+}
+
+CallersFloats::~CallersFloats() {
+  if (within_ == nullptr) return;
+  save(within_->saved_);
+  set_own(within_->saved_);
+  g_innermost = within_;
+}
+
+std::uint32_t callers_float_control() {
+  return control_of(g_innermost == nullptr ? nullptr : &g_innermost->saved_);
+}
+
+}  // namespace slimpi
