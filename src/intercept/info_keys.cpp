@@ -29,30 +29,32 @@ std::string read_rules(algorithm::Communicator& communicator) {
 }
 
 // Sets an option on the communicator. Returns "" or why that can not be.
-std::string set_option(Runtime& runtime, algorithm::Communicator& communicator,
-                       const std::string& option, const char* value) {
+std::string set_option(algorithm::Communicator& communicator, const std::string& option,
+                       const char* value) {
   if (const OptionRow& row = row_of(option); row.scope == Scope::process)
     return "slimpi_" + option + " is an option of the process, not of a communicator; set " +
            row.variable + " for the job";
   std::string error = communicator.config().set(option, value, Source::info);
   if (error.empty() && option == row_of("rules").name) error = read_rules(communicator);
-  if (error.empty()) error = policy::refuse(communicator.config(), runtime.rules_of(communicator));
   return error;
+}
+
+[[noreturn]] void end_job(Runtime& runtime, const algorithm::Communicator& communicator,
+                          const std::string& error) {
+  runtime.option_error = error;
+  runtime.end_job(communicator.user());
 }
 
 void take_key(Runtime& runtime, algorithm::Communicator& communicator, const std::string& option,
               const char* value) {
   if (is_option(option)) {
-    runtime.option_error = set_option(runtime, communicator, option, value);
-    if (!runtime.option_error.empty()) runtime.end_job(communicator.user());
+    const std::string error = set_option(communicator, option, value);
+    if (!error.empty()) end_job(runtime, communicator, error);
     communicator.options_changed();
     return;
   }
   const std::string text = communicator.config().set(option, value, Source::info);
-  if (runtime.config.strict) {
-    runtime.option_error = text + " (SLIMPI_STRICT=1)";
-    runtime.end_job(communicator.user());
-  }
+  if (runtime.config.strict) end_job(runtime, communicator, text + " (SLIMPI_STRICT=1)");
   if (communicator.rank() == 0) log_once(LogLevel::warn, text);
 }
 
@@ -79,6 +81,11 @@ int take_info(Word comm_word, Word info_word) {
     if (communicator == nullptr) communicator = runtime->find(comm);
     if (found != 0 && communicator != nullptr) take_key(*runtime, *communicator, option, value);
   }
+  if (communicator == nullptr) return MPI_SUCCESS;
+  // After the last key: options that exclude each other may come in any order.
+  const std::string error =
+      policy::refuse(communicator->config(), runtime->rules_of(*communicator));
+  if (!error.empty()) end_job(*runtime, *communicator, error);
   return MPI_SUCCESS;
 }
 

@@ -105,6 +105,11 @@ compressed 1 "and a split of it" \
 compressed 1 "and a duplicate of it" init dupinfo:slimpi_algorithm=off dup sum:50000 finalize
 compressed 1 "a key taken back" \
   init info:slimpi_algorithm=off sum:50000 info:slimpi_algorithm=bytegrad sum:50000 finalize
+# Error feedback excludes an error bound: the keys hold together, in whatever order they stand.
+SLIMPI_ERROR_FEEDBACK=1 compressed 1 "keys that exclude an option of the job" \
+  init "info:slimpi_error_feedback=0;slimpi_max_error=1e-2" sum:50000 finalize
+SLIMPI_ERROR_FEEDBACK=1 compressed 1 "and in the other order" \
+  init "info:slimpi_max_error=1e-2;slimpi_error_feedback=0" sum:50000 finalize
 # Rows for one communicator, which win over those of the job.
 echo '* 300K * off *' >rules
 echo '* * * off *' >all

@@ -5,7 +5,7 @@
  *   sum:N psum:N int:N isum:N    sum N floats in place with MPI_Allreduce, with PMPI_Allreduce;
  *                                N ints; N floats with MPI_Iallreduce
  *   world self dup split:K free disconnect   which communicator; free goes back to the one before
- *   info:KEY=VALUE dupinfo:KEY=VALUE name:NAME return   on the communicator
+ *   info:KEY=VALUE[;...] dupinfo:KEY=VALUE[;...] name:NAME return   on the communicator
  *   pcontrol:LEVEL finish        MPI_Pcontrol; slimpi_finish, where there is one
  *   ftz up down                  the floating-point environment
  *   fork                         run /bin/true in a child, and let another child exit
@@ -104,19 +104,25 @@ static void sum_ints(const char* step, int n) {
   free(x);
 }
 
-static void set_info(const char* pair, int dup) {
-  char key[256];
-  const char* equals = strchr(pair, '=');
+/* KEY=VALUE, or several of them with semicolons between. */
+static void set_info(const char* pairs, int dup) {
+  char text[1024];
   MPI_Info info;
-  MPI_Comm made = MPI_COMM_NULL;
-  snprintf(key, sizeof key, "%.*s", (int)(equals - pair), pair);
   MPI_Info_create(&info);
-  MPI_Info_set(info, key, equals + 1);
-  if (dup)
+  snprintf(text, sizeof text, "%s", pairs);
+  for (char* pair = strtok(text, ";"); pair != NULL; pair = strtok(NULL, ";")) {
+    char* const equals = strchr(pair, '=');
+    if (equals == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
+    *equals = '\0';
+    MPI_Info_set(info, pair, equals + 1);
+  }
+  if (dup) {
+    MPI_Comm made;
     MPI_Comm_dup_with_info(comm(), info, &made);
-  else
+    push(made);
+  } else {
     MPI_Comm_set_info(comm(), info);
-  push(made);
+  }
   MPI_Info_free(&info);
 }
 
