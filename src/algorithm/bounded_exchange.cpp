@@ -47,9 +47,9 @@ Sizes sizes_for(const kernels::Format& format, const Rails& rails, std::uint64_t
 
 Buffers buffers_of(Communicator& communicator, const device::Device& device, const Sizes& sizes) {
   Buffers buffers;
-  buffers.kept = reinterpret_cast<float*>(communicator.kept.data());
+  buffers.kept = reinterpret_cast<float*>(communicator.scratch().kept.data());
   buffers.totals = buffers.kept + sizes.slice;
-  float* next = reinterpret_cast<float*>(communicator.check.data());
+  float* next = reinterpret_cast<float*>(communicator.scratch().check.data());
   const auto take = [&](std::uint64_t count) {
     float* const taken = next;
     next += count;
@@ -174,8 +174,8 @@ Status run_bounded(Call& call, const Rails& rails, Range slice, const float* in,
 Status reserve_bounded(Communicator& communicator, const Plan& plan, std::uint64_t count,
                        const device::Device& device, const void* like) {
   Statistics& statistics = communicator.statistics();
-  SLIMPI_TRY(communicator.found.reserve(device, like, device::Place::device, 2 * sizeof(double),
-                                        statistics));
+  SLIMPI_TRY(communicator.scratch().found.reserve(device, like, device::Place::device,
+                                                  2 * sizeof(double), statistics));
   const Rails& rails = communicator.rails(plan.hierarchy);
   if (rails.rail < 0) return Status::ok;
   const Sizes sizes =
@@ -183,10 +183,10 @@ Status reserve_bounded(Communicator& communicator, const Plan& plan, std::uint64
   const std::uint64_t on_device = sizes.slice + sizes.chunk;
   std::uint64_t on_host = sizes.piece;
   if (device.staged) on_host += sizes.slice + 2 * sizes.chunk;
-  SLIMPI_TRY(communicator.kept.reserve(device, like, device::Place::device,
-                                       on_device * sizeof(float), statistics));
-  return communicator.check.reserve(device::host(), nullptr, device::Place::device,
-                                    on_host * sizeof(float) + sizes.encoded, statistics);
+  SLIMPI_TRY(communicator.scratch().kept.reserve(device, like, device::Place::device,
+                                                 on_device * sizeof(float), statistics));
+  return communicator.scratch().check.reserve(device::host(), nullptr, device::Place::device,
+                                              on_host * sizeof(float) + sizes.encoded, statistics);
 }
 
 }  // namespace slimpi::algorithm

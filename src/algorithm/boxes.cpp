@@ -20,8 +20,8 @@ Boxes::Boxes(const Call& call, Lanes& lanes, kernels::Coding coding, std::size_t
     : lanes_(lanes),
       direct_(mpi_sends_from(call.device, coding)),
       bytes_(bytes),
-      memory_(call.communicator.messages.data()),
-      staging_(call.device.staged ? call.communicator.staging.data() : memory_),
+      memory_(call.communicator.scratch().messages.data()),
+      staging_(call.device.staged ? call.communicator.scratch().staging.data() : memory_),
       wire_(direct_ ? memory_ : staging_),
       received_(direct_ ? count : 0) {}
 

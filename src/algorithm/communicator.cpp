@@ -68,6 +68,7 @@ topology::Distance distance_of(const void* buffer) {
 Communicator::Communicator(const mpi::Api& api, Statistics& statistics, const Config& config,
                            MPI_Comm user)
     : api_(api), statistics_(statistics), config_(config), user_(user), exchange_(api, statistics) {
+  CallScratchPool::instance().add_user();
   int inter = 0;
   api.Comm_test_inter(user, &inter);
   inter_ = inter != 0;
@@ -83,6 +84,7 @@ void Communicator::read_name() {
 
 Communicator::~Communicator() {
   close_shared();
+  CallScratchPool::instance().remove_user();
   for (const auto& [lane, stream] : streams_) std::get<0>(lane)->close_stream(stream);
   // Messages of a call that broke may still arrive: its communicator is not given back, so that
   // MPI never uses its context again.
@@ -171,7 +173,6 @@ Status Communicator::name_disagreement(const std::string& name, const std::strin
 
 void Communicator::abandon() {
   exchange_comm_ = MPI_COMM_NULL;
-  if (shared_ != nullptr) shared_->abandon();
   for (const auto& [path, hook] : hooks) hook->abandon();
 }
 
@@ -225,13 +226,8 @@ const Rails& Communicator::rails(Hierarchy hierarchy) {
   return rails_.emplace(hierarchy, make_rails(layout_, hierarchy)).first->second;
 }
 
-// Nobody's memory goes before its neighbours have let go of it: giving the window back waits for
-// them. Links end behind it, as they wait for each other without a thought for MPI.
 void Communicator::close_shared() {
-  if (direct_ != nullptr) direct_->close_boxes();
   shared_.reset();
-  if (direct_ != nullptr) direct_->close_links(!broken);
-  direct_.reset();
   shared_tried_ = false;
   node_ready_.reset();
 }
@@ -242,10 +238,9 @@ Status Communicator::open_shared() {
   for (const auto& node : layout_.members) neighbours = neighbours || node.size() > 1;
   if (shared_tried_ || !neighbours || intra == Intra::mpi) return Status::ok;
   shared_tried_ = true;
-  shared_ = std::make_unique<SharedMemory>(api_);
-  direct_ = std::make_unique<Direct>(intra);
+  shared_ = std::make_unique<SharedMemory>(statistics_);
   bool ready = false;
-  SLIMPI_TRY(shared_->open(exchange_, layout_, shared_box_bytes(), &ready));
+  SLIMPI_TRY(shared_->open(exchange_, layout_, intra, &ready));
   if (ready) return Status::ok;
   shared_.reset();
   if (intra == Intra::nccl)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What slimpi keeps for one of the user's communicators: its own duplicate for messages, the
-// options that hold there, the nodes, and the memory that calls reuse. It hangs on the user's
+// options that hold there, and the nodes. Memory that depends on the ranks or on the size of calls
+// is shared with other communicators: node segments and scratch. It hangs on the user's
 // communicator as an attribute and goes with it. One thread at a time calls a collective on a
 // communicator, so nothing here is locked.
 #pragma once
@@ -12,12 +13,12 @@
 #include <utility>
 
 #include "algorithm/algorithm.h"
+#include "algorithm/call_scratch.h"
 #include "algorithm/direct.h"
 #include "algorithm/exchange.h"
 #include "algorithm/hook.h"
 #include "algorithm/lanes.h"
 #include "algorithm/layout.h"
-#include "algorithm/memory.h"
 #include "algorithm/node_order.h"
 #include "algorithm/segments.h"
 #include "algorithm/shared_memory.h"
@@ -89,8 +90,8 @@ class Communicator {
   Status open_shared();
   SharedMemory* shared() const { return shared_.get(); }
 
-  // The ways between neighbours' device memory. Needs shared().
-  Direct& direct() { return *direct_; }
+  // How the node's ranks exchange in this call, as its sum found out. Needs shared().
+  Direct::Way node_way = Direct::Way::host;
 
   Exchange& exchange() { return exchange_; }
   Statistics& statistics() { return statistics_; }
@@ -107,12 +108,12 @@ class Communicator {
     return tuners_.try_emplace(size_class, candidates).first->second;
   }
 
-  std::uint64_t calls = 0;            // compressed calls so far; a schedule's messages carry it
-  Memory messages, staging, partial;  // scratch of the schedules
-  Memory found;                       // what find_nonfinite writes
-  Memory kept, check;                 // of SLIMPI_MAX_ERROR; bounded_exchange.cpp
-  Memory factors, device_factors;     // scratch of the low-rank schedules
-  NodeOrder node_order;               // what is known of MPI's own sums
+  // Scratch memory of the call that runs, which owns it.
+  CallScratch& scratch() { return *scratch_; }
+  void use_scratch(CallScratch* scratch) { scratch_ = scratch; }
+
+  std::uint64_t calls = 0;  // compressed calls so far; a schedule's messages carry it
+  NodeOrder node_order;     // what is known of MPI's own sums
   Slots slots;
   Hooks hooks;  // the user's shared objects that were opened here
   // The rows of the info key slimpi_rules, of the type that policy knows; null: those of the job.
@@ -143,8 +144,8 @@ class Communicator {
   std::map<int, Tuner> tuners_;
   void close_shared();
 
+  CallScratch* scratch_ = nullptr;
   std::unique_ptr<SharedMemory> shared_;
-  std::unique_ptr<Direct> direct_;
   bool shared_tried_ = false;
   Grain grain_ = Grain::fine;
   std::optional<bool> node_ready_;  // what all ranks know of prepare_in_node

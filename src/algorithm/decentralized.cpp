@@ -131,10 +131,11 @@ Status reserve_for_peers(Communicator& communicator, const Plan& plan, std::uint
                              communicator.grain(), device.staged)
                    .bytes);
   Statistics& statistics = communicator.statistics();
-  SLIMPI_TRY(communicator.messages.reserve(device, like, device::Place::device, bytes, statistics));
+  SLIMPI_TRY(communicator.scratch().messages.reserve(device, like, device::Place::device, bytes,
+                                                     statistics));
   if (device.staged)
-    SLIMPI_TRY(
-        communicator.staging.reserve(device, like, device::Place::staging, bytes, statistics));
+    SLIMPI_TRY(communicator.scratch().staging.reserve(device, like, device::Place::staging, bytes,
+                                                      statistics));
   return Status::ok;
 }
 

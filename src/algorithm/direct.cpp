@@ -13,14 +13,14 @@ Direct::Readiness Direct::readiness(const device::Device& device, const void* li
   return device_ == &device && unit_ == device::unit_of(device, like) ? ready : can_not;
 }
 
-Status Direct::open(SharedMemory& shared, Exchange& exchange, const Layout& layout,
-                    const device::Device& device, const void* like, Statistics& statistics) {
+Status Direct::open(SharedMemory& shared, Exchange& exchange, const device::Device& device,
+                    const void* like, Statistics& statistics) {
   device_ = &device;
   unit_ = device::unit_of(device, like);
   bool opened = false;
   std::string reason;
   if (intra_ != Intra::ipc) {
-    SLIMPI_TRY(links.open(shared, exchange, layout, device, like, statistics, &opened, &reason));
+    SLIMPI_TRY(links.open(shared, exchange, device, like, statistics, &opened, &reason));
     if (opened) {
       way_ = Way::links;
       log_once(LogLevel::info, std::string("the ranks of a node exchange device buffers by ") +
@@ -32,7 +32,7 @@ Status Direct::open(SharedMemory& shared, Exchange& exchange, const Layout& layo
                                            "; accepted: auto, ipc, shm, mpi");
     log_once(LogLevel::info, "the GPUs of a node are not linked: " + reason);
   }
-  SLIMPI_TRY(boxes.open(shared, exchange, layout, device, like, statistics, &opened, &reason));
+  SLIMPI_TRY(boxes.open(shared, exchange, device, like, statistics, &opened, &reason));
   if (opened) {
     way_ = Way::boxes;
     log_once(LogLevel::info, "the ranks of a node work in each other's device memory");

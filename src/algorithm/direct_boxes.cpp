@@ -17,8 +17,8 @@ struct Note {
 };
 static_assert(sizeof(Note) <= SharedMemory::kNoteBytes);
 
-Note& note_of(SharedMemory& shared, int local) {
-  return *reinterpret_cast<Note*>(shared.note(local));
+Note& note_of(SharedMemory& shared, int process) {
+  return *reinterpret_cast<Note*>(shared.note(process));
 }
 
 }  // namespace
@@ -29,34 +29,33 @@ Status DirectBoxes::offer(const device::Device& device, const void* like, Statis
   return device.sharing->offer(memory_.data(), handle);
 }
 
-Status DirectBoxes::open(SharedMemory& shared, Exchange& exchange, const Layout& layout,
-                         const device::Device& device, const void* like, Statistics& statistics,
-                         bool* opened, std::string* reason) {
-  me_ = layout.local_rank();
-  const int size = int(layout.neighbours().size());
+Status DirectBoxes::open(SharedMemory& shared, Exchange& exchange, const device::Device& device,
+                         const void* like, Statistics& statistics, bool* opened,
+                         std::string* reason) {
+  me_ = shared.segment().me();
+  const int size = shared.size();
   Note& mine = *new (&note_of(shared, me_)) Note{};
   mine.offered = offer(device, like, statistics, &mine.handle) == Status::ok ? 1 : 0;
   *reason = mine.offered != 0 ? "" : failure_text();
   SLIMPI_TRY(shared.meet(exchange));
 
   bool all = true;
-  for (int local = 0; local < size; ++local) all = all && note_of(shared, local).offered != 0;
+  for (int one = 0; one < size; ++one) all = all && note_of(shared, one).offered != 0;
   device_ = &device;
   boxes_.assign(std::size_t(size), nullptr);
   boxes_[std::size_t(me_)] = memory_.data();
-  for (int local = 0; all && local < size; ++local) {
-    if (local == me_) continue;
+  for (int one = 0; all && one < size; ++one) {
+    if (one == me_) continue;
     void* theirs = nullptr;
-    all = device.sharing->open(like, note_of(shared, local).handle, &theirs) == Status::ok;
+    all = device.sharing->open(like, note_of(shared, one).handle, &theirs) == Status::ok;
     if (!all) *reason = failure_text();
-    boxes_[std::size_t(local)] = static_cast<std::byte*>(theirs);
+    boxes_[std::size_t(one)] = static_cast<std::byte*>(theirs);
   }
   mine.opened = all ? 1 : 0;
   SLIMPI_TRY(shared.meet(exchange));
 
   *opened = true;
-  for (int local = 0; local < size; ++local)
-    *opened = *opened && note_of(shared, local).opened != 0;
+  for (int one = 0; one < size; ++one) *opened = *opened && note_of(shared, one).opened != 0;
   if (*opened) return Status::ok;
   close();
   SLIMPI_TRY(shared.meet(exchange));  // nobody has this rank's memory any more
@@ -65,8 +64,8 @@ Status DirectBoxes::open(SharedMemory& shared, Exchange& exchange, const Layout&
 }
 
 void DirectBoxes::close() {
-  for (std::size_t local = 0; local < boxes_.size(); ++local)
-    if (boxes_[local] != nullptr && int(local) != me_) device_->sharing->close(boxes_[local]);
+  for (std::size_t one = 0; one < boxes_.size(); ++one)
+    if (boxes_[one] != nullptr && int(one) != me_) device_->sharing->close(boxes_[one]);
   boxes_.clear();
   device_ = nullptr;
 }

@@ -25,18 +25,18 @@ class DirectBoxes {
 
   // Collective over the node. *opened is alike on all its ranks; where it is false, *reason is what
   // went wrong here, if anything did.
-  Status open(SharedMemory& shared, Exchange& exchange, const Layout& layout,
-              const device::Device& device, const void* like, Statistics& statistics, bool* opened,
-              std::string* reason);
+  Status open(SharedMemory& shared, Exchange& exchange, const device::Device& device,
+              const void* like, Statistics& statistics, bool* opened, std::string* reason);
 
   // Lets go of the neighbours' memory. This rank's own goes with the object, once no neighbour has
   // it any more.
   void close();
 
-  float* box(int local) const { return reinterpret_cast<float*>(boxes_[std::size_t(local)]); }
+  // Of a process of the segment.
+  float* box(int process) const { return reinterpret_cast<float*>(boxes_[std::size_t(process)]); }
   float* scratch() const { return box(me_) + kSlots * kBlock; }  // this rank's, of kBlock floats
 
-  std::uint64_t blocks = 0;  // as SharedMemory::blocks
+  std::uint64_t blocks = 0;  // as NodeSegment::blocks
 
  private:
   Status offer(const device::Device& device, const void* like, Statistics& statistics,

@@ -26,7 +26,7 @@ enum Step : std::uint32_t { preparing = 1, arranging = 2, joining = 3 };
 
 // What a rank tells its neighbours while they join.
 struct DirectLinks::Note {
-  device::Links::Meeting meeting;             // of local rank 0
+  device::Links::Meeting meeting;             // of process 0
   char bus_id[32];                            // of its GPU
   char reason[160];                           // why it failed
   std::atomic<std::uint32_t> failed, joined;  // in which step, or 0; 1 once it is there
@@ -37,9 +37,9 @@ struct DirectLinks::Note {
   }
 };
 
-DirectLinks::Note& DirectLinks::note_of(SharedMemory& shared, int local) {
+DirectLinks::Note& DirectLinks::note_of(SharedMemory& shared, int process) {
   static_assert(sizeof(Note) <= SharedMemory::kNoteBytes);
-  return *reinterpret_cast<Note*>(shared.note(local));
+  return *reinterpret_cast<Note*>(shared.note(process));
 }
 
 Status DirectLinks::prepare(const void* like, Statistics& statistics, Note& mine) {
@@ -53,17 +53,16 @@ Status DirectLinks::prepare(const void* like, Statistics& statistics, Note& mine
 
 // Every rank comes to an end by itself: it is there, it failed, it saw a neighbour fail, or it has
 // waited long enough. Then what all have come to is known.
-Status DirectLinks::join(SharedMemory& shared, Exchange& exchange, const Layout& layout,
-                         const void* like) {
-  const int me = layout.local_rank(), size = int(layout.neighbours().size());
+Status DirectLinks::join(SharedMemory& shared, Exchange& exchange, const void* like) {
+  const int me = shared.segment().me(), size = shared.size();
   Note& mine = note_of(shared, me);
   if (device_->links->join(like, note_of(shared, 0).meeting, me, size, &link_) != Status::ok)
     mine.fail(joining);
   const auto end = std::chrono::steady_clock::now() + kPatience;
   for (Waiter waiter(Waiter::Poll::device, &exchange);;) {
     int here = 0, failures = 0;
-    for (int local = 0; local < size; ++local) {
-      const Note& theirs = note_of(shared, local);
+    for (int one = 0; one < size; ++one) {
+      const Note& theirs = note_of(shared, one);
       here += theirs.joined.load(std::memory_order_acquire) != 0 ? 1 : 0;
       failures += theirs.failed.load(std::memory_order_acquire) != 0 ? 1 : 0;
     }
@@ -85,18 +84,18 @@ Status DirectLinks::join(SharedMemory& shared, Exchange& exchange, const Layout&
   }
 }
 
-Status DirectLinks::open(SharedMemory& shared, Exchange& exchange, const Layout& layout,
-                         const device::Device& device, const void* like, Statistics& statistics,
-                         bool* opened, std::string* reason) {
-  const int me = layout.local_rank(), size = int(layout.neighbours().size());
+Status DirectLinks::open(SharedMemory& shared, Exchange& exchange, const device::Device& device,
+                         const void* like, Statistics& statistics, bool* opened,
+                         std::string* reason) {
+  const int me = shared.segment().me(), size = shared.size();
   device_ = &device;
   Note& mine = *new (&note_of(shared, me)) Note{};
   // Meets the others; *opened is false, with the reason of the first rank that has one, if any has
   // failed by then.
   const auto end = [&](Step step) {
     SLIMPI_TRY(shared.meet(exchange));
-    for (int local = 0; local < size; ++local) {
-      const Note& theirs = note_of(shared, local);
+    for (int one = 0; one < size; ++one) {
+      const Note& theirs = note_of(shared, one);
       const std::uint32_t failed = theirs.failed.load(std::memory_order_acquire);
       if (failed == 0 || failed > step) continue;
       *opened = false;
@@ -120,7 +119,7 @@ Status DirectLinks::open(SharedMemory& shared, Exchange& exchange, const Layout&
     SLIMPI_TRY(end(arranging));
   }
   if (*opened) {
-    SLIMPI_TRY(join(shared, exchange, layout, like));
+    SLIMPI_TRY(join(shared, exchange, like));
     SLIMPI_TRY(end(joining));
   }
   if (*opened) return Status::ok;

@@ -25,9 +25,8 @@ class DirectLinks {
 
   // Collective over the node. *opened is alike on all its ranks; where it is false, *reason is,
   // too.
-  Status open(SharedMemory& shared, Exchange& exchange, const Layout& layout,
-              const device::Device& device, const void* like, Statistics& statistics, bool* opened,
-              std::string* reason);
+  Status open(SharedMemory& shared, Exchange& exchange, const device::Device& device,
+              const void* like, Statistics& statistics, bool* opened, std::string* reason);
 
   // In order: every neighbour does so, and nothing is under way.
   void close(bool in_order);
@@ -46,9 +45,9 @@ class DirectLinks {
 
  private:
   struct Note;
-  static Note& note_of(SharedMemory& shared, int local);
+  static Note& note_of(SharedMemory& shared, int process);
   Status prepare(const void* like, Statistics& statistics, Note& mine);
-  Status join(SharedMemory& shared, Exchange& exchange, const Layout& layout, const void* like);
+  Status join(SharedMemory& shared, Exchange& exchange, const void* like);
   bool joined(std::string* reason);
   float* floats() const { return reinterpret_cast<float*>(scratch_.data()); }
 

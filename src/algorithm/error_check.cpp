@@ -146,10 +146,10 @@ Status node_rounding(Call& call, double* bound) {
   const std::size_t ranks = communicator.layout().neighbours().size();
   *bound = 0;
   if (ranks == 1 || call.count == 0) return Status::ok;
-  SLIMPI_TRY(communicator.found.reserve(call.device, call.out, device::Place::device,
-                                        2 * sizeof(double), communicator.statistics()));
+  SLIMPI_TRY(communicator.scratch().found.reserve(call.device, call.out, device::Place::device,
+                                                  2 * sizeof(double), communicator.statistics()));
   double squares[2] = {};
-  auto* const result = reinterpret_cast<double*>(communicator.found.data());
+  auto* const result = reinterpret_cast<double*>(communicator.scratch().found.data());
   call.device.kernels()->compare(call.in, call.in, call.count, result, call.stream);
   SLIMPI_TRY(call.device.copy(squares, result, sizeof squares, call.stream));
   SLIMPI_TRY(wait_for_stream(call.device, call.stream));

@@ -21,6 +21,7 @@ enum class Tag : int {
   node_share = 4,
   peers = 5,
   budget = 6,
+  node_open = 7,
   failure = 100  // a rank that failed says so; see tell_failure
 };
 

@@ -18,9 +18,9 @@ Status find_beyond(Communicator& communicator, const float* data, std::uint64_t 
   const device::Device& device = device::owner_of(data);
   device::Stream* stream = nullptr;
   SLIMPI_TRY(communicator.stream_for(device, data, &stream));
-  SLIMPI_TRY(communicator.found.reserve(device, data, device::Place::device, sizeof(int),
-                                        communicator.statistics()));
-  int* const flag = reinterpret_cast<int*>(communicator.found.data());
+  SLIMPI_TRY(communicator.scratch().found.reserve(device, data, device::Place::device, sizeof(int),
+                                                  communicator.statistics()));
+  int* const flag = reinterpret_cast<int*>(communicator.scratch().found.data());
   device.kernels()->find_beyond(data, limit, count, flag, stream);
   int here = 0;
   SLIMPI_TRY(device.copy(&here, flag, sizeof here, stream));

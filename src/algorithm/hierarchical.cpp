@@ -69,13 +69,14 @@ Status reserve_hierarchical(Communicator& communicator, const Plan& plan, std::u
   if (plan.max_error > 0) SLIMPI_TRY(reserve_bounded(communicator, plan, count, device, like));
   Statistics& statistics = communicator.statistics();
   const bool long_sums = communicator.size() > kernels::kMaxAddends;
-  SLIMPI_TRY(communicator.messages.reserve(device, like, device::Place::device, bytes, statistics));
+  SLIMPI_TRY(communicator.scratch().messages.reserve(device, like, device::Place::device, bytes,
+                                                     statistics));
   if (device.staged)
-    SLIMPI_TRY(
-        communicator.staging.reserve(device, like, device::Place::staging, bytes, statistics));
+    SLIMPI_TRY(communicator.scratch().staging.reserve(device, like, device::Place::staging, bytes,
+                                                      statistics));
   if (long_sums)
-    SLIMPI_TRY(communicator.partial.reserve(device, like, device::Place::device,
-                                            partial * sizeof(float), statistics));
+    SLIMPI_TRY(communicator.scratch().partial.reserve(device, like, device::Place::device,
+                                                      partial * sizeof(float), statistics));
   return Status::ok;
 }
 

@@ -263,8 +263,8 @@ Status reserve_hook(Communicator& communicator, const Plan& plan, std::uint64_t 
                     const device::Device& device, const void* like) {
   const Hook& hook = *communicator.hooks.at(plan.hook);
   if (device.staged && !hook.takes_device_memory())
-    SLIMPI_TRY(communicator.staging.reserve(device, like, device::Place::staging,
-                                            count * sizeof(float), communicator.statistics()));
+    SLIMPI_TRY(communicator.scratch().staging.reserve(
+        device, like, device::Place::staging, count * sizeof(float), communicator.statistics()));
   return hook.is_codec() ? reserve_hook_rounds(communicator, plan, hook) : Status::ok;
 }
 
@@ -307,7 +307,7 @@ Status run_hook(Call& call) {
   if (call.device.staged) SLIMPI_TRY(wait_for_stream(call.device, call.stream));
   if (!call.device.staged || hook.takes_device_memory()) return run_in_place(call, hook);
 
-  float* const copy = reinterpret_cast<float*>(call.communicator.staging.data());
+  float* const copy = reinterpret_cast<float*>(call.communicator.scratch().staging.data());
   const std::size_t bytes = call.count * sizeof(float);
   SLIMPI_TRY(copy_and_wait(call.device, call.stream, "copy out", copy, call.in, bytes));
   Call on_host = call_on_host(call, copy);

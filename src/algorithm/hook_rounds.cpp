@@ -41,8 +41,8 @@ class HookRounds {
         members_(int(rails.peers.size())),
         me_(rails.index),
         box_(box_bytes(hook)),
-        memory_(call.communicator.messages.data()),
-        total_(reinterpret_cast<float*>(call.communicator.partial.data())),
+        memory_(call.communicator.scratch().messages.data()),
+        total_(reinterpret_cast<float*>(call.communicator.scratch().partial.data())),
         input_(total_ + hook.piece()),
         decoded_(input_ + hook.piece()),
         requests_(std::size_t(4 * members_), MPI_REQUEST_NULL) {}
@@ -276,10 +276,10 @@ Status reserve_hook_rounds(Communicator& communicator, const Plan& plan, const H
       std::max({3 * hook.piece(), std::uint64_t(64 << 10), node_partial(communicator)});
   const device::Device& host = device::host();
   Statistics& statistics = communicator.statistics();
-  SLIMPI_TRY(
-      communicator.messages.reserve(host, nullptr, device::Place::device, bytes, statistics));
-  return communicator.partial.reserve(host, nullptr, device::Place::device, floats * sizeof(float),
-                                      statistics);
+  SLIMPI_TRY(communicator.scratch().messages.reserve(host, nullptr, device::Place::device, bytes,
+                                                     statistics));
+  return communicator.scratch().partial.reserve(host, nullptr, device::Place::device,
+                                                floats * sizeof(float), statistics);
 }
 
 }  // namespace slimpi::algorithm

@@ -115,7 +115,7 @@ Status start_over(Call& call, const Rails& rails, const Range& slice, const floa
 
 // A replica that overflowed would stay infinite; the next call finds out what this one left.
 Status watch(Call& call, const Range& slice, const Replicas& replicas) {
-  Memory& found = call.communicator.found;
+  Memory& found = call.communicator.scratch().found;
   SLIMPI_TRY(found.reserve(call.device, call.out, device::Place::device, sizeof(int),
                            call.communicator.statistics()));
   int* const flag = reinterpret_cast<int*>(found.data());

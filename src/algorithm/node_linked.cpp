@@ -24,7 +24,8 @@ class LinkedPass {
       : call_(call),
         rails_(rails),
         exchange_(call.communicator.exchange()),
-        links_(call.communicator.direct().links),
+        shared_(*call.communicator.shared()),
+        links_(shared_.segment().direct->links),
         me_(call.communicator.layout().local_rank()),
         size_(int(call.communicator.layout().neighbours().size())),
         // Pieces begin where a vector of floats may.
@@ -61,11 +62,14 @@ class LinkedPass {
   float* arrived(int other, std::uint64_t block) const {
     return links_.arrived(int(block % DirectLinks::kSlots)) + std::uint64_t(other) * piece_;
   }
-  void add_out(int peer, const float* from, std::uint64_t count) {
-    if (count != 0) pieces_.push_back({peer, from, nullptr, count * sizeof(float)});
+  // Links name ranks by their number on the segment.
+  void add_out(int local, const float* from, std::uint64_t count) {
+    if (count != 0)
+      pieces_.push_back({shared_.process_of(local), from, nullptr, count * sizeof(float)});
   }
-  void add_in(int peer, float* to, std::uint64_t count) {
-    if (count != 0) pieces_.push_back({peer, nullptr, to, count * sizeof(float)});
+  void add_in(int local, float* to, std::uint64_t count) {
+    if (count != 0)
+      pieces_.push_back({shared_.process_of(local), nullptr, to, count * sizeof(float)});
   }
   Status send() {
     const Status sent = links_.send(exchange_, pieces_, on_links_);
@@ -76,6 +80,7 @@ class LinkedPass {
   Call& call_;
   const Rails& rails_;
   Exchange& exchange_;
+  SharedMemory& shared_;
   DirectLinks& links_;
   const int me_, size_;
   const std::uint64_t piece_;

@@ -23,6 +23,29 @@ Range segment(const Range& slice, std::uint64_t number) {
   return {slice.first + number * kSegment, std::min(kSegment, slice.count - number * kSegment)};
 }
 
+// A communicator that has shared memory uses messages only in a call that finds it taken. The
+// schedule's own scratch may be in use then.
+Memory& memory_of(const Call& call) {
+  CallScratch& scratch = call.communicator.scratch();
+  return call.communicator.shared() == nullptr ? scratch.messages : scratch.node_messages;
+}
+Memory& staging_of(const Call& call) {
+  CallScratch& scratch = call.communicator.scratch();
+  return call.communicator.shared() == nullptr ? scratch.staging : scratch.node_staging;
+}
+
+// Such a call reserves it when it comes to that, for there are few. Other ranks hear of a failure.
+Status reserve_in_call(const Call& call, const Rails& rails) {
+  if (call.communicator.shared() == nullptr) return Status::ok;
+  Communicator& communicator = call.communicator;
+  const std::size_t bytes = node_message_bytes(communicator.layout(), rails);
+  SLIMPI_TRY(memory_of(call).reserve(call.device, call.out, device::Place::device, bytes,
+                                     communicator.statistics()));
+  if (!call.device.staged) return Status::ok;
+  return staging_of(call).reserve(call.device, call.out, device::Place::staging, bytes,
+                                  communicator.statistics());
+}
+
 // One pass of segments inside a node, in either direction.
 class NodePass {
  public:
@@ -34,8 +57,8 @@ class NodePass {
         me_(call.communicator.layout().local_rank()),
         size_(int(neighbours_.size())),
         staged_(call.device.staged),
-        memory_(call.communicator.messages.data()),
-        staging_(staged_ ? call.communicator.staging.data() : memory_),
+        memory_(memory_of(call).data()),
+        staging_(staged_ ? staging_of(call).data() : memory_),
         requests_(std::size_t(2 * kSlots * size_), MPI_REQUEST_NULL),
         sends_(requests_.data()),
         receives_(sends_ + kSlots * size_) {
@@ -139,7 +162,8 @@ Status NodePass::add_up(std::uint64_t number) {
     addends[std::size_t(other)] = reinterpret_cast<const float*>(here);
   }
   add_in_order(call_.device, call_.stream, addends, mine.count,
-               reinterpret_cast<float*>(call_.communicator.partial.data()), call_.out + mine.first);
+               reinterpret_cast<float*>(call_.communicator.scratch().partial.data()),
+               call_.out + mine.first);
   return staged_ ? finish_copies() : Status::ok;
 }
 
@@ -196,10 +220,12 @@ Status NodePass::run_share() {
 }  // namespace
 
 Status sum_by_messages(Call& call, const Rails& rails) {
+  SLIMPI_TRY(reserve_in_call(call, rails));
   return NodePass(call, rails).sum();
 }
 
 Status share_by_messages(Call& call, const Rails& rails) {
+  SLIMPI_TRY(reserve_in_call(call, rails));
   return NodePass(call, rails).share();
 }
 

@@ -21,49 +21,51 @@ namespace slimpi::algorithm {
 
 namespace {
 
-constexpr std::uint64_t kBlock = 128 << 10;  // floats of a rank's box in one block
-constexpr int kSlots = 3;
-
 // A result of so many bytes pushes out what the caches hold, and is not there any more when the
 // program comes to read it. (docs/DESIGN.md)
 constexpr std::uint64_t kLargeBytes = 16 << 20;
 
 // Floats of one slice in a block of `block` floats.
-std::uint64_t piece_of(const Rails& rails, std::uint64_t block = kBlock) {
+std::uint64_t piece_of(const Rails& rails, std::uint64_t block) {
   return std::max<std::uint64_t>(block / std::uint64_t(rails.rails) / 16 * 16, 16);
 }
 
 class SharedPass {
  public:
-  SharedPass(Call& call, const Rails& rails)
+  using Way = Direct::Way;
+
+  SharedPass(Call& call, const Rails& rails, const SegmentLease& lease)
       : call_(call),
         rails_(rails),
+        lease_(lease),
         shared_(*call.communicator.shared()),
+        segment_(shared_.segment()),
         exchange_(call.communicator.exchange()),
         me_(call.communicator.layout().local_rank()),
         size_(int(call.communicator.layout().neighbours().size())),
-        direct_(call.communicator.direct()),
+        direct_(*segment_.direct),
         boxes_(direct_.boxes) {
     for (int rail = 0; rail < rails.rails; ++rail)
       slices_.push_back(slice_of(call.count, call.plan.format, rails, rail));
   }
 
-  // The first two only set *linked where the call is one to go over links.
-  Status sum(bool* linked) { return exchange_.settle(run_sum(linked), {}); }
-  Status allreduce(std::uint64_t word, bool* linked, NodeResult* result) {
+  // Only set *way where the call is to go over links or by messages.
+  Status sum(Way* way) { return exchange_.settle(run_sum(way), {}); }
+  Status allreduce(std::uint64_t word, Way* way, NodeResult* result) {
     word_ = word;
     result_ = result;
     holds_back_ = call_.in == call_.out && call_.device.kernels()->add != nullptr;
-    return exchange_.settle(run_allreduce(linked), {});
+    return exchange_.settle(run_allreduce(way), {});
   }
-  Status share() { return exchange_.settle(run_share(), {}); }
+  Status share(Way* way) { return exchange_.settle(run_share(way), {}); }
 
  private:
-  Status run_sum(bool* linked);
-  Status run_share();
-  Status run_allreduce(bool* linked);
+  Status run_sum(Way* way);
+  Status run_share(Way* way);
+  Status run_allreduce(Way* way);
   void use(bool in_device);
-  Status begin(bool* linked);
+  Status begin(Way* way);
+  Status begin_share(Way* way);
   void end();
   Range part(int rail, std::uint64_t block) const {
     const Range& slice = slices_[std::size_t(rail)];
@@ -71,15 +73,17 @@ class SharedPass {
     return {slice.first + block * piece_, std::min(piece_, slice.count - block * piece_)};
   }
   float* place(int owner_of_box, int rail, std::uint64_t block) const {
+    constexpr int kSlots = NodeSegment::kSlots;
     static_assert(kSlots == DirectBoxes::kSlots);
-    const std::uint64_t slot = ((in_device_ ? boxes_.blocks : shared_.blocks) + block) % kSlots;
+    const std::uint64_t slot = ((in_device_ ? boxes_.blocks : segment_.blocks) + block) % kSlots;
     float* const box =
-        in_device_ ? boxes_.box(owner_of_box) : reinterpret_cast<float*>(shared_.box(owner_of_box));
-    return box + slot * (in_device_ ? DirectBoxes::kBlock : kBlock) + std::uint64_t(rail) * piece_;
+        in_device_ ? boxes_.box(shared_.process_of(owner_of_box)) : shared_.box(owner_of_box);
+    return box + slot * (in_device_ ? DirectBoxes::kBlock : segment_.block()) +
+           std::uint64_t(rail) * piece_;
   }
   float* partial() const {
     return in_device_ ? boxes_.scratch()
-                      : reinterpret_cast<float*>(call_.communicator.partial.data());
+                      : reinterpret_cast<float*>(call_.communicator.scratch().partial.data());
   }
   bool owner() const { return rails_.rail >= 0; }
   using Where = NodeCopies::Where;
@@ -103,7 +107,9 @@ class SharedPass {
 
   Call& call_;
   const Rails& rails_;
+  const SegmentLease& lease_;
   SharedMemory& shared_;
+  NodeSegment& segment_;
   Exchange& exchange_;
   const int me_, size_;
   Direct& direct_;
@@ -124,54 +130,73 @@ class SharedPass {
 
 void SharedPass::use(bool in_device) {
   in_device_ = in_device;
-  piece_ = piece_of(rails_, in_device ? DirectBoxes::kBlock : kBlock);
+  piece_ = piece_of(rails_, in_device ? DirectBoxes::kBlock : segment_.block());
   blocks_ = 0;
   for (const Range& slice : slices_)
     blocks_ = std::max(blocks_, (slice.count + piece_ - 1) / piece_);
 }
 
+// Before links or messages: this rank has published what it holds, and wrote into no data area that
+// others read.
+constexpr bool elsewhere(Direct::Way way) {
+  return way == Direct::Way::links || way == Direct::Way::messages;
+}
+
 // The first block is in the boxes when this returns. Which boxes they are depends on where the
-// neighbours' buffers lie in this very call, so each rank starts with what suits its own and says
-// so; only where they differ does the block go a second time.
-Status SharedPass::begin(bool* linked) {
-  using Way = Direct::Way;
-  const Direct::Readiness mine = direct_.readiness(call_.device, call_.out);
-  Way way = mine == Direct::ready ? direct_.way() : Way::host;
-  use(way == Way::boxes);
-  shared_.say(std::uint64_t(mine) | word_);
-  if (way != Way::links) SLIMPI_TRY(copy_in(0));
+// neighbours' buffers lie in this very call, so each rank starts with what suits its own and
+// publishes that; only where they differ does the block go a second time. Where another call has
+// the lease on some process, which it publishes in the same word, all ranks send messages. What
+// was copied by then lies in a slot that no call reads before it is written again.
+Status SharedPass::begin(Way* way) {
+  const Direct::Readiness mine =
+      lease_.held() ? direct_.readiness(call_.device, call_.out) : Direct::can_not;
+  *way = mine == Direct::ready ? direct_.way() : Way::host;
+  use(*way == Way::boxes);
+  shared_.say(std::uint64_t(mine) | word_ | (lease_.held() ? 0 : published::kTaken));
+  if (lease_.held() && *way != Way::links) SLIMPI_TRY(copy_in(0));
   SLIMPI_TRY(meet());
   const SharedMemory::Said said = shared_.said();
   if (result_ != nullptr) {
     result_->unverified = (said.any & published::kUnverified) != 0;
-    result_->left_to_mpi =
-        (said.any & published::kUnfit) != 0 || !said.alike(published::kEnvironment);
+    result_->left_to_mpi = (said.any & (published::kUnfit | published::kTaken)) != 0 ||
+                           !said.alike(published::kEnvironment);
     if (result_->left_to_mpi || result_->unverified) return Status::ok;
   }
   const bool alike = said.alike(published::kReadiness);
   const bool all_closed = alike && (said.all & published::kReadiness) == Direct::closed;
   const bool again = !alike || all_closed;
-  if (!alike) way = Way::host;
-  if (all_closed) {
-    SLIMPI_TRY(direct_.open(shared_, exchange_, call_.communicator.layout(), call_.device,
-                            call_.out, call_.communicator.statistics()));
-    way = direct_.way();
+  if ((said.any & published::kTaken) != 0) {
+    *way = Way::messages;
+  } else if (!alike) {
+    *way = Way::host;
+  } else if (all_closed) {
+    SLIMPI_TRY(
+        direct_.open(shared_, exchange_, call_.device, call_.out, call_.communicator.statistics()));
+    *way = direct_.way();
   }
-  direct_.in_this_call = way;
-  *linked = way == Way::links;
-  if (*linked || !again) return Status::ok;
-  use(way == Way::boxes);
+  if (elsewhere(*way) || !again) return Status::ok;
+  use(*way == Way::boxes);
   SLIMPI_TRY(copy_in(0));
   return meet();
 }
 
+// The same for the second half of a call whose first half went this way.
+Status SharedPass::begin_share(Way* way) {
+  use(*way == Way::boxes);
+  shared_.say(lease_.held() ? 0 : published::kTaken);
+  if (lease_.held() && *way != Way::links) SLIMPI_TRY(publish(0));
+  SLIMPI_TRY(meet());
+  if ((shared_.said().any & published::kTaken) != 0) *way = Way::messages;
+  return Status::ok;
+}
+
 void SharedPass::end() {
-  (in_device_ ? boxes_.blocks : shared_.blocks) += blocks_ + 1;
+  (in_device_ ? boxes_.blocks : segment_.blocks) += blocks_ + 1;
 }
 
 Status SharedPass::meet() {
   SLIMPI_TRY(copied());
-  return shared_.meet(exchange_, std::min(call_.count, kBlock) * sizeof(float));
+  return shared_.meet(exchange_, std::min(call_.count, NodeSegment::kBlock) * sizeof(float));
 }
 
 Status SharedPass::copy_in(std::uint64_t block) {
@@ -219,7 +244,7 @@ void SharedPass::leave_to_mpi(std::uint64_t block) {
 // them.
 Status SharedPass::gather_addends(std::uint64_t block, const Range& mine,
                                   std::vector<const float*>& addends) {
-  auto* scratch = reinterpret_cast<float*>(call_.communicator.messages.data());
+  auto* scratch = reinterpret_cast<float*>(call_.communicator.scratch().messages.data());
   for (int other = 0; other < size_; ++other, scratch += piece_) {
     if (other == me_) {
       addends.push_back(call_.in + mine.first);
@@ -251,9 +276,9 @@ Status SharedPass::add_up(std::uint64_t block, bool pairwise) {
   return Status::ok;
 }
 
-Status SharedPass::run_sum(bool* linked) {
-  SLIMPI_TRY(begin(linked));
-  if (*linked) return Status::ok;
+Status SharedPass::run_sum(Way* way) {
+  SLIMPI_TRY(begin(way));
+  if (elsewhere(*way)) return Status::ok;
   for (std::uint64_t block = 0; block < blocks_; ++block) {
     SLIMPI_TRY(add_up(block, false));
     SLIMPI_TRY(copy_in(block + 1));
@@ -263,20 +288,23 @@ Status SharedPass::run_sum(bool* linked) {
   return Status::ok;
 }
 
-Status SharedPass::run_share() {
-  use(direct_.in_this_call == Direct::Way::boxes);
+Status SharedPass::run_share(Way* way) {
+  SLIMPI_TRY(begin_share(way));
+  if (elsewhere(*way)) return Status::ok;
   for (std::uint64_t block = 0; block < blocks_; ++block) {
-    SLIMPI_TRY(publish(block));
-    SLIMPI_TRY(meet());
+    if (block != 0) {
+      SLIMPI_TRY(publish(block));
+      SLIMPI_TRY(meet());
+    }
     SLIMPI_TRY(collect(block));
   }
   end();
   return copied();
 }
 
-Status SharedPass::run_allreduce(bool* linked) {
-  SLIMPI_TRY(begin(linked));
-  if (*linked || result_->unverified || result_->left_to_mpi) return Status::ok;
+Status SharedPass::run_allreduce(Way* way) {
+  SLIMPI_TRY(begin(way));
+  if (elsewhere(*way) || result_->unverified || result_->left_to_mpi) return Status::ok;
   for (std::uint64_t block = 0; block < blocks_ && !result_->left_to_mpi; ++block) {
     SLIMPI_TRY(add_up(block, true));
     SLIMPI_TRY(publish(block));
@@ -295,24 +323,22 @@ Status SharedPass::run_allreduce(bool* linked) {
 }  // namespace
 
 std::size_t shared_scratch_bytes(std::size_t size, const Rails& rails) {
-  return size * piece_of(rails) * sizeof(float);
+  return size * piece_of(rails, NodeSegment::kBlock) * sizeof(float);
 }
 
-std::size_t shared_box_bytes() {
-  return kSlots * kBlock * sizeof(float);
+Status sum_in_shared_memory(Call& call, const Rails& rails, const SegmentLease& lease,
+                            Direct::Way* way) {
+  return SharedPass(call, rails, lease).sum(way);
 }
 
-Status sum_in_shared_memory(Call& call, const Rails& rails, bool* linked) {
-  return SharedPass(call, rails).sum(linked);
+Status share_in_shared_memory(Call& call, const Rails& rails, const SegmentLease& lease,
+                              Direct::Way* way) {
+  return SharedPass(call, rails, lease).share(way);
 }
 
-Status share_in_shared_memory(Call& call, const Rails& rails) {
-  return SharedPass(call, rails).share();
-}
-
-Status allreduce_in_shared_memory(Call& call, const Rails& rails, std::uint64_t word, bool* linked,
-                                  NodeResult* result) {
-  return SharedPass(call, rails).allreduce(word, linked, result);
+Status allreduce_in_shared_memory(Call& call, const Rails& rails, const SegmentLease& lease,
+                                  std::uint64_t word, Direct::Way* way, NodeResult* result) {
+  return SharedPass(call, rails, lease).allreduce(word, way, result);
 }
 
 }  // namespace slimpi::algorithm

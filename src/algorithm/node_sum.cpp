@@ -58,11 +58,16 @@ std::uint64_t node_partial(const Communicator& communicator) {
 Status node_allreduce(Call& call, bool verified, NodeResult* result) {
   const Timed timed(call.communicator.statistics(), Stage::intra, "node allreduce", 4 * call.count);
   const Rails rails = one_node_rails(call.communicator);
-  bool linked = false;
+  SegmentLease lease(*call.communicator.shared());
+  Direct::Way way = Direct::Way::host;
   std::uint64_t word = verified ? 0 : published::kUnverified;
-  SLIMPI_TRY(describe_environment(call, &word));
-  SLIMPI_TRY(allreduce_in_shared_memory(call, rails, word, &linked, result));
-  return linked ? allreduce_over_links(call, rails) : Status::ok;
+  Status status = describe_environment(call, &word);
+  if (status == Status::ok)
+    status = allreduce_in_shared_memory(call, rails, lease, word, &way, result);
+  if (status == Status::ok && way == Direct::Way::links && !result->unverified &&
+      !result->left_to_mpi)
+    status = allreduce_over_links(call, rails);
+  return lease.end(status);
 }
 
 Status reserve_node_allreduce(Communicator& communicator, const device::Device& device,
@@ -71,25 +76,36 @@ Status reserve_node_allreduce(Communicator& communicator, const device::Device& 
   const Rails rails = one_node_rails(communicator);
   const std::size_t size = communicator.layout().neighbours().size();
   if (device.staged)
-    SLIMPI_TRY(communicator.messages.reserve(device, like, device::Place::device,
-                                             shared_scratch_bytes(size, rails), statistics));
-  return communicator.partial.reserve(device, like, device::Place::device,
-                                      shared_scratch_bytes(size, rails), statistics);
+    SLIMPI_TRY(communicator.scratch().messages.reserve(
+        device, like, device::Place::device, shared_scratch_bytes(size, rails), statistics));
+  return communicator.scratch().partial.reserve(device, like, device::Place::device,
+                                                shared_scratch_bytes(size, rails), statistics);
 }
 
 Status node_sum(Call& call, const Rails& rails) {
   const Timed timed(call.communicator.statistics(), Stage::intra, "node sum", 4 * call.count);
   if (call.communicator.shared() == nullptr) return sum_by_messages(call, rails);
-  bool linked = false;
-  SLIMPI_TRY(sum_in_shared_memory(call, rails, &linked));
-  return linked ? sum_over_links(call, rails) : Status::ok;
+  Direct::Way& way = call.communicator.node_way;
+  {
+    SegmentLease lease(*call.communicator.shared());
+    Status status = sum_in_shared_memory(call, rails, lease, &way);
+    if (status == Status::ok && way == Direct::Way::links) status = sum_over_links(call, rails);
+    SLIMPI_TRY(lease.end(status));
+  }
+  return way == Direct::Way::messages ? sum_by_messages(call, rails) : Status::ok;
 }
 
 Status node_share(Call& call, const Rails& rails) {
   const Timed timed(call.communicator.statistics(), Stage::intra, "node share", 4 * call.count);
   if (call.communicator.shared() == nullptr) return share_by_messages(call, rails);
-  const bool linked = call.communicator.direct().in_this_call == Direct::Way::links;
-  return linked ? share_over_links(call, rails) : share_in_shared_memory(call, rails);
+  Direct::Way& way = call.communicator.node_way;
+  if (way != Direct::Way::messages) {
+    SegmentLease lease(*call.communicator.shared());
+    Status status = share_in_shared_memory(call, rails, lease, &way);
+    if (status == Status::ok && way == Direct::Way::links) status = share_over_links(call, rails);
+    SLIMPI_TRY(lease.end(status));
+  }
+  return way == Direct::Way::messages ? share_by_messages(call, rails) : Status::ok;
 }
 
 }  // namespace slimpi::algorithm

@@ -32,7 +32,8 @@ struct NodeResult {
 
 // The whole allreduce of a communicator on one node, with the bytes that MPI itself would give in
 // the caller's floating-point environment: NaNs included, or left to MPI. `verified`: slimpi's
-// order of additions is MPI's, as this rank knows. Needs Communicator::shared().
+// order of additions is MPI's, as this rank knows. Left to MPI, too, where another thread's call
+// has the shared memory of some rank. Needs Communicator::shared().
 Status node_allreduce(Call& call, bool verified, NodeResult* result);
 
 // Makes room for node_allreduce near `like`.

@@ -24,7 +24,7 @@ void add_up(Call& call, const kernels::Draw& draw, const Owned& piece,
         addend.encoded = encoded(member);
     }
     const bool end = last == piece.members;
-    float* const partial = reinterpret_cast<float*>(call.communicator.partial.data());
+    float* const partial = reinterpret_cast<float*>(call.communicator.scratch().partial.data());
     call.device.kernels()->sum_encode(call.plan.format, draw, addends, last - first, carry,
                                       end ? residual : nullptr, piece.count, end ? code : nullptr,
                                       end ? result : partial, call.stream);

@@ -142,10 +142,11 @@ Step::Step(Call& call, const Matrix& matrix, const slimpi_blas& blas, bool on_de
       in_(in),
       out_(out) {
   const Scratch scratch(matrix);
-  std::byte* const here = communicator_.factors.data();
+  std::byte* const here = communicator_.scratch().factors.data();
   vector_ = reinterpret_cast<double*>(here);
   float* const rest = reinterpret_cast<float*>(here + scratch.vector_bytes);
-  tile_ = on_device ? reinterpret_cast<float*>(communicator_.device_factors.data()) : rest;
+  tile_ =
+      on_device ? reinterpret_cast<float*>(communicator_.scratch().device_factors.data()) : rest;
   p_ = on_device ? rest : rest + kHostTile.floats;
   q_ = p_ + floats(matrix.rows);
   near_p_ = on_device ? tile_ + kDeviceTile.floats : p_;
@@ -328,7 +329,7 @@ Status run_powersgd(Call& call) {
   if (on_host || multiplies(call))
     return Step(call, matrix, *blas, !on_host, call.in, call.out).run();
   // Other memory is worked on in the host's.
-  auto* const staging = reinterpret_cast<float*>(call.communicator.staging.data());
+  auto* const staging = reinterpret_cast<float*>(call.communicator.scratch().staging.data());
   const std::size_t bytes = call.count * sizeof(float);
   SLIMPI_TRY(copy_and_wait(call.device, call.stream, "copy out", staging, call.in, bytes));
   SLIMPI_TRY(Step(call, matrix, *blas, false, staging, staging).run());
@@ -346,19 +347,19 @@ Status reserve_powersgd(Call& call) {
   const device::Device& host = device::host();
   const bool on_device = &call.device != &host && multiplies(call);
   if (&call.device != &host && !on_device)
-    SLIMPI_TRY(communicator.staging.reserve(call.device, call.out, device::Place::staging,
-                                            call.count * sizeof(float), statistics));
+    SLIMPI_TRY(communicator.scratch().staging.reserve(call.device, call.out, device::Place::staging,
+                                                      call.count * sizeof(float), statistics));
   for (const std::uint64_t length : {matrix.rows, matrix.columns})
     SLIMPI_TRY(reserve_hierarchical(communicator, exact, length * std::uint64_t(matrix.rank), host,
                                     nullptr));
   const Scratch scratch(matrix);
   if (on_device)
-    SLIMPI_TRY(communicator.device_factors.reserve(call.device, call.out, device::Place::device,
-                                                   scratch.on_device(), statistics));
-  SLIMPI_TRY(
-      communicator.factors.reserve(on_device ? call.device : host, on_device ? call.out : nullptr,
-                                   on_device ? device::Place::staging : device::Place::device,
-                                   scratch.here(on_device), statistics));
+    SLIMPI_TRY(communicator.scratch().device_factors.reserve(
+        call.device, call.out, device::Place::device, scratch.on_device(), statistics));
+  SLIMPI_TRY(communicator.scratch().factors.reserve(
+      on_device ? call.device : host, on_device ? call.out : nullptr,
+      on_device ? device::Place::staging : device::Place::device, scratch.here(on_device),
+      statistics));
   float *error = nullptr, *last_q = nullptr;
   return open_state(call, matrix, on_device, &error, &last_q);
 }

@@ -13,6 +13,7 @@ constexpr std::uint64_t kReadiness = 0x3;  // Direct::Readiness
 constexpr std::uint64_t kUnverified = 1 << 2;   // MPI's order of additions was not compared yet
 constexpr std::uint64_t kUnfit = 1 << 3;        // values or settings that only MPI can add
 constexpr std::uint64_t kSeveralNans = 1 << 4;  // an addition of two NaNs
+constexpr std::uint64_t kTaken = 1 << 5;        // another call has the lease of the segment
 
 // The control bits of the floating-point environment.
 constexpr int kEnvironmentShift = 16;

@@ -68,8 +68,8 @@ class RelayedRounds {
         relay_(shape_.members),
         me_(rails.index),
         staged_(call.device.staged),
-        memory_(call.communicator.messages.data()),
-        staging_(staged_ ? call.communicator.staging.data() : memory_) {}
+        memory_(call.communicator.scratch().messages.data()),
+        staging_(staged_ ? call.communicator.scratch().staging.data() : memory_) {}
 
   Status run() { return exchange_.settle(run_steps(), requests_); }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory that the ranks of one node share: a box of each rank that all of them can read, and a way
-// to wait for each other that costs a store and a few loads.
+// A communicator's view of the shared-memory segment of its node: a data area of each rank that all
+// of them can read, a word of each rank, and a barrier that costs a store and a few loads. Ranks
+// are node-local ranks of the communicator. The segment, and what belongs to its lease, is shared
+// with other communicators of the same processes; barriers and words are this communicator's own.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,35 +11,42 @@
 
 #include "algorithm/distance.h"
 #include "algorithm/exchange.h"
+#include "algorithm/segment_opening.h"
 
 namespace slimpi::algorithm {
 
 class SharedMemory {
  public:
-  explicit SharedMemory(const mpi::Api& api) : api_(api) {}
-  ~SharedMemory();
+  explicit SharedMemory(Statistics& statistics) : statistics_(statistics) {}
+  ~SharedMemory() { leave_segment(&place_); }
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
 
-  // Gives every rank of this rank's node a box of `bytes`. Collective over the communicator; *ready
-  // is alike on all its ranks, and false where the neighbours of some node can not share memory.
-  // The pages are there when it returns, each near the rank whose box it is.
-  Status open(Exchange& exchange, const Layout& layout, std::size_t bytes, bool* ready);
+  // Collective over the communicator; *ready is alike on all its ranks, and false where the ranks
+  // of some node cannot share memory.
+  Status open(Exchange& exchange, const Layout& layout, Intra intra, bool* ready);
 
-  // The box of local rank `local`, aligned to 64 bytes.
-  std::byte* box(int local) const { return boxes_[std::size_t(local)]; }
+  int size() const { return int(place_.process_of.size()); }
+  int local_rank() const { return me_; }
 
-  // Returns when every neighbour has called it as often as this rank has. What a rank wrote before
-  // is seen by the others after. MPI makes progress meanwhile, since a neighbour may wait for a
-  // message. Fails when a rank says that it failed. `bytes`: of a rank's box that were written
-  // since the last meeting, at most; alike on all neighbours.
+  // The segment; and the number there of a node-local rank, by which its other users name it, too.
+  NodeSegment& segment() const { return *place_.segment; }
+  int process_of(int local) const { return place_.process_of[std::size_t(local)]; }
+
+  // The data area of a rank, aligned to 64 bytes. Belongs to the lease.
+  float* box(int local) const { return segment().data(process_of(local)); }
+
+  // Returns when every rank of the node has called it as often as this one has. What a rank wrote
+  // before is seen by the others after. MPI makes progress meanwhile, since another rank may wait
+  // for a message. Fails when a rank says that it failed. `bytes`: of a rank's data area that were
+  // written since the last barrier, at most; alike on all ranks of the node.
   Status meet(Exchange& exchange, std::uint64_t bytes = 0);
 
-  // Some neighbour shares no cache with this rank: what is written into boxes comes to it faster
-  // through memory. Of this rank, now.
+  // Some rank of the node shares no cache with this one: what is written for others comes to it
+  // faster through memory. Of this rank, now.
   bool far() const { return distance_->far(); }
 
-  // What a rank publishes, at most once between two meetings, before the first of them: a word of
+  // What a rank publishes, at most once between two barriers, before the first of them: a word of
   // the fields of published.h. After it, the words of all ranks of the node, joined by "and" and by
   // "or".
   struct Said {
@@ -47,31 +56,45 @@ class SharedMemory {
   void say(std::uint64_t word);
   Said said() const;
 
-  // A note of each rank, read by the others after a meeting.
-  static constexpr std::size_t kNoteBytes = 384;
-  std::byte* note(int local) const { return marks(local) + Distance::kMarkBytes; }
-
-  // Blocks that passed through the boxes so far: the next one's place among them follows from it,
-  // so that a slow reader of the last pass is not written over by the next.
-  std::uint64_t blocks = 0;
-
-  // After MPI_Finalize began, nothing may be freed there any more.
-  void abandon() { window_ = MPI_WIN_NULL; }
+  // A note of each process of the segment, read by the others after a barrier. Belongs to the
+  // lease.
+  static constexpr std::size_t kNoteBytes = NodeSegment::kNoteBytes;
+  std::byte* note(int process) const { return segment().note(process); }
 
  private:
-  // In front of a box, from its end: a cache line with the count of meetings and the words, so that
-  // who waits for the count gets the words with it; the note; the marks of Distance.
-  static constexpr std::size_t kFront = Distance::kMarkBytes + kNoteBytes + 64;
-  std::uint64_t& word(int local, std::uint64_t number) const;
-  std::byte* marks(int local) const { return boxes_[std::size_t(local)] - kFront; }
+  struct Line;
+  std::byte* marks(int local) const { return segment().marks(process_of(local)); }
 
-  std::uint64_t sayings_ = 0;
-  const mpi::Api& api_;
-  MPI_Win window_ = MPI_WIN_NULL;
-  std::vector<std::byte*> boxes_;
+  Statistics& statistics_;
+  SegmentPlace place_;
+  std::vector<Line*> lines_;  // by local rank
   int me_ = 0;
-  std::uint64_t meetings_ = 0;
+  std::uint64_t barriers_ = 0, sayings_ = 0;
   std::optional<Distance> distance_;  // once it is open
+};
+
+// The lease of the segment for one call, in this process. It ends with the object; until then the
+// call may work there if all ranks of the node have published that they hold it.
+class SegmentLease {
+ public:
+  explicit SegmentLease(SharedMemory& shared)
+      : segment_(shared.segment()), held_(segment_.try_lease()) {}
+  ~SegmentLease() { (void)end(Status::ok); }
+  SegmentLease(const SegmentLease&) = delete;
+  SegmentLease& operator=(const SegmentLease&) = delete;
+
+  bool held() const { return held_; }
+
+  // Nobody uses the segment after a call that failed there. Returns `status`.
+  Status end(Status status) {
+    if (held_) segment_.end_lease(status != Status::ok);
+    held_ = false;
+    return status;
+  }
+
+ private:
+  NodeSegment& segment_;
+  bool held_;
 };
 
 }  // namespace slimpi::algorithm

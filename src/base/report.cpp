@@ -58,7 +58,10 @@ std::string to_json(const Report& report) {
   json["error"] = {{"checked", report.own.checked},
                    {"mean_rel_l2", report.mean_error},
                    {"max_rel_l2", report.max_error}};
-  json["memory"] = {{"state", report.own.state_bytes}, {"scratch", report.most_scratch}};
+  json["memory"] = {{"state", report.own.state_bytes},
+                    {"scratch", report.most_scratch},
+                    {"segments", report.most_segments},
+                    {"segment_bytes", report.most_segment_bytes}};
   json["state_dropped"] = report.own.state_dropped;
   for (std::size_t i = 0; i < kChosenCodings; ++i)
     json["codings"][coding_name(i)] = report.own.codings[i];
@@ -101,8 +104,9 @@ std::string to_text(const Report& report) {
     text += fmt::format("  codings  {}; {} exchanges repeated\n", codings, report.own.repeated);
   if (report.job.overflowed != 0)
     text += fmt::format("  halves   {} became infinite\n", report.job.overflowed);
-  text += fmt::format("  memory   {} for messages, {} for state\n", bytes_text(report.most_scratch),
-                      bytes_text(report.own.state_bytes));
+  text += fmt::format("  memory   {} for messages, {} for state, {} in {} shared segments\n",
+                      bytes_text(report.most_scratch), bytes_text(report.own.state_bytes),
+                      bytes_text(report.most_segment_bytes), report.most_segments);
   return text;
 }
 

@@ -16,6 +16,7 @@ struct Report {
   Counts job;             // summed over the ranks: bytes
   double mean_error = 0, max_error = 0;
   std::uint64_t most_scratch = 0;  // bytes that this process held at a time
+  std::uint64_t most_segments = 0, most_segment_bytes = 0;  // shared memory that it had mapped
 };
 
 std::string to_json(const Report& report);

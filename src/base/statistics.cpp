@@ -63,12 +63,8 @@ void Statistics::state(std::int64_t more) {
 }
 
 void Statistics::scratch(std::int64_t more) {
-  const auto change = std::uint64_t(more);
-  const std::uint64_t held = change + counters_[SLIMPI_COUNTER(scratch_bytes)].fetch_add(
-                                          change, std::memory_order_relaxed);
-  std::uint64_t seen = most_scratch_.load(std::memory_order_relaxed);
-  while (more > 0 && held > seen && !most_scratch_.compare_exchange_weak(seen, held)) {
-  }
+  add(SLIMPI_COUNTER(scratch_bytes), std::uint64_t(more));
+  scratch_.add(more);
 }
 
 void Statistics::dropped() {

@@ -60,6 +60,23 @@ struct Counts {
 };
 constexpr std::size_t kCounts = sizeof(Counts) / sizeof(std::uint64_t);
 
+// What is held now, and the most that was held at a time. Any thread may add.
+class HighWater {
+ public:
+  void add(std::int64_t more) {
+    const auto change = std::uint64_t(more);
+    const std::uint64_t held = change + held_.fetch_add(change, std::memory_order_relaxed);
+    std::uint64_t seen = most_.load(std::memory_order_relaxed);
+    while (more > 0 && held > seen && !most_.compare_exchange_weak(seen, held)) {
+    }
+  }
+  std::uint64_t held() const { return held_.load(std::memory_order_relaxed); }
+  std::uint64_t most() const { return most_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint64_t> held_{0}, most_{0};
+};
+
 class Statistics {
  public:
   void add(std::size_t counter, std::uint64_t amount) {
@@ -73,6 +90,10 @@ class Statistics {
   void error(double relative_l2);
   void state(std::int64_t bytes_more);
   void scratch(std::int64_t bytes_more);
+  void segment(std::int64_t more, std::int64_t bytes_more) {
+    segments_.add(more);
+    segment_bytes_.add(bytes_more);
+  }
   void dropped();
   void staged();
   void overflow(std::uint64_t values);
@@ -83,12 +104,15 @@ class Statistics {
   double mean_error() const;
   double max_error() const { return max_error_.load(std::memory_order_relaxed); }
   // The most bytes of scratch memory that were held at a time.
-  std::uint64_t most_scratch() const { return most_scratch_.load(std::memory_order_relaxed); }
+  std::uint64_t most_scratch() const { return scratch_.most(); }
+  // The most shared-memory segments of nodes, and bytes of them, that were mapped at a time.
+  std::uint64_t most_segments() const { return segments_.most(); }
+  std::uint64_t most_segment_bytes() const { return segment_bytes_.most(); }
 
  private:
   std::array<std::atomic<std::uint64_t>, kCounts> counters_{};
   std::atomic<double> error_sum_{0}, max_error_{0};
-  std::atomic<std::uint64_t> most_scratch_{0};
+  HighWater scratch_, segments_, segment_bytes_;
 };
 
 // Adds the time from its construction to its destruction to a stage, and to the trace when one

@@ -36,6 +36,7 @@ CompressedCall::CompressedCall(Runtime& runtime, algorithm::Communicator& commun
 }
 
 Status CompressedCall::run(std::optional<Passed>* passed) {
+  communicator_.use_scratch(scratch_.take());
   SLIMPI_TRY(agree_on_memory(passed));
   if (*passed) return Status::ok;
   if (plan_.algorithm->open != nullptr) SLIMPI_TRY(plan_.algorithm->open(communicator_, plan_));
@@ -86,6 +87,7 @@ Status CompressedCall::open_in_node(bool* possible) {
   *possible = false;
   if (count_ * sizeof(float) < kShortInNode || !communicator_.node_order.takes(count_))
     return Status::ok;
+  communicator_.use_scratch(scratch_.take());
   return communicator_.prepare_in_node(*device_, out_, possible);
 }
 

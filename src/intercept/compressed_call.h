@@ -55,6 +55,7 @@ class CompressedCall {
   const device::Device* device_;
   device::Stream* stream_ = nullptr;
   algorithm::Slot* slot_ = nullptr;
+  algorithm::CallScratchLease scratch_;
   algorithm::KeptResidual kept_residual_;
   std::uint64_t number_ = 0;           // of the call on its communicator
   std::vector<float> input_, result_;  // copies for SLIMPI_VERIFY

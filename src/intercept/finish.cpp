@@ -44,6 +44,8 @@ void Runtime::write_summary(bool together) {
   report.mean_error = statistics.mean_error();
   report.max_error = statistics.max_error();
   report.most_scratch = statistics.most_scratch();
+  report.most_segments = statistics.most_segments();
+  report.most_segment_bytes = statistics.most_segment_bytes();
   report.ranks = std::max(world_size, 1);
   report.ranks_counted = 1;
   report.nodes = nodes;

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Memory that several processes of one machine map.
+//
+// It is a file without a name: memfd_create, or, where that is refused, an unnamed file of
+// /dev/shm. A killed process therefore leaves nothing behind, and a container's small /dev/shm is
+// no limit for a memfd. The descriptor travels in an SCM_RIGHTS message over a Unix socket in the
+// abstract namespace, which has no name in a file system either. This needs no /proc and no ptrace
+// permission, as opening /proc/PID/fd/N would, and no common PID namespace. It fails where the
+// processes are in different network namespaces; their ranks then exchange messages.
+//
+// Memory is reserved with fallocate before it is touched, so lack of it is an error code and never
+// SIGBUS. No function waits: the callers order the steps of two processes by messages.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "base/status.h"
+
+namespace slimpi {
+
+// Owns a file descriptor.
+class Descriptor {
+ public:
+  explicit Descriptor(int number = -1) : number_(number) {}
+  ~Descriptor() { reset(); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  void reset(int number = -1);
+  int get() const { return number_; }
+  bool open() const { return number_ >= 0; }
+
+ private:
+  int number_;
+};
+
+class SharedFile {
+ public:
+  // A new file of `bytes`. No memory is taken yet.
+  Status create(std::size_t bytes);
+
+  // Takes memory for these bytes, on the NUMA node of the calling thread where there is room. What
+  // was not written yet reads as 0.
+  Status reserve(std::size_t offset, std::size_t bytes);
+
+  // Maps all of it for reading and writing. Bytes outside reserved ranges must not be touched. The
+  // mapping outlives this object; the caller ends it with munmap.
+  Status map(std::size_t bytes, std::byte** memory);
+
+  int descriptor() const { return file_.get(); }
+
+ private:
+  friend class FileRequest;
+  Descriptor file_;
+};
+
+// The side that hands files out, to processes of the same user.
+class FileOffer {
+ public:
+  // `name`: a random number that the others are told.
+  Status open(std::uint64_t name);
+
+  // Answers the one request that was made and not answered yet, if it carries `token`.
+  Status give(const SharedFile& file, std::uint64_t token);
+
+ private:
+  Descriptor socket_;
+};
+
+// The side that asks for a file.
+class FileRequest {
+ public:
+  // Asks the offer of this name. `token`: a number that the offering side expects.
+  Status ask(std::uint64_t name, std::uint64_t token);
+
+  // Takes the file, once the other side has given it.
+  Status take(SharedFile* file);
+
+ private:
+  Descriptor socket_;
+};
+
+}  // namespace slimpi

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "base/shared_file.h"
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <ctime>
+
+#include "tests/helper/cmocka_cxx.h"
+
+using slimpi::FileOffer;
+using slimpi::FileRequest;
+using slimpi::SharedFile;
+using slimpi::Status;
+
+namespace {
+
+constexpr std::size_t kBytes = 1 << 20;
+
+std::uint64_t name() {
+  return std::uint64_t(getpid()) << 20 ^ std::uint64_t(clock());
+}
+
+void what_one_writes_the_other_reads(void**) {
+  const std::uint64_t offered = name();
+  SharedFile mine, theirs;
+  FileOffer offer;
+  FileRequest request;
+  assert_true(mine.create(kBytes) == Status::ok);
+  assert_true(mine.reserve(0, kBytes) == Status::ok);
+  assert_true(offer.open(offered) == Status::ok);
+  assert_true(request.ask(offered, 7) == Status::ok);
+  assert_true(offer.give(mine, 7) == Status::ok);
+  assert_true(request.take(&theirs) == Status::ok);
+  std::byte *here = nullptr, *there = nullptr;
+  assert_true(mine.map(kBytes, &here) == Status::ok);
+  assert_true(theirs.map(kBytes, &there) == Status::ok);
+  assert_int_equal(int(there[kBytes - 1]), 0);
+  std::strcpy(reinterpret_cast<char*>(here), "shared");
+  assert_string_equal(reinterpret_cast<char*>(there), "shared");
+  munmap(here, kBytes);
+  munmap(there, kBytes);
+}
+
+void a_stranger_gets_nothing(void**) {
+  const std::uint64_t offered = name();
+  SharedFile mine, theirs;
+  FileOffer offer;
+  FileRequest stranger, request;
+  assert_true(mine.create(kBytes) == Status::ok);
+  assert_true(offer.open(offered) == Status::ok);
+  assert_true(stranger.ask(offered, 8) == Status::ok);
+  assert_true(request.ask(offered, 7) == Status::ok);
+  assert_true(offer.give(mine, 7) == Status::ok);
+  assert_true(stranger.take(&theirs) != Status::ok);
+  assert_true(request.take(&theirs) == Status::ok);
+}
+
+void nothing_waits(void**) {
+  SharedFile mine, theirs;
+  FileOffer offer;
+  FileRequest request;
+  const std::uint64_t offered = name();
+  assert_true(request.ask(offered, 7) != Status::ok);  // nobody offers
+  assert_true(mine.create(kBytes) == Status::ok);
+  assert_true(offer.open(offered) == Status::ok);
+  assert_true(offer.give(mine, 7) != Status::ok);  // nobody asks
+  assert_true(request.ask(offered, 7) == Status::ok);
+  assert_true(request.take(&theirs) != Status::ok);  // nothing was given
+}
+
+void lack_of_memory_is_an_error(void**) {
+  rlimit before{}, small{};
+  assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+  small = before;
+  small.rlim_cur = kBytes;
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+  SharedFile file;
+  assert_true(file.create(2 * kBytes) == Status::no_memory);
+  assert_true(file.create(kBytes) == Status::ok);
+  assert_true(file.reserve(kBytes, 1) == Status::no_memory);
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+}
+
+}  // namespace
+
+int main() {
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(what_one_writes_the_other_reads),
+      cmocka_unit_test(a_stranger_gets_nothing),
+      cmocka_unit_test(nothing_waits),
+      cmocka_unit_test(lack_of_memory_is_an_error),
+  };
+  return cmocka_run_group_tests(tests, nullptr, nullptr);
+}

@@ -1,0 +1,62 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Many communicators of the ranks of one node take one shared-memory segment, also where /dev/shm is
+# as small as in a container and where memfd_create is refused; and two threads may sum on two of
+# them at the same time.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+: "${CC:=cc}"
+program=$top_builddir/tests/mpi/small_shm
+export SLIMPI_REPORT=$work/report.json
+
+# in_small SIZE COMMAND...: run it with a /dev/shm of this size
+in_small() {
+  shm_size=$1
+  shift
+  # shellcheck disable=SC2016
+  unshare -rm sh -c 'mount -t tmpfs -o size='"$shm_size"' tmpfs /dev/shm && exec "$@"' sh "$@"
+}
+# check WHAT SEGMENTS: what the last run says in its report, and that it said nothing else
+check() {
+  expect "$(report report.json memory segments)" "$2" "$1: segments"
+  expect "$(cat err.txt)" "" "$1: not a word on stderr"
+  rm -f report.json
+}
+
+# Two threads, two communicators of the same ranks: the segment is leased to one call at a time.
+holds "two threads, one node" under 2 "$program" threads 300 2>err.txt
+check "two threads, one node" 1
+SLIMPI_RANKS_PER_NODE=2 SLIMPI_MIN_SIZE=0 SLIMPI_ALGORITHM=allreduce \
+  holds "two threads, two nodes" under 4 "$program" threads 20 2>err.txt
+check "two threads, two nodes" 1
+
+holds "40 communicators" under 2 "$program" 40 2>err.txt
+check "40 communicators" 1
+
+in_small 64m true 2>/dev/null || skip "no user and mount namespaces here"
+$CC -shared -fPIC -o no_memfd.so "$top_srcdir/tests/mpi/no_memfd.c" || fail "building no_memfd.so"
+no_memfd=$work/no_memfd.so
+if in_small 64m "$MPIEXEC" -n 8 "$program" 3 </dev/null >plain.txt 2>&1; then
+  holds "8 ranks, 64 MB" in_small 64m timeout -k 5 "$seconds" "$MPIEXEC" -n 8 \
+    -genv LD_PRELOAD "$preload" "$program" 3 2>err.txt </dev/null
+  check "8 ranks, 64 MB" 1
+  holds "8 ranks, 64 MB, no memfd" in_small 64m timeout -k 5 "$seconds" "$MPIEXEC" -n 8 \
+    -genv LD_PRELOAD "$no_memfd:$preload" "$program" 3 2>err.txt </dev/null
+  check "8 ranks, 64 MB, no memfd" 1
+else
+  echo "MPI itself does not run 8 ranks with 64 MB of /dev/shm"
+fi
+# Where UCX carries messages, it wants more than 1 MB of /dev/shm unless it is told not to.
+export UCX_TLS="${UCX_TLS:-self,tcp}"
+if in_small 1m "$MPIEXEC" -n 2 "$program" 2 </dev/null >plain.txt 2>&1; then
+  holds "2 ranks, 1 MB" in_small 1m timeout -k 5 "$seconds" "$MPIEXEC" -n 2 \
+    -genv LD_PRELOAD "$preload" "$program" 3 2>err.txt </dev/null
+  check "2 ranks, 1 MB" 1
+  # A smaller segment than usual, or none: not a word either way.
+  holds "2 ranks, 1 MB, no memfd" in_small 1m timeout -k 5 "$seconds" "$MPIEXEC" -n 2 \
+    -genv LD_PRELOAD "$no_memfd:$preload" "$program" 3 2>err.txt </dev/null
+  expect "$(cat err.txt)" "" "2 ranks, 1 MB, no memfd: not a word on stderr"
+else
+  echo "MPI itself does not run 2 ranks with 1 MB of /dev/shm"
+fi
+verdict
