@@ -2,7 +2,6 @@
 #include "algorithm/communicator.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -12,16 +11,12 @@
 #include "algorithm/node_transports.h"
 #include "algorithm/waiter.h"
 #include "base/log.h"
+#include "mpi/internal_comm.h"
 #include "topology/topology.h"
 
 namespace slimpi::algorithm {
 
 namespace {
-
-// MPICH has room for some 2000 communicators, windows included. What slimpi keeps for one of the
-// program's takes up to four of them, and the program must not run out of room because of it.
-constexpr int kMostDuplicates = 256;
-std::atomic<int> g_duplicates{0};
 
 // One thing that all ranks must have alike: what is compared, and how it was written.
 struct Entry {
@@ -92,53 +87,32 @@ Communicator::~Communicator() {
 }
 
 void Communicator::give_back() {
-  api_.Comm_free(&exchange_comm_);
-  --g_duplicates;
+  mpi::free_internal(api_, &exchange_comm_);
+  exchange_.set_comm(MPI_COMM_NULL);
 }
 
-// The program's error handler has no say in it: MPI takes over when this fails.
-Status Communicator::duplicate() {
-  MPI_Errhandler theirs = MPI_ERRHANDLER_NULL;
-  api_.Comm_get_errhandler(user_, &theirs);
-  api_.Comm_set_errhandler(user_, MPI_ERRORS_RETURN);
-  const int code = api_.Comm_dup(user_, &exchange_comm_);
-  api_.Comm_set_errhandler(user_, theirs);
-  api_.Errhandler_free(&theirs);
-  if (code != MPI_SUCCESS) {
-    exchange_comm_ = MPI_COMM_NULL;
-    unusable_ = true;
-    return fail(Status::mpi, "duplicating a communicator: " + mpi::error_text(api_, code));
-  }
-  ++g_duplicates;
-  api_.Comm_set_errhandler(exchange_comm_, MPI_ERRORS_RETURN);
+Status Communicator::make_exchange_comm() {
+  const Status status = mpi::make_internal(api_, user_, &exchange_comm_);
+  unusable_ = status != Status::ok;
   exchange_.set_comm(exchange_comm_);
-  return Status::ok;
+  return status;
 }
 
 Status Communicator::agree(const std::string& rules) {
-  const bool is_new = exchange_comm_ == MPI_COMM_NULL;
-  if (is_new) SLIMPI_TRY(duplicate());
+  if (exchange_comm_ == MPI_COMM_NULL) SLIMPI_TRY(make_exchange_comm());
 
   // The maximum of every hash and of its complement: alike on all ranks when they are complements.
-  // In front of them, whether this rank has as many duplicates as it may.
   const std::vector<Entry> entries = entries_to_agree(config_, rules);
-  std::vector<std::uint64_t> sums = {is_new && g_duplicates > kMostDuplicates ? 1u : 0u};
+  std::vector<std::uint64_t> sums;
   for (const Entry& entry : entries) {
     sums.push_back(hash(entry.value));
     sums.push_back(~hash(entry.value));
   }
   SLIMPI_TRY(exchange_.all_max(sums));
   for (std::size_t i = 0; i < entries.size(); ++i)
-    if (sums[2 * i + 1] != ~sums[2 * i + 2])
+    if (sums[2 * i] != ~sums[2 * i + 1])
       return name_disagreement(entries[i].name, entries[i].value, entries[i].text,
                                "start all ranks with the same value");
-  if (sums[0] != 0) {
-    give_back();
-    exchange_.set_comm(MPI_COMM_NULL);
-    unusable_ = true;
-    return fail(Status::mpi, "slimpi follows " + std::to_string(kMostDuplicates) +
-                                 " communicators at a time, and they are taken");
-  }
   agreed_ = true;
   return Status::ok;
 }
@@ -213,6 +187,7 @@ Status Communicator::find_nodes(const void* buffer) {
   if (found == Status::ok) found = find_cores(api_, exchange_comm_, &core_each);
   if (found == Status::ok) note_cores(core_each);
   unusable_ = found != Status::ok;
+  if (unusable_) give_back();
   SLIMPI_TRY(found);
   if (config_.hierarchy == Hierarchy::leader) SLIMPI_TRY(choose_leaders(buffer));
   exchange_.set_layout(&layout_);

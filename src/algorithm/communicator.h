@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What slimpi keeps for one of the user's communicators: its own duplicate for messages, the
+// What slimpi keeps for one of the user's communicators: an internal one for messages, the
 // options that hold there, and the nodes. Memory that depends on the ranks or on the size of calls
 // is shared with other communicators: node segments and scratch. It hangs on the user's
 // communicator as an attribute and goes with it. One thread at a time calls a collective on a
@@ -37,7 +37,7 @@ class Communicator {
   // Looks up the name that the program gave to its communicator by now; "" if none.
   void read_name();
 
-  // Duplicates the user's communicator and compares the options that must agree, and `rules`, the
+  // Makes the internal communicator and compares the options that must agree, and `rules`, the
   // text of the rules that hold here. Collective; the first of all steps. Status::disagreement
   // names the option and both values on every rank.
   Status agree(const std::string& rules);
@@ -48,8 +48,8 @@ class Communicator {
   Status name_disagreement(const std::string& name, const std::string& value,
                            const std::string& text, const std::string& remedy);
 
-  // MPI could not give what slimpi needs here, or slimpi follows as many communicators as it may
-  // without taking the program's room for its own; alike on all ranks. Every call goes to MPI.
+  // MPI could not give what slimpi needs here, or slimpi serves as many communicators as it may;
+  // alike on all ranks. Every call goes to MPI.
   bool unusable() const { return unusable_; }
 
   // The program changed options of this communicator: everything derived from them is found anew.
@@ -126,7 +126,7 @@ class Communicator {
   bool broken = false;
 
  private:
-  Status duplicate();
+  Status make_exchange_comm();
   Status choose_leaders(const void* buffer);
   void give_back();
 

@@ -10,6 +10,7 @@
 #include "algorithm/communicator.h"
 #include "algorithm/hierarchical.h"
 #include "algorithm/hook_rounds.h"
+#include "mpi/internal_comm.h"
 
 namespace slimpi::algorithm {
 
@@ -140,11 +141,7 @@ Status Hook::load() {
 
 Status Hook::give_comm(MPI_Comm comm) {
   if (is_codec()) return Status::ok;
-  const int code = api_.Comm_dup(comm, &comm_);
-  if (code != MPI_SUCCESS)
-    return fail(Status::mpi, "a communicator for the hook: " + mpi::error_text(api_, code));
-  api_.Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
-  return Status::ok;
+  return mpi::copy_internal(api_, comm, &comm_);
 }
 
 Status Hook::open(const Call& call) {

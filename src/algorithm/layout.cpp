@@ -38,9 +38,8 @@ Status find_layout(const mpi::Api& api, MPI_Comm comm, std::uint64_t ranks_per_n
 
   int key = layout.rank;  // equal on the ranks of one node and nowhere else
   if (ranks_per_node != 0) {
-    int world_rank = layout.rank, initialized = 0;
-    api.Initialized(&initialized);
-    if (initialized != 0) api.Comm_rank(MPI_COMM_WORLD, &world_rank);
+    int world_rank = layout.rank;
+    if (mpi::has_world(api)) api.Comm_rank(MPI_COMM_WORLD, &world_rank);
     key = int(std::uint64_t(world_rank) / ranks_per_node);
   } else {
     MPI_Comm shared = MPI_COMM_NULL;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The way of one allreduce: whether it is ours, what every rank agrees to do with it, doing it.
+#include <optional>
+
 #include "base/float_environment.h"
 #include "base/log.h"
 #include "device/parts.h"
@@ -72,6 +74,7 @@ bool answer_together(Runtime& runtime, algorithm::Communicator& communicator,
 }  // namespace
 
 bool answer(const Allreduce& request, int* code) {
+  if (Finalizing::is_finalizing()) return false;
   Runtime* const runtime = Runtime::get(MPI_Comm(request.comm));
   if (runtime == nullptr || runtime->finished.load(std::memory_order_relaxed)) return false;
   // Before the first reason to pass: buffers of passed calls may have to be staged.
@@ -87,8 +90,11 @@ bool answer(const Allreduce& request, int* code) {
       request.in == nullptr || (!in_place && request.in == request.out))
     return pass(*runtime, Passed::small);
   const MPI_Comm comm = MPI_Comm(request.comm);
-  algorithm::Communicator* const communicator = runtime->find(comm);
-  if (communicator == nullptr) return pass(*runtime, Passed::comm);
+  std::optional<int> raised;
+  algorithm::Communicator* const communicator = runtime->find(comm, &raised);
+  if (communicator == nullptr) pass(*runtime, Passed::comm);
+  if (raised) *code = *raised;
+  if (communicator == nullptr) return raised.has_value();
   if (!runtime->option_error.empty()) {
     runtime->end_job(comm);
     return false;

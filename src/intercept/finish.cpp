@@ -9,28 +9,38 @@
 #include "base/log.h"
 #include "base/report.h"
 #include "intercept/runtime.h"
+#include "intercept/shim.h"
+#include "mpi/internal_comm.h"
 
 namespace slimpi::intercept {
 
 // Threads may bring communicators in another order on every rank, so the ranks of each one agree
 // whether it may serve, and number it. Of those that may, the one with the lowest number does.
+// Where a session was opened on some rank, the communicator for the report goes with the one that
+// it is made from, because it would outlive its session.
 Status Runtime::offer_for_report(algorithm::Communicator& communicator) {
+  std::uint64_t words[] = {0, 0, 0};
   if (!world_ || communicator.size() != world_size) return Status::ok;
-  std::uint64_t words[2] = {0, world_rank == 0 ? ++offers_ : 0};
+  if (world_rank == 0) words[0] = ++offers_;
+  words[1] = sessions_seen() != 0 ? 1 : 0;
   {
     const std::lock_guard lock(mutex_);
-    words[0] = report_comm_ != MPI_COMM_NULL ? 1 : 0;
+    words[2] = report_comm_ != MPI_COMM_NULL ? 1 : 0;
   }
   SLIMPI_TRY(communicator.exchange().all_max(words));
-  const auto [taken, number] = words;
+  const auto [number, with_sessions, taken] = words;
   MPI_Comm made = MPI_COMM_NULL;
-  if (taken != 0 || api.Comm_dup(communicator.exchange().comm(), &made) != MPI_SUCCESS)
+  if (taken != 0 || mpi::copy_internal(api, communicator.exchange().comm(), &made) != Status::ok)
     return Status::ok;
-  api.Comm_set_errhandler(made, MPI_ERRORS_RETURN);
-  const std::lock_guard lock(mutex_);
-  if (report_comm_ != MPI_COMM_NULL && report_number_ < number) return Status::ok;
-  report_comm_ = made;
-  report_number_ = number;
+  {
+    const std::lock_guard lock(mutex_);
+    if (report_comm_ == MPI_COMM_NULL || number < report_number_) {
+      std::swap(report_comm_, made);
+      report_number_ = number;
+      report_owner_ = with_sessions != 0 ? &communicator : nullptr;
+    }
+  }
+  if (made != MPI_COMM_NULL) api.Comm_free(&made);
   return Status::ok;
 }
 
@@ -87,6 +97,7 @@ void Runtime::finish(bool mpi_works) {
   try {
     write_summary(true);
     save_trace();
+    if (report_comm_ != MPI_COMM_NULL) api.Comm_free(&report_comm_);
   } catch (const std::bad_alloc&) {
     warn_of_memory();
   }

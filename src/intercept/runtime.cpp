@@ -67,10 +67,7 @@ Runtime* Runtime::begin(MPI_Comm comm) {
 // Does MPI take calls now? With sessions alone it does not count as initialized, but then the
 // program has communicators of its own, which are not those of the world.
 bool Runtime::runs(MPI_Comm comm) const {
-  int initialized = 0, finalized = 0;
-  api.Initialized(&initialized);
-  api.Finalized(&finalized);
-  if (initialized != 0 && finalized == 0) return true;
+  if (mpi::has_world(api)) return true;
   return comm != MPI_COMM_NULL && comm != MPI_COMM_WORLD && comm != MPI_COMM_SELF;
 }
 
@@ -91,9 +88,6 @@ bool Runtime::start(Loaded loaded) {
     option_error = "SLIMPI_CPU=" + config.given[std::size_t(Option::cpu)].text +
                    " can not be used: this machine or build lacks it; SLIMPI_CPU=auto chooses";
   if (!option_error.empty() && world_) end_job(MPI_COMM_WORLD);
-  if (api.Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &Runtime::forget, &keyval_, this) !=
-      MPI_SUCCESS)
-    return false;
   if (config.trace) Trace::start();
   if (world_) watch_for_the_end();
   process_ = getpid();
@@ -105,10 +99,7 @@ void Runtime::leave() {
 }
 
 void Runtime::meet_world() {
-  int initialized = 0, finalized = 0;
-  api.Initialized(&initialized);
-  api.Finalized(&finalized);
-  if (initialized == 0 || finalized != 0) return;
+  if (!mpi::has_world(api)) return;
   world_ = true;
   api.Comm_rank(MPI_COMM_WORLD, &world_rank);
   api.Comm_size(MPI_COMM_WORLD, &world_size);
@@ -130,55 +121,15 @@ void Runtime::meet_session(const algorithm::Communicator& communicator) {
 // The attribute's delete callback runs at the very start of MPI_Finalize, while MPI still works.
 void Runtime::watch_for_the_end() {
   int keyval = MPI_KEYVAL_INVALID;
-  if (api.Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &Runtime::end, &keyval, this) == MPI_SUCCESS)
-    api.Comm_set_attr(MPI_COMM_SELF, keyval, this);
+  if (api.Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &Runtime::end, &keyval, this) != MPI_SUCCESS)
+    return;
+  api.Comm_set_attr(MPI_COMM_SELF, keyval, this);
+  api.Comm_free_keyval(&keyval);  // the attribute keeps what it needs
 }
 
 int Runtime::end(MPI_Comm, int, void*, void* runtime) {
   static_cast<Runtime*>(runtime)->finish();
   return MPI_SUCCESS;
-}
-
-int Runtime::forget(MPI_Comm, int, void* value, void* self) {
-  auto* const runtime = static_cast<Runtime*>(self);
-  auto* const communicator = static_cast<algorithm::Communicator*>(value);
-  runtime->generation_.fetch_add(1, std::memory_order_release);
-  {
-    const std::lock_guard lock(runtime->mutex_);
-    runtime->communicators_.erase(communicator);
-  }
-  if (runtime->finished) communicator->abandon();
-  delete communicator;
-  return MPI_SUCCESS;
-}
-
-algorithm::Communicator* Runtime::find(MPI_Comm comm) {
-  // The last one that this thread used: a handle is not reused before the generation grows.
-  thread_local MPI_Comm last_comm = MPI_COMM_NULL;
-  thread_local std::uint64_t last_generation = 0;
-  thread_local algorithm::Communicator* last = nullptr;
-  const std::uint64_t generation = generation_.load(std::memory_order_acquire);
-  if (comm == last_comm && generation == last_generation) return last;
-
-  algorithm::Communicator* found = nullptr;
-  int exists = 0;
-  if (comm == MPI_COMM_NULL) return nullptr;
-  if (api.Comm_get_attr(comm, keyval_, &found, &exists) != MPI_SUCCESS) return nullptr;
-  if (exists == 0) {
-    found = new algorithm::Communicator(api, statistics, config, comm);
-    if (api.Comm_set_attr(comm, keyval_, found) != MPI_SUCCESS) {
-      delete found;
-      return nullptr;
-    }
-    const std::lock_guard lock(mutex_);
-    communicators_.insert(found);
-    if (!world_) meet_session(*found);
-    found->reaches_out = world_ && mpi::reaches_other_worlds(api, comm);
-  }
-  last_comm = comm;
-  last_generation = generation;
-  last = found;
-  return found;
 }
 
 const policy::Rules& Runtime::rules_of(const algorithm::Communicator& communicator) const {

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -31,9 +32,14 @@ class Runtime {
   // Has the process an MPI that slimpi can serve? Calls nothing that MPI_Init has to precede.
   static bool finds_mpi();
 
-  // What slimpi keeps for the user's communicator; made at first sight. null if MPI does not know
-  // it.
-  algorithm::Communicator* find(MPI_Comm comm);
+  // What slimpi keeps for the user's communicator; made at first sight. null for MPI_COMM_NULL, for
+  // a communicator that is being freed, and for one that MPI does not know: then its error handler
+  // has run, and *raised, where it is given, is the code for the program.
+  algorithm::Communicator* find(MPI_Comm comm, std::optional<int>* raised = nullptr);
+
+  // The last session was finalized, and there is no world: every handle is void, also of
+  // communicators that were never freed. MPI may start anew.
+  void mpi_ended();
 
   // Turns a failure into an MPI error on the user's communicator: its error handler runs, and what
   // it returns is the code for the program. `say`: the failure is this rank's own, not one that
@@ -85,21 +91,26 @@ class Runtime {
   void meet_world();
   void meet_session(const algorithm::Communicator& communicator);
   void watch_for_the_end();
+  algorithm::Communicator* follow(MPI_Comm comm, std::optional<int>* raised);
+  void unpin();
   static int forget(MPI_Comm comm, int keyval, void* value, void* runtime);
   static int end(MPI_Comm comm, int keyval, void* value, void* runtime);
 
   static inline std::atomic<Runtime*> started_{nullptr};
-  int keyval_ = MPI_KEYVAL_INVALID;
   int process_ = 0;     // a forked child is another
   bool world_ = false;  // MPI_COMM_WORLD exists
   int error_class_ = 0;
   std::map<std::string, int> error_codes_;    // by text; guarded by mutex_
   std::atomic<std::uint64_t> generation_{1};  // grows when a communicator is freed
   std::atomic<std::uint64_t> offers_{0};      // rank 0: communicators offered for the report
-  std::mutex mutex_;                          // guards the three below
+  std::mutex mutex_;                          // guards all below
   std::set<algorithm::Communicator*> communicators_;
+  int keyval_ = MPI_KEYVAL_INVALID;  // exists while a communicator is followed or a thread looks
+  int pins_ = 0;                     // threads that use keyval_
   MPI_Comm report_comm_ = MPI_COMM_NULL;
   std::uint64_t report_number_ = 0;
+  // With sessions the report's communicator goes with the one it was made from; else null.
+  algorithm::Communicator* report_owner_ = nullptr;
 };
 
 }  // namespace slimpi::intercept

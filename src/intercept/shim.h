@@ -43,6 +43,43 @@ void control(int level);
 // Returns the code that the program gets.
 int take_info(Word comm, Word info);
 
+// While this object lives, the thread frees `comm`: the program's delete callbacks run, and float
+// sums that they make on it are left to MPI.
+class Freeing {
+ public:
+  explicit Freeing(Word comm);
+  ~Freeing();
+  Freeing(const Freeing&) = delete;
+  Freeing& operator=(const Freeing&) = delete;
+
+  // Whether this thread is freeing `comm`.
+  static bool is_freeing(Word comm);
+
+ private:
+  const Word comm_;
+  const Freeing* const outer_;
+};
+
+// While this object lives, MPI_Finalize runs: delete callbacks of the program may sum on
+// communicators that are about to go.
+class Finalizing {
+ public:
+  Finalizing();
+  ~Finalizing();
+  Finalizing(const Finalizing&) = delete;
+  Finalizing& operator=(const Finalizing&) = delete;
+
+  // Whether the process is inside MPI_Finalize.
+  static bool is_finalizing();
+};
+
+// A session was opened; one was closed.
+void session_opened();
+void session_closed();
+
+// How many sessions were opened in this process so far.
+int sessions_seen();
+
 // The next definition of the function called `name` behind this library. It is kept in `known`. A
 // program that calls it without an MPI that has it gets a function that reports an error, which is
 // not kept: MPI may be loaded later.

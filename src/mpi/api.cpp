@@ -113,6 +113,13 @@ bool takes_gpu_memory() {
   return query != nullptr && query() == 1;
 }
 
+bool has_world(const Api& api) {
+  int initialized = 0, finalized = 0;
+  api.Initialized(&initialized);
+  api.Finalized(&finalized);
+  return initialized != 0 && finalized == 0;
+}
+
 bool reaches_other_worlds(const Api& api, MPI_Comm comm) {
   int size = 0;
   MPI_Group own = MPI_GROUP_NULL, world = MPI_GROUP_NULL;

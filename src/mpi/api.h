@@ -29,6 +29,9 @@ void* next_definition(const char* name);
 // To be asked after MPI was initialized.
 bool takes_gpu_memory();
 
+// Whether MPI_COMM_WORLD can be used: MPI_Init was called and MPI_Finalize was not.
+bool has_world(const Api& api);
+
 // Whether ranks of this communicator are in another MPI_COMM_WORLD than this process, which was
 // spawned or connected to. Where ranks are, each of them finds some. MPI has to be initialized, and
 // not by sessions alone.

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// MPI_Comm_free and MPI_Comm_disconnect, only to know which communicator is being freed. Delete
+// callbacks of attributes run inside them, and MPI walks the communicator's attributes meanwhile:
+// none may be looked up or set there. All ranks are inside such a call together, whichever callback
+// runs first on each, so all of them leave sums on that communicator to MPI.
+#include "intercept/shim.h"
+
+namespace slimpi::intercept {
+
+namespace {
+thread_local const Freeing* t_innermost = nullptr;
+}
+
+// Callbacks may free other communicators.
+Freeing::Freeing(Word comm) : comm_(comm), outer_(t_innermost) {
+  t_innermost = this;
+}
+
+Freeing::~Freeing() {
+  t_innermost = outer_;
+}
+
+bool Freeing::is_freeing(Word comm) {
+  for (const Freeing* one = t_innermost; one != nullptr; one = one->outer_)
+    if (one->comm_ == comm) return true;
+  return false;
+}
+
+}  // namespace slimpi::intercept
+
+using slimpi::intercept::Freeing;
+using slimpi::intercept::Word;
+
+namespace {
+// A handle is an int with MPICH's ABI; nothing is read under another ABI but the first bytes.
+Word handle(const void* comm) {
+  return comm == nullptr ? 0 : Word(*static_cast<const int*>(comm));
+}
+}  // namespace
+
+SLIMPI_EXPORT int MPI_Comm_free(void* comm) {
+  const Freeing freeing(handle(comm));
+  return SLIMPI_NEXT("MPI_Comm_free", int(void*))(comm);
+}
+
+SLIMPI_EXPORT int MPI_Comm_disconnect(void* comm) {
+  const Freeing freeing(handle(comm));
+  return SLIMPI_NEXT("MPI_Comm_disconnect", int(void*))(comm);
+}
+
+// MPICH's mpi_f08 module goes straight to PMPI_ names.
+SLIMPI_EXPORT void mpi_comm_free_f08_(int* comm, int* error) {
+  const Freeing freeing(handle(comm));
+  SLIMPI_NEXT("mpi_comm_free_f08_", void(int*, int*))(comm, error);
+}
+
+SLIMPI_EXPORT void mpi_comm_disconnect_f08_(int* comm, int* error) {
+  const Freeing freeing(handle(comm));
+  SLIMPI_NEXT("mpi_comm_disconnect_f08_", void(int*, int*))(comm, error);
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// MPI_Session_init and MPI_Session_finalize, only to count the open sessions, and MPI_Finalize,
+// only to know that it runs.
+#include "intercept/shim.h"
+
+using slimpi::intercept::Finalizing;
+using slimpi::intercept::session_closed;
+using slimpi::intercept::session_opened;
+using slimpi::intercept::Word;
+
+SLIMPI_EXPORT int MPI_Session_init(Word info, Word handler, void* session) {
+  const int code = SLIMPI_NEXT("MPI_Session_init", int(Word, Word, void*))(info, handler, session);
+  if (code == 0) session_opened();
+  return code;
+}
+
+SLIMPI_EXPORT int MPI_Session_finalize(void* session) {
+  const int code = SLIMPI_NEXT("MPI_Session_finalize", int(void*))(session);
+  if (code == 0) session_closed();
+  return code;
+}
+
+// MPICH's mpi_f08 module goes straight to PMPI_ names; `error` may be absent.
+SLIMPI_EXPORT void mpi_session_init_f08_(const int* info, const int* handler, int* session,
+                                         int* error) {
+  int own = 0;
+  int* const code = error != nullptr ? error : &own;
+  SLIMPI_NEXT("mpi_session_init_f08_", void(const int*, const int*, int*, int*))
+  (info, handler, session, code);
+  if (*code == 0) session_opened();
+}
+
+SLIMPI_EXPORT void mpi_session_finalize_f08_(int* session, int* error) {
+  int own = 0;
+  int* const code = error != nullptr ? error : &own;
+  SLIMPI_NEXT("mpi_session_finalize_f08_", void(int*, int*))(session, code);
+  if (*code == 0) session_closed();
+}
+
+SLIMPI_EXPORT int MPI_Finalize() {
+  const Finalizing finalizing;
+  return SLIMPI_NEXT("MPI_Finalize", int())();
+}
+
+SLIMPI_EXPORT void mpi_finalize_f08_(int* error) {
+  const Finalizing finalizing;
+  SLIMPI_NEXT("mpi_finalize_f08_", void(int*))(error);
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/internal_comm.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+namespace slimpi::mpi {
+
+namespace {
+
+std::atomic<int> g_served{0};
+
+// Free context ids that a rank of a program with threads wants to see before it asks the others
+// for a common one.
+constexpr int kEnoughRoom = 16;
+
+bool is_threaded(const Api& api) {
+  int level = MPI_THREAD_MULTIPLE;
+  return api.Query_thread(&level) != MPI_SUCCESS || level == MPI_THREAD_MULTIPLE;
+}
+
+// A communicator of this rank alone whose errors return. Only MPI_Comm_create_from_group, of MPI
+// 4.0, takes the error handler as an argument: without it there is none.
+MPI_Comm make_own(const Api& api, MPI_Group group) {
+  using Create = int(MPI_Group, const char*, MPI_Info, MPI_Errhandler, MPI_Comm*);
+  static auto* const create =
+      reinterpret_cast<Create*>(next_definition("PMPI_Comm_create_from_group"));
+  int rank = 0;
+  MPI_Group own = MPI_GROUP_NULL;
+  MPI_Comm made = MPI_COMM_NULL;
+  if (create == nullptr || api.Group_rank(group, &rank) != MPI_SUCCESS ||
+      api.Group_incl(group, 1, &rank, &own) != MPI_SUCCESS)
+    return MPI_COMM_NULL;
+  // MPICH 4.0 may report success without a communicator.
+  if (create(own, "slimpi", MPI_INFO_NULL, MPI_ERRORS_RETURN, &made) != MPI_SUCCESS)
+    made = MPI_COMM_NULL;
+  api.Group_free(&own);
+  return made;
+}
+
+// Whether MPI has room for some more communicators in this process. Local; runs no error handler
+// of the program. Where it cannot be found out, the answer is yes.
+bool has_room(const Api& api, MPI_Group group) {
+  MPI_Comm made[kEnoughRoom];
+  std::fill_n(made, kEnoughRoom, MPI_COMM_NULL);
+  const bool can_ask = next_definition("PMPI_Comm_create_from_group") != nullptr;
+  made[0] = make_own(api, group);
+  MPI_Group own = MPI_GROUP_NULL;
+  int count = made[0] != MPI_COMM_NULL ? 1 : 0;
+  if (count == 1) api.Comm_group(made[0], &own);
+  while (count != 0 && count < kEnoughRoom &&
+         api.Comm_create(made[0], own, &made[count]) == MPI_SUCCESS && made[count] != MPI_COMM_NULL)
+    ++count;
+  if (own != MPI_GROUP_NULL) api.Group_free(&own);
+  for (int i = 0; i < count; ++i) api.Comm_free(&made[i]);
+  return !can_ask || count == kEnoughRoom;
+}
+
+// While this object lives, errors on the program's communicator return. Only for programs that do
+// not call MPI from several threads at once: nobody can see it there.
+class Quiet {
+ public:
+  Quiet(const Api& api, MPI_Comm comm, bool wanted) : api_(api), comm_(comm), wanted_(wanted) {
+    if (!wanted_) return;
+    api_.Comm_get_errhandler(comm_, &handler_);
+    api_.Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+  }
+  ~Quiet() {
+    if (!wanted_) return;
+    api_.Comm_set_errhandler(comm_, handler_);
+    api_.Errhandler_free(&handler_);
+  }
+  Quiet(const Quiet&) = delete;
+  Quiet& operator=(const Quiet&) = delete;
+
+ private:
+  const Api& api_;
+  MPI_Comm comm_;
+  bool wanted_;
+  MPI_Errhandler handler_ = MPI_ERRHANDLER_NULL;
+};
+
+Status failed(const Api& api, int code) {
+  return fail(Status::mpi, "making a communicator: " + error_text(api, code));
+}
+
+Status create(const Api& api, MPI_Comm parent, MPI_Group group, MPI_Comm* made) {
+  int code = api.Comm_create(parent, group, made);
+  if (code == MPI_SUCCESS) code = api.Comm_set_errhandler(*made, MPI_ERRORS_RETURN);
+  if (code == MPI_SUCCESS) return Status::ok;
+  *made = MPI_COMM_NULL;
+  return fail(Status::mpi, "MPI did not make another communicator; it has room for about 2,000");
+}
+
+// Why a rank cannot serve one more communicator. The greatest of all ranks' counts.
+enum Refusal : int { none, no_more, no_room };
+
+Status refuse(int why) {
+  return fail(Status::mpi, why == no_more ? "slimpi serves " + std::to_string(kMostServed) +
+                                                " communicators at a time, and already does"
+                                          : "MPI has hardly any room for communicators left");
+}
+
+}  // namespace
+
+int served() {
+  return g_served;
+}
+
+// In a program with threads another thread could see a changed error handler, so there all ranks
+// first look whether MPI has room. That costs more, and 16 free context ids on every rank need not
+// include a common one; the error handler then runs.
+Status make_internal(const Api& api, MPI_Comm user, MPI_Comm* made) {
+  *made = MPI_COMM_NULL;
+  MPI_Group group = MPI_GROUP_NULL;
+  int code = api.Comm_group(user, &group);
+  if (code != MPI_SUCCESS) return failed(api, code);
+  const bool threaded = is_threaded(api);
+  int refusal = none;
+  if (threaded && !has_room(api, group)) refusal = no_room;
+  if (g_served >= kMostServed) refusal = no_more;
+  code = api.Allreduce(MPI_IN_PLACE, &refusal, 1, MPI_INT, MPI_MAX, user);
+  Status status = code == MPI_SUCCESS ? Status::ok : failed(api, code);
+  if (status == Status::ok && refusal != none) status = refuse(refusal);
+  if (status == Status::ok) {
+    // Ranks fail alike: for want of a context id that is free on all of them.
+    const Quiet quiet(api, user, !threaded);
+    status = create(api, user, group, made);
+  }
+  api.Group_free(&group);
+  if (status == Status::ok) ++g_served;
+  return status;
+}
+
+Status copy_internal(const Api& api, MPI_Comm internal, MPI_Comm* made) {
+  *made = MPI_COMM_NULL;
+  MPI_Group group = MPI_GROUP_NULL;
+  const int code = api.Comm_group(internal, &group);
+  if (code != MPI_SUCCESS) return failed(api, code);
+  const Status status = create(api, internal, group, made);
+  api.Group_free(&group);
+  return status;
+}
+
+void free_internal(const Api& api, MPI_Comm* comm) {
+  if (api.Comm_free(comm) == MPI_SUCCESS) --g_served;
+}
+
+void forget_internal() {
+  g_served = 0;
+}
+
+}  // namespace slimpi::mpi

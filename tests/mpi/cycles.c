@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* MPI begins and ends several times, by sessions. Built by cycles.sh for every MPICH it finds.
+ * Usage: cycles WHAT, where WHAT is
+ *   plain      five sessions, one after the other, with three float sums in each
+ *   keyval     the program makes a keyval and sets an attribute first, from the second one on
+ *   leak       communicators are not freed
+ *   error      an error of slimpi in every session (SLIMPI_BITS differs between ranks)
+ *   two        each session inside another that lives longer
+ *   world      the sessions between MPI_Init and MPI_Finalize
+ *   before     the sessions, then MPI_Init
+ *   after      MPI_Init and MPI_Finalize, then the sessions */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT 50000
+static int failures, deletes;
+static const char* what;
+
+static void check(int holds, const char* text) {
+  if (holds) return;
+  ++failures;
+  printf("%s: %s\n", what, text);
+  fflush(stdout);
+}
+
+static void sum(MPI_Comm comm) {
+  int rank, size, good = 1;
+  float* x = malloc(COUNT * sizeof *x);
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &size);
+  for (int i = 0; i < COUNT; ++i) x[i] = (float)(i % 50 + rank);
+  good = MPI_Allreduce(MPI_IN_PLACE, x, COUNT, MPI_FLOAT, MPI_SUM, comm) == MPI_SUCCESS;
+  for (int i = 0; good && i < COUNT; ++i) {
+    const double exact = size * (i % 50) + size * (size - 1) / 2;
+    good = x[i] > exact - 0.5 * size && x[i] < exact + 0.5 * size;
+  }
+  check(good == (strcmp(what, "error") != 0), "a sum");
+  free(x);
+}
+
+static int forget(MPI_Comm comm, int keyval, void* value, void* extra) {
+  (void)comm, (void)keyval, (void)extra;
+  ++*(int*)value;
+  return MPI_SUCCESS;
+}
+
+static void cycle(int number) {
+  MPI_Session session;
+  MPI_Group group;
+  MPI_Comm comm;
+  char tag[20];
+  int keyval = MPI_KEYVAL_INVALID;
+  const int errors = !strcmp(what, "error");
+  const int attribute = !strcmp(what, "keyval") && number > 0;
+  snprintf(tag, sizeof tag, "cycle %d", number);
+  MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+  MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
+  MPI_Comm_create_from_group(group, tag, MPI_INFO_NULL,
+                             errors ? MPI_ERRORS_RETURN : MPI_ERRORS_ARE_FATAL, &comm);
+  MPI_Group_free(&group);
+  if (attribute) {
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &keyval, NULL);
+    MPI_Comm_set_attr(comm, keyval, &deletes);
+  }
+  for (int call = 0; call < (errors ? 1 : 3); ++call) sum(comm);
+  if (strcmp(what, "leak") != 0) MPI_Comm_free(&comm);
+  if (attribute) {
+    MPI_Comm_free_keyval(&keyval);
+    check(deletes == number, "the program's delete callback ran another number of times");
+  }
+  if (!strcmp(what, "two")) {
+    MPI_Session inner;
+    MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &inner);
+    MPI_Session_finalize(&inner);
+  }
+  MPI_Session_finalize(&session);
+}
+
+int main(int argc, char** argv) {
+  MPI_Session outer = MPI_SESSION_NULL;
+  what = argc > 1 ? argv[1] : "plain";
+  const int world = !strcmp(what, "world"), before = !strcmp(what, "before");
+  if (world || !strcmp(what, "after")) {
+    MPI_Init(&argc, &argv);
+    sum(MPI_COMM_WORLD);
+  }
+  if (!strcmp(what, "after")) MPI_Finalize();
+  if (!strcmp(what, "two")) MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &outer);
+  for (int number = 0; number < 5; ++number) cycle(number);
+  if (outer != MPI_SESSION_NULL) MPI_Session_finalize(&outer);
+  if (before) MPI_Init(&argc, &argv);
+  if (world || before) {
+    sum(MPI_COMM_WORLD);
+    MPI_Finalize();
+  }
+  return failures != 0;
+}

@@ -1,0 +1,29 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# What the library needs of MPI for itself does not show: the program finds room for as many
+# communicators, but for a handful, and its error handlers run as often as without the library.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+export UCX_LOG_LEVEL=error SLIMPI_REPORT=$work/report.json
+program=$top_builddir/tests/mpi/room
+
+holds "all without the library" plain 2 "$program" all >plain.txt
+had=$(sed -n 's/ communicators$//p' plain.txt)
+for per_node in 1 2; do
+  export SLIMPI_RANKS_PER_NODE=$per_node
+  holds "all, $per_node a node" under 2 "$program" all >under.txt
+  has=$(sed -n 's/ communicators$//p' under.txt)
+  holds "all, $per_node a node: $has communicators of $had" test "${has:-0}" -ge "$((had - 40))"
+  for what in full threads handler freed; do
+    holds "$what, $per_node a node" under 2 "$program" "$what"
+  done
+done
+for what in full threads handler freed; do
+  holds "$what without the library" plain 2 "$program" "$what"
+done
+export SLIMPI_RANKS_PER_NODE=1
+holds "full" under 2 "$program" full
+expect "$(report report.json calls compressed)" 2 "full: compressed when there is room again"
+holds "handler" under 2 "$program" handler
+expect "$(report report.json calls compressed)" 20 "handler: compressed"
+verdict
