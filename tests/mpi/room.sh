@@ -18,9 +18,6 @@ for per_node in 1 2; do
     holds "$what, $per_node a node" under 2 "$program" "$what"
   done
 done
-for what in full threads handler freed; do
-  holds "$what without the library" plain 2 "$program" "$what"
-done
 export SLIMPI_RANKS_PER_NODE=1
 holds "full" under 2 "$program" full
 expect "$(report report.json calls compressed)" 2 "full: compressed when there is room again"
