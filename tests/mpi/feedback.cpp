@@ -269,6 +269,8 @@ void identity() {
   Statistics statistics;
   auto communicator = std::make_unique<algorithm::Communicator>(
       api, statistics, load_config(slimpi_environment()).config, MPI_COMM_WORLD);
+  algorithm::CallScratchLease scratch;
+  communicator->use_scratch(scratch.take());
   check(communicator->agree("") == Status::ok && communicator->find_nodes() == Status::ok,
         "the communicator fails");
   {

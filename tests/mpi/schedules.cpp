@@ -26,17 +26,18 @@ std::vector<float> results(const test::Job& job, algorithm::Communicator& commun
   const algorithm::Need need =
       schedule.need(plan.format, count, members, communicator.grain(), device.staged);
   std::vector<float> out(count, -7), residual(count, 0), all;
-  for (algorithm::Memory* const memory : {&communicator.messages, &communicator.staging})
+  algorithm::CallScratch& scratch = communicator.scratch();
+  for (algorithm::Memory* const memory : {&scratch.messages, &scratch.staging})
     job.must(memory->reserve(device, out.data(), device::Place::device, need.bytes, statistics),
              "reserving");
-  job.must(communicator.partial.reserve(device, out.data(), device::Place::device,
-                                        need.partial * sizeof(float), statistics),
+  job.must(scratch.partial.reserve(device, out.data(), device::Place::device,
+                                   need.partial * sizeof(float), statistics),
            "reserving");
   const std::vector<float> in =
       make_input({family, count, 4, false, false, false, job.size}, job.rank);
   for (int number = 0; number < 3; ++number) {
-    std::memset(communicator.messages.data(), 0xa5, need.bytes);
-    std::memset(communicator.staging.data(), 0x5a, need.bytes);
+    std::memset(scratch.messages.data(), 0xa5, need.bytes);
+    std::memset(scratch.staging.data(), 0x5a, need.bytes);
     const float* const from = number == 0 ? in.data() : out.data();
     algorithm::Call call{communicator,          plan,   from, out.data(), count, device, nullptr,
                          std::uint64_t(number), nullptr};
@@ -74,6 +75,8 @@ int main(int argc, char** argv) {
   {
     algorithm::Communicator communicator(job.api, statistics,
                                          load_config(slimpi_environment()).config, MPI_COMM_WORLD);
+    algorithm::CallScratchLease scratch;
+    communicator.use_scratch(scratch.take());
     job.must(communicator.agree(""), "agreeing");
     job.must(communicator.find_nodes(), "finding the nodes");
     std::vector<std::vector<float>> want;

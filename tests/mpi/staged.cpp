@@ -19,6 +19,8 @@ std::vector<float> results(const test::Job& job, Statistics& statistics, std::si
                            const device::Device& device) {
   algorithm::Communicator communicator(job.api, statistics,
                                        load_config(slimpi_environment()).config, MPI_COMM_WORLD);
+  algorithm::CallScratchLease scratch;
+  communicator.use_scratch(scratch.take());
   job.must(communicator.agree(""), "agreeing");
   job.must(communicator.find_nodes(), "finding the nodes");
   const policy::Decision decision = policy::decide(communicator.config(), {}, "", count);
