@@ -2,6 +2,7 @@
 #include "algorithm/lanes.h"
 
 #include <algorithm>
+#include <new>
 
 #include "algorithm/communicator.h"
 #include "algorithm/waiter.h"
@@ -38,7 +39,11 @@ Status Lanes::copy_in(void* to, const void* from, std::size_t bytes) {
   SLIMPI_TRY(call_.device.copy(to, from, bytes, stream(Lane::in)));
   Mark there;
   SLIMPI_TRY(mark_lane(Lane::in, now, bytes, &there));
-  if (Trace::running() != nullptr) arriving_.push_back(there);
+  if (Trace::running() != nullptr) try {
+      arriving_.push_back(there);
+    } catch (const std::bad_alloc&) {
+      // No slice for this copy.
+    }
   return call_.device.wait_for(stream(Lane::work), stream(Lane::in), there.number);
 }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/log.h"
 
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdio>
 #include <mutex>
 #include <set>
 
@@ -41,13 +43,17 @@ bool log_enabled(LogLevel level) {
   return level <= g_level.load(std::memory_order_relaxed);
 }
 
-void log(LogLevel level, const std::string& text) {
+void log(LogLevel level, std::string_view text) {
   if (!log_enabled(level)) return;
   const int rank = g_rank;
-  const std::string line =
-      (rank < 0 ? std::string("slimpi") : "slimpi[" + std::to_string(rank) + "]") +
-      (level == LogLevel::info ? ": " : " ") + label(level) + text + "\n";
-  if (write(STDERR_FILENO, line.data(), line.size()) < 0) {
+  char number[16] = "", start[64];
+  if (rank >= 0) std::snprintf(number, sizeof number, "[%d]", rank);
+  const int length = std::snprintf(start, sizeof start, "slimpi%s%s%s", number,
+                                   level == LogLevel::info ? ": " : " ", label(level));
+  char end[] = "\n";
+  const iovec line[] = {
+      {start, std::size_t(length)}, {const_cast<char*>(text.data()), text.size()}, {end, 1}};
+  if (writev(STDERR_FILENO, line, 3) < 0) {
     // stderr is gone; there is nobody to tell
   }
 }

@@ -2,6 +2,7 @@
 // Lines on stderr, each with the rank that says it. Nothing ever goes to stdout.
 #pragma once
 #include <string>
+#include <string_view>
 
 #include "base/option_types.h"
 
@@ -12,19 +13,19 @@ void set_log(LogLevel level, int rank);
 void set_log_rank(int rank);
 bool log_enabled(LogLevel level);
 
-// Writes "slimpi[rank] warning: text" in one write(2), if the level is enabled.
-void log(LogLevel level, const std::string& text);
+// Writes "slimpi[rank] warning: text" in one writev(2), if the level is enabled. Allocates nothing.
+void log(LogLevel level, std::string_view text);
 
-inline void log_error(const std::string& text) {
+inline void log_error(std::string_view text) {
   log(LogLevel::error, text);
 }
-inline void log_warn(const std::string& text) {
+inline void log_warn(std::string_view text) {
   log(LogLevel::warn, text);
 }
-inline void log_info(const std::string& text) {
+inline void log_info(std::string_view text) {
   log(LogLevel::info, text);
 }
-inline void log_debug(const std::string& text) {
+inline void log_debug(std::string_view text) {
   log(LogLevel::debug, text);
 }
 

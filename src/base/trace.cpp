@@ -3,13 +3,11 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <set>
+#include <new>
 #include <utility>
+
+#include "base/log.h"
 
 namespace slimpi {
 
@@ -24,7 +22,8 @@ std::uint32_t thread_number() {
   return mine;
 }
 
-std::string row_name(std::uint32_t row) {
+// Null for a thread.
+const char* row_name(std::size_t row) {
   switch (row) {
     case 0:
       return "calls";
@@ -35,125 +34,120 @@ std::string row_name(std::uint32_t row) {
     case Trace::kCopiesIn:
       return "copies in";
     default:
-      return "calls of thread " + std::to_string(row);
+      return nullptr;
   }
+}
+
+// The length that the text has, which is more than `text` holds if it was cut.
+template <typename... Values>
+std::size_t format_into(std::span<char> text, fmt::format_string<Values...> format,
+                        Values&&... values) {
+  return fmt::format_to_n(text.data(), text.size(), format, std::forward<Values>(values)...).size;
 }
 
 }  // namespace
 
 Trace::Trace() : steady_(Clock::now()), wall_(std::chrono::system_clock::now()) {
-  chunks_.reserve(kMost / kChunk);
-  if (Slice* const first = new_chunk(); first != nullptr) chunks_.push_back(first);
+  grow();
 }
 
-// Null when there is no memory.
-Trace::Slice* Trace::new_chunk() {
+// Another chunk, unless there is no memory or kMost is reached.
+bool Trace::grow() {
+  if (left_out_ != 0 || held_ == chunks_.size()) return false;
   void* const memory = mmap(nullptr, kChunk * sizeof(Slice), PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-  return memory == MAP_FAILED ? nullptr : static_cast<Slice*>(memory);
+  if (memory == MAP_FAILED) return false;
+  chunks_[held_++] = static_cast<Slice*>(memory);
+  return true;
 }
 
 void Trace::start() {
+  if (running() != nullptr) return;
   // Never destroyed: exit handlers may still call MPI when statics are gone.
-  if (running() == nullptr) running_.store(new Trace, std::memory_order_release);
+  Trace* const trace = new (std::nothrow) Trace;
+  if (trace == nullptr) log_warn("SLIMPI_TRACE: no memory; there will be no trace");
+  running_.store(trace, std::memory_order_release);
 }
 
 void Trace::add(const char* name, Clock::time_point begin, Clock::time_point end,
                 std::uint64_t bytes, std::uint32_t row) {
   const std::lock_guard lock(mutex_);
-  if (slices_ == chunks_.size() * kChunk) {
-    Slice* const more = slices_ < kMost ? new_chunk() : nullptr;
-    if (more == nullptr) {
-      ++left_out_;
-      return;
-    }
-    chunks_.push_back(more);
+  if (slices_ == held_ * kChunk && !grow()) {
+    if (left_out_++ == 0)
+      log_warn(held_ == chunks_.size() ? "SLIMPI_TRACE: 4 Mi slices are kept, later ones left out"
+                                       : "SLIMPI_TRACE: no memory, later slices are left out");
+    return;
   }
-  chunks_[slices_ / kChunk][slices_ % kChunk] = {name, begin, end, bytes,
-                                                 row == kThread ? thread_number() : row};
+  if (row == kThread) row = thread_number();
+  chunks_[slices_ / kChunk][slices_ % kChunk] = {name, begin, end, bytes, row};
   ++slices_;
+  if (row < kRows) rows_.set(row);
 }
 
 std::int64_t Trace::start_time() const {
   return std::chrono::nanoseconds(wall_.time_since_epoch()).count();
 }
 
-std::string Trace::events(int rank, const std::string& host, std::int64_t zero) const {
+// Three lines of the process, one for every possible row, one for every slice.
+std::size_t Trace::lines() const {
+  return 3 + kRows + slices_;
+}
+
+std::size_t Trace::format_slice(const Track& track, const Slice& slice,
+                                std::span<char> text) const {
   using std::chrono::nanoseconds;
+  const nanoseconds begin = nanoseconds(start_time() - track.zero) + (slice.begin - steady_);
+  const nanoseconds spent = slice.end - slice.begin;
+  return format_into(text,
+                     ",\n{{\"ph\":\"X\",\"name\":\"{}\",\"cat\":\"slimpi\",\"pid\":{},\"tid\":{},"
+                     "\"ts\":{}.{:03},\"dur\":{}.{:03},\"args\":{{\"bytes\":{}}}}}",
+                     slice.name, track.rank, slice.thread, begin.count() / 1000,
+                     begin.count() % 1000, spent.count() / 1000, spent.count() % 1000, slice.bytes);
+}
+
+// 0 where the line is empty.
+std::size_t Trace::format_line(const Track& track, std::size_t line, std::span<char> text) const {
+  if (line == 0)
+    return format_into(text,
+                       ",\n{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{0},"
+                       "\"args\":{{\"name\":\"rank {0} on {1}\"}}}}",
+                       track.rank, track.host);
+  if (line == 1)
+    return format_into(text,
+                       ",\n{{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":{0},"
+                       "\"args\":{{\"sort_index\":{0}}}}}",
+                       track.rank);
+  if (line == 2)
+    return left_out_ == 0 ? 0
+                          : format_into(text,
+                                        ",\n{{\"ph\":\"M\",\"name\":\"process_labels\",\"pid\":{},"
+                                        "\"args\":{{\"labels\":\"{} slices left out\"}}}}",
+                                        track.rank, left_out_);
+  if (line >= 3 + kRows) {
+    const std::size_t slice = line - 3 - kRows;
+    return format_slice(track, chunks_[slice / kChunk][slice % kChunk], text);
+  }
+  const std::size_t row = line - 3;
+  if (!rows_.test(row)) return 0;
+  static constexpr char kRow[] =
+      ",\n{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{},\"tid\":{},"
+      "\"args\":{{\"name\":\"{}{}\"}}}}";
+  if (const char* const name = row_name(row); name != nullptr)
+    return format_into(text, kRow, track.rank, row, name, "");
+  return format_into(text, kRow, track.rank, row, "calls of thread ", row);
+}
+
+std::size_t Trace::format(const Track& track, std::size_t& at, std::span<char> text) const {
   const std::lock_guard lock(mutex_);
-  const nanoseconds start(start_time() - zero);
-  fmt::memory_buffer text;
-  fmt::format_to(std::back_inserter(text),
-                 "{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{0},"
-                 "\"args\":{{\"name\":\"rank {0} on {1}\"}}}},\n"
-                 "{{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":{0},"
-                 "\"args\":{{\"sort_index\":{0}}}}},\n",
-                 rank, host);
-  std::set<std::uint32_t> rows;
-  for (std::size_t i = 0; i < slices_; ++i) {
-    const Slice& slice = chunks_[i / kChunk][i % kChunk];
-    rows.insert(slice.thread);
-    const nanoseconds begin = start + (slice.begin - steady_), spent = slice.end - slice.begin;
-    fmt::format_to(std::back_inserter(text),
-                   "{{\"ph\":\"X\",\"name\":\"{}\",\"cat\":\"slimpi\",\"pid\":{},\"tid\":{},"
-                   "\"ts\":{}.{:03},\"dur\":{}.{:03},\"args\":{{\"bytes\":{}}}}},\n",
-                   slice.name, rank, slice.thread, begin.count() / 1000, begin.count() % 1000,
-                   spent.count() / 1000, spent.count() % 1000, slice.bytes);
+  std::size_t used = 0;
+  for (; at < lines(); ++at) {
+    const std::size_t length = format_line(track, at, text.subspan(used));
+    if (used + length <= text.size())
+      used += length;
+    else if (used != 0)
+      break;
   }
-  for (const std::uint32_t row : rows)
-    fmt::format_to(std::back_inserter(text),
-                   "{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{},\"tid\":{},"
-                   "\"args\":{{\"name\":\"{}\"}}}},\n",
-                   rank, row, row_name(row));
-  if (left_out_ != 0)
-    fmt::format_to(std::back_inserter(text),
-                   "{{\"ph\":\"M\",\"name\":\"process_labels\",\"pid\":{},"
-                   "\"args\":{{\"labels\":\"{} slices left out\"}}}},\n",
-                   rank, left_out_);
-  return fmt::to_string(text);
-}
-
-std::string trace_file_name(const std::string& pattern, int rank, const std::string& host,
-                            int process) {
-  std::string name;
-  for (std::size_t i = 0; i < pattern.size(); ++i) {
-    if (pattern[i] != '%' || i + 1 == pattern.size()) {
-      name += pattern[i];
-      continue;
-    }
-    switch (pattern[++i]) {
-      case 'r':
-        name += std::to_string(rank);
-        break;
-      case 'h':
-        name += host;
-        break;
-      case 'p':
-        name += std::to_string(process);
-        break;
-      case '%':
-        name += '%';
-        break;
-      default:
-        name += std::string("%") + pattern[i];
-    }
-  }
-  return name;
-}
-
-bool trace_is_per_rank(const std::string& pattern) {
-  return trace_file_name(pattern, 0, "", 0) != trace_file_name(pattern, 1, "", 1);
-}
-
-Status write_trace(const std::string& path, std::string events) {
-  if (events.ends_with(",\n")) events.resize(events.size() - 2);
-  std::ofstream file(path, std::ios::trunc);
-  file << "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n" << events << "\n]}\n";
-  file.close();
-  if (!file)
-    return fail(Status::unsupported,
-                "SLIMPI_TRACE=" + path + " can not be written: " + std::strerror(errno));
-  return Status::ok;
+  return used;
 }
 
 }  // namespace slimpi

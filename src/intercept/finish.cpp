@@ -8,6 +8,7 @@
 #include "base/float_environment.h"
 #include "base/log.h"
 #include "base/report.h"
+#include "base/trace_file.h"
 #include "intercept/runtime.h"
 #include "intercept/shim.h"
 #include "mpi/internal_comm.h"
@@ -44,36 +45,40 @@ Status Runtime::offer_for_report(algorithm::Communicator& communicator) {
   return Status::ok;
 }
 
+// The sum over the ranks comes first, and allocates nothing: a rank that runs out of memory has
+// then taken part in it.
 void Runtime::write_summary(bool together) {
   const OwnFloats environment;
+  const Counts own = statistics.counts();
+  Counts job = own;
+  int rank = std::max(world_rank, 0), counted = 1;
+  if (together && report_comm_ != MPI_COMM_NULL) {
+    Counts sum;
+    int place = 0, size = 0;
+    if (api.Comm_rank(report_comm_, &place) == MPI_SUCCESS &&
+        api.Comm_size(report_comm_, &size) == MPI_SUCCESS &&
+        api.Reduce(&own, &sum, int(kCounts), MPI_UINT64_T, MPI_SUM, 0, report_comm_) ==
+            MPI_SUCCESS) {
+      rank = place;
+      counted = size;
+      job = sum;
+    }
+  }
+  if (rank != 0 || !config.report) return;
   Report report;
   report.version = SLIMPI_PACKAGE_VERSION;
   report.mpi = mpi_version;
   report.algorithm = config.algorithm;
-  report.own = report.job = statistics.counts();
+  report.own = own;
+  report.job = job;
   report.mean_error = statistics.mean_error();
   report.max_error = statistics.max_error();
   report.most_scratch = statistics.most_scratch();
   report.most_segments = statistics.most_segments();
   report.most_segment_bytes = statistics.most_segment_bytes();
   report.ranks = std::max(world_size, 1);
-  report.ranks_counted = 1;
+  report.ranks_counted = counted;
   report.nodes = nodes;
-  int rank = std::max(world_rank, 0);
-  if (together && report_comm_ != MPI_COMM_NULL) {
-    algorithm::Layout layout;
-    Counts sum;
-    const Counts own = report.own;
-    if (algorithm::find_layout(api, report_comm_, config.ranks_per_node, layout) == Status::ok &&
-        api.Reduce(&own, &sum, int(kCounts), MPI_UINT64_T, MPI_SUM, 0, report_comm_) ==
-            MPI_SUCCESS) {
-      rank = layout.rank;
-      report.job = sum;
-      report.nodes = layout.nodes();
-      report.ranks_counted = layout.size;
-    }
-  }
-  if (rank != 0 || !config.report) return;
   if (write_report(report, *config.report) != Status::ok) log_error(failure_text());
 }
 
@@ -83,11 +88,12 @@ void Runtime::look_at_files() {
     if (const std::string reason = why_not_writable(path); !reason.empty())
       log_warn(std::string(variable) + "=" + path + " can not be written yet: " + reason);
   };
-  char host[256] = "";
-  gethostname(host, sizeof host - 1);
   if (config.report && *config.report != "stderr") look("SLIMPI_REPORT", *config.report);
-  if (config.trace)
-    look("SLIMPI_TRACE", trace_file_name(*config.trace, std::max(world_rank, 0), host, getpid()));
+  if (!config.trace) return;
+  char host[256] = "", name[4096];
+  gethostname(host, sizeof host - 1);
+  trace_file_name(*config.trace, std::max(world_rank, 0), host, getpid(), name);
+  look("SLIMPI_TRACE", name);
 }
 
 void Runtime::finish(bool mpi_works) {
@@ -96,11 +102,11 @@ void Runtime::finish(bool mpi_works) {
   if (!mpi_works) report_comm_ = MPI_COMM_NULL;
   try {
     write_summary(true);
-    save_trace();
-    if (report_comm_ != MPI_COMM_NULL) api.Comm_free(&report_comm_);
   } catch (const std::bad_alloc&) {
-    warn_of_memory();
+    log_warn("no memory for the report");
   }
+  save_trace();
+  if (report_comm_ != MPI_COMM_NULL) api.Comm_free(&report_comm_);
   const std::lock_guard lock(mutex_);
   for (algorithm::Communicator* communicator : communicators_) communicator->abandon();
 }

@@ -84,7 +84,6 @@ class Runtime {
   bool is_fatal(MPI_Comm comm) const;
   [[noreturn]] void abort_job(MPI_Comm comm);
   void save_trace();
-  static void warn_of_memory();
   static Runtime* begin(MPI_Comm comm);
   bool runs(MPI_Comm comm) const;
   bool start(Loaded loaded);

@@ -9,6 +9,8 @@
  *   pcontrol:LEVEL finish        MPI_Pcontrol; slimpi_finish, where there is one
  *   ftz up down                  the floating-point environment
  *   fork                         run /bin/true in a child, and let another child exit
+ *   many:COUNT                   COUNT sums of 2000 floats, which print nothing
+ *   memory:KIB                   RLIMIT_AS, above the address space in use
  *   R?STEP                       STEP on rank R of the world only
  * Each sum prints a line: RANK STEP exact|near|wrong DIGEST, or RANK STEP error TEXT. */
 #define _GNU_SOURCE
@@ -19,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #ifdef __SSE__
@@ -104,6 +107,11 @@ static void sum_ints(const char* step, int n) {
   free(x);
 }
 
+static void sum_often(int count) {
+  static float x[2000];
+  for (int i = 0; i < count; ++i) MPI_Allreduce(MPI_IN_PLACE, x, 2000, MPI_FLOAT, MPI_SUM, comm());
+}
+
 /* KEY=VALUE, or several of them with semicolons between. */
 static void set_info(const char* pairs, int dup) {
   char text[1024];
@@ -164,6 +172,16 @@ static void make_children(void) {
   }
 }
 
+static void limit_memory(long kib) {
+  unsigned long pages = 0;
+  FILE* file = fopen("/proc/self/statm", "r");
+  if (file == NULL || fscanf(file, "%lu", &pages) != 1) exit(3);
+  fclose(file);
+  const rlim_t most = pages * (rlim_t)sysconf(_SC_PAGESIZE) + (rlim_t)kib * 1024;
+  const struct rlimit limit = {most, most};
+  if (setrlimit(RLIMIT_AS, &limit) != 0) exit(3);
+}
+
 /* What follows `name` in the step, or null. */
 static const char* argument(const char* step, const char* name) {
   const size_t length = strlen(name);
@@ -221,6 +239,10 @@ static void run(const char* step) {
   } else if (!strcmp(step, "ftz")) {
     _mm_setcsr(_mm_getcsr() | 0x8040u);
 #endif
+  } else if ((rest = argument(step, "many:"))) {
+    sum_often(atoi(rest));
+  } else if ((rest = argument(step, "memory:"))) {
+    limit_memory(atol(rest));
   } else if (!strcmp(step, "fork")) {
     make_children();
   } else {

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# The end of a trace: of all ranks in one file, on one rank alone; and the report that
-# MPI_Pcontrol(2) writes on one rank alone.
+# The end of a trace: of all ranks in one file, on one rank alone, with little memory left; and the
+# report that MPI_Pcontrol(2) writes on one rank alone.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
 export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error
@@ -23,6 +23,29 @@ for rank in 1 2; do
     >out.txt || fail "a trace on rank $rank alone"
   expect "$(ranks $rank.json)" $rank "a trace on rank $rank alone"
 done
+
+# Where the program ends well without a trace, it does so with one, and has all slices. The stack
+# cannot grow either: with less than 256 KiB MPI's own end fails at times.
+many() { SLIMPI_MIN_SIZE=0 under 2 "$steps" init many:500 "memory:$1" finalize; }
+rm -f all.json
+for memory in 256 512; do
+  many "$memory" 2>err.txt || continue
+  SLIMPI_TRACE=$work/all.json many "$memory" 2>err.txt ||
+    fail "$memory KiB left for the trace: exit status $?"
+  expect "$(ranks all.json)" "0 1" "$memory KiB left: both ranks have slices"
+  expect "$(cat err.txt)" "" "$memory KiB left: no warning"
+done
+
+# Pages for slices run out while the program runs.
+SLIMPI_MIN_SIZE=0 SLIMPI_TRACE=$work/cut.json under 2 "$steps" init many:1 memory:256 many:2500 \
+  finalize 2>err.txt || fail "no memory for more slices: exit status $?"
+expect "$(grep -c 'later slices are left out' err.txt)" 2 \
+  "no memory for more slices: one warning a rank"
+expect "$(ranks cut.json)" "0 1" "no memory for more slices: the file"
+
+SLIMPI_TRACE=/dev/full under 2 "$steps" init sum:100000 finalize >out.txt 2>err.txt ||
+  fail "a full disk: exit status $?"
+expect "$(grep -c 'SLIMPI_TRACE=/dev/full cannot be written: No space' err.txt)" 1 "a full disk"
 
 for rank in 0 1; do
   SLIMPI_REPORT=stderr under 2 "$steps" init sum:100000 "$rank?pcontrol:2" sum:100000 finalize \

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "base/trace_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace slimpi {
+
+std::size_t trace_file_name(const std::string& pattern, int rank, const char* host, int process,
+                            std::span<char> name) {
+  std::size_t used = 0;
+  const auto append = [&](std::string_view text) {
+    used += text.copy(name.data() + used, name.size() - 1 - used);
+  };
+  const std::string_view all = pattern;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i] != '%' || i + 1 == all.size()) {
+      append(all.substr(i, 1));
+      continue;
+    }
+    switch (all[++i]) {
+      case 'r':
+        append(fmt::format_int(rank).c_str());
+        break;
+      case 'h':
+        append(host);
+        break;
+      case 'p':
+        append(fmt::format_int(process).c_str());
+        break;
+      case '%':
+        append("%");
+        break;
+      default:
+        append(all.substr(i - 1, 2));
+    }
+  }
+  name[used] = '\0';
+  return used;
+}
+
+bool trace_is_per_rank(const std::string& pattern) {
+  for (std::size_t i = 0; i + 1 < pattern.size(); ++i) {
+    if (pattern[i] != '%') continue;
+    ++i;
+    if (pattern[i] == 'r' || pattern[i] == 'p') return true;
+  }
+  return false;
+}
+
+TraceFile::TraceFile(const char* path)
+    : path_(path), file_(open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+  if (file_ < 0) error_ = errno;
+  // First an event of no rank, so that a comma can stand in front of every other.
+  append(
+      "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
+      "{\"ph\":\"M\",\"name\":\"trace\",\"pid\":0,\"args\":{}}");
+}
+
+void TraceFile::append(std::string_view text) {
+  while (error_ == 0 && !text.empty()) {
+    const ssize_t written = write(file_, text.data(), text.size());
+    if (written >= 0)
+      text.remove_prefix(std::size_t(written));
+    else if (errno != EINTR)
+      error_ = errno;
+  }
+}
+
+int TraceFile::close() {
+  if (file_ < 0) return error_;
+  append("\n]}\n");
+  struct stat status {};
+  const bool regular = fstat(file_, &status) == 0 && S_ISREG(status.st_mode);
+  if (::close(file_) != 0 && error_ == 0) error_ = errno;
+  file_ = -1;
+  if (error_ != 0 && regular) unlink(path_);  // half a trace is no JSON
+  return error_;
+}
+
+}  // namespace slimpi
