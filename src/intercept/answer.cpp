@@ -40,9 +40,11 @@ bool answer_together(Runtime& runtime, algorithm::Communicator& communicator,
     *code = runtime.raise(communicator.user(), status, say);
     return true;
   };
-  const auto do_without = [&] {
+  // A limit of slimpi's own is no reason for a warning: the program gets MPI's own sum.
+  const auto do_without = [&](Status status) {
     if (communicator.rank() == 0)
-      log_once(LogLevel::warn, "calls on a communicator go to MPI: " + failure_text());
+      log_once(status == Status::unsupported ? LogLevel::info : LogLevel::warn,
+               "calls on a communicator go to MPI: " + failure_text());
     return pass(runtime, Passed::failure);
   };
   if (communicator.unusable()) return pass(runtime, Passed::failure);
@@ -50,7 +52,7 @@ bool answer_together(Runtime& runtime, algorithm::Communicator& communicator,
     communicator.read_name();
     const Status status =
         communicator.agree(policy::describe(runtime.rules_of(communicator), communicator.name()));
-    if (communicator.unusable()) return do_without();
+    if (communicator.unusable()) return do_without(status);
     if (status != Status::ok) return failed(status, status != Status::disagreement);
     if (const Status offered = runtime.offer_for_report(communicator); offered != Status::ok)
       return failed(offered);
@@ -60,7 +62,8 @@ bool answer_together(Runtime& runtime, algorithm::Communicator& communicator,
                      std::uint64_t(request.count));
   if (decision.take || decision.reason != Passed::small) communicator.slots.count_call();
   if (!decision.take) return pass(runtime, decision.reason);
-  if (communicator.find_nodes(request.out) != Status::ok) return do_without();
+  if (const Status found = communicator.find_nodes(request.out); found != Status::ok)
+    return do_without(found);
   if (const int nodes = communicator.layout().nodes(); nodes > runtime.nodes) runtime.nodes = nodes;
   if (communicator.broken)
     return failed(fail(Status::mpi, "an earlier call on this communicator failed half way"));

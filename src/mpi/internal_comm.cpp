@@ -96,10 +96,12 @@ Status create(const Api& api, MPI_Comm parent, MPI_Group group, MPI_Comm* made) 
 // Why a rank cannot serve one more communicator. The greatest of all ranks' counts.
 enum Refusal : int { none, no_more, no_room };
 
+// unsupported: nothing is wrong, and the program's calls go to MPI without a warning.
 Status refuse(int why) {
-  return fail(Status::mpi, why == no_more ? "slimpi serves " + std::to_string(kMostServed) +
-                                                " communicators at a time, and already does"
-                                          : "MPI has hardly any room for communicators left");
+  return fail(Status::unsupported, why == no_more
+                                       ? "slimpi serves " + std::to_string(kMostServed) +
+                                             " communicators at a time, and already does"
+                                       : "MPI has hardly any room for communicators left");
 }
 
 }  // namespace
