@@ -22,18 +22,18 @@
 
 namespace slimpi::kernels {
 
-enum class Coding : std::uint8_t { float32 = 0, fp16 = 1, bf16 = 2, quantized = 3 };
+enum class Codec : std::uint8_t { float32 = 0, fp16 = 1, bf16 = 2, quantized = 3 };
 
 struct Format {
-  Coding coding = Coding::float32;
+  Codec codec = Codec::float32;
   std::uint8_t bits = 8;        // quantized only: 1 to 8
   bool stochastic = false;      // quantized only: rounding
   std::uint32_t bucket = 2048;  // quantized only: elements per bucket; 0 = the whole piece is one
 };
 
-// Names a stretch of the random streams of stochastic rounding: element i of the piece draws number
+// Names a range of the random streams of stochastic rounding: element i of the piece draws number
 // `first + i` of the stream (seed, rank, call). Ranks draw differently, host and GPU the same.
-struct Draw {
+struct RandomStream {
   std::uint64_t seed = 0;
   std::uint32_t rank = 0;
   std::uint64_t call = 0;
@@ -51,8 +51,8 @@ SLIMPI_HD std::uint64_t bucket_elements(const Format& format, std::uint64_t coun
 
 // Bytes of an encoded piece of `count` elements; exact, not a bound. 0 for an empty piece.
 SLIMPI_HD std::uint64_t encoded_bytes(const Format& format, std::uint64_t count) {
-  if (format.coding == Coding::float32) return 4 * count;
-  if (format.coding != Coding::quantized) return 2 * count;
+  if (format.codec == Codec::float32) return 4 * count;
+  if (format.codec != Codec::quantized) return 2 * count;
   if (count == 0) return 0;
   const std::uint64_t bucket = bucket_elements(format, count);
   const std::uint64_t whole = count / bucket, rest = count % bucket;

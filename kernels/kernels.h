@@ -38,7 +38,7 @@ struct LowRank {
 constexpr int kMaxRank = 64;
 
 // What is beyond it is infinite or NaN.
-constexpr float kGreatestFloat = 0x1.fffffep127f;
+constexpr float kMaxFloat = 0x1.fffffep127f;
 
 // c (rows x columns) += a (rows x inner) * b, all row-major: b is inner x columns, or, transposed,
 // columns x inner. `lda`, `ldb` and `ldc` are the distances between rows.
@@ -60,7 +60,7 @@ struct Kernels {
   // A bucket with a non-finite element is marked, and its residual keeps the value that it had.
   // `out` has encoded_bytes(format, count) bytes; all of them are written. `in` may not overlap
   // `out`.
-  void (*encode)(const Format& format, const Draw& draw, const float* in, float* residual,
+  void (*encode)(const Format& format, const RandomStream& random, const float* in, float* residual,
                  std::size_t count, std::byte* out, Stream* stream);
 
   // out = decode(in).
@@ -77,7 +77,7 @@ struct Kernels {
   // memory. `result` may be the same memory as an exact addend. With `carry` not null the sum
   // starts from carry[] instead of addend 0 alone (carry + addend 0 + ...); `out` null: only result
   // = total, exact.
-  void (*sum_encode)(const Format& format, const Draw& draw, const Addend* addends,
+  void (*sum_encode)(const Format& format, const RandomStream& random, const Addend* addends,
                      int addend_count, const float* carry, float* residual, std::size_t count,
                      std::byte* out, float* result, Stream* stream);
 

@@ -119,7 +119,7 @@ class Runner:
                    "-lm"]
         said = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         if said.returncode != 0:
-            raise Failure(f"{path} can not be built: {said.stdout.strip()}")
+            raise Failure(f"{path} cannot be built: {said.stdout.strip()}")
         return f"hook:{built}"
 
     def command(self, row, environment, train, lab):

@@ -109,7 +109,7 @@ int main(int argc, char** argv) {
     return give_up(kBadUse, "libslimpi.so is not where this slimpi-run expects it; reinstall both");
   if (library.find_first_of(" :") != library.npos)
     return give_up(kBadUse, library +
-                                " can not be preloaded: LD_PRELOAD can not name a file with "
+                                " cannot be preloaded: LD_PRELOAD cannot name a file with "
                                 "a blank or a colon; move slimpi to another directory");
   char** words = argv + arguments.program;
   const tools::Program program = tools::find_program(*words, environment_variable("PATH"));
@@ -117,7 +117,7 @@ int main(int argc, char** argv) {
     return give_up(program.status, std::string(*words) + ": " + program.why);
   const std::string reason = tools::unreachable(program.path, library);
   if (!reason.empty() && is_first_process())
-    std::fprintf(stderr, "slimpi-run: warning: %s %s, so slimpi can not be preloaded into it\n",
+    std::fprintf(stderr, "slimpi-run: warning: %s %s, so slimpi cannot be preloaded into it\n",
                  program.path.c_str(), reason.c_str());
 
   variables["LD_PRELOAD"] = appended(environment_variable("LD_PRELOAD"), library);

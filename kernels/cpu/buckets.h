@@ -16,8 +16,8 @@ constexpr std::size_t kHeaderBytes = sizeof(Header);
 struct Bucket {
   int bits;
   bool marked, wide;
-  Grid<float> narrow_grid;
-  Grid<double> wide_grid;
+  Scale<float> narrow_grid;
+  Scale<double> wide_grid;
   const std::byte* packed;
   std::size_t packed_size;
 };
@@ -30,13 +30,13 @@ SLIMPI_HD void open_bucket(const Format& format, const std::byte* in, std::size_
   bucket.bits = format.bits;
   bucket.packed = in + kHeaderBytes;
   bucket.packed_size = packed_bytes(format.bits, n);
-  bucket.marked = is_marked(header);
+  bucket.marked = is_nonfinite(header);
   if (bucket.marked) return;
-  bucket.wide = is_wide(header);
+  bucket.wide = is_extended_range(header);
   if (bucket.wide)
-    bucket.wide_grid = grid_of<double>(header, format.bits, format.stochastic);
+    bucket.wide_grid = scale_of<double>(header, format.bits, format.stochastic);
   else
-    bucket.narrow_grid = grid_of<float>(header, format.bits, format.stochastic);
+    bucket.narrow_grid = scale_of<float>(header, format.bits, format.stochastic);
 }
 
 void fill_nan(float* to, std::size_t n) {
@@ -95,9 +95,9 @@ struct Values {
 };
 
 template <typename Real>
-void encode_levels(const Format& format, const Draw& draw, const Header& header,
+void encode_levels(const Format& format, const RandomStream& random, const Header& header,
                    const Values& values, std::size_t n, std::byte* packed) {
-  const Grid<Real> grid = grid_of<Real>(header, format.bits, format.stochastic);
+  const Scale<Real> scale = scale_of<Real>(header, format.bits, format.stochastic);
   const std::size_t packed_size = packed_bytes(format.bits, n);
   // Levels of 8 bits go right into the message, the values into memory that is no nearer: where two
   // threads share a core, writing both in one pass is the slower way.
@@ -116,24 +116,25 @@ void encode_levels(const Format& format, const Draw& draw, const Header& header,
     std::uint8_t* levels = format.bits == 8 ? (std::uint8_t*)packed + i : spread.bytes();
     if (format.stochastic) {
       std::uint32_t words[kTile + kDrawSlack];
-      to_stochastic_levels(grid, from, draw_words(draw, draw.first + i, tile, words), tile, levels);
+      to_stochastic_levels(scale, from, draw_words(random, random.first + i, tile, words), tile,
+                           levels);
     } else if (values.upcoming != nullptr) {
       for (std::size_t j = 0; j < tile; j += kStep) {
         const std::size_t step = tile - j < kStep ? tile - j : kStep;
-        bring(values.upcoming + n / 2 + j / 2, step * sizeof(float) / 2);
-        to_nearest_levels(grid, from + j, step, levels + j);
+        prefetch(values.upcoming + n / 2 + j / 2, step * sizeof(float) / 2);
+        to_nearest_levels(scale, from + j, step, levels + j);
       }
     } else if (at_once) {
-      to_nearest_levels(grid, from, tile, levels, values.decoded + i);
+      to_nearest_levels(scale, from, tile, levels, values.decoded + i);
     } else {
-      to_nearest_levels(grid, from, tile, levels);
+      to_nearest_levels(scale, from, tile, levels);
     }
     if (values.lost != nullptr && values.decoded != nullptr)
-      lose_levels(grid, levels, from, tile, values.lost + i, values.decoded + i);
+      lose_levels(scale, levels, from, tile, values.lost + i, values.decoded + i);
     else if (values.lost != nullptr)
-      lose_levels(grid, levels, from, tile, values.lost + i);
+      lose_levels(scale, levels, from, tile, values.lost + i);
     else if (values.decoded != nullptr && !at_once)
-      from_levels(grid, levels, tile, values.decoded + i);
+      from_levels(scale, levels, tile, values.decoded + i);
     if (format.bits != 8)
       pack(format.bits, spread, tile, last, packed + skip, packed_size - skip);
     else if (last)
@@ -142,31 +143,31 @@ void encode_levels(const Format& format, const Draw& draw, const Header& header,
 }
 
 // Writes the bucket of n elements whose extremes are known. `draw.first` is its first element.
-void encode_bucket(const Format& format, const Draw& draw, const Extremes& extremes,
+void encode_bucket(const Format& format, const RandomStream& random, const Extremes& extremes,
                    const Values& values, std::size_t n, std::byte* out) {
   const Header header = header_of(extremes);
   std::memcpy(out, &header, sizeof header);
-  if (is_marked(header)) {
+  if (is_nonfinite(header)) {
     std::memset(out + kHeaderBytes, 0, packed_bytes(format.bits, n));
     if (values.decoded != nullptr) fill_nan(values.decoded, n);
-  } else if (is_wide(header)) {
-    encode_levels<double>(format, draw, header, values, n, out + kHeaderBytes);
+  } else if (is_extended_range(header)) {
+    encode_levels<double>(format, random, header, values, n, out + kHeaderBytes);
   } else {
-    encode_levels<float>(format, draw, header, values, n, out + kHeaderBytes);
+    encode_levels<float>(format, random, header, values, n, out + kHeaderBytes);
   }
 }
 
 // Encodes in + residual, all at once where that fits into a tile.
-void encode_with_residual(const Format& format, const Draw& draw, const float* in, float* residual,
-                          std::size_t n, std::byte* out) {
+void encode_with_residual(const Format& format, const RandomStream& random, const float* in,
+                          float* residual, std::size_t n, std::byte* out) {
   Extremes extremes = no_extremes();
   float summed[kTile];
   for (std::size_t i = 0; i < n; i += kTile)
     include_sum(extremes, in + i, residual + i, tile_at(i, n), summed);
   if (n <= kTile)
-    encode_bucket(format, draw, extremes, {summed, nullptr, residual, nullptr, nullptr}, n, out);
+    encode_bucket(format, random, extremes, {summed, nullptr, residual, nullptr, nullptr}, n, out);
   else
-    encode_bucket(format, draw, extremes, {in, residual, residual, nullptr, nullptr}, n, out);
+    encode_bucket(format, random, extremes, {in, residual, residual, nullptr, nullptr}, n, out);
 }
 
 }  // namespace

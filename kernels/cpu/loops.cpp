@@ -4,22 +4,22 @@
 // function for all of them and an old machine would run instructions that it does not have.
 #include "kernels/cpu/environment.h"
 #include "kernels/cpu/low_rank.h"
-#include "kernels/cpu/pieces.h"
+#include "kernels/cpu/segments.h"
 
 namespace slimpi::kernels::SLIMPI_CPU {
 extern const Kernels table;
 
 namespace {
 
-[[gnu::noinline]] void encode(const Format& format, const Draw& draw, const float* in,
+[[gnu::noinline]] void encode(const Format& format, const RandomStream& random, const float* in,
                               float* residual, std::size_t count, std::byte* out) {
-  const std::size_t stretch = stretch_elements(format, count);
-  Draw from = draw;
-  for (std::size_t i = 0; i < count; i += stretch) {
-    const std::size_t n = count - i < stretch ? count - i : stretch;
-    from.first = draw.first + i;
-    if (format.coding != Coding::quantized) {
-      encode_plain(format.coding, in + i, residual == nullptr ? nullptr : residual + i, nullptr, n,
+  const std::size_t segment = segment_elements(format, count);
+  RandomStream from = random;
+  for (std::size_t i = 0; i < count; i += segment) {
+    const std::size_t n = count - i < segment ? count - i : segment;
+    from.first = random.first + i;
+    if (format.codec != Codec::quantized) {
+      encode_plain(format.codec, in + i, residual == nullptr ? nullptr : residual + i, nullptr, n,
                    out);
     } else if (residual != nullptr) {
       encode_with_residual(format, from, in + i, residual + i, n, out);
@@ -38,10 +38,10 @@ namespace {
 
 [[gnu::noinline]] void decode(const Format& format, const std::byte* in, std::size_t count,
                               float* out) {
-  const std::size_t stretch = stretch_elements(format, count);
+  const std::size_t segment = segment_elements(format, count);
   Source source;
-  for (std::size_t i = 0; i < count; i += stretch) {
-    const std::size_t n = count - i < stretch ? count - i : stretch;
+  for (std::size_t i = 0; i < count; i += segment) {
+    const std::size_t n = count - i < segment ? count - i : segment;
     open_source(format, in, n, source);
     for (std::size_t j = 0; j < n; j += kTile) read_source(source, j, tile_at(j, n), out + i + j);
     in += encoded_bytes(format, n);
@@ -50,10 +50,10 @@ namespace {
 
 [[gnu::noinline]] void decode_add(const Format& format, const std::byte* in, std::size_t count,
                                   float* out) {
-  const std::size_t stretch = stretch_elements(format, count);
+  const std::size_t segment = segment_elements(format, count);
   Source source;
-  for (std::size_t i = 0; i < count; i += stretch) {
-    const std::size_t n = count - i < stretch ? count - i : stretch;
+  for (std::size_t i = 0; i < count; i += segment) {
+    const std::size_t n = count - i < segment ? count - i : segment;
     open_source(format, in, n, source);
     for (std::size_t j = 0; j < n; j += kTile) {
       float* const to = out + i + j;
@@ -63,16 +63,17 @@ namespace {
   }
 }
 
-[[gnu::noinline]] void sum_encode(const Format& format, const Draw& draw, const Addend* addends,
-                                  int addend_count, const float* carry, float* residual,
-                                  std::size_t count, std::byte* out, float* result) {
-  const std::size_t stretch = stretch_elements(format, count);
+[[gnu::noinline]] void sum_encode(const Format& format, const RandomStream& random,
+                                  const Addend* addends, int addend_count, const float* carry,
+                                  float* residual, std::size_t count, std::byte* out,
+                                  float* result) {
+  const std::size_t segment = segment_elements(format, count);
   Source sources[kMaxAddends + 1];
-  Draw from = draw;
+  RandomStream from = random;
   float tile[kTile];
-  std::size_t coded = 0;  // bytes of the encoded pieces before this stretch
-  for (std::size_t i = 0; i < count; i += stretch) {
-    const std::size_t n = count - i < stretch ? count - i : stretch;
+  std::size_t coded = 0;  // bytes of the encoded pieces before this range
+  for (std::size_t i = 0; i < count; i += segment) {
+    const std::size_t n = count - i < segment ? count - i : segment;
     int source_count = 0;
     if (carry != nullptr) open_exact(carry + i, sources[source_count++]);
     for (int a = 0; a < addend_count; ++a)
@@ -82,7 +83,7 @@ namespace {
         open_source(format, addends[a].encoded + coded, n, sources[source_count++]);
     float* const decoded = result + i;
     float* const kept = residual == nullptr ? nullptr : residual + i;
-    const bool quantizes = out != nullptr && format.coding == Coding::quantized;
+    const bool quantizes = out != nullptr && format.codec == Codec::quantized;
     // A sum that is quantized at once stays in the first cache until it is.
     float* const total = quantizes && n <= kTile ? tile : decoded;
     Extremes extremes = no_extremes();
@@ -96,11 +97,11 @@ namespace {
     }
     if (quantizes) {
       if (kept != nullptr) include_sum(extremes, total, kept, n, total);
-      from.first = draw.first + i;
+      from.first = random.first + i;
       encode_bucket(format, from, extremes, {total, nullptr, kept, decoded, nullptr}, n,
                     out + coded);
     } else if (out != nullptr) {
-      encode_plain(format.coding, total, kept, decoded, n, out + coded);
+      encode_plain(format.codec, total, kept, decoded, n, out + coded);
     }
     coded += encoded_bytes(format, n);
   }

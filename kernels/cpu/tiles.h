@@ -22,7 +22,7 @@ constexpr std::size_t kStep = 512;
 
 // Asks for memory that will be read soon, into the second cache: the first has no room for more
 // than what is worked on. It need not exist.
-SLIMPI_HD void bring(const void* data, std::size_t bytes) {
+SLIMPI_HD void prefetch(const void* data, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; i += 64) __builtin_prefetch((const char*)data + i, 0, 2);
 }
 
@@ -50,7 +50,7 @@ void include_tile_and_bring(Extremes& extremes, const float* from, std::size_t n
   Extremes found = no_extremes();
   for (std::size_t i = 0; i < n; i += kStep) {
     const std::size_t step = n - i < kStep ? n - i : kStep;
-    bring(upcoming + i / 2, step * sizeof(float) / 2);
+    prefetch(upcoming + i / 2, step * sizeof(float) / 2);
     for (std::size_t j = i; j < i + step; ++j) include(found, bits_of(from[j]));
   }
   include(extremes, found);
@@ -69,61 +69,61 @@ void include_sum(Extremes& extremes, const float* a, const float* b, std::size_t
 }
 
 template <typename Real>
-void to_nearest_levels(const Grid<Real>& shared_grid, const float* SLIMPI_RESTRICT from,
+void to_nearest_levels(const Scale<Real>& shared_scale, const float* SLIMPI_RESTRICT from,
                        std::size_t n, std::uint8_t* SLIMPI_RESTRICT levels) {
-  const Grid<Real> grid = shared_grid;
-  for (std::size_t i = 0; i < n; ++i) levels[i] = (std::uint8_t)nearest_level(grid, from[i]);
+  const Scale<Real> scale = shared_scale;
+  for (std::size_t i = 0; i < n; ++i) levels[i] = (std::uint8_t)nearest_level(scale, from[i]);
 }
 
 // The same, and their values into `decoded`, which may be `from`.
 template <typename Real>
-void to_nearest_levels(const Grid<Real>& shared_grid, const float* from, std::size_t n,
+void to_nearest_levels(const Scale<Real>& shared_scale, const float* from, std::size_t n,
                        std::uint8_t* SLIMPI_RESTRICT levels, float* decoded) {
-  const Grid<Real> grid = shared_grid;
+  const Scale<Real> scale = shared_scale;
   SLIMPI_ELEMENTWISE
   for (std::size_t i = 0; i < n; ++i) {
-    const auto level = (std::uint8_t)nearest_level(grid, from[i]);
+    const auto level = (std::uint8_t)nearest_level(scale, from[i]);
     levels[i] = level;
-    decoded[i] = level_value(grid, level);
+    decoded[i] = level_value(scale, level);
   }
 }
 
 template <typename Real>
-void to_stochastic_levels(const Grid<Real>& shared_grid, const float* SLIMPI_RESTRICT from,
+void to_stochastic_levels(const Scale<Real>& shared_scale, const float* SLIMPI_RESTRICT from,
                           const std::uint32_t* SLIMPI_RESTRICT words, std::size_t n,
                           std::uint8_t* SLIMPI_RESTRICT levels) {
-  const Grid<Real> grid = shared_grid;
+  const Scale<Real> scale = shared_scale;
   for (std::size_t i = 0; i < n; ++i)
-    levels[i] = (std::uint8_t)stochastic_level(grid, from[i], uniform(words[i]));
+    levels[i] = (std::uint8_t)stochastic_level(scale, from[i], uniform(words[i]));
 }
 
 // to = the values of the levels.
 template <typename Real>
-void from_levels(const Grid<Real>& shared_grid, const std::uint8_t* SLIMPI_RESTRICT levels,
+void from_levels(const Scale<Real>& shared_scale, const std::uint8_t* SLIMPI_RESTRICT levels,
                  std::size_t n, float* SLIMPI_RESTRICT to) {
-  const Grid<Real> grid = shared_grid;
-  for (std::size_t i = 0; i < n; ++i) to[i] = level_value(grid, levels[i]);
+  const Scale<Real> scale = shared_scale;
+  for (std::size_t i = 0; i < n; ++i) to[i] = level_value(scale, levels[i]);
 }
 
 // to = sum + the values of the levels; `to` may be `sum`.
 template <typename Real>
-void add_levels(const Grid<Real>& shared_grid, const std::uint8_t* SLIMPI_RESTRICT levels,
+void add_levels(const Scale<Real>& shared_scale, const std::uint8_t* SLIMPI_RESTRICT levels,
                 std::size_t n, const float* sum, float* to) {
-  const Grid<Real> grid = shared_grid;
+  const Scale<Real> scale = shared_scale;
   SLIMPI_ELEMENTWISE
-  for (std::size_t i = 0; i < n; ++i) to[i] = add(sum[i], level_value(grid, levels[i]));
+  for (std::size_t i = 0; i < n; ++i) to[i] = add(sum[i], level_value(scale, levels[i]));
 }
 
 // The same for the last addend of a bucket, whose extremes it finds on the way.
 template <typename Real>
-void include_sum(Extremes& extremes, const Grid<Real>& shared_grid,
+void include_sum(Extremes& extremes, const Scale<Real>& shared_scale,
                  const std::uint8_t* SLIMPI_RESTRICT levels, std::size_t n, const float* sum,
                  float* to) {
-  const Grid<Real> grid = shared_grid;
+  const Scale<Real> scale = shared_scale;
   Extremes found = no_extremes();
   SLIMPI_ELEMENTWISE
   for (std::size_t i = 0; i < n; ++i) {
-    const float whole = sum[i] + level_value(grid, levels[i]);
+    const float whole = sum[i] + level_value(scale, levels[i]);
     include(found, bits_of(whole));
     to[i] = whole;
   }
@@ -132,22 +132,22 @@ void include_sum(Extremes& extremes, const Grid<Real>& shared_grid,
 
 // lost = from - the values of the levels, and these into `decoded`. `from` may be `decoded`.
 template <typename Real>
-void lose_levels(const Grid<Real>& shared_grid, const std::uint8_t* SLIMPI_RESTRICT levels,
+void lose_levels(const Scale<Real>& shared_scale, const std::uint8_t* SLIMPI_RESTRICT levels,
                  const float* from, std::size_t n, float* SLIMPI_RESTRICT lost, float* decoded) {
-  const Grid<Real> grid = shared_grid;
+  const Scale<Real> scale = shared_scale;
   SLIMPI_ELEMENTWISE
   for (std::size_t i = 0; i < n; ++i) {
-    const float value = level_value(grid, levels[i]);
+    const float value = level_value(scale, levels[i]);
     lost[i] = from[i] - value;
     decoded[i] = value;
   }
 }
 template <typename Real>
-void lose_levels(const Grid<Real>& shared_grid, const std::uint8_t* SLIMPI_RESTRICT levels,
+void lose_levels(const Scale<Real>& shared_scale, const std::uint8_t* SLIMPI_RESTRICT levels,
                  const float* from, std::size_t n, float* SLIMPI_RESTRICT lost) {
-  const Grid<Real> grid = shared_grid;
+  const Scale<Real> scale = shared_scale;
   SLIMPI_ELEMENTWISE
-  for (std::size_t i = 0; i < n; ++i) lost[i] = from[i] - level_value(grid, levels[i]);
+  for (std::size_t i = 0; i < n; ++i) lost[i] = from[i] - level_value(scale, levels[i]);
 }
 
 SLIMPI_HD std::size_t tile_at(std::size_t i, std::size_t n) {

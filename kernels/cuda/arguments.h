@@ -22,26 +22,26 @@ constexpr std::uint32_t kElementsOfBlock = kThreads * kElementsOfThread;
 
 // A quantized piece, and how it is cut: a bucket longer than a block can hold is cut into tiles of
 // kTileElements. A team works on one tile; tile t of bucket b is number b * tiles + t.
-struct Piece {
+struct Payload {
   Format format;
   std::uint64_t count;
   std::uint64_t bucket;        // elements of a bucket, but for the last
   std::uint64_t bucket_bytes;  // its encoded size
   std::uint32_t tiles;         // of a bucket
-  std::uint32_t units;         // tiles of the whole piece
+  std::uint32_t steps;         // tiles of the whole piece
 };
 
 // out = code(in + residual), or of the sum of the addends; see Kernels::encode and sum_encode.
 struct EncodeArguments {
-  Piece piece;
-  Draw draw;
+  Payload payload;
+  RandomStream random;
   const float* in;
   float* residual;
   std::byte* out;
 };
 struct SumArguments {
-  Piece piece;
-  Draw draw;
+  Payload payload;
+  RandomStream random;
   Addend addends[kMaxAddends + 1];  // the carry, if there is one, is the first of them
   int addend_count;
   float* residual;
@@ -49,11 +49,11 @@ struct SumArguments {
   float* result;
 };
 
-// The second pass over buckets that a block can not hold. The header is in its place; `added`,
+// The second pass over buckets that a block cannot hold. The header is in its place; `added`,
 // `lost` and `decoded` may be null. See kernels/cpu/buckets.h, which has the same.
 struct PackArguments {
-  Piece piece;
-  Draw draw;
+  Payload payload;
+  RandomStream random;
   const float* in;
   const float* added;
   float* lost;
@@ -63,14 +63,14 @@ struct PackArguments {
 
 // Both `out = decode(in)` and `out += decode(in)`.
 struct DecodeArguments {
-  Piece piece;
+  Payload payload;
   const std::byte* in;
   float* out;
 };
 
-// Floats and halves: a sum of pieces in one coding or exact; see Kernels::sum_encode and sum.
+// Floats and 16-bit floats: a sum of pieces in one codec or exact; see Kernels::sum_encode and sum.
 struct PlainSumArguments {
-  Coding coding;
+  Codec codec;
   std::uint64_t count;
   Addend addends[kMaxAddends + 1];
   int addend_count;
@@ -79,7 +79,7 @@ struct PlainSumArguments {
   float* result;
 };
 struct PlainDecodeArguments {
-  Coding coding;
+  Codec codec;
   bool add;
   std::uint64_t count;
   const std::byte* in;

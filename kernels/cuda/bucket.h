@@ -11,26 +11,26 @@ namespace slimpi::kernels::cuda {
 // Grids are worked out by one warp of a team, for all of it.
 struct SharedGrid {
   bool marked, wide;
-  Grid<float> narrow_grid;
-  Grid<double> wide_grid;
+  Scale<float> narrow_grid;
+  Scale<double> wide_grid;
 };
 
 // The grid's divisions are long, and numbers in double take room: out of the way of the rest.
-SLIMPI_DEVICE_RARE void open_grid(Header header, int bits, bool stochastic, SharedGrid& grid) {
-  grid.marked = is_marked(header);
-  grid.wide = !grid.marked && is_wide(header);
-  if (grid.wide)
-    grid.wide_grid = grid_of<double>(header, bits, stochastic);
-  else if (!grid.marked)
-    grid.narrow_grid = grid_of<float>(header, bits, stochastic);
+SLIMPI_DEVICE_RARE void open_grid(Header header, int bits, bool stochastic, SharedGrid& scale) {
+  scale.marked = is_nonfinite(header);
+  scale.wide = !scale.marked && is_extended_range(header);
+  if (scale.wide)
+    scale.wide_grid = scale_of<double>(header, bits, stochastic);
+  else if (!scale.marked)
+    scale.narrow_grid = scale_of<float>(header, bits, stochastic);
 }
 
-SLIMPI_DEVICE_RARE std::int32_t wide_level(const SharedGrid& grid, float x, bool stochastic,
+SLIMPI_DEVICE_RARE std::int32_t wide_level(const SharedGrid& scale, float x, bool stochastic,
                                            float u) {
-  return stochastic ? stochastic_level(grid.wide_grid, x, u) : nearest_level(grid.wide_grid, x);
+  return stochastic ? stochastic_level(scale.wide_grid, x, u) : nearest_level(scale.wide_grid, x);
 }
-SLIMPI_DEVICE_RARE float wide_value(const SharedGrid& grid, std::uint8_t level) {
-  return level_value(grid.wide_grid, level);
+SLIMPI_DEVICE_RARE float wide_value(const SharedGrid& scale, std::uint8_t level) {
+  return level_value(scale.wide_grid, level);
 }
 
 SLIMPI_DEVICE Header read_header(const std::uint32_t* at) {
@@ -48,18 +48,18 @@ struct EncodeShared {
   alignas(16) std::uint32_t words[kWords];
   alignas(16) std::uint8_t levels[kElements<Team>];
   Extremes partial[kWarpsOfBlock];
-  SharedGrid grid;
+  SharedGrid scale;
 };
 
 // The random words of the tile, in shared memory; element i's is the returned pointer's i-th.
 template <typename Team, typename Shared>
-SLIMPI_DEVICE const std::uint32_t* draw_words(const Draw& draw, std::uint64_t first,
+SLIMPI_DEVICE const std::uint32_t* draw_words(const RandomStream& random, std::uint64_t first,
                                               std::uint32_t count, Shared& shared) {
-  const std::uint64_t number = draw.first + first;
+  const std::uint64_t number = random.first + first;
   const auto skip = (std::uint32_t)(number % 4);
   const std::uint32_t blocks = (skip + count + 3) / 4;
   for (std::uint32_t b = (std::uint32_t)Team::thread(); b < blocks; b += Team::threads) {
-    const Block block = draw_block(draw, number / 4 + b);
+    const Block block = random_block(random, number / 4 + b);
     for (int i = 0; i < 4; ++i) shared.words[4 * b + (std::uint32_t)i] = block.word[i];
   }
   return shared.words + skip;
@@ -75,7 +75,7 @@ template <typename Team, bool stochastic, bool wide>
 SLIMPI_DEVICE void round_values(const SharedGrid& shared, const Tile& tile,
                                 const float (&values)[Team::values], const std::uint32_t* words,
                                 const Wanted& wanted, std::uint8_t* levels) {
-  const Grid<float> grid = shared.narrow_grid;
+  const Scale<float> scale = shared.narrow_grid;
   SLIMPI_UNROLL
   for (int j = 0; j < Team::values; ++j) {
     const auto i = (std::uint32_t)(Team::thread() + j * Team::threads);
@@ -86,13 +86,13 @@ SLIMPI_DEVICE void round_values(const SharedGrid& shared, const Tile& tile,
     if constexpr (wide)
       level = wide_level(shared, values[j], stochastic, u);
     else if constexpr (stochastic)
-      level = stochastic_level(grid, values[j], u);
+      level = stochastic_level(scale, values[j], u);
     else
-      level = nearest_level(grid, values[j]);
+      level = nearest_level(scale, values[j]);
     levels[i] = (std::uint8_t)level;
     if (wanted.lost == nullptr && wanted.decoded == nullptr) continue;
     const float value =
-        wide ? wide_value(shared, (std::uint8_t)level) : level_value(grid, (std::uint8_t)level);
+        wide ? wide_value(shared, (std::uint8_t)level) : level_value(scale, (std::uint8_t)level);
     if (wanted.lost != nullptr) wanted.lost[i] = values[j] - value;
     if (wanted.decoded != nullptr) wanted.decoded[i] = value;
   }
@@ -100,27 +100,27 @@ SLIMPI_DEVICE void round_values(const SharedGrid& shared, const Tile& tile,
 
 // Rounds the values of a tile whose grid is in shared memory, and writes its levels to `out`.
 template <typename Team, bool stochastic, typename Shared>
-SLIMPI_DEVICE void encode_tile(const Piece& piece, const Draw& draw, const Tile& tile,
+SLIMPI_DEVICE void encode_tile(const Payload& payload, const RandomStream& random, const Tile& tile,
                                const float (&values)[Team::values], const Wanted& wanted,
                                Shared& shared, std::uint32_t* out) {
   const std::uint32_t* words = nullptr;
   if constexpr (stochastic) {
-    words = draw_words<Team>(draw, first_of(piece, tile), tile.count, shared);
+    words = draw_words<Team>(random, first_of(payload, tile), tile.count, shared);
     Team::sync();
   }
-  if (shared.grid.marked) {
-    const std::uint32_t count = words_of(piece, tile.count);
+  if (shared.scale.marked) {
+    const std::uint32_t count = words_of(payload, tile.count);
     for (std::uint32_t w = (std::uint32_t)Team::thread(); w < count; w += Team::threads) out[w] = 0;
     if (wanted.decoded != nullptr)
       for (std::uint32_t i = (std::uint32_t)Team::thread(); i < tile.count; i += Team::threads)
         wanted.decoded[i] = nan_value();
     return;
   }
-  if (shared.grid.wide)
-    round_values<Team, stochastic, true>(shared.grid, tile, values, words, wanted, shared.levels);
+  if (shared.scale.wide)
+    round_values<Team, stochastic, true>(shared.scale, tile, values, words, wanted, shared.levels);
   else
-    round_values<Team, stochastic, false>(shared.grid, tile, values, words, wanted, shared.levels);
-  write_levels<Team>(piece, tile, shared.levels, out);
+    round_values<Team, stochastic, false>(shared.scale, tile, values, words, wanted, shared.levels);
+  write_levels<Team>(payload, tile, shared.levels, out);
 }
 
 // The extremes of this thread's values.
@@ -136,18 +136,18 @@ SLIMPI_DEVICE Extremes extremes_of(const Tile& tile, const float (&values)[Team:
 
 // Encodes a bucket that is one tile, from the values that the team has in its registers.
 template <typename Team, bool stochastic, typename Shared>
-SLIMPI_DEVICE void encode_bucket(const Piece& piece, const Draw& draw, const Tile& tile,
-                                 const float (&values)[Team::values], const Wanted& wanted,
-                                 Shared& shared, std::byte* out) {
+SLIMPI_DEVICE void encode_bucket(const Payload& payload, const RandomStream& random,
+                                 const Tile& tile, const float (&values)[Team::values],
+                                 const Wanted& wanted, Shared& shared, std::byte* out) {
   const Extremes found = over_team<Team>(extremes_of<Team>(tile, values), shared.partial);
-  std::uint32_t* const at = header_in(piece, tile, out);
+  std::uint32_t* const at = header_in(payload, tile, out);
   if (Team::thread() == 0) {
     const Header header = header_of(found);
-    open_grid(header, piece.format.bits, stochastic, shared.grid);
+    open_grid(header, payload.format.bits, stochastic, shared.scale);
     write_header(header, at);
   }
   Team::sync();
-  encode_tile<Team, stochastic>(piece, draw, tile, values, wanted, shared, at + 2);
+  encode_tile<Team, stochastic>(payload, random, tile, values, wanted, shared, at + 2);
 }
 
 // values = from, + added unless that is null.
@@ -174,7 +174,7 @@ SLIMPI_DEVICE const float* at_or_null(const float* memory, std::uint64_t first) 
   return memory == nullptr ? nullptr : memory + first;
 }
 
-// Buckets that a block can not hold: their blocks leave the extremes where the header and the first
+// Buckets that a block cannot hold: their blocks leave the extremes where the header and the first
 // word of the levels will stand. The order in which they do does not show.
 SLIMPI_DEVICE void add_extremes(const Extremes& found, std::uint32_t* at) {
   atomicMax((int*)at, found.signed_high);

@@ -7,21 +7,21 @@ namespace slimpi::kernels::cuda {
 template <typename Team, bool stochastic>
 SLIMPI_DEVICE void encode(const EncodeArguments& a) {
   __shared__ EncodeShared<Team, stochastic> shared[Team::teams];
-  const Tile tile = tile_of<Team>(a.piece);
+  const Tile tile = tile_of<Team>(a.payload);
   if (tile.count == 0) return;
-  const std::uint64_t first = first_of(a.piece, tile);
+  const std::uint64_t first = first_of(a.payload, tile);
   float* const residual = at_or_null(a.residual, first);
   float values[Team::values];
   load_values<Team>(tile, a.in + first, residual, values);
-  encode_bucket<Team, stochastic>(a.piece, a.draw, tile, values, {residual, nullptr},
+  encode_bucket<Team, stochastic>(a.payload, a.random, tile, values, {residual, nullptr},
                                   shared[Team::index()], a.out);
 }
 
 // One thread a bucket.
 SLIMPI_DEVICE std::uint32_t* bucket_of_thread(const EncodeArguments& a) {
   const std::uint64_t bucket = (std::uint64_t)blockIdx.x * kThreads + threadIdx.x;
-  if (bucket * a.piece.bucket >= a.piece.count) return nullptr;
-  return (std::uint32_t*)(a.out + bucket * a.piece.bucket_bytes);
+  if (bucket * a.payload.bucket >= a.payload.count) return nullptr;
+  return (std::uint32_t*)(a.out + bucket * a.payload.bucket_bytes);
 }
 
 SLIMPI_DEVICE void start_extremes(const EncodeArguments& a) {
@@ -35,12 +35,12 @@ SLIMPI_DEVICE void start_extremes(const EncodeArguments& a) {
 
 SLIMPI_DEVICE void encode_extremes(const EncodeArguments& a) {
   __shared__ Extremes partial[kWarpsOfBlock];
-  const Tile tile = tile_of<BlockTeam>(a.piece);
-  const std::uint64_t first = first_of(a.piece, tile);
+  const Tile tile = tile_of<BlockTeam>(a.payload);
+  const std::uint64_t first = first_of(a.payload, tile);
   float values[BlockTeam::values];
   load_values<BlockTeam>(tile, a.in + first, at_or_null(a.residual, first), values);
   const Extremes found = over_team<BlockTeam>(extremes_of<BlockTeam>(tile, values), partial);
-  if (threadIdx.x == 0) add_extremes(found, header_in(a.piece, tile, a.out));
+  if (threadIdx.x == 0) add_extremes(found, header_in(a.payload, tile, a.out));
 }
 
 SLIMPI_DEVICE void end_extremes(const EncodeArguments& a) {
@@ -52,17 +52,17 @@ SLIMPI_DEVICE void end_extremes(const EncodeArguments& a) {
 template <bool stochastic>
 SLIMPI_DEVICE void pack(const PackArguments& a) {
   __shared__ EncodeShared<BlockTeam, stochastic> shared;
-  const Tile tile = tile_of<BlockTeam>(a.piece);
-  const std::uint64_t first = first_of(a.piece, tile);
+  const Tile tile = tile_of<BlockTeam>(a.payload);
+  const std::uint64_t first = first_of(a.payload, tile);
   float values[BlockTeam::values];
   load_values<BlockTeam>(tile, a.in + first, at_or_null(a.added, first), values);
   if (threadIdx.x == 0)
-    open_grid(read_header(header_in(a.piece, tile, a.out)), a.piece.format.bits, stochastic,
-              shared.grid);
+    open_grid(read_header(header_in(a.payload, tile, a.out)), a.payload.format.bits, stochastic,
+              shared.scale);
   __syncthreads();
-  encode_tile<BlockTeam, stochastic>(a.piece, a.draw, tile, values,
+  encode_tile<BlockTeam, stochastic>(a.payload, a.random, tile, values,
                                      {at_or_null(a.lost, first), at_or_null(a.decoded, first)},
-                                     shared, levels_in(a.piece, tile, a.out));
+                                     shared, levels_in(a.payload, tile, a.out));
 }
 
 SLIMPI_KERNEL(encode_warp_nearest, EncodeArguments, 4, (encode<WarpTeam, false>))

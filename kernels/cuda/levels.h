@@ -52,10 +52,10 @@ SLIMPI_DEVICE void put_group(int bits, std::uint64_t packed, std::uint8_t* to) {
 // `levels` has kElements<Team> bytes aligned to 8; all threads of the team call this after the
 // levels are there.
 template <typename Team>
-SLIMPI_DEVICE void write_levels(const Piece& piece, const Tile& tile, std::uint8_t* levels,
+SLIMPI_DEVICE void write_levels(const Payload& payload, const Tile& tile, std::uint8_t* levels,
                                 std::uint32_t* out) {
   constexpr int kGroups = Team::values / 8;  // of a thread
-  const int bits = piece.format.bits, thread = Team::thread();
+  const int bits = payload.format.bits, thread = Team::thread();
   // The last word may have room for more levels than there are: zeros.
   const std::uint32_t padded = (tile.count + 31) / 32 * 32;
   if ((std::uint32_t)thread < padded - tile.count) levels[tile.count + (std::uint32_t)thread] = 0;
@@ -76,7 +76,7 @@ SLIMPI_DEVICE void write_levels(const Piece& piece, const Tile& tile, std::uint8
     }
     Team::sync();
   }
-  const std::uint32_t words = words_of(piece, tile.count);
+  const std::uint32_t words = words_of(payload, tile.count);
   for (std::uint32_t w = (std::uint32_t)thread; w < words; w += Team::threads)
     out[w] = ((const std::uint32_t*)levels)[w];
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Elementwise kernels: floats and halves, exact sums, and what else the table of kernels has.
+// Elementwise kernels: floats and 16-bit floats, exact sums, and what else the table of kernels
+// has.
 #include "kernels/cuda/kernel.h"
-#include "kernels/math/halves.h"
+#include "kernels/math/float16.h"
 
 namespace slimpi::kernels::cuda {
 
@@ -16,21 +17,21 @@ SLIMPI_DEVICE void for_each_element(std::uint64_t count, const Visit& visit) {
   }
 }
 
-SLIMPI_DEVICE float read_plain(Coding coding, const std::byte* in, std::uint64_t i) {
-  if (coding == Coding::float32) return ((const float*)in)[i];
+SLIMPI_DEVICE float read_plain(Codec codec, const std::byte* in, std::uint64_t i) {
+  if (codec == Codec::float32) return ((const float*)in)[i];
   const std::uint16_t half = ((const std::uint16_t*)in)[i];
-  return coding == Coding::fp16 ? from_fp16(half) : from_bf16(half);
+  return codec == Codec::fp16 ? from_fp16(half) : from_bf16(half);
 }
 
 // Writes the code of a value and returns what it decodes to.
-SLIMPI_DEVICE float write_plain(Coding coding, float value, std::byte* out, std::uint64_t i) {
-  if (coding == Coding::float32) {
+SLIMPI_DEVICE float write_plain(Codec codec, float value, std::byte* out, std::uint64_t i) {
+  if (codec == Codec::float32) {
     ((float*)out)[i] = value;
     return value;
   }
-  const std::uint16_t half = coding == Coding::fp16 ? to_fp16(value) : to_bf16(value);
+  const std::uint16_t half = codec == Codec::fp16 ? to_fp16(value) : to_bf16(value);
   ((std::uint16_t*)out)[i] = half;
-  return coding == Coding::fp16 ? from_fp16(half) : from_bf16(half);
+  return codec == Codec::fp16 ? from_fp16(half) : from_bf16(half);
 }
 
 SLIMPI_DEVICE void plain_sum(const PlainSumArguments& a) {
@@ -39,12 +40,12 @@ SLIMPI_DEVICE void plain_sum(const PlainSumArguments& a) {
     for (int s = 0; s < a.addend_count; ++s) {
       const Addend& addend = a.addends[s];
       const float one =
-          addend.encoded == nullptr ? addend.exact[i] : read_plain(a.coding, addend.encoded, i);
+          addend.encoded == nullptr ? addend.exact[i] : read_plain(a.codec, addend.encoded, i);
       total = s == 0 ? one : add(total, one);
     }
     if (a.out != nullptr) {
       if (a.residual != nullptr) total = add(total, a.residual[i]);
-      const float decoded = write_plain(a.coding, total, a.out, i);
+      const float decoded = write_plain(a.codec, total, a.out, i);
       if (a.residual != nullptr && is_finite(decoded)) a.residual[i] = total - decoded;
       total = decoded;
     }
@@ -54,7 +55,7 @@ SLIMPI_DEVICE void plain_sum(const PlainSumArguments& a) {
 
 SLIMPI_DEVICE void plain_decode(const PlainDecodeArguments& a) {
   for_each_element(a.count, [&](std::uint64_t i) {
-    const float value = read_plain(a.coding, a.in, i);
+    const float value = read_plain(a.codec, a.in, i);
     a.out[i] = a.add ? add(a.out[i], value) : value;
   });
 }

@@ -8,7 +8,7 @@ namespace slimpi::kernels::cuda {
 struct Source {
   const float* exact;           // the tile's floats; null for an encoded piece
   const std::uint32_t* levels;  // the tile's
-  SharedGrid grid;
+  SharedGrid scale;
   bool huge;
   double slack;  // of a huge bucket: its unit
 };
@@ -24,12 +24,12 @@ struct SharedSources {
 template <typename Team>
 SLIMPI_DEVICE void bring_sources(const SumArguments& a, const Tile& tile) {
   constexpr std::uint32_t kLine = 32;  // words
-  const std::uint32_t words = words_of(a.piece, tile.count);
+  const std::uint32_t words = words_of(a.payload, tile.count);
   const std::uint32_t lines = (words + kLine - 1) / kLine;
   const auto all = lines * (std::uint32_t)a.addend_count;
   for (std::uint32_t i = (std::uint32_t)Team::thread(); i < all; i += Team::threads) {
     const std::byte* const encoded = a.addends[i / lines].encoded;
-    if (encoded != nullptr) bring(levels_in(a.piece, tile, encoded) + i % lines * kLine);
+    if (encoded != nullptr) bring(levels_in(a.payload, tile, encoded) + i % lines * kLine);
   }
 }
 
@@ -45,13 +45,13 @@ SLIMPI_DEVICE void open_sources(const SumArguments& a, const Tile& tile, SharedS
       source.huge = false;
       const std::byte* const encoded = a.addends[s].encoded;
       if (encoded == nullptr) {
-        source.exact = a.addends[s].exact + first_of(a.piece, tile);
+        source.exact = a.addends[s].exact + first_of(a.payload, tile);
       } else {
-        const Header header = read_header(header_in(a.piece, tile, encoded));
-        source.levels = levels_in(a.piece, tile, encoded);
-        open_grid(header, a.piece.format.bits, a.piece.format.stochastic, source.grid);
-        source.huge = huge = is_huge(header);
-        if (huge) source.slack = range_of(header) / ((1 << a.piece.format.bits) - 1);
+        const Header header = read_header(header_in(a.payload, tile, encoded));
+        source.levels = levels_in(a.payload, tile, encoded);
+        open_grid(header, a.payload.format.bits, a.payload.format.stochastic, source.scale);
+        source.huge = huge = is_near_overflow(header);
+        if (huge) source.slack = range_of(header) / ((1 << a.payload.format.bits) - 1);
       }
     }
     const bool any = __any_sync(kAllLanes, huge) != 0;
@@ -62,10 +62,10 @@ SLIMPI_DEVICE void open_sources(const SumArguments& a, const Tile& tile, SharedS
 
 SLIMPI_DEVICE float element_of(const Source& source, int bits, std::uint32_t i) {
   if (source.exact != nullptr) return source.exact[i];
-  if (source.grid.marked) return nan_value();
+  if (source.scale.marked) return nan_value();
   const std::uint8_t level = level_at(source.levels, bits, i);
-  return source.grid.wide ? wide_value(source.grid, level)
-                          : level_value(source.grid.narrow_grid, level);
+  return source.scale.wide ? wide_value(source.scale, level)
+                           : level_value(source.scale.narrow_grid, level);
 }
 
 // Element i of the tile, whose sum in float is not finite and among whose sources are huge buckets.
@@ -99,22 +99,22 @@ SLIMPI_DEVICE void add_values(const Tile& tile, bool first, float (&sums)[Team::
 template <typename Team>
 SLIMPI_DEVICE void sum_values(const SumArguments& a, const Tile& tile, const SharedSources& shared,
                               float (&sums)[Team::values]) {
-  const int bits = a.piece.format.bits;
+  const int bits = a.payload.format.bits;
   for (int s = 0; s < a.addend_count; ++s) {
     const Source& source = shared.source[s];
     if (source.exact != nullptr) {
       const float* const exact = source.exact;
       add_values<Team>(tile, s == 0, sums, [&](std::uint32_t i) { return exact[i]; });
-    } else if (source.grid.marked) {
+    } else if (source.scale.marked) {
       add_values<Team>(tile, s == 0, sums, [](std::uint32_t) { return nan_value(); });
-    } else if (source.grid.wide) {
+    } else if (source.scale.wide) {
       add_values<Team>(tile, s == 0, sums, [&](std::uint32_t i) {
-        return wide_value(source.grid, level_at(source.levels, bits, i));
+        return wide_value(source.scale, level_at(source.levels, bits, i));
       });
     } else {
-      const Grid<float> grid = source.grid.narrow_grid;
+      const Scale<float> scale = source.scale.narrow_grid;
       add_values<Team>(tile, s == 0, sums, [&](std::uint32_t i) {
-        return level_value(grid, level_at(source.levels, bits, i));
+        return level_value(scale, level_at(source.levels, bits, i));
       });
     }
   }

@@ -12,7 +12,7 @@ SLIMPI_DEVICE void total_values(const SumArguments& a, const Tile& tile, SharedS
   open_sources<Team>(a, tile, sources);
   sum_values<Team>(a, tile, sources, values);
   if (a.residual == nullptr) return;
-  const float* const residual = a.residual + first_of(a.piece, tile);
+  const float* const residual = a.residual + first_of(a.payload, tile);
   SLIMPI_UNROLL
   for (int j = 0; j < Team::values; ++j) {
     const auto i = (std::uint32_t)(Team::thread() + j * Team::threads);
@@ -33,12 +33,12 @@ template <typename Team, bool stochastic>
 SLIMPI_DEVICE void sum_encode(const SumArguments& a) {
   __shared__ SharedSources sources[Team::teams];
   __shared__ EncodeShared<Team, stochastic> shared[Team::teams];
-  const Tile tile = tile_of<Team>(a.piece);
+  const Tile tile = tile_of<Team>(a.payload);
   if (tile.count == 0) return;
-  const std::uint64_t first = first_of(a.piece, tile);
+  const std::uint64_t first = first_of(a.payload, tile);
   float values[Team::values];
   total_values<Team>(a, tile, sources[Team::index()], values);
-  encode_bucket<Team, stochastic>(a.piece, a.draw, tile, values,
+  encode_bucket<Team, stochastic>(a.payload, a.random, tile, values,
                                   {at_or_null(a.residual, first), a.result + first},
                                   shared[Team::index()], a.out);
 }
@@ -47,23 +47,23 @@ SLIMPI_DEVICE void sum_encode(const SumArguments& a) {
 template <typename Team>
 SLIMPI_DEVICE void sum_exact(const SumArguments& a) {
   __shared__ SharedSources sources[Team::teams];
-  const Tile tile = tile_of<Team>(a.piece);
+  const Tile tile = tile_of<Team>(a.payload);
   if (tile.count == 0) return;
   float values[Team::values];
   total_values<Team>(a, tile, sources[Team::index()], values);
-  store_values<Team>(tile, values, a.result + first_of(a.piece, tile));
+  store_values<Team>(tile, values, a.result + first_of(a.payload, tile));
 }
 
 // The first pass over long buckets: the sum, and its extremes.
 SLIMPI_DEVICE void sum_extremes(const SumArguments& a) {
   __shared__ SharedSources sources;
   __shared__ Extremes partial[kWarpsOfBlock];
-  const Tile tile = tile_of<BlockTeam>(a.piece);
+  const Tile tile = tile_of<BlockTeam>(a.payload);
   float values[BlockTeam::values];
   total_values<BlockTeam>(a, tile, sources, values);
-  store_values<BlockTeam>(tile, values, a.result + first_of(a.piece, tile));
+  store_values<BlockTeam>(tile, values, a.result + first_of(a.payload, tile));
   const Extremes found = over_team<BlockTeam>(extremes_of<BlockTeam>(tile, values), partial);
-  if (threadIdx.x == 0) add_extremes(found, header_in(a.piece, tile, a.out));
+  if (threadIdx.x == 0) add_extremes(found, header_in(a.payload, tile, a.out));
 }
 
 SLIMPI_KERNEL(sum_warp_nearest, SumArguments, 3, (sum_encode<WarpTeam, false>))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The threads that work on one bucket, or on one tile of a long one: a warp or a block. Element i
 // of the tile is value i / threads of thread i % threads, so that every access to memory is
-// one stretch per warp whatever the alignment.
+// one range per warp whatever the alignment.
 #pragma once
 #include "kernels/cuda/kernel.h"
 #include "kernels/math/bits.h"
@@ -36,18 +36,18 @@ struct Tile {
 };
 
 template <typename Team>
-SLIMPI_DEVICE Tile tile_of(const Piece& piece) {
-  const std::uint32_t unit = blockIdx.x * Team::teams + (std::uint32_t)Team::index();
+SLIMPI_DEVICE Tile tile_of(const Payload& payload) {
+  const std::uint32_t step = blockIdx.x * Team::teams + (std::uint32_t)Team::index();
   Tile tile = {};
-  if (unit >= piece.units) return tile;
+  if (step >= payload.steps) return tile;
   std::uint32_t number = 0;
-  tile.bucket = unit;
-  if (piece.tiles > 1) {
-    tile.bucket = unit / piece.tiles;
-    number = unit % piece.tiles;
+  tile.bucket = step;
+  if (payload.tiles > 1) {
+    tile.bucket = step / payload.tiles;
+    number = step % payload.tiles;
   }
-  const std::uint64_t left = piece.count - tile.bucket * piece.bucket;
-  tile.elements = left < piece.bucket ? left : piece.bucket;
+  const std::uint64_t left = payload.count - tile.bucket * payload.bucket;
+  tile.elements = left < payload.bucket ? left : payload.bucket;
   tile.before = (std::uint64_t)number * kElements<Team>;
   if (tile.before >= tile.elements) return tile;
   const std::uint64_t rest = tile.elements - tile.before;
@@ -56,21 +56,23 @@ SLIMPI_DEVICE Tile tile_of(const Piece& piece) {
 }
 
 // Where the tile's first element lies among the elements of the piece.
-SLIMPI_DEVICE std::uint64_t first_of(const Piece& piece, const Tile& tile) {
-  return tile.bucket * piece.bucket + tile.before;
+SLIMPI_DEVICE std::uint64_t first_of(const Payload& payload, const Tile& tile) {
+  return tile.bucket * payload.bucket + tile.before;
 }
 
 // The header of the tile's bucket in an encoded piece, and the packed levels of the tile. A tile
 // begins at a multiple of 32 elements of its bucket, so its levels begin with a word.
-SLIMPI_DEVICE std::uint32_t* header_in(const Piece& piece, const Tile& tile, const std::byte* at) {
-  return (std::uint32_t*)(at + tile.bucket * piece.bucket_bytes);
+SLIMPI_DEVICE std::uint32_t* header_in(const Payload& payload, const Tile& tile,
+                                       const std::byte* at) {
+  return (std::uint32_t*)(at + tile.bucket * payload.bucket_bytes);
 }
-SLIMPI_DEVICE std::uint32_t* levels_in(const Piece& piece, const Tile& tile, const std::byte* at) {
-  return header_in(piece, tile, at) + 2 + tile.before / 32 * piece.format.bits;
+SLIMPI_DEVICE std::uint32_t* levels_in(const Payload& payload, const Tile& tile,
+                                       const std::byte* at) {
+  return header_in(payload, tile, at) + 2 + tile.before / 32 * payload.format.bits;
 }
 // Words that `count` levels take.
-SLIMPI_DEVICE std::uint32_t words_of(const Piece& piece, std::uint32_t count) {
-  return (count * piece.format.bits + 31) / 32;
+SLIMPI_DEVICE std::uint32_t words_of(const Payload& payload, std::uint32_t count) {
+  return (count * payload.format.bits + 31) / 32;
 }
 
 // The extremes of what the lanes of a warp have, in every lane.

@@ -31,12 +31,12 @@ SLIMPI_HD Block philox(Block counter, std::uint32_t key0, std::uint32_t key1) {
 }
 
 // Block `number` of a stream. Streams are apart while calls and block numbers stay below 2^48.
-SLIMPI_HD Block draw_block(const Draw& draw, std::uint64_t number) {
+SLIMPI_HD Block random_block(const RandomStream& random, std::uint64_t number) {
   const Block counter = {
       {(std::uint32_t)number,
-       (std::uint32_t)(number >> 32 & 0xffff) | (std::uint32_t)(draw.call >> 32 & 0xffff) << 16,
-       draw.rank, (std::uint32_t)draw.call}};
-  return philox(counter, (std::uint32_t)draw.seed, (std::uint32_t)(draw.seed >> 32));
+       (std::uint32_t)(number >> 32 & 0xffff) | (std::uint32_t)(random.call >> 32 & 0xffff) << 16,
+       random.rank, (std::uint32_t)random.call}};
+  return philox(counter, (std::uint32_t)random.seed, (std::uint32_t)(random.seed >> 32));
 }
 
 // A word as a number in [0, 1), never 1: 24 bits, exact.

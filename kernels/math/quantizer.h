@@ -26,7 +26,7 @@ struct Header {
   float min, max;
 };
 
-SLIMPI_HD Header marked_header() {
+SLIMPI_HD Header nonfinite_header() {
   return {nan_value(), nan_value()};
 }
 
@@ -35,7 +35,7 @@ SLIMPI_HD Header marked_header() {
 SLIMPI_HD Header header_of(const Extremes& extremes) {
   if (extremes.signed_high >= (std::int32_t)kInfinityBits ||
       extremes.unsigned_high >= (kInfinityBits | 0x80000000))
-    return marked_header();
+    return nonfinite_header();
   const float min = float_of(extremes.unsigned_high >= 0x80000000 ? extremes.unsigned_high
                                                                   : extremes.unsigned_low);
   const float max = float_of(extremes.signed_high >= 0 ? (std::uint32_t)extremes.signed_high
@@ -44,7 +44,7 @@ SLIMPI_HD Header header_of(const Extremes& extremes) {
 }
 
 // Is the bucket marked, its elements all NaN? Any header that no encoder writes counts as a mark.
-SLIMPI_HD bool is_marked(const Header& header) {
+SLIMPI_HD bool is_nonfinite(const Header& header) {
   return !(is_finite(header.min) && is_finite(header.max) && header.min <= header.max);
 }
 
@@ -53,7 +53,7 @@ SLIMPI_HD double range_of(const Header& header) {
 }
 
 // Does this bucket need Grid<double>?
-SLIMPI_HD bool is_wide(const Header& header) {
+SLIMPI_HD bool is_extended_range(const Header& header) {
   const double range = range_of(header);
   return range != 0 && (range < 0x1p-100 || range > 0x1p100);
 }
@@ -74,49 +74,49 @@ struct Magic<double> {
 };
 
 template <typename Real>
-struct Grid {
-  Real base, unit, inverse;  // inverse = 1 / unit; both 0 in a constant bucket
-  Real origin;               // magic + zero; zero is the level whose value is base
-  std::int32_t last_level;   // first_level + L
+struct Scale {
+  Real offset, step, inverse_step;  // inverse = 1 / unit; both 0 in a constant bucket
+  Real origin;                      // magic + zero; zero is the level whose value is base
+  std::int32_t last_level;          // first_level + L
 };
 
 // The grid of a bucket that is not marked.
 template <typename Real>
-SLIMPI_HD Grid<Real> grid_of(const Header& header, int bits, bool stochastic) {
+SLIMPI_HD Scale<Real> scale_of(const Header& header, int bits, bool stochastic) {
   const double range = range_of(header), top = (1 << bits) - 1;
-  const double unit = range / top, inverse = range == 0 ? 0.0 : top / range;
-  double base = header.min, zero = 0;
+  const double step = range / top, inverse_step = range == 0 ? 0.0 : top / range;
+  double offset = header.min, zero_point = 0;
   if (!stochastic && range != 0 && header.min <= 0 && header.max >= 0) {
     const double magic = Magic<double>::magic;
-    zero = (-base * inverse + magic) - magic;
-    zero = zero < top ? zero : top;
-    base = 0;
+    zero_point = (-offset * inverse_step + magic) - magic;
+    zero_point = zero_point < top ? zero_point : top;
+    offset = 0;
   }
-  return {(Real)base, (Real)unit, (Real)inverse, Magic<Real>::magic + (Real)zero,
+  return {(Real)offset, (Real)step, (Real)inverse_step, Magic<Real>::magic + (Real)zero_point,
           Magic<Real>::first_level + (1 << bits) - 1};
 }
 
 template <typename Real>
-SLIMPI_HD std::int32_t clamp_level(const Grid<Real>& grid, std::int32_t level) {
+SLIMPI_HD std::int32_t clamp_level(const Scale<Real>& scale, std::int32_t level) {
   const std::int32_t first = Magic<Real>::first_level;
   level = level > first ? level : first;
-  return level < grid.last_level ? level : grid.last_level;
+  return level < scale.last_level ? level : scale.last_level;
 }
 
 // The level nearest to x, as first_level + q.
 template <typename Real>
-SLIMPI_HD std::int32_t nearest_level(const Grid<Real>& grid, float x) {
-  const Real position = ((Real)x - grid.base) * grid.inverse;
-  return clamp_level(grid, (std::int32_t)bits_of(position + grid.origin));
+SLIMPI_HD std::int32_t nearest_level(const Scale<Real>& scale, float x) {
+  const Real position = ((Real)x - scale.offset) * scale.inverse_step;
+  return clamp_level(scale, (std::int32_t)bits_of(position + scale.origin));
 }
 
 // One of the two levels around x, as first_level + q; u is uniform in [0, 1).
 template <typename Real>
-SLIMPI_HD std::int32_t stochastic_level(const Grid<Real>& grid, float x, float u) {
-  const Real position = ((Real)x - grid.base) * grid.inverse;
+SLIMPI_HD std::int32_t stochastic_level(const Scale<Real>& scale, float x, float u) {
+  const Real position = ((Real)x - scale.offset) * scale.inverse_step;
   const auto below = (std::int32_t)position;  // position >= 0: truncation is the floor
   const std::int32_t up = (Real)u < position - (Real)below ? 1 : 0;
-  return clamp_level(grid, Magic<Real>::first_level + below + up);
+  return clamp_level(scale, Magic<Real>::first_level + below + up);
 }
 
 // Never infinite: the outermost levels of a huge bucket may lie beyond the greatest float.
@@ -130,8 +130,8 @@ SLIMPI_HD float to_float(double value) {
 // Sums near the greatest float. Rounding alone may carry a sum of decoded values over it where the
 // sum of what was encoded is finite; such a sum saturates. It can happen only where an encoded
 // bucket is huge; everywhere else a sum that is not finite stays as it is.
-SLIMPI_HD bool is_huge(const Header& header) {
-  return !is_marked(header) && (header.max > 0x1p100f || header.min < -0x1p100f);
+SLIMPI_HD bool is_near_overflow(const Header& header) {
+  return !is_nonfinite(header) && (header.max > 0x1p100f || header.min < -0x1p100f);
 }
 // What stands for a sum in float that is not finite: `total` is the same sum in double, `slack` the
 // sum of the units of the encoded buckets. Beyond that it is an overflow, and stays infinite.
@@ -141,13 +141,13 @@ SLIMPI_HD float saturated_sum(double total, double slack) {
 }
 
 // x'(q).
-SLIMPI_HD float level_value(const Grid<float>& grid, std::uint8_t q) {
-  const float steps = float_of(q | (std::uint32_t)Magic<float>::first_level) - grid.origin;
-  return grid.base + steps * grid.unit;
+SLIMPI_HD float level_value(const Scale<float>& scale, std::uint8_t q) {
+  const float steps = float_of(q | (std::uint32_t)Magic<float>::first_level) - scale.origin;
+  return scale.offset + steps * scale.step;
 }
-SLIMPI_HD float level_value(const Grid<double>& grid, std::uint8_t q) {
-  const double steps = (double)q - (grid.origin - Magic<double>::magic);
-  return to_float(grid.base + steps * grid.unit);
+SLIMPI_HD float level_value(const Scale<double>& scale, std::uint8_t q) {
+  const double steps = (double)q - (scale.origin - Magic<double>::magic);
+  return to_float(scale.offset + steps * scale.step);
 }
 
 }  // namespace slimpi::kernels

@@ -19,7 +19,7 @@ struct Loaded {
 
 // The part stays loaded: OpenBLAS does not unload cleanly once it has started threads.
 Loaded load() {
-  const std::string part = find_part(kPart);
+  const std::string part = find_plugin(kPart);
   if (part.empty())
     return {nullptr, std::string(kPart) +
                          " is not installed; slimpi builds it where configure finds OpenBLAS "
@@ -34,7 +34,7 @@ Loaded load() {
   char error[256] = "it is something else";
   if (load_part == nullptr ||
       load_part(SLIMPI_BLAS_VERSION, &loaded.blas, error, sizeof error) != 0)
-    return {nullptr, part + " can not be used: " + error};
+    return {nullptr, part + " cannot be used: " + error};
   log_debug(part + ": " + loaded.blas->description);
   return loaded;
 }

@@ -4,7 +4,7 @@
 #pragma once
 #include <string>
 
-#include "algorithm/blas_part.h"
+#include "algorithm/blas_plugin.h"
 #include "base/status.h"
 
 namespace slimpi::algorithm {

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "algorithm/budget.h"
-#include "algorithm/communicator.h"
+#include "algorithm/codec_choice.h"
 #include "algorithm/error_check.h"
-#include "algorithm/node_sum.h"
-#include "algorithm/schedule.h"
-#include "algorithm/segments.h"
+#include "comm/communicator.h"
+#include "inter/pipeline_plan.h"
+#include "inter/schedule.h"
+#include "intra/intra_node.h"
 
 namespace slimpi::algorithm {
 
@@ -26,17 +26,18 @@ struct Buffers {
 };
 
 struct Sizes {
-  std::uint64_t slice = 0, chunk = 0, piece = 0;  // floats
+  std::uint64_t shard = 0, chunk = 0, piece = 0;  // floats
   std::size_t encoded = 0;                        // bytes
 };
 
-Sizes sizes_for(const kernels::Format& format, const Rails& rails, std::uint64_t slice) {
+Sizes sizes_for(const kernels::Format& format, const comm::InterNodeGroup& group,
+                std::uint64_t shard) {
   Sizes sizes;
-  sizes.slice = slice;
+  sizes.shard = shard;
   for (int index = 0; index < kExactCoding; ++index) {
-    const kernels::Format tried = coding_at(format, index);
+    const kernels::Format tried = codec_at(format, index);
     const std::uint64_t chunk =
-        part_of(slice, int(rails.peers.size()), 0, chunk_alignment(tried)).count;
+        comm::chunk_of(shard, int(group.peers.size()), 0, inter::chunk_alignment(tried)).count;
     const std::uint64_t piece = check_piece(tried, chunk);
     sizes.chunk = std::max(sizes.chunk, chunk);
     sizes.piece = std::max(sizes.piece, piece);
@@ -45,10 +46,11 @@ Sizes sizes_for(const kernels::Format& format, const Rails& rails, std::uint64_t
   return sizes;
 }
 
-Buffers buffers_of(Communicator& communicator, const device::Device& device, const Sizes& sizes) {
+Buffers buffers_of(comm::Communicator& communicator, const device::Device& device,
+                   const Sizes& sizes) {
   Buffers buffers;
   buffers.kept = reinterpret_cast<float*>(communicator.scratch().kept.data());
-  buffers.totals = buffers.kept + sizes.slice;
+  buffers.totals = buffers.kept + sizes.shard;
   float* next = reinterpret_cast<float*>(communicator.scratch().check.data());
   const auto take = [&](std::uint64_t count) {
     float* const taken = next;
@@ -57,7 +59,7 @@ Buffers buffers_of(Communicator& communicator, const device::Device& device, con
   };
   buffers.decoded = take(sizes.piece);
   if (device.staged) {
-    buffers.in = take(sizes.slice);
+    buffers.in = take(sizes.shard);
     buffers.own = take(sizes.chunk);
     buffers.host_totals = take(sizes.chunk);
   }
@@ -68,14 +70,15 @@ Buffers buffers_of(Communicator& communicator, const device::Device& device, con
 // One call: a codec after the other until the error is small enough.
 class Bounded {
  public:
-  Bounded(Call& call, const Rails& rails, Range slice, const float* in, double node_rounding)
+  Bounded(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard, const float* in,
+          double node_rounding)
       : call_(call),
-        rails_(rails),
-        slice_(slice),
+        group_(group),
+        shard_(shard),
         in_(in),
-        out_(call.out + slice.first),
+        out_(call.out + shard.first),
         node_rounding_(node_rounding),
-        takes_part_(rails.rail >= 0),
+        takes_part_(group.shard_index >= 0),
         staged_(call.device.staged) {}
 
   Status run();
@@ -85,12 +88,13 @@ class Bounded {
   Status exchange(int index);
   Status check(int index, int tries, int* next);
   Status to_host(float* to, const float* from, std::uint64_t count) {
-    return copy_and_wait(call_.device, call_.stream, "copy out", to, from, count * sizeof(float));
+    return comm::copy_and_wait(call_.device, call_.stream, "copy out", to, from,
+                               count * sizeof(float));
   }
 
-  Call& call_;
-  const Rails& rails_;
-  const Range slice_;
+  comm::Call& call_;
+  const comm::InterNodeGroup& group_;
+  const comm::Range shard_;
   const float* in_;  // of the device; never written by an exchange
   float* const out_;
   const double node_rounding_;
@@ -103,32 +107,32 @@ class Bounded {
 Status Bounded::keep_input() {
   if (!takes_part_) return Status::ok;
   buffers_ = buffers_of(call_.communicator, call_.device,
-                        sizes_for(call_.plan.format, rails_, slice_.count));
+                        sizes_for(call_.plan.format, group_, shard_.count));
   if (in_ == out_) {
-    call_.device.kernels()->sum(&in_, 1, slice_.count, buffers_.kept, call_.stream);
+    call_.device.kernels()->sum(&in_, 1, shard_.count, buffers_.kept, call_.stream);
     in_ = buffers_.kept;
   }
   host_in_ = staged_ ? buffers_.in : in_;
-  return staged_ ? to_host(buffers_.in, in_, slice_.count) : Status::ok;
+  return staged_ ? to_host(buffers_.in, in_, shard_.count) : Status::ok;
 }
 
 Status Bounded::exchange(int index) {
   if (!takes_part_) return Status::ok;
-  Plan plan = call_.plan;
-  plan.format = coding_at(plan.format, index);
-  Call exchanged{call_.communicator, plan,         call_.in,     call_.out, call_.count,
-                 call_.device,       call_.stream, call_.number, call_.slot};
+  comm::Plan plan = call_.plan;
+  plan.format = codec_at(plan.format, index);
+  comm::Call exchanged{call_.communicator, plan,         call_.in,     call_.out,  call_.count,
+                       call_.device,       call_.stream, call_.number, call_.state};
   exchanged.totals = index == kExactCoding ? nullptr : buffers_.totals;
-  return run_exchange(exchanged, rails_, slice_, in_, out_, nullptr);
+  return inter::run_exchange(exchanged, group_, shard_, in_, out_, nullptr);
 }
 
 // The codec that the ranks agree to try next, or `index` where the error is small enough.
 Status Bounded::check(int index, int tries, int* next) {
-  const kernels::Format format = coding_at(call_.plan.format, index);
+  const kernels::Format format = codec_at(call_.plan.format, index);
   Checked checked;
   if (takes_part_) {
-    const Range own =
-        part_of(slice_.count, int(rails_.peers.size()), rails_.index, chunk_alignment(format));
+    const comm::Range own = comm::chunk_of(shard_.count, int(group_.peers.size()), group_.index,
+                                           inter::chunk_alignment(format));
     checked = {host_in_, out_ + own.first, buffers_.totals, buffers_.decoded, buffers_.encoded};
     if (staged_) {
       SLIMPI_TRY(to_host(buffers_.own, out_ + own.first, own.count));
@@ -138,9 +142,9 @@ Status Bounded::check(int index, int tries, int* next) {
     }
   }
   double excess = 0;
-  SLIMPI_TRY(measure_excess(call_, format, rails_, slice_, checked, node_rounding_, &excess));
+  SLIMPI_TRY(measure_excess(call_, format, group_, shard_, checked, node_rounding_, &excess));
   std::uint64_t wanted =
-      std::uint64_t(tries + 1 < kMostTries ? finer_coding(index, excess) : kExactCoding);
+      std::uint64_t(tries + 1 < kMostTries ? finer_codec(index, excess) : kExactCoding);
   if (excess <= 1) wanted = std::uint64_t(index);
   // What the ranks added up may differ in its last bits.
   SLIMPI_TRY(call_.communicator.exchange().all_max({&wanted, 1}));
@@ -151,7 +155,7 @@ Status Bounded::check(int index, int tries, int* next) {
 Status Bounded::run() {
   SLIMPI_TRY(keep_input());
   int index = kExactCoding;
-  SLIMPI_TRY(choose_coding(call_, rails_, slice_, host_in_, &index));
+  SLIMPI_TRY(choose_codec(call_, group_, shard_, host_in_, &index));
   for (int tries = 1;; ++tries) {
     SLIMPI_TRY(exchange(index));
     int next = index;
@@ -166,23 +170,23 @@ Status Bounded::run() {
 
 }  // namespace
 
-Status run_bounded(Call& call, const Rails& rails, Range slice, const float* in,
-                   double node_rounding) {
-  return Bounded(call, rails, slice, in, node_rounding).run();
+Status run_bounded(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard,
+                   const float* in, double node_rounding) {
+  return Bounded(call, group, shard, in, node_rounding).run();
 }
 
-Status reserve_bounded(Communicator& communicator, const Plan& plan, std::uint64_t count,
-                       const device::Device& device, const void* like) {
+Status reserve_bounded(comm::Communicator& communicator, const comm::Plan& plan,
+                       std::uint64_t count, const device::Device& device, const void* like) {
   Statistics& statistics = communicator.statistics();
   SLIMPI_TRY(communicator.scratch().found.reserve(device, like, device::Place::device,
                                                   2 * sizeof(double), statistics));
-  const Rails& rails = communicator.rails(plan.hierarchy);
-  if (rails.rail < 0) return Status::ok;
-  const Sizes sizes =
-      sizes_for(plan.format, rails, slice_of(count, plan.format, rails, rails.rail).count);
-  const std::uint64_t on_device = sizes.slice + sizes.chunk;
+  const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
+  if (group.shard_index < 0) return Status::ok;
+  const Sizes sizes = sizes_for(
+      plan.format, group, intra::shard_range(count, plan.format, group, group.shard_index).count);
+  const std::uint64_t on_device = sizes.shard + sizes.chunk;
   std::uint64_t on_host = sizes.piece;
-  if (device.staged) on_host += sizes.slice + 2 * sizes.chunk;
+  if (device.staged) on_host += sizes.shard + 2 * sizes.chunk;
   SLIMPI_TRY(communicator.scratch().kept.reserve(device, like, device::Place::device,
                                                  on_device * sizeof(float), statistics));
   return communicator.scratch().check.reserve(device::host(), nullptr, device::Place::device,

@@ -8,12 +8,13 @@
 namespace slimpi::algorithm {
 
 // `in` is the node's sum of `slice`, this rank's; it may lie in call.out. `node_rounding` is what
-// error_check.h says of it. Collective over the communicator, ranks without a rail included.
-Status run_bounded(Call& call, const Rails& rails, Range slice, const float* in,
-                   double node_rounding);
+// error_check.h says of it. Collective over the communicator, ranks without a inter-node group
+// included.
+Status run_bounded(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard,
+                   const float* in, double node_rounding);
 
 // Reserves the memory for it, beside what the exchange needs with every codec.
-Status reserve_bounded(Communicator& communicator, const Plan& plan, std::uint64_t count,
-                       const device::Device& device, const void* like);
+Status reserve_bounded(comm::Communicator& communicator, const comm::Plan& plan,
+                       std::uint64_t count, const device::Device& device, const void* like);
 
 }  // namespace slimpi::algorithm

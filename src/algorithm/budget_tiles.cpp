@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "algorithm/communicator.h"
-#include "algorithm/node_sum.h"
+#include "comm/communicator.h"
+#include "intra/intra_node.h"
 
 namespace slimpi::algorithm {
 
@@ -19,40 +19,41 @@ std::uint64_t tile_elements(std::uint64_t bucket) {
 
 }  // namespace
 
-BudgetTiles::BudgetTiles(const Call& call, const Rails& rails, Range slice)
+BudgetTiles::BudgetTiles(const comm::Call& call, const comm::InterNodeGroup& group,
+                         comm::Range shard)
     : layout_(call.communicator.layout()),
-      rails_(rails),
-      slice_(slice),
+      group_(group),
+      shard_(shard),
       bucket_(call.plan.format.bucket),
       length_(tile_elements(bucket_)),
       split_(bucket_ == 0 || bucket_ > kLongTile),
-      members_(rails.flat ? call.communicator.size() : layout_.nodes()) {
-  for (int rail = 0; rail < rails.rails; ++rail) add_tiles(call, rail);
+      group_size_(group.flat ? call.communicator.size() : layout_.nodes()) {
+  for (int shard_index = 0; shard_index < group.shards; ++shard_index) add_tiles(call, shard_index);
 }
 
-void BudgetTiles::add_tiles(const Call& call, int rail) {
-  const Range slice = slice_of(call.count, call.plan.format, rails_, rail);
-  for (int member = 0; member < members_; ++member) {
+void BudgetTiles::add_tiles(const comm::Call& call, int shard_index) {
+  const comm::Range shard = intra::shard_range(call.count, call.plan.format, group_, shard_index);
+  for (int member = 0; member < group_size_; ++member) {
     const std::uint64_t align = std::max<std::uint64_t>(bucket_, 1);
-    const Range chunk = part_of(slice.count, members_, member, align);
-    const std::uint64_t end = slice.first + chunk.first + chunk.count;
-    const std::uint64_t stretch = !split_ ? length_ : bucket_ == 0 ? chunk.count : bucket_;
-    for (std::uint64_t bucket = slice.first + chunk.first; bucket < end; bucket += stretch) {
-      const Range whole{bucket, std::min(stretch, end - bucket)};
+    const comm::Range chunk = comm::chunk_of(shard.count, group_size_, member, align);
+    const std::uint64_t end = shard.first + chunk.first + chunk.count;
+    const std::uint64_t run = !split_ ? length_ : bucket_ == 0 ? chunk.count : bucket_;
+    for (std::uint64_t bucket = shard.first + chunk.first; bucket < end; bucket += run) {
+      const comm::Range whole{bucket, std::min(run, end - bucket)};
       for (std::uint64_t first = 0; first < whole.count; first += length_)
         tiles_.push_back(
-            {rail, member, {bucket + first, std::min(length_, whole.count - first)}, whole});
+            {shard_index, member, {bucket + first, std::min(length_, whole.count - first)}, whole});
     }
   }
 }
 
 int BudgetTiles::rank_of(const BudgetTile& tile, int member) const {
-  return rails_.flat ? member : owner_on(layout_, rails_, member, tile.rail);
+  return group_.flat ? member : comm::owner_on(layout_, group_, member, tile.shard_index);
 }
 
-BudgetTiles::Extremes BudgetTiles::extremes_of(const Range& bucket, const float* values) {
+BudgetTiles::Extremes BudgetTiles::extremes_of(const comm::Range& bucket, const float* values) {
   if (bucket.first != last_bucket_.first || bucket.count != last_bucket_.count) {
-    const float* const first = values + (bucket.first - slice_.first);
+    const float* const first = values + (bucket.first - shard_.first);
     const auto [low, high] = std::minmax_element(first, first + bucket.count);
     last_bucket_ = bucket;
     last_extremes_ = {*low, *high};
@@ -63,8 +64,8 @@ BudgetTiles::Extremes BudgetTiles::extremes_of(const Range& bucket, const float*
 std::vector<TileFacts> BudgetTiles::own_facts(const float* values) {
   std::vector<TileFacts> facts;
   for (const BudgetTile& tile : tiles_) {
-    if (tile.rail != rails_.rail) continue;
-    const float* const first = values + (tile.part.first - slice_.first);
+    if (tile.shard_index != group_.shard_index) continue;
+    const float* const first = values + (tile.part.first - shard_.first);
     facts.push_back(facts_of(first, tile.part.count, split_ ? tile.part.count : bucket_));
     if (!split_) continue;
     const Extremes extremes = extremes_of(tile.bucket, values);
@@ -75,7 +76,7 @@ std::vector<TileFacts> BudgetTiles::own_facts(const float* values) {
 }
 
 std::vector<float> BudgetTiles::floats_of(const BudgetTile& tile, const float* values) {
-  const float* const first = values + (tile.part.first - slice_.first);
+  const float* const first = values + (tile.part.first - shard_.first);
   std::vector<float> floats(first, first + tile.part.count);
   if (split_) {
     const Extremes extremes = extremes_of(tile.bucket, values);

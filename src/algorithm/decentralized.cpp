@@ -3,47 +3,49 @@
 
 #include <algorithm>
 
-#include "algorithm/communicator.h"
 #include "algorithm/hierarchical.h"
-#include "algorithm/node_sum.h"
-#include "algorithm/peer_exchange.h"
-#include "algorithm/peers.h"
-#include "algorithm/schedule.h"
+#include "comm/communicator.h"
+#include "inter/mixing.h"
+#include "inter/neighbor_exchange.h"
+#include "inter/schedule.h"
+#include "intra/intra_node.h"
 
 namespace slimpi::algorithm {
 
 namespace {
 
-// Ranks behind one member of a rail.
-double ranks_behind(const Communicator& communicator, const Rails& rails, int member) {
-  return rails.flat ? 1 : double(communicator.layout().members[std::size_t(member)].size());
+// Ranks behind one member of a inter-node group.
+double ranks_behind(const comm::Communicator& communicator, const comm::InterNodeGroup& group,
+                    int member) {
+  return group.flat ? 1 : double(communicator.layout().ranks_of[std::size_t(member)].size());
 }
 
 // Sends this worker's sum as it is and adds up the weighted sums.
-class Average : public Talk {
+class Average : public inter::PeerCodec {
  public:
-  Average(Call& call, const Rails& rails, const Mixing& row, const float* in, float* out)
+  Average(comm::Call& call, const comm::InterNodeGroup& group, const inter::Mixing& row,
+          const float* in, float* out)
       : call_(call), kernels_(*call.device.kernels()), in_(in), out_(out) {
     const double ranks = call.communicator.size();
     const auto add = [&](int member, double weight, int source) {
       terms_.push_back(
-          {member, float(ranks * weight / ranks_behind(call.communicator, rails, member)), source});
+          {member, float(ranks * weight / ranks_behind(call.communicator, group, member)), source});
     };
     for (std::size_t i = 0; i < row.peers.size(); ++i)
       add(row.peers[i].member, row.peers[i].weight, int(i));
-    add(rails.index, row.own, kOwn);
+    add(group.index, row.own, kOwn);
     std::sort(terms_.begin(), terms_.end(),
               [](const Term& a, const Term& b) { return a.member < b.member; });
   }
 
-  void say(const Range& part, std::byte* code) override {
+  void encode(const comm::Range& part, std::byte* code) override {
     kernels_.encode(call_.plan.format, {}, in_ + part.first, nullptr, part.count, code,
                     call_.stream);
   }
 
   // What was sent is read back from the message, because `out` may be `in`.
-  void hear(const Range& part, const std::byte* own,
-            std::span<const std::byte* const> theirs) override {
+  void apply(const comm::Range& part, const std::byte* own,
+             std::span<const std::byte* const> theirs) override {
     const auto term = [&](std::size_t i) {
       const int source = terms_[i].source;
       return reinterpret_cast<const float*>(source == kOwn ? own : theirs[std::size_t(source)]);
@@ -63,7 +65,7 @@ class Average : public Talk {
     int source;  // position among the peers, or kOwn
   };
 
-  Call& call_;
+  comm::Call& call_;
   const kernels::Kernels& kernels_;
   const float* in_;
   float* out_;
@@ -72,63 +74,66 @@ class Average : public Talk {
 
 }  // namespace
 
-bool peers_meet(const Call& call) {
+bool exchange_is_due(const comm::Call& call) {
   const std::uint64_t interval = call.communicator.config().interval;
-  return interval == 1 || (call.slot->calls + 1) % interval == 0;
+  return interval == 1 || (call.state->calls + 1) % interval == 0;
 }
 
-void keep_model(Call& call, const Range& slice, const float* in) {
-  const Communicator& communicator = call.communicator;
+void keep_model(comm::Call& call, const comm::Range& shard, const float* in) {
+  const comm::Communicator& communicator = call.communicator;
   const bool flat = call.plan.hierarchy == Hierarchy::flat;
-  const double behind = flat ? 1 : double(communicator.layout().neighbours().size());
-  call.device.kernels()->combine(float(communicator.size() / behind), in, 0, in, slice.count,
-                                 call.out + slice.first, call.stream);
+  const double behind = flat ? 1 : double(communicator.layout().node_ranks().size());
+  call.device.kernels()->combine(float(communicator.size() / behind), in, 0, in, shard.count,
+                                 call.out + shard.first, call.stream);
 }
 
-Status run_decentralized(Call& call) {
+Status run_decentralized(comm::Call& call) {
   const Config& config = call.communicator.config();
-  const bool meet = peers_meet(call);
+  const bool meet = exchange_is_due(call);
   if (meet && config.peers == Peers::all) return run_hierarchical(call);
-  const Rails& rails = call.communicator.rails(call.plan.hierarchy);
-  const bool alone = rails.flat || call.communicator.layout().neighbours().size() == 1;
-  if (!alone) SLIMPI_TRY(node_sum(call, rails));
-  if (rails.rail >= 0) {
-    const Range slice = slice_of(call.count, call.plan.format, rails, rails.rail);
-    const float* const in = (alone ? call.in : call.out) + slice.first;
-    const std::uint64_t round = call.slot == nullptr ? 0 : call.slot->calls / config.interval;
-    const Mixing row =
-        meet ? mixing(config.peers, int(rails.peers.size()), rails.index, round) : Mixing{};
+  const comm::InterNodeGroup& group = call.communicator.inter_node_group(call.plan.hierarchy);
+  const bool alone = group.flat || call.communicator.layout().node_ranks().size() == 1;
+  if (!alone) SLIMPI_TRY(intra::intra_reduce_scatter(call, group));
+  if (group.shard_index >= 0) {
+    const comm::Range shard =
+        intra::shard_range(call.count, call.plan.format, group, group.shard_index);
+    const float* const in = (alone ? call.in : call.out) + shard.first;
+    const std::uint64_t round = call.state == nullptr ? 0 : call.state->calls / config.interval;
+    const inter::Mixing row =
+        meet ? inter::mixing(config.peers, int(group.peers.size()), group.index, round)
+             : inter::Mixing{};
     std::vector<int> ranks;
-    for (const Mixing::Peer& peer : row.peers)
-      ranks.push_back(rails.peers[std::size_t(peer.member)]);
+    for (const inter::Mixing::Peer& peer : row.peers)
+      ranks.push_back(group.peers[std::size_t(peer.member)]);
     if (ranks.empty()) {
-      keep_model(call, slice, in);
+      keep_model(call, shard, in);
     } else {
-      Average average(call, rails, row, in, call.out + slice.first);
-      SLIMPI_TRY(exchange_with_peers(call, call.plan.format, slice, ranks, average));
+      Average average(call, group, row, in, call.out + shard.first);
+      SLIMPI_TRY(inter::exchange_with_neighbors(call, call.plan.format, shard, ranks, average));
     }
   }
-  return alone ? Status::ok : node_share(call, rails);
+  return alone ? Status::ok : intra::intra_all_gather(call, group);
 }
 
-Status reserve_decentralized(Communicator& communicator, const Plan& plan, std::uint64_t count,
-                             const device::Device& device, const void* like) {
+Status reserve_decentralized(comm::Communicator& communicator, const comm::Plan& plan,
+                             std::uint64_t count, const device::Device& device, const void* like) {
   return reserve_for_peers(communicator, plan, count, 2, device, like);
 }
 
-Status reserve_for_peers(Communicator& communicator, const Plan& plan, std::uint64_t count,
-                         int peers, const device::Device& device, const void* like) {
+Status reserve_for_peers(comm::Communicator& communicator, const comm::Plan& plan,
+                         std::uint64_t count, int peers, const device::Device& device,
+                         const void* like) {
   // The exact sum is cut where the plan's buckets are, which its own format need not know.
-  Plan exact = plan;
-  exact.format.coding = kernels::Coding::float32;
+  comm::Plan exact = plan;
+  exact.format.codec = kernels::Codec::float32;
   SLIMPI_TRY(reserve_hierarchical(communicator, exact, count, device, like));
-  const Rails& rails = communicator.rails(plan.hierarchy);
-  if (rails.rail < 0) return Status::ok;
-  const Range slice = slice_of(count, plan.format, rails, rails.rail);
+  const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
+  if (group.shard_index < 0) return Status::ok;
+  const comm::Range shard = intra::shard_range(count, plan.format, group, group.shard_index);
   const std::size_t bytes =
-      std::max(peer_exchange_bytes(plan.format, slice.count, peers, device.staged),
-               exchange_need(exact.format, slice.count, int(rails.peers.size()),
-                             communicator.grain(), device.staged)
+      std::max(inter::neighbor_exchange_bytes(plan.format, shard.count, peers, device.staged),
+               inter::exchange_need(exact.format, shard.count, int(group.peers.size()),
+                                    communicator.segment_class(), device.staged)
                    .bytes);
   Statistics& statistics = communicator.statistics();
   SLIMPI_TRY(communicator.scratch().messages.reserve(device, like, device::Place::device, bytes,

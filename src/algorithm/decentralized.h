@@ -3,7 +3,7 @@
 // gets is N times the mean over a few peers only, so a call costs the same however many nodes there
 // are. With a hierarchy nodes are the workers: a node's model is the mean of its ranks'.
 //
-// With weights W (algorithm/peers.h) over nodes of k_j ranks whose inputs add up to X_j:
+// With weights W (inter/mixing.h) over nodes of k_j ranks whose inputs add up to X_j:
 //   result_i = sum over j of (N * W_ij / k_j) * X_j, in the nodes' order
 // and between exchanges (SLIMPI_INTERVAL) N / k_i * X_i. SLIMPI_PEERS=all is the plain sum.
 //
@@ -13,19 +13,20 @@
 
 namespace slimpi::algorithm {
 
-Status run_decentralized(Call& call);
-Status reserve_decentralized(Communicator& communicator, const Plan& plan, std::uint64_t count,
-                             const device::Device& device, const void* like);
+Status run_decentralized(comm::Call& call);
+Status reserve_decentralized(comm::Communicator& communicator, const comm::Plan& plan,
+                             std::uint64_t count, const device::Device& device, const void* like);
 
 // Whether this call is one of those that exchange: every SLIMPI_INTERVAL-th of its buffer.
-bool peers_meet(const Call& call);
+bool exchange_is_due(const comm::Call& call);
 
 // The call's model of this worker as it is: out's slice = N times the node's mean of it, from what
-// node_sum left (or from in, on a node of one rank).
-void keep_model(Call& call, const Range& slice, const float* in);
+// intra_reduce_scatter left (or from in, on a node of one rank).
+void keep_model(comm::Call& call, const comm::Range& shard, const float* in);
 
 // Makes room for messages with `peers` peers in `format`, for the exact sum, and inside nodes.
-Status reserve_for_peers(Communicator& communicator, const Plan& plan, std::uint64_t count,
-                         int peers, const device::Device& device, const void* like);
+Status reserve_for_peers(comm::Communicator& communicator, const comm::Plan& plan,
+                         std::uint64_t count, int peers, const device::Device& device,
+                         const void* like);
 
 }  // namespace slimpi::algorithm

@@ -71,8 +71,8 @@ double error_energy_bound(std::span<const ErrorTile> tiles) {
   if (all.empty()) return 0;
   const double log_chance = log_of_chance(classes.size() + 1);
   double energy = 0;
-  for (const auto& [exponent, members] : classes)
-    energy += std::min(triangle_of(members), sampled_energy(members, log_chance));
+  for (const auto& [exponent, group_size] : classes)
+    energy += std::min(triangle_of(group_size), sampled_energy(group_size, log_chance));
   return std::min(energy, sampled_energy(all, log_chance));
 }
 

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <limits>
 
-#include "algorithm/communicator.h"
-#include "algorithm/node_sum.h"
-#include "algorithm/piece.h"
-#include "algorithm/segments.h"
+#include "comm/communicator.h"
+#include "inter/pipeline_plan.h"
+#include "inter/segment_header.h"
+#include "intra/intra_node.h"
 
 namespace slimpi::algorithm {
 
@@ -23,8 +23,8 @@ double energy_of(const float* values, std::uint64_t count) {
   double squares[kLanes] = {}, sum = 0;
   std::uint64_t i = 0;
   for (; i + kLanes <= count; i += kLanes)
-    for (std::uint64_t lane = 0; lane < kLanes; ++lane)
-      squares[lane] += double(values[i + lane]) * double(values[i + lane]);
+    for (std::uint64_t role = 0; role < kLanes; ++role)
+      squares[role] += double(values[i + role]) * double(values[i + role]);
   for (; i < count; ++i) sum += double(values[i]) * double(values[i]);
   for (const double square : squares) sum += square;
   return sum;
@@ -43,26 +43,27 @@ Difference difference_of(const float* a, const float* b, std::uint64_t count) {
   };
   std::uint64_t i = 0;
   for (; i + kLanes <= count; i += kLanes)
-    for (std::uint64_t lane = 0; lane < kLanes; ++lane)
-      add(double(a[i + lane]) - double(b[i + lane]), squares[lane], largest[lane]);
+    for (std::uint64_t role = 0; role < kLanes; ++role)
+      add(double(a[i + role]) - double(b[i + role]), squares[role], largest[role]);
   for (; i < count; ++i) add(double(a[i]) - double(b[i]), found.energy, found.largest);
-  for (std::uint64_t lane = 0; lane < kLanes; ++lane) {
-    found.energy += squares[lane];
-    found.largest = std::max(found.largest, largest[lane]);
+  for (std::uint64_t role = 0; role < kLanes; ++role) {
+    found.energy += squares[role];
+    found.largest = std::max(found.largest, largest[role]);
   }
   return found;
 }
 
-// The tiles of all rails, one rail's after the other's; of this rank's, what it knows of its own
-// errors.
+// The tiles of all inter-node groups, one inter-node group's after the other's; of this rank's,
+// what it knows of its own errors.
 class Tiles {
  public:
-  Tiles(const Call& call, const Rails& rails)
+  Tiles(const comm::Call& call, const comm::InterNodeGroup& group)
       : length_(check_tile_elements(call.count)),
         stream_(call.communicator.config().seed * 0xd1342543de82ef95ull + call.number) {
-    for (int rail = 0; rail < rails.rails; ++rail) {
-      if (rail == rails.rail) first_ = tiles_.size();
-      const std::uint64_t count = slice_of(call.count, call.plan.format, rails, rail).count;
+    for (int shard_index = 0; shard_index < group.shards; ++shard_index) {
+      if (shard_index == group.shard_index) first_ = tiles_.size();
+      const std::uint64_t count =
+          intra::shard_range(call.count, call.plan.format, group, shard_index).count;
       for (std::uint64_t begin = 0; begin < count; begin += length_)
         tiles_.push_back({.count = std::min(length_, count - begin)});
     }
@@ -72,7 +73,7 @@ class Tiles {
   void add(std::uint64_t first, std::uint64_t count, const float* got, const float* wanted);
 
   // Puts together what all ranks know, and two numbers more. Collective.
-  Status gather(Exchange& exchange, double (&more)[2]);
+  Status gather(comm::Exchange& exchange, double (&more)[2]);
   double energy_bound() const { return error_energy_bound(tiles_); }
 
  private:
@@ -101,7 +102,7 @@ void Tiles::add(std::uint64_t first, std::uint64_t count, const float* got, cons
   }
 }
 
-Status Tiles::gather(Exchange& exchange, double (&more)[2]) {
+Status Tiles::gather(comm::Exchange& exchange, double (&more)[2]) {
   std::vector<double> values(std::begin(more), std::end(more));
   for (const ErrorTile& tile : tiles_) {
     values.insert(values.end(), {std::sqrt(tile.norm), tile.largest});
@@ -119,14 +120,14 @@ Status Tiles::gather(Exchange& exchange, double (&more)[2]) {
 }
 
 // What this rank's messages to the owner of `chunk` lost.
-void add_sent(const Call& call, const kernels::Format& format, Range slice, Range chunk,
-              const Checked& checked, Tiles* tiles) {
+void add_sent(const comm::Call& call, const kernels::Format& format, comm::Range shard,
+              comm::Range chunk, const Checked& checked, Tiles* tiles) {
   const kernels::Kernels& kernels = *device::host().kernels();
   const std::uint64_t piece = check_piece(format, chunk.count);
   for (std::uint64_t done = 0; done < chunk.count; done += piece) {
-    const Range part{chunk.first + done, std::min(piece, chunk.count - done)};
+    const comm::Range part{chunk.first + done, std::min(piece, chunk.count - done)};
     const float* const wanted = checked.in + part.first;
-    kernels.encode(format, draw_for(call, slice, part), wanted, nullptr, part.count,
+    kernels.encode(format, inter::random_stream_for(call, shard, part), wanted, nullptr, part.count,
                    checked.encoded, nullptr);
     kernels.decode(format, checked.encoded, part.count, checked.decoded, nullptr);
     tiles->add(part.first, part.count, checked.decoded, wanted);
@@ -136,14 +137,14 @@ void add_sent(const Call& call, const kernels::Format& format, Range slice, Rang
 }  // namespace
 
 std::uint64_t check_piece(const kernels::Format& format, std::uint64_t chunk) {
-  const std::uint64_t align = chunk_alignment(format);
-  if (format.coding == kernels::Coding::quantized && format.bucket == 0) return chunk;
+  const std::uint64_t align = inter::chunk_alignment(format);
+  if (format.codec == kernels::Codec::quantized && format.bucket == 0) return chunk;
   return std::min(chunk, align * std::max<std::uint64_t>(1, kPiece / align));
 }
 
-Status node_rounding(Call& call, double* bound) {
-  Communicator& communicator = call.communicator;
-  const std::size_t ranks = communicator.layout().neighbours().size();
+Status node_rounding(comm::Call& call, double* bound) {
+  comm::Communicator& communicator = call.communicator;
+  const std::size_t ranks = communicator.layout().node_ranks().size();
   *bound = 0;
   if (ranks == 1 || call.count == 0) return Status::ok;
   SLIMPI_TRY(communicator.scratch().found.reserve(call.device, call.out, device::Place::device,
@@ -152,27 +153,28 @@ Status node_rounding(Call& call, double* bound) {
   auto* const result = reinterpret_cast<double*>(communicator.scratch().found.data());
   call.device.kernels()->compare(call.in, call.in, call.count, result, call.stream);
   SLIMPI_TRY(call.device.copy(squares, result, sizeof squares, call.stream));
-  SLIMPI_TRY(wait_for_stream(call.device, call.stream));
+  SLIMPI_TRY(comm::synchronize(call.device, call.stream));
   *bound = double(ranks - 1) * kRounding * std::sqrt(squares[1]);
   return Status::ok;
 }
 
-Status measure_excess(Call& call, const kernels::Format& format, const Rails& rails, Range slice,
-                      const Checked& checked, double node_rounding, double* excess) {
-  const Timed timed(call.communicator.statistics(), Stage::encode, "check", 4 * slice.count);
-  Tiles tiles(call, rails);
+Status measure_excess(comm::Call& call, const kernels::Format& format,
+                      const comm::InterNodeGroup& group, comm::Range shard, const Checked& checked,
+                      double node_rounding, double* excess) {
+  const Timed timed(call.communicator.statistics(), Stage::encode, "check", 4 * shard.count);
+  Tiles tiles(call, group);
   double sums[2] = {0, node_rounding};  // the result's squared norm, the bound of all rounding
-  if (rails.rail >= 0) {
-    const int members = int(rails.peers.size());
-    const auto chunk_of = [&](int member) {
-      return part_of(slice.count, members, member, chunk_alignment(format));
+  if (group.shard_index >= 0) {
+    const int group_size = int(group.peers.size());
+    const auto chunk_for = [&](int member) {
+      return comm::chunk_of(shard.count, group_size, member, inter::chunk_alignment(format));
     };
-    const Range own = chunk_of(rails.index);
-    for (int member = 0; member < members; ++member)
-      if (member != rails.index) add_sent(call, format, slice, chunk_of(member), checked, &tiles);
+    const comm::Range own = chunk_for(group.index);
+    for (int member = 0; member < group_size; ++member)
+      if (member != group.index) add_sent(call, format, shard, chunk_for(member), checked, &tiles);
     tiles.add(own.first, own.count, checked.out, checked.totals);
     sums[0] = energy_of(checked.out, own.count);
-    sums[1] += double(members - 1) * kRounding * std::sqrt(energy_of(checked.in, slice.count));
+    sums[1] += double(group_size - 1) * kRounding * std::sqrt(energy_of(checked.in, shard.count));
   }
   SLIMPI_TRY(tiles.gather(call.communicator.exchange(), sums));
   // The owners add what was decoded, which may be larger than what was encoded by the error.

@@ -27,11 +27,12 @@ std::uint64_t check_piece(const kernels::Format& format, std::uint64_t chunk);
 
 // Bound of the L2 error that float additions made in this rank's share of its node's sum.
 // Collective over nothing; called before the node's sum, which may write over the input.
-Status node_rounding(Call& call, double* bound);
+Status node_rounding(comm::Call& call, double* bound);
 
 // How far the result may be off, relative to what is allowed: the check holds where this is at most
 // 1. Infinite where nothing is known. Collective; ranks may differ in the last bits.
-Status measure_excess(Call& call, const kernels::Format& format, const Rails& rails, Range slice,
-                      const Checked& checked, double node_rounding, double* excess);
+Status measure_excess(comm::Call& call, const kernels::Format& format,
+                      const comm::InterNodeGroup& group, comm::Range shard, const Checked& checked,
+                      double node_rounding, double* excess);
 
 }  // namespace slimpi::algorithm

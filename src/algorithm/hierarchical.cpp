@@ -4,67 +4,69 @@
 #include <algorithm>
 
 #include "algorithm/bounded_exchange.h"
-#include "algorithm/budget.h"
-#include "algorithm/communicator.h"
+#include "algorithm/codec_choice.h"
 #include "algorithm/error_check.h"
-#include "algorithm/node_sum.h"
-#include "algorithm/schedule.h"
+#include "comm/communicator.h"
+#include "inter/schedule.h"
+#include "intra/intra_node.h"
 
 namespace slimpi::algorithm {
 
 namespace {
-Status find_residual(Call& call, const Range& slice, float** residual) {
-  return slot_array(*call.slot, "residual", slice.count, call.device, call.out, call.stream,
-                    call.communicator.statistics(), residual);
+Status find_residual(comm::Call& call, const comm::Range& shard, float** residual) {
+  return comm::state_array(*call.state, "residual", shard.count, call.device, call.out, call.stream,
+                           call.communicator.statistics(), residual);
 }
 }  // namespace
 
-Status run_hierarchical(Call& call) {
-  Communicator& communicator = call.communicator;
-  const Rails& rails = communicator.rails(call.plan.hierarchy);
-  const bool alone = rails.flat || communicator.layout().neighbours().size() == 1;
+Status run_hierarchical(comm::Call& call) {
+  comm::Communicator& communicator = call.communicator;
+  const comm::InterNodeGroup& group = communicator.inter_node_group(call.plan.hierarchy);
+  const bool alone = group.flat || communicator.layout().node_ranks().size() == 1;
   const bool bounded = call.plan.max_error > 0;
   double rounding = 0;
   if (bounded && !alone) SLIMPI_TRY(node_rounding(call, &rounding));
-  if (!alone) SLIMPI_TRY(node_sum(call, rails));
-  const Range slice =
-      rails.rail < 0 ? Range{} : slice_of(call.count, call.plan.format, rails, rails.rail);
-  const float* const in = (alone ? call.in : call.out) + slice.first;
+  if (!alone) SLIMPI_TRY(intra::intra_reduce_scatter(call, group));
+  const comm::Range shard = group.shard_index < 0 ? comm::Range{}
+                                                  : intra::shard_range(call.count, call.plan.format,
+                                                                       group, group.shard_index);
+  const float* const in = (alone ? call.in : call.out) + shard.first;
   if (bounded) {
-    SLIMPI_TRY(run_bounded(call, rails, slice, in, rounding));
-  } else if (rails.rail >= 0) {
+    SLIMPI_TRY(run_bounded(call, group, shard, in, rounding));
+  } else if (group.shard_index >= 0) {
     float* residual = nullptr;
-    if (call.plan.error_feedback && call.slot != nullptr)
-      SLIMPI_TRY(find_residual(call, slice, &residual));
-    SLIMPI_TRY(run_exchange(call, rails, slice, in, call.out + slice.first, residual));
+    if (call.plan.error_feedback && call.state != nullptr)
+      SLIMPI_TRY(find_residual(call, shard, &residual));
+    SLIMPI_TRY(inter::run_exchange(call, group, shard, in, call.out + shard.first, residual));
   }
-  if (!alone) SLIMPI_TRY(node_share(call, rails));
+  if (!alone) SLIMPI_TRY(intra::intra_all_gather(call, group));
   return Status::ok;
 }
 
-Status reserve_residual(Call& call) {
-  const Rails& rails = call.communicator.rails(call.plan.hierarchy);
-  if (!call.plan.error_feedback || rails.rail < 0) return Status::ok;
+Status reserve_residual(comm::Call& call) {
+  const comm::InterNodeGroup& group = call.communicator.inter_node_group(call.plan.hierarchy);
+  if (!call.plan.error_feedback || group.shard_index < 0) return Status::ok;
   float* residual = nullptr;
-  return find_residual(call, slice_of(call.count, call.plan.format, rails, rails.rail), &residual);
+  return find_residual(
+      call, intra::shard_range(call.count, call.plan.format, group, group.shard_index), &residual);
 }
 
-Status reserve_hierarchical(Communicator& communicator, const Plan& plan, std::uint64_t count,
-                            const device::Device& device, const void* like) {
-  const Rails& rails = communicator.rails(plan.hierarchy);
-  std::size_t bytes = node_bytes(communicator, rails);
-  std::uint64_t partial = std::max<std::uint64_t>(64 << 10, node_partial(communicator));
-  if (rails.rail >= 0) {
-    const Range slice = slice_of(count, plan.format, rails, rails.rail);
+Status reserve_hierarchical(comm::Communicator& communicator, const comm::Plan& plan,
+                            std::uint64_t count, const device::Device& device, const void* like) {
+  const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
+  std::size_t bytes = intra::node_bytes(communicator, group);
+  std::uint64_t partial = std::max<std::uint64_t>(64 << 10, intra::node_partial(communicator));
+  if (group.shard_index >= 0) {
+    const comm::Range shard = intra::shard_range(count, plan.format, group, group.shard_index);
     const auto make_room = [&](const kernels::Format& format) {
-      const Need need = exchange_need(format, slice.count, int(rails.peers.size()),
-                                      communicator.grain(), device.staged);
+      const inter::Need need = inter::exchange_need(format, shard.count, int(group.peers.size()),
+                                                    communicator.segment_class(), device.staged);
       bytes = std::max(bytes, need.bytes);
       partial = std::max(partial, need.partial);
     };
     make_room(plan.format);
-    for (int coding = 0; plan.max_error > 0 && coding < kCodings; ++coding)
-      make_room(coding_at(plan.format, coding));
+    for (int codec = 0; plan.max_error > 0 && codec < kCodecs; ++codec)
+      make_room(codec_at(plan.format, codec));
   }
   if (plan.max_error > 0) SLIMPI_TRY(reserve_bounded(communicator, plan, count, device, like));
   Statistics& statistics = communicator.statistics();

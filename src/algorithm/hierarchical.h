@@ -6,13 +6,13 @@
 
 namespace slimpi::algorithm {
 
-Status run_hierarchical(Call& call);
+Status run_hierarchical(comm::Call& call);
 
 // Reserves the scratch memory that run_hierarchical needs for this plan and count.
-Status reserve_hierarchical(Communicator& communicator, const Plan& plan, std::uint64_t count,
-                            const device::Device& device, const void* like);
+Status reserve_hierarchical(comm::Communicator& communicator, const comm::Plan& plan,
+                            std::uint64_t count, const device::Device& device, const void* like);
 
 // Makes the residual of error feedback.
-Status reserve_residual(Call& call);
+Status reserve_residual(comm::Call& call);
 
 }  // namespace slimpi::algorithm

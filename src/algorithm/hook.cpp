@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "algorithm/communicator.h"
 #include "algorithm/hierarchical.h"
-#include "algorithm/hook_rounds.h"
+#include "algorithm/hook_exchange.h"
+#include "comm/communicator.h"
 #include "mpi/internal_comm.h"
 
 namespace slimpi::algorithm {
@@ -35,12 +35,12 @@ std::string last_error() {
 }
 
 Status refuse(const std::string& path, const std::string& why) {
-  return fail(Status::hook, "SLIMPI_ALGORITHM=hook:" + path + " can not be used: " + why);
+  return fail(Status::hook, "SLIMPI_ALGORITHM=hook:" + path + " cannot be used: " + why);
 }
 
 // All ranks learn whether any failed; if so each has the text of the lowest that did. Collective.
-Status agree_on_failure(Communicator& communicator, Status mine) {
-  Exchange& exchange = communicator.exchange();
+Status agree_on_failure(comm::Communicator& communicator, Status mine) {
+  comm::Exchange& exchange = communicator.exchange();
   const int rank = communicator.rank(), size = communicator.size();
   std::uint64_t worst = mine == Status::ok ? 0 : std::uint64_t(size - rank);
   SLIMPI_TRY(exchange.all_max({&worst, 1}));
@@ -69,15 +69,15 @@ bool inside_hook() {
 
 // What a function of the hook is told, and the room for its answer.
 struct Hook::Told {
-  Told(const Hook& hook, const Call& call) {
-    const Communicator& communicator = call.communicator;
-    const Layout& layout = call.communicator.layout();
+  Told(const Hook& hook, const comm::Call& call) {
+    const comm::Communicator& communicator = call.communicator;
+    const comm::NodeLayout& layout = call.communicator.layout();
     about.size = sizeof about;
     about.call = call.number;
     about.count = call.count;
-    if (call.slot != nullptr) {
-      about.slot = call.slot->number;
-      about.slot_calls = call.slot->fresh ? 0 : call.slot->calls;
+    if (call.state != nullptr) {
+      about.slot = call.state->number;
+      about.slot_calls = call.state->uninitialized ? 0 : call.state->calls;
     }
     about.seed = call.communicator.config().seed;
     about.rank = communicator.rank();
@@ -144,7 +144,7 @@ Status Hook::give_comm(MPI_Comm comm) {
   return mpi::copy_internal(api_, comm, &comm_);
 }
 
-Status Hook::open(const Call& call) {
+Status Hook::open(const comm::Call& call) {
   Told told(*this, call);
   if (table_->open != nullptr) {
     const Inside inside;
@@ -178,7 +178,7 @@ Status Hook::failed(const char* function, int code, const Told& told) const {
                                 (reason.empty() ? "" : ": " + reason));
 }
 
-Status Hook::encode(const Call& call, const Piece& piece, const float* in, std::byte* out,
+Status Hook::encode(const comm::Call& call, const Piece& piece, const float* in, std::byte* out,
                     std::uint64_t* bytes) const {
   Told told(*this, call);
   told.about.first = piece.first;
@@ -206,8 +206,8 @@ Status Hook::encode(const Call& call, const Piece& piece, const float* in, std::
   return Status::ok;
 }
 
-Status Hook::decode(const Call& call, const Piece& piece, const std::byte* in, std::uint64_t bytes,
-                    float* out) const {
+Status Hook::decode(const comm::Call& call, const Piece& piece, const std::byte* in,
+                    std::uint64_t bytes, float* out) const {
   Told told(*this, call);
   told.about.first = piece.first;
   told.about.total = piece.total ? 1 : 0;
@@ -217,7 +217,7 @@ Status Hook::decode(const Call& call, const Piece& piece, const std::byte* in, s
   return code == 0 ? Status::ok : failed("decode", code, told);
 }
 
-Status Hook::prepare(const Call& call) const {
+Status Hook::prepare(const comm::Call& call) const {
   if (table_->prepare == nullptr) return Status::ok;
   Told told(*this, call);
   const Inside inside;
@@ -225,7 +225,7 @@ Status Hook::prepare(const Call& call) const {
   return code == 0 ? Status::ok : failed("prepare", code, told);
 }
 
-Status Hook::allreduce(const Call& call) const {
+Status Hook::allreduce(const comm::Call& call) const {
   Told told(*this, call);
   const Timed timed(call.communicator.statistics(), Stage::exchange, "hook", 4 * call.count);
   const Inside inside;
@@ -234,9 +234,9 @@ Status Hook::allreduce(const Call& call) const {
   return code == 0 ? Status::ok : failed("allreduce", code, told);
 }
 
-Status open_hook(Communicator& communicator, const Plan& plan) {
+Status open_hook(comm::Communicator& communicator, const comm::Plan& plan) {
   if (communicator.hooks.contains(plan.hook)) return Status::ok;
-  Exchange& exchange = communicator.exchange();
+  comm::Exchange& exchange = communicator.exchange();
   auto hook = std::make_unique<Hook>(exchange.api(), plan.hook);
   SLIMPI_TRY(agree_on_failure(communicator, hook->load()));
   std::uint64_t kind[] = {hook->is_codec(), !hook->is_codec()};
@@ -244,7 +244,8 @@ Status open_hook(Communicator& communicator, const Plan& plan) {
   if (kind[0] == kind[1])
     return refuse(plan.hook, "it is a codec on some ranks and a strategy on others");
   SLIMPI_TRY(hook->give_comm(exchange.comm()));
-  const Call call{communicator, plan, nullptr, nullptr, 0, device::host(), nullptr, 0, nullptr};
+  const comm::Call call{communicator,   plan,    nullptr, nullptr, 0,
+                        device::host(), nullptr, 0,       nullptr};
   SLIMPI_TRY(agree_on_failure(communicator, hook->open(call)));
   std::uint64_t identity[] = {hook->identity(), ~hook->identity()};
   SLIMPI_TRY(exchange.all_max(identity));
@@ -256,7 +257,7 @@ Status open_hook(Communicator& communicator, const Plan& plan) {
   return Status::ok;
 }
 
-Status reserve_hook(Communicator& communicator, const Plan& plan, std::uint64_t count,
+Status reserve_hook(comm::Communicator& communicator, const comm::Plan& plan, std::uint64_t count,
                     const device::Device& device, const void* like) {
   const Hook& hook = *communicator.hooks.at(plan.hook);
   if (device.staged && !hook.takes_device_memory())
@@ -268,13 +269,13 @@ Status reserve_hook(Communicator& communicator, const Plan& plan, std::uint64_t 
 namespace {
 
 // The call on a copy of its buffer in host memory.
-Call call_on_host(const Call& call, float* copy) {
-  return {call.communicator, call.plan, copy,        copy,     call.count,
-          device::host(),    nullptr,   call.number, call.slot};
+comm::Call call_on_host(const comm::Call& call, float* copy) {
+  return {call.communicator, call.plan, copy,        copy,      call.count,
+          device::host(),    nullptr,   call.number, call.state};
 }
 
-Status run_together(Call& call, const Hook& hook) {
-  Communicator& communicator = call.communicator;
+Status run_together(comm::Call& call, const Hook& hook) {
+  comm::Communicator& communicator = call.communicator;
   if (hook.is_codec()) {
     Status failure = Status::ok;
     SLIMPI_TRY(run_hook_rounds(call, hook, &failure));
@@ -285,31 +286,31 @@ Status run_together(Call& call, const Hook& hook) {
 }
 
 // After a failure state holds values that no result ever showed: all ranks drop it.
-Status run_in_place(Call& call, const Hook& hook) {
+Status run_in_place(comm::Call& call, const Hook& hook) {
   const Status status = run_together(call, hook);
-  if (status == Status::hook && call.slot != nullptr) Slots::drop(*call.slot);
+  if (status == Status::hook && call.state != nullptr) comm::TensorStates::drop(*call.state);
   return status;
 }
 
 }  // namespace
 
-Status reserve_hook_state(Call& call) {
+Status reserve_hook_state(comm::Call& call) {
   if (!call.communicator.hooks.at(call.plan.hook)->is_codec()) return Status::ok;
-  Call on_host = call_on_host(call, nullptr);
+  comm::Call on_host = call_on_host(call, nullptr);
   return reserve_residual(on_host);
 }
 
-Status run_hook(Call& call) {
+Status run_hook(comm::Call& call) {
   const Hook& hook = *call.communicator.hooks.at(call.plan.hook);
-  if (call.device.staged) SLIMPI_TRY(wait_for_stream(call.device, call.stream));
+  if (call.device.staged) SLIMPI_TRY(comm::synchronize(call.device, call.stream));
   if (!call.device.staged || hook.takes_device_memory()) return run_in_place(call, hook);
 
   float* const copy = reinterpret_cast<float*>(call.communicator.scratch().staging.data());
   const std::size_t bytes = call.count * sizeof(float);
-  SLIMPI_TRY(copy_and_wait(call.device, call.stream, "copy out", copy, call.in, bytes));
-  Call on_host = call_on_host(call, copy);
+  SLIMPI_TRY(comm::copy_and_wait(call.device, call.stream, "copy out", copy, call.in, bytes));
+  comm::Call on_host = call_on_host(call, copy);
   SLIMPI_TRY(run_in_place(on_host, hook));
-  return copy_and_wait(call.device, call.stream, "copy in", call.out, copy, bytes);
+  return comm::copy_and_wait(call.device, call.stream, "copy in", call.out, copy, bytes);
 }
 
 }  // namespace slimpi::algorithm

@@ -2,7 +2,7 @@
 // SLIMPI_ALGORITHM=hook:PATH, an algorithm of the user's own in a shared object; its ABI is in
 // slimpi.h. A codec runs inside the schedule of hook_rounds.h, a strategy does the whole sum.
 //
-// A hook that can not be used, or a function of it that fails, is Status::hook on every rank of the
+// A hook that cannot be used, or a function of it that fails, is Status::hook on every rank of the
 // communicator, with the text of the lowest rank that failed.
 #pragma once
 #include <map>
@@ -30,7 +30,7 @@ class Hook {
   Status give_comm(MPI_Comm comm);
 
   // Calls the hook's own open, if it has one.
-  Status open(const Call& call);
+  Status open(const comm::Call& call);
 
   // Forgets MPI's side, which is about to end.
   void abandon() { comm_ = MPI_COMM_NULL; }
@@ -51,15 +51,15 @@ class Hook {
   };
 
   // `out` has room for most_bytes() and kGuardBytes more; *bytes is what the hook wrote.
-  Status encode(const Call& call, const Piece& piece, const float* in, std::byte* out,
+  Status encode(const comm::Call& call, const Piece& piece, const float* in, std::byte* out,
                 std::uint64_t* bytes) const;
-  Status decode(const Call& call, const Piece& piece, const std::byte* in, std::uint64_t bytes,
-                float* out) const;
+  Status decode(const comm::Call& call, const Piece& piece, const std::byte* in,
+                std::uint64_t bytes, float* out) const;
   static constexpr std::size_t kGuardBytes = 64;
 
   // Strategies.
-  Status prepare(const Call& call) const;
-  Status allreduce(const Call& call) const;
+  Status prepare(const comm::Call& call) const;
+  Status allreduce(const comm::Call& call) const;
 
  private:
   struct Told;
@@ -76,11 +76,11 @@ class Hook {
 
 using Hooks = std::map<std::string, std::unique_ptr<Hook>>;  // by path
 
-Status open_hook(Communicator& communicator, const Plan& plan);
-Status reserve_hook(Communicator& communicator, const Plan& plan, std::uint64_t count,
+Status open_hook(comm::Communicator& communicator, const comm::Plan& plan);
+Status reserve_hook(comm::Communicator& communicator, const comm::Plan& plan, std::uint64_t count,
                     const device::Device& device, const void* like);
-Status reserve_hook_state(Call& call);
-Status run_hook(Call& call);
+Status reserve_hook_state(comm::Call& call);
+Status run_hook(comm::Call& call);
 
 // Is the calling thread inside a function of a hook? What it calls then is MPI's own.
 bool inside_hook();

@@ -22,11 +22,11 @@ double dot(const double* a, const Other* b, std::uint64_t length) {
   double sums[kLanes] = {};
   const std::uint64_t whole = length / kLanes * kLanes;
   for (std::uint64_t i = 0; i < whole; i += kLanes)
-    for (int lane = 0; lane < kLanes; ++lane)
-      sums[lane] += a[i + std::uint64_t(lane)] * double(b[i + std::uint64_t(lane)]);
+    for (int role = 0; role < kLanes; ++role)
+      sums[role] += a[i + std::uint64_t(role)] * double(b[i + std::uint64_t(role)]);
   for (std::uint64_t i = whole; i < length; ++i) sums[i - whole] += a[i] * double(b[i]);
   double total = sums[0];
-  for (int lane = 1; lane < kLanes; ++lane) total += sums[lane];
+  for (int role = 1; role < kLanes; ++role) total += sums[role];
   return total;
 }
 
@@ -47,12 +47,12 @@ double dot(const double* a, const Other* b, std::uint64_t length) {
   return something;
 }
 
-[[gnu::noinline]] void draw_in_floats(const kernels::Draw& draw, std::uint64_t length,
+[[gnu::noinline]] void draw_in_floats(const kernels::RandomStream& draw, std::uint64_t length,
                                       float* vector) {
   constexpr int kMean = 8 * 65535 / 2;
   constexpr float kDeviation = 0x1p16f * 0.81649658f;  // of the sum: sqrt(8 / 12) of the range
   for (std::uint64_t i = 0; i < length; ++i) {
-    const kernels::Block block = kernels::draw_block(draw, draw.first + i);
+    const kernels::Block block = kernels::random_block(draw, draw.first + i);
     int sum = 0;
     for (const std::uint32_t word : block.word) sum += int(word & 0xffff) + int(word >> 16);
     vector[i] = float(sum - kMean) / kDeviation;
@@ -70,7 +70,7 @@ void orthonormalize(float* factor, std::uint64_t length, int rank, double* scrat
   for (int k = 0; k < rank; ++k) orthonormalize_vector(factor, length, k, scratch);
 }
 
-void draw_normal(const kernels::Draw& draw, std::uint64_t length, float* vector) {
+void draw_normal(const kernels::RandomStream& draw, std::uint64_t length, float* vector) {
   const kernels::DefaultEnvironment environment;
   draw_in_floats(draw, length, vector);
 }

@@ -22,6 +22,6 @@ void orthonormalize(float* factor, std::uint64_t length, int rank, double* scrat
 // vector[0 .. length - 1] = numbers of mean 0 and variance 1 that look normal: each is the sum of
 // eight uniform 16-bit numbers out of one block of the generator, exact in integers, so no
 // logarithm or cosine of a math library decides its last bit. Element i draws block first + i.
-void draw_normal(const kernels::Draw& draw, std::uint64_t length, float* vector);
+void draw_normal(const kernels::RandomStream& draw, std::uint64_t length, float* vector);
 
 }  // namespace slimpi::algorithm

@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-#include "algorithm/blas_part.h"
+#include "algorithm/blas_plugin.h"
 
 namespace {
 

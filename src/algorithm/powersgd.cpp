@@ -8,9 +8,9 @@
 #include <limits>
 
 #include "algorithm/blas.h"
-#include "algorithm/communicator.h"
 #include "algorithm/hierarchical.h"
 #include "algorithm/low_rank.h"
+#include "comm/communicator.h"
 
 namespace slimpi::algorithm {
 
@@ -42,7 +42,7 @@ struct Scratch {
 };
 
 // Can the memory's own kernels multiply matrices? Else its buffers are worked on in the host's.
-bool multiplies(const Call& call) {
+bool multiplies(const comm::Call& call) {
   const kernels::Kernels& kernels = *call.device.kernels();
   return kernels.multiply != nullptr && kernels.multiply({}, call.stream);
 }
@@ -54,42 +54,43 @@ std::uint64_t side_of_square(std::uint64_t count) {
   return side;
 }
 
-Plan exact_plan(const Plan& plan) {
-  Plan exact = plan;
+comm::Plan exact_plan(const comm::Plan& plan) {
+  comm::Plan exact = plan;
   exact.format = {};
   exact.error_feedback = false;
   return exact;
 }
 
 // The factors are summed in memory of the host whatever the buffers lie in.
-Status sum_exactly(const Call& call, const device::Device& device, const float* in, float* out,
-                   std::uint64_t count, std::uint64_t number) {
-  const Plan exact = exact_plan(call.plan);
+Status sum_exactly(const comm::Call& call, const device::Device& device, const float* in,
+                   float* out, std::uint64_t count, std::uint64_t number) {
+  const comm::Plan exact = exact_plan(call.plan);
   device::Stream* const stream = &device == &device::host() ? nullptr : call.stream;
-  Call nested{call.communicator, exact, in, out, count, device, stream, number, nullptr};
+  comm::Call nested{call.communicator, exact, in, out, count, device, stream, number, nullptr};
   return run_hierarchical(nested);
 }
 
 // The slot's arrays, Q in memory of the host, the error where the products are made; null where the
 // options keep none.
-Status open_state(Call& call, const Matrix& matrix, bool on_device, float** error, float** last_q) {
+Status open_state(comm::Call& call, const Matrix& matrix, bool on_device, float** error,
+                  float** last_q) {
   Statistics& statistics = call.communicator.statistics();
   const device::Device& host = device::host();
   if (call.plan.error_feedback)
-    SLIMPI_TRY(slot_array(*call.slot, "error", call.count, on_device ? call.device : host,
-                          on_device ? call.out : nullptr, on_device ? call.stream : nullptr,
-                          statistics, error));
+    SLIMPI_TRY(comm::state_array(*call.state, "error", call.count, on_device ? call.device : host,
+                                 on_device ? call.out : nullptr, on_device ? call.stream : nullptr,
+                                 statistics, error));
   if (call.communicator.config().powersgd_warm_start)
-    SLIMPI_TRY(slot_array(*call.slot, "q", matrix.columns * std::uint64_t(matrix.rank), host,
-                          nullptr, nullptr, statistics, last_q));
+    SLIMPI_TRY(comm::state_array(*call.state, "q", matrix.columns * std::uint64_t(matrix.rank),
+                                 host, nullptr, nullptr, statistics, last_q));
   return Status::ok;
 }
 
 class Step {
  public:
   // `in` and `out` lie in memory of the host, or in the call's own.
-  Step(Call& call, const Matrix& matrix, const slimpi_blas& blas, bool on_device, const float* in,
-       float* out);
+  Step(comm::Call& call, const Matrix& matrix, const slimpi_blas& blas, bool on_device,
+       const float* in, float* out);
   Status run();
 
  private:
@@ -111,8 +112,8 @@ class Step {
 
   std::uint64_t floats(std::uint64_t length) const { return length * std::uint64_t(matrix_.rank); }
 
-  Call& call_;
-  Communicator& communicator_;
+  comm::Call& call_;
+  comm::Communicator& communicator_;
   const Matrix matrix_;
   const slimpi_blas& blas_;
   const bool on_device_;
@@ -128,7 +129,7 @@ class Step {
   float *tile_, *near_p_, *near_q_;  // beside M: on the host the factors themselves
 };
 
-Step::Step(Call& call, const Matrix& matrix, const slimpi_blas& blas, bool on_device,
+Step::Step(comm::Call& call, const Matrix& matrix, const slimpi_blas& blas, bool on_device,
            const float* in, float* out)
     : call_(call),
       communicator_(call.communicator),
@@ -195,8 +196,8 @@ void Step::start_q() {
     // Ranks never reach the upper half of their numbers, so these streams are nobody else's.
     constexpr std::uint32_t kSlots = 0x80000000;
     const std::uint64_t first = std::uint64_t(k) * matrix_.columns;
-    draw_normal({communicator_.config().seed, kSlots | std::uint32_t(call_.slot->number),
-                 call_.slot->calls, first},
+    draw_normal({communicator_.config().seed, kSlots | std::uint32_t(call_.state->number),
+                 call_.state->calls, first},
                 matrix_.columns, q_ + first);
     orthonormalize_vector(q_, matrix_.columns, k, vector_);
   }
@@ -228,7 +229,7 @@ Status Step::first_product() {
               int(matrix_.columns), m, distance, near_p_ + part.row, int(matrix_.rows)});
   });
   SLIMPI_TRY(bring_over(p_, near_p_, matrix_.rows));
-  return wait_for_stream(device_, stream_);
+  return comm::synchronize(device_, stream_);
 }
 
 // Q = M^T P.
@@ -244,7 +245,7 @@ Status Step::second_product() {
               int(matrix_.rows), m, distance, near_q_ + part.column, int(matrix_.columns)});
   });
   SLIMPI_TRY(bring_over(q_, near_q_, matrix_.columns));
-  return wait_for_stream(device_, stream_);
+  return comm::synchronize(device_, stream_);
 }
 
 // The two exchanges of a call must not be taken for one another.
@@ -255,7 +256,7 @@ Status Step::sum(float* factor, std::uint64_t length, std::uint64_t phase) {
 
 bool Step::finite(const float* factor, std::uint64_t length) const {
   int found = 0;
-  device::host().kernels()->find_beyond(factor, kernels::kGreatestFloat, floats(length), &found,
+  device::host().kernels()->find_beyond(factor, kernels::kMaxFloat, floats(length), &found,
                                         nullptr);
   return found == 0;
 }
@@ -279,7 +280,7 @@ Status Step::run() {
   SLIMPI_TRY(first_product());
   SLIMPI_TRY(sum(p_, matrix_.rows, 1));
   if (!finite(p_, matrix_.rows)) {
-    call_.passed = Passed::nonfinite;
+    call_.passed = BypassReason::nonfinite;
     return Status::ok;
   }
   orthonormalize(p_, matrix_.rows, matrix_.rank, vector_);
@@ -288,7 +289,7 @@ Status Step::run() {
   const bool in_range = std::all_of(q_, q_ + floats(matrix_.columns),
                                     [](float x) { return std::fabs(x) <= kLargest; });
   if (!in_range) {
-    call_.passed = Passed::nonfinite;
+    call_.passed = BypassReason::nonfinite;
     return Status::ok;
   }
   return finish();
@@ -296,7 +297,7 @@ Status Step::run() {
 
 }  // namespace
 
-Matrix matrix_of(const Plan& plan, const Config& config, std::uint64_t count) {
+Matrix matrix_of(const comm::Plan& plan, const Config& config, std::uint64_t count) {
   Matrix matrix;
   matrix.rows = matrix.columns = side_of_square(count);
   if (plan.shape) {
@@ -319,7 +320,7 @@ Matrix matrix_of(const Plan& plan, const Config& config, std::uint64_t count) {
   return matrix;
 }
 
-Status run_powersgd(Call& call) {
+Status run_powersgd(comm::Call& call) {
   const Matrix matrix = matrix_of(call.plan, call.communicator.config(), call.count);
   if (!matrix.worthwhile)
     return sum_exactly(call, call.device, call.in, call.out, call.count, call.number);
@@ -331,16 +332,16 @@ Status run_powersgd(Call& call) {
   // Other memory is worked on in the host's.
   auto* const staging = reinterpret_cast<float*>(call.communicator.scratch().staging.data());
   const std::size_t bytes = call.count * sizeof(float);
-  SLIMPI_TRY(copy_and_wait(call.device, call.stream, "copy out", staging, call.in, bytes));
+  SLIMPI_TRY(comm::copy_and_wait(call.device, call.stream, "copy out", staging, call.in, bytes));
   SLIMPI_TRY(Step(call, matrix, *blas, false, staging, staging).run());
   if (call.passed) return Status::ok;
-  return copy_and_wait(call.device, call.stream, "copy in", call.out, staging, bytes);
+  return comm::copy_and_wait(call.device, call.stream, "copy in", call.out, staging, bytes);
 }
 
-Status reserve_powersgd(Call& call) {
-  Communicator& communicator = call.communicator;
+Status reserve_powersgd(comm::Call& call) {
+  comm::Communicator& communicator = call.communicator;
   const Matrix matrix = matrix_of(call.plan, communicator.config(), call.count);
-  const Plan exact = exact_plan(call.plan);
+  const comm::Plan exact = exact_plan(call.plan);
   if (!matrix.worthwhile)
     return reserve_hierarchical(communicator, exact, call.count, call.device, call.out);
   Statistics& statistics = communicator.statistics();

@@ -24,17 +24,17 @@ struct Matrix {
   int rank = 1;
   bool worthwhile = false;  // (rows + columns) * rank < rows * columns / 2
 };
-Matrix matrix_of(const Plan& plan, const Config& config, std::uint64_t count);
+Matrix matrix_of(const comm::Plan& plan, const Config& config, std::uint64_t count);
 
-Status run_powersgd(Call& call);
+Status run_powersgd(comm::Call& call);
 
 // Reserves the scratch memory, too, because a shape can need more than a larger count did, and the
 // slot's state: with error feedback `count` floats, with a warm start columns * rank.
-Status reserve_powersgd(Call& call);
+Status reserve_powersgd(comm::Call& call);
 
 // For the table: nothing depends on the count alone.
-inline Status reserve_none(Communicator&, const Plan&, std::uint64_t, const device::Device&,
-                           const void*) {
+inline Status reserve_none(comm::Communicator&, const comm::Plan&, std::uint64_t,
+                           const device::Device&, const void*) {
   return Status::ok;
 }
 

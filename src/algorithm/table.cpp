@@ -5,20 +5,20 @@
 #include "algorithm/decentralized.h"
 #include "algorithm/hierarchical.h"
 #include "algorithm/hook.h"
-#include "algorithm/low_precision.h"
+#include "algorithm/low_precision_decentralized.h"
 #include "algorithm/powersgd.h"
 
 namespace slimpi::algorithm {
 
 namespace {
-using kernels::Coding;
+using kernels::Codec;
 
-// A row of the two rounds between nodes.
-constexpr Algorithm two_rounds(const char* name, Coding coding) {
+// A row of the reduce-scatter and all-gather between nodes.
+constexpr Algorithm reduce_scatter_family(const char* name, Codec codec) {
   return {.name = name,
-          .coding = coding,
-          .exact = coding == Coding::float32,
-          .within_budget = coding == Coding::quantized || coding == Coding::float32,
+          .codec = codec,
+          .exact = codec == Codec::float32,
+          .within_budget = codec == Codec::quantized || codec == Codec::float32,
           .run = run_hierarchical,
           .reserve = reserve_hierarchical,
           .reserve_state = reserve_residual};
@@ -26,7 +26,7 @@ constexpr Algorithm two_rounds(const char* name, Coding coding) {
 
 constexpr Algorithm low_rank(const char* name, bool shapes) {
   return {.name = name,
-          .coding = Coding::float32,
+          .codec = Codec::float32,
           .keeps_state = true,
           .finds_nonfinite = true,
           .error_feedback = true,
@@ -39,22 +39,22 @@ constexpr Algorithm low_rank(const char* name, bool shapes) {
 }
 
 constexpr Algorithm kTable[] = {
-    two_rounds("bytegrad", Coding::quantized),
+    reduce_scatter_family("bytegrad", Codec::quantized),
     {.name = "qsgd",
-     .coding = Coding::quantized,
+     .codec = Codec::quantized,
      .rounding = Rounding::stochastic,
      .flat = true,
      .within_budget = true,
      .run = run_hierarchical,
      .reserve = reserve_hierarchical,
      .reserve_state = reserve_residual},
-    two_rounds("fp16", Coding::fp16),
-    two_rounds("bf16", Coding::bf16),
-    two_rounds("allreduce", Coding::float32),
+    reduce_scatter_family("fp16", Codec::fp16),
+    reduce_scatter_family("bf16", Codec::bf16),
+    reduce_scatter_family("allreduce", Codec::float32),
     low_rank("powersgd", true),
     low_rank("batched_powersgd", false),
     {.name = "hook",
-     .coding = Coding::float32,
+     .codec = Codec::float32,
      .same_bytes = false,
      .keeps_state = true,
      .run = run_hook,
@@ -62,13 +62,13 @@ constexpr Algorithm kTable[] = {
      .reserve_state = reserve_hook_state,
      .open = open_hook},
     {.name = "decentralized",
-     .coding = Coding::float32,
+     .codec = Codec::float32,
      .same_bytes = false,
      .talks_to_peers = true,
      .run = run_decentralized,
      .reserve = reserve_decentralized},
     {.name = "low_precision_decentralized",
-     .coding = Coding::quantized,
+     .codec = Codec::quantized,
      .same_bytes = false,
      .talks_to_peers = true,
      .keeps_state = true,

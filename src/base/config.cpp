@@ -33,7 +33,7 @@ std::string spelled(std::string_view name, Source source) {
   return "SLIMPI_" + upper_case(name);
 }
 
-// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
+// Insertions, deletions, replacements and swaps of node-local ranks that turn `a` into `b`.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1), row(b.size() + 1), next(b.size() + 1);
   std::iota(row.begin(), row.end(), 0);
@@ -67,7 +67,7 @@ std::string_view without_comment(std::string_view line) {
 
 // Reads `name = value` lines into the config. Returns "" or the error.
 std::string read_file(const std::string& path, Config& config, std::vector<std::string>& unknown) {
-  const std::string refused = "SLIMPI_CONFIG=" + printable(path) + ": the file can not be read: ";
+  const std::string refused = "SLIMPI_CONFIG=" + printable(path) + ": the file cannot be read: ";
   errno = 0;
   std::ifstream file(path);
   if (!file) return refused + std::strerror(errno);
@@ -87,7 +87,7 @@ std::string read_file(const std::string& path, Config& config, std::vector<std::
       continue;
     }
     if (name == "config")
-      return where + "config can not be set in a file; set SLIMPI_CONFIG in the environment";
+      return where + "config cannot be set in a file; set SLIMPI_CONFIG in the environment";
     const std::string error = config.set(name, trimmed(line.substr(equals + 1)), Source::file);
     if (!error.empty()) return where + error;
   }
@@ -136,7 +136,7 @@ std::string Config::set(std::string_view option, std::string_view value, Source 
     type parsed{};                                                  \
     if (!(parser).parse(value, parsed))                             \
       return spelled(option, source) + "=" + printable(value) +     \
-             " can not be used; accepted: " + (parser).accepted();  \
+             " cannot be used; accepted: " + (parser).accepted();   \
     Given& was = given[std::size_t(Option::name)];                  \
     if (was.source > source) return "";                             \
     this->name = std::move(parsed);                                 \

@@ -82,7 +82,7 @@ std::string find(const std::vector<path>& names) {
 
 }  // namespace
 
-std::string find_part(const std::string& name) {
+std::string find_plugin(const std::string& name) {
   return find({path("slimpi") / name, name});
 }
 

@@ -7,7 +7,7 @@
 namespace slimpi {
 
 // Full path of a part loaded on demand, such as "slimpi-hwloc.so"; "" if it is not there.
-std::string find_part(const std::string& name);
+std::string find_plugin(const std::string& name);
 
 // Full path of libslimpi.so; "" if it is not there.
 std::string find_library();

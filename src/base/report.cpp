@@ -18,8 +18,8 @@ double seconds(std::uint64_t nanoseconds) {
 }
 
 // What SLIMPI_MAX_ERROR chose: "1" to "8" bits, "fp16", "float32".
-std::string coding_name(std::size_t coding) {
-  return coding < 8 ? std::to_string(coding + 1) : coding == 8 ? "fp16" : "float32";
+std::string codec_name(std::size_t codec) {
+  return codec < 8 ? std::to_string(codec + 1) : codec == 8 ? "fp16" : "float32";
 }
 
 std::string bytes_text(std::uint64_t bytes) {
@@ -35,8 +35,8 @@ std::string bytes_text(std::uint64_t bytes) {
 std::string to_json(const Report& report) {
   using Json = nlohmann::ordered_json;
   Json passed, time;
-  for (std::size_t i = 0; i < kPassedReasons; ++i)
-    passed[to_string(Passed(i))] = report.own.passed[i];
+  for (std::size_t i = 0; i < kBypassReasons; ++i)
+    passed[to_string(BypassReason(i))] = report.own.passed[i];
   time["total"] = seconds(report.own.nanoseconds);
   for (std::size_t i = 0; i < kStages; ++i)
     time[to_string(Stage(i))] = seconds(report.own.stage_nanoseconds[i]);
@@ -63,8 +63,8 @@ std::string to_json(const Report& report) {
                     {"segments", report.most_segments},
                     {"segment_bytes", report.most_segment_bytes}};
   json["state_dropped"] = report.own.state_dropped;
-  for (std::size_t i = 0; i < kChosenCodings; ++i)
-    json["codings"][coding_name(i)] = report.own.codings[i];
+  for (std::size_t i = 0; i < kChosenCodecs; ++i)
+    json["codecs"][codec_name(i)] = report.own.codecs[i];
   json["repeated"] = report.own.repeated;
   json["overflowed"] = report.job.overflowed;
   json["ranks_counted"] = report.ranks_counted;
@@ -77,10 +77,10 @@ std::string to_text(const Report& report) {
   text += fmt::format("  calls    {} allreduce, {} compressed", report.own.calls,
                       report.own.compressed);
   std::string reasons;
-  for (std::size_t i = 0; i < kPassedReasons; ++i)
+  for (std::size_t i = 0; i < kBypassReasons; ++i)
     if (report.own.passed[i] != 0)
       reasons += fmt::format("{}{} {}", reasons.empty() ? "" : ", ", report.own.passed[i],
-                             to_string(Passed(i)));
+                             to_string(BypassReason(i)));
   text += reasons.empty() ? "\n" : fmt::format("; passed to MPI: {}\n", reasons);
   text += fmt::format("  bytes    {} between nodes, plain {}", bytes_text(report.job.bytes_sent),
                       bytes_text(report.job.bytes_plain));
@@ -95,15 +95,15 @@ std::string to_text(const Report& report) {
   if (report.own.checked != 0)
     text += fmt::format("  error    relative L2 mean {:.2e}, max {:.2e} in {} calls\n",
                         report.mean_error, report.max_error, report.own.checked);
-  std::string codings;
-  for (std::size_t i = 0; i < kChosenCodings; ++i)
-    if (report.own.codings[i] != 0)
-      codings += fmt::format("{}{} in {}{}", codings.empty() ? "" : ", ", report.own.codings[i],
-                             coding_name(i), i < 8 ? " bits" : "");
-  if (!codings.empty())
-    text += fmt::format("  codings  {}; {} exchanges repeated\n", codings, report.own.repeated);
+  std::string codecs;
+  for (std::size_t i = 0; i < kChosenCodecs; ++i)
+    if (report.own.codecs[i] != 0)
+      codecs += fmt::format("{}{} in {}{}", codecs.empty() ? "" : ", ", report.own.codecs[i],
+                            codec_name(i), i < 8 ? " bits" : "");
+  if (!codecs.empty())
+    text += fmt::format("  codecs  {}; {} exchanges repeated\n", codecs, report.own.repeated);
   if (report.job.overflowed != 0)
-    text += fmt::format("  halves   {} became infinite\n", report.job.overflowed);
+    text += fmt::format("  16-bit floats   {} became infinite\n", report.job.overflowed);
   text += fmt::format("  memory   {} for messages, {} for state, {} in {} shared segments\n",
                       bytes_text(report.most_scratch), bytes_text(report.own.state_bytes),
                       bytes_text(report.most_segment_bytes), report.most_segments);
@@ -130,7 +130,7 @@ Status write_report(const Report& report, const std::string& target) {
   file.close();
   if (!file)
     return fail(Status::unsupported,
-                "SLIMPI_REPORT=" + target + " can not be written: " + std::strerror(errno));
+                "SLIMPI_REPORT=" + target + " cannot be written: " + std::strerror(errno));
   return Status::ok;
 }
 

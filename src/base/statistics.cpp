@@ -13,11 +13,11 @@ constexpr std::size_t index_of(std::size_t offset) {
 
 #define SLIMPI_COUNTER(member) index_of(offsetof(Counts, member))
 
-const char* to_string(Passed reason) {
+const char* to_string(BypassReason reason) {
   constexpr const char* names[] = {"small",       "datatype",  "op",   "comm",
                                    "off",         "start",     "rule", "single_node",
                                    "nonblocking", "nonfinite", "auto", "failure"};
-  static_assert(std::size(names) == kPassedReasons);
+  static_assert(std::size(names) == kBypassReasons);
   return names[std::size_t(reason)];
 }
 
@@ -27,7 +27,7 @@ const char* to_string(Stage stage) {
   return names[std::size_t(stage)];
 }
 
-void Statistics::passed(Passed reason) {
+void Statistics::passed(BypassReason reason) {
   add(SLIMPI_COUNTER(calls), 1);
   add(SLIMPI_COUNTER(passed) + std::size_t(reason), 1);
 }
@@ -79,8 +79,8 @@ void Statistics::overflow(std::uint64_t values) {
   add(SLIMPI_COUNTER(overflowed), values);
 }
 
-void Statistics::coded(std::size_t coding) {
-  add(SLIMPI_COUNTER(codings) + coding, 1);
+void Statistics::coded(std::size_t codec) {
+  add(SLIMPI_COUNTER(codecs) + codec, 1);
 }
 
 void Statistics::repeated() {

@@ -14,7 +14,7 @@
 namespace slimpi {
 
 // Why a call went to MPI as it was. The names are the report's keys.
-enum class Passed {
+enum class BypassReason {
   small,        // fewer bytes than SLIMPI_MIN_SIZE
   datatype,     // not MPI_FLOAT, MPI_REAL or MPI_REAL4
   op,           // not MPI_SUM
@@ -28,34 +28,34 @@ enum class Passed {
   automatic,    // SLIMPI_ALGORITHM=auto: MPI's own was faster, or is being tried
   failure,      // some rank could not get what the call needed
 };
-constexpr std::size_t kPassedReasons = 12;
-const char* to_string(Passed reason);
+constexpr std::size_t kBypassReasons = 12;
+const char* to_string(BypassReason reason);
 
 // Where the time of compressed calls goes.
 enum class Stage { encode, exchange, decode, intra };
 constexpr std::size_t kStages = 4;
 const char* to_string(Stage stage);
 
-constexpr std::size_t kChosenCodings = 10;
+constexpr std::size_t kChosenCodecs = 10;
 
 // Plain numbers, in this order in memory so that ranks can be summed with one reduction.
 struct Counts {
   std::uint64_t calls = 0, compressed = 0;
-  std::array<std::uint64_t, kPassedReasons> passed{};
+  std::array<std::uint64_t, kBypassReasons> passed{};
   std::uint64_t bytes_in = 0;     // of the buffers of compressed calls
   std::uint64_t bytes_sent = 0;   // put between nodes, headers included
   std::uint64_t bytes_plain = 0;  // what a bandwidth-optimal float allreduce would have put there
   std::uint64_t nanoseconds = 0;  // in compressed calls
   std::array<std::uint64_t, kStages> stage_nanoseconds{};
   std::uint64_t host_buffers = 0, device_buffers = 0;
-  std::uint64_t staged_calls = 0;   // left to MPI, with host copies of buffers that it can not take
+  std::uint64_t staged_calls = 0;   // left to MPI, with host copies of buffers that it cannot take
   std::uint64_t checked = 0;        // calls whose error was measured
   std::uint64_t state_bytes = 0;    // held now for residuals, low-rank factors and replicas
   std::uint64_t scratch_bytes = 0;  // held now for messages
   std::uint64_t state_dropped = 0;  // times that ranks disagreed about a slot
-  std::uint64_t overflowed = 0;     // halves that became infinite
+  std::uint64_t overflowed = 0;     // 16-bit floats that became infinite
   // Calls that SLIMPI_MAX_ERROR gave 1 to 8 bits, fp16, float32.
-  std::array<std::uint64_t, kChosenCodings> codings{};
+  std::array<std::uint64_t, kChosenCodecs> codecs{};
   std::uint64_t repeated = 0;  // exchanges again, because of the error of the one before
 };
 constexpr std::size_t kCounts = sizeof(Counts) / sizeof(std::uint64_t);
@@ -82,7 +82,7 @@ class Statistics {
   void add(std::size_t counter, std::uint64_t amount) {
     counters_[counter].fetch_add(amount, std::memory_order_relaxed);
   }
-  void passed(Passed reason);
+  void passed(BypassReason reason);
   void compressed(std::uint64_t bytes, std::uint64_t plain_bytes, std::uint64_t nanoseconds,
                   bool device);
   void sent(std::uint64_t bytes);
@@ -97,7 +97,7 @@ class Statistics {
   void dropped();
   void staged();
   void overflow(std::uint64_t values);
-  void coded(std::size_t coding);
+  void coded(std::size_t codec);
   void repeated();
 
   Counts counts() const;

@@ -14,7 +14,7 @@ enum class [[nodiscard]] Status{
     disagreement,  // the ranks of a communicator were started with different options
     device,        // the GPU or its driver failed
     hook,          // a user's hook failed; known to all ranks, which are still in step
-    unsupported,   // asked for something that this build or machine can not do
+    unsupported,   // asked for something that this build or machine cannot do
 };
 
 // Keeps `text` as this thread's explanation of what went wrong and returns `status`.

@@ -19,7 +19,7 @@ struct Stream;  // made and understood by its own row; null is a valid stream of
 enum class Place { device, staging };
 
 // Memory that allocate(Place::device) gave, for the other processes of this machine to work in.
-struct Sharing {
+struct Ipc {
   // What they need to open it; plain bytes.
   struct Handle {
     std::byte bytes[192];
@@ -32,26 +32,27 @@ struct Sharing {
 
 // This process's end of a link between the GPUs of a node's processes, each of which has one of its
 // own; made and understood by its own row.
-struct Link;
+struct NcclCommunicator;
 
 // Sends and receives over links, by a library of the GPUs' vendor. All but close() return at once.
-struct Links {
+struct NcclTransport {
   const char* library;  // "NCCL"
 
   // Whether this process can join for work near `like`; if not, the status says why.
   Status (*usable)(const void* like);
 
   // What the processes need to find each other; plain bytes, made by one of them.
-  struct Meeting {
+  struct UniqueId {
     std::byte bytes[128];
   };
-  Status (*arrange)(const void* like, Meeting* meeting);
+  Status (*make_unique_id)(const void* like, UniqueId* barrier);
 
   // Begins to join the others, as `rank` of `size`.
-  Status (*join)(const void* like, const Meeting& meeting, int rank, int size, Link** link);
+  Status (*create_communicator)(const void* like, const UniqueId& barrier, int rank, int size,
+                                NcclCommunicator** communicator);
 
-  // A stretch of memory for a peer, or from it: one of the two pointers is null.
-  struct Piece {
+  // A range of memory for a peer, or from it: one of the two pointers is null.
+  struct Transfer {
     int peer;
     const void* out;
     void* in;
@@ -59,19 +60,20 @@ struct Links {
   };
   // Queues pieces that travel together. Between two processes they come in the order in which both
   // name them. The link must be settled.
-  Status (*exchange)(Link* link, const Piece* pieces, int count, Stream* stream);
+  Status (*exchange)(NcclCommunicator* communicator, const Transfer* transfers, int count,
+                     Stream* stream);
 
   // Whether what was begun last has come so far that the link can be used again: the others are
   // there, the pieces are on their stream, which may now be marked behind them. Also fails when
   // something goes wrong with them later.
-  Status (*settled)(Link* link, bool* settled);
+  Status (*ready)(NcclCommunicator* communicator, bool* ready);
 
   // Ends it. In order: every process does so now, and nothing is under way; else what is stops.
-  void (*close)(Link* link, bool in_order);
+  void (*close)(NcclCommunicator* communicator, bool in_order);
 };
 
 struct Device {
-  const char* name;  // "host", "guarded", "cuda"
+  const char* name;  // "host", "protected", "cuda"
 
   // True: MPI may not be given this memory unless it says that it takes it, see mpi_takes(), and
   // work on it is done behind the host's back.
@@ -97,36 +99,36 @@ struct Device {
   Status (*copy)(void* to, const void* from, std::size_t bytes, Stream* stream);
 
   // A mark behind everything queued so far; marks of a stream count up from 1.
-  Status (*mark)(Stream* stream, std::uint64_t* mark);
+  Status (*record)(Stream* stream, std::uint64_t* event);
   // Sets *reached to whether the stream has passed the mark. Never blocks.
-  Status (*poll)(Stream* stream, std::uint64_t mark, bool* reached);
+  Status (*query)(Stream* stream, std::uint64_t event, bool* reached);
   // Makes work queued later on `stream` wait for `mark` of `other`.
-  Status (*wait_for)(Stream* stream, Stream* other, std::uint64_t mark);
+  Status (*wait_event)(Stream* stream, Stream* other, std::uint64_t event);
 
   // The arithmetic for this memory. The host row's is chosen by use_cpu_path().
   const kernels::Kernels* (*kernels)();
 
   // Which of this row's GPUs the memory lies on. Work on memory of one is done by a stream and with
   // scratch memory near it. Null: there is only one.
-  int (*unit)(const void* pointer) = nullptr;
+  int (*ordinal)(const void* pointer) = nullptr;
 
-  // How other processes come to this memory; null where they can not.
-  const Sharing* sharing = nullptr;
+  // How other processes come to this memory; null where they cannot.
+  const Ipc* ipc = nullptr;
 
   // The PCI bus id of the GPU that the memory at `like` lies on, such as "0000:3b:00.0"; null where
   // there is none.
   Status (*bus_id)(const void* like, char* text, std::size_t bytes) = nullptr;
 
   // How its GPUs talk to each other; null where there is no library for it.
-  const Links* links = nullptr;
+  const NcclTransport* nccl = nullptr;
 
   // As copy, for bytes that somebody reads next who shares no cache with this core, or nobody soon:
   // they go to memory at once. Null where a copy leaves nothing in this core's caches.
-  decltype(copy) copy_to_memory = nullptr;
+  decltype(copy) copy_nontemporal = nullptr;
 };
 
 // The same, and 0 where there is only one.
-int unit_of(const Device& device, const void* pointer);
+int ordinal_of(const Device& device, const void* pointer);
 
 // The row for ordinary memory.
 const Device& host();

@@ -23,7 +23,7 @@ namespace slimpi::device {
 namespace {
 
 struct HostStream {
-  std::uint64_t marks = 0;
+  std::uint64_t recorded = 0;
 };
 
 constexpr std::size_t kAlignment = 256;
@@ -72,7 +72,7 @@ Status copy(void* to, const void* from, std::size_t bytes, Stream*) {
 
 // Whole cache lines by stores that do not ask for the line first. They are not ordered with others,
 // so a fence ends them.
-Status copy_to_memory(void* to, const void* from, std::size_t bytes, Stream* stream) {
+Status copy_nontemporal(void* to, const void* from, std::size_t bytes, Stream* stream) {
 #if defined(__SSE2__)
   constexpr std::size_t kLine = 64;
   auto* out = static_cast<std::byte*>(to);
@@ -96,17 +96,17 @@ Status copy_to_memory(void* to, const void* from, std::size_t bytes, Stream* str
 #endif
 }
 
-Status mark(Stream* stream, std::uint64_t* mark) {
-  *mark = stream == nullptr ? 1 : ++reinterpret_cast<HostStream*>(stream)->marks;
+Status record(Stream* stream, std::uint64_t* event) {
+  *event = stream == nullptr ? 1 : ++reinterpret_cast<HostStream*>(stream)->recorded;
   return Status::ok;
 }
 
-Status poll(Stream*, std::uint64_t, bool* reached) {
+Status query(Stream*, std::uint64_t, bool* reached) {
   *reached = true;
   return Status::ok;
 }
 
-Status wait_for(Stream*, Stream*, std::uint64_t) {
+Status wait_event(Stream*, Stream*, std::uint64_t) {
   return Status::ok;
 }
 
@@ -139,9 +139,9 @@ Status use_cpu_path(CpuPath path) {
 
 const Device& host() {
   static constexpr Device row = [] {
-    Device host = {"host",       false, owns, allocate, release,  open_stream,
-                   close_stream, copy,  mark, poll,     wait_for, chosen_kernels};
-    host.copy_to_memory = copy_to_memory;
+    Device host = {"host",       false, owns,   allocate, release,    open_stream,
+                   close_stream, copy,  record, query,    wait_event, chosen_kernels};
+    host.copy_nontemporal = copy_nontemporal;
     return host;
   }();
   return row;

@@ -53,8 +53,8 @@ bool mpi_takes(const Device& device) {
   return !device.staged || g_mpi_takes.load(std::memory_order_relaxed);
 }
 
-int unit_of(const Device& device, const void* pointer) {
-  return device.unit == nullptr || pointer == nullptr ? 0 : device.unit(pointer);
+int ordinal_of(const Device& device, const void* pointer) {
+  return device.ordinal == nullptr || pointer == nullptr ? 0 : device.ordinal(pointer);
 }
 
 int count() {

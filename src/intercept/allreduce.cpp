@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <climits>
 
-#include "intercept/shim.h"
+#include "call/entry.h"
 
-using slimpi::intercept::Allreduce;
-using slimpi::intercept::answer;
-using slimpi::intercept::count_nonblocking;
-using slimpi::intercept::pass_on;
-using slimpi::intercept::refuse_count;
-using slimpi::intercept::Word;
+using slimpi::call::Allreduce;
+using slimpi::call::call_mpi;
+using slimpi::call::count_nonblocking;
+using slimpi::call::dispatch;
+using slimpi::call::refuse_count;
+using slimpi::call::Word;
 
 // Programs such as mpi4py take a function for large counts where they find one, and with an MPI
 // older than 4.0 or another than MPICH they may find only the one here. It then does what the
@@ -32,7 +32,7 @@ int persistent(const void* in, void* out, int count, Word datatype, Word op, Wor
 }
 }  // namespace
 
-int slimpi::intercept::pass_as_it_is(const Allreduce& call) {
+int slimpi::call::call_mpi_unstaged(const Allreduce& call) {
   if (call.large && SLIMPI_HAS_NEXT("MPI_Allreduce_c"))
     return SLIMPI_NEXT("MPI_Allreduce_c", int(const void*, void*, std::int64_t, Word, Word, Word))(
         call.in, call.out, call.count, call.datatype, call.op, call.comm);
@@ -45,14 +45,14 @@ SLIMPI_EXPORT int MPI_Allreduce(const void* in, void* out, int count, Word datat
                                 Word comm) {
   const Allreduce call{in, out, count, datatype, op, comm};
   int code = 0;
-  return answer(call, &code) ? code : pass_on(call);
+  return dispatch(call, &code) ? code : call_mpi(call);
 }
 
 SLIMPI_EXPORT int MPI_Allreduce_c(const void* in, void* out, std::int64_t count, Word datatype,
                                   Word op, Word comm) {
   const Allreduce call{in, out, count, datatype, op, comm, true};
   int code = 0;
-  return answer(call, &code) ? code : pass_on(call);
+  return dispatch(call, &code) ? code : call_mpi(call);
 }
 
 SLIMPI_EXPORT int MPI_Iallreduce(const void* in, void* out, int count, Word datatype, Word op,

@@ -7,10 +7,10 @@
 #include <new>
 
 #include "base/shape_hints.h"
-#include "intercept/runtime.h"
-#include "intercept/shim.h"
+#include "call/entry.h"
+#include "call/runtime.h"
 
-using slimpi::intercept::Runtime;
+using slimpi::call::Runtime;
 
 SLIMPI_EXPORT const char* slimpi_version(void) {
   return SLIMPI_PACKAGE_VERSION;

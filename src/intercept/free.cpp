@@ -3,9 +3,9 @@
 // callbacks of attributes run inside them, and MPI walks the communicator's attributes meanwhile:
 // none may be looked up or set there. All ranks are inside such a call together, whichever callback
 // runs first on each, so all of them leave sums on that communicator to MPI.
-#include "intercept/shim.h"
+#include "call/entry.h"
 
-namespace slimpi::intercept {
+namespace slimpi::call {
 
 namespace {
 thread_local const Freeing* t_innermost = nullptr;
@@ -26,10 +26,10 @@ bool Freeing::is_freeing(Word comm) {
   return false;
 }
 
-}  // namespace slimpi::intercept
+}  // namespace slimpi::call
 
-using slimpi::intercept::Freeing;
-using slimpi::intercept::Word;
+using slimpi::call::Freeing;
+using slimpi::call::Word;
 
 namespace {
 // A handle is an int with MPICH's ABI; nothing is read under another ABI but the first bytes.

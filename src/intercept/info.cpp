@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "intercept/shim.h"
+#include "call/entry.h"
 
-using slimpi::intercept::take_info;
-using slimpi::intercept::Word;
+using slimpi::call::take_info;
+using slimpi::call::Word;
 
 SLIMPI_EXPORT int MPI_Comm_set_info(Word comm, Word info) {
   const int code = SLIMPI_NEXT("MPI_Comm_set_info", int(Word, Word))(comm, info);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cstdarg>
 
-#include "intercept/shim.h"
+#include "call/entry.h"
 
 // MPI_Pcontrol of forward.S calls this and jumps to what it returns, the next MPI_Pcontrol.
 extern "C" [[gnu::used, gnu::visibility("hidden")]] void* slimpi_pcontrol_enter(int level) {
-  slimpi::intercept::control(level);
+  slimpi::call::control(level);
   return reinterpret_cast<void*>(SLIMPI_NEXT("MPI_Pcontrol", int(int, ...)));
 }
 
@@ -14,7 +14,7 @@ extern "C" [[gnu::used, gnu::visibility("hidden")]] void* slimpi_pcontrol_enter(
 // and 32-bit ARM do; elsewhere such arguments are lost.
 #if (!defined(__x86_64__) && !defined(__aarch64__)) || defined(SLIMPI_PCONTROL_WORDS)
 SLIMPI_EXPORT int MPI_Pcontrol(const int level, ...) {
-  using slimpi::intercept::Word;
+  using slimpi::call::Word;
   using Function = int(int, ...);
   auto* const next = reinterpret_cast<Function*>(slimpi_pcontrol_enter(level));
   Word w[16];
@@ -29,6 +29,6 @@ SLIMPI_EXPORT int MPI_Pcontrol(const int level, ...) {
 
 // MPICH's mpi_f08 module does not come by MPI_Pcontrol. `error` is not in the standard's interface.
 SLIMPI_EXPORT void mpi_pcontrol_f08_(const int* level, int* error) {
-  slimpi::intercept::control(*level);
+  slimpi::call::control(*level);
   SLIMPI_NEXT("mpi_pcontrol_f08_", void(const int*, int*))(level, error);
 }

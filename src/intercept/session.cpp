@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // MPI_Session_init and MPI_Session_finalize, only to count the open sessions, and MPI_Finalize,
 // only to know that it runs.
-#include "intercept/shim.h"
+#include "call/entry.h"
 
-using slimpi::intercept::Finalizing;
-using slimpi::intercept::session_closed;
-using slimpi::intercept::session_opened;
-using slimpi::intercept::Word;
+using slimpi::call::Finalizing;
+using slimpi::call::session_closed;
+using slimpi::call::session_opened;
+using slimpi::call::Word;
 
 SLIMPI_EXPORT int MPI_Session_init(Word info, Word handler, void* session) {
   const int code = SLIMPI_NEXT("MPI_Session_init", int(Word, Word, void*))(info, handler, session);

@@ -120,7 +120,7 @@ bool has_world(const Api& api) {
   return initialized != 0 && finalized == 0;
 }
 
-bool reaches_other_worlds(const Api& api, MPI_Comm comm) {
+bool spans_other_world(const Api& api, MPI_Comm comm) {
   int size = 0;
   MPI_Group own = MPI_GROUP_NULL, world = MPI_GROUP_NULL;
   if (api.Comm_size(comm, &size) != MPI_SUCCESS || api.Comm_group(comm, &own) != MPI_SUCCESS)

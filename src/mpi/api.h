@@ -35,7 +35,7 @@ bool has_world(const Api& api);
 // Whether ranks of this communicator are in another MPI_COMM_WORLD than this process, which was
 // spawned or connected to. Where ranks are, each of them finds some. MPI has to be initialized, and
 // not by sessions alone.
-bool reaches_other_worlds(const Api& api, MPI_Comm comm);
+bool spans_other_world(const Api& api, MPI_Comm comm);
 
 // The text of an MPI error code.
 std::string error_text(const Api& api, int code);

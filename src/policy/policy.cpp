@@ -9,19 +9,19 @@ namespace slimpi::policy {
 
 namespace {
 
-// Which hierarchy "auto" means: every rank of a node talks to its namesakes, so that all cores and
-// links of a node work.
+// Which hierarchy "auto" means: every rank of a node talks to its ranks of the inter-node group, so
+// that all cores and links of a node work.
 Hierarchy chosen(const Config& config, const algorithm::Algorithm& row) {
   if (row.flat) return Hierarchy::flat;
   return config.hierarchy == Hierarchy::automatic ? Hierarchy::sharded : config.hierarchy;
 }
 
 // `name` is how the user called it; a hook's path is in it.
-algorithm::Plan make_plan(const Config& config, const algorithm::Algorithm& row,
-                          const std::string& name, int bits) {
-  algorithm::Plan plan;
+comm::Plan make_plan(const Config& config, const algorithm::Algorithm& row, const std::string& name,
+                     int bits) {
+  comm::Plan plan;
   plan.algorithm = &row;
-  plan.format.coding = row.coding;
+  plan.format.codec = row.codec;
   plan.format.bits = std::uint8_t(bits);
   plan.format.bucket = std::uint32_t(config.bucket);
   plan.format.stochastic = config.rounding.value_or(row.rounding) == Rounding::stochastic;
@@ -29,12 +29,13 @@ algorithm::Plan make_plan(const Config& config, const algorithm::Algorithm& row,
   // The next difference of models holds what the last one lost, so the peers need no feedback.
   plan.error_feedback =
       !row.exact && !row.talks_to_peers && config.error_feedback.value_or(row.error_feedback);
-  if (row.coding == kernels::Coding::quantized && row.within_budget)
+  if (row.codec == kernels::Codec::quantized && row.within_budget)
     plan.max_error = config.max_error.value_or(0);
   if (name.starts_with("hook:")) plan.hook = name.substr(5);
   plan.start = config.start.value_or(row.start);
-  plan.slot = row.keeps_state || plan.error_feedback || plan.start != 0 ||
-              (row.talks_to_peers && (config.interval != 1 || config.peers == Peers::shift_one));
+  plan.needs_state =
+      row.keeps_state || plan.error_feedback || plan.start != 0 ||
+      (row.talks_to_peers && (config.interval != 1 || config.peers == Peers::shift_one));
   return plan;
 }
 
@@ -42,7 +43,7 @@ std::string refuse_name(const std::string& name, const std::string& spelled) {
   if (name == "off" || name == "auto") return "";
   if (const algorithm::Algorithm* const row = algorithm::find(name); row != nullptr) {
     const std::string missing = row->missing == nullptr ? "" : row->missing();
-    return missing.empty() ? "" : spelled + " can not be used: " + missing;
+    return missing.empty() ? "" : spelled + " cannot be used: " + missing;
   }
   std::string built;
   for (const algorithm::Algorithm& row : algorithm::all())
@@ -74,13 +75,13 @@ std::string refuse_budget(const Config& config, const std::string& name) {
 
 Decision decide(const Config& config, const Rules& rules, const std::string& name,
                 std::uint64_t count) {
-  const auto pass = [](Passed reason) {
+  const auto pass = [](BypassReason reason) {
     Decision decision;
     decision.reason = reason;
     return decision;
   };
   const std::uint64_t bytes = count * sizeof(float);
-  if (bytes < config.min_size) return pass(Passed::small);
+  if (bytes < config.min_size) return pass(BypassReason::small);
   std::string wanted = config.algorithm;
   int bits = config.bits;
   const Rule* const rule = match(rules, bytes, name);
@@ -91,9 +92,9 @@ Decision decide(const Config& config, const Rules& rules, const std::string& nam
   if (rule != nullptr && (of_communicator(Option::rules) || !of_communicator(Option::algorithm))) {
     wanted = rule->algorithm;
     if (rule->bits) bits = *rule->bits;
-    if (wanted == "off") return pass(Passed::rule);
+    if (wanted == "off") return pass(BypassReason::rule);
   }
-  if (wanted == "off") return pass(Passed::off);
+  if (wanted == "off") return pass(BypassReason::off);
   Decision decision;
   // What auto may choose from: only what gives all ranks the same bytes.
   const std::vector<std::string> names =
@@ -126,9 +127,9 @@ std::string refuse(const Config& config, const Rules& rules) {
   return "";
 }
 
-std::string describe(const algorithm::Plan& plan) {
+std::string describe(const comm::Plan& plan) {
   std::string text = plan.algorithm->name + (plan.hook.empty() ? "" : ":" + plan.hook);
-  if (plan.format.coding == kernels::Coding::quantized) {
+  if (plan.format.codec == kernels::Codec::quantized) {
     text += plan.max_error > 0 ? ", relative L2 error up to " + fmt::format("{:g}", plan.max_error)
                                : ", " + std::to_string(plan.format.bits) + " bits";
     text += ", ";

@@ -12,20 +12,20 @@
 namespace slimpi::policy {
 
 struct Decision {
-  bool take = false;            // answer it with a plan; otherwise leave it to MPI
-  Passed reason = Passed::off;  // why it is left
+  bool take = false;                        // answer it with a plan; otherwise leave it to MPI
+  BypassReason reason = BypassReason::off;  // why it is left
   // One plan, or several of which the fastest is to be found, plain MPI among them.
-  std::vector<algorithm::Plan> plans;
+  std::vector<comm::Plan> plans;
 };
 
 // `name` is the communicator's.
 Decision decide(const Config& config, const Rules& rules, const std::string& name,
                 std::uint64_t count);
 
-// Why these options can not run in this build; "" when they can.
+// Why these options cannot run in this build; "" when they can.
 std::string refuse(const Config& config, const Rules& rules);
 
 // The plan in words, for the line at the first compressed call: "bytegrad, 8 bits, ...".
-std::string describe(const algorithm::Plan& plan);
+std::string describe(const comm::Plan& plan);
 
 }  // namespace slimpi::policy

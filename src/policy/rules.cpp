@@ -23,16 +23,16 @@ std::string parse_row(const std::vector<std::string>& words, Rule& rule) {
   const Integer bits{1, 8};
   if (words.size() != 5) return "a row is: min_size max_size communicator algorithm bits";
   if (words[0] != "*" && !size.parse(words[0], rule.min_size))
-    return "min_size " + words[0] + " can not be used; accepted: *, " + size.accepted();
+    return "min_size " + words[0] + " cannot be used; accepted: *, " + size.accepted();
   if (words[1] != "*" && !size.parse(words[1], rule.max_size))
-    return "max_size " + words[1] + " can not be used; accepted: *, " + size.accepted();
+    return "max_size " + words[1] + " cannot be used; accepted: *, " + size.accepted();
   if (rule.max_size < rule.min_size) return "max_size is below min_size: the row never holds";
   rule.communicator = words[2];
   if (!AlgorithmName{}.parse(words[3], rule.algorithm))
-    return "algorithm " + words[3] + " can not be used; accepted: " + AlgorithmName{}.accepted();
+    return "algorithm " + words[3] + " cannot be used; accepted: " + AlgorithmName{}.accepted();
   int parsed = 0;
   if (words[4] != "*" && !bits.parse(words[4], parsed))
-    return "bits " + words[4] + " can not be used; accepted: *, " + bits.accepted();
+    return "bits " + words[4] + " cannot be used; accepted: *, " + bits.accepted();
   if (words[4] != "*") rule.bits = parsed;
   return "";
 }
@@ -56,7 +56,7 @@ std::string parse_rules(std::string_view text, const std::string& where, Rules& 
 }
 
 std::string read_rules(const std::string& path, const char* option, Rules& rules) {
-  const std::string refused = std::string(option) + "=" + path + ": the file can not be read: ";
+  const std::string refused = std::string(option) + "=" + path + ": the file cannot be read: ";
   errno = 0;
   std::ifstream file(path);
   if (!file) return refused + std::strerror(errno);

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "topology/part.h"
+#include "topology/plugin.h"
 #include "topology/topology.h"
 
 namespace {
@@ -216,7 +216,7 @@ extern "C" int slimpi_hwloc_load(uint32_t version, const slimpi_hwloc** result, 
   hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
   hwloc_topology_set_cache_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_NONE);
   if (hwloc_topology_load(raw) != 0)
-    return refuse(error, error_size, "hwloc can not read the topology");
+    return refuse(error, error_size, "hwloc cannot read the topology");
   try {
     auto answer = std::make_unique<Answer>();
     fill(raw, *answer);

@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "base/place.h"
-#include "topology/part.h"
+#include "topology/plugin.h"
 
 namespace slimpi::topology {
 
@@ -80,7 +80,7 @@ Status load(Topology& result, Look look) {
   (void)gethostname(name, sizeof name - 1);
   result.hostname = name;
 
-  const std::string part = find_part("slimpi-hwloc.so");
+  const std::string part = find_plugin("slimpi-hwloc.so");
   if (part.empty()) return fail(Status::unsupported, "slimpi-hwloc.so is not installed");
   void* handle = dlopen(part.c_str(), RTLD_NOW | (look == Look::named ? RTLD_GLOBAL : RTLD_LOCAL));
   if (handle == nullptr) return fail(Status::unsupported, dlerror());

@@ -101,7 +101,7 @@ void drawn_numbers_look_normal(void**) {
   assert_true(std::fabs(beyond - 0.05) < 0.005);
 }
 
-void a_stretch_of_a_stream_is_the_same_wherever_it_starts(void**) {
+void a_range_of_a_stream_is_the_same_wherever_it_starts(void**) {
   float whole[100], part[40];
   draw_normal({1, 2, 3, 0}, 100, whole);
   draw_normal({1, 2, 3, 60}, 40, part);
@@ -202,7 +202,7 @@ int main() {
     cmocka_unit_test(nearly_dependent_vectors_become_orthonormal),
     cmocka_unit_test(vectors_without_anything_of_their_own_become_zero),
     cmocka_unit_test(drawn_numbers_look_normal),
-    cmocka_unit_test(a_stretch_of_a_stream_is_the_same_wherever_it_starts),
+    cmocka_unit_test(a_range_of_a_stream_is_the_same_wherever_it_starts),
     cmocka_unit_test(the_bytes_are_the_same_everywhere),
 #if defined(__SSE__)
     cmocka_unit_test(the_programs_rounding_does_not_matter),

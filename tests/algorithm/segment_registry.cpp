@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "algorithm/segment_registry.h"
+#include "intra/segment_registry.h"
 
-#include "algorithm/direct.h"
+#include "intra/device_path.h"
 #include "tests/helper/cmocka_cxx.h"
 
 using slimpi::Intra;
 using slimpi::Statistics;
 using slimpi::Status;
-using slimpi::algorithm::NodeSegment;
-using slimpi::algorithm::SegmentRegistry;
+using slimpi::intra::NodeSegment;
+using slimpi::intra::SegmentRegistry;
 
 namespace {
 

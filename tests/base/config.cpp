@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Loading options from an environment and a file, and what is said of those that can not be used.
+// Loading options from an environment and a file, and what is said of those that cannot be used.
 #include "base/config.h"
 
 #include <sys/stat.h>
@@ -89,12 +89,11 @@ void every_option_refuses_in_one_line(void**) {
     const bool text = strstr(row.accepted.c_str(), "a file") != nullptr;
     if (text) continue;  // any text may be a file's name
     const Loaded loaded = load_config({{row.variable, "no such\nvalue"}});
-    expect_error(loaded,
-                 row.variable + "=no such?value can not be used; accepted: " + row.accepted);
+    expect_error(loaded, row.variable + "=no such?value cannot be used; accepted: " + row.accepted);
     Config config;
     const std::string info = config.set(row.name, "\x01", Source::info);
     assert_string_equal(info.c_str(), ("slimpi_" + std::string(row.name) +
-                                       "=? can not be used; accepted: " + row.accepted)
+                                       "=? cannot be used; accepted: " + row.accepted)
                                           .c_str());
     assert_false(config.is_set(Option(&row - option_rows().data())));
   }
@@ -103,7 +102,7 @@ void every_option_refuses_in_one_line(void**) {
 void long_values_are_cut(void**) {
   const Loaded loaded = load_config({{"SLIMPI_BITS", std::string(100000, '7')}});
   assert_true(loaded.error.size() < 300);
-  assert_non_null(strstr(loaded.error.c_str(), "777... can not be used; accepted: 1 to 8"));
+  assert_non_null(strstr(loaded.error.c_str(), "777... cannot be used; accepted: 1 to 8"));
 }
 
 void empty_value_unsets(void**) {
@@ -117,7 +116,7 @@ void empty_value_unsets(void**) {
     expect_error(load_config({{row.variable, ""}}),
                  row.standard[0] == '\0'
                      ? ""
-                     : row.variable + "= can not be used; accepted: " + row.accepted);
+                     : row.variable + "= cannot be used; accepted: " + row.accepted);
   expect_error(load("start =\nrounding = # unset\n"), "");
 }
 
@@ -226,15 +225,14 @@ void file_errors(void**) {
                    5);
   expect_error(load("bits = 4\nbits 5\n"), in_file(2) + "expected name = value, found bits 5");
   expect_error(load("= 5\n"), in_file(1) + "expected name = value, found = 5");
-  expect_error(load("\n\nbits = 9\n"), in_file(3) + "bits=9 can not be used; accepted: 1 to 8");
-  expect_error(load("bits = #4\n"), in_file(1) + "bits= can not be used; accepted: 1 to 8");
-  expect_error(
-      load("config = other\n"),
-      in_file(1) + "config can not be set in a file; set SLIMPI_CONFIG in the environment");
+  expect_error(load("\n\nbits = 9\n"), in_file(3) + "bits=9 cannot be used; accepted: 1 to 8");
+  expect_error(load("bits = #4\n"), in_file(1) + "bits= cannot be used; accepted: 1 to 8");
+  expect_error(load("config = other\n"),
+               in_file(1) + "config cannot be set in a file; set SLIMPI_CONFIG in the environment");
   expect_error(load_config({{"SLIMPI_CONFIG", "/no/such/file"}}),
-               "SLIMPI_CONFIG=/no/such/file: the file can not be read: No such file or directory");
+               "SLIMPI_CONFIG=/no/such/file: the file cannot be read: No such file or directory");
   expect_error(load_config({{"SLIMPI_CONFIG", "/"}}),
-               "SLIMPI_CONFIG=/: the file can not be read: Is a directory");
+               "SLIMPI_CONFIG=/: the file cannot be read: Is a directory");
 }
 
 void precedence(void**) {
@@ -258,7 +256,7 @@ void precedence(void**) {
 // A value that loses against a stronger source is still a mistake worth knowing.
 void overridden_values_are_checked(void**) {
   expect_error(load("bits = 99\n", {{"SLIMPI_BITS", "4"}}),
-               in_file(1) + "bits=99 can not be used; accepted: 1 to 8");
+               in_file(1) + "bits=99 cannot be used; accepted: 1 to 8");
 }
 
 void info_keys(void**) {

@@ -76,13 +76,13 @@ Status refuse() {
   return (fail)(Status::no_memory, "no room for 12 bytes");  // not CMocka's macro
 }
 
-Status pass_on() {
+Status call_mpi() {
   SLIMPI_TRY(refuse());
   return Status::ok;
 }
 
 void failures_carry_their_text(void**) {
-  assert_true(pass_on() == Status::no_memory);
+  assert_true(call_mpi() == Status::no_memory);
   assert_string_equal(failure_text().c_str(), "no room for 12 bytes");
   assert_string_equal(to_string(Status::no_memory), "no memory");
 }

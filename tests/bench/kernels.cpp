@@ -4,7 +4,7 @@
 // so that what else the machine does falls on both; the medians of the turns are compared.
 // One size is larger than any cache, the other fits into that of a core. Memory: 2.4 GB.
 //
-// Usage: kernels [SECONDS PER NUMBER [PATH [CODING [COUNT]]]]; a CODING is the start of a row's
+// Usage: kernels [SECONDS PER NUMBER [PATH [CODEC [COUNT]]]]; a CODEC is the start of a row's
 // name, such as 8 or fp16
 #include <sys/mman.h>
 
@@ -98,12 +98,12 @@ void measure(const Memory& b, double seconds, std::size_t bytes,
 void measure_format(const Memory& b, double seconds, const char* what, const Kernels& path,
                     const Format& format) {
   const std::size_t coded = encoded_bytes(format, b.count), floats = 4 * b.count;
-  const Draw draw{1, 2, 3, 4};
+  const RandomStream random{1, 2, 3, 4};
   for (std::byte* piece : b.coded)
-    path.encode(format, draw, b.in, nullptr, b.count, piece, nullptr);
+    path.encode(format, random, b.in, nullptr, b.count, piece, nullptr);
   printf("%-8s %-14s", path.name, what);
   measure(b, seconds, floats + coded,
-          [&] { path.encode(format, draw, b.in, nullptr, b.count, b.target, nullptr); });
+          [&] { path.encode(format, random, b.in, nullptr, b.count, b.target, nullptr); });
   measure(b, seconds, coded + floats,
           [&] { path.decode(format, b.coded[0], b.count, b.out, nullptr); });
   memset(b.out, 0, floats);
@@ -113,7 +113,7 @@ void measure_format(const Memory& b, double seconds, const char* what, const Ker
       {b.coded[0], nullptr}, {nullptr, b.exact}, {b.coded[1], nullptr}, {b.coded[2], nullptr}};
   for (const int addend_count : {2, 4})
     measure(b, seconds, std::size_t(addend_count) * coded + 2 * floats, [&] {
-      path.sum_encode(format, draw, addends, addend_count, nullptr, nullptr, b.count, b.target,
+      path.sum_encode(format, random, addends, addend_count, nullptr, nullptr, b.count, b.target,
                       b.out, nullptr);
     });
   printf("\n");
@@ -124,18 +124,18 @@ struct Row {
   Format format;
 };
 constexpr Row kRows[] = {
-    {"8 bits", {Coding::quantized, 8, false, 2048}},
-    {"7 bits", {Coding::quantized, 7, false, 2048}},
-    {"6 bits", {Coding::quantized, 6, false, 2048}},
-    {"5 bits", {Coding::quantized, 5, false, 2048}},
-    {"4 bits", {Coding::quantized, 4, false, 2048}},
-    {"3 bits", {Coding::quantized, 3, false, 2048}},
-    {"2 bits", {Coding::quantized, 2, false, 2048}},
-    {"1 bits", {Coding::quantized, 1, false, 2048}},
-    {"8 stochastic", {Coding::quantized, 8, true, 2048}},
-    {"4 stochastic", {Coding::quantized, 4, true, 2048}},
-    {"fp16", {Coding::fp16}},
-    {"bf16", {Coding::bf16}},
+    {"8 bits", {Codec::quantized, 8, false, 2048}},
+    {"7 bits", {Codec::quantized, 7, false, 2048}},
+    {"6 bits", {Codec::quantized, 6, false, 2048}},
+    {"5 bits", {Codec::quantized, 5, false, 2048}},
+    {"4 bits", {Codec::quantized, 4, false, 2048}},
+    {"3 bits", {Codec::quantized, 3, false, 2048}},
+    {"2 bits", {Codec::quantized, 2, false, 2048}},
+    {"1 bits", {Codec::quantized, 1, false, 2048}},
+    {"8 stochastic", {Codec::quantized, 8, true, 2048}},
+    {"4 stochastic", {Codec::quantized, 4, true, 2048}},
+    {"fp16", {Codec::fp16}},
+    {"bf16", {Codec::bf16}},
 };
 
 bool starts(const char* text, const char* start) {
@@ -147,21 +147,21 @@ bool starts(const char* text, const char* start) {
 int main(int argc, char** argv) {
   const double seconds = argc > 1 ? atof(argv[1]) : 0.15;
   const char* const wanted_path = argc > 2 ? argv[2] : "";
-  const char* const wanted_coding = argc > 3 ? argv[3] : "";
+  const char* const wanted_codec = argc > 3 ? argv[3] : "";
   const std::size_t wanted_count = argc > 4 ? std::strtoull(argv[4], nullptr, 10) : 0;
   for (const std::size_t count : {std::size_t(64) << 20, std::size_t(64) << 10}) {
     if (wanted_count != 0 && wanted_count != count) continue;
     printf(
         "%zu floats (%zu KiB), buckets of 2048: share of a plain copy of the same bytes, and GB of "
         "floats a second\n%-8s %-14s  %-18s%-18s%-18s%-18s%s\n",
-        count, count * 4 >> 10, "path", "coding", "encode", "decode", "decode_add",
+        count, count * 4 >> 10, "path", "codec", "encode", "decode", "decode_add",
         "sum_encode of 2", "of 4");
     const Memory memory = make_memory(count);
     for (const CpuPath which : {CpuPath::avx512, CpuPath::avx2, CpuPath::generic}) {
       if (!usable(which)) continue;
       const Kernels& path = *cpu_kernels(which);
       for (const Row& row : kRows)
-        if (starts(path.name, wanted_path) && starts(row.name, wanted_coding))
+        if (starts(path.name, wanted_path) && starts(row.name, wanted_codec))
           measure_format(memory, seconds, row.name, path, row.format);
     }
   }

@@ -4,7 +4,8 @@
 # Checks that the layers under ROOT/src and ROOT/kernels keep to themselves. Prints one line
 # file:line: reason for each violation and fails if there is any.
 #
-#   intercept -> policy -> algorithm -> codec -> device -> kernels; base, mpi, topology: below all
+#   intercept -> call -> policy -> algorithm, inter, intra, comm -> codec -> device -> kernels
+#   base, mpi, topology: below all
 #
 # A file includes its own layer and lower ones, as "layer/file.h". Only base/environment.cpp reads
 # the environment. MPI is called through the mpi table. CUDA and NCCL headers stay in device/ and
@@ -29,9 +30,14 @@ BEGIN {
   may["kernels"] = "base kernels"
   may["device"] = below " kernels device"
   may["codec"] = may["device"] " codec"
-  may["algorithm"] = may["codec"] " algorithm"
+  # A communicator owns what its transports and hooks keep, so comm is not below the other three.
+  may["comm"] = may["codec"] " comm intra inter algorithm"
+  may["intra"] = may["codec"] " comm intra"
+  may["inter"] = may["codec"] " comm inter"
+  may["algorithm"] = may["codec"] " comm intra inter algorithm"
   may["policy"] = may["algorithm"] " policy"
-  may["intercept"] = may["policy"] " intercept"
+  may["call"] = may["policy"] " call"
+  may["intercept"] = may["call"] " intercept"
   split("Comm Datatype Op Aint Count Offset Request Status Info Win File Group Errhandler " \
         "Message Session Fint", names)
   for (i in names) type["MPI_" names[i]] = 1

@@ -38,7 +38,7 @@ put src/intercept/allreduce.cpp '#include <mpi.h>
 int MPI_Allreduce(const void* in, void* out, int n, MPI_Datatype t, MPI_Op op, MPI_Comm comm) {
   return mpi().Allreduce(in, out, n, t, op, comm);
 }'
-put src/intercept/runtime.cpp 'bool cuda_part_wanted;  // no intercepted function here'
+put src/call/runtime.cpp 'bool cuda_part_wanted;  // no intercepted function here'
 
 if ! "$check" "$tree" >"$tree/out" 2>&1; then
   echo "FAIL: a clean tree is refused:"
@@ -72,7 +72,7 @@ expect kernels/cpu/cpu.cpp '#include "device/device.h"' 1 "$above"
 expect src/device/host.cpp '#include "codec/codec.h"' 1 "$above"
 expect src/codec/quant.cpp '#include "algorithm/algorithm.h"' 1 "$above"
 expect src/algorithm/ring.cpp '#include "policy/policy.h"' 1 "$above"
-expect src/policy/rules.cpp '#include "intercept/runtime.h"' 1 "$above"
+expect src/policy/rules.cpp '#include "call/runtime.h"' 1 "$above"
 expect src/codec/quant.cpp '#include "nowhere.h"' 1 'write it as'
 expect src/codec/quant.cpp '#include "../codec/codec.h"' 1 'write it as'
 expect src/stray.cpp 'int x;' 1 'no layer'
@@ -82,7 +82,7 @@ for word in getenv secure_getenv std::getenv; do
   expect src/policy/rules.cpp "int x;
 auto home = $word(\"HOME\");" 2 'reads the environment'
 done
-expect src/intercept/runtime.cpp 'extern char** environ;' 1 'reads the environment'
+expect src/call/runtime.cpp 'extern char** environ;' 1 'reads the environment'
 expect kernels/cpu/cpu.cpp '/* a */ auto home = getenv("HOME");' 1 'reads the environment'
 expect src/algorithm/ring.cpp '  MPI_Send(0, 0, MPI_FLOAT, 0, 0, comm);' 1 'calls MPI_Send directly'
 expect src/mpi/real.cpp '  int code = PMPI_Comm_rank (comm, &rank);' 1 'calls PMPI_Comm_rank'

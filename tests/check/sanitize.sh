@@ -71,7 +71,7 @@ for kind in ${TEST_SANITIZE:-address thread valgrind}; do
       ;;
     valgrind)
       need valgrind
-      for test in halves quantizer stochastic sums; do
+      for test in float16 quantizer stochastic sums; do
         runs "valgrind: tests/kernels/$test" \
           valgrind -q --error-exitcode=9 "$usual/tests/kernels/$test"
       done

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The device row of GPU memory, on the stand-in for CUDA's driver; tests/device/standin.sh runs it.
+// The device row of GPU memory, on the fake driver for CUDA's driver; tests/device/fake_driver.sh
+// runs it.
 #include <cuda.h>
 #include <dlfcn.h>
 #include <linux/mempolicy.h>
@@ -14,10 +15,10 @@
 
 #include "device/cuda/numa.h"
 #include "device/device.h"
-#include "device/parts.h"
+#include "device/plugins.h"
 #include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/fake_driver.h"
 #include "tests/helper/gpu.h"
-#include "tests/helper/standin_driver.h"
 
 using namespace slimpi;
 using namespace slimpi::device;
@@ -27,17 +28,17 @@ namespace {
 constexpr std::size_t kBytes = 4096;
 char g_here[kBytes], g_back[kBytes];
 
-// The stand-in's own functions, once it is loaded.
+// The fake driver's own functions, once it is loaded.
 template <typename Function>
-Function* standin(const char* name) {
+Function* fake_driver(const char* name) {
   auto* const found = reinterpret_cast<Function*>(gpu_function(name));
   assert_non_null(reinterpret_cast<void*>(found));
   return found;
 }
-#define STANDIN(name) standin<decltype(name)>(#name)
+#define FAKE(name) fake_driver<decltype(name)>(#name)
 
 void tell_to_fail(const char* function, int result, int calls = 0, bool lost = false) {
-  STANDIN(slimpi_standin_fail)(function, result, calls, lost);
+  FAKE(slimpi_fake_fail)(function, result, calls, lost);
 }
 
 const Device& row() {
@@ -57,17 +58,17 @@ void assert_fails(Status status, Status expected, const char* text) {
 }
 
 void wait(Stream* stream) {
-  std::uint64_t mark = 0;
-  assert_ok(row().mark(stream, &mark));
+  std::uint64_t event = 0;
+  assert_ok(row().record(stream, &event));
   bool reached = false;
   for (int polls = 0; !reached; ++polls) {
     assert_in_range(polls, 0, 1000);
-    assert_ok(row().poll(stream, mark, &reached));
+    assert_ok(row().query(stream, event, &reached));
   }
 }
 
 void a_process_without_the_driver_never_sees_the_part(void**) {
-  look_for_parts();
+  load_plugins();
   assert_int_equal(count(), 1);
   assert_null(dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD));
 }
@@ -75,10 +76,10 @@ void a_process_without_the_driver_never_sees_the_part(void**) {
 void the_part_comes_with_the_driver_unless_it_is_unwanted(void**) {
   set_device_use(DeviceUse::none);
   assert_int_equal(gpu_open(), 0);
-  look_for_parts();
+  load_plugins();
   assert_int_equal(count(), 1);
   set_device_use(DeviceUse::automatic);
-  look_for_parts();
+  load_plugins();
   assert_int_equal(count(), 2);
   assert_string_equal(row().name, "cuda");
   assert_true(row().staged);
@@ -153,17 +154,17 @@ void the_caller_s_context_is_as_it_was(void**) {
     gpu_give_back(kind, memory);
   }
   // The program's own hold on the first GPU, and one of slimpi's for memory without a context.
-  assert_int_equal(STANDIN(slimpi_standin_contexts)(0), 2);
-  assert_int_equal(STANDIN(slimpi_standin_contexts)(1), 0);
+  assert_int_equal(FAKE(slimpi_fake_contexts)(0), 2);
+  assert_int_equal(FAKE(slimpi_fake_contexts)(1), 0);
 }
 
 void each_gpu_has_its_own_streams(void**) {
   gpu_use_second();
   auto* const first = static_cast<float*>(gpu_take(GPU_DEVICE, kBytes));
   auto* const second = static_cast<float*>(gpu_take(GPU_SECOND, kBytes));
-  assert_int_equal(unit_of(row(), first), 0);
-  assert_int_equal(unit_of(row(), second), 1);
-  assert_int_equal(unit_of(host(), g_here), 0);
+  assert_int_equal(ordinal_of(row(), first), 0);
+  assert_int_equal(ordinal_of(row(), second), 1);
+  assert_int_equal(ordinal_of(host(), g_here), 0);
   use(second);
   Stream *stream = nullptr, *other = nullptr;
   assert_ok(row().open_stream(first, &stream));
@@ -215,15 +216,15 @@ void streams_wait_for_each_other(void**) {
   memset(g_back, 0, kBytes);
   std::uint64_t written = 0, read = 0;
   assert_ok(row().copy(memory, g_here, kBytes, first));
-  assert_ok(row().mark(first, &written));
-  assert_ok(row().wait_for(second, first, written));
+  assert_ok(row().record(first, &written));
+  assert_ok(row().wait_event(second, first, written));
   assert_ok(row().copy(g_back, memory, kBytes, second));
-  assert_ok(row().mark(second, &read));
+  assert_ok(row().record(second, &read));
   assert_int_equal(g_back[0], 0);  // nothing has run yet
   bool reached = false;
   for (int polls = 0; !reached; ++polls) {
     assert_in_range(polls, 0, 100);
-    assert_ok(row().poll(second, read, &reached));
+    assert_ok(row().query(second, read, &reached));
     assert_true(!reached || g_back[kBytes - 1] == 42);
   }
   row().close_stream(first);
@@ -238,16 +239,16 @@ void marks_count_up_and_are_reached_in_order(void**) {
   assert_ok(row().open_stream(memory, &stream));
   constexpr std::uint64_t kMarks = 200;
   for (std::uint64_t i = 1; i <= kMarks; ++i) {
-    std::uint64_t mark = 0;
+    std::uint64_t event = 0;
     assert_ok(row().copy(memory, g_here, 4 * i, stream));
-    assert_ok(row().mark(stream, &mark));
-    assert_int_equal(mark, i);
+    assert_ok(row().record(stream, &event));
+    assert_int_equal(event, i);
   }
-  for (const std::uint64_t mark : {std::uint64_t(1), std::uint64_t(70), kMarks - 1, kMarks}) {
+  for (const std::uint64_t event : {std::uint64_t(1), std::uint64_t(70), kMarks - 1, kMarks}) {
     bool reached = false;
     for (int polls = 0; !reached; ++polls) {
       assert_in_range(polls, 0, 1000);
-      assert_ok(row().poll(stream, mark, &reached));
+      assert_ok(row().query(stream, event, &reached));
     }
   }
   row().close_stream(stream);
@@ -263,17 +264,17 @@ void errors_have_cuda_s_words_in_them(void**) {
   assert_fails(row().allocate(memory, 123, Place::staging, &more), Status::no_memory,
                "123 bytes of pinned memory");
   // Wherever opening a stream fails, nothing of it stays.
-  const auto streams = STANDIN(slimpi_standin_streams);
-  const auto events = STANDIN(slimpi_standin_events);
+  const auto streams = FAKE(slimpi_fake_streams);
+  const auto events = FAKE(slimpi_fake_events);
   const int old_streams = streams(), old_events = events();
-  const size_t old_memory = STANDIN(slimpi_standin_memory)();
+  const size_t old_memory = FAKE(slimpi_fake_memory)();
   Stream* stream = nullptr;
   for (const char* function : {"cuStreamCreate", "cuEventCreate", "cuMemAlloc_v2"}) {
     tell_to_fail(function, CUDA_ERROR_UNKNOWN);
     assert_fails(row().open_stream(memory, &stream), Status::device, "CUDA_ERROR_OF_A_TEST (999)");
     assert_int_equal(streams(), old_streams);
     assert_int_equal(events(), old_events);
-    assert_int_equal(STANDIN(slimpi_standin_memory)(), old_memory);
+    assert_int_equal(FAKE(slimpi_fake_memory)(), old_memory);
   }
   gpu_give_back(GPU_DEVICE, memory);
 }
@@ -285,9 +286,9 @@ void a_launch_that_fails_shows_later(void**) {
   assert_ok(row().open_stream(memory, &stream));
   tell_to_fail("cuLaunchKernel", CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
   row().kernels()->fill(memory, 1, 10, stream);
-  std::uint64_t mark = 0;
+  std::uint64_t event = 0;
   for (int turn = 0; turn < 2; ++turn) {
-    assert_fails(row().mark(stream, &mark), Status::device, "starting work on the GPU");
+    assert_fails(row().record(stream, &event), Status::device, "starting work on the GPU");
     assert_fails(row().copy(memory, g_here, 4, stream), Status::device, "(701)");
   }
   row().close_stream(stream);
@@ -299,12 +300,12 @@ void a_lost_gpu_is_an_error_and_no_more(void**) {
   void *const memory = gpu_take(GPU_DEVICE, kBytes), *more = nullptr;
   assert_ok(row().open_stream(memory, &stream));
   assert_ok(row().allocate(memory, kBytes, Place::device, &more));
-  std::uint64_t mark = 0;
+  std::uint64_t event = 0;
   bool reached = false;
   assert_ok(row().copy(memory, g_here, kBytes, stream));
-  assert_ok(row().mark(stream, &mark));
+  assert_ok(row().record(stream, &event));
   tell_to_fail("cuEventQuery", CUDA_ERROR_ECC_UNCORRECTABLE, 0, true);
-  assert_fails(row().poll(stream, mark, &reached), Status::device, "work on the GPU");
+  assert_fails(row().query(stream, event, &reached), Status::device, "work on the GPU");
   assert_false(reached);
   tell_to_fail(nullptr, 0);
   row().close_stream(stream);
@@ -342,9 +343,9 @@ void staging_memory_comes_from_the_gpu_s_node(void**) {
 }
 
 void nothing_is_left_behind(void**) {
-  assert_int_equal(STANDIN(slimpi_standin_memory)(), 0);
-  assert_int_equal(STANDIN(slimpi_standin_streams)(), 0);
-  assert_int_equal(STANDIN(slimpi_standin_events)(), 0);
+  assert_int_equal(FAKE(slimpi_fake_memory)(), 0);
+  assert_int_equal(FAKE(slimpi_fake_streams)(), 0);
+  assert_int_equal(FAKE(slimpi_fake_events)(), 0);
 }
 
 }  // namespace

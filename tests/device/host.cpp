@@ -43,24 +43,24 @@ void work_is_done_when_it_is_queued(void**) {
   assert_int_equal(int(host().copy(&to, &from, sizeof to, stream)), int(Status::ok));
   assert_int_equal(to, 7);
   for (std::uint64_t expected = 1; expected < 4; ++expected) {
-    std::uint64_t mark = 0;
+    std::uint64_t event = 0;
     bool reached = false;
-    assert_int_equal(int(host().mark(stream, &mark)), int(Status::ok));
-    assert_int_equal(mark, expected);
-    assert_int_equal(int(host().poll(stream, mark, &reached)), int(Status::ok));
+    assert_int_equal(int(host().record(stream, &event)), int(Status::ok));
+    assert_int_equal(event, expected);
+    assert_int_equal(int(host().query(stream, event, &reached)), int(Status::ok));
     assert_true(reached);
-    assert_int_equal(int(host().wait_for(stream, nullptr, 1)), int(Status::ok));
+    assert_int_equal(int(host().wait_event(stream, nullptr, 1)), int(Status::ok));
   }
   host().close_stream(stream);
-  std::uint64_t mark = 0;
-  assert_int_equal(int(host().mark(nullptr, &mark)), int(Status::ok));
-  assert_int_equal(mark, 1);
+  std::uint64_t event = 0;
+  assert_int_equal(int(host().record(nullptr, &event)), int(Status::ok));
+  assert_int_equal(event, 1);
 }
 
 // Wherever it begins and ends, in place, and nothing around it.
 void a_copy_to_memory_is_a_copy(void**) {
   constexpr std::size_t kGuard = 128, kMost = 1000;
-  assert_non_null(host().copy_to_memory);
+  assert_non_null(host().copy_nontemporal);
   for (const std::size_t bytes : {0, 1, 63, 64, 65, 127, 128, 129, 191, 200, 512, 999, 1000})
     for (const std::size_t to : {0, 1, 4, 31, 60, 63})
       for (const std::size_t from : {0, 3, 16, 60}) {
@@ -69,12 +69,13 @@ void a_copy_to_memory_is_a_copy(void**) {
         for (std::size_t i = 0; i < sizeof in; ++i) in[i] = (unsigned char)(i * 7 + bytes + to);
         memset(out, 0x5A, sizeof out);
         unsigned char* const begin = out + kGuard + to;
-        assert_int_equal(int(host().copy_to_memory(begin, in + from, bytes, nullptr)),
+        assert_int_equal(int(host().copy_nontemporal(begin, in + from, bytes, nullptr)),
                          int(Status::ok));
         assert_memory_equal(begin, in + from, bytes);
         for (unsigned char* at = out; at < out + sizeof out; ++at)
           if (at < begin || at >= begin + bytes) assert_int_equal(*at, 0x5A);
-        assert_int_equal(int(host().copy_to_memory(begin, begin, bytes, nullptr)), int(Status::ok));
+        assert_int_equal(int(host().copy_nontemporal(begin, begin, bytes, nullptr)),
+                         int(Status::ok));
         assert_memory_equal(begin, in + from, bytes);
       }
 }

@@ -86,7 +86,7 @@ MPI_Comm graph(MPI_Comm parent, int rank, int size, Draws& draws) {
 }
 
 // Even and odd ranks of the parent on either side; merged into one communicator, or as it is.
-MPI_Comm of_halves(MPI_Comm parent, int rank, int size, bool merged, Draws& draws) {
+MPI_Comm of_16_bit_floats(MPI_Comm parent, int rank, int size, bool merged, Draws& draws) {
   const bool odd_first = draws.one_in(2);
   if (size < 2) return MPI_COMM_NULL;
   MPI_Comm half, inter, made = MPI_COMM_NULL;
@@ -174,7 +174,7 @@ MPI_Comm Communicators::make_from(const Communicator& parent, Draws& draws, cons
     case 7:
       return graph(parent.comm, parent.rank, parent.size, draws);
     default:
-      return of_halves(parent.comm, parent.rank, parent.size, kind == 8, draws);
+      return of_16_bit_floats(parent.comm, parent.rank, parent.size, kind == 8, draws);
   }
 }
 
@@ -196,7 +196,7 @@ void Communicators::make(Draws& draws) {
   add(made, options, made_by);
 }
 
-void Communicators::give_back(std::size_t index, bool disconnect) {
+void Communicators::release(std::size_t index, bool disconnect) {
   MPI_Comm comm = table_[index].comm;
   table_.erase(table_.begin() + std::ptrdiff_t(index));
   if (comm == MPI_COMM_NULL) return;
@@ -209,7 +209,7 @@ void Communicators::give_back(std::size_t index, bool disconnect) {
 void Communicators::free(Draws& draws, bool pending) {
   if (table_.size() == kKept) return;
   const std::size_t index = kKept + draws.below(table_.size() - kKept);
-  give_back(index, !pending && draws.one_in(4));
+  release(index, !pending && draws.one_in(4));
 }
 
 void Communicators::renew(Draws& draws, const std::function<void(Communicator&)>& use) {
@@ -218,7 +218,7 @@ void Communicators::renew(Draws& draws, const std::function<void(Communicator&)>
   if (table_.size() == kKept) return;
   const std::size_t index = kKept + number % (table_.size() - kKept);
   use(table_[index]);
-  give_back(index, false);
+  release(index, false);
   Options options = Options::from_environment();
   MPI_Info info = MPI_INFO_NULL;
   if (with_info) info = options.draw(draws);
@@ -230,7 +230,7 @@ void Communicators::renew(Draws& draws, const std::function<void(Communicator&)>
 }
 
 void Communicators::free_all() {
-  while (table_.size() > kKept) give_back(table_.size() - 1, false);
+  while (table_.size() > kKept) release(table_.size() - 1, false);
 }
 
 Communicator& Communicators::any(Draws& draws) {

@@ -44,7 +44,7 @@ class Communicators {
  private:
   void add(MPI_Comm comm, const Options& options, const char* made_by);
   MPI_Comm make_from(const Communicator& parent, Draws& draws, const char** made_by);
-  void give_back(std::size_t index, bool disconnect);
+  void release(std::size_t index, bool disconnect);
 
   std::vector<Communicator> table_;
 };

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "device/device.h"
-#include "device/parts.h"
+#include "device/plugins.h"
 #include "tests/helper/gpu.h"
 #include "tests/kernels/data.h"
 
@@ -44,8 +44,8 @@ void check(Status status) {
 
 void finish() {
   std::uint64_t mark = 0;
-  check(g_row->mark(g_stream, &mark));
-  for (bool reached = false; !reached;) check(g_row->poll(g_stream, mark, &reached));
+  check(g_row->record(g_stream, &mark));
+  for (bool reached = false; !reached;) check(g_row->query(g_stream, mark, &reached));
 }
 
 struct Memory {
@@ -68,7 +68,7 @@ double median(std::vector<double> values) {
 }
 
 // `bytes`: what the kernel reads and writes.
-void measure(const Memory& memory, const char* coding, const char* what, std::size_t bytes,
+void measure(const Memory& memory, const char* codec, const char* what, std::size_t bytes,
              const std::function<void()>& kernel) {
   const auto copy = [&] { check(g_row->copy(memory.to, memory.from, bytes / 2, g_stream)); };
   const int times =
@@ -82,14 +82,14 @@ void measure(const Memory& memory, const char* coding, const char* what, std::si
   }
   const double time = median(kernels), floor = median(copies);
   std::printf("%10zu  %-24s %-12s %9.1f us %8.0f GB/s   copy %8.0f GB/s   %5.2f\n", memory.count,
-              coding, what, time * 1e6, double(bytes) / time * 1e-9, double(bytes) / floor * 1e-9,
+              codec, what, time * 1e6, double(bytes) / time * 1e-9, double(bytes) / floor * 1e-9,
               floor / time);
   std::fflush(stdout);
   char row[400];
   std::snprintf(row, sizeof row,
-                "%s\n  {\"floats\": %zu, \"coding\": \"%s\", \"kernel\": \"%s\", \"bytes\": %zu, "
+                "%s\n  {\"floats\": %zu, \"codec\": \"%s\", \"kernel\": \"%s\", \"bytes\": %zu, "
                 "\"seconds\": %.9f, \"copy_seconds\": %.9f, \"share_of_copy\": %.4f}",
-                g_json.empty() ? "[" : ",", memory.count, coding, what, bytes, time, floor,
+                g_json.empty() ? "[" : ",", memory.count, codec, what, bytes, time, floor,
                 floor / time);
   g_json += row;
 }
@@ -139,8 +139,8 @@ void measure_size(std::size_t count) {
         measure_format(m, name, quantized(bits, bucket, stochastic));
       }
   measure_format(m, "3 bits, bucket 2048", quantized(3, 2048));
-  measure_format(m, "fp16", {Coding::fp16, 8, false, 2048});
-  measure_format(m, "bf16", {Coding::bf16, 8, false, 2048});
+  measure_format(m, "fp16", {Codec::fp16, 8, false, 2048});
+  measure_format(m, "bf16", {Codec::bf16, 8, false, 2048});
   for (void* memory : {(void*)m.in, (void*)m.out, (void*)m.from, (void*)m.to})
     gpu_give_back(GPU_DEVICE, memory);
   for (std::byte* coded : m.coded) gpu_give_back(GPU_DEVICE, coded);
@@ -150,11 +150,11 @@ void measure_size(std::size_t count) {
 
 int main(int argc, char** argv) {
   if (const int skipped = gpu_open(); skipped != 0) return skipped;
-  device::look_for_parts();
+  device::load_plugins();
   void* const memory = gpu_take(GPU_DEVICE, 4);
   g_row = &device::owner_of(memory);
   if (g_row == &device::host()) {
-    std::fprintf(stderr, "bench: slimpi-cuda.so is not built or can not be loaded\n");
+    std::fprintf(stderr, "bench: slimpi-cuda.so is not built or cannot be loaded\n");
     return 1;
   }
   check(g_row->open_stream(memory, &g_stream));
@@ -170,7 +170,7 @@ int main(int argc, char** argv) {
   }
   if (counts.empty())
     counts = {std::size_t(4) << 20, std::size_t(64) << 20, std::size_t(256) << 20};
-  std::printf("%10s  %-24s %-12s %12s %13s %18s   %s\n", "floats", "coding", "kernel", "time",
+  std::printf("%10s  %-24s %-12s %12s %13s %18s   %s\n", "floats", "codec", "kernel", "time",
               "bytes moved", "", "share of the copy");
   for (const std::size_t count : counts) measure_size(count);
   g_row->close_stream(g_stream);

@@ -21,20 +21,20 @@ static void call_all(MPI_Comm comm, int calls) {
   }
 }
 
-/* Of the stand-in, which counts; of a GPU, whose memory is everyone's, only what is much. */
+/* Of the fake driver, which counts; of a GPU, whose memory is everyone's, only what is much. */
 static size_t used(void) {
-  size_t (*const standin)(void) = (size_t(*)(void))gpu_function("slimpi_standin_memory");
-  return standin != NULL ? standin() : 0;
+  size_t (*const fake_driver)(void) = (size_t(*)(void))gpu_function("slimpi_fake_memory");
+  return fake_driver != NULL ? fake_driver() : 0;
 }
 static unsigned long taken(void) {
-  unsigned long (*const standin)(void) =
-      (unsigned long (*)(void))gpu_function("slimpi_standin_allocations");
-  return standin != NULL ? standin() : 0;
+  unsigned long (*const fake_driver)(void) =
+      (unsigned long (*)(void))gpu_function("slimpi_fake_allocations");
+  return fake_driver != NULL ? fake_driver() : 0;
 }
 
 static int number_of(const char* what) {
-  int (*const standin)(void) = (int (*)(void))gpu_function(what);
-  return standin != NULL ? standin() : 0;
+  int (*const fake_driver)(void) = (int (*)(void))gpu_function(what);
+  return fake_driver != NULL ? fake_driver() : 0;
 }
 
 /* Bytes of this process that are in memory. */
@@ -64,10 +64,10 @@ int main(int argc, char** argv) {
     call_all(MPI_COMM_WORLD, COUNTS);
     const unsigned long taken_before = taken();
     const size_t before = used();
-    const int standin = gpu_function("slimpi_standin_memory") != NULL;
-    const size_t free_before = standin ? 0 : gpu_free_memory();
-    const int streams = number_of("slimpi_standin_streams");
-    const int events = number_of("slimpi_standin_events");
+    const int fake_driver = gpu_function("slimpi_fake_memory") != NULL;
+    const size_t free_before = fake_driver ? 0 : gpu_free_memory();
+    const int streams = number_of("slimpi_fake_streams");
+    const int events = number_of("slimpi_fake_events");
     call_all(MPI_COMM_WORLD, calls / 10); /* what MPI itself keeps is there, too */
     const long resident_before = resident();
     call_all(MPI_COMM_WORLD, calls);
@@ -76,8 +76,7 @@ int main(int argc, char** argv) {
              (resident() - resident_before) >> 10, calls);
       ++failures;
     }
-    if (number_of("slimpi_standin_streams") != streams ||
-        number_of("slimpi_standin_events") != events) {
+    if (number_of("slimpi_fake_streams") != streams || number_of("slimpi_fake_events") != events) {
       printf("rank %d: streams or events were made after the first calls\n", rank);
       ++failures;
     }
@@ -96,7 +95,7 @@ int main(int argc, char** argv) {
       printf("rank %d: %zu bytes of memory in use, %zu before\n", rank, used(), before);
       ++failures;
     }
-    const size_t free_after = standin ? 0 : gpu_free_memory(), much = (size_t)64 << 20;
+    const size_t free_after = fake_driver ? 0 : gpu_free_memory(), much = (size_t)64 << 20;
     if (free_after + much < free_before) {
       printf("rank %d: %zu bytes of GPU memory less than before\n", rank, free_before - free_after);
       ++failures;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A GPU that fails on one rank of three, told to by the stand-in driver. Usage: faults
+/* A GPU that fails on one rank of three, told to by the fake driver driver. Usage: faults
  * memory|kernels|lost. memory   the second rank has no GPU memory at the first call: MPI answers it
- * on all ranks, and later calls are compressed again kernels  the second rank's driver can not load
+ * on all ranks, and later calls are compressed again kernels  the second rank's driver cannot load
  * the kernels: MPI answers all calls lost     the second rank's GPU stops at the second call: that
  * is an MPI error on every rank, with CUDA's text on the one */
 #include <mpi.h>
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/helper/fake_driver.h"
 #include "tests/helper/gpu.h"
-#include "tests/helper/standin_driver.h"
 
 enum { COUNT = 20000, UNKNOWN = 999, NO_MEMORY = 2, NO_BINARY = 209 };
 
@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
   const char* const what = argc > 1 ? argv[1] : "";
   if (gpu_open() != 0) MPI_Abort(MPI_COMM_WORLD, 77);
   void (*const tell)(const char*, int, int, int) =
-      (void (*)(const char*, int, int, int))gpu_function("slimpi_standin_fail");
+      (void (*)(const char*, int, int, int))gpu_function("slimpi_fake_fail");
   if (tell == NULL) MPI_Abort(MPI_COMM_WORLD, 77);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   float* const memory = gpu_take(GPU_DEVICE, COUNT * sizeof(float));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The GPU's kernels give the very bytes of the host's: every coding, bits, bucket, odd length and
-// alignment. Needs a GPU, or the stand-in driver in LD_LIBRARY_PATH; exits 77 without.
+// The GPU's kernels give the very bytes of the host's: every codec, bits, bucket, odd length and
+// alignment. Needs a GPU, or the fake driver driver in LD_LIBRARY_PATH; exits 77 without.
 #include <cmath>
 #include <vector>
 
 #include "device/device.h"
-#include "device/parts.h"
+#include "device/plugins.h"
 #include "kernels/cpu/cpu.h"
 #include "tests/helper/cmocka_cxx.h"
 #include "tests/helper/gpu.h"
@@ -20,7 +20,7 @@ namespace {
 
 const device::Device* g_row = nullptr;
 device::Stream* g_stream = nullptr;
-bool g_standin = false;
+bool g_fake = false;
 
 const Kernels& host() {
   return *cpu_kernels(CpuPath::generic);
@@ -30,7 +30,7 @@ const Kernels& gpu() {
 }
 
 // An array on both sides, `offset` bytes behind an aligned address. Behind it nothing may be
-// written, which the stand-in finds out when the array goes.
+// written, which the fake driver finds out when the array goes.
 template <typename T>
 class Both {
  public:
@@ -64,15 +64,15 @@ class Both {
 // Waits for the stream, whose work must not have failed.
 void finish() {
   std::uint64_t mark = 0;
-  Status status = g_row->mark(g_stream, &mark);
+  Status status = g_row->record(g_stream, &mark);
   for (bool reached = false; status == Status::ok && !reached;)
-    status = g_row->poll(g_stream, mark, &reached);
+    status = g_row->query(g_stream, mark, &reached);
   if (status != Status::ok) print_error("%s\n", failure_text().c_str());
   assert_int_equal(int(status), int(Status::ok));
 }
 
 std::vector<Format> formats() {
-  std::vector<Format> all = {{Coding::float32}, {Coding::fp16}, {Coding::bf16}};
+  std::vector<Format> all = {{Codec::float32}, {Codec::fp16}, {Codec::bf16}};
   for (int bits = 1; bits <= 8; ++bits)
     for (const std::uint32_t bucket : {64u, 100u, 512u, 513u, 2048u, 3000u, 0u})
       for (const bool stochastic : {false, true})
@@ -80,18 +80,18 @@ std::vector<Format> formats() {
   return all;
 }
 
-#define ASSERT_SAME(array)                                                                         \
-  do {                                                                                             \
-    if (!(array).same()) {                                                                         \
-      print_error("%s differs: coding %d bits %d bucket %u stochastic %d kind %d count %zu\n",     \
-                  #array, (int)format.coding, format.bits, format.bucket, format.stochastic, kind, \
-                  count);                                                                          \
-      fail();                                                                                      \
-    }                                                                                              \
+#define ASSERT_SAME(array)                                                                        \
+  do {                                                                                            \
+    if (!(array).same()) {                                                                        \
+      print_error("%s differs: codec %d bits %d bucket %u stochastic %d kind %d count %zu\n",     \
+                  #array, (int)format.codec, format.bits, format.bucket, format.stochastic, kind, \
+                  count);                                                                         \
+      fail();                                                                                     \
+    }                                                                                             \
   } while (0)
 
 void check_codec(const Format& format, int kind, std::size_t count, std::size_t offset) {
-  const Draw draw{0x123456789abcdef0u, 3, 9, 1001 + count};
+  const RandomStream random{0x123456789abcdef0u, 3, 9, 1001 + count};
   const std::size_t bytes = encoded_bytes(format, count);
   Both<float> a(count, offset), b(count, 4), c(count, 12), residual(count, 8), out(count, offset);
   Both<std::byte> coded(bytes, offset), second(bytes, 4), total(bytes, 0);
@@ -102,10 +102,10 @@ void check_codec(const Format& format, int kind, std::size_t count, std::size_t 
     residual.here[i] = 1e-3f * bell(99, i);
   }
   for (Both<float>* array : {&a, &b, &c, &residual}) array->send();
-  host().encode(format, draw, a.host(), nullptr, count, coded.host(), nullptr);
-  gpu().encode(format, draw, a.device, nullptr, count, coded.device, g_stream);
-  host().encode(format, draw, b.host(), residual.host(), count, second.host(), nullptr);
-  gpu().encode(format, draw, b.device, residual.device, count, second.device, g_stream);
+  host().encode(format, random, a.host(), nullptr, count, coded.host(), nullptr);
+  gpu().encode(format, random, a.device, nullptr, count, coded.device, g_stream);
+  host().encode(format, random, b.host(), residual.host(), count, second.host(), nullptr);
+  gpu().encode(format, random, b.device, residual.device, count, second.device, g_stream);
   finish();
   ASSERT_SAME(coded);
   ASSERT_SAME(second);
@@ -122,24 +122,25 @@ void check_codec(const Format& format, int kind, std::size_t count, std::size_t 
       {coded.host(), nullptr}, {nullptr, b.host()}, {second.host(), nullptr}, {nullptr, c.host()}};
   const Addend there[] = {
       {coded.device, nullptr}, {nullptr, b.device}, {second.device, nullptr}, {nullptr, c.device}};
-  host().sum_encode(format, draw, here, 3, nullptr, nullptr, count, total.host(), out.host(),
+  host().sum_encode(format, random, here, 3, nullptr, nullptr, count, total.host(), out.host(),
                     nullptr);
-  gpu().sum_encode(format, draw, there, 3, nullptr, nullptr, count, total.device, out.device,
+  gpu().sum_encode(format, random, there, 3, nullptr, nullptr, count, total.device, out.device,
                    g_stream);
   finish();
   ASSERT_SAME(total);
   ASSERT_SAME(out);
   // The result in place of an addend, a carry in front, and a residual.
-  host().sum_encode(format, draw, here, 4, a.host(), residual.host(), count, total.host(), c.host(),
-                    nullptr);
-  gpu().sum_encode(format, draw, there, 4, a.device, residual.device, count, total.device, c.device,
-                   g_stream);
+  host().sum_encode(format, random, here, 4, a.host(), residual.host(), count, total.host(),
+                    c.host(), nullptr);
+  gpu().sum_encode(format, random, there, 4, a.device, residual.device, count, total.device,
+                   c.device, g_stream);
   finish();
   ASSERT_SAME(total);
   ASSERT_SAME(c);
   ASSERT_SAME(residual);
-  host().sum_encode(format, draw, here, 3, nullptr, nullptr, count, nullptr, out.host(), nullptr);
-  gpu().sum_encode(format, draw, there, 3, nullptr, nullptr, count, nullptr, out.device, g_stream);
+  host().sum_encode(format, random, here, 3, nullptr, nullptr, count, nullptr, out.host(), nullptr);
+  gpu().sum_encode(format, random, there, 3, nullptr, nullptr, count, nullptr, out.device,
+                   g_stream);
   finish();
   ASSERT_SAME(out);
 }
@@ -151,8 +152,8 @@ void codecs_give_the_host_s_bytes(void**) {
   for (const Format& format : formats()) {
     for (const std::size_t count : lengths)
       for (int kind = 0; kind < kKinds; ++kind)
-        if (!g_standin || (turn++ % 2 == 0)) check_codec(format, kind, count, 4 * (count % 4));
-    if (!g_standin) check_codec(format, 0, (std::size_t(5) << 20) + 12345, 0);
+        if (!g_fake || (turn++ % 2 == 0)) check_codec(format, kind, count, 4 * (count % 4));
+    if (!g_fake) check_codec(format, 0, (std::size_t(5) << 20) + 12345, 0);
   }
 }
 
@@ -178,7 +179,7 @@ void checksums_are_the_host_s(void**) {
 void long_sums_and_huge_ones(void**) {
   const std::size_t count = 3001;
   for (const Format& format : {quantized(8, 2048), quantized(3, 100, true), quantized(5, 0),
-                               Format{Coding::fp16, 8, false, 2048}})
+                               Format{Codec::fp16, 8, false, 2048}})
     for (const int kind : {0, 1, 3}) {
       const std::size_t bytes = encoded_bytes(format, count);
       Both<float> in(count), out(count);
@@ -230,8 +231,8 @@ void the_rest_of_the_table(void**) {
       host().fill(c.host(), -0.25f, count / 2, nullptr);
       gpu().fill(c.device, -0.25f, count / 2, g_stream);
       Both<int> found(1), large(1);
-      host().find_beyond(a.host(), kGreatestFloat, count, found.host(), nullptr);
-      gpu().find_beyond(a.device, kGreatestFloat, count, found.device, g_stream);
+      host().find_beyond(a.host(), kMaxFloat, count, found.host(), nullptr);
+      gpu().find_beyond(a.device, kMaxFloat, count, found.device, g_stream);
       host().find_beyond(a.host(), 1.0f, count, large.host(), nullptr);
       gpu().find_beyond(a.device, 1.0f, count, large.device, g_stream);
       finish();
@@ -243,7 +244,7 @@ void the_rest_of_the_table(void**) {
 }
 
 void compare_is_right_and_always_the_same(void**) {
-  const std::size_t count = g_standin ? 200003 : 20000003;
+  const std::size_t count = g_fake ? 200003 : 20000003;
   Both<float> a(count), b(count);
   for (std::size_t i = 0; i < count; ++i) {
     a.here[i] = bell(1, i);
@@ -294,8 +295,8 @@ void low_rank_products(void**) {
 }
 
 int open(void**) {
-  g_standin = gpu_function("slimpi_standin_memory") != nullptr;
-  device::look_for_parts();
+  g_fake = gpu_function("slimpi_fake_memory") != nullptr;
+  device::load_plugins();
   void* const memory = gpu_take(GPU_DEVICE, 4);
   g_row = &device::owner_of(memory);
   const Status status = g_row->open_stream(memory, &g_stream);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Float sums of buffers in GPU memory of every kind: the same bytes as of the same values in host
  * memory, on every rank, whichever ranks and whichever of the two buffers lie there. Run under the
- * preload, with a GPU or the stand-in driver; exits 77 without. */
+ * preload, with a GPU or the fake driver driver; exits 77 without. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,12 +107,12 @@ int main(int argc, char** argv) {
   PMPI_Allreduce(MPI_IN_PLACE, &skipped, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
   if (skipped == 0) {
     gpu_use_second();
-    const int standin = gpu_function("slimpi_standin_memory") != NULL;
+    const int fake_driver = gpu_function("slimpi_fake_memory") != NULL;
     /* Where there is no GPU there are few cores, and many ranks take long. */
     check(1, ways);
-    if (!standin || ranks == 2) check(1000, ways);
+    if (!fake_driver || ranks == 2) check(1000, ways);
     check(20003, ways);
-    if (!standin) check(3000017, ways);
+    if (!fake_driver) check(3000017, ways);
   }
   PMPI_Allreduce(&g_failures, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   MPI_Finalize();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An MPI that takes device memory, made of one that does not: preloaded behind slimpi, it says so
- * and stands in for the functions that slimpi sends with. The device is the guarded one or the
- * stand-in driver's. A message is what its memory holds when it is sent, and whoever writes there
- * before it has gone dies. With AWARE_RANK only that rank of the job has this MPI. */
+ * and stands in for the functions that slimpi sends with. The device is the protected one or the
+ * fake driver driver's. A message is what its memory holds when it is sent, and whoever writes
+ * there before it has gone dies. With AWARE_RANK only that rank of the job has this MPI. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -37,7 +37,7 @@ static int lend(const void* memory, int open) {
   static int (*change)(const void*, int);
   if (change == NULL) {
     void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-    const char* const name = "slimpi_guarded_lend";
+    const char* const name = "slimpi_protected_lend";
     void* const found = driver != NULL ? dlsym(driver, name) : dlsym(RTLD_DEFAULT, name);
     if (found == NULL) return 0;
     change = (int (*)(const void*, int))found;

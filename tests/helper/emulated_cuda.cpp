@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tests/helper/guarded_memory.h"
+#include "tests/helper/protected_memory.h"
 
 #undef threadIdx
 #undef blockIdx
@@ -23,14 +23,14 @@ constexpr unsigned kMostThreads = 1024, kLanes = 32;
 constexpr std::size_t kStackBytes = 64 << 10;
 
 // What waits here goes on when all are there.
-struct Meeting {
+struct UniqueId {
   unsigned arrived = 0, generation = 0;
 };
 
 struct Warp {
-  Meeting meeting;
+  UniqueId barrier;
   int kind = 0;  // what the lanes that have arrived are there for
-  // By parity of the meeting: a lane may come to the next one before another has left the last.
+  // By parity of the barrier: a lane may come to the next one before another has left the last.
   std::uint32_t values[2][kLanes] = {};
 };
 
@@ -44,7 +44,7 @@ const EmulatedKernel* g_kernels = nullptr;
 
 Fiber* g_fibers = nullptr;  // kMostThreads, made at first use and kept
 Warp g_warps[kMostThreads / kLanes];
-Meeting g_block;
+UniqueId g_block;
 jmp_buf g_scheduler;
 unsigned g_threads = 0;
 bool g_progress = false;  // has anyone gone on since the scheduler began its last round?
@@ -110,25 +110,25 @@ void run_block(bool descending) {
   }
 }
 
-void meet(Meeting& meeting, unsigned members) {
-  const unsigned generation = meeting.generation;
-  if (++meeting.arrived == members) {
-    meeting.arrived = 0;
-    ++meeting.generation;
+void meet(UniqueId& barrier, unsigned members) {
+  const unsigned generation = barrier.generation;
+  if (++barrier.arrived == members) {
+    barrier.arrived = 0;
+    ++barrier.generation;
     g_progress = true;
     return;
   }
-  while (meeting.generation == generation) yield();
+  while (barrier.generation == generation) yield();
 }
 
 // Leaves this lane's value and returns those of all lanes.
 const std::uint32_t* exchange(int kind, std::uint32_t value) {
   Warp& warp = g_warps[g_emulated_thread.x / kLanes];
-  if (warp.meeting.arrived == 0) warp.kind = kind;
+  if (warp.barrier.arrived == 0) warp.kind = kind;
   if (warp.kind != kind) die("lanes of a warp meet at different places in a kernel");
-  std::uint32_t* const values = warp.values[warp.meeting.generation % 2];
+  std::uint32_t* const values = warp.values[warp.barrier.generation % 2];
   values[g_emulated_thread.x % kLanes] = value;
-  meet(warp.meeting, kLanes);
+  meet(warp.barrier, kLanes);
   return values;
 }
 

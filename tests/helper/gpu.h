@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* GPU memory for test programs, as a program that uses CUDA's driver takes it. The driver is opened
  * at run time, so that these programs build anywhere and run on a machine with a GPU or with the
- * stand-in driver in LD_LIBRARY_PATH. */
+ * fake driver driver in LD_LIBRARY_PATH. */
 #ifndef SLIMPI_TESTS_HELPER_GPU_H
 #define SLIMPI_TESTS_HELPER_GPU_H
 #include <stddef.h>

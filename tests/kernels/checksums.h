@@ -7,9 +7,9 @@
 namespace slimpi::test {
 
 constexpr std::size_t kChecksumCount = 9001;
-constexpr kernels::Draw kChecksumDraw{0x123456789abcdef0u, 5, 17, 3};
+constexpr kernels::RandomStream kChecksumDraw{0x123456789abcdef0u, 5, 17, 3};
 
-// Ordinary values, with a constant stretch, zeros, tiny, huge and far-off stretches, a NaN and an
+// Ordinary values, with a constant range, zeros, tiny, huge and far-off ranges, a NaN and an
 // infinity, each in buckets of its own at 100 and at 64 elements.
 inline float checksum_input(std::size_t i) {
   const float value = bell(2024, i);
@@ -28,44 +28,44 @@ struct Checksum {
   std::uint64_t coded, decoded;
 };
 
-using kernels::Coding;
+using kernels::Codec;
 constexpr Checksum kChecksums[] = {
-    {{Coding::float32, 8, false, 2048}, 0xcfb51bb2813f5bc6, 0xcfb51bb2813f5bc6},
-    {{Coding::fp16, 8, false, 2048}, 0x10e1fe00f669aba0, 0x0fe8058fbc41dc32},
-    {{Coding::bf16, 8, false, 2048}, 0x5211290c1db1226c, 0xf92159d02dc3b63c},
-    {{Coding::quantized, 1, false, 64}, 0xb531cdf916025b07, 0x64a9b80ddf20ed89},
-    {{Coding::quantized, 1, false, 100}, 0xee52c9c0611f4b74, 0xccf11a2c284bed21},
-    {{Coding::quantized, 1, false, 2048}, 0x7c41a17a09c42f96, 0x419f88ce0682e9d8},
-    {{Coding::quantized, 1, true, 100}, 0x5390c936ca32c944, 0xed287c675a4c68db},
-    {{Coding::quantized, 2, false, 64}, 0x47f4ffb57b1de54b, 0xa0d63cd33979e7b5},
-    {{Coding::quantized, 2, false, 100}, 0x66216f587f76f26e, 0xc4fc32f0bf1511a7},
-    {{Coding::quantized, 2, false, 2048}, 0xc33665ccbeb1e15e, 0x3db34146f11be8a1},
-    {{Coding::quantized, 2, true, 2048}, 0x59c446bdcc655390, 0x3906c8bfc9d05e26},
-    {{Coding::quantized, 3, false, 64}, 0xcd7582ac2a9a4f8d, 0x4049e520bebe7375},
-    {{Coding::quantized, 3, false, 100}, 0x91d7634fff9eafa3, 0x763e7049a829a28c},
-    {{Coding::quantized, 3, false, 2048}, 0x857e8d144063fd08, 0xff7bf1a45a8915a4},
-    {{Coding::quantized, 3, true, 100}, 0x30b2065692585711, 0x22b8778720d775e2},
-    {{Coding::quantized, 4, false, 64}, 0x0541890961d038fb, 0x88512f74b3404842},
-    {{Coding::quantized, 4, false, 100}, 0xc1e48540cee255e1, 0x1ee8195c49ed10de},
-    {{Coding::quantized, 4, false, 2048}, 0x8a2be429b572deaf, 0xed5c01feb7080fce},
-    {{Coding::quantized, 4, true, 2048}, 0x79e57415fd041e93, 0xcfdce9b45c4455ee},
-    {{Coding::quantized, 5, false, 64}, 0x0b568efa663e6d91, 0xd1144ca0bc49f65a},
-    {{Coding::quantized, 5, false, 100}, 0xebfb133d9945da67, 0x10d64e874e3d08e8},
-    {{Coding::quantized, 5, false, 2048}, 0x41b97dc8d08277ae, 0x016efa6ee69bb514},
-    {{Coding::quantized, 5, true, 100}, 0xc65c6c47d2c25732, 0x337e3391d64afef8},
-    {{Coding::quantized, 6, false, 64}, 0x818bc3c78998855f, 0x2bb3fe9f1b4b362c},
-    {{Coding::quantized, 6, false, 100}, 0x50cf1b85d8a237bf, 0x7edd5d8c9f28bd2a},
-    {{Coding::quantized, 6, false, 2048}, 0x81bf62d412d93099, 0x627834f758bd2ac8},
-    {{Coding::quantized, 6, true, 2048}, 0x1f545056800e2e63, 0xc99f322b0143a1d4},
-    {{Coding::quantized, 7, false, 64}, 0x8689f8746526be71, 0x7099c79049668fd1},
-    {{Coding::quantized, 7, false, 100}, 0x8450656be74a01c6, 0x12879c33612dae62},
-    {{Coding::quantized, 7, false, 2048}, 0xb1ce7380cc27bed4, 0xfe49d62929288f19},
-    {{Coding::quantized, 7, true, 100}, 0xaf06960a7a88a738, 0xa44c488e027263d0},
-    {{Coding::quantized, 8, false, 64}, 0x1c92374bb004c7d7, 0x467764973451a227},
-    {{Coding::quantized, 8, false, 100}, 0xc351fa5ab3525d22, 0xd8c360349ddb976b},
-    {{Coding::quantized, 8, false, 2048}, 0x2bdd7247881b227f, 0x4c850fb984837886},
-    {{Coding::quantized, 8, true, 2048}, 0x692d83d74c59fb3b, 0x7b5dbeb7861d4695},
-    {{Coding::quantized, 8, false, 0}, 0x5ab6e585d2710265, 0x0ae5e8fd7b8b83d8},
+    {{Codec::float32, 8, false, 2048}, 0xcfb51bb2813f5bc6, 0xcfb51bb2813f5bc6},
+    {{Codec::fp16, 8, false, 2048}, 0x10e1fe00f669aba0, 0x0fe8058fbc41dc32},
+    {{Codec::bf16, 8, false, 2048}, 0x5211290c1db1226c, 0xf92159d02dc3b63c},
+    {{Codec::quantized, 1, false, 64}, 0xb531cdf916025b07, 0x64a9b80ddf20ed89},
+    {{Codec::quantized, 1, false, 100}, 0xee52c9c0611f4b74, 0xccf11a2c284bed21},
+    {{Codec::quantized, 1, false, 2048}, 0x7c41a17a09c42f96, 0x419f88ce0682e9d8},
+    {{Codec::quantized, 1, true, 100}, 0x5390c936ca32c944, 0xed287c675a4c68db},
+    {{Codec::quantized, 2, false, 64}, 0x47f4ffb57b1de54b, 0xa0d63cd33979e7b5},
+    {{Codec::quantized, 2, false, 100}, 0x66216f587f76f26e, 0xc4fc32f0bf1511a7},
+    {{Codec::quantized, 2, false, 2048}, 0xc33665ccbeb1e15e, 0x3db34146f11be8a1},
+    {{Codec::quantized, 2, true, 2048}, 0x59c446bdcc655390, 0x3906c8bfc9d05e26},
+    {{Codec::quantized, 3, false, 64}, 0xcd7582ac2a9a4f8d, 0x4049e520bebe7375},
+    {{Codec::quantized, 3, false, 100}, 0x91d7634fff9eafa3, 0x763e7049a829a28c},
+    {{Codec::quantized, 3, false, 2048}, 0x857e8d144063fd08, 0xff7bf1a45a8915a4},
+    {{Codec::quantized, 3, true, 100}, 0x30b2065692585711, 0x22b8778720d775e2},
+    {{Codec::quantized, 4, false, 64}, 0x0541890961d038fb, 0x88512f74b3404842},
+    {{Codec::quantized, 4, false, 100}, 0xc1e48540cee255e1, 0x1ee8195c49ed10de},
+    {{Codec::quantized, 4, false, 2048}, 0x8a2be429b572deaf, 0xed5c01feb7080fce},
+    {{Codec::quantized, 4, true, 2048}, 0x79e57415fd041e93, 0xcfdce9b45c4455ee},
+    {{Codec::quantized, 5, false, 64}, 0x0b568efa663e6d91, 0xd1144ca0bc49f65a},
+    {{Codec::quantized, 5, false, 100}, 0xebfb133d9945da67, 0x10d64e874e3d08e8},
+    {{Codec::quantized, 5, false, 2048}, 0x41b97dc8d08277ae, 0x016efa6ee69bb514},
+    {{Codec::quantized, 5, true, 100}, 0xc65c6c47d2c25732, 0x337e3391d64afef8},
+    {{Codec::quantized, 6, false, 64}, 0x818bc3c78998855f, 0x2bb3fe9f1b4b362c},
+    {{Codec::quantized, 6, false, 100}, 0x50cf1b85d8a237bf, 0x7edd5d8c9f28bd2a},
+    {{Codec::quantized, 6, false, 2048}, 0x81bf62d412d93099, 0x627834f758bd2ac8},
+    {{Codec::quantized, 6, true, 2048}, 0x1f545056800e2e63, 0xc99f322b0143a1d4},
+    {{Codec::quantized, 7, false, 64}, 0x8689f8746526be71, 0x7099c79049668fd1},
+    {{Codec::quantized, 7, false, 100}, 0x8450656be74a01c6, 0x12879c33612dae62},
+    {{Codec::quantized, 7, false, 2048}, 0xb1ce7380cc27bed4, 0xfe49d62929288f19},
+    {{Codec::quantized, 7, true, 100}, 0xaf06960a7a88a738, 0xa44c488e027263d0},
+    {{Codec::quantized, 8, false, 64}, 0x1c92374bb004c7d7, 0x467764973451a227},
+    {{Codec::quantized, 8, false, 100}, 0xc351fa5ab3525d22, 0xd8c360349ddb976b},
+    {{Codec::quantized, 8, false, 2048}, 0x2bdd7247881b227f, 0x4c850fb984837886},
+    {{Codec::quantized, 8, true, 2048}, 0x692d83d74c59fb3b, 0x7b5dbeb7861d4695},
+    {{Codec::quantized, 8, false, 0}, 0x5ab6e585d2710265, 0x0ae5e8fd7b8b83d8},
 };
 
 }  // namespace slimpi::test

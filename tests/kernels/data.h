@@ -72,7 +72,7 @@ inline std::uint64_t hash(const void* data, std::size_t bytes) {
 }
 
 inline kernels::Format quantized(int bits, std::uint32_t bucket, bool stochastic = false) {
-  return {kernels::Coding::quantized, (std::uint8_t)bits, stochastic, bucket};
+  return {kernels::Codec::quantized, (std::uint8_t)bits, stochastic, bucket};
 }
 
 constexpr std::size_t kLengths[] = {0, 1, 7, 8, 9, 63, 64, 65, 2047, 2048, 2049, 10007};

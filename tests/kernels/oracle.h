@@ -16,7 +16,7 @@ struct OracleBucket {
   const unsigned char* packed;
   std::size_t packed_bytes;
   float min, max;
-  long double unit;
+  long double step;
 
   unsigned level(int bits, std::size_t i) const {
     unsigned q = 0;
@@ -32,11 +32,11 @@ struct OracleBucket {
   // How far `decoded` is from the value of level q. Where 0 lies half-way between two levels,
   // either may be the one that stands for it.
   long double distance(int bits, bool stochastic, unsigned q, float decoded) const {
-    if (stochastic || min == max || min > 0 || max < 0) return fabsl(decoded - (min + unit * q));
-    const long double exact = -(long double)min / unit, top = (1 << bits) - 1;
+    if (stochastic || min == max || min > 0 || max < 0) return fabsl(decoded - (min + step * q));
+    const long double exact = -(long double)min / step, top = (1 << bits) - 1;
     const long double below = std::fmin(floorl(exact + 0.5L - 1e-9L), top);
     const long double above = std::fmin(floorl(exact + 0.5L + 1e-9L), top);
-    return std::fmin(fabsl(decoded - (q - below) * unit), fabsl(decoded - (q - above) * unit));
+    return std::fmin(fabsl(decoded - (q - below) * step), fabsl(decoded - (q - above) * step));
   }
 };
 
@@ -51,7 +51,7 @@ inline std::vector<OracleBucket> oracle_buckets(const void* encoded, int bits, s
     b.count = std::min(bucket, count - first);
     memcpy(&b.min, at, 4);
     memcpy(&b.max, at + 4, 4);
-    b.unit = ((long double)b.max - (long double)b.min) / ((1 << bits) - 1);
+    b.step = ((long double)b.max - (long double)b.min) / ((1 << bits) - 1);
     b.packed = at + 8;
     b.packed_bytes = ((b.count * (std::size_t)bits + 7) / 8 + 3) / 4 * 4;
     at += 8 + b.packed_bytes;
@@ -60,10 +60,10 @@ inline std::vector<OracleBucket> oracle_buckets(const void* encoded, int bits, s
   return found;
 }
 
-// What the header of the quantizer promises of |x' - x|.
+// What the header of the quantizer guarantees of |x' - x|.
 inline long double error_bound(const OracleBucket& bucket, bool stochastic) {
   const long double greatest = std::fmax(fabsl(bucket.min), fabsl(bucket.max));
-  return (stochastic ? bucket.unit : bucket.unit / 2) + 6 * 0x1p-24L * greatest + 0x1p-150L;
+  return (stochastic ? bucket.step : bucket.step / 2) + 6 * 0x1p-24L * greatest + 0x1p-150L;
 }
 
 }  // namespace slimpi::test

@@ -28,7 +28,7 @@ int find_paths(void**) {
 }
 
 std::vector<Format> formats() {
-  std::vector<Format> all = {{Coding::float32}, {Coding::fp16}, {Coding::bf16}};
+  std::vector<Format> all = {{Codec::float32}, {Codec::fp16}, {Codec::bf16}};
   for (int bits = 1; bits <= 8; ++bits)
     for (const std::uint32_t bucket : kBuckets)
       for (const bool stochastic : {false, true})
@@ -39,7 +39,7 @@ std::vector<Format> formats() {
 // Everything that a path computes from a kind of input, as one number.
 std::uint64_t everything(const Kernels& path, const Format& format, int kind, std::size_t count,
                          bool at_end) {
-  const Draw draw{42, 3, 9, 1001};
+  const RandomStream random{42, 3, 9, 1001};
   float* in[kSources];
   for (int s = 0; s < kSources; ++s) {
     in[s] = g_in[s].take<float>(count, at_end);
@@ -53,9 +53,9 @@ std::uint64_t everything(const Kernels& path, const Format& format, int kind, st
   for (std::size_t i = 0; i < count; ++i) residual[i] = 1e-3f * bell(99, i);
   const std::size_t bytes = encoded_bytes(format, count);
   auto* coded = g_coded.take<std::byte>(bytes, at_end);
-  path.encode(format, draw, in[0], nullptr, count, coded, nullptr);
+  path.encode(format, random, in[0], nullptr, count, coded, nullptr);
   fold(coded, bytes);
-  path.encode(format, draw, in[0], residual, count, coded, nullptr);
+  path.encode(format, random, in[0], residual, count, coded, nullptr);
   fold(coded, bytes);
   fold(residual, 4 * count);
   float* out = g_out.take<float>(count, at_end);
@@ -65,18 +65,18 @@ std::uint64_t everything(const Kernels& path, const Format& format, int kind, st
   fold(out, 4 * count);
   auto* second = g_second.take<std::byte>(bytes, at_end);
   const Addend addends[] = {{coded, nullptr}, {nullptr, in[1]}, {coded, nullptr}, {nullptr, in[2]}};
-  path.sum_encode(format, draw, addends, 4, in[0], residual, count, second, out, nullptr);
+  path.sum_encode(format, random, addends, 4, in[0], residual, count, second, out, nullptr);
   fold(second, bytes);
   fold(out, 4 * count);
   fold(residual, 4 * count);
-  path.sum_encode(format, draw, addends, 4, nullptr, nullptr, count, nullptr, out, nullptr);
+  path.sum_encode(format, random, addends, 4, nullptr, nullptr, count, nullptr, out, nullptr);
   fold(out, 4 * count);
   path.sum(in, kSources, count, out, nullptr);
   fold(out, 4 * count);
   path.combine(0.3f, in[0], -1.7f, in[1], count, out, nullptr);
   fold(out, 4 * count);
   int found = -1;
-  path.find_beyond(in[0], kGreatestFloat, count, &found, nullptr);
+  path.find_beyond(in[0], kMaxFloat, count, &found, nullptr);
   fold(&found, sizeof found);
   path.find_beyond(in[0], 1.0f, count, &found, nullptr);
   fold(&found, sizeof found);
@@ -99,8 +99,8 @@ void all_paths_give_the_same_bytes(void**) {
           for (const bool at_end : {false, true}) {
             const std::uint64_t found = everything(*path, format, kind, count, at_end);
             if (found != expected)
-              print_error("%s: coding %d bits %d bucket %u stochastic %d kind %d count %zu\n",
-                          path->name, (int)format.coding, format.bits, format.bucket,
+              print_error("%s: codec %d bits %d bucket %u stochastic %d kind %d count %zu\n",
+                          path->name, (int)format.codec, format.bits, format.bucket,
                           format.stochastic, kind, count);
             assert_true(found == expected);
           }
@@ -115,7 +115,7 @@ void alignment_does_not_matter(void**) {
     for (const Format& format : formats())
       for (int offset = 0; offset < 16; ++offset) {
         for (int i = 0; i < 1001; ++i) in[offset + i] = bell(5, (std::size_t)i);
-        path->encode(format, Draw{}, in + offset, nullptr, 1001, coded, nullptr);
+        path->encode(format, RandomStream{}, in + offset, nullptr, 1001, coded, nullptr);
         path->decode(format, coded, 1001, out + 15 - offset, nullptr);
         if (offset == 0) {
           memcpy(first, coded, encoded_bytes(format, 1001));
@@ -140,10 +140,10 @@ void the_program_s_floating_point_environment_does_not_matter(void**) {
           static float in[777], out[777], plain_out[777];
           static std::byte coded[4 * 777 + 8], plain[4 * 777 + 8];
           for (std::size_t i = 0; i < 777; ++i) in[i] = input(kind, 0, i);
-          path->encode(format, Draw{1, 2, 3, 4}, in, nullptr, 777, plain, nullptr);
+          path->encode(format, RandomStream{1, 2, 3, 4}, in, nullptr, 777, plain, nullptr);
           path->decode(format, plain, 777, plain_out, nullptr);
           __builtin_ia32_ldmxcsr(environment);
-          path->encode(format, Draw{1, 2, 3, 4}, in, nullptr, 777, coded, nullptr);
+          path->encode(format, RandomStream{1, 2, 3, 4}, in, nullptr, 777, coded, nullptr);
           path->decode(format, coded, 777, out, nullptr);
           const unsigned after = __builtin_ia32_stmxcsr();
           __builtin_ia32_ldmxcsr(saved);
@@ -169,8 +169,8 @@ void bytes_are_those_of_the_shared_list(void**) {
       const std::uint64_t of_coded = hash(coded, bytes), of_decoded = hash(out, sizeof out);
       if (of_coded == row.coded && of_decoded == row.decoded) continue;
       constexpr const char* kNames[] = {"float32", "fp16", "bf16", "quantized"};
-      print_error("%s gives {{Coding::%s, %d, %s, %u}, 0x%016llx, 0x%016llx},\n", path->name,
-                  kNames[(int)row.format.coding], row.format.bits,
+      print_error("%s gives {{Codec::%s, %d, %s, %u}, 0x%016llx, 0x%016llx},\n", path->name,
+                  kNames[(int)row.format.codec], row.format.bits,
                   row.format.stochastic ? "true" : "false", row.format.bucket,
                   (unsigned long long)of_coded, (unsigned long long)of_decoded);
       ++wrong;

@@ -31,7 +31,7 @@ const float* check(const Format& format, std::size_t count, bool at_end, const M
   const std::size_t bytes = encoded_bytes(format, count);
   auto* coded = g_coded.take<std::byte>(bytes, at_end);
   float* out = g_out.take<float>(count, at_end);
-  g_kernels->encode(format, Draw{7, 1, 2, 0}, in, nullptr, count, coded, nullptr);
+  g_kernels->encode(format, RandomStream{7, 1, 2, 0}, in, nullptr, count, coded, nullptr);
   g_kernels->decode(format, coded, count, out, nullptr);
   assert_true(g_coded.intact() && g_out.intact() && hash(in, 4 * count) == before);
   for (const OracleBucket& bucket : oracle_buckets(coded, format.bits, format.bucket, count)) {
@@ -56,7 +56,7 @@ const float* check(const Format& format, std::size_t count, bool at_end, const M
     assert_int_not_equal(to_bits(bucket.min), 0x80000000);
     assert_int_not_equal(to_bits(bucket.max), 0x80000000);
     const long double bound = error_bound(bucket, format.stochastic);
-    const long double rounding = bound - bucket.unit / (format.stochastic ? 1 : 2);
+    const long double rounding = bound - bucket.step / (format.stochastic ? 1 : 2);
     for (std::size_t i = 0; i < bucket.count; ++i) {
       const float x = in[bucket.first + i], back = out[bucket.first + i];
       assert_true(std::isfinite(back));
@@ -130,7 +130,7 @@ void tiny_ranges_keep_the_bound(void**) {
   for (const float scale :
        {1e-45f, 1e-40f, 1e-38f, 1e-37f, 0x1p-110f, 0x1p-101f, 0x1p-100f, 1e-30f})
     check_widths([=](std::size_t i) { return scale * bell(4, i); });
-  // Neighbours of a large number: the range is a few units in the last place.
+  // Node-local ranks of a large number: the range is a few units in the last place.
   check_widths([](std::size_t i) { return from_bits(0x4b000000 + (std::uint32_t)(i % 5)); });
 }
 
@@ -164,10 +164,10 @@ void ties_and_ends_keep_the_bound(void**) {
   for (int bits = 1; bits <= 8; ++bits) {
     const int top = (1 << bits) - 1;
     for (const float low : {-0.5f, -1.0f, 0.0f, 0.3f, -0.7f, 5.0f, -9.0f})
-      for (const float unit : {1.0f, 0.1f, 0.37f})
+      for (const float step : {1.0f, 0.1f, 0.37f})
         check(quantized(bits, 0), (std::size_t)(4 * top + 4), true, [=](std::size_t i) {
-          const float x = low + unit * ((float)(i / 4) + 0.5f);
-          const float end = low + unit * (float)top;
+          const float x = low + step * ((float)(i / 4) + 0.5f);
+          const float end = low + step * (float)top;
           if (i < 4) return i % 2 == 0 ? low : end;
           return i % 4 == 0   ? x
                  : i % 4 == 1 ? nextafterf(x, low)
@@ -219,7 +219,7 @@ void the_layout_is_as_documented(void**) {
   const unsigned char expected[] = {0, 0, 0, 0, 0, 0, 0xe0, 0x40, 0x88, 0xc6, 0xfa, 7};
   std::byte coded[sizeof expected];
   assert_int_equal(encoded_bytes(quantized(3, 0), 9), sizeof expected);
-  g_kernels->encode(quantized(3, 0), Draw{}, in, nullptr, 9, coded, nullptr);
+  g_kernels->encode(quantized(3, 0), RandomStream{}, in, nullptr, 9, coded, nullptr);
   assert_memory_equal(coded, expected, sizeof expected);
 }
 

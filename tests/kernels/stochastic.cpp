@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The random streams, and stochastic rounding's promises: no bias, the same draws however a buffer
-// is cut, other draws for other ranks, calls and seeds.
+// The random streams, and stochastic rounding's guarantees: no bias, the same draws however a
+// buffer is cut, other draws for other ranks, calls and seeds.
 #include <cmath>
 #include <vector>
 
@@ -50,17 +50,18 @@ void draws_are_those_of_the_stream(void**) {
   for (const CpuPath which : {CpuPath::generic, CpuPath::avx2, CpuPath::avx512}) {
     if (!usable(which)) continue;
     for (const std::uint64_t first : {0u, 1u, 2u, 3u, 4u, 1023u, 0xfffffffeu}) {
-      const Draw draw{0xfedcba9876543210u, 6, 0x123400000005u, first << (first > 9 ? 9 : 0)};
+      const RandomStream random{0xfedcba9876543210u, 6, 0x123400000005u,
+                                first << (first > 9 ? 9 : 0)};
       static float in[kCount], out[kCount];
       static std::byte coded[2 * kCount];
       for (std::size_t i = 0; i < kCount; ++i) in[i] = (float)(mixed(i) % 1000) / 1000;
       in[0] = 0;
       in[1] = 255;
-      cpu_kernels(which)->encode(format, draw, in, nullptr, kCount, coded, nullptr);
+      cpu_kernels(which)->encode(format, random, in, nullptr, kCount, coded, nullptr);
       cpu_kernels(which)->decode(format, coded, kCount, out, nullptr);
       for (std::size_t i = 2; i < kCount; ++i) {
-        const std::uint64_t number = draw.first + i;
-        const float u = uniform(draw_block(draw, number / 4).word[number % 4]);
+        const std::uint64_t number = random.first + i;
+        const float u = uniform(random_block(random, number / 4).word[number % 4]);
         assert_true(out[i] == (u < in[i] ? 1.0f : 0.0f));
       }
     }
@@ -83,21 +84,21 @@ void rounding_has_no_bias(void**) {
         sum[i] = 0;
       }
       for (int call = 0; call < kCalls; ++call) {
-        path.encode(format, Draw{3, 1, (std::uint64_t)call, 0}, in, nullptr, kCount, coded,
+        path.encode(format, RandomStream{3, 1, (std::uint64_t)call, 0}, in, nullptr, kCount, coded,
                     nullptr);
         path.decode(format, coded, kCount, out, nullptr);
         for (std::size_t i = 0; i < kCount; ++i) sum[i] += out[i];
       }
       float min = in[0], max = in[0];
       for (const float x : in) min = std::fmin(min, x), max = std::fmax(max, x);
-      const double unit = ((double)max - min) / ((1 << bits) - 1);
+      const double step = ((double)max - min) / ((1 << bits) - 1);
       const double rounding = 6 * 0x1p-24 * std::fmax(std::fabs(min), std::fabs(max));
       for (std::size_t i = 0; i < kCount; ++i) {
-        const double position = ((double)in[i] - min) / unit;
+        const double position = ((double)in[i] - min) / step;
         const double up = position - std::floor(position);
         // Five deviations of the mean, and what the arithmetic itself may be off.
-        const double probability = up * (1 - up) + rounding / unit;
-        const double allowed = 5 * unit * std::sqrt(probability / kCalls) + rounding;
+        const double probability = up * (1 - up) + rounding / step;
+        const double allowed = 5 * step * std::sqrt(probability / kCalls) + rounding;
         assert_true(std::fabs(sum[i] / kCalls - in[i]) <= allowed);
       }
     }
@@ -112,12 +113,12 @@ void pieces_draw_what_the_whole_draws(void**) {
   const Kernels& path = *cpu_kernels(CpuPath::automatic);
   for (int bits = 1; bits <= 8; ++bits) {
     const Format format = quantized(bits, 64, true);
-    Draw draw{11, 2, 5, 1000};
-    path.encode(format, draw, in, nullptr, kCount, whole, nullptr);
+    RandomStream random{11, 2, 5, 1000};
+    path.encode(format, random, in, nullptr, kCount, whole, nullptr);
     std::byte* out = pieces;
     for (std::size_t first = 0; first < kCount; first += 128) {
-      draw.first = 1000 + first;
-      path.encode(format, draw, in + first, nullptr, 128, out, nullptr);
+      random.first = 1000 + first;
+      path.encode(format, random, in + first, nullptr, 128, out, nullptr);
       out += encoded_bytes(format, 128);
     }
     assert_memory_equal(pieces, whole, encoded_bytes(format, kCount));
@@ -131,11 +132,12 @@ void ranks_calls_and_seeds_draw_differently(void**) {
   for (std::size_t i = 0; i < kCount; ++i) in[i] = bell(33, i);
   const Kernels& path = *cpu_kernels(CpuPath::automatic);
   const Format format = quantized(1, 0, true);
-  const Draw draws[] = {{1, 1, 1, 0},          {2, 1, 1, 0},          {1, 2, 1, 0},
-                        {1, 1, 2, 0},          {1, 1, 1, 4},          {1, 1, 1, 1},
-                        {1ull << 32, 1, 1, 0}, {1, 1, 1ull << 32, 0}, {1, 1, 1, 1ull << 34}};
-  for (const Draw& a : draws)
-    for (const Draw& b : draws) {
+  const RandomStream draws[] = {
+      {1, 1, 1, 0},          {2, 1, 1, 0},          {1, 2, 1, 0},
+      {1, 1, 2, 0},          {1, 1, 1, 4},          {1, 1, 1, 1},
+      {1ull << 32, 1, 1, 0}, {1, 1, 1ull << 32, 0}, {1, 1, 1, 1ull << 34}};
+  for (const RandomStream& a : draws)
+    for (const RandomStream& b : draws) {
       if (&a == &b) continue;
       path.encode(format, a, in, nullptr, kCount, first, nullptr);
       path.encode(format, b, in, nullptr, kCount, second, nullptr);

@@ -23,7 +23,7 @@ const Kernels& path() {
   return *cpu_kernels(CpuPath::automatic);
 }
 
-const Format kFormats[] = {{Coding::float32},  {Coding::fp16},        {Coding::bf16},
+const Format kFormats[] = {{Codec::float32},   {Codec::fp16},         {Codec::bf16},
                            quantized(8, 2048), quantized(4, 0),       quantized(3, 100),
                            quantized(1, 64),   quantized(8, 0, true), quantized(2, 2048, true)};
 
@@ -42,7 +42,7 @@ void make(const Format& format, bool special) {
     for (std::size_t i = 0; i < kCount; ++i) g_exact[a][i] = bell((std::uint64_t)(50 + a), i);
     if (special && a == 3) g_exact[a][2100] = INFINITY;
     if (special && a == 5) g_exact[a][4500] = NAN;
-    path().encode(format, Draw{}, g_exact[a], nullptr, kCount, g_coded[a], nullptr);
+    path().encode(format, RandomStream{}, g_exact[a], nullptr, kCount, g_coded[a], nullptr);
     path().decode(format, g_coded[a], kCount, g_decoded[a], nullptr);
   }
   for (std::size_t i = 0; i < kCount; ++i) {
@@ -80,13 +80,13 @@ void sum_encode_is_sum_encode_decode(void**) {
           for (int a = 1; a < addends; ++a) sum = canonical_sum(sum, addend(a));
           g_total[i] = sum;
         }
-        const Draw draw{9, 8, 7, 6};
+        const RandomStream random{9, 8, 7, 6};
         const std::size_t bytes = encoded_bytes(format, kCount);
-        path().encode(format, draw, g_total, with_residual ? g_residual : nullptr, kCount, g_again,
-                      nullptr);
+        path().encode(format, random, g_total, with_residual ? g_residual : nullptr, kCount,
+                      g_again, nullptr);
         float* result = g_exact[exact];
         memcpy(g_result, result, sizeof g_result);
-        path().sum_encode(format, draw, list, addends, with_carry ? g_carry : nullptr,
+        path().sum_encode(format, random, list, addends, with_carry ? g_carry : nullptr,
                           with_residual ? g_old_residual : nullptr, kCount, g_out, result, nullptr);
         assert_memory_equal(g_out, g_again, bytes);
         assert_true(same(g_old_residual, g_residual, kCount));
@@ -94,7 +94,7 @@ void sum_encode_is_sum_encode_decode(void**) {
         assert_true(same(result, g_decoded[exact], kCount));
         // Without `out` only the exact sum is wanted.
         memcpy(result, g_result, sizeof g_result);
-        path().sum_encode(format, draw, list, addends, with_carry ? g_carry : nullptr, nullptr,
+        path().sum_encode(format, random, list, addends, with_carry ? g_carry : nullptr, nullptr,
                           kCount, nullptr, g_decoded[exact], nullptr);
         assert_true(same(g_decoded[exact], g_total, kCount));
       }
@@ -104,7 +104,7 @@ void sum_encode_is_sum_encode_decode(void**) {
 void residual_and_output_make_the_input(void**) {
   for (const Format& format : kFormats) {
     make(format, false);
-    path().encode(format, Draw{}, g_carry, g_residual, kCount, g_out, nullptr);
+    path().encode(format, RandomStream{}, g_carry, g_residual, kCount, g_out, nullptr);
     path().decode(format, g_out, kCount, g_result, nullptr);
     for (std::size_t i = 0; i < kCount; ++i) {
       const float whole = g_carry[i] + g_old_residual[i];
@@ -119,7 +119,7 @@ void a_residual_outlives_a_nonfinite_element(void**) {
     make(format, false);
     g_carry[2100] = NAN;
     g_carry[40] = -INFINITY;
-    path().encode(format, Draw{}, g_carry, g_residual, kCount, g_out, nullptr);
+    path().encode(format, RandomStream{}, g_carry, g_residual, kCount, g_out, nullptr);
     path().decode(format, g_out, kCount, g_result, nullptr);
     int kept = 0;
     for (std::size_t i = 0; i < kCount; ++i) {
@@ -130,16 +130,16 @@ void a_residual_outlives_a_nonfinite_element(void**) {
     }
     assert_int_not_equal(kept, 0);
   }
-  make({Coding::fp16}, false);
+  make({Codec::fp16}, false);
   g_carry[7] = 1e6f;
-  path().encode({Coding::fp16}, Draw{}, g_carry, g_residual, kCount, g_out, nullptr);
+  path().encode({Codec::fp16}, RandomStream{}, g_carry, g_residual, kCount, g_out, nullptr);
   assert_int_equal(to_bits(g_residual[7]), to_bits(g_old_residual[7]));
 }
 
 void sum_adds_in_order_into_any_of_its_inputs(void**) {
   for (int inputs = 1; inputs <= kAddends; ++inputs)
     for (int target = -1; target < inputs; ++target) {
-      make({Coding::float32}, true);
+      make({Codec::float32}, true);
       const float* list[kAddends];
       for (int a = 0; a < inputs; ++a) list[a] = g_exact[a];
       for (std::size_t i = 0; i < kCount; ++i) {
@@ -155,7 +155,7 @@ void sum_adds_in_order_into_any_of_its_inputs(void**) {
 
 void combine_rounds_each_product(void**) {
   for (int target = 0; target < 3; ++target) {
-    make({Coding::float32}, true);
+    make({Codec::float32}, true);
     float* out = target == 0 ? g_result : g_exact[target];
     for (std::size_t i = 0; i < kCount; ++i) {
       const volatile float x = 0.3f * g_exact[1][i], y = -1.7f * g_exact[2][i];
@@ -169,15 +169,15 @@ void combine_rounds_each_product(void**) {
 void find_beyond_finds_any(void**) {
   int found = 7;
   for (std::size_t i = 0; i < kCount; ++i) g_carry[i] = i % 2 == 0 ? 3.4028235e38f : -1e-45f;
-  path().find_beyond(g_carry, kGreatestFloat, kCount, &found, nullptr);
+  path().find_beyond(g_carry, kMaxFloat, kCount, &found, nullptr);
   assert_int_equal(found, 0);
   for (const std::size_t place : {std::size_t(0), std::size_t(2047), std::size_t(2048), kCount - 1})
     for (const std::uint32_t bad : {0x7f800000u, 0xff800000u, 0x7f800001u, 0xffffffffu}) {
       const float old = g_carry[place];
       g_carry[place] = from_bits(bad);
-      path().find_beyond(g_carry, kGreatestFloat, kCount, &found, nullptr);
+      path().find_beyond(g_carry, kMaxFloat, kCount, &found, nullptr);
       assert_int_equal(found, 1);
-      path().find_beyond(g_carry, kGreatestFloat, place, &found, nullptr);
+      path().find_beyond(g_carry, kMaxFloat, place, &found, nullptr);
       assert_int_equal(found, 0);
       g_carry[place] = old;
     }
@@ -195,7 +195,7 @@ void find_beyond_finds_any(void**) {
 }
 
 void compare_gives_squares_of_error_and_norm(void**) {
-  make({Coding::float32}, false);
+  make({Codec::float32}, false);
   double result[2], error = 0, norm = 0;
   for (std::size_t i = 0; i < kCount; ++i) {
     const double a = g_exact[0][i], b = g_exact[1][i];

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Every algorithm that promises one result for all ranks, where each rank is a node; and on one
+# Every algorithm that guarantees one result for all ranks, where each rank is a node; and on one
 # node.
 . "$top_srcdir/tests/helper/algorithms.sh"
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Every algorithm that promises one result for all ranks, where one rank of a node talks to others,
-# or where nodes do not count.
+# Every algorithm that guarantees one result for all ranks, with node leaders and without a
+# hierarchy.
 . "$top_srcdir/tests/helper/algorithms.sh"
 
 # ranks per-node hierarchy sizes

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Every algorithm that promises one result for all ranks, where the ranks of a node share its work.
+# Every algorithm that guarantees one result for all ranks, with a shard for every rank of a node.
 . "$top_srcdir/tests/helper/algorithms.sh"
 
 # ranks per-node hierarchy sizes

@@ -47,7 +47,7 @@ bool any_failed() {
   return failed != 0;
 }
 
-// What is not finite stays so; whether as an infinity or as a NaN is nobody's promise.
+// What is not finite stays so; whether as an infinity or as a NaN is nobody's guarantee.
 bool same(float a, float b) {
   return std::memcmp(&a, &b, sizeof a) == 0 || (!std::isfinite(a) && !std::isfinite(b));
 }

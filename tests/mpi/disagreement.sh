@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Options that can not be used, or that ranks have differently: one clear line and a failing job
+# Options that cannot be used, or that ranks have differently: one clear line and a failing job
 # within seconds, never a hang. Options from the environment, a file and info keys, and which wins.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
@@ -53,26 +53,26 @@ expect "$status" 0 "returning handler: the program goes on"
 expect "$(grep -c 'error slimpi: SLIMPI_BITS differs' out.txt)" 3 "returning handler: every rank"
 expect "$(grep -c 'int:5 exact' out.txt)" 3 "returning handler: other calls work"
 
-# Values that can not be used.
-SLIMPI_BITS=9 refused "bad value" "error: SLIMPI_BITS=9 can not be used; accepted: 1 to 8" \
+# Values that cannot be used.
+SLIMPI_BITS=9 refused "bad value" "error: SLIMPI_BITS=9 cannot be used; accepted: 1 to 8" \
   "$steps" init sum:100000 finalize
-refused "bad value on one rank" "\[2\] error: SLIMPI_BITS=x can not be used" \
+refused "bad value on one rank" "\[2\] error: SLIMPI_BITS=x cannot be used" \
   "$on_rank" 2 SLIMPI_BITS=x "$steps" init sum:100 finalize
-SLIMPI_ALGORITHM=bytgrad refused "bad name" "SLIMPI_ALGORITHM=bytgrad can not be used; accepted:" \
+SLIMPI_ALGORITHM=bytgrad refused "bad name" "SLIMPI_ALGORITHM=bytgrad cannot be used; accepted:" \
   "$steps" init int:5 finalize
-refused "bad info key" "slimpi_bits=99 can not be used" \
+refused "bad info key" "slimpi_bits=99 cannot be used" \
   "$steps" init info:slimpi_bits=99 sum:100000 finalize
-refused "bad info key of a duplicate" "slimpi_bits=99 can not be used" \
+refused "bad info key of a duplicate" "slimpi_bits=99 cannot be used" \
   "$steps" init dupinfo:slimpi_bits=99 sum:100000 finalize
 printf 'bits = 12\n' >file
-SLIMPI_CONFIG=$work/file refused "bad value in a file" "file:1: bits=12 can not be used" \
+SLIMPI_CONFIG=$work/file refused "bad value in a file" "file:1: bits=12 cannot be used" \
   "$steps" init sum:100000 finalize
-SLIMPI_CONFIG=$work/nowhere refused "no file" "SLIMPI_CONFIG=$work/nowhere: the file can not be" \
+SLIMPI_CONFIG=$work/nowhere refused "no file" "SLIMPI_CONFIG=$work/nowhere: the file cannot be" \
   "$steps" init sum:100000 finalize
 echo '* * * off' >rules
 SLIMPI_RULES=$work/rules refused "bad rule" "rules:1: a row is: min_size" \
   "$steps" init sum:100000 finalize
-SLIMPI_CPU=avx513 refused "bad CPU path" "SLIMPI_CPU=avx513 can not be used" \
+SLIMPI_CPU=avx513 refused "bad CPU path" "SLIMPI_CPU=avx513 cannot be used" \
   "$steps" init sum:100000 finalize
 
 # Unknown names warn, once, on rank 0, and end the job when strict.

@@ -39,11 +39,11 @@ int PMPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, 
   if (type == MPI_UINT32_T) {
     if (due("send", &sent)) return MPI_ERR_OTHER;
     if (due("short", &shortened)) count /= 2;
-    int spoiled = due("garbled", &garbled) ? 0 : due("damaged", &damaged) ? 5 : -1;
-    if (spoiled >= 0) {
+    int nonfinite = due("garbled", &garbled) ? 0 : due("damaged", &damaged) ? 5 : -1;
+    if (nonfinite >= 0) {
       unsigned* copy = malloc((size_t)count * sizeof *copy); /* MPI's from here on */
       memcpy(copy, data, (size_t)count * sizeof *copy);
-      copy[spoiled] ^= 4;
+      copy[nonfinite] ^= 4;
       data = copy;
     }
   }

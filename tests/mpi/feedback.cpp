@@ -22,8 +22,8 @@
 #include <memory>
 #include <string>
 
-#include "algorithm/communicator.h"
-#include "algorithm/node_sum.h"
+#include "comm/communicator.h"
+#include "intra/intra_node.h"
 #include "policy/policy.h"
 #include "tests/mpi/inputs.h"
 
@@ -111,9 +111,9 @@ void spoil(int way, std::vector<float>& buffer, std::size_t spot) {
   if (way == 3) buffer[spot] = half ? 4.0e4f : 2.0e38f;
 }
 
-// The results of clean calls on a communicator of their own, with or without spoiled ones between;
-// all input is multiplied.
-std::vector<float> clean_results(bool spoiled, float scale = 1) {
+// The results of clean calls on a communicator of their own, with or without non-finite ones
+// between; all input is multiplied.
+std::vector<float> clean_results(bool nonfinite, float scale = 1) {
   constexpr std::size_t kCount = 20001, kSpot = kCount / 2;
   MPI_Comm comm;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
@@ -126,7 +126,7 @@ std::vector<float> clean_results(bool spoiled, float scale = 1) {
     MPI_Allreduce(MPI_IN_PLACE, buffer.data(), int(kCount), MPI_FLOAT, MPI_SUM, comm);
   };
   for (int call = 0; call < 9; ++call) {
-    if (spoiled && call > 2) {
+    if (nonfinite && call > 2) {
       fill(70 + std::uint64_t(call));
       spoil(call % 4, buffer, kSpot);
       sum();
@@ -170,24 +170,25 @@ void large() {
 // The library's side of one buffer's calls.
 class Buffer {
  public:
-  Buffer(algorithm::Communicator& communicator, std::size_t count)
+  Buffer(comm::Communicator& communicator, std::size_t count)
       : communicator_(communicator),
         count_(count),
         out_(count),
         decision_(policy::decide(communicator.config(), {}, "", count)) {
-    const algorithm::Plan& plan = decision_.plans.front();
-    const algorithm::Rails& rails = communicator.rails(plan.hierarchy);
-    if (rails.rail >= 0) slice_ = algorithm::slice_of(count, plan.format, rails, rails.rail);
+    const comm::Plan& plan = decision_.plans.front();
+    const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
+    if (group.shard_index >= 0)
+      shard_ = intra::shard_range(count, plan.format, group, group.shard_index);
     bool ready = false;
     check(communicator.prepare(plan, count, device::host(), out_.data(), &ready) == Status::ok,
           "prepare fails");
   }
 
   const std::vector<float>& sum(const std::vector<float>& in) {
-    slot_ = &communicator_.slots.find(out_.data(), count_, 0);
-    algorithm::Call call{communicator_, decision_.plans.front(), in.data(), out_.data(),
-                         count_,        device::host(),          nullptr,   ++communicator_.calls,
-                         slot_};
+    slot_ = &communicator_.states.find(out_.data(), count_, 0);
+    comm::Call call{communicator_, decision_.plans.front(), in.data(), out_.data(),
+                    count_,        device::host(),          nullptr,   ++communicator_.calls,
+                    slot_};
     check(call.plan.algorithm->reserve_state(call) == Status::ok, "reserve_state fails");
     check(call.plan.algorithm->run(call) == Status::ok, "run fails");
     return out_;
@@ -196,21 +197,21 @@ class Buffer {
   // This rank's residual, zero outside its slice.
   std::vector<float> residual() const {
     std::vector<float> all(count_);
-    if (slot_ != nullptr && slice_.count != 0)
-      std::memcpy(all.data() + slice_.first, slot_->arrays.at("residual").memory.data(),
-                  slice_.count * sizeof(float));
+    if (slot_ != nullptr && shard_.count != 0)
+      std::memcpy(all.data() + shard_.first, slot_->arrays.at("residual").memory.data(),
+                  shard_.count * sizeof(float));
     return all;
   }
-  const algorithm::Range& slice() const { return slice_; }
+  const comm::Range& shard() const { return shard_; }
   std::uint64_t bucket() const { return decision_.plans.front().format.bucket; }
 
  private:
-  algorithm::Communicator& communicator_;
+  comm::Communicator& communicator_;
   const std::size_t count_;
   std::vector<float> out_;
   const policy::Decision decision_;
-  algorithm::Range slice_;
-  algorithm::Slot* slot_ = nullptr;
+  comm::Range shard_;
+  comm::TensorState* slot_ = nullptr;
 };
 
 std::vector<double> summed(const std::vector<float>& mine) {
@@ -250,11 +251,11 @@ void check_nan(Buffer& buffer, std::size_t count) {
   check(std::isnan(buffer.sum(in)[spot]), "a NaN is lost");
   const std::vector<float> after = buffer.residual();
   for (const float value : after) check(std::isfinite(value), "a residual is not finite");
-  const algorithm::Range slice = buffer.slice();
-  if (g_rank != g_size - 1 || spot < slice.first || spot >= slice.first + slice.count) return;
+  const comm::Range shard = buffer.shard();
+  if (g_rank != g_size - 1 || spot < shard.first || spot >= shard.first + shard.count) return;
   const std::uint64_t first =
-      slice.first + (spot - slice.first) / buffer.bucket() * buffer.bucket();
-  const std::uint64_t elements = std::min(buffer.bucket(), slice.first + slice.count - first);
+      shard.first + (spot - shard.first) / buffer.bucket() * buffer.bucket();
+  const std::uint64_t elements = std::min(buffer.bucket(), shard.first + shard.count - first);
   check(std::memcmp(&before[first], &after[first], elements * sizeof(float)) == 0,
         "a marked bucket's residual changed");
   check(std::memcmp(before.data(), after.data(), count * sizeof(float)) != 0,
@@ -267,9 +268,9 @@ void identity() {
   std::string version;
   if (mpi::find(api, version) != mpi::Found::yes) MPI_Abort(MPI_COMM_WORLD, 2);
   Statistics statistics;
-  auto communicator = std::make_unique<algorithm::Communicator>(
+  auto communicator = std::make_unique<comm::Communicator>(
       api, statistics, load_config(slimpi_environment()).config, MPI_COMM_WORLD);
-  algorithm::CallScratchLease scratch;
+  comm::CallScratchLease scratch;
   communicator->use_scratch(scratch.take());
   check(communicator->agree("") == Status::ok && communicator->find_nodes() == Status::ok,
         "the communicator fails");
@@ -278,7 +279,7 @@ void identity() {
     check_identity(buffer, kCount, 20, 7);
     check_nan(buffer, kCount);
     check_identity(buffer, kCount, 40, 3);
-    check(statistics.counts().state_bytes == 4 * buffer.slice().count,
+    check(statistics.counts().state_bytes == 4 * buffer.shard().count,
           "state is not one float an element of the slice");
   }
   communicator.reset();

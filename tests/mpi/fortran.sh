@@ -8,7 +8,7 @@ need_library
 programs=$top_srcdir/tests/programs
 for program in sums sums_f08; do
   "$MPIFC" -O2 -w -I"$programs" -o "$program" "$programs/checks.f90" "$programs/$program.f90" ||
-    skip "$MPIFC can not build $program"
+    skip "$MPIFC cannot build $program"
 done
 alike "mpif.h and mpi module" 4 4 ./sums
 alike "mpi_f08" 2 3 ./sums_f08

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "algorithm/layout.h"
+#include "comm/node_layout.h"
 #include "device/device.h"
 #include "kernels/kernels.h"
 
@@ -87,27 +87,27 @@ Gossip::Vector Gossip::average(const std::vector<Vector>& sums, int worker,
 // matters who owns which slice.
 void Gossip::advance(int worker, const Vector& z, std::uint64_t number) {
   kernels::Format format;
-  format.coding = kernels::Coding::quantized;
+  format.codec = kernels::Codec::quantized;
   format.bits = std::uint8_t(config_.bits);
   format.bucket = std::uint32_t(config_.bucket);
   format.stochastic = config_.rounding == Rounding::stochastic;
   std::size_t smallest = members_.front().size();
   for (const auto& node : members_) smallest = std::min(smallest, node.size());
-  const int rails = config_.hierarchy == Hierarchy::leader ? 1 : int(smallest);
+  const int shards = config_.hierarchy == Hierarchy::leader ? 1 : int(smallest);
   const kernels::Kernels& kernels = *device::host().kernels();
-  for (int rail = 0; rail < rails; ++rail) {
-    const algorithm::Range slice =
-        algorithm::part_of(count_, rails, rail, std::max<std::uint64_t>(1, config_.bucket));
-    const kernels::Draw draw = {config_.seed,
-                                std::uint32_t(members_[std::size_t(worker)][std::size_t(rail)]),
-                                number, slice.first};
-    std::vector<std::byte> code(kernels::encoded_bytes(format, slice.count));
-    Vector moved(slice.count);
-    kernels.encode(format, draw, z.data() + slice.first, nullptr, slice.count, code.data(),
+  for (int shard_index = 0; shard_index < shards; ++shard_index) {
+    const comm::Range shard =
+        comm::chunk_of(count_, shards, shard_index, std::max<std::uint64_t>(1, config_.bucket));
+    const kernels::RandomStream draw = {
+        config_.seed, std::uint32_t(members_[std::size_t(worker)][std::size_t(shard_index)]),
+        number, shard.first};
+    std::vector<std::byte> code(kernels::encoded_bytes(format, shard.count));
+    Vector moved(shard.count);
+    kernels.encode(format, draw, z.data() + shard.first, nullptr, shard.count, code.data(),
                    nullptr);
-    kernels.decode(format, code.data(), slice.count, moved.data(), nullptr);
-    for (std::size_t i = 0; i < slice.count; ++i)
-      replicas_[std::size_t(worker)][slice.first + i] += moved[i];
+    kernels.decode(format, code.data(), shard.count, moved.data(), nullptr);
+    for (std::size_t i = 0; i < shard.count; ++i)
+      replicas_[std::size_t(worker)][shard.first + i] += moved[i];
   }
 }
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Buffers in the memory of a GPU give the bytes of host buffers. Skips where there is no GPU;
-# tests/mpi/standin.sh runs it there, on a stand-in for CUDA's driver.
+# tests/mpi/fake_driver.sh runs it there, on a fake driver for CUDA's driver.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
 [ -e "$top_builddir/.libs/slimpi-cuda.so" ] || skip "the part for GPU memory is not built"
@@ -35,7 +35,7 @@ for intra in ipc shm; do
     under 4 "$top_builddir/tests/gpu/sums" >out.txt 2>err.txt || fail "$intra: exit status $?"
   said=$(grep -c "work in each other's device memory" err.txt) || :
   case $intra in
-  ipc) expect "$said" 4 "every rank works in its neighbour's memory" ;;
+  ipc) expect "$said" 4 "every rank works in the memory of the others" ;;
   shm) expect "$said" 0 "SLIMPI_INTRA=shm keeps them from it" ;;
   esac
 done
@@ -47,10 +47,10 @@ SLIMPI_RANKS_PER_NODE=1 holds "the benchmark of whole calls" \
 expect "$("$PYTHON" -c 'import json
 print(json.load(open("times.json"))[1]["bytes"])')" 1048576 "and its results"
 
-# Failures, which only the stand-in can be told to have.
+# Failures, which only the fake driver can be told to have.
 for fault in memory kernels lost; do
-  [ -e "$top_builddir/tests/standin/libcuda.so.1" ] || continue
-  LD_LIBRARY_PATH=$top_builddir/tests/standin SLIMPI_RANKS_PER_NODE=1 \
+  [ -e "$top_builddir/tests/fake_driver/libcuda.so.1" ] || continue
+  LD_LIBRARY_PATH=$top_builddir/tests/fake_driver SLIMPI_RANKS_PER_NODE=1 \
     under 3 "$top_builddir/tests/gpu/faults" $fault && pass "fault: $fault" ||
     fail "fault: $fault: exit status $?"
 done
@@ -74,9 +74,9 @@ lowrank "powersgd by cuBLAS" powersgd 4000=80x50 50 4000
 lowrank "batched_powersgd, the last row cut short" batched_powersgd 4000=80x50 60 3583
 SLIMPI_ERROR_FEEDBACK=0 lowrank "powersgd without feedback" powersgd 4000=80x50 50 4000
 # Where there is no cuBLAS, the CPU multiplies.
-if [ -e "$top_builddir/tests/standin/libcuda.so.1" ]; then
+if [ -e "$top_builddir/tests/fake_driver/libcuda.so.1" ]; then
   mkdir driver_only
-  cp -L "$top_builddir/tests/standin/libcuda.so.1" driver_only/
+  cp -L "$top_builddir/tests/fake_driver/libcuda.so.1" driver_only/
   LD_LIBRARY_PATH=$work/driver_only lowrank "powersgd without cuBLAS" powersgd 4000=80x50 50 4000
 fi
 verdict

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Hooks that can not be used or fail: an MPI error with one text on every rank, never a hang or a
+# Hooks that cannot be used or fail: an MPI error with one text on every rank, never a hang or a
 # crash, and the calls after it are right.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
@@ -32,7 +32,7 @@ says() {
 # refused HOOK WHY: all calls fail on all ranks, because of this.
 refused() {
   run "$1"
-  text="3 of 3 ranks: slimpi: SLIMPI_ALGORITHM=hook:$work/$1.so can not be used: $2 (rank 0)"
+  text="3 of 3 ranks: slimpi: SLIMPI_ALGORITHM=hook:$work/$1.so cannot be used: $2 (rank 0)"
   says "$1 is refused: $2" "call 1: $text" "call 2: $text" "call 3: $text" "call 4: $text" \
     "call 5: $text"
 }
@@ -47,7 +47,7 @@ fails_once() {
   done >once.txt
   sed 's/ *$//' errors.txt >got.txt
   same got.txt once.txt "$1: $2 fails on all ranks, and nothing else does"
-  expect "$(grep -c "can not be used\|hook:" stderr.txt)" 1 "$2: one line says so"
+  expect "$(grep -c "cannot be used\|hook:" stderr.txt)" 1 "$2: one line says so"
 }
 
 refused missing "$work/missing.so: cannot open shared object file: No such file or directory"
@@ -110,7 +110,7 @@ apart() {
   SLIMPI_ALGORITHM=hook:$path under 3 ./apart.sh "$program" errors 20001 >errors.txt 2>stderr.txt ||
     fail "rank $1 apart: exit status $?"
   expect "$(head -n 1 errors.txt)" \
-    "call 1: 3 of 3 ranks: slimpi: SLIMPI_ALGORITHM=hook:$path can not be used: $3" \
+    "call 1: 3 of 3 ranks: slimpi: SLIMPI_ALGORITHM=hook:$path cannot be used: $3" \
     "rank $1 has another file"
 }
 apart 2 "" "$path: cannot open shared object file: No such file or directory (rank 2)"
@@ -124,6 +124,6 @@ if SLIMPI_ALGORITHM=hook:/no/such.so under 2 "$program" exact 1000 >/dev/null 2>
   fail "MPI_ERRORS_ARE_FATAL ends the job"
 else
   holds "the line before the job ends" \
-    grep -q "error: SLIMPI_ALGORITHM=hook:/no/such.so can not be used: " stderr.txt
+    grep -q "error: SLIMPI_ALGORITHM=hook:/no/such.so cannot be used: " stderr.txt
 fi
 verdict

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# A sum of more than 2^31 floats, which an int can not count. It wants 20 GiB of free memory and a
+# A sum of more than 2^31 floats, which an int cannot count. It wants 20 GiB of free memory and a
 # minute or more, so `make check` leaves it out:
 #   make check TESTS=tests/mpi/huge.sh
 # TEST_HUGE_COUNT sets another count.

@@ -19,7 +19,7 @@ works() {
 }
 compressed() { expect "$(report report.json calls compressed)" "$1" "$works: $1 compressed"; }
 
-# Every key that the report promises, whatever the job.
+# Every key that the report guarantees, whatever the job.
 keys='slimpi mpi ranks nodes algorithm calls.total calls.compressed calls.passed.small
 calls.passed.datatype calls.passed.op calls.passed.comm calls.passed.off calls.passed.start
 calls.passed.rule calls.passed.single_node calls.passed.nonblocking calls.passed.nonfinite
@@ -95,11 +95,11 @@ compressed 1
 
 SLIMPI_TRACE=$work/none/%r.json works "unwritable trace" 2 init sum:100000 finalize
 holds "unwritable trace: says so at once" \
-  grep -q "warning: SLIMPI_TRACE=$work/none/0.json can not be written yet: No such" err.txt
+  grep -q "warning: SLIMPI_TRACE=$work/none/0.json cannot be written yet: No such" err.txt
 SLIMPI_REPORT=$work/none/report.json works "unwritable report" 2 init sum:100000 finalize
 expect "$(grep -c '^slimpi' err.txt)" 2 "unwritable report: two lines"
 holds "unwritable report: says so at once" \
-  grep -q "warning: SLIMPI_REPORT=$work/none/report.json can not be written yet: No such" err.txt
+  grep -q "warning: SLIMPI_REPORT=$work/none/report.json cannot be written yet: No such" err.txt
 holds "unwritable report: says so at the end" \
-  grep -q "error: SLIMPI_REPORT=$work/none/report.json can not be written: No such" err.txt
+  grep -q "error: SLIMPI_REPORT=$work/none/report.json cannot be written: No such" err.txt
 verdict

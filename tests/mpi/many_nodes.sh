@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# So many nodes that messages take the relayed way, and few that take the direct one, in whole jobs.
+# So many nodes that messages go by the Bruck schedule, and few that go by pairwise exchange, in
+# whole jobs.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
 row() { # NODES WAY
@@ -12,6 +13,6 @@ row() { # NODES WAY
   way=$(sed -n 's/.*messages between nodes go the \(.*\) way/\1/p' err.txt)
   expect "$way" "$2" "$1 nodes: way"
 }
-row 5 direct
-row 61 relayed
+row 5 pairwise
+row 61 bruck
 verdict

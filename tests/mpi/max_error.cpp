@@ -73,8 +73,8 @@ const Kind kKinds[] = {
      [](int r, std::size_t i, std::size_t) {
        return g_size % 2 != 0 && r == g_size - 1 ? 0 : (r % 2 == 0 ? 1 : -1) * normal(r / 2, i);
      }},
-    {"beyond halves", [](int r, std::size_t i, std::size_t) { return 1e5f * normal(r, i); }},
-    {"layers",  // as a model's gradients: stretches of very different sizes
+    {"beyond 16-bit floats", [](int r, std::size_t i, std::size_t) { return 1e5f * normal(r, i); }},
+    {"layers",  // as a model's gradients: ranges of very different sizes
      [](int r, std::size_t i, std::size_t n) {
        return normal(r, i) * float(std::pow(10.0, -double(i * 12 / n)));
      }},
@@ -113,7 +113,7 @@ void run(const Kind& kind, double budget, std::size_t count) {
     rounding += std::pow(sizes[i] * 0x1p-24 * g_size, 2);
   }
   const double relative = error == 0 ? 0 : std::sqrt(error / total);
-  // What floats can not say is no fault of a coding.
+  // What floats cannot say is no fault of a codec.
   const bool good = code == MPI_SUCCESS && (relative <= budget || error <= rounding);
   std::vector<float> first = out;
   PMPI_Bcast(first.data(), int(count), MPI_FLOAT, 0, MPI_COMM_WORLD);

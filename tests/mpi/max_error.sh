@@ -18,10 +18,10 @@ kept() {
     cat errors.txt
   fi
 }
-# chose: the codings of the last run, as one line.
+# chose: the codecs of the last run, as one line.
 chose() {
   "$PYTHON" -c 'import json, sys
-print(*[c + ":" + str(n) for c, n in json.load(open(sys.argv[1]))["codings"].items() if n])' \
+print(*[c + ":" + str(n) for c, n in json.load(open(sys.argv[1]))["codecs"].items() if n])' \
     report.json
 }
 
@@ -66,23 +66,23 @@ for ranks in 2 4; do
     $((10 * eight)) -lt $((3 * plain))
 done
 kept 3 1e-3 100000 normal
-expect "$(chose)" fp16:1 "halves do for a budget of 1e-3"
+expect "$(chose)" fp16:1 "16-bit floats do for a budget of 1e-3"
 kept 3 1e-1 100000 zeros
-expect "$(chose)" 1:1 "zeros take the cheapest coding"
+expect "$(chose)" 1:1 "zeros take the cheapest codec"
 kept 3 1e-5 100000 offset
 expect "$(chose)" 1:1 "so does a large offset"
 for kind in cancelling "partly cancelling" opposite; do
   kept 3 1e-1 100000 "$kind"
   expect "$(chose)" float32:1 "where addends cancel the sum is exact: $kind"
 done
-kept 3 1e-3 100000 "beyond halves"
-expect "$(chose)" float32:1 "what halves can not hold is sent as floats"
+kept 3 1e-3 100000 "beyond 16-bit floats"
+expect "$(chose)" float32:1 "what 16-bit floats cannot hold is sent as floats"
 
 # An infinity or a NaN leaves nothing to measure: exact floats.
 SLIMPI_MAX_ERROR=1e-1 holds "infinities and NaNs pass" under 3 "$program" 1e-1 1000 nonfinite
 expect "$(chose)" float32:1 "they go as floats"
 
-# What can not keep a budget is refused.
+# What cannot keep a budget is refused.
 refused() {
   if SLIMPI_MAX_ERROR=1e-2 under 2 "$program" 1e-2 100 >/dev/null 2>errors.txt; then
     fail "$1 should be refused"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Every option of the table: a value that can not be used ends the job with one line that names the
+# Every option of the table: a value that cannot be used ends the job with one line that names the
 # option, the value and what is accepted; values that must agree and do not end it with one line
 # that names the option and both values. An option that is added without a row here fails the test.
 . "$top_srcdir/tests/helper/mpi.sh"
@@ -30,11 +30,11 @@ for row in json.load(open("table.json"))["options"]:
 ' >table.txt
 holds "the table is there" test "$(wc -l <table.txt)" -ge 28
 
-# Any text is a name of a file; one that is not there can not be read.
+# Any text is a name of a file; one that is not there cannot be read.
 while read -r variable kind _; do
   case $kind-$variable in
-    checked-*) bad='bad!value' line="error: $variable=bad!value can not be used; accepted: ." ;;
-    *_RULES | *_CONFIG) bad=$work/none line="error: $variable=$work/none.* can not be read: No" ;;
+    checked-*) bad='bad!value' line="error: $variable=bad!value cannot be used; accepted: ." ;;
+    *_RULES | *_CONFIG) bad=$work/none line="error: $variable=$work/none.* cannot be read: No" ;;
     *) continue ;;
   esac
   status=0
@@ -46,14 +46,14 @@ while read -r variable kind _; do
     status=0
     env "$variable=$bad" "$info" -c >out.txt 2>err.txt || status=$?
     sed -i 's/^slimpi-info: //; s/^/slimpi /' err.txt
-    one_line "slimpi-info, $variable=$bad" "$status" "$variable=$bad can not be used; accepted: ."
+    one_line "slimpi-info, $variable=$bad" "$status" "$variable=$bad cannot be used; accepted: ."
     status=0
     option=--$(echo "${variable#SLIMPI_}" | tr '[:upper:]_' '[:lower:]-')
     "$top_builddir/tools/slimpi-run" "$option" "$bad" true >out.txt 2>err.txt || status=$?
     holds "slimpi-run $option $bad" test "$status" -ne 0
   done
 done <table.txt
-pass "values that can not be used"
+pass "values that cannot be used"
 
 # Another value than the default, for every option that must agree.
 echo algorithm=fp16 bits=4 bucket=64 rounding=stochastic seed=1 error_feedback=1 max_error=1e-2 \
@@ -127,7 +127,7 @@ while read -r step text; do
   one_line "$step" "$status" "$text"
 done <<TXT
 1?info:slimpi_rules=$work/rules SLIMPI_RULES differs.*: (no rule) on rank 0, .*off;.* on rank 1
-info:slimpi_rules=$work/none error: slimpi_rules=$work/none: the file can not be read: No
+info:slimpi_rules=$work/none error: slimpi_rules=$work/none: the file cannot be read: No
 TXT
-pass "rows that differ or can not be read"
+pass "rows that differ or cannot be read"
 verdict

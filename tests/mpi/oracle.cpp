@@ -39,11 +39,11 @@ std::vector<std::size_t> Oracle::bucket_edges(std::size_t count) const {
     for (std::size_t edge = 0; edge < count; edge += scheme_.bucket) edges.push_back(edge);
   } else {
     const int smallest = *std::min_element(node_sizes_.begin(), node_sizes_.end());
-    const std::size_t rails = scheme_.flat || scheme_.leader ? 1 : std::size_t(smallest);
+    const std::size_t group = scheme_.flat || scheme_.leader ? 1 : std::size_t(smallest);
     const std::size_t members = std::size_t(scheme_.flat ? ranks_ : nodes());
-    const std::vector<std::size_t> slices = even_edges(0, count, rails);
-    for (std::size_t i = 0; i < rails; ++i) {
-      const std::size_t end = i + 1 < rails ? slices[i + 1] : count;
+    const std::vector<std::size_t> slices = even_edges(0, count, group);
+    for (std::size_t i = 0; i < group; ++i) {
+      const std::size_t end = i + 1 < group ? slices[i + 1] : count;
       for (const std::size_t edge : even_edges(slices[i], end - slices[i], members))
         edges.push_back(edge);
     }
@@ -59,7 +59,7 @@ double Oracle::step_error(double low, double high) const {
   if (scheme_.algorithm == "bf16") return largest * 0x1p-8 + 0x1p-134;
   if (scheme_.algorithm == "allreduce" || scheme_.algorithm == "hook" || low_rank()) return 0;
   const double unit = (high - low) / (std::exp2(scheme_.bits) - 1);
-  // A float can not say the level more exactly than to half its own last place.
+  // A float cannot say the level more exactly than to half its own last place.
   return (scheme_.stochastic ? 1.0 : 0.5) * unit * (1 + 64 * kEpsilon) + largest * kEpsilon +
          0x1p-149;
 }
@@ -96,7 +96,7 @@ std::vector<Expected> Oracle::expect(const Case& test) const {
       if (low <= high) bucket_error[b] += step_error(low, high);
     }
   }
-  if (scheme_.algorithm == "fp16")  // what a half can not hold becomes infinite, as in a cast
+  if (scheme_.algorithm == "fp16")  // what a half cannot hold becomes infinite, as in a cast
     for (Expected& e : expected) e.may_be_nonfinite = std::fabs(e.sum) + e.bound > 65000;
   for (std::size_t b = 0; b + 1 < edges.size(); ++b) {
     double low = INFINITY, high = -INFINITY, summing = 0;

@@ -26,10 +26,10 @@ class Oracle {
   Oracle(const Scheme& scheme, std::vector<int> node_of);  // the node of each rank, from 0 on
 
   int nodes() const { return int(node_sizes_.size()); }
-  // A quantizer gives +0 whatever zeros go in; MPI and the other codings keep the sign.
+  // A quantizer gives +0 whatever zeros go in; MPI and the other codecs keep the sign.
   bool zeros_are_positive() const { return quantized() && nodes() > 1; }
   std::vector<Expected> expect(const Case& test) const;
-  // A low-rank sum may leave a call to MPI that it can not answer.
+  // A low-rank sum may leave a call to MPI that it cannot answer.
   bool may_pass(const Case& test) const {
     return low_rank() && (test.family == Family::huge || test.family >= Family::one_nan);
   }

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# What a half can not hold becomes infinite, as in a cast, and the report counts it once: values on
+# What a half cannot hold becomes infinite, as in a cast, and the report counts it once: values on
 # the way to their owner, sums on the way back, but no infinity of the program's own.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library

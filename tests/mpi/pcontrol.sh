@@ -31,7 +31,7 @@ done
 
 # The function of machines without one in assembly.
 cat >stub.cpp <<'CPP'
-#include "intercept/shim.h"
+#include "call/entry.h"
 extern "C" int tool_pcontrol(int, ...);
 namespace slimpi::intercept {
 void control(int) {}

@@ -115,11 +115,11 @@ double distance(const Floats& a, const Floats& b) {
   return std::sqrt(squares);
 }
 
-void shared(std::size_t rows, std::size_t columns, int rank, int calls, bool fresh,
+void shared(std::size_t rows, std::size_t columns, int rank, int calls, bool uninitialized,
             double allowed) {
   Floats buffer(rows * columns);
   for (int call = 0; call < calls; ++call) {
-    const std::uint64_t seed = fresh ? 50 + std::uint64_t(call) : 50;
+    const std::uint64_t seed = uninitialized ? 50 + std::uint64_t(call) : 50;
     const Floats in = of_rank(rows, columns, rank, seed, g_rank);
     const Floats sum = exact_sum(in), out = all_reduce(in, buffer);
     const double error = distance(out, sum) / norm(sum);
@@ -178,7 +178,7 @@ void bad_step(const std::string& kind, std::size_t spot, Floats& buffer) {
       in[i] = (draw(5, 0, i) < 0.5) == (g_rank % 2 == 0) ? FLT_MAX : -FLT_MAX;
   const std::uint64_t before = compressed_calls();
   const Floats sum = exact_sum(in), out = all_reduce(in, buffer);
-  expect(compressed_calls() == before, "a step that can not be compressed was");
+  expect(compressed_calls() == before, "a step that cannot be compressed was");
   for (std::size_t i = 0; i < out.size(); ++i)
     expect(std::isfinite(sum[i]) ? std::fabs(out[i] - sum[i]) < 1e-5 : !std::isfinite(out[i]),
            "a step that passed is not MPI's sum", out[i]);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # powersgd and batched_powersgd: sums of low rank come back, others are followed through the error
-# feedback; steps that can not be compressed pass and leave no trace; every rank holds the same
+# feedback; steps that cannot be compressed pass and leave no trace; every rank holds the same
 # bytes whatever its CPU; what is sent and kept is what the shapes say.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
@@ -11,7 +11,7 @@ export SLIMPI_START=0 SLIMPI_POWERSGD_RANK=4 SLIMPI_POWERSGD_SHAPES=4000=80x50,6
 
 # A library without its part: a copy that lies alone.
 refused() { # WHAT: stderr.txt has the one line
-  holds "$1" grep -q "SLIMPI_ALGORITHM=powersgd can not be used: .*libopenblas-dev" stderr.txt
+  holds "$1" grep -q "SLIMPI_ALGORITHM=powersgd cannot be used: .*libopenblas-dev" stderr.txt
   expect "$(grep -c 'slimpi.* error' stderr.txt)" 1 "$1 in one line"
 }
 mkdir alone
@@ -65,7 +65,7 @@ SLIMPI_START= run "by the 12th call" 4 shared 80 50 4 12 new 1e-3
 expect "$(report report.json calls passed start)" 10 "the first ten calls are exact"
 expect "$(report report.json calls compressed)" 2 "two calls are not"
 
-# Steps that can not be compressed leave no trace.
+# Steps that cannot be compressed leave no trace.
 for bad in none nan infinity opposite huge large; do
   run "a step with $bad" 3 dump 80 50 6 $bad "$work/$bad.bin"
   if [ $bad != none ]; then

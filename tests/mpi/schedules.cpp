@@ -2,12 +2,12 @@
 // Every schedule of the exchange between nodes gives the same bytes, as results and as what error
 // feedback keeps, from host memory and from memory whose messages are staged, in short segments
 // and, after a rank has prepared for such memory, in long ones. Options come from the environment.
-#include "algorithm/schedule.h"
+#include "inter/schedule.h"
 
 #include <cstdio>
 #include <cstring>
 
-#include "algorithm/communicator.h"
+#include "comm/communicator.h"
 #include "policy/policy.h"
 #include "tests/mpi/inputs.h"
 #include "tests/mpi/job.h"
@@ -17,17 +17,17 @@ using namespace slimpi;
 namespace {
 
 // Three calls, in place from the second on, and the residual after each.
-std::vector<float> results(const test::Job& job, algorithm::Communicator& communicator,
-                           const algorithm::Schedule& schedule, const algorithm::Plan& plan,
+std::vector<float> results(const test::Job& job, comm::Communicator& communicator,
+                           const inter::Schedule& schedule, const comm::Plan& plan,
                            std::size_t count, Family family, const device::Device& device,
                            Statistics& statistics) {
-  const algorithm::Rails& rails = communicator.rails(plan.hierarchy);
-  const int members = int(rails.peers.size());
-  const algorithm::Need need =
-      schedule.need(plan.format, count, members, communicator.grain(), device.staged);
+  const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
+  const int members = int(group.peers.size());
+  const inter::Need need =
+      schedule.need(plan.format, count, members, communicator.segment_class(), device.staged);
   std::vector<float> out(count, -7), residual(count, 0), all;
-  algorithm::CallScratch& scratch = communicator.scratch();
-  for (algorithm::Memory* const memory : {&scratch.messages, &scratch.staging})
+  comm::CallScratch& scratch = communicator.scratch();
+  for (comm::Memory* const memory : {&scratch.messages, &scratch.staging})
     job.must(memory->reserve(device, out.data(), device::Place::device, need.bytes, statistics),
              "reserving");
   job.must(scratch.partial.reserve(device, out.data(), device::Place::device,
@@ -39,9 +39,9 @@ std::vector<float> results(const test::Job& job, algorithm::Communicator& commun
     std::memset(scratch.messages.data(), 0xa5, need.bytes);
     std::memset(scratch.staging.data(), 0x5a, need.bytes);
     const float* const from = number == 0 ? in.data() : out.data();
-    algorithm::Call call{communicator,          plan,   from, out.data(), count, device, nullptr,
-                         std::uint64_t(number), nullptr};
-    job.must(schedule.run(call, rails, {0, count}, from, out.data(),
+    comm::Call call{communicator,          plan,   from, out.data(), count, device, nullptr,
+                    std::uint64_t(number), nullptr};
+    job.must(schedule.run(call, group, {0, count}, from, out.data(),
                           plan.error_feedback ? residual.data() : nullptr),
              schedule.name);
     all.insert(all.end(), out.begin(), out.end());
@@ -54,7 +54,7 @@ std::vector<float> results(const test::Job& job, algorithm::Communicator& commun
 
 // One rank whose memory is staged is enough to change the length of all ranks' segments, at the
 // first size that is larger than any before.
-void lengthen(const test::Job& job, algorithm::Communicator& communicator) {
+void lengthen(const test::Job& job, comm::Communicator& communicator) {
   const std::uint64_t count = 3 << 20;
   const policy::Decision decision = policy::decide(communicator.config(), {}, "", count);
   const bool mine = job.rank == job.size - 1;
@@ -62,7 +62,7 @@ void lengthen(const test::Job& job, algorithm::Communicator& communicator) {
   job.must(communicator.prepare(decision.plans.front(), count, mine ? job.staged : device::host(),
                                 nullptr, &ready),
            "preparing");
-  if (!ready || communicator.grain() != algorithm::Grain::coarse)
+  if (!ready || communicator.segment_class() != comm::SegmentClass::large)
     job.must(fail(Status::disagreement, "the segments are as short as before"), "preparing");
 }
 
@@ -73,9 +73,9 @@ int main(int argc, char** argv) {
   Statistics statistics;
   int failures = 0;
   {
-    algorithm::Communicator communicator(job.api, statistics,
-                                         load_config(slimpi_environment()).config, MPI_COMM_WORLD);
-    algorithm::CallScratchLease scratch;
+    comm::Communicator communicator(job.api, statistics, load_config(slimpi_environment()).config,
+                                    MPI_COMM_WORLD);
+    comm::CallScratchLease scratch;
     communicator.use_scratch(scratch.take());
     job.must(communicator.agree(""), "agreeing");
     job.must(communicator.find_nodes(), "finding the nodes");
@@ -87,8 +87,8 @@ int main(int argc, char** argv) {
         for (const Family family : {Family::normal, Family::one_nan}) {
           if (count > 300001 && job.size > 3) continue;
           const policy::Decision decision = policy::decide(communicator.config(), {}, "", count);
-          const algorithm::Plan& plan = decision.plans.front();
-          for (const algorithm::Schedule& schedule : algorithm::schedules())
+          const comm::Plan& plan = decision.plans.front();
+          for (const inter::Schedule& schedule : inter::schedules())
             for (const device::Device* const device : {&device::host(), &job.staged}) {
               const std::vector<float> got =
                   results(job, communicator, schedule, plan, count, family, *device, statistics);

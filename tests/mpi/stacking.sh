@@ -79,7 +79,7 @@ cat >stub.c <<'C'
 struct thing { int tag; };
 struct thing type = {1}, op = {2}, comm = {3};
 int PMPI_Get_library_version(char *text, int *length) {
-  strcpy(text, "Open MPI v4.1.4, package: a stand-in");
+  strcpy(text, "Open MPI v4.1.4, package: a fake driver");
   *length = (int)strlen(text);
   return 0;
 }

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "algorithm/communicator.h"
+#include "comm/communicator.h"
 #include "policy/policy.h"
 #include "tests/mpi/inputs.h"
 #include "tests/mpi/job.h"
@@ -17,30 +17,30 @@ namespace {
 // Six calls on one buffer, each from what the one before it gave.
 std::vector<float> results(const test::Job& job, Statistics& statistics, std::size_t count,
                            const device::Device& device) {
-  algorithm::Communicator communicator(job.api, statistics,
-                                       load_config(slimpi_environment()).config, MPI_COMM_WORLD);
-  algorithm::CallScratchLease scratch;
+  comm::Communicator communicator(job.api, statistics, load_config(slimpi_environment()).config,
+                                  MPI_COMM_WORLD);
+  comm::CallScratchLease scratch;
   communicator.use_scratch(scratch.take());
   job.must(communicator.agree(""), "agreeing");
   job.must(communicator.find_nodes(), "finding the nodes");
   const policy::Decision decision = policy::decide(communicator.config(), {}, "", count);
-  const algorithm::Plan& plan = decision.plans.front();
+  const comm::Plan& plan = decision.plans.front();
   std::vector<float> out(count), all;
   bool ready = false;
   job.must(communicator.prepare(plan, count, device, out.data(), &ready), "reserving");
   std::vector<float> in =
       make_input({Family::normal, count, 4, false, false, false, job.size}, job.rank);
   for (int number = 0; number < 6; ++number) {
-    algorithm::Slot* const slot =
-        plan.slot ? &communicator.slots.find(out.data(), count, 0) : nullptr;
-    algorithm::Call call{communicator,         plan, in.data(), out.data(), count, device, nullptr,
-                         ++communicator.calls, slot};
+    comm::TensorState* const slot =
+        plan.needs_state ? &communicator.states.find(out.data(), count, 0) : nullptr;
+    comm::Call call{communicator,         plan, in.data(), out.data(), count, device, nullptr,
+                    ++communicator.calls, slot};
     if (slot != nullptr && plan.algorithm->reserve_state != nullptr)
       job.must(plan.algorithm->reserve_state(call), "making state");
     job.must(plan.algorithm->run(call), "running");
     if (slot != nullptr) {
       ++slot->calls;
-      slot->fresh = false;
+      slot->uninitialized = false;
     }
     all.insert(all.end(), out.begin(), out.end());
     for (std::size_t i = 0; i < count; ++i)

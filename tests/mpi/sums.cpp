@@ -6,7 +6,8 @@
 //   buffers stay untouched; the call was answered by the library (or left to MPI where it should
 //   be).
 // Usage: sums ALGORITHM BITS BUCKET ROUNDING(nearest|stochastic) RANKS_PER_NODE FLAT(0|1)
-//             RAILS(0 = one a rank of the smallest node, 1 = leader) SIZES(small|large) [CALLS]
+//             INTER_NODE_GROUPS(0 = one a rank of the smallest node, 1 = leader) SIZES(small|large)
+//             [CALLS]
 #include <dlfcn.h>
 #include <mpi.h>
 

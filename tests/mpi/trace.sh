@@ -8,8 +8,8 @@ export SLIMPI_RANKS_PER_NODE=1 SLIMPI_TRACE=$work/trace-%r.json
 helper=$top_srcdir/tests/helper
 
 for algorithm in bytegrad low_precision_decentralized; do
-  SLIMPI_MIN_SIZE=0 SLIMPI_ALGORITHM=$algorithm holds "$algorithm on the guarded device" \
-    under 2 "$top_builddir/tests/mpi/guarded"
+  SLIMPI_MIN_SIZE=0 SLIMPI_ALGORITHM=$algorithm holds "$algorithm on the protected device" \
+    under 2 "$top_builddir/tests/mpi/protected"
   for rank in 0 1; do
     holds "$algorithm: the stages of rank $rank" \
       "$PYTHON" "$helper/stages.py" messages "trace-$rank.json" "$algorithm"
@@ -19,14 +19,14 @@ done
 
 for intra in shm mpi; do
   SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=2 SLIMPI_INTRA=$intra holds "$intra inside a node" \
-    under 3 "$top_builddir/tests/mpi/guarded"
+    under 3 "$top_builddir/tests/mpi/protected"
   holds "$intra: copies show" "$PYTHON" "$helper/stages.py" inside trace-0.json
   holds "$intra: slices nest" "$PYTHON" "$helper/nests.py" trace-0.json trace-1.json
 done
 
 whole() { # ALGORITHM NAME
-  SLIMPI_MIN_SIZE=0 SLIMPI_START=0 SLIMPI_ALGORITHM=$1 holds "$2 on the guarded device" \
-    under 2 "$top_builddir/tests/mpi/guarded"
+  SLIMPI_MIN_SIZE=0 SLIMPI_START=0 SLIMPI_ALGORITHM=$1 holds "$2 on the protected device" \
+    under 2 "$top_builddir/tests/mpi/protected"
   holds "$2: copies show" "$PYTHON" "$helper/stages.py" whole trace-0.json "$2"
 }
 if [ -e "$top_builddir/.libs/slimpi-blas.so" ]; then whole powersgd powersgd; fi

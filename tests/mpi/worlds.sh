@@ -59,6 +59,6 @@ if [ "$(plain 2 ./spawn 2>/dev/null)" = "4 ranks, exact" ]; then
   expect "$(plain 2 env LD_PRELOAD="$preload" ./spawn)" "4 ranks, exact" "spawned without it"
   expect "$(under 2 ./spawn)" "4 ranks, exact" "spawned with it"
 else
-  echo "this MPI can not spawn: that part is left out"
+  echo "this MPI cannot spawn: that part is left out"
 fi
 verdict

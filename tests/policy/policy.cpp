@@ -29,7 +29,7 @@ policy::Rules rules_of(const char* text) {
 void small_calls_pass_at_the_exact_size(void**) {
   const Config config;
   assert_false(decide(config, {}, "", 16383).take);
-  assert_true(decide(config, {}, "", 16383).reason == Passed::small);
+  assert_true(decide(config, {}, "", 16383).reason == BypassReason::small);
   assert_true(decide(config, {}, "", 16384).take);
 }
 
@@ -45,10 +45,11 @@ void defaults_come_from_the_algorithm(void**) {
 }
 
 void off_and_auto(void**) {
-  assert_true(decide(config_of({{"algorithm", "off"}}), {}, "", 1 << 20).reason == Passed::off);
+  assert_true(decide(config_of({{"algorithm", "off"}}), {}, "", 1 << 20).reason ==
+              BypassReason::off);
   const auto choice = decide(config_of({{"algorithm", "auto"}}), {}, "", 1 << 20);
   assert_true(choice.plans.size() > 1);
-  for (const algorithm::Plan& plan : choice.plans) assert_true(plan.algorithm->same_bytes);
+  for (const comm::Plan& plan : choice.plans) assert_true(plan.algorithm->same_bytes);
 }
 
 void the_first_rule_that_holds_decides(void**) {
@@ -58,7 +59,7 @@ void the_first_rule_that_holds_decides(void**) {
       "1M 4M * fp16 *\n"
       "4M * pipeline* bytegrad 2\n");
   const Config config;
-  assert_true(decide(config, rules, "loss", 1 << 20).reason == Passed::rule);
+  assert_true(decide(config, rules, "loss", 1 << 20).reason == BypassReason::rule);
   assert_string_equal(decide(config, rules, "x", 1 << 18).plans.front().algorithm->name, "fp16");
   assert_string_equal(decide(config, rules, "x", 1 << 20).plans.front().algorithm->name, "fp16");
   assert_int_equal(decide(config, rules, "pipeline 3", 1 << 21).plans.front().format.bits, 2);
@@ -81,7 +82,7 @@ void bad_rows_name_file_line_and_word(void**) {
   assert_non_null(strstr(policy::parse_rules("2M 1M * off *", "r", rules).c_str(), "max_size"));
 }
 
-void what_can_not_run_is_refused(void**) {
+void what_cannot_run_is_refused(void**) {
   assert_string_equal(policy::refuse(Config(), {}).c_str(), "");
 #ifdef WITH_NCCL
   const char* const nccl = "";
@@ -105,7 +106,7 @@ int main() {
       cmocka_unit_test(the_first_rule_that_holds_decides),
       cmocka_unit_test(an_info_key_wins_over_rules),
       cmocka_unit_test(bad_rows_name_file_line_and_word),
-      cmocka_unit_test(what_can_not_run_is_refused),
+      cmocka_unit_test(what_cannot_run_is_refused),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
 }

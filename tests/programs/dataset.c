@@ -24,7 +24,7 @@ static gzFile idx_open(const char* directory, const char* name, const char* suff
   }
   if (file == NULL) {
     snprintf(error, error_size,
-             "can not open %s[.gz]: install Debian's dataset-fashion-mnist or name the directory "
+             "cannot open %s[.gz]: install Debian's dataset-fashion-mnist or name the directory "
              "with --data",
              path);
     return NULL;

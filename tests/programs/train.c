@@ -61,7 +61,7 @@ static int write_json(const Options* options, const Network* net, const Epoch* e
                       const uint64_t* sums, int identical) {
   FILE* file = fopen(options->json, "w");
   if (file == NULL) {
-    fprintf(stderr, "train: --json %s: can not be written\n", options->json);
+    fprintf(stderr, "train: --json %s: cannot be written\n", options->json);
     return -1;
   }
   fprintf(file, "{\"ranks\": %d, \"parameters\": %zu, \"batch\": %d, \"seed\": %llu,\n", ranks,

@@ -68,7 +68,7 @@ if [ $status -ne 77 ]; then
 fi
 "$bench" --predict --nodes 16 --ranks-per-node 4 --size 64M >"$work/table"
 check 'predict: every schedule of one layout' same "$(rows | cut -c 26-39 | xargs)" \
-  'plain ring plain halving plain leaders flat burst leader sharded relayed'
+  'plain ring plain halving plain leaders flat burst leader sharded bruck'
 
 refuse() { # refuse STATUS WORD ARGUMENTS...: one line that holds WORD, and that status
   want=$1 word=$2; shift 2
@@ -82,12 +82,12 @@ refuse 2 bytegrad --algorithm bitegrad
 refuse 2 above --min 2M --max 1M
 refuse 2 NAME=VALUE --set bucket
 refuse 2 'not an option of slimpi; did you mean bucket' --set buckt=64
-refuse 2 'can not be used; accepted' --set bucket=-3
+refuse 2 'cannot be used; accepted' --set bucket=-3
 refuse 2 svg --plot picture.gif
 refuse 2 fast --wire fast
 refuse 2 absent --constants "$work/absent"
 refuse 2 'two nodes' --calibrate "$work/constants"
-refuse 1 'can not be written' --size 4K --iterations 1 --no-check --json "$work/absent/file"
+refuse 1 'cannot be written' --size 4K --iterations 1 --no-check --json "$work/absent/file"
 echo '{}' >"$work/empty"
 refuse 2 'not written by --calibrate' --size 4K --constants "$work/empty"
 

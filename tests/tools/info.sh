@@ -46,14 +46,14 @@ for arguments in -c --json\ -c -cf; do
   # shellcheck disable=SC2086
   SLIMPI_BITS=9 "$info" $arguments >out 2>err && status=0 || status=$?
   expect "$status" 2 "$arguments: exit status of a bad value"
-  expect "$(cat err)" "slimpi-info: SLIMPI_BITS=9 can not be used; accepted: 1 to 8" \
+  expect "$(cat err)" "slimpi-info: SLIMPI_BITS=9 cannot be used; accepted: 1 to 8" \
     "$arguments: the line for a bad value"
   holds "$arguments: a bad value still lists" grep -q 2048 out
 done
 said() { "$info" -c 2>&1 >/dev/null || :; }
 expect "$(SLIMPI_RULES=/no/such/file said)" \
-  "slimpi-info: SLIMPI_RULES=/no/such/file: the file can not be read: No such file or directory" \
-  "rules that can not be read"
+  "slimpi-info: SLIMPI_RULES=/no/such/file: the file cannot be read: No such file or directory" \
+  "rules that cannot be read"
 expect "$(SLIMPI_BIT=4 said)" \
   "slimpi-info: warning: SLIMPI_BIT is not an option of slimpi; did you mean SLIMPI_BITS?" \
   "an unknown name is a warning"

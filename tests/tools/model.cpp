@@ -111,14 +111,14 @@ void messages_and_peers_break_first_at_scale(void**) {
 void relaying_saves_messages_and_peers(void**) {
   Constants c;
   c.peer_memory = 100e3;
-  const Cost relayed = predict(Schedule::relayed, 65536 * 4, 8, {1000, 1}, c);
+  const Cost bruck = predict(Schedule::bruck, 65536 * 4, 8, {1000, 1}, c);
   const Cost flat = predict(Schedule::flat, 65536 * 4, 8, {1000, 1}, c);
-  near(relayed.messages, 20, 1e-9);
-  near(relayed.peers, 20, 1e-9);
-  assert_true(relayed.memory < flat.memory / 10);
+  near(bruck.messages, 20, 1e-9);
+  near(bruck.peers, 20, 1e-9);
+  assert_true(bruck.memory < flat.memory / 10);
   assert_true(flat.messages > 1000);
   // Large buffers would travel many times over.
-  assert_true(seconds(Schedule::relayed, kBytes, {64, 1}, c) >
+  assert_true(seconds(Schedule::bruck, kBytes, {64, 1}, c) >
               1.5 * seconds(Schedule::flat, kBytes, {64, 1}, c));
 }
 

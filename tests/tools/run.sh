@@ -56,8 +56,8 @@ expect "$("$run" --help | sed -n 's/^  --\([a-z-]*\)  .*/\1/p' | grep -v -e dry-
 expect "$("$run" --help | awk 'length > 100')" "" "--help: at most 100 columns"
 
 # Mistakes.
-refused 2 "--bits=9 can not be used; accepted: 1 to 8" --bits 9 true
-refused 2 "--min-size=x can not be used; accepted: 0 or more (K, M, G allowed)" --min-size=x true
+refused 2 "--bits=9 cannot be used; accepted: 1 to 8" --bits 9 true
+refused 2 "--min-size=x cannot be used; accepted: 0 or more (K, M, G allowed)" --min-size=x true
 refused 2 "--bit is not an option of slimpi; did you mean --bits?" --bit 4 true
 refused 2 "--minsize is not an option of slimpi; did you mean --min-size?" --minsize=4 true
 refused 2 "--fubar is not an option of slimpi (slimpi-run --help lists them)" --fubar true
@@ -66,16 +66,16 @@ refused 2 "--bits needs a value; accepted: 1 to 8" --bits
 refused 2 "--dry-run takes no value" --dry-run=1 true
 refused 2 "no program given; use slimpi-run [OPTION VALUE ...] PROGRAM" --bits 4
 refused 2 "no program given; use slimpi-run [OPTION VALUE ...] PROGRAM" --
-refused 2 "SLIMPI_CONFIG=/no/file: the file can not be read: No such file or directory" \
+refused 2 "SLIMPI_CONFIG=/no/file: the file cannot be read: No such file or directory" \
   --config /no/file true
 export SLIMPI_SEED=x
-refused 2 "SLIMPI_SEED=x can not be used; accepted: 0 or more, below 2^63" true
+refused 2 "SLIMPI_SEED=x cannot be used; accepted: 0 or more, below 2^63" true
 expect "$("$run" --seed 3 echo fine)" fine "an option replaces a bad variable"
 unset SLIMPI_SEED
 SLIMPI_SED=1 refused 2 "SLIMPI_SED is not an option of slimpi; did you mean SLIMPI_SEED? \
 (SLIMPI_STRICT=1)" --strict 1 true
 start=$(date +%s)
-PMI_RANK=1 refused 2 "--bits=9 can not be used; accepted: 1 to 8" --bits 9 true
+PMI_RANK=1 refused 2 "--bits=9 cannot be used; accepted: 1 to 8" --bits 9 true
 holds "other ranks let the first one speak" test $(($(date +%s) - start)) -ge 1
 # Ranks of one host, none of which its launcher ends because of another.
 for bits in "9 9 9" "9 10 9"; do
@@ -89,7 +89,7 @@ for bits in "9 9 9" "9 10 9"; do
     "$bits: every mistake is said once"
 done
 
-# Programs that can not be started, as a shell has it.
+# Programs that cannot be started, as a shell has it.
 refused 127 "no-such-program: not found in PATH" no-such-program
 refused 127 "./no-such-program: not found" ./no-such-program
 refused 126 "/: Is a directory" /
@@ -100,10 +100,10 @@ chmod +x own-script
 expect "$("$run" ./own-script a)" "plain script a" "a script without #!"
 expect "$(PATH=$work:$PATH "$run" own-script b)" "plain script b" "a program found through PATH"
 
-# Programs that a preload can not reach are started, with a warning from the first rank.
+# Programs that a preload cannot reach are started, with a warning from the first rank.
 warned() {
   "$run" "./$1" >out 2>err && status=0 || status=$?
-  expect "$(cat err)" "slimpi-run: warning: ./$1 $2, so slimpi can not be preloaded into it" "$2"
+  expect "$(cat err)" "slimpi-run: warning: ./$1 $2, so slimpi cannot be preloaded into it" "$2"
 }
 echo 'int main(void) { return 7; }' >seven.c
 if ${CC:-cc} -static -o static seven.c 2>/dev/null; then

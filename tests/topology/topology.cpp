@@ -11,7 +11,7 @@
 
 #include "base/place.h"
 #include "tests/helper/cmocka_cxx.h"
-#include "topology/part.h"
+#include "topology/plugin.h"
 
 using namespace slimpi;
 using namespace slimpi::topology;
@@ -153,7 +153,7 @@ void this_machine(void**) {
 
 // Another version of the part is refused with a reason, not used.
 void other_versions_are_refused(void**) {
-  void* part = dlopen(find_part("slimpi-hwloc.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* part = dlopen(find_plugin("slimpi-hwloc.so").c_str(), RTLD_NOW | RTLD_LOCAL);
   assert_non_null(part);
   const auto function =
       reinterpret_cast<slimpi_hwloc_load_function*>(dlsym(part, "slimpi_hwloc_load"));
@@ -166,7 +166,7 @@ void other_versions_are_refused(void**) {
 }
 
 void parts_that_are_not_there(void**) {
-  assert_string_equal(find_part("slimpi-nonsense.so").c_str(), "");
+  assert_string_equal(find_plugin("slimpi-nonsense.so").c_str(), "");
 }
 
 }  // namespace

@@ -156,7 +156,7 @@ void measure_arithmetic(Constants& c) {
       floats);
   for (int bits = 1; bits <= 8; ++bits) {
     kernels::Format format;
-    format.coding = kernels::Coding::quantized;
+    format.codec = kernels::Codec::quantized;
     format.bits = std::uint8_t(bits);
     c.encode[std::size_t(bits)] = per_byte(
         [&](std::size_t at) {

@@ -66,7 +66,7 @@ double coded_share(const std::string& algorithm, int bits, double bucket) {
   return bits / 32.0 + (bucket > 0 ? 2 / bucket : 0);
 }
 
-bool promises_same_bytes(const std::string& algorithm) {
+bool guarantees_same_bytes(const std::string& algorithm) {
   return algorithm.find("decentralized") == std::string::npos && !algorithm.starts_with("hook:");
 }
 

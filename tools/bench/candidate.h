@@ -34,7 +34,7 @@ void release(std::vector<Candidate>& candidates);
 double coded_share(const std::string& algorithm, int bits, double bucket);
 
 // Does every rank of this algorithm get the same bytes? The decentralized pair and hooks say no.
-bool promises_same_bytes(const std::string& algorithm);
+bool guarantees_same_bytes(const std::string& algorithm);
 
 // The least time that the links allow, in seconds: each of `nodes` nodes sends and receives
 // 2 (nodes-1)/nodes of the coded buffer. `wire` is a node's link in bits per second.

@@ -57,7 +57,8 @@ Cost ring(double bytes, double ranks, double nodes, double sharing, const Consta
   return cost;
 }
 
-// Ranks beyond a power of two hand their buffer to a neighbour first and get the sum at the end.
+// Ranks beyond a power of two hand their buffer to a node-local rank first and get the sum at the
+// end.
 Cost halving(double bytes, double ranks, double per_node, double sharing, const Constants& c) {
   Cost cost;
   const double power = std::exp2(std::floor(std::log2(ranks)));
@@ -93,12 +94,13 @@ double buffers(double bytes, int bits, double others, double chunk) {
   return (3 * others + 1) * slots * (std::max(message, bucket) + kMessageHead);
 }
 
-// `flows` ranks of each of `nodes` nodes sum `bytes` each in two rounds. A chunk is no smaller than
-// a bucket, so with many nodes not every one owns a chunk; an owner's link is the busiest. Coding,
-// copies and the link overlap, segment by segment; the first segment's coding and the last one's do
-// not. `crowd` is how much longer the link takes because of who talks to whom at the same time.
-void two_rounds(Cost& cost, double bytes, int bits, double nodes, double flows, double crowd,
-                double sharing, const Constants& c) {
+// `flows` ranks of each of `nodes` nodes sum `bytes` each in reduce-scatter and all-gather. A chunk
+// is no smaller than a bucket, so with many nodes not every one owns a chunk; an owner's link is
+// the busiest. Codec, copies and the link overlap, segment by segment; the first segment's codec
+// and the last one's do not. `crowd` is how much longer the link takes because of who talks to whom
+// at the same time.
+void reduce_scatter_allgather(Cost& cost, double bytes, int bits, double nodes, double flows,
+                              double crowd, double sharing, const Constants& c) {
   if (nodes < 2) return;
   const double encode = c.encode[std::size_t(bits)], decode = c.decode[std::size_t(bits)];
   const double chunk = std::max(bytes / nodes, std::min(bytes, 4 * kBucket));
@@ -107,9 +109,9 @@ void two_rounds(Cost& cost, double bytes, int bits, double nodes, double flows, 
   const double to_owners = owners * others / nodes, to_all = others;  // chunks that an owner sends
   const double messages = (to_owners + to_all) * segments;
   const double sent = (to_owners + to_all) * chunk * coded(bits) + messages * kMessageHead;
-  const double coding = (encode * (to_owners + 1) + decode * (to_all + to_owners)) * chunk;
+  const double codec = (encode * (to_owners + 1) + decode * (to_all + to_owners)) * chunk;
   const double link = flows * crowd * sent * c.link;
-  const double processor = (coding + 2 * sent * c.copy + messages * c.overhead) * sharing;
+  const double processor = (codec + 2 * sent * c.copy + messages * c.overhead) * sharing;
   const double fill = 2 * (encode + decode) * std::min(chunk, kMessage / coded(bits)) * sharing;
   cost.messages += messages;
   cost.link += link;
@@ -122,8 +124,8 @@ void two_rounds(Cost& cost, double bytes, int bits, double nodes, double flows, 
 
 // The same in steps as many as the logarithm of the nodes. Blocks for one owner meet on their way,
 // so a rank may carry more than its share. Each step waits for the one before.
-void relayed_rounds(Cost& cost, double bytes, int bits, double nodes, double sharing,
-                    const Constants& c) {
+void bruck_cost(Cost& cost, double bytes, int bits, double nodes, double sharing,
+                  const Constants& c) {
   if (nodes < 2) return;
   const double encode = c.encode[std::size_t(bits)], decode = c.decode[std::size_t(bits)];
   const double chunk = std::max(bytes / nodes, std::min(bytes, 4 * kBucket));
@@ -133,9 +135,9 @@ void relayed_rounds(Cost& cost, double bytes, int bits, double nodes, double sha
   for (double distance = 1; distance < nodes; distance *= 2)
     blocks += std::min(nodes / 2, owners / 2 + distance);
   const double messages = 2 * steps, sent = blocks * block;
-  const double coding = (encode * (owners + 1) + decode * (nodes + owners - 1)) * chunk;
+  const double codec = (encode * (owners + 1) + decode * (nodes + owners - 1)) * chunk;
   const double link = sent * c.link;
-  const double processor = (coding + 4 * sent * c.copy + messages * c.overhead) * sharing;
+  const double processor = (codec + 4 * sent * c.copy + messages * c.overhead) * sharing;
   cost.messages += messages;
   cost.link += link;
   cost.processor += processor;
@@ -148,9 +150,8 @@ void relayed_rounds(Cost& cost, double bytes, int bits, double nodes, double sha
 }  // namespace
 
 const char* to_string(Schedule schedule) {
-  static constexpr const char* names[] = {"plain ring", "plain halving", "plain leaders",
-                                          "flat",       "burst",         "leader",
-                                          "sharded",    "relayed"};
+  static constexpr const char* names[] = {"plain ring", "plain halving", "plain leaders", "flat",
+                                          "burst",      "leader",        "sharded",       "bruck"};
   return names[std::size_t(schedule)];
 }
 
@@ -181,20 +182,21 @@ Cost predict(Schedule schedule, double bytes, int bits, const Layout& layout, co
       break;
     case Schedule::burst:
     case Schedule::flat:  // a rank's peers on its own node cost the link nothing
-      two_rounds(cost, bytes, bits, ranks, per_node * (ranks - per_node) / std::max(1.0, ranks - 1),
-                 schedule == Schedule::burst ? c.incast : 1, all, c);
+      reduce_scatter_allgather(cost, bytes, bits, ranks,
+                               per_node * (ranks - per_node) / std::max(1.0, ranks - 1),
+                               schedule == Schedule::burst ? c.incast : 1, all, c);
       cost.peers = ranks - per_node;
       break;
     case Schedule::leader:
-      two_rounds(cost, bytes, bits, nodes, 1, 1, one, c);
+      reduce_scatter_allgather(cost, bytes, bits, nodes, 1, 1, one, c);
       within_node(cost, bytes, per_node, all, c);
       break;
     case Schedule::sharded:
-      two_rounds(cost, bytes / per_node, bits, nodes, per_node, 1, all, c);
+      reduce_scatter_allgather(cost, bytes / per_node, bits, nodes, per_node, 1, all, c);
       within_node(cost, bytes, per_node, all, c);
       break;
-    case Schedule::relayed:
-      relayed_rounds(cost, bytes, bits, nodes, one, c);
+    case Schedule::bruck:
+      bruck_cost(cost, bytes, bits, nodes, one, c);
       within_node(cost, bytes, per_node, all, c);
       break;
   }

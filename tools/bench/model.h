@@ -39,25 +39,25 @@ struct Layout {
 };
 
 enum class Schedule {
-  ring,     // plain MPI: 2(n-1) neighbour steps of 1/n
+  ring,     // plain MPI: 2(n-1) node-local rank steps of 1/n
   halving,  // plain MPI: recursive halving, then doubling, as MPICH does between nodes
   leaders,  // plain MPI: one rank of a node sums, the leaders halve and double
   flat,     // slimpi: scatter-reduce and all-gather between all ranks
   burst,    // the same with all messages sent at once: what going in rounds saves
   leader,   // slimpi: the same between one rank of each node
   sharded,  // slimpi: the same between all nodes, by every rank for its slice
-  relayed,  // slimpi: as leader, in few messages that travel by way of other nodes
+  bruck,    // slimpi: as leader, in few messages that travel by way of other nodes
 };
 inline constexpr std::array kSchedules{Schedule::ring,    Schedule::halving, Schedule::leaders,
                                        Schedule::flat,    Schedule::burst,   Schedule::leader,
-                                       Schedule::sharded, Schedule::relayed};
+                                       Schedule::sharded, Schedule::bruck};
 const char* to_string(Schedule schedule);
 bool is_plain(Schedule schedule);  // one that MPI runs
 
 struct Cost {
   double seconds = 0;    // of the whole call
   double link = 0;       // that a node's link is busy
-  double processor = 0;  // that a rank's processor is busy, with coding, sums, copies and messages
+  double processor = 0;  // that a rank's processor is busy, with codec, sums, copies and messages
   double waiting = 0;    // latency that nothing hides
   double messages = 0;   // that a rank sends
   double peers = 0;      // ranks of other nodes that a rank talks to

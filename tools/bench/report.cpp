@@ -121,7 +121,7 @@ bool write_file(const std::string& path, const std::string& text) {
   file << text;
   file.close();
   if (file) return true;
-  fmt::print(stderr, "slimpi-bench: {} can not be written\n", path);
+  fmt::print(stderr, "slimpi-bench: {} cannot be written\n", path);
   return false;
 }
 

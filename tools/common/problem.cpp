@@ -18,7 +18,7 @@ std::string problem(const Loaded& loaded) {
   if (const std::string error = policy::refuse(config, rules); !error.empty()) return error;
   if (kernels::cpu_kernels(config.cpu) == nullptr)
     return "SLIMPI_CPU=" + config.given[std::size_t(Option::cpu)].text +
-           " can not be used: this machine or build lacks it; SLIMPI_CPU=auto chooses";
+           " cannot be used: this machine or build lacks it; SLIMPI_CPU=auto chooses";
   return "";
 }
 

@@ -7,8 +7,8 @@
 
 namespace slimpi::tools {
 
-// The one line with which the library would end the job: a value that can not be used, a rules
-// file that can not be read, an algorithm or a code path that this build or machine lacks. "" if
+// The one line with which the library would end the job: a value that cannot be used, a rules
+// file that cannot be read, an algorithm or a code path that this build or machine lacks. "" if
 // there is none.
 std::string problem(const Loaded& loaded);
 

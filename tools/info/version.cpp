@@ -76,7 +76,7 @@ Json version_json() {
   }
   for (const algorithm::Algorithm& row : algorithm::all()) algorithms.push_back(row.name);
   Json parts = Json::object();
-  for (const auto& part : kParts) parts[part.name] = !find_part(part.file).empty();
+  for (const auto& part : kParts) parts[part.name] = !find_plugin(part.file).empty();
   const std::string library = find_library();
   return {{"slimpi", PACKAGE_VERSION},
           {"library", library.empty() ? Json() : Json(library)},
@@ -100,9 +100,9 @@ std::string version_text() {
     algorithms += (algorithms.empty() ? "" : ", ") + std::string(row.name);
   for (const auto& part : kParts)
     parts += fmt::format("{}{} ({})", parts.empty() ? "" : ", ", part.name,
-                         !find_part(part.file).empty() ? "installed"
-                         : part.built                  ? "not installed"
-                                                       : "not built");
+                         !find_plugin(part.file).empty() ? "installed"
+                         : part.built                    ? "not installed"
+                                                         : "not built");
   const std::string library = find_library();
   return "slimpi " PACKAGE_VERSION "\n" +
          wrapped("  library     ", library.empty() ? "not found beside this program" : library) +

@@ -6,7 +6,7 @@
 namespace slimpi::tools {
 
 struct Program {
-  std::string path;  // what to execute; "" if it can not be
+  std::string path;  // what to execute; "" if it cannot be
   int status = 0;    // the exit status that says why not: 127 not found, 126 not executable
   std::string why;   // the same in words
 };

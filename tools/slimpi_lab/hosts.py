@@ -8,7 +8,7 @@ import socket
 from .links import DEVICE
 from .system import MS_BIND, NEWIPC, NEWNET, NEWNS, NEWUTS, LabError, mount, run, unshare
 
-NO_IPV6 = "/proc/sys/net/ipv6/conf/all/disable_ipv6"  # keeps neighbour discovery off the counters
+NO_IPV6 = "/proc/sys/net/ipv6/conf/all/disable_ipv6"  # keeps neighbor discovery uncounted
 
 
 def _hold(host, names, ready):

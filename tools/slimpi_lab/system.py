@@ -35,7 +35,7 @@ def unshare(flags):
 def mount(source, target, kind, flags=0):
     words = [word.encode() if word else None for word in (source, target, kind)]
     result = _libc.mount(*words, ctypes.c_ulong(flags), None)
-    _check(result, f"can not mount {kind or source} on {target}")
+    _check(result, f"cannot mount {kind or source} on {target}")
 
 
 def say(*words):

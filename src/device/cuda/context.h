@@ -47,7 +47,7 @@ struct Attributes {
   CUcontext context = nullptr;  // null for memory of pools and of virtual memory management
 };
 
-// False if the driver can not say, as where the program has not initialized it.
+// False if the driver cannot say, as where the program has not initialized it.
 bool attributes_of(const void* pointer, Attributes* attributes);
 
 // The PCI bus id of the GPU of this memory.

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "device/part.h"
+#include "device/plugin.h"
 
 namespace slimpi::device::cuda {
 

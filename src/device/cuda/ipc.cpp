@@ -37,7 +37,7 @@ Status missing() {
   return failed(Status::unsupported, "the CUDA driver has no memory that processes share");
 }
 
-Status offer(const void* memory, Sharing::Handle* handle) {
+Status offer(const void* memory, Ipc::Handle* handle) {
   if (!functions().complete()) return missing();
   Context* context = nullptr;
   SLIMPI_TRY(context_of(memory, &context));
@@ -51,7 +51,7 @@ Status offer(const void* memory, Sharing::Handle* handle) {
   return Status::ok;
 }
 
-Status open(const void* like, const Sharing::Handle& handle, void** memory) {
+Status open(const void* like, const Ipc::Handle& handle, void** memory) {
   if (!functions().complete()) return missing();
   Context* context = nullptr;
   SLIMPI_TRY(context_of(like, &context));
@@ -77,6 +77,6 @@ void close(void* memory) {
 
 }  // namespace
 
-const Sharing kSharing = {offer, open, close};
+const Ipc kIpc = {offer, open, close};
 
 }  // namespace slimpi::device::cuda

@@ -7,6 +7,6 @@ namespace slimpi::device::cuda {
 
 // Opening works where both processes use the same GPU, or GPUs that reach each other's memory; else
 // the status is CUDA's reason.
-extern const Sharing kSharing;
+extern const Ipc kIpc;
 
 }  // namespace slimpi::device::cuda

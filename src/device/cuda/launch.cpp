@@ -38,119 +38,119 @@ void launch(Stream* stream, Kernel kernel, std::uint64_t work, std::uint64_t of_
        "starting work on the GPU");
 }
 
-Piece piece_of(const Format& format, std::uint64_t count) {
-  Piece piece = {};
-  piece.format = format;
-  piece.count = count;
-  piece.bucket = bucket_elements(format, count);
-  piece.bucket_bytes = 8 + packed_bytes(format.bits, piece.bucket);
-  piece.tiles = std::uint32_t(divide_up(piece.bucket, kTileElements));
-  piece.units = std::uint32_t(count / piece.bucket * piece.tiles +
-                              divide_up(count % piece.bucket, kTileElements));
-  return piece;
+Payload payload_of(const Format& format, std::uint64_t count) {
+  Payload payload = {};
+  payload.format = format;
+  payload.count = count;
+  payload.bucket = bucket_elements(format, count);
+  payload.bucket_bytes = 8 + packed_bytes(format.bits, payload.bucket);
+  payload.tiles = std::uint32_t(divide_up(payload.bucket, kTileElements));
+  payload.steps = std::uint32_t(count / payload.bucket * payload.tiles +
+                                divide_up(count % payload.bucket, kTileElements));
+  return payload;
 }
 
-bool for_warps(const Piece& piece) {
-  return piece.bucket <= kWarpElements;
+bool for_warps(const Payload& payload) {
+  return payload.bucket <= kWarpElements;
 }
 
 // Starts the kernel of four, for teams that are warps or blocks, that fits.
 template <typename Arguments>
 void launch_tiles(Stream* stream, Kernel of_warps, Kernel of_blocks, const Arguments& arguments) {
-  const bool warps = for_warps(arguments.piece);
-  launch(stream, warps ? of_warps : of_blocks, arguments.piece.units, warps ? kWarpsOfBlock : 1,
+  const bool warps = for_warps(arguments.payload);
+  launch(stream, warps ? of_warps : of_blocks, arguments.payload.steps, warps ? kWarpsOfBlock : 1,
          arguments);
 }
 
-std::uint64_t buckets_of(const Piece& piece) {
-  return divide_up(piece.count, piece.bucket);
+std::uint64_t buckets_of(const Payload& payload) {
+  return divide_up(payload.count, payload.bucket);
 }
 
-void plain_sum(Coding coding, const Addend* addends, int addend_count, float* residual,
+void plain_sum(Codec codec, const Addend* addends, int addend_count, float* residual,
                std::size_t count, std::byte* out, float* result, const float* carry,
                Stream* stream) {
-  PlainSumArguments arguments = {coding, count, {}, 0, residual, out, result};
+  PlainSumArguments arguments = {codec, count, {}, 0, residual, out, result};
   if (carry != nullptr) arguments.addends[arguments.addend_count++] = {nullptr, carry};
   for (int i = 0; i < addend_count; ++i) arguments.addends[arguments.addend_count++] = addends[i];
   launch(stream, Kernel::plain_sum, count, kElementsOfBlock, arguments);
 }
 
-void encode(const Format& format, const Draw& draw, const float* in, float* residual,
+void encode(const Format& format, const RandomStream& random, const float* in, float* residual,
             std::size_t count, std::byte* out, Stream* stream) {
   if (count == 0) return;
-  if (format.coding != Coding::quantized) {
+  if (format.codec != Codec::quantized) {
     const Addend addend = {nullptr, in};
-    return plain_sum(format.coding, &addend, 1, residual, count, out, nullptr, nullptr, stream);
+    return plain_sum(format.codec, &addend, 1, residual, count, out, nullptr, nullptr, stream);
   }
-  const EncodeArguments arguments = {piece_of(format, count), draw, in, residual, out};
-  const Piece& piece = arguments.piece;
-  if (piece.tiles == 1)
+  const EncodeArguments arguments = {payload_of(format, count), random, in, residual, out};
+  const Payload& payload = arguments.payload;
+  if (payload.tiles == 1)
     return format.stochastic ? launch_tiles(stream, Kernel::encode_warp_stochastic,
                                             Kernel::encode_block_stochastic, arguments)
                              : launch_tiles(stream, Kernel::encode_warp_nearest,
                                             Kernel::encode_block_nearest, arguments);
-  launch(stream, Kernel::start_extremes, buckets_of(piece), kThreads, arguments);
-  launch(stream, Kernel::encode_extremes, piece.units, 1, arguments);
-  launch(stream, Kernel::end_extremes, buckets_of(piece), kThreads, arguments);
-  const PackArguments pack = {piece, draw, in, residual, residual, nullptr, out};
-  launch(stream, format.stochastic ? Kernel::pack_stochastic : Kernel::pack_nearest, piece.units, 1,
-         pack);
+  launch(stream, Kernel::start_extremes, buckets_of(payload), kThreads, arguments);
+  launch(stream, Kernel::encode_extremes, payload.steps, 1, arguments);
+  launch(stream, Kernel::end_extremes, buckets_of(payload), kThreads, arguments);
+  const PackArguments pack = {payload, random, in, residual, residual, nullptr, out};
+  launch(stream, format.stochastic ? Kernel::pack_stochastic : Kernel::pack_nearest, payload.steps,
+         1, pack);
 }
 
 void decode(const Format& format, const std::byte* in, std::size_t count, float* out,
             Stream* stream) {
   if (count == 0) return;
-  if (format.coding != Coding::quantized)
+  if (format.codec != Codec::quantized)
     launch(stream, Kernel::plain_decode, count, kElementsOfBlock,
-           PlainDecodeArguments{format.coding, false, count, in, out});
+           PlainDecodeArguments{format.codec, false, count, in, out});
   else
     launch_tiles(stream, Kernel::decode_warp, Kernel::decode_block,
-                 DecodeArguments{piece_of(format, count), in, out});
+                 DecodeArguments{payload_of(format, count), in, out});
 }
 
 void decode_add(const Format& format, const std::byte* in, std::size_t count, float* out,
                 Stream* stream) {
   if (count == 0) return;
-  if (format.coding != Coding::quantized)
+  if (format.codec != Codec::quantized)
     launch(stream, Kernel::plain_decode, count, kElementsOfBlock,
-           PlainDecodeArguments{format.coding, true, count, in, out});
+           PlainDecodeArguments{format.codec, true, count, in, out});
   else
     launch_tiles(stream, Kernel::decode_add_warp, Kernel::decode_add_block,
-                 DecodeArguments{piece_of(format, count), in, out});
+                 DecodeArguments{payload_of(format, count), in, out});
 }
 
-void sum_encode(const Format& format, const Draw& draw, const Addend* addends, int addend_count,
-                const float* carry, float* residual, std::size_t count, std::byte* out,
-                float* result, Stream* stream) {
+void sum_encode(const Format& format, const RandomStream& random, const Addend* addends,
+                int addend_count, const float* carry, float* residual, std::size_t count,
+                std::byte* out, float* result, Stream* stream) {
   if (count == 0) return;
   if (out == nullptr) residual = nullptr;
-  if (format.coding != Coding::quantized)
-    return plain_sum(format.coding, addends, addend_count, residual, count, out, result, carry,
+  if (format.codec != Codec::quantized)
+    return plain_sum(format.codec, addends, addend_count, residual, count, out, result, carry,
                      stream);
-  SumArguments arguments = {piece_of(format, count), draw, {}, 0, residual, out, result};
+  SumArguments arguments = {payload_of(format, count), random, {}, 0, residual, out, result};
   if (carry != nullptr) arguments.addends[arguments.addend_count++] = {nullptr, carry};
   for (int i = 0; i < addend_count; ++i) arguments.addends[arguments.addend_count++] = addends[i];
-  const Piece& piece = arguments.piece;
+  const Payload& payload = arguments.payload;
   if (out == nullptr)
     return launch_tiles(stream, Kernel::sum_warp_exact, Kernel::sum_block_exact, arguments);
-  if (piece.tiles == 1)
+  if (payload.tiles == 1)
     return format.stochastic ? launch_tiles(stream, Kernel::sum_warp_stochastic,
                                             Kernel::sum_block_stochastic, arguments)
                              : launch_tiles(stream, Kernel::sum_warp_nearest,
                                             Kernel::sum_block_nearest, arguments);
-  const EncodeArguments buckets = {piece, draw, nullptr, nullptr, out};
-  launch(stream, Kernel::start_extremes, buckets_of(piece), kThreads, buckets);
-  launch(stream, Kernel::sum_extremes, piece.units, 1, arguments);
-  launch(stream, Kernel::end_extremes, buckets_of(piece), kThreads, buckets);
-  const PackArguments pack = {piece, draw, result, nullptr, residual, result, out};
-  launch(stream, format.stochastic ? Kernel::pack_stochastic : Kernel::pack_nearest, piece.units, 1,
-         pack);
+  const EncodeArguments buckets = {payload, random, nullptr, nullptr, out};
+  launch(stream, Kernel::start_extremes, buckets_of(payload), kThreads, buckets);
+  launch(stream, Kernel::sum_extremes, payload.steps, 1, arguments);
+  launch(stream, Kernel::end_extremes, buckets_of(payload), kThreads, buckets);
+  const PackArguments pack = {payload, random, result, nullptr, residual, result, out};
+  launch(stream, format.stochastic ? Kernel::pack_stochastic : Kernel::pack_nearest, payload.steps,
+         1, pack);
 }
 
 void sum(const float* const* in, int in_count, std::size_t count, float* out, Stream* stream) {
   Addend addends[kMaxAddends] = {};
   for (int i = 0; i < in_count; ++i) addends[i].exact = in[i];
-  plain_sum(Coding::float32, addends, in_count, nullptr, count, nullptr, out, nullptr, stream);
+  plain_sum(Codec::float32, addends, in_count, nullptr, count, nullptr, out, nullptr, stream);
 }
 
 void combine(float a, const float* x, float b, const float* y, std::size_t count, float* out,

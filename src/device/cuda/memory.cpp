@@ -12,7 +12,7 @@ bool owns(const void* pointer) {
   return attributes.type == CU_MEMORYTYPE_DEVICE || attributes.managed != 0;
 }
 
-int unit(const void* pointer) {
+int ordinal(const void* pointer) {
   Attributes attributes;
   return attributes_of(pointer, &attributes) && attributes.device > 0 ? attributes.device : 0;
 }
@@ -29,7 +29,7 @@ Status allocate(const void* like, std::size_t bytes, Place place, void** memory)
     return check(driver().cuMemHostAlloc(memory, size, CU_MEMHOSTALLOC_PORTABLE),
                  (amount + "pinned memory").c_str());
   }
-  // Memory that kernels can not work on is of no use: better to know now, when MPI can take over.
+  // Memory that kernels cannot work on is of no use: better to know now, when MPI can take over.
   SLIMPI_TRY(load_kernels(*context));
   CUdeviceptr found = 0;
   SLIMPI_TRY(check(driver().cuMemAlloc_v2(&found, size), (amount + "GPU memory").c_str()));

@@ -10,7 +10,7 @@ namespace slimpi::device::cuda {
 bool owns(const void* pointer);
 
 // The number of the GPU.
-int unit(const void* pointer);
+int ordinal(const void* pointer);
 
 // Staging memory is pinned, on the GPU's own NUMA node.
 Status allocate(const void* like, std::size_t bytes, Place place, void** memory);

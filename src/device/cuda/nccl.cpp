@@ -60,7 +60,7 @@ bool load(Library& library) {
   void* const handle = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* const reason = dlerror();
-    library.missing = reason != nullptr ? reason : "libnccl.so.2 can not be loaded";
+    library.missing = reason != nullptr ? reason : "libnccl.so.2 cannot be loaded";
     return false;
   }
 #define SLIMPI_NCCL_FIND(name) \

@@ -96,24 +96,24 @@ Status copy(void* to, const void* from, std::size_t bytes, Stream* stream) {
   return failure(s);
 }
 
-Status mark(Stream* stream, std::uint64_t* mark) {
+Status record(Stream* stream, std::uint64_t* event) {
   CudaStream& s = CudaStream::of(stream);
   const Current current(s.context->handle);
   SLIMPI_TRY(current.status());
-  const int slot = int((s.marks + 1) % kEvents);
+  const int slot = int((s.recorded + 1) % kEvents);
   note(s, driver().cuEventRecord(s.events[slot], s.handle), "marking work on the GPU");
   SLIMPI_TRY(failure(s));
-  *mark = s.in_ring[slot] = ++s.marks;
+  *event = s.in_ring[slot] = ++s.recorded;
   return Status::ok;
 }
 
-Status poll(Stream* stream, std::uint64_t mark, bool* reached) {
+Status query(Stream* stream, std::uint64_t event, bool* reached) {
   CudaStream& s = CudaStream::of(stream);
-  *reached = mark <= s.reached;
+  *reached = event <= s.reached;
   if (*reached) return failure(s);
   const Current current(s.context->handle);
   SLIMPI_TRY(current.status());
-  const int slot = int(mark % kEvents);
+  const int slot = int(event % kEvents);
   const CUresult result = driver().cuEventQuery(s.events[slot]);
   if (result == CUDA_ERROR_NOT_READY) return failure(s);
   note(s, result, "work on the GPU");
@@ -121,17 +121,17 @@ Status poll(Stream* stream, std::uint64_t mark, bool* reached) {
   s.reached = s.in_ring[slot];
   *reached = true;
   // Work may have been queued behind the last mark; then it will be marked, too.
-  s.idle = s.reached == s.marks;
+  s.idle = s.reached == s.recorded;
   return Status::ok;
 }
 
-Status wait_for(Stream* stream, Stream* other, std::uint64_t mark) {
+Status wait_event(Stream* stream, Stream* other, std::uint64_t event) {
   CudaStream &s = CudaStream::of(stream), &o = CudaStream::of(other);
   SLIMPI_TRY(failure(o));
   const Current current(s.context->handle);
   SLIMPI_TRY(current.status());
   begin_work(s);
-  note(s, driver().cuStreamWaitEvent(s.handle, o.events[mark % kEvents], CU_EVENT_WAIT_DEFAULT),
+  note(s, driver().cuStreamWaitEvent(s.handle, o.events[event % kEvents], CU_EVENT_WAIT_DEFAULT),
        "waiting for another stream of the GPU");
   return failure(s);
 }

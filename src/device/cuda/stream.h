@@ -16,7 +16,7 @@ struct CudaStream {
   CUstream handle = nullptr;
   CUevent before = nullptr;  // what the program queued before
   CUevent events[kEvents] = {};
-  std::uint64_t marks = 0, reached = 0;
+  std::uint64_t recorded = 0, reached = 0;
   std::uint64_t in_ring[kEvents] = {};  // which mark an event stands for
   bool idle = true;                     // nothing has been queued since the last mark was reached
   CUresult failure = CUDA_SUCCESS;
@@ -30,9 +30,9 @@ struct CudaStream {
 Status open_stream(const void* like, Stream** stream);
 void close_stream(Stream* stream);
 Status copy(void* to, const void* from, std::size_t bytes, Stream* stream);
-Status mark(Stream* stream, std::uint64_t* mark);
-Status poll(Stream* stream, std::uint64_t mark, bool* reached);
-Status wait_for(Stream* stream, Stream* other, std::uint64_t mark);
+Status record(Stream* stream, std::uint64_t* event);
+Status query(Stream* stream, std::uint64_t event, bool* reached);
+Status wait_event(Stream* stream, Stream* other, std::uint64_t event);
 
 // To be called, with the stream's context current, before work is queued: lets the work of an idle
 // stream wait for what the program has queued on its own default stream.

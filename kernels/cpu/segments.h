@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Pieces in any codec: what a sum reads from, and the codecs that are not quantized. Included by
+// loops.cpp alone.
+#pragma once
+#include <cstring>
+
+#include "kernels/cpu/buckets.h"
+#include "kernels/cpu/float16.h"
+
+namespace slimpi::kernels {
+namespace {
+
+// The elements of a range of a piece: a bucket of a quantized one, a tile of any other.
+std::size_t segment_elements(const Format& format, std::size_t count) {
+  return format.codec == Codec::quantized ? bucket_elements(format, count) : kTile;
+}
+
+// Encodes a tile of `in` + residual as floats or 16-bit floats. An element whose code is not finite
+// keeps its residual. Null for what is not wanted; `decoded` may be `in`.
+void encode_plain(Codec codec, const float* in, float* residual, float* decoded, std::size_t n,
+                  std::byte* out) {
+  float summed[kTile], back[kTile];
+  const float* from = in;
+  if (residual != nullptr) {
+    add_tiles(in, residual, n, summed);
+    from = summed;
+  }
+  if (codec == Codec::float32) {
+    std::memcpy(out, from, n * sizeof(float));
+  } else {
+    to_float16(codec, from, n, (std::uint16_t*)out);
+  }
+  if (residual == nullptr && decoded == nullptr) return;
+  const float* decoded_tile = from;
+  if (codec != Codec::float32) {
+    from_float16(codec, (const std::uint16_t*)out, n, back);
+    decoded_tile = back;
+  }
+  if (residual != nullptr)
+    for (std::size_t i = 0; i < n; ++i) {
+      const float old = residual[i];
+      residual[i] = is_finite(decoded_tile[i]) ? from[i] - decoded_tile[i] : old;
+    }
+  if (decoded != nullptr && decoded != decoded_tile)
+    std::memcpy(decoded, decoded_tile, n * sizeof(float));
+}
+
+// Something that a sum reads: exact floats, or a range of an encoded piece.
+struct Source {
+  Codec codec;
+  const std::byte* data;  // floats or 16-bit floats
+  Bucket bucket;
+};
+
+// The range of n elements that is encoded at `data`.
+SLIMPI_HD void open_source(const Format& format, const std::byte* data, std::size_t n,
+                           Source& source) {
+  source.codec = format.codec;
+  source.data = data;
+  if (format.codec == Codec::quantized) open_bucket(format, data, n, source.bucket);
+}
+SLIMPI_HD void open_exact(const float* data, Source& source) {
+  source.codec = Codec::float32;
+  source.data = (const std::byte*)data;
+}
+
+SLIMPI_HD const float* floats_of(const Source& source, std::size_t first) {
+  return (const float*)source.data + first;
+}
+
+// to = elements first .. first + n - 1 of the source, at most a tile of them.
+SLIMPI_HD void read_source(const Source& source, std::size_t first, std::size_t n, float* to) {
+  if (source.codec == Codec::quantized)
+    read_bucket(source.bucket, first, n, to);
+  else if (source.codec == Codec::float32)
+    std::memcpy(to, floats_of(source, first), n * sizeof(float));
+  else
+    from_float16(source.codec, (const std::uint16_t*)source.data + first, n, to);
+}
+
+// to = sum + them; `to` may be `sum` or the source.
+SLIMPI_HD void add_source(const Source& source, std::size_t first, std::size_t n, const float* sum,
+                          float* to) {
+  if (source.codec == Codec::quantized) {
+    add_bucket(source.bucket, first, n, sum, to);
+  } else if (source.codec == Codec::float32) {
+    add_tiles(sum, floats_of(source, first), n, to);
+  } else {
+    if (to != sum) std::memcpy(to, sum, n * sizeof(float));
+    add_16_bit_floats(source.codec, (const std::uint16_t*)source.data + first, n, to);
+  }
+}
+
+// The same for the last addend of a bucket that will be quantized.
+SLIMPI_HD void include_source(Extremes& extremes, const Source& source, std::size_t first,
+                              std::size_t n, const float* sum, float* to) {
+  if (source.codec == Codec::quantized)
+    include_bucket(extremes, source.bucket, first, n, sum, to);
+  else
+    include_sum(extremes, sum, floats_of(source, first), n, to);
+}
+
+// Asks for the n elements from `first` on, or what follows the source in their stead.
+SLIMPI_HD void bring_next(const Source& source, std::size_t first, std::size_t n) {
+  if (source.codec == Codec::quantized)
+    prefetch(source.bucket.packed + first * source.bucket.bits / 8, n * source.bucket.bits / 8);
+  else if (source.codec == Codec::float32)
+    prefetch(floats_of(source, first), n * sizeof(float));
+}
+
+// total = the sum of the sources, all of n elements; with `extremes` also these. `total` may be one
+// of the exact sources.
+void sum_sources(const Source* sources, int source_count, std::size_t n, float* total,
+                 Extremes* extremes) {
+  // The first two may change places, so that exact floats are added where they are.
+  const bool turned = source_count > 1 && sources[1].codec == Codec::float32;
+  const auto source = [&](int s) -> const Source& { return sources[turned && s < 2 ? 1 - s : s]; };
+  float partial[kStep];
+  for (std::size_t i = 0; i < n; i += kStep) {
+    const std::size_t step = n - i < kStep ? n - i : kStep;
+    for (int s = 0; s < source_count; ++s) bring_next(source(s), i + step, step);
+    // What is not read yet of an exact source may lie under `total`: only the whole sum goes there.
+    const float* sum = partial;
+    if (source(0).codec == Codec::float32)
+      sum = floats_of(source(0), i);
+    else
+      read_source(source(0), i, step, partial);
+    for (int s = 1; s < source_count; ++s) {
+      const bool last = s == source_count - 1;
+      float* const to = last ? total + i : partial;
+      if (last && extremes != nullptr)
+        include_source(*extremes, source(s), i, step, sum, to);
+      else
+        add_source(source(s), i, step, sum, to);
+      sum = to;
+    }
+    if (source_count > 1) continue;
+    if (extremes != nullptr) include_tile(*extremes, sum, step);
+    std::memmove(total + i, sum, step * sizeof(float));
+  }
+}
+
+// Is a source huge, so that sums need the care of sum_huge_sources?
+bool any_huge(const Format& format, const Source* sources, int source_count, double* slack) {
+  bool huge = false;
+  *slack = 0;
+  for (int s = 0; s < source_count; ++s) {
+    if (sources[s].codec != Codec::quantized) continue;
+    Header header;
+    std::memcpy(&header, sources[s].data, sizeof header);
+    if (!is_near_overflow(header)) continue;
+    huge = true;
+    *slack += range_of(header) / ((1 << format.bits) - 1);
+  }
+  return huge;
+}
+
+// The same as sum_sources, and where the sum is not finite, saturated_sum decides.
+void sum_huge_sources(const Source* sources, int source_count, std::size_t n, double slack,
+                      float* total) {
+  float sum[kTile], one[kTile];
+  double exact[kTile];
+  for (std::size_t i = 0; i < n; i += kTile) {
+    const std::size_t tile = tile_at(i, n);
+    for (int s = 0; s < source_count; ++s) {
+      read_source(sources[s], i, tile, one);
+      for (std::size_t j = 0; j < tile; ++j) {
+        sum[j] = s == 0 ? one[j] : add(sum[j], one[j]);
+        exact[j] = s == 0 ? (double)one[j] : exact[j] + (double)one[j];
+      }
+    }
+    for (std::size_t j = 0; j < tile; ++j)
+      total[i + j] = is_finite(sum[j]) ? sum[j] : saturated_sum(exact[j], slack);
+  }
+}
+
+}  // namespace
+}  // namespace slimpi::kernels

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// fp16 and bf16: round to nearest even, overflow to infinity, subnormal numbers as they are, any
+// NaN as the one quiet NaN. Without branches, so that loops over them vectorize.
+#pragma once
+#include "kernels/math/bits.h"
+
+namespace slimpi::kernels {
+
+SLIMPI_HD std::uint16_t to_fp16(float value) {
+  const std::uint32_t bits = bits_of(value), magnitude = bits & 0x7fffffff;
+  // A normal half: round the 13 bits that go away, and move the exponent's bias. A carry out of the
+  // greatest half gives the code of infinity by itself.
+  std::uint32_t bits16 = (magnitude + 0xfff + (magnitude >> 13 & 1) - (112u << 23)) >> 13;
+  // A subnormal half: the adder rounds. 0.5's last bit is the least half.
+  const std::uint32_t small = bits_of(float_of(magnitude) + 0.5f) - bits_of(0.5f);
+  bits16 = magnitude < 0x38800000 ? small : bits16;
+  bits16 = magnitude >= 0x47800000 ? 0x7c00 : bits16;
+  bits16 |= bits >> 16 & 0x8000;
+  return (std::uint16_t)(magnitude > kInfinityBits ? 0x7e00 : bits16);
+}
+
+SLIMPI_HD float from_fp16(std::uint16_t bits16) {
+  const std::uint32_t magnitude = bits16 & 0x7fffu;
+  const std::uint32_t shifted = magnitude << 13;
+  std::uint32_t bits = shifted + (112u << 23);
+  const std::uint32_t small = bits_of(float_of(shifted + (113u << 23)) - 0x1p-14f);
+  bits = magnitude < 0x0400 ? small : bits;
+  bits = magnitude >= 0x7c00 ? kInfinityBits : bits;
+  bits |= (bits16 & 0x8000u) << 16;
+  return float_of(magnitude > 0x7c00 ? kNanBits : bits);
+}
+
+SLIMPI_HD std::uint16_t to_bf16(float value) {
+  const std::uint32_t bits = bits_of(value);
+  const std::uint32_t bits16 = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+  return (std::uint16_t)((bits & 0x7fffffff) > kInfinityBits ? kNanBits >> 16 : bits16);
+}
+
+SLIMPI_HD float from_bf16(std::uint16_t bits16) {
+  const std::uint32_t bits = (std::uint32_t)bits16 << 16;
+  return float_of((bits & 0x7fffffff) > kInfinityBits ? kNanBits : bits);
+}
+
+}  // namespace slimpi::kernels

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "algorithm/codec_choice.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "algorithm/budget_tiles.h"
+#include "algorithm/error_bound.h"
+#include "algorithm/error_estimate.h"
+#include "comm/communicator.h"
+
+namespace slimpi::algorithm {
+
+namespace {
+
+using kernels::Codec;
+
+constexpr std::uint64_t kTilesPerDraw = 32, kFewestDraws = 4, kMostDraws = 32;
+constexpr double kGreatestHalf = 65504;
+
+constexpr int kHalves = 8, kExact = kExactCoding;  // places among the codecs
+// Sums beyond it may saturate, whose error nobody bounds.
+constexpr double kGreatestSum = 0x1p126;
+
+// A number in [0, 1) that looks random.
+double fraction_of(std::uint64_t index) {
+  std::uint64_t z = (index + 1) * 0x9e3779b97f4a7c15ull;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  return double((z ^ (z >> 31)) >> 11) * 0x1p-53;
+}
+
+class Chooser {
+ public:
+  Chooser(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard)
+      : call_(call),
+        group_(group),
+        communicator_(call.communicator),
+        exchange_(call.communicator.exchange()),
+        tiles_(call, group, shard) {}
+
+  Status run(const float* values, int* chosen);
+
+ private:
+  std::uint64_t most_draws() const;
+  Status hear_facts(const float* values, std::vector<TileFacts>* facts);
+  Status hear_samples(const float* values, std::vector<Sample>* samples);
+  int decide(double peak, const std::vector<Sample>& samples) const;
+  Status tell_all(const void* data, std::size_t bytes);
+  Status send(int to, const void* data, std::size_t bytes);
+  Status receive(int from, void* data, std::size_t bytes);
+
+  comm::Call& call_;
+  const comm::InterNodeGroup& group_;
+  comm::Communicator& communicator_;
+  comm::Exchange& exchange_;
+  BudgetTiles tiles_;
+  std::vector<Drawn> drawn_;
+};
+
+std::uint64_t Chooser::most_draws() const {
+  constexpr std::uint64_t kMostFloats = 4u << 20;  // on rank 0
+  const std::uint64_t fit = kMostFloats / (tiles_.length() * std::uint64_t(tiles_.group_size()));
+  const std::uint64_t wanted =
+      std::clamp<std::uint64_t>(tiles_.all().size() / kTilesPerDraw, kFewestDraws, kMostDraws);
+  return std::max(kFewestDraws, std::min(wanted, fit));
+}
+
+Status Chooser::send(int to, const void* data, std::size_t bytes) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  Status status = exchange_.send(to, comm::Tag::budget, data, bytes, request);
+  if (status == Status::ok) status = exchange_.wait(request);
+  return exchange_.settle(status, {&request, 1});
+}
+
+Status Chooser::receive(int from, void* data, std::size_t bytes) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  Status status = exchange_.receive(from, comm::Tag::budget, data, bytes, request);
+  if (status == Status::ok) status = exchange_.wait(request);
+  return exchange_.settle(status, {&request, 1});
+}
+
+Status Chooser::tell_all(const void* data, std::size_t bytes) {
+  for (int to = 1; to < communicator_.size(); ++to) SLIMPI_TRY(send(to, data, bytes));
+  return Status::ok;
+}
+
+// Rank 0: adds up what the ranks say, in their order.
+Status Chooser::hear_facts(const float* values, std::vector<TileFacts>* facts) {
+  const std::vector<BudgetTile>& tiles = tiles_.all();
+  facts->resize(tiles.size());
+  for (int rank = 0; rank < communicator_.size(); ++rank) {
+    const int shard_index =
+        group_.flat ? 0 : comm::shard_of_rank(communicator_.layout(), group_, rank);
+    std::vector<TileFacts> theirs;
+    if (rank == 0) {
+      theirs = tiles_.own_facts(values);
+    } else if (shard_index >= 0) {
+      theirs.resize(
+          std::size_t(std::count_if(tiles.begin(), tiles.end(), [&](const BudgetTile& tile) {
+            return tile.shard_index == shard_index;
+          })));
+      SLIMPI_TRY(receive(rank, theirs.data(), theirs.size() * sizeof(TileFacts)));
+    }
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < tiles.size() && next < theirs.size(); ++i) {
+      if (tiles[i].shard_index != shard_index) continue;
+      (*facts)[i].energy += theirs[next].energy;
+      (*facts)[i].spread += theirs[next].spread;
+      (*facts)[i].peak += theirs[next++].peak;
+    }
+  }
+  return Status::ok;
+}
+
+// Rank 0: gets the floats of the drawn tiles together.
+Status Chooser::hear_samples(const float* values, std::vector<Sample>* samples) {
+  for (const Drawn& drawn : drawn_) {
+    const BudgetTile& tile = tiles_.all()[drawn.tile];
+    Sample sample;
+    sample.weight = drawn.weight;
+    sample.certain = drawn.certain;
+    sample.first = tile.part.first;
+    sample.count = tile.part.count;
+    sample.owner = tile.owner;
+    sample.extra = tiles_.split() ? 2 : 0;
+    for (int member = 0; member < tiles_.group_size(); ++member) {
+      const int rank = tiles_.rank_of(tile, member);
+      std::vector<float> floats(tile.part.count + std::uint64_t(sample.extra));
+      if (rank == 0)
+        floats = tiles_.floats_of(tile, values);
+      else
+        SLIMPI_TRY(receive(rank, floats.data(), floats.size() * sizeof(float)));
+      sample.values.push_back(std::move(floats));
+      sample.ranks.push_back(rank);
+    }
+    samples->push_back(std::move(sample));
+  }
+  return Status::ok;
+}
+
+// Rank 0: the first codec under the budget. Errors shrink about as levels grow, so codecs that
+// cannot do are skipped.
+int Chooser::decide(double peak, const std::vector<Sample>& samples) const {
+  const double budget = call_.plan.max_error / (1 + call_.plan.max_error);
+  const kernels::RandomStream draw{communicator_.config().seed, 0, call_.number, 0};
+  const std::uint64_t tiles = call_.count / check_tile_elements(call_.count) + 1;
+  std::vector<Trial> trials(samples.size());
+  for (int index = 0; index < kExact; ++index) {
+    if (index == kHalves && peak > kGreatestHalf) break;
+    for (std::size_t i = 0; i < samples.size(); ++i)
+      trials[i] = try_codec(codec_at(call_.plan.format, index), draw, samples[i]);
+    const Estimate found = estimate(samples, trials, tiles);
+    if (found.cautious <= budget) return index;
+    if (!std::isfinite(found.relative)) break;
+    const double steps = found.relative * (std::exp2(index + 1) - 1);
+    while (index + 1 < kHalves && steps / (std::exp2(index + 2) - 1) > 2 * budget) ++index;
+  }
+  return kExact;
+}
+
+Status Chooser::run(const float* values, int* chosen) {
+  const bool mine = group_.shard_index >= 0;
+  std::uint64_t answer[2] = {kExact, 0};  // the codec, how many tiles were drawn
+  if (communicator_.rank() != 0) {
+    if (mine) {
+      const std::vector<TileFacts> facts = tiles_.own_facts(values);
+      SLIMPI_TRY(send(0, facts.data(), facts.size() * sizeof(TileFacts)));
+    }
+    SLIMPI_TRY(receive(0, answer, sizeof answer));
+    drawn_.resize(answer[1]);
+    if (!drawn_.empty()) {
+      SLIMPI_TRY(receive(0, drawn_.data(), drawn_.size() * sizeof(Drawn)));
+      for (const Drawn& drawn : drawn_)
+        if (const BudgetTile& tile = tiles_.all()[drawn.tile];
+            mine && tile.shard_index == group_.shard_index) {
+          const std::vector<float> floats = tiles_.floats_of(tile, values);
+          SLIMPI_TRY(send(0, floats.data(), floats.size() * sizeof(float)));
+        }
+      SLIMPI_TRY(receive(0, answer, sizeof answer));
+    }
+    *chosen = int(answer[0]);
+    return Status::ok;
+  }
+
+  std::vector<TileFacts> facts;
+  SLIMPI_TRY(hear_facts(values, &facts));
+  double peak = 0, all = 0;
+  for (const TileFacts& fact : facts) {
+    peak = std::max(peak, fact.peak);
+    all += fact.energy + fact.spread;
+  }
+  // Zeros are zeros in any codec. Where there is an infinity or a NaN nothing can be said of
+  // errors.
+  if (all == 0)
+    answer[0] = 0;
+  else if (std::isfinite(all) && peak <= kGreatestSum)
+    drawn_ =
+        draw_tiles(facts, most_draws(), fraction_of(communicator_.config().seed + call_.number));
+  answer[1] = drawn_.size();
+  SLIMPI_TRY(tell_all(answer, sizeof answer));
+  if (!drawn_.empty()) {
+    SLIMPI_TRY(tell_all(drawn_.data(), drawn_.size() * sizeof(Drawn)));
+    std::vector<Sample> samples;
+    SLIMPI_TRY(hear_samples(values, &samples));
+    answer[0] = std::uint64_t(decide(peak, samples));
+    SLIMPI_TRY(tell_all(answer, sizeof answer));
+  }
+  *chosen = int(answer[0]);
+  return Status::ok;
+}
+
+}  // namespace
+
+kernels::Format codec_at(const kernels::Format& quantizer, int index) {
+  kernels::Format format = quantizer;
+  if (index < kHalves) {
+    format.codec = Codec::quantized;
+    format.bits = std::uint8_t(index + 1);
+  } else {
+    format.codec = index == kHalves ? Codec::fp16 : Codec::float32;
+  }
+  return format;
+}
+
+int finer_codec(int index, double excess) {
+  // Errors shrink about as levels grow; a little more, lest the next one fails by as little.
+  const double wanted = 1.05 * excess * (std::exp2(index + 1) - 1);
+  for (int finer = index + 1; finer < kHalves; ++finer)
+    if (std::exp2(finer + 1) - 1 >= wanted) return finer;
+  return kExact;
+}
+
+Status choose_codec(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard,
+                    const float* in, int* chosen) {
+  const Timed timed(call.communicator.statistics(), Stage::exchange, "budget", 4 * call.count);
+  return Chooser(call, group, shard).run(in, chosen);
+}
+
+}  // namespace slimpi::algorithm

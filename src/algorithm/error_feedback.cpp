@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "algorithm/error_feedback.h"
+
+#include "comm/communicator.h"
+
+namespace slimpi::algorithm {
+
+// With a the limit and N the ranks: a node of k ranks encodes at most k a + a, decodes to no more,
+// and all nodes with the owner's residual come to (2 N + 1) a. The rest is for rounding.
+float safe_limit(const kernels::Format& format, int ranks) {
+  const float greatest = format.codec == kernels::Codec::fp16 ? 65504.0f : kernels::kMaxFloat;
+  return greatest / (4 * float(ranks));
+}
+
+Residual residual_of(const comm::TensorState& slot) {
+  const auto found = slot.arrays.find("residual");
+  if (found == slot.arrays.end() || found->second.elements == 0) return {};
+  return {reinterpret_cast<float*>(found->second.memory.data()), found->second.elements};
+}
+
+Status KeptResidual::copy(comm::Communicator& communicator, const float* from, float* to) {
+  const device::Device& device = device::owner_of(from);
+  device::Stream* stream = nullptr;
+  SLIMPI_TRY(communicator.stream_for(device, from, &stream));
+  device.kernels()->sum(&from, 1, count_, to, stream);
+  return comm::synchronize(device, stream);
+}
+
+Status KeptResidual::keep(const comm::Call& call) {
+  const Residual residual = residual_of(*call.state);
+  if (residual.count == 0) return Status::ok;
+  SLIMPI_TRY(copy_.reserve(device::owner_of(residual.data), residual.data, device::Place::device,
+                           residual.count * sizeof(float), call.communicator.statistics()));
+  count_ = residual.count;
+  return copy(call.communicator, residual.data, reinterpret_cast<float*>(copy_.data()));
+}
+
+Status KeptResidual::restore_unless_finite(const comm::Call& call) {
+  bool beyond = false;
+  SLIMPI_TRY(
+      comm::find_beyond(call.communicator, call.out, call.count, kernels::kMaxFloat, &beyond));
+  if (!beyond) return Status::ok;
+  return copy(call.communicator, reinterpret_cast<const float*>(copy_.data()),
+              residual_of(*call.state).data);
+}
+
+}  // namespace slimpi::algorithm

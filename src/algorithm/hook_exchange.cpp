@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "algorithm/hook_exchange.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "codec/message_header.h"
+#include "comm/communicator.h"
+#include "intra/intra_node.h"
+
+namespace slimpi::algorithm {
+
+namespace {
+
+constexpr std::uint64_t kAlign = 64;  // elements that chunks start at multiples of
+
+constexpr std::size_t round_up(std::size_t bytes, std::size_t to) {
+  return (bytes + to - 1) / to * to;
+}
+
+// Bytes of a message's place in memory: header, code, and what shows that a hook wrote too much.
+std::size_t message_buffer_bytes(const Hook& hook) {
+  return round_up(codec::kHeaderBytes + round_up(hook.most_bytes(), 4) + Hook::kGuardBytes, 64);
+}
+
+class HookRounds {
+ public:
+  HookRounds(comm::Call& call, const comm::InterNodeGroup& group, const Hook& hook,
+             comm::Range shard, const float* in, float* residual)
+      : call_(call),
+        group_(group),
+        hook_(hook),
+        shard_(shard),
+        in_(in),
+        out_(call.out + shard.first),
+        residual_(residual),
+        exchange_(call.communicator.exchange()),
+        statistics_(call.communicator.statistics()),
+        group_size_(int(group.peers.size())),
+        me_(group.index),
+        message_buffer_(message_buffer_bytes(hook)),
+        memory_(call.communicator.scratch().messages.data()),
+        total_(reinterpret_cast<float*>(call.communicator.scratch().partial.data())),
+        input_(total_ + hook.piece()),
+        decoded_(input_ + hook.piece()),
+        requests_(std::size_t(4 * group_size_), MPI_REQUEST_NULL) {}
+
+  Status run(Status* failure);
+
+ private:
+  // One message from and to each member, and the finished piece, which goes to all.
+  enum class Message { scatter_out, scatter_in, gather_in, gather_out };
+
+  std::byte* buffer(Message kind, int member) const {
+    const int within = kind == Message::gather_out ? 0 : member;
+    return memory_ + std::size_t(int(kind) * group_size_ + within) * message_buffer_;
+  }
+  MPI_Request& request(Message kind, int member) {
+    return requests_[std::size_t(int(kind) * group_size_ + member)];
+  }
+  int rank_of(int member) const { return group_.peers[std::size_t(member)]; }
+  comm::Range piece(int member) const;  // of the member's chunk, in this step
+  codec::Message message(const comm::Range& part, int member, std::uint64_t payload) const;
+
+  Status step();
+  Status post();
+  Status encode(Message kind, int to, const comm::Range& part, const float* values,
+                std::size_t* bytes);
+  Status receive_stray(Message kind, int member, const comm::Range& part, float* out);
+  Status sum(const comm::Range& part);
+  void decode(const comm::Range& part, bool total, const std::byte* code, std::uint64_t bytes,
+              float* out);
+  void note(Status status);
+
+  comm::Call& call_;
+  const comm::InterNodeGroup& group_;
+  const Hook& hook_;
+  const comm::Range shard_;
+  const float* in_;
+  float *out_, *residual_;
+  comm::Exchange& exchange_;
+  Statistics& statistics_;
+  const int group_size_, me_;
+  const std::size_t message_buffer_;
+  std::byte* memory_;
+  float *total_, *input_, *decoded_;  // of one piece each
+  std::vector<MPI_Request> requests_;
+  std::uint64_t first_ = 0;  // of this step's pieces in their chunks
+  Status failure_ = Status::ok;
+  std::string failure_text_;
+};
+
+comm::Range HookRounds::piece(int member) const {
+  const comm::Range chunk = comm::chunk_of(shard_.count, group_size_, member, kAlign);
+  if (first_ >= chunk.count) return {};
+  return {chunk.first + first_, std::min(hook_.piece(), chunk.count - first_)};
+}
+
+codec::Message HookRounds::message(const comm::Range& part, int member,
+                                   std::uint64_t payload) const {
+  codec::Message message;
+  message.first = shard_.first + part.first;
+  message.count = part.count;
+  message.call = call_.number;
+  message.tensor = call_.state == nullptr ? 0 : call_.state->number;
+  message.sender = std::uint32_t(rank_of(member));
+  message.hook = true;
+  message.payload = payload;
+  return message;
+}
+
+void HookRounds::note(Status status) {
+  if (status == Status::ok || failure_ != Status::ok) return;
+  failure_ = status;
+  failure_text_ = failure_text();
+}
+
+void HookRounds::decode(const comm::Range& part, bool total, const std::byte* code,
+                        std::uint64_t bytes, float* out) {
+  const Timed timed(statistics_, Stage::decode, "decode", 4 * part.count);
+  note(hook_.decode(call_, {shard_.first + part.first, part.count, total}, code, bytes, out));
+}
+
+// Makes the message that goes to `to`; it says so where the hook failed.
+Status HookRounds::encode(Message kind, int to, const comm::Range& part, const float* values,
+                          std::size_t* bytes) {
+  std::byte* const text = buffer(kind, to);
+  std::byte* const code = text + codec::kHeaderBytes;
+  const bool total = kind == Message::gather_out;
+  std::uint64_t payload = 0;
+  float* const lost = residual_ == nullptr ? nullptr : residual_ + part.first;
+  if (lost != nullptr) {
+    for (std::uint64_t i = 0; i < part.count; ++i) input_[i] = values[i] + lost[i];
+    values = input_;
+  }
+  Status status;
+  {
+    const Timed timed(statistics_, Stage::encode, "encode", 4 * part.count);
+    status =
+        hook_.encode(call_, {shard_.first + part.first, part.count, total}, values, code, &payload);
+    note(status);
+  }
+  const bool good = status == Status::ok;
+  if (good && lost != nullptr) {
+    decode(part, total, code, payload, decoded_);
+    for (std::uint64_t i = 0; i < part.count; ++i) {
+      const float left = values[i] - decoded_[i];
+      if (std::isfinite(left)) lost[i] = left;
+    }
+  }
+  *bytes = codec::kHeaderBytes + (good ? round_up(payload, 4) : 0);
+  if (good) std::memset(code + payload, 0, round_up(payload, 4) - payload);
+  codec::write_header(text, message(part, me_, good ? payload : codec::kNoPayload));
+  return Status::ok;
+}
+
+// Waits for a member's message and decodes it. Where the sender's hook failed there is nothing to
+// decode, and nothing to note either: the sender will tell.
+Status HookRounds::receive_stray(Message kind, int member, const comm::Range& part, float* out) {
+  std::size_t received = 0;
+  {
+    const Timed timed(statistics_, Stage::exchange, "receive", message_buffer_);
+    SLIMPI_TRY(exchange_.wait(request(kind, member), &received));
+  }
+  const std::byte* const text = buffer(kind, member);
+  SLIMPI_TRY(codec::check_message(text, received, message(part, member, hook_.most_bytes())));
+  const std::uint32_t payload = codec::payload_of(text);
+  if (payload == codec::kNoPayload)
+    std::memset(out, 0, part.count * sizeof(float));
+  else
+    decode(part, kind == Message::gather_in, text + codec::kHeaderBytes, payload, out);
+  return Status::ok;
+}
+
+Status HookRounds::post() {
+  const comm::Range mine = piece(me_);
+  for (int member = 0; member < group_size_; ++member) {
+    if (member == me_) continue;
+    if (mine.count != 0)
+      SLIMPI_TRY(exchange_.receive(rank_of(member), comm::Tag::scatter_reduce,
+                                   buffer(Message::scatter_in, member), message_buffer_,
+                                   request(Message::scatter_in, member)));
+    if (piece(member).count != 0)
+      SLIMPI_TRY(exchange_.receive(rank_of(member), comm::Tag::all_gather,
+                                   buffer(Message::gather_in, member), message_buffer_,
+                                   request(Message::gather_in, member)));
+  }
+  return Status::ok;
+}
+
+// Adds the members' shares of this rank's piece in rank order, its own exact one in its place, and
+// sends the code of the sum to all.
+Status HookRounds::sum(const comm::Range& part) {
+  for (int member = 0; member < group_size_; ++member) {
+    const float* addend = in_ + part.first;
+    if (member != me_) {
+      SLIMPI_TRY(receive_stray(Message::scatter_in, member, part, decoded_));
+      addend = decoded_;
+    }
+    if (member == 0)
+      std::memcpy(total_, addend, part.count * sizeof(float));
+    else
+      for (std::uint64_t i = 0; i < part.count; ++i) total_[i] += addend[i];
+  }
+  std::size_t bytes = 0;
+  SLIMPI_TRY(encode(Message::gather_out, me_, part, total_, &bytes));
+  const std::byte* const text = buffer(Message::gather_out, me_);
+  for (int member = 0; member < group_size_; ++member)
+    if (member != me_)
+      SLIMPI_TRY(exchange_.send(rank_of(member), comm::Tag::all_gather, text, bytes,
+                                request(Message::gather_out, member)));
+  if (const std::uint32_t payload = codec::payload_of(text); payload != codec::kNoPayload)
+    decode(part, true, text + codec::kHeaderBytes, payload, out_ + part.first);
+  return Status::ok;
+}
+
+Status HookRounds::step() {
+  SLIMPI_TRY(post());
+  for (int distance = 1; distance < group_size_; ++distance) {
+    const int to = (me_ + distance) % group_size_;
+    const comm::Range part = piece(to);
+    if (part.count == 0) continue;
+    std::size_t bytes = 0;
+    SLIMPI_TRY(encode(Message::scatter_out, to, part, in_ + part.first, &bytes));
+    SLIMPI_TRY(exchange_.send(rank_of(to), comm::Tag::scatter_reduce,
+                              buffer(Message::scatter_out, to), bytes,
+                              request(Message::scatter_out, to)));
+  }
+  if (const comm::Range mine = piece(me_); mine.count != 0) SLIMPI_TRY(sum(mine));
+  for (int distance = 1; distance < group_size_; ++distance) {
+    const int from = (me_ - distance + group_size_) % group_size_;
+    if (const comm::Range part = piece(from); part.count != 0)
+      SLIMPI_TRY(receive_stray(Message::gather_in, from, part, out_ + part.first));
+  }
+  const Timed timed(statistics_, Stage::exchange, "wait", 0);
+  return exchange_.wait_all(requests_);
+}
+
+Status HookRounds::run(Status* failure) {
+  const std::uint64_t longest = comm::chunk_of(shard_.count, group_size_, 0, kAlign).count;
+  Status status = Status::ok;
+  for (first_ = 0; first_ < longest && status == Status::ok; first_ += hook_.piece())
+    status = step();
+  SLIMPI_TRY(exchange_.settle(status, requests_));
+  *failure = failure_ == Status::ok ? failure_ : fail(failure_, failure_text_);
+  return Status::ok;
+}
+
+}  // namespace
+
+Status run_hook_rounds(comm::Call& call, const Hook& hook, Status* failure) {
+  comm::Communicator& communicator = call.communicator;
+  const comm::InterNodeGroup& group = communicator.inter_node_group(call.plan.hierarchy);
+  const bool alone = group.flat || communicator.layout().node_ranks().size() == 1;
+  if (!alone) SLIMPI_TRY(intra::intra_reduce_scatter(call, group));
+  std::string text;
+  if (group.shard_index >= 0) {
+    const comm::Range shard =
+        intra::shard_range(call.count, call.plan.format, group, group.shard_index);
+    float* residual = nullptr;
+    if (call.plan.error_feedback && call.state != nullptr)
+      SLIMPI_TRY(comm::state_array(*call.state, "residual", shard.count, call.device, call.out,
+                                   call.stream, communicator.statistics(), &residual));
+    const float* const in = alone ? call.in : call.out;
+    HookRounds rounds(call, group, hook, shard, in + shard.first, residual);
+    SLIMPI_TRY(rounds.run(failure));
+    text = failure_text();
+  }
+  if (!alone) SLIMPI_TRY(intra::intra_all_gather(call, group));
+  if (*failure != Status::ok) *failure = fail(*failure, text);
+  return Status::ok;
+}
+
+Status reserve_hook_rounds(comm::Communicator& communicator, const comm::Plan& plan,
+                           const Hook& hook) {
+  const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
+  const std::size_t buffers = 4 * group.peers.size() * message_buffer_bytes(hook);
+  const std::size_t bytes = std::max(intra::node_bytes(communicator, group), buffers);
+  const std::size_t floats =
+      std::max({3 * hook.piece(), std::uint64_t(64 << 10), intra::node_partial(communicator)});
+  const device::Device& host = device::host();
+  Statistics& statistics = communicator.statistics();
+  SLIMPI_TRY(communicator.scratch().messages.reserve(host, nullptr, device::Place::device, bytes,
+                                                     statistics));
+  return communicator.scratch().partial.reserve(host, nullptr, device::Place::device,
+                                                floats * sizeof(float), statistics);
+}
+
+}  // namespace slimpi::algorithm

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "algorithm/low_precision_decentralized.h"
+
+#include <algorithm>
+#include <string>
+
+#include "algorithm/decentralized.h"
+#include "comm/communicator.h"
+#include "inter/mixing.h"
+#include "inter/neighbor_exchange.h"
+#include "inter/schedule.h"
+#include "intra/intra_node.h"
+
+namespace slimpi::algorithm {
+
+namespace {
+
+// The replicas that this rank keeps of its slice, and how much each counts.
+struct Replicas {
+  float* own = nullptr;
+  std::vector<float*> peers;  // in the order of row.peers
+  inter::Mixing row;
+};
+
+inter::Mixing row_of(comm::Call& call, const comm::InterNodeGroup& group) {
+  return inter::mixing(call.communicator.config().peers, int(group.peers.size()), group.index, 0);
+}
+
+Status find_replicas(comm::Call& call, const comm::InterNodeGroup& group, const comm::Range& shard,
+                     Replicas* replicas) {
+  const auto find = [&](const std::string& name, float** array) {
+    return comm::state_array(*call.state, name, shard.count, call.device, call.out, call.stream,
+                             call.communicator.statistics(), array);
+  };
+  replicas->row = row_of(call, group);
+  SLIMPI_TRY(find("replica", &replicas->own));
+  for (const inter::Mixing::Peer& peer : replicas->row.peers) {
+    float* array = nullptr;
+    SLIMPI_TRY(find("replica of " + std::to_string(peer.member), &array));
+    replicas->peers.push_back(array);
+  }
+  return Status::ok;
+}
+
+class Difference : public inter::PeerCodec {
+ public:
+  Difference(comm::Call& call, const Replicas& replicas, const comm::Range& shard, const float* in)
+      : call_(call),
+        kernels_(*call.device.kernels()),
+        replicas_(replicas),
+        shard_(shard),
+        in_(in),
+        out_(call.out + shard.first) {}
+
+  // z goes where the result will be; the part of `in` under it is not needed again.
+  void encode(const comm::Range& part, std::byte* code) override {
+    const std::uint64_t n = part.count;
+    float* const z = out_ + part.first;
+    const bool flat = call_.plan.hierarchy == Hierarchy::flat;
+    const double behind = flat ? 1 : double(call_.communicator.layout().node_ranks().size());
+    float scale = float(1 / behind);
+    const float* from = in_ + part.first;
+    for (std::size_t i = 0; i < replicas_.peers.size(); ++i) {
+      kernels_.combine(scale, from, float(replicas_.row.peers[i].weight),
+                       replicas_.peers[i] + part.first, n, z, call_.stream);
+      scale = 1;
+      from = z;
+    }
+    kernels_.combine(scale, from, float(replicas_.row.own - 2), replicas_.own + part.first, n, z,
+                     call_.stream);
+    const kernels::RandomStream draw = {call_.communicator.config().seed,
+                                        std::uint32_t(call_.communicator.rank()), call_.number,
+                                        shard_.first + part.first};
+    kernels_.encode(call_.plan.format, draw, z, nullptr, n, code, call_.stream);
+  }
+
+  void apply(const comm::Range& part, const std::byte* own,
+             std::span<const std::byte* const> theirs) override {
+    const std::uint64_t n = part.count;
+    for (std::size_t i = 0; i < theirs.size(); ++i)
+      kernels_.decode_add(call_.plan.format, theirs[i], n, replicas_.peers[i] + part.first,
+                          call_.stream);
+    float* const w = replicas_.own + part.first;
+    kernels_.decode_add(call_.plan.format, own, n, w, call_.stream);
+    kernels_.combine(float(call_.communicator.size()), w, 0, w, n, out_ + part.first, call_.stream);
+  }
+
+ private:
+  comm::Call& call_;
+  const kernels::Kernels& kernels_;
+  const Replicas& replicas_;
+  const comm::Range shard_;
+  const float* in_;
+  float* out_;
+};
+
+// The exact sum over the inter-node group, and every replica = the mean.
+Status start_over(comm::Call& call, const comm::InterNodeGroup& group, const comm::Range& shard,
+                  const float* in, const Replicas& replicas) {
+  comm::Plan exact = call.plan;
+  exact.format.codec = kernels::Codec::float32;
+  comm::Call sum{call.communicator, exact,       in,          call.out,  call.count,
+                 call.device,       call.stream, call.number, call.state};
+  float* const out = call.out + shard.first;
+  const inter::Schedule& schedule = inter::schedule_for(
+      exact.format, shard.count, int(group.peers.size()), call.communicator.segment_class());
+  SLIMPI_TRY(schedule.run(sum, group, shard, in, out, nullptr));
+  const float share = float(1.0 / call.communicator.size());
+  const auto fill = [&](float* replica) {
+    call.device.kernels()->combine(share, out, 0, out, shard.count, replica, call.stream);
+  };
+  fill(replicas.own);
+  for (float* const peer : replicas.peers) fill(peer);
+  return Status::ok;
+}
+
+// A replica that overflowed would stay infinite; the next call finds out what this one left.
+Status watch(comm::Call& call, const comm::Range& shard, const Replicas& replicas) {
+  comm::Memory& found = call.communicator.scratch().found;
+  SLIMPI_TRY(found.reserve(call.device, call.out, device::Place::device, sizeof(int),
+                           call.communicator.statistics()));
+  int* const flag = reinterpret_cast<int*>(found.data());
+  call.device.kernels()->find_beyond(replicas.own, kernels::kMaxFloat, shard.count, flag,
+                                     call.stream);
+  return call.device.copy(&call.state->nonfinite, flag, sizeof(int), call.stream);
+}
+
+}  // namespace
+
+Status run_low_precision(comm::Call& call) {
+  const comm::InterNodeGroup& group = call.communicator.inter_node_group(call.plan.hierarchy);
+  const bool alone = group.flat || call.communicator.layout().node_ranks().size() == 1;
+  if (!alone) SLIMPI_TRY(intra::intra_reduce_scatter(call, group));
+  if (group.shard_index >= 0) {
+    const comm::Range shard =
+        intra::shard_range(call.count, call.plan.format, group, group.shard_index);
+    const float* const in = (alone ? call.in : call.out) + shard.first;
+    Replicas replicas;
+    SLIMPI_TRY(find_replicas(call, group, shard, &replicas));
+    if (call.state->uninitialized) {
+      SLIMPI_TRY(start_over(call, group, shard, in, replicas));
+      SLIMPI_TRY(watch(call, shard, replicas));
+    } else if (exchange_is_due(call)) {
+      std::vector<int> ranks;
+      for (const inter::Mixing::Peer& peer : replicas.row.peers)
+        ranks.push_back(group.peers[std::size_t(peer.member)]);
+      Difference difference(call, replicas, shard, in);
+      SLIMPI_TRY(inter::exchange_with_neighbors(call, call.plan.format, shard, ranks, difference));
+      SLIMPI_TRY(watch(call, shard, replicas));
+    } else {
+      keep_model(call, shard, in);
+    }
+  }
+  return alone ? Status::ok : intra::intra_all_gather(call, group);
+}
+
+Status reserve_low_precision(comm::Communicator& communicator, const comm::Plan& plan,
+                             std::uint64_t count, const device::Device& device, const void* like) {
+  const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
+  const inter::Mixing row = inter::mixing(communicator.config().peers,
+                                          std::max(1, int(group.peers.size())), group.index, 0);
+  return reserve_for_peers(communicator, plan, count, int(row.peers.size()), device, like);
+}
+
+Status reserve_replicas(comm::Call& call) {
+  const comm::InterNodeGroup& group = call.communicator.inter_node_group(call.plan.hierarchy);
+  if (group.shard_index < 0) return Status::ok;
+  Replicas replicas;
+  return find_replicas(call, group,
+                       intra::shard_range(call.count, call.plan.format, group, group.shard_index),
+                       &replicas);
+}
+
+}  // namespace slimpi::algorithm

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "call/candidates.h"
+
+#include <bit>
+#include <chrono>
+#include <new>
+
+#include "call/allreduce_call.h"
+
+namespace slimpi::call {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A failure half way: the other ranks are told, and no later call on this communicator can trust
+// what is still on its way.
+bool fail_call(Runtime& runtime, comm::Communicator& communicator, Status status, int* code) {
+  // A failure of a hook is one that all ranks know of, with no message left on its way.
+  if (status == Status::hook) {
+    *code = runtime.raise(communicator.user(), status, true);
+    return true;
+  }
+  // So is a disagreement, and rank 0 has said it.
+  if (status == Status::disagreement) {
+    *code = runtime.raise(communicator.user(), status, false);
+    return true;
+  }
+  communicator.failed = true;
+  communicator.exchange().report_failure(status);
+  *code = runtime.raise(communicator.user(), status, !communicator.exchange().failure_reported());
+  return true;
+}
+
+// No exception leaves the library.
+template <typename Run>
+Status without_exceptions(Run run) {
+  try {
+    return run();
+  } catch (const std::bad_alloc&) {
+    return fail(Status::no_memory, "no host memory");
+  }
+}
+
+bool call_mpi_timed(Runtime& runtime, BypassReason reason, const Allreduce& request, int* code) {
+  runtime.statistics.passed(reason);
+  *code = pass_to_mpi(request);
+  return true;
+}
+
+// Runs the candidate that is next and tells the autotuner what it took. `run` returns whether the
+// time counts, alike on all ranks.
+template <typename Run>
+bool try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autotuner& autotuner,
+              int* code, Run run) {
+  const auto begin = Clock::now();
+  const bool counts = run(autotuner.next());
+  if (*code != MPI_SUCCESS || communicator.failed || !counts) return true;
+  const std::chrono::nanoseconds spent = Clock::now() - begin;
+  if (!autotuner.record(std::uint64_t(spent.count()))) return true;
+  const Status status = communicator.exchange().all_min(autotuner.times_to_agree());
+  if (status != Status::ok) return fail_call(runtime, communicator, status, code);
+  autotuner.agreed();
+  return true;
+}
+
+int size_class(const Allreduce& request) {
+  return std::bit_width(std::uint64_t(request.count));
+}
+
+}  // namespace
+
+bool run_plan(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
+              const Allreduce& request, int* code) {
+  std::optional<BypassReason> reason;
+  const Status status = without_exceptions(
+      [&] { return AllreduceCall(runtime, communicator, plan, request).run(&reason); });
+  if (status != Status::ok) return fail_call(runtime, communicator, status, code);
+  *code = MPI_SUCCESS;
+  if (!reason) return true;
+  runtime.statistics.passed(*reason);
+  return false;
+}
+
+bool run_fastest(Runtime& runtime, comm::Communicator& communicator,
+                 const std::vector<comm::Plan>& plans, const Allreduce& request, int* code) {
+  comm::Autotuner& autotuner = communicator.autotuner(size_class(request), int(plans.size()) + 1);
+  return try_next(runtime, communicator, autotuner, code, [&](int candidate) {
+    if (candidate == 0) {
+      call_mpi_timed(runtime, BypassReason::automatic, request, code);
+    } else if (!run_plan(runtime, communicator, plans[std::size_t(candidate - 1)], request, code)) {
+      *code = pass_to_mpi(request);
+    }
+    return true;
+  });
+}
+
+bool run_in_node_fastest(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
+                         const Allreduce& request, int* code) {
+  AllreduceCall call(runtime, communicator, plan, request);
+  bool possible = false;
+  if (const Status status = call.open_in_node(&possible); status != Status::ok)
+    return fail_call(runtime, communicator, status, code);
+  if (!possible) {
+    runtime.statistics.passed(BypassReason::single_node);
+    return false;
+  }
+  comm::Autotuner& autotuner = communicator.autotuner(-size_class(request), 2);
+  return try_next(runtime, communicator, autotuner, code, [&](int candidate) {
+    if (candidate == 0) return call_mpi_timed(runtime, BypassReason::single_node, request, code);
+    bool usual = true;
+    *code = MPI_SUCCESS;
+    const Status status = without_exceptions([&] { return call.run_in_node(&usual, code); });
+    if (status != Status::ok) fail_call(runtime, communicator, status, code);
+    return usual;
+  });
+}
+
+}  // namespace slimpi::call

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The way of one allreduce: whether it is ours, what every rank agrees to do with it, doing it.
+#include <optional>
+
+#include "base/float_environment.h"
+#include "base/log.h"
+#include "call/candidates.h"
+#include "call/entry.h"
+#include "call/runtime.h"
+#include "device/plugins.h"
+#include "policy/policy.h"
+
+namespace slimpi::call {
+
+namespace {
+
+bool is_float(MPI_Datatype type) {
+  return type == MPI_FLOAT || type == MPI_REAL || type == MPI_REAL4;
+}
+
+// Once, and not before MPI was initialized.
+void ask_mpi_about_devices() {
+  static const bool takes = [] {
+    const bool says = mpi::takes_gpu_memory();
+    if (says) log_info("MPI takes device memory: it gets buffers and messages there as they are");
+    return says;
+  }();
+  device::set_mpi_takes_device_memory(takes);
+}
+
+bool bypass(Runtime& runtime, BypassReason reason) {
+  runtime.statistics.passed(reason);
+  return false;
+}
+
+// From here on the ranks of the communicator act together. Returns whether the call is answered.
+bool dispatch_together(Runtime& runtime, comm::Communicator& communicator, const Allreduce& request,
+                       int* code) {
+  const auto failed = [&](Status status, bool say = true) {
+    *code = runtime.raise(communicator.user(), status, say);
+    return true;
+  };
+  // A limit of slimpi's own is no reason for a warning: the program gets MPI's own sum.
+  const auto do_without = [&](Status status) {
+    if (communicator.rank() == 0)
+      log_once(LogLevel::warn, "calls on a communicator go to MPI: " + failure_text());
+    return bypass(runtime, BypassReason::failure);
+  };
+  if (communicator.unusable()) return bypass(runtime, BypassReason::failure);
+  if (!communicator.agreed()) {
+    communicator.read_name();
+    const Status status =
+        communicator.agree(policy::describe(runtime.rules_of(communicator), communicator.name()));
+    if (communicator.unusable()) return do_without(status);
+    if (status != Status::ok) return failed(status, status != Status::disagreement);
+    if (const Status offered = runtime.offer_for_report(communicator); offered != Status::ok)
+      return failed(offered);
+  }
+  const policy::Decision decision =
+      policy::decide(communicator.config(), runtime.rules_of(communicator), communicator.name(),
+                     std::uint64_t(request.count));
+  if (decision.take || decision.reason != BypassReason::small) communicator.states.count_call();
+  if (!decision.take) return bypass(runtime, decision.reason);
+  if (communicator.find_nodes(request.out) != Status::ok) return do_without();
+  if (const int nodes = communicator.layout().nodes(); nodes > runtime.nodes) runtime.nodes = nodes;
+  if (communicator.failed)
+    return failed(fail(Status::mpi, "an earlier call on this communicator failed half way"));
+  if (communicator.layout().nodes() == 1)
+    return run_in_node_fastest(runtime, communicator, decision.plans.front(), request, code);
+  if (decision.plans.size() > 1)
+    return run_fastest(runtime, communicator, decision.plans, request, code);
+  return run_plan(runtime, communicator, decision.plans.front(), request, code);
+}
+
+}  // namespace
+
+bool dispatch(const Allreduce& request, int* code) {
+  if (Finalizing::is_finalizing()) return false;
+  Runtime* const runtime = Runtime::get(MPI_Comm(request.comm));
+  if (runtime == nullptr || runtime->finished.load(std::memory_order_relaxed)) return false;
+  // Before the first reason to pass: buffers of passed calls may have to be staged.
+  device::load_plugins();
+  if (device::others()) ask_mpi_about_devices();
+  if (algorithm::inside_hook()) return false;
+  if (!Runtime::on.load(std::memory_order_relaxed)) return bypass(*runtime, BypassReason::off);
+  if (!is_float(MPI_Datatype(request.datatype))) return bypass(*runtime, BypassReason::datatype);
+  if (MPI_Op(request.op) != MPI_SUM) return bypass(*runtime, BypassReason::op);
+  // MPI words its own errors.
+  const bool in_place = request.in == MPI_IN_PLACE;
+  if (request.count <= 0 || request.out == nullptr || request.out == MPI_IN_PLACE ||
+      request.in == nullptr || (!in_place && request.in == request.out))
+    return bypass(*runtime, BypassReason::small);
+  const MPI_Comm comm = MPI_Comm(request.comm);
+  std::optional<int> raised;
+  comm::Communicator* const communicator = runtime->find(comm, &raised);
+  if (communicator == nullptr) bypass(*runtime, BypassReason::comm);
+  if (raised) *code = *raised;
+  if (communicator == nullptr) return raised.has_value();
+  if (!runtime->option_error.empty()) {
+    runtime->end_job(comm);
+    return false;
+  }
+  if (communicator->intercommunicator() || communicator->size() == 1 ||
+      communicator->spans_other_world)
+    return bypass(*runtime, BypassReason::comm);
+  const OwnFloats environment;
+  return dispatch_together(*runtime, *communicator, request, code);
+}
+
+void count_nonblocking(Word comm) {
+  if (Runtime* const runtime = Runtime::get(MPI_Comm(comm)); runtime != nullptr)
+    runtime->statistics.passed(BypassReason::nonblocking);
+}
+
+void* next_definition(const char* name, std::atomic<void*>& known) {
+  void* next = mpi::next_definition(name);
+  // Open MPI had persistent collectives under this name before they were standard.
+  if (next == nullptr) next = mpi::next_definition(("MPIX_" + std::string(name).substr(4)).c_str());
+  if (next != nullptr) {
+    known.store(next, std::memory_order_release);
+    return next;
+  }
+  log_error(std::string(name) + " was called, but this process has no MPI with such a function");
+  return reinterpret_cast<void*>(+[] { return MPI_ERR_OTHER; });
+}
+
+bool has_next(const char* name, std::atomic<int>& known) {
+  const bool has = mpi::next_definition(name) != nullptr;
+  if (has || mpi::next_definition("MPI_Allreduce") != nullptr) known = has ? 1 : -1;
+  return has;
+}
+
+int refuse_count(const char* name, std::int64_t count) {
+  log_error(std::string(name) + ": " + std::to_string(count) +
+            " elements are more than this process's MPI can take");
+  return MPI_ERR_COUNT;  // the same number in other MPIs
+}
+
+}  // namespace slimpi::call

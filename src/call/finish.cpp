@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The end of the job: numbers of all ranks summed, the report written.
+#include <unistd.h>
+
+#include <algorithm>
+#include <new>
+
+#include "base/float_environment.h"
+#include "base/log.h"
+#include "base/report.h"
+#include "base/trace_file.h"
+#include "call/entry.h"
+#include "call/runtime.h"
+#include "mpi/internal_comm.h"
+
+namespace slimpi::call {
+
+// Threads may bring communicators in another order on every rank, so the ranks of each one agree
+// whether it may serve, and number it. Of those that may, the one with the lowest number does.
+// Where a session was opened on some rank, the communicator for the report goes with the one that
+// it is made from, because it would outlive its session.
+Status Runtime::offer_for_report(comm::Communicator& communicator) {
+  std::uint64_t words[] = {0, 0, 0};
+  if (!world_ || communicator.size() != world_size) return Status::ok;
+  if (world_rank == 0) words[0] = ++offers_;
+  words[1] = sessions_seen() != 0 ? 1 : 0;
+  {
+    const std::lock_guard lock(mutex_);
+    words[2] = report_comm_ != MPI_COMM_NULL ? 1 : 0;
+  }
+  SLIMPI_TRY(communicator.exchange().all_max(words));
+  const auto [number, with_sessions, taken] = words;
+  MPI_Comm made = MPI_COMM_NULL;
+  if (taken != 0 || mpi::copy_internal(api, communicator.exchange().comm(), &made) != Status::ok)
+    return Status::ok;
+  {
+    const std::lock_guard lock(mutex_);
+    if (report_comm_ == MPI_COMM_NULL || number < report_number_) {
+      std::swap(report_comm_, made);
+      report_number_ = number;
+      report_owner_ = with_sessions != 0 ? &communicator : nullptr;
+    }
+  }
+  if (made != MPI_COMM_NULL) api.Comm_free(&made);
+  return Status::ok;
+}
+
+// The sum over the ranks comes first, and allocates nothing: a rank that runs out of memory has
+// then taken part in it.
+void Runtime::write_summary(bool together) {
+  const OwnFloats environment;
+  const Counts own = statistics.counts();
+  Counts job = own;
+  int rank = std::max(world_rank, 0), counted = 1;
+  if (together && report_comm_ != MPI_COMM_NULL) {
+    Counts sum;
+    int place = 0, size = 0;
+    if (api.Comm_rank(report_comm_, &place) == MPI_SUCCESS &&
+        api.Comm_size(report_comm_, &size) == MPI_SUCCESS &&
+        api.Reduce(&own, &sum, int(kCounts), MPI_UINT64_T, MPI_SUM, 0, report_comm_) ==
+            MPI_SUCCESS) {
+      rank = place;
+      counted = size;
+      job = sum;
+    }
+  }
+  if (rank != 0 || !config.report) return;
+  Report report;
+  report.version = SLIMPI_PACKAGE_VERSION;
+  report.mpi = mpi_version;
+  report.algorithm = config.algorithm;
+  report.own = own;
+  report.job = job;
+  report.mean_error = statistics.mean_error();
+  report.max_error = statistics.max_error();
+  report.most_scratch = statistics.most_scratch();
+  report.most_segments = statistics.most_segments();
+  report.most_segment_bytes = statistics.most_segment_bytes();
+  report.ranks = std::max(world_size, 1);
+  report.ranks_counted = counted;
+  report.nodes = nodes;
+  if (write_report(report, *config.report) != Status::ok) log_error(failure_text());
+}
+
+// A file that cannot be written is worth a word before hours of work, not only after them.
+void Runtime::check_writability() {
+  const auto look = [](const char* variable, const std::string& path) {
+    if (const std::string reason = why_not_writable(path); !reason.empty())
+      log_warn(std::string(variable) + "=" + path + " cannot be written yet: " + reason);
+  };
+  if (config.report && *config.report != "stderr") look("SLIMPI_REPORT", *config.report);
+  if (!config.trace) return;
+  char host[256] = "", name[4096];
+  gethostname(host, sizeof host - 1);
+  trace_file_name(*config.trace, std::max(world_rank, 0), host, getpid(), name);
+  look("SLIMPI_TRACE", name);
+}
+
+void Runtime::finish(bool mpi_works) {
+  if (finished.exchange(true)) return;
+  const OwnFloats environment;
+  if (!mpi_works) report_comm_ = MPI_COMM_NULL;
+  try {
+    write_summary(true);
+  } catch (const std::bad_alloc&) {
+    log_warn("no memory for the report");
+  }
+  save_trace();
+  if (report_comm_ != MPI_COMM_NULL) api.Comm_free(&report_comm_);
+  const std::lock_guard lock(mutex_);
+  for (comm::Communicator* communicator : communicators_) communicator->abandon();
+}
+
+}  // namespace slimpi::call

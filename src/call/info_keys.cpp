@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Info keys: options that the program sets on one communicator. An option that cannot hold there,
+// because it belongs to the process, ends the job like a value that cannot be used: no key is
+// accepted without effect.
+#include "base/float_environment.h"
+#include "base/log.h"
+#include "call/entry.h"
+#include "call/runtime.h"
+#include "policy/policy.h"
+
+namespace slimpi::call {
+
+namespace {
+
+const OptionRow& row_of(const std::string& option) {
+  const auto& rows = option_rows();
+  std::size_t i = 0;
+  while (rows[i].name != option) ++i;
+  return rows[i];
+}
+
+// Reads the rows that slimpi_rules names; an empty value leaves the communicator without any.
+std::string read_rules(comm::Communicator& communicator) {
+  auto rules = std::make_shared<policy::Rules>();
+  const auto& file = communicator.config().rules;
+  const std::string error = file ? policy::read_rules(*file, "slimpi_rules", *rules) : "";
+  if (error.empty()) communicator.rules = std::move(rules);
+  return error;
+}
+
+// Sets an option on the communicator. Returns "" or why that cannot be.
+std::string set_option(comm::Communicator& communicator, const std::string& option,
+                       const char* value) {
+  if (const OptionRow& row = row_of(option); row.scope == Scope::process)
+    return "slimpi_" + option + " is an option of the process, not of a communicator; set " +
+           row.variable + " for the job";
+  std::string error = communicator.config().set(option, value, Source::info);
+  if (error.empty() && option == row_of("rules").name) error = read_rules(communicator);
+  return error;
+}
+
+[[noreturn]] void end_job(Runtime& runtime, const comm::Communicator& communicator,
+                          const std::string& error) {
+  runtime.option_error = error;
+  runtime.end_job(communicator.user());
+}
+
+void take_key(Runtime& runtime, comm::Communicator& communicator, const std::string& option,
+              const char* value) {
+  if (is_option(option)) {
+    const std::string error = set_option(communicator, option, value);
+    if (!error.empty()) end_job(runtime, communicator, error);
+    communicator.options_changed();
+    return;
+  }
+  const std::string text = communicator.config().set(option, value, Source::info);
+  if (runtime.config.strict) end_job(runtime, communicator, text + " (SLIMPI_STRICT=1)");
+  if (communicator.rank() == 0) log_once(LogLevel::warn, text);
+}
+
+}  // namespace
+
+int take_info(Word comm_word, Word info_word) {
+  const OwnFloats environment;
+  const auto comm = MPI_Comm(comm_word);
+  const auto info = MPI_Info(info_word);
+  Runtime* const runtime = Runtime::get(comm);
+  if (runtime == nullptr || runtime->finished || comm == MPI_COMM_NULL || info == MPI_INFO_NULL)
+    return MPI_SUCCESS;
+  const mpi::Api& api = runtime->api;
+  comm::Communicator* communicator = nullptr;
+  int keys = 0;
+  api.Info_get_nkeys(info, &keys);
+  for (int i = 0; i < keys; ++i) {
+    char key[MPI_MAX_INFO_KEY + 1] = "", value[MPI_MAX_INFO_VAL + 1] = "";
+    int found = 0;
+    api.Info_get_nthkey(info, i, key);
+    const std::string option = info_key_option(lower_case(key));
+    if (option.empty()) continue;
+    api.Info_get(info, key, MPI_MAX_INFO_VAL, value, &found);
+    if (communicator == nullptr) communicator = runtime->find(comm);
+    if (found != 0 && communicator != nullptr) take_key(*runtime, *communicator, option, value);
+  }
+  if (communicator == nullptr) return MPI_SUCCESS;
+  // After the last key: options that exclude each other may come in any order.
+  const std::string error =
+      policy::refuse(communicator->config(), runtime->rules_of(*communicator));
+  if (!error.empty()) end_job(*runtime, *communicator, error);
+  return MPI_SUCCESS;
+}
+
+}  // namespace slimpi::call

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The end of MPI in a process that lives on: with the last session, where MPI_COMM_WORLD is not in
+// use, MPI forgets keyvals, error classes and codes, communicators and everything else, and the
+// next session starts it anew.
+#include <atomic>
+
+#include "call/entry.h"
+#include "call/runtime.h"
+#include "mpi/internal_comm.h"
+
+namespace slimpi::call {
+
+namespace {
+std::atomic<int> g_open{0}, g_seen{0};
+std::atomic<bool> g_finalizing{false};
+}  // namespace
+
+Finalizing::Finalizing() {
+  g_finalizing = true;
+}
+
+Finalizing::~Finalizing() {
+  g_finalizing = false;
+}
+
+bool Finalizing::is_finalizing() {
+  return g_finalizing.load(std::memory_order_relaxed);
+}
+
+void session_opened() {
+  ++g_seen;
+  ++g_open;
+}
+
+void session_closed() {
+  if (--g_open > 0) return;
+  if (Runtime* const runtime = Runtime::started();
+      runtime != nullptr && !mpi::has_world(runtime->api))
+    runtime->mpi_ended();
+}
+
+int sessions_seen() {
+  return g_seen;
+}
+
+void Runtime::mpi_ended() {
+  std::set<comm::Communicator*> never_freed;
+  generation_.fetch_add(1, std::memory_order_release);
+  {
+    const std::lock_guard lock(mutex_);
+    never_freed.swap(communicators_);
+    keyval_ = MPI_KEYVAL_INVALID;
+    report_comm_ = MPI_COMM_NULL;
+    report_owner_ = nullptr;
+    error_class_ = 0;
+    error_codes_.clear();
+  }
+  for (comm::Communicator* communicator : never_freed) {
+    communicator->abandon();
+    delete communicator;
+  }
+  mpi::forget_internal();
+}
+
+}  // namespace slimpi::call

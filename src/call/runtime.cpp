@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "call/runtime.h"
+
+#include <unistd.h>
+
+#include "base/environment.h"
+#include "base/float_environment.h"
+#include "base/log.h"
+#include "device/host.h"
+#include "device/plugins.h"
+#include "policy/policy.h"
+
+namespace slimpi::call {
+
+namespace {
+
+// For processes that never call MPI_Finalize, such as those with sessions. Not an exit handler:
+// programs call MPI_Finalize from one of theirs, or from the destructor of something static, and
+// those that they set up before their first sum run later.
+[[gnu::destructor]] void unload() {
+  if (Runtime* const runtime = Runtime::started(); runtime != nullptr) runtime->leave();
+}
+
+// Microseconds that a launcher gets to pass a line on before it hears that the job is over.
+constexpr unsigned kTimeToBeHeard = 200'000;
+
+}  // namespace
+
+Runtime* Runtime::get(MPI_Comm comm) {
+  Runtime* const runtime = started();
+  return runtime != nullptr ? runtime : begin(comm);
+}
+
+bool Runtime::finds_mpi() {
+  mpi::Api found{};
+  std::string version;
+  return mpi::find(found, version) == mpi::Found::yes;
+}
+
+// Starts the runtime if it can start now. That there is no MPI yet, or that it does not run yet, is
+// not kept: it may come later. That it has another ABI is kept.
+Runtime* Runtime::begin(MPI_Comm comm) {
+  static std::atomic<bool> inert{false};
+  static std::mutex mutex;
+  if (inert.load(std::memory_order_relaxed)) return nullptr;
+  const OwnFloats environment;
+  const std::lock_guard lock(mutex);
+  if (started() != nullptr || inert) return started();
+  auto runtime = std::make_unique<Runtime>();
+  const mpi::Found found = mpi::find(runtime->api, runtime->mpi_version);
+  if (found == mpi::Found::no_mpi) return nullptr;
+  if (found == mpi::Found::yes && !runtime->runs(comm)) return nullptr;
+  Loaded loaded = load_config(slimpi_environment());
+  set_log(loaded.config.log, -1);
+  if (found == mpi::Found::other_abi && is_first_process())
+    log_warn("this process runs " + runtime->mpi_version +
+             ", whose ABI is not MPICH's own; slimpi leaves it alone");
+  if (found == mpi::Found::other_abi || !runtime->start(std::move(loaded))) {
+    inert = true;
+    return nullptr;
+  }
+  // Never destroyed: other threads and exit handlers may still call MPI when statics are gone.
+  started_.store(runtime.get(), std::memory_order_release);
+  return runtime.release();
+}
+
+// Does MPI take calls now? With sessions alone it does not count as initialized, but then the
+// program has communicators of its own, which are not those of the world.
+bool Runtime::runs(MPI_Comm comm) const {
+  if (mpi::has_world(api)) return true;
+  return comm != MPI_COMM_NULL && comm != MPI_COMM_WORLD && comm != MPI_COMM_SELF;
+}
+
+bool Runtime::start(Loaded loaded) {
+  config = std::move(loaded.config);
+  option_error = loaded.error;
+  if (option_error.empty() && config.rules)
+    option_error = policy::read_rules(*config.rules, "SLIMPI_RULES", rules);
+  if (option_error.empty()) option_error = policy::refuse(config, rules);
+
+  meet_world();
+  if (world_ ? world_rank == 0 : is_first_process()) {
+    for (const std::string& warning : loaded.warnings) log_warn(warning);
+    if (option_error.empty()) check_writability();
+  }
+  device::set_device_use(config.device);
+  if (device::use_cpu_path(config.cpu) != Status::ok && option_error.empty())
+    option_error = "SLIMPI_CPU=" + config.given[std::size_t(Option::cpu)].text +
+                   " cannot be used: this machine or build lacks it; SLIMPI_CPU=auto chooses";
+  if (!option_error.empty() && world_) end_job(MPI_COMM_WORLD);
+  if (config.trace) Trace::start();
+  if (world_) watch_for_the_end();
+  process_ = getpid();
+  return true;
+}
+
+void Runtime::leave() {
+  if (process_ == getpid()) finish(false);
+}
+
+void Runtime::meet_world() {
+  if (!mpi::has_world(api)) return;
+  world_ = true;
+  api.Comm_rank(MPI_COMM_WORLD, &world_rank);
+  api.Comm_size(MPI_COMM_WORLD, &world_size);
+  set_log_rank(world_rank);
+}
+
+// Sessions have no world: the largest communicator so far stands in for it.
+void Runtime::meet_session(const comm::Communicator& communicator) {
+  meet_world();  // it may have come after sessions
+  if (world_) {
+    watch_for_the_end();
+  } else if (communicator.size() > world_size) {
+    world_size = communicator.size();
+    world_rank = communicator.rank();
+    set_log_rank(world_rank);
+  }
+}
+
+// The attribute's delete callback runs at the very start of MPI_Finalize, while MPI still works.
+void Runtime::watch_for_the_end() {
+  int keyval = MPI_KEYVAL_INVALID;
+  if (api.Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &Runtime::end, &keyval, this) != MPI_SUCCESS)
+    return;
+  api.Comm_set_attr(MPI_COMM_SELF, keyval, this);
+  api.Comm_free_keyval(&keyval);  // the attribute keeps what it needs
+}
+
+int Runtime::end(MPI_Comm, int, void*, void* runtime) {
+  static_cast<Runtime*>(runtime)->finish();
+  return MPI_SUCCESS;
+}
+
+const policy::Rules& Runtime::rules_of(const comm::Communicator& communicator) const {
+  return communicator.rules == nullptr
+             ? rules
+             : *static_cast<const policy::Rules*>(communicator.rules.get());
+}
+
+int Runtime::raise(MPI_Comm comm, Status status, bool say) {
+  const std::string text =
+      "slimpi: " + (failure_text().empty() ? to_string(status) : failure_text());
+  int code = MPI_ERR_OTHER;
+  {
+    const std::lock_guard lock(mutex_);
+    if (error_class_ == 0) api.Add_error_class(&error_class_);
+    if (const auto known = error_codes_.find(text); known != error_codes_.end()) {
+      code = known->second;
+    } else if (error_class_ != 0 && api.Add_error_code(error_class_, &code) == MPI_SUCCESS) {
+      api.Add_error_string(code, text.substr(0, MPI_MAX_ERROR_STRING - 1).c_str());
+      error_codes_[text] = code;
+    }
+  }
+  int rank = 0;
+  api.Comm_rank(comm, &rank);
+  // Every rank found the same failed hook; one of them says it.
+  if (say && (status != Status::hook || rank == 0)) log_once(LogLevel::error, text.substr(8));
+  if (is_fatal(comm)) {
+    // Another rank says it, or all ranks know and rank 0 has.
+    if (!say && status != Status::disagreement) {
+      sleep(1);
+      log_once(LogLevel::error, text.substr(8));
+    }
+    abort_job(comm);
+  }
+  const CallersFloats environment;  // the handler is the program's
+  api.Comm_call_errhandler(comm, code);
+  return code;
+}
+
+bool Runtime::is_fatal(MPI_Comm comm) const {
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  if (api.Comm_get_errhandler(comm, &handler) != MPI_SUCCESS) return false;
+  if (handler == MPI_ERRORS_ARE_FATAL) return true;
+  if (handler != MPI_ERRORS_RETURN) api.Errhandler_free(&handler);
+  return false;
+}
+
+void Runtime::end_job(MPI_Comm comm) {
+  // Usually every rank has the same bad value: rank 0 speaks, the others give it time to end the
+  // job.
+  if (world_rank > 0) sleep(1);
+  log_error(option_error);
+  abort_job(comm);
+}
+
+// What MPI_ERRORS_ARE_FATAL does; but a job that MPICH 4.2 ends from MPI_Comm_call_errhandler, or
+// by MPI_Abort of a smaller communicator, may have the status 0, and its MPI_Abort may return.
+void Runtime::abort_job(MPI_Comm comm) {
+  usleep(kTimeToBeHeard);
+  api.Abort(world_ ? MPI_COMM_WORLD : comm, 2);
+  _exit(2);
+}
+
+}  // namespace slimpi::call

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The trace at the end of the job. Where the file's name is the same on all ranks, the first rank
+// that traces writes what all ranks recorded. Events are formatted, sent and written in pieces of
+// a fixed size, and nothing here allocates: the process may have no memory left. A rank that cannot
+// write takes and drops what the others send, so that all ranks stay in step.
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+
+#include "base/log.h"
+#include "base/trace_file.h"
+#include "call/runtime.h"
+
+namespace slimpi::call {
+
+namespace {
+
+constexpr int kTag = 1;
+
+// Short enough for MPI to send it eagerly, without memory for a rendezvous.
+struct Piece {
+  static constexpr std::size_t kMost = 8184;
+  std::uint64_t bytes;  // 0 behind the last event of a rank
+  char text[kMost];
+};
+
+// Static, because the stack may not be able to grow; used once, by the thread that ends MPI.
+Piece g_piece;
+char g_host[256], g_path[4096], g_failure[sizeof g_path + 256];
+
+bool send(const mpi::Api& api, MPI_Comm comm, int to, const void* data, std::size_t bytes) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  return api.Isend(data, int(bytes), MPI_BYTE, to, kTag, comm, &request) == MPI_SUCCESS &&
+         api.Wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS;
+}
+
+bool receive(const mpi::Api& api, MPI_Comm comm, int from, void* data, std::size_t bytes) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  return api.Irecv(data, int(bytes), MPI_BYTE, from, kTag, comm, &request) == MPI_SUCCESS &&
+         api.Wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS;
+}
+
+// Sends each piece when the writer asks for it: the writer's MPI never has to keep one that came
+// too early. Without a trace sends the end alone.
+void send_events(const mpi::Api& api, MPI_Comm comm, int to, const Trace* trace,
+                 const Trace::Track& track) {
+  std::size_t at = 0;
+  do {
+    g_piece.bytes = trace == nullptr ? 0 : trace->format(track, at, g_piece.text);
+    if (!receive(api, comm, to, nullptr, 0)) return;
+    if (!send(api, comm, to, &g_piece, sizeof g_piece.bytes + g_piece.bytes)) return;
+  } while (g_piece.bytes != 0);
+}
+
+void receive_events(const mpi::Api& api, MPI_Comm comm, int from, TraceFile& file) {
+  do {
+    g_piece.bytes = 0;
+    if (!send(api, comm, from, nullptr, 0)) return;
+    if (!receive(api, comm, from, &g_piece, sizeof g_piece)) return;
+    file.append({g_piece.text, std::min<std::size_t>(g_piece.bytes, Piece::kMost)});
+  } while (g_piece.bytes != 0);
+}
+
+}  // namespace
+
+void Runtime::save_trace() {
+  const Trace* const trace = Trace::running();
+  gethostname(g_host, sizeof g_host - 1);
+  const int rank = std::max(world_rank, 0);
+  const bool shared = trace != nullptr && !trace_is_per_rank(*config.trace);
+  std::int64_t zero = trace == nullptr ? INT64_MAX : trace->start_time();
+  // SLIMPI_TRACE is each rank's own business, so it is asked who traces into a file for all.
+  int place = 0, size = 0, writer = INT_MAX;
+  if (report_comm_ != MPI_COMM_NULL) {
+    api.Comm_rank(report_comm_, &place);
+    api.Comm_size(report_comm_, &size);
+    if (shared) writer = place;
+    api.Allreduce(MPI_IN_PLACE, &writer, 1, MPI_INT, MPI_MIN, report_comm_);
+    api.Allreduce(MPI_IN_PLACE, &zero, 1, MPI_INT64_T, MPI_MIN, report_comm_);
+  }
+  const Trace::Track track{rank, g_host, zero};
+  const bool together = writer != INT_MAX, own_file = trace != nullptr && !(together && shared);
+  if (together && writer != place)
+    send_events(api, report_comm_, writer, own_file ? nullptr : trace, track);
+  if (trace == nullptr || (!own_file && writer != place)) return;
+  const std::size_t length = trace_file_name(*config.trace, rank, g_host, int(getpid()), g_path);
+  if (own_file && shared && rank != 0)
+    std::snprintf(g_path + length, sizeof g_path - length, ".%d", rank);
+  TraceFile file(g_path);
+  std::size_t at = 0;
+  while (const std::size_t bytes = trace->format(track, at, g_piece.text))
+    file.append({g_piece.text, bytes});
+  for (int from = 0; !own_file && from < size; ++from)
+    if (from != place) receive_events(api, report_comm_, from, file);
+  if (const int error = file.close(); error != 0) {
+    std::snprintf(g_failure, sizeof g_failure, "SLIMPI_TRACE=%s cannot be written: %s", g_path,
+                  std::strerror(error));
+    log_error(g_failure);
+  }
+}
+
+}  // namespace slimpi::call

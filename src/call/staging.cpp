@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Calls that go to MPI with buffers in memory that MPI cannot take: MPI works on copies in staging
+// memory, whatever the type and the operation, so the result is its own to the bit.
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <vector>
+
+#include "base/float_environment.h"
+#include "base/log.h"
+#include "call/entry.h"
+#include "call/runtime.h"
+
+namespace slimpi::call {
+
+namespace {
+
+using device::Device;
+
+constexpr std::size_t kAlignment = 256;  // copies lie as their buffers do, modulo this
+
+// The bytes that the elements of a buffer span, counted from its address.
+struct Span {
+  std::ptrdiff_t low = 0;
+  std::size_t bytes = 0;
+  bool gaps = false;  // some of them belong to no element
+};
+
+// False where there is nothing to copy, or MPI will refuse the call.
+bool find_span(const mpi::Api& api, const Allreduce& call, Span* span) {
+  const auto type = MPI_Datatype(call.datatype);
+  if (call.count <= 0 || type == MPI_DATATYPE_NULL) return false;
+  MPI_Aint low = 0, extent = 0, true_low = 0, true_extent = 0;
+  MPI_Count size = 0;
+  if (api.Type_get_extent(type, &low, &extent) != MPI_SUCCESS ||
+      api.Type_get_true_extent(type, &true_low, &true_extent) != MPI_SUCCESS ||
+      api.Type_size_x(type, &size) != MPI_SUCCESS)
+    return false;
+  // The last element may begin before the first.
+  const std::ptrdiff_t last = std::ptrdiff_t(call.count - 1) * extent;
+  span->low = true_low + (last < 0 ? last : 0);
+  span->bytes = std::size_t((last < 0 ? -last : last) + true_extent);
+  span->gaps = size != true_extent || (call.count > 1 && extent != true_extent);
+  return span->bytes != 0;
+}
+
+// Memory near a device and a stream, at which calls of all threads take turns.
+struct StagingBuffer {
+  const Device* device = nullptr;
+  int ordinal = 0;  // which of its GPUs
+  device::Stream* stream = nullptr;
+  comm::Memory memory;
+};
+
+class StagingPool {
+ public:
+  // Never destroyed: exit handlers may still call MPI when statics are gone.
+  static StagingPool& all() {
+    static auto* const pool = new StagingPool;
+    return *pool;
+  }
+
+  // A room for `bytes` near `like`, made larger or made at all if there is none that fits.
+  Status take(const Device& device, const void* like, std::size_t bytes, Statistics& statistics,
+              StagingBuffer** buffer) {
+    const int ordinal = device::ordinal_of(device, like);
+    *buffer = pick(device, ordinal, bytes);
+    if ((*buffer)->stream == nullptr) {
+      (*buffer)->device = &device;
+      (*buffer)->ordinal = ordinal;
+      SLIMPI_TRY(device.open_stream(like, &(*buffer)->stream));
+    }
+    comm::Memory& memory = (*buffer)->memory;
+    if (bytes <= memory.size()) return Status::ok;
+    if (memory.reserve(device, like, device::Place::staging, bytes, statistics) == Status::ok)
+      return Status::ok;
+    // Slower, but as good.
+    return memory.reserve(device::host(), nullptr, device::Place::device, bytes, statistics);
+  }
+
+  void release(StagingBuffer* buffer) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(buffer);
+  }
+
+ private:
+  // The smallest free one that fits, or else the largest, or else a new one.
+  StagingBuffer* pick(const Device& device, int ordinal, std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    auto best = free_.end();
+    const auto better = [&](const StagingBuffer& buffer, const StagingBuffer& than) {
+      const bool fits = buffer.memory.size() >= bytes, other_fits = than.memory.size() >= bytes;
+      if (fits != other_fits) return fits;
+      return fits == (buffer.memory.size() < than.memory.size());
+    };
+    for (auto buffer = free_.begin(); buffer != free_.end(); ++buffer)
+      if ((*buffer)->device == &device && (*buffer)->ordinal == ordinal &&
+          (best == free_.end() || better(**buffer, **best)))
+        best = buffer;
+    if (best == free_.end()) {
+      made_.push_back(std::make_unique<StagingBuffer>());
+      free_.reserve(made_.size());
+      return made_.back().get();
+    }
+    StagingBuffer* const found = *best;
+    free_.erase(best);
+    return found;
+  }
+
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<StagingBuffer>> made_;
+  std::vector<StagingBuffer*> free_;
+};
+
+// One buffer of a call, and its copy if it needs one.
+class Buffer {
+ public:
+  Buffer(const void* program, const Span& span)
+      : program_(static_cast<const std::byte*>(program)), span_(span) {}
+  ~Buffer() {
+    if (buffer_ != nullptr) StagingPool::all().release(buffer_);
+  }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  bool needs_copy() const { return !device::mpi_takes(device::owner_of(begin())); }
+
+  Status open(Statistics& statistics) {
+    SLIMPI_TRY(StagingPool::all().take(device::owner_of(begin()), begin(), span_.bytes + kAlignment,
+                                       statistics, &buffer_));
+    copy_ = buffer_->memory.data() + reinterpret_cast<std::uintptr_t>(begin()) % kAlignment;
+    return Status::ok;
+  }
+
+  // What MPI gets instead of the program's pointer.
+  void* pointer() const {
+    const auto address = reinterpret_cast<std::uintptr_t>(buffer_ == nullptr ? begin() : copy_);
+    return reinterpret_cast<void*>(address - std::uintptr_t(span_.low));
+  }
+
+  Status bring_in() { return move("copy out", copy_, begin()); }
+  Status bring_back() { return move("copy in", const_cast<std::byte*>(begin()), copy_); }
+
+ private:
+  const std::byte* begin() const { return program_ + span_.low; }
+
+  Status move(const char* name, std::byte* to, const std::byte* from) {
+    return comm::copy_and_wait(*buffer_->device, buffer_->stream, name, to, from, span_.bytes);
+  }
+
+  const std::byte* program_;
+  const Span span_;
+  StagingBuffer* buffer_ = nullptr;
+  std::byte* copy_ = nullptr;
+};
+
+// Does the call with copies of its buffers; *code is MPI's. Where this fails the result is not in
+// the program's buffer.
+Status run_staged(Runtime& runtime, const Allreduce& call, const Span& span, int* code) {
+  const bool in_place = call.in == MPI_IN_PLACE, aliased = call.in == call.out;
+  Buffer in(call.in, span), out(call.out, span);
+  Allreduce staged = call;
+  const bool copies_in = !in_place && !aliased && in.needs_copy(), copies_out = out.needs_copy();
+  if (copies_out) {
+    SLIMPI_TRY(out.open(runtime.statistics));
+    // What lies between the elements goes to MPI and comes back.
+    if (in_place || aliased || span.gaps) SLIMPI_TRY(out.bring_in());
+    staged.out = out.pointer();
+    if (aliased) staged.in = staged.out;
+  }
+  if (copies_in) {
+    SLIMPI_TRY(in.open(runtime.statistics));
+    SLIMPI_TRY(in.bring_in());
+    staged.in = in.pointer();
+  }
+  *code = call_mpi_unstaged(staged);
+  return copies_out && *code == MPI_SUCCESS ? out.bring_back() : Status::ok;
+}
+
+}  // namespace
+
+int pass_to_mpi(const Allreduce& call) {
+  const CallersFloats environment;
+  return call_mpi(call);
+}
+
+int call_mpi(const Allreduce& call) {
+  if (!device::others()) [[likely]]
+    return call_mpi_unstaged(call);
+  Runtime& runtime = *Runtime::started();  // it added the other rows
+  if (runtime.finished.load(std::memory_order_relaxed)) return call_mpi_unstaged(call);
+  Span span;
+  if (!find_span(runtime.api, call, &span)) return call_mpi_unstaged(call);
+  const bool in_needs_copy = call.in != MPI_IN_PLACE && Buffer(call.in, span).needs_copy();
+  if (!in_needs_copy && !Buffer(call.out, span).needs_copy()) return call_mpi_unstaged(call);
+
+  const auto begin = Trace::Clock::now();
+  int code = MPI_SUCCESS;
+  Status status = Status::ok;
+  try {
+    status = run_staged(runtime, call, span, &code);
+  } catch (const std::bad_alloc&) {
+    status = fail(Status::no_memory, "no host memory for a copy of a device buffer");
+  }
+  if (status != Status::ok) return runtime.raise(MPI_Comm(call.comm), status);
+  if (code != MPI_SUCCESS) return code;
+  runtime.statistics.staged();
+  if (Trace* const trace = Trace::running(); trace != nullptr)
+    trace->add("staged", begin, Trace::Clock::now(), span.bytes);
+  log_once(LogLevel::info,
+           "MPI does not take this process's device memory: what it reduces there "
+           "itself passes through host memory");
+  return code;
+}
+
+}  // namespace slimpi::call

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "comm/call_scratch.h"
+
+#include <utility>
+
+namespace slimpi::comm {
+
+CallScratchPool& CallScratchPool::instance() {
+  static auto* const pool = new CallScratchPool;
+  return *pool;
+}
+
+std::unique_ptr<CallScratch> CallScratchPool::take() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!free_.empty()) {
+      auto set = std::move(free_.back());
+      free_.pop_back();
+      return set;
+    }
+  }
+  return std::make_unique<CallScratch>();
+}
+
+// A set that cannot be listed, for lack of memory, goes.
+void CallScratchPool::release(std::unique_ptr<CallScratch> set) {
+  const std::lock_guard lock(mutex_);
+  if (users_ == 0) return;
+  try {
+    free_.push_back(std::move(set));
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+void CallScratchPool::add_user() {
+  const std::lock_guard lock(mutex_);
+  ++users_;
+}
+
+// Memory of a device goes outside the lock: its driver may take its time.
+void CallScratchPool::remove_user() {
+  std::vector<std::unique_ptr<CallScratch>> last;
+  const std::lock_guard lock(mutex_);
+  if (--users_ == 0) last.swap(free_);
+}
+
+std::size_t CallScratchPool::free_sets() {
+  const std::lock_guard lock(mutex_);
+  return free_.size();
+}
+
+}  // namespace slimpi::comm

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "comm/communicator.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "base/log.h"
+#include "comm/waiter.h"
+#include "intra/intra_node.h"
+#include "intra/transports.h"
+#include "mpi/internal_comm.h"
+#include "topology/topology.h"
+
+namespace slimpi::comm {
+
+namespace {
+
+// One thing that all ranks must have alike: what is compared, and how it was written.
+struct Entry {
+  std::string name, value, text;
+};
+
+std::uint64_t hash(std::string_view text) {
+  std::uint64_t value = 14695981039346656037ull;  // FNV-1a
+  for (const char c : text) value = (value ^ std::uint8_t(c)) * 1099511628211ull;
+  return value;
+}
+
+std::vector<Entry> entries_to_agree(const Config& config, const std::string& rules) {
+  constexpr const char* kVersion = SLIMPI_PACKAGE_VERSION;
+  std::vector<Entry> entries = {{"the version of slimpi", kVersion, kVersion}};
+  const auto& rows = option_rows();
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (rows[i].scope == Scope::agree) {
+      // Paths keep their case; so do rules, below.
+      const std::string& text = config.given[i].text;
+      const std::string published = text.starts_with("hook:") ? text : lower_case(text);
+      entries.push_back({rows[i].variable, config.value_text(Option(i)),
+                         published.empty() ? "(unset)" : published});
+    }
+  entries.push_back({"SLIMPI_RULES", rules, rules.empty() ? "(no rule)" : rules});
+  return entries;
+}
+
+// How far the buffer's GPU is from a network card. Only programs with device buffers ask hwloc,
+// which takes its time.
+topology::Distance distance_of(const void* buffer) {
+  char bus_id[32] = "";
+  if (buffer == nullptr) return topology::Distance::unknown;
+  const device::Device& device = device::owner_of(buffer);
+  if (device.bus_id == nullptr || device.bus_id(buffer, bus_id, sizeof bus_id) != Status::ok)
+    return topology::Distance::unknown;
+  topology::Topology machine;
+  if (topology::load(machine) != Status::ok) return topology::Distance::unknown;
+  return topology::distance_to_nic(machine, bus_id);
+}
+
+}  // namespace
+
+Communicator::Communicator(const mpi::Api& api, Statistics& statistics, const Config& config,
+                           MPI_Comm user)
+    : api_(api), statistics_(statistics), config_(config), user_(user), exchange_(api, statistics) {
+  CallScratchPool::instance().add_user();
+  int inter = 0;
+  api.Comm_test_inter(user, &inter);
+  inter_ = inter != 0;
+  api.Comm_rank(user, &rank_);
+  api.Comm_size(user, &size_);
+}
+
+void Communicator::read_name() {
+  char name[MPI_MAX_OBJECT_NAME + 1] = "";
+  int length = 0;
+  if (api_.Comm_get_name(user_, name, &length) == MPI_SUCCESS) name_ = name;
+}
+
+Communicator::~Communicator() {
+  close_shared();
+  CallScratchPool::instance().remove_user();
+  for (const auto& [role, stream] : streams_) std::get<0>(role)->close_stream(stream);
+  // Messages of a call that broke may still arrive: its communicator is not given back, so that
+  // MPI never uses its context again.
+  if (exchange_comm_ != MPI_COMM_NULL && !failed) release();
+}
+
+void Communicator::release() {
+  mpi::free_internal(api_, &exchange_comm_);
+  exchange_.set_comm(MPI_COMM_NULL);
+}
+
+Status Communicator::make_exchange_comm() {
+  const Status status = mpi::make_internal(api_, user_, &exchange_comm_);
+  unusable_ = status != Status::ok;
+  exchange_.set_comm(exchange_comm_);
+  return status;
+}
+
+Status Communicator::agree(const std::string& rules) {
+  if (exchange_comm_ == MPI_COMM_NULL) SLIMPI_TRY(make_exchange_comm());
+
+  // The maximum of every hash and of its complement: alike on all ranks when they are complements.
+  const std::vector<Entry> entries = entries_to_agree(config_, rules);
+  std::vector<std::uint64_t> sums;
+  for (const Entry& entry : entries) {
+    sums.push_back(hash(entry.value));
+    sums.push_back(~hash(entry.value));
+  }
+  SLIMPI_TRY(exchange_.all_max(sums));
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    if (sums[2 * i] != ~sums[2 * i + 1])
+      return describe_disagreement(entries[i].name, entries[i].value, entries[i].text,
+                                   "start all ranks with the same value");
+  agreed_ = true;
+  return Status::ok;
+}
+
+Status Communicator::describe_disagreement(const std::string& name, const std::string& value,
+                                           const std::string& text, const std::string& remedy) {
+  struct Value {
+    std::uint64_t hash;
+    char text[120];
+  };
+  Value mine{hash(value), ""};
+  std::strncpy(mine.text, text.c_str(), sizeof mine.text - 1);
+  std::vector<Value> values(static_cast<std::size_t>(size_));
+  const int code = api_.Allgather(&mine, int(sizeof mine), MPI_CHAR, values.data(),
+                                  int(sizeof mine), MPI_CHAR, exchange_comm_);
+  if (code != MPI_SUCCESS) return fail(Status::mpi, mpi::error_text(api_, code));
+  std::size_t other = 0;
+  while (other + 1 < values.size() && values[other].hash == values[0].hash) ++other;
+  const Status status = fail(
+      Status::disagreement,
+      name + " differs between the ranks of a communicator: " + values[0].text + " on rank 0, " +
+          values[other].text + " on rank " + std::to_string(other) + "; " + remedy);
+  // Every rank knows; one says it, and is heard before an error handler ends the job.
+  if (rank_ == 0) {
+    log_error(failure_text());
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+  std::uint64_t published = 0;
+  SLIMPI_TRY(exchange_.all_max({&published, 1}));
+  return status;
+}
+
+void Communicator::abandon() {
+  exchange_comm_ = MPI_COMM_NULL;
+  for (const auto& [path, hook] : hooks) hook->abandon();
+}
+
+void Communicator::options_changed() {
+  agreed_ = laid_out_ = false;
+  group_.clear();
+  prepared_.clear();
+  autotuners_.clear();
+  states.drop_all();
+}
+
+Status Communicator::choose_leaders(const void* buffer) {
+  const auto distance = distance_of(buffer);
+  const int mine = int(distance);
+  std::vector<int> all(std::size_t(size_), 0);
+  const int code = api_.Allgather(&mine, 1, MPI_INT, all.data(), 1, MPI_INT, exchange_comm_);
+  if (code != MPI_SUCCESS)
+    return fail(Status::mpi, "choosing the nodes' leaders: " + mpi::error_text(api_, code));
+  for (std::size_t node = 0; node < layout_.ranks_of.size(); ++node) {
+    const std::vector<int>& ranks = layout_.ranks_of[node];
+    const auto nearest = std::min_element(ranks.begin(), ranks.end(), [&](int a, int b) {
+      return all[std::size_t(a)] < all[std::size_t(b)];
+    });
+    layout_.leaders[node] = int(nearest - ranks.begin());
+  }
+  const bool leads = layout_.leaders[std::size_t(layout_.node())] == layout_.local_rank();
+  if (leads && distance != topology::Distance::unknown)
+    log_once(LogLevel::info, std::string("leads its node: its GPU is nearest to a network card (") +
+                                 topology::to_string(distance) + ")");
+  return Status::ok;
+}
+
+Status Communicator::find_nodes(const void* buffer) {
+  if (laid_out_) return Status::ok;
+  close_shared();
+  Status found = find_node_layout(api_, exchange_comm_, config_.ranks_per_node, layout_);
+  bool core_each = false;
+  if (found == Status::ok) found = find_cores(api_, exchange_comm_, &core_each);
+  if (found == Status::ok) note_cores(core_each);
+  unusable_ = found != Status::ok;
+  if (unusable_) release();
+  SLIMPI_TRY(found);
+  if (config_.hierarchy == Hierarchy::leader) SLIMPI_TRY(choose_leaders(buffer));
+  exchange_.set_layout(&layout_);
+  laid_out_ = true;
+  return Status::ok;
+}
+
+const InterNodeGroup& Communicator::inter_node_group(Hierarchy hierarchy) {
+  const auto found = group_.find(hierarchy);
+  if (found != group_.end()) return found->second;
+  return group_.emplace(hierarchy, make_inter_node_group(layout_, hierarchy)).first->second;
+}
+
+void Communicator::close_shared() {
+  shared_.reset();
+  shared_tried_ = false;
+  node_ready_.reset();
+}
+
+Status Communicator::open_shared() {
+  const Intra intra = config_.intra;
+  bool node_ranks = false;
+  for (const auto& node : layout_.ranks_of) node_ranks = node_ranks || node.size() > 1;
+  if (shared_tried_ || !node_ranks || intra == Intra::mpi) return Status::ok;
+  shared_tried_ = true;
+  shared_ = std::make_unique<intra::SharedSegment>(statistics_);
+  bool ready = false;
+  SLIMPI_TRY(shared_->open(exchange_, layout_, intra, &ready));
+  if (ready) return Status::ok;
+  shared_.reset();
+  if (intra == Intra::nccl)
+    return fail(Status::unsupported,
+                "SLIMPI_INTRA=nccl cannot be used here: the ranks of a node cannot share memory; "
+                "accepted: auto, ipc, shm, mpi");
+  if (rank_ == 0)
+    log_once(intra == Intra::automatic ? LogLevel::debug : LogLevel::warn,
+             "the ranks of a node cannot share memory; they exchange by messages");
+  return Status::ok;
+}
+
+Status Communicator::prepare(const Plan& plan, std::uint64_t count, const device::Device& device,
+                             const void* like, bool* ready) {
+  std::uint64_t& largest =
+      prepared_[{plan.algorithm, plan.format.bits, plan.format.bucket, plan.hierarchy, plan.hook}];
+  Status status = plan.algorithm->reserve(*this, plan, count, device, like);
+  device::Stream* stream = nullptr;
+  for (const StreamRole role : {StreamRole::compute, StreamRole::d2h, StreamRole::h2d})
+    if (status == Status::ok && (role == StreamRole::compute || device.staged))
+      status = stream_for(device, like, &stream, role);
+  *ready = status == Status::ok;
+  if (count <= largest) return status;
+  if (!*ready)
+    log_once(LogLevel::warn, "calls of this size go to MPI on all ranks: " + failure_text());
+  std::uint64_t everyone[] = {*ready ? 1u : 0u, device.staged ? 0u : 1u};
+  SLIMPI_TRY(exchange_.all_min(everyone));
+  *ready = everyone[0] == 1;
+  if (everyone[1] == 0 && segment_class_ == SegmentClass::small) {
+    // Longer messages need more memory: all sizes start anew, this one at once.
+    segment_class_ = SegmentClass::large;
+    prepared_.clear();
+    return *ready ? prepare(plan, count, device, like, ready) : Status::ok;
+  }
+  if (*ready) largest = count;
+  return Status::ok;
+}
+
+Status Communicator::prepare_in_node(const device::Device& device, const void* like, bool* ready) {
+  *ready = false;
+  SLIMPI_TRY(open_shared());
+  if (shared_ == nullptr || (node_ready_ && !*node_ready_)) return Status::ok;
+  Status status = intra::reserve_intra_allreduce(*this, device, like);
+  device::Stream* stream = nullptr;
+  if (status == Status::ok) status = stream_for(device, like, &stream);
+  *ready = status == Status::ok;
+  if (node_ready_) return status;
+  if (!*ready) log_once(LogLevel::warn, "sums inside the node go to MPI: " + failure_text());
+  std::uint64_t everyone = *ready ? 1 : 0;
+  SLIMPI_TRY(exchange_.all_min({&everyone, 1}));
+  *ready = everyone == 1;
+  node_ready_ = *ready;
+  return Status::ok;
+}
+
+Status Communicator::stream_for(const device::Device& device, const void* like,
+                                device::Stream** stream, StreamRole role) {
+  *stream = nullptr;
+  if (&device == &device::host()) return Status::ok;
+  device::Stream*& known = streams_[{&device, device::ordinal_of(device, like), role}];
+  if (known == nullptr) SLIMPI_TRY(device.open_stream(like, &known));
+  *stream = known;
+  return Status::ok;
+}
+
+Status synchronize(const device::Device& device, device::Stream* stream) {
+  if (&device == &device::host()) return Status::ok;
+  std::uint64_t mark = 0;
+  SLIMPI_TRY(device.record(stream, &mark));
+  Waiter waiter(Waiter::Poll::device);
+  for (bool done = false;;) {
+    SLIMPI_TRY(device.query(stream, mark, &done));
+    if (done) return Status::ok;
+    SLIMPI_TRY(waiter.pause());
+  }
+}
+
+Status copy_and_wait(const device::Device& device, device::Stream* stream, const char* name,
+                     void* to, const void* from, std::size_t bytes) {
+  const auto begin = Trace::Clock::now();
+  SLIMPI_TRY(device.copy(to, from, bytes, stream));
+  SLIMPI_TRY(synchronize(device, stream));
+  if (Trace* const trace = Trace::running(); trace != nullptr)
+    trace->add(name, begin, Trace::Clock::now(), bytes);
+  return Status::ok;
+}
+
+Status find_beyond(Communicator& communicator, const float* data, std::uint64_t count, float limit,
+                   bool* found) {
+  const device::Device& device = device::owner_of(data);
+  device::Stream* stream = nullptr;
+  SLIMPI_TRY(communicator.stream_for(device, data, &stream));
+  SLIMPI_TRY(communicator.scratch().found.reserve(device, data, device::Place::device, sizeof(int),
+                                                  communicator.statistics()));
+  int* const flag = reinterpret_cast<int*>(communicator.scratch().found.data());
+  device.kernels()->find_beyond(data, limit, count, flag, stream);
+  int here = 0;
+  SLIMPI_TRY(device.copy(&here, flag, sizeof here, stream));
+  SLIMPI_TRY(synchronize(device, stream));
+  *found = here != 0;
+  return Status::ok;
+}
+
+}  // namespace slimpi::comm

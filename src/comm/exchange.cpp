@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "comm/exchange.h"
+
+#include <algorithm>
+#include <chrono>
+#include <climits>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "comm/waiter.h"
+
+namespace slimpi::comm {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How long a message that is on its way may take after its receive was cancelled.
+constexpr auto kPatience = std::chrono::seconds(2);
+
+// MPI counts a message's words with an int.
+Status too_long(std::size_t bytes) {
+  return fail(Status::unsupported, "a message of " + std::to_string(bytes) +
+                                       " bytes is longer than 8 GiB; set SLIMPI_BUCKET");
+}
+bool fits(std::size_t bytes) {
+  return bytes / 4 <= std::size_t(INT_MAX);
+}
+
+Status mpi_failed(const mpi::Api& api, const char* what, int code) {
+  return fail(Status::mpi, std::string(what) + ": " + mpi::error_text(api, code));
+}
+
+}  // namespace
+
+Status Exchange::send(int to, Tag tag, const void* data, std::size_t bytes, MPI_Request& request) {
+  if (!fits(bytes)) return too_long(bytes);
+  const int code = api_.Isend(data, int(bytes / 4), MPI_UINT32_T, to, int(tag), comm_, &request);
+  if (code != MPI_SUCCESS) return mpi_failed(api_, "sending", code);
+  outgoing_.push_back({&request, to});
+  if (layout_ != nullptr && layout_->node_of[std::size_t(to)] != layout_->node())
+    statistics_.sent(bytes);
+  return Status::ok;
+}
+
+Status Exchange::receive(int from, Tag tag, void* data, std::size_t bytes, MPI_Request& request) {
+  if (!fits(bytes)) return too_long(bytes);
+  const int code = api_.Irecv(data, int(bytes / 4), MPI_UINT32_T, from, int(tag), comm_, &request);
+  return code == MPI_SUCCESS ? Status::ok : mpi_failed(api_, "receiving", code);
+}
+
+Status Exchange::wait(MPI_Request& request, std::size_t* received) {
+  if (request == MPI_REQUEST_NULL) return Status::ok;
+  MPI_Status status;
+  Waiter waiter(Waiter::Poll::mpi, this);
+  for (int done = 0;;) {
+    const int code = api_.Test(&request, &done, &status);
+    if (code != MPI_SUCCESS) return mpi_failed(api_, "waiting for a message", code);
+    if (done != 0) break;
+    SLIMPI_TRY(waiter.pause());
+  }
+  if (received != nullptr) {
+    int words = 0;
+    const int code = api_.Get_count(&status, MPI_UINT32_T, &words);
+    if (code != MPI_SUCCESS) return mpi_failed(api_, "measuring a message", code);
+    *received = words == MPI_UNDEFINED ? 0 : std::size_t(words) * 4;
+  }
+  return Status::ok;
+}
+
+Status Exchange::wait_all(std::span<MPI_Request> requests) {
+  for (MPI_Request& request : requests) SLIMPI_TRY(wait(request));
+  return Status::ok;
+}
+
+void Exchange::progress() {
+  int flag = 0;
+  MPI_Status status;
+  api_.Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &flag, &status);
+}
+
+void Exchange::send_failure(Status status) {
+  if (comm_ == MPI_COMM_NULL || sent_failure_) return;
+  sent_failure_ = true;
+  failure_.status = std::uint32_t(status);
+  std::strncpy(failure_.text, failure_text().c_str(), sizeof failure_.text - 1);
+  int rank = 0, size = 0;
+  api_.Comm_rank(comm_, &rank);
+  api_.Comm_size(comm_, &size);
+  for (int to = 0; to < size; ++to) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (to != rank && api_.Isend(&failure_, int(sizeof failure_), MPI_CHAR, to, int(Tag::failure),
+                                 comm_, &request) == MPI_SUCCESS)
+      api_.Request_free(&request);
+  }
+}
+
+// Takes in one message of a rank that failed, if there is one.
+bool Exchange::receive_failure(int from) {
+  int found = 0;
+  MPI_Status status;
+  api_.Iprobe(from, int(Tag::failure), comm_, &found, &status);
+  if (found == 0) return false;
+  Failure failure{};
+  MPI_Request request = MPI_REQUEST_NULL;
+  int code = api_.Irecv(&failure, int(sizeof failure), MPI_CHAR, status.MPI_SOURCE,
+                        int(Tag::failure), comm_, &request);
+  if (code == MPI_SUCCESS) code = api_.Wait(&request, MPI_STATUS_IGNORE);
+  failed_ranks_.insert(status.MPI_SOURCE);
+  if (failure_reported() || sent_failure_) return true;
+  failure.text[sizeof failure.text - 1] = '\0';
+  const std::string text = failure.text;
+  reported_ = code == MPI_SUCCESS ? Status(failure.status) : Status::mpi;
+  // A rank that passes on what it was told has named the first one already.
+  reported_text_ = text.starts_with("rank ")
+                       ? text
+                       : "rank " + std::to_string(status.MPI_SOURCE) + " failed: " + text;
+  return true;
+}
+
+Status Exchange::check() {
+  if (!failure_reported() && !receive_failure()) return Status::ok;
+  return fail(reported_, reported_text_);
+}
+
+bool Exchange::finished(MPI_Request& request) {
+  int done = 0;
+  return request == MPI_REQUEST_NULL ||
+         (api_.Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done != 0);
+}
+
+void Exchange::cancel_receives(std::span<MPI_Request> requests) {
+  const auto is_send = [&](const MPI_Request& request) {
+    return std::any_of(outgoing_.begin(), outgoing_.end(),
+                       [&](const Outgoing& one) { return one.request == &request; });
+  };
+  for (MPI_Request& request : requests)
+    if (request != MPI_REQUEST_NULL && !is_send(request)) api_.Cancel(&request);
+  const auto end = Clock::now() + kPatience;
+  Waiter waiter(Waiter::Poll::mpi);
+  for (MPI_Request& request : requests) {
+    if (is_send(request)) continue;
+    while (!finished(request) && Clock::now() < end) waiter.rest();
+    if (request != MPI_REQUEST_NULL) api_.Request_free(&request);
+  }
+}
+
+// Takes in one message that nobody waits for any more, or a failure, if there is one. Messages of a
+// rank come in the order in which it sent them, so its failure is its last.
+bool Exchange::receive_stray() {
+  int found = 0, words = 0;
+  MPI_Status status;
+  api_.Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &found, &status);
+  if (found == 0) return false;
+  if (status.MPI_TAG == int(Tag::failure)) return receive_failure(status.MPI_SOURCE);
+  api_.Get_count(&status, MPI_UINT32_T, &words);
+  auto text = std::make_unique<std::vector<std::uint32_t>>(std::size_t(std::max(words, 0)));
+  MPI_Request request = MPI_REQUEST_NULL;
+  api_.Irecv(text->data(), words, MPI_UINT32_T, status.MPI_SOURCE, status.MPI_TAG, comm_, &request);
+  const auto end = Clock::now() + kPatience;
+  for (Waiter waiter(Waiter::Poll::mpi); !finished(request) && Clock::now() < end;) waiter.rest();
+  if (request == MPI_REQUEST_NULL) return true;
+  api_.Request_free(&request);
+  (void)text.release();  // MPI may still write there
+  return true;
+}
+
+// A message that is never received stays with MPI, which may not survive that in MPI_Finalize. So
+// ranks that failed receive what the others have sent, until all have failed and their own messages
+// are gone; a rank that came through is not waited for long.
+void Exchange::drain(std::span<MPI_Request> requests) {
+  int size = 0;
+  if (comm_ != MPI_COMM_NULL) api_.Comm_size(comm_, &size);
+  const auto under_way = [&](const Outgoing& sent) {
+    const auto found = std::find_if(requests.begin(), requests.end(),
+                                    [&](MPI_Request& request) { return &request == sent.request; });
+    return found != requests.end() && !finished(*found);
+  };
+  const auto end = Clock::now() + kPatience;
+  Waiter waiter(Waiter::Poll::mpi);
+  while (size > 1) {
+    while (receive_stray()) continue;
+    if (Clock::now() > end || (int(failed_ranks_.size()) + 1 >= size &&
+                               std::none_of(outgoing_.begin(), outgoing_.end(), under_way)))
+      break;
+    waiter.rest();
+  }
+}
+
+// A message may be read right out of this rank's memory until its receiver has it or has given up.
+void Exchange::release_sends(std::span<MPI_Request> requests) {
+  for (const Outgoing& sent : outgoing_) {
+    const auto found = std::find_if(requests.begin(), requests.end(),
+                                    [&](MPI_Request& request) { return &request == sent.request; });
+    if (found == requests.end()) continue;
+    Waiter waiter(Waiter::Poll::mpi);
+    while (!finished(*found) && !failed_ranks_.contains(sent.to))
+      if (!receive_failure()) waiter.rest();
+    if (*found != MPI_REQUEST_NULL) api_.Request_free(&*found);
+  }
+}
+
+Status Exchange::settle(Status status, std::span<MPI_Request> requests) {
+  if (status != Status::ok) {
+    const std::string text = failure_text();
+    cancel_receives(requests);
+    (void)fail(status, text);
+    send_failure(status);
+    drain(requests);
+    release_sends(requests);
+    (void)fail(status, text);
+  }
+  outgoing_.clear();
+  return status;
+}
+
+void Exchange::report_failure(Status status) {
+  if (!sent_failure_) (void)settle(status, {});
+}
+
+// Not MPI_Allreduce, which would wait for a rank that failed.
+template <typename Value>
+Status Exchange::reduce(std::span<Value> values, MPI_Datatype type, MPI_Op op) {
+  auto shared = std::make_unique<std::vector<Value>>(values.begin(), values.end());
+  MPI_Request request = MPI_REQUEST_NULL;
+  const int code =
+      api_.Iallreduce(MPI_IN_PLACE, shared->data(), int(shared->size()), type, op, comm_, &request);
+  if (code != MPI_SUCCESS) return mpi_failed(api_, "agreeing", code);
+  if (const Status status = wait(request); status != Status::ok) {
+    (void)shared.release();  // MPI may still write there
+    return status;
+  }
+  std::memcpy(values.data(), shared->data(), values.size_bytes());
+  return Status::ok;
+}
+
+Status Exchange::all_min(std::span<std::uint64_t> values) {
+  return reduce(values, MPI_UINT64_T, MPI_MIN);
+}
+Status Exchange::all_max(std::span<std::uint64_t> values) {
+  return reduce(values, MPI_UINT64_T, MPI_MAX);
+}
+
+Status Exchange::all_sum(std::span<double> values) {
+  // As a ring of the nodes' first ranks would send it; what MPI does is not known.
+  if (layout_ != nullptr && layout_->local_rank() == 0)
+    statistics_.sent(2 * values.size_bytes() * std::size_t(layout_->nodes() - 1) /
+                     std::size_t(layout_->nodes()));
+  return reduce(values, MPI_DOUBLE, MPI_SUM);
+}
+
+}  // namespace slimpi::comm

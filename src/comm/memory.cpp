@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "comm/memory.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace slimpi::comm {
+
+Status Memory::reserve(const device::Device& device, const void* like, device::Place place,
+                       std::size_t bytes, Statistics& statistics, Held held) {
+  const int ordinal = device::ordinal_of(device, like);
+  const auto found = std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& block) {
+    return block.device == &device && block.ordinal == ordinal && block.place == place;
+  });
+  if (found != blocks_.end() && bytes <= found->size) {
+    std::swap(*found, blocks_.front());
+    return Status::ok;
+  }
+  // The old block goes first: there may be no room for both.
+  if (found != blocks_.end()) {
+    free(*found);
+    blocks_.erase(found);
+  }
+  void* memory = nullptr;
+  SLIMPI_TRY(device.allocate(like, bytes, place, &memory));
+  const Block made{&device, ordinal,     place, static_cast<std::byte*>(memory),
+                   bytes,   &statistics, held};
+  count(made, std::int64_t(bytes));
+  blocks_.insert(blocks_.begin(), made);
+  return Status::ok;
+}
+
+void Memory::release() {
+  for (const Block& block : blocks_) free(block);
+  blocks_.clear();
+}
+
+void Memory::free(const Block& block) {
+  block.device->release(block.data, block.place);
+  count(block, -std::int64_t(block.size));
+}
+
+void Memory::count(const Block& block, std::int64_t bytes_more) {
+  if (block.held == Held::state)
+    block.statistics->state(bytes_more);
+  else
+    block.statistics->scratch(bytes_more);
+}
+
+}  // namespace slimpi::comm

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Memory that outlives a call: owned, growing and never shrinking, with a block for each device and
+// place that it was ever reserved on, so that a program which takes turns allocates nothing.
+#pragma once
+#include <cstddef>
+#include <vector>
+
+#include "base/statistics.h"
+#include "device/device.h"
+
+namespace slimpi::comm {
+
+// Under which heading the report counts the memory.
+enum class Held { scratch, state };
+
+class Memory {
+ public:
+  Memory() = default;
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  Memory(Memory&& other) noexcept { blocks_.swap(other.blocks_); }
+  Memory& operator=(Memory&& other) noexcept {
+    blocks_.swap(other.blocks_);
+    return *this;
+  }
+  ~Memory() { release(); }
+
+  // Makes room for `bytes` near `like`, which data() is then. What was in it is lost when it grows
+  // or changes device.
+  Status reserve(const device::Device& device, const void* like, device::Place place,
+                 std::size_t bytes, Statistics& statistics, Held held = Held::scratch);
+  void release();
+
+  std::byte* data() const { return blocks_.empty() ? nullptr : blocks_.front().data; }
+  std::size_t size() const { return blocks_.empty() ? 0 : blocks_.front().size; }
+
+ private:
+  struct Block {
+    const device::Device* device;
+    int ordinal;  // which of its GPUs
+    device::Place place;
+    std::byte* data;
+    std::size_t size;
+    Statistics* statistics;
+    Held held;
+  };
+  static void count(const Block& block, std::int64_t bytes_more);
+  static void free(const Block& block);
+
+  std::vector<Block> blocks_;  // the one reserved last comes first
+};
+
+}  // namespace slimpi::comm

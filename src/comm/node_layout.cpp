@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "comm/node_layout.h"
+
+#include <algorithm>
+#include <map>
+
+namespace slimpi::comm {
+
+namespace {
+// The local rank that owns slice 0 there.
+int first_owner(const NodeLayout& layout, const InterNodeGroup& group, int node) {
+  return group.leader ? layout.leaders[std::size_t(node)] : 0;
+}
+}  // namespace
+
+Range chunk_of(std::uint64_t count, int parts, int index, std::uint64_t align) {
+  const std::uint64_t blocks = (count + align - 1) / align;
+  const std::uint64_t each = blocks / std::uint64_t(parts), more = blocks % std::uint64_t(parts);
+  const std::uint64_t i = std::uint64_t(index);
+  const std::uint64_t begin = std::min(count, (i * each + std::min(i, more)) * align);
+  const std::uint64_t end = std::min(count, ((i + 1) * each + std::min(i + 1, more)) * align);
+  return {begin, end - begin};
+}
+
+int NodeLayout::local_rank_of(int other) const {
+  const std::vector<int>& theirs = ranks_of[std::size_t(node_of[std::size_t(other)])];
+  return int(std::find(theirs.begin(), theirs.end(), other) - theirs.begin());
+}
+
+Status find_node_layout(const mpi::Api& api, MPI_Comm comm, std::uint64_t ranks_per_node,
+                        NodeLayout& layout) {
+  const auto failed = [&](int code) {
+    return fail(Status::mpi, "finding the nodes: " + mpi::error_text(api, code));
+  };
+  int code = api.Comm_rank(comm, &layout.rank);
+  if (code == MPI_SUCCESS) code = api.Comm_size(comm, &layout.size);
+  if (code != MPI_SUCCESS) return failed(code);
+
+  int key = layout.rank;  // equal on the ranks of one node and nowhere else
+  if (ranks_per_node != 0) {
+    int world_rank = layout.rank;
+    if (mpi::has_world(api)) api.Comm_rank(MPI_COMM_WORLD, &world_rank);
+    key = int(std::uint64_t(world_rank) / ranks_per_node);
+  } else {
+    MPI_Comm shared = MPI_COMM_NULL;
+    code = api.Comm_split_type(comm, MPI_COMM_TYPE_SHARED, layout.rank, MPI_INFO_NULL, &shared);
+    if (code != MPI_SUCCESS) return failed(code);
+    code = api.Bcast(&key, 1, MPI_INT, 0, shared);
+    api.Comm_free(&shared);
+    if (code != MPI_SUCCESS) return failed(code);
+  }
+
+  std::vector<int> keys(std::size_t(layout.size));
+  code = api.Allgather(&key, 1, MPI_INT, keys.data(), 1, MPI_INT, comm);
+  if (code != MPI_SUCCESS) return failed(code);
+
+  std::map<int, int> numbers;
+  layout.node_of.clear();
+  layout.ranks_of.clear();
+  layout.leaders.clear();
+  for (int rank = 0; rank < layout.size; ++rank) {
+    const auto [entry, uninitialized] =
+        numbers.emplace(keys[std::size_t(rank)], int(layout.ranks_of.size()));
+    if (uninitialized) layout.ranks_of.emplace_back();
+    layout.node_of.push_back(entry->second);
+    layout.ranks_of[std::size_t(entry->second)].push_back(rank);
+  }
+  layout.leaders.assign(layout.ranks_of.size(), 0);
+  return Status::ok;
+}
+
+InterNodeGroup make_inter_node_group(const NodeLayout& layout, Hierarchy hierarchy) {
+  InterNodeGroup group;
+  if (hierarchy == Hierarchy::flat) {
+    group.flat = true;
+    group.shard_index = 0;
+    group.index = layout.rank;
+    for (int rank = 0; rank < layout.size; ++rank) group.peers.push_back(rank);
+    return group;
+  }
+  std::size_t smallest = layout.ranks_of.front().size();
+  for (const auto& node : layout.ranks_of) smallest = std::min(smallest, node.size());
+  group.leader = hierarchy == Hierarchy::leader;
+  group.shards = group.leader ? 1 : int(smallest);
+  group.first = first_owner(layout, group, layout.node());
+  group.shard_index = group.shard_of(layout.local_rank());
+  if (group.shard_index < 0) return group;
+  group.index = layout.node();
+  for (int node = 0; node < layout.nodes(); ++node)
+    group.peers.push_back(owner_on(layout, group, node, group.shard_index));
+  return group;
+}
+
+int shard_of_rank(const NodeLayout& layout, const InterNodeGroup& group, int rank) {
+  InterNodeGroup there = group;
+  there.first = first_owner(layout, group, layout.node_of[std::size_t(rank)]);
+  return there.shard_of(layout.local_rank_of(rank));
+}
+
+int owner_on(const NodeLayout& layout, const InterNodeGroup& group, int node, int shard) {
+  const std::size_t local = std::size_t(first_owner(layout, group, node) + shard);
+  return layout.ranks_of[std::size_t(node)][local];
+}
+
+}  // namespace slimpi::comm

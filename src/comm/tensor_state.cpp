@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "comm/tensor_state.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace slimpi::comm {
+
+TensorState& TensorStates::find(const void* address, std::uint64_t count,
+                                std::uint64_t calls_per_step) {
+  const bool by_index = calls_per_step != 0;
+  const std::uint64_t index = by_index ? (calls_ - 1) % calls_per_step : 0;
+  const Key key = by_index ? Key{index, nullptr} : Key{count, address};
+  ++lookups_;
+  auto found = states_.find(key);
+  if (found == states_.end()) {
+    make_room();
+    forget();
+    found = states_.emplace(key, std::make_unique<TensorState>()).first;
+    found->second->number = by_index ? index : next_[count]++;
+    found->second->count = count;
+    found->second->by_order = by_index;
+  } else if (found->second->evicted) {
+    limit_ = std::min(2 * limit_, kMost);
+    make_room();
+  }
+  TensorState& slot = *found->second;
+  if (slot.count != count) drop(slot);  // by index: another tensor stands here now
+  slot.count = count;
+  slot.used = lookups_;
+  slot.evicted = false;
+  return slot;
+}
+
+std::size_t TensorStates::holding() const {
+  return std::size_t(std::count_if(states_.begin(), states_.end(), [](const auto& entry) {
+    return !entry.second->arrays.empty();
+  }));
+}
+
+std::map<TensorStates::Key, std::unique_ptr<TensorState>>::iterator TensorStates::oldest(
+    bool with_arrays) {
+  auto found = states_.end();
+  for (auto entry = states_.begin(); entry != states_.end(); ++entry)
+    if ((!with_arrays || !entry->second->arrays.empty()) &&
+        (found == states_.end() || entry->second->used < found->second->used))
+      found = entry;
+  return found;
+}
+
+// A program that sums a new buffer at every call would fill the memory with state that nothing asks
+// for again. It cannot be told from one that goes through its buffers for the first time, so the
+// oldest give up their arrays, and the limit moves when one of those is asked for again.
+void TensorStates::make_room() {
+  for (std::size_t held = holding(); held >= limit_; --held) {
+    TensorState& slot = *oldest(true)->second;
+    drop(slot);
+    slot.evicted = true;
+  }
+}
+
+void TensorStates::forget() {
+  if (states_.size() < kMost) return;
+  states_.erase(oldest(false));
+  log_once(LogLevel::warn,
+           "state is kept for the last " + std::to_string(kMost) +
+               " buffers of a communicator, and the program sums more; SLIMPI_CALLS_PER_STEP names "
+               "buffers by the order of calls");
+}
+
+void TensorStates::claim(TensorState& slot, const algorithm::Algorithm* algorithm,
+                         const device::Device& device) {
+  if (slot.device != nullptr && slot.device != &device) drop(slot);
+  if (slot.algorithm != algorithm) {
+    slot.arrays.clear();
+    slot.uninitialized = true;
+  }
+  slot.algorithm = algorithm;
+  slot.device = &device;
+}
+
+void TensorStates::realign(TensorState& slot, std::uint64_t number) {
+  drop(slot);
+  if (slot.by_order) return;
+  slot.number = number;
+  next_[slot.count] = number + 1;
+}
+
+void TensorStates::drop(TensorState& slot) {
+  slot.arrays.clear();
+  slot.calls = 0;
+  slot.uninitialized = true;
+  slot.nonfinite = 0;
+}
+
+void TensorStates::drop_all() {
+  states_.clear();
+  next_.clear();
+}
+
+Status state_array(TensorState& slot, const std::string& name, std::uint64_t elements,
+                   const device::Device& device, const void* like, device::Stream* stream,
+                   Statistics& statistics, float** array, bool* uninitialized) {
+  TensorState::Array& entry = slot.arrays[name];
+  const bool made = entry.elements != elements;
+  if (made) {
+    entry.memory.release();
+    entry.elements = 0;
+    if (elements != 0) {
+      SLIMPI_TRY(entry.memory.reserve(device, like, device::Place::device, elements * sizeof(float),
+                                      statistics, Held::state));
+      device.kernels()->fill(reinterpret_cast<float*>(entry.memory.data()), 0.0f, elements, stream);
+    }
+    entry.elements = elements;
+  }
+  *array = reinterpret_cast<float*>(entry.memory.data());
+  if (uninitialized != nullptr) *uninitialized = made;
+  return Status::ok;
+}
+
+}  // namespace slimpi::comm

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "comm/waiter.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/environment.h"
+#include "comm/exchange.h"
+#include "topology/cores.h"
+
+namespace slimpi::comm {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Polls of a word before the first check and before the first yield: a microsecond or two.
+constexpr unsigned kMemoryPolls = 64;
+// Polls that enter MPI or a driver between two checks: a fraction of a millisecond.
+constexpr unsigned kLibraryPolls = 1024;
+
+// A longer wait yields even where there are cores enough: the count of cores may be wrong, and one
+// time slice is little beside it.
+constexpr auto kLongestSpin = std::chrono::milliseconds(10);
+
+enum class CoreEach { unknown, yes, no };
+std::atomic<CoreEach> g_core_each{CoreEach::unknown};
+
+void relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ __volatile__("isb" ::: "memory");
+#endif
+}
+
+}  // namespace
+
+Waiter::Waiter(Poll poll, Exchange* exchange)
+    : poll_(poll),
+      exchange_(exchange),
+      polls_to_check_(poll == Poll::memory ? kMemoryPolls : kLibraryPolls),
+      spins_(g_core_each.load(std::memory_order_relaxed) == CoreEach::yes) {}
+
+void Waiter::rest() {
+  if (poll_ == Poll::device && exchange_ != nullptr) exchange_->progress();
+  if (spins_ || (poll_ == Poll::memory && polls_ < kMemoryPolls))
+    relax();
+  else
+    sched_yield();
+}
+
+Status Waiter::check() {
+  const auto now = Clock::now();
+  if (polls_ == polls_to_check_) first_check_ = now;
+  if (now - first_check_ > kLongestSpin) spins_ = false;
+  return exchange_ == nullptr ? Status::ok : exchange_->check();
+}
+
+void note_cores(bool core_each) {
+  if (!core_each) g_core_each = CoreEach::no;
+  CoreEach unknown = CoreEach::unknown;
+  if (core_each) g_core_each.compare_exchange_strong(unknown, CoreEach::yes);
+}
+
+Status find_cores(const mpi::Api& api, MPI_Comm comm, bool* core_each) {
+  const auto failed = [&](int code) {
+    return fail(Status::mpi, "counting the cores: " + mpi::error_text(api, code));
+  };
+  MPI_Comm here = MPI_COMM_NULL;
+  int code = api.Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
+  if (code != MPI_SUCCESS) return failed(code);
+  int size = 1;
+  api.Comm_size(here, &size);
+  const topology::Cores mine = topology::own_cores();
+  std::vector<topology::Cores> all(static_cast<std::size_t>(size));
+  code = api.Allgather(&mine, int(sizeof mine), MPI_CHAR, all.data(), int(sizeof mine), MPI_CHAR,
+                       here);
+  api.Comm_free(&here);
+  if (code != MPI_SUCCESS) return failed(code);
+  *core_each =
+      topology::enough_cores(all, std::max(size, launched_ranks_here()), topology::core_quota());
+  return Status::ok;
+}
+
+}  // namespace slimpi::comm

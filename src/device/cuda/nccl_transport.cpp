@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "device/cuda/nccl_transport.h"
+
+#include <sched.h>
+
+#include <chrono>
+#include <cstring>
+#include <new>
+
+#include "device/cuda/nccl.h"
+#include "device/cuda/stream.h"
+
+namespace slimpi::device::cuda {
+
+namespace {
+
+// How long the other processes may take to end a link with this one.
+constexpr auto kPatience = std::chrono::seconds(5);
+
+struct CudaLink {
+  CUcontext context = nullptr;
+  NcclTypes::Comm comm = nullptr;
+
+  static CudaLink& of(NcclCommunicator* communicator) {
+    return *reinterpret_cast<CudaLink*>(communicator);
+  }
+};
+
+// NCCL's own threads work in the primary context of the GPU, whatever the program works in.
+Status in_primary_context(const Context& context) {
+  const Current current(context.handle);
+  SLIMPI_TRY(current.status());
+  CUdevice device = 0;
+  unsigned flags = 0;
+  int active = 0;
+  CUcontext primary = nullptr;
+  SLIMPI_TRY(check(driver().cuCtxGetDevice(&device), "asking for a context's GPU"));
+  SLIMPI_TRY(check(driver().cuDevicePrimaryCtxGetState(device, &flags, &active),
+                   "asking for a GPU's primary context"));
+  if (active != 0)
+    SLIMPI_TRY(check(driver().cuDevicePrimaryCtxRetain(&primary, device),
+                     "opening a GPU's primary context"));
+  if (primary != nullptr) (void)driver().cuDevicePrimaryCtxRelease_v2(device);
+  return primary == context.handle
+             ? Status::ok
+             : failed(Status::unsupported, "a buffer is not in its GPU's primary context");
+}
+
+Status usable(const void* like) {
+  if (nccl() == nullptr) return failed(Status::unsupported, nccl_missing());
+  Context* context = nullptr;
+  SLIMPI_TRY(context_of(like, &context));
+  return in_primary_context(*context);
+}
+
+Status make_unique_id(const void* like, NcclTransport::UniqueId* barrier) {
+  Context* context = nullptr;
+  SLIMPI_TRY(context_of(like, &context));
+  const Current current(context->handle);
+  SLIMPI_TRY(current.status());
+  NcclTypes::Id id{};
+  static_assert(sizeof id == sizeof *barrier);
+  SLIMPI_TRY(check_nccl(nccl()->ncclGetUniqueId(&id), nullptr, "arranging to join GPUs"));
+  std::memcpy(barrier, &id, sizeof id);
+  return Status::ok;
+}
+
+Status create_communicator(const void* like, const NcclTransport::UniqueId& barrier, int rank,
+                           int size, NcclCommunicator** communicator) {
+  Context* context = nullptr;
+  SLIMPI_TRY(context_of(like, &context));
+  const Current current(context->handle);
+  SLIMPI_TRY(current.status());
+  auto* const made = new (std::nothrow) CudaLink;
+  if (made == nullptr) return failed(Status::no_memory, "no memory for a link");
+  made->context = context->handle;
+  NcclTypes::Id id;
+  std::memcpy(&id, &barrier, sizeof id);
+  NcclTypes::Config config;
+  const int result = nccl()->ncclCommInitRankConfig(&made->comm, size, id, rank, &config);
+  if (const Status status = check_nccl(result, made->comm, "joining the node's GPUs");
+      status != Status::ok) {
+    if (made->comm != nullptr) (void)nccl()->ncclCommAbort(made->comm);
+    delete made;
+    return status;
+  }
+  *communicator = reinterpret_cast<NcclCommunicator*>(made);
+  return Status::ok;
+}
+
+Status queue(CudaLink& communicator, const NcclTransport::Transfer* transfers, int count,
+             CUstream stream) {
+  for (int i = 0; i < count; ++i) {
+    const NcclTransport::Transfer& transfer = transfers[i];
+    const int result = transfer.out != nullptr
+                           ? nccl()->ncclSend(transfer.out, transfer.bytes, kNcclBytes,
+                                              transfer.peer, communicator.comm, stream)
+                           : nccl()->ncclRecv(transfer.in, transfer.bytes, kNcclBytes,
+                                              transfer.peer, communicator.comm, stream);
+    SLIMPI_TRY(check_nccl(result, communicator.comm, "sending between GPUs"));
+  }
+  return Status::ok;
+}
+
+Status exchange(NcclCommunicator* communicator, const NcclTransport::Transfer* transfers, int count,
+                Stream* stream) {
+  CudaLink& l = CudaLink::of(communicator);
+  CudaStream& s = CudaStream::of(stream);
+  if (count == 0) return Status::ok;
+  const Current current(l.context);
+  SLIMPI_TRY(current.status());
+  begin_work(s);
+  SLIMPI_TRY(check_nccl(nccl()->ncclGroupStart(), l.comm, "sending between GPUs"));
+  const Status queued = queue(l, transfers, count, s.handle);
+  const int ended = nccl()->ncclGroupEnd();  // also when the group is not whole
+  SLIMPI_TRY(queued);
+  return check_nccl(ended, l.comm, "sending between GPUs");
+}
+
+Status ready(NcclCommunicator* communicator, bool* ready) {
+  CudaLink& l = CudaLink::of(communicator);
+  const Current current(l.context);
+  SLIMPI_TRY(current.status());
+  int state = kNcclSuccess;
+  SLIMPI_TRY(check_nccl(nccl()->ncclCommGetAsyncError(l.comm, &state), l.comm,
+                        "asking for the state of a link between GPUs"));
+  SLIMPI_TRY(check_nccl(state, l.comm, "a link between GPUs"));
+  *ready = state == kNcclSuccess;
+  return Status::ok;
+}
+
+// NCCL frees what others may still read from only when all have come to the end.
+bool finalize(CudaLink& communicator) {
+  int state = nccl()->ncclCommFinalize(communicator.comm);
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (state == kNcclInProgress && std::chrono::steady_clock::now() < end) {
+    sched_yield();
+    if (nccl()->ncclCommGetAsyncError(communicator.comm, &state) != kNcclSuccess) return false;
+  }
+  return state == kNcclSuccess;
+}
+
+// There is no one to tell of a failure.
+void close(NcclCommunicator* communicator, bool in_order) {
+  CudaLink& l = CudaLink::of(communicator);
+  {
+    const Current current(l.context);
+    if (current.status() == Status::ok && in_order && finalize(l))
+      (void)nccl()->ncclCommDestroy(l.comm);
+    else if (current.status() == Status::ok)
+      (void)nccl()->ncclCommAbort(l.comm);
+  }
+  delete &l;
+}
+
+}  // namespace
+
+const NcclTransport kNcclTransport = {"NCCL",   usable, make_unique_id, create_communicator,
+                                      exchange, ready,  close};
+
+}  // namespace slimpi::device::cuda

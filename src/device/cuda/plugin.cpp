@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The memory of NVIDIA's GPUs: a row of the device table, in a part of its own.
+#include "device/plugin.h"
+#include "config.h"
+
+#include "device/cuda/context.h"
+#include "device/cuda/driver.h"
+#include "device/cuda/ipc.h"
+#include "device/cuda/launch.h"
+#include "device/cuda/memory.h"
+#include "device/cuda/nccl_transport.h"
+#include "device/cuda/stream.h"
+
+namespace slimpi::device::cuda {
+
+namespace {
+
+#ifdef WITH_NCCL
+constexpr const NcclTransport* kLinksHere = &kNcclTransport;
+#else
+constexpr const NcclTransport* kLinksHere = nullptr;
+#endif
+
+constexpr Device kRow = {"cuda",       true,  owns,   allocate,  release,    open_stream,
+                         close_stream, copy,  record, query,     wait_event, cuda_kernels,
+                         ordinal,      &kIpc, bus_id, kLinksHere};
+
+}  // namespace
+}  // namespace slimpi::device::cuda
+
+extern "C" __attribute__((visibility("default"))) const slimpi::device::Device*
+slimpi_device_plugin(int version, const slimpi::device::Library* library) {
+  if (version != slimpi::device::kPluginVersion) return nullptr;
+  return slimpi::device::cuda::open_driver(*library) ? &slimpi::device::cuda::kRow : nullptr;
+}

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "inter/bruck.h"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "inter/bruck_steps.h"
+#include "inter/local_reduction.h"
+#include "inter/overflow.h"
+#include "inter/pipeline_plan.h"
+#include "inter/segment_header.h"
+
+namespace slimpi::inter {
+
+namespace {
+
+// Bytes that travel in one message at most, unless a single block is longer.
+constexpr std::size_t kPiece = 256 << 10;
+
+// Where everything lies: a place for each member's block, then the block of the own sum, then two
+// messages under way. Blocks are messages of reduce_scatter_allgather.h, header included.
+struct Shape {
+  Shape(const kernels::Format& format_, std::uint64_t count_, int group_size_)
+      : format(format_),
+        count(count_),
+        group_size(group_size_),
+        align(chunk_alignment(format)),
+        block(bytes_of(0)),
+        piece(std::max(kPiece, block)) {}
+
+  comm::Range chunk(int owner) const { return comm::chunk_of(count, group_size, owner, align); }
+  // Of the block about a member's chunk; none where the chunk is empty.
+  std::size_t bytes_of(int owner) const {
+    const std::uint64_t elements = chunk(owner).count;
+    return elements == 0 ? 0 : (message_bytes(format, elements) + 15) / 16 * 16;
+  }
+  std::size_t place(int number) const { return block * std::size_t(number); }
+  std::size_t own() const { return place(group_size); }
+  std::size_t outgoing() const { return own() + block; }
+  std::size_t incoming() const { return outgoing() + piece; }
+  std::size_t total() const { return incoming() + piece; }
+
+  const kernels::Format format;
+  const std::uint64_t count;
+  const int group_size;
+  const std::uint64_t align;
+  const std::size_t block, piece;  // the longest block; bytes of a message of whole blocks
+};
+
+class BruckExchange {
+ public:
+  BruckExchange(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard,
+                const float* in, float* out, float* residual)
+      : call_(call),
+        group_(group),
+        shard_(shard),
+        in_(in),
+        out_(out),
+        residual_(residual),
+        exchange_(call.communicator.exchange()),
+        statistics_(call.communicator.statistics()),
+        overflow_(call.plan.format.codec, statistics_),
+        shape_(call.plan.format, shard.count, int(group.peers.size())),
+        bruck_(shape_.group_size),
+        me_(group.index),
+        staged_(call.device.staged),
+        memory_(call.communicator.scratch().messages.data()),
+        staging_(staged_ ? call.communicator.scratch().staging.data() : memory_) {}
+
+  Status run() { return exchange_.settle(run_steps(), requests_); }
+
+ private:
+  Status run_steps();
+  Status encode();
+  Status scatter(int step);
+  Status sum();
+  Status gather(int step);
+  Status decode();
+
+  Status swap(int to, std::size_t send, const std::byte* from, int source, std::size_t receive,
+              std::byte* into, comm::Tag tag);
+  Status check(const std::byte* block, int owner, int sender);
+  Status move(const char* name, std::byte* to, const std::byte* from, std::size_t bytes);
+
+  comm::Range chunk(int member) const { return shape_.chunk(member); }
+  std::size_t place(int number) const { return shape_.place(number); }
+  std::size_t gathered(int blocks) const;
+  int rank_of(int member) const { return group_.peers[std::size_t(member)]; }
+  float* residual(const comm::Range& part) const {
+    return residual_ == nullptr ? nullptr : residual_ + part.first;
+  }
+  kernels::RandomStream random_stream(const comm::Range& part) const {
+    return random_stream_for(call_, shard_, part);
+  }
+  codec::Message message(int owner, int sender) const {
+    return message_header(call_, call_.plan.format, shard_, chunk(owner), rank_of(sender));
+  }
+
+  comm::Call& call_;
+  const comm::InterNodeGroup& group_;
+  const comm::Range shard_;
+  const float* in_;
+  float* out_;
+  float* residual_;
+  comm::Exchange& exchange_;
+  Statistics& statistics_;
+  Overflow overflow_;
+  const Shape shape_;
+  const BruckSteps bruck_;
+  const int me_;
+  const bool staged_;
+  std::byte *memory_, *staging_;  // the same layout; one memory where the device is not staged
+  MPI_Request requests_[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+};
+
+// Bytes of the sums of the next `blocks` members, this one's first, which lie without gaps.
+std::size_t BruckExchange::gathered(int blocks) const {
+  std::size_t bytes = 0;
+  for (int i = 0; i < blocks; ++i) bytes += shape_.bytes_of(bruck_.further(me_, i));
+  return bytes;
+}
+
+// Blocks are few and short where this schedule is the cheapest, and the host puts them together: so
+// they are staged whatever MPI takes.
+Status BruckExchange::move(const char* name, std::byte* to, const std::byte* from,
+                           std::size_t bytes) {
+  if (!staged_ || bytes == 0) return Status::ok;
+  return comm::copy_and_wait(call_.device, call_.stream, name, to, from, bytes);
+}
+
+Status BruckExchange::check(const std::byte* block, int owner, int sender) {
+  return codec::check_message(block, shape_.bytes_of(owner), message(owner, sender));
+}
+
+// What this rank has for each owner, into the place that says how far on the owner is.
+Status BruckExchange::encode() {
+  for (int number = 1; number < shape_.group_size; ++number) {
+    const comm::Range part = chunk(bruck_.further(me_, number));
+    if (part.count == 0) continue;
+    const Timed timed(statistics_, Stage::encode, "encode", 4 * part.count);
+    call_.device.kernels()->encode(call_.plan.format, random_stream(part), in_ + part.first,
+                                   residual(part), part.count,
+                                   memory_ + place(number) + codec::kHeaderBytes, call_.stream);
+  }
+  SLIMPI_TRY(move("copy out", staging_, memory_, shape_.own()));
+  for (int number = 1; number < shape_.group_size; ++number) {
+    const int owner = bruck_.further(me_, number);
+    const comm::Range part = chunk(owner);
+    if (part.count == 0) continue;
+    std::byte* const block = staging_ + place(number);
+    overflow_.encoded(block + codec::kHeaderBytes, staged_ ? nullptr : in_ + part.first,
+                      part.count);
+    codec::write_header(block, message(owner, me_));
+  }
+  return Status::ok;
+}
+
+// A message to one rank and one from another; either may have nothing to carry.
+Status BruckExchange::swap(int to, std::size_t send, const std::byte* from, int source,
+                           std::size_t receive, std::byte* into, comm::Tag tag) {
+  if (receive != 0)
+    SLIMPI_TRY(exchange_.receive(rank_of(source), tag, into, receive, requests_[0]));
+  if (send != 0) SLIMPI_TRY(exchange_.send(rank_of(to), tag, from, send, requests_[1]));
+  if (receive != 0) {
+    const Timed timed(statistics_, Stage::exchange, "receive", receive);
+    std::size_t received = 0;
+    SLIMPI_TRY(exchange_.wait(requests_[0], &received));
+    if (received != receive)
+      return fail(Status::bad_message, "message from rank " + std::to_string(rank_of(source)) +
+                                           ": " + std::to_string(received) + " bytes came where " +
+                                           std::to_string(receive) + " were expected");
+  }
+  const Timed timed(statistics_, Stage::exchange, "send", send);
+  return exchange_.wait(requests_[1]);
+}
+
+Status BruckExchange::scatter(int step) {
+  const int to = bruck_.further(me_, 1 << step), from = bruck_.back(me_, 1 << step);
+  const std::vector<int> places = bruck_.travelling(step);
+  std::byte* const outgoing = staging_ + shape_.outgoing();
+  std::byte* const incoming = staging_ + shape_.incoming();
+  const auto bytes_at = [&](int member, int number) {
+    return shape_.bytes_of(bruck_.destination(member, number, step));
+  };
+  // As many places at a time as fit with the longest blocks, so that none is received into before
+  // it was sent from.
+  const std::size_t at_once = shape_.piece / shape_.block;
+  for (std::size_t first = 0; first < places.size(); first += at_once) {
+    const std::span<const int> now(&places[first], std::min(at_once, places.size() - first));
+    std::size_t send = 0, receive = 0;
+    for (const int number : now) {
+      std::memcpy(outgoing + send, staging_ + place(number), bytes_at(me_, number));
+      send += bytes_at(me_, number);
+      receive += bytes_at(from, number);
+    }
+    SLIMPI_TRY(swap(to, send, outgoing, from, receive, incoming, comm::Tag::scatter_reduce));
+    const std::byte* at = incoming;
+    for (const int number : now) {
+      std::memcpy(staging_ + place(number), at, bytes_at(from, number));
+      at += bytes_at(from, number);
+    }
+  }
+  return Status::ok;
+}
+
+Status BruckExchange::sum() {
+  const comm::Range part = chunk(me_);
+  if (part.count == 0) return Status::ok;
+  for (int number = 1; number < shape_.group_size; ++number)
+    SLIMPI_TRY(check(staging_ + place(number), me_, bruck_.back(me_, number)));
+  SLIMPI_TRY(move("copy in", memory_, staging_, shape_.own()));
+  const Timed timed(statistics_, Stage::decode, "sum", 4 * part.count);
+  if (!staged_) overflow_.keep(in_ + part.first, part.count, *call_.device.kernels());
+  std::byte* const code = memory_ + shape_.own() + codec::kHeaderBytes;
+  const Owned piece{shape_.group_size, me_,  in_ + part.first,  residual(part),
+                    part.count,        code, out_ + part.first, call_.totals};
+  reduce_at_owner(call_, random_stream(part), piece, [&](int member) {
+    return memory_ + place(bruck_.back(me_, member)) + codec::kHeaderBytes;
+  });
+  std::byte* const block = staging_ + shape_.own();
+  SLIMPI_TRY(move("copy out", block, memory_ + shape_.own(), shape_.block));
+  if (overflow_.counts()) {
+    std::vector<const std::byte*> addends;
+    for (int number = 1; number < shape_.group_size; ++number)
+      addends.push_back(staging_ + place(number) + codec::kHeaderBytes);
+    overflow_.summed(block + codec::kHeaderBytes, addends, part.count);
+  }
+  codec::write_header(block, message(me_, me_));
+  return Status::ok;
+}
+
+Status BruckExchange::gather(int step) {
+  const int distance = bruck_.gathered(step);
+  const int to = bruck_.back(me_, distance), from = bruck_.further(me_, distance);
+  const std::size_t send = gathered(bruck_.to_gather(step)), begin = gathered(distance);
+  const std::size_t receive = gathered(distance + bruck_.to_gather(step)) - begin;
+  for (std::size_t at = 0; at < std::max(send, receive); at += kPiece)
+    SLIMPI_TRY(swap(to, at < send ? std::min(kPiece, send - at) : 0, staging_ + at, from,
+                    at < receive ? std::min(kPiece, receive - at) : 0, staging_ + begin + at,
+                    comm::Tag::all_gather));
+  return Status::ok;
+}
+
+Status BruckExchange::decode() {
+  SLIMPI_TRY(move("copy in", memory_, staging_, gathered(shape_.group_size)));
+  std::size_t at = shape_.bytes_of(me_);
+  for (int number = 1; number < shape_.group_size; ++number) {
+    const int owner = bruck_.further(me_, number);
+    const comm::Range part = chunk(owner);
+    if (part.count == 0) continue;
+    SLIMPI_TRY(check(staging_ + at, owner, owner));
+    const Timed timed(statistics_, Stage::decode, "decode", 4 * part.count);
+    call_.device.kernels()->decode(call_.plan.format, memory_ + at + codec::kHeaderBytes,
+                                   part.count, out_ + part.first, call_.stream);
+    at += shape_.bytes_of(owner);
+  }
+  return staged_ ? comm::synchronize(call_.device, call_.stream) : Status::ok;
+}
+
+Status BruckExchange::run_steps() {
+  SLIMPI_TRY(encode());
+  for (int step = 0; step < bruck_.steps(); ++step) SLIMPI_TRY(scatter(step));
+  SLIMPI_TRY(sum());
+  std::memcpy(staging_, staging_ + shape_.own(), shape_.bytes_of(me_));
+  for (int step = 0; step < bruck_.steps(); ++step) SLIMPI_TRY(gather(step));
+  return decode();
+}
+
+}  // namespace
+
+Status run_bruck(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard,
+                 const float* in, float* out, float* residual) {
+  return BruckExchange(call, group, shard, in, out, residual).run();
+}
+
+Need bruck_need(const kernels::Format& format, std::uint64_t count, int group_size,
+                comm::SegmentClass, bool) {
+  const Shape shape(format, count, group_size);
+  return {shape.total(), shape.chunk(0).count};
+}
+
+}  // namespace slimpi::inter

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "inter/copy_streams.h"
+
+#include <algorithm>
+#include <new>
+
+#include "comm/communicator.h"
+#include "comm/waiter.h"
+
+namespace slimpi::inter {
+
+Status CopyStreams::open() {
+  streams_[int(comm::StreamRole::compute)] = call_.stream;
+  if (!call_.device.staged) return Status::ok;
+  for (const comm::StreamRole role : {comm::StreamRole::d2h, comm::StreamRole::h2d})
+    SLIMPI_TRY(call_.communicator.stream_for(call_.device, call_.out, &streams_[int(role)], role));
+  return Status::ok;
+}
+
+Status CopyStreams::record_on(comm::StreamRole role, Trace::Clock::time_point queued,
+                              std::uint64_t bytes, Event* event) {
+  *event = {role, 0, queued, bytes};
+  return call_.device.record(stream(role), &event->number);
+}
+
+Status CopyStreams::copy_out(void* to, const void* from, std::size_t bytes, Event* event) {
+  if (!call_.device.staged) return Status::ok;
+  const auto now = Trace::Clock::now();
+  Event made;
+  SLIMPI_TRY(record_on(comm::StreamRole::compute, now, bytes, &made));
+  SLIMPI_TRY(call_.device.wait_event(stream(comm::StreamRole::d2h),
+                                     stream(comm::StreamRole::compute), made.number));
+  SLIMPI_TRY(call_.device.copy(to, from, bytes, stream(comm::StreamRole::d2h)));
+  return record_on(comm::StreamRole::d2h, now, bytes, event);
+}
+
+Status CopyStreams::copy_in(void* to, const void* from, std::size_t bytes) {
+  if (!call_.device.staged) return Status::ok;
+  const auto now = Trace::Clock::now();
+  SLIMPI_TRY(call_.device.copy(to, from, bytes, stream(comm::StreamRole::h2d)));
+  Event there;
+  SLIMPI_TRY(record_on(comm::StreamRole::h2d, now, bytes, &there));
+  if (Trace::running() != nullptr) try {
+      pending_copies_.push_back(there);
+    } catch (const std::bad_alloc&) {
+      // No slice for this copy.
+    }
+  return call_.device.wait_event(stream(comm::StreamRole::compute), stream(comm::StreamRole::h2d),
+                                 there.number);
+}
+
+Status CopyStreams::record(Event* event, std::uint64_t bytes) {
+  if (!call_.device.staged) return Status::ok;
+  return record_on(comm::StreamRole::compute, Trace::Clock::now(), bytes, event);
+}
+
+Status CopyStreams::wait(const Event& event) {
+  if (!call_.device.staged) return Status::ok;
+  comm::Waiter waiter(comm::Waiter::Poll::device, &call_.communicator.exchange());
+  for (bool done = false;;) {
+    SLIMPI_TRY(call_.device.query(stream(event.role), event.number, &done));
+    if (done) break;
+    SLIMPI_TRY(waiter.pause());
+  }
+  trace_event(event);
+  return trace_finished_copies();
+}
+
+// A lane does one thing at a time, so a slice begins where the one before it ended.
+void CopyStreams::trace_event(const Event& event) {
+  Trace* const trace = Trace::running();
+  if (trace == nullptr) return;
+  static constexpr struct {
+    const char* name;
+    std::uint32_t row;
+  } kRows[] = {{"device work", Trace::kDevice},
+               {"copy out", Trace::kCopiesOut},
+               {"copy in", Trace::kCopiesIn}};
+  const auto [name, row] = kRows[int(event.role)];
+  const auto now = Trace::Clock::now();
+  trace->add(name, std::max(event.queued, traced_until_[int(event.role)]), now, event.bytes, row);
+  traced_until_[int(event.role)] = now;
+}
+
+Status CopyStreams::trace_finished_copies() {
+  for (bool done = true; !pending_copies_.empty(); pending_copies_.pop_front()) {
+    SLIMPI_TRY(
+        call_.device.query(stream(comm::StreamRole::h2d), pending_copies_.front().number, &done));
+    if (!done) break;
+    trace_event(pending_copies_.front());
+  }
+  return Status::ok;
+}
+
+Status CopyStreams::finish() {
+  Event last;
+  SLIMPI_TRY(record(&last, 0));
+  return wait(last);
+}
+
+}  // namespace slimpi::inter

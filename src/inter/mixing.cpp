@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "inter/mixing.h"
+
+namespace slimpi::inter {
+
+namespace {
+
+// A round-robin tournament: in round t those meet whose numbers add up to t, modulo the odd number
+// of places; the one who would meet himself meets the last of an even number, or sits out.
+int opponent(int group_size, int me, std::uint64_t round) {
+  const int places = group_size % 2 == 0 ? group_size - 1 : group_size;
+  const int step = int(round % std::uint64_t(places));
+  const int last = group_size - 1;
+  if (group_size % 2 == 0 && me == last) {
+    for (int other = 0; other < places; ++other)
+      if (2 * other % places == step) return other;
+  }
+  const int other = (step - me + places) % places;
+  if (other != me) return other;
+  return group_size % 2 == 0 ? last : me;
+}
+
+}  // namespace
+
+Mixing mixing(Peers kind, int group_size, int me, std::uint64_t round) {
+  Mixing row;
+  if (group_size == 1) return row;
+  switch (kind) {
+    case Peers::ring: {
+      const int left = (me + group_size - 1) % group_size, right = (me + 1) % group_size;
+      if (left == right)
+        row.peers = {{left, 1.0 / 2}};
+      else
+        row.peers = {{left, 1.0 / 3}, {right, 1.0 / 3}};
+      break;
+    }
+    case Peers::shift_one:
+      if (const int other = opponent(group_size, me, round); other != me)
+        row.peers = {{other, 0.5}};
+      break;
+    case Peers::all:
+      for (int other = 0; other < group_size; ++other)
+        if (other != me) row.peers.push_back({other, 1.0 / group_size});
+      break;
+  }
+  for (const Mixing::Peer& peer : row.peers) row.own -= peer.weight;
+  return row;
+}
+
+}  // namespace slimpi::inter

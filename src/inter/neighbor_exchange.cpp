@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "inter/neighbor_exchange.h"
+
+#include <algorithm>
+
+#include "comm/communicator.h"
+#include "inter/message_buffers.h"
+#include "inter/segment_header.h"
+
+namespace slimpi::inter {
+
+namespace {
+
+// As in the reduce-scatter and all-gather: long enough that a message's fixed cost does not count.
+constexpr std::uint64_t kSegmentBytes = 64 << 10;
+// Messages under way at once may take this much, or as much as the encoded slice.
+constexpr std::size_t kMemoryFloor = 16 << 20;
+
+std::size_t message_bytes(const kernels::Format& format, std::uint64_t elements) {
+  return codec::kHeaderBytes + (kernels::encoded_bytes(format, elements) + 3) / 4 * 4;
+}
+
+struct SegmentPlan {
+  std::uint64_t elements;  // of a segment; whole buckets
+  std::uint64_t segments;
+  int depth;           // segments under way at once
+  std::size_t buffer;  // bytes of one message, header included
+  std::size_t total;
+};
+
+SegmentPlan plan_segments(const kernels::Format& format, std::uint64_t count, int peers,
+                          bool staged) {
+  const bool quantized = format.codec == kernels::Codec::quantized;
+  const std::uint64_t whole = std::max<std::uint64_t>(count, 1);
+  const std::size_t buffers = std::size_t(peers) + 1;
+  SegmentPlan result{};
+  result.depth = staged ? 6 : 4;
+  if (quantized && format.bucket == 0) {
+    result.elements = whole;
+  } else {
+    const std::uint64_t block = quantized ? format.bucket : 64;
+    const std::uint64_t most =
+        std::max<std::size_t>(kMemoryFloor, kernels::encoded_bytes(format, count)) /
+        (buffers * std::size_t(result.depth));
+    const std::uint64_t of_block = kernels::encoded_bytes(format, block);
+    const std::uint64_t blocks =
+        std::max<std::uint64_t>(1, std::min(kSegmentBytes, most) / of_block);
+    result.elements = std::min(blocks * block, whole);
+  }
+  result.segments = (count + result.elements - 1) / result.elements;
+  result.depth = int(std::clamp<std::uint64_t>(result.segments, 1, std::uint64_t(result.depth)));
+  result.buffer = (message_bytes(format, result.elements) + 63) / 64 * 64;
+  result.total = result.buffer * buffers * std::size_t(result.depth);
+  return result;
+}
+
+class Pass {
+ public:
+  Pass(comm::Call& call, const kernels::Format& format, comm::Range shard,
+       const std::vector<int>& ranks, PeerCodec& codec)
+      : call_(call),
+        format_(format),
+        shard_(shard),
+        ranks_(ranks),
+        codec_(codec),
+        exchange_(call.communicator.exchange()),
+        statistics_(call.communicator.statistics()),
+        streams_(call),
+        staged_(call.device.staged),
+        plan_(plan_segments(format, shard.count, int(ranks.size()), staged_)),
+        buffers_(call, streams_, format.codec, plan_.buffer, plan_.total / plan_.buffer),
+        requests_(2 * std::size_t(plan_.depth) * ranks.size(), MPI_REQUEST_NULL),
+        encoded_(std::size_t(plan_.depth)),
+        applied_(encoded_),
+        theirs_(ranks.size()) {}
+
+  Status run() { return exchange_.settle(run_steps(), requests_); }
+
+ private:
+  Status run_steps();
+  bool exists(std::int64_t number) const {
+    return number >= 0 && std::uint64_t(number) < plan_.segments;
+  }
+  comm::Range part(std::int64_t number) const {
+    const std::uint64_t first = std::uint64_t(number) * plan_.elements;
+    return {first, std::min(plan_.elements, shard_.count - first)};
+  }
+  std::size_t slot(std::int64_t number) const { return std::size_t(number % plan_.depth); }
+  // Message buffer 0 is this rank's message, message buffer 1 + i that of peer i.
+  std::size_t place(std::int64_t number, std::size_t buffer) const {
+    return slot(number) * (ranks_.size() + 1) + buffer;
+  }
+  MPI_Request& sent(std::int64_t number, std::size_t peer) {
+    return requests_[slot(number) * ranks_.size() + peer];
+  }
+  MPI_Request& received(std::int64_t number, std::size_t peer) {
+    return requests_[requests_.size() / 2 + slot(number) * ranks_.size() + peer];
+  }
+  codec::Message message(const comm::Range& part, int sender) const {
+    return message_header(call_, format_, shard_, part, sender);
+  }
+  Status post(std::int64_t number);
+  Status encode(std::int64_t number);
+  Status send(std::int64_t number);
+  Status apply(std::int64_t number);
+  Status recycle(std::int64_t number);
+
+  comm::Call& call_;
+  const kernels::Format& format_;
+  const comm::Range shard_;
+  const std::vector<int>& ranks_;
+  PeerCodec& codec_;
+  comm::Exchange& exchange_;
+  Statistics& statistics_;
+  CopyStreams streams_;
+  const bool staged_;
+  const SegmentPlan plan_;
+  MessageBuffers buffers_;
+  std::vector<MPI_Request> requests_;                  // to the peers, then from them
+  std::vector<CopyStreams::Event> encoded_, applied_;  // by slot
+  std::vector<const std::byte*> theirs_;
+};
+
+Status Pass::post(std::int64_t number) {
+  if (!exists(number)) return Status::ok;
+  for (std::size_t peer = 0; peer < ranks_.size(); ++peer)
+    SLIMPI_TRY(exchange_.receive(ranks_[peer], comm::Tag::peers,
+                                 buffers_.message(place(number, 1 + peer)), plan_.buffer,
+                                 received(number, peer)));
+  return Status::ok;
+}
+
+Status Pass::encode(std::int64_t number) {
+  if (!exists(number)) return Status::ok;
+  const comm::Range part = this->part(number);
+  {
+    const Timed timed(statistics_, Stage::exchange, "send", plan_.buffer);
+    for (std::size_t peer = 0; peer < ranks_.size(); ++peer)
+      SLIMPI_TRY(exchange_.wait(sent(number, peer)));
+  }
+  const Timed timed(statistics_, Stage::encode, "encode", 4 * part.count);
+  const std::size_t buffer = place(number, 0);
+  codec_.encode(part, buffers_.piece(buffer));
+  return buffers_.stage_out(buffer, message(part, call_.communicator.rank()),
+                            &encoded_[slot(number)]);
+}
+
+Status Pass::send(std::int64_t number) {
+  if (!exists(number)) return Status::ok;
+  SLIMPI_TRY(streams_.wait(encoded_[slot(number)]));
+  const comm::Range part = this->part(number);
+  for (std::size_t peer = 0; peer < ranks_.size(); ++peer)
+    SLIMPI_TRY(exchange_.send(ranks_[peer], comm::Tag::peers, buffers_.message(place(number, 0)),
+                              message_bytes(format_, part.count), sent(number, peer)));
+  return Status::ok;
+}
+
+Status Pass::apply(std::int64_t number) {
+  if (!exists(number)) return Status::ok;
+  const comm::Range part = this->part(number);
+  const std::size_t bytes = kernels::encoded_bytes(format_, part.count);
+  for (std::size_t peer = 0; peer < ranks_.size(); ++peer) {
+    std::size_t bytes_received = 0;
+    {
+      const Timed timed(statistics_, Stage::exchange, "receive", bytes);
+      SLIMPI_TRY(exchange_.wait(received(number, peer), &bytes_received));
+    }
+    const std::size_t buffer = place(number, 1 + peer);
+    theirs_[peer] = buffers_.piece(buffer);
+    SLIMPI_TRY(buffers_.stage_in(buffer, bytes_received, message(part, ranks_[peer])));
+  }
+  const Timed timed(statistics_, Stage::decode, "decode", 4 * part.count);
+  codec_.apply(part, buffers_.piece(place(number, 0)), theirs_);
+  return streams_.record(&applied_[slot(number)], 4 * part.count);
+}
+
+Status Pass::recycle(std::int64_t number) {
+  if (!exists(number)) return Status::ok;
+  SLIMPI_TRY(streams_.wait(applied_[slot(number)]));
+  for (std::size_t peer = 0; peer < ranks_.size(); ++peer)
+    SLIMPI_TRY(buffers_.check(place(number, 1 + peer), message(part(number), ranks_[peer])));
+  return post(number + plan_.depth);
+}
+
+// A slot is said, sent, heard and recycled one step after the other, so it is free again before the
+// segment that comes `slots` later is said.
+Status Pass::run_steps() {
+  SLIMPI_TRY(streams_.open());
+  const int lag = staged_ ? 1 : 0;
+  for (std::int64_t number = 0; number < plan_.depth; ++number) SLIMPI_TRY(post(number));
+  for (std::int64_t step = 0; step < std::int64_t(plan_.segments) + 2 + 2 * lag; ++step) {
+    SLIMPI_TRY(encode(step));
+    SLIMPI_TRY(send(step - lag));
+    SLIMPI_TRY(apply(step - 1 - lag));
+    SLIMPI_TRY(recycle(step - 1 - 2 * lag));
+  }
+  const Timed timed(statistics_, Stage::exchange, "wait", 0);
+  return exchange_.wait_all(requests_);
+}
+
+}  // namespace
+
+Status exchange_with_neighbors(comm::Call& call, const kernels::Format& format, comm::Range shard,
+                               const std::vector<int>& ranks, PeerCodec& codec) {
+  return Pass(call, format, shard, ranks, codec).run();
+}
+
+std::size_t neighbor_exchange_bytes(const kernels::Format& format, std::uint64_t count, int peers,
+                                    bool staged) {
+  return plan_segments(format, count, peers, staged).total;
+}
+
+}  // namespace slimpi::inter

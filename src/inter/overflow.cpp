@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "inter/overflow.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace slimpi::inter {
+
+namespace {
+// An infinity's bits, or a NaN's.
+bool is_special(std::uint16_t half, std::uint16_t infinity) {
+  return (half & 0x7fff) >= infinity;
+}
+}  // namespace
+
+bool Overflow::is_infinite(const std::byte* code, std::uint64_t i) const {
+  std::uint16_t half;
+  std::memcpy(&half, code + 2 * i, sizeof half);
+  return (half & 0x7fff) == infinity_;
+}
+
+// Almost always there is none, so that this pass over what was just written is all it takes.
+bool Overflow::any(const std::byte* code, std::uint64_t count) const {
+  constexpr std::uint64_t kLanes = 32;
+  std::uint16_t greatest[kLanes] = {};
+  std::uint64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    std::uint16_t float16[kLanes];
+    std::memcpy(float16, code + 2 * i, sizeof float16);
+    for (std::uint64_t role = 0; role < kLanes; ++role) {
+      // As signed numbers, which every vector unit compares.
+      const auto magnitude = std::int16_t(float16[role] & 0x7fff);
+      const auto so_far = std::int16_t(greatest[role]);
+      greatest[role] = std::uint16_t(magnitude > so_far ? magnitude : so_far);
+    }
+  }
+  bool found = false;
+  for (const std::uint16_t half : greatest) found = found || is_special(half, infinity_);
+  for (; i < count; ++i) found = found || is_infinite(code, i);
+  return found;
+}
+
+void Overflow::encoded(const std::byte* code, const float* from, std::uint64_t count) {
+  if (infinity_ == 0 || !any(code, count)) return;
+  std::uint64_t found = 0;
+  for (std::uint64_t i = 0; i < count; ++i)
+    found += is_infinite(code, i) && (from == nullptr || std::isfinite(from[i]));
+  statistics_.overflow(found);
+}
+
+void Overflow::keep(const float* own, std::uint64_t count, const kernels::Kernels& host) {
+  own_.clear();
+  if (infinity_ == 0) return;
+  int found = 0;
+  host.find_beyond(own, kernels::kMaxFloat, count, &found, nullptr);
+  if (found != 0) own_.assign(own, own + count);
+}
+
+void Overflow::summed(const std::byte* code, std::span<const std::byte* const> addends,
+                      std::uint64_t count) {
+  if (infinity_ == 0 || !any(code, count)) return;
+  std::uint64_t found = 0;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    if (!is_infinite(code, i) || (!own_.empty() && !std::isfinite(own_[i]))) continue;
+    found += std::none_of(addends.begin(), addends.end(),
+                          [&](const std::byte* addend) { return is_infinite(addend, i); });
+  }
+  statistics_.overflow(found);
+}
+
+}  // namespace slimpi::inter

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "inter/pairwise_steps.h"
+
+namespace slimpi::inter {
+
+StepPeers peers_in_round(int group_size, int me, int round) {
+  if (group_size % 2 != 0)
+    return {(me + round + 1) % group_size, (me - round - 1 + group_size) % group_size};
+  // The last member stays in its place while the others move around a table: two of them meet when
+  // their numbers add up to the round, and the one that would meet itself meets the last.
+  const int around = group_size - 1;
+  int peer = 0;
+  if (me == around) {
+    peer = int(std::int64_t(round) * (group_size / 2) % around);  // half of round
+  } else {
+    peer = (round - me + around) % around;
+    if (peer == me) peer = around;
+  }
+  return {peer, peer};
+}
+
+PairwiseSteps::PairwiseSteps(int group_size, int me, std::int64_t segments, int depth,
+                             std::int64_t gap)
+    : segments_(segments), gap_(gap), depth_(depth), round_from_(std::size_t(group_size)) {
+  for (int round = 0; round < group_size - 1; ++round) {
+    peers_.push_back(peers_in_round(group_size, me, round));
+    round_from_[std::size_t(peers_.back().from)] = round;
+  }
+}
+
+Step PairwiseSteps::at(std::int64_t index) const {
+  const std::int64_t cycle = index / (2 * rounds());
+  const int within = int(index % (2 * rounds()));
+  if (within < rounds()) return {false, cycle < segments_ ? cycle : -1, within};
+  return {true, cycle - gap_, within - rounds()};
+}
+
+bool PairwiseSteps::ready(std::int64_t index, std::int64_t finished) const {
+  const Step step = at(index);
+  const std::int64_t cycle = 2 * rounds(), last_round = rounds() - 1;
+  const std::int64_t last_in_place = index - depth_ * cycle + (last_round - step.round);
+  if (finished <= last_in_place) return false;
+  return !step.gather || step.number < 0 || finished > step.number * cycle + last_round;
+}
+
+}  // namespace slimpi::inter

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copies between a rank's device and memory that node-local ranks reach, on the call's stream. The
+// trace shows those that are waited for together as one slice, with the additions queued among
+// them.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "base/trace.h"
+#include "comm/call.h"
+
+namespace slimpi::intra {
+
+class NodeCopies {
+ public:
+  explicit NodeCopies(const comm::Call& call) : call_(call) {}
+
+  // Where what is copied is wanted next: in this core's caches, or in memory.
+  enum class Where { caches, memory };
+
+  Status copy(void* to, const void* from, std::size_t bytes, Where where = Where::caches) {
+    if (bytes_ == 0) queued_ = Trace::Clock::now();
+    bytes_ += bytes;
+    const bool past = where == Where::memory && call_.device.copy_nontemporal != nullptr;
+    return (past ? call_.device.copy_nontemporal : call_.device.copy)(to, from, bytes,
+                                                                      call_.stream);
+  }
+
+  // The stream has done all that was queued.
+  void done() {
+    Trace* const trace = Trace::running();
+    if (trace != nullptr && call_.device.staged && bytes_ != 0)
+      trace->add("node copies", queued_, Trace::Clock::now(), bytes_, Trace::kDevice);
+    bytes_ = 0;
+  }
+
+ private:
+  const comm::Call& call_;
+  Trace::Clock::time_point queued_{};
+  std::uint64_t bytes_ = 0;  // since the last wait
+};
+
+}  // namespace slimpi::intra

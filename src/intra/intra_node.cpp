@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "intra/intra_node.h"
+
+#include <algorithm>
+
+#include "base/float_environment.h"
+#include "comm/communicator.h"
+#include "intra/published_word.h"
+#include "intra/transports.h"
+
+namespace slimpi::intra {
+
+namespace {
+
+// Every rank owns a slice.
+comm::InterNodeGroup one_node_group(const comm::Communicator& communicator) {
+  comm::InterNodeGroup group;
+  group.shards = int(communicator.layout().node_ranks().size());
+  group.shard_index = communicator.layout().local_rank();
+  return group;
+}
+
+// A device adds as the processor does only in the default environment and without NaN: its own are
+// others. With no value beyond the limit no sum is infinite, and no two infinities make a NaN.
+Status describe_environment(const comm::Call& call, std::uint64_t* word) {
+  const std::uint32_t control = callers_float_control();
+  *word |= std::uint64_t(control) << published::kEnvironmentShift;
+  if (call.device.kernels()->add != nullptr) return Status::ok;
+  bool beyond = control != kDefaultFloatControl;
+  const float limit = kernels::kMaxFloat / float(call.communicator.size() + 1);
+  if (!beyond)
+    SLIMPI_TRY(comm::find_beyond(call.communicator, call.in, call.count, limit, &beyond));
+  if (beyond) *word |= published::kUnfit;
+  return Status::ok;
+}
+
+}  // namespace
+
+comm::Range shard_range(std::uint64_t count, const kernels::Format& format,
+                        const comm::InterNodeGroup& group, int shard_index) {
+  const std::uint64_t align =
+      format.codec == kernels::Codec::quantized ? std::max<std::uint64_t>(format.bucket, 1) : 64;
+  return comm::chunk_of(count, group.shards, shard_index, align);
+}
+
+std::size_t node_bytes(const comm::Communicator& communicator, const comm::InterNodeGroup& group) {
+  const std::size_t size = communicator.layout().node_ranks().size();
+  if (group.flat || size == 1) return 0;
+  // Shared memory is read in place by host kernels; others need the addends near them.
+  return communicator.shared() != nullptr ? shared_scratch_bytes(size, group)
+                                          : node_message_bytes(communicator.layout(), group);
+}
+
+std::uint64_t node_partial(const comm::Communicator& communicator) {
+  const std::size_t size = communicator.layout().node_ranks().size();
+  return size > 2 ? shared_scratch_bytes(size, {}) / sizeof(float) : 0;
+}
+
+Status intra_allreduce(comm::Call& call, bool verified, NodeResult* result) {
+  const Timed timed(call.communicator.statistics(), Stage::intra, "node allreduce", 4 * call.count);
+  const comm::InterNodeGroup group = one_node_group(call.communicator);
+  SegmentLease lease(*call.communicator.shared());
+  DevicePath::Path way = DevicePath::Path::host;
+  std::uint64_t word = verified ? 0 : published::kUnverified;
+  Status status = describe_environment(call, &word);
+  if (status == Status::ok) status = allreduce_by_shm(call, group, lease, word, &way, result);
+  if (status == Status::ok && way == DevicePath::Path::nccl && !result->unverified &&
+      !result->left_to_mpi)
+    status = allreduce_by_nccl(call, group);
+  return lease.end(status);
+}
+
+Status reserve_intra_allreduce(comm::Communicator& communicator, const device::Device& device,
+                               const void* like) {
+  Statistics& statistics = communicator.statistics();
+  const comm::InterNodeGroup group = one_node_group(communicator);
+  const std::size_t size = communicator.layout().node_ranks().size();
+  if (device.staged)
+    SLIMPI_TRY(communicator.scratch().messages.reserve(
+        device, like, device::Place::device, shared_scratch_bytes(size, group), statistics));
+  return communicator.scratch().partial.reserve(device, like, device::Place::device,
+                                                shared_scratch_bytes(size, group), statistics);
+}
+
+Status intra_reduce_scatter(comm::Call& call, const comm::InterNodeGroup& group) {
+  const Timed timed(call.communicator.statistics(), Stage::intra, "node sum", 4 * call.count);
+  if (call.communicator.shared() == nullptr) return reduce_scatter_by_mpi(call, group);
+  DevicePath::Path& way = call.communicator.node_way;
+  {
+    SegmentLease lease(*call.communicator.shared());
+    Status status = reduce_scatter_by_shm(call, group, lease, &way);
+    if (status == Status::ok && way == DevicePath::Path::nccl)
+      status = reduce_scatter_by_nccl(call, group);
+    SLIMPI_TRY(lease.end(status));
+  }
+  return way == DevicePath::Path::mpi ? reduce_scatter_by_mpi(call, group) : Status::ok;
+}
+
+Status intra_all_gather(comm::Call& call, const comm::InterNodeGroup& group) {
+  const Timed timed(call.communicator.statistics(), Stage::intra, "node share", 4 * call.count);
+  if (call.communicator.shared() == nullptr) return all_gather_by_mpi(call, group);
+  DevicePath::Path& way = call.communicator.node_way;
+  if (way != DevicePath::Path::mpi) {
+    SegmentLease lease(*call.communicator.shared());
+    Status status = all_gather_by_shm(call, group, lease, &way);
+    if (status == Status::ok && way == DevicePath::Path::nccl)
+      status = all_gather_by_nccl(call, group);
+    SLIMPI_TRY(lease.end(status));
+  }
+  return way == DevicePath::Path::mpi ? all_gather_by_mpi(call, group) : Status::ok;
+}
+
+}  // namespace slimpi::intra

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "intra/ipc_buffers.h"
+
+#include <cstring>
+#include <new>
+
+namespace slimpi::intra {
+
+namespace {
+
+constexpr std::size_t kBytes = (IpcBuffers::kDepth + 1) * IpcBuffers::kBlock * sizeof(float);
+
+// What a rank tells its node-local ranks while they open the message buffers.
+struct Note {
+  device::Ipc::Handle handle;
+  std::uint32_t offered, opened;
+};
+static_assert(sizeof(Note) <= SharedSegment::kNoteBytes);
+
+Note& note_of(SharedSegment& shared, int process) {
+  return *reinterpret_cast<Note*>(shared.note(process));
+}
+
+}  // namespace
+
+Status IpcBuffers::offer(const device::Device& device, const void* like, Statistics& statistics,
+                         device::Ipc::Handle* handle) {
+  SLIMPI_TRY(memory_.reserve(device, like, device::Place::device, kBytes, statistics));
+  return device.ipc->offer(memory_.data(), handle);
+}
+
+Status IpcBuffers::open(SharedSegment& shared, comm::Exchange& exchange,
+                        const device::Device& device, const void* like, Statistics& statistics,
+                        bool* opened, std::string* reason) {
+  me_ = shared.segment().me();
+  const int size = shared.size();
+  Note& mine = *new (&note_of(shared, me_)) Note{};
+  mine.offered = offer(device, like, statistics, &mine.handle) == Status::ok ? 1 : 0;
+  *reason = mine.offered != 0 ? "" : failure_text();
+  SLIMPI_TRY(shared.barrier(exchange));
+
+  bool all = true;
+  for (int one = 0; one < size; ++one) all = all && note_of(shared, one).offered != 0;
+  device_ = &device;
+  buffers_.assign(std::size_t(size), nullptr);
+  buffers_[std::size_t(me_)] = memory_.data();
+  for (int one = 0; all && one < size; ++one) {
+    if (one == me_) continue;
+    void* theirs = nullptr;
+    all = device.ipc->open(like, note_of(shared, one).handle, &theirs) == Status::ok;
+    if (!all) *reason = failure_text();
+    buffers_[std::size_t(one)] = static_cast<std::byte*>(theirs);
+  }
+  mine.opened = all ? 1 : 0;
+  SLIMPI_TRY(shared.barrier(exchange));
+
+  *opened = true;
+  for (int one = 0; one < size; ++one) *opened = *opened && note_of(shared, one).opened != 0;
+  if (*opened) return Status::ok;
+  close();
+  SLIMPI_TRY(shared.barrier(exchange));  // nobody has this rank's memory any more
+  memory_.release();
+  return Status::ok;
+}
+
+void IpcBuffers::close() {
+  for (std::size_t one = 0; one < buffers_.size(); ++one)
+    if (buffers_[one] != nullptr && int(one) != me_) device_->ipc->close(buffers_[one]);
+  buffers_.clear();
+  device_ = nullptr;
+}
+
+}  // namespace slimpi::intra

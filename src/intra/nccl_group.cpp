@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "intra/nccl_group.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <new>
+
+#include "comm/waiter.h"
+
+namespace slimpi::intra {
+
+namespace {
+
+constexpr std::size_t kBytes = (NcclGroup::kDepth + 1) * NcclGroup::kBlock * sizeof(float);
+
+// How long the node-local ranks may take to join: long enough for a library that starts up, so that
+// only one that never gets there is left alone.
+constexpr auto kPatience = std::chrono::seconds(60);
+
+// What the node-local ranks do one after the other. A rank may fail in a step while another still
+// looks back at the one before.
+enum Step : std::uint32_t { preparing = 1, exchanging_id = 2, creating_communicator = 3 };
+
+}  // namespace
+
+// What a rank tells its node-local ranks while they join.
+struct NcclGroup::Note {
+  device::NcclTransport::UniqueId barrier;    // of process 0
+  char bus_id[32];                            // of its GPU
+  char reason[160];                           // why it failed
+  std::atomic<std::uint32_t> failed, joined;  // in which step, or 0; 1 once it is there
+
+  void fail(Step step, bool publish = true) {
+    if (publish) std::strncpy(reason, failure_text().c_str(), sizeof reason - 1);
+    failed.store(step, std::memory_order_release);
+  }
+};
+
+NcclGroup::Note& NcclGroup::note_of(SharedSegment& shared, int process) {
+  static_assert(sizeof(Note) <= SharedSegment::kNoteBytes);
+  return *reinterpret_cast<Note*>(shared.note(process));
+}
+
+Status NcclGroup::prepare(const void* like, Statistics& statistics, Note& mine) {
+  if (device_->nccl == nullptr || device_->bus_id == nullptr)
+    return fail(Status::unsupported,
+                std::string(device_->name) + " memory has no links to its node-local ranks");
+  SLIMPI_TRY(device_->nccl->usable(like));
+  SLIMPI_TRY(device_->bus_id(like, mine.bus_id, sizeof mine.bus_id));
+  return scratch_.reserve(*device_, like, device::Place::device, kBytes, statistics);
+}
+
+// Every rank comes to an end by itself: it is there, it failed, it saw a node-local rank fail, or
+// it has waited long enough. Then what all have come to is known.
+Status NcclGroup::create_communicator(SharedSegment& shared, comm::Exchange& exchange,
+                                      const void* like) {
+  const int me = shared.segment().me(), size = shared.size();
+  Note& mine = note_of(shared, me);
+  if (device_->nccl->create_communicator(like, note_of(shared, 0).barrier, me, size,
+                                         &communicator_) != Status::ok)
+    mine.fail(creating_communicator);
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  for (comm::Waiter waiter(comm::Waiter::Poll::device, &exchange);;) {
+    int here = 0, failures = 0;
+    for (int one = 0; one < size; ++one) {
+      const Note& theirs = note_of(shared, one);
+      here += theirs.joined.load(std::memory_order_acquire) != 0 ? 1 : 0;
+      failures += theirs.failed.load(std::memory_order_acquire) != 0 ? 1 : 0;
+    }
+    if (here + failures == size) return Status::ok;
+    if (mine.joined == 0 && mine.failed == 0) {
+      bool settled = false;
+      if (device_->nccl->ready(communicator_, &settled) != Status::ok) {
+        mine.fail(creating_communicator);
+      } else if (settled) {
+        mine.joined.store(1, std::memory_order_release);
+      } else if (failures != 0) {
+        mine.fail(creating_communicator, false);
+      } else if (std::chrono::steady_clock::now() > end) {
+        (void)fail(Status::device, "the GPUs of a node have not found each other");
+        mine.fail(creating_communicator);
+      }
+    }
+    SLIMPI_TRY(waiter.pause());
+  }
+}
+
+Status NcclGroup::open(SharedSegment& shared, comm::Exchange& exchange,
+                       const device::Device& device, const void* like, Statistics& statistics,
+                       bool* opened, std::string* reason) {
+  const int me = shared.segment().me(), size = shared.size();
+  device_ = &device;
+  Note& mine = *new (&note_of(shared, me)) Note{};
+  // Meets the others; *opened is false, with the reason of the first rank that has one, if any has
+  // failed by then.
+  const auto end = [&](Step step) {
+    SLIMPI_TRY(shared.barrier(exchange));
+    for (int one = 0; one < size; ++one) {
+      const Note& theirs = note_of(shared, one);
+      const std::uint32_t failed = theirs.failed.load(std::memory_order_acquire);
+      if (failed == 0 || failed > step) continue;
+      *opened = false;
+      if (reason->empty()) *reason = theirs.reason;
+    }
+    return Status::ok;
+  };
+
+  *opened = true;
+  reason->clear();
+  if (prepare(like, statistics, mine) != Status::ok) mine.fail(preparing);
+  SLIMPI_TRY(end(preparing));
+  for (int one = 0; *opened && one < size; ++one)
+    for (int other = 0; other < one; ++other)
+      if (std::strcmp(note_of(shared, one).bus_id, note_of(shared, other).bus_id) == 0) {
+        *opened = false;
+        *reason = std::string("two ranks use the GPU ") + note_of(shared, one).bus_id;
+      }
+  if (*opened) {
+    if (me == 0 && device.nccl->make_unique_id(like, &mine.barrier) != Status::ok)
+      mine.fail(exchanging_id);
+    SLIMPI_TRY(end(exchanging_id));
+  }
+  if (*opened) {
+    SLIMPI_TRY(create_communicator(shared, exchange, like));
+    SLIMPI_TRY(end(creating_communicator));
+  }
+  if (*opened) return Status::ok;
+  close(false);
+  scratch_.release();
+  return shared.barrier(exchange);  // everyone has read the notes
+}
+
+void NcclGroup::close(bool in_order) {
+  if (communicator_ != nullptr) device_->nccl->close(communicator_, in_order);
+  communicator_ = nullptr;
+}
+
+Status NcclGroup::send(comm::Exchange& exchange,
+                       const std::vector<device::NcclTransport::Transfer>& pieces,
+                       device::Stream* stream) {
+  SLIMPI_TRY(device_->nccl->exchange(communicator_, pieces.data(), int(pieces.size()), stream));
+  for (comm::Waiter waiter(comm::Waiter::Poll::device, &exchange);;) {
+    bool settled = false;
+    SLIMPI_TRY(device_->nccl->ready(communicator_, &settled));
+    if (settled) return Status::ok;
+    SLIMPI_TRY(waiter.pause());
+  }
+}
+
+// A node-local rank that waits for a message from here does not send on its GPU meanwhile, so MPI
+// goes on while the GPU works.
+Status NcclGroup::wait(comm::Exchange& exchange, device::Stream* stream) {
+  std::uint64_t mark = 0;
+  SLIMPI_TRY(device_->record(stream, &mark));
+  for (comm::Waiter waiter(comm::Waiter::Poll::device, &exchange);;) {
+    bool done = false;
+    SLIMPI_TRY(device_->query(stream, mark, &done));
+    if (done) return Status::ok;
+    bool settled = false;
+    SLIMPI_TRY(device_->nccl->ready(communicator_, &settled));
+    SLIMPI_TRY(waiter.pause());
+  }
+}
+
+}  // namespace slimpi::intra

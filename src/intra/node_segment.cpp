@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "intra/node_segment.h"
+
+#include <sched.h>
+#include <sys/mman.h>
+
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "intra/device_path.h"
+
+namespace slimpi::intra {
+
+namespace {
+// How long a process that is done waits for others that may still read its device memory.
+constexpr auto kPatience = std::chrono::seconds(2);
+}  // namespace
+
+// In front of the regions, on a page of its own; 0 at first.
+struct NodeSegment::Header {
+  std::atomic<std::uint64_t> used[kChannels / 64];  // a bit a channel
+  std::atomic<std::uint32_t> users[kChannels];      // processes that have not left the channel yet
+  std::atomic<std::uint32_t> gone;                  // processes that left the segment
+};
+
+NodeSegment::NodeSegment(std::uint64_t id, std::vector<std::uint64_t> processes, int me,
+                         std::uint64_t block, Statistics& statistics)
+    : id_(id), processes_(std::move(processes)), me_(me), block_(block), statistics_(statistics) {
+  static_assert(sizeof(Header) <= kHeaderBytes);
+  static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+}
+
+NodeSegment::~NodeSegment() {
+  device_path.reset();
+  if (memory_ == nullptr) return;
+  munmap(memory_, bytes());
+  statistics_.segment(-1, -std::int64_t(bytes()));
+}
+
+Status NodeSegment::map(SharedFile& file, bool first) {
+  SLIMPI_TRY(file.map(bytes(), &memory_));
+  statistics_.segment(1, std::int64_t(bytes()));
+  if (first) SLIMPI_TRY(file.reserve(0, kHeaderBytes));
+  return file.reserve(kHeaderBytes + std::size_t(me_) * region_bytes(), region_bytes());
+}
+
+void NodeSegment::touch() const {
+  for (std::size_t at = 0; at < bytes(); at += kPage)
+    static_cast<void>(*reinterpret_cast<const volatile std::byte*>(memory_ + at));
+}
+
+int NodeSegment::take_channel() {
+  for (int word = 0; word < kChannels / 64; ++word) {
+    std::uint64_t seen = header().used[word].load(std::memory_order_relaxed);
+    while (~seen != 0) {
+      const int bit = __builtin_ctzll(~seen);
+      if (!header().used[word].compare_exchange_weak(seen, seen | std::uint64_t(1) << bit,
+                                                     std::memory_order_acquire))
+        continue;
+      const int channel = word * 64 + bit;
+      header().users[channel].store(std::uint32_t(processes_.size()), std::memory_order_relaxed);
+      return channel;
+    }
+  }
+  return -1;
+}
+
+// The last one to leave clears the lines: no process reads them any more, and none will before it
+// is told of the channel again.
+void NodeSegment::leave_channel(int channel) {
+  if (header().users[channel].fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  for (int process = 0; process < int(processes_.size()); ++process)
+    std::memset(static_cast<void*>(line(process, channel)), 0, kLine);
+  give_back_channel(channel);
+}
+
+void NodeSegment::give_back_channel(int channel) {
+  header().used[channel / 64].fetch_and(~(std::uint64_t(1) << channel % 64),
+                                        std::memory_order_release);
+}
+
+bool NodeSegment::try_lease() {
+  if (leased_.load(std::memory_order_relaxed) || leased_.exchange(true, std::memory_order_acquire))
+    return false;
+  if (failed_) leased_.store(false, std::memory_order_release);
+  return !failed_;
+}
+
+void NodeSegment::end_lease(bool failed) {
+  failed_ = failed_ || failed;
+  leased_.store(false, std::memory_order_release);
+}
+
+bool NodeSegment::gone() const {
+  return header().gone.load(std::memory_order_acquire) == processes_.size();
+}
+
+// Nobody's device memory goes before the others have let go of it. Links end behind it, as they
+// wait for each other without a thought for MPI.
+bool NodeSegment::leave() {
+  if (device_path != nullptr) device_path->close_message_buffers();
+  header().gone.fetch_add(1, std::memory_order_acq_rel);
+  if (device_path == nullptr || device_path->way() == DevicePath::Path::host) return true;
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (!gone() && std::chrono::steady_clock::now() < end) sched_yield();
+  if (!gone()) return false;
+  device_path->close_links(!failed_);
+  return true;
+}
+
+}  // namespace slimpi::intra

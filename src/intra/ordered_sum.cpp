@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "intra/ordered_sum.h"
+
+#include <utility>
+
+namespace slimpi::intra {
+
+// Longer sums go through scratch, because out may be this rank's own addend.
+void add_in_order(const device::Device& device, device::Stream* stream,
+                  const std::vector<const float*>& addends, std::uint64_t count, float* partial,
+                  float* out) {
+  std::vector<const float*> group;
+  for (std::size_t next = 0; next < addends.size();) {
+    while (int(group.size()) < kernels::kMaxAddends && next < addends.size())
+      group.push_back(addends[next++]);
+    device.kernels()->sum(group.data(), int(group.size()), count,
+                          next == addends.size() ? out : partial, stream);
+    group = {partial};
+  }
+}
+
+// With r ranks more than a power of two, the first 2r ranks add in pairs; then node-local ranks
+// add, then pairs of node-local ranks, and so on.
+bool add_in_pairs(const device::Device& device, device::Stream* stream,
+                  const std::vector<const float*>& addends, std::uint64_t count, float* partial,
+                  std::uint64_t stride, float* out) {
+  const kernels::Kernels& kernels = *device.kernels();
+  bool several_nans = false;
+  const auto add = [&](const float* a, const float* b, float* to) {
+    const float* const both[] = {a, b};
+    if (kernels.add != nullptr)
+      several_nans |= kernels.add(a, b, count, to);
+    else
+      kernels.sum(both, 2, count, to, stream);
+    return to;
+  };
+  std::size_t power = 1;
+  while (2 * power <= addends.size()) power *= 2;
+  std::size_t surplus = addends.size() - power, used = 0;
+  std::vector<const float*> level;
+  for (std::size_t i = 0; i < addends.size(); ++i) {
+    if (surplus != 0) {
+      level.push_back(add(addends[i], addends[i + 1], partial + used++ * stride));
+      --surplus;
+      ++i;
+    } else {
+      level.push_back(addends[i]);
+    }
+  }
+  // A sum takes the place of its left addend if that is scratch already.
+  while (level.size() > 1) {
+    std::vector<const float*> next;
+    for (std::size_t i = 0; i < level.size(); i += 2) {
+      const bool last = level.size() == 2;
+      const bool in_scratch = level[i] >= partial && level[i] < partial + used * stride;
+      float* const to = last         ? out
+                        : in_scratch ? const_cast<float*>(level[i])
+                                     : partial + used++ * stride;
+      next.push_back(add(level[i], level[i + 1], to));
+    }
+    level = std::move(next);
+  }
+  return several_nans;
+}
+
+}  // namespace slimpi::intra

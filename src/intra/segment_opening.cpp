@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The node's first rank in the communicator leads: it learns who the processes are, proposes a
+// segment to the others, and tells them what came of it. Messages order all steps, so that no step
+// of the operating system waits. A rank that fails says so in its next message and goes on.
+#include "intra/segment_opening.h"
+
+#include <algorithm>
+#include <span>
+#include <string>
+
+#include "base/log.h"
+#include "intra/device_path.h"
+#include "intra/segment_registry.h"
+
+namespace slimpi::intra {
+
+namespace {
+
+// Floats of a process's data area in one block: what is fastest, then less.
+constexpr std::uint64_t kBlocks[] = {NodeSegment::kBlock, 32 << 10, 8 << 10};
+
+class Opening {
+ public:
+  Opening(comm::Exchange& exchange, const comm::NodeLayout& layout, Intra intra,
+          Statistics& statistics)
+      : exchange_(exchange),
+        node_local_ranks_(layout.node_ranks()),
+        local_(layout.local_rank()),
+        intra_(intra),
+        statistics_(statistics),
+        registry_(SegmentRegistry::instance()) {}
+
+  // Both act on the ranks of this node only. `attempt`: 0 looks for a segment that is there and
+  // makes one if there is none, and the others make one with smaller blocks.
+  Status meet_processes();
+  Status attempt(std::size_t number, SegmentPlace* place);
+
+ private:
+  // What the first rank proposes: a segment that is there, or a new one; id 0: nothing.
+  struct Proposal {
+    std::uint64_t id, channel, is_new, block;
+  };
+
+  bool leads() const { return local_ == 0; }
+  int size() const { return int(node_local_ranks_.size()); }
+  Status send(int local, std::span<const std::uint64_t> words);
+  Status receive(int local, std::span<std::uint64_t> words);
+  Status agree(bool* good);
+  Status tell(std::span<std::uint64_t> words);
+  Proposal propose(std::size_t number, SegmentPlace* place);
+  Status make(const Proposal& proposal, SegmentPlace* place, bool* good);
+  Status pass_file(const Proposal& proposal, bool* good);
+  std::shared_ptr<NodeSegment> new_segment(const Proposal& proposal);
+
+  comm::Exchange& exchange_;
+  const std::vector<int>& node_local_ranks_;
+  const int local_;
+  const Intra intra_;
+  Statistics& statistics_;
+  SegmentRegistry& registry_;
+  std::vector<std::uint64_t> by_rank_, sorted_;  // numbers of the node's processes
+  SharedFile file_;
+  FileOffer offer_;
+  std::size_t made_ = 0;  // sizes that were tried
+};
+
+Status Opening::send(int local, std::span<const std::uint64_t> words) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  Status status = exchange_.send(node_local_ranks_[std::size_t(local)], comm::Tag::node_open,
+                                 words.data(), words.size_bytes(), request);
+  if (status == Status::ok) status = exchange_.wait(request);
+  return exchange_.settle(status, {&request, 1});
+}
+
+Status Opening::receive(int local, std::span<std::uint64_t> words) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  Status status = exchange_.receive(node_local_ranks_[std::size_t(local)], comm::Tag::node_open,
+                                    words.data(), words.size_bytes(), request);
+  if (status == Status::ok) status = exchange_.wait(request);
+  return exchange_.settle(status, {&request, 1});
+}
+
+// Words of the first rank, on all ranks of the node.
+Status Opening::tell(std::span<std::uint64_t> words) {
+  if (!leads()) return receive(0, words);
+  for (int local = 1; local < size(); ++local) SLIMPI_TRY(send(local, words));
+  return Status::ok;
+}
+
+// Whether it is good on all ranks of the node.
+Status Opening::agree(bool* good) {
+  std::uint64_t all = *good ? 1 : 0;
+  if (leads())
+    for (int local = 1; local < size(); ++local) {
+      std::uint64_t theirs = 0;
+      SLIMPI_TRY(receive(local, {&theirs, 1}));
+      all = std::min(all, theirs);
+    }
+  else
+    SLIMPI_TRY(send(0, {&all, 1}));
+  SLIMPI_TRY(tell({&all, 1}));
+  *good = all == 1;
+  return Status::ok;
+}
+
+Status Opening::meet_processes() {
+  const std::uint64_t mine = registry_.process();
+  by_rank_.assign(node_local_ranks_.size(), mine);
+  if (leads())
+    for (int local = 1; local < size(); ++local)
+      SLIMPI_TRY(receive(local, {&by_rank_[std::size_t(local)], 1}));
+  else
+    SLIMPI_TRY(send(0, {&mine, 1}));
+  SLIMPI_TRY(tell(by_rank_));
+  sorted_ = by_rank_;
+  std::sort(sorted_.begin(), sorted_.end());
+  return Status::ok;
+}
+
+std::shared_ptr<NodeSegment> Opening::new_segment(const Proposal& proposal) {
+  const auto me = std::lower_bound(sorted_.begin(), sorted_.end(), by_rank_[std::size_t(local_)]);
+  return std::make_shared<NodeSegment>(proposal.id, sorted_, int(me - sorted_.begin()),
+                                       proposal.block, statistics_);
+}
+
+Opening::Proposal Opening::propose(std::size_t number, SegmentPlace* place) {
+  if (number == 0) place->segment = registry_.find(sorted_, intra_, &place->channel);
+  if (place->segment != nullptr)
+    return {place->segment->id(), std::uint64_t(place->channel), 0, place->segment->block()};
+  if (made_ == std::size(kBlocks)) return {};
+  Proposal proposal{registry_.random(), 0, 1, kBlocks[made_++]};
+  if (file_.create(new_segment(proposal)->bytes()) != Status::ok ||
+      offer_.open(proposal.id) != Status::ok)
+    proposal.id = 0;
+  return proposal;
+}
+
+// From the first rank to one after the other, so that the socket's queue is never full.
+Status Opening::pass_file(const Proposal& proposal, bool* good) {
+  std::uint64_t word = 1;
+  if (leads()) {
+    for (int local = 1; local < size(); ++local) {
+      SLIMPI_TRY(send(local, {&word, 1}));
+      SLIMPI_TRY(receive(local, {&word, 1}));
+      const bool given =
+          word == 1 && offer_.give(file_, by_rank_[std::size_t(local)]) == Status::ok;
+      *good = *good && given;
+      word = given ? 1 : 0;
+      SLIMPI_TRY(send(local, {&word, 1}));
+    }
+    return Status::ok;
+  }
+  FileRequest request;
+  SLIMPI_TRY(receive(0, {&word, 1}));
+  word = request.ask(proposal.id, by_rank_[std::size_t(local_)]) == Status::ok ? 1 : 0;
+  SLIMPI_TRY(send(0, {&word, 1}));
+  SLIMPI_TRY(receive(0, {&word, 1}));
+  *good = *good && word == 1 && request.take(&file_) == Status::ok;
+  return Status::ok;
+}
+
+// Every process takes the memory of its own region, so it lies near that process.
+Status Opening::make(const Proposal& proposal, SegmentPlace* place, bool* good) {
+  SLIMPI_TRY(pass_file(proposal, good));
+  place->segment = new_segment(proposal);
+  *good = *good && place->segment->map(file_, leads()) == Status::ok;
+  if (!*good && log_enabled(LogLevel::debug))
+    log_once(LogLevel::debug, "a shared-memory segment cannot be had: " + failure_text());
+  SLIMPI_TRY(agree(good));
+  if (!*good) {
+    place->segment.reset();
+    return Status::ok;
+  }
+  place->segment->touch();
+  place->segment->device_path = std::make_unique<DevicePath>(intra_);
+  std::uint64_t channel = leads() ? std::uint64_t(place->segment->take_channel()) : 0;
+  SLIMPI_TRY(tell({&channel, 1}));
+  place->channel = int(channel);
+  registry_.add(place->segment, intra_);
+  return Status::ok;
+}
+
+Status Opening::attempt(std::size_t number, SegmentPlace* place) {
+  Proposal proposal{};
+  if (leads()) proposal = propose(number, place);
+  std::uint64_t words[] = {proposal.id, proposal.channel, proposal.is_new, proposal.block};
+  SLIMPI_TRY(tell(words));
+  proposal = {words[0], words[1], words[2], words[3]};
+  bool good = proposal.id != 0;
+  if (good && proposal.is_new != 0) {
+    SLIMPI_TRY(make(proposal, place, &good));
+  } else if (good) {
+    if (!leads()) place->segment = registry_.find(proposal.id);
+    place->channel = int(proposal.channel);
+    good = place->segment != nullptr;
+    SLIMPI_TRY(agree(&good));
+    if (!good && leads()) place->segment->give_back_channel(place->channel);
+    if (!good && place->segment != nullptr) registry_.release(std::move(place->segment));
+  }
+  if (!good) {
+    *place = {};
+    return Status::ok;
+  }
+  place->process_of.clear();
+  for (const std::uint64_t process : by_rank_)
+    place->process_of.push_back(
+        int(std::lower_bound(sorted_.begin(), sorted_.end(), process) - sorted_.begin()));
+  return Status::ok;
+}
+
+}  // namespace
+
+// Until the ranks of every node have a place, or have tried all there is. A segment that one of the
+// processes has let go of costs an attempt of its own.
+static Status find_places(Opening& opening, comm::Exchange& exchange, SegmentPlace* place,
+                          bool* ready) {
+  SLIMPI_TRY(opening.meet_processes());
+  constexpr std::size_t kAttempts = std::size(kBlocks) + 1;
+  for (std::size_t number = 0; number < kAttempts && !*ready; ++number) {
+    if (place->segment == nullptr) SLIMPI_TRY(opening.attempt(number, place));
+    std::uint64_t all = place->segment != nullptr ? 1 : 0;
+    SLIMPI_TRY(exchange.all_min({&all, 1}));
+    *ready = all == 1;
+  }
+  return Status::ok;
+}
+
+void leave_segment(SegmentPlace* place) {
+  if (place->segment != nullptr && place->channel >= 0) {
+    place->segment->leave_channel(place->channel);
+    SegmentRegistry::instance().release(std::move(place->segment));
+  }
+  *place = {};
+}
+
+Status open_segment(comm::Exchange& exchange, const comm::NodeLayout& layout, Intra intra,
+                    Statistics& statistics, SegmentPlace* place, bool* ready) {
+  Opening opening(exchange, layout, intra, statistics);
+  *place = {};
+  *ready = false;
+  const Status status = find_places(opening, exchange, place, ready);
+  if (!*ready) leave_segment(place);
+  return status;
+}
+
+}  // namespace slimpi::intra

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "intra/shared_segment.h"
+
+#include <atomic>
+
+#include "comm/waiter.h"
+
+namespace slimpi::intra {
+
+// What one rank writes and the others poll, on one cache line: who waits for the count has the word
+// with it.
+struct SharedSegment::Line {
+  std::atomic<std::uint64_t> barriers;  // that this rank has reached
+  // Two in turn: who publishes the next but one has seen everybody at the barrier behind the next,
+  // and so has everybody read this one.
+  std::uint64_t words[2];
+};
+
+Status SharedSegment::open(comm::Exchange& exchange, const comm::NodeLayout& layout, Intra intra,
+                           bool* ready) {
+  SLIMPI_TRY(open_segment(exchange, layout, intra, statistics_, &place_, ready));
+  if (!*ready) return Status::ok;
+  static_assert(sizeof(Line) <= NodeSegment::kLine);
+  me_ = layout.local_rank();
+  lines_.clear();
+  for (const int process : place_.process_of)
+    lines_.push_back(reinterpret_cast<Line*>(segment().line(process, place_.channel)));
+  locality_.emplace(size(), me_);
+  return Status::ok;
+}
+
+void SharedSegment::publish(std::uint64_t published) {
+  lines_[std::size_t(me_)]->words[++publications_ % 2] = published;
+}
+
+SharedSegment::Published SharedSegment::published() const {
+  Published result{UINT64_MAX, 0};
+  for (const Line* const line : lines_) {
+    const std::uint64_t theirs = line->words[publications_ % 2];
+    result.all &= theirs;
+    result.any |= theirs;
+  }
+  return result;
+}
+
+Status SharedSegment::barrier(comm::Exchange& exchange, std::uint64_t bytes) {
+  const bool probe = locality_->due(bytes);
+  if (probe) locality_->write_probe_lines(probe_lines(me_));
+  lines_[std::size_t(me_)]->barriers.store(++barriers_, std::memory_order_release);
+  comm::Waiter waiter(comm::Waiter::Poll::memory, &exchange);
+  for (const Line* const other : lines_)
+    while (other->barriers.load(std::memory_order_acquire) < barriers_) SLIMPI_TRY(waiter.pause());
+  if (probe) locality_->probe(probe_lines(locality_->target()));
+  return Status::ok;
+}
+
+}  // namespace slimpi::intra

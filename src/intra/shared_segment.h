@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A communicator's view of the shared-memory segment of its node: a data area of each rank that all
+// of them can read, a word of each rank, and a barrier that costs a store and a few loads. Ranks
+// are node-local ranks of the communicator. The segment, and what belongs to its lease, is shared
+// with other communicators of the same processes; barriers and words are this communicator's own.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "comm/exchange.h"
+#include "intra/cache_locality.h"
+#include "intra/segment_opening.h"
+
+namespace slimpi::intra {
+
+class SharedSegment {
+ public:
+  explicit SharedSegment(Statistics& statistics) : statistics_(statistics) {}
+  ~SharedSegment() { leave_segment(&place_); }
+  SharedSegment(const SharedSegment&) = delete;
+  SharedSegment& operator=(const SharedSegment&) = delete;
+
+  // Collective over the communicator; *ready is alike on all its ranks, and false where the ranks
+  // of some node cannot share memory.
+  Status open(comm::Exchange& exchange, const comm::NodeLayout& layout, Intra intra, bool* ready);
+
+  int size() const { return int(place_.process_of.size()); }
+  int local_rank() const { return me_; }
+
+  // The segment; and the number there of a node-local rank, by which its other users name it, too.
+  NodeSegment& segment() const { return *place_.segment; }
+  int process_of(int local) const { return place_.process_of[std::size_t(local)]; }
+
+  // The data area of a rank, aligned to 64 bytes. Belongs to the lease.
+  float* buffer(int local) const { return segment().data(process_of(local)); }
+
+  // Returns when every rank of the node has called it as often as this one has. What a rank wrote
+  // before is seen by the others after. MPI makes progress meanwhile, since another rank may wait
+  // for a message. Fails when a rank says that it failed. `bytes`: of a rank's data area that were
+  // written since the last barrier, at most; alike on all ranks of the node.
+  Status barrier(comm::Exchange& exchange, std::uint64_t bytes = 0);
+
+  // Some rank of the node shares no cache with this one: what is written for others comes to it
+  // faster through memory. Of this rank, now.
+  bool cross_cache() const { return locality_->cross_cache(); }
+
+  // What a rank publishes, at most once between two barriers, before the first of them: a word of
+  // the fields of published.h. After it, the words of all ranks of the node, joined by "and" and by
+  // "or".
+  struct Published {
+    std::uint64_t all, any;
+    bool alike(std::uint64_t field) const { return ((all ^ any) & field) == 0; }
+  };
+  void publish(std::uint64_t word);
+  Published published() const;
+
+  // A note of each process of the segment, read by the others after a barrier. Belongs to the
+  // lease.
+  static constexpr std::size_t kNoteBytes = NodeSegment::kNoteBytes;
+  std::byte* note(int process) const { return segment().note(process); }
+
+ private:
+  struct Line;
+  std::byte* probe_lines(int local) const { return segment().probe_lines(process_of(local)); }
+
+  Statistics& statistics_;
+  SegmentPlace place_;
+  std::vector<Line*> lines_;  // by local rank
+  int me_ = 0;
+  std::uint64_t barriers_ = 0, publications_ = 0;
+  std::optional<CacheLocality> locality_;  // once it is open
+};
+
+// The lease of the segment for one call, in this process. It ends with the object; until then the
+// call may work there if all ranks of the node have published that they hold it.
+class SegmentLease {
+ public:
+  explicit SegmentLease(SharedSegment& shared)
+      : segment_(shared.segment()), held_(segment_.try_lease()) {}
+  ~SegmentLease() { (void)end(Status::ok); }
+  SegmentLease(const SegmentLease&) = delete;
+  SegmentLease& operator=(const SegmentLease&) = delete;
+
+  bool held() const { return held_; }
+
+  // Nobody uses the segment after a call that failed there. Returns `status`.
+  Status end(Status status) {
+    if (held_) segment_.end_lease(status != Status::ok);
+    held_ = false;
+    return status;
+  }
+
+ private:
+  NodeSegment& segment_;
+  bool held_;
+};
+
+}  // namespace slimpi::intra

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "intra/summation_order.h"
+
+#include <algorithm>
+#include <bit>
+#include <climits>
+#include <cstring>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "comm/communicator.h"
+#include "intra/ordered_sum.h"
+#include "kernels/math/philox.h"
+
+namespace slimpi::intra {
+
+namespace {
+
+constexpr std::size_t kMostCounts = 1024;  // per communicator; further ones go to MPI
+
+// The probe vector repeats itself after so many floats, so that each rank knows what all have.
+constexpr std::uint64_t kPeriod = 4096;
+
+// MPICH changes to its shared-memory collectives after a number of calls on a communicator
+// (MPIR_CVAR_POSIX_NUM_COLLS_THRESHOLD, 5).
+constexpr int kWarmUpCalls = 8;
+
+// Comparisons of a count come at its second call and at every eightfold of that: MPI may change its
+// algorithm later.
+bool is_due(std::uint32_t calls) {
+  return calls >= 2 && std::has_single_bit(calls) && std::countr_zero(calls) % 3 == 1;
+}
+
+// Full mantissas, both signs, and exponents over 24 binary places: sums of three or more of these
+// round differently in every order.
+std::vector<float> probe_of(int local) {
+  std::vector<float> values(kPeriod);
+  for (std::uint64_t i = 0; i < kPeriod; ++i) {
+    const std::uint32_t word =
+        kernels::random_block({0x51a3, std::uint32_t(local), 0, i}, i).word[0];
+    const std::uint32_t exponent = 115 + (word >> 24) % 24;
+    values[i] = std::bit_cast<float>((word << 31) | (exponent << 23) | ((word >> 1) & 0x7fffff));
+  }
+  return values;
+}
+
+std::vector<float> sum_of_probes(int size) {
+  std::vector<std::vector<float>> probes;
+  std::vector<const float*> addends;
+  for (int local = 0; local < size; ++local) {
+    probes.push_back(probe_of(local));
+    addends.push_back(probes.back().data());
+  }
+  std::vector<float> sum(kPeriod), scratch(kPeriod * std::size_t(size));
+  add_in_pairs(device::host(), nullptr, addends, kPeriod, scratch.data(), kPeriod, sum.data());
+  return sum;
+}
+
+bool repeats(const float* data, std::uint64_t count, const std::vector<float>& period) {
+  for (std::uint64_t at = 0; at < count; at += kPeriod)
+    if (std::memcmp(data + at, period.data(), std::min(kPeriod, count - at) * sizeof(float)) != 0)
+      return false;
+  return true;
+}
+
+// One comparison. The buffers are of the call's kind where MPI takes them, else in host memory,
+// where MPI gets copies of such buffers.
+class Probe {
+ public:
+  explicit Probe(const comm::Call& call)
+      : call_(call),
+        bytes_(call.count * sizeof(float)),
+        device_(device::mpi_takes(call.device) ? call.device : device::host()),
+        in_place_(call.in == call.out || &device_ != &call.device) {}
+
+  Status reserve() {
+    try {
+      if (device_.staged) host_.resize(call_.count);
+    } catch (const std::bad_alloc&) {
+      return fail(Status::no_memory, "no memory for a comparison with MPI's sums");
+    }
+    return memory_.reserve(device_, call_.out, device::Place::device, bytes_,
+                           call_.communicator.statistics());
+  }
+
+  Status run(bool* same) {
+    const comm::NodeLayout& layout = call_.communicator.layout();
+    SLIMPI_TRY(fill(probe_of(layout.local_rank())));
+    const comm::Exchange& exchange = call_.communicator.exchange();
+    const void* const in = in_place_ ? MPI_IN_PLACE : memory_.data();
+    const int code = exchange.api().Allreduce(in, result(), int(call_.count), MPI_FLOAT, MPI_SUM,
+                                              call_.communicator.user());
+    if (code != MPI_SUCCESS)
+      return fail(Status::mpi,
+                  "a comparison with MPI's sums: " + mpi::error_text(exchange.api(), code));
+    const float* got = result();
+    if (device_.staged) {
+      SLIMPI_TRY(copy(host_.data(), got));
+      got = host_.data();
+    }
+    *same = repeats(got, call_.count, sum_of_probes(int(layout.node_ranks().size())));
+    return Status::ok;
+  }
+
+ private:
+  // What the program passed for the result is free until the call ends.
+  float* result() { return in_place_ ? reinterpret_cast<float*>(memory_.data()) : call_.out; }
+  Status fill(const std::vector<float>& period) {
+    float* const to = device_.staged ? host_.data() : reinterpret_cast<float*>(memory_.data());
+    for (std::uint64_t at = 0; at < call_.count; at += kPeriod)
+      std::memcpy(to + at, period.data(), std::min(kPeriod, call_.count - at) * sizeof(float));
+    return device_.staged ? copy(memory_.data(), to) : Status::ok;
+  }
+  Status copy(void* to, const void* from) {
+    SLIMPI_TRY(device_.copy(to, from, bytes_, call_.stream));
+    return comm::synchronize(device_, call_.stream);
+  }
+
+  const comm::Call& call_;
+  const std::size_t bytes_;
+  const device::Device& device_;
+  const bool in_place_;
+  comm::Memory memory_;
+  std::vector<float> host_;
+};
+
+}  // namespace
+
+bool NodeOrder::takes(std::uint64_t count) {
+  if (count > INT_MAX) return false;
+  if (counts_.size() == kMostCounts && !counts_.contains(count)) return false;
+  Count& known = counts_[count];
+  if (known.refused) return false;
+  if (known.calls != UINT32_MAX) ++known.calls;
+  if (is_due(known.calls)) known.verified = 0;
+  return known.calls > 1;
+}
+
+// Buffers in place or not, in memory of the host or of a device.
+unsigned NodeOrder::kind_of(const comm::Call& call) {
+  return 1u << ((call.in == call.out ? 1 : 0) + (call.device.staged ? 2 : 0));
+}
+
+bool NodeOrder::verified(const comm::Call& call) const {
+  return (counts_.at(call.count).verified & kind_of(call)) != 0;
+}
+
+Status NodeOrder::compare(const comm::Call& call, bool* same) {
+  comm::Communicator& communicator = call.communicator;
+  Count& known = counts_[call.count];
+  Probe probe(call);
+  std::uint64_t alike = probe.reserve() == Status::ok ? 1 : 0;
+  SLIMPI_TRY(communicator.exchange().all_min({&alike, 1}));
+  *same = false;
+  if (alike != 0) {
+    float one = 1;
+    for (int i = 0; i < kWarmUpCalls && !warm_; ++i)
+      communicator.exchange().api().Allreduce(MPI_IN_PLACE, &one, 1, MPI_FLOAT, MPI_SUM,
+                                              communicator.user());
+    warm_ = true;
+    SLIMPI_TRY(probe.run(same));
+    alike = *same ? 1 : 0;
+    SLIMPI_TRY(communicator.exchange().all_min({&alike, 1}));
+  }
+  *same = alike != 0;
+  known.refused = !*same;
+  known.verified |= kind_of(call);
+  if (!*same && communicator.rank() == 0)
+    log_once(LogLevel::debug, "sums inside the node go to MPI, which adds in another order: from " +
+                                  std::to_string(call.count) + " floats on");
+  return Status::ok;
+}
+
+}  // namespace slimpi::intra

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "intra/transports.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "comm/waiter.h"
+#include "intra/copies.h"
+#include "intra/intra_node.h"
+#include "intra/ordered_sum.h"
+
+namespace slimpi::intra {
+
+namespace {
+
+constexpr std::uint64_t kSegment = 64 << 10;  // elements
+constexpr std::size_t kSegmentBytes = kSegment * sizeof(float);
+constexpr int kDepth = 2;  // segments under way at once
+
+comm::Range segment(const comm::Range& shard, std::uint64_t number) {
+  if (number * kSegment >= shard.count) return {};
+  return {shard.first + number * kSegment, std::min(kSegment, shard.count - number * kSegment)};
+}
+
+// A communicator that has shared memory uses messages only in a call that finds it taken. The
+// schedule's own scratch may be in use then.
+comm::Memory& memory_of(const comm::Call& call) {
+  comm::CallScratch& scratch = call.communicator.scratch();
+  return call.communicator.shared() == nullptr ? scratch.messages : scratch.node_messages;
+}
+comm::Memory& staging_of(const comm::Call& call) {
+  comm::CallScratch& scratch = call.communicator.scratch();
+  return call.communicator.shared() == nullptr ? scratch.staging : scratch.node_staging;
+}
+
+// Such a call reserves it when it comes to that, for there are few. Other ranks hear of a failure.
+Status reserve_in_call(const comm::Call& call, const comm::InterNodeGroup& group) {
+  if (call.communicator.shared() == nullptr) return Status::ok;
+  comm::Communicator& communicator = call.communicator;
+  const std::size_t bytes = node_message_bytes(communicator.layout(), group);
+  SLIMPI_TRY(memory_of(call).reserve(call.device, call.out, device::Place::device, bytes,
+                                     communicator.statistics()));
+  if (!call.device.staged) return Status::ok;
+  return staging_of(call).reserve(call.device, call.out, device::Place::staging, bytes,
+                                  communicator.statistics());
+}
+
+// One pass of segments inside a node, in either direction.
+class MpiPass {
+ public:
+  MpiPass(comm::Call& call, const comm::InterNodeGroup& group)
+      : call_(call),
+        group_(group),
+        exchange_(call.communicator.exchange()),
+        node_local_ranks_(call.communicator.layout().node_ranks()),
+        me_(call.communicator.layout().local_rank()),
+        size_(int(node_local_ranks_.size())),
+        staged_(call.device.staged),
+        memory_(memory_of(call).data()),
+        staging_(staged_ ? staging_of(call).data() : memory_),
+        requests_(std::size_t(2 * kDepth * size_), MPI_REQUEST_NULL),
+        sends_(requests_.data()),
+        receives_(sends_ + kDepth * size_) {
+    for (int shard_index = 0; shard_index < group.shards; ++shard_index)
+      segments_ = std::max(
+          segments_,
+          (shard_range(call.count, call.plan.format, group, shard_index).count + kSegment - 1) /
+              kSegment);
+  }
+
+  Status sum() { return exchange_.settle(run_sum(), requests_); }
+  Status share() { return exchange_.settle(run_share(), requests_); }
+
+ private:
+  Status run_sum();
+  Status run_share();
+
+  // MessageBuffers for what comes from and what goes to each node-local rank, by slot.
+  std::size_t buffer(bool outgoing, std::uint64_t number, int other) const {
+    return ((number % kDepth * 2 + (outgoing ? 1 : 0)) * std::uint64_t(size_) +
+            std::uint64_t(other)) *
+           kSegmentBytes;
+  }
+  MPI_Request& of(MPI_Request* requests, std::uint64_t number, int other) const {
+    return requests[number % kDepth * std::uint64_t(size_) + std::uint64_t(other)];
+  }
+  comm::Range part(int shard_index, std::uint64_t number) const {
+    return segment(shard_range(call_.count, call_.plan.format, group_, shard_index), number);
+  }
+  Status send(comm::Tag tag, std::uint64_t number, int other, const float* from,
+              const comm::Range& part);
+  Status post_for_sum(std::uint64_t number);
+  Status post_for_share(std::uint64_t number);
+  Status reduce(std::uint64_t number);
+  Status finish_copies();
+
+  comm::Call& call_;
+  const comm::InterNodeGroup& group_;
+  comm::Exchange& exchange_;
+  const std::vector<int>& node_local_ranks_;
+  const int me_, size_;
+  const bool staged_;
+  std::byte *memory_, *staging_;
+  std::vector<MPI_Request> requests_;
+  MPI_Request *const sends_, *const receives_;
+  std::uint64_t segments_ = 0;
+  NodeCopies copies_{call_};
+};
+
+Status MpiPass::finish_copies() {
+  std::uint64_t mark = 0;
+  SLIMPI_TRY(call_.device.record(call_.stream, &mark));
+  comm::Waiter waiter(comm::Waiter::Poll::device, &exchange_);
+  for (bool done = false;;) {
+    SLIMPI_TRY(call_.device.query(call_.stream, mark, &done));
+    if (done) break;
+    SLIMPI_TRY(waiter.pause());
+  }
+  copies_.done();
+  return Status::ok;
+}
+
+Status MpiPass::send(comm::Tag tag, std::uint64_t number, int other, const float* from,
+                     const comm::Range& part) {
+  MPI_Request& request = of(sends_, number, other);
+  SLIMPI_TRY(exchange_.wait(request));
+  const void* data = from + part.first;
+  if (staged_) {
+    std::byte* const staging = staging_ + buffer(true, number, other);
+    SLIMPI_TRY(copies_.copy(staging, data, part.count * sizeof(float)));
+    SLIMPI_TRY(finish_copies());
+    data = staging;
+  }
+  return exchange_.send(node_local_ranks_[std::size_t(other)], tag, data,
+                        part.count * sizeof(float), request);
+}
+
+Status MpiPass::post_for_sum(std::uint64_t number) {
+  if (group_.shard_index < 0) return Status::ok;
+  const comm::Range mine = part(group_.shard_index, number);
+  for (int other = 0; other < size_; ++other)
+    if (other != me_ && mine.count != 0)
+      SLIMPI_TRY(exchange_.receive(node_local_ranks_[std::size_t(other)],
+                                   comm::Tag::intra_reduce_scatter,
+                                   staging_ + buffer(false, number, other),
+                                   mine.count * sizeof(float), of(receives_, number, other)));
+  return Status::ok;
+}
+
+Status MpiPass::reduce(std::uint64_t number) {
+  if (group_.shard_index < 0) return Status::ok;
+  const comm::Range mine = part(group_.shard_index, number);
+  if (mine.count == 0) return Status::ok;
+  const std::size_t bytes = mine.count * sizeof(float);
+  std::vector<const float*> addends(static_cast<std::size_t>(size_));
+  for (int other = 0; other < size_; ++other) {
+    if (other == me_) {
+      addends[std::size_t(other)] = call_.in + mine.first;
+      continue;
+    }
+    SLIMPI_TRY(exchange_.wait(of(receives_, number, other)));
+    std::byte* const here = memory_ + buffer(false, number, other);
+    if (staged_) SLIMPI_TRY(copies_.copy(here, staging_ + buffer(false, number, other), bytes));
+    addends[std::size_t(other)] = reinterpret_cast<const float*>(here);
+  }
+  add_in_order(call_.device, call_.stream, addends, mine.count,
+               reinterpret_cast<float*>(call_.communicator.scratch().partial.data()),
+               call_.out + mine.first);
+  return staged_ ? finish_copies() : Status::ok;
+}
+
+Status MpiPass::run_sum() {
+  for (std::uint64_t number = 0; number < kDepth; ++number) SLIMPI_TRY(post_for_sum(number));
+  for (std::uint64_t number = 0; number < segments_; ++number) {
+    for (int distance = 1; distance < size_; ++distance) {
+      const int owner = (me_ + distance) % size_, shard = group_.shard_of(owner);
+      if (shard < 0) continue;
+      if (const comm::Range theirs = part(shard, number); theirs.count != 0)
+        SLIMPI_TRY(send(comm::Tag::intra_reduce_scatter, number, owner, call_.in, theirs));
+    }
+    SLIMPI_TRY(reduce(number));
+    SLIMPI_TRY(post_for_sum(number + kDepth));
+  }
+  return exchange_.wait_all(requests_);
+}
+
+Status MpiPass::post_for_share(std::uint64_t number) {
+  for (int shard = 0; shard < group_.shards; ++shard) {
+    const int owner = group_.owner(shard);
+    const comm::Range theirs = part(shard, number);
+    if (owner == me_ || theirs.count == 0) continue;
+    void* const to = staged_ ? static_cast<void*>(staging_ + buffer(false, number, owner))
+                             : static_cast<void*>(call_.out + theirs.first);
+    SLIMPI_TRY(exchange_.receive(node_local_ranks_[std::size_t(owner)], comm::Tag::intra_all_gather,
+                                 to, theirs.count * sizeof(float), of(receives_, number, owner)));
+  }
+  return Status::ok;
+}
+
+Status MpiPass::run_share() {
+  for (std::uint64_t number = 0; number < kDepth; ++number) SLIMPI_TRY(post_for_share(number));
+  for (std::uint64_t number = 0; number < segments_; ++number) {
+    if (group_.shard_index >= 0)
+      if (const comm::Range mine = part(group_.shard_index, number); mine.count != 0)
+        for (int distance = 1; distance < size_; ++distance)
+          SLIMPI_TRY(
+              send(comm::Tag::intra_all_gather, number, (me_ + distance) % size_, call_.out, mine));
+    for (int shard = 0; shard < group_.shards; ++shard) {
+      const int owner = group_.owner(shard);
+      const comm::Range theirs = part(shard, number);
+      if (owner == me_ || theirs.count == 0) continue;
+      SLIMPI_TRY(exchange_.wait(of(receives_, number, owner)));
+      if (staged_)
+        SLIMPI_TRY(copies_.copy(call_.out + theirs.first, staging_ + buffer(false, number, owner),
+                                theirs.count * sizeof(float)));
+    }
+    if (staged_) SLIMPI_TRY(finish_copies());
+    SLIMPI_TRY(post_for_share(number + kDepth));
+  }
+  return exchange_.wait_all(requests_);
+}
+
+}  // namespace
+
+Status reduce_scatter_by_mpi(comm::Call& call, const comm::InterNodeGroup& group) {
+  SLIMPI_TRY(reserve_in_call(call, group));
+  return MpiPass(call, group).sum();
+}
+
+Status all_gather_by_mpi(comm::Call& call, const comm::InterNodeGroup& group) {
+  SLIMPI_TRY(reserve_in_call(call, group));
+  return MpiPass(call, group).share();
+}
+
+std::size_t node_message_bytes(const comm::NodeLayout& layout, const comm::InterNodeGroup& group) {
+  const std::size_t size = layout.node_ranks().size();
+  return group.flat || size == 1 ? 0 : kDepth * 2 * size * kSegmentBytes;
+}
+
+}  // namespace slimpi::intra

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The work inside a node over links between its GPUs. The node-local ranks send each owner their
+// shares of its slice, straight from where they lie, a block at a time; the owner adds a block in
+// rank order while the next one arrives. The finished slices go to all of them at once. Everything
+// is queued on two streams, that of the links and that of the call, which wait for each other by
+// marks.
+#include <algorithm>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "intra/intra_node.h"
+#include "intra/ordered_sum.h"
+#include "intra/transports.h"
+
+namespace slimpi::intra {
+
+namespace {
+
+using device::NcclTransport;
+
+class NcclPass {
+ public:
+  NcclPass(comm::Call& call, const comm::InterNodeGroup& group)
+      : call_(call),
+        group_(group),
+        exchange_(call.communicator.exchange()),
+        shared_(*call.communicator.shared()),
+        nccl_(shared_.segment().device_path->nccl),
+        me_(call.communicator.layout().local_rank()),
+        size_(int(call.communicator.layout().node_ranks().size())),
+        // Pieces begin where a vector of floats may.
+        piece_(NcclGroup::kBlock / std::uint64_t(size_) / 64 * 64) {
+    for (int shard_index = 0; shard_index < group.shards; ++shard_index)
+      shards_.push_back(shard_range(call.count, call.plan.format, group, shard_index));
+    for (const comm::Range& shard : shards_)
+      blocks_ = std::max(blocks_, (shard.count + piece_ - 1) / piece_);
+  }
+
+  Status sum() { return settle(run_sum(false)); }
+  Status share() { return settle(run_share()); }
+  Status allreduce() {
+    const Status summed = run_sum(true);
+    return settle(summed == Status::ok ? run_share() : summed);
+  }
+
+ private:
+  Status settle(Status status);
+  Status run_sum(bool pairwise);
+  Status run_share();
+  Status wait_for_stream_of(device::Stream* later, device::Stream* earlier);
+  Status find_stream();
+  Status finish();
+  Status bring(std::uint64_t block);
+  Status reduce(std::uint64_t block, bool pairwise);
+  comm::Range part(int shard_index, std::uint64_t block) const {
+    const comm::Range& shard = shards_[std::size_t(shard_index)];
+    if (block * piece_ >= shard.count) return {};
+    return {shard.first + block * piece_, std::min(piece_, shard.count - block * piece_)};
+  }
+  comm::Range mine(std::uint64_t block) const { return part(group_.shard_index, block); }
+  bool owner() const { return group_.shard_index >= 0; }
+  float* arrived(int other, std::uint64_t block) const {
+    return nccl_.arrived(int(block % NcclGroup::kDepth)) + std::uint64_t(other) * piece_;
+  }
+  // Links name ranks by their number on the segment.
+  void add_out(int local, const float* from, std::uint64_t count) {
+    if (count != 0)
+      pieces_.push_back({shared_.process_of(local), from, nullptr, count * sizeof(float)});
+  }
+  void add_in(int local, float* to, std::uint64_t count) {
+    if (count != 0)
+      pieces_.push_back({shared_.process_of(local), nullptr, to, count * sizeof(float)});
+  }
+  Status send() {
+    const Status sent = nccl_.send(exchange_, pieces_, nccl_stream_);
+    pieces_.clear();
+    return sent;
+  }
+
+  comm::Call& call_;
+  const comm::InterNodeGroup& group_;
+  comm::Exchange& exchange_;
+  SharedSegment& shared_;
+  NcclGroup& nccl_;
+  const int me_, size_;
+  const std::uint64_t piece_;
+  std::uint64_t blocks_ = 0;
+  std::vector<comm::Range> shards_;
+  std::vector<NcclTransport::Transfer> pieces_;
+  device::Stream* nccl_stream_ = nullptr;
+  std::uint64_t added_[NcclGroup::kDepth] = {};  // marks of the call's stream
+};
+
+// What node-local ranks of a rank that failed wait for on their GPUs never comes. They have been
+// told by now, so that all of them end it.
+Status NcclPass::settle(Status status) {
+  status = exchange_.settle(status, {});
+  if (status != Status::ok) nccl_.close(false);
+  return status;
+}
+
+Status NcclPass::wait_for_stream_of(device::Stream* later, device::Stream* earlier) {
+  std::uint64_t mark = 0;
+  SLIMPI_TRY(call_.device.record(earlier, &mark));
+  return call_.device.wait_event(later, earlier, mark);
+}
+
+// The links have the lane of what comes in. It is seen to have nothing left to do, so that it
+// starts behind what the program has queued.
+Status NcclPass::find_stream() {
+  SLIMPI_TRY(
+      call_.communicator.stream_for(call_.device, call_.out, &nccl_stream_, comm::StreamRole::h2d));
+  SLIMPI_TRY(nccl_.wait(exchange_, nccl_stream_));
+  return wait_for_stream_of(nccl_stream_, call_.stream);
+}
+
+// Both streams are seen to have nothing left to do, so that what comes next starts behind what the
+// program queues until then.
+Status NcclPass::finish() {
+  SLIMPI_TRY(nccl_.wait(exchange_, nccl_stream_));
+  return nccl_.wait(exchange_, call_.stream);
+}
+
+Status NcclPass::bring(std::uint64_t block) {
+  const int slot = int(block % NcclGroup::kDepth);
+  if (owner() && block >= NcclGroup::kDepth)
+    SLIMPI_TRY(call_.device.wait_event(nccl_stream_, call_.stream, added_[slot]));
+  for (int shard_index = 0; shard_index < group_.shards; ++shard_index)
+    if (shard_index != group_.shard_index)
+      add_out(group_.owner(shard_index), call_.in + part(shard_index, block).first,
+              part(shard_index, block).count);
+  for (int other = 0; owner() && other < size_; ++other)
+    if (other != me_) add_in(other, arrived(other, block), mine(block).count);
+  return send();
+}
+
+Status NcclPass::reduce(std::uint64_t block, bool pairwise) {
+  const comm::Range mine = owner() ? this->mine(block) : comm::Range{};
+  if (mine.count == 0) return Status::ok;
+  SLIMPI_TRY(wait_for_stream_of(call_.stream, nccl_stream_));
+  std::vector<const float*> addends;
+  for (int other = 0; other < size_; ++other)
+    addends.push_back(other == me_ ? call_.in + mine.first : arrived(other, block));
+  float* const out = call_.out + mine.first;
+  if (pairwise)
+    add_in_pairs(call_.device, call_.stream, addends, mine.count, nccl_.partial(), piece_, out);
+  else
+    add_in_order(call_.device, call_.stream, addends, mine.count, nccl_.partial(), out);
+  return call_.device.record(call_.stream, &added_[block % NcclGroup::kDepth]);
+}
+
+Status NcclPass::run_sum(bool pairwise) {
+  SLIMPI_TRY(find_stream());
+  for (std::uint64_t block = 0; block < blocks_; ++block) {
+    SLIMPI_TRY(bring(block));
+    SLIMPI_TRY(reduce(block, pairwise));
+  }
+  return finish();
+}
+
+Status NcclPass::run_share() {
+  SLIMPI_TRY(find_stream());
+  const comm::Range mine = owner() ? shards_[std::size_t(group_.shard_index)] : comm::Range{};
+  for (int other = 0; other < size_; ++other)
+    if (other != me_) add_out(other, call_.out + mine.first, mine.count);
+  for (int shard_index = 0; shard_index < group_.shards; ++shard_index)
+    if (const comm::Range& theirs = shards_[std::size_t(shard_index)];
+        shard_index != group_.shard_index)
+      add_in(group_.owner(shard_index), call_.out + theirs.first, theirs.count);
+  SLIMPI_TRY(send());
+  return finish();
+}
+
+}  // namespace
+
+Status reduce_scatter_by_nccl(comm::Call& call, const comm::InterNodeGroup& group) {
+  return NcclPass(call, group).sum();
+}
+
+Status all_gather_by_nccl(comm::Call& call, const comm::InterNodeGroup& group) {
+  return NcclPass(call, group).share();
+}
+
+Status allreduce_by_nccl(comm::Call& call, const comm::InterNodeGroup& group) {
+  return NcclPass(call, group).allreduce();
+}
+
+}  // namespace slimpi::intra

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "comm/autotuner.h"
+
+#include "tests/helper/cmocka_cxx.h"
+
+using slimpi::comm::Autotuner;
+
+namespace {
+
+// Makes one call that takes what `times` says of the candidate; returns which candidate it was.
+int call(Autotuner& autotuner, const std::uint64_t* times) {
+  const int candidate = autotuner.next();
+  if (autotuner.record(times[candidate])) autotuner.agreed();
+  return candidate;
+}
+
+void finds_the_fastest_after_a_few_rounds(void**) {
+  Autotuner autotuner(3);
+  const std::uint64_t times[] = {500, 200, 300};
+  for (int i = 0; i < 3 * Autotuner::kRounds; ++i) {
+    assert_false(autotuner.settled());
+    assert_int_equal(call(autotuner, times), i % 3);
+  }
+  assert_true(autotuner.settled());
+  for (int i = 0; i < 1000; ++i) assert_int_equal(call(autotuner, times), 1);
+}
+
+// Trials in turn show a way as slower than it is in a row, where its memory stays in the caches.
+void those_that_are_about_as_fast_meet_in_a_final(void**) {
+  Autotuner autotuner(3);
+  int before = -1;
+  const auto make_call = [&](int hiccup) {
+    const int candidate = autotuner.next();
+    const std::uint64_t times[] = {100, std::uint64_t(candidate == before ? 93 : 112), 140};
+    if (autotuner.record(times[candidate] + std::uint64_t(hiccup))) autotuner.agreed();
+    before = candidate;
+    return candidate;
+  };
+  for (int i = 0; i < 3 * Autotuner::kRounds; ++i) make_call(0);
+  assert_false(autotuner.settled());
+  int calls[3] = {};
+  for (int i = 0; i < 2 * Autotuner::kInARow * Autotuner::kRepeats; ++i) {
+    assert_false(autotuner.settled());
+    ++calls[make_call(i % 5 == 0 ? 1000 : 0)];
+  }
+  assert_int_equal(calls[2], 0);
+  assert_int_equal(calls[0], calls[1]);
+  assert_true(autotuner.settled());
+  for (int i = 0; i < 100; ++i) assert_int_equal(make_call(0), 1);
+}
+
+// A way that was unlucky in its trials gets others, which cost a hundredth of the time in between.
+void a_rejected_candidate_gets_another_chance(void**) {
+  Autotuner autotuner(2);
+  const std::uint64_t unlucky[] = {200, 600}, later[] = {200, 100};
+  for (int i = 0; i < 2 * Autotuner::kRounds; ++i) call(autotuner, unlucky);
+  int winners = 0, calls = 0;
+  for (; autotuner.settled() && calls < 100000; ++calls) winners += call(autotuner, later) == 0;
+  assert_int_equal(winners, calls);
+  assert_in_range(calls, 3 * Autotuner::kCostRatio * Autotuner::kRounds,
+                  3 * Autotuner::kCostRatio * Autotuner::kRounds + Autotuner::kWatch);
+  for (int i = 0; i < 2 * Autotuner::kRounds; ++i) call(autotuner, later);
+  for (int i = 0; i < 100; ++i) assert_int_equal(call(autotuner, later), 1);
+}
+
+void set_up_in_the_first_round_does_not_count(void**) {
+  Autotuner autotuner(2);
+  const std::uint64_t first[] = {100, 100000}, later[] = {100, 50};
+  for (int i = 0; i < 2 * Autotuner::kRounds; ++i) call(autotuner, i < 2 ? first : later);
+  assert_int_equal(autotuner.next(), 1);
+}
+
+void looks_again_when_times_drift(void**) {
+  Autotuner autotuner(2);
+  const std::uint64_t before[] = {500, 200}, slow_network[] = {5000, 900}, fast[] = {50, 150};
+  for (int i = 0; i < 2 * Autotuner::kRounds + 2 * Autotuner::kWatch; ++i) call(autotuner, before);
+  assert_true(autotuner.settled());
+  for (int i = 0; i < Autotuner::kWatch; ++i) call(autotuner, slow_network);
+  assert_false(autotuner.settled());
+  for (int i = 0; i < 2 * Autotuner::kRounds + Autotuner::kWatch; ++i)
+    call(autotuner, slow_network);
+  assert_int_equal(autotuner.next(), 1);
+  for (int i = 0; i < Autotuner::kWatch + 2 * Autotuner::kRounds; ++i) call(autotuner, fast);
+  assert_int_equal(autotuner.next(), 0);
+}
+
+// Neither a core that was busy nor a link that had rested.
+void calls_out_of_the_ordinary_change_nothing(void**) {
+  Autotuner autotuner(2);
+  const std::uint64_t usual[] = {500, 200}, hiccup[] = {500, 90000}, rested[] = {500, 10};
+  for (int i = 0; i < 2 * Autotuner::kRounds; ++i) call(autotuner, usual);
+  // Looks with neither, with the one and with the other between them.
+  for (int i = 0; i < 9 * Autotuner::kWatch; ++i) {
+    const std::uint64_t* const kinds[] = {usual, hiccup, rested};
+    call(autotuner, i % 7 == 6 ? kinds[i / Autotuner::kWatch % 3] : usual);
+    assert_true(autotuner.settled());
+  }
+}
+
+}  // namespace
+
+int main() {
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(finds_the_fastest_after_a_few_rounds),
+      cmocka_unit_test(those_that_are_about_as_fast_meet_in_a_final),
+      cmocka_unit_test(set_up_in_the_first_round_does_not_count),
+      cmocka_unit_test(looks_again_when_times_drift),
+      cmocka_unit_test(a_rejected_candidate_gets_another_chance),
+      cmocka_unit_test(calls_out_of_the_ordinary_change_nothing),
+  };
+  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
+}

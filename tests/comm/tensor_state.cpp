@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which buffer is which: names by address and by the order of calls, realignment, and the bound on
+// what a program can pile up that never comes back to a buffer.
+#include "comm/tensor_state.h"
+
+#include "device/device.h"
+#include "tests/helper/cmocka_cxx.h"
+
+using namespace slimpi;
+using comm::state_array;
+using comm::TensorState;
+using comm::TensorStates;
+
+namespace {
+
+Statistics g_statistics;
+TensorStates* g_slots;
+char g_memory[100000];  // its bytes lend their addresses
+
+int make(void**) {
+  g_slots = new TensorStates;
+  return 0;
+}
+
+int clear(void**) {
+  delete g_slots;
+  return g_statistics.counts().state_bytes != 0;  // freed with the slots
+}
+
+const void* address(int i) {
+  return &g_memory[i];
+}
+
+// A call that keeps an array.
+TensorState& use(int buffer, std::uint64_t count, std::uint64_t calls_per_step = 0) {
+  g_slots->count_call();
+  TensorState& slot = g_slots->find(address(buffer), count, calls_per_step);
+  TensorStates::claim(slot, nullptr, device::host());
+  float* array = nullptr;
+  assert_true(state_array(slot, "residual", count, device::host(), g_memory, nullptr, g_statistics,
+                          &array) == Status::ok);
+  ++slot.calls;
+  slot.uninitialized = false;
+  return slot;
+}
+
+void by_address(void**) {
+  assert_int_equal(use(1, 10).number, 0);
+  assert_int_equal(use(2, 10).number, 1);
+  assert_int_equal(use(1, 20).number, 0);  // another count: another buffer
+  TensorState& again = use(1, 10);
+  assert_int_equal(again.number, 0);
+  assert_int_equal(again.calls, 2);
+  assert_int_equal(g_slots->size(), 3);
+  assert_int_equal(g_statistics.counts().state_bytes, 4 * (10 + 10 + 20));
+}
+
+void by_order(void**) {
+  for (int step = 0; step < 5; ++step) {
+    assert_int_equal(use(10 * step, 10, 2).number, 0);
+    TensorState& second = use(10 * step + 1, 30, 2);
+    assert_int_equal(second.number, 1);
+    assert_int_equal(second.calls, step + 1);
+  }
+  assert_int_equal(g_slots->size(), 2);
+  // Another tensor where the order says there is a known one: it starts anew.
+  TensorState& other = use(3, 77, 2);
+  assert_int_equal(other.calls, 1);
+  assert_int_equal(g_statistics.counts().state_bytes, 4 * (77 + 30));
+}
+
+// Sums that somebody else answers have their place in the step.
+void by_order_of_all(void**) {
+  for (int step = 0; step < 5; ++step) {
+    g_slots->count_call();
+    assert_int_equal(use(step, 10, 3).number, 1);
+    g_slots->count_call();
+  }
+  assert_int_equal(g_slots->size(), 1);
+}
+
+void realigned(void**) {
+  TensorState& here = use(1, 10);
+  use(2, 10);
+  assert_int_equal(g_slots->next_number(10), 2);
+  g_slots->realign(here, 7);  // what another rank's next number was
+  assert_int_equal(here.number, 7);
+  assert_int_equal(here.calls, 0);
+  assert_true(here.uninitialized && here.arrays.empty());
+  assert_int_equal(use(1, 10).number, 7);
+  assert_int_equal(use(3, 10).number, 8);
+  TensorState& ordered = use(1, 10, 4);
+  const std::uint64_t number = ordered.number;
+  g_slots->realign(ordered, 9);
+  assert_int_equal(ordered.number, number);
+  assert_int_equal(ordered.calls, 0);
+}
+
+void never_comes_back(void**) {
+  for (int i = 0; i < 10000; ++i) {
+    use(i, 1000);
+    assert_true(g_slots->holding() <= TensorStates::kFirstLimit);
+    assert_true(g_slots->size() <= TensorStates::kMost);
+  }
+  assert_int_equal(g_slots->limit(), TensorStates::kFirstLimit);
+}
+
+// A model of 300 tensors loses a few steps' state, and then keeps all of it.
+void comes_back(void**) {
+  for (int step = 0; step < 4; ++step)
+    for (int i = 0; i < 300; ++i) use(i, 100);
+  for (int i = 0; i < 300; ++i) assert_true(use(i, 100).calls >= 4);
+  assert_int_equal(g_slots->holding(), 300);
+}
+
+void other_place(void**) {
+  static const device::Device other = device::host();
+  TensorState& slot = use(1, 10);
+  TensorStates::claim(slot, nullptr, other);
+  assert_true(slot.arrays.empty() && slot.calls == 0 && slot.uninitialized);
+}
+
+void zeros_and_sizes(void**) {
+  TensorState& slot = g_slots->find(address(0), 10, 0);
+  float* array = nullptr;
+  bool uninitialized = false;
+  const auto get = [&](std::uint64_t elements) {
+    return state_array(slot, "a", elements, device::host(), g_memory, nullptr, g_statistics, &array,
+                       &uninitialized);
+  };
+  assert_true(get(10) == Status::ok && uninitialized);
+  for (int i = 0; i < 10; ++i) assert_true(array[i] == 0);
+  array[3] = 5;
+  assert_true(get(10) == Status::ok && !uninitialized);
+  assert_true(array[3] == 5);
+  assert_true(get(4) == Status::ok && uninitialized);
+  assert_true(array[3] == 0);
+  assert_int_equal(g_statistics.counts().state_bytes, 16);
+  assert_true(get(0) == Status::ok && array == nullptr);
+  assert_int_equal(g_statistics.counts().state_bytes, 0);
+}
+
+}  // namespace
+
+int main() {
+  const CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(by_address, make, clear),
+                              cmocka_unit_test_setup_teardown(by_order, make, clear),
+                              cmocka_unit_test_setup_teardown(by_order_of_all, make, clear),
+                              cmocka_unit_test_setup_teardown(realigned, make, clear),
+                              cmocka_unit_test_setup_teardown(never_comes_back, make, clear),
+                              cmocka_unit_test_setup_teardown(comes_back, make, clear),
+                              cmocka_unit_test_setup_teardown(other_place, make, clear),
+                              cmocka_unit_test_setup_teardown(zeros_and_sizes, make, clear)};
+  return cmocka_run_group_tests_name("slot", tests, nullptr, nullptr) != 0;
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Float sums of GPU buffers inside a node whose GPUs are linked: the bytes are those of host
+ * buffers. Usage: links any|linked|unlinked|join|send|later COUNT...
+ * any                only the bytes count: a node may be of one rank, a sum be left to MPI
+ * linked, unlinked   the way that the sums go, where the fake driver tells
+ * join               the second rank cannot join: the sums go another way on its node
+ * send, later        on the second rank NCCL fails at the second call, at once or while the GPU
+ *                    works: that is an MPI error on every rank, with NCCL's text on the one
+ * Run under the preload; exits 77 without a GPU. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/helper/gpu.h"
+
+static int g_rank, g_failures;
+static void (*g_tell)(const char*, int, int, int);
+
+static void expect(int holds, const char* what) {
+  if (holds) return;
+  printf("rank %d: %s\n", g_rank, what);
+  ++g_failures;
+}
+
+static unsigned long pieces(void) {
+  unsigned long (*const count)(void) = (unsigned long (*)(void))gpu_function("slimpi_fake_pieces");
+  return count != NULL ? count() : 0;
+}
+static int communicators(void) {
+  int (*const count)(void) = (int (*)(void))gpu_function("slimpi_fake_communicators");
+  return count != NULL ? count() : 0;
+}
+
+static void fill(float* values, size_t count, int call) {
+  unsigned state = 12345u + 77u * (unsigned)g_rank + 991u * (unsigned)call;
+  for (size_t i = 0; i < count; ++i) {
+    state = state * 1664525u + 1013904223u;
+    values[i] = (float)(int)(state >> 8) * 0x1p-24f - 0.5f;
+  }
+}
+
+/* Sums what fill() gives, in memory of this kind; the MPI error code. */
+static int sum(MPI_Comm comm, enum gpu_memory kind, float* values, size_t count, int in_place) {
+  const size_t bytes = count * sizeof(float);
+  float* const in = gpu_take(kind, bytes);
+  float* const out = in_place ? in : gpu_take(kind, bytes);
+  gpu_copy(in, kind, values, GPU_HOST, bytes);
+  const int code =
+      MPI_Allreduce(in_place ? MPI_IN_PLACE : in, out, (int)count, MPI_FLOAT, MPI_SUM, comm);
+  gpu_finish();
+  gpu_copy(values, GPU_HOST, out, kind, bytes);
+  gpu_give_back(kind, in);
+  if (!in_place) gpu_give_back(kind, out);
+  return code;
+}
+
+static void check(size_t count, int linked) {
+  const size_t bytes = count * sizeof(float);
+  float *const expected = malloc(bytes), *const result = malloc(bytes);
+  MPI_Comm on_host, on_gpu;
+  MPI_Comm_dup(MPI_COMM_WORLD, &on_host);
+  MPI_Comm_dup(MPI_COMM_WORLD, &on_gpu);
+  const int calls = count > 1000000 ? 2 : 4;
+  for (int call = 0; call < calls; ++call) {
+    fill(expected, count, call);
+    memcpy(result, expected, bytes);
+    expect(sum(on_host, GPU_HOST, expected, count, call % 2) == MPI_SUCCESS, "host buffers fail");
+    const unsigned long before = pieces();
+    const int elsewhere = call == 2;
+    const enum gpu_memory kind = elsewhere && g_rank == 1 ? GPU_HOST : GPU_DEVICE;
+    expect(sum(on_gpu, kind, result, count, call % 2) == MPI_SUCCESS, "GPU buffers fail");
+    expect(memcmp(result, expected, bytes) == 0, "GPU buffers give other bytes");
+    if (linked >= 0 && gpu_function("slimpi_fake_pieces") != NULL && !elsewhere)
+      expect((pieces() != before) == linked, "the sum did not go the way it should");
+  }
+  MPI_Comm_free(&on_host);
+  MPI_Comm_free(&on_gpu);
+  expect(communicators() == 0, "communicators of NCCL are left behind");
+  free(expected);
+  free(result);
+}
+
+static void fail_midway(size_t count, const char* function, int result, int calls) {
+  float* const values = malloc(count * sizeof(float));
+  char text[MPI_MAX_ERROR_STRING + 1] = "";
+  int length = 0;
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  fill(values, count, 0);
+  expect(sum(comm, GPU_DEVICE, values, count, 0) == MPI_SUCCESS, "the first call fails");
+  /* Inside one node MPI has its turn at some calls. */
+  int code = MPI_SUCCESS;
+  for (int call = 0; call < 20 && code == MPI_SUCCESS; ++call) {
+    /* A rank that is still in the call before may hear of the failure there. */
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (g_rank == 1 && pieces() != 0) g_tell(function, result, calls, 0);
+    code = sum(comm, GPU_DEVICE, values, count, 0);
+  }
+  expect(code != MPI_SUCCESS, "the call in which NCCL fails succeeds");
+  MPI_Error_string(code, text, &length);
+  expect(strstr(text, "what the test wants to read of NCCL; the last words") != NULL,
+         "the error has no text of NCCL's");
+  expect(g_rank == 1 || strstr(text, "rank 1 failed") != NULL, "the rank that failed is not named");
+  printf("%s\n", text);
+  MPI_Comm_free(&comm);
+  expect(communicators() == 0, "communicators of NCCL are left behind");
+  free(values);
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+  const char* const mode = argc > 1 ? argv[1] : "linked";
+  int skipped = gpu_open(), failures = 0;
+  PMPI_Allreduce(MPI_IN_PLACE, &skipped, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  if (skipped == 0) g_tell = (void (*)(const char*, int, int, int))gpu_function("slimpi_fake_fail");
+  for (int i = 2; skipped == 0 && i < argc; ++i) {
+    const size_t count = strtoul(argv[i], NULL, 10);
+    if (strcmp(mode, "send") == 0) {
+      fail_midway(count, "ncclSend", 1, 0);
+    } else if (strcmp(mode, "later") == 0) {
+      fail_midway(count, "nccl", 1, 5);
+    } else if (strcmp(mode, "join") == 0) {
+      if (g_rank == 1) g_tell("ncclCommInitRankConfig", 2, 0, 0);
+      check(count, -1);
+    } else {
+      check(count, strcmp(mode, "any") == 0 ? -1 : strcmp(mode, "linked") == 0);
+    }
+  }
+  PMPI_Allreduce(&g_failures, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Finalize();
+  return skipped != 0 ? skipped : failures != 0;
+}

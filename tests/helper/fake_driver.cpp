@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Devices, contexts, streams, events and kernels of the fake driver driver.
+#include "tests/helper/fake_driver.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+
+#include "tests/helper/emulated_cuda.h"
+#include "tests/helper/fake_state.h"
+#include "tests/helper/protected_memory.h"
+
+#undef threadIdx
+#undef blockIdx
+#undef __shared__
+
+namespace slimpi::test {
+
+FakeDriver& fake_driver() {
+  static auto* const state = [] {
+    auto* made = new FakeDriver;
+    for (int device = 0; device < kStandinDevices; ++device) made->primary[device].device = device;
+    return made;
+  }();
+  return *state;
+}
+
+std::vector<CUcontext>& context_stack() {
+  static thread_local std::vector<CUcontext> stack;
+  return stack;
+}
+
+CUcontext current_context() {
+  return context_stack().empty() ? nullptr : context_stack().back();
+}
+
+device::Stream* queue_of(CUstream stream) {
+  if (stream != nullptr && stream != CU_STREAM_LEGACY) return stream->queue;
+  const CUcontext context = current_context();
+  if (context == nullptr) die("the default stream is used without a context");
+  if (context->legacy == nullptr) context->legacy = ProtectedStream::open();
+  return context->legacy;
+}
+
+int fake_bus(int device) {
+  const char *const gpus = std::getenv("FAKE_GPUS"), *const rank = std::getenv("PMI_RANK");
+  const bool own = gpus != nullptr && std::strcmp(gpus, "own") == 0 && rank != nullptr;
+  return 0x3b + device + (own ? kStandinDevices * std::atoi(rank) : 0);
+}
+
+CUresult fake_failure(const char* function) {
+  const auto found = fake_driver().failures.find(function);
+  if (found == fake_driver().failures.end()) return CUDA_SUCCESS;
+  Failure& failure = found->second;
+  if (failure.calls-- > 0) return CUDA_SUCCESS;
+  const auto result = CUresult(failure.result);
+  if (!failure.lost) fake_driver().failures.erase(found);
+  return result;
+}
+
+}  // namespace slimpi::test
+
+using namespace slimpi::test;
+
+extern "C" {
+
+void slimpi_fake_fail(const char* function, int result, int calls, int lost) {
+  const std::lock_guard lock(protected_mutex());
+  if (function == nullptr)
+    fake_driver().failures.clear();
+  else
+    fake_driver().failures[function] = {result, calls, lost != 0};
+}
+
+size_t slimpi_fake_memory(void) {
+  return protected_used();
+}
+int slimpi_fake_streams(void) {
+  return fake_driver().streams;
+}
+int slimpi_fake_events(void) {
+  return fake_driver().events;
+}
+int slimpi_fake_contexts(int device) {
+  return fake_driver().primary[device].retained;
+}
+unsigned long slimpi_fake_kernels(void) {
+  return fake_driver().kernels;
+}
+
+CUresult cuInit(unsigned) {
+  const std::lock_guard lock(protected_mutex());
+  fake_driver().initialized = true;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGetErrorName(CUresult error, const char** text) {
+  *text = error == CUDA_ERROR_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_OF_A_TEST";
+  return CUDA_SUCCESS;
+}
+CUresult cuGetErrorString(CUresult error, const char** text) {
+  *text = error == CUDA_ERROR_OUT_OF_MEMORY ? "out of memory" : "what the test wants to read";
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetCount(int* count) {
+  FAKE_ENTER(cuDeviceGetCount);
+  *count = kStandinDevices;
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+  FAKE_ENTER(cuDeviceGet);
+  if (ordinal < 0 || ordinal >= kStandinDevices) return CUDA_ERROR_INVALID_DEVICE;
+  *device = ordinal;
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetName(char* name, int size, CUdevice) {
+  FAKE_ENTER(cuDeviceGetName);
+  std::snprintf(name, size_t(size), "fake driver");
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetPCIBusId(char* text, int size, CUdevice device) {
+  FAKE_ENTER(cuDeviceGetPCIBusId);
+  std::snprintf(text, size_t(size), "0000:%02X:00.0", fake_bus(device));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+  FAKE_ENTER(cuDevicePrimaryCtxRetain);
+  *context = &fake_driver().primary[device];
+  ++(*context)->retained;
+  return CUDA_SUCCESS;
+}
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+  FAKE_ENTER(cuDevicePrimaryCtxRelease_v2);
+  --fake_driver().primary[device].retained;
+  return CUDA_SUCCESS;
+}
+CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* active) {
+  FAKE_ENTER(cuDevicePrimaryCtxGetState);
+  *flags = 0;
+  *active = fake_driver().primary[device].retained != 0;
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxPushCurrent_v2(CUcontext context) {
+  FAKE_ENTER(cuCtxPushCurrent_v2);
+  context_stack().push_back(context);
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxPopCurrent_v2(CUcontext* context) {
+  FAKE_ENTER(cuCtxPopCurrent_v2);
+  if (context_stack().empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  *context = current_context();
+  context_stack().pop_back();
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxSetCurrent(CUcontext context) {
+  FAKE_ENTER(cuCtxSetCurrent);
+  if (!context_stack().empty()) context_stack().pop_back();
+  if (context != nullptr) context_stack().push_back(context);
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxGetCurrent(CUcontext* context) {
+  FAKE_ENTER(cuCtxGetCurrent);
+  *context = current_context();
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxGetDevice(CUdevice* device) {
+  FAKE_ENTER(cuCtxGetDevice);
+  if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  *device = current_context()->device;
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxSynchronize(void) {
+  FAKE_ENTER(cuCtxSynchronize);
+  ProtectedStream::run_all();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamCreate(CUstream* stream, unsigned) {
+  FAKE_ENTER(cuStreamCreate);
+  if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  *stream = new CUstream_st{ProtectedStream::open(), current_context()->device};
+  ++fake_driver().streams;
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamDestroy_v2(CUstream stream) {
+  FAKE_ENTER(cuStreamDestroy_v2);
+  ProtectedStream::close(stream->queue);
+  delete stream;
+  --fake_driver().streams;
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamSynchronize(CUstream stream) {
+  FAKE_ENTER(cuStreamSynchronize);
+  ProtectedStream& queue = ProtectedStream::of(queue_of(stream));
+  queue.run_until(queue.record());
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
+  FAKE_ENTER(cuStreamWaitEvent);
+  if (event->queue == nullptr) return CUDA_SUCCESS;
+  slimpi::device::Stream *const other = event->queue, *const queue = queue_of(stream);
+  const std::uint64_t number = event->number;
+  if (queue != other)
+    ProtectedStream::of(queue).queue_until(
+        [=] { return ProtectedStream::of(other).try_until(number); });
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventCreate(CUevent* event, unsigned) {
+  FAKE_ENTER(cuEventCreate);
+  *event = new CUevent_st;
+  ++fake_driver().events;
+  return CUDA_SUCCESS;
+}
+CUresult cuEventDestroy_v2(CUevent event) {
+  FAKE_ENTER(cuEventDestroy_v2);
+  delete event;
+  --fake_driver().events;
+  return CUDA_SUCCESS;
+}
+CUresult cuEventRecord(CUevent event, CUstream stream) {
+  FAKE_ENTER(cuEventRecord);
+  event->queue = queue_of(stream);
+  event->number = ProtectedStream::of(event->queue).record();
+  return CUDA_SUCCESS;
+}
+CUresult cuEventQuery(CUevent event) {
+  FAKE_ENTER(cuEventQuery);
+  if (event->queue == nullptr) return CUDA_SUCCESS;
+  return ProtectedStream::of(event->queue).query(event->number) ? CUDA_SUCCESS
+                                                                : CUDA_ERROR_NOT_READY;
+}
+
+CUresult cuModuleLoadData(CUmodule* module, const void* image) {
+  FAKE_ENTER(cuModuleLoadData);
+  std::uint32_t magic = 0;
+  std::memcpy(&magic, image, sizeof magic);
+  if (magic != 0xba55ed50) return CUDA_ERROR_INVALID_IMAGE;
+  *module = reinterpret_cast<CUmodule>(std::uintptr_t(1));
+  return CUDA_SUCCESS;
+}
+CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char* name) {
+  FAKE_ENTER(cuModuleGetFunction);
+  const EmulatedKernel* const found = find_emulated(name);
+  *function = reinterpret_cast<CUfunction>(const_cast<EmulatedKernel*>(found));
+  return found != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned, unsigned, unsigned threads,
+                        unsigned, unsigned, unsigned, CUstream stream, void** parameters, void**) {
+  FAKE_ENTER(cuLaunchKernel);
+  const auto* const kernel = reinterpret_cast<const EmulatedKernel*>(function);
+  const auto* const bytes = static_cast<const char*>(parameters[0]);
+  const auto arguments =
+      std::make_shared<std::vector<std::max_align_t>>(kernel->bytes / sizeof(std::max_align_t) + 1);
+  std::memcpy(arguments->data(), bytes, kernel->bytes);
+  ++fake_driver().kernels;
+  if (current_context()->device != stream->device) return CUDA_ERROR_INVALID_HANDLE;
+  const int device = stream->device;
+  // The memory of another GPU stays out of reach.
+  ProtectedStream::of(queue_of(stream)).queue([=] {
+    std::vector<const void*> reachable;
+    for (const auto& [begin, allocation] : fake_driver().memory)
+      if (allocation.device == device) reachable.push_back(reinterpret_cast<const void*>(begin));
+    const Unlocked unlocked(reachable);
+    run_emulated(*kernel, blocks, threads, arguments->data());
+  });
+  return CUDA_SUCCESS;
+}
+
+}  // extern "C"

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The memory of the fake driver driver.
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <mutex>
+
+#include "tests/helper/fake_driver.h"
+#include "tests/helper/fake_state.h"
+#include "tests/helper/protected_memory.h"
+
+namespace slimpi::test {
+
+const Allocation* find_allocation(std::uintptr_t address) {
+  auto found = fake_driver().memory.upper_bound(address);
+  if (found == fake_driver().memory.begin()) return nullptr;
+  --found;
+  return address < found->first + found->second.bytes ? &found->second : nullptr;
+}
+
+namespace {
+
+CUresult keep(void* memory, std::size_t bytes, CUmemorytype type, bool managed, CUcontext context) {
+  if (memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  const int device = current_context()->device;
+  fake_driver().memory[reinterpret_cast<std::uintptr_t>(memory)] = {bytes, type, managed, device,
+                                                                    context};
+  ++fake_driver().allocations;
+  return CUDA_SUCCESS;
+}
+
+void forget(const void* memory) {
+  ProtectedStream::run_all();
+  if (fake_driver().memory.erase(reinterpret_cast<std::uintptr_t>(memory)) == 0)
+    die("memory is freed that the driver has not given");
+}
+
+// The copy itself, of memory of any kind.
+void copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
+  auto* const target = reinterpret_cast<void*>(to);
+  const auto* const source = reinterpret_cast<const void*>(from);
+  const Unlocked unlocked({target, source});
+  protected_copy(target, source, bytes);
+}
+
+// Behind what is queued on the default stream, and done on return.
+CUresult copy_now(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
+  if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  ProtectedStream& queue = ProtectedStream::of(queue_of(nullptr));
+  queue.run_until(queue.record());
+  copy(to, from, bytes);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+}  // namespace slimpi::test
+
+using namespace slimpi::test;
+
+extern "C" {
+
+unsigned long slimpi_fake_allocations(void) {
+  return fake_driver().allocations;
+}
+int slimpi_fake_policy(void) {
+  return fake_driver().policy;
+}
+
+CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* names, void** values,
+                                CUdeviceptr pointer) {
+  FAKE_ENTER(cuPointerGetAttributes);
+  const Allocation* const found = find_allocation(pointer);
+  for (unsigned i = 0; i < count; ++i) switch (names[i]) {
+      case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+        *static_cast<CUmemorytype*>(values[i]) = found != nullptr ? found->type : CUmemorytype(0);
+        break;
+      case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+        *static_cast<unsigned*>(values[i]) = found != nullptr && found->managed ? 1 : 0;
+        break;
+      case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+        *static_cast<int*>(values[i]) = found != nullptr ? found->device : -2;
+        break;
+      case CU_POINTER_ATTRIBUTE_CONTEXT:
+        *static_cast<CUcontext*>(values[i]) = found != nullptr ? found->context : nullptr;
+        break;
+      default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr* memory, size_t bytes) {
+  FAKE_ENTER(cuMemAlloc_v2);
+  if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  void* const taken = protected_take(bytes);
+  *memory = reinterpret_cast<CUdeviceptr>(taken);
+  return keep(taken, bytes, CU_MEMORYTYPE_DEVICE, false, current_context());
+}
+CUresult cuMemAllocAsync(CUdeviceptr* memory, size_t bytes, CUstream) {
+  FAKE_ENTER(cuMemAllocAsync);
+  if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  void* const taken = protected_take(bytes);
+  *memory = reinterpret_cast<CUdeviceptr>(taken);
+  return keep(taken, bytes, CU_MEMORYTYPE_DEVICE, false, nullptr);
+}
+CUresult cuMemFree_v2(CUdeviceptr memory) {
+  FAKE_ENTER(cuMemFree_v2);
+  auto* const given = reinterpret_cast<void*>(memory);
+  const Allocation* const found = find_allocation(memory);
+  const bool managed = found != nullptr && found->managed;
+  forget(given);
+  managed ? staging_give_back(given) : protected_give_back(given);
+  return CUDA_SUCCESS;
+}
+
+// The CPU may touch it, so it is none of the protected device's. A driver may call it memory of the
+// host, where it is at home just then.
+CUresult cuMemAllocManaged(CUdeviceptr* memory, size_t bytes, unsigned) {
+  FAKE_ENTER(cuMemAllocManaged);
+  if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  void* const taken = staging_take(bytes);
+  *memory = reinterpret_cast<CUdeviceptr>(taken);
+  return keep(taken, bytes, CU_MEMORYTYPE_HOST, true, current_context());
+}
+
+CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
+  FAKE_ENTER(cuMemHostAlloc);
+  if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (syscall(SYS_get_mempolicy, &fake_driver().policy, nullptr, 0, nullptr, 0) != 0)
+    fake_driver().policy = -1;
+  *memory = staging_take(bytes);
+  return keep(*memory, bytes, CU_MEMORYTYPE_HOST, false, current_context());
+}
+CUresult cuMemFreeHost(void* memory) {
+  FAKE_ENTER(cuMemFreeHost);
+  forget(memory);
+  staging_give_back(memory);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr memory) {
+  FAKE_ENTER(cuIpcGetMemHandle);
+  const Allocation* const found = find_allocation(memory);
+  if (found == nullptr || found->managed || found->context == nullptr)
+    return CUDA_ERROR_INVALID_VALUE;
+  ProtectedOffer offer{};
+  static_assert(sizeof offer <= sizeof *handle);
+  protected_offer(reinterpret_cast<void*>(memory), &offer);
+  std::memcpy(handle, &offer, sizeof offer);
+  return CUDA_SUCCESS;
+}
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* memory, CUipcMemHandle handle, unsigned) {
+  FAKE_ENTER(cuIpcOpenMemHandle_v2);
+  if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  ProtectedOffer offer{};
+  std::memcpy(&offer, &handle, sizeof offer);
+  void* const opened = protected_open(offer);
+  *memory = reinterpret_cast<CUdeviceptr>(opened);
+  if (opened == nullptr) return CUDA_ERROR_MAP_FAILED;
+  return keep(opened, offer.bytes, CU_MEMORYTYPE_DEVICE, false, current_context());
+}
+CUresult cuIpcCloseMemHandle(CUdeviceptr memory) {
+  FAKE_ENTER(cuIpcCloseMemHandle);
+  auto* const opened = reinterpret_cast<void*>(memory);
+  forget(opened);
+  protected_close(opened);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  FAKE_ENTER(cuMemcpyAsync);
+  ProtectedStream::of(queue_of(stream)).queue([=] { copy(to, from, bytes); });
+  return CUDA_SUCCESS;
+}
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  FAKE_ENTER(cuMemcpyDtoDAsync_v2);
+  ProtectedStream::of(queue_of(stream)).queue([=] { copy(to, from, bytes); });
+  return CUDA_SUCCESS;
+}
+CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void* from, size_t bytes) {
+  FAKE_ENTER(cuMemcpyHtoD_v2);
+  return copy_now(to, reinterpret_cast<CUdeviceptr>(from), bytes);
+}
+CUresult cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t bytes) {
+  FAKE_ENTER(cuMemcpyDtoH_v2);
+  return copy_now(reinterpret_cast<CUdeviceptr>(to), from, bytes);
+}
+CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream stream) {
+  FAKE_ENTER(cuMemsetD32Async);
+  ProtectedStream::of(queue_of(stream)).queue([=] {
+    auto* const words = reinterpret_cast<unsigned*>(to);
+    const Unlocked unlocked({words});
+    for (size_t i = 0; i < count; ++i) words[i] = value;
+  });
+  return CUDA_SUCCESS;
+}
+
+}  // extern "C"

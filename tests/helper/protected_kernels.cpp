@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tests/helper/protected_kernels.h"
+
+#include <utility>
+#include <vector>
+
+#include "kernels/cpu/cpu.h"
+#include "tests/helper/protected_memory.h"
+#include "tests/helper/protected_stream.h"
+
+namespace slimpi::test {
+
+namespace {
+
+using kernels::Addend;
+using kernels::Format;
+using kernels::Kernels;
+using kernels::RandomStream;
+using kernels::Stream;
+
+const Kernels& generic() {
+  return *kernels::cpu_kernels(CpuPath::generic);
+}
+
+// Queues `work`, which touches the memory that `pointers` point to (null is no memory).
+template <typename Work>
+void launch(Stream* stream, std::size_t count, std::vector<const void*> pointers, Work work) {
+  for (const void* pointer : pointers)
+    if (pointer != nullptr && count != 0 && !protected_owns(pointer))
+      die("a kernel is given memory that is not of this device");
+  ProtectedStream::of(stream).queue([pointers = std::move(pointers), work = std::move(work)] {
+    const Unlocked unlocked(pointers);
+    work();
+  });
+}
+
+void encode(const Format& format, const RandomStream& random, const float* in, float* residual,
+            std::size_t count, std::byte* out, Stream* stream) {
+  launch(stream, count, {in, residual, out},
+         [=] { generic().encode(format, random, in, residual, count, out, nullptr); });
+}
+
+void decode(const Format& format, const std::byte* in, std::size_t count, float* out,
+            Stream* stream) {
+  launch(stream, count, {in, out}, [=] { generic().decode(format, in, count, out, nullptr); });
+}
+
+void decode_add(const Format& format, const std::byte* in, std::size_t count, float* out,
+                Stream* stream) {
+  launch(stream, count, {in, out}, [=] { generic().decode_add(format, in, count, out, nullptr); });
+}
+
+void sum_encode(const Format& format, const RandomStream& random, const Addend* addends,
+                int addend_count, const float* carry, float* residual, std::size_t count,
+                std::byte* out, float* result, Stream* stream) {
+  if (addend_count > kernels::kMaxAddends) die("sum_encode() is given too many addends");
+  const std::vector<Addend> list(addends, addends + addend_count);
+  std::vector<const void*> pointers = {carry, residual, out, result};
+  for (const Addend& addend : list) {
+    pointers.push_back(addend.encoded);
+    pointers.push_back(addend.exact);
+  }
+  launch(stream, count, std::move(pointers), [=] {
+    generic().sum_encode(format, random, list.data(), addend_count, carry, residual, count, out,
+                         result, nullptr);
+  });
+}
+
+void sum(const float* const* in, int in_count, std::size_t count, float* out, Stream* stream) {
+  if (in_count > kernels::kMaxAddends) die("sum() is given too many inputs");
+  const std::vector<const float*> list(in, in + in_count);
+  std::vector<const void*> pointers(in, in + in_count);
+  pointers.push_back(out);
+  launch(stream, count, std::move(pointers),
+         [=] { generic().sum(list.data(), in_count, count, out, nullptr); });
+}
+
+void combine(float a, const float* x, float b, const float* y, std::size_t count, float* out,
+             Stream* stream) {
+  launch(stream, count, {x, y, out}, [=] { generic().combine(a, x, b, y, count, out, nullptr); });
+}
+
+void find_beyond(const float* in, float limit, std::size_t count, int* found, Stream* stream) {
+  if (!protected_owns(found)) die("a kernel is given memory that is not of this device");
+  launch(stream, count, {in, found},
+         [=] { generic().find_beyond(in, limit, count, found, nullptr); });
+}
+
+void compare(const float* a, const float* b, std::size_t count, double* result, Stream* stream) {
+  if (!protected_owns(result)) die("a kernel is given memory that is not of this device");
+  launch(stream, count, {a, b, result}, [=] { generic().compare(a, b, count, result, nullptr); });
+}
+
+void fill(float* out, float value, std::size_t count, Stream* stream) {
+  launch(stream, count, {out}, [=] { generic().fill(out, value, count, nullptr); });
+}
+
+void low_rank(const kernels::LowRank& factors, const float* in, float share, float* residual,
+              std::size_t count, float* out, Stream* stream) {
+  launch(stream, count, {factors.p, factors.q, in, residual, out},
+         [=] { generic().low_rank(factors, in, share, residual, count, out, nullptr); });
+}
+
+}  // namespace
+
+const Kernels& protected_kernels() {
+  static constexpr Kernels table = {"protected", encode,      decode,  decode_add, sum_encode, sum,
+                                    combine,     find_beyond, compare, fill,       low_rank};
+  return table;
+}
+
+}  // namespace slimpi::test

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tests/helper/protected_memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+namespace slimpi::test {
+
+namespace {
+
+constexpr unsigned char kPattern = 0xdb;
+
+struct Region {
+  std::size_t bytes;   // as asked for
+  std::size_t mapped;  // whole pages
+  int file;            // that other processes can map
+  bool own;            // or another process's
+  int open = 0;        // holders of it
+};
+
+// By where they begin. Never destroyed: programs free memory when statics are gone.
+std::map<std::uintptr_t, Region>& regions() {
+  static auto* const all = new std::map<std::uintptr_t, Region>;
+  return *all;
+}
+std::map<void*, std::size_t>& staging() {
+  static auto* const all = new std::map<void*, std::size_t>;
+  return *all;
+}
+
+std::size_t g_used = 0, g_limit = SIZE_MAX;
+unsigned long g_allocations = 0;
+
+std::map<std::uintptr_t, Region>::iterator find(const void* pointer) {
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  auto found = regions().upper_bound(address);
+  if (found == regions().begin()) return regions().end();
+  --found;
+  return address < found->first + found->second.mapped ? found : regions().end();
+}
+
+void protect(std::uintptr_t begin, const Region& region, int how) {
+  if (mprotect(reinterpret_cast<void*>(begin), region.mapped, how) != 0) die("mprotect() failed");
+}
+
+// Maps a file of device memory where nobody can touch it.
+void* map(int file, std::size_t bytes, std::size_t mapped, bool own) {
+  void* const memory = mmap(nullptr, mapped, PROT_NONE, MAP_SHARED, file, 0);
+  if (memory == MAP_FAILED) die("mmap() failed");
+  regions()[reinterpret_cast<std::uintptr_t>(memory)] = {bytes, mapped, file, own};
+  return memory;
+}
+
+void drop(std::map<std::uintptr_t, Region>::iterator region) {
+  munmap(reinterpret_cast<void*>(region->first), region->second.mapped);
+  close(region->second.file);
+  regions().erase(region);
+}
+
+bool take(std::size_t bytes) {
+  if (bytes > g_limit || g_used > g_limit - bytes) return false;
+  g_used += bytes;
+  ++g_allocations;
+  return true;
+}
+
+}  // namespace
+
+void die(const char* text) {
+  std::fprintf(stderr, "protected device: %s\n", text);
+  std::abort();
+}
+
+std::recursive_mutex& protected_mutex() {
+  static auto* const mutex = new std::recursive_mutex;
+  return *mutex;
+}
+
+void* protected_take(std::size_t bytes) {
+  const std::lock_guard lock(protected_mutex());
+  if (!take(bytes)) return nullptr;
+  const auto page = std::size_t(sysconf(_SC_PAGESIZE));
+  const std::size_t mapped = (bytes / page + 1) * page;  // at least a byte behind it is no one's
+  const int file = memfd_create("protected", MFD_CLOEXEC);
+  if (file < 0 || ftruncate(file, off_t(mapped)) != 0) die("memfd_create() failed");
+  void* const memory = map(file, bytes, mapped, true);
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+  protect(begin, regions()[begin], PROT_READ | PROT_WRITE);
+  std::memset(memory, kPattern, mapped);
+  protect(begin, regions()[begin], PROT_NONE);
+  return memory;
+}
+
+void protected_offer(const void* memory, ProtectedOffer* offer) {
+  const std::lock_guard lock(protected_mutex());
+  const auto found = regions().find(reinterpret_cast<std::uintptr_t>(memory));
+  if (found == regions().end()) die("memory is offered that is not the device's");
+  *offer = {getpid(), found->second.file, found->second.bytes, found->second.mapped};
+}
+
+void* protected_open(const ProtectedOffer& offer) {
+  const std::lock_guard lock(protected_mutex());
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/%d/fd/%d", offer.process, offer.file);
+  const int file = open(path, O_RDWR | O_CLOEXEC);
+  return file < 0 ? nullptr : map(file, offer.bytes, offer.mapped, false);
+}
+
+void protected_close(void* memory) {
+  const std::lock_guard lock(protected_mutex());
+  const auto found = regions().find(reinterpret_cast<std::uintptr_t>(memory));
+  if (found == regions().end() || found->second.own) die("memory is closed that was not opened");
+  drop(found);
+}
+
+void protected_give_back(void* memory) {
+  const std::lock_guard lock(protected_mutex());
+  const auto found = regions().find(reinterpret_cast<std::uintptr_t>(memory));
+  if (found == regions().end() || !found->second.own)
+    die("memory is released that is not the device's");
+  const Region& region = found->second;
+  // What is behind the allocation must be as it was.
+  protect(found->first, region, PROT_READ);
+  const auto* bytes = static_cast<const unsigned char*>(memory);
+  for (std::size_t i = region.bytes; i < region.mapped; ++i)
+    if (bytes[i] != kPattern) die("something was written behind an allocation");
+  g_used -= region.bytes;
+  drop(found);
+}
+
+void* staging_take(std::size_t bytes) {
+  const std::lock_guard lock(protected_mutex());
+  if (!take(bytes)) return nullptr;
+  void* memory = std::aligned_alloc(256, (bytes / 256 + 1) * 256);
+  if (memory == nullptr) die("no memory");
+  std::memset(memory, kPattern, bytes);
+  staging()[memory] = bytes;
+  return memory;
+}
+
+void staging_give_back(void* memory) {
+  const std::lock_guard lock(protected_mutex());
+  const auto found = staging().find(memory);
+  if (found == staging().end()) die("staging memory is released that is not the device's");
+  g_used -= found->second;
+  staging().erase(found);
+  std::free(memory);
+}
+
+bool protected_owns(const void* pointer) {
+  const std::lock_guard lock(protected_mutex());
+  return find(pointer) != regions().end();
+}
+
+std::size_t protected_used() {
+  const std::lock_guard lock(protected_mutex());
+  return g_used;
+}
+
+unsigned long protected_allocations() {
+  const std::lock_guard lock(protected_mutex());
+  return g_allocations;
+}
+
+void protected_limit(std::size_t bytes) {
+  const std::lock_guard lock(protected_mutex());
+  g_limit = bytes;
+}
+
+void protected_copy(void* to, const void* from, std::size_t bytes) {
+  for (const void* pointer : {static_cast<const void*>(to), from})
+    if (const auto found = find(pointer); found != regions().end())
+      if (reinterpret_cast<std::uintptr_t>(pointer) - found->first + bytes > found->second.bytes)
+        die("a copy goes beyond the end of an allocation");
+  std::memmove(to, from, bytes);
+}
+
+Unlocked::Unlocked(const std::vector<const void*>& pointers) : lock_(protected_mutex()) {
+  for (const void* pointer : pointers) {
+    const auto found = find(pointer);
+    if (found == regions().end()) continue;
+    if (found->second.open++ == 0) protect(found->first, found->second, PROT_READ | PROT_WRITE);
+    opened_.push_back(reinterpret_cast<void*>(found->first));
+  }
+}
+
+Unlocked::~Unlocked() {
+  for (const void* begin : opened_)
+    if (const auto found = find(begin); --found->second.open == 0)
+      protect(found->first, found->second, PROT_NONE);
+}
+
+}  // namespace slimpi::test
+
+extern "C" int slimpi_protected_lend(const void* memory, int open) {
+  using namespace slimpi::test;
+  const std::lock_guard lock(protected_mutex());
+  const auto found = find(memory);
+  if (found == regions().end()) return 0;
+  if (open != 0 && found->second.open++ == 0)
+    protect(found->first, found->second, PROT_READ | PROT_WRITE);
+  if (open == 0 && --found->second.open == 0) protect(found->first, found->second, PROT_NONE);
+  return 1;
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "inter/pipeline_plan.h"
+
+#include <initializer_list>
+
+#include "tests/helper/cmocka_cxx.h"
+
+namespace {
+
+using namespace slimpi;
+using comm::SegmentClass;
+using inter::Segments;
+using inter::segments_for;
+
+constexpr std::uint64_t kCounts[] = {1, 2047, 2049, 300'000, 16 << 20, std::uint64_t(1) << 33};
+constexpr int kMembers[] = {2, 3, 4, 16, 64, 1000};
+
+template <typename Check>
+void for_all_formats(Check check) {
+  kernels::Format format;
+  for (const auto codec :
+       {kernels::Codec::quantized, kernels::Codec::fp16, kernels::Codec::float32})
+    for (const int bits : {1, 3, 8})
+      for (const std::uint32_t bucket : {0u, 64u, 2048u}) {
+        format.codec = codec;
+        format.bits = std::uint8_t(bits);
+        format.bucket = bucket;
+        for (const std::uint64_t count : kCounts)
+          for (const int group_size : kMembers)
+            for (const SegmentClass segment_class : {SegmentClass::small, SegmentClass::large})
+              check(format, count, group_size, segment_class);
+      }
+}
+
+// Ranks whose buffers lie on a GPU and ranks whose do not take part in one exchange.
+void ranks_with_and_without_a_gpu_cut_alike(void**) {
+  for_all_formats([](const kernels::Format& format, std::uint64_t count, int group_size,
+                     SegmentClass segment_class) {
+    const Segments host = segments_for(format, count, group_size, segment_class, false);
+    const Segments staged = segments_for(format, count, group_size, segment_class, true);
+    assert_int_equal(host.elements, staged.elements);
+    assert_int_equal(host.longest, staged.longest);
+    assert_int_equal(host.align, staged.align);
+  });
+}
+
+void segments_are_whole_buckets_that_fit_their_messages(void**) {
+  for_all_formats([](const kernels::Format& format, std::uint64_t count, int group_size,
+                     SegmentClass segment_class) {
+    const Segments one = segments_for(format, count, group_size, segment_class, false);
+    assert_true(one.elements >= 1 && one.depth >= 1 && one.longest >= one.depth);
+    assert_true(one.message >= inter::message_bytes(format, one.elements));
+    assert_true(one.longest == 1 || one.elements % one.align == 0);
+  });
+}
+
+// A buffer for every peer of the whole size is what would break first with many nodes.
+void memory_is_bounded(void**) {
+  kernels::Format format;
+  format.codec = kernels::Codec::quantized;
+  format.bits = 8;
+  format.bucket = 2048;
+  for (const std::uint64_t count : kCounts)
+    for (const int group_size : {2, 4, 64})
+      for (const SegmentClass segment_class : {SegmentClass::small, SegmentClass::large})
+        assert_true(segments_for(format, count, group_size, segment_class, false).total <=
+                    (16 << 20) + kernels::encoded_bytes(format, count));
+}
+
+// A device is asked for few long pieces, but for several, or nothing would overlap.
+void coarse_segments_are_longer_where_several_are_left(void**) {
+  kernels::Format format;
+  format.codec = kernels::Codec::quantized;
+  format.bits = 8;
+  format.bucket = 2048;
+  const auto segments = [&](std::uint64_t count, SegmentClass segment_class) {
+    return segments_for(format, count, 2, segment_class, true);
+  };
+  const Segments fine = segments(16 << 20, SegmentClass::small),
+                 coarse = segments(16 << 20, SegmentClass::large);
+  assert_true(coarse.elements >= 3 * fine.elements);
+  assert_true(coarse.in_flight >= 4 * coarse.message - 4096);
+  assert_true(segments(200'000, SegmentClass::large).longest >= 4);
+  assert_int_equal(segments(20'000, SegmentClass::large).elements,
+                   segments(20'000, SegmentClass::small).elements);
+}
+
+}  // namespace
+
+int main() {
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(ranks_with_and_without_a_gpu_cut_alike),
+      cmocka_unit_test(segments_are_whole_buckets_that_fit_their_messages),
+      cmocka_unit_test(memory_is_bounded),
+      cmocka_unit_test(coarse_segments_are_longer_where_several_are_left),
+  };
+  return cmocka_run_group_tests(tests, nullptr, nullptr);
+}

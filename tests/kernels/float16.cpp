@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// fp16 and bf16 against their definition, on every path.
+#include "kernels/math/float16.h"
+
+#include <cmath>
+
+#include "kernels/cpu/cpu.h"
+#include "tests/helper/cmocka_cxx.h"
+#include "tests/kernels/data.h"
+
+using namespace slimpi;
+using namespace slimpi::kernels;
+using namespace slimpi::test;
+
+namespace {
+
+// A format of `fraction` fraction bits whose least normal exponent is `least`.
+struct Definition {
+  int fraction, least, exponents;
+};
+constexpr Definition kFp16 = {10, -14, 31}, kBf16 = {7, -126, 255};
+
+Definition definition(Codec codec) {
+  return codec == Codec::fp16 ? kFp16 : kBf16;
+}
+
+// The value of a code, by the definition.
+double value_of(Codec codec, std::uint16_t code) {
+  const Definition d = definition(codec);
+  const int exponent = (code & 0x7fff) >> d.fraction, fraction = code & ((1 << d.fraction) - 1);
+  double magnitude = 0;
+  if (exponent == d.exponents)
+    magnitude = fraction == 0 ? INFINITY : NAN;
+  else if (exponent == 0)
+    magnitude = ldexp(fraction, d.least - d.fraction);
+  else
+    magnitude = ldexp(fraction + (1 << d.fraction), exponent - 1 + d.least - d.fraction);
+  return (code & 0x8000) != 0 ? -magnitude : magnitude;
+}
+
+// The value that x rounds to, by the definition: the nearest multiple of the last place, the even
+// one of two; infinity beyond the greatest number's last place and a half.
+double rounded(Codec codec, float x) {
+  const Definition d = definition(codec);
+  if (!std::isfinite(x)) return x;
+  int exponent = 0;
+  (void)frexp(x, &exponent);
+  const double last = ldexp(1, std::max(exponent - 1, d.least) - d.fraction);
+  const double result = nearbyint(x / last) * last;
+  const double beyond = ldexp(1, d.exponents - 1 + d.least);
+  return fabs(result) >= beyond ? copysign(INFINITY, x) : result;
+}
+
+std::uint32_t canonical_bits(double value) {
+  return std::isnan(value) ? 0x7fc00000 : to_bits((float)value);
+}
+
+constexpr std::size_t kCodes = 65536;
+float g_in[kCodes], g_out[kCodes];
+std::uint16_t g_codes[kCodes];
+
+void encode(const Kernels& path, Codec codec, std::size_t count) {
+  path.encode({codec}, RandomStream{}, g_in, nullptr, count, (std::byte*)g_codes, nullptr);
+}
+
+void every_code_decodes_to_its_value(void**) {
+  for (const CpuPath which : {CpuPath::generic, CpuPath::avx2, CpuPath::avx512}) {
+    if (!usable(which)) continue;
+    const Kernels& path = *cpu_kernels(which);
+    for (const Codec codec : {Codec::fp16, Codec::bf16}) {
+      for (std::size_t i = 0; i < kCodes; ++i) g_codes[i] = (std::uint16_t)i;
+      path.decode({codec}, (std::byte*)g_codes, kCodes, g_out, nullptr);
+      for (std::size_t i = 0; i < kCodes; ++i)
+        assert_int_equal(to_bits(g_out[i]), canonical_bits(value_of(codec, (std::uint16_t)i)));
+      // And back to itself; a NaN to the one NaN.
+      memcpy(g_in, g_out, sizeof g_in);
+      encode(path, codec, kCodes);
+      const std::uint16_t nan = codec == Codec::fp16 ? 0x7e00 : 0x7fc0;
+      for (std::size_t i = 0; i < kCodes; ++i)
+        assert_int_equal(g_codes[i], std::isnan(g_out[i]) ? nan : i);
+    }
+  }
+}
+
+// Floats around every code: the code's value, half-way to the next, and their node-local ranks.
+void floats_round_to_nearest_even(void**) {
+  for (const CpuPath which : {CpuPath::generic, CpuPath::avx2, CpuPath::avx512}) {
+    if (!usable(which)) continue;
+    const Kernels& path = *cpu_kernels(which);
+    for (const Codec codec : {Codec::fp16, Codec::bf16})
+      for (int kind = 0; kind < 6; ++kind) {
+        for (std::size_t i = 0; i < kCodes; ++i) {
+          const double here = value_of(codec, (std::uint16_t)i);
+          const double next = value_of(codec, (std::uint16_t)((i & 0x7fff) == 0x7fff ? i : i + 1));
+          const auto middle = (float)(std::isfinite(here + next) ? here / 2 + next / 2 : here);
+          g_in[i] = kind == 0   ? middle
+                    : kind == 1 ? nextafterf(middle, -INFINITY)
+                    : kind == 2 ? nextafterf(middle, INFINITY)
+                    : kind == 3 ? nextafterf((float)here, INFINITY)
+                    : kind == 4 ? from_bits((std::uint32_t)mixed(i))
+                                : from_bits((std::uint32_t)mixed(i) & 0xbfffffff);
+        }
+        encode(path, codec, kCodes);
+        for (std::size_t i = 0; i < kCodes; ++i) {
+          const double found = value_of(codec, g_codes[i]);
+          assert_int_equal(canonical_bits(found), canonical_bits(rounded(codec, g_in[i])));
+        }
+      }
+  }
+}
+
+void overflow_is_infinity(void**) {
+  g_in[0] = 65519.99f;
+  g_in[1] = 65520.0f;
+  g_in[2] = -65520.0f;
+  g_in[3] = 3.4e38f;
+  g_in[4] = -INFINITY;
+  encode(*cpu_kernels(CpuPath::automatic), Codec::fp16, 5);
+  const std::uint16_t expected[] = {0x7bff, 0x7c00, 0xfc00, 0x7c00, 0xfc00};
+  for (int i = 0; i < 5; ++i) assert_int_equal(g_codes[i], expected[i]);
+  encode(*cpu_kernels(CpuPath::automatic), Codec::bf16, 4);
+  assert_int_equal(g_codes[3], 0x7f80);
+}
+
+}  // namespace
+
+int main() {
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(every_code_decodes_to_its_value),
+      cmocka_unit_test(floats_round_to_nearest_even),
+      cmocka_unit_test(overflow_is_infinity),
+  };
+  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every allreduce that is left to MPI, with buffers in the protected device's memory, or a GPU's,
+ * which MPI cannot touch: the bytes that PMPI_Allreduce gives for the same values in host memory,
+ * those between the elements included. Without the preload the first one dies. Prints how many
+ * calls had to be staged on this rank. With the argument `once` only the first round, and of the
+ * places those where all is on the device and those where ranks differ. */
+#include <mpi.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/mpi/numbers.h"
+
+#ifdef SLIMPI_TEST_GPU
+#include "tests/helper/gpu.h"
+
+static void* take(size_t bytes) {
+  return gpu_take(GPU_DEVICE, bytes);
+}
+static void write_device(void* to, const void* from, size_t bytes) {
+  gpu_copy(to, GPU_DEVICE, from, GPU_HOST, bytes);
+}
+static void read_device(void* to, const void* from, size_t bytes) {
+  gpu_copy(to, GPU_HOST, from, GPU_DEVICE, bytes);
+}
+static unsigned long allocations(void) {
+  return 0; /* of other processes' memory, too */
+}
+#else
+#include "tests/helper/protected_device.h"
+#define take slimpi_protected_allocate
+#define write_device slimpi_protected_write
+#define read_device slimpi_protected_read
+#define allocations slimpi_protected_allocations
+static int gpu_open(void) {
+  return 0;
+}
+#endif
+
+#define BYTES 440000
+#define MARGIN 4096 /* in front of the buffers, for types that begin below their address */
+
+enum place { HOST, DEVICE };
+
+static int g_rank, g_size, g_failures, g_staged;
+static int g_kind; /* which ranks and buffers use the device; see places() */
+static char *g_values, *g_expected, *g_got, *g_host[2], *g_device[2];
+
+/* Where the input and the output lie. */
+static void places(enum place* in, enum place* out) {
+  const int mine = g_kind != 3 || g_rank % 2 == 0;
+  *in = mine && g_kind != 1 ? DEVICE : HOST;
+  *out = mine && g_kind != 2 ? DEVICE : HOST;
+}
+
+static void put(enum place place, int which, const char* from) {
+  if (place == DEVICE)
+    write_device(g_device[which], from, BYTES);
+  else
+    memcpy(g_host[which], from, BYTES);
+}
+
+static void get(char* to, enum place place, int which) {
+  if (place == DEVICE)
+    read_device(to, g_device[which], BYTES);
+  else
+    memcpy(to, g_host[which], BYTES);
+}
+
+static void check(const char* what, int code, int wanted_code, const char* input_after) {
+  int class = 0, wanted = 0;
+  MPI_Error_class(code, &class);
+  MPI_Error_class(wanted_code, &wanted);
+  const int same = class == wanted && memcmp(g_got, g_expected, BYTES) == 0;
+  const int kept = input_after == NULL || memcmp(input_after, g_values, BYTES) == 0;
+  if ((same && kept) || ++g_failures > 10) return;
+  size_t i = 0;
+  while (i < BYTES && g_got[i] == g_expected[i]) ++i;
+  printf("rank %d: %s, kind %d, differs from MPI with host memory: class %d, not %d; byte %zu%s\n",
+         g_rank, what, g_kind, class, wanted, i, kept ? "" : "; the input was changed");
+}
+
+static int call(const void* in, void* out, MPI_Count count, MPI_Datatype type, MPI_Op op,
+                MPI_Comm comm, int large, int pmpi) {
+  if (pmpi)
+    return large ? PMPI_Allreduce_c(in, out, count, type, op, comm)
+                 : PMPI_Allreduce(in, out, (int)count, type, op, comm);
+  return large ? MPI_Allreduce_c(in, out, count, type, op, comm)
+               : MPI_Allreduce(in, out, (int)count, type, op, comm);
+}
+
+enum how { TWO_BUFFERS, IN_PLACE, ALIASED, LARGE };
+
+static void one(const char* what, enum how how, int count, MPI_Datatype type, MPI_Op op,
+                MPI_Comm comm, int stages) {
+  enum place in_place, out_place;
+  places(&in_place, &out_place);
+  const int single = how == IN_PLACE || how == ALIASED;
+  /* What was in the output before shows between the elements. */
+  for (size_t i = 0; i < BYTES; ++i) g_expected[i] = (char)(i * 7 + 1);
+  if (single) memcpy(g_expected, g_values, BYTES);
+  put(out_place, 1, g_expected);
+  put(in_place, 0, g_values);
+  const void* from = how == IN_PLACE  ? MPI_IN_PLACE
+                     : how == ALIASED ? g_expected + MARGIN
+                                      : g_values + MARGIN;
+  const int wanted = call(from, g_expected + MARGIN, count, type, op, comm, how == LARGE, 1);
+  char *const in = (in_place == DEVICE ? g_device : g_host)[0] + MARGIN, *const out =
+                                                                             (out_place == DEVICE
+                                                                                  ? g_device
+                                                                                  : g_host)[1] +
+                                                                             MARGIN;
+  const int code = call(how == IN_PLACE  ? MPI_IN_PLACE
+                        : how == ALIASED ? (void*)out
+                                         : (void*)in,
+                        out, count, type, op, comm, how == LARGE, 0);
+  get(g_got, out_place, 1);
+  static char after[BYTES];
+  get(after, in_place, 0);
+  check(what, code, wanted, after);
+  if (stages && count > 0) g_staged += out_place == DEVICE || (!single && in_place == DEVICE);
+}
+
+static void both(const char* what, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  one(what, TWO_BUFFERS, count, type, op, comm, 1);
+  one(what, IN_PLACE, count, type, op, comm, 1);
+}
+
+static void fill(int floating, size_t width) {
+  fill_numbers(g_values, BYTES, width, floating, 0.1, g_rank);
+}
+
+static void types_and_operations(void) {
+  const struct {
+    const char* name;
+    MPI_Datatype type;
+    int floating;
+    size_t width;
+    MPI_Op ops[4];
+  } rows[] = {
+      {"MPI_INT", MPI_INT, 0, 4, {MPI_SUM, MPI_BAND, MPI_LXOR, MPI_MAX}},
+      {"MPI_INT8_T", MPI_INT8_T, 0, 1, {MPI_SUM, MPI_BOR, MPI_PROD, MPI_MIN}},
+      {"MPI_SHORT", MPI_SHORT, 0, 2, {MPI_SUM, MPI_BXOR, MPI_LAND, MPI_MAX}},
+      {"MPI_LONG_LONG", MPI_LONG_LONG, 0, 8, {MPI_SUM, MPI_BAND, MPI_BOR, MPI_MIN}},
+      {"MPI_C_BOOL", MPI_C_BOOL, 0, 1, {MPI_LOR, MPI_LAND, MPI_LXOR, MPI_LOR}},
+      {"MPI_DOUBLE", MPI_DOUBLE, 1, 8, {MPI_SUM, MPI_PROD, MPI_MAX, MPI_MIN}},
+      {"MPI_FLOAT", MPI_FLOAT, 1, 4, {MPI_PROD, MPI_MAX, MPI_MIN, MPI_MAX}},
+      {"MPI_C_DOUBLE_COMPLEX", MPI_C_DOUBLE_COMPLEX, 1, 8, {MPI_SUM, MPI_PROD, MPI_SUM, MPI_SUM}},
+      {"MPI_FLOAT_INT", MPI_FLOAT_INT, 1, 4, {MPI_MAXLOC, MPI_MINLOC, MPI_MAXLOC, MPI_MAXLOC}},
+      {"MPI_DOUBLE_INT", MPI_DOUBLE_INT, 1, 8, {MPI_MAXLOC, MPI_MINLOC, MPI_MINLOC, MPI_MAXLOC}},
+      {"MPI_2INT", MPI_2INT, 0, 4, {MPI_MAXLOC, MPI_MINLOC, MPI_MINLOC, MPI_MAXLOC}}};
+  for (size_t row = 0; row < sizeof rows / sizeof *rows; ++row) {
+    fill(rows[row].floating, rows[row].width);
+    for (int op = 0; op < 4; ++op)
+      both(rows[row].name, 20011, rows[row].type, rows[row].ops[op], MPI_COMM_WORLD);
+    one(rows[row].name, LARGE, 777, rows[row].type, rows[row].ops[0], MPI_COMM_WORLD, 1);
+  }
+}
+
+/* Adds the first float of every sixteen bytes, which is no gap in any type here: what MPI has in
+ * the gaps of its own buffers is anything. */
+static void add(void* a, void* b, int* count, MPI_Datatype* type) {
+  MPI_Aint low, extent, true_low, true_extent;
+  MPI_Type_get_extent(*type, &low, &extent);
+  MPI_Type_get_true_extent(*type, &true_low, &true_extent);
+  for (int i = 0; i < *count; ++i)
+    for (MPI_Aint at = true_low; at + 4 <= true_low + true_extent; at += 16) {
+      float x, y;
+      memcpy(&x, (char*)a + i * extent + at, 4);
+      memcpy(&y, (char*)b + i * extent + at, 4);
+      y += x;
+      memcpy((char*)b + i * extent + at, &y, 4);
+    }
+}
+
+static void made_by_the_program(void) {
+  MPI_Datatype pairs, strided, wide, backwards, below, renamed;
+  MPI_Op plus;
+  fill(1, 4);
+  MPI_Op_create(add, 1, &plus);
+  MPI_Type_contiguous(2, MPI_FLOAT, &pairs);
+  MPI_Type_vector(3, 1, 4, MPI_FLOAT, &strided);
+  MPI_Type_create_resized(pairs, 0, 40, &wide);
+  MPI_Type_create_resized(pairs, 0, -16, &backwards);
+  const MPI_Aint offset = -24;
+  const int length = 4;
+  MPI_Datatype float_type = MPI_FLOAT;
+  MPI_Type_create_struct(1, &length, &offset, &float_type, &below);
+  MPI_Type_dup(MPI_FLOAT, &renamed);
+  MPI_Datatype* const types[] = {&pairs, &strided, &wide, &backwards, &below, &renamed};
+  const char* const names[] = {"pairs", "strided", "wide", "backwards", "below", "renamed"};
+  for (int i = 0; i < 6; ++i) MPI_Type_commit(types[i]);
+  both("a user's operation", 30000, MPI_FLOAT, plus, MPI_COMM_WORLD);
+  for (int i = 0; i < 6; ++i) {
+    /* MPICH 4.0 itself dies of a negative extent when it needs a buffer of its own. */
+    const MPI_Comm comm = *types[i] == backwards ? MPI_COMM_SELF : MPI_COMM_WORLD;
+    both(names[i], 1, *types[i], plus, comm);
+    both(names[i], 200, *types[i], plus, comm);
+    one(names[i], LARGE, 150, *types[i], plus, comm, 1);
+  }
+  for (int i = 0; i < 6; ++i) MPI_Type_free(types[i]);
+  MPI_Op_free(&plus);
+}
+
+static void communicators(void) {
+  MPI_Comm half, inter;
+  fill(1, 4);
+  both("self", 50000, MPI_FLOAT, MPI_SUM, MPI_COMM_SELF);
+  both("self", 50000, MPI_DOUBLE, MPI_MAX, MPI_COMM_SELF);
+  if (g_size < 2) return;
+  MPI_Comm_split(MPI_COMM_WORLD, g_rank % 2, g_rank, &half);
+  MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - g_rank % 2, 9, &inter);
+  both("half", 50000, MPI_DOUBLE, MPI_SUM, half);
+  one("intercommunicator", TWO_BUFFERS, 50000, MPI_FLOAT, MPI_SUM, inter, 1);
+  one("intercommunicator", LARGE, 50000, MPI_DOUBLE, MPI_SUM, inter, 1);
+  MPI_Comm_free(&inter);
+  MPI_Comm_free(&half);
+}
+
+static void float_sums(void) {
+  fill(1, 4);
+  for (int count = 0; count < 4; ++count) both("few", count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  both("small", 16383, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Pcontrol(0);
+  both("off", 100003, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Pcontrol(1);
+}
+
+/* MPI words its own errors, and what it does not write stays. */
+static void errors(void) {
+  fill(1, 4);
+  one("no operation", TWO_BUFFERS, 100, MPI_FLOAT, MPI_OP_NULL, MPI_COMM_WORLD, 0);
+  one("no type", TWO_BUFFERS, 100, MPI_DATATYPE_NULL, MPI_SUM, MPI_COMM_WORLD, 0);
+  one("no communicator", TWO_BUFFERS, 100, MPI_DOUBLE, MPI_SUM, MPI_COMM_NULL, 0);
+  one("one buffer twice", ALIASED, 5000, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, 0);
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  char** const buffers[] = {&g_values, &g_expected, &g_got, &g_host[0], &g_host[1]};
+  for (int i = 0; i < 5; ++i) *buffers[i] = malloc(BYTES);
+  int skipped = gpu_open();
+  PMPI_Allreduce(MPI_IN_PLACE, &skipped, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  if (skipped != 0) {
+    MPI_Finalize();
+    return skipped;
+  }
+  for (int i = 0; i < 2; ++i) g_device[i] = take(BYTES);
+  const int once = argc > 1 && strcmp(argv[1], "once") == 0;
+  unsigned long used = 0;
+  for (int round = 0; round < (once ? 1 : 2); ++round)
+    for (g_kind = 0; g_kind < 4; g_kind += once ? 3 : 1) {
+      if (g_kind == 0 && round == 1) used = allocations();
+      types_and_operations();
+      made_by_the_program();
+      communicators();
+      float_sums();
+      if (round == 0) errors();
+    }
+  if (!once && allocations() != used) {
+    printf("rank %d: memory was allocated for sizes that had been there before\n", g_rank);
+    ++g_failures;
+  }
+  int worst = 0;
+  PMPI_Allreduce(&g_failures, &worst, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  if (g_rank == 0) printf("staged %d\n", g_staged);
+  MPI_Finalize();
+  return worst != 0;
+}

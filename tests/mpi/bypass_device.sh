@@ -1,0 +1,34 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# What the library leaves to MPI may lie in memory that MPI cannot touch: the program lives, and
+# gets MPI's own bytes.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+export SLIMPI_REPORT=$work/report.json UCX_LOG_LEVEL=error
+program=$top_builddir/tests/mpi/passing_device
+
+# What users know: without the library it is a segmentation fault.
+if plain 2 "$program" >out.txt 2>&1; then
+  fail "MPI alone takes the protected device's memory, so this test shows nothing"
+fi
+
+run() { # RANKS OPTION=VALUE...
+  ranks=$1
+  shift
+  rm -f report.json
+  # Three ranks wait for each other on two cores.
+  rounds=
+  [ "$ranks" -lt 3 ] || rounds=once
+  if (export "$@" && under "$ranks" "$program" $rounds) >out.txt; then
+    pass "$ranks ranks, $*: MPI's own bytes"
+    expect "$(report report.json buffers staged)" "$(sed -n 's/^staged //p' out.txt)" \
+      "$ranks ranks, $*: staged calls are counted"
+  else
+    fail "$ranks ranks, $*" && cat out.txt
+  fi
+}
+run 3 SLIMPI_RANKS_PER_NODE=1
+run 2 SLIMPI_RANKS_PER_NODE=0
+run 2 SLIMPI_ALGORITHM=off
+run 1 SLIMPI_LOG=warn
+verdict

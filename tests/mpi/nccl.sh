@@ -1,0 +1,84 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Inside a node whose ranks have a GPU each, NCCL carries what they sum: on a fake NCCL and the fake
+# driver. The bytes are those of host buffers. Where NCCL cannot be used the ranks go another way.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+fake_driver=$top_builddir/tests/fake_driver
+[ -e "$fake_driver/libnccl.so.2" ] || skip "the fake driver is not built"
+grep -q 'define WITH_NCCL 1' "$top_builddir/config.h" || skip "built without NCCL"
+export LD_LIBRARY_PATH="$fake_driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+export FAKE_GPUS=own SLIMPI_MIN_SIZE=0 SLIMPI_LOG=info
+linked='exchange device buffers by NCCL' ipc_text="work in each other's device memory"
+
+# run WHAT RANKS PER-NODE HIERARCHY MODE COUNT... : tests/gpu/nccl, its output in out.txt
+run() {
+  what=$1 ranks=$2 per_node=$3 hierarchy=$4
+  shift 4
+  status=0
+  SLIMPI_RANKS_PER_NODE=$per_node SLIMPI_HIERARCHY=$hierarchy \
+    under "$ranks" "$top_builddir/tests/gpu/links" "$@" >out.txt 2>&1 || status=$?
+  expect "$status" "${wanted:-0}" "$what"
+  [ "$status" = "${wanted:-0}" ] || cat out.txt
+}
+said() { # TIMES LINE WHAT
+  expect "$(grep -c "$2" out.txt)" "$1" "$3"
+}
+
+# In one node MPI has its turn at some calls.
+run "one node of two" 2 0 sharded any 20003 65536
+said 2 "$linked" "it is said once a rank"
+run "one node of three" 3 0 sharded any 20003
+said 3 "$linked" "they are linked"
+run "one node of four" 4 0 sharded any 16385 16387
+said 4 "$linked" "they are linked"
+run "leaders" 4 2 leader linked 1 1000 20003
+run "a leader alone, and one with two ranks" 3 2 leader any 20003
+said 2 "$linked" "the two are linked"
+run "all ranks for a slice each" 4 2 sharded linked 1 63 20003
+run "nodes of two and of one" 3 2 sharded any 20003
+said 2 "$linked" "the two are linked"
+SLIMPI_ALGORITHM=allreduce run "more than one block at a time" 4 2 leader linked 2200000
+SLIMPI_INTRA=nccl run "SLIMPI_INTRA=nccl" 4 2 sharded linked 20003
+
+# The whole list of kinds of memory; what lies elsewhere goes another way on all ranks.
+SLIMPI_RANKS_PER_NODE=2 holds "memory of every kind" under 4 "$top_builddir/tests/gpu/sums"
+SLIMPI_RANKS_PER_NODE=2 holds "nothing is taken later, nothing is left behind" \
+  under 4 "$top_builddir/tests/gpu/calls" 60
+
+# What cannot be linked.
+FAKE_GPUS=shared run "ranks that share a GPU" 2 0 sharded unlinked 20003
+said 2 "two ranks use the GPU 0000:3B:00.0" "it is said why"
+said 2 "$ipc_text" "they work in each other's memory"
+run "a rank that cannot join" 2 0 sharded join 20003
+said 2 "$ipc_text" "its node goes another way"
+run "a rank that cannot join, and another node" 4 2 leader join 20003
+said 2 "$linked" "the other node is linked"
+SLIMPI_INTRA=ipc run "SLIMPI_INTRA=ipc" 2 0 sharded unlinked 20003
+SLIMPI_INTRA=shm run "SLIMPI_INTRA=shm" 2 0 sharded unlinked 20003
+mkdir without
+cp -L "$fake_driver/libcuda.so.1" without/
+: >without/libnccl.so.2
+LD_LIBRARY_PATH=$work/without run "no NCCL" 2 0 sharded unlinked 20003
+said 2 "$ipc_text" "they work in each other's memory"
+
+# Where it is asked for by name, it is not left out in silence.
+export SLIMPI_INTRA=nccl
+refused='SLIMPI_INTRA=nccl cannot be used here'
+unable() { # WHAT TEXT
+  status=0
+  SLIMPI_RANKS_PER_NODE=0 under 2 "$top_builddir/tests/gpu/links" unlinked 20003 \
+    >out.txt 2>&1 || status=$?
+  holds "$1: the job ends" test "$status" != 0 -a "$status" != 124
+  holds "$1: it is said why" grep -q "$refused: .*$2.*; accepted: auto, ipc, shm, mpi" out.txt
+}
+FAKE_GPUS=shared unable "SLIMPI_INTRA=nccl, a GPU for two" "two ranks use the GPU"
+LD_LIBRARY_PATH=$work/without unable "SLIMPI_INTRA=nccl without NCCL" "libnccl.so.2"
+unset SLIMPI_INTRA
+
+# NCCL fails on one rank: that is an error on all of them, and nobody waits for it.
+for fault in send later; do
+  run "NCCL fails: $fault" 3 0 sharded $fault 20003
+  run "NCCL fails between nodes: $fault" 4 2 leader $fault 20003
+done
+verdict

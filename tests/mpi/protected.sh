@@ -1,0 +1,108 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Buffers in memory that neither the program nor MPI can touch give the bytes of host buffers, by
+# every algorithm and every way between the ranks of a node.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+: "${MPICC:=mpicc}"
+export SLIMPI_MIN_SIZE=0
+program=$top_builddir/tests/mpi/protected
+
+# run RANKS PER-NODE HIERARCHY ALGORITHM [OPTION=VALUE...]
+run() {
+  what="$*"
+  ranks=$1 per_node=$2 hierarchy=$3 algorithm=$4
+  shift 4
+  if (export SLIMPI_RANKS_PER_NODE="$per_node" SLIMPI_HIERARCHY="$hierarchy" \
+    SLIMPI_ALGORITHM="$algorithm" "$@" && under "$ranks" "$program") >out.txt 2>err.txt; then
+    pass "$what"
+  else
+    fail "$what" && cat out.txt err.txt
+  fi
+}
+host_bytes() { sed -n 's/^host bytes //p' out.txt; }
+
+run 2 1 flat bytegrad
+run 3 1 flat bytegrad SLIMPI_BITS=3 SLIMPI_ERROR_FEEDBACK=1
+run 3 1 flat qsgd
+run 2 1 flat fp16
+run 3 1 flat bytegrad SLIMPI_MAX_ERROR=0.01
+run 3 1 flat decentralized
+run 3 1 flat low_precision_decentralized SLIMPI_BITS=5
+if [ -e "$top_builddir/.libs/slimpi-blas.so" ]; then
+  run 2 1 flat powersgd SLIMPI_START=0
+  run 4 2 leader batched_powersgd SLIMPI_START=1 SLIMPI_POWERSGD_RANK=3
+fi
+
+# Inside a node: in each other's memory, through the host's, by messages.
+said="work in each other's device memory"
+run 4 2 leader bytegrad SLIMPI_BITS=4 SLIMPI_LOG=info
+holds "leader: device memory is shared" grep -q "$said" err.txt
+direct=$(host_bytes)
+run 4 2 leader bytegrad SLIMPI_BITS=4 SLIMPI_LOG=info SLIMPI_INTRA=shm
+holds "shm: device memory is not shared" test "$(grep -c "$said" err.txt)" = 0
+holds "fewer bytes pass through the host: $direct" test "$direct" -lt "$(host_bytes)"
+run 4 2 sharded bytegrad SLIMPI_ERROR_FEEDBACK=1 SLIMPI_INTRA=ipc
+run 4 2 sharded bytegrad SLIMPI_INTRA=mpi
+run 4 2 sharded bytegrad SLIMPI_MAX_ERROR=0.01 SLIMPI_BUCKET=64
+run 3 2 sharded allreduce
+run 3 2 leader low_precision_decentralized
+run 3 0 sharded bytegrad
+
+# Buffers move between the calls of one communicator.
+program="$program changing"
+changing() { # shellcheck disable=SC2086
+  SLIMPI_RANKS_PER_NODE=$2 under "$1" $program
+}
+holds "buffers that move, in a node and between nodes" changing 4 2
+holds "buffers that move, between nodes" changing 3 1
+holds "buffers that move, in a node" changing 3 0
+program=${program% changing}
+
+# The rank whose GPU is nearest to a network card leads; the sum is the same.
+program="$program open 0000:81:00.0 0000:03:00.0 0000:08:00.0 0000:81:00.0"
+near() { # shellcheck disable=SC2086
+  HWLOC_XMLFILE=$top_srcdir/tests/topology/four_gpus.xml SLIMPI_LOG=info SLIMPI_RANKS_PER_NODE=2 \
+    SLIMPI_HIERARCHY=leader under 4 $program >out.txt 2>err.txt
+}
+if [ -e "$top_builddir/.libs/slimpi-hwloc.so" ]; then
+  holds "leaders near a network card" near
+  leads='leads its node: its GPU is nearest to a network card'
+  holds "on the first node" grep -q "slimpi\[1\]: $leads (same PCI switch)" err.txt
+  holds "on the second node" grep -q "slimpi\[2\]: $leads (same PCI root)" err.txt
+  holds "and nobody else there" test "$(grep -c "slimpi\[3\]: $leads" err.txt)" = 0
+fi
+program=${program%% *}
+
+# A rank whose memory nobody can open keeps its node, and no other, from sharing.
+program="$program closed"
+run_words() { # shellcheck disable=SC2086
+  SLIMPI_LOG=info SLIMPI_RANKS_PER_NODE=2 under 4 $program >out.txt 2>err.txt
+}
+holds "a rank keeps its memory to itself" run_words
+holds "it is said why" \
+  grep -q 'pass through host memory inside the node: it keeps to itself' err.txt
+holds "the other node shares" grep -q "$said" err.txt
+program=${program% closed}
+
+# A user's own algorithm works on the host, a codec as a whole schedule.
+if command -v "$MPICC" >/dev/null 2>&1; then
+  for hook in topk sign; do
+    "$MPICC" -std=c99 -O2 -shared -fPIC -I"$top_srcdir/include" -o "$work/$hook.so" \
+      "$top_srcdir/tests/programs/hook_$hook.c" -lm
+    run 3 1 flat "hook:$work/$hook.so"
+  done
+  run 4 2 sharded "hook:$work/topk.so" SLIMPI_ERROR_FEEDBACK=1
+fi
+
+# SLIMPI_BUFFERS speaks of memory that the ranks have differently: they ask each other.
+export SLIMPI_RANKS_PER_NODE=1 SLIMPI_REPORT=$work/report.json
+mixed() { # BUFFERS COMPRESSED OFF
+  SLIMPI_BUFFERS=$1 holds "mixed buffers, SLIMPI_BUFFERS=$1" under 3 "$program" mixed
+  expect "$(report report.json calls compressed)" "$2" "SLIMPI_BUFFERS=$1: compressed"
+  expect "$(report report.json calls passed off)" "$3" "SLIMPI_BUFFERS=$1: passed"
+}
+mixed any 4 0
+mixed device 2 2
+mixed host 2 2
+verdict

@@ -1,0 +1,44 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# A device that fails on one rank: an MPI error on every rank, or all of them do without; no hang.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+export SLIMPI_MIN_SIZE=0 UCX_LOG_LEVEL=error
+seconds=30
+program=$top_builddir/tests/mpi/protected_failing
+
+# with_fault FAULT RANKS PER-NODE ALGORITHM [OPTION=VALUE...]
+with_fault() {
+  what="$*" # shellcheck disable=SC2086
+  fault=$1 ranks=$2 per_node=$3 algorithm=$4
+  shift 4
+  if (export SLIMPI_RANKS_PER_NODE="$per_node" SLIMPI_ALGORITHM="$algorithm" "$@" &&
+    under "$ranks" "$program" $fault) >out.txt 2>&1; then
+    pass "$what"
+  else
+    fail "$what" && head -n 30 out.txt
+  fi
+}
+run() {
+  with_fault lost "$@"
+  with_fault memory "$@"
+}
+run 3 1 bytegrad
+run 2 1 bytegrad SLIMPI_ERROR_FEEDBACK=1
+run 4 2 bytegrad SLIMPI_INTRA=shm
+run 4 2 bytegrad SLIMPI_INTRA=mpi
+run 4 2 bytegrad SLIMPI_HIERARCHY=leader
+run 3 1 decentralized SLIMPI_PEERS=all
+stateful=low_precision_decentralized
+[ ! -e "$top_builddir/.libs/slimpi-blas.so" ] || stateful="$stateful powersgd"
+for algorithm in $stateful; do
+  with_fault lost 3 1 $algorithm SLIMPI_PEERS=all SLIMPI_START=0
+  with_fault 'memory any' 3 1 $algorithm SLIMPI_PEERS=all SLIMPI_START=0
+done
+with_fault memory 2 0 bytegrad
+
+# One line says it where it happened.
+SLIMPI_RANKS_PER_NODE=1 under 2 "$program" lost >out.txt 2>err.txt || fail "exit status $?"
+holds "the rank with the device says it" \
+  grep -q 'slimpi\[1\] error: the protected device is lost' err.txt
+verdict

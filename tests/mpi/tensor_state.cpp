@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Programs that use their buffers in many ways, under the preload with error feedback. Where the
+// library knows which buffer is which, the mean of a tensor's calls closes in on the exact sum;
+// where it mixes them up or forgets them, it does not.
+// Usage: slots MODE (kept|lost), the second being what is expected of the feedback
+//   reuse       two buffers, summed in turn
+//   anew        two new buffers a step, all of them kept alive
+//   counts      one buffer for two tensors of different counts
+//   one_buffer  one buffer for two tensors of one count
+//   disagree    rank 0 has one buffer for both, the others have two
+//   swap        rank 0 exchanges its two buffers after a while
+//   freed       a communicator of its own, freed at the end
+#include <mpi.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "tests/mpi/inputs.h"
+
+namespace {
+
+constexpr int kSteps = 60;
+constexpr std::size_t kCount = 5000;
+
+int g_rank, g_size;
+MPI_Comm g_comm;
+
+// One of the program's tensors: the same values at every step.
+struct Tensor {
+  Tensor(std::size_t count, std::uint64_t seed)
+      : test{Family::normal, count, seed, false, false, false, g_size},
+        in(make_input(test, g_rank)),
+        exact(count),
+        mean(count) {
+    for (int rank = 0; rank < g_size; ++rank)
+      for (std::size_t i = 0; i < count; ++i) exact[i] += double(make_value(test, rank, i));
+  }
+
+  void sum_in(float* buffer) {
+    std::memcpy(buffer, in.data(), in.size() * sizeof(float));
+    MPI_Allreduce(MPI_IN_PLACE, buffer, int(in.size()), MPI_FLOAT, MPI_SUM, g_comm);
+    for (std::size_t i = 0; i < in.size(); ++i) mean[i] += double(buffer[i]);
+    ++calls;
+    if (calls == 1) once = error(1);
+  }
+  void forget() {
+    mean.assign(mean.size(), 0);
+    calls = 1;
+  }
+  double error(int of) const {
+    double sum = 0;
+    for (std::size_t i = 0; i < in.size(); ++i) sum += std::pow(mean[i] / of - exact[i], 2);
+    return std::sqrt(sum);
+  }
+  // A tensor that is summed exactly needs no feedback.
+  double times_closer(int of) const { return once < 1e-2 ? HUGE_VAL : once / error(of); }
+
+  Case test;
+  std::vector<float> in;
+  std::vector<double> exact, mean;
+  int calls = 0;
+  double once = 0;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+  const std::string mode = argc > 1 ? argv[1] : "", expected = argc > 2 ? argv[2] : "";
+  g_comm = MPI_COMM_WORLD;
+  if (mode == "freed") MPI_Comm_dup(MPI_COMM_WORLD, &g_comm);
+
+  Tensor a(kCount, 1), b(mode == "counts" ? kCount / 2 : kCount, 2);
+  std::vector<std::unique_ptr<float[]>> buffers;
+  const auto uninitialized = [&] {
+    buffers.push_back(std::make_unique<float[]>(kCount));
+    return buffers.back().get();
+  };
+  float *first = uninitialized(), *second = uninitialized();
+  if (mode == "counts" || mode == "one_buffer" || (mode == "disagree" && g_rank == 0))
+    second = first;
+  int counted = kSteps;
+  for (int step = 0; step < kSteps; ++step) {
+    if (mode == "anew" && step != 0) {
+      first = uninitialized();
+      second = uninitialized();
+    }
+    if (mode == "swap" && step == 10) {
+      if (g_rank == 0) std::swap(first, second);
+      a.forget();  // the mean is over what follows
+      b.forget();
+      counted = kSteps - step;
+    }
+    a.sum_in(first);
+    b.sum_in(second);
+  }
+  if (mode == "freed") MPI_Comm_free(&g_comm);
+
+  const double least = std::fmin(a.times_closer(counted), b.times_closer(counted));
+  const bool good = expected == "kept" ? least > 10 : expected == "lost" && least < 5;
+  if (g_rank == 0) std::printf("  %s: %.1f times closer\n", mode.c_str(), least);
+  int failed = good ? 0 : 1;
+  PMPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Finalize();
+  return failed == 0 ? 0 : 1;
+}
