@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What decides the bytes of an encoded piece, besides its values. Included by host and CUDA code.
+// What determines the bytes of an encoded segment, besides its values. Included by host and CUDA
+// code.
 //
-// A piece is `count` consecutive floats of a buffer, coded on its own:
+// A segment is `count` consecutive floats of a buffer, encoded independently:
 //   float32, fp16, bf16   the values one after the other, 4 or 2 bytes each, little endian
 //   quantized             buckets one after the other; a bucket is
 //                           float minimum, float maximum, then `bits` bits per value, packed
-//                         The packed part holds groups of 8 values in `bits` bytes, value i of a
+//                         The packed values are in groups of 8 values in `bits` bytes, value i of a
 //                         group in bits [i*bits, (i+1)*bits) of the little-endian group; the last
-//                         group may be short. It is padded with zeros to a multiple of 4 bytes, so
+//                         group may be short. Zeros pad them to a multiple of 4 bytes, so
 //                         every header is aligned to 4.
 #pragma once
 #include <cstddef>
@@ -28,11 +29,12 @@ struct Format {
   Codec codec = Codec::float32;
   std::uint8_t bits = 8;        // quantized only: 1 to 8
   bool stochastic = false;      // quantized only: rounding
-  std::uint32_t bucket = 2048;  // quantized only: elements per bucket; 0 = the whole piece is one
+  std::uint32_t bucket = 2048;  // quantized only: values per bucket; 0 = the whole segment is one
 };
 
-// Names a range of the random streams of stochastic rounding: element i of the piece draws number
-// `first + i` of the stream (seed, rank, call). Ranks draw differently, host and GPU the same.
+// A range of the random streams of stochastic rounding: element i of the segment uses number
+// `first + i` of the stream (seed, rank, call). Streams of ranks differ; host and GPU give the same
+// numbers.
 struct RandomStream {
   std::uint64_t seed = 0;
   std::uint32_t rank = 0;
@@ -44,12 +46,12 @@ SLIMPI_HD std::uint64_t packed_bytes(int bits, std::uint64_t count) {
   return ((count * std::uint64_t(bits) + 7) / 8 + 3) / 4 * 4;
 }
 
-// Elements of a bucket in a piece of `count`.
+// Elements of a bucket in a segment of `count`.
 SLIMPI_HD std::uint64_t bucket_elements(const Format& format, std::uint64_t count) {
   return format.bucket == 0 || format.bucket > count ? count : format.bucket;
 }
 
-// Bytes of an encoded piece of `count` elements; exact, not a bound. 0 for an empty piece.
+// Bytes of an encoded segment of `count` elements; exact, not a bound. 0 for an empty segment.
 SLIMPI_HD std::uint64_t encoded_bytes(const Format& format, std::uint64_t count) {
   if (format.codec == Codec::float32) return 4 * count;
   if (format.codec != Codec::quantized) return 2 * count;

@@ -44,7 +44,7 @@ void fill_nan(float* to, std::size_t n) {
 }
 
 // The levels of elements first .. first + n - 1 of a bucket, at most a tile of them; `first` is a
-// multiple of 8. They may be put into `spread`.
+// multiple of 8. `spread` is memory for unpacked levels; the result may point into it.
 const std::uint8_t* read_levels(const Bucket& bucket, std::size_t first, std::size_t n,
                                 Levels& spread) {
   if (bucket.bits == 8) return (const std::uint8_t*)bucket.packed + first;
@@ -53,7 +53,7 @@ const std::uint8_t* read_levels(const Bucket& bucket, std::size_t first, std::si
   return spread.bytes();
 }
 
-// to = elements first .. of the bucket, and sum + them; `to` may be `sum`.
+// to = elements first .. of the bucket. add_bucket: to = sum + these elements; `to` may be `sum`.
 void read_bucket(const Bucket& bucket, std::size_t first, std::size_t n, float* to) {
   if (bucket.marked) return fill_nan(to, n);
   Levels spread;
@@ -73,7 +73,7 @@ void add_bucket(const Bucket& bucket, std::size_t first, std::size_t n, const fl
   else
     add_levels(bucket.narrow_grid, levels, n, sum, to);
 }
-// The same for a bucket's last addend.
+// The same for a bucket's last addend; also updates the extremes.
 void include_bucket(Extremes& extremes, const Bucket& bucket, std::size_t first, std::size_t n,
                     const float* sum, float* to) {
   if (bucket.marked) return include(extremes, kNanBits);
@@ -85,13 +85,14 @@ void include_bucket(Extremes& extremes, const Bucket& bucket, std::size_t first,
     include_sum(extremes, bucket.narrow_grid, levels, n, sum, to);
 }
 
-// What a bucket is encoded from, and what is wanted beside its bytes; null for what is not.
+// The input of a bucket's encoder, and its outputs besides the bytes; null for what is not needed.
 struct Values {
   const float* in;
-  const float* added;     // in + added is encoded
-  float* lost;            // in + added - x'; may be `added`
-  float* decoded;         // x'; may be `in`
-  const float* upcoming;  // the bucket after this one: its second half is asked for on the way
+  const float* added;  // in + added is encoded
+  float* lost;         // in + added - x'; may be `added`
+  float* decoded;      // x'; may be `in`
+  const float*
+      upcoming;  // the bucket after this one: its second half is prefetched in the same pass
 };
 
 template <typename Real>
@@ -99,8 +100,8 @@ void encode_levels(const Format& format, const RandomStream& random, const Heade
                    const Values& values, std::size_t n, std::byte* packed) {
   const Scale<Real> scale = scale_of<Real>(header, format.bits, format.stochastic);
   const std::size_t packed_size = packed_bytes(format.bits, n);
-  // Levels of 8 bits go right into the message, the values into memory that is no nearer: where two
-  // threads share a core, writing both in one pass is the slower way.
+  // Levels of 8 bits are written directly to the message, the values to memory that is no nearer.
+  // Where two threads share a core, writing both in one pass is slower than two passes.
   const bool at_once =
       values.decoded != nullptr && values.lost == nullptr && !format.stochastic && format.bits != 8;
   for (std::size_t i = 0; i < n; i += kTile) {
@@ -142,7 +143,7 @@ void encode_levels(const Format& format, const RandomStream& random, const Heade
   }
 }
 
-// Writes the bucket of n elements whose extremes are known. `draw.first` is its first element.
+// Encodes the bucket of n elements whose extremes are known. `draw.first` is its first element.
 void encode_bucket(const Format& format, const RandomStream& random, const Extremes& extremes,
                    const Values& values, std::size_t n, std::byte* out) {
   const Header header = header_of(extremes);
@@ -157,7 +158,7 @@ void encode_bucket(const Format& format, const RandomStream& random, const Extre
   }
 }
 
-// Encodes in + residual, all at once where that fits into a tile.
+// Encodes in + residual, in one pass where that fits into a tile.
 void encode_with_residual(const Format& format, const RandomStream& random, const float* in,
                           float* residual, std::size_t n, std::byte* out) {
   Extremes extremes = no_extremes();

@@ -23,7 +23,7 @@ struct Row {
   bool (*runs_here)();
 };
 
-// Best first. What each asks of the CPU is what configure.ac compiles it with.
+// Best first. The CPU features of each row are those that configure.ac compiles it with.
 constexpr Row kRows[] = {
 #ifdef WITH_AVX512
     {CpuPath::avx512, &avx512::table,

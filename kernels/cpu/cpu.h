@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Chooses which compiled copy of the host's loops runs.
+// Selects the table of the host's kernels, which are compiled once per instruction set.
 #pragma once
 #include "base/option_types.h"
 #include "kernels/kernels.h"
 
 namespace slimpi::kernels {
 
-// Is this path built and can this CPU run it?
+// Whether this path was built and this CPU can run it.
 bool usable(CpuPath path);
 
 // The table of a path; the best usable one for CpuPath::automatic. null if it is not usable.

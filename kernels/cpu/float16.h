@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Loops over 16-bit floats. Included by loops.cpp alone.
+// Loops over fp16 and bf16 values. Included by loops.cpp alone.
 #pragma once
 #if defined(__F16C__)
 #include <immintrin.h>
@@ -11,8 +11,8 @@
 namespace slimpi::kernels {
 namespace {
 
-// The processor's own conversions do what to_fp16() and from_fp16() do, but for NaN, and take a
-// third of the time. Both give 8 elements at once.
+// The processor's own conversions give what to_fp16() and from_fp16() give, except for NaN, in a
+// third of the time. Both convert 8 elements at once.
 #if defined(__F16C__)
 constexpr std::size_t kHalvesAtOnce = 8;
 SLIMPI_HD __m256 canonical8(__m256 values) {
@@ -67,7 +67,7 @@ void from_float16(Codec codec, const std::uint16_t* SLIMPI_RESTRICT from, std::s
   for (; i < n; ++i) to[i] = from_fp16(from[i]);
 }
 
-// to += them.
+// to += the fp16 or bf16 values.
 void add_16_bit_floats(Codec codec, const std::uint16_t* SLIMPI_RESTRICT from, std::size_t n,
                        float* SLIMPI_RESTRICT to) {
   std::size_t i = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The host's kernels, compiled once per instruction set: SLIMPI_CPU names the copy and its table.
-// Nothing but the table has external linkage, or the linker would take one copy of an inline
-// function for all of them and an old machine would run instructions that it does not have.
+// Only the table has external linkage. Otherwise the linker would use one copy of an inline
+// function for all of them, and an old machine would run instructions that it does not have.
 #include "kernels/cpu/environment.h"
 #include "kernels/cpu/low_rank.h"
 #include "kernels/cpu/segments.h"
@@ -71,7 +71,7 @@ namespace {
   Source sources[kMaxAddends + 1];
   RandomStream from = random;
   float tile[kTile];
-  std::size_t coded = 0;  // bytes of the encoded pieces before this range
+  std::size_t coded = 0;  // bytes of the encoded buckets or tiles before this one
   for (std::size_t i = 0; i < count; i += segment) {
     const std::size_t n = count - i < segment ? count - i : segment;
     int source_count = 0;
@@ -84,7 +84,7 @@ namespace {
     float* const decoded = result + i;
     float* const kept = residual == nullptr ? nullptr : residual + i;
     const bool quantizes = out != nullptr && format.codec == Codec::quantized;
-    // A sum that is quantized at once stays in the first cache until it is.
+    // A sum that is quantized directly afterwards stays in L1 until then.
     float* const total = quantizes && n <= kTile ? tile : decoded;
     Extremes extremes = no_extremes();
     double slack = 0;
@@ -113,7 +113,7 @@ namespace {
     if (in_count == 1) std::memmove(out + i, in[0] + i, n * sizeof(float));
     if (in_count == 2) add_tiles(in[0] + i, in[1] + i, n, out + i);
     if (in_count < 3) continue;
-    // `out` may be any input: it is written with the last two of them.
+    // `out` may be any input: it is written only together with the last two of them.
     float total[kTile];
     const float* sum = in[0] + i;
     int next = 1;
@@ -148,7 +148,7 @@ namespace {
   }
 }
 
-// Sixteen sums side by side, so that every path adds in the same order.
+// Sixteen independent sums, so that every instruction set adds in the same order.
 [[gnu::noinline]] void compare(const float* a, const float* b, std::size_t count, double* result) {
   constexpr int kLanes = 16;
   double error[kLanes] = {}, norm[kLanes] = {};
@@ -196,7 +196,7 @@ namespace {
       }
 }
 
-// Comparisons are of integers: no exception is raised but those of the additions.
+// Compares as integers, so that only the additions raise exceptions.
 [[gnu::noinline]] bool add_as_caller(const float* a, const float* b, std::size_t count,
                                      float* out) {
   constexpr auto kInfinity = (std::int32_t)kInfinityBits;

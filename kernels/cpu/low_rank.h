@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The last step of a low-rank sum: the product of two thin factors, and what it leaves of the
-// matrix that went in. Each element's own terms are added in the order of the factors' columns, so
-// the width of the vectors does not show. Included by loops.cpp alone.
+// The last step of a low-rank sum: the product of two thin factors, and the residual that it leaves
+// of the input matrix. Each element's terms are added in the order of the factors' columns, so the
+// result does not depend on the vector width. Included by loops.cpp alone.
 #pragma once
 #include <cstring>
 
@@ -11,10 +11,11 @@
 namespace slimpi::kernels {
 namespace {
 
-typedef float FloatLanes __attribute__((vector_size(64)));  // as many registers as it takes
+typedef float FloatLanes
+    __attribute__((vector_size(64)));  // compiled to several registers where they are shorter
 
 constexpr std::size_t kChunk = 32;           // elements whose sums stay in registers
-constexpr std::size_t kPanel = 16 * kChunk;  // columns of q that stay in the first or second cache
+constexpr std::size_t kPanel = 16 * kChunk;  // columns of q that stay in L1 or L2
 constexpr std::size_t kBlockRows = 8;        // rows that use a panel before the next one is loaded
 
 // total[0 .. n - 1] = sum over k of weights[k] * q[k * columns ...]; n <= kChunk.
@@ -44,7 +45,7 @@ void multiply_chunk(const float* weights, const float* q, std::size_t columns, i
   std::memcpy(total + kChunk / 2, &second, sizeof second);
 }
 
-// residual = in + residual - share * total, then out = total. What overflows is not kept.
+// residual = in + residual - share * total, then out = total. A residual that overflows becomes 0.
 void keep_rest(const float* in, const float* total, float share, std::size_t n, float* residual,
                float* out) {
 #pragma GCC ivdep

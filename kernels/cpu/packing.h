@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Levels of a tile, a byte each, from and to their packed form. Included by loops.cpp alone.
+// Packs and unpacks the levels of a tile; unpacked, a level is one byte. Included by loops.cpp
+// alone.
 #pragma once
 #include <cstring>
 
@@ -9,14 +10,14 @@
 namespace slimpi::kernels {
 namespace {
 
-// A tile of levels, seen as bytes by the arithmetic and as groups by the packing.
+// A tile of levels: bytes for the arithmetic, 64-bit groups for the packing.
 struct Levels {
   alignas(64) std::uint64_t groups[kTile / 8];
 
   std::uint8_t* bytes() { return (std::uint8_t*)groups; }
 };
 
-// The integer of `bits` bytes; only there where such integers exist.
+// The integer type of `bits` bytes; defined only where such a type exists.
 template <int bits>
 struct Packed {
   static constexpr bool is_integer = false;
@@ -54,7 +55,7 @@ void pack(Levels& levels, std::size_t n, bool last, std::byte* SLIMPI_RESTRICT o
     }
   } else {
     for (std::size_t k = 0; k < groups; ++k) words[k] = pack_group<bits>(words[k]);
-    // A whole word is stored for each group; the next one covers what is too much.
+    // A whole word is stored for each group; the next store overwrites the excess bytes.
     const std::size_t whole = room < 8 ? 0 : (room - 8) / bits + 1;
     for (; g < groups && g < whole; ++g) std::memcpy(out + g * bits, &words[g], 8);
   }
@@ -90,7 +91,7 @@ void unpack(const std::byte* SLIMPI_RESTRICT in, std::size_t room, std::size_t n
   }
 }
 
-// The same for a width that is known only now; 8 bits need neither.
+// The same with the number of bits as an argument. 8 bits need no packing.
 void pack(int bits, Levels& levels, std::size_t n, bool last, std::byte* out, std::size_t room) {
   constexpr decltype(&pack<1>) kByWidth[] = {pack<1>, pack<2>, pack<3>, pack<4>,
                                              pack<5>, pack<6>, pack<7>};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pieces in any codec: what a sum reads from, and the codecs that are not quantized. Included by
+// Segments in any codec: the sources of a sum, and the codecs that are not quantized. Included by
 // loops.cpp alone.
 #pragma once
 #include <cstring>
@@ -10,13 +10,13 @@
 namespace slimpi::kernels {
 namespace {
 
-// The elements of a range of a piece: a bucket of a quantized one, a tile of any other.
+// The number of elements processed at a time: a bucket of a quantized segment, a tile of any other.
 std::size_t segment_elements(const Format& format, std::size_t count) {
   return format.codec == Codec::quantized ? bucket_elements(format, count) : kTile;
 }
 
-// Encodes a tile of `in` + residual as floats or 16-bit floats. An element whose code is not finite
-// keeps its residual. Null for what is not wanted; `decoded` may be `in`.
+// Encodes a tile of `in` + residual as float32, fp16 or bf16. An element whose encoded value is not
+// finite keeps its residual. Outputs that are not needed are null; `decoded` may be `in`.
 void encode_plain(Codec codec, const float* in, float* residual, float* decoded, std::size_t n,
                   std::byte* out) {
   float summed[kTile], back[kTile];
@@ -45,14 +45,14 @@ void encode_plain(Codec codec, const float* in, float* residual, float* decoded,
     std::memcpy(decoded, decoded_tile, n * sizeof(float));
 }
 
-// Something that a sum reads: exact floats, or a range of an encoded piece.
+// A source of a sum: exact floats, or a range of an encoded segment.
 struct Source {
   Codec codec;
-  const std::byte* data;  // floats or 16-bit floats
+  const std::byte* data;  // float32, fp16 or bf16 values
   Bucket bucket;
 };
 
-// The range of n elements that is encoded at `data`.
+// The source of n elements that are encoded at `data`.
 SLIMPI_HD void open_source(const Format& format, const std::byte* data, std::size_t n,
                            Source& source) {
   source.codec = format.codec;
@@ -78,7 +78,7 @@ SLIMPI_HD void read_source(const Source& source, std::size_t first, std::size_t 
     from_float16(source.codec, (const std::uint16_t*)source.data + first, n, to);
 }
 
-// to = sum + them; `to` may be `sum` or the source.
+// to = sum + these elements; `to` may be `sum` or the source.
 SLIMPI_HD void add_source(const Source& source, std::size_t first, std::size_t n, const float* sum,
                           float* to) {
   if (source.codec == Codec::quantized) {
@@ -100,7 +100,7 @@ SLIMPI_HD void include_source(Extremes& extremes, const Source& source, std::siz
     include_sum(extremes, sum, floats_of(source, first), n, to);
 }
 
-// Asks for the n elements from `first` on, or what follows the source in their stead.
+// Prefetches the n elements from `first` on; at the end of the source, the memory after it.
 SLIMPI_HD void bring_next(const Source& source, std::size_t first, std::size_t n) {
   if (source.codec == Codec::quantized)
     prefetch(source.bucket.packed + first * source.bucket.bits / 8, n * source.bucket.bits / 8);
@@ -108,18 +108,19 @@ SLIMPI_HD void bring_next(const Source& source, std::size_t first, std::size_t n
     prefetch(floats_of(source, first), n * sizeof(float));
 }
 
-// total = the sum of the sources, all of n elements; with `extremes` also these. `total` may be one
-// of the exact sources.
+// total = the sum of the sources, all of n elements; also its extremes, unless `extremes` is null.
+// `total` may be one of the exact sources.
 void sum_sources(const Source* sources, int source_count, std::size_t n, float* total,
                  Extremes* extremes) {
-  // The first two may change places, so that exact floats are added where they are.
+  // The first two may be exchanged, so that exact floats are added in place.
   const bool turned = source_count > 1 && sources[1].codec == Codec::float32;
   const auto source = [&](int s) -> const Source& { return sources[turned && s < 2 ? 1 - s : s]; };
   float partial[kStep];
   for (std::size_t i = 0; i < n; i += kStep) {
     const std::size_t step = n - i < kStep ? n - i : kStep;
     for (int s = 0; s < source_count; ++s) bring_next(source(s), i + step, step);
-    // What is not read yet of an exact source may lie under `total`: only the whole sum goes there.
+    // `total` may be the memory of an exact source that is not read yet: it gets only complete
+    // sums.
     const float* sum = partial;
     if (source(0).codec == Codec::float32)
       sum = floats_of(source(0), i);
@@ -140,7 +141,7 @@ void sum_sources(const Source* sources, int source_count, std::size_t n, float* 
   }
 }
 
-// Is a source huge, so that sums need the care of sum_huge_sources?
+// Whether a source is a near-overflow bucket, so that sum_huge_sources is needed.
 bool any_huge(const Format& format, const Source* sources, int source_count, double* slack) {
   bool huge = false;
   *slack = 0;
@@ -155,7 +156,7 @@ bool any_huge(const Format& format, const Source* sources, int source_count, dou
   return huge;
 }
 
-// The same as sum_sources, and where the sum is not finite, saturated_sum decides.
+// The same as sum_sources; where the sum is not finite, saturated_sum decides.
 void sum_huge_sources(const Source* sources, int source_count, std::size_t n, double slack,
                       float* total) {
   float sum[kTile], one[kTile];

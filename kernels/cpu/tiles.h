@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The innermost loops: one pass over at most a tile of elements that stay in the first cache. Plain
-// loops over the shared arithmetic, for the compiler to vectorize. Everything is in an unnamed
-// namespace, so that each instruction set keeps its own copy. Included by loops.cpp alone.
+// The innermost loops: one pass over at most a tile of elements that stay in L1. Plain loops over
+// the shared arithmetic, for the compiler to vectorize. Everything is in an unnamed namespace, so
+// that each instruction set has its own copy. Included by loops.cpp alone.
 #pragma once
 #include "kernels/kernels.h"
 #include "kernels/math/philox.h"
@@ -10,18 +10,17 @@
 namespace slimpi::kernels {
 namespace {
 
-// A multiple of 8, so that tiles end where groups end; the usual bucket is one tile.
+// A multiple of 8, so that tiles end where groups end; a bucket of the default length is one tile.
 constexpr std::size_t kTile = 2048;
 
-// Elements that are worked on between two requests for others.
+// Elements that are processed between two prefetches.
 constexpr std::size_t kStep = 512;
 
 #define SLIMPI_RESTRICT __restrict__
 // The loop that follows may read and write the same memory, but only the same element of it.
 #define SLIMPI_ELEMENTWISE _Pragma("GCC ivdep")
 
-// Asks for memory that will be read soon, into the second cache: the first has no room for more
-// than what is worked on. It need not exist.
+// Prefetches memory into L2: L1 has room only for the current tile. The address may be invalid.
 SLIMPI_HD void prefetch(const void* data, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; i += 64) __builtin_prefetch((const char*)data + i, 0, 2);
 }
@@ -44,7 +43,7 @@ void include_tile(Extremes& extremes, const float* from, std::size_t n) {
   include(extremes, found);
 }
 
-// The same, and asks for the first half of `upcoming`, as many elements, on the way.
+// The same; also prefetches the first half of `upcoming`, which has as many elements.
 void include_tile_and_bring(Extremes& extremes, const float* from, std::size_t n,
                             const float* upcoming) {
   Extremes found = no_extremes();
@@ -56,7 +55,7 @@ void include_tile_and_bring(Extremes& extremes, const float* from, std::size_t n
   include(extremes, found);
 }
 
-// to = a + b, for a bucket: which NaN it is does not matter. `to` may be a or b.
+// to = a + b, for a bucket: which NaN a sum is does not matter. `to` may be a or b.
 void include_sum(Extremes& extremes, const float* a, const float* b, std::size_t n, float* to) {
   Extremes found = no_extremes();
   SLIMPI_ELEMENTWISE
@@ -75,7 +74,7 @@ void to_nearest_levels(const Scale<Real>& shared_scale, const float* SLIMPI_REST
   for (std::size_t i = 0; i < n; ++i) levels[i] = (std::uint8_t)nearest_level(scale, from[i]);
 }
 
-// The same, and their values into `decoded`, which may be `from`.
+// The same; also writes their values to `decoded`, which may be `from`.
 template <typename Real>
 void to_nearest_levels(const Scale<Real>& shared_scale, const float* from, std::size_t n,
                        std::uint8_t* SLIMPI_RESTRICT levels, float* decoded) {
@@ -114,7 +113,7 @@ void add_levels(const Scale<Real>& shared_scale, const std::uint8_t* SLIMPI_REST
   for (std::size_t i = 0; i < n; ++i) to[i] = add(sum[i], level_value(scale, levels[i]));
 }
 
-// The same for the last addend of a bucket, whose extremes it finds on the way.
+// The same for the last addend of a bucket; also updates the extremes.
 template <typename Real>
 void include_sum(Extremes& extremes, const Scale<Real>& shared_scale,
                  const std::uint8_t* SLIMPI_RESTRICT levels, std::size_t n, const float* sum,
@@ -130,7 +129,7 @@ void include_sum(Extremes& extremes, const Scale<Real>& shared_scale,
   include(extremes, found);
 }
 
-// lost = from - the values of the levels, and these into `decoded`. `from` may be `decoded`.
+// lost = from - the values of the levels; decoded = these values. `from` may be `decoded`.
 template <typename Real>
 void lose_levels(const Scale<Real>& shared_scale, const std::uint8_t* SLIMPI_RESTRICT levels,
                  const float* from, std::size_t n, float* SLIMPI_RESTRICT lost, float* decoded) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the launchers and the CUDA kernels have to know of each other: the kernels' names and the
-// one structure that each takes. Plain data, so that a launch is a copy of bytes.
+// The interface between the launchers and the CUDA kernels: the kernels' names and the one
+// structure that each takes. Plain data, so that a launch is a copy of bytes.
 #pragma once
 #include "kernels/kernels.h"
 
@@ -9,29 +9,31 @@ namespace slimpi::kernels::cuda {
 // Threads of every block.
 constexpr int kThreads = 256;
 
-// A bucket is worked on by a team of threads: a warp, or the whole block. Each thread of the team
-// keeps up to so many of its values in registers.
+// A team of threads works on a bucket: a warp, or the whole block. Each thread of the team keeps up
+// to this many of the bucket's values in registers.
 constexpr int kWarpThreads = 32, kWarpValues = 16, kBlockValues = 8;
-constexpr std::uint32_t kWarpElements = kWarpThreads * kWarpValues;  // the longest bucket of a warp
-constexpr std::uint32_t kTileElements = kThreads * kBlockValues;     // and of a block
+constexpr std::uint32_t kWarpElements =
+    kWarpThreads * kWarpValues;                                   // the longest bucket for a warp
+constexpr std::uint32_t kTileElements = kThreads * kBlockValues;  // the longest bucket for a block
 constexpr int kWarpsOfBlock = kThreads / kWarpThreads;
 
-// Elements that a thread of an elementwise kernel works on.
+// Elements that one thread of an elementwise kernel processes.
 constexpr int kElementsOfThread = 4;
 constexpr std::uint32_t kElementsOfBlock = kThreads * kElementsOfThread;
 
-// A quantized piece, and how it is cut: a bucket longer than a block can hold is cut into tiles of
-// kTileElements. A team works on one tile; tile t of bucket b is number b * tiles + t.
+// A quantized segment, and how it is divided: a bucket that is too long for a block is divided into
+// tiles of kTileElements. A team processes one tile; tile t of bucket b has the number b * tiles +
+// t.
 struct Payload {
   Format format;
   std::uint64_t count;
-  std::uint64_t bucket;        // elements of a bucket, but for the last
+  std::uint64_t bucket;        // elements of a bucket, except the last
   std::uint64_t bucket_bytes;  // its encoded size
-  std::uint32_t tiles;         // of a bucket
-  std::uint32_t steps;         // tiles of the whole piece
+  std::uint32_t tiles;         // tiles of a bucket
+  std::uint32_t steps;         // tiles of the whole segment
 };
 
-// out = code(in + residual), or of the sum of the addends; see Kernels::encode and sum_encode.
+// out = encode(in + residual), or of the sum of the addends; see Kernels::encode and sum_encode.
 struct EncodeArguments {
   Payload payload;
   RandomStream random;
@@ -42,15 +44,15 @@ struct EncodeArguments {
 struct SumArguments {
   Payload payload;
   RandomStream random;
-  Addend addends[kMaxAddends + 1];  // the carry, if there is one, is the first of them
+  Addend addends[kMaxAddends + 1];  // the carry, if there is one, is the first
   int addend_count;
   float* residual;
   std::byte* out;
   float* result;
 };
 
-// The second pass over buckets that a block cannot hold. The header is in its place; `added`,
-// `lost` and `decoded` may be null. See kernels/cpu/buckets.h, which has the same.
+// The second pass over buckets that are too long for a block. The header is already written;
+// `added`, `lost` and `decoded` may be null. See kernels/cpu/buckets.h, which has the same.
 struct PackArguments {
   Payload payload;
   RandomStream random;
@@ -68,7 +70,8 @@ struct DecodeArguments {
   float* out;
 };
 
-// Floats and 16-bit floats: a sum of pieces in one codec or exact; see Kernels::sum_encode and sum.
+// float32, fp16 and bf16: a sum of segments in one codec or of exact floats; see
+// Kernels::sum_encode and sum.
 struct PlainSumArguments {
   Codec codec;
   std::uint64_t count;
@@ -104,16 +107,16 @@ struct FindArguments {
   int* found;
 };
 
-// Each block leaves two sums in `partial`; a second kernel adds them up.
+// Each block writes two sums to `partial`; a second kernel adds them.
 constexpr int kCompareBlocks = kThreads;
 struct CompareArguments {
   const float *a, *b;
   std::uint64_t count;
-  double* partial;  // 2 * kCompareBlocks
+  double* partial;  // has 2 * kCompareBlocks elements
   double* result;
 };
 
-// Rows of a low-rank product that a thread works on, each in one column.
+// Rows of a low-rank product that one thread processes, each in one column.
 constexpr int kLowRankRows = 8;
 struct LowRankArguments {
   LowRank factors;
@@ -122,7 +125,7 @@ struct LowRankArguments {
   float* residual;
   std::uint64_t count;
   float* out;
-  std::uint32_t column_tiles;  // of kThreads columns
+  std::uint32_t column_tiles;  // tiles of kThreads columns
 };
 
 // Every kernel: its module (a file of kernels/cuda), name, and structure.

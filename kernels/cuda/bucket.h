@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The way of a tile from floats to bytes. Its values are in registers from the time that they were
-// read or summed until they are rounded: memory is passed over once.
+// Encodes a tile. Its values stay in registers from when they are read or summed until they are
+// rounded, so memory is read only once.
 #pragma once
 #include "kernels/cuda/levels.h"
 #include "kernels/math/philox.h"
@@ -8,14 +8,14 @@
 
 namespace slimpi::kernels::cuda {
 
-// Grids are worked out by one warp of a team, for all of it.
+// The scale of a bucket. One thread of a team computes it for the whole team.
 struct SharedGrid {
   bool marked, wide;
   Scale<float> narrow_grid;
   Scale<double> wide_grid;
 };
 
-// The grid's divisions are long, and numbers in double take room: out of the way of the rest.
+// Not inlined: the scale has long divisions, and numbers in double take registers.
 SLIMPI_DEVICE_RARE void open_grid(Header header, int bits, bool stochastic, SharedGrid& scale) {
   scale.marked = is_nonfinite(header);
   scale.wide = !scale.marked && is_extended_range(header);
@@ -43,7 +43,7 @@ SLIMPI_DEVICE void write_header(const Header& header, std::uint32_t* at) {
 
 template <typename Team, bool stochastic>
 struct EncodeShared {
-  // Of a tile that begins in the middle of a Philox block, the first block's words are spare.
+  // Of a tile that begins inside a Philox block, the first words of that block are not used.
   static constexpr std::uint32_t kWords = stochastic ? kElements<Team> + 4 : 1;
   alignas(16) std::uint32_t words[kWords];
   alignas(16) std::uint8_t levels[kElements<Team>];
@@ -51,7 +51,7 @@ struct EncodeShared {
   SharedGrid scale;
 };
 
-// The random words of the tile, in shared memory; element i's is the returned pointer's i-th.
+// The random words of the tile, in shared memory; the result points to the word of element 0.
 template <typename Team, typename Shared>
 SLIMPI_DEVICE const std::uint32_t* draw_words(const RandomStream& random, std::uint64_t first,
                                               std::uint32_t count, Shared& shared) {
@@ -65,7 +65,8 @@ SLIMPI_DEVICE const std::uint32_t* draw_words(const RandomStream& random, std::u
   return shared.words + skip;
 }
 
-// What is wanted of a tile beside its bytes: null for what is not. They point to its first element.
+// The outputs of a tile besides its bytes; null for what is not needed. They point to the tile's
+// first element.
 struct Wanted {
   float* lost;     // values - x'
   float* decoded;  // x'
@@ -98,7 +99,7 @@ SLIMPI_DEVICE void round_values(const SharedGrid& shared, const Tile& tile,
   }
 }
 
-// Rounds the values of a tile whose grid is in shared memory, and writes its levels to `out`.
+// Rounds the values of a tile whose scale is in shared memory, and writes its levels to `out`.
 template <typename Team, bool stochastic, typename Shared>
 SLIMPI_DEVICE void encode_tile(const Payload& payload, const RandomStream& random, const Tile& tile,
                                const float (&values)[Team::values], const Wanted& wanted,
@@ -134,7 +135,7 @@ SLIMPI_DEVICE Extremes extremes_of(const Tile& tile, const float (&values)[Team:
   return found;
 }
 
-// Encodes a bucket that is one tile, from the values that the team has in its registers.
+// Encodes a bucket that is one tile, from the values in the team's registers.
 template <typename Team, bool stochastic, typename Shared>
 SLIMPI_DEVICE void encode_bucket(const Payload& payload, const RandomStream& random,
                                  const Tile& tile, const float (&values)[Team::values],
@@ -150,7 +151,7 @@ SLIMPI_DEVICE void encode_bucket(const Payload& payload, const RandomStream& ran
   encode_tile<Team, stochastic>(payload, random, tile, values, wanted, shared, at + 2);
 }
 
-// values = from, + added unless that is null.
+// values = from, or from + added unless `added` is null.
 template <typename Team>
 SLIMPI_DEVICE void load_values(const Tile& tile, const float* from, const float* added,
                                float (&values)[Team::values]) {
@@ -174,8 +175,9 @@ SLIMPI_DEVICE const float* at_or_null(const float* memory, std::uint64_t first) 
   return memory == nullptr ? nullptr : memory + first;
 }
 
-// Buckets that a block cannot hold: their blocks leave the extremes where the header and the first
-// word of the levels will stand. The order in which they do does not show.
+// For buckets that are too long for a block: each block adds its extremes by atomics where the
+// header and the first word of the levels will be written later. The result does not depend on
+// their order.
 SLIMPI_DEVICE void add_extremes(const Extremes& found, std::uint32_t* at) {
   atomicMax((int*)at, found.signed_high);
   atomicMax((unsigned*)at + 1, found.unsigned_high);

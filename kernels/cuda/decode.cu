@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Quantized pieces back to floats: Kernels::decode and decode_add.
+// Decodes quantized segments: Kernels::decode and decode_add.
 #include "kernels/cuda/bucket.h"
 
 namespace slimpi::kernels::cuda {
@@ -16,7 +16,7 @@ SLIMPI_DEVICE void write_values(const SharedGrid& shared, const Tile& tile,
   }
 }
 
-// The levels do not depend on the header: they are asked for before it is waited for.
+// The levels do not depend on the header, so they are loaded before the header has arrived.
 template <typename Team, bool added>
 SLIMPI_DEVICE void decode(const DecodeArguments& a) {
   __shared__ SharedGrid shared[Team::teams];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Quantized pieces from floats: Kernels::encode, and the passes that long buckets need.
+// Encodes quantized segments: Kernels::encode, and the passes that long buckets need.
 #include "kernels/cuda/bucket.h"
 
 namespace slimpi::kernels::cuda {
@@ -17,7 +17,7 @@ SLIMPI_DEVICE void encode(const EncodeArguments& a) {
                                   shared[Team::index()], a.out);
 }
 
-// One thread a bucket.
+// One thread per bucket.
 SLIMPI_DEVICE std::uint32_t* bucket_of_thread(const EncodeArguments& a) {
   const std::uint64_t bucket = (std::uint64_t)blockIdx.x * kThreads + threadIdx.x;
   if (bucket * a.payload.bucket >= a.payload.count) return nullptr;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What makes a function a kernel. The files of this directory are compiled by nvcc for GPUs, and by
-// the host's compiler for tests, which bring SLIMPI_KERNEL and CUDA's own names with them
+// the host's compiler for tests, which define SLIMPI_KERNEL and CUDA's own names themselves
 // (tests/helper/emulated_cuda.h).
 #pragma once
 #include "kernels/cuda/arguments.h"
 
 #if defined(__CUDACC__)
 #define SLIMPI_DEVICE static __device__ __forceinline__
-// Not inlined, so that what is rare costs the rest no registers.
+// Not inlined, so that rare code does not increase the registers of the rest.
 #define SLIMPI_DEVICE_RARE static __device__ __noinline__
 #define SLIMPI_UNROLL _Pragma("unroll")
-// Kernel slimpi_<name>, which does body(arguments), and may take as many registers as leave room
-// for `blocks` blocks on a multiprocessor. Enough of them hide how long memory takes.
+// Defines kernel slimpi_<name>, which calls body(arguments). Its registers are limited so that
+// `blocks` blocks fit on a multiprocessor. Enough blocks hide the latency of memory.
 #define SLIMPI_KERNEL(name, Arguments, blocks, body)               \
   extern "C" __global__ void __launch_bounds__(kThreads, blocks)   \
       slimpi_##name(const __grid_constant__ Arguments arguments) { \
@@ -21,7 +21,7 @@
 
 namespace slimpi::kernels::cuda {
 
-// Asks for the cache line at `data`, which may not exist.
+// Prefetches the cache line at `data`. The address may be invalid.
 SLIMPI_DEVICE void bring(const void* data) {
 #if defined(__CUDA_ARCH__)
   asm volatile("prefetch.global.L2 [%0];" ::"l"(data));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Levels of a tile, from and to the stream of bits that they are in memory. Value i lies in bits
-// [i * bits, (i + 1) * bits) of it, which is what kernels/format.h says group by group.
+// Packs and unpacks the levels of a tile. In memory they are a sequence of bits: value i is in bits
+// [i * bits, (i + 1) * bits) of it, which is what kernels/format.h defines by groups.
 #pragma once
 #include "kernels/cuda/team.h"
 #include "kernels/math/pack.h"
@@ -11,7 +11,7 @@ namespace slimpi::kernels::cuda {
 SLIMPI_DEVICE std::uint8_t level_at(const std::uint32_t* words, int bits, std::uint32_t i) {
   const std::uint32_t at = i * (std::uint32_t)bits, word = at / 32, shift = at % 32;
   std::uint32_t level = words[word] >> shift;
-  // The next word is read only where the level goes on in it: there may be none.
+  // The next word is read only where the level continues in it: it may not exist.
   if (shift + (std::uint32_t)bits > 32) level |= words[word + 1] << (32 - shift);
   return (std::uint8_t)(level & ((1u << bits) - 1));
 }
@@ -37,7 +37,7 @@ SLIMPI_DEVICE std::uint64_t pack_group_of(int bits, std::uint64_t spread) {
   }
 }
 
-// Writes the `bits` bytes of a packed group. `to` is a multiple of them from an aligned word.
+// Writes the `bits` bytes of a packed group. `to` is a multiple of `bits` after an aligned word.
 SLIMPI_DEVICE void put_group(int bits, std::uint64_t packed, std::uint8_t* to) {
   if (bits % 2 != 0) {
     for (int i = 0; i < bits; ++i) to[i] = (std::uint8_t)(packed >> 8 * i);
@@ -48,15 +48,15 @@ SLIMPI_DEVICE void put_group(int bits, std::uint64_t packed, std::uint8_t* to) {
   }
 }
 
-// Packs the levels of a tile, one byte each in shared memory, in place, and writes them out.
-// `levels` has kElements<Team> bytes aligned to 8; all threads of the team call this after the
-// levels are there.
+// Packs the levels of a tile in place, from one byte each in shared memory, and writes them out.
+// `levels` has kElements<Team> bytes aligned to 8. All threads of the team call this after the
+// levels were stored.
 template <typename Team>
 SLIMPI_DEVICE void write_levels(const Payload& payload, const Tile& tile, std::uint8_t* levels,
                                 std::uint32_t* out) {
-  constexpr int kGroups = Team::values / 8;  // of a thread
+  constexpr int kGroups = Team::values / 8;  // groups of one thread
   const int bits = payload.format.bits, thread = Team::thread();
-  // The last word may have room for more levels than there are: zeros.
+  // Where the last word has room for more levels than there are, they are zeros.
   const std::uint32_t padded = (tile.count + 31) / 32 * 32;
   if ((std::uint32_t)thread < padded - tile.count) levels[tile.count + (std::uint32_t)thread] = 0;
   Team::sync();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Elementwise kernels: floats and 16-bit floats, exact sums, and what else the table of kernels
-// has.
+// Elementwise kernels: float32, fp16 and bf16, exact sums, and the other functions of the kernel
+// table.
 #include "kernels/cuda/kernel.h"
 #include "kernels/math/float16.h"
 
 namespace slimpi::kernels::cuda {
 
-// Calls `visit` with each element of this thread; a block's are next to each other.
+// Calls `visit` with each element of this thread; the elements of a block are contiguous.
 template <typename Visit>
 SLIMPI_DEVICE void for_each_element(std::uint64_t count, const Visit& visit) {
   const std::uint64_t first = (std::uint64_t)blockIdx.x * kElementsOfBlock + threadIdx.x;
@@ -23,7 +23,7 @@ SLIMPI_DEVICE float read_plain(Codec codec, const std::byte* in, std::uint64_t i
   return codec == Codec::fp16 ? from_fp16(half) : from_bf16(half);
 }
 
-// Writes the code of a value and returns what it decodes to.
+// Writes the encoded value and returns its decoded value.
 SLIMPI_DEVICE float write_plain(Codec codec, float value, std::byte* out, std::uint64_t i) {
   if (codec == Codec::float32) {
     ((float*)out)[i] = value;
@@ -75,7 +75,7 @@ SLIMPI_DEVICE void find_beyond(const FindArguments& a) {
   if (found) *a.found = 1;
 }
 
-// shared[0] = the sums of all threads, added up in an order that does not depend on time.
+// shared[0] = the sums of all threads, added in a fixed order.
 SLIMPI_DEVICE void add_up(double error, double norm, double (&shared)[kThreads][2]) {
   const int thread = (int)threadIdx.x;
   shared[thread][0] = error;
@@ -112,7 +112,7 @@ SLIMPI_DEVICE void compare_end(const CompareArguments& a) {
   a.result[1] = shared[0][1];
 }
 
-// A block takes kThreads columns of kLowRankRows rows.
+// A block processes kThreads columns of kLowRankRows rows.
 SLIMPI_DEVICE void low_rank(const LowRankArguments& a) {
   const LowRank& f = a.factors;
   const std::uint64_t column =

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a sum reads: quantized pieces and exact floats, tile by tile.
+// The sources of a sum: quantized segments and exact floats, tile by tile.
 #pragma once
 #include "kernels/cuda/bucket.h"
 
 namespace slimpi::kernels::cuda {
 
 struct Source {
-  const float* exact;           // the tile's floats; null for an encoded piece
-  const std::uint32_t* levels;  // the tile's
+  const float* exact;           // the tile's floats; null for an encoded segment
+  const std::uint32_t* levels;  // the tile's levels
   SharedGrid scale;
   bool huge;
-  double slack;  // of a huge bucket: its unit
+  double slack;  // the step of a near-overflow bucket
 };
 
 constexpr int kMaxSources = kMaxAddends + 1;
@@ -19,8 +19,8 @@ struct SharedSources {
   bool any_huge;
 };
 
-// Asks for the encoded tiles of all sources at once: they are few bytes each, and reading them one
-// after the other would wait for memory as often.
+// Prefetches the encoded tiles of all sources at once. Each is only a few bytes; reading one after
+// the other would wait for memory once for each.
 template <typename Team>
 SLIMPI_DEVICE void bring_sources(const SumArguments& a, const Tile& tile) {
   constexpr std::uint32_t kLine = 32;  // words
@@ -68,7 +68,8 @@ SLIMPI_DEVICE float element_of(const Source& source, int bits, std::uint32_t i) 
                            : level_value(source.scale.narrow_grid, level);
 }
 
-// Element i of the tile, whose sum in float is not finite and among whose sources are huge buckets.
+// Element i of the tile, whose float sum is not finite and whose sources include near-overflow
+// buckets.
 SLIMPI_DEVICE_RARE float huge_sum(const SharedSources& shared, int sources, int bits,
                                   std::uint32_t i) {
   double exact = 0, slack = 0;
@@ -81,7 +82,7 @@ SLIMPI_DEVICE_RARE float huge_sum(const SharedSources& shared, int sources, int 
   return saturated_sum(exact, slack);
 }
 
-// sums = read(i), added to what is there unless `first`.
+// sums = read(i), added to the earlier sums unless `first`.
 template <typename Team, typename Read>
 SLIMPI_DEVICE void add_values(const Tile& tile, bool first, float (&sums)[Team::values],
                               const Read& read) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Kernels::sum_encode of quantized pieces: several are read, one is written.
+// Kernels::sum_encode of quantized segments: several are read, one is written.
 #include "kernels/cuda/sources.h"
 
 namespace slimpi::kernels::cuda {
 
-// The team's tile of the sum, with the residual in it.
+// The team's tile of the sum, with the residual added.
 template <typename Team>
 SLIMPI_DEVICE void total_values(const SumArguments& a, const Tile& tile, SharedSources& sources,
                                 float (&values)[Team::values]) {
@@ -43,7 +43,7 @@ SLIMPI_DEVICE void sum_encode(const SumArguments& a) {
                                   shared[Team::index()], a.out);
 }
 
-// Without a code: only the sum.
+// Does not encode: only the sum.
 template <typename Team>
 SLIMPI_DEVICE void sum_exact(const SumArguments& a) {
   __shared__ SharedSources sources[Team::teams];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The threads that work on one bucket, or on one tile of a long one: a warp or a block. Element i
-// of the tile is value i / threads of thread i % threads, so that every access to memory is
-// one range per warp whatever the alignment.
+// of the tile is value i / threads of thread i % threads, so that every memory access of a warp is
+// one contiguous range, whatever the alignment.
 #pragma once
 #include "kernels/cuda/kernel.h"
 #include "kernels/math/bits.h"
@@ -10,7 +10,7 @@ namespace slimpi::kernels::cuda {
 
 struct WarpTeam {
   static constexpr int threads = kWarpThreads, values = kWarpValues, warps = 1;
-  static constexpr int teams = kWarpsOfBlock;  // of a block
+  static constexpr int teams = kWarpsOfBlock;  // teams of a block
   SLIMPI_DEVICE int index() { return (int)threadIdx.x / kWarpThreads; }
   SLIMPI_DEVICE int thread() { return (int)threadIdx.x % kWarpThreads; }
   SLIMPI_DEVICE void sync() { __syncwarp(); }
@@ -27,10 +27,10 @@ struct BlockTeam {
 template <typename Team>
 constexpr std::uint32_t kElements = Team::threads* Team::values;
 
-// What a team is to do: one tile, or nothing when the last block has more teams than are needed.
+// The work of a team: one tile, or nothing when the last block has more teams than are needed.
 struct Tile {
-  std::uint64_t bucket;    // its number
-  std::uint64_t elements;  // of the bucket
+  std::uint64_t bucket;    // the bucket's number
+  std::uint64_t elements;  // elements of the bucket
   std::uint64_t before;    // elements of the bucket before the tile
   std::uint32_t count;     // elements of the tile; 0: nothing to do
 };
@@ -55,12 +55,12 @@ SLIMPI_DEVICE Tile tile_of(const Payload& payload) {
   return tile;
 }
 
-// Where the tile's first element lies among the elements of the piece.
+// The index of the tile's first element in the segment.
 SLIMPI_DEVICE std::uint64_t first_of(const Payload& payload, const Tile& tile) {
   return tile.bucket * payload.bucket + tile.before;
 }
 
-// The header of the tile's bucket in an encoded piece, and the packed levels of the tile. A tile
+// The header of the tile's bucket in an encoded segment, and the packed levels of the tile. A tile
 // begins at a multiple of 32 elements of its bucket, so its levels begin with a word.
 SLIMPI_DEVICE std::uint32_t* header_in(const Payload& payload, const Tile& tile,
                                        const std::byte* at) {
@@ -70,19 +70,19 @@ SLIMPI_DEVICE std::uint32_t* levels_in(const Payload& payload, const Tile& tile,
                                        const std::byte* at) {
   return header_in(payload, tile, at) + 2 + tile.before / 32 * payload.format.bits;
 }
-// Words that `count` levels take.
+// The number of words that `count` levels take.
 SLIMPI_DEVICE std::uint32_t words_of(const Payload& payload, std::uint32_t count) {
   return (count * payload.format.bits + 31) / 32;
 }
 
-// The extremes of what the lanes of a warp have, in every lane.
+// The extremes over the lanes of a warp; every lane gets the result.
 SLIMPI_DEVICE Extremes over_warp(const Extremes& mine) {
   return {__reduce_max_sync(kAllLanes, mine.signed_high),
           __reduce_max_sync(kAllLanes, mine.unsigned_high),
           __reduce_min_sync(kAllLanes, mine.unsigned_low)};
 }
 
-// The extremes of what the threads of a team have, in the lanes of its first warp. `partial` is
+// The extremes over the threads of a team; the lanes of its first warp get the result. `partial` is
 // shared memory for the extremes of each warp.
 template <typename Team>
 SLIMPI_DEVICE Extremes over_team(const Extremes& mine, Extremes* partial) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Floats as the bits they are, an order of them that NaN does not upset, and sums whose NaN is the
-// same on every machine.
+// Floats as their bits, an order of floats that is valid with NaN, and sums whose NaN is the same
+// on every machine.
 #pragma once
 #include "kernels/format.h"
 
 namespace slimpi::kernels {
 
-// The one NaN that slimpi makes.
+// The only NaN that slimpi makes.
 constexpr std::uint32_t kNanBits = 0x7fc00000;
 constexpr std::uint32_t kInfinityBits = 0x7f800000;
 
@@ -48,20 +48,21 @@ SLIMPI_HD float nan_value() {
   return float_of(kNanBits);
 }
 
-// `value`, or the one NaN if it is any NaN. Which NaN an addition gives depends on the machine and
-// on the order in which the compiler took its operands.
+// `value`, or kNanBits if it is any NaN. Which NaN an addition gives depends on the machine and on
+// the order in which the compiler passed its operands.
 SLIMPI_HD float canonical(float value) {
   return value == value ? value : float_of(kNanBits);
 }
 
-// a + b with the one NaN.
+// a + b; a NaN is kNanBits.
 SLIMPI_HD float add(float a, float b) {
   return canonical(a + b);
 }
 
-// The extremes of a set of floats, found by comparing their bits as integers: the result does not
-// depend on the order of the elements, and a NaN or infinity always shows. Three comparisons per
-// element suffice: among numbers of one sign the order of the bits is that of the magnitudes.
+// The extremes of a set of floats, found by comparing their bits as integers. The result does not
+// depend on the order of the elements, and a NaN or infinity is always an extreme. Three
+// comparisons per element suffice: among numbers of one sign the order of the bits is that of the
+// magnitudes.
 struct Extremes {
   std::int32_t signed_high;     // the greatest number that is not negative
   std::uint32_t unsigned_high;  // the least negative number, if there is one

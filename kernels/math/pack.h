@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Packs groups of 8 values of `bits` bits. A group is a 64-bit little-endian word: spread out, each
-// value has a byte of its own; packed, value i lies in bits [i * bits, (i + 1) * bits).
+// Packs groups of 8 values of `bits` bits. A group is a 64-bit little-endian word. Unpacked, each
+// value has a byte of its own; packed, value i is in bits [i * bits, (i + 1) * bits).
 #pragma once
 #include "kernels/format.h"
 
 namespace slimpi::kernels {
 
-// The low `width` bits of each of the word's fields of `field` bits.
+// A mask of the low `width` bits of each field of `field` bits of the word.
 SLIMPI_HD constexpr std::uint64_t field_mask(int field, int width) {
   std::uint64_t mask = 0;
   const std::uint64_t low = width == 64 ? ~0ull : (1ull << width) - 1;
@@ -14,7 +14,8 @@ SLIMPI_HD constexpr std::uint64_t field_mask(int field, int width) {
   return mask;
 }
 
-// One step each way between fields of `field` bits that hold `width` bits, and pairs of them.
+// One step of packing or unpacking: between fields of `field` bits that hold `width` bits, and
+// pairs of them.
 template <int field, int width>
 SLIMPI_HD std::uint64_t join_pairs(std::uint64_t word) {
   constexpr std::uint64_t even = field_mask(2 * field, width);
@@ -30,7 +31,7 @@ template <int bits>
 SLIMPI_HD std::uint64_t pack_group(std::uint64_t spread) {
   return join_pairs<32, 4 * bits>(join_pairs<16, 2 * bits>(join_pairs<8, bits>(spread)));
 }
-// Bits of `packed` beyond the group's own are ignored.
+// Bits of `packed` after the group's own are ignored.
 template <int bits>
 SLIMPI_HD std::uint64_t spread_group(std::uint64_t packed) {
   return split_pairs<8, bits>(split_pairs<16, 2 * bits>(split_pairs<32, 4 * bits>(packed)));

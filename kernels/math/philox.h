@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The random streams of stochastic rounding: Philox4x32-10 (Salmon, Moraes, Dror and Shaw, Parallel
 // random numbers: as easy as 1, 2, 3, SC11), a generator without state. Number n of a stream is
-// word n % 4 of the block whose counter is n / 4, so any part of a stream can be drawn anywhere.
+// word n % 4 of the block whose counter is n / 4, so any range of a stream can be computed
+// independently.
 #pragma once
 #include "kernels/format.h"
 
@@ -30,7 +31,7 @@ SLIMPI_HD Block philox(Block counter, std::uint32_t key0, std::uint32_t key1) {
   return {{a, b, c, d}};
 }
 
-// Block `number` of a stream. Streams are apart while calls and block numbers stay below 2^48.
+// Block `number` of a stream. Streams are disjoint while calls and block numbers are below 2^48.
 SLIMPI_HD Block random_block(const RandomStream& random, std::uint64_t number) {
   const Block counter = {
       {(std::uint32_t)number,

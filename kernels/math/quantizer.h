@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The arithmetic of the min-max quantizer, the only copy there is: one bucket's header, the grid of
-// values that follows from it, and the way of an element to its level and back. CPU and GPU loops
-// only iterate over these functions. Nothing here may be contracted to a fused multiply-add or
-// reordered (-ffp-contract=off, --fmad=false), and the rounding mode is to nearest even.
+// The arithmetic of the min-max quantizer, in one copy: a bucket's header, the scale that is
+// computed from it, and the conversion of an element to its level and back. CPU and GPU loops only
+// iterate over these functions. Nothing here may be contracted to a fused multiply-add or reordered
+// (-ffp-contract=off, --fmad=false), and the rounding mode is to nearest even.
 //
-// A bucket's levels are x'(q) = base + (q - zero) * unit, q = 0 .. L, with L = 2^bits - 1 and
-// unit = (max - min) / L. Rounding to nearest in a bucket that contains 0 has base = 0 and `zero`
-// the level nearest to it, so that 0.0 is a level; else base = min and zero = 0.
+// A bucket's levels are x'(q) = offset + (q - zero_point) * step, q = 0 .. L, with L = 2^bits - 1
+// and step = (max - min) / L. With rounding to nearest in a bucket that contains 0, offset = 0 and
+// zero_point is the level nearest to 0, so that 0.0 is a level; else offset = min and zero_point =
+// 0.
 //
-// All of it runs in float where max - min lies between 2^-100 and 2^100, so that nothing overflows
-// or loses bits at the bottom, and in double in the rest. Both sides decide from the header alone.
-// For a finite bucket, with m = max(|min|, |max|) and u = 2^-24 (half a unit in the last place):
-//   nearest      |x' - x| <= unit/2 + 6 u m + 2^-150
-//   stochastic   |x' - x| <  unit   + 6 u m + 2^-150
-// The terms in u are one rounding each of: x - base, 1/unit, their product; unit, its product with
-// q - zero, and the sum with base. Of these a grid around zero has only four, each relative to x or
-// x': 2 u |x| + 2 u |x'|. In double all but the last, of x' to a float, vanish.
-// A constant bucket is exact, and so is 0.0 rounded to nearest, as +0.
+// All of it is computed in float where max - min is between 2^-100 and 2^100, so that nothing
+// overflows or loses bits to underflow; otherwise in double (an extended-range bucket). Encoder and
+// decoder decide from the header alone. For a finite bucket, with m = max(|min|, |max|) and u =
+// 2^-24 (half a unit in the last place):
+//   nearest      |x' - x| <= step/2 + 6 u m + 2^-150
+//   stochastic   |x' - x| <  step   + 6 u m + 2^-150
+// The terms in u are one rounding each of: x - offset, 1/step, their product; step, its product
+// with q - zero_point, and the sum with offset. With offset = 0 there are only four of them, each
+// relative to x or x': 2 u |x| + 2 u |x'|. In double only the last one remains, of x' to a float. A
+// constant bucket is exact. 0.0 rounded to nearest is exact too, as +0.
 #pragma once
 #include "kernels/math/bits.h"
 
@@ -30,8 +32,8 @@ SLIMPI_HD Header nonfinite_header() {
   return {nan_value(), nan_value()};
 }
 
-// The header of a bucket that has these extremes: marked if an element was not finite, and a zero
-// in it is +0.
+// The header of a bucket with these extremes: a non-finite header if an element was not finite. A
+// zero in it is +0.
 SLIMPI_HD Header header_of(const Extremes& extremes) {
   if (extremes.signed_high >= (std::int32_t)kInfinityBits ||
       extremes.unsigned_high >= (kInfinityBits | 0x80000000))
@@ -43,7 +45,8 @@ SLIMPI_HD Header header_of(const Extremes& extremes) {
   return {min + 0.0f, max + 0.0f};
 }
 
-// Is the bucket marked, its elements all NaN? Any header that no encoder writes counts as a mark.
+// Whether the bucket is non-finite: its elements all decode to NaN. Any header that no encoder
+// writes counts as non-finite.
 SLIMPI_HD bool is_nonfinite(const Header& header) {
   return !(is_finite(header.min) && is_finite(header.max) && header.min <= header.max);
 }
@@ -52,14 +55,14 @@ SLIMPI_HD double range_of(const Header& header) {
   return (double)header.max - (double)header.min;
 }
 
-// Does this bucket need Grid<double>?
+// Whether this bucket needs Scale<double>.
 SLIMPI_HD bool is_extended_range(const Header& header) {
   const double range = range_of(header);
   return range != 0 && (range < 0x1p-100 || range > 0x1p100);
 }
 
-// Adding `magic` to a number rounds it to the nearest integer, which then stands in the lowest bits
-// of the sum: as a 32-bit number these are first_level + integer.
+// Adding `magic` to a number rounds it to the nearest integer, which is then in the lowest bits of
+// the sum: as a 32-bit number these are first_level + integer.
 template <typename Real>
 struct Magic;
 template <>
@@ -75,12 +78,12 @@ struct Magic<double> {
 
 template <typename Real>
 struct Scale {
-  Real offset, step, inverse_step;  // inverse = 1 / unit; both 0 in a constant bucket
-  Real origin;                      // magic + zero; zero is the level whose value is base
+  Real offset, step, inverse_step;  // inverse_step = 1 / step; both 0 in a constant bucket
+  Real origin;                      // magic + zero_point
   std::int32_t last_level;          // first_level + L
 };
 
-// The grid of a bucket that is not marked.
+// The scale of a finite bucket.
 template <typename Real>
 SLIMPI_HD Scale<Real> scale_of(const Header& header, int bits, bool stochastic) {
   const double range = range_of(header), top = (1 << bits) - 1;
@@ -119,7 +122,7 @@ SLIMPI_HD std::int32_t stochastic_level(const Scale<Real>& scale, float x, float
   return clamp_level(scale, Magic<Real>::first_level + below + up);
 }
 
-// Never infinite: the outermost levels of a huge bucket may lie beyond the greatest float.
+// Never infinite: the outermost levels of a near-overflow bucket may exceed the greatest float.
 SLIMPI_HD float to_float(double value) {
   const double greatest = 0x1.fffffep127;
   value = value < greatest ? value : greatest;
@@ -127,14 +130,16 @@ SLIMPI_HD float to_float(double value) {
   return (float)value + 0.0f;
 }
 
-// Sums near the greatest float. Rounding alone may carry a sum of decoded values over it where the
-// sum of what was encoded is finite; such a sum saturates. It can happen only where an encoded
-// bucket is huge; everywhere else a sum that is not finite stays as it is.
+// Whether the bucket has values above 2^100 (a near-overflow bucket). Rounding alone may make a sum
+// of decoded values overflow where the sum of the encoder's inputs is finite; such a sum saturates.
+// This can happen only with a near-overflow bucket; elsewhere a sum that is not finite is not
+// changed.
 SLIMPI_HD bool is_near_overflow(const Header& header) {
   return !is_nonfinite(header) && (header.max > 0x1p100f || header.min < -0x1p100f);
 }
-// What stands for a sum in float that is not finite: `total` is the same sum in double, `slack` the
-// sum of the units of the encoded buckets. Beyond that it is an overflow, and stays infinite.
+// The replacement of a float sum that is not finite: `total` is the same sum in double, `slack` the
+// sum of the steps of the encoded buckets. A total that exceeds the greatest float by more than
+// `slack` is an overflow, and stays infinite.
 SLIMPI_HD float saturated_sum(double total, double slack) {
   const double limit = 0x1.fffffep127 + slack;
   return total <= limit && total >= -limit ? to_float(total) : canonical((float)total);

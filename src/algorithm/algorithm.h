@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an algorithm is: a row of the table in table.cpp. Adding one is a file with its run
-// function, a row, and a row in the tests.
+// An algorithm is a row of the table in table.cpp. A new algorithm needs a file with its run
+// function, a row in the table, and a row in the tests.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -16,36 +16,37 @@
 namespace slimpi::algorithm {
 
 struct Algorithm {
-  const char* name;                       // of SLIMPI_ALGORITHM
-  kernels::Codec codec;                   // what crosses the network
-  Rounding rounding = Rounding::nearest;  // of the quantizer where SLIMPI_ROUNDING is unset
-  bool flat = false;                      // over all ranks, whatever the hierarchy
-  bool same_bytes = true;                 // guarantee 1; false for the decentralized ones
-  bool talks_to_peers = false;            // SLIMPI_PEERS and SLIMPI_INTERVAL concern it
-  bool exact = false;                     // loses nothing that error feedback could keep
-  bool keeps_state = false;               // needs a slot even without error feedback
-  bool within_budget = false;             // SLIMPI_MAX_ERROR holds for it
-  bool finite_only = false;               // with an infinity or a NaN on any rank, MPI answers
-  bool finds_nonfinite = false;           // run itself sees what any rank's input has of these
-  bool error_feedback = false;            // where SLIMPI_ERROR_FEEDBACK is unset
-  std::uint64_t start = 0;                // where SLIMPI_START is unset
-  bool shapes = false;                    // looks buffers up in SLIMPI_POWERSGD_SHAPES
+  const char* name;                       // value of SLIMPI_ALGORITHM
+  kernels::Codec codec;                   // of messages between nodes
+  Rounding rounding = Rounding::nearest;  // where SLIMPI_ROUNDING is unset
+  bool flat = false;                      // always hierarchy flat
+  bool same_bytes = true;                 // guarantee 1 of slimpi(7); false: decentralized, hook
+  bool talks_to_peers = false;            // uses SLIMPI_PEERS and SLIMPI_INTERVAL
+  bool exact = false;                     // has no compression error for error feedback
+  bool keeps_state = false;               // needs tensor state even without error feedback
+  bool within_budget = false;             // supports SLIMPI_MAX_ERROR
+  bool finite_only = false;               // bypass if any rank has an infinity or a NaN
+  bool finds_nonfinite = false;           // run itself detects such input of any rank
+  bool error_feedback = false;            // default of SLIMPI_ERROR_FEEDBACK
+  std::uint64_t start = 0;                // default of SLIMPI_START
+  bool shapes = false;                    // uses SLIMPI_POWERSGD_SHAPES
   Status (*run)(comm::Call& call);
-  // Reserves the scratch memory that run needs for this plan and count. `like` is the caller's
+  // Reserves the scratch memory that run needs for this plan and count. `like` is the program's
   // buffer.
   Status (*reserve)(comm::Communicator& communicator, const comm::Plan& plan, std::uint64_t count,
                     const device::Device& device, const void* like);
-  // Makes the arrays that run needs in call.slot, so that the ranks can agree that all could. Only
-  // called with a slot; null where there are none.
+  // Allocates the arrays that run needs in call.state. It is called before run, so that the ranks
+  // can agree whether all succeeded. It is called only if call.state is not null. Null if the
+  // algorithm has no such arrays.
   Status (*reserve_state)(comm::Call& call) = nullptr;
-  // What has to be there before a call of this plan is prepared; may be null. Collective, and an
-  // error is found by all ranks.
+  // Opens what a call of this plan needs, before the call is prepared. May be null. Collective; an
+  // error is returned on all ranks.
   Status (*open)(comm::Communicator& communicator, const comm::Plan& plan) = nullptr;
-  // Why this machine cannot run it, "" if it can; null: every machine can.
+  // The reason why this machine cannot run the algorithm, "" if it can. Null: every machine can.
   std::string (*missing)() = nullptr;
 };
 
-// The row called `name`, or "hook" for hook:PATH; null when this build has none.
+// The row called `name`, or the row "hook" for hook:PATH; null if this build has no such row.
 const Algorithm* find(std::string_view name);
 std::span<const Algorithm> all();
 

@@ -17,7 +17,7 @@ struct Loaded {
   std::string missing;
 };
 
-// The part stays loaded: OpenBLAS does not unload cleanly once it has started threads.
+// The plugin stays loaded: OpenBLAS does not unload cleanly after it has started threads.
 Loaded load() {
   const std::string part = find_plugin(kPart);
   if (part.empty())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Products of matrices, by OpenBLAS in a part that is loaded on demand. Their rounding depends on
-// the CPU, so they serve only what each rank computes from its own data and then sends.
+// Matrix products by OpenBLAS, in a plugin that is loaded on demand. Their rounding depends on the
+// CPU. They are used only for what each rank computes from its own data and then sends.
 #pragma once
 #include <string>
 
@@ -9,10 +9,10 @@
 
 namespace slimpi::algorithm {
 
-// Loads the part at first use. Status::unsupported says what is missing.
+// Loads the plugin at first use. The text of Status::unsupported names what is missing.
 Status find_blas(const slimpi_blas** blas);
 
-// Why there is no BLAS; "" when there is.
+// The reason why the plugin cannot be used; "" if it can.
 std::string blas_missing();
 
 }  // namespace slimpi::algorithm

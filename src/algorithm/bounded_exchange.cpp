@@ -15,12 +15,12 @@ namespace slimpi::algorithm {
 
 namespace {
 
-constexpr int kMostTries = 3;  // the last one exact
+constexpr int kMostTries = 3;  // exchanges in one call; the last one is exact
 
-// The memory of a call, all of it reserved before.
+// The memory of one call: views of scratch that reserve_bounded() reserved.
 struct Buffers {
-  float *kept = nullptr, *totals = nullptr;                     // of the device
-  float *in = nullptr, *own = nullptr, *host_totals = nullptr;  // copies of a staged device's
+  float *kept = nullptr, *totals = nullptr;                     // in device memory
+  float *in = nullptr, *own = nullptr, *host_totals = nullptr;  // host copies, with staging only
   float* decoded = nullptr;
   std::byte* encoded = nullptr;
 };
@@ -67,7 +67,7 @@ Buffers buffers_of(comm::Communicator& communicator, const device::Device& devic
   return buffers;
 }
 
-// One call: a codec after the other until the error is small enough.
+// One call: exchanges with finer and finer codecs until the error is small enough.
 class Bounded {
  public:
   Bounded(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard, const float* in,
@@ -95,7 +95,7 @@ class Bounded {
   comm::Call& call_;
   const comm::InterNodeGroup& group_;
   const comm::Range shard_;
-  const float* in_;  // of the device; never written by an exchange
+  const float* in_;  // in device memory; no exchange writes to it
   float* const out_;
   const double node_rounding_;
   const bool takes_part_, staged_;
@@ -103,7 +103,8 @@ class Bounded {
   Buffers buffers_;
 };
 
-// An exchange may be followed by another, so it must not write over its input.
+// Another exchange may follow with the same input, so no exchange may overwrite it. If the input
+// lies in the result buffer, this makes a copy.
 Status Bounded::keep_input() {
   if (!takes_part_) return Status::ok;
   buffers_ = buffers_of(call_.communicator, call_.device,
@@ -126,7 +127,7 @@ Status Bounded::exchange(int index) {
   return inter::run_exchange(exchanged, group_, shard_, in_, out_, nullptr);
 }
 
-// The codec that the ranks agree to try next, or `index` where the error is small enough.
+// Sets *next to the codec that all ranks try next, or to `index` if the error is small enough.
 Status Bounded::check(int index, int tries, int* next) {
   const kernels::Format format = codec_at(call_.plan.format, index);
   Checked checked;
@@ -146,7 +147,8 @@ Status Bounded::check(int index, int tries, int* next) {
   std::uint64_t wanted =
       std::uint64_t(tries + 1 < kMostTries ? finer_codec(index, excess) : kExactCoding);
   if (excess <= 1) wanted = std::uint64_t(index);
-  // What the ranks added up may differ in its last bits.
+  // `excess` may differ between ranks in its last bits, so the ranks agree on the finest codec that
+  // any of them wants.
   SLIMPI_TRY(call_.communicator.exchange().all_max({&wanted, 1}));
   *next = int(wanted);
   return Status::ok;

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The exchange between nodes under SLIMPI_MAX_ERROR: choose a codec by an estimate (budget.h),
-// exchange, check the error (error_check.h), and where the check fails exchange again with a finer
-// codec, at last with floats, which need no check. All ranks do the same.
+// The inter-node exchange under SLIMPI_MAX_ERROR. An estimate chooses a codec (codec_choice.h).
+// After the exchange, the error is checked (error_check.h). If the check fails, the exchange is
+// repeated with a finer codec. The last repetition uses float32, which needs no check. All ranks
+// take the same decisions.
 #pragma once
 #include "algorithm/algorithm.h"
 
 namespace slimpi::algorithm {
 
-// `in` is the node's sum of `slice`, this rank's; it may lie in call.out. `node_rounding` is what
-// error_check.h says of it. Collective over the communicator, ranks without a inter-node group
-// included.
+// `in` is the node's sum of this rank's `shard`; it may lie in call.out. `node_rounding` is the
+// result of node_rounding() in error_check.h. Collective over the communicator; ranks without an
+// inter-node group call it, too.
 Status run_bounded(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard,
                    const float* in, double node_rounding);
 
-// Reserves the memory for it, beside what the exchange needs with every codec.
+// Reserves the memory that run_bounded() needs, in addition to the memory of the exchange itself,
+// for any of the codecs.
 Status reserve_bounded(comm::Communicator& communicator, const comm::Plan& plan,
                        std::uint64_t count, const device::Device& device, const void* like);
 

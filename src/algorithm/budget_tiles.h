@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The tiles of a buffer that the estimate of SLIMPI_MAX_ERROR works with: which there are, who owns
-// them, and what a rank tells of its own.
+// The tiles of a vector in the error estimate of SLIMPI_MAX_ERROR: their positions, their owners,
+// and the facts that a rank sends about the tiles of its shard.
 #pragma once
 #include <vector>
 
@@ -9,12 +9,13 @@
 
 namespace slimpi::algorithm {
 
-// One bucket, or several short ones, or a part of a long one. Buckets and chunks begin at tiles'
-// beginnings, so a tile has one owner and, where buckets are longer, one bucket.
+// A tile is one bucket, several short buckets, or a range of a long bucket. Every chunk starts at
+// the start of a tile, so a tile has one owner. If buckets are longer than tiles, every bucket
+// starts at the start of a tile, so a tile lies in one bucket.
 struct BudgetTile {
-  int shard_index, owner;
-  comm::Range part;    // of the buffer
-  comm::Range bucket;  // the bucket that it lies in, where buckets are longer
+  int shard_index, owner;  // owner: position in the inter-node group
+  comm::Range part;        // of the vector
+  comm::Range bucket;      // that the tile lies in, if buckets are longer than tiles
 };
 
 class BudgetTiles {
@@ -24,15 +25,16 @@ class BudgetTiles {
   const std::vector<BudgetTile>& all() const { return tiles_; }
   std::uint64_t length() const { return length_; }
   bool split() const { return split_; }           // buckets are longer than tiles
-  int group_size() const { return group_size_; }  // of a inter-node group
+  int group_size() const { return group_size_; }  // ranks of an inter-node group
 
-  // The rank that sends and owns a tile for a member of its inter-node group.
+  // The rank of the communicator that carries the tile's shard on node `member`; with hierarchy
+  // flat, rank `member`.
   int rank_of(const BudgetTile& tile, int member) const;
 
-  // What this rank knows of the tiles of its inter-node group; `values` is its slice.
+  // The facts about the tiles of this rank's shard, whose node sum is `values`.
   std::vector<TileFacts> own_facts(const float* values);
 
-  // The floats of a tile as a Sample has them.
+  // The floats of a tile in the layout of Sample::values.
   std::vector<float> floats_of(const BudgetTile& tile, const float* values);
 
  private:
@@ -50,7 +52,7 @@ class BudgetTiles {
   const bool split_;
   const int group_size_;
   std::vector<BudgetTile> tiles_;
-  comm::Range last_bucket_;  // whose extremes are known
+  comm::Range last_bucket_;  // whose extremes are in last_extremes_
   Extremes last_extremes_{};
 };
 

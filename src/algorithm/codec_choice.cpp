@@ -19,11 +19,11 @@ using kernels::Codec;
 constexpr std::uint64_t kTilesPerDraw = 32, kFewestDraws = 4, kMostDraws = 32;
 constexpr double kGreatestHalf = 65504;
 
-constexpr int kHalves = 8, kExact = kExactCoding;  // places among the codecs
-// Sums beyond it may saturate, whose error nobody bounds.
+constexpr int kHalves = 8, kExact = kExactCoding;  // indices of fp16 and of float32
+// Larger sums may saturate, and the error of a saturated sum has no bound.
 constexpr double kGreatestSum = 0x1p126;
 
-// A number in [0, 1) that looks random.
+// A pseudo-random number in [0, 1).
 double fraction_of(std::uint64_t index) {
   std::uint64_t z = (index + 1) * 0x9e3779b97f4a7c15ull;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -86,7 +86,7 @@ Status Chooser::tell_all(const void* data, std::size_t bytes) {
   return Status::ok;
 }
 
-// Rank 0: adds up what the ranks say, in their order.
+// Rank 0: receives the facts of all ranks and adds them in rank order.
 Status Chooser::hear_facts(const float* values, std::vector<TileFacts>* facts) {
   const std::vector<BudgetTile>& tiles = tiles_.all();
   facts->resize(tiles.size());
@@ -114,7 +114,7 @@ Status Chooser::hear_facts(const float* values, std::vector<TileFacts>* facts) {
   return Status::ok;
 }
 
-// Rank 0: gets the floats of the drawn tiles together.
+// Rank 0: receives the floats of the drawn tiles from all ranks.
 Status Chooser::hear_samples(const float* values, std::vector<Sample>* samples) {
   for (const Drawn& drawn : drawn_) {
     const BudgetTile& tile = tiles_.all()[drawn.tile];
@@ -140,8 +140,8 @@ Status Chooser::hear_samples(const float* values, std::vector<Sample>* samples) 
   return Status::ok;
 }
 
-// Rank 0: the first codec under the budget. Errors shrink about as levels grow, so codecs that
-// cannot do are skipped.
+// Rank 0: the cheapest codec whose estimate is under the error bound. The error is about inversely
+// proportional to the number of levels, so codecs that are clearly too coarse are skipped.
 int Chooser::decide(double peak, const std::vector<Sample>& samples) const {
   const double budget = call_.plan.max_error / (1 + call_.plan.max_error);
   const kernels::RandomStream draw{communicator_.config().seed, 0, call_.number, 0};
@@ -191,8 +191,8 @@ Status Chooser::run(const float* values, int* chosen) {
     peak = std::max(peak, fact.peak);
     all += fact.energy + fact.spread;
   }
-  // Zeros are zeros in any codec. Where there is an infinity or a NaN nothing can be said of
-  // errors.
+  // Every codec encodes zeros exactly. With an infinity or a NaN the error is unknown, so the
+  // codec stays exact.
   if (all == 0)
     answer[0] = 0;
   else if (std::isfinite(all) && peak <= kGreatestSum)
@@ -225,7 +225,8 @@ kernels::Format codec_at(const kernels::Format& quantizer, int index) {
 }
 
 int finer_codec(int index, double excess) {
-  // Errors shrink about as levels grow; a little more, lest the next one fails by as little.
+  // The error is about inversely proportional to the number of levels. The factor 1.05 is a
+  // margin, so that the next codec does not just fail.
   const double wanted = 1.05 * excess * (std::exp2(index + 1) - 1);
   for (int finer = index + 1; finer < kHalves; ++finer)
     if (std::exp2(finer + 1) - 1 >= wanted) return finer;

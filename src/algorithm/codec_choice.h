@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// SLIMPI_MAX_ERROR: which codec the reduce-scatter and all-gather use in one call, so that the
-// relative L2 error of the total stays under a budget. Chosen between the sums inside the nodes and
-// the exchange between them:
-//   1. every owner of a slice tells rank 0 the energy and the ranges of its tiles, a tile being one
-//      bucket or a few;
-//   2. rank 0 draws some tiles, those with more energy or wider ranges more often, and tells which;
-//   3. the owners send their floats of these tiles to rank 0, which runs the reduce-scatter and
-//   all-gather on them
-//      (budget_trial.h) with one codec after the other, from the cheapest on, until the error that
-//      error_check.h is going to find, and what chance may have added, is under the budget;
-//   4. rank 0 tells the codec.
-// The estimate only has to be right most of the time: the check decides (bounded_exchange.h).
+// Chooses the codec of one call under SLIMPI_MAX_ERROR, so that the relative L2 error of the result
+// stays under the error bound. The choice is made after the intra-node sums and before the
+// inter-node exchange:
+//   1. Every rank that carries a shard sends rank 0 the energy and the ranges of its tiles. A tile
+//      is about one bucket (budget_tiles.h).
+//   2. Rank 0 draws some tiles at random and sends their indices. Tiles with more energy or wider
+//      ranges are drawn more often.
+//   3. The ranks send rank 0 their floats of the drawn tiles. Rank 0 simulates the reduce-scatter
+//      and the all-gather on them (error_estimate.h), with one codec after the other, the cheapest
+//      first. It stops at the first codec whose estimate is under the error bound. The estimate is
+//      the error that error_check.h will find, plus a margin for the random draw.
+//   4. Rank 0 sends the index of the codec to all ranks.
+// The estimate may be wrong sometimes: the check after the exchange decides (bounded_exchange.h).
 //
-// Cost: 24 bytes a tile and at most 1/16 of a long buffer as floats to rank 0, half of a short one.
+// Cost: rank 0 receives 24 bytes per tile, and as floats at most 1/16 of a long vector or half of a
+// short one.
 #pragma once
 #include "algorithm/algorithm.h"
 
@@ -23,13 +25,13 @@ constexpr int kCodecs = 10;
 constexpr int kExactCoding = kCodecs - 1;
 kernels::Format codec_at(const kernels::Format& quantizer, int index);
 
-// The cheapest codec that is finer than `index` by the factor `excess`, as far as bits go; else
-// the exact one.
+// The cheapest codec that is finer than codec `index` by the factor `excess`, judged by its number
+// of levels; if there is none, the exact one.
 int finer_codec(int index, double excess);
 
-// Chooses for a call whose plan has a max_error. Collective over the communicator; alike on all
-// ranks. `in` is the node's sum of `slice`, which is this rank's, in host memory; not looked at on
-// ranks without a inter-node group.
+// Sets *chosen to the index of the codec, for a call whose plan has a max_error. Collective over
+// the communicator; *chosen is the same on all ranks. `in` is the node's sum of this rank's
+// `shard`, in host memory; ranks without an inter-node group do not read it.
 Status choose_codec(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard,
                     const float* in, int* chosen);
 

@@ -14,13 +14,13 @@ namespace slimpi::algorithm {
 
 namespace {
 
-// Ranks behind one member of a inter-node group.
+// The number of ranks on the node of one member of an inter-node group.
 double ranks_behind(const comm::Communicator& communicator, const comm::InterNodeGroup& group,
                     int member) {
   return group.flat ? 1 : double(communicator.layout().ranks_of[std::size_t(member)].size());
 }
 
-// Sends this worker's sum as it is and adds up the weighted sums.
+// Sends this worker's sum as floats and adds the weighted sums of its peers.
 class Average : public inter::PeerCodec {
  public:
   Average(comm::Call& call, const comm::InterNodeGroup& group, const inter::Mixing& row,
@@ -43,7 +43,7 @@ class Average : public inter::PeerCodec {
                     call_.stream);
   }
 
-  // What was sent is read back from the message, because `out` may be `in`.
+  // Reads this worker's own values from its message, because `out` may be `in`.
   void apply(const comm::Range& part, const std::byte* own,
              std::span<const std::byte* const> theirs) override {
     const auto term = [&](std::size_t i) {
@@ -123,7 +123,8 @@ Status reserve_decentralized(comm::Communicator& communicator, const comm::Plan&
 Status reserve_for_peers(comm::Communicator& communicator, const comm::Plan& plan,
                          std::uint64_t count, int peers, const device::Device& device,
                          const void* like) {
-  // The exact sum is cut where the plan's buckets are, which its own format need not know.
+  // The exact sum keeps the plan's bucket length, to which its chunks are aligned, although float32
+  // has no buckets.
   comm::Plan exact = plan;
   exact.format.codec = kernels::Codec::float32;
   SLIMPI_TRY(reserve_hierarchical(communicator, exact, count, device, like));

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// decentralized: the program sums its model over the ranks and divides by their number; what it
-// gets is N times the mean over a few peers only, so a call costs the same however many nodes there
-// are. With a hierarchy nodes are the workers: a node's model is the mean of its ranks'.
+// decentralized: the program sums its model over the ranks and divides by their number N. The
+// result of a call is N times the mean over a few peers only, so the cost of a call does not depend
+// on the number of nodes. With a hierarchy, each node is one worker: the model of a node is the
+// mean of the models of its ranks.
 //
-// With weights W (inter/mixing.h) over nodes of k_j ranks whose inputs add up to X_j:
-//   result_i = sum over j of (N * W_ij / k_j) * X_j, in the nodes' order
-// and between exchanges (SLIMPI_INTERVAL) N / k_i * X_i. SLIMPI_PEERS=all is the plain sum.
+// With the mixing matrix W (inter/mixing.h), and node j with k_j ranks whose inputs add up to X_j:
+//   result_i = sum over j of (N * W_ij / k_j) * X_j, in the order of the nodes
+// In the calls between two exchanges (SLIMPI_INTERVAL) it is N / k_i * X_i. SLIMPI_PEERS=all gives
+// the plain sum.
 //
-// Cost: 4 n bytes sent to each peer (ring 2, shift_one 1). Nothing but rounding is lost.
+// Cost: 4 n bytes sent to each peer (ring has 2 peers, shift_one 1).
+// Error: float rounding only.
 #pragma once
 #include "algorithm/algorithm.h"
 
@@ -17,14 +20,15 @@ Status run_decentralized(comm::Call& call);
 Status reserve_decentralized(comm::Communicator& communicator, const comm::Plan& plan,
                              std::uint64_t count, const device::Device& device, const void* like);
 
-// Whether this call is one of those that exchange: every SLIMPI_INTERVAL-th of its buffer.
+// True if this call exchanges: every SLIMPI_INTERVAL-th call of its buffer does.
 bool exchange_is_due(const comm::Call& call);
 
-// The call's model of this worker as it is: out's slice = N times the node's mean of it, from what
-// intra_reduce_scatter left (or from in, on a node of one rank).
+// The result of a call without an exchange: writes N times the node's mean of `shard` to call.out.
+// The input is what intra_reduce_scatter left, or `in` on a node of one rank.
 void keep_model(comm::Call& call, const comm::Range& shard, const float* in);
 
-// Makes room for messages with `peers` peers in `format`, for the exact sum, and inside nodes.
+// Reserves scratch memory for messages with `peers` peers in the plan's format, for the exact sum,
+// and for the sums inside nodes.
 Status reserve_for_peers(comm::Communicator& communicator, const comm::Plan& plan,
                          std::uint64_t count, int peers, const device::Device& device,
                          const void* like);

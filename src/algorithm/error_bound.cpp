@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kFewestElements = 1024, kMostTiles = 2048;
 
-// ln(2 / p) for each of `bounds` bounds, of which one may be wrong.
+// ln(2 / p), where p is kMissProbability divided by the number of bounds used together.
 double log_of_chance(std::size_t bounds) {
   return std::log(2 * double(bounds) / kMissProbability);
 }
@@ -28,8 +28,8 @@ double triangle_of(std::span<const ErrorTile* const> tiles) {
   return energy;
 }
 
-// Each place gives a number between 0 and 1 whose mean over the draw is its tile's squared error,
-// divided by what no tile exceeds.
+// Each drawn element gives a number between 0 and 1. The mean of this number over the draw is the
+// squared error of its tile divided by `most`, which no tile exceeds.
 double sampled_energy(std::span<const ErrorTile* const> tiles, double log_chance) {
   double largest = 0;
   std::uint64_t count = 0;
@@ -57,8 +57,8 @@ double sampled_energy(std::span<const ErrorTile* const> tiles, double log_chance
 }  // namespace
 
 double error_energy_bound(std::span<const ErrorTile> tiles) {
-  // Tiles whose largest errors are alike share a sample: the largest of all would make the bound of
-  // the others useless.
+  // Tiles whose largest errors are of the same magnitude share one sample. In one sample of all
+  // tiles, the largest error of all would make the bound of the other tiles useless.
   std::map<int, std::vector<const ErrorTile*>> classes;
   std::vector<const ErrorTile*> all;
   for (const ErrorTile& tile : tiles) {

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kPiece = 16384;  // elements
 constexpr std::uint64_t kLanes = 8;      // accumulators, so that loops over them vectorize
-// Relative error of an addition in float; the little more covers what its bound neglects.
+// Relative error of a float addition. The factor 1.01 covers second-order terms of the bound.
 constexpr double kRounding = 1.01 * 0x1p-24;
 
 double energy_of(const float* values, std::uint64_t count) {
@@ -53,8 +53,8 @@ Difference difference_of(const float* a, const float* b, std::uint64_t count) {
   return found;
 }
 
-// The tiles of all inter-node groups, one inter-node group's after the other's; of this rank's,
-// what it knows of its own errors.
+// The tiles of all shards, in the order of the shards. Before gather(), this rank fills in its own
+// errors, in the tiles of its own shard only.
 class Tiles {
  public:
   Tiles(const comm::Call& call, const comm::InterNodeGroup& group)
@@ -69,17 +69,18 @@ class Tiles {
     }
   }
 
-  // This rank's slice has `got` where it should have `wanted`, from element `first` on.
+  // Adds the errors of `count` values: `got` instead of `wanted`, from element `first` of the
+  // shard.
   void add(std::uint64_t first, std::uint64_t count, const float* got, const float* wanted);
 
-  // Puts together what all ranks know, and two numbers more. Collective.
+  // Sums the tiles and the two numbers in `more` over all ranks. Collective.
   Status gather(comm::Exchange& exchange, double (&more)[2]);
   double energy_bound() const { return error_energy_bound(tiles_); }
 
  private:
   const std::uint64_t length_, stream_;
-  std::size_t first_ = 0;  // tile of this rank's slice
-  // `norm` is a squared norm until it is gathered.
+  std::size_t first_ = 0;  // index of the first tile of this rank's shard
+  // Before gather(), `norm` holds the squared norm.
   std::vector<ErrorTile> tiles_;
 };
 
@@ -119,7 +120,7 @@ Status Tiles::gather(comm::Exchange& exchange, double (&more)[2]) {
   return Status::ok;
 }
 
-// What this rank's messages to the owner of `chunk` lost.
+// Adds the compression errors of this rank's messages to the owner of `chunk`.
 void add_sent(const comm::Call& call, const kernels::Format& format, comm::Range shard,
               comm::Range chunk, const Checked& checked, Tiles* tiles) {
   const kernels::Kernels& kernels = *device::host().kernels();
@@ -177,10 +178,12 @@ Status measure_excess(comm::Call& call, const kernels::Format& format,
     sums[1] += double(group_size - 1) * kRounding * std::sqrt(energy_of(checked.in, shard.count));
   }
   SLIMPI_TRY(tiles.gather(call.communicator.exchange(), sums));
-  // The owners add what was decoded, which may be larger than what was encoded by the error.
+  // The owners add decoded values, whose norm may exceed that of the encoded values by the error.
+  // The factor covers the rounding of this larger sum.
   const double energy = tiles.energy_bound();
   const double error = (std::sqrt(energy) + sums[1]) * 1.0001;
-  // The exact sum may be smaller than the result by the error.
+  // max_error is relative to the exact sum, whose norm may be smaller than that of the result by
+  // the error.
   const double allowed = call.plan.max_error / (1 + call.plan.max_error) * std::sqrt(sums[0]);
   const double infinite = std::numeric_limits<double>::infinity();
   *excess = error == 0 ? 0 : allowed > 0 && std::isfinite(allowed) ? error / allowed : infinite;

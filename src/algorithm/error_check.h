@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// After an exchange between nodes: whether its relative L2 error is under SLIMPI_MAX_ERROR for
-// certain. Every rank compares what it encoded with what that decodes to, tile by tile: as a
-// sender its node's sums, as an owner the sums of its chunk. One sum over all ranks puts together
-// what error_bound.h needs. Rounding of the sums in float is bounded by the norms of the addends.
+// Checks after an inter-node exchange that its relative L2 error is under SLIMPI_MAX_ERROR. Every
+// rank compares the values that it encoded with the decoded values, tile by tile: as a sender the
+// sums of its node, as an owner the sums of its chunk. One sum over all ranks collects what
+// error_bound.h needs. The rounding of float additions is bounded by the norms of the addends.
 //
-// Cost: the rank encodes and decodes its slice once more; a message of at most 160 KB.
+// Cost: each rank encodes and decodes its shard once more, and sends at most 160 KB.
 #pragma once
 #include <vector>
 
@@ -13,24 +13,25 @@
 
 namespace slimpi::algorithm {
 
-// What the check reads, all of it in host memory. Null on ranks that own no slice.
+// The buffers of the check, all in host memory. Null on ranks that carry no shard.
 struct Checked {
-  const float* in = nullptr;      // the node's sum of this rank's slice
-  const float* out = nullptr;     // the result of the slice's own chunk
-  const float* totals = nullptr;  // the sums of the own chunk before they were encoded
+  const float* in = nullptr;      // the node's sum of this rank's shard
+  const float* out = nullptr;     // the result of the chunk that this rank owns
+  const float* totals = nullptr;  // the sums of this chunk before they were encoded
   float* decoded = nullptr;       // scratch: check_piece() floats
-  std::byte* encoded = nullptr;   // scratch: encoded_bytes() of them
+  std::byte* encoded = nullptr;   // scratch: encoded_bytes() of these floats
 };
 
-// Elements that the check encodes at a time, of a chunk of `chunk`: whole buckets.
+// Elements that the check encodes in one step, for a chunk of `chunk` elements: whole buckets.
 std::uint64_t check_piece(const kernels::Format& format, std::uint64_t chunk);
 
-// Bound of the L2 error that float additions made in this rank's share of its node's sum.
-// Collective over nothing; called before the node's sum, which may write over the input.
+// Sets *bound to a bound of the L2 error that float additions make in this rank's share of the sum
+// inside the node. Not collective. Must be called before that sum, which may overwrite the input.
 Status node_rounding(comm::Call& call, double* bound);
 
-// How far the result may be off, relative to what is allowed: the check holds where this is at most
-// 1. Infinite where nothing is known. Collective; ranks may differ in the last bits.
+// Sets *excess to the bound of the error divided by the allowed error: the check passes if it is at
+// most 1. Infinite if there is no bound. Collective; *excess may differ between ranks in its last
+// bits.
 Status measure_excess(comm::Call& call, const kernels::Format& format,
                       const comm::InterNodeGroup& group, comm::Range shard, const Checked& checked,
                       double node_rounding, double* excess);

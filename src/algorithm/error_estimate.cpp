@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kLanes = 8;  // accumulators, so that loops over them vectorize
 
-// Standard deviations above the estimate that still count as possible.
+// The margin for the random draw, in standard deviations of the estimate.
 constexpr double kCaution = 1;
 
 }  // namespace
@@ -51,7 +51,7 @@ TileFacts facts_of(const float* values, std::uint64_t count, std::uint64_t bucke
 
 namespace {
 
-// Each tile's share of what there is: of all energy and spread, and a little for being there.
+// The share of each tile in all energy and spread, plus a small constant share for every tile.
 std::vector<double> shares_of(std::span<const TileFacts> facts) {
   double energy = 0, spread = 0;
   for (const TileFacts& fact : facts) {
@@ -87,7 +87,8 @@ std::vector<Drawn> draw_tiles(std::span<const TileFacts> facts, std::uint64_t wa
       draws = std::max(3.0, draws - 1);
     }
   }
-  // Equal steps along the line on which every other tile takes its share.
+  // Systematic sampling: the shares of the other tiles are laid end to end, and equal steps from
+  // `start` select tiles.
   double reached = 0, next = start;
   for (std::uint64_t tile = 0; tile < facts.size(); ++tile) {
     if (certain[tile]) {
@@ -167,7 +168,8 @@ Estimate estimate(std::span<const Sample> samples, std::span<const Trial> trials
   const double square = error / total;
   const double bound = expected_energy_bound(error, triangle, caps, tiles) / total;
   if (known) return {std::sqrt(square), std::sqrt(bound)};
-  // The deviation of a ratio of two sums, from how far each tile is off that ratio.
+  // The standard deviation of a ratio of two sums, from the difference of each drawn tile from that
+  // ratio.
   double off = 0, drawn = 0;
   for (std::size_t i = 0; i < trials.size(); ++i) {
     if (samples[i].certain) continue;

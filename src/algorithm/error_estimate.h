@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The arithmetic behind SLIMPI_MAX_ERROR, without messages: what is known of a tile, which tiles to
-// look at, and what error a codec makes on them.
+// The arithmetic of the error estimate of SLIMPI_MAX_ERROR, without communication: facts about a
+// tile, the draw of tiles, and the error of a codec on the drawn tiles.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -10,51 +10,54 @@
 
 namespace slimpi::algorithm {
 
-// What one node knows of its sums in a tile; nodes add theirs up.
+// Facts about the sums of one node in a tile. The facts of all nodes are added.
 struct TileFacts {
   double energy = 0;  // sum of squares
-  double spread = 0;  // sum of its buckets' (max - min)^2 times their elements
+  double spread = 0;  // sum over its buckets of (max - min)^2 * elements
   double peak = 0;    // largest absolute value
 };
-// `bucket` elements share a range, counted from `values`.
+// The buckets have `bucket` elements; the first one starts at `values`.
 TileFacts facts_of(const float* values, std::uint64_t count, std::uint64_t bucket);
 
-// One tile to look at, and how many it stands for; `certain` ones for themselves, whatever chance
-// does.
+// One drawn tile. `weight` is the number of tiles that it represents. A `certain` tile was chosen
+// without a random draw and represents itself.
 struct Drawn {
   std::uint64_t tile;
   double weight;
   std::uint64_t certain;
 };
-// Draws about `wanted` tiles, at least 4, each as likely as its share of all energy and spread: all
-// of them where there are no more, and for certain those whose share is larger than one draw's.
-// Facts are finite, `start` is in [0, 1). Ordered by tile, each tile at most once.
+// Draws about `wanted` tiles, at least 4. The probability of a tile is proportional to its share of
+// all energy and spread. If there are no more tiles than wanted, all are taken. A tile whose share
+// is larger than that of one draw is always taken. The facts must be finite, and `start` must be in
+// [0, 1). The result is ordered by tile, and each tile occurs at most once.
 std::vector<Drawn> draw_tiles(std::span<const TileFacts> facts, std::uint64_t wanted, double start);
 
-// A drawn tile with every member's values, the member that owns it, and the ranks for the draws of
-// stochastic rounding. Where a bucket is longer than the tile, each member's values end with the
-// least and the largest of its bucket, `extra` = 2 of them, and the tile is coded as one bucket.
+// A drawn tile with the values of every member of its inter-node group, the member that owns it,
+// and the ranks that select the random streams of stochastic rounding. If the bucket is longer than
+// the tile, `extra` is 2: the minimum and the maximum of the bucket follow the values of each
+// member, and the tile is encoded as one bucket.
 struct Sample {
   double weight = 1;
   bool certain = false;
-  std::uint64_t first = 0, count = 0;  // in the program's buffer
+  std::uint64_t first = 0, count = 0;  // in the vector
   int owner = 0, extra = 0;
   std::vector<std::vector<float>> values;
   std::vector<int> ranks;
 };
 
-// What the reduce-scatter and all-gather with this codec do to a tile: the squared error, the
-// squared exact sum; and of the members' errors the sum of the norms, squared, and of the largest,
-// squared, times the elements (error_bound.h).
+// The result of a simulated reduce-scatter and all-gather of one tile with one codec. `error` is
+// the squared L2 error, `total` the squared norm of the exact sum. `triangle` is the square of the
+// sum of the members' error norms. `caps` is the square of the sum of the members' largest errors,
+// times the elements (error_bound.h).
 struct Trial {
   double error = 0, total = 0, triangle = 0, caps = 0;
 };
 Trial try_codec(const kernels::Format& format, const kernels::RandomStream& draw,
                 const Sample& sample);
 
-// The relative L2 error that trials show, and what the check will say of it, with what chance may
-// have hidden. Both are infinite where there is an error but nothing to relate it to. `tiles` is
-// how many the check has.
+// `relative` is the relative L2 error of the trials. `cautious` is the bound that the check is
+// expected to find, plus a margin for the random draw. Both are infinite if there is an error but
+// the sum is zero. `tiles` is the number of tiles of the check.
 struct Estimate {
   double relative = 0, cautious = 0;
 };

@@ -5,8 +5,9 @@
 
 namespace slimpi::algorithm {
 
-// With a the limit and N the ranks: a node of k ranks encodes at most k a + a, decodes to no more,
-// and all nodes with the owner's residual come to (2 N + 1) a. The rest is for rounding.
+// Let a be the limit and N the number of ranks. A node of k ranks encodes values of at most k a +
+// a, and they decode to no more. The sum of all nodes and the owner's residual is at most (2 N + 1)
+// a. The rest is a margin for rounding.
 float safe_limit(const kernels::Format& format, int ranks) {
   const float greatest = format.codec == kernels::Codec::fp16 ? 65504.0f : kernels::kMaxFloat;
   return greatest / (4 * float(ranks));

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A step whose sum is not finite leaves what error feedback keeps as it was, on all ranks. Values
-// that are not finite are seen before the call. Finite ones whose sum overflows are not: where they
-// are so large that it might, every rank keeps a copy of its residual until it sees the result.
+// A call whose sum is not finite leaves the residuals of error feedback unchanged on all ranks.
+// Non-finite input is detected before the call. An overflow of finite input is detected only in the
+// result. If the input is so large that the sum might overflow, every rank keeps a copy of its
+// residual until the result is known.
 #pragma once
 #include "algorithm/algorithm.h"
 #include "comm/memory.h"
 
 namespace slimpi::algorithm {
 
-// Where no value and no residual of `ranks` ranks is beyond it, no sum of theirs in this codec
-// overflows: node sums, residuals added, and what they are decoded to.
+// If no input value and no residual of `ranks` ranks is larger in magnitude than this limit,
+// nothing overflows with this codec: no node sum, no sum with a residual, and no decoded value.
 float safe_limit(const kernels::Format& format, int ranks);
 
-// This rank's residual; null, and none, where it keeps none.
+// This rank's residual in the tensor state; null and 0 if it has none. The tensor state owns it.
 struct Residual {
   float* data = nullptr;
   std::uint64_t count = 0;
@@ -21,11 +22,12 @@ Residual residual_of(const comm::TensorState& slot);
 
 class KeptResidual {
  public:
-  // Copies the call's residual.
+  // Copies the residual of the call's tensor state.
   Status keep(const comm::Call& call);
   bool holds() const { return count_ != 0; }
 
-  // After the call: puts the copy back if the result is not finite, which all ranks see alike.
+  // After the call: restores the copy if the result is not finite. All ranks have the same result,
+  // so all ranks decide the same.
   Status restore_unless_finite(const comm::Call& call);
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The run function of bytegrad, qsgd, fp16, bf16 and allreduce: an exact sum inside each node, two
-// rounds between the nodes, the result to every rank of a node.
+// The run function of bytegrad, qsgd, fp16, bf16 and allreduce: an exact sum inside each node, a
+// reduce-scatter and an all-gather between nodes, and the result to every rank of a node.
 #pragma once
 #include "algorithm/algorithm.h"
 
@@ -12,7 +12,7 @@ Status run_hierarchical(comm::Call& call);
 Status reserve_hierarchical(comm::Communicator& communicator, const comm::Plan& plan,
                             std::uint64_t count, const device::Device& device, const void* like);
 
-// Makes the residual of error feedback.
+// Allocates the residual of error feedback in the call's tensor state.
 Status reserve_residual(comm::Call& call);
 
 }  // namespace slimpi::algorithm

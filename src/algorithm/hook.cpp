@@ -38,7 +38,8 @@ Status refuse(const std::string& path, const std::string& why) {
   return fail(Status::hook, "SLIMPI_ALGORITHM=hook:" + path + " cannot be used: " + why);
 }
 
-// All ranks learn whether any failed; if so each has the text of the lowest that did. Collective.
+// Agrees among all ranks whether any failed. If so, every rank gets the text of the lowest rank
+// that failed. Collective.
 Status agree_on_failure(comm::Communicator& communicator, Status mine) {
   comm::Exchange& exchange = communicator.exchange();
   const int rank = communicator.rank(), size = communicator.size();
@@ -67,7 +68,7 @@ bool inside_hook() {
   return g_inside != 0;
 }
 
-// What a function of the hook is told, and the room for its answer.
+// The arguments of a call of a hook function, and the buffer for its error text.
 struct Hook::Told {
   Told(const Hook& hook, const comm::Call& call) {
     const comm::Communicator& communicator = call.communicator;
@@ -101,8 +102,8 @@ Hook::~Hook() {
   if (comm_ != MPI_COMM_NULL) api_.Comm_free(&comm_);
 }
 
-// The shared object stays loaded until the process ends: threads or exit handlers of its own may
-// outlive the communicator.
+// The shared object stays loaded until the process ends: its threads or exit handlers may outlive
+// the communicator.
 Status Hook::load() {
   void* const handle = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) return refuse(path_, last_error());
@@ -110,7 +111,8 @@ Status Hook::load() {
   if (symbol == nullptr)
     return refuse(path_, std::string("it does not export the symbol ") + kSymbol);
 
-  // What the symbol is, from the file's own table: only then is it safe to look at.
+  // The symbol table of the file gives the type and the size of the symbol. Without this check it
+  // is not safe to read the hook table.
   Dl_info info{};
   void* extra = nullptr;
   const auto* const table = static_cast<const slimpi_hook_t*>(symbol);
@@ -268,7 +270,7 @@ Status reserve_hook(comm::Communicator& communicator, const comm::Plan& plan, st
 
 namespace {
 
-// The call on a copy of its buffer in host memory.
+// The same call with its buffer in host memory: `copy` is its input and its result.
 comm::Call call_on_host(const comm::Call& call, float* copy) {
   return {call.communicator, call.plan, copy,        copy,      call.count,
           device::host(),    nullptr,   call.number, call.state};
@@ -285,7 +287,8 @@ Status run_together(comm::Call& call, const Hook& hook) {
   return agree_on_failure(communicator, hook.allreduce(call));
 }
 
-// After a failure state holds values that no result ever showed: all ranks drop it.
+// After a failure the tensor state may hold residuals of a result that no rank used, so all ranks
+// drop it.
 Status run_in_place(comm::Call& call, const Hook& hook) {
   const Status status = run_together(call, hook);
   if (status == Status::hook && call.state != nullptr) comm::TensorStates::drop(*call.state);

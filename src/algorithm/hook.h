@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// SLIMPI_ALGORITHM=hook:PATH, an algorithm of the user's own in a shared object; its ABI is in
-// slimpi.h. A codec runs inside the schedule of hook_rounds.h, a strategy does the whole sum.
+// SLIMPI_ALGORITHM=hook:PATH: a user's algorithm in a shared object. Its ABI is in slimpi.h. A hook
+// is a codec or a strategy. A codec runs inside the schedule of hook_exchange.h; a strategy does
+// the whole sum.
 //
-// A hook that cannot be used, or a function of it that fails, is Status::hook on every rank of the
-// communicator, with the text of the lowest rank that failed.
+// If a hook cannot be used or one of its functions fails, every rank of the communicator returns
+// Status::hook with the error text of the lowest rank that failed.
 #pragma once
 #include <map>
 #include <memory>
@@ -23,34 +24,35 @@ class Hook {
   Hook(const Hook&) = delete;
   Hook& operator=(const Hook&) = delete;
 
-  // Finds the symbol in the file and checks what it says. Not collective.
+  // Loads the file, finds the hook table in it, and checks the table. Not collective.
   Status load();
 
-  // Gives a strategy a duplicate of `comm`; collective.
+  // Makes the duplicate of `comm` that a strategy uses. Collective.
   Status give_comm(MPI_Comm comm);
 
-  // Calls the hook's own open, if it has one.
+  // Calls the open function of the hook, if it has one.
   Status open(const comm::Call& call);
 
-  // Forgets MPI's side, which is about to end.
+  // Drops the MPI communicator without freeing it, because MPI is about to end.
   void abandon() { comm_ = MPI_COMM_NULL; }
 
   bool is_codec() const { return table_->kind == SLIMPI_HOOK_CODEC; }
   bool takes_device_memory() const { return (table_->flags & SLIMPI_HOOK_DEVICE_MEMORY) != 0; }
-  std::uint64_t identity() const;  // alike on ranks that loaded the same hook
+  std::uint64_t identity() const;  // the same on ranks that loaded the same hook
 
-  // Codecs: floats of the longest piece, and the most bytes that any piece takes.
+  // Codecs: floats of the longest segment, and the most payload bytes of any segment.
   std::uint64_t piece() const { return piece_; }
   std::uint64_t most_bytes() const { return most_bytes_; }
 
-  // A piece that begins at element `first` of the call's buffer: of the finished sum, or of a
-  // node's share of it.
+  // A segment that starts at element `first` of the vector. `total`: its values are the finished
+  // sum; otherwise they are the sum of one node.
   struct Piece {
     std::uint64_t first, count;
     bool total;
   };
 
-  // `out` has room for most_bytes() and kGuardBytes more; *bytes is what the hook wrote.
+  // `out` has most_bytes() bytes and kGuardBytes more, by which an overrun is detected. *bytes is
+  // the number of bytes that the hook wrote.
   Status encode(const comm::Call& call, const Piece& piece, const float* in, std::byte* out,
                 std::uint64_t* bytes) const;
   Status decode(const comm::Call& call, const Piece& piece, const std::byte* in,
@@ -74,7 +76,7 @@ class Hook {
   std::uint64_t piece_ = 0, most_bytes_ = 0;
 };
 
-using Hooks = std::map<std::string, std::unique_ptr<Hook>>;  // by path
+using Hooks = std::map<std::string, std::unique_ptr<Hook>>;  // by path; owned by the communicator
 
 Status open_hook(comm::Communicator& communicator, const comm::Plan& plan);
 Status reserve_hook(comm::Communicator& communicator, const comm::Plan& plan, std::uint64_t count,
@@ -82,7 +84,8 @@ Status reserve_hook(comm::Communicator& communicator, const comm::Plan& plan, st
 Status reserve_hook_state(comm::Call& call);
 Status run_hook(comm::Call& call);
 
-// Is the calling thread inside a function of a hook? What it calls then is MPI's own.
+// True if the calling thread is inside a function of a hook. MPI calls of a hook go to MPI
+// directly.
 bool inside_hook();
 
 }  // namespace slimpi::algorithm

@@ -14,13 +14,13 @@ namespace slimpi::algorithm {
 
 namespace {
 
-constexpr std::uint64_t kAlign = 64;  // elements that chunks start at multiples of
+constexpr std::uint64_t kAlign = 64;  // elements; every chunk starts at a multiple of it
 
 constexpr std::size_t round_up(std::size_t bytes, std::size_t to) {
   return (bytes + to - 1) / to * to;
 }
 
-// Bytes of a message's place in memory: header, code, and what shows that a hook wrote too much.
+// Bytes of a message buffer: header, payload, and guard bytes that detect an overrun by the hook.
 std::size_t message_buffer_bytes(const Hook& hook) {
   return round_up(codec::kHeaderBytes + round_up(hook.most_bytes(), 4) + Hook::kGuardBytes, 64);
 }
@@ -50,7 +50,8 @@ class HookRounds {
   Status run(Status* failure);
 
  private:
-  // One message from and to each member, and the finished piece, which goes to all.
+  // The message buffers: in the reduce-scatter one to and one from each member; in the all-gather
+  // one from each member, and one with the finished segment, which goes to all.
   enum class Message { scatter_out, scatter_in, gather_in, gather_out };
 
   std::byte* buffer(Message kind, int member) const {
@@ -61,7 +62,7 @@ class HookRounds {
     return requests_[std::size_t(int(kind) * group_size_ + member)];
   }
   int rank_of(int member) const { return group_.peers[std::size_t(member)]; }
-  comm::Range piece(int member) const;  // of the member's chunk, in this step
+  comm::Range piece(int member) const;  // the segment of the member's chunk in this step
   codec::Message message(const comm::Range& part, int member, std::uint64_t payload) const;
 
   Status step();
@@ -85,9 +86,9 @@ class HookRounds {
   const int group_size_, me_;
   const std::size_t message_buffer_;
   std::byte* memory_;
-  float *total_, *input_, *decoded_;  // of one piece each
+  float *total_, *input_, *decoded_;  // one segment each
   std::vector<MPI_Request> requests_;
-  std::uint64_t first_ = 0;  // of this step's pieces in their chunks
+  std::uint64_t first_ = 0;  // position of this step's segments in their chunks, in elements
   Status failure_ = Status::ok;
   std::string failure_text_;
 };
@@ -123,7 +124,7 @@ void HookRounds::decode(const comm::Range& part, bool total, const std::byte* co
   note(hook_.decode(call_, {shard_.first + part.first, part.count, total}, code, bytes, out));
 }
 
-// Makes the message that goes to `to`; it says so where the hook failed.
+// Encodes the message to member `to`. If the hook failed, its payload size is kNoPayload.
 Status HookRounds::encode(Message kind, int to, const comm::Range& part, const float* values,
                           std::size_t* bytes) {
   std::byte* const text = buffer(kind, to);
@@ -156,8 +157,8 @@ Status HookRounds::encode(Message kind, int to, const comm::Range& part, const f
   return Status::ok;
 }
 
-// Waits for a member's message and decodes it. Where the sender's hook failed there is nothing to
-// decode, and nothing to note either: the sender will tell.
+// Waits for the message of a member and decodes it. If the hook failed on the sender, there is no
+// payload, and this rank records no failure: the sender reports it.
 Status HookRounds::receive_stray(Message kind, int member, const comm::Range& part, float* out) {
   std::size_t received = 0;
   {
@@ -190,8 +191,8 @@ Status HookRounds::post() {
   return Status::ok;
 }
 
-// Adds the members' shares of this rank's piece in rank order, its own exact one in its place, and
-// sends the code of the sum to all.
+// Adds the values of all members for this rank's segment in rank order, its own without encoding,
+// and sends the encoded sum to all members.
 Status HookRounds::sum(const comm::Range& part) {
   for (int member = 0; member < group_size_; ++member) {
     const float* addend = in_ + part.first;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The schedule around a user's codec: exact sums inside each node, a scatter-reduce and an
-// all-gather between nodes with messages as long as the codec made them, the result to every rank
-// of a node. The owner of a chunk decodes what it sent, so all ranks end with the same bytes.
+// The schedule for a user's codec: exact sums inside each node, a reduce-scatter and an all-gather
+// between nodes, and the result to every rank of a node. The codec determines the length of each
+// payload. The owner of a chunk decodes its own message, so all ranks have the same bytes.
 //
-// Cost: 2 (M-1) messages a piece and rank, one piece after the other.
-// Error: what the codec loses of each node's sum and of the total; with error feedback both are
+// Cost: with M nodes, 2 (M-1) messages per segment and rank. Segments are not pipelined.
+// Error: the compression error of each node's sum and of the total. With error feedback, both are
 // added to the next call of the same buffer.
 #pragma once
 #include "algorithm/hook.h"
 
 namespace slimpi::algorithm {
 
-// *failure is the first failure of the hook on this rank. The schedule goes on to its end after
-// one, so the ranks stay in step; the call is lost on all of them.
+// Sets *failure to the first failure of the hook on this rank. After a failure this rank still
+// completes the schedule, because its peers wait for its messages. The call fails on all ranks.
 Status run_hook_rounds(comm::Call& call, const Hook& hook, Status* failure);
 
 Status reserve_hook_rounds(comm::Communicator& communicator, const comm::Plan& plan,

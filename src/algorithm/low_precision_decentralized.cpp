@@ -15,7 +15,7 @@ namespace slimpi::algorithm {
 
 namespace {
 
-// The replicas that this rank keeps of its slice, and how much each counts.
+// The replicas of this rank's shard, and their weights. The tensor state owns the memory.
 struct Replicas {
   float* own = nullptr;
   std::vector<float*> peers;  // in the order of row.peers
@@ -52,7 +52,7 @@ class Difference : public inter::PeerCodec {
         in_(in),
         out_(call.out + shard.first) {}
 
-  // z goes where the result will be; the part of `in` under it is not needed again.
+  // z is written to the result buffer. `in` may lie there, too; its values are not needed later.
   void encode(const comm::Range& part, std::byte* code) override {
     const std::uint64_t n = part.count;
     float* const z = out_ + part.first;
@@ -94,7 +94,8 @@ class Difference : public inter::PeerCodec {
   float* out_;
 };
 
-// The exact sum over the inter-node group, and every replica = the mean.
+// A first call: computes the exact sum over the inter-node group and sets every replica to the
+// mean.
 Status start_over(comm::Call& call, const comm::InterNodeGroup& group, const comm::Range& shard,
                   const float* in, const Replicas& replicas) {
   comm::Plan exact = call.plan;
@@ -114,7 +115,8 @@ Status start_over(comm::Call& call, const comm::InterNodeGroup& group, const com
   return Status::ok;
 }
 
-// A replica that overflowed would stay infinite; the next call finds out what this one left.
+// Records whether a replica overflowed; it would stay infinite. The next call reads the record and
+// drops the replicas.
 Status watch(comm::Call& call, const comm::Range& shard, const Replicas& replicas) {
   comm::Memory& found = call.communicator.scratch().found;
   SLIMPI_TRY(found.reserve(call.device, call.out, device::Place::device, sizeof(int),

@@ -10,11 +10,12 @@ namespace slimpi::algorithm {
 
 namespace {
 
-// Sums run side by side, so that the compiler may use vectors without changing the order.
+// The number of partial sums. The compiler can vectorize them without changing the order.
 constexpr int kLanes = 8;
 
-// What is left of a vector after the others were taken out counts as rounding noise below this part
-// of it. The numbers come from floats, so an honest remainder is far larger.
+// If the norm of a vector, after the projections on the other vectors are subtracted, is below this
+// fraction of its norm before, the rest is rounding noise. The input is floats, so a rest that is
+// not noise is far larger.
 constexpr double kNothingLeft = 1e-12;
 
 template <typename Other>
@@ -50,7 +51,7 @@ double dot(const double* a, const Other* b, std::uint64_t length) {
 [[gnu::noinline]] void draw_in_floats(const kernels::RandomStream& draw, std::uint64_t length,
                                       float* vector) {
   constexpr int kMean = 8 * 65535 / 2;
-  constexpr float kDeviation = 0x1p16f * 0.81649658f;  // of the sum: sqrt(8 / 12) of the range
+  constexpr float kDeviation = 0x1p16f * 0.81649658f;  // of the sum of 8: sqrt(8 / 12) of the range
   for (std::uint64_t i = 0; i < length; ++i) {
     const kernels::Block block = kernels::random_block(draw, draw.first + i);
     int sum = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The small arithmetic of a low-rank sum that every rank repeats on the same numbers: the same
-// bytes on every machine, because the order is fixed and no library takes part.
+// The arithmetic of a low-rank sum that every rank does on the same numbers. It gives the same
+// bytes on every machine, because the order of operations is fixed and no math library is used.
 //
-// A factor is `rank` vectors of `length` floats, one after the other.
+// A factor is `rank` vectors of `length` floats, stored one after the other.
 #pragma once
 #include <cstdint>
 
@@ -10,18 +10,19 @@
 
 namespace slimpi::algorithm {
 
-// Vector k of the factor is made orthogonal to the k vectors before it, which are orthonormal or
-// zero, and of norm 1: modified Gram-Schmidt, twice, in double. A vector that is zero, or that
-// hardly has anything of its own left, becomes zero; returns whether it did not. `scratch` has
-// `length` doubles.
+// Makes vector k of the factor orthogonal to the k vectors before it, and scales it to norm 1. The
+// vectors before it must be orthonormal or zero. The method is modified Gram-Schmidt, twice, in
+// double. If the vector is zero, or if almost nothing of it remains, it becomes zero, and the
+// function returns false. `scratch` has `length` doubles.
 bool orthonormalize_vector(float* factor, std::uint64_t length, int k, double* scratch);
 
-// All vectors, in order.
+// Calls orthonormalize_vector() for all vectors, in order.
 void orthonormalize(float* factor, std::uint64_t length, int rank, double* scratch);
 
-// vector[0 .. length - 1] = numbers of mean 0 and variance 1 that look normal: each is the sum of
-// eight uniform 16-bit numbers out of one block of the generator, exact in integers, so no
-// logarithm or cosine of a math library decides its last bit. Element i draws block first + i.
+// Sets vector[0 .. length - 1] to random numbers of mean 0 and variance 1 that are about normally
+// distributed. Each is the sum of eight uniform 16-bit numbers of one block of the generator. The
+// sum is exact in integers, so the bytes do not depend on the logarithm or cosine of a math
+// library. Element i uses block draw.first + i.
 void draw_normal(const kernels::RandomStream& draw, std::uint64_t length, float* vector);
 
 }  // namespace slimpi::algorithm

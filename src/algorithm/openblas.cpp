@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// slimpi-blas.so: the part of slimpi that is linked to OpenBLAS.
+// slimpi-blas.so: the plugin of slimpi that is linked to OpenBLAS.
 #include <cblas.h>
 
 #include <cstdio>
@@ -8,8 +8,9 @@
 
 namespace {
 
-// OpenBLAS starts a thread per core, but the cores belong to the other ranks of the node. The
-// program may use the same OpenBLAS, so its own number of threads comes back at once.
+// Sets the number of OpenBLAS threads to one. By default OpenBLAS starts a thread per core, but the
+// other ranks of the node use these cores. The program may use the same OpenBLAS, so the destructor
+// restores its number of threads.
 class OneThread {
  public:
   OneThread() : before_(openblas_get_num_threads()) {
@@ -28,7 +29,7 @@ class OneThread {
 void multiply(int transposed, int rows, int columns, int inner, const float* a, int lda,
               const float* b, int ldb, float beta, float* c, int ldc) {
   const OneThread one;
-  if (rows == 1)  // a vector: the general product would first copy b
+  if (rows == 1)  // a vector; the general product would copy b first
     cblas_sgemv(CblasRowMajor, transposed != 0 ? CblasNoTrans : CblasTrans,
                 transposed != 0 ? columns : inner, transposed != 0 ? inner : columns, 1.0f, b, ldb,
                 a, 1, beta, c, 1);

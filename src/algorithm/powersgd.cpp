@@ -16,20 +16,21 @@ namespace slimpi::algorithm {
 
 namespace {
 
-// Floats of M that are at hand at a time, and how many of a row at most: on the host they stay in
-// cache, on a GPU they keep it busy.
+// The size of a tile of M: floats in all, and columns at most. On the host a tile fits into the
+// cache; on a GPU it is large enough to occupy the GPU.
 struct TileSize {
   std::uint64_t floats, columns;
 };
 constexpr TileSize kHostTile = {64 << 10, 16 << 10};
 constexpr TileSize kDeviceTile = {4 << 20, 4 << 20};
 
-// Elements of Q above this could overflow in P Q^T, where a row of P has at most 64 numbers whose
-// squares add up to 1.
+// With larger elements of Q, P Q^T could overflow. A row of P has at most 64 numbers, and the sum
+// of their squares is at most 1.
 constexpr float kLargest = 0x1p124f;
 
-// Bytes in the communicator's scratch memory: a vector in double, a tile, P, and Q. On a GPU a tile
-// and the factors lie there, the vector and the factors in staging memory.
+// Bytes in the communicator's scratch memory: a vector of doubles, a tile, P, and Q. With products
+// on a GPU, the tile and a copy of the factors lie in GPU memory, and the vector and the factors in
+// staging memory.
 struct Scratch {
   explicit Scratch(const Matrix& matrix)
       : factor_bytes((matrix.rows + matrix.columns) * std::uint64_t(matrix.rank) * sizeof(float)),
@@ -41,7 +42,8 @@ struct Scratch {
   std::uint64_t factor_bytes, vector_bytes;
 };
 
-// Can the memory's own kernels multiply matrices? Else its buffers are worked on in the host's.
+// True if the kernels of the call's device can multiply matrices. Otherwise the buffers are copied
+// to host memory and multiplied there.
 bool multiplies(const comm::Call& call) {
   const kernels::Kernels& kernels = *call.device.kernels();
   return kernels.multiply != nullptr && kernels.multiply({}, call.stream);
@@ -61,7 +63,7 @@ comm::Plan exact_plan(const comm::Plan& plan) {
   return exact;
 }
 
-// The factors are summed in memory of the host whatever the buffers lie in.
+// Sums a factor exactly. The factors are in host memory, on whatever device the buffers are.
 Status sum_exactly(const comm::Call& call, const device::Device& device, const float* in,
                    float* out, std::uint64_t count, std::uint64_t number) {
   const comm::Plan exact = exact_plan(call.plan);
@@ -70,8 +72,8 @@ Status sum_exactly(const comm::Call& call, const device::Device& device, const f
   return run_hierarchical(nested);
 }
 
-// The slot's arrays, Q in memory of the host, the error where the products are made; null where the
-// options keep none.
+// Gets the arrays of the tensor state: Q in host memory, the residual in the memory of the device
+// that makes the products. Null for an array that the options do not need.
 Status open_state(comm::Call& call, const Matrix& matrix, bool on_device, float** error,
                   float** last_q) {
   Statistics& statistics = call.communicator.statistics();
@@ -88,13 +90,13 @@ Status open_state(comm::Call& call, const Matrix& matrix, bool on_device, float*
 
 class Step {
  public:
-  // `in` and `out` lie in memory of the host, or in the call's own.
+  // `in` and `out` are in the memory of the call's device if on_device, otherwise in host memory.
   Step(comm::Call& call, const Matrix& matrix, const slimpi_blas& blas, bool on_device,
        const float* in, float* out);
   Status run();
 
  private:
-  // A part of M: consecutive rows, and of them consecutive columns.
+  // A tile of M: consecutive rows and consecutive columns.
   struct Part {
     std::uint64_t row, rows, column, columns;
   };
@@ -117,16 +119,16 @@ class Step {
   const Matrix matrix_;
   const slimpi_blas& blas_;
   const bool on_device_;
-  const device::Device& device_;  // where M lies
+  const device::Device& device_;  // whose memory holds M
   device::Stream* const stream_;
   const kernels::Kernels& kernels_;
   const TileSize tile_size_;
   const float* in_;
   float* out_;
-  float *error_ = nullptr, *last_q_ = nullptr;  // state; null where none is kept
+  float *error_ = nullptr, *last_q_ = nullptr;  // arrays of the tensor state; null if not kept
   double* vector_;
   float *p_, *q_;
-  float *tile_, *near_p_, *near_q_;  // beside M: on the host the factors themselves
+  float *tile_, *near_p_, *near_q_;  // in the memory of M; on the host: p_ and q_
 };
 
 Step::Step(comm::Call& call, const Matrix& matrix, const slimpi_blas& blas, bool on_device,
@@ -154,7 +156,8 @@ Step::Step(comm::Call& call, const Matrix& matrix, const slimpi_blas& blas, bool
   near_q_ = near_p_ + floats(matrix.rows);
 }
 
-// The elements that exist: whole rows, then the start of one more.
+// Visits all tiles of the elements that exist: first the complete rows, then the last row, which
+// may be incomplete.
 template <typename Visit>
 void Step::for_each_part(Visit visit) const {
   const std::uint64_t width = std::min(matrix_.columns, tile_size_.columns);
@@ -169,7 +172,8 @@ void Step::for_each_part(Visit visit) const {
   if (rest != 0) band(whole, 1, rest);
 }
 
-// in + error of the part, and the distance between its rows.
+// Returns in + residual of the tile; *distance is the distance between its rows, in floats. Without
+// a residual this is `in` itself.
 const float* Step::bring(const Part& part, int* distance) {
   const std::uint64_t first = part.row * matrix_.columns + part.column;
   if (error_ == nullptr) {
@@ -187,13 +191,15 @@ const float* Step::bring(const Part& part, int* distance) {
   return tile_;
 }
 
-// The directions that the last call ended with; anew where there are none, or where one of them led
-// nowhere. Their lengths do not matter, and unit vectors keep tiny and huge matrices in range.
+// Sets Q to the orthonormalized Q of the last call. A vector is drawn at random if there is no last
+// call or if the vector has become zero. The lengths of the vectors do not matter; unit vectors
+// avoid overflow and underflow with very large and very small matrices.
 void Step::start_q() {
   if (last_q_ != nullptr) std::memcpy(q_, last_q_, floats(matrix_.columns) * sizeof(float));
   for (int k = 0; k < matrix_.rank; ++k) {
     if (last_q_ != nullptr && orthonormalize_vector(q_, matrix_.columns, k, vector_)) continue;
-    // Ranks never reach the upper half of their numbers, so these streams are nobody else's.
+    // A rank number never has the top bit set, so no random stream of a rank is the same as these
+    // streams.
     constexpr std::uint32_t kSlots = 0x80000000;
     const std::uint64_t first = std::uint64_t(k) * matrix_.columns;
     draw_normal({communicator_.config().seed, kSlots | std::uint32_t(call_.state->number),
@@ -205,18 +211,18 @@ void Step::start_q() {
 
 void Step::multiply(const kernels::Product& product) {
   if (on_device_)
-    (void)kernels_.multiply(product, stream_);  // it can: this was asked before
+    (void)kernels_.multiply(product, stream_);  // cannot fail: multiplies() has checked it
   else
     blas_.multiply(product.transposed, product.rows, product.columns, product.inner, product.a,
                    product.lda, product.b, product.ldb, 1.0f, product.c, product.ldc);
 }
 
-// Copies a factor between the host and the memory of M.
+// Enqueues a copy of a factor between host memory and the memory of M.
 Status Step::bring_over(float* to, const float* from, std::uint64_t length) {
   return device_.copy(to, from, floats(length) * sizeof(float), stream_);
 }
 
-// P = M Q. What is not finite in M is not in its row of P, whatever Q holds.
+// P = M Q. A row of M with a non-finite value gives a non-finite row of P, for every Q.
 Status Step::first_product() {
   const Timed timed(communicator_.statistics(), Stage::encode, "first factor",
                     call_.count * sizeof(float));
@@ -248,7 +254,8 @@ Status Step::second_product() {
   return comm::synchronize(device_, stream_);
 }
 
-// The two exchanges of a call must not be taken for one another.
+// `phase` makes the call numbers of the two exchanges different, so that the receiver rejects a
+// message of the other one.
 Status Step::sum(float* factor, std::uint64_t length, std::uint64_t phase) {
   return sum_exactly(call_, device::host(), factor, factor, floats(length),
                      call_.number + (phase << 30));
@@ -272,8 +279,8 @@ Status Step::finish() {
   return Status::ok;
 }
 
-// Nothing that outlives the call is written before finish(), so until there every rank can still
-// give the call to MPI. One that finds an infinity or a NaN says so to the others through its P.
+// Before finish(), nothing is written that outlives the call, so all ranks can still leave the call
+// to MPI. An infinity or a NaN on one rank becomes known to all ranks through the sum of P.
 Status Step::run() {
   SLIMPI_TRY(open_state(call_, matrix_, on_device_, &error_, &last_q_));
   start_q();
@@ -313,7 +320,7 @@ Matrix matrix_of(const comm::Plan& plan, const Config& config, std::uint64_t cou
   }
   const std::uint64_t shorter = std::min(matrix.rows, matrix.columns);
   matrix.rank = int(std::min(std::uint64_t(config.powersgd_rank), shorter));
-  // OpenBLAS counts rows and columns with an int.
+  // OpenBLAS takes the numbers of rows and columns as int.
   matrix.worthwhile = std::max(matrix.rows, matrix.columns) <= INT_MAX &&
                       2 * (matrix.rows + matrix.columns) * std::uint64_t(matrix.rank) <
                           matrix.rows * matrix.columns;
@@ -329,7 +336,7 @@ Status run_powersgd(comm::Call& call) {
   const bool on_host = &call.device == &device::host();
   if (on_host || multiplies(call))
     return Step(call, matrix, *blas, !on_host, call.in, call.out).run();
-  // Other memory is worked on in the host's.
+  // Otherwise the call is done on a copy in staging memory.
   auto* const staging = reinterpret_cast<float*>(call.communicator.scratch().staging.data());
   const std::size_t bytes = call.count * sizeof(float);
   SLIMPI_TRY(comm::copy_and_wait(call.device, call.stream, "copy out", staging, call.in, bytes));

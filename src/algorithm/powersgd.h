@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The run function of powersgd and batched_powersgd: a matrix is summed as the product of two thin
-// factors (Vogels, Karimireddy and Jaggi, PowerSGD: Practical Low-Rank Gradient Compression for
-// Distributed Optimization, NeurIPS 2019).
+// The run function of powersgd and batched_powersgd: the sum of matrices is approximated by the
+// product of two thin factors (Vogels, Karimireddy and Jaggi, PowerSGD: Practical Low-Rank Gradient
+// Compression for Distributed Optimization, NeurIPS 2019).
 //
-// Every rank holds a matrix M of rows x columns. With Q from the last call (or normal numbers, the
-// same on all ranks): P = M Q, summed over the ranks; P's columns made orthonormal; Q = M^T P,
-// summed; out = P Q^T. What a rank's own M had beyond its share out / N stays with it and is added
-// to its next M.
+// Every rank has a matrix M of rows x columns. Q is that of the last call, or random normal numbers
+// that are the same on all ranks. One call does:
+//   P = M Q, summed over the ranks; the columns of P are made orthonormal
+//   Q = M^T P, summed over the ranks
+//   out = P Q^T
+// With error feedback, a rank keeps M - out / N as its residual and adds it to its next M.
 //
 // Cost: two exact exchanges of (rows + columns) * rank floats in all, 4 * rank * n operations.
-// Error: none beyond rounding where the sum of the matrices has a rank of at most `rank`; otherwise
-// what the best few directions miss, which the error feedback brings in later calls.
-// Loses where the matrix has no such directions, and on thin matrices: those go exact.
+// Error: only rounding if the sum of the matrices has a rank of at most `rank`. Otherwise the
+// result lacks the other directions; error feedback adds them in later calls.
+// Not useful for a matrix that has no dominant directions, nor for thin matrices. Thin matrices are
+// summed exactly.
 #pragma once
 #include "algorithm/algorithm.h"
 
 namespace slimpi::algorithm {
 
-// How a buffer of `count` floats is seen: the first `count` elements of rows x columns, row by row,
-// the others zero.
+// A vector of `count` floats as a matrix: the floats are the first `count` elements of
+// rows x columns, row by row, and the other elements are zero.
 struct Matrix {
   std::uint64_t rows = 0, columns = 0;
   int rank = 1;
@@ -28,11 +31,12 @@ Matrix matrix_of(const comm::Plan& plan, const Config& config, std::uint64_t cou
 
 Status run_powersgd(comm::Call& call);
 
-// Reserves the scratch memory, too, because a shape can need more than a larger count did, and the
-// slot's state: with error feedback `count` floats, with a warm start columns * rank.
+// Allocates the arrays in the tensor state: with error feedback `count` floats, with a warm start
+// columns * rank floats. It reserves the scratch memory, too: how much is needed depends on the
+// shape, and a smaller count may need more.
 Status reserve_powersgd(comm::Call& call);
 
-// For the table: nothing depends on the count alone.
+// For the table: no scratch memory depends on the count alone.
 inline Status reserve_none(comm::Communicator&, const comm::Plan&, std::uint64_t,
                            const device::Device&, const void*) {
   return Status::ok;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// THE table of algorithms. A name of SLIMPI_ALGORITHM that has no row is refused.
+// The table of all algorithms. A value of SLIMPI_ALGORITHM without a row here is refused.
 #include "algorithm/algorithm.h"
 #include "algorithm/blas.h"
 #include "algorithm/decentralized.h"
@@ -13,7 +13,7 @@ namespace slimpi::algorithm {
 namespace {
 using kernels::Codec;
 
-// A row of the reduce-scatter and all-gather between nodes.
+// A row for an algorithm with a reduce-scatter and an all-gather between nodes.
 constexpr Algorithm reduce_scatter_family(const char* name, Codec codec) {
   return {.name = name,
           .codec = codec,

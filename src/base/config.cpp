@@ -11,7 +11,7 @@ namespace slimpi {
 
 namespace {
 
-// `text` fit for one line of a message: no control characters, and not endless.
+// `text` for one line of a message: without control characters, and of limited length.
 std::string printable(std::string_view text) {
   constexpr std::size_t kLongest = 200;
   std::string result(text.substr(0, kLongest));
@@ -33,7 +33,8 @@ std::string spelled(std::string_view name, Source source) {
   return "SLIMPI_" + upper_case(name);
 }
 
-// Insertions, deletions, replacements and swaps of node-local ranks that turn `a` into `b`.
+// The number of insertions, deletions, replacements and swaps of adjacent characters that change
+// `a` into `b`.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1), row(b.size() + 1), next(b.size() + 1);
   std::iota(row.begin(), row.end(), 0);
@@ -58,7 +59,8 @@ std::string unknown_name(std::string_view spelled_name, std::string_view option,
   return text + "; did you mean " + spelled(near, source) + "?";
 }
 
-// `line` without its comment: a # that begins the line or follows white space, and what is behind.
+// `line` without its comment. A comment begins with a # at the start of the line or after white
+// space.
 std::string_view without_comment(std::string_view line) {
   for (std::size_t at = line.find('#'); at != line.npos; at = line.find('#', at + 1))
     if (at == 0 || line[at - 1] == ' ' || line[at - 1] == '\t') return line.substr(0, at);
@@ -74,7 +76,7 @@ std::string read_file(const std::string& path, Config& config, std::vector<std::
   std::string text;
   for (int number = 1; std::getline(file, text); ++number) {
     if (constexpr std::string_view mark = "\xef\xbb\xbf"; number == 1 && text.starts_with(mark))
-      text.erase(0, mark.size());  // editors of Windows begin UTF-8 with it
+      text.erase(0, mark.size());  // Windows editors write this byte order mark before UTF-8 text
     const std::string where = printable(path) + ":" + std::to_string(number) + ": ";
     const std::string_view line = trimmed(without_comment(text));
     if (line.empty()) continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every option's value, as plain data made from options.def. Loading is a pure function of the
-// environment handed to it and the file that it names.
+// Every option's value, as plain data generated from options.def. Loading is a pure function of the
+// given environment and of the file that it names.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -13,9 +13,9 @@
 
 namespace slimpi {
 
-// Whose an option is; see options.def.
+// Where an option belongs, and how ranks compare it; see options.def.
 enum class Scope { agree, contents, process };
-enum class Source { built_in, file, environment, info };  // later ones win
+enum class Source { built_in, file, environment, info };  // a later one overrides an earlier one
 
 const char* to_string(Source source);  // "default", "file", "environment", "info key"
 
@@ -26,11 +26,11 @@ enum class Option {
 #undef SLIMPI_OPTION
 };
 
-// What the table says of an option, for those who list options.
+// One row of the table, for programs that list options.
 struct OptionRow {
   const char* name;      // "bits"
   std::string variable;  // "SLIMPI_BITS"
-  const char* standard;  // default as text; "" = unset
+  const char* standard;  // the default as text; "" = unset
   Scope scope;
   const char* meaning;
   std::string accepted;  // "1 to 8"
@@ -44,25 +44,25 @@ struct Config {
 #include "base/options.def"
 #undef SLIMPI_OPTION
 
-  // Each option's value as it was written, and where it came from; indexed by Option.
+  // Each option's value as it was written, and its source; indexed by Option.
   struct Given {
     std::string text;
     Source source = Source::built_in;
   };
   std::vector<Given> given;
 
-  Config();  // every option at its default
+  Config();  // every option has its default
 
   // Sets the option called `name` (lower case). Returns "" or one line that names the option as its
   // source spells it, the value, and what is accepted; on an error nothing changes. An empty value
-  // unsets an option that can be unset. A value from a weaker source than the one that set the
-  // option is checked, then ignored.
+  // unsets an option that can be unset. A value from an earlier Source than the current one is
+  // checked, then ignored.
   std::string set(std::string_view name, std::string_view value, Source source);
 
-  // The option's value as a text that is the same however it was written: 65536 for 64K, too.
+  // The option's value as text, the same for equal values: 65536 also where 64K was written.
   std::string value_text(Option option) const;
 
-  // Did the user say anything about the option?
+  // Whether the user set the option.
   bool is_set(Option option) const {
     return given[std::size_t(option)].source != Source::built_in;
   }
@@ -76,14 +76,14 @@ struct Loaded {
 };
 Loaded load_config(const Environment& environment);
 
-// Is there an option called `name` (lower case)?
+// Whether there is an option called `name` (lower case).
 bool is_option(std::string_view name);
 
-// The option that `name`, with or without the prefix, was probably meant to be: the nearest by edit
-// distance, else the first that begins with it; "" when there is none.
+// The option that `name`, with or without the prefix, probably means: the nearest by edit distance,
+// else the first that begins with it; "" when there is none.
 std::string nearest_option(std::string_view name);
 
-// `name` of an info key (slimpi_bits) as an option's name (bits); "" when it is not one of ours.
+// The option name (bits) of an info key (slimpi_bits); "" when the key is not one of slimpi's.
 std::string info_key_option(std::string_view key);
 
 }  // namespace slimpi

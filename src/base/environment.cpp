@@ -30,7 +30,7 @@ std::string launched_rank() {
   return "";
 }
 
-// slimpi-lab's ranks share one machine, whatever its launcher thinks.
+// slimpi-lab's ranks share one machine, whatever its launcher reports.
 int launched_ranks_here() {
   for (const char* name : {"SLIMPILAB_RANKS", "MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE"})
     if (const int ranks = std::atoi(environment_variable(name).c_str()); ranks > 0) return ranks;

@@ -9,7 +9,7 @@ thread_local OwnFloats* g_innermost = nullptr;
 
 #if defined(__SSE__)
 
-constexpr std::uint32_t kFlags = 0x3f;           // of MXCSR; the rest is control
+constexpr std::uint32_t kFlags = 0x3f;  // exception flags of MXCSR; its other bits are control
 constexpr std::uint32_t kDefaultMxcsr = 0x1f80;  // all exceptions masked
 constexpr std::uint16_t kDefaultX87Control = 0x37f;
 
@@ -59,7 +59,8 @@ void restore(const SavedFloats& saved) {
   std::fesetenv(&saved.environment);
 }
 
-// Of FPCR: the traps below bit 16, above it rounding, subnormal numbers and NaN.
+// Control bits of FPCR: traps, shifted to below bit 16; above it rounding, subnormal numbers and
+// NaN.
 std::uint32_t control_of(const SavedFloats* saved) {
   SavedFloats now;
   if (saved == nullptr) save(now);

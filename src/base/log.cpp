@@ -54,13 +54,14 @@ void log(LogLevel level, std::string_view text) {
   const iovec line[] = {
       {start, std::size_t(length)}, {const_cast<char*>(text.data()), text.size()}, {end, 1}};
   if (writev(STDERR_FILENO, line, 3) < 0) {
-    // stderr is gone; there is nobody to tell
+    // stderr is closed; the error cannot be reported
   }
 }
 
 void log_once(LogLevel level, const std::string& text) {
   static std::mutex mutex;
-  static auto& said = *new std::set<std::string>;  // never destroyed: the end has something to say
+  static auto& said =
+      *new std::set<std::string>;  // never destroyed: the end of the process logs too
   {
     const std::lock_guard lock(mutex);
     if (!log_enabled(level) || !said.insert(text).second) return;

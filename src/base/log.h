@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lines on stderr, each with the rank that says it. Nothing ever goes to stdout.
+// Lines on stderr, each with the rank that logs it. Nothing is ever written to stdout.
 #pragma once
 #include <string>
 #include <string_view>
@@ -8,7 +8,7 @@
 
 namespace slimpi {
 
-// What the process says from now on, and the rank in its lines (-1: not known yet).
+// Sets the log level and the rank in each line (-1: not known yet).
 void set_log(LogLevel level, int rank);
 void set_log_rank(int rank);
 bool log_enabled(LogLevel level);
@@ -29,7 +29,7 @@ inline void log_debug(std::string_view text) {
   log(LogLevel::debug, text);
 }
 
-// The same, but a text that was said before is not said again.
+// The same, but logs each text only once.
 void log_once(LogLevel level, const std::string& text);
 
 }  // namespace slimpi

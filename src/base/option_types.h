@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The kinds of value an option can have. Each parser turns text into a value, can say, in the words
-// of an error message, what it accepts, and writes equal values as equal texts.
+// The types of option values. Each parser turns text into a value, describes for error messages
+// what it accepts, and formats equal values as equal texts.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -28,7 +28,7 @@ struct Shape {
 };
 
 std::string_view trimmed(std::string_view text);  // without white space at either end
-std::string lower_case(std::string_view text);    // trimmed, too
+std::string lower_case(std::string_view text);    // also trimmed
 bool parse_integer(std::string_view text, std::uint64_t& value);
 
 // A whole number from `low` to `high`.
@@ -41,7 +41,7 @@ struct Integer {
   std::string text(std::uint64_t value) const { return std::to_string(value); }
 };
 
-// A number of bytes or elements, with K, M or G (powers of 1024); 0 too where `zero` says so.
+// A number of bytes or elements, with K, M or G (powers of 1024). 0 is valid where `zero` is set.
 struct Size {
   std::uint64_t low, high;
   bool zero = false;
@@ -63,7 +63,7 @@ struct Fraction {
   std::string text(double value) const;
 };
 
-// Any text, such as a path; `what` says in the docs what it is.
+// Any text, such as a path; `what` describes it in the documentation.
 struct Text {
   const char* what;
   bool parse(std::string_view text, std::string& value) const;
@@ -71,7 +71,7 @@ struct Text {
   std::string text(const std::string& value) const { return value; }
 };
 
-// The names of SLIMPI_ALGORITHM, hook:/absolute/path.so among them.
+// The names of SLIMPI_ALGORITHM, and hook:/absolute/path.so.
 struct AlgorithmName {
   bool parse(std::string_view text, std::string& value) const;
   std::string accepted() const;
@@ -110,7 +110,7 @@ struct Choice {
   std::string text(E value) const { return names.begin()[std::size_t(value)]; }
 };
 
-// A value that may stay unset (empty text).
+// A value that may be unset (empty text).
 template <typename Parser>
 struct Maybe {
   Parser parser;

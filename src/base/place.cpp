@@ -17,9 +17,9 @@ namespace {
 
 using std::filesystem::path;
 
-const char g_here = 0;  // lies in the library or program that this file was linked into
+const char g_here = 0;  // an address in the library or program that this file was linked into
 
-// What the kernel has mapped at `address`, by its full name.
+// The full name of the file that the kernel has mapped at `address`.
 std::string mapped_file(const void* address) {
   const auto wanted = reinterpret_cast<std::uintptr_t>(address);
   std::ifstream maps("/proc/self/maps");
@@ -32,7 +32,7 @@ std::string mapped_file(const void* address) {
   return "";
 }
 
-// The library or program that this code was linked into; "" where the kernel does not say.
+// The library or program that this code was linked into; "" where the kernel does not report it.
 path own_file() {
   std::string file = mapped_file(&g_here);
   Dl_info info;
@@ -48,16 +48,16 @@ bool usable(const path& file) {
   return access(file.c_str(), R_OK) == 0;
 }
 
-// Automake leaves this file in every directory that it compiles into, and never installs it. Only a
-// program beside it is one of a build tree; whoever can write there can replace the program, too.
+// Automake leaves this file in every directory that it compiles into, and never installs it. So a
+// program beside it is in a build tree; a user who can write there can replace the program, too.
 constexpr const char* kBuilt = ".dirstamp";
 
-// Where the libraries of a program in `own` lie: those of the build tree that it was built in, or
-// those that belong to the bin/ that it was installed in. Nowhere else is searched: a directory
-// further up may be writable for others than those who installed slimpi. "" if there is none.
+// The library directory of a program in the directory `own`: that of its build tree, or the one
+// that belongs to the bin/ where it is installed. No other directory is searched: one further up
+// may be writable for others than those who installed slimpi. "" if there is none.
 path libraries_of_program(const path& own) {
   if (usable(own / kBuilt)) {
-    // Programs of a build tree lie in tools/ and tests/..., its libraries in .libs/ beside those.
+    // Programs of a build tree are in tools/ and tests/..., its libraries in .libs/ beside those.
     for (path inner = own; inner.has_relative_path(); inner = inner.parent_path())
       if (inner.filename() == "tools" || inner.filename() == "tests")
         return inner.parent_path() / ".libs";

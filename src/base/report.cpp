@@ -17,7 +17,7 @@ double seconds(std::uint64_t nanoseconds) {
   return double(nanoseconds) * 1e-9;
 }
 
-// What SLIMPI_MAX_ERROR chose: "1" to "8" bits, "fp16", "float32".
+// The codec that SLIMPI_MAX_ERROR chose: "1" to "8" bits, "fp16", "float32".
 std::string codec_name(std::size_t codec) {
   return codec < 8 ? std::to_string(codec + 1) : codec == 8 ? "fp16" : "float32";
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Shapes of matrices that the program names with slimpi_set_shape: at any time of the process, also
-// before MPI is there, and from any thread. A call looks its shape up once, and its ranks compare
-// what they found.
+// Matrix shapes that the program sets with slimpi_set_shape: at any time, also before MPI is
+// initialized, and from any thread. A call reads its shape once, and its ranks compare what they
+// read.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -14,17 +14,17 @@ namespace slimpi {
 
 class ShapeHints {
  public:
-  // Those of the process; never destroyed.
+  // The shapes of the process; never destroyed.
   static ShapeHints& all();
 
   void set(const Shape& shape);
 
-  // The shape that was last named for buffers of `count` floats.
+  // The shape that was last set for buffers of `count` floats.
   std::optional<Shape> find(std::uint64_t count) const;
 
  private:
   mutable std::mutex mutex_;
-  std::map<std::uint64_t, Shape> shapes_;  // by count
+  std::map<std::uint64_t, Shape> shapes_;  // key: count of floats
 };
 
 }  // namespace slimpi

@@ -22,7 +22,7 @@ namespace {
 #define MFD_NOEXEC_SEAL 8u
 #endif
 
-// A signal ends fallocate and undoes what it did so far, so each call takes little.
+// A signal interrupts fallocate and undoes its progress, so each call reserves only this much.
 constexpr std::size_t kReservePiece = 256 << 10;
 
 Status failed(const char* what) {
@@ -36,7 +36,7 @@ bool within_file_size_limit(std::size_t bytes) {
          bytes <= limit.rlim_cur;
 }
 
-// Systems may demand MFD_NOEXEC_SEAL, and older ones do not know it.
+// Some systems require MFD_NOEXEC_SEAL, and older ones do not have it.
 int open_unnamed() {
   int file = memfd_create("slimpi", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
   if (file < 0 && errno == EINVAL) file = memfd_create("slimpi", MFD_CLOEXEC);
@@ -44,7 +44,7 @@ int open_unnamed() {
   return file;
 }
 
-// The leading 0 of the path makes the name an abstract one.
+// A path that begins with a 0 byte is a name in the abstract namespace.
 socklen_t address_of(std::uint64_t name, sockaddr_un* address) {
   *address = {};
   address->sun_family = AF_UNIX;
@@ -53,7 +53,7 @@ socklen_t address_of(std::uint64_t name, sockaddr_un* address) {
   return socklen_t(offsetof(sockaddr_un, sun_path) + 1 + std::size_t(length));
 }
 
-// Any process can connect to an abstract name.
+// Any process can connect to an abstract name, so the user id of the peer is checked.
 bool same_user(int socket) {
   ucred peer{};
   socklen_t bytes = sizeof peer;
@@ -132,7 +132,7 @@ Status FileOffer::open(std::uint64_t name) {
   return Status::ok;
 }
 
-// A stranger's connection may come first; it is dropped.
+// A connection of an unrelated process may come first; it is dropped.
 Status FileOffer::give(const SharedFile& file, std::uint64_t token) {
   for (;;) {
     const Descriptor connection(without_interruption(

@@ -2,14 +2,14 @@
 // Memory that several processes of one machine map.
 //
 // It is a file without a name: memfd_create, or, where that is refused, an unnamed file of
-// /dev/shm. A killed process therefore leaves nothing behind, and a container's small /dev/shm is
-// no limit for a memfd. The descriptor travels in an SCM_RIGHTS message over a Unix socket in the
-// abstract namespace, which has no name in a file system either. This needs no /proc and no ptrace
-// permission, as opening /proc/PID/fd/N would, and no common PID namespace. It fails where the
+// /dev/shm. A killed process therefore leaves nothing behind, and a container's small /dev/shm does
+// not limit a memfd. The descriptor is sent in an SCM_RIGHTS message over a Unix socket in the
+// abstract namespace, which has no name in a file system either. Unlike opening /proc/PID/fd/N,
+// this needs no /proc, no ptrace permission and no common PID namespace. It fails where the
 // processes are in different network namespaces; their ranks then exchange messages.
 //
-// Memory is reserved with fallocate before it is touched, so lack of it is an error code and never
-// SIGBUS. No function waits: the callers order the steps of two processes by messages.
+// Memory is reserved with fallocate before it is accessed, so lack of memory is an error code and
+// never SIGBUS. No function waits: the callers order the steps of two processes by messages.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -35,15 +35,15 @@ class Descriptor {
 
 class SharedFile {
  public:
-  // A new file of `bytes`. No memory is taken yet.
+  // A new file of `bytes`. No memory is reserved yet.
   Status create(std::size_t bytes);
 
-  // Takes memory for these bytes, on the NUMA node of the calling thread where there is room. What
-  // was not written yet reads as 0.
+  // Reserves memory for these bytes, on the NUMA node of the calling thread where it has free
+  // memory. Bytes that were never written read as 0.
   Status reserve(std::size_t offset, std::size_t bytes);
 
-  // Maps all of it for reading and writing. Bytes outside reserved ranges must not be touched. The
-  // mapping outlives this object; the caller ends it with munmap.
+  // Maps the whole file for reading and writing. Bytes outside reserved ranges must not be
+  // accessed. The mapping outlives this object; the caller ends it with munmap.
   Status map(std::size_t bytes, std::byte** memory);
 
   int descriptor() const { return file_.get(); }
@@ -53,10 +53,10 @@ class SharedFile {
   Descriptor file_;
 };
 
-// The side that hands files out, to processes of the same user.
+// The side that sends files, to processes of the same user only.
 class FileOffer {
  public:
-  // `name`: a random number that the others are told.
+  // `name`: a random number that the other processes are sent.
   Status open(std::uint64_t name);
 
   // Answers the one request that was made and not answered yet, if it carries `token`.
@@ -66,13 +66,13 @@ class FileOffer {
   Descriptor socket_;
 };
 
-// The side that asks for a file.
+// The side that requests a file.
 class FileRequest {
  public:
-  // Asks the offer of this name. `token`: a number that the offering side expects.
+  // Sends a request to the offer of this name. `token`: a number that the offering side expects.
   Status ask(std::uint64_t name, std::uint64_t token);
 
-  // Takes the file, once the other side has given it.
+  // Receives the file, once the other side has sent it.
   Status take(SharedFile* file);
 
  private:

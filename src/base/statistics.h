@@ -13,25 +13,25 @@
 
 namespace slimpi {
 
-// Why a call went to MPI as it was. The names are the report's keys.
+// Why a call went to MPI unchanged. The names are the report's keys.
 enum class BypassReason {
   small,        // fewer bytes than SLIMPI_MIN_SIZE
   datatype,     // not MPI_FLOAT, MPI_REAL or MPI_REAL4
   op,           // not MPI_SUM
   comm,         // one rank, or an intercommunicator
-  off,          // SLIMPI_ALGORITHM=off, MPI_Pcontrol(0), or memory that SLIMPI_BUFFERS leaves alone
+  off,          // SLIMPI_ALGORITHM=off, MPI_Pcontrol(0), or memory that SLIMPI_BUFFERS excludes
   start,        // one of a buffer's first SLIMPI_START calls
-  rule,         // a row of SLIMPI_RULES says so
-  single_node,  // nothing would cross a network
+  rule,         // a row of SLIMPI_RULES
+  single_node,  // nothing would be sent over a network
   nonblocking,  // MPI_Iallreduce, MPI_Allreduce_init
   nonfinite,    // a low-rank step with an infinity or a NaN in it
-  automatic,    // SLIMPI_ALGORITHM=auto: MPI's own was faster, or is being tried
-  failure,      // some rank could not get what the call needed
+  automatic,    // SLIMPI_ALGORITHM=auto: MPI's own is faster, or is on trial
+  failure,      // some rank could not get what the call needs
 };
 constexpr std::size_t kBypassReasons = 12;
 const char* to_string(BypassReason reason);
 
-// Where the time of compressed calls goes.
+// The stages of a compressed call whose time is counted.
 enum class Stage { encode, exchange, decode, intra };
 constexpr std::size_t kStages = 4;
 const char* to_string(Stage stage);
@@ -43,24 +43,24 @@ struct Counts {
   std::uint64_t calls = 0, compressed = 0;
   std::array<std::uint64_t, kBypassReasons> passed{};
   std::uint64_t bytes_in = 0;     // of the buffers of compressed calls
-  std::uint64_t bytes_sent = 0;   // put between nodes, headers included
-  std::uint64_t bytes_plain = 0;  // what a bandwidth-optimal float allreduce would have put there
+  std::uint64_t bytes_sent = 0;   // sent between nodes, headers included
+  std::uint64_t bytes_plain = 0;  // what a bandwidth-optimal float allreduce would have sent
   std::uint64_t nanoseconds = 0;  // in compressed calls
   std::array<std::uint64_t, kStages> stage_nanoseconds{};
   std::uint64_t host_buffers = 0, device_buffers = 0;
   std::uint64_t staged_calls = 0;   // left to MPI, with host copies of buffers that it cannot take
   std::uint64_t checked = 0;        // calls whose error was measured
   std::uint64_t state_bytes = 0;    // held now for residuals, low-rank factors and replicas
-  std::uint64_t scratch_bytes = 0;  // held now for messages
-  std::uint64_t state_dropped = 0;  // times that ranks disagreed about a slot
-  std::uint64_t overflowed = 0;     // 16-bit floats that became infinite
-  // Calls that SLIMPI_MAX_ERROR gave 1 to 8 bits, fp16, float32.
+  std::uint64_t scratch_bytes = 0;  // held now for message buffers
+  std::uint64_t state_dropped = 0;  // times that ranks disagreed about a tensor state
+  std::uint64_t overflowed = 0;     // fp16 or bf16 values that became infinite
+  // Calls for which SLIMPI_MAX_ERROR chose 1 to 8 bits, fp16, float32.
   std::array<std::uint64_t, kChosenCodecs> codecs{};
-  std::uint64_t repeated = 0;  // exchanges again, because of the error of the one before
+  std::uint64_t repeated = 0;  // exchanges repeated because of the error of the first one
 };
 constexpr std::size_t kCounts = sizeof(Counts) / sizeof(std::uint64_t);
 
-// What is held now, and the most that was held at a time. Any thread may add.
+// The amount that is held now, and its maximum so far. Any thread may add.
 class HighWater {
  public:
   void add(std::int64_t more) {
@@ -103,9 +103,9 @@ class Statistics {
   Counts counts() const;
   double mean_error() const;
   double max_error() const { return max_error_.load(std::memory_order_relaxed); }
-  // The most bytes of scratch memory that were held at a time.
+  // The maximum of scratch memory held at one time, in bytes.
   std::uint64_t most_scratch() const { return scratch_.most(); }
-  // The most shared-memory segments of nodes, and bytes of them, that were mapped at a time.
+  // The maximum of shared-memory segments mapped at one time: their number, and their bytes.
   std::uint64_t most_segments() const { return segments_.most(); }
   std::uint64_t most_segment_bytes() const { return segment_bytes_.most(); }
 

@@ -4,7 +4,7 @@
 namespace slimpi {
 
 namespace {
-// Without a destructor: the report is written when those of the thread have run.
+// Has no destructor: the report is written after the thread's destructors have run.
 constexpr std::size_t kMost = 2048;
 thread_local char g_text[kMost];
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a step inside slimpi says that it failed. The first function that decides "this is an error"
-// words it with fail(); everyone above passes the Status on in silence.
+// Errors inside slimpi. The function that detects an error sets its text with fail(); all callers
+// return the Status without adding to it.
 #pragma once
 #include <string>
 
@@ -8,22 +8,22 @@ namespace slimpi {
 
 enum class [[nodiscard]] Status{
     ok = 0,
-    no_memory,     // host or device memory could not be had
+    no_memory,     // host or device memory could not be allocated
     mpi,           // a call to the process's own MPI failed
     bad_message,   // a received message is short, foreign, or not the one expected
     disagreement,  // the ranks of a communicator were started with different options
     device,        // the GPU or its driver failed
-    hook,          // a user's hook failed; known to all ranks, which are still in step
-    unsupported,   // asked for something that this build or machine cannot do
+    hook,          // a user's hook failed; known to all ranks, which are at the same point
+    unsupported,   // not supported by this build or machine
 };
 
-// Keeps `text` as this thread's explanation of what went wrong and returns `status`.
+// Keeps `text` as this thread's explanation of the error and returns `status`.
 Status fail(Status status, const std::string& text);
 
 // The text of this thread's last fail(); empty if there was none.
 std::string failure_text();
 
-// A short name for the status itself ("no memory").
+// A short name of the status itself ("no memory").
 const char* to_string(Status status);
 
 }  // namespace slimpi

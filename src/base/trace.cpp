@@ -15,14 +15,14 @@ std::atomic<Trace*> Trace::running_{nullptr};
 
 namespace {
 
-// Threads in the order in which they first traced, for rows that read well.
+// Numbers threads in the order in which they first traced, so that the rows are easy to read.
 std::uint32_t thread_number() {
   static std::atomic<std::uint32_t> next{0};
   thread_local const std::uint32_t mine = next.fetch_add(1);
   return mine;
 }
 
-// Null for a thread.
+// Null for a row of a thread.
 const char* row_name(std::size_t row) {
   switch (row) {
     case 0:
@@ -38,7 +38,7 @@ const char* row_name(std::size_t row) {
   }
 }
 
-// The length that the text has, which is more than `text` holds if it was cut.
+// Returns the full length of the text, which is more than `text` holds if it was cut.
 template <typename... Values>
 std::size_t format_into(std::span<char> text, fmt::format_string<Values...> format,
                         Values&&... values) {
@@ -51,7 +51,7 @@ Trace::Trace() : steady_(Clock::now()), wall_(std::chrono::system_clock::now()) 
   grow();
 }
 
-// Another chunk, unless there is no memory or kMost is reached.
+// Allocates another chunk. False if there is no memory or kMost is reached.
 bool Trace::grow() {
   if (left_out_ != 0 || held_ == chunks_.size()) return false;
   void* const memory = mmap(nullptr, kChunk * sizeof(Slice), PROT_READ | PROT_WRITE,
@@ -63,7 +63,7 @@ bool Trace::grow() {
 
 void Trace::start() {
   if (running() != nullptr) return;
-  // Never destroyed: exit handlers may still call MPI when statics are gone.
+  // Never destroyed: exit handlers may still call MPI after static destruction.
   Trace* const trace = new (std::nothrow) Trace;
   if (trace == nullptr) log_warn("SLIMPI_TRACE: no memory; there will be no trace");
   running_.store(trace, std::memory_order_release);
@@ -105,7 +105,7 @@ std::size_t Trace::format_slice(const Track& track, const Slice& slice,
                      begin.count() % 1000, spent.count() / 1000, spent.count() % 1000, slice.bytes);
 }
 
-// 0 where the line is empty.
+// Returns 0 where the line is empty.
 std::size_t Trace::format_line(const Track& track, std::size_t line, std::span<char> text) const {
   if (line == 0)
     return format_into(text,

@@ -55,7 +55,7 @@ bool trace_is_per_rank(const std::string& pattern) {
 TraceFile::TraceFile(const char* path)
     : path_(path), file_(open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
   if (file_ < 0) error_ = errno;
-  // First an event of no rank, so that a comma can stand in front of every other.
+  // The first event belongs to no rank, so that a comma can precede every other event.
   append(
       "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
       "{\"ph\":\"M\",\"name\":\"trace\",\"pid\":0,\"args\":{}}");
@@ -78,7 +78,7 @@ int TraceFile::close() {
   const bool regular = fstat(file_, &status) == 0 && S_ISREG(status.st_mode);
   if (::close(file_) != 0 && error_ == 0) error_ = errno;
   file_ = -1;
-  if (error_ != 0 && regular) unlink(path_);  // half a trace is no JSON
+  if (error_ != 0 && regular) unlink(path_);  // an incomplete trace is not valid JSON
   return error_;
 }
 

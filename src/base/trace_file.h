@@ -8,16 +8,16 @@
 
 namespace slimpi {
 
-// `pattern` with %r, %h and %p replaced, and a zero behind it; %% is a percent sign. Cut where
-// `name` ends. Returns its length. Allocates nothing.
+// Writes `pattern` with %r, %h and %p replaced, and a terminating zero, to `name`; %% is a percent
+// sign. Cut to the length of `name`. Returns its length. Allocates nothing.
 std::size_t trace_file_name(const std::string& pattern, int rank, const char* host, int process,
                             std::span<char> name);
 
-// Does the pattern name a file for every rank?
+// Whether the pattern names a different file on every rank.
 bool trace_is_per_rank(const std::string& pattern);
 
-// A complete trace in a file, written piece by piece without allocation. After a failure it drops
-// further pieces, and a regular file is removed at the end.
+// A complete trace in a file, written in several calls without allocation. After a failure further
+// text is dropped, and a regular file is removed at the end.
 class TraceFile {
  public:
   explicit TraceFile(const char* path);
@@ -25,7 +25,7 @@ class TraceFile {
   TraceFile& operator=(const TraceFile&) = delete;
   ~TraceFile() { close(); }
 
-  void append(std::string_view text);  // what Trace::format made
+  void append(std::string_view text);  // text from Trace::format
   int close();                         // 0, or the errno of the first failure
 
  private:

@@ -112,8 +112,9 @@ Status AllreduceCall::run_in_node(bool* usual, int* code) {
   return finish_stream();
 }
 
-// MPI sums the whole vector, so that it takes the algorithm that it takes for it. In place, what is
-// finished is no input any more: zeros, whose sum raises no exception, take its place meanwhile.
+// MPI sums the whole vector, so that it chooses the algorithm of that size. In place, the finished
+// ranges hold results, not inputs. They are saved, set to zero during MPI's sum (zeros raise no
+// exception), and restored.
 int AllreduceCall::finish_by_mpi(const std::vector<comm::Range>& finished) {
   std::vector<std::vector<float>> kept;
   const bool in_place = request_.in == MPI_IN_PLACE;
@@ -128,7 +129,8 @@ int AllreduceCall::finish_by_mpi(const std::vector<comm::Range>& finished) {
   return code;
 }
 
-// SLIMPI_BUFFERS speaks of memory that ranks may have differently, so they ask each other.
+// SLIMPI_BUFFERS depends on the memory of the buffers, which may differ among ranks, so the ranks
+// agree first.
 Status AllreduceCall::agree_on_memory(std::optional<BypassReason>* passed) {
   const Buffers wanted = communicator_.config().buffers;
   if (wanted == Buffers::any) return Status::ok;
@@ -146,13 +148,14 @@ struct AllreduceCall::Agreement {
   std::uint64_t number, other_number, history, other_history, shape, other_shape;
   std::uint64_t no_memory, nonfinite, large, state_nonfinite;
 
-  // The words of alike ranks are each other's complements.
+  // all_max gives the maximum of a word and the maximum of its complement. They are complements of
+  // each other only where all ranks have the same word.
   bool alike() const { return number == ~other_number && history == ~other_history; }
   bool shapes_alike() const { return shape == ~other_shape; }
 };
 
-// Says what this rank knows of the slot, its arrays made where the call needs them, and learns what
-// the others know.
+// Compares the tensor state with the other ranks'. Claims it and reserves its arrays where the call
+// needs them.
 Status AllreduceCall::compare_states(Agreement* agreement) {
   comm::TensorStates::claim(*state_, plan_.algorithm, *device_);
   *agreement = {};
@@ -182,7 +185,7 @@ Status AllreduceCall::compare_states(Agreement* agreement) {
   return Status::ok;
 }
 
-// Finds the buffer's state, and makes sure that all ranks mean the same one.
+// Finds the buffer's tensor state and ensures that all ranks use the same one.
 Status AllreduceCall::agree_on_state(std::optional<BypassReason>* passed) {
   comm::TensorStates& slots = communicator_.states;
   state_ = &slots.find(out_, count_, communicator_.config().calls_per_step);
@@ -217,19 +220,19 @@ Status AllreduceCall::agree_on_state(std::optional<BypassReason>* passed) {
     comm::TensorStates::drop(*state_);
     *passed = BypassReason::failure;
   } else if (agreement.nonfinite != 0) {
-    // The program will throw this step away: what was lost before it stays for the next one.
+    // The program will discard this training step, so the residual is kept for the next one.
     if (plan_.algorithm->finite_only)
       *passed = BypassReason::nonfinite;
     else
       plan_.error_feedback = false;
   } else if (agreement.large != 0) {
-    // A rank without memory for a copy leaves its residual alone in any case.
+    // A rank without memory for a copy does not change its residual in any case.
     if (kept_residual_.keep(call()) != Status::ok) plan_.error_feedback = false;
   }
   return Status::ok;
 }
 
-// A rank that was told a shape which others were not, or not yet.
+// Reports that some rank has a shape from slimpi_set_shape that others do not have, or not yet.
 Status AllreduceCall::name_shapes() {
   const algorithm::Matrix matrix = algorithm::matrix_of(plan_, communicator_.config(), count_);
   const std::string text = std::to_string(matrix.rows) + "x" + std::to_string(matrix.columns);
@@ -240,7 +243,7 @@ Status AllreduceCall::name_shapes() {
 
 Status AllreduceCall::agree_on_finite(std::optional<BypassReason>* passed) {
   if (!plan_.algorithm->finite_only) return Status::ok;
-  std::uint64_t found[] = {0, 0};  // a value that is not finite, no memory
+  std::uint64_t found[] = {0, 0};  // non-finite value found; no memory
   const Status status = find_nonfinite(&found[0]);
   if (status == Status::no_memory)
     found[1] = 1;
@@ -260,8 +263,8 @@ Status AllreduceCall::find_nonfinite(std::uint64_t* found) {
   return Status::ok;
 }
 
-// What this rank can tell of values that the algorithm or the residuals cannot take: those that
-// are not finite, and those whose sum may not be.
+// Checks this rank's input and residual for values that the algorithm or error feedback cannot
+// take: non-finite values, and values whose sum may overflow.
 Status AllreduceCall::check_values(Agreement* agreement) {
   const bool feedback = plan_.error_feedback && !plan_.algorithm->finds_nonfinite;
   if (!feedback)
@@ -278,7 +281,8 @@ Status AllreduceCall::check_values(Agreement* agreement) {
   return Status::ok;
 }
 
-// Input and output in memory of different kinds, or of different GPUs: the output's does the work.
+// Where input and output are in memory of different devices or of different GPUs, copies the input
+// to the output. The output's device does the work.
 Status AllreduceCall::colocate_buffers() {
   if (in_ == out_) return Status::ok;
   const device::Device& from = device::owner_of(in_);
@@ -301,7 +305,7 @@ Status AllreduceCall::finish_stream() {
   return comm::synchronize(*device_, stream_);
 }
 
-// All ranks have room for two copies, or none verifies the call.
+// All ranks verify the call, or none: none where some rank has no memory for the two copies.
 Status AllreduceCall::keep_input(bool* kept) {
   std::uint64_t buffer = 1;
   try {
@@ -325,7 +329,7 @@ Status AllreduceCall::keep_input(bool* kept) {
 
 Status AllreduceCall::measure_error() {
   const mpi::Api& api = communicator_.exchange().api();
-  constexpr std::uint64_t kMost = 1u << 30;  // an int counts no further
+  constexpr std::uint64_t kMost = 1u << 30;  // MPI takes the count as an int
   for (std::uint64_t first = 0; first < count_; first += kMost) {
     const int code =
         api.Allreduce(MPI_IN_PLACE, input_.data() + first, int(std::min(kMost, count_ - first)),
@@ -339,7 +343,7 @@ Status AllreduceCall::measure_error() {
   device::host().kernels()->compare(result_.data(), input_.data(), count_, squares, nullptr);
   const double relative =
       squares[1] > 0 ? std::sqrt(squares[0] / squares[1]) : std::sqrt(squares[0]);
-  // With an infinity or a NaN in the exact sum there is no error to speak of.
+  // With an infinity or a NaN in the exact sum the relative error is not defined.
   if (std::isfinite(relative)) runtime_.statistics.error(relative);
   log_debug("call " + std::to_string(communicator_.calls) + ": relative L2 error " +
             std::to_string(relative));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One float sum that policy gave to an algorithm: its buffers, its state, the run, the checks after
-// it.
+// One float sum that policy gave to an algorithm: its buffers, its tensor state, the run, and the
+// checks after it. One object serves one call.
 #pragma once
 #include <optional>
 #include <vector>
@@ -16,18 +16,19 @@ class AllreduceCall {
   AllreduceCall(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
                 const Allreduce& request);
 
-  // Runs it. `*passed` is set when all ranks agreed to leave the call to MPI after all; the buffers
-  // are untouched then. An error means that the ranks may have stopped at different points.
+  // Runs the plan. `*passed` is set when all ranks agreed on a fallback to MPI; the buffers are
+  // unchanged then. An error means that the ranks may have stopped at different points.
   Status run(std::optional<BypassReason>* passed);
 
-  // For a call whose ranks all share one node: whether they can add through shared memory, alike on
-  // all ranks; and doing it, or MPI does it where only MPI can give MPI's bytes, with what MPI
-  // returned in *code. `*usual` is false where the call took extra work that later ones do not.
+  // For a call whose ranks all share one node. open_in_node: whether they can add through shared
+  // memory; the same answer on all ranks. run_in_node: adds there, or calls MPI where only MPI can
+  // give MPI's bytes; *code is then what MPI returned. `*usual` is false where the call did extra
+  // work that later calls do not do.
   Status open_in_node(bool* possible);
   Status run_in_node(bool* usual, int* code);
 
  private:
-  // What the ranks tell each other about a slot; the largest of each word over all ranks.
+  // What the ranks exchange about a tensor state: the maximum of each word over all ranks.
   struct Agreement;
 
   Status agree_on_memory(std::optional<BypassReason>* passed);
@@ -57,7 +58,7 @@ class AllreduceCall {
   comm::TensorState* state_ = nullptr;
   comm::CallScratchLease scratch_;
   algorithm::KeptResidual kept_residual_;
-  std::uint64_t number_ = 0;           // of the call on its communicator
+  std::uint64_t number_ = 0;           // number of the call on its communicator
   std::vector<float> input_, result_;  // copies for SLIMPI_VERIFY
 };
 

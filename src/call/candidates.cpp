@@ -13,15 +13,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A failure half way: the other ranks are told, and no later call on this communicator can trust
-// what is still on its way.
+// Handles a failure in the middle of a call. The failure is reported to the other ranks. Messages
+// may still be in flight, so no later call on this communicator can be done.
 bool fail_call(Runtime& runtime, comm::Communicator& communicator, Status status, int* code) {
-  // A failure of a hook is one that all ranks know of, with no message left on its way.
+  // A failed hook is known to all ranks, and no message is in flight.
   if (status == Status::hook) {
     *code = runtime.raise(communicator.user(), status, true);
     return true;
   }
-  // So is a disagreement, and rank 0 has said it.
+  // A disagreement too is known to all ranks. Rank 0 has already logged it.
   if (status == Status::disagreement) {
     *code = runtime.raise(communicator.user(), status, false);
     return true;
@@ -48,8 +48,8 @@ bool call_mpi_timed(Runtime& runtime, BypassReason reason, const Allreduce& requ
   return true;
 }
 
-// Runs the candidate that is next and tells the autotuner what it took. `run` returns whether the
-// time counts, alike on all ranks.
+// Runs the next candidate and records its time in the autotuner. `run` returns whether the time
+// counts; the answer is the same on all ranks.
 template <typename Run>
 bool try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autotuner& autotuner,
               int* code, Run run) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls for which there is more than one way, and the fastest is found by trying.
+// Calls with several candidates. The autotuner finds the fastest one by trials.
 #pragma once
 #include "call/entry.h"
 #include "call/runtime.h"
@@ -7,15 +7,17 @@
 
 namespace slimpi::call {
 
-// Answers a call of SLIMPI_ALGORITHM=auto between nodes: MPI's own allreduce or one of the plans.
+// Does a call of SLIMPI_ALGORITHM=auto between nodes: by MPI's own allreduce or by one of the
+// plans.
 bool run_fastest(Runtime& runtime, comm::Communicator& communicator,
                  const std::vector<comm::Plan>& plans, const Allreduce& request, int* code);
 
-// Answers a call inside one node: MPI's own allreduce or shared memory, with the same bytes.
+// Does a call inside one node: by MPI's own allreduce or through shared memory. Both give the same
+// bytes. Returns false when MPI has to do the call.
 bool run_in_node_fastest(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
                          const Allreduce& request, int* code);
 
-// Answers a call with one plan.
+// Does a call with one plan. Returns false on a fallback to MPI.
 bool run_plan(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
               const Allreduce& request, int* code);
 

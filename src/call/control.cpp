@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the levels of MPI_Pcontrol mean.
+// What the levels of MPI_Pcontrol do.
 #include "call/entry.h"
 #include "call/runtime.h"
 
 namespace slimpi::call {
 
 void control(int level) {
-  // Before MPI_Init nothing of MPI may be called; what is switched then holds later.
+  // Before MPI_Init no MPI function may be called. A switch made then takes effect later.
   if (level == 0) Runtime::on = false;
   if (level == 1) Runtime::on = true;
   Runtime* const runtime = Runtime::get();
-  // Of rank 0 alone: a sum over the ranks would wait for one that does not call this.
+  // Writes the numbers of rank 0 only: a sum over the ranks would wait for a rank that does not
+  // call MPI_Pcontrol.
   if (level == 2 && runtime != nullptr && !runtime->finished) runtime->write_summary(false);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The way of one allreduce: whether it is ours, what every rank agrees to do with it, doing it.
+// The first steps of one allreduce: decides whether slimpi takes the call, agrees with the other
+// ranks on how, and runs it.
 #include <optional>
 
 #include "base/float_environment.h"
@@ -18,7 +19,7 @@ bool is_float(MPI_Datatype type) {
   return type == MPI_FLOAT || type == MPI_REAL || type == MPI_REAL4;
 }
 
-// Once, and not before MPI was initialized.
+// Asks MPI only once, and only after MPI was initialized.
 void ask_mpi_about_devices() {
   static const bool takes = [] {
     const bool says = mpi::takes_gpu_memory();
@@ -33,7 +34,8 @@ bool bypass(Runtime& runtime, BypassReason reason) {
   return false;
 }
 
-// From here on the ranks of the communicator act together. Returns whether the call is answered.
+// From here on the ranks of the communicator act together: every decision is the same on all of
+// them. Returns whether the call is done.
 bool dispatch_together(Runtime& runtime, comm::Communicator& communicator, const Allreduce& request,
                        int* code) {
   const auto failed = [&](Status status, bool say = true) {
@@ -78,14 +80,14 @@ bool dispatch(const Allreduce& request, int* code) {
   if (Finalizing::is_finalizing()) return false;
   Runtime* const runtime = Runtime::get(MPI_Comm(request.comm));
   if (runtime == nullptr || runtime->finished.load(std::memory_order_relaxed)) return false;
-  // Before the first reason to pass: buffers of passed calls may have to be staged.
+  // Before the first bypass: buffers of calls that go to MPI may need staging.
   device::load_plugins();
   if (device::others()) ask_mpi_about_devices();
   if (algorithm::inside_hook()) return false;
   if (!Runtime::on.load(std::memory_order_relaxed)) return bypass(*runtime, BypassReason::off);
   if (!is_float(MPI_Datatype(request.datatype))) return bypass(*runtime, BypassReason::datatype);
   if (MPI_Op(request.op) != MPI_SUM) return bypass(*runtime, BypassReason::op);
-  // MPI words its own errors.
+  // Invalid arguments go to MPI, which reports its own errors.
   const bool in_place = request.in == MPI_IN_PLACE;
   if (request.count <= 0 || request.out == nullptr || request.out == MPI_IN_PLACE ||
       request.in == nullptr || (!in_place && request.in == request.out))
@@ -133,7 +135,7 @@ bool has_next(const char* name, std::atomic<int>& known) {
 int refuse_count(const char* name, std::int64_t count) {
   log_error(std::string(name) + ": " + std::to_string(count) +
             " elements are more than this process's MPI can take");
-  return MPI_ERR_COUNT;  // the same number in other MPIs
+  return MPI_ERR_COUNT;  // the same number in other MPI implementations
 }
 
 }  // namespace slimpi::call

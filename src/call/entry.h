@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an intercepted function may use: "is it ours?" and "who is next?". It names no MPI type.
-// Handles pass through as machine words, so that a process whose MPI has another ABI (handles that
-// are pointers) gets every argument on untouched.
+// What src/intercept may call. It names no MPI type. Handles are passed as machine words, so that a
+// process whose MPI has another ABI (handles that are pointers) gets every argument unchanged.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -17,34 +16,33 @@ struct Allreduce {
   void* out;
   std::int64_t count;
   Word datatype, op, comm;
-  bool large = false;  // came through MPI_Allreduce_c
+  bool large = false;  // the call came through MPI_Allreduce_c
 };
 
-// Answers the call and sets *code to what the program gets; false when MPI has to do it.
+// Does the call and sets *code to the return value for the program. False when MPI has to do it.
 bool dispatch(const Allreduce& call, int* code);
 
-// Gives the call to whoever is next: another tool, or MPI. Buffers that MPI cannot take are
-// staged.
+// Calls the next definition: another tool's, or MPI's. Buffers that MPI cannot take are staged.
 int call_mpi(const Allreduce& call);
 
-// The same in the program's floating-point environment, from within slimpi's own.
+// The same in the program's floating-point environment, called from inside slimpi's own.
 int pass_to_mpi(const Allreduce& call);
 
-// The same as call_mpi with the buffers as they are.
+// The same as call_mpi, without staging.
 int call_mpi_unstaged(const Allreduce& call);
 
-// Counts a nonblocking or persistent allreduce on `comm`, which MPI does.
+// Counts a nonblocking or persistent allreduce on `comm`. MPI does it.
 void count_nonblocking(Word comm);
 
 // MPI_Pcontrol: 0 off, 1 on, 2 writes the report.
 void control(int level);
 
-// Takes the slimpi_ keys of `info` as options of a communicator that was just made or changed.
+// Reads the slimpi_ keys of `info` as options of a communicator that was just made or changed.
 // Returns the code that the program gets.
 int take_info(Word comm, Word info);
 
-// While this object lives, the thread frees `comm`: the program's delete callbacks run, and float
-// sums that they make on it are left to MPI.
+// While this object lives, the thread frees `comm`. The program's delete callbacks run; float sums
+// that they make on `comm` go to MPI.
 class Freeing {
  public:
   explicit Freeing(Word comm);
@@ -60,8 +58,8 @@ class Freeing {
   const Freeing* const outer_;
 };
 
-// While this object lives, MPI_Finalize runs: delete callbacks of the program may sum on
-// communicators that are about to go.
+// While this object lives, MPI_Finalize runs. Delete callbacks of the program may call
+// MPI_Allreduce on communicators that are about to be freed.
 class Finalizing {
  public:
   Finalizing();
@@ -73,27 +71,27 @@ class Finalizing {
   static bool is_finalizing();
 };
 
-// A session was opened; one was closed.
+// A session was opened; a session was closed.
 void session_opened();
 void session_closed();
 
 // How many sessions were opened in this process so far.
 int sessions_seen();
 
-// The next definition of the function called `name` behind this library. It is kept in `known`. A
-// program that calls it without an MPI that has it gets a function that reports an error, which is
-// not kept: MPI may be loaded later.
+// The next definition of the function `name` after this library; it is cached in `known`. Without
+// an MPI that has the function, returns a function that reports an error. That one is not cached:
+// MPI may be loaded later.
 void* next_definition(const char* name, std::atomic<void*>& known);
 
-// Is there one? 1 or -1 is kept in `known` once the process has an MPI.
+// Whether there is a next definition. 1 or -1 is cached in `known` once the process has an MPI.
 bool has_next(const char* name, std::atomic<int>& known);
 
-// A count that only a missing function could take: says so, and is an MPI error.
+// For a count that only a missing function could take: logs an error and returns an MPI error code.
 int refuse_count(const char* name, std::int64_t count);
 
 }  // namespace slimpi::call
 
-// The next definition of the function called `name`, as a pointer to a function of the given type.
+// The next definition of the function `name`, as a pointer to a function of the given type.
 #define SLIMPI_NEXT(name, ...)                             \
   ([] {                                                    \
     using Function = __VA_ARGS__;                          \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The end of the job: numbers of all ranks summed, the report written.
+// The end of the job: sums the numbers of all ranks and writes the report.
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,10 +15,10 @@
 
 namespace slimpi::call {
 
-// Threads may bring communicators in another order on every rank, so the ranks of each one agree
-// whether it may serve, and number it. Of those that may, the one with the lowest number does.
-// Where a session was opened on some rank, the communicator for the report goes with the one that
-// it is made from, because it would outlive its session.
+// Threads may offer communicators in a different order on every rank, so the ranks of each one
+// agree whether it may be used, and number it. Of those that may be used, the one with the lowest
+// number is used. Where a session was opened on some rank, the communicator for the report is freed
+// with the one that it was made from, because otherwise it would outlive its session.
 Status Runtime::offer_for_report(comm::Communicator& communicator) {
   std::uint64_t words[] = {0, 0, 0};
   if (!world_ || communicator.size() != world_size) return Status::ok;
@@ -45,8 +45,8 @@ Status Runtime::offer_for_report(comm::Communicator& communicator) {
   return Status::ok;
 }
 
-// The sum over the ranks comes first, and allocates nothing: a rank that runs out of memory has
-// then taken part in it.
+// The sum over the ranks comes first and allocates nothing, so a rank that runs out of memory later
+// has already taken part in it.
 void Runtime::write_summary(bool together) {
   const OwnFloats environment;
   const Counts own = statistics.counts();
@@ -82,7 +82,7 @@ void Runtime::write_summary(bool together) {
   if (write_report(report, *config.report) != Status::ok) log_error(failure_text());
 }
 
-// A file that cannot be written is worth a word before hours of work, not only after them.
+// A warning about a file that cannot be written is more useful at the start than at the end.
 void Runtime::check_writability() {
   const auto look = [](const char* variable, const std::string& path) {
     if (const std::string reason = why_not_writable(path); !reason.empty())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which communicators slimpi follows: an attribute on each leads to its state, and tells of its
-// end. The keyval exists only while a communicator is followed, because a keyval ends with MPI,
-// which a program with sessions may start anew.
+// Which communicators slimpi follows. An attribute on each one holds its state, and the attribute's
+// delete callback reports its end. The keyval exists only while a communicator is followed: a
+// keyval ends with MPI, and a program with sessions may start MPI again.
 #include <utility>
 
 #include "call/entry.h"
@@ -10,7 +10,8 @@
 namespace slimpi::call {
 
 comm::Communicator* Runtime::find(MPI_Comm comm, std::optional<int>* raised) {
-  // The last one that this thread used: a handle is not reused before the generation grows.
+  // The last communicator that this thread used. A handle is not reused before generation_ is
+  // incremented.
   thread_local MPI_Comm last_comm = MPI_COMM_NULL;
   thread_local std::uint64_t last_generation = 0;
   thread_local comm::Communicator* last = nullptr;
@@ -27,9 +28,9 @@ comm::Communicator* Runtime::find(MPI_Comm comm, std::optional<int>* raised) {
   return found;
 }
 
-// Ends with one pin more, whatever it returns. Exactly one call of MPI meets an invalid handle
-// first. MPICH 5 returns MPI_SUCCESS from a call whose error handler was the program's own function
-// and ran; what the call should have set then stays as it was.
+// Increments pins_, whatever it returns. An invalid handle is passed to exactly one MPI call, the
+// first one here. MPICH 5 returns MPI_SUCCESS from a call whose error handler was a function of the
+// program and ran; the output of that call then stays unset.
 comm::Communicator* Runtime::follow(MPI_Comm comm, std::optional<int>* raised) {
   constexpr int kUnset = -1;
   int keyval = MPI_KEYVAL_INVALID;
@@ -73,7 +74,7 @@ comm::Communicator* Runtime::follow(MPI_Comm comm, std::optional<int>* raised) {
   return found;
 }
 
-// The last one to need the keyval gives it back.
+// Decrements pins_. The last user of the keyval frees it.
 void Runtime::unpin() {
   int unused = MPI_KEYVAL_INVALID;
   {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Info keys: options that the program sets on one communicator. An option that cannot hold there,
-// because it belongs to the process, ends the job like a value that cannot be used: no key is
-// accepted without effect.
+// Info keys: options that the program sets on one communicator. An option of the whole process
+// cannot be set there; it ends the job like an invalid value. No key is accepted without effect.
 #include "base/float_environment.h"
 #include "base/log.h"
 #include "call/entry.h"
@@ -19,7 +18,7 @@ const OptionRow& row_of(const std::string& option) {
   return rows[i];
 }
 
-// Reads the rows that slimpi_rules names; an empty value leaves the communicator without any.
+// Reads the rules file that slimpi_rules names. With an empty value the communicator has no rules.
 std::string read_rules(comm::Communicator& communicator) {
   auto rules = std::make_shared<policy::Rules>();
   const auto& file = communicator.config().rules;
@@ -28,7 +27,7 @@ std::string read_rules(comm::Communicator& communicator) {
   return error;
 }
 
-// Sets an option on the communicator. Returns "" or why that cannot be.
+// Sets an option on the communicator. Returns "", or the reason why it cannot be set.
 std::string set_option(comm::Communicator& communicator, const std::string& option,
                        const char* value) {
   if (const OptionRow& row = row_of(option); row.scope == Scope::process)
@@ -82,7 +81,7 @@ int take_info(Word comm_word, Word info_word) {
     if (found != 0 && communicator != nullptr) take_key(*runtime, *communicator, option, value);
   }
   if (communicator == nullptr) return MPI_SUCCESS;
-  // After the last key: options that exclude each other may come in any order.
+  // Checked after the last key: options that exclude each other may come in any order.
   const std::string error =
       policy::refuse(communicator->config(), runtime->rules_of(*communicator));
   if (!error.empty()) end_job(*runtime, *communicator, error);

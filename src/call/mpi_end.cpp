@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The end of MPI in a process that lives on: with the last session, where MPI_COMM_WORLD is not in
-// use, MPI forgets keyvals, error classes and codes, communicators and everything else, and the
-// next session starts it anew.
+// The end of MPI in a process that goes on. This happens when the last session is finalized and
+// MPI_COMM_WORLD is not in use. MPI then forgets keyvals, error classes and codes, communicators
+// and everything else, and the next session starts it again.
 #include <atomic>
 
 #include "call/entry.h"

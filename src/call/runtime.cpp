@@ -15,13 +15,13 @@ namespace slimpi::call {
 namespace {
 
 // For processes that never call MPI_Finalize, such as those with sessions. Not an exit handler:
-// programs call MPI_Finalize from one of theirs, or from the destructor of something static, and
-// those that they set up before their first sum run later.
+// programs call MPI_Finalize from an exit handler or from the destructor of a static object, and
+// handlers that they registered before their first sum run later.
 [[gnu::destructor]] void unload() {
   if (Runtime* const runtime = Runtime::started(); runtime != nullptr) runtime->leave();
 }
 
-// Microseconds that a launcher gets to pass a line on before it hears that the job is over.
+// Microseconds that a launcher gets to forward a line before it is informed that the job ended.
 constexpr unsigned kTimeToBeHeard = 200'000;
 
 }  // namespace
@@ -37,8 +37,8 @@ bool Runtime::finds_mpi() {
   return mpi::find(found, version) == mpi::Found::yes;
 }
 
-// Starts the runtime if it can start now. That there is no MPI yet, or that it does not run yet, is
-// not kept: it may come later. That it has another ABI is kept.
+// Starts the runtime if it can start now. A missing MPI, or one that is not initialized, is not
+// cached: it may come later. An MPI with another ABI is cached.
 Runtime* Runtime::begin(MPI_Comm comm) {
   static std::atomic<bool> inert{false};
   static std::mutex mutex;
@@ -59,13 +59,13 @@ Runtime* Runtime::begin(MPI_Comm comm) {
     inert = true;
     return nullptr;
   }
-  // Never destroyed: other threads and exit handlers may still call MPI when statics are gone.
+  // Never destroyed: other threads and exit handlers may still call MPI after static destruction.
   started_.store(runtime.get(), std::memory_order_release);
   return runtime.release();
 }
 
-// Does MPI take calls now? With sessions alone it does not count as initialized, but then the
-// program has communicators of its own, which are not those of the world.
+// Whether MPI can be called now. With sessions alone MPI does not count as initialized, but then
+// the program has communicators of its own, other than MPI_COMM_WORLD.
 bool Runtime::runs(MPI_Comm comm) const {
   if (mpi::has_world(api)) return true;
   return comm != MPI_COMM_NULL && comm != MPI_COMM_WORLD && comm != MPI_COMM_SELF;
@@ -106,9 +106,9 @@ void Runtime::meet_world() {
   set_log_rank(world_rank);
 }
 
-// Sessions have no world: the largest communicator so far stands in for it.
+// Sessions have no MPI_COMM_WORLD; the largest communicator so far is used in its place.
 void Runtime::meet_session(const comm::Communicator& communicator) {
-  meet_world();  // it may have come after sessions
+  meet_world();  // MPI_Init may have been called after sessions
   if (world_) {
     watch_for_the_end();
   } else if (communicator.size() > world_size) {
@@ -154,17 +154,17 @@ int Runtime::raise(MPI_Comm comm, Status status, bool say) {
   }
   int rank = 0;
   api.Comm_rank(comm, &rank);
-  // Every rank found the same failed hook; one of them says it.
+  // Every rank found the same failed hook; only rank 0 logs it.
   if (say && (status != Status::hook || rank == 0)) log_once(LogLevel::error, text.substr(8));
   if (is_fatal(comm)) {
-    // Another rank says it, or all ranks know and rank 0 has.
+    // Another rank logs it, or all ranks know it and rank 0 has logged it.
     if (!say && status != Status::disagreement) {
       sleep(1);
       log_once(LogLevel::error, text.substr(8));
     }
     abort_job(comm);
   }
-  const CallersFloats environment;  // the handler is the program's
+  const CallersFloats environment;  // the error handler is the program's
   api.Comm_call_errhandler(comm, code);
   return code;
 }
@@ -178,15 +178,16 @@ bool Runtime::is_fatal(MPI_Comm comm) const {
 }
 
 void Runtime::end_job(MPI_Comm comm) {
-  // Usually every rank has the same bad value: rank 0 speaks, the others give it time to end the
+  // Usually every rank has the same bad value: rank 0 logs it, the others give it time to end the
   // job.
   if (world_rank > 0) sleep(1);
   log_error(option_error);
   abort_job(comm);
 }
 
-// What MPI_ERRORS_ARE_FATAL does; but a job that MPICH 4.2 ends from MPI_Comm_call_errhandler, or
-// by MPI_Abort of a smaller communicator, may have the status 0, and its MPI_Abort may return.
+// Does what MPI_ERRORS_ARE_FATAL does. MPICH 4.2 may end the job with status 0 from
+// MPI_Comm_call_errhandler, or from MPI_Abort of a smaller communicator, and its MPI_Abort may
+// return.
 void Runtime::abort_job(MPI_Comm comm) {
   usleep(kTimeToBeHeard);
   api.Abort(world_ ? MPI_COMM_WORLD : comm, 2);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The one object behind the intercepted functions. It starts at the first of them that is called,
-// never earlier, and ends with a callback that MPI_Finalize makes for an attribute of
-// MPI_COMM_SELF, because no caught MPI_Init or MPI_Finalize can be relied on.
+// The one object behind the intercepted functions. It starts at the first call of one of them,
+// never earlier. It ends in the delete callback of an attribute of MPI_COMM_SELF, which
+// MPI_Finalize calls, because slimpi cannot rely on intercepting MPI_Init or MPI_Finalize.
 #pragma once
 #include <atomic>
 #include <map>
@@ -21,51 +21,50 @@ namespace slimpi::call {
 
 class Runtime {
  public:
-  // The running object, which starts with the first call of the program between MPI_Init and
-  // MPI_Finalize; null before, in a process without MPI, and where MPI has another ABI. `comm` is
-  // what the call names: with sessions it alone shows that MPI runs.
+  // The running object. It starts with the first call of the program between MPI_Init and
+  // MPI_Finalize. Null before, in a process without MPI, and where MPI has another ABI. `comm` is
+  // the communicator of the call: with sessions it is the only proof that MPI runs.
   static Runtime* get(MPI_Comm comm = MPI_COMM_NULL);
 
-  // The same, but starts nothing and calls nothing of MPI. Not null any more once it was not.
+  // The same, but starts nothing and calls no MPI function. Once not null, it stays so.
   static Runtime* started() { return started_.load(std::memory_order_acquire); }
 
-  // Has the process an MPI that slimpi can serve? Calls nothing that MPI_Init has to precede.
+  // Whether the process has an MPI that slimpi supports. Calls no function that needs MPI_Init.
   static bool finds_mpi();
 
-  // What slimpi keeps for the user's communicator; made at first sight. null for MPI_COMM_NULL, for
-  // a communicator that is being freed, and for one that MPI does not know: then its error handler
-  // has run, and *raised, where it is given, is the code for the program.
+  // slimpi's state for the user's communicator; made at its first call. null for MPI_COMM_NULL, for
+  // a communicator that is being freed, and for one that MPI does not know. In the last case its
+  // error handler has run, and *raised, where given, is the code for the program.
   comm::Communicator* find(MPI_Comm comm, std::optional<int>* raised = nullptr);
 
-  // The last session was finalized, and there is no world: every handle is void, also of
-  // communicators that were never freed. MPI may start anew.
+  // The last session was finalized, and there is no MPI_COMM_WORLD. Every handle is invalid, also
+  // of communicators that were never freed. MPI may start again.
   void mpi_ended();
 
-  // Turns a failure into an MPI error on the user's communicator: its error handler runs, and what
-  // it returns is the code for the program. `say`: the failure is this rank's own, not one that
-  // another rank told it.
+  // Raises an MPI error on the user's communicator: its error handler runs, and the result is the
+  // code for the program. `say`: this rank logs the failure; false where another rank reported it.
   int raise(MPI_Comm comm, Status status, bool say = true);
 
-  // Ends the job because an option cannot be used, with option_error as its one line.
+  // Ends the job because an option cannot be used. option_error is the one line that is logged.
   [[noreturn]] void end_job(MPI_Comm comm);
 
-  // The rows of SLIMPI_RULES, or those that the program put on this communicator.
+  // The rules of SLIMPI_RULES, or those that the program set on this communicator.
   const policy::Rules& rules_of(const comm::Communicator& communicator) const;
 
-  // Remembers a communicator that spans the job, over which the report is summed. Collective.
+  // Keeps a communicator that spans the job, over which the report is summed. Collective.
   Status offer_for_report(comm::Communicator& communicator);
 
-  // Writes the report where SLIMPI_REPORT says. `together`: with the bytes of all ranks; collective
-  // over the job once offer_for_report found a communicator.
+  // Writes the report to the target of SLIMPI_REPORT. `together`: with the bytes of all ranks;
+  // collective over the job once offer_for_report found a communicator.
   void write_summary(bool together);
-  // Warns of a report or trace that could not be written.
+  // Warns where the report or the trace could not be written.
   void check_writability();
 
-  // The end: report, trace. After it every call goes to MPI. Where MPI does not work any more the
-  // report has this process's numbers only.
+  // The end: writes report and trace. After it every call goes to MPI. Where MPI does not work any
+  // more, the report has this process's numbers only.
   void finish(bool mpi_works = true);
 
-  // The end of a process that did not finalize MPI; nothing in a forked child.
+  // The end of a process that did not finalize MPI. Does nothing in a forked child.
   void leave();
 
   mpi::Api api{};
@@ -74,11 +73,11 @@ class Runtime {
   Config config;
   policy::Rules rules;
   Statistics statistics;
-  static inline std::atomic<bool> on{true};  // MPI_Pcontrol, which may come before MPI_Init
+  static inline std::atomic<bool> on{true};  // set by MPI_Pcontrol, also before MPI_Init
   std::atomic<bool> finished{false};
-  std::atomic<bool> banner_logged{false};  // the line at the first compressed call was said
-  int world_rank = -1, world_size = 0;     // without MPI_COMM_WORLD: in the largest communicator
-  std::atomic<int> nodes{1};               // of the communicator that spans most
+  std::atomic<bool> banner_logged{false};  // the banner was printed
+  int world_rank = -1, world_size = 0;     // without MPI_COMM_WORLD: of the largest communicator
+  std::atomic<int> nodes{1};               // of the communicator with the most nodes
 
  private:
   bool is_fatal(MPI_Comm comm) const;
@@ -96,19 +95,19 @@ class Runtime {
   static int end(MPI_Comm comm, int keyval, void* value, void* runtime);
 
   static inline std::atomic<Runtime*> started_{nullptr};
-  int process_ = 0;     // a forked child is another
+  int process_ = 0;     // the process id; differs in a forked child
   bool world_ = false;  // MPI_COMM_WORLD exists
   int error_class_ = 0;
-  std::map<std::string, int> error_codes_;    // by text; protected by mutex_
-  std::atomic<std::uint64_t> generation_{1};  // grows when a communicator is freed
+  std::map<std::string, int> error_codes_;    // key: text; protected by mutex_
+  std::atomic<std::uint64_t> generation_{1};  // incremented when a communicator is freed
   std::atomic<std::uint64_t> offers_{0};      // rank 0: communicators offered for the report
-  std::mutex mutex_;                          // guards all below
+  std::mutex mutex_;                          // protects all members below
   std::set<comm::Communicator*> communicators_;
-  int keyval_ = MPI_KEYVAL_INVALID;  // exists while a communicator is followed or a thread looks
-  int pins_ = 0;                     // threads that use keyval_
+  int keyval_ = MPI_KEYVAL_INVALID;  // exists while a communicator is followed or pins_ > 0
+  int pins_ = 0;                     // number of threads that use keyval_
   MPI_Comm report_comm_ = MPI_COMM_NULL;
   std::uint64_t report_number_ = 0;
-  // With sessions the report's communicator goes with the one it was made from; else null.
+  // With sessions: the communicator that report_comm_ was made from, and is freed with; else null.
   comm::Communicator* report_owner_ = nullptr;
 };
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The trace at the end of the job. Where the file's name is the same on all ranks, the first rank
-// that traces writes what all ranks recorded. Events are formatted, sent and written in pieces of
-// a fixed size, and nothing here allocates: the process may have no memory left. A rank that cannot
-// write takes and drops what the others send, so that all ranks stay in step.
+// Writes the trace at the end of the job. Where the file's name is the same on all ranks, the first
+// rank that traces is the writer and writes what all ranks recorded. Events are formatted, sent and
+// written in messages of a fixed size. Nothing here allocates: the process may have no memory left.
+// A writer that cannot write still receives what the others send and drops it, so that no rank
+// blocks.
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,14 +21,14 @@ namespace {
 
 constexpr int kTag = 1;
 
-// Short enough for MPI to send it eagerly, without memory for a rendezvous.
+// Short enough for MPI's eager protocol, which needs no memory for a rendezvous.
 struct Piece {
   static constexpr std::size_t kMost = 8184;
-  std::uint64_t bytes;  // 0 behind the last event of a rank
+  std::uint64_t bytes;  // 0 after the last event of a rank
   char text[kMost];
 };
 
-// Static, because the stack may not be able to grow; used once, by the thread that ends MPI.
+// Static, because the stack may not be able to grow. Used only by the thread that ends MPI.
 Piece g_piece;
 char g_host[256], g_path[4096], g_failure[sizeof g_path + 256];
 
@@ -43,8 +44,8 @@ bool receive(const mpi::Api& api, MPI_Comm comm, int from, void* data, std::size
          api.Wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS;
 }
 
-// Sends each piece when the writer asks for it: the writer's MPI never has to keep one that came
-// too early. Without a trace sends the end alone.
+// Sends each message when the writer requests it, so the writer's MPI never stores an unexpected
+// message. Without a trace sends only the end.
 void send_events(const mpi::Api& api, MPI_Comm comm, int to, const Trace* trace,
                  const Trace::Track& track) {
   std::size_t at = 0;
@@ -72,7 +73,7 @@ void Runtime::save_trace() {
   const int rank = std::max(world_rank, 0);
   const bool shared = trace != nullptr && !trace_is_per_rank(*config.trace);
   std::int64_t zero = trace == nullptr ? INT64_MAX : trace->start_time();
-  // SLIMPI_TRACE is each rank's own business, so it is asked who traces into a file for all.
+  // SLIMPI_TRACE may differ among ranks, so the ranks agree which one writes the file.
   int place = 0, size = 0, writer = INT_MAX;
   if (report_comm_ != MPI_COMM_NULL) {
     api.Comm_rank(report_comm_, &place);

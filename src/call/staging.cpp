@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls that go to MPI with buffers in memory that MPI cannot take: MPI works on copies in staging
-// memory, whatever the type and the operation, so the result is its own to the bit.
+// Calls that go to MPI with buffers that MPI cannot take. MPI works on copies in staging memory,
+// for every datatype and operation, so the result has MPI's own bytes.
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -18,16 +18,16 @@ namespace {
 
 using device::Device;
 
-constexpr std::size_t kAlignment = 256;  // copies lie as their buffers do, modulo this
+constexpr std::size_t kAlignment = 256;  // copies have the address of their buffers modulo this
 
-// The bytes that the elements of a buffer span, counted from its address.
+// The bytes that the elements of a buffer span, as offsets from its address.
 struct Span {
   std::ptrdiff_t low = 0;
   std::size_t bytes = 0;
-  bool gaps = false;  // some of them belong to no element
+  bool gaps = false;  // some of the bytes belong to no element
 };
 
-// False where there is nothing to copy, or MPI will refuse the call.
+// False where there is nothing to copy, or MPI will reject the call.
 bool find_span(const mpi::Api& api, const Allreduce& call, Span* span) {
   const auto type = MPI_Datatype(call.datatype);
   if (call.count <= 0 || type == MPI_DATATYPE_NULL) return false;
@@ -45,23 +45,24 @@ bool find_span(const mpi::Api& api, const Allreduce& call, Span* span) {
   return span->bytes != 0;
 }
 
-// Memory near a device and a stream, at which calls of all threads take turns.
+// Staging memory near a device, and its stream. One call uses it at a time.
 struct StagingBuffer {
   const Device* device = nullptr;
-  int ordinal = 0;  // which of its GPUs
+  int ordinal = 0;  // which GPU of the device
   device::Stream* stream = nullptr;
   comm::Memory memory;
 };
 
 class StagingPool {
  public:
-  // Never destroyed: exit handlers may still call MPI when statics are gone.
+  // Never destroyed: exit handlers may still call MPI after static destruction.
   static StagingPool& all() {
     static auto* const pool = new StagingPool;
     return *pool;
   }
 
-  // A room for `bytes` near `like`, made larger or made at all if there is none that fits.
+  // Takes a free staging buffer of `bytes` near `like`. Enlarges one or makes a new one where none
+  // fits.
   Status take(const Device& device, const void* like, std::size_t bytes, Statistics& statistics,
               StagingBuffer** buffer) {
     const int ordinal = device::ordinal_of(device, like);
@@ -75,7 +76,7 @@ class StagingPool {
     if (bytes <= memory.size()) return Status::ok;
     if (memory.reserve(device, like, device::Place::staging, bytes, statistics) == Status::ok)
       return Status::ok;
-    // Slower, but as good.
+    // Slower, but otherwise equal.
     return memory.reserve(device::host(), nullptr, device::Place::device, bytes, statistics);
   }
 
@@ -85,7 +86,7 @@ class StagingPool {
   }
 
  private:
-  // The smallest free one that fits, or else the largest, or else a new one.
+  // The smallest free one that fits, else the largest free one, else a new one.
   StagingBuffer* pick(const Device& device, int ordinal, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     auto best = free_.end();
@@ -164,7 +165,7 @@ Status run_staged(Runtime& runtime, const Allreduce& call, const Span& span, int
   const bool copies_in = !in_place && !aliased && in.needs_copy(), copies_out = out.needs_copy();
   if (copies_out) {
     SLIMPI_TRY(out.open(runtime.statistics));
-    // What lies between the elements goes to MPI and comes back.
+    // The bytes between the elements are copied in too, because they are copied back.
     if (in_place || aliased || span.gaps) SLIMPI_TRY(out.bring_in());
     staged.out = out.pointer();
     if (aliased) staged.in = staged.out;
@@ -188,7 +189,7 @@ int pass_to_mpi(const Allreduce& call) {
 int call_mpi(const Allreduce& call) {
   if (!device::others()) [[likely]]
     return call_mpi_unstaged(call);
-  Runtime& runtime = *Runtime::started();  // it added the other rows
+  Runtime& runtime = *Runtime::started();  // exists: it added the other devices
   if (runtime.finished.load(std::memory_order_relaxed)) return call_mpi_unstaged(call);
   Span span;
   if (!find_span(runtime.api, call, &span)) return call_mpi_unstaged(call);

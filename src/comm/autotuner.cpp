@@ -7,7 +7,7 @@
 namespace slimpi::comm {
 
 namespace {
-// How far the time of the winner may wander before the others get another chance.
+// Drift: the winner's time, divided by its expected time, is above kSlower or below kFaster.
 constexpr double kSlower = 1.3, kFaster = 0.7;
 
 std::uint64_t median(std::span<std::uint64_t> values) {
@@ -15,7 +15,7 @@ std::uint64_t median(std::span<std::uint64_t> values) {
   return values[values.size() / 2];
 }
 
-// What all of them take beside the least, in units of that.
+// The sum of all times divided by the smallest.
 double beside_least(const std::vector<std::uint64_t>& times) {
   const double all = double(std::accumulate(times.begin(), times.end(), std::uint64_t(0)));
   return all / double(*std::min_element(times.begin(), times.end())) - 1;
@@ -67,7 +67,7 @@ void Autotuner::agreed() {
   }
 }
 
-// Of those in trial, in their order; at least a nanosecond.
+// The median time of each candidate in trial, in the order of in_trial_; at least one nanosecond.
 std::vector<std::uint64_t> Autotuner::medians() const {
   const std::size_t taking_part = in_trial_.size();
   const std::size_t in_a_row = stage_ == Stage::runoff ? kInARow - kUncounted : 1;
@@ -100,11 +100,12 @@ void Autotuner::settle() {
   if (in_trial_.size() > 1) {
     const std::vector<std::uint64_t> times = medians();
     best_ = in_trial_[std::size_t(std::min_element(times.begin(), times.end()) - times.begin())];
-    // Only what they take longer: the winner would have taken its time anyhow.
+    // Only the extra time of the other candidates is a cost: the winner's calls had to be made
+    // anyway.
     const double others = double(times.size()) - 1;
     until_again_ += kCostRatio * kInARow * kRepeats * (beside_least(times) - others);
   }
-  expected_ = 0;  // the first watch says what the winner takes when nothing else is tried between
+  expected_ = 0;  // the first watch sets it: the winner's time with no trials in between
   stage_ = Stage::settled;
   times_.clear();
 }

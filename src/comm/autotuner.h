@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Chooses the fastest of several ways to answer calls of one size, on the program's own calls: a
-// few rounds of trials, a final of those that were about as fast, then the winner, watched, with
-// new trials when its time drifts, and now and then without cause, since a rejected candidate may
-// have been unlucky or have become faster. All ranks choose alike because they compare times that
-// were reduced over all of them; this class is the pure part, the reduction is the caller's.
+// Finds the fastest of several candidates for calls of one size by timing the program's own calls.
+// First come a few rounds of trials, then a run-off between candidates that were about as fast as
+// each other. The winner is then used for all calls, and its time is watched. New trials start when
+// that time drifts, and from time to time without a cause, because a rejected candidate may have
+// had bad luck or may have become faster. All ranks choose the same candidate, because they compare
+// times that were reduced over all ranks. This class does no communication; the caller does the
+// reduction.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -15,31 +17,37 @@ class Autotuner {
  public:
   explicit Autotuner(int candidates);
 
-  // The candidate that answers the next call; alike on all ranks that reported alike.
+  // The candidate for the next call; the same on all ranks that recorded and agreed on the same
+  // times.
   int next() const;
 
-  // Takes the time of the call that next() was asked for. True when it is time to agree: then the
-  // caller replaces each of times_to_agree() by its minimum over all ranks and calls agreed(). The
-  // minimum, because the rank that comes last waits for nobody: its time is the call's own.
+  // Records the time of the call that next() was asked for. Returns true when the ranks must agree:
+  // then the caller replaces each of times_to_agree() by its minimum over all ranks and calls
+  // agreed(). It is the minimum because the rank that comes last waits for no other: its time is
+  // that of the call itself.
   bool record(std::uint64_t nanoseconds);
   std::span<std::uint64_t> times_to_agree() { return times_; }
   void agreed();
 
   bool settled() const { return stage_ == Stage::settled; }
 
-  // The first round is not counted: it pays for set-up.
+  // Rounds of trials, one trial of each candidate in a round. The first round is not counted: it
+  // contains set-up costs.
   static constexpr int kRounds = 4;
-  // In a final each makes this many calls in a row, of which the first are not counted, since what
-  // the caches hold depends on the call before; and it has as many turns.
+  // In a run-off each candidate makes kInARow calls in a row, kRepeats times. The first kUncounted
+  // of each row are not counted, because what the caches hold depends on the call before.
   static constexpr int kInARow = 8, kUncounted = 2, kRepeats = 3;
-  // Who takes longer than this many times the fastest is not in the final.
+  // A candidate that takes longer than this many times the fastest is not in the run-off.
   static constexpr double kRunoffRatio = 1.3;
-  // Calls between two looks at whether the times still hold.
+  // Calls of the winner between two checks for drift.
   static constexpr int kWatch = 64;
-  // New trials without cause wait until this many times what they cost has passed.
+  // New trials without a cause start only after this many times the cost of the last trials has
+  // passed.
   static constexpr int kCostRatio = 100;
 
  private:
+  // rounds and runoff: trials are made. settled: best_ is used and watched for drift. The stage
+  // changes only in agreed(), and so on all ranks at the same call.
   enum class Stage { rounds, runoff, settled };
 
   void start();
@@ -49,13 +57,13 @@ class Autotuner {
   void watch();
 
   int candidates_;
-  std::vector<int> in_trial_;  // those that take turns now
+  std::vector<int> in_trial_;  // candidates that have trials in this stage
   Stage stage_ = Stage::rounds;
   int trial_ = 0;  // trials made in this stage
   int best_ = 0;
   std::uint64_t expected_ = 0;        // nanoseconds of the winner when it won
-  double until_again_ = 0;            // calls until new trials without cause
-  std::vector<std::uint64_t> times_;  // of the trials, or of the calls since the last look
+  double until_again_ = 0;            // calls until new trials without a cause
+  std::vector<std::uint64_t> times_;  // nanoseconds: of the trials, or since the last check
 };
 
 }  // namespace slimpi::comm

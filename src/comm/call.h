@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One allreduce on its way through slimpi: the plan that policy made for it, and the call itself.
+// One allreduce of slimpi: the plan that policy made for it, and the call itself.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -19,21 +19,22 @@ namespace slimpi::comm {
 class Communicator;
 struct TensorState;
 
-// How one call is answered; decided by policy from what every rank knows.
+// How one call is done. Policy makes it from what all ranks know, so it is the same on every rank.
 struct Plan {
   const algorithm::Algorithm* algorithm = nullptr;
   kernels::Format format;
   Hierarchy hierarchy = Hierarchy::automatic;
   bool error_feedback = false;
   std::uint64_t start = 0;
-  bool needs_state = false;  // the call needs one: for state, or to count the buffer's calls
+  bool needs_state = false;  // the call needs a tensor state: for its arrays or its count of calls
   double max_error = 0;  // of the total, relative L2: the codec is chosen for it; 0: format is it
   std::string hook;      // path of the user's shared object; empty for other algorithms
   std::optional<Shape> shape;  // of this buffer, from slimpi_set_shape; compared before it is used
 };
 
-// One allreduce to be answered. `in` and `out` hold `count` floats in memory of `device`; in == out
-// when the caller said MPI_IN_PLACE. `in` is never written.
+// One allreduce. `in` and `out` hold `count` floats in memory of `device`; in == out if the program
+// passed MPI_IN_PLACE. `in` is never written unless it is also `out`. The buffers belong to the
+// program.
 struct Call {
   Communicator& communicator;
   const Plan& plan;
@@ -41,16 +42,16 @@ struct Call {
   float* out;
   std::uint64_t count;
   const device::Device& device;
-  device::Stream* stream;
-  std::uint64_t number;  // counts the communicator's compressed calls, alike on all ranks
-  TensorState* state;    // state of this buffer; null where the plan needs none
+  device::Stream* stream;  // of the communicator, for kernels; null on the host
+  std::uint64_t number;    // of the communicator's compressed calls; the same on all ranks
+  TensorState* state;      // of this buffer; null if the plan needs none
 
-  // Set by run when all ranks found together that the call goes to MPI after all; out and the state
-  // are as they were then.
+  // Set by run when all ranks found together that the call is left to MPI after all (fallback).
+  // `out` and the state are then unchanged.
   std::optional<BypassReason> passed = {};
 
-  // Where the exchange between nodes keeps the sums of this rank's chunk as they were before they
-  // were encoded, in memory of the device; null where nobody asks.
+  // The inter-node exchange writes here the sums of this rank's chunk before they are encoded, in
+  // memory of the device; null if they are not needed.
   float* totals = nullptr;
 };
 

@@ -22,7 +22,7 @@ std::unique_ptr<CallScratch> CallScratchPool::take() {
   return std::make_unique<CallScratch>();
 }
 
-// A set that cannot be listed, for lack of memory, goes.
+// If there is no memory to extend the list, the set is freed.
 void CallScratchPool::release(std::unique_ptr<CallScratch> set) {
   const std::lock_guard lock(mutex_);
   if (users_ == 0) return;
@@ -37,7 +37,7 @@ void CallScratchPool::add_user() {
   ++users_;
 }
 
-// Memory of a device goes outside the lock: its driver may take its time.
+// The sets are freed outside the lock, because a device driver may take long to free memory.
 void CallScratchPool::remove_user() {
   std::vector<std::unique_ptr<CallScratch>> last;
   const std::lock_guard lock(mutex_);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Scratch memory of calls. A process has as many sets of it as it ever had calls at the same time,
-// whatever the number of communicators: a call takes one and gives it back.
+// Scratch memory of calls. A process has as many sets as it ever had calls at the same time,
+// whatever the number of communicators. A call takes one set, owns it alone until it ends, and
+// gives it back.
 #pragma once
 #include <memory>
 #include <mutex>
@@ -10,25 +11,27 @@
 
 namespace slimpi::comm {
 
-// One set. Each memory holds what a call reserved last; nothing in it outlives the call.
+// One set of scratch memory. Each memory has the size that the last call reserved; its contents do
+// not outlive the call.
 struct CallScratch {
-  Memory messages, staging, partial;   // of the schedules
-  Memory found;                        // what find_nonfinite writes
-  Memory kept, check;                  // of SLIMPI_MAX_ERROR; bounded_exchange.cpp
-  Memory factors, device_factors;      // of the low-rank schedules
-  Memory node_messages, node_staging;  // messages inside a node in place of shared memory
+  Memory messages, staging, partial;   // of the inter-node schedules
+  Memory found;                        // the result of find_nonfinite
+  Memory kept, check;                  // for SLIMPI_MAX_ERROR; bounded_exchange.cpp
+  Memory factors, device_factors;      // of the low-rank algorithm
+  Memory node_messages, node_staging;  // messages inside a node when there is no shared memory
 };
 
 class CallScratchPool {
  public:
-  // Of this process; never destroyed, as exit handlers may still call MPI when statics are gone.
+  // The pool of the process. It is never destroyed, because exit handlers may still call MPI after
+  // static objects are destroyed.
   static CallScratchPool& instance();
 
   // The set that was given back last, or a new one. Throws std::bad_alloc.
   std::unique_ptr<CallScratch> take();
   void release(std::unique_ptr<CallScratch> set);
 
-  // Communicators that may make calls: without any, no memory is kept.
+  // Counts the communicators that may make calls. With none left, the pool frees its memory.
   void add_user();
   void remove_user();
 
@@ -40,7 +43,7 @@ class CallScratchPool {
   int users_ = 0;
 };
 
-// A set for the time of one call.
+// Holds one set for the duration of one call.
 class CallScratchLease {
  public:
   CallScratchLease() = default;

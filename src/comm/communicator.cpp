@@ -18,7 +18,7 @@ namespace slimpi::comm {
 
 namespace {
 
-// One thing that all ranks must have alike: what is compared, and how it was written.
+// One item that must be equal on all ranks: the value that is compared, and its text as written.
 struct Entry {
   std::string name, value, text;
 };
@@ -35,7 +35,7 @@ std::vector<Entry> entries_to_agree(const Config& config, const std::string& rul
   const auto& rows = option_rows();
   for (std::size_t i = 0; i < rows.size(); ++i)
     if (rows[i].scope == Scope::agree) {
-      // Paths keep their case; so do rules, below.
+      // The case of letters counts in paths and in rules (below), and in nothing else.
       const std::string& text = config.given[i].text;
       const std::string published = text.starts_with("hook:") ? text : lower_case(text);
       entries.push_back({rows[i].variable, config.value_text(Option(i)),
@@ -45,8 +45,8 @@ std::vector<Entry> entries_to_agree(const Config& config, const std::string& rul
   return entries;
 }
 
-// How far the buffer's GPU is from a network card. Only programs with device buffers ask hwloc,
-// which takes its time.
+// The distance of the buffer's GPU from a network card. hwloc is slow to start, so only programs
+// with device buffers use it.
 topology::Distance distance_of(const void* buffer) {
   char bus_id[32] = "";
   if (buffer == nullptr) return topology::Distance::unknown;
@@ -81,8 +81,8 @@ Communicator::~Communicator() {
   close_shared();
   CallScratchPool::instance().remove_user();
   for (const auto& [role, stream] : streams_) std::get<0>(role)->close_stream(stream);
-  // Messages of a call that broke may still arrive: its communicator is not given back, so that
-  // MPI never uses its context again.
+  // Messages of a failed call may still arrive. Its communicator is not freed, so that MPI never
+  // uses its context id again.
   if (exchange_comm_ != MPI_COMM_NULL && !failed) release();
 }
 
@@ -101,7 +101,8 @@ Status Communicator::make_exchange_comm() {
 Status Communicator::agree(const std::string& rules) {
   if (exchange_comm_ == MPI_COMM_NULL) SLIMPI_TRY(make_exchange_comm());
 
-  // The maximum of every hash and of its complement: alike on all ranks when they are complements.
+  // Reduces the maximum of each hash and of its complement. All ranks have the same value exactly
+  // if the two maxima are complements of each other.
   const std::vector<Entry> entries = entries_to_agree(config_, rules);
   std::vector<std::uint64_t> sums;
   for (const Entry& entry : entries) {
@@ -135,7 +136,7 @@ Status Communicator::describe_disagreement(const std::string& name, const std::s
       Status::disagreement,
       name + " differs between the ranks of a communicator: " + values[0].text + " on rank 0, " +
           values[other].text + " on rank " + std::to_string(other) + "; " + remedy);
-  // Every rank knows; one says it, and is heard before an error handler ends the job.
+  // Every rank has the error; rank 0 prints it, before an error handler can end the job.
   if (rank_ == 0) {
     log_error(failure_text());
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
@@ -245,7 +246,7 @@ Status Communicator::prepare(const Plan& plan, std::uint64_t count, const device
   SLIMPI_TRY(exchange_.all_min(everyone));
   *ready = everyone[0] == 1;
   if (everyone[1] == 0 && segment_class_ == SegmentClass::small) {
-    // Longer messages need more memory: all sizes start anew, this one at once.
+    // Longer messages need more memory: every size is prepared again, this one at once.
     segment_class_ = SegmentClass::large;
     prepared_.clear();
     return *ready ? prepare(plan, count, device, like, ready) : Status::ok;

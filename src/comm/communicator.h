@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What slimpi keeps for one of the user's communicators: an internal one for messages, the
-// options that hold there, and the nodes. Memory that depends on the ranks or on the size of calls
-// is shared with other communicators: node segments and scratch. It hangs on the user's
-// communicator as an attribute and goes with it. One thread at a time calls a collective on a
-// communicator, so nothing here is locked.
+// What slimpi keeps for one of the program's communicators: an internal communicator for messages,
+// the options that apply, and the node layout. Memory that depends on the ranks or on the size of
+// calls (shared-memory segments, scratch) is shared with other communicators. The object is an
+// attribute of the program's communicator and is destroyed with it. Only one thread at a time calls
+// a collective on a communicator, so nothing here is locked.
 #pragma once
 #include <map>
 #include <memory>
@@ -36,63 +36,65 @@ class Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  // Looks up the name that the program gave to its communicator by now; "" if none.
+  // Reads the name that the program has given to its communicator so far; "" if none.
   void read_name();
 
-  // Makes the internal communicator and compares the options that must agree, and `rules`, the
-  // text of the rules that hold here. Collective; the first of all steps. Status::disagreement
-  // names the option and both values on every rank.
+  // Makes the internal communicator and compares among the ranks the options that must agree, and
+  // `rules`, the text of the rules that apply here. Collective; must come before anything else.
+  // Status::disagreement names the option and both values on every rank.
   Status agree(const std::string& rules);
   bool agreed() const { return agreed_; }
 
-  // Every rank found that what they compared as `value` differs: words the error for `name` with
-  // the texts of two ranks that differ, and rank 0 says it. Collective.
+  // For the case that all ranks found different values for `name`: makes the error text from `text`
+  // of two ranks with different `value`, and rank 0 prints it. Collective.
   Status describe_disagreement(const std::string& name, const std::string& value,
                                const std::string& text, const std::string& remedy);
 
-  // MPI could not give what slimpi needs here, or slimpi serves as many communicators as it may;
-  // alike on all ranks. Every call goes to MPI.
+  // True if MPI could not provide what slimpi needs here, or if slimpi already serves its maximum
+  // number of communicators. The same on all ranks. Every call is then left to MPI.
   bool unusable() const { return unusable_; }
 
-  // The program changed options of this communicator: everything derived from them is found anew.
+  // To be called when the program changed options of this communicator: all state that was derived
+  // from them is made again.
   void options_changed();
 
-  // Finds the nodes, once, and where one rank of a node leads, which: the one whose GPU, that of
-  // `buffer`, is nearest to a network card, the first of equals. Collective.
+  // Finds the nodes, once. With one leader for each node it also chooses the leader: the rank whose
+  // GPU (that of `buffer`) is nearest to a network card; of equal ranks the first. Collective.
   Status find_nodes(const void* buffer = nullptr);
 
-  // Reserves what calls of this plan and count need, and learns whether every rank could: *ready is
-  // alike on all. Collective at the first call of a size, free later. `like` is the caller's
-  // buffer. From the first size on that some rank prepares for a staged device, the segment class
-  // is coarse.
+  // Reserves memory and streams for calls of this plan and count. *ready: all ranks could; it is
+  // the same on all. Collective at the first call of a size, without communication later. `like` is
+  // the program's buffer. Once some rank prepares for a staged device, the segment class is `large`
+  // for good.
   Status prepare(const Plan& plan, std::uint64_t count, const device::Device& device,
                  const void* like, bool* ready);
 
-  // The same for the allreduce of a communicator on one node, whatever its count; opens what
-  // node-local ranks share.
+  // The same for a communicator on one node, for all counts. Also opens the shared memory of the
+  // node-local ranks.
   Status prepare_in_node(const device::Device& device, const void* like, bool* ready);
 
-  // The caller's rank and the ranks; valid from the start.
+  // This rank and the number of ranks; valid after construction.
   int rank() const { return rank_; }
   int size() const { return size_; }
   bool intercommunicator() const { return inter_; }
 
-  // Some ranks are in another MPI_COMM_WORLD, where slimpi need not be.
+  // Some ranks are in another MPI_COMM_WORLD, in which slimpi may not be loaded.
   bool spans_other_world = false;
 
-  // How long messages between nodes are; alike on all ranks.
+  // The length of inter-node messages; the same on all ranks.
   SegmentClass segment_class() const { return segment_class_; }
 
   Config& config() { return config_; }
   const NodeLayout& layout() const { return layout_; }
   const InterNodeGroup& inter_node_group(Hierarchy hierarchy);
 
-  // Opens the memory that node-local ranks share, once, unless SLIMPI_INTRA says otherwise or no
-  // node has two ranks. Collective.
+  // Opens the shared-memory segment of the node-local ranks, once. Does nothing if SLIMPI_INTRA
+  // excludes it or if no node has two ranks. Collective.
   Status open_shared();
   intra::SharedSegment* shared() const { return shared_.get(); }
 
-  // How the node's ranks exchange in this call, as its sum found out. Needs shared().
+  // The memory through which the node's ranks exchange in this call; set by the intra-node sum.
+  // Valid only if shared() is not null.
   intra::DevicePath::Path node_way = intra::DevicePath::Path::host;
 
   Exchange& exchange() { return exchange_; }
@@ -100,31 +102,34 @@ class Communicator {
   MPI_Comm user() const { return user_; }
   const std::string& name() const { return name_; }
 
-  // The stream that this communicator's work near `like` runs on, or one of the others beside it;
-  // null on the host.
+  // The communicator's stream for `role` on the device of `like`; opened at first use and owned by
+  // the communicator. Null on the host.
   Status stream_for(const device::Device& device, const void* like, device::Stream** stream,
                     StreamRole role = StreamRole::compute);
 
-  // What is known about the speed of the ways to answer calls of one size class.
+  // The autotuner of one size class; made at first use.
   Autotuner& autotuner(int size_class, int candidates) {
     return autotuners_.try_emplace(size_class, candidates).first->second;
   }
 
-  // Scratch memory of the call that runs, which owns it.
+  // Scratch memory of the current call. The call owns it; the pointer is valid only during the
+  // call.
   CallScratch& scratch() { return *scratch_; }
   void use_scratch(CallScratch* scratch) { scratch_ = scratch; }
 
-  std::uint64_t calls = 0;      // compressed calls so far; a schedule's messages carry it
-  intra::NodeOrder node_order;  // what is known of MPI's own sums
+  std::uint64_t calls = 0;      // compressed calls so far; message headers carry it
+  intra::NodeOrder node_order;  // what is known about the summation order of MPI
   TensorStates states;
   algorithm::Hooks hooks;  // the user's shared objects that were opened here
-  // The rows of the info key slimpi_rules, of the type that policy knows; null: those of the job.
+  // The rules of the info key slimpi_rules, of a type that only policy knows; null: the process's
+  // rules.
   std::shared_ptr<const void> rules;
 
-  // Forgets MPI's side: after MPI_Finalize began nothing may be freed there any more.
+  // Drops all MPI handles without freeing them: after MPI_Finalize began nothing may be freed.
   void abandon();
 
-  // Set when a call failed half way: what was sent may still be on its way, so no other may follow.
+  // Set when a call failed after messages were sent. They may still be in flight, so no other call
+  // may follow on this communicator.
   bool failed = false;
 
  private:
@@ -150,9 +155,10 @@ class Communicator {
   std::unique_ptr<intra::SharedSegment> shared_;
   bool shared_tried_ = false;
   SegmentClass segment_class_ = SegmentClass::small;
-  std::optional<bool> node_ready_;  // what all ranks know of prepare_in_node
+  std::optional<bool> node_ready_;  // the agreed result of prepare_in_node; the same on all ranks
   std::map<std::tuple<const device::Device*, int, StreamRole>, device::Stream*> streams_;  // by GPU
-  // Largest count that was prepared, by algorithm, bits, bucket, hierarchy and hook.
+  // The largest count for which all ranks were ready, by algorithm, bits, bucket, hierarchy and
+  // hook. The same on all ranks: it decides whether prepare() communicates.
   std::map<std::tuple<const algorithm::Algorithm*, int, std::uint32_t, Hierarchy, std::string>,
            std::uint64_t>
       prepared_;
@@ -161,12 +167,12 @@ class Communicator {
 // Waits until everything queued on the stream is done.
 Status synchronize(const device::Device& device, device::Stream* stream);
 
-// Copies behind what the stream has queued, and waits for it. The trace shows it as `name`: "copy
-// out" or "copy in", as seen from the device.
+// Queues a copy on the stream and waits for it. The trace shows it as `name`: "copy out" or "copy
+// in", as seen from the device.
 Status copy_and_wait(const device::Device& device, device::Stream* stream, const char* name,
                      void* to, const void* from, std::size_t bytes);
 
-// *found: is any of `data`, in whatever memory, beyond the limit?
+// *found: whether any absolute value in `data`, in any kind of memory, is above the limit.
 Status find_beyond(Communicator& communicator, const float* data, std::uint64_t count, float limit,
                    bool* found);
 

@@ -16,10 +16,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long a message that is on its way may take after its receive was cancelled.
+// How long to wait for messages that are in flight after their receives were cancelled.
 constexpr auto kPatience = std::chrono::seconds(2);
 
-// MPI counts a message's words with an int.
+// The count of an MPI message, in words of 4 bytes, is an int.
 Status too_long(std::size_t bytes) {
   return fail(Status::unsupported, "a message of " + std::to_string(bytes) +
                                        " bytes is longer than 8 GiB; set SLIMPI_BUCKET");
@@ -96,7 +96,7 @@ void Exchange::send_failure(Status status) {
   }
 }
 
-// Takes in one message of a rank that failed, if there is one.
+// Receives the failure report of one rank, if there is one.
 bool Exchange::receive_failure(int from) {
   int found = 0;
   MPI_Status status;
@@ -112,7 +112,7 @@ bool Exchange::receive_failure(int from) {
   failure.text[sizeof failure.text - 1] = '\0';
   const std::string text = failure.text;
   reported_ = code == MPI_SUCCESS ? Status(failure.status) : Status::mpi;
-  // A rank that passes on what it was told has named the first one already.
+  // A rank that forwards another rank's failure has already named the first rank that failed.
   reported_text_ = text.starts_with("rank ")
                        ? text
                        : "rank " + std::to_string(status.MPI_SOURCE) + " failed: " + text;
@@ -146,8 +146,9 @@ void Exchange::cancel_receives(std::span<MPI_Request> requests) {
   }
 }
 
-// Takes in one message that nobody waits for any more, or a failure, if there is one. Messages of a
-// rank come in the order in which it sent them, so its failure is its last.
+// Receives and drops one message that is no longer needed, or receives a failure report, if there
+// is one. Messages of one rank arrive in the order of sending, so its failure report is the last of
+// them.
 bool Exchange::receive_stray() {
   int found = 0, words = 0;
   MPI_Status status;
@@ -166,9 +167,9 @@ bool Exchange::receive_stray() {
   return true;
 }
 
-// A message that is never received stays with MPI, which may not survive that in MPI_Finalize. So
-// ranks that failed receive what the others have sent, until all have failed and their own messages
-// are gone; a rank that came through is not waited for long.
+// A message that is never received stays inside MPI, and MPI_Finalize may then crash or hang. So
+// ranks that failed receive what others have sent, until all ranks have failed and their own sends
+// are complete. A rank that succeeded reports nothing; the wait for it ends after kPatience.
 void Exchange::drain(std::span<MPI_Request> requests) {
   int size = 0;
   if (comm_ != MPI_COMM_NULL) api_.Comm_size(comm_, &size);
@@ -188,7 +189,7 @@ void Exchange::drain(std::span<MPI_Request> requests) {
   }
 }
 
-// A message may be read right out of this rank's memory until its receiver has it or has given up.
+// MPI may read a message directly from this rank's memory until the receiver has it or has failed.
 void Exchange::release_sends(std::span<MPI_Request> requests) {
   for (const Outgoing& sent : outgoing_) {
     const auto found = std::find_if(requests.begin(), requests.end(),
@@ -219,7 +220,7 @@ void Exchange::report_failure(Status status) {
   if (!sent_failure_) (void)settle(status, {});
 }
 
-// Not MPI_Allreduce, which would wait for a rank that failed.
+// Does not use MPI_Allreduce: it blocks, and would wait forever for a rank that failed.
 template <typename Value>
 Status Exchange::reduce(std::span<Value> values, MPI_Datatype type, MPI_Op op) {
   auto shared = std::make_unique<std::vector<Value>>(values.begin(), values.end());
@@ -243,7 +244,8 @@ Status Exchange::all_max(std::span<std::uint64_t> values) {
 }
 
 Status Exchange::all_sum(std::span<double> values) {
-  // As a ring of the nodes' first ranks would send it; what MPI does is not known.
+  // Counts the bytes of a ring over the first ranks of the nodes; what MPI really sends is not
+  // known.
   if (layout_ != nullptr && layout_->local_rank() == 0)
     statistics_.sent(2 * values.size_bytes() * std::size_t(layout_->nodes() - 1) /
                      std::size_t(layout_->nodes()));

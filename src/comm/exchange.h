@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Messages between the ranks of slimpi's own communicator.
+// Messages between the ranks of slimpi's own communicator, and the reporting of failures to all
+// ranks.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +14,7 @@
 
 namespace slimpi::comm {
 
-// What a message is about; messages of one tag between two ranks arrive in order.
+// What a message is for. Messages with one tag between two ranks arrive in the order of sending.
 enum class Tag : int {
   scatter_reduce = 1,
   all_gather = 2,
@@ -22,50 +23,52 @@ enum class Tag : int {
   peers = 5,
   budget = 6,
   node_open = 7,
-  failure = 100  // a rank that failed says so; see report_failure
+  failure = 100  // a rank reports that it failed; see report_failure
 };
 
 class Exchange {
  public:
   Exchange(const mpi::Api& api, Statistics& statistics) : api_(api), statistics_(statistics) {}
 
-  // The communicator that messages go over, with an error handler that returns.
+  // The communicator for messages, owned by the caller. Its error handler must return.
   void set_comm(MPI_Comm comm) { comm_ = comm; }
 
-  // `layout` tells which messages cross nodes and are counted as sent.
+  // With `layout` it is known which messages go between nodes; only these are counted as sent.
   void set_layout(const NodeLayout* layout) { layout_ = layout; }
 
-  // Start a message of `bytes`, a multiple of 4 (messages up to 8 GiB). `request` must be finished
-  // with wait before data is touched again.
+  // Start a message of `bytes`, a multiple of 4 (at most 8 GiB). `data` must not be touched before
+  // wait has completed `request`.
   Status send(int to, Tag tag, const void* data, std::size_t bytes, MPI_Request& request);
   Status receive(int from, Tag tag, void* data, std::size_t bytes, MPI_Request& request);
 
-  // Waits for one request; `received` gets the bytes of a received message. A null request is done.
+  // Waits for one request; `received` gets the length of a received message in bytes. A null
+  // request is complete.
   Status wait(MPI_Request& request, std::size_t* received = nullptr);
   Status wait_all(std::span<MPI_Request> requests);
 
   // Lets MPI make progress while the caller waits for something else.
   void progress();
 
-  // The end of every schedule: returns `status`, how it went. After a failure the peers still wait
-  // for messages, so every rank of the communicator is told, and whoever waits fails too, with the
-  // same status and a text that names the rank. `requests` are given up, and when this returns no
-  // rank reads or writes this one's memory for them any more.
+  // Must be called at the end of every schedule; returns `status`, its result. After a failure the
+  // peers still wait for messages. So the failure is reported to every rank of the communicator,
+  // and all that wait fail with the same status and a text that names the rank. `requests` are then
+  // cancelled or freed; after the return no rank reads or writes this rank's memory for them.
   Status settle(Status status, std::span<MPI_Request> requests);
 
-  // The same for a failure outside a schedule, unless one was settled before.
+  // Reports a failure outside a schedule to all ranks, unless one was settled before.
   void report_failure(Status status);
 
-  // The failure that another rank told. A loop that waits for something of another rank without
-  // these functions calls check now and then.
+  // Returns the failure that another rank has reported. A loop that waits for another rank without
+  // the functions above must call check from time to time.
   Status check();
   bool failure_reported() const { return reported_ != Status::ok; }
 
-  // Smallest and largest over all ranks of the communicator; collective.
+  // Element-wise minimum and maximum over all ranks of the communicator; collective.
   Status all_min(std::span<std::uint64_t> values);
   Status all_max(std::span<std::uint64_t> values);
 
-  // Sums over all ranks; collective. Ranks may differ in the last bits. Counted as sent.
+  // Element-wise sum over all ranks; collective. The last bits may differ between ranks. Counted as
+  // sent.
   Status all_sum(std::span<double> values);
 
   const mpi::Api& api() const { return api_; }
@@ -92,14 +95,15 @@ class Exchange {
   Statistics& statistics_;
   const NodeLayout* layout_ = nullptr;
 
+  // A send that was started. `request` points into the schedule's requests and is compared only.
   struct Outgoing {
     const MPI_Request* request;
     int to;
   };
   std::vector<Outgoing> outgoing_;  // every send since the last settle
-  Failure failure_{};               // what this rank tells; MPI may read it to the very end
+  Failure failure_{};  // what this rank reports; MPI may read it until the end of the process
   bool sent_failure_ = false;
-  std::set<int> failed_ranks_;  // ranks that told a failure: they receive nothing any more
+  std::set<int> failed_ranks_;  // ranks that reported a failure; they receive nothing any more
   Status reported_ = Status::ok;
   std::string reported_text_;
 };

@@ -16,7 +16,7 @@ Status Memory::reserve(const device::Device& device, const void* like, device::P
     std::swap(*found, blocks_.front());
     return Status::ok;
   }
-  // The old block goes first: there may be no room for both.
+  // The old block is freed first: there may be no memory for both.
   if (found != blocks_.end()) {
     free(*found);
     blocks_.erase(found);

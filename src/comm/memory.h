@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory that outlives a call: owned, growing and never shrinking, with a block for each device and
-// place that it was ever reserved on, so that a program which takes turns allocates nothing.
+// Memory that outlives a call. It is owned, and grows but never shrinks. There is one block for
+// each device and place that it was ever reserved on, so that a program which alternates between
+// devices allocates nothing new.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -10,7 +11,7 @@
 
 namespace slimpi::comm {
 
-// Under which heading the report counts the memory.
+// The kind of memory under which the report counts it.
 enum class Held { scratch, state };
 
 class Memory {
@@ -25,8 +26,8 @@ class Memory {
   }
   ~Memory() { release(); }
 
-  // Makes room for `bytes` near `like`, which data() is then. What was in it is lost when it grows
-  // or changes device.
+  // Makes data() a block of at least `bytes` on the device of `like`. The contents are lost when
+  // the block grows or the device changes.
   Status reserve(const device::Device& device, const void* like, device::Place place,
                  std::size_t bytes, Statistics& statistics, Held held = Held::scratch);
   void release();

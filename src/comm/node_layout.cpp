@@ -7,7 +7,7 @@
 namespace slimpi::comm {
 
 namespace {
-// The local rank that owns slice 0 there.
+// The local rank that owns shard 0 on `node`.
 int first_owner(const NodeLayout& layout, const InterNodeGroup& group, int node) {
   return group.leader ? layout.leaders[std::size_t(node)] : 0;
 }

@@ -3,9 +3,9 @@
 
 namespace slimpi::comm {
 
-// How long messages are, alike on all ranks of a communicator. Fine: arithmetic and wire overlap
-// early, and a segment stays in a core's cache. Coarse: some rank's device pays microseconds for
-// every kernel and copy, whatever its length.
+// How long inter-node messages are; the same on all ranks of a communicator. small: arithmetic and
+// transfer overlap early, and a segment stays in a core's cache. large: for when some rank's device
+// costs microseconds for every kernel and copy, whatever its length.
 enum class SegmentClass { small, large };
 
 }  // namespace slimpi::comm

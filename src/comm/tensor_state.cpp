@@ -26,7 +26,7 @@ TensorState& TensorStates::find(const void* address, std::uint64_t count,
     make_room();
   }
   TensorState& slot = *found->second;
-  if (slot.count != count) drop(slot);  // by index: another tensor stands here now
+  if (slot.count != count) drop(slot);  // this index is now another tensor's
   slot.count = count;
   slot.used = lookups_;
   slot.evicted = false;
@@ -49,9 +49,9 @@ std::map<TensorStates::Key, std::unique_ptr<TensorState>>::iterator TensorStates
   return found;
 }
 
-// A program that sums a new buffer at every call would fill the memory with state that nothing asks
-// for again. It cannot be told from one that goes through its buffers for the first time, so the
-// oldest give up their arrays, and the limit moves when one of those is asked for again.
+// A program that sums a new buffer at every call would fill memory with state that is never used
+// again. At first it looks the same as a program that goes through its buffers for the first time.
+// So the oldest states lose their arrays, and the limit is doubled when one of those is used again.
 void TensorStates::make_room() {
   for (std::size_t held = holding(); held >= limit_; --held) {
     TensorState& slot = *oldest(true)->second;

@@ -16,13 +16,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Polls of a word before the first check and before the first yield: a microsecond or two.
+// Polls of a word in memory before the first check and before the first yield: one or two
+// microseconds.
 constexpr unsigned kMemoryPolls = 64;
-// Polls that enter MPI or a driver between two checks: a fraction of a millisecond.
+// Polls of MPI or a driver between two checks: a fraction of a millisecond.
 constexpr unsigned kLibraryPolls = 1024;
 
-// A longer wait yields even where there are cores enough: the count of cores may be wrong, and one
-// time slice is little beside it.
+// A longer wait yields even if there are enough cores: the count of cores may be wrong, and one
+// time slice is short compared with such a wait.
 constexpr auto kLongestSpin = std::chrono::milliseconds(10);
 
 enum class CoreEach { unknown, yes, no };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A wait for another rank or for a device: what is done between two polls. Where every rank of the
-// machine has a core of its own, a waiting rank spins, as MPI does: a core that is given away comes
-// back only after the time slice of whoever took it. Where ranks share cores it yields: a rank that
-// spins keeps the one that it waits for from running.
+// What a rank does between two polls while it waits for another rank or for a device. If every rank
+// of the machine has a core of its own, it spins, as MPI does: a core that is yielded is free again
+// only after the time slice of the process that got it. If ranks share cores, it yields: a rank
+// that spins keeps the rank that it waits for from running.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -16,11 +16,11 @@ class Exchange;
 
 class Waiter {
  public:
-  // What one poll of the caller does: reads a word in memory; asks MPI, which makes progress by it;
-  // asks a device's driver, and MPI must make progress besides.
+  // What one poll of the caller does. memory: reads a word in memory. mpi: calls MPI, which makes
+  // progress by it. device: calls a device's driver; MPI must be called as well to make progress.
   enum class Poll { memory, mpi, device };
 
-  // Without an exchange nobody is asked for failures, and MPI makes no progress.
+  // Without an exchange, failures of other ranks are not checked and MPI makes no progress.
   explicit Waiter(Poll poll, Exchange* exchange = nullptr);
 
   // To be called when a poll found nothing. Fails when another rank has reported a failure.
@@ -43,12 +43,12 @@ class Waiter {
   std::chrono::steady_clock::time_point first_check_{};
 };
 
-// Whether the ranks of `comm` on this machine, and those that the launcher tells of, have a core
-// each. Collective over comm. The answer is each machine's own: only speed depends on it.
+// Whether the ranks of `comm` on this machine, and those that the launcher reports, have a core
+// each. Collective over comm. Machines may have different results: only speed depends on them.
 Status find_cores(const mpi::Api& api, MPI_Comm comm, bool* core_each);
 
-// What every Waiter of the process goes by, from the first communicator on; before, all yield. Once
-// some communicator found too few cores, all yield for good.
+// Sets what all Waiters of the process do. Before the first call all yield. After one communicator
+// found too few cores, all yield for good.
 void note_cores(bool core_each);
 
 }  // namespace slimpi::comm

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ordinary memory. Work is done when it is queued, so every mark has been reached.
+// Ordinary memory. Work is done when it is queued, so every event has been reached.
 #include "device/host.h"
 
 #include <sys/mman.h>
@@ -70,8 +70,8 @@ Status copy(void* to, const void* from, std::size_t bytes, Stream*) {
   return Status::ok;
 }
 
-// Whole cache lines by stores that do not ask for the line first. They are not ordered with others,
-// so a fence ends them.
+// Writes whole cache lines by non-temporal stores, which do not read the line first. They are not
+// ordered with other stores, so a fence follows them.
 Status copy_nontemporal(void* to, const void* from, std::size_t bytes, Stream* stream) {
 #if defined(__SSE2__)
   constexpr std::size_t kLine = 64;

@@ -17,9 +17,9 @@ namespace slimpi::device {
 namespace {
 
 struct Row {
-  const char* sign;  // soname of what the process must have loaded
-  const char* part;  // file of the part; null: the sign is the part
-  bool done;         // looked for, whatever came of it
+  const char* sign;  // soname of the library that the process must have loaded
+  const char* part;  // file of the plugin; null: that library is itself the plugin
+  bool done;         // searched, with or without success
 };
 
 Row g_rows[] = {
@@ -31,7 +31,7 @@ std::atomic<bool> g_use{true};
 std::atomic<unsigned long long> g_loads_seen{0};
 std::mutex g_looking;
 
-// How many libraries the process has ever loaded.
+// The number of libraries that the process has ever loaded.
 unsigned long long count_loads() {
   unsigned long long loads = 0;
   dl_iterate_phdr(
@@ -52,7 +52,7 @@ void warn(const Row& row, const std::string& reason) {
   log_warn((row.part != nullptr ? row.part : row.sign) + (" is not used: " + reason));
 }
 
-// `sign` is a handle on the library that makes the part useful.
+// `sign` is a handle of the library that makes the plugin useful.
 void load(const Row& row, void* sign) {
   void* handle = sign;
   if (row.part != nullptr) {
@@ -88,7 +88,7 @@ void load_plugins() {
     if (sign == nullptr) continue;
     row.done = true;
     load(row, sign);
-    // The handle is kept, so that what the part's row works with cannot be unloaded under it.
+    // The handle is kept, so the library that the plugin's row uses cannot be unloaded.
   }
   g_loads_seen.store(loads, std::memory_order_release);
 }

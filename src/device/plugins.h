@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rows of the device table that are loaded on demand: a part is looked for only once the process
+// Rows of the device table that plugins add on demand. A plugin is searched only after the process
 // itself has loaded the library that makes it useful, such as the CUDA driver.
 #pragma once
 #include "base/option_types.h"
 
 namespace slimpi::device {
 
-// DeviceUse::none: no part is looked for from now on.
+// DeviceUse::none: no plugin is searched from now on.
 void set_device_use(DeviceUse use);
 
-// Loads the parts whose time has come and adds their rows. To be called before owner_of() wherever
-// the program may have loaded something since; costs some 50 ns when it has not. A part that is
-// not installed is not missed; one that cannot be loaded is a warning.
+// Loads the plugins whose library the process has loaded, and adds their rows. Call it before
+// owner_of() wherever the program may have loaded something since; it costs some 50 ns if it has
+// not. A plugin that is not installed is ignored; one that cannot be loaded is a warning.
 void load_plugins();
 
 }  // namespace slimpi::device

@@ -8,8 +8,8 @@ namespace slimpi::device {
 
 namespace {
 
-// Rows are only ever added, and g_added is raised after the row is in place, so readers need no
-// lock. A process has a handful of kinds of memory at most.
+// Rows are never removed, and g_added is increased after the row is stored, so readers need no
+// lock. A process has a few kinds of memory at most.
 constexpr int kMaxAdded = 8;
 std::atomic<const Device*> g_rows[kMaxAdded];
 std::atomic<int> g_added{0};

@@ -18,11 +18,12 @@ namespace slimpi::inter {
 
 namespace {
 
-// Bytes that travel in one message at most, unless a single block is longer.
+// The most bytes of one message, unless a single block is longer.
 constexpr std::size_t kPiece = 256 << 10;
 
-// Where everything lies: a place for each member's block, then the block of the own sum, then two
-// messages under way. Blocks are messages of reduce_scatter_allgather.h, header included.
+// The layout of the scratch memory, as offsets in bytes: one place for each member's block, then
+// the block of this rank's own sum, then one outgoing and one incoming message. A block is a
+// message of reduce_scatter_allgather.h with its header.
 struct Shape {
   Shape(const kernels::Format& format_, std::uint64_t count_, int group_size_)
       : format(format_),
@@ -33,7 +34,7 @@ struct Shape {
         piece(std::max(kPiece, block)) {}
 
   comm::Range chunk(int owner) const { return comm::chunk_of(count, group_size, owner, align); }
-  // Of the block about a member's chunk; none where the chunk is empty.
+  // Bytes of the block for a member's chunk; 0 if the chunk is empty.
   std::size_t bytes_of(int owner) const {
     const std::uint64_t elements = chunk(owner).count;
     return elements == 0 ? 0 : (message_bytes(format, elements) + 15) / 16 * 16;
@@ -48,7 +49,7 @@ struct Shape {
   const std::uint64_t count;
   const int group_size;
   const std::uint64_t align;
-  const std::size_t block, piece;  // the longest block; bytes of a message of whole blocks
+  const std::size_t block, piece;  // bytes of the longest block; bytes of one message of blocks
 };
 
 class BruckExchange {
@@ -113,19 +114,20 @@ class BruckExchange {
   const BruckSteps bruck_;
   const int me_;
   const bool staged_;
-  std::byte *memory_, *staging_;  // the same layout; one memory where the device is not staged
+  std::byte *memory_, *staging_;  // same layout; the same memory if the device is not staged
   MPI_Request requests_[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
 };
 
-// Bytes of the sums of the next `blocks` members, this one's first, which lie without gaps.
+// Bytes of the sums of `blocks` consecutive members, beginning with this one. They lie without
+// gaps.
 std::size_t BruckExchange::gathered(int blocks) const {
   std::size_t bytes = 0;
   for (int i = 0; i < blocks; ++i) bytes += shape_.bytes_of(bruck_.further(me_, i));
   return bytes;
 }
 
-// Blocks are few and short where this schedule is the cheapest, and the host puts them together: so
-// they are staged whatever MPI takes.
+// Blocks are always staged, even with a GPU-aware MPI: where this schedule is the cheapest, blocks
+// are few and short, and the host packs them into messages.
 Status BruckExchange::move(const char* name, std::byte* to, const std::byte* from,
                            std::size_t bytes) {
   if (!staged_ || bytes == 0) return Status::ok;
@@ -136,7 +138,7 @@ Status BruckExchange::check(const std::byte* block, int owner, int sender) {
   return codec::check_message(block, shape_.bytes_of(owner), message(owner, sender));
 }
 
-// What this rank has for each owner, into the place that says how far on the owner is.
+// Encodes this rank's values for each owner, into the place given by the owner's distance.
 Status BruckExchange::encode() {
   for (int number = 1; number < shape_.group_size; ++number) {
     const comm::Range part = chunk(bruck_.further(me_, number));
@@ -159,7 +161,8 @@ Status BruckExchange::encode() {
   return Status::ok;
 }
 
-// A message to one rank and one from another; either may have nothing to carry.
+// Sends a message to one member and receives one from another; 0 bytes mean that there is no
+// message.
 Status BruckExchange::swap(int to, std::size_t send, const std::byte* from, int source,
                            std::size_t receive, std::byte* into, comm::Tag tag) {
   if (receive != 0)
@@ -186,8 +189,8 @@ Status BruckExchange::scatter(int step) {
   const auto bytes_at = [&](int member, int number) {
     return shape_.bytes_of(bruck_.destination(member, number, step));
   };
-  // As many places at a time as fit with the longest blocks, so that none is received into before
-  // it was sent from.
+  // As many places at a time as fit into a message even with the longest blocks. So sender and
+  // receiver use the same division, and no place is overwritten before its block was sent.
   const std::size_t at_once = shape_.piece / shape_.block;
   for (std::size_t first = 0; first < places.size(); first += at_once) {
     const std::span<const int> now(&places[first], std::min(at_once, places.size() - first));

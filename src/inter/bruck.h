@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The exchange of reduce_scatter_allgather.h, with the same bytes as its result, in log2(M) steps
-// for M nodes: what a rank has for the owners of chunks, and then the owners' sums,
-// travel by way of other ranks (bruck_steps.h), unchanged.
+// per phase for M nodes. Other ranks store and forward the blocks, unchanged: first what a rank has
+// for the owners of chunks, then the owners' sums (bruck_steps.h).
 //
-// Cost: 2 log2(M) messages of every rank, to log2(M) others; (log2(M) / 2 + 1) * n * bits/8 bytes.
-// Loses to direct messages where the bytes cost more than the messages saved.
+// Cost: every rank sends 2 log2(M) messages, to log2(M) peers; (log2(M) / 2 + 1) * n * bits/8
+// bytes. Slower than the pairwise exchange if the additional bytes cost more than the messages that
+// it saves.
 #pragma once
 #include "inter/schedule.h"
 
 namespace slimpi::inter {
 
+// As Schedule::run in schedule.h. Needs bruck_need of scratch memory.
 Status run_bruck(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard,
                  const float* in, float* out, float* residual);
 
+// As Schedule::need. Its memory is the same whether the device is staged or not.
 Need bruck_need(const kernels::Format& format, std::uint64_t count, int group_size,
                 comm::SegmentClass segment_class, bool staged);
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The way of blocks that every one of M members has for every other, when they travel by way of
-// other members: log2(M) steps instead of M - 1 messages. (Bruck and others, IEEE TPDS 1997.)
+// The Bruck algorithm for blocks that each of M members has for each other member, when other
+// members store and forward them: log2(M) steps instead of M - 1 messages. (Bruck and others, IEEE
+// TPDS 1997.)
 //
-// A member keeps blocks in places 1 to M - 1. At first place p holds what it has for the member p
-// further on. In step k everything in places whose number has bit k set goes 2^k members further,
-// to the same places there; after the last step place p holds what the member p back had for this
-// one. A block has gone as far as the bits of its place below the present step say.
+// A member keeps blocks in places 1 to M - 1. At the start, place p holds its block for the member
+// p positions further on. In step k, every block in a place whose number has bit k set is sent to
+// the member 2^k positions further on, into the same place there. After the last step, place p
+// holds the block that the member p positions back had for this one. Before step k, the block in
+// place p has moved by the sum of the bits of p below bit k.
 #pragma once
 #include <vector>
 
@@ -17,22 +19,24 @@ class BruckSteps {
 
   int steps() const;
 
+  // The members `by` positions further on, and back; positions wrap around.
   int further(int member, int by) const { return (member + by) % group_size_; }
   int back(int member, int by) const {
     return (member - by % group_size_ + group_size_) % group_size_;
   }
 
-  // The places whose blocks travel in a step, ascending.
+  // The places whose blocks are sent in a step, ascending.
   std::vector<int> travelling(int step) const;
 
-  // For whom the block is that `member` has in `place` before the step.
+  // The member that must finally get the block that `member` has in `place` before the step.
   int destination(int member, int place, int step) const {
     return further(member, place - place % (1 << step));
   }
 
-  // The other way round, for one block of each member that all are to get: a member holds those of
-  // the members from itself on, one at first; in each step it gets as many again from the member
-  // that far on, in the last as many as are missing.
+  // The all-gather, where all members must get one block of each member. A member holds the blocks
+  // of consecutive members, beginning with its own: gathered(step) of them before a step. In a step
+  // it gets to_gather(step) more from the member gathered(step) positions further on: as many as it
+  // holds, in the last step as many as are missing.
   int gathered(int step) const { return 1 << step; }
   int to_gather(int step) const;
 

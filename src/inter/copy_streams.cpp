@@ -43,7 +43,7 @@ Status CopyStreams::copy_in(void* to, const void* from, std::size_t bytes) {
   if (Trace::running() != nullptr) try {
       pending_copies_.push_back(there);
     } catch (const std::bad_alloc&) {
-      // No slice for this copy.
+      // The trace does not show this copy.
     }
   return call_.device.wait_event(stream(comm::StreamRole::compute), stream(comm::StreamRole::h2d),
                                  there.number);
@@ -66,7 +66,8 @@ Status CopyStreams::wait(const Event& event) {
   return trace_finished_copies();
 }
 
-// A lane does one thing at a time, so a slice begins where the one before it ended.
+// A stream does one thing at a time, so an interval in the trace begins where the one before it
+// ended.
 void CopyStreams::trace_event(const Event& event) {
   Trace* const trace = Trace::running();
   if (trace == nullptr) return;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The streams of one call. On a staged device, copies out of it and copies into it have streams of
-// their own beside the call's, so that both overlap its work and each other. On others every
-// function does nothing.
+// The streams of one call. On a staged device, copies to host memory (d2h) and from host memory
+// (h2d) have streams of their own beside the call's compute stream, so that both overlap its
+// kernels and each other. On other devices every function does nothing. The communicator owns the
+// streams.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,34 +16,35 @@ namespace slimpi::inter {
 
 class CopyStreams {
  public:
-  // A point in the order of a lane, to be waited for.
+  // An event of one stream: complete when all that was queued on that stream before it is complete.
   struct Event {
     comm::StreamRole role = comm::StreamRole::compute;
     std::uint64_t number = 0;
-    Trace::Clock::time_point queued{};  // when its work was
+    Trace::Clock::time_point queued{};  // when its work was queued
     std::uint64_t bytes = 0;
   };
 
   explicit CopyStreams(comm::Call& call) : call_(call) {}
 
-  // Communicator::prepare has opened the streams.
+  // Looks up the streams, which Communicator::prepare has opened. Must come first.
   Status open();
 
-  // A copy behind what the call's stream has made so far, such as from there to staging memory. The
-  // mark is reached when it is done.
+  // Queues a copy to, for example, staging memory, after all that is queued on the compute stream
+  // so far. The event is complete when the copy is.
   Status copy_out(void* to, const void* from, std::size_t bytes, Event* event);
 
-  // A copy, such as from staging memory, behind which comes what is queued on the call's stream
-  // from now on; what the stream has queued before may still read other memory than `to`.
+  // Queues a copy from, for example, staging memory. All that is queued on the compute stream from
+  // now on waits for it. The copy does not wait for work that the compute stream already has; that
+  // work must not use `to`.
   Status copy_in(void* to, const void* from, std::size_t bytes);
 
-  // A mark behind all that the call's stream has queued.
+  // Records an event after all that is queued on the compute stream.
   Status record(Event* event, std::uint64_t bytes);
 
-  // Waits for a mark, while MPI makes progress.
+  // Waits for an event while MPI makes progress.
   Status wait(const Event& event);
 
-  // Waits for all that has been queued on the call's stream and on what it waits for.
+  // Waits for all that is queued on the compute stream and for the copies that it waits for.
   Status finish();
 
  private:
@@ -54,7 +56,8 @@ class CopyStreams {
 
   comm::Call& call_;
   device::Stream* streams_[3] = {};
-  // For the trace only: copies in that nobody waits for, and until when each lane was shown.
+  // For the trace only: h2d copies that nothing waits for on the host, and the time up to which
+  // each stream was traced, by role.
   std::deque<Event> pending_copies_;
   Trace::Clock::time_point traced_until_[3] = {};
 };

@@ -8,7 +8,7 @@
 namespace slimpi::inter {
 
 namespace {
-// Adds in groups of as many as a kernel takes; the last group writes to `code` and `result`.
+// Adds in groups of as many members as a kernel takes. The last group writes `code` and `result`.
 void add_up(comm::Call& call, const kernels::RandomStream& draw, const Owned& piece,
             const std::function<const std::byte*(int member)>& encoded, float* residual,
             std::byte* code, float* result) {
@@ -35,7 +35,7 @@ void add_up(comm::Call& call, const kernels::RandomStream& draw, const Owned& pi
 
 void reduce_at_owner(comm::Call& call, const kernels::RandomStream& draw, const Owned& piece,
                      const std::function<const std::byte*(int member)>& encoded) {
-  // First, because piece.out may be piece.in.
+  // The exact total comes first, because piece.out may be piece.in.
   if (piece.total != nullptr) add_up(call, draw, piece, encoded, nullptr, nullptr, piece.total);
   add_up(call, draw, piece, encoded, piece.residual, piece.code, piece.out);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the owner of a chunk does between the reduce-scatter and all-gather.
+// What the owner of a chunk does between the reduce-scatter and the all-gather.
 #pragma once
 #include <functional>
 
@@ -7,20 +7,22 @@
 
 namespace slimpi::inter {
 
-// A piece of a chunk whose owner is this rank, `me` of `members`.
+// A segment of a chunk that this rank owns. This rank is member `me` of `group_size`. All pointers
+// are to memory of the call's device and to `count` elements.
 struct Owned {
   int group_size, me;
-  const float* in;  // this rank's own share
-  float* residual;  // what compression lost before, or null
+  const float* in;  // this rank's own values, exact
+  float* residual;  // what compression lost in earlier calls; updated; or null
   std::uint64_t count;
-  std::byte* code;  // for the encoded sum
-  float* out;       // for what it decodes to; may be `in`
-  float* total;     // for the sum before it is encoded, or null
+  std::byte* code;  // gets the encoded sum
+  float* out;       // gets what that decodes to; may be `in`
+  float* total;     // gets the sum before it is encoded, or null
 };
 
-// Adds the members' shares in rank order, this rank's exact and the others' as `encoded` tells
-// where they are, and encodes the sum. Where there are more members than a kernel adds, the
-// communicator's `partial` holds piece.count floats meanwhile.
+// Adds the members' values in rank order, this rank's own exactly and the others' decoded from
+// encoded(member), and encodes the sum. If there are more members than one kernel can add, the
+// scratch memory `partial` holds piece.count floats between kernels. Only queues work on the call's
+// stream.
 void reduce_at_owner(comm::Call& call, const kernels::RandomStream& draw, const Owned& piece,
                      const std::function<const std::byte*(int member)>& encoded);
 

@@ -7,7 +7,7 @@ namespace slimpi::inter {
 
 namespace {
 
-// The host looks at 16-bit floats, to count those that became infinite.
+// Not for fp16 and bf16: the host must read these values to count those that became infinite.
 bool mpi_sends_from(const device::Device& device, kernels::Codec codec) {
   return device.staged && device::mpi_takes(device) && codec != kernels::Codec::fp16 &&
          codec != kernels::Codec::bf16;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where the messages of one call lie: a header and an encoded piece each, in a message buffer of
-// its own. On the host that is one place. On a staged device kernels work on the piece in its
-// memory, and MPI sends and receives the whole message there, too, where it says that it takes such
-// memory; otherwise from and into staging memory. The host reads and writes headers in staging
-// memory always. The message is the same whichever way it goes, so that any two ranks fit together.
+// The message buffers of one call. Each holds one message: its header and its payload. On the host
+// there is one memory. On a staged device kernels work on the payload in device memory. A GPU-aware
+// MPI sends and receives the whole message there too; any other MPI uses staging memory. The host
+// always reads and writes headers in staging memory. The bytes of a message are the same in all
+// cases, so ranks of different kinds can exchange messages. A buffer belongs to the schedule that
+// uses it; it must not be reused before its message is no longer in flight and its kernels are
+// complete.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -15,13 +17,13 @@ namespace slimpi::inter {
 
 class MessageBuffers {
  public:
-  // `count` message buffers of `bytes` in the communicator's scratch memory, for pieces of this
-  // codec.
+  // `count` message buffers of `bytes` each, in scratch memory, for payloads of this codec. The
+  // scratch memory must have been reserved.
   MessageBuffers(const comm::Call& call, CopyStreams& lanes, kernels::Codec codec,
                  std::size_t bytes, std::size_t count);
 
-  // The message, for MPI; its piece, for kernels; the same for the host, which does not see it
-  // where MPI takes device memory.
+  // message: for MPI. piece: its payload, for kernels. host_piece: its payload in host memory,
+  // which is not filled if MPI uses device memory.
   std::byte* message(std::size_t buffer) const { return wire_ + buffer * bytes_; }
   std::byte* piece(std::size_t buffer) const {
     return memory_ + buffer * bytes_ + codec::kHeaderBytes;
@@ -30,14 +32,17 @@ class MessageBuffers {
     return staging_ + buffer * bytes_ + codec::kHeaderBytes;
   }
 
-  // Behind the kernel that makes the piece: `mark` is reached when the message may be sent.
+  // To be called after the kernel that writes the payload was queued. `mark` is complete when the
+  // message may be sent.
   Status stage_out(std::size_t buffer, const codec::Message& about, CopyStreams::Event* mark);
 
-  // After a message of `received` bytes came, and before the kernels that use its piece. It is
-  // checked at once, or, where only the device has it yet, by check().
+  // To be called after a message of `received` bytes arrived, and before the kernels that read its
+  // payload are queued. Checks the message at once; if only the device has it, check() does so
+  // later.
   Status stage_in(std::size_t buffer, std::size_t received, const codec::Message& expected);
 
-  // Checks what was brought in, when what was queued behind it is done.
+  // Checks the message after what was queued behind stage_in is complete. Does nothing unless
+  // checks_late().
   Status check(std::size_t buffer, const codec::Message& expected) const;
   bool checks_late() const { return gpu_aware_; }
 
@@ -45,10 +50,10 @@ class MessageBuffers {
   std::byte* header(std::size_t buffer) const { return staging_ + buffer * bytes_; }
 
   CopyStreams& streams_;
-  const bool gpu_aware_;  // MPI works in device memory
-  const std::size_t bytes_;
-  std::byte *memory_, *staging_, *wire_;
-  std::vector<std::size_t> received_;  // by message buffer, where checks come late
+  const bool gpu_aware_;                  // MPI uses device memory for these messages
+  const std::size_t bytes_;               // of one message buffer
+  std::byte *memory_, *staging_, *wire_;  // for kernels, for the host, for MPI; some are equal
+  std::vector<std::size_t> received_;     // bytes, by message buffer; empty unless checks_late()
 };
 
 }  // namespace slimpi::inter

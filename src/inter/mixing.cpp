@@ -5,8 +5,9 @@ namespace slimpi::inter {
 
 namespace {
 
-// A round-robin tournament: in round t those meet whose numbers add up to t, modulo the odd number
-// of places; the one who would meet himself meets the last of an even number, or sits out.
+// A round-robin schedule: in round t two members are peers if their numbers add up to t modulo
+// `places`, which is odd. The member that would be its own peer gets the last member if group_size
+// is even; if it is odd it has no peer.
 int opponent(int group_size, int me, std::uint64_t round) {
   const int places = group_size % 2 == 0 ? group_size - 1 : group_size;
   const int step = int(round % std::uint64_t(places));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who talks to whom in the decentralized pair, and how much each counts: row `me` of a mixing
-// matrix W that is symmetric and whose rows sum to one, so that the mean over the workers stays.
+// The peers of the decentralized algorithms and their weights: row `me` of the mixing matrix W. W
+// is symmetric and its rows sum to one, so that the mean over the members does not change.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -15,15 +15,15 @@ struct Mixing {
     double weight;
   };
   std::vector<Peer> peers;  // never `me`, each once; ring: left, right; else ascending
-  double own = 1;           // weight of `me`: what the peers leave of one
+  double own = 1;           // weight of `me`: one minus the weights of the peers
 };
 
-//   ring       two node-local ranks and oneself, 1/3 each; of two workers each has one node-local
-//   rank, 1/2 shift_one  one peer, 1/2; who it is turns with `round`, every pair meets once in
-//   `members`
-//              rounds (one round fewer when that is even); of an odd number one sits out
-//   all        everyone, 1/members
-// The others do not look at `round`.
+//   ring       the left peer, the right peer and `me`, 1/3 each;
+//              of two members both have one peer, 1/2
+//   shift_one  one peer, 1/2. It changes with `round`: every pair exchanges once in group_size
+//              rounds (one round fewer if that is even); of an odd number one member has no peer
+//   all        every member, 1/group_size
+// Only shift_one depends on `round`.
 Mixing mixing(Peers kind, int group_size, int me, std::uint64_t round);
 
 }  // namespace slimpi::inter

@@ -11,9 +11,9 @@ namespace slimpi::inter {
 
 namespace {
 
-// As in the reduce-scatter and all-gather: long enough that a message's fixed cost does not count.
+// As in pipeline_plan.cpp: long enough that the fixed cost of a message does not matter.
 constexpr std::uint64_t kSegmentBytes = 64 << 10;
-// Messages under way at once may take this much, or as much as the encoded slice.
+// The message buffers may take this much, or as much as the encoded shard, whichever is more.
 constexpr std::size_t kMemoryFloor = 16 << 20;
 
 std::size_t message_bytes(const kernels::Format& format, std::uint64_t elements) {
@@ -23,9 +23,9 @@ std::size_t message_bytes(const kernels::Format& format, std::uint64_t elements)
 struct SegmentPlan {
   std::uint64_t elements;  // of a segment; whole buckets
   std::uint64_t segments;
-  int depth;           // segments under way at once
-  std::size_t buffer;  // bytes of one message, header included
-  std::size_t total;
+  int depth;           // pipeline depth: segments that have message buffers at a time
+  std::size_t buffer;  // bytes of one message buffer, header included
+  std::size_t total;   // bytes of all message buffers
 };
 
 SegmentPlan plan_segments(const kernels::Format& format, std::uint64_t count, int peers,
@@ -86,7 +86,8 @@ class Pass {
     return {first, std::min(plan_.elements, shard_.count - first)};
   }
   std::size_t slot(std::int64_t number) const { return std::size_t(number % plan_.depth); }
-  // Message buffer 0 is this rank's message, message buffer 1 + i that of peer i.
+  // Each segment in the pipeline has a row of message buffers: 0 is for this rank's message, 1 + i
+  // for that of peer i.
   std::size_t place(std::int64_t number, std::size_t buffer) const {
     return slot(number) * (ranks_.size() + 1) + buffer;
   }
@@ -117,7 +118,7 @@ class Pass {
   const SegmentPlan plan_;
   MessageBuffers buffers_;
   std::vector<MPI_Request> requests_;                  // to the peers, then from them
-  std::vector<CopyStreams::Event> encoded_, applied_;  // by slot
+  std::vector<CopyStreams::Event> encoded_, applied_;  // by slot(number)
   std::vector<const std::byte*> theirs_;
 };
 
@@ -182,8 +183,9 @@ Status Pass::recycle(std::int64_t number) {
   return post(number + plan_.depth);
 }
 
-// A slot is said, sent, heard and recycled one step after the other, so it is free again before the
-// segment that comes `slots` later is said.
+// In each step the functions work on consecutive segments, so a segment is encoded, sent, applied
+// and recycled in consecutive steps. Its message buffers are free before the segment `depth` later
+// is encoded. On a staged device a step of lag lets kernels and copies complete without a wait.
 Status Pass::run_steps() {
   SLIMPI_TRY(streams_.open());
   const int lag = staged_ ? 1 : 0;

@@ -8,7 +8,7 @@
 namespace slimpi::inter {
 
 namespace {
-// An infinity's bits, or a NaN's.
+// Whether the bits are those of an infinity or a NaN.
 bool is_special(std::uint16_t half, std::uint16_t infinity) {
   return (half & 0x7fff) >= infinity;
 }
@@ -20,7 +20,7 @@ bool Overflow::is_infinite(const std::byte* code, std::uint64_t i) const {
   return (half & 0x7fff) == infinity_;
 }
 
-// Almost always there is none, so that this pass over what was just written is all it takes.
+// There is almost always none, so one fast pass over values that are still in the cache is enough.
 bool Overflow::any(const std::byte* code, std::uint64_t count) const {
   constexpr std::uint64_t kLanes = 32;
   std::uint16_t greatest[kLanes] = {};
@@ -29,7 +29,7 @@ bool Overflow::any(const std::byte* code, std::uint64_t count) const {
     std::uint16_t float16[kLanes];
     std::memcpy(float16, code + 2 * i, sizeof float16);
     for (std::uint64_t role = 0; role < kLanes; ++role) {
-      // As signed numbers, which every vector unit compares.
+      // Compares as signed integers: every vector unit can do that.
       const auto magnitude = std::int16_t(float16[role] & 0x7fff);
       const auto so_far = std::int16_t(greatest[role]);
       greatest[role] = std::uint16_t(magnitude > so_far ? magnitude : so_far);

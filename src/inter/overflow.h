@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Counts the 16-bit floats that became infinite in one rank's part of the reduce-scatter and
+// Counts the fp16 and bf16 values that became infinite on this rank in a reduce-scatter and
 // all-gather, for the report.
 #pragma once
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace slimpi::inter {
 
-// All pieces lie in host memory. Does nothing where the codec has no 16-bit floats.
+// All payloads are in host memory. Does nothing if the codec is not fp16 or bf16.
 class Overflow {
  public:
   Overflow(kernels::Codec codec, Statistics& statistics)
@@ -21,14 +21,15 @@ class Overflow {
 
   bool counts() const { return infinity_ != 0; }
 
-  // `code` was made of the floats `from`; null where they cannot be looked at, and then an
-  // infinity that was among them counts, too.
+  // `code` was encoded from the floats `from`. If those are not in host memory it is null, and then
+  // values that were infinite before are counted too.
   void encoded(const std::byte* code, const float* from, std::uint64_t count);
 
-  // Before a sum writes over this rank's own addend: remembers it if it is not all finite.
+  // To be called before a sum overwrites this rank's own addend: keeps a copy if it is not all
+  // finite.
   void keep(const float* own, std::uint64_t count, const kernels::Kernels& host);
 
-  // `code` was made of the sum of the own addend and these pieces.
+  // `code` was encoded from the sum of this rank's own addend and these addends.
   void summed(const std::byte* code, std::span<const std::byte* const> addends,
               std::uint64_t count);
 
@@ -36,9 +37,9 @@ class Overflow {
   bool is_infinite(const std::byte* code, std::uint64_t i) const;
   bool any(const std::byte* code, std::uint64_t count) const;
 
-  const std::uint16_t infinity_;  // its bits; 0 where there are no 16-bit floats
+  const std::uint16_t infinity_;  // bits of +infinity; 0 if the codec is neither fp16 nor bf16
   Statistics& statistics_;
-  std::vector<float> own_;  // empty where all of it is finite
+  std::vector<float> own_;  // the addend of the last keep(); empty if all of it is finite
 };
 
 }  // namespace slimpi::inter

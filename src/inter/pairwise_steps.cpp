@@ -6,8 +6,9 @@ namespace slimpi::inter {
 StepPeers peers_in_round(int group_size, int me, int round) {
   if (group_size % 2 != 0)
     return {(me + round + 1) % group_size, (me - round - 1 + group_size) % group_size};
-  // The last member stays in its place while the others move around a table: two of them meet when
-  // their numbers add up to the round, and the one that would meet itself meets the last.
+  // The circle method: the last member keeps its position and the others rotate. Two of them are
+  // peers if their numbers add up to the round, modulo `around`; the member that would be its own
+  // peer gets the last member.
   const int around = group_size - 1;
   int peer = 0;
   if (me == around) {

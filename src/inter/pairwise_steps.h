@@ -1,33 +1,35 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The order in which the members of an exchange hand each other the segments of their chunks. In
-// each turn a rank sends to one member and receives from one, so no link carries more messages than
-// its rank lets travel at once, however many take part.
+// The order of a pairwise exchange: in each step a rank sends one message to one member and
+// receives one from one. So a link carries no more messages than its rank has in flight, however
+// many members there are.
 #pragma once
 #include <cstdint>
 #include <vector>
 
 namespace slimpi::inter {
 
-// The peers of member `me` of `members` in `round`, 0 to members - 2; each other member comes once
-// in both roles. An even number of members swap in pairs (to == from); an odd number, of which one
-// would be left over each time, send around a ring.
+// The peers of member `me` in `round`, 0 to group_size - 2. Over all rounds each other member is
+// `to` once and `from` once. If group_size is even, members exchange in pairs (to == from). If it
+// is odd, one member would be left over in each round, so they send around a ring.
 struct StepPeers {
   int to, from;
 };
 StepPeers peers_in_round(int group_size, int me, int round);
 
-// What a rank does at one time: hand a piece of another's chunk to its owner, or the sum of its own
-// to another.
+// One step of a rank. Reduce-scatter: it sends a segment of another member's chunk to its owner.
+// All-gather: it sends the sum of a segment of its own chunk to another member.
 struct Step {
-  bool gather;
-  std::int64_t number;  // of the segment; negative: nothing to do
+  bool gather;          // false: reduce-scatter; true: all-gather
+  std::int64_t number;  // of the segment; negative: no message
   int round;
 };
 
-// Step k scatters segment k, a turn a round, and then gathers segment k - gap.
+// The sequence of steps, in cycles of 2 * rounds() steps. Cycle k does the reduce-scatter of
+// segment k, one step per round, and then the all-gather of segment k - gap. Every rank has the
+// same sequence of segments and rounds.
 class PairwiseSteps {
  public:
-  // `slots` segments have a place for their messages at a time.
+  // `depth` segments have message buffers at a time.
   PairwiseSteps(int group_size, int me, std::int64_t segments, int depth, std::int64_t gap);
 
   int rounds() const { return int(peers_.size()); }
@@ -37,15 +39,15 @@ class PairwiseSteps {
   const StepPeers& peers_in(int round) const { return peers_[std::size_t(round)]; }
   int round_from(int member) const { return round_from_[std::size_t(member)]; }
 
-  // Whether what a turn sends can be made once the first `finished` turns are over: what it is made
-  // from has arrived, and its place is free.
+  // Whether the message of step `index` can be made when the first `finished` steps are complete:
+  // what it is made from has arrived, and its message buffer is free.
   bool ready(std::int64_t index, std::int64_t finished) const;
 
  private:
   std::int64_t segments_, gap_;
-  int depth_;
-  std::vector<StepPeers> peers_;
-  std::vector<int> round_from_;
+  int depth_;                     // pipeline depth
+  std::vector<StepPeers> peers_;  // by round
+  std::vector<int> round_from_;   // the round in which a member is `from`; by member
 };
 
 }  // namespace slimpi::inter

@@ -10,14 +10,15 @@ namespace slimpi::inter {
 
 namespace {
 
-// Large enough that a message's fixed cost does not count. UCX asks before it sends more than about
-// 19 KiB over TCP, which costs four messages more.
+// Bytes of a segment: enough that the fixed cost of a message does not matter. UCX uses its
+// rendezvous protocol for more than about 19 KiB over TCP, which costs four more messages.
 constexpr std::size_t kSmallBytes = 16 << 10, kLargeBytes = 64 << 10;
 
-// A chunk of a coarse exchange is cut into as many as this, that its stages overlap.
+// With segment class `large` a chunk has this many segments, so that the pipeline stages overlap.
 constexpr std::size_t kPipeline = 4;
 
-// Enough that the link never waits for arithmetic, few enough that flows rarely meet.
+// Bytes in flight: enough that the link never waits for arithmetic, few enough that flows rarely
+// compete for a link.
 constexpr std::size_t kSmallInFlight = 144 << 10;
 
 constexpr std::size_t round_up(std::size_t bytes, std::size_t to) {
@@ -29,7 +30,7 @@ std::uint64_t bits_of(const kernels::Format& format) {
   return format.codec == kernels::Codec::float32 ? 32 : 16;
 }
 
-// Is a chunk a single bucket?
+// Whether a chunk is a single bucket.
 bool whole_chunk(const kernels::Format& format) {
   return format.codec == kernels::Codec::quantized && format.bucket == 0;
 }
@@ -59,13 +60,14 @@ Segments segments_for(const kernels::Format& format, std::uint64_t count, int gr
       std::max<std::uint64_t>(comm::chunk_of(count, group_size, 0, segments.align).count, 1);
   const std::size_t bytes = segment_bytes(segment_class, kernels::encoded_bytes(format, chunk));
   segments.in_flight = std::max(kSmallInFlight, kPipeline * bytes);
-  // As many as may travel, and those that are being made, added up and decoded; a GPU, which works
-  // behind the host's back, is asked for everything a step earlier. Ranks with and without a GPU
-  // may meet in a call, so its segments are as long on all of them.
+  // The depth is the number of segments that may be in flight, plus those that are encoded, summed
+  // and decoded. A GPU works asynchronously and gets its work a step earlier, so it needs three
+  // more. Ranks with and without a GPU may take part in one call, so segment lengths use max_depth
+  // on all ranks.
   const std::size_t steps = 2 * std::size_t(std::max(group_size - 1, 1));
   const std::uint64_t max_depth = segments.in_flight / bytes / steps + 7;
   std::uint64_t depth = staged ? max_depth : max_depth - 3;
-  if (whole_chunk(format)) {  // it has one minimum
+  if (whole_chunk(format)) {  // a single bucket cannot be divided
     segments.elements = chunk;
     depth = 1;
   } else {

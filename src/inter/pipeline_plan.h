@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a slice is cut into the messages of an exchange between nodes.
+// How a shard is divided into the segments, and so the messages, of an inter-node exchange.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,27 +9,29 @@
 
 namespace slimpi::inter {
 
-// Buffers for peers may take this much, or as much as the encoded slice, whichever is more.
+// Message buffers may take this many bytes, or as much as the encoded shard, whichever is more.
 constexpr std::size_t kMemoryFloor = 16 << 20;
 
-// Chunks start at multiples of this many elements: the bucket.
+// Chunks start at multiples of this many elements: whole buckets, or 64 without buckets.
 std::uint64_t chunk_alignment(const kernels::Format& format);
 
+// Made from what all ranks know. Only depth and total differ between ranks with and without a
+// staged device; lengths are the same on all ranks.
 struct Segments {
   std::uint64_t align;     // chunk_alignment
   std::uint64_t elements;  // of a segment; whole buckets
   std::int64_t longest;    // segments of the longest chunk
-  int depth;               // segments under way at once
-  std::size_t in_flight;   // bytes that a rank lets travel at once
+  int depth;               // pipeline depth: segments that have message buffers at a time
+  std::size_t in_flight;   // bytes that a rank may have in flight, in each direction
   std::size_t message;     // bytes reserved for one message, header included
-  std::size_t total;       // bytes for all of them
+  std::size_t total;       // bytes of all message buffers
 };
 
-// `count` elements for `members` ranks, each of which owns one chunk.
+// For a shard of `count` elements among `group_size` ranks, each of which owns one chunk.
 Segments segments_for(const kernels::Format& format, std::uint64_t count, int group_size,
                       comm::SegmentClass segment_class, bool staged);
 
-// Bytes of a message about `elements`, header included; a multiple of 4.
+// Bytes of a message of `elements` values, header included; a multiple of 4.
 std::size_t message_bytes(const kernels::Format& format, std::uint64_t elements);
 
 }  // namespace slimpi::inter

@@ -16,8 +16,8 @@ namespace slimpi::inter {
 
 namespace {
 
-// Messages of one segment: one a round for scatter-reduce out and in and all-gather in, and the one
-// message that goes to all.
+// The message buffers of one segment: one per round for reduce-scatter out, reduce-scatter in and
+// all-gather in; and one for the all-gather message that goes to all.
 enum class Message { scatter_out, scatter_in, gather_in, gather_out };
 
 class ReduceScatterAllgather {
@@ -29,7 +29,9 @@ class ReduceScatterAllgather {
  private:
   Status run_steps();
 
-  // What happens in a turn.
+  // The stages of one step, in this order. prepare queues the kernels that make its message; begin
+  // sends it; finish completes its send and receive; decode queues the kernel that decodes what
+  // came.
   Status prepare(const Step& step);
   Status begin(const Step& step);
   Status finish(const Step& step);
@@ -46,12 +48,13 @@ class ReduceScatterAllgather {
   Status send(const Step& step, std::size_t message, const comm::Range& part, comm::Tag tag,
               Message buffer);
   Status check(Message buffer, std::int64_t number);
+  // By ring index and round.
   CopyStreams::Event& encoded(const Step& step) {
     return encoded_[ring_index(step.number) * std::size_t(rounds_) + std::size_t(step.round)];
   }
   void count_overflow(std::int64_t number, std::uint64_t count);
 
-  // Where things are.
+  // What a step sends and receives, and where that is kept.
   comm::Range segment(int member, std::int64_t number) const;
   comm::Range sent_in(const Step& step) const {
     return segment(step.gather ? me_ : peers_in(step).to, step.number);
@@ -99,13 +102,14 @@ class ReduceScatterAllgather {
   const bool staged_;
   const Segments segments_;
   const PairwiseSteps steps_;
-  const std::int64_t ahead_;  // turns whose messages are made before their time
+  const std::int64_t ahead_;  // steps whose messages are prepared before they are due
   MessageBuffers buffers_;
   std::vector<comm::Range> chunks_;  // by member
   std::vector<MPI_Request> requests_;
-  std::vector<CopyStreams::Event> encoded_, summed_, decoded_;    // by slot and round, by slot
-  std::int64_t prepared_ = 0, finished_ = 0, decoded_steps_ = 0;  // turns before these are
-  std::size_t in_flight_ = 0;
+  // By ring index; encoded_ also by round.
+  std::vector<CopyStreams::Event> encoded_, summed_, decoded_;
+  std::int64_t prepared_ = 0, finished_ = 0, decoded_steps_ = 0;  // steps before these are done
+  std::size_t in_flight_ = 0;  // bytes of the steps that have begun and are not finished
 };
 
 ReduceScatterAllgather::ReduceScatterAllgather(comm::Call& call, const comm::InterNodeGroup& group,
@@ -161,7 +165,8 @@ MPI_Request& ReduceScatterAllgather::request(Message buffer, const Step& step) {
                    std::size_t(step.round)];
 }
 
-// Receives for a segment are posted long before it is sent, so that it never waits in MPI.
+// Receives of a segment are posted long before the peer sends it, so that it never waits inside
+// MPI.
 Status ReduceScatterAllgather::post(std::int64_t number) {
   for (int round = 0; round < rounds_; ++round) {
     const int from = rank_of(steps_.peers_in(round).from);
@@ -178,7 +183,8 @@ Status ReduceScatterAllgather::post(std::int64_t number) {
   return Status::ok;
 }
 
-// A slot whose segment is done takes the segment that comes `slots` later.
+// When a segment is decoded, its message buffers are used for the segment `depth` later: its
+// receives are posted only then.
 Status ReduceScatterAllgather::recycle(std::int64_t number) {
   const bool again = number + segments_.depth < steps_.segments();
   if (number < 0 || !(again || buffers_.checks_late())) return Status::ok;
@@ -187,7 +193,7 @@ Status ReduceScatterAllgather::recycle(std::int64_t number) {
   return again ? post(number + segments_.depth) : Status::ok;
 }
 
-// Checks a segment's messages that could not be when they came.
+// Checks those messages of a segment that could not be checked when they arrived.
 Status ReduceScatterAllgather::check(Message buffer, std::int64_t number) {
   for (int round = 0; round < rounds_ && buffers_.checks_late(); ++round) {
     const Step step{buffer == Message::gather_in, number, round};
@@ -281,7 +287,7 @@ Status ReduceScatterAllgather::finish(const Step& step) {
                       kernels::encoded_bytes(call_.plan.format, part.count));
     SLIMPI_TRY(exchange_.wait(request(buffer, step), &received));
   }
-  // What was in the place before has been decoded: only then was the message asked for.
+  // The message buffer's previous message has been decoded: the receive was posted only after that.
   return buffers_.stage_in(place(buffer, step.number, step.round), received,
                            message(part, rank_of(peers_in(step).from)));
 }
@@ -319,7 +325,7 @@ Status ReduceScatterAllgather::decode_arrived() {
   return Status::ok;
 }
 
-// Bytes of a turn's messages on this rank's link, whichever way carries more.
+// Bytes of a step's message on this rank's link, in the direction that carries more.
 std::size_t ReduceScatterAllgather::weight(const Step& step) const {
   const std::uint64_t most = std::max(sent_in(step).count, received_in(step).count);
   return most == 0 ? 0 : message_bytes(call_.plan.format, most);
@@ -341,7 +347,7 @@ Status ReduceScatterAllgather::run_steps() {
   }
   while (finished_ < steps_.count()) SLIMPI_TRY(finish_next());
   SLIMPI_TRY(decode_arrived());
-  // Whoever uses the staging memory next may write there at once.
+  // The next user of the staging memory may write there at once, so all copies must be complete.
   SLIMPI_TRY(streams_.finish());
   return recycle(steps_.segments() - 1);
 }

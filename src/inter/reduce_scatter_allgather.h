@@ -1,29 +1,32 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The exchange between nodes: scatter-reduce, then all-gather, two roundings however many take
-// part.
+// The pairwise schedule of the inter-node exchange: reduce-scatter, then all-gather, two phases for
+// any number of nodes.
 //
-// M ranks of a inter-node group divide a slice into M chunks and own one each. Every rank encodes
-// the chunks that it does not own and sends each to its owner; the owner adds what it decodes to
-// its own exact share, in rank order, encodes the sum, sends that to all and decodes it itself, so
-// all end with the same bytes.
+// The M ranks of an inter-node group divide a shard into M chunks and own one each. Every rank
+// encodes the chunks that it does not own and sends each to its owner. The owner adds what it
+// decodes to its own exact values, in rank order, encodes the sum, sends that to all and decodes it
+// itself. So all ranks end with the same bytes.
 //
-// Segments of the chunks flow through these steps one behind the other, in turns: in each, a rank
-// has one message to send and one to receive (turns.h), and while they travel it encodes, adds or
-// decodes for its node-local ranks in time. Full messages travel one at a time, because flows that
-// meet on a link slow each other down by more than waiting costs; small ones travel together.
+// The segments of the chunks form a pipeline. In each step a rank has one message to send and one
+// to receive (pairwise_steps.h). While these are in flight, it encodes, adds or decodes for the
+// steps before and after. The bytes in flight are limited (Segments::in_flight), because flows that
+// compete for a link slow each other down by more than waiting costs. Small messages are in flight
+// together.
 //
-// Cost: 2 (M-1)/M * n * bits/8 bytes sent and received by every rank, 2 (M-1) messages a segment.
-// Error: half a step of each sender's bucket plus half a step of the total's (nearest).
-// Loses to Bruck_rounds.h where n is so small that 2 (M-1) messages cost more than the bytes.
+// Cost: every rank sends and receives 2 (M-1)/M * n * bits/8 bytes, in 2 (M-1) messages per
+// segment. Error: half a level step of each sender's bucket plus half a level step of the total's
+// (nearest rounding). Slower than bruck.h if n is so small that 2 (M-1) messages cost more than the
+// bytes.
 #pragma once
 #include "comm/call.h"
 #include "inter/pipeline_plan.h"
 
 namespace slimpi::inter {
 
-// Sums `slice` of the call's vector over the inter-node group. `in` and `out` point at the slice;
-// in == out is allowed. `residual` (of the slice's length, or null) is what compression lost
-// before. Needs the memory that segments_for says, reserved in the communicator.
+// Sums `shard` of the call's vector over the inter-node group. `in` and `out` point at the shard;
+// in == out is allowed. `residual` (of the shard's length, or null) is what compression lost in
+// earlier calls, and is updated. Needs the memory that segments_for returns, reserved in the call's
+// scratch.
 Status run_reduce_scatter_allgather(comm::Call& call, const comm::InterNodeGroup& group,
                                     comm::Range shard, const float* in, float* out,
                                     float* residual);

@@ -14,13 +14,13 @@ namespace slimpi::inter {
 
 namespace {
 
-// What decides is how a message compares with the bytes that could travel instead; these are of TCP
-// at 10 Gbit/s, and faster networks are faster in all three.
+// The choice depends on the cost of a message relative to the bytes that could be sent instead.
+// These seconds are for TCP at 10 Gbit/s; a faster network is faster in all three.
 constexpr double kLatency = 24e-6;  // of a step that waits for the one before
-constexpr double kMessage = 3e-6;   // of a rank's processor, each way
+constexpr double kMessage = 3e-6;   // of a rank's processor, for a send or a receive
 constexpr double kByte = 0.8e-9;    // of a rank's link
 
-// How a slice is divided: chunks are whole buckets, so with many members some own none.
+// How a shard is divided. Chunks are whole buckets, so with many members some own none.
 struct Division {
   Division(const kernels::Format& format, std::uint64_t count, int group_size_,
            comm::SegmentClass segment_class)
@@ -48,12 +48,13 @@ Need pairwise_need(const kernels::Format& format, std::uint64_t count, int group
   return {segments.total, segments.elements};
 }
 
-// What is for one owner meets on its way there, so a member may hold more than its share.
+// Blocks for one owner gather on the members that forward them, so a member may hold more than its
+// share.
 double bruck_cost(const kernels::Format& format, std::uint64_t count, int group_size,
                   comm::SegmentClass segment_class) {
   const Division division(format, count, group_size, segment_class);
   const int steps = BruckSteps(group_size).steps();
-  double blocks = division.owners;  // of the second round, in all its steps
+  double blocks = division.owners;  // of the all-gather, in all its steps
   for (int step = 0; step < steps; ++step)
     blocks += std::min(division.group_size / 2, division.owners / 2 + (1 << step));
   return 2 * steps * (kLatency + kMessage) + blocks * division.message * kByte;
@@ -77,8 +78,8 @@ const Schedule& schedule_for(const kernels::Format& format, std::uint64_t count,
   double least = 0;
   for (const Schedule& schedule : kSchedules) {
     double cost = schedule.cost(format, count, group_size, segment_class);
-    // Memory beyond half as much again as the encoded slice and what is always allowed loses to any
-    // time.
+    // A schedule that needs more than 1.5 times the encoded shard plus kMemoryFloor loses, whatever
+    // its time: its bytes are added to its seconds.
     const std::size_t bytes = schedule.need(format, count, group_size, segment_class, true).bytes;
     if (bytes > encoded + encoded / 2 + kMemoryFloor) cost += double(bytes);
     if (best == nullptr || cost < least) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The schedules of the exchange between nodes: one table, from which every call takes the cheapest
-// for its size and the number of nodes. The result has the same bytes whichever it is.
+// The schedules of the inter-node exchange, in one table. Every call uses the cheapest for its size
+// and the number of nodes. The result has the same bytes with every schedule.
 #pragma once
 #include <span>
 
@@ -9,8 +9,8 @@
 
 namespace slimpi::inter {
 
-// Scratch memory: of the communicator's `messages`, and `staging` where the device is staged, in
-// bytes; of its `partial`, in floats, with many members.
+// Scratch memory that a schedule needs. bytes: of `messages`, and also of `staging` if the device
+// is staged. partial: floats of `partial`, used with many members.
 struct Need {
   std::size_t bytes = 0;
   std::uint64_t partial = 0;
@@ -19,31 +19,33 @@ struct Need {
 struct Schedule {
   const char* name;
 
-  // Seconds that a sum of `count` floats over `members` takes, by the constants of schedule.cpp.
+  // Estimated seconds for a sum of `count` floats over `group_size` members, from the constants in
+  // schedule.cpp. It must be the same on all ranks.
   double (*cost)(const kernels::Format& format, std::uint64_t count, int group_size,
                  comm::SegmentClass segment_class);
 
   Need (*need)(const kernels::Format& format, std::uint64_t count, int group_size,
                comm::SegmentClass segment_class, bool staged);
 
-  // Sums `slice` of the call's vector over the inter-node group. `in` and `out` point at the slice;
-  // in == out is allowed. `residual` (of the slice's length, or null) is what compression lost
-  // before.
+  // Sums `shard` of the call's vector over the inter-node group. `in` and `out` point at the shard;
+  // in == out is allowed. `residual` (of the shard's length, or null) is what compression lost in
+  // earlier calls, and is updated. Collective over the group; the scratch memory must have been
+  // reserved.
   Status (*run)(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard,
                 const float* in, float* out, float* residual);
 };
 
 std::span<const Schedule> schedules();
 
-// The cheapest that keeps to a bounded memory; alike on all ranks.
+// The cheapest schedule whose memory is bounded; the same on all ranks.
 const Schedule& schedule_for(const kernels::Format& format, std::uint64_t count, int group_size,
                              comm::SegmentClass segment_class);
 
-// Runs that one for the call's format; as Schedule::run.
+// Runs the schedule that schedule_for chooses; as Schedule::run.
 Status run_exchange(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard,
                     const float* in, float* out, float* residual);
 
-// What that one needs.
+// The scratch memory of the schedule that schedule_for chooses.
 Need exchange_need(const kernels::Format& format, std::uint64_t count, int group_size,
                    comm::SegmentClass segment_class, bool staged);
 

@@ -10,9 +10,9 @@ using slimpi::call::dispatch;
 using slimpi::call::refuse_count;
 using slimpi::call::Word;
 
-// Programs such as mpi4py take a function for large counts where they find one, and with an MPI
-// older than 4.0 or another than MPICH they may find only the one here. It then does what the
-// function for small counts can do.
+// Programs such as mpi4py use a function for large counts where they find one. With an MPI older
+// than 4.0, or other than MPICH, they may find only the one here. It then does what the function
+// for small counts can do.
 namespace {
 bool fits(std::int64_t count) {
   return count <= INT_MAX;

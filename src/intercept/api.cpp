@@ -44,7 +44,7 @@ SLIMPI_EXPORT int slimpi_set_shape(std::uint64_t count, std::uint64_t rows, std:
   return 0;
 }
 
-// For whoever ends a process without MPI_Finalize: writes the report and the trace now.
+// For code that ends a process without MPI_Finalize: writes the report and the trace now.
 SLIMPI_EXPORT void slimpi_finish(void) {
   if (Runtime* const runtime = Runtime::get(); runtime != nullptr) runtime->finish();
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* MPI_Pcontrol(level, ...) of x86-64 and aarch64; others have the one in pcontrol.cpp.
  *
- * What stands behind the level is known only to the tool that defined that level. No C function can
- * pass it on, so this one calls slimpi_pcontrol_enter(level), with every register saved that may
- * hold an argument, and then jumps to the function that it returns, the next MPI_Pcontrol. That one
- * finds registers and stack as the program left them and returns to the program. */
+ * The arguments after the level are known only to the tool that defined the level. No C function
+ * can pass them on, so this one calls slimpi_pcontrol_enter(level), with every register saved that
+ * may hold an argument, and then jumps to the function that it returns, the next MPI_Pcontrol. That
+ * one finds registers and stack as the program left them and returns to the program. */
 #if defined(__x86_64__)
 #ifdef __CET__
 #include <cet.h>
@@ -18,7 +18,7 @@
 MPI_Pcontrol:
   .cfi_startproc
   _CET_ENDBR
-  /* 6 integer registers, rax (al: how many vector registers are in use), 8 vector registers:
+  /* 6 integer registers, rax (al: number of vector registers in use), 8 vector registers:
    * 56 + 128 bytes. With the return address that keeps the stack at a multiple of 16. */
   subq $184, %rsp
   .cfi_adjust_cfa_offset 184
@@ -67,7 +67,7 @@ MPI_Pcontrol:
   .p2align 4
 MPI_Pcontrol:
   .cfi_startproc
-  hint #34 /* bti c; no operation where there is no branch protection */
+  hint #34 /* bti c; a no-op where there is no branch protection */
   /* Frame record, 8 integer registers, x8, 8 vector registers: 16 + 64 + 16 + 128 bytes. */
   stp x29, x30, [sp, #-224]!
   .cfi_adjust_cfa_offset 224

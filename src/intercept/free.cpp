@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// MPI_Comm_free and MPI_Comm_disconnect, only to know which communicator is being freed. Delete
-// callbacks of attributes run inside them, and MPI walks the communicator's attributes meanwhile:
-// none may be looked up or set there. All ranks are inside such a call together, whichever callback
-// runs first on each, so all of them leave sums on that communicator to MPI.
+// MPI_Comm_free and MPI_Comm_disconnect, intercepted only to know which communicator is being
+// freed. They call the delete callbacks of attributes while MPI iterates over the communicator's
+// attributes, so no attribute may be read or set there. All ranks are inside such a call together,
+// whichever callback runs first on each, so all of them leave sums on that communicator to MPI.
 #include "call/entry.h"
 
 namespace slimpi::call {
@@ -11,7 +11,7 @@ namespace {
 thread_local const Freeing* t_innermost = nullptr;
 }
 
-// Callbacks may free other communicators.
+// Objects nest: callbacks may free other communicators.
 Freeing::Freeing(Word comm) : comm_(comm), outer_(t_innermost) {
   t_innermost = this;
 }
@@ -32,7 +32,7 @@ using slimpi::call::Freeing;
 using slimpi::call::Word;
 
 namespace {
-// A handle is an int with MPICH's ABI; nothing is read under another ABI but the first bytes.
+// With MPICH's ABI a handle is an int. Under another ABI only the first bytes are read.
 Word handle(const void* comm) {
   return comm == nullptr ? 0 : Word(*static_cast<const int*>(comm));
 }
@@ -48,7 +48,7 @@ SLIMPI_EXPORT int MPI_Comm_disconnect(void* comm) {
   return SLIMPI_NEXT("MPI_Comm_disconnect", int(void*))(comm);
 }
 
-// MPICH's mpi_f08 module goes straight to PMPI_ names.
+// MPICH's mpi_f08 module calls PMPI_ names directly.
 SLIMPI_EXPORT void mpi_comm_free_f08_(int* comm, int* error) {
   const Freeing freeing(handle(comm));
   SLIMPI_NEXT("mpi_comm_free_f08_", void(int*, int*))(comm, error);

@@ -9,15 +9,15 @@ SLIMPI_EXPORT int MPI_Comm_set_info(Word comm, Word info) {
   return code == 0 ? take_info(comm, info) : code;
 }
 
-// `made` points at a handle: an int with MPICH's ABI. It is read as one only by take_info's side,
-// which does nothing under another ABI.
+// `made` points to a handle: an int with MPICH's ABI. Only take_info reads it as one, and it does
+// nothing under another ABI.
 SLIMPI_EXPORT int MPI_Comm_dup_with_info(Word comm, Word info, void* made) {
   const int code = SLIMPI_NEXT("MPI_Comm_dup_with_info", int(Word, Word, void*))(comm, info, made);
   return code == 0 ? take_info(Word(*static_cast<int*>(made)), info) : code;
 }
 
-// MPICH's mpi_f08 module goes straight to PMPI_ names for calls without buffers, so its own are
-// caught. Fortran's handles are MPICH's integers; `error` may be absent.
+// MPICH's mpi_f08 module calls PMPI_ names directly for functions without buffers, so its own names
+// are intercepted. Fortran's handles are MPICH's integers; `error` may be absent.
 SLIMPI_EXPORT void mpi_comm_set_info_f08_(const int* comm, const int* info, int* error) {
   int own = 0;
   int* const code = error != nullptr ? error : &own;

@@ -3,15 +3,16 @@
 
 #include "call/entry.h"
 
-// MPI_Pcontrol of forward.S calls this and jumps to what it returns, the next MPI_Pcontrol.
+// MPI_Pcontrol of forward.S calls this and jumps to the address that it returns: the next
+// MPI_Pcontrol.
 extern "C" [[gnu::used, gnu::visibility("hidden")]] void* slimpi_pcontrol_enter(int level) {
   slimpi::call::control(level);
   return reinterpret_cast<void*>(SLIMPI_NEXT("MPI_Pcontrol", int(int, ...)));
 }
 
-// On other machines the next one gets what 16 machine words hold. That is every argument where the
-// ABI passes floating-point arguments behind an ellipsis like integers, as those of RISC-V, POWER
-// and 32-bit ARM do; elsewhere such arguments are lost.
+// On other machines the next MPI_Pcontrol gets 16 machine words of arguments. Those are all
+// arguments where the ABI passes variadic floating-point arguments like integers, as on RISC-V,
+// POWER and 32-bit ARM. Elsewhere floating-point arguments are lost.
 #if (!defined(__x86_64__) && !defined(__aarch64__)) || defined(SLIMPI_PCONTROL_WORDS)
 SLIMPI_EXPORT int MPI_Pcontrol(const int level, ...) {
   using slimpi::call::Word;
@@ -20,14 +21,15 @@ SLIMPI_EXPORT int MPI_Pcontrol(const int level, ...) {
   Word w[16];
   va_list rest;
   va_start(rest, level);
-  for (Word& word : w) word = va_arg(rest, Word);  // reads on where the program passed fewer
+  for (Word& word : w)
+    word = va_arg(rest, Word);  // reads further words where the program passed fewer
   va_end(rest);
   return next(level, w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11],
               w[12], w[13], w[14], w[15]);
 }
 #endif
 
-// MPICH's mpi_f08 module does not come by MPI_Pcontrol. `error` is not in the standard's interface.
+// MPICH's mpi_f08 module does not call MPI_Pcontrol. `error` is not in the standard's interface.
 SLIMPI_EXPORT void mpi_pcontrol_f08_(const int* level, int* error) {
   slimpi::call::control(*level);
   SLIMPI_NEXT("mpi_pcontrol_f08_", void(const int*, int*))(level, error);

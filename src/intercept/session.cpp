@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// MPI_Session_init and MPI_Session_finalize, only to count the open sessions, and MPI_Finalize,
-// only to know that it runs.
+// MPI_Session_init and MPI_Session_finalize, intercepted only to count the open sessions, and
+// MPI_Finalize, only to know that it runs.
 #include "call/entry.h"
 
 using slimpi::call::Finalizing;
@@ -20,7 +20,7 @@ SLIMPI_EXPORT int MPI_Session_finalize(void* session) {
   return code;
 }
 
-// MPICH's mpi_f08 module goes straight to PMPI_ names; `error` may be absent.
+// MPICH's mpi_f08 module calls PMPI_ names directly; `error` may be absent.
 SLIMPI_EXPORT void mpi_session_init_f08_(const int* info, const int* handler, int* session,
                                          int* error) {
   int own = 0;

@@ -9,10 +9,10 @@ namespace slimpi::intra {
 
 namespace {
 
-// A mark names the line of the next one to read, so that each is waited for before the next is
-// asked for. Caches fetch unasked what was read together before, or at equal distances, so every
-// look has its own lines: they lie a step, two steps, three steps apart, which meets none twice,
-// and the first one and the step change.
+// Each probe line holds the number of the next line to read, so that each load must complete before
+// the next can start. Hardware prefetch would load lines that were read together before, or at
+// equal distances. So the lines of one probe lie one step, two steps, three steps apart, no line is
+// read twice, and the first line and the step change from probe to probe.
 constexpr std::uint64_t kProbeLines = 8, kLine = 64, kLines = CacheLocality::kProbeBytes / kLine;
 
 std::uint64_t first_line(std::uint64_t probe) {
@@ -22,11 +22,12 @@ std::uint64_t step(std::uint64_t probe) {
   return 2 * probe + 1;
 }
 
-// Marks out of a cache that is shared take 0.2 to 0.4 us, out of another 0.7 to 1.5 us
+// Reading a probe line takes 0.2 to 0.4 us from a shared cache, 0.7 to 1.5 us from another cache
 // (docs/DESIGN.md).
 constexpr std::uint64_t kCrossCacheNanoseconds = 550;
 
-// A look beside the time that so many bytes take.
+// At least so many bytes are exchanged between two probes, so that a probe costs little beside
+// them.
 constexpr std::uint64_t kProbeIntervalBytes = 512 << 10;
 
 using ProbeWord = std::atomic<std::uint64_t>;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How far a rank's node-local ranks are: whether all of them share a cache with it. The answer is
-// measured, by how long it takes to read what a node-local rank has just written, and not asked of
-// the system, since ranks that are not bound to cores move, and virtual machines move and do not
-// know. It is this rank's own and may differ from its node-local ranks': nothing but speed depends
-// on it.
+// Whether all node-local ranks share a cache with this rank. This is measured: the time to read
+// what a node-local rank has just written. The system is not asked, because ranks that are not
+// bound to cores move, and a virtual machine does not know the real caches. The result belongs to
+// this rank and may differ between ranks; only speed depends on it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,33 +15,34 @@ class CacheLocality {
   // For local rank `me` of `size`.
   CacheLocality(int size, int me);
 
-  // Bytes in shared memory that each rank writes and others read.
+  // Bytes of shared memory that each rank writes and the others read.
   static constexpr std::size_t kProbeBytes = 4096;
 
-  // To be asked at each barrier, by all ranks with the same `bytes` that passed through a message
-  // buffer since the last. True: every rank writes its marks before they meet and reads a
-  // node-local rank's behind it. So at first, until they have seen everybody twice, then whenever
-  // that costs next to nothing.
+  // Whether to probe at this barrier. Call it at every barrier, on all ranks with the same `bytes`:
+  // those that passed through a message buffer since the last barrier. True: every rank writes its
+  // probe lines before the barrier, and reads those of a node-local rank after it. It is true until
+  // every node-local rank was probed twice, and later only as often as costs next to nothing.
   bool due(std::uint64_t bytes);
   void write_probe_lines(std::byte* mine) const;
 
-  // The node-local rank whose marks are read next: another one for every rank.
+  // The node-local rank to probe next; a different one for every rank.
   int target() const;
-  // Reads them, and takes note of the time.
+  // Reads that rank's probe lines and records the time.
   void probe(const std::byte* probe_lines);
   void record(std::uint64_t nanoseconds);
 
-  // Some node-local rank has been far the last two times; one time may be an interruption.
+  // Some node-local rank shares no cache with this one, by the last two probes of it. One slow
+  // probe alone may be an interruption.
   bool cross_cache() const { return cross_cache_; }
 
  private:
   struct Peer {
     bool last = false, cross_cache = false;
   };
-  std::vector<Peer> peers_;  // by how many local ranks they come after this one, less one
+  std::vector<Peer> peers_;  // index: distance in local ranks after this one, minus 1
   int me_;
   std::size_t next_ = 0;
-  std::uint64_t probes_ = 0, bytes_ = 0;  // bytes since the last look
+  std::uint64_t probes_ = 0, bytes_ = 0;  // bytes since the last probe
   bool cross_cache_ = false;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copies between a rank's device and memory that node-local ranks reach, on the call's stream. The
-// trace shows those that are waited for together as one slice, with the additions queued among
-// them.
+// Copies between a rank's device and memory that node-local ranks can access, on the call's stream.
+// Copies that are completed by one wait are one interval in the trace; additions queued between
+// them are included.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +15,8 @@ class NodeCopies {
  public:
   explicit NodeCopies(const comm::Call& call) : call_(call) {}
 
-  // Where what is copied is wanted next: in this core's caches, or in memory.
+  // Where the copied bytes are needed next: in this core's caches, or in memory (by non-temporal
+  // stores, where the device has them).
   enum class Where { caches, memory };
 
   Status copy(void* to, const void* from, std::size_t bytes, Where where = Where::caches) {
@@ -26,7 +27,7 @@ class NodeCopies {
                                                                       call_.stream);
   }
 
-  // The stream has done all that was queued.
+  // To be called when the stream has completed all that was queued; ends the trace interval.
   void done() {
     Trace* const trace = Trace::running();
     if (trace != nullptr && call_.device.staged && bytes_ != 0)

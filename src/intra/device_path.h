@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How the ranks of a node exchange what lies in device memory, where it need not pass through the
-// host's: over links between their GPUs, or in message buffers that each of them opens to the
-// others. The node-local ranks find it out together at the first call in which all of them have
-// buffers on such a device. It belongs to the lease of their segment: all communicators of these
-// processes use it, and its ranks are the segment's.
+// How the ranks of a node exchange device buffers without host memory: over links between their
+// GPUs (nccl), or in message buffers that each rank opens to the others (ipc). The node-local ranks
+// decide it together, at the first call in which all of them have buffers on such a device. The
+// object belongs to the lease of their segment: all communicators of these processes use it, and
+// only the call that holds the lease may. Its ranks are the segment's processes.
 #pragma once
 #include <cstdint>
 
@@ -18,22 +18,23 @@ class DevicePath {
   // `intra`: what SLIMPI_INTRA allows.
   explicit DevicePath(Intra intra) : intra_(intra) {}
 
-  // How the ranks of a node exchange in a call: in the host's shared memory, in each other's device
-  // memory, over links, or, where another call has all of these, by messages.
+  // How a call exchanges: through the host's shared memory (host), in each other's device memory
+  // (ipc), over links (nccl), or, where another call holds the lease, by MPI messages (mpi).
   enum class Path { host, ipc, nccl, mpi };
 
-  // What a rank publishes of a call whose buffers are on `device`. `ready` goes with way().
+  // What a rank publishes about a call whose buffers are on `device`. `ready`: it can use the path
+  // that way() returns.
   enum Readiness : std::uint64_t { unavailable = 0, not_open = 1, ready = 2 };
   Readiness readiness(const device::Device& device, const void* like) const;
 
-  // All node-local ranks said `closed`: opens the best way there is. What way() is then is alike on
-  // all of them; where it is `host` nobody tries again.
+  // To be called when all node-local ranks published `not_open`: opens the fastest path that works.
+  // Afterwards way() is the same on all of them. If it is `host`, no rank tries again.
   Status open(SharedSegment& shared, comm::Exchange& exchange, const device::Device& device,
               const void* like, Statistics& statistics);
   Path way() const { return way_; }
 
-  // Lets go of the node-local ranks' memory, then, when no node-local rank has this rank's any
-  // more, of the links. In order: all node-local ranks do so, and nothing is under way.
+  // First unmap the node-local ranks' memory; then, when no node-local rank maps this rank's memory
+  // any more, close the links. `in_order`: all node-local ranks do so, and nothing is in flight.
   void close_message_buffers() { buffers.close(); }
   void close_links(bool in_order) { nccl.close(in_order); }
 

@@ -12,7 +12,7 @@ namespace slimpi::intra {
 
 namespace {
 
-// Every rank owns a slice.
+// On one node: every rank owns a shard.
 comm::InterNodeGroup one_node_group(const comm::Communicator& communicator) {
   comm::InterNodeGroup group;
   group.shards = int(communicator.layout().node_ranks().size());
@@ -20,8 +20,9 @@ comm::InterNodeGroup one_node_group(const comm::Communicator& communicator) {
   return group;
 }
 
-// A device adds as the processor does only in the default environment and without NaN: its own are
-// others. With no value beyond the limit no sum is infinite, and no two infinities make a NaN.
+// A device gives the processor's bytes only in the default environment and without NaN, because its
+// NaNs have other bits. If no value is above the limit, no sum is infinite, and so no two
+// infinities make a NaN.
 Status describe_environment(const comm::Call& call, std::uint64_t* word) {
   const std::uint32_t control = callers_float_control();
   *word |= std::uint64_t(control) << published::kEnvironmentShift;
@@ -46,7 +47,7 @@ comm::Range shard_range(std::uint64_t count, const kernels::Format& format,
 std::size_t node_bytes(const comm::Communicator& communicator, const comm::InterNodeGroup& group) {
   const std::size_t size = communicator.layout().node_ranks().size();
   if (group.flat || size == 1) return 0;
-  // Shared memory is read in place by host kernels; others need the addends near them.
+  // Host kernels read shared memory in place; other devices need the addends in their own memory.
   return communicator.shared() != nullptr ? shared_scratch_bytes(size, group)
                                           : node_message_bytes(communicator.layout(), group);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The exact work inside a node, around any exchange between nodes: before it, each rank that owns a
-// slice gets its node-local ranks' sum of it; after it, every node-local rank gets the finished
-// slices.
+// The exact work inside a node, before and after any exchange between nodes. Before it, each rank
+// that owns a shard gets the sum of its node-local ranks' values of that shard. After it, every
+// node-local rank gets the finished shards.
 #pragma once
 #include <vector>
 
@@ -9,7 +9,7 @@
 
 namespace slimpi::intra {
 
-// Slice of `count` elements that local rank `inter-node group` owns; whole buckets.
+// The elements of shard `shard_index` in a vector of `count`; whole buckets.
 comm::Range shard_range(std::uint64_t count, const kernels::Format& format,
                         const comm::InterNodeGroup& group, int shard_index);
 
@@ -20,26 +20,27 @@ std::size_t node_bytes(const comm::Communicator& communicator, const comm::Inter
 // Floats of Communicator::partial that sums inside a node need.
 std::uint64_t node_partial(const comm::Communicator& communicator);
 
-// out's own slice = the node-local ranks' in, added in rank order in fp32. Sends the other slices.
+// out's own shard = the node-local ranks' in, added in rank order in fp32. Sends the other shards
+// to their owners.
 Status intra_reduce_scatter(comm::Call& call, const comm::InterNodeGroup& group);
 
-// Every node-local rank's out = the slices of their owners.
+// Every node-local rank's out = the shards of their owners.
 Status intra_all_gather(comm::Call& call, const comm::InterNodeGroup& group);
 
-// What became of a intra_allreduce; alike on all ranks.
+// The result of an intra_allreduce; the same on all ranks.
 struct NodeResult {
-  bool unverified = false;            // some rank has to compare first; nothing was written
-  bool left_to_mpi = false;           // only MPI can give MPI's bytes
-  std::vector<comm::Range> finished;  // what out holds of the sum all the same
+  bool unverified = false;            // some rank must compare with MPI first; nothing was written
+  bool left_to_mpi = false;           // MPI must make the rest: only it can give MPI's bytes
+  std::vector<comm::Range> finished;  // the ranges of out that hold the sum even so
 };
 
 // The whole allreduce of a communicator on one node, with the bytes that MPI itself would give in
-// the caller's floating-point environment: NaNs included, or left to MPI. `verified`: slimpi's
-// order of additions is MPI's, as this rank knows. Left to MPI, too, where another thread's call
-// has the shared memory of some rank. Needs Communicator::shared().
+// the caller's floating-point environment. A sum of NaNs has MPI's bytes too, or is left to MPI.
+// `verified`: this rank knows that slimpi's order of additions is MPI's. A call is also left to MPI
+// where another thread's call holds the shared memory of some rank. Needs Communicator::shared().
 Status intra_allreduce(comm::Call& call, bool verified, NodeResult* result);
 
-// Makes room for intra_allreduce near `like`.
+// Reserves the scratch memory of intra_allreduce near `like`.
 Status reserve_intra_allreduce(comm::Communicator& communicator, const device::Device& device,
                                const void* like);
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kBytes = (IpcBuffers::kDepth + 1) * IpcBuffers::kBlock * sizeof(float);
 
-// What a rank tells its node-local ranks while they open the message buffers.
+// What a rank publishes to its node-local ranks while they open the message buffers.
 struct Note {
   device::Ipc::Handle handle;
   std::uint32_t offered, opened;
@@ -58,7 +58,7 @@ Status IpcBuffers::open(SharedSegment& shared, comm::Exchange& exchange,
   for (int one = 0; one < size; ++one) *opened = *opened && note_of(shared, one).opened != 0;
   if (*opened) return Status::ok;
   close();
-  SLIMPI_TRY(shared.barrier(exchange));  // nobody has this rank's memory any more
+  SLIMPI_TRY(shared.barrier(exchange));  // after it no rank maps this one's memory
   memory_.release();
   return Status::ok;
 }

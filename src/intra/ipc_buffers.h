@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Device memory of each rank of a node that all its ranks work in: what shared memory is to host
-// buffers. The node-local ranks open it together, and whether they could is known to all of them.
+// Device memory of each rank of a node that all its ranks map and use: what shared memory is for
+// host buffers. The node-local ranks open it together, and all of them know whether that worked.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,26 +19,28 @@ class IpcBuffers {
   IpcBuffers(const IpcBuffers&) = delete;
   IpcBuffers& operator=(const IpcBuffers&) = delete;
 
-  // Floats of a rank's message buffer in one block, and how many blocks it holds.
+  // Floats of a rank's message buffer in one block; blocks in flight.
   static constexpr std::uint64_t kBlock = 2 << 20;
   static constexpr int kDepth = 3;
 
-  // Collective over the node. *opened is alike on all its ranks; where it is false, *reason is what
-  // went wrong here, if anything did.
+  // Collective over the node. *opened is the same on all its ranks. Where it is false, *reason is
+  // what failed on this rank, or empty if nothing did.
   Status open(SharedSegment& shared, comm::Exchange& exchange, const device::Device& device,
               const void* like, Statistics& statistics, bool* opened, std::string* reason);
 
-  // Lets go of the node-local ranks' memory. This rank's own goes with the object, once no
-  // node-local rank has it any more.
+  // Unmaps the node-local ranks' memory. This rank's own memory is freed with the object, once no
+  // node-local rank maps it any more.
   void close();
 
-  // Of a process of the segment.
+  // The message buffer of a process of the segment. A rank writes only its own.
   float* buffer(int process) const {
     return reinterpret_cast<float*>(buffers_[std::size_t(process)]);
   }
-  float* scratch() const { return buffer(me_) + kDepth * kBlock; }  // this rank's, of kBlock floats
+  float* scratch() const {
+    return buffer(me_) + kDepth * kBlock;
+  }  // kBlock floats of this rank alone
 
-  std::uint64_t blocks = 0;  // as NodeSegment::blocks
+  std::uint64_t blocks = 0;  // as NodeSegment::blocks, for these message buffers
 
  private:
   Status offer(const device::Device& device, const void* like, Statistics& statistics,
@@ -46,7 +48,7 @@ class IpcBuffers {
 
   const device::Device* device_ = nullptr;
   comm::Memory memory_;
-  std::vector<std::byte*> buffers_;  // the node-local ranks' and, at me_, this rank's own
+  std::vector<std::byte*> buffers_;  // by process; at me_ this rank's own
   int me_ = 0;
 };
 

@@ -14,22 +14,23 @@ namespace {
 
 constexpr std::size_t kBytes = (NcclGroup::kDepth + 1) * NcclGroup::kBlock * sizeof(float);
 
-// How long the node-local ranks may take to join: long enough for a library that starts up, so that
-// only one that never gets there is left alone.
+// How long the node-local ranks may take to create the communicator. It is long enough for a
+// library that starts slowly, so only one that never finishes is given up.
 constexpr auto kPatience = std::chrono::seconds(60);
 
-// What the node-local ranks do one after the other. A rank may fail in a step while another still
-// looks back at the one before.
+// The steps of opening, in this order. A rank may fail in one step while another still reads the
+// result of the step before; so a failure carries its step.
 enum Step : std::uint32_t { preparing = 1, exchanging_id = 2, creating_communicator = 3 };
 
 }  // namespace
 
-// What a rank tells its node-local ranks while they join.
+// What a rank publishes to its node-local ranks while they open. Only its owner writes it.
 struct NcclGroup::Note {
-  device::NcclTransport::UniqueId barrier;    // of process 0
-  char bus_id[32];                            // of its GPU
-  char reason[160];                           // why it failed
-  std::atomic<std::uint32_t> failed, joined;  // in which step, or 0; 1 once it is there
+  device::NcclTransport::UniqueId barrier;  // written by process 0 only
+  char bus_id[32];                          // of its GPU
+  char reason[160];                         // why this rank failed
+  std::atomic<std::uint32_t> failed,
+      joined;  // failed: the step, or 0; joined: 1 when its communicator exists
 
   void fail(Step step, bool publish = true) {
     if (publish) std::strncpy(reason, failure_text().c_str(), sizeof reason - 1);
@@ -51,8 +52,8 @@ Status NcclGroup::prepare(const void* like, Statistics& statistics, Note& mine) 
   return scratch_.reserve(*device_, like, device::Place::device, kBytes, statistics);
 }
 
-// Every rank comes to an end by itself: it is there, it failed, it saw a node-local rank fail, or
-// it has waited long enough. Then what all have come to is known.
+// Every rank stops by itself: its communicator exists, it failed, it saw a node-local rank fail, or
+// it waited too long. When all have stopped, every rank returns.
 Status NcclGroup::create_communicator(SharedSegment& shared, comm::Exchange& exchange,
                                       const void* like) {
   const int me = shared.segment().me(), size = shared.size();
@@ -92,8 +93,8 @@ Status NcclGroup::open(SharedSegment& shared, comm::Exchange& exchange,
   const int me = shared.segment().me(), size = shared.size();
   device_ = &device;
   Note& mine = *new (&note_of(shared, me)) Note{};
-  // Meets the others; *opened is false, with the reason of the first rank that has one, if any has
-  // failed by then.
+  // A barrier. If any rank has failed in `step` or before, *opened becomes false, and *reason is
+  // the first rank's that has one.
   const auto end = [&](Step step) {
     SLIMPI_TRY(shared.barrier(exchange));
     for (int one = 0; one < size; ++one) {
@@ -128,7 +129,7 @@ Status NcclGroup::open(SharedSegment& shared, comm::Exchange& exchange,
   if (*opened) return Status::ok;
   close(false);
   scratch_.release();
-  return shared.barrier(exchange);  // everyone has read the notes
+  return shared.barrier(exchange);  // after it all ranks have read the notes
 }
 
 void NcclGroup::close(bool in_order) {
@@ -148,8 +149,8 @@ Status NcclGroup::send(comm::Exchange& exchange,
   }
 }
 
-// A node-local rank that waits for a message from here does not send on its GPU meanwhile, so MPI
-// goes on while the GPU works.
+// MPI makes progress while the GPU works: a node-local rank may wait for a message from this rank
+// before it queues its sends.
 Status NcclGroup::wait(comm::Exchange& exchange, device::Stream* stream) {
   std::uint64_t mark = 0;
   SLIMPI_TRY(device_->record(stream, &mark));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Links between the GPUs of a node, one to a rank, over which its ranks send each other what lies
-// in device memory. The node-local ranks join together, and whether they could is known to all of
-// them.
+// Links between the GPUs of a node, one GPU per rank. Its ranks send each other device memory over
+// them. The node-local ranks create the NCCL communicator together, and all of them know whether
+// that worked.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -20,28 +20,28 @@ class NcclGroup {
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
 
-  // Floats that come from all node-local ranks at a time, and for how many times there is scratch.
+  // Floats received from all node-local ranks in one block; blocks in flight.
   static constexpr std::uint64_t kBlock = 2 << 20;
   static constexpr int kDepth = 2;
 
-  // Collective over the node. *opened is alike on all its ranks; where it is false, *reason is,
-  // too.
+  // Collective over the node. *opened is the same on all its ranks. Where it is false, *reason is
+  // the same on all of them, too.
   Status open(SharedSegment& shared, comm::Exchange& exchange, const device::Device& device,
               const void* like, Statistics& statistics, bool* opened, std::string* reason);
 
-  // In order: every node-local rank does so, and nothing is under way.
+  // `in_order`: every node-local rank does so, and nothing is in flight.
   void close(bool in_order);
 
-  // What comes from the node-local ranks, and what is being added up; kBlock floats each.
+  // Scratch of kBlock floats each: what was received from the node-local ranks (`slot`: block
+  // modulo kDepth), and intermediate sums.
   float* arrived(int slot) const { return floats() + std::uint64_t(slot) * kBlock; }
   float* partial() const { return floats() + kDepth * kBlock; }
 
-  // Queues the pieces behind what is on the stream, and returns when the stream can be marked
-  // behind them.
+  // Queues the transfers on the stream, and returns when an event can be recorded behind them.
   Status send(comm::Exchange& exchange, const std::vector<device::NcclTransport::Transfer>& pieces,
               device::Stream* stream);
 
-  // Waits until the stream has done everything, or something goes wrong on any rank.
+  // Waits until the stream has completed everything, or something fails on any rank.
   Status wait(comm::Exchange& exchange, device::Stream* stream);
 
  private:

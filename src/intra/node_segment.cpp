@@ -13,13 +13,14 @@
 namespace slimpi::intra {
 
 namespace {
-// How long a process that is done waits for others that may still read its device memory.
+// How long a process that leaves waits for others that may still read its device memory.
 constexpr auto kPatience = std::chrono::seconds(2);
 }  // namespace
 
-// In front of the regions, on a page of its own; 0 at first.
+// In front of the regions, on a page of its own; all zero at first. All processes change it,
+// atomically.
 struct NodeSegment::Header {
-  std::atomic<std::uint64_t> used[kChannels / 64];  // a bit a channel
+  std::atomic<std::uint64_t> used[kChannels / 64];  // one bit per channel
   std::atomic<std::uint32_t> users[kChannels];      // processes that have not left the channel yet
   std::atomic<std::uint32_t> gone;                  // processes that left the segment
 };
@@ -66,8 +67,8 @@ int NodeSegment::take_channel() {
   return -1;
 }
 
-// The last one to leave clears the lines: no process reads them any more, and none will before it
-// is told of the channel again.
+// The last process to leave clears the lines. No process reads them any more, and none will before
+// it receives the channel again.
 void NodeSegment::leave_channel(int channel) {
   if (header().users[channel].fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   for (int process = 0; process < int(processes_.size()); ++process)
@@ -96,8 +97,8 @@ bool NodeSegment::gone() const {
   return header().gone.load(std::memory_order_acquire) == processes_.size();
 }
 
-// Nobody's device memory goes before the others have let go of it. Links end behind it, as they
-// wait for each other without a thought for MPI.
+// No process frees its device memory before the others have unmapped it. Links are closed after
+// that, because closing them waits for the other processes without progress in MPI.
 bool NodeSegment::leave() {
   if (device_path != nullptr) device_path->close_message_buffers();
   header().gone.fetch_add(1, std::memory_order_acq_rel);

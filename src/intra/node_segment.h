@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The shared-memory segment of a set of processes on one node, and what goes with it. All
-// communicators whose node-local ranks are these processes use the same one, in whatever order they
-// number them; it ends with the last of them.
+// The shared-memory segment of a set of processes on one node, and the state that belongs to it.
+// All communicators whose node-local ranks are these processes use the same segment, in whatever
+// order they number the processes. It ends with the last of them.
 //
-// Two things are separate in it. Each communicator has a channel: a cache line of every process,
-// for barriers and published words, so communicators never disturb each other's order. The data
-// area, which is large, exists once and is leased to one call at a time: a try-lock of each
-// process. What came of it travels in the word that every rank publishes before the call's first
-// barrier, so that a call uses the area only if its ranks have the lease on every process, and
-// nobody ever waits for a lease.
+// It has two separate parts. Each communicator has a channel: a cache line of every process, for
+// barriers and published words, so that communicators never disturb each other's order. The data
+// area is large, exists once, and is leased to one call at a time by a try-lock in each process.
+// Every rank publishes before the call's first barrier whether it got the lease. A call uses the
+// data area only if its ranks hold the lease on every process. Nobody ever waits for a lease.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -29,7 +28,7 @@ class NodeSegment {
   static constexpr std::size_t kLine = 64;            // bytes of a cache line
   static constexpr int kChannels = 512;               // communicators on one segment at a time
   static constexpr int kDepth = 3;                    // blocks in flight
-  static constexpr std::uint64_t kBlock = 128 << 10;  // floats of a data area in one, at most
+  static constexpr std::uint64_t kBlock = 128 << 10;  // floats of a data area in one block, at most
   static constexpr std::size_t kNoteBytes = 384;
 
   // Describes a segment for `processes`, of which this one is number `me`; `block`: floats of a
@@ -43,10 +42,11 @@ class NodeSegment {
   // Bytes of the whole segment.
   std::size_t bytes() const { return kHeaderBytes + processes_.size() * region_bytes(); }
 
-  // Maps the file and takes memory for this process's region, and for the header if `first`.
+  // Maps the file and reserves memory for this process's region, and for the header if `first`.
   Status map(SharedFile& file, bool first);
 
-  // Finds every page, so that no call pays for it. All processes have mapped it by now.
+  // Reads every page once, so that no call pays for page faults. All processes have mapped the
+  // segment before.
   void touch() const;
 
   std::uint64_t id() const { return id_; }
@@ -54,15 +54,16 @@ class NodeSegment {
   std::uint64_t block() const { return block_; }
   int me() const { return me_; }
 
-  // A channel that no communicator uses, its lines 0; -1 where there is none. For one process,
-  // which tells the others.
+  // Takes a channel that no communicator uses, with its lines 0; -1 where there is none. One
+  // process calls it and sends the number to the others.
   int take_channel();
-  // Every process that was told of the channel lets go of it once, after its last barrier there.
+  // Every process that received the channel calls it once, after its last barrier there.
   void leave_channel(int channel);
-  // The others were never told of it.
+  // Frees a channel that no other process has received.
   void give_back_channel(int channel);
 
-  // The line of a process on a channel; its note; the start of its data area.
+  // A process's line on a channel; its probe lines, its note, the start of its data area. Only that
+  // process writes them; leave_channel() clears the lines.
   std::byte* line(int process, int channel) const {
     return region(process) + std::size_t(channel) * kLine;
   }
@@ -70,24 +71,25 @@ class NodeSegment {
   std::byte* note(int process) const { return probe_lines(process) + CacheLocality::kProbeBytes; }
   float* data(int process) const { return reinterpret_cast<float*>(region(process) + kFrontBytes); }
 
-  // Leases the data area, the notes and `direct` in this process; false where another thread's call
-  // has them, or where a call failed while it had them: the processes may be at different blocks
-  // then.
+  // Leases the data area, the notes and `device_path` in this process. False where another thread's
+  // call holds the lease, or where a call failed while it held it: then the processes may have
+  // counted different numbers of blocks.
   bool try_lease();
   void end_lease(bool failed);
 
-  // Blocks that passed through the data area so far: the next one's place among the slots follows
-  // from it, so that a slow reader of the last call is not written over by the next. Alike on all
-  // processes for whoever has the lease on all of them.
+  // Blocks that passed through the data area so far. The message buffer of a call's block b is
+  // (blocks + b) modulo kDepth, so the next call does not overwrite what a slow reader of the last
+  // call still reads. Written by the call that holds the lease; the same on all processes for a
+  // call that holds it on all of them.
   std::uint64_t blocks = 0;
 
-  // The ways between the processes' device memory; belongs to the lease, too. Set when the segment
-  // is opened.
+  // How the processes exchange device memory; belongs to the lease, too. Set when the segment is
+  // opened.
   std::unique_ptr<DevicePath> device_path;
 
-  // The last communicator of this process let go of the segment. The others may still read device
-  // memory of this process: it waits for them briefly. Returns whether all are gone; where not,
-  // the object has to be kept until gone() is true.
+  // To be called when the last communicator of this process has released the segment. Other
+  // processes may still read device memory of this process, so it waits for them briefly. Returns
+  // whether all have left; if not, the object must be kept until gone() is true.
   bool leave();
   bool gone() const;
 

@@ -19,8 +19,8 @@ void add_in_order(const device::Device& device, device::Stream* stream,
   }
 }
 
-// With r ranks more than a power of two, the first 2r ranks add in pairs; then node-local ranks
-// add, then pairs of node-local ranks, and so on.
+// With r ranks more than a power of two, the first 2r ranks are added in pairs. Then neighboring
+// sums are added, level by level, until one is left.
 bool add_in_pairs(const device::Device& device, device::Stream* stream,
                   const std::vector<const float*>& addends, std::uint64_t count, float* partial,
                   std::uint64_t stride, float* out) {
@@ -47,7 +47,7 @@ bool add_in_pairs(const device::Device& device, device::Stream* stream,
       level.push_back(addends[i]);
     }
   }
-  // A sum takes the place of its left addend if that is scratch already.
+  // A sum overwrites its left addend if that is scratch already.
   while (level.size() > 1) {
     std::vector<const float*> next;
     for (std::size_t i = 0; i < level.size(); i += 2) {

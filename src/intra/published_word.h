@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a rank of a node publishes about a call: one word for the next barrier, in fields. After the
-// barrier every rank knows of each field whether it is alike on all of them, and whether any rank
-// has a bit of it set.
+// barrier every rank knows of each field whether it is the same on all ranks, and whether any rank
+// has set a bit of it.
 #pragma once
 #include <cstdint>
 
 namespace slimpi::intra::published {
 
-constexpr std::uint64_t kReadiness = 0x3;  // Direct::Readiness
+constexpr std::uint64_t kReadiness = 0x3;  // DevicePath::Readiness
 
-// Bits that one rank sets for all.
-constexpr std::uint64_t kUnverified = 1 << 2;   // MPI's order of additions was not compared yet
-constexpr std::uint64_t kUnfit = 1 << 3;        // values or settings that only MPI can add
+// Bits that apply to all ranks if any rank sets them.
+constexpr std::uint64_t kUnverified = 1 << 2;  // not yet compared with MPI's order of additions
+constexpr std::uint64_t kUnfit = 1
+                                 << 3;  // values or settings with which only MPI gives MPI's bytes
 constexpr std::uint64_t kSeveralNans = 1 << 4;  // an addition of two NaNs
-constexpr std::uint64_t kTaken = 1 << 5;        // another call has the lease of the segment
+constexpr std::uint64_t kTaken = 1 << 5;        // another call holds the lease of the segment
 
 // The control bits of the floating-point environment.
 constexpr int kEnvironmentShift = 16;

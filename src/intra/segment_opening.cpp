@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The node's first rank in the communicator leads: it learns who the processes are, proposes a
-// segment to the others, and tells them what came of it. Messages order all steps, so that no step
-// of the operating system waits. A rank that fails says so in its next message and goes on.
+// The node's first rank in the communicator leads. It collects the processes' numbers, proposes a
+// segment to the others, and sends them the result. Messages order all steps, so no system call
+// blocks. A rank that fails reports it in its next message and goes on.
 #include "intra/segment_opening.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace slimpi::intra {
 
 namespace {
 
-// Floats of a process's data area in one block: what is fastest, then less.
+// Floats of a process's data area in one block: the fastest size first, then smaller ones.
 constexpr std::uint64_t kBlocks[] = {NodeSegment::kBlock, 32 << 10, 8 << 10};
 
 class Opening {
@@ -30,13 +30,13 @@ class Opening {
         statistics_(statistics),
         registry_(SegmentRegistry::instance()) {}
 
-  // Both act on the ranks of this node only. `attempt`: 0 looks for a segment that is there and
-  // makes one if there is none, and the others make one with smaller blocks.
+  // Both involve the ranks of this node only. Attempt 0 looks for an existing segment, and makes
+  // one if there is none. Later attempts make one with smaller blocks.
   Status meet_processes();
   Status attempt(std::size_t number, SegmentPlace* place);
 
  private:
-  // What the first rank proposes: a segment that is there, or a new one; id 0: nothing.
+  // What the first rank proposes: an existing segment, or a new one; id 0: nothing.
   struct Proposal {
     std::uint64_t id, channel, is_new, block;
   };
@@ -61,7 +61,7 @@ class Opening {
   std::vector<std::uint64_t> by_rank_, sorted_;  // numbers of the node's processes
   SharedFile file_;
   FileOffer offer_;
-  std::size_t made_ = 0;  // sizes that were tried
+  std::size_t made_ = 0;  // entries of kBlocks that were tried
 };
 
 Status Opening::send(int local, std::span<const std::uint64_t> words) {
@@ -80,14 +80,14 @@ Status Opening::receive(int local, std::span<std::uint64_t> words) {
   return exchange_.settle(status, {&request, 1});
 }
 
-// Words of the first rank, on all ranks of the node.
+// Sends the first rank's words to all ranks of the node.
 Status Opening::tell(std::span<std::uint64_t> words) {
   if (!leads()) return receive(0, words);
   for (int local = 1; local < size(); ++local) SLIMPI_TRY(send(local, words));
   return Status::ok;
 }
 
-// Whether it is good on all ranks of the node.
+// Sets *good to whether it is true on all ranks of the node.
 Status Opening::agree(bool* good) {
   std::uint64_t all = *good ? 1 : 0;
   if (leads())
@@ -135,7 +135,8 @@ Opening::Proposal Opening::propose(std::size_t number, SegmentPlace* place) {
   return proposal;
 }
 
-// From the first rank to one after the other, so that the socket's queue is never full.
+// The first rank passes the file to one rank after the other, so that the socket's queue is never
+// full.
 Status Opening::pass_file(const Proposal& proposal, bool* good) {
   std::uint64_t word = 1;
   if (leads()) {
@@ -159,7 +160,7 @@ Status Opening::pass_file(const Proposal& proposal, bool* good) {
   return Status::ok;
 }
 
-// Every process takes the memory of its own region, so it lies near that process.
+// Every process reserves the memory of its own region, so it lies on that process's NUMA node.
 Status Opening::make(const Proposal& proposal, SegmentPlace* place, bool* good) {
   SLIMPI_TRY(pass_file(proposal, good));
   place->segment = new_segment(proposal);
@@ -210,8 +211,8 @@ Status Opening::attempt(std::size_t number, SegmentPlace* place) {
 
 }  // namespace
 
-// Until the ranks of every node have a place, or have tried all there is. A segment that one of the
-// processes has let go of costs an attempt of its own.
+// Repeats until the ranks of every node have a segment, or have tried everything. A segment that
+// one of the processes has already released costs one attempt of its own.
 static Status find_places(Opening& opening, comm::Exchange& exchange, SegmentPlace* place,
                           bool* ready) {
   SLIMPI_TRY(opening.meet_processes());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How the node-local ranks of a communicator come to a shared-memory segment and a channel on it.
+// How the node-local ranks of a communicator get a shared-memory segment and a channel on it.
 #pragma once
 #include <memory>
 #include <vector>
@@ -10,20 +10,21 @@
 
 namespace slimpi::intra {
 
-// A communicator's place on a segment. Empty where `segment` is null.
+// A communicator's segment and its channel there. Empty where `segment` is null.
 struct SegmentPlace {
   std::shared_ptr<NodeSegment> segment;
   int channel = -1;
-  std::vector<int> process_of;  // number on the segment, by local rank
+  std::vector<int> process_of;  // the process number on the segment, by local rank
 };
 
-// Finds a place on a segment that the node's processes have already, or makes one, with smaller
-// blocks where memory is short. Collective over the communicator; *ready is alike on all its ranks,
-// and false, without a place, where the ranks of some node cannot share memory.
+// Finds a channel on a segment that the node's processes already have, or makes a new segment, with
+// smaller blocks where memory is short. Collective over the communicator. *ready is the same on all
+// its ranks. It is false, and *place is empty, where the ranks of some node cannot share memory.
 Status open_segment(comm::Exchange& exchange, const comm::NodeLayout& layout, Intra intra,
                     Statistics& statistics, SegmentPlace* place, bool* ready);
 
-// Gives up the place, if it is one. Waits for nobody where no device memory was shared.
+// Releases the channel and the segment, if there is one. Waits for no process where no device
+// memory was shared.
 void leave_segment(SegmentPlace* place);
 
 }  // namespace slimpi::intra

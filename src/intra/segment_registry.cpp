@@ -12,7 +12,7 @@ namespace slimpi::intra {
 
 namespace {
 
-// Where the kernel has no random numbers yet, the time and the process will do.
+// Where the kernel has no random numbers yet, the time and the process id are used.
 std::uint64_t random_number() {
   std::uint64_t number = 0;
   if (getrandom(&number, sizeof number, GRND_NONBLOCK) == ssize_t(sizeof number) && number != 0)
@@ -81,7 +81,7 @@ void SegmentRegistry::release(std::shared_ptr<NodeSegment> segment) {
     if (--entry->users != 0) return;
     entries_.erase(entries_.begin() + (entry - entries_.data()));
   }
-  // Nobody finds it any more. Leaving may take its time.
+  // No caller can find it any more. leave() may wait, so the lock is not held.
   if (segment->leave()) return;
   const std::lock_guard lock(mutex_);
   leaving_.push_back(std::move(segment));

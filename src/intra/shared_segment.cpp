@@ -7,12 +7,12 @@
 
 namespace slimpi::intra {
 
-// What one rank writes and the others poll, on one cache line: who waits for the count has the word
-// with it.
+// What one rank writes and the others poll. All of it is on one cache line, so a rank that has
+// loaded the count has the word, too.
 struct SharedSegment::Line {
-  std::atomic<std::uint64_t> barriers;  // that this rank has reached
-  // Two in turn: who publishes the next but one has seen everybody at the barrier behind the next,
-  // and so has everybody read this one.
+  std::atomic<std::uint64_t> barriers;  // barriers that this rank has reached
+  // Two words, used alternately. Before a rank overwrites word n by word n + 2, it has passed the
+  // barrier after word n + 1. All ranks reached that barrier after they had read word n.
   std::uint64_t words[2];
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A communicator's view of the shared-memory segment of its node: a data area of each rank that all
-// of them can read, a word of each rank, and a barrier that costs a store and a few loads. Ranks
+// of them can read, a word of each rank, and a barrier that costs one store and a few loads. Ranks
 // are node-local ranks of the communicator. The segment, and what belongs to its lease, is shared
-// with other communicators of the same processes; barriers and words are this communicator's own.
+// with other communicators of the same processes. Barriers and words are this communicator's own.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -22,33 +22,34 @@ class SharedSegment {
   SharedSegment(const SharedSegment&) = delete;
   SharedSegment& operator=(const SharedSegment&) = delete;
 
-  // Collective over the communicator; *ready is alike on all its ranks, and false where the ranks
-  // of some node cannot share memory.
+  // Collective over the communicator. *ready is the same on all its ranks, and false where the
+  // ranks of some node cannot share memory.
   Status open(comm::Exchange& exchange, const comm::NodeLayout& layout, Intra intra, bool* ready);
 
   int size() const { return int(place_.process_of.size()); }
   int local_rank() const { return me_; }
 
-  // The segment; and the number there of a node-local rank, by which its other users name it, too.
+  // The segment, and the process number of a node-local rank there. All communicators of the
+  // segment use that number.
   NodeSegment& segment() const { return *place_.segment; }
   int process_of(int local) const { return place_.process_of[std::size_t(local)]; }
 
-  // The data area of a rank, aligned to 64 bytes. Belongs to the lease.
+  // The data area of a rank, aligned to 64 bytes. Only that rank writes it. Needs the lease.
   float* buffer(int local) const { return segment().data(process_of(local)); }
 
-  // Returns when every rank of the node has called it as often as this one has. What a rank wrote
-  // before is seen by the others after. MPI makes progress meanwhile, since another rank may wait
-  // for a message. Fails when a rank says that it failed. `bytes`: of a rank's data area that were
-  // written since the last barrier, at most; alike on all ranks of the node.
+  // Returns when every rank of the node has called it as often as this one. What a rank wrote
+  // before is visible to the others after it. MPI makes progress meanwhile, because another rank
+  // may wait for a message. Fails when a rank reports that it failed. `bytes`: how much of a rank's
+  // data area was written since the last barrier, at most; the same on all ranks of the node.
   Status barrier(comm::Exchange& exchange, std::uint64_t bytes = 0);
 
-  // Some rank of the node shares no cache with this one: what is written for others comes to it
-  // faster through memory. Of this rank, now.
+  // Some rank of the node shares no cache with this one at present, so data for other ranks arrives
+  // faster through memory. Measured by this rank; ranks may differ.
   bool cross_cache() const { return locality_->cross_cache(); }
 
-  // What a rank publishes, at most once between two barriers, before the first of them: a word of
-  // the fields of published.h. After it, the words of all ranks of the node, joined by "and" and by
-  // "or".
+  // Publishing: at most once between two barriers, a rank sets a word with the fields of
+  // published_word.h. published() returns, after the next barrier, the words of all ranks of the
+  // node, joined by "and" and by "or".
   struct Published {
     std::uint64_t all, any;
     bool alike(std::uint64_t field) const { return ((all ^ any) & field) == 0; }
@@ -56,8 +57,8 @@ class SharedSegment {
   void publish(std::uint64_t word);
   Published published() const;
 
-  // A note of each process of the segment, read by the others after a barrier. Belongs to the
-  // lease.
+  // A note of each process of the segment. Its process writes it; the others read it after a
+  // barrier. Needs the lease.
   static constexpr std::size_t kNoteBytes = NodeSegment::kNoteBytes;
   std::byte* note(int process) const { return segment().note(process); }
 
@@ -70,11 +71,11 @@ class SharedSegment {
   std::vector<Line*> lines_;  // by local rank
   int me_ = 0;
   std::uint64_t barriers_ = 0, publications_ = 0;
-  std::optional<CacheLocality> locality_;  // once it is open
+  std::optional<CacheLocality> locality_;  // set by open()
 };
 
-// The lease of the segment for one call, in this process. It ends with the object; until then the
-// call may work there if all ranks of the node have published that they hold it.
+// The lease of the segment for one call, in this process. It ends with the object. Until then the
+// call may use the data area if all ranks of the node have published that they hold it.
 class SegmentLease {
  public:
   explicit SegmentLease(SharedSegment& shared)
@@ -85,7 +86,7 @@ class SegmentLease {
 
   bool held() const { return held_; }
 
-  // Nobody uses the segment after a call that failed there. Returns `status`.
+  // `status`: how the call ended. After a failure no call gets the lease again. Returns `status`.
   Status end(Status status) {
     if (held_) segment_.end_lease(status != Status::ok);
     held_ = false;

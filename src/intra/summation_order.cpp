@@ -20,15 +20,15 @@ namespace {
 
 constexpr std::size_t kMostCounts = 1024;  // per communicator; further ones go to MPI
 
-// The probe vector repeats itself after so many floats, so that each rank knows what all have.
+// The probe vector repeats after so many floats, so each rank can compute the values of all ranks.
 constexpr std::uint64_t kPeriod = 4096;
 
 // MPICH changes to its shared-memory collectives after a number of calls on a communicator
 // (MPIR_CVAR_POSIX_NUM_COLLS_THRESHOLD, 5).
 constexpr int kWarmUpCalls = 8;
 
-// Comparisons of a count come at its second call and at every eightfold of that: MPI may change its
-// algorithm later.
+// A count is compared at its second call and whenever its number of calls has grown eightfold,
+// because MPI may change its algorithm later.
 bool is_due(std::uint32_t calls) {
   return calls >= 2 && std::has_single_bit(calls) && std::countr_zero(calls) % 3 == 1;
 }
@@ -65,8 +65,8 @@ bool repeats(const float* data, std::uint64_t count, const std::vector<float>& p
   return true;
 }
 
-// One comparison. The buffers are of the call's kind where MPI takes them, else in host memory,
-// where MPI gets copies of such buffers.
+// One comparison. The buffers are in the call's kind of memory where MPI takes that. Else they are
+// in host memory, because MPI gets host copies of such buffers.
 class Probe {
  public:
   explicit Probe(const comm::Call& call)
@@ -105,7 +105,7 @@ class Probe {
   }
 
  private:
-  // What the program passed for the result is free until the call ends.
+  // Receives MPI's result. The program's result buffer may be overwritten until the call ends.
   float* result() { return in_place_ ? reinterpret_cast<float*>(memory_.data()) : call_.out; }
   Status fill(const std::vector<float>& period) {
     float* const to = device_.staged ? host_.data() : reinterpret_cast<float*>(memory_.data());
@@ -138,7 +138,7 @@ bool NodeOrder::takes(std::uint64_t count) {
   return known.calls > 1;
 }
 
-// Buffers in place or not, in memory of the host or of a device.
+// One bit per kind: in place or not, in memory of the host or of a device.
 unsigned NodeOrder::kind_of(const comm::Call& call) {
   return 1u << ((call.in == call.out ? 1 : 0) + (call.device.staged ? 2 : 0));
 }

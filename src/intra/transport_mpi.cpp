@@ -16,15 +16,15 @@ namespace {
 
 constexpr std::uint64_t kSegment = 64 << 10;  // elements
 constexpr std::size_t kSegmentBytes = kSegment * sizeof(float);
-constexpr int kDepth = 2;  // segments under way at once
+constexpr int kDepth = 2;  // segments in flight
 
 comm::Range segment(const comm::Range& shard, std::uint64_t number) {
   if (number * kSegment >= shard.count) return {};
   return {shard.first + number * kSegment, std::min(kSegment, shard.count - number * kSegment)};
 }
 
-// A communicator that has shared memory uses messages only in a call that finds it taken. The
-// schedule's own scratch may be in use then.
+// A communicator with shared memory uses messages only in a call that finds the segment leased. The
+// inter-node schedule's scratch may be in use then, so such a call has memory of its own.
 comm::Memory& memory_of(const comm::Call& call) {
   comm::CallScratch& scratch = call.communicator.scratch();
   return call.communicator.shared() == nullptr ? scratch.messages : scratch.node_messages;
@@ -34,7 +34,8 @@ comm::Memory& staging_of(const comm::Call& call) {
   return call.communicator.shared() == nullptr ? scratch.staging : scratch.node_staging;
 }
 
-// Such a call reserves it when it comes to that, for there are few. Other ranks hear of a failure.
+// A call on a communicator with shared memory reserves it only when it needs it, because such calls
+// are rare. A failure is reported to the other ranks.
 Status reserve_in_call(const comm::Call& call, const comm::InterNodeGroup& group) {
   if (call.communicator.shared() == nullptr) return Status::ok;
   comm::Communicator& communicator = call.communicator;
@@ -46,7 +47,9 @@ Status reserve_in_call(const comm::Call& call, const comm::InterNodeGroup& group
                                   communicator.statistics());
 }
 
-// One pass of segments inside a node, in either direction.
+// One reduce-scatter or all-gather inside a node. Segment `number` uses message buffers and
+// requests number % kDepth. A send waits for the previous request of its buffer; a receive is
+// posted for segment number + kDepth when segment `number` was added or copied.
 class MpiPass {
  public:
   MpiPass(comm::Call& call, const comm::InterNodeGroup& group)
@@ -76,12 +79,13 @@ class MpiPass {
   Status run_sum();
   Status run_share();
 
-  // MessageBuffers for what comes from and what goes to each node-local rank, by slot.
+  // Byte offset of the message buffer of a segment: from `other`, or to it if `outgoing`.
   std::size_t buffer(bool outgoing, std::uint64_t number, int other) const {
     return ((number % kDepth * 2 + (outgoing ? 1 : 0)) * std::uint64_t(size_) +
             std::uint64_t(other)) *
            kSegmentBytes;
   }
+  // The request of a segment to or from `other`. Its message buffer is free when it is complete.
   MPI_Request& of(MPI_Request* requests, std::uint64_t number, int other) const {
     return requests[number % kDepth * std::uint64_t(size_) + std::uint64_t(other)];
   }
@@ -108,6 +112,7 @@ class MpiPass {
   NodeCopies copies_{call_};
 };
 
+// Waits for the stream by an event, while MPI makes progress.
 Status MpiPass::finish_copies() {
   std::uint64_t mark = 0;
   SLIMPI_TRY(call_.device.record(call_.stream, &mark));
@@ -148,6 +153,7 @@ Status MpiPass::post_for_sum(std::uint64_t number) {
   return Status::ok;
 }
 
+// The owner waits for a segment from every node-local rank, and adds them in rank order.
 Status MpiPass::reduce(std::uint64_t number) {
   if (group_.shard_index < 0) return Status::ok;
   const comm::Range mine = part(group_.shard_index, number);
@@ -170,6 +176,7 @@ Status MpiPass::reduce(std::uint64_t number) {
   return staged_ ? finish_copies() : Status::ok;
 }
 
+// Each rank sends to the owners after it first, so that not all ranks send to one owner at a time.
 Status MpiPass::run_sum() {
   for (std::uint64_t number = 0; number < kDepth; ++number) SLIMPI_TRY(post_for_sum(number));
   for (std::uint64_t number = 0; number < segments_; ++number) {

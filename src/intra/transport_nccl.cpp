@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The work inside a node over links between its GPUs. The node-local ranks send each owner their
-// shares of its slice, straight from where they lie, a block at a time; the owner adds a block in
-// rank order while the next one arrives. The finished slices go to all of them at once. Everything
-// is queued on two streams, that of the links and that of the call, which wait for each other by
-// marks.
+// The nccl transport: exchange inside a node over links between its GPUs. The node-local ranks send
+// each owner their values of its shard, directly from the program's buffers, one block at a time.
+// The owner adds a block in rank order while it receives the next one. The finished shards are sent
+// to all ranks at once. Everything is queued on two streams, NCCL's and the call's, which wait for
+// each other by events.
 #include <algorithm>
 #include <vector>
 
@@ -28,7 +28,7 @@ class NcclPass {
         nccl_(shared_.segment().device_path->nccl),
         me_(call.communicator.layout().local_rank()),
         size_(int(call.communicator.layout().node_ranks().size())),
-        // Pieces begin where a vector of floats may.
+        // A block of a shard begins at a multiple of 64 floats, as kernels need it.
         piece_(NcclGroup::kBlock / std::uint64_t(size_) / 64 * 64) {
     for (int shard_index = 0; shard_index < group.shards; ++shard_index)
       shards_.push_back(shard_range(call.count, call.plan.format, group, shard_index));
@@ -59,10 +59,11 @@ class NcclPass {
   }
   comm::Range mine(std::uint64_t block) const { return part(group_.shard_index, block); }
   bool owner() const { return group_.shard_index >= 0; }
+  // Where a block from `other` is received. Block b + kDepth overwrites block b.
   float* arrived(int other, std::uint64_t block) const {
     return nccl_.arrived(int(block % NcclGroup::kDepth)) + std::uint64_t(other) * piece_;
   }
-  // Links name ranks by their number on the segment.
+  // NCCL numbers ranks by their process number on the segment.
   void add_out(int local, const float* from, std::uint64_t count) {
     if (count != 0)
       pieces_.push_back({shared_.process_of(local), from, nullptr, count * sizeof(float)});
@@ -88,11 +89,12 @@ class NcclPass {
   std::vector<comm::Range> shards_;
   std::vector<NcclTransport::Transfer> pieces_;
   device::Stream* nccl_stream_ = nullptr;
-  std::uint64_t added_[NcclGroup::kDepth] = {};  // marks of the call's stream
+  // Events of the call's stream, by slot: its block was added.
+  std::uint64_t added_[NcclGroup::kDepth] = {};
 };
 
-// What node-local ranks of a rank that failed wait for on their GPUs never comes. They have been
-// told by now, so that all of them end it.
+// If a rank failed, its node-local ranks' GPUs would wait forever. settle() has reported the
+// failure to all ranks, so all of them abort the communicator.
 Status NcclPass::settle(Status status) {
   status = exchange_.settle(status, {});
   if (status != Status::ok) nccl_.close(false);
@@ -105,8 +107,8 @@ Status NcclPass::wait_for_stream_of(device::Stream* later, device::Stream* earli
   return call_.device.wait_event(later, earlier, mark);
 }
 
-// The links have the lane of what comes in. It is seen to have nothing left to do, so that it
-// starts behind what the program has queued.
+// NCCL uses the communicator's h2d stream. First that stream must be seen to have completed
+// everything: the next work on it then waits for what the program has queued on its own stream.
 Status NcclPass::find_stream() {
   SLIMPI_TRY(
       call_.communicator.stream_for(call_.device, call_.out, &nccl_stream_, comm::StreamRole::h2d));
@@ -114,13 +116,15 @@ Status NcclPass::find_stream() {
   return wait_for_stream_of(nccl_stream_, call_.stream);
 }
 
-// Both streams are seen to have nothing left to do, so that what comes next starts behind what the
+// Waits until both streams have completed everything. The next work on them then waits for what the
 // program queues until then.
 Status NcclPass::finish() {
   SLIMPI_TRY(nccl_.wait(exchange_, nccl_stream_));
   return nccl_.wait(exchange_, call_.stream);
 }
 
+// Queues the sends and receives of a block. A slot is received into again only when its last block
+// was added.
 Status NcclPass::bring(std::uint64_t block) {
   const int slot = int(block % NcclGroup::kDepth);
   if (owner() && block >= NcclGroup::kDepth)
@@ -134,6 +138,7 @@ Status NcclPass::bring(std::uint64_t block) {
   return send();
 }
 
+// The owner adds a block behind its receives, and records when its slot is free again.
 Status NcclPass::reduce(std::uint64_t block, bool pairwise) {
   const comm::Range mine = owner() ? this->mine(block) : comm::Range{};
   if (mine.count == 0) return Status::ok;

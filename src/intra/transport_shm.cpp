@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The work inside a node through message buffers that its ranks share: in host memory, or, where
-// the buffers of all of them are on devices that can, in device memory, with the same sums in the
-// same order. The vector passes in blocks. For each, every rank copies what its node-local ranks
-// own into its message buffer, the node-local ranks meet, every owner adds its slice from all
-// message buffers, and, where the result is wanted at once, puts it into its own message buffer for
-// the others to fetch. Three blocks are under way, so that the ranks meet once a block.
+// The shm and ipc transports: exchange inside a node through message buffers that its ranks share.
+// They lie in host memory, or, where all ranks' buffers are on devices with IPC, in device memory;
+// the sums and their order are the same.
+//
+// The vector passes in blocks. For each block: every rank copies into its message buffer what its
+// node-local ranks own, and passes a barrier. Then every owner adds its shard from all message
+// buffers. If the result is needed at once, the owner copies it into its own message buffer, from
+// which the others copy it. Three blocks are in flight, so one barrier per block is enough: a
+// message buffer is written again only after a barrier that every rank reached after reading it.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -21,11 +24,11 @@ namespace slimpi::intra {
 
 namespace {
 
-// A result of so many bytes pushes out what the caches hold, and is not there any more when the
-// program comes to read it. (docs/DESIGN.md)
+// From this size on, a result evicts everything else from the caches, and has left them itself when
+// the program reads it. It is written by non-temporal stores (docs/DESIGN.md).
 constexpr std::uint64_t kLargeBytes = 16 << 20;
 
-// Floats of one slice in a block of `block` floats.
+// Floats of one shard in a block of `block` floats.
 std::uint64_t piece_of(const comm::InterNodeGroup& group, std::uint64_t block) {
   return std::max<std::uint64_t>(block / std::uint64_t(group.shards) / 16 * 16, 16);
 }
@@ -49,7 +52,7 @@ class ShmPass {
       shards_.push_back(shard_range(call.count, call.plan.format, group, shard_index));
   }
 
-  // Only set *way where the call is to go over links or by messages.
+  // They only set *way where the call must use nccl or mpi.
   Status sum(Path* way) { return exchange_.settle(run_sum(way), {}); }
   Status allreduce(std::uint64_t word, Path* way, NodeResult* result) {
     word_ = word;
@@ -72,6 +75,7 @@ class ShmPass {
     if (block * piece_ >= shard.count) return {};
     return {shard.first + block * piece_, std::min(piece_, shard.count - block * piece_)};
   }
+  // Where a shard of a block lies in a rank's message buffer. Only that rank writes there.
   float* place(int owner_of_message_buffer, int shard_index, std::uint64_t block) const {
     constexpr int kDepth = NodeSegment::kDepth;
     static_assert(kDepth == IpcBuffers::kDepth);
@@ -81,6 +85,7 @@ class ShmPass {
     return buffer + slot * (in_device_ ? IpcBuffers::kBlock : segment_.block()) +
            std::uint64_t(shard_index) * piece_;
   }
+  // Scratch of the additions; private to this rank.
   float* partial() const {
     return in_device_ ? buffers_.scratch()
                       : reinterpret_cast<float*>(call_.communicator.scratch().partial.data());
@@ -91,6 +96,7 @@ class ShmPass {
     return copies_.copy(to, from, count * sizeof(float), where);
   }
   Where where_in_segment() const { return shared_.cross_cache() ? Where::memory : Where::caches; }
+  // Waits for the copies and additions on the stream; then other ranks may see the message buffer.
   Status copied() {
     SLIMPI_TRY(comm::synchronize(call_.device, call_.stream));
     copies_.done();
@@ -115,20 +121,21 @@ class ShmPass {
   const int me_, size_;
   DevicePath& device_path_;
   IpcBuffers& buffers_;
-  bool in_device_ = false;  // the message buffers in device memory
+  bool in_device_ = false;  // true: the message buffers are in device memory
   std::uint64_t piece_ = 0;
   std::vector<comm::Range> shards_;
   std::uint64_t blocks_ = 0;
-  std::uint64_t word_ = 0;  // what this rank publishes besides its readiness
+  std::uint64_t word_ = 0;  // what this rank publishes in addition to its readiness
   NodeResult* result_ = nullptr;
-  // In place a block's input is lost once its sum is in `out`. The sum is held back until all ranks
-  // know that none of them leaves the block to MPI.
+  // In a call in place, a block's input is lost once its sum is in `out`. So the sum is held back
+  // until all ranks know that no rank leaves the block to MPI.
   bool holds_back_ = false;
-  float* summed_ = nullptr;  // this rank's part of the block that was added last
+  float* summed_ = nullptr;  // this rank's sum in the block that was added last
   NodeCopies copies_{call_};
   const Where in_out_ = call_.count * sizeof(float) >= kLargeBytes ? Where::memory : Where::caches;
 };
 
+// Chooses the message buffers. The length of a block, and so the number of blocks, depends on it.
 void ShmPass::use(bool in_device) {
   in_device_ = in_device;
   piece_ = piece_of(group_, in_device ? IpcBuffers::kBlock : segment_.block());
@@ -137,18 +144,18 @@ void ShmPass::use(bool in_device) {
     blocks_ = std::max(blocks_, (shard.count + piece_ - 1) / piece_);
 }
 
-// Before links or messages: this rank has published what it holds, and wrote into no data area that
-// others read.
+// Whether nccl or mpi does the call. This rank has published what it holds, and has changed no data
+// area that others read.
 constexpr bool elsewhere(DevicePath::Path way) {
   return way == DevicePath::Path::nccl || way == DevicePath::Path::mpi;
 }
 
-// The first block is in the message buffers when this returns. Which message buffers they are
-// depends on where the node-local ranks' buffers lie in this very call, so each rank starts with
-// what suits its own and publishes that; only where they differ does the block go a second time.
-// Where another call has the lease on some process, which it publishes in the same word, all ranks
-// send messages. What was copied by then lies in a slot that no call reads before it is written
-// again.
+// When this returns, the first block is in the message buffers. Host or device message buffers:
+// that depends on where all node-local ranks' buffers lie in this very call. Each rank starts with
+// what its own buffers allow, and publishes that. Only if ranks differ, or if they had to open a
+// device path first, is the first block copied a second time. Where another call holds the lease on
+// some process, which is published in the same word, all ranks use mpi. What was copied until then
+// is in a message buffer that every call writes before it reads it.
 Status ShmPass::begin(Path* way) {
   const DevicePath::Readiness mine =
       lease_.held() ? device_path_.readiness(call_.device, call_.out) : DevicePath::unavailable;
@@ -182,7 +189,7 @@ Status ShmPass::begin(Path* way) {
   return barrier();
 }
 
-// The same for the second half of a call whose first half went this way.
+// The same for the all-gather of a call whose reduce-scatter used *way.
 Status ShmPass::begin_share(Path* way) {
   use(*way == Path::ipc);
   shared_.publish(lease_.held() ? 0 : published::kTaken);
@@ -192,6 +199,7 @@ Status ShmPass::begin_share(Path* way) {
   return Status::ok;
 }
 
+// Every rank counts the same number of blocks, so all agree on the next call's message buffers.
 void ShmPass::end() {
   (in_device_ ? buffers_.blocks : segment_.blocks) += blocks_ + 1;
 }
@@ -201,6 +209,7 @@ Status ShmPass::barrier() {
   return shared_.barrier(exchange_, std::min(call_.count, NodeSegment::kBlock) * sizeof(float));
 }
 
+// Copies this rank's values of the others' shards into its message buffer of the block.
 Status ShmPass::copy_to_segment(std::uint64_t block) {
   for (int shard_index = 0; shard_index < group_.shards; ++shard_index)
     if (const comm::Range theirs = part(shard_index, block);
@@ -210,6 +219,7 @@ Status ShmPass::copy_to_segment(std::uint64_t block) {
   return Status::ok;
 }
 
+// Makes this rank's sum of a block visible to the others after the next barrier.
 Status ShmPass::publish(std::uint64_t block) {
   if (!owner()) return Status::ok;
   const comm::Range mine = part(group_.shard_index, block);
@@ -219,6 +229,7 @@ Status ShmPass::publish(std::uint64_t block) {
   return copy(buffer, from, mine.count, where_in_segment());
 }
 
+// Copies the finished shards of a block into `out`, this rank's held-back sum included.
 Status ShmPass::fetch(std::uint64_t block) {
   for (int shard_index = 0; shard_index < group_.shards; ++shard_index)
     if (const comm::Range theirs = part(shard_index, block);
@@ -230,23 +241,23 @@ Status ShmPass::fetch(std::uint64_t block) {
   return copy(call_.out + mine.first, summed_, mine.count, in_out_);
 }
 
-// A sum that is held back is read from the message buffer, or, where the message buffer is written
-// past the caches, from scratch behind what the additions use.
+// A sum that is held back is put into the message buffer. If that is written by non-temporal
+// stores, it is put into scratch behind what the additions use.
 float* ShmPass::place_of_sum(std::uint64_t block) {
   if (!holds_back_) return call_.out + part(group_.shard_index, block).first;
   if (shared_.cross_cache()) return partial() + std::uint64_t(size_ - 1) * piece_;
   return place(me_, group_.shard_index, block);
 }
 
-// All ranks stop before this block goes to `out`; nobody reads the message buffers any more.
+// All ranks stop before this block is written to `out`. No rank reads the message buffers any more.
 void ShmPass::leave_to_mpi(std::uint64_t block) {
   result_->left_to_mpi = true;
   for (const comm::Range& shard : shards_)
     result_->finished.push_back({shard.first, std::min(shard.count, block * piece_)});
 }
 
-// The node-local ranks' shares of a part of this rank's slice, in rank order, where the kernels can
-// read them.
+// The node-local ranks' values of this rank's shard in a block, in rank order, in memory that the
+// kernels can read.
 Status ShmPass::find_addends(std::uint64_t block, const comm::Range& mine,
                              std::vector<const float*>& addends) {
   auto* scratch = reinterpret_cast<float*>(call_.communicator.scratch().messages.data());

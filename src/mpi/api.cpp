@@ -18,7 +18,7 @@ std::string_view file_name(const char* path) {
   return text.substr(text.rfind('/') + 1);  // npos + 1 = 0
 }
 
-// Handles of the loaded libraries whose file name begins with libmpi, held for the process's life.
+// Handles of the loaded libraries whose file name begins with libmpi. They are never closed.
 std::vector<void*> loaded_mpis() {
   std::vector<std::string> paths;
   dl_iterate_phdr(
@@ -47,16 +47,17 @@ std::string_view library_of(const void* function) {
   return dladdr(function, &info) != 0 ? file_name(info.dli_fname) : "";
 }
 
-// The ABI of MPI 5.0, which MPICH and Intel MPI have in a library beside the one with their own.
+// The standard ABI of MPI 5.0. MPICH and Intel MPI have it in a second library beside their own
+// ABI's.
 bool has_standard_abi(std::string_view library) {
   using Ask = int(int*, int*);
   auto* const ask = reinterpret_cast<Ask*>(lookup("PMPI_Abi_get_version"));
-  int major = -1, minor = -1;  // what a library of another ABI answers
+  int major = -1, minor = -1;  // unchanged by a library of another ABI
   if (ask != nullptr) return ask(&major, &minor) == MPI_SUCCESS && major != -1;
   return library.starts_with("libmpi_abi");
 }
 
-// The first line, its runs of spaces and tabs as one space.
+// The first line, with each sequence of spaces and tabs replaced by one space.
 std::string first_line(const char* text) {
   std::string line;
   for (; *text != '\0' && *text != '\n'; ++text) {
@@ -66,7 +67,7 @@ std::string first_line(const char* text) {
   return line;
 }
 
-// MPICH and its descendants share one ABI and say MPICH, MVAPICH or Intel in their version line.
+// MPICH and its descendants share one ABI and have MPICH, MVAPICH or Intel in their version line.
 bool has_our_abi(const std::string& description) {
   for (const char* family : {"MPICH", "MVAPICH", "Intel(R) MPI"})
     if (description.find(family) != std::string::npos) return true;
@@ -107,7 +108,7 @@ bool takes_gpu_memory() {
   using Ask = int(int, int*);
   if (auto* const ask = reinterpret_cast<Ask*>(lookup("MPIX_GPU_query_support")); ask != nullptr)
     return ask(kCuda, &supported) == MPI_SUCCESS && supported != 0;
-  // The older name, which Open MPI has too.
+  // The older function, which Open MPI has too.
   using Query = int();
   auto* const query = reinterpret_cast<Query*>(lookup("MPIX_Query_cuda_support"));
   return query != nullptr && query() == 1;

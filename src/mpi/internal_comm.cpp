@@ -11,8 +11,8 @@ namespace {
 
 std::atomic<int> g_served{0};
 
-// Free context ids that a rank of a program with threads wants to see before it asks the others
-// for a common one.
+// How many free context ids a rank of a program with threads requires before it takes part in the
+// search for a common one.
 constexpr int kEnoughRoom = 16;
 
 bool is_threaded(const Api& api) {
@@ -20,8 +20,8 @@ bool is_threaded(const Api& api) {
   return api.Query_thread(&level) != MPI_SUCCESS || level == MPI_THREAD_MULTIPLE;
 }
 
-// A communicator of this rank alone whose errors return. Only MPI_Comm_create_from_group, of MPI
-// 4.0, takes the error handler as an argument: without it there is none.
+// A communicator of this rank alone with MPI_ERRORS_RETURN. Only MPI_Comm_create_from_group, of MPI
+// 4.0, takes the error handler as an argument. Without that function there is no such communicator.
 MPI_Comm make_own(const Api& api, MPI_Group group) {
   using Create = int(MPI_Group, const char*, MPI_Info, MPI_Errhandler, MPI_Comm*);
   static auto* const create =
@@ -32,15 +32,15 @@ MPI_Comm make_own(const Api& api, MPI_Group group) {
   if (create == nullptr || api.Group_rank(group, &rank) != MPI_SUCCESS ||
       api.Group_incl(group, 1, &rank, &own) != MPI_SUCCESS)
     return MPI_COMM_NULL;
-  // MPICH 4.0 may report success without a communicator.
+  // MPICH 4.0 may return success without a communicator.
   if (create(own, "slimpi", MPI_INFO_NULL, MPI_ERRORS_RETURN, &made) != MPI_SUCCESS)
     made = MPI_COMM_NULL;
   api.Group_free(&own);
   return made;
 }
 
-// Whether MPI has room for some more communicators in this process. Local; runs no error handler
-// of the program. Where it cannot be found out, the answer is yes.
+// Whether MPI can make some more communicators in this process. Local; runs no error handler of the
+// program. True where it cannot be found out.
 bool has_room(const Api& api, MPI_Group group) {
   MPI_Comm made[kEnoughRoom];
   std::fill_n(made, kEnoughRoom, MPI_COMM_NULL);
@@ -58,7 +58,7 @@ bool has_room(const Api& api, MPI_Group group) {
 }
 
 // While this object lives, errors on the program's communicator return. Only for programs that do
-// not call MPI from several threads at once: nobody can see it there.
+// not call MPI from several threads at once: there no other thread can see the changed handler.
 class Quiet {
  public:
   Quiet(const Api& api, MPI_Comm comm, bool wanted) : api_(api), comm_(comm), wanted_(wanted) {
@@ -93,7 +93,7 @@ Status create(const Api& api, MPI_Comm parent, MPI_Group group, MPI_Comm* made) 
   return fail(Status::mpi, "MPI did not make another communicator; it has room for about 2,000");
 }
 
-// Why a rank cannot serve one more communicator. The greatest of all ranks' counts.
+// Why a rank cannot serve one more communicator. The maximum over all ranks counts.
 enum Refusal : int { none, no_more, no_room };
 
 // unsupported: nothing is wrong, and the program's calls go to MPI without a warning.
@@ -111,8 +111,8 @@ int served() {
 }
 
 // In a program with threads another thread could see a changed error handler, so there all ranks
-// first look whether MPI has room. That costs more, and 16 free context ids on every rank need not
-// include a common one; the error handler then runs.
+// first check whether MPI has free context ids. This costs more. 16 free ids on every rank may
+// still include no common one; the error handler then runs.
 Status make_internal(const Api& api, MPI_Comm user, MPI_Comm* made) {
   *made = MPI_COMM_NULL;
   MPI_Group group = MPI_GROUP_NULL;
@@ -126,7 +126,7 @@ Status make_internal(const Api& api, MPI_Comm user, MPI_Comm* made) {
   Status status = code == MPI_SUCCESS ? Status::ok : failed(api, code);
   if (status == Status::ok && refusal != none) status = refuse(refusal);
   if (status == Status::ok) {
-    // Ranks fail alike: for want of a context id that is free on all of them.
+    // All ranks fail together: no context id is free on all of them.
     const Quiet quiet(api, user, !threaded);
     status = create(api, user, group, made);
   }

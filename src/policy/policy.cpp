@@ -9,14 +9,14 @@ namespace slimpi::policy {
 
 namespace {
 
-// Which hierarchy "auto" means: every rank of a node talks to its ranks of the inter-node group, so
-// that all cores and links of a node work.
+// The hierarchy of a plan. "auto" means sharded: every rank of a node carries a shard, so that all
+// cores and links of a node are used.
 Hierarchy chosen(const Config& config, const algorithm::Algorithm& row) {
   if (row.flat) return Hierarchy::flat;
   return config.hierarchy == Hierarchy::automatic ? Hierarchy::sharded : config.hierarchy;
 }
 
-// `name` is how the user called it; a hook's path is in it.
+// `name` is the value that the user gave, such as hook:PATH.
 comm::Plan make_plan(const Config& config, const algorithm::Algorithm& row, const std::string& name,
                      int bits) {
   comm::Plan plan;
@@ -26,7 +26,7 @@ comm::Plan make_plan(const Config& config, const algorithm::Algorithm& row, cons
   plan.format.bucket = std::uint32_t(config.bucket);
   plan.format.stochastic = config.rounding.value_or(row.rounding) == Rounding::stochastic;
   plan.hierarchy = chosen(config, row);
-  // The next difference of models holds what the last one lost, so the peers need no feedback.
+  // No error feedback with peers: the next difference of models contains the error of the last one.
   plan.error_feedback =
       !row.exact && !row.talks_to_peers && config.error_feedback.value_or(row.error_feedback);
   if (row.codec == kernels::Codec::quantized && row.within_budget)
@@ -51,7 +51,7 @@ std::string refuse_name(const std::string& name, const std::string& spelled) {
   return spelled + " is not in this build of slimpi; accepted: " + built + "auto, off";
 }
 
-// Replicas follow the same peers for ever.
+// A replica belongs to one peer, so algorithms with replicas need peers that never change.
 std::string refuse_peers(const Config& config, const std::string& name) {
   const algorithm::Algorithm* const row = algorithm::find(name);
   if (row == nullptr || !row->talks_to_peers || !row->keeps_state ||
@@ -61,7 +61,7 @@ std::string refuse_peers(const Config& config, const std::string& name) {
          ", which needs the same peers at every call; accepted: ring, all";
 }
 
-// A budget that the algorithm could not keep is not a budget.
+// SLIMPI_MAX_ERROR is refused for algorithms that cannot guarantee it.
 std::string refuse_budget(const Config& config, const std::string& name) {
   const algorithm::Algorithm* const row = algorithm::find(name);
   if (!config.max_error || row == nullptr || row->within_budget) return "";
@@ -85,7 +85,8 @@ Decision decide(const Config& config, const Rules& rules, const std::string& nam
   std::string wanted = config.algorithm;
   int bits = config.bits;
   const Rule* const rule = match(rules, bytes, name);
-  // A key that the program put on this very communicator is more specific than a rule of the job.
+  // An info key of this communicator is more specific than SLIMPI_RULES of the whole job, so it
+  // takes precedence.
   const auto of_communicator = [&](Option option) {
     return config.given[std::size_t(option)].source == Source::info;
   };
@@ -96,7 +97,7 @@ Decision decide(const Config& config, const Rules& rules, const std::string& nam
   }
   if (wanted == "off") return pass(BypassReason::off);
   Decision decision;
-  // What auto may choose from: only what gives all ranks the same bytes.
+  // The candidates of auto: only algorithms that give all ranks the same bytes.
   const std::vector<std::string> names =
       wanted == "auto" ? std::vector<std::string>{"bytegrad", "allreduce"} : std::vector{wanted};
   for (const std::string& each : names)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Decides how a float sum is answered. A rank that decides alone deadlocks the job, so the inputs
-// are things that every rank knows alike: the count, the options that agree, the communicator.
+// Decides how a float sum is done. A rank that decides differently from the others deadlocks the
+// job, so all inputs are the same on every rank: the count, the options that were compared, and the
+// name of the communicator.
 #pragma once
 #include <string>
 #include <vector>
@@ -12,20 +13,21 @@
 namespace slimpi::policy {
 
 struct Decision {
-  bool take = false;                        // answer it with a plan; otherwise leave it to MPI
-  BypassReason reason = BypassReason::off;  // why it is left
-  // One plan, or several of which the fastest is to be found, plain MPI among them.
+  bool take = false;                        // do the call with a plan; otherwise bypass
+  BypassReason reason = BypassReason::off;  // reason of the bypass
+  // One plan, or several. With several, the autotuner finds the fastest, with plain MPI as a
+  // candidate.
   std::vector<comm::Plan> plans;
 };
 
-// `name` is the communicator's.
+// The decision for a call of `count` floats on the communicator called `name`. Not collective.
 Decision decide(const Config& config, const Rules& rules, const std::string& name,
                 std::uint64_t count);
 
-// Why these options cannot run in this build; "" when they can.
+// The reason why this build cannot use these options; "" if it can.
 std::string refuse(const Config& config, const Rules& rules);
 
-// The plan in words, for the line at the first compressed call: "bytegrad, 8 bits, ...".
+// The plan as text, for the banner: "bytegrad, 8 bits, ...".
 std::string describe(const comm::Plan& plan);
 
 }  // namespace slimpi::policy

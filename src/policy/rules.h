@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// SLIMPI_RULES: which call gets which algorithm, by size and communicator.
+// SLIMPI_RULES: the algorithm of a call, by its size and its communicator.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,23 +12,25 @@ namespace slimpi::policy {
 // One row: min_size max_size communicator algorithm bits. Sizes are bytes, max_size included.
 struct Rule {
   std::uint64_t min_size = 0, max_size = UINT64_MAX;
-  std::string communicator;  // pattern of the name that MPI_Comm_set_name gave; "*" any
-  std::string algorithm;     // a name of SLIMPI_ALGORITHM
+  std::string communicator;  // fnmatch pattern of its name (MPI_Comm_set_name); "*": any
+  std::string algorithm;     // a value of SLIMPI_ALGORITHM
   std::optional<int> bits;
 };
 
 using Rules = std::vector<Rule>;
 
-// Reads rows from text; `where` names it in errors. Returns "" or the error.
+// Appends the rows of `text` to `rules`. `where` names the source in errors. Returns "" or the
+// error.
 std::string parse_rules(std::string_view text, const std::string& where, Rules& rules);
 
-// Reads the file that the option called `option` names. Returns "" or the error.
+// Appends the rows of the file `path`, the value of the option `option`. Returns "" or the error.
 std::string read_rules(const std::string& path, const char* option, Rules& rules);
 
-// The first row that holds for a buffer of `bytes` on the communicator called `name`; null if none.
+// The first row that matches a call of `bytes` bytes on the communicator called `name`; null if
+// there is none. The pointer is into `rules`.
 const Rule* match(const Rules& rules, std::uint64_t bytes, const std::string& name);
 
-// The rows that can hold on the communicator called `name`, as text: what ranks compare.
+// The rows that can match on the communicator called `name`, as text that the ranks compare.
 std::string describe(const Rules& rules, const std::string& name);
 
 }  // namespace slimpi::policy

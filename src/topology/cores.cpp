@@ -23,14 +23,14 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-// The limit of one group in the hierarchy of version 1: two files, -1 for no limit.
+// The limit of one group in version 1 of control groups: two files; -1 is no limit.
 double quota_of_version_1(const std::string& directory) {
   const double quota = std::atof(first_line(directory + "/cpu.cfs_quota_us").c_str());
   const double period = std::atof(first_line(directory + "/cpu.cfs_period_us").c_str());
   return quota > 0 && period > 0 ? quota / period : kNoLimit;
 }
 
-// The least limit of a group and those above it. A container may see its own group as the root.
+// The smallest limit of a group and those above it. A container may see its own group as the root.
 template <typename Quota>
 double least_quota(const std::string& root, std::string group, Quota quota) {
   double least = quota(root);
@@ -71,7 +71,7 @@ double quota_of(std::string_view cpu_max) {
   return quota > 0 && period > 0 ? quota / period : kNoLimit;
 }
 
-// Lines "hierarchy:controllers:group"; version 2 has one hierarchy, 0, without controllers.
+// Each line is "hierarchy:controllers:group". Version 2 has one hierarchy, 0, without controllers.
 double core_quota() {
   double least = kNoLimit;
   std::ifstream groups("/proc/self/cgroup");
@@ -90,8 +90,8 @@ double core_quota() {
   return least;
 }
 
-// Hall's condition, for sets that lie within each other or apart, as bindings do: no set of cores
-// has more processes that can run nowhere else than cores.
+// Hall's condition: no set of cores has more processes that can run nowhere else than it has cores.
+// This test is exact for sets that contain each other or are disjoint, as bindings are.
 bool enough_cores(std::span<const Cores> processes, int all, double quota) {
   if (processes.empty() || double(all) > quota) return false;
   Cores together;

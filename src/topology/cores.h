@@ -10,7 +10,7 @@
 
 namespace slimpi::topology {
 
-// A set of cores by the system's numbers, with a fixed size, so that ranks can send it.
+// A set of cores, by the system's numbers. Its size is fixed, so ranks can send it.
 struct Cores {
   static constexpr int kMost = 4096;
   std::array<std::uint64_t, kMost / 64> words{};
@@ -20,19 +20,20 @@ struct Cores {
   bool within(const Cores& others) const;  // others has all of them
 };
 
-// Those that the calling thread may run on; none where the system does not say.
+// The cores that the calling thread may run on; empty where the system does not say.
 Cores own_cores();
 
-// How many cores' time the control groups of this process give it, such as a container's limit;
-// infinite where they set no limit.
+// The CPU time that the control groups of this process allow, such as a container's limit, in
+// cores; infinite where they set no limit.
 double core_quota();
 
-// The limit that a file cpu.max holds: "200000 100000" is two cores, "max 100000" no limit.
+// The limit in the text of a cpu.max file: "200000 100000" is two cores, "max 100000" no limit.
 double quota_of(std::string_view cpu_max);
 
-// Whether every one of the processes can have a core to itself. `processes`: the cores of each that
-// is known; `all`: how many there are, at least those. The cores of the others are taken to be the
-// same where all known ones are alike, and to be other cores where each is bound to some.
+// Whether every process can have a core to itself. `processes`: the cores of each process that is
+// known; `all`: the number of processes, at least as many. If all known processes have the same
+// cores, the others are taken to have these, too. If each is bound to its own, the others are taken
+// to have different cores.
 bool enough_cores(std::span<const Cores> processes, int all, double quota);
 
 }  // namespace slimpi::topology

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// slimpi-hwloc.so: asks hwloc what the machine looks like and hands it over as plain data.
+// slimpi-hwloc.so: reads the machine's topology with hwloc and returns it as plain data.
 #include <hwloc.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ struct FreeBitmap {
 };
 using Bitmap = std::unique_ptr<hwloc_bitmap_s, FreeBitmap>;
 
-// The answer and the memory that it points into.
+// The result and the memory that it points into.
 struct Answer : slimpi_hwloc {
   std::vector<slimpi_hwloc_numa> numa_nodes;
   std::vector<slimpi_hwloc_device> gpu_list, nic_list;
@@ -39,8 +39,8 @@ void copy_text(char (&to)[N], const std::string& from) {
   std::snprintf(to, N, "%s", from.c_str());
 }
 
-// The NUMA node of `nodes` if there is only one, or all of them serve the same cores (such as fast
-// and ordinary memory side by side); else -1.
+// The NUMA node of `nodes` if there is only one, or if all of them belong to the same cores (such
+// as fast and ordinary memory); else -1.
 int single_numa_node(hwloc_topology_t topology, hwloc_const_nodeset_t nodes) {
   hwloc_obj_t first = nullptr;
   hwloc_obj_t node = nullptr;
@@ -75,13 +75,13 @@ bool is_gpu(hwloc_obj_t pci) {
   constexpr unsigned kNvidia = 0x10de, kAmd = 0x1002, kIntel = 0x8086;
   const unsigned type = pci->attr->pcidev.class_id, maker = pci->attr->pcidev.vendor_id;
   if (type == k3d || type == kAccelerator) return true;
-  // Server boards have a small VGA chip of another maker for their console.
+  // Server boards have a small VGA chip of another vendor for their console.
   return (type == kVga || type == kDisplay) &&
          (maker == kNvidia || maker == kAmd || maker == kIntel);
 }
 
-// A network device's card; the device itself if it is not on PCI at all; null if it is behind
-// something that is no network card, such as a USB port (which hwloc leaves out itself).
+// The PCI card of a network device; the device itself if it is not on PCI; null if it is behind
+// something that is no network card, such as a USB port (which hwloc itself leaves out).
 hwloc_obj_t card_of(hwloc_obj_t os_device) {
   hwloc_obj_t above = os_device->parent;
   while (above != nullptr && above->type == HWLOC_OBJ_OS_DEVICE) above = above->parent;
@@ -142,7 +142,7 @@ void find_nics(hwloc_topology_t topology, Answer& answer) {
   }
 }
 
-// hwloc's own search for a common ancestor is made for objects with cores, which these have not.
+// hwloc's own search for a common ancestor works for objects with cores only; these have none.
 hwloc_obj_t common_ancestor(hwloc_obj_t a, hwloc_obj_t b) {
   for (; a != nullptr; a = a->parent)
     for (hwloc_obj_t other = b; other != nullptr; other = other->parent)
@@ -210,7 +210,7 @@ extern "C" int slimpi_hwloc_load(uint32_t version, const slimpi_hwloc** result, 
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return refuse(error, error_size, "hwloc does not start");
   const Handle topology(raw);
-  // These would start GPU drivers, which is the program's business.
+  // These would start GPU drivers. Only the program may do that.
   for (const char* component : {"cuda", "gl", "levelzero", "nvml", "opencl", "rsmi"})
     hwloc_topology_set_components(raw, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, component);
   hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);

@@ -18,7 +18,7 @@ namespace {
 
 using BusId = std::array<unsigned, 4>;  // domain, bus, device, function
 
-// Drivers write the same address with 4 or 8 digits of domain, or none, in either case.
+// Drivers write the same address with a domain of 4 or 8 digits, or none, in upper or lower case.
 std::optional<BusId> parse_bus_id(std::string_view text) {
   BusId id{};
   std::size_t field = std::count(text.begin(), text.end(), ':') == 1 ? 1 : 0;
@@ -84,7 +84,7 @@ Status load(Topology& result, Look look) {
   if (part.empty()) return fail(Status::unsupported, "slimpi-hwloc.so is not installed");
   void* handle = dlopen(part.c_str(), RTLD_NOW | (look == Look::named ? RTLD_GLOBAL : RTLD_LOCAL));
   if (handle == nullptr) return fail(Status::unsupported, dlerror());
-  // The part stays loaded: hwloc may have left handlers behind, and it is needed again soon.
+  // The plugin stays loaded: hwloc may have registered handlers, and it is needed again soon.
   const auto load_function =
       reinterpret_cast<slimpi_hwloc_load_function*>(dlsym(handle, "slimpi_hwloc_load"));
   if (load_function == nullptr)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One machine as plain data: its NUMA nodes, GPUs and network cards, and how near these are to each
-// other. Filled by hwloc, which is loaded on demand, so that nothing needs it to start.
+// One machine as plain data: its NUMA nodes, GPUs and network cards, and the distances between
+// these. Filled by hwloc, which is loaded on demand, so slimpi starts without it.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace slimpi::topology {
 
-// What lies between two devices, nearest first.
+// The nearest thing that two devices share, nearest first.
 enum class Distance { pci_switch, pci_root, numa_node, package, machine, unknown };
 
 const char* to_string(Distance distance);  // "same PCI switch"
@@ -39,25 +39,25 @@ struct Topology {
   int bound_numa_node = -1;         // the one that the calling thread is bound to; -1: not to one
 };
 
-// quiet: the process sees nothing of hwloc; a device's model is its numbers, such as "10de:2335".
-// named: devices have the names of the PCI database where hwloc has it as a plug-in; for that,
-// hwloc's functions become visible to everything in the process. For programs of our own.
+// quiet: hwloc stays invisible to the process; a device's model is its PCI numbers, such as
+// "10de:2335". named: devices have the names of the PCI database where hwloc has it as a plug-in.
+// For that, hwloc's symbols become visible to the whole process. Only for slimpi's own programs.
 enum class Look { quiet, named };
 
-// Looks at this machine, or at the one that HWLOC_XMLFILE or HWLOC_SYNTHETIC describe. Without
-// slimpi-hwloc.so or hwloc the status is unsupported and `result` holds the host's name only;
-// nothing is printed. GPU drivers are left alone.
+// Reads the topology of this machine, or of the one that HWLOC_XMLFILE or HWLOC_SYNTHETIC describe.
+// Without slimpi-hwloc.so or hwloc the status is unsupported, `result` holds the host's name only,
+// and nothing is printed. GPU drivers are not started.
 Status load(Topology& result, Look look = Look::quiet);
 
-// The network card that is nearest to GPU `gpu`, the first of equals; -1 if there is none.
+// The network card nearest to GPU `gpu`, the first of equals; -1 if there is none.
 int nearest_nic(const Topology& topology, int gpu);
 
-// How far the GPU with this PCI bus id (any case, any width of the domain) is from its nearest
+// The distance from the GPU with this PCI bus id (any case, any width of the domain) to its nearest
 // network card; unknown if the topology lacks the GPU or has no card.
 Distance distance_to_nic(const Topology& topology, std::string_view bus_id);
 
-// The GPU whose rank should talk to other nodes: the nearest to a network card, the first of
-// equals; -1 if there is no GPU.
+// The GPU whose rank should be the node leader: the nearest to a network card, the first of equals;
+// -1 if there is no GPU.
 int leading_gpu(const Topology& topology);
 
 }  // namespace slimpi::topology

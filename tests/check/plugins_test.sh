@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Builds parts that violate each rule of parts.sh and sees it fail with the right line.
 set -eu
-check=$(cd "$(dirname "$0")" && pwd)/parts.sh
+check=$(cd "$(dirname "$0")" && pwd)/plugins.sh
 . "${check%/*}/broken_libraries.sh"
 clean='int slimpi_device_plugin(void) { return 0; }'
 

@@ -5,7 +5,7 @@
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
 export SLIMPI_REPORT=$work/report.json UCX_LOG_LEVEL=error
-program=$top_builddir/tests/mpi/passing_device
+program=$top_builddir/tests/mpi/bypass_device
 
 # What users know: without the library it is a segmentation fault.
 if plain 2 "$program" >out.txt 2>&1; then

@@ -51,7 +51,7 @@ done
 preload=${preload%:*}
 
 SLIMPI_MIN_SIZE=64K SLIMPI_REPORT=$work/report.json holds "calls that are left to MPI" \
-  under 2 "$top_builddir/tests/mpi/passing_device" once
+  under 2 "$top_builddir/tests/mpi/bypass_device" once
 expect "$(report report.json buffers staged)" 0 "nothing of them is staged"
 
 # The GPU's own kernels and streams.

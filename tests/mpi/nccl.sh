@@ -17,7 +17,7 @@ run() {
   shift 4
   status=0
   SLIMPI_RANKS_PER_NODE=$per_node SLIMPI_HIERARCHY=$hierarchy \
-    under "$ranks" "$top_builddir/tests/gpu/links" "$@" >out.txt 2>&1 || status=$?
+    under "$ranks" "$top_builddir/tests/gpu/nccl" "$@" >out.txt 2>&1 || status=$?
   expect "$status" "${wanted:-0}" "$what"
   [ "$status" = "${wanted:-0}" ] || cat out.txt
 }
@@ -67,7 +67,7 @@ export SLIMPI_INTRA=nccl
 refused='SLIMPI_INTRA=nccl cannot be used here'
 unable() { # WHAT TEXT
   status=0
-  SLIMPI_RANKS_PER_NODE=0 under 2 "$top_builddir/tests/gpu/links" unlinked 20003 \
+  SLIMPI_RANKS_PER_NODE=0 under 2 "$top_builddir/tests/gpu/nccl" unlinked 20003 \
     >out.txt 2>&1 || status=$?
   holds "$1: the job ends" test "$status" != 0 -a "$status" != 124
   holds "$1: it is said why" grep -q "$refused: .*$2.*; accepted: auto, ipc, shm, mpi" out.txt

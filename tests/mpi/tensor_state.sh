@@ -9,7 +9,8 @@ slot=$((5000 * 4))  # bytes of one tensor's residual
 
 slots() { # MODE kept|lost CALLS_PER_STEP
   SLIMPI_CALLS_PER_STEP=$3 SLIMPI_REPORT=$work/$1.json \
-    under 3 "$top_builddir/tests/mpi/slots" "$1" "$2" 2>errors.txt || { cat errors.txt; return 1; }
+    under 3 "$top_builddir/tests/mpi/tensor_state" "$1" "$2" 2>errors.txt ||
+      { cat errors.txt; return 1; }
 }
 state() { # MODE BYTES DROPPED: what the report says, and how often the ranks were told
   expect "$(report "$1.json" memory state)" "$2" "$1: bytes of state"

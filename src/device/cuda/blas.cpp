@@ -7,7 +7,7 @@ namespace slimpi::device::cuda {
 
 namespace {
 
-// cuBLAS's C interface, as far as it is used. Its matrices are column-major.
+// The functions of cuBLAS's C interface that are used. Its matrices are column-major.
 using Handle = void*;
 struct Blas {
   int (*create)(Handle*) = nullptr;
@@ -24,7 +24,7 @@ bool find(void* handle, const char* name, Function& function) {
   return function != nullptr;
 }
 
-// What the process has loaded already comes first. Stays loaded.
+// A library that the process has already loaded is preferred. It stays loaded.
 const Blas* load() {
   static Blas blas;
   constexpr const char* kNames[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11"};
@@ -64,8 +64,8 @@ bool multiply(const kernels::Product& product, Stream* stream) {
   if (product.rows == 0) return true;
   begin_work(s);
   const float one = 1;
-  // A row-major matrix is the transposed column-major one, so it is c^T = b^T a^T that is asked
-  // for.
+  // A row-major matrix is the transposed column-major one, so the product is computed as c^T = b^T
+  // a^T.
   const int status =
       blas()->multiply(s.blas, product.transposed != 0 ? kTransposed : kPlain, kPlain,
                        product.columns, product.rows, product.inner, &one, product.b, product.ldb,

@@ -16,7 +16,7 @@ namespace {
 
 std::mutex g_mutex;
 
-// Never destroyed: programs free communicators when statics are gone.
+// Never destroyed: programs may free communicators after static objects are destroyed.
 std::list<Context>& contexts() {
   static auto* const all = new std::list<Context>;
   return *all;
@@ -38,7 +38,7 @@ int find_numa_node(CUdevice device) {
   return numa_node_of(bus_id);
 }
 
-// Retained once and for good: memory on this device is what the program has brought.
+// Retained once and never released. The program has memory on this GPU, so it uses the GPU anyway.
 Status primary_context(int ordinal, CUcontext* handle) {
   static auto* const retained = new std::map<int, CUcontext>;
   if (const auto known = retained->find(ordinal); known != retained->end()) {
@@ -53,8 +53,8 @@ Status primary_context(int ordinal, CUcontext* handle) {
   return Status::ok;
 }
 
-// For memory that belongs to no device, as managed memory can: the GPU that the caller uses, or the
-// first that anyone uses.
+// For memory that belongs to no GPU, such as some managed memory: the context that is current, or
+// the first one in use.
 Status any_context(CUcontext* handle) {
   SLIMPI_TRY(check(driver().cuCtxGetCurrent(handle), "asking for the current context"));
   if (*handle != nullptr) return Status::ok;

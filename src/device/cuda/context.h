@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The CUDA contexts that the program's memory lies in. slimpi works in these and makes none of its
-// own: a device that the program does not use never sees it.
+// own: it does not touch a GPU that the program does not use.
 #pragma once
 #include <atomic>
 
@@ -16,16 +16,15 @@ enum class Kernel {
       count
 };
 
-// A context and what slimpi keeps for it; never goes away.
+// A context and what slimpi keeps for it; never freed.
 struct Context {
   CUcontext handle = nullptr;
-  int numa_node = -1;               // of the GPU; -1: not known, or no difference
-  std::atomic<bool> loaded{false};  // kernels
+  int numa_node = -1;               // of the GPU; -1: not known, or all are equally near
+  std::atomic<bool> loaded{false};  // kernels are loaded
   CUfunction kernels[int(Kernel::count)] = {};
 };
 
-// Makes a context current for its lifetime, and the caller's again after it. To be asked first
-// whether that has worked.
+// Makes a context current for its lifetime, then restores the caller's. Check status() first.
 class Current {
  public:
   explicit Current(CUcontext context);
@@ -39,25 +38,25 @@ class Current {
   Status status_;
 };
 
-// What the driver says of a pointer.
+// What the driver knows about a pointer.
 struct Attributes {
-  CUmemorytype type = CUmemorytype(0);  // 0: ordinary memory that CUDA has never heard of
+  CUmemorytype type = CUmemorytype(0);  // 0: ordinary memory, unknown to CUDA
   unsigned managed = 0;
   int device = -1;
   CUcontext context = nullptr;  // null for memory of pools and of virtual memory management
 };
 
-// False if the driver cannot say, as where the program has not initialized it.
+// False if the driver cannot answer, for instance because the program has not initialized it.
 bool attributes_of(const void* pointer, Attributes* attributes);
 
 // The PCI bus id of the GPU of this memory.
 Status bus_id(const void* like, char* text, std::size_t bytes);
 
-// The context to work on this memory in.
+// The context in which to work on this memory.
 Status context_of(const void* pointer, Context** context);
 
-// Loads the kernels into the context, which is current, unless it has them. Without them memory can
-// still be copied.
+// Loads the kernels into the context, unless it has them. The context is current. Without kernels,
+// memory can still be copied.
 Status load_kernels(Context& context);
 
 }  // namespace slimpi::device::cuda

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The CUDA driver that the process has loaded: its functions, found by name, and its errors as
-// Status. Nothing of CUDA is linked, so a machine without it can load the part too.
+// Status. Nothing of CUDA is linked, so a machine without CUDA can load the plugin, too.
 #pragma once
 #include <cuda.h>
 
@@ -49,19 +49,20 @@ struct Driver {
 #undef SLIMPI_CUDA_MEMBER
 };
 
-// Finds the functions in the library that the process has loaded as libcuda.so.1 and keeps what
-// fail() and log() need. Returns false, with a warning in the log, if the driver is too old.
+// Finds the functions in the library that the process has loaded as libcuda.so.1, and stores
+// `library` for failed() and tell(). Returns false, with a warning in the log, if the driver is too
+// old.
 bool open_driver(const Library& library);
 
 // Valid after open_driver().
 const Driver& driver();
 
-// The library's own fail() and log(); a part's would be heard by nobody.
+// The library's fail() and log(); the plugin's own copies have no effect in the library.
 Status failed(Status status, const std::string& text);
 void tell(LogLevel level, const std::string& text);
 
-// ok for CUDA_SUCCESS. Else no_memory where the driver has none left, or device, with what was
-// being done and CUDA's own name and text of the error.
+// ok for CUDA_SUCCESS. Otherwise no_memory if the driver has none left, else device. The text has
+// the operation `what` and CUDA's name and text of the error.
 Status check(CUresult result, const char* what);
 
 }  // namespace slimpi::device::cuda

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "device/cuda/image.h"
 
-// The files lie in the build directory, where the assembler looks for them.
+// The files are in the build directory, where the assembler searches for them.
 #define SLIMPI_IMAGE(name)                                           \
   __asm__(".section .rodata\n.balign 64\nslimpi_image_" #name        \
           ":\n"                                                      \

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The compiled kernels, as nvcc wrote them, inside of the part.
+// The compiled kernels, as nvcc wrote them, embedded in the plugin.
 #pragma once
 
 namespace slimpi::device::cuda {
 
-// A file of kernels/cuda each.
+// One file of kernels/cuda each.
 enum class Module { encode, sum, decode, plain, count };
 
 // For cuModuleLoadData().

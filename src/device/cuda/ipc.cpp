@@ -11,7 +11,7 @@ namespace slimpi::device::cuda {
 
 namespace {
 
-// Looked up by themselves: a driver without them is good for everything else.
+// Found separately: a driver without them can do everything else.
 struct Functions {
   decltype(&::cuIpcGetMemHandle) offer;
   decltype(&::cuIpcOpenMemHandle) open;
@@ -66,7 +66,7 @@ Status open(const void* like, const Ipc::Handle& handle, void** memory) {
   return Status::ok;
 }
 
-// There is no one to tell of a failure.
+// There is no caller to report a failure to.
 void close(void* memory) {
   Context* context = nullptr;
   if (context_of(memory, &context) != Status::ok) return;

@@ -16,7 +16,7 @@ constexpr std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) {
   return (a + b - 1) / b;
 }
 
-// Queues the kernel, one block for each `of_block` of the `work`.
+// Queues the kernel, with one CUDA block for each `of_block` of the `work`.
 template <typename Arguments>
 void launch(Stream* stream, Kernel kernel, std::uint64_t work, std::uint64_t of_block,
             const Arguments& arguments) {

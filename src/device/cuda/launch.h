@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The table of kernels of GPU memory: each function cuts the work into blocks and queues it.
+// The kernel table of GPU memory: each function divides the work into CUDA blocks and queues it.
 #pragma once
 #include "kernels/kernels.h"
 

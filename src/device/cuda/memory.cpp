@@ -29,7 +29,8 @@ Status allocate(const void* like, std::size_t bytes, Place place, void** memory)
     return check(driver().cuMemHostAlloc(memory, size, CU_MEMHOSTALLOC_PORTABLE),
                  (amount + "pinned memory").c_str());
   }
-  // Memory that kernels cannot work on is of no use: better to know now, when MPI can take over.
+  // Memory that kernels cannot work on is useless. It is better to fail now, while MPI can still do
+  // the call.
   SLIMPI_TRY(load_kernels(*context));
   CUdeviceptr found = 0;
   SLIMPI_TRY(check(driver().cuMemAlloc_v2(&found, size), (amount + "GPU memory").c_str()));
@@ -37,7 +38,7 @@ Status allocate(const void* like, std::size_t bytes, Place place, void** memory)
   return Status::ok;
 }
 
-// There is no one to tell of a failure; a GPU that is lost has lost its memory, too.
+// There is no caller to report a failure to. The memory of a GPU that is lost is lost, too.
 void release(void* memory, Place place) {
   Attributes attributes;
   if (memory == nullptr || !attributes_of(memory, &attributes)) return;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The memory of GPUs, as the device row has it; see device.h.
+// GPU memory: functions of the device row; see device.h.
 #pragma once
 #include "device/device.h"
 
 namespace slimpi::device::cuda {
 
-// Memory of a GPU, managed memory, memory of pools and of virtual memory management: yes. Pinned
-// and mapped host memory: no, MPI and the host's kernels take it as it is.
+// True for GPU memory, managed memory, and memory of pools and of virtual memory management. False
+// for pinned and mapped host memory: MPI and the host's kernels use it directly.
 bool owns(const void* pointer);
 
 // The number of the GPU.

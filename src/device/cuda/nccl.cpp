@@ -55,7 +55,7 @@ bool find(void* handle, const char* name, Function& function, std::string& missi
   return function != nullptr;
 }
 
-// A library that the process has loaded under this name, as PyTorch does, is the one that opens.
+// dlopen returns a library that the process has already loaded under this name, as PyTorch does.
 bool load(Library& library) {
   void* const handle = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
@@ -75,7 +75,7 @@ bool load(Library& library) {
   return true;
 }
 
-// Never destroyed: its functions are called when statics are gone.
+// Never destroyed: its functions may be called after static objects are destroyed.
 const Library& library() {
   static const Library* const once = [] {
     auto* const made = new Library;

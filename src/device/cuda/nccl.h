@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// NCCL, as far as slimpi uses it: its functions, found by name in the library that the process has
-// loaded or can load. The declarations are slimpi's own, so that neither its header nor the library
-// has to be there when slimpi is built; where the header is, nccl.cpp compares them with it.
+// The functions of NCCL that slimpi uses, found by name in the library that the process has loaded
+// or can load. The declarations are slimpi's own, so slimpi can be built without NCCL's header and
+// library. Where the header is installed, nccl.cpp compares them with it.
 #pragma once
 #include <cuda.h>
 
@@ -20,8 +20,8 @@ struct NcclTypes {
   struct Id {
     char bytes[128];
   };
-  // The configuration of NCCL 2.14, the first that has one. Later ones take it as well: it says how
-  // long it is and of which version, and they fill in the rest.
+  // The configuration of NCCL 2.14, the first version that has one. Later versions accept it: it
+  // has its size and version, and they fill in the rest.
   struct Config {
     std::size_t size = sizeof(Config);
     unsigned magic = 0xcafebeef;
@@ -56,7 +56,7 @@ struct NcclFunctions {
   const char* (*ncclGetLastError)(Comm) = nullptr;
 };
 
-// Its members by name.
+// The members of NcclFunctions by name.
 #define SLIMPI_NCCL_FUNCTIONS(X) \
   X(ncclGetVersion)              \
   X(ncclGetUniqueId)             \
@@ -74,12 +74,13 @@ struct NcclFunctions {
 
 using Nccl = NcclFunctions<NcclTypes>;
 
-// Loads the library at the first call. Null where there is none that will do; the reason is then
-// nccl_missing().
+// Loads the library at the first call. Null where no suitable one is installed; nccl_missing() is
+// then the reason.
 const Nccl* nccl();
 const char* nccl_missing();
 
-// ok for success and for what goes on by itself. Else what was being done and NCCL's own words.
+// ok for success and for operations in progress. Otherwise the text has the operation `what` and
+// NCCL's error text.
 Status check_nccl(int result, NcclTypes::Comm comm, const char* what);
 
 }  // namespace slimpi::device::cuda

@@ -14,7 +14,7 @@ namespace slimpi::device::cuda {
 
 namespace {
 
-// How long the other processes may take to end a link with this one.
+// How long close() waits for the other processes to finalize the communicator.
 constexpr auto kPatience = std::chrono::seconds(5);
 
 struct CudaLink {
@@ -26,7 +26,7 @@ struct CudaLink {
   }
 };
 
-// NCCL's own threads work in the primary context of the GPU, whatever the program works in.
+// NCCL's own threads work in the primary context of the GPU, whichever context the program uses.
 Status in_primary_context(const Context& context) {
   const Current current(context.handle);
   SLIMPI_TRY(current.status());
@@ -112,7 +112,7 @@ Status exchange(NcclCommunicator* communicator, const NcclTransport::Transfer* t
   begin_work(s);
   SLIMPI_TRY(check_nccl(nccl()->ncclGroupStart(), l.comm, "sending between GPUs"));
   const Status queued = queue(l, transfers, count, s.handle);
-  const int ended = nccl()->ncclGroupEnd();  // also when the group is not whole
+  const int ended = nccl()->ncclGroupEnd();  // also if the group is incomplete
   SLIMPI_TRY(queued);
   return check_nccl(ended, l.comm, "sending between GPUs");
 }
@@ -129,7 +129,7 @@ Status ready(NcclCommunicator* communicator, bool* ready) {
   return Status::ok;
 }
 
-// NCCL frees what others may still read from only when all have come to the end.
+// NCCL frees memory that others may still read only when all processes have finalized.
 bool finalize(CudaLink& communicator) {
   int state = nccl()->ncclCommFinalize(communicator.comm);
   const auto end = std::chrono::steady_clock::now() + kPatience;
@@ -140,7 +140,7 @@ bool finalize(CudaLink& communicator) {
   return state == kNcclSuccess;
 }
 
-// There is no one to tell of a failure.
+// There is no caller to report a failure to.
 void close(NcclCommunicator* communicator, bool in_order) {
   CudaLink& l = CudaLink::of(communicator);
   {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Links between the GPUs of a node by NCCL: only its sends and receives, so that the order of sums
-// stays slimpi's own. Its communicators do not block, as a process that waits has MPI to serve.
+// Exchange between the GPUs of a node by NCCL. Only its sends and receives are used, so the order
+// of sums stays slimpi's own. Its communicators are non-blocking, because a process that waits must
+// let MPI make progress.
 #pragma once
 #include "device/device.h"
 

@@ -18,8 +18,8 @@ int numa_node_of(const std::string& bus_id, const std::string& root) {
   return file >> node ? node : -1;
 }
 
-// The system calls themselves: libnuma would be a library more for two lines. The kernel counts one
-// node less than it is told of.
+// The system calls are used directly, so libnuma is not needed. The kernel uses one bit less of the
+// mask than the given length.
 Preferred::Preferred(int node) {
   if (node < 0 || unsigned(node) >= kNodes) return;
   if (syscall(SYS_get_mempolicy, &policy_, nodes_, kNodes, nullptr, 0) != 0) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The memory of NVIDIA's GPUs: a row of the device table, in a part of its own.
+// The slimpi-cuda plugin: the memory of NVIDIA's GPUs as a row of the device table.
 #include "device/plugin.h"
 #include "config.h"
 

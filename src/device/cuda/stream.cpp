@@ -10,7 +10,7 @@ namespace slimpi::device::cuda {
 
 namespace {
 
-// The context is current.
+// The stream's context must be current.
 void destroy(CudaStream* stream) {
   if (stream->handle != nullptr) (void)driver().cuStreamSynchronize(stream->handle);
   close_blas(*stream);
@@ -76,7 +76,7 @@ Status open_stream(const void* like, Stream** stream) {
 void close_stream(Stream* stream) {
   if (stream == nullptr) return;
   const Current current(CudaStream::of(stream).context->handle);
-  // A context that is gone has taken everything with it.
+  // If the context is destroyed, its streams and events are, too.
   if (current.status() == Status::ok)
     destroy(&CudaStream::of(stream));
   else
@@ -120,7 +120,7 @@ Status query(Stream* stream, std::uint64_t event, bool* reached) {
   SLIMPI_TRY(failure(s));
   s.reached = s.in_ring[slot];
   *reached = true;
-  // Work may have been queued behind the last mark; then it will be marked, too.
+  // Work may have been queued behind the last event; then a later event will be recorded behind it.
   s.idle = s.reached == s.recorded;
   return Status::ok;
 }

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Streams of a GPU; see device.h. What goes wrong in a launch, which returns nothing, is kept and
-// comes out of the next function that returns a Status.
+// Streams of a GPU; see device.h. A kernel launch returns no status, so its failure is stored and
+// returned by the next function that returns a Status.
 #pragma once
 #include "device/cuda/context.h"
 #include "device/device.h"
 
 namespace slimpi::device::cuda {
 
-// Marks are events of a ring. A mark whose event has been used again for a later mark counts as
-// reached when that one is: later than it was, never earlier.
+// Events are kept in a ring of kEvents CUDA events. An event whose CUDA event was recorded again
+// for a later one counts as reached when the later one is: late, never early.
 constexpr int kEvents = 64;
 
 struct CudaStream {
   Context* context = nullptr;
   CUstream handle = nullptr;
-  CUevent before = nullptr;  // what the program queued before
+  CUevent before = nullptr;  // recorded behind what the program queued before
   CUevent events[kEvents] = {};
   std::uint64_t recorded = 0, reached = 0;
-  std::uint64_t in_ring[kEvents] = {};  // which mark an event stands for
-  bool idle = true;                     // nothing has been queued since the last mark was reached
+  std::uint64_t in_ring[kEvents] = {};  // the event that each ring entry holds
+  bool idle = true;                     // nothing was queued since the last event was reached
   CUresult failure = CUDA_SUCCESS;
-  const char* failed = "";    // what was being done
+  const char* failed = "";    // the operation that failed
   double* partial = nullptr;  // scratch of the compare kernels, on the GPU
-  void* blas = nullptr;       // cuBLAS's handle, once a product was asked for
+  void* blas = nullptr;       // cuBLAS's handle, made at the first product
 
   static CudaStream& of(Stream* stream) { return *reinterpret_cast<CudaStream*>(stream); }
 };
@@ -34,11 +34,11 @@ Status record(Stream* stream, std::uint64_t* event);
 Status query(Stream* stream, std::uint64_t event, bool* reached);
 Status wait_event(Stream* stream, Stream* other, std::uint64_t event);
 
-// To be called, with the stream's context current, before work is queued: lets the work of an idle
-// stream wait for what the program has queued on its own default stream.
+// Call it before work is queued, with the stream's context current: an idle stream then waits for
+// what the program has queued on its own default stream.
 void begin_work(CudaStream& stream);
 
-// Keeps the first failure.
+// Stores the first failure.
 void note(CudaStream& stream, CUresult result, const char* what);
 
 }  // namespace slimpi::device::cuda
