@@ -45,7 +45,8 @@ bool dispatch_together(Runtime& runtime, comm::Communicator& communicator, const
   // A limit of slimpi's own is no reason for a warning: the program gets MPI's own sum.
   const auto do_without = [&](Status status) {
     if (communicator.rank() == 0)
-      log_once(LogLevel::warn, "calls on a communicator go to MPI: " + failure_text());
+      log_once(status == Status::unsupported ? LogLevel::info : LogLevel::warn,
+               "calls on a communicator go to MPI: " + failure_text());
     return bypass(runtime, BypassReason::failure);
   };
   if (communicator.unusable()) return bypass(runtime, BypassReason::failure);
@@ -63,7 +64,8 @@ bool dispatch_together(Runtime& runtime, comm::Communicator& communicator, const
                      std::uint64_t(request.count));
   if (decision.take || decision.reason != BypassReason::small) communicator.states.count_call();
   if (!decision.take) return bypass(runtime, decision.reason);
-  if (communicator.find_nodes(request.out) != Status::ok) return do_without();
+  if (const Status found = communicator.find_nodes(request.out); found != Status::ok)
+    return do_without(found);
   if (const int nodes = communicator.layout().nodes(); nodes > runtime.nodes) runtime.nodes = nodes;
   if (communicator.failed)
     return failed(fail(Status::mpi, "an earlier call on this communicator failed half way"));
