@@ -33,7 +33,7 @@ done
 cat >stub.cpp <<'CPP'
 #include "call/entry.h"
 extern "C" int tool_pcontrol(int, ...);
-namespace slimpi::intercept {
+namespace slimpi::call {
 void control(int) {}
 void* next_definition(const char*, std::atomic<void*>&) {
   return reinterpret_cast<void*>(tool_pcontrol);
