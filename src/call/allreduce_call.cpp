@@ -177,7 +177,7 @@ Status AllreduceCall::compare_states(Agreement* agreement) {
   agreement->other_shape = ~agreement->shape;
   agreement->other_number = ~agreement->number;
   agreement->other_history = ~agreement->history;
-  agreement->nonfinite = state_->nonfinite != 0 ? 1 : 0;
+  agreement->state_nonfinite = state_->nonfinite != 0 ? 1 : 0;
   std::uint64_t words[sizeof(Agreement) / sizeof(std::uint64_t)];
   std::memcpy(words, agreement, sizeof words);
   SLIMPI_TRY(communicator_.exchange().all_max(words));
