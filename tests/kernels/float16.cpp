@@ -82,7 +82,7 @@ void every_code_decodes_to_its_value(void**) {
   }
 }
 
-// Floats around every code: the code's value, half-way to the next, and their node-local ranks.
+// Floats around every code: the code's value, half-way to the next, and the floats next to both.
 void floats_round_to_nearest_even(void**) {
   for (const CpuPath which : {CpuPath::generic, CpuPath::avx2, CpuPath::avx512}) {
     if (!usable(which)) continue;

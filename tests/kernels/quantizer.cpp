@@ -130,7 +130,7 @@ void tiny_ranges_keep_the_bound(void**) {
   for (const float scale :
        {1e-45f, 1e-40f, 1e-38f, 1e-37f, 0x1p-110f, 0x1p-101f, 0x1p-100f, 1e-30f})
     check_widths([=](std::size_t i) { return scale * bell(4, i); });
-  // Node-local ranks of a large number: the range is a few units in the last place.
+  // Numbers next to a large one: the range is a few units in the last place.
   check_widths([](std::size_t i) { return from_bits(0x4b000000 + (std::uint32_t)(i % 5)); });
 }
 

@@ -57,7 +57,7 @@ Cost ring(double bytes, double ranks, double nodes, double sharing, const Consta
   return cost;
 }
 
-// Ranks beyond a power of two hand their buffer to a node-local rank first and get the sum at the
+// Ranks beyond a power of two hand their buffer to another rank first and get the sum at the
 // end.
 Cost halving(double bytes, double ranks, double per_node, double sharing, const Constants& c) {
   Cost cost;

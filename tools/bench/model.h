@@ -39,7 +39,7 @@ struct Layout {
 };
 
 enum class Schedule {
-  ring,     // plain MPI: 2(n-1) node-local rank steps of 1/n
+  ring,     // plain MPI: 2(n-1) steps with ring peers of 1/n
   halving,  // plain MPI: recursive halving, then doubling, as MPICH does between nodes
   leaders,  // plain MPI: one rank of a node sums, the leaders halve and double
   flat,     // slimpi: scatter-reduce and all-gather between all ranks
