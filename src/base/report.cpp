@@ -81,7 +81,7 @@ std::string to_text(const Report& report) {
     if (report.own.passed[i] != 0)
       reasons += fmt::format("{}{} {}", reasons.empty() ? "" : ", ", report.own.passed[i],
                              to_string(BypassReason(i)));
-  text += reasons.empty() ? "\n" : fmt::format("; passed to MPI: {}\n", reasons);
+  text += reasons.empty() ? "\n" : fmt::format("; left to MPI: {}\n", reasons);
   text += fmt::format("  bytes    {} between nodes, plain {}", bytes_text(report.job.bytes_sent),
                       bytes_text(report.job.bytes_plain));
   if (report.job.bytes_sent != 0)
@@ -103,7 +103,7 @@ std::string to_text(const Report& report) {
   if (!codecs.empty())
     text += fmt::format("  codecs  {}; {} exchanges repeated\n", codecs, report.own.repeated);
   if (report.job.overflowed != 0)
-    text += fmt::format("  16-bit floats   {} became infinite\n", report.job.overflowed);
+    text += fmt::format("  overflow {} values became infinite in fp16 or bf16\n", report.job.overflowed);
   text += fmt::format("  memory   {} for messages, {} for state, {} in {} shared segments\n",
                       bytes_text(report.most_scratch), bytes_text(report.own.state_bytes),
                       bytes_text(report.most_segment_bytes), report.most_segments);

@@ -40,7 +40,7 @@ expect "$(report report.json bytes plain)" 1600000 "bytes plain"
 holds "bytes sent" test "$(report report.json bytes sent)" -gt 400000 -a \
   "$(report report.json bytes sent)" -lt 420000
 SLIMPI_REPORT=stderr works "text" 2 init sum:100000 sum:10 finalize
-holds "text: says it" grep -q ' 2 allreduce, 1 compressed; passed to MPI: 1 small' err.txt
+holds "text: says it" grep -q ' 2 allreduce, 1 compressed; left to MPI: 1 small' err.txt
 expect "$(grep -c allreduce, err.txt)" 1 "text: from rank 0 alone"
 
 works "Pcontrol" 2 init sum:100000 pcontrol:0 sum:100000 pcontrol:1 sum:100000 pcontrol:5 finalize

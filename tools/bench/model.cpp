@@ -125,7 +125,7 @@ void reduce_scatter_allgather(Cost& cost, double bytes, int bits, double nodes, 
 // The same in steps as many as the logarithm of the nodes. Blocks for one owner meet on their way,
 // so a rank may carry more than its share. Each step waits for the one before.
 void bruck_cost(Cost& cost, double bytes, int bits, double nodes, double sharing,
-                  const Constants& c) {
+                const Constants& c) {
   if (nodes < 2) return;
   const double encode = c.encode[std::size_t(bits)], decode = c.decode[std::size_t(bits)];
   const double chunk = std::max(bytes / nodes, std::min(bytes, 4 * kBucket));
