@@ -103,7 +103,8 @@ std::string to_text(const Report& report) {
   if (!codecs.empty())
     text += fmt::format("  codecs  {}; {} exchanges repeated\n", codecs, report.own.repeated);
   if (report.job.overflowed != 0)
-    text += fmt::format("  overflow {} values became infinite in fp16 or bf16\n", report.job.overflowed);
+    text += fmt::format("  overflow {} values became infinite in fp16 or bf16\n",
+                        report.job.overflowed);
   text += fmt::format("  memory   {} for messages, {} for state, {} in {} shared segments\n",
                       bytes_text(report.most_scratch), bytes_text(report.own.state_bytes),
                       bytes_text(report.most_segment_bytes), report.most_segments);
