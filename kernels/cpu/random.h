@@ -63,8 +63,7 @@ SLIMPI_HD void draw_at_once(const RandomStream& random, WordLanes block, WordLan
     key1 += kPhiloxWeyl1;
   }
   const WordLanes ab = (a & 0xffffffff) | b << 32, cd = (c & 0xffffffff) | d << 32;
-  const WordLanes low = __builtin_shuffle(ab, cd, even),
-                    high = __builtin_shuffle(ab, cd, even + 1);
+  const WordLanes low = __builtin_shuffle(ab, cd, even), high = __builtin_shuffle(ab, cd, even + 1);
   __builtin_memcpy(words, &low, sizeof low);
   __builtin_memcpy(words + 2 * kLanes, &high, sizeof high);
 }
