@@ -34,7 +34,7 @@ struct Algorithm {
   // Reserves the scratch memory that run needs for this plan and count. `like` is the program's
   // buffer.
   Status (*reserve)(comm::Communicator& communicator, const comm::Plan& plan, std::uint64_t count,
-                    const device::Device& device, const void* like);
+                    const device::Location& location);
   // Allocates the arrays that run needs in call.state. It is called before run, so that the ranks
   // can agree whether all succeeded. It is called only if call.state is not null. Null if the
   // algorithm has no such arrays.

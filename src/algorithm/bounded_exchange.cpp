@@ -122,7 +122,7 @@ Status Bounded::exchange(int index) {
   comm::Plan plan = call_.plan;
   plan.format = codec_at(plan.format, index);
   comm::Call exchanged{call_.communicator, plan,         call_.in,     call_.out,  call_.count,
-                       call_.device,       call_.stream, call_.number, call_.state};
+                       call_.location,     call_.stream, call_.number, call_.state};
   exchanged.totals = index == kExactCoding ? nullptr : buffers_.totals;
   return inter::run_exchange(exchanged, group_, shard_, in_, out_, nullptr);
 }
@@ -178,9 +178,9 @@ Status run_bounded(comm::Call& call, const comm::InterNodeGroup& group, comm::Ra
 }
 
 Status reserve_bounded(comm::Communicator& communicator, const comm::Plan& plan,
-                       std::uint64_t count, const device::Device& device, const void* like) {
+                       std::uint64_t count, const device::Location& location) {
   Statistics& statistics = communicator.statistics();
-  SLIMPI_TRY(communicator.scratch().found.reserve(device, like, device::Place::device,
+  SLIMPI_TRY(communicator.scratch().found.reserve(location, device::Place::device,
                                                   2 * sizeof(double), statistics));
   const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
   if (group.shard_index < 0) return Status::ok;
@@ -188,10 +188,10 @@ Status reserve_bounded(comm::Communicator& communicator, const comm::Plan& plan,
       plan.format, group, intra::shard_range(count, plan.format, group, group.shard_index).count);
   const std::uint64_t on_device = sizes.shard + sizes.chunk;
   std::uint64_t on_host = sizes.piece;
-  if (device.staged) on_host += sizes.shard + 2 * sizes.chunk;
-  SLIMPI_TRY(communicator.scratch().kept.reserve(device, like, device::Place::device,
+  if (location.device->staged) on_host += sizes.shard + 2 * sizes.chunk;
+  SLIMPI_TRY(communicator.scratch().kept.reserve(location, device::Place::device,
                                                  on_device * sizeof(float), statistics));
-  return communicator.scratch().check.reserve(device::host(), nullptr, device::Place::device,
+  return communicator.scratch().check.reserve(device::host(), device::Place::device,
                                               on_host * sizeof(float) + sizes.encoded, statistics);
 }
 

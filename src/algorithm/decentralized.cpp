@@ -116,31 +116,30 @@ Status run_decentralized(comm::Call& call) {
 }
 
 Status reserve_decentralized(comm::Communicator& communicator, const comm::Plan& plan,
-                             std::uint64_t count, const device::Device& device, const void* like) {
-  return reserve_for_peers(communicator, plan, count, 2, device, like);
+                             std::uint64_t count, const device::Location& location) {
+  return reserve_for_peers(communicator, plan, count, 2, location);
 }
 
 Status reserve_for_peers(comm::Communicator& communicator, const comm::Plan& plan,
-                         std::uint64_t count, int peers, const device::Device& device,
-                         const void* like) {
+                         std::uint64_t count, int peers, const device::Location& location) {
   // The exact sum keeps the plan's bucket length, to which its chunks are aligned, although float32
   // has no buckets.
   comm::Plan exact = plan;
   exact.format.codec = kernels::Codec::float32;
-  SLIMPI_TRY(reserve_hierarchical(communicator, exact, count, device, like));
+  SLIMPI_TRY(reserve_hierarchical(communicator, exact, count, location));
   const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
   if (group.shard_index < 0) return Status::ok;
   const comm::Range shard = intra::shard_range(count, plan.format, group, group.shard_index);
-  const std::size_t bytes =
-      std::max(inter::neighbor_exchange_bytes(plan.format, shard.count, peers, device.staged),
-               inter::exchange_need(exact.format, shard.count, int(group.peers.size()),
-                                    communicator.segment_class(), device.staged)
-                   .bytes);
+  const std::size_t bytes = std::max(
+      inter::neighbor_exchange_bytes(plan.format, shard.count, peers, location.device->staged),
+      inter::exchange_need(exact.format, shard.count, int(group.peers.size()),
+                           communicator.segment_class(), location.device->staged)
+          .bytes);
   Statistics& statistics = communicator.statistics();
-  SLIMPI_TRY(communicator.scratch().messages.reserve(device, like, device::Place::device, bytes,
-                                                     statistics));
-  if (device.staged)
-    SLIMPI_TRY(communicator.scratch().staging.reserve(device, like, device::Place::staging, bytes,
+  SLIMPI_TRY(
+      communicator.scratch().messages.reserve(location, device::Place::device, bytes, statistics));
+  if (location.device->staged)
+    SLIMPI_TRY(communicator.scratch().staging.reserve(location, device::Place::staging, bytes,
                                                       statistics));
   return Status::ok;
 }

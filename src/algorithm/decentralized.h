@@ -18,7 +18,7 @@ namespace slimpi::algorithm {
 
 Status run_decentralized(comm::Call& call);
 Status reserve_decentralized(comm::Communicator& communicator, const comm::Plan& plan,
-                             std::uint64_t count, const device::Device& device, const void* like);
+                             std::uint64_t count, const device::Location& location);
 
 // True if this call exchanges: every SLIMPI_INTERVAL-th call of its buffer does.
 bool exchange_is_due(const comm::Call& call);
@@ -30,7 +30,6 @@ void keep_model(comm::Call& call, const comm::Range& shard, const float* in);
 // Reserves scratch memory for messages with `peers` peers in the plan's format, for the exact sum,
 // and for the sums inside nodes.
 Status reserve_for_peers(comm::Communicator& communicator, const comm::Plan& plan,
-                         std::uint64_t count, int peers, const device::Device& device,
-                         const void* like);
+                         std::uint64_t count, int peers, const device::Location& location);
 
 }  // namespace slimpi::algorithm

@@ -148,7 +148,7 @@ Status node_rounding(comm::Call& call, double* bound) {
   const std::size_t ranks = communicator.layout().node_ranks().size();
   *bound = 0;
   if (ranks == 1 || call.count == 0) return Status::ok;
-  SLIMPI_TRY(communicator.scratch().found.reserve(call.device, call.out, device::Place::device,
+  SLIMPI_TRY(communicator.scratch().found.reserve(call.location, device::Place::device,
                                                   2 * sizeof(double), communicator.statistics()));
   double squares[2] = {};
   auto* const result = reinterpret_cast<double*>(communicator.scratch().found.data());

@@ -16,13 +16,15 @@ float safe_limit(const kernels::Format& format, int ranks) {
 Residual residual_of(const comm::TensorState& slot) {
   const auto found = slot.arrays.find("residual");
   if (found == slot.arrays.end() || found->second.elements == 0) return {};
-  return {reinterpret_cast<float*>(found->second.memory.data()), found->second.elements};
+  return {reinterpret_cast<float*>(found->second.memory.data()), found->second.elements,
+          found->second.memory.location()};
 }
 
-Status KeptResidual::copy(comm::Communicator& communicator, const float* from, float* to) {
-  const device::Device& device = device::owner_of(from);
+Status KeptResidual::copy(const comm::Call& call, const float* from, float* to) {
+  const device::Location location = copy_.location();
+  const device::Device& device = *location.device;
   device::Stream* stream = nullptr;
-  SLIMPI_TRY(communicator.stream_for(device, from, &stream));
+  SLIMPI_TRY(call.communicator.stream_for(location, &stream));
   device.kernels()->sum(&from, 1, count_, to, stream);
   return comm::synchronize(device, stream);
 }
@@ -30,19 +32,18 @@ Status KeptResidual::copy(comm::Communicator& communicator, const float* from, f
 Status KeptResidual::keep(const comm::Call& call) {
   const Residual residual = residual_of(*call.state);
   if (residual.count == 0) return Status::ok;
-  SLIMPI_TRY(copy_.reserve(device::owner_of(residual.data), residual.data, device::Place::device,
-                           residual.count * sizeof(float), call.communicator.statistics()));
+  SLIMPI_TRY(copy_.reserve(residual.location, device::Place::device, residual.count * sizeof(float),
+                           call.communicator.statistics()));
   count_ = residual.count;
-  return copy(call.communicator, residual.data, reinterpret_cast<float*>(copy_.data()));
+  return copy(call, residual.data, reinterpret_cast<float*>(copy_.data()));
 }
 
 Status KeptResidual::restore_unless_finite(const comm::Call& call) {
   bool beyond = false;
-  SLIMPI_TRY(
-      comm::find_beyond(call.communicator, call.out, call.count, kernels::kMaxFloat, &beyond));
+  SLIMPI_TRY(comm::find_beyond(call.communicator, call.location, call.out, call.count,
+                               kernels::kMaxFloat, &beyond));
   if (!beyond) return Status::ok;
-  return copy(call.communicator, reinterpret_cast<const float*>(copy_.data()),
-              residual_of(*call.state).data);
+  return copy(call, reinterpret_cast<const float*>(copy_.data()), residual_of(*call.state).data);
 }
 
 }  // namespace slimpi::algorithm

@@ -17,6 +17,7 @@ float safe_limit(const kernels::Format& format, int ranks);
 struct Residual {
   float* data = nullptr;
   std::uint64_t count = 0;
+  device::Location location;
 };
 Residual residual_of(const comm::TensorState& slot);
 
@@ -31,7 +32,7 @@ class KeptResidual {
   Status restore_unless_finite(const comm::Call& call);
 
  private:
-  Status copy(comm::Communicator& communicator, const float* from, float* to);
+  Status copy(const comm::Call& call, const float* from, float* to);
 
   comm::Memory copy_;
   std::uint64_t count_ = 0;

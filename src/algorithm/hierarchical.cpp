@@ -14,7 +14,7 @@ namespace slimpi::algorithm {
 
 namespace {
 Status find_residual(comm::Call& call, const comm::Range& shard, float** residual) {
-  return comm::state_array(*call.state, "residual", shard.count, call.device, call.out, call.stream,
+  return comm::state_array(*call.state, "residual", shard.count, call.location, call.stream,
                            call.communicator.statistics(), residual);
 }
 }  // namespace
@@ -52,15 +52,16 @@ Status reserve_residual(comm::Call& call) {
 }
 
 Status reserve_hierarchical(comm::Communicator& communicator, const comm::Plan& plan,
-                            std::uint64_t count, const device::Device& device, const void* like) {
+                            std::uint64_t count, const device::Location& location) {
   const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
   std::size_t bytes = intra::node_bytes(communicator, group);
   std::uint64_t partial = std::max<std::uint64_t>(64 << 10, intra::node_partial(communicator));
   if (group.shard_index >= 0) {
     const comm::Range shard = intra::shard_range(count, plan.format, group, group.shard_index);
     const auto make_room = [&](const kernels::Format& format) {
-      const inter::Need need = inter::exchange_need(format, shard.count, int(group.peers.size()),
-                                                    communicator.segment_class(), device.staged);
+      const inter::Need need =
+          inter::exchange_need(format, shard.count, int(group.peers.size()),
+                               communicator.segment_class(), location.device->staged);
       bytes = std::max(bytes, need.bytes);
       partial = std::max(partial, need.partial);
     };
@@ -68,16 +69,16 @@ Status reserve_hierarchical(comm::Communicator& communicator, const comm::Plan& 
     for (int codec = 0; plan.max_error > 0 && codec < kCodecs; ++codec)
       make_room(codec_at(plan.format, codec));
   }
-  if (plan.max_error > 0) SLIMPI_TRY(reserve_bounded(communicator, plan, count, device, like));
+  if (plan.max_error > 0) SLIMPI_TRY(reserve_bounded(communicator, plan, count, location));
   Statistics& statistics = communicator.statistics();
   const bool long_sums = communicator.size() > kernels::kMaxAddends;
-  SLIMPI_TRY(communicator.scratch().messages.reserve(device, like, device::Place::device, bytes,
-                                                     statistics));
-  if (device.staged)
-    SLIMPI_TRY(communicator.scratch().staging.reserve(device, like, device::Place::staging, bytes,
+  SLIMPI_TRY(
+      communicator.scratch().messages.reserve(location, device::Place::device, bytes, statistics));
+  if (location.device->staged)
+    SLIMPI_TRY(communicator.scratch().staging.reserve(location, device::Place::staging, bytes,
                                                       statistics));
   if (long_sums)
-    SLIMPI_TRY(communicator.scratch().partial.reserve(device, like, device::Place::device,
+    SLIMPI_TRY(communicator.scratch().partial.reserve(location, device::Place::device,
                                                       partial * sizeof(float), statistics));
   return Status::ok;
 }

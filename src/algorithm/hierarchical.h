@@ -10,7 +10,7 @@ Status run_hierarchical(comm::Call& call);
 
 // Reserves the scratch memory that run_hierarchical needs for this plan and count.
 Status reserve_hierarchical(comm::Communicator& communicator, const comm::Plan& plan,
-                            std::uint64_t count, const device::Device& device, const void* like);
+                            std::uint64_t count, const device::Location& location);
 
 // Allocates the residual of error feedback in the call's tensor state.
 Status reserve_residual(comm::Call& call);

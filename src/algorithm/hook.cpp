@@ -260,11 +260,11 @@ Status open_hook(comm::Communicator& communicator, const comm::Plan& plan) {
 }
 
 Status reserve_hook(comm::Communicator& communicator, const comm::Plan& plan, std::uint64_t count,
-                    const device::Device& device, const void* like) {
+                    const device::Location& location) {
   const Hook& hook = *communicator.hooks.at(plan.hook);
-  if (device.staged && !hook.takes_device_memory())
+  if (location.device->staged && !hook.takes_device_memory())
     SLIMPI_TRY(communicator.scratch().staging.reserve(
-        device, like, device::Place::staging, count * sizeof(float), communicator.statistics()));
+        location, device::Place::staging, count * sizeof(float), communicator.statistics()));
   return hook.is_codec() ? reserve_hook_rounds(communicator, plan, hook) : Status::ok;
 }
 

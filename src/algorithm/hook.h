@@ -80,7 +80,7 @@ using Hooks = std::map<std::string, std::unique_ptr<Hook>>;  // by path; owned b
 
 Status open_hook(comm::Communicator& communicator, const comm::Plan& plan);
 Status reserve_hook(comm::Communicator& communicator, const comm::Plan& plan, std::uint64_t count,
-                    const device::Device& device, const void* like);
+                    const device::Location& location);
 Status reserve_hook_state(comm::Call& call);
 Status run_hook(comm::Call& call);
 

@@ -262,8 +262,8 @@ Status run_hook_rounds(comm::Call& call, const Hook& hook, Status* failure) {
         intra::shard_range(call.count, call.plan.format, group, group.shard_index);
     float* residual = nullptr;
     if (call.plan.error_feedback && call.state != nullptr)
-      SLIMPI_TRY(comm::state_array(*call.state, "residual", shard.count, call.device, call.out,
-                                   call.stream, communicator.statistics(), &residual));
+      SLIMPI_TRY(comm::state_array(*call.state, "residual", shard.count, call.location, call.stream,
+                                   communicator.statistics(), &residual));
     const float* const in = alone ? call.in : call.out;
     HookRounds rounds(call, group, hook, shard, in + shard.first, residual);
     SLIMPI_TRY(rounds.run(failure));
@@ -283,10 +283,10 @@ Status reserve_hook_rounds(comm::Communicator& communicator, const comm::Plan& p
       std::max({3 * hook.piece(), std::uint64_t(64 << 10), intra::node_partial(communicator)});
   const device::Device& host = device::host();
   Statistics& statistics = communicator.statistics();
-  SLIMPI_TRY(communicator.scratch().messages.reserve(host, nullptr, device::Place::device, bytes,
-                                                     statistics));
-  return communicator.scratch().partial.reserve(host, nullptr, device::Place::device,
-                                                floats * sizeof(float), statistics);
+  SLIMPI_TRY(
+      communicator.scratch().messages.reserve(host, device::Place::device, bytes, statistics));
+  return communicator.scratch().partial.reserve(host, device::Place::device, floats * sizeof(float),
+                                                statistics);
 }
 
 }  // namespace slimpi::algorithm

@@ -29,7 +29,7 @@ inter::Mixing row_of(comm::Call& call, const comm::InterNodeGroup& group) {
 Status find_replicas(comm::Call& call, const comm::InterNodeGroup& group, const comm::Range& shard,
                      Replicas* replicas) {
   const auto find = [&](const std::string& name, float** array) {
-    return comm::state_array(*call.state, name, shard.count, call.device, call.out, call.stream,
+    return comm::state_array(*call.state, name, shard.count, call.location, call.stream,
                              call.communicator.statistics(), array);
   };
   replicas->row = row_of(call, group);
@@ -101,7 +101,7 @@ Status start_over(comm::Call& call, const comm::InterNodeGroup& group, const com
   comm::Plan exact = call.plan;
   exact.format.codec = kernels::Codec::float32;
   comm::Call sum{call.communicator, exact,       in,          call.out,  call.count,
-                 call.device,       call.stream, call.number, call.state};
+                 call.location,     call.stream, call.number, call.state};
   float* const out = call.out + shard.first;
   const inter::Schedule& schedule = inter::schedule_for(
       exact.format, shard.count, int(group.peers.size()), call.communicator.segment_class());
@@ -119,7 +119,7 @@ Status start_over(comm::Call& call, const comm::InterNodeGroup& group, const com
 // drops the replicas.
 Status watch(comm::Call& call, const comm::Range& shard, const Replicas& replicas) {
   comm::Memory& found = call.communicator.scratch().found;
-  SLIMPI_TRY(found.reserve(call.device, call.out, device::Place::device, sizeof(int),
+  SLIMPI_TRY(found.reserve(call.location, device::Place::device, sizeof(int),
                            call.communicator.statistics()));
   int* const flag = reinterpret_cast<int*>(found.data());
   call.device.kernels()->find_beyond(replicas.own, kernels::kMaxFloat, shard.count, flag,
@@ -157,11 +157,11 @@ Status run_low_precision(comm::Call& call) {
 }
 
 Status reserve_low_precision(comm::Communicator& communicator, const comm::Plan& plan,
-                             std::uint64_t count, const device::Device& device, const void* like) {
+                             std::uint64_t count, const device::Location& location) {
   const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
   const inter::Mixing row = inter::mixing(communicator.config().peers,
                                           std::max(1, int(group.peers.size())), group.index, 0);
-  return reserve_for_peers(communicator, plan, count, int(row.peers.size()), device, like);
+  return reserve_for_peers(communicator, plan, count, int(row.peers.size()), location);
 }
 
 Status reserve_replicas(comm::Call& call) {

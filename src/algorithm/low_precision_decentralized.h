@@ -23,7 +23,7 @@ namespace slimpi::algorithm {
 
 Status run_low_precision(comm::Call& call);
 Status reserve_low_precision(comm::Communicator& communicator, const comm::Plan& plan,
-                             std::uint64_t count, const device::Device& device, const void* like);
+                             std::uint64_t count, const device::Location& location);
 Status reserve_replicas(comm::Call& call);
 
 }  // namespace slimpi::algorithm

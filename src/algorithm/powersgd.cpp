@@ -64,11 +64,11 @@ comm::Plan exact_plan(const comm::Plan& plan) {
 }
 
 // Sums a factor exactly. The factors are in host memory, on whatever device the buffers are.
-Status sum_exactly(const comm::Call& call, const device::Device& device, const float* in,
+Status sum_exactly(const comm::Call& call, const device::Location& location, const float* in,
                    float* out, std::uint64_t count, std::uint64_t number) {
   const comm::Plan exact = exact_plan(call.plan);
-  device::Stream* const stream = &device == &device::host() ? nullptr : call.stream;
-  comm::Call nested{call.communicator, exact, in, out, count, device, stream, number, nullptr};
+  device::Stream* const stream = location.device == &device::host() ? nullptr : call.stream;
+  comm::Call nested{call.communicator, exact, in, out, count, location, stream, number, nullptr};
   return run_hierarchical(nested);
 }
 
@@ -77,14 +77,13 @@ Status sum_exactly(const comm::Call& call, const device::Device& device, const f
 Status open_state(comm::Call& call, const Matrix& matrix, bool on_device, float** error,
                   float** last_q) {
   Statistics& statistics = call.communicator.statistics();
-  const device::Device& host = device::host();
+  const device::Location host, there = on_device ? call.location : host;
   if (call.plan.error_feedback)
-    SLIMPI_TRY(comm::state_array(*call.state, "error", call.count, on_device ? call.device : host,
-                                 on_device ? call.out : nullptr, on_device ? call.stream : nullptr,
-                                 statistics, error));
+    SLIMPI_TRY(comm::state_array(*call.state, "error", call.count, there,
+                                 on_device ? call.stream : nullptr, statistics, error));
   if (call.communicator.config().powersgd_warm_start)
     SLIMPI_TRY(comm::state_array(*call.state, "q", matrix.columns * std::uint64_t(matrix.rank),
-                                 host, nullptr, nullptr, statistics, last_q));
+                                 host, nullptr, statistics, last_q));
   return Status::ok;
 }
 
@@ -330,7 +329,7 @@ Matrix matrix_of(const comm::Plan& plan, const Config& config, std::uint64_t cou
 Status run_powersgd(comm::Call& call) {
   const Matrix matrix = matrix_of(call.plan, call.communicator.config(), call.count);
   if (!matrix.worthwhile)
-    return sum_exactly(call, call.device, call.in, call.out, call.count, call.number);
+    return sum_exactly(call, call.location, call.in, call.out, call.count, call.number);
   const slimpi_blas* blas = nullptr;
   SLIMPI_TRY(find_blas(&blas));
   const bool on_host = &call.device == &device::host();
@@ -350,24 +349,23 @@ Status reserve_powersgd(comm::Call& call) {
   const Matrix matrix = matrix_of(call.plan, communicator.config(), call.count);
   const comm::Plan exact = exact_plan(call.plan);
   if (!matrix.worthwhile)
-    return reserve_hierarchical(communicator, exact, call.count, call.device, call.out);
+    return reserve_hierarchical(communicator, exact, call.count, call.location);
   Statistics& statistics = communicator.statistics();
-  const device::Device& host = device::host();
-  const bool on_device = &call.device != &host && multiplies(call);
-  if (&call.device != &host && !on_device)
-    SLIMPI_TRY(communicator.scratch().staging.reserve(call.device, call.out, device::Place::staging,
+  const device::Location host;
+  const bool staged = call.location != host, on_device = staged && multiplies(call);
+  if (staged && !on_device)
+    SLIMPI_TRY(communicator.scratch().staging.reserve(call.location, device::Place::staging,
                                                       call.count * sizeof(float), statistics));
   for (const std::uint64_t length : {matrix.rows, matrix.columns})
-    SLIMPI_TRY(reserve_hierarchical(communicator, exact, length * std::uint64_t(matrix.rank), host,
-                                    nullptr));
+    SLIMPI_TRY(
+        reserve_hierarchical(communicator, exact, length * std::uint64_t(matrix.rank), host));
   const Scratch scratch(matrix);
   if (on_device)
-    SLIMPI_TRY(communicator.scratch().device_factors.reserve(
-        call.device, call.out, device::Place::device, scratch.on_device(), statistics));
+    SLIMPI_TRY(communicator.scratch().device_factors.reserve(call.location, device::Place::device,
+                                                             scratch.on_device(), statistics));
   SLIMPI_TRY(communicator.scratch().factors.reserve(
-      on_device ? call.device : host, on_device ? call.out : nullptr,
-      on_device ? device::Place::staging : device::Place::device, scratch.here(on_device),
-      statistics));
+      on_device ? call.location : host, on_device ? device::Place::staging : device::Place::device,
+      scratch.here(on_device), statistics));
   float *error = nullptr, *last_q = nullptr;
   return open_state(call, matrix, on_device, &error, &last_q);
 }

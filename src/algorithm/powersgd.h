@@ -38,7 +38,7 @@ Status reserve_powersgd(comm::Call& call);
 
 // For the table: no scratch memory depends on the count alone.
 inline Status reserve_none(comm::Communicator&, const comm::Plan&, std::uint64_t,
-                           const device::Device&, const void*) {
+                           const device::Location&) {
   return Status::ok;
 }
 

@@ -31,7 +31,8 @@ AllreduceCall::AllreduceCall(Runtime& runtime, comm::Communicator& communicator,
       in_(static_cast<const float*>(request.in == MPI_IN_PLACE ? request.out : request.in)),
       out_(static_cast<float*>(request.out)),
       count_(std::uint64_t(request.count)),
-      device_(&device::owner_of(request.out)) {
+      location_(device::locate(request.out)),
+      in_location_(in_ == out_ ? location_ : device::locate(in_)) {
   if (plan.algorithm->shapes) plan_.shape = ShapeHints::all().find(count_);
 }
 
@@ -42,12 +43,12 @@ Status AllreduceCall::run(std::optional<BypassReason>* passed) {
   if (plan_.algorithm->open != nullptr) SLIMPI_TRY(plan_.algorithm->open(communicator_, plan_));
   if (plan_.hierarchy != Hierarchy::flat) SLIMPI_TRY(communicator_.open_shared());
   bool ready = false;
-  SLIMPI_TRY(communicator_.prepare(plan_, count_, *device_, out_, &ready));
+  SLIMPI_TRY(communicator_.prepare(plan_, count_, location_, &ready));
   if (!ready) {
     *passed = BypassReason::failure;
     return Status::ok;
   }
-  SLIMPI_TRY(communicator_.stream_for(*device_, out_, &stream_));
+  SLIMPI_TRY(communicator_.stream_for(location_, &stream_));
   SLIMPI_TRY(plan_.needs_state ? agree_on_state(passed) : agree_on_finite(passed));
   if (*passed) return Status::ok;
   log_banner();
@@ -79,7 +80,7 @@ Status AllreduceCall::run(std::optional<BypassReason>* passed) {
   runtime_.statistics.compressed(
       count_ * sizeof(float),
       communicator_.rank() == 0 ? 2 * (nodes - 1) * count_ * sizeof(float) : 0,
-      std::uint64_t(std::chrono::nanoseconds(spent).count()), device_ != &device::host());
+      std::uint64_t(std::chrono::nanoseconds(spent).count()), location_.device != &device::host());
   return verify ? measure_error() : Status::ok;
 }
 
@@ -88,14 +89,14 @@ Status AllreduceCall::open_in_node(bool* possible) {
   if (count_ * sizeof(float) < kShortInNode || !communicator_.node_order.takes(count_))
     return Status::ok;
   communicator_.use_scratch(scratch_.take());
-  return communicator_.prepare_in_node(*device_, out_, possible);
+  return communicator_.prepare_in_node(location_, possible);
 }
 
 Status AllreduceCall::run_in_node(bool* usual, int* code) {
   runtime_.statistics.passed(BypassReason::single_node);
-  SLIMPI_TRY(communicator_.stream_for(*device_, out_, &stream_));
+  SLIMPI_TRY(communicator_.stream_for(location_, &stream_));
   SLIMPI_TRY(colocate_buffers());
-  comm::Call call{communicator_, plan_, in_, out_, count_, *device_, stream_, 0, nullptr};
+  comm::Call call{communicator_, plan_, in_, out_, count_, location_, stream_, 0, nullptr};
   intra::NodeOrder& order = communicator_.node_order;
   intra::NodeResult result;
   SLIMPI_TRY(intra::intra_allreduce(call, order.verified(call), &result));
@@ -134,14 +135,14 @@ int AllreduceCall::finish_by_mpi(const std::vector<comm::Range>& finished) {
 Status AllreduceCall::agree_on_memory(std::optional<BypassReason>* passed) {
   const Buffers wanted = communicator_.config().buffers;
   if (wanted == Buffers::any) return Status::ok;
-  std::uint64_t on_device = device_ != &device::host() ? 1 : 0;
+  std::uint64_t on_device = location_.device != &device::host() ? 1 : 0;
   SLIMPI_TRY(communicator_.exchange().all_max({&on_device, 1}));
   if ((on_device != 0) != (wanted == Buffers::device)) *passed = BypassReason::off;
   return Status::ok;
 }
 
 comm::Call AllreduceCall::call() {
-  return {communicator_, plan_, in_, out_, count_, *device_, stream_, number_, state_};
+  return {communicator_, plan_, in_, out_, count_, location_, stream_, number_, state_};
 }
 
 struct AllreduceCall::Agreement {
@@ -157,7 +158,7 @@ struct AllreduceCall::Agreement {
 // Compares the tensor state with the other ranks'. Claims it and reserves its arrays where the call
 // needs them.
 Status AllreduceCall::compare_states(Agreement* agreement) {
-  comm::TensorStates::claim(*state_, plan_.algorithm, *device_);
+  comm::TensorStates::claim(*state_, plan_.algorithm, location_);
   *agreement = {};
   if (state_->calls >= plan_.start) {
     comm::Call call = this->call();
@@ -258,7 +259,8 @@ Status AllreduceCall::agree_on_finite(std::optional<BypassReason>* passed) {
 // Whether this rank's input has an infinity or a NaN.
 Status AllreduceCall::find_nonfinite(std::uint64_t* found) {
   bool here = false;
-  SLIMPI_TRY(comm::find_beyond(communicator_, in_, count_, kernels::kMaxFloat, &here));
+  SLIMPI_TRY(
+      comm::find_beyond(communicator_, in_location_, in_, count_, kernels::kMaxFloat, &here));
   *found = here ? 1 : 0;
   return Status::ok;
 }
@@ -272,11 +274,12 @@ Status AllreduceCall::check_values(Agreement* agreement) {
   const float limit = algorithm::safe_limit(plan_.format, communicator_.size());
   const algorithm::Residual residual = algorithm::residual_of(*state_);
   bool large = false;
-  SLIMPI_TRY(comm::find_beyond(communicator_, in_, count_, limit, &large));
+  SLIMPI_TRY(comm::find_beyond(communicator_, in_location_, in_, count_, limit, &large));
   if (large)
     SLIMPI_TRY(find_nonfinite(&agreement->nonfinite));
   else if (residual.count != 0)
-    SLIMPI_TRY(comm::find_beyond(communicator_, residual.data, residual.count, limit, &large));
+    SLIMPI_TRY(comm::find_beyond(communicator_, residual.location, residual.data, residual.count,
+                                 limit, &large));
   agreement->large = large ? 1 : 0;
   return Status::ok;
 }
@@ -285,24 +288,23 @@ Status AllreduceCall::check_values(Agreement* agreement) {
 // to the output. The output's device does the work.
 Status AllreduceCall::colocate_buffers() {
   if (in_ == out_) return Status::ok;
-  const device::Device& from = device::owner_of(in_);
-  const bool same_row = &from == device_;
-  if (same_row && device::ordinal_of(from, in_) == device::ordinal_of(from, out_))
-    return Status::ok;
-  if (same_row || device_ == &device::host()) {
+  if (in_location_ == location_) return Status::ok;
+  const device::Device &from = *in_location_.device, &to = *location_.device;
+  if (&from == &to || &to == &device::host()) {
     device::Stream* stream = nullptr;
-    SLIMPI_TRY(communicator_.stream_for(from, in_, &stream));
+    SLIMPI_TRY(communicator_.stream_for(in_location_, &stream));
     SLIMPI_TRY(from.copy(out_, in_, count_ * sizeof(float), stream));
     SLIMPI_TRY(comm::synchronize(from, stream));
   } else {
-    SLIMPI_TRY(device_->copy(out_, in_, count_ * sizeof(float), stream_));
+    SLIMPI_TRY(to.copy(out_, in_, count_ * sizeof(float), stream_));
   }
   in_ = out_;
+  in_location_ = location_;
   return Status::ok;
 }
 
 Status AllreduceCall::finish_stream() {
-  return comm::synchronize(*device_, stream_);
+  return comm::synchronize(*location_.device, stream_);
 }
 
 // All ranks verify the call, or none: none where some rank has no memory for the two copies.
@@ -320,9 +322,9 @@ Status AllreduceCall::keep_input(bool* kept) {
     log_once(LogLevel::warn, "no memory for the exact sum of SLIMPI_VERIFY on some rank");
     return Status::ok;
   }
-  const device::Device& from = device::owner_of(in_);
+  const device::Device& from = *in_location_.device;
   device::Stream* stream = nullptr;
-  SLIMPI_TRY(communicator_.stream_for(from, in_, &stream));
+  SLIMPI_TRY(communicator_.stream_for(in_location_, &stream));
   SLIMPI_TRY(from.copy(input_.data(), in_, count_ * sizeof(float), stream));
   return comm::synchronize(from, stream);
 }
@@ -337,7 +339,7 @@ Status AllreduceCall::measure_error() {
     if (code != MPI_SUCCESS)
       return fail(Status::mpi, "the exact sum of SLIMPI_VERIFY: " + mpi::error_text(api, code));
   }
-  SLIMPI_TRY(device_->copy(result_.data(), out_, count_ * sizeof(float), stream_));
+  SLIMPI_TRY(location_.device->copy(result_.data(), out_, count_ * sizeof(float), stream_));
   SLIMPI_TRY(finish_stream());
   double squares[2] = {0, 0};
   device::host().kernels()->compare(result_.data(), input_.data(), count_, squares, nullptr);
@@ -355,8 +357,8 @@ void AllreduceCall::log_banner() {
   std::string text = std::string("slimpi ") + SLIMPI_PACKAGE_VERSION + ": " +
                      policy::describe(plan_) + "; " + std::to_string(communicator_.size()) +
                      " ranks on " + std::to_string(communicator_.layout().nodes()) + " nodes; " +
-                     device_->name + " memory, " + device_->kernels()->name + " kernels; " +
-                     runtime_.mpi_version;
+                     location_.device->name + " memory, " + location_.device->kernels()->name +
+                     " kernels; " + runtime_.mpi_version;
   const auto& rows = option_rows();
   for (std::size_t i = 0; i < rows.size(); ++i)
     if (communicator_.config().given[i].source != Source::built_in)

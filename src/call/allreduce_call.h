@@ -53,7 +53,8 @@ class AllreduceCall {
   const float* in_;
   float* out_;
   const std::uint64_t count_;
-  const device::Device* device_;
+  const device::Location location_;  // of out_; where the work is done
+  device::Location in_location_;
   device::Stream* stream_ = nullptr;
   comm::TensorState* state_ = nullptr;
   comm::CallScratchLease scratch_;

@@ -16,7 +16,7 @@ namespace slimpi::call {
 
 namespace {
 
-using device::Device;
+using device::Location;
 
 constexpr std::size_t kAlignment = 256;  // copies have the address of their buffers modulo this
 
@@ -45,10 +45,9 @@ bool find_span(const mpi::Api& api, const Allreduce& call, Span* span) {
   return span->bytes != 0;
 }
 
-// Staging memory near a device, and its stream. One call uses it at a time.
+// Staging memory at a location, and its stream. One call uses it at a time.
 struct StagingBuffer {
-  const Device* device = nullptr;
-  int ordinal = 0;  // which GPU of the device
+  Location location;
   device::Stream* stream = nullptr;
   comm::Memory memory;
 };
@@ -61,23 +60,21 @@ class StagingPool {
     return *pool;
   }
 
-  // Takes a free staging buffer of `bytes` near `like`. Enlarges one or makes a new one where none
-  // fits.
-  Status take(const Device& device, const void* like, std::size_t bytes, Statistics& statistics,
+  // Takes a free staging buffer of `bytes` at the location. Enlarges one or makes a new one where
+  // none fits.
+  Status take(const Location& location, std::size_t bytes, Statistics& statistics,
               StagingBuffer** buffer) {
-    const int ordinal = device::ordinal_of(device, like);
-    *buffer = pick(device, ordinal, bytes);
+    *buffer = pick(location, bytes);
     if ((*buffer)->stream == nullptr) {
-      (*buffer)->device = &device;
-      (*buffer)->ordinal = ordinal;
-      SLIMPI_TRY(device.open_stream(like, &(*buffer)->stream));
+      (*buffer)->location = location;
+      SLIMPI_TRY(location.device->open_stream(location, &(*buffer)->stream));
     }
     comm::Memory& memory = (*buffer)->memory;
     if (bytes <= memory.size()) return Status::ok;
-    if (memory.reserve(device, like, device::Place::staging, bytes, statistics) == Status::ok)
+    if (memory.reserve(location, device::Place::staging, bytes, statistics) == Status::ok)
       return Status::ok;
     // Slower, but otherwise equal.
-    return memory.reserve(device::host(), nullptr, device::Place::device, bytes, statistics);
+    return memory.reserve({}, device::Place::device, bytes, statistics);
   }
 
   void release(StagingBuffer* buffer) {
@@ -87,7 +84,7 @@ class StagingPool {
 
  private:
   // The smallest free one that fits, else the largest free one, else a new one.
-  StagingBuffer* pick(const Device& device, int ordinal, std::size_t bytes) {
+  StagingBuffer* pick(const Location& location, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     auto best = free_.end();
     const auto better = [&](const StagingBuffer& buffer, const StagingBuffer& than) {
@@ -96,8 +93,7 @@ class StagingPool {
       return fits == (buffer.memory.size() < than.memory.size());
     };
     for (auto buffer = free_.begin(); buffer != free_.end(); ++buffer)
-      if ((*buffer)->device == &device && (*buffer)->ordinal == ordinal &&
-          (best == free_.end() || better(**buffer, **best)))
+      if ((*buffer)->location == location && (best == free_.end() || better(**buffer, **best)))
         best = buffer;
     if (best == free_.end()) {
       made_.push_back(std::make_unique<StagingBuffer>());
@@ -118,18 +114,19 @@ class StagingPool {
 class Buffer {
  public:
   Buffer(const void* program, const Span& span)
-      : program_(static_cast<const std::byte*>(program)), span_(span) {}
+      : program_(static_cast<const std::byte*>(program)),
+        span_(span),
+        location_(program == MPI_IN_PLACE ? Location() : device::locate(begin())) {}
   ~Buffer() {
     if (buffer_ != nullptr) StagingPool::all().release(buffer_);
   }
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
-  bool needs_copy() const { return !device::mpi_takes(device::owner_of(begin())); }
+  bool needs_copy() const { return !device::mpi_takes(*location_.device); }
 
   Status open(Statistics& statistics) {
-    SLIMPI_TRY(StagingPool::all().take(device::owner_of(begin()), begin(), span_.bytes + kAlignment,
-                                       statistics, &buffer_));
+    SLIMPI_TRY(StagingPool::all().take(location_, span_.bytes + kAlignment, statistics, &buffer_));
     copy_ = buffer_->memory.data() + reinterpret_cast<std::uintptr_t>(begin()) % kAlignment;
     return Status::ok;
   }
@@ -147,22 +144,24 @@ class Buffer {
   const std::byte* begin() const { return program_ + span_.low; }
 
   Status move(const char* name, std::byte* to, const std::byte* from) {
-    return comm::copy_and_wait(*buffer_->device, buffer_->stream, name, to, from, span_.bytes);
+    return comm::copy_and_wait(*buffer_->location.device, buffer_->stream, name, to, from,
+                               span_.bytes);
   }
 
   const std::byte* program_;
   const Span span_;
+  const Location location_;
   StagingBuffer* buffer_ = nullptr;
   std::byte* copy_ = nullptr;
 };
 
 // Does the call with copies of its buffers; *code is MPI's. Where this fails the result is not in
 // the program's buffer.
-Status run_staged(Runtime& runtime, const Allreduce& call, const Span& span, int* code) {
+Status run_staged(Runtime& runtime, const Allreduce& call, const Span& span, Buffer& in,
+                  Buffer& out, int* code) {
   const bool in_place = call.in == MPI_IN_PLACE, aliased = call.in == call.out;
-  Buffer in(call.in, span), out(call.out, span);
   Allreduce staged = call;
-  const bool copies_in = !in_place && !aliased && in.needs_copy(), copies_out = out.needs_copy();
+  const bool copies_in = !aliased && in.needs_copy(), copies_out = out.needs_copy();
   if (copies_out) {
     SLIMPI_TRY(out.open(runtime.statistics));
     // The bytes between the elements are copied in too, because they are copied back.
@@ -193,14 +192,14 @@ int call_mpi(const Allreduce& call) {
   if (runtime.finished.load(std::memory_order_relaxed)) return call_mpi_unstaged(call);
   Span span;
   if (!find_span(runtime.api, call, &span)) return call_mpi_unstaged(call);
-  const bool in_needs_copy = call.in != MPI_IN_PLACE && Buffer(call.in, span).needs_copy();
-  if (!in_needs_copy && !Buffer(call.out, span).needs_copy()) return call_mpi_unstaged(call);
+  Buffer in(call.in, span), out(call.out, span);
+  if (!in.needs_copy() && !out.needs_copy()) return call_mpi_unstaged(call);
 
   const auto begin = Trace::Clock::now();
   int code = MPI_SUCCESS;
   Status status = Status::ok;
   try {
-    status = run_staged(runtime, call, span, &code);
+    status = run_staged(runtime, call, span, in, out, &code);
   } catch (const std::bad_alloc&) {
     status = fail(Status::no_memory, "no host memory for a copy of a device buffer");
   }

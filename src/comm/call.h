@@ -32,7 +32,7 @@ struct Plan {
   std::optional<Shape> shape;  // of this buffer, from slimpi_set_shape; compared before it is used
 };
 
-// One allreduce. `in` and `out` hold `count` floats in memory of `device`; in == out if the program
+// One allreduce. `in` and `out` hold `count` floats at `location`; in == out if the program
 // passed MPI_IN_PLACE. `in` is never written unless it is also `out`. The buffers belong to the
 // program.
 struct Call {
@@ -41,10 +41,10 @@ struct Call {
   const float* in;
   float* out;
   std::uint64_t count;
-  const device::Device& device;
-  device::Stream* stream;  // of the communicator, for kernels; null on the host
-  std::uint64_t number;    // of the communicator's compressed calls; the same on all ranks
-  TensorState* state;      // of this buffer; null if the plan needs none
+  device::Location location;  // of both buffers
+  device::Stream* stream;     // of the communicator, for kernels; null on the host
+  std::uint64_t number;       // of the communicator's compressed calls; the same on all ranks
+  TensorState* state;         // of this buffer; null if the plan needs none
 
   // Set by run when all ranks found together that the call is left to MPI after all (fallback).
   // `out` and the state are then unchanged.
@@ -53,6 +53,8 @@ struct Call {
   // The inter-node exchange writes here the sums of this rank's chunk before they are encoded, in
   // memory of the device; null if they are not needed.
   float* totals = nullptr;
+
+  const device::Device& device = *location.device;  // short for that
 };
 
 }  // namespace slimpi::comm

@@ -50,8 +50,9 @@ std::vector<Entry> entries_to_agree(const Config& config, const std::string& rul
 topology::Distance distance_of(const void* buffer) {
   char bus_id[32] = "";
   if (buffer == nullptr) return topology::Distance::unknown;
-  const device::Device& device = device::owner_of(buffer);
-  if (device.bus_id == nullptr || device.bus_id(buffer, bus_id, sizeof bus_id) != Status::ok)
+  const device::Location location = device::locate(buffer);
+  const device::Device& device = *location.device;
+  if (device.bus_id == nullptr || device.bus_id(location, bus_id, sizeof bus_id) != Status::ok)
     return topology::Distance::unknown;
   topology::Topology machine;
   if (topology::load(machine) != Status::ok) return topology::Distance::unknown;
@@ -229,39 +230,39 @@ Status Communicator::open_shared() {
   return Status::ok;
 }
 
-Status Communicator::prepare(const Plan& plan, std::uint64_t count, const device::Device& device,
-                             const void* like, bool* ready) {
+Status Communicator::prepare(const Plan& plan, std::uint64_t count,
+                             const device::Location& location, bool* ready) {
   std::uint64_t& largest =
       prepared_[{plan.algorithm, plan.format.bits, plan.format.bucket, plan.hierarchy, plan.hook}];
-  Status status = plan.algorithm->reserve(*this, plan, count, device, like);
+  Status status = plan.algorithm->reserve(*this, plan, count, location);
   device::Stream* stream = nullptr;
   for (const StreamRole role : {StreamRole::compute, StreamRole::d2h, StreamRole::h2d})
-    if (status == Status::ok && (role == StreamRole::compute || device.staged))
-      status = stream_for(device, like, &stream, role);
+    if (status == Status::ok && (role == StreamRole::compute || location.device->staged))
+      status = stream_for(location, &stream, role);
   *ready = status == Status::ok;
   if (count <= largest) return status;
   if (!*ready)
     log_once(LogLevel::warn, "calls of this size go to MPI on all ranks: " + failure_text());
-  std::uint64_t everyone[] = {*ready ? 1u : 0u, device.staged ? 0u : 1u};
+  std::uint64_t everyone[] = {*ready ? 1u : 0u, location.device->staged ? 0u : 1u};
   SLIMPI_TRY(exchange_.all_min(everyone));
   *ready = everyone[0] == 1;
   if (everyone[1] == 0 && segment_class_ == SegmentClass::small) {
     // Longer messages need more memory: every size is prepared again, this one at once.
     segment_class_ = SegmentClass::large;
     prepared_.clear();
-    return *ready ? prepare(plan, count, device, like, ready) : Status::ok;
+    return *ready ? prepare(plan, count, location, ready) : Status::ok;
   }
   if (*ready) largest = count;
   return Status::ok;
 }
 
-Status Communicator::prepare_in_node(const device::Device& device, const void* like, bool* ready) {
+Status Communicator::prepare_in_node(const device::Location& location, bool* ready) {
   *ready = false;
   SLIMPI_TRY(open_shared());
   if (shared_ == nullptr || (node_ready_ && !*node_ready_)) return Status::ok;
-  Status status = intra::reserve_intra_allreduce(*this, device, like);
+  Status status = intra::reserve_intra_allreduce(*this, location);
   device::Stream* stream = nullptr;
-  if (status == Status::ok) status = stream_for(device, like, &stream);
+  if (status == Status::ok) status = stream_for(location, &stream);
   *ready = status == Status::ok;
   if (node_ready_) return status;
   if (!*ready) log_once(LogLevel::warn, "sums inside the node go to MPI: " + failure_text());
@@ -272,12 +273,13 @@ Status Communicator::prepare_in_node(const device::Device& device, const void* l
   return Status::ok;
 }
 
-Status Communicator::stream_for(const device::Device& device, const void* like,
-                                device::Stream** stream, StreamRole role) {
+Status Communicator::stream_for(const device::Location& location, device::Stream** stream,
+                                StreamRole role) {
   *stream = nullptr;
+  const device::Device& device = *location.device;
   if (&device == &device::host()) return Status::ok;
-  device::Stream*& known = streams_[{&device, device::ordinal_of(device, like), role}];
-  if (known == nullptr) SLIMPI_TRY(device.open_stream(like, &known));
+  device::Stream*& known = streams_[{&device, location.ordinal, role}];
+  if (known == nullptr) SLIMPI_TRY(device.open_stream(location, &known));
   *stream = known;
   return Status::ok;
 }
@@ -304,12 +306,12 @@ Status copy_and_wait(const device::Device& device, device::Stream* stream, const
   return Status::ok;
 }
 
-Status find_beyond(Communicator& communicator, const float* data, std::uint64_t count, float limit,
-                   bool* found) {
-  const device::Device& device = device::owner_of(data);
+Status find_beyond(Communicator& communicator, const device::Location& location, const float* data,
+                   std::uint64_t count, float limit, bool* found) {
+  const device::Device& device = *location.device;
   device::Stream* stream = nullptr;
-  SLIMPI_TRY(communicator.stream_for(device, data, &stream));
-  SLIMPI_TRY(communicator.scratch().found.reserve(device, data, device::Place::device, sizeof(int),
+  SLIMPI_TRY(communicator.stream_for(location, &stream));
+  SLIMPI_TRY(communicator.scratch().found.reserve(location, device::Place::device, sizeof(int),
                                                   communicator.statistics()));
   int* const flag = reinterpret_cast<int*>(communicator.scratch().found.data());
   device.kernels()->find_beyond(data, limit, count, flag, stream);

@@ -63,15 +63,15 @@ class Communicator {
   Status find_nodes(const void* buffer = nullptr);
 
   // Reserves memory and streams for calls of this plan and count. *ready: all ranks could; it is
-  // the same on all. Collective at the first call of a size, without communication later. `like` is
-  // the program's buffer. Once some rank prepares for a staged device, the segment class is `large`
-  // for good.
-  Status prepare(const Plan& plan, std::uint64_t count, const device::Device& device,
-                 const void* like, bool* ready);
+  // the same on all. Collective at the first call of a size, without communication later.
+  // `location` is the program's buffer's. Once some rank prepares for a staged device, the segment
+  // class is `large` for good.
+  Status prepare(const Plan& plan, std::uint64_t count, const device::Location& location,
+                 bool* ready);
 
   // The same for a communicator on one node, for all counts. Also opens the shared memory of the
   // node-local ranks.
-  Status prepare_in_node(const device::Device& device, const void* like, bool* ready);
+  Status prepare_in_node(const device::Location& location, bool* ready);
 
   // This rank and the number of ranks; valid after construction.
   int rank() const { return rank_; }
@@ -102,9 +102,9 @@ class Communicator {
   MPI_Comm user() const { return user_; }
   const std::string& name() const { return name_; }
 
-  // The communicator's stream for `role` on the device of `like`; opened at first use and owned by
+  // The communicator's stream for `role` at the location; opened at first use and owned by
   // the communicator. Null on the host.
-  Status stream_for(const device::Device& device, const void* like, device::Stream** stream,
+  Status stream_for(const device::Location& location, device::Stream** stream,
                     StreamRole role = StreamRole::compute);
 
   // The autotuner of one size class; made at first use.
@@ -172,8 +172,8 @@ Status synchronize(const device::Device& device, device::Stream* stream);
 Status copy_and_wait(const device::Device& device, device::Stream* stream, const char* name,
                      void* to, const void* from, std::size_t bytes);
 
-// *found: whether any absolute value in `data`, in any kind of memory, is above the limit.
-Status find_beyond(Communicator& communicator, const float* data, std::uint64_t count, float limit,
-                   bool* found);
+// *found: whether any absolute value in `data`, at the location, is above the limit.
+Status find_beyond(Communicator& communicator, const device::Location& location, const float* data,
+                   std::uint64_t count, float limit, bool* found);
 
 }  // namespace slimpi::comm

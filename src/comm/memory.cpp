@@ -6,11 +6,10 @@
 
 namespace slimpi::comm {
 
-Status Memory::reserve(const device::Device& device, const void* like, device::Place place,
-                       std::size_t bytes, Statistics& statistics, Held held) {
-  const int ordinal = device::ordinal_of(device, like);
+Status Memory::reserve(const device::Location& location, device::Place place, std::size_t bytes,
+                       Statistics& statistics, Held held) {
   const auto found = std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& block) {
-    return block.device == &device && block.ordinal == ordinal && block.place == place;
+    return block.location == location && block.place == place;
   });
   if (found != blocks_.end() && bytes <= found->size) {
     std::swap(*found, blocks_.front());
@@ -22,9 +21,8 @@ Status Memory::reserve(const device::Device& device, const void* like, device::P
     blocks_.erase(found);
   }
   void* memory = nullptr;
-  SLIMPI_TRY(device.allocate(like, bytes, place, &memory));
-  const Block made{&device, ordinal,     place, static_cast<std::byte*>(memory),
-                   bytes,   &statistics, held};
+  SLIMPI_TRY(location.device->allocate(location, bytes, place, &memory));
+  const Block made{location, place, static_cast<std::byte*>(memory), bytes, &statistics, held};
   count(made, std::int64_t(bytes));
   blocks_.insert(blocks_.begin(), made);
   return Status::ok;
@@ -36,7 +34,7 @@ void Memory::release() {
 }
 
 void Memory::free(const Block& block) {
-  block.device->release(block.data, block.place);
+  block.location.device->release(block.data, block.place);
   count(block, -std::int64_t(block.size));
 }
 

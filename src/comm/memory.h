@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Memory that outlives a call. It is owned, and grows but never shrinks. There is one block for
-// each device and place that it was ever reserved on, so that a program which alternates between
+// each location and place that it was ever reserved on, so that a program which alternates between
 // devices allocates nothing new.
 #pragma once
 #include <cstddef>
@@ -26,19 +26,22 @@ class Memory {
   }
   ~Memory() { release(); }
 
-  // Makes data() a block of at least `bytes` on the device of `like`. The contents are lost when
+  // Makes data() a block of at least `bytes` at the location. The contents are lost when
   // the block grows or the device changes.
-  Status reserve(const device::Device& device, const void* like, device::Place place,
-                 std::size_t bytes, Statistics& statistics, Held held = Held::scratch);
+  Status reserve(const device::Location& location, device::Place place, std::size_t bytes,
+                 Statistics& statistics, Held held = Held::scratch);
   void release();
 
   std::byte* data() const { return blocks_.empty() ? nullptr : blocks_.front().data; }
+  // Where data() is.
+  device::Location location() const {
+    return blocks_.empty() ? device::Location() : blocks_.front().location;
+  }
   std::size_t size() const { return blocks_.empty() ? 0 : blocks_.front().size; }
 
  private:
   struct Block {
-    const device::Device* device;
-    int ordinal;  // which of its GPUs
+    device::Location location;
     device::Place place;
     std::byte* data;
     std::size_t size;

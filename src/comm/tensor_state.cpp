@@ -70,14 +70,14 @@ void TensorStates::forget() {
 }
 
 void TensorStates::claim(TensorState& slot, const algorithm::Algorithm* algorithm,
-                         const device::Device& device) {
-  if (slot.device != nullptr && slot.device != &device) drop(slot);
+                         const device::Location& location) {
+  if (slot.location && *slot.location != location) drop(slot);
   if (slot.algorithm != algorithm) {
     slot.arrays.clear();
     slot.uninitialized = true;
   }
   slot.algorithm = algorithm;
-  slot.device = &device;
+  slot.location = location;
 }
 
 void TensorStates::realign(TensorState& slot, std::uint64_t number) {
@@ -100,17 +100,18 @@ void TensorStates::drop_all() {
 }
 
 Status state_array(TensorState& slot, const std::string& name, std::uint64_t elements,
-                   const device::Device& device, const void* like, device::Stream* stream,
-                   Statistics& statistics, float** array, bool* uninitialized) {
+                   const device::Location& location, device::Stream* stream, Statistics& statistics,
+                   float** array, bool* uninitialized) {
   TensorState::Array& entry = slot.arrays[name];
   const bool made = entry.elements != elements;
   if (made) {
     entry.memory.release();
     entry.elements = 0;
     if (elements != 0) {
-      SLIMPI_TRY(entry.memory.reserve(device, like, device::Place::device, elements * sizeof(float),
+      SLIMPI_TRY(entry.memory.reserve(location, device::Place::device, elements * sizeof(float),
                                       statistics, Held::state));
-      device.kernels()->fill(reinterpret_cast<float*>(entry.memory.data()), 0.0f, elements, stream);
+      location.device->kernels()->fill(reinterpret_cast<float*>(entry.memory.data()), 0.0f,
+                                       elements, stream);
     }
     entry.elements = elements;
   }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -27,7 +28,7 @@ struct TensorState {
   bool uninitialized = true;  // no call has used the arrays yet
   int nonfinite = 0;  // set by an algorithm whose state became non-finite: all ranks drop it
   const algorithm::Algorithm* algorithm = nullptr;  // owner of the arrays
-  const device::Device* device = nullptr;           // whose memory holds the arrays
+  std::optional<device::Location> location;         // of the arrays; empty: not claimed yet
 
   // Named arrays of floats in the same kind of memory as the buffer; zero when made.
   struct Array {
@@ -58,9 +59,9 @@ class TensorStates {
   // needs a state.
   TensorState& find(const void* address, std::uint64_t count, std::uint64_t calls_per_step);
 
-  // Makes `algorithm` and `device` the owners of the state; arrays of others are freed.
+  // Makes `algorithm` the owner of the state, for buffers at `location`; other arrays are freed.
   static void claim(TensorState& slot, const algorithm::Algorithm* algorithm,
-                    const device::Device& device);
+                    const device::Location& location);
 
   // The number that the next new state of this count would get on this rank.
   std::uint64_t next_number(std::uint64_t count) { return next_[count]; }
@@ -91,10 +92,10 @@ class TensorStates {
   std::size_t limit_ = kFirstLimit;
 };
 
-// The array `name` of a state: `elements` floats near `like`, zero if it is new or its size
+// The array `name` of a state: `elements` floats at `location`, zero if it is new or its size
 // changed. Null if `elements` is 0. The report counts it as state.
 Status state_array(TensorState& slot, const std::string& name, std::uint64_t elements,
-                   const device::Device& device, const void* like, device::Stream* stream,
-                   Statistics& statistics, float** array, bool* uninitialized = nullptr);
+                   const device::Location& location, device::Stream* stream, Statistics& statistics,
+                   float** array, bool* uninitialized = nullptr);
 
 }  // namespace slimpi::comm

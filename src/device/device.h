@@ -15,6 +15,23 @@
 namespace slimpi::device {
 
 struct Stream;  // opaque, made by its row; null is a valid stream of the host row
+struct Device;
+
+// Where memory lies. Work on it needs a stream and scratch memory of the same location.
+struct Location {
+  Location();  // the host's memory
+  // NOLINTNEXTLINE(google-explicit-constructor): a row with one memory is a location
+  Location(const Device& row, int number = 0, void* own = nullptr)
+      : device(&row), ordinal(number), context(own) {}
+
+  const Device* device;  // its row; never null
+  int ordinal;           // which of the row's GPUs; 0 where there is only one
+  void* context;         // the row's own; null: the row finds one by the ordinal
+
+  bool operator==(const Location& other) const {
+    return device == other.device && ordinal == other.ordinal;
+  }
+};
 
 enum class Place { device, staging };
 
@@ -25,9 +42,9 @@ struct Ipc {
     std::byte bytes[192];
   };
   Status (*offer)(const void* memory, Handle* handle);
-  // Maps another process's memory for work near `like`. Close it before its owner releases the
+  // Maps another process's memory for work at a location. Close it before its owner releases the
   // memory.
-  Status (*open)(const void* like, const Handle& handle, void** memory);
+  Status (*open)(const Location& location, const Handle& handle, void** memory);
   void (*close)(void* memory);
 };
 
@@ -40,18 +57,19 @@ struct NcclCommunicator;
 struct NcclTransport {
   const char* library;  // "NCCL"
 
-  // Whether this process can join a communicator for work near `like`; if not, the status says why.
-  Status (*usable)(const void* like);
+  // Whether this process can join a communicator for work at a location; if not, the status says
+  // why.
+  Status (*usable)(const Location& location);
 
   // What the processes need to create one communicator; plain bytes, made by one of them.
   struct UniqueId {
     std::byte bytes[128];
   };
-  Status (*make_unique_id)(const void* like, UniqueId* barrier);
+  Status (*make_unique_id)(const Location& location, UniqueId* barrier);
 
   // Starts to create the communicator, as `rank` of `size`. ready() reports when that is complete.
-  Status (*create_communicator)(const void* like, const UniqueId& barrier, int rank, int size,
-                                NcclCommunicator** communicator);
+  Status (*create_communicator)(const Location& location, const UniqueId& barrier, int rank,
+                                int size, NcclCommunicator** communicator);
 
   // A range of memory to send to a peer, or to receive from it: one of the two pointers is null.
   struct Transfer {
@@ -82,19 +100,20 @@ struct Device {
   // takes it; see mpi_takes().
   bool staged;
 
-  // Whether this row owns the memory at `pointer`. Never called with null. The host row owns all.
-  bool (*owns)(const void* pointer);
+  // Whether this row owns the memory at `pointer`; then it sets the location's ordinal and context.
+  // Asks the driver once. Never called with null. The host row owns all.
+  bool (*locate)(const void* pointer, Location* location);
 
-  // Memory near `like` (on the same GPU), aligned to 256 bytes. Place::device: memory of this
+  // Memory at the location (on the same GPU), aligned to 256 bytes. Place::device: memory of this
   // device. Place::staging: host memory that MPI may use and that copies quickly to and from this
   // device (pinned for a GPU). On a row that is not staged the two are the same.
-  Status (*allocate)(const void* like, std::size_t bytes, Place place, void** memory);
+  Status (*allocate)(const Location& location, std::size_t bytes, Place place, void** memory);
   void (*release)(void* memory, Place place);
 
-  // A stream for memory near `like`. Opening waits for nothing. The first work on a stream starts
-  // after what the program has queued until then on its own default stream. So does the next work
-  // on a stream whose last event query() has seen reached.
-  Status (*open_stream)(const void* like, Stream** stream);
+  // A stream for memory at the location. Opening waits for nothing. The first work on a stream
+  // starts after what the program has queued until then on its own default stream. So does the next
+  // work on a stream whose last event query() has seen reached.
+  Status (*open_stream)(const Location& location, Stream** stream);
   void (*close_stream)(Stream* stream);
 
   // Copies between this memory and itself, staging or ordinary host memory, in either direction.
@@ -110,16 +129,11 @@ struct Device {
   // The arithmetic for this memory. The host row's is chosen by use_cpu_path().
   const kernels::Kernels* (*kernels)();
 
-  // Which of this row's GPUs the memory lies on. Work on it needs a stream and scratch memory of
-  // the same GPU. Null: there is only one.
-  int (*ordinal)(const void* pointer) = nullptr;
-
   // How other processes map this memory; null where they cannot.
   const Ipc* ipc = nullptr;
 
-  // The PCI bus id of the GPU that the memory at `like` lies on, such as "0000:3b:00.0"; null where
-  // there is none.
-  Status (*bus_id)(const void* like, char* text, std::size_t bytes) = nullptr;
+  // The PCI bus id of the GPU at the location, such as "0000:3b:00.0"; null where there is none.
+  Status (*bus_id)(const Location& location, char* text, std::size_t bytes) = nullptr;
 
   // How its GPUs exchange data; null where there is no library for it.
   const NcclTransport* nccl = nullptr;
@@ -129,15 +143,12 @@ struct Device {
   decltype(copy) copy_nontemporal = nullptr;
 };
 
-// Device::ordinal, or 0 where there is only one.
-int ordinal_of(const Device& device, const void* pointer);
-
 // The row for ordinary memory.
 const Device& host();
 
-// The row that owns `pointer`; host() when no other does. Costs nothing while the process has not
-// loaded a GPU driver.
-const Device& owner_of(const void* pointer);
+// Where the memory at `pointer` lies; the host's where no other row owns it. Costs nothing while
+// the process has not loaded a GPU driver, and one query of the driver afterwards.
+Location locate(const void* pointer);
 
 // Adds a row in front of the others (tests; plugins), once. The row must stay valid.
 Status add(const Device& device);
@@ -154,5 +165,7 @@ bool mpi_takes(const Device& device);
 // All rows, for listing; the host row comes last.
 int count();
 const Device& at(int index);
+
+inline Location::Location() : Location(host()) {}
 
 }  // namespace slimpi::device

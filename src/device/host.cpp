@@ -31,11 +31,11 @@ constexpr std::size_t kHugePage = std::size_t(2) << 20;
 
 std::atomic<const kernels::Kernels*> g_kernels{nullptr};
 
-bool owns(const void*) {
+bool locate_in_host(const void*, Location*) {
   return true;
 }
 
-Status allocate(const void*, std::size_t bytes, Place, void** memory) {
+Status allocate(const Location&, std::size_t bytes, Place, void** memory) {
   const bool huge = bytes >= 2 * kHugePage;
   const std::size_t alignment = huge ? kHugePage : kAlignment;
   std::size_t size = 0;
@@ -54,7 +54,7 @@ void release(void* memory, Place) {
   std::free(memory);
 }
 
-Status open_stream(const void*, Stream** stream) {
+Status open_stream(const Location&, Stream** stream) {
   auto* opened = new (std::nothrow) HostStream;
   if (opened == nullptr) return fail(Status::no_memory, "no memory for a stream");
   *stream = reinterpret_cast<Stream*>(opened);
@@ -139,8 +139,8 @@ Status use_cpu_path(CpuPath path) {
 
 const Device& host() {
   static constexpr Device row = [] {
-    Device host = {"host",       false, owns,   allocate, release,    open_stream,
-                   close_stream, copy,  record, query,    wait_event, chosen_kernels};
+    Device host = {"host",       false, locate_in_host, allocate, release,    open_stream,
+                   close_stream, copy,  record,         query,    wait_event, chosen_kernels};
     host.copy_nontemporal = copy_nontemporal;
     return host;
   }();

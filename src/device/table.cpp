@@ -30,15 +30,15 @@ Status add(const Device& device) {
   return Status::ok;
 }
 
-const Device& owner_of(const void* pointer) {
+Location locate(const void* pointer) {
   int added = g_added.load(std::memory_order_acquire);
   if (added == 0 || pointer == nullptr) [[likely]]
-    return host();
+    return {};
   while (added-- > 0) {
-    const Device& row = *g_rows[added].load(std::memory_order_relaxed);
-    if (row.owns(pointer)) return row;
+    Location found(*g_rows[added].load(std::memory_order_relaxed));
+    if (found.device->locate(pointer, &found)) return found;
   }
-  return host();
+  return {};
 }
 
 bool others() {
@@ -51,10 +51,6 @@ void set_mpi_takes_device_memory(bool takes) {
 
 bool mpi_takes(const Device& device) {
   return !device.staged || g_mpi_takes.load(std::memory_order_relaxed);
-}
-
-int ordinal_of(const Device& device, const void* pointer) {
-  return device.ordinal == nullptr || pointer == nullptr ? 0 : device.ordinal(pointer);
 }
 
 int count() {

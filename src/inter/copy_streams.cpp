@@ -13,7 +13,7 @@ Status CopyStreams::open() {
   streams_[int(comm::StreamRole::compute)] = call_.stream;
   if (!call_.device.staged) return Status::ok;
   for (const comm::StreamRole role : {comm::StreamRole::d2h, comm::StreamRole::h2d})
-    SLIMPI_TRY(call_.communicator.stream_for(call_.device, call_.out, &streams_[int(role)], role));
+    SLIMPI_TRY(call_.communicator.stream_for(call_.location, &streams_[int(role)], role));
   return Status::ok;
 }
 

@@ -7,24 +7,23 @@
 
 namespace slimpi::intra {
 
-DevicePath::Readiness DevicePath::readiness(const device::Device& device, const void* like) const {
-  if (intra_ == Intra::shm || refused_ || device.ipc == nullptr) return unavailable;
-  if (device_ == nullptr) return not_open;
-  return device_ == &device && ordinal_ == device::ordinal_of(device, like) ? ready : unavailable;
+DevicePath::Readiness DevicePath::readiness(const device::Location& location) const {
+  if (intra_ == Intra::shm || refused_ || location.device->ipc == nullptr) return unavailable;
+  if (!location_) return not_open;
+  return *location_ == location ? ready : unavailable;
 }
 
 Status DevicePath::open(SharedSegment& shared, comm::Exchange& exchange,
-                        const device::Device& device, const void* like, Statistics& statistics) {
-  device_ = &device;
-  ordinal_ = device::ordinal_of(device, like);
+                        const device::Location& location, Statistics& statistics) {
+  location_ = location;
   bool opened = false;
   std::string reason;
   if (intra_ != Intra::ipc) {
-    SLIMPI_TRY(nccl.open(shared, exchange, device, like, statistics, &opened, &reason));
+    SLIMPI_TRY(nccl.open(shared, exchange, location, statistics, &opened, &reason));
     if (opened) {
       way_ = Path::nccl;
       log_once(LogLevel::info, std::string("the ranks of a node exchange device buffers by ") +
-                                   device.nccl->library);
+                                   location.device->nccl->library);
       return Status::ok;
     }
     if (intra_ == Intra::nccl)
@@ -32,14 +31,14 @@ Status DevicePath::open(SharedSegment& shared, comm::Exchange& exchange,
                                            "; accepted: auto, ipc, shm, mpi");
     log_once(LogLevel::info, "the GPUs of a node are not linked: " + reason);
   }
-  SLIMPI_TRY(buffers.open(shared, exchange, device, like, statistics, &opened, &reason));
+  SLIMPI_TRY(buffers.open(shared, exchange, location, statistics, &opened, &reason));
   if (opened) {
     way_ = Path::ipc;
     log_once(LogLevel::info, "the ranks of a node work in each other's device memory");
     return Status::ok;
   }
   refused_ = true;
-  device_ = nullptr;
+  location_.reset();
   if (!reason.empty())
     log_once(LogLevel::info, "device buffers pass through host memory inside the node: " + reason);
   return Status::ok;

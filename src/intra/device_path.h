@@ -6,6 +6,7 @@
 // only the call that holds the lease may. Its ranks are the segment's processes.
 #pragma once
 #include <cstdint>
+#include <optional>
 
 #include "base/option_types.h"
 #include "intra/ipc_buffers.h"
@@ -22,15 +23,15 @@ class DevicePath {
   // (ipc), over links (nccl), or, where another call holds the lease, by MPI messages (mpi).
   enum class Path { host, ipc, nccl, mpi };
 
-  // What a rank publishes about a call whose buffers are on `device`. `ready`: it can use the path
-  // that way() returns.
+  // What a rank publishes about a call whose buffers are at `location`. `ready`: it can use the
+  // path that way() returns.
   enum Readiness : std::uint64_t { unavailable = 0, not_open = 1, ready = 2 };
-  Readiness readiness(const device::Device& device, const void* like) const;
+  Readiness readiness(const device::Location& location) const;
 
   // To be called when all node-local ranks published `not_open`: opens the fastest path that works.
   // Afterwards way() is the same on all of them. If it is `host`, no rank tries again.
-  Status open(SharedSegment& shared, comm::Exchange& exchange, const device::Device& device,
-              const void* like, Statistics& statistics);
+  Status open(SharedSegment& shared, comm::Exchange& exchange, const device::Location& location,
+              Statistics& statistics);
   Path way() const { return way_; }
 
   // First unmap the node-local ranks' memory; then, when no node-local rank maps this rank's memory
@@ -45,8 +46,7 @@ class DevicePath {
   const Intra intra_;
   bool refused_ = false;
   Path way_ = Path::host;
-  const device::Device* device_ = nullptr;
-  int ordinal_ = 0;
+  std::optional<device::Location> location_;  // of the path that is open
 };
 
 }  // namespace slimpi::intra

@@ -30,7 +30,8 @@ Status describe_environment(const comm::Call& call, std::uint64_t* word) {
   bool beyond = control != kDefaultFloatControl;
   const float limit = kernels::kMaxFloat / float(call.communicator.size() + 1);
   if (!beyond)
-    SLIMPI_TRY(comm::find_beyond(call.communicator, call.in, call.count, limit, &beyond));
+    SLIMPI_TRY(
+        comm::find_beyond(call.communicator, call.location, call.in, call.count, limit, &beyond));
   if (beyond) *word |= published::kUnfit;
   return Status::ok;
 }
@@ -71,15 +72,14 @@ Status intra_allreduce(comm::Call& call, bool verified, NodeResult* result) {
   return lease.end(status);
 }
 
-Status reserve_intra_allreduce(comm::Communicator& communicator, const device::Device& device,
-                               const void* like) {
+Status reserve_intra_allreduce(comm::Communicator& communicator, const device::Location& location) {
   Statistics& statistics = communicator.statistics();
   const comm::InterNodeGroup group = one_node_group(communicator);
   const std::size_t size = communicator.layout().node_ranks().size();
-  if (device.staged)
+  if (location.device->staged)
     SLIMPI_TRY(communicator.scratch().messages.reserve(
-        device, like, device::Place::device, shared_scratch_bytes(size, group), statistics));
-  return communicator.scratch().partial.reserve(device, like, device::Place::device,
+        location, device::Place::device, shared_scratch_bytes(size, group), statistics));
+  return communicator.scratch().partial.reserve(location, device::Place::device,
                                                 shared_scratch_bytes(size, group), statistics);
 }
 

@@ -40,8 +40,7 @@ struct NodeResult {
 // where another thread's call holds the shared memory of some rank. Needs Communicator::shared().
 Status intra_allreduce(comm::Call& call, bool verified, NodeResult* result);
 
-// Reserves the scratch memory of intra_allreduce near `like`.
-Status reserve_intra_allreduce(comm::Communicator& communicator, const device::Device& device,
-                               const void* like);
+// Reserves the scratch memory of intra_allreduce.
+Status reserve_intra_allreduce(comm::Communicator& communicator, const device::Location& location);
 
 }  // namespace slimpi::intra

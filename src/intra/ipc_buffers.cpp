@@ -23,31 +23,31 @@ Note& note_of(SharedSegment& shared, int process) {
 
 }  // namespace
 
-Status IpcBuffers::offer(const device::Device& device, const void* like, Statistics& statistics,
+Status IpcBuffers::offer(const device::Location& location, Statistics& statistics,
                          device::Ipc::Handle* handle) {
-  SLIMPI_TRY(memory_.reserve(device, like, device::Place::device, kBytes, statistics));
-  return device.ipc->offer(memory_.data(), handle);
+  SLIMPI_TRY(memory_.reserve(location, device::Place::device, kBytes, statistics));
+  return location.device->ipc->offer(memory_.data(), handle);
 }
 
 Status IpcBuffers::open(SharedSegment& shared, comm::Exchange& exchange,
-                        const device::Device& device, const void* like, Statistics& statistics,
-                        bool* opened, std::string* reason) {
+                        const device::Location& location, Statistics& statistics, bool* opened,
+                        std::string* reason) {
   me_ = shared.segment().me();
   const int size = shared.size();
   Note& mine = *new (&note_of(shared, me_)) Note{};
-  mine.offered = offer(device, like, statistics, &mine.handle) == Status::ok ? 1 : 0;
+  mine.offered = offer(location, statistics, &mine.handle) == Status::ok ? 1 : 0;
   *reason = mine.offered != 0 ? "" : failure_text();
   SLIMPI_TRY(shared.barrier(exchange));
 
   bool all = true;
   for (int one = 0; one < size; ++one) all = all && note_of(shared, one).offered != 0;
-  device_ = &device;
+  device_ = location.device;
   buffers_.assign(std::size_t(size), nullptr);
   buffers_[std::size_t(me_)] = memory_.data();
   for (int one = 0; all && one < size; ++one) {
     if (one == me_) continue;
     void* theirs = nullptr;
-    all = device.ipc->open(like, note_of(shared, one).handle, &theirs) == Status::ok;
+    all = location.device->ipc->open(location, note_of(shared, one).handle, &theirs) == Status::ok;
     if (!all) *reason = failure_text();
     buffers_[std::size_t(one)] = static_cast<std::byte*>(theirs);
   }

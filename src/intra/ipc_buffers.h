@@ -25,8 +25,8 @@ class IpcBuffers {
 
   // Collective over the node. *opened is the same on all its ranks. Where it is false, *reason is
   // what failed on this rank, or empty if nothing did.
-  Status open(SharedSegment& shared, comm::Exchange& exchange, const device::Device& device,
-              const void* like, Statistics& statistics, bool* opened, std::string* reason);
+  Status open(SharedSegment& shared, comm::Exchange& exchange, const device::Location& location,
+              Statistics& statistics, bool* opened, std::string* reason);
 
   // Unmaps the node-local ranks' memory. This rank's own memory is freed with the object, once no
   // node-local rank maps it any more.
@@ -43,7 +43,7 @@ class IpcBuffers {
   std::uint64_t blocks = 0;  // as NodeSegment::blocks, for these message buffers
 
  private:
-  Status offer(const device::Device& device, const void* like, Statistics& statistics,
+  Status offer(const device::Location& location, Statistics& statistics,
                device::Ipc::Handle* handle);
 
   const device::Device* device_ = nullptr;

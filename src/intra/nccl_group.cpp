@@ -43,22 +43,22 @@ NcclGroup::Note& NcclGroup::note_of(SharedSegment& shared, int process) {
   return *reinterpret_cast<Note*>(shared.note(process));
 }
 
-Status NcclGroup::prepare(const void* like, Statistics& statistics, Note& mine) {
+Status NcclGroup::prepare(const device::Location& location, Statistics& statistics, Note& mine) {
   if (device_->nccl == nullptr || device_->bus_id == nullptr)
     return fail(Status::unsupported,
                 std::string(device_->name) + " memory has no links to its node-local ranks");
-  SLIMPI_TRY(device_->nccl->usable(like));
-  SLIMPI_TRY(device_->bus_id(like, mine.bus_id, sizeof mine.bus_id));
-  return scratch_.reserve(*device_, like, device::Place::device, kBytes, statistics);
+  SLIMPI_TRY(device_->nccl->usable(location));
+  SLIMPI_TRY(device_->bus_id(location, mine.bus_id, sizeof mine.bus_id));
+  return scratch_.reserve(location, device::Place::device, kBytes, statistics);
 }
 
 // Every rank stops by itself: its communicator exists, it failed, it saw a node-local rank fail, or
 // it waited too long. When all have stopped, every rank returns.
 Status NcclGroup::create_communicator(SharedSegment& shared, comm::Exchange& exchange,
-                                      const void* like) {
+                                      const device::Location& location) {
   const int me = shared.segment().me(), size = shared.size();
   Note& mine = note_of(shared, me);
-  if (device_->nccl->create_communicator(like, note_of(shared, 0).barrier, me, size,
+  if (device_->nccl->create_communicator(location, note_of(shared, 0).barrier, me, size,
                                          &communicator_) != Status::ok)
     mine.fail(creating_communicator);
   const auto end = std::chrono::steady_clock::now() + kPatience;
@@ -88,10 +88,10 @@ Status NcclGroup::create_communicator(SharedSegment& shared, comm::Exchange& exc
 }
 
 Status NcclGroup::open(SharedSegment& shared, comm::Exchange& exchange,
-                       const device::Device& device, const void* like, Statistics& statistics,
-                       bool* opened, std::string* reason) {
+                       const device::Location& location, Statistics& statistics, bool* opened,
+                       std::string* reason) {
   const int me = shared.segment().me(), size = shared.size();
-  device_ = &device;
+  device_ = location.device;
   Note& mine = *new (&note_of(shared, me)) Note{};
   // A barrier. If any rank has failed in `step` or before, *opened becomes false, and *reason is
   // the first rank's that has one.
@@ -109,7 +109,7 @@ Status NcclGroup::open(SharedSegment& shared, comm::Exchange& exchange,
 
   *opened = true;
   reason->clear();
-  if (prepare(like, statistics, mine) != Status::ok) mine.fail(preparing);
+  if (prepare(location, statistics, mine) != Status::ok) mine.fail(preparing);
   SLIMPI_TRY(end(preparing));
   for (int one = 0; *opened && one < size; ++one)
     for (int other = 0; other < one; ++other)
@@ -118,12 +118,12 @@ Status NcclGroup::open(SharedSegment& shared, comm::Exchange& exchange,
         *reason = std::string("two ranks use the GPU ") + note_of(shared, one).bus_id;
       }
   if (*opened) {
-    if (me == 0 && device.nccl->make_unique_id(like, &mine.barrier) != Status::ok)
+    if (me == 0 && device_->nccl->make_unique_id(location, &mine.barrier) != Status::ok)
       mine.fail(exchanging_id);
     SLIMPI_TRY(end(exchanging_id));
   }
   if (*opened) {
-    SLIMPI_TRY(create_communicator(shared, exchange, like));
+    SLIMPI_TRY(create_communicator(shared, exchange, location));
     SLIMPI_TRY(end(creating_communicator));
   }
   if (*opened) return Status::ok;

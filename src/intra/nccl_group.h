@@ -26,8 +26,8 @@ class NcclGroup {
 
   // Collective over the node. *opened is the same on all its ranks. Where it is false, *reason is
   // the same on all of them, too.
-  Status open(SharedSegment& shared, comm::Exchange& exchange, const device::Device& device,
-              const void* like, Statistics& statistics, bool* opened, std::string* reason);
+  Status open(SharedSegment& shared, comm::Exchange& exchange, const device::Location& location,
+              Statistics& statistics, bool* opened, std::string* reason);
 
   // `in_order`: every node-local rank does so, and nothing is in flight.
   void close(bool in_order);
@@ -47,8 +47,9 @@ class NcclGroup {
  private:
   struct Note;
   static Note& note_of(SharedSegment& shared, int process);
-  Status prepare(const void* like, Statistics& statistics, Note& mine);
-  Status create_communicator(SharedSegment& shared, comm::Exchange& exchange, const void* like);
+  Status prepare(const device::Location& location, Statistics& statistics, Note& mine);
+  Status create_communicator(SharedSegment& shared, comm::Exchange& exchange,
+                             const device::Location& location);
   bool joined(std::string* reason);
   float* floats() const { return reinterpret_cast<float*>(scratch_.data()); }
 

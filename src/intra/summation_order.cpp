@@ -72,7 +72,8 @@ class Probe {
   explicit Probe(const comm::Call& call)
       : call_(call),
         bytes_(call.count * sizeof(float)),
-        device_(device::mpi_takes(call.device) ? call.device : device::host()),
+        location_(device::mpi_takes(call.device) ? call.location : device::Location()),
+        device_(*location_.device),
         in_place_(call.in == call.out || &device_ != &call.device) {}
 
   Status reserve() {
@@ -81,7 +82,7 @@ class Probe {
     } catch (const std::bad_alloc&) {
       return fail(Status::no_memory, "no memory for a comparison with MPI's sums");
     }
-    return memory_.reserve(device_, call_.out, device::Place::device, bytes_,
+    return memory_.reserve(location_, device::Place::device, bytes_,
                            call_.communicator.statistics());
   }
 
@@ -120,6 +121,7 @@ class Probe {
 
   const comm::Call& call_;
   const std::size_t bytes_;
+  const device::Location location_;
   const device::Device& device_;
   const bool in_place_;
   comm::Memory memory_;

@@ -40,10 +40,10 @@ Status reserve_in_call(const comm::Call& call, const comm::InterNodeGroup& group
   if (call.communicator.shared() == nullptr) return Status::ok;
   comm::Communicator& communicator = call.communicator;
   const std::size_t bytes = node_message_bytes(communicator.layout(), group);
-  SLIMPI_TRY(memory_of(call).reserve(call.device, call.out, device::Place::device, bytes,
+  SLIMPI_TRY(memory_of(call).reserve(call.location, device::Place::device, bytes,
                                      communicator.statistics()));
   if (!call.device.staged) return Status::ok;
-  return staging_of(call).reserve(call.device, call.out, device::Place::staging, bytes,
+  return staging_of(call).reserve(call.location, device::Place::staging, bytes,
                                   communicator.statistics());
 }
 

@@ -110,8 +110,7 @@ Status NcclPass::wait_for_stream_of(device::Stream* later, device::Stream* earli
 // NCCL uses the communicator's h2d stream. First that stream must be seen to have completed
 // everything: the next work on it then waits for what the program has queued on its own stream.
 Status NcclPass::find_stream() {
-  SLIMPI_TRY(
-      call_.communicator.stream_for(call_.device, call_.out, &nccl_stream_, comm::StreamRole::h2d));
+  SLIMPI_TRY(call_.communicator.stream_for(call_.location, &nccl_stream_, comm::StreamRole::h2d));
   SLIMPI_TRY(nccl_.wait(exchange_, nccl_stream_));
   return wait_for_stream_of(nccl_stream_, call_.stream);
 }

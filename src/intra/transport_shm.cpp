@@ -158,7 +158,7 @@ constexpr bool elsewhere(DevicePath::Path way) {
 // is in a message buffer that every call writes before it reads it.
 Status ShmPass::begin(Path* way) {
   const DevicePath::Readiness mine =
-      lease_.held() ? device_path_.readiness(call_.device, call_.out) : DevicePath::unavailable;
+      lease_.held() ? device_path_.readiness(call_.location) : DevicePath::unavailable;
   *way = mine == DevicePath::ready ? device_path_.way() : Path::host;
   use(*way == Path::ipc);
   shared_.publish(std::uint64_t(mine) | word_ | (lease_.held() ? 0 : published::kTaken));
@@ -179,8 +179,8 @@ Status ShmPass::begin(Path* way) {
   } else if (!alike) {
     *way = Path::host;
   } else if (all_closed) {
-    SLIMPI_TRY(device_path_.open(shared_, exchange_, call_.device, call_.out,
-                                 call_.communicator.statistics()));
+    SLIMPI_TRY(
+        device_path_.open(shared_, exchange_, call_.location, call_.communicator.statistics()));
     *way = device_path_.way();
   }
   if (elsewhere(*way) || !again) return Status::ok;

@@ -32,8 +32,7 @@ double now() {
 template <typename T>
 T* take(std::size_t bytes) {
   void* memory = nullptr;
-  if (device::host().allocate(nullptr, bytes, device::Place::device, &memory) != Status::ok)
-    exit(1);
+  if (device::host().allocate({}, bytes, device::Place::device, &memory) != Status::ok) exit(1);
   memset(memory, 0, bytes);
   return (T*)memory;
 }

@@ -37,8 +37,8 @@ TensorState& use(int buffer, std::uint64_t count, std::uint64_t calls_per_step =
   TensorState& slot = g_slots->find(address(buffer), count, calls_per_step);
   TensorStates::claim(slot, nullptr, device::host());
   float* array = nullptr;
-  assert_true(state_array(slot, "residual", count, device::host(), g_memory, nullptr, g_statistics,
-                          &array) == Status::ok);
+  assert_true(state_array(slot, "residual", count, device::host(), nullptr, g_statistics, &array) ==
+              Status::ok);
   ++slot.calls;
   slot.uninitialized = false;
   return slot;
@@ -125,7 +125,7 @@ void zeros_and_sizes(void**) {
   float* array = nullptr;
   bool uninitialized = false;
   const auto get = [&](std::uint64_t elements) {
-    return state_array(slot, "a", elements, device::host(), g_memory, nullptr, g_statistics, &array,
+    return state_array(slot, "a", elements, device::host(), nullptr, g_statistics, &array,
                        &uninitialized);
   };
   assert_true(get(10) == Status::ok && uninitialized);

@@ -89,24 +89,24 @@ void it_owns_what_only_the_gpu_may_touch(void**) {
   for (const gpu_memory kind : {GPU_HOST, GPU_DEVICE, GPU_POOL, GPU_MANAGED, GPU_PINNED}) {
     auto* const memory = static_cast<char*>(gpu_take(kind, kBytes));
     const Device& expected = kind == GPU_HOST || kind == GPU_PINNED ? host() : row();
-    assert_ptr_equal(&owner_of(memory), &expected);
-    assert_ptr_equal(&owner_of(memory + kBytes - 1), &expected);
+    assert_ptr_equal(locate(memory).device, &expected);
+    assert_ptr_equal(locate(memory + kBytes - 1).device, &expected);
     gpu_give_back(kind, memory);
   }
   // A driver that the program has not initialized yet, or that is in trouble, knows no pointers.
   tell_to_fail("cuPointerGetAttributes", CUDA_ERROR_NOT_INITIALIZED);
-  assert_ptr_equal(&owner_of(g_here), &host());
+  assert_ptr_equal(locate(g_here).device, &host());
 }
 
 // One that is older than the kernels, say: memory can be copied all the same.
 void a_driver_that_refuses_the_kernels(void**) {
   tell_to_fail("cuModuleLoadData", CUDA_ERROR_NO_BINARY_FOR_GPU, 0, true);
   void *const like = gpu_take(GPU_DEVICE, kBytes), *memory = nullptr;
-  assert_fails(row().allocate(like, kBytes, Place::device, &memory), Status::device,
+  assert_fails(row().allocate(locate(like), kBytes, Place::device, &memory), Status::device,
                "loading slimpi's kernels onto the GPU: CUDA_ERROR_OF_A_TEST (209)");
   Stream* stream = nullptr;
-  assert_ok(row().open_stream(like, &stream));
-  assert_ok(row().allocate(like, kBytes, Place::staging, &memory));
+  assert_ok(row().open_stream(locate(like), &stream));
+  assert_ok(row().allocate(locate(like), kBytes, Place::staging, &memory));
   memset(memory, 5, kBytes);
   memset(g_back, 0, kBytes);
   assert_ok(row().copy(like, memory, kBytes, stream));
@@ -123,10 +123,10 @@ void a_driver_that_refuses_the_kernels(void**) {
 void use(const void* like) {
   Stream* stream = nullptr;
   void *memory = nullptr, *staging = nullptr;
-  assert_ok(row().open_stream(like, &stream));
-  assert_ok(row().allocate(like, kBytes, Place::device, &memory));
-  assert_ok(row().allocate(like, kBytes, Place::staging, &staging));
-  assert_ptr_equal(&owner_of(staging), &host());
+  assert_ok(row().open_stream(locate(like), &stream));
+  assert_ok(row().allocate(locate(like), kBytes, Place::device, &memory));
+  assert_ok(row().allocate(locate(like), kBytes, Place::staging, &staging));
+  assert_ptr_equal(locate(staging).device, &host());
   assert_int_equal(reinterpret_cast<std::uintptr_t>(memory) % 256, 0);
   for (std::size_t i = 0; i < kBytes; ++i) g_here[i] = char(i * 7);
   assert_ok(row().copy(memory, g_here, kBytes, stream));
@@ -162,13 +162,13 @@ void each_gpu_has_its_own_streams(void**) {
   gpu_use_second();
   auto* const first = static_cast<float*>(gpu_take(GPU_DEVICE, kBytes));
   auto* const second = static_cast<float*>(gpu_take(GPU_SECOND, kBytes));
-  assert_int_equal(ordinal_of(row(), first), 0);
-  assert_int_equal(ordinal_of(row(), second), 1);
-  assert_int_equal(ordinal_of(host(), g_here), 0);
+  assert_int_equal(locate(first).ordinal, 0);
+  assert_int_equal(locate(second).ordinal, 1);
+  assert_int_equal(locate(g_here).ordinal, 0);
   use(second);
   Stream *stream = nullptr, *other = nullptr;
-  assert_ok(row().open_stream(first, &stream));
-  assert_ok(row().open_stream(second, &other));
+  assert_ok(row().open_stream(locate(first), &stream));
+  assert_ok(row().open_stream(locate(second), &other));
   constexpr std::size_t kFloats = kBytes / sizeof(float);
   static float values[kFloats];
   row().kernels()->fill(first, 1, kFloats, stream);
@@ -192,7 +192,7 @@ void work_waits_for_the_program_s_own(void**) {
   Stream* stream = nullptr;
   char* const from = static_cast<char*>(gpu_take(GPU_DEVICE, kBytes));
   char* const to = static_cast<char*>(gpu_take(GPU_DEVICE, kBytes));
-  assert_ok(row().open_stream(to, &stream));
+  assert_ok(row().open_stream(locate(to), &stream));
   // Not only the first time that a stream is used.
   for (int turn = 0; turn < 3; ++turn) {
     memset(g_here, 'a' + turn, kBytes);
@@ -210,8 +210,8 @@ void work_waits_for_the_program_s_own(void**) {
 void streams_wait_for_each_other(void**) {
   Stream *first = nullptr, *second = nullptr;
   void* const memory = gpu_take(GPU_DEVICE, kBytes);
-  assert_ok(row().open_stream(memory, &first));
-  assert_ok(row().open_stream(memory, &second));
+  assert_ok(row().open_stream(locate(memory), &first));
+  assert_ok(row().open_stream(locate(memory), &second));
   memset(g_here, 42, kBytes);
   memset(g_back, 0, kBytes);
   std::uint64_t written = 0, read = 0;
@@ -236,7 +236,7 @@ void streams_wait_for_each_other(void**) {
 void marks_count_up_and_are_reached_in_order(void**) {
   Stream* stream = nullptr;
   void* const memory = gpu_take(GPU_DEVICE, kBytes);
-  assert_ok(row().open_stream(memory, &stream));
+  assert_ok(row().open_stream(locate(memory), &stream));
   constexpr std::uint64_t kMarks = 200;
   for (std::uint64_t i = 1; i <= kMarks; ++i) {
     std::uint64_t event = 0;
@@ -258,10 +258,10 @@ void marks_count_up_and_are_reached_in_order(void**) {
 void errors_have_cuda_s_words_in_them(void**) {
   void *const memory = gpu_take(GPU_DEVICE, kBytes), *more = nullptr;
   tell_to_fail("cuMemAlloc_v2", CUDA_ERROR_OUT_OF_MEMORY);
-  assert_fails(row().allocate(memory, 123, Place::device, &more), Status::no_memory,
+  assert_fails(row().allocate(locate(memory), 123, Place::device, &more), Status::no_memory,
                "123 bytes of GPU memory: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory");
   tell_to_fail("cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY);
-  assert_fails(row().allocate(memory, 123, Place::staging, &more), Status::no_memory,
+  assert_fails(row().allocate(locate(memory), 123, Place::staging, &more), Status::no_memory,
                "123 bytes of pinned memory");
   // Wherever opening a stream fails, nothing of it stays.
   const auto streams = FAKE(slimpi_fake_streams);
@@ -271,7 +271,8 @@ void errors_have_cuda_s_words_in_them(void**) {
   Stream* stream = nullptr;
   for (const char* function : {"cuStreamCreate", "cuEventCreate", "cuMemAlloc_v2"}) {
     tell_to_fail(function, CUDA_ERROR_UNKNOWN);
-    assert_fails(row().open_stream(memory, &stream), Status::device, "CUDA_ERROR_OF_A_TEST (999)");
+    assert_fails(row().open_stream(locate(memory), &stream), Status::device,
+                 "CUDA_ERROR_OF_A_TEST (999)");
     assert_int_equal(streams(), old_streams);
     assert_int_equal(events(), old_events);
     assert_int_equal(FAKE(slimpi_fake_memory)(), old_memory);
@@ -283,7 +284,7 @@ void errors_have_cuda_s_words_in_them(void**) {
 void a_launch_that_fails_shows_later(void**) {
   Stream* stream = nullptr;
   auto* const memory = static_cast<float*>(gpu_take(GPU_DEVICE, kBytes));
-  assert_ok(row().open_stream(memory, &stream));
+  assert_ok(row().open_stream(locate(memory), &stream));
   tell_to_fail("cuLaunchKernel", CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
   row().kernels()->fill(memory, 1, 10, stream);
   std::uint64_t event = 0;
@@ -298,8 +299,8 @@ void a_launch_that_fails_shows_later(void**) {
 void a_lost_gpu_is_an_error_and_no_more(void**) {
   Stream* stream = nullptr;
   void *const memory = gpu_take(GPU_DEVICE, kBytes), *more = nullptr;
-  assert_ok(row().open_stream(memory, &stream));
-  assert_ok(row().allocate(memory, kBytes, Place::device, &more));
+  assert_ok(row().open_stream(locate(memory), &stream));
+  assert_ok(row().allocate(locate(memory), kBytes, Place::device, &more));
   std::uint64_t event = 0;
   bool reached = false;
   assert_ok(row().copy(memory, g_here, kBytes, stream));

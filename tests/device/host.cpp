@@ -18,7 +18,7 @@ void memory_is_aligned_and_usable(void**) {
   for (const std::size_t bytes : {std::size_t(0), std::size_t(1), std::size_t(1000),
                                   std::size_t(4) << 20, (std::size_t(4) << 20) + 1}) {
     void* memory = nullptr;
-    assert_int_equal(int(host().allocate(nullptr, bytes, Place::device, &memory)), int(Status::ok));
+    assert_int_equal(int(host().allocate({}, bytes, Place::device, &memory)), int(Status::ok));
     assert_int_equal(reinterpret_cast<std::uintptr_t>(memory) % 256, 0);
     memset(memory, 1, bytes);
     host().release(memory, Place::device);
@@ -28,7 +28,7 @@ void memory_is_aligned_and_usable(void**) {
 void too_much_memory_is_a_status(void**) {
   for (const std::size_t bytes : {SIZE_MAX, SIZE_MAX - 300, SIZE_MAX / 2}) {
     void* memory = &memory;
-    assert_int_equal(int(host().allocate(nullptr, bytes, Place::staging, &memory)),
+    assert_int_equal(int(host().allocate({}, bytes, Place::staging, &memory)),
                      int(Status::no_memory));
     assert_ptr_equal(memory, &memory);
     assert_non_null(strstr(failure_text().c_str(), std::to_string(bytes).c_str()));
@@ -37,7 +37,7 @@ void too_much_memory_is_a_status(void**) {
 
 void work_is_done_when_it_is_queued(void**) {
   Stream* stream = nullptr;
-  assert_int_equal(int(host().open_stream(nullptr, &stream)), int(Status::ok));
+  assert_int_equal(int(host().open_stream({}, &stream)), int(Status::ok));
   const int from = 7;
   int to = 0;
   assert_int_equal(int(host().copy(&to, &from, sizeof to, stream)), int(Status::ok));
@@ -95,20 +95,21 @@ void the_cpu_path_can_be_chosen(void**) {
 
 char g_first[64], g_second[64];
 
-Device row_for(const char* name, bool (*owns)(const void*)) {
+Device row_for(const char* name, bool (*locate)(const void*, Location*)) {
   Device row = host();
   row.name = name;
-  row.owns = owns;
+  row.locate = locate;
   return row;
 }
 
 void rows_are_asked_before_the_host(void**) {
   int here = 0;
   assert_int_equal(count(), 1);
-  assert_ptr_equal(&owner_of(&here), &host());
-  static const Device first = row_for("first", [](const void* p) { return p == g_first; });
+  assert_ptr_equal(locate(&here).device, &host());
+  static const Device first =
+      row_for("first", [](const void* p, Location*) { return p == g_first; });
   static const Device second =
-      row_for("second", [](const void* p) { return p == g_second || p == g_first + 1; });
+      row_for("second", [](const void* p, Location*) { return p == g_second || p == g_first + 1; });
   assert_int_equal(int(add(first)), int(Status::ok));
   assert_int_equal(int(add(second)), int(Status::ok));
   assert_int_equal(int(add(first)), int(Status::ok));  // is there already
@@ -116,18 +117,18 @@ void rows_are_asked_before_the_host(void**) {
   assert_ptr_equal(&at(0), &second);
   assert_ptr_equal(&at(1), &first);
   assert_ptr_equal(&at(2), &host());
-  assert_ptr_equal(&owner_of(g_first), &first);
-  assert_ptr_equal(&owner_of(g_second), &second);
-  assert_ptr_equal(&owner_of(g_first + 1), &second);
-  assert_ptr_equal(&owner_of(&here), &host());
-  assert_ptr_equal(&owner_of(nullptr), &host());
+  assert_ptr_equal(locate(g_first).device, &first);
+  assert_ptr_equal(locate(g_second).device, &second);
+  assert_ptr_equal(locate(g_first + 1).device, &second);
+  assert_ptr_equal(locate(&here).device, &host());
+  assert_ptr_equal(locate(nullptr).device, &host());
 }
 
 void a_full_table_is_a_status(void**) {
   static Device more[32];
   int refused = 0;
   for (Device& row : more) {
-    row = row_for("more", [](const void*) { return false; });
+    row = row_for("more", [](const void*, Location*) { return false; });
     if (add(row) != Status::ok) ++refused;
   }
   assert_int_not_equal(refused, 0);

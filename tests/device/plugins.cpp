@@ -85,14 +85,14 @@ void parts_come_with_what_they_are_for(void**) {
   set_device_use(DeviceUse::none);
   load_plugins();
   assert_int_equal(count(), 1);
-  assert_ptr_equal(&owner_of(memory), &host());
+  assert_ptr_equal(locate(memory).device, &host());
   set_device_use(DeviceUse::automatic);
   load_plugins();
   assert_int_equal(count(), 2);
   assert_string_equal(at(0).name, "protected");
-  assert_ptr_equal(&owner_of(memory), &at(0));
-  assert_ptr_equal(&owner_of((char*)memory + 99), &at(0));
-  assert_ptr_equal(&owner_of(&memory), &host());
+  assert_ptr_equal(locate(memory).device, &at(0));
+  assert_ptr_equal(locate((char*)memory + 99).device, &at(0));
+  assert_ptr_equal(locate(&memory).device, &host());
   load_plugins();
   assert_int_equal(count(), 2);
   g_free(memory);
@@ -111,10 +111,10 @@ void work_comes_late_and_in_order(void**) {
   float* memory = device_copy(g_values, kCount);
   void* staging = nullptr;
   Stream *stream = nullptr, *other = nullptr;
-  assert_int_equal(int(row.allocate(memory, sizeof g_values, Place::staging, &staging)), 0);
-  assert_ptr_equal(&owner_of(staging), &host());
-  assert_int_equal(int(row.open_stream(memory, &stream)), 0);
-  assert_int_equal(int(row.open_stream(memory, &other)), 0);
+  assert_int_equal(int(row.allocate(locate(memory), sizeof g_values, Place::staging, &staging)), 0);
+  assert_ptr_equal(locate(staging).device, &host());
+  assert_int_equal(int(row.open_stream(locate(memory), &stream)), 0);
+  assert_int_equal(int(row.open_stream(locate(memory), &other)), 0);
   // Doubled on one stream, brought out on another that waits for it.
   std::uint64_t doubled = 0, out = 0;
   row.kernels()->combine(1, memory, 1, memory, kCount, memory, stream);
@@ -150,7 +150,7 @@ void kernels_are_the_host_s(void**) {
   float* memory = device_copy(g_values, kCount);
   auto* out = (std::byte*)g_allocate(bytes);
   Stream* stream = nullptr;
-  assert_int_equal(int(row.open_stream(memory, &stream)), 0);
+  assert_int_equal(int(row.open_stream(locate(memory), &stream)), 0);
   row.kernels()->encode(format, {1, 2, 3, 4}, memory, nullptr, kCount, out, stream);
   row.close_stream(stream);  // does what is queued
   g_read(coded, out, bytes);
@@ -163,7 +163,7 @@ void misuse_dies(void**) {
   const Device& row = at(0);
   float* memory = device_copy(g_values, kCount);
   Stream* stream = nullptr;
-  assert_int_equal(int(row.open_stream(memory, &stream)), 0);
+  assert_int_equal(int(row.open_stream(locate(memory), &stream)), 0);
   const float* inputs[] = {memory, g_values};
   assert_true(dies(SIGABRT, [&] { row.kernels()->sum(inputs, 2, kCount, memory, stream); }));
   assert_true(dies(SIGABRT, [&] { row.kernels()->sum(inputs, 1, kCount, memory, nullptr); }));
@@ -182,10 +182,12 @@ void memory_can_run_out(void**) {
   void *memory = g_allocate(1000), *more = nullptr;
   assert_int_equal(g_used(), 1000);
   g_limit(2000);
-  assert_int_equal(int(row.allocate(memory, 1001, Place::staging, &more)), int(Status::no_memory));
+  assert_int_equal(int(row.allocate(locate(memory), 1001, Place::staging, &more)),
+                   int(Status::no_memory));
   assert_non_null(strstr(failure_text().c_str(), "1001 bytes"));
-  assert_int_equal(int(row.allocate(memory, 1001, Place::device, &more)), int(Status::no_memory));
-  assert_int_equal(int(row.allocate(memory, 1000, Place::device, &more)), int(Status::ok));
+  assert_int_equal(int(row.allocate(locate(memory), 1001, Place::device, &more)),
+                   int(Status::no_memory));
+  assert_int_equal(int(row.allocate(locate(memory), 1000, Place::device, &more)), int(Status::ok));
   row.release(more, Place::device);
   g_limit(SIZE_MAX);
   g_free(memory);

@@ -152,12 +152,12 @@ int main(int argc, char** argv) {
   if (const int skipped = gpu_open(); skipped != 0) return skipped;
   device::load_plugins();
   void* const memory = gpu_take(GPU_DEVICE, 4);
-  g_row = &device::owner_of(memory);
+  g_row = device::locate(memory).device;
   if (g_row == &device::host()) {
     std::fprintf(stderr, "bench: slimpi-cuda.so is not built or cannot be loaded\n");
     return 1;
   }
-  check(g_row->open_stream(memory, &g_stream));
+  check(g_row->open_stream(device::locate(memory), &g_stream));
   const char* file = nullptr;
   std::vector<std::size_t> counts;
   for (int i = 1; i < argc; ++i) {

@@ -298,8 +298,8 @@ int open(void**) {
   g_fake = gpu_function("slimpi_fake_memory") != nullptr;
   device::load_plugins();
   void* const memory = gpu_take(GPU_DEVICE, 4);
-  g_row = &device::owner_of(memory);
-  const Status status = g_row->open_stream(memory, &g_stream);
+  g_row = device::locate(memory).device;
+  const Status status = g_row->open_stream(device::locate(memory), &g_stream);
   if (status != Status::ok) print_error("%s\n", failure_text().c_str());
   gpu_give_back(GPU_DEVICE, memory);
   return status != Status::ok || g_row == &device::host();

@@ -18,6 +18,7 @@ using device::Place;
 using device::Stream;
 
 const device::Library* g_library = nullptr;
+bool is_here(const device::Location& location);
 unsigned long long g_host_bytes = 0;  // protected by protected_mutex()
 
 Status no_memory(std::size_t bytes) {
@@ -29,12 +30,12 @@ Status lost() {
   return g_library->fail(Status::device, "the protected device is lost");
 }
 
-bool owns(const void* pointer) {
+bool locate(const void* pointer, device::Location*) {
   return protected_owns(pointer);
 }
 
-Status allocate(const void* like, std::size_t bytes, Place place, void** memory) {
-  if (!protected_owns(like)) die("allocate() near memory that is not of this device");
+Status allocate(const device::Location& location, std::size_t bytes, Place place, void** memory) {
+  if (!is_here(location)) die("allocate() at a location that is not of this device");
   if (ProtectedStream::lost()) return lost();
   void* found = place == Place::device ? protected_take(bytes) : staging_take(bytes);
   if (found == nullptr) return no_memory(bytes);
@@ -51,8 +52,8 @@ void release(void* memory, Place place) {
     staging_give_back(memory);
 }
 
-Status open_stream(const void* like, Stream** stream) {
-  if (!protected_owns(like)) die("open_stream() near memory that is not of this device");
+Status open_stream(const device::Location& location, Stream** stream) {
+  if (!is_here(location)) die("open_stream() at a location that is not of this device");
   if (ProtectedStream::lost()) return lost();
   *stream = ProtectedStream::open();
   return Status::ok;
@@ -101,8 +102,8 @@ Status offer(const void* memory, device::Ipc::Handle* handle) {
   return Status::ok;
 }
 
-Status open(const void* like, const device::Ipc::Handle& handle, void** memory) {
-  if (!protected_owns(like)) die("open() near memory that is not of this device");
+Status open(const device::Location& location, const device::Ipc::Handle& handle, void** memory) {
+  if (!is_here(location)) die("open() at a location that is not of this device");
   ProtectedOffer offer{};
   std::memcpy(&offer, &handle, sizeof offer);
   *memory = protected_open(offer);
@@ -117,7 +118,7 @@ void close(void* memory) {
 
 std::string g_bus_id;
 
-Status bus_id(const void*, char* text, std::size_t bytes) {
+Status bus_id(const device::Location&, char* text, std::size_t bytes) {
   if (g_bus_id.empty()) return g_library->fail(Status::unsupported, "it is not on a bus");
   std::snprintf(text, bytes, "%s", g_bus_id.c_str());
   return Status::ok;
@@ -129,9 +130,13 @@ const kernels::Kernels* kernels() {
   return &protected_kernels();
 }
 
-constexpr device::Device kRow = {"protected", true,         owns,    allocate, release,
-                                 open_stream, close_stream, copy,    record,   query,
-                                 wait_event,  kernels,      nullptr, &kIpc,    bus_id};
+constexpr device::Device kRow = {"protected", true,         locate, allocate, release,
+                                 open_stream, close_stream, copy,   record,   query,
+                                 wait_event,  kernels,      &kIpc,  bus_id};
+
+bool is_here(const device::Location& location) {
+  return location.device == &kRow;
+}
 
 }  // namespace
 }  // namespace slimpi::test

@@ -180,8 +180,7 @@ class Buffer {
     if (group.shard_index >= 0)
       shard_ = intra::shard_range(count, plan.format, group, group.shard_index);
     bool ready = false;
-    check(communicator.prepare(plan, count, device::host(), out_.data(), &ready) == Status::ok,
-          "prepare fails");
+    check(communicator.prepare(plan, count, device::host(), &ready) == Status::ok, "prepare fails");
   }
 
   const std::vector<float>& sum(const std::vector<float>& in) {

@@ -28,10 +28,9 @@ std::vector<float> results(const test::Job& job, comm::Communicator& communicato
   std::vector<float> out(count, -7), residual(count, 0), all;
   comm::CallScratch& scratch = communicator.scratch();
   for (comm::Memory* const memory : {&scratch.messages, &scratch.staging})
-    job.must(memory->reserve(device, out.data(), device::Place::device, need.bytes, statistics),
-             "reserving");
-  job.must(scratch.partial.reserve(device, out.data(), device::Place::device,
-                                   need.partial * sizeof(float), statistics),
+    job.must(memory->reserve(device, device::Place::device, need.bytes, statistics), "reserving");
+  job.must(scratch.partial.reserve(device, device::Place::device, need.partial * sizeof(float),
+                                   statistics),
            "reserving");
   const std::vector<float> in =
       make_input({family, count, 4, false, false, false, job.size}, job.rank);
@@ -60,7 +59,7 @@ void lengthen(const test::Job& job, comm::Communicator& communicator) {
   const bool mine = job.rank == job.size - 1;
   bool ready = false;
   job.must(communicator.prepare(decision.plans.front(), count, mine ? job.staged : device::host(),
-                                nullptr, &ready),
+                                &ready),
            "preparing");
   if (!ready || communicator.segment_class() != comm::SegmentClass::large)
     job.must(fail(Status::disagreement, "the segments are as short as before"), "preparing");

@@ -72,6 +72,40 @@ Status any_context(CUcontext* handle) {
   return failed(Status::device, "a buffer is managed memory, and the program uses no GPU");
 }
 
+// As the context of a location: the memory belongs to no GPU.
+char g_no_gpu;
+
+// What Location::context says about the memory.
+void* own_context(const Attributes& attributes) {
+  const bool nowhere = attributes.context == nullptr && attributes.device < 0;
+  return nowhere ? static_cast<void*>(&g_no_gpu) : attributes.context;
+}
+
+Status find_context(int ordinal, void* own, Context** context) {
+  const std::lock_guard lock(g_mutex);
+  CUcontext handle = nullptr;
+  if (own == &g_no_gpu)
+    SLIMPI_TRY(any_context(&handle));
+  else if (own == nullptr)
+    SLIMPI_TRY(primary_context(ordinal, &handle));
+  else
+    handle = static_cast<CUcontext>(own);
+  auto found = std::find_if(contexts().begin(), contexts().end(),
+                            [&](const Context& known) { return known.handle == handle; });
+  if (found == contexts().end()) {
+    const Current current(handle);
+    SLIMPI_TRY(current.status());
+    CUdevice device = 0;
+    SLIMPI_TRY(check(driver().cuCtxGetDevice(&device), "asking for a context's GPU"));
+    contexts().emplace_back();
+    found = std::prev(contexts().end());
+    found->handle = handle;
+    found->numa_node = find_numa_node(device);
+  }
+  *context = &*found;
+  return Status::ok;
+}
+
 }  // namespace
 
 Current::Current(CUcontext context)
@@ -92,30 +126,23 @@ bool attributes_of(const void* pointer, Attributes* attributes) {
                                          reinterpret_cast<CUdeviceptr>(pointer)) == CUDA_SUCCESS;
 }
 
+bool locate(const void* pointer, Location* location) {
+  Attributes attributes;
+  if (!attributes_of(pointer, &attributes)) return false;
+  location->ordinal = std::max(attributes.device, 0);
+  location->context = own_context(attributes);
+  return attributes.type == CU_MEMORYTYPE_DEVICE || attributes.managed != 0;
+}
+
 Status context_of(const void* pointer, Context** context) {
   Attributes attributes;
   if (!attributes_of(pointer, &attributes))
     return failed(Status::device, "the CUDA driver does not know a buffer that it knew before");
-  CUcontext handle = attributes.context;
-  const std::lock_guard lock(g_mutex);
-  if (handle == nullptr && attributes.device >= 0)
-    SLIMPI_TRY(primary_context(attributes.device, &handle));
-  else if (handle == nullptr)
-    SLIMPI_TRY(any_context(&handle));
-  auto found = std::find_if(contexts().begin(), contexts().end(),
-                            [&](const Context& known) { return known.handle == handle; });
-  if (found == contexts().end()) {
-    const Current current(handle);
-    SLIMPI_TRY(current.status());
-    CUdevice device = 0;
-    SLIMPI_TRY(check(driver().cuCtxGetDevice(&device), "asking for a context's GPU"));
-    contexts().emplace_back();
-    found = std::prev(contexts().end());
-    found->handle = handle;
-    found->numa_node = find_numa_node(device);
-  }
-  *context = &*found;
-  return Status::ok;
+  return find_context(attributes.device, own_context(attributes), context);
+}
+
+Status context_of(const Location& location, Context** context) {
+  return find_context(location.ordinal, location.context, context);
 }
 
 Status load_kernels(Context& context) {
@@ -134,9 +161,9 @@ Status load_kernels(Context& context) {
   return Status::ok;
 }
 
-Status bus_id(const void* like, char* text, std::size_t bytes) {
+Status bus_id(const Location& location, char* text, std::size_t bytes) {
   Context* context = nullptr;
-  SLIMPI_TRY(context_of(like, &context));
+  SLIMPI_TRY(context_of(location, &context));
   const Current current(context->handle);
   SLIMPI_TRY(current.status());
   CUdevice device = 0;

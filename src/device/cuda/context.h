@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "device/cuda/driver.h"
+#include "device/device.h"
 #include "kernels/cuda/arguments.h"
 
 namespace slimpi::device::cuda {
@@ -49,10 +50,16 @@ struct Attributes {
 // False if the driver cannot answer, for instance because the program has not initialized it.
 bool attributes_of(const void* pointer, Attributes* attributes);
 
-// The PCI bus id of the GPU of this memory.
-Status bus_id(const void* like, char* text, std::size_t bytes);
+// The PCI bus id of the GPU at this location.
+Status bus_id(const Location& location, char* text, std::size_t bytes);
 
-// The context in which to work on this memory.
+// Whether the driver knows the memory as a GPU's; sets the location's ordinal and context. True for
+// GPU memory, managed memory, and memory of pools and of virtual memory management. False for
+// pinned and mapped host memory: MPI and the host's kernels use it directly.
+bool locate(const void* pointer, Location* location);
+
+// The context in which to work at a location, or on this memory.
+Status context_of(const Location& location, Context** context);
 Status context_of(const void* pointer, Context** context);
 
 // Loads the kernels into the context, unless it has them. The context is current. Without kernels,

@@ -51,10 +51,10 @@ Status offer(const void* memory, Ipc::Handle* handle) {
   return Status::ok;
 }
 
-Status open(const void* like, const Ipc::Handle& handle, void** memory) {
+Status open(const Location& location, const Ipc::Handle& handle, void** memory) {
   if (!functions().complete()) return missing();
   Context* context = nullptr;
-  SLIMPI_TRY(context_of(like, &context));
+  SLIMPI_TRY(context_of(location, &context));
   const Current current(context->handle);
   SLIMPI_TRY(current.status());
   CUipcMemHandle offered;

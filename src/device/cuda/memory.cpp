@@ -6,20 +6,9 @@
 
 namespace slimpi::device::cuda {
 
-bool owns(const void* pointer) {
-  Attributes attributes;
-  if (!attributes_of(pointer, &attributes)) return false;
-  return attributes.type == CU_MEMORYTYPE_DEVICE || attributes.managed != 0;
-}
-
-int ordinal(const void* pointer) {
-  Attributes attributes;
-  return attributes_of(pointer, &attributes) && attributes.device > 0 ? attributes.device : 0;
-}
-
-Status allocate(const void* like, std::size_t bytes, Place place, void** memory) {
+Status allocate(const Location& location, std::size_t bytes, Place place, void** memory) {
   Context* context = nullptr;
-  SLIMPI_TRY(context_of(like, &context));
+  SLIMPI_TRY(context_of(location, &context));
   const Current current(context->handle);
   SLIMPI_TRY(current.status());
   const std::size_t size = bytes == 0 ? 1 : bytes;

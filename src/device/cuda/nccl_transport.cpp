@@ -46,16 +46,16 @@ Status in_primary_context(const Context& context) {
              : failed(Status::unsupported, "a buffer is not in its GPU's primary context");
 }
 
-Status usable(const void* like) {
+Status usable(const Location& location) {
   if (nccl() == nullptr) return failed(Status::unsupported, nccl_missing());
   Context* context = nullptr;
-  SLIMPI_TRY(context_of(like, &context));
+  SLIMPI_TRY(context_of(location, &context));
   return in_primary_context(*context);
 }
 
-Status make_unique_id(const void* like, NcclTransport::UniqueId* barrier) {
+Status make_unique_id(const Location& location, NcclTransport::UniqueId* barrier) {
   Context* context = nullptr;
-  SLIMPI_TRY(context_of(like, &context));
+  SLIMPI_TRY(context_of(location, &context));
   const Current current(context->handle);
   SLIMPI_TRY(current.status());
   NcclTypes::Id id{};
@@ -65,10 +65,10 @@ Status make_unique_id(const void* like, NcclTransport::UniqueId* barrier) {
   return Status::ok;
 }
 
-Status create_communicator(const void* like, const NcclTransport::UniqueId& barrier, int rank,
-                           int size, NcclCommunicator** communicator) {
+Status create_communicator(const Location& location, const NcclTransport::UniqueId& barrier,
+                           int rank, int size, NcclCommunicator** communicator) {
   Context* context = nullptr;
-  SLIMPI_TRY(context_of(like, &context));
+  SLIMPI_TRY(context_of(location, &context));
   const Current current(context->handle);
   SLIMPI_TRY(current.status());
   auto* const made = new (std::nothrow) CudaLink;

@@ -21,9 +21,9 @@ constexpr const NcclTransport* kLinksHere = &kNcclTransport;
 constexpr const NcclTransport* kLinksHere = nullptr;
 #endif
 
-constexpr Device kRow = {"cuda",       true,  owns,   allocate,  release,    open_stream,
-                         close_stream, copy,  record, query,     wait_event, cuda_kernels,
-                         ordinal,      &kIpc, bus_id, kLinksHere};
+constexpr Device kRow = {"cuda",      true,         locate, allocate, release,
+                         open_stream, close_stream, copy,   record,   query,
+                         wait_event,  cuda_kernels, &kIpc,  bus_id,   kLinksHere};
 
 }  // namespace
 }  // namespace slimpi::device::cuda

@@ -57,9 +57,9 @@ void begin_work(CudaStream& stream) {
        what);
 }
 
-Status open_stream(const void* like, Stream** stream) {
+Status open_stream(const Location& location, Stream** stream) {
   Context* context = nullptr;
-  SLIMPI_TRY(context_of(like, &context));
+  SLIMPI_TRY(context_of(location, &context));
   const Current current(context->handle);
   SLIMPI_TRY(current.status());
   auto* opened = new (std::nothrow) CudaStream;

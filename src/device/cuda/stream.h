@@ -27,7 +27,7 @@ struct CudaStream {
   static CudaStream& of(Stream* stream) { return *reinterpret_cast<CudaStream*>(stream); }
 };
 
-Status open_stream(const void* like, Stream** stream);
+Status open_stream(const Location& location, Stream** stream);
 void close_stream(Stream* stream);
 Status copy(void* to, const void* from, std::size_t bytes, Stream* stream);
 Status record(Stream* stream, std::uint64_t* event);
