@@ -7,6 +7,7 @@
 #include "algorithm/codec_choice.h"
 #include "algorithm/error_check.h"
 #include "comm/communicator.h"
+#include "comm/stream_wait.h"
 #include "inter/pipeline_plan.h"
 #include "inter/schedule.h"
 #include "intra/intra_node.h"

@@ -109,7 +109,7 @@ Status run_decentralized(comm::Call& call) {
       keep_model(call, shard, in);
     } else {
       Average average(call, group, row, in, call.out + shard.first);
-      SLIMPI_TRY(inter::exchange_with_neighbors(call, call.plan.format, shard, ranks, average));
+      SLIMPI_TRY(inter::exchange_with_neighbors(call, shard, ranks, average));
     }
   }
   return alone ? Status::ok : intra::intra_all_gather(call, group);

@@ -6,8 +6,9 @@
 #include <limits>
 
 #include "comm/communicator.h"
+#include "comm/stream_wait.h"
 #include "inter/pipeline_plan.h"
-#include "inter/segment_header.h"
+#include "inter/context.h"
 #include "intra/intra_node.h"
 
 namespace slimpi::algorithm {

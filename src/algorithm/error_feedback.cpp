@@ -2,6 +2,7 @@
 #include "algorithm/error_feedback.h"
 
 #include "comm/communicator.h"
+#include "comm/stream_wait.h"
 
 namespace slimpi::algorithm {
 

@@ -10,6 +10,7 @@
 #include "algorithm/hierarchical.h"
 #include "algorithm/hook_exchange.h"
 #include "comm/communicator.h"
+#include "comm/stream_wait.h"
 #include "mpi/internal_comm.h"
 
 namespace slimpi::algorithm {

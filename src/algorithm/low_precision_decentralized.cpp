@@ -103,9 +103,7 @@ Status start_over(comm::Call& call, const comm::InterNodeGroup& group, const com
   comm::Call sum{call.communicator, exact,       in,          call.out,  call.count,
                  call.location,     call.stream, call.number, call.state};
   float* const out = call.out + shard.first;
-  const inter::Schedule& schedule = inter::schedule_for(
-      exact.format, shard.count, int(group.peers.size()), call.communicator.segment_class());
-  SLIMPI_TRY(schedule.run(sum, group, shard, in, out, nullptr));
+  SLIMPI_TRY(inter::run_exchange(sum, group, shard, in, out, nullptr));
   const float share = float(1.0 / call.communicator.size());
   const auto fill = [&](float* replica) {
     call.device.kernels()->combine(share, out, 0, out, shard.count, replica, call.stream);
@@ -147,7 +145,7 @@ Status run_low_precision(comm::Call& call) {
       for (const inter::Mixing::Peer& peer : replicas.row.peers)
         ranks.push_back(group.peers[std::size_t(peer.member)]);
       Difference difference(call, replicas, shard, in);
-      SLIMPI_TRY(inter::exchange_with_neighbors(call, call.plan.format, shard, ranks, difference));
+      SLIMPI_TRY(inter::exchange_with_neighbors(call, shard, ranks, difference));
       SLIMPI_TRY(watch(call, shard, replicas));
     } else {
       keep_model(call, shard, in);

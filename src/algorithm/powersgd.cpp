@@ -11,6 +11,7 @@
 #include "algorithm/hierarchical.h"
 #include "algorithm/low_rank.h"
 #include "comm/communicator.h"
+#include "comm/stream_wait.h"
 
 namespace slimpi::algorithm {
 

@@ -11,6 +11,7 @@
 #include "algorithm/powersgd.h"
 #include "base/log.h"
 #include "base/shape_hints.h"
+#include "comm/stream_wait.h"
 #include "device/device.h"
 #include "intra/intra_node.h"
 #include "policy/policy.h"

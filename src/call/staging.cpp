@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "call/entry.h"
 #include "call/runtime.h"
+#include "comm/stream_wait.h"
 
 namespace slimpi::call {
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "comm/stream_wait.h"
 #include "comm/waiter.h"
 #include "intra/intra_node.h"
 #include "intra/transports.h"
@@ -281,28 +282,6 @@ Status Communicator::stream_for(const device::Location& location, device::Stream
   device::Stream*& known = streams_[{&device, location.ordinal, role}];
   if (known == nullptr) SLIMPI_TRY(device.open_stream(location, &known));
   *stream = known;
-  return Status::ok;
-}
-
-Status synchronize(const device::Device& device, device::Stream* stream) {
-  if (&device == &device::host()) return Status::ok;
-  std::uint64_t mark = 0;
-  SLIMPI_TRY(device.record(stream, &mark));
-  Waiter waiter(Waiter::Poll::device);
-  for (bool done = false;;) {
-    SLIMPI_TRY(device.query(stream, mark, &done));
-    if (done) return Status::ok;
-    SLIMPI_TRY(waiter.pause());
-  }
-}
-
-Status copy_and_wait(const device::Device& device, device::Stream* stream, const char* name,
-                     void* to, const void* from, std::size_t bytes) {
-  const auto begin = Trace::Clock::now();
-  SLIMPI_TRY(device.copy(to, from, bytes, stream));
-  SLIMPI_TRY(synchronize(device, stream));
-  if (Trace* const trace = Trace::running(); trace != nullptr)
-    trace->add(name, begin, Trace::Clock::now(), bytes);
   return Status::ok;
 }
 

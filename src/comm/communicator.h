@@ -164,14 +164,6 @@ class Communicator {
       prepared_;
 };
 
-// Waits until everything queued on the stream is done.
-Status synchronize(const device::Device& device, device::Stream* stream);
-
-// Queues a copy on the stream and waits for it. The trace shows it as `name`: "copy out" or "copy
-// in", as seen from the device.
-Status copy_and_wait(const device::Device& device, device::Stream* stream, const char* name,
-                     void* to, const void* from, std::size_t bytes);
-
 // *found: whether any absolute value in `data`, at the location, is above the limit.
 Status find_beyond(Communicator& communicator, const device::Location& location, const float* data,
                    std::uint64_t count, float limit, bool* found);

@@ -53,24 +53,18 @@ Status Exchange::receive(int from, Tag tag, void* data, std::size_t bytes, MPI_R
 Status Exchange::wait(MPI_Request& request, std::size_t* received) {
   if (request == MPI_REQUEST_NULL) return Status::ok;
   MPI_Status status;
-  Waiter waiter(Waiter::Poll::mpi, this);
-  for (int done = 0;;) {
-    const int code = api_.Test(&request, &done, &status);
-    if (code != MPI_SUCCESS) return mpi_failed(api_, "waiting for a message", code);
-    if (done != 0) break;
-    SLIMPI_TRY(waiter.pause());
-  }
+  SLIMPI_TRY(wait_until(Waiter::Poll::mpi, this, [&](bool* done) {
+    int flag = 0;
+    const int code = api_.Test(&request, &flag, &status);
+    *done = flag != 0;
+    return code == MPI_SUCCESS ? Status::ok : mpi_failed(api_, "waiting for a message", code);
+  }));
   if (received != nullptr) {
     int words = 0;
     const int code = api_.Get_count(&status, MPI_UINT32_T, &words);
     if (code != MPI_SUCCESS) return mpi_failed(api_, "measuring a message", code);
     *received = words == MPI_UNDEFINED ? 0 : std::size_t(words) * 4;
   }
-  return Status::ok;
-}
-
-Status Exchange::wait_all(std::span<MPI_Request> requests) {
-  for (MPI_Request& request : requests) SLIMPI_TRY(wait(request));
   return Status::ok;
 }
 

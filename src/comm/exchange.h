@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Messages between the ranks of slimpi's own communicator, and the reporting of failures to all
-// ranks.
+// Messages between the ranks of slimpi's own communicator by MPI, and the reporting of failures to
+// all ranks.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,22 +11,11 @@
 
 #include "base/statistics.h"
 #include "comm/node_layout.h"
+#include "comm/point_to_point.h"
 
 namespace slimpi::comm {
 
-// What a message is for. Messages with one tag between two ranks arrive in the order of sending.
-enum class Tag : int {
-  scatter_reduce = 1,
-  all_gather = 2,
-  intra_reduce_scatter = 3,
-  intra_all_gather = 4,
-  peers = 5,
-  budget = 6,
-  node_open = 7,
-  failure = 100  // a rank reports that it failed; see report_failure
-};
-
-class Exchange {
+class Exchange final : public PointToPoint {
  public:
   Exchange(const mpi::Api& api, Statistics& statistics) : api_(api), statistics_(statistics) {}
 
@@ -36,31 +25,17 @@ class Exchange {
   // With `layout` it is known which messages go between nodes; only these are counted as sent.
   void set_layout(const NodeLayout* layout) { layout_ = layout; }
 
-  // Start a message of `bytes`, a multiple of 4 (at most 8 GiB). `data` must not be touched before
-  // wait has completed `request`.
-  Status send(int to, Tag tag, const void* data, std::size_t bytes, MPI_Request& request);
-  Status receive(int from, Tag tag, void* data, std::size_t bytes, MPI_Request& request);
-
-  // Waits for one request; `received` gets the length of a received message in bytes. A null
-  // request is complete.
-  Status wait(MPI_Request& request, std::size_t* received = nullptr);
-  Status wait_all(std::span<MPI_Request> requests);
-
-  // Lets MPI make progress while the caller waits for something else.
-  void progress();
-
-  // Must be called at the end of every schedule; returns `status`, its result. After a failure the
-  // peers still wait for messages. So the failure is reported to every rank of the communicator,
-  // and all that wait fail with the same status and a text that names the rank. `requests` are then
-  // cancelled or freed; after the return no rank reads or writes this rank's memory for them.
-  Status settle(Status status, std::span<MPI_Request> requests);
+  using PointToPoint::wait;
+  Status send(int to, Tag tag, const void* data, std::size_t bytes, MPI_Request& request) override;
+  Status receive(int from, Tag tag, void* data, std::size_t bytes, MPI_Request& request) override;
+  Status wait(MPI_Request& request, std::size_t* received) override;
+  void progress() override;
+  Status check() override;
+  Status settle(Status status, std::span<MPI_Request> requests) override;
 
   // Reports a failure outside a schedule to all ranks, unless one was settled before.
   void report_failure(Status status);
 
-  // Returns the failure that another rank has reported. A loop that waits for another rank without
-  // the functions above must call check from time to time.
-  Status check();
   bool failure_reported() const { return reported_ != Status::ok; }
 
   // Element-wise minimum and maximum over all ranks of the communicator; collective.

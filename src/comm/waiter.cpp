@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/environment.h"
-#include "comm/exchange.h"
+#include "comm/point_to_point.h"
 #include "topology/cores.h"
 
 namespace slimpi::comm {
@@ -39,7 +39,7 @@ void relax() {
 
 }  // namespace
 
-Waiter::Waiter(Poll poll, Exchange* exchange)
+Waiter::Waiter(Poll poll, PointToPoint* exchange)
     : poll_(poll),
       exchange_(exchange),
       polls_to_check_(poll == Poll::memory ? kMemoryPolls : kLibraryPolls),

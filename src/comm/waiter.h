@@ -12,7 +12,7 @@
 
 namespace slimpi::comm {
 
-class Exchange;
+class PointToPoint;
 
 class Waiter {
  public:
@@ -21,7 +21,7 @@ class Waiter {
   enum class Poll { memory, mpi, device };
 
   // Without an exchange, failures of other ranks are not checked and MPI makes no progress.
-  explicit Waiter(Poll poll, Exchange* exchange = nullptr);
+  explicit Waiter(Poll poll, PointToPoint* exchange = nullptr);
 
   // To be called when a poll found nothing. Fails when another rank has reported a failure.
   Status pause() {
@@ -36,12 +36,23 @@ class Waiter {
   Status check();
 
   const Poll poll_;
-  Exchange* const exchange_;
+  PointToPoint* const exchange_;
   const unsigned polls_to_check_;
   bool spins_;
   unsigned polls_ = 0;
   std::chrono::steady_clock::time_point first_check_{};
 };
+
+// Calls poll(&done), which returns a Status, until it sets `done`.
+template <typename Function>
+Status wait_until(Waiter::Poll kind, PointToPoint* exchange, const Function& poll) {
+  Waiter waiter(kind, exchange);
+  for (bool done = false;;) {
+    SLIMPI_TRY(poll(&done));
+    if (done) return Status::ok;
+    SLIMPI_TRY(waiter.pause());
+  }
+}
 
 // Whether the ranks of `comm` on this machine, and those that the launcher reports, have a core
 // each. Collective over comm. Machines may have different results: only speed depends on them.

@@ -7,12 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "comm/communicator.h"
+#include "comm/stream_wait.h"
 #include "inter/bruck_steps.h"
 #include "inter/local_reduction.h"
 #include "inter/overflow.h"
 #include "inter/pipeline_plan.h"
-#include "inter/segment_header.h"
 
 namespace slimpi::inter {
 
@@ -54,23 +53,23 @@ struct Shape {
 
 class BruckExchange {
  public:
-  BruckExchange(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard,
+  BruckExchange(const Context& context, const comm::InterNodeGroup& group, comm::Range shard,
                 const float* in, float* out, float* residual)
-      : call_(call),
+      : context_(context),
         group_(group),
         shard_(shard),
         in_(in),
         out_(out),
         residual_(residual),
-        exchange_(call.communicator.exchange()),
-        statistics_(call.communicator.statistics()),
-        overflow_(call.plan.format.codec, statistics_),
-        shape_(call.plan.format, shard.count, int(group.peers.size())),
+        exchange_(context.exchange),
+        statistics_(context.statistics),
+        overflow_(context.format.codec, statistics_),
+        shape_(context.format, shard.count, int(group.peers.size())),
         bruck_(shape_.group_size),
         me_(group.index),
-        staged_(call.device.staged),
-        memory_(call.communicator.scratch().messages.data()),
-        staging_(staged_ ? call.communicator.scratch().staging.data() : memory_) {}
+        staged_(context.device.staged),
+        memory_(context.messages),
+        staging_(context.staging) {}
 
   Status run() { return exchange_.settle(run_steps(), requests_); }
 
@@ -95,19 +94,19 @@ class BruckExchange {
     return residual_ == nullptr ? nullptr : residual_ + part.first;
   }
   kernels::RandomStream random_stream(const comm::Range& part) const {
-    return random_stream_for(call_, shard_, part);
+    return random_stream_for(context_, shard_, part);
   }
   codec::Message message(int owner, int sender) const {
-    return message_header(call_, call_.plan.format, shard_, chunk(owner), rank_of(sender));
+    return message_header(context_, shard_, chunk(owner), rank_of(sender));
   }
 
-  comm::Call& call_;
+  const Context& context_;
   const comm::InterNodeGroup& group_;
   const comm::Range shard_;
   const float* in_;
   float* out_;
   float* residual_;
-  comm::Exchange& exchange_;
+  comm::PointToPoint& exchange_;
   Statistics& statistics_;
   Overflow overflow_;
   const Shape shape_;
@@ -131,7 +130,7 @@ std::size_t BruckExchange::gathered(int blocks) const {
 Status BruckExchange::move(const char* name, std::byte* to, const std::byte* from,
                            std::size_t bytes) {
   if (!staged_ || bytes == 0) return Status::ok;
-  return comm::copy_and_wait(call_.device, call_.stream, name, to, from, bytes);
+  return comm::copy_and_wait(context_.device, context_.stream(), name, to, from, bytes, &exchange_);
 }
 
 Status BruckExchange::check(const std::byte* block, int owner, int sender) {
@@ -144,9 +143,9 @@ Status BruckExchange::encode() {
     const comm::Range part = chunk(bruck_.further(me_, number));
     if (part.count == 0) continue;
     const Timed timed(statistics_, Stage::encode, "encode", 4 * part.count);
-    call_.device.kernels()->encode(call_.plan.format, random_stream(part), in_ + part.first,
-                                   residual(part), part.count,
-                                   memory_ + place(number) + codec::kHeaderBytes, call_.stream);
+    context_.kernels.encode(context_.format, random_stream(part), in_ + part.first, residual(part),
+                            part.count, memory_ + place(number) + codec::kHeaderBytes,
+                            context_.stream());
   }
   SLIMPI_TRY(move("copy out", staging_, memory_, shape_.own()));
   for (int number = 1; number < shape_.group_size; ++number) {
@@ -217,11 +216,11 @@ Status BruckExchange::sum() {
     SLIMPI_TRY(check(staging_ + place(number), me_, bruck_.back(me_, number)));
   SLIMPI_TRY(move("copy in", memory_, staging_, shape_.own()));
   const Timed timed(statistics_, Stage::decode, "sum", 4 * part.count);
-  if (!staged_) overflow_.keep(in_ + part.first, part.count, *call_.device.kernels());
+  if (!staged_) overflow_.keep(in_ + part.first, part.count, context_.kernels);
   std::byte* const code = memory_ + shape_.own() + codec::kHeaderBytes;
   const Owned piece{shape_.group_size, me_,  in_ + part.first,  residual(part),
-                    part.count,        code, out_ + part.first, call_.totals};
-  reduce_at_owner(call_, random_stream(part), piece, [&](int member) {
+                    part.count,        code, out_ + part.first, context_.totals};
+  reduce_at_owner(context_, random_stream(part), piece, [&](int member) {
     return memory_ + place(bruck_.back(me_, member)) + codec::kHeaderBytes;
   });
   std::byte* const block = staging_ + shape_.own();
@@ -257,11 +256,11 @@ Status BruckExchange::decode() {
     if (part.count == 0) continue;
     SLIMPI_TRY(check(staging_ + at, owner, owner));
     const Timed timed(statistics_, Stage::decode, "decode", 4 * part.count);
-    call_.device.kernels()->decode(call_.plan.format, memory_ + at + codec::kHeaderBytes,
-                                   part.count, out_ + part.first, call_.stream);
+    context_.kernels.decode(context_.format, memory_ + at + codec::kHeaderBytes, part.count,
+                            out_ + part.first, context_.stream());
     at += shape_.bytes_of(owner);
   }
-  return staged_ ? comm::synchronize(call_.device, call_.stream) : Status::ok;
+  return staged_ ? comm::synchronize(context_.device, context_.stream(), &exchange_) : Status::ok;
 }
 
 Status BruckExchange::run_steps() {
@@ -275,9 +274,9 @@ Status BruckExchange::run_steps() {
 
 }  // namespace
 
-Status run_bruck(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard,
+Status run_bruck(const Context& context, const comm::InterNodeGroup& group, comm::Range shard,
                  const float* in, float* out, float* residual) {
-  return BruckExchange(call, group, shard, in, out, residual).run();
+  return BruckExchange(context, group, shard, in, out, residual).run();
 }
 
 Need bruck_need(const kernels::Format& format, std::uint64_t count, int group_size,

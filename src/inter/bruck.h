@@ -12,7 +12,7 @@
 namespace slimpi::inter {
 
 // As Schedule::run in schedule.h. Needs bruck_need of scratch memory.
-Status run_bruck(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard,
+Status run_bruck(const Context& context, const comm::InterNodeGroup& group, comm::Range shard,
                  const float* in, float* out, float* residual);
 
 // As Schedule::need. Its memory is the same whether the device is staged or not.

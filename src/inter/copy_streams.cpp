@@ -4,40 +4,31 @@
 #include <algorithm>
 #include <new>
 
-#include "comm/communicator.h"
-#include "comm/waiter.h"
+#include "comm/stream_wait.h"
 
 namespace slimpi::inter {
-
-Status CopyStreams::open() {
-  streams_[int(comm::StreamRole::compute)] = call_.stream;
-  if (!call_.device.staged) return Status::ok;
-  for (const comm::StreamRole role : {comm::StreamRole::d2h, comm::StreamRole::h2d})
-    SLIMPI_TRY(call_.communicator.stream_for(call_.location, &streams_[int(role)], role));
-  return Status::ok;
-}
 
 Status CopyStreams::record_on(comm::StreamRole role, Trace::Clock::time_point queued,
                               std::uint64_t bytes, Event* event) {
   *event = {role, 0, queued, bytes};
-  return call_.device.record(stream(role), &event->number);
+  return context_.device.record(stream(role), &event->number);
 }
 
 Status CopyStreams::copy_out(void* to, const void* from, std::size_t bytes, Event* event) {
-  if (!call_.device.staged) return Status::ok;
+  if (!context_.device.staged) return Status::ok;
   const auto now = Trace::Clock::now();
   Event made;
   SLIMPI_TRY(record_on(comm::StreamRole::compute, now, bytes, &made));
-  SLIMPI_TRY(call_.device.wait_event(stream(comm::StreamRole::d2h),
-                                     stream(comm::StreamRole::compute), made.number));
-  SLIMPI_TRY(call_.device.copy(to, from, bytes, stream(comm::StreamRole::d2h)));
+  SLIMPI_TRY(context_.device.wait_event(stream(comm::StreamRole::d2h),
+                                        stream(comm::StreamRole::compute), made.number));
+  SLIMPI_TRY(context_.device.copy(to, from, bytes, stream(comm::StreamRole::d2h)));
   return record_on(comm::StreamRole::d2h, now, bytes, event);
 }
 
 Status CopyStreams::copy_in(void* to, const void* from, std::size_t bytes) {
-  if (!call_.device.staged) return Status::ok;
+  if (!context_.device.staged) return Status::ok;
   const auto now = Trace::Clock::now();
-  SLIMPI_TRY(call_.device.copy(to, from, bytes, stream(comm::StreamRole::h2d)));
+  SLIMPI_TRY(context_.device.copy(to, from, bytes, stream(comm::StreamRole::h2d)));
   Event there;
   SLIMPI_TRY(record_on(comm::StreamRole::h2d, now, bytes, &there));
   if (Trace::running() != nullptr) try {
@@ -45,23 +36,19 @@ Status CopyStreams::copy_in(void* to, const void* from, std::size_t bytes) {
     } catch (const std::bad_alloc&) {
       // The trace does not show this copy.
     }
-  return call_.device.wait_event(stream(comm::StreamRole::compute), stream(comm::StreamRole::h2d),
-                                 there.number);
+  return context_.device.wait_event(stream(comm::StreamRole::compute),
+                                    stream(comm::StreamRole::h2d), there.number);
 }
 
 Status CopyStreams::record(Event* event, std::uint64_t bytes) {
-  if (!call_.device.staged) return Status::ok;
+  if (!context_.device.staged) return Status::ok;
   return record_on(comm::StreamRole::compute, Trace::Clock::now(), bytes, event);
 }
 
 Status CopyStreams::wait(const Event& event) {
-  if (!call_.device.staged) return Status::ok;
-  comm::Waiter waiter(comm::Waiter::Poll::device, &call_.communicator.exchange());
-  for (bool done = false;;) {
-    SLIMPI_TRY(call_.device.query(stream(event.role), event.number, &done));
-    if (done) break;
-    SLIMPI_TRY(waiter.pause());
-  }
+  if (!context_.device.staged) return Status::ok;
+  SLIMPI_TRY(
+      comm::wait_for_event(context_.device, stream(event.role), event.number, &context_.exchange));
   trace_event(event);
   return trace_finished_copies();
 }
@@ -85,8 +72,8 @@ void CopyStreams::trace_event(const Event& event) {
 
 Status CopyStreams::trace_finished_copies() {
   for (bool done = true; !pending_copies_.empty(); pending_copies_.pop_front()) {
-    SLIMPI_TRY(
-        call_.device.query(stream(comm::StreamRole::h2d), pending_copies_.front().number, &done));
+    SLIMPI_TRY(context_.device.query(stream(comm::StreamRole::h2d), pending_copies_.front().number,
+                                     &done));
     if (!done) break;
     trace_event(pending_copies_.front());
   }

@@ -9,8 +9,7 @@
 #include <deque>
 
 #include "base/trace.h"
-#include "comm/call.h"
-#include "comm/stream_role.h"
+#include "inter/context.h"
 
 namespace slimpi::inter {
 
@@ -24,10 +23,7 @@ class CopyStreams {
     std::uint64_t bytes = 0;
   };
 
-  explicit CopyStreams(comm::Call& call) : call_(call) {}
-
-  // Looks up the streams, which Communicator::prepare has opened. Must come first.
-  Status open();
+  explicit CopyStreams(const Context& context) : context_(context) {}
 
   // Queues a copy to, for example, staging memory, after all that is queued on the compute stream
   // so far. The event is complete when the copy is.
@@ -50,12 +46,13 @@ class CopyStreams {
  private:
   Status record_on(comm::StreamRole role, Trace::Clock::time_point queued, std::uint64_t bytes,
                    Event* event);
-  device::Stream* stream(comm::StreamRole role) const { return streams_[int(role)]; }
+  device::Stream* stream(comm::StreamRole role) const {
+    return context_.streams.by_role[int(role)];
+  }
   void trace_event(const Event& event);
   Status trace_finished_copies();
 
-  comm::Call& call_;
-  device::Stream* streams_[3] = {};
+  const Context& context_;
   // For the trace only: h2d copies that nothing waits for on the host, and the time up to which
   // each stream was traced, by role.
   std::deque<Event> pending_copies_;

@@ -3,13 +3,11 @@
 
 #include <algorithm>
 
-#include "comm/communicator.h"
-
 namespace slimpi::inter {
 
 namespace {
 // Adds in groups of as many members as a kernel takes. The last group writes `code` and `result`.
-void add_up(comm::Call& call, const kernels::RandomStream& draw, const Owned& piece,
+void add_up(const Context& context, const kernels::RandomStream& draw, const Owned& piece,
             const std::function<const std::byte*(int member)>& encoded, float* residual,
             std::byte* code, float* result) {
   const float* carry = nullptr;
@@ -24,20 +22,19 @@ void add_up(comm::Call& call, const kernels::RandomStream& draw, const Owned& pi
         addend.encoded = encoded(member);
     }
     const bool end = last == piece.group_size;
-    float* const partial = reinterpret_cast<float*>(call.communicator.scratch().partial.data());
-    call.device.kernels()->sum_encode(call.plan.format, draw, addends, last - first, carry,
-                                      end ? residual : nullptr, piece.count, end ? code : nullptr,
-                                      end ? result : partial, call.stream);
-    carry = partial;
+    context.kernels.sum_encode(context.format, draw, addends, last - first, carry,
+                               end ? residual : nullptr, piece.count, end ? code : nullptr,
+                               end ? result : context.partial, context.stream());
+    carry = context.partial;
   }
 }
 }  // namespace
 
-void reduce_at_owner(comm::Call& call, const kernels::RandomStream& draw, const Owned& piece,
+void reduce_at_owner(const Context& context, const kernels::RandomStream& draw, const Owned& piece,
                      const std::function<const std::byte*(int member)>& encoded) {
   // The exact total comes first, because piece.out may be piece.in.
-  if (piece.total != nullptr) add_up(call, draw, piece, encoded, nullptr, nullptr, piece.total);
-  add_up(call, draw, piece, encoded, piece.residual, piece.code, piece.out);
+  if (piece.total != nullptr) add_up(context, draw, piece, encoded, nullptr, nullptr, piece.total);
+  add_up(context, draw, piece, encoded, piece.residual, piece.code, piece.out);
 }
 
 }  // namespace slimpi::inter

@@ -3,12 +3,12 @@
 #pragma once
 #include <functional>
 
-#include "comm/call.h"
+#include "inter/context.h"
 
 namespace slimpi::inter {
 
 // A segment of a chunk that this rank owns. This rank is member `me` of `group_size`. All pointers
-// are to memory of the call's device and to `count` elements.
+// are to memory of the context's device and to `count` elements.
 struct Owned {
   int group_size, me;
   const float* in;  // this rank's own values, exact
@@ -21,9 +21,9 @@ struct Owned {
 
 // Adds the members' values in rank order, this rank's own exactly and the others' decoded from
 // encoded(member), and encodes the sum. If there are more members than one kernel can add, the
-// scratch memory `partial` holds piece.count floats between kernels. Only queues work on the call's
+// context's `partial` holds piece.count floats between kernels. Only queues work on the compute
 // stream.
-void reduce_at_owner(comm::Call& call, const kernels::RandomStream& draw, const Owned& piece,
+void reduce_at_owner(const Context& context, const kernels::RandomStream& draw, const Owned& piece,
                      const std::function<const std::byte*(int member)>& encoded);
 
 }  // namespace slimpi::inter

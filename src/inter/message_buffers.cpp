@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "inter/message_buffers.h"
 
-#include "comm/communicator.h"
-
 namespace slimpi::inter {
 
 namespace {
@@ -15,13 +13,13 @@ bool mpi_sends_from(const device::Device& device, kernels::Codec codec) {
 
 }  // namespace
 
-MessageBuffers::MessageBuffers(const comm::Call& call, CopyStreams& lanes, kernels::Codec codec,
-                               std::size_t bytes, std::size_t count)
-    : streams_(lanes),
-      gpu_aware_(mpi_sends_from(call.device, codec)),
+MessageBuffers::MessageBuffers(const Context& context, CopyStreams& streams, std::size_t bytes,
+                               std::size_t count)
+    : streams_(streams),
+      gpu_aware_(mpi_sends_from(context.device, context.format.codec)),
       bytes_(bytes),
-      memory_(call.communicator.scratch().messages.data()),
-      staging_(call.device.staged ? call.communicator.scratch().staging.data() : memory_),
+      memory_(context.messages),
+      staging_(context.staging),
       wire_(gpu_aware_ ? memory_ : staging_),
       received_(gpu_aware_ ? count : 0) {}
 

@@ -17,10 +17,9 @@ namespace slimpi::inter {
 
 class MessageBuffers {
  public:
-  // `count` message buffers of `bytes` each, in scratch memory, for payloads of this codec. The
-  // scratch memory must have been reserved.
-  MessageBuffers(const comm::Call& call, CopyStreams& lanes, kernels::Codec codec,
-                 std::size_t bytes, std::size_t count);
+  // `count` message buffers of `bytes` each, in the context's scratch memory.
+  MessageBuffers(const Context& context, CopyStreams& streams, std::size_t bytes,
+                 std::size_t count);
 
   // message: for MPI. piece: its payload, for kernels. host_piece: its payload in host memory,
   // which is not filled if MPI uses device memory.

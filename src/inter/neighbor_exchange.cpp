@@ -3,9 +3,7 @@
 
 #include <algorithm>
 
-#include "comm/communicator.h"
 #include "inter/message_buffers.h"
-#include "inter/segment_header.h"
 
 namespace slimpi::inter {
 
@@ -56,19 +54,17 @@ SegmentPlan plan_segments(const kernels::Format& format, std::uint64_t count, in
 
 class Pass {
  public:
-  Pass(comm::Call& call, const kernels::Format& format, comm::Range shard,
-       const std::vector<int>& ranks, PeerCodec& codec)
-      : call_(call),
-        format_(format),
+  Pass(const Context& context, comm::Range shard, const std::vector<int>& ranks, PeerCodec& codec)
+      : context_(context),
         shard_(shard),
         ranks_(ranks),
         codec_(codec),
-        exchange_(call.communicator.exchange()),
-        statistics_(call.communicator.statistics()),
-        streams_(call),
-        staged_(call.device.staged),
-        plan_(plan_segments(format, shard.count, int(ranks.size()), staged_)),
-        buffers_(call, streams_, format.codec, plan_.buffer, plan_.total / plan_.buffer),
+        exchange_(context.exchange),
+        statistics_(context.statistics),
+        streams_(context),
+        staged_(context.device.staged),
+        plan_(plan_segments(context.format, shard.count, int(ranks.size()), staged_)),
+        buffers_(context, streams_, plan_.buffer, plan_.total / plan_.buffer),
         requests_(2 * std::size_t(plan_.depth) * ranks.size(), MPI_REQUEST_NULL),
         encoded_(std::size_t(plan_.depth)),
         applied_(encoded_),
@@ -98,7 +94,7 @@ class Pass {
     return requests_[requests_.size() / 2 + slot(number) * ranks_.size() + peer];
   }
   codec::Message message(const comm::Range& part, int sender) const {
-    return message_header(call_, format_, shard_, part, sender);
+    return message_header(context_, shard_, part, sender);
   }
   Status post(std::int64_t number);
   Status encode(std::int64_t number);
@@ -106,12 +102,11 @@ class Pass {
   Status apply(std::int64_t number);
   Status recycle(std::int64_t number);
 
-  comm::Call& call_;
-  const kernels::Format& format_;
+  const Context& context_;
   const comm::Range shard_;
   const std::vector<int>& ranks_;
   PeerCodec& codec_;
-  comm::Exchange& exchange_;
+  comm::PointToPoint& exchange_;
   Statistics& statistics_;
   CopyStreams streams_;
   const bool staged_;
@@ -142,8 +137,7 @@ Status Pass::encode(std::int64_t number) {
   const Timed timed(statistics_, Stage::encode, "encode", 4 * part.count);
   const std::size_t buffer = place(number, 0);
   codec_.encode(part, buffers_.piece(buffer));
-  return buffers_.stage_out(buffer, message(part, call_.communicator.rank()),
-                            &encoded_[slot(number)]);
+  return buffers_.stage_out(buffer, message(part, context_.rank), &encoded_[slot(number)]);
 }
 
 Status Pass::send(std::int64_t number) {
@@ -152,14 +146,14 @@ Status Pass::send(std::int64_t number) {
   const comm::Range part = this->part(number);
   for (std::size_t peer = 0; peer < ranks_.size(); ++peer)
     SLIMPI_TRY(exchange_.send(ranks_[peer], comm::Tag::peers, buffers_.message(place(number, 0)),
-                              message_bytes(format_, part.count), sent(number, peer)));
+                              message_bytes(context_.format, part.count), sent(number, peer)));
   return Status::ok;
 }
 
 Status Pass::apply(std::int64_t number) {
   if (!exists(number)) return Status::ok;
   const comm::Range part = this->part(number);
-  const std::size_t bytes = kernels::encoded_bytes(format_, part.count);
+  const std::size_t bytes = kernels::encoded_bytes(context_.format, part.count);
   for (std::size_t peer = 0; peer < ranks_.size(); ++peer) {
     std::size_t bytes_received = 0;
     {
@@ -187,7 +181,6 @@ Status Pass::recycle(std::int64_t number) {
 // and recycled in consecutive steps. Its message buffers are free before the segment `depth` later
 // is encoded. On a staged device a step of lag lets kernels and copies complete without a wait.
 Status Pass::run_steps() {
-  SLIMPI_TRY(streams_.open());
   const int lag = staged_ ? 1 : 0;
   for (std::int64_t number = 0; number < plan_.depth; ++number) SLIMPI_TRY(post(number));
   for (std::int64_t step = 0; step < std::int64_t(plan_.segments) + 2 + 2 * lag; ++step) {
@@ -202,9 +195,16 @@ Status Pass::run_steps() {
 
 }  // namespace
 
-Status exchange_with_neighbors(comm::Call& call, const kernels::Format& format, comm::Range shard,
-                               const std::vector<int>& ranks, PeerCodec& codec) {
-  return Pass(call, format, shard, ranks, codec).run();
+Status run_neighbor_exchange(const Context& context, comm::Range shard,
+                             const std::vector<int>& ranks, PeerCodec& codec) {
+  return Pass(context, shard, ranks, codec).run();
+}
+
+Status exchange_with_neighbors(comm::Call& call, comm::Range shard, const std::vector<int>& ranks,
+                               PeerCodec& codec) {
+  Streams streams;
+  SLIMPI_TRY(find_streams(call, &streams));
+  return run_neighbor_exchange(context_of(call, streams), shard, ranks, codec);
 }
 
 std::size_t neighbor_exchange_bytes(const kernels::Format& format, std::uint64_t count, int peers,

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "comm/call.h"
+#include "inter/context.h"
 
 namespace slimpi::inter {
 
@@ -26,10 +26,15 @@ class PeerCodec {
                      std::span<const std::byte* const> theirs) = 0;
 };
 
-// Exchanges `shard` of the call's vector, encoded as `format`, with `ranks`. Each of these ranks
-// must call this with the same format and shard. Needs neighbor_exchange_bytes of scratch.
-Status exchange_with_neighbors(comm::Call& call, const kernels::Format& format, comm::Range shard,
-                               const std::vector<int>& ranks, PeerCodec& codec);
+// Exchanges `shard` of the call's vector, encoded in the context's format, with `ranks`. Each of
+// these ranks must call this with the same format and shard. Needs neighbor_exchange_bytes of
+// scratch.
+Status run_neighbor_exchange(const Context& context, comm::Range shard,
+                             const std::vector<int>& ranks, PeerCodec& codec);
+
+// The same for a call, in the format of its plan.
+Status exchange_with_neighbors(comm::Call& call, comm::Range shard, const std::vector<int>& ranks,
+                               PeerCodec& codec);
 
 // Bytes of scratch for `peers` peers: of `messages`, and also of `staging` if the device is staged.
 std::size_t neighbor_exchange_bytes(const kernels::Format& format, std::uint64_t count, int peers,

@@ -4,13 +4,12 @@
 #include <algorithm>
 #include <vector>
 
-#include "comm/communicator.h"
 #include "inter/copy_streams.h"
 #include "inter/local_reduction.h"
 #include "inter/message_buffers.h"
 #include "inter/overflow.h"
 #include "inter/pairwise_steps.h"
-#include "inter/segment_header.h"
+#include "inter/pipeline_plan.h"
 
 namespace slimpi::inter {
 
@@ -22,8 +21,8 @@ enum class Message { scatter_out, scatter_in, gather_in, gather_out };
 
 class ReduceScatterAllgather {
  public:
-  ReduceScatterAllgather(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard,
-                         const float* in, float* out, float* residual);
+  ReduceScatterAllgather(const Context& context, const comm::InterNodeGroup& group,
+                         comm::Range shard, const float* in, float* out, float* residual);
   Status run() { return exchange_.settle(run_steps(), requests_); }
 
  private:
@@ -74,26 +73,27 @@ class ReduceScatterAllgather {
   }
   MPI_Request& request(Message buffer, const Step& step);
   kernels::RandomStream random_stream(const comm::Range& part) const {
-    return random_stream_for(call_, shard_, part);
+    return random_stream_for(context_, shard_, part);
   }
   codec::Message message(const comm::Range& part, int sender) const {
-    return message_header(call_, call_.plan.format, shard_, part, sender);
+    return message_header(context_, shard_, part, sender);
   }
   float* residual(const comm::Range& part) const {
     return residual_ == nullptr ? nullptr : residual_ + part.first;
   }
   float* total(const comm::Range& part) const {
-    return call_.totals == nullptr ? nullptr
-                                   : call_.totals + (part.first - chunks_[std::size_t(me_)].first);
+    return context_.totals == nullptr
+               ? nullptr
+               : context_.totals + (part.first - chunks_[std::size_t(me_)].first);
   }
 
-  comm::Call& call_;
+  const Context& context_;
   const comm::InterNodeGroup& group_;
   const comm::Range shard_;
   const float* in_;
   float* out_;
   float* residual_;
-  comm::Exchange& exchange_;
+  comm::PointToPoint& exchange_;
   Statistics& statistics_;
   const kernels::Kernels& kernels_;
   Overflow overflow_;
@@ -112,30 +112,29 @@ class ReduceScatterAllgather {
   std::size_t in_flight_ = 0;  // bytes of the steps that have begun and are not finished
 };
 
-ReduceScatterAllgather::ReduceScatterAllgather(comm::Call& call, const comm::InterNodeGroup& group,
-                                               comm::Range shard, const float* in, float* out,
-                                               float* residual)
-    : call_(call),
+ReduceScatterAllgather::ReduceScatterAllgather(const Context& context,
+                                               const comm::InterNodeGroup& group, comm::Range shard,
+                                               const float* in, float* out, float* residual)
+    : context_(context),
       group_(group),
       shard_(shard),
       in_(in),
       out_(out),
       residual_(residual),
-      exchange_(call.communicator.exchange()),
-      statistics_(call.communicator.statistics()),
-      kernels_(*call.device.kernels()),
-      overflow_(call.plan.format.codec, statistics_),
+      exchange_(context.exchange),
+      statistics_(context.statistics),
+      kernels_(context.kernels),
+      overflow_(context.format.codec, statistics_),
       group_size_(int(group.peers.size())),
       me_(group.index),
       rounds_(group_size_ - 1),
-      streams_(call),
-      staged_(call.device.staged),
-      segments_(segments_for(call.plan.format, shard.count, group_size_,
-                             call.communicator.segment_class(), staged_)),
+      streams_(context),
+      staged_(context.device.staged),
+      segments_(
+          segments_for(context.format, shard.count, group_size_, context.segment_class, staged_)),
       steps_(group_size_, me_, segments_.longest, segments_.depth, staged_ ? 2 : 1),
       ahead_(staged_ ? 2 * rounds_ : 1),
-      buffers_(call, streams_, call.plan.format.codec, segments_.message,
-               segments_.total / segments_.message),
+      buffers_(context, streams_, segments_.message, segments_.total / segments_.message),
       requests_(std::size_t(segments_.depth) * 4 * std::size_t(rounds_), MPI_REQUEST_NULL),
       encoded_(std::size_t(segments_.depth) * std::size_t(rounds_)),
       summed_(std::size_t(segments_.depth)),
@@ -215,9 +214,9 @@ Status ReduceScatterAllgather::encode(const Step& step) {
   if (part.count == 0) return Status::ok;
   const std::size_t buffer = place(Message::scatter_out, step.number, step.round);
   const Timed timed(statistics_, Stage::encode, "encode", 4 * part.count);
-  kernels_.encode(call_.plan.format, random_stream(part), in_ + part.first, residual(part),
-                  part.count, buffers_.piece(buffer), call_.stream);
-  return buffers_.stage_out(buffer, message(part, call_.communicator.rank()), &encoded(step));
+  kernels_.encode(context_.format, random_stream(part), in_ + part.first, residual(part),
+                  part.count, buffers_.piece(buffer), context_.stream());
+  return buffers_.stage_out(buffer, message(part, context_.rank), &encoded(step));
 }
 
 Status ReduceScatterAllgather::sum(std::int64_t number) {
@@ -225,8 +224,8 @@ Status ReduceScatterAllgather::sum(std::int64_t number) {
   if (part.count == 0) return Status::ok;
   const Timed timed(statistics_, Stage::decode, "sum", 4 * part.count);
   add_up(number, part);
-  return buffers_.stage_out(place(Message::gather_out, number, 0),
-                            message(part, call_.communicator.rank()), &summed_[ring_index(number)]);
+  return buffers_.stage_out(place(Message::gather_out, number, 0), message(part, context_.rank),
+                            &summed_[ring_index(number)]);
 }
 
 void ReduceScatterAllgather::add_up(std::int64_t number, const comm::Range& part) {
@@ -234,7 +233,7 @@ void ReduceScatterAllgather::add_up(std::int64_t number, const comm::Range& part
   const Owned piece{group_size_,       me_,        in_ + part.first,
                     residual(part),    part.count, code(Message::gather_out, number, 0),
                     out_ + part.first, total(part)};
-  reduce_at_owner(call_, random_stream(part), piece, [&](int member) {
+  reduce_at_owner(context_, random_stream(part), piece, [&](int member) {
     return code(Message::scatter_in, number, steps_.round_from(member));
   });
 }
@@ -268,7 +267,7 @@ Status ReduceScatterAllgather::begin(const Step& step) {
 Status ReduceScatterAllgather::send(const Step& step, std::size_t message, const comm::Range& part,
                                     comm::Tag tag, Message buffer) {
   return exchange_.send(rank_of(peers_in(step).to), tag, buffers_.message(message),
-                        message_bytes(call_.plan.format, part.count), request(buffer, step));
+                        message_bytes(context_.format, part.count), request(buffer, step));
 }
 
 Status ReduceScatterAllgather::finish(const Step& step) {
@@ -284,7 +283,7 @@ Status ReduceScatterAllgather::finish(const Step& step) {
   std::size_t received = 0;
   {
     const Timed timed(statistics_, Stage::exchange, "receive",
-                      kernels::encoded_bytes(call_.plan.format, part.count));
+                      kernels::encoded_bytes(context_.format, part.count));
     SLIMPI_TRY(exchange_.wait(request(buffer, step), &received));
   }
   // The message buffer's previous message has been decoded: the receive was posted only after that.
@@ -296,8 +295,8 @@ Status ReduceScatterAllgather::decode(const Step& step) {
   if (!step.gather || step.number < 0) return Status::ok;
   if (const comm::Range part = received_in(step); part.count != 0) {
     const Timed timed(statistics_, Stage::decode, "decode", 4 * part.count);
-    kernels_.decode(call_.plan.format, code(Message::gather_in, step.number, step.round),
-                    part.count, out_ + part.first, call_.stream);
+    kernels_.decode(context_.format, code(Message::gather_in, step.number, step.round), part.count,
+                    out_ + part.first, context_.stream());
   }
   if (step.round != rounds_ - 1) return Status::ok;
   SLIMPI_TRY(streams_.record(&decoded_[ring_index(step.number)], 4 * received_in(step).count));
@@ -328,11 +327,10 @@ Status ReduceScatterAllgather::decode_arrived() {
 // Bytes of a step's message on this rank's link, in the direction that carries more.
 std::size_t ReduceScatterAllgather::weight(const Step& step) const {
   const std::uint64_t most = std::max(sent_in(step).count, received_in(step).count);
-  return most == 0 ? 0 : message_bytes(call_.plan.format, most);
+  return most == 0 ? 0 : message_bytes(context_.format, most);
 }
 
 Status ReduceScatterAllgather::run_steps() {
-  SLIMPI_TRY(streams_.open());
   for (std::int64_t number = 0; number < segments_.depth; ++number) SLIMPI_TRY(post(number));
   for (std::int64_t index = 0; index < steps_.count(); ++index) {
     const Step now = steps_.at(index);
@@ -354,10 +352,10 @@ Status ReduceScatterAllgather::run_steps() {
 
 }  // namespace
 
-Status run_reduce_scatter_allgather(comm::Call& call, const comm::InterNodeGroup& group,
+Status run_reduce_scatter_allgather(const Context& context, const comm::InterNodeGroup& group,
                                     comm::Range shard, const float* in, float* out,
                                     float* residual) {
-  ReduceScatterAllgather rounds(call, group, shard, in, out, residual);
+  ReduceScatterAllgather rounds(context, group, shard, in, out, residual);
   return rounds.run();
 }
 

@@ -18,8 +18,7 @@
 // (nearest rounding). Slower than bruck.h if n is so small that 2 (M-1) messages cost more than the
 // bytes.
 #pragma once
-#include "comm/call.h"
-#include "inter/pipeline_plan.h"
+#include "inter/context.h"
 
 namespace slimpi::inter {
 
@@ -27,7 +26,7 @@ namespace slimpi::inter {
 // in == out is allowed. `residual` (of the shard's length, or null) is what compression lost in
 // earlier calls, and is updated. Needs the memory that segments_for returns, reserved in the call's
 // scratch.
-Status run_reduce_scatter_allgather(comm::Call& call, const comm::InterNodeGroup& group,
+Status run_reduce_scatter_allgather(const Context& context, const comm::InterNodeGroup& group,
                                     comm::Range shard, const float* in, float* out,
                                     float* residual);
 

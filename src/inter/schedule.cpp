@@ -97,7 +97,9 @@ Status run_exchange(comm::Call& call, const comm::InterNodeGroup& group, comm::R
   if (call.communicator.rank() == 0 && log_enabled(LogLevel::debug))
     log_once(LogLevel::debug,
              std::string("messages between nodes go the ") + schedule.name + " way");
-  return schedule.run(call, group, shard, in, out, residual);
+  Streams streams;
+  SLIMPI_TRY(find_streams(call, &streams));
+  return schedule.run(context_of(call, streams), group, shard, in, out, residual);
 }
 
 Need exchange_need(const kernels::Format& format, std::uint64_t count, int group_size,

@@ -4,7 +4,7 @@
 #pragma once
 #include <span>
 
-#include "comm/call.h"
+#include "inter/context.h"
 #include "inter/pipeline_plan.h"
 
 namespace slimpi::inter {
@@ -29,9 +29,9 @@ struct Schedule {
 
   // Sums `shard` of the call's vector over the inter-node group. `in` and `out` point at the shard;
   // in == out is allowed. `residual` (of the shard's length, or null) is what compression lost in
-  // earlier calls, and is updated. Collective over the group; the scratch memory must have been
-  // reserved.
-  Status (*run)(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard,
+  // earlier calls, and is updated. Collective over the group. The context's scratch
+  // memory has at least what need() returns.
+  Status (*run)(const Context& context, const comm::InterNodeGroup& group, comm::Range shard,
                 const float* in, float* out, float* residual);
 };
 

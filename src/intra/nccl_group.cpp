@@ -141,12 +141,9 @@ Status NcclGroup::send(comm::Exchange& exchange,
                        const std::vector<device::NcclTransport::Transfer>& pieces,
                        device::Stream* stream) {
   SLIMPI_TRY(device_->nccl->exchange(communicator_, pieces.data(), int(pieces.size()), stream));
-  for (comm::Waiter waiter(comm::Waiter::Poll::device, &exchange);;) {
-    bool settled = false;
-    SLIMPI_TRY(device_->nccl->ready(communicator_, &settled));
-    if (settled) return Status::ok;
-    SLIMPI_TRY(waiter.pause());
-  }
+  return comm::wait_until(comm::Waiter::Poll::device, &exchange, [&](bool* settled) {
+    return device_->nccl->ready(communicator_, settled);
+  });
 }
 
 // MPI makes progress while the GPU works: a node-local rank may wait for a message from this rank
@@ -154,14 +151,12 @@ Status NcclGroup::send(comm::Exchange& exchange,
 Status NcclGroup::wait(comm::Exchange& exchange, device::Stream* stream) {
   std::uint64_t mark = 0;
   SLIMPI_TRY(device_->record(stream, &mark));
-  for (comm::Waiter waiter(comm::Waiter::Poll::device, &exchange);;) {
-    bool done = false;
-    SLIMPI_TRY(device_->query(stream, mark, &done));
-    if (done) return Status::ok;
+  // ready() reports an error of the transfers, after which the event would never come.
+  return comm::wait_until(comm::Waiter::Poll::device, &exchange, [&](bool* done) {
+    SLIMPI_TRY(device_->query(stream, mark, done));
     bool settled = false;
-    SLIMPI_TRY(device_->nccl->ready(communicator_, &settled));
-    SLIMPI_TRY(waiter.pause());
-  }
+    return *done ? Status::ok : device_->nccl->ready(communicator_, &settled);
+  });
 }
 
 }  // namespace slimpi::intra

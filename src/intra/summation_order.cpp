@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "comm/communicator.h"
+#include "comm/stream_wait.h"
 #include "intra/ordered_sum.h"
 #include "kernels/math/philox.h"
 

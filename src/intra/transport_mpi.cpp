@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "comm/waiter.h"
+#include "comm/stream_wait.h"
 #include "intra/copies.h"
 #include "intra/intra_node.h"
 #include "intra/ordered_sum.h"
@@ -112,16 +112,8 @@ class MpiPass {
   NodeCopies copies_{call_};
 };
 
-// Waits for the stream by an event, while MPI makes progress.
 Status MpiPass::finish_copies() {
-  std::uint64_t mark = 0;
-  SLIMPI_TRY(call_.device.record(call_.stream, &mark));
-  comm::Waiter waiter(comm::Waiter::Poll::device, &exchange_);
-  for (bool done = false;;) {
-    SLIMPI_TRY(call_.device.query(call_.stream, mark, &done));
-    if (done) break;
-    SLIMPI_TRY(waiter.pause());
-  }
+  SLIMPI_TRY(comm::synchronize(call_.device, call_.stream, &exchange_));
   copies_.done();
   return Status::ok;
 }

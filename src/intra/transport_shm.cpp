@@ -14,6 +14,7 @@
 
 #include "base/float_environment.h"
 #include "comm/communicator.h"
+#include "comm/stream_wait.h"
 #include "intra/copies.h"
 #include "intra/intra_node.h"
 #include "intra/ordered_sum.h"

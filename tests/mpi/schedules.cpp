@@ -40,7 +40,9 @@ std::vector<float> results(const test::Job& job, comm::Communicator& communicato
     const float* const from = number == 0 ? in.data() : out.data();
     comm::Call call{communicator,          plan,   from, out.data(), count, device, nullptr,
                     std::uint64_t(number), nullptr};
-    job.must(schedule.run(call, group, {0, count}, from, out.data(),
+    inter::Streams streams;
+    job.must(inter::find_streams(call, &streams), "finding streams");
+    job.must(schedule.run(inter::context_of(call, streams), group, {0, count}, from, out.data(),
                           plan.error_feedback ? residual.data() : nullptr),
              schedule.name);
     all.insert(all.end(), out.begin(), out.end());

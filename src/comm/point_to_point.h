@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Messages between the ranks of a communicator, as the schedules see them. Exchange (exchange.h)
+// sends them by MPI. A test implements this in memory and runs all ranks in one process.
+#pragma once
+#include <mpi.h>
+
+#include <cstddef>
+#include <span>
+
+#include "base/status.h"
+
+namespace slimpi::comm {
+
+// What a message is for. Messages with one tag between two ranks arrive in the order of sending.
+enum class Tag : int {
+  scatter_reduce = 1,
+  all_gather = 2,
+  intra_reduce_scatter = 3,
+  intra_all_gather = 4,
+  peers = 5,
+  budget = 6,
+  node_open = 7,
+  failure = 100  // a rank reports that it failed; see Exchange::report_failure
+};
+
+// Requests are opaque to the caller, who owns them and does not move them before they are complete.
+class PointToPoint {
+ public:
+  virtual ~PointToPoint() = default;
+
+  // Start a message of `bytes`, a multiple of 4 (at most 8 GiB). `data` must not be touched before
+  // wait has completed `request`. A send may stay incomplete until the receiver has posted the
+  // receive that matches.
+  virtual Status send(int to, Tag tag, const void* data, std::size_t bytes,
+                      MPI_Request& request) = 0;
+  virtual Status receive(int from, Tag tag, void* data, std::size_t bytes,
+                         MPI_Request& request) = 0;
+
+  // Waits for one request; `received` gets the length of a received message in bytes, unless it is
+  // null. A null request is complete.
+  virtual Status wait(MPI_Request& request, std::size_t* received) = 0;
+  Status wait(MPI_Request& request) { return wait(request, nullptr); }
+  Status wait_all(std::span<MPI_Request> requests) {
+    for (MPI_Request& request : requests) SLIMPI_TRY(wait(request));
+    return Status::ok;
+  }
+
+  // Lets messages make progress while the caller waits for something else.
+  virtual void progress() = 0;
+
+  // Returns the failure that another rank has reported. A loop that waits for another rank without
+  // wait() must call check from time to time.
+  virtual Status check() = 0;
+
+  // Must be called at the end of every schedule; returns `status`, its result. After a failure the
+  // peers still wait for messages. So the failure is reported to every rank of the communicator,
+  // and all that wait fail with the same status and a text that names the rank. `requests` are then
+  // cancelled or freed; after the return no rank reads or writes this rank's memory for them.
+  virtual Status settle(Status status, std::span<MPI_Request> requests) = 0;
+};
+
+}  // namespace slimpi::comm

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Waiting for what a device does: record an event, then poll it. With an exchange, messages make
+// progress meanwhile, and the wait fails when another rank has reported a failure. A wait during a
+// schedule must have one: a rank that this one waits for may wait for its messages.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "comm/point_to_point.h"
+#include "device/device.h"
+
+namespace slimpi::comm {
+
+// Waits until `stream` has passed `event`.
+Status wait_for_event(const device::Device& device, device::Stream* stream, std::uint64_t event,
+                      PointToPoint* exchange);
+
+// Waits until everything queued on the stream is done.
+Status synchronize(const device::Device& device, device::Stream* stream,
+                   PointToPoint* exchange = nullptr);
+
+// Queues a copy on the stream and waits for it. The trace shows it as `name`: "copy out" or "copy
+// in", as seen from the device.
+Status copy_and_wait(const device::Device& device, device::Stream* stream, const char* name,
+                     void* to, const void* from, std::size_t bytes,
+                     PointToPoint* exchange = nullptr);
+
+}  // namespace slimpi::comm

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "inter/context.h"
+
+#include "comm/communicator.h"
+
+namespace slimpi::inter {
+
+Status find_streams(comm::Call& call, Streams* streams) {
+  using comm::StreamRole;
+  streams->by_role[int(StreamRole::compute)] = call.stream;
+  if (!call.device.staged) return Status::ok;
+  for (const StreamRole role : {StreamRole::d2h, StreamRole::h2d})
+    SLIMPI_TRY(
+        call.communicator.stream_for(call.device, call.out, &streams->by_role[int(role)], role));
+  return Status::ok;
+}
+
+Context context_of(comm::Call& call, const Streams& streams) {
+  comm::Communicator& communicator = call.communicator;
+  comm::CallScratch& scratch = communicator.scratch();
+  std::byte* const messages = scratch.messages.data();
+  return {.exchange = communicator.exchange(),
+          .statistics = communicator.statistics(),
+          .device = call.device,
+          .kernels = *call.device.kernels(),
+          .streams = streams,
+          .rank = communicator.rank(),
+          .segment_class = communicator.segment_class(),
+          .format = call.plan.format,
+          .call = call.number,
+          .tensor = call.state == nullptr ? 0 : call.state->number,
+          .seed = communicator.config().seed,
+          .messages = messages,
+          .staging = call.device.staged ? scratch.staging.data() : messages,
+          .partial = reinterpret_cast<float*>(scratch.partial.data()),
+          .totals = call.totals};
+}
+
+codec::Message message_header(const Context& context, const comm::Range& shard,
+                              const comm::Range& part, int sender) {
+  codec::Message message;
+  message.format = context.format;
+  message.first = shard.first + part.first;
+  message.count = part.count;
+  message.call = context.call;
+  message.sender = std::uint32_t(sender);
+  message.tensor = context.tensor;
+  return message;
+}
+
+kernels::RandomStream random_stream_for(const Context& context, const comm::Range& shard,
+                                        const comm::Range& part) {
+  return {context.seed, std::uint32_t(context.rank), context.call, shard.first + part.first};
+}
+
+kernels::RandomStream random_stream_for(const comm::Call& call, const comm::Range& shard,
+                                        const comm::Range& part) {
+  return {call.communicator.config().seed, std::uint32_t(call.communicator.rank()), call.number,
+          shard.first + part.first};
+}
+
+}  // namespace slimpi::inter
