@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+
+#include "tests/helper/chance.h"
+#include "tests/inter/run.h"
+
+namespace slimpi::test {
+
+namespace {
+
+kernels::Format draw_format(Chance& chance) {
+  kernels::Format format;
+  format.codec = chance.of({kernels::Codec::float32, kernels::Codec::fp16, kernels::Codec::bf16,
+                            kernels::Codec::quantized, kernels::Codec::quantized});
+  format.bits = chance.of<std::uint8_t>({1, 2, 3, 4, 8});
+  format.bucket = chance.of({0u, 64u, 100u, 512u, 2048u});
+  format.stochastic = chance.one_in(2);
+  return format;
+}
+
+// Few elements, about the number of ranks or of a block for each.
+std::uint64_t draw_small(Chance& chance, const Case& one) {
+  const std::uint64_t ranks = std::uint64_t(one.ranks);
+  const std::uint64_t blocks = ranks * inter::chunk_alignment(one.format);
+  switch (chance.below(9)) {
+    case 0:
+      return 0;
+    case 1:
+      return 1;
+    case 2:
+      return ranks - 1;
+    case 3:
+      return ranks;
+    case 4:
+      return blocks - 1;
+    case 5:
+      return blocks;
+    case 6:
+      return blocks + 1;
+    default:
+      return 2 * chance.below(2000) + 1;
+  }
+}
+
+// More segments or pieces than message buffers, with few ranks and values that take many bits, so
+// that it costs little time.
+std::uint64_t draw_long(Chance& chance, Case& one) {
+  one.format.codec =
+      chance.of({kernels::Codec::float32, kernels::Codec::fp16, kernels::Codec::quantized});
+  one.format.bits = 8;
+  if (one.format.bucket == 0 && chance.one_in(2)) one.format.bucket = 64;
+  if (one.kind == Case::Kind::bruck) {
+    one.ranks = int(3 + chance.below(5));
+    return 20'000 * std::uint64_t(one.ranks) + chance.below(200'000);
+  }
+  one.ranks = int(2 + chance.below(3));
+  return 1 + chance.below(one.kind == Case::Kind::neighbors ? 300'000 : 150'000);
+}
+
+}  // namespace
+
+Case draw_case(Case::Kind kind, std::uint64_t seed) {
+  Chance chance(seed * 4 + std::uint64_t(kind));
+  Case one;
+  one.kind = kind;
+  one.seed = seed;
+  one.ranks = int(2 + chance.below(16));
+  one.format = draw_format(chance);
+  one.count = chance.one_in(20) ? draw_long(chance, one) : draw_small(chance, one);
+  one.first = chance.one_in(2) ? 0 : 2048 * chance.below(50);
+  one.segment_class = chance.of({comm::SegmentClass::small, comm::SegmentClass::large});
+  one.peers = chance.of({Peers::ring, Peers::shift_one, Peers::all});
+  one.in_place = kind != Case::Kind::neighbors && chance.one_in(2);
+  one.residual = kind != Case::Kind::neighbors && chance.one_in(2);
+  one.totals = kind != Case::Kind::neighbors && chance.one_in(3);
+  one.staged = chance.of<std::uint32_t>({0, 0, ~0u, std::uint32_t(chance.next())});
+  one.gpu_aware = chance.one_in(3);
+  return one;
+}
+
+std::string Case::text() const {
+  const char* const codecs[] = {"float32", "fp16", "bf16", "quantized"};
+  return std::to_string(ranks) + " ranks, " + std::to_string(count) + " elements, " +
+         codecs[int(format.codec)] + " bits " + std::to_string(format.bits) + " bucket " +
+         std::to_string(format.bucket) + (format.stochastic ? " stochastic" : "") +
+         (segment_class == comm::SegmentClass::large ? ", long segments" : "") +
+         (residual ? ", residual" : "") + (totals ? ", totals" : "") +
+         (in_place ? ", in place" : "") + ", staged " + std::to_string(staged) +
+         (gpu_aware ? ", GPU-aware" : "");
+}
+
+}  // namespace slimpi::test

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tests/inter/run.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "inter/mixing.h"
+#include "inter/neighbor_exchange.h"
+#include "tests/helper/late_device.h"
+#include "tests/helper/memory_exchange.h"
+#include "tests/inter/reference.h"
+
+namespace slimpi::test {
+
+namespace {
+
+constexpr std::uint64_t kSeed = 77, kCall = 5, kTensor = 3;
+
+// Numbers of ranks in the communicator are not the numbers of members in the group.
+int rank_of(int member) {
+  return 3 * member + 1;
+}
+
+struct Rank {
+  Values values;
+  std::vector<std::byte> messages, staging;
+  std::vector<float> partial;
+  std::unique_ptr<Statistics> statistics = std::make_unique<Statistics>();
+  std::unique_ptr<MemoryExchange> exchange;
+  comm::InterNodeGroup group;
+  const device::Device* device = nullptr;
+  inter::Streams streams;
+};
+
+const inter::Schedule& schedule_of(Case::Kind kind) {
+  const std::string name = kind == Case::Kind::pairwise ? "pairwise" : "bruck";
+  for (const inter::Schedule& schedule : inter::schedules())
+    if (name == schedule.name) return schedule;
+  std::abort();
+}
+
+inter::Need need_of(const Case& one, int peers, bool staged) {
+  if (one.kind == Case::Kind::neighbors)
+    return {inter::neighbor_exchange_bytes(one.format, one.count, peers, staged), 0};
+  return schedule_of(one.kind).need(one.format, one.count, one.ranks, one.segment_class, staged);
+}
+
+// Sends this rank's values; the result is what they decode to plus what the peers' decode to.
+class Add final : public inter::PeerCodec {
+ public:
+  Add(const inter::Context& context, const Case& one, Values& values)
+      : context_(context), one_(one), values_(values) {}
+  void encode(const comm::Range& part, std::byte* code) override {
+    context_.kernels.encode(
+        context_.format, inter::random_stream_for(context_, {one_.first, one_.count}, part),
+        values_.in() + part.first, nullptr, part.count, code, context_.stream());
+  }
+  void apply(const comm::Range& part, const std::byte* own,
+             std::span<const std::byte* const> theirs) override {
+    float* const out = values_.out.data() + part.first;
+    context_.kernels.decode(context_.format, own, part.count, out, context_.stream());
+    for (const std::byte* const one : theirs)
+      context_.kernels.decode_add(context_.format, one, part.count, out, context_.stream());
+  }
+
+ private:
+  const inter::Context& context_;
+  const Case& one_;
+  Values& values_;
+};
+
+inter::Context context_of(const Case& one, int me, Rank& rank) {
+  return {.exchange = *rank.exchange,
+          .statistics = *rank.statistics,
+          .device = *rank.device,
+          .kernels = *rank.device->kernels(),
+          .streams = rank.streams,
+          .rank = rank_of(me),
+          .segment_class = one.segment_class,
+          .format = one.format,
+          .call = kCall,
+          .tensor = kTensor,
+          .seed = kSeed,
+          .messages = rank.messages.data(),
+          .staging = rank.device->staged ? rank.staging.data() : rank.messages.data(),
+          .partial = rank.partial.data(),
+          .totals = one.totals ? rank.values.totals.data() : nullptr};
+}
+
+void run_rank(const Case& one, int me, Rank& rank) {
+  const inter::Context context = context_of(one, me, rank);
+  const comm::Range shard{one.first, one.count};
+  Values& values = rank.values;
+  if (one.kind == Case::Kind::neighbors) {
+    std::vector<int> ranks;
+    for (const int member : peers_of(one, me)) ranks.push_back(rank_of(member));
+    Add add(context, one, values);
+    (void)inter::run_neighbor_exchange(context, shard, ranks, add);
+    return;
+  }
+  (void)schedule_of(one.kind).run(context, rank.group, shard, values.in(), values.out.data(),
+                                  one.residual ? values.residual.data() : nullptr);
+}
+
+void prepare(const Case& one, int me, Network& network, Chance& chance, Rank& rank) {
+  rank.values = first_values(one, me);
+  const bool staged = (one.staged >> me & 1) != 0;
+  rank.device = staged ? &late_device(chance) : &device::host();
+  if (staged)
+    for (device::Stream*& stream : rank.streams.by_role)
+      (void)rank.device->open_stream(nullptr, &stream);
+  const int peers = one.kind == Case::Kind::neighbors ? int(peers_of(one, me).size()) : 0;
+  const inter::Need need = need_of(one, peers, staged);
+  rank.messages.assign(need.bytes, std::byte(0xa5));
+  rank.staging.assign(staged ? need.bytes : 0, std::byte(0x5a));
+  rank.partial.assign(need.partial, -7);
+  rank.exchange = std::make_unique<MemoryExchange>(network, rank_of(me));
+  rank.group.index = me;
+  for (int member = 0; member < one.ranks; ++member) rank.group.peers.push_back(rank_of(member));
+}
+
+}  // namespace
+
+std::string run_case(const Case& one) {
+  Chance chance(one.seed ^ 0x5eed);
+  Fibers fibers(chance);
+  Network network(fibers, chance);
+  std::vector<Rank> ranks(std::size_t(one.ranks));
+  device::set_mpi_takes_device_memory(one.gpu_aware);
+  for (int me = 0; me < one.ranks; ++me) {
+    Rank& rank = ranks[std::size_t(me)];
+    prepare(one, me, network, chance, rank);
+    fibers.add([&one, me, &rank] { run_rank(one, me, rank); });
+  }
+  std::string why;
+  const bool ended = fibers.run(network.events(), 20'000'000, &why);
+  close_late_streams();
+  if (!network.failure().empty()) return network.failure();
+  if (!ended) return why;
+  if (network.left() != 0) return std::to_string(network.left()) + " messages were left over";
+  std::vector<Values> got;
+  for (Rank& rank : ranks) got.push_back(std::move(rank.values));
+  return compare(one, kSeed, kCall, rank_of, got);
+}
+
+}  // namespace slimpi::test

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Every schedule between nodes under thousands of random interleavings of 2 to 17 ranks, with
+// synchronous sends, in one process: nobody deadlocks, every message is received and waited for,
+// and result, residual and totals have the bytes of a direct computation. Some ranks
+// have a device that does its work late. TEST_SEEDS=FIRST:LAST runs other seeds.
+
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "comm/waiter.h"
+#include "tests/helper/cmocka_cxx.h"
+#include "tests/inter/run.h"
+
+namespace {
+
+using namespace slimpi;
+using test::Case;
+
+// Runs cases of `kind` with the seeds of one block.
+void run_seeds(Case::Kind kind, std::uint64_t first, std::uint64_t last) {
+  std::uint64_t from = first, to = last;
+  if (const char* const wanted = std::getenv("TEST_SEEDS"); wanted != nullptr)
+    if (std::sscanf(wanted, "%" SCNu64 ":%" SCNu64, &from, &to) != 2)
+      fail_msg("TEST_SEEDS=%s", wanted);
+  for (std::uint64_t seed = from; seed <= to; ++seed) {
+    const Case one = test::draw_case(kind, seed);
+    const std::string failure = test::run_case(one);
+    if (!failure.empty())
+      fail_msg("seed %llu (%s): %s", static_cast<unsigned long long>(seed), one.text().c_str(),
+               failure.c_str());
+  }
+}
+
+void pairwise(void**) {
+  run_seeds(Case::Kind::pairwise, 1, 1000);
+}
+void bruck(void**) {
+  run_seeds(Case::Kind::bruck, 1, 1000);
+}
+void neighbor_exchange(void**) {
+  run_seeds(Case::Kind::neighbors, 1, 1000);
+}
+
+}  // namespace
+
+int main() {
+  comm::note_cores(true);  // a wait must not yield the core: all ranks run in this thread
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(pairwise),
+      cmocka_unit_test(bruck),
+      cmocka_unit_test(neighbor_exchange),
+  };
+  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
+}
