@@ -11,7 +11,7 @@ Status find_streams(comm::Call& call, Streams* streams) {
   if (!call.device.staged) return Status::ok;
   for (const StreamRole role : {StreamRole::d2h, StreamRole::h2d})
     SLIMPI_TRY(
-        call.communicator.stream_for(call.device, call.out, &streams->by_role[int(role)], role));
+        call.communicator.stream_for(call.location, &streams->by_role[int(role)], role));
   return Status::ok;
 }
 

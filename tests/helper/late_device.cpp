@@ -49,7 +49,7 @@ const kernels::Kernels& real() {
   return *device::host().kernels();
 }
 
-Status open_stream(const void*, Stream** stream) {
+Status open_stream(const device::Location&, Stream** stream) {
   g_streams.push_back(std::make_unique<LateStream>());
   *stream = reinterpret_cast<Stream*>(g_streams.back().get());
   return Status::ok;

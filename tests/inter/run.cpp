@@ -110,7 +110,7 @@ void prepare(const Case& one, int me, Network& network, Chance& chance, Rank& ra
   rank.device = staged ? &late_device(chance) : &device::host();
   if (staged)
     for (device::Stream*& stream : rank.streams.by_role)
-      (void)rank.device->open_stream(nullptr, &stream);
+      (void)rank.device->open_stream(*rank.device, &stream);
   const int peers = one.kind == Case::Kind::neighbors ? int(peers_of(one, me).size()) : 0;
   const inter::Need need = need_of(one, peers, staged);
   rank.messages.assign(need.bytes, std::byte(0xa5));
