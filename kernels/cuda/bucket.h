@@ -72,30 +72,56 @@ struct Wanted {
   float* decoded;  // x'
 };
 
-template <typename Team, bool stochastic, bool wide>
-SLIMPI_DEVICE void round_values(const SharedGrid& shared, const Tile& tile,
+// `full`: the tile has an element for each value of each thread. The outputs besides the levels
+// have loops of their own, so that a loop tests nothing in between.
+template <typename Team, bool stochastic, bool full>
+SLIMPI_DEVICE void round_values(const Scale<float>& scale, const Tile& tile,
                                 const float (&values)[Team::values], const std::uint32_t* words,
                                 const Wanted& wanted, std::uint8_t* levels) {
-  const Scale<float> scale = shared.narrow_grid;
+  constexpr int kStep = Team::threads;
+  const int first = Team::thread();
+  std::uint8_t* const mine = levels + first;
   SLIMPI_UNROLL
   for (int j = 0; j < Team::values; ++j) {
-    const auto i = (std::uint32_t)(Team::thread() + j * Team::threads);
-    if (i >= tile.count) continue;
-    float u = 0;
-    if constexpr (stochastic) u = uniform(words[i]);
-    std::int32_t level;
-    if constexpr (wide)
-      level = wide_level(shared, values[j], stochastic, u);
-    else if constexpr (stochastic)
-      level = stochastic_level(scale, values[j], u);
+    if (!full && !has<Team>(tile, j)) continue;
+    if constexpr (stochastic)
+      mine[j * kStep] =
+          (std::uint8_t)stochastic_level(scale, values[j], uniform((words + first)[j * kStep]));
     else
-      level = nearest_level(scale, values[j]);
-    levels[i] = (std::uint8_t)level;
+      mine[j * kStep] = (std::uint8_t)nearest_level(scale, values[j]);
+  }
+  if (wanted.lost != nullptr) {
+    SLIMPI_UNROLL
+    for (int j = 0; j < Team::values; ++j)
+      if (full || has<Team>(tile, j))
+        (wanted.lost + first)[j * kStep] = values[j] - level_value(scale, mine[j * kStep]);
+  }
+  if (wanted.decoded != nullptr) {
+    SLIMPI_UNROLL
+    for (int j = 0; j < Team::values; ++j)
+      if (full || has<Team>(tile, j))
+        (wanted.decoded + first)[j * kStep] = level_value(scale, mine[j * kStep]);
+  }
+}
+
+// The same in double, for buckets with an extended range: seldom.
+template <typename Team, bool stochastic>
+SLIMPI_DEVICE void round_wide(const SharedGrid& scale, const Tile& tile,
+                              const float (&values)[Team::values], const std::uint32_t* words,
+                              const Wanted& wanted, std::uint8_t* levels) {
+  constexpr int kStep = Team::threads;
+  const int first = Team::thread();
+  SLIMPI_UNROLL
+  for (int j = 0; j < Team::values; ++j) {
+    if (!has<Team>(tile, j)) continue;
+    float u = 0;
+    if constexpr (stochastic) u = uniform((words + first)[j * kStep]);
+    const auto level = (std::uint8_t)wide_level(scale, values[j], stochastic, u);
+    (levels + first)[j * kStep] = level;
     if (wanted.lost == nullptr && wanted.decoded == nullptr) continue;
-    const float value =
-        wide ? wide_value(shared, (std::uint8_t)level) : level_value(scale, (std::uint8_t)level);
-    if (wanted.lost != nullptr) wanted.lost[i] = values[j] - value;
-    if (wanted.decoded != nullptr) wanted.decoded[i] = value;
+    const float value = wide_value(scale, level);
+    if (wanted.lost != nullptr) (wanted.lost + first)[j * kStep] = values[j] - value;
+    if (wanted.decoded != nullptr) (wanted.decoded + first)[j * kStep] = value;
   }
 }
 
@@ -118,9 +144,13 @@ SLIMPI_DEVICE void encode_tile(const Payload& payload, const RandomStream& rando
     return;
   }
   if (shared.scale.wide)
-    round_values<Team, stochastic, true>(shared.scale, tile, values, words, wanted, shared.levels);
+    round_wide<Team, stochastic>(shared.scale, tile, values, words, wanted, shared.levels);
+  else if (is_full<Team>(tile))
+    round_values<Team, stochastic, true>(shared.scale.narrow_grid, tile, values, words, wanted,
+                                         shared.levels);
   else
-    round_values<Team, stochastic, false>(shared.scale, tile, values, words, wanted, shared.levels);
+    round_values<Team, stochastic, false>(shared.scale.narrow_grid, tile, values, words, wanted,
+                                          shared.levels);
   write_levels<Team>(payload, tile, shared.levels, out);
 }
 
@@ -128,10 +158,14 @@ SLIMPI_DEVICE void encode_tile(const Payload& payload, const RandomStream& rando
 template <typename Team>
 SLIMPI_DEVICE Extremes extremes_of(const Tile& tile, const float (&values)[Team::values]) {
   Extremes found = no_extremes();
-  SLIMPI_UNROLL
-  for (int j = 0; j < Team::values; ++j)
-    if ((std::uint32_t)(Team::thread() + j * Team::threads) < tile.count)
-      include(found, bits_of(values[j]));
+  if (is_full<Team>(tile)) {
+    SLIMPI_UNROLL
+    for (int j = 0; j < Team::values; ++j) include(found, bits_of(values[j]));
+  } else {
+    SLIMPI_UNROLL
+    for (int j = 0; j < Team::values; ++j)
+      if (has<Team>(tile, j)) include(found, bits_of(values[j]));
+  }
   return found;
 }
 
@@ -151,21 +185,25 @@ SLIMPI_DEVICE void encode_bucket(const Payload& payload, const RandomStream& ran
   encode_tile<Team, stochastic>(payload, random, tile, values, wanted, shared, at + 2);
 }
 
-// values = from, or from + added unless `added` is null.
+// values = from, or 0 where the tile has no element. nvcc makes predicates of the conditions.
 template <typename Team>
-SLIMPI_DEVICE void load_values(const Tile& tile, const float* from, const float* added,
-                               float (&values)[Team::values]) {
+SLIMPI_DEVICE void load_values(const Tile& tile, const float* from, float (&values)[Team::values]) {
+  const float* const mine = from + Team::thread();
   SLIMPI_UNROLL
-  for (int j = 0; j < Team::values; ++j) {
-    const auto i = (std::uint32_t)(Team::thread() + j * Team::threads);
-    values[j] = i < tile.count ? from[i] : 0.0f;
-  }
-  if (added == nullptr) return;
+  for (int j = 0; j < Team::values; ++j)
+    values[j] = has<Team>(tile, j) ? mine[j * Team::threads] : 0.0f;
+}
+
+// values = from, or from + added unless `added` is null. All loads come before the first addition.
+template <typename Team>
+SLIMPI_DEVICE void load_sums(const Tile& tile, const float* from, const float* added,
+                             float (&values)[Team::values]) {
+  if (added == nullptr) return load_values<Team>(tile, from, values);
+  float more[Team::values];
+  load_values<Team>(tile, from, values);
+  load_values<Team>(tile, added, more);
   SLIMPI_UNROLL
-  for (int j = 0; j < Team::values; ++j) {
-    const auto i = (std::uint32_t)(Team::thread() + j * Team::threads);
-    if (i < tile.count) values[j] = values[j] + added[i];
-  }
+  for (int j = 0; j < Team::values; ++j) values[j] = values[j] + more[j];
 }
 
 SLIMPI_DEVICE float* at_or_null(float* memory, std::uint64_t first) {

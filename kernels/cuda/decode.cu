@@ -4,15 +4,26 @@
 
 namespace slimpi::kernels::cuda {
 
-template <typename Team, bool added, bool wide>
-SLIMPI_DEVICE void write_values(const SharedGrid& shared, const Tile& tile,
-                                const std::uint8_t (&levels)[Team::values], float* out) {
-  const Scale<float> scale = shared.narrow_grid;
+// `before`: what the output held, for sums.
+template <typename Team, bool added>
+SLIMPI_DEVICE void write_values(const Scale<float>& scale, const Tile& tile,
+                                const Levels<Team>& levels, const float (&before)[Team::values],
+                                float* out) {
   SLIMPI_UNROLL
   for (int j = 0; j < Team::values; ++j) {
     const auto i = (std::uint32_t)(Team::thread() + j * Team::threads);
-    const float value = wide ? wide_value(shared, levels[j]) : level_value(scale, levels[j]);
-    if (i < tile.count) out[i] = added ? add(out[i], value) : value;
+    const float value = level_value(scale, levels.at(j));
+    if (i < tile.count) out[i] = added ? add(before[j], value) : value;
+  }
+}
+
+// For the buckets that have no Scale<float>: seldom, so they read their levels once more.
+template <typename Team, bool added>
+SLIMPI_DEVICE_RARE void write_rare_values(const SharedGrid& shared, std::uint32_t count,
+                                          const std::uint32_t* words, int bits, float* out) {
+  for (std::uint32_t i = (std::uint32_t)Team::thread(); i < count; i += Team::threads) {
+    const float value = shared.marked ? nan_value() : wide_value(shared, level_at(words, bits, i));
+    out[i] = added ? add(out[i], value) : value;
   }
 }
 
@@ -23,26 +34,22 @@ SLIMPI_DEVICE void decode(const DecodeArguments& a) {
   const Tile tile = tile_of<Team>(a.payload);
   if (tile.count == 0) return;
   SharedGrid& scale = shared[Team::index()];
+  const int bits = a.payload.format.bits;
   const std::uint32_t* const words = levels_in(a.payload, tile, a.in);
   float* const out = a.out + first_of(a.payload, tile);
   Header header = {};
   if (Team::thread() == 0) header = read_header(header_in(a.payload, tile, a.in));
-  std::uint8_t levels[Team::values];
+  if constexpr (added) bring_rows<Team>(out);
+  const Levels<Team> levels = load_levels<Team>(tile, words, bits);
+  if (Team::thread() == 0) open_grid(header, bits, a.payload.format.stochastic, scale);
+  float before[Team::values];
   SLIMPI_UNROLL
-  for (int j = 0; j < Team::values; ++j) {
-    const auto i = (std::uint32_t)(Team::thread() + j * Team::threads);
-    levels[j] = i < tile.count ? level_at(words, a.payload.format.bits, i) : (std::uint8_t)0;
-  }
-  if (Team::thread() == 0)
-    open_grid(header, a.payload.format.bits, a.payload.format.stochastic, scale);
+  for (int j = 0; j < Team::values; ++j) before[j] = added ? out[readable<Team>(tile, j)] : 0.0f;
   Team::sync();
-  if (scale.marked)
-    for (std::uint32_t i = (std::uint32_t)Team::thread(); i < tile.count; i += Team::threads)
-      out[i] = nan_value();
-  else if (scale.wide)
-    write_values<Team, added, true>(scale, tile, levels, out);
+  if (scale.marked || scale.wide)
+    write_rare_values<Team, added>(scale, tile.count, words, bits, out);
   else
-    write_values<Team, added, false>(scale, tile, levels, out);
+    write_values<Team, added>(scale.narrow_grid, tile, levels, before, out);
 }
 
 SLIMPI_KERNEL(decode_warp, DecodeArguments, 4, (decode<WarpTeam, false>))

@@ -12,7 +12,7 @@ SLIMPI_DEVICE void encode(const EncodeArguments& a) {
   const std::uint64_t first = first_of(a.payload, tile);
   float* const residual = at_or_null(a.residual, first);
   float values[Team::values];
-  load_values<Team>(tile, a.in + first, residual, values);
+  load_sums<Team>(tile, a.in + first, residual, values);
   encode_bucket<Team, stochastic>(a.payload, a.random, tile, values, {residual, nullptr},
                                   shared[Team::index()], a.out);
 }
@@ -38,7 +38,7 @@ SLIMPI_DEVICE void encode_extremes(const EncodeArguments& a) {
   const Tile tile = tile_of<BlockTeam>(a.payload);
   const std::uint64_t first = first_of(a.payload, tile);
   float values[BlockTeam::values];
-  load_values<BlockTeam>(tile, a.in + first, at_or_null(a.residual, first), values);
+  load_sums<BlockTeam>(tile, a.in + first, at_or_null(a.residual, first), values);
   const Extremes found = over_team<BlockTeam>(extremes_of<BlockTeam>(tile, values), partial);
   if (threadIdx.x == 0) add_extremes(found, header_in(a.payload, tile, a.out));
 }
@@ -55,7 +55,7 @@ SLIMPI_DEVICE void pack(const PackArguments& a) {
   const Tile tile = tile_of<BlockTeam>(a.payload);
   const std::uint64_t first = first_of(a.payload, tile);
   float values[BlockTeam::values];
-  load_values<BlockTeam>(tile, a.in + first, at_or_null(a.added, first), values);
+  load_sums<BlockTeam>(tile, a.in + first, at_or_null(a.added, first), values);
   if (threadIdx.x == 0)
     open_grid(read_header(header_in(a.payload, tile, a.out)), a.payload.format.bits, stochastic,
               shared.scale);
@@ -67,8 +67,8 @@ SLIMPI_DEVICE void pack(const PackArguments& a) {
 
 SLIMPI_KERNEL(encode_warp_nearest, EncodeArguments, 4, (encode<WarpTeam, false>))
 SLIMPI_KERNEL(encode_warp_stochastic, EncodeArguments, 4, (encode<WarpTeam, true>))
-SLIMPI_KERNEL(encode_block_nearest, EncodeArguments, 5, (encode<BlockTeam, false>))
-SLIMPI_KERNEL(encode_block_stochastic, EncodeArguments, 5, (encode<BlockTeam, true>))
+SLIMPI_KERNEL(encode_block_nearest, EncodeArguments, 4, (encode<BlockTeam, false>))
+SLIMPI_KERNEL(encode_block_stochastic, EncodeArguments, 4, (encode<BlockTeam, true>))
 SLIMPI_KERNEL(start_extremes, EncodeArguments, 4, start_extremes)
 SLIMPI_KERNEL(encode_extremes, EncodeArguments, 8, encode_extremes)
 SLIMPI_KERNEL(end_extremes, EncodeArguments, 4, end_extremes)

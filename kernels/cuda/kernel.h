@@ -7,9 +7,11 @@
 
 #if defined(__CUDACC__)
 #define SLIMPI_DEVICE static __device__ __forceinline__
+#define SLIMPI_DEVICE_MEMBER __device__ __forceinline__
 // Not inlined, so that rare code does not increase the registers of the rest.
 #define SLIMPI_DEVICE_RARE static __device__ __noinline__
 #define SLIMPI_UNROLL _Pragma("unroll")
+#define SLIMPI_ROLLED _Pragma("unroll 1")
 // Defines kernel slimpi_<name>, which calls body(arguments). Its registers are limited so that
 // `blocks` blocks fit on a multiprocessor. Enough blocks hide the latency of memory.
 #define SLIMPI_KERNEL(name, Arguments, blocks, body)               \

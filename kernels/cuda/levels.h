@@ -7,6 +7,53 @@
 
 namespace slimpi::kernels::cuda {
 
+// Element j of this thread, or the tile's last one where the thread has none: what can be read
+// without a branch. A load behind a branch would wait for the loads before it.
+template <typename Team>
+SLIMPI_DEVICE std::uint32_t readable(const Tile& tile, int j) {
+  const auto i = (std::uint32_t)(Team::thread() + j * Team::threads);
+  return i < tile.count ? i : tile.count - 1;
+}
+
+// The levels of a thread, four in a word: few registers for what waits for a header.
+template <typename Team>
+struct Levels {
+  std::uint32_t packed[Team::values / 4];
+
+  SLIMPI_DEVICE_MEMBER std::uint8_t at(int j) const {
+    return (std::uint8_t)(packed[j / 4] >> 8 * (j % 4));
+  }
+};
+
+// Loads the words of all levels before any is used. Of an element that the tile has not, any level.
+// The elements of a thread are a multiple of 32 apart, so all its levels begin at the same bit of
+// their words.
+template <typename Team>
+SLIMPI_DEVICE Levels<Team> load_levels(const Tile& tile, const std::uint32_t* words, int bits) {
+  static_assert(Team::threads % 32 == 0);
+  const auto width = (std::uint32_t)bits, begin = (std::uint32_t)Team::thread() * width;
+  const std::uint32_t last = (tile.count * width + 31) / 32 - 1;
+  const auto word = [&](std::uint32_t bit, int j) {
+    const std::uint32_t at = bit / 32 + (std::uint32_t)(j * (Team::threads / 32)) * width;
+    return words[at < last ? at : last];
+  };
+  std::uint32_t low[Team::values], high[Team::values];
+  SLIMPI_UNROLL
+  for (int j = 0; j < Team::values; ++j) low[j] = word(begin, j);
+  // A level continues in the next word only where the width does not divide 32: is no power of two.
+  const bool crossing = (width & (width - 1)) != 0;
+  SLIMPI_UNROLL
+  for (int j = 0; j < Team::values; ++j) high[j] = crossing ? word(begin + width - 1, j) : 0;
+  Levels<Team> levels = {};
+  SLIMPI_UNROLL
+  for (int j = 0; j < Team::values; ++j) {
+    const std::uint64_t both = (std::uint64_t)high[j] << 32 | low[j];
+    const std::uint32_t level = (std::uint32_t)(both >> begin % 32) & ((1u << width) - 1);
+    levels.packed[j / 4] |= level << 8 * (j % 4);
+  }
+  return levels;
+}
+
 // Level i of the tile whose levels begin at `words`.
 SLIMPI_DEVICE std::uint8_t level_at(const std::uint32_t* words, int bits, std::uint32_t i) {
   const std::uint32_t at = i * (std::uint32_t)bits, word = at / 32, shift = at % 32;
@@ -57,8 +104,9 @@ SLIMPI_DEVICE void write_levels(const Payload& payload, const Tile& tile, std::u
   constexpr int kGroups = Team::values / 8;  // groups of one thread
   const int bits = payload.format.bits, thread = Team::thread();
   // Where the last word has room for more levels than there are, they are zeros.
-  const std::uint32_t padded = (tile.count + 31) / 32 * 32;
-  if ((std::uint32_t)thread < padded - tile.count) levels[tile.count + (std::uint32_t)thread] = 0;
+  const std::uint32_t count = tile.count;
+  const std::uint32_t padded = (count + 31) / 32 * 32;
+  if ((std::uint32_t)thread < padded - count) levels[count + (std::uint32_t)thread] = 0;
   Team::sync();
   if (bits != 8) {
     std::uint64_t packed[kGroups];
@@ -76,7 +124,7 @@ SLIMPI_DEVICE void write_levels(const Payload& payload, const Tile& tile, std::u
     }
     Team::sync();
   }
-  const std::uint32_t words = words_of(payload, tile.count);
+  const std::uint32_t words = words_of(payload, count);
   for (std::uint32_t w = (std::uint32_t)thread; w < words; w += Team::threads)
     out[w] = ((const std::uint32_t*)levels)[w];
 }

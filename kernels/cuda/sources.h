@@ -73,6 +73,7 @@ SLIMPI_DEVICE float element_of(const Source& source, int bits, std::uint32_t i) 
 SLIMPI_DEVICE_RARE float huge_sum(const SharedSources& shared, int sources, int bits,
                                   std::uint32_t i) {
   double exact = 0, slack = 0;
+  SLIMPI_ROLLED
   for (int s = 0; s < sources; ++s) {
     const Source& source = shared.source[s];
     const double one = (double)element_of(source, bits, i);
@@ -82,41 +83,39 @@ SLIMPI_DEVICE_RARE float huge_sum(const SharedSources& shared, int sources, int 
   return saturated_sum(exact, slack);
 }
 
-// sums = read(i), added to the earlier sums unless `first`.
+// sums = read(j), added to the earlier sums unless `first`.
 template <typename Team, typename Read>
-SLIMPI_DEVICE void add_values(const Tile& tile, bool first, float (&sums)[Team::values],
-                              const Read& read) {
+SLIMPI_DEVICE void add_values(bool first, float (&sums)[Team::values], const Read& read) {
   float ones[Team::values];
   SLIMPI_UNROLL
-  for (int j = 0; j < Team::values; ++j) {
-    const auto i = (std::uint32_t)(Team::thread() + j * Team::threads);
-    ones[j] = i < tile.count ? read(i) : 0.0f;
-  }
+  for (int j = 0; j < Team::values; ++j) ones[j] = read(j);
   SLIMPI_UNROLL
   for (int j = 0; j < Team::values; ++j) sums[j] = first ? ones[j] : add(sums[j], ones[j]);
 }
 
-// The sums of the tile, in the order of the sources.
+// The sums of the tile, in the order of the sources. Of an element that the tile has not, any sum.
 template <typename Team>
 SLIMPI_DEVICE void sum_values(const SumArguments& a, const Tile& tile, const SharedSources& shared,
                               float (&sums)[Team::values]) {
   const int bits = a.payload.format.bits;
   for (int s = 0; s < a.addend_count; ++s) {
     const Source& source = shared.source[s];
-    if (source.exact != nullptr) {
-      const float* const exact = source.exact;
-      add_values<Team>(tile, s == 0, sums, [&](std::uint32_t i) { return exact[i]; });
-    } else if (source.scale.marked) {
-      add_values<Team>(tile, s == 0, sums, [](std::uint32_t) { return nan_value(); });
+    // Pointers from the arguments are known to be global memory's; those from shared memory are
+    // not.
+    const std::byte* const encoded = a.addends[s].encoded;
+    if (encoded == nullptr) {
+      const float* const exact = a.addends[s].exact + first_of(a.payload, tile);
+      add_values<Team>(s == 0, sums, [&](int j) { return exact[readable<Team>(tile, j)]; });
+      continue;
+    }
+    const Levels<Team> levels = load_levels<Team>(tile, levels_in(a.payload, tile, encoded), bits);
+    if (source.scale.marked) {
+      add_values<Team>(s == 0, sums, [](int) { return nan_value(); });
     } else if (source.scale.wide) {
-      add_values<Team>(tile, s == 0, sums, [&](std::uint32_t i) {
-        return wide_value(source.scale, level_at(source.levels, bits, i));
-      });
+      add_values<Team>(s == 0, sums, [&](int j) { return wide_value(source.scale, levels.at(j)); });
     } else {
       const Scale<float> scale = source.scale.narrow_grid;
-      add_values<Team>(tile, s == 0, sums, [&](std::uint32_t i) {
-        return level_value(scale, level_at(source.levels, bits, i));
-      });
+      add_values<Team>(s == 0, sums, [&](int j) { return level_value(scale, levels.at(j)); });
     }
   }
   if (!shared.any_huge) return;

@@ -12,12 +12,10 @@ SLIMPI_DEVICE void total_values(const SumArguments& a, const Tile& tile, SharedS
   open_sources<Team>(a, tile, sources);
   sum_values<Team>(a, tile, sources, values);
   if (a.residual == nullptr) return;
-  const float* const residual = a.residual + first_of(a.payload, tile);
+  float residual[Team::values];
+  load_values<Team>(tile, a.residual + first_of(a.payload, tile), residual);
   SLIMPI_UNROLL
-  for (int j = 0; j < Team::values; ++j) {
-    const auto i = (std::uint32_t)(Team::thread() + j * Team::threads);
-    if (i < tile.count) values[j] = values[j] + residual[i];
-  }
+  for (int j = 0; j < Team::values; ++j) values[j] = values[j] + residual[j];
 }
 
 template <typename Team>
@@ -69,8 +67,8 @@ SLIMPI_DEVICE void sum_extremes(const SumArguments& a) {
 SLIMPI_KERNEL(sum_warp_nearest, SumArguments, 3, (sum_encode<WarpTeam, false>))
 SLIMPI_KERNEL(sum_warp_stochastic, SumArguments, 3, (sum_encode<WarpTeam, true>))
 SLIMPI_KERNEL(sum_block_nearest, SumArguments, 4, (sum_encode<BlockTeam, false>))
-SLIMPI_KERNEL(sum_block_stochastic, SumArguments, 5, (sum_encode<BlockTeam, true>))
-SLIMPI_KERNEL(sum_warp_exact, SumArguments, 4, sum_exact<WarpTeam>)
+SLIMPI_KERNEL(sum_block_stochastic, SumArguments, 4, (sum_encode<BlockTeam, true>))
+SLIMPI_KERNEL(sum_warp_exact, SumArguments, 3, sum_exact<WarpTeam>)
 SLIMPI_KERNEL(sum_block_exact, SumArguments, 5, sum_exact<BlockTeam>)
 SLIMPI_KERNEL(sum_extremes, SumArguments, 5, sum_extremes)
 

@@ -35,6 +35,18 @@ struct Tile {
   std::uint32_t count;     // elements of the tile; 0: nothing to do
 };
 
+// Whether every thread has Team::values elements.
+template <typename Team>
+SLIMPI_DEVICE bool is_full(const Tile& tile) {
+  return tile.count == kElements<Team>;
+}
+
+// Whether the tile has element j of this thread.
+template <typename Team>
+SLIMPI_DEVICE bool has(const Tile& tile, int j) {
+  return (std::uint32_t)(Team::thread() + j * Team::threads) < tile.count;
+}
+
 template <typename Team>
 SLIMPI_DEVICE Tile tile_of(const Payload& payload) {
   const std::uint32_t step = blockIdx.x * Team::teams + (std::uint32_t)Team::index();
@@ -73,6 +85,13 @@ SLIMPI_DEVICE std::uint32_t* levels_in(const Payload& payload, const Tile& tile,
 // The number of words that `count` levels take.
 SLIMPI_DEVICE std::uint32_t words_of(const Payload& payload, std::uint32_t count) {
   return (count * payload.format.bits + 31) / 32;
+}
+
+// Prefetches the tile's floats at `values`; the range may be longer than the tile.
+template <typename Team>
+SLIMPI_DEVICE void bring_rows(const float* values) {
+  const int lane = Team::thread() % kWarpThreads;
+  if (lane < Team::values) bring(values + (Team::thread() - lane) + lane * Team::threads);
 }
 
 // The extremes over the lanes of a warp; every lane gets the result.

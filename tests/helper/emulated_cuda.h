@@ -40,8 +40,10 @@ std::uint32_t reduce_warp(std::uint32_t value, bool greatest);
 }  // namespace slimpi::test
 
 #define SLIMPI_DEVICE [[maybe_unused]] static inline
+#define SLIMPI_DEVICE_MEMBER
 #define SLIMPI_DEVICE_RARE [[maybe_unused]] static inline
 #define SLIMPI_UNROLL
+#define SLIMPI_ROLLED
 #define SLIMPI_KERNEL(name, Arguments, blocks, body)           \
   static const ::slimpi::test::EmulatedKernel emulated_##name{ \
       "slimpi_" #name, sizeof(Arguments),                      \
