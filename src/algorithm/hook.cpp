@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <memory>
 
 #include "algorithm/hierarchical.h"
 #include "algorithm/hook_exchange.h"
@@ -24,6 +26,18 @@ constexpr std::uint64_t kMostBytes = std::uint64_t(1) << 30;
 constexpr char kGuard = '\xa5';
 
 thread_local int g_inside = 0;
+
+// The shared objects that were opened for one communicator.
+struct Hooks : comm::Attachment {
+  void abandon() override {
+    for (const auto& [path, hook] : by_path) hook->abandon();
+  }
+  std::map<std::string, std::unique_ptr<Hook>> by_path;
+};
+
+auto& hooks_of(comm::Communicator& communicator) {
+  return communicator.attachment<Hooks>().by_path;
+}
 
 struct Inside {
   Inside() { ++g_inside; }
@@ -238,7 +252,7 @@ Status Hook::allreduce(const comm::Call& call) const {
 }
 
 Status open_hook(comm::Communicator& communicator, const comm::Plan& plan) {
-  if (communicator.hooks.contains(plan.hook)) return Status::ok;
+  if (hooks_of(communicator).contains(plan.hook)) return Status::ok;
   comm::Exchange& exchange = communicator.exchange();
   auto hook = std::make_unique<Hook>(exchange.api(), plan.hook);
   SLIMPI_TRY(agree_on_failure(communicator, hook->load()));
@@ -256,13 +270,13 @@ Status open_hook(comm::Communicator& communicator, const comm::Plan& plan) {
     return refuse(plan.hook,
                   "its name, max_piece or bound differs between ranks; the file must be the same "
                   "on every node");
-  communicator.hooks.emplace(plan.hook, std::move(hook));
+  hooks_of(communicator).emplace(plan.hook, std::move(hook));
   return Status::ok;
 }
 
 Status reserve_hook(comm::Communicator& communicator, const comm::Plan& plan, std::uint64_t count,
                     const device::Location& location) {
-  const Hook& hook = *communicator.hooks.at(plan.hook);
+  const Hook& hook = *hooks_of(communicator).at(plan.hook);
   if (location.device->staged && !hook.takes_device_memory())
     SLIMPI_TRY(communicator.scratch().staging.reserve(
         location, device::Place::staging, count * sizeof(float), communicator.statistics()));
@@ -299,13 +313,13 @@ Status run_in_place(comm::Call& call, const Hook& hook) {
 }  // namespace
 
 Status reserve_hook_state(comm::Call& call) {
-  if (!call.communicator.hooks.at(call.plan.hook)->is_codec()) return Status::ok;
+  if (!hooks_of(call.communicator).at(call.plan.hook)->is_codec()) return Status::ok;
   comm::Call on_host = call_on_host(call, nullptr);
   return reserve_residual(on_host);
 }
 
 Status run_hook(comm::Call& call) {
-  const Hook& hook = *call.communicator.hooks.at(call.plan.hook);
+  const Hook& hook = *hooks_of(call.communicator).at(call.plan.hook);
   if (call.device.staged) SLIMPI_TRY(comm::synchronize(call.device, call.stream));
   if (!call.device.staged || hook.takes_device_memory()) return run_in_place(call, hook);
 

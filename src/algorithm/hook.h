@@ -6,8 +6,6 @@
 // If a hook cannot be used or one of its functions fails, every rank of the communicator returns
 // Status::hook with the error text of the lowest rank that failed.
 #pragma once
-#include <map>
-#include <memory>
 #include <string>
 
 #include "algorithm/algorithm.h"
@@ -75,8 +73,6 @@ class Hook {
   MPI_Comm comm_ = MPI_COMM_NULL;
   std::uint64_t piece_ = 0, most_bytes_ = 0;
 };
-
-using Hooks = std::map<std::string, std::unique_ptr<Hook>>;  // by path; owned by the communicator
 
 Status open_hook(comm::Communicator& communicator, const comm::Plan& plan);
 Status reserve_hook(comm::Communicator& communicator, const comm::Plan& plan, std::uint64_t count,

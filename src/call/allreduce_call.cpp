@@ -9,11 +9,13 @@
 #include <new>
 
 #include "algorithm/powersgd.h"
+#include "algorithm/prepared.h"
 #include "base/log.h"
 #include "base/shape_hints.h"
 #include "comm/stream_wait.h"
 #include "device/device.h"
 #include "intra/intra_node.h"
+#include "intra/node_state.h"
 #include "policy/policy.h"
 
 namespace slimpi::call {
@@ -42,9 +44,10 @@ Status AllreduceCall::run(std::optional<BypassReason>* passed) {
   SLIMPI_TRY(agree_on_memory(passed));
   if (*passed) return Status::ok;
   if (plan_.algorithm->open != nullptr) SLIMPI_TRY(plan_.algorithm->open(communicator_, plan_));
-  if (plan_.hierarchy != Hierarchy::flat) SLIMPI_TRY(communicator_.open_shared());
+  if (plan_.hierarchy != Hierarchy::flat)
+    SLIMPI_TRY(intra::NodeState::of(communicator_).open_shared(communicator_));
   bool ready = false;
-  SLIMPI_TRY(communicator_.prepare(plan_, count_, location_, &ready));
+  SLIMPI_TRY(algorithm::prepare(communicator_, plan_, count_, location_, &ready));
   if (!ready) {
     *passed = BypassReason::failure;
     return Status::ok;
@@ -87,10 +90,11 @@ Status AllreduceCall::run(std::optional<BypassReason>* passed) {
 
 Status AllreduceCall::open_in_node(bool* possible) {
   *possible = false;
-  if (count_ * sizeof(float) < kShortInNode || !communicator_.node_order.takes(count_))
+  if (count_ * sizeof(float) < kShortInNode ||
+      !intra::NodeState::of(communicator_).order.takes(count_))
     return Status::ok;
   communicator_.use_scratch(scratch_.take());
-  return communicator_.prepare_in_node(location_, possible);
+  return intra::NodeState::of(communicator_).prepare(communicator_, location_, possible);
 }
 
 Status AllreduceCall::run_in_node(bool* usual, int* code) {
@@ -98,7 +102,7 @@ Status AllreduceCall::run_in_node(bool* usual, int* code) {
   SLIMPI_TRY(communicator_.stream_for(location_, &stream_));
   SLIMPI_TRY(colocate_buffers());
   comm::Call call{communicator_, plan_, in_, out_, count_, location_, stream_, 0, nullptr};
-  intra::NodeOrder& order = communicator_.node_order;
+  intra::NodeOrder& order = intra::NodeState::of(communicator_).order;
   intra::NodeResult result;
   SLIMPI_TRY(intra::intra_allreduce(call, order.verified(call), &result));
   *usual = !result.unverified;

@@ -3,6 +3,7 @@
 // ranks on how, and runs it.
 #include <optional>
 
+#include "algorithm/hook.h"
 #include "base/float_environment.h"
 #include "base/log.h"
 #include "call/candidates.h"

@@ -20,10 +20,10 @@ const OptionRow& row_of(const std::string& option) {
 
 // Reads the rules file that slimpi_rules names. With an empty value the communicator has no rules.
 std::string read_rules(comm::Communicator& communicator) {
-  auto rules = std::make_shared<policy::Rules>();
+  policy::Rules rules;
   const auto& file = communicator.config().rules;
-  const std::string error = file ? policy::read_rules(*file, "slimpi_rules", *rules) : "";
-  if (error.empty()) communicator.rules = std::move(rules);
+  const std::string error = file ? policy::read_rules(*file, "slimpi_rules", rules) : "";
+  if (error.empty()) communicator.attachment<RulesOfInfo>().rules = std::move(rules);
   return error;
 }
 

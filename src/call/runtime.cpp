@@ -132,10 +132,9 @@ int Runtime::end(MPI_Comm, int, void*, void* runtime) {
   return MPI_SUCCESS;
 }
 
-const policy::Rules& Runtime::rules_of(const comm::Communicator& communicator) const {
-  return communicator.rules == nullptr
-             ? rules
-             : *static_cast<const policy::Rules*>(communicator.rules.get());
+const policy::Rules& Runtime::rules_of(comm::Communicator& communicator) const {
+  const RulesOfInfo& own = communicator.attachment<RulesOfInfo>();
+  return own.rules ? *own.rules : rules;
 }
 
 int Runtime::raise(MPI_Comm comm, Status status, bool say) {

@@ -19,6 +19,11 @@
 
 namespace slimpi::call {
 
+// The rules of the info key slimpi_rules on one communicator.
+struct RulesOfInfo : comm::Attachment {
+  std::optional<policy::Rules> rules;  // empty: not set
+};
+
 class Runtime {
  public:
   // The running object. It starts with the first call of the program between MPI_Init and
@@ -49,7 +54,7 @@ class Runtime {
   [[noreturn]] void end_job(MPI_Comm comm);
 
   // The rules of SLIMPI_RULES, or those that the program set on this communicator.
-  const policy::Rules& rules_of(const comm::Communicator& communicator) const;
+  const policy::Rules& rules_of(comm::Communicator& communicator) const;
 
   // Keeps a communicator that spans the job, over which the report is summed. Collective.
   Status offer_for_report(comm::Communicator& communicator);

@@ -32,6 +32,11 @@ struct Plan {
   std::optional<Shape> shape;  // of this buffer, from slimpi_set_shape; compared before it is used
 };
 
+// How a call exchanges inside its node: through the host's shared memory (host), in each other's
+// device memory (ipc), over links between GPUs (nccl), or, where another call holds the lease of
+// the segment, by MPI messages (mpi).
+enum class NodePath { host, ipc, nccl, mpi };
+
 // One allreduce. `in` and `out` hold `count` floats at `location`; in == out if the program
 // passed MPI_IN_PLACE. `in` is never written unless it is also `out`. The buffers belong to the
 // program.
@@ -53,6 +58,9 @@ struct Call {
   // The inter-node exchange writes here the sums of this rank's chunk before they are encoded, in
   // memory of the device; null if they are not needed.
   float* totals = nullptr;
+
+  // Set by the sum inside the node, for the all-gather after it. Not used without a shared segment.
+  NodePath node_path = NodePath::host;
 
   const device::Device& device = *location.device;  // short for that
 };

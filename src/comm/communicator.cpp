@@ -10,8 +10,6 @@
 #include "base/log.h"
 #include "comm/stream_wait.h"
 #include "comm/waiter.h"
-#include "intra/intra_node.h"
-#include "intra/transports.h"
 #include "mpi/internal_comm.h"
 #include "topology/topology.h"
 
@@ -80,7 +78,7 @@ void Communicator::read_name() {
 }
 
 Communicator::~Communicator() {
-  close_shared();
+  attachments_.clear();
   CallScratchPool::instance().remove_user();
   for (const auto& [role, stream] : streams_) std::get<0>(role)->close_stream(stream);
   // Messages of a failed call may still arrive. Its communicator is not freed, so that MPI never
@@ -150,15 +148,15 @@ Status Communicator::describe_disagreement(const std::string& name, const std::s
 
 void Communicator::abandon() {
   exchange_comm_ = MPI_COMM_NULL;
-  for (const auto& [path, hook] : hooks) hook->abandon();
+  for (const auto& [key, attached] : attachments_) attached->abandon();
 }
 
 void Communicator::options_changed() {
   agreed_ = laid_out_ = false;
   group_.clear();
-  prepared_.clear();
   autotuners_.clear();
   states.drop_all();
+  for (const auto& [key, attached] : attachments_) attached->options_changed();
 }
 
 Status Communicator::choose_leaders(const void* buffer) {
@@ -184,7 +182,7 @@ Status Communicator::choose_leaders(const void* buffer) {
 
 Status Communicator::find_nodes(const void* buffer) {
   if (laid_out_) return Status::ok;
-  close_shared();
+  for (const auto& [key, attached] : attachments_) attached->layout_changed();
   Status found = find_node_layout(api_, exchange_comm_, config_.ranks_per_node, layout_);
   bool core_each = false;
   if (found == Status::ok) found = find_cores(api_, exchange_comm_, &core_each);
@@ -202,76 +200,6 @@ const InterNodeGroup& Communicator::inter_node_group(Hierarchy hierarchy) {
   const auto found = group_.find(hierarchy);
   if (found != group_.end()) return found->second;
   return group_.emplace(hierarchy, make_inter_node_group(layout_, hierarchy)).first->second;
-}
-
-void Communicator::close_shared() {
-  shared_.reset();
-  shared_tried_ = false;
-  node_ready_.reset();
-}
-
-Status Communicator::open_shared() {
-  const Intra intra = config_.intra;
-  bool node_ranks = false;
-  for (const auto& node : layout_.ranks_of) node_ranks = node_ranks || node.size() > 1;
-  if (shared_tried_ || !node_ranks || intra == Intra::mpi) return Status::ok;
-  shared_tried_ = true;
-  shared_ = std::make_unique<intra::SharedSegment>(statistics_);
-  bool ready = false;
-  SLIMPI_TRY(shared_->open(exchange_, layout_, intra, &ready));
-  if (ready) return Status::ok;
-  shared_.reset();
-  if (intra == Intra::nccl)
-    return fail(Status::unsupported,
-                "SLIMPI_INTRA=nccl cannot be used here: the ranks of a node cannot share memory; "
-                "accepted: auto, ipc, shm, mpi");
-  if (rank_ == 0)
-    log_once(intra == Intra::automatic ? LogLevel::debug : LogLevel::warn,
-             "the ranks of a node cannot share memory; they exchange by messages");
-  return Status::ok;
-}
-
-Status Communicator::prepare(const Plan& plan, std::uint64_t count,
-                             const device::Location& location, bool* ready) {
-  std::uint64_t& largest =
-      prepared_[{plan.algorithm, plan.format.bits, plan.format.bucket, plan.hierarchy, plan.hook}];
-  Status status = plan.algorithm->reserve(*this, plan, count, location);
-  device::Stream* stream = nullptr;
-  for (const StreamRole role : {StreamRole::compute, StreamRole::d2h, StreamRole::h2d})
-    if (status == Status::ok && (role == StreamRole::compute || location.device->staged))
-      status = stream_for(location, &stream, role);
-  *ready = status == Status::ok;
-  if (count <= largest) return status;
-  if (!*ready)
-    log_once(LogLevel::warn, "calls of this size go to MPI on all ranks: " + failure_text());
-  std::uint64_t everyone[] = {*ready ? 1u : 0u, location.device->staged ? 0u : 1u};
-  SLIMPI_TRY(exchange_.all_min(everyone));
-  *ready = everyone[0] == 1;
-  if (everyone[1] == 0 && segment_class_ == SegmentClass::small) {
-    // Longer messages need more memory: every size is prepared again, this one at once.
-    segment_class_ = SegmentClass::large;
-    prepared_.clear();
-    return *ready ? prepare(plan, count, location, ready) : Status::ok;
-  }
-  if (*ready) largest = count;
-  return Status::ok;
-}
-
-Status Communicator::prepare_in_node(const device::Location& location, bool* ready) {
-  *ready = false;
-  SLIMPI_TRY(open_shared());
-  if (shared_ == nullptr || (node_ready_ && !*node_ready_)) return Status::ok;
-  Status status = intra::reserve_intra_allreduce(*this, location);
-  device::Stream* stream = nullptr;
-  if (status == Status::ok) status = stream_for(location, &stream);
-  *ready = status == Status::ok;
-  if (node_ready_) return status;
-  if (!*ready) log_once(LogLevel::warn, "sums inside the node go to MPI: " + failure_text());
-  std::uint64_t everyone = *ready ? 1 : 0;
-  SLIMPI_TRY(exchange_.all_min({&everyone, 1}));
-  *ready = everyone == 1;
-  node_ready_ = *ready;
-  return Status::ok;
 }
 
 Status Communicator::stream_for(const device::Location& location, device::Stream** stream,

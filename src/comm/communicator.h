@@ -7,12 +7,12 @@
 #pragma once
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
-#include "algorithm/hook.h"
+#include "comm/attachment.h"
 #include "comm/autotuner.h"
 #include "comm/call.h"
 #include "comm/call_scratch.h"
@@ -21,11 +21,6 @@
 #include "comm/segment_class.h"
 #include "comm/stream_role.h"
 #include "comm/tensor_state.h"
-#include "inter/copy_streams.h"
-#include "inter/pipeline_plan.h"
-#include "intra/device_path.h"
-#include "intra/shared_segment.h"
-#include "intra/summation_order.h"
 
 namespace slimpi::comm {
 
@@ -62,17 +57,6 @@ class Communicator {
   // GPU (that of `buffer`) is nearest to a network card; of equal ranks the first. Collective.
   Status find_nodes(const void* buffer = nullptr);
 
-  // Reserves memory and streams for calls of this plan and count. *ready: all ranks could; it is
-  // the same on all. Collective at the first call of a size, without communication later.
-  // `location` is the program's buffer's. Once some rank prepares for a staged device, the segment
-  // class is `large` for good.
-  Status prepare(const Plan& plan, std::uint64_t count, const device::Location& location,
-                 bool* ready);
-
-  // The same for a communicator on one node, for all counts. Also opens the shared memory of the
-  // node-local ranks.
-  Status prepare_in_node(const device::Location& location, bool* ready);
-
   // This rank and the number of ranks; valid after construction.
   int rank() const { return rank_; }
   int size() const { return size_; }
@@ -83,19 +67,12 @@ class Communicator {
 
   // The length of inter-node messages; the same on all ranks.
   SegmentClass segment_class() const { return segment_class_; }
+  // All ranks call it together, for good.
+  void use_large_segments() { segment_class_ = SegmentClass::large; }
 
   Config& config() { return config_; }
   const NodeLayout& layout() const { return layout_; }
   const InterNodeGroup& inter_node_group(Hierarchy hierarchy);
-
-  // Opens the shared-memory segment of the node-local ranks, once. Does nothing if SLIMPI_INTRA
-  // excludes it or if no node has two ranks. Collective.
-  Status open_shared();
-  intra::SharedSegment* shared() const { return shared_.get(); }
-
-  // The memory through which the node's ranks exchange in this call; set by the intra-node sum.
-  // Valid only if shared() is not null.
-  intra::DevicePath::Path node_way = intra::DevicePath::Path::host;
 
   Exchange& exchange() { return exchange_; }
   Statistics& statistics() { return statistics_; }
@@ -117,13 +94,19 @@ class Communicator {
   CallScratch& scratch() { return *scratch_; }
   void use_scratch(CallScratch* scratch) { scratch_ = scratch; }
 
-  std::uint64_t calls = 0;      // compressed calls so far; message headers carry it
-  intra::NodeOrder node_order;  // what is known about the summation order of MPI
+  std::uint64_t calls = 0;  // compressed calls so far; message headers carry it
   TensorStates states;
-  algorithm::Hooks hooks;  // the user's shared objects that were opened here
-  // The rules of the info key slimpi_rules, of a type that only policy knows; null: the process's
-  // rules.
-  std::shared_ptr<const void> rules;
+
+  // What a layer above keeps here, by its type; made at first use.
+  template <typename Type>
+  Type& attachment() {
+    for (const auto& [key, attached] : attachments_)
+      if (key == &kAttachmentKey<Type>) return static_cast<Type&>(*attached);
+    auto made = std::make_unique<Type>();
+    Type& result = *made;
+    attachments_.emplace_back(&kAttachmentKey<Type>, std::move(made));
+    return result;
+  }
 
   // Drops all MPI handles without freeing them: after MPI_Finalize began nothing may be freed.
   void abandon();
@@ -149,19 +132,12 @@ class Communicator {
   std::map<Hierarchy, InterNodeGroup> group_;
   Exchange exchange_;
   std::map<int, Autotuner> autotuners_;
-  void close_shared();
-
   CallScratch* scratch_ = nullptr;
-  std::unique_ptr<intra::SharedSegment> shared_;
-  bool shared_tried_ = false;
   SegmentClass segment_class_ = SegmentClass::small;
-  std::optional<bool> node_ready_;  // the agreed result of prepare_in_node; the same on all ranks
   std::map<std::tuple<const device::Device*, int, StreamRole>, device::Stream*> streams_;  // by GPU
-  // The largest count for which all ranks were ready, by algorithm, bits, bucket, hierarchy and
-  // hook. The same on all ranks: it decides whether prepare() communicates.
-  std::map<std::tuple<const algorithm::Algorithm*, int, std::uint32_t, Hierarchy, std::string>,
-           std::uint64_t>
-      prepared_;
+  template <typename Type>
+  static constexpr char kAttachmentKey = 0;  // its address is the key of a type
+  std::vector<std::pair<const char*, std::unique_ptr<Attachment>>> attachments_;
 };
 
 // *found: whether any absolute value in `data`, at the location, is above the limit.

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/option_types.h"
+#include "comm/call.h"
 #include "intra/ipc_buffers.h"
 #include "intra/nccl_group.h"
 
@@ -19,9 +20,7 @@ class DevicePath {
   // `intra`: what SLIMPI_INTRA allows.
   explicit DevicePath(Intra intra) : intra_(intra) {}
 
-  // How a call exchanges: through the host's shared memory (host), in each other's device memory
-  // (ipc), over links (nccl), or, where another call holds the lease, by MPI messages (mpi).
-  enum class Path { host, ipc, nccl, mpi };
+  using Path = comm::NodePath;
 
   // What a rank publishes about a call whose buffers are at `location`. `ready`: it can use the
   // path that way() returns.

@@ -5,6 +5,7 @@
 
 #include "base/float_environment.h"
 #include "comm/communicator.h"
+#include "intra/node_state.h"
 #include "intra/published_word.h"
 #include "intra/transports.h"
 
@@ -45,12 +46,12 @@ comm::Range shard_range(std::uint64_t count, const kernels::Format& format,
   return comm::chunk_of(count, group.shards, shard_index, align);
 }
 
-std::size_t node_bytes(const comm::Communicator& communicator, const comm::InterNodeGroup& group) {
+std::size_t node_bytes(comm::Communicator& communicator, const comm::InterNodeGroup& group) {
   const std::size_t size = communicator.layout().node_ranks().size();
   if (group.flat || size == 1) return 0;
   // Host kernels read shared memory in place; other devices need the addends in their own memory.
-  return communicator.shared() != nullptr ? shared_scratch_bytes(size, group)
-                                          : node_message_bytes(communicator.layout(), group);
+  return shared_of(communicator) != nullptr ? shared_scratch_bytes(size, group)
+                                            : node_message_bytes(communicator.layout(), group);
 }
 
 std::uint64_t node_partial(const comm::Communicator& communicator) {
@@ -61,7 +62,7 @@ std::uint64_t node_partial(const comm::Communicator& communicator) {
 Status intra_allreduce(comm::Call& call, bool verified, NodeResult* result) {
   const Timed timed(call.communicator.statistics(), Stage::intra, "node allreduce", 4 * call.count);
   const comm::InterNodeGroup group = one_node_group(call.communicator);
-  SegmentLease lease(*call.communicator.shared());
+  SegmentLease lease(*shared_of(call.communicator));
   DevicePath::Path way = DevicePath::Path::host;
   std::uint64_t word = verified ? 0 : published::kUnverified;
   Status status = describe_environment(call, &word);
@@ -85,10 +86,10 @@ Status reserve_intra_allreduce(comm::Communicator& communicator, const device::L
 
 Status intra_reduce_scatter(comm::Call& call, const comm::InterNodeGroup& group) {
   const Timed timed(call.communicator.statistics(), Stage::intra, "node sum", 4 * call.count);
-  if (call.communicator.shared() == nullptr) return reduce_scatter_by_mpi(call, group);
-  DevicePath::Path& way = call.communicator.node_way;
+  if (shared_of(call.communicator) == nullptr) return reduce_scatter_by_mpi(call, group);
+  DevicePath::Path& way = call.node_path;
   {
-    SegmentLease lease(*call.communicator.shared());
+    SegmentLease lease(*shared_of(call.communicator));
     Status status = reduce_scatter_by_shm(call, group, lease, &way);
     if (status == Status::ok && way == DevicePath::Path::nccl)
       status = reduce_scatter_by_nccl(call, group);
@@ -99,10 +100,10 @@ Status intra_reduce_scatter(comm::Call& call, const comm::InterNodeGroup& group)
 
 Status intra_all_gather(comm::Call& call, const comm::InterNodeGroup& group) {
   const Timed timed(call.communicator.statistics(), Stage::intra, "node share", 4 * call.count);
-  if (call.communicator.shared() == nullptr) return all_gather_by_mpi(call, group);
-  DevicePath::Path& way = call.communicator.node_way;
+  if (shared_of(call.communicator) == nullptr) return all_gather_by_mpi(call, group);
+  DevicePath::Path& way = call.node_path;
   if (way != DevicePath::Path::mpi) {
-    SegmentLease lease(*call.communicator.shared());
+    SegmentLease lease(*shared_of(call.communicator));
     Status status = all_gather_by_shm(call, group, lease, &way);
     if (status == Status::ok && way == DevicePath::Path::nccl)
       status = all_gather_by_nccl(call, group);

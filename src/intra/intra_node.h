@@ -15,7 +15,7 @@ comm::Range shard_range(std::uint64_t count, const kernels::Format& format,
 
 // Bytes of scratch that intra_reduce_scatter and intra_all_gather need in device and staging
 // memory.
-std::size_t node_bytes(const comm::Communicator& communicator, const comm::InterNodeGroup& group);
+std::size_t node_bytes(comm::Communicator& communicator, const comm::InterNodeGroup& group);
 
 // Floats of Communicator::partial that sums inside a node need.
 std::uint64_t node_partial(const comm::Communicator& communicator);
@@ -37,7 +37,7 @@ struct NodeResult {
 // The whole allreduce of a communicator on one node, with the bytes that MPI itself would give in
 // the caller's floating-point environment. A sum of NaNs has MPI's bytes too, or is left to MPI.
 // `verified`: this rank knows that slimpi's order of additions is MPI's. A call is also left to MPI
-// where another thread's call holds the shared memory of some rank. Needs Communicator::shared().
+// where another thread's call holds the shared memory of some rank. Needs shared_of().
 Status intra_allreduce(comm::Call& call, bool verified, NodeResult* result);
 
 // Reserves the scratch memory of intra_allreduce.

@@ -8,6 +8,7 @@
 #include "comm/stream_wait.h"
 #include "intra/copies.h"
 #include "intra/intra_node.h"
+#include "intra/node_state.h"
 #include "intra/ordered_sum.h"
 
 namespace slimpi::intra {
@@ -27,17 +28,17 @@ comm::Range segment(const comm::Range& shard, std::uint64_t number) {
 // inter-node schedule's scratch may be in use then, so such a call has memory of its own.
 comm::Memory& memory_of(const comm::Call& call) {
   comm::CallScratch& scratch = call.communicator.scratch();
-  return call.communicator.shared() == nullptr ? scratch.messages : scratch.node_messages;
+  return shared_of(call.communicator) == nullptr ? scratch.messages : scratch.node_messages;
 }
 comm::Memory& staging_of(const comm::Call& call) {
   comm::CallScratch& scratch = call.communicator.scratch();
-  return call.communicator.shared() == nullptr ? scratch.staging : scratch.node_staging;
+  return shared_of(call.communicator) == nullptr ? scratch.staging : scratch.node_staging;
 }
 
 // A call on a communicator with shared memory reserves it only when it needs it, because such calls
 // are rare. A failure is reported to the other ranks.
 Status reserve_in_call(const comm::Call& call, const comm::InterNodeGroup& group) {
-  if (call.communicator.shared() == nullptr) return Status::ok;
+  if (shared_of(call.communicator) == nullptr) return Status::ok;
   comm::Communicator& communicator = call.communicator;
   const std::size_t bytes = node_message_bytes(communicator.layout(), group);
   SLIMPI_TRY(memory_of(call).reserve(call.location, device::Place::device, bytes,

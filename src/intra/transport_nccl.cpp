@@ -9,6 +9,7 @@
 
 #include "comm/communicator.h"
 #include "intra/intra_node.h"
+#include "intra/node_state.h"
 #include "intra/ordered_sum.h"
 #include "intra/transports.h"
 
@@ -24,7 +25,7 @@ class NcclPass {
       : call_(call),
         group_(group),
         exchange_(call.communicator.exchange()),
-        shared_(*call.communicator.shared()),
+        shared_(*shared_of(call.communicator)),
         nccl_(shared_.segment().device_path->nccl),
         me_(call.communicator.layout().local_rank()),
         size_(int(call.communicator.layout().node_ranks().size())),

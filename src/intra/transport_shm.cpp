@@ -17,6 +17,7 @@
 #include "comm/stream_wait.h"
 #include "intra/copies.h"
 #include "intra/intra_node.h"
+#include "intra/node_state.h"
 #include "intra/ordered_sum.h"
 #include "intra/published_word.h"
 #include "intra/transports.h"
@@ -42,7 +43,7 @@ class ShmPass {
       : call_(call),
         group_(group),
         lease_(lease),
-        shared_(*call.communicator.shared()),
+        shared_(*shared_of(call.communicator)),
         segment_(shared_.segment()),
         exchange_(call.communicator.exchange()),
         me_(call.communicator.layout().local_rank()),

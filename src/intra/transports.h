@@ -14,7 +14,7 @@ Status reduce_scatter_by_mpi(comm::Call& call, const comm::InterNodeGroup& group
 Status all_gather_by_mpi(comm::Call& call, const comm::InterNodeGroup& group);
 std::size_t node_message_bytes(const comm::NodeLayout& layout, const comm::InterNodeGroup& group);
 
-// shm and ipc: through memory that the node's ranks share. Needs Communicator::shared(), and the
+// shm and ipc: through memory that the node's ranks share. Needs shared_of(), and the
 // caller's lease of it. The ranks decide together at the first barrier. If the call must use nccl,
 // because its buffers allow that, or mpi, because some rank has no lease, only *way is set. *way of
 // the reduce-scatter is passed on to the all-gather.

@@ -38,6 +38,7 @@ put src/intercept/allreduce.cpp '#include <mpi.h>
 int MPI_Allreduce(const void* in, void* out, int n, MPI_Datatype t, MPI_Op op, MPI_Comm comm) {
   return mpi().Allreduce(in, out, n, t, op, comm);
 }'
+put src/intra/node_state.h "int state;"
 put src/call/runtime.cpp 'bool cuda_part_wanted;  // no intercepted function here'
 
 if ! "$check" "$tree" >"$tree/out" 2>&1; then
@@ -71,6 +72,7 @@ expect src/topology/topology.h '
 expect kernels/cpu/cpu.cpp '#include "device/device.h"' 1 "$above"
 expect src/device/host.cpp '#include "codec/codec.h"' 1 "$above"
 expect src/codec/quant.cpp '#include "algorithm/algorithm.h"' 1 "$above"
+expect src/comm/group.h '#include "intra/node_state.h"' 1 "$above"
 expect src/algorithm/ring.cpp '#include "policy/policy.h"' 1 "$above"
 expect src/policy/rules.cpp '#include "call/runtime.h"' 1 "$above"
 expect src/codec/quant.cpp '#include "nowhere.h"' 1 'write it as'

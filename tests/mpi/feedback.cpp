@@ -22,6 +22,7 @@
 #include <memory>
 #include <string>
 
+#include "algorithm/prepared.h"
 #include "comm/communicator.h"
 #include "intra/intra_node.h"
 #include "policy/policy.h"
@@ -180,7 +181,8 @@ class Buffer {
     if (group.shard_index >= 0)
       shard_ = intra::shard_range(count, plan.format, group, group.shard_index);
     bool ready = false;
-    check(communicator.prepare(plan, count, device::host(), &ready) == Status::ok, "prepare fails");
+    check(algorithm::prepare(communicator, plan, count, device::host(), &ready) == Status::ok,
+          "prepare fails");
   }
 
   const std::vector<float>& sum(const std::vector<float>& in) {

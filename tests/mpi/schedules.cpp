@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "algorithm/prepared.h"
 #include "comm/communicator.h"
 #include "policy/policy.h"
 #include "tests/mpi/inputs.h"
@@ -60,8 +61,8 @@ void lengthen(const test::Job& job, comm::Communicator& communicator) {
   const policy::Decision decision = policy::decide(communicator.config(), {}, "", count);
   const bool mine = job.rank == job.size - 1;
   bool ready = false;
-  job.must(communicator.prepare(decision.plans.front(), count, mine ? job.staged : device::host(),
-                                &ready),
+  job.must(algorithm::prepare(communicator, decision.plans.front(), count,
+                              mine ? job.staged : device::host(), &ready),
            "preparing");
   if (!ready || communicator.segment_class() != comm::SegmentClass::large)
     job.must(fail(Status::disagreement, "the segments are as short as before"), "preparing");

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "algorithm/prepared.h"
 #include "comm/communicator.h"
 #include "policy/policy.h"
 #include "tests/mpi/inputs.h"
@@ -27,7 +28,7 @@ std::vector<float> results(const test::Job& job, Statistics& statistics, std::si
   const comm::Plan& plan = decision.plans.front();
   std::vector<float> out(count), all;
   bool ready = false;
-  job.must(communicator.prepare(plan, count, device, &ready), "reserving");
+  job.must(algorithm::prepare(communicator, plan, count, device, &ready), "reserving");
   std::vector<float> in =
       make_input({Family::normal, count, 4, false, false, false, job.size}, job.rank);
   for (int number = 0; number < 6; ++number) {

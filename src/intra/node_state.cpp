@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "intra/node_state.h"
+
+#include "base/log.h"
+#include "intra/intra_node.h"
+
+namespace slimpi::intra {
+
+void NodeState::layout_changed() {
+  shared_.reset();
+  shared_tried_ = false;
+  ready_.reset();
+}
+
+Status NodeState::open_shared(comm::Communicator& communicator) {
+  const Intra intra = communicator.config().intra;
+  if (shared_tried_ || intra == Intra::mpi) return Status::ok;
+  bool node_ranks = false;
+  for (const auto& node : communicator.layout().ranks_of) node_ranks |= node.size() > 1;
+  shared_tried_ = true;
+  if (!node_ranks) return Status::ok;
+  shared_ = std::make_unique<SharedSegment>(communicator.statistics());
+  bool ready = false;
+  SLIMPI_TRY(shared_->open(communicator.exchange(), communicator.layout(), intra, &ready));
+  if (ready) return Status::ok;
+  shared_.reset();
+  if (intra == Intra::nccl)
+    return fail(Status::unsupported,
+                "SLIMPI_INTRA=nccl cannot be used here: the ranks of a node cannot share memory; "
+                "accepted: auto, ipc, shm, mpi");
+  if (communicator.rank() == 0)
+    log_once(intra == Intra::automatic ? LogLevel::debug : LogLevel::warn,
+             "the ranks of a node cannot share memory; they exchange by messages");
+  return Status::ok;
+}
+
+Status NodeState::prepare(comm::Communicator& communicator, const device::Location& location,
+                          bool* ready) {
+  *ready = false;
+  SLIMPI_TRY(open_shared(communicator));
+  if (shared_ == nullptr || (ready_ && !*ready_)) return Status::ok;
+  Status status = reserve_intra_allreduce(communicator, location);
+  device::Stream* stream = nullptr;
+  if (status == Status::ok) status = communicator.stream_for(location, &stream);
+  *ready = status == Status::ok;
+  if (ready_) return status;
+  if (!*ready) log_once(LogLevel::warn, "sums inside the node go to MPI: " + failure_text());
+  std::uint64_t everyone = *ready ? 1 : 0;
+  SLIMPI_TRY(communicator.exchange().all_min({&everyone, 1}));
+  *ready = everyone == 1;
+  ready_ = *ready;
+  return Status::ok;
+}
+
+}  // namespace slimpi::intra
