@@ -91,7 +91,9 @@ Status AllreduceCall::run(std::optional<BypassReason>* passed) {
 Status AllreduceCall::open_in_node(bool* possible) {
   *possible = false;
   if (count_ * sizeof(float) < kShortInNode ||
-      !intra::NodeState::of(communicator_).order.takes(count_))
+      !intra::NodeState::of(communicator_)
+           .order.takes(count_, communicator_.size(),
+                        communicator_.config().intra != Intra::automatic))
     return Status::ok;
   communicator_.use_scratch(scratch_.take());
   return intra::NodeState::of(communicator_).prepare(communicator_, location_, possible);

@@ -105,14 +105,23 @@ bool run_in_node_fastest(Runtime& runtime, comm::Communicator& communicator, con
     runtime.statistics.passed(BypassReason::single_node);
     return false;
   }
-  comm::Autotuner& autotuner = communicator.autotuner(-size_class(request), 2);
-  return try_next(runtime, communicator, autotuner, code, [&](int candidate) {
-    if (candidate == 0) return call_mpi_timed(runtime, BypassReason::single_node, request, code);
+  const auto run_in_node = [&] {
     bool usual = true;
     *code = MPI_SUCCESS;
     const Status status = without_exceptions([&] { return call.run_in_node(&usual, code); });
     if (status != Status::ok) fail_call(runtime, communicator, status, code);
     return usual;
+  };
+  // A transport that was asked for by name is used without trials.
+  if (communicator.config().intra != Intra::automatic) {
+    run_in_node();
+    return true;
+  }
+  comm::Autotuner& autotuner =
+      communicator.autotuner(-size_class(request), 2, comm::Autotuner::Start::careful);
+  return try_next(runtime, communicator, autotuner, code, [&](int candidate) {
+    if (candidate == 0) return call_mpi_timed(runtime, BypassReason::single_node, request, code);
+    return run_in_node();
   });
 }
 

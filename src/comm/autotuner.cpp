@@ -2,6 +2,7 @@
 #include "comm/autotuner.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
 namespace slimpi::comm {
@@ -9,6 +10,11 @@ namespace slimpi::comm {
 namespace {
 // Drift: the winner's time, divided by its expected time, is above kSlower or below kFaster.
 constexpr double kSlower = 1.3, kFaster = 0.7;
+
+// The candidates of a careful start. The first trial of each contains set-up costs and is not
+// counted.
+constexpr int kCareful[] = {0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 1, 0, 1, 0};
+constexpr int kFirstOfSecond = 3;
 
 std::uint64_t median(std::span<std::uint64_t> values) {
   std::sort(values.begin(), values.end());
@@ -22,11 +28,12 @@ double beside_least(const std::vector<std::uint64_t>& times) {
 }
 }  // namespace
 
-Autotuner::Autotuner(int candidates) : candidates_(candidates) {
-  start();
+Autotuner::Autotuner(int candidates, Start start) : candidates_(candidates) {
+  start_rounds();
+  if (start == Start::careful && candidates == 2) stage_ = Stage::careful;
 }
 
-void Autotuner::start() {
+void Autotuner::start_rounds() {
   stage_ = Stage::rounds;
   trial_ = 0;
   times_.clear();
@@ -34,30 +41,40 @@ void Autotuner::start() {
   std::iota(in_trial_.begin(), in_trial_.end(), 0);
 }
 
+// The position in in_trial_ of the candidate that a trial of this stage tries.
+int Autotuner::candidate_of(int trial) const {
+  if (stage_ == Stage::careful) return kCareful[trial];
+  return (stage_ == Stage::rounds ? trial : trial / kInARow) % int(in_trial_.size());
+}
+
+// Whether the time of a trial of this stage is kept.
+bool Autotuner::counts(int trial) const {
+  if (stage_ == Stage::careful) return trial != 0 && trial != kFirstOfSecond;
+  return stage_ == Stage::rounds ? trial >= int(in_trial_.size()) : trial % kInARow >= kUncounted;
+}
+
+// Trials in this stage.
+int Autotuner::trials() const {
+  if (stage_ == Stage::careful) return int(std::size(kCareful));
+  return int(in_trial_.size()) * (stage_ == Stage::rounds ? kRounds : kInARow * kRepeats);
+}
+
 int Autotuner::next() const {
-  if (stage_ == Stage::settled) return best_;
-  const int index = stage_ == Stage::rounds ? trial_ : trial_ / kInARow;
-  return in_trial_[std::size_t(index) % in_trial_.size()];
+  return stage_ == Stage::settled ? best_ : in_trial_[std::size_t(candidate_of(trial_))];
 }
 
 bool Autotuner::record(std::uint64_t nanoseconds) {
-  const int number = trial_++, taking_part = int(in_trial_.size());
-  switch (stage_) {
-    case Stage::rounds:
-      if (number >= taking_part) times_.push_back(nanoseconds);
-      return trial_ == taking_part * kRounds;
-    case Stage::runoff:
-      if (number % kInARow >= kUncounted) times_.push_back(nanoseconds);
-      return trial_ == taking_part * kInARow * kRepeats;
-    case Stage::settled:
-      times_.push_back(nanoseconds);
-      return times_.size() == std::size_t(kWatch);
+  if (stage_ == Stage::settled) {
+    times_.push_back(nanoseconds);
+    return times_.size() == std::size_t(kWatch);
   }
-  return false;
+  if (counts(trial_)) times_.push_back(nanoseconds);
+  return ++trial_ == trials();
 }
 
 void Autotuner::agreed() {
   switch (stage_) {
+    case Stage::careful:
     case Stage::rounds:
       return choose_runoff();
     case Stage::runoff:
@@ -69,15 +86,13 @@ void Autotuner::agreed() {
 
 // The median time of each candidate in trial, in the order of in_trial_; at least one nanosecond.
 std::vector<std::uint64_t> Autotuner::medians() const {
-  const std::size_t taking_part = in_trial_.size();
-  const std::size_t in_a_row = stage_ == Stage::runoff ? kInARow - kUncounted : 1;
+  std::vector<std::vector<std::uint64_t>> own(in_trial_.size());
+  std::size_t kept = 0;
+  for (int trial = 0; trial < trial_; ++trial)
+    if (counts(trial)) own[std::size_t(candidate_of(trial))].push_back(times_[kept++]);
   std::vector<std::uint64_t> result;
-  for (std::size_t which = 0; which < taking_part; ++which) {
-    std::vector<std::uint64_t> own;
-    for (std::size_t i = 0; i < times_.size(); ++i)
-      if (i / in_a_row % taking_part == which) own.push_back(times_[i]);
-    result.push_back(std::max<std::uint64_t>(median(own), 1));
-  }
+  for (std::vector<std::uint64_t>& times : own)
+    result.push_back(std::max<std::uint64_t>(median(times), 1));
   return result;
 }
 
@@ -117,7 +132,7 @@ void Autotuner::watch() {
   until_again_ -= kWatch;
   const double ratio = double(now) / double(std::max<std::uint64_t>(expected_, 1));
   if (ratio <= kSlower && ratio >= kFaster && until_again_ > 0) return;
-  start();
+  start_rounds();
 }
 
 }  // namespace slimpi::comm

@@ -85,8 +85,9 @@ class Communicator {
                     StreamRole role = StreamRole::compute);
 
   // The autotuner of one size class; made at first use.
-  Autotuner& autotuner(int size_class, int candidates) {
-    return autotuners_.try_emplace(size_class, candidates).first->second;
+  Autotuner& autotuner(int size_class, int candidates,
+                       Autotuner::Start start = Autotuner::Start::rounds) {
+    return autotuners_.try_emplace(size_class, candidates, start).first->second;
   }
 
   // Scratch memory of the current call. The call owns it; the pointer is valid only during the

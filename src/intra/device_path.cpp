@@ -8,7 +8,8 @@
 namespace slimpi::intra {
 
 DevicePath::Readiness DevicePath::readiness(const device::Location& location) const {
-  if (intra_ == Intra::shm || refused_ || location.device->ipc == nullptr) return unavailable;
+  const bool host_only = intra_ == Intra::shm || intra_ == Intra::cma;
+  if (host_only || refused_ || location.device->ipc == nullptr) return unavailable;
   if (!location_) return not_open;
   return *location_ == location ? ready : unavailable;
 }
@@ -28,7 +29,7 @@ Status DevicePath::open(SharedSegment& shared, comm::Exchange& exchange,
     }
     if (intra_ == Intra::nccl)
       return fail(Status::unsupported, "SLIMPI_INTRA=nccl cannot be used here: " + reason +
-                                           "; accepted: auto, ipc, shm, mpi");
+                                           "; accepted: auto, ipc, cma, shm, mpi");
     log_once(LogLevel::info, "the GPUs of a node are not linked: " + reason);
   }
   SLIMPI_TRY(buffers.open(shared, exchange, location, statistics, &opened, &reason));

@@ -77,7 +77,7 @@ Status reserve_intra_allreduce(comm::Communicator& communicator, const device::L
   Statistics& statistics = communicator.statistics();
   const comm::InterNodeGroup group = one_node_group(communicator);
   const std::size_t size = communicator.layout().node_ranks().size();
-  if (location.device->staged)
+  if (location.device->staged || shared_of(communicator)->segment().peers_readable)
     SLIMPI_TRY(communicator.scratch().messages.reserve(
         location, device::Place::device, shared_scratch_bytes(size, group), statistics));
   return communicator.scratch().partial.reserve(location, device::Place::device,

@@ -18,6 +18,7 @@
 #include "base/shared_file.h"
 #include "base/statistics.h"
 #include "intra/cache_locality.h"
+#include "intra/peer_memory.h"
 
 namespace slimpi::intra {
 
@@ -62,13 +63,16 @@ class NodeSegment {
   // Frees a channel that no other process has received.
   void give_back_channel(int channel);
 
-  // A process's line on a channel; its probe lines, its note, the start of its data area. Only that
-  // process writes them; leave_channel() clears the lines.
+  // A process's line on a channel; its probe lines, its notes, the start of its data area. Only
+  // that process writes them; leave_channel() clears the lines.
   std::byte* line(int process, int channel) const {
     return region(process) + std::size_t(channel) * kLine;
   }
   std::byte* probe_lines(int process) const { return region(process) + kLineBytes; }
   std::byte* note(int process) const { return probe_lines(process) + CacheLocality::kProbeBytes; }
+  PeerNote& peer_note(int process) const {
+    return *reinterpret_cast<PeerNote*>(note(process) + kPeerNote);
+  }
   float* data(int process) const { return reinterpret_cast<float*>(region(process) + kFrontBytes); }
 
   // Leases the data area, the notes and `device_path` in this process. False where another thread's
@@ -87,6 +91,10 @@ class NodeSegment {
   // opened.
   std::unique_ptr<DevicePath> device_path;
 
+  // Whether all processes can read each other's memory in place, and whether that is faster on this
+  // machine than copies through the data areas. Set when the segment is opened; the same on all.
+  bool peers_readable = false, peers_faster = false;
+
   // To be called when the last communicator of this process has released the segment. Other
   // processes may still read device memory of this process, so it waits for them briefly. Returns
   // whether all have left; if not, the object must be kept until gone() is true.
@@ -99,7 +107,8 @@ class NodeSegment {
   static constexpr std::size_t kHeaderBytes = kPage;
   static constexpr std::size_t kLineBytes = std::size_t(kChannels) * kLine;
   static constexpr std::size_t kFrontBytes = kLineBytes + CacheLocality::kProbeBytes + kPage;
-  static_assert(kNoteBytes <= kPage);
+  static constexpr std::size_t kPeerNote = 512;  // where the peer note lies on the page of the note
+  static_assert(kNoteBytes <= kPeerNote && kPeerNote + sizeof(PeerNote) <= kPage);
   std::size_t region_bytes() const {
     return (kFrontBytes + kDepth * std::size_t(block_) * sizeof(float) + kPage - 1) / kPage * kPage;
   }

@@ -16,6 +16,9 @@ constexpr std::uint64_t kUnfit = 1
 constexpr std::uint64_t kSeveralNans = 1 << 4;  // an addition of two NaNs
 constexpr std::uint64_t kTaken = 1 << 5;        // another call holds the lease of the segment
 
+// Bits that count only if all ranks set them.
+constexpr std::uint64_t kReadable = 1 << 6;  // others can read this rank's buffers in place
+
 // The control bits of the floating-point environment.
 constexpr int kEnvironmentShift = 16;
 constexpr std::uint64_t kEnvironment = std::uint64_t(0xffff) << kEnvironmentShift;

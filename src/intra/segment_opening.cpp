@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "intra/device_path.h"
+#include "intra/peer_memory.h"
 #include "intra/segment_registry.h"
 
 namespace slimpi::intra {
@@ -50,6 +51,7 @@ class Opening {
   Proposal propose(std::size_t number, SegmentPlace* place);
   Status make(const Proposal& proposal, SegmentPlace* place, bool* good);
   Status pass_file(const Proposal& proposal, bool* good);
+  Status try_peers(NodeSegment& segment);
   std::shared_ptr<NodeSegment> new_segment(const Proposal& proposal);
 
   comm::Exchange& exchange_;
@@ -160,6 +162,33 @@ Status Opening::pass_file(const Proposal& proposal, bool* good) {
   return Status::ok;
 }
 
+// Finds out whether the processes can read each other's memory, and whether it pays. Nothing is
+// logged where they cannot, unless SLIMPI_INTRA asks for it.
+Status Opening::try_peers(NodeSegment& segment) {
+  if (intra_ != Intra::cma && intra_ != Intra::automatic) return Status::ok;
+  const int me = segment.me();
+  offer_memory(registry_.process(), segment.data(me), &segment.peer_note(me));
+  bool good = true;
+  SLIMPI_TRY(agree(&good));  // all notes are written
+  for (int process = 0; process < size(); ++process)
+    good = good && (process == me || can_read(segment.peer_note(process)));
+  SLIMPI_TRY(agree(&good));
+  segment.peers_readable = good;
+  if (!good) {
+    if (intra_ == Intra::cma && leads())
+      log_once(LogLevel::warn,
+               "SLIMPI_INTRA=cma cannot be used here: the ranks of a node may not read each "
+               "other's memory (process_vm_readv); they use shm");
+    return Status::ok;
+  }
+  const int next = (me + 1) % size();
+  bool faster = faster_than_segment(segment.peer_note(next), segment.data(me), segment.data(next),
+                                    std::size_t(segment.block()) * sizeof(float));
+  SLIMPI_TRY(agree(&faster));
+  segment.peers_faster = faster;
+  return Status::ok;
+}
+
 // Every process reserves the memory of its own region, so it lies on that process's NUMA node.
 Status Opening::make(const Proposal& proposal, SegmentPlace* place, bool* good) {
   SLIMPI_TRY(pass_file(proposal, good));
@@ -173,6 +202,7 @@ Status Opening::make(const Proposal& proposal, SegmentPlace* place, bool* good) 
     return Status::ok;
   }
   place->segment->touch();
+  SLIMPI_TRY(try_peers(*place->segment));
   place->segment->device_path = std::make_unique<DevicePath>(intra_);
   std::uint64_t channel = leads() ? std::uint64_t(place->segment->take_channel()) : 0;
   SLIMPI_TRY(tell({&channel, 1}));

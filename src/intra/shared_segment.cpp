@@ -22,11 +22,18 @@ Status SharedSegment::open(comm::Exchange& exchange, const comm::NodeLayout& lay
   if (!*ready) return Status::ok;
   static_assert(sizeof(Line) <= NodeSegment::kLine);
   me_ = layout.local_rank();
+  intra_ = intra;
   lines_.clear();
   for (const int process : place_.process_of)
     lines_.push_back(reinterpret_cast<Line*>(segment().line(process, place_.channel)));
   locality_.emplace(size(), me_);
   return Status::ok;
+}
+
+bool SharedSegment::single_copy(std::uint64_t bytes) const {
+  constexpr std::uint64_t kShort = 256 << 10;
+  return bytes >= kShort && segment().peers_readable &&
+         (intra_ == Intra::cma || segment().peers_faster);
 }
 
 void SharedSegment::publish(std::uint64_t published) {

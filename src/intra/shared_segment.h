@@ -57,6 +57,12 @@ class SharedSegment {
   void publish(std::uint64_t word);
   Published published() const;
 
+  // Whether calls of `bytes` read each other's buffers in place (cma) if all buffers allow that;
+  // the same on all ranks of the node. Smaller ones always use the segment, whose copies cost less
+  // than system calls.
+  bool single_copy(std::uint64_t bytes) const;
+  PeerNote& peer_note(int local) const { return segment().peer_note(process_of(local)); }
+
   // A note of each process of the segment. Its process writes it; the others read it after a
   // barrier. Needs the lease.
   static constexpr std::size_t kNoteBytes = NodeSegment::kNoteBytes;
@@ -70,6 +76,7 @@ class SharedSegment {
   SegmentPlace place_;
   std::vector<Line*> lines_;  // by local rank
   int me_ = 0;
+  Intra intra_ = Intra::automatic;
   std::uint64_t barriers_ = 0, publications_ = 0;
   std::optional<CacheLocality> locality_;  // set by open()
 };

@@ -28,10 +28,12 @@ constexpr std::uint64_t kPeriod = 4096;
 // (MPIR_CVAR_POSIX_NUM_COLLS_THRESHOLD, 5).
 constexpr int kWarmUpCalls = 8;
 
-// A count is compared at its second call and whenever its number of calls has grown eightfold,
-// because MPI may change its algorithm later.
-bool is_due(std::uint32_t calls) {
-  return calls >= 2 && std::has_single_bit(calls) && std::countr_zero(calls) % 3 == 1;
+// A count is compared at its first call that slimpi takes and whenever its number of calls has
+// grown eightfold, because MPI may change its algorithm later.
+bool is_due(std::uint32_t calls, std::uint32_t uncompared) {
+  std::uint64_t due = uncompared + 1;
+  while (due < calls) due *= 8;
+  return due == calls;
 }
 
 // Full mantissas, both signs, and exponents over 24 binary places: sums of three or more of these
@@ -131,14 +133,16 @@ class Probe {
 
 }  // namespace
 
-bool NodeOrder::takes(std::uint64_t count) {
+bool NodeOrder::takes(std::uint64_t count, int ranks, bool at_once) {
   if (count > INT_MAX) return false;
+  if (ranks == 2) return true;
   if (counts_.size() == kMostCounts && !counts_.contains(count)) return false;
+  const std::uint32_t uncompared = at_once ? 1 : kUncompared;
   Count& known = counts_[count];
   if (known.refused) return false;
   if (known.calls != UINT32_MAX) ++known.calls;
-  if (is_due(known.calls)) known.verified = 0;
-  return known.calls > 1;
+  if (is_due(known.calls, uncompared)) known.verified = 0;
+  return known.calls > uncompared;
 }
 
 // One bit per kind: in place or not, in memory of the host or of a device.
@@ -147,7 +151,7 @@ unsigned NodeOrder::kind_of(const comm::Call& call) {
 }
 
 bool NodeOrder::verified(const comm::Call& call) const {
-  return (counts_.at(call.count).verified & kind_of(call)) != 0;
+  return call.communicator.size() == 2 || (counts_.at(call.count).verified & kind_of(call)) != 0;
 }
 
 Status NodeOrder::compare(const comm::Call& call, bool* same) {

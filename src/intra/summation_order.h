@@ -3,6 +3,7 @@
 // the count, by its variables and tuning files, and by earlier calls. So slimpi compares, for each
 // count. MPI sums a probe vector whose sum differs in any other order, and the result must have the
 // bytes of slimpi's order on every rank. Where it does not, calls of this count always go to MPI.
+// Two addends have the same sum in either order, so two ranks compare nothing.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -13,9 +14,11 @@ namespace slimpi::intra {
 
 class NodeOrder {
  public:
-  // Counts a call of `count` floats; the same on all ranks. False: the call goes to MPI. So does
-  // the first call of each count, because a count that is used once is not worth a comparison.
-  bool takes(std::uint64_t count);
+  // Counts a call of `count` floats among `ranks` ranks; the same on all ranks. False: the call
+  // goes to MPI. With more than two ranks, so do the first calls of each count, because a
+  // comparison costs more than an MPI call: kUncompared of them, or one if `at_once`.
+  bool takes(std::uint64_t count, int ranks, bool at_once);
+  static constexpr std::uint32_t kUncompared = 10;
 
   // Whether this rank has compared, since takes() last requested it, for a call with this kind of
   // buffers. Ranks may differ.

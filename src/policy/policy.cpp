@@ -110,7 +110,7 @@ Decision decide(const Config& config, const Rules& rules, const std::string& nam
 std::string refuse(const Config& config, const Rules& rules) {
 #ifndef WITH_NCCL
   if (config.intra == Intra::nccl)
-    return "SLIMPI_INTRA=nccl is not in this build of slimpi; accepted: auto, ipc, shm, mpi";
+    return "SLIMPI_INTRA=nccl is not in this build of slimpi; accepted: auto, ipc, cma, shm, mpi";
 #endif
   const std::string refused = refuse_name(config.algorithm, "SLIMPI_ALGORITHM=" + config.algorithm);
   if (!refused.empty()) return refused;

@@ -63,6 +63,32 @@ void a_rejected_candidate_gets_another_chance(void**) {
   for (int i = 0; i < 100; ++i) assert_int_equal(call(autotuner, later), 1);
 }
 
+// Ten calls with two trials of a candidate that takes a quarter longer cost 5 % more.
+void a_careful_start_tries_twice_in_ten_calls(void**) {
+  Autotuner autotuner(2, Autotuner::Start::careful);
+  const std::uint64_t set_up[] = {900, 9000}, slower[] = {100, 125};
+  std::uint64_t spent = 0;
+  int tried = 0;
+  for (int i = 0; i < 10; ++i) {
+    const int candidate = call(autotuner, i < 4 ? set_up : slower);
+    spent += slower[candidate];
+    tried += candidate;
+  }
+  assert_int_equal(tried, 2);
+  assert_in_range(spent, 1000, 1050);
+  assert_false(autotuner.settled());
+}
+
+void a_careful_start_finds_the_faster(void**) {
+  for (const int faster : {0, 1}) {
+    Autotuner autotuner(2, Autotuner::Start::careful);
+    const std::uint64_t set_up[] = {9000, 9000}, times[] = {faster == 0 ? 100u : 200u, 150};
+    for (int i = 0; i < 14; ++i) call(autotuner, i < 4 && (i == 0 || i == 3) ? set_up : times);
+    assert_true(autotuner.settled());
+    for (int i = 0; i < 100; ++i) assert_int_equal(call(autotuner, times), faster);
+  }
+}
+
 void set_up_in_the_first_round_does_not_count(void**) {
   Autotuner autotuner(2);
   const std::uint64_t first[] = {100, 100000}, later[] = {100, 50};
@@ -103,6 +129,8 @@ int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(finds_the_fastest_after_a_few_rounds),
       cmocka_unit_test(those_that_are_about_as_fast_meet_in_a_final),
+      cmocka_unit_test(a_careful_start_tries_twice_in_ten_calls),
+      cmocka_unit_test(a_careful_start_finds_the_faster),
       cmocka_unit_test(set_up_in_the_first_round_does_not_count),
       cmocka_unit_test(looks_again_when_times_drift),
       cmocka_unit_test(a_rejected_candidate_gets_another_chance),

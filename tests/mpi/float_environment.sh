@@ -4,7 +4,7 @@
 # algorithms: every call gives MPI's own bytes, whoever adds.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
-export SLIMPI_RANKS_PER_NODE=8
+export SLIMPI_RANKS_PER_NODE=8 SLIMPI_INTRA=shm
 program=$top_builddir/tests/mpi/float_environment
 
 # run RANKS ENVIRONMENT REPEATS COUNT...

@@ -7,7 +7,7 @@
 need_library
 : "${CC:=cc}"
 program=$top_builddir/tests/mpi/small_shm
-export SLIMPI_REPORT=$work/report.json
+export SLIMPI_REPORT=$work/report.json SLIMPI_INTRA=shm
 
 # in_small SIZE COMMAND...: run it with a /dev/shm of this size
 in_small() {

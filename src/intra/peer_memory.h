@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Reading another process's memory in place: cross-memory attach (process_vm_readv, Linux). The
+// reader needs the permission to trace the other process, which Yama, seccomp, containers and PID
+// namespaces may refuse. So every process tries it once, when a segment is opened.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "base/status.h"
+
+namespace slimpi::intra {
+
+// What a process tells the others of its segment about its memory. It lies in the segment; only its
+// process writes it.
+struct PeerNote {
+  std::int64_t pid;             // in the process's own PID namespace
+  std::uint64_t token_address;  // where the process keeps `token`
+  std::uint64_t token;          // random
+  const void* data;             // where the process maps its own data area
+  // The buffers of the call that holds the lease; valid from its first barrier to its last.
+  // `result`: null if the sums of this call are put into message buffers.
+  const float* in;
+  const float* result;
+};
+
+// Writes what does not change from call to call. `data`: this process's data area.
+void offer_memory(std::uint64_t token, const void* data, PeerNote* mine);
+
+// Whether this process can read that one's memory: the token is where the note says. In another PID
+// namespace the same pid may be another process, which has another token or no such address.
+bool can_read(const PeerNote& peer);
+
+// Copies `bytes` from an address of the peer. An address that the peer has not mapped, or that the
+// kernel does not read for others, is an error.
+Status read_peer(const PeerNote& peer, const void* from, void* to, std::size_t bytes);
+
+// Whether reading `bytes` in place is faster on this machine than copying them into the segment and
+// out of it again. `mine` and `theirs` are the data areas of this process and of the peer, of at
+// least `bytes`; what this process's holds is lost.
+bool faster_than_segment(const PeerNote& peer, void* mine, const void* theirs, std::size_t bytes);
+
+}  // namespace slimpi::intra

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How the ranks of a node agree on the buffers of a call: message buffers of the host or of a
+// device, or the program's own buffers, read in place.
+#include "intra/shm_pass.h"
+
+#include "intra/published_word.h"
+
+namespace slimpi::intra {
+
+// Chooses the message buffers. The length of a block, and so the number of blocks, depends on it.
+void ShmPass::use(bool in_device) {
+  in_device_ = in_device;
+  piece_ = piece_of(group_, in_device ? IpcBuffers::kBlock : segment_.block());
+  blocks_ = 0;
+  for (const comm::Range& shard : shards_)
+    blocks_ = std::max(blocks_, (shard.count + piece_ - 1) / piece_);
+}
+
+// When this returns, the first block is in the message buffers. Host or device message buffers:
+// that depends on where all node-local ranks' buffers lie in this very call. Each rank starts with
+// what its own buffers allow, and publishes that. Only if ranks differ, or if they had to open a
+// device path first, is the first block copied a second time. Where another call holds the lease on
+// some process, which is published in the same word, all ranks use mpi. What was copied until then
+// is in a message buffer that every call writes before it reads it.
+Status ShmPass::begin(Path* way) {
+  const DevicePath::Readiness mine =
+      lease_.held() ? device_path_.readiness(call_.location) : DevicePath::unavailable;
+  *way = mine == DevicePath::ready ? device_path_.way() : Path::host;
+  use(*way == Path::ipc);
+  shared_.publish(std::uint64_t(mine) | word_ | readable() |
+                  (lease_.held() ? 0 : published::kTaken));
+  if (lease_.held() && *way != Path::nccl) SLIMPI_TRY(copy_to_segment(0));
+  SLIMPI_TRY(barrier());
+  const SharedSegment::Published published = shared_.published();
+  if (result_ != nullptr) {
+    result_->unverified = (published.any & published::kUnverified) != 0;
+    result_->left_to_mpi = (published.any & (published::kUnfit | published::kTaken)) != 0 ||
+                           !published.alike(published::kEnvironment);
+    if (result_->left_to_mpi || result_->unverified) return Status::ok;
+  }
+  const bool alike = published.alike(published::kReadiness);
+  const bool all_closed = alike && (published.all & published::kReadiness) == DevicePath::not_open;
+  const bool mixed = only_some_readable(published);
+  const bool again = !alike || all_closed || mixed;
+  if ((published.any & published::kTaken) != 0) {
+    *way = Path::mpi;
+  } else if (!alike) {
+    *way = Path::host;
+  } else if (all_closed) {
+    SLIMPI_TRY(
+        device_path_.open(shared_, exchange_, call_.location, call_.communicator.statistics()));
+    *way = device_path_.way();
+  }
+  if (elsewhere(*way) || !again) return Status::ok;
+  use(*way == Path::ipc);
+  SLIMPI_TRY(copy_to_segment(0));
+  return barrier();
+}
+
+// The same for the all-gather of a call whose reduce-scatter used *way.
+Status ShmPass::begin_share(Path* way) {
+  use(*way == Path::ipc);
+  shared_.publish(readable() | (lease_.held() ? 0 : published::kTaken));
+  if (lease_.held() && *way != Path::nccl) SLIMPI_TRY(publish(0));
+  SLIMPI_TRY(barrier());
+  const SharedSegment::Published published = shared_.published();
+  if ((published.any & published::kTaken) != 0) *way = Path::mpi;
+  if (!only_some_readable(published) || elsewhere(*way)) return Status::ok;
+  SLIMPI_TRY(publish(0));
+  return barrier();
+}
+
+// Where only some ranks' buffers can be read in place, all ranks use message buffers.
+bool ShmPass::only_some_readable(const SharedSegment::Published& published) {
+  const bool some = ((published.any ^ published.all) & published::kReadable) != 0;
+  if (some) single_copy_ = false;
+  return some;
+}
+
+// The bit that says that other ranks can read this call's buffers, which are then in the peer note.
+// All ranks of the node make the same choice but for where their buffers lie.
+std::uint64_t ShmPass::readable() {
+  single_copy_ =
+      lease_.held() && !call_.device.staged && shared_.single_copy(call_.count * sizeof(float));
+  if (!single_copy_) return 0;
+  PeerNote& note = shared_.peer_note(me_);
+  note.in = call_.in;
+  note.result = holds_back_ ? nullptr : call_.out;
+  return published::kReadable;
+}
+
+// Returns when no other rank reads this rank's buffers any more.
+Status ShmPass::end_reading() {
+  SLIMPI_TRY(copied());
+  return single_copy_ ? barrier() : Status::ok;
+}
+
+// Every rank counts the same number of blocks, so all agree on the next call's message buffers.
+void ShmPass::end() {
+  (in_device_ ? buffers_.blocks : segment_.blocks) += blocks_ + 1;
+}
+
+Status ShmPass::barrier() {
+  SLIMPI_TRY(copied());
+  return shared_.barrier(exchange_, std::min(call_.count, NodeSegment::kBlock) * sizeof(float));
+}
+
+}  // namespace slimpi::intra

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The shm, cma and ipc transports: exchange inside a node through message buffers that its ranks
+// share. They lie in host memory, or, where all ranks' buffers are on devices with IPC, in device
+// memory; the sums and their order are the same.
+//
+// The vector passes in blocks. For each block: every rank copies into its message buffer what its
+// node-local ranks own, and passes a barrier. Then every owner adds its shard from all message
+// buffers. If the result is needed at once, the owner copies it into its own message buffer, from
+// which the others copy it. Three blocks are in flight, so one barrier per block is enough: a
+// message buffer is written again only after a barrier that every rank reached after reading it.
+//
+// With cma, an owner reads the others' input in place instead of message buffers, and the others
+// read its result in place, in the same blocks, which stay in the caches, and after the same
+// barriers. Only the result of a call in place passes through a message buffer: `out` may not be
+// written before all ranks know that no rank leaves the block to MPI. While a rank reads results in
+// place, their owner may not return, so such a call ends with one more barrier.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "comm/stream_wait.h"
+#include "intra/copies.h"
+#include "intra/intra_node.h"
+#include "intra/node_state.h"
+#include "intra/transports.h"
+
+namespace slimpi::intra {
+
+// Whether nccl or mpi does the call. This rank has published what it holds, and has changed no data
+// area that others read.
+constexpr bool elsewhere(DevicePath::Path way) {
+  return way == DevicePath::Path::nccl || way == DevicePath::Path::mpi;
+}
+
+// Floats of one shard in a block of `block` floats.
+inline std::uint64_t piece_of(const comm::InterNodeGroup& group, std::uint64_t block) {
+  return std::max<std::uint64_t>(block / std::uint64_t(group.shards) / 16 * 16, 16);
+}
+
+// One call, or one half of a hierarchical one.
+class ShmPass {
+ public:
+  using Path = DevicePath::Path;
+
+  ShmPass(comm::Call& call, const comm::InterNodeGroup& group, const SegmentLease& lease)
+      : call_(call),
+        group_(group),
+        lease_(lease),
+        shared_(*shared_of(call.communicator)),
+        segment_(shared_.segment()),
+        exchange_(call.communicator.exchange()),
+        me_(call.communicator.layout().local_rank()),
+        size_(int(call.communicator.layout().node_ranks().size())),
+        device_path_(*segment_.device_path),
+        buffers_(device_path_.buffers) {
+    for (int shard_index = 0; shard_index < group.shards; ++shard_index)
+      shards_.push_back(shard_range(call.count, call.plan.format, group, shard_index));
+  }
+
+  // They only set *way where the call must use nccl or mpi.
+  Status sum(Path* way) { return exchange_.settle(run_sum(way), {}); }
+  Status allreduce(std::uint64_t word, Path* way, NodeResult* result) {
+    word_ = word;
+    result_ = result;
+    holds_back_ = call_.in == call_.out && call_.device.kernels()->add != nullptr;
+    return exchange_.settle(run_allreduce(way), {});
+  }
+  Status share(Path* way) { return exchange_.settle(run_share(way), {}); }
+
+ private:
+  Status run_sum(Path* way);
+  Status run_share(Path* way);
+  Status run_allreduce(Path* way);
+  void use(bool in_device);
+  Status begin(Path* way);
+  Status begin_share(Path* way);
+  void end();
+  comm::Range part(int shard_index, std::uint64_t block) const {
+    const comm::Range& shard = shards_[std::size_t(shard_index)];
+    if (block * piece_ >= shard.count) return {};
+    return {shard.first + block * piece_, std::min(piece_, shard.count - block * piece_)};
+  }
+  // Where a shard of a block lies in a rank's message buffer. Only that rank writes there.
+  float* place(int owner_of_message_buffer, int shard_index, std::uint64_t block) const {
+    constexpr int kDepth = NodeSegment::kDepth;
+    static_assert(kDepth == IpcBuffers::kDepth);
+    const std::uint64_t slot = ((in_device_ ? buffers_.blocks : segment_.blocks) + block) % kDepth;
+    float* const buffer = in_device_ ? buffers_.buffer(shared_.process_of(owner_of_message_buffer))
+                                     : shared_.buffer(owner_of_message_buffer);
+    return buffer + slot * (in_device_ ? IpcBuffers::kBlock : segment_.block()) +
+           std::uint64_t(shard_index) * piece_;
+  }
+  // Scratch of the additions; private to this rank.
+  float* partial() const {
+    return in_device_ ? buffers_.scratch()
+                      : reinterpret_cast<float*>(call_.communicator.scratch().partial.data());
+  }
+  bool owner() const { return group_.shard_index >= 0; }
+  using Where = NodeCopies::Where;
+  Status copy(float* to, const float* from, std::uint64_t count, Where where = Where::caches) {
+    return copies_.copy(to, from, count * sizeof(float), where);
+  }
+  Where where_in_segment() const { return shared_.cross_cache() ? Where::memory : Where::caches; }
+  // Waits for the copies and additions on the stream; then other ranks may see the message buffer.
+  Status copied() {
+    SLIMPI_TRY(comm::synchronize(call_.device, call_.stream));
+    copies_.done();
+    return Status::ok;
+  }
+  Status copy_to_segment(std::uint64_t block);
+  float* place_of_sum(std::uint64_t block);
+  void leave_to_mpi(std::uint64_t block);
+  Status reduce(std::uint64_t block, bool pairwise);
+  Status publish(std::uint64_t block);
+  Status fetch(std::uint64_t block);
+  Status fetch_from(int shard_index, std::uint64_t block, const comm::Range& theirs);
+  bool only_some_readable(const SharedSegment::Published& published);
+  Status end_reading();
+  std::uint64_t readable();
+  Status find_addends(std::uint64_t block, const comm::Range& mine,
+                      std::vector<const float*>& addends);
+  Status barrier();
+
+  comm::Call& call_;
+  const comm::InterNodeGroup& group_;
+  const SegmentLease& lease_;
+  SharedSegment& shared_;
+  NodeSegment& segment_;
+  comm::Exchange& exchange_;
+  const int me_, size_;
+  DevicePath& device_path_;
+  IpcBuffers& buffers_;
+  bool in_device_ = false;  // true: the message buffers are in device memory
+  // This call reads other ranks' buffers in place. Before the first barrier: if all ranks publish
+  // kReadable; after it, the same on all ranks of the node.
+  bool single_copy_ = false;
+  std::uint64_t piece_ = 0;
+  std::vector<comm::Range> shards_;
+  std::uint64_t blocks_ = 0;
+  std::uint64_t word_ = 0;  // what this rank publishes in addition to its readiness
+  NodeResult* result_ = nullptr;
+  // In a call in place, a block's input is lost once its sum is in `out`. So the sum is held back
+  // until all ranks know that no rank leaves the block to MPI.
+  bool holds_back_ = false;
+  float* summed_ = nullptr;  // this rank's sum in the block that was added last
+  NodeCopies copies_{call_};
+  // From this size on, a result evicts everything else from the caches, and has left them itself
+  // when the program reads it. It is written by non-temporal stores (docs/DESIGN.md).
+  static constexpr std::uint64_t kLargeBytes = 16 << 20;
+  const Where in_out_ = call_.count * sizeof(float) >= kLargeBytes ? Where::memory : Where::caches;
+};
+
+}  // namespace slimpi::intra
