@@ -16,12 +16,12 @@ run() { # ranks, what, [-genv NAME VALUE]
 }
 
 all() {
-  run "$cores" "$cores ranks on one node, $1"
+  run "$cores" "$cores ranks on one node, $1" -genv SLIMPI_INTRA shm
   run "$cores" "$cores ranks, each a node, $1" -genv SLIMPI_RANKS_PER_NODE 1
 }
 
 all "alone"
-run $((2 * cores)) "$((2 * cores)) ranks on one node, alone"
+run $((2 * cores)) "$((2 * cores)) ranks on one node, alone" -genv SLIMPI_INTRA shm
 run $((2 * cores)) "$((2 * cores)) ranks, each a node, alone" -genv SLIMPI_RANKS_PER_NODE 1
 trap 'kill $busy 2>/dev/null || :' EXIT
 for _ in 1 2 3 4 5; do
