@@ -140,7 +140,7 @@ void add_sent(const comm::Call& call, const kernels::Format& format, comm::Range
 
 std::uint64_t check_piece(const kernels::Format& format, std::uint64_t chunk) {
   const std::uint64_t align = inter::chunk_alignment(format);
-  if (format.codec == kernels::Codec::quantized && format.bucket == 0) return chunk;
+  if (inter::one_bucket(format)) return chunk;
   return std::min(chunk, align * std::max<std::uint64_t>(1, kPiece / align));
 }
 

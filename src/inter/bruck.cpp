@@ -9,8 +9,7 @@
 
 #include "comm/stream_wait.h"
 #include "inter/bruck_steps.h"
-#include "inter/local_reduction.h"
-#include "inter/overflow.h"
+#include "inter/chunk_codec.h"
 #include "inter/pipeline_plan.h"
 
 namespace slimpi::inter {
@@ -51,19 +50,18 @@ struct Shape {
   const std::size_t block, piece;  // bytes of the longest block; bytes of one message of blocks
 };
 
+// Each step waits for its own messages before the next begins, so no memory is written while a
+// message is read from it, and one pair of requests is enough. `staging_` is what MPI and the host
+// use; `memory_` is what kernels use. Blocks that this rank forwards are never decoded by it, nor
+// checked.
 class BruckExchange {
  public:
   BruckExchange(const Context& context, const comm::InterNodeGroup& group, comm::Range shard,
                 const float* in, float* out, float* residual)
       : context_(context),
         group_(group),
-        shard_(shard),
-        in_(in),
-        out_(out),
-        residual_(residual),
         exchange_(context.exchange),
-        statistics_(context.statistics),
-        overflow_(context.format.codec, statistics_),
+        codec_(context, group, shard, in, out, residual),
         shape_(context.format, shard.count, int(group.peers.size())),
         bruck_(shape_.group_size),
         me_(group.index),
@@ -90,25 +88,11 @@ class BruckExchange {
   std::size_t place(int number) const { return shape_.place(number); }
   std::size_t gathered(int blocks) const;
   int rank_of(int member) const { return group_.peers[std::size_t(member)]; }
-  float* residual(const comm::Range& part) const {
-    return residual_ == nullptr ? nullptr : residual_ + part.first;
-  }
-  kernels::RandomStream random_stream(const comm::Range& part) const {
-    return random_stream_for(context_, shard_, part);
-  }
-  codec::Message message(int owner, int sender) const {
-    return message_header(context_, shard_, chunk(owner), rank_of(sender));
-  }
 
   const Context& context_;
   const comm::InterNodeGroup& group_;
-  const comm::Range shard_;
-  const float* in_;
-  float* out_;
-  float* residual_;
   comm::PointToPoint& exchange_;
-  Statistics& statistics_;
-  Overflow overflow_;
+  ChunkCodec codec_;
   const Shape shape_;
   const BruckSteps bruck_;
   const int me_;
@@ -134,7 +118,7 @@ Status BruckExchange::move(const char* name, std::byte* to, const std::byte* fro
 }
 
 Status BruckExchange::check(const std::byte* block, int owner, int sender) {
-  return codec::check_message(block, shape_.bytes_of(owner), message(owner, sender));
+  return codec::check_message(block, shape_.bytes_of(owner), codec_.header(chunk(owner), sender));
 }
 
 // Encodes this rank's values for each owner, into the place given by the owner's distance.
@@ -142,10 +126,7 @@ Status BruckExchange::encode() {
   for (int number = 1; number < shape_.group_size; ++number) {
     const comm::Range part = chunk(bruck_.further(me_, number));
     if (part.count == 0) continue;
-    const Timed timed(statistics_, Stage::encode, "encode", 4 * part.count);
-    context_.kernels.encode(context_.format, random_stream(part), in_ + part.first, residual(part),
-                            part.count, memory_ + place(number) + codec::kHeaderBytes,
-                            context_.stream());
+    codec_.encode(part, memory_ + place(number) + codec::kHeaderBytes);
   }
   SLIMPI_TRY(move("copy out", staging_, memory_, shape_.own()));
   for (int number = 1; number < shape_.group_size; ++number) {
@@ -153,22 +134,22 @@ Status BruckExchange::encode() {
     const comm::Range part = chunk(owner);
     if (part.count == 0) continue;
     std::byte* const block = staging_ + place(number);
-    overflow_.encoded(block + codec::kHeaderBytes, staged_ ? nullptr : in_ + part.first,
-                      part.count);
-    codec::write_header(block, message(owner, me_));
+    codec_.encoded(part, block + codec::kHeaderBytes);
+    codec::write_header(block, codec_.header(chunk(owner), me_));
   }
   return Status::ok;
 }
 
 // Sends a message to one member and receives one from another; 0 bytes mean that there is no
-// message.
+// message. Both are started before either is waited for: all ranks do this at once, in rings, and a
+// send may wait for its receive.
 Status BruckExchange::swap(int to, std::size_t send, const std::byte* from, int source,
                            std::size_t receive, std::byte* into, comm::Tag tag) {
   if (receive != 0)
     SLIMPI_TRY(exchange_.receive(rank_of(source), tag, into, receive, requests_[0]));
   if (send != 0) SLIMPI_TRY(exchange_.send(rank_of(to), tag, from, send, requests_[1]));
   if (receive != 0) {
-    const Timed timed(statistics_, Stage::exchange, "receive", receive);
+    const Timed timed(context_.statistics, Stage::exchange, "receive", receive);
     std::size_t received = 0;
     SLIMPI_TRY(exchange_.wait(requests_[0], &received));
     if (received != receive)
@@ -176,10 +157,12 @@ Status BruckExchange::swap(int to, std::size_t send, const std::byte* from, int 
                                            ": " + std::to_string(received) + " bytes came where " +
                                            std::to_string(receive) + " were expected");
   }
-  const Timed timed(statistics_, Stage::exchange, "send", send);
+  const Timed timed(context_.statistics, Stage::exchange, "send", send);
   return exchange_.wait(requests_[1]);
 }
 
+// One reduce-scatter step: packs the blocks that travel into messages and unpacks those that come
+// into the same places.
 Status BruckExchange::scatter(int step) {
   const int to = bruck_.further(me_, 1 << step), from = bruck_.back(me_, 1 << step);
   const std::vector<int> places = bruck_.travelling(step);
@@ -209,32 +192,28 @@ Status BruckExchange::scatter(int step) {
   return Status::ok;
 }
 
+// Every place holds a block for this rank now: what the member that many positions back has for it.
 Status BruckExchange::sum() {
   const comm::Range part = chunk(me_);
   if (part.count == 0) return Status::ok;
   for (int number = 1; number < shape_.group_size; ++number)
     SLIMPI_TRY(check(staging_ + place(number), me_, bruck_.back(me_, number)));
   SLIMPI_TRY(move("copy in", memory_, staging_, shape_.own()));
-  const Timed timed(statistics_, Stage::decode, "sum", 4 * part.count);
-  if (!staged_) overflow_.keep(in_ + part.first, part.count, context_.kernels);
-  std::byte* const code = memory_ + shape_.own() + codec::kHeaderBytes;
-  const Owned piece{shape_.group_size, me_,  in_ + part.first,  residual(part),
-                    part.count,        code, out_ + part.first, context_.totals};
-  reduce_at_owner(context_, random_stream(part), piece, [&](int member) {
-    return memory_ + place(bruck_.back(me_, member)) + codec::kHeaderBytes;
-  });
+  const auto addend = [&](const std::byte* places, int member) {
+    return places + place(bruck_.back(me_, member)) + codec::kHeaderBytes;
+  };
+  codec_.sum(part, memory_ + shape_.own() + codec::kHeaderBytes,
+             [&](int member) { return addend(memory_, member); });
   std::byte* const block = staging_ + shape_.own();
   SLIMPI_TRY(move("copy out", block, memory_ + shape_.own(), shape_.block));
-  if (overflow_.counts()) {
-    std::vector<const std::byte*> addends;
-    for (int number = 1; number < shape_.group_size; ++number)
-      addends.push_back(staging_ + place(number) + codec::kHeaderBytes);
-    overflow_.summed(block + codec::kHeaderBytes, addends, part.count);
-  }
-  codec::write_header(block, message(me_, me_));
+  codec_.summed(part, block + codec::kHeaderBytes,
+                [&](int member) { return addend(staging_, member); });
+  codec::write_header(block, codec_.header(part, me_));
   return Status::ok;
 }
 
+// One all-gather step. The sums lie one after the other from the start of `staging_`, this rank's
+// own first, so that no packing is needed; they overwrite the blocks of the reduce-scatter.
 Status BruckExchange::gather(int step) {
   const int distance = bruck_.gathered(step);
   const int to = bruck_.back(me_, distance), from = bruck_.further(me_, distance);
@@ -255,9 +234,7 @@ Status BruckExchange::decode() {
     const comm::Range part = chunk(owner);
     if (part.count == 0) continue;
     SLIMPI_TRY(check(staging_ + at, owner, owner));
-    const Timed timed(statistics_, Stage::decode, "decode", 4 * part.count);
-    context_.kernels.decode(context_.format, memory_ + at + codec::kHeaderBytes, part.count,
-                            out_ + part.first, context_.stream());
+    codec_.decode(part, memory_ + at + codec::kHeaderBytes);
     at += shape_.bytes_of(owner);
   }
   return staged_ ? comm::synchronize(context_.device, context_.stream(), &exchange_) : Status::ok;

@@ -10,8 +10,7 @@ Status find_streams(comm::Call& call, Streams* streams) {
   streams->by_role[int(StreamRole::compute)] = call.stream;
   if (!call.device.staged) return Status::ok;
   for (const StreamRole role : {StreamRole::d2h, StreamRole::h2d})
-    SLIMPI_TRY(
-        call.communicator.stream_for(call.location, &streams->by_role[int(role)], role));
+    SLIMPI_TRY(call.communicator.stream_for(call.location, &streams->by_role[int(role)], role));
   return Status::ok;
 }
 

@@ -4,19 +4,14 @@
 #include <algorithm>
 
 #include "inter/message_buffers.h"
+#include "inter/pipeline_plan.h"
 
 namespace slimpi::inter {
 
 namespace {
 
-// As in pipeline_plan.cpp: long enough that the fixed cost of a message does not matter.
+// Bytes of a segment: enough that the fixed cost of a message does not matter.
 constexpr std::uint64_t kSegmentBytes = 64 << 10;
-// The message buffers may take this much, or as much as the encoded shard, whichever is more.
-constexpr std::size_t kMemoryFloor = 16 << 20;
-
-std::size_t message_bytes(const kernels::Format& format, std::uint64_t elements) {
-  return codec::kHeaderBytes + (kernels::encoded_bytes(format, elements) + 3) / 4 * 4;
-}
 
 struct SegmentPlan {
   std::uint64_t elements;  // of a segment; whole buckets
@@ -28,15 +23,14 @@ struct SegmentPlan {
 
 SegmentPlan plan_segments(const kernels::Format& format, std::uint64_t count, int peers,
                           bool staged) {
-  const bool quantized = format.codec == kernels::Codec::quantized;
   const std::uint64_t whole = std::max<std::uint64_t>(count, 1);
   const std::size_t buffers = std::size_t(peers) + 1;
   SegmentPlan result{};
   result.depth = staged ? 6 : 4;
-  if (quantized && format.bucket == 0) {
+  if (one_bucket(format)) {
     result.elements = whole;
   } else {
-    const std::uint64_t block = quantized ? format.bucket : 64;
+    const std::uint64_t block = chunk_alignment(format);
     const std::uint64_t most =
         std::max<std::size_t>(kMemoryFloor, kernels::encoded_bytes(format, count)) /
         (buffers * std::size_t(result.depth));
@@ -52,9 +46,20 @@ SegmentPlan plan_segments(const kernels::Format& format, std::uint64_t count, in
   return result;
 }
 
-class Pass {
+// In each step the stages work on consecutive segments: segment n is encoded in step n, sent,
+// applied and recycled in the steps after it.
+//
+//   buffers    segment n uses those of ring index n modulo depth. Its own message is encoded only
+//              after all sends of segment n - depth are complete. Its receives are posted when
+//              segment n - depth was applied and its last kernel is complete, before segment n is
+//              encoded.
+//   progress   a rank waits for a peer's segment n only after it has sent its own and posted its
+//              receives up to n. Take a rank that waits for the lowest n: all others wait for n or a
+//              later one, so its peers have sent n and can receive it.
+class NeighborExchange {
  public:
-  Pass(const Context& context, comm::Range shard, const std::vector<int>& ranks, PeerCodec& codec)
+  NeighborExchange(const Context& context, comm::Range shard, const std::vector<int>& ranks,
+                   PeerCodec& codec)
       : context_(context),
         shard_(shard),
         ranks_(ranks),
@@ -81,17 +86,17 @@ class Pass {
     const std::uint64_t first = std::uint64_t(number) * plan_.elements;
     return {first, std::min(plan_.elements, shard_.count - first)};
   }
-  std::size_t slot(std::int64_t number) const { return std::size_t(number % plan_.depth); }
+  std::size_t ring_index(std::int64_t number) const { return std::size_t(number % plan_.depth); }
   // Each segment in the pipeline has a row of message buffers: 0 is for this rank's message, 1 + i
   // for that of peer i.
   std::size_t place(std::int64_t number, std::size_t buffer) const {
-    return slot(number) * (ranks_.size() + 1) + buffer;
+    return ring_index(number) * (ranks_.size() + 1) + buffer;
   }
   MPI_Request& sent(std::int64_t number, std::size_t peer) {
-    return requests_[slot(number) * ranks_.size() + peer];
+    return requests_[ring_index(number) * ranks_.size() + peer];
   }
   MPI_Request& received(std::int64_t number, std::size_t peer) {
-    return requests_[requests_.size() / 2 + slot(number) * ranks_.size() + peer];
+    return requests_[requests_.size() / 2 + ring_index(number) * ranks_.size() + peer];
   }
   codec::Message message(const comm::Range& part, int sender) const {
     return message_header(context_, shard_, part, sender);
@@ -113,11 +118,12 @@ class Pass {
   const SegmentPlan plan_;
   MessageBuffers buffers_;
   std::vector<MPI_Request> requests_;                  // to the peers, then from them
-  std::vector<CopyStreams::Event> encoded_, applied_;  // by slot(number)
+  std::vector<CopyStreams::Event> encoded_, applied_;  // by ring_index(number)
   std::vector<const std::byte*> theirs_;
 };
 
-Status Pass::post(std::int64_t number) {
+// Posts the receives of a segment, whose buffers must be free.
+Status NeighborExchange::post(std::int64_t number) {
   if (!exists(number)) return Status::ok;
   for (std::size_t peer = 0; peer < ranks_.size(); ++peer)
     SLIMPI_TRY(exchange_.receive(ranks_[peer], comm::Tag::peers,
@@ -126,7 +132,9 @@ Status Pass::post(std::int64_t number) {
   return Status::ok;
 }
 
-Status Pass::encode(std::int64_t number) {
+// The one message goes to all peers, so its buffer is free when the last of their sends is
+// complete.
+Status NeighborExchange::encode(std::int64_t number) {
   if (!exists(number)) return Status::ok;
   const comm::Range part = this->part(number);
   {
@@ -137,12 +145,12 @@ Status Pass::encode(std::int64_t number) {
   const Timed timed(statistics_, Stage::encode, "encode", 4 * part.count);
   const std::size_t buffer = place(number, 0);
   codec_.encode(part, buffers_.piece(buffer));
-  return buffers_.stage_out(buffer, message(part, context_.rank), &encoded_[slot(number)]);
+  return buffers_.stage_out(buffer, message(part, context_.rank), &encoded_[ring_index(number)]);
 }
 
-Status Pass::send(std::int64_t number) {
+Status NeighborExchange::send(std::int64_t number) {
   if (!exists(number)) return Status::ok;
-  SLIMPI_TRY(streams_.wait(encoded_[slot(number)]));
+  SLIMPI_TRY(streams_.wait(encoded_[ring_index(number)]));
   const comm::Range part = this->part(number);
   for (std::size_t peer = 0; peer < ranks_.size(); ++peer)
     SLIMPI_TRY(exchange_.send(ranks_[peer], comm::Tag::peers, buffers_.message(place(number, 0)),
@@ -150,7 +158,8 @@ Status Pass::send(std::int64_t number) {
   return Status::ok;
 }
 
-Status Pass::apply(std::int64_t number) {
+// The peers' payloads are used in the order of `ranks`, whatever the order of arrival.
+Status NeighborExchange::apply(std::int64_t number) {
   if (!exists(number)) return Status::ok;
   const comm::Range part = this->part(number);
   const std::size_t bytes = kernels::encoded_bytes(context_.format, part.count);
@@ -166,21 +175,20 @@ Status Pass::apply(std::int64_t number) {
   }
   const Timed timed(statistics_, Stage::decode, "decode", 4 * part.count);
   codec_.apply(part, buffers_.piece(place(number, 0)), theirs_);
-  return streams_.record(&applied_[slot(number)], 4 * part.count);
+  return streams_.record(&applied_[ring_index(number)], 4 * part.count);
 }
 
-Status Pass::recycle(std::int64_t number) {
+Status NeighborExchange::recycle(std::int64_t number) {
   if (!exists(number)) return Status::ok;
-  SLIMPI_TRY(streams_.wait(applied_[slot(number)]));
+  SLIMPI_TRY(streams_.wait(applied_[ring_index(number)]));
   for (std::size_t peer = 0; peer < ranks_.size(); ++peer)
     SLIMPI_TRY(buffers_.check(place(number, 1 + peer), message(part(number), ranks_[peer])));
   return post(number + plan_.depth);
 }
 
-// In each step the functions work on consecutive segments, so a segment is encoded, sent, applied
-// and recycled in consecutive steps. Its message buffers are free before the segment `depth` later
-// is encoded. On a staged device a step of lag lets kernels and copies complete without a wait.
-Status Pass::run_steps() {
+// On a staged device a step of lag between the stages lets kernels and copies complete without a
+// wait.
+Status NeighborExchange::run_steps() {
   const int lag = staged_ ? 1 : 0;
   for (std::int64_t number = 0; number < plan_.depth; ++number) SLIMPI_TRY(post(number));
   for (std::int64_t step = 0; step < std::int64_t(plan_.segments) + 2 + 2 * lag; ++step) {
@@ -197,7 +205,7 @@ Status Pass::run_steps() {
 
 Status run_neighbor_exchange(const Context& context, comm::Range shard,
                              const std::vector<int>& ranks, PeerCodec& codec) {
-  return Pass(context, shard, ranks, codec).run();
+  return NeighborExchange(context, shard, ranks, codec).run();
 }
 
 Status exchange_with_neighbors(comm::Call& call, comm::Range shard, const std::vector<int>& ranks,

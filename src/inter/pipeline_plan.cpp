@@ -30,11 +30,6 @@ std::uint64_t bits_of(const kernels::Format& format) {
   return format.codec == kernels::Codec::float32 ? 32 : 16;
 }
 
-// Whether a chunk is a single bucket.
-bool whole_chunk(const kernels::Format& format) {
-  return format.codec == kernels::Codec::quantized && format.bucket == 0;
-}
-
 std::size_t segment_bytes(comm::SegmentClass segment_class, std::size_t chunk_bytes) {
   if (segment_class == comm::SegmentClass::small) return kSmallBytes;
   return std::clamp(chunk_bytes / kPipeline, kSmallBytes, kLargeBytes);
@@ -42,9 +37,13 @@ std::size_t segment_bytes(comm::SegmentClass segment_class, std::size_t chunk_by
 
 }  // namespace
 
+bool one_bucket(const kernels::Format& format) {
+  return format.codec == kernels::Codec::quantized && format.bucket == 0;
+}
+
 std::uint64_t chunk_alignment(const kernels::Format& format) {
   if (format.codec != kernels::Codec::quantized) return 64;
-  return whole_chunk(format) ? 1 : format.bucket;
+  return one_bucket(format) ? 1 : format.bucket;
 }
 
 std::size_t message_bytes(const kernels::Format& format, std::uint64_t elements) {
@@ -67,7 +66,7 @@ Segments segments_for(const kernels::Format& format, std::uint64_t count, int gr
   const std::size_t steps = 2 * std::size_t(std::max(group_size - 1, 1));
   const std::uint64_t max_depth = segments.in_flight / bytes / steps + 7;
   std::uint64_t depth = staged ? max_depth : max_depth - 3;
-  if (whole_chunk(format)) {  // a single bucket cannot be divided
+  if (one_bucket(format)) {  // a single bucket cannot be divided
     segments.elements = chunk;
     depth = 1;
   } else {

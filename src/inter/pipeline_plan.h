@@ -12,6 +12,9 @@ namespace slimpi::inter {
 // Message buffers may take this many bytes, or as much as the encoded shard, whichever is more.
 constexpr std::size_t kMemoryFloor = 16 << 20;
 
+// Whether what is encoded together is a single bucket, however long: a segment cannot divide it.
+bool one_bucket(const kernels::Format& format);
+
 // Chunks start at multiples of this many elements: whole buckets, or 64 without buckets.
 std::uint64_t chunk_alignment(const kernels::Format& format);
 

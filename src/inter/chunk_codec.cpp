@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "inter/chunk_codec.h"
+
+#include <vector>
+
+#include "inter/local_reduction.h"
+#include "inter/pipeline_plan.h"
+
+namespace slimpi::inter {
+
+ChunkCodec::ChunkCodec(const Context& context, const comm::InterNodeGroup& group, comm::Range shard,
+                       const float* in, float* out, float* residual)
+    : context_(context),
+      group_(group),
+      shard_(shard),
+      in_(in),
+      out_(out),
+      residual_(residual),
+      own_first_(comm::chunk_of(shard.count, int(group.peers.size()), group.index,
+                                chunk_alignment(context.format))
+                     .first),
+      overflow_(context.format.codec, context.statistics) {}
+
+void ChunkCodec::encode(const comm::Range& part, std::byte* payload) {
+  const Timed timed(context_.statistics, Stage::encode, "encode", 4 * part.count);
+  context_.kernels.encode(context_.format, random_stream_for(context_, shard_, part),
+                          in_ + part.first, residual(part), part.count, payload, context_.stream());
+}
+
+void ChunkCodec::decode(const comm::Range& part, const std::byte* payload) {
+  const Timed timed(context_.statistics, Stage::decode, "decode", 4 * part.count);
+  context_.kernels.decode(context_.format, payload, part.count, out_ + part.first,
+                          context_.stream());
+}
+
+void ChunkCodec::sum(const comm::Range& part, std::byte* payload, const PayloadFrom& from) {
+  const Timed timed(context_.statistics, Stage::decode, "sum", 4 * part.count);
+  // The host cannot read the values of a staged device here, so all of them count as finite there.
+  if (!context_.device.staged) overflow_.keep(in_ + part.first, part.count, context_.kernels);
+  float* const total =
+      context_.totals == nullptr ? nullptr : context_.totals + (part.first - own_first_);
+  const Owned owned{int(group_.peers.size()), group_.index, in_ + part.first,
+                    residual(part),           part.count,   payload,
+                    out_ + part.first,        total};
+  reduce_at_owner(context_, random_stream_for(context_, shard_, part), owned, from);
+}
+
+void ChunkCodec::encoded(const comm::Range& part, const std::byte* payload) {
+  overflow_.encoded(payload, context_.device.staged ? nullptr : in_ + part.first, part.count);
+}
+
+void ChunkCodec::summed(const comm::Range& part, const std::byte* payload,
+                        const PayloadFrom& from) {
+  if (!overflow_.counts()) return;
+  std::vector<const std::byte*> addends;
+  for (int member = 0; member < int(group_.peers.size()); ++member)
+    if (member != group_.index) addends.push_back(from(member));
+  overflow_.summed(payload, addends, part.count);
+}
+
+}  // namespace slimpi::inter

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "inter/pairwise_layout.h"
+
+#include <algorithm>
+
+namespace slimpi::inter {
+
+PairwiseLayout::PairwiseLayout(const Context& context, const comm::InterNodeGroup& group,
+                               std::uint64_t count)
+    : me_(group.index),
+      format_(context.format),
+      segments_(segments_for(context.format, count, int(group.peers.size()), context.segment_class,
+                             context.device.staged)),
+      steps_(int(group.peers.size()), group.index, segments_.longest, segments_.depth,
+             context.device.staged ? 2 : 1) {
+  for (int member = 0; member < int(group.peers.size()); ++member)
+    chunks_.push_back(comm::chunk_of(count, int(group.peers.size()), member, segments_.align));
+}
+
+comm::Range PairwiseLayout::segment(int member, std::int64_t number) const {
+  const comm::Range& chunk = chunks_[std::size_t(member)];
+  if (number < 0 || std::uint64_t(number) * segments_.elements >= chunk.count) return {};
+  const std::uint64_t first = std::uint64_t(number) * segments_.elements;
+  return {chunk.first + first, std::min(segments_.elements, chunk.count - first)};
+}
+
+std::size_t PairwiseLayout::bytes_in_flight(const Step& step) const {
+  const std::uint64_t most = std::max(sent_in(step).count, received_in(step).count);
+  return most == 0 ? 0 : message_bytes(format_, most);
+}
+
+std::size_t PairwiseLayout::buffer(Message message, std::int64_t number, int round) const {
+  const std::size_t rounds = std::size_t(this->rounds());
+  const std::size_t within = message == Message::gather_out
+                                 ? 3 * rounds
+                                 : std::size_t(message) * rounds + std::size_t(round);
+  return ring_index(number) * (3 * rounds + 1) + within;
+}
+
+}  // namespace slimpi::inter

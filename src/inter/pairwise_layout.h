@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which elements each step of a pairwise exchange sends and receives, and which message buffers and
+// requests it uses. Fixed for one exchange: nothing here changes while it runs.
+//
+// The buffers form a ring: segment s uses those of ring index s modulo the pipeline depth, so that
+// the segment `depth` later uses them again.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "inter/context.h"
+#include "inter/pairwise_steps.h"
+#include "inter/pipeline_plan.h"
+
+namespace slimpi::inter {
+
+// The messages of one segment, each in a buffer of its own: one per round for the first three; the
+// last one goes to all members.
+enum class Message { scatter_out, scatter_in, gather_in, gather_out };
+
+class PairwiseLayout {
+ public:
+  // For a shard of `count` elements. On a staged device the all-gather of a segment comes two
+  // cycles after its reduce-scatter, so that the device never waits for the host; else one.
+  PairwiseLayout(const Context& context, const comm::InterNodeGroup& group, std::uint64_t count);
+
+  const Segments& segments() const { return segments_; }
+  const PairwiseSteps& steps() const { return steps_; }
+  int rounds() const { return steps_.rounds(); }
+  int me() const { return me_; }
+
+  // Segment `number` of a member's chunk; empty if that chunk has fewer segments.
+  comm::Range segment(int member, std::int64_t number) const;
+
+  // What a step sends and receives; empty if there is no message.
+  comm::Range sent_in(const Step& step) const {
+    return segment(step.gather ? me_ : to(step), step.number);
+  }
+  comm::Range received_in(const Step& step) const {
+    return segment(step.gather ? from(step) : me_, step.number);
+  }
+  int to(const Step& step) const { return steps_.peers_in(step.round).to; }
+  int from(const Step& step) const { return steps_.peers_in(step.round).from; }
+
+  // Bytes that a step has in flight on this rank's link, in the direction that carries more.
+  std::size_t bytes_in_flight(const Step& step) const;
+
+  std::size_t ring_index(std::int64_t number) const {
+    return std::size_t(number % segments_.depth);
+  }
+  std::size_t buffer(Message message, std::int64_t number, int round) const;
+  std::size_t buffers() const { return segments_.total / segments_.message; }
+  // A gather_out buffer has a request for each round.
+  std::size_t request(Message message, const Step& step) const {
+    return (ring_index(step.number) * 4 + std::size_t(message)) * std::size_t(rounds()) +
+           std::size_t(step.round);
+  }
+  std::size_t requests() const { return std::size_t(segments_.depth) * 4 * std::size_t(rounds()); }
+
+ private:
+  const int me_;
+  const kernels::Format format_;
+  const Segments segments_;
+  const PairwiseSteps steps_;
+  std::vector<comm::Range> chunks_;  // by member
+};
+
+}  // namespace slimpi::inter
