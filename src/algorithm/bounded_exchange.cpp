@@ -38,7 +38,7 @@ Sizes sizes_for(const kernels::Format& format, const comm::InterNodeGroup& group
   for (int index = 0; index < kExactCoding; ++index) {
     const kernels::Format tried = codec_at(format, index);
     const std::uint64_t chunk =
-        comm::chunk_of(shard, int(group.peers.size()), 0, inter::chunk_alignment(tried)).count;
+        comm::chunk_of(shard, int(group.peers.size()), 0, comm::chunk_alignment(tried)).count;
     const std::uint64_t piece = check_piece(tried, chunk);
     sizes.chunk = std::max(sizes.chunk, chunk);
     sizes.piece = std::max(sizes.piece, piece);
@@ -134,7 +134,7 @@ Status Bounded::check(int index, int tries, int* next) {
   Checked checked;
   if (takes_part_) {
     const comm::Range own = comm::chunk_of(shard_.count, int(group_.peers.size()), group_.index,
-                                           inter::chunk_alignment(format));
+                                           comm::chunk_alignment(format));
     checked = {host_in_, out_ + own.first, buffers_.totals, buffers_.decoded, buffers_.encoded};
     if (staged_) {
       SLIMPI_TRY(to_host(buffers_.own, out_ + own.first, own.count));

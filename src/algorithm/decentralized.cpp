@@ -5,10 +5,8 @@
 
 #include "algorithm/hierarchical.h"
 #include "comm/communicator.h"
-#include "inter/mixing.h"
 #include "inter/neighbor_exchange.h"
 #include "inter/schedule.h"
-#include "intra/intra_node.h"
 
 namespace slimpi::algorithm {
 
@@ -79,40 +77,37 @@ bool exchange_is_due(const comm::Call& call) {
   return interval == 1 || (call.state->calls + 1) % interval == 0;
 }
 
-void keep_model(comm::Call& call, const comm::Range& shard, const float* in) {
-  const comm::Communicator& communicator = call.communicator;
-  const bool flat = call.plan.hierarchy == Hierarchy::flat;
-  const double behind = flat ? 1 : double(communicator.layout().node_ranks().size());
-  call.device.kernels()->combine(float(communicator.size() / behind), in, 0, in, shard.count,
-                                 call.out + shard.first, call.stream);
+void keep_model(comm::Call& call, const NodeShard& shard) {
+  const double workers = double(call.communicator.size()) / shard.ranks;
+  call.device.kernels()->combine(float(workers), shard.in, 0, shard.in, shard.range.count,
+                                 shard.out, call.stream);
+}
+
+std::vector<int> ranks_of(const inter::Mixing& row, const comm::InterNodeGroup& group) {
+  std::vector<int> ranks;
+  for (const inter::Mixing::Peer& peer : row.peers)
+    ranks.push_back(group.peers[std::size_t(peer.member)]);
+  return ranks;
 }
 
 Status run_decentralized(comm::Call& call) {
   const Config& config = call.communicator.config();
-  const bool meet = exchange_is_due(call);
-  if (meet && config.peers == Peers::all) return run_hierarchical(call);
-  const comm::InterNodeGroup& group = call.communicator.inter_node_group(call.plan.hierarchy);
-  const bool alone = group.flat || call.communicator.layout().node_ranks().size() == 1;
-  if (!alone) SLIMPI_TRY(intra::intra_reduce_scatter(call, group));
-  if (group.shard_index >= 0) {
-    const comm::Range shard =
-        intra::shard_range(call.count, call.plan.format, group, group.shard_index);
-    const float* const in = (alone ? call.in : call.out) + shard.first;
+  const bool due = exchange_is_due(call);
+  if (due && config.peers == Peers::all) return run_hierarchical(call);
+  return run_in_nodes(call, [&](const NodeShard& shard) {
+    if (!shard.owned()) return Status::ok;
+    const comm::InterNodeGroup& group = shard.group;
     const std::uint64_t round = call.state == nullptr ? 0 : call.state->calls / config.interval;
     const inter::Mixing row =
-        meet ? inter::mixing(config.peers, int(group.peers.size()), group.index, round)
-             : inter::Mixing{};
-    std::vector<int> ranks;
-    for (const inter::Mixing::Peer& peer : row.peers)
-      ranks.push_back(group.peers[std::size_t(peer.member)]);
-    if (ranks.empty()) {
-      keep_model(call, shard, in);
-    } else {
-      Average average(call, group, row, in, call.out + shard.first);
-      SLIMPI_TRY(inter::exchange_with_neighbors(call, shard, ranks, average));
+        due ? inter::mixing(config.peers, int(group.peers.size()), group.index, round)
+            : inter::Mixing{};
+    if (row.peers.empty()) {
+      keep_model(call, shard);
+      return Status::ok;
     }
-  }
-  return alone ? Status::ok : intra::intra_all_gather(call, group);
+    Average average(call, group, row, shard.in, shard.out);
+    return inter::exchange_with_neighbors(call, shard.range, ranks_of(row, group), average);
+  });
 }
 
 Status reserve_decentralized(comm::Communicator& communicator, const comm::Plan& plan,
@@ -129,19 +124,14 @@ Status reserve_for_peers(comm::Communicator& communicator, const comm::Plan& pla
   SLIMPI_TRY(reserve_hierarchical(communicator, exact, count, location));
   const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
   if (group.shard_index < 0) return Status::ok;
-  const comm::Range shard = intra::shard_range(count, plan.format, group, group.shard_index);
-  const std::size_t bytes = std::max(
-      inter::neighbor_exchange_bytes(plan.format, shard.count, peers, location.device->staged),
-      inter::exchange_need(exact.format, shard.count, int(group.peers.size()),
-                           communicator.segment_class(), location.device->staged)
-          .bytes);
-  Statistics& statistics = communicator.statistics();
-  SLIMPI_TRY(
-      communicator.scratch().messages.reserve(location, device::Place::device, bytes, statistics));
-  if (location.device->staged)
-    SLIMPI_TRY(communicator.scratch().staging.reserve(location, device::Place::staging, bytes,
-                                                      statistics));
-  return Status::ok;
+  const std::uint64_t elements = own_shard(communicator, plan, count).count;
+  const bool staged = location.device->staged;
+  const std::size_t bytes =
+      std::max(inter::neighbor_exchange_bytes(plan.format, elements, peers, staged),
+               inter::exchange_need(exact.format, elements, int(group.peers.size()),
+                                    communicator.segment_class(), staged)
+                   .bytes);
+  return reserve_messages(communicator, location, bytes);
 }
 
 }  // namespace slimpi::algorithm

@@ -12,7 +12,11 @@
 // Cost: 4 n bytes sent to each peer (ring has 2 peers, shift_one 1).
 // Error: float rounding only.
 #pragma once
+#include <vector>
+
 #include "algorithm/algorithm.h"
+#include "algorithm/node_frame.h"
+#include "inter/mixing.h"
 
 namespace slimpi::algorithm {
 
@@ -23,9 +27,11 @@ Status reserve_decentralized(comm::Communicator& communicator, const comm::Plan&
 // True if this call exchanges: every SLIMPI_INTERVAL-th call of its buffer does.
 bool exchange_is_due(const comm::Call& call);
 
-// The result of a call without an exchange: writes N times the node's mean of `shard` to call.out.
-// The input is what intra_reduce_scatter left, or `in` on a node of one rank.
-void keep_model(comm::Call& call, const comm::Range& shard, const float* in);
+// The result of a call without an exchange: writes N times the mean of the node's ranks.
+void keep_model(comm::Call& call, const NodeShard& shard);
+
+// The ranks of a row's peers, in the row's order.
+std::vector<int> ranks_of(const inter::Mixing& row, const comm::InterNodeGroup& group);
 
 // Reserves scratch memory for messages with `peers` peers in the plan's format, for the exact sum,
 // and for the sums inside nodes.

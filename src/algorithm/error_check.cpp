@@ -7,8 +7,8 @@
 
 #include "comm/communicator.h"
 #include "comm/stream_wait.h"
-#include "inter/pipeline_plan.h"
 #include "inter/context.h"
+#include "inter/pipeline_plan.h"
 #include "intra/intra_node.h"
 
 namespace slimpi::algorithm {
@@ -139,8 +139,8 @@ void add_sent(const comm::Call& call, const kernels::Format& format, comm::Range
 }  // namespace
 
 std::uint64_t check_piece(const kernels::Format& format, std::uint64_t chunk) {
-  const std::uint64_t align = inter::chunk_alignment(format);
-  if (inter::one_bucket(format)) return chunk;
+  const std::uint64_t align = comm::chunk_alignment(format);
+  if (comm::one_bucket(format)) return chunk;
   return std::min(chunk, align * std::max<std::uint64_t>(1, kPiece / align));
 }
 
@@ -169,7 +169,7 @@ Status measure_excess(comm::Call& call, const kernels::Format& format,
   if (group.shard_index >= 0) {
     const int group_size = int(group.peers.size());
     const auto chunk_for = [&](int member) {
-      return comm::chunk_of(shard.count, group_size, member, inter::chunk_alignment(format));
+      return comm::chunk_of(shard.count, group_size, member, comm::chunk_alignment(format));
     };
     const comm::Range own = chunk_for(group.index);
     for (int member = 0; member < group_size; ++member)

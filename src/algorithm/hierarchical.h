@@ -12,6 +12,10 @@ Status run_hierarchical(comm::Call& call);
 Status reserve_hierarchical(comm::Communicator& communicator, const comm::Plan& plan,
                             std::uint64_t count, const device::Location& location);
 
+// The residual of `shard` in the call's tensor state, made at first use; null without error
+// feedback or without a state.
+Status find_residual(comm::Call& call, const comm::Range& shard, float** residual);
+
 // Allocates the residual of error feedback in the call's tensor state.
 Status reserve_residual(comm::Call& call);
 

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <vector>
 
+#include "algorithm/hierarchical.h"
+#include "algorithm/node_frame.h"
 #include "codec/message_header.h"
 #include "comm/communicator.h"
 #include "intra/intra_node.h"
@@ -13,8 +15,6 @@
 namespace slimpi::algorithm {
 
 namespace {
-
-constexpr std::uint64_t kAlign = 64;  // elements; every chunk starts at a multiple of it
 
 constexpr std::size_t round_up(std::size_t bytes, std::size_t to) {
   return (bytes + to - 1) / to * to;
@@ -94,7 +94,8 @@ class HookRounds {
 };
 
 comm::Range HookRounds::piece(int member) const {
-  const comm::Range chunk = comm::chunk_of(shard_.count, group_size_, member, kAlign);
+  const comm::Range chunk =
+      comm::chunk_of(shard_.count, group_size_, member, comm::chunk_alignment(call_.plan.format));
   if (first_ >= chunk.count) return {};
   return {chunk.first + first_, std::min(hook_.piece(), chunk.count - first_)};
 }
@@ -240,7 +241,8 @@ Status HookRounds::step() {
 }
 
 Status HookRounds::run(Status* failure) {
-  const std::uint64_t longest = comm::chunk_of(shard_.count, group_size_, 0, kAlign).count;
+  const std::uint64_t longest =
+      comm::chunk_of(shard_.count, group_size_, 0, comm::chunk_alignment(call_.plan.format)).count;
   Status status = Status::ok;
   for (first_ = 0; first_ < longest && status == Status::ok; first_ += hook_.piece())
     status = step();
@@ -252,24 +254,16 @@ Status HookRounds::run(Status* failure) {
 }  // namespace
 
 Status run_hook_rounds(comm::Call& call, const Hook& hook, Status* failure) {
-  comm::Communicator& communicator = call.communicator;
-  const comm::InterNodeGroup& group = communicator.inter_node_group(call.plan.hierarchy);
-  const bool alone = group.flat || communicator.layout().node_ranks().size() == 1;
-  if (!alone) SLIMPI_TRY(intra::intra_reduce_scatter(call, group));
-  std::string text;
-  if (group.shard_index >= 0) {
-    const comm::Range shard =
-        intra::shard_range(call.count, call.plan.format, group, group.shard_index);
+  std::string text;  // of the hook's failure; the all-gather inside the node may fail, too
+  SLIMPI_TRY(run_in_nodes(call, [&](const NodeShard& shard) {
+    if (!shard.owned()) return Status::ok;
     float* residual = nullptr;
-    if (call.plan.error_feedback && call.state != nullptr)
-      SLIMPI_TRY(comm::state_array(*call.state, "residual", shard.count, call.location, call.stream,
-                                   communicator.statistics(), &residual));
-    const float* const in = alone ? call.in : call.out;
-    HookRounds rounds(call, group, hook, shard, in + shard.first, residual);
+    SLIMPI_TRY(find_residual(call, shard.range, &residual));
+    HookRounds rounds(call, shard.group, hook, shard.range, shard.in, residual);
     SLIMPI_TRY(rounds.run(failure));
     text = failure_text();
-  }
-  if (!alone) SLIMPI_TRY(intra::intra_all_gather(call, group));
+    return Status::ok;
+  }));
   if (*failure != Status::ok) *failure = fail(*failure, text);
   return Status::ok;
 }

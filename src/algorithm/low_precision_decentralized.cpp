@@ -44,22 +44,15 @@ Status find_replicas(comm::Call& call, const comm::InterNodeGroup& group, const 
 
 class Difference : public inter::PeerCodec {
  public:
-  Difference(comm::Call& call, const Replicas& replicas, const comm::Range& shard, const float* in)
-      : call_(call),
-        kernels_(*call.device.kernels()),
-        replicas_(replicas),
-        shard_(shard),
-        in_(in),
-        out_(call.out + shard.first) {}
+  Difference(comm::Call& call, const Replicas& replicas, const NodeShard& shard)
+      : call_(call), kernels_(*call.device.kernels()), replicas_(replicas), shard_(shard) {}
 
   // z is written to the result buffer. `in` may lie there, too; its values are not needed later.
   void encode(const comm::Range& part, std::byte* code) override {
     const std::uint64_t n = part.count;
-    float* const z = out_ + part.first;
-    const bool flat = call_.plan.hierarchy == Hierarchy::flat;
-    const double behind = flat ? 1 : double(call_.communicator.layout().node_ranks().size());
-    float scale = float(1 / behind);
-    const float* from = in_ + part.first;
+    float* const z = shard_.out + part.first;
+    float scale = float(1.0 / shard_.ranks);
+    const float* from = shard_.in + part.first;
     for (std::size_t i = 0; i < replicas_.peers.size(); ++i) {
       kernels_.combine(scale, from, float(replicas_.row.peers[i].weight),
                        replicas_.peers[i] + part.first, n, z, call_.stream);
@@ -68,10 +61,8 @@ class Difference : public inter::PeerCodec {
     }
     kernels_.combine(scale, from, float(replicas_.row.own - 2), replicas_.own + part.first, n, z,
                      call_.stream);
-    const kernels::RandomStream draw = {call_.communicator.config().seed,
-                                        std::uint32_t(call_.communicator.rank()), call_.number,
-                                        shard_.first + part.first};
-    kernels_.encode(call_.plan.format, draw, z, nullptr, n, code, call_.stream);
+    kernels_.encode(call_.plan.format, inter::random_stream_for(call_, shard_.range, part), z,
+                    nullptr, n, code, call_.stream);
   }
 
   void apply(const comm::Range& part, const std::byte* own,
@@ -82,31 +73,29 @@ class Difference : public inter::PeerCodec {
                           call_.stream);
     float* const w = replicas_.own + part.first;
     kernels_.decode_add(call_.plan.format, own, n, w, call_.stream);
-    kernels_.combine(float(call_.communicator.size()), w, 0, w, n, out_ + part.first, call_.stream);
+    kernels_.combine(float(call_.communicator.size()), w, 0, w, n, shard_.out + part.first,
+                     call_.stream);
   }
 
  private:
   comm::Call& call_;
   const kernels::Kernels& kernels_;
   const Replicas& replicas_;
-  const comm::Range shard_;
-  const float* in_;
-  float* out_;
+  const NodeShard& shard_;
 };
 
 // A first call: computes the exact sum over the inter-node group and sets every replica to the
 // mean.
-Status start_over(comm::Call& call, const comm::InterNodeGroup& group, const comm::Range& shard,
-                  const float* in, const Replicas& replicas) {
+Status start_over(comm::Call& call, const NodeShard& shard, const Replicas& replicas) {
   comm::Plan exact = call.plan;
   exact.format.codec = kernels::Codec::float32;
-  comm::Call sum{call.communicator, exact,       in,          call.out,  call.count,
+  comm::Call sum{call.communicator, exact,       call.in,     call.out,  call.count,
                  call.location,     call.stream, call.number, call.state};
-  float* const out = call.out + shard.first;
-  SLIMPI_TRY(inter::run_exchange(sum, group, shard, in, out, nullptr));
+  SLIMPI_TRY(inter::run_exchange(sum, shard.group, shard.range, shard.in, shard.out, nullptr));
   const float share = float(1.0 / call.communicator.size());
   const auto fill = [&](float* replica) {
-    call.device.kernels()->combine(share, out, 0, out, shard.count, replica, call.stream);
+    call.device.kernels()->combine(share, shard.out, 0, shard.out, shard.range.count, replica,
+                                   call.stream);
   };
   fill(replicas.own);
   for (float* const peer : replicas.peers) fill(peer);
@@ -128,30 +117,22 @@ Status watch(comm::Call& call, const comm::Range& shard, const Replicas& replica
 }  // namespace
 
 Status run_low_precision(comm::Call& call) {
-  const comm::InterNodeGroup& group = call.communicator.inter_node_group(call.plan.hierarchy);
-  const bool alone = group.flat || call.communicator.layout().node_ranks().size() == 1;
-  if (!alone) SLIMPI_TRY(intra::intra_reduce_scatter(call, group));
-  if (group.shard_index >= 0) {
-    const comm::Range shard =
-        intra::shard_range(call.count, call.plan.format, group, group.shard_index);
-    const float* const in = (alone ? call.in : call.out) + shard.first;
+  return run_in_nodes(call, [&](const NodeShard& shard) {
+    if (!shard.owned()) return Status::ok;
     Replicas replicas;
-    SLIMPI_TRY(find_replicas(call, group, shard, &replicas));
+    SLIMPI_TRY(find_replicas(call, shard.group, shard.range, &replicas));
     if (call.state->uninitialized) {
-      SLIMPI_TRY(start_over(call, group, shard, in, replicas));
-      SLIMPI_TRY(watch(call, shard, replicas));
+      SLIMPI_TRY(start_over(call, shard, replicas));
     } else if (exchange_is_due(call)) {
-      std::vector<int> ranks;
-      for (const inter::Mixing::Peer& peer : replicas.row.peers)
-        ranks.push_back(group.peers[std::size_t(peer.member)]);
-      Difference difference(call, replicas, shard, in);
-      SLIMPI_TRY(inter::exchange_with_neighbors(call, shard, ranks, difference));
-      SLIMPI_TRY(watch(call, shard, replicas));
+      Difference difference(call, replicas, shard);
+      SLIMPI_TRY(inter::exchange_with_neighbors(call, shard.range,
+                                                ranks_of(replicas.row, shard.group), difference));
     } else {
-      keep_model(call, shard, in);
+      keep_model(call, shard);
+      return Status::ok;
     }
-  }
-  return alone ? Status::ok : intra::intra_all_gather(call, group);
+    return watch(call, shard.range, replicas);
+  });
 }
 
 Status reserve_low_precision(comm::Communicator& communicator, const comm::Plan& plan,
@@ -166,9 +147,7 @@ Status reserve_replicas(comm::Call& call) {
   const comm::InterNodeGroup& group = call.communicator.inter_node_group(call.plan.hierarchy);
   if (group.shard_index < 0) return Status::ok;
   Replicas replicas;
-  return find_replicas(call, group,
-                       intra::shard_range(call.count, call.plan.format, group, group.shard_index),
-                       &replicas);
+  return find_replicas(call, group, own_shard(call.communicator, call.plan, call.count), &replicas);
 }
 
 }  // namespace slimpi::algorithm

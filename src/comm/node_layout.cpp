@@ -22,6 +22,15 @@ Range chunk_of(std::uint64_t count, int parts, int index, std::uint64_t align) {
   return {begin, end - begin};
 }
 
+bool one_bucket(const kernels::Format& format) {
+  return format.codec == kernels::Codec::quantized && format.bucket == 0;
+}
+
+std::uint64_t chunk_alignment(const kernels::Format& format) {
+  if (format.codec != kernels::Codec::quantized) return 64;
+  return one_bucket(format) ? 1 : format.bucket;
+}
+
 int NodeLayout::local_rank_of(int other) const {
   const std::vector<int>& theirs = ranks_of[std::size_t(node_of[std::size_t(other)])];
   return int(std::find(theirs.begin(), theirs.end(), other) - theirs.begin());

@@ -6,6 +6,7 @@
 
 #include "base/option_types.h"
 #include "base/status.h"
+#include "kernels/format.h"
 #include "mpi/api.h"
 
 namespace slimpi::comm {
@@ -18,6 +19,12 @@ struct Range {
 // Part `index` when `count` elements are divided into `parts`: whole blocks of `align` elements,
 // the first parts one block longer than the others. The last block may be short. align >= 1.
 Range chunk_of(std::uint64_t count, int parts, int index, std::uint64_t align);
+
+// Whether what is encoded together is a single bucket, however long: nothing can divide it.
+bool one_bucket(const kernels::Format& format);
+
+// Shards and chunks start at multiples of this many elements: whole buckets, or 64 without buckets.
+std::uint64_t chunk_alignment(const kernels::Format& format);
 
 struct NodeLayout {
   int rank = 0, size = 1;                  // in the communicator

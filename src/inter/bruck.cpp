@@ -27,7 +27,7 @@ struct Shape {
       : format(format_),
         count(count_),
         group_size(group_size_),
-        align(chunk_alignment(format)),
+        align(comm::chunk_alignment(format)),
         block(bytes_of(0)),
         piece(std::max(kPiece, block)) {}
 

@@ -17,7 +17,7 @@ ChunkCodec::ChunkCodec(const Context& context, const comm::InterNodeGroup& group
       out_(out),
       residual_(residual),
       own_first_(comm::chunk_of(shard.count, int(group.peers.size()), group.index,
-                                chunk_alignment(context.format))
+                                comm::chunk_alignment(context.format))
                      .first),
       overflow_(context.format.codec, context.statistics) {}
 

@@ -27,10 +27,10 @@ SegmentPlan plan_segments(const kernels::Format& format, std::uint64_t count, in
   const std::size_t buffers = std::size_t(peers) + 1;
   SegmentPlan result{};
   result.depth = staged ? 6 : 4;
-  if (one_bucket(format)) {
+  if (comm::one_bucket(format)) {
     result.elements = whole;
   } else {
-    const std::uint64_t block = chunk_alignment(format);
+    const std::uint64_t block = comm::chunk_alignment(format);
     const std::uint64_t most =
         std::max<std::size_t>(kMemoryFloor, kernels::encoded_bytes(format, count)) /
         (buffers * std::size_t(result.depth));
@@ -54,8 +54,8 @@ SegmentPlan plan_segments(const kernels::Format& format, std::uint64_t count, in
 //              segment n - depth was applied and its last kernel is complete, before segment n is
 //              encoded.
 //   progress   a rank waits for a peer's segment n only after it has sent its own and posted its
-//              receives up to n. Take a rank that waits for the lowest n: all others wait for n or a
-//              later one, so its peers have sent n and can receive it.
+//              receives up to n. Take a rank that waits for the lowest n: all others wait for n or
+//              a later one, so its peers have sent n and can receive it.
 class NeighborExchange {
  public:
   NeighborExchange(const Context& context, comm::Range shard, const std::vector<int>& ranks,

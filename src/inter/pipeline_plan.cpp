@@ -37,15 +37,6 @@ std::size_t segment_bytes(comm::SegmentClass segment_class, std::size_t chunk_by
 
 }  // namespace
 
-bool one_bucket(const kernels::Format& format) {
-  return format.codec == kernels::Codec::quantized && format.bucket == 0;
-}
-
-std::uint64_t chunk_alignment(const kernels::Format& format) {
-  if (format.codec != kernels::Codec::quantized) return 64;
-  return one_bucket(format) ? 1 : format.bucket;
-}
-
 std::size_t message_bytes(const kernels::Format& format, std::uint64_t elements) {
   return codec::kHeaderBytes + round_up(kernels::encoded_bytes(format, elements), 4);
 }
@@ -54,7 +45,7 @@ Segments segments_for(const kernels::Format& format, std::uint64_t count, int gr
                       comm::SegmentClass segment_class, bool staged) {
   const std::size_t buffers = 3 * std::size_t(group_size - 1) + 1;
   Segments segments{};
-  segments.align = chunk_alignment(format);
+  segments.align = comm::chunk_alignment(format);
   const std::uint64_t chunk =
       std::max<std::uint64_t>(comm::chunk_of(count, group_size, 0, segments.align).count, 1);
   const std::size_t bytes = segment_bytes(segment_class, kernels::encoded_bytes(format, chunk));
@@ -66,7 +57,7 @@ Segments segments_for(const kernels::Format& format, std::uint64_t count, int gr
   const std::size_t steps = 2 * std::size_t(std::max(group_size - 1, 1));
   const std::uint64_t max_depth = segments.in_flight / bytes / steps + 7;
   std::uint64_t depth = staged ? max_depth : max_depth - 3;
-  if (one_bucket(format)) {  // a single bucket cannot be divided
+  if (comm::one_bucket(format)) {  // a single bucket cannot be divided
     segments.elements = chunk;
     depth = 1;
   } else {

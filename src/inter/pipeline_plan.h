@@ -12,16 +12,10 @@ namespace slimpi::inter {
 // Message buffers may take this many bytes, or as much as the encoded shard, whichever is more.
 constexpr std::size_t kMemoryFloor = 16 << 20;
 
-// Whether what is encoded together is a single bucket, however long: a segment cannot divide it.
-bool one_bucket(const kernels::Format& format);
-
-// Chunks start at multiples of this many elements: whole buckets, or 64 without buckets.
-std::uint64_t chunk_alignment(const kernels::Format& format);
-
 // Made from what all ranks know. Only depth and total differ between ranks with and without a
 // staged device; lengths are the same on all ranks.
 struct Segments {
-  std::uint64_t align;     // chunk_alignment
+  std::uint64_t align;     // comm::chunk_alignment
   std::uint64_t elements;  // of a segment; whole buckets
   std::int64_t longest;    // segments of the longest chunk
   int depth;               // pipeline depth: segments that have message buffers at a time

@@ -41,9 +41,7 @@ Status describe_environment(const comm::Call& call, std::uint64_t* word) {
 
 comm::Range shard_range(std::uint64_t count, const kernels::Format& format,
                         const comm::InterNodeGroup& group, int shard_index) {
-  const std::uint64_t align =
-      format.codec == kernels::Codec::quantized ? std::max<std::uint64_t>(format.bucket, 1) : 64;
-  return comm::chunk_of(count, group.shards, shard_index, align);
+  return comm::chunk_of(count, group.shards, shard_index, comm::chunk_alignment(format));
 }
 
 std::size_t node_bytes(comm::Communicator& communicator, const comm::InterNodeGroup& group) {

@@ -21,7 +21,7 @@ kernels::Format draw_format(Chance& chance) {
 // Few elements, about the number of ranks or of a block for each.
 std::uint64_t draw_small(Chance& chance, const Case& one) {
   const std::uint64_t ranks = std::uint64_t(one.ranks);
-  const std::uint64_t blocks = ranks * inter::chunk_alignment(one.format);
+  const std::uint64_t blocks = ranks * comm::chunk_alignment(one.format);
   switch (chance.below(9)) {
     case 0:
       return 0;

@@ -12,7 +12,7 @@ namespace slimpi::test {
 namespace {
 
 comm::Range chunk_of(const Case& one, int owner) {
-  return comm::chunk_of(one.count, one.ranks, owner, inter::chunk_alignment(one.format));
+  return comm::chunk_of(one.count, one.ranks, owner, comm::chunk_alignment(one.format));
 }
 
 // The values that a message of `count` values decodes to. Updates the residual unless it is null.

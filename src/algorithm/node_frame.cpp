@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "algorithm/node_frame.h"
+
+#include "comm/communicator.h"
+#include "intra/intra_node.h"
+
+namespace slimpi::algorithm {
+
+bool works_in_node(comm::Call& call) {
+  const comm::Communicator& communicator = call.communicator;
+  return !call.communicator.inter_node_group(call.plan.hierarchy).flat &&
+         communicator.layout().node_ranks().size() > 1;
+}
+
+comm::Range own_shard(comm::Communicator& communicator, const comm::Plan& plan,
+                      std::uint64_t count) {
+  const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
+  if (group.shard_index < 0) return {};
+  return intra::shard_range(count, plan.format, group, group.shard_index);
+}
+
+Status run_in_nodes(comm::Call& call,
+                    const std::function<Status(const NodeShard& shard)>& exchange) {
+  comm::Communicator& communicator = call.communicator;
+  const comm::InterNodeGroup& group = communicator.inter_node_group(call.plan.hierarchy);
+  const bool inside = works_in_node(call);
+  if (inside) SLIMPI_TRY(intra::intra_reduce_scatter(call, group));
+  const comm::Range range = own_shard(communicator, call.plan, call.count);
+  const int ranks = inside ? int(communicator.layout().node_ranks().size()) : 1;
+  SLIMPI_TRY(exchange(
+      {group, range, (inside ? call.out : call.in) + range.first, call.out + range.first, ranks}));
+  return inside ? intra::intra_all_gather(call, group) : Status::ok;
+}
+
+Status reserve_messages(comm::Communicator& communicator, const device::Location& location,
+                        std::size_t bytes) {
+  comm::CallScratch& scratch = communicator.scratch();
+  SLIMPI_TRY(
+      scratch.messages.reserve(location, device::Place::device, bytes, communicator.statistics()));
+  if (!location.device->staged) return Status::ok;
+  return scratch.staging.reserve(location, device::Place::staging, bytes,
+                                 communicator.statistics());
+}
+
+}  // namespace slimpi::algorithm

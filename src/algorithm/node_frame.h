@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The frame of every algorithm that exchanges between nodes: the node-local ranks add their values
+// exactly, the owners of shards exchange them with the other nodes, and the node-local ranks get
+// the result. Without work inside a node (one rank there, or a flat hierarchy) only the exchange is
+// left.
+#pragma once
+#include <functional>
+
+#include "algorithm/algorithm.h"
+
+namespace slimpi::algorithm {
+
+// One rank's part in the exchange between nodes. Valid during the exchange.
+struct NodeShard {
+  const comm::InterNodeGroup& group;
+  comm::Range range;  // of the call's vector; empty if this rank owns no shard
+  const float* in;    // the range's first element in the sum of `ranks` ranks; may be `out`
+  float* out;         // the same in the result
+  int ranks;          // of this node, or 1 without work inside nodes
+
+  bool owned() const { return group.shard_index >= 0; }
+};
+
+// Whether the plan has work inside this rank's node.
+bool works_in_node(comm::Call& call);
+
+// The shard that this rank owns for a vector of `count` elements; empty if it owns none.
+comm::Range own_shard(comm::Communicator& communicator, const comm::Plan& plan,
+                      std::uint64_t count);
+
+// Runs the frame around `exchange`, which is called once on every rank, also on one that owns no
+// shard. It must leave the result in shard.out.
+Status run_in_nodes(comm::Call& call,
+                    const std::function<Status(const NodeShard& shard)>& exchange);
+
+// Reserves scratch memory for messages of `bytes`: near the buffers, and in staging memory if the
+// device is staged.
+Status reserve_messages(comm::Communicator& communicator, const device::Location& location,
+                        std::size_t bytes);
+
+}  // namespace slimpi::algorithm
