@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// An MPI without processes: enough of one for the decisions of src/call. It is a shared library, so
+// that slimpi finds it as it finds any MPI. It has MPI_COMM_WORLD of two ranks, of which this is
+// the first, MPI_COMM_SELF, and the communicators below. What needs another rank fails.
+#pragma once
+#include <mpi.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace slimpi::test {
+
+constexpr MPI_Comm kIntercommunicator = MPI_Comm(0x44000010);
+constexpr MPI_Comm kInvalidComm = MPI_Comm(0x44000020);
+constexpr int kErrorOfHandler = 77;  // what a call on kInvalidComm returns
+
+struct FakeMpi {
+  bool initialized = false;
+  int allreduces = 0;                                     // calls that reached MPI_Allreduce
+  std::vector<std::pair<std::string, std::string>> info;  // the keys of every info object
+};
+FakeMpi& fake_mpi();
+
+}  // namespace slimpi::test
