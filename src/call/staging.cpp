@@ -66,6 +66,7 @@ class StagingPool {
   Status take(const Location& location, std::size_t bytes, Statistics& statistics,
               StagingBuffer** buffer) {
     *buffer = pick(location, bytes);
+    drop_if_failed(**buffer);
     if ((*buffer)->stream == nullptr) {
       (*buffer)->location = location;
       SLIMPI_TRY(location.device->open_stream(location, &(*buffer)->stream));
@@ -84,6 +85,17 @@ class StagingPool {
   }
 
  private:
+  // A stream that has failed once fails for good, and copies may still be under way into the
+  // memory.
+  static void drop_if_failed(StagingBuffer& buffer) {
+    bool reached = false;
+    const device::Device& device = *buffer.location.device;
+    if (buffer.stream == nullptr || device.query(buffer.stream, 0, &reached) == Status::ok) return;
+    device.close_stream(buffer.stream);
+    buffer.stream = nullptr;
+    buffer.memory.release();
+  }
+
   // The smallest free one that fits, else the largest free one, else a new one.
   StagingBuffer* pick(const Location& location, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
@@ -187,7 +199,8 @@ int pass_to_mpi(const Allreduce& call) {
 }
 
 int call_mpi(const Allreduce& call) {
-  if (!device::others()) [[likely]]
+  // Asked before the driver is asked where the buffers lie.
+  if (!device::others() || device::mpi_takes_device_memory()) [[likely]]
     return call_mpi_unstaged(call);
   Runtime& runtime = *Runtime::started();  // exists: it added the other devices
   if (runtime.finished.load(std::memory_order_relaxed)) return call_mpi_unstaged(call);

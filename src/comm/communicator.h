@@ -135,7 +135,9 @@ class Communicator {
   std::map<int, Autotuner> autotuners_;
   CallScratch* scratch_ = nullptr;
   SegmentClass segment_class_ = SegmentClass::small;
-  std::map<std::tuple<const device::Device*, int, StreamRole>, device::Stream*> streams_;  // by GPU
+  // By GPU, and its generation.
+  std::map<std::tuple<const device::Device*, int, std::uint64_t, StreamRole>, device::Stream*>
+      streams_;
   template <typename Type>
   static constexpr char kAttachmentKey = 0;  // its address is the key of a type
   std::vector<std::pair<const char*, std::unique_ptr<Attachment>>> attachments_;

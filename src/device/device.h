@@ -27,9 +27,11 @@ struct Location {
   const Device* device;  // its row; never null
   int ordinal;           // which of the row's GPUs; 0 where there is only one
   void* context;         // the row's own; null: the row finds one by the ordinal
+  // Changes when the program resets the GPU: streams and memory of another generation are gone.
+  std::uint64_t generation = 0;
 
   bool operator==(const Location& other) const {
-    return device == other.device && ordinal == other.ordinal;
+    return device == other.device && ordinal == other.ordinal && generation == other.generation;
   }
 };
 
@@ -121,7 +123,8 @@ struct Device {
 
   // Records an event behind everything queued so far; events of a stream count up from 1.
   Status (*record)(Stream* stream, std::uint64_t* event);
-  // Sets *reached to whether the stream has passed the event. Never blocks.
+  // Sets *reached to whether the stream has passed the event. Never blocks. Event 0 is always
+  // reached, so its status says whether the stream can still be used.
   Status (*query)(Stream* stream, std::uint64_t event, bool* reached);
   // Makes work queued later on `stream` wait for `event` of `other`.
   Status (*wait_event)(Stream* stream, Stream* other, std::uint64_t event);
@@ -158,6 +161,8 @@ bool others();
 
 // Sets whether the process's MPI says that it takes GPU memory; no until it is called.
 void set_mpi_takes_device_memory(bool takes);
+
+bool mpi_takes_device_memory();
 
 // Whether MPI may be given memory of this row.
 bool mpi_takes(const Device& device);

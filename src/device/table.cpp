@@ -49,8 +49,12 @@ void set_mpi_takes_device_memory(bool takes) {
   g_mpi_takes.store(takes, std::memory_order_relaxed);
 }
 
+bool mpi_takes_device_memory() {
+  return g_mpi_takes.load(std::memory_order_relaxed);
+}
+
 bool mpi_takes(const Device& device) {
-  return !device.staged || g_mpi_takes.load(std::memory_order_relaxed);
+  return !device.staged || mpi_takes_device_memory();
 }
 
 int count() {

@@ -20,7 +20,12 @@ constexpr auto kPatience = std::chrono::seconds(60);
 
 // The steps of opening, in this order. A rank may fail in one step while another still reads the
 // result of the step before; so a failure carries its step.
-enum Step : std::uint32_t { preparing = 1, exchanging_id = 2, creating_communicator = 3 };
+enum Step : std::uint32_t {
+  finding_gpu = 1,
+  preparing = 2,
+  exchanging_id = 3,
+  creating_communicator = 4
+};
 
 }  // namespace
 
@@ -43,12 +48,15 @@ NcclGroup::Note& NcclGroup::note_of(SharedSegment& shared, int process) {
   return *reinterpret_cast<Note*>(shared.note(process));
 }
 
-Status NcclGroup::prepare(const device::Location& location, Statistics& statistics, Note& mine) {
+Status NcclGroup::find_gpu(const device::Location& location, Note& mine) {
   if (device_->nccl == nullptr || device_->bus_id == nullptr)
     return fail(Status::unsupported,
                 std::string(device_->name) + " memory has no links to its node-local ranks");
+  return device_->bus_id(location, mine.bus_id, sizeof mine.bus_id);
+}
+
+Status NcclGroup::prepare(const device::Location& location, Statistics& statistics) {
   SLIMPI_TRY(device_->nccl->usable(location));
-  SLIMPI_TRY(device_->bus_id(location, mine.bus_id, sizeof mine.bus_id));
   return scratch_.reserve(location, device::Place::device, kBytes, statistics);
 }
 
@@ -109,14 +117,19 @@ Status NcclGroup::open(SharedSegment& shared, comm::Exchange& exchange,
 
   *opened = true;
   reason->clear();
-  if (prepare(location, statistics, mine) != Status::ok) mine.fail(preparing);
-  SLIMPI_TRY(end(preparing));
+  if (find_gpu(location, mine) != Status::ok) mine.fail(finding_gpu);
+  SLIMPI_TRY(end(finding_gpu));
   for (int one = 0; *opened && one < size; ++one)
     for (int other = 0; other < one; ++other)
       if (std::strcmp(note_of(shared, one).bus_id, note_of(shared, other).bus_id) == 0) {
         *opened = false;
         *reason = std::string("two ranks use the GPU ") + note_of(shared, one).bus_id;
       }
+  // Only now is the library loaded, which is large.
+  if (*opened) {
+    if (prepare(location, statistics) != Status::ok) mine.fail(preparing);
+    SLIMPI_TRY(end(preparing));
+  }
   if (*opened) {
     if (me == 0 && device_->nccl->make_unique_id(location, &mine.barrier) != Status::ok)
       mine.fail(exchanging_id);

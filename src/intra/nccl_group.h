@@ -47,7 +47,8 @@ class NcclGroup {
  private:
   struct Note;
   static Note& note_of(SharedSegment& shared, int process);
-  Status prepare(const device::Location& location, Statistics& statistics, Note& mine);
+  Status find_gpu(const device::Location& location, Note& mine);
+  Status prepare(const device::Location& location, Statistics& statistics);
   Status create_communicator(SharedSegment& shared, comm::Exchange& exchange,
                              const device::Location& location);
   bool joined(std::string* reason);

@@ -16,56 +16,13 @@
 #include "device/cuda/numa.h"
 #include "device/device.h"
 #include "device/plugins.h"
-#include "tests/helper/cmocka_cxx.h"
-#include "tests/helper/fake_driver.h"
-#include "tests/helper/gpu.h"
+#include "tests/helper/cuda_row.h"
 
 using namespace slimpi;
 using namespace slimpi::device;
+using namespace slimpi::test;
 
 namespace {
-
-constexpr std::size_t kBytes = 4096;
-char g_here[kBytes], g_back[kBytes];
-
-// The fake driver's own functions, once it is loaded.
-template <typename Function>
-Function* fake_driver(const char* name) {
-  auto* const found = reinterpret_cast<Function*>(gpu_function(name));
-  assert_non_null(reinterpret_cast<void*>(found));
-  return found;
-}
-#define FAKE(name) fake_driver<decltype(name)>(#name)
-
-void tell_to_fail(const char* function, int result, int calls = 0, bool lost = false) {
-  FAKE(slimpi_fake_fail)(function, result, calls, lost);
-}
-
-const Device& row() {
-  return at(0);
-}
-
-void assert_ok(Status status) {
-  if (status != Status::ok) print_error("%s\n", failure_text().c_str());
-  assert_int_equal(int(status), int(Status::ok));
-}
-
-void assert_fails(Status status, Status expected, const char* text) {
-  assert_int_equal(int(status), int(expected));
-  if (strstr(failure_text().c_str(), text) == nullptr)
-    print_error("'%s' does not say '%s'\n", failure_text().c_str(), text);
-  assert_non_null(strstr(failure_text().c_str(), text));
-}
-
-void wait(Stream* stream) {
-  std::uint64_t event = 0;
-  assert_ok(row().record(stream, &event));
-  bool reached = false;
-  for (int polls = 0; !reached; ++polls) {
-    assert_in_range(polls, 0, 1000);
-    assert_ok(row().query(stream, event, &reached));
-  }
-}
 
 void a_process_without_the_driver_never_sees_the_part(void**) {
   load_plugins();
@@ -117,25 +74,6 @@ void a_driver_that_refuses_the_kernels(void**) {
   row().close_stream(stream);
   gpu_give_back(GPU_DEVICE, like);
   tell_to_fail(nullptr, 0);
-}
-
-// Copies through the row into, out of, and inside of memory near `like`.
-void use(const void* like) {
-  Stream* stream = nullptr;
-  void *memory = nullptr, *staging = nullptr;
-  assert_ok(row().open_stream(locate(like), &stream));
-  assert_ok(row().allocate(locate(like), kBytes, Place::device, &memory));
-  assert_ok(row().allocate(locate(like), kBytes, Place::staging, &staging));
-  assert_ptr_equal(locate(staging).device, &host());
-  assert_int_equal(reinterpret_cast<std::uintptr_t>(memory) % 256, 0);
-  for (std::size_t i = 0; i < kBytes; ++i) g_here[i] = char(i * 7);
-  assert_ok(row().copy(memory, g_here, kBytes, stream));
-  assert_ok(row().copy(staging, memory, kBytes, stream));
-  wait(stream);
-  assert_memory_equal(staging, g_here, kBytes);
-  row().close_stream(stream);
-  row().release(staging, Place::staging);
-  row().release(memory, Place::device);
 }
 
 void the_caller_s_context_is_as_it_was(void**) {

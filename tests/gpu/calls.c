@@ -74,7 +74,7 @@ int main(int argc, char** argv) {
     if (resident() > resident_before + (512 << 10)) {
       printf("rank %d: %ld KiB more in memory after %d calls\n", rank,
              (resident() - resident_before) >> 10, calls);
-      ++failures;
+      failures += fake_driver; /* the real driver keeps what it likes */
     }
     if (number_of("slimpi_fake_streams") != streams || number_of("slimpi_fake_events") != events) {
       printf("rank %d: streams or events were made after the first calls\n", rank);

@@ -2,7 +2,9 @@
 /* MPI_Allreduce of buffers in GPU memory under slimpi against what a program does by hand with an
  * MPI that knows nothing of GPUs: copy to pinned host memory, MPI's own allreduce, copy back. The
  * two take turns in one run; the medians count, of the slowest rank. Run under the preload; exits
- * 77 without a GPU. Usage: end_to_end FILE SIZE... (such as 64K, 16M, 1G) */
+ * 77 without a GPU. Usage: end_to_end FILE SIZE... (such as 64K, 16M, 1G). With GPU_RANKS=n only
+ * the first n ranks have GPU buffers, the others host buffers: on a machine with one GPU, ranks
+ * that share it measure its time slices. */
 #include <math.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -14,6 +16,7 @@
 enum { TURNS = 7 };
 
 static int g_rank, g_ranks;
+static enum gpu_memory g_kind = GPU_DEVICE; /* of this rank's buffers */
 static float *g_values, *g_pinned, *g_in, *g_out;
 
 static int ascending(const void* a, const void* b) {
@@ -33,6 +36,10 @@ static void by_slimpi(size_t count) {
 
 static void by_hand(size_t count) {
   const size_t bytes = count * sizeof(float);
+  if (g_kind == GPU_HOST) {
+    PMPI_Allreduce(g_in, g_out, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    return;
+  }
   gpu_copy(g_pinned, GPU_PINNED, g_in, GPU_DEVICE, bytes);
   PMPI_Allreduce(MPI_IN_PLACE, g_pinned, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
   gpu_copy(g_out, GPU_DEVICE, g_pinned, GPU_PINNED, bytes);
@@ -50,7 +57,7 @@ static double seconds_of(void (*way)(size_t), size_t count) {
 }
 
 static void read_out(float* to, size_t bytes) {
-  gpu_copy(to, GPU_HOST, g_out, GPU_DEVICE, bytes);
+  gpu_copy(to, GPU_HOST, g_out, g_kind, bytes);
 }
 
 /* Relative error of the first, in the L2 norm, and whether all ranks have the same bytes. */
@@ -70,13 +77,13 @@ static void measure(FILE* file, const char* separator, size_t bytes) {
   unsigned state = 1u + (unsigned)g_rank;
   g_values = malloc(bytes);
   g_pinned = gpu_take(GPU_PINNED, bytes);
-  g_in = gpu_take(GPU_DEVICE, bytes);
-  g_out = gpu_take(GPU_DEVICE, bytes);
+  g_in = gpu_take(g_kind, bytes);
+  g_out = gpu_take(g_kind, bytes);
   for (size_t i = 0; i < count; ++i) {
     state = state * 1664525u + 1013904223u;
     g_values[i] = (float)(int)(state >> 8) * 0x1p-24f - 0.5f;
   }
-  gpu_copy(g_in, GPU_DEVICE, g_values, GPU_HOST, bytes);
+  gpu_copy(g_in, g_kind, g_values, GPU_HOST, bytes);
   by_hand(count);
   read_out(exact, bytes);
   by_slimpi(count);
@@ -98,8 +105,8 @@ static void measure(FILE* file, const char* separator, size_t bytes) {
            bytes, 1e3 * ours, 1e3 * theirs, theirs / ours, error);
     fflush(stdout);
   }
-  gpu_give_back(GPU_DEVICE, g_in);
-  gpu_give_back(GPU_DEVICE, g_out);
+  gpu_give_back(g_kind, g_in);
+  gpu_give_back(g_kind, g_out);
   gpu_give_back(GPU_PINNED, g_pinned);
   free(g_values);
   free(got);
@@ -110,6 +117,8 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
   MPI_Comm_size(MPI_COMM_WORLD, &g_ranks);
+  const char* const gpu_ranks = getenv("GPU_RANKS");
+  if (gpu_ranks != NULL && g_rank >= atoi(gpu_ranks)) g_kind = GPU_HOST;
   int skipped = gpu_open();
   PMPI_Allreduce(MPI_IN_PLACE, &skipped, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
   if (skipped == 0 && argc < 3) skipped = 2;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A GPU that fails on one rank of three, told to by the fake driver driver. Usage: faults
- * memory|kernels|lost. memory   the second rank has no GPU memory at the first call: MPI answers it
- * on all ranks, and later calls are compressed again kernels  the second rank's driver cannot load
- * the kernels: MPI answers all calls lost     the second rank's GPU stops at the second call: that
- * is an MPI error on every rank, with CUDA's text on the one */
+ * memory|kernels|lost|copy. memory   the second rank has no GPU memory at the first call: MPI
+ * answers it on all ranks, and later calls are compressed again kernels  the second rank's driver
+ * cannot load the kernels: MPI answers all calls lost     the second rank's GPU stops at the second
+ * call: that is an MPI error on every rank, with CUDA's text on the one copy     a copy of the
+ * second rank fails once, of a call that MPI does: an error there, and the next call works */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,6 +46,17 @@ static int sum(float* memory, double* worst) {
   return code;
 }
 
+/* A sum of integers, which is MPI's own. */
+static int sum_integers(int* memory, int* right) {
+  int size = 0, value = g_rank + 1;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  gpu_copy(memory, GPU_DEVICE, &value, GPU_HOST, sizeof value);
+  const int code = MPI_Allreduce(MPI_IN_PLACE, memory, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  gpu_copy(&value, GPU_HOST, memory, GPU_DEVICE, sizeof value);
+  *right = value == size * (size + 1) / 2;
+  return code;
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
@@ -68,6 +80,15 @@ int main(int argc, char** argv) {
       expect(sum(memory, &worst) == MPI_SUCCESS, "a call without kernels fails");
       expect(worst == 0, "a call without kernels is not exact");
     }
+  } else if (strcmp(what, "copy") == 0) {
+    int right = 0;
+    expect(sum_integers((int*)memory, &right) == MPI_SUCCESS && right, "the first call fails");
+    if (g_rank == 1) tell("cuMemcpyAsync", UNKNOWN, 1, 0); /* the copy of the result */
+    const int code = sum_integers((int*)memory, &right);
+    expect((code == MPI_SUCCESS) == (g_rank != 1), "the copy's failure is not an error there");
+    for (int call = 0; call < 2; ++call)
+      expect(sum_integers((int*)memory, &right) == MPI_SUCCESS && right,
+             "a call after the failed one fails");
   } else {
     expect(sum(memory, &worst) == MPI_SUCCESS, "the first call fails");
     expect(worst > 0 && worst < 10, "the first call is not a compressed one");

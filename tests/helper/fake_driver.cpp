@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "tests/helper/emulated_cuda.h"
 #include "tests/helper/fake_state.h"
@@ -21,7 +22,10 @@ namespace slimpi::test {
 FakeDriver& fake_driver() {
   static auto* const state = [] {
     auto* made = new FakeDriver;
-    for (int device = 0; device < kStandinDevices; ++device) made->primary[device].device = device;
+    for (CUctx_st& context : made->primary) {
+      context.device = int(&context - made->primary);
+      context.id = ++made->contexts;
+    }
     return made;
   }();
   return *state;
@@ -37,7 +41,10 @@ CUcontext current_context() {
 }
 
 device::Stream* queue_of(CUstream stream) {
-  if (stream != nullptr && stream != CU_STREAM_LEGACY) return stream->queue;
+  if (stream != nullptr && stream != CU_STREAM_LEGACY) {
+    expect_alive(stream->device, stream->context, "a stream");
+    return stream->queue;
+  }
   const CUcontext context = current_context();
   if (context == nullptr) die("the default stream is used without a context");
   if (context->legacy == nullptr) context->legacy = ProtectedStream::open();
@@ -50,7 +57,25 @@ int fake_bus(int device) {
   return 0x3b + device + (own ? kStandinDevices * std::atoi(rank) : 0);
 }
 
+void expect_alive(int device, unsigned long long context, const char* function) {
+  if (fake_driver().primary[device].id == context) return;
+  std::fprintf(stderr, "%s: ", function);
+  die("a handle of a GPU that was reset since");
+}
+
+CUstreamCaptureMode& capture_mode() {
+  static thread_local CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  return mode;
+}
+
+bool refused_by_capture() {
+  if (!fake_driver().capturing || capture_mode() == CU_STREAM_CAPTURE_MODE_RELAXED) return false;
+  fake_driver().capture_ended = true;
+  return true;
+}
+
 CUresult fake_failure(const char* function) {
+  if (fake_driver().failures.empty()) return CUDA_SUCCESS;
   const auto found = fake_driver().failures.find(function);
   if (found == fake_driver().failures.end()) return CUDA_SUCCESS;
   Failure& failure = found->second;
@@ -72,6 +97,23 @@ void slimpi_fake_fail(const char* function, int result, int calls, int lost) {
     fake_driver().failures.clear();
   else
     fake_driver().failures[function] = {result, calls, lost != 0};
+}
+
+void slimpi_fake_capture(int begin) {
+  const std::lock_guard lock(protected_mutex());
+  fake_driver().capturing = begin != 0;
+  if (begin != 0) fake_driver().capture_ended = false;
+}
+int slimpi_fake_capture_ended(void) {
+  return fake_driver().capture_ended;
+}
+
+unsigned long slimpi_fake_calls(const char* function) {
+  const std::lock_guard lock(protected_mutex());
+  if (function != nullptr) return fake_driver().calls[function];
+  unsigned long all = 0;
+  for (const auto& [name, calls] : fake_driver().calls) all += calls;
+  return all;
 }
 
 size_t slimpi_fake_memory(void) {
@@ -144,6 +186,27 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* activ
   *active = fake_driver().primary[device].retained != 0;
   return CUDA_SUCCESS;
 }
+// The streams, events and kernels of the GPU are gone, and die when they are used; so is its
+// memory.
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
+  FAKE_ENTER(cuDevicePrimaryCtxReset_v2);
+  ProtectedStream::run_all();
+  fake_driver().primary[device].id = ++fake_driver().contexts;
+  fake_driver().primary[device].legacy = nullptr;
+  fake_driver().streams = fake_driver().events = 0;
+  free_all(device);
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxGetId(CUcontext context, unsigned long long* id) {
+  FAKE_ENTER(cuCtxGetId);
+  *id = context->id;
+  return CUDA_SUCCESS;
+}
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+  FAKE_ENTER(cuThreadExchangeStreamCaptureMode);
+  std::swap(*mode, capture_mode());
+  return CUDA_SUCCESS;
+}
 CUresult cuCtxPushCurrent_v2(CUcontext context) {
   FAKE_ENTER(cuCtxPushCurrent_v2);
   context_stack().push_back(context);
@@ -182,19 +245,21 @@ CUresult cuCtxSynchronize(void) {
 CUresult cuStreamCreate(CUstream* stream, unsigned) {
   FAKE_ENTER(cuStreamCreate);
   if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  *stream = new CUstream_st{ProtectedStream::open(), current_context()->device};
+  *stream =
+      new CUstream_st{ProtectedStream::open(), current_context()->device, current_context()->id};
   ++fake_driver().streams;
   return CUDA_SUCCESS;
 }
 CUresult cuStreamDestroy_v2(CUstream stream) {
   FAKE_ENTER(cuStreamDestroy_v2);
+  expect_alive(stream->device, stream->context, "cuStreamDestroy_v2");
   ProtectedStream::close(stream->queue);
   delete stream;
   --fake_driver().streams;
   return CUDA_SUCCESS;
 }
 CUresult cuStreamSynchronize(CUstream stream) {
-  FAKE_ENTER(cuStreamSynchronize);
+  FAKE_ENTER_UNSAFE(cuStreamSynchronize);
   ProtectedStream& queue = ProtectedStream::of(queue_of(stream));
   queue.run_until(queue.record());
   return CUDA_SUCCESS;
@@ -212,31 +277,35 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
 
 CUresult cuEventCreate(CUevent* event, unsigned) {
   FAKE_ENTER(cuEventCreate);
-  *event = new CUevent_st;
+  if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  *event = new CUevent_st{nullptr, 0, current_context()->device, current_context()->id};
   ++fake_driver().events;
   return CUDA_SUCCESS;
 }
 CUresult cuEventDestroy_v2(CUevent event) {
   FAKE_ENTER(cuEventDestroy_v2);
+  expect_alive(event->device, event->context, "cuEventDestroy_v2");
   delete event;
   --fake_driver().events;
   return CUDA_SUCCESS;
 }
 CUresult cuEventRecord(CUevent event, CUstream stream) {
   FAKE_ENTER(cuEventRecord);
+  expect_alive(event->device, event->context, "cuEventRecord");
   event->queue = queue_of(stream);
   event->number = ProtectedStream::of(event->queue).record();
   return CUDA_SUCCESS;
 }
 CUresult cuEventQuery(CUevent event) {
-  FAKE_ENTER(cuEventQuery);
+  FAKE_ENTER_UNSAFE(cuEventQuery);
+  expect_alive(event->device, event->context, "cuEventQuery");
   if (event->queue == nullptr) return CUDA_SUCCESS;
   return ProtectedStream::of(event->queue).query(event->number) ? CUDA_SUCCESS
                                                                 : CUDA_ERROR_NOT_READY;
 }
 
 CUresult cuModuleLoadData(CUmodule* module, const void* image) {
-  FAKE_ENTER(cuModuleLoadData);
+  FAKE_ENTER_UNSAFE(cuModuleLoadData);
   std::uint32_t magic = 0;
   std::memcpy(&magic, image, sizeof magic);
   if (magic != 0xba55ed50) return CUDA_ERROR_INVALID_IMAGE;
@@ -246,13 +315,15 @@ CUresult cuModuleLoadData(CUmodule* module, const void* image) {
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char* name) {
   FAKE_ENTER(cuModuleGetFunction);
   const EmulatedKernel* const found = find_emulated(name);
-  *function = reinterpret_cast<CUfunction>(const_cast<EmulatedKernel*>(found));
+  // As long as a module, which slimpi never unloads.
+  *function = new CUfunc_st{found, current_context()->id};
   return found != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned, unsigned, unsigned threads,
                         unsigned, unsigned, unsigned, CUstream stream, void** parameters, void**) {
   FAKE_ENTER(cuLaunchKernel);
-  const auto* const kernel = reinterpret_cast<const EmulatedKernel*>(function);
+  expect_alive(current_context()->device, function->context, "cuLaunchKernel");
+  const EmulatedKernel* const kernel = function->kernel;
   const auto* const bytes = static_cast<const char*>(parameters[0]);
   const auto arguments =
       std::make_shared<std::vector<std::max_align_t>>(kernel->bytes / sizeof(std::max_align_t) + 1);

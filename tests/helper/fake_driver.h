@@ -19,6 +19,15 @@ extern "C" {
  * one after that if `lost`. A null name ends all failing. */
 SLIMPI_FAKE void slimpi_fake_fail(const char* function, int result, int calls, int lost);
 
+/* Another thread of the program begins to capture work in global mode, or ends that; and whether
+ * something since then has ended the capture. cuDevicePrimaryCtxReset_v2 is a function of the
+ * driver like others; what is used of a GPU that was reset ends the program. */
+SLIMPI_FAKE void slimpi_fake_capture(int begin);
+SLIMPI_FAKE int slimpi_fake_capture_ended(void);
+
+/* Calls of this function of the driver; of all for null. */
+SLIMPI_FAKE unsigned long slimpi_fake_calls(const char* function);
+
 /* GPU and pinned memory in use, in bytes; streams, events and contexts in use; kernels started. */
 SLIMPI_FAKE size_t slimpi_fake_memory(void);
 SLIMPI_FAKE int slimpi_fake_streams(void);

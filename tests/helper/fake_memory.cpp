@@ -19,6 +19,19 @@ const Allocation* find_allocation(std::uintptr_t address) {
   return address < found->first + found->second.bytes ? &found->second : nullptr;
 }
 
+void free_all(int device) {
+  auto& memory = fake_driver().memory;
+  for (auto at = memory.begin(); at != memory.end();) {
+    if (at->second.device != device) {
+      ++at;
+      continue;
+    }
+    auto* const given = reinterpret_cast<void*>(at->first);
+    at->second.type == CU_MEMORYTYPE_HOST ? staging_give_back(given) : protected_give_back(given);
+    at = memory.erase(at);
+  }
+}
+
 namespace {
 
 CUresult keep(void* memory, std::size_t bytes, CUmemorytype type, bool managed, CUcontext context) {
@@ -91,7 +104,7 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* names, void
 }
 
 CUresult cuMemAlloc_v2(CUdeviceptr* memory, size_t bytes) {
-  FAKE_ENTER(cuMemAlloc_v2);
+  FAKE_ENTER_UNSAFE(cuMemAlloc_v2);
   if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   void* const taken = protected_take(bytes);
   *memory = reinterpret_cast<CUdeviceptr>(taken);
@@ -105,7 +118,7 @@ CUresult cuMemAllocAsync(CUdeviceptr* memory, size_t bytes, CUstream) {
   return keep(taken, bytes, CU_MEMORYTYPE_DEVICE, false, nullptr);
 }
 CUresult cuMemFree_v2(CUdeviceptr memory) {
-  FAKE_ENTER(cuMemFree_v2);
+  FAKE_ENTER_UNSAFE(cuMemFree_v2);
   auto* const given = reinterpret_cast<void*>(memory);
   const Allocation* const found = find_allocation(memory);
   const bool managed = found != nullptr && found->managed;
@@ -125,7 +138,7 @@ CUresult cuMemAllocManaged(CUdeviceptr* memory, size_t bytes, unsigned) {
 }
 
 CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
-  FAKE_ENTER(cuMemHostAlloc);
+  FAKE_ENTER_UNSAFE(cuMemHostAlloc);
   if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   if (syscall(SYS_get_mempolicy, &fake_driver().policy, nullptr, 0, nullptr, 0) != 0)
     fake_driver().policy = -1;
@@ -133,7 +146,7 @@ CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
   return keep(*memory, bytes, CU_MEMORYTYPE_HOST, false, current_context());
 }
 CUresult cuMemFreeHost(void* memory) {
-  FAKE_ENTER(cuMemFreeHost);
+  FAKE_ENTER_UNSAFE(cuMemFreeHost);
   forget(memory);
   staging_give_back(memory);
   return CUDA_SUCCESS;

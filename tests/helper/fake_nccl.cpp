@@ -11,10 +11,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "tests/helper/fake_driver.h"
@@ -107,11 +109,13 @@ bool advance(Transfer& transfer) {
 // All pieces of a group proceed together, but those between two ranks, one way, in their order.
 bool advance(std::vector<Transfer>& transfers) {
   bool all = true;
-  std::vector<const Ring*> held;
+  std::vector<std::pair<const Ring*, bool>> held;
   for (Transfer& transfer : transfers) {
-    if (std::find(held.begin(), held.end(), transfer.ring) != held.end()) continue;
+    // What a rank sends to itself goes both ways through one ring.
+    const std::pair<const Ring*, bool> way(transfer.ring, transfer.out != nullptr);
+    if (std::find(held.begin(), held.end(), way) != held.end()) continue;
     if (advance(transfer)) continue;
-    held.push_back(transfer.ring);
+    held.push_back(way);
     all = false;
   }
   return all;
@@ -143,7 +147,7 @@ int add_piece(Comm* comm, Transfer transfer, int type, int peer, int from, int t
   if (t_groups == 0) die("NCCL's sends and receives stand outside of a group");
   if (comm->questions > 0 || !comm->joined)
     die("a communicator of NCCL is used before it is there");
-  if (type != 1 || peer < 0 || peer >= comm->size || peer == comm->rank) return bad_argument;
+  if (type != 1 || peer < 0 || peer >= comm->size) return bad_argument;
   if (!comm->transfers.empty() && comm->stream != stream) die("a group is on two streams");
   if (current_context() == nullptr || current_context()->device != comm->device)
     die("NCCL is called in the context of another GPU");
@@ -214,7 +218,10 @@ int ncclCommInitRankConfig(Comm** made, int size, Id id, int rank, Config* confi
   comm->rank = rank;
   comm->size = size;
   comm->device = current_context()->device;
-  comm->board->bus[rank].store(fake_bus(comm->device));
+  // What NCCL compares: the host, as this variable names it, and the bus.
+  const char* const host = std::getenv("NCCL_HOSTID");
+  comm->board->bus[rank].store(fake_bus(comm->device) +
+                               (host != nullptr ? 1000 * std::atoi(host) : 0));
   ++comm->board->joined;
   ++g_communicators;
   *made = comm;

@@ -14,15 +14,26 @@
 struct CUctx_st {
   int device = 0;
   int retained = 0;
+  unsigned long long id = 0;                 // a reset GPU keeps the handle and gets another id
   slimpi::device::Stream* legacy = nullptr;  // the default stream
 };
 struct CUstream_st {
   slimpi::device::Stream* queue = nullptr;
   int device = 0;
+  unsigned long long context = 0;  // its id
 };
 struct CUevent_st {
   slimpi::device::Stream* queue = nullptr;  // null: never recorded
   std::uint64_t number = 0;
+  int device = 0;
+  unsigned long long context = 0;
+};
+namespace slimpi::test {
+struct EmulatedKernel;
+}
+struct CUfunc_st {
+  const slimpi::test::EmulatedKernel* kernel = nullptr;
+  unsigned long long context = 0;
 };
 
 namespace slimpi::test {
@@ -49,6 +60,9 @@ struct FakeDriver {
   std::map<std::string, Failure> failures;
   int streams = 0, events = 0, policy = -1;
   unsigned long kernels = 0, allocations = 0;
+  unsigned long long contexts = 0;  // ids given
+  bool capturing = false, capture_ended = false;
+  std::map<std::string, unsigned long> calls;
 };
 
 // Under protected_mutex().
@@ -64,8 +78,20 @@ slimpi::device::Stream* queue_of(CUstream stream);
 // The PCI bus that a device is on.
 int fake_bus(int device);
 
+// Frees what lies on the device, and what was pinned for it.
+void free_all(int device);
+
 // Null if the driver has not heard of this memory.
 const Allocation* find_allocation(std::uintptr_t address);
+
+// Ends the program if the handle is of a context that a reset has ended.
+void expect_alive(int device, unsigned long long context, const char* function);
+
+// How this thread takes captures of other threads.
+CUstreamCaptureMode& capture_mode();
+
+// For what is not allowed while another thread captures: it fails, and it ends the capture.
+bool refused_by_capture();
 
 // What a call of `function` is to return in place of doing its work; CUDA_SUCCESS: its work.
 CUresult fake_failure(const char* function);
@@ -75,6 +101,13 @@ CUresult fake_failure(const char* function);
 // Opens every function of the fake driver: it takes the lock, may fail as told, and needs cuInit().
 #define FAKE_ENTER(function)                                                             \
   const std::lock_guard lock(slimpi::test::protected_mutex());                           \
+  static unsigned long& slimpi_calls = slimpi::test::fake_driver().calls[#function];     \
+  ++slimpi_calls;                                                                        \
   if (const CUresult told = slimpi::test::fake_failure(#function); told != CUDA_SUCCESS) \
     return told;                                                                         \
   if (!slimpi::test::fake_driver().initialized) return CUDA_ERROR_NOT_INITIALIZED
+
+// The same, of functions that are not allowed while another thread captures.
+#define FAKE_ENTER_UNSAFE(function) \
+  FAKE_ENTER(function);             \
+  if (slimpi::test::refused_by_capture()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED

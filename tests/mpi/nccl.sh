@@ -50,6 +50,12 @@ SLIMPI_RANKS_PER_NODE=2 holds "nothing is taken later, nothing is left behind" \
 FAKE_GPUS=shared run "ranks that share a GPU" 2 0 sharded unlinked 20003
 said 2 "two ranks use the GPU 0000:3B:00.0" "it is said why"
 said 2 "$ipc_text" "they work in each other's memory"
+export SLIMPI_LOG=debug
+FAKE_GPUS=shared run "ranks that share a GPU, with more output" 2 0 sharded unlinked 20003
+said 0 "NCCL .* is loaded" "NCCL, which is large, is not loaded for them"
+run "ranks with a GPU each, with more output" 2 0 sharded any 20003
+said 2 "NCCL .* is loaded" "and is loaded for these"
+export SLIMPI_LOG=info
 run "a rank that cannot join" 2 0 sharded join 20003
 said 2 "$ipc_text" "its node goes another way"
 run "a rank that cannot join, and another node" 4 2 leader join 20003

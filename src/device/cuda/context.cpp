@@ -72,6 +72,13 @@ Status any_context(CUcontext* handle) {
   return failed(Status::device, "a buffer is managed memory, and the program uses no GPU");
 }
 
+// 0 where the context does not exist, or the driver knows no ids.
+std::uint64_t id_of(CUcontext context) {
+  unsigned long long id = 0;
+  if (driver().cuCtxGetId == nullptr || driver().cuCtxGetId(context, &id) != CUDA_SUCCESS) return 0;
+  return id;
+}
+
 // As the context of a location: the memory belongs to no GPU.
 char g_no_gpu;
 
@@ -91,7 +98,9 @@ Status find_context(int ordinal, void* own, Context** context) {
   else
     handle = static_cast<CUcontext>(own);
   auto found = std::find_if(contexts().begin(), contexts().end(),
-                            [&](const Context& known) { return known.handle == handle; });
+                            [&, id = id_of(handle)](const Context& known) {
+                              return known.handle == handle && known.id == id;
+                            });
   if (found == contexts().end()) {
     const Current current(handle);
     SLIMPI_TRY(current.status());
@@ -100,6 +109,7 @@ Status find_context(int ordinal, void* own, Context** context) {
     contexts().emplace_back();
     found = std::prev(contexts().end());
     found->handle = handle;
+    found->id = id_of(handle);
     found->numa_node = find_numa_node(device);
   }
   *context = &*found;
@@ -108,12 +118,22 @@ Status find_context(int ordinal, void* own, Context** context) {
 
 }  // namespace
 
+bool exists(const Context& context) {
+  return driver().cuCtxGetId == nullptr || (context.id != 0 && id_of(context.handle) == context.id);
+}
+
 Current::Current(CUcontext context)
-    : status_(check(driver().cuCtxPushCurrent_v2(context), "using the GPU's context")) {}
+    : status_(check(driver().cuCtxPushCurrent_v2(context), "using the GPU's context")) {
+  if (status_ == Status::ok && driver().cuThreadExchangeStreamCaptureMode != nullptr)
+    (void)driver().cuThreadExchangeStreamCaptureMode(&mode_);
+}
 
 Current::~Current() {
+  if (status_ != Status::ok) return;
   CUcontext mine = nullptr;
-  if (status_ == Status::ok) (void)driver().cuCtxPopCurrent_v2(&mine);
+  if (driver().cuThreadExchangeStreamCaptureMode != nullptr)
+    (void)driver().cuThreadExchangeStreamCaptureMode(&mode_);
+  (void)driver().cuCtxPopCurrent_v2(&mine);
 }
 
 bool attributes_of(const void* pointer, Attributes* attributes) {
@@ -131,7 +151,14 @@ bool locate(const void* pointer, Location* location) {
   if (!attributes_of(pointer, &attributes)) return false;
   location->ordinal = std::max(attributes.device, 0);
   location->context = own_context(attributes);
-  return attributes.type == CU_MEMORYTYPE_DEVICE || attributes.managed != 0;
+  if (attributes.type != CU_MEMORYTYPE_DEVICE && attributes.managed == 0) return false;
+  CUcontext context = attributes.context;
+  if (context == nullptr && location->context == nullptr) {
+    const std::lock_guard lock(g_mutex);
+    if (primary_context(location->ordinal, &context) != Status::ok) return true;
+  }
+  if (context != nullptr) location->generation = id_of(context);
+  return true;
 }
 
 Status context_of(const void* pointer, Context** context) {

@@ -17,15 +17,24 @@ enum class Kernel {
       count
 };
 
-// A context and what slimpi keeps for it; never freed.
+// A context and what slimpi keeps for it; never freed. After the program has reset the GPU the
+// driver may give the same handle to a new context, in which nothing of the old one exists: the two
+// have different ids.
 struct Context {
   CUcontext handle = nullptr;
+  std::uint64_t id = 0;             // 0: the driver is older than ids
   int numa_node = -1;               // of the GPU; -1: not known, or all are equally near
   std::atomic<bool> loaded{false};  // kernels are loaded
   CUfunction kernels[int(Kernel::count)] = {};
 };
 
+// Whether the context still exists. If not, its streams, events, modules and memory are gone, and
+// the driver must not be given them.
+bool exists(const Context& context);
+
 // Makes a context current for its lifetime, then restores the caller's. Check status() first.
+// Meanwhile a capture of work into a CUDA graph, by any thread of the program, neither forbids what
+// slimpi does nor is ended by it.
 class Current {
  public:
   explicit Current(CUcontext context);
@@ -37,6 +46,7 @@ class Current {
 
  private:
   Status status_;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
 
 // What the driver knows about a pointer.

@@ -29,6 +29,10 @@ bool open_driver(const Library& library) {
   if (!find(handle, #name, g_driver.name)) return false;
   SLIMPI_CUDA_FUNCTIONS(SLIMPI_CUDA_FIND)
 #undef SLIMPI_CUDA_FIND
+#define SLIMPI_CUDA_FIND(name) \
+  g_driver.name = reinterpret_cast<decltype(&::name)>(dlsym(handle, #name));
+  SLIMPI_CUDA_LATER_FUNCTIONS(SLIMPI_CUDA_FIND)
+#undef SLIMPI_CUDA_FIND
   return true;
 }
 

@@ -43,9 +43,16 @@ namespace slimpi::device::cuda {
   X(cuStreamSynchronize)          \
   X(cuStreamWaitEvent)
 
+// Null where the driver is older: from CUDA 12.0, 10.1 and 10.1.
+#define SLIMPI_CUDA_LATER_FUNCTIONS(X) \
+  X(cuCtxGetId)                        \
+  X(cuStreamIsCapturing)               \
+  X(cuThreadExchangeStreamCaptureMode)
+
 struct Driver {
 #define SLIMPI_CUDA_MEMBER(name) decltype(&::name) name = nullptr;
   SLIMPI_CUDA_FUNCTIONS(SLIMPI_CUDA_MEMBER)
+  SLIMPI_CUDA_LATER_FUNCTIONS(SLIMPI_CUDA_MEMBER)
 #undef SLIMPI_CUDA_MEMBER
 };
 

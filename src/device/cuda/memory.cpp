@@ -27,10 +27,12 @@ Status allocate(const Location& location, std::size_t bytes, Place place, void**
   return Status::ok;
 }
 
-// There is no caller to report a failure to. The memory of a GPU that is lost is lost, too.
+// There is no caller to report a failure to. The memory of a GPU that is lost is lost, too, and the
+// driver does not know that of one that was reset.
 void release(void* memory, Place place) {
   Attributes attributes;
   if (memory == nullptr || !attributes_of(memory, &attributes)) return;
+  if (attributes.type == CUmemorytype(0)) return;
   Context* context = nullptr;
   if (context_of(memory, &context) != Status::ok) return;
   const Current current(context->handle);

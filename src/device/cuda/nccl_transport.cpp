@@ -18,7 +18,7 @@ namespace {
 constexpr auto kPatience = std::chrono::seconds(5);
 
 struct CudaLink {
-  CUcontext context = nullptr;
+  Context* context = nullptr;
   NcclTypes::Comm comm = nullptr;
 
   static CudaLink& of(NcclCommunicator* communicator) {
@@ -73,7 +73,7 @@ Status create_communicator(const Location& location, const NcclTransport::Unique
   SLIMPI_TRY(current.status());
   auto* const made = new (std::nothrow) CudaLink;
   if (made == nullptr) return failed(Status::no_memory, "no memory for a link");
-  made->context = context->handle;
+  made->context = context;
   NcclTypes::Id id;
   std::memcpy(&id, &barrier, sizeof id);
   NcclTypes::Config config;
@@ -107,7 +107,7 @@ Status exchange(NcclCommunicator* communicator, const NcclTransport::Transfer* t
   CudaLink& l = CudaLink::of(communicator);
   CudaStream& s = CudaStream::of(stream);
   if (count == 0) return Status::ok;
-  const Current current(l.context);
+  const Current current(l.context->handle);
   SLIMPI_TRY(current.status());
   begin_work(s);
   SLIMPI_TRY(check_nccl(nccl()->ncclGroupStart(), l.comm, "sending between GPUs"));
@@ -119,7 +119,7 @@ Status exchange(NcclCommunicator* communicator, const NcclTransport::Transfer* t
 
 Status ready(NcclCommunicator* communicator, bool* ready) {
   CudaLink& l = CudaLink::of(communicator);
-  const Current current(l.context);
+  const Current current(l.context->handle);
   SLIMPI_TRY(current.status());
   int state = kNcclSuccess;
   SLIMPI_TRY(check_nccl(nccl()->ncclCommGetAsyncError(l.comm, &state), l.comm,
@@ -143,8 +143,8 @@ bool finalize(CudaLink& communicator) {
 // There is no caller to report a failure to.
 void close(NcclCommunicator* communicator, bool in_order) {
   CudaLink& l = CudaLink::of(communicator);
-  {
-    const Current current(l.context);
+  if (exists(*l.context)) {
+    const Current current(l.context->handle);
     if (current.status() == Status::ok && in_order && finalize(l))
       (void)nccl()->ncclCommDestroy(l.comm);
     else if (current.status() == Status::ok)

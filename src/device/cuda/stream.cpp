@@ -51,6 +51,13 @@ void note(CudaStream& stream, CUresult result, const char* what) {
 void begin_work(CudaStream& stream) {
   if (!stream.idle) return;
   stream.idle = false;
+  // While the program captures work of a stream that waits for the default stream, nothing may be
+  // recorded there, and the program can have queued nothing.
+  CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
+  if (driver().cuStreamIsCapturing != nullptr &&
+      driver().cuStreamIsCapturing(CU_STREAM_LEGACY, &capturing) ==
+          CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
+    return;
   const char* const what = "waiting for the program's own work on the GPU";
   note(stream, driver().cuEventRecord(stream.before, CU_STREAM_LEGACY), what);
   note(stream, driver().cuStreamWaitEvent(stream.handle, stream.before, CU_EVENT_WAIT_DEFAULT),
@@ -75,12 +82,14 @@ Status open_stream(const Location& location, Stream** stream) {
 
 void close_stream(Stream* stream) {
   if (stream == nullptr) return;
-  const Current current(CudaStream::of(stream).context->handle);
+  CudaStream* const s = &CudaStream::of(stream);
+  if (!exists(*s->context)) return delete s;
+  const Current current(s->context->handle);
   // If the context is destroyed, its streams and events are, too.
   if (current.status() == Status::ok)
-    destroy(&CudaStream::of(stream));
+    destroy(s);
   else
-    delete &CudaStream::of(stream);
+    delete s;
 }
 
 Status copy(void* to, const void* from, std::size_t bytes, Stream* stream) {

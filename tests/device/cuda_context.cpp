@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The device row of GPU memory where the program's GPU fails, is reset, or is being captured, on
+// the fake driver; tests/device/fake_driver.sh runs it.
+#include "device/plugins.h"
+#include "tests/helper/cuda_row.h"
+
+using namespace slimpi;
+using namespace slimpi::device;
+using namespace slimpi::test;
+
+namespace {
+
+// One failure spoils a stream for good, and can be seen without waiting for anything.
+void a_stream_says_whether_it_failed(void**) {
+  Stream* stream = nullptr;
+  void* const memory = gpu_take(GPU_DEVICE, kBytes);
+  assert_ok(row().open_stream(locate(memory), &stream));
+  bool reached = false;
+  assert_ok(row().query(stream, 0, &reached));
+  assert_true(reached);
+  tell_to_fail("cuMemcpyAsync", CUDA_ERROR_UNKNOWN);
+  assert_fails(row().copy(memory, g_here, kBytes, stream), Status::device, "(999)");
+  assert_fails(row().query(stream, 0, &reached), Status::device, "(999)");
+  row().close_stream(stream);
+  gpu_give_back(GPU_DEVICE, memory);
+}
+
+// As while torch.cuda.graph of another thread is open.
+void a_capture_of_the_program_goes_on(void**) {
+  void* const memory = gpu_take(GPU_DEVICE, kBytes);
+  FAKE(slimpi_fake_capture)(1);
+  use(memory);
+  assert_false(FAKE(slimpi_fake_capture_ended)());
+  FAKE(slimpi_fake_capture)(0);
+  gpu_give_back(GPU_DEVICE, memory);
+}
+
+// As by cudaDeviceReset(). The driver dies of handles from before.
+void a_gpu_that_was_reset_is_a_new_one(void**) {
+  Stream* stream = nullptr;
+  auto* memory = static_cast<float*>(gpu_take(GPU_DEVICE, kBytes));
+  void* scratch = nullptr;
+  const Location before = locate(memory);
+  assert_ok(row().open_stream(before, &stream));
+  assert_ok(row().allocate(before, kBytes, Place::staging, &scratch));
+  row().kernels()->fill(memory, 1, 10, stream);
+  wait(stream);
+  auto* const reset = reinterpret_cast<int (*)(int)>(gpu_function("cuDevicePrimaryCtxReset_v2"));
+  assert_int_equal(reset(0), 0);
+  row().close_stream(stream);
+  row().release(scratch, Place::staging);
+  memory = static_cast<float*>(gpu_take(GPU_DEVICE, kBytes));
+  assert_false(locate(memory) == before);
+  assert_true(locate(memory) == locate(memory + 1));
+  assert_ok(row().open_stream(locate(memory), &stream));
+  row().kernels()->fill(memory, 2, 10, stream);
+  float value = 0;
+  assert_ok(row().copy(&value, memory, sizeof value, stream));
+  wait(stream);
+  assert_true(value == 2);
+  row().close_stream(stream);
+  gpu_give_back(GPU_DEVICE, memory);
+}
+
+int open(void**) {
+  const int skipped = gpu_open();
+  if (skipped == 0) load_plugins();
+  return skipped;
+}
+
+}  // namespace
+
+int main() {
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(a_stream_says_whether_it_failed),
+      cmocka_unit_test(a_capture_of_the_program_goes_on),
+      cmocka_unit_test(a_gpu_that_was_reset_is_a_new_one),
+  };
+  return cmocka_run_group_tests(tests, open, nullptr) != 0;
+}

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The machine with a GPU as tests/gpu/run sees it, and the steps that it runs there."""
+
+import ctypes
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+SIZES = "1M 4M 16M 64M 256M 1G"
+LIBRARIES = "usr/lib/x86_64-linux-gnu"
+BLAS = f"{LIBRARIES}/openblas-pthread"
+PROGRAMS = "kernels sums calls bench end_to_end passing lowrank nccl links".split()
+
+
+def stop(text, code=2):
+    print(f"tests/gpu/run: {text}", file=sys.stderr)
+    sys.exit(code)
+
+
+def gpus():
+    """How many GPUs CUDA's driver sees; 0 without a driver."""
+    try:
+        cuda = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return 0
+    count = ctypes.c_int(0)
+    if cuda.cuInit(0) != 0 or cuda.cuDeviceGetCount(ctypes.byref(count)) != 0:
+        return 0
+    return count.value
+
+
+def output(*command):
+    """What a command prints; "" where it does not work."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        return done.stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+class Machine:
+    """Where things are on the machine with the GPU."""
+
+    def __init__(self, carry, work):
+        self.carry, self.work = carry, work
+        self.root, self.build = work / "root", work / "build"
+        self.results, self.logs = work / "results", work / "logs"
+        self.preload = self.build / ".libs/libslimpi.so"
+        self.prebuilt = carry / "prebuilt"
+        # Without packages: a rehearsal, on the system that the tree was built on.
+        self.local = not list(carry.glob("*.deb"))
+        self.environment = dict(os.environ)
+        self.environment.update(
+            MPI4PY_MPIABI="mpich", PYTHONUNBUFFERED="1", UCX_LOG_LEVEL="error",
+            PATH=f"{self.work}/bin:{self.root}/usr/bin:{os.environ['PATH']}:/usr/local/cuda/bin")
+        # For MPI and slimpi's own programs only: in front of PyTorch's libraries, Debian's would be
+        # loaded in their place.
+        paths = [str(self.root / LIBRARIES), str(self.root / BLAS),
+                 os.environ.get("LD_LIBRARY_PATH", "")]
+        self.libraries = f"LD_LIBRARY_PATH={':'.join(filter(None, paths))}"
+        paths = [f"{self.work}/lib-mpi", os.environ.get("LD_LIBRARY_PATH", "")]
+        self.mpi_only = f"LD_LIBRARY_PATH={':'.join(filter(None, paths))}"
+        self.mpiexec = "mpiexec.mpich" if self.local else f"{self.work}/bin/mpiexec"
+
+    def unpack(self):
+        if self.local:
+            return (f"rm -rf {self.build} && mkdir -p {self.root} {self.work}/lib-mpi && "
+                    f"cp -r {self.prebuilt} {self.build} && {self.probe()}")
+        packages = sorted(self.carry.glob("*.deb"))
+        tarballs = sorted(self.carry.glob("slimpi-*.tar.gz"))
+        if not packages or not tarballs:
+            return (f"echo '{self.carry} holds no packages: fill it with tests/gpu/run --pack, on "
+                    "a machine with a network'; exit 1")
+        folders = [self.root, self.build, *(self.work / name for name in (
+            "source", "bin", "lib-mpi"))]
+        lines = ["set -e"]
+        lines += [f"rm -rf {folder} && mkdir -p {folder}" for folder in folders]
+        lines += [f"dpkg-deb -x {package} {self.root}" for package in packages]
+        lines += [f"tar -xzf {tarball} -C {self.root}" for tarball in self.carry.glob("*.tgz")]
+        lines += [f"tar -xzf {tarballs[-1]} -C {self.work}/source --strip-components=1"]
+        # Packages that were made for /usr, used from elsewhere. Python's mpi4py looks for libmpi.
+        mpicc = (f"-I{self.root}/usr/include/x86_64-linux-gnu/mpich -L{self.root}/{LIBRARIES} "
+                 "-lmpich")
+        lines += [
+            f"ln -sf libmpich.so.12 {self.root}/{LIBRARIES}/libmpi.so.12",
+            # It looks for its helpers beside itself.
+            f"ln -sf {self.root}/usr/bin/mpiexec.hydra {self.work}/bin/mpiexec",
+            f"ln -sf {self.root}/usr/bin/hydra_pmi_proxy {self.work}/bin/hydra_pmi_proxy",
+            f"cat >{self.work}/bin/mpicc <<'END'\n#!/bin/sh\n"
+            f'[ "$1" = -show ] && {{ echo "gcc {mpicc}"; exit; }}\n'
+            f'exec gcc "$@" {mpicc}\nEND', f"chmod +x {self.work}/bin/mpicc"]
+        # MPI's library, and what it needs that only the packages have.
+        lines += [f"ln -s {self.root}/{LIBRARIES}/libmpi*.so.12 {self.work}/lib-mpi",
+                  f"env {self.libraries} ldd {self.root}/{LIBRARIES}/libmpich.so.12 | "
+                  f"awk '$3 ~ \"^{self.root}\" {{ print $3 }}' | "
+                  f"xargs -r -I+ ln -sf + {self.work}/lib-mpi"]
+        return "\n".join(lines)
+
+    def probe(self):
+        """A command that says whether the prebuilt tree runs here."""
+        return (f"test -e {self.build}/.libs/slimpi-cuda.so && ! env {self.libraries} ldd "
+                f"{self.build}/.libs/*.so {self.build}/tests/gpu/sums "
+                f"{self.build}/tests/gpu/kernels | grep 'not found'")
+
+    def make(self):
+        """Takes the prebuilt tree where it runs, else builds."""
+        if self.local:
+            return self.probe()
+        jobs = os.cpu_count() or 1
+        programs = " ".join(f"tests/gpu/{name}" for name in PROGRAMS)
+        return (f"rm -rf {self.build} && mkdir -p {self.build} && "
+                f"if [ -d {self.prebuilt} ] && cp -rT {self.prebuilt} {self.build} && "
+                f"{self.probe()}; then echo 'the prebuilt tree runs here'; else "
+                f"rm -rf {self.build} && mkdir -p {self.build} && {self.configure()} && "
+                f"env {self.libraries} make -j{jobs} && "
+                f"env {self.libraries} make -j{jobs} {programs}; fi")
+
+    def alone(self, program):
+        """A command line that runs a program of slimpi's by itself."""
+        return f"cd {self.build} && env {self.libraries} {program}"
+
+    def configure(self):
+        include, lib = f"{self.root}/usr/include", f"{self.root}/{LIBRARIES}"
+        blas = f"{include}/x86_64-linux-gnu/openblas-pthread"
+        return (f"cd {self.build} && {self.work}/source/configure --with-cuda "
+                f"MPICC={self.work}/bin/mpicc MPIEXEC={self.work}/bin/mpiexec "
+                f"CPPFLAGS='-isystem {include}' LDFLAGS=-L{lib} "
+                f"HWLOC_CFLAGS=-I{include} HWLOC_LIBS='-L{lib} -lhwloc' "
+                f"OPENBLAS_CFLAGS=-I{blas} OPENBLAS_LIBS='-L{self.root}/{BLAS} -lopenblas' "
+                f"CMOCKA_CFLAGS=-I{include} CMOCKA_LIBS='-L{lib} -lcmocka'")
+
+    def ranks(self, number, program, options="", tool="", libraries=None):
+        """A command line that runs a program on ranks under the library; the tool runs without."""
+        return (f"cd {self.build} && env {libraries or self.libraries} {self.mpiexec} -n {number} "
+                f"env {options} {tool} env LD_PRELOAD={self.preload} {program}")
+
+
+class Step:
+    """A command; the seconds that it should take, and those that it may; whether others need it."""
+
+    def __init__(self, name, command, expected, limit, needed=False):
+        self.name, self.command, self.needed = name, command, needed
+        self.expected, self.limit = expected, limit
+
+
+def first_steps(machine):
+    """What the first minutes are for."""
+    far = "SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1"
+    results = machine.results
+    one_gpu = machine.ranks(2, f"tests/gpu/end_to_end {results}/end-to-end-one.json {SIZES}",
+                            "SLIMPI_RANKS_PER_NODE=1 GPU_RANKS=1")
+    check = "compute-sanitizer --error-exitcode 9 --tool"
+    short = machine.alone(f"env SHORT=1 {check} memcheck tests/gpu/kernels")
+    steps = [Step("kernels", machine.alone("tests/gpu/kernels"), 60, 300),
+             Step("sums-2", machine.ranks(2, "tests/gpu/sums", far), 30, 200),
+             Step("links-self", machine.ranks(1, "tests/gpu/links"), 30, 120),
+             Step("bench-kernels", machine.alone(
+                 f"tests/gpu/bench --json {results}/bench-kernels.json"), 60, 300),
+             # One rank on the GPU, the other on host buffers: nothing shares the GPU's time.
+             Step("end-to-end-one", one_gpu, 60, 300),
+             Step("memcheck-kernels", short, 60, 200)]
+    for tool in ("memcheck", "racecheck"):
+        steps.append(Step(f"{tool}-sums-2", machine.ranks(
+            2, "tests/gpu/sums", f"SHORT=1 {far}", f"{check} {tool}"), 60, 120))
+    return steps
+
+
+def more_sums(machine):
+    """Sums by all ways, on one GPU."""
+    near = "SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=0"
+    far = "SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1"
+    steps = []
+    for number in (1, 2, 4):
+        if number != 2:
+            steps.append(Step(f"sums-{number}", machine.ranks(number, "tests/gpu/sums", far), 40,
+                              200))
+        steps += [Step(f"sums-{number}-in-node", machine.ranks(number, "tests/gpu/sums", near), 40,
+                       200),
+                  Step(f"calls-{number}", machine.ranks(number, "tests/gpu/calls 10000", far), 60,
+                       300),
+                  Step(f"passing-{number}", machine.ranks(
+                      number, "tests/gpu/passing", "SLIMPI_RANKS_PER_NODE=1"), 20, 200)]
+    lowrank = f"{far} SLIMPI_START=0 SLIMPI_POWERSGD_RANK=4 SLIMPI_ALGORITHM=powersgd"
+    steps.append(Step("powersgd-2", machine.ranks(
+        2, "tests/gpu/lowrank 50 4000", f"{lowrank} SLIMPI_POWERSGD_SHAPES=4000=80x50"), 20, 120))
+    for intra in ("ipc", "shm", "mpi"):
+        options = f"SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=2 SLIMPI_INTRA={intra}"
+        steps.append(Step(f"sums-4-{intra}", machine.ranks(4, "tests/gpu/sums", options), 40, 200))
+    for algorithm in ("qsgd", "fp16", "bf16", "allreduce", "decentralized",
+                      "low_precision_decentralized"):
+        steps.append(Step(f"sums-2-{algorithm}", machine.ranks(
+            2, "tests/gpu/sums", f"{far} SLIMPI_ALGORITHM={algorithm}"), 30, 200))
+    # Managed memory last: ranks of several processes may fault pages of it back and forth.
+    steps.append(Step("sums-2-managed", machine.ranks(2, "tests/gpu/sums managed", far), 60, 200))
+    return steps
+
+
+def links(machine):
+    """NCCL. It takes no two ranks on one GPU: they work in each other's memory then, and to ask for
+    NCCL is an error. With a host of its own for each rank it does, as NCCL 2.28 compares hosts."""
+    near = "SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=0"
+    shared = machine.ranks(4, "tests/gpu/nccl any 20003 3000017",
+                           f"{near} SLIMPI_RANKS_PER_NODE=2 SLIMPI_LOG=info")
+    forced = machine.ranks(2, "tests/gpu/nccl any 20003", f"{near} SLIMPI_INTRA=nccl")
+    steps = [Step("links-2-hosts", machine.ranks(
+        2, "sh -c 'NCCL_HOSTID=$PMI_RANK exec tests/gpu/links'"), 30, 120),
+             Step("links-shared", f"{{ {shared}; }} >links.txt 2>&1 && cat links.txt && "
+                  "grep -q 'the GPUs of a node are not linked' links.txt && "
+                  "grep -q \"work in each other's device memory\" links.txt", 30, 200),
+             Step("links-refused", f"! {{ {forced}; }} >links.txt 2>&1 && cat links.txt && "
+                  "grep -q 'SLIMPI_INTRA=nccl cannot be used here' links.txt", 20, 200)]
+    for number in (2, 4):
+        if gpus() < number:
+            continue
+        own = "sh -c 'CUDA_VISIBLE_DEVICES=$PMI_RANK exec tests/gpu/nccl any 20003 9000017'"
+        options = f"{near} SLIMPI_INTRA=nccl"
+        steps += [Step(f"links-{number}", machine.ranks(number, own, options), 40, 200),
+                  Step(f"links-{number}-leader", machine.ranks(
+                      number, own, f"{options} SLIMPI_RANKS_PER_NODE=2 SLIMPI_HIERARCHY=leader"),
+                       40, 200)]
+    return steps
+
+
+def times(machine):
+    """Measurements whose ranks share the GPU: what they measure is its time slices, too."""
+    results, steps = machine.results, []
+    for number in (2, 4):
+        program = f"tests/gpu/end_to_end {results}/end-to-end-{number}.json {SIZES}"
+        steps.append(Step(f"end-to-end-{number}", machine.ranks(
+            number, program, "SLIMPI_RANKS_PER_NODE=1"), 90, 400))
+    program = f"tests/gpu/end_to_end {results}/end-to-end-2-mps.json {SIZES}"
+    together = machine.ranks(2, program, "SLIMPI_RANKS_PER_NODE=1")
+    if shutil.which("nvidia-cuda-mps-control"):
+        steps.append(Step("end-to-end-2-mps", "nvidia-cuda-mps-control -d && "
+                          "trap 'echo quit | nvidia-cuda-mps-control' EXIT; "
+                          f"export CUDA_MPS_PIPE_DIRECTORY=/tmp/nvidia-mps; {together}", 90, 400))
+    steps.append(Step("trace", machine.ranks(
+        2, f"tests/gpu/end_to_end {results}/trace-times.json 64M",
+        f"SLIMPI_RANKS_PER_NODE=1 GPU_RANKS=1 SLIMPI_TRACE={results}/trace.trace"), 30, 120))
+    return steps
+
+
+def training(machine):
+    """A PyTorch program. With plain MPI, as users know, it dies, or mpi4py refuses."""
+    train = (f"{shutil.which('python3')} {machine.work}/source/tests/programs/train_gpu.py --data "
+             f"{machine.root}/usr/share/datasets/fashion-mnist --json {machine.results}/train")
+    alone = f"cd {machine.build} && env {machine.mpi_only} {machine.mpiexec} -n"
+    plain = train.split(" --json")[0]
+    return [Step("train-1", f"{alone} 1 {train}-1.json", 60, 300),
+            Step("train-2", machine.ranks(2, f"{train}-2.json", "SLIMPI_RANKS_PER_NODE=1",
+                                          libraries=machine.mpi_only), 60, 300),
+            Step("train-2-by-hand", f"{alone} 2 {train}-2-by-hand.json --by-hand", 60, 300),
+            Step("train-2-plain", f"! {{ {alone} 2 {plain} --steps 2; }}", 30, 120)]
+
+
+def make_steps(machine):
+    """All steps, the most valuable first."""
+    return [Step("unpack", machine.unpack(), 15, 120, True),
+            Step("build", machine.make(), 15 if machine.prebuilt.exists() else 180, 500, True),
+            *first_steps(machine), *links(machine), *more_sums(machine), *times(machine),
+            *([] if machine.local else training(machine))]
