@@ -122,16 +122,17 @@ bool exists(const Context& context) {
   return driver().cuCtxGetId == nullptr || (context.id != 0 && id_of(context.handle) == context.id);
 }
 
-Current::Current(CUcontext context)
-    : status_(check(driver().cuCtxPushCurrent_v2(context), "using the GPU's context")) {
-  if (status_ == Status::ok && driver().cuThreadExchangeStreamCaptureMode != nullptr)
+Current::Current(CUcontext context, Use use)
+    : status_(check(driver().cuCtxPushCurrent_v2(context), "using the GPU's context")), use_(use) {
+  if (status_ == Status::ok && use_ == anything &&
+      driver().cuThreadExchangeStreamCaptureMode != nullptr)
     (void)driver().cuThreadExchangeStreamCaptureMode(&mode_);
 }
 
 Current::~Current() {
   if (status_ != Status::ok) return;
   CUcontext mine = nullptr;
-  if (driver().cuThreadExchangeStreamCaptureMode != nullptr)
+  if (use_ == anything && driver().cuThreadExchangeStreamCaptureMode != nullptr)
     (void)driver().cuThreadExchangeStreamCaptureMode(&mode_);
   (void)driver().cuCtxPopCurrent_v2(&mine);
 }
@@ -176,6 +177,8 @@ Status load_kernels(Context& context) {
   if (context.loaded.load(std::memory_order_acquire)) return Status::ok;
   const std::lock_guard lock(g_mutex);
   if (context.loaded.load(std::memory_order_relaxed)) return Status::ok;
+  const Current current(context.handle);
+  SLIMPI_TRY(current.status());
   CUmodule modules[int(Module::count)];
   for (int i = 0; i < int(Module::count); ++i)
     SLIMPI_TRY(check(driver().cuModuleLoadData(&modules[i], image_of(Module(i))),

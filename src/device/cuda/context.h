@@ -34,10 +34,12 @@ bool exists(const Context& context);
 
 // Makes a context current for its lifetime, then restores the caller's. Check status() first.
 // Meanwhile a capture of work into a CUDA graph, by any thread of the program, neither forbids what
-// slimpi does nor is ended by it.
+// slimpi does nor is ended by it. What only queues work on slimpi's own streams needs no such
+// protection (`queues`), and is the most frequent.
 class Current {
  public:
-  explicit Current(CUcontext context);
+  enum Use { anything, queues };
+  explicit Current(CUcontext context, Use use = anything);
   ~Current();
   Current(const Current&) = delete;
   Current& operator=(const Current&) = delete;
@@ -46,6 +48,7 @@ class Current {
 
  private:
   Status status_;
+  const Use use_;
   CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
 

@@ -22,7 +22,7 @@ void launch(Stream* stream, Kernel kernel, std::uint64_t work, std::uint64_t of_
             const Arguments& arguments) {
   if (work == 0) return;
   CudaStream& s = CudaStream::of(stream);
-  const Current current(s.context->handle);
+  const Current current(s.context->handle, Current::queues);
   if (current.status() != Status::ok) return note(s, CUDA_ERROR_INVALID_CONTEXT, "using the GPU");
   if (load_kernels(*s.context) != Status::ok)
     return note(s, CUDA_ERROR_NO_BINARY_FOR_GPU, "loading slimpi's kernels onto the GPU");
@@ -161,7 +161,7 @@ void combine(float a, const float* x, float b, const float* y, std::size_t count
 
 void find_beyond(const float* in, float limit, std::size_t count, int* found, Stream* stream) {
   CudaStream& s = CudaStream::of(stream);
-  const Current current(s.context->handle);
+  const Current current(s.context->handle, Current::queues);
   if (current.status() != Status::ok) return note(s, CUDA_ERROR_INVALID_CONTEXT, "using the GPU");
   begin_work(s);
   note(s, driver().cuMemsetD32Async(reinterpret_cast<CUdeviceptr>(found), 0, 1, s.handle),

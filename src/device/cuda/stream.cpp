@@ -95,7 +95,7 @@ void close_stream(Stream* stream) {
 Status copy(void* to, const void* from, std::size_t bytes, Stream* stream) {
   CudaStream& s = CudaStream::of(stream);
   if (bytes == 0 || to == from) return failure(s);
-  const Current current(s.context->handle);
+  const Current current(s.context->handle, Current::queues);
   SLIMPI_TRY(current.status());
   begin_work(s);
   note(s,
@@ -107,7 +107,7 @@ Status copy(void* to, const void* from, std::size_t bytes, Stream* stream) {
 
 Status record(Stream* stream, std::uint64_t* event) {
   CudaStream& s = CudaStream::of(stream);
-  const Current current(s.context->handle);
+  const Current current(s.context->handle, Current::queues);
   SLIMPI_TRY(current.status());
   const int slot = int((s.recorded + 1) % kEvents);
   note(s, driver().cuEventRecord(s.events[slot], s.handle), "marking work on the GPU");
@@ -137,7 +137,7 @@ Status query(Stream* stream, std::uint64_t event, bool* reached) {
 Status wait_event(Stream* stream, Stream* other, std::uint64_t event) {
   CudaStream &s = CudaStream::of(stream), &o = CudaStream::of(other);
   SLIMPI_TRY(failure(o));
-  const Current current(s.context->handle);
+  const Current current(s.context->handle, Current::queues);
   SLIMPI_TRY(current.status());
   begin_work(s);
   note(s, driver().cuStreamWaitEvent(s.handle, o.events[event % kEvents], CU_EVENT_WAIT_DEFAULT),
