@@ -12,7 +12,8 @@ if [ ! -e "$top_builddir/tests/gpu/kernels" ]; then
   exit 77
 fi
 export LD_LIBRARY_PATH="$top_builddir/tests/fake_driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-for program in tests/device/cuda tests/device/cuda_context tests/gpu/kernels "tests/gpu/bench --quick 3000"; do
+for program in tests/device/cuda tests/device/cuda_context tests/gpu/kernels \
+  "tests/gpu/bench --quick 3000"; do
   # The words of a line.
   # shellcheck disable=SC2086
   timeout -k 5 50 "$top_builddir"/$program
