@@ -13,6 +13,7 @@
 #include "tools/bench/predict.h"
 #include "tools/bench/report.h"
 #include "tools/bench/world.h"
+#include "tools/common/output.h"
 
 namespace slimpi::bench {
 namespace {
@@ -28,7 +29,9 @@ int run_prediction(const Options& options) {
   Constants constants;
   if (!constants_of(options, true, constants)) return 2;
   const std::vector<Forecast> all = forecasts(options, constants);
-  if (options.json != "-") fmt::print("{}", table(options, constants, all));
+  if (const std::string why = unwritable(options); !why.empty())
+    return fmt::print(stderr, "slimpi-bench: {}\n", why), 1;
+  if (options.json != "-") tools::put(table(options, constants, all));
   return options.json.empty() || write_file(options.json, to_json(constants, all).dump(1) + "\n")
              ? 0
              : 1;
@@ -46,7 +49,14 @@ int run_calibration(const Options& options, const World& world, const Contact& c
 // 0, or 1 if something that was asked for could not be written or the ranks' results differ.
 int run(const Options& options, const World& world) {
   const bool speaks = world.rank == 0;
-  std::FILE* table = options.json == "-" ? stderr : stdout;
+  const auto say = [&](const std::string& text) {
+    if (!speaks) return;
+    if (options.json == "-")
+      fmt::print(stderr, "{}", text);
+    else
+      tools::put(text);
+    std::fflush(stdout);  // what fails here is reported at the end
+  };
   if (speaks && !world.preloaded)
     fmt::print(
         stderr,
@@ -56,7 +66,7 @@ int run(const Options& options, const World& world) {
   if (predicts && !constants_of(options, speaks, constants)) return 2;
   const Layout layout = layout_of(world.nodes, world.ranks, constants);
   Bench bench(options, world);
-  if (speaks) fmt::print(table, "{}", table_head(options, world));
+  say(table_head(options, world));
   std::vector<Row> all;
   bool same = true;
   for (const std::uint64_t size : options.sizes) {
@@ -64,9 +74,8 @@ int run(const Options& options, const World& world) {
     if (predicts) add_predictions(layout, constants, rows);
     for (const Row& row : rows) {
       same = same && (row.same != false || !guarantees_same_bytes(row.name));
-      if (speaks) fmt::print(table, "{}", table_line(row, rows.front()));
+      say(table_line(options, row, rows.front()));
     }
-    std::fflush(table);
     all.insert(all.end(), rows.begin(), rows.end());
   }
   bool written = true;
@@ -79,23 +88,30 @@ int run(const Options& options, const World& world) {
 int main(int argc, char** argv) {
   const Parsed parsed = parse(argc, argv);
   if (parsed.status == 0) {
-    fmt::print("{}", parsed.text);
-    return 0;
+    tools::put(parsed.text);
+    return tools::finish_output("slimpi-bench", 0);
   }
-  if (!parsed.status && parsed.options.predict) return run_prediction(parsed.options);
+  if (!parsed.status && parsed.options.predict)
+    return tools::finish_output("slimpi-bench", run_prediction(parsed.options));
   MPI_Init(&argc, &argv);
   const bool calibrates = !parsed.status && !parsed.options.calibrate.empty();
   const Contact contact = calibrates ? first_contact() : Contact{};
   World world = enter();
   int status = parsed.status.value_or(0);
-  if (status != 0 && world.rank == 0) fmt::print(stderr, "{}", parsed.text);
-  if (calibrates)
+  std::string refused = parsed.text;
+  if (status == 0 && world.rank == 0) {
+    const std::string why = unwritable(parsed.options);
+    if (!why.empty()) refused = fmt::format("slimpi-bench: {}\n", why);
+  }
+  if (status == 0) status = int(largest(refused.empty() ? 0 : 1));
+  if (status != 0 && world.rank == 0) fmt::print(stderr, "{}", refused);
+  if (calibrates && status == 0)
     status = run_calibration(parsed.options, world, contact);
   else if (status == 0)
     status = run(parsed.options, world);
   leave(world);
   MPI_Finalize();
-  return status;
+  return tools::finish_output("slimpi-bench", status);
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 
 #include "base/environment.h"
 #include "config.h"
+#include "tools/common/command_line.h"
+#include "tools/common/output.h"
 #include "tools/common/problem.h"
 #include "tools/common/text.h"
 #include "tools/info/info.h"
@@ -36,13 +38,13 @@ int tell(const Wanted& wanted) {
   info::Json json = info::Json::object();
   int status = 0;
   const auto part = [&](const std::string& more) { text += (text.empty() ? "" : "\n") + more; };
+  const Loaded loaded = load_config(slimpi_environment());
+  if ((wanted.version || wanted.options) && !say_problems(loaded)) status = kBadUse;
   if (wanted.version) {
     part(info::version_text());
     json["version"] = info::version_json();
   }
   if (wanted.options) {
-    const Loaded loaded = load_config(slimpi_environment());
-    if (!say_problems(loaded)) status = kBadUse;
     part(info::options_text(loaded.config, wanted.documented));
     json["options"] = info::options_json(loaded.config);
   }
@@ -57,13 +59,11 @@ int tell(const Wanted& wanted) {
     }
     json["topology"] = info::topology_json(found);
   }
-  fmt::print("{}", wanted.json ? json.dump(2) + "\n" : text);
+  tools::put(wanted.json ? json.dump(2) + "\n" : text);
   return status;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   CLI::App app(
       "Tells what this slimpi is, what its options are set to, and what the machine looks like.\n"
       "Without an option: -v and -c.",
@@ -73,7 +73,8 @@ int main(int argc, char** argv) {
   Wanted wanted;
   app.add_flag("-v,--version", wanted.version, "version and build, and what works on this machine");
   app.add_flag("-c,--config", wanted.options, "every option, its value and where that comes from");
-  app.add_flag("-f,--full", wanted.documented, "with -c: meaning and accepted values, too");
+  app.add_flag("-f,--full", wanted.documented,
+               "with -c: meaning and accepted values, too, as a file for SLIMPI_CONFIG");
   app.add_flag("-t,--topology", wanted.topology,
                "NUMA nodes, GPUs and network cards of this machine, and who leads");
   app.add_flag("--json", wanted.json, "write JSON");
@@ -82,18 +83,24 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
+    tools::put(app.help());
     return 0;
   } catch (const CLI::ParseError& error) {
-    std::string text = error.what();
-    if (text[0] >= 'A' && text[0] <= 'Z') text[0] = char(text[0] - 'A' + 'a');
-    fmt::print(stderr, "slimpi-info: {}; slimpi-info --help lists what there is\n", text);
+    const std::string unknown = tools::unknown_option(app, argc, argv);
+    fmt::print(stderr, "slimpi-info: {} (slimpi-info --help lists the options)\n",
+               unknown.empty() ? tools::message(error) : unknown);
     return kBadUse;
   }
-  if (wanted.list) return fmt::print("{}", info::options_list()), 0;
-  if (wanted.mdoc) return fmt::print("{}", info::options_mdoc()), 0;
+  if (wanted.list) return tools::put(info::options_list()), 0;
+  if (wanted.mdoc) return tools::put(info::options_mdoc()), 0;
   if (wanted.documented) wanted.options = true;
   if (!wanted.version && !wanted.options && !wanted.topology)
     wanted.version = wanted.options = true;
   return tell(wanted);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return slimpi::tools::finish_output("slimpi-info", run(argc, argv));
 }

@@ -18,7 +18,9 @@
 
 #include "base/environment.h"
 #include "base/place.h"
+#include "base/process.h"
 #include "config.h"
+#include "tools/common/output.h"
 #include "tools/common/problem.h"
 #include "tools/run/arguments.h"
 #include "tools/run/program.h"
@@ -71,21 +73,17 @@ std::string appended(const std::string& preload, const std::string& library) {
   return preload.empty() ? library : preload + ":" + library;
 }
 
-// `word` as a shell reads it back.
-std::string quoted(const std::string& word) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./,:=+@%^";
-  if (!word.empty() && word.find_first_not_of(kPlain) == word.npos) return word;
-  std::string result = "'";
-  for (const char c : word) result += c == '\'' ? "'\\''" : std::string(1, c);
-  return result + "'";
+std::string command(const std::map<std::string, std::string>& variables, char** words) {
+  std::string text = "env";
+  for (const auto& [name, value] : variables)
+    text += " " + name + "=" + shell_word(value) + " \\\n ";
+  for (; *words != nullptr; ++words) text += " " + shell_word(*words);
+  return text + "\n";
 }
 
-void print_command(const std::map<std::string, std::string>& variables, char** words) {
-  std::string text = "env";
-  for (const auto& [name, value] : variables) text += " " + name + "=" + quoted(value) + " \\\n ";
-  for (; *words != nullptr; ++words) text += " " + quoted(*words);
-  std::printf("%s\n", text.c_str());
+int say(const std::string& text) {
+  tools::put(text);
+  return tools::finish_output("slimpi-run", 0);
 }
 
 }  // namespace
@@ -93,15 +91,16 @@ void print_command(const std::map<std::string, std::string>& variables, char** w
 int main(int argc, char** argv) {
   const tools::Arguments arguments = tools::parse_arguments(argc, argv);
   if (!arguments.error.empty()) return give_up(kBadUse, arguments.error);
-  if (arguments.help) return std::printf("%s", tools::help_text().c_str()), 0;
-  if (arguments.version) return std::puts("slimpi-run (slimpi) " PACKAGE_VERSION), 0;
+  if (arguments.help) return say(tools::help_text());
+  if (arguments.version) return say("slimpi-run (slimpi) " PACKAGE_VERSION "\n");
   if (arguments.program >= argc)
     return give_up(kBadUse, "no program given; use slimpi-run [OPTION VALUE ...] PROGRAM");
 
   std::map<std::string, std::string> variables = arguments.variables;
   Environment environment = slimpi_environment();
   for (const auto& [name, value] : variables) environment[name] = value;
-  if (const std::string error = tools::problem(load_config(environment)); !error.empty())
+  const Loaded loaded = load_config(environment);
+  if (const std::string error = tools::problem(loaded); !error.empty())
     return give_up(kBadUse, error);
 
   const std::string library = find_library();
@@ -121,7 +120,12 @@ int main(int argc, char** argv) {
                  program.path.c_str(), reason.c_str());
 
   variables["LD_PRELOAD"] = appended(environment_variable("LD_PRELOAD"), library);
-  if (arguments.dry_run) return print_command(variables, words), 0;
+  if (arguments.dry_run) {
+    // Otherwise the library says it, once for all ranks.
+    for (const std::string& warning : loaded.warnings)
+      std::fprintf(stderr, "slimpi-run: warning: %s\n", warning.c_str());
+    return say(command(variables, words));
+  }
   for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
   execvp(program.path.c_str(), words);
   return give_up(errno == ENOENT ? 127 : 126, program.path + ": " + std::strerror(errno));

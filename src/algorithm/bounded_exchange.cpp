@@ -167,7 +167,7 @@ Status Bounded::run() {
     call_.communicator.statistics().repeated();
     index = next;
   }
-  call_.communicator.statistics().coded(std::size_t(index));
+  call_.used_codec = UsedCodec(index);
   return Status::ok;
 }
 

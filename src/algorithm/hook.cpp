@@ -247,7 +247,7 @@ Status Hook::allreduce(const comm::Call& call) const {
   const Timed timed(call.communicator.statistics(), Stage::exchange, "hook", 4 * call.count);
   const Inside inside;
   const int code = table_->allreduce(context_, &told.about, call.in, call.out);
-  call.communicator.statistics().sent(told.sent);
+  call.communicator.exchange().count_sent(told.sent);
   return code == 0 ? Status::ok : failed("allreduce", code, told);
 }
 

@@ -329,6 +329,7 @@ Matrix matrix_of(const comm::Plan& plan, const Config& config, std::uint64_t cou
 
 Status run_powersgd(comm::Call& call) {
   const Matrix matrix = matrix_of(call.plan, call.communicator.config(), call.count);
+  call.used_codec = matrix.worthwhile ? UsedCodec::low_rank : UsedCodec::float32;
   if (!matrix.worthwhile)
     return sum_exactly(call, call.location, call.in, call.out, call.count, call.number);
   const slimpi_blas* blas = nullptr;

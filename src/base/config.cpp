@@ -5,7 +5,8 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <numeric>
+
+#include "base/nearest.h"
 
 namespace slimpi {
 
@@ -33,23 +34,16 @@ std::string spelled(std::string_view name, Source source) {
   return "SLIMPI_" + upper_case(name);
 }
 
-// The number of insertions, deletions, replacements and swaps of adjacent characters that change
-// `a` into `b`.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> before(b.size() + 1), row(b.size() + 1), next(b.size() + 1);
-  std::iota(row.begin(), row.end(), 0);
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    next[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      next[j] =
-          std::min({row[j] + 1, next[j - 1] + 1, row[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        next[j] = std::min(next[j], before[j - 2] + 1);
-    }
-    before.swap(row);
-    row.swap(next);
+// "; did you mean bytegrad?" where `value` is nearly one of the words of `accepted`, else "".
+std::string suggestion(std::string_view value, std::string_view accepted) {
+  std::vector<std::string> words;
+  while (!accepted.empty()) {
+    const std::size_t end = std::min(accepted.find_first_of(",/"), accepted.size());
+    const std::string_view word = trimmed(accepted.substr(0, end));
+    if (word.size() > 2) words.emplace_back(word);
+    accepted.remove_prefix(std::min(end + 1, accepted.size()));
   }
-  return row[b.size()];
+  return value.size() < 3 ? "" : did_you_mean(lower_case(value), words);
 }
 
 std::string unknown_name(std::string_view spelled_name, std::string_view option, Source source) {
@@ -138,7 +132,8 @@ std::string Config::set(std::string_view option, std::string_view value, Source 
     type parsed{};                                                  \
     if (!(parser).parse(value, parsed))                             \
       return spelled(option, source) + "=" + printable(value) +     \
-             " cannot be used; accepted: " + (parser).accepted();   \
+             " cannot be used; accepted: " + (parser).accepted() +  \
+             suggestion(value, (parser).accepted());                \
     Given& was = given[std::size_t(Option::name)];                  \
     if (was.source > source) return "";                             \
     this->name = std::move(parsed);                                 \
@@ -169,19 +164,9 @@ bool is_option(std::string_view name) {
 std::string nearest_option(std::string_view name) {
   std::string given = lower_case(name);
   if (given.starts_with("slimpi_")) given.erase(0, 7);
-  std::string best;
-  std::size_t least = std::max<std::size_t>(1, given.size() / 3) + 1;
-  for (const OptionRow& row : option_rows()) {
-    const std::size_t distance = edit_distance(given, row.name);
-    if (distance < least) {
-      least = distance;
-      best = row.name;
-    }
-  }
-  if (!best.empty() || given.size() < 3) return best;
-  for (const OptionRow& row : option_rows())
-    if (std::string_view(row.name).starts_with(given)) return row.name;
-  return "";
+  std::vector<std::string> names;
+  for (const OptionRow& row : option_rows()) names.emplace_back(row.name);
+  return nearest_word(given, names);
 }
 
 std::string info_key_option(std::string_view key) {

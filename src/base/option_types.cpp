@@ -8,18 +8,27 @@
 namespace slimpi {
 
 namespace {
-constexpr const char* kAlgorithms[] = {"bytegrad",
-                                       "qsgd",
-                                       "fp16",
-                                       "bf16",
-                                       "powersgd",
-                                       "batched_powersgd",
-                                       "decentralized",
-                                       "low_precision_decentralized",
-                                       "allreduce",
-                                       "auto",
-                                       "off"};
+constexpr const char* kAlgorithms[] = {"bytegrad",      "qsgd",
+                                       "fp16",          "bf16",
+                                       "powersgd",      "batched_powersgd",
+                                       "decentralized", "low_precision_decentralized",
+                                       "allreduce",     "auto",
+                                       "off",           "hook"};
+
+// Without "hook", which is a name only with its path.
+std::span<const char* const> values_of_algorithm() {
+  return std::span<const char* const>(kAlgorithms).first(std::size(kAlgorithms) - 1);
+}
 }  // namespace
+
+std::span<const char* const> algorithm_names() {
+  return kAlgorithms;
+}
+
+std::size_t algorithm_index(std::string_view name) {
+  return std::size_t(std::find(std::begin(kAlgorithms), std::end(kAlgorithms) - 1, name) -
+                     std::begin(kAlgorithms));
+}
 
 // White space and case as in the C locale, whatever locale the program has set.
 std::string_view trimmed(std::string_view text) {
@@ -145,15 +154,15 @@ bool AlgorithmName::parse(std::string_view text, std::string& value) const {
     return true;
   }
   const std::string word = lower_case(given);
-  if (std::find(std::begin(kAlgorithms), std::end(kAlgorithms), word) == std::end(kAlgorithms))
-    return false;
+  const auto names = values_of_algorithm();
+  if (std::find(names.begin(), names.end(), word) == names.end()) return false;
   value = word;
   return true;
 }
 
 std::string AlgorithmName::accepted() const {
   std::string list;
-  for (const char* name : kAlgorithms) list += std::string(name) + ", ";
+  for (const char* name : values_of_algorithm()) list += std::string(name) + ", ";
   return list + "hook:/ABSOLUTE/PATH.so";
 }
 

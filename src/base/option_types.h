@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -70,6 +71,10 @@ struct Text {
   std::string accepted() const { return what; }
   std::string text(const std::string& value) const { return value; }
 };
+
+// The names of SLIMPI_ALGORITHM, and "hook" for every hook:PATH.
+std::span<const char* const> algorithm_names();
+std::size_t algorithm_index(std::string_view name);  // that of "hook" for a name it does not know
 
 // The names of SLIMPI_ALGORITHM, and hook:/absolute/path.so.
 struct AlgorithmName {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The report at the end: as JSON for SLIMPI_REPORT=file, as text for SLIMPI_REPORT=stderr.
+// The report at the end, as text or as JSON, and where it goes.
 #pragma once
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/statistics.h"
 #include "base/status.h"
@@ -9,7 +11,12 @@
 namespace slimpi {
 
 struct Report {
-  std::string version, mpi, algorithm;
+  std::string version, mpi;
+  std::string algorithm;  // SLIMPI_ALGORITHM
+  std::string command, date;
+  double wall_seconds = 0;
+  std::vector<std::pair<std::string, std::string>> options;  // that the user set: name and value
+  std::vector<std::string> hosts;  // each once, in the order of their first rank
   int ranks = 0, nodes = 0;
   int ranks_counted =
       0;       // ranks whose bytes are in `job`; fewer than ranks when no call spanned the job
@@ -21,13 +28,29 @@ struct Report {
                 most_segment_bytes = 0;  // maximum of shared memory mapped at one time
 };
 
+// All float sums of the job, in bytes between nodes: with plain MPI, and as they were done. What
+// MPI did itself counts in both with the bytes of an optimal allreduce.
+struct Totals {
+  double plain = 0, done = 0;
+  double compressed_share = 0;  // of `plain`: from 0 to 1
+};
+Totals totals_of(const Report& report);
+
+// The algorithms that compressed calls, joined by ", "; SLIMPI_ALGORITHM where there were none.
+std::string algorithms_of(const Report& report);
+
 std::string to_json(const Report& report);
 std::string to_text(const Report& report);
+
+// What SLIMPI_REPORT names. "stdout" or "-", and "stderr", are streams and get text. A file gets
+// text where its name ends in .txt or .log, else JSON.
+bool is_stream(const std::string& target);
+bool is_text(const std::string& target);
 
 // Why no file of this name can be written now, such as "No such file or directory"; "" if one can.
 std::string why_not_writable(const std::string& path);
 
-// Writes the report to `target`: "stderr" or a file name.
+// Writes the report to `target`, the value of SLIMPI_REPORT.
 Status write_report(const Report& report, const std::string& target);
 
 }  // namespace slimpi

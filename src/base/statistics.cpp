@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/statistics.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
+
+#include "base/option_types.h"
 
 namespace slimpi {
 
@@ -27,19 +31,59 @@ const char* to_string(Stage stage) {
   return names[std::size_t(stage)];
 }
 
+const char* to_string(UsedCodec codec) {
+  constexpr const char* names[] = {"1", "2",    "3",       "4",    "5",        "6",   "7",
+                                   "8", "fp16", "float32", "bf16", "low_rank", "hook"};
+  static_assert(std::size(names) == kUsedCodecs);
+  return names[std::size_t(codec)];
+}
+
+std::size_t size_class_of(std::uint64_t bytes) {
+  return std::min<std::size_t>(std::size_t(std::bit_width(std::max<std::uint64_t>(bytes, 1))) - 1,
+                               kSizeClasses - 1);
+}
+
 void Statistics::passed(BypassReason reason) {
   add(SLIMPI_COUNTER(calls), 1);
   add(SLIMPI_COUNTER(passed) + std::size_t(reason), 1);
 }
 
-void Statistics::compressed(std::uint64_t bytes, std::uint64_t plain_bytes,
-                            std::uint64_t nanoseconds, bool device) {
+void Statistics::compressed(const CompressedCall& call) {
   add(SLIMPI_COUNTER(calls), 1);
   add(SLIMPI_COUNTER(compressed), 1);
-  add(SLIMPI_COUNTER(bytes_in), bytes);
-  add(SLIMPI_COUNTER(bytes_plain), plain_bytes);
+  add(SLIMPI_COUNTER(bytes_in), call.bytes);
+  add(SLIMPI_COUNTER(bytes_plain), call.plain_bytes);
+  add(call.on_device ? SLIMPI_COUNTER(device_buffers) : SLIMPI_COUNTER(host_buffers), 1);
+  constexpr std::size_t kWords = sizeof(Share) / sizeof(std::uint64_t);
+  for (const std::size_t share :
+       {SLIMPI_COUNTER(algorithms) + kWords * algorithm_index(call.algorithm),
+        SLIMPI_COUNTER(codecs) + kWords * std::size_t(call.codec),
+        SLIMPI_COUNTER(sizes) + kWords * size_class_of(call.bytes)}) {
+    add(share + index_of(offsetof(Share, calls)), 1);
+    add(share + index_of(offsetof(Share, bytes_in)), call.bytes);
+    add(share + index_of(offsetof(Share, bytes_sent)), call.sent_bytes);
+    add(share + index_of(offsetof(Share, nanoseconds)), call.nanoseconds);
+  }
+}
+
+void Statistics::exact_in_node() {
+  add(SLIMPI_COUNTER(calls), 1);
+  add(SLIMPI_COUNTER(exact_in_node), 1);
+}
+
+void Statistics::left_to_mpi(std::uint64_t bytes, std::uint64_t nodes) {
+  if (nodes == 0)
+    add(SLIMPI_COUNTER(bytes_left_elsewhere), bytes);
+  else
+    add(SLIMPI_COUNTER(bytes_left), 2 * (nodes - 1) * bytes);
+}
+
+void Statistics::inside(std::uint64_t nanoseconds) {
   add(SLIMPI_COUNTER(nanoseconds), nanoseconds);
-  add(device ? SLIMPI_COUNTER(device_buffers) : SLIMPI_COUNTER(host_buffers), 1);
+}
+
+void Statistics::verifying(std::uint64_t nanoseconds) {
+  add(SLIMPI_COUNTER(verify_nanoseconds), nanoseconds);
 }
 
 void Statistics::sent(std::uint64_t bytes) {
@@ -77,10 +121,6 @@ void Statistics::staged() {
 
 void Statistics::overflow(std::uint64_t values) {
   add(SLIMPI_COUNTER(overflowed), values);
-}
-
-void Statistics::coded(std::size_t codec) {
-  add(SLIMPI_COUNTER(codecs) + codec, 1);
 }
 
 void Statistics::repeated() {

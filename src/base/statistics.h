@@ -36,16 +36,56 @@ enum class Stage { encode, exchange, decode, intra };
 constexpr std::size_t kStages = 4;
 const char* to_string(Stage stage);
 
-constexpr std::size_t kChosenCodecs = 10;
+// The codec that a compressed call really used, as the report names it. The first ten are those
+// that SLIMPI_MAX_ERROR chooses from, in its order: 1 to 8 bits, fp16, float32.
+enum class UsedCodec : std::size_t {
+  bits_1,
+  bits_8 = 7,
+  fp16,
+  float32,
+  bf16,
+  low_rank,  // two factors, as floats
+  hook
+};
+constexpr std::size_t kUsedCodecs = 13;
+const char* to_string(UsedCodec codec);  // "8" for eight bits
+
+// Compressed calls are counted by algorithm (algorithm_names()), by codec, and by size class: class
+// k has the buffers of 2^k to 2^(k+1) - 1 bytes, the last class all larger ones too.
+constexpr std::size_t kAlgorithms = 12, kSizeClasses = 44;
+std::size_t size_class_of(std::uint64_t bytes);
+
+// The compressed calls of one algorithm, codec or size class.
+struct Share {
+  std::uint64_t calls = 0;
+  std::uint64_t bytes_in = 0, bytes_sent = 0;  // as in Counts
+  std::uint64_t nanoseconds = 0;
+};
+
+// What Statistics is told of a compressed call.
+struct CompressedCall {
+  const char* algorithm;  // one of algorithm_names()
+  UsedCodec codec;
+  std::uint64_t bytes = 0;        // of the buffer
+  std::uint64_t plain_bytes = 0;  // as Counts::bytes_plain; 0 unless this is rank 0
+  std::uint64_t sent_bytes = 0;   // between nodes by this rank, headers included
+  std::uint64_t nanoseconds = 0;
+  bool on_device = false;
+};
 
 // Plain numbers, in this order in memory so that ranks can be summed with one reduction.
 struct Counts {
   std::uint64_t calls = 0, compressed = 0;
+  std::uint64_t exact_in_node = 0;  // sums inside one node that slimpi did itself
   std::array<std::uint64_t, kBypassReasons> passed{};
   std::uint64_t bytes_in = 0;     // of the buffers of compressed calls
   std::uint64_t bytes_sent = 0;   // sent between nodes, headers included
   std::uint64_t bytes_plain = 0;  // what a bandwidth-optimal float allreduce would have sent
-  std::uint64_t nanoseconds = 0;  // in compressed calls
+  // Float sums that were left to MPI: what an optimal allreduce sent between the nodes, where
+  // slimpi knows the nodes; else the bytes of their buffers. Counted by rank 0 only.
+  std::uint64_t bytes_left = 0, bytes_left_elsewhere = 0;
+  std::uint64_t nanoseconds = 0;         // inside slimpi, in calls that it did itself
+  std::uint64_t verify_nanoseconds = 0;  // of these: for the exact sums of SLIMPI_VERIFY
   std::array<std::uint64_t, kStages> stage_nanoseconds{};
   std::uint64_t host_buffers = 0, device_buffers = 0;
   std::uint64_t staged_calls = 0;   // left to MPI, with host copies of buffers that it cannot take
@@ -54,9 +94,10 @@ struct Counts {
   std::uint64_t scratch_bytes = 0;  // held now for message buffers
   std::uint64_t state_dropped = 0;  // times that ranks disagreed about a tensor state
   std::uint64_t overflowed = 0;     // fp16 or bf16 values that became infinite
-  // Calls for which SLIMPI_MAX_ERROR chose 1 to 8 bits, fp16, float32.
-  std::array<std::uint64_t, kChosenCodecs> codecs{};
-  std::uint64_t repeated = 0;  // exchanges repeated because of the error of the first one
+  std::uint64_t repeated = 0;       // exchanges repeated because of the error of the first one
+  std::array<Share, kAlgorithms> algorithms{};
+  std::array<Share, kUsedCodecs> codecs{};
+  std::array<Share, kSizeClasses> sizes{};
 };
 constexpr std::size_t kCounts = sizeof(Counts) / sizeof(std::uint64_t);
 
@@ -83,8 +124,12 @@ class Statistics {
     counters_[counter].fetch_add(amount, std::memory_order_relaxed);
   }
   void passed(BypassReason reason);
-  void compressed(std::uint64_t bytes, std::uint64_t plain_bytes, std::uint64_t nanoseconds,
-                  bool device);
+  void compressed(const CompressedCall& call);
+  void exact_in_node();
+  // Bytes of a float sum that goes to MPI, by `nodes` nodes; 0: the nodes are not known.
+  void left_to_mpi(std::uint64_t bytes, std::uint64_t nodes);
+  void inside(std::uint64_t nanoseconds);     // time inside slimpi
+  void verifying(std::uint64_t nanoseconds);  // of it: for an exact sum
   void sent(std::uint64_t bytes);
   void stage(Stage stage, std::uint64_t nanoseconds);
   void error(double relative_l2);
@@ -97,7 +142,6 @@ class Statistics {
   void dropped();
   void staged();
   void overflow(std::uint64_t values);
-  void coded(std::size_t codec);
   void repeated();
 
   Counts counts() const;
@@ -113,6 +157,33 @@ class Statistics {
   std::array<std::atomic<std::uint64_t>, kCounts> counters_{};
   std::atomic<double> error_sum_{0}, max_error_{0};
   HighWater scratch_, segments_, segment_bytes_;
+};
+
+// Adds the time from its construction to its end, or its destruction, to the time inside slimpi, or
+// to that of SLIMPI_VERIFY.
+class Inside {
+ public:
+  enum class What { call, verify };
+  explicit Inside(Statistics& statistics, What what = What::call)
+      : statistics_(statistics), what_(what), begin_(Trace::Clock::now()) {}
+  ~Inside() { end(); }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+  void end() {
+    if (ended_) return;
+    ended_ = true;
+    const std::chrono::nanoseconds spent = Trace::Clock::now() - begin_;
+    if (what_ == What::call)
+      statistics_.inside(std::uint64_t(spent.count()));
+    else
+      statistics_.verifying(std::uint64_t(spent.count()));
+  }
+
+ private:
+  Statistics& statistics_;
+  const What what_;
+  const Trace::Clock::time_point begin_;
+  bool ended_ = false;
 };
 
 // Adds the time from its construction to its destruction to a stage, and to the trace when one

@@ -40,6 +40,7 @@ AllreduceCall::AllreduceCall(Runtime& runtime, comm::Communicator& communicator,
 }
 
 Status AllreduceCall::run(std::optional<BypassReason>* passed) {
+  const Inside inside(runtime_.statistics);
   communicator_.use_scratch(scratch_.take());
   SLIMPI_TRY(agree_on_memory(passed));
   if (*passed) return Status::ok;
@@ -62,6 +63,7 @@ Status AllreduceCall::run(std::optional<BypassReason>* passed) {
   if (verify) SLIMPI_TRY(keep_input(&verify));
 
   const auto start = std::chrono::steady_clock::now();
+  const std::uint64_t sent_before = communicator_.exchange().bytes_sent();
   SLIMPI_TRY(colocate_buffers());
   comm::Call call = this->call();
   SLIMPI_TRY(plan_.algorithm->run(call));
@@ -80,11 +82,8 @@ Status AllreduceCall::run(std::optional<BypassReason>* passed) {
     ++state_->calls;
     state_->uninitialized = false;
   }
-  const std::uint64_t nodes = std::uint64_t(communicator_.layout().nodes());
-  runtime_.statistics.compressed(
-      count_ * sizeof(float),
-      communicator_.rank() == 0 ? 2 * (nodes - 1) * count_ * sizeof(float) : 0,
-      std::uint64_t(std::chrono::nanoseconds(spent).count()), location_.device != &device::host());
+  count(call, std::uint64_t(std::chrono::nanoseconds(spent).count()),
+        communicator_.exchange().bytes_sent() - sent_before);
   return verify ? measure_error() : Status::ok;
 }
 
@@ -100,7 +99,7 @@ Status AllreduceCall::open_in_node(bool* possible) {
 }
 
 Status AllreduceCall::run_in_node(bool* usual, int* code) {
-  runtime_.statistics.passed(BypassReason::single_node);
+  Inside inside(runtime_.statistics);
   SLIMPI_TRY(communicator_.stream_for(location_, &stream_));
   SLIMPI_TRY(colocate_buffers());
   comm::Call call{communicator_, plan_, in_, out_, count_, location_, stream_, 0, nullptr};
@@ -116,7 +115,13 @@ Status AllreduceCall::run_in_node(bool* usual, int* code) {
     if (same) SLIMPI_TRY(intra::intra_allreduce(call, true, &result));
   }
   *code = MPI_SUCCESS;
-  if (result.left_to_mpi) *code = finish_by_mpi(result.finished);
+  if (result.left_to_mpi) {
+    inside.end();  // the rest is MPI's time
+    runtime_.left_to_mpi(communicator_, BypassReason::single_node, request_);
+    *code = finish_by_mpi(result.finished);
+  } else {
+    runtime_.statistics.exact_in_node();
+  }
   return finish_stream();
 }
 
@@ -337,6 +342,7 @@ Status AllreduceCall::keep_input(bool* kept) {
 }
 
 Status AllreduceCall::measure_error() {
+  const Inside verifying(runtime_.statistics, Inside::What::verify);
   const mpi::Api& api = communicator_.exchange().api();
   constexpr std::uint64_t kMost = 1u << 30;  // MPI takes the count as an int
   for (std::uint64_t first = 0; first < count_; first += kMost) {
@@ -357,20 +363,6 @@ Status AllreduceCall::measure_error() {
   log_debug("call " + std::to_string(communicator_.calls) + ": relative L2 error " +
             std::to_string(relative));
   return Status::ok;
-}
-
-void AllreduceCall::log_banner() {
-  if (communicator_.rank() != 0 || runtime_.banner_logged.exchange(true)) return;
-  std::string text = std::string("slimpi ") + SLIMPI_PACKAGE_VERSION + ": " +
-                     policy::describe(plan_) + "; " + std::to_string(communicator_.size()) +
-                     " ranks on " + std::to_string(communicator_.layout().nodes()) + " nodes; " +
-                     location_.device->name + " memory, " + location_.device->kernels()->name +
-                     " kernels; " + runtime_.mpi_version;
-  const auto& rows = option_rows();
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    if (communicator_.config().given[i].source != Source::built_in)
-      text += "; " + rows[i].variable + "=" + communicator_.config().given[i].text;
-  log_info(text);
 }
 
 }  // namespace slimpi::call

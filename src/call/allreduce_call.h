@@ -37,6 +37,7 @@ class AllreduceCall {
   Status name_shapes();
   Status compare_states(Agreement* agreement);
   comm::Call call();
+  void count(const comm::Call& call, std::uint64_t nanoseconds, std::uint64_t sent);
   Status find_nonfinite(std::uint64_t* found);
   Status check_values(Agreement* agreement);
   Status colocate_buffers();

@@ -42,8 +42,9 @@ Status without_exceptions(Run run) {
   }
 }
 
-bool call_mpi_timed(Runtime& runtime, BypassReason reason, const Allreduce& request, int* code) {
-  runtime.statistics.passed(reason);
+bool call_mpi_timed(Runtime& runtime, const comm::Communicator& communicator, BypassReason reason,
+                    const Allreduce& request, int* code) {
+  runtime.left_to_mpi(communicator, reason, request);
   *code = pass_to_mpi(request);
   return true;
 }
@@ -78,7 +79,7 @@ bool run_plan(Runtime& runtime, comm::Communicator& communicator, const comm::Pl
   if (status != Status::ok) return fail_call(runtime, communicator, status, code);
   *code = MPI_SUCCESS;
   if (!reason) return true;
-  runtime.statistics.passed(*reason);
+  runtime.left_to_mpi(communicator, *reason, request);
   return false;
 }
 
@@ -87,7 +88,7 @@ bool run_fastest(Runtime& runtime, comm::Communicator& communicator,
   comm::Autotuner& autotuner = communicator.autotuner(size_class(request), int(plans.size()) + 1);
   return try_next(runtime, communicator, autotuner, code, [&](int candidate) {
     if (candidate == 0) {
-      call_mpi_timed(runtime, BypassReason::automatic, request, code);
+      call_mpi_timed(runtime, communicator, BypassReason::automatic, request, code);
     } else if (!run_plan(runtime, communicator, plans[std::size_t(candidate - 1)], request, code)) {
       *code = pass_to_mpi(request);
     }
@@ -102,7 +103,7 @@ bool run_in_node_fastest(Runtime& runtime, comm::Communicator& communicator, con
   if (const Status status = call.open_in_node(&possible); status != Status::ok)
     return fail_call(runtime, communicator, status, code);
   if (!possible) {
-    runtime.statistics.passed(BypassReason::single_node);
+    runtime.left_to_mpi(communicator, BypassReason::single_node, request);
     return false;
   }
   const auto run_in_node = [&] {
@@ -120,7 +121,7 @@ bool run_in_node_fastest(Runtime& runtime, comm::Communicator& communicator, con
   comm::Autotuner& autotuner =
       communicator.autotuner(-size_class(request), 2, comm::Autotuner::Start::careful);
   return try_next(runtime, communicator, autotuner, code, [&](int candidate) {
-    if (candidate == 0) return call_mpi_timed(runtime, BypassReason::single_node, request, code);
+    if (candidate == 0) return call_mpi_timed(runtime, communicator, BypassReason::single_node, request, code);
     return run_in_node();
   });
 }

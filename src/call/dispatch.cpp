@@ -30,9 +30,33 @@ void ask_mpi_about_devices() {
   device::set_mpi_takes_device_memory(takes);
 }
 
-bool bypass(Runtime& runtime, BypassReason reason) {
+bool is_float_sum(const Allreduce& request) {
+  return is_float(MPI_Datatype(request.datatype)) && MPI_Op(request.op) == MPI_SUM &&
+         request.count > 0;
+}
+
+// For a call whose communicator is not looked at. Rank 0 of the job counts the bytes of float sums.
+bool bypass(Runtime& runtime, BypassReason reason, const Allreduce* float_sum = nullptr) {
   runtime.statistics.passed(reason);
+  if (float_sum != nullptr && runtime.world_rank == 0 && is_float_sum(*float_sum))
+    runtime.statistics.left_to_mpi(std::uint64_t(float_sum->count) * sizeof(float), 0);
   return false;
+}
+
+bool bypass(Runtime& runtime, BypassReason reason, const comm::Communicator& communicator,
+            const Allreduce& request) {
+  runtime.left_to_mpi(communicator, reason, request);
+  return false;
+}
+
+// The banner where nothing will be compressed.
+void log_one_node(Runtime& runtime, const comm::Communicator& communicator) {
+  if (communicator.rank() != 0 || communicator.size() < runtime.world_size ||
+      runtime.banner_logged.exchange(true))
+    return;
+  log_info(std::to_string(communicator.size()) +
+           " ranks on 1 node: exact sums in shared memory, nothing to compress (to try: "
+           "--ranks-per-node 1, or slimpi-lab)");
 }
 
 // From here on the ranks of the communicator act together: every decision is the same on all of
@@ -48,9 +72,9 @@ bool dispatch_together(Runtime& runtime, comm::Communicator& communicator, const
     if (communicator.rank() == 0)
       log_once(status == Status::unsupported ? LogLevel::info : LogLevel::warn,
                "calls on a communicator go to MPI: " + failure_text());
-    return bypass(runtime, BypassReason::failure);
+    return bypass(runtime, BypassReason::failure, communicator, request);
   };
-  if (communicator.unusable()) return bypass(runtime, BypassReason::failure);
+  if (communicator.unusable()) return bypass(runtime, BypassReason::failure, communicator, request);
   if (!communicator.agreed()) {
     communicator.read_name();
     const Status status =
@@ -64,14 +88,16 @@ bool dispatch_together(Runtime& runtime, comm::Communicator& communicator, const
       policy::decide(communicator.config(), runtime.rules_of(communicator), communicator.name(),
                      std::uint64_t(request.count));
   if (decision.take || decision.reason != BypassReason::small) communicator.states.count_call();
-  if (!decision.take) return bypass(runtime, decision.reason);
+  if (!decision.take) return bypass(runtime, decision.reason, communicator, request);
   if (const Status found = communicator.find_nodes(request.out); found != Status::ok)
     return do_without(found);
   if (const int nodes = communicator.layout().nodes(); nodes > runtime.nodes) runtime.nodes = nodes;
   if (communicator.failed)
     return failed(fail(Status::mpi, "an earlier call on this communicator failed half way"));
-  if (communicator.layout().nodes() == 1)
+  if (communicator.layout().nodes() == 1) {
+    log_one_node(runtime, communicator);
     return run_in_node_fastest(runtime, communicator, decision.plans.front(), request, code);
+  }
   if (decision.plans.size() > 1)
     return run_fastest(runtime, communicator, decision.plans, request, code);
   return run_plan(runtime, communicator, decision.plans.front(), request, code);
@@ -87,7 +113,8 @@ bool dispatch(const Allreduce& request, int* code) {
   device::load_plugins();
   if (device::others()) ask_mpi_about_devices();
   if (algorithm::inside_hook()) return false;
-  if (!Runtime::on.load(std::memory_order_relaxed)) return bypass(*runtime, BypassReason::off);
+  if (!Runtime::on.load(std::memory_order_relaxed))
+    return bypass(*runtime, BypassReason::off, &request);
   if (!is_float(MPI_Datatype(request.datatype))) return bypass(*runtime, BypassReason::datatype);
   if (MPI_Op(request.op) != MPI_SUM) return bypass(*runtime, BypassReason::op);
   // Invalid arguments go to MPI, which reports its own errors.
@@ -112,9 +139,9 @@ bool dispatch(const Allreduce& request, int* code) {
   return dispatch_together(*runtime, *communicator, request, code);
 }
 
-void count_nonblocking(Word comm) {
-  if (Runtime* const runtime = Runtime::get(MPI_Comm(comm)); runtime != nullptr)
-    runtime->statistics.passed(BypassReason::nonblocking);
+void count_nonblocking(const Allreduce& call) {
+  if (Runtime* const runtime = Runtime::get(MPI_Comm(call.comm)); runtime != nullptr)
+    bypass(*runtime, BypassReason::nonblocking, &call);
 }
 
 void* next_definition(const char* name, std::atomic<void*>& known) {

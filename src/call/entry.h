@@ -31,8 +31,8 @@ int pass_to_mpi(const Allreduce& call);
 // The same as call_mpi, without staging.
 int call_mpi_unstaged(const Allreduce& call);
 
-// Counts a nonblocking or persistent allreduce on `comm`. MPI does it.
-void count_nonblocking(Word comm);
+// Counts a nonblocking or persistent allreduce. MPI does it.
+void count_nonblocking(const Allreduce& call);
 
 // MPI_Pcontrol: 0 off, 1 on, 2 writes the report.
 void control(int level);

@@ -3,10 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <new>
 
 #include "base/float_environment.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "base/report.h"
 #include "base/trace_file.h"
 #include "call/entry.h"
@@ -45,6 +47,68 @@ Status Runtime::offer_for_report(comm::Communicator& communicator) {
   return Status::ok;
 }
 
+void Runtime::left_to_mpi(const comm::Communicator& communicator, BypassReason reason,
+                          const Allreduce& request) {
+  statistics.passed(reason);
+  if (communicator.rank() == 0)
+    statistics.left_to_mpi(std::uint64_t(request.count) * sizeof(float),
+                           std::uint64_t(communicator.layout().nodes()));
+}
+
+// The hosts of the job, each once. Collective over report_comm_. Rank 0 agrees first whether it has
+// the memory, so that no rank waits for one that cannot take part.
+std::vector<std::string> Runtime::gather_hosts() {
+  using Name = std::array<char, 64>;
+  Name own{};
+  gethostname(own.data(), own.size() - 1);
+  int rank = 0, size = 1, ready = 1;
+  std::vector<Name> all;
+  if (report_comm_ != MPI_COMM_NULL) {
+    api.Comm_rank(report_comm_, &rank);
+    api.Comm_size(report_comm_, &size);
+  }
+  try {
+    all.resize(rank == 0 ? std::size_t(size) : 0);
+  } catch (const std::bad_alloc&) {
+    ready = 0;
+  }
+  if (report_comm_ != MPI_COMM_NULL) {
+    if (api.Bcast(&ready, 1, MPI_INT, 0, report_comm_) != MPI_SUCCESS || ready == 0) return {};
+    if (api.Gather(own.data(), int(own.size()), MPI_CHAR, all.data(), int(own.size()), MPI_CHAR, 0,
+                   report_comm_) != MPI_SUCCESS)
+      return {};
+  } else if (!all.empty()) {
+    all[0] = own;
+  }
+  std::vector<std::string> hosts;
+  std::set<std::string> seen;
+  for (const Name& name : all)
+    if (seen.insert(name.data()).second) hosts.emplace_back(name.data());
+  return hosts;
+}
+
+// What the report says apart from numbers that the ranks add.
+Report Runtime::describe_job() const {
+  Report report;
+  report.version = SLIMPI_PACKAGE_VERSION;
+  report.mpi = mpi_version;
+  report.algorithm = config.algorithm;
+  report.command = process_command();
+  report.date = date_now();
+  report.wall_seconds = seconds_since_load();
+  for (std::size_t i = 0; i < option_rows().size(); ++i)
+    if (config.is_set(Option(i)))
+      report.options.emplace_back(option_rows()[i].name, config.given[i].text);
+  report.mean_error = statistics.mean_error();
+  report.max_error = statistics.max_error();
+  report.most_scratch = statistics.most_scratch();
+  report.most_segments = statistics.most_segments();
+  report.most_segment_bytes = statistics.most_segment_bytes();
+  report.ranks = std::max(world_size, 1);
+  report.nodes = nodes;
+  return report;
+}
+
 // The sum over the ranks comes first and allocates nothing, so a rank that runs out of memory later
 // has already taken part in it.
 void Runtime::write_summary(bool together) {
@@ -52,6 +116,7 @@ void Runtime::write_summary(bool together) {
   const Counts own = statistics.counts();
   Counts job = own;
   int rank = std::max(world_rank, 0), counted = 1;
+  std::vector<std::string> hosts;
   if (together && report_comm_ != MPI_COMM_NULL) {
     Counts sum;
     int place = 0, size = 0;
@@ -63,22 +128,14 @@ void Runtime::write_summary(bool together) {
       counted = size;
       job = sum;
     }
+    hosts = gather_hosts();
   }
   if (rank != 0 || !config.report) return;
-  Report report;
-  report.version = SLIMPI_PACKAGE_VERSION;
-  report.mpi = mpi_version;
-  report.algorithm = config.algorithm;
+  Report report = describe_job();
   report.own = own;
   report.job = job;
-  report.mean_error = statistics.mean_error();
-  report.max_error = statistics.max_error();
-  report.most_scratch = statistics.most_scratch();
-  report.most_segments = statistics.most_segments();
-  report.most_segment_bytes = statistics.most_segment_bytes();
-  report.ranks = std::max(world_size, 1);
+  report.hosts = std::move(hosts);
   report.ranks_counted = counted;
-  report.nodes = nodes;
   if (write_report(report, *config.report) != Status::ok) log_error(failure_text());
 }
 
@@ -88,7 +145,7 @@ void Runtime::check_writability() {
     if (const std::string reason = why_not_writable(path); !reason.empty())
       log_warn(std::string(variable) + "=" + path + " cannot be written yet: " + reason);
   };
-  if (config.report && *config.report != "stderr") look("SLIMPI_REPORT", *config.report);
+  if (config.report && !is_stream(*config.report)) look("SLIMPI_REPORT", *config.report);
   if (!config.trace) return;
   char host[256] = "", name[4096];
   gethostname(host, sizeof host - 1);

@@ -10,9 +10,12 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/config.h"
+#include "base/report.h"
 #include "base/statistics.h"
+#include "call/entry.h"
 #include "comm/communicator.h"
 #include "mpi/api.h"
 #include "policy/rules.h"
@@ -59,6 +62,10 @@ class Runtime {
   // Keeps a communicator that spans the job, over which the report is summed. Collective.
   Status offer_for_report(comm::Communicator& communicator);
 
+  // Counts a call that goes to MPI for this reason; of a float sum also the bytes.
+  void left_to_mpi(const comm::Communicator& communicator, BypassReason reason,
+                   const Allreduce& request);
+
   // Writes the report to the target of SLIMPI_REPORT. `together`: with the bytes of all ranks;
   // collective over the job once offer_for_report found a communicator.
   void write_summary(bool together);
@@ -88,6 +95,8 @@ class Runtime {
   bool is_fatal(MPI_Comm comm) const;
   [[noreturn]] void abort_job(MPI_Comm comm);
   void save_trace();
+  std::vector<std::string> gather_hosts();
+  Report describe_job() const;
   static Runtime* begin(MPI_Comm comm);
   bool runs(MPI_Comm comm) const;
   bool start(Loaded loaded);

@@ -55,6 +55,9 @@ struct Call {
   // `out` and the state are then unchanged.
   std::optional<BypassReason> passed = {};
 
+  // Set by run where it used another codec than that of the plan's format.
+  std::optional<UsedCodec> used_codec = {};
+
   // The inter-node exchange writes here the sums of this rank's chunk before they are encoded, in
   // memory of the device; null if they are not needed.
   float* totals = nullptr;

@@ -39,8 +39,7 @@ Status Exchange::send(int to, Tag tag, const void* data, std::size_t bytes, MPI_
   const int code = api_.Isend(data, int(bytes / 4), MPI_UINT32_T, to, int(tag), comm_, &request);
   if (code != MPI_SUCCESS) return mpi_failed(api_, "sending", code);
   outgoing_.push_back({&request, to});
-  if (layout_ != nullptr && layout_->node_of[std::size_t(to)] != layout_->node())
-    statistics_.sent(bytes);
+  if (layout_ != nullptr && layout_->node_of[std::size_t(to)] != layout_->node()) count_sent(bytes);
   return Status::ok;
 }
 
@@ -241,8 +240,8 @@ Status Exchange::all_sum(std::span<double> values) {
   // Counts the bytes of a ring over the first ranks of the nodes; what MPI really sends is not
   // known.
   if (layout_ != nullptr && layout_->local_rank() == 0)
-    statistics_.sent(2 * values.size_bytes() * std::size_t(layout_->nodes() - 1) /
-                     std::size_t(layout_->nodes()));
+    count_sent(2 * values.size_bytes() * std::size_t(layout_->nodes() - 1) /
+               std::size_t(layout_->nodes()));
   return reduce(values, MPI_DOUBLE, MPI_SUM);
 }
 

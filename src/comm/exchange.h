@@ -33,6 +33,13 @@ class Exchange final : public PointToPoint {
   Status check() override;
   Status settle(Status status, std::span<MPI_Request> requests) override;
 
+  // Counts bytes that this rank put between nodes. bytes_sent: all so far.
+  void count_sent(std::uint64_t bytes) {
+    sent_ += bytes;
+    statistics_.sent(bytes);
+  }
+  std::uint64_t bytes_sent() const { return sent_; }
+
   // Reports a failure outside a schedule to all ranks, unless one was settled before.
   void report_failure(Status status);
 
@@ -68,6 +75,7 @@ class Exchange final : public PointToPoint {
   const mpi::Api& api_;
   MPI_Comm comm_ = MPI_COMM_NULL;
   Statistics& statistics_;
+  std::uint64_t sent_ = 0;
   const NodeLayout* layout_ = nullptr;
 
   // A send that was started. `request` points into the schedule's requests and is compared only.

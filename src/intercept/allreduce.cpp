@@ -57,13 +57,13 @@ SLIMPI_EXPORT int MPI_Allreduce_c(const void* in, void* out, std::int64_t count,
 
 SLIMPI_EXPORT int MPI_Iallreduce(const void* in, void* out, int count, Word datatype, Word op,
                                  Word comm, Word request) {
-  count_nonblocking(comm);
+  count_nonblocking({in, out, count, datatype, op, comm});
   return nonblocking(in, out, count, datatype, op, comm, request);
 }
 
 SLIMPI_EXPORT int MPI_Iallreduce_c(const void* in, void* out, std::int64_t count, Word datatype,
                                    Word op, Word comm, Word request) {
-  count_nonblocking(comm);
+  count_nonblocking({in, out, count, datatype, op, comm});
   if (SLIMPI_HAS_NEXT("MPI_Iallreduce_c"))
     return SLIMPI_NEXT("MPI_Iallreduce_c", int(const void*, void*, std::int64_t, Word, Word, Word,
                                                Word))(in, out, count, datatype, op, comm, request);
@@ -73,13 +73,13 @@ SLIMPI_EXPORT int MPI_Iallreduce_c(const void* in, void* out, std::int64_t count
 
 SLIMPI_EXPORT int MPI_Allreduce_init(const void* in, void* out, int count, Word datatype, Word op,
                                      Word comm, Word info, Word request) {
-  count_nonblocking(comm);
+  count_nonblocking({in, out, count, datatype, op, comm});
   return persistent(in, out, count, datatype, op, comm, info, request);
 }
 
 SLIMPI_EXPORT int MPI_Allreduce_init_c(const void* in, void* out, std::int64_t count, Word datatype,
                                        Word op, Word comm, Word info, Word request) {
-  count_nonblocking(comm);
+  count_nonblocking({in, out, count, datatype, op, comm});
   if (SLIMPI_HAS_NEXT("MPI_Allreduce_init_c"))
     return SLIMPI_NEXT("MPI_Allreduce_init_c",
                        int(const void*, void*, std::int64_t, Word, Word, Word, Word, Word))(

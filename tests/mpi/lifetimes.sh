@@ -20,7 +20,8 @@ works() {
 compressed() { expect "$(report report.json calls compressed)" "$1" "$works: $1 compressed"; }
 
 # Every key that the report guarantees, whatever the job.
-keys='slimpi mpi ranks nodes algorithm calls.total calls.compressed calls.passed.small
+keys='slimpi schema command options hosts date wall_seconds mpi ranks nodes algorithm calls.total
+calls.compressed calls.exact_in_node calls.passed.small
 calls.passed.datatype calls.passed.op calls.passed.comm calls.passed.off calls.passed.start
 calls.passed.rule calls.passed.single_node calls.passed.nonblocking calls.passed.nonfinite
 bytes.in bytes.sent bytes.plain seconds.total seconds.encode seconds.exchange seconds.decode
@@ -40,8 +41,8 @@ expect "$(report report.json bytes plain)" 1600000 "bytes plain"
 holds "bytes sent" test "$(report report.json bytes sent)" -gt 400000 -a \
   "$(report report.json bytes sent)" -lt 420000
 SLIMPI_REPORT=stderr works "text" 2 init sum:100000 sum:10 finalize
-holds "text: says it" grep -q ' 2 allreduce, 1 compressed; left to MPI: 1 small' err.txt
-expect "$(grep -c allreduce, err.txt)" 1 "text: from rank 0 alone"
+holds "text: says it" grep -q ' 2 allreduce: 1 compressed; left to MPI: 1 small' err.txt
+expect "$(grep -c allreduce: err.txt)" 1 "text: from rank 0 alone"
 
 works "Pcontrol" 2 init sum:100000 pcontrol:0 sum:100000 pcontrol:1 sum:100000 pcontrol:5 finalize
 compressed 2

@@ -21,7 +21,7 @@ kept() {
 # chose: the codecs of the last run, as one line.
 chose() {
   "$PYTHON" -c 'import json, sys
-print(*[c + ":" + str(n) for c, n in json.load(open(sys.argv[1]))["codecs"].items() if n])' \
+print(*[c + ":" + str(n["calls"]) for c, n in json.load(open(sys.argv[1]))["codecs"].items()])' \
     report.json
 }
 

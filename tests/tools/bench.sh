@@ -35,7 +35,11 @@ timeout 50 "$MPIEXEC" -n 4 -genv LD_PRELOAD "$library" $nodes "$bench" --size 16
 check 'four ranks: status' same $? 0
 check 'four ranks: a line a candidate' same "$(rows | awk '$1 == "1M" {print $2}' | xargs)" \
   'plain bytegrad bytegrad fp16 allreduce'
-check 'four ranks: small buffers are passed to MPI' same "$(rows | grep -c '^ *16K .*(passed)')" 4
+check 'four ranks: small buffers are passed to MPI' \
+  same "$(rows | awk '{ split($0, cell); print $1, cell[NF - 10] }' | xargs)" \
+  '16K - 16K no 16K no 16K no 16K no 1M - 1M yes 1M yes 1M yes 1M yes'
+check 'four ranks: every line is as wide as the others' \
+  same "$(grep -v '^# ' "$work/table" | awk 'length > 1 {print length}' | sort -u | wc -l)" 1
 json four
 
 # In place, as the environment says, and with an option for every candidate.
@@ -85,9 +89,25 @@ refuse 2 'not an option of slimpi; did you mean bucket' --set buckt=64
 refuse 2 'cannot be used; accepted' --set bucket=-3
 refuse 2 svg --plot picture.gif
 refuse 2 fast --wire fast
+refuse 2 'sizes is not an option; did you mean --size?' --sizes 4
+refuse 2 'did you mean bytegrad?' --algorithm bytegrd
+refuse 1 'absent/x.png cannot be written: No such file' --size 4K --plot "$work/absent/x.png"
+refuse 1 'absent/c cannot be written: No such file' --calibrate "$work/absent/c"
 refuse 2 absent --constants "$work/absent"
 refuse 2 'two nodes' --calibrate "$work/constants"
 refuse 1 'cannot be written' --size 4K --iterations 1 --no-check --json "$work/absent/file"
+# Paths are looked at before anything is measured.
+"$bench" --size 4K --plot "$work/absent/x.png" >"$work/table" 2>/dev/null
+check 'a path is looked at first' same "$(wc -c <"$work/table")" 0
+for arguments in --help --version --predict "--size 4K --iterations 1"; do
+  [ -w /dev/full ] || break
+  # shellcheck disable=SC2086
+  "$bench" $arguments >/dev/full 2>"$work/said"
+  check "$arguments: a full standard output" same "$? $(grep -c \
+    '^slimpi-bench: standard output cannot be written: No space' "$work/said")" "1 1"
+done
+check '--help: no marks of the parser' \
+  same "$("$bench" --help | grep -c -e 'INT' -e '{' -e 'TEXT' -e ' in \[')" 0
 echo '{}' >"$work/empty"
 refuse 2 'not written by --calibrate' --size 4K --constants "$work/empty"
 

@@ -10,13 +10,14 @@ need_library
 compare="$top_srcdir/tools/compare --directory $top_builddir"
 few="--epochs 2 --limit 2000 --batch 50 --ranks 2"
 
-# An algorithm that no build has is a row too, and no failure. Options of the caller stay out of it.
+# A name that no build has is a row too, and makes the command fail. Options of the caller stay out
+# of it.
 status=0
 # shellcheck disable=SC2086
 SLIMPI_BITS=1 timeout 60 $compare $few --rows "plain bytegrad:4 nonesuch" --json out.json \
   >table.txt 2>said.txt || status=$?
 cat table.txt
-expect "$status" 0 "ends well"
+expect "$status" 1 "an unknown algorithm is a failure"
 expect "$(grep -c '^|' table.txt)" 5 "a head, a rule and three rows"
 holds "plain MPI" grep -q '^| plain MPI  *| *[0-9.]* % ' table.txt
 holds "bytegrad" grep -q '^| bytegrad, 4 bits | *[0-9.]* % ' table.txt

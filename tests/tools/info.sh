@@ -17,7 +17,7 @@ holds "the table is read" test "$(echo "$table" | wc -l)" -ge 28
 expect "$("$info" --options | cut -f1 | LC_ALL=C sort)" "$table" "--options lists the table"
 expect "$("$info" -c | sed -n 's/^  \(SLIMPI_[A-Z_]*\) .*/\1/p' | LC_ALL=C sort)" "$variables" \
   "-c lists the table"
-expect "$("$info" -cf | sed -n 's/^  \(SLIMPI_[A-Z_]*\) = .*/\1/p' | LC_ALL=C sort)" "$variables" \
+expect "$("$info" -cf | sed -n 's/^# \([a-z_]*\) = .*/\1/p' | LC_ALL=C sort)" "$table" \
   "-cf lists the table"
 expect "$("$info" --mdoc | sed -n 's/^\.It Ev \(SLIMPI_[A-Z_]*\) .*/\1/p' | LC_ALL=C sort)" \
   "$variables" "--mdoc lists the table"
@@ -31,8 +31,16 @@ expect "$(line BITS)" "file 3" "a value from the file"
 expect "$(line SEED)" "environment 7" "a value from the environment"
 expect "$(line RULES)" "environment unset" "a value that is unset"
 expect "$(line BUCKET)" "default 2048" "a default"
-expect "$("$info" -cf | grep 'SLIMPI_BITS')" "  SLIMPI_BITS = 3  (file; default: 8)" \
-  "-cf has values"
+expect "$("$info" -cf | grep -A1 '^# Default: 8')" "# Default: 8; set by: file.
+bits = 3" "-cf has values"
+# A file of options: read back, it says the same.
+"$info" -cf >copy
+SLIMPI_CONFIG="$work/copy" "$info" -cf 2>err | grep -v -e '^#' -e '^$' >again
+grep -v -e '^#' -e '^$' copy >first
+same first again "-cf can be used as SLIMPI_CONFIG"
+expect "$(cat err)" "" "-cf as SLIMPI_CONFIG: no complaint"
+expect "$(cat again)" "bits = 3
+seed = 7" "-cf: what is set, and nothing else"
 unset SLIMPI_CONFIG SLIMPI_SEED SLIMPI_RULES
 
 # No line is wider than the page, whatever is asked.
@@ -57,6 +65,18 @@ expect "$(SLIMPI_RULES=/no/such/file said)" \
 expect "$(SLIMPI_BIT=4 said)" \
   "slimpi-info: warning: SLIMPI_BIT is not an option of slimpi; did you mean SLIMPI_BITS?" \
   "an unknown name is a warning"
+expect "$(SLIMPI_BITZ=4 "$info" -v 2>&1 >/dev/null)" \
+  "slimpi-info: warning: SLIMPI_BITZ is not an option of slimpi; did you mean SLIMPI_BITS?" \
+  "-v warns too"
+holds "-v: auto and off" sh -c '"$0" -v | grep -q "auto, off$"' "$info"
+if [ -w /dev/full ]; then
+  for arguments in --help -v -c --options --mdoc; do
+    "$info" "$arguments" 2>err >/dev/full && status=0 || status=$?
+    expect "$status: $(cat err)" \
+      "1: slimpi-info: standard output cannot be written: No space left on device" \
+      "$arguments: a full standard output"
+  done
+fi
 holds "a warning is no failure" env SLIMPI_BIT=4 "$info" -c >/dev/null 2>&1
 
 # The command line.
@@ -65,6 +85,8 @@ for arguments in --nonsense extra "-c extra"; do
   "$info" $arguments >out 2>err && status=0 || status=$?
   expect "$status $(wc -l <err) $(wc -c <out)" "2 1 0" "'$arguments' is refused in one line"
 done
+expect "$("$info" --topolgy 2>&1)" "slimpi-info: --topolgy is not an option; did you mean \
+--topology? (slimpi-info --help lists the options)" "a misspelt option"
 holds "the help names every option" sh -c "\"\$0\" --help | grep -q -- --topology" "$info"
 holds "without arguments: version and options" \
   sh -c "\"\$0\" | grep -q '^slimpi ' && \"\$0\" | grep -q SLIMPI_STRICT" "$info"

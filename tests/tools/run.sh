@@ -51,13 +51,36 @@ expect "$(sh -c "$("$run" --bits 4 --dry-run sh -c 'echo "$SLIMPI_BITS $LD_PRELO
 expect "$status" 3 "the program's exit status is its own"
 expect "$("$run" --version)" \
   "slimpi-run (slimpi) $("$run" --version | grep -o '[0-9.]*$')" "--version"
-expect "$("$run" --help | sed -n 's/^  --\([a-z-]*\)  .*/\1/p' | grep -v -e dry-run -e version |
-  tr - _)" "$("$top_builddir/tools/slimpi-info" --options | cut -f1)" "--help lists the table"
+expect "$("$run" --help | sed -n 's/^  --\([a-z-]*\) .*/\1/p' | grep -v -e dry-run -e version |
+  tr - _ | LC_ALL=C sort)" \
+  "$("$top_builddir/tools/slimpi-info" --options | cut -f1 | LC_ALL=C sort)" "--help lists the table"
+expect "$("$run" --help | grep -c '^Other:')" 0 "--help: every option is in a group"
+holds "--help: values have names" sh -c '"$0" --help | grep -q "^  --rules FILE  "' "$run"
 expect "$("$run" --help | awk 'length > 100')" "" "--help: at most 100 columns"
 
 # Mistakes.
 refused 2 "--bits=9 cannot be used; accepted: 1 to 8" --bits 9 true
 refused 2 "--min-size=x cannot be used; accepted: 0 or more (K, M, G allowed)" --min-size=x true
+refused 2 "--log=inf cannot be used; accepted: error, warn, info, debug; did you mean info?" \
+  --log inf true
+refused 2 "SLIMPI_ALGORITHM=hook:/no/hook.so cannot be used: No such file or directory" \
+  --algorithm hook:/no/hook.so true
+echo '* * * hook:/no/hook.so *' >rules
+refused 2 "SLIMPI_RULES: algorithm hook:/no/hook.so cannot be used: No such file or directory" \
+  --rules rules true
+expect "$(SLIMPI_BITZ=4 "$run" --dry-run true 2>&1 >/dev/null)" \
+  "slimpi-run: warning: SLIMPI_BITZ is not an option of slimpi; did you mean SLIMPI_BITS?" \
+  "--dry-run warns of unknown names"
+if [ -w /dev/full ]; then
+  for arguments in --help --version "--dry-run true"; do
+    # Several words on purpose.
+    # shellcheck disable=SC2086
+    "$run" $arguments 2>err >/dev/full && status=0 || status=$?
+    expect "$status: $(cat err)" \
+      "1: slimpi-run: standard output cannot be written: No space left on device" \
+      "$arguments: a full standard output"
+  done
+fi
 refused 2 "--bit is not an option of slimpi; did you mean --bits?" --bit 4 true
 refused 2 "--minsize is not an option of slimpi; did you mean --min-size?" --minsize=4 true
 refused 2 "--fubar is not an option of slimpi (slimpi-run --help lists them)" --fubar true

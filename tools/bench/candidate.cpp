@@ -4,9 +4,8 @@
 #include <fmt/format.h>
 
 #include <climits>
-#include <cstdlib>
 
-#include "base/option_types.h"
+#include "base/config.h"
 
 namespace slimpi::bench {
 namespace {
@@ -15,14 +14,13 @@ bool is_quantizer(const std::string& name) {
   return name == "bytegrad" || name == "qsgd" || name == "low_precision_decentralized";
 }
 
-// What an option is for every candidate: --set, else the environment, else the default.
-std::string option(const Options& options, const std::string& name, const char* standard) {
-  for (const auto& [key, value] : options.set)
-    if (key == name) return value;
-  std::string variable = "SLIMPI_";
-  for (const char c : name) variable += char(std::toupper(c));
-  const char* value = std::getenv(variable.c_str());
-  return value ? value : standard;
+// The options of every candidate: --set, else the environment and its file, else the table's
+// defaults. A value that cannot be used is refused by the library itself.
+Config config_of(const Options& options) {
+  Config config = load_config(slimpi_environment()).config;
+  for (const auto& [name, value] : options.set)
+    (void)config.set(lower_case(name), value, Source::info);
+  return config;
 }
 
 MPI_Comm communicator(const Options& options, const std::string& algorithm, int bits) {
@@ -79,21 +77,18 @@ std::vector<Candidate> candidates(const Options& options, const World& world) {
   all[0] = {"plain", 0, 1, MPI_COMM_NULL};
   PMPI_Comm_dup(MPI_COMM_WORLD, &all[0].comm);
   if (!world.preloaded) return all;
-  const Size size{64, 1 << 20, true};
-  std::uint64_t bucket = 0;
-  (void)size.parse(option(options, "bucket", "2048"), bucket);
+  const Config config = config_of(options);
   std::vector<std::string> algorithms = options.algorithms;
   if (algorithms.empty()) algorithms.emplace_back();  // what the environment says
   for (const std::string& algorithm : algorithms) {
-    const std::string known =
-        algorithm.empty() ? option(options, "algorithm", "bytegrad") : algorithm;
-    const std::vector<int> standard{std::atoi(option(options, "bits", "8").c_str())};
+    const std::string known = algorithm.empty() ? config.algorithm : algorithm;
+    const std::vector<int> standard{config.bits};
     const bool quantizer = is_quantizer(known);
     const std::vector<int>& widths = !quantizer             ? std::vector<int>{0}
                                      : options.bits.empty() ? standard
                                                             : options.bits;
     for (const int bits : widths)
-      all.push_back({known, bits, coded_share(known, bits, double(bucket)),
+      all.push_back({known, bits, coded_share(known, bits, double(config.bucket)),
                      communicator(options, algorithm, bits)});
   }
   return all;

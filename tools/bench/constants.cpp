@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <fstream>
 
+#include "base/environment.h"
 #include "tools/bench/candidate.h"
 
 namespace slimpi::bench {
@@ -59,7 +59,7 @@ std::string read_constants(const Options& options, Constants& c) {
 }
 
 Layout layout_of(double nodes, double ranks, const Constants& constants) {
-  const bool lab = std::getenv("SLIMPILAB") != nullptr;
+  const bool lab = !environment_variable("SLIMPILAB").empty();
   return {nodes, ranks / nodes, double(constants.cores), lab};
 }
 

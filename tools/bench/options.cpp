@@ -3,12 +3,13 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdlib>
 
 #include "base/config.h"
+#include "base/environment.h"
 #include "base/option_types.h"
 #include "slimpi.h"
+#include "tools/common/command_line.h"
 
 namespace slimpi::bench {
 namespace {
@@ -26,23 +27,15 @@ std::string check_rate(const std::string& text) {
   return parse_rate(text, value) ? "" : fmt::format("{} is not a rate such as 1gbit", text);
 }
 
-std::string check_algorithm(const std::string& text) {
-  std::string value;
-  const AlgorithmName parser;
-  return parser.parse(text, value)
-             ? ""
-             : fmt::format("{} is not an algorithm; accepted: {}", text, parser.accepted());
+// Returns what is wrong with a value of one of slimpi's own options; "" where nothing is.
+std::string check_option(const std::string& name, const std::string& value) {
+  return Config().set(name, value, Source::file);
 }
 
 std::uint64_t bytes(const std::string& text) {
   std::uint64_t value = 0;
   (void)kBytes.parse(text, value);
   return value / sizeof(float) * sizeof(float);
-}
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
 }
 
 std::string version() {
@@ -52,6 +45,7 @@ std::string version() {
 
 // What CLI11 has read as text, before it is made into Options.
 struct Words {
+  bool no_check = false;
   std::string least = "4K", most = "64M", wire, latency;
   double factor = 2;
   bool standard_sizes = true;
@@ -71,9 +65,10 @@ void finish(const Words& words, Options& options) {
     const std::size_t equals = word.find('=');
     options.set.emplace_back(word.substr(0, equals), word.substr(equals + 1));
   }
-  const std::string lab_rate = environment("SLIMPILAB_RATE");
+  options.check = !words.no_check;
+  const std::string lab_rate = environment_variable("SLIMPILAB_RATE");
   (void)parse_rate(words.wire.empty() ? lab_rate : words.wire, options.wire);
-  if (options.interface.empty()) options.interface = environment("SLIMPILAB_INTERFACE");
+  if (options.interface.empty()) options.interface = environment_variable("SLIMPILAB_INTERFACE");
 }
 
 }  // namespace
@@ -102,6 +97,120 @@ std::string written(std::uint64_t bytes) {
   return unit < 0 ? fmt::format("{}", bytes) : fmt::format("{}{}", bytes, units[unit]);
 }
 
+namespace {
+
+// A check of a number's range that adds nothing to --help.
+template <typename T>
+CLI::Validator range(T low, T high) {
+  return CLI::Range(low, high).description("");
+}
+
+void add_measurement(CLI::App& app, Words& words, Options& options) {
+  const auto size = [&](const char* name, std::string& word, const char* text) {
+    app.add_option(name, word, text)
+        ->check(check_size)
+        ->type_name("SIZE")
+        ->capture_default_str()
+        ->group("Sizes");
+  };
+  size("--min", words.least, "smallest size in bytes");
+  size("--max", words.most, "largest size");
+  app.add_option("--factor", words.factor, "from one size to the next")
+      ->check(range(1.01, 1e6))
+      ->type_name("NUMBER")
+      ->capture_default_str()
+      ->group("Sizes");
+  app.add_option("--size", words.sizes, "these sizes instead")
+      ->delimiter(',')
+      ->check(check_size)
+      ->type_name("SIZE")
+      ->group("Sizes");
+  app.add_option("--algorithm", options.algorithms,
+                 "algorithms to compare (as the environment says)")
+      ->delimiter(',')
+      ->check([](const std::string& text) { return check_option("algorithm", text); })
+      ->type_name("NAME")
+      ->group("Candidates");
+  app.add_option("--bits", options.bits, "bits per value of the quantizers, 1 to 8")
+      ->delimiter(',')
+      ->check(range(1, 8))
+      ->type_name("N")
+      ->group("Candidates");
+  app.add_option("--set", words.set, "another option of slimpi, for every algorithm")
+      ->check([](const std::string& word) {
+        const std::size_t equals = word.find('=');
+        if (equals == std::string::npos || equals == 0)
+          return fmt::format("{} is not NAME=VALUE", word);
+        return check_option(lower_case(word.substr(0, equals)), word.substr(equals + 1));
+      })
+      ->type_name("NAME=VALUE")
+      ->group("Candidates");
+  app.add_option("--iterations", options.iterations, "timed calls (as many as fit into 2 s)")
+      ->check(range(1, 1'000'000))
+      ->type_name("N")
+      ->group("Calls");
+  app.add_option("--warmup", options.warmup, "calls before the timed ones")
+      ->check(range(0, 1'000'000))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group("Calls");
+  app.add_flag("--in-place", options.in_place, "use MPI_IN_PLACE")->group("Calls");
+  app.add_flag("--no-check", words.no_check, "do not compare with the exact sum")->group("Calls");
+}
+
+void add_results(CLI::App& app, Words& words, Options& options) {
+  app.add_option("--wire", words.wire, "rate of a node's link, such as 1gbit (the lab's)")
+      ->check(check_rate)
+      ->type_name("RATE")
+      ->group("Results");
+  app.add_option("--interface", options.interface, "device whose bytes are counted (the lab's)")
+      ->type_name("NAME")
+      ->group("Results");
+  app.add_option("--json", options.json, "write the results; - is standard output")
+      ->type_name("FILE")
+      ->group("Results");
+  app.add_option("--plot", options.plot, "draw a picture: FILE.svg or FILE.png")
+      ->check([](const std::string& file) {
+        return file.ends_with(".svg") || file.ends_with(".png")
+                   ? std::string()
+                   : fmt::format("{} does not end in .svg or .png", file);
+      })
+      ->type_name("FILE")
+      ->group("Results");
+}
+
+void add_model(CLI::App& app, Options& options) {
+  const char* const group = "Cost model";
+  app.add_option("--calibrate", options.calibrate, "measure the model's constants into FILE")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--constants", options.constants, "that file; adds a predicted column")
+      ->check(CLI::Validator(CLI::ExistingFile).description(""))
+      ->type_name("FILE")
+      ->group(group);
+  app.add_flag("--predict", options.predict, "print the model's predictions, without MPI")
+      ->group(group);
+  app.add_option("--nodes", options.nodes, "of --predict (2 to 100000)")
+      ->check(range(1, 100'000))
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--ranks-per-node", options.ranks_per_node, "of --predict")
+      ->check(range(1, 1024))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--latency", options.latency, "of --predict: one way, in seconds (measured)")
+      ->check(range(0.0, 10.0))
+      ->type_name("SECONDS")
+      ->group(group);
+  app.add_option("--cores", options.cores, "of --predict: of a node (one a rank)")
+      ->check(range(1, 4096))
+      ->type_name("N")
+      ->group(group);
+}
+
+}  // namespace
+
 Parsed parse(int argc, char** argv) {
   Parsed parsed;
   Options& options = parsed.options;
@@ -109,75 +218,28 @@ Parsed parse(int argc, char** argv) {
   CLI::App app(
       "Time of MPI_Allreduce of floats, size by size, through slimpi and through plain MPI.",
       "slimpi-bench");
-  app.set_version_flag("--version", version());
-  app.add_option("--min", words.least, "smallest size in bytes")
-      ->check(check_size)
-      ->capture_default_str();
-  app.add_option("--max", words.most, "largest size")->check(check_size)->capture_default_str();
-  app.add_option("--factor", words.factor, "from one size to the next")
-      ->check(CLI::Range(1.01, 1e6))
-      ->capture_default_str();
-  app.add_option("--size", words.sizes, "these sizes instead")->delimiter(',')->check(check_size);
-  app.add_option("--algorithm", options.algorithms,
-                 "algorithms to compare (as the environment says)")
-      ->delimiter(',')
-      ->check(check_algorithm);
-  app.add_option("--bits", options.bits, "bits per value of the quantizers")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 8));
-  app.add_option("--set", words.set, "another option of slimpi, for every algorithm: NAME=VALUE")
-      ->check([](const std::string& word) {
-        const std::size_t equals = word.find('=');
-        if (equals == std::string::npos || equals == 0)
-          return fmt::format("{} is not NAME=VALUE", word);
-        return Config().set(lower_case(word.substr(0, equals)), word.substr(equals + 1),
-                            Source::file);
-      });
-  app.add_option("--iterations", options.iterations, "timed calls (as many as fit into 2 s)")
-      ->check(CLI::Range(1, 1'000'000));
-  app.add_option("--warmup", options.warmup, "calls before the timed ones")
-      ->check(CLI::Range(0, 1'000'000))
-      ->capture_default_str();
-  app.add_flag("--in-place", options.in_place, "use MPI_IN_PLACE");
-  app.add_flag("--check,!--no-check", options.check, "compare with the exact sum (on)");
-  app.add_option("--wire", words.wire, "rate of a node's link, such as 1gbit (the lab's)")
-      ->check(check_rate);
-  app.add_option("--interface", options.interface, "device whose bytes are counted (the lab's)");
-  app.add_option("--json", options.json, "write the results; - is standard output");
-  app.add_option("--plot", options.plot, "draw a picture: FILE.svg or FILE.png")
-      ->check([](const std::string& file) {
-        return file.ends_with(".svg") || file.ends_with(".png")
-                   ? std::string()
-                   : fmt::format("{} does not end in .svg or .png", file);
-      });
-  app.add_option("--calibrate", options.calibrate, "measure the cost model's constants into FILE");
-  app.add_option("--constants", options.constants, "that file; adds a predicted column")
-      ->check(CLI::ExistingFile);
-  app.add_flag("--predict", options.predict, "print the cost model's predictions, without MPI");
-  app.add_option("--nodes", options.nodes, "of --predict (2 to 100000)")
-      ->check(CLI::Range(1, 100'000));
-  app.add_option("--ranks-per-node", options.ranks_per_node, "of --predict")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
-  app.add_option("--latency", options.latency, "of --predict: one way, in seconds (measured)")
-      ->check(CLI::Range(0.0, 10.0));
-  app.add_option("--cores", options.cores, "of --predict: of a node (one a rank)")
-      ->check(CLI::Range(1, 4096));
+  app.set_help_flag("-h,--help", "print this and exit");
+  app.set_version_flag("--version", version(), "print the version and exit");
+  add_measurement(app, words, options);
+  add_results(app, words, options);
+  add_model(app, options);
+  const auto refused = [&](const std::string& text) {
+    return Parsed{options, 2,
+                  fmt::format("slimpi-bench: {} (slimpi-bench --help lists the options)\n", text)};
+  };
   try {
     app.parse(argc, argv);
     words.standard_sizes = app.count("--min") + app.count("--max") + app.count("--factor") == 0;
     finish(words, options);
     if (options.sizes.empty())
-      parsed = {options, 2,
-                fmt::format("slimpi-bench: --min {} is above --max {}\n", words.least, words.most)};
+      parsed = refused(fmt::format("--min {} is above --max {}", words.least, words.most));
   } catch (const CLI::CallForHelp&) {
     parsed = {options, 0, app.help()};
   } catch (const CLI::CallForVersion&) {
     parsed = {options, 0, version() + "\n"};
   } catch (const CLI::ParseError& error) {
-    parsed = {
-        options, 2,
-        fmt::format("slimpi-bench: {} (slimpi-bench --help lists the options)\n", error.what())};
+    const std::string unknown = tools::unknown_option(app, argc, argv);
+    parsed = refused(unknown.empty() ? tools::message(error) : unknown);
   }
   return parsed;
 }

@@ -80,11 +80,11 @@ std::string plot_script(const Options& options, const World& world, const std::v
                   file);
   for (std::size_t i = 0; i < labels.size(); ++i) text += data_block(world, rows, labels[i], i);
   text += fmt::format(
-      "set multiplot layout 1,2 title '{} ranks on {} nodes, {}{}' noenhanced\n"
+      "set multiplot layout 1,2 title '{} rank{} on {} node{}, {}{}' noenhanced\n"
       "set logscale xy\nset grid xtics ytics lt 1 lw 1 lc rgb '#e0e0e0'\nset key noenhanced "
       "bmargin center horizontal\n"
       "set xlabel 'size (bytes)'\nset xtics ({})\n",
-      world.ranks, world.nodes, world.mpi,
+      world.ranks, world.ranks == 1 ? "" : "s", world.nodes, world.nodes == 1 ? "" : "s", world.mpi,
       options.wire > 0 ? fmt::format(", links of {:.6g} Mbit/s", options.wire / 1e6) : "",
       tics(options.sizes));
   text += fmt::format("set xrange [{}:{}]\n", double(rows.front().bytes) / 1.5,
@@ -103,7 +103,7 @@ bool plot(const Options& options, const World& world, const std::vector<Row>& ro
                  kept);
     return false;
   }
-  std::FILE* pipe = popen("gnuplot", "w");
+  std::FILE* pipe = popen("gnuplot >/dev/null", "w");
   const bool written = pipe && std::fwrite(script.data(), 1, script.size(), pipe) == script.size();
   if (!pipe || pclose(pipe) != 0 || !written) {
     fmt::print(stderr, "slimpi-bench: gnuplot could not draw {}\n", options.plot);

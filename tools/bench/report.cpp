@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
+#include <algorithm>
 #include <fstream>
 
+#include "base/report.h"
 #include "slimpi.h"
+#include "tools/common/output.h"
 
 namespace slimpi::bench {
 namespace {
@@ -16,21 +18,23 @@ std::string version() {
 }
 
 std::string microseconds(double seconds) {
-  const double us = seconds * 1e6;
-  return us < 100    ? fmt::format("{:.2f}", us)
-         : us < 1000 ? fmt::format("{:.1f}", us)
-                     : fmt::format("{:.0f}", us);
+  return fmt::format("{:.1f}", seconds * 1e6);
 }
 
 std::string gigabytes(double rate) {
   return fmt::format("{:.3f}", rate / 1e9);
 }
 
-std::string bytes_in_words(double bytes) {
-  const char* units[] = {"B", "KB", "MB", "GB", "TB"};
-  int unit = 0;
-  for (; bytes >= 1e4 && unit < 4; ++unit) bytes /= 1e3;
-  return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.4g} {}", bytes, units[unit]);
+std::string kilobytes(std::uint64_t bytes) {
+  return fmt::format("{:.1f}", double(bytes) / 1e3);
+}
+
+// Of the column of labels: the longest that the options can give.
+std::size_t label_width(const Options& options) {
+  std::size_t width = std::string_view("low_precision_decentralized 8").size();
+  if (!options.algorithms.empty()) width = 12;
+  for (const std::string& name : options.algorithms) width = std::max(width, name.size() + 2);
+  return width;
 }
 
 template <typename T>
@@ -49,34 +53,36 @@ std::string table_head(const Options& options, const World& world) {
     text += fmt::format("# a node's link: {:.6g} Mbit/s; limit: the least time that it allows\n",
                         options.wire / 1e6);
   text += "# times of the slowest rank; speed-up: of the median, over plain MPI in the same run\n";
+  text += "# taken: slimpi did the call itself; otherwise it passed it to MPI\n";
   if (options.check)
     text += "# error: relative L2 against the sum in double; same: all ranks have the same bytes\n";
+  const std::size_t width = label_width(options);
+  const bool predicts = !options.constants.empty();
+  text += fmt::format(
+      "#\n#{:>9} {:{}} {:>5} {:>11} {:>11} {:>8} {:>8} {:>8} {:>8} {:>9} {:>4} {:>12} {:>7}{}\n",
+      "size", "algorithm", width, "taken", "median", "min", "algbw", "busbw", "speed-up", "x limit",
+      "error", "same", "sent", "fewer", predicts ? fmt::format(" {:>11}", "predicted") : "");
   text +=
-      fmt::format("#\n#{:>9} {:18} {:>10} {:>10} {:>8} {:>8} {:>8} {:>8} {:>9} {:>5} {:>10} {:>6}",
-                  "size", "algorithm", "median", "min", "algbw", "busbw", "speed-up", "x limit",
-                  "error", "same", "sent", "fewer");
-  if (!options.constants.empty()) text += fmt::format(" {:>10}", "predicted");
-  text +=
-      fmt::format("\n#{:>9} {:18} {:>10} {:>10} {:>8} {:>8}", "", "", "us", "us", "GB/s", "GB/s");
-  if (!options.constants.empty()) text += fmt::format(" {:>69}", "us");
-  return text + "\n";
+      fmt::format("#{:>9} {:{}} {:>5} {:>11} {:>11} {:>8} {:>8} {:>45}{}\n", "bytes", "", width, "",
+                  "us", "us", "GB/s", "GB/s", "KB", predicts ? fmt::format(" {:>19}", "us") : "");
+  return text;
 }
 
-std::string table_line(const Row& row, const Row& plain) {
+std::string table_line(const Options& options, const Row& row, const Row& plain) {
   const auto sent = row.on_wire ? row.on_wire : row.sent;
-  std::string label = row.label();
-  if (row.compressed == false) label += " (passed)";
   std::string text = fmt::format(
-      "{:>10} {:18} {:>10} {:>10} {:>8} {:>8} {:>8} {:>8} {:>9} {:>5} {:>10} {:>6}",
-      written(row.bytes), label, microseconds(row.median), microseconds(row.least),
-      gigabytes(row.algbw), gigabytes(row.busbw), fmt::format("{:.2f}", row.speedup),
+      "{:>10} {:{}} {:>5} {:>11} {:>11} {:>8} {:>8} {:>8} {:>8} {:>9} {:>4} {:>12} {:>7}",
+      written(row.bytes), row.label(), label_width(options),
+      row.compressed ? (*row.compressed ? "yes" : "no") : "-", microseconds(row.median),
+      microseconds(row.least), gigabytes(row.algbw), gigabytes(row.busbw),
+      fmt::format("{:.2f}", row.speedup),
       row.limit ? fmt::format("{:.2f}", row.median / *row.limit) : "-",
       row.error ? fmt::format("{:.2e}", *row.error) : "-",
-      row.same ? (*row.same ? "yes" : "NO") : "-", sent ? bytes_in_words(double(*sent)) : "-",
+      row.same ? (*row.same ? "yes" : "NO") : "-", sent ? kilobytes(*sent) : "-",
       row.on_wire && plain.on_wire && *row.on_wire > 0
           ? fmt::format("{:.2f}", double(*plain.on_wire) / double(*row.on_wire))
           : "-");
-  if (row.predicted) text += fmt::format(" {:>10}", microseconds(*row.predicted));
+  if (row.predicted) text += fmt::format(" {:>11}", microseconds(*row.predicted));
   return text + "\n";
 }
 
@@ -115,8 +121,17 @@ nlohmann::ordered_json to_json(const Options& options, const World& world,
           {"results", results}};
 }
 
+std::string unwritable(const Options& options) {
+  for (const std::string& path : {options.json, options.plot, options.calibrate}) {
+    if (path.empty() || path == "-") continue;
+    if (const std::string why = why_not_writable(path); !why.empty())
+      return fmt::format("{} cannot be written: {}", path, why);
+  }
+  return "";
+}
+
 bool write_file(const std::string& path, const std::string& text) {
-  if (path == "-") return std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (path == "-") return tools::put(text), true;
   std::ofstream file(path);
   file << text;
   file.close();

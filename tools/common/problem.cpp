@@ -1,11 +1,27 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/common/problem.h"
 
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
 #include "kernels/cpu/cpu.h"
 #include "policy/policy.h"
 #include "policy/rules.h"
 
 namespace slimpi::tools {
+
+namespace {
+
+// Why the hook of this value of SLIMPI_ALGORITHM cannot be opened; "" if it can, or is none.
+std::string missing_hook(const std::string& algorithm, const std::string& spelled) {
+  if (!algorithm.starts_with("hook:")) return "";
+  if (access(algorithm.c_str() + 5, R_OK) == 0) return "";
+  return spelled + algorithm + " cannot be used: " + std::strerror(errno);
+}
+
+}  // namespace
 
 std::string problem(const Loaded& loaded) {
   const Config& config = loaded.config;
@@ -16,6 +32,10 @@ std::string problem(const Loaded& loaded) {
         !error.empty())
       return error;
   if (const std::string error = policy::refuse(config, rules); !error.empty()) return error;
+  std::string missing = missing_hook(config.algorithm, "SLIMPI_ALGORITHM=");
+  for (const policy::Rule& rule : rules)
+    if (missing.empty()) missing = missing_hook(rule.algorithm, "SLIMPI_RULES: algorithm ");
+  if (!missing.empty()) return missing;
   if (kernels::cpu_kernels(config.cpu) == nullptr)
     return "SLIMPI_CPU=" + config.given[std::size_t(Option::cpu)].text +
            " cannot be used: this machine or build lacks it; SLIMPI_CPU=auto chooses";

@@ -7,9 +7,9 @@
 
 namespace slimpi::tools {
 
-std::string wrapped(const std::string& first, std::string_view text) {
+std::string wrapped(const std::string& first, std::string_view text, const std::string& other) {
   std::string result = first, line;
-  const std::string indent(first.size(), ' ');
+  const std::string indent = other.empty() ? std::string(first.size(), ' ') : other;
   const auto flush = [&] {
     result += line;
     result.erase(result.find_last_not_of(' ') + 1);

@@ -10,8 +10,8 @@ namespace slimpi::tools {
 constexpr std::size_t kWidth = 100;
 
 // `text` broken at blanks into lines of kWidth columns. The first line begins with `first`, the
-// others with blanks of the same length; each ends with a newline.
-std::string wrapped(const std::string& first, std::string_view text);
+// others with blanks of the same length, or with `other`; each ends with a newline.
+std::string wrapped(const std::string& first, std::string_view text, const std::string& other = "");
 
 // Rows of cells below a heading in capitals, indented by two; two blanks between columns. The last
 // column is wrapped.

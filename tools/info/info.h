@@ -15,7 +15,8 @@ using Json = nlohmann::ordered_json;
 std::string version_text();
 Json version_json();
 
-// Every option with its value and where that came from; `documented`: with its meaning and values.
+// Every option with its value and where that came from. `documented`: with its meaning and values,
+// as a file for SLIMPI_CONFIG, in which what was not set is a comment.
 std::string options_text(const Config& config, bool documented);
 Json options_json(const Config& config);
 

@@ -37,8 +37,9 @@ std::string facts(const OptionRow& row) {
 }
 
 std::string origin(const OptionRow& row, Source source) {
-  if (source == Source::built_in) return to_string(source);
-  return fmt::format("{}; default: {}", to_string(source), or_unset(row.standard));
+  std::string text = fmt::format("Default: {}", or_unset(row.standard));
+  if (source != Source::built_in) text += fmt::format("; set by: {}", to_string(source));
+  return text;
 }
 
 }  // namespace
@@ -51,15 +52,16 @@ std::string options_text(const Config& config, bool documented) {
                  or_unset(config.given[i].text)});
     return table.text();
   }
-  std::string text;
+  std::string text = "# Options of slimpi, as a file for SLIMPI_CONFIG: see slimpi.conf(5).\n";
   for (std::size_t i = 0; i < option_rows().size(); ++i) {
     const OptionRow& row = option_rows()[i];
     const Config::Given& given = config.given[i];
-    text += i == 0 ? "" : "\n";
-    text += wrapped("  ", fmt::format("{} = {}  ({})", row.variable, or_unset(given.text),
-                                      origin(row, given.source)));
-    text += wrapped("      ", row.meaning);
-    text += wrapped("      ", facts(row));
+    text += "\n" + wrapped("# ", row.meaning, "# ") + wrapped("# ", facts(row), "# ");
+    text += wrapped("# ", origin(row, given.source) + ".", "# ");
+    // What was not set stays a comment: an unset value, and the name of this file itself.
+    const bool set = given.source != Source::built_in && !given.text.empty();
+    text += fmt::format("{}{} = {}\n", set && Option(i) != Option::config ? "" : "# ", row.name,
+                        given.text);
   }
   return text;
 }

@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 #include <mpi.h>
 
+#include <string>
+#include <vector>
+
 #include "algorithm/algorithm.h"
 #include "base/place.h"
 #include "config.h"
@@ -62,6 +65,15 @@ constexpr struct {
               {"blas", "slimpi-blas.so", kWithBlas},
               {"cuda", "slimpi-cuda.so", kWithCuda}};
 
+// The values of SLIMPI_ALGORITHM that this build takes.
+std::vector<std::string> algorithm_values() {
+  std::vector<std::string> values;
+  for (const algorithm::Algorithm& row : algorithm::all())
+    values.push_back(std::string(row.name) + (row.open != nullptr ? ":PATH" : ""));
+  values.insert(values.end(), {"auto", "off"});
+  return values;
+}
+
 const char* used_path() {
   return kernels::cpu_kernels(CpuPath::automatic)->name;
 }
@@ -74,7 +86,7 @@ Json version_json() {
     if (path.built) built.push_back(path.name);
     if (kernels::usable(path.path)) usable.push_back(path.name);
   }
-  for (const algorithm::Algorithm& row : algorithm::all()) algorithms.push_back(row.name);
+  for (const std::string& name : algorithm_values()) algorithms.push_back(name);
   Json parts = Json::object();
   for (const auto& part : kParts) parts[part.name] = !find_plugin(part.file).empty();
   const std::string library = find_library();
@@ -96,8 +108,8 @@ std::string version_text() {
                                                                 : "usable";
     paths += fmt::format("{}{} ({})", paths.empty() ? "" : ", ", path.name, state);
   }
-  for (const algorithm::Algorithm& row : algorithm::all())
-    algorithms += (algorithms.empty() ? "" : ", ") + std::string(row.name);
+  for (const std::string& name : algorithm_values())
+    algorithms += (algorithms.empty() ? "" : ", ") + name;
   for (const auto& part : kParts)
     parts += fmt::format("{}{} ({})", parts.empty() ? "" : ", ", part.name,
                          !find_plugin(part.file).empty() ? "installed"

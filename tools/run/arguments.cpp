@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "base/config.h"
-#include "tools/common/text.h"
 
 namespace slimpi::tools {
 
@@ -14,11 +13,6 @@ namespace {
 std::string with(char wanted, char other, std::string text) {
   std::replace(text.begin(), text.end(), other, wanted);
   return text;
-}
-
-// "min_size" as people write it on a command line: "--min-size".
-std::string dashed(const std::string& name) {
-  return "--" + with('-', '_', name);
 }
 
 const OptionRow* find_row(const std::string& name) {
@@ -39,6 +33,10 @@ std::string unknown(const std::string& word, const std::string& name) {
 }
 
 }  // namespace
+
+std::string dashed(const std::string& name) {
+  return "--" + with('-', '_', name);
+}
 
 Arguments parse_arguments(int argc, const char* const* argv) {
   Arguments result;
@@ -72,28 +70,6 @@ Arguments parse_arguments(int argc, const char* const* argv) {
   }
   result.program = at;
   return result;
-}
-
-std::string help_text() {
-  std::string text =
-      "Usage: slimpi-run [OPTION VALUE ...] [--] PROGRAM [ARGUMENT ...]\n\n"
-      "Runs PROGRAM with libslimpi.so preloaded. Stands behind the launcher:\n\n"
-      "  mpiexec -n 8 slimpi-run --bits 4 ./train\n\n"
-      "  --dry-run                 print the variables and the command instead\n"
-      "  --version                 print slimpi's version and exit\n"
-      "  -h, --help                print this and exit\n\n"
-      "Each option sets the environment variable of its name, such as SLIMPI_BITS for --bits. See\n"
-      "slimpi(7).\n\n";
-  constexpr std::size_t kColumn = 28;
-  for (const OptionRow& row : option_rows()) {
-    std::string name = "  " + dashed(row.name);
-    name.resize(std::max(kColumn, name.size() + 2), ' ');
-    const std::string standard = row.standard[0] == '\0' ? "unset" : row.standard;
-    text += wrapped(name, row.meaning);
-    text += wrapped(std::string(name.size(), ' '),
-                    "Accepted: " + row.accepted + ". Default: " + standard + ".");
-  }
-  return text;
 }
 
 }  // namespace slimpi::tools

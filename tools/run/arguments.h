@@ -16,6 +16,9 @@ struct Arguments {
 // Options end at the first word that is none, or behind "--".
 Arguments parse_arguments(int argc, const char* const* argv);
 
+// "min_size" as people write it on a command line: "--min-size".
+std::string dashed(const std::string& name);
+
 // What --help prints.
 std::string help_text();
 

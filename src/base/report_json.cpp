@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <nlohmann/json.hpp>
+
+#include "base/option_types.h"
+#include "base/report.h"
+
+namespace slimpi {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Incremented when a key changes its meaning or goes away. A new key does not change it.
+constexpr int kSchema = 2;
+
+double seconds(std::uint64_t nanoseconds) {
+  return double(nanoseconds) * 1e-9;
+}
+
+Json share(const Share& own, const Share& job) {
+  return {{"calls", own.calls},
+          {"bytes_in", job.bytes_in},
+          {"bytes_sent", job.bytes_sent},
+          {"seconds", seconds(own.nanoseconds)}};
+}
+
+// What the compressed calls were, in three ways.
+void add_shares(const Report& report, Json& json) {
+  json["algorithms"] = json["codecs"] = Json::object();
+  json["sizes"] = Json::array();
+  for (std::size_t i = 0; i < kAlgorithms; ++i)
+    if (report.own.algorithms[i].calls != 0)
+      json["algorithms"][algorithm_names()[i]] =
+          share(report.own.algorithms[i], report.job.algorithms[i]);
+  for (std::size_t i = 0; i < kUsedCodecs; ++i)
+    if (report.own.codecs[i].calls != 0)
+      json["codecs"][to_string(UsedCodec(i))] = share(report.own.codecs[i], report.job.codecs[i]);
+  for (std::size_t i = 0; i < kSizeClasses; ++i)
+    if (report.own.sizes[i].calls != 0) {
+      Json row = {{"from", 1ull << i}, {"to", (2ull << i) - 1}};
+      row.update(share(report.own.sizes[i], report.job.sizes[i]));
+      json["sizes"].push_back(row);
+    }
+}
+
+Json calls(const Report& report) {
+  Json passed;
+  for (std::size_t i = 0; i < kBypassReasons; ++i)
+    passed[to_string(BypassReason(i))] = report.own.passed[i];
+  return {{"total", report.own.calls},
+          {"compressed", report.own.compressed},
+          {"exact_in_node", report.own.exact_in_node},
+          {"passed", passed}};
+}
+
+Json times(const Report& report) {
+  Json json;
+  json["total"] = seconds(report.own.nanoseconds);
+  for (std::size_t i = 0; i < kStages; ++i)
+    json[to_string(Stage(i))] = seconds(report.own.stage_nanoseconds[i]);
+  json["verify"] = seconds(report.own.verify_nanoseconds);
+  return json;
+}
+
+}  // namespace
+
+std::string to_json(const Report& report) {
+  const Totals totals = totals_of(report);
+  Json json, options = Json::object();
+  for (const auto& [name, value] : report.options) options[name] = value;
+  json["slimpi"] = report.version;
+  json["schema"] = kSchema;
+  json["command"] = report.command;
+  json["options"] = options;
+  json["hosts"] = report.hosts;
+  json["date"] = report.date;
+  json["wall_seconds"] = report.wall_seconds;
+  json["mpi"] = report.mpi;
+  json["ranks"] = report.ranks;
+  json["nodes"] = report.nodes;
+  json["algorithm"] = algorithms_of(report);
+  json["calls"] = calls(report);
+  json["bytes"] = {
+      {"in", report.job.bytes_in},       {"sent", report.job.bytes_sent},
+      {"plain", report.job.bytes_plain}, {"all_plain", totals.plain},
+      {"all_done", totals.done},         {"compressed_share", totals.compressed_share}};
+  json["seconds"] = times(report);
+  json["buffers"] = {{"host", report.own.host_buffers},
+                     {"device", report.own.device_buffers},
+                     {"staged", report.own.staged_calls}};
+  json["error"] = {{"checked", report.own.checked},
+                   {"mean_rel_l2", report.mean_error},
+                   {"max_rel_l2", report.max_error}};
+  json["memory"] = {{"state", report.own.state_bytes},
+                    {"scratch", report.most_scratch},
+                    {"segments", report.most_segments},
+                    {"segment_bytes", report.most_segment_bytes}};
+  json["state_dropped"] = report.own.state_dropped;
+  add_shares(report, json);
+  json["repeated"] = report.own.repeated;
+  json["overflowed"] = report.job.overflowed;
+  json["ranks_counted"] = report.ranks_counted;
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace slimpi

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <fmt/format.h>
+
+#include "base/option_types.h"
+#include "base/report.h"
+
+namespace slimpi {
+
+namespace {
+
+double seconds(std::uint64_t nanoseconds) {
+  return double(nanoseconds) * 1e-9;
+}
+
+std::string bytes_text(double value) {
+  const char* const units[] = {"B", "KB", "MB", "GB", "TB"};
+  int unit = 0;
+  for (; value >= 1000 && unit < 4; ++unit) value /= 1000;
+  return fmt::format("{:.{}f} {}", value, unit == 0 ? 0 : 2, units[unit]);
+}
+
+std::string number_of(std::uint64_t number, const char* what) {
+  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
+}
+
+void append(std::string& list, const std::string& item) {
+  list += (list.empty() ? "" : ", ") + item;
+}
+
+std::string calls_line(const Counts& own) {
+  std::string done, reasons;
+  if (own.compressed != 0) append(done, fmt::format("{} compressed", own.compressed));
+  if (own.exact_in_node != 0) append(done, fmt::format("{} exact in node", own.exact_in_node));
+  for (std::size_t i = 0; i < kBypassReasons; ++i)
+    if (own.passed[i] != 0)
+      append(reasons, fmt::format("{} {}", own.passed[i], to_string(BypassReason(i))));
+  return fmt::format("  calls    {} allreduce: {}{}\n", own.calls,
+                     done.empty() ? "0 compressed" : done,
+                     reasons.empty() ? "" : "; left to MPI: " + reasons);
+}
+
+// What really ran: the rules or the bound of an error may have chosen something else than
+// SLIMPI_ALGORITHM and SLIMPI_BITS.
+std::string used_line(const Report& report) {
+  if (report.own.compressed == 0) return "";
+  std::string algorithms, codecs;
+  for (std::size_t i = 0; i < kAlgorithms; ++i)
+    if (const Share& share = report.own.algorithms[i]; share.calls != 0)
+      append(algorithms, fmt::format("{} {}", share.calls, algorithm_names()[i]));
+  for (std::size_t i = 0; i < kUsedCodecs; ++i)
+    if (const Share& share = report.own.codecs[i]; share.calls != 0)
+      append(codecs, fmt::format("{} in {}{}", share.calls, to_string(UsedCodec(i)),
+                                 UsedCodec(i) == UsedCodec::bits_1   ? " bit"
+                                 : UsedCodec(i) <= UsedCodec::bits_8 ? " bits"
+                                                                     : ""));
+  return fmt::format("  used     {}; {}{}\n", algorithms, codecs,
+                     report.own.repeated == 0
+                         ? ""
+                         : "; " + number_of(report.own.repeated, "exchange") + " repeated");
+}
+
+std::string bytes_line(const Report& report) {
+  const Totals totals = totals_of(report);
+  if (totals.plain == 0) return "  bytes    none between nodes\n";
+  std::string text = fmt::format("  bytes    {} between nodes, plain {}", bytes_text(totals.done),
+                                 bytes_text(totals.plain));
+  if (totals.done > 0) text += fmt::format(": {:.2f} times fewer", totals.plain / totals.done);
+  return text +
+         fmt::format("; {:.3g}% of the plain bytes compressed\n", 100 * totals.compressed_share);
+}
+
+std::string seconds_line(const Counts& own) {
+  std::string text = fmt::format("  seconds  {:.3f} in slimpi", seconds(own.nanoseconds));
+  for (std::size_t i = 0; i < kStages; ++i)
+    text += fmt::format(", {} {:.3f}", to_string(Stage(i)), seconds(own.stage_nanoseconds[i]));
+  if (own.verify_nanoseconds != 0)
+    text += fmt::format(", verify {:.3f}", seconds(own.verify_nanoseconds));
+  return text + "\n";
+}
+
+}  // namespace
+
+std::string to_text(const Report& report) {
+  std::string text =
+      fmt::format("slimpi {}: {} on {}, {} ({})\n", report.version, algorithms_of(report),
+                  number_of(std::uint64_t(report.ranks), "rank"),
+                  number_of(std::uint64_t(report.nodes), "node"), report.mpi);
+  text += calls_line(report.own) + used_line(report) + bytes_line(report);
+  text += seconds_line(report.own);
+  if (report.own.checked != 0)
+    text += fmt::format("  error    relative L2 mean {:.2e}, max {:.2e} in {}\n", report.mean_error,
+                        report.max_error, number_of(report.own.checked, "call"));
+  if (report.job.overflowed != 0)
+    text += fmt::format("  overflow {} became infinite in fp16 or bf16\n",
+                        number_of(report.job.overflowed, "value"));
+  text += fmt::format("  memory   {} for messages, {} for state, {} in {}\n",
+                      bytes_text(double(report.most_scratch)),
+                      bytes_text(double(report.own.state_bytes)),
+                      bytes_text(double(report.most_segment_bytes)),
+                      number_of(report.most_segments, "shared segment"));
+  return text;
+}
+
+}  // namespace slimpi

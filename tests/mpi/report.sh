@@ -1,0 +1,95 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# The report: every class of calls with its time, all float sums in the bytes, what really ran, the
+# job that it comes from, and where it goes.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+export UCX_LOG_LEVEL=error SLIMPI_RANKS_PER_NODE=1
+steps=$top_builddir/tests/mpi/steps
+
+# One node: sums that slimpi does itself are a class of their own, with their time in the total.
+SLIMPI_RANKS_PER_NODE=8 SLIMPI_LOG=info SLIMPI_REPORT=$work/node.json under 2 \
+  "$top_builddir/tests/mpi/one_node" >out.txt 2>err.txt || fail "one node: exit status $?"
+holds "one node: the line at the first call" grep -q "slimpi\[0\]: 2 ranks on 1 node: exact sums" \
+  err.txt
+expect "$(wc -l <err.txt)" 1 "one node: only that line"
+holds "one node: exact sums are a class, and their time is in the total" "$PYTHON" -c '
+import json
+r = json.load(open("node.json"))
+calls, seconds = r["calls"], r["seconds"]
+assert calls["exact_in_node"] > 0, calls
+assert calls["compressed"] == 0
+assert calls["exact_in_node"] + sum(calls["passed"].values()) == calls["total"] == 32, calls
+assert seconds["total"] >= seconds["intra"] > 0, seconds
+assert r["bytes"]["all_plain"] == 0'
+SLIMPI_RANKS_PER_NODE=8 SLIMPI_REPORT=stderr under 2 "$top_builddir/tests/mpi/one_node" \
+  >out.txt 2>err.txt || fail "one node, text: exit status $?"
+holds "one node: text" \
+  grep -Eq "allreduce: [0-9]+ exact in node; left to MPI: .*single_node" err.txt
+holds "one node: plural" grep -q "on 2 ranks, 1 node (" err.txt
+holds "one node: no bytes" grep -q "none between nodes" err.txt
+
+# All float sums are in the bytes: half of them here are too small.
+SLIMPI_REPORT=$work/half.json under 2 "$steps" init sum:100000 sum:10000 sum:10000 finalize \
+  >out.txt || fail "half: exit status $?"
+holds "all float sums are in the totals" "$PYTHON" -c '
+import json
+b = json.load(open("half.json"))["bytes"]
+assert b["plain"] == 2 * 400000, b
+assert b["all_plain"] == 2 * 480000, b
+assert b["all_done"] == b["sent"] + 2 * 80000, b
+assert abs(b["compressed_share"] - 10 / 12) < 1e-9, b'
+
+# What ran, not what SLIMPI_ALGORITHM says.
+printf '%s\n' '* 500K * fp16 *' '* * * bytegrad 4' >rules
+for target in rules.json stderr; do
+  SLIMPI_LOG=info SLIMPI_RULES=$work/rules SLIMPI_REPORT=$target under 2 "$steps" init sum:100000 \
+    sum:100000 sum:200000 finalize >out.txt 2>err.txt || fail "rules: exit status $?"
+done
+holds "text: what ran" \
+  grep -q "used     1 bytegrad, 2 fp16; 1 in 4 bits, 2 in fp16" err.txt
+holds "first line: what ran" grep -q "^slimpi [0-9.]*: bytegrad, fp16 on 2 ranks, 2 nodes" err.txt
+holds "JSON: by algorithm, codec and size" "$PYTHON" -c '
+import json
+r = json.load(open("rules.json"))
+a, c, s = r["algorithms"], r["codecs"], r["sizes"]
+assert {k: v["calls"] for k, v in a.items()} == {"bytegrad": 1, "fp16": 2}, a
+assert {k: v["calls"] for k, v in c.items()} == {"4": 1, "fp16": 2}, c
+assert [(x["from"], x["calls"]) for x in s] == [(262144, 2), (524288, 1)], s
+for rows in a.values(), c.values(), s:
+    assert sum(x["bytes_sent"] for x in rows) == r["bytes"]["sent"], rows
+    assert sum(x["bytes_in"] for x in rows) == r["bytes"]["in"], rows
+    assert 0 < sum(x["seconds"] for x in rows) <= r["seconds"]["total"], rows'
+
+# The job.
+holds "JSON: the job" "$PYTHON" -c '
+import datetime, json, socket
+r = json.load(open("rules.json"))
+assert r["schema"] == 2
+assert r["command"].endswith("steps init sum:100000 sum:100000 sum:200000 finalize"), r["command"]
+assert r["options"]["rules"].endswith("/rules") and r["options"]["ranks_per_node"] == "1"
+assert "bits" not in r["options"]
+assert r["hosts"] == [socket.gethostname()], r["hosts"]
+age = datetime.datetime.utcnow() - datetime.datetime.strptime(r["date"], "%Y-%m-%dT%H:%M:%SZ")
+assert 0 <= age.total_seconds() < 3600
+assert 0 < r["wall_seconds"] < 600'
+
+# Verification takes time too.
+SLIMPI_VERIFY=1 SLIMPI_REPORT=$work/verify.json under 2 "$steps" init sum:100000 finalize >out.txt
+holds "verification is in the time" "$PYTHON" -c '
+import json
+s = json.load(open("verify.json"))["seconds"]
+assert 0 < s["verify"] < s["total"], s'
+
+# Where it goes.
+for target in stdout -; do
+  SLIMPI_REPORT=$target under 2 "$steps" init sum:100000 finalize >out.txt 2>err.txt
+  holds "$target: standard output" grep -q "1 allreduce: 1 compressed" out.txt
+  expect "$(cat err.txt)" "" "$target: nothing on standard error"
+  holds "$target: no file of that name" test ! -e "./$target"
+done
+for target in run.txt run.log; do
+  SLIMPI_REPORT=$work/$target under 2 "$steps" init sum:100000 finalize >out.txt
+  holds "$target: text" grep -q "1 allreduce: 1 compressed" $target
+done
+verdict

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the commands that use CLI11 say of a mistake on their command line.
+#pragma once
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "base/nearest.h"
+
+namespace slimpi::tools {
+
+// The first word of the command line that looks like an option and is none, as a message; "" if
+// there is none. CLI11 itself lists such words in reverse order, together with their values.
+inline std::string unknown_option(const CLI::App& app, int argc, const char* const* argv) {
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  for (int i = 1; i < argc && std::string(argv[i]) != "--"; ++i) {
+    const std::string word = std::string(argv[i]).substr(0, std::string(argv[i]).find('='));
+    if (!word.starts_with("--") || app.get_option_no_throw(word) != nullptr) continue;
+    return word + " is not an option" + did_you_mean(word, known);
+  }
+  return "";
+}
+
+// The text of an error of CLI11, as the end of a line.
+inline std::string message(const CLI::ParseError& error) {
+  std::string text = error.what();
+  if (text[0] >= 'A' && text[0] <= 'Z') text[0] = char(text[0] - 'A' + 'a');
+  for (char& c : text)
+    if (c == '\n') c = ' ';
+  return text;
+}
+
+}  // namespace slimpi::tools

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What slimpi-run --help prints: the options in groups, each with a name for its value.
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include "base/config.h"
+#include "tools/common/text.h"
+#include "tools/run/arguments.h"
+
+namespace slimpi::tools {
+
+namespace {
+
+struct Group {
+  const char* title;
+  std::vector<std::string_view> names;
+};
+
+// An option that no row names stands under "Other".
+std::vector<Group> groups() {
+  return {
+      {"Compression",
+       {"algorithm", "bits", "bucket", "rounding", "seed", "error_feedback", "max_error"}},
+      {"Which calls", {"min_size", "rules", "buffers", "start"}},
+      {"Nodes and peers", {"hierarchy", "ranks_per_node", "intra", "peers", "interval"}},
+      {"State of buffers", {"calls_per_step"}},
+      {"Low rank", {"powersgd_rank", "powersgd_warm_start", "powersgd_shapes"}},
+      {"Machine", {"device", "cpu"}},
+      {"What it says", {"log", "report", "trace", "verify", "stall", "estimate"}},
+      {"Where options come from", {"config", "strict"}},
+  };
+}
+
+// "N", "FILE", "on|off": made from what the option accepts.
+std::string value_name(const std::string& accepted) {
+  constexpr std::size_t kLongest = 24;
+  const auto has = [&](std::string_view text) { return accepted.find(text) != accepted.npos; };
+  if (accepted.starts_with("1/0")) return "on|off";
+  if (has("K, M, G")) return "SIZE";
+  if (has("COUNT=")) return "SHAPES";
+  if (has("a file")) return "FILE";
+  if (has("a number")) return "NUMBER";
+  if (accepted[0] >= '0' && accepted[0] <= '9') return "N";
+  std::string names = accepted;
+  for (std::size_t at = 0; (at = names.find(", ", at)) != names.npos;) names.replace(at, 2, "|");
+  return names.size() <= kLongest ? names : "NAME";
+}
+
+std::string described(const OptionRow& row) {
+  constexpr std::size_t kColumn = 30;
+  std::string name = "  " + dashed(row.name) + " " + value_name(row.accepted);
+  const std::string indent(kColumn, ' ');
+  std::string text;
+  if (name.size() + 2 > kColumn) {
+    text = name + "\n";
+    name = indent;
+  }
+  name.resize(kColumn, ' ');
+  const std::string standard = row.standard[0] == '\0' ? "unset" : row.standard;
+  text += wrapped(name, row.meaning);
+  return text + wrapped(indent, "Accepted: " + row.accepted + ". Default: " + standard + ".");
+}
+
+}  // namespace
+
+std::string help_text() {
+  std::string text =
+      "Usage: slimpi-run [OPTION VALUE ...] [--] PROGRAM [ARGUMENT ...]\n\n"
+      "Runs PROGRAM with libslimpi.so preloaded. Stands behind the launcher:\n\n"
+      "  mpiexec -n 8 slimpi-run --bits 4 ./train\n\n"
+      "  --dry-run                   print the variables and the command instead\n"
+      "  --version                   print slimpi's version and exit\n"
+      "  -h, --help                  print this and exit\n\n"
+      "Each option below sets the environment variable of its name, such as SLIMPI_BITS for "
+      "--bits.\nSee slimpi(7).\n";
+  std::vector<Group> all = groups();
+  Group other{"Other", {}};
+  for (const OptionRow& row : option_rows())
+    if (std::none_of(all.begin(), all.end(), [&](const Group& group) {
+          return std::find(group.names.begin(), group.names.end(), row.name) != group.names.end();
+        }))
+      other.names.emplace_back(row.name);
+  if (!other.names.empty()) all.push_back(other);
+  for (const Group& group : all) {
+    text += std::string("\n") + group.title + ":\n";
+    for (const std::string_view name : group.names)
+      for (const OptionRow& row : option_rows())
+        if (row.name == name) text += described(row);
+  }
+  return text;
+}
+
+}  // namespace slimpi::tools
