@@ -10,13 +10,25 @@
 
 namespace slimpi {
 
+// What the autotuner tried for buffers of from_bytes to 2 from_bytes - 1 bytes, and chose last.
+struct AutoChoice {
+  struct Candidate {
+    std::string name;
+    std::uint64_t calls, least;  // least: nanoseconds of the fastest call
+  };
+  std::uint64_t from_bytes = 0, decisions = 0;
+  std::string chosen;  // "" while candidates are on trial
+  std::vector<Candidate> candidates;
+};
+
 struct Report {
   std::string version, mpi;
   std::string algorithm;  // SLIMPI_ALGORITHM
   std::string command, date;
   double wall_seconds = 0;
   std::vector<std::pair<std::string, std::string>> options;  // that the user set: name and value
-  std::vector<std::string> hosts;  // each once, in the order of their first rank
+  std::vector<std::string> hosts;   // each once, in the order of their first rank
+  std::vector<AutoChoice> choices;  // of the autotuner
   int ranks = 0, nodes = 0;
   int ranks_counted =
       0;       // ranks whose bytes are in `job`; fewer than ranks when no call spanned the job

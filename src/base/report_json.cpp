@@ -43,6 +43,20 @@ void add_shares(const Report& report, Json& json) {
     }
 }
 
+Json choices(const Report& report) {
+  Json rows = Json::array();
+  for (const AutoChoice& choice : report.choices) {
+    Json candidates = Json::object();
+    for (const AutoChoice::Candidate& each : choice.candidates)
+      candidates[each.name] = {{"calls", each.calls}, {"least_seconds", seconds(each.least)}};
+    rows.push_back({{"from", choice.from_bytes},
+                    {"chosen", choice.chosen.empty() ? Json() : Json(choice.chosen)},
+                    {"decisions", choice.decisions},
+                    {"candidates", candidates}});
+  }
+  return rows;
+}
+
 Json calls(const Report& report) {
   Json passed;
   for (std::size_t i = 0; i < kBypassReasons; ++i)
@@ -97,6 +111,7 @@ std::string to_json(const Report& report) {
                     {"segment_bytes", report.most_segment_bytes}};
   json["state_dropped"] = report.own.state_dropped;
   add_shares(report, json);
+  json["auto"] = choices(report);
   json["repeated"] = report.own.repeated;
   json["overflowed"] = report.job.overflowed;
   json["ranks_counted"] = report.ranks_counted;

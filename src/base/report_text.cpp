@@ -65,8 +65,7 @@ std::string bytes_line(const Report& report) {
   std::string text = fmt::format("  bytes    {} between nodes, plain {}", bytes_text(totals.done),
                                  bytes_text(totals.plain));
   if (totals.done > 0) text += fmt::format(": {:.2f} times fewer", totals.plain / totals.done);
-  return text +
-         fmt::format("; {:.3g}% of the plain bytes compressed\n", 100 * totals.compressed_share);
+  return text + fmt::format("; {:.3g}% compressed\n", 100 * totals.compressed_share);
 }
 
 std::string seconds_line(const Counts& own) {
@@ -78,6 +77,22 @@ std::string seconds_line(const Counts& own) {
   return text + "\n";
 }
 
+// A line for each size class for which SLIMPI_ALGORITHM=auto tried candidates.
+std::string auto_lines(const Report& report) {
+  std::string text;
+  for (const AutoChoice& choice : report.choices) {
+    if (choice.candidates.size() < 3) continue;  // inside a node, where both give the same bytes
+    std::string tried;
+    for (const AutoChoice::Candidate& each : choice.candidates)
+      append(tried, fmt::format("{} {:.3f} ms in {}", each.name, double(each.least) * 1e-6,
+                                number_of(each.calls, "call")));
+    text += fmt::format("  auto     from {}: {}; least times: {}\n",
+                        bytes_text(double(choice.from_bytes)),
+                        choice.chosen.empty() ? "still on trial" : choice.chosen, tried);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string to_text(const Report& report) {
@@ -86,7 +101,7 @@ std::string to_text(const Report& report) {
                   number_of(std::uint64_t(report.ranks), "rank"),
                   number_of(std::uint64_t(report.nodes), "node"), report.mpi);
   text += calls_line(report.own) + used_line(report) + bytes_line(report);
-  text += seconds_line(report.own);
+  text += seconds_line(report.own) + auto_lines(report);
   if (report.own.checked != 0)
     text += fmt::format("  error    relative L2 mean {:.2e}, max {:.2e} in {}\n", report.mean_error,
                         report.max_error, number_of(report.own.checked, "call"));

@@ -5,7 +5,9 @@
 #include <chrono>
 #include <new>
 
+#include "base/log.h"
 #include "call/allreduce_call.h"
+#include "call/auto_choices.h"
 
 namespace slimpi::call {
 
@@ -53,15 +55,25 @@ bool call_mpi_timed(Runtime& runtime, const comm::Communicator& communicator, By
 // counts; the answer is the same on all ranks.
 template <typename Run>
 bool try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autotuner& autotuner,
-              int* code, Run run) {
+              const std::vector<std::string>& names, const Allreduce& request, int* code, Run run) {
   const auto begin = Clock::now();
-  const bool counts = run(autotuner.next());
+  const int candidate = autotuner.next();
+  const bool was_settled = autotuner.settled();
+  const bool counts = run(candidate);
   if (*code != MPI_SUCCESS || communicator.failed || !counts) return true;
   const std::chrono::nanoseconds spent = Clock::now() - begin;
+  const std::uint64_t bytes = std::uint64_t(request.count) * sizeof(float);
+  if (communicator.rank() == 0)
+    AutoChoices::all().add(names, bytes, std::size_t(candidate), std::uint64_t(spent.count()));
   if (!autotuner.record(std::uint64_t(spent.count()))) return true;
   const Status status = communicator.exchange().all_min(autotuner.times_to_agree());
   if (status != Status::ok) return fail_call(runtime, communicator, status, code);
   autotuner.agreed();
+  if (communicator.rank() != 0) return true;
+  if (was_settled && !autotuner.settled())
+    log_debug("auto: sums of about " + std::to_string(bytes) + " bytes are tried again");
+  if (!was_settled && autotuner.settled())
+    log_debug(AutoChoices::all().choose(names, bytes, std::size_t(autotuner.next())));
   return true;
 }
 
@@ -86,7 +98,9 @@ bool run_plan(Runtime& runtime, comm::Communicator& communicator, const comm::Pl
 bool run_fastest(Runtime& runtime, comm::Communicator& communicator,
                  const std::vector<comm::Plan>& plans, const Allreduce& request, int* code) {
   comm::Autotuner& autotuner = communicator.autotuner(size_class(request), int(plans.size()) + 1);
-  return try_next(runtime, communicator, autotuner, code, [&](int candidate) {
+  std::vector<std::string> names{"mpi"};
+  for (const comm::Plan& each : plans) names.emplace_back(each.algorithm->name);
+  return try_next(runtime, communicator, autotuner, names, request, code, [&](int candidate) {
     if (candidate == 0) {
       call_mpi_timed(runtime, communicator, BypassReason::automatic, request, code);
     } else if (!run_plan(runtime, communicator, plans[std::size_t(candidate - 1)], request, code)) {
@@ -120,8 +134,10 @@ bool run_in_node_fastest(Runtime& runtime, comm::Communicator& communicator, con
   }
   comm::Autotuner& autotuner =
       communicator.autotuner(-size_class(request), 2, comm::Autotuner::Start::careful);
-  return try_next(runtime, communicator, autotuner, code, [&](int candidate) {
-    if (candidate == 0) return call_mpi_timed(runtime, communicator, BypassReason::single_node, request, code);
+  static const std::vector<std::string> names{"mpi", "in the node"};
+  return try_next(runtime, communicator, autotuner, names, request, code, [&](int candidate) {
+    if (candidate == 0)
+      return call_mpi_timed(runtime, communicator, BypassReason::single_node, request, code);
     return run_in_node();
   });
 }

@@ -25,6 +25,9 @@ bool dispatch(const Allreduce& call, int* code);
 // Calls the next definition: another tool's, or MPI's. Buffers that MPI cannot take are staged.
 int call_mpi(const Allreduce& call);
 
+// Why the next call_mpi of this thread goes to MPI, for the trace. A literal.
+void set_why_left(const char* reason);
+
 // The same in the program's floating-point environment, called from inside slimpi's own.
 int pass_to_mpi(const Allreduce& call);
 

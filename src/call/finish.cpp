@@ -11,6 +11,7 @@
 #include "base/process.h"
 #include "base/report.h"
 #include "base/trace_file.h"
+#include "call/auto_choices.h"
 #include "call/entry.h"
 #include "call/runtime.h"
 #include "mpi/internal_comm.h"
@@ -47,9 +48,20 @@ Status Runtime::offer_for_report(comm::Communicator& communicator) {
   return Status::ok;
 }
 
+void Runtime::count_passed(BypassReason reason) {
+  constexpr const char* names[] = {
+      "left to MPI: small",     "left to MPI: datatype",    "left to MPI: op",
+      "left to MPI: comm",      "left to MPI: off",         "left to MPI: start",
+      "left to MPI: rule",      "left to MPI: single_node", "left to MPI: nonblocking",
+      "left to MPI: nonfinite", "left to MPI: auto",        "left to MPI: failure"};
+  static_assert(std::size(names) == kBypassReasons);
+  statistics.passed(reason);
+  if (reason != BypassReason::nonblocking) set_why_left(names[std::size_t(reason)]);
+}
+
 void Runtime::left_to_mpi(const comm::Communicator& communicator, BypassReason reason,
                           const Allreduce& request) {
-  statistics.passed(reason);
+  count_passed(reason);
   if (communicator.rank() == 0)
     statistics.left_to_mpi(std::uint64_t(request.count) * sizeof(float),
                            std::uint64_t(communicator.layout().nodes()));
@@ -104,6 +116,7 @@ Report Runtime::describe_job() const {
   report.most_scratch = statistics.most_scratch();
   report.most_segments = statistics.most_segments();
   report.most_segment_bytes = statistics.most_segment_bytes();
+  report.choices = AutoChoices::all().rows();
   report.ranks = std::max(world_size, 1);
   report.nodes = nodes;
   return report;

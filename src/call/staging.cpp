@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "base/float_environment.h"
@@ -198,7 +199,11 @@ int pass_to_mpi(const Allreduce& call) {
   return call_mpi(call);
 }
 
-int call_mpi(const Allreduce& call) {
+namespace {
+
+thread_local const char* g_why_left = "left to MPI";
+
+int call_mpi_untraced(const Allreduce& call) {
   // Asked before the driver is asked where the buffers lie.
   if (!device::others() || device::mpi_takes_device_memory()) [[likely]]
     return call_mpi_unstaged(call);
@@ -225,6 +230,25 @@ int call_mpi(const Allreduce& call) {
   log_once(LogLevel::info,
            "MPI does not take this process's device memory: what it reduces there "
            "itself passes through host memory");
+  return code;
+}
+
+}  // namespace
+
+void set_why_left(const char* reason) {
+  g_why_left = reason;
+}
+
+int call_mpi(const Allreduce& call) {
+  Trace* const trace = Trace::running();
+  if (trace == nullptr) [[likely]]
+    return call_mpi_untraced(call);
+  const char* const name = std::exchange(g_why_left, "left to MPI");
+  const auto begin = Trace::Clock::now();
+  const int code = call_mpi_untraced(call);
+  const bool is_float = MPI_Datatype(call.datatype) == MPI_FLOAT;
+  trace->add(name, begin, Trace::Clock::now(),
+             is_float && call.count > 0 ? std::uint64_t(call.count) * sizeof(float) : 0);
   return code;
 }
 

@@ -138,7 +138,8 @@ Status NeighborExchange::encode(std::int64_t number) {
   if (!exists(number)) return Status::ok;
   const comm::Range part = this->part(number);
   {
-    const Timed timed(statistics_, Stage::exchange, "send", plan_.buffer);
+    const Timed timed(statistics_, Stage::exchange, "send",
+                      ranks_.size() * message_bytes(context_.format, part.count));
     for (std::size_t peer = 0; peer < ranks_.size(); ++peer)
       SLIMPI_TRY(exchange_.wait(sent(number, peer)));
   }
@@ -162,7 +163,7 @@ Status NeighborExchange::send(std::int64_t number) {
 Status NeighborExchange::apply(std::int64_t number) {
   if (!exists(number)) return Status::ok;
   const comm::Range part = this->part(number);
-  const std::size_t bytes = kernels::encoded_bytes(context_.format, part.count);
+  const std::size_t bytes = message_bytes(context_.format, part.count);
   for (std::size_t peer = 0; peer < ranks_.size(); ++peer) {
     std::size_t bytes_received = 0;
     {

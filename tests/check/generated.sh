@@ -20,7 +20,7 @@ completion() {
       if (range[2] - range[1] < 10)
         for (i = range[1]; i <= range[2] + 0; ++i) line = line " " i
     }
-    $2 ~ /a file/ { line = line ($2 ~ /^stderr/ ? " stderr" : "") " FILE" }
+    $2 ~ /a file/ { line = line ($2 ~ /^stderr/ ? " stderr stdout" : "") " FILE" }
     $2 ~ /^[a-z0-9_]+(, [A-Za-z0-9_:\/.]+)+$/ {
       values = $2
       sub(/hook:.*/, "hook:/", values)
