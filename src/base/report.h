@@ -21,13 +21,21 @@ struct AutoChoice {
   std::vector<Candidate> candidates;
 };
 
+// How the calls of rank 0 that need state met their buffers.
+struct StateCounts {
+  std::uint64_t calls = 0, first_times = 0;  // first_times: the buffer was not known
+  std::uint64_t never_reused = 0;            // states that no second call used
+  std::uint64_t period = 0;                  // by which buffers are named at the end; 0: by address
+};
+
 struct Report {
   std::string version, mpi;
   std::string algorithm;  // SLIMPI_ALGORITHM
   std::string command, date;
   double wall_seconds = 0;
   std::vector<std::pair<std::string, std::string>> options;  // that the user set: name and value
-  std::vector<std::string> hosts;   // each once, in the order of their first rank
+  std::vector<std::string> hosts;  // each once, in the order of their first rank
+  StateCounts state;
   std::vector<AutoChoice> choices;  // of the autotuner
   int ranks = 0, nodes = 0;
   int ranks_counted =

@@ -77,6 +77,25 @@ std::string seconds_line(const Counts& own) {
   return text + "\n";
 }
 
+// How state met the buffers of the program. Buffers that are new at most calls get no use of it,
+// unless the order of calls names them.
+std::string state_lines(const Report& report) {
+  const StateCounts& state = report.state;
+  if (state.calls == 0) return "";
+  std::string text =
+      fmt::format("  state    {}, {} with a buffer met for the first time; {} dropped",
+                  number_of(state.calls, "call"), state.first_times, report.own.state_dropped);
+  text += fmt::format(", {} never used again\n", state.never_reused);
+  if (state.period != 0)
+    text +=
+        fmt::format("           kept by the order of calls, which repeat every {}\n", state.period);
+  else if (2 * state.first_times > state.calls && state.calls > 8)
+    text +=
+        "           new buffers lose their state: set SLIMPI_CALLS_PER_STEP to the sums of a "
+        "step\n";
+  return text;
+}
+
 // A line for each size class for which SLIMPI_ALGORITHM=auto tried candidates.
 std::string auto_lines(const Report& report) {
   std::string text;
@@ -101,7 +120,7 @@ std::string to_text(const Report& report) {
                   number_of(std::uint64_t(report.ranks), "rank"),
                   number_of(std::uint64_t(report.nodes), "node"), report.mpi);
   text += calls_line(report.own) + used_line(report) + bytes_line(report);
-  text += seconds_line(report.own) + auto_lines(report);
+  text += seconds_line(report.own) + state_lines(report) + auto_lines(report);
   if (report.own.checked != 0)
     text += fmt::format("  error    relative L2 mean {:.2e}, max {:.2e} in {}\n", report.mean_error,
                         report.max_error, number_of(report.own.checked, "call"));

@@ -12,6 +12,8 @@
 #include "algorithm/prepared.h"
 #include "base/log.h"
 #include "base/shape_hints.h"
+#include "call/state_use.h"
+#include "comm/call_sequence.h"
 #include "comm/stream_wait.h"
 #include "device/device.h"
 #include "intra/intra_node.h"
@@ -160,6 +162,7 @@ comm::Call AllreduceCall::call() {
 struct AllreduceCall::Agreement {
   std::uint64_t number, other_number, history, other_history, shape, other_shape;
   std::uint64_t no_memory, nonfinite, large, state_nonfinite;
+  std::uint64_t fresh;  // some rank met its buffer for the first time
 
   // all_max gives the maximum of a word and the maximum of its complement. They are complements of
   // each other only where all ranks have the same word.
@@ -191,6 +194,7 @@ Status AllreduceCall::compare_states(Agreement* agreement) {
   agreement->other_number = ~agreement->number;
   agreement->other_history = ~agreement->history;
   agreement->state_nonfinite = state_->nonfinite != 0 ? 1 : 0;
+  agreement->fresh = fresh_ ? 1 : 0;
   std::uint64_t words[sizeof(Agreement) / sizeof(std::uint64_t)];
   std::memcpy(words, agreement, sizeof words);
   SLIMPI_TRY(communicator_.exchange().all_max(words));
@@ -198,12 +202,41 @@ Status AllreduceCall::compare_states(Agreement* agreement) {
   return Status::ok;
 }
 
+// By the order of calls, where SLIMPI_CALLS_PER_STEP says so or where the addresses of the
+// program's buffers say nothing; else by address.
+void AllreduceCall::find_state() {
+  comm::CallSequence& sequence = communicator_.attachment<comm::CallSequence>();
+  std::uint64_t step = communicator_.config().calls_per_step;
+  StateUse& use = StateUse::all();
+  if (step == 0) {
+    if (sequence.update()) {
+      communicator_.states.drop_all();
+      use.period = sequence.in_use();
+      if (communicator_.rank() == 0)
+        log_info(sequence.in_use() == 0
+                     ? "state of buffers is kept by address again"
+                     : "most buffers are new: their state is kept by the order of calls, which "
+                       "repeat every " +
+                           std::to_string(sequence.in_use()) +
+                           "; SLIMPI_CALLS_PER_STEP sets another number");
+    }
+    step = sequence.in_use();
+  }
+  fresh_ = sequence.meet(out_, count_);
+  state_ = &communicator_.states.find(out_, count_, step);
+  ++use.calls;
+  if (fresh_) ++use.first_times;
+  if (state_->calls == 0) ++use.made;
+  if (state_->calls == 1) ++use.reused;
+}
+
 // Finds the buffer's tensor state and ensures that all ranks use the same one.
 Status AllreduceCall::agree_on_state(std::optional<BypassReason>* passed) {
   comm::TensorStates& slots = communicator_.states;
-  state_ = &slots.find(out_, count_, communicator_.config().calls_per_step);
+  find_state();
   Agreement agreement{};
   SLIMPI_TRY(compare_states(&agreement));
+  communicator_.attachment<comm::CallSequence>().agreed(agreement.fresh != 0);
   if (!agreement.alike() || agreement.state_nonfinite != 0) {
     if (agreement.alike()) {
       log_debug("state became infinite; all ranks drop it and start over");

@@ -35,6 +35,7 @@ class AllreduceCall {
   Status agree_on_state(std::optional<BypassReason>* passed);
   Status agree_on_finite(std::optional<BypassReason>* passed);
   Status name_shapes();
+  void find_state();
   Status compare_states(Agreement* agreement);
   comm::Call call();
   void count(const comm::Call& call, std::uint64_t nanoseconds, std::uint64_t sent);
@@ -58,6 +59,7 @@ class AllreduceCall {
   device::Location in_location_;
   device::Stream* stream_ = nullptr;
   comm::TensorState* state_ = nullptr;
+  bool fresh_ = false;  // this rank meets the buffer for the first time
   comm::CallScratchLease scratch_;
   algorithm::KeptResidual kept_residual_;
   std::uint64_t number_ = 0;           // number of the call on its communicator

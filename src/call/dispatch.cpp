@@ -9,6 +9,7 @@
 #include "call/candidates.h"
 #include "call/entry.h"
 #include "call/runtime.h"
+#include "comm/call_sequence.h"
 #include "device/plugins.h"
 #include "policy/policy.h"
 
@@ -87,7 +88,10 @@ bool dispatch_together(Runtime& runtime, comm::Communicator& communicator, const
   const policy::Decision decision =
       policy::decide(communicator.config(), runtime.rules_of(communicator), communicator.name(),
                      std::uint64_t(request.count));
-  if (decision.take || decision.reason != BypassReason::small) communicator.states.count_call();
+  if (decision.take || decision.reason != BypassReason::small) {
+    communicator.states.count_call();
+    communicator.attachment<comm::CallSequence>().add(std::uint64_t(request.count));
+  }
   if (!decision.take) return bypass(runtime, decision.reason, communicator, request);
   if (const Status found = communicator.find_nodes(request.out); found != Status::ok)
     return do_without(found);

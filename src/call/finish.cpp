@@ -14,6 +14,7 @@
 #include "call/auto_choices.h"
 #include "call/entry.h"
 #include "call/runtime.h"
+#include "call/state_use.h"
 #include "mpi/internal_comm.h"
 
 namespace slimpi::call {
@@ -116,6 +117,9 @@ Report Runtime::describe_job() const {
   report.most_scratch = statistics.most_scratch();
   report.most_segments = statistics.most_segments();
   report.most_segment_bytes = statistics.most_segment_bytes();
+  const StateUse& use = StateUse::all();
+  report.state = {use.calls, use.first_times, use.made > use.reused ? use.made - use.reused : 0,
+                  use.period};
   report.choices = AutoChoices::all().rows();
   report.ranks = std::max(world_size, 1);
   report.nodes = nodes;

@@ -20,4 +20,25 @@ row() { # RANKS PER-NODE
 row 2 1
 row 3 1
 row 4 2
+
+# What was tried and chosen is in the report; a line a decision is in the log.
+for target in report.json stderr; do
+  SLIMPI_RANKS_PER_NODE=1 SLIMPI_ALGORITHM=auto SLIMPI_MIN_SIZE=0 SLIMPI_LOG=debug \
+    SLIMPI_REPORT=$target under 2 "$top_builddir/tests/mpi/close_sums" 240 30 20001 60001 \
+    >out.txt 2>err.txt || fail "auto: exit status $?"
+done
+holds "a line a decision" grep -Eq \
+  'debug: auto: (mpi|bytegrad|allreduce) is used for sums of about [0-9]+ bytes \(least times: mpi ' \
+  err.txt
+holds "the report as text" grep -Eq \
+  '^  auto     from [0-9.]+ KB: (mpi|bytegrad|allreduce); least times: mpi [0-9.]+ ms in ' err.txt
+holds "the report as JSON" "$PYTHON" -c '
+import json
+rows = json.load(open("report.json"))["auto"]
+assert [row["from"] for row in rows] == [65536, 131072], rows
+for row in rows:
+    assert set(row["candidates"]) == {"mpi", "bytegrad", "allreduce"}, row
+    assert row["chosen"] in row["candidates"] and row["decisions"] >= 1, row
+    for each in row["candidates"].values():
+        assert each["calls"] >= 4 and each["least_seconds"] > 0, row'
 verdict

@@ -5,6 +5,7 @@
 // Usage: slots MODE (kept|lost), the second being what is expected of the feedback
 //   reuse       two buffers, summed in turn
 //   anew        two new buffers a step, all of them kept alive
+//   anew_counts the same with two counts; what counts is what follows step 20
 //   counts      one buffer for two tensors of different counts
 //   one_buffer  one buffer for two tensors of one count
 //   disagree    rank 0 has one buffer for both, the others have two
@@ -75,7 +76,7 @@ int main(int argc, char** argv) {
   g_comm = MPI_COMM_WORLD;
   if (mode == "freed") MPI_Comm_dup(MPI_COMM_WORLD, &g_comm);
 
-  Tensor a(kCount, 1), b(mode == "counts" ? kCount / 2 : kCount, 2);
+  Tensor a(kCount, 1), b(mode == "counts" || mode == "anew_counts" ? kCount / 2 : kCount, 2);
   std::vector<std::unique_ptr<float[]>> buffers;
   const auto uninitialized = [&] {
     buffers.push_back(std::make_unique<float[]>(kCount));
@@ -86,13 +87,18 @@ int main(int argc, char** argv) {
     second = first;
   int counted = kSteps;
   for (int step = 0; step < kSteps; ++step) {
-    if (mode == "anew" && step != 0) {
+    if (mode.starts_with("anew") && step != 0) {
       first = uninitialized();
       second = uninitialized();
     }
     if (mode == "swap" && step == 10) {
       if (g_rank == 0) std::swap(first, second);
       a.forget();  // the mean is over what follows
+      b.forget();
+      counted = kSteps - step;
+    }
+    if (mode == "anew_counts" && step == 20) {
+      a.forget();
       b.forget();
       counted = kSteps - step;
     }

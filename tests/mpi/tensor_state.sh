@@ -24,8 +24,19 @@ holds "buffers in turn" slots reuse kept 0
 state reuse $((2 * slot)) 0
 holds "new buffers at every step, named by the order of calls" slots anew kept 2
 state anew $((2 * slot)) 0
-holds "new buffers at every step, unnamed" slots anew lost 0
-state anew $((32 * slot)) 0
+# Unnamed: the period of the counts names them. Two tensors of one count look like one.
+holds "new buffers at every step, two counts, unnamed" slots anew_counts kept 0
+state anew_counts $((slot + slot / 2)) 0
+holds "the report: the period that was found, and what was lost before" "$PYTHON" -c '
+import json
+state = json.load(open("anew_counts.json"))["state"]
+assert state["calls"] == 120 and state["period"] == 2, state
+assert state["first_times"] == 120 and 16 <= state["never_reused"] < 40, state'
+holds "new buffers at every step, one count, unnamed" slots anew lost 0
+state anew $slot 0
+expect "$(report anew.json state period)" 1 "one count: the period of the counts"
+expect "$(report reuse.json state period)" 0 "buffers in turn: named by address"
+expect "$(report reuse.json state first_times)" 2 "buffers in turn: met once each"
 holds "one buffer, two counts" slots counts kept 0
 state counts $((slot + slot / 2)) 0
 holds "one buffer, two tensors, named" slots one_buffer kept 2

@@ -18,6 +18,18 @@ print(*sorted({e["pid"] for e in events if e["ph"] == "X"}))' "$1"
 SLIMPI_TRACE=$work/all.json under 3 "$steps" init sum:100000 finalize >out.txt || fail "a trace"
 expect "$(ranks all.json)" "0 1 2" "all ranks in one file"
 holds "slices nest" "$PYTHON" "$nests" all.json
+# Calls that are left to MPI show, with the reason; messages show the bytes on the wire.
+SLIMPI_REPORT=$work/calls.json SLIMPI_TRACE=$work/calls.trace under 2 "$steps" init sum:100000 \
+  sum:10 int:3 finalize >out.txt || fail "a trace of all calls"
+holds "calls left to MPI, and bytes on the wire" "$PYTHON" -c '
+import json
+events = [e for e in json.load(open("calls.trace"))["traceEvents"] if e["ph"] == "X"]
+names = [e["name"] for e in events]
+assert names.count("left to MPI: small") == names.count("left to MPI: datatype") == 2, names
+total = {name: sum(e["args"]["bytes"] for e in events if e["name"] == name)
+         for name in ("send", "receive")}
+sent = json.load(open("calls.json"))["bytes"]["sent"]
+assert total["send"] == total["receive"] == sent, (total, sent)'
 for rank in 1 2; do
   under 3 "$on_rank" $rank "SLIMPI_TRACE=$work/$rank.json" "$steps" init sum:100000 finalize \
     >out.txt || fail "a trace on rank $rank alone"

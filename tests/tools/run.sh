@@ -53,7 +53,8 @@ expect "$("$run" --version)" \
   "slimpi-run (slimpi) $("$run" --version | grep -o '[0-9.]*$')" "--version"
 expect "$("$run" --help | sed -n 's/^  --\([a-z-]*\) .*/\1/p' | grep -v -e dry-run -e version |
   tr - _ | LC_ALL=C sort)" \
-  "$("$top_builddir/tools/slimpi-info" --options | cut -f1 | LC_ALL=C sort)" "--help lists the table"
+  "$("$top_builddir/tools/slimpi-info" --options | cut -f1 | LC_ALL=C sort)" \
+  "--help lists the table"
 expect "$("$run" --help | grep -c '^Other:')" 0 "--help: every option is in a group"
 holds "--help: values have names" sh -c '"$0" --help | grep -q "^  --rules FILE  "' "$run"
 expect "$("$run" --help | awk 'length > 100')" "" "--help: at most 100 columns"

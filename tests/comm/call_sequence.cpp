@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// When the order of calls names buffers: the period of the counts, and buffers that are always new.
+#include "comm/call_sequence.h"
+
+#include <vector>
+
+#include "tests/helper/cmocka_cxx.h"
+
+using slimpi::comm::CallSequence;
+
+namespace {
+
+char g_memory[100000];  // its bytes lend their addresses
+
+// Steps of a program that sums `counts` in turn; `anew`: in buffers that it never had before.
+void run(CallSequence& sequence, const std::vector<std::uint64_t>& counts, int steps, bool anew) {
+  static int next = 0;
+  for (int step = 0; step < steps; ++step)
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      sequence.add(counts[i]);
+      (void)sequence.update();
+      const std::size_t place = anew ? std::size_t(1000 + next++ % 90000) : i;
+      sequence.agreed(sequence.meet(&g_memory[place], counts[i]));
+    }
+}
+
+void finds_the_period(void**) {
+  for (const std::vector<std::uint64_t>& counts :
+       {std::vector<std::uint64_t>{7}, {1, 2}, {1, 1, 2}, {5, 5, 6, 5, 5, 6, 9}}) {
+    CallSequence sequence;
+    run(sequence, counts, 3000, true);
+    assert_int_equal(sequence.period(), counts.size());
+    assert_int_equal(sequence.in_use(), counts.size());
+  }
+}
+
+void needs_three_repeats(void**) {
+  CallSequence sequence;
+  std::vector<std::uint64_t> counts;
+  for (std::uint64_t i = 0; i < 20; ++i) counts.push_back(i);
+  run(sequence, counts, 2, true);
+  assert_int_equal(sequence.period(), 0);
+  run(sequence, counts, 1, true);
+  assert_int_equal(sequence.period(), 20);
+}
+
+// The first steps of a program whose buffers stay where they are.
+void buffers_that_return_keep_their_addresses(void**) {
+  CallSequence sequence;
+  run(sequence, {1, 2, 3}, 200, false);
+  assert_int_equal(sequence.period(), 3);
+  assert_int_equal(sequence.in_use(), 0);
+}
+
+void goes_back_to_addresses(void**) {
+  CallSequence sequence;
+  run(sequence, {1, 2, 3}, 50, true);
+  assert_int_equal(sequence.in_use(), 3);
+  run(sequence, {1, 2, 3}, 50, false);
+  assert_int_equal(sequence.in_use(), 0);
+}
+
+void a_broken_sequence_has_no_period(void**) {
+  CallSequence sequence;
+  run(sequence, {1, 2, 3}, 50, true);
+  sequence.add(4);
+  assert_true(sequence.update());
+  assert_int_equal(sequence.in_use(), 0);
+  run(sequence, {1, 2, 3}, 2000, true);  // starts over, and finds it again
+  assert_int_equal(sequence.in_use(), 3);
+}
+
+// Equal counts may be several tensors, so more evidence is wanted.
+void equal_counts_take_longer(void**) {
+  CallSequence unlike, alike;
+  run(unlike, {1, 2}, 10, true);
+  run(alike, {1}, 20, true);
+  assert_int_equal(unlike.in_use(), 2);
+  assert_int_equal(alike.in_use(), 0);
+  run(alike, {1}, 60, true);
+  assert_int_equal(alike.in_use(), 1);
+}
+
+}  // namespace
+
+int main() {
+  const CMUnitTest tests[] = {cmocka_unit_test(finds_the_period),
+                              cmocka_unit_test(needs_three_repeats),
+                              cmocka_unit_test(buffers_that_return_keep_their_addresses),
+                              cmocka_unit_test(goes_back_to_addresses),
+                              cmocka_unit_test(a_broken_sequence_has_no_period),
+                              cmocka_unit_test(equal_counts_take_longer)};
+  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
+}
