@@ -28,7 +28,7 @@ for target in report.json stderr; do
     >out.txt 2>err.txt || fail "auto: exit status $?"
 done
 holds "a line a decision" grep -Eq \
-  'debug: auto: (mpi|bytegrad|allreduce) is used for sums of about [0-9]+ bytes \(least times: mpi ' \
+  'debug: auto: (mpi|bytegrad|allreduce) is used for sums of about [0-9]+ bytes \(least times' \
   err.txt
 holds "the report as text" grep -Eq \
   '^  auto     from [0-9.]+ KB: (mpi|bytegrad|allreduce); least times: mpi [0-9.]+ ms in ' err.txt
