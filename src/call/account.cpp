@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a call between nodes leaves in the statistics, and the banner.
+// What a call between nodes leaves in the statistics, which state it uses, and the banner.
 #include "base/log.h"
 #include "call/allreduce_call.h"
+#include "call/state_use.h"
+#include "comm/call_sequence.h"
 #include "device/device.h"
 #include "policy/policy.h"
 
@@ -37,6 +39,34 @@ void AllreduceCall::count(const comm::Call& call, std::uint64_t nanoseconds, std
   done.nanoseconds = nanoseconds;
   done.on_device = location_.device != &device::host();
   runtime_.statistics.compressed(done);
+}
+
+// By the order of calls, where SLIMPI_CALLS_PER_STEP says so or where the addresses of the
+// program's buffers say nothing; else by address.
+void AllreduceCall::find_state() {
+  comm::CallSequence& sequence = communicator_.attachment<comm::CallSequence>();
+  std::uint64_t step = communicator_.config().calls_per_step;
+  StateUse& use = StateUse::all();
+  if (step == 0) {
+    if (sequence.update()) {
+      communicator_.states.drop_all();
+      use.period = sequence.in_use();
+      if (communicator_.rank() == 0)
+        log_info(sequence.in_use() == 0
+                     ? "state of buffers is kept by address again"
+                     : "most buffers are new: their state is kept by the order of calls, which "
+                       "repeat every " +
+                           std::to_string(sequence.in_use()) +
+                           "; SLIMPI_CALLS_PER_STEP sets another number");
+    }
+    step = sequence.in_use();
+  }
+  fresh_ = sequence.meet(out_, count_);
+  state_ = &communicator_.states.find(out_, count_, step);
+  ++use.calls;
+  if (fresh_) ++use.first_times;
+  if (state_->calls == 0) ++use.made;
+  if (state_->calls == 1) ++use.reused;
 }
 
 void AllreduceCall::log_banner() {

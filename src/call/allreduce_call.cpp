@@ -12,7 +12,6 @@
 #include "algorithm/prepared.h"
 #include "base/log.h"
 #include "base/shape_hints.h"
-#include "call/state_use.h"
 #include "comm/call_sequence.h"
 #include "comm/stream_wait.h"
 #include "device/device.h"
@@ -200,34 +199,6 @@ Status AllreduceCall::compare_states(Agreement* agreement) {
   SLIMPI_TRY(communicator_.exchange().all_max(words));
   std::memcpy(agreement, words, sizeof words);
   return Status::ok;
-}
-
-// By the order of calls, where SLIMPI_CALLS_PER_STEP says so or where the addresses of the
-// program's buffers say nothing; else by address.
-void AllreduceCall::find_state() {
-  comm::CallSequence& sequence = communicator_.attachment<comm::CallSequence>();
-  std::uint64_t step = communicator_.config().calls_per_step;
-  StateUse& use = StateUse::all();
-  if (step == 0) {
-    if (sequence.update()) {
-      communicator_.states.drop_all();
-      use.period = sequence.in_use();
-      if (communicator_.rank() == 0)
-        log_info(sequence.in_use() == 0
-                     ? "state of buffers is kept by address again"
-                     : "most buffers are new: their state is kept by the order of calls, which "
-                       "repeat every " +
-                           std::to_string(sequence.in_use()) +
-                           "; SLIMPI_CALLS_PER_STEP sets another number");
-    }
-    step = sequence.in_use();
-  }
-  fresh_ = sequence.meet(out_, count_);
-  state_ = &communicator_.states.find(out_, count_, step);
-  ++use.calls;
-  if (fresh_) ++use.first_times;
-  if (state_->calls == 0) ++use.made;
-  if (state_->calls == 1) ++use.reused;
 }
 
 // Finds the buffer's tensor state and ensures that all ranks use the same one.
