@@ -103,42 +103,7 @@ Status ReduceScatterAllgather::begin(const Step& step) {
       return on_host(Message::scatter_in, steps().round_from(member));
     });
   }
-<<<<<<< HEAD
   return ring_.send(step);
-=======
-  const std::size_t buffer = place(Message::scatter_out, step.number, step.round);
-  SLIMPI_TRY(streams_.wait(encoded(step)));
-  overflow_.encoded(buffers_.host_piece(buffer), staged_ ? nullptr : in_ + part.first, part.count);
-  return send(step, buffer, part, comm::Tag::scatter_reduce, Message::scatter_out);
-}
-
-Status ReduceScatterAllgather::send(const Step& step, std::size_t message, const comm::Range& part,
-                                    comm::Tag tag, Message buffer) {
-  return exchange_.send(rank_of(peers_in(step).to), tag, buffers_.message(message),
-                        message_bytes(context_.format, part.count), request(buffer, step));
-}
-
-Status ReduceScatterAllgather::finish(const Step& step) {
-  if (step.number < 0) return Status::ok;
-  if (MPI_Request& sent = request(step.gather ? Message::gather_out : Message::scatter_out, step);
-      sent != MPI_REQUEST_NULL) {
-    const Timed timed(statistics_, Stage::exchange, "send",
-                      message_bytes(context_.format, sent_in(step).count));
-    SLIMPI_TRY(exchange_.wait(sent));
-  }
-  const comm::Range part = received_in(step);
-  if (part.count == 0) return Status::ok;
-  const Message buffer = step.gather ? Message::gather_in : Message::scatter_in;
-  std::size_t received = 0;
-  {
-    const Timed timed(statistics_, Stage::exchange, "receive",
-                      message_bytes(context_.format, part.count));
-    SLIMPI_TRY(exchange_.wait(request(buffer, step), &received));
-  }
-  // The message buffer's previous message has been decoded: the receive was posted only after that.
-  return buffers_.stage_in(place(buffer, step.number, step.round), received,
-                           message(part, rank_of(peers_in(step).from)));
->>>>>>> 5d548b0 (trace, report, completion: calls left to MPI and bytes on the wire; what auto chose)
 }
 
 // On a staged device the segment before is recycled: its kernels are done by now, so the host does

@@ -61,7 +61,7 @@ Status SegmentRing::finish(const Step& step) {
   if (MPI_Request& sent = request(step.gather ? Message::gather_out : Message::scatter_out, step);
       sent != MPI_REQUEST_NULL) {
     const Timed timed(context_.statistics, Stage::exchange, "send",
-                      4 * layout_.sent_in(step).count);
+                      message_bytes(context_.format, layout_.sent_in(step).count));
     SLIMPI_TRY(context_.exchange.wait(sent));
   }
   const comm::Range part = layout_.received_in(step);
@@ -70,7 +70,7 @@ Status SegmentRing::finish(const Step& step) {
   std::size_t received = 0;
   {
     const Timed timed(context_.statistics, Stage::exchange, "receive",
-                      kernels::encoded_bytes(context_.format, part.count));
+                      message_bytes(context_.format, part.count));
     SLIMPI_TRY(context_.exchange.wait(request(message, step), &received));
   }
   // The copy to the device does not wait for its kernels. That is safe: the receive was posted only
