@@ -8,7 +8,7 @@ export UCX_LOG_LEVEL=error SLIMPI_RANKS_PER_NODE=1
 steps=$top_builddir/tests/mpi/steps
 
 # One node: sums that slimpi does itself are a class of their own, with their time in the total.
-SLIMPI_RANKS_PER_NODE=8 SLIMPI_LOG=info SLIMPI_REPORT=$work/node.json under 2 \
+SLIMPI_INTRA=shm SLIMPI_RANKS_PER_NODE=8 SLIMPI_LOG=info SLIMPI_REPORT=$work/node.json under 2 \
   "$top_builddir/tests/mpi/one_node" >out.txt 2>err.txt || fail "one node: exit status $?"
 holds "one node: the line at the first call" grep -q "slimpi\[0\]: 2 ranks on 1 node: exact sums" \
   err.txt
@@ -22,10 +22,11 @@ assert calls["compressed"] == 0
 assert calls["exact_in_node"] + sum(calls["passed"].values()) == calls["total"] == 32, calls
 assert seconds["total"] >= seconds["intra"] > 0, seconds
 assert r["bytes"]["all_plain"] == 0'
-SLIMPI_RANKS_PER_NODE=8 SLIMPI_REPORT=stderr under 2 "$top_builddir/tests/mpi/one_node" \
+SLIMPI_INTRA=shm SLIMPI_RANKS_PER_NODE=8 SLIMPI_REPORT=stderr under 2 \
+  "$top_builddir/tests/mpi/one_node" \
   >out.txt 2>err.txt || fail "one node, text: exit status $?"
 holds "one node: text" \
-  grep -Eq "allreduce: [0-9]+ exact in node; left to MPI: .*single_node" err.txt
+  grep -Eq "allreduce: [0-9]+ exact in node; left to MPI: 6 small" err.txt
 holds "one node: plural" grep -q "on 2 ranks, 1 node (" err.txt
 holds "one node: no bytes" grep -q "none between nodes" err.txt
 
