@@ -11,6 +11,7 @@
 #include "tools/common/output.h"
 #include "tools/common/problem.h"
 #include "tools/common/text.h"
+#include "tools/info/attach.h"
 #include "tools/info/info.h"
 
 namespace {
@@ -22,6 +23,7 @@ constexpr int kBadUse = 2;
 struct Wanted {
   bool version = false, options = false, documented = false, topology = false;
   bool json = false, list = false, mdoc = false;
+  std::string pid;
 };
 
 // What would end a job or make it warn, on stderr. Returns whether the options can be used.
@@ -63,6 +65,18 @@ int tell(const Wanted& wanted) {
   return status;
 }
 
+// What a running rank does. One line and status 1 where that cannot be read.
+int tell_of_process(const std::string& pid, bool json) {
+  info::Attached attached;
+  const std::string problem = info::attach(pid, attached);
+  if (!problem.empty()) {
+    fmt::print(stderr, "slimpi-info: {}\n", problem);
+    return 1;
+  }
+  tools::put(json ? info::attached_json(attached).dump(2) + "\n" : info::attached_text(attached));
+  return 0;
+}
+
 int run(int argc, char** argv) {
   CLI::App app(
       "Tells what this slimpi is, what its options are set to, and what the machine looks like.\n"
@@ -77,6 +91,8 @@ int run(int argc, char** argv) {
                "with -c: meaning and accepted values, too, as a file for SLIMPI_CONFIG");
   app.add_flag("-t,--topology", wanted.topology,
                "NUMA nodes, GPUs and network cards of this machine, and who leads");
+  app.add_option("--attach", wanted.pid, "what the rank with this process id does, or waits for")
+      ->option_text("PID");
   app.add_flag("--json", wanted.json, "write JSON");
   app.add_flag("--options", wanted.list, "every option's name and accepted values, for scripts");
   app.add_flag("--mdoc", wanted.mdoc, "the options for the manual page, in mdoc");
@@ -93,6 +109,7 @@ int run(int argc, char** argv) {
   }
   if (wanted.list) return tools::put(info::options_list()), 0;
   if (wanted.mdoc) return tools::put(info::options_mdoc()), 0;
+  if (app.count("--attach") != 0) return tell_of_process(wanted.pid, wanted.json);
   if (wanted.documented) wanted.options = true;
   if (!wanted.version && !wanted.options && !wanted.topology)
     wanted.version = wanted.options = true;

@@ -10,6 +10,7 @@
 
 #include "algorithm/powersgd.h"
 #include "algorithm/prepared.h"
+#include "base/activity.h"
 #include "base/log.h"
 #include "base/shape_hints.h"
 #include "comm/call_sequence.h"
@@ -137,6 +138,7 @@ int AllreduceCall::finish_by_mpi(const std::vector<comm::Range>& finished) {
     kept.emplace_back(out_ + first, out_ + first + count);
     std::fill_n(out_ + first, count, 0.0f);
   }
+  if (ActiveCall* const active = ActiveCall::current(); active != nullptr) active->in_mpi();
   const int code = pass_to_mpi(request_);
   for (std::size_t i = 0; i < kept.size(); ++i)
     std::copy(kept[i].begin(), kept[i].end(), out_ + finished[i].first);

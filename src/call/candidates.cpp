@@ -5,6 +5,7 @@
 #include <chrono>
 #include <new>
 
+#include "base/activity.h"
 #include "base/log.h"
 #include "call/allreduce_call.h"
 #include "call/auto_choices.h"
@@ -47,6 +48,7 @@ Status without_exceptions(Run run) {
 bool call_mpi_timed(Runtime& runtime, const comm::Communicator& communicator, BypassReason reason,
                     const Allreduce& request, int* code) {
   runtime.left_to_mpi(communicator, reason, request);
+  if (ActiveCall* const active = ActiveCall::current(); active != nullptr) active->in_mpi();
   *code = pass_to_mpi(request);
   return true;
 }

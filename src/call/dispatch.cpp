@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "algorithm/hook.h"
+#include "base/activity.h"
 #include "base/float_environment.h"
 #include "base/log.h"
 #include "call/candidates.h"
@@ -78,6 +79,7 @@ bool dispatch_together(Runtime& runtime, comm::Communicator& communicator, const
   if (communicator.unusable()) return bypass(runtime, BypassReason::failure, communicator, request);
   if (!communicator.agreed()) {
     communicator.read_name();
+    const ActiveCall active(communicator.subject(std::uint64_t(request.count)));
     const Status status =
         communicator.agree(policy::describe(runtime.rules_of(communicator), communicator.name()));
     if (communicator.unusable()) return do_without(status);
@@ -93,6 +95,8 @@ bool dispatch_together(Runtime& runtime, comm::Communicator& communicator, const
     communicator.attachment<comm::CallSequence>().add(std::uint64_t(request.count));
   }
   if (!decision.take) return bypass(runtime, decision.reason, communicator, request);
+  ++communicator.taken;
+  const ActiveCall active(communicator.subject(std::uint64_t(request.count)));
   if (const Status found = communicator.find_nodes(request.out); found != Status::ok)
     return do_without(found);
   if (const int nodes = communicator.layout().nodes(); nodes > runtime.nodes) runtime.nodes = nodes;

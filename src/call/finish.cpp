@@ -182,7 +182,10 @@ void Runtime::finish(bool mpi_works) {
   save_trace();
   if (report_comm_ != MPI_COMM_NULL) api.Comm_free(&report_comm_);
   const std::lock_guard lock(mutex_);
-  for (comm::Communicator* communicator : communicators_) communicator->abandon();
+  for (comm::Communicator* communicator : communicators_) {
+    if (mpi_works) communicator->exchange().drain_roll_call();
+    communicator->abandon();
+  }
 }
 
 }  // namespace slimpi::call

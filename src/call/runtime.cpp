@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "base/activity.h"
 #include "base/environment.h"
 #include "base/float_environment.h"
 #include "base/log.h"
@@ -89,6 +90,9 @@ bool Runtime::start(Loaded loaded) {
                    " cannot be used: this machine or build lacks it; SLIMPI_CPU=auto chooses";
   if (!option_error.empty() && world_) end_job(MPI_COMM_WORLD);
   if (config.trace) Trace::start();
+  set_stall_limit(std::chrono::seconds(config.stall));
+  start_activity();
+  set_activity_rank(world_rank, world_size);
   if (world_) watch_for_the_end();
   process_ = getpid();
   return true;
@@ -115,6 +119,7 @@ void Runtime::meet_session(const comm::Communicator& communicator) {
     world_size = communicator.size();
     world_rank = communicator.rank();
     set_log_rank(world_rank);
+    set_activity_rank(world_rank, world_size);
   }
 }
 

@@ -87,12 +87,23 @@ Communicator::~Communicator() {
 }
 
 void Communicator::release() {
+  exchange_.drain_roll_call();
   mpi::free_internal(api_, &exchange_comm_);
   exchange_.set_comm(MPI_COMM_NULL);
 }
 
 Status Communicator::make_exchange_comm() {
-  const Status status = mpi::make_internal(api_, user_, &exchange_comm_);
+  const auto wait = [&](MPI_Request& request, std::span<const int> arrivals) {
+    Waiter waiter(Waiter::Poll::mpi, nullptr, WaitStage::new_communicator);
+    waiter.stall().set_arrivals(arrivals);
+    for (int done = 0;;) {
+      const int code = api_.Test(&request, &done, MPI_STATUS_IGNORE);
+      if (code != MPI_SUCCESS) return fail(Status::mpi, mpi::error_text(api_, code));
+      if (done != 0) return Status::ok;
+      SLIMPI_TRY(waiter.pause());
+    }
+  };
+  const Status status = mpi::make_internal(api_, user_, wait, &exchange_comm_, &number_);
   unusable_ = status != Status::ok;
   exchange_.set_comm(exchange_comm_);
   return status;

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/activity.h"
 #include "comm/attachment.h"
 #include "comm/autotuner.h"
 #include "comm/call.h"
@@ -95,6 +96,13 @@ class Communicator {
   CallScratch& scratch() { return *scratch_; }
   void use_scratch(CallScratch* scratch) { scratch_ = scratch; }
 
+  // This communicator's number in messages; the same on all ranks. 0 before agree().
+  int number() const { return number_; }
+  ActiveCall::Subject subject(std::uint64_t count) const {
+    return {std::uint64_t(number_), name_, rank_, size_, taken, count};
+  }
+
+  std::uint64_t taken = 0;  // calls that slimpi took so far, in the node or between nodes
   std::uint64_t calls = 0;  // compressed calls so far; message headers carry it
   TensorStates states;
 
@@ -126,7 +134,7 @@ class Communicator {
   Config config_;
   MPI_Comm user_;
   MPI_Comm exchange_comm_ = MPI_COMM_NULL;
-  int rank_ = 0, size_ = 1;
+  int rank_ = 0, size_ = 1, number_ = 0;
   bool inter_ = false, agreed_ = false, laid_out_ = false, unusable_ = false;
   std::string name_;
   NodeLayout layout_;

@@ -38,7 +38,7 @@ Status Exchange::send(int to, Tag tag, const void* data, std::size_t bytes, MPI_
   if (!fits(bytes)) return too_long(bytes);
   const int code = api_.Isend(data, int(bytes / 4), MPI_UINT32_T, to, int(tag), comm_, &request);
   if (code != MPI_SUCCESS) return mpi_failed(api_, "sending", code);
-  outgoing_.push_back({&request, to});
+  outgoing_.push_back({&request, to, tag});
   if (layout_ != nullptr && layout_->node_of[std::size_t(to)] != layout_->node()) count_sent(bytes);
   return Status::ok;
 }
@@ -46,18 +46,21 @@ Status Exchange::send(int to, Tag tag, const void* data, std::size_t bytes, MPI_
 Status Exchange::receive(int from, Tag tag, void* data, std::size_t bytes, MPI_Request& request) {
   if (!fits(bytes)) return too_long(bytes);
   const int code = api_.Irecv(data, int(bytes / 4), MPI_UINT32_T, from, int(tag), comm_, &request);
-  return code == MPI_SUCCESS ? Status::ok : mpi_failed(api_, "receiving", code);
+  if (code != MPI_SUCCESS) return mpi_failed(api_, "receiving", code);
+  incoming_.push_back({&request, from, tag});
+  return Status::ok;
 }
 
 Status Exchange::wait(MPI_Request& request, std::size_t* received) {
   if (request == MPI_REQUEST_NULL) return Status::ok;
   MPI_Status status;
-  SLIMPI_TRY(wait_until(Waiter::Poll::mpi, this, [&](bool* done) {
+  const auto poll = [&](bool* done) {
     int flag = 0;
     const int code = api_.Test(&request, &flag, &status);
     *done = flag != 0;
     return code == MPI_SUCCESS ? Status::ok : mpi_failed(api_, "waiting for a message", code);
-  }));
+  };
+  SLIMPI_TRY(wait_until(Waiter(Waiter::Poll::mpi, this, WaitStage::agreement, &request), poll));
   if (received != nullptr) {
     int words = 0;
     const int code = api_.Get_count(&status, MPI_UINT32_T, &words);
@@ -71,6 +74,46 @@ void Exchange::progress() {
   int flag = 0;
   MPI_Status status;
   api_.Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &flag, &status);
+}
+
+WaitStage Exchange::stage_of(const MPI_Request& request) const {
+  const auto is_this = [&](const auto& one) { return one.request == &request; };
+  Tag tag = Tag::failure;
+  if (const auto got = std::find_if(incoming_.rbegin(), incoming_.rend(), is_this);
+      got != incoming_.rend())
+    tag = got->tag;
+  else if (const auto sent = std::find_if(outgoing_.rbegin(), outgoing_.rend(), is_this);
+           sent != outgoing_.rend())
+    tag = sent->tag;
+  switch (tag) {
+    case Tag::scatter_reduce:
+      return WaitStage::reduce_scatter;
+    case Tag::all_gather:
+      return WaitStage::all_gather;
+    case Tag::intra_reduce_scatter:
+      return WaitStage::node_reduce_scatter;
+    case Tag::intra_all_gather:
+      return WaitStage::node_all_gather;
+    case Tag::peers:
+      return WaitStage::neighbor_exchange;
+    case Tag::budget:
+      return WaitStage::error_budget;
+    case Tag::node_open:
+      return WaitStage::segment_opening;
+    case Tag::failure:
+    case Tag::roll_call:
+      break;
+  }
+  return WaitStage::agreement;
+}
+
+int Exchange::peer_of(const MPI_Request& request) const {
+  const auto is_this = [&](const auto& one) { return one.request == &request; };
+  if (const auto got = std::find_if(incoming_.rbegin(), incoming_.rend(), is_this);
+      got != incoming_.rend())
+    return got->from;
+  const auto sent = std::find_if(outgoing_.rbegin(), outgoing_.rend(), is_this);
+  return sent != outgoing_.rend() ? sent->to : -1;
 }
 
 void Exchange::send_failure(Status status) {
@@ -206,6 +249,7 @@ Status Exchange::settle(Status status, std::span<MPI_Request> requests) {
     (void)fail(status, text);
   }
   outgoing_.clear();
+  incoming_.clear();
   return status;
 }
 

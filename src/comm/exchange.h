@@ -12,12 +12,14 @@
 #include "base/statistics.h"
 #include "comm/node_layout.h"
 #include "comm/point_to_point.h"
+#include "comm/roll_call.h"
 
 namespace slimpi::comm {
 
 class Exchange final : public PointToPoint {
  public:
-  Exchange(const mpi::Api& api, Statistics& statistics) : api_(api), statistics_(statistics) {}
+  Exchange(const mpi::Api& api, Statistics& statistics)
+      : api_(api), statistics_(statistics), roll_call_(api) {}
 
   // The communicator for messages, owned by the caller. Its error handler must return.
   void set_comm(MPI_Comm comm) { comm_ = comm; }
@@ -53,6 +55,21 @@ class Exchange final : public PointToPoint {
   // sent.
   Status all_sum(std::span<double> values);
 
+  Exchange* exchange() override { return this; }
+
+  // Of a request that was started since the last settle: its stage, and the other rank, or -1.
+  WaitStage stage_of(const MPI_Request& request) const;
+  int peer_of(const MPI_Request& request) const;
+
+  RollCall& roll_call() { return roll_call_; }
+  void serve_roll_call() {
+    if (comm_ != MPI_COMM_NULL) roll_call_.serve(comm_);
+  }
+  // Before the communicator is freed, or MPI ends.
+  void drain_roll_call() {
+    if (comm_ != MPI_COMM_NULL) roll_call_.drain(comm_);
+  }
+
   const mpi::Api& api() const { return api_; }
   MPI_Comm comm() const { return comm_; }
 
@@ -78,17 +95,27 @@ class Exchange final : public PointToPoint {
   std::uint64_t sent_ = 0;
   const NodeLayout* layout_ = nullptr;
 
-  // A send that was started. `request` points into the schedule's requests and is compared only.
+  // A message that was started. `request` points into the schedule's requests and is compared only.
   struct Outgoing {
     const MPI_Request* request;
     int to;
+    Tag tag;
   };
-  std::vector<Outgoing> outgoing_;  // every send since the last settle
+  struct Incoming {
+    const MPI_Request* request;
+    int from;
+    Tag tag;
+  };
+  // Every send and every receive since the last settle. A request may be in use again: the last
+  // entry counts.
+  std::vector<Outgoing> outgoing_;
+  std::vector<Incoming> incoming_;
   Failure failure_{};  // what this rank reports; MPI may read it until the end of the process
   bool sent_failure_ = false;
   std::set<int> failed_ranks_;  // ranks that reported a failure; they receive nothing any more
   Status reported_ = Status::ok;
   std::string reported_text_;
+  RollCall roll_call_;
 };
 
 }  // namespace slimpi::comm

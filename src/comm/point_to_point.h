@@ -20,8 +20,11 @@ enum class Tag : int {
   peers = 5,
   budget = 6,
   node_open = 7,
-  failure = 100  // a rank reports that it failed; see Exchange::report_failure
+  failure = 100,   // a rank reports that it failed; see Exchange::report_failure
+  roll_call = 101  // a rank that waits long asks where the others are, or is told
 };
+
+class Exchange;
 
 // Requests are opaque to the caller, who owns them and does not move them before they are complete.
 class PointToPoint {
@@ -57,6 +60,9 @@ class PointToPoint {
   // and all that wait fail with the same status and a text that names the rank. `requests` are then
   // cancelled or freed; after the return no rank reads or writes this rank's memory for them.
   virtual Status settle(Status status, std::span<MPI_Request> requests) = 0;
+
+  // Where messages go by MPI: what the report of a long wait needs. Null in a test.
+  virtual Exchange* exchange() { return nullptr; }
 };
 
 }  // namespace slimpi::comm

@@ -39,11 +39,12 @@ void relax() {
 
 }  // namespace
 
-Waiter::Waiter(Poll poll, PointToPoint* exchange)
+Waiter::Waiter(Poll poll, PointToPoint* exchange, WaitStage stage, const MPI_Request* request)
     : poll_(poll),
       exchange_(exchange),
       polls_to_check_(poll == Poll::memory ? kMemoryPolls : kLibraryPolls),
-      spins_(g_core_each.load(std::memory_order_relaxed) == CoreEach::yes) {}
+      spins_(g_core_each.load(std::memory_order_relaxed) == CoreEach::yes),
+      stall_(exchange == nullptr ? nullptr : exchange->exchange(), stage, request) {}
 
 void Waiter::rest() {
   if (poll_ == Poll::device && exchange_ != nullptr) exchange_->progress();
@@ -57,6 +58,7 @@ Status Waiter::check() {
   const auto now = Clock::now();
   if (polls_ == polls_to_check_) first_check_ = now;
   if (now - first_check_ > kLongestSpin) spins_ = false;
+  stall_.check(first_check_, now);
   return exchange_ == nullptr ? Status::ok : exchange_->check();
 }
 

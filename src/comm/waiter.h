@@ -8,6 +8,7 @@
 #include <chrono>
 
 #include "base/status.h"
+#include "comm/stall.h"
 #include "mpi/api.h"
 
 namespace slimpi::comm {
@@ -20,8 +21,10 @@ class Waiter {
   // progress by it. device: calls a device's driver; MPI must be called as well to make progress.
   enum class Poll { memory, mpi, device };
 
-  // Without an exchange, failures of other ranks are not checked and MPI makes no progress.
-  explicit Waiter(Poll poll, PointToPoint* exchange = nullptr);
+  // Without an exchange, failures of other ranks are not checked and MPI makes no progress. `stage`
+  // and `request`: what the wait is for; with a request the exchange knows its stage.
+  explicit Waiter(Poll poll, PointToPoint* exchange = nullptr, WaitStage stage = WaitStage::device,
+                  const MPI_Request* request = nullptr);
 
   // To be called when a poll found nothing. Fails when another rank has reported a failure.
   Status pause() {
@@ -29,8 +32,10 @@ class Waiter {
     return ++polls_ % polls_to_check_ == 0 ? check() : Status::ok;
   }
 
-  // The same without the check.
+  // The same without the check, and without a report of a long wait.
   void rest();
+
+  StallWatch& stall() { return stall_; }
 
  private:
   Status check();
@@ -41,17 +46,22 @@ class Waiter {
   bool spins_;
   unsigned polls_ = 0;
   std::chrono::steady_clock::time_point first_check_{};
+  StallWatch stall_;
 };
 
 // Calls poll(&done), which returns a Status, until it sets `done`.
 template <typename Function>
-Status wait_until(Waiter::Poll kind, PointToPoint* exchange, const Function& poll) {
-  Waiter waiter(kind, exchange);
+Status wait_until(Waiter&& waiter, const Function& poll) {
   for (bool done = false;;) {
     SLIMPI_TRY(poll(&done));
     if (done) return Status::ok;
     SLIMPI_TRY(waiter.pause());
   }
+}
+
+template <typename Function>
+Status wait_until(Waiter::Poll kind, PointToPoint* exchange, const Function& poll) {
+  return wait_until(Waiter(kind, exchange), poll);
 }
 
 // Whether the ranks of `comm` on this machine, and those that the launcher reports, have a core

@@ -54,7 +54,7 @@ Status SharedSegment::barrier(comm::Exchange& exchange, std::uint64_t bytes) {
   const bool probe = locality_->due(bytes);
   if (probe) locality_->write_probe_lines(probe_lines(me_));
   lines_[std::size_t(me_)]->barriers.store(++barriers_, std::memory_order_release);
-  comm::Waiter waiter(comm::Waiter::Poll::memory, &exchange);
+  comm::Waiter waiter(comm::Waiter::Poll::memory, &exchange, WaitStage::node_barrier);
   for (const Line* const other : lines_)
     while (other->barriers.load(std::memory_order_acquire) < barriers_) SLIMPI_TRY(waiter.pause());
   if (probe) locality_->probe(probe_lines(locality_->target()));

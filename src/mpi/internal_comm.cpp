@@ -4,12 +4,17 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 namespace slimpi::mpi {
 
 namespace {
 
 std::atomic<int> g_served{0};
+std::atomic<int> g_numbered{0};  // the highest number of a communicator so far
+
+// Up to this many ranks, the first exchange on a communicator shows which ranks have arrived.
+constexpr int kShownRanks = 64;
 
 // How many free context ids a rank of a program with threads requires before it takes part in the
 // search for a common one.
@@ -104,6 +109,36 @@ Status refuse(int why) {
                                        : "MPI has hardly any room for communicators left");
 }
 
+// The maxima over all ranks of two words, both at least 0 and less than 2^24 and 2^4. On few ranks
+// every rank sends its words to every other, so that arrivals are seen one by one.
+Status find_maxima(const Api& api, MPI_Comm comm, const WaitFor& wait, int* number, int* refusal) {
+  int size = 0;
+  api.Comm_size(comm, &size);
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (size > kShownRanks) {
+    int words[] = {*number, *refusal};
+    const int code = api.Iallreduce(MPI_IN_PLACE, words, 2, MPI_INT, MPI_MAX, comm, &request);
+    if (code != MPI_SUCCESS) return failed(api, code);
+    SLIMPI_TRY(wait(request, {}));
+    *number = words[0];
+    *refusal = words[1];
+    return Status::ok;
+  }
+  const int own = *number << 4 | *refusal;
+  std::vector<int> words(std::size_t(size), -1), ones(words.size(), 1), zeros(words.size(), 0);
+  std::vector<int> places(words.size());
+  for (std::size_t rank = 0; rank < places.size(); ++rank) places[rank] = int(rank);
+  const int code = api.Ialltoallv(&own, ones.data(), zeros.data(), MPI_INT, words.data(),
+                                  ones.data(), places.data(), MPI_INT, comm, &request);
+  if (code != MPI_SUCCESS) return failed(api, code);
+  SLIMPI_TRY(wait(request, words));
+  for (const int word : words) {
+    *number = std::max(*number, word >> 4);
+    *refusal = std::max(*refusal, word & 15);
+  }
+  return Status::ok;
+}
+
 }  // namespace
 
 int served() {
@@ -113,17 +148,20 @@ int served() {
 // In a program with threads another thread could see a changed error handler, so there all ranks
 // first check whether MPI has free context ids. This costs more. 16 free ids on every rank may
 // still include no common one; the error handler then runs.
-Status make_internal(const Api& api, MPI_Comm user, MPI_Comm* made) {
+Status make_internal(const Api& api, MPI_Comm user, const WaitFor& wait, MPI_Comm* made,
+                     int* number) {
   *made = MPI_COMM_NULL;
   MPI_Group group = MPI_GROUP_NULL;
-  int code = api.Comm_group(user, &group);
+  const int code = api.Comm_group(user, &group);
   if (code != MPI_SUCCESS) return failed(api, code);
   const bool threaded = is_threaded(api);
   int refusal = none;
   if (threaded && !has_room(api, group)) refusal = no_room;
   if (g_served >= kMostServed) refusal = no_more;
-  code = api.Allreduce(MPI_IN_PLACE, &refusal, 1, MPI_INT, MPI_MAX, user);
-  Status status = code == MPI_SUCCESS ? Status::ok : failed(api, code);
+  *number = ++g_numbered;
+  Status status = find_maxima(api, user, wait, number, &refusal);
+  for (int highest = g_numbered; highest < *number;)
+    if (g_numbered.compare_exchange_weak(highest, *number)) break;
   if (status == Status::ok && refusal != none) status = refuse(refusal);
   if (status == Status::ok) {
     // All ranks fail together: no context id is free on all of them.

@@ -13,6 +13,9 @@
 //    communicator that it serves, for at most kMostServed of them, so a program can make almost as
 //    many communicators as without slimpi.
 #pragma once
+#include <functional>
+#include <span>
+
 #include "base/status.h"
 #include "mpi/api.h"
 
@@ -23,11 +26,16 @@ constexpr int kMostServed = 32;
 // The number of communicators of the program for which this process has an internal one.
 int served();
 
+// Waits for a request until it is complete. `arrivals`: a word of each rank, negative until
+// something came from that rank; empty where MPI does not tell.
+using WaitFor = std::function<Status(MPI_Request& request, std::span<const int> arrivals)>;
+
 // Makes an internal communicator with the ranks of `user`, an intracommunicator of the program, in
 // their order. Collective over it. Fails on all ranks together, with *made MPI_COMM_NULL, where a
 // rank already serves kMostServed communicators or MPI has no free context id. Errors on *made
-// return.
-Status make_internal(const Api& api, MPI_Comm user, MPI_Comm* made);
+// return. *number: the same on all ranks, and no other communicator of this process has it.
+Status make_internal(const Api& api, MPI_Comm user, const WaitFor& wait, MPI_Comm* made,
+                     int* number);
 
 // The same from an internal communicator; it does not count as served.
 Status copy_internal(const Api& api, MPI_Comm internal, MPI_Comm* made);

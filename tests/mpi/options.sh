@@ -78,7 +78,7 @@ pass "values that differ between the ranks"
 "$PYTHON" -c 'import json
 for row in json.load(open("table.json"))["options"]:
     if not row["info_key"]: print(row["name"])' >process.txt
-expect "$(tr '\n' ' ' <process.txt)" "device cpu log report trace config strict " \
+expect "$(tr '\n' ' ' <process.txt)" "device cpu log report trace stall config strict " \
   "options of the process"
 while read -r name; do
   status=0 variable=SLIMPI_$(echo "$name" | tr '[:lower:]' '[:upper:]')

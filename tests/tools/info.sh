@@ -117,6 +117,18 @@ for row in json.load(open("all.json"))["options"]: print(row["name"])' | LC_ALL=
     test "$("$info" -v | head -1)" = "slimpi $(report all.json version slimpi)"
 fi
 
+# A process that cannot be read: one line, exit status 1.
+attach() {
+  "$info" --attach "$1" >out 2>err && status=0 || status=$?
+  expect "$status" 1 "--attach $1: exit status"
+  expect "$(cat err; cat out)" "slimpi-info: --attach $1$2" "--attach $1: the line"
+}
+attach abc " cannot be used; give the process id of a rank, a whole number"
+attach 0 " cannot be used; give the process id of a rank, a whole number"
+attach $$ ": this process runs without slimpi"
+sh -c 'echo $$' >dead
+attach "$(cat dead)" ": there is no such process on this machine"
+
 # Without its part the topology is not known; the rest works.
 cp "$info" .
 ./slimpi-info -t >out 2>&1 && status=0 || status=$?

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "base/activity.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <new>
+
+namespace slimpi {
+
+namespace {
+
+std::atomic<ActivityFile*> g_file{nullptr};
+std::atomic<std::int64_t> g_stall{60};
+thread_local ActiveCall* t_current = nullptr;
+
+std::int64_t nanoseconds(std::chrono::steady_clock::time_point time) {
+  return std::chrono::nanoseconds(time.time_since_epoch()).count();
+}
+
+// A record for a call that finds all others in use. Several calls may write it at a time, and
+// nobody reads it.
+Activity g_spare;
+
+Activity* take_record() {
+  ActivityFile* const file = g_file.load(std::memory_order_acquire);
+  if (file == nullptr) return &g_spare;
+  for (Activity& record : file->records) {
+    std::uint32_t unused = 0;
+    if (std::atomic_ref(record.in_use)
+            .compare_exchange_strong(unused, 1, std::memory_order_acquire))
+      return &record;
+  }
+  return &g_spare;
+}
+
+}  // namespace
+
+const char* to_string(WaitStage stage) {
+  constexpr const char* kNames[] = {"none",
+                                    "making the communicator",
+                                    "agreement",
+                                    "reduce-scatter",
+                                    "all-gather",
+                                    "reduce-scatter in the node",
+                                    "all-gather in the node",
+                                    "barrier in the node",
+                                    "neighbor exchange",
+                                    "error budget",
+                                    "opening shared memory",
+                                    "device"};
+  return std::size_t(stage) < std::size(kNames) ? kNames[std::size_t(stage)] : "unknown";
+}
+
+// The mapping stays until the end of the process, because calls of other threads and of exit
+// handlers may still write to it; so does the descriptor, by which other processes find it.
+void start_activity() {
+  if (g_file.load() != nullptr) return;
+  void* memory = MAP_FAILED;
+  const int file = memfd_create(ActivityFile::kName, MFD_CLOEXEC);
+  if (file >= 0 && ftruncate(file, sizeof(ActivityFile)) == 0)
+    memory = mmap(nullptr, sizeof(ActivityFile), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (file >= 0 && memory == MAP_FAILED) close(file);
+  if (memory == MAP_FAILED)
+    memory = mmap(nullptr, sizeof(ActivityFile), PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return;
+  auto* const records = new (memory) ActivityFile;
+  records->pid = getpid();
+  records->stall = std::int32_t(g_stall.load());
+  g_file.store(records, std::memory_order_release);
+}
+
+void set_activity_rank(int rank, int size) {
+  ActivityFile* const file = g_file.load(std::memory_order_acquire);
+  if (file == nullptr) return;
+  file->rank = rank;
+  file->size = size;
+}
+
+void set_stall_limit(std::chrono::seconds limit) {
+  g_stall.store(limit.count(), std::memory_order_relaxed);
+}
+
+std::chrono::seconds stall_limit() {
+  return std::chrono::seconds(g_stall.load(std::memory_order_relaxed));
+}
+
+// Another process copies the record with a system call and compares the versions in its copies.
+template <typename Change>
+void ActiveCall::write(Change change) {
+  const std::atomic_ref version(record_->version);
+  const std::uint32_t before = version.load(std::memory_order_relaxed);
+  version.store(before | 1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  change(*record_);
+  version.store((before | 1) + 1, std::memory_order_release);
+}
+
+ActiveCall::ActiveCall(const Subject& subject) : record_(take_record()), outer_(t_current) {
+  t_current = this;
+  write([&](Activity& record) {
+    record.state = Activity::State::works;
+    record.stage = WaitStage::none;
+    record.rank = subject.rank;
+    record.size = subject.size;
+    record.communicator = subject.communicator;
+    record.call = subject.call;
+    record.count = subject.count;
+    record.since = nanoseconds(std::chrono::steady_clock::now());
+    record.waits_since = 0;
+    record.reported = record.absent_count = 0;
+    const std::size_t length = std::min(subject.name.size(), sizeof record.name - 1);
+    std::memcpy(record.name, subject.name.data(), length);
+    record.name[length] = '\0';
+  });
+}
+
+ActiveCall::~ActiveCall() {
+  t_current = outer_;
+  std::atomic_ref(record_->in_use).store(0, std::memory_order_release);
+}
+
+ActiveCall* ActiveCall::current() {
+  return t_current;
+}
+
+void ActiveCall::works() {
+  write([](Activity& record) {
+    record.state = Activity::State::works;
+    record.stage = WaitStage::none;
+    record.reported = record.absent_count = 0;
+  });
+}
+
+void ActiveCall::in_mpi() {
+  write([](Activity& record) {
+    record.state = Activity::State::in_mpi;
+    record.waits_since = nanoseconds(std::chrono::steady_clock::now());
+  });
+}
+
+void ActiveCall::waits(WaitStage stage, std::chrono::steady_clock::time_point since) {
+  write([&](Activity& record) {
+    record.state = Activity::State::waits;
+    record.stage = stage;
+    record.waits_since = nanoseconds(since);
+  });
+}
+
+void ActiveCall::reported(std::span<const int> absent) {
+  write([&](Activity& record) {
+    record.reported = 1;
+    record.absent_count = std::uint32_t(absent.size());
+    std::copy_n(absent.begin(), std::min(absent.size(), record.absent.size()),
+                record.absent.begin());
+  });
+}
+
+std::string describe_call(const Activity& record) {
+  const std::string number = std::to_string(record.communicator);
+  std::string text = record.call == 0 ? "the first call" : "call " + std::to_string(record.call);
+  text += std::string(" on ") + (record.name[0] != '\0' ? record.name : "a communicator");
+  text += " (";
+  if (record.communicator != 0) text += "communicator " + number + ", ";
+  text += "rank " + std::to_string(record.rank) + " of " + std::to_string(record.size) + ")";
+  return text + ", " + std::to_string(record.count) + " floats";
+}
+
+std::string describe_ranks(std::span<const int> ranks, std::size_t count, std::size_t most) {
+  const std::size_t named = std::min({ranks.size(), count, most});
+  std::string text = count == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < named; ++i) {
+    if (i != 0) text += i + 1 == count ? " and " : ", ";
+    text += std::to_string(ranks[i]);
+  }
+  if (named < count) text += " and " + std::to_string(count - named) + " more";
+  return text;
+}
+
+}  // namespace slimpi

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What this process does in slimpi right now, for other processes to read: `slimpi-info --attach`.
+// One record for each call that slimpi takes, in a file in memory that a process of the same user
+// can open through /proc/PID/fd. A call that slimpi leaves to MPI has no record.
+#pragma once
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace slimpi {
+
+// What a call waits for.
+enum class WaitStage : std::uint32_t {
+  none,
+  new_communicator,
+  agreement,
+  reduce_scatter,
+  all_gather,
+  node_reduce_scatter,
+  node_all_gather,
+  node_barrier,
+  neighbor_exchange,
+  error_budget,
+  segment_opening,
+  device
+};
+const char* to_string(WaitStage stage);
+
+// The record of one call. Times are nanoseconds of CLOCK_MONOTONIC, which all processes of the
+// machine share.
+struct Activity {
+  enum class State : std::uint32_t { works, waits, in_mpi };
+  static constexpr std::size_t kAbsent = 16;
+
+  std::uint32_t version = 0;  // odd while the record is being written
+  std::uint32_t in_use = 0;
+  State state = State::works;
+  WaitStage stage = WaitStage::none;
+  std::int32_t rank = 0, size = 0;  // in the communicator
+  std::uint64_t communicator = 0;   // its number, the same on all its ranks; 0: not agreed yet
+  std::uint64_t call = 0, count = 0;
+  std::int64_t since = 0, waits_since = 0;
+  char name[48] = "";
+  // Set once the wait was reported: the ranks not heard from, as many as fit.
+  std::uint32_t reported = 0, absent_count = 0;
+  std::array<std::int32_t, kAbsent> absent{};
+};
+
+struct ActivityFile {
+  static constexpr std::uint64_t kMagic = 0x3176746361706c73;  // "slpactv1" in memory
+  static constexpr const char* kName = "slimpi-activity";
+  static constexpr std::size_t kRecords = 16;
+
+  std::uint64_t magic = kMagic;
+  std::int32_t pid = 0, rank = -1, size = 0;  // rank and size in MPI_COMM_WORLD
+  std::int32_t stall = 0;                     // SLIMPI_STALL, in seconds
+  std::array<Activity, kRecords> records;
+};
+
+// Makes the file. Where the kernel refuses, the records are in memory that only this process has.
+void start_activity();
+void set_activity_rank(int rank, int size);
+
+// SLIMPI_STALL; 0: waits are not reported. May be read before start_activity.
+void set_stall_limit(std::chrono::seconds limit);
+std::chrono::seconds stall_limit();
+
+// The record of the calling thread's call from construction to destruction.
+class ActiveCall {
+ public:
+  struct Subject {
+    std::uint64_t communicator;
+    std::string_view name;
+    int rank, size;
+    std::uint64_t call, count;
+  };
+  explicit ActiveCall(const Subject& subject);
+  ~ActiveCall();
+  ActiveCall(const ActiveCall&) = delete;
+  ActiveCall& operator=(const ActiveCall&) = delete;
+
+  // The innermost of the calling thread; null outside a call that slimpi takes.
+  static ActiveCall* current();
+
+  const Activity& record() const { return *record_; }
+  void works();
+  void in_mpi();
+  void waits(WaitStage stage, std::chrono::steady_clock::time_point since);
+  void reported(std::span<const int> absent);
+
+ private:
+  template <typename Change>
+  void write(Change change);
+
+  Activity* record_;
+  ActiveCall* const outer_;
+};
+
+// "call 7 on MPI_COMM_WORLD (communicator 1, rank 0 of 4), 16384 floats"
+std::string describe_call(const Activity& record);
+
+// "rank 3", "ranks 1, 2 and 5"; at most `most` are named.
+std::string describe_ranks(std::span<const int> ranks, std::size_t count,
+                           std::size_t most = Activity::kAbsent);
+
+}  // namespace slimpi

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "comm/roll_call.h"
+
+#include <algorithm>
+
+#include "comm/point_to_point.h"
+
+namespace slimpi::comm {
+
+namespace {
+
+constexpr int kWords = 6;  // of 4 bytes in a Note
+
+RollCall::Place own_place() {
+  const ActiveCall* const call = ActiveCall::current();
+  if (call == nullptr) return {0, WaitStage::none, 0};
+  const Activity& record = call->record();
+  return {std::uint32_t(record.call), record.stage, record.count};
+}
+
+}  // namespace
+
+// MPI may read a note until its request is complete.
+void RollCall::send(MPI_Comm comm, int to, const Note& note) {
+  static_assert(sizeof(Note) == kWords * 4);
+  outgoing_.push_back(std::make_unique<Outgoing>(Outgoing{note}));
+  Outgoing& sent = *outgoing_.back();
+  if (api_.Isend(&sent.note, kWords, MPI_UINT32_T, to, int(Tag::roll_call), comm, &sent.request) !=
+      MPI_SUCCESS)
+    outgoing_.pop_back();
+}
+
+void RollCall::release_sent() {
+  std::erase_if(outgoing_, [&](const std::unique_ptr<Outgoing>& sent) {
+    int done = 0;
+    return api_.Test(&sent->request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done != 0;
+  });
+}
+
+bool RollCall::receive(MPI_Comm comm, Note* note, int* from) {
+  int found = 0;
+  MPI_Status status;
+  if (api_.Iprobe(MPI_ANY_SOURCE, int(Tag::roll_call), comm, &found, &status) != MPI_SUCCESS ||
+      found == 0)
+    return false;
+  *from = status.MPI_SOURCE;
+  MPI_Request request = MPI_REQUEST_NULL;
+  return api_.Irecv(note, kWords, MPI_UINT32_T, *from, int(Tag::roll_call), comm, &request) ==
+             MPI_SUCCESS &&
+         api_.Wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS;
+}
+
+void RollCall::ask(MPI_Comm comm, bool* asked) {
+  int rank = 0, size = 0;
+  api_.Comm_rank(comm, &rank);
+  api_.Comm_size(comm, &size);
+  *asked = size <= kMostRanks;
+  if (!*asked) return;
+  ++question_;
+  answers_.assign(std::size_t(size), std::nullopt);
+  answers_[std::size_t(rank)] = own_place();
+  for (int to = 0; to < size; ++to)
+    if (to != rank) send(comm, to, {0, question_, 0, 0, 0});
+}
+
+void RollCall::serve(MPI_Comm comm) {
+  Note note{};
+  for (int from = 0; receive(comm, &note, &from);) {
+    if (note.is_answer == 0) {
+      const Place here = own_place();
+      send(comm, from, {1, note.question, here.call, std::uint32_t(here.stage), here.count});
+    } else if (note.question == question_ && std::size_t(from) < answers_.size()) {
+      answers_[std::size_t(from)] = Place{note.call, WaitStage(note.stage), note.count};
+    }
+  }
+  release_sent();
+}
+
+bool RollCall::complete() const {
+  return std::all_of(answers_.begin(), answers_.end(),
+                     [](const auto& answer) { return answer.has_value(); });
+}
+
+// What a request still refers to stays allocated: MPI may read it after the communicator is freed.
+void RollCall::drain(MPI_Comm comm) {
+  Note note{};
+  for (int from = 0; receive(comm, &note, &from);) continue;
+  release_sent();
+  for (auto& sent : outgoing_) {
+    api_.Request_free(&sent->request);
+    (void)sent.release();
+  }
+  outgoing_.clear();
+}
+
+}  // namespace slimpi::comm

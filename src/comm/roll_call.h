@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How a rank that waits too long finds out where the others are: it asks each of them once, and
+// those that wait in slimpi, too, answer. A rank that does not answer is outside of slimpi, or is
+// busy. Nothing is sent before a wait has lasted SLIMPI_STALL.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/activity.h"
+#include "mpi/api.h"
+
+namespace slimpi::comm {
+
+class RollCall {
+ public:
+  explicit RollCall(const mpi::Api& api) : api_(api) {}
+
+  // Where a rank waits.
+  struct Place {
+    std::uint32_t call;  // low half
+    WaitStage stage;
+    std::uint64_t count;
+  };
+
+  // More ranks than this are not asked.
+  static constexpr int kMostRanks = 256;
+
+  // Asks all other ranks of `comm`. *asked: whether it could.
+  void ask(MPI_Comm comm, bool* asked);
+
+  // Answers the questions of others and receives answers. To be called again and again by every
+  // rank that waits long.
+  void serve(MPI_Comm comm);
+
+  // By rank; of those that have answered since the last ask(), and of this rank.
+  const std::vector<std::optional<Place>>& answers() const { return answers_; }
+  bool complete() const;
+
+  // Receives what nobody waits for any more. To be called before the communicator is freed.
+  void drain(MPI_Comm comm);
+
+ private:
+  struct Note {
+    std::uint32_t is_answer, question, call, stage;
+    std::uint64_t count;
+  };
+  struct Outgoing {
+    Note note;
+    MPI_Request request = MPI_REQUEST_NULL;
+  };
+
+  void send(MPI_Comm comm, int to, const Note& note);
+  bool receive(MPI_Comm comm, Note* note, int* from);
+  void release_sent();
+
+  const mpi::Api& api_;
+  std::uint32_t question_ = 0;  // number of the last one
+  std::vector<std::optional<Place>> answers_;
+  std::deque<std::unique_ptr<Outgoing>> outgoing_;
+};
+
+}  // namespace slimpi::comm

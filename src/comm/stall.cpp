@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "comm/stall.h"
+
+#include <new>
+#include <vector>
+
+#include "base/log.h"
+#include "comm/exchange.h"
+
+namespace slimpi::comm {
+
+namespace {
+
+// Ranks that are in slimpi, but in another call, or with another count.
+std::string describe_others(const RollCall& roll_call, const Activity& record) {
+  std::string text;
+  int named = 0;
+  for (std::size_t rank = 0; rank < roll_call.answers().size() && named < 4; ++rank) {
+    const auto& place = roll_call.answers()[rank];
+    if (!place || (place->call == std::uint32_t(record.call) && place->count == record.count))
+      continue;
+    ++named;
+    text += "; rank " + std::to_string(rank) + " waits in call " + std::to_string(place->call) +
+            ", " + std::to_string(place->count) + " floats, stage " + to_string(place->stage);
+  }
+  return text;
+}
+
+}  // namespace
+
+void StallWatch::check_long(Clock::time_point began, Clock::time_point now) {
+  ActiveCall* const call = ActiveCall::current();
+  if (step_ == Step::unpublished) {
+    if (exchange_ != nullptr && request_ != nullptr) stage_ = exchange_->stage_of(*request_);
+    if (call != nullptr) call->waits(stage_, began);
+    step_ = Step::published;
+  }
+  const auto limit = stall_limit();
+  try {
+    if (exchange_ != nullptr) exchange_->serve_roll_call();
+    if (limit.count() == 0) return;
+    if (step_ == Step::published && now - began >= limit) {
+      if (exchange_ != nullptr) exchange_->roll_call().ask(exchange_->comm(), &asked_);
+      asked_at_ = now;
+      step_ = Step::asked;
+    }
+    if (step_ != Step::asked) return;
+    const bool answered = asked_ ? exchange_->roll_call().complete() : true;
+    if (!answered && now - asked_at_ < kTimeToAnswer) return;
+    step_ = Step::reported;
+    report(now - began);
+  } catch (const std::bad_alloc&) {
+    // There will be no report of this wait.
+    step_ = Step::reported;
+  }
+}
+
+// Returns what is known about the ranks that the wait is for.
+std::string StallWatch::find_absent(std::vector<int>* absent) const {
+  if (!arrivals_.empty()) {
+    for (std::size_t rank = 0; rank < arrivals_.size(); ++rank)
+      if (arrivals_[rank] < 0) absent->push_back(int(rank));
+  } else if (asked_) {
+    const auto& answers = exchange_->roll_call().answers();
+    for (std::size_t rank = 0; rank < answers.size(); ++rank)
+      if (!answers[rank]) absent->push_back(int(rank));
+  } else if (stage_ == WaitStage::device) {
+    return "for a device of this rank";
+  } else if (exchange_ != nullptr && request_ != nullptr) {
+    if (const int peer = exchange_->peer_of(*request_); peer >= 0) absent->push_back(peer);
+  }
+  if (absent->empty())
+    return asked_ ? "every rank has been heard from" : "MPI does not tell from which ranks";
+  return "not heard from: " + describe_ranks(*absent, absent->size()) + ", which " +
+         (absent->size() == 1 ? "is" : "are") + " late, or left this call to MPI, or run" +
+         (absent->size() == 1 ? "s" : "") + " without slimpi";
+}
+
+void StallWatch::report(Clock::duration waited) {
+  ActiveCall* const call = ActiveCall::current();
+  std::vector<int> absent;
+  const std::string who = find_absent(&absent);
+  std::string text =
+      "waits for " +
+      std::to_string(std::chrono::duration_cast<std::chrono::seconds>(waited).count()) + " s in ";
+  text += call != nullptr ? describe_call(call->record()) : "no call";
+  text += std::string(", stage ") + to_string(stage_) + ": " + who;
+  if (asked_ && call != nullptr) text += describe_others(exchange_->roll_call(), call->record());
+  log_warn(text);
+  if (call != nullptr) call->reported(absent);
+}
+
+void StallWatch::end() {
+  if (ActiveCall* const call = ActiveCall::current(); call != nullptr) call->works();
+}
+
+}  // namespace slimpi::comm

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// SLIMPI_STALL: one wait, and its report when it lasts too long.
+#pragma once
+#include <chrono>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/activity.h"
+#include "mpi/api.h"
+
+namespace slimpi::comm {
+
+class Exchange;
+
+class StallWatch {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // A wait for `request`, which stays valid, or for what `stage` says. Both exchange and request
+  // may be null.
+  StallWatch(Exchange* exchange, WaitStage stage, const MPI_Request* request)
+      : exchange_(exchange), request_(request), stage_(stage) {}
+  ~StallWatch() {
+    if (step_ != Step::unpublished) end();
+  }
+  StallWatch(const StallWatch&) = delete;
+  StallWatch& operator=(const StallWatch&) = delete;
+
+  // Of a wait that began at `began`; to be called again and again. Throws nothing.
+  void check(Clock::time_point began, Clock::time_point now) {
+    if (now - began >= kPublished) check_long(began, now);
+  }
+
+  // Without an exchange: a word of each rank, negative until something came from that rank.
+  void set_arrivals(std::span<const int> arrivals) { arrivals_ = arrivals; }
+
+ private:
+  enum class Step { unpublished, published, asked, reported };
+
+  // A wait shorter than this is not published, and its rank answers no questions.
+  static constexpr auto kPublished = std::chrono::milliseconds(50);
+  // How long the others have to answer.
+  static constexpr auto kTimeToAnswer = std::chrono::seconds(1);
+
+  void check_long(Clock::time_point began, Clock::time_point now);
+  void report(Clock::duration waited);
+  std::string find_absent(std::vector<int>* absent) const;
+  void end();
+
+  Exchange* const exchange_;
+  const MPI_Request* const request_;
+  WaitStage stage_;
+  std::span<const int> arrivals_;
+  Step step_ = Step::unpublished;
+  bool asked_ = false;  // the others were asked; false where there are too many
+  Clock::time_point asked_at_{};
+};
+
+}  // namespace slimpi::comm

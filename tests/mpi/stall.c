@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* stall RANK CALL SECONDS [CALLS]: sums 64 Ki floats CALLS times (3). In call number CALL, RANK
+ * comes SECONDS late. Each rank writes its process id to the file pid.RANK. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { count = 64 << 10 };
+static float in[count], out[count];
+
+int main(int argc, char** argv) {
+  int rank, size, bad = 0;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (argc < 4) MPI_Abort(MPI_COMM_WORLD, 2);
+  const int calls = argc > 4 ? atoi(argv[4]) : 3;
+  char name[32];
+  snprintf(name, sizeof name, "pid.%d", rank);
+  FILE* file = fopen(name, "w");
+  if (file == NULL) MPI_Abort(MPI_COMM_WORLD, 2);
+  fprintf(file, "%d\n", (int)getpid());
+  fclose(file);
+  for (int i = 0; i < count; ++i) in[i] = (float)(rank + 1);
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (int call = 1; call <= calls; ++call) {
+    if (rank == atoi(argv[1]) && call == atoi(argv[2])) sleep((unsigned)atoi(argv[3]));
+    MPI_Allreduce(in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    for (int i = 0; i < count; ++i) bad += out[i] != (float)(size * (size + 1) / 2);
+  }
+  if (bad != 0) fprintf(stderr, "rank %d: %d wrong sums\n", rank, bad);
+  MPI_Finalize();
+  return bad != 0;
+}

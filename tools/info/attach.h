@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// slimpi-info --attach: reads what a running process publishes about its calls.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "base/activity.h"
+#include "tools/info/info.h"
+
+namespace slimpi::info {
+
+struct Attached {
+  std::int32_t pid = 0, rank = -1, size = 0;  // of the process, in MPI_COMM_WORLD
+  bool started = false;                       // the process has called a function of slimpi
+  std::int64_t now = 0;                       // nanoseconds of CLOCK_MONOTONIC
+  std::vector<Activity> calls;
+};
+
+// Returns "", or one line that says why the process cannot be read. `root`: in place of /proc.
+std::string attach(const std::string& pid, Attached& attached, const std::string& root = "/proc");
+
+// The records of the file with this descriptor that are in use; false where it is not slimpi's.
+bool read_activity(int file, Attached& attached);
+
+std::string attached_text(const Attached& attached);
+Json attached_json(const Attached& attached);
+
+}  // namespace slimpi::info
