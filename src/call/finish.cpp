@@ -24,7 +24,7 @@ namespace slimpi::call {
 // number is used. Where a session was opened on some rank, the communicator for the report is freed
 // with the one that it was made from, because otherwise it would outlive its session.
 Status Runtime::offer_for_report(comm::Communicator& communicator) {
-  std::uint64_t words[] = {0, 0, 0};
+  std::uint64_t words[] = {0, 0, 0, 0};
   if (!world_ || communicator.size() != world_size) return Status::ok;
   if (world_rank == 0) words[0] = ++offers_;
   words[1] = sessions_seen() != 0 ? 1 : 0;
@@ -32,8 +32,13 @@ Status Runtime::offer_for_report(comm::Communicator& communicator) {
     const std::lock_guard lock(mutex_);
     words[2] = report_comm_ != MPI_COMM_NULL ? 1 : 0;
   }
+  words[3] = config.report && world_rank != 0 ? 1 : 0;
   SLIMPI_TRY(communicator.exchange().all_max(words));
-  const auto [number, with_sessions, taken] = words;
+  const auto [number, with_sessions, taken, reports] = words;
+  if (reports != 0 && world_rank == 0 && !config.report)
+    log_once(LogLevel::warn,
+             "SLIMPI_REPORT is set on another rank and not on rank 0, which writes the report; "
+             "set it on rank 0");
   MPI_Comm made = MPI_COMM_NULL;
   if (taken != 0 || mpi::copy_internal(api, communicator.exchange().comm(), &made) != Status::ok)
     return Status::ok;

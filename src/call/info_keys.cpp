@@ -47,9 +47,13 @@ std::string set_option(comm::Communicator& communicator, const std::string& opti
 void take_key(Runtime& runtime, comm::Communicator& communicator, const std::string& option,
               const char* value) {
   if (is_option(option)) {
+    const Option index = Option(&row_of(option) - option_rows().data());
+    const std::string before = communicator.config().value_text(index);
     const std::string error = set_option(communicator, option, value);
     if (!error.empty()) end_job(runtime, communicator, error);
-    communicator.options_changed();
+    // The contents of a file may have changed under the same name.
+    const bool same = communicator.config().value_text(index) == before;
+    if (!same || row_of(option).scope == Scope::contents) communicator.options_changed();
     return;
   }
   const std::string text = communicator.config().set(option, value, Source::info);

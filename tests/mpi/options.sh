@@ -110,6 +110,11 @@ SLIMPI_ERROR_FEEDBACK=1 compressed 1 "keys that exclude an option of the job" \
   init "info:slimpi_error_feedback=0;slimpi_max_error=1e-2" sum:50000 finalize
 SLIMPI_ERROR_FEEDBACK=1 compressed 1 "and in the other order" \
   init "info:slimpi_max_error=1e-2;slimpi_error_feedback=0" sum:50000 finalize
+# The same value again is no change: the first two calls of a buffer are exact, and later ones are
+# compressed.
+SLIMPI_START=2 SLIMPI_CALLS_PER_STEP=1 compressed 2 "a key with the same value in every step" \
+  init sum:50000 info:slimpi_bits=8 sum:50000 info:slimpi_bits=8 sum:50000 info:slimpi_bits=8 \
+  sum:50000 finalize
 # Rows for one communicator, which win over those of the job.
 echo '* 300K * off *' >rules
 echo '* * * off *' >all
@@ -130,4 +135,11 @@ done <<TXT
 info:slimpi_rules=$work/none error: slimpi_rules=$work/none: the file cannot be read: No
 TXT
 pass "rows that differ or cannot be read"
+
+# Rank 0 writes the report, so it has to know of it.
+unset SLIMPI_REPORT
+under 2 "$on_rank" 1 SLIMPI_REPORT=stderr "$steps" init sum:100000 sum:100000 finalize \
+  >out.txt 2>err.txt || fail "a report on rank 1: exit status $?"
+expect "$(grep -c 'slimpi\[0\] warning: SLIMPI_REPORT is set on another rank' err.txt)" 1 \
+  "a report on another rank than 0 is a warning"
 verdict
