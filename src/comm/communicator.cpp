@@ -219,11 +219,6 @@ Status Communicator::stream_for(const device::Location& location, device::Stream
   const device::Device& device = *location.device;
   if (&device == &device::host()) return Status::ok;
   device::Stream*& known = streams_[{&device, location.ordinal, location.generation, role}];
-  bool reached = false;
-  if (known != nullptr && device.query(known, 0, &reached) != Status::ok) {
-    device.close_stream(known);
-    known = nullptr;
-  }
   if (known == nullptr) SLIMPI_TRY(device.open_stream(location, &known));
   *stream = known;
   return Status::ok;

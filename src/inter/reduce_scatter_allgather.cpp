@@ -15,8 +15,7 @@ namespace {
 //   begin     starts to send it
 //   finish    waits until it has left and the step's other message has arrived
 //   decode    queues the kernel that decodes what an all-gather step received; after the last one
-//   of
-//             a segment, the segment's buffers are posted again
+//             of a segment, the segment's buffers are posted again
 //
 // One cursor a stage counts the steps that are through it. Whenever step `index` begins:
 //

@@ -99,7 +99,7 @@ std::uint64_t ProtectedStream::record() {
 
 bool ProtectedStream::query(std::uint64_t event) {
   const std::lock_guard lock(protected_mutex());
-  if (event == 0 || event > marks_) die("a mark is waited for that was never made");
+  if (event > marks_) die("a mark is waited for that was never made");
   if (reached_ < event && !lost()) {
     if (asked_ != event) ahead_ = g_chance() % 2 == 0;
     asked_ = event;

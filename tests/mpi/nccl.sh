@@ -28,9 +28,9 @@ said() { # TIMES LINE WHAT
 # In one node MPI has its turn at some calls.
 run "one node of two" 2 0 sharded any 20003 65536
 said 2 "$linked" "it is said once a rank"
-run "one node of three" 3 0 sharded any 20003
+SLIMPI_INTRA=nccl run "one node of three" 3 0 sharded any 20003
 said 3 "$linked" "they are linked"
-run "one node of four" 4 0 sharded any 16385 16387
+SLIMPI_INTRA=nccl run "one node of four" 4 0 sharded any 16385 16387
 said 4 "$linked" "they are linked"
 run "leaders" 4 2 leader linked 1 1000 20003
 run "a leader alone, and one with two ranks" 3 2 leader any 20003
@@ -76,7 +76,7 @@ unable() { # WHAT TEXT
   SLIMPI_RANKS_PER_NODE=0 under 2 "$top_builddir/tests/gpu/nccl" unlinked 20003 \
     >out.txt 2>&1 || status=$?
   holds "$1: the job ends" test "$status" != 0 -a "$status" != 124
-  holds "$1: it is said why" grep -q "$refused: .*$2.*; accepted: auto, ipc, shm, mpi" out.txt
+  holds "$1: it is said why" grep -q "$refused: .*$2.*; accepted: auto, ipc, cma, shm, mpi" out.txt
 }
 FAKE_GPUS=shared unable "SLIMPI_INTRA=nccl, a GPU for two" "two ranks use the GPU"
 LD_LIBRARY_PATH=$work/without unable "SLIMPI_INTRA=nccl without NCCL" "libnccl.so.2"
@@ -84,7 +84,7 @@ unset SLIMPI_INTRA
 
 # NCCL fails on one rank: that is an error on all of them, and nobody waits for it.
 for fault in send later; do
-  run "NCCL fails: $fault" 3 0 sharded $fault 20003
+  SLIMPI_INTRA=nccl run "NCCL fails: $fault" 3 0 sharded $fault 20003
   run "NCCL fails between nodes: $fault" 4 2 leader $fault 20003
 done
 verdict
