@@ -40,9 +40,13 @@ Totals totals_of(const Report& report) {
 
 std::string algorithms_of(const Report& report) {
   std::string names;
-  for (std::size_t i = 0; i < kAlgorithms; ++i)
-    if (report.own.algorithms[i].calls != 0)
-      names += (names.empty() ? "" : ", ") + std::string(algorithm_names()[i]);
+  for (std::size_t i = 0; i < kAlgorithms; ++i) {
+    if (report.own.algorithms[i].calls == 0) continue;
+    const std::string name = algorithm_names()[i];
+    // A hook is named with the path of its shared object.
+    const bool chosen = report.algorithm.starts_with(name + ":");
+    names += (names.empty() ? "" : ", ") + (chosen ? report.algorithm : name);
+  }
   return names.empty() ? report.algorithm : names;
 }
 
