@@ -147,7 +147,8 @@ Status ReduceScatterAllgather::run_steps() {
     while (finished_ < index &&
            (in_flight_ + bytes > layout_.segments().in_flight || !steps().ready(index, finished_)))
       SLIMPI_TRY(finish_next());
-    SLIMPI_TRY(prepare_until(index + 1));
+    // A staged device works on the next messages while the host waits for this one in begin.
+    SLIMPI_TRY(prepare_until(index + 1 + (context_.device.staged ? ahead_ : 0)));
     SLIMPI_TRY(begin(now));
     in_flight_ += bytes;
     // While the messages travel: the next ones, and what has arrived.

@@ -97,9 +97,12 @@ std::uint64_t ProtectedStream::record() {
   return event;
 }
 
+// Event 0 asks whether the stream can still be used, of a stream that has nothing to do. With work
+// queued it is an event that somebody forgot to record.
 bool ProtectedStream::query(std::uint64_t event) {
   const std::lock_guard lock(protected_mutex());
-  if (event > marks_) die("a mark is waited for that was never made");
+  if (event > marks_ || (event == 0 && !work_.empty()))
+    die("a mark is waited for that was never made");
   if (reached_ < event && !lost()) {
     if (asked_ != event) ahead_ = g_chance() % 2 == 0;
     asked_ = event;

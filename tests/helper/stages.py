@@ -40,7 +40,7 @@ def messages(slices, rows, algorithm):
             overlaps |= {(copy.name, one.name) for one in inside if copy.meets(one)}
     print(on_device, "calls on the device;", sorted(overlaps))
     assert on_device > 0, "no call on the device"
-    for pair in (("copy out", "copy in"), ("copy in", "decode")):
+    for pair in (("copy out", "encode"), ("copy out", "copy in"), ("copy in", "decode")):
         assert pair in overlaps, f"no {pair[0]} beside a {pair[1]}"
     assert "device work" in {one.name for one in slices}, "the device's work does not show"
 
