@@ -11,21 +11,18 @@ run() { # ranks, what, [-genv NAME VALUE]
   ranks=$1
   echo "$2"
   shift 2
-  timeout -k 5 120 "${MPIEXEC:-mpiexec}" -n "$ranks" -genv LD_PRELOAD "$library" \
-    -genv UCX_LOG_LEVEL error "$@" "$top_builddir/tests/bench/waiting" 40 1024
+  # shellcheck disable=SC2086 # one word a process
+  timeout -k 5 240 "${MPIEXEC:-mpiexec}" -n "$ranks" -genv LD_PRELOAD "$library" \
+    -genv UCX_LOG_LEVEL error "$@" "$top_builddir/tests/bench/waiting" 40 1024 $busy
 }
 
-all() {
-  run "$cores" "$cores ranks on one node, $1" -genv SLIMPI_INTRA shm
-  run "$cores" "$cores ranks, each a node, $1" -genv SLIMPI_RANKS_PER_NODE 1
-}
-
-all "alone"
-run $((2 * cores)) "$((2 * cores)) ranks on one node, alone" -genv SLIMPI_INTRA shm
-run $((2 * cores)) "$((2 * cores)) ranks, each a node, alone" -genv SLIMPI_RANKS_PER_NODE 1
+run $((2 * cores)) "$((2 * cores)) ranks on one node" -genv SLIMPI_INTRA shm
+run $((2 * cores)) "$((2 * cores)) ranks, each a node" -genv SLIMPI_RANKS_PER_NODE 1
 trap 'kill $busy 2>/dev/null || :' EXIT
 for _ in 1 2 3 4 5; do
   nice -n 19 sh -c 'while :; do :; done' &
   busy="$busy $!"
 done
-all "beside 5 busy processes of the lowest priority"
+run "$cores" "$cores ranks on one node, 5 processes of the lowest priority" -genv SLIMPI_INTRA shm
+run "$cores" "$cores ranks, each a node, 5 processes of the lowest priority" \
+  -genv SLIMPI_RANKS_PER_NODE 1
