@@ -8,13 +8,11 @@ namespace slimpi::comm {
 void CallSequence::add(std::uint64_t count) {
   if (length_ == limit_) {
     const std::uint64_t known = period();
-    if (known == 0) {
-      length_ = 0;
-      limit_ = std::min(2 * limit_, kMost);
-    } else {
-      // A prefix of a periodic sequence that ends at the same place of the period.
-      length_ = 3 * known + length_ % known;
-    }
+    // A prefix of a periodic sequence that ends at the same place of the period. It is shorter than
+    // kMost, because no period is longer than kLongest.
+    const std::size_t shorter = known == 0 ? 0 : 3 * known + length_ % known;
+    if (known == 0 || shorter == length_) limit_ = std::min(2 * limit_, kMost);
+    length_ = shorter;
   }
   std::size_t border = length_ == 0 ? 0 : border_[length_ - 1];
   while (border > 0 && counts_[border] != count) border = border_[border - 1];
@@ -27,7 +25,7 @@ void CallSequence::add(std::uint64_t count) {
 std::uint64_t CallSequence::period() const {
   if (length_ < kLeast) return 0;
   const std::size_t least = length_ - border_[length_ - 1];
-  return 3 * least <= length_ ? least : 0;
+  return 3 * least <= length_ && least <= kLongest ? least : 0;
 }
 
 bool CallSequence::meet(const void* address, std::uint64_t count) {

@@ -17,7 +17,8 @@ class CallSequence : public Attachment {
   // A float sum of `count` elements begins; to be called wherever TensorStates::count_call is.
   void add(std::uint64_t count);
 
-  // The smallest period of all sums so far; 0 while it is not known. It has been seen three times.
+  // The smallest period of all sums so far; 0 while it is not known, or where it is longer than
+  // kLongest. It has been seen three times.
   std::uint64_t period() const;
 
   // Whether this rank meets the buffer for the first time, as far as it remembers.
@@ -31,10 +32,11 @@ class CallSequence : public Attachment {
   std::uint64_t in_use() const { return in_use_; }
   bool update();
 
-  static constexpr std::size_t kLeast = 16;  // sums before a period is believed
+  static constexpr std::size_t kLeast = 16;      // sums before a period is believed
+  static constexpr std::size_t kLongest = 1024;  // sums of the longest period
 
  private:
-  static constexpr std::size_t kMost = 4096, kSeen = 1024;
+  static constexpr std::size_t kMost = 4 * kLongest, kSeen = 1024;
   bool has_unlike_counts(std::uint64_t period) const;
   std::uint64_t threshold(std::uint64_t period) const;
 

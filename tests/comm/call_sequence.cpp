@@ -2,6 +2,8 @@
 // When the order of calls names buffers: the period of the counts, and buffers that are always new.
 #include "comm/call_sequence.h"
 
+#include <array>
+#include <memory>
 #include <vector>
 
 #include "tests/helper/cmocka_cxx.h"
@@ -70,6 +72,23 @@ void a_broken_sequence_has_no_period(void**) {
   assert_int_equal(sequence.in_use(), 3);
 }
 
+// Every period of a long program stays inside the memory of the sequence, and is never forgotten.
+void long_periods_stay_in_bounds(void**) {
+  struct Guarded {
+    CallSequence sequence;
+    std::array<std::uint64_t, 8192> after{};
+  };
+  constexpr std::uint64_t kPattern = 0x5a5a5a5a5a5a5a5a;
+  for (std::uint64_t period = 1; period <= CallSequence::kLongest + 400; ++period) {
+    auto guarded = std::make_unique<Guarded>();
+    guarded->after.fill(kPattern);
+    for (std::uint64_t call = 0; call < 12000; ++call) guarded->sequence.add(call % period);
+    for (const std::uint64_t word : guarded->after) assert_int_equal(word, kPattern);
+    const bool found = period <= CallSequence::kLongest;
+    assert_int_equal(guarded->sequence.period(), found ? period : 0);
+  }
+}
+
 // Equal counts may be several tensors, so more evidence is wanted.
 void equal_counts_take_longer(void**) {
   CallSequence unlike, alike;
@@ -89,6 +108,7 @@ int main() {
                               cmocka_unit_test(buffers_that_return_keep_their_addresses),
                               cmocka_unit_test(goes_back_to_addresses),
                               cmocka_unit_test(a_broken_sequence_has_no_period),
+                              cmocka_unit_test(long_periods_stay_in_bounds),
                               cmocka_unit_test(equal_counts_take_longer)};
   return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
 }
