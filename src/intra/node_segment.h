@@ -91,9 +91,9 @@ class NodeSegment {
   // opened.
   std::unique_ptr<DevicePath> device_path;
 
-  // Whether all processes can read each other's memory in place, and whether that is faster on this
-  // machine than copies through the data areas. Set when the segment is opened; the same on all.
-  bool peers_readable = false, peers_faster = false;
+  // Whether all processes can read each other's memory in place. Set when the segment is opened;
+  // the same on all.
+  bool peers_readable = false;
 
   // To be called when the last communicator of this process has released the segment. Other
   // processes may still read device memory of this process, so it waits for them briefly. Returns

@@ -4,12 +4,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <string>
-#include <vector>
 
 namespace slimpi::intra {
 
@@ -30,19 +27,6 @@ bool read_all(std::int64_t pid, std::uint64_t from, void* to, std::size_t bytes)
   return true;
 }
 
-// Nanoseconds of the fastest of some runs; the first ones warm the caches.
-template <typename Run>
-std::int64_t fastest(Run run) {
-  std::int64_t best = INT64_MAX;
-  for (int i = 0; i < 4; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    if (!run()) return INT64_MAX;
-    const std::chrono::nanoseconds spent = std::chrono::steady_clock::now() - begin;
-    best = std::min<std::int64_t>(best, spent.count());
-  }
-  return best;
-}
-
 }  // namespace
 
 void offer_memory(std::uint64_t token, const void* data, PeerNote* mine) {
@@ -60,19 +44,6 @@ Status read_peer(const PeerNote& peer, const void* from, void* to, std::size_t b
   return fail(Status::unsupported, "the buffer of process " + std::to_string(peer.pid) +
                                        " on this node cannot be read: " + std::strerror(errno) +
                                        "; SLIMPI_INTRA=shm needs no such reading");
-}
-
-bool faster_than_segment(const PeerNote& peer, void* mine, const void* theirs, std::size_t bytes) {
-  std::vector<char> own(bytes);
-  const auto address = reinterpret_cast<std::uint64_t>(peer.data);
-  const std::int64_t in_place =
-      fastest([&] { return read_all(peer.pid, address, own.data(), bytes); });
-  const std::int64_t by_segment = fastest([&] {
-    std::memcpy(mine, own.data(), bytes);
-    std::memcpy(own.data(), theirs, bytes);
-    return true;
-  });
-  return in_place < by_segment;
 }
 
 }  // namespace slimpi::intra

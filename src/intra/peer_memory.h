@@ -34,9 +34,4 @@ bool can_read(const PeerNote& peer);
 // kernel does not read for others, is an error.
 Status read_peer(const PeerNote& peer, const void* from, void* to, std::size_t bytes);
 
-// Whether reading `bytes` in place is faster on this machine than copying them into the segment and
-// out of it again. `mine` and `theirs` are the data areas of this process and of the peer, of at
-// least `bytes`; what this process's holds is lost.
-bool faster_than_segment(const PeerNote& peer, void* mine, const void* theirs, std::size_t bytes);
-
 }  // namespace slimpi::intra

@@ -162,8 +162,8 @@ Status Opening::pass_file(const Proposal& proposal, bool* good) {
   return Status::ok;
 }
 
-// Finds out whether the processes can read each other's memory, and whether it pays. Nothing is
-// logged where they cannot, unless SLIMPI_INTRA asks for it.
+// Finds out whether the processes can read each other's memory. Nothing is logged where they
+// cannot, unless SLIMPI_INTRA asks for it.
 Status Opening::try_peers(NodeSegment& segment) {
   if (intra_ != Intra::cma && intra_ != Intra::automatic) return Status::ok;
   const int me = segment.me();
@@ -174,18 +174,10 @@ Status Opening::try_peers(NodeSegment& segment) {
     good = good && (process == me || can_read(segment.peer_note(process)));
   SLIMPI_TRY(agree(&good));
   segment.peers_readable = good;
-  if (!good) {
-    if (intra_ == Intra::cma && leads())
-      log_once(LogLevel::warn,
-               "SLIMPI_INTRA=cma cannot be used here: the ranks of a node may not read each "
-               "other's memory (process_vm_readv); they use shm");
-    return Status::ok;
-  }
-  const int next = (me + 1) % size();
-  bool faster = faster_than_segment(segment.peer_note(next), segment.data(me), segment.data(next),
-                                    std::size_t(segment.block()) * sizeof(float));
-  SLIMPI_TRY(agree(&faster));
-  segment.peers_faster = faster;
+  if (!good && intra_ == Intra::cma && leads())
+    log_once(LogLevel::warn,
+             "SLIMPI_INTRA=cma cannot be used here: the ranks of a node may not read each other's "
+             "memory (process_vm_readv); they use shm");
   return Status::ok;
 }
 

@@ -2,6 +2,7 @@
 #include "intra/shared_segment.h"
 
 #include <atomic>
+#include <bit>
 
 #include "comm/waiter.h"
 
@@ -30,10 +31,13 @@ Status SharedSegment::open(comm::Exchange& exchange, const comm::NodeLayout& lay
   return Status::ok;
 }
 
-bool SharedSegment::single_copy(std::uint64_t bytes) const {
+SharedSegment::CopyWay SharedSegment::copy_way(Pass pass, std::uint64_t bytes) {
   constexpr std::uint64_t kShort = 256 << 10;
-  return bytes >= kShort && segment().peers_readable &&
-         (intra_ == Intra::cma || segment().peers_faster);
+  if (bytes < kShort || !segment().peers_readable) return {};
+  if (intra_ != Intra::automatic) return {intra_ == Intra::cma, nullptr};
+  CopyTrials& trials = trials_[{pass, std::bit_width(bytes)}];
+  const bool in_place = trials.next();
+  return {in_place, &trials};
 }
 
 void SharedSegment::publish(std::uint64_t published) {

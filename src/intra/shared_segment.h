@@ -6,11 +6,14 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "comm/exchange.h"
 #include "intra/cache_locality.h"
+#include "intra/copy_trials.h"
 #include "intra/segment_opening.h"
 
 namespace slimpi::intra {
@@ -57,10 +60,18 @@ class SharedSegment {
   void publish(std::uint64_t word);
   Published published() const;
 
-  // Whether calls of `bytes` read each other's buffers in place (cma) if all buffers allow that;
-  // the same on all ranks of the node. Smaller ones always use the segment, whose copies cost less
-  // than system calls.
-  bool single_copy(std::uint64_t bytes) const;
+  // What a call does inside the node: each kind takes different times.
+  enum class Pass { allreduce, sum, share };
+
+  // For one pass of a call of `bytes`: whether it reads other ranks' buffers in place (cma) if all
+  // ranks want that; and, while SLIMPI_INTRA=auto compares, the trials that want to know its time.
+  // To be called once a pass by all ranks of the node. Small calls always use message buffers,
+  // whose copies cost less than system calls.
+  struct CopyWay {
+    bool in_place = false;
+    CopyTrials* trials = nullptr;
+  };
+  CopyWay copy_way(Pass pass, std::uint64_t bytes);
   PeerNote& peer_note(int local) const { return segment().peer_note(process_of(local)); }
 
   // A note of each process of the segment. Its process writes it; the others read it after a
@@ -77,6 +88,7 @@ class SharedSegment {
   std::vector<Line*> lines_;  // by local rank
   int me_ = 0;
   Intra intra_ = Intra::automatic;
+  std::map<std::pair<Pass, int>, CopyTrials> trials_;  // by pass and size class
   std::uint64_t barriers_ = 0, publications_ = 0;
   std::optional<CacheLocality> locality_;  // set by open()
 };

@@ -22,12 +22,12 @@ void ShmPass::use(bool in_device) {
 // device path first, is the first block copied a second time. Where another call holds the lease on
 // some process, which is published in the same word, all ranks use mpi. What was copied until then
 // is in a message buffer that every call writes before it reads it.
-Status ShmPass::begin(Path* way) {
+Status ShmPass::begin(Pass pass, Path* way) {
   const DevicePath::Readiness mine =
       lease_.held() ? device_path_.readiness(call_.location) : DevicePath::unavailable;
   *way = mine == DevicePath::ready ? device_path_.way() : Path::host;
   use(*way == Path::ipc);
-  shared_.publish(std::uint64_t(mine) | word_ | readable() |
+  shared_.publish(std::uint64_t(mine) | word_ | readable(pass) |
                   (lease_.held() ? 0 : published::kTaken));
   if (lease_.held() && *way != Path::nccl) SLIMPI_TRY(copy_to_segment(0));
   SLIMPI_TRY(barrier());
@@ -60,7 +60,7 @@ Status ShmPass::begin(Path* way) {
 // The same for the all-gather of a call whose reduce-scatter used *way.
 Status ShmPass::begin_share(Path* way) {
   use(*way == Path::ipc);
-  shared_.publish(readable() | (lease_.held() ? 0 : published::kTaken));
+  shared_.publish(readable(Pass::share) | (lease_.held() ? 0 : published::kTaken));
   if (lease_.held() && *way != Path::nccl) SLIMPI_TRY(publish(0));
   SLIMPI_TRY(barrier());
   const SharedSegment::Published published = shared_.published();
@@ -70,18 +70,21 @@ Status ShmPass::begin_share(Path* way) {
   return barrier();
 }
 
-// Where only some ranks' buffers can be read in place, all ranks use message buffers.
+// Where only some ranks read in place, all ranks use message buffers.
 bool ShmPass::only_some_readable(const SharedSegment::Published& published) {
   const bool some = ((published.any ^ published.all) & published::kReadable) != 0;
-  if (some) single_copy_ = false;
-  return some;
+  if (!some) return false;
+  single_copy_ = false;
+  if (trials_ != nullptr) trials_->disagreed();
+  return true;
 }
 
 // The bit that says that other ranks can read this call's buffers, which are then in the peer note.
-// All ranks of the node make the same choice but for where their buffers lie.
-std::uint64_t ShmPass::readable() {
-  single_copy_ =
-      lease_.held() && !call_.device.staged && shared_.single_copy(call_.count * sizeof(float));
+std::uint64_t ShmPass::readable(Pass pass) {
+  const SharedSegment::CopyWay way = shared_.copy_way(pass, call_.count * sizeof(float));
+  trials_ = way.trials;
+  if (trials_ != nullptr && trials_->trial()) begun_ = Clock::now();
+  single_copy_ = way.in_place && lease_.held() && !call_.device.staged;
   if (!single_copy_) return 0;
   PeerNote& note = shared_.peer_note(me_);
   note.in = call_.in;
@@ -92,7 +95,17 @@ std::uint64_t ShmPass::readable() {
 // Returns when no other rank reads this rank's buffers any more.
 Status ShmPass::end_reading() {
   SLIMPI_TRY(copied());
-  return single_copy_ ? barrier() : Status::ok;
+  if (single_copy_) SLIMPI_TRY(barrier());
+  record();
+  return Status::ok;
+}
+
+// A trial that was meant to read in place and could not has the time of message buffers, so
+// reading in place does not win.
+void ShmPass::record() {
+  if (trials_ == nullptr || !trials_->trial()) return;
+  const std::chrono::nanoseconds spent = Clock::now() - begun_;
+  trials_->record(std::uint64_t(spent.count()));
 }
 
 // Every rank counts the same number of blocks, so all agree on the next call's message buffers.

@@ -16,6 +16,7 @@
 // place, their owner may not return, so such a call ends with one more barrier.
 #pragma once
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <vector>
 
@@ -43,6 +44,8 @@ inline std::uint64_t piece_of(const comm::InterNodeGroup& group, std::uint64_t b
 class ShmPass {
  public:
   using Path = DevicePath::Path;
+  using Pass = SharedSegment::Pass;
+  using Clock = std::chrono::steady_clock;
 
   ShmPass(comm::Call& call, const comm::InterNodeGroup& group, const SegmentLease& lease)
       : call_(call),
@@ -74,7 +77,7 @@ class ShmPass {
   Status run_share(Path* way);
   Status run_allreduce(Path* way);
   void use(bool in_device);
-  Status begin(Path* way);
+  Status begin(Pass pass, Path* way);
   Status begin_share(Path* way);
   void end();
   comm::Range part(int shard_index, std::uint64_t block) const {
@@ -118,7 +121,8 @@ class ShmPass {
   Status fetch_from(int shard_index, std::uint64_t block, const comm::Range& theirs);
   bool only_some_readable(const SharedSegment::Published& published);
   Status end_reading();
-  std::uint64_t readable();
+  std::uint64_t readable(Pass pass);
+  void record();
   Status find_addends(std::uint64_t block, const comm::Range& mine,
                       std::vector<const float*>& addends);
   Status barrier();
@@ -136,6 +140,8 @@ class ShmPass {
   // This call reads other ranks' buffers in place. Before the first barrier: if all ranks publish
   // kReadable; after it, the same on all ranks of the node.
   bool single_copy_ = false;
+  CopyTrials* trials_ = nullptr;  // of this pass; null: nothing is compared
+  Clock::time_point begun_{};     // of a trial
   std::uint64_t piece_ = 0;
   std::vector<comm::Range> shards_;
   std::uint64_t blocks_ = 0;

@@ -107,7 +107,7 @@ Status ShmPass::reduce(std::uint64_t block, bool pairwise) {
 }
 
 Status ShmPass::run_sum(Path* way) {
-  SLIMPI_TRY(begin(way));
+  SLIMPI_TRY(begin(Pass::sum, way));
   if (elsewhere(*way)) return Status::ok;
   for (std::uint64_t block = 0; block < blocks_; ++block) {
     SLIMPI_TRY(reduce(block, false));
@@ -115,6 +115,7 @@ Status ShmPass::run_sum(Path* way) {
     if (!single_copy_ || block + 1 == blocks_) SLIMPI_TRY(barrier());
   }
   end();
+  record();
   return Status::ok;
 }
 
@@ -133,7 +134,7 @@ Status ShmPass::run_share(Path* way) {
 }
 
 Status ShmPass::run_allreduce(Path* way) {
-  SLIMPI_TRY(begin(way));
+  SLIMPI_TRY(begin(Pass::allreduce, way));
   if (elsewhere(*way) || result_->unverified || result_->left_to_mpi) return Status::ok;
   for (std::uint64_t block = 0; block < blocks_ && !result_->left_to_mpi; ++block) {
     SLIMPI_TRY(reduce(block, true));

@@ -104,15 +104,6 @@ void a_peer_that_ended_is_an_error(void**) {
               Status::unsupported);
 }
 
-void comparing_the_speed_leaves_the_peer_alone(void**) {
-  Peer peer;
-  if (!can_read(peer.shared->note)) skip();
-  std::vector<char> mine(kBytes);
-  std::memset(peer.shared->data, 3, kBytes);
-  (void)faster_than_segment(peer.shared->note, mine.data(), peer.shared->data, kBytes);
-  for (std::size_t i = 0; i < kBytes; ++i) assert_int_equal(peer.shared->data[i], 3);
-}
-
 }  // namespace
 
 int main() {
@@ -122,7 +113,6 @@ int main() {
       cmocka_unit_test(an_unmapped_address_is_an_error),
       cmocka_unit_test(a_buffer_that_ends_early_is_an_error),
       cmocka_unit_test(a_peer_that_ended_is_an_error),
-      cmocka_unit_test(comparing_the_speed_leaves_the_peer_alone),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
 }
