@@ -3,7 +3,7 @@
 # What a call costs that slimpi passes on: a look at its arguments, a counter, a jump. The aim is
 # less than 100 ns more than MPI's own call. Run by `make bench`.
 set -eu
-library=$top_builddir/.libs/libslimpi.so
+library=${1:-$top_builddir/.libs/libslimpi.so}
 export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error
 run() { # RANKS
   timeout -k 5 300 "${MPIEXEC:-mpiexec}" -n "$1" -genv LD_PRELOAD "$library" \
