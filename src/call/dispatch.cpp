@@ -79,6 +79,7 @@ bool dispatch_together(Runtime& runtime, comm::Communicator& communicator, const
   if (communicator.unusable()) return bypass(runtime, BypassReason::failure, communicator, request);
   if (!communicator.agreed()) {
     communicator.read_name();
+    const OwnFloats environment;
     const ActiveCall active(communicator.subject(std::uint64_t(request.count)));
     const Status status =
         communicator.agree(policy::describe(runtime.rules_of(communicator), communicator.name()));
@@ -96,6 +97,8 @@ bool dispatch_together(Runtime& runtime, comm::Communicator& communicator, const
   }
   if (!decision.take) return bypass(runtime, decision.reason, communicator, request);
   ++communicator.taken;
+  // Only here, because it costs more than all the steps of a call that is left to MPI.
+  const OwnFloats environment;
   const ActiveCall active(communicator.subject(std::uint64_t(request.count)));
   if (const Status found = communicator.find_nodes(request.out); found != Status::ok)
     return do_without(found);
@@ -143,7 +146,6 @@ bool dispatch(const Allreduce& request, int* code) {
   if (communicator->intercommunicator() || communicator->size() == 1 ||
       communicator->spans_other_world)
     return bypass(*runtime, BypassReason::comm);
-  const OwnFloats environment;
   return dispatch_together(*runtime, *communicator, request, code);
 }
 

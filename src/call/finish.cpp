@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "base/report.h"
+#include "base/trace.h"
 #include "base/trace_file.h"
 #include "call/auto_choices.h"
 #include "call/entry.h"
@@ -55,14 +56,15 @@ Status Runtime::offer_for_report(comm::Communicator& communicator) {
 }
 
 void Runtime::count_passed(BypassReason reason) {
-  constexpr const char* names[] = {
+  static constexpr const char* names[] = {
       "left to MPI: small",     "left to MPI: datatype",    "left to MPI: op",
       "left to MPI: comm",      "left to MPI: off",         "left to MPI: start",
       "left to MPI: rule",      "left to MPI: single_node", "left to MPI: nonblocking",
       "left to MPI: nonfinite", "left to MPI: auto",        "left to MPI: failure"};
   static_assert(std::size(names) == kBypassReasons);
   statistics.passed(reason);
-  if (reason != BypassReason::nonblocking) set_why_left(names[std::size_t(reason)]);
+  if (Trace::running() != nullptr && reason != BypassReason::nonblocking)
+    set_why_left(names[std::size_t(reason)]);
 }
 
 void Runtime::left_to_mpi(const comm::Communicator& communicator, BypassReason reason,
