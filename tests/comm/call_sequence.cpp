@@ -74,18 +74,18 @@ void a_broken_sequence_has_no_period(void**) {
 
 // Every period of a long program stays inside the memory of the sequence, and is never forgotten.
 void long_periods_stay_in_bounds(void**) {
-  struct Guarded {
+  struct Bounded {
     CallSequence sequence;
     std::array<std::uint64_t, 8192> after{};
   };
   constexpr std::uint64_t kPattern = 0x5a5a5a5a5a5a5a5a;
   for (std::uint64_t period = 1; period <= CallSequence::kLongest + 400; ++period) {
-    auto guarded = std::make_unique<Guarded>();
-    guarded->after.fill(kPattern);
-    for (std::uint64_t call = 0; call < 12000; ++call) guarded->sequence.add(call % period);
-    for (const std::uint64_t word : guarded->after) assert_int_equal(word, kPattern);
+    auto bounded = std::make_unique<Bounded>();
+    bounded->after.fill(kPattern);
+    for (std::uint64_t call = 0; call < 12000; ++call) bounded->sequence.add(call % period);
+    for (const std::uint64_t word : bounded->after) assert_int_equal(word, kPattern);
     const bool found = period <= CallSequence::kLongest;
-    assert_int_equal(guarded->sequence.period(), found ? period : 0);
+    assert_int_equal(bounded->sequence.period(), found ? period : 0);
   }
 }
 
