@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// waiting ROUNDS KILOBYTES [PID...]: what a sum of that size takes by MPI itself and by slimpi, call
-// by call in turns, while the processes PID are stopped, and while they run; these states take
+// waiting ROUNDS KILOBYTES [PID...]: what a sum of that size takes by MPI itself and by slimpi,
+// call by call in turns, while the processes PID are stopped, and while they run; these states take
 // turns, too. The times are sorted by whether the cores of ranks 0 and 1 shared a cache meanwhile,
 // because a virtual machine changes that from second to second. Set SLIMPI_INTRA=shm on one node,
 // so that every call is slimpi's own.
