@@ -30,6 +30,11 @@ bool fail_call(Runtime& runtime, comm::Communicator& communicator, Status status
     return true;
   }
   communicator.failed = true;
+  // A message says what differs, but not in which call.
+  const ActiveCall* const active = ActiveCall::current();
+  if (status == Status::bad_message && active != nullptr &&
+      failure_text().find(" in call ") == std::string::npos)
+    status = fail(status, failure_text() + ", in " + describe_call(active->record()));
   communicator.exchange().report_failure(status);
   *code = runtime.raise(communicator.user(), status, !communicator.exchange().failure_reported());
   return true;

@@ -64,7 +64,7 @@ std::string differing(const Header& got, const Header& expected) {
   compare("first element", got.first, expected.first);
   compare("count", got.count, expected.count);
   compare("call", got.call, expected.call);
-  compare("slot", got.tensor, expected.tensor);
+  compare("tensor", got.tensor, expected.tensor);
   compare("payload bytes", got.payload, expected.payload);
   return text;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How a rank that waits too long finds out where the others are: it asks each of them once, and
 // those that wait in slimpi, too, answer. A rank that does not answer is outside of slimpi, or is
-// busy. Nothing is sent before a wait has lasted SLIMPI_STALL.
+// busy. Nothing is sent before a wait has lasted two seconds.
 #pragma once
 #include <cstdint>
 #include <deque>

@@ -28,7 +28,7 @@ std::string describe_others(const RollCall& roll_call, const Activity& record) {
 
 }  // namespace
 
-void StallWatch::check_long(Clock::time_point began, Clock::time_point now) {
+Status StallWatch::check_long(Clock::time_point began, Clock::time_point now) {
   ActiveCall* const call = ActiveCall::current();
   if (step_ == Step::unpublished) {
     if (exchange_ != nullptr && request_ != nullptr) stage_ = exchange_->stage_of(*request_);
@@ -38,21 +38,44 @@ void StallWatch::check_long(Clock::time_point began, Clock::time_point now) {
   const auto limit = stall_limit();
   try {
     if (exchange_ != nullptr) exchange_->serve_roll_call();
-    if (limit.count() == 0) return;
+    if (!compared_ && now - began >= kCompared) {
+      compared_ = true;
+      // A second question would make the answers to the first one void.
+      if (exchange_ != nullptr && !asked_) exchange_->roll_call().ask(exchange_->comm(), &asked_);
+    }
+    if (asked_) SLIMPI_TRY(compare_counts());
+    if (limit.count() == 0) return Status::ok;
     if (step_ == Step::published && now - began >= limit) {
       if (exchange_ != nullptr) exchange_->roll_call().ask(exchange_->comm(), &asked_);
       asked_at_ = now;
       step_ = Step::asked;
     }
-    if (step_ != Step::asked) return;
+    if (step_ != Step::asked) return Status::ok;
     const bool answered = asked_ ? exchange_->roll_call().complete() : true;
-    if (!answered && now - asked_at_ < kTimeToAnswer) return;
+    if (!answered && now - asked_at_ < kTimeToAnswer) return Status::ok;
     step_ = Step::reported;
     report(now - began);
   } catch (const std::bad_alloc&) {
     // There will be no report of this wait.
     step_ = Step::reported;
   }
+  return Status::ok;
+}
+
+// A rank in an earlier or a later call may be right: calls overlap.
+Status StallWatch::compare_counts() const {
+  const ActiveCall* const call = ActiveCall::current();
+  if (call == nullptr) return Status::ok;
+  const auto& answers = exchange_->roll_call().answers();
+  for (std::size_t rank = 0; rank < answers.size(); ++rank)
+    if (const auto& place = answers[rank]; place &&
+                                           place->call == std::uint32_t(call->record().call) &&
+                                           place->count != call->record().count)
+      return fail(Status::bad_message, "rank " + std::to_string(rank) + " passes " +
+                                           std::to_string(place->count) + " floats in " +
+                                           describe_call(call->record()) +
+                                           "; all ranks must pass the same count");
+  return Status::ok;
 }
 
 // Returns what is known about the ranks that the wait is for.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// SLIMPI_STALL: one wait, and its report when it lasts too long.
+// One wait: an error if another rank waits in the same call with another count, and the report of
+// SLIMPI_STALL when the wait lasts too long.
 #pragma once
 #include <chrono>
 #include <span>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "base/activity.h"
+#include "base/status.h"
 #include "mpi/api.h"
 
 namespace slimpi::comm {
@@ -27,9 +29,10 @@ class StallWatch {
   StallWatch(const StallWatch&) = delete;
   StallWatch& operator=(const StallWatch&) = delete;
 
-  // Of a wait that began at `began`; to be called again and again. Throws nothing.
-  void check(Clock::time_point began, Clock::time_point now) {
-    if (now - began >= kPublished) check_long(began, now);
+  // Of a wait that began at `began`; to be called again and again. Throws nothing. Fails where the
+  // ranks pass different counts to one call: then the wait would never end.
+  Status check(Clock::time_point began, Clock::time_point now) {
+    return now - began >= kPublished ? check_long(began, now) : Status::ok;
   }
 
   // Without an exchange: a word of each rank, negative until something came from that rank.
@@ -40,10 +43,13 @@ class StallWatch {
 
   // A wait shorter than this is not published, and its rank answers no questions.
   static constexpr auto kPublished = std::chrono::milliseconds(50);
+  // After this time the ranks that wait compare their counts.
+  static constexpr auto kCompared = std::chrono::seconds(2);
   // How long the others have to answer.
   static constexpr auto kTimeToAnswer = std::chrono::seconds(1);
 
-  void check_long(Clock::time_point began, Clock::time_point now);
+  Status check_long(Clock::time_point began, Clock::time_point now);
+  Status compare_counts() const;
   void report(Clock::duration waited);
   std::string find_absent(std::vector<int>* absent) const;
   void end();
@@ -53,7 +59,8 @@ class StallWatch {
   WaitStage stage_;
   std::span<const int> arrivals_;
   Step step_ = Step::unpublished;
-  bool asked_ = false;  // the others were asked; false where there are too many
+  bool compared_ = false;  // the others were asked in order to compare counts, or nobody can be
+  bool asked_ = false;     // the others were asked; false where there are too many
   Clock::time_point asked_at_{};
 };
 

@@ -58,7 +58,7 @@ Status Waiter::check() {
   const auto now = Clock::now();
   if (polls_ == polls_to_check_) first_check_ = now;
   if (now - first_check_ > kLongestSpin) spins_ = false;
-  stall_.check(first_check_, now);
+  SLIMPI_TRY(stall_.check(first_check_, now));
   return exchange_ == nullptr ? Status::ok : exchange_->check();
 }
 

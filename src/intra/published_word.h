@@ -23,6 +23,8 @@ constexpr std::uint64_t kReadable = 1 << 6;  // others can read this rank's buff
 constexpr int kEnvironmentShift = 16;
 constexpr std::uint64_t kEnvironment = std::uint64_t(0xffff) << kEnvironmentShift;
 
-// Free for more: 0xffffffff00000000.
+// The low half of the call's count: different counts are an error of the program.
+constexpr int kCountShift = 32;
+constexpr std::uint64_t kCount = std::uint64_t(0xffffffff) << kCountShift;
 
 }  // namespace slimpi::intra::published

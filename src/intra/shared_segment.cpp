@@ -46,12 +46,16 @@ void SharedSegment::publish(std::uint64_t published) {
 
 SharedSegment::Published SharedSegment::published() const {
   Published result{UINT64_MAX, 0};
-  for (const Line* const line : lines_) {
-    const std::uint64_t theirs = line->words[publications_ % 2];
+  for (int local = 0; local < size(); ++local) {
+    const std::uint64_t theirs = word(local);
     result.all &= theirs;
     result.any |= theirs;
   }
   return result;
+}
+
+std::uint64_t SharedSegment::word(int local) const {
+  return lines_[std::size_t(local)]->words[publications_ % 2];
 }
 
 Status SharedSegment::barrier(comm::Exchange& exchange, std::uint64_t bytes) {

@@ -59,6 +59,7 @@ class SharedSegment {
   };
   void publish(std::uint64_t word);
   Published published() const;
+  std::uint64_t word(int local) const;  // of one rank, as published() joins it
 
   // What a call does inside the node: each kind takes different times.
   enum class Pass { allreduce, sum, share };

@@ -3,6 +3,7 @@
 // device, or the program's own buffers, read in place.
 #include "intra/shm_pass.h"
 
+#include "base/activity.h"
 #include "intra/published_word.h"
 
 namespace slimpi::intra {
@@ -16,6 +17,23 @@ void ShmPass::use(bool in_device) {
     blocks_ = std::max(blocks_, (shard.count + piece_ - 1) / piece_);
 }
 
+std::uint64_t ShmPass::count_field() const {
+  return call_.count << published::kCountShift;
+}
+
+// The ranks of the node are named by their numbers in the communicator.
+std::string ShmPass::describe_counts() const {
+  const std::uint64_t mine = count_field();
+  const std::vector<int>& ranks = call_.communicator.layout().node_ranks();
+  int other = 0;
+  while ((shared_.word(other) & published::kCount) == mine) ++other;
+  const ActiveCall* const active = ActiveCall::current();
+  return "rank " + std::to_string(ranks[std::size_t(other)]) + " passes " +
+         std::to_string(shared_.word(other) >> published::kCountShift) + " floats in " +
+         (active != nullptr ? describe_call(active->record()) : "this call") +
+         "; all ranks must pass the same count";
+}
+
 // When this returns, the first block is in the message buffers. Host or device message buffers:
 // that depends on where all node-local ranks' buffers lie in this very call. Each rank starts with
 // what its own buffers allow, and publishes that. Only if ranks differ, or if they had to open a
@@ -27,11 +45,12 @@ Status ShmPass::begin(Pass pass, Path* way) {
       lease_.held() ? device_path_.readiness(call_.location) : DevicePath::unavailable;
   *way = mine == DevicePath::ready ? device_path_.way() : Path::host;
   use(*way == Path::ipc);
-  shared_.publish(std::uint64_t(mine) | word_ | readable(pass) |
+  shared_.publish(std::uint64_t(mine) | word_ | readable(pass) | count_field() |
                   (lease_.held() ? 0 : published::kTaken));
   if (lease_.held() && *way != Path::nccl) SLIMPI_TRY(copy_to_segment(0));
   SLIMPI_TRY(barrier());
   const SharedSegment::Published published = shared_.published();
+  if (!published.alike(published::kCount)) return fail(Status::bad_message, describe_counts());
   if (result_ != nullptr) {
     result_->unverified = (published.any & published::kUnverified) != 0;
     result_->left_to_mpi = (published.any & (published::kUnfit | published::kTaken)) != 0 ||

@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -119,6 +120,8 @@ class ShmPass {
   Status publish(std::uint64_t block);
   Status fetch(std::uint64_t block);
   Status fetch_from(int shard_index, std::uint64_t block, const comm::Range& theirs);
+  std::uint64_t count_field() const;
+  std::string describe_counts() const;
   bool only_some_readable(const SharedSegment::Published& published);
   Status end_reading();
   std::uint64_t readable(Pass pass);

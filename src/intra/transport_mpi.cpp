@@ -2,6 +2,7 @@
 #include "intra/transports.h"
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -134,6 +135,8 @@ Status MpiPass::send(comm::Tag tag, std::uint64_t number, int other, const float
                         part.count * sizeof(float), request);
 }
 
+// The receives take more than is expected, so that a message that is too long is an error of
+// slimpi, which names the ranks, and not one of MPI.
 Status MpiPass::post_for_sum(std::uint64_t number) {
   if (group_.shard_index < 0) return Status::ok;
   const comm::Range mine = part(group_.shard_index, number);
@@ -141,8 +144,8 @@ Status MpiPass::post_for_sum(std::uint64_t number) {
     if (other != me_ && mine.count != 0)
       SLIMPI_TRY(exchange_.receive(node_local_ranks_[std::size_t(other)],
                                    comm::Tag::intra_reduce_scatter,
-                                   staging_ + buffer(false, number, other),
-                                   mine.count * sizeof(float), of(receives_, number, other)));
+                                   staging_ + buffer(false, number, other), kSegmentBytes,
+                                   of(receives_, number, other)));
   return Status::ok;
 }
 
@@ -158,7 +161,13 @@ Status MpiPass::reduce(std::uint64_t number) {
       addends[std::size_t(other)] = call_.in + mine.first;
       continue;
     }
-    SLIMPI_TRY(exchange_.wait(of(receives_, number, other)));
+    std::size_t received = 0;
+    SLIMPI_TRY(exchange_.wait(of(receives_, number, other), &received));
+    if (received != bytes)
+      return fail(Status::bad_message,
+                  "message from rank " + std::to_string(node_local_ranks_[std::size_t(other)]) +
+                      ": " + std::to_string(received) + " bytes where " + std::to_string(bytes) +
+                      " were expected");
     std::byte* const here = memory_ + buffer(false, number, other);
     if (staged_) SLIMPI_TRY(copies_.copy(here, staging_ + buffer(false, number, other), bytes));
     addends[std::size_t(other)] = reinterpret_cast<const float*>(here);

@@ -1,0 +1,61 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Erroneous programs. Counts that differ among ranks: every rank of the job gets an error in
+# seconds, one of which names the call, the communicator, a rank and both counts. Calls that some
+# rank leaves to MPI, and ranks without slimpi: the others report whom they wait for.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+program=$top_builddir/tests/mpi/erroneous
+export UCX_LOG_LEVEL=error
+seconds=25
+call='call 2 on gradients (communicator [0-9]*, rank [0-9]* of'
+
+# differs WHAT COUNT...: every rank returns from the call with an error, and names it.
+differs() {
+  what=$1
+  shift
+  status=0
+  under $# "$program" "$@" >out.txt 2>err.txt || status=$?
+  expect "$status" 0 "$what: the job ends by itself" || cat out.txt err.txt
+  expect "$(grep -c '^rank [0-9]*: slimpi: ' out.txt)" $# "$what: errors" || cat out.txt err.txt
+  holds "$what: the call is named" grep -q "$call" out.txt || cat out.txt
+}
+
+for intra in shm cma; do
+  export SLIMPI_INTRA=$intra
+  differs "one node, $intra, as many blocks" 100000 100001
+  differs "one node, $intra, fewer blocks" 100000 3000000
+done
+for intra in shm cma mpi auto; do
+  export SLIMPI_INTRA=$intra
+  SLIMPI_RANKS_PER_NODE=2 differs "two nodes of two ranks, $intra" 100000 100000 100000 90000
+done
+unset SLIMPI_INTRA
+export SLIMPI_RANKS_PER_NODE=1
+differs "between nodes" 100000 50000
+differs "between nodes, one of three" 100000 100000 100001
+SLIMPI_ALGORITHM=decentralized differs "neighbors" 100000 50000
+# Calls with state are agreed on first.
+call="the count of call 2 on gradients differs .*: 200000 on rank 0, 150000 on rank 1"
+SLIMPI_ALGORITHM=low_precision_decentralized differs "neighbors, 8 bits" 200000 150000
+SLIMPI_ERROR_FEEDBACK=1 differs "error feedback" 200000 150000
+SLIMPI_ALGORITHM=powersgd SLIMPI_START=0 differs "low rank" 200000 150000
+
+# reports WHAT RANK JOB...: a rank reports that it waits for rank RANK. The job need not end.
+reports() {
+  what=$1 rank=$2
+  shift 2
+  seconds=12
+  under "$@" >out.txt 2>err.txt || :
+  holds "$what: rank $rank is named" \
+    grep -q "warning: waits for .*not heard from: rank $rank, which is late, or left" err.txt ||
+    cat out.txt err.txt
+}
+export SLIMPI_STALL=1
+reports "one rank below SLIMPI_MIN_SIZE" 1 3 "$program" 100000 100 100000
+reports "another type" 1 3 "$program" 100000 50000d 100000
+reports "no preload on a rank" 1 2 "$top_srcdir/tests/helper/on_rank.sh" 1 LD_PRELOAD= \
+  "$program" 100000 100000
+SLIMPI_RANKS_PER_NODE=4 SLIMPI_INTRA=shm reports "one node, one rank is below 64 KiB" 1 \
+  2 "$program" 100000 100
+verdict
