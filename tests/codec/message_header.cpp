@@ -109,7 +109,7 @@ void the_other_message_is_named(void**) {
       {"first element 0 where 4096 was expected", [](Message& m) { m.first = 0; }},
       {"count 2999 where 3000 was expected", [](Message& m) { m.count = 2999; }},
       {"call 78 where 77 was expected", [](Message& m) { m.call = 78; }},
-      {"slot 4 where 3 was expected", [](Message& m) { m.tensor = 4; }},
+      {"tensor 4 where 3 was expected", [](Message& m) { m.tensor = 4; }},
       {"codec 255 where 3 was expected", [](Message& m) { m.hook = true; }},
   };
   for (const Row& row : rows) {
