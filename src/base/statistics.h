@@ -19,7 +19,8 @@ enum class BypassReason {
   datatype,     // not MPI_FLOAT, MPI_REAL or MPI_REAL4
   op,           // not MPI_SUM
   comm,         // one rank, or an intercommunicator
-  off,          // SLIMPI_ALGORITHM=off, MPI_Pcontrol(0), or memory that SLIMPI_BUFFERS excludes
+  off,          // SLIMPI_ALGORITHM=off, MPI_Pcontrol(0), or memory that SLIMPI_BUFFERS excludes or
+                // that slimpi cannot use (AMD's and Intel's GPUs)
   start,        // one of a buffer's first SLIMPI_START calls
   rule,         // a row of SLIMPI_RULES
   single_node,  // nothing would be sent over a network

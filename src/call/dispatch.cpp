@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "call/candidates.h"
 #include "call/entry.h"
+#include "call/foreign_memory.h"
 #include "call/runtime.h"
 #include "comm/call_sequence.h"
 #include "device/plugins.h"
@@ -96,6 +97,13 @@ bool dispatch_together(Runtime& runtime, comm::Communicator& communicator, const
     communicator.attachment<comm::CallSequence>().add(std::uint64_t(request.count));
   }
   if (!decision.take) return bypass(runtime, decision.reason, communicator, request);
+  bool foreign = false;
+  if (const Status status = agree_on_foreign(communicator, request, &foreign);
+      status != Status::ok) {
+    communicator.exchange().report_failure(status);
+    return failed(status);
+  }
+  if (foreign) return bypass(runtime, BypassReason::off, communicator, request);
   ++communicator.taken;
   // Only here, because it costs more than all the steps of a call that is left to MPI.
   const OwnFloats environment;

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "comm/stream_wait.h"
 #include "comm/waiter.h"
+#include "device/foreign.h"
 #include "mpi/internal_comm.h"
 #include "topology/topology.h"
 
@@ -120,7 +121,9 @@ Status Communicator::agree(const std::string& rules) {
     sums.push_back(hash(entry.value));
     sums.push_back(~hash(entry.value));
   }
+  sums.push_back(device::foreign_possible() ? 1 : 0);
   SLIMPI_TRY(exchange_.all_max(sums));
+  foreign_possible_ = sums.back() != 0;
   for (std::size_t i = 0; i < entries.size(); ++i)
     if (sums[2 * i] != ~sums[2 * i + 1])
       return describe_disagreement(entries[i].name, entries[i].value, entries[i].text,

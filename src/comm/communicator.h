@@ -41,6 +41,10 @@ class Communicator {
   Status agree(const std::string& rules);
   bool agreed() const { return agreed_; }
 
+  // Whether some rank had loaded a library of device/foreign.h when the ranks agreed; the same on
+  // all ranks. Then they ask each other at every call whether a buffer lies in such memory.
+  bool foreign_possible() const { return foreign_possible_; }
+
   // For the case that all ranks found different values for `name`: makes the error text from `text`
   // of two ranks with different `value`, and rank 0 prints it. Collective.
   Status describe_disagreement(const std::string& name, const std::string& value,
@@ -136,6 +140,7 @@ class Communicator {
   MPI_Comm exchange_comm_ = MPI_COMM_NULL;
   int rank_ = 0, size_ = 1, number_ = 0;
   bool inter_ = false, agreed_ = false, laid_out_ = false, unusable_ = false;
+  bool foreign_possible_ = false;
   std::string name_;
   NodeLayout layout_;
   std::map<Hierarchy, InterNodeGroup> group_;

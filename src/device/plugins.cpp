@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/place.h"
+#include "device/foreign.h"
 #include "device/plugin.h"
 
 namespace slimpi::device {
@@ -90,6 +91,7 @@ void load_plugins() {
     load(row, sign);
     // The handle is kept, so the library that the plugin's row uses cannot be unloaded.
   }
+  find_foreign();
   g_loads_seen.store(loads, std::memory_order_release);
 }
 

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "call/foreign_memory.h"
+
+#include <string>
+
+#include "base/log.h"
+#include "device/foreign.h"
+
+namespace slimpi::call {
+
+namespace {
+
+const char* owner_of(const Allreduce& request) {
+  const char* const owner = device::foreign_owner(request.out);
+  if (owner != nullptr || request.in == MPI_IN_PLACE) return owner;
+  return device::foreign_owner(request.in);
+}
+
+}  // namespace
+
+Status agree_on_foreign(comm::Communicator& communicator, const Allreduce& request, bool* foreign) {
+  *foreign = false;
+  const bool asks = communicator.foreign_possible();
+  if (!asks && !device::foreign_possible()) [[likely]]
+    return Status::ok;
+  const char* const owner = owner_of(request);
+  if (!asks) {
+    if (owner == nullptr) return Status::ok;
+    // The others take the call, and cannot be asked any more.
+    communicator.failed = true;
+    return fail(Status::device,
+                std::string("a buffer lies in the memory of ") + owner +
+                    ", whose library was loaded after the first float sum on this communicator: "
+                    "load it before, or set SLIMPI_ALGORITHM=off");
+  }
+  std::uint64_t found = owner != nullptr ? 1 : 0;
+  SLIMPI_TRY(communicator.exchange().all_max({&found, 1}));
+  *foreign = found != 0;
+  if (owner != nullptr)
+    log_once(LogLevel::info, std::string("sums of buffers in the memory of ") + owner +
+                                 " go to MPI on all ranks: slimpi has no kernels for it");
+  return Status::ok;
+}
+
+}  // namespace slimpi::call

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "device/foreign.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+namespace slimpi::device {
+
+namespace {
+
+// What the two libraries declare, as far as it is used here; the same in all their versions.
+struct HipAttributes {
+  int type;  // its numbers changed with version 6
+  int device;
+  void *device_pointer, *host_pointer;
+  int managed;
+  unsigned flags;
+};
+using HipPointerGetAttributes = int(HipAttributes*, const void*);
+using HipLastError = int();
+
+struct ZeContextDescription {
+  int stype = 0xd;
+  const void* next = nullptr;
+  std::uint32_t flags = 0;
+};
+struct ZeProperties {
+  int stype = 0x17;
+  void* next = nullptr;
+  int type = 0;  // 0: unknown to it, 1: host, 2: device, 3: shared
+  std::uint64_t id = 0, page_size = 0;
+};
+constexpr int kZeDevice = 2;
+using ZeDriverGet = int(std::uint32_t*, void**);
+using ZeContextCreate = int(void*, const ZeContextDescription*, void**);
+using ZeMemGetAllocProperties = int(void*, const void*, ZeProperties*, void**);
+
+// The path of a loaded library whose file name begins like this; "" if there is none.
+std::string find_loaded(std::string_view name) {
+  struct Search {
+    std::string_view name;
+    std::string found;
+  } search{name, ""};
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* data) {
+        auto* const wanted = static_cast<Search*>(data);
+        const std::string_view path = info->dlpi_name == nullptr ? "" : info->dlpi_name;
+        if (!path.substr(path.rfind('/') + 1).starts_with(wanted->name)) return 0;
+        wanted->found = path;
+        return 1;
+      },
+      &search);
+  return search.found;
+}
+
+// The handle is kept, so the library stays loaded.
+void* open_loaded(std::string_view name) {
+  const std::string path = find_loaded(name);
+  return path.empty() ? nullptr : dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+}
+
+template <typename Function>
+bool find(void* handle, const char* name, Function*& function) {
+  function = reinterpret_cast<Function*>(dlsym(handle, name));
+  return function != nullptr;
+}
+
+class Hip {
+ public:
+  bool open() {
+    void* const handle = open_loaded("libamdhip64.so");
+    return handle != nullptr && find(handle, "hipPointerGetAttributes", attributes_) &&
+           find(handle, "hipPeekAtLastError", peek_) && find(handle, "hipGetLastError", get_);
+  }
+
+  // Older versions fail for memory that is not theirs. The program's own last error stays.
+  bool owns(const void* pointer) const {
+    const bool clean = peek_() == 0;
+    HipAttributes found{};
+    const int code = attributes_(&found, pointer);
+    if (code != 0 && clean) (void)get_();
+    return code == 0 && found.managed == 0 && found.device_pointer != nullptr &&
+           found.host_pointer == nullptr;
+  }
+
+ private:
+  HipPointerGetAttributes* attributes_ = nullptr;
+  HipLastError *peek_ = nullptr, *get_ = nullptr;
+};
+
+// Never initializes Level Zero: a program that has not done so has no memory of it.
+class LevelZero {
+ public:
+  bool open() {
+    void* const handle = open_loaded("libze_loader.so");
+    return handle != nullptr && find(handle, "zeDriverGet", drivers_) &&
+           find(handle, "zeContextCreate", make_) &&
+           find(handle, "zeMemGetAllocProperties", properties_);
+  }
+
+  bool owns(const void* pointer) {
+    if (!ready_.load(std::memory_order_acquire) && !make_contexts()) return false;
+    return std::any_of(contexts_, contexts_ + count_, [&](void* context) {
+      ZeProperties found;
+      return properties_(context, pointer, &found, nullptr) == 0 && found.type == kZeDevice;
+    });
+  }
+
+ private:
+  // A driver knows the memory of all contexts, but only a context can be asked.
+  bool make_contexts() {
+    const std::lock_guard lock(mutex_);
+    if (ready_.load(std::memory_order_relaxed)) return true;
+    void* drivers[kMostDrivers] = {};
+    std::uint32_t count = kMostDrivers;
+    if (drivers_(&count, drivers) != 0) return false;
+    const ZeContextDescription description;
+    for (std::uint32_t i = 0; i < count; ++i)
+      if (make_(drivers[i], &description, &contexts_[count_]) == 0) ++count_;
+    ready_.store(true, std::memory_order_release);
+    return true;
+  }
+
+  static constexpr std::uint32_t kMostDrivers = 8;
+  ZeDriverGet* drivers_ = nullptr;
+  ZeContextCreate* make_ = nullptr;
+  ZeMemGetAllocProperties* properties_ = nullptr;
+  std::mutex mutex_;
+  std::atomic<bool> ready_{false};
+  void* contexts_[kMostDrivers] = {};
+  int count_ = 0;
+};
+
+// Written under load_plugins()'s lock, before the flag of the library is set. Never destroyed.
+Hip& hip() {
+  static auto* const only = new Hip;
+  return *only;
+}
+LevelZero& level_zero() {
+  static auto* const only = new LevelZero;
+  return *only;
+}
+constexpr int kHip = 1, kLevelZero = 2;
+std::atomic<int> g_loaded{0};
+
+}  // namespace
+
+void find_foreign() {
+  int loaded = g_loaded.load(std::memory_order_relaxed);
+  if ((loaded & kHip) == 0 && hip().open()) loaded |= kHip;
+  if ((loaded & kLevelZero) == 0 && level_zero().open()) loaded |= kLevelZero;
+  g_loaded.store(loaded, std::memory_order_release);
+}
+
+bool foreign_possible() {
+  return g_loaded.load(std::memory_order_relaxed) != 0;
+}
+
+const char* foreign_owner(const void* pointer) {
+  const int loaded = g_loaded.load(std::memory_order_acquire);
+  if (loaded == 0 || pointer == nullptr) [[likely]]
+    return nullptr;
+  if ((loaded & kHip) != 0 && hip().owns(pointer)) return "an AMD GPU";
+  if ((loaded & kLevelZero) != 0 && level_zero().owns(pointer)) return "an Intel GPU";
+  return nullptr;
+}
+
+}  // namespace slimpi::device

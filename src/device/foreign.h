@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Memory of GPUs that slimpi has no row for: AMD's (HIP) and Intel's (Level Zero). Neither the host
+// nor slimpi's kernels may touch it, so calls with such buffers go to MPI.
+#pragma once
+
+namespace slimpi::device {
+
+// Looks for the libraries of these GPUs among those that the process has loaded; loads none. For
+// load_plugins(), which knows when there are new ones.
+void find_foreign();
+
+// Whether the process has loaded such a library. Costs one load.
+bool foreign_possible();
+
+// Whose memory it is, such as "an AMD GPU"; null for all other memory. Asks each loaded library
+// once. Memory that the host reaches, too (pinned, shared or managed), counts as the host's.
+const char* foreign_owner(const void* pointer);
+
+}  // namespace slimpi::device

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sums of buffers of which one lies in the memory of a GPU that slimpi cannot use, on the second
+ * rank, the only one that has loaded that GPU's library. Usage: foreign LIBRARY [late|idle].
+ *   late   the library is loaded after the first sum: that is an MPI error
+ *   idle   the program never initializes the library, so all memory is the host's */
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COUNT = 30000 };
+
+static int g_rank, g_size;
+static void* g_library;
+
+static void load(const char* name, int initialize) {
+  g_library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (g_library == NULL) {
+    fprintf(stderr, "%s\n", dlerror());
+    MPI_Abort(MPI_COMM_WORLD, 3);
+  }
+  if (initialize) ((int (*)(unsigned))dlsym(g_library, "zeInit"))(0);
+}
+
+/* Whether the values of the sum are MPI's own: whole numbers, exact. */
+static int sum(const float* in, float* out) {
+  if (MPI_Allreduce(in, out, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD) != MPI_SUCCESS) return -1;
+  for (int i = 0; i < COUNT; ++i)
+    if (out[i] != (float)((i % 1001) * g_size)) return 0;
+  return 1;
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+  const char* const how = argc > 2 ? argv[2] : "";
+  const int late = strcmp(how, "late") == 0, here = g_rank == 1;
+  float *const in = malloc(COUNT * sizeof(float)), *const out = malloc(COUNT * sizeof(float));
+  float* foreign = out;
+  int failures = 0;
+  for (int i = 0; i < COUNT; ++i) in[i] = (float)(i % 1001);
+  if (here && !late) load(argv[1], strcmp(how, "idle") != 0);
+  if (late) {
+    sum(in, out);
+    if (here) load(argv[1], 1);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  }
+  if (here) foreign = ((void* (*)(size_t))dlsym(g_library, "foreign_take"))(COUNT * sizeof(float));
+  if (late) {
+    failures += sum(in, foreign) != -1;
+    if (failures != 0) printf("rank %d: a sum that slimpi cannot do ends well\n", g_rank);
+    MPI_Finalize();
+    return failures;
+  }
+  const int first = sum(in, foreign);
+  memcpy(foreign, in, COUNT * sizeof(float));
+  const int second = here ? sum(foreign, out) : sum(in, out);
+  sum(in, out); /* of the host's memory: compressed */
+  if (strcmp(how, "idle") != 0 && (first != 1 || second != 1)) ++failures;
+  if (here) {
+    const int error = ((int (*)(void))dlsym(g_library, "hipGetLastError"))();
+    if (error != 0) ++failures;
+  }
+  if (failures != 0) printf("rank %d: sums %d and %d\n", g_rank, first, second);
+  MPI_Finalize();
+  return failures;
+}
