@@ -131,6 +131,7 @@ bool dispatch(const Allreduce& request, int* code) {
   // Before the first bypass: buffers of calls that go to MPI may need staging.
   device::load_plugins();
   if (device::others()) ask_mpi_about_devices();
+  device::begin_call();
   if (algorithm::inside_hook()) return false;
   if (!Runtime::on.load(std::memory_order_relaxed))
     return bypass(*runtime, BypassReason::off, &request);

@@ -55,6 +55,32 @@ void it_owns_what_only_the_gpu_may_touch(void**) {
   assert_ptr_equal(locate(g_here).device, &host());
 }
 
+// An address that was freed may come back as memory of another kind.
+void what_was_freed_is_asked_about_again(void**) {
+  void* const memory = gpu_take(GPU_DEVICE, kBytes);
+  assert_ptr_equal(locate(memory).device, &row());
+  gpu_give_back(GPU_DEVICE, memory);
+  assert_ptr_equal(locate(memory).device, &host());
+}
+
+// Within a call of the program the driver is asked once for each of two buffers.
+void a_call_asks_once(void**) {
+  void *const memory = gpu_take(GPU_DEVICE, kBytes), *const other = gpu_take(GPU_MANAGED, kBytes);
+  for (int call = 0; call < 2; ++call) {
+    begin_call();
+    (void)locate(g_here);
+    (void)locate(memory);
+    tell_to_fail("cuPointerGetAttributes", CUDA_ERROR_NOT_INITIALIZED, 0, true);
+    assert_ptr_equal(locate(memory).device, &row());
+    assert_ptr_equal(locate(g_here).device, &host());
+    tell_to_fail(nullptr, 0);
+    assert_ptr_equal(locate(other).device, &row());
+    assert_ptr_equal(locate(other).context, locate(memory).context);
+  }
+  gpu_give_back(GPU_MANAGED, other);
+  gpu_give_back(GPU_DEVICE, memory);
+}
+
 // One that is older than the kernels, say: memory can be copied all the same.
 void a_driver_that_refuses_the_kernels(void**) {
   tell_to_fail("cuModuleLoadData", CUDA_ERROR_NO_BINARY_FOR_GPU, 0, true);
@@ -294,6 +320,7 @@ int main() {
       cmocka_unit_test(a_process_without_the_driver_never_sees_the_part),
       cmocka_unit_test(the_part_comes_with_the_driver_unless_it_is_unwanted),
       cmocka_unit_test(it_owns_what_only_the_gpu_may_touch),
+      cmocka_unit_test(what_was_freed_is_asked_about_again),
       cmocka_unit_test(a_driver_that_refuses_the_kernels),
       cmocka_unit_test(the_caller_s_context_is_as_it_was),
       cmocka_unit_test(each_gpu_has_its_own_streams),
@@ -305,6 +332,7 @@ int main() {
       cmocka_unit_test(a_lost_gpu_is_an_error_and_no_more),
       cmocka_unit_test(staging_memory_comes_from_the_gpu_s_node),
       cmocka_unit_test(nothing_is_left_behind),
+      cmocka_unit_test(a_call_asks_once),  // last: this thread is in a call from here on
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
 }

@@ -28,6 +28,9 @@ SLIMPI_FAKE int slimpi_fake_capture_ended(void);
 /* Calls of this function of the driver; of all for null. */
 SLIMPI_FAKE unsigned long slimpi_fake_calls(const char* function);
 
+/* Attributes of pointers that were asked for. */
+SLIMPI_FAKE unsigned long slimpi_fake_attributes(void);
+
 /* GPU and pinned memory in use, in bytes; streams, events and contexts in use; kernels started. */
 SLIMPI_FAKE size_t slimpi_fake_memory(void);
 SLIMPI_FAKE int slimpi_fake_streams(void);

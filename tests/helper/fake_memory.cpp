@@ -37,9 +37,8 @@ namespace {
 CUresult keep(void* memory, std::size_t bytes, CUmemorytype type, bool managed, CUcontext context) {
   if (memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   const int device = current_context()->device;
-  fake_driver().memory[reinterpret_cast<std::uintptr_t>(memory)] = {bytes, type, managed, device,
-                                                                    context};
-  ++fake_driver().allocations;
+  fake_driver().memory[reinterpret_cast<std::uintptr_t>(memory)] = {
+      bytes, type, managed, device, context, ++fake_driver().allocations};
   return CUDA_SUCCESS;
 }
 
@@ -76,6 +75,9 @@ extern "C" {
 unsigned long slimpi_fake_allocations(void) {
   return fake_driver().allocations;
 }
+unsigned long slimpi_fake_attributes(void) {
+  return fake_driver().attributes;
+}
 int slimpi_fake_policy(void) {
   return fake_driver().policy;
 }
@@ -84,6 +86,7 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* names, void
                                 CUdeviceptr pointer) {
   FAKE_ENTER(cuPointerGetAttributes);
   const Allocation* const found = find_allocation(pointer);
+  fake_driver().attributes += count;
   for (unsigned i = 0; i < count; ++i) switch (names[i]) {
       case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
         *static_cast<CUmemorytype*>(values[i]) = found != nullptr ? found->type : CUmemorytype(0);
@@ -96,6 +99,9 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* names, void
         break;
       case CU_POINTER_ATTRIBUTE_CONTEXT:
         *static_cast<CUcontext*>(values[i]) = found != nullptr ? found->context : nullptr;
+        break;
+      case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+        *static_cast<unsigned long long*>(values[i]) = found != nullptr ? found->number : 0;
         break;
       default:
         return CUDA_ERROR_INVALID_VALUE;

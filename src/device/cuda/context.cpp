@@ -147,9 +147,43 @@ bool attributes_of(const void* pointer, Attributes* attributes) {
                                          reinterpret_cast<CUdeviceptr>(pointer)) == CUDA_SUCCESS;
 }
 
+namespace {
+
+// What the driver said about the last allocations that this thread met, by the driver's number of
+// each. It never gives a number again, so an address that was freed and is in use again is not
+// mistaken for what it was; 0 is not a number. Ordinary memory has none and is asked about each
+// time.
+struct Allocation {
+  unsigned long long number;
+  Attributes attributes;
+};
+constexpr int kAllocations = 8;
+
+// One query of two attributes, and for an allocation that was not met lately another of four.
+bool attributes_by_number(const void* pointer, Attributes* attributes) {
+  static thread_local Allocation met[kAllocations] = {};
+  CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_BUFFER_ID};
+  unsigned long long number = 0;
+  *attributes = {};
+  void* values[] = {&attributes->type, &number};
+  if (driver().cuPointerGetAttributes(unsigned(std::size(names)), names, values,
+                                      reinterpret_cast<CUdeviceptr>(pointer)) != CUDA_SUCCESS)
+    return false;
+  if (attributes->type == CUmemorytype(0)) return true;
+  Allocation& known = met[number % kAllocations];
+  if (number == 0 || known.number != number) {
+    if (!attributes_of(pointer, &known.attributes)) return false;
+    known.number = number;
+  }
+  *attributes = known.attributes;
+  return true;
+}
+
+}  // namespace
+
 bool locate(const void* pointer, Location* location) {
   Attributes attributes;
-  if (!attributes_of(pointer, &attributes)) return false;
+  if (!attributes_by_number(pointer, &attributes)) return false;
   location->ordinal = std::max(attributes.device, 0);
   location->context = own_context(attributes);
   if (attributes.type != CU_MEMORYTYPE_DEVICE && attributes.managed == 0) return false;

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How often a call that is left to MPI asks the driver whose a pointer is, and for how much: once
+ * for each of its buffers, for two attributes, on the fake driver, which counts. Usage: queries;
+ * exits 77 without the fake driver. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/helper/fake_driver.h"
+#include "tests/helper/gpu.h"
+
+enum { COUNT = 20000, WARM = 40, CALLS = 50 };
+
+static unsigned long (*g_calls)(const char*);
+static unsigned long (*g_attributes)(void);
+static int g_rank, g_failures;
+
+static void count(const char* what, void* in, void* out, MPI_Datatype type, long wanted) {
+  for (int i = 0; i < WARM; ++i) MPI_Allreduce(in, out, COUNT, type, MPI_SUM, MPI_COMM_WORLD);
+  const unsigned long queries = g_calls("cuPointerGetAttributes"), attributes = g_attributes();
+  for (int i = 0; i < CALLS; ++i) MPI_Allreduce(in, out, COUNT, type, MPI_SUM, MPI_COMM_WORLD);
+  const long asked = (long)(g_calls("cuPointerGetAttributes") - queries);
+  const long for_what = (long)(g_attributes() - attributes);
+  if (asked == wanted * CALLS && for_what <= 2 * asked) return;
+  printf("rank %d: %s: %ld queries of %ld attributes in %d calls\n", g_rank, what, asked, for_what,
+         CALLS);
+  ++g_failures;
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+  if (gpu_open() != 0) MPI_Abort(MPI_COMM_WORLD, 77);
+  g_calls = (unsigned long (*)(const char*))gpu_function("slimpi_fake_calls");
+  g_attributes = (unsigned long (*)(void))gpu_function("slimpi_fake_attributes");
+  if (g_calls == NULL || g_attributes == NULL) MPI_Abort(MPI_COMM_WORLD, 77);
+  float* const in = calloc(COUNT, sizeof(float));
+  float* const out = calloc(COUNT, sizeof(float));
+  float* const device = gpu_take(GPU_DEVICE, COUNT * sizeof(float));
+  gpu_copy(device, GPU_DEVICE, out, GPU_HOST, COUNT * sizeof(float));
+  count("integers in place", MPI_IN_PLACE, out, MPI_INT, 1);
+  count("integers", in, out, MPI_INT, 2);
+  count("integers of the GPU", MPI_IN_PLACE, device, MPI_INT, 1);
+  count("floats in the node, in place", MPI_IN_PLACE, out, MPI_FLOAT, 1);
+  count("floats in the node", in, out, MPI_FLOAT, 2);
+  gpu_give_back(GPU_DEVICE, device);
+  free(in);
+  free(out);
+  MPI_Finalize();
+  return g_failures != 0;
+}
