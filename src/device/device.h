@@ -154,8 +154,8 @@ const Device& host();
 Location locate(const void* pointer);
 
 // To be called when a call of the program begins on this thread, whose buffers stay where they are
-// until it ends: from here to the next begin_call(), locate() asks once for each of them. Nothing is
-// kept longer: a host buffer that is freed may be device memory the next time.
+// until it ends: from here to the next begin_call(), locate() asks once for each of them. Nothing
+// is kept longer: a host buffer that is freed may be device memory the next time.
 void begin_call();
 
 // Adds a row in front of the others (tests; plugins), once. The row must stay valid.

@@ -15,10 +15,11 @@ static unsigned long (*g_calls)(const char*);
 static unsigned long (*g_attributes)(void);
 static int g_rank, g_failures;
 
-static void count(const char* what, void* in, void* out, MPI_Datatype type, long wanted) {
-  for (int i = 0; i < WARM; ++i) MPI_Allreduce(in, out, COUNT, type, MPI_SUM, MPI_COMM_WORLD);
+static void count(const char* what, const void* in, void* out, int length, MPI_Datatype type,
+                  long wanted) {
+  for (int i = 0; i < WARM; ++i) MPI_Allreduce(in, out, length, type, MPI_SUM, MPI_COMM_WORLD);
   const unsigned long queries = g_calls("cuPointerGetAttributes"), attributes = g_attributes();
-  for (int i = 0; i < CALLS; ++i) MPI_Allreduce(in, out, COUNT, type, MPI_SUM, MPI_COMM_WORLD);
+  for (int i = 0; i < CALLS; ++i) MPI_Allreduce(in, out, length, type, MPI_SUM, MPI_COMM_WORLD);
   const long asked = (long)(g_calls("cuPointerGetAttributes") - queries);
   const long for_what = (long)(g_attributes() - attributes);
   if (asked == wanted * CALLS && for_what <= 2 * asked) return;
@@ -38,11 +39,13 @@ int main(int argc, char** argv) {
   float* const out = calloc(COUNT, sizeof(float));
   float* const device = gpu_take(GPU_DEVICE, COUNT * sizeof(float));
   gpu_copy(device, GPU_DEVICE, out, GPU_HOST, COUNT * sizeof(float));
-  count("integers in place", MPI_IN_PLACE, out, MPI_INT, 1);
-  count("integers", in, out, MPI_INT, 2);
-  count("integers of the GPU", MPI_IN_PLACE, device, MPI_INT, 1);
-  count("floats in the node, in place", MPI_IN_PLACE, out, MPI_FLOAT, 1);
-  count("floats in the node", in, out, MPI_FLOAT, 2);
+  count("integers in place", MPI_IN_PLACE, out, COUNT, MPI_INT, 1);
+  count("integers", in, out, COUNT, MPI_INT, 2);
+  count("integers of the GPU", MPI_IN_PLACE, device, COUNT, MPI_INT, 1);
+  count("floats in the node, in place", MPI_IN_PLACE, out, COUNT, MPI_FLOAT, 1);
+  count("floats in the node", in, out, COUNT, MPI_FLOAT, 2);
+  count("few floats, in place", MPI_IN_PLACE, out, 1000, MPI_FLOAT, 1); /* MPI sums them */
+  count("few floats", in, out, 1000, MPI_FLOAT, 2);
   gpu_give_back(GPU_DEVICE, device);
   free(in);
   free(out);
