@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "algorithm/blas.h"
 
-#include <dlfcn.h>
-
 #include "base/log.h"
-#include "base/place.h"
+#include "base/plugin.h"
 
 namespace slimpi::algorithm {
 
@@ -17,26 +15,19 @@ struct Loaded {
   std::string missing;
 };
 
-// The plugin stays loaded: OpenBLAS does not unload cleanly after it has started threads.
 Loaded load() {
-  const std::string part = find_plugin(kPart);
-  if (part.empty())
-    return {nullptr, std::string(kPart) +
-                         " is not installed; slimpi builds it where configure finds OpenBLAS "
-                         "(Debian: libopenblas-dev)"};
-  void* const handle = dlopen(part.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr)
+  Plugin plugin = Plugin::own(kPart);
+  if (plugin.file().empty())
+    return {nullptr, plugin.problem() +
+                         "; slimpi builds it where configure finds OpenBLAS (Debian: "
+                         "libopenblas-dev)"};
+  if (!plugin.loaded())
     return {nullptr, std::string(kPart) + " needs OpenBLAS (Debian: libopenblas0, and " +
-                         "libopenblas-dev to build slimpi): " + dlerror()};
-  const auto load_part =
-      reinterpret_cast<slimpi_blas_load_function*>(dlsym(handle, "slimpi_blas_load"));
-  Loaded loaded;
-  char error[256] = "it is something else";
-  if (load_part == nullptr ||
-      load_part(SLIMPI_BLAS_VERSION, &loaded.blas, error, sizeof error) != 0)
-    return {nullptr, part + " cannot be used: " + error};
-  log_debug(part + ": " + loaded.blas->description);
-  return loaded;
+                         "libopenblas-dev to build slimpi): " + plugin.problem()};
+  const auto* const blas = plugin.table<slimpi_blas>("slimpi_blas_load", SLIMPI_BLAS_VERSION);
+  if (blas == nullptr) return {nullptr, plugin.problem()};
+  log_debug(plugin.file() + ": " + blas->description);
+  return {blas, ""};
 }
 
 const Loaded& loaded() {

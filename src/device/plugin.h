@@ -20,7 +20,8 @@ struct Library {
 };
 
 // A plugin exports this as "slimpi_device_plugin". Called once; `library` stays valid. Returns the
-// row, or null if it has nothing to add (no GPU, say) or if `version` is not its own.
+// row, or null if it has nothing to add (no GPU, say) or if `version` is not its own. A program, or
+// a library that it links, may export it, too: that is a device of the program's own.
 using PluginFunction = const Device*(int version, const Library* library);
 constexpr const char* kPluginSymbol = "slimpi_device_plugin";
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "device/plugins.h"
 
-#include <dlfcn.h>
 #include <link.h>
 
 #include <atomic>
@@ -9,7 +8,7 @@
 #include <string>
 
 #include "base/log.h"
-#include "base/place.h"
+#include "base/plugin.h"
 #include "device/foreign.h"
 #include "device/plugin.h"
 
@@ -19,13 +18,12 @@ namespace {
 
 struct Row {
   const char* sign;  // soname of the library that the process must have loaded
-  const char* part;  // file of the plugin; null: that library is itself the plugin
+  const char* part;  // file of the plugin
   bool done;         // searched, with or without success
 };
 
 Row g_rows[] = {
     {"libcuda.so.1", "slimpi-cuda.so", false},
-    {"libslimpi_protected.so", nullptr, false},
 };
 
 std::atomic<bool> g_use{true};
@@ -49,27 +47,28 @@ constexpr Library kLibrary = {
     [](LogLevel level, const char* text) { log(level, text); },
 };
 
-void warn(const Row& row, const std::string& reason) {
-  log_warn((row.part != nullptr ? row.part : row.sign) + (" is not used: " + reason));
+void add_device(const std::string& name, PluginFunction* function) {
+  const auto warn = [&](const std::string& reason) { log_warn(name + " is not used: " + reason); };
+  if (function == nullptr) return warn(std::string("it has no symbol ") + kPluginSymbol);
+  const Device* device = function(kPluginVersion, &kLibrary);
+  if (device != nullptr && add(*device) != Status::ok) warn(failure_text());
 }
 
-// `sign` is a handle of the library that makes the plugin useful.
-void load(const Row& row, void* sign) {
-  void* handle = sign;
-  if (row.part != nullptr) {
-    const std::string file = find_plugin(row.part);
-    if (file.empty()) return;
-    handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (handle == nullptr) {
-      const char* reason = dlerror();
-      return warn(row, reason != nullptr ? reason : "unknown reason");
-    }
-  }
-  auto* const function = reinterpret_cast<PluginFunction*>(dlsym(handle, kPluginSymbol));
-  if (function == nullptr) return warn(row, std::string("it has no symbol ") + kPluginSymbol);
-  const Device* device = function(kPluginVersion, &kLibrary);
-  if (device == nullptr) return;
-  if (add(*device) != Status::ok) warn(row, failure_text());
+void load(const Row& row) {
+  const Plugin plugin = Plugin::own(row.part);
+  if (plugin.loaded())
+    add_device(row.part, plugin.function<PluginFunction>(kPluginSymbol));
+  else if (!plugin.file().empty())
+    log_warn(row.part + (" is not used: " + plugin.problem()));
+}
+
+// A device of the program's own; see plugin.h.
+void look_in_program() {
+  static bool done = false;
+  auto* const function = done ? nullptr : Plugin::program().function<PluginFunction>(kPluginSymbol);
+  if (function == nullptr) return;
+  done = true;
+  add_device("the program's own device", function);
 }
 
 }  // namespace
@@ -83,14 +82,13 @@ void load_plugins() {
   const unsigned long long loads = count_loads();
   if (loads == g_loads_seen.load(std::memory_order_acquire)) return;
   const std::lock_guard lock(g_looking);
+  // The handle of the library that the plugin's row uses is kept, so it cannot be unloaded.
   for (Row& row : g_rows) {
-    if (row.done) continue;
-    void* const sign = dlopen(row.sign, RTLD_LAZY | RTLD_NOLOAD);
-    if (sign == nullptr) continue;
+    if (row.done || !Plugin::present(row.sign).loaded()) continue;
     row.done = true;
-    load(row, sign);
-    // The handle is kept, so the library that the plugin's row uses cannot be unloaded.
+    load(row);
   }
+  look_in_program();
   find_foreign();
   g_loads_seen.store(loads, std::memory_order_release);
 }

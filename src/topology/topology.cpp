@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "topology/topology.h"
 
-#include <dlfcn.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,7 +8,7 @@
 #include <charconv>
 #include <optional>
 
-#include "base/place.h"
+#include "base/plugin.h"
 #include "topology/plugin.h"
 
 namespace slimpi::topology {
@@ -80,19 +79,11 @@ Status load(Topology& result, Look look) {
   (void)gethostname(name, sizeof name - 1);
   result.hostname = name;
 
-  const std::string part = find_plugin("slimpi-hwloc.so");
-  if (part.empty()) return fail(Status::unsupported, "slimpi-hwloc.so is not installed");
-  void* handle = dlopen(part.c_str(), RTLD_NOW | (look == Look::named ? RTLD_GLOBAL : RTLD_LOCAL));
-  if (handle == nullptr) return fail(Status::unsupported, dlerror());
-  // The plugin stays loaded: hwloc may have registered handlers, and it is needed again soon.
-  const auto load_function =
-      reinterpret_cast<slimpi_hwloc_load_function*>(dlsym(handle, "slimpi_hwloc_load"));
-  if (load_function == nullptr)
-    return fail(Status::unsupported, part + " does not belong to this slimpi");
-  const slimpi_hwloc* found = nullptr;
-  char error[256] = "";
-  if (load_function(SLIMPI_HWLOC_VERSION, &found, error, sizeof error) != 0)
-    return fail(Status::unsupported, part + ": " + error);
+  Plugin plugin = Plugin::own(
+      "slimpi-hwloc.so", look == Look::named ? Plugin::Symbols::global : Plugin::Symbols::local);
+  if (!plugin.loaded()) return fail(Status::unsupported, plugin.problem());
+  const auto* const found = plugin.table<slimpi_hwloc>("slimpi_hwloc_load", SLIMPI_HWLOC_VERSION);
+  if (found == nullptr) return fail(Status::unsupported, plugin.problem());
   take(*found, result);
   found->release(found);
   return Status::ok;

@@ -43,7 +43,7 @@ void find(const char* name, Function& function) {
 }
 
 void load_library() {
-  g_library = dlopen("libslimpi_protected.so", RTLD_NOW | RTLD_LOCAL);
+  g_library = dlopen("libslimpi_protected.so", RTLD_NOW | RTLD_GLOBAL);
   if (g_library == nullptr) print_error("%s\n", dlerror());
   assert_non_null(g_library);
   find("slimpi_protected_allocate", g_allocate);

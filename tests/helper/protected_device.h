@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A device for tests without a GPU. Its memory cannot be touched by the program: every access from
  * outside dies. Its streams run what was queued on them late, one transfer of work at each query,
- * so that code which forgets to wait finds old data. Linking libslimpi_protected.so, or loading it,
- * is all that a program does to have the device; it takes memory with these functions, which do
- * their work at once. */
+ * so that code which forgets to wait finds old data. Linking libslimpi_protected.so, or loading it
+ * with RTLD_GLOBAL, is all that a program does to have the device; it takes memory with these
+ * functions, which do their work at once. */
 #ifndef SLIMPI_TESTS_HELPER_PROTECTED_DEVICE_H
 #define SLIMPI_TESTS_HELPER_PROTECTED_DEVICE_H
 #include <stddef.h>
