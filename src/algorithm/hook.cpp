@@ -11,6 +11,8 @@
 
 #include "algorithm/hierarchical.h"
 #include "algorithm/hook_exchange.h"
+#include "base/exceptions.h"
+#include "base/plugin.h"
 #include "comm/communicator.h"
 #include "comm/stream_wait.h"
 #include "mpi/internal_comm.h"
@@ -44,11 +46,6 @@ struct Inside {
   ~Inside() { --g_inside; }
 };
 
-std::string last_error() {
-  const char* const text = dlerror();
-  return text == nullptr ? "unknown error" : text;
-}
-
 Status refuse(const std::string& path, const std::string& why) {
   return fail(Status::hook, "SLIMPI_ALGORITHM=hook:" + path + " cannot be used: " + why);
 }
@@ -63,11 +60,30 @@ Status agree_on_failure(comm::Communicator& communicator, Status mine) {
   if (worst == 0) return Status::ok;
   const int from = size - int(worst);
   char text[768] = "";
-  if (rank == from) std::strncpy(text, failure_text().c_str(), sizeof text - 1);
+  if (rank == from) copy_failure_text(text);
   const mpi::Api& api = exchange.api();
   const int code = api.Bcast(text, int(sizeof text), MPI_CHAR, from, exchange.comm());
   if (code != MPI_SUCCESS) return fail(Status::mpi, mpi::error_text(api, code));
   return fail(Status::hook, std::string(text) + " (rank " + std::to_string(from) + ")");
+}
+
+// Calls a function of the hook. What it throws is its failure; reason has room for
+// SLIMPI_HOOK_REASON_BYTES.
+template <typename Function>
+int call_hook(char* reason, const Function& function) {
+  const Inside inside;
+  int code = -1;
+  const Status status = caught([&] {
+    code = function();
+    return Status::ok;
+  });
+  if (status != Status::ok) {
+    constexpr std::string_view kThrew = "it threw an exception: ";
+    const std::span<char> text(reason, SLIMPI_HOOK_REASON_BYTES);
+    kThrew.copy(text.data(), text.size());
+    copy_failure_text(text.subspan(kThrew.size()));
+  }
+  return code;
 }
 
 std::string missing_function(const slimpi_hook_t& table) {
@@ -110,19 +126,19 @@ struct Hook::Told {
 };
 
 Hook::~Hook() {
-  if (open_ && table_->close != nullptr) {
-    const Inside inside;
-    table_->close(context_);
-  }
+  char reason[SLIMPI_HOOK_REASON_BYTES];  // nobody asks for it
+  if (open_ && table_->close != nullptr)
+    (void)call_hook(reason, [&] {
+      table_->close(context_);
+      return 0;
+    });
   if (comm_ != MPI_COMM_NULL) api_.Comm_free(&comm_);
 }
 
-// The shared object stays loaded until the process ends: its threads or exit handlers may outlive
-// the communicator.
 Status Hook::load() {
-  void* const handle = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) return refuse(path_, last_error());
-  void* const symbol = dlsym(handle, kSymbol);
+  const Plugin plugin = Plugin::at(path_);
+  if (!plugin.loaded()) return refuse(path_, plugin.problem());
+  void* const symbol = plugin.symbol(kSymbol);
   if (symbol == nullptr)
     return refuse(path_, std::string("it does not export the symbol ") + kSymbol);
 
@@ -134,7 +150,7 @@ Status Hook::load() {
   const std::string speaks = "this slimpi speaks version " + std::to_string(SLIMPI_HOOK_ABI) +
                              " of slimpi.h's hook ABI; build it with this slimpi's header";
   if (dladdr1(symbol, &info, &extra, RTLD_DL_SYMENT) == 0 || extra == nullptr)
-    return refuse(path_, last_error());
+    return refuse(path_, std::string(kSymbol) + " has no entry in its symbol table");
   const auto* const entry = static_cast<const ElfW(Sym)*>(extra);
   if (ELF64_ST_TYPE(entry->st_info) != STT_OBJECT || entry->st_size < 2 * sizeof(std::uint32_t))
     return refuse(path_, std::string(kSymbol) + " is not a struct slimpi_hook_t");
@@ -163,16 +179,15 @@ Status Hook::give_comm(MPI_Comm comm) {
 
 Status Hook::open(const comm::Call& call) {
   Told told(*this, call);
-  if (table_->open != nullptr) {
-    const Inside inside;
-    if (const int code = table_->open(&told.about, &context_); code != 0)
+  if (table_->open != nullptr)
+    if (const int code =
+            call_hook(told.reason, [&] { return table_->open(&told.about, &context_); });
+        code != 0)
       return failed("open", code, told);
-  }
   open_ = true;
   if (!is_codec()) return Status::ok;
   piece_ = table_->max_piece == 0 ? kPiece : std::min(table_->max_piece, kLongestPiece);
-  const Inside inside;
-  most_bytes_ = table_->bound(context_, piece_);
+  SLIMPI_TRY(find_bound(told, piece_, &most_bytes_));
   if (most_bytes_ > kMostBytes)
     return refuse(path_, "bound(" + std::to_string(piece_) + ") is " + std::to_string(most_bytes_) +
                              " bytes; at most 1 GiB, so lower max_piece");
@@ -195,21 +210,31 @@ Status Hook::failed(const char* function, int code, const Told& told) const {
                                 (reason.empty() ? "" : ": " + reason));
 }
 
+Status Hook::find_bound(Told& told, std::uint64_t count, std::uint64_t* bytes) const {
+  const int code = call_hook(told.reason, [&] {
+    *bytes = table_->bound(context_, count);
+    return 0;
+  });
+  return code == 0 ? Status::ok : failed("bound", code, told);
+}
+
 Status Hook::encode(const comm::Call& call, const Piece& piece, const float* in, std::byte* out,
                     std::uint64_t* bytes) const {
   Told told(*this, call);
   told.about.first = piece.first;
   told.about.total = piece.total ? 1 : 0;
   *bytes = 0;
-  const Inside inside;
-  const std::uint64_t room = table_->bound(context_, piece.count);
+  std::uint64_t room = 0;
+  SLIMPI_TRY(find_bound(told, piece.count, &room));
   const std::string bound =
       "bound(" + std::to_string(piece.count) + ") is " + std::to_string(room) + " bytes";
   if (room > most_bytes_)
     return fail(Status::hook, "hook:" + path_ + ": " + bound + ", more than bound(" +
                                   std::to_string(piece_) + "), " + std::to_string(most_bytes_));
   std::memset(out + room, kGuard, kGuardBytes);
-  if (const int code = table_->encode(context_, &told.about, in, piece.count, out, room, bytes);
+  if (const int code = call_hook(
+          told.reason,
+          [&] { return table_->encode(context_, &told.about, in, piece.count, out, room, bytes); });
       code != 0)
     return failed("encode", code, told);
   const auto* const guard = reinterpret_cast<const char*>(out + room);
@@ -229,24 +254,24 @@ Status Hook::decode(const comm::Call& call, const Piece& piece, const std::byte*
   told.about.first = piece.first;
   told.about.total = piece.total ? 1 : 0;
   std::memset(out, 0, piece.count * sizeof(float));
-  const Inside inside;
-  const int code = table_->decode(context_, &told.about, in, bytes, out, piece.count);
+  const int code = call_hook(told.reason, [&] {
+    return table_->decode(context_, &told.about, in, bytes, out, piece.count);
+  });
   return code == 0 ? Status::ok : failed("decode", code, told);
 }
 
 Status Hook::prepare(const comm::Call& call) const {
   if (table_->prepare == nullptr) return Status::ok;
   Told told(*this, call);
-  const Inside inside;
-  const int code = table_->prepare(context_, &told.about);
+  const int code = call_hook(told.reason, [&] { return table_->prepare(context_, &told.about); });
   return code == 0 ? Status::ok : failed("prepare", code, told);
 }
 
 Status Hook::allreduce(const comm::Call& call) const {
   Told told(*this, call);
   const Timed timed(call.communicator.statistics(), Stage::exchange, "hook", 4 * call.count);
-  const Inside inside;
-  const int code = table_->allreduce(context_, &told.about, call.in, call.out);
+  const int code = call_hook(
+      told.reason, [&] { return table_->allreduce(context_, &told.about, call.in, call.out); });
   call.communicator.exchange().count_sent(told.sent);
   return code == 0 ? Status::ok : failed("allreduce", code, told);
 }

@@ -64,6 +64,7 @@ class Hook {
  private:
   struct Told;
   Status failed(const char* function, int code, const Told& told) const;
+  Status find_bound(Told& told, std::uint64_t count, std::uint64_t* bytes) const;
 
   const mpi::Api& api_;
   const std::string path_;

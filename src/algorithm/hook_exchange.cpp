@@ -8,6 +8,7 @@
 
 #include "algorithm/hierarchical.h"
 #include "algorithm/node_frame.h"
+#include "base/exceptions.h"
 #include "codec/message_header.h"
 #include "comm/communicator.h"
 #include "intra/intra_node.h"
@@ -245,7 +246,7 @@ Status HookRounds::run(Status* failure) {
       comm::chunk_of(shard_.count, group_size_, 0, comm::chunk_alignment(call_.plan.format)).count;
   Status status = Status::ok;
   for (first_ = 0; first_ < longest && status == Status::ok; first_ += hook_.piece())
-    status = step();
+    status = caught([&] { return step(); });
   SLIMPI_TRY(exchange_.settle(status, requests_));
   *failure = failure_ == Status::ok ? failure_ : fail(failure_, failure_text_);
   return Status::ok;

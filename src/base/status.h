@@ -2,7 +2,9 @@
 // Errors inside slimpi. The function that detects an error sets its text with fail(); all callers
 // return the Status without adding to it.
 #pragma once
+#include <span>
 #include <string>
+#include <string_view>
 
 namespace slimpi {
 
@@ -15,13 +17,30 @@ enum class [[nodiscard]] Status{
     device,        // the GPU or its driver failed
     hook,          // a user's hook failed; known to all ranks, which are at the same point
     unsupported,   // not supported by this build or machine
+    internal,      // a C++ exception other than std::bad_alloc: a defect of slimpi
 };
 
 // Keeps `text` as this thread's explanation of the error and returns `status`.
-Status fail(Status status, const std::string& text);
+// Allocates nothing.
+Status fail(Status status, std::string_view text);
 
 // The text of this thread's last fail(); empty if there was none.
 std::string failure_text();
+
+// The same, cut to what fits into `text`. Allocates nothing.
+void copy_failure_text(std::span<char> text);
+
+// Keeps the text of the last fail() on this thread while other functions may fail. Allocates
+// nothing.
+class KeptFailure {
+ public:
+  KeptFailure();
+  // Fails again with that text.
+  Status again(Status status) const { return fail(status, text_); }
+
+ private:
+  char text_[2048];
+};
 
 // A short name of the status itself ("no memory").
 const char* to_string(Status status);

@@ -3,52 +3,19 @@
 
 #include <bit>
 #include <chrono>
-#include <new>
 
 #include "base/activity.h"
+#include "base/exceptions.h"
 #include "base/log.h"
 #include "call/allreduce_call.h"
 #include "call/auto_choices.h"
+#include "call/failure.h"
 
 namespace slimpi::call {
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// Handles a failure in the middle of a call. The failure is reported to the other ranks. Messages
-// may still be in flight, so no later call on this communicator can be done.
-bool fail_call(Runtime& runtime, comm::Communicator& communicator, Status status, int* code) {
-  // A failed hook is known to all ranks, and no message is in flight.
-  if (status == Status::hook) {
-    *code = runtime.raise(communicator.user(), status, true);
-    return true;
-  }
-  // A disagreement too is known to all ranks. Rank 0 has already logged it.
-  if (status == Status::disagreement) {
-    *code = runtime.raise(communicator.user(), status, false);
-    return true;
-  }
-  communicator.failed = true;
-  // A message says what differs, but not in which call.
-  const ActiveCall* const active = ActiveCall::current();
-  if (status == Status::bad_message && active != nullptr &&
-      failure_text().find(" in call ") == std::string::npos)
-    status = fail(status, failure_text() + ", in " + describe_call(active->record()));
-  communicator.exchange().report_failure(status);
-  *code = runtime.raise(communicator.user(), status, !communicator.exchange().failure_reported());
-  return true;
-}
-
-// No exception leaves the library.
-template <typename Run>
-Status without_exceptions(Run run) {
-  try {
-    return run();
-  } catch (const std::bad_alloc&) {
-    return fail(Status::no_memory, "no host memory");
-  }
-}
 
 bool call_mpi_timed(Runtime& runtime, const comm::Communicator& communicator, BypassReason reason,
                     const Allreduce& request, int* code) {
@@ -74,7 +41,10 @@ bool try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autotune
     AutoChoices::all().add(names, bytes, std::size_t(candidate), std::uint64_t(spent.count()));
   if (!autotuner.record(std::uint64_t(spent.count()))) return true;
   const Status status = communicator.exchange().all_min(autotuner.times_to_agree());
-  if (status != Status::ok) return fail_call(runtime, communicator, status, code);
+  if (status != Status::ok) {
+    fail_call(runtime, communicator, status, code);
+    return true;
+  }
   autotuner.agreed();
   if (communicator.rank() != 0) return true;
   if (was_settled && !autotuner.settled())
@@ -93,10 +63,13 @@ int size_class(const Allreduce& request) {
 bool run_plan(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
               const Allreduce& request, int* code) {
   std::optional<BypassReason> reason;
-  const Status status = without_exceptions(
-      [&] { return AllreduceCall(runtime, communicator, plan, request).run(&reason); });
-  if (status != Status::ok) return fail_call(runtime, communicator, status, code);
+  const Status status =
+      caught([&] { return AllreduceCall(runtime, communicator, plan, request).run(&reason); });
   *code = MPI_SUCCESS;
+  if (status != Status::ok) {
+    fail_call(runtime, communicator, status, code);
+    return true;
+  }
   if (!reason) return true;
   runtime.left_to_mpi(communicator, *reason, request);
   return false;
@@ -121,8 +94,10 @@ bool run_in_node_fastest(Runtime& runtime, comm::Communicator& communicator, con
                          const Allreduce& request, int* code) {
   AllreduceCall call(runtime, communicator, plan, request);
   bool possible = false;
-  if (const Status status = call.open_in_node(&possible); status != Status::ok)
-    return fail_call(runtime, communicator, status, code);
+  if (const Status status = call.open_in_node(&possible); status != Status::ok) {
+    fail_call(runtime, communicator, status, code);
+    return true;
+  }
   if (!possible) {
     runtime.left_to_mpi(communicator, BypassReason::single_node, request);
     return false;
@@ -130,7 +105,7 @@ bool run_in_node_fastest(Runtime& runtime, comm::Communicator& communicator, con
   const auto run_in_node = [&] {
     bool usual = true;
     *code = MPI_SUCCESS;
-    const Status status = without_exceptions([&] { return call.run_in_node(&usual, code); });
+    const Status status = caught([&] { return call.run_in_node(&usual, code); });
     if (status != Status::ok) fail_call(runtime, communicator, status, code);
     return usual;
   };

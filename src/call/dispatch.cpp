@@ -5,10 +5,12 @@
 
 #include "algorithm/hook.h"
 #include "base/activity.h"
+#include "base/exceptions.h"
 #include "base/float_environment.h"
 #include "base/log.h"
 #include "call/candidates.h"
 #include "call/entry.h"
+#include "call/failure.h"
 #include "call/foreign_memory.h"
 #include "call/runtime.h"
 #include "comm/call_sequence.h"
@@ -31,11 +33,6 @@ void ask_mpi_about_devices() {
     return says;
   }();
   device::set_mpi_takes_device_memory(takes);
-}
-
-bool is_float_sum(const Allreduce& request) {
-  return is_float(MPI_Datatype(request.datatype)) && MPI_Op(request.op) == MPI_SUM &&
-         request.count > 0;
 }
 
 // For a call whose communicator is not looked at. Rank 0 of the job counts the bytes of float sums.
@@ -66,8 +63,8 @@ void log_one_node(Runtime& runtime, const comm::Communicator& communicator) {
 // them. Returns whether the call is done.
 bool dispatch_together(Runtime& runtime, comm::Communicator& communicator, const Allreduce& request,
                        int* code) {
-  const auto failed = [&](Status status, bool say = true) {
-    *code = runtime.raise(communicator.user(), status, say);
+  const auto failed = [&](Status status) {
+    fail_call(runtime, communicator, status, code);
     return true;
   };
   // A limit of slimpi's own is no reason for a warning: the program gets MPI's own sum.
@@ -78,14 +75,14 @@ bool dispatch_together(Runtime& runtime, comm::Communicator& communicator, const
     return bypass(runtime, BypassReason::failure, communicator, request);
   };
   if (communicator.unusable()) return bypass(runtime, BypassReason::failure, communicator, request);
-  if (!communicator.agreed()) {
+  if (!communicator.agreed() && !communicator.failed) {
     communicator.read_name();
     const OwnFloats environment;
     const ActiveCall active(communicator.subject(std::uint64_t(request.count)));
     const Status status =
         communicator.agree(policy::describe(runtime.rules_of(communicator), communicator.name()));
     if (communicator.unusable()) return do_without(status);
-    if (status != Status::ok) return failed(status, status != Status::disagreement);
+    if (status != Status::ok) return failed(status);
     if (const Status offered = runtime.offer_for_report(communicator); offered != Status::ok)
       return failed(offered);
   }
@@ -97,22 +94,22 @@ bool dispatch_together(Runtime& runtime, comm::Communicator& communicator, const
     communicator.attachment<comm::CallSequence>().add(std::uint64_t(request.count));
   }
   if (!decision.take) return bypass(runtime, decision.reason, communicator, request);
-  bool foreign = false;
-  if (const Status status = agree_on_foreign(communicator, request, &foreign);
-      status != Status::ok) {
-    communicator.exchange().report_failure(status);
-    return failed(status);
+  if (communicator.failed) {
+    const Status status = fail(Status::mpi, "an earlier call on this communicator failed half way");
+    *code = runtime.raise(communicator.user(), status);
+    return true;
   }
+  bool foreign = false;
+  if (const Status status = agree_on_foreign(communicator, request, &foreign); status != Status::ok)
+    return failed(status);
   if (foreign) return bypass(runtime, BypassReason::off, communicator, request);
   ++communicator.taken;
   // Only here, because it costs more than all the steps of a call that is left to MPI.
   const OwnFloats environment;
   const ActiveCall active(communicator.subject(std::uint64_t(request.count)));
   if (const Status found = communicator.find_nodes(request.out); found != Status::ok)
-    return do_without(found);
+    return communicator.unusable() ? do_without(found) : failed(found);
   if (const int nodes = communicator.layout().nodes(); nodes > runtime.nodes) runtime.nodes = nodes;
-  if (communicator.failed)
-    return failed(fail(Status::mpi, "an earlier call on this communicator failed half way"));
   if (communicator.layout().nodes() == 1) {
     log_one_node(runtime, communicator);
     return run_in_node_fastest(runtime, communicator, decision.plans.front(), request, code);
@@ -123,6 +120,11 @@ bool dispatch_together(Runtime& runtime, comm::Communicator& communicator, const
 }
 
 }  // namespace
+
+bool is_float_sum(const Allreduce& request) {
+  return is_float(MPI_Datatype(request.datatype)) && MPI_Op(request.op) == MPI_SUM &&
+         request.count > 0;
+}
 
 bool dispatch(const Allreduce& request, int* code) {
   if (Finalizing::is_finalizing()) return false;
@@ -164,26 +166,39 @@ void count_nonblocking(const Allreduce& call) {
 }
 
 void* next_definition(const char* name, std::atomic<void*>& known) {
-  void* next = mpi::next_definition(name);
-  // Open MPI had persistent collectives under this name before they were standard.
-  if (next == nullptr) next = mpi::next_definition(("MPIX_" + std::string(name).substr(4)).c_str());
-  if (next != nullptr) {
-    known.store(next, std::memory_order_release);
-    return next;
-  }
-  log_error(std::string(name) + " was called, but this process has no MPI with such a function");
-  return reinterpret_cast<void*>(+[] { return MPI_ERR_OTHER; });
+  void* next = nullptr;
+  // What the search throws leaves the function missing, for this call.
+  (void)caught([&] {
+    next = mpi::next_definition(name);
+    // Open MPI had persistent collectives under this name before they were standard.
+    if (next == nullptr)
+      next = mpi::next_definition(("MPIX_" + std::string(name).substr(4)).c_str());
+    if (next == nullptr)
+      log_error(std::string(name) +
+                " was called, but this process has no MPI with such a function");
+    return Status::ok;
+  });
+  if (next == nullptr) return reinterpret_cast<void*>(+[] { return MPI_ERR_OTHER; });
+  known.store(next, std::memory_order_release);
+  return next;
 }
 
 bool has_next(const char* name, std::atomic<int>& known) {
-  const bool has = mpi::next_definition(name) != nullptr;
-  if (has || mpi::next_definition("MPI_Allreduce") != nullptr) known = has ? 1 : -1;
-  return has;
+  bool has = false;
+  const Status status = caught([&] {
+    has = mpi::next_definition(name) != nullptr;
+    if (has || mpi::next_definition("MPI_Allreduce") != nullptr) known = has ? 1 : -1;
+    return Status::ok;
+  });
+  return status == Status::ok && has;
 }
 
 int refuse_count(const char* name, std::int64_t count) {
-  log_error(std::string(name) + ": " + std::to_string(count) +
-            " elements are more than this process's MPI can take");
+  (void)caught([&] {
+    log_error(std::string(name) + ": " + std::to_string(count) +
+              " elements are more than this process's MPI can take");
+    return Status::ok;
+  });
   return MPI_ERR_COUNT;  // the same number in other MPI implementations
 }
 

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/status.h"
+
 #define SLIMPI_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace slimpi::call {
@@ -21,6 +23,16 @@ struct Allreduce {
 
 // Does the call and sets *code to the return value for the program. False when MPI has to do it.
 bool dispatch(const Allreduce& call, int* code);
+
+// After an exception in dispatch, which became `status`. Returns as dispatch.
+bool recover(const Allreduce& call, Status status, int* code);
+
+// After another exception: raises an MPI error on the communicator and returns the code for the
+// program.
+int fail_on(Word comm, Status status);
+
+// Whether slimpi may take the call: a sum of floats, and some of them.
+bool is_float_sum(const Allreduce& call);
 
 // Calls the next definition: another tool's, or MPI's. Buffers that MPI cannot take are staged.
 int call_mpi(const Allreduce& call);

@@ -5,6 +5,7 @@
 
 #include "base/activity.h"
 #include "base/environment.h"
+#include "base/exceptions.h"
 #include "base/float_environment.h"
 #include "base/log.h"
 #include "device/host.h"
@@ -24,6 +25,32 @@ namespace {
 
 // Microseconds that a launcher gets to forward a line before it is informed that the job ended.
 constexpr unsigned kTimeToBeHeard = 200'000;
+
+std::string describe_failure(Status status) {
+  const std::string text = failure_text();
+  return text.empty() ? to_string(status) : text;
+}
+
+}  // namespace
+
+namespace {
+
+// Ends the job: the other ranks would wait for this one, which cannot tell them, because it has no
+// communicator yet.
+void cannot_start(MPI_Comm comm) {
+  using Initialized = int(int*);
+  using Abort = int(MPI_Comm, int);
+  auto* const initialized =
+      reinterpret_cast<Initialized*>(mpi::next_definition("PMPI_Initialized"));
+  auto* const abort = reinterpret_cast<Abort*>(mpi::next_definition("PMPI_Abort"));
+  int world = 0;
+  if (initialized != nullptr) initialized(&world);
+  log_error("slimpi cannot start: no host memory");
+  if (abort == nullptr || (world == 0 && comm == MPI_COMM_NULL)) return;
+  usleep(kTimeToBeHeard);
+  abort(world != 0 ? MPI_COMM_WORLD : comm, 2);
+  _exit(2);
+}
 
 }  // namespace
 
@@ -47,17 +74,26 @@ Runtime* Runtime::begin(MPI_Comm comm) {
   const OwnFloats environment;
   const std::lock_guard lock(mutex);
   if (started() != nullptr || inert) return started();
-  auto runtime = std::make_unique<Runtime>();
-  const mpi::Found found = mpi::find(runtime->api, runtime->mpi_version);
-  if (found == mpi::Found::no_mpi) return nullptr;
-  if (found == mpi::Found::yes && !runtime->runs(comm)) return nullptr;
-  Loaded loaded = load_config(slimpi_environment());
-  set_log(loaded.config.log, -1);
-  if (found == mpi::Found::other_abi && is_first_process())
-    log_warn("this process runs " + runtime->mpi_version +
-             ", whose ABI is not MPICH's own; slimpi leaves it alone");
-  if (found == mpi::Found::other_abi || !runtime->start(std::move(loaded))) {
+  mpi::Api api{};
+  std::unique_ptr<Runtime> runtime;
+  bool later = false;
+  const Status status = caught([&] {
+    std::string version;
+    const mpi::Found found = mpi::find(api, version);
+    later = found == mpi::Found::no_mpi || (found == mpi::Found::yes && !mpi_runs(api, comm));
+    if (later) return Status::ok;
+    runtime = std::make_unique<Runtime>();
+    runtime->api = api;
+    runtime->mpi_version = version;
+    return runtime->configure(found);
+  });
+  if (later) return nullptr;
+  if (status == Status::unsupported) {
     inert = true;
+    return nullptr;
+  }
+  if (status != Status::ok) {
+    cannot_start(comm);
     return nullptr;
   }
   // Never destroyed: other threads and exit handlers may still call MPI after static destruction.
@@ -67,12 +103,26 @@ Runtime* Runtime::begin(MPI_Comm comm) {
 
 // Whether MPI can be called now. With sessions alone MPI does not count as initialized, but then
 // the program has communicators of its own, other than MPI_COMM_WORLD.
-bool Runtime::runs(MPI_Comm comm) const {
+bool Runtime::mpi_runs(const mpi::Api& api, MPI_Comm comm) {
   if (mpi::has_world(api)) return true;
   return comm != MPI_COMM_NULL && comm != MPI_COMM_WORLD && comm != MPI_COMM_SELF;
 }
 
-bool Runtime::start(Loaded loaded) {
+// Reads the options. Status::unsupported: this process is left alone.
+Status Runtime::configure(mpi::Found found) {
+  Loaded loaded = load_config(slimpi_environment());
+  set_log(loaded.config.log, -1);
+  if (found == mpi::Found::yes) {
+    start(std::move(loaded));
+    return Status::ok;
+  }
+  if (is_first_process())
+    log_warn("this process runs " + mpi_version +
+             ", whose ABI is not MPICH's own; slimpi leaves it alone");
+  return Status::unsupported;
+}
+
+void Runtime::start(Loaded loaded) {
   config = std::move(loaded.config);
   option_error = loaded.error;
   if (option_error.empty() && config.rules)
@@ -95,11 +145,14 @@ bool Runtime::start(Loaded loaded) {
   set_activity_rank(world_rank, world_size);
   if (world_) watch_for_the_end();
   process_ = getpid();
-  return true;
 }
 
 void Runtime::leave() {
-  if (process_ == getpid()) finish(false);
+  if (process_ != getpid()) return;
+  (void)caught([&] {
+    finish(false);
+    return Status::ok;
+  });
 }
 
 void Runtime::meet_world() {
@@ -133,7 +186,10 @@ void Runtime::watch_for_the_end() {
 }
 
 int Runtime::end(MPI_Comm, int, void*, void* runtime) {
-  static_cast<Runtime*>(runtime)->finish();
+  (void)caught([&] {
+    static_cast<Runtime*>(runtime)->finish();
+    return Status::ok;
+  });
   return MPI_SUCCESS;
 }
 
@@ -142,35 +198,46 @@ const policy::Rules& Runtime::rules_of(comm::Communicator& communicator) const {
   return own.rules ? *own.rules : rules;
 }
 
-int Runtime::raise(MPI_Comm comm, Status status, bool say) {
-  const std::string text =
-      "slimpi: " + (failure_text().empty() ? to_string(status) : failure_text());
+// The MPI error code for an error text; made at its first use.
+int Runtime::code_of(const std::string& text) {
   int code = MPI_ERR_OTHER;
-  {
-    const std::lock_guard lock(mutex_);
-    if (error_class_ == 0) api.Add_error_class(&error_class_);
-    if (const auto known = error_codes_.find(text); known != error_codes_.end()) {
-      code = known->second;
-    } else if (error_class_ != 0 && api.Add_error_code(error_class_, &code) == MPI_SUCCESS) {
-      api.Add_error_string(code, text.substr(0, MPI_MAX_ERROR_STRING - 1).c_str());
-      error_codes_[text] = code;
-    }
-  }
-  int rank = 0;
+  const std::lock_guard lock(mutex_);
+  if (error_class_ == 0) api.Add_error_class(&error_class_);
+  if (const auto known = error_codes_.find(text); known != error_codes_.end()) return known->second;
+  if (error_class_ == 0 || api.Add_error_code(error_class_, &code) != MPI_SUCCESS)
+    return MPI_ERR_OTHER;
+  api.Add_error_string(code, text.substr(0, MPI_MAX_ERROR_STRING - 1).c_str());
+  error_codes_[text] = code;
+  return code;
+}
+
+// Without memory for the text and its code, the error handler gets MPI_ERR_OTHER.
+int Runtime::raise(MPI_Comm comm, Status status, bool say) {
+  int code = MPI_ERR_OTHER, rank = 0;
   api.Comm_rank(comm, &rank);
-  // Every rank found the same failed hook; only rank 0 logs it.
-  if (say && (status != Status::hook || rank == 0)) log_once(LogLevel::error, text.substr(8));
+  const auto log_it = [&] { log_once(LogLevel::error, describe_failure(status)); };
+  (void)caught([&] {
+    code = code_of("slimpi: " + describe_failure(status));
+    // Every rank found the same failed hook; only rank 0 logs it.
+    if (say && (status != Status::hook || rank == 0)) log_it();
+    return Status::ok;
+  });
   if (is_fatal(comm)) {
     // Another rank logs it, or all ranks know it and rank 0 has logged it.
     if (!say && status != Status::disagreement) {
       sleep(1);
-      log_once(LogLevel::error, text.substr(8));
+      (void)caught([&] {
+        log_it();
+        return Status::ok;
+      });
     }
     abort_job(comm);
   }
-  const CallersFloats environment;  // the error handler is the program's
-  api.Comm_call_errhandler(comm, code);
-  return code;
+  const CallersFloats environment;
+  return programs_code([&] {  // the error handler
+    api.Comm_call_errhandler(comm, code);
+    return code;
+  });
 }
 
 bool Runtime::is_fatal(MPI_Comm comm) const {

@@ -41,9 +41,13 @@ class Runtime {
   static bool finds_mpi();
 
   // slimpi's state for the user's communicator; made at its first call. null for MPI_COMM_NULL, for
-  // a communicator that is being freed, and for one that MPI does not know. In the last case its
-  // error handler has run, and *raised, where given, is the code for the program.
+  // a communicator that is being freed or left alone, and for one that MPI does not know. In the
+  // last case its error handler has run, and *raised, where given, is the code for the program.
   comm::Communicator* find(MPI_Comm comm, std::optional<int>* raised = nullptr);
+
+  // For a communicator whose state cannot be made for want of memory: makes all its ranks leave its
+  // sums to MPI, for good. Collective; allocates nothing.
+  void leave_alone(MPI_Comm comm);
 
   // The last session was finalized, and there is no MPI_COMM_WORLD. Every handle is invalid, also
   // of communicators that were never freed. MPI may start again.
@@ -101,13 +105,17 @@ class Runtime {
   std::vector<std::string> gather_hosts();
   Report describe_job() const;
   static Runtime* begin(MPI_Comm comm);
-  bool runs(MPI_Comm comm) const;
-  bool start(Loaded loaded);
+  static bool mpi_runs(const mpi::Api& api, MPI_Comm comm);
+  Status configure(mpi::Found found);
+  void start(Loaded loaded);
   void meet_world();
   void meet_session(const comm::Communicator& communicator);
   void watch_for_the_end();
+  class Pin;
   comm::Communicator* follow(MPI_Comm comm, std::optional<int>* raised);
+  bool make_keyval(int* keyval);
   void unpin();
+  int code_of(const std::string& text);
   static int forget(MPI_Comm comm, int keyval, void* value, void* runtime);
   static int end(MPI_Comm comm, int keyval, void* value, void* runtime);
 

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <utility>
 #include <vector>
 
+#include "base/exceptions.h"
 #include "base/float_environment.h"
 #include "base/log.h"
 #include "call/entry.h"
@@ -216,12 +216,7 @@ int call_mpi_untraced(const Allreduce& call) {
 
   const auto begin = Trace::Clock::now();
   int code = MPI_SUCCESS;
-  Status status = Status::ok;
-  try {
-    status = run_staged(runtime, call, span, in, out, &code);
-  } catch (const std::bad_alloc&) {
-    status = fail(Status::no_memory, "no host memory for a copy of a device buffer");
-  }
+  const Status status = caught([&] { return run_staged(runtime, call, span, in, out, &code); });
   if (status != Status::ok) return runtime.raise(MPI_Comm(call.comm), status);
   if (code != MPI_SUCCESS) return code;
   runtime.statistics.staged();

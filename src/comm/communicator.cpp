@@ -7,11 +7,13 @@
 #include <thread>
 #include <vector>
 
+#include "base/exceptions.h"
 #include "base/log.h"
 #include "comm/stream_wait.h"
 #include "comm/waiter.h"
 #include "device/foreign.h"
 #include "mpi/internal_comm.h"
+#include "topology/cores.h"
 #include "topology/topology.h"
 
 namespace slimpi::comm {
@@ -93,21 +95,34 @@ void Communicator::release() {
   exchange_.set_comm(MPI_COMM_NULL);
 }
 
+Status Communicator::wait_for_ranks(MPI_Request& request, std::span<const int> arrivals) {
+  Waiter waiter(Waiter::Poll::mpi, nullptr, WaitStage::new_communicator);
+  waiter.stall().set_arrivals(arrivals);
+  for (int done = 0;;) {
+    const int code = api_.Test(&request, &done, MPI_STATUS_IGNORE);
+    if (code != MPI_SUCCESS) return fail(Status::mpi, mpi::error_text(api_, code));
+    if (done != 0) return Status::ok;
+    SLIMPI_TRY(waiter.pause());
+  }
+}
+
 Status Communicator::make_exchange_comm() {
-  const auto wait = [&](MPI_Request& request, std::span<const int> arrivals) {
-    Waiter waiter(Waiter::Poll::mpi, nullptr, WaitStage::new_communicator);
-    waiter.stall().set_arrivals(arrivals);
-    for (int done = 0;;) {
-      const int code = api_.Test(&request, &done, MPI_STATUS_IGNORE);
-      if (code != MPI_SUCCESS) return fail(Status::mpi, mpi::error_text(api_, code));
-      if (done != 0) return Status::ok;
-      SLIMPI_TRY(waiter.pause());
-    }
+  const auto wait = [this](MPI_Request& request, std::span<const int> arrivals) {
+    return wait_for_ranks(request, arrivals);
   };
-  const Status status = mpi::make_internal(api_, user_, wait, &exchange_comm_, &number_);
-  unusable_ = status != Status::ok;
+  asked_ = unusable_ = true;
+  SLIMPI_TRY(mpi::make_internal(api_, user_, wait, &exchange_comm_, &number_));
+  unusable_ = false;
   exchange_.set_comm(exchange_comm_);
-  return status;
+  return Status::ok;
+}
+
+void Communicator::decline() {
+  if (asked_) return;
+  asked_ = unusable_ = true;
+  mpi::decline_internal(api_, user_, [this](MPI_Request& request, std::span<const int> arrivals) {
+    return wait_for_ranks(request, arrivals);
+  });
 }
 
 Status Communicator::agree(const std::string& rules) {
@@ -175,11 +190,9 @@ void Communicator::options_changed() {
 
 Status Communicator::choose_leaders(const void* buffer) {
   const auto distance = distance_of(buffer);
-  const int mine = int(distance);
-  std::vector<int> all(std::size_t(size_), 0);
-  const int code = api_.Allgather(&mine, 1, MPI_INT, all.data(), 1, MPI_INT, exchange_comm_);
-  if (code != MPI_SUCCESS)
-    return fail(Status::mpi, "choosing the nodes' leaders: " + mpi::error_text(api_, code));
+  std::vector<std::uint64_t> all(std::size_t(size_), 0);
+  all[std::size_t(rank_)] = std::uint64_t(distance);
+  SLIMPI_TRY(exchange_.all_max(all));
   for (std::size_t node = 0; node < layout_.ranks_of.size(); ++node) {
     const std::vector<int>& ranks = layout_.ranks_of[node];
     const auto nearest = std::min_element(ranks.begin(), ranks.end(), [&](int a, int b) {
@@ -194,14 +207,35 @@ Status Communicator::choose_leaders(const void* buffer) {
   return Status::ok;
 }
 
+// MPI's own collectives block: a rank in one never learns that another rank has failed. So what can
+// fail on one rank comes first, and the ranks agree before the first of them; or it comes after the
+// last one.
+Status Communicator::find_layout() {
+  std::vector<int> keys;
+  std::vector<topology::Cores> room;
+  topology::Cores mine;
+  std::uint64_t ready = caught([&] {
+                          keys.resize(std::size_t(size_));
+                          room.resize(std::size_t(size_));
+                          mine = topology::own_cores();
+                          return Status::ok;
+                        }) == Status::ok;
+  SLIMPI_TRY(exchange_.all_min({&ready, 1}));
+  if (ready == 0) return fail(Status::no_memory, "no host memory on some rank");
+  SLIMPI_TRY(find_node_keys(api_, exchange_comm_, config_.ranks_per_node, keys));
+  bool core_each = false;
+  SLIMPI_TRY(find_cores(api_, exchange_comm_, mine, room, &core_each));
+  note_cores(core_each);
+  layout_ = make_node_layout(rank_, keys);
+  return Status::ok;
+}
+
 Status Communicator::find_nodes(const void* buffer) {
   if (laid_out_) return Status::ok;
   for (const auto& [key, attached] : attachments_) attached->layout_changed();
-  Status found = find_node_layout(api_, exchange_comm_, config_.ranks_per_node, layout_);
-  bool core_each = false;
-  if (found == Status::ok) found = find_cores(api_, exchange_comm_, &core_each);
-  if (found == Status::ok) note_cores(core_each);
-  unusable_ = found != Status::ok;
+  const Status found = find_layout();
+  // What another rank has reported is no common decision.
+  unusable_ = found != Status::ok && !exchange_.failure_reported();
   if (unusable_) release();
   SLIMPI_TRY(found);
   if (config_.hierarchy == Hierarchy::leader) SLIMPI_TRY(choose_leaders(buffer));

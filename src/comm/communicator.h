@@ -7,6 +7,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -44,6 +45,11 @@ class Communicator {
   // Whether some rank had loaded a library of device/foreign.h when the ranks agreed; the same on
   // all ranks. Then they ask each other at every call whether a buffer lies in such memory.
   bool foreign_possible() const { return foreign_possible_; }
+
+  // For a rank that cannot take part in the first agree(), because it has no memory, say: joins the
+  // making of the internal communicator, and refuses. All ranks are then unusable(). Does nothing
+  // once this rank has taken part in that. Collective; allocates nothing.
+  void decline();
 
   // For the case that all ranks found different values for `name`: makes the error text from `text`
   // of two ranks with different `value`, and rank 0 prints it. Collective.
@@ -130,6 +136,8 @@ class Communicator {
 
  private:
   Status make_exchange_comm();
+  Status wait_for_ranks(MPI_Request& request, std::span<const int> arrivals);
+  Status find_layout();
   Status choose_leaders(const void* buffer);
   void release();
 
@@ -141,6 +149,7 @@ class Communicator {
   int rank_ = 0, size_ = 1, number_ = 0;
   bool inter_ = false, agreed_ = false, laid_out_ = false, unusable_ = false;
   bool foreign_possible_ = false;
+  bool asked_ = false;  // this rank took part in the making of the internal communicator
   std::string name_;
   NodeLayout layout_;
   std::map<Hierarchy, InterNodeGroup> group_;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/exceptions.h"
 #include "comm/waiter.h"
 
 namespace slimpi::comm {
@@ -36,18 +37,24 @@ Status mpi_failed(const mpi::Api& api, const char* what, int code) {
 
 Status Exchange::send(int to, Tag tag, const void* data, std::size_t bytes, MPI_Request& request) {
   if (!fits(bytes)) return too_long(bytes);
+  outgoing_.push_back({&request, to, tag});  // first: it may throw
   const int code = api_.Isend(data, int(bytes / 4), MPI_UINT32_T, to, int(tag), comm_, &request);
-  if (code != MPI_SUCCESS) return mpi_failed(api_, "sending", code);
-  outgoing_.push_back({&request, to, tag});
+  if (code != MPI_SUCCESS) {
+    outgoing_.pop_back();
+    return mpi_failed(api_, "sending", code);
+  }
   if (layout_ != nullptr && layout_->node_of[std::size_t(to)] != layout_->node()) count_sent(bytes);
   return Status::ok;
 }
 
 Status Exchange::receive(int from, Tag tag, void* data, std::size_t bytes, MPI_Request& request) {
   if (!fits(bytes)) return too_long(bytes);
+  incoming_.push_back({&request, from, tag});  // first: it may throw
   const int code = api_.Irecv(data, int(bytes / 4), MPI_UINT32_T, from, int(tag), comm_, &request);
-  if (code != MPI_SUCCESS) return mpi_failed(api_, "receiving", code);
-  incoming_.push_back({&request, from, tag});
+  if (code != MPI_SUCCESS) {
+    incoming_.pop_back();
+    return mpi_failed(api_, "receiving", code);
+  }
   return Status::ok;
 }
 
@@ -120,7 +127,7 @@ void Exchange::send_failure(Status status) {
   if (comm_ == MPI_COMM_NULL || sent_failure_) return;
   sent_failure_ = true;
   failure_.status = std::uint32_t(status);
-  std::strncpy(failure_.text, failure_text().c_str(), sizeof failure_.text - 1);
+  copy_failure_text(failure_.text);
   int rank = 0, size = 0;
   api_.Comm_rank(comm_, &rank);
   api_.Comm_size(comm_, &size);
@@ -240,13 +247,17 @@ void Exchange::release_sends(std::span<MPI_Request> requests) {
 
 Status Exchange::settle(Status status, std::span<MPI_Request> requests) {
   if (status != Status::ok) {
-    const std::string text = failure_text();
+    const KeptFailure failure;
     cancel_receives(requests);
-    (void)fail(status, text);
+    (void)failure.again(status);
     send_failure(status);
-    drain(requests);
-    release_sends(requests);
-    (void)fail(status, text);
+    // What the two throw leaves messages inside MPI.
+    (void)caught([&] {
+      drain(requests);
+      release_sends(requests);
+      return Status::ok;
+    });
+    (void)failure.again(status);
   }
   outgoing_.clear();
   incoming_.clear();

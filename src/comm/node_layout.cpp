@@ -36,46 +36,47 @@ int NodeLayout::local_rank_of(int other) const {
   return int(std::find(theirs.begin(), theirs.end(), other) - theirs.begin());
 }
 
-Status find_node_layout(const mpi::Api& api, MPI_Comm comm, std::uint64_t ranks_per_node,
-                        NodeLayout& layout) {
+Status find_node_keys(const mpi::Api& api, MPI_Comm comm, std::uint64_t ranks_per_node,
+                      std::span<int> keys) {
   const auto failed = [&](int code) {
     return fail(Status::mpi, "finding the nodes: " + mpi::error_text(api, code));
   };
-  int code = api.Comm_rank(comm, &layout.rank);
-  if (code == MPI_SUCCESS) code = api.Comm_size(comm, &layout.size);
+  int rank = 0;
+  int code = api.Comm_rank(comm, &rank);
   if (code != MPI_SUCCESS) return failed(code);
 
-  int key = layout.rank;  // equal on the ranks of one node and nowhere else
+  int key = rank;
   if (ranks_per_node != 0) {
-    int world_rank = layout.rank;
+    int world_rank = rank;
     if (mpi::has_world(api)) api.Comm_rank(MPI_COMM_WORLD, &world_rank);
     key = int(std::uint64_t(world_rank) / ranks_per_node);
   } else {
     MPI_Comm shared = MPI_COMM_NULL;
-    code = api.Comm_split_type(comm, MPI_COMM_TYPE_SHARED, layout.rank, MPI_INFO_NULL, &shared);
+    code = api.Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &shared);
     if (code != MPI_SUCCESS) return failed(code);
     code = api.Bcast(&key, 1, MPI_INT, 0, shared);
     api.Comm_free(&shared);
     if (code != MPI_SUCCESS) return failed(code);
   }
 
-  std::vector<int> keys(std::size_t(layout.size));
   code = api.Allgather(&key, 1, MPI_INT, keys.data(), 1, MPI_INT, comm);
-  if (code != MPI_SUCCESS) return failed(code);
+  return code == MPI_SUCCESS ? Status::ok : failed(code);
+}
 
+NodeLayout make_node_layout(int rank, std::span<const int> keys) {
+  NodeLayout layout;
+  layout.rank = rank;
+  layout.size = int(keys.size());
   std::map<int, int> numbers;
-  layout.node_of.clear();
-  layout.ranks_of.clear();
-  layout.leaders.clear();
-  for (int rank = 0; rank < layout.size; ++rank) {
+  for (int other = 0; other < layout.size; ++other) {
     const auto [entry, uninitialized] =
-        numbers.emplace(keys[std::size_t(rank)], int(layout.ranks_of.size()));
+        numbers.emplace(keys[std::size_t(other)], int(layout.ranks_of.size()));
     if (uninitialized) layout.ranks_of.emplace_back();
     layout.node_of.push_back(entry->second);
-    layout.ranks_of[std::size_t(entry->second)].push_back(rank);
+    layout.ranks_of[std::size_t(entry->second)].push_back(other);
   }
   layout.leaders.assign(layout.ranks_of.size(), 0);
-  return Status::ok;
+  return layout;
 }
 
 InterNodeGroup make_inter_node_group(const NodeLayout& layout, Hierarchy hierarchy) {

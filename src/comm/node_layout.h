@@ -2,6 +2,7 @@
 // Which ranks of a communicator share a node, and which ranks exchange which shard between nodes.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/option_types.h"
@@ -39,11 +40,15 @@ struct NodeLayout {
   int local_rank_of(int other) const;  // position of a rank among the ranks of its node
 };
 
-// Finds the nodes. With ranks_per_node = k, every k consecutive ranks of MPI_COMM_WORLD are one
-// node (of `comm` if MPI_COMM_WORLD does not exist). With 0, MPI_Comm_split_type decides.
-// Collective over comm.
-Status find_node_layout(const mpi::Api& api, MPI_Comm comm, std::uint64_t ranks_per_node,
-                        NodeLayout& layout);
+// Finds the nodes of all ranks of `comm`: keys, one for each rank, that are equal on the ranks of
+// one node and nowhere else. With ranks_per_node = k, every k consecutive ranks of MPI_COMM_WORLD
+// are one node (of `comm` if MPI_COMM_WORLD does not exist). With 0, MPI_Comm_split_type decides.
+// Collective over comm; allocates nothing unless MPI fails.
+Status find_node_keys(const mpi::Api& api, MPI_Comm comm, std::uint64_t ranks_per_node,
+                      std::span<int> keys);
+
+// The layout for these keys. Not collective.
+NodeLayout make_node_layout(int rank, std::span<const int> keys);
 
 // Which ranks exchange which shard between nodes. The vector is divided into `shards` shards. One
 // rank of every node owns each shard and exchanges it with the ranks of the other nodes that own

@@ -4,11 +4,9 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <vector>
 
 #include "base/environment.h"
 #include "comm/point_to_point.h"
-#include "topology/cores.h"
 
 namespace slimpi::comm {
 
@@ -68,7 +66,8 @@ void note_cores(bool core_each) {
   if (core_each) g_core_each.compare_exchange_strong(unknown, CoreEach::yes);
 }
 
-Status find_cores(const mpi::Api& api, MPI_Comm comm, bool* core_each) {
+Status find_cores(const mpi::Api& api, MPI_Comm comm, const topology::Cores& mine,
+                  std::span<topology::Cores> room, bool* core_each) {
   const auto failed = [&](int code) {
     return fail(Status::mpi, "counting the cores: " + mpi::error_text(api, code));
   };
@@ -77,8 +76,7 @@ Status find_cores(const mpi::Api& api, MPI_Comm comm, bool* core_each) {
   if (code != MPI_SUCCESS) return failed(code);
   int size = 1;
   api.Comm_size(here, &size);
-  const topology::Cores mine = topology::own_cores();
-  std::vector<topology::Cores> all(static_cast<std::size_t>(size));
+  const std::span<topology::Cores> all = room.first(std::size_t(size));
   code = api.Allgather(&mine, int(sizeof mine), MPI_CHAR, all.data(), int(sizeof mine), MPI_CHAR,
                        here);
   api.Comm_free(&here);

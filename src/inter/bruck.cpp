@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/exceptions.h"
 #include "comm/stream_wait.h"
 #include "inter/bruck_steps.h"
 #include "inter/chunk_codec.h"
@@ -69,7 +70,9 @@ class BruckExchange {
         memory_(context.messages),
         staging_(context.staging) {}
 
-  Status run() { return exchange_.settle(run_steps(), requests_); }
+  Status run() {
+    return exchange_.settle(caught([&] { return run_steps(); }), requests_);
+  }
 
  private:
   Status run_steps();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/exceptions.h"
 #include "inter/message_buffers.h"
 #include "inter/pipeline_plan.h"
 
@@ -75,7 +76,9 @@ class NeighborExchange {
         applied_(encoded_),
         theirs_(ranks.size()) {}
 
-  Status run() { return exchange_.settle(run_steps(), requests_); }
+  Status run() {
+    return exchange_.settle(caught([&] { return run_steps(); }), requests_);
+  }
 
  private:
   Status run_steps();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/exceptions.h"
 #include "inter/segment_ring.h"
 
 namespace slimpi::inter {
@@ -45,7 +46,9 @@ class ReduceScatterAllgather {
         ring_(context, layout_, group, codec_),
         ahead_(context.device.staged ? 2 * layout_.rounds() : 1) {}
 
-  Status run() { return context_.exchange.settle(run_steps(), ring_.requests()); }
+  Status run() {
+    return context_.exchange.settle(caught([&] { return run_steps(); }), ring_.requests());
+  }
 
  private:
   Status run_steps();

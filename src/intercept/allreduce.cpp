@@ -2,13 +2,18 @@
 #include <climits>
 
 #include "call/entry.h"
+#include "intercept/catch_all.h"
 
+using slimpi::Status;
 using slimpi::call::Allreduce;
 using slimpi::call::call_mpi;
 using slimpi::call::count_nonblocking;
 using slimpi::call::dispatch;
+using slimpi::call::fail_on;
+using slimpi::call::recover;
 using slimpi::call::refuse_count;
 using slimpi::call::Word;
+using slimpi::intercept::catch_all;
 
 // Programs such as mpi4py use a function for large counts where they find one. With an MPI older
 // than 4.0, or other than MPICH, they may find only the one here. It then does what the function
@@ -16,6 +21,21 @@ using slimpi::call::Word;
 namespace {
 bool fits(std::int64_t count) {
   return count <= INT_MAX;
+}
+
+int allreduce(const Allreduce& call) {
+  int code = 0;
+  bool done = false;
+  Status status = catch_all([&] { done = dispatch(call, &code); });
+  if (status != Status::ok) [[unlikely]]
+    done = recover(call, status, &code);
+  if (done) return code;
+  status = catch_all([&] { code = call_mpi(call); });
+  return status == Status::ok ? code : fail_on(call.comm, status);
+}
+
+void count_left(const Allreduce& call) {
+  (void)catch_all([&] { count_nonblocking(call); });
 }
 
 int nonblocking(const void* in, void* out, int count, Word datatype, Word op, Word comm,
@@ -32,38 +52,38 @@ int persistent(const void* in, void* out, int count, Word datatype, Word op, Wor
 }
 }  // namespace
 
+// Called inside the catch-all: what MPI's error handlers throw is the program's.
 int slimpi::call::call_mpi_unstaged(const Allreduce& call) {
-  if (call.large && SLIMPI_HAS_NEXT("MPI_Allreduce_c"))
-    return SLIMPI_NEXT("MPI_Allreduce_c", int(const void*, void*, std::int64_t, Word, Word, Word))(
-        call.in, call.out, call.count, call.datatype, call.op, call.comm);
-  if (!fits(call.count)) return refuse_count("MPI_Allreduce_c", call.count);
-  return SLIMPI_NEXT("MPI_Allreduce", int(const void*, void*, int, Word, Word, Word))(
-      call.in, call.out, int(call.count), call.datatype, call.op, call.comm);
+  return slimpi::programs_code([&] {
+    if (call.large && SLIMPI_HAS_NEXT("MPI_Allreduce_c"))
+      return SLIMPI_NEXT("MPI_Allreduce_c",
+                         int(const void*, void*, std::int64_t, Word, Word, Word))(
+          call.in, call.out, call.count, call.datatype, call.op, call.comm);
+    if (!fits(call.count)) return refuse_count("MPI_Allreduce_c", call.count);
+    return SLIMPI_NEXT("MPI_Allreduce", int(const void*, void*, int, Word, Word, Word))(
+        call.in, call.out, int(call.count), call.datatype, call.op, call.comm);
+  });
 }
 
 SLIMPI_EXPORT int MPI_Allreduce(const void* in, void* out, int count, Word datatype, Word op,
                                 Word comm) {
-  const Allreduce call{in, out, count, datatype, op, comm};
-  int code = 0;
-  return dispatch(call, &code) ? code : call_mpi(call);
+  return allreduce({in, out, count, datatype, op, comm});
 }
 
 SLIMPI_EXPORT int MPI_Allreduce_c(const void* in, void* out, std::int64_t count, Word datatype,
                                   Word op, Word comm) {
-  const Allreduce call{in, out, count, datatype, op, comm, true};
-  int code = 0;
-  return dispatch(call, &code) ? code : call_mpi(call);
+  return allreduce({in, out, count, datatype, op, comm, true});
 }
 
 SLIMPI_EXPORT int MPI_Iallreduce(const void* in, void* out, int count, Word datatype, Word op,
                                  Word comm, Word request) {
-  count_nonblocking({in, out, count, datatype, op, comm});
+  count_left({in, out, count, datatype, op, comm});
   return nonblocking(in, out, count, datatype, op, comm, request);
 }
 
 SLIMPI_EXPORT int MPI_Iallreduce_c(const void* in, void* out, std::int64_t count, Word datatype,
                                    Word op, Word comm, Word request) {
-  count_nonblocking({in, out, count, datatype, op, comm});
+  count_left({in, out, count, datatype, op, comm});
   if (SLIMPI_HAS_NEXT("MPI_Iallreduce_c"))
     return SLIMPI_NEXT("MPI_Iallreduce_c", int(const void*, void*, std::int64_t, Word, Word, Word,
                                                Word))(in, out, count, datatype, op, comm, request);
@@ -73,13 +93,13 @@ SLIMPI_EXPORT int MPI_Iallreduce_c(const void* in, void* out, std::int64_t count
 
 SLIMPI_EXPORT int MPI_Allreduce_init(const void* in, void* out, int count, Word datatype, Word op,
                                      Word comm, Word info, Word request) {
-  count_nonblocking({in, out, count, datatype, op, comm});
+  count_left({in, out, count, datatype, op, comm});
   return persistent(in, out, count, datatype, op, comm, info, request);
 }
 
 SLIMPI_EXPORT int MPI_Allreduce_init_c(const void* in, void* out, std::int64_t count, Word datatype,
                                        Word op, Word comm, Word info, Word request) {
-  count_nonblocking({in, out, count, datatype, op, comm});
+  count_left({in, out, count, datatype, op, comm});
   if (SLIMPI_HAS_NEXT("MPI_Allreduce_init_c"))
     return SLIMPI_NEXT("MPI_Allreduce_init_c",
                        int(const void*, void*, std::int64_t, Word, Word, Word, Word, Word))(

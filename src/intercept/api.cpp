@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 
 #include "base/shape_hints.h"
 #include "call/entry.h"
 #include "call/runtime.h"
+#include "intercept/catch_all.h"
 
 using slimpi::call::Runtime;
+using slimpi::intercept::catch_all;
 
 SLIMPI_EXPORT const char* slimpi_version(void) {
   return SLIMPI_PACKAGE_VERSION;
@@ -19,7 +20,9 @@ SLIMPI_EXPORT const char* slimpi_version(void) {
 SLIMPI_EXPORT int slimpi_get_statistics(slimpi_statistics_t* statistics) {
   if (statistics == nullptr || statistics->size < sizeof(std::uint64_t)) return 1;
   const Runtime* const runtime = Runtime::started();
-  if (runtime == nullptr && !Runtime::finds_mpi()) return 1;
+  bool has_mpi = runtime != nullptr;
+  if (!has_mpi) (void)catch_all([&] { has_mpi = Runtime::finds_mpi(); });
+  if (!has_mpi) return 1;
   const slimpi::Counts counts =
       runtime == nullptr ? slimpi::Counts() : runtime->statistics.counts();
   slimpi_statistics_t filled{};
@@ -36,15 +39,13 @@ SLIMPI_EXPORT int slimpi_get_statistics(slimpi_statistics_t* statistics) {
 SLIMPI_EXPORT int slimpi_set_shape(std::uint64_t count, std::uint64_t rows, std::uint64_t columns) {
   std::uint64_t product = 0;
   if (rows == 0 || __builtin_mul_overflow(rows, columns, &product) || product != count) return 1;
-  try {
-    slimpi::ShapeHints::all().set({count, rows, columns});
-  } catch (const std::bad_alloc&) {
-    return 1;
-  }
-  return 0;
+  const auto set = [&] { slimpi::ShapeHints::all().set({count, rows, columns}); };
+  return catch_all(set) == slimpi::Status::ok ? 0 : 1;
 }
 
 // For code that ends a process without MPI_Finalize: writes the report and the trace now.
 SLIMPI_EXPORT void slimpi_finish(void) {
-  if (Runtime* const runtime = Runtime::get(); runtime != nullptr) runtime->finish();
+  (void)catch_all([] {
+    if (Runtime* const runtime = Runtime::get(); runtime != nullptr) runtime->finish();
+  });
 }

@@ -1,8 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "call/entry.h"
+#include "intercept/catch_all.h"
 
-using slimpi::call::take_info;
 using slimpi::call::Word;
+using slimpi::intercept::catch_all;
+
+namespace {
+// Without memory the keys have no effect, and the program gets an error.
+int take_info(Word comm, Word info) {
+  int code = 0;
+  const slimpi::Status status = catch_all([&] { code = slimpi::call::take_info(comm, info); });
+  return status == slimpi::Status::ok ? code : slimpi::call::fail_on(comm, status);
+}
+}  // namespace
 
 SLIMPI_EXPORT int MPI_Comm_set_info(Word comm, Word info) {
   const int code = SLIMPI_NEXT("MPI_Comm_set_info", int(Word, Word))(comm, info);

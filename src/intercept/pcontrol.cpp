@@ -2,11 +2,12 @@
 #include <cstdarg>
 
 #include "call/entry.h"
+#include "intercept/catch_all.h"
 
 // MPI_Pcontrol of forward.S calls this and jumps to the address that it returns: the next
 // MPI_Pcontrol.
 extern "C" [[gnu::used, gnu::visibility("hidden")]] void* slimpi_pcontrol_enter(int level) {
-  slimpi::call::control(level);
+  (void)slimpi::intercept::catch_all([&] { slimpi::call::control(level); });
   return reinterpret_cast<void*>(SLIMPI_NEXT("MPI_Pcontrol", int(int, ...)));
 }
 
@@ -31,6 +32,6 @@ SLIMPI_EXPORT int MPI_Pcontrol(const int level, ...) {
 
 // MPICH's mpi_f08 module does not call MPI_Pcontrol. `error` is not in the standard's interface.
 SLIMPI_EXPORT void mpi_pcontrol_f08_(const int* level, int* error) {
-  slimpi::call::control(*level);
+  (void)slimpi::intercept::catch_all([&] { slimpi::call::control(*level); });
   SLIMPI_NEXT("mpi_pcontrol_f08_", void(const int*, int*))(level, error);
 }

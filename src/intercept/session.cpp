@@ -2,11 +2,13 @@
 // MPI_Session_init and MPI_Session_finalize, intercepted only to count the open sessions, and
 // MPI_Finalize, only to know that it runs.
 #include "call/entry.h"
+#include "intercept/catch_all.h"
 
 using slimpi::call::Finalizing;
 using slimpi::call::session_closed;
 using slimpi::call::session_opened;
 using slimpi::call::Word;
+using slimpi::intercept::catch_all;
 
 SLIMPI_EXPORT int MPI_Session_init(Word info, Word handler, void* session) {
   const int code = SLIMPI_NEXT("MPI_Session_init", int(Word, Word, void*))(info, handler, session);
@@ -16,7 +18,7 @@ SLIMPI_EXPORT int MPI_Session_init(Word info, Word handler, void* session) {
 
 SLIMPI_EXPORT int MPI_Session_finalize(void* session) {
   const int code = SLIMPI_NEXT("MPI_Session_finalize", int(void*))(session);
-  if (code == 0) session_closed();
+  if (code == 0) (void)catch_all(session_closed);
   return code;
 }
 
@@ -34,7 +36,7 @@ SLIMPI_EXPORT void mpi_session_finalize_f08_(int* session, int* error) {
   int own = 0;
   int* const code = error != nullptr ? error : &own;
   SLIMPI_NEXT("mpi_session_finalize_f08_", void(int*, int*))(session, code);
-  if (*code == 0) session_closed();
+  if (*code == 0) (void)catch_all(session_closed);
 }
 
 SLIMPI_EXPORT int MPI_Finalize() {

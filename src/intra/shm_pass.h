@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "base/exceptions.h"
 #include "comm/communicator.h"
 #include "comm/stream_wait.h"
 #include "intra/copies.h"
@@ -64,14 +65,18 @@ class ShmPass {
   }
 
   // They only set *way where the call must use nccl or mpi.
-  Status sum(Path* way) { return exchange_.settle(run_sum(way), {}); }
+  Status sum(Path* way) {
+    return exchange_.settle(caught([&] { return run_sum(way); }), {});
+  }
   Status allreduce(std::uint64_t word, Path* way, NodeResult* result) {
     word_ = word;
     result_ = result;
     holds_back_ = call_.in == call_.out && call_.device.kernels()->add != nullptr;
-    return exchange_.settle(run_allreduce(way), {});
+    return exchange_.settle(caught([&] { return run_allreduce(way); }), {});
   }
-  Status share(Path* way) { return exchange_.settle(run_share(way), {}); }
+  Status share(Path* way) {
+    return exchange_.settle(caught([&] { return run_share(way); }), {});
+  }
 
  private:
   Status run_sum(Path* way);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/exceptions.h"
 #include "comm/communicator.h"
 #include "comm/stream_wait.h"
 #include "intra/copies.h"
@@ -74,8 +75,12 @@ class MpiPass {
               kSegment);
   }
 
-  Status sum() { return exchange_.settle(run_sum(), requests_); }
-  Status share() { return exchange_.settle(run_share(), requests_); }
+  Status sum() {
+    return exchange_.settle(caught([&] { return run_sum(); }), requests_);
+  }
+  Status share() {
+    return exchange_.settle(caught([&] { return run_share(); }), requests_);
+  }
 
  private:
   Status run_sum();

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/exceptions.h"
 #include "comm/communicator.h"
 #include "intra/intra_node.h"
 #include "intra/node_state.h"
@@ -37,11 +38,17 @@ class NcclPass {
       blocks_ = std::max(blocks_, (shard.count + piece_ - 1) / piece_);
   }
 
-  Status sum() { return settle(run_sum(false)); }
-  Status share() { return settle(run_share()); }
+  Status sum() {
+    return settle(caught([&] { return run_sum(false); }));
+  }
+  Status share() {
+    return settle(caught([&] { return run_share(); }));
+  }
   Status allreduce() {
-    const Status summed = run_sum(true);
-    return settle(summed == Status::ok ? run_share() : summed);
+    return settle(caught([&] {
+      SLIMPI_TRY(run_sum(true));
+      return run_share();
+    }));
   }
 
  private:

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <vector>
+#include <numeric>
+
+#include "base/exceptions.h"
 
 namespace slimpi::mpi {
 
@@ -99,10 +101,11 @@ Status create(const Api& api, MPI_Comm parent, MPI_Group group, MPI_Comm* made) 
 }
 
 // Why a rank cannot serve one more communicator. The maximum over all ranks counts.
-enum Refusal : int { none, no_more, no_room };
+enum Refusal : int { none, no_more, no_room, declined };
 
 // unsupported: nothing is wrong, and the program's calls go to MPI without a warning.
 Status refuse(int why) {
+  if (why == declined) return fail(Status::no_memory, "some rank has no host memory");
   return fail(Status::unsupported, why == no_more
                                        ? "slimpi serves " + std::to_string(kMostServed) +
                                              " communicators at a time, and already does"
@@ -110,7 +113,8 @@ Status refuse(int why) {
 }
 
 // The maxima over all ranks of two words, both at least 0 and less than 2^24 and 2^4. On few ranks
-// every rank sends its words to every other, so that arrivals are seen one by one.
+// every rank sends its words to every other, so that arrivals are seen one by one. Allocates
+// nothing.
 Status find_maxima(const Api& api, MPI_Comm comm, const WaitFor& wait, int* number, int* refusal) {
   int size = 0;
   api.Comm_size(comm, &size);
@@ -125,14 +129,16 @@ Status find_maxima(const Api& api, MPI_Comm comm, const WaitFor& wait, int* numb
     return Status::ok;
   }
   const int own = *number << 4 | *refusal;
-  std::vector<int> words(std::size_t(size), -1), ones(words.size(), 1), zeros(words.size(), 0);
-  std::vector<int> places(words.size());
-  for (std::size_t rank = 0; rank < places.size(); ++rank) places[rank] = int(rank);
-  const int code = api.Ialltoallv(&own, ones.data(), zeros.data(), MPI_INT, words.data(),
-                                  ones.data(), places.data(), MPI_INT, comm, &request);
+  int words[kShownRanks], ones[kShownRanks], zeros[kShownRanks] = {}, places[kShownRanks];
+  std::fill_n(words, kShownRanks, -1);
+  std::fill_n(ones, kShownRanks, 1);
+  std::iota(places, places + kShownRanks, 0);
+  const int code =
+      api.Ialltoallv(&own, ones, zeros, MPI_INT, words, ones, places, MPI_INT, comm, &request);
   if (code != MPI_SUCCESS) return failed(api, code);
-  SLIMPI_TRY(wait(request, words));
-  for (const int word : words) {
+  const std::span<const int> of_ranks(words, std::size_t(size));
+  SLIMPI_TRY(wait(request, of_ranks));
+  for (const int word : of_ranks) {
     *number = std::max(*number, word >> 4);
     *refusal = std::max(*refusal, word & 15);
   }
@@ -156,7 +162,14 @@ Status make_internal(const Api& api, MPI_Comm user, const WaitFor& wait, MPI_Com
   if (code != MPI_SUCCESS) return failed(api, code);
   const bool threaded = is_threaded(api);
   int refusal = none;
-  if (threaded && !has_room(api, group)) refusal = no_room;
+  // What it throws must not keep this rank from the exchange.
+  bool room = true;
+  if (threaded && caught([&] {
+                    room = has_room(api, group);
+                    return Status::ok;
+                  }) != Status::ok)
+    room = false;
+  if (!room) refusal = no_room;
   if (g_served >= kMostServed) refusal = no_more;
   *number = ++g_numbered;
   Status status = find_maxima(api, user, wait, number, &refusal);
@@ -171,6 +184,11 @@ Status make_internal(const Api& api, MPI_Comm user, const WaitFor& wait, MPI_Com
   api.Group_free(&group);
   if (status == Status::ok) ++g_served;
   return status;
+}
+
+void decline_internal(const Api& api, MPI_Comm user, const WaitFor& wait) {
+  int number = 0, refusal = declined;
+  (void)find_maxima(api, user, wait, &number, &refusal);
 }
 
 Status copy_internal(const Api& api, MPI_Comm internal, MPI_Comm* made) {

@@ -37,7 +37,11 @@ using WaitFor = std::function<Status(MPI_Request& request, std::span<const int> 
 Status make_internal(const Api& api, MPI_Comm user, const WaitFor& wait, MPI_Comm* made,
                      int* number);
 
-// The same from an internal communicator; it does not count as served.
+// For a rank that cannot take part in make_internal(): joins its exchange and refuses, so that it
+// fails on all ranks together. Allocates nothing.
+void decline_internal(const Api& api, MPI_Comm user, const WaitFor& wait);
+
+// As make_internal from an internal communicator; it does not count as served.
 Status copy_internal(const Api& api, MPI_Comm internal, MPI_Comm* made);
 
 // Frees what make_internal made.

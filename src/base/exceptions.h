@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What becomes of C++ exceptions. slimpi's own code reports errors by Status; what it throws (no
+// memory, almost always) becomes a Status at the places that call caught():
+//   src/intercept        the catch-all: nothing of slimpi's crosses an MPI entry point
+//   callbacks of MPI     the delete callbacks of attributes, and the end of the process
+//   where requests live  an exception must not unwind past requests or a lease that messages or
+//                        other ranks still use; settle() ends those
+//   hooks                what a user's function throws is a failure of the hook
+// An exception of the program's own (its error handler, called by MPI or by slimpi, may throw) is
+// not slimpi's to swallow: programs_code() lets it pass through every caught(). So does the
+// cancellation of a thread.
+#pragma once
+#include "base/status.h"
+
+namespace slimpi {
+
+// For a catch (...) block: keeps the exception's text with fail() and returns its status. Throws it
+// again where it is the program's, or the cancellation of the thread.
+Status status_of_exception();
+
+// The exception that travels through slimpi is the program's own. Set until the program calls the
+// next intercepted function, whose catch-all clears it.
+inline thread_local bool t_programs_exception = false;
+
+// Calls run(), which returns a Status.
+template <typename Run>
+Status caught(const Run& run) {
+  try {
+    return run();
+  } catch (...) {
+    return status_of_exception();
+  }
+}
+
+// Calls code of the program, or of its MPI, from inside slimpi.
+template <typename Run>
+auto programs_code(const Run& run) {
+  try {
+    return run();
+  } catch (...) {
+    t_programs_exception = true;
+    throw;
+  }
+}
+
+}  // namespace slimpi

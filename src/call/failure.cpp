@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "call/failure.h"
+
+#include <string>
+
+#include "base/activity.h"
+#include "base/exceptions.h"
+#include "base/float_environment.h"
+
+namespace slimpi::call {
+
+namespace {
+
+// A message says what differs, but not in which call.
+Status name_call(Status status) {
+  const ActiveCall* const active = ActiveCall::current();
+  const std::string text = failure_text();
+  if (status == Status::bad_message && active != nullptr && text.find(" in call ") == text.npos)
+    return fail(status, text + ", in " + describe_call(active->record()));
+  return status;
+}
+
+}  // namespace
+
+void fail_call(Runtime& runtime, comm::Communicator& communicator, Status status, int* code) {
+  // A failed hook is known to all ranks, and no message is in flight.
+  if (status == Status::hook) {
+    *code = runtime.raise(communicator.user(), status, true);
+    return;
+  }
+  // A disagreement too is known to all ranks. Rank 0 has already logged it.
+  if (status == Status::disagreement) {
+    *code = runtime.raise(communicator.user(), status, false);
+    return;
+  }
+  communicator.failed = true;
+  (void)caught([&] { return name_call(status); });
+  const KeptFailure failure;
+  // The report is sent first. What is thrown after that costs messages of others that stay inside
+  // MPI, and nothing else.
+  (void)caught([&] {
+    communicator.exchange().report_failure(status);
+    return Status::ok;
+  });
+  const bool reported = communicator.exchange().failure_reported();
+  if (!reported) (void)failure.again(status);
+  *code = runtime.raise(communicator.user(), status, !reported);
+}
+
+namespace {
+
+// The state of the program's communicator; null where there is none. Where it cannot be made, this
+// rank makes all of them leave the communicator's sums to MPI.
+comm::Communicator* find_or_decline(Runtime& runtime, MPI_Comm comm, std::optional<int>* raised) {
+  comm::Communicator* communicator = nullptr;
+  const Status status = caught([&] {
+    communicator = runtime.find(comm, raised);
+    return Status::ok;
+  });
+  if (status != Status::ok) runtime.leave_alone(comm);
+  return communicator;
+}
+
+}  // namespace
+
+// Which ranks know the call, when this one cannot go on?
+//   no runtime        it ended the job, or MPI does not run (Runtime::begin)
+//   not a float sum   all ranks leave it to MPI
+//   no internal communicator yet: the others wait for this rank to make it. It refuses, and all
+//                     ranks leave the communicator's sums to MPI.
+//   later             the others may have begun the call; they learn of the failure by messages.
+bool recover(const Allreduce& request, Status status, int* code) {
+  Runtime* const runtime = Runtime::started();
+  if (runtime == nullptr || !is_float_sum(request)) return false;
+  const OwnFloats environment;
+  const KeptFailure failure;
+  std::optional<int> raised;
+  comm::Communicator* const communicator =
+      find_or_decline(*runtime, MPI_Comm(request.comm), &raised);
+  if (raised) *code = *raised;
+  if (communicator == nullptr) return raised.has_value();
+  if (communicator->intercommunicator() || communicator->size() == 1 ||
+      communicator->spans_other_world)
+    return false;
+  communicator->decline();
+  if (communicator->unusable()) return false;
+  (void)failure.again(status);
+  fail_call(*runtime, *communicator, status, code);
+  return true;
+}
+
+int fail_on(Word comm, Status status) {
+  Runtime* const runtime = Runtime::started();
+  return runtime == nullptr ? MPI_ERR_OTHER : runtime->raise(MPI_Comm(comm), status);
+}
+
+}  // namespace slimpi::call

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sums while slimpi runs out of memory: on new communicators one after the other, allocation N of
+ * slimpi's in their first two sums fails, on rank RANK or (-1) on all. Every call returns; it gives
+ * the right sum, or an error; if the first one fails on some rank, the second one fails on all.
+ * Prints a line for each N, and the last N that is reached at all.
+ * Usage: exceptions RANK MORE COUNT N...: so many allocations after that fail, too; sums of COUNT.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <math.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/helper/allocations.h"
+
+static int rank, size, n;
+static float *in, *out;
+
+/* 0: the right sum; 1: an error; 2: something else. */
+static int sum(MPI_Comm comm) {
+  double worst = 0;
+  const int code = MPI_Allreduce(in, out, n, MPI_FLOAT, MPI_SUM, comm);
+  if (code != MPI_SUCCESS) return 1;
+  for (int i = 0; i < n; ++i) {
+    double exact = 0;
+    for (int r = 0; r < size; ++r) exact += (i * 7 + r * 13) % 101;
+    worst = fmax(worst, fabs(out[i] - exact));
+  }
+  return worst < 2 * size || getenv("TEST_ANY_SUM") != NULL ? 0 : 2;
+}
+
+static unsigned long (*count_allocations)(void);
+static void (*fail_allocations)(unsigned long, unsigned long);
+
+/* `number` fails on a communicator of its own. */
+static int attempt(unsigned long number, int poor, unsigned long more) {
+  MPI_Comm comm;
+  int results[2], all[2], least[2], bad = 0;
+  PMPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  const unsigned long before = count_allocations();
+  if (poor < 0 || poor == rank) fail_allocations(number, more);
+  results[0] = sum(comm);
+  results[1] = sum(comm);
+  fail_allocations(0, 0);
+  const unsigned long made = count_allocations() - before;
+  PMPI_Allreduce(results, all, 2, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  PMPI_Allreduce(results, least, 2, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  /* An error in the first call is known to all at the second one, at the latest. */
+  bad = all[0] == 2 || all[1] == 2 || (all[0] == 1 && least[1] != 1);
+  if (rank == 0)
+    printf("%lu: first %s, second %s%s\n", number, all[0] == 0 ? "right" : "error",
+           all[1] == 0 ? "right" : "error", bad ? " WRONG" : "");
+  if (rank == (poor < 0 ? 0 : poor) && made < number) printf("%lu: not reached\n", number);
+  fflush(stdout);
+  PMPI_Comm_free(&comm);
+  return bad;
+}
+
+int main(int argc, char** argv) {
+  int bad = 0;
+  if (argc < 5) return 2;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  count_allocations = (unsigned long (*)(void))dlsym(RTLD_DEFAULT, "test_allocations");
+  fail_allocations =
+      (void (*)(unsigned long, unsigned long))dlsym(RTLD_DEFAULT, "test_fail_allocations");
+  if (count_allocations == NULL) return 2;
+  n = atoi(argv[3]);
+  in = malloc((size_t)n * sizeof *in);
+  out = malloc((size_t)n * sizeof *out);
+  for (int i = 0; i < n; ++i) in[i] = (float)((i * 7 + rank * 13) % 101);
+  /* The very first call of a process starts slimpi; "start" makes it fail there. */
+  if (strcmp(argv[4], "start") == 0 && rank == atoi(argv[1])) fail_allocations(1, 1000000);
+  bad = sum(MPI_COMM_WORLD) != 0;
+  if (rank == 0 && bad) printf("WRONG before any allocation fails\n");
+  for (int i = 4; i < argc && strcmp(argv[4], "start") != 0; ++i)
+    bad |= attempt(strtoul(argv[i], NULL, 10), atoi(argv[1]), strtoul(argv[2], NULL, 10));
+  free(in);
+  free(out);
+  MPI_Finalize();
+  return bad;
+}

@@ -1,0 +1,94 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# No exception crosses an MPI entry point, and a rank that runs out of memory keeps no other rank
+# waiting. One of slimpi's allocations fails, from the first one on a new communicator on.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+need "${CXX:-g++}"
+program=$top_builddir/tests/mpi/exceptions
+seconds=30
+export SLIMPI_RANKS_PER_NODE=1 SLIMPI_MIN_SIZE=0 UCX_LOG_LEVEL=error
+# A sanitizer has allocation functions of its own.
+[ -z "$sanitizer" ] || skip "the sanitizer's allocation functions stand in the way"
+preload=$library:$top_builddir/tests/helper/.libs/liballocations.so
+
+# fails WHAT RANKS RANK MORE COUNT N...: the program, with the options in the environment
+fails() {
+  what=$1 ranks=$2
+  shift 2
+  status=0
+  under "$ranks" "$program" "$@" >out.txt 2>err.txt || status=$?
+  expect "$status" 0 "$what: every call returns, with a sum or an error"
+  holds "$what: nothing is wrong" test -z "$(grep WRONG out.txt)"
+  if [ "$status" != 0 ]; then
+    cat out.txt
+    tail -n 20 err.txt
+  fi
+}
+
+# sweep WHAT RANKS RANK MORE COUNT: the allocations of the first call, every third of them in a job.
+# slimpi serves 32 communicators at a time, and those that failed count until the end of the job.
+sweep() {
+  for first in 1 2 3; do
+    # A list of numbers.
+    # shellcheck disable=SC2046
+    fails "$1, from the $first." "$2" "$3" "$4" "$5" $(seq "$first" 3 78)
+  done
+}
+
+sweep "bytegrad, rank 0" 2 0 0 20000
+fails "bytegrad, rank 1 from there on" 2 1 1000000 20000 1 2 4 8 16 24 32 40 50 60 70
+export SLIMPI_ERROR_FEEDBACK=1
+fails "error feedback, all ranks" 2 -1 0 20000 1 10 20 30 40 50 60 70 80 90
+unset SLIMPI_ERROR_FEEDBACK
+export SLIMPI_RANKS_PER_NODE=2
+sweep "one node, rank 1" 2 1 0 20000
+export SLIMPI_RANKS_PER_NODE=1
+
+# Before slimpi has its options it cannot tell other ranks; the job ends, with one line.
+status=0
+under 2 "$program" 0 0 20000 start >out.txt 2>err.txt || status=$?
+holds "no memory to start: the job ends ($status)" test "$status" -ne 0 -a "$status" -ne 124
+expect "$(grep -c 'slimpi.* error: .*no host memory' err.txt)" 1 "no memory to start: one line"
+
+# A hook's function throws: the hook has failed, on all ranks, and later calls are right.
+cat >throws.cpp <<'END'
+#include <cstring>
+#include <stdexcept>
+#include "slimpi.h"
+static uint64_t bound(void*, uint64_t count) { return 4 * count; }
+static int encode(void*, const slimpi_hook_call_t* call, const float* in, uint64_t count, void* out,
+                  uint64_t, uint64_t* bytes) {
+  if (call->call == 2 && call->rank == 1) throw std::runtime_error("the hook's own");
+  std::memcpy(out, in, *bytes = 4 * count);
+  return 0;
+}
+static int decode(void*, const slimpi_hook_call_t*, const void* in, uint64_t bytes, float* out,
+                  uint64_t) {
+  std::memcpy(out, in, bytes);
+  return 0;
+}
+extern "C" const slimpi_hook_t slimpi_hook;
+const slimpi_hook_t slimpi_hook = [] {
+  slimpi_hook_t hook{};
+  hook.abi = SLIMPI_HOOK_ABI;
+  hook.size = sizeof hook;
+  hook.kind = SLIMPI_HOOK_CODEC;
+  hook.name = "throws";
+  hook.bound = bound;
+  hook.encode = encode;
+  hook.decode = decode;
+  return hook;
+}();
+END
+${CXX:-g++} -std=c++17 -shared -fPIC -I"$top_srcdir/include" -o throws.so throws.cpp ||
+  fail "the hook does not compile"
+preload=$library
+status=0
+SLIMPI_ALGORITHM=hook:$work/throws.so under 3 "$top_builddir/tests/mpi/hooks" errors 20001 \
+  >out.txt 2>err.txt || status=$?
+expect "$status" 0 "a hook that throws: the program goes on"
+expect "$(sed -n 2p out.txt)" "call 2: 3 of 3 ranks: slimpi: hook:$work/throws.so: encode failed \
+with -1 in call 2: it threw an exception: the hook's own (rank 1)" "all ranks say so"
+expect "$(grep -c ' 0 of 3 ranks' out.txt)" 4 "the other calls are right"
+verdict
