@@ -145,8 +145,8 @@ Status Bounded::check(int index, int tries, int* next) {
   }
   double excess = 0;
   SLIMPI_TRY(measure_excess(call_, format, group_, shard_, checked, node_rounding_, &excess));
-  std::uint64_t wanted =
-      std::uint64_t(tries + 1 < kMostTries ? finer_codec(index, excess) : kExactCoding);
+  std::uint64_t wanted = std::uint64_t(
+      tries + 1 < kMostTries ? finer_codec(index, excess, call_.plan.max_error) : kExactCoding);
   if (excess <= 1) wanted = std::uint64_t(index);
   // `excess` may differ between ranks in its last bits, so the ranks agree on the finest codec that
   // any of them wants.

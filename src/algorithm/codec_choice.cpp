@@ -18,6 +18,8 @@ using kernels::Codec;
 
 constexpr std::uint64_t kTilesPerDraw = 32, kFewestDraws = 4, kMostDraws = 32;
 constexpr double kGreatestHalf = 65504;
+// Rounding to fp16 has a relative error of about this in the mean.
+constexpr double kLeastErrorOfHalf = 0x1p-13;
 
 constexpr int kHalves = 8, kExact = kExactCoding;  // indices of fp16 and of float32
 // Larger sums may saturate, and the error of a saturated sum has no bound.
@@ -224,13 +226,13 @@ kernels::Format codec_at(const kernels::Format& quantizer, int index) {
   return format;
 }
 
-int finer_codec(int index, double excess) {
+int finer_codec(int index, double excess, double max_error) {
   // The error is about inversely proportional to the number of levels. The factor 1.05 is a
   // margin, so that the next codec does not just fail.
   const double wanted = 1.05 * excess * (std::exp2(index + 1) - 1);
   for (int finer = index + 1; finer < kHalves; ++finer)
     if (std::exp2(finer + 1) - 1 >= wanted) return finer;
-  return kExact;
+  return index < kHalves && max_error >= kLeastErrorOfHalf ? kHalves : kExact;
 }
 
 Status choose_codec(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard,

@@ -25,9 +25,11 @@ constexpr int kCodecs = 10;
 constexpr int kExactCoding = kCodecs - 1;
 kernels::Format codec_at(const kernels::Format& quantizer, int index);
 
-// The cheapest codec that is finer than codec `index` by the factor `excess`, judged by its number
-// of levels; if there is none, the exact one.
-int finer_codec(int index, double excess);
+// The next codec to try where codec `index` has `excess` times the error that SLIMPI_MAX_ERROR
+// allows: the cheapest quantizer that is finer by this factor, judged by its number of levels. If
+// there is none, fp16: its error is relative to each value and says nothing about a quantizer's.
+// After fp16, or where fp16 cannot keep `max_error`, the exact codec.
+int finer_codec(int index, double excess, double max_error);
 
 // Sets *chosen to the index of the codec, for a call whose plan has a max_error. Collective over
 // the communicator; *chosen is the same on all ranks. `in` is the node's sum of this rank's
