@@ -14,7 +14,7 @@
 namespace slimpi {
 
 // Where an option belongs, and how ranks compare it; see options.def.
-enum class Scope { agree, contents, process };
+enum class Scope { agree, contents, process, job };
 enum class Source { built_in, file, environment, info };  // a later one overrides an earlier one
 
 const char* to_string(Source source);  // "default", "file", "environment", "info key"

@@ -146,6 +146,11 @@ bool Text::parse(std::string_view text, std::string& value) const {
   return true;
 }
 
+bool Target::parse(std::string_view text, std::string& value) const {
+  bool is_switch = false;
+  return !Boolean{}.parse(text, is_switch) && Text{""}.parse(text, value);
+}
+
 bool AlgorithmName::parse(std::string_view text, std::string& value) const {
   const std::string_view given = trimmed(text);
   if (given.starts_with("hook:")) {

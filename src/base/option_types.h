@@ -72,6 +72,13 @@ struct Text {
   std::string text(const std::string& value) const { return value; }
 };
 
+// Where a text goes: stderr, stdout, or a file. Not what looks like a switch.
+struct Target {
+  bool parse(std::string_view text, std::string& value) const;
+  std::string accepted() const { return "stderr, stdout, or a file"; }
+  std::string text(const std::string& value) const { return value; }
+};
+
 // The names of SLIMPI_ALGORITHM, and "hook" for every hook:PATH.
 std::span<const char* const> algorithm_names();
 std::size_t algorithm_index(std::string_view name);  // that of "hook" for a name it does not know

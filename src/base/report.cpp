@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/report.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,19 +15,35 @@ namespace slimpi {
 
 namespace {
 
-Status write_all(int file, std::string_view text) {
+bool write_all(int file, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(file, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0)
-      return fail(Status::unsupported,
-                  std::string("the report cannot be written: ") + std::strerror(errno));
+    if (written < 0) return false;
     text.remove_prefix(std::size_t(written));
   }
-  return Status::ok;
+  return true;
+}
+
+bool write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::trunc);
+  file << text;
+  file.close();
+  return bool(file);
 }
 
 }  // namespace
+
+std::string bytes_text(double value) {
+  const char* const units[] = {"B", "KB", "MB", "GB", "TB"};
+  int unit = 0;
+  for (; value >= 1000 && unit < 4; ++unit) value /= 1000;
+  return fmt::format("{:.{}f} {}", value, unit == 0 ? 0 : 2, units[unit]);
+}
+
+std::string number_of(std::uint64_t number, const char* what) {
+  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
+}
 
 Totals totals_of(const Report& report) {
   const double elsewhere =
@@ -67,15 +84,16 @@ std::string why_not_writable(const std::string& path) {
 }
 
 Status write_report(const Report& report, const std::string& target) {
-  const std::string text = is_text(target) ? to_text(report) : to_json(report);
-  if (is_stream(target)) return write_all(target == "stderr" ? STDERR_FILENO : STDOUT_FILENO, text);
-  std::ofstream file(target, std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file)
-    return fail(Status::unsupported,
-                "SLIMPI_REPORT=" + target + " cannot be written: " + std::strerror(errno));
-  return Status::ok;
+  return write_to(target, "SLIMPI_REPORT", is_text(target) ? to_text(report) : to_json(report));
+}
+
+Status write_to(const std::string& target, const char* variable, const std::string& text) {
+  const bool written = is_stream(target)
+                           ? write_all(target == "stderr" ? STDERR_FILENO : STDOUT_FILENO, text)
+                           : write_file(target, text);
+  if (written) return Status::ok;
+  return fail(Status::unsupported,
+              std::string(variable) + "=" + target + " cannot be written: " + std::strerror(errno));
 }
 
 }  // namespace slimpi

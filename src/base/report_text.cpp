@@ -12,17 +12,6 @@ double seconds(std::uint64_t nanoseconds) {
   return double(nanoseconds) * 1e-9;
 }
 
-std::string bytes_text(double value) {
-  const char* const units[] = {"B", "KB", "MB", "GB", "TB"};
-  int unit = 0;
-  for (; value >= 1000 && unit < 4; ++unit) value /= 1000;
-  return fmt::format("{:.{}f} {}", value, unit == 0 ? 0 : 2, units[unit]);
-}
-
-std::string number_of(std::uint64_t number, const char* what) {
-  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
-}
-
 void append(std::string& list, const std::string& item) {
   list += (list.empty() ? "" : ", ") + item;
 }

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "call/candidates.h"
 #include "call/entry.h"
+#include "call/estimate.h"
 #include "call/failure.h"
 #include "call/foreign_memory.h"
 #include "call/runtime.h"
@@ -59,6 +60,23 @@ void log_one_node(Runtime& runtime, const comm::Communicator& communicator) {
            "--ranks-per-node 1, or slimpi-lab)");
 }
 
+// With SLIMPI_ESTIMATE: records what would become of a call that policy takes, and leaves it to
+// MPI.
+Status leave_for_estimate(Runtime& runtime, comm::Communicator& communicator,
+                          const comm::Plan& plan, const Allreduce& request) {
+  SLIMPI_TRY(communicator.find_nodes(request.out));
+  const int nodes = communicator.layout().nodes();
+  if (nodes > runtime.nodes) runtime.nodes = nodes;
+  bypass(runtime, nodes == 1 ? BypassReason::single_node : BypassReason::off, communicator,
+         request);
+  if (nodes == 1) return Status::ok;
+  SLIMPI_TRY(CallEstimate::running()->measure_network(communicator, runtime.world_size));
+  const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
+  CallEstimate::expect({nodes, group.flat ? communicator.size() : nodes, group.shards, group.flat,
+                        plan.format.bucket, plan.format.stochastic});
+  return Status::ok;
+}
+
 // From here on the ranks of the communicator act together: every decision is the same on all of
 // them. Returns whether the call is done.
 bool dispatch_together(Runtime& runtime, comm::Communicator& communicator, const Allreduce& request,
@@ -103,6 +121,11 @@ bool dispatch_together(Runtime& runtime, comm::Communicator& communicator, const
   if (const Status status = agree_on_foreign(communicator, request, &foreign); status != Status::ok)
     return failed(status);
   if (foreign) return bypass(runtime, BypassReason::off, communicator, request);
+  if (CallEstimate::running() != nullptr) {
+    const Status status =
+        leave_for_estimate(runtime, communicator, decision.plans.front(), request);
+    return status == Status::ok ? false : do_without(status);
+  }
   ++communicator.taken;
   // Only here, because it costs more than all the steps of a call that is left to MPI.
   const OwnFloats environment;
@@ -161,8 +184,11 @@ bool dispatch(const Allreduce& request, int* code) {
 }
 
 void count_nonblocking(const Allreduce& call) {
-  if (Runtime* const runtime = Runtime::get(MPI_Comm(call.comm)); runtime != nullptr)
-    bypass(*runtime, BypassReason::nonblocking, &call);
+  Runtime* const runtime = Runtime::get(MPI_Comm(call.comm));
+  if (runtime == nullptr) return;
+  bypass(*runtime, BypassReason::nonblocking, &call);
+  if (CallEstimate* const estimate = CallEstimate::running(); estimate != nullptr)
+    estimate->nonblocking(call);
 }
 
 void* next_definition(const char* name, std::atomic<void*>& known) {

@@ -6,6 +6,7 @@
 #include <array>
 #include <new>
 
+#include "base/environment.h"
 #include "base/float_environment.h"
 #include "base/log.h"
 #include "base/process.h"
@@ -14,6 +15,7 @@
 #include "base/trace_file.h"
 #include "call/auto_choices.h"
 #include "call/entry.h"
+#include "call/estimate.h"
 #include "call/runtime.h"
 #include "call/state_use.h"
 #include "mpi/internal_comm.h"
@@ -63,8 +65,9 @@ void Runtime::count_passed(BypassReason reason) {
       "left to MPI: nonfinite", "left to MPI: auto",        "left to MPI: failure"};
   static_assert(std::size(names) == kBypassReasons);
   statistics.passed(reason);
-  if (Trace::running() != nullptr && reason != BypassReason::nonblocking)
-    set_why_left(names[std::size_t(reason)]);
+  if (reason == BypassReason::nonblocking) return;
+  if (Trace::running() != nullptr) set_why_left(names[std::size_t(reason)]);
+  CallEstimate::expect(reason);
 }
 
 void Runtime::left_to_mpi(const comm::Communicator& communicator, BypassReason reason,
@@ -154,13 +157,25 @@ void Runtime::write_summary(bool together) {
     }
     hosts = gather_hosts();
   }
-  if (rank != 0 || !config.report) return;
+  if (rank != 0 || !(config.report || config.estimate)) return;
   Report report = describe_job();
   report.own = own;
   report.job = job;
   report.hosts = std::move(hosts);
   report.ranks_counted = counted;
-  if (write_report(report, *config.report) != Status::ok) log_error(failure_text());
+  if (config.report && write_report(report, *config.report) != Status::ok)
+    log_error(failure_text());
+  if (config.estimate && write_estimate(report) != Status::ok) log_error(failure_text());
+}
+
+// In a lab, and with one host, the cores of the machine serve all nodes.
+Status Runtime::write_estimate(const Report& job) const {
+  const CallEstimate* const running = CallEstimate::running();
+  if (running == nullptr) return Status::ok;
+  const bool one_machine = job.hosts.size() < 2 || !environment_variable("SLIMPILAB").empty();
+  const Estimate estimate = running->result(job, one_machine);
+  return write_to(*config.estimate, "SLIMPI_ESTIMATE",
+                  is_text(*config.estimate) ? to_text(estimate) : to_json(estimate));
 }
 
 // A warning about a file that cannot be written is more useful at the start than at the end.

@@ -30,7 +30,7 @@ std::string read_rules(comm::Communicator& communicator) {
 // Sets an option on the communicator. Returns "", or the reason why it cannot be set.
 std::string set_option(comm::Communicator& communicator, const std::string& option,
                        const char* value) {
-  if (const OptionRow& row = row_of(option); row.scope == Scope::process)
+  if (const OptionRow& row = row_of(option); row.scope == Scope::process || row.scope == Scope::job)
     return "slimpi_" + option + " is an option of the process, not of a communicator; set " +
            row.variable + " for the job";
   std::string error = communicator.config().set(option, value, Source::info);

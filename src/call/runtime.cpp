@@ -8,6 +8,7 @@
 #include "base/exceptions.h"
 #include "base/float_environment.h"
 #include "base/log.h"
+#include "call/estimate.h"
 #include "device/host.h"
 #include "device/plugins.h"
 #include "policy/policy.h"
@@ -133,6 +134,11 @@ void Runtime::start(Loaded loaded) {
   if (world_ ? world_rank == 0 : is_first_process()) {
     for (const std::string& warning : loaded.warnings) log_warn(warning);
     if (option_error.empty()) check_writability();
+    // An estimate is all that the job is run for, so it does not begin where this cannot be
+    // written.
+    if (option_error.empty() && config.estimate && !is_stream(*config.estimate))
+      if (const std::string why = why_not_writable(*config.estimate); !why.empty())
+        option_error = "SLIMPI_ESTIMATE=" + *config.estimate + " cannot be written: " + why;
   }
   device::set_device_use(config.device);
   if (device::use_cpu_path(config.cpu) != Status::ok && option_error.empty())
@@ -140,6 +146,7 @@ void Runtime::start(Loaded loaded) {
                    " cannot be used: this machine or build lacks it; SLIMPI_CPU=auto chooses";
   if (!option_error.empty() && world_) end_job(MPI_COMM_WORLD);
   if (config.trace) Trace::start();
+  if (config.estimate) CallEstimate::start(api);
   set_stall_limit(std::chrono::seconds(config.stall));
   start_activity();
   set_activity_rank(world_rank, world_size);

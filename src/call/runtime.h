@@ -76,6 +76,8 @@ class Runtime {
   // Writes the report to the target of SLIMPI_REPORT. `together`: with the bytes of all ranks;
   // collective over the job once offer_for_report found a communicator.
   void write_summary(bool together);
+  // Writes what SLIMPI_ESTIMATE asks for, on rank 0.
+  Status write_estimate(const Report& job) const;
   // Warns where the report or the trace could not be written.
   void check_writability();
 

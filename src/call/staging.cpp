@@ -11,6 +11,7 @@
 #include "base/float_environment.h"
 #include "base/log.h"
 #include "call/entry.h"
+#include "call/estimate.h"
 #include "call/runtime.h"
 #include "comm/stream_wait.h"
 
@@ -236,14 +237,20 @@ void set_why_left(const char* reason) {
 
 int call_mpi(const Allreduce& call) {
   Trace* const trace = Trace::running();
-  if (trace == nullptr) [[likely]]
+  CallEstimate* const estimate = CallEstimate::running();
+  if (trace == nullptr && estimate == nullptr) [[likely]]
     return call_mpi_untraced(call);
+  if (estimate != nullptr) estimate->before(call);
   const char* const name = std::exchange(g_why_left, "left to MPI");
   const auto begin = Trace::Clock::now();
   const int code = call_mpi_untraced(call);
+  const auto end = Trace::Clock::now();
+  if (estimate != nullptr && code == MPI_SUCCESS)
+    estimate->after(call, std::uint64_t(std::chrono::nanoseconds(end - begin).count()));
   const bool is_float = MPI_Datatype(call.datatype) == MPI_FLOAT;
-  trace->add(name, begin, Trace::Clock::now(),
-             is_float && call.count > 0 ? std::uint64_t(call.count) * sizeof(float) : 0);
+  if (trace != nullptr)
+    trace->add(name, begin, end,
+               is_float && call.count > 0 ? std::uint64_t(call.count) * sizeof(float) : 0);
   return code;
 }
 

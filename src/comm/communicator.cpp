@@ -36,7 +36,7 @@ std::vector<Entry> entries_to_agree(const Config& config, const std::string& rul
   std::vector<Entry> entries = {{"the version of slimpi", kVersion, kVersion}};
   const auto& rows = option_rows();
   for (std::size_t i = 0; i < rows.size(); ++i)
-    if (rows[i].scope == Scope::agree) {
+    if (rows[i].scope == Scope::agree || rows[i].scope == Scope::job) {
       // The case of letters counts in paths and in rules (below), and in nothing else.
       const std::string& text = config.given[i].text;
       const std::string published = text.starts_with("hook:") ? text : lower_case(text);

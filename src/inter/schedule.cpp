@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "comm/communicator.h"
 #include "inter/bruck.h"
-#include "inter/bruck_steps.h"
+#include "inter/cost_model.h"
 #include "inter/pipeline_plan.h"
 #include "inter/reduce_scatter_allgather.h"
 
@@ -14,32 +14,14 @@ namespace slimpi::inter {
 
 namespace {
 
-// The choice depends on the cost of a message relative to the bytes that could be sent instead.
-// These seconds are for TCP at 10 Gbit/s; a faster network is faster in all three.
-constexpr double kLatency = 24e-6;  // of a step that waits for the one before
-constexpr double kMessage = 3e-6;   // of a rank's processor, for a send or a receive
-constexpr double kByte = 0.8e-9;    // of a rank's link
-
-// How a shard is divided. Chunks are whole buckets, so with many members some own none.
-struct Division {
-  Division(const kernels::Format& format, std::uint64_t count, int group_size_,
-           comm::SegmentClass segment_class)
-      : group_size(group_size_),
-        segments(segments_for(format, count, group_size_, segment_class, true)) {
-    const comm::Range first = comm::chunk_of(count, group_size_, 0, segments.align);
-    message = double(message_bytes(format, std::max<std::uint64_t>(first.count, 1)));
-    owners = std::min(group_size, double((count + segments.align - 1) / segments.align));
-  }
-  double group_size, owners = 1, message = 0;
-  Segments segments;
-};
+// The choice depends on the cost of a message relative to the bytes that could be sent instead. A
+// faster network is faster in both, so the constants of one network serve all.
+constexpr cost::Constants kNetwork;
 
 double pairwise_cost(const kernels::Format& format, std::uint64_t count, int group_size,
                      comm::SegmentClass segment_class) {
-  const Division division(format, count, group_size, segment_class);
-  const double chunks = division.owners - 1 + division.group_size - 1;  // that an owner sends
-  return 2 * kLatency + chunks * double(division.segments.longest) * kMessage +
-         chunks * division.message * kByte;
+  return cost::network_seconds(cost::pairwise_traffic(format, count, group_size, segment_class),
+                               kNetwork);
 }
 
 Need pairwise_need(const kernels::Format& format, std::uint64_t count, int group_size,
@@ -48,16 +30,10 @@ Need pairwise_need(const kernels::Format& format, std::uint64_t count, int group
   return {segments.total, segments.elements};
 }
 
-// Blocks for one owner gather on the members that forward them, so a member may hold more than its
-// share.
 double bruck_cost(const kernels::Format& format, std::uint64_t count, int group_size,
                   comm::SegmentClass segment_class) {
-  const Division division(format, count, group_size, segment_class);
-  const int steps = BruckSteps(group_size).steps();
-  double blocks = division.owners;  // of the all-gather, in all its steps
-  for (int step = 0; step < steps; ++step)
-    blocks += std::min(division.group_size / 2, division.owners / 2 + (1 << step));
-  return 2 * steps * (kLatency + kMessage) + blocks * division.message * kByte;
+  return cost::network_seconds(cost::bruck_traffic(format, count, group_size, segment_class),
+                               kNetwork);
 }
 
 constexpr Schedule kSchedules[] = {

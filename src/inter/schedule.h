@@ -19,8 +19,8 @@ struct Need {
 struct Schedule {
   const char* name;
 
-  // Estimated seconds for a sum of `count` floats over `group_size` members, from the constants in
-  // schedule.cpp. It must be the same on all ranks.
+  // Estimated seconds for a sum of `count` floats over `group_size` members, by cost_model.h.
+  // It must be the same on all ranks.
   double (*cost)(const kernels::Format& format, std::uint64_t count, int group_size,
                  comm::SegmentClass segment_class);
 

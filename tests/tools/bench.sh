@@ -73,6 +73,11 @@ fi
 "$bench" --predict --nodes 16 --ranks-per-node 4 --size 64M >"$work/table"
 check 'predict: every schedule of one layout' same "$(rows | cut -c 26-39 | xargs)" \
   'plain ring plain halving plain leaders flat burst leader sharded bruck'
+# Above the rate of the constants a line warns; at that rate and below none does.
+for rate in 25gbit 10gbit 1gbit; do
+  "$bench" --predict --wire $rate | grep -c '^# warning: the constants are for links up to'
+done >"$work/warned"
+check 'predict: a warning above the rate of the constants' same "$(xargs <"$work/warned")" '1 0 0'
 
 refuse() { # refuse STATUS WORD ARGUMENTS...: one line that holds WORD, and that status
   want=$1 word=$2; shift 2

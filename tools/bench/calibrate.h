@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Measures the constants of the cost model on the network and the processors at hand.
 #pragma once
-#include "tools/bench/model.h"
+#include "inter/cost_model.h"
 #include "tools/bench/world.h"
 
 namespace slimpi::bench {
+
+using namespace cost;
 
 // What it costs a rank that another one becomes its peer: the first message less the second, and
 // the memory. Sees only peers that MPI has not connected yet: call it right after MPI_Init.

@@ -23,7 +23,8 @@ nlohmann::ordered_json to_json(const Constants& c) {
           {"node_copy", c.node_copy},
           {"peer_memory", c.peer_memory},
           {"peer_setup", c.peer_setup},
-          {"cores", c.cores}};
+          {"cores", c.cores},
+          {"measured_link", c.measured_link}};
 }
 
 std::string read_constants(const Options& options, Constants& c) {
@@ -49,6 +50,7 @@ std::string read_constants(const Options& options, Constants& c) {
       return fmt::format("{}: not written by --calibrate: {}", options.constants, error.what());
     }
   }
+  c.measured_link = c.link;
   if (options.latency > 0) c.latency = options.latency;
   if (options.wire > 0) {
     const double slower = c.exchange / c.link;  // what MPI loses beside the link itself

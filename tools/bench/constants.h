@@ -4,15 +4,18 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "tools/bench/model.h"
+#include "inter/cost_model.h"
 #include "tools/bench/options.h"
 
 namespace slimpi::bench {
 
+using namespace cost;
+
 nlohmann::ordered_json to_json(const Constants& constants);
 
 // Those of options.constants, or the ones built in when it is empty; then another link or latency
-// where the options name one. Returns "" or what is wrong with the file.
+// where the options name one. measured_link stays that of the constants. Returns "" or what is
+// wrong with the file.
 std::string read_constants(const Options& options, Constants& constants);
 
 // The layout of a job of this many nodes and ranks, and in a lab the one machine under them all.

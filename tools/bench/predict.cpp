@@ -59,6 +59,12 @@ std::string table(const Options& options, const Constants& c, const std::vector<
                                 : "of " + options.constants,
       8e-6 / c.link, c.latency * 1e6, c.overhead * 1e6,
       options.cores > 0 ? std::to_string(options.cores) : "enough", options.cores == 1 ? "" : "s");
+  if (c.beyond_measured())
+    text += fmt::format(
+        "# warning: the constants are for links up to {:.6g} Mbit/s of payload; on a faster one "
+        "the\n"
+        "# processor may decide, so measure them there (--calibrate)\n#\n",
+        8e-6 / c.measured_link);
   text +=
       fmt::format("#{:>7} {:>7} {:>8} {:14} {:>4} {:>11} {:>8} {:>9} {:>11} {:>7} {:>9} {:>9}\n",
                   "nodes", "ranks", "size", "schedule", "bits", "time", "speed-up", "held by",
@@ -96,7 +102,9 @@ nlohmann::ordered_json to_json(const Constants& constants, const std::vector<For
          {"peer_memory", f.cost.memory},
          {"setup_seconds", f.cost.setup}});
   }
-  return {{"constants", to_json(constants)}, {"predictions", rows}};
+  return {{"constants", to_json(constants)},
+          {"beyond_measured", constants.beyond_measured()},
+          {"predictions", rows}};
 }
 
 void add_predictions(const Layout& layout, const Constants& c, std::vector<Row>& rows) {

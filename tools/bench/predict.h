@@ -5,10 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "inter/cost_model.h"
 #include "tools/bench/measure.h"
-#include "tools/bench/model.h"
 
 namespace slimpi::bench {
+
+using namespace cost;
 
 // One predicted call: the best plain schedule, or one of slimpi's.
 struct Forecast {

@@ -22,6 +22,8 @@ const char* scope_text(Scope scope) {
       return "contents must be the same on all ranks";
     case Scope::process:
       return "ranks may differ. Not an info key";
+    case Scope::job:
+      return "must be the same on all ranks. Not an info key";
   }
   return "";
 }
@@ -78,8 +80,8 @@ Json options_json(const Config& config) {
                     {"source", to_string(given.source)},
                     {"default", text(row.standard)},
                     {"accepted", row.accepted},
-                    {"must_agree", row.scope == Scope::agree},
-                    {"info_key", row.scope != Scope::process},
+                    {"must_agree", row.scope == Scope::agree || row.scope == Scope::job},
+                    {"info_key", row.scope == Scope::agree || row.scope == Scope::contents},
                     {"meaning", row.meaning}});
   }
   return list;

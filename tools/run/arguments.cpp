@@ -61,6 +61,10 @@ Arguments parse_arguments(int argc, const char* const* argv) {
     }
     const OptionRow* row = find_row(name);
     if (row == nullptr) return result.error = unknown(given, name), result;
+    if (name == "estimate" && equals == word.npos) {  // the only option whose value may be left out
+      result.variables[row->variable] = "stderr";
+      continue;
+    }
     if (equals == word.npos && at + 1 == argc)
       return result.error = given + " needs a value; accepted: " + row->accepted, result;
     const std::string value(equals == word.npos ? argv[++at] : word.substr(equals + 1));

@@ -50,7 +50,9 @@ std::string value_name(const std::string& accepted) {
 
 std::string described(const OptionRow& row) {
   constexpr std::size_t kColumn = 30;
-  std::string name = "  " + dashed(row.name) + " " + value_name(row.accepted);
+  const bool optional = std::string_view(row.name) == "estimate";
+  std::string name =
+      "  " + dashed(row.name) + (optional ? "[=FILE]" : " " + value_name(row.accepted));
   const std::string indent(kColumn, ' ');
   std::string text;
   if (name.size() + 2 > kColumn) {

@@ -1,20 +1,50 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/bench/model.h"
+#include "inter/cost_model.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace slimpi::bench {
+#include "comm/node_layout.h"
+#include "inter/bruck.h"
+#include "inter/bruck_steps.h"
+#include "inter/pipeline_plan.h"
+
+namespace slimpi::cost {
 namespace {
 
-constexpr double kMessage = 16 << 10;  // coded bytes that travel in one message at most
-constexpr double kMessageHead = 64;    // slimpi's header and what TCP and MPI add to it
-constexpr double kBucket = 2048;       // floats
-constexpr double kBuffers = 16 << 20;  // that slimpi's messages may always take
-constexpr double kSlots = 5;           // segments under way at once
+// How a shard is divided. Chunks are whole buckets, so with many ranks some own none.
+struct Division {
+  Division(const kernels::Format& format, std::uint64_t count, int group_size_,
+           comm::SegmentClass segment_class)
+      : group_size(group_size_),
+        segments(inter::segments_for(format, std::max<std::uint64_t>(count, 1), group_size_,
+                                     segment_class, true)) {
+    const comm::Range first = comm::chunk_of(count, group_size_, 0, segments.align);
+    elements = std::max<std::uint64_t>(first.count, 1);
+    owners =
+        std::clamp(double((count + segments.align - 1) / segments.align), 1.0, double(group_size_));
+  }
+  double group_size, owners = 1;
+  std::uint64_t elements = 1;  // of the longest chunk
+  inter::Segments segments;
+};
 
-double coded(int bits) {
-  return bits / 32.0 + 2 / kBucket;
+// Bytes of the messages with which one rank sends a chunk to another.
+double chunk_bytes(const kernels::Format& format, std::uint64_t elements, std::uint64_t segment) {
+  const std::uint64_t whole = elements / segment, rest = elements % segment;
+  return double(whole) * double(inter::message_bytes(format, segment)) +
+         (rest == 0 ? 0 : double(inter::message_bytes(format, rest)));
+}
+
+kernels::Format quantized(int bits) {
+  kernels::Format format;
+  format.codec = kernels::Codec::quantized;
+  format.bits = std::uint8_t(bits);
+  return format;
+}
+
+std::uint64_t floats_in(double bytes) {
+  return std::max<std::uint64_t>(1, std::uint64_t(bytes / sizeof(float)));
 }
 
 // How many ranks share a core while `active` ranks of each node work.
@@ -85,69 +115,100 @@ void within_node(Cost& cost, double bytes, double per_node, double sharing, cons
   work(cost, (sum + copy) * sharing);
 }
 
-// What slimpi reserves for messages: three for every peer and one for all, in each slot.
-double buffers(double bytes, int bits, double others, double chunk) {
-  const double bucket = 4 * kBucket * coded(bits), most = std::max(kBuffers, bytes * coded(bits));
-  const double message =
-      std::min({kMessage, chunk * coded(bits), most / kSlots / (3 * others + 1)});
-  const double slots = std::min(kSlots, std::ceil(chunk * coded(bits) / std::max(message, bucket)));
-  return (3 * others + 1) * slots * (std::max(message, bucket) + kMessageHead);
-}
-
-// `flows` ranks of each of `nodes` nodes sum `bytes` each in reduce-scatter and all-gather. A chunk
-// is no smaller than a bucket, so with many nodes not every one owns a chunk; an owner's link is
-// the busiest. Codec, copies and the link overlap, segment by segment; the first segment's codec
-// and the last one's do not. `crowd` is how much longer the link takes because of who talks to whom
-// at the same time.
+// `flows` ranks of each of `nodes` nodes sum `bytes` each in reduce-scatter and all-gather. The
+// link of a rank that owns a chunk is the busiest. Codec, copies and the link overlap, segment by
+// segment; the first segment's codec and the last one's do not. `crowd` is how much longer the link
+// takes because of who talks to whom at the same time.
 void reduce_scatter_allgather(Cost& cost, double bytes, int bits, double nodes, double flows,
                               double crowd, double sharing, const Constants& c) {
   if (nodes < 2) return;
+  const kernels::Format format = quantized(bits);
+  const auto small = comm::SegmentClass::small;
+  const Traffic sent = pairwise_traffic(format, floats_in(bytes), int(nodes), small);
+  const inter::Segments segments =
+      inter::segments_for(format, floats_in(bytes), int(nodes), small, false);
   const double encode = c.encode[std::size_t(bits)], decode = c.decode[std::size_t(bits)];
-  const double chunk = std::max(bytes / nodes, std::min(bytes, 4 * kBucket));
-  const double owners = bytes / chunk, others = nodes - 1;
-  const double segments = std::max(1.0, std::ceil(chunk * coded(bits) / kMessage));
-  const double to_owners = owners * others / nodes, to_all = others;  // chunks that an owner sends
-  const double messages = (to_owners + to_all) * segments;
-  const double sent = (to_owners + to_all) * chunk * coded(bits) + messages * kMessageHead;
-  const double codec = (encode * (to_owners + 1) + decode * (to_all + to_owners)) * chunk;
-  const double link = flows * crowd * sent * c.link;
-  const double processor = (codec + 2 * sent * c.copy + messages * c.overhead) * sharing;
-  const double fill = 2 * (encode + decode) * std::min(chunk, kMessage / coded(bits)) * sharing;
-  cost.messages += messages;
+  const double others = nodes - 1, to_owners = sent.owners * others / nodes;
+  const double codec =
+      (encode * (to_owners + 1) + decode * (sent.owners - 1 + others)) * sent.chunk;
+  const double link = flows * crowd * sent.bytes * c.link;
+  const double processor = (codec + 2 * sent.bytes * c.copy + sent.messages * c.overhead) * sharing;
+  const double segment = std::min(sent.chunk, double(segments.elements) * sizeof(float));
+  const double fill = 2 * (encode + decode) * segment * sharing;
+  cost.messages += sent.messages;
   cost.link += link;
   cost.processor += processor;
-  cost.waiting += 2 * c.latency;
+  cost.waiting += sent.waits * c.latency;
   cost.peers = others;
-  cost.memory += buffers(bytes, bits, others, chunk);
-  cost.seconds += 2 * c.latency + std::max(link, processor) + std::min({fill, link, processor});
+  cost.memory += double(segments.total);
+  cost.seconds += sent.waits * c.latency + std::max(link, processor);
+  cost.seconds += std::min({fill, link, processor});
 }
 
-// The same in steps as many as the logarithm of the nodes. Blocks for one owner meet on their way,
-// so a rank may carry more than its share. Each step waits for the one before.
+// Each step waits for the one before, so that nothing overlaps.
 void bruck_cost(Cost& cost, double bytes, int bits, double nodes, double sharing,
                 const Constants& c) {
   if (nodes < 2) return;
+  const kernels::Format format = quantized(bits);
+  const auto small = comm::SegmentClass::small;
+  const Traffic sent = bruck_traffic(format, floats_in(bytes), int(nodes), small);
   const double encode = c.encode[std::size_t(bits)], decode = c.decode[std::size_t(bits)];
-  const double chunk = std::max(bytes / nodes, std::min(bytes, 4 * kBucket));
-  const double owners = bytes / chunk, block = chunk * coded(bits) + kMessageHead;
-  const double steps = std::ceil(std::log2(nodes));
-  double blocks = owners;
-  for (double distance = 1; distance < nodes; distance *= 2)
-    blocks += std::min(nodes / 2, owners / 2 + distance);
-  const double messages = 2 * steps, sent = blocks * block;
-  const double codec = (encode * (owners + 1) + decode * (nodes + owners - 1)) * chunk;
-  const double link = sent * c.link;
-  const double processor = (codec + 4 * sent * c.copy + messages * c.overhead) * sharing;
-  cost.messages += messages;
+  const double codec =
+      (encode * (sent.owners + 1) + decode * (nodes + sent.owners - 1)) * sent.chunk;
+  const double link = sent.bytes * c.link;
+  const double processor = (codec + 4 * sent.bytes * c.copy + sent.messages * c.overhead) * sharing;
+  cost.messages += sent.messages;
   cost.link += link;
   cost.processor += processor;
-  cost.waiting += messages * c.latency;
-  cost.peers = std::min(messages, nodes - 1);
-  cost.memory += nodes * block;
-  cost.seconds += messages * c.latency + link + processor;
+  cost.waiting += sent.waits * c.latency;
+  cost.peers = std::min(sent.messages, nodes - 1);
+  cost.memory += double(inter::bruck_need(format, floats_in(bytes), int(nodes), small, true).bytes);
+  cost.seconds += sent.waits * c.latency + link + processor;
 }
 
 }  // namespace
+
+// An owner sends a chunk to each other owner in the reduce-scatter, and its own to all others in
+// the all-gather.
+Traffic pairwise_traffic(const kernels::Format& format, std::uint64_t count, int group_size,
+                         comm::SegmentClass segment_class) {
+  const Division division(format, count, group_size, segment_class);
+  const double chunks = division.owners - 1 + division.group_size - 1;
+  return {2, chunks * double(division.segments.longest),
+          chunks * chunk_bytes(format, division.elements, division.segments.elements),
+          division.owners, double(division.elements) * sizeof(float)};
+}
+
+// Blocks for one owner gather on the ranks that forward them, so a rank may hold more than its
+// share.
+Traffic bruck_traffic(const kernels::Format& format, std::uint64_t count, int group_size,
+                      comm::SegmentClass segment_class) {
+  const Division division(format, count, group_size, segment_class);
+  const int steps = inter::BruckSteps(group_size).steps();
+  double blocks = division.owners;  // of the all-gather, in all its steps
+  for (int step = 0; step < steps; ++step)
+    blocks += std::min(division.group_size / 2, division.owners / 2 + (1 << step));
+  return {2.0 * steps, 2.0 * steps,
+          blocks * double(inter::message_bytes(format, division.elements)), division.owners,
+          double(division.elements) * sizeof(float)};
+}
+
+double network_seconds(const Traffic& traffic, const Constants& constants) {
+  return traffic.waits * constants.latency + traffic.messages * constants.overhead +
+         traffic.bytes * constants.link;
+}
+
+double pairwise_bytes(const kernels::Format& format, std::uint64_t count, int group_size) {
+  const Division division(format, count, group_size, comm::SegmentClass::small);
+  double bytes = 0;
+  for (int owner = 0; owner < int(division.owners); ++owner) {
+    const std::uint64_t elements =
+        comm::chunk_of(count, group_size, owner, division.segments.align).count;
+    bytes +=
+        2 * (division.group_size - 1) * chunk_bytes(format, elements, division.segments.elements);
+  }
+  return bytes;
+}
 
 const char* to_string(Schedule schedule) {
   static constexpr const char* names[] = {"plain ring", "plain halving", "plain leaders", "flat",
@@ -215,4 +276,4 @@ Schedule cheapest(bool plain, double bytes, int bits, const Layout& layout,
   return best;
 }
 
-}  // namespace slimpi::bench
+}  // namespace slimpi::cost

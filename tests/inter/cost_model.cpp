@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/bench/model.h"
+#include "inter/cost_model.h"
 
 #include <cmath>
 
+#include "inter/schedule.h"
 #include "tests/helper/cmocka_cxx.h"
 
-using namespace slimpi::bench;
+using namespace slimpi::cost;
 
 namespace {
 
@@ -93,6 +94,7 @@ void crowds_cost_what_rounds_save(void**) {
 
 void messages_and_peers_break_first_at_scale(void**) {
   Constants c;
+  c.link = c.exchange = 8e-9;
   c.peer_memory = 100e3;
   c.peer_setup = 1e-3;
   const Cost flat = predict(Schedule::flat, kBytes, 8, {100'000, 1}, c);
@@ -122,6 +124,33 @@ void relaying_saves_messages_and_peers(void**) {
               1.5 * seconds(Schedule::flat, kBytes, {64, 1}, c));
 }
 
+// The library chooses by what slimpi-bench --predict prints.
+void schedules_are_chosen_by_it(void**) {
+  const slimpi::kernels::Format format{slimpi::kernels::Codec::quantized};
+  const auto small = slimpi::comm::SegmentClass::small;
+  for (const int nodes : {2, 16, 64, 300})
+    for (const std::uint64_t count : {100ull, 20'000ull, 1'000'000ull}) {
+      const double pairwise =
+          network_seconds(pairwise_traffic(format, count, nodes, small), Constants());
+      const double bruck = network_seconds(bruck_traffic(format, count, nodes, small), Constants());
+      assert_string_equal(slimpi::inter::schedule_for(format, count, nodes, small).name,
+                          pairwise <= bruck ? "pairwise" : "bruck");
+    }
+}
+
+void the_busiest_rank_sends_its_share(void**) {
+  const slimpi::kernels::Format format{slimpi::kernels::Codec::quantized};
+  const auto small = slimpi::comm::SegmentClass::small;
+  // 64 buckets on 8 nodes: chunks of 8 buckets in one message each, all alike.
+  const Traffic traffic = pairwise_traffic(format, 64 * 2048, 8, small);
+  const double message = 48 + 8 * (8 + 2048);
+  near(traffic.messages, 14, 1e-12);
+  near(traffic.bytes, 14 * message, 1e-12);
+  near(pairwise_bytes(format, 64 * 2048, 8), 8 * 14 * message, 1e-12);
+  // Three buckets on 8 nodes: three owners, each of which sends to two others and to all.
+  near(pairwise_traffic(format, 3 * 2048, 8, small).messages, 9, 1e-12);
+}
+
 void one_node_and_one_rank_send_nothing(void**) {
   const Constants c;
   for (const Schedule schedule : kSchedules) {
@@ -144,6 +173,8 @@ int main() {
       cmocka_unit_test(crowds_cost_what_rounds_save),
       cmocka_unit_test(messages_and_peers_break_first_at_scale),
       cmocka_unit_test(relaying_saves_messages_and_peers),
+      cmocka_unit_test(schedules_are_chosen_by_it),
+      cmocka_unit_test(the_busiest_rank_sends_its_share),
       cmocka_unit_test(one_node_and_one_rank_send_nothing),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "call/estimate.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <new>
+#include <optional>
+#include <utility>
+
+#include "base/float_environment.h"
+#include "base/log.h"
+#include "device/device.h"
+#include "device/host.h"
+
+namespace slimpi::call {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::uint64_t kSampledFloats = 1 << 20;  // of a buffer: its first ones
+constexpr std::uint64_t kSamples = 8;              // of a row of the table
+
+// What this thread knows about the call that it makes next.
+struct Next {
+  bool known = false;
+  std::optional<BypassReason> reason;
+  CallEstimate::Way way;
+};
+thread_local Next g_next;
+
+std::uint64_t nanoseconds_since(Clock::time_point begin) {
+  return std::uint64_t(std::chrono::nanoseconds(Clock::now() - begin).count());
+}
+
+}  // namespace
+
+void CallEstimate::start(const mpi::Api& api) {
+  if (running() != nullptr) return;
+  // Never destroyed: exit handlers may still call MPI after static destruction.
+  running_.store(new CallEstimate(api), std::memory_order_release);
+}
+
+void CallEstimate::expect(BypassReason reason) {
+  if (running() == nullptr) return;
+  g_next = {true, reason, {}};
+}
+
+void CallEstimate::expect(const Way& way) {
+  g_next = {true, std::nullopt, way};
+}
+
+// Arguments are those of a call that MPI has done, so MPI takes them.
+CallEstimate::Key CallEstimate::key_of(const Allreduce& call, bool blocking) const {
+  Key key;
+  MPI_Count size = 0;
+  api_.Type_size_x(MPI_Datatype(call.datatype), &size);
+  api_.Comm_size(MPI_Comm(call.comm), &key.ranks);
+  key.bytes = call.count > 0 && size > 0 ? std::uint64_t(call.count) * std::uint64_t(size) : 0;
+  // The upper half of a handle's word is not defined.
+  key.type = MPI_Datatype(call.datatype);
+  key.op = MPI_Op(call.op);
+  key.blocking = blocking;
+  return key;
+}
+
+// Encodes and decodes the values as one segment, as a rank does with what it sends.
+CallEstimate::Sample CallEstimate::sample_of(const float* values, std::uint64_t count,
+                                             const Way& way) {
+  const kernels::Kernels& kernels = *device::host().kernels();
+  const double bytes = double(count) * sizeof(float);
+  std::vector<float> decoded(count);
+  std::vector<std::byte> encoded;
+  Sample sample;
+  for (std::size_t i = 0; i < kEstimatedWidths; ++i) {
+    kernels::Format format;
+    format.codec = kernels::Codec::quantized;
+    format.bits = std::uint8_t(kEstimatedBits[i]);
+    format.bucket = way.bucket;
+    format.stochastic = way.stochastic;
+    encoded.resize(kernels::encoded_bytes(format, count));
+    auto begin = Clock::now();
+    kernels.encode(format, {}, values, nullptr, count, encoded.data(), nullptr);
+    sample.encode[i] = double(nanoseconds_since(begin)) * 1e-9 / bytes;
+    begin = Clock::now();
+    kernels.decode(format, encoded.data(), count, decoded.data(), nullptr);
+    sample.decode[i] = double(nanoseconds_since(begin)) * 1e-9 / bytes;
+    double squares[2] = {0, 0};
+    kernels.compare(decoded.data(), values, count, squares, nullptr);
+    sample.error[i] = std::sqrt(squares[0] / squares[1]);
+    sample.valid = std::isfinite(sample.error[i]);
+    if (!sample.valid) break;
+  }
+  return sample;
+}
+
+// Samples the first calls of a row, and then ever fewer. Buffers of a GPU are not sampled.
+void CallEstimate::before(const Allreduce& call) noexcept {
+  if (!g_next.known || g_next.reason || call.count <= 0) return;
+  const auto* const values =
+      static_cast<const float*>(call.in == MPI_IN_PLACE ? call.out : call.in);
+  if (device::locate(values).device != &device::host()) return;
+  try {
+    const auto begin = Clock::now();
+    const OwnFloats environment;
+    Key key = key_of(call, true);
+    key.way = g_next.way;
+    std::uint64_t calls = 0, samples = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto found = records_.find(key); found != records_.end()) {
+        calls = found->second.calls;
+        samples = found->second.samples;
+      }
+    }
+    if (samples >= kSamples || !(calls == 0 || std::has_single_bit(calls))) return;
+    const Sample sample =
+        sample_of(values, std::min(std::uint64_t(call.count), kSampledFloats), g_next.way);
+    add(key, 0, sample);
+    const std::lock_guard lock(mutex_);
+    sampling_nanoseconds_ += nanoseconds_since(begin);
+  } catch (const std::bad_alloc&) {
+    log_once(LogLevel::warn, "SLIMPI_ESTIMATE: no memory for a sample");
+  }
+}
+
+void CallEstimate::after(const Allreduce& call, std::uint64_t nanoseconds) noexcept {
+  const Next next = std::exchange(g_next, {});
+  if (!next.known) return;
+  try {
+    Key key = key_of(call, true);
+    if (next.reason) key.reason = int(*next.reason);
+    key.way = next.way;
+    add(key, nanoseconds, {});
+  } catch (const std::bad_alloc&) {
+    log_once(LogLevel::warn, "SLIMPI_ESTIMATE: no memory to record a call");
+  }
+}
+
+void CallEstimate::nonblocking(const Allreduce& call) noexcept {
+  if (MPI_Comm(call.comm) == MPI_COMM_NULL || MPI_Datatype(call.datatype) == MPI_DATATYPE_NULL)
+    return;
+  try {
+    Key key = key_of(call, false);
+    key.reason = int(BypassReason::nonblocking);
+    add(key, 0, {});
+  } catch (const std::bad_alloc&) {
+    log_once(LogLevel::warn, "SLIMPI_ESTIMATE: no memory to record a call");
+  }
+}
+
+// A sample is not a call: it comes before its call.
+void CallEstimate::add(Key key, std::uint64_t nanoseconds, const Sample& sample) {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t bytes = key.bytes;
+  if (records_.size() >= kMost && records_.find(key) == records_.end()) {
+    key.bytes = bytes == 0 ? 0 : std::uint64_t(1) << size_class_of(bytes);
+    if (!sample.valid) ++merged_;
+  }
+  Record& record = records_[key];
+  if (sample.valid) {
+    ++record.samples;
+    for (std::size_t i = 0; i < kEstimatedWidths; ++i) {
+      const auto bits = std::size_t(kEstimatedBits[i]);
+      record.error_sum[i] += sample.error[i];
+      if (!timed_codec_ || sample.encode[i] < constants_.encode[bits])
+        constants_.encode[bits] = sample.encode[i];
+      if (!timed_codec_ || sample.decode[i] < constants_.decode[bits])
+        constants_.decode[bits] = sample.decode[i];
+    }
+    timed_codec_ = true;
+    return;
+  }
+  ++record.calls;
+  record.bytes += bytes;
+  record.nanoseconds += nanoseconds;
+  record.least = std::min(record.least, nanoseconds);
+}
+
+}  // namespace slimpi::call

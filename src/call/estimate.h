@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// SLIMPI_ESTIMATE: every call goes to MPI. This records the calls, what policy would do with them,
+// their time inside MPI, and how well the codec does on samples of the program's own buffers.
+#pragma once
+#include <array>
+#include <atomic>
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/estimate.h"
+#include "call/entry.h"
+#include "comm/communicator.h"
+#include "inter/cost_model.h"
+#include "policy/policy.h"
+
+namespace slimpi::call {
+
+class CallEstimate {
+ public:
+  // The running one; null while SLIMPI_ESTIMATE is unset. Once started it lives for ever.
+  static CallEstimate* running() { return running_.load(std::memory_order_acquire); }
+  static void start(const mpi::Api& api);
+
+  // How slimpi would do a sum: what the bytes and the time of a compressed call depend on.
+  struct Way {
+    int nodes = 0, group_size = 0, shards = 1;
+    bool flat = false;
+    std::uint32_t bucket = 2048;
+    bool stochastic = false;
+    auto operator<=>(const Way&) const = default;
+  };
+
+  // What would become of the call that this thread makes next: a bypass, or a compressed call.
+  static void expect(BypassReason reason);
+  static void expect(const Way& way);
+
+  // Before and after MPI does that call. `before` samples its input; `after` records the call. They
+  // throw nothing. A call that was not expected is not recorded.
+  void before(const Allreduce& call) noexcept;
+  void after(const Allreduce& call, std::uint64_t nanoseconds) noexcept;
+
+  // Records a nonblocking or persistent allreduce, whose time is not known.
+  void nonblocking(const Allreduce& call) noexcept;
+
+  // Measures latency and bandwidth between two nodes of the communicator, once in a job.
+  // Collective; to be called at every call that would be compressed.
+  Status measure_network(comm::Communicator& communicator, int world_size);
+
+  // What all calls so far come to. `job`: what describes the job.
+  Estimate result(const Report& job, bool one_machine) const;
+
+ private:
+  struct Key {
+    std::uint64_t bytes = 0;
+    int ranks = 0;
+    MPI_Datatype type = MPI_DATATYPE_NULL;
+    MPI_Op op = MPI_OP_NULL;
+    bool blocking = true;
+    int reason = -1;  // -1: compressed
+    Way way;
+    auto operator<=>(const Key&) const = default;
+  };
+  struct Sample {
+    std::array<double, kEstimatedWidths> error{}, encode{}, decode{};  // seconds per byte of floats
+    bool valid = false;
+  };
+  struct Record {
+    std::uint64_t calls = 0, bytes = 0, nanoseconds = 0, least = UINT64_MAX, samples = 0;
+    std::array<double, kEstimatedWidths> error_sum{};
+  };
+
+  explicit CallEstimate(const mpi::Api& api) : api_(api) {}
+  Key key_of(const Allreduce& call, bool blocking) const;
+  void add(Key key, std::uint64_t nanoseconds, const Sample& sample);
+  static Sample sample_of(const float* values, std::uint64_t count, const Way& way);
+  void predict(const Key& key, const Record& record, bool one_machine, EstimateRow& row) const;
+
+  // Distinct sizes, communicators, types and operations that are kept apart.
+  static constexpr std::size_t kMost = 4096;
+  static inline std::atomic<CallEstimate*> running_{nullptr};
+
+  const mpi::Api& api_;
+  mutable std::mutex mutex_;  // protects all below
+  std::map<Key, Record> records_;
+  std::uint64_t merged_ = 0, sampling_nanoseconds_ = 0;
+  cost::Constants constants_;  // encode and decode: the fastest seen
+  bool timed_codec_ = false, measured_ = false;
+};
+
+}  // namespace slimpi::call

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// SLIMPI_ESTIMATE at the end of the job: the rows of its table, made from what was recorded.
+#include <algorithm>
+#include <thread>
+#include <tuple>
+
+#include "call/estimate.h"
+#include "call/runtime.h"
+
+namespace slimpi::call {
+
+namespace {
+
+template <typename Handle>
+struct Named {
+  Handle handle;
+  const char* name;
+};
+
+template <typename Handle, std::size_t Count>
+const char* name_of(Handle handle, const Named<Handle> (&names)[Count], const char* other) {
+  for (const Named<Handle>& each : names)
+    if (each.handle == handle) return each.name;
+  return other;
+}
+
+constexpr Named<MPI_Datatype> kTypes[] = {{MPI_FLOAT, "float"},
+                                          {MPI_REAL, "float"},
+                                          {MPI_REAL4, "float"},
+                                          {MPI_DOUBLE, "double"},
+                                          {MPI_DOUBLE_PRECISION, "double"},
+                                          {MPI_REAL8, "double"},
+                                          {MPI_INT, "int"},
+                                          {MPI_INTEGER, "int"},
+                                          {MPI_INT16_T, "int16"},
+                                          {MPI_INT32_T, "int32"},
+                                          {MPI_INT64_T, "int64"},
+                                          {MPI_UINT64_T, "uint64"},
+                                          {MPI_LONG, "long"},
+                                          {MPI_LONG_LONG, "longlong"},
+                                          {MPI_UNSIGNED, "unsigned"},
+                                          {MPI_UNSIGNED_LONG, "ulong"},
+                                          {MPI_CHAR, "char"},
+                                          {MPI_BYTE, "byte"},
+                                          {MPI_C_BOOL, "bool"}};
+constexpr Named<MPI_Op> kOps[] = {
+    {MPI_SUM, "sum"},   {MPI_MAX, "max"},   {MPI_MIN, "min"},       {MPI_PROD, "prod"},
+    {MPI_LAND, "land"}, {MPI_LOR, "lor"},   {MPI_LXOR, "lxor"},     {MPI_BAND, "band"},
+    {MPI_BOR, "bor"},   {MPI_BXOR, "bxor"}, {MPI_MINLOC, "minloc"}, {MPI_MAXLOC, "maxloc"}};
+
+kernels::Format format_of(const CallEstimate::Way& way, int bits) {
+  kernels::Format format;
+  format.codec = kernels::Codec::quantized;
+  format.bits = std::uint8_t(bits);
+  format.bucket = way.bucket;
+  return format;
+}
+
+// What all ranks put between nodes in one call. In a flat group, messages inside a node are none of
+// it.
+double bytes_between_nodes(const CallEstimate::Way& way, std::uint64_t count, int bits) {
+  const kernels::Format format = format_of(way, bits);
+  double bytes = 0;
+  for (int shard = 0; shard < way.shards; ++shard) {
+    const std::uint64_t part =
+        comm::chunk_of(count, way.shards, shard, comm::chunk_alignment(format)).count;
+    bytes += cost::pairwise_bytes(format, part, way.group_size);
+  }
+  if (!way.flat || way.group_size < 2) return bytes;
+  const double per_node = double(way.group_size) / way.nodes;
+  return bytes * (way.group_size - per_node) / (way.group_size - 1);
+}
+
+}  // namespace
+
+// Adds a record to the row that it belongs to, with the calls of one size at a time.
+void CallEstimate::predict(const Key& key, const Record& record, bool one_machine,
+                           EstimateRow& row) const {
+  const double calls = double(record.calls);
+  // Beyond its fastest call MPI waited for ranks that came late. They would come as late with
+  // slimpi.
+  const double waiting = double(record.nanoseconds - record.calls * record.least) * 1e-9;
+  row.waiting_seconds += waiting;
+  const std::uint64_t count = record.bytes / std::max<std::uint64_t>(record.calls, 1) / 4;
+  cost::Layout layout{double(key.way.nodes), double(key.ranks) / key.way.nodes,
+                      double(std::thread::hardware_concurrency()), one_machine};
+  for (std::size_t i = 0; i < kEstimatedWidths; ++i) {
+    const int bits = kEstimatedBits[i];
+    const double bytes = double(count) * sizeof(float);
+    double seconds = cost::predict(key.way.flat ? cost::Schedule::flat : cost::Schedule::sharded,
+                                   bytes, bits, layout, constants_)
+                         .seconds;
+    if (!key.way.flat)
+      seconds = std::min(
+          seconds, cost::predict(cost::Schedule::bruck, bytes, bits, layout, constants_).seconds);
+    row.seconds[i] += calls * seconds + waiting;
+    row.bytes[i] += calls * bytes_between_nodes(key.way, count, bits);
+    row.error_sum[i] += record.error_sum[i];
+  }
+  row.samples += record.samples;
+}
+
+Estimate CallEstimate::result(const Report& job, bool one_machine) const {
+  const std::lock_guard lock(mutex_);
+  Estimate estimate;
+  estimate.job = job;
+  estimate.sampling_nanoseconds = sampling_nanoseconds_;
+  estimate.network_measured = measured_;
+  estimate.latency = constants_.latency;
+  estimate.link = constants_.link;
+  estimate.merged = merged_;
+  using Place = std::tuple<bool, std::size_t, int, std::string, std::string, bool, int>;
+  std::map<Place, EstimateRow> rows;
+  for (const auto& [key, record] : records_) {
+    if (record.calls == 0) continue;  // sampled, but MPI refused the call
+    const std::size_t size_class = size_class_of(key.bytes);
+    const std::string type = name_of(key.type, kTypes, "other"), op = name_of(key.op, kOps, "own");
+    // What would be compressed, and of it the longest buffers, comes first.
+    EstimateRow& row = rows[{key.reason >= 0, kSizeClasses - size_class, key.ranks, type, op,
+                             key.blocking, 2 * key.reason + (key.bytes == 0 ? 1 : 0)}];
+    row.size_class = size_class;
+    row.empty = key.bytes == 0;
+    row.ranks = key.ranks;
+    row.type = type;
+    row.op = op;
+    row.blocking = key.blocking;
+    if (key.reason >= 0) row.reason = BypassReason(key.reason);
+    row.least = row.calls == 0 ? record.least : std::min(row.least, record.least);
+    row.calls += record.calls;
+    row.bytes_in += record.bytes;
+    row.nanoseconds += record.nanoseconds;
+    const int nodes = row.taken() ? key.way.nodes : std::min(job.nodes, key.ranks);
+    row.bytes_now += 2.0 * std::max(nodes - 1, 0) * double(record.bytes);
+    if (row.taken()) predict(key, record, one_machine, row);
+  }
+  for (auto& [place, row] : rows) estimate.rows.push_back(row);
+  return estimate;
+}
+
+}  // namespace slimpi::call

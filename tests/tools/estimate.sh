@@ -1,0 +1,120 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# slimpi-run --estimate: all calls go to MPI, and the table at the end is right: calls, bytes now
+# and at fewer bits, reasons, errors of samples; values that cannot be used are refused.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+export UCX_LOG_LEVEL=error SLIMPI_RANKS_PER_NODE=1
+steps=$top_builddir/tests/mpi/steps
+run=$top_builddir/tools/slimpi-run
+program="init sum:100000 sum:100000 sum:100000 sum:20000 sum:10 int:3 isum:1000 psum:100000
+  pcontrol:0 sum:100000 pcontrol:1 split:2 sum:100000 sum:20000 finalize"
+
+# shellcheck disable=SC2086
+plain 4 "$steps" $program | LC_ALL=C sort >plain.txt || fail "without slimpi"
+# shellcheck disable=SC2086
+SLIMPI_ESTIMATE=$work/e.json SLIMPI_REPORT=$work/r.json under 4 "$steps" $program |
+  LC_ALL=C sort >under.txt || fail "under slimpi"
+same plain.txt under.txt "results are MPI's own, to the bit"
+expect "$(wc -l <under.txt)" 44 "every step printed"
+expect "$(report r.json calls compressed) $(report r.json calls exact_in_node)" "0 0" \
+  "slimpi does no call itself"
+
+# Calls, bytes and reasons; what would be compressed has the bytes that a real run sends.
+real() { # BITS SUMS...: bytes that all ranks send in these sums
+  bits=$1
+  shift
+  SLIMPI_BITS=$bits SLIMPI_REPORT=$work/real.json under 4 "$steps" init "$@" finalize >out.txt ||
+    fail "a real run with $bits bits"
+  report real.json bytes sent
+}
+long="sum:100000 sum:100000 sum:100000" short=sum:20000
+for bits in 8 4 2; do
+  # shellcheck disable=SC2086
+  echo "$bits $(real $bits $long) $(real $bits $short) $(real $bits split:2 sum:100000)"
+done >sent.txt
+holds "rows, calls, bytes and reasons" "$PYTHON" -c '
+import json
+e = json.load(open("e.json"))
+rows = {(r["from"], r["ranks"], r["type"], r["blocking"], r["reason"]): r for r in e["rows"]}
+want = {
+    (262144, 4, "float", True, None): (3, 1200000, 6 * 1200000),
+    (65536, 4, "float", True, None): (1, 80000, 6 * 80000),
+    (262144, 2, "float", True, None): (1, 400000, 2 * 400000),
+    (65536, 2, "float", True, None): (1, 80000, 2 * 80000),
+    (262144, 4, "float", True, "off"): (1, 400000, 6 * 400000),
+    (32, 4, "float", True, "small"): (1, 40, 6 * 40),
+    (8, 4, "int", True, "datatype"): (1, 12, 6 * 12),
+    (2048, 4, "float", False, "nonblocking"): (1, 4000, 6 * 4000),
+}
+got = {k: (r["calls"], r["bytes_in"], r["bytes"]["now"]) for k, r in rows.items()}
+assert got == want, got
+assert all(r["op"] == "sum" for r in e["rows"])
+for line in open("sent.txt"):
+    bits, long, short, half = line.split()
+    assert rows[262144, 4, "float", True, None]["bytes"][bits] == int(long), (bits, long)
+    assert rows[65536, 4, "float", True, None]["bytes"][bits] == int(short), (bits, short)
+    # No sum spans the job, so the report has the bytes of rank 0, one of two.
+    assert rows[262144, 2, "float", True, None]["bytes"][bits] == 2 * int(half), (bits, half)
+assert e["schema"] == 1 and e["ranks"] == e["nodes"] == 4 and e["merged"] == 0
+assert e["total"]["calls"] == 10 and e["total"]["compressed"] == 6
+assert sum(r["bytes"]["now"] for r in e["rows"]) == e["total"]["bytes"]["now"]'
+holds "times, errors and the network" "$PYTHON" -c '
+import json
+e = json.load(open("e.json"))
+taken = [r for r in e["rows"] if r["reason"] is None]
+for r in taken:
+    assert r["samples"] == r["calls"], r  # at the calls 1, 2, 3, 5, 9, ...
+    # Whole numbers from 0 to 100: the error of a uniform quantizer.
+    for bits, error in r["error"].items():
+        wanted = 100 / (2 ** int(bits) - 1) / 12 ** 0.5 / 58
+        assert 0.7 * wanted < error < 1.4 * wanted, (bits, error, wanted)
+    assert all(0 < s < 1 for s in r["predicted_seconds"].values()), r
+    assert 0 < r["least_seconds"] * r["calls"] <= r["seconds"] * 1.000001, r
+assert {r["seconds"] for r in e["rows"] if not r["blocking"]} == {None}
+assert 0 < e["network"]["latency"] < 1 and 0 < e["network"]["seconds_per_byte"] < 1e-3
+assert e["network"]["measured"] is True
+assert 0 < e["total"]["seconds"]["now"] < e["wall_seconds"]'
+
+# Two ranks a node: every rank carries a shard; the bytes are those of a real run here, too.
+export SLIMPI_RANKS_PER_NODE=2
+SLIMPI_ESTIMATE=$work/s.json under 4 "$steps" init sum:100000 finalize >out.txt || fail "shards"
+expect "$("$PYTHON" -c 'import json
+print(int(json.load(open("s.json"))["rows"][0]["bytes"]["4"]))')" "$(real 4 sum:100000)" \
+  "shards: the bytes of a real run"
+# One node: nothing would be compressed.
+export SLIMPI_RANKS_PER_NODE=4
+SLIMPI_ESTIMATE=stdout under 4 "$steps" init sum:100000 finalize >out.txt || fail "one node"
+holds "one node: the reason" grep -q "float  *sum .* left to MPI: single_node" out.txt
+holds "one node: what it means" grep -q "slimpi would compress nothing" out.txt
+export SLIMPI_RANKS_PER_NODE=1
+
+# As text, by slimpi-run; and with another value.
+timeout -k 5 60 "$MPIEXEC" -n 2 "$run" --estimate "$steps" init sum:100000 int:3 finalize \
+  >out.txt 2>err.txt || fail "slimpi-run --estimate: exit status $?"
+holds "text: the first line" grep -q \
+  "^slimpi [0-9.]* estimate: 2 ranks, 2 nodes (MPICH.*); every call went to MPI" err.txt
+holds "text: a row" grep -Eq "256K to 512K +2 float +sum +1 +[0-9.]+ +[0-9.]+%  compressed" err.txt
+holds "text: a reason" grep -Eq "8 to 16 +2 int .* left to MPI: datatype" err.txt
+holds "text: bytes" grep -Eq "bytes between nodes +800.00 KB +20[0-9.]+ KB +10[0-9.]+ KB" err.txt
+timeout -k 5 60 "$MPIEXEC" -n 2 "$run" --estimate=e.txt "$steps" init sum:100000 finalize \
+  >out.txt 2>err.txt || fail "slimpi-run --estimate=e.txt: exit status $?"
+expect "$(head -n 1 e.txt | grep -c ' estimate: 2 ranks')$(cat err.txt)" 1 "text in a file"
+
+# What cannot be used.
+for value in 1 yes off; do
+  "$run" --estimate=$value true 2>err.txt && status=0 || status=$?
+  expect "$status: $(cat err.txt)" "2: slimpi-run: --estimate=$value cannot be used; accepted: \
+stderr, stdout, or a file" "refused: $value"
+done
+SLIMPI_ESTIMATE=$work/absent/e.json under 2 "$steps" init sum:100000 finalize >out.txt 2>err.txt &&
+  fail "a directory that is not there is accepted"
+holds "a directory that is not there" grep -q "slimpi\[0\].* \
+SLIMPI_ESTIMATE=.*absent/e.json cannot be written: No such file or directory" err.txt
+under 2 "$top_srcdir/tests/helper/on_rank.sh" 1 SLIMPI_ESTIMATE=stderr "$steps" init sum:100000 \
+  finalize >out.txt 2>err.txt && fail "ranks that differ are accepted"
+holds "ranks that differ" grep -q "SLIMPI_ESTIMATE differs between the ranks" err.txt
+SLIMPI_ESTIMATE=stderr under 2 "$steps" init info:slimpi_estimate=stdout sum:100000 finalize \
+  >out.txt 2>err.txt && fail "an info key is accepted"
+holds "not an info key" grep -q "slimpi_estimate is an option of the process" err.txt
+verdict
