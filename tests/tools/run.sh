@@ -27,6 +27,9 @@ SLIMPI_REPORT=" "sets options, with - or _, and empty values"
 expect "$(SLIMPI_BITS=2 SLIMPI_SEED=3 started --bits 4 --bits 5)" "LD_PRELOAD=$library
 SLIMPI_BITS=5
 SLIMPI_SEED=3" "the last value wins, other variables stay"
+expect "$(started --estimate --bits 4 | tail -n 1)" "SLIMPI_ESTIMATE=stderr" \
+  "--estimate takes no word behind it"
+expect "$(started --estimate=e.json | tail -n 1)" "SLIMPI_ESTIMATE=e.json" "--estimate=FILE"
 echo 'bits = 4' >options
 expect "$(started --config options | tail -1)" "SLIMPI_CONFIG=options" "takes a file of options"
 
@@ -51,7 +54,7 @@ expect "$(sh -c "$("$run" --bits 4 --dry-run sh -c 'echo "$SLIMPI_BITS $LD_PRELO
 expect "$status" 3 "the program's exit status is its own"
 expect "$("$run" --version)" \
   "slimpi-run (slimpi) $("$run" --version | grep -o '[0-9.]*$')" "--version"
-expect "$("$run" --help | sed -n 's/^  --\([a-z-]*\) .*/\1/p' | grep -v -e dry-run -e version |
+expect "$("$run" --help | sed -n 's/^  --\([a-z-]*\)[[ ].*/\1/p' | grep -v -e dry-run -e version |
   tr - _ | LC_ALL=C sort)" \
   "$("$top_builddir/tools/slimpi-info" --options | cut -f1 | LC_ALL=C sort)" \
   "--help lists the table"
