@@ -124,7 +124,8 @@ bool dispatch_together(Runtime& runtime, comm::Communicator& communicator, const
   if (CallEstimate::running() != nullptr) {
     const Status status =
         leave_for_estimate(runtime, communicator, decision.plans.front(), request);
-    return status == Status::ok ? false : do_without(status);
+    if (status == Status::ok) return false;
+    return communicator.unusable() ? do_without(status) : failed(status);
   }
   ++communicator.taken;
   // Only here, because it costs more than all the steps of a call that is left to MPI.
