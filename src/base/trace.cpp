@@ -4,9 +4,12 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <new>
+#include <string_view>
 #include <utility>
 
+#include "base/activity.h"
 #include "base/log.h"
 
 namespace slimpi {
@@ -45,6 +48,22 @@ std::size_t format_into(std::span<char> text, fmt::format_string<Values...> form
   return fmt::format_to_n(text.data(), text.size(), format, std::forward<Values>(values)...).size;
 }
 
+// ,"call":7,"communicator":1,... as far as they are known. Returns the length.
+std::size_t format_arguments(const Trace::Event& event, std::span<char> text) {
+  std::size_t used = 0;
+  const auto rest = [&] { return text.subspan(std::min(used, text.size())); };
+  if (event.call != 0)
+    used += format_into(rest(), ",\"call\":{},\"communicator\":{}", event.call, event.communicator);
+  if (event.bits != 0) used += format_into(rest(), ",\"bits\":{}", event.bits);
+  if (event.message.peer >= 0)
+    used += format_into(rest(), ",\"peer\":{},\"step\":{},\"phase\":\"{}\"", event.message.peer,
+                        event.message.step, event.message.phase);
+  return std::min(used, text.size());
+}
+
+thread_local Trace::Message g_message;
+thread_local std::uint8_t g_bits = 0;
+
 }  // namespace
 
 Trace::Trace() : steady_(Clock::now()), wall_(std::chrono::system_clock::now()) {
@@ -54,10 +73,10 @@ Trace::Trace() : steady_(Clock::now()), wall_(std::chrono::system_clock::now()) 
 // Allocates another chunk. False if there is no memory or kMost is reached.
 bool Trace::grow() {
   if (left_out_ != 0 || held_ == chunks_.size()) return false;
-  void* const memory = mmap(nullptr, kChunk * sizeof(Slice), PROT_READ | PROT_WRITE,
+  void* const memory = mmap(nullptr, kChunk * sizeof(Event), PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (memory == MAP_FAILED) return false;
-  chunks_[held_++] = static_cast<Slice*>(memory);
+  chunks_[held_++] = static_cast<Event*>(memory);
   return true;
 }
 
@@ -69,40 +88,81 @@ void Trace::start() {
   running_.store(trace, std::memory_order_release);
 }
 
+void Trace::waited_for(std::int32_t peer, std::uint32_t step, const char* phase) {
+  g_message = {peer, step, phase, g_message.count + 1};
+}
+
+void Trace::set_bits(int bits) {
+  g_bits = std::uint8_t(bits);
+}
+
 void Trace::add(const char* name, Clock::time_point begin, Clock::time_point end,
                 std::uint64_t bytes, std::uint32_t row) {
+  Event event{name, begin, end, bytes, 0, 0, 0, {}, row, Kind::slice, 0};
+  // Work of a device runs beside the messages of its thread.
+  if (row == kThread) event.message = std::exchange(g_message, {});
+  if (event.message.count != 1) event.message = {};
+  store(event);
+}
+
+void Trace::add_flow(Kind kind, std::uint64_t flow, std::uint64_t bytes) {
+  const auto now = Clock::now();
+  store({"message", now, now, bytes, flow, 0, 0, {}, kThread, kind, 0});
+}
+
+void Trace::store(Event event) {
+  if (const ActiveCall* const active = ActiveCall::current(); active != nullptr) {
+    event.call = active->record().call;
+    event.communicator = active->record().communicator;
+    event.bits = g_bits;
+  }
   const std::lock_guard lock(mutex_);
-  if (slices_ == held_ * kChunk && !grow()) {
+  if (events_ == held_ * kChunk && !grow()) {
     if (left_out_++ == 0)
-      log_warn(held_ == chunks_.size() ? "SLIMPI_TRACE: 4 Mi slices are kept, later ones left out"
+      log_warn(held_ == chunks_.size() ? "SLIMPI_TRACE: 4 Mi events are kept, later ones left out"
                                        : "SLIMPI_TRACE: no memory, later slices are left out");
     return;
   }
-  if (row == kThread) row = thread_number();
-  chunks_[slices_ / kChunk][slices_ % kChunk] = {name, begin, end, bytes, row};
-  ++slices_;
-  if (row < kRows) rows_.set(row);
+  if (event.thread == kThread) event.thread = thread_number();
+  chunks_[events_ / kChunk][events_ % kChunk] = event;
+  ++events_;
+  if (event.thread < kRows) rows_.set(event.thread);
 }
 
 std::int64_t Trace::start_time() const {
   return std::chrono::nanoseconds(wall_.time_since_epoch()).count();
 }
 
-// Three lines of the process, one for every possible row, one for every slice.
+// Three lines of the process, one for every possible row, one for every event.
 std::size_t Trace::lines() const {
-  return 3 + kRows + slices_;
+  return 3 + kRows + events_;
 }
 
-std::size_t Trace::format_slice(const Track& track, const Slice& slice,
+std::size_t Trace::format_slice(const Track& track, const Event& event,
                                 std::span<char> text) const {
   using std::chrono::nanoseconds;
-  const nanoseconds begin = nanoseconds(start_time() - track.zero) + (slice.begin - steady_);
-  const nanoseconds spent = slice.end - slice.begin;
+  const nanoseconds begin = nanoseconds(start_time() - track.zero) + (event.begin - steady_);
+  const nanoseconds spent = event.end - event.begin;
+  std::array<char, 256> arguments;
+  const std::size_t length = format_arguments(event, arguments);
   return format_into(text,
                      ",\n{{\"ph\":\"X\",\"name\":\"{}\",\"cat\":\"slimpi\",\"pid\":{},\"tid\":{},"
-                     "\"ts\":{}.{:03},\"dur\":{}.{:03},\"args\":{{\"bytes\":{}}}}}",
-                     slice.name, track.rank, slice.thread, begin.count() / 1000,
-                     begin.count() % 1000, spent.count() / 1000, spent.count() % 1000, slice.bytes);
+                     "\"ts\":{}.{:03},\"dur\":{}.{:03},\"args\":{{\"bytes\":{}{}}}}}",
+                     event.name, track.rank, event.thread, begin.count() / 1000,
+                     begin.count() % 1000, spent.count() / 1000, spent.count() % 1000, event.bytes,
+                     std::string_view(arguments.data(), length));
+}
+
+// The end of an arrow belongs to the slice that encloses it (bp), not to the next one.
+std::size_t Trace::format_flow(const Track& track, const Event& event, std::span<char> text) const {
+  using std::chrono::nanoseconds;
+  const nanoseconds at = nanoseconds(start_time() - track.zero) + (event.begin - steady_);
+  return format_into(text,
+                     ",\n{{{},\"name\":\"{}\",\"cat\":\"slimpi\",\"id\":\"0x{:x}\",\"pid\":{},"
+                     "\"tid\":{},\"ts\":{}.{:03},\"args\":{{\"bytes\":{}}}}}",
+                     event.kind == Kind::flow_start ? "\"ph\":\"s\"" : "\"ph\":\"f\",\"bp\":\"e\"",
+                     event.name, event.flow, track.rank, event.thread, at.count() / 1000,
+                     at.count() % 1000, event.bytes);
 }
 
 // Returns 0 where the line is empty.
@@ -124,8 +184,10 @@ std::size_t Trace::format_line(const Track& track, std::size_t line, std::span<c
                                         "\"args\":{{\"labels\":\"{} slices left out\"}}}}",
                                         track.rank, left_out_);
   if (line >= 3 + kRows) {
-    const std::size_t slice = line - 3 - kRows;
-    return format_slice(track, chunks_[slice / kChunk][slice % kChunk], text);
+    const std::size_t at = line - 3 - kRows;
+    const Event& event = chunks_[at / kChunk][at % kChunk];
+    return event.kind == Kind::slice ? format_slice(track, event, text)
+                                     : format_flow(track, event, text);
   }
   const std::size_t row = line - 3;
   if (!rows_.test(row)) return 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // SLIMPI_TRACE: what a rank did at which time, in the format that chrome://tracing and Perfetto
-// read. One track per rank, one slice for every call and every stage of every segment.
+// read. One track per rank, one slice for every call and every stage of every segment, and a flow
+// arrow for every message.
 #pragma once
 #include <array>
 #include <atomic>
@@ -16,12 +17,28 @@ class Trace {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // One slice. `name` must be a literal.
-  struct Slice {
+  // What the calling thread just waited for; the arguments of its next slice. With several messages
+  // in one slice none is named. `phase` is a literal.
+  struct Message {
+    std::int32_t peer = -1;  // in the communicator
+    std::uint32_t step = 0;  // of the messages between the two ranks in this phase, from 0
+    const char* phase = nullptr;
+    std::uint32_t count = 0;  // of messages since the last slice
+  };
+
+  // One event: a slice, or one end of a flow arrow. `name` must be a literal.
+  enum class Kind : std::uint8_t { slice, flow_start, flow_end };
+  struct Event {
     const char* name;
     Clock::time_point begin, end;
     std::uint64_t bytes;
+    std::uint64_t flow;  // both ranks compute the same number for a message
+    std::uint64_t call;  // of the communicator; 0: no call that slimpi took
+    std::uint64_t communicator;
+    Message message;
     std::uint32_t thread;
+    Kind kind;
+    std::uint8_t bits;  // of a value between nodes; 0: not known
   };
 
   Trace();
@@ -33,6 +50,13 @@ class Trace {
   // without memory, it warns once and from then on only counts them. Any thread; throws nothing.
   void add(const char* name, Clock::time_point begin, Clock::time_point end, std::uint64_t bytes,
            std::uint32_t row = kThread);
+
+  // The end of an arrow that begins or ends now, on the row of the calling thread.
+  void add_flow(Kind kind, std::uint64_t flow, std::uint64_t bytes);
+
+  // Of the calling thread. set_bits holds until it is called again.
+  static void waited_for(std::int32_t peer, std::uint32_t step, const char* phase);
+  static void set_bits(int bits);
 
   // The start of the trace, in nanoseconds of the wall clock.
   std::int64_t start_time() const;
@@ -59,19 +83,21 @@ class Trace {
 
  private:
   static std::atomic<Trace*> running_;
-  // Slices are stored in chunks that never move. The pages of a chunk are mapped before it is used.
+  // Events are stored in chunks that never move. The pages of a chunk are mapped before it is used.
   static constexpr std::size_t kChunk = 1 << 13;
   static constexpr std::size_t kRows = 1024;  // rows whose names are written
   bool grow();
+  void store(Event event);
   std::size_t lines() const;
   std::size_t format_line(const Track& track, std::size_t line, std::span<char> text) const;
-  std::size_t format_slice(const Track& track, const Slice& slice, std::span<char> text) const;
+  std::size_t format_slice(const Track& track, const Event& event, std::span<char> text) const;
+  std::size_t format_flow(const Track& track, const Event& event, std::span<char> text) const;
 
   mutable std::mutex mutex_;
-  std::array<Slice*, kMost / kChunk> chunks_{};
-  std::size_t held_ = 0, slices_ = 0;  // numbers of chunks and of slices
+  std::array<Event*, kMost / kChunk> chunks_{};
+  std::size_t held_ = 0, events_ = 0;  // numbers of chunks and of events
   std::uint64_t left_out_ =
-      0;                     // slices that were not recorded; once it is not 0, nothing is recorded
+      0;                     // events that were not recorded; once it is not 0, nothing is recorded
   std::bitset<kRows> rows_;  // rows that have slices
   // The same time on the clock of the slices and on the wall clock, which ranks on other hosts
   // share.

@@ -113,7 +113,7 @@ Status Communicator::make_exchange_comm() {
   asked_ = unusable_ = true;
   SLIMPI_TRY(mpi::make_internal(api_, user_, wait, &exchange_comm_, &number_));
   unusable_ = false;
-  exchange_.set_comm(exchange_comm_);
+  exchange_.set_comm(exchange_comm_, number_);
   return Status::ok;
 }
 

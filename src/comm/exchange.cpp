@@ -37,7 +37,10 @@ Status mpi_failed(const mpi::Api& api, const char* what, int code) {
 
 Status Exchange::send(int to, Tag tag, const void* data, std::size_t bytes, MPI_Request& request) {
   if (!fits(bytes)) return too_long(bytes);
-  outgoing_.push_back({&request, to, tag});  // first: it may throw
+  const bool traces = Trace::running() != nullptr;
+  // First: it may throw.
+  outgoing_.push_back({&request, to, tag, traces ? next_message(to, tag, true) : 0});
+  if (traces) trace_send(outgoing_.back(), bytes);
   const int code = api_.Isend(data, int(bytes / 4), MPI_UINT32_T, to, int(tag), comm_, &request);
   if (code != MPI_SUCCESS) {
     outgoing_.pop_back();
@@ -49,7 +52,9 @@ Status Exchange::send(int to, Tag tag, const void* data, std::size_t bytes, MPI_
 
 Status Exchange::receive(int from, Tag tag, void* data, std::size_t bytes, MPI_Request& request) {
   if (!fits(bytes)) return too_long(bytes);
-  incoming_.push_back({&request, from, tag});  // first: it may throw
+  // First: it may throw.
+  incoming_.push_back(
+      {&request, from, tag, Trace::running() != nullptr ? next_message(from, tag, false) : 0});
   const int code = api_.Irecv(data, int(bytes / 4), MPI_UINT32_T, from, int(tag), comm_, &request);
   if (code != MPI_SUCCESS) {
     incoming_.pop_back();
@@ -68,6 +73,7 @@ Status Exchange::wait(MPI_Request& request, std::size_t* received) {
     return code == MPI_SUCCESS ? Status::ok : mpi_failed(api_, "waiting for a message", code);
   };
   SLIMPI_TRY(wait_until(Waiter(Waiter::Poll::mpi, this, WaitStage::agreement, &request), poll));
+  if (Trace::running() != nullptr) trace_completion(&request, status);
   if (received != nullptr) {
     int words = 0;
     const int code = api_.Get_count(&status, MPI_UINT32_T, &words);
@@ -75,6 +81,73 @@ Status Exchange::wait(MPI_Request& request, std::size_t* received) {
     *received = words == MPI_UNDEFINED ? 0 : std::size_t(words) * 4;
   }
   return Status::ok;
+}
+
+// Numbers the messages that are exchanged with a rank, by tag, in the order in which they are
+// started.
+std::uint64_t Exchange::next_message(int peer, Tag tag, bool sent) {
+  return numbers_[{peer, tag, sent}].next++;
+}
+
+// What both ranks of a message compute: from the communicator, known by its number and its first
+// rank, the two ranks, the tag, and the message's number.
+std::uint64_t Exchange::flow_of(int from, int to, Tag tag, std::uint64_t number) {
+  const auto mix = [](std::uint64_t hash, std::uint64_t value) {
+    hash = (hash ^ value) * 0x9e3779b97f4a7c15;  // as splitmix64
+    return hash ^ (hash >> 29);
+  };
+  if (!traced_as_) traced_as_ = mix(std::uint64_t(number_), std::uint64_t(first_world_rank()));
+  std::uint64_t hash = *traced_as_;
+  for (const std::uint64_t value :
+       {std::uint64_t(from), std::uint64_t(to), std::uint64_t(tag), number})
+    hash = mix(hash, value + 1);
+  return hash;
+}
+
+// The rank in MPI_COMM_WORLD of this communicator's first rank; -1 without MPI_COMM_WORLD.
+int Exchange::first_world_rank() const {
+  if (!mpi::has_world(api_)) return -1;
+  MPI_Group group = MPI_GROUP_NULL, world = MPI_GROUP_NULL;
+  int first = 0, found = -1;
+  if (api_.Comm_group(comm_, &group) == MPI_SUCCESS &&
+      api_.Comm_group(MPI_COMM_WORLD, &world) == MPI_SUCCESS)
+    api_.Group_translate_ranks(group, 1, &first, world, &found);
+  if (group != MPI_GROUP_NULL) api_.Group_free(&group);
+  if (world != MPI_GROUP_NULL) api_.Group_free(&world);
+  return found;
+}
+
+int Exchange::own_rank() const {
+  int rank = 0;
+  api_.Comm_rank(comm_, &rank);
+  return rank;
+}
+
+void Exchange::trace_send(const Outgoing& message, std::size_t bytes) {
+  Trace::running()->add_flow(Trace::Kind::flow_start,
+                             flow_of(own_rank(), message.to, message.tag, message.number), bytes);
+}
+
+// A message has left or has arrived.
+void Exchange::trace_completion(const MPI_Request* request, const MPI_Status& status) {
+  const auto is_this = [&](const auto& one) { return one.request == request; };
+  const auto step = [&](int peer, Tag tag, bool sent, std::uint64_t number) {
+    return std::uint32_t(number - numbers_[{peer, tag, sent}].settled);
+  };
+  const char* const phase = to_string(stage_of(*request));
+  if (const auto got = std::find_if(incoming_.rbegin(), incoming_.rend(), is_this);
+      got != incoming_.rend()) {
+    int words = 0;
+    api_.Get_count(&status, MPI_UINT32_T, &words);
+    Trace::running()->add_flow(Trace::Kind::flow_end,
+                               flow_of(got->from, own_rank(), got->tag, got->number),
+                               std::uint64_t(std::max(words, 0)) * 4);
+    Trace::waited_for(got->from, step(got->from, got->tag, false, got->number), phase);
+    got->request = nullptr;  // the arrow has its end, also where the request is used again
+  } else if (const auto sent = std::find_if(outgoing_.rbegin(), outgoing_.rend(), is_this);
+             sent != outgoing_.rend()) {
+    Trace::waited_for(sent->to, step(sent->to, sent->tag, true, sent->number), phase);
+  }
 }
 
 void Exchange::progress() {
@@ -261,6 +334,7 @@ Status Exchange::settle(Status status, std::span<MPI_Request> requests) {
   }
   outgoing_.clear();
   incoming_.clear();
+  for (auto& [message, numbers] : numbers_) numbers.settled = numbers.next;
   return status;
 }
 

@@ -4,9 +4,12 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/statistics.h"
@@ -22,7 +25,12 @@ class Exchange final : public PointToPoint {
       : api_(api), statistics_(statistics), roll_call_(api) {}
 
   // The communicator for messages, owned by the caller. Its error handler must return.
-  void set_comm(MPI_Comm comm) { comm_ = comm; }
+  // `number` is the same on all its ranks, and another one than those of other communicators of
+  // this rank.
+  void set_comm(MPI_Comm comm, int number = 0) {
+    comm_ = comm;
+    number_ = number;
+  }
 
   // With `layout` it is known which messages go between nodes; only these are counted as sent.
   void set_layout(const NodeLayout* layout) { layout_ = layout; }
@@ -88,9 +96,14 @@ class Exchange final : public PointToPoint {
   void drain(std::span<MPI_Request> requests);
   void release_sends(std::span<MPI_Request> requests);
   bool finished(MPI_Request& request);
+  std::uint64_t next_message(int peer, Tag tag, bool sent);
+  std::uint64_t flow_of(int from, int to, Tag tag, std::uint64_t number);
+  int first_world_rank() const;
+  int own_rank() const;
 
   const mpi::Api& api_;
   MPI_Comm comm_ = MPI_COMM_NULL;
+  int number_ = 0;
   Statistics& statistics_;
   std::uint64_t sent_ = 0;
   const NodeLayout* layout_ = nullptr;
@@ -100,16 +113,27 @@ class Exchange final : public PointToPoint {
     const MPI_Request* request;
     int to;
     Tag tag;
+    std::uint64_t number;  // of messages to this rank with this tag, while a trace runs
   };
   struct Incoming {
     const MPI_Request* request;
     int from;
     Tag tag;
+    std::uint64_t number;
   };
+  void trace_send(const Outgoing& message, std::size_t bytes);
+  void trace_completion(const MPI_Request* request, const MPI_Status& status);
   // Every send and every receive since the last settle. A request may be in use again: the last
   // entry counts.
   std::vector<Outgoing> outgoing_;
   std::vector<Incoming> incoming_;
+  // While a trace runs: how many messages were exchanged with a rank, by tag. Messages of one tag
+  // between two ranks keep their order, so both ranks give a message the same number.
+  struct Numbers {
+    std::uint64_t next = 0, settled = 0;  // settled: at the last settle
+  };
+  std::map<std::tuple<int, Tag, bool>, Numbers> numbers_;
+  std::optional<std::uint64_t> traced_as_;  // what flows of this communicator begin with
   Failure failure_{};  // what this rank reports; MPI may read it until the end of the process
   bool sent_failure_ = false;
   std::set<int> failed_ranks_;  // ranks that reported a failure; they receive nothing any more
