@@ -13,6 +13,7 @@
 #include "base/activity.h"
 #include "base/log.h"
 #include "base/shape_hints.h"
+#include "call/traced_bits.h"
 #include "comm/call_sequence.h"
 #include "comm/stream_wait.h"
 #include "device/device.h"
@@ -25,13 +26,6 @@ namespace slimpi::call {
 namespace {
 // Below this many bytes MPI's own allreduce is as fast inside a node.
 constexpr std::uint64_t kShortInNode = 64 << 10;
-
-// Of a value between nodes, for the trace; 0 where a hook or SLIMPI_MAX_ERROR decides.
-int bits_of(const comm::Plan& plan) {
-  if (!plan.hook.empty() || plan.max_error > 0) return 0;
-  if (plan.format.codec == kernels::Codec::quantized) return plan.format.bits;
-  return plan.format.codec == kernels::Codec::float32 ? 32 : 16;
-}
 }  // namespace
 
 AllreduceCall::AllreduceCall(Runtime& runtime, comm::Communicator& communicator,
@@ -66,7 +60,7 @@ Status AllreduceCall::run(std::optional<BypassReason>* passed) {
   SLIMPI_TRY(plan_.needs_state ? agree_on_state(passed) : agree_on_finite(passed));
   if (*passed) return Status::ok;
   log_banner();
-  if (Trace::running() != nullptr) Trace::set_bits(bits_of(plan_));
+  const TracedBits bits(plan_);
   number_ = ++communicator_.calls;
   const std::uint64_t every = communicator_.config().verify;
   bool verify = every != 0 && number_ % every == 0;
@@ -110,7 +104,6 @@ Status AllreduceCall::open_in_node(bool* possible) {
 
 Status AllreduceCall::run_in_node(bool* usual, int* code) {
   Inside inside(runtime_.statistics);
-  Trace::set_bits(0);
   SLIMPI_TRY(communicator_.stream_for(location_, &stream_));
   SLIMPI_TRY(colocate_buffers());
   comm::Call call{communicator_, plan_, in_, out_, count_, location_, stream_, 0, nullptr};

@@ -29,6 +29,11 @@ bool fits(std::size_t bytes) {
   return bytes / 4 <= std::size_t(INT_MAX);
 }
 
+// Messages that open a node's segment come before the slices of a call.
+bool traces(Tag tag) {
+  return Trace::running() != nullptr && tag != Tag::node_open;
+}
+
 Status mpi_failed(const mpi::Api& api, const char* what, int code) {
   return fail(Status::mpi, std::string(what) + ": " + mpi::error_text(api, code));
 }
@@ -37,10 +42,9 @@ Status mpi_failed(const mpi::Api& api, const char* what, int code) {
 
 Status Exchange::send(int to, Tag tag, const void* data, std::size_t bytes, MPI_Request& request) {
   if (!fits(bytes)) return too_long(bytes);
-  const bool traces = Trace::running() != nullptr;
   // First: it may throw.
-  outgoing_.push_back({&request, to, tag, traces ? next_message(to, tag, true) : 0});
-  if (traces) trace_send(outgoing_.back(), bytes);
+  outgoing_.push_back({&request, to, tag, traces(tag) ? next_message(to, tag, true) : 0});
+  if (traces(tag)) trace_send(outgoing_.back(), bytes);
   const int code = api_.Isend(data, int(bytes / 4), MPI_UINT32_T, to, int(tag), comm_, &request);
   if (code != MPI_SUCCESS) {
     outgoing_.pop_back();
@@ -53,8 +57,7 @@ Status Exchange::send(int to, Tag tag, const void* data, std::size_t bytes, MPI_
 Status Exchange::receive(int from, Tag tag, void* data, std::size_t bytes, MPI_Request& request) {
   if (!fits(bytes)) return too_long(bytes);
   // First: it may throw.
-  incoming_.push_back(
-      {&request, from, tag, Trace::running() != nullptr ? next_message(from, tag, false) : 0});
+  incoming_.push_back({&request, from, tag, traces(tag) ? next_message(from, tag, false) : 0});
   const int code = api_.Irecv(data, int(bytes / 4), MPI_UINT32_T, from, int(tag), comm_, &request);
   if (code != MPI_SUCCESS) {
     incoming_.pop_back();
@@ -96,7 +99,9 @@ std::uint64_t Exchange::flow_of(int from, int to, Tag tag, std::uint64_t number)
     hash = (hash ^ value) * 0x9e3779b97f4a7c15;  // as splitmix64
     return hash ^ (hash >> 29);
   };
-  if (!traced_as_) traced_as_ = mix(std::uint64_t(number_), std::uint64_t(first_world_rank()));
+  // One after the other: another number and another first rank must not cancel out.
+  if (!traced_as_)
+    traced_as_ = mix(mix(1, std::uint64_t(number_)), std::uint64_t(first_world_rank()));
   std::uint64_t hash = *traced_as_;
   for (const std::uint64_t value :
        {std::uint64_t(from), std::uint64_t(to), std::uint64_t(tag), number})
@@ -137,6 +142,7 @@ void Exchange::trace_completion(const MPI_Request* request, const MPI_Status& st
   const char* const phase = to_string(stage_of(*request));
   if (const auto got = std::find_if(incoming_.rbegin(), incoming_.rend(), is_this);
       got != incoming_.rend()) {
+    if (!traces(got->tag)) return;
     int words = 0;
     api_.Get_count(&status, MPI_UINT32_T, &words);
     Trace::running()->add_flow(Trace::Kind::flow_end,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# flows.py TRACE BITS...: every arrow begins once and ends once, on another rank, within a slice, and
-# not before it begins; receives name their peer; every slice of a call between nodes says which call it
+# flows.py TRACE BITS...: every arrow begins once and ends once, on another rank, within a slice,
+# and not before it begins; receives name their peer; every slice of a message says which call it
 # belongs to, and its bits.
 import json
 import sys

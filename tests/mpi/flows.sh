@@ -6,7 +6,9 @@
 need_library
 export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error SLIMPI_TRACE=$work/t.json
 steps=$top_builddir/tests/mpi/steps
-flows() { holds "$1" "$PYTHON" "$top_srcdir/tests/helper/flows.py" t.json $2; }
+# Two words on purpose, or one.
+# shellcheck disable=SC2086
+flows() { holds "$1" "$PYTHON" "$top_srcdir/tests/helper/flows.py" t.json ${2:-}; }
 
 under 3 "$steps" init sum:200000 sum:100000 finalize >out.txt || fail "three ranks"
 flows "pairwise, several segments" 8
