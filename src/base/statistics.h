@@ -76,8 +76,8 @@ struct CompressedCall {
 
 // Plain numbers, in this order in memory so that ranks can be summed with one reduction.
 struct Counts {
-  // Every call is compressed, exact_in_node, or passed. So `calls` is not counted, but added up when
-  // the counts are read.
+  // Every call is compressed, exact_in_node, or passed. So `calls` is not counted, but added up
+  // when the counts are read.
   std::uint64_t calls = 0, compressed = 0;
   std::uint64_t exact_in_node = 0;  // sums inside one node that slimpi did itself
   std::array<std::uint64_t, kBypassReasons> passed{};
