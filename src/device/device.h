@@ -144,6 +144,13 @@ struct Device {
   // As copy, by non-temporal stores: for bytes that are read next by a core that shares no cache
   // with this one, or not soon. Null where a copy leaves nothing in this core's caches anyway.
   decltype(copy) copy_nontemporal = nullptr;
+
+  // As copy, of ranges of `width` bytes that begin `to_pitch` bytes apart at the one end and
+  // `from_pitch` at the other. Never null where the row is staged.
+  struct Rows {
+    std::size_t count, width, to_pitch, from_pitch;
+  };
+  Status (*copy_rows)(void* to, const void* from, const Rows& rows, Stream* stream) = nullptr;
 };
 
 // The row for ordinary memory.

@@ -14,23 +14,36 @@ Status CopyStreams::record_on(comm::StreamRole role, Trace::Clock::time_point qu
   return context_.device.record(stream(role), &event->number);
 }
 
-Status CopyStreams::copy_out(void* to, const void* from, std::size_t bytes, Event* event) {
+// One copy, and another where the last range is shorter.
+Status CopyStreams::copy(void* to, const void* from, const Rows& rows, comm::StreamRole role) {
+  const std::size_t full = rows.last == rows.width ? rows.count : rows.count - 1;
+  if (full == 1) SLIMPI_TRY(context_.device.copy(to, from, rows.width, stream(role)));
+  if (full > 1)
+    SLIMPI_TRY(context_.device.copy_rows(
+        to, from, {full, rows.width, rows.to_pitch, rows.from_pitch}, stream(role)));
+  if (full == rows.count) return Status::ok;
+  return context_.device.copy(static_cast<std::byte*>(to) + full * rows.to_pitch,
+                              static_cast<const std::byte*>(from) + full * rows.from_pitch,
+                              rows.last, stream(role));
+}
+
+Status CopyStreams::copy_out(void* to, const void* from, const Rows& rows, Event* event) {
   if (!context_.device.staged) return Status::ok;
   const auto now = Trace::Clock::now();
   Event made;
-  SLIMPI_TRY(record_on(comm::StreamRole::compute, now, bytes, &made));
+  SLIMPI_TRY(record_on(comm::StreamRole::compute, now, rows.bytes(), &made));
   SLIMPI_TRY(context_.device.wait_event(stream(comm::StreamRole::d2h),
                                         stream(comm::StreamRole::compute), made.number));
-  SLIMPI_TRY(context_.device.copy(to, from, bytes, stream(comm::StreamRole::d2h)));
-  return record_on(comm::StreamRole::d2h, now, bytes, event);
+  SLIMPI_TRY(copy(to, from, rows, comm::StreamRole::d2h));
+  return record_on(comm::StreamRole::d2h, now, rows.bytes(), event);
 }
 
-Status CopyStreams::copy_in(void* to, const void* from, std::size_t bytes) {
+Status CopyStreams::copy_in(void* to, const void* from, const Rows& rows) {
   if (!context_.device.staged) return Status::ok;
   const auto now = Trace::Clock::now();
-  SLIMPI_TRY(context_.device.copy(to, from, bytes, stream(comm::StreamRole::h2d)));
+  SLIMPI_TRY(copy(to, from, rows, comm::StreamRole::h2d));
   Event there;
-  SLIMPI_TRY(record_on(comm::StreamRole::h2d, now, bytes, &there));
+  SLIMPI_TRY(record_on(comm::StreamRole::h2d, now, rows.bytes(), &there));
   if (Trace::running() != nullptr) try {
       pending_copies_.push_back(there);
     } catch (const std::bad_alloc&) {

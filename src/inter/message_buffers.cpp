@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "inter/message_buffers.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace slimpi::inter {
 
 namespace {
@@ -23,24 +26,32 @@ MessageBuffers::MessageBuffers(const Context& context, CopyStreams& streams, std
       wire_(gpu_aware_ ? memory_ : staging_),
       received_(gpu_aware_ ? count : 0) {}
 
-Status MessageBuffers::stage_out(std::size_t buffer, const codec::Message& about,
-                                 CopyStreams::Event* mark) {
-  codec::write_header(header(buffer), about);
-  if (gpu_aware_)
-    return streams_.copy_out(message(buffer), header(buffer), codec::kHeaderBytes, mark);
-  return streams_.copy_out(host_piece(buffer), piece(buffer),
-                           kernels::encoded_bytes(about.format, about.count), mark);
+// Of the host's payloads, which lie apart; the pitch of the device's is their length.
+CopyStreams::Rows MessageBuffers::payloads(std::span<const codec::Message> about) const {
+  const std::size_t width = kernels::encoded_bytes(about.front().format, about.front().count);
+  return {about.size(), width, kernels::encoded_bytes(about.back().format, about.back().count),
+          bytes_, width};
 }
 
-Status MessageBuffers::stage_in(std::size_t buffer, std::size_t received,
-                                const codec::Message& expected) {
+Status MessageBuffers::stage_out(std::size_t first, std::span<const codec::Message> about,
+                                 CopyStreams::Event* mark) {
+  for (std::size_t i = 0; i < about.size(); ++i) codec::write_header(header(first + i), about[i]);
+  if (gpu_aware_)
+    return streams_.copy_out(message(first), header(first), headers(about.size()), mark);
+  return streams_.copy_out(host_piece(first), piece(first), payloads(about), mark);
+}
+
+Status MessageBuffers::stage_in(std::size_t first, std::span<const std::size_t> received,
+                                std::span<const codec::Message> expected) {
   if (gpu_aware_) {
-    received_[buffer] = received;
-    return streams_.copy_in(header(buffer), message(buffer), codec::kHeaderBytes);
+    std::copy(received.begin(), received.end(), received_.begin() + std::ptrdiff_t(first));
+    return streams_.copy_in(header(first), message(first), headers(expected.size()));
   }
-  SLIMPI_TRY(codec::check_message(header(buffer), received, expected));
-  return streams_.copy_in(piece(buffer), host_piece(buffer),
-                          kernels::encoded_bytes(expected.format, expected.count));
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    SLIMPI_TRY(codec::check_message(header(first + i), received[i], expected[i]));
+  CopyStreams::Rows rows = payloads(expected);
+  std::swap(rows.to_pitch, rows.from_pitch);
+  return streams_.copy_in(piece(first), host_piece(first), rows);
 }
 
 Status MessageBuffers::check(std::size_t buffer, const codec::Message& expected) const {

@@ -6,8 +6,13 @@
 // cases, so ranks of different kinds can exchange messages. A buffer belongs to the schedule that
 // uses it; it must not be reused before its message is no longer in flight and its kernels are
 // complete.
+//
+// Messages of consecutive segments, in consecutive buffers, may be staged together. Where kernels
+// work on payloads only (contiguous()), those lie one behind the other there, from piece(first) on,
+// so that one kernel works on all of them, and one copy moves all.
 #pragma once
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "codec/message_header.h"
@@ -31,14 +36,19 @@ class MessageBuffers {
     return staging_ + buffer * bytes_ + codec::kHeaderBytes;
   }
 
-  // To be called after the kernel that writes the payload was queued. `mark` is complete when the
-  // message may be sent.
-  Status stage_out(std::size_t buffer, const codec::Message& about, CopyStreams::Event* mark);
+  bool contiguous() const { return memory_ != wire_; }
 
-  // To be called after a message of `received` bytes arrived, and before the kernels that read its
-  // payload are queued. Checks the message at once; if only the device has it, check() does so
-  // later.
-  Status stage_in(std::size_t buffer, std::size_t received, const codec::Message& expected);
+  // To be called after the kernels that write the payloads were queued: those of the messages
+  // `about`, in the buffers from `first` on. `mark` is complete when they may be sent. All have
+  // the length of the first one, but the last, which may be shorter.
+  Status stage_out(std::size_t first, std::span<const codec::Message> about,
+                   CopyStreams::Event* mark);
+
+  // To be called after messages of `received` bytes each arrived, and before the kernels that read
+  // their payloads are queued. Checks the messages at once; if only the device has them, check()
+  // does so later.
+  Status stage_in(std::size_t first, std::span<const std::size_t> received,
+                  std::span<const codec::Message> expected);
 
   // Checks the message after what was queued behind stage_in is complete. Does nothing unless
   // checks_late().
@@ -47,6 +57,10 @@ class MessageBuffers {
 
  private:
   std::byte* header(std::size_t buffer) const { return staging_ + buffer * bytes_; }
+  CopyStreams::Rows payloads(std::span<const codec::Message> about) const;
+  CopyStreams::Rows headers(std::size_t count) const {
+    return {count, codec::kHeaderBytes, codec::kHeaderBytes, bytes_, bytes_};
+  }
 
   CopyStreams& streams_;
   const bool gpu_aware_;                  // MPI uses device memory for these messages

@@ -149,7 +149,8 @@ Status NeighborExchange::encode(std::int64_t number) {
   const Timed timed(statistics_, Stage::encode, "encode", 4 * part.count);
   const std::size_t buffer = place(number, 0);
   codec_.encode(part, buffers_.piece(buffer));
-  return buffers_.stage_out(buffer, message(part, context_.rank), &encoded_[ring_index(number)]);
+  const codec::Message about = message(part, context_.rank);
+  return buffers_.stage_out(buffer, {&about, 1}, &encoded_[ring_index(number)]);
 }
 
 Status NeighborExchange::send(std::int64_t number) {
@@ -175,7 +176,8 @@ Status NeighborExchange::apply(std::int64_t number) {
     }
     const std::size_t buffer = place(number, 1 + peer);
     theirs_[peer] = buffers_.piece(buffer);
-    SLIMPI_TRY(buffers_.stage_in(buffer, bytes_received, message(part, ranks_[peer])));
+    const codec::Message expected = message(part, ranks_[peer]);
+    SLIMPI_TRY(buffers_.stage_in(buffer, {&bytes_received, 1}, {&expected, 1}));
   }
   const Timed timed(statistics_, Stage::decode, "decode", 4 * part.count);
   codec_.apply(part, buffers_.piece(place(number, 0)), theirs_);

@@ -11,22 +11,33 @@ PairwiseLayout::PairwiseLayout(const Context& context, const comm::InterNodeGrou
       format_(context.format),
       segments_(segments_for(context.format, count, int(group.peers.size()), context.segment_class,
                              context.device.staged)),
-      steps_(int(group.peers.size()), group.index, segments_.longest, segments_.depth,
-             context.device.staged ? 2 : 1) {
+      groups_(segments_.longest, segments_.group),
+      steps_(int(group.peers.size()), group.index, groups_.count(), segments_.depth,
+             context.segment_class == comm::SegmentClass::large ? 2 : 1) {
   for (int member = 0; member < int(group.peers.size()); ++member)
     chunks_.push_back(comm::chunk_of(count, int(group.peers.size()), member, segments_.align));
 }
 
-comm::Range PairwiseLayout::segment(int member, std::int64_t number) const {
+comm::Range PairwiseLayout::group(int member, std::int64_t number) const {
   const comm::Range& chunk = chunks_[std::size_t(member)];
-  if (number < 0 || std::uint64_t(number) * segments_.elements >= chunk.count) return {};
-  const std::uint64_t first = std::uint64_t(number) * segments_.elements;
-  return {chunk.first + first, std::min(segments_.elements, chunk.count - first)};
+  if (number < 0 || number >= groups_.count()) return {};
+  const std::uint64_t first = std::uint64_t(groups_.first(number)) * segments_.elements;
+  const std::uint64_t end = std::uint64_t(groups_.first(number + 1)) * segments_.elements;
+  if (first >= chunk.count) return {};
+  return {chunk.first + first, std::min(end, chunk.count) - first};
+}
+
+comm::Range PairwiseLayout::segment(const comm::Range& group, int index) const {
+  const std::uint64_t first = std::uint64_t(index) * segments_.elements;
+  return {group.first + first, std::min(segments_.elements, group.count - first)};
 }
 
 std::size_t PairwiseLayout::bytes_in_flight(const Step& step) const {
   const std::uint64_t most = std::max(sent_in(step).count, received_in(step).count);
-  return most == 0 ? 0 : message_bytes(format_, most);
+  if (most == 0) return 0;
+  const std::uint64_t full = (most - 1) / segments_.elements;
+  return full * message_bytes(format_, segments_.elements) +
+         message_bytes(format_, most - full * segments_.elements);
 }
 
 std::size_t PairwiseLayout::buffer(Message message, std::int64_t number, int round) const {
@@ -34,7 +45,7 @@ std::size_t PairwiseLayout::buffer(Message message, std::int64_t number, int rou
   const std::size_t within = message == Message::gather_out
                                  ? 3 * rounds
                                  : std::size_t(message) * rounds + std::size_t(round);
-  return ring_index(number) * (3 * rounds + 1) + within;
+  return (ring_index(number) * (3 * rounds + 1) + within) * std::size_t(segments_.group);
 }
 
 }  // namespace slimpi::inter

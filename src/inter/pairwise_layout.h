@@ -2,8 +2,9 @@
 // Which elements each step of a pairwise exchange sends and receives, and which message buffers and
 // requests it uses. Fixed for one exchange: nothing here changes while it runs.
 //
-// The buffers form a ring: segment s uses those of ring index s modulo the pipeline depth, so that
-// the segment `depth` later uses them again.
+// A step is of a group of segments (see Groups), each of which is a message. The buffers form a
+// ring: group g uses those of ring index g modulo the pipeline depth, so that the group `depth`
+// later uses them again.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -14,14 +15,15 @@
 
 namespace slimpi::inter {
 
-// The messages of one segment, each in a buffer of its own: one per round for the first three; the
-// last one goes to all members.
+// The messages of one group, each segment's in a buffer of its own, one behind the other: one group
+// of them per round for the first three; the last one goes to all members.
 enum class Message { scatter_out, scatter_in, gather_in, gather_out };
 
 class PairwiseLayout {
  public:
-  // For a shard of `count` elements. On a staged device the all-gather of a segment comes two
-  // cycles after its reduce-scatter, so that the device never waits for the host; else one.
+  // For a shard of `count` elements. Where a staged device takes part, the all-gather of a group
+  // comes two cycles after its reduce-scatter, so that the device never waits for the host; else
+  // one. The same on all ranks, as their order of steps must be.
   PairwiseLayout(const Context& context, const comm::InterNodeGroup& group, std::uint64_t count);
 
   const Segments& segments() const { return segments_; }
@@ -29,15 +31,21 @@ class PairwiseLayout {
   int rounds() const { return steps_.rounds(); }
   int me() const { return me_; }
 
-  // Segment `number` of a member's chunk; empty if that chunk has fewer segments.
-  comm::Range segment(int member, std::int64_t number) const;
+  // Group `number` of a member's chunk; empty if that chunk has fewer segments.
+  comm::Range group(int member, std::int64_t number) const;
 
-  // What a step sends and receives; empty if there is no message.
+  // A group's segments, from 0 on.
+  int segments_of(const comm::Range& group) const {
+    return int((group.count + segments_.elements - 1) / segments_.elements);
+  }
+  comm::Range segment(const comm::Range& group, int index) const;
+
+  // The groups that a step sends and receives; empty if there is no message.
   comm::Range sent_in(const Step& step) const {
-    return segment(step.gather ? me_ : to(step), step.number);
+    return group(step.gather ? me_ : to(step), step.number);
   }
   comm::Range received_in(const Step& step) const {
-    return segment(step.gather ? from(step) : me_, step.number);
+    return group(step.gather ? from(step) : me_, step.number);
   }
   int to(const Step& step) const { return steps_.peers_in(step.round).to; }
   int from(const Step& step) const { return steps_.peers_in(step.round).from; }
@@ -45,22 +53,30 @@ class PairwiseLayout {
   // Bytes that a step has in flight on this rank's link, in the direction that carries more.
   std::size_t bytes_in_flight(const Step& step) const;
 
+  // Steps that a rank may have in flight.
+  std::int64_t most_steps() const { return segments_.most_cycles * 2 * rounds(); }
+
   std::size_t ring_index(std::int64_t number) const {
     return std::size_t(number % segments_.depth);
   }
+  // The buffer and the request of a group's first segment; those of the others follow.
   std::size_t buffer(Message message, std::int64_t number, int round) const;
   std::size_t buffers() const { return segments_.total / segments_.message; }
   // A gather_out buffer has a request for each round.
   std::size_t request(Message message, const Step& step) const {
-    return (ring_index(step.number) * 4 + std::size_t(message)) * std::size_t(rounds()) +
-           std::size_t(step.round);
+    return ((ring_index(step.number) * 4 + std::size_t(message)) * std::size_t(rounds()) +
+            std::size_t(step.round)) *
+           std::size_t(segments_.group);
   }
-  std::size_t requests() const { return std::size_t(segments_.depth) * 4 * std::size_t(rounds()); }
+  std::size_t requests() const {
+    return std::size_t(segments_.depth) * 4 * std::size_t(rounds()) * std::size_t(segments_.group);
+  }
 
  private:
   const int me_;
   const kernels::Format format_;
   const Segments segments_;
+  const Groups groups_;
   const PairwiseSteps steps_;
   std::vector<comm::Range> chunks_;  // by member
 };

@@ -20,9 +20,9 @@ StepPeers peers_in_round(int group_size, int me, int round) {
   return {peer, peer};
 }
 
-PairwiseSteps::PairwiseSteps(int group_size, int me, std::int64_t segments, int depth,
+PairwiseSteps::PairwiseSteps(int group_size, int me, std::int64_t groups, int depth,
                              std::int64_t gap)
-    : segments_(segments), gap_(gap), depth_(depth), round_from_(std::size_t(group_size)) {
+    : groups_(groups), gap_(gap), depth_(depth), round_from_(std::size_t(group_size)) {
   for (int round = 0; round < group_size - 1; ++round) {
     peers_.push_back(peers_in_round(group_size, me, round));
     round_from_[std::size_t(peers_.back().from)] = round;
@@ -32,7 +32,7 @@ PairwiseSteps::PairwiseSteps(int group_size, int me, std::int64_t segments, int 
 Step PairwiseSteps::at(std::int64_t index) const {
   const std::int64_t cycle = index / (2 * rounds());
   const int within = int(index % (2 * rounds()));
-  if (within < rounds()) return {false, cycle < segments_ ? cycle : -1, within};
+  if (within < rounds()) return {false, cycle < groups_ ? cycle : -1, within};
   return {true, cycle - gap_, within - rounds()};
 }
 

@@ -27,7 +27,7 @@ double pairwise_cost(const kernels::Format& format, std::uint64_t count, int gro
 Need pairwise_need(const kernels::Format& format, std::uint64_t count, int group_size,
                    comm::SegmentClass segment_class, bool staged) {
   const Segments segments = segments_for(format, count, group_size, segment_class, staged);
-  return {segments.total, segments.elements};
+  return {segments.total, segments.elements * std::uint64_t(segments.group)};
 }
 
 double bruck_cost(const kernels::Format& format, std::uint64_t count, int group_size,

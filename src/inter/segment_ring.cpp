@@ -14,7 +14,9 @@ SegmentRing::SegmentRing(const Context& context, const PairwiseLayout& layout,
       requests_(layout.requests(), MPI_REQUEST_NULL),
       encoded_(std::size_t(layout.segments().depth) * std::size_t(layout.rounds())),
       summed_(std::size_t(layout.segments().depth)),
-      decoded_(summed_) {}
+      decoded_(summed_),
+      headers_(std::size_t(layout.segments().group)),
+      received_(headers_.size()) {}
 
 CopyStreams::Event& SegmentRing::event(Message message, const Step& step) {
   const std::size_t index = layout_.ring_index(step.number);
@@ -22,12 +24,21 @@ CopyStreams::Event& SegmentRing::event(Message message, const Step& step) {
   return encoded_[index * std::size_t(layout_.rounds()) + std::size_t(step.round)];
 }
 
+std::span<const codec::Message> SegmentRing::headers(const comm::Range& group, int sender) {
+  const int segments = layout_.segments_of(group);
+  for (int i = 0; i < segments; ++i)
+    headers_[std::size_t(i)] = codec_.header(layout_.segment(group, i), sender);
+  return {headers_.data(), std::size_t(segments)};
+}
+
 Status SegmentRing::post(Message message, const Step& step, comm::Tag tag) {
-  if (layout_.received_in(step).count == 0) return Status::ok;
-  return context_.exchange.receive(
-      rank_of(layout_.from(step)), tag,
-      buffers_.message(layout_.buffer(message, step.number, step.round)),
-      layout_.segments().message, request(message, step));
+  const int segments = layout_.segments_of(layout_.received_in(step));
+  const std::size_t first = layout_.buffer(message, step.number, step.round);
+  for (int i = 0; i < segments; ++i)
+    SLIMPI_TRY(context_.exchange.receive(rank_of(layout_.from(step)), tag,
+                                         buffers_.message(first + std::size_t(i)),
+                                         layout_.segments().message, request(message, step, i)));
+  return Status::ok;
 }
 
 Status SegmentRing::post(std::int64_t number) {
@@ -40,8 +51,7 @@ Status SegmentRing::post(std::int64_t number) {
 
 Status SegmentRing::stage_out(Message message, const Step& step) {
   return buffers_.stage_out(layout_.buffer(message, step.number, step.round),
-                            codec_.header(layout_.sent_in(step), layout_.me()),
-                            &event(message, step));
+                            headers(layout_.sent_in(step), layout_.me()), &event(message, step));
 }
 
 Status SegmentRing::wait_for_payload(Message message, const Step& step) {
@@ -50,41 +60,49 @@ Status SegmentRing::wait_for_payload(Message message, const Step& step) {
 
 Status SegmentRing::send(const Step& step) {
   const Message message = step.gather ? Message::gather_out : Message::scatter_out;
-  return context_.exchange.send(
-      rank_of(layout_.to(step)), step.gather ? comm::Tag::all_gather : comm::Tag::scatter_reduce,
-      buffers_.message(layout_.buffer(message, step.number, step.round)),
-      message_bytes(context_.format, layout_.sent_in(step).count), request(message, step));
+  const comm::Range group = layout_.sent_in(step);
+  const std::size_t first = layout_.buffer(message, step.number, step.round);
+  for (int i = 0; i < layout_.segments_of(group); ++i)
+    SLIMPI_TRY(context_.exchange.send(
+        rank_of(layout_.to(step)), step.gather ? comm::Tag::all_gather : comm::Tag::scatter_reduce,
+        buffers_.message(first + std::size_t(i)),
+        message_bytes(context_.format, layout_.segment(group, i).count),
+        request(message, step, i)));
+  return Status::ok;
 }
 
 Status SegmentRing::finish(const Step& step) {
   if (step.number < 0) return Status::ok;
-  if (MPI_Request& sent = request(step.gather ? Message::gather_out : Message::scatter_out, step);
-      sent != MPI_REQUEST_NULL) {
+  const comm::Range sent = layout_.sent_in(step);
+  for (int i = 0; i < layout_.segments_of(sent); ++i) {
     const Timed timed(context_.statistics, Stage::exchange, "send",
-                      message_bytes(context_.format, layout_.sent_in(step).count));
-    SLIMPI_TRY(context_.exchange.wait(sent));
+                      message_bytes(context_.format, layout_.segment(sent, i).count));
+    SLIMPI_TRY(context_.exchange.wait(
+        request(step.gather ? Message::gather_out : Message::scatter_out, step, i)));
   }
-  const comm::Range part = layout_.received_in(step);
-  if (part.count == 0) return Status::ok;
+  const comm::Range group = layout_.received_in(step);
+  const int segments = layout_.segments_of(group);
+  if (segments == 0) return Status::ok;
   const Message message = step.gather ? Message::gather_in : Message::scatter_in;
-  std::size_t received = 0;
-  {
+  for (int i = 0; i < segments; ++i) {
     const Timed timed(context_.statistics, Stage::exchange, "receive",
-                      message_bytes(context_.format, part.count));
-    SLIMPI_TRY(context_.exchange.wait(request(message, step), &received));
+                      message_bytes(context_.format, layout_.segment(group, i).count));
+    SLIMPI_TRY(context_.exchange.wait(request(message, step, i), &received_[std::size_t(i)]));
   }
-  // The copy to the device does not wait for its kernels. That is safe: the receive was posted only
-  // when the kernels that read this buffer before were complete.
-  return buffers_.stage_in(layout_.buffer(message, step.number, step.round), received,
-                           codec_.header(part, layout_.from(step)));
+  // The copy to the device does not wait for its kernels. That is safe: the receives were posted
+  // only when the kernels that read these buffers before were complete.
+  return buffers_.stage_in(layout_.buffer(message, step.number, step.round),
+                           {received_.data(), std::size_t(segments)},
+                           headers(group, layout_.from(step)));
 }
 
 Status SegmentRing::check(Message message, std::int64_t number) {
   for (int round = 0; round < layout_.rounds() && buffers_.checks_late(); ++round) {
     const Step step{message == Message::gather_in, number, round};
-    if (const comm::Range part = layout_.received_in(step); part.count != 0)
-      SLIMPI_TRY(buffers_.check(layout_.buffer(message, number, round),
-                                codec_.header(part, layout_.from(step))));
+    const std::span<const codec::Message> expected =
+        headers(layout_.received_in(step), layout_.from(step));
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      SLIMPI_TRY(buffers_.check(layout_.buffer(message, number, round) + i, expected[i]));
   }
   return Status::ok;
 }
@@ -94,7 +112,7 @@ Status SegmentRing::decoded(std::int64_t number, std::uint64_t bytes) {
 }
 
 Status SegmentRing::recycle(std::int64_t number) {
-  const bool again = number + layout_.segments().depth < layout_.steps().segments();
+  const bool again = number + layout_.segments().depth < layout_.steps().groups();
   if (number < 0 || !(again || buffers_.checks_late())) return Status::ok;
   SLIMPI_TRY(streams_.wait(decoded_[layout_.ring_index(number)]));
   SLIMPI_TRY(check(Message::gather_in, number));

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The messages of the segments that are in the pipeline of a pairwise exchange: their buffers,
-// requests and events. It owns the requests and events; the buffers are the context's scratch.
+// The messages of the groups of segments that are in the pipeline of a pairwise exchange: their
+// buffers, requests and events. It owns the requests and events; the buffers are the context's
+// scratch.
 //
-// The life of a segment's buffers, each state entered by one function:
+// The life of a group's buffers, each state entered by one function:
 //   posted     post: its receives are posted; peers may send
 //   in use     stage_out, send, finish: messages leave and arrive
 //   decoded    decoded: the last kernel that reads its messages is queued
-//   free       recycle: that kernel is complete; the buffers are posted for the segment `depth`
-//   later
+//   free       recycle: that kernel is complete; the buffers are posted for the group `depth` later
 #pragma once
 #include <span>
 #include <vector>
@@ -23,26 +23,26 @@ class SegmentRing {
   SegmentRing(const Context& context, const PairwiseLayout& layout,
               const comm::InterNodeGroup& group, const ChunkCodec& codec);
 
-  // Posts all receives of a segment. Its buffers must be free. Peers may send much later; no send
+  // Posts all receives of a group. Its buffers must be free. Peers may send much later; no send
   // ever waits for a receive that this rank posts only in answer to it.
   Status post(std::int64_t number);
 
-  // After the kernel that writes a message was queued: the event of scatter_out (by round) or of
-  // gather_out is complete when the message may be sent. wait_for_payload waits for it.
+  // After the kernels that write a step's messages were queued: the event of scatter_out (by round)
+  // or of gather_out is complete when the messages may be sent. wait_for_payload waits for it.
   Status stage_out(Message message, const Step& step);
   Status wait_for_payload(Message message, const Step& step);
 
-  // Starts to send the message of a step, which wait_for_payload has passed.
+  // Starts to send the messages of a step, which wait_for_payload has passed.
   Status send(const Step& step);
 
-  // Waits until the step's message has left and its other message has arrived; the kernels that
+  // Waits until the step's messages have left and its other messages have arrived; the kernels that
   // read the latter may be queued then.
   Status finish(const Step& step);
 
-  // Checks those messages of a segment that only the device has seen; see MessageBuffers::check.
+  // Checks those messages of a group that only the device has seen; see MessageBuffers::check.
   Status check(Message message, std::int64_t number);
 
-  // To be called when the last kernel that reads this segment's messages was queued.
+  // To be called when the last kernel that reads this group's messages was queued.
   Status decoded(std::int64_t number, std::uint64_t bytes);
   Status recycle(std::int64_t number);
 
@@ -50,19 +50,24 @@ class SegmentRing {
   // next user may write there at once.
   Status finish_copies() { return streams_.finish(); }
 
-  std::byte* payload(Message message, std::int64_t number, int round) const {
-    return buffers_.piece(layout_.buffer(message, number, round));
+  // Whether a group's payloads lie one behind the other from that of its first segment on; else
+  // kernels work on each segment by itself.
+  bool contiguous() const { return buffers_.contiguous(); }
+  std::byte* payload(Message message, std::int64_t number, int round, int segment) const {
+    return buffers_.piece(layout_.buffer(message, number, round) + std::size_t(segment));
   }
-  std::byte* host_payload(Message message, std::int64_t number, int round) const {
-    return buffers_.host_piece(layout_.buffer(message, number, round));
+  std::byte* host_payload(Message message, std::int64_t number, int round, int segment) const {
+    return buffers_.host_piece(layout_.buffer(message, number, round) + std::size_t(segment));
   }
   std::span<MPI_Request> requests() { return requests_; }
 
  private:
   Status post(Message message, const Step& step, comm::Tag tag);
-  MPI_Request& request(Message message, const Step& step) {
-    return requests_[layout_.request(message, step)];
+  MPI_Request& request(Message message, const Step& step, int segment) {
+    return requests_[layout_.request(message, step) + std::size_t(segment)];
   }
+  // Valid until the next call.
+  std::span<const codec::Message> headers(const comm::Range& group, int sender);
   CopyStreams::Event& event(Message message, const Step& step);
   int rank_of(int member) const { return group_.peers[std::size_t(member)]; }
 
@@ -75,6 +80,9 @@ class SegmentRing {
   std::vector<MPI_Request> requests_;
   // By ring index; encoded_ also by round.
   std::vector<CopyStreams::Event> encoded_, summed_, decoded_;
+  // Of one group: what headers() returns, and the bytes that arrived.
+  std::vector<codec::Message> headers_;
+  std::vector<std::size_t> received_;
 };
 
 }  // namespace slimpi::inter

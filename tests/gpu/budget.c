@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How many functions of CUDA's driver a sum calls: each costs the CPU half a microsecond to two,
- * and with many ranks they, not the wire, limit a GPU's sums. Counts two sums of different length
- * on the fake driver; the difference is what grows with the length. Queries of events are not
- * counted: how many there are depends on how fast others are. Usage: budget MOST, the calls that a
- * sum of 64 MiB may need on any rank; exits 77 without the fake driver. */
+ * and with many ranks they, not the wire, limit a GPU's sums. Counted on the fake driver. Queries
+ * of events are not counted: how many there are depends on how fast others are. Usage: budget MIB
+ * MOST, the calls that a sum of so many MiB may need on any rank; exits 77 without the fake driver.
+ */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,13 +11,11 @@
 #include "tests/helper/fake_driver.h"
 #include "tests/helper/gpu.h"
 
-enum { SHORT = 512 << 10, LONG = 1536 << 10 }; /* floats: 2 and 6 MiB */
-
 static const char* const kNames[] = {
-    "cuLaunchKernel",        "cuMemcpyAsync",      "cuMemsetD32Async",
-    "cuEventRecord",         "cuStreamWaitEvent",  "cuStreamIsCapturing",
-    "cuCtxPushCurrent_v2",   "cuCtxPopCurrent_v2", "cuThreadExchangeStreamCaptureMode",
-    "cuPointerGetAttributes"};
+    "cuLaunchKernel",         "cuMemcpyAsync",      "cuMemsetD32Async",
+    "cuEventRecord",          "cuStreamWaitEvent",  "cuStreamIsCapturing",
+    "cuCtxPushCurrent_v2",    "cuCtxPopCurrent_v2", "cuThreadExchangeStreamCaptureMode",
+    "cuPointerGetAttributes", "cuMemcpy2DAsync_v2"};
 enum { NAMES = sizeof kNames / sizeof *kNames };
 
 static unsigned long (*g_calls)(const char*);
@@ -39,30 +37,28 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  if (argc < 2) MPI_Abort(MPI_COMM_WORLD, 2);
+  if (argc < 3) MPI_Abort(MPI_COMM_WORLD, 2);
   if (gpu_open() != 0) MPI_Abort(MPI_COMM_WORLD, 77);
   g_calls = (unsigned long (*)(const char*))gpu_function("slimpi_fake_calls");
   if (g_calls == NULL) MPI_Abort(MPI_COMM_WORLD, 77);
-  float* const memory = gpu_take(GPU_DEVICE, LONG * sizeof(float));
-  float* const zeros = calloc(LONG, sizeof(float));
-  gpu_copy(memory, GPU_DEVICE, zeros, GPU_HOST, LONG * sizeof(float));
+  const int count = atoi(argv[1]) << 18;
+  float* const memory = gpu_take(GPU_DEVICE, (size_t)count * sizeof(float));
+  float* const zeros = calloc((size_t)count, sizeof(float));
+  gpu_copy(memory, GPU_DEVICE, zeros, GPU_HOST, (size_t)count * sizeof(float));
   free(zeros);
-  long brief[NAMES], more[NAMES];
-  count_sum(memory, LONG, more); /* what is opened once */
-  count_sum(memory, SHORT, brief);
-  count_sum(memory, LONG, more);
+  long calls[NAMES];
+  count_sum(memory, count, calls); /* what is opened once */
+  count_sum(memory, count, calls);
   long total = 0;
-  const double times = (double)(16 << 20) / (LONG - SHORT); /* in 64 MiB */
   for (int i = 0; i < NAMES; ++i) {
-    total += more[i] - brief[i];
-    if (rank == 0) printf("%8.0f %s\n", times * (double)(more[i] - brief[i]), kNames[i]);
+    total += calls[i];
+    if (rank == 0) printf("%8ld %s\n", calls[i], kNames[i]);
   }
   long most = 0;
   PMPI_Allreduce(&total, &most, 1, MPI_LONG, MPI_MAX, MPI_COMM_WORLD);
   if (rank == 0)
-    printf("%8.0f calls in 64 MiB between %d nodes, %s allowed\n", times * (double)most, ranks,
-           argv[1]);
+    printf("%8ld calls in %s MiB between %d nodes, %s allowed\n", most, argv[1], ranks, argv[2]);
   gpu_give_back(GPU_DEVICE, memory);
   MPI_Finalize();
-  return most <= 0 || times * (double)most > atof(argv[1]);
+  return most <= 0 || most > atol(argv[2]);
 }

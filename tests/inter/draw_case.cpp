@@ -54,6 +54,12 @@ std::uint64_t draw_long(Chance& chance, Case& one) {
     return 20'000 * std::uint64_t(one.ranks) + chance.below(200'000);
   }
   one.ranks = int(2 + chance.below(3));
+  // Groups of several segments, of all lengths. Buckets of 512 are fast.
+  if (one.kind == Case::Kind::pairwise && chance.one_in(3)) {
+    one.segment_class = comm::SegmentClass::large;
+    one.format.bucket = 512;
+    return std::uint64_t(one.ranks) * (100'000 + chance.below(800'000));
+  }
   return 1 + chance.below(one.kind == Case::Kind::neighbors ? 300'000 : 150'000);
 }
 
@@ -66,9 +72,9 @@ Case draw_case(Case::Kind kind, std::uint64_t seed) {
   one.seed = seed;
   one.ranks = int(2 + chance.below(16));
   one.format = draw_format(chance);
+  one.segment_class = chance.of({comm::SegmentClass::small, comm::SegmentClass::large});
   one.count = chance.one_in(20) ? draw_long(chance, one) : draw_small(chance, one);
   one.first = chance.one_in(2) ? 0 : 2048 * chance.below(50);
-  one.segment_class = chance.of({comm::SegmentClass::small, comm::SegmentClass::large});
   one.peers = chance.of({Peers::ring, Peers::shift_one, Peers::all});
   one.in_place = kind != Case::Kind::neighbors && chance.one_in(2);
   one.residual = kind != Case::Kind::neighbors && chance.one_in(2);

@@ -33,6 +33,7 @@ namespace slimpi::device::cuda {
   X(cuMemFreeHost)                \
   X(cuMemFree_v2)                 \
   X(cuMemHostAlloc)               \
+  X(cuMemcpy2DAsync_v2)           \
   X(cuMemcpyAsync)                \
   X(cuMemsetD32Async)             \
   X(cuModuleGetFunction)          \

@@ -21,9 +21,12 @@ constexpr const NcclTransport* kLinksHere = &kNcclTransport;
 constexpr const NcclTransport* kLinksHere = nullptr;
 #endif
 
-constexpr Device kRow = {"cuda",      true,         locate, allocate, release,
-                         open_stream, close_stream, copy,   record,   query,
-                         wait_event,  cuda_kernels, &kIpc,  bus_id,   kLinksHere};
+constexpr Device kRow = [] {
+  Device row = {"cuda", true,  locate,     allocate,     release, open_stream, close_stream, copy,
+                record, query, wait_event, cuda_kernels, &kIpc,   bus_id,      kLinksHere};
+  row.copy_rows = copy_rows;
+  return row;
+}();
 
 }  // namespace
 }  // namespace slimpi::device::cuda
