@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A clock in the place of a GPU, a CPU and a network: nothing is computed or copied, and everything
+// costs time on what does it. The engine between nodes runs as it is, one rank a thread, one thread
+// at a time: always the rank whose clock is furthest behind.
+//
+// What takes time, in seconds: the functions of the driver that the row of CUDA would call, on the
+// CPU of the rank; kernels, on its multiprocessors, one after the other; copies, on one engine for
+// each direction; messages, on the sender's and the receiver's link. The figures are of data sheets
+// and of published measurements of an H100, not of this code on one.
+#pragma once
+#include <array>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <tuple>
+#include <vector>
+
+#include "comm/point_to_point.h"
+#include "device/device.h"
+#include "inter/context.h"
+
+namespace slimpi::test {
+
+struct Costs {
+  // Functions of the driver, on the CPU. Each makes a context current and restores the former.
+  double push_and_pop = 0.16e-6, launch = 2.0e-6, copy = 2.2e-6, record = 0.8e-6, wait = 0.6e-6,
+         query = 0.4e-6;
+  double memory = 3.0e12;  // bytes a second that a copy on the GPU reads and writes
+  double encode = 0.9, decode = 0.75, sum = 0.8;  // kernels, as shares of that
+  double bus = 50e9;                              // bytes a second of a copy to or from the host
+  double least_kernel = 2e-6, least_copy = 1e-6;  // assumed: of the shortest ones
+  double message = 1e-6;                          // assumed: a send or a receive, on the CPU
+  double latency = 5e-6;                          // assumed: of a message
+  double link = 12.5e9;                           // bytes a second, each way
+};
+
+// One rank's resources; all times count from 0.
+struct RankClock {
+  Costs costs;
+  double now = 0;                                      // of its CPU
+  double kernels_free = 0, out_free = 0, in_free = 0;  // of the GPU
+  double send_free = 0, receive_free = 0;              // of the link
+  double cpu_busy = 0, kernels_busy = 0, out_busy = 0, in_busy = 0;
+  std::uint64_t calls = 0;  // of functions of the driver
+  struct Stream {
+    RankClock* rank = nullptr;
+    comm::StreamRole role = comm::StreamRole::compute;
+    double done = 0;             // all that is queued
+    std::vector<double> events;  // when each is reached
+  };
+  std::array<Stream, 3> streams;  // by role
+
+  explicit RankClock(const Costs& costs);
+  RankClock(const RankClock&) = delete;
+  RankClock& operator=(const RankClock&) = delete;
+
+  // The CPU calls a function of the driver that takes so long.
+  void call(double seconds);
+  // Queues work of so many seconds on a stream, and on the resource that is free from `free` on.
+  void queue(Stream& stream, double seconds, double& free, double& busy);
+};
+
+// The device row; its streams are those of a RankClock.
+const device::Device& clocked_device();
+
+// The links between ranks, and whose turn it is.
+class ClockedNetwork {
+ public:
+  explicit ClockedNetwork(std::vector<std::unique_ptr<RankClock>>& ranks) : ranks_(ranks) {}
+
+  // Runs body(rank) for all ranks, each in a thread, until all have returned.
+  void run(const std::function<void(int rank)>& body);
+
+ private:
+  friend class ClockedExchange;
+  struct Message {
+    const void* data = nullptr;
+    void* into = nullptr;
+    std::size_t bytes = 0;
+    double sent = -1, posted = -1, arrived = -1;
+  };
+  using Envelope = std::tuple<int, int, comm::Tag>;  // from, to
+  struct Queue {
+    std::vector<Message> messages;
+    std::size_t sent = 0, posted = 0;
+  };
+
+  // Gives the turn away until it comes back and `ready` is true.
+  void yield(int rank, const std::function<bool()>& ready);
+  void pass_on();
+  Message& message(const Envelope& envelope, std::size_t& next);
+  void deliver(const Envelope& envelope, Message& message);
+
+  std::vector<std::unique_ptr<RankClock>>& ranks_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int turn_ = -1;
+  std::map<int, const std::function<bool()>*> waiting_;  // ranks that have not ended
+  std::map<Envelope, Queue> queues_;
+};
+
+// One rank's end. Only the headers of messages are copied.
+class ClockedExchange final : public comm::PointToPoint {
+ public:
+  ClockedExchange(ClockedNetwork& network, int rank) : network_(network), rank_(rank) {}
+
+  using PointToPoint::wait;
+  Status send(int to, comm::Tag tag, const void* data, std::size_t bytes,
+              MPI_Request& request) override;
+  Status receive(int from, comm::Tag tag, void* data, std::size_t bytes,
+                 MPI_Request& request) override;
+  Status wait(MPI_Request& request, std::size_t* received) override;
+  void progress() override {}
+  Status check() override { return Status::ok; }
+  Status settle(Status status, std::span<MPI_Request>) override { return status; }
+
+ private:
+  struct Posted {
+    ClockedNetwork::Envelope envelope;
+    std::size_t index;
+  };
+  ClockedNetwork& network_;
+  const int rank_;
+  std::vector<Posted> posted_;  // by request
+};
+
+// One sum of GPU buffers between nodes of one rank each.
+struct Prediction {
+  double seconds = 0;                    // until the last rank has its result
+  double cpu = 0, kernels = 0, bus = 0;  // busy seconds of the busiest rank; bus: one direction
+  std::uint64_t calls = 0;               // functions of the driver that a rank calls
+};
+Prediction predict(const Costs& costs, int nodes, std::uint64_t floats, int bits);
+
+}  // namespace slimpi::test
