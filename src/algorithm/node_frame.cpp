@@ -19,17 +19,23 @@ comm::Range own_shard(comm::Communicator& communicator, const comm::Plan& plan,
   return intra::shard_range(count, plan.format, group, group.shard_index);
 }
 
-Status run_in_nodes(comm::Call& call,
-                    const std::function<Status(const NodeShard& shard)>& exchange) {
+Status sum_in_node(comm::Call& call) {
+  if (!works_in_node(call)) return Status::ok;
+  return intra::intra_reduce_scatter(call, call.communicator.inter_node_group(call.plan.hierarchy));
+}
+
+NodeShard shard_of(comm::Call& call) {
   comm::Communicator& communicator = call.communicator;
-  const comm::InterNodeGroup& group = communicator.inter_node_group(call.plan.hierarchy);
   const bool inside = works_in_node(call);
-  if (inside) SLIMPI_TRY(intra::intra_reduce_scatter(call, group));
   const comm::Range range = own_shard(communicator, call.plan, call.count);
   const int ranks = inside ? int(communicator.layout().node_ranks().size()) : 1;
-  SLIMPI_TRY(exchange(
-      {group, range, (inside ? call.out : call.in) + range.first, call.out + range.first, ranks}));
-  return inside ? intra::intra_all_gather(call, group) : Status::ok;
+  return {communicator.inter_node_group(call.plan.hierarchy), range,
+          (inside ? call.out : call.in) + range.first, call.out + range.first, ranks};
+}
+
+Status share_in_node(comm::Call& call) {
+  if (!works_in_node(call)) return Status::ok;
+  return intra::intra_all_gather(call, call.communicator.inter_node_group(call.plan.hierarchy));
 }
 
 Status reserve_messages(comm::Communicator& communicator, const device::Location& location,

@@ -4,8 +4,6 @@
 // the result. Without work inside a node (one rank there, or a flat hierarchy) only the exchange is
 // left.
 #pragma once
-#include <functional>
-
 #include "algorithm/algorithm.h"
 
 namespace slimpi::algorithm {
@@ -28,10 +26,19 @@ bool works_in_node(comm::Call& call);
 comm::Range own_shard(comm::Communicator& communicator, const comm::Plan& plan,
                       std::uint64_t count);
 
+// The parts of run_in_nodes. Without work inside the node the first and the last do nothing.
+Status sum_in_node(comm::Call& call);
+NodeShard shard_of(comm::Call& call);
+Status share_in_node(comm::Call& call);
+
 // Runs the frame around `exchange`, which is called once on every rank, also on one that owns no
 // shard. It must leave the result in shard.out.
-Status run_in_nodes(comm::Call& call,
-                    const std::function<Status(const NodeShard& shard)>& exchange);
+template <typename Exchange>
+Status run_in_nodes(comm::Call& call, const Exchange& exchange) {
+  SLIMPI_TRY(sum_in_node(call));
+  SLIMPI_TRY(exchange(shard_of(call)));
+  return share_in_node(call);
+}
 
 // Reserves scratch memory for messages of `bytes`: near the buffers, and in staging memory if the
 // device is staged.

@@ -9,11 +9,14 @@ namespace slimpi::call {
 
 namespace {
 
+// Allocates nothing for a row that exists: every call of auto comes here.
 AutoChoice& row_of(std::map<std::pair<std::size_t, std::vector<std::string>>, AutoChoice>& rows,
                    const std::vector<std::string>& names, std::uint64_t bytes) {
-  AutoChoice& row = rows[{size_class_of(bytes), names}];
-  if (!row.candidates.empty()) return row;
-  row.from_bytes = 1ull << size_class_of(bytes);
+  const std::size_t size_class = size_class_of(bytes);
+  for (auto& [key, row] : rows)
+    if (key.first == size_class && key.second == names) return row;
+  AutoChoice& row = rows[{size_class, names}];
+  row.from_bytes = 1ull << size_class;
   for (const std::string& name : names) row.candidates.push_back({name, 0, 0});
   return row;
 }

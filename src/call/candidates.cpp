@@ -75,23 +75,29 @@ bool run_plan(Runtime& runtime, comm::Communicator& communicator, const comm::Pl
   return false;
 }
 
-bool run_fastest(Runtime& runtime, comm::Communicator& communicator,
-                 const std::vector<comm::Plan>& plans, const Allreduce& request, int* code) {
+bool run_fastest(Runtime& runtime, comm::Communicator& communicator, const PreparedCall& prepared,
+                 const Allreduce& request, int* code) {
+  const std::vector<comm::Plan>& plans = prepared.decision.plans;
   comm::Autotuner& autotuner = communicator.autotuner(size_class(request), int(plans.size()) + 1);
-  std::vector<std::string> names{"mpi"};
-  for (const comm::Plan& each : plans) names.emplace_back(each.algorithm->name);
-  return try_next(runtime, communicator, autotuner, names, request, code, [&](int candidate) {
-    if (candidate == 0) {
-      call_mpi_timed(runtime, communicator, BypassReason::automatic, request, code);
-    } else if (!run_plan(runtime, communicator, plans[std::size_t(candidate - 1)], request, code)) {
-      *code = pass_to_mpi(request);
-    }
-    return true;
-  });
+  return try_next(runtime, communicator, autotuner, prepared.candidates, request, code,
+                  [&](int candidate) {
+                    if (candidate == 0) {
+                      call_mpi_timed(runtime, communicator, BypassReason::automatic, request, code);
+                    } else if (!run_plan(runtime, communicator, plans[std::size_t(candidate - 1)],
+                                         request, code)) {
+                      *code = pass_to_mpi(request);
+                    }
+                    return true;
+                  });
 }
 
 bool run_in_node_fastest(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
                          const Allreduce& request, int* code) {
+  // Made before the ranks communicate: the others may go to MPI, where they cannot learn that it
+  // failed here.
+  comm::Autotuner& autotuner =
+      communicator.autotuner(-size_class(request), 2, comm::Autotuner::Start::careful);
+  static const std::vector<std::string> names{"mpi", "in the node"};
   AllreduceCall call(runtime, communicator, plan, request);
   bool possible = false;
   if (const Status status = call.open_in_node(&possible); status != Status::ok) {
@@ -114,9 +120,6 @@ bool run_in_node_fastest(Runtime& runtime, comm::Communicator& communicator, con
     run_in_node();
     return true;
   }
-  comm::Autotuner& autotuner =
-      communicator.autotuner(-size_class(request), 2, comm::Autotuner::Start::careful);
-  static const std::vector<std::string> names{"mpi", "in the node"};
   return try_next(runtime, communicator, autotuner, names, request, code, [&](int candidate) {
     if (candidate == 0)
       return call_mpi_timed(runtime, communicator, BypassReason::single_node, request, code);

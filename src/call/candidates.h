@@ -2,6 +2,7 @@
 // Calls with several candidates. The autotuner finds the fastest one by trials.
 #pragma once
 #include "call/entry.h"
+#include "call/prepared_calls.h"
 #include "call/runtime.h"
 #include "policy/policy.h"
 
@@ -9,8 +10,8 @@ namespace slimpi::call {
 
 // Does a call of SLIMPI_ALGORITHM=auto between nodes: by MPI's own allreduce or by one of the
 // plans.
-bool run_fastest(Runtime& runtime, comm::Communicator& communicator,
-                 const std::vector<comm::Plan>& plans, const Allreduce& request, int* code);
+bool run_fastest(Runtime& runtime, comm::Communicator& communicator, const PreparedCall& prepared,
+                 const Allreduce& request, int* code);
 
 // Does a call inside one node: by MPI's own allreduce or through shared memory. Both give the same
 // bytes. Returns false when MPI has to do the call.

@@ -13,6 +13,7 @@
 #include "call/estimate.h"
 #include "call/failure.h"
 #include "call/foreign_memory.h"
+#include "call/prepared_calls.h"
 #include "call/runtime.h"
 #include "comm/call_sequence.h"
 #include "device/plugins.h"
@@ -104,9 +105,10 @@ bool dispatch_together(Runtime& runtime, comm::Communicator& communicator, const
     if (const Status offered = runtime.offer_for_report(communicator); offered != Status::ok)
       return failed(offered);
   }
-  const policy::Decision decision =
-      policy::decide(communicator.config(), runtime.rules_of(communicator), communicator.name(),
-                     std::uint64_t(request.count));
+  const PreparedCall& prepared = communicator.attachment<PreparedCalls>().find(
+      communicator.config(), runtime.rules_of(communicator), communicator.name(),
+      std::uint64_t(request.count));
+  const policy::Decision& decision = prepared.decision;
   if (decision.take || decision.reason != BypassReason::small) {
     communicator.states.count_call();
     communicator.attachment<comm::CallSequence>().add(std::uint64_t(request.count));
@@ -138,8 +140,7 @@ bool dispatch_together(Runtime& runtime, comm::Communicator& communicator, const
     log_one_node(runtime, communicator);
     return run_in_node_fastest(runtime, communicator, decision.plans.front(), request, code);
   }
-  if (decision.plans.size() > 1)
-    return run_fastest(runtime, communicator, decision.plans, request, code);
+  if (decision.plans.size() > 1) return run_fastest(runtime, communicator, prepared, request, code);
   return run_plan(runtime, communicator, decision.plans.front(), request, code);
 }
 

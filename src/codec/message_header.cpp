@@ -77,29 +77,29 @@ void write_header(std::byte* to, const Message& message) {
 }
 
 Status check_message(const std::byte* from, std::size_t received, const Message& expected) {
-  const std::string sender = "message from rank " + std::to_string(expected.sender) + ": ";
+  const auto bad = [&](const std::string& why) {
+    return fail(Status::bad_message,
+                "message from rank " + std::to_string(expected.sender) + ": " + why);
+  };
   if (received < kHeaderBytes)
-    return fail(Status::bad_message, sender + std::to_string(received) +
-                                         " bytes came, shorter than a header of " +
-                                         std::to_string(kHeaderBytes));
+    return bad(std::to_string(received) + " bytes came, shorter than a header of " +
+               std::to_string(kHeaderBytes));
   Header got;
   std::memcpy(&got, from, sizeof got);
-  if (got.magic != kMagic) return fail(Status::bad_message, sender + "it is not one of slimpi's");
-  if (got.checksum != checksum(got))
-    return fail(Status::bad_message, sender + "its header is damaged");
+  if (got.magic != kMagic) return bad("it is not one of slimpi's");
+  if (got.checksum != checksum(got)) return bad("its header is damaged");
   Header wanted = header_of(expected);
   if (expected.hook && (got.payload == kNoPayload || got.payload <= wanted.payload))
     wanted.payload = got.payload;
   const std::string differences = differing(got, wanted);
-  if (!differences.empty()) return fail(Status::bad_message, sender + differences);
+  if (!differences.empty()) return bad(differences);
   const std::uint64_t payload = !expected.hook
                                     ? kernels::encoded_bytes(expected.format, expected.count)
                                 : got.payload == kNoPayload ? 0
                                                             : got.payload;
   if (received - kHeaderBytes < payload)
-    return fail(Status::bad_message, sender + std::to_string(received - kHeaderBytes) +
-                                         " bytes of payload came where " + std::to_string(payload) +
-                                         " were expected");
+    return bad(std::to_string(received - kHeaderBytes) + " bytes of payload came where " +
+               std::to_string(payload) + " were expected");
   return Status::ok;
 }
 

@@ -4,6 +4,7 @@
 // gives it back.
 #pragma once
 #include <memory>
+#include <memory_resource>
 #include <mutex>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct CallScratch {
   Memory kept, check;                  // for SLIMPI_MAX_ERROR; bounded_exchange.cpp
   Memory factors, device_factors;      // of the low-rank algorithm
   Memory node_messages, node_staging;  // messages inside a node when there is no shared memory
+  // For small objects that live no longer than the call. What they free is kept, so that a call
+  // like the one before allocates nothing.
+  std::pmr::unsynchronized_pool_resource objects;
 };
 
 class CallScratchPool {

@@ -351,16 +351,19 @@ void Exchange::report_failure(Status status) {
 // Does not use MPI_Allreduce: it blocks, and would wait forever for a rank that failed.
 template <typename Value>
 Status Exchange::reduce(std::span<Value> values, MPI_Datatype type, MPI_Op op) {
-  auto shared = std::make_unique<std::vector<Value>>(values.begin(), values.end());
+  static_assert(sizeof(Value) == sizeof(std::uint64_t));
+  if (reduced_ == nullptr) reduced_ = std::make_unique<std::vector<std::uint64_t>>();
+  reduced_->resize(values.size());
+  std::memcpy(reduced_->data(), values.data(), values.size_bytes());
   MPI_Request request = MPI_REQUEST_NULL;
-  const int code =
-      api_.Iallreduce(MPI_IN_PLACE, shared->data(), int(shared->size()), type, op, comm_, &request);
+  const int code = api_.Iallreduce(MPI_IN_PLACE, reduced_->data(), int(values.size()), type, op,
+                                   comm_, &request);
   if (code != MPI_SUCCESS) return mpi_failed(api_, "agreeing", code);
   if (const Status status = wait(request); status != Status::ok) {
-    (void)shared.release();  // MPI may still write there
+    (void)reduced_.release();
     return status;
   }
-  std::memcpy(values.data(), shared->data(), values.size_bytes());
+  std::memcpy(values.data(), reduced_->data(), values.size_bytes());
   return Status::ok;
 }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -140,6 +141,8 @@ class Exchange final : public PointToPoint {
   Status reported_ = Status::ok;
   std::string reported_text_;
   RollCall roll_call_;
+  // What reduce() works on. After a failure it is left to MPI, which may still write there.
+  std::unique_ptr<std::vector<std::uint64_t>> reduced_;
 };
 
 }  // namespace slimpi::comm

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "intra/ordered_sum.h"
 
-#include <utility>
+#include <vector>
 
 namespace slimpi::intra {
 
 // Longer sums go through scratch, because out may be this rank's own addend.
 void add_in_order(const device::Device& device, device::Stream* stream,
-                  const std::vector<const float*>& addends, std::uint64_t count, float* partial,
+                  std::span<const float* const> addends, std::uint64_t count, float* partial,
                   float* out) {
-  std::vector<const float*> group;
+  const float* group[kernels::kMaxAddends];
+  int size = 0;
   for (std::size_t next = 0; next < addends.size();) {
-    while (int(group.size()) < kernels::kMaxAddends && next < addends.size())
-      group.push_back(addends[next++]);
-    device.kernels()->sum(group.data(), int(group.size()), count,
-                          next == addends.size() ? out : partial, stream);
-    group = {partial};
+    while (size < kernels::kMaxAddends && next < addends.size()) group[size++] = addends[next++];
+    device.kernels()->sum(group, size, count, next == addends.size() ? out : partial, stream);
+    group[0] = partial;
+    size = 1;
   }
 }
 
 // With r ranks more than a power of two, the first 2r ranks are added in pairs. Then neighboring
 // sums are added, level by level, until one is left.
 bool add_in_pairs(const device::Device& device, device::Stream* stream,
-                  const std::vector<const float*>& addends, std::uint64_t count, float* partial,
-                  std::uint64_t stride, float* out) {
+                  std::span<const float* const> addends, std::uint64_t count, float* partial,
+                  std::uint64_t stride, float* out, std::pmr::memory_resource* memory) {
   const kernels::Kernels& kernels = *device.kernels();
   bool several_nans = false;
   const auto add = [&](const float* a, const float* b, float* to) {
@@ -37,7 +37,7 @@ bool add_in_pairs(const device::Device& device, device::Stream* stream,
   std::size_t power = 1;
   while (2 * power <= addends.size()) power *= 2;
   std::size_t surplus = addends.size() - power, used = 0;
-  std::vector<const float*> level;
+  std::pmr::vector<const float*> level(memory), next(memory);
   for (std::size_t i = 0; i < addends.size(); ++i) {
     if (surplus != 0) {
       level.push_back(add(addends[i], addends[i + 1], partial + used++ * stride));
@@ -49,7 +49,7 @@ bool add_in_pairs(const device::Device& device, device::Stream* stream,
   }
   // A sum overwrites its left addend if that is scratch already.
   while (level.size() > 1) {
-    std::vector<const float*> next;
+    next.clear();
     for (std::size_t i = 0; i < level.size(); i += 2) {
       const bool last = level.size() == 2;
       const bool in_scratch = level[i] >= partial && level[i] < partial + used * stride;
@@ -58,7 +58,7 @@ bool add_in_pairs(const device::Device& device, device::Stream* stream,
                                      : partial + used++ * stride;
       next.push_back(add(level[i], level[i + 1], to));
     }
-    level = std::move(next);
+    level.swap(next);
   }
   return several_nans;
 }

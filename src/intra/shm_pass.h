@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <memory_resource>
 #include <string>
 #include <vector>
 
@@ -59,7 +60,9 @@ class ShmPass {
         me_(call.communicator.layout().local_rank()),
         size_(int(call.communicator.layout().node_ranks().size())),
         device_path_(*segment_.device_path),
-        buffers_(device_path_.buffers) {
+        buffers_(device_path_.buffers),
+        shards_(&call.communicator.scratch().objects) {
+    shards_.reserve(std::size_t(group.shards));
     for (int shard_index = 0; shard_index < group.shards; ++shard_index)
       shards_.push_back(shard_range(call.count, call.plan.format, group, shard_index));
   }
@@ -132,7 +135,7 @@ class ShmPass {
   std::uint64_t readable(Pass pass);
   void record();
   Status find_addends(std::uint64_t block, const comm::Range& mine,
-                      std::vector<const float*>& addends);
+                      std::pmr::vector<const float*>& addends);
   Status barrier();
 
   comm::Call& call_;
@@ -151,7 +154,7 @@ class ShmPass {
   CopyTrials* trials_ = nullptr;  // of this pass; null: nothing is compared
   Clock::time_point begun_{};     // of a trial
   std::uint64_t piece_ = 0;
-  std::vector<comm::Range> shards_;
+  std::pmr::vector<comm::Range> shards_;
   std::uint64_t blocks_ = 0;
   std::uint64_t word_ = 0;  // what this rank publishes in addition to its readiness
   NodeResult* result_ = nullptr;

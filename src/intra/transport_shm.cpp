@@ -69,7 +69,7 @@ void ShmPass::leave_to_mpi(std::uint64_t block) {
 // The node-local ranks' values of this rank's shard in a block, in rank order, in memory that the
 // kernels can read.
 Status ShmPass::find_addends(std::uint64_t block, const comm::Range& mine,
-                             std::vector<const float*>& addends) {
+                             std::pmr::vector<const float*>& addends) {
   auto* scratch = reinterpret_cast<float*>(call_.communicator.scratch().messages.data());
   for (int other = 0; other < size_; ++other, scratch += piece_) {
     if (other == me_) {
@@ -92,7 +92,8 @@ Status ShmPass::reduce(std::uint64_t block, bool pairwise) {
   if (!owner()) return Status::ok;
   const comm::Range mine = part(group_.shard_index, block);
   if (mine.count == 0) return Status::ok;
-  std::vector<const float*> addends;
+  std::pmr::memory_resource* const memory = &call_.communicator.scratch().objects;
+  std::pmr::vector<const float*> addends(memory);
   SLIMPI_TRY(find_addends(block, mine, addends));
   if (!pairwise) {
     add_in_order(call_.device, call_.stream, addends, mine.count, partial(),
@@ -101,7 +102,8 @@ Status ShmPass::reduce(std::uint64_t block, bool pairwise) {
   }
   summed_ = place_of_sum(block);
   const CallersFloats environment;
-  if (add_in_pairs(call_.device, call_.stream, addends, mine.count, partial(), piece_, summed_))
+  if (add_in_pairs(call_.device, call_.stream, addends, mine.count, partial(), piece_, summed_,
+                   memory))
     word_ |= published::kSeveralNans;
   return Status::ok;
 }

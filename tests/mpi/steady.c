@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Prints for rank 0 how often slimpi allocated memory in the last CALLS of many sums of COUNT
+ * floats in one buffer. WARM sums come before these: they make what slimpi keeps. With "show" each
+ * of the allocations writes its backtrace, and the time of a call is printed. Usage: steady COUNT
+ * WARM CALLS [show] */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/helper/allocations.h"
+
+int main(int argc, char** argv) {
+  int rank = 0;
+  if (argc < 4) return 2;
+  unsigned long (*count)(void) = (unsigned long (*)(void))dlsym(RTLD_DEFAULT, "test_allocations");
+  void (*show)(int) = (void (*)(int))dlsym(RTLD_DEFAULT, "test_show_allocations");
+  if (count == NULL) return 2;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const int n = atoi(argv[1]), warm = atoi(argv[2]), calls = atoi(argv[3]);
+  float* const in = malloc((size_t)n * sizeof *in);
+  float* const out = malloc((size_t)n * sizeof *out);
+  unsigned long before = 0;
+  double begin = 0;
+  for (int call = 0; call < warm + calls; ++call) {
+    for (int i = 0; i < n; ++i) in[i] = (float)((i * 7 + rank + call) % 101);
+    if (call == warm) {
+      before = count();
+      begin = MPI_Wtime();
+      if (argc > 4 && rank == 0) show(1);
+    }
+    if (MPI_Allreduce(in, out, n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD) != MPI_SUCCESS) return 1;
+  }
+  show(0);
+  if (rank == 0) printf("%lu allocations in %d calls\n", count() - before, calls);
+  if (rank == 0 && argc > 4) printf("%.1f us a call\n", (MPI_Wtime() - begin) / calls * 1e6);
+  free(in);
+  free(out);
+  MPI_Finalize();
+  return 0;
+}
