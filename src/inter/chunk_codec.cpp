@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "inter/chunk_codec.h"
 
+#include <memory_resource>
 #include <vector>
 
 #include "inter/local_reduction.h"
@@ -52,7 +53,7 @@ void ChunkCodec::encoded(const comm::Range& part, const std::byte* payload) {
 void ChunkCodec::summed(const comm::Range& part, const std::byte* payload,
                         const PayloadFrom& from) {
   if (!overflow_.counts()) return;
-  std::vector<const std::byte*> addends;
+  std::pmr::vector<const std::byte*> addends(context_.memory);
   for (int member = 0; member < int(group_.peers.size()); ++member)
     if (member != group_.index) addends.push_back(from(member));
   overflow_.summed(payload, addends, part.count);

@@ -32,7 +32,8 @@ Context context_of(comm::Call& call, const Streams& streams) {
           .messages = messages,
           .staging = call.device.staged ? scratch.staging.data() : messages,
           .partial = reinterpret_cast<float*>(scratch.partial.data()),
-          .totals = call.totals};
+          .totals = call.totals,
+          .memory = &scratch.objects};
 }
 
 codec::Message message_header(const Context& context, const comm::Range& shard,

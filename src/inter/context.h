@@ -3,6 +3,7 @@
 // communicator and calls no MPI, so a test can build a context and run all ranks in one process.
 #pragma once
 #include <cstdint>
+#include <memory_resource>
 
 #include "codec/message_header.h"
 #include "comm/call.h"
@@ -37,6 +38,9 @@ struct Context {
   std::byte* staging;   // the same in host memory; `messages` itself unless the device is staged
   float* partial;       // of sums that take more than one kernel, in memory of the device
   float* totals;        // Call::totals
+
+  // For objects that live no longer than the exchange.
+  std::pmr::memory_resource* memory = std::pmr::get_default_resource();
 
   device::Stream* stream() const { return streams.by_role[int(comm::StreamRole::compute)]; }
 };

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory_resource>
 
 #include "base/trace.h"
 #include "inter/context.h"
@@ -29,7 +30,8 @@ class CopyStreams {
     std::size_t bytes() const { return (count - 1) * width + last; }
   };
 
-  explicit CopyStreams(const Context& context) : context_(context) {}
+  explicit CopyStreams(const Context& context)
+      : context_(context), pending_copies_(context.memory) {}
 
   // Queues a copy to, for example, staging memory, after all that is queued on the compute stream
   // so far. The event is complete when the copy is.
@@ -62,7 +64,7 @@ class CopyStreams {
   const Context& context_;
   // For the trace only: h2d copies that nothing waits for on the host, and the time up to which
   // each stream was traced, by role.
-  std::deque<Event> pending_copies_;
+  std::pmr::deque<Event> pending_copies_;
   Trace::Clock::time_point traced_until_[3] = {};
 };
 

@@ -24,7 +24,7 @@ MessageBuffers::MessageBuffers(const Context& context, CopyStreams& streams, std
       memory_(context.messages),
       staging_(context.staging),
       wire_(gpu_aware_ ? memory_ : staging_),
-      received_(gpu_aware_ ? count : 0) {}
+      received_(gpu_aware_ ? count : 0, context.memory) {}
 
 // Of the host's payloads, which lie apart; the pitch of the device's is their length.
 CopyStreams::Rows MessageBuffers::payloads(std::span<const codec::Message> about) const {

@@ -12,6 +12,7 @@
 // so that one kernel works on all of them, and one copy moves all.
 #pragma once
 #include <cstddef>
+#include <memory_resource>
 #include <span>
 #include <vector>
 
@@ -63,10 +64,10 @@ class MessageBuffers {
   }
 
   CopyStreams& streams_;
-  const bool gpu_aware_;                  // MPI uses device memory for these messages
-  const std::size_t bytes_;               // of one message buffer
-  std::byte *memory_, *staging_, *wire_;  // for kernels, for the host, for MPI; some are equal
-  std::vector<std::size_t> received_;     // bytes, by message buffer; empty unless checks_late()
+  const bool gpu_aware_;                    // MPI uses device memory for these messages
+  const std::size_t bytes_;                 // of one message buffer
+  std::byte *memory_, *staging_, *wire_;    // for kernels, for the host, for MPI; some are equal
+  std::pmr::vector<std::size_t> received_;  // bytes, by message buffer; empty unless checks_late()
 };
 
 }  // namespace slimpi::inter

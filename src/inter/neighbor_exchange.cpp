@@ -71,10 +71,10 @@ class NeighborExchange {
         staged_(context.device.staged),
         plan_(plan_segments(context.format, shard.count, int(ranks.size()), staged_)),
         buffers_(context, streams_, plan_.buffer, plan_.total / plan_.buffer),
-        requests_(2 * std::size_t(plan_.depth) * ranks.size(), MPI_REQUEST_NULL),
-        encoded_(std::size_t(plan_.depth)),
-        applied_(encoded_),
-        theirs_(ranks.size()) {}
+        requests_(2 * std::size_t(plan_.depth) * ranks.size(), MPI_REQUEST_NULL, context.memory),
+        encoded_(std::size_t(plan_.depth), context.memory),
+        applied_(std::size_t(plan_.depth), context.memory),
+        theirs_(ranks.size(), context.memory) {}
 
   Status run() {
     return exchange_.settle(caught([&] { return run_steps(); }), requests_);
@@ -120,9 +120,9 @@ class NeighborExchange {
   const bool staged_;
   const SegmentPlan plan_;
   MessageBuffers buffers_;
-  std::vector<MPI_Request> requests_;                  // to the peers, then from them
-  std::vector<CopyStreams::Event> encoded_, applied_;  // by ring_index(number)
-  std::vector<const std::byte*> theirs_;
+  std::pmr::vector<MPI_Request> requests_;                  // to the peers, then from them
+  std::pmr::vector<CopyStreams::Event> encoded_, applied_;  // by ring_index(number)
+  std::pmr::vector<const std::byte*> theirs_;
 };
 
 // Posts the receives of a segment, whose buffers must be free.

@@ -13,7 +13,9 @@ PairwiseLayout::PairwiseLayout(const Context& context, const comm::InterNodeGrou
                              context.device.staged)),
       groups_(segments_.longest, segments_.group),
       steps_(int(group.peers.size()), group.index, groups_.count(), segments_.depth,
-             context.segment_class == comm::SegmentClass::large ? 2 : 1) {
+             context.segment_class == comm::SegmentClass::large ? 2 : 1, context.memory),
+      chunks_(context.memory) {
+  chunks_.reserve(group.peers.size());
   for (int member = 0; member < int(group.peers.size()); ++member)
     chunks_.push_back(comm::chunk_of(count, int(group.peers.size()), member, segments_.align));
 }

@@ -7,6 +7,7 @@
 // later uses them again.
 #pragma once
 #include <cstdint>
+#include <memory_resource>
 #include <vector>
 
 #include "inter/context.h"
@@ -78,7 +79,7 @@ class PairwiseLayout {
   const Segments segments_;
   const Groups groups_;
   const PairwiseSteps steps_;
-  std::vector<comm::Range> chunks_;  // by member
+  std::pmr::vector<comm::Range> chunks_;  // by member
 };
 
 }  // namespace slimpi::inter

@@ -2,6 +2,7 @@
 #include "inter/reduce_scatter_allgather.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "base/exceptions.h"
 #include "inter/segment_ring.h"
@@ -87,8 +88,9 @@ void ReduceScatterAllgather::sum(const Step& step, const comm::Range& part, int 
     return ring_.payload(Message::scatter_in, step.number, steps().round_from(member), segment);
   };
   std::byte* const payload = ring_.payload(Message::gather_out, step.number, step.round, segment);
-  codec_.sum(part, payload, from);
-  if (!context_.device.staged) codec_.summed(part, payload, from);
+  // By reference: a copy in a std::function would be on the heap.
+  codec_.sum(part, payload, std::cref(from));
+  if (!context_.device.staged) codec_.summed(part, payload, std::cref(from));
 }
 
 // A reduce-scatter step sends what this rank has for the owner of a group. An all-gather sends the

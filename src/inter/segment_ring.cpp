@@ -11,12 +11,12 @@ SegmentRing::SegmentRing(const Context& context, const PairwiseLayout& layout,
       codec_(codec),
       streams_(context),
       buffers_(context, streams_, layout.segments().message, layout.buffers()),
-      requests_(layout.requests(), MPI_REQUEST_NULL),
-      encoded_(std::size_t(layout.segments().depth) * std::size_t(layout.rounds())),
-      summed_(std::size_t(layout.segments().depth)),
-      decoded_(summed_),
-      headers_(std::size_t(layout.segments().group)),
-      received_(headers_.size()) {}
+      requests_(layout.requests(), MPI_REQUEST_NULL, context.memory),
+      encoded_(std::size_t(layout.segments().depth) * std::size_t(layout.rounds()), context.memory),
+      summed_(std::size_t(layout.segments().depth), context.memory),
+      decoded_(std::size_t(layout.segments().depth), context.memory),
+      headers_(std::size_t(layout.segments().group), context.memory),
+      received_(std::size_t(layout.segments().group), context.memory) {}
 
 CopyStreams::Event& SegmentRing::event(Message message, const Step& step) {
   const std::size_t index = layout_.ring_index(step.number);

@@ -9,6 +9,7 @@
 //   decoded    decoded: the last kernel that reads its messages is queued
 //   free       recycle: that kernel is complete; the buffers are posted for the group `depth` later
 #pragma once
+#include <memory_resource>
 #include <span>
 #include <vector>
 
@@ -77,12 +78,12 @@ class SegmentRing {
   const ChunkCodec& codec_;
   CopyStreams streams_;
   MessageBuffers buffers_;
-  std::vector<MPI_Request> requests_;
+  std::pmr::vector<MPI_Request> requests_;
   // By ring index; encoded_ also by round.
-  std::vector<CopyStreams::Event> encoded_, summed_, decoded_;
+  std::pmr::vector<CopyStreams::Event> encoded_, summed_, decoded_;
   // Of one group: what headers() returns, and the bytes that arrived.
-  std::vector<codec::Message> headers_;
-  std::vector<std::size_t> received_;
+  std::pmr::vector<codec::Message> headers_;
+  std::pmr::vector<std::size_t> received_;
 };
 
 }  // namespace slimpi::inter

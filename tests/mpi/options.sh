@@ -25,7 +25,7 @@ one_line() {
 "$info" -c --json >table.json
 "$PYTHON" -c 'import json
 for row in json.load(open("table.json"))["options"]:
-    free = row["name"] in ("report", "trace", "rules", "config")
+    free = row["name"] in ("report", "estimate", "trace", "rules", "config")
     print(row["variable"], "free" if free else "checked", "agree" if row["must_agree"] else "own")
 ' >table.txt
 holds "the table is there" test "$(wc -l <table.txt)" -ge 28
@@ -59,7 +59,7 @@ pass "values that cannot be used"
 echo algorithm=fp16 bits=4 bucket=64 rounding=stochastic seed=1 error_feedback=1 max_error=1e-2 \
   min_size=1M buffers=host start=3 hierarchy=flat ranks_per_node=1 peers=all interval=2 \
   powersgd_rank=2 powersgd_warm_start=0 powersgd_shapes=6=2x3 calls_per_step=2 intra=mpi \
-  verify=5 | tr ' ' '\n' >values.txt
+  verify=5 estimate=stderr | tr ' ' '\n' >values.txt
 while read -r variable _ scope; do
   [ "$scope" = agree ] || continue
   name=$(echo "${variable#SLIMPI_}" | tr '[:upper:]' '[:lower:]')
@@ -78,7 +78,7 @@ pass "values that differ between the ranks"
 "$PYTHON" -c 'import json
 for row in json.load(open("table.json"))["options"]:
     if not row["info_key"]: print(row["name"])' >process.txt
-expect "$(tr '\n' ' ' <process.txt)" "device cpu log report trace stall config strict " \
+expect "$(tr '\n' ' ' <process.txt)" "device cpu log report estimate trace stall config strict " \
   "options of the process"
 while read -r name; do
   status=0 variable=SLIMPI_$(echo "$name" | tr '[:lower:]' '[:upper:]')

@@ -1,7 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# After the first calls of a size slimpi allocates no memory in a call inside one node, nor in one
-# that it leaves to MPI.
+# After the first calls of a size slimpi allocates no memory in a call.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
 program=$top_builddir/tests/mpi/steady
@@ -15,6 +14,11 @@ nothing() {
   expect "$(under 2 "$program" "$2" 100 50)" "0 allocations in 50 calls" "$1"
 }
 
+nothing bytegrad 16384
+SLIMPI_ALGORITHM=qsgd nothing qsgd 100000
+SLIMPI_ALGORITHM=fp16 nothing fp16 16384
+SLIMPI_ERROR_FEEDBACK=1 nothing "error feedback" 16384
+SLIMPI_ALGORITHM=powersgd nothing powersgd 16384
 SLIMPI_RANKS_PER_NODE=2 SLIMPI_INTRA=shm nothing "exact in the node" 65536
 SLIMPI_ALGORITHM=off nothing "left to MPI" 16384
 nothing "too small" 1000
