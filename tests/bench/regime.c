@@ -13,45 +13,19 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { kMostSizes = 16, kWays = 2, kPaces = 4, kMost = 1000, kHandovers = 500, kTries = 3 };
+#include "tests/bench/placement.h"
+
+enum { kMostSizes = 16, kWays = 2, kPaces = 4, kMost = 1000 };
 enum { kMostKilobytes = 4 << 20 };  // fewer floats than an int counts
 enum { kChains = 24 };              // more than a core's units can begin while one is under way
 static const char* const regimes[kPaces] = {"one cache", "one cache, busy cores", "two caches",
                                             "two caches, busy cores"};
-static const double kFar = 150;   // nanoseconds there and back: about 50 in one cache, 300 in two
 static const double kBusy = 1.4;  // times as slow as at best
 
 static double times[kMostSizes][kWays][kPaces][kMost];
 static int samples[kMostSizes][kWays][kPaces];
 static atomic_int* word;
 static int rank;
-
-static int by_size(const void* a, const void* b) {
-  const double x = *(const double*)a, y = *(const double*)b;
-  return (x > y) - (x < y);
-}
-
-static double worst(double mine) {
-  double all;
-  PMPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-  return all;
-}
-
-// Nanoseconds of a word's way there and back.
-static double round_trip(void) {
-  double least = 1e9;
-  MPI_Barrier(MPI_COMM_WORLD);
-  for (int try = 0; try < kTries; ++try) {
-    const double begin = MPI_Wtime();
-    for (int i = 0; i < kHandovers; ++i) {
-      while (atomic_load(word) % 2 != rank) continue;
-      atomic_fetch_add(word, 1);
-    }
-    const double spent = 1e9 * (MPI_Wtime() - begin) / kHandovers;
-    if (spent < least) least = spent;
-  }
-  return worst(least);
-}
 
 // Seconds of arithmetic that keeps a core's units busy, of the slower rank.
 static double arithmetic(void) {
@@ -68,7 +42,7 @@ static int regime(void) {
   static double best = 1e9;
   const double spent = arithmetic();
   if (spent < best) best = spent;
-  return 2 * (round_trip() > kFar) + (spent > kBusy * best);
+  return 2 * (round_trip(word, rank) > kFar) + (spent > kBusy * best);
 }
 
 static double sum(int way, const float* in, float* out, int count, int calls) {

@@ -12,41 +12,20 @@
 #include <stdlib.h>
 #include <sys/types.h>
 
+#include "tests/bench/placement.h"
+
 enum { kMostRounds = 1000, kCalls = 8, kFirstKept = 2, kMostTimes = kMostRounds * kCalls };
-enum { kWays = 2, kLoads = 2, kCaches = 2, kHandovers = 200, kTries = 3 };
-static const double kFar = 150;  // nanoseconds there and back: about 50 in one cache, 300 in two
+enum { kWays = 2, kLoads = 2, kCaches = 2 };
 static double times[kLoads][kCaches][kWays][kMostTimes];
 static int samples[kLoads][kCaches];
 static atomic_int* word;
 static int rank, ranks;
 
-static int by_size(const void* a, const void* b) {
-  const double x = *(const double*)a, y = *(const double*)b;
-  return (x > y) - (x < y);
-}
-
-static double worst(double mine) {
-  double all;
-  PMPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-  return all;
-}
-
 // Whether a word takes long from the core of rank 0 to that of rank 1 and back. More than two ranks
 // may share cores: then nothing is measured.
 static int two_caches(void) {
   if (ranks != 2) return 0;
-  double least = 1e9;
-  PMPI_Barrier(MPI_COMM_WORLD);
-  for (int try = 0; try < kTries; ++try) {
-    const double begin = MPI_Wtime();
-    for (int i = 0; i < kHandovers; ++i) {
-      while (atomic_load(word) % 2 != rank) continue;
-      atomic_fetch_add(word, 1);
-    }
-    const double spent = 1e9 * (MPI_Wtime() - begin) / kHandovers;
-    if (spent < least) least = spent;
-  }
-  return worst(least) > kFar;
+  return round_trip(word, rank) > kFar;
 }
 
 // Seconds of one call, of the slowest rank.
@@ -80,8 +59,9 @@ static void signal_all(int processes, char** pids, int number) {
 static void print(void) {
   static const char* const loads[] = {"alone", "beside the processes"};
   static const char* const caches[] = {"one cache", "two caches"};
-  printf("                                 MPI us           slimpi us\n"
-         "                                 median  tenth    median  tenth  samples\n");
+  printf(
+      "                                 MPI us           slimpi us\n"
+      "                                 median  tenth    median  tenth  samples\n");
   for (int cache = 0; cache < kCaches; ++cache)
     for (int load = 0; load < kLoads; ++load) {
       const int taken = samples[load][cache];
