@@ -5,6 +5,7 @@
 #include <link.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -28,6 +29,7 @@ constexpr std::uint64_t kMostBytes = std::uint64_t(1) << 30;
 constexpr char kGuard = '\xa5';
 
 thread_local int g_inside = 0;
+std::atomic<int> g_all_inside{0};  // the sum over all threads
 
 // The shared objects that were opened for one communicator.
 struct Hooks : comm::Attachment {
@@ -42,8 +44,14 @@ auto& hooks_of(comm::Communicator& communicator) {
 }
 
 struct Inside {
-  Inside() { ++g_inside; }
-  ~Inside() { --g_inside; }
+  Inside() {
+    ++g_inside;
+    g_all_inside.fetch_add(1, std::memory_order_relaxed);
+  }
+  ~Inside() {
+    g_all_inside.fetch_sub(1, std::memory_order_relaxed);
+    --g_inside;
+  }
 };
 
 Status refuse(const std::string& path, const std::string& why) {
@@ -96,7 +104,8 @@ std::string missing_function(const slimpi_hook_t& table) {
 }  // namespace
 
 bool inside_hook() {
-  return g_inside != 0;
+  // A thread sees its own increment at once, and needs no other's.
+  return g_all_inside.load(std::memory_order_relaxed) != 0 && g_inside != 0;
 }
 
 // The arguments of a call of a hook function, and the buffer for its error text.

@@ -18,8 +18,8 @@ namespace slimpi {
 // again where it is the program's, or the cancellation of the thread.
 Status status_of_exception();
 
-// The exception that travels through slimpi is the program's own. Set until the program calls the
-// next intercepted function, whose catch-all clears it.
+// The exception that travels through this thread is the program's own. Set by programs_code(), and
+// cleared by the catch-all that the exception leaves through.
 inline thread_local bool t_programs_exception = false;
 
 // Calls run(), which returns a Status.

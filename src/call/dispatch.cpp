@@ -17,6 +17,7 @@
 #include "call/runtime.h"
 #include "comm/call_sequence.h"
 #include "device/plugins.h"
+#include "device/process_memory.h"
 #include "policy/policy.h"
 
 namespace slimpi::call {
@@ -35,6 +36,20 @@ void ask_mpi_about_devices() {
     return says;
   }();
   device::set_mpi_takes_device_memory(takes);
+}
+
+// Finds kinds of memory that the process has got since the last call.
+void find_devices() {
+  device::load_plugins();
+  if (device::others()) ask_mpi_about_devices();
+  device::begin_call();
+}
+
+// Whether both buffers are certainly the host's. A derived datatype may lead elsewhere.
+bool on_host(const Allreduce& request) {
+  return mpi::is_predefined(MPI_Datatype(request.datatype)) &&
+         device::in_process_memory(request.out) &&
+         (request.in == MPI_IN_PLACE || device::in_process_memory(request.in));
 }
 
 // For a call whose communicator is not looked at. Rank 0 of the job counts the bytes of float sums.
@@ -156,9 +171,8 @@ bool dispatch(const Allreduce& request, int* code) {
   Runtime* const runtime = Runtime::get(MPI_Comm(request.comm));
   if (runtime == nullptr || runtime->finished.load(std::memory_order_relaxed)) return false;
   // Before the first bypass: buffers of calls that go to MPI may need staging.
-  device::load_plugins();
-  if (device::others()) ask_mpi_about_devices();
-  device::begin_call();
+  const bool host = on_host(request);
+  if (!host) find_devices();
   if (algorithm::inside_hook()) return false;
   if (!Runtime::on.load(std::memory_order_relaxed))
     return bypass(*runtime, BypassReason::off, &request);
@@ -182,6 +196,11 @@ bool dispatch(const Allreduce& request, int* code) {
   if (communicator->intercommunicator() || communicator->size() == 1 ||
       communicator->spans_other_world)
     return bypass(*runtime, BypassReason::comm);
+  // Before anything is looked up: most calls that are left to MPI are small.
+  if (communicator->agreed() && !communicator->unusable() &&
+      std::uint64_t(request.count) * sizeof(float) < communicator->config().min_size)
+    return bypass(*runtime, BypassReason::small, *communicator, request);
+  if (host) find_devices();
   return dispatch_together(*runtime, *communicator, request, code);
 }
 

@@ -12,6 +12,8 @@
 #include <string>
 #include <string_view>
 
+#include "device/process_memory.h"
+
 namespace slimpi::device {
 
 namespace {
@@ -166,7 +168,7 @@ bool foreign_possible() {
 
 const char* foreign_owner(const void* pointer) {
   const int loaded = g_loaded.load(std::memory_order_acquire);
-  if (loaded == 0 || pointer == nullptr) [[likely]]
+  if (loaded == 0 || pointer == nullptr || in_process_memory(pointer)) [[likely]]
     return nullptr;
   if ((loaded & kHip) != 0 && hip().owns(pointer)) return "an AMD GPU";
   if ((loaded & kLevelZero) != 0 && level_zero().owns(pointer)) return "an Intel GPU";

@@ -11,8 +11,8 @@ void set_device_use(DeviceUse use);
 
 // Loads the plugins whose library the process has loaded, and adds their rows; finds the libraries
 // of device/foreign.h. Call it before locate() wherever the program may have loaded something
-// since; it costs some 50 ns if it has not. A plugin that is not installed is ignored; one that
-// cannot be loaded is a warning.
+// since. If it has not, this costs a look at the loader's list: 150 instructions and two locks.
+// A plugin that is not installed is ignored; one that cannot be loaded is a warning.
 void load_plugins();
 
 }  // namespace slimpi::device

@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "device/device.h"
+#include "device/process_memory.h"
 
 namespace slimpi::device {
 
@@ -55,7 +56,7 @@ Status add(const Device& device) {
 
 Location locate(const void* pointer) {
   const int added = g_added.load(std::memory_order_acquire);
-  if (added == 0 || pointer == nullptr) [[likely]]
+  if (added == 0 || pointer == nullptr || in_process_memory(pointer)) [[likely]]
     return {};
   if (!t_call.inside) return ask(pointer, added);
   for (const Known& known : t_call.known) {

@@ -28,10 +28,12 @@ int allreduce(const Allreduce& call) {
   bool done = false;
   Status status = catch_all([&] { done = dispatch(call, &code); });
   if (status != Status::ok) [[unlikely]]
-    done = recover(call, status, &code);
+    (void)catch_all([&] { done = recover(call, status, &code); });
   if (done) return code;
   status = catch_all([&] { code = call_mpi(call); });
-  return status == Status::ok ? code : fail_on(call.comm, status);
+  if (status != Status::ok) [[unlikely]]
+    (void)catch_all([&] { code = fail_on(call.comm, status); });
+  return code;
 }
 
 void count_left(const Allreduce& call) {

@@ -5,18 +5,23 @@
 // it costs what slimpi would have done: a count, a switch, a report. Exceptions of the program's
 // own error handlers pass through, as they do without slimpi; so does the cancellation of a thread.
 #pragma once
+#include <utility>
+
 #include "base/exceptions.h"
 
 namespace slimpi::intercept {
 
-// Runs slimpi's part of an intercepted function. Returns the status of what it threw.
+// Runs slimpi's part of an intercepted function. Returns the status of what it threw. Everything
+// that may call the program's code runs inside one.
 template <typename Run>
 Status catch_all(const Run& run) {
-  t_programs_exception = false;
-  return caught([&] {
+  try {
     run();
     return Status::ok;
-  });
+  } catch (...) {
+    if (std::exchange(t_programs_exception, false)) throw;
+    return status_of_exception();
+  }
 }
 
 }  // namespace slimpi::intercept

@@ -10,7 +10,9 @@ namespace {
 int take_info(Word comm, Word info) {
   int code = 0;
   const slimpi::Status status = catch_all([&] { code = slimpi::call::take_info(comm, info); });
-  return status == slimpi::Status::ok ? code : slimpi::call::fail_on(comm, status);
+  if (status != slimpi::Status::ok)
+    (void)catch_all([&] { code = slimpi::call::fail_on(comm, status); });
+  return code;
 }
 }  // namespace
 

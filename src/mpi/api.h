@@ -33,6 +33,12 @@ bool takes_gpu_memory();
 // Whether MPI_COMM_WORLD can be used: MPI_Init was called and MPI_Finalize was not.
 bool has_world(const Api& api);
 
+// Whether a datatype is predefined, so that the elements lie at the buffer's address. Looks at the
+// handle only: in MPICH's ABI these two bits tell. False is no answer.
+inline bool is_predefined(MPI_Datatype type) {
+  return unsigned(type) >> 30 == 1;
+}
+
 // Whether ranks of this communicator are in another MPI_COMM_WORLD than this process: processes
 // that were spawned or connected to. If so, every rank of the communicator gets true. MPI has to be
 // initialized, and not by sessions alone.

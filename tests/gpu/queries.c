@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How often a call that is left to MPI asks the driver whose a pointer is, and for how much: once
- * for each of its buffers, for two attributes, on the fake driver, which counts. Usage: queries;
- * exits 77 without the fake driver. */
+/* How often a call that is left to MPI asks the driver whose a pointer is, and for how much, on the
+ * fake driver, which counts: once for each of its buffers, for two attributes, and never for
+ * buffers in the heap, in static data and on the stack. Usage: queries; exits 77 without the fake
+ * driver. */
+#define _GNU_SOURCE
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "tests/helper/fake_driver.h"
 #include "tests/helper/gpu.h"
@@ -28,6 +31,25 @@ static void count(const char* what, const void* in, void* out, int length, MPI_D
   ++g_failures;
 }
 
+static float* map(void) {
+  void* const mapped =
+      mmap(NULL, COUNT * sizeof(float), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) MPI_Abort(MPI_COMM_WORLD, 1);
+  return mapped;
+}
+
+/* Where no driver has to be asked. */
+static void count_none(const float* mapped) {
+  static float data[COUNT];
+  float stack[100] = {0}, *const heap = calloc(COUNT, sizeof(float));
+  count("integers in the heap", MPI_IN_PLACE, heap, COUNT, MPI_INT, 0);
+  count("floats from static data to the heap", data, heap, COUNT, MPI_FLOAT, 0);
+  count("integers on the stack", data, stack, 100, MPI_INT, 0);
+  count("floats on the stack, in place", MPI_IN_PLACE, stack, 100, MPI_FLOAT, 0);
+  count("integers from mapped memory to the heap", mapped, heap, COUNT, MPI_INT, 1);
+  free(heap);
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
@@ -35,8 +57,7 @@ int main(int argc, char** argv) {
   g_calls = (unsigned long (*)(const char*))gpu_function("slimpi_fake_calls");
   g_attributes = (unsigned long (*)(void))gpu_function("slimpi_fake_attributes");
   if (g_calls == NULL || g_attributes == NULL) MPI_Abort(MPI_COMM_WORLD, 77);
-  float* const in = calloc(COUNT, sizeof(float));
-  float* const out = calloc(COUNT, sizeof(float));
+  float *const in = map(), *const out = map();
   float* const device = gpu_take(GPU_DEVICE, COUNT * sizeof(float));
   gpu_copy(device, GPU_DEVICE, out, GPU_HOST, COUNT * sizeof(float));
   count("integers in place", MPI_IN_PLACE, out, COUNT, MPI_INT, 1);
@@ -46,9 +67,8 @@ int main(int argc, char** argv) {
   count("floats in the node", in, out, COUNT, MPI_FLOAT, 2);
   count("few floats, in place", MPI_IN_PLACE, out, 1000, MPI_FLOAT, 1); /* MPI sums them */
   count("few floats", in, out, 1000, MPI_FLOAT, 2);
+  count_none(in);
   gpu_give_back(GPU_DEVICE, device);
-  free(in);
-  free(out);
   MPI_Finalize();
   return g_failures != 0;
 }

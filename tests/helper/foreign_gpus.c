@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* AMD's and Intel's GPU libraries, as far as slimpi asks them whose a pointer is. Their memory is
- * ordinary memory. The name that this is loaded by says which of the two it is. */
+ * ordinary memory, mapped as a driver does. The name that this is loaded by says which of the two it
+ * is. */
+#define _GNU_SOURCE
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
+#include <sys/mman.h>
 
 enum { HIP_INVALID_VALUE = 1, ZE_UNINITIALIZED = 0x78000001, ZE_NULL_HANDLE = 0x78000005 };
 
@@ -37,7 +39,9 @@ void* foreign_take(size_t bytes);
 /* The one block of GPU memory. */
 void* foreign_take(size_t bytes) {
   g_bytes = bytes;
-  return g_memory = malloc(bytes);
+  g_memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (g_memory == MAP_FAILED) g_memory = NULL;
+  return g_memory;
 }
 
 static int owns(const void* pointer) {

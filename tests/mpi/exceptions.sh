@@ -4,7 +4,8 @@
 # waiting. One of slimpi's allocations fails, from the first one on a new communicator on.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
-need "${CXX:-g++}"
+: "${CXX:=g++}"
+need "${CXX%% *}"
 program=$top_builddir/tests/mpi/exceptions
 seconds=30
 export SLIMPI_RANKS_PER_NODE=1 SLIMPI_MIN_SIZE=0 UCX_LOG_LEVEL=error
@@ -51,6 +52,11 @@ under 2 "$program" 0 0 20000 start >out.txt 2>err.txt || status=$?
 holds "no memory to start: the job ends ($status)" test "$status" -ne 0 -a "$status" -ne 124
 expect "$(grep -c 'slimpi.* error: .*no host memory' err.txt)" 1 "no memory to start: one line"
 
+# The program's own exceptions pass, and are not taken for slimpi's, nor the other way round.
+status=0
+under 2 "$top_builddir/tests/mpi/throwing_handler" >out.txt 2>err.txt || status=$?
+expect "$status $(cat out.txt)" "0 right" "an error handler that throws"
+
 # A hook's function throws: the hook has failed, on all ranks, and later calls are right.
 cat >throws.cpp <<'END'
 #include <cstring>
@@ -81,7 +87,7 @@ const slimpi_hook_t slimpi_hook = [] {
   return hook;
 }();
 END
-${CXX:-g++} -std=c++17 -shared -fPIC -I"$top_srcdir/include" -o throws.so throws.cpp ||
+$CXX -std=c++17 -shared -fPIC -I"$top_srcdir/include" -o throws.so throws.cpp ||
   fail "the hook does not compile"
 preload=$library
 status=0

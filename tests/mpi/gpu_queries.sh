@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# A call that is left to MPI asks CUDA's driver once whose each of its buffers is.
+# A call that is left to MPI asks CUDA's driver once whose each of its buffers is, and not at all
+# about the heap, static data and the stack.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
 [ -e "$top_builddir/tests/fake_driver/libcuda.so.1" ] || skip "the fake driver is not built"

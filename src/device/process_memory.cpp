@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "device/process_memory.h"
+
+#include <fcntl.h>
+#include <link.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+
+extern "C" void* __libc_stack_end;  // glibc's: the highest address of the main thread's stack
+
+namespace slimpi::device {
+
+namespace {
+
+using Address = std::uintptr_t;
+
+// The kernel maps nothing within 128 MiB below the end of the main thread's stack.
+constexpr Address kStack = Address(64) << 20;
+
+// Addresses from `begin` up to `end`, without it.
+struct Range {
+  Address begin = 0, end = 0;
+};
+
+// What the kernel mapped of the executable's file, with the zeroed data behind it.
+Range find_executable() {
+  Range range;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* result) {
+        Range found{std::numeric_limits<Address>::max(), 0};
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          const auto& segment = info->dlpi_phdr[i];
+          if (segment.p_type != PT_LOAD) continue;
+          const Address begin = info->dlpi_addr + segment.p_vaddr;
+          found.begin = std::min(found.begin, begin);
+          found.end = std::max(found.end, begin + segment.p_memsz);
+        }
+        if (found.end != 0) *static_cast<Range*>(result) = found;
+        return 1;  // the executable is the first object
+      },
+      &range);
+  return range;
+}
+
+// Where the heap begins: field 47 of /proc/self/stat. The name of the process, field 2, may contain
+// spaces and parentheses. Where this cannot be read, no address counts as the heap's. Allocates
+// nothing.
+Address find_heap() {
+  char line[1024] = "";
+  const int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+  const ssize_t bytes = file < 0 ? 0 : read(file, line, sizeof line - 1);
+  if (file >= 0) close(file);
+  const char* at = bytes > 0 ? std::strrchr(line, ')') : nullptr;
+  for (int field = 2; at != nullptr && field < 47; ++field) {
+    at = std::strchr(at, ' ');
+    if (at != nullptr) ++at;
+  }
+  const Address begin = at != nullptr ? std::strtoull(at, nullptr, 10) : 0;
+  return begin != 0 ? begin : std::numeric_limits<Address>::max();
+}
+
+}  // namespace
+
+bool in_process_memory(const void* pointer) {
+  static const Range executable = find_executable();
+  static const Address heap = find_heap();
+  const auto at = reinterpret_cast<Address>(pointer);
+  if (at >= executable.begin && at < executable.end) return true;
+  if (at >= heap && at < reinterpret_cast<Address>(sbrk(0))) return true;
+  // Another thread's stack lies further away.
+  const auto frame = reinterpret_cast<Address>(__builtin_frame_address(0));
+  const auto end = reinterpret_cast<Address>(__libc_stack_end);
+  return at >= frame && at < end && end - frame < kStack;
+}
+
+}  // namespace slimpi::device

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which memory is known to be the process's own.
+#include "device/process_memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <thread>
+
+#include "tests/helper/cmocka_cxx.h"
+
+using slimpi::device::in_process_memory;
+
+namespace {
+
+char g_zeroed[3000];
+char g_initialized[3000] = "x";
+
+void static_data_is_the_processs(void**) {
+  assert_true(in_process_memory(g_zeroed));
+  assert_true(in_process_memory(g_zeroed + sizeof g_zeroed - 1));
+  assert_true(in_process_memory(g_initialized));
+}
+
+// A caller's variable, as a program's are: the stack grows towards lower addresses.
+void the_main_threads_stack_is_the_processs(void**) {
+  char variable[100] = "";
+  assert_true(in_process_memory(variable));
+  assert_true(in_process_memory(variable + sizeof variable - 1));
+}
+
+void another_threads_stack_may_be_anybodys(void**) {
+  bool known = true;
+  std::thread([&known] {
+    const char variable = 0;
+    known = in_process_memory(&variable);
+  }).join();
+  assert_false(known);
+}
+
+void the_heap_ends_at_the_program_break(void**) {
+  auto* const begin = static_cast<char*>(sbrk(8192));
+  assert_true(in_process_memory(begin));
+  assert_true(in_process_memory(begin + 8191));
+  const char* const end = static_cast<char*>(sbrk(0));
+  assert_false(in_process_memory(end));
+  assert_false(in_process_memory(end + 4096));
+}
+
+void blocks_of_malloc_are_known_by_where_they_lie(void**) {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  void* const small = malloc(100);
+  assert_true(in_process_memory(small));
+  free(small);
+#endif
+  const std::size_t mapped = 64 << 20;
+  void* const large = malloc(mapped);
+  assert_false(in_process_memory(large));
+  free(large);
+}
+
+void mapped_memory_may_be_anybodys(void**) {
+  const std::size_t bytes = 1 << 20;
+  auto* const memory = static_cast<char*>(
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  assert_true(memory != MAP_FAILED);
+  assert_false(in_process_memory(memory));
+  assert_false(in_process_memory(memory + bytes - 1));
+  munmap(memory, bytes);
+}
+
+void addresses_of_no_memory_are_nobodys(void**) {
+  for (const std::uintptr_t address : {std::uintptr_t(0), std::uintptr_t(1), UINTPTR_MAX})
+    assert_false(in_process_memory(reinterpret_cast<const void*>(address)));
+}
+
+}  // namespace
+
+int main() {
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(static_data_is_the_processs),
+      cmocka_unit_test(the_main_threads_stack_is_the_processs),
+      cmocka_unit_test(another_threads_stack_may_be_anybodys),
+      cmocka_unit_test(the_heap_ends_at_the_program_break),
+      cmocka_unit_test(blocks_of_malloc_are_known_by_where_they_lie),
+      cmocka_unit_test(mapped_memory_may_be_anybodys),
+      cmocka_unit_test(addresses_of_no_memory_are_nobodys),
+  };
+  return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
