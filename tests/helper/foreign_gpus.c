@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* AMD's and Intel's GPU libraries, as far as slimpi asks them whose a pointer is. Their memory is
- * ordinary memory, mapped as a driver does. The name that this is loaded by says which of the two it
- * is. */
+ * ordinary memory, mapped as a driver does. The name that this is loaded by says which of the two
+ * it is. */
 #define _GNU_SOURCE
 #include <stddef.h>
 #include <stdint.h>
