@@ -12,6 +12,10 @@ namespace slimpi::algorithm {
 // Loads the plugin at first use. The text of Status::unsupported names what is missing.
 Status find_blas(const slimpi_blas** blas);
 
+// Gets what the products of the calling thread need. Status::no_memory where the process has not
+// enough address space.
+Status reserve_blas();
+
 // The reason why the plugin cannot be used; "" if it can.
 std::string blas_missing();
 

@@ -8,9 +8,13 @@
 extern "C" {
 
 // Increased at every change below. The plugin refuses any other version.
-enum { SLIMPI_BLAS_VERSION = 1 };
+enum { SLIMPI_BLAS_VERSION = 2 };
 
 struct slimpi_blas {
+  // Gets the working memory of multiply() for the calling thread; costs nothing from the second
+  // time on. Returns 0, or another number where there is not enough: multiply() would then wait for
+  // ever.
+  int (*reserve)(void);
   // Row-major, in single precision, on the calling thread alone:
   //   c (rows x columns) = a (rows x inner) * b + beta * c
   // where b is inner x columns. With `transposed`, b is stored as columns x inner. `lda`, `ldb` and

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // slimpi-blas.so: the plugin of slimpi that is linked to OpenBLAS.
 #include <cblas.h>
+#include <sys/mman.h>
 
 #include <cstdio>
 
@@ -38,6 +39,31 @@ void multiply(int transposed, int rows, int columns, int inner, const float* a, 
                 columns, inner, 1.0f, a, lda, b, ldb, beta, c, ldc);
 }
 
+// OpenBLAS takes a buffer of 128 MiB for each thread that multiplies at the same time as others, at
+// its first product, and keeps it. Where it gets none it asks again, for ever.
+constexpr std::size_t kRoom = std::size_t(160) << 20;
+
+bool has_room() {
+  void* const room =
+      mmap(nullptr, kRoom, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) return false;
+  munmap(room, kRoom);
+  return true;
+}
+
+int reserve() {
+  constexpr int kSide = 64;  // smaller products need no buffer
+  static thread_local bool t_reserved = false;
+  if (t_reserved) return 0;
+  if (!has_room()) return 1;
+  static const float zeros[kSide * kSide] = {};
+  float result[kSide * kSide];
+  multiply(0, 1, kSide, kSide, zeros, kSide, zeros, kSide, 0, result, kSide);
+  multiply(0, kSide, kSide, kSide, zeros, kSide, zeros, kSide, 0, result, kSide);
+  t_reserved = true;
+  return 0;
+}
+
 }  // namespace
 
 extern "C" int slimpi_blas_load(uint32_t version, const slimpi_blas** result, char* error,
@@ -46,7 +72,7 @@ extern "C" int slimpi_blas_load(uint32_t version, const slimpi_blas** result, ch
     std::snprintf(error, error_size, "it belongs to another version of slimpi");
     return 1;
   }
-  static const slimpi_blas table = {multiply, openblas_get_config()};
+  static const slimpi_blas table = {reserve, multiply, openblas_get_config()};
   *result = &table;
   return 0;
 }

@@ -355,6 +355,7 @@ Status reserve_powersgd(comm::Call& call) {
   Statistics& statistics = communicator.statistics();
   const device::Location host;
   const bool staged = call.location != host, on_device = staged && multiplies(call);
+  if (!on_device) SLIMPI_TRY(reserve_blas());
   if (staged && !on_device)
     SLIMPI_TRY(communicator.scratch().staging.reserve(call.location, device::Place::staging,
                                                       call.count * sizeof(float), statistics));

@@ -76,6 +76,7 @@ draw_row() {
     2) words="fork" ;;
     3) words="files:$((seed % 4))" ;;
     4) words="float" options="$options RANKS_PER_NODE=1 FUZZ_NODES=fixed" ;;
+    5) words="memory:$((seed * 1000000))" ;;
     *) words="" ;;
   esac
 }
@@ -99,6 +100,7 @@ fuzz 2 14 80 "$one BITS=4 BUCKET=0" "signals:2000"
 fuzz 2 15 60 "$one ALGORITHM=qsgd" "fork"
 fuzz 3 16 40 "MIN_SIZE=0 RANKS_PER_NODE=2" "files:1"
 fuzz 2 17 100 "$one ALGORITHM=auto" ""
+fuzz 2 21 100 "$one" "memory:4000000"
 fuzz 5 18 20 "MIN_SIZE=0 RANKS_PER_NODE=2 HIERARCHY=leader" ""
 fuzz 8 24 6 "MIN_SIZE=0 RANKS_PER_NODE=3" ""
 fuzz 16 20 3 "MIN_SIZE=0 RANKS_PER_NODE=4" ""
