@@ -22,7 +22,7 @@ constexpr int kBadUse = 2;
 
 struct Wanted {
   bool version = false, options = false, documented = false, topology = false;
-  bool json = false, list = false, mdoc = false;
+  bool json = false, list = false, reasons = false, mdoc = false;
   std::string pid;
 };
 
@@ -95,7 +95,9 @@ int run(int argc, char** argv) {
       ->option_text("PID");
   app.add_flag("--json", wanted.json, "write JSON");
   app.add_flag("--options", wanted.list, "every option's name and accepted values, for scripts");
-  app.add_flag("--mdoc", wanted.mdoc, "the options for the manual page, in mdoc");
+  app.add_flag("--reasons", wanted.reasons,
+               "every reason why a call is left to MPI, and its meaning, for scripts");
+  app.add_flag("--mdoc", wanted.mdoc, "the options, or with --reasons these, in mdoc");
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -107,6 +109,8 @@ int run(int argc, char** argv) {
                unknown.empty() ? tools::message(error) : unknown);
     return kBadUse;
   }
+  if (wanted.reasons)
+    return tools::put(wanted.mdoc ? info::reasons_mdoc() : info::reasons_list()), 0;
   if (wanted.list) return tools::put(info::options_list()), 0;
   if (wanted.mdoc) return tools::put(info::options_mdoc()), 0;
   if (app.count("--attach") != 0) return tell_of_process(wanted.pid, wanted.json);

@@ -27,7 +27,7 @@ std::string ranks_text(const EstimateRow& row) {
 }
 
 std::string fate_text(const EstimateRow& row) {
-  return row.taken() ? "compressed" : std::string("left to MPI: ") + to_string(*row.reason);
+  return row.taken() ? "compressed" : row_of(*row.reason).left;
 }
 
 double share(double part, double whole) {

@@ -18,14 +18,6 @@ constexpr std::size_t index_of(std::size_t offset) {
 
 #define SLIMPI_COUNTER(member) index_of(offsetof(Counts, member))
 
-const char* to_string(BypassReason reason) {
-  constexpr const char* names[] = {"small",       "datatype",  "op",   "comm",
-                                   "off",         "start",     "rule", "single_node",
-                                   "nonblocking", "nonfinite", "auto", "failure"};
-  static_assert(std::size(names) == kBypassReasons);
-  return names[std::size_t(reason)];
-}
-
 const char* to_string(Stage stage) {
   constexpr const char* names[] = {"encode", "exchange", "decode", "intra"};
   static_assert(std::size(names) == kStages);

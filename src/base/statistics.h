@@ -9,28 +9,10 @@
 #include <cstdint>
 #include <string>
 
+#include "base/bypass_reason.h"
 #include "base/trace.h"
 
 namespace slimpi {
-
-// Why a call went to MPI unchanged. The names are the report's keys.
-enum class BypassReason {
-  small,        // fewer bytes than SLIMPI_MIN_SIZE
-  datatype,     // not MPI_FLOAT, MPI_REAL or MPI_REAL4
-  op,           // not MPI_SUM
-  comm,         // one rank, or an intercommunicator
-  off,          // SLIMPI_ALGORITHM=off, MPI_Pcontrol(0), or memory that SLIMPI_BUFFERS excludes or
-                // that slimpi cannot use (AMD's and Intel's GPUs)
-  start,        // one of a buffer's first SLIMPI_START calls
-  rule,         // a row of SLIMPI_RULES
-  single_node,  // nothing would be sent over a network
-  nonblocking,  // MPI_Iallreduce, MPI_Allreduce_init
-  nonfinite,    // a low-rank step with an infinity or a NaN in it
-  automatic,    // SLIMPI_ALGORITHM=auto: MPI's own is faster, or is on trial
-  failure,      // some rank could not get what the call needs
-};
-constexpr std::size_t kBypassReasons = 12;
-const char* to_string(BypassReason reason);
 
 // The stages of a compressed call whose time is counted.
 enum class Stage { encode, exchange, decode, intra };

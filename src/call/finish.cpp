@@ -58,15 +58,9 @@ Status Runtime::offer_for_report(comm::Communicator& communicator) {
 }
 
 void Runtime::count_passed(BypassReason reason) {
-  static constexpr const char* names[] = {
-      "left to MPI: small",     "left to MPI: datatype",    "left to MPI: op",
-      "left to MPI: comm",      "left to MPI: off",         "left to MPI: start",
-      "left to MPI: rule",      "left to MPI: single_node", "left to MPI: nonblocking",
-      "left to MPI: nonfinite", "left to MPI: auto",        "left to MPI: failure"};
-  static_assert(std::size(names) == kBypassReasons);
   statistics.passed(reason);
   if (reason == BypassReason::nonblocking) return;
-  if (Trace::running() != nullptr) set_why_left(names[std::size_t(reason)]);
+  if (Trace::running() != nullptr) set_why_left(row_of(reason).left);
   CallEstimate::expect(reason);
 }
 

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Usage: generated.sh [--update]
-# What is written from the table of options into other files, between two lines that hold "BEGIN
-# OPTIONS" and "END OPTIONS", is what the table says now. --update writes it.
+# What is written from the tables of options and of bypass reasons into other files, between two
+# lines that hold "BEGIN OPTIONS" and "END OPTIONS", or "BEGIN REASONS" and "END REASONS", is what
+# the table says now. --update writes it.
 set -eu
 root=${top_srcdir:-.}
 info=${top_builddir:-.}/tools/slimpi-info
@@ -30,17 +31,17 @@ completion() {
     { print line }'
 }
 
-# section FILE: its generated part is what is in $work/new
+# section FILE NAME: the part of FILE between BEGIN NAME and END NAME is what is in $work/new
 section() {
   file=$root/$1
-  if [ "$(grep -c -e 'BEGIN OPTIONS' -e 'END OPTIONS' "$file")" -ne 2 ]; then
-    echo "$1 lacks the lines BEGIN OPTIONS and END OPTIONS"
+  if [ "$(grep -c -e "BEGIN $2" -e "END $2" "$file")" -ne 2 ]; then
+    echo "$1 lacks the lines BEGIN $2 and END $2"
     exit 1
   fi
-  awk -v new="$work/new" '
-    /END OPTIONS/ { inside = 0 }
+  awk -v new="$work/new" -v name="$2" '
+    index($0, "END " name) { inside = 0 }
     !inside { print }
-    /BEGIN OPTIONS/ {
+    index($0, "BEGIN " name) {
       inside = 1
       while ((getline line < new) > 0) print line
     }' "$file" >"$work/file"
@@ -49,7 +50,7 @@ section() {
     cat "$work/file" >"$file"
     echo "$1 is written anew"
   else
-    echo "$1 is not what the table of options says; run make update-generated:"
+    echo "$1 is not what its table says; run make update-generated:"
     diff -u "$file" "$work/file" || :
     status=1
   fi
@@ -57,7 +58,9 @@ section() {
 
 mode=${1:-}
 "$info" --mdoc >"$work/new"
-section man/slimpi.7
+section man/slimpi.7 OPTIONS
+"$info" --reasons --mdoc >"$work/new"
+section man/slimpi.7 REASONS
 completion >"$work/new"
-section tools/completion/slimpi
+section tools/completion/slimpi OPTIONS
 exit $status

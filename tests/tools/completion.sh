@@ -43,5 +43,5 @@ expect "$(offered slimpi-lab --hosts 2 -- rul)" "rules.txt" "lab: a program"
 PATH=$top_builddir/tools:$PATH
 expect "$(offered slimpi-info --to)" "--topology" "an option of slimpi-info"
 expect "$(offered slimpi-info --)" "--attach --config --full --help --json --mdoc --options \
---topology --version" "all options of slimpi-info"
+--reasons --topology --version" "all options of slimpi-info"
 verdict

@@ -22,6 +22,13 @@ expect "$("$info" -cf | sed -n 's/^# \([a-z_]*\) = .*/\1/p' | LC_ALL=C sort)" "$
 expect "$("$info" --mdoc | sed -n 's/^\.It Ev \(SLIMPI_[A-Z_]*\) .*/\1/p' | LC_ALL=C sort)" \
   "$variables" "--mdoc lists the table"
 
+# The reasons of a bypass: the table, and all of it.
+reasons=$(sed -n '/^SLIMPI_BYPASS_REASON($/{N;s/\n *//;}
+  s/^SLIMPI_BYPASS_REASON([a-z_]*, "\([a-z_]*\)".*/\1/p' "$top_srcdir/src/base/bypass_reasons.def")
+holds "the table of reasons is read" test "$(echo "$reasons" | wc -l)" -ge 12
+expect "$("$info" --reasons | cut -f1)" "$reasons" "--reasons lists the table"
+expect "$("$info" --reasons --mdoc | sed -n 's/^\.It Li //p')" "$reasons" "as mdoc"
+
 # Values and where they come from.
 echo 'bits = 3
 seed = 5' >options

@@ -26,6 +26,10 @@ std::string options_list();
 // The options as the items of an mdoc list, for the ENVIRONMENT section of slimpi.7.
 std::string options_mdoc();
 
+// The reasons of a bypass: name, tab, meaning; or as the items of an mdoc list, for slimpi.7.
+std::string reasons_list();
+std::string reasons_mdoc();
+
 // NUMA nodes, GPUs and network cards, and who would talk to other nodes.
 std::string topology_text(const topology::Topology& topology);
 Json topology_json(const topology::Topology& topology);

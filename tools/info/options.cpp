@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/format.h>
 
+#include "base/bypass_reason.h"
 #include "tools/common/text.h"
 #include "tools/info/info.h"
 
@@ -142,6 +143,19 @@ std::string options_mdoc() {
     text += mdoc(fmt::format("Accepted: {}.", row.accepted));
     text += mdoc(sentence(scope_text(row.scope)));
   }
+  return text;
+}
+
+std::string reasons_list() {
+  std::string text;
+  for (const BypassRow& row : kBypassRows) text += fmt::format("{}\t{}\n", row.name, row.meaning);
+  return text;
+}
+
+std::string reasons_mdoc() {
+  std::string text;
+  for (const BypassRow& row : kBypassRows)
+    text += fmt::format(".It Li {}\n", row.name) + mdoc(row.meaning);
   return text;
 }
 

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Why a call went to MPI unchanged: bypass_reasons.def as an enumeration and as rows.
+#pragma once
+#include <cstddef>
+#include <iterator>
+
+namespace slimpi {
+
+enum class BypassReason {
+#define SLIMPI_BYPASS_REASON(reason, name, meaning) reason,
+#include "base/bypass_reasons.def"
+#undef SLIMPI_BYPASS_REASON
+};
+
+struct BypassRow {
+  const char* name;  // in the report
+  const char* left;  // "left to MPI: NAME", in estimates and traces
+  const char* meaning;
+};
+
+// In the order of the enumerators.
+inline constexpr BypassRow kBypassRows[] = {
+#define SLIMPI_BYPASS_REASON(reason, name, meaning) {name, "left to MPI: " name, meaning},
+#include "base/bypass_reasons.def"
+#undef SLIMPI_BYPASS_REASON
+};
+inline constexpr std::size_t kBypassReasons = std::size(kBypassRows);
+
+constexpr const BypassRow& row_of(BypassReason reason) {
+  return kBypassRows[std::size_t(reason)];
+}
+constexpr const char* to_string(BypassReason reason) {
+  return row_of(reason).name;
+}
+
+}  // namespace slimpi
