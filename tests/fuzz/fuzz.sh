@@ -76,7 +76,6 @@ draw_row() {
     2) words="fork" ;;
     3) words="files:$((seed % 4))" ;;
     4) words="float" options="$options RANKS_PER_NODE=1 FUZZ_NODES=fixed" ;;
-    5) words="memory:$((seed * 1000000))" ;;
     *) words="" ;;
   esac
 }
