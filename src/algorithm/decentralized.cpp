@@ -23,7 +23,12 @@ class Average : public inter::PeerCodec {
  public:
   Average(comm::Call& call, const comm::InterNodeGroup& group, const inter::Mixing& row,
           const float* in, float* out)
-      : call_(call), kernels_(*call.device.kernels()), in_(in), out_(out) {
+      : call_(call),
+        kernels_(*call.device.kernels()),
+        in_(in),
+        out_(out),
+        terms_(&call.communicator.scratch().objects) {
+    terms_.reserve(row.peers.size() + 1);
     const double ranks = call.communicator.size();
     const auto add = [&](int member, double weight, int source) {
       terms_.push_back(
@@ -67,7 +72,7 @@ class Average : public inter::PeerCodec {
   const kernels::Kernels& kernels_;
   const float* in_;
   float* out_;
-  std::vector<Term> terms_;
+  std::pmr::vector<Term> terms_;
 };
 
 }  // namespace
@@ -83,8 +88,9 @@ void keep_model(comm::Call& call, const NodeShard& shard) {
                                  shard.out, call.stream);
 }
 
-std::vector<int> ranks_of(const inter::Mixing& row, const comm::InterNodeGroup& group) {
-  std::vector<int> ranks;
+std::pmr::vector<int> ranks_of(const inter::Mixing& row, const comm::InterNodeGroup& group) {
+  std::pmr::vector<int> ranks(row.peers.get_allocator());
+  ranks.reserve(row.peers.size());
   for (const inter::Mixing::Peer& peer : row.peers)
     ranks.push_back(group.peers[std::size_t(peer.member)]);
   return ranks;
@@ -99,7 +105,8 @@ Status run_decentralized(comm::Call& call) {
     const comm::InterNodeGroup& group = shard.group;
     const std::uint64_t round = call.state == nullptr ? 0 : call.state->calls / config.interval;
     const inter::Mixing row =
-        due ? inter::mixing(config.peers, int(group.peers.size()), group.index, round)
+        due ? inter::mixing(config.peers, int(group.peers.size()), group.index, round,
+                            &call.communicator.scratch().objects)
             : inter::Mixing{};
     if (row.peers.empty()) {
       keep_model(call, shard);

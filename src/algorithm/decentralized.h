@@ -12,6 +12,7 @@
 // Cost: 4 n bytes sent to each peer (ring has 2 peers, shift_one 1).
 // Error: float rounding only.
 #pragma once
+#include <memory_resource>
 #include <vector>
 
 #include "algorithm/algorithm.h"
@@ -30,8 +31,8 @@ bool exchange_is_due(const comm::Call& call);
 // The result of a call without an exchange: writes N times the mean of the node's ranks.
 void keep_model(comm::Call& call, const NodeShard& shard);
 
-// The ranks of a row's peers, in the row's order.
-std::vector<int> ranks_of(const inter::Mixing& row, const comm::InterNodeGroup& group);
+// The ranks of a row's peers, in the row's order and in its memory.
+std::pmr::vector<int> ranks_of(const inter::Mixing& row, const comm::InterNodeGroup& group);
 
 // Reserves scratch memory for messages with `peers` peers in the plan's format, for the exact sum,
 // and for the sums inside nodes.

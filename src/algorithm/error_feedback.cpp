@@ -15,7 +15,7 @@ float safe_limit(const kernels::Format& format, int ranks) {
 }
 
 Residual residual_of(const comm::TensorState& slot) {
-  const auto found = slot.arrays.find("residual");
+  const auto found = slot.arrays.find({comm::StateArray::residual});
   if (found == slot.arrays.end() || found->second.elements == 0) return {};
   return {reinterpret_cast<float*>(found->second.memory.data()), found->second.elements,
           found->second.memory.location()};

@@ -16,8 +16,8 @@ namespace slimpi::algorithm {
 Status find_residual(comm::Call& call, const comm::Range& shard, float** residual) {
   *residual = nullptr;
   if (!call.plan.error_feedback || call.state == nullptr) return Status::ok;
-  return comm::state_array(*call.state, "residual", shard.count, call.location, call.stream,
-                           call.communicator.statistics(), residual);
+  return comm::state_array(*call.state, {comm::StateArray::residual}, shard.count, call.location,
+                           call.stream, call.communicator.statistics(), residual);
 }
 
 Status run_hierarchical(comm::Call& call) {

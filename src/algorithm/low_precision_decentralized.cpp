@@ -2,7 +2,6 @@
 #include "algorithm/low_precision_decentralized.h"
 
 #include <algorithm>
-#include <string>
 
 #include "algorithm/decentralized.h"
 #include "comm/communicator.h"
@@ -17,28 +16,25 @@ namespace {
 
 // The replicas of this rank's shard, and their weights. The tensor state owns the memory.
 struct Replicas {
-  float* own = nullptr;
-  std::vector<float*> peers;  // in the order of row.peers
+  Replicas(comm::Call& call, const comm::InterNodeGroup& group)
+      : row(inter::mixing(call.communicator.config().peers, int(group.peers.size()), group.index, 0,
+                          &call.communicator.scratch().objects)),
+        peers(row.peers.size(), row.peers.get_allocator()) {}
+
   inter::Mixing row;
+  float* own = nullptr;
+  std::pmr::vector<float*> peers;  // in the order of row.peers
 };
 
-inter::Mixing row_of(comm::Call& call, const comm::InterNodeGroup& group) {
-  return inter::mixing(call.communicator.config().peers, int(group.peers.size()), group.index, 0);
-}
-
-Status find_replicas(comm::Call& call, const comm::InterNodeGroup& group, const comm::Range& shard,
-                     Replicas* replicas) {
-  const auto find = [&](const std::string& name, float** array) {
-    return comm::state_array(*call.state, name, shard.count, call.location, call.stream,
+Status find_replicas(comm::Call& call, const comm::Range& shard, Replicas* replicas) {
+  using comm::StateArray;
+  const auto find = [&](const StateArray& key, float** array) {
+    return comm::state_array(*call.state, key, shard.count, call.location, call.stream,
                              call.communicator.statistics(), array);
   };
-  replicas->row = row_of(call, group);
-  SLIMPI_TRY(find("replica", &replicas->own));
-  for (const inter::Mixing::Peer& peer : replicas->row.peers) {
-    float* array = nullptr;
-    SLIMPI_TRY(find("replica of " + std::to_string(peer.member), &array));
-    replicas->peers.push_back(array);
-  }
+  SLIMPI_TRY(find({StateArray::own_replica}, &replicas->own));
+  for (std::size_t i = 0; i < replicas->peers.size(); ++i)
+    SLIMPI_TRY(find({StateArray::replica_of, replicas->row.peers[i].member}, &replicas->peers[i]));
   return Status::ok;
 }
 
@@ -119,8 +115,8 @@ Status watch(comm::Call& call, const comm::Range& shard, const Replicas& replica
 Status run_low_precision(comm::Call& call) {
   return run_in_nodes(call, [&](const NodeShard& shard) {
     if (!shard.owned()) return Status::ok;
-    Replicas replicas;
-    SLIMPI_TRY(find_replicas(call, shard.group, shard.range, &replicas));
+    Replicas replicas(call, shard.group);
+    SLIMPI_TRY(find_replicas(call, shard.range, &replicas));
     if (call.state->uninitialized) {
       SLIMPI_TRY(start_over(call, shard, replicas));
     } else if (exchange_is_due(call)) {
@@ -138,16 +134,17 @@ Status run_low_precision(comm::Call& call) {
 Status reserve_low_precision(comm::Communicator& communicator, const comm::Plan& plan,
                              std::uint64_t count, const device::Location& location) {
   const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
-  const inter::Mixing row = inter::mixing(communicator.config().peers,
-                                          std::max(1, int(group.peers.size())), group.index, 0);
+  const inter::Mixing row =
+      inter::mixing(communicator.config().peers, std::max(1, int(group.peers.size())), group.index,
+                    0, &communicator.scratch().objects);
   return reserve_for_peers(communicator, plan, count, int(row.peers.size()), location);
 }
 
 Status reserve_replicas(comm::Call& call) {
   const comm::InterNodeGroup& group = call.communicator.inter_node_group(call.plan.hierarchy);
   if (group.shard_index < 0) return Status::ok;
-  Replicas replicas;
-  return find_replicas(call, group, own_shard(call.communicator, call.plan, call.count), &replicas);
+  Replicas replicas(call, group);
+  return find_replicas(call, own_shard(call.communicator, call.plan, call.count), &replicas);
 }
 
 }  // namespace slimpi::algorithm

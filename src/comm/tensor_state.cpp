@@ -99,10 +99,10 @@ void TensorStates::drop_all() {
   next_.clear();
 }
 
-Status state_array(TensorState& slot, const std::string& name, std::uint64_t elements,
+Status state_array(TensorState& slot, const StateArray& which, std::uint64_t elements,
                    const device::Location& location, device::Stream* stream, Statistics& statistics,
                    float** array, bool* uninitialized) {
-  TensorState::Array& entry = slot.arrays[name];
+  TensorState::Array& entry = slot.arrays[which];
   const bool made = entry.elements != elements;
   if (made) {
     entry.memory.release();

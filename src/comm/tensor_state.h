@@ -4,11 +4,11 @@
 // which addresses were first used, or by the index of the call modulo SLIMPI_CALLS_PER_STEP. That
 // index counts every float sum that is not too small, also those that were left to MPI.
 #pragma once
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
-#include <string>
 #include <utility>
 
 #include "base/statistics.h"
@@ -20,6 +20,21 @@ struct Algorithm;
 
 namespace slimpi::comm {
 
+// Which of a state's arrays.
+struct StateArray {
+  enum What {
+    residual,        // of error feedback: what this rank's encoded messages lost
+    low_rank_error,  // of error feedback with a low-rank algorithm: of the whole vector
+    factor,          // the last Q of a low-rank algorithm
+    own_replica,     // low_precision_decentralized: of this worker's model
+    replica_of,      // the same of a peer's
+  };
+  What what;
+  int member = 0;  // of the inter-node group; replica_of only
+
+  auto operator<=>(const StateArray&) const = default;
+};
+
 struct TensorState {
   std::uint64_t number = 0;   // the same on all ranks, or the state is dropped
   std::uint64_t calls = 0;    // of this buffer so far, including those that SLIMPI_START left exact
@@ -30,12 +45,12 @@ struct TensorState {
   const algorithm::Algorithm* algorithm = nullptr;  // owner of the arrays
   std::optional<device::Location> location;         // of the arrays; empty: not claimed yet
 
-  // Named arrays of floats in the same kind of memory as the buffer; zero when made.
+  // Floats, mostly in the same kind of memory as the buffer; zero when made.
   struct Array {
     Memory memory;
     std::uint64_t elements = 0;
   };
-  std::map<std::string, Array> arrays;
+  std::map<StateArray, Array> arrays;
 
   std::uint64_t used = 0;  // value of lookups_ at the last use
   bool evicted = false;    // its arrays were freed to limit memory
@@ -92,9 +107,9 @@ class TensorStates {
   std::size_t limit_ = kFirstLimit;
 };
 
-// The array `name` of a state: `elements` floats at `location`, zero if it is new or its size
+// The array `which` of a state: `elements` floats at `location`, zero if it is new or its size
 // changed. Null if `elements` is 0. The report counts it as state.
-Status state_array(TensorState& slot, const std::string& name, std::uint64_t elements,
+Status state_array(TensorState& slot, const StateArray& which, std::uint64_t elements,
                    const device::Location& location, device::Stream* stream, Statistics& statistics,
                    float** array, bool* uninitialized = nullptr);
 

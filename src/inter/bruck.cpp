@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <span>
 #include <string>
-#include <vector>
 
 #include "base/exceptions.h"
 #include "comm/stream_wait.h"
@@ -168,7 +166,7 @@ Status BruckExchange::swap(int to, std::size_t send, const std::byte* from, int 
 // into the same places.
 Status BruckExchange::scatter(int step) {
   const int to = bruck_.further(me_, 1 << step), from = bruck_.back(me_, 1 << step);
-  const std::vector<int> places = bruck_.travelling(step);
+  const int places = bruck_.travelling(step);
   std::byte* const outgoing = staging_ + shape_.outgoing();
   std::byte* const incoming = staging_ + shape_.incoming();
   const auto bytes_at = [&](int member, int number) {
@@ -176,18 +174,20 @@ Status BruckExchange::scatter(int step) {
   };
   // As many places at a time as fit into a message even with the longest blocks. So sender and
   // receiver use the same division, and no place is overwritten before its block was sent.
-  const std::size_t at_once = shape_.piece / shape_.block;
-  for (std::size_t first = 0; first < places.size(); first += at_once) {
-    const std::span<const int> now(&places[first], std::min(at_once, places.size() - first));
+  const int at_once = int(std::min(shape_.piece / shape_.block, std::size_t(places)));
+  for (int first = 0; first < places; first += at_once) {
+    const int end = std::min(first + at_once, places);
     std::size_t send = 0, receive = 0;
-    for (const int number : now) {
+    for (int i = first; i < end; ++i) {
+      const int number = bruck_.place(step, i);
       std::memcpy(outgoing + send, staging_ + place(number), bytes_at(me_, number));
       send += bytes_at(me_, number);
       receive += bytes_at(from, number);
     }
     SLIMPI_TRY(swap(to, send, outgoing, from, receive, incoming, comm::Tag::scatter_reduce));
     const std::byte* at = incoming;
-    for (const int number : now) {
+    for (int i = first; i < end; ++i) {
+      const int number = bruck_.place(step, i);
       std::memcpy(staging_ + place(number), at, bytes_at(from, number));
       at += bytes_at(from, number);
     }

@@ -11,11 +11,10 @@ int BruckSteps::steps() const {
   return steps;
 }
 
-std::vector<int> BruckSteps::travelling(int step) const {
-  std::vector<int> places;
-  for (int place = 1 << step; place < group_size_; ++place)
-    if ((place >> step & 1) != 0) places.push_back(place);
-  return places;
+// Of every 2 * bit numbers from 0 on, the last `bit` have it set.
+int BruckSteps::travelling(int step) const {
+  const int bit = 1 << step;
+  return group_size_ / (2 * bit) * bit + std::max(0, group_size_ % (2 * bit) - bit);
 }
 
 int BruckSteps::to_gather(int step) const {

@@ -9,7 +9,6 @@
 // holds the block that the member p positions back had for this one. Before step k, the block in
 // place p has moved by the sum of the bits of p below bit k.
 #pragma once
-#include <vector>
 
 namespace slimpi::inter {
 
@@ -25,8 +24,13 @@ class BruckSteps {
     return (member - by % group_size_ + group_size_) % group_size_;
   }
 
-  // The places whose blocks are sent in a step, ascending.
-  std::vector<int> travelling(int step) const;
+  // How many places have their blocks sent in a step: those whose number has bit `step` set.
+  // place(step, i) is the number of the i-th of them; they ascend.
+  int travelling(int step) const;
+  int place(int step, int i) const {
+    const int bit = 1 << step;
+    return i / bit * 2 * bit + bit + i % bit;
+  }
 
   // The member that must finally get the block that `member` has in `place` before the step.
   int destination(int member, int place, int step) const {

@@ -23,8 +23,9 @@ int opponent(int group_size, int me, std::uint64_t round) {
 
 }  // namespace
 
-Mixing mixing(Peers kind, int group_size, int me, std::uint64_t round) {
-  Mixing row;
+Mixing mixing(Peers kind, int group_size, int me, std::uint64_t round,
+              std::pmr::memory_resource* memory) {
+  Mixing row{.peers = std::pmr::vector<Mixing::Peer>(memory)};
   if (group_size == 1) return row;
   switch (kind) {
     case Peers::ring: {

@@ -59,7 +59,7 @@ SegmentPlan plan_segments(const kernels::Format& format, std::uint64_t count, in
 //              a later one, so its peers have sent n and can receive it.
 class NeighborExchange {
  public:
-  NeighborExchange(const Context& context, comm::Range shard, const std::vector<int>& ranks,
+  NeighborExchange(const Context& context, comm::Range shard, std::span<const int> ranks,
                    PeerCodec& codec)
       : context_(context),
         shard_(shard),
@@ -112,7 +112,7 @@ class NeighborExchange {
 
   const Context& context_;
   const comm::Range shard_;
-  const std::vector<int>& ranks_;
+  const std::span<const int> ranks_;
   PeerCodec& codec_;
   comm::PointToPoint& exchange_;
   Statistics& statistics_;
@@ -209,12 +209,12 @@ Status NeighborExchange::run_steps() {
 
 }  // namespace
 
-Status run_neighbor_exchange(const Context& context, comm::Range shard,
-                             const std::vector<int>& ranks, PeerCodec& codec) {
+Status run_neighbor_exchange(const Context& context, comm::Range shard, std::span<const int> ranks,
+                             PeerCodec& codec) {
   return NeighborExchange(context, shard, ranks, codec).run();
 }
 
-Status exchange_with_neighbors(comm::Call& call, comm::Range shard, const std::vector<int>& ranks,
+Status exchange_with_neighbors(comm::Call& call, comm::Range shard, std::span<const int> ranks,
                                PeerCodec& codec) {
   Streams streams;
   SLIMPI_TRY(find_streams(call, &streams));

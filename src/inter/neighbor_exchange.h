@@ -7,7 +7,6 @@
 #pragma once
 #include <cstddef>
 #include <span>
-#include <vector>
 
 #include "inter/context.h"
 
@@ -29,11 +28,11 @@ class PeerCodec {
 // Exchanges `shard` of the call's vector, encoded in the context's format, with `ranks`. Each of
 // these ranks must call this with the same format and shard. Needs neighbor_exchange_bytes of
 // scratch.
-Status run_neighbor_exchange(const Context& context, comm::Range shard,
-                             const std::vector<int>& ranks, PeerCodec& codec);
+Status run_neighbor_exchange(const Context& context, comm::Range shard, std::span<const int> ranks,
+                             PeerCodec& codec);
 
 // The same for a call, in the format of its plan.
-Status exchange_with_neighbors(comm::Call& call, comm::Range shard, const std::vector<int>& ranks,
+Status exchange_with_neighbors(comm::Call& call, comm::Range shard, std::span<const int> ranks,
                                PeerCodec& codec);
 
 // Bytes of scratch for `peers` peers: of `messages`, and also of `staging` if the device is staged.

@@ -151,7 +151,7 @@ void NcclGroup::close(bool in_order) {
 }
 
 Status NcclGroup::send(comm::Exchange& exchange,
-                       const std::vector<device::NcclTransport::Transfer>& pieces,
+                       std::span<const device::NcclTransport::Transfer> pieces,
                        device::Stream* stream) {
   SLIMPI_TRY(device_->nccl->exchange(communicator_, pieces.data(), int(pieces.size()), stream));
   return comm::wait_until(comm::Waiter::Poll::device, &exchange, [&](bool* settled) {

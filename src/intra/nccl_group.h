@@ -5,6 +5,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "comm/exchange.h"
@@ -38,7 +39,7 @@ class NcclGroup {
   float* partial() const { return floats() + kDepth * kBlock; }
 
   // Queues the transfers on the stream, and returns when an event can be recorded behind them.
-  Status send(comm::Exchange& exchange, const std::vector<device::NcclTransport::Transfer>& pieces,
+  Status send(comm::Exchange& exchange, std::span<const device::NcclTransport::Transfer> pieces,
               device::Stream* stream);
 
   // Waits until the stream has completed everything, or something fails on any rank.

@@ -2,6 +2,7 @@
 #include "intra/transports.h"
 
 #include <algorithm>
+#include <memory_resource>
 #include <string>
 #include <vector>
 
@@ -65,7 +66,8 @@ class MpiPass {
         staged_(call.device.staged),
         memory_(memory_of(call).data()),
         staging_(staged_ ? staging_of(call).data() : memory_),
-        requests_(std::size_t(2 * kDepth * size_), MPI_REQUEST_NULL),
+        requests_(std::size_t(2 * kDepth * size_), MPI_REQUEST_NULL,
+                  &call.communicator.scratch().objects),
         sends_(requests_.data()),
         receives_(sends_ + kDepth * size_) {
     for (int shard_index = 0; shard_index < group.shards; ++shard_index)
@@ -113,7 +115,7 @@ class MpiPass {
   const int me_, size_;
   const bool staged_;
   std::byte *memory_, *staging_;
-  std::vector<MPI_Request> requests_;
+  std::pmr::vector<MPI_Request> requests_;
   MPI_Request *const sends_, *const receives_;
   std::uint64_t segments_ = 0;
   NodeCopies copies_{call_};
@@ -147,10 +149,9 @@ Status MpiPass::post_for_sum(std::uint64_t number) {
   const comm::Range mine = part(group_.shard_index, number);
   for (int other = 0; other < size_; ++other)
     if (other != me_ && mine.count != 0)
-      SLIMPI_TRY(exchange_.receive(node_local_ranks_[std::size_t(other)],
-                                   comm::Tag::intra_reduce_scatter,
-                                   staging_ + buffer(false, number, other), kSegmentBytes,
-                                   of(receives_, number, other)));
+      SLIMPI_TRY(exchange_.receive(
+          node_local_ranks_[std::size_t(other)], comm::Tag::intra_reduce_scatter,
+          staging_ + buffer(false, number, other), kSegmentBytes, of(receives_, number, other)));
   return Status::ok;
 }
 
@@ -160,7 +161,7 @@ Status MpiPass::reduce(std::uint64_t number) {
   const comm::Range mine = part(group_.shard_index, number);
   if (mine.count == 0) return Status::ok;
   const std::size_t bytes = mine.count * sizeof(float);
-  std::vector<const float*> addends(static_cast<std::size_t>(size_));
+  std::pmr::vector<const float*> addends(std::size_t(size_), &call_.communicator.scratch().objects);
   for (int other = 0; other < size_; ++other) {
     if (other == me_) {
       addends[std::size_t(other)] = call_.in + mine.first;
@@ -169,10 +170,10 @@ Status MpiPass::reduce(std::uint64_t number) {
     std::size_t received = 0;
     SLIMPI_TRY(exchange_.wait(of(receives_, number, other), &received));
     if (received != bytes)
-      return fail(Status::bad_message,
-                  "message from rank " + std::to_string(node_local_ranks_[std::size_t(other)]) +
-                      ": " + std::to_string(received) + " bytes where " + std::to_string(bytes) +
-                      " were expected");
+      return fail(Status::bad_message, "message from rank " +
+                                           std::to_string(node_local_ranks_[std::size_t(other)]) +
+                                           ": " + std::to_string(received) + " bytes where " +
+                                           std::to_string(bytes) + " were expected");
     std::byte* const here = memory_ + buffer(false, number, other);
     if (staged_) SLIMPI_TRY(copies_.copy(here, staging_ + buffer(false, number, other), bytes));
     addends[std::size_t(other)] = reinterpret_cast<const float*>(here);

@@ -5,6 +5,7 @@
 // to all ranks at once. Everything is queued on two streams, NCCL's and the call's, which wait for
 // each other by events.
 #include <algorithm>
+#include <memory_resource>
 #include <vector>
 
 #include "base/exceptions.h"
@@ -31,7 +32,9 @@ class NcclPass {
         me_(call.communicator.layout().local_rank()),
         size_(int(call.communicator.layout().node_ranks().size())),
         // A block of a shard begins at a multiple of 64 floats, as kernels need it.
-        piece_(NcclGroup::kBlock / std::uint64_t(size_) / 64 * 64) {
+        piece_(NcclGroup::kBlock / std::uint64_t(size_) / 64 * 64),
+        shards_(&call.communicator.scratch().objects),
+        pieces_(&call.communicator.scratch().objects) {
     for (int shard_index = 0; shard_index < group.shards; ++shard_index)
       shards_.push_back(shard_range(call.count, call.plan.format, group, shard_index));
     for (const comm::Range& shard : shards_)
@@ -94,8 +97,8 @@ class NcclPass {
   const int me_, size_;
   const std::uint64_t piece_;
   std::uint64_t blocks_ = 0;
-  std::vector<comm::Range> shards_;
-  std::vector<NcclTransport::Transfer> pieces_;
+  std::pmr::vector<comm::Range> shards_;
+  std::pmr::vector<NcclTransport::Transfer> pieces_;
   device::Stream* nccl_stream_ = nullptr;
   // Events of the call's stream, by slot: its block was added.
   std::uint64_t added_[NcclGroup::kDepth] = {};
@@ -150,7 +153,7 @@ Status NcclPass::reduce(std::uint64_t block, bool pairwise) {
   const comm::Range mine = owner() ? this->mine(block) : comm::Range{};
   if (mine.count == 0) return Status::ok;
   SLIMPI_TRY(wait_for_stream_of(call_.stream, nccl_stream_));
-  std::vector<const float*> addends;
+  std::pmr::vector<const float*> addends(&call_.communicator.scratch().objects);
   for (int other = 0; other < size_; ++other)
     addends.push_back(other == me_ ? call_.in + mine.first : arrived(other, block));
   float* const out = call_.out + mine.first;

@@ -8,6 +8,7 @@
 
 using namespace slimpi;
 using comm::state_array;
+using comm::StateArray;
 using comm::TensorState;
 using comm::TensorStates;
 
@@ -37,8 +38,8 @@ TensorState& use(int buffer, std::uint64_t count, std::uint64_t calls_per_step =
   TensorState& slot = g_slots->find(address(buffer), count, calls_per_step);
   TensorStates::claim(slot, nullptr, device::host());
   float* array = nullptr;
-  assert_true(state_array(slot, "residual", count, device::host(), nullptr, g_statistics, &array) ==
-              Status::ok);
+  assert_true(state_array(slot, {StateArray::residual}, count, device::host(), nullptr,
+                          g_statistics, &array) == Status::ok);
   ++slot.calls;
   slot.uninitialized = false;
   return slot;
@@ -125,8 +126,8 @@ void zeros_and_sizes(void**) {
   float* array = nullptr;
   bool uninitialized = false;
   const auto get = [&](std::uint64_t elements) {
-    return state_array(slot, "a", elements, device::host(), nullptr, g_statistics, &array,
-                       &uninitialized);
+    return state_array(slot, {StateArray::factor}, elements, device::host(), nullptr, g_statistics,
+                       &array, &uninitialized);
   };
   assert_true(get(10) == Status::ok && uninitialized);
   for (int i = 0; i < 10; ++i) assert_true(array[i] == 0);
@@ -140,6 +141,23 @@ void zeros_and_sizes(void**) {
   assert_int_equal(g_statistics.counts().state_bytes, 0);
 }
 
+// Each peer of a buffer has a replica of its own.
+void arrays_of_members(void**) {
+  TensorState& slot = g_slots->find(address(0), 10, 0);
+  float *own = nullptr, *of_1 = nullptr, *of_2 = nullptr;
+  const auto get = [&](const StateArray& which, float** array) {
+    assert_true(state_array(slot, which, 10, device::host(), nullptr, g_statistics, array) ==
+                Status::ok);
+  };
+  get({StateArray::own_replica}, &own);
+  get({StateArray::replica_of, 1}, &of_1);
+  get({StateArray::replica_of, 2}, &of_2);
+  assert_true(own != of_1 && of_1 != of_2 && own != of_2);
+  float* again = nullptr;
+  get({StateArray::replica_of, 1}, &again);
+  assert_ptr_equal(again, of_1);
+}
+
 }  // namespace
 
 int main() {
@@ -150,6 +168,7 @@ int main() {
                               cmocka_unit_test_setup_teardown(never_comes_back, make, clear),
                               cmocka_unit_test_setup_teardown(comes_back, make, clear),
                               cmocka_unit_test_setup_teardown(other_place, make, clear),
+                              cmocka_unit_test_setup_teardown(arrays_of_members, make, clear),
                               cmocka_unit_test_setup_teardown(zeros_and_sizes, make, clear)};
   return cmocka_run_group_tests_name("slot", tests, nullptr, nullptr) != 0;
 }

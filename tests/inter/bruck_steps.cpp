@@ -28,7 +28,8 @@ void every_block_arrives_where_it_belongs(void**) {
     for (int step = 0; step < bruck.steps(); ++step) {
       const auto before = held;
       for (int member = 0; member < group_size; ++member)
-        for (const int place : bruck.travelling(step)) {
+        for (int i = 0; i < bruck.travelling(step); ++i) {
+          const int place = bruck.place(step, i);
           const Block& block = before[std::size_t(member)][std::size_t(place)];
           assert_int_equal(bruck.destination(member, place, step), block.to);
           held[std::size_t(bruck.further(member, 1 << step))][std::size_t(place)] = block;

@@ -199,7 +199,8 @@ class Buffer {
   std::vector<float> residual() const {
     std::vector<float> all(count_);
     if (slot_ != nullptr && shard_.count != 0)
-      std::memcpy(all.data() + shard_.first, slot_->arrays.at("residual").memory.data(),
+      std::memcpy(all.data() + shard_.first,
+                  slot_->arrays.at({comm::StateArray::residual}).memory.data(),
                   shard_.count * sizeof(float));
     return all;
   }

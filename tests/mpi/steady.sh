@@ -9,9 +9,10 @@ export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error
 [ -z "$sanitizer" ] || skip "the sanitizer's allocation functions stand in the way"
 preload=$library:$top_builddir/tests/helper/.libs/liballocations.so
 
-# nothing WHAT COUNT: with the options in the environment
+# nothing WHAT COUNT [RANKS WARM CALLS]: with the options in the environment
 nothing() {
-  expect "$(under 2 "$program" "$2" 100 50)" "0 allocations in 50 calls" "$1"
+  expect "$(under "${3:-2}" "$program" "$2" "${4:-100}" "${5:-50}")" \
+    "0 allocations in ${5:-50} calls" "$1"
 }
 
 nothing bytegrad 16384
@@ -19,6 +20,18 @@ SLIMPI_ALGORITHM=qsgd nothing qsgd 100000
 SLIMPI_ALGORITHM=fp16 nothing fp16 16384
 SLIMPI_ERROR_FEEDBACK=1 nothing "error feedback" 16384
 SLIMPI_ALGORITHM=powersgd nothing powersgd 16384
+export SLIMPI_ALGORITHM=decentralized
+nothing decentralized 16384
+SLIMPI_PEERS=shift_one nothing "decentralized, peers that change" 16384
+SLIMPI_PEERS=all nothing "decentralized, all peers" 16384
+SLIMPI_INTERVAL=3 nothing "decentralized, every third call" 16384
+export SLIMPI_ALGORITHM=low_precision_decentralized
+nothing low_precision_decentralized 16384
+SLIMPI_PEERS=all nothing "low_precision_decentralized, all peers" 16384
+SLIMPI_INTERVAL=3 nothing "low_precision_decentralized, every third call" 16384
+unset SLIMPI_ALGORITHM
+SLIMPI_RANKS_PER_NODE=2 SLIMPI_INTRA=mpi nothing "messages inside nodes" 65536 4
+SLIMPI_BUCKET=64 SLIMPI_MIN_SIZE=0 nothing "the Bruck schedule" 4099 61 3 3
 SLIMPI_RANKS_PER_NODE=2 SLIMPI_INTRA=shm nothing "exact in the node" 65536
 SLIMPI_ALGORITHM=off nothing "left to MPI" 16384
 nothing "too small" 1000
