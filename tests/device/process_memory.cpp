@@ -51,7 +51,7 @@ void the_heap_ends_at_the_program_break(void**) {
 
 void blocks_of_malloc_are_known_by_where_they_lie(void**) {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  void* const small = malloc(100);
+  void* const small = calloc(1, 100);
   assert_true(in_process_memory(small));
   free(small);
 #endif
