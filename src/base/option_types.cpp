@@ -5,29 +5,32 @@
 #include <charconv>
 #include <limits>
 
+#include "base/statistics.h"
+
 namespace slimpi {
 
 namespace {
-constexpr const char* kAlgorithms[] = {"bytegrad",      "qsgd",
-                                       "fp16",          "bf16",
-                                       "powersgd",      "batched_powersgd",
-                                       "decentralized", "low_precision_decentralized",
-                                       "allreduce",     "auto",
-                                       "off",           "hook"};
+constexpr const char* kNames[] = {"bytegrad",      "qsgd",
+                                  "fp16",          "bf16",
+                                  "powersgd",      "batched_powersgd",
+                                  "decentralized", "low_precision_decentralized",
+                                  "allreduce",     "auto",
+                                  "off",           "hook"};
+static_assert(std::size(kNames) == kAlgorithms, "the report has a row for each name");
 
 // Without "hook", which is a name only with its path.
 std::span<const char* const> values_of_algorithm() {
-  return std::span<const char* const>(kAlgorithms).first(std::size(kAlgorithms) - 1);
+  return std::span<const char* const>(kNames).first(std::size(kNames) - 1);
 }
 }  // namespace
 
 std::span<const char* const> algorithm_names() {
-  return kAlgorithms;
+  return kNames;
 }
 
 std::size_t algorithm_index(std::string_view name) {
-  return std::size_t(std::find(std::begin(kAlgorithms), std::end(kAlgorithms) - 1, name) -
-                     std::begin(kAlgorithms));
+  return std::size_t(std::find(std::begin(kNames), std::end(kNames) - 1, name) -
+                     std::begin(kNames));
 }
 
 // White space and case as in the C locale, whatever locale the program has set.
