@@ -5,7 +5,8 @@ namespace slimpi::comm {
 
 // How long inter-node messages are; the same on all ranks of a communicator. small: arithmetic and
 // transfer overlap early, and a segment stays in a core's cache. large: for when some rank's device
-// costs microseconds for every kernel and copy, whatever its length.
+// costs microseconds for every kernel and copy, whatever its length. The lengths are in
+// inter/pipeline_plan.cpp.
 enum class SegmentClass { small, large };
 
 }  // namespace slimpi::comm
