@@ -16,7 +16,8 @@ namespace slimpi::comm {
 // not outlive the call.
 struct CallScratch {
   Memory messages, staging, partial;   // of the inter-node schedules
-  Memory found;                        // the result of find_nonfinite
+  Memory found;                        // the result of find_beyond
+  Memory found_copy;                   // the same in host memory, pinned where there is a GPU
   Memory kept, check;                  // for SLIMPI_MAX_ERROR; bounded_exchange.cpp
   Memory factors, device_factors;      // of the low-rank algorithm
   Memory node_messages, node_staging;  // messages inside a node when there is no shared memory

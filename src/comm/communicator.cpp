@@ -268,12 +268,14 @@ Status find_beyond(Communicator& communicator, const device::Location& location,
   SLIMPI_TRY(communicator.stream_for(location, &stream));
   SLIMPI_TRY(communicator.scratch().found.reserve(location, device::Place::device, sizeof(int),
                                                   communicator.statistics()));
+  SLIMPI_TRY(communicator.scratch().found_copy.reserve(location, device::Place::staging,
+                                                       sizeof(int), communicator.statistics()));
   int* const flag = reinterpret_cast<int*>(communicator.scratch().found.data());
+  int* const here = reinterpret_cast<int*>(communicator.scratch().found_copy.data());
   device.kernels()->find_beyond(data, limit, count, flag, stream);
-  int here = 0;
-  SLIMPI_TRY(device.copy(&here, flag, sizeof here, stream));
+  SLIMPI_TRY(device.copy(here, flag, sizeof *here, stream));
   SLIMPI_TRY(synchronize(device, stream));
-  *found = here != 0;
+  *found = *here != 0;
   return Status::ok;
 }
 

@@ -151,6 +151,13 @@ struct Device {
     std::size_t count, width, to_pitch, from_pitch;
   };
   Status (*copy_rows)(void* to, const void* from, const Rows& rows, Stream* stream) = nullptr;
+
+  // Pins host memory that the row has not allocated, such as a shared mapping, so that copies
+  // between it and memory at the location run asynchronously and at full speed. ok if it is pinned
+  // already. unpin() must come before the memory is unmapped; it does nothing for other memory, or
+  // after the GPU was reset. Null where memory need not be pinned.
+  Status (*pin)(const Location& location, void* memory, std::size_t bytes) = nullptr;
+  void (*unpin)(void* memory) = nullptr;
 };
 
 // The row for ordinary memory.

@@ -4,10 +4,12 @@
 #include <sched.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <utility>
 
+#include "base/log.h"
 #include "intra/device_path.h"
 
 namespace slimpi::intra {
@@ -35,6 +37,7 @@ NodeSegment::NodeSegment(std::uint64_t id, std::vector<std::uint64_t> processes,
 NodeSegment::~NodeSegment() {
   device_path.reset();
   if (memory_ == nullptr) return;
+  for (const device::Location& location : pinned_for_) location.device->unpin(memory_);
   munmap(memory_, bytes());
   statistics_.segment(-1, -std::int64_t(bytes()));
 }
@@ -49,6 +52,19 @@ Status NodeSegment::map(SharedFile& file, bool first) {
 void NodeSegment::touch() const {
   for (std::size_t at = 0; at < bytes(); at += kPage)
     static_cast<void>(*reinterpret_cast<const volatile std::byte*>(memory_ + at));
+}
+
+void NodeSegment::pin(const device::Location& location) {
+  const device::Device& device = *location.device;
+  if (device.pin == nullptr ||
+      std::find(pinned_for_.begin(), pinned_for_.end(), location) != pinned_for_.end())
+    return;
+  pinned_for_.push_back(location);
+  if (device.pin(location, memory_, bytes()) != Status::ok)
+    log_once(LogLevel::info,
+             "copies between the GPU and the memory that the ranks of a node share "
+             "are slow: " +
+                 failure_text());
 }
 
 int NodeSegment::take_channel() {

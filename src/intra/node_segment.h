@@ -17,6 +17,7 @@
 
 #include "base/shared_file.h"
 #include "base/statistics.h"
+#include "device/device.h"
 #include "intra/cache_locality.h"
 #include "intra/peer_memory.h"
 
@@ -87,6 +88,10 @@ class NodeSegment {
   // call that holds it on all of them.
   std::uint64_t blocks = 0;
 
+  // Pins the segment for copies to and from memory at the location, once for each; where that is
+  // not possible, copies are slow and block. Belongs to the lease.
+  void pin(const device::Location& location);
+
   // How the processes exchange device memory; belongs to the lease, too. Set when the segment is
   // opened.
   std::unique_ptr<DevicePath> device_path;
@@ -123,6 +128,7 @@ class NodeSegment {
   const std::uint64_t block_;
   Statistics& statistics_;
   std::byte* memory_ = nullptr;
+  std::vector<device::Location> pinned_for_;  // pin() was called for them
   std::atomic<bool> leased_{false};
   bool failed_ = false;  // belongs to the lease
 };

@@ -45,6 +45,7 @@ Status ShmPass::begin(Pass pass, Path* way) {
       lease_.held() ? device_path_.readiness(call_.location) : DevicePath::unavailable;
   *way = mine == DevicePath::ready ? device_path_.way() : Path::host;
   use(*way == Path::ipc);
+  if (mine == DevicePath::unavailable && lease_.held()) segment_.pin(call_.location);
   shared_.publish(std::uint64_t(mine) | word_ | readable(pass) | count_field() |
                   (lease_.held() ? 0 : published::kTaken));
   if (lease_.held() && *way != Path::nccl) SLIMPI_TRY(copy_to_segment(0));
@@ -72,6 +73,7 @@ Status ShmPass::begin(Pass pass, Path* way) {
   }
   if (elsewhere(*way) || !again) return Status::ok;
   use(*way == Path::ipc);
+  if (!in_device_) segment_.pin(call_.location);
   SLIMPI_TRY(copy_to_segment(0));
   return barrier();
 }

@@ -174,25 +174,56 @@ void work_waits_for_the_program_s_own(void**) {
 void streams_wait_for_each_other(void**) {
   Stream *first = nullptr, *second = nullptr;
   void* const memory = gpu_take(GPU_DEVICE, kBytes);
+  auto* const here = static_cast<char*>(gpu_take(GPU_PINNED, kBytes));
+  auto* const back = static_cast<char*>(gpu_take(GPU_PINNED, kBytes));
   assert_ok(row().open_stream(locate(memory), &first));
   assert_ok(row().open_stream(locate(memory), &second));
-  memset(g_here, 42, kBytes);
-  memset(g_back, 0, kBytes);
+  memset(here, 42, kBytes);
+  memset(back, 0, kBytes);
   std::uint64_t written = 0, read = 0;
-  assert_ok(row().copy(memory, g_here, kBytes, first));
+  assert_ok(row().copy(memory, here, kBytes, first));
   assert_ok(row().record(first, &written));
   assert_ok(row().wait_event(second, first, written));
-  assert_ok(row().copy(g_back, memory, kBytes, second));
+  assert_ok(row().copy(back, memory, kBytes, second));
   assert_ok(row().record(second, &read));
-  assert_int_equal(g_back[0], 0);  // nothing has run yet
+  assert_int_equal(back[0], 0);  // nothing has run yet
   bool reached = false;
   for (int polls = 0; !reached; ++polls) {
     assert_in_range(polls, 0, 100);
     assert_ok(row().query(second, read, &reached));
-    assert_true(!reached || g_back[kBytes - 1] == 42);
+    assert_true(!reached || back[kBytes - 1] == 42);
   }
   row().close_stream(first);
   row().close_stream(second);
+  gpu_give_back(GPU_PINNED, here);
+  gpu_give_back(GPU_PINNED, back);
+  gpu_give_back(GPU_DEVICE, memory);
+}
+
+// Memory that the program has mapped, for asynchronous copies.
+void host_memory_can_be_pinned(void**) {
+  Stream* stream = nullptr;
+  void* const memory = gpu_take(GPU_DEVICE, kBytes);
+  const Location location = locate(memory);
+  assert_ok(row().open_stream(location, &stream));
+  memset(g_back, 0, kBytes);
+  memset(g_here, 7, kBytes);
+  const unsigned long before = FAKE(slimpi_fake_pageable)();
+  assert_ok(row().copy(memory, g_here, kBytes, stream));
+  assert_int_equal(FAKE(slimpi_fake_pageable)(), before + 1);
+  for (int turn = 0; turn < 2; ++turn) assert_ok(row().pin(location, g_back, kBytes));
+  assert_int_equal(FAKE(slimpi_fake_registered)(), kBytes);
+  assert_ptr_equal(locate(g_back).device, &host());
+  assert_ok(row().copy(g_back, memory, kBytes, stream));
+  assert_int_equal(g_back[0], 0);  // nothing has run yet
+  wait(stream);
+  assert_memory_equal(g_back, g_here, kBytes);
+  assert_int_equal(FAKE(slimpi_fake_pageable)(), before + 1);
+  for (int turn = 0; turn < 2; ++turn) row().unpin(g_back);
+  assert_int_equal(FAKE(slimpi_fake_registered)(), 0);
+  tell_to_fail("cuMemHostRegister_v2", CUDA_ERROR_NOT_SUPPORTED);
+  assert_fails(row().pin(location, g_back, kBytes), Status::device, "pinning host memory");
+  row().close_stream(stream);
   gpu_give_back(GPU_DEVICE, memory);
 }
 
@@ -326,6 +357,7 @@ int main() {
       cmocka_unit_test(each_gpu_has_its_own_streams),
       cmocka_unit_test(work_waits_for_the_program_s_own),
       cmocka_unit_test(streams_wait_for_each_other),
+      cmocka_unit_test(host_memory_can_be_pinned),
       cmocka_unit_test(marks_count_up_and_are_reached_in_order),
       cmocka_unit_test(errors_have_cuda_s_words_in_them),
       cmocka_unit_test(a_launch_that_fails_shows_later),

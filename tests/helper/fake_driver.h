@@ -31,6 +31,11 @@ SLIMPI_FAKE unsigned long slimpi_fake_calls(const char* function);
 /* Attributes of pointers that were asked for. */
 SLIMPI_FAKE unsigned long slimpi_fake_attributes(void);
 
+/* Copies to or from host memory that is not pinned: those are done before the driver returns,
+ * behind all that was queued on their stream. And the bytes of host memory that is registered. */
+SLIMPI_FAKE unsigned long slimpi_fake_pageable(void);
+SLIMPI_FAKE size_t slimpi_fake_registered(void);
+
 /* GPU and pinned memory in use, in bytes; streams, events and contexts in use; kernels started. */
 SLIMPI_FAKE size_t slimpi_fake_memory(void);
 SLIMPI_FAKE int slimpi_fake_streams(void);

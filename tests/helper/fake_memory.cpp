@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <functional>
 #include <mutex>
+#include <utility>
 
 #include "tests/helper/fake_driver.h"
 #include "tests/helper/fake_state.h"
@@ -27,7 +29,8 @@ void free_all(int device) {
       continue;
     }
     auto* const given = reinterpret_cast<void*>(at->first);
-    at->second.type == CU_MEMORYTYPE_HOST ? staging_give_back(given) : protected_give_back(given);
+    if (!at->second.registered)
+      at->second.type == CU_MEMORYTYPE_HOST ? staging_give_back(given) : protected_give_back(given);
     at = memory.erase(at);
   }
 }
@@ -56,6 +59,16 @@ void copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
   protected_copy(target, source, bytes);
 }
 
+// Queues a copy; one of memory that the driver has not pinned is done on return.
+CUresult queue_copy(CUdeviceptr to, CUdeviceptr from, CUstream stream, std::function<void()> work) {
+  ProtectedStream& queue = ProtectedStream::of(queue_of(stream));
+  queue.queue(std::move(work));
+  if (find_allocation(to) != nullptr && find_allocation(from) != nullptr) return CUDA_SUCCESS;
+  ++fake_driver().pageable;
+  queue.run_until(queue.record());
+  return CUDA_SUCCESS;
+}
+
 // Behind what is queued on the default stream, and done on return.
 CUresult copy_now(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
   if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
@@ -77,6 +90,16 @@ unsigned long slimpi_fake_allocations(void) {
 }
 unsigned long slimpi_fake_attributes(void) {
   return fake_driver().attributes;
+}
+unsigned long slimpi_fake_pageable(void) {
+  return fake_driver().pageable;
+}
+size_t slimpi_fake_registered(void) {
+  const std::lock_guard lock(protected_mutex());
+  size_t bytes = 0;
+  for (const auto& [begin, allocation] : fake_driver().memory)
+    if (allocation.registered) bytes += allocation.bytes;
+  return bytes;
 }
 int slimpi_fake_policy(void) {
   return fake_driver().policy;
@@ -158,6 +181,27 @@ CUresult cuMemFreeHost(void* memory) {
   return CUDA_SUCCESS;
 }
 
+CUresult cuMemHostRegister_v2(void* memory, size_t bytes, unsigned) {
+  FAKE_ENTER_UNSAFE(cuMemHostRegister_v2);
+  if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (find_allocation(reinterpret_cast<CUdeviceptr>(memory)) != nullptr)
+    return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+  const CUresult kept = keep(memory, bytes, CU_MEMORYTYPE_HOST, false, current_context());
+  fake_driver().memory[reinterpret_cast<std::uintptr_t>(memory)].registered = true;
+  return kept;
+}
+// What is unmapped before it is unregistered ends the program here.
+CUresult cuMemHostUnregister(void* memory) {
+  FAKE_ENTER_UNSAFE(cuMemHostUnregister);
+  const Allocation* const found = find_allocation(reinterpret_cast<CUdeviceptr>(memory));
+  if (found == nullptr || !found->registered) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+  const auto* const bytes = static_cast<const volatile char*>(memory);
+  static_cast<void>(bytes[0]);
+  static_cast<void>(bytes[found->bytes - 1]);
+  forget(memory);
+  return CUDA_SUCCESS;
+}
+
 CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr memory) {
   FAKE_ENTER(cuIpcGetMemHandle);
   const Allocation* const found = find_allocation(memory);
@@ -189,8 +233,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr memory) {
 
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
   FAKE_ENTER(cuMemcpyAsync);
-  ProtectedStream::of(queue_of(stream)).queue([=] { copy(to, from, bytes); });
-  return CUDA_SUCCESS;
+  return queue_copy(to, from, stream, [=] { copy(to, from, bytes); });
 }
 CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* given, CUstream stream) {
   FAKE_ENTER(cuMemcpy2DAsync_v2);
@@ -198,12 +241,11 @@ CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* given, CUstream stream) {
   if (rows.srcMemoryType != CU_MEMORYTYPE_UNIFIED || rows.dstMemoryType != CU_MEMORYTYPE_UNIFIED ||
       rows.srcPitch < rows.WidthInBytes || rows.dstPitch < rows.WidthInBytes)
     return CUDA_ERROR_INVALID_VALUE;
-  ProtectedStream::of(queue_of(stream)).queue([=] {
+  return queue_copy(rows.dstDevice, rows.srcDevice, stream, [=] {
     for (std::size_t row = 0; row < rows.Height; ++row)
       copy(rows.dstDevice + row * rows.dstPitch, rows.srcDevice + row * rows.srcPitch,
            rows.WidthInBytes);
   });
-  return CUDA_SUCCESS;
 }
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
   FAKE_ENTER(cuMemcpyDtoDAsync_v2);

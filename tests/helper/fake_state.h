@@ -47,6 +47,7 @@ struct Allocation {
   int device;
   CUcontext context;  // null for memory of a pool
   unsigned long long number;
+  bool registered = false;  // host memory of the program's own, by cuMemHostRegister
 };
 
 struct Failure {
@@ -60,7 +61,7 @@ struct FakeDriver {
   std::map<std::uintptr_t, Allocation> memory;
   std::map<std::string, Failure> failures;
   int streams = 0, events = 0, policy = -1;
-  unsigned long kernels = 0, allocations = 0, attributes = 0;
+  unsigned long kernels = 0, allocations = 0, attributes = 0, pageable = 0;
   unsigned long long contexts = 0;  // ids given
   bool capturing = false, capture_ended = false;
   std::map<std::string, unsigned long> calls;

@@ -33,6 +33,8 @@ namespace slimpi::device::cuda {
   X(cuMemFreeHost)                \
   X(cuMemFree_v2)                 \
   X(cuMemHostAlloc)               \
+  X(cuMemHostRegister_v2)         \
+  X(cuMemHostUnregister)          \
   X(cuMemcpy2DAsync_v2)           \
   X(cuMemcpyAsync)                \
   X(cuMemsetD32Async)             \

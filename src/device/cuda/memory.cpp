@@ -27,12 +27,21 @@ Status allocate(const Location& location, std::size_t bytes, Place place, void**
   return Status::ok;
 }
 
-// There is no caller to report a failure to. The memory of a GPU that is lost is lost, too, and the
-// driver does not know that of one that was reset.
-void release(void* memory, Place place) {
+namespace {
+
+// The memory of a GPU that is lost is lost, too, and the driver does not know that of one that was
+// reset.
+bool known(const void* memory) {
   Attributes attributes;
-  if (memory == nullptr || !attributes_of(memory, &attributes)) return;
-  if (attributes.type == CUmemorytype(0)) return;
+  return memory != nullptr && attributes_of(memory, &attributes) &&
+         attributes.type != CUmemorytype(0);
+}
+
+}  // namespace
+
+// There is no caller to report a failure to.
+void release(void* memory, Place place) {
+  if (!known(memory)) return;
   Context* context = nullptr;
   if (context_of(memory, &context) != Status::ok) return;
   const Current current(context->handle);
@@ -41,6 +50,25 @@ void release(void* memory, Place place) {
     (void)driver().cuMemFreeHost(memory);
   else
     (void)driver().cuMemFree_v2(reinterpret_cast<CUdeviceptr>(memory));
+}
+
+// Where another GPU of this process has pinned it, it is pinned for all.
+Status pin(const Location& location, void* memory, std::size_t bytes) {
+  Context* context = nullptr;
+  SLIMPI_TRY(context_of(location, &context));
+  const Current current(context->handle);
+  SLIMPI_TRY(current.status());
+  const CUresult result = driver().cuMemHostRegister_v2(memory, bytes, CU_MEMHOSTREGISTER_PORTABLE);
+  if (result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED) return Status::ok;
+  return check(result, "pinning host memory");
+}
+
+// There is no caller to report a failure to.
+void unpin(void* memory) {
+  Context* context = nullptr;
+  if (!known(memory) || context_of(memory, &context) != Status::ok) return;
+  const Current current(context->handle);
+  if (current.status() == Status::ok) (void)driver().cuMemHostUnregister(memory);
 }
 
 }  // namespace slimpi::device::cuda

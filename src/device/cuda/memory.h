@@ -9,4 +9,7 @@ namespace slimpi::device::cuda {
 Status allocate(const Location& location, std::size_t bytes, Place place, void** memory);
 void release(void* memory, Place place);
 
+Status pin(const Location& location, void* memory, std::size_t bytes);
+void unpin(void* memory);
+
 }  // namespace slimpi::device::cuda

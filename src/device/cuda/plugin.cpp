@@ -25,6 +25,8 @@ constexpr Device kRow = [] {
   Device row = {"cuda", true,  locate,     allocate,     release, open_stream, close_stream, copy,
                 record, query, wait_event, cuda_kernels, &kIpc,   bus_id,      kLinksHere};
   row.copy_rows = copy_rows;
+  row.pin = pin;
+  row.unpin = unpin;
   return row;
 }();
 

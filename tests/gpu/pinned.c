@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copies between a GPU and host memory that nobody pinned block the CPU and are slow; the fake
+ * driver counts them. Usage: pinned [mixed] [refuse] [shared]; exits 77 without the fake driver.
+ * mixed   ranks of odd numbers have their buffers in host memory
+ * shared  the ranks of a node exchange through host memory that they share
+ * refuse  the driver pins no memory that it has not allocated: sums are right all the same
+ * After the first sum no copy is of memory that is not pinned, and nothing is pinned any more;
+ * after MPI_Finalize nothing is left pinned. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/helper/fake_driver.h"
+#include "tests/helper/gpu.h"
+
+enum { COUNT = 300000, CALLS = 6, NOT_SUPPORTED = 801 };
+
+static int g_rank, g_failures;
+
+static void expect(int holds, const char* what, unsigned long number) {
+  if (holds) return;
+  printf("rank %d: %s: %lu\n", g_rank, what, number);
+  ++g_failures;
+}
+
+static void sum(float* memory, enum gpu_memory kind, int ranks) {
+  static float values[COUNT];
+  for (size_t i = 0; i < COUNT; ++i) values[i] = (float)((i + (size_t)g_rank) % 64);
+  gpu_copy(memory, kind, values, GPU_HOST, sizeof values);
+  MPI_Allreduce(MPI_IN_PLACE, memory, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  gpu_copy(values, GPU_HOST, memory, kind, sizeof values);
+  size_t wrong = 0;
+  for (size_t i = 0; i < COUNT; ++i) {
+    float right = 0;
+    for (int r = 0; r < ranks; ++r) right += (float)((i + (size_t)r) % 64);
+    wrong += values[i] != right;
+  }
+  expect(wrong == 0, "elements with a wrong sum", wrong);
+}
+
+int main(int argc, char** argv) {
+  int ranks = 0, mixed = 0, refuse = 0, shared = 0;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  for (int i = 1; i < argc; ++i) {
+    mixed |= strcmp(argv[i], "mixed") == 0;
+    refuse |= strcmp(argv[i], "refuse") == 0;
+    shared |= strcmp(argv[i], "shared") == 0;
+  }
+  if (gpu_open() != 0) MPI_Abort(MPI_COMM_WORLD, 77);
+  unsigned long (*const pageable)(void) =
+      (unsigned long (*)(void))gpu_function("slimpi_fake_pageable");
+  unsigned long (*const calls)(const char*) =
+      (unsigned long (*)(const char*))gpu_function("slimpi_fake_calls");
+  size_t (*const registered)(void) = (size_t(*)(void))gpu_function("slimpi_fake_registered");
+  void (*const tell)(const char*, int, int, int) =
+      (void (*)(const char*, int, int, int))gpu_function("slimpi_fake_fail");
+  if (pageable == NULL || calls == NULL || registered == NULL || tell == NULL)
+    MPI_Abort(MPI_COMM_WORLD, 77);
+  if (refuse) tell("cuMemHostRegister_v2", NOT_SUPPORTED, 0, 1);
+  const enum gpu_memory kind = mixed && g_rank % 2 != 0 ? GPU_HOST : GPU_DEVICE;
+  float* const memory = gpu_take(kind, COUNT * sizeof(float));
+  for (int call = 0; call < 2; ++call) sum(memory, kind, ranks);
+  const unsigned long copies = pageable(), pins = calls("cuMemHostRegister_v2");
+  for (int call = 0; call < CALLS; ++call) sum(memory, kind, ranks);
+  const unsigned long more = pageable() - copies;
+  if (!refuse) expect(more == 0, "copies of memory that is not pinned", more);
+  if (shared && refuse && kind == GPU_DEVICE)
+    expect(more != 0, "copies that the driver counts", more);
+  const unsigned long late = calls("cuMemHostRegister_v2") - pins;
+  expect(late == 0, "memory is pinned after the first calls", late);
+  if (shared && !refuse && kind == GPU_DEVICE)
+    expect(registered() != 0, "bytes that are pinned", 0);
+  gpu_give_back(kind, memory);
+  int failures = 0;
+  PMPI_Allreduce(&g_failures, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Finalize();
+  if (registered() != 0) {
+    printf("rank %d: %zu bytes are pinned after MPI_Finalize\n", g_rank, registered());
+    return 1;
+  }
+  return failures != 0;
+}

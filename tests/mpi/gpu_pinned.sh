@@ -1,0 +1,32 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Copies between a GPU and host memory are of pinned memory, inside a node and between nodes, on the
+# fake driver, which counts the others.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+[ -e "$top_builddir/tests/fake_driver/libcuda.so.1" ] || skip "the fake driver is not built"
+export LD_LIBRARY_PATH="$top_builddir/tests/fake_driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+export SLIMPI_MIN_SIZE=0 SLIMPI_LOG=info SLIMPI_ALGORITHM=allreduce
+slow='memory that the ranks of a node share are slow'
+
+# run RANKS LINES WHAT [ARGUMENT...]; LINES: how often it is said that copies are slow
+run() {
+  ranks=$1 lines=$2 what=$3
+  shift 3
+  if under "$ranks" "$top_builddir/tests/gpu/pinned" "$@" >out.txt 2>err.txt; then
+    pass "$what"
+  else
+    fail "$what" && cat out.txt err.txt
+  fi
+  expect "$(grep -c "$slow" err.txt)" "$lines" "$what: what is said"
+}
+
+SLIMPI_INTRA=shm run 2 0 "a node of two"
+export SLIMPI_RANKS_PER_NODE=2
+SLIMPI_INTRA=shm run 4 0 "nodes of two, through host memory" shared
+run 4 0 "nodes of two, with buffers in host memory, too" shared mixed
+SLIMPI_INTRA=mpi run 4 0 "nodes of two, by messages"
+SLIMPI_RANKS_PER_NODE=1 run 2 0 "between nodes"
+SLIMPI_INTRA=shm run 4 4 "a driver that pins nothing" shared refuse
+run 4 2 "the same, with buffers in host memory, too" shared mixed refuse
+verdict
