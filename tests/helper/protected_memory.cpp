@@ -138,8 +138,10 @@ void protected_give_back(void* memory) {
 void* staging_take(std::size_t bytes) {
   const std::lock_guard lock(protected_mutex());
   if (!take(bytes)) return nullptr;
-  void* memory = std::aligned_alloc(256, (bytes / 256 + 1) * 256);
-  if (memory == nullptr) die("no memory");
+  // Not of the heap, where no driver's memory lies. A length of 0 cannot be mapped.
+  void* const memory =
+      mmap(nullptr, bytes + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) die("no memory");
   std::memset(memory, kPattern, bytes);
   staging()[memory] = bytes;
   return memory;
@@ -150,8 +152,8 @@ void staging_give_back(void* memory) {
   const auto found = staging().find(memory);
   if (found == staging().end()) die("staging memory is released that is not the device's");
   g_used -= found->second;
+  munmap(memory, found->second + 1);
   staging().erase(found);
-  std::free(memory);
 }
 
 bool protected_owns(const void* pointer) {
