@@ -51,8 +51,10 @@ void it_owns_what_only_the_gpu_may_touch(void**) {
     gpu_give_back(kind, memory);
   }
   // A driver that the program has not initialized yet, or that is in trouble, knows no pointers.
+  void* const memory = gpu_take(GPU_DEVICE, kBytes);
   tell_to_fail("cuPointerGetAttributes", CUDA_ERROR_NOT_INITIALIZED);
-  assert_ptr_equal(locate(g_here).device, &host());
+  assert_ptr_equal(locate(memory).device, &host());
+  gpu_give_back(GPU_DEVICE, memory);
 }
 
 // An address that was freed may come back as memory of another kind.
