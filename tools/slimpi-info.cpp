@@ -90,7 +90,7 @@ int run(int argc, char** argv) {
   app.add_flag("-f,--full", wanted.documented,
                "with -c: meaning and accepted values, too, as a file for SLIMPI_CONFIG");
   app.add_flag("-t,--topology", wanted.topology,
-               "NUMA nodes, GPUs and network cards of this machine, and who leads");
+               "NUMA nodes, GPUs and NICs of this machine, and who leads");
   app.add_option("--attach", wanted.pid, "what the rank with this process id does, or waits for")
       ->option_text("PID");
   app.add_flag("--json", wanted.json, "write JSON");

@@ -47,7 +47,7 @@ std::vector<Entry> entries_to_agree(const Config& config, const std::string& rul
   return entries;
 }
 
-// The distance of the buffer's GPU from a network card. hwloc is slow to start, so only programs
+// The distance of the buffer's GPU from a NIC. hwloc is slow to start, so only programs
 // with device buffers use it.
 topology::Distance distance_of(const void* buffer) {
   char bus_id[32] = "";
@@ -202,7 +202,7 @@ Status Communicator::choose_leaders(const void* buffer) {
   }
   const bool leads = layout_.leaders[std::size_t(layout_.node())] == layout_.local_rank();
   if (leads && distance != topology::Distance::unknown)
-    log_once(LogLevel::info, std::string("leads its node: its GPU is nearest to a network card (") +
+    log_once(LogLevel::info, std::string("leads its node: its GPU is nearest to a NIC (") +
                                  topology::to_string(distance) + ")");
   return Status::ok;
 }

@@ -65,7 +65,7 @@ class Communicator {
   void options_changed();
 
   // Finds the nodes, once. With one leader for each node it also chooses the leader: the rank whose
-  // GPU (that of `buffer`) is nearest to a network card; of equal ranks the first. Collective.
+  // GPU (that of `buffer`) is nearest to a NIC; of equal ranks the first. Collective.
   Status find_nodes(const void* buffer = nullptr);
 
   // This rank and the number of ranks; valid after construction.

@@ -81,7 +81,7 @@ bool is_gpu(hwloc_obj_t pci) {
 }
 
 // The PCI card of a network device; the device itself if it is not on PCI; null if it is behind
-// something that is no network card, such as a USB port (which hwloc itself leaves out).
+// something that is no NIC, such as a USB port (which hwloc itself leaves out).
 hwloc_obj_t card_of(hwloc_obj_t os_device) {
   hwloc_obj_t above = os_device->parent;
   while (above != nullptr && above->type == HWLOC_OBJ_OS_DEVICE) above = above->parent;

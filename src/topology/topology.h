@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One machine as plain data: its NUMA nodes, GPUs and network cards, and the distances between
-// these. Filled by hwloc, which is loaded on demand, so slimpi starts without it.
+// One machine as plain data: its NUMA nodes, GPUs and NICs, and the distances between these. Filled
+// by hwloc, which is loaded on demand, so slimpi starts without it.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -49,15 +49,15 @@ enum class Look { quiet, named };
 // and nothing is printed. GPU drivers are not started.
 Status load(Topology& result, Look look = Look::quiet);
 
-// The network card nearest to GPU `gpu`, the first of equals; -1 if there is none.
+// The NIC nearest to GPU `gpu`, the first of equals; -1 if there is none.
 int nearest_nic(const Topology& topology, int gpu);
 
 // The distance from the GPU with this PCI bus id (any case, any width of the domain) to its nearest
-// network card; unknown if the topology lacks the GPU or has no card.
+// NIC; unknown if the topology lacks the GPU or has no NIC.
 Distance distance_to_nic(const Topology& topology, std::string_view bus_id);
 
-// The GPU whose rank should be the node leader: the nearest to a network card, the first of equals;
-// -1 if there is no GPU.
+// The GPU whose rank should be the node leader: the nearest to a NIC, the first of equals; -1 if
+// there is no GPU.
 int leading_gpu(const Topology& topology);
 
 }  // namespace slimpi::topology

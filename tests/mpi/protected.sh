@@ -59,15 +59,15 @@ holds "buffers that move, between nodes" changing 3 1
 holds "buffers that move, in a node" changing 3 0
 program=${program% changing}
 
-# The rank whose GPU is nearest to a network card leads; the sum is the same.
+# The rank whose GPU is nearest to a NIC leads; the sum is the same.
 program="$program open 0000:81:00.0 0000:03:00.0 0000:08:00.0 0000:81:00.0"
 near() { # shellcheck disable=SC2086
   HWLOC_XMLFILE=$top_srcdir/tests/topology/four_gpus.xml SLIMPI_LOG=info SLIMPI_RANKS_PER_NODE=2 \
     SLIMPI_HIERARCHY=leader under 4 $program >out.txt 2>err.txt
 }
 if [ -e "$top_builddir/.libs/slimpi-hwloc.so" ]; then
-  holds "leaders near a network card" near
-  leads='leads its node: its GPU is nearest to a network card'
+  holds "leaders near a NIC" near
+  leads='leads its node: its GPU is nearest to a NIC'
   holds "on the first node" grep -q "slimpi\[1\]: $leads (same PCI switch)" err.txt
   holds "on the second node" grep -q "slimpi\[2\]: $leads (same PCI root)" err.txt
   holds "and nobody else there" test "$(grep -c "slimpi\[3\]: $leads" err.txt)" = 0

@@ -30,7 +30,7 @@ std::string options_mdoc();
 std::string reasons_list();
 std::string reasons_mdoc();
 
-// NUMA nodes, GPUs and network cards, and who would talk to other nodes.
+// NUMA nodes, GPUs and NICs, and who would talk to other nodes.
 std::string topology_text(const topology::Topology& topology);
 Json topology_json(const topology::Topology& topology);
 

@@ -32,9 +32,9 @@ std::string leader_text(const Topology& topology) {
   if (leader < 0) return "No GPU: the lowest rank of the node leads.";
   const std::string gpu = fmt::format("The lowest rank on GPU {} leads", leader);
   const int nic = topology::nearest_nic(topology, leader);
-  if (nic < 0) return gpu + ": there is no network card to be near to.";
+  if (nic < 0) return gpu + ": this machine has no NIC.";
   const Device& card = topology.nics[std::size_t(nic)];
-  return fmt::format("{}: it is nearest to a network card, {}.", gpu,
+  return fmt::format("{}: it is nearest to a NIC, {}.", gpu,
                      card.name.empty() ? card.bus_id : card.name);
 }
 
@@ -53,7 +53,7 @@ std::string topology_text(const Topology& topology) {
     nodes.add({std::to_string(node.index), std::to_string(node.cores), bytes(node.memory)});
   text += "\n" + nodes.text();
 
-  Table gpus({"GPU", "BUS ID", "NUMA NODE", "NEAREST CARD", "DISTANCE", "MODEL"});
+  Table gpus({"GPU", "BUS ID", "NUMA NODE", "NEAREST NIC", "DISTANCE", "MODEL"});
   for (std::size_t i = 0; i < topology.gpus.size(); ++i) {
     const Device& gpu = topology.gpus[i];
     const int nic = topology::nearest_nic(topology, int(i));
@@ -64,7 +64,7 @@ std::string topology_text(const Topology& topology) {
   }
   if (!topology.gpus.empty()) text += "\n" + gpus.text();
 
-  Table nics({"NETWORK CARD", "BUS ID", "NUMA NODE", "MODEL"});
+  Table nics({"NIC", "BUS ID", "NUMA NODE", "MODEL"});
   for (const Device& nic : topology.nics)
     nics.add(
         {or_dash(nic.name), or_dash(nic.bus_id), node_text(nic.numa_node), or_dash(nic.model)});

@@ -61,9 +61,9 @@ constexpr struct {
   const char* name;
   const char* file;
   bool built;
-} kParts[] = {{"hwloc", "slimpi-hwloc.so", true},
-              {"blas", "slimpi-blas.so", kWithBlas},
-              {"cuda", "slimpi-cuda.so", kWithCuda}};
+} kPlugins[] = {{"hwloc", "slimpi-hwloc.so", true},
+                {"blas", "slimpi-blas.so", kWithBlas},
+                {"cuda", "slimpi-cuda.so", kWithCuda}};
 
 // The values of SLIMPI_ALGORITHM that this build takes.
 std::vector<std::string> algorithm_values() {
@@ -87,20 +87,20 @@ Json version_json() {
     if (kernels::usable(path.path)) usable.push_back(path.name);
   }
   for (const std::string& name : algorithm_values()) algorithms.push_back(name);
-  Json parts = Json::object();
-  for (const auto& part : kParts) parts[part.name] = !find_plugin(part.file).empty();
+  Json plugins = Json::object();
+  for (const auto& plugin : kPlugins) plugins[plugin.name] = !find_plugin(plugin.file).empty();
   const std::string library = find_library();
   return {{"slimpi", PACKAGE_VERSION},
           {"library", library.empty() ? Json() : Json(library)},
           {"compiler", kCompiler},
           {"mpi", "MPICH " MPICH_VERSION},
           {"cpu", {{"built", built}, {"usable", usable}, {"used", used_path()}}},
-          {"parts", parts},
+          {"plugins", plugins},
           {"algorithms", algorithms}};
 }
 
 std::string version_text() {
-  std::string paths, algorithms, parts;
+  std::string paths, algorithms, plugins;
   for (const Path& path : kPaths) {
     const char* state = !path.built                             ? "not built"
                         : !kernels::usable(path.path)           ? "not for this CPU"
@@ -110,18 +110,18 @@ std::string version_text() {
   }
   for (const std::string& name : algorithm_values())
     algorithms += (algorithms.empty() ? "" : ", ") + name;
-  for (const auto& part : kParts)
-    parts += fmt::format("{}{} ({})", parts.empty() ? "" : ", ", part.name,
-                         !find_plugin(part.file).empty() ? "installed"
-                         : part.built                    ? "not installed"
-                                                         : "not built");
+  for (const auto& plugin : kPlugins)
+    plugins += fmt::format("{}{} ({})", plugins.empty() ? "" : ", ", plugin.name,
+                           !find_plugin(plugin.file).empty() ? "installed"
+                           : plugin.built                    ? "not installed"
+                                                             : "not built");
   const std::string library = find_library();
   return "slimpi " PACKAGE_VERSION "\n" +
          wrapped("  library     ", library.empty() ? "not found beside this program" : library) +
          wrapped("  compiler    ", kCompiler) +
          wrapped("  MPI         ", "MPICH " MPICH_VERSION ", and others of its ABI") +
          wrapped("  CPU paths   ", paths) + wrapped("  algorithms  ", algorithms) +
-         wrapped("  parts       ", parts);
+         wrapped("  plugins     ", plugins);
 }
 
 }  // namespace slimpi::info
