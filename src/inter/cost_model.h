@@ -72,11 +72,11 @@ enum class Schedule {
   ring,     // plain MPI: 2(n-1) steps with ring peers of 1/n
   halving,  // plain MPI: recursive halving, then doubling, as MPICH does between nodes
   leaders,  // plain MPI: one rank of a node sums, the leaders halve and double
-  flat,     // slimpi: scatter-reduce and all-gather between all ranks
-  burst,    // the same with all messages sent at once: what going in rounds saves
+  flat,     // slimpi: reduce-scatter and all-gather between all ranks
+  burst,    // the same with all messages sent at once, for comparison; slimpi does not use it
   leader,   // slimpi: the same between one rank of each node
-  sharded,  // slimpi: the same between all nodes, by every rank for its slice
-  bruck,    // slimpi: as leader, in few messages that travel by way of other nodes
+  sharded,  // slimpi: the same between all nodes, by every rank for its shard
+  bruck,    // slimpi: as leader, in few messages that other nodes store and forward
 };
 inline constexpr std::array kSchedules{Schedule::ring,    Schedule::halving, Schedule::leaders,
                                        Schedule::flat,    Schedule::burst,   Schedule::leader,
