@@ -6,7 +6,7 @@
 #include "algorithm/hierarchical.h"
 #include "comm/communicator.h"
 #include "inter/neighbor_exchange.h"
-#include "inter/schedule.h"
+#include "inter/prepared_exchange.h"
 
 namespace slimpi::algorithm {
 
@@ -133,11 +133,9 @@ Status reserve_for_peers(comm::Communicator& communicator, const comm::Plan& pla
   if (group.shard_index < 0) return Status::ok;
   const std::uint64_t elements = own_shard(communicator, plan, count).count;
   const bool staged = location.device->staged;
-  const std::size_t bytes =
-      std::max(inter::neighbor_exchange_bytes(plan.format, elements, peers, staged),
-               inter::exchange_need(exact.format, elements, int(group.peers.size()),
-                                    communicator.segment_class(), staged)
-                   .bytes);
+  const std::size_t bytes = std::max(
+      inter::neighbor_exchange_bytes(plan.format, elements, peers, staged),
+      inter::prepared_exchange(communicator, exact.format, group, elements, staged).need.bytes);
   return reserve_messages(communicator, location, bytes);
 }
 

@@ -8,7 +8,7 @@
 #include "algorithm/error_check.h"
 #include "algorithm/node_frame.h"
 #include "comm/communicator.h"
-#include "inter/schedule.h"
+#include "inter/prepared_exchange.h"
 #include "intra/intra_node.h"
 
 namespace slimpi::algorithm {
@@ -48,9 +48,9 @@ Status reserve_hierarchical(comm::Communicator& communicator, const comm::Plan& 
   if (group.shard_index >= 0) {
     const comm::Range shard = own_shard(communicator, plan, count);
     const auto make_room = [&](const kernels::Format& format) {
-      const inter::Need need =
-          inter::exchange_need(format, shard.count, int(group.peers.size()),
-                               communicator.segment_class(), location.device->staged);
+      const inter::Need need = inter::prepared_exchange(communicator, format, group, shard.count,
+                                                        location.device->staged)
+                                   .need;
       bytes = std::max(bytes, need.bytes);
       partial = std::max(partial, need.partial);
     };

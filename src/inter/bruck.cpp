@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "base/exceptions.h"
 #include "comm/stream_wait.h"
@@ -49,19 +51,56 @@ struct Shape {
   const std::size_t block, piece;  // bytes of the longest block; bytes of one message of blocks
 };
 
+// The Shape of one size, and what each member's block holds.
+class BruckLayout : public ExchangeLayout {
+ public:
+  explicit BruckLayout(const ExchangeSize& size)
+      : shape(size.format, size.count, size.group_size), first_of_(1, 0) {
+    chunks_.reserve(std::size_t(size.group_size));
+    lengths_.reserve(std::size_t(size.group_size));
+    first_of_.reserve(2 * std::size_t(size.group_size) + 1);
+    for (int member = 0; member < size.group_size; ++member) {
+      chunks_.push_back(shape.chunk(member));
+      lengths_.push_back(shape.bytes_of(member));
+    }
+    for (int i = 0; i < 2 * size.group_size; ++i)
+      first_of_.push_back(first_of_.back() + lengths_[std::size_t(i % size.group_size)]);
+  }
+
+  std::size_t bytes() const override {
+    return sizeof *this + chunks_.size() * (sizeof(comm::Range) + 3 * sizeof(std::size_t));
+  }
+  const comm::Range& chunk(int owner) const { return chunks_[std::size_t(owner)]; }
+  // Bytes of the block for a member's chunk; 0 if the chunk is empty.
+  std::size_t bytes_of(int owner) const { return lengths_[std::size_t(owner)]; }
+  // Bytes of the blocks of `blocks` consecutive members from `member` on, at most all of them.
+  std::size_t bytes_from(int member, int blocks) const {
+    return first_of_[std::size_t(member + blocks)] - first_of_[std::size_t(member)];
+  }
+
+  const Shape shape;
+
+ private:
+  std::vector<comm::Range> chunks_;    // by member
+  std::vector<std::size_t> lengths_;   // by member
+  std::vector<std::size_t> first_of_;  // bytes before a member, counted around twice
+};
+
 // Each step waits for its own messages before the next begins, so no memory is written while a
 // message is read from it, and one pair of requests is enough. `staging_` is what MPI and the host
 // use; `memory_` is what kernels use. Blocks that this rank forwards are never decoded by it, nor
 // checked.
 class BruckExchange {
  public:
-  BruckExchange(const Context& context, const comm::InterNodeGroup& group, comm::Range shard,
-                const float* in, float* out, float* residual)
+  BruckExchange(const Context& context, const BruckLayout& layout,
+                const comm::InterNodeGroup& group, comm::Range shard, const float* in, float* out,
+                float* residual)
       : context_(context),
         group_(group),
         exchange_(context.exchange),
         codec_(context, group, shard, in, out, residual),
-        shape_(context.format, shard.count, int(group.peers.size())),
+        layout_(layout),
+        shape_(layout.shape),
         bruck_(shape_.group_size),
         me_(group.index),
         staged_(context.device.staged),
@@ -85,30 +124,25 @@ class BruckExchange {
   Status check(const std::byte* block, int owner, int sender);
   Status move(const char* name, std::byte* to, const std::byte* from, std::size_t bytes);
 
-  comm::Range chunk(int member) const { return shape_.chunk(member); }
+  const comm::Range& chunk(int member) const { return layout_.chunk(member); }
   std::size_t place(int number) const { return shape_.place(number); }
-  std::size_t gathered(int blocks) const;
+  // Bytes of the sums of `blocks` consecutive members, beginning with this one. They lie without
+  // gaps.
+  std::size_t gathered(int blocks) const { return layout_.bytes_from(me_, blocks); }
   int rank_of(int member) const { return group_.peers[std::size_t(member)]; }
 
   const Context& context_;
   const comm::InterNodeGroup& group_;
   comm::PointToPoint& exchange_;
   ChunkCodec codec_;
-  const Shape shape_;
+  const BruckLayout& layout_;
+  const Shape& shape_;
   const BruckSteps bruck_;
   const int me_;
   const bool staged_;
   std::byte *memory_, *staging_;  // same layout; the same memory if the device is not staged
   MPI_Request requests_[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
 };
-
-// Bytes of the sums of `blocks` consecutive members, beginning with this one. They lie without
-// gaps.
-std::size_t BruckExchange::gathered(int blocks) const {
-  std::size_t bytes = 0;
-  for (int i = 0; i < blocks; ++i) bytes += shape_.bytes_of(bruck_.further(me_, i));
-  return bytes;
-}
 
 // Blocks are always staged, even with a GPU-aware MPI: where this schedule is the cheapest, blocks
 // are few and short, and the host packs them into messages.
@@ -119,7 +153,7 @@ Status BruckExchange::move(const char* name, std::byte* to, const std::byte* fro
 }
 
 Status BruckExchange::check(const std::byte* block, int owner, int sender) {
-  return codec::check_message(block, shape_.bytes_of(owner), codec_.header(chunk(owner), sender));
+  return codec::check_message(block, layout_.bytes_of(owner), codec_.header(chunk(owner), sender));
 }
 
 // Encodes this rank's values for each owner, into the place given by the owner's distance.
@@ -170,7 +204,7 @@ Status BruckExchange::scatter(int step) {
   std::byte* const outgoing = staging_ + shape_.outgoing();
   std::byte* const incoming = staging_ + shape_.incoming();
   const auto bytes_at = [&](int member, int number) {
-    return shape_.bytes_of(bruck_.destination(member, number, step));
+    return layout_.bytes_of(bruck_.destination(member, number, step));
   };
   // As many places at a time as fit into a message even with the longest blocks. So sender and
   // receiver use the same division, and no place is overwritten before its block was sent.
@@ -231,14 +265,14 @@ Status BruckExchange::gather(int step) {
 
 Status BruckExchange::decode() {
   SLIMPI_TRY(move("copy in", memory_, staging_, gathered(shape_.group_size)));
-  std::size_t at = shape_.bytes_of(me_);
+  std::size_t at = layout_.bytes_of(me_);
   for (int number = 1; number < shape_.group_size; ++number) {
     const int owner = bruck_.further(me_, number);
     const comm::Range part = chunk(owner);
     if (part.count == 0) continue;
     SLIMPI_TRY(check(staging_ + at, owner, owner));
     codec_.decode(part, memory_ + at + codec::kHeaderBytes);
-    at += shape_.bytes_of(owner);
+    at += layout_.bytes_of(owner);
   }
   return staged_ ? comm::synchronize(context_.device, context_.stream(), &exchange_) : Status::ok;
 }
@@ -248,16 +282,23 @@ Status BruckExchange::run_steps() {
   SLIMPI_TRY(encode());
   for (int step = 0; step < bruck_.steps(); ++step) SLIMPI_TRY(scatter(step));
   SLIMPI_TRY(sum());
-  std::memcpy(staging_, staging_ + shape_.own(), shape_.bytes_of(me_));
+  std::memcpy(staging_, staging_ + shape_.own(), layout_.bytes_of(me_));
   for (int step = 0; step < bruck_.steps(); ++step) SLIMPI_TRY(gather(step));
   return decode();
 }
 
 }  // namespace
 
-Status run_bruck(const Context& context, const comm::InterNodeGroup& group, comm::Range shard,
-                 const float* in, float* out, float* residual) {
-  return BruckExchange(context, group, shard, in, out, residual).run();
+std::unique_ptr<const ExchangeLayout> bruck_layout(const ExchangeSize& size) {
+  return std::make_unique<BruckLayout>(size);
+}
+
+Status run_bruck(const Context& context, const ExchangeLayout& layout,
+                 const comm::InterNodeGroup& group, comm::Range shard, const float* in, float* out,
+                 float* residual) {
+  return BruckExchange(context, static_cast<const BruckLayout&>(layout), group, shard, in, out,
+                       residual)
+      .run();
 }
 
 Need bruck_need(const kernels::Format& format, std::uint64_t count, int group_size,

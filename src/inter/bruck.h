@@ -11,9 +11,13 @@
 
 namespace slimpi::inter {
 
-// As Schedule::run in schedule.h. Needs bruck_need of scratch memory.
-Status run_bruck(const Context& context, const comm::InterNodeGroup& group, comm::Range shard,
-                 const float* in, float* out, float* residual);
+// As Schedule::layout in schedule.h.
+std::unique_ptr<const ExchangeLayout> bruck_layout(const ExchangeSize& size);
+
+// As Schedule::run. Needs bruck_need of scratch memory.
+Status run_bruck(const Context& context, const ExchangeLayout& layout,
+                 const comm::InterNodeGroup& group, comm::Range shard, const float* in, float* out,
+                 float* residual);
 
 // As Schedule::need. Its memory is the same whether the device is staged or not.
 Need bruck_need(const kernels::Format& format, std::uint64_t count, int group_size,

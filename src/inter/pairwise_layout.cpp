@@ -5,19 +5,23 @@
 
 namespace slimpi::inter {
 
-PairwiseLayout::PairwiseLayout(const Context& context, const comm::InterNodeGroup& group,
-                               std::uint64_t count)
-    : me_(group.index),
-      format_(context.format),
-      segments_(segments_for(context.format, count, int(group.peers.size()), context.segment_class,
-                             context.device.staged)),
+PairwiseLayout::PairwiseLayout(const ExchangeSize& size)
+    : me_(size.me),
+      format_(size.format),
+      segments_(
+          segments_for(size.format, size.count, size.group_size, size.segment_class, size.staged)),
       groups_(segments_.longest, segments_.group),
-      steps_(int(group.peers.size()), group.index, groups_.count(), segments_.depth,
-             context.segment_class == comm::SegmentClass::large ? 2 : 1, context.memory),
-      chunks_(context.memory) {
-  chunks_.reserve(group.peers.size());
-  for (int member = 0; member < int(group.peers.size()); ++member)
-    chunks_.push_back(comm::chunk_of(count, int(group.peers.size()), member, segments_.align));
+      steps_(size.group_size, size.me, groups_.count(), segments_.depth,
+             size.segment_class == comm::SegmentClass::large ? 2 : 1) {
+  chunks_.reserve(std::size_t(size.group_size));
+  for (int member = 0; member < size.group_size; ++member)
+    chunks_.push_back(comm::chunk_of(size.count, size.group_size, member, segments_.align));
+}
+
+// Of each member: its chunk, and its two numbers in PairwiseSteps. Of each group: where it starts.
+std::size_t PairwiseLayout::bytes() const {
+  return sizeof *this + chunks_.size() * (sizeof(comm::Range) + sizeof(StepPeers) + sizeof(int)) +
+         std::size_t(groups_.count()) * sizeof(std::int64_t);
 }
 
 comm::Range PairwiseLayout::group(int member, std::int64_t number) const {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which elements each step of a pairwise exchange sends and receives, and which message buffers and
-// requests it uses. Fixed for one exchange: nothing here changes while it runs.
+// requests it uses. The same for all exchanges of one size.
 //
 // A step is of a group of segments (see Groups), each of which is a message. The buffers form a
 // ring: group g uses those of ring index g modulo the pipeline depth, so that the group `depth`
 // later uses them again.
 #pragma once
 #include <cstdint>
-#include <memory_resource>
 #include <vector>
 
-#include "inter/context.h"
+#include "comm/node_layout.h"
+#include "inter/exchange_layout.h"
 #include "inter/pairwise_steps.h"
 #include "inter/pipeline_plan.h"
 
@@ -20,12 +20,14 @@ namespace slimpi::inter {
 // of them per round for the first three; the last one goes to all members.
 enum class Message { scatter_out, scatter_in, gather_in, gather_out };
 
-class PairwiseLayout {
+class PairwiseLayout : public ExchangeLayout {
  public:
-  // For a shard of `count` elements. Where a staged device takes part, the all-gather of a group
+  // Where a staged device takes part, the all-gather of a group
   // comes two cycles after its reduce-scatter, so that the device never waits for the host; else
   // one. The same on all ranks, as their order of steps must be.
-  PairwiseLayout(const Context& context, const comm::InterNodeGroup& group, std::uint64_t count);
+  explicit PairwiseLayout(const ExchangeSize& size);
+
+  std::size_t bytes() const override;
 
   const Segments& segments() const { return segments_; }
   const PairwiseSteps& steps() const { return steps_; }
@@ -79,7 +81,7 @@ class PairwiseLayout {
   const Segments segments_;
   const Groups groups_;
   const PairwiseSteps steps_;
-  std::pmr::vector<comm::Range> chunks_;  // by member
+  std::vector<comm::Range> chunks_;  // by member
 };
 
 }  // namespace slimpi::inter

@@ -21,12 +21,8 @@ StepPeers peers_in_round(int group_size, int me, int round) {
 }
 
 PairwiseSteps::PairwiseSteps(int group_size, int me, std::int64_t groups, int depth,
-                             std::int64_t gap, std::pmr::memory_resource* memory)
-    : groups_(groups),
-      gap_(gap),
-      depth_(depth),
-      peers_(memory),
-      round_from_(std::size_t(group_size), memory) {
+                             std::int64_t gap)
+    : groups_(groups), gap_(gap), depth_(depth), round_from_(std::size_t(group_size)) {
   peers_.reserve(std::size_t(group_size));
   for (int round = 0; round < group_size - 1; ++round) {
     peers_.push_back(peers_in_round(group_size, me, round));

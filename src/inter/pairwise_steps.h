@@ -4,7 +4,6 @@
 // rank has in flight, however many members there are.
 #pragma once
 #include <cstdint>
-#include <memory_resource>
 #include <vector>
 
 namespace slimpi::inter {
@@ -31,8 +30,7 @@ struct Step {
 class PairwiseSteps {
  public:
   // `depth` groups have message buffers at a time.
-  PairwiseSteps(int group_size, int me, std::int64_t groups, int depth, std::int64_t gap,
-                std::pmr::memory_resource* memory = std::pmr::get_default_resource());
+  PairwiseSteps(int group_size, int me, std::int64_t groups, int depth, std::int64_t gap);
 
   int rounds() const { return int(peers_.size()); }
   std::int64_t groups() const { return groups_; }
@@ -47,9 +45,9 @@ class PairwiseSteps {
 
  private:
   std::int64_t groups_, gap_;
-  int depth_;                          // pipeline depth
-  std::pmr::vector<StepPeers> peers_;  // by round
-  std::pmr::vector<int> round_from_;   // the round in which a member is `from`; by member
+  int depth_;                     // pipeline depth
+  std::vector<StepPeers> peers_;  // by round
+  std::vector<int> round_from_;   // the round in which a member is `from`; by member
 };
 
 }  // namespace slimpi::inter

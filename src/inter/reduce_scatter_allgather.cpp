@@ -40,10 +40,11 @@ namespace {
 // the messages of step i can complete, both ways.
 class ReduceScatterAllgather {
  public:
-  ReduceScatterAllgather(const Context& context, const comm::InterNodeGroup& group,
-                         comm::Range shard, const float* in, float* out, float* residual)
+  ReduceScatterAllgather(const Context& context, const PairwiseLayout& layout,
+                         const comm::InterNodeGroup& group, comm::Range shard, const float* in,
+                         float* out, float* residual)
       : context_(context),
-        layout_(context, group, shard.count),
+        layout_(layout),
         codec_(context, group, shard, in, out, residual),
         ring_(context, layout_, group, codec_),
         ahead_(context.device.staged ? 2 * layout_.rounds() : 1) {}
@@ -67,7 +68,7 @@ class ReduceScatterAllgather {
   const PairwiseSteps& steps() const { return layout_.steps(); }
 
   const Context& context_;
-  const PairwiseLayout layout_;
+  const PairwiseLayout& layout_;
   ChunkCodec codec_;
   SegmentRing ring_;
   const std::int64_t ahead_;  // steps whose messages are prepared before they begin
@@ -190,10 +191,16 @@ Status ReduceScatterAllgather::run_steps() {
 
 }  // namespace
 
-Status run_reduce_scatter_allgather(const Context& context, const comm::InterNodeGroup& group,
-                                    comm::Range shard, const float* in, float* out,
-                                    float* residual) {
-  return ReduceScatterAllgather(context, group, shard, in, out, residual).run();
+std::unique_ptr<const ExchangeLayout> pairwise_layout(const ExchangeSize& size) {
+  return std::make_unique<PairwiseLayout>(size);
+}
+
+Status run_reduce_scatter_allgather(const Context& context, const ExchangeLayout& layout,
+                                    const comm::InterNodeGroup& group, comm::Range shard,
+                                    const float* in, float* out, float* residual) {
+  return ReduceScatterAllgather(context, static_cast<const PairwiseLayout&>(layout), group, shard,
+                                in, out, residual)
+      .run();
 }
 
 }  // namespace slimpi::inter

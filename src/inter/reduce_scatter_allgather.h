@@ -18,16 +18,19 @@
 // (nearest rounding). Slower than bruck.h if n is so small that 2 (M-1) messages cost more than the
 // bytes.
 #pragma once
+#include <memory>
+
 #include "inter/context.h"
+#include "inter/exchange_layout.h"
 
 namespace slimpi::inter {
 
-// Sums `shard` of the call's vector over the inter-node group. `in` and `out` point at the shard;
-// in == out is allowed. `residual` (of the shard's length, or null) is what compression lost in
-// earlier calls, and is updated. Needs the memory that segments_for returns, reserved in the call's
-// scratch.
-Status run_reduce_scatter_allgather(const Context& context, const comm::InterNodeGroup& group,
-                                    comm::Range shard, const float* in, float* out,
-                                    float* residual);
+// As Schedule::layout: a PairwiseLayout.
+std::unique_ptr<const ExchangeLayout> pairwise_layout(const ExchangeSize& size);
+
+// As Schedule::run. Needs the memory that segments_for returns, reserved in the call's scratch.
+Status run_reduce_scatter_allgather(const Context& context, const ExchangeLayout& layout,
+                                    const comm::InterNodeGroup& group, comm::Range shard,
+                                    const float* in, float* out, float* residual);
 
 }  // namespace slimpi::inter

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "base/log.h"
 #include "comm/communicator.h"
 #include "inter/bruck.h"
 #include "inter/cost_model.h"
 #include "inter/pipeline_plan.h"
+#include "inter/prepared_exchange.h"
 #include "inter/reduce_scatter_allgather.h"
 
 namespace slimpi::inter {
@@ -37,8 +37,8 @@ double bruck_cost(const kernels::Format& format, std::uint64_t count, int group_
 }
 
 constexpr Schedule kSchedules[] = {
-    {"pairwise", pairwise_cost, pairwise_need, run_reduce_scatter_allgather},
-    {"bruck", bruck_cost, bruck_need, run_bruck},
+    {"pairwise", pairwise_cost, pairwise_need, pairwise_layout, run_reduce_scatter_allgather},
+    {"bruck", bruck_cost, bruck_need, bruck_layout, run_bruck},
 };
 
 }  // namespace
@@ -68,20 +68,18 @@ const Schedule& schedule_for(const kernels::Format& format, std::uint64_t count,
 
 Status run_exchange(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard,
                     const float* in, float* out, float* residual) {
-  const Schedule& schedule = schedule_for(call.plan.format, shard.count, int(group.peers.size()),
-                                          call.communicator.segment_class());
-  if (call.communicator.rank() == 0 && log_enabled(LogLevel::debug))
-    log_once(LogLevel::debug,
-             std::string("messages between nodes go the ") + schedule.name + " way");
+  const PreparedExchange& prepared = prepared_exchange(call.communicator, call.plan.format, group,
+                                                       shard.count, call.device.staged);
   Streams streams;
   SLIMPI_TRY(find_streams(call, &streams));
-  return schedule.run(context_of(call, streams), group, shard, in, out, residual);
+  return prepared.schedule->run(context_of(call, streams), *prepared.layout, group, shard, in, out,
+                                residual);
 }
 
-Need exchange_need(const kernels::Format& format, std::uint64_t count, int group_size,
-                   comm::SegmentClass segment_class, bool staged) {
-  return schedule_for(format, count, group_size, segment_class)
-      .need(format, count, group_size, segment_class, staged);
+ExchangeSize size_of(const Context& context, const comm::InterNodeGroup& group,
+                     std::uint64_t count) {
+  return {context.format,       count, int(group.peers.size()), group.index, context.segment_class,
+          context.device.staged};
 }
 
 }  // namespace slimpi::inter

@@ -2,9 +2,11 @@
 // The schedules of the inter-node exchange, in one table. Every call uses the cheapest for its size
 // and the number of nodes. The result has the same bytes with every schedule.
 #pragma once
+#include <memory>
 #include <span>
 
 #include "inter/context.h"
+#include "inter/exchange_layout.h"
 #include "inter/pipeline_plan.h"
 
 namespace slimpi::inter {
@@ -27,12 +29,17 @@ struct Schedule {
   Need (*need)(const kernels::Format& format, std::uint64_t count, int group_size,
                comm::SegmentClass segment_class, bool staged);
 
-  // Sums `shard` of the call's vector over the inter-node group. `in` and `out` point at the shard;
-  // in == out is allowed. `residual` (of the shard's length, or null) is what compression lost in
-  // earlier calls, and is updated. Collective over the group. The context's scratch
-  // memory has at least what need() returns.
-  Status (*run)(const Context& context, const comm::InterNodeGroup& group, comm::Range shard,
-                const float* in, float* out, float* residual);
+  // What run() computes from the size alone.
+  std::unique_ptr<const ExchangeLayout> (*layout)(const ExchangeSize& size);
+
+  // Sums `shard` of the call's vector over the inter-node group. `layout` is this schedule's for
+  // size_of(context, group, shard.count). `in` and `out` point at the shard; in == out is allowed.
+  // `residual` (of the shard's length, or null) is what compression lost in earlier calls, and is
+  // updated. Collective over the group. The context's scratch memory has at least what need()
+  // returns.
+  Status (*run)(const Context& context, const ExchangeLayout& layout,
+                const comm::InterNodeGroup& group, comm::Range shard, const float* in, float* out,
+                float* residual);
 };
 
 std::span<const Schedule> schedules();
@@ -41,12 +48,11 @@ std::span<const Schedule> schedules();
 const Schedule& schedule_for(const kernels::Format& format, std::uint64_t count, int group_size,
                              comm::SegmentClass segment_class);
 
-// Runs the schedule that schedule_for chooses; as Schedule::run.
+ExchangeSize size_of(const Context& context, const comm::InterNodeGroup& group,
+                     std::uint64_t count);
+
+// Runs the schedule that schedule_for chooses; as Schedule::run. The communicator keeps its layout.
 Status run_exchange(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard,
                     const float* in, float* out, float* residual);
-
-// The scratch memory of the schedule that schedule_for chooses.
-Need exchange_need(const kernels::Format& format, std::uint64_t count, int group_size,
-                   comm::SegmentClass segment_class, bool staged);
 
 }  // namespace slimpi::inter

@@ -285,7 +285,8 @@ void run_rank(ClockedNetwork& network, RankClock& clock, int rank, int nodes, st
   group.index = rank;
   for (int member = 0; member < nodes; ++member) group.peers.push_back(member);
   auto* const values = static_cast<float*>(vector.get());
-  if (pairwise->run(context, group, {0, floats}, values, values, nullptr) != Status::ok)
+  const auto layout = pairwise->layout(inter::size_of(context, group, floats));
+  if (pairwise->run(context, *layout, group, {0, floats}, values, values, nullptr) != Status::ok)
     std::abort();
 }
 

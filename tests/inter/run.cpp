@@ -100,8 +100,10 @@ void run_rank(const Case& one, int me, Rank& rank) {
     (void)inter::run_neighbor_exchange(context, shard, ranks, add);
     return;
   }
-  (void)schedule_of(one.kind).run(context, rank.group, shard, values.in(), values.out.data(),
-                                  one.residual ? values.residual.data() : nullptr);
+  const inter::Schedule& schedule = schedule_of(one.kind);
+  const auto layout = schedule.layout(inter::size_of(context, rank.group, shard.count));
+  (void)schedule.run(context, *layout, rank.group, shard, values.in(), values.out.data(),
+                     one.residual ? values.residual.data() : nullptr);
 }
 
 void prepare(const Case& one, int me, Network& network, Chance& chance, Rank& rank) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "inter/schedule.h"
+#include "inter/prepared_exchange.h"
 
 #include <string>
 
@@ -40,16 +40,55 @@ void many_nodes_and_small_buffers_save_messages(void**) {
 void memory_counts(void**) {
   const kernels::Format format = eight_bits();
   assert_string_equal(chosen(16 << 20, 100'000).c_str(), "bruck");
-  const auto need = inter::exchange_need(format, 16 << 20, 100'000, SegmentClass::small, false);
+  const inter::ExchangeSize many{format, 16 << 20, 100'000, 0, SegmentClass::small, false};
+  const inter::Need need = inter::PreparedExchange(many).need;
   const auto device_path =
       inter::schedules()[0].need(format, 16 << 20, 100'000, SegmentClass::small, false);
   assert_true(need.bytes < device_path.bytes / 2);
   for (const int group_size : {2, 16, 1000}) {
     const std::size_t encoded = kernels::encoded_bytes(format, 16 << 20);
-    assert_true(
-        inter::exchange_need(format, 16 << 20, group_size, SegmentClass::large, true).bytes <
-        encoded + encoded / 2 + (16 << 20));
+    const inter::ExchangeSize size{format, 16 << 20, group_size, 0, SegmentClass::large, true};
+    assert_true(inter::PreparedExchange(size).need.bytes < encoded + encoded / 2 + (16 << 20));
   }
+}
+
+inter::ExchangeSize sixteen_ki() {
+  return {eight_bits(), 16 << 10, 4, 1, SegmentClass::small, false};
+}
+
+// Two exchanges of one size use one layout; what differs in anything has one of its own.
+void a_size_is_prepared_once(void**) {
+  inter::PreparedExchanges all;
+  const inter::ExchangeSize first = sixteen_ki();
+  const inter::ExchangeLayout* const layout = all.find(first).layout.get();
+  inter::ExchangeSize others[9];
+  for (inter::ExchangeSize& other : others) other = first;
+  others[0].count += 1;
+  others[1].format.bits = 4;
+  others[2].format.bucket = 512;
+  others[3].format.stochastic = true;
+  others[4].format.codec = kernels::Codec::fp16;
+  others[5].group_size = 5;
+  others[6].me = 2;
+  others[7].segment_class = SegmentClass::large;
+  others[8].staged = true;
+  for (const inter::ExchangeSize& other : others) {
+    assert_ptr_not_equal(all.find(other).layout.get(), layout);
+    assert_ptr_equal(all.find(first).layout.get(), layout);
+  }
+  assert_int_equal(all.made(), 10);
+}
+
+void what_is_kept_is_bounded(void**) {
+  inter::PreparedExchanges all;
+  inter::ExchangeSize size = sixteen_ki();
+  size.group_size = 1000;
+  for (size.count = 1; size.count <= 1000; ++size.count) {
+    const inter::PreparedExchange& now = all.find(size);
+    assert_int_equal(now.need.bytes, inter::PreparedExchange(size).need.bytes);
+    assert_true(all.bytes() <= inter::PreparedExchanges::kMostBytes);
+  }
+  assert_int_equal(all.made(), 1000);
 }
 
 }  // namespace
@@ -58,6 +97,8 @@ int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(few_nodes_and_large_buffers_go_by_pairwise_exchange),
       cmocka_unit_test(many_nodes_and_small_buffers_save_messages),
+      cmocka_unit_test(a_size_is_prepared_once),
+      cmocka_unit_test(what_is_kept_is_bounded),
       cmocka_unit_test(memory_counts),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;

@@ -43,7 +43,9 @@ std::vector<float> results(const test::Job& job, comm::Communicator& communicato
                     std::uint64_t(number), nullptr};
     inter::Streams streams;
     job.must(inter::find_streams(call, &streams), "finding streams");
-    job.must(schedule.run(inter::context_of(call, streams), group, {0, count}, from, out.data(),
+    const inter::Context context = inter::context_of(call, streams);
+    const auto layout = schedule.layout(inter::size_of(context, group, count));
+    job.must(schedule.run(context, *layout, group, {0, count}, from, out.data(),
                           plan.error_feedback ? residual.data() : nullptr),
              schedule.name);
     all.insert(all.end(), out.begin(), out.end());

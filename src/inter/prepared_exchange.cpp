@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "inter/prepared_exchange.h"
+
+#include <string>
+#include <utility>
+
+#include "base/log.h"
+#include "comm/communicator.h"
+
+namespace slimpi::inter {
+
+PreparedExchange::PreparedExchange(const ExchangeSize& size)
+    : schedule(&schedule_for(size.format, size.count, size.group_size, size.segment_class)),
+      need(schedule->need(size.format, size.count, size.group_size, size.segment_class,
+                          size.staged)),
+      layout(schedule->layout(size)) {}
+
+const PreparedExchange& PreparedExchanges::find(const ExchangeSize& size) {
+  if (last_ != nullptr && last_->first == size) return last_->second;
+  auto found = by_size_.find(size);
+  if (found == by_size_.end()) {
+    PreparedExchange made(size);
+    const std::size_t more = sizeof(Entries::value_type) + made.layout->bytes();
+    if (bytes_ + more > kMostBytes) {
+      last_ = nullptr;
+      by_size_.clear();
+      bytes_ = 0;
+    }
+    found = by_size_.emplace(size, std::move(made)).first;
+    bytes_ += more;
+    ++made_;
+  }
+  last_ = &*found;
+  return found->second;
+}
+
+const PreparedExchange& prepared_exchange(comm::Communicator& communicator,
+                                          const kernels::Format& format,
+                                          const comm::InterNodeGroup& group, std::uint64_t count,
+                                          bool staged) {
+  PreparedExchanges& all = communicator.attachment<PreparedExchanges>();
+  const std::uint64_t made = all.made();
+  const PreparedExchange& prepared = all.find(
+      {format, count, int(group.peers.size()), group.index, communicator.segment_class(), staged});
+  if (all.made() != made && communicator.rank() == 0 && log_enabled(LogLevel::debug))
+    log_once(LogLevel::debug,
+             std::string("messages between nodes go the ") + prepared.schedule->name + " way");
+  return prepared;
+}
+
+}  // namespace slimpi::inter
