@@ -30,6 +30,9 @@ class Opening {
         intra_(intra),
         statistics_(statistics),
         registry_(SegmentRegistry::instance()) {}
+  ~Opening() { end_claim(); }
+  Opening(const Opening&) = delete;
+  Opening& operator=(const Opening&) = delete;
 
   // Both involve the ranks of this node only. Attempt 0 looks for an existing segment, and makes
   // one if there is none. Later attempts make one with smaller blocks.
@@ -48,6 +51,8 @@ class Opening {
   Status receive(int local, std::span<std::uint64_t> words);
   Status agree(bool* good);
   Status tell(std::span<std::uint64_t> words);
+  void find_or_claim(SegmentPlace* place);
+  void end_claim();
   Proposal propose(std::size_t number, SegmentPlace* place);
   Status make(const Proposal& proposal, SegmentPlace* place, bool* good);
   Status pass_file(const Proposal& proposal, bool* good);
@@ -64,6 +69,7 @@ class Opening {
   SharedFile file_;
   FileOffer offer_;
   std::size_t made_ = 0;  // entries of kBlocks that were tried
+  bool claims_ = false;   // this thread makes the segment of these processes
 };
 
 Status Opening::send(int local, std::span<const std::uint64_t> words) {
@@ -125,8 +131,22 @@ std::shared_ptr<NodeSegment> Opening::new_segment(const Proposal& proposal) {
                                        proposal.block, statistics_);
 }
 
+// Threads that open communicators of the same processes at the same moment share one segment. The
+// thread that was waited for may have failed, so the next one looks again.
+void Opening::find_or_claim(SegmentPlace* place) {
+  do {
+    place->segment = registry_.find(sorted_, intra_, &place->channel);
+    if (place->segment == nullptr) claims_ = registry_.begin_making(sorted_, intra_);
+  } while (place->segment == nullptr && !claims_);
+}
+
+void Opening::end_claim() {
+  if (claims_) registry_.end_making(sorted_, intra_);
+  claims_ = false;
+}
+
 Opening::Proposal Opening::propose(std::size_t number, SegmentPlace* place) {
-  if (number == 0) place->segment = registry_.find(sorted_, intra_, &place->channel);
+  if (number == 0) find_or_claim(place);
   if (place->segment != nullptr)
     return {place->segment->id(), std::uint64_t(place->channel), 0, place->segment->block()};
   if (made_ == std::size(kBlocks)) return {};
@@ -196,10 +216,14 @@ Status Opening::make(const Proposal& proposal, SegmentPlace* place, bool* good) 
   place->segment->touch();
   SLIMPI_TRY(try_peers(*place->segment));
   place->segment->device_path = std::make_unique<DevicePath>(intra_);
+  // The first rank proposes it to other communicators only when all ranks can find it.
+  if (!leads()) registry_.add(place->segment, intra_);
+  SLIMPI_TRY(agree(good));
   std::uint64_t channel = leads() ? std::uint64_t(place->segment->take_channel()) : 0;
   SLIMPI_TRY(tell({&channel, 1}));
   place->channel = int(channel);
-  registry_.add(place->segment, intra_);
+  if (leads()) registry_.add(place->segment, intra_);
+  end_claim();
   return Status::ok;
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace slimpi::intra {
@@ -58,6 +59,24 @@ std::shared_ptr<NodeSegment> SegmentRegistry::find(const std::vector<std::uint64
     return entry.segment;
   }
   return nullptr;
+}
+
+bool SegmentRegistry::begin_making(const std::vector<std::uint64_t>& processes, Intra intra) {
+  constexpr std::chrono::milliseconds kLongest(1000);
+  const Claim claim{processes, intra};
+  const auto made = [&] {
+    return std::find(claims_.begin(), claims_.end(), claim) == claims_.end();
+  };
+  std::unique_lock lock(mutex_);
+  if (!made() && claim_ended_.wait_for(lock, kLongest, made)) return false;
+  claims_.push_back(claim);
+  return true;
+}
+
+void SegmentRegistry::end_making(const std::vector<std::uint64_t>& processes, Intra intra) {
+  const std::lock_guard lock(mutex_);
+  claims_.erase(std::find(claims_.begin(), claims_.end(), Claim{processes, intra}));
+  claim_ended_.notify_all();
 }
 
 std::shared_ptr<NodeSegment> SegmentRegistry::find(std::uint64_t id) {
