@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "tests/helper/emulated_cuda.h"
+#include "tests/helper/fake_kernels.h"
 #include "tests/helper/fake_state.h"
 #include "tests/helper/protected_memory.h"
 
@@ -337,7 +338,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned, unsigned
     for (const auto& [begin, allocation] : fake_driver().memory)
       if (allocation.device == device) reachable.push_back(reinterpret_cast<const void*>(begin));
     const Unlocked unlocked(reachable);
-    run_emulated(*kernel, blocks, threads, arguments->data());
+    run_kernel(*kernel, blocks, threads, arguments->data(), device);
   });
   return CUDA_SUCCESS;
 }

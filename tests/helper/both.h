@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Arrays of the host and of a GPU, to compare what both make of them.
+#pragma once
+#include <cstddef>
+#include <cstring>
+#include <vector>
+
+#include "tests/helper/gpu.h"
+
+namespace slimpi::test {
+
+// An array on both sides, `offset` bytes behind an aligned address. Behind it nothing may be
+// written, which the fake driver finds out when the array goes.
+template <typename T>
+class Both {
+ public:
+  explicit Both(std::size_t count, std::size_t offset = 0)
+      : count_(count), base_((char*)gpu_take(GPU_DEVICE, count * sizeof(T) + offset)) {
+    device = (T*)(base_ + offset);
+    here.resize(count);
+  }
+  ~Both() { gpu_give_back(GPU_DEVICE, base_); }
+  Both(const Both&) = delete;
+  Both& operator=(const Both&) = delete;
+
+  T* host() { return here.data(); }
+  void send() { gpu_copy(device, GPU_DEVICE, here.data(), GPU_HOST, count_ * sizeof(T)); }
+  // Are the bytes on both sides the same?
+  bool same() {
+    std::vector<T> back(count_);
+    if (count_ == 0) return true;
+    gpu_copy(back.data(), GPU_HOST, device, GPU_DEVICE, count_ * sizeof(T));
+    return memcmp(back.data(), here.data(), count_ * sizeof(T)) == 0;
+  }
+
+  T* device;
+  std::vector<T> here;
+
+ private:
+  std::size_t count_;
+  char* base_;
+};
+
+}  // namespace slimpi::test
