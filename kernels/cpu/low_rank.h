@@ -18,7 +18,8 @@ constexpr std::size_t kChunk = 32;           // elements whose sums stay in regi
 constexpr std::size_t kPanel = 16 * kChunk;  // columns of q that stay in L1 or L2
 constexpr std::size_t kBlockRows = 8;        // rows that use a panel before the next one is loaded
 
-// total[0 .. n - 1] = sum over k of weights[k] * q[k * columns ...]; n <= kChunk.
+// total[0 .. n - 1] = sum over k of weights[k] * q[k * columns ...]; a NaN is kNanBits.
+// n <= kChunk.
 void multiply_chunk(const float* weights, const float* q, std::size_t columns, int rank,
                     std::size_t n, float* total) {
   FloatLanes first = {}, second = {};
@@ -43,6 +44,7 @@ void multiply_chunk(const float* weights, const float* q, std::size_t columns, i
   }
   std::memcpy(total, &first, sizeof first);
   std::memcpy(total + kChunk / 2, &second, sizeof second);
+  for (std::size_t i = 0; i < kChunk; ++i) total[i] = canonical(total[i]);
 }
 
 // residual = in + residual - share * total, then out = total. A residual that overflows becomes 0.

@@ -135,7 +135,7 @@ SLIMPI_DEVICE void low_rank(const LowRankArguments& a) {
       const float rest = a.in[i] + a.residual[i] - a.share * total[r];
       a.residual[i] = is_finite(rest) ? rest : 0.0f;
     }
-    a.out[i] = total[r];
+    a.out[i] = canonical(total[r]);
   }
 }
 
