@@ -18,7 +18,7 @@ namespace slimpi::device {
 
 namespace {
 
-// What the two libraries declare, as far as it is used here; the same in all their versions.
+// What the libraries declare, as far as it is used here; the same in all their versions.
 struct HipAttributes {
   int type;  // its numbers changed with version 6
   int device;
@@ -28,6 +28,7 @@ struct HipAttributes {
 };
 using HipPointerGetAttributes = int(HipAttributes*, const void*);
 using HipLastError = int();
+using CuPointerGetAttribute = int(void*, int, std::uintptr_t);
 
 struct ZeContextDescription {
   int stype = 0xd;
@@ -98,6 +99,26 @@ class Hip {
   HipLastError *peek_ = nullptr, *get_ = nullptr;
 };
 
+class Cuda {
+ public:
+  bool open() {
+    void* const handle = open_loaded("libcuda.so.1");
+    return handle != nullptr && find(handle, "cuPointerGetAttribute", attribute_);
+  }
+
+  // Managed memory is the host's, too.
+  bool owns(const void* pointer) const {
+    constexpr int kMemoryType = 2, kIsManaged = 8, kDevice = 2;
+    unsigned type = 0, managed = 0;
+    const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+    return attribute_(&type, kMemoryType, address) == 0 && type == kDevice &&
+           attribute_(&managed, kIsManaged, address) == 0 && (managed & 0xff) == 0;
+  }
+
+ private:
+  CuPointerGetAttribute* attribute_ = nullptr;
+};
+
 // Never initializes Level Zero: a program that has not done so has no memory of it.
 class LevelZero {
  public:
@@ -150,15 +171,20 @@ LevelZero& level_zero() {
   static auto* const only = new LevelZero;
   return *only;
 }
-constexpr int kHip = 1, kLevelZero = 2;
+Cuda& cuda() {
+  static auto* const only = new Cuda;
+  return *only;
+}
+constexpr int kHip = 1, kLevelZero = 2, kCuda = 4;
 std::atomic<int> g_loaded{0};
 
 }  // namespace
 
-void find_foreign() {
+void find_foreign(bool cuda_row) {
   int loaded = g_loaded.load(std::memory_order_relaxed);
   if ((loaded & kHip) == 0 && hip().open()) loaded |= kHip;
   if ((loaded & kLevelZero) == 0 && level_zero().open()) loaded |= kLevelZero;
+  if (!cuda_row && (loaded & kCuda) == 0 && cuda().open()) loaded |= kCuda;
   g_loaded.store(loaded, std::memory_order_release);
 }
 
@@ -172,6 +198,7 @@ const char* foreign_owner(const void* pointer) {
     return nullptr;
   if ((loaded & kHip) != 0 && hip().owns(pointer)) return "an AMD GPU";
   if ((loaded & kLevelZero) != 0 && level_zero().owns(pointer)) return "an Intel GPU";
+  if ((loaded & kCuda) != 0 && cuda().owns(pointer)) return "an NVIDIA GPU";
   return nullptr;
 }
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory of GPUs that slimpi has no row for: AMD's (HIP) and Intel's (Level Zero). Neither the host
-// nor slimpi's kernels may touch it, so calls with such buffers go to MPI.
+// Memory of GPUs that slimpi has no row for: AMD's (HIP), Intel's (Level Zero), and NVIDIA's where
+// slimpi's plugin is not installed or finds the driver too old. Neither the host nor slimpi's
+// kernels may touch it, so calls with such buffers go to MPI.
 #pragma once
 
 namespace slimpi::device {
 
 // Looks for the libraries of these GPUs among those that the process has loaded; loads none. For
-// load_plugins(), which knows when there are new ones.
-void find_foreign();
+// load_plugins(), which knows when there are new ones. `cuda_row`: NVIDIA's memory has a row.
+void find_foreign(bool cuda_row);
 
 // Whether the process has loaded such a library. Costs one load.
 bool foreign_possible();

@@ -20,10 +20,11 @@ struct Row {
   const char* sign;  // soname of the library that the process must have loaded
   const char* part;  // file of the plugin
   bool done;         // searched, with or without success
+  bool added;        // it has a row in the device table
 };
 
 Row g_rows[] = {
-    {"libcuda.so.1", "slimpi-cuda.so", false},
+    {"libcuda.so.1", "slimpi-cuda.so", false, false},
 };
 
 std::atomic<bool> g_use{true};
@@ -47,19 +48,22 @@ constexpr Library kLibrary = {
     [](LogLevel level, const char* text) { log(level, text); },
 };
 
-void add_device(const std::string& name, PluginFunction* function) {
-  const auto warn = [&](const std::string& reason) { log_warn(name + " is not used: " + reason); };
+bool add_device(const std::string& name, PluginFunction* function) {
+  const auto warn = [&](const std::string& reason) {
+    log_warn(name + " is not used: " + reason);
+    return false;
+  };
   if (function == nullptr) return warn(std::string("it has no symbol ") + kPluginSymbol);
   const Device* device = function(kPluginVersion, &kLibrary);
-  if (device != nullptr && add(*device) != Status::ok) warn(failure_text());
+  if (device != nullptr && add(*device) != Status::ok) return warn(failure_text());
+  return device != nullptr;
 }
 
-void load(const Row& row) {
+bool load(const Row& row) {
   const Plugin plugin = Plugin::own(row.part);
-  if (plugin.loaded())
-    add_device(row.part, plugin.function<PluginFunction>(kPluginSymbol));
-  else if (!plugin.file().empty())
-    log_warn(row.part + (" is not used: " + plugin.problem()));
+  if (plugin.loaded()) return add_device(row.part, plugin.function<PluginFunction>(kPluginSymbol));
+  if (!plugin.file().empty()) log_warn(row.part + (" is not used: " + plugin.problem()));
+  return false;
 }
 
 // A device of the program's own; see plugin.h.
@@ -68,7 +72,7 @@ void look_in_program() {
   auto* const function = done ? nullptr : Plugin::program().function<PluginFunction>(kPluginSymbol);
   if (function == nullptr) return;
   done = true;
-  add_device("the program's own device", function);
+  (void)add_device("the program's own device", function);
 }
 
 }  // namespace
@@ -86,10 +90,10 @@ void load_plugins() {
   for (Row& row : g_rows) {
     if (row.done || !Plugin::present(row.sign).loaded()) continue;
     row.done = true;
-    load(row);
+    row.added = load(row);
   }
   look_in_program();
-  find_foreign();
+  find_foreign(g_rows[0].added);
   g_loads_seen.store(loads, std::memory_order_release);
 }
 

@@ -65,6 +65,30 @@ void what_was_freed_is_asked_about_again(void**) {
   assert_ptr_equal(locate(memory).device, &host());
 }
 
+// Of a buffer in several mappings, each has an allocation number of its own; pages that were mapped
+// anew are another allocation at the same address.
+void virtual_memory_is_the_gpu_s(void**) {
+  for (int turn = 0; turn < 2; ++turn) {
+    auto* const memory = static_cast<char*>(gpu_take(GPU_VIRTUAL, 3 * kBytes));
+    for (const std::size_t at : {std::size_t(0), kBytes, 3 * kBytes - 1}) {
+      assert_ptr_equal(locate(memory + at).device, &row());
+      assert_true(locate(memory + at) == locate(memory));
+    }
+    use(memory);
+    Stream* stream = nullptr;
+    assert_ok(row().open_stream(locate(memory), &stream));
+    constexpr std::size_t kFloats = 3 * kBytes / sizeof(float);
+    static float values[kFloats];
+    row().kernels()->fill(reinterpret_cast<float*>(memory), 3, kFloats, stream);
+    assert_ok(row().copy(values, memory, sizeof values, stream));
+    wait(stream);
+    for (const float value : values) assert_true(value == 3);
+    row().close_stream(stream);
+    gpu_give_back(GPU_VIRTUAL, memory);
+    assert_ptr_equal(locate(memory).device, &host());
+  }
+}
+
 // Within a call of the program the driver is asked once for each of two buffers.
 void a_call_asks_once(void**) {
   void *const memory = gpu_take(GPU_DEVICE, kBytes), *const other = gpu_take(GPU_MANAGED, kBytes);
@@ -365,6 +389,7 @@ int main() {
       cmocka_unit_test(a_launch_that_fails_shows_later),
       cmocka_unit_test(a_lost_gpu_is_an_error_and_no_more),
       cmocka_unit_test(staging_memory_comes_from_the_gpu_s_node),
+      cmocka_unit_test(virtual_memory_is_the_gpu_s),
       cmocka_unit_test(nothing_is_left_behind),
       cmocka_unit_test(a_call_asks_once),  // last: this thread is in a call from here on
   };

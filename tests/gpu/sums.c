@@ -13,7 +13,8 @@
 
 static int g_rank, g_failures, g_managed;
 
-static const char* const kNames[] = {"host", "device", "pool", "managed", "pinned", "second GPU"};
+static const char* const kNames[] = {"host",   "device",     "pool",   "managed",
+                                     "pinned", "second GPU", "virtual"};
 
 /* Sums `values` twice in the same buffers, the second time half of the first result, on a
  * communicator of its own, so that random streams and state are those of a first and a second call.
@@ -66,10 +67,13 @@ struct way {
 };
 
 static const struct way kWays[] = {
-    {GPU_DEVICE, GPU_DEVICE, 0, 0}, {GPU_DEVICE, GPU_DEVICE, 1, 0}, {GPU_HOST, GPU_DEVICE, 0, 0},
-    {GPU_DEVICE, GPU_HOST, 0, 0},   {GPU_DEVICE, GPU_DEVICE, 0, 1}, {GPU_POOL, GPU_MANAGED, 0, 0},
-    {GPU_MANAGED, GPU_POOL, 0, 0},  {GPU_PINNED, GPU_DEVICE, 0, 0}, {GPU_PINNED, GPU_PINNED, 1, 0},
-    {GPU_SECOND, GPU_SECOND, 0, 0}, {GPU_SECOND, GPU_DEVICE, 0, 0}, {GPU_SECOND, GPU_SECOND, 1, 1},
+    {GPU_DEVICE, GPU_DEVICE, 0, 0},   {GPU_DEVICE, GPU_DEVICE, 1, 0},
+    {GPU_HOST, GPU_DEVICE, 0, 0},     {GPU_DEVICE, GPU_HOST, 0, 0},
+    {GPU_DEVICE, GPU_DEVICE, 0, 1},   {GPU_POOL, GPU_MANAGED, 0, 0},
+    {GPU_MANAGED, GPU_POOL, 0, 0},    {GPU_PINNED, GPU_DEVICE, 0, 0},
+    {GPU_PINNED, GPU_PINNED, 1, 0},   {GPU_SECOND, GPU_SECOND, 0, 0},
+    {GPU_SECOND, GPU_DEVICE, 0, 0},   {GPU_SECOND, GPU_SECOND, 1, 1},
+    {GPU_VIRTUAL, GPU_VIRTUAL, 0, 0}, {GPU_VIRTUAL, GPU_VIRTUAL, 1, 1},
 };
 
 static void check(size_t count, size_t ways) {

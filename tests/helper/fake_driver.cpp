@@ -2,6 +2,8 @@
 // Devices, contexts, streams, events and kernels of the fake driver driver.
 #include "tests/helper/fake_driver.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -75,6 +77,10 @@ bool refused_by_capture() {
   return true;
 }
 
+void expect_own_process() {
+  if (fake_driver().process != getpid()) die("the driver is used in a child of its process");
+}
+
 CUresult fake_failure(const char* function) {
   if (fake_driver().failures.empty()) return CUDA_SUCCESS;
   const auto found = fake_driver().failures.find(function);
@@ -136,6 +142,7 @@ unsigned long slimpi_fake_kernels(void) {
 CUresult cuInit(unsigned) {
   const std::lock_guard lock(protected_mutex());
   fake_driver().initialized = true;
+  fake_driver().process = getpid();
   return CUDA_SUCCESS;
 }
 

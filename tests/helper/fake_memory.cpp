@@ -29,7 +29,9 @@ void free_all(int device) {
       continue;
     }
     auto* const given = reinterpret_cast<void*>(at->first);
-    if (!at->second.registered)
+    if (at->second.opened)
+      protected_close(given);
+    else if (!at->second.registered)
       at->second.type == CU_MEMORYTYPE_HOST ? staging_give_back(given) : protected_give_back(given);
     at = memory.erase(at);
   }
@@ -132,6 +134,12 @@ CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* names, void
   return CUDA_SUCCESS;
 }
 
+CUresult cuPointerGetAttribute(void* value, CUpointer_attribute name, CUdeviceptr pointer) {
+  const CUresult result = cuPointerGetAttributes(1, &name, &value, pointer);
+  return result == CUDA_SUCCESS && find_allocation(pointer) == nullptr ? CUDA_ERROR_INVALID_VALUE
+                                                                       : result;
+}
+
 CUresult cuMemAlloc_v2(CUdeviceptr* memory, size_t bytes) {
   FAKE_ENTER_UNSAFE(cuMemAlloc_v2);
   if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
@@ -221,7 +229,9 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* memory, CUipcMemHandle handle, unsig
   void* const opened = protected_open(offer);
   *memory = reinterpret_cast<CUdeviceptr>(opened);
   if (opened == nullptr) return CUDA_ERROR_MAP_FAILED;
-  return keep(opened, offer.bytes, CU_MEMORYTYPE_DEVICE, false, current_context());
+  const CUresult kept = keep(opened, offer.bytes, CU_MEMORYTYPE_DEVICE, false, current_context());
+  fake_driver().memory[reinterpret_cast<std::uintptr_t>(opened)].opened = true;
+  return kept;
 }
 CUresult cuIpcCloseMemHandle(CUdeviceptr memory) {
   FAKE_ENTER(cuIpcCloseMemHandle);

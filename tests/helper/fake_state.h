@@ -47,6 +47,7 @@ struct Allocation {
   int device;
   CUcontext context;  // null for memory of a pool
   unsigned long long number;
+  bool opened = false;      // of another process, by IPC
   bool registered = false;  // host memory of the program's own, by cuMemHostRegister
 };
 
@@ -57,6 +58,7 @@ struct Failure {
 
 struct FakeDriver {
   bool initialized = false;
+  int process = 0;  // that initialized it
   CUctx_st primary[kStandinDevices];
   std::map<std::uintptr_t, Allocation> memory;
   std::map<std::string, Failure> failures;
@@ -95,6 +97,9 @@ CUstreamCaptureMode& capture_mode();
 // For what is not allowed while another thread captures: it fails, and it ends the capture.
 bool refused_by_capture();
 
+// Ends a child process that uses what its parent has initialized.
+void expect_own_process();
+
 // What a call of `function` is to return in place of doing its work; CUDA_SUCCESS: its work.
 CUresult fake_failure(const char* function);
 
@@ -107,7 +112,8 @@ CUresult fake_failure(const char* function);
   ++slimpi_calls;                                                                        \
   if (const CUresult told = slimpi::test::fake_failure(#function); told != CUDA_SUCCESS) \
     return told;                                                                         \
-  if (!slimpi::test::fake_driver().initialized) return CUDA_ERROR_NOT_INITIALIZED
+  if (!slimpi::test::fake_driver().initialized) return CUDA_ERROR_NOT_INITIALIZED;       \
+  slimpi::test::expect_own_process()
 
 // The same, of functions that are not allowed while another thread captures.
 #define FAKE_ENTER_UNSAFE(function) \

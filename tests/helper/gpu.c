@@ -54,6 +54,65 @@ void gpu_use_second(void) {
   CALL(cuDevicePrimaryCtxRetain, (void**, int), &g_second, device);
 }
 
+/* As cuda.h declares them. */
+struct gpu_location {
+  int type, id;
+};
+struct gpu_properties {
+  int type, handle_types;
+  struct gpu_location location;
+  void* windows;
+  unsigned char flags[8];
+};
+struct gpu_access {
+  struct gpu_location location;
+  int flags;
+};
+enum { PINNED = 1, ON_DEVICE = 1, READ_AND_WRITE = 3, MOST_VIRTUAL = 64 };
+static struct {
+  pointer memory;
+  size_t page, pages;
+} g_virtual[MOST_VIRTUAL];
+
+static pointer take_virtual(size_t bytes) {
+  struct gpu_properties about = {.type = PINNED};
+  about.location.type = ON_DEVICE;
+  const struct gpu_access access = {about.location, READ_AND_WRITE};
+  size_t page = 0;
+  int slot = 0;
+  CALL(cuMemGetAllocationGranularity, (size_t*, const void*, int), &page, &about, 0);
+  const size_t pages = (bytes + page - 1) / page;
+  while (slot < MOST_VIRTUAL && g_virtual[slot].pages != 0) ++slot;
+  if (slot == MOST_VIRTUAL) call("gpu_take", 1);
+  pointer memory = 0;
+  CALL(cuMemAddressReserve, (pointer*, size_t, size_t, pointer, unsigned long long), &memory,
+       pages * page, 0, 0, 0);
+  for (size_t i = 0; i < pages; ++i) {
+    unsigned long long handle = 0;
+    CALL(cuMemCreate, (unsigned long long*, size_t, const void*, unsigned long long), &handle, page,
+         &about, 0);
+    CALL(cuMemMap, (pointer, size_t, size_t, unsigned long long, unsigned long long),
+         memory + i * page, page, 0, handle, 0);
+    CALL(cuMemRelease, (unsigned long long), handle);
+  }
+  CALL(cuMemSetAccess, (pointer, size_t, const void*, size_t), memory, pages * page, &access, 1);
+  g_virtual[slot].memory = memory;
+  g_virtual[slot].page = page;
+  g_virtual[slot].pages = pages;
+  return memory;
+}
+
+static void give_back_virtual(pointer memory) {
+  int slot = 0;
+  while (slot < MOST_VIRTUAL && g_virtual[slot].memory != memory) ++slot;
+  if (slot == MOST_VIRTUAL) call("gpu_give_back", 1);
+  const size_t page = g_virtual[slot].page, pages = g_virtual[slot].pages;
+  for (size_t i = 0; i < pages; ++i) CALL(cuMemUnmap, (pointer, size_t), memory + i * page, page);
+  CALL(cuMemAddressFree, (pointer, size_t), memory, pages * page);
+  g_virtual[slot].memory = 0;
+  g_virtual[slot].pages = 0;
+}
+
 void* gpu_take(enum gpu_memory kind, size_t bytes) {
   pointer memory = 0;
   void *pinned = NULL, *popped = NULL;
@@ -71,6 +130,8 @@ void* gpu_take(enum gpu_memory kind, size_t bytes) {
       CALL(cuMemAllocAsync, (pointer*, size_t, void*), &memory, bytes, NULL);
       gpu_finish();
       return (void*)(size_t)memory;
+    case GPU_VIRTUAL:
+      return (void*)(size_t)take_virtual(bytes);
     case GPU_MANAGED:
       CALL(cuMemAllocManaged, (pointer*, size_t, unsigned), &memory, bytes, 1);
       return (void*)(size_t)memory;
@@ -87,12 +148,14 @@ void gpu_give_back(enum gpu_memory kind, void* memory) {
     free(memory);
   else if (kind == GPU_PINNED)
     CALL(cuMemFreeHost, (void*), memory);
+  else if (kind == GPU_VIRTUAL)
+    give_back_virtual((pointer)(size_t)memory);
   else
     CALL(cuMemFree_v2, (pointer), (pointer)(size_t)memory);
 }
 
 static int on_device(enum gpu_memory kind) {
-  return kind == GPU_DEVICE || kind == GPU_POOL || kind == GPU_SECOND;
+  return kind == GPU_DEVICE || kind == GPU_POOL || kind == GPU_SECOND || kind == GPU_VIRTUAL;
 }
 
 void gpu_copy(void* to, enum gpu_memory to_kind, const void* from, enum gpu_memory from_kind,

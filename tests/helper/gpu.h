@@ -10,8 +10,18 @@
 extern "C" {
 #endif
 
-/* GPU_SECOND: of the second GPU, where there is one, else of the first. */
-enum gpu_memory { GPU_HOST, GPU_DEVICE, GPU_POOL, GPU_MANAGED, GPU_PINNED, GPU_SECOND };
+/* GPU_SECOND: of the second GPU, where there is one, else of the first. GPU_VIRTUAL: by virtual
+ * memory management, in mappings of the shortest length that the driver has, so that a buffer may
+ * lie in several; as PyTorch takes it with expandable segments. */
+enum gpu_memory {
+  GPU_HOST,
+  GPU_DEVICE,
+  GPU_POOL,
+  GPU_MANAGED,
+  GPU_PINNED,
+  GPU_SECOND,
+  GPU_VIRTUAL
+};
 
 /* Loads the driver and makes the first GPU's primary context current. Returns 0, or 77 where there
  * is no driver or no GPU, which is the exit status of a skipped test. */

@@ -64,6 +64,8 @@ expect "$(grep -c '^passed  *sums-1 (' out.txt)" 0 "and with that only"
 # Without NCCL that test has nothing to do: it says 77, which may not pass for good here.
 mkdir driver_only
 cp -L "$fake_driver/libcuda.so.1" driver_only/
-call "$work/driver_only" 1 "a step that is skipped has failed" --seconds 90 links-2-hosts
-holds "and is named" grep -q '^failed  *links-2-hosts' out.txt
+: >driver_only/libnccl.so.2 # which hides one that is installed
+call "$work/driver_only" 1 "a step that is skipped has failed" --seconds 90 --again links-self
+holds "and is named" grep -q '^failed  *links-self' out.txt
+holds "with its status" grep -q '"exit": 77' kept/results.json
 verdict

@@ -147,6 +147,12 @@ bool attributes_of(const void* pointer, Attributes* attributes) {
                                          reinterpret_cast<CUdeviceptr>(pointer)) == CUDA_SUCCESS;
 }
 
+bool is_known(const void* memory) {
+  Attributes attributes;
+  return memory != nullptr && attributes_of(memory, &attributes) &&
+         attributes.type != CUmemorytype(0);
+}
+
 namespace {
 
 // What the driver said about the last allocations that this thread met, by the driver's number of

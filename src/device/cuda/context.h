@@ -63,6 +63,9 @@ struct Attributes {
 // False if the driver cannot answer, for instance because the program has not initialized it.
 bool attributes_of(const void* pointer, Attributes* attributes);
 
+// Whether the driver has allocated, pinned or opened the memory. A reset of its GPU ends that.
+bool is_known(const void* memory);
+
 // The PCI bus id of the GPU at this location.
 Status bus_id(const Location& location, char* text, std::size_t bytes);
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "device/cuda/ipc.h"
 
-#include <dlfcn.h>
-
 #include <cstring>
 
 #include "device/cuda/context.h"
@@ -11,26 +9,9 @@ namespace slimpi::device::cuda {
 
 namespace {
 
-// Found separately: a driver without them can do everything else.
-struct Functions {
-  decltype(&::cuIpcGetMemHandle) offer;
-  decltype(&::cuIpcOpenMemHandle) open;
-  decltype(&::cuIpcCloseMemHandle) close;
-  bool complete() const { return offer != nullptr && open != nullptr && close != nullptr; }
-};
-
-const Functions& functions() {
-  static const Functions found = [] {
-    void* const handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-    const auto find = [&](const char* name) {
-      return handle == nullptr ? nullptr : dlsym(handle, name);
-    };
-    return Functions{
-        reinterpret_cast<decltype(&::cuIpcGetMemHandle)>(find("cuIpcGetMemHandle")),
-        reinterpret_cast<decltype(&::cuIpcOpenMemHandle)>(find("cuIpcOpenMemHandle_v2")),
-        reinterpret_cast<decltype(&::cuIpcCloseMemHandle)>(find("cuIpcCloseMemHandle"))};
-  }();
-  return found;
+bool complete() {
+  return driver().cuIpcGetMemHandle != nullptr && driver().cuIpcOpenMemHandle_v2 != nullptr &&
+         driver().cuIpcCloseMemHandle != nullptr;
 }
 
 Status missing() {
@@ -38,13 +19,13 @@ Status missing() {
 }
 
 Status offer(const void* memory, Ipc::Handle* handle) {
-  if (!functions().complete()) return missing();
+  if (!complete()) return missing();
   Context* context = nullptr;
   SLIMPI_TRY(context_of(memory, &context));
   const Current current(context->handle);
   SLIMPI_TRY(current.status());
   CUipcMemHandle offered;
-  SLIMPI_TRY(check(functions().offer(&offered, reinterpret_cast<CUdeviceptr>(memory)),
+  SLIMPI_TRY(check(driver().cuIpcGetMemHandle(&offered, reinterpret_cast<CUdeviceptr>(memory)),
                    "offering GPU memory to the other ranks of the node"));
   static_assert(sizeof offered <= sizeof *handle);
   std::memcpy(handle, &offered, sizeof offered);
@@ -52,7 +33,7 @@ Status offer(const void* memory, Ipc::Handle* handle) {
 }
 
 Status open(const Location& location, const Ipc::Handle& handle, void** memory) {
-  if (!functions().complete()) return missing();
+  if (!complete()) return missing();
   Context* context = nullptr;
   SLIMPI_TRY(context_of(location, &context));
   const Current current(context->handle);
@@ -60,19 +41,20 @@ Status open(const Location& location, const Ipc::Handle& handle, void** memory) 
   CUipcMemHandle offered;
   std::memcpy(&offered, &handle, sizeof offered);
   CUdeviceptr opened = 0;
-  SLIMPI_TRY(check(functions().open(&opened, offered, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
-                   "opening the GPU memory of another rank of the node"));
+  SLIMPI_TRY(
+      check(driver().cuIpcOpenMemHandle_v2(&opened, offered, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
+            "opening the GPU memory of another rank of the node"));
   *memory = reinterpret_cast<void*>(opened);
   return Status::ok;
 }
 
-// There is no caller to report a failure to.
+// There is no caller to report a failure to. A reset of the GPU has closed it already.
 void close(void* memory) {
   Context* context = nullptr;
-  if (context_of(memory, &context) != Status::ok) return;
+  if (!is_known(memory) || context_of(memory, &context) != Status::ok) return;
   const Current current(context->handle);
   if (current.status() == Status::ok)
-    (void)functions().close(reinterpret_cast<CUdeviceptr>(memory));
+    (void)driver().cuIpcCloseMemHandle(reinterpret_cast<CUdeviceptr>(memory));
 }
 
 }  // namespace

@@ -27,21 +27,9 @@ Status allocate(const Location& location, std::size_t bytes, Place place, void**
   return Status::ok;
 }
 
-namespace {
-
-// The memory of a GPU that is lost is lost, too, and the driver does not know that of one that was
-// reset.
-bool known(const void* memory) {
-  Attributes attributes;
-  return memory != nullptr && attributes_of(memory, &attributes) &&
-         attributes.type != CUmemorytype(0);
-}
-
-}  // namespace
-
 // There is no caller to report a failure to.
 void release(void* memory, Place place) {
-  if (!known(memory)) return;
+  if (!is_known(memory)) return;
   Context* context = nullptr;
   if (context_of(memory, &context) != Status::ok) return;
   const Current current(context->handle);
@@ -66,7 +54,7 @@ Status pin(const Location& location, void* memory, std::size_t bytes) {
 // There is no caller to report a failure to.
 void unpin(void* memory) {
   Context* context = nullptr;
-  if (!known(memory) || context_of(memory, &context) != Status::ok) return;
+  if (!is_known(memory) || context_of(memory, &context) != Status::ok) return;
   const Current current(context->handle);
   if (current.status() == Status::ok) (void)driver().cuMemHostUnregister(memory);
 }

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What PyTorch, CuPy and their users do with a GPU beside the sums; exits 77 without a GPU. Usage:
+ * habits plain|virtual|streams|capture|reset|fork|hidden|mig
+ * plain    nothing else
+ * virtual  buffers are in virtual memory (expandable segments); the second call's at the address of
+ *          the first one's, mapped anew
+ * streams  values are written by a stream of the program's own, which it waits for
+ * capture  another thread captures a graph during all sums
+ * reset    the GPU is reset between sums, and before MPI_Finalize, as by cudaDeviceReset()
+ * fork     a child of the process ends by exit() between sums: the driver is the parent's
+ * hidden   rank 1 cannot open the memory of other GPUs
+ * mig      nobody may offer memory to other processes, as between MIG instances
+ * The sums are of whole numbers, exact with SLIMPI_ALGORITHM=allreduce. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/helper/fake_driver.h"
+#include "tests/helper/gpu.h"
+
+enum { COUNT = 50000, CALLS = 3, INVALID_DEVICE = 101, NOT_SUPPORTED = 801 };
+
+static int g_rank, g_size, g_failures;
+static const char* g_habit;
+
+static int is(const char* habit) {
+  return strcmp(g_habit, habit) == 0;
+}
+
+static void expect(int holds, const char* what) {
+  if (holds) return;
+  printf("rank %d: %s: %s\n", g_rank, g_habit, what);
+  ++g_failures;
+}
+
+/* A function of the driver that takes what is given, or of the fake one. */
+#define DRIVER(types, name) ((int(*) types)gpu_function(name))
+
+static void sum(float* memory, enum gpu_memory kind, void* stream) {
+  static float values[COUNT];
+  for (int i = 0; i < COUNT; ++i) values[i] = (float)((i + g_rank) % 64);
+  if (stream != NULL) {
+    DRIVER((unsigned long long, unsigned long long, size_t, void*), "cuMemcpyAsync")
+    ((size_t)memory, (size_t)values, sizeof values, stream);
+    DRIVER((void*), "cuStreamSynchronize")(stream);
+  } else {
+    gpu_copy(memory, kind, values, GPU_HOST, sizeof values);
+  }
+  MPI_Allreduce(MPI_IN_PLACE, memory, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  gpu_copy(values, GPU_HOST, memory, kind, sizeof values);
+  int wrong = 0;
+  for (int i = 0; i < COUNT; ++i) {
+    float right = 0;
+    for (int r = 0; r < g_size; ++r) right += (float)((i + r) % 64);
+    wrong += values[i] != right;
+  }
+  expect(wrong == 0, "a sum is wrong");
+}
+
+static void reset(void) {
+  if (DRIVER((int), "cuDevicePrimaryCtxReset_v2")(0) != 0) expect(0, "the GPU cannot be reset");
+}
+
+static void end_a_child(void) {
+  int status = 0;
+  fflush(NULL);
+  const pid_t child = fork();
+  if (child == 0) exit(0);
+  expect(child > 0 && waitpid(child, &status, 0) == child && status == 0, "the child ends badly");
+}
+
+static void tell_to_fail(const char* function, int result) {
+  if (gpu_function("slimpi_fake_fail") == NULL) MPI_Abort(MPI_COMM_WORLD, 77);
+  DRIVER((const char*, int, int, int), "slimpi_fake_fail")(function, result, 0, 1);
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+  g_habit = argc > 1 ? argv[1] : "plain";
+  if (gpu_open() != 0) MPI_Abort(MPI_COMM_WORLD, 77);
+  const enum gpu_memory kind = is("virtual") ? GPU_VIRTUAL : GPU_DEVICE;
+  void* stream = NULL;
+  if (is("streams")) DRIVER((void**, unsigned), "cuStreamCreate")(&stream, 1);
+  if (is("hidden") && g_rank == 1) tell_to_fail("cuIpcOpenMemHandle_v2", INVALID_DEVICE);
+  if (is("mig")) tell_to_fail("cuIpcGetMemHandle", NOT_SUPPORTED);
+  for (int call = 0; call < CALLS; ++call) {
+    float* const memory = gpu_take(kind, COUNT * sizeof(float));
+    if (is("capture")) DRIVER((int), "slimpi_fake_capture")(1);
+    sum(memory, kind, stream);
+    if (is("capture")) {
+      expect(!DRIVER((void), "slimpi_fake_capture_ended")(), "the capture has ended");
+      DRIVER((int), "slimpi_fake_capture")(0);
+    }
+    if (is("fork")) end_a_child();
+    if (is("reset"))
+      reset();
+    else
+      gpu_give_back(kind, memory);
+  }
+  int failures = 0;
+  PMPI_Allreduce(&g_failures, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Finalize();
+  return failures != 0;
+}

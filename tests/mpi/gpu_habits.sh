@@ -1,0 +1,59 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# What programs do with a GPU beside the sums, and drivers that are not as one would like, on the
+# fake driver. tests/gpu/sums has memory pools, managed memory and two GPUs in one process.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+fake_driver=$top_builddir/tests/fake_driver
+[ -e "$fake_driver/libcuda.so.1" ] || skip "the fake driver is not built"
+export LD_LIBRARY_PATH="$fake_driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+export SLIMPI_MIN_SIZE=0 SLIMPI_LOG=info SLIMPI_ALGORITHM=allreduce
+program=$top_builddir/tests/gpu/habits seconds=30
+
+# run WHAT HABIT [RANKS]: its output in out.txt
+run() {
+  if under "${3:-4}" "$program" "$2" >out.txt 2>&1; then
+    pass "$1"
+  else
+    fail "$1" && cat out.txt
+  fi
+}
+said() { # TIMES LINE WHAT
+  expect "$(grep -c "$2" out.txt)" "$1" "$3"
+}
+
+for per_node in 1 2; do
+  export SLIMPI_RANKS_PER_NODE=$per_node
+  run "expandable segments, $per_node a node" virtual
+  run "a stream of the program's own, $per_node a node" streams
+  run "a graph that another thread captures, $per_node a node" capture
+  run "the GPU is reset, $per_node a node" reset
+  run "a child process, $per_node a node" fork
+done
+
+# Ranks that cannot work in each other's memory say so once, and use the host's.
+hosted='device buffers pass through host memory inside the node'
+run "GPUs that one rank cannot see" hidden
+said 1 "$hosted: opening the GPU memory of another rank of the node" "the rank says so"
+run "MIG instances" mig
+said 4 "$hosted: offering GPU memory to the other ranks of the node" "each rank says so"
+
+# A driver without a function: GPU memory is left to an MPI that takes it, on all ranks.
+need sed
+old() { # FUNCTION LINES LINE WHAT
+  mkdir -p "$1"
+  sed "s/$1/_${1#?}/g" "$fake_driver/libcuda.so.1" >"$1/libcuda.so.1"
+  LD_LIBRARY_PATH=$work/$1 run "a driver without $1" plain
+  said "$2" "$3" "$4"
+}
+SLIMPI_RANKS_PER_NODE=1
+old cuCtxGetId 0 'too old' "which is not needed"
+old cuThreadExchangeStreamCaptureMode 0 'too old' "which is not needed"
+SLIMPI_RANKS_PER_NODE=2
+old cuIpcGetMemHandle 4 "$hosted: the CUDA driver has no memory that processes share" "they say so"
+SLIMPI_RANKS_PER_NODE=1
+preload=$preload:$top_builddir/tests/helper/.libs/libaware_mpi.so
+old cuMemcpy2DAsync_v2 4 'is left to MPI: the CUDA driver is too old, it has no cuMemcpy2D' \
+  "each rank says so"
+said 4 'memory of an NVIDIA GPU go to MPI on all ranks' "and what becomes of the sums"
+verdict
