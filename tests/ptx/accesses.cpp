@@ -105,6 +105,7 @@ void load(Warp& warp, const Instruction& i, std::uint32_t lanes) {
   for_lanes(lanes, [&](unsigned lane) {
     const std::uint64_t address = addresses[lane] + std::uint64_t(i.offset);
     const Warp::Place place = warp.place(i, lane, address, i.bytes * i.targets, false);
+    if (place.global) warp.touch(i, lane, address, i.bytes * i.targets, Access::read);
     for (unsigned k = 0; k < i.targets; ++k) {
       std::uint64_t value = 0;
       std::memcpy(&value, place.data + k * i.bytes, i.bytes);
@@ -127,6 +128,9 @@ void store(Warp& warp, const Instruction& i, std::uint32_t lanes) {
       const bool known = (warp.known(i.to[k]) >> lane & 1) != 0;
       if (!known && place.known == nullptr)
         warp.fail(i, lane, "it stores a value that was never written");
+      // Blocks may write one value to one place; which of them is the last does not matter.
+      if (place.global && std::memcmp(place.data + k * i.bytes, &value, i.bytes) != 0)
+        warp.touch(i, lane, address + k * i.bytes, i.bytes, Access::write);
       std::memcpy(place.data + k * i.bytes, &value, i.bytes);
       if (place.known != nullptr) std::memset(place.known + k * i.bytes, known ? 1 : 0, i.bytes);
     }

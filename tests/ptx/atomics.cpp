@@ -16,6 +16,7 @@ void atomic(Warp& warp, const Instruction& i, std::uint32_t lanes) {
   for_lanes(lanes, [&](unsigned lane) {
     const std::uint64_t address = warp.values(i.from[0])[lane] + std::uint64_t(i.offset);
     const Warp::Place place = warp.place(i, lane, address, sizeof(T), true);
+    if (place.global) warp.touch(i, lane, address, sizeof(T), Access::atomic);
     T before;
     std::memcpy(&before, place.data, sizeof before);
     const T after = Operation::of(before, get<T>(warp.values(i.from[1])[lane]));

@@ -232,6 +232,24 @@ void barriers_separate_accesses(void**) {
   expect_error(warp_barrier, "a race with thread");
 }
 
+// All blocks use the same words.
+void blocks_do_not_wait_for_each_other(void**) {
+  std::uint64_t words[kThreads] = {};
+  const char* const write =
+      "mov.u32 %r1, %ctaid.x; cvt.u64.u32 %d1, %r1;"
+      "st.global.u64 [%out], %d1;";
+  assert_string_equal(run(kernel("", write), words).c_str(), "");
+  assert_non_null(strstr(run(kernel("", write), words, 3).c_str(), "a race with block 1 in GPU"));
+  const std::string read = "ld.global.u64 %d2, [%out]; add.s64 %d2, %d2, 1;";
+  assert_string_equal(run(kernel("", read), words, 3).c_str(), "");
+  assert_non_null(strstr(run(kernel("", read + "st.global.u64 [%out], %d2;"), words, 3).c_str(),
+                         "a race with block 0 in GPU"));
+  // The same value; and atomic operations.
+  assert_string_equal(run(kernel("", "st.global.u64 [%out], 7;"), words, 3).c_str(), "");
+  assert_string_equal(run(kernel("", "atom.global.max.u32 %r1, [%out], 9;"), words, 3).c_str(), "");
+  assert_int_equal(words[0], 9);
+}
+
 void barriers_that_not_all_reach(void**) {
   expect_error("setp.eq.s32 %p1, %t, 3; @%p1 ret; bar.sync 0;", "the thread has ended");
   expect_error("setp.gt.u32 %p1, %t, 31; @%p1 ret; bar.sync 0;", "the warp has ended");
@@ -296,6 +314,7 @@ int main() {
       cmocka_unit_test(lanes_separate_and_meet),
       cmocka_unit_test(some_lanes_call_a_function),
       cmocka_unit_test(barriers_separate_accesses),
+      cmocka_unit_test(blocks_do_not_wait_for_each_other),
       cmocka_unit_test(barriers_that_not_all_reach),
       cmocka_unit_test(accesses_that_are_refused),
       cmocka_unit_test(values_that_were_never_written),

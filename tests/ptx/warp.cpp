@@ -80,7 +80,14 @@ Warp::Place Warp::place(const Instruction& i, unsigned lane, std::uint64_t addre
   if (!block.launch.allocations->contains(address, bytes))
     fail(i, lane, std::string(write ? "it writes" : "it reads") + " outside of GPU memory");
   // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel's pointers are this process's
-  return {reinterpret_cast<unsigned char*>(address), nullptr};
+  return {reinterpret_cast<unsigned char*>(address), nullptr, true};
+}
+
+void Warp::touch(const Instruction& i, unsigned lane, std::uint64_t address, unsigned bytes,
+                 Access access) {
+  if (block.launch.blocks == 1) return;
+  const int other = block.launch.allocations->race(address, bytes, block.number, access);
+  if (other >= 0) fail(i, lane, "a race with block " + std::to_string(other) + " in GPU memory");
 }
 
 Warp::Place Warp::frame_place(const Instruction& i, unsigned lane, std::uint64_t address,

@@ -47,9 +47,14 @@ class Warp {
   // The bytes at an address, of which `known` says whether each was written (null: always so).
   struct Place {
     unsigned char *data, *known;
+    bool global = false;
   };
   Place place(const Instruction& i, unsigned lane, std::uint64_t address, unsigned bytes,
               bool write);
+
+  // Fails where another block has a conflicting access to these bytes of GPU memory.
+  void touch(const Instruction& i, unsigned lane, std::uint64_t address, unsigned bytes,
+             Access access);
 
   [[noreturn]] void fail(const Instruction& i, unsigned lane, const std::string& text) const;
 
