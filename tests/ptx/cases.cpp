@@ -131,12 +131,12 @@ void check_codec(const Side& side, const Case& c) {
   EXPECT_SAME(residual);
 }
 
-void check_long_sum(const Side& side, const Case& c) {
+void check_long_sum(const Side& side, const Case& c, unsigned addends) {
   const std::size_t bytes = encoded_bytes(c.format, c.count);
   Both<float> in(c.count, c.offset), out(c.count);
   std::deque<Both<std::byte>> segments;
   Addend here[kMaxAddends], there[kMaxAddends];
-  for (unsigned s = 0; s < kMaxAddends; ++s) {
+  for (unsigned s = 0; s < addends; ++s) {
     fill_in(in, c, s);
     Both<std::byte>& segment = segments.emplace_back(bytes, 4 * (s % 4));
     host().encode(c.format, stream_of(c), in.host(), nullptr, c.count, segment.host(), nullptr);
@@ -145,12 +145,20 @@ void check_long_sum(const Side& side, const Case& c) {
     there[s] = {segment.device, nullptr};
   }
   Both<std::byte> total(bytes);
-  host().sum_encode(c.format, stream_of(c), here, kMaxAddends, in.host(), nullptr, c.count,
-                    total.host(), out.host(), nullptr);
-  side.gpu().sum_encode(c.format, stream_of(c), there, kMaxAddends, in.device, nullptr, c.count,
-                        total.device, out.device, side.stream);
+  const int count = int(addends);
+  const RandomStream random = stream_of(c);
+  host().sum_encode(c.format, random, here, count, in.host(), nullptr, c.count, total.host(),
+                    out.host(), nullptr);
+  side.gpu().sum_encode(c.format, random, there, count, in.device, nullptr, c.count, total.device,
+                        out.device, side.stream);
   side.finish();
   EXPECT_SAME(total);
+  EXPECT_SAME(out);
+  host().sum_encode(c.format, random, here, count, nullptr, nullptr, c.count, nullptr, out.host(),
+                    nullptr);
+  side.gpu().sum_encode(c.format, random, there, count, nullptr, nullptr, c.count, nullptr,
+                        out.device, side.stream);
+  side.finish();
   EXPECT_SAME(out);
 }
 

@@ -30,8 +30,8 @@ struct Case {
 
 // All of the codec's functions; fails with a line that names the case.
 void check_codec(const Side& side, const Case& c);
-// A sum of as many segments and floats as a call takes.
-void check_long_sum(const Side& side, const Case& c);
+// A sum of this many encoded segments, encoded again and exact.
+void check_long_sum(const Side& side, const Case& c, unsigned addends);
 // The functions that know no codec.
 void check_elementwise(const Side& side, const Case& c);
 void check_low_rank(const Side& side, const Case& c, std::size_t columns, int rank);

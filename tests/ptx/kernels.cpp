@@ -65,10 +65,23 @@ void ugly_values(void**) {
       }
 }
 
+// Sums of few and of many; the kinds 3 and 5 overflow on the way.
 void long_sums(void**) {
   for (const Format& format :
-       {quantized(8, 2048), quantized(3, 100, true), quantized(4, 0), Format{Codec::fp16}})
-    for (const int kind : {0, 1, 3, 5}) check_long_sum(g_side, next_case(format, kind, 2500));
+       {quantized(8, 2048), quantized(3, 100, true), quantized(5, 500), quantized(2, 1000, true),
+        quantized(4, 0), Format{Codec::float32}, Format{Codec::fp16}, Format{Codec::bf16}})
+    for (const int kind : {0, 1, 3, 5})
+      for (const unsigned addends : {1 + unsigned(g_turn % 6), unsigned(kMaxAddends)})
+        check_long_sum(g_side, next_case(format, kind, 2500), addends);
+}
+
+// Every width, in buckets for warps and blocks and in long ones, of ordinary and of huge values.
+void widths(void**) {
+  for (int bits = 1; bits <= 8; ++bits)
+    for (const std::uint32_t bucket : {100u, 1000u, 3000u})
+      for (const bool stochastic : {false, true})
+        for (const int kind : {0, 3})
+          check_codec(g_side, next_case(quantized(bits, bucket, stochastic), kind, 3100));
 }
 
 void elementwise(void**) {
@@ -127,9 +140,13 @@ int close(void**) {
 int main() {
   if (const int skipped = gpu_open(); skipped != 0) return skipped;
   const CMUnitTest tests[] = {
-      cmocka_unit_test(codecs),    cmocka_unit_test(ugly_values),
-      cmocka_unit_test(long_sums), cmocka_unit_test(elementwise),
-      cmocka_unit_test(low_rank),  cmocka_unit_test(every_kernel_has_a_case),
+      cmocka_unit_test(codecs),
+      cmocka_unit_test(ugly_values),
+      cmocka_unit_test(long_sums),
+      cmocka_unit_test(widths),
+      cmocka_unit_test(elementwise),
+      cmocka_unit_test(low_rank),
+      cmocka_unit_test(every_kernel_has_a_case),
   };
   return cmocka_run_group_tests(tests, open, close) != 0;
 }
