@@ -34,5 +34,5 @@ make_ptx() { # TARGET DIRECTORY: the PTX of all kernels
 
 run_ptx() { # DIRECTORY: all cases, interpreting the files in it
   files=$(find "$1" -name '*.ptx' | tr '\n' ':')
-  FAKE_PTX=${files%:} timeout -k 5 60 "$top_builddir/tests/ptx/kernels"
+  FAKE_PTX=${files%:} timeout -k 5 150 "$top_builddir/tests/ptx/kernels"
 }
