@@ -11,7 +11,7 @@ if [ -z "${NVCC:-}" ]; then
 fi
 PATH=$PATH:$(dirname "$NVCC")
 for tools in "$top_builddir"/cuda-tools/lib/python3*/site-packages/nvidia/cu*/bin; do
-  PATH=$PATH:$(realpath "$tools")
+  [ ! -d "$tools" ] || PATH=$PATH:$(realpath "$tools")
 done
 if ! command -v nvdisasm >/dev/null || ! command -v cuobjdump >/dev/null; then
   echo "SKIP nvdisasm or cuobjdump was not found"
