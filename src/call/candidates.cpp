@@ -10,6 +10,7 @@
 #include "call/allreduce_call.h"
 #include "call/auto_choices.h"
 #include "call/failure.h"
+#include "intra/node_state.h"
 
 namespace slimpi::call {
 
@@ -37,8 +38,13 @@ bool try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autotune
   if (*code != MPI_SUCCESS || communicator.failed || !counts) return true;
   const std::chrono::nanoseconds spent = Clock::now() - begin;
   const std::uint64_t bytes = std::uint64_t(request.count) * sizeof(float);
+  // What this throws costs a row of the report. The others have the sum and may be in their next
+  // call.
   if (communicator.rank() == 0)
-    AutoChoices::all().add(names, bytes, std::size_t(candidate), std::uint64_t(spent.count()));
+    (void)caught([&] {
+      AutoChoices::all().add(names, bytes, std::size_t(candidate), std::uint64_t(spent.count()));
+      return Status::ok;
+    });
   if (!autotuner.record(std::uint64_t(spent.count()))) return true;
   const Status status = communicator.exchange().all_min(autotuner.times_to_agree());
   if (status != Status::ok) {
@@ -46,16 +52,25 @@ bool try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autotune
     return true;
   }
   autotuner.agreed();
-  if (communicator.rank() != 0) return true;
-  if (was_settled && !autotuner.settled())
-    log_debug("auto: sums of about " + std::to_string(bytes) + " bytes are tried again");
-  if (!was_settled && autotuner.settled())
-    log_debug(AutoChoices::all().choose(names, bytes, std::size_t(autotuner.next())));
+  if (communicator.rank() == 0)
+    (void)caught([&] {
+      if (was_settled && !autotuner.settled())
+        log_debug("auto: sums of about " + std::to_string(bytes) + " bytes are tried again");
+      if (!was_settled && autotuner.settled())
+        log_debug(AutoChoices::all().choose(names, bytes, std::size_t(autotuner.next())));
+      return Status::ok;
+    });
   return true;
 }
 
-int size_class(const Allreduce& request) {
+int bits_of_count(const Allreduce& request) {
   return std::bit_width(std::uint64_t(request.count));
+}
+
+// As the report names them. Allocates at the first call only.
+const std::vector<std::string>& node_candidates() {
+  static const auto& names = *new std::vector<std::string>{"mpi", "in the node"};
+  return names;
 }
 
 }  // namespace
@@ -78,8 +93,19 @@ bool run_plan(Runtime& runtime, comm::Communicator& communicator, const comm::Pl
 bool run_fastest(Runtime& runtime, comm::Communicator& communicator, const PreparedCall& prepared,
                  const Allreduce& request, int* code) {
   const std::vector<comm::Plan>& plans = prepared.decision.plans;
-  comm::Autotuner& autotuner = communicator.autotuner(size_class(request), int(plans.size()) + 1);
-  return try_next(runtime, communicator, autotuner, prepared.candidates, request, code,
+  comm::Autotuner* autotuner = nullptr;
+  if (const Status status =
+          communicator.autotuner(comm::Communicator::Tuned::between_nodes, bits_of_count(request),
+                                 int(plans.size()) + 1, &autotuner);
+      status != Status::ok) {
+    fail_call(runtime, communicator, status, code);
+    return true;
+  }
+  if (autotuner == nullptr) {
+    runtime.left_to_mpi(communicator, BypassReason::failure, request);
+    return false;
+  }
+  return try_next(runtime, communicator, *autotuner, prepared.candidates, request, code,
                   [&](int candidate) {
                     if (candidate == 0) {
                       call_mpi_timed(runtime, communicator, BypassReason::automatic, request, code);
@@ -93,15 +119,29 @@ bool run_fastest(Runtime& runtime, comm::Communicator& communicator, const Prepa
 
 bool run_in_node_fastest(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
                          const Allreduce& request, int* code) {
-  // Made before the ranks communicate: the others may go to MPI, where they cannot learn that it
-  // failed here.
-  comm::Autotuner& autotuner =
-      communicator.autotuner(-size_class(request), 2, comm::Autotuner::Start::careful);
-  static const std::vector<std::string> names{"mpi", "in the node"};
+  // What the ranks need for their decisions they make together: where they decide for MPI, a rank
+  // cannot learn any more that another has failed.
+  const auto prepare = [&] {
+    node_candidates();
+    intra::NodeState::of(communicator).order.reserve(communicator.size());
+    return Status::ok;
+  };
   AllreduceCall call(runtime, communicator, plan, request);
+  // A transport that was asked for by name is used without trials.
+  const bool tries = communicator.config().intra == Intra::automatic;
+  comm::Autotuner* autotuner = nullptr;
   bool possible = false;
-  if (const Status status = call.open_in_node(&possible); status != Status::ok) {
-    fail_call(runtime, communicator, status, code);
+  const Status opened = [&] {
+    SLIMPI_TRY(communicator.make_for_node(prepare, &possible));
+    if (possible) SLIMPI_TRY(call.open_in_node(&possible));
+    if (!possible || !tries) return Status::ok;
+    SLIMPI_TRY(communicator.autotuner(comm::Communicator::Tuned::in_node, bits_of_count(request), 2,
+                                      &autotuner));
+    possible = autotuner != nullptr;
+    return Status::ok;
+  }();
+  if (opened != Status::ok) {
+    fail_call(runtime, communicator, opened, code);
     return true;
   }
   if (!possible) {
@@ -115,16 +155,16 @@ bool run_in_node_fastest(Runtime& runtime, comm::Communicator& communicator, con
     if (status != Status::ok) fail_call(runtime, communicator, status, code);
     return usual;
   };
-  // A transport that was asked for by name is used without trials.
-  if (communicator.config().intra != Intra::automatic) {
+  if (!tries) {
     run_in_node();
     return true;
   }
-  return try_next(runtime, communicator, autotuner, names, request, code, [&](int candidate) {
+  const auto run = [&](int candidate) {
     if (candidate == 0)
       return call_mpi_timed(runtime, communicator, BypassReason::single_node, request, code);
     return run_in_node();
-  });
+  };
+  return try_next(runtime, communicator, *autotuner, node_candidates(), request, code, run);
 }
 
 }  // namespace slimpi::call

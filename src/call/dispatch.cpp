@@ -113,6 +113,11 @@ bool dispatch_together(Runtime& runtime, comm::Communicator& communicator, const
     communicator.read_name();
     const OwnFloats environment;
     const ActiveCall active(communicator.subject(std::uint64_t(request.count)));
+    // What decisions need is allocated here, where the others wait for this rank and learn it if it
+    // fails. Later they may already be inside MPI.
+    communicator.attachment<comm::CallSequence>();
+    communicator.attachment<PreparedCalls>().prepare(
+        communicator.config(), runtime.rules_of(communicator), communicator.name());
     const Status status =
         communicator.agree(policy::describe(runtime.rules_of(communicator), communicator.name()));
     if (communicator.unusable()) return do_without(status);
@@ -120,9 +125,8 @@ bool dispatch_together(Runtime& runtime, comm::Communicator& communicator, const
     if (const Status offered = runtime.offer_for_report(communicator); offered != Status::ok)
       return failed(offered);
   }
-  const PreparedCall& prepared = communicator.attachment<PreparedCalls>().find(
-      communicator.config(), runtime.rules_of(communicator), communicator.name(),
-      std::uint64_t(request.count));
+  const PreparedCall& prepared =
+      communicator.attachment<PreparedCalls>().find(std::uint64_t(request.count));
   const policy::Decision& decision = prepared.decision;
   if (decision.take || decision.reason != BypassReason::small) {
     communicator.states.count_call();

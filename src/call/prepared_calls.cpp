@@ -1,36 +1,40 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "call/prepared_calls.h"
 
+#include <utility>
+
 namespace slimpi::call {
 
 namespace {
 
-PreparedCall prepare(const Config& config, const policy::Rules& rules, const std::string& name,
-                     std::uint64_t count) {
+PreparedCall prepared(const Config& config, const policy::Rule* rule) {
   PreparedCall call;
-  call.decision = policy::decide(config, rules, name, count);
+  call.decision = policy::decide_by(config, rule);
   call.candidates.emplace_back("mpi");
   for (const comm::Plan& plan : call.decision.plans)
     call.candidates.emplace_back(plan.algorithm->name);
   return call;
 }
 
-PreparedCall too_small() {
-  PreparedCall call;
-  call.decision.reason = BypassReason::small;
-  return call;
-}
-
 }  // namespace
 
-const PreparedCall& PreparedCalls::find(const Config& config, const policy::Rules& rules,
-                                        const std::string& name, std::uint64_t count) {
-  static const PreparedCall& small = *new PreparedCall(too_small());
-  if (count * sizeof(float) < config.min_size) return small;
-  if (const auto found = by_count_.find(count); found != by_count_.end()) return found->second;
-  PreparedCall made = prepare(config, rules, name, count);
-  if (by_count_.size() == kMost) by_count_.clear();
-  return by_count_.emplace(count, std::move(made)).first->second;
+void PreparedCalls::prepare(const Config& config, const policy::Rules& rules,
+                            const std::string& name) {
+  min_size_ = config.min_size;
+  small_.decision.reason = BypassReason::small;
+  rows_.clear();
+  for (const policy::Rule& rule : rules)
+    if (policy::is_for(rule, name))
+      rows_.push_back({rule.min_size, rule.max_size, prepared(config, &rule)});
+  other_ = prepared(config, nullptr);
+}
+
+const PreparedCall& PreparedCalls::find(std::uint64_t count) const noexcept {
+  const std::uint64_t bytes = count * sizeof(float);
+  if (bytes < min_size_) return small_;
+  for (const Row& row : rows_)
+    if (bytes >= row.min_size && bytes <= row.max_size) return row.call;
+  return other_;
 }
 
 }  // namespace slimpi::call

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is decided once for all calls of one size on a communicator. A call that finds its decision
-// here allocates nothing for it.
+// What is decided for the calls of one communicator. It depends on the size of a call only by the
+// rows of the rules and by SLIMPI_MIN_SIZE, so all decisions are made before the ranks agree on
+// their options, where a rank that has no memory can still say so. A decision that is found later
+// allocates nothing: a rank that failed there would keep the others waiting inside MPI, if they
+// leave that call to MPI.
 #pragma once
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -19,19 +21,24 @@ struct PreparedCall {
 
 class PreparedCalls : public comm::Attachment {
  public:
-  // The decision for sums of `count` floats; the same on all ranks. Valid until the next call of
-  // find(), and until the options change.
-  const PreparedCall& find(const Config& config, const policy::Rules& rules,
-                           const std::string& name, std::uint64_t count);
+  // Makes the decisions for the communicator called `name`. To be called before the ranks agree,
+  // again after its options changed.
+  void prepare(const Config& config, const policy::Rules& rules, const std::string& name);
 
-  void options_changed() override { by_count_.clear(); }
+  // The decision for sums of `count` floats; the same on all ranks. Valid until prepare().
+  // Allocates nothing and throws nothing.
+  const PreparedCall& find(std::uint64_t count) const noexcept;
 
  private:
-  // More sizes than a program sums in turn. Beyond it all are prepared anew.
-  static constexpr std::size_t kMost = 4096;
+  // The calls of one row of the rules: from min_size to max_size bytes, both included.
+  struct Row {
+    std::uint64_t min_size, max_size;
+    PreparedCall call;
+  };
 
-  // Of the sums that are not too small.
-  std::map<std::uint64_t, PreparedCall> by_count_;
+  std::uint64_t min_size_ = 0;  // bytes; SLIMPI_MIN_SIZE
+  std::vector<Row> rows_;       // those for this communicator, in order; the first that fits counts
+  PreparedCall small_, other_;  // for less than min_size_; for what no row fits
 };
 
 }  // namespace slimpi::call

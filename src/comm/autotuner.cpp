@@ -29,6 +29,12 @@ double beside_least(const std::vector<std::uint64_t>& times) {
 }  // namespace
 
 Autotuner::Autotuner(int candidates, Start start) : candidates_(candidates) {
+  const std::size_t most = std::max<std::size_t>(
+      kWatch, std::size_t(candidates) * std::max(kRounds, kInARow * kRepeats));
+  times_.reserve(std::max(most, std::size(kCareful)));
+  of_one_.reserve(times_.capacity());
+  in_trial_.reserve(std::size_t(candidates));
+  medians_.reserve(std::size_t(candidates));
   start_rounds();
   if (start == Start::careful && candidates == 2) stage_ = Stage::careful;
 }
@@ -84,26 +90,28 @@ void Autotuner::agreed() {
   }
 }
 
-// The median time of each candidate in trial, in the order of in_trial_; at least one nanosecond.
-std::vector<std::uint64_t> Autotuner::medians() const {
-  std::vector<std::vector<std::uint64_t>> own(in_trial_.size());
-  std::size_t kept = 0;
-  for (int trial = 0; trial < trial_; ++trial)
-    if (counts(trial)) own[std::size_t(candidate_of(trial))].push_back(times_[kept++]);
-  std::vector<std::uint64_t> result;
-  for (std::vector<std::uint64_t>& times : own)
-    result.push_back(std::max<std::uint64_t>(median(times), 1));
-  return result;
+void Autotuner::find_medians() {
+  medians_.clear();
+  for (int place = 0; place < int(in_trial_.size()); ++place) {
+    of_one_.clear();
+    std::size_t kept = 0;
+    for (int trial = 0; trial < trial_; ++trial) {
+      if (!counts(trial)) continue;
+      if (candidate_of(trial) == place) of_one_.push_back(times_[kept]);
+      ++kept;
+    }
+    medians_.push_back(std::max<std::uint64_t>(median(of_one_), 1));
+  }
 }
 
 void Autotuner::choose_runoff() {
-  const std::vector<std::uint64_t> times = medians();
-  const double least = double(*std::min_element(times.begin(), times.end()));
-  until_again_ = kCostRatio * kRounds * beside_least(times);
-  std::vector<int> runoff_candidates;
-  for (std::size_t i = 0; i < times.size(); ++i)
-    if (double(times[i]) <= kRunoffRatio * least) runoff_candidates.push_back(in_trial_[i]);
-  in_trial_ = std::move(runoff_candidates);
+  find_medians();
+  const double least = double(*std::min_element(medians_.begin(), medians_.end()));
+  until_again_ = kCostRatio * kRounds * beside_least(medians_);
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < medians_.size(); ++i)
+    if (double(medians_[i]) <= kRunoffRatio * least) in_trial_[kept++] = in_trial_[i];
+  in_trial_.resize(kept);
   stage_ = Stage::runoff;
   trial_ = 0;
   times_.clear();
@@ -113,12 +121,13 @@ void Autotuner::choose_runoff() {
 void Autotuner::settle() {
   best_ = in_trial_.front();
   if (in_trial_.size() > 1) {
-    const std::vector<std::uint64_t> times = medians();
-    best_ = in_trial_[std::size_t(std::min_element(times.begin(), times.end()) - times.begin())];
+    find_medians();
+    best_ = in_trial_[std::size_t(std::min_element(medians_.begin(), medians_.end()) -
+                                  medians_.begin())];
     // Only the extra time of the other candidates is a cost: the winner's calls had to be made
     // anyway.
-    const double others = double(times.size()) - 1;
-    until_again_ += kCostRatio * kInARow * kRepeats * (beside_least(times) - others);
+    const double others = double(medians_.size()) - 1;
+    until_again_ += kCostRatio * kInARow * kRepeats * (beside_least(medians_) - others);
   }
   expected_ = 0;  // the first watch sets it: the winner's time with no trials in between
   stage_ = Stage::settled;

@@ -5,7 +5,8 @@
 // that time drifts, and from time to time without a cause, because a rejected candidate may have
 // had bad luck or may have become faster. All ranks choose the same candidate, because they compare
 // times that were reduced over all ranks. This class does no communication; the caller does the
-// reduction.
+// reduction. Only the constructor allocates: a rank that failed in the middle of trials would
+// choose otherwise than the others.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -60,7 +61,7 @@ class Autotuner {
   int candidate_of(int trial) const;
   bool counts(int trial) const;
   int trials() const;
-  std::vector<std::uint64_t> medians() const;
+  void find_medians();
   void choose_runoff();
   void settle();
   void watch();
@@ -74,6 +75,9 @@ class Autotuner {
   double until_again_ = 0;      // calls until new trials without a cause
   // Nanoseconds: of the trials that count, in their order; when settled, since the last check.
   std::vector<std::uint64_t> times_;
+  // The median time of each candidate in trial, in the order of in_trial_, in nanoseconds, at least
+  // one; made by find_medians(). And what it works on.
+  std::vector<std::uint64_t> medians_, of_one_;
 };
 
 }  // namespace slimpi::comm

@@ -81,6 +81,7 @@ void Communicator::read_name() {
 }
 
 Communicator::~Communicator() {
+  // First: they may free what needs the internal communicator.
   attachments_.clear();
   CallScratchPool::instance().remove_user();
   for (const auto& [role, stream] : streams_) std::get<0>(role)->close_stream(stream);
@@ -183,7 +184,9 @@ void Communicator::abandon() {
 void Communicator::options_changed() {
   agreed_ = laid_out_ = false;
   group_.clear();
-  autotuners_.clear();
+  for (auto& autotuners : autotuners_)
+    for (auto& autotuner : autotuners) autotuner.reset();
+  made_for_node_.reset();
   states.drop_all();
   for (const auto& [key, attached] : attachments_) attached->options_changed();
 }
@@ -245,6 +248,7 @@ Status Communicator::find_nodes(const void* buffer) {
 }
 
 const InterNodeGroup& Communicator::inter_node_group(Hierarchy hierarchy) {
+  // One for each hierarchy at most. A reference is valid until the options change.
   const auto found = group_.find(hierarchy);
   if (found != group_.end()) return found->second;
   return group_.emplace(hierarchy, make_inter_node_group(layout_, hierarchy)).first->second;
@@ -255,9 +259,40 @@ Status Communicator::stream_for(const device::Location& location, device::Stream
   *stream = nullptr;
   const device::Device& device = *location.device;
   if (&device == &device::host()) return Status::ok;
+  // A GPU that was reset has a new generation, and gets new streams.
   device::Stream*& known = streams_[{&device, location.ordinal, location.generation, role}];
   if (known == nullptr) SLIMPI_TRY(device.open_stream(location, &known));
   *stream = known;
+  return Status::ok;
+}
+
+// Of something that this rank made, or not: whether all ranks have it.
+Status Communicator::agree_on_made(Status here, bool* all) {
+  if (here != Status::ok)
+    log_once(LogLevel::warn, "some sums go to MPI on all ranks: " + failure_text());
+  std::uint64_t everyone = here == Status::ok ? 1 : 0;
+  SLIMPI_TRY(exchange_.all_min({&everyone, 1}));
+  *all = everyone == 1;
+  return Status::ok;
+}
+
+Status Communicator::autotuner(Tuned where, int bits, int candidates, Autotuner** autotuner) {
+  auto& known = autotuners_[std::size_t(where)][std::size_t(bits)];
+  if (!known) {
+    // Inside a node the second candidate is slimpi's own sum.
+    const auto start =
+        where == Tuned::in_node ? Autotuner::Start::careful : Autotuner::Start::rounds;
+    std::unique_ptr<Autotuner> made;
+    bool all = false;
+    SLIMPI_TRY(agree_on_made(caught([&] {
+                               made = std::make_unique<Autotuner>(candidates, start);
+                               return Status::ok;
+                             }),
+                             &all));
+    if (!all) made.reset();
+    known = std::move(made);
+  }
+  *autotuner = known->get();
   return Status::ok;
 }
 

@@ -5,8 +5,10 @@
 // attribute of the program's communicator and is destroyed with it. Only one thread at a time calls
 // a collective on a communicator, so nothing here is locked.
 #pragma once
+#include <array>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include "base/activity.h"
+#include "base/exceptions.h"
 #include "comm/attachment.h"
 #include "comm/autotuner.h"
 #include "comm/call.h"
@@ -95,10 +98,23 @@ class Communicator {
   Status stream_for(const device::Location& location, device::Stream** stream,
                     StreamRole role = StreamRole::compute);
 
-  // The autotuner of one size class; made at first use.
-  Autotuner& autotuner(int size_class, int candidates,
-                       Autotuner::Start start = Autotuner::Start::rounds) {
-    return autotuners_.try_emplace(size_class, candidates, start).first->second;
+  // The autotuner for sums between nodes, or inside the one node, whose counts have this many bits;
+  // null where some rank could not make it. The ranks make it together at the first call, because
+  // later calls may go to MPI on all of them without a message. It is collective then.
+  enum class Tuned { between_nodes, in_node };
+  Status autotuner(Tuned where, int bits, int candidates, Autotuner** autotuner);
+
+  // Makes what the first call inside one node needs, by `make`, on all ranks or on none, once.
+  // *made is the same on all ranks. Collective at the first call.
+  template <typename Make>
+  Status make_for_node(const Make& make, bool* made) {
+    if (!made_for_node_) {
+      bool all = false;
+      SLIMPI_TRY(agree_on_made(caught(make), &all));
+      made_for_node_ = all;
+    }
+    *made = *made_for_node_;
+    return Status::ok;
   }
 
   // Scratch memory of the current call. The call owns it; the pointer is valid only during the
@@ -136,6 +152,7 @@ class Communicator {
 
  private:
   Status make_exchange_comm();
+  Status agree_on_made(Status here, bool* all);
   Status wait_for_ranks(MPI_Request& request, std::span<const int> arrivals);
   Status find_layout();
   Status choose_leaders(const void* buffer);
@@ -154,7 +171,10 @@ class Communicator {
   NodeLayout layout_;
   std::map<Hierarchy, InterNodeGroup> group_;
   Exchange exchange_;
-  std::map<int, Autotuner> autotuners_;
+  static constexpr std::size_t kSizeClasses = 65;  // bits of a count
+  // By Tuned and bits. Empty: not made yet; null: some rank could not make it.
+  std::array<std::array<std::optional<std::unique_ptr<Autotuner>>, kSizeClasses>, 2> autotuners_;
+  std::optional<bool> made_for_node_;  // by make_for_node; empty: not tried yet
   CallScratch* scratch_ = nullptr;
   SegmentClass segment_class_ = SegmentClass::small;
   // By GPU, and its generation.

@@ -5,10 +5,10 @@
 #include <bit>
 #include <climits>
 #include <cstring>
-#include <new>
 #include <string>
 #include <vector>
 
+#include "base/exceptions.h"
 #include "base/log.h"
 #include "comm/communicator.h"
 #include "comm/stream_wait.h"
@@ -79,19 +79,18 @@ class Probe {
         device_(*location_.device),
         in_place_(call.in == call.out || &device_ != &call.device) {}
 
+  // All that run() needs: it calls MPI, where the others do not learn that this rank failed.
   Status reserve() {
-    try {
-      if (device_.staged) host_.resize(call_.count);
-    } catch (const std::bad_alloc&) {
-      return fail(Status::no_memory, "no memory for a comparison with MPI's sums");
-    }
+    const comm::NodeLayout& layout = call_.communicator.layout();
+    if (device_.staged) host_.resize(call_.count);
+    period_ = probe_of(layout.local_rank());
+    expected_ = sum_of_probes(int(layout.node_ranks().size()));
     return memory_.reserve(location_, device::Place::device, bytes_,
                            call_.communicator.statistics());
   }
 
   Status run(bool* same) {
-    const comm::NodeLayout& layout = call_.communicator.layout();
-    SLIMPI_TRY(fill(probe_of(layout.local_rank())));
+    SLIMPI_TRY(fill(period_));
     const comm::Exchange& exchange = call_.communicator.exchange();
     const void* const in = in_place_ ? MPI_IN_PLACE : memory_.data();
     const int code = exchange.api().Allreduce(in, result(), int(call_.count), MPI_FLOAT, MPI_SUM,
@@ -104,7 +103,7 @@ class Probe {
       SLIMPI_TRY(copy(host_.data(), got));
       got = host_.data();
     }
-    *same = repeats(got, call_.count, sum_of_probes(int(layout.node_ranks().size())));
+    *same = repeats(got, call_.count, expected_);
     return Status::ok;
   }
 
@@ -129,16 +128,30 @@ class Probe {
   const bool in_place_;
   comm::Memory memory_;
   std::vector<float> host_;
+  std::vector<float> period_, expected_;  // of this rank's probe; of MPI's sum
 };
 
 }  // namespace
 
+void NodeOrder::reserve(int ranks) {
+  if (ranks > 2) counts_.reserve(kMostCounts);
+}
+
+std::vector<NodeOrder::Count>::iterator NodeOrder::place(std::uint64_t count) {
+  return std::lower_bound(counts_.begin(), counts_.end(), count,
+                          [](const Count& one, std::uint64_t other) { return one.count < other; });
+}
+
 bool NodeOrder::takes(std::uint64_t count, int ranks, bool at_once) {
   if (count > INT_MAX) return false;
   if (ranks == 2) return true;
-  if (counts_.size() == kMostCounts && !counts_.contains(count)) return false;
+  auto found = place(count);
+  if (found == counts_.end() || found->count != count) {
+    if (counts_.size() == kMostCounts) return false;
+    found = counts_.insert(found, {.count = count});
+  }
   const std::uint32_t uncompared = at_once ? 1 : kUncompared;
-  Count& known = counts_[count];
+  Count& known = *found;
   if (known.refused) return false;
   if (known.calls != UINT32_MAX) ++known.calls;
   if (is_due(known.calls, uncompared)) known.verified = 0;
@@ -150,15 +163,15 @@ unsigned NodeOrder::kind_of(const comm::Call& call) {
   return 1u << ((call.in == call.out ? 1 : 0) + (call.device.staged ? 2 : 0));
 }
 
-bool NodeOrder::verified(const comm::Call& call) const {
-  return call.communicator.size() == 2 || (counts_.at(call.count).verified & kind_of(call)) != 0;
+bool NodeOrder::verified(const comm::Call& call) {
+  return call.communicator.size() == 2 || (place(call.count)->verified & kind_of(call)) != 0;
 }
 
 Status NodeOrder::compare(const comm::Call& call, bool* same) {
   comm::Communicator& communicator = call.communicator;
-  Count& known = counts_[call.count];
+  Count& known = *place(call.count);
   Probe probe(call);
-  std::uint64_t alike = probe.reserve() == Status::ok ? 1 : 0;
+  std::uint64_t alike = caught([&] { return probe.reserve(); }) == Status::ok ? 1 : 0;
   SLIMPI_TRY(communicator.exchange().all_min({&alike, 1}));
   *same = false;
   if (alike != 0) {

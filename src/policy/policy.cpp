@@ -71,20 +71,24 @@ std::string refuse_budget(const Config& config, const std::string& name) {
   return "SLIMPI_MAX_ERROR does not go with " + name + "; accepted: " + able + "auto, off";
 }
 
+Decision pass(BypassReason reason) {
+  Decision decision;
+  decision.reason = reason;
+  return decision;
+}
+
 }  // namespace
 
 Decision decide(const Config& config, const Rules& rules, const std::string& name,
                 std::uint64_t count) {
-  const auto pass = [](BypassReason reason) {
-    Decision decision;
-    decision.reason = reason;
-    return decision;
-  };
   const std::uint64_t bytes = count * sizeof(float);
   if (bytes < config.min_size) return pass(BypassReason::small);
+  return decide_by(config, match(rules, bytes, name));
+}
+
+Decision decide_by(const Config& config, const Rule* rule) {
   std::string wanted = config.algorithm;
   int bits = config.bits;
-  const Rule* const rule = match(rules, bytes, name);
   // An info key of this communicator is more specific than SLIMPI_RULES of the whole job, so it
   // takes precedence.
   const auto of_communicator = [&](Option option) {

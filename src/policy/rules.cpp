@@ -66,6 +66,10 @@ std::string read_rules(const std::string& path, const char* option, Rules& rules
   return parse_rules(text.str(), path, rules);
 }
 
+bool is_for(const Rule& rule, const std::string& name) {
+  return names_match(rule.communicator, name);
+}
+
 const Rule* match(const Rules& rules, std::uint64_t bytes, const std::string& name) {
   for (const Rule& rule : rules)
     if (bytes >= rule.min_size && bytes <= rule.max_size && names_match(rule.communicator, name))

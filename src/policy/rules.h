@@ -26,6 +26,9 @@ std::string parse_rules(std::string_view text, const std::string& where, Rules& 
 // Appends the rows of the file `path`, the value of the option `option`. Returns "" or the error.
 std::string read_rules(const std::string& path, const char* option, Rules& rules);
 
+// Whether a row is for communicators called `name`.
+bool is_for(const Rule& rule, const std::string& name);
+
 // The first row that matches a call of `bytes` bytes on the communicator called `name`; null if
 // there is none. The pointer is into `rules`.
 const Rule* match(const Rules& rules, std::uint64_t bytes, const std::string& name);

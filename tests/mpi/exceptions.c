@@ -2,7 +2,8 @@
 /* Sums while slimpi runs out of memory: on new communicators one after the other, allocation N of
  * slimpi's in their first two sums fails, on rank RANK or (-1) on all. Every call returns; it gives
  * the right sum, or an error; if the first one fails on some rank, the second one fails on all.
- * Prints a line for each N, and the last N that is reached at all.
+ * Prints a line for each N, and the last N that is reached at all. With TEST_WARM=COUNTS in the
+ * environment, a comma between them, sums of these counts come first, with all memory.
  * Usage: exceptions RANK MORE COUNT N...: so many allocations after that fail, too; sums of COUNT.
  */
 #define _GNU_SOURCE
@@ -15,11 +16,11 @@
 
 #include "tests/helper/allocations.h"
 
-static int rank, size, n;
+static int rank, size, n, warm[8], warm_counts;
 static float *in, *out;
 
 /* 0: the right sum; 1: an error; 2: something else. */
-static int sum(MPI_Comm comm) {
+static int sum(MPI_Comm comm, int n) {
   double worst = 0;
   const int code = MPI_Allreduce(in, out, n, MPI_FLOAT, MPI_SUM, comm);
   if (code != MPI_SUCCESS) return 1;
@@ -39,16 +40,19 @@ static int attempt(unsigned long number, int poor, unsigned long more) {
   MPI_Comm comm;
   int results[2], all[2], least[2], bad = 0;
   PMPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  for (int i = 0; i < warm_counts; ++i)
+    if (sum(comm, warm[i]) != 0) bad = 1;
+  if (bad) printf("WRONG while there is memory\n");
   const unsigned long before = count_allocations();
   if (poor < 0 || poor == rank) fail_allocations(number, more);
-  results[0] = sum(comm);
-  results[1] = sum(comm);
+  results[0] = sum(comm, n);
+  results[1] = sum(comm, n);
   fail_allocations(0, 0);
   const unsigned long made = count_allocations() - before;
   PMPI_Allreduce(results, all, 2, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
   PMPI_Allreduce(results, least, 2, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   /* An error in the first call is known to all at the second one, at the latest. */
-  bad = all[0] == 2 || all[1] == 2 || (all[0] == 1 && least[1] != 1);
+  bad |= all[0] == 2 || all[1] == 2 || (all[0] == 1 && least[1] != 1);
   if (rank == 0)
     printf("%lu: first %s, second %s%s\n", number, all[0] == 0 ? "right" : "error",
            all[1] == 0 ? "right" : "error", bad ? " WRONG" : "");
@@ -69,13 +73,18 @@ int main(int argc, char** argv) {
   fail_allocations =
       (void (*)(unsigned long, unsigned long))dlsym(RTLD_DEFAULT, "test_fail_allocations");
   if (count_allocations == NULL) return 2;
-  n = atoi(argv[3]);
-  in = malloc((size_t)n * sizeof *in);
-  out = malloc((size_t)n * sizeof *out);
-  for (int i = 0; i < n; ++i) in[i] = (float)((i * 7 + rank * 13) % 101);
+  int most = n = atoi(argv[3]);
+  const char* text = getenv("TEST_WARM");
+  for (char* end; text != NULL && *text != '\0' && warm_counts < 8; text = end + (*end == ',')) {
+    const int count = warm[warm_counts++] = (int)strtol(text, &end, 10);
+    if (count > most) most = count;
+  }
+  in = malloc((size_t)most * sizeof *in);
+  out = malloc((size_t)most * sizeof *out);
+  for (int i = 0; i < most; ++i) in[i] = (float)((i * 7 + rank * 13) % 101);
   /* The very first call of a process starts slimpi; "start" makes it fail there. */
   if (strcmp(argv[4], "start") == 0 && rank == atoi(argv[1])) fail_allocations(1, 1000000);
-  bad = sum(MPI_COMM_WORLD) != 0;
+  bad = sum(MPI_COMM_WORLD, n) != 0;
   if (rank == 0 && bad) printf("WRONG before any allocation fails\n");
   for (int i = 4; i < argc && strcmp(argv[4], "start") != 0; ++i)
     bad |= attempt(strtoul(argv[i], NULL, 10), atoi(argv[1]), strtoul(argv[2], NULL, 10));

@@ -46,6 +46,23 @@ export SLIMPI_RANKS_PER_NODE=2
 sweep "one node, rank 1" 2 1 0 20000
 export SLIMPI_RANKS_PER_NODE=1
 
+# A sum of a new size, which some or all ranks leave to MPI, on a communicator where others came
+# first: a rank that fails there must not let the others wait inside MPI.
+new_size() { # WHAT RANKS COUNT FIRST_COUNTS
+  export TEST_WARM="$4"
+  # shellcheck disable=SC2046
+  fails "$1" "$2" 1 0 "$3" $(seq 1 "${5:-8}")
+  unset TEST_WARM
+}
+printf '0 40000 * off *\n' >rules.txt
+SLIMPI_RULES=$work/rules.txt new_size "a new size that a rule leaves to MPI" 2 5000 20000
+SLIMPI_ALGORITHM=auto new_size "a new size of auto" 2 100000 20000
+export SLIMPI_RANKS_PER_NODE=3
+new_size "a new size in one node, too short" 2 5000 20000
+new_size "a new size in one node" 2 100000 20000
+new_size "a new size in one node of three ranks" 3 100000 20000
+export SLIMPI_RANKS_PER_NODE=1
+
 # Before slimpi has its options it cannot tell other ranks; the job ends, with one line.
 status=0
 under 2 "$program" 0 0 20000 start >out.txt 2>err.txt || status=$?
