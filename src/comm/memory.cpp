@@ -12,6 +12,7 @@ Status Memory::reserve(const device::Location& location, device::Place place, st
     return block.location == location && block.place == place;
   });
   if (found != blocks_.end() && bytes <= found->size) {
+    // data() is the block in front.
     std::swap(*found, blocks_.front());
     return Status::ok;
   }

@@ -54,6 +54,7 @@ Status find_node_keys(const mpi::Api& api, MPI_Comm comm, std::uint64_t ranks_pe
     MPI_Comm shared = MPI_COMM_NULL;
     code = api.Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &shared);
     if (code != MPI_SUCCESS) return failed(code);
+    // The split keeps the order of ranks, so the root is the lowest rank of the node.
     code = api.Bcast(&key, 1, MPI_INT, 0, shared);
     api.Comm_free(&shared);
     if (code != MPI_SUCCESS) return failed(code);
@@ -67,6 +68,7 @@ NodeLayout make_node_layout(int rank, std::span<const int> keys) {
   NodeLayout layout;
   layout.rank = rank;
   layout.size = int(keys.size());
+  // By key: the number of the node, in the order of the lowest ranks.
   std::map<int, int> numbers;
   for (int other = 0; other < layout.size; ++other) {
     const auto [entry, uninitialized] =
@@ -88,6 +90,7 @@ InterNodeGroup make_inter_node_group(const NodeLayout& layout, Hierarchy hierarc
     for (int rank = 0; rank < layout.size; ++rank) group.peers.push_back(rank);
     return group;
   }
+  // Every node must have an owner for each shard.
   std::size_t smallest = layout.ranks_of.front().size();
   for (const auto& node : layout.ranks_of) smallest = std::min(smallest, node.size());
   group.leader = hierarchy == Hierarchy::leader;
@@ -102,6 +105,7 @@ InterNodeGroup make_inter_node_group(const NodeLayout& layout, Hierarchy hierarc
 }
 
 int shard_of_rank(const NodeLayout& layout, const InterNodeGroup& group, int rank) {
+  // Leaders differ among nodes: the first owner is that of the other node.
   InterNodeGroup there = group;
   there.first = first_owner(layout, group, layout.node_of[std::size_t(rank)]);
   return there.shard_of(layout.local_rank_of(rank));

@@ -10,6 +10,7 @@ namespace slimpi::comm {
 TensorState& TensorStates::find(const void* address, std::uint64_t count,
                                 std::uint64_t calls_per_step) {
   const bool by_index = calls_per_step != 0;
+  // count_call() has counted the sum already.
   const std::uint64_t index = by_index ? (calls_ - 1) % calls_per_step : 0;
   const Key key = by_index ? Key{index, nullptr} : Key{count, address};
   ++lookups_;
@@ -71,6 +72,7 @@ void TensorStates::forget() {
 
 void TensorStates::claim(TensorState& slot, const algorithm::Algorithm* algorithm,
                          const device::Location& location) {
+  // The arrays lie where this call's kernels may not reach them.
   if (slot.location && *slot.location != location) drop(slot);
   if (slot.algorithm != algorithm) {
     slot.arrays.clear();
@@ -105,6 +107,8 @@ Status state_array(TensorState& slot, const StateArray& which, std::uint64_t ele
   TensorState::Array& entry = slot.arrays[which];
   const bool made = entry.elements != elements;
   if (made) {
+    // First: there may be no memory for both. `elements` stays 0 until the new memory is there, so
+    // that a call after a failure tries again.
     entry.memory.release();
     entry.elements = 0;
     if (elements != 0) {

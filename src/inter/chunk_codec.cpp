@@ -24,6 +24,7 @@ ChunkCodec::ChunkCodec(const Context& context, const comm::InterNodeGroup& group
 
 void ChunkCodec::encode(const comm::Range& part, std::byte* payload) {
   const Timed timed(context_.statistics, Stage::encode, "encode", 4 * part.count);
+  // The kernel also updates the residual: what is added to the values, and what is lost again.
   context_.kernels.encode(context_.format, random_stream_for(context_, shard_, part),
                           in_ + part.first, residual(part), part.count, payload, context_.stream());
 }
@@ -52,6 +53,7 @@ void ChunkCodec::encoded(const comm::Range& part, const std::byte* payload) {
 
 void ChunkCodec::summed(const comm::Range& part, const std::byte* payload,
                         const PayloadFrom& from) {
+  // Their order does not matter here: any infinite addend explains an infinite sum.
   if (!overflow_.counts()) return;
   std::pmr::vector<const std::byte*> addends(context_.memory);
   for (int member = 0; member < int(group_.peers.size()); ++member)

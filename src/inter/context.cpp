@@ -9,6 +9,7 @@ Status find_streams(comm::Call& call, Streams* streams) {
   using comm::StreamRole;
   streams->by_role[int(StreamRole::compute)] = call.stream;
   if (!call.device.staged) return Status::ok;
+  // algorithm::prepare() has opened them, so they are found here and nothing is made.
   for (const StreamRole role : {StreamRole::d2h, StreamRole::h2d})
     SLIMPI_TRY(call.communicator.stream_for(call.location, &streams->by_role[int(role)], role));
   return Status::ok;
@@ -30,6 +31,7 @@ Context context_of(comm::Call& call, const Streams& streams) {
           .tensor = call.state == nullptr ? 0 : call.state->number,
           .seed = communicator.config().seed,
           .messages = messages,
+          // Without staging MPI sends from the memory that kernels write.
           .staging = call.device.staged ? scratch.staging.data() : messages,
           .partial = reinterpret_cast<float*>(scratch.partial.data()),
           .totals = call.totals,
@@ -40,6 +42,7 @@ codec::Message message_header(const Context& context, const comm::Range& shard,
                               const comm::Range& part, int sender) {
   codec::Message message;
   message.format = context.format;
+  // Counted from the vector's start: the same part of another shard is another message.
   message.first = shard.first + part.first;
   message.count = part.count;
   message.call = context.call;
@@ -50,6 +53,7 @@ codec::Message message_header(const Context& context, const comm::Range& shard,
 
 kernels::RandomStream random_stream_for(const Context& context, const comm::Range& shard,
                                         const comm::Range& part) {
+  // By position in the vector, so that the division into segments changes no number.
   return {context.seed, std::uint32_t(context.rank), context.call, shard.first + part.first};
 }
 

@@ -16,6 +16,7 @@ Status CopyStreams::record_on(comm::StreamRole role, Trace::Clock::time_point qu
 
 // One copy, and another where the last range is shorter.
 Status CopyStreams::copy(void* to, const void* from, const Rows& rows, comm::StreamRole role) {
+  // copy_rows takes ranges of one width only.
   const std::size_t full = rows.last == rows.width ? rows.count : rows.count - 1;
   if (full == 1) SLIMPI_TRY(context_.device.copy(to, from, rows.width, stream(role)));
   if (full > 1)
@@ -87,6 +88,7 @@ Status CopyStreams::trace_finished_copies() {
   for (bool done = true; !pending_copies_.empty(); pending_copies_.pop_front()) {
     SLIMPI_TRY(context_.device.query(stream(comm::StreamRole::h2d), pending_copies_.front().number,
                                      &done));
+    // Copies on one stream end in their order.
     if (!done) break;
     trace_event(pending_copies_.front());
   }

@@ -29,6 +29,7 @@ comm::Range PairwiseLayout::group(int member, std::int64_t number) const {
   if (number < 0 || number >= groups_.count()) return {};
   const std::uint64_t first = std::uint64_t(groups_.first(number)) * segments_.elements;
   const std::uint64_t end = std::uint64_t(groups_.first(number + 1)) * segments_.elements;
+  // Chunks differ by a block of `align` at most, so a shorter one may lack the last group.
   if (first >= chunk.count) return {};
   return {chunk.first + first, std::min(end, chunk.count) - first};
 }
@@ -41,12 +42,15 @@ comm::Range PairwiseLayout::segment(const comm::Range& group, int index) const {
 std::size_t PairwiseLayout::bytes_in_flight(const Step& step) const {
   const std::uint64_t most = std::max(sent_in(step).count, received_in(step).count);
   if (most == 0) return 0;
+  // All segments of a group are full but the last.
   const std::uint64_t full = (most - 1) / segments_.elements;
   return full * message_bytes(format_, segments_.elements) +
          message_bytes(format_, most - full * segments_.elements);
 }
 
 std::size_t PairwiseLayout::buffer(Message message, std::int64_t number, int round) const {
+  // In each place of the ring: a group of buffers for each round of the first three kinds of
+  // messages, then one for gather_out.
   const std::size_t rounds = std::size_t(this->rounds());
   const std::size_t within = message == Message::gather_out
                                  ? 3 * rounds

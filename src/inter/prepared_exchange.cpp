@@ -19,6 +19,7 @@ const PreparedExchange& PreparedExchanges::find(const ExchangeSize& size) {
   if (last_ != nullptr && last_->first == size) return last_->second;
   auto found = by_size_.find(size);
   if (found == by_size_.end()) {
+    // Before others are dropped: if this throws, they stay.
     PreparedExchange made(size);
     const std::size_t more = sizeof(Entries::value_type) + made.layout->bytes();
     if (bytes_ + more > kMostBytes) {

@@ -20,6 +20,7 @@ SegmentRing::SegmentRing(const Context& context, const PairwiseLayout& layout,
 
 CopyStreams::Event& SegmentRing::event(Message message, const Step& step) {
   const std::size_t index = layout_.ring_index(step.number);
+  // A sum is made once and goes to all members, so all rounds share its event.
   if (message == Message::gather_out) return summed_[index];
   return encoded_[index * std::size_t(layout_.rounds()) + std::size_t(step.round)];
 }
@@ -35,6 +36,7 @@ Status SegmentRing::post(Message message, const Step& step, comm::Tag tag) {
   const int segments = layout_.segments_of(layout_.received_in(step));
   const std::size_t first = layout_.buffer(message, step.number, step.round);
   for (int i = 0; i < segments; ++i)
+    // Room for the longest message: a check of the header names the ranks of one that is too long.
     SLIMPI_TRY(context_.exchange.receive(rank_of(layout_.from(step)), tag,
                                          buffers_.message(first + std::size_t(i)),
                                          layout_.segments().message, request(message, step, i)));
@@ -42,6 +44,7 @@ Status SegmentRing::post(Message message, const Step& step, comm::Tag tag) {
 }
 
 Status SegmentRing::post(std::int64_t number) {
+  // Of both phases: a peer may be in the all-gather while this rank is in the reduce-scatter.
   for (int round = 0; round < layout_.rounds(); ++round) {
     SLIMPI_TRY(post(Message::scatter_in, {false, number, round}, comm::Tag::scatter_reduce));
     SLIMPI_TRY(post(Message::gather_in, {true, number, round}, comm::Tag::all_gather));
@@ -72,6 +75,7 @@ Status SegmentRing::send(const Step& step) {
 }
 
 Status SegmentRing::finish(const Step& step) {
+  // A step of the first or last cycles that has no group.
   if (step.number < 0) return Status::ok;
   const comm::Range sent = layout_.sent_in(step);
   for (int i = 0; i < layout_.segments_of(sent); ++i) {
@@ -112,6 +116,7 @@ Status SegmentRing::decoded(std::int64_t number, std::uint64_t bytes) {
 }
 
 Status SegmentRing::recycle(std::int64_t number) {
+  // Without a later group there is nothing to post; only a late check may be left.
   const bool again = number + layout_.segments().depth < layout_.steps().groups();
   if (number < 0 || !(again || buffers_.checks_late())) return Status::ok;
   SLIMPI_TRY(streams_.wait(decoded_[layout_.ring_index(number)]));

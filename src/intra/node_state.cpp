@@ -15,6 +15,7 @@ void NodeState::layout_changed() {
 Status NodeState::open_shared(comm::Communicator& communicator) {
   const Intra intra = communicator.config().intra;
   if (shared_tried_ || intra == Intra::mpi) return Status::ok;
+  // All ranks know all nodes, so all take part in the opening or none.
   bool node_ranks = false;
   for (const auto& node : communicator.layout().ranks_of) node_ranks |= node.size() > 1;
   shared_tried_ = true;
@@ -39,10 +40,12 @@ Status NodeState::prepare(comm::Communicator& communicator, const device::Locati
   *ready = false;
   SLIMPI_TRY(open_shared(communicator));
   if (shared_ == nullptr || (ready_ && !*ready_)) return Status::ok;
+  // At every call: the set of scratch memory may be another one, with less in it.
   Status status = reserve_intra_allreduce(communicator, location);
   device::Stream* stream = nullptr;
   if (status == Status::ok) status = communicator.stream_for(location, &stream);
   *ready = status == Status::ok;
+  // Only the first call communicates; a failure in a later one is reported by messages.
   if (ready_) return status;
   if (!*ready) log_once(LogLevel::warn, "sums inside the node go to MPI: " + failure_text());
   std::uint64_t everyone = *ready ? 1 : 0;
