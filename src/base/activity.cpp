@@ -9,6 +9,8 @@
 #include <cstring>
 #include <new>
 
+#include "base/shared_file.h"
+
 namespace slimpi {
 
 namespace {
@@ -60,7 +62,9 @@ const char* to_string(WaitStage stage) {
 void start_activity() {
   if (g_file.load() != nullptr) return;
   void* memory = MAP_FAILED;
-  const int file = memfd_create(ActivityFile::kName, MFD_CLOEXEC);
+  const int file = within_file_size_limit(sizeof(ActivityFile))
+                       ? memfd_create(ActivityFile::kName, MFD_CLOEXEC)
+                       : -1;  // slimpi-info --attach does not find this process
   if (file >= 0 && ftruncate(file, sizeof(ActivityFile)) == 0)
     memory = mmap(nullptr, sizeof(ActivityFile), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (file >= 0 && memory == MAP_FAILED) close(file);

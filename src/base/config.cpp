@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "base/nearest.h"
+#include "base/process.h"
 
 namespace slimpi {
 
@@ -65,7 +66,7 @@ std::string_view without_comment(std::string_view line) {
 std::string read_file(const std::string& path, Config& config, std::vector<std::string>& unknown) {
   const std::string refused = "SLIMPI_CONFIG=" + printable(path) + ": the file cannot be read: ";
   errno = 0;
-  std::ifstream file(path);
+  std::ifstream file(path_from_start(path));
   if (!file) return refused + std::strerror(errno);
   std::string text;
   for (int number = 1; std::getline(file, text); ++number) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/process.h"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <ctime>
 #include <fstream>
@@ -10,6 +12,9 @@ namespace slimpi {
 
 namespace {
 const std::chrono::steady_clock::time_point g_loaded = std::chrono::steady_clock::now();
+
+char g_directory[4096];
+const bool g_has_directory = getcwd(g_directory, sizeof g_directory) != nullptr;
 }  // namespace
 
 std::string shell_word(const std::string& word) {
@@ -33,6 +38,11 @@ std::string process_command() {
 
 double seconds_since_load() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - g_loaded).count();
+}
+
+std::string path_from_start(const std::string& path) {
+  if (path.empty() || path.front() == '/' || !g_has_directory) return path;
+  return std::string(g_directory) + "/" + path;
 }
 
 std::string date_now() {

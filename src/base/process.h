@@ -12,6 +12,11 @@ std::string process_command();
 // Seconds since this library was loaded: for a preloaded library, since the program began.
 double seconds_since_load();
 
+// `path`, where it is relative: in the directory that the process was in when this library was
+// loaded. The program may have changed directories since. Unchanged where that directory is
+// unknown.
+std::string path_from_start(const std::string& path);
+
 // "2026-11-22T10:00:00Z"
 std::string date_now();
 

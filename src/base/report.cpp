@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/option_types.h"
+#include "base/shared_file.h"
 
 namespace slimpi {
 
@@ -26,6 +27,10 @@ bool write_all(int file, std::string_view text) {
 }
 
 bool write_file(const std::string& path, const std::string& text) {
+  if (!within_file_size_limit(text.size())) {
+    errno = EFBIG;
+    return false;
+  }
   std::ofstream file(path, std::ios::trunc);
   file << text;
   file.close();

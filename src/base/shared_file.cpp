@@ -29,13 +29,6 @@ Status failed(const char* what) {
   return fail(Status::no_memory, std::string(what) + ": " + std::strerror(errno));
 }
 
-// A file that grows beyond the process's limit would raise SIGXFSZ.
-bool within_file_size_limit(std::size_t bytes) {
-  rlimit limit{};
-  return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
-         bytes <= limit.rlim_cur;
-}
-
 // Some systems require MFD_NOEXEC_SEAL, and older ones do not have it.
 int open_unnamed() {
   int file = memfd_create("slimpi", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
@@ -91,6 +84,12 @@ auto without_interruption(Function function) {
 void Descriptor::reset(int number) {
   if (number_ >= 0) close(number_);
   number_ = number;
+}
+
+bool within_file_size_limit(std::size_t bytes) {
+  rlimit limit{};
+  return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+         bytes <= limit.rlim_cur;
 }
 
 Status SharedFile::create(std::size_t bytes) {

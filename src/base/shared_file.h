@@ -18,6 +18,10 @@
 
 namespace slimpi {
 
+// Whether a file may have so many bytes. One that grows beyond the process's limit (RLIMIT_FSIZE)
+// raises SIGXFSZ, which ends the process.
+bool within_file_size_limit(std::size_t bytes);
+
 // Owns a file descriptor.
 class Descriptor {
  public:

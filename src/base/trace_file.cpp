@@ -8,6 +8,8 @@
 
 #include <cerrno>
 
+#include "base/shared_file.h"
+
 namespace slimpi {
 
 std::size_t trace_file_name(const std::string& pattern, int rank, const char* host, int process,
@@ -55,6 +57,8 @@ bool trace_is_per_rank(const std::string& pattern) {
 TraceFile::TraceFile(const char* path)
     : path_(path), file_(open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
   if (file_ < 0) error_ = errno;
+  struct stat status {};
+  regular_ = file_ >= 0 && fstat(file_, &status) == 0 && S_ISREG(status.st_mode);
   // The first event belongs to no rank, so that a comma can precede every other event.
   append(
       "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
@@ -62,6 +66,8 @@ TraceFile::TraceFile(const char* path)
 }
 
 void TraceFile::append(std::string_view text) {
+  if (error_ == 0 && regular_ && !within_file_size_limit(written_ + text.size())) error_ = EFBIG;
+  written_ += text.size();
   while (error_ == 0 && !text.empty()) {
     const ssize_t written = write(file_, text.data(), text.size());
     if (written >= 0)
@@ -74,11 +80,9 @@ void TraceFile::append(std::string_view text) {
 int TraceFile::close() {
   if (file_ < 0) return error_;
   append("\n]}\n");
-  struct stat status {};
-  const bool regular = fstat(file_, &status) == 0 && S_ISREG(status.st_mode);
   if (::close(file_) != 0 && error_ == 0) error_ = errno;
   file_ = -1;
-  if (error_ != 0 && regular) unlink(path_);  // an incomplete trace is not valid JSON
+  if (error_ != 0 && regular_) unlink(path_);  // an incomplete trace is not valid JSON
   return error_;
 }
 

@@ -31,6 +31,8 @@ class TraceFile {
  private:
   const char* path_;
   int file_, error_ = 0;
+  bool regular_ = false;
+  std::size_t written_ = 0;  // bytes
 };
 
 }  // namespace slimpi

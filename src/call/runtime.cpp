@@ -8,6 +8,7 @@
 #include "base/exceptions.h"
 #include "base/float_environment.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "call/estimate.h"
 #include "device/host.h"
 #include "device/plugins.h"
@@ -26,6 +27,19 @@ namespace {
 
 // Microseconds that a launcher gets to forward a line before it is informed that the job ended.
 constexpr unsigned kTimeToBeHeard = 200'000;
+
+// The files at the end of the job lie where the process started, wherever it is by then. In the
+// name of a trace a percent sign is written twice.
+void keep_directory(Config& config) {
+  for (std::optional<std::string>* const path : {&config.report, &config.estimate})
+    if (*path && !is_stream(**path)) *path = path_from_start(**path);
+  if (!config.trace) return;
+  const std::string path = path_from_start(*config.trace);
+  std::string directory = path.substr(0, path.size() - config.trace->size());
+  for (std::size_t at = 0; (at = directory.find('%', at)) != directory.npos; at += 2)
+    directory.insert(at, "%");
+  *config.trace = directory + *config.trace;
+}
 
 std::string describe_failure(Status status) {
   const std::string text = failure_text();
@@ -126,8 +140,9 @@ Status Runtime::configure(mpi::Found found) {
 void Runtime::start(Loaded loaded) {
   config = std::move(loaded.config);
   option_error = loaded.error;
+  keep_directory(config);
   if (option_error.empty() && config.rules)
-    option_error = policy::read_rules(*config.rules, "SLIMPI_RULES", rules);
+    option_error = policy::read_rules(path_from_start(*config.rules), "SLIMPI_RULES", rules);
   if (option_error.empty()) option_error = policy::refuse(config, rules);
 
   meet_world();

@@ -270,8 +270,9 @@ Schedule cheapest(bool plain, double bytes, int bits, const Layout& layout,
                   const Constants& constants) {
   Schedule best = plain ? Schedule::ring : Schedule::flat;
   for (const Schedule schedule : kSchedules)
-    if (is_plain(schedule) == plain && predict(schedule, bytes, bits, layout, constants).seconds <
-                                           predict(best, bytes, bits, layout, constants).seconds)
+    if (schedule != Schedule::burst && is_plain(schedule) == plain &&
+        predict(schedule, bytes, bits, layout, constants).seconds <
+            predict(best, bytes, bits, layout, constants).seconds)
       best = schedule;
   return best;
 }

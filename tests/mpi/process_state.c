@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A program that changes its process between MPI_Init and its first float sum: the directory
+ * (chdir DIRECTORY), or how long a file may be (fsize BYTES). Prints "right" where the sums are. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { COUNT = 20000 };
+static float in[COUNT], out[COUNT];
+
+static int change(const char* what, const char* value) {
+  const rlim_t bytes = strtoul(value, NULL, 10);
+  const struct rlimit limit = {bytes, bytes};
+  return strcmp(what, "chdir") == 0 ? chdir(value) : setrlimit(RLIMIT_FSIZE, &limit);
+}
+
+int main(int argc, char** argv) {
+  int rank, size, bad = 0;
+  if (argc != 3) return 2;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (change(argv[1], argv[2]) != 0) MPI_Abort(MPI_COMM_WORLD, 2);
+  for (int call = 0; call < 5; ++call) {
+    for (int i = 0; i < COUNT; ++i) in[i] = (float)call;
+    memset(out, 0xff, sizeof out);
+    MPI_Allreduce(in, out, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    for (int i = 0; i < COUNT; ++i) bad |= out[i] != (float)(call * size);
+  }
+  MPI_Finalize();
+  if (rank == 0) puts(bad ? "wrong" : "right");
+  return bad;
+}

@@ -1,0 +1,35 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Programs that change their directory, or the size that a file may have, before their first sum.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+export UCX_LOG_LEVEL=error SLIMPI_MIN_SIZE=0
+program=$top_builddir/tests/mpi/process_state
+
+for per_node in 1 2; do
+  export SLIMPI_RANKS_PER_NODE=$per_node
+  for bytes in 0 2000 100000; do
+    expect "$(under 2 "$program" fsize $bytes 2>err.txt)" right \
+      "files of $bytes bytes, $per_node a node"
+  done
+done
+
+# What is written at the end ends with a line about each file, not with a signal.
+export SLIMPI_REPORT=report.json SLIMPI_TRACE=trace.json SLIMPI_RANKS_PER_NODE=1
+expect "$(under 2 "$program" fsize 100 2>err.txt)" right "a report and a trace of 100 bytes"
+expect "$(grep -c 'SLIMPI_REPORT=.*report.json cannot be written: File too large' err.txt) \
+$(grep -c 'SLIMPI_TRACE=.*trace.json cannot be written: File too large' err.txt)" "1 1" \
+  "a line about each"
+
+# Relative paths are those of the directory that the process started in, with a name that no pattern
+# of a trace may read.
+mkdir -p "100%rare" elsewhere
+cd "100%rare"
+printf 'rules = rules\n' >slimpi.conf
+printf '0 * * qsgd 8\n' >rules
+expect "$(SLIMPI_CONFIG=slimpi.conf under 2 "$program" chdir ../elsewhere 2>err.txt)" right \
+  "another directory"
+holds "report and trace lie in the first one" test -s report.json -a -s trace.json
+holds "and nothing in the other" test -z "$(ls ../elsewhere)"
+expect "$(report report.json algorithms qsgd calls)" 5 "the configuration and the rules were read"
+verdict
