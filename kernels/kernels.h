@@ -116,6 +116,12 @@ struct Kernels {
   // the processor; out may be a or b. True: some element is NaN in both, and which NaN their sum is
   // may depend on the order of the two. Null in tables whose arithmetic is not the processor's.
   bool (*add)(const float* a, const float* b, std::size_t count, float* out) = nullptr;
+
+  // As sum, in the order of a tree: of n inputs, r more than a power of two, the first 2r are added
+  // in pairs; then neighbors are, level by level. Null in tables that have `add`, or that leave it
+  // to sums of two.
+  void (*pair_sum)(const float* const* in, int in_count, std::size_t count, float* out,
+                   Stream* stream) = nullptr;
 };
 
 }  // namespace slimpi::kernels

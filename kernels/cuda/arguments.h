@@ -81,6 +81,13 @@ struct PlainSumArguments {
   std::byte* out;
   float* result;
 };
+// See Kernels::pair_sum. `surplus`: addends more than a power of two.
+struct PairSumArguments {
+  std::uint64_t count;
+  const float* addends[kMaxAddends];
+  int addend_count, surplus;
+  float* out;
+};
 struct PlainDecodeArguments {
   Codec codec;
   bool add;
@@ -152,6 +159,7 @@ struct LowRankArguments {
   X(decode, decode_add_block, DecodeArguments)        \
   X(plain, plain_sum, PlainSumArguments)              \
   X(plain, plain_decode, PlainDecodeArguments)        \
+  X(plain, pair_sum, PairSumArguments)                \
   X(plain, combine, CombineArguments)                 \
   X(plain, fill, FillArguments)                       \
   X(plain, find_beyond, FindArguments)                \

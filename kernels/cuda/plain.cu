@@ -60,6 +60,28 @@ SLIMPI_DEVICE void plain_decode(const PlainDecodeArguments& a) {
   });
 }
 
+// The array stays in registers: all its indices are known to the compiler. Those behind the last
+// addend are 0 and reach no result.
+SLIMPI_DEVICE void pair_sum(const PairSumArguments& a) {
+  const int power = a.addend_count - a.surplus;
+  for_each_element(a.count, [&](std::uint64_t i) {
+    float level[kMaxAddends];
+    SLIMPI_UNROLL
+    for (int j = 0; j < kMaxAddends; ++j) {
+      level[j] = 0;
+      if (2 * j + 1 < kMaxAddends && j < a.surplus)
+        level[j] = add(a.addends[2 * j % kMaxAddends][i], a.addends[(2 * j + 1) % kMaxAddends][i]);
+      else if (j < power)
+        level[j] = a.addends[j + a.surplus][i];
+    }
+    for (int width = power; width > 1; width /= 2) {
+      SLIMPI_UNROLL
+      for (int j = 0; j < kMaxAddends / 2; ++j) level[j] = add(level[2 * j], level[2 * j + 1]);
+    }
+    a.out[i] = level[0];
+  });
+}
+
 SLIMPI_DEVICE void combine(const CombineArguments& a) {
   for_each_element(a.count, [&](std::uint64_t i) { a.out[i] = add(a.a * a.x[i], a.b * a.y[i]); });
 }
@@ -141,6 +163,7 @@ SLIMPI_DEVICE void low_rank(const LowRankArguments& a) {
 
 SLIMPI_KERNEL(plain_sum, PlainSumArguments, 8, plain_sum)
 SLIMPI_KERNEL(plain_decode, PlainDecodeArguments, 8, plain_decode)
+SLIMPI_KERNEL(pair_sum, PairSumArguments, 4, pair_sum)
 SLIMPI_KERNEL(combine, CombineArguments, 8, combine)
 SLIMPI_KERNEL(fill, FillArguments, 8, fill)
 SLIMPI_KERNEL(find_beyond, FindArguments, 8, find_beyond)

@@ -24,14 +24,18 @@ void add_in_order(const device::Device& device, device::Stream* stream,
 bool add_in_pairs(const device::Device& device, device::Stream* stream,
                   std::span<const float* const> addends, std::uint64_t count, float* partial,
                   std::uint64_t stride, float* out, std::pmr::memory_resource* memory) {
-  const kernels::Kernels& kernels = *device.kernels();
+  const kernels::Kernels& table = *device.kernels();
+  if (table.pair_sum != nullptr && addends.size() <= std::size_t(kernels::kMaxAddends)) {
+    table.pair_sum(addends.data(), int(addends.size()), count, out, stream);
+    return false;
+  }
   bool several_nans = false;
   const auto add = [&](const float* a, const float* b, float* to) {
     const float* const both[] = {a, b};
-    if (kernels.add != nullptr)
-      several_nans |= kernels.add(a, b, count, to);
+    if (table.add != nullptr)
+      several_nans |= table.add(a, b, count, to);
     else
-      kernels.sum(both, 2, count, to, stream);
+      table.sum(both, 2, count, to, stream);
     return to;
   };
   std::size_t power = 1;

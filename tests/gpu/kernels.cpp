@@ -2,6 +2,7 @@
 // The GPU's kernels give the very bytes of the host's: every codec, bits, bucket, odd length and
 // alignment. Needs a GPU, or the fake driver driver in LD_LIBRARY_PATH; exits 77 without.
 #include <cmath>
+#include <memory>
 #include <vector>
 
 #include "device/device.h"
@@ -181,6 +182,39 @@ void long_sums_and_huge_ones(void**) {
     }
 }
 
+// Added on the host as add_in_pairs of src/intra adds.
+void sums_in_the_order_of_a_tree(void**) {
+  constexpr std::size_t kCount = 2500;
+  std::vector<std::unique_ptr<Both<float>>> in;
+  std::vector<const float*> there;
+  for (int addend = 0; addend < kMaxAddends; ++addend) {
+    in.push_back(std::make_unique<Both<float>>(kCount));
+    for (std::size_t i = 0; i < kCount; ++i) in.back()->here[i] = input(4, addend, i);
+    in.back()->send();
+    there.push_back(in.back()->device);
+  }
+  Both<float> out(kCount);
+  for (std::size_t inputs = 1; inputs <= kMaxAddends; ++inputs) {
+    std::size_t power = 1;
+    while (2 * power <= inputs) power *= 2;
+    const std::size_t surplus = inputs - power;
+    for (std::size_t i = 0; i < kCount; ++i) {
+      std::vector<float> level;
+      for (std::size_t j = 0; j < power; ++j)
+        level.push_back(j < surplus ? in[2 * j]->here[i] + in[2 * j + 1]->here[i]
+                                    : in[j + surplus]->here[i]);
+      for (; level.size() > 1; level.resize(level.size() / 2))
+        for (std::size_t j = 0; 2 * j < level.size(); ++j)
+          level[j] = level[2 * j] + level[2 * j + 1];
+      out.here[i] = level[0];
+    }
+    gpu().pair_sum(there.data(), int(inputs), kCount, out.device, g_stream);
+    finish();
+    if (!out.same()) print_error("%zu addends\n", inputs);
+    assert_true(out.same());
+  }
+}
+
 void the_rest_of_the_table(void**) {
   const Format format{};
   for (int kind = 0; kind < kKinds; ++kind)
@@ -293,6 +327,7 @@ int main() {
       cmocka_unit_test(codecs_give_the_host_s_bytes),
       cmocka_unit_test(checksums_are_the_host_s),
       cmocka_unit_test(long_sums_and_huge_ones),
+      cmocka_unit_test(sums_in_the_order_of_a_tree),
       cmocka_unit_test(the_rest_of_the_table),
       cmocka_unit_test(compare_is_right_and_always_the_same),
       cmocka_unit_test(low_rank_products),

@@ -174,6 +174,9 @@ void check_elementwise(const Side& side, const Case& c) {
     gpu.sum(there, inputs, n, out.device, side.stream);
     side.finish();
     EXPECT_SAME(out);
+    gpu.pair_sum(there, inputs, n, out.device, side.stream);  // of three the order is the same
+    side.finish();
+    EXPECT_SAME(out);
   }
   host().combine(0.3f, a.host(), -1.7f, b.host(), n, b.host(), nullptr);
   gpu.combine(0.3f, a.device, -1.7f, b.device, n, b.device, side.stream);

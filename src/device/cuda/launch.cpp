@@ -153,6 +153,15 @@ void sum(const float* const* in, int in_count, std::size_t count, float* out, St
   plain_sum(Codec::float32, addends, in_count, nullptr, count, nullptr, out, nullptr, stream);
 }
 
+void pair_sum(const float* const* in, int in_count, std::size_t count, float* out, Stream* stream) {
+  PairSumArguments arguments = {count, {}, in_count, 0, out};
+  int power = 1;
+  while (2 * power <= in_count) power *= 2;
+  arguments.surplus = in_count - power;
+  for (int i = 0; i < in_count; ++i) arguments.addends[i] = in[i];
+  launch(stream, Kernel::pair_sum, count, kElementsOfBlock, arguments);
+}
+
 void combine(float a, const float* x, float b, const float* y, std::size_t count, float* out,
              Stream* stream) {
   launch(stream, Kernel::combine, count, kElementsOfBlock,
@@ -192,9 +201,10 @@ void low_rank(const LowRank& factors, const float* in, float share, float* resid
 }  // namespace
 
 const Kernels* cuda_kernels() {
-  static constexpr Kernels table = {"cuda",     encode, decode,   decode_add,
-                                    sum_encode, sum,    combine,  find_beyond,
-                                    compare,    fill,   low_rank, device::cuda::multiply};
+  static constexpr Kernels table = {"cuda",     encode,  decode,   decode_add,
+                                    sum_encode, sum,     combine,  find_beyond,
+                                    compare,    fill,    low_rank, device::cuda::multiply,
+                                    nullptr,    pair_sum};
   return &table;
 }
 
