@@ -103,7 +103,7 @@ export HWLOC_XMLFILE="$top_srcdir/tests/topology/four_gpus.xml"
 "$info" -t >topology
 holds "four GPUs are listed" test "$(grep -c '0000:.*:00.0' topology)" -eq 6
 holds "a GPU's nearest NIC" \
-  grep -q '^  0    0000:03:00.0  0          ib0, mlx5_0   same PCI switch  GH100' topology
+  grep -q '^  0    0000:03:00.0  0          ib0, mlx5_0  same PCI switch  GH100' topology
 holds "who leads" \
   grep -q '^  The lowest rank on GPU 0 leads: .* a NIC, ib0, mlx5_0.$' topology
 unset HWLOC_XMLFILE
