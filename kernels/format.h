@@ -3,7 +3,7 @@
 // code.
 //
 // A segment is `count` consecutive floats of a buffer, encoded independently:
-//   float32, fp16, bf16   the values one after the other, 4 or 2 bytes each, little endian
+//   a value codec         the values one after the other (kernels/codecs.h)
 //   quantized             buckets one after the other; a bucket is
 //                           float minimum, float maximum, then `bits` bits per value, packed
 //                         The packed values are in groups of 8 values in `bits` bytes, value i of a
@@ -14,16 +14,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#if defined(__CUDACC__)
-#define SLIMPI_HD static __host__ __device__ __forceinline__
-#else
-// Internal linkage: each instruction set compiles its own copy, and the linker must never mix them.
-#define SLIMPI_HD static inline __attribute__((always_inline, unused))
-#endif
+#include "kernels/codecs.h"
 
 namespace slimpi::kernels {
-
-enum class Codec : std::uint8_t { float32 = 0, fp16 = 1, bf16 = 2, quantized = 3 };
 
 struct Format {
   Codec codec = Codec::float32;
@@ -42,6 +35,11 @@ struct RandomStream {
   std::uint64_t first = 0;
 };
 
+// Bits of an encoded value; in a bucket its header comes on top.
+SLIMPI_HD int value_bits(const Format& format) {
+  return format.codec == Codec::quantized ? format.bits : value_bits(format.codec);
+}
+
 SLIMPI_HD std::uint64_t packed_bytes(int bits, std::uint64_t count) {
   return ((count * std::uint64_t(bits) + 7) / 8 + 3) / 4 * 4;
 }
@@ -53,8 +51,7 @@ SLIMPI_HD std::uint64_t bucket_elements(const Format& format, std::uint64_t coun
 
 // Bytes of an encoded segment of `count` elements; exact, not a bound. 0 for an empty segment.
 SLIMPI_HD std::uint64_t encoded_bytes(const Format& format, std::uint64_t count) {
-  if (format.codec == Codec::float32) return 4 * count;
-  if (format.codec != Codec::quantized) return 2 * count;
+  if (format.codec != Codec::quantized) return std::uint64_t(value_bits(format.codec) / 8) * count;
   if (count == 0) return 0;
   const std::uint64_t bucket = bucket_elements(format, count);
   const std::uint64_t whole = count / bucket, rest = count % bucket;

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "format.h"
+#include "kernels/format.h"
 
 namespace slimpi::device {
 struct Stream;

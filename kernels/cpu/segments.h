@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "kernels/cpu/buckets.h"
-#include "kernels/cpu/float16.h"
+#include "kernels/cpu/values.h"
 
 namespace slimpi::kernels {
 namespace {
@@ -15,7 +15,7 @@ std::size_t segment_elements(const Format& format, std::size_t count) {
   return format.codec == Codec::quantized ? bucket_elements(format, count) : kTile;
 }
 
-// Encodes a tile of `in` + residual as float32, fp16 or bf16. An element whose encoded value is not
+// Encodes a tile of `in` + residual with a value codec. An element whose encoded value is not
 // finite keeps its residual. Outputs that are not needed are null; `decoded` may be `in`.
 void encode_plain(Codec codec, const float* in, float* residual, float* decoded, std::size_t n,
                   std::byte* out) {
@@ -28,12 +28,12 @@ void encode_plain(Codec codec, const float* in, float* residual, float* decoded,
   if (codec == Codec::float32) {
     std::memcpy(out, from, n * sizeof(float));
   } else {
-    to_float16(codec, from, n, (std::uint16_t*)out);
+    encode_values(codec, from, n, out);
   }
   if (residual == nullptr && decoded == nullptr) return;
   const float* decoded_tile = from;
   if (codec != Codec::float32) {
-    from_float16(codec, (const std::uint16_t*)out, n, back);
+    decode_values(codec, out, 0, n, back);
     decoded_tile = back;
   }
   if (residual != nullptr)
@@ -48,7 +48,7 @@ void encode_plain(Codec codec, const float* in, float* residual, float* decoded,
 // A source of a sum: exact floats, or a range of an encoded segment.
 struct Source {
   Codec codec;
-  const std::byte* data;  // float32, fp16 or bf16 values
+  const std::byte* data;  // values of a value codec
   Bucket bucket;
 };
 
@@ -75,7 +75,7 @@ SLIMPI_HD void read_source(const Source& source, std::size_t first, std::size_t 
   else if (source.codec == Codec::float32)
     std::memcpy(to, floats_of(source, first), n * sizeof(float));
   else
-    from_float16(source.codec, (const std::uint16_t*)source.data + first, n, to);
+    decode_values(source.codec, source.data, first, n, to);
 }
 
 // to = sum + these elements; `to` may be `sum` or the source.
@@ -87,7 +87,7 @@ SLIMPI_HD void add_source(const Source& source, std::size_t first, std::size_t n
     add_tiles(sum, floats_of(source, first), n, to);
   } else {
     if (to != sum) std::memcpy(to, sum, n * sizeof(float));
-    add_16_bit_floats(source.codec, (const std::uint16_t*)source.data + first, n, to);
+    add_values(source.codec, source.data, first, n, to);
   }
 }
 

@@ -70,7 +70,7 @@ struct DecodeArguments {
   float* out;
 };
 
-// float32, fp16 and bf16: a sum of segments in one codec or of exact floats; see
+// Value codecs: a sum of segments in one codec or of exact floats; see
 // Kernels::sum_encode and sum.
 struct PlainSumArguments {
   Codec codec;

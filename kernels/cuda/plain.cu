@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Elementwise kernels: float32, fp16 and bf16, exact sums, and the other functions of the kernel
-// table.
+// Elementwise kernels: value codecs, exact sums, and the other functions of the kernel table.
 #include "kernels/cuda/kernel.h"
-#include "kernels/math/float16.h"
 
 namespace slimpi::kernels::cuda {
 
@@ -18,20 +16,21 @@ SLIMPI_DEVICE void for_each_element(std::uint64_t count, const Visit& visit) {
 }
 
 SLIMPI_DEVICE float read_plain(Codec codec, const std::byte* in, std::uint64_t i) {
-  if (codec == Codec::float32) return ((const float*)in)[i];
-  const std::uint16_t half = ((const std::uint16_t*)in)[i];
-  return codec == Codec::fp16 ? from_fp16(half) : from_bf16(half);
+#define SLIMPI_ROW(name, number, Type, bits, greatest, infinity) \
+  if (codec == Codec::name) return decode_value(Type(), ((const Type::Value*)in)[i]);
+  SLIMPI_VALUE_CODECS(SLIMPI_ROW)
+#undef SLIMPI_ROW
+  return 0;
 }
 
 // Writes the encoded value and returns its decoded value.
 SLIMPI_DEVICE float write_plain(Codec codec, float value, std::byte* out, std::uint64_t i) {
-  if (codec == Codec::float32) {
-    ((float*)out)[i] = value;
-    return value;
-  }
-  const std::uint16_t half = codec == Codec::fp16 ? to_fp16(value) : to_bf16(value);
-  ((std::uint16_t*)out)[i] = half;
-  return codec == Codec::fp16 ? from_fp16(half) : from_bf16(half);
+#define SLIMPI_ROW(name, number, Type, bits, greatest, infinity) \
+  if (codec == Codec::name)                                      \
+    return decode_value(Type(), ((Type::Value*)out)[i] = encode_value(Type(), value));
+  SLIMPI_VALUE_CODECS(SLIMPI_ROW)
+#undef SLIMPI_ROW
+  return 0;
 }
 
 SLIMPI_DEVICE void plain_sum(const PlainSumArguments& a) {

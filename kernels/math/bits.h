@@ -2,7 +2,9 @@
 // Floats as their bits, an order of floats that is valid with NaN, and sums whose NaN is the same
 // on every machine.
 #pragma once
-#include "kernels/format.h"
+#include <cstdint>
+
+#include "kernels/inline.h"
 
 namespace slimpi::kernels {
 

@@ -20,6 +20,7 @@
 // relative to x or x': 2 u |x| + 2 u |x'|. In double only the last one remains, of x' to a float. A
 // constant bucket is exact. 0.0 rounded to nearest is exact too, as +0.
 #pragma once
+#include "kernels/format.h"
 #include "kernels/math/bits.h"
 
 namespace slimpi::kernels {

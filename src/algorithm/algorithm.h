@@ -1,53 +1,87 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An algorithm is a row of the table in table.cpp. A new algorithm needs a file with its run
-// function, a row in the table, and a row in the tests.
+// An algorithm is a row of src/base/algorithms.def and the functions that its file defines.
 #pragma once
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "base/algorithm_id.h"
 #include "base/config.h"
-#include "base/statistics.h"
 #include "comm/call.h"
 #include "device/device.h"
 
 namespace slimpi::algorithm {
 
+// What the calls of an algorithm do; rows may share one. Functions that are null do nothing.
+struct Functions {
+  Status (*run)(comm::Call& call);  // never null
+  // Reserves the scratch memory that run needs for this plan and count. `location` is that of the
+  // program's buffer.
+  Status (*reserve)(comm::Communicator& communicator, const comm::Plan& plan, std::uint64_t count,
+                    const device::Location& location) = nullptr;
+  // Allocates the arrays that run needs in call.state. It is called before run, so that the ranks
+  // can agree whether all succeeded. It is called only if call.state is not null.
+  Status (*reserve_state)(comm::Call& call) = nullptr;
+  // Opens what a call of this plan needs, before the call is prepared. Collective; an error is
+  // returned on all ranks.
+  Status (*open)(comm::Communicator& communicator, const comm::Plan& plan) = nullptr;
+  // The shape that a call gives its buffer. Ranks compare it where Algorithm::shapes is set.
+  Shape (*shape)(const comm::Plan& plan, const Config& config, std::uint64_t count) = nullptr;
+  // The reason why this machine cannot run the algorithm, "" if it can.
+  std::string (*missing)() = nullptr;
+};
+
+// Declared for every row. An algorithm's file defines its own.
+namespace functions {
+#define SLIMPI_ALGORITHM(name, argument, functions, ...) extern const Functions functions;
+#include "base/algorithms.def"
+#undef SLIMPI_ALGORITHM
+}  // namespace functions
+
+using kernels::Codec;
+
 struct Algorithm {
+  AlgorithmId id;
   const char* name;                       // value of SLIMPI_ALGORITHM
-  kernels::Codec codec;                   // of messages between nodes
+  const char* argument;                   // what follows it there; "" for nothing
+  const Functions* functions;             // never null
+  Codec codec = Codec::float32;           // of messages between nodes
   Rounding rounding = Rounding::nearest;  // where SLIMPI_ROUNDING is unset
   bool flat = false;                      // always hierarchy flat
-  bool same_bytes = true;                 // guarantee 1 of slimpi(7); false: decentralized, hook
+  bool same_bytes = true;                 // guarantee 1 of slimpi(7)
   bool talks_to_peers = false;            // uses SLIMPI_PEERS and SLIMPI_INTERVAL
   bool exact = false;                     // has no compression error for error feedback
   bool keeps_state = false;               // needs tensor state even without error feedback
   bool within_budget = false;             // supports SLIMPI_MAX_ERROR
+  bool tried_by_auto = false;             // a candidate of SLIMPI_ALGORITHM=auto
   bool finite_only = false;               // bypass if any rank has an infinity or a NaN
   bool finds_nonfinite = false;           // run itself detects such input of any rank
   bool error_feedback = false;            // default of SLIMPI_ERROR_FEEDBACK
   std::uint64_t start = 0;                // default of SLIMPI_START
   bool shapes = false;                    // uses SLIMPI_POWERSGD_SHAPES
-  Status (*run)(comm::Call& call);
-  // Reserves the scratch memory that run needs for this plan and count. `like` is the program's
-  // buffer.
-  Status (*reserve)(comm::Communicator& communicator, const comm::Plan& plan, std::uint64_t count,
-                    const device::Location& location);
-  // Allocates the arrays that run needs in call.state. It is called before run, so that the ranks
-  // can agree whether all succeeded. It is called only if call.state is not null. Null if the
-  // algorithm has no such arrays.
-  Status (*reserve_state)(comm::Call& call) = nullptr;
-  // Opens what a call of this plan needs, before the call is prepared. May be null. Collective; an
-  // error is returned on all ranks.
-  Status (*open)(comm::Communicator& communicator, const comm::Plan& plan) = nullptr;
-  // The reason why this machine cannot run the algorithm, "" if it can. Null: every machine can.
-  std::string (*missing)() = nullptr;
+
+  bool has_argument() const { return argument[0] != '\0'; }
+  Status run(comm::Call& call) const { return functions->run(call); }
+  Status reserve(comm::Communicator& communicator, const comm::Plan& plan, std::uint64_t count,
+                 const device::Location& location) const {
+    return functions->reserve == nullptr ? Status::ok
+                                         : functions->reserve(communicator, plan, count, location);
+  }
+  Status reserve_state(comm::Call& call) const {
+    return functions->reserve_state == nullptr ? Status::ok : functions->reserve_state(call);
+  }
+  Status open(comm::Communicator& communicator, const comm::Plan& plan) const {
+    return functions->open == nullptr ? Status::ok : functions->open(communicator, plan);
+  }
+  Shape shape(const comm::Plan& plan, const Config& config, std::uint64_t count) const {
+    return shapes ? functions->shape(plan, config, count) : Shape{};
+  }
+  std::string missing() const { return functions->missing == nullptr ? "" : functions->missing(); }
 };
 
-// The row called `name`, or the row "hook" for hook:PATH; null if this build has no such row.
-const Algorithm* find(std::string_view name);
+// The row of a value of SLIMPI_ALGORITHM, with or without its argument; null for auto and off.
+const Algorithm* find(std::string_view value);
 std::span<const Algorithm> all();
 
 }  // namespace slimpi::algorithm

@@ -6,6 +6,7 @@
 
 #include "algorithm/codec_choice.h"
 #include "algorithm/error_check.h"
+#include "codec/used_codec.h"
 #include "comm/communicator.h"
 #include "comm/stream_wait.h"
 #include "inter/pipeline_plan.h"
@@ -167,7 +168,7 @@ Status Bounded::run() {
     call_.communicator.statistics().repeated();
     index = next;
   }
-  call_.used_codec = UsedCodec(index);
+  call_.used_codec = codec::used_codec(codec_at(call_.plan.format, index));
   return Status::ok;
 }
 

@@ -17,7 +17,6 @@ namespace {
 using kernels::Codec;
 
 constexpr std::uint64_t kTilesPerDraw = 32, kFewestDraws = 4, kMostDraws = 32;
-constexpr double kGreatestHalf = 65504;
 // Rounding to fp16 has a relative error of about this in the mean.
 constexpr double kLeastErrorOfHalf = 0x1p-13;
 
@@ -150,7 +149,7 @@ int Chooser::decide(double peak, const std::vector<Sample>& samples) const {
   const std::uint64_t tiles = call_.count / check_tile_elements(call_.count) + 1;
   std::vector<Trial> trials(samples.size());
   for (int index = 0; index < kExact; ++index) {
-    if (index == kHalves && peak > kGreatestHalf) break;
+    if (index == kHalves && peak > double(kernels::row_of(Codec::fp16).greatest)) break;
     for (std::size_t i = 0; i < samples.size(); ++i)
       trials[i] = try_codec(codec_at(call_.plan.format, index), draw, samples[i]);
     const Estimate found = estimate(samples, trials, tiles);

@@ -96,6 +96,25 @@ std::pmr::vector<int> ranks_of(const inter::Mixing& row, const comm::InterNodeGr
   return ranks;
 }
 
+Status reserve_for_peers(comm::Communicator& communicator, const comm::Plan& plan,
+                         std::uint64_t count, int peers, const device::Location& location) {
+  // The exact sum keeps the plan's bucket length, to which its chunks are aligned, although float32
+  // has no buckets.
+  comm::Plan exact = plan;
+  exact.format.codec = kernels::Codec::float32;
+  SLIMPI_TRY(reserve_hierarchical(communicator, exact, count, location));
+  const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
+  if (group.shard_index < 0) return Status::ok;
+  const std::uint64_t elements = own_shard(communicator, plan, count).count;
+  const bool staged = location.device->staged;
+  const std::size_t bytes = std::max(
+      inter::neighbor_exchange_bytes(plan.format, elements, peers, staged),
+      inter::prepared_exchange(communicator, exact.format, group, elements, staged).need.bytes);
+  return reserve_messages(communicator, location, bytes);
+}
+
+namespace {
+
 Status run_decentralized(comm::Call& call) {
   const Config& config = call.communicator.config();
   const bool due = exchange_is_due(call);
@@ -122,21 +141,9 @@ Status reserve_decentralized(comm::Communicator& communicator, const comm::Plan&
   return reserve_for_peers(communicator, plan, count, 2, location);
 }
 
-Status reserve_for_peers(comm::Communicator& communicator, const comm::Plan& plan,
-                         std::uint64_t count, int peers, const device::Location& location) {
-  // The exact sum keeps the plan's bucket length, to which its chunks are aligned, although float32
-  // has no buckets.
-  comm::Plan exact = plan;
-  exact.format.codec = kernels::Codec::float32;
-  SLIMPI_TRY(reserve_hierarchical(communicator, exact, count, location));
-  const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
-  if (group.shard_index < 0) return Status::ok;
-  const std::uint64_t elements = own_shard(communicator, plan, count).count;
-  const bool staged = location.device->staged;
-  const std::size_t bytes = std::max(
-      inter::neighbor_exchange_bytes(plan.format, elements, peers, staged),
-      inter::prepared_exchange(communicator, exact.format, group, elements, staged).need.bytes);
-  return reserve_messages(communicator, location, bytes);
-}
+}  // namespace
+
+const Functions functions::decentralized = {.run = run_decentralized,
+                                            .reserve = reserve_decentralized};
 
 }  // namespace slimpi::algorithm

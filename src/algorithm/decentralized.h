@@ -21,10 +21,6 @@
 
 namespace slimpi::algorithm {
 
-Status run_decentralized(comm::Call& call);
-Status reserve_decentralized(comm::Communicator& communicator, const comm::Plan& plan,
-                             std::uint64_t count, const device::Location& location);
-
 // True if this call exchanges: every SLIMPI_INTERVAL-th call of its buffer does.
 bool exchange_is_due(const comm::Call& call);
 

@@ -10,8 +10,7 @@ namespace slimpi::algorithm {
 // a, and they decode to no more. The sum of all nodes and the owner's residual is at most (2 N + 1)
 // a. The rest is a margin for rounding.
 float safe_limit(const kernels::Format& format, int ranks) {
-  const float greatest = format.codec == kernels::Codec::fp16 ? 65504.0f : kernels::kMaxFloat;
-  return greatest / (4 * float(ranks));
+  return kernels::row_of(format.codec).greatest / (4 * float(ranks));
 }
 
 Residual residual_of(const comm::TensorState& slot) {

@@ -65,4 +65,7 @@ Status reserve_hierarchical(comm::Communicator& communicator, const comm::Plan& 
                                                 partial * sizeof(float), communicator.statistics());
 }
 
+const Functions functions::hierarchical = {
+    .run = run_hierarchical, .reserve = reserve_hierarchical, .reserve_state = reserve_residual};
+
 }  // namespace slimpi::algorithm

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The run function of bytegrad, qsgd, fp16, bf16 and allreduce: an exact sum inside each node, a
-// reduce-scatter and an all-gather between nodes, and the result to every rank of a node.
+// The algorithms with a reduce-scatter and an all-gather between nodes: an exact sum inside each
+// node, a reduce-scatter and an all-gather between nodes, and the result to every rank of a node.
 #pragma once
 #include "algorithm/algorithm.h"
 

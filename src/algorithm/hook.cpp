@@ -285,6 +285,8 @@ Status Hook::allreduce(const comm::Call& call) const {
   return code == 0 ? Status::ok : failed("allreduce", code, told);
 }
 
+namespace {
+
 Status open_hook(comm::Communicator& communicator, const comm::Plan& plan) {
   if (hooks_of(communicator).contains(plan.hook)) return Status::ok;
   comm::Exchange& exchange = communicator.exchange();
@@ -317,8 +319,6 @@ Status reserve_hook(comm::Communicator& communicator, const comm::Plan& plan, st
   return hook.is_codec() ? reserve_hook_rounds(communicator, plan, hook) : Status::ok;
 }
 
-namespace {
-
 // The same call with its buffer in host memory: `copy` is its input and its result.
 comm::Call call_on_host(const comm::Call& call, float* copy) {
   return {call.communicator, call.plan, copy,        copy,      call.count,
@@ -344,8 +344,6 @@ Status run_in_place(comm::Call& call, const Hook& hook) {
   return status;
 }
 
-}  // namespace
-
 Status reserve_hook_state(comm::Call& call) {
   if (!hooks_of(call.communicator).at(call.plan.hook)->is_codec()) return Status::ok;
   comm::Call on_host = call_on_host(call, nullptr);
@@ -364,5 +362,12 @@ Status run_hook(comm::Call& call) {
   SLIMPI_TRY(run_in_place(on_host, hook));
   return comm::copy_and_wait(call.device, call.stream, "copy in", call.out, copy, bytes);
 }
+
+}  // namespace
+
+const Functions functions::hook = {.run = run_hook,
+                                   .reserve = reserve_hook,
+                                   .reserve_state = reserve_hook_state,
+                                   .open = open_hook};
 
 }  // namespace slimpi::algorithm

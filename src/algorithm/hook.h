@@ -75,12 +75,6 @@ class Hook {
   std::uint64_t piece_ = 0, most_bytes_ = 0;
 };
 
-Status open_hook(comm::Communicator& communicator, const comm::Plan& plan);
-Status reserve_hook(comm::Communicator& communicator, const comm::Plan& plan, std::uint64_t count,
-                    const device::Location& location);
-Status reserve_hook_state(comm::Call& call);
-Status run_hook(comm::Call& call);
-
 // True if the calling thread is inside a function of a hook. MPI calls of a hook go to MPI
 // directly.
 bool inside_hook();

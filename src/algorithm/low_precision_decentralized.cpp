@@ -1,6 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "algorithm/low_precision_decentralized.h"
-
+// low_precision_decentralized: like decentralized, but the messages hold the quantized difference
+// of two successive models. Every worker keeps a replica w of its own model and one replica of the
+// model of each peer. A replica changes only by adding a decoded message. So the replica of worker
+// i has the same bytes on worker i and on each of its peers, at any time.
+//
+//   first call   w = every replica = the exact mean; result = the exact sum
+//   then         s = the program's model after its local step (the mean over the node's ranks)
+//                z = s + sum over peers j of W_ij w_j + (W_ii - 2) w_i    (ring: left, right, own)
+//                decode(Q(z)) is added to every replica of i; result = N w_i
+//   between exchanges (SLIMPI_INTERVAL)   result = N s
+//
+// The peers never change, so SLIMPI_PEERS is ring or all. A call with non-finite input goes to MPI
+// on all ranks and leaves the replicas unchanged. If a replica becomes infinite, all ranks drop all
+// replicas, and the next call is handled as a first call.
+//
+// State: (1 + peers) * n floats, where n is the length of the shard.
+// Cost: n * bits/8 bytes sent to each peer.
 #include <algorithm>
 
 #include "algorithm/decentralized.h"
@@ -110,8 +125,6 @@ Status watch(comm::Call& call, const comm::Range& shard, const Replicas& replica
   return call.device.copy(&call.state->nonfinite, flag, sizeof(int), call.stream);
 }
 
-}  // namespace
-
 Status run_low_precision(comm::Call& call) {
   return run_in_nodes(call, [&](const NodeShard& shard) {
     if (!shard.owned()) return Status::ok;
@@ -146,5 +159,10 @@ Status reserve_replicas(comm::Call& call) {
   Replicas replicas(call, group);
   return find_replicas(call, own_shard(call.communicator, call.plan, call.count), &replicas);
 }
+
+}  // namespace
+
+const Functions functions::low_precision = {
+    .run = run_low_precision, .reserve = reserve_low_precision, .reserve_state = reserve_replicas};
 
 }  // namespace slimpi::algorithm

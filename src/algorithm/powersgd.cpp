@@ -10,6 +10,7 @@
 #include "algorithm/blas.h"
 #include "algorithm/hierarchical.h"
 #include "algorithm/low_rank.h"
+#include "codec/used_codec.h"
 #include "comm/communicator.h"
 #include "comm/stream_wait.h"
 
@@ -328,9 +329,12 @@ Matrix matrix_of(const comm::Plan& plan, const Config& config, std::uint64_t cou
   return matrix;
 }
 
+namespace {
+
 Status run_powersgd(comm::Call& call) {
   const Matrix matrix = matrix_of(call.plan, call.communicator.config(), call.count);
-  call.used_codec = matrix.worthwhile ? UsedCodec::low_rank : UsedCodec::float32;
+  call.used_codec =
+      matrix.worthwhile ? codec::kLowRank : codec::used_codec(exact_plan(call.plan).format);
   if (!matrix.worthwhile)
     return sum_exactly(call, call.location, call.in, call.out, call.count, call.number);
   const slimpi_blas* blas = nullptr;
@@ -347,6 +351,9 @@ Status run_powersgd(comm::Call& call) {
   return comm::copy_and_wait(call.device, call.stream, "copy in", call.out, staging, bytes);
 }
 
+// Allocates the arrays in the tensor state: with error feedback `count` floats, with a warm start
+// columns * rank floats. It reserves the scratch memory, too: how much is needed depends on the
+// shape, and a smaller count may need more.
 Status reserve_powersgd(comm::Call& call) {
   comm::Communicator& communicator = call.communicator;
   const Matrix matrix = matrix_of(call.plan, communicator.config(), call.count);
@@ -373,5 +380,17 @@ Status reserve_powersgd(comm::Call& call) {
   float *error = nullptr, *last_q = nullptr;
   return open_state(call, matrix, on_device, &error, &last_q);
 }
+
+Shape shape_of(const comm::Plan& plan, const Config& config, std::uint64_t count) {
+  const Matrix matrix = matrix_of(plan, config, count);
+  return {count, matrix.rows, matrix.columns};
+}
+
+}  // namespace
+
+const Functions functions::low_rank = {.run = run_powersgd,
+                                       .reserve_state = reserve_powersgd,
+                                       .shape = shape_of,
+                                       .missing = blas_missing};
 
 }  // namespace slimpi::algorithm

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The run function of powersgd and batched_powersgd: the sum of matrices is approximated by the
+// Low-rank sums (functions::low_rank): the sum of matrices is approximated by the
 // product of two thin factors (Vogels, Karimireddy and Jaggi, PowerSGD: Practical Low-Rank Gradient
 // Compression for Distributed Optimization, NeurIPS 2019).
 //
@@ -28,18 +28,5 @@ struct Matrix {
   bool worthwhile = false;  // (rows + columns) * rank < rows * columns / 2
 };
 Matrix matrix_of(const comm::Plan& plan, const Config& config, std::uint64_t count);
-
-Status run_powersgd(comm::Call& call);
-
-// Allocates the arrays in the tensor state: with error feedback `count` floats, with a warm start
-// columns * rank floats. It reserves the scratch memory, too: how much is needed depends on the
-// shape, and a smaller count may need more.
-Status reserve_powersgd(comm::Call& call);
-
-// For the table: no scratch memory depends on the count alone.
-inline Status reserve_none(comm::Communicator&, const comm::Plan&, std::uint64_t,
-                           const device::Location&) {
-  return Status::ok;
-}
 
 }  // namespace slimpi::algorithm

@@ -5,33 +5,9 @@
 #include <charconv>
 #include <limits>
 
-#include "base/statistics.h"
+#include "base/algorithm_id.h"
 
 namespace slimpi {
-
-namespace {
-constexpr const char* kNames[] = {"bytegrad",      "qsgd",
-                                  "fp16",          "bf16",
-                                  "powersgd",      "batched_powersgd",
-                                  "decentralized", "low_precision_decentralized",
-                                  "allreduce",     "auto",
-                                  "off",           "hook"};
-static_assert(std::size(kNames) == kAlgorithms, "the report has a row for each name");
-
-// Without "hook", which is a name only with its path.
-std::span<const char* const> values_of_algorithm() {
-  return std::span<const char* const>(kNames).first(std::size(kNames) - 1);
-}
-}  // namespace
-
-std::span<const char* const> algorithm_names() {
-  return kNames;
-}
-
-std::size_t algorithm_index(std::string_view name) {
-  return std::size_t(std::find(std::begin(kNames), std::end(kNames) - 1, name) -
-                     std::begin(kNames));
-}
 
 // White space and case as in the C locale, whatever locale the program has set.
 std::string_view trimmed(std::string_view text) {
@@ -154,24 +130,34 @@ bool Target::parse(std::string_view text, std::string& value) const {
   return !Boolean{}.parse(text, is_switch) && Text{""}.parse(text, value);
 }
 
+// Values of SLIMPI_ALGORITHM that are no algorithm: policy knows what they mean.
+constexpr const char* kOtherValues[] = {"auto", "off"};
+
 bool AlgorithmName::parse(std::string_view text, std::string& value) const {
   const std::string_view given = trimmed(text);
-  if (given.starts_with("hook:")) {
-    if (!given.substr(5).starts_with("/")) return false;
-    value = given;
-    return true;
-  }
   const std::string word = lower_case(given);
-  const auto names = values_of_algorithm();
-  if (std::find(names.begin(), names.end(), word) == names.end()) return false;
-  value = word;
-  return true;
+  const auto accept = [&](std::string_view accepted) {
+    value = accepted;
+    return true;
+  };
+  for (const char* const other : kOtherValues)
+    if (word == other) return accept(word);
+  for (const AlgorithmWord& row : kAlgorithmWords)
+    if (row.argument[0] == '\0' ? word == row.name
+                                : given.starts_with(row.name + std::string(":/")))
+      return accept(row.argument[0] == '\0' ? word : given);
+  return false;
 }
 
 std::string AlgorithmName::accepted() const {
-  std::string list;
-  for (const char* name : values_of_algorithm()) list += std::string(name) + ", ";
-  return list + "hook:/ABSOLUTE/PATH.so";
+  std::string names, with_argument;
+  for (const AlgorithmWord& row : kAlgorithmWords)
+    (row.argument[0] == '\0' ? names : with_argument) +=
+        row.name + std::string(row.argument) + ", ";
+  for (const char* const other : kOtherValues) names += std::string(other) + ", ";
+  std::string list = names + with_argument;
+  list.resize(list.size() - 2);
+  return list;
 }
 
 bool Shapes::parse(std::string_view text, std::vector<Shape>& value) const {

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -79,11 +78,7 @@ struct Target {
   std::string text(const std::string& value) const { return value; }
 };
 
-// The names of SLIMPI_ALGORITHM, and "hook" for every hook:PATH.
-std::span<const char* const> algorithm_names();
-std::size_t algorithm_index(std::string_view name);  // that of "hook" for a name it does not know
-
-// The names of SLIMPI_ALGORITHM, and hook:/absolute/path.so.
+// The algorithms of algorithms.def, auto and off.
 struct AlgorithmName {
   bool parse(std::string_view text, std::string& value) const;
   std::string accepted() const;

@@ -9,7 +9,6 @@
 #include <fstream>
 #include <string_view>
 
-#include "base/option_types.h"
 #include "base/shared_file.h"
 
 namespace slimpi {
@@ -64,8 +63,8 @@ std::string algorithms_of(const Report& report) {
   std::string names;
   for (std::size_t i = 0; i < kAlgorithms; ++i) {
     if (report.own.algorithms[i].calls == 0) continue;
-    const std::string name = algorithm_names()[i];
-    // A hook is named with the path of its shared object.
+    const std::string name = to_string(AlgorithmId(i));
+    // Named with its argument, such as the path of a hook.
     const bool chosen = report.algorithm.starts_with(name + ":");
     names += (names.empty() ? "" : ", ") + (chosen ? report.algorithm : name);
   }

@@ -34,7 +34,8 @@ struct Report {
   std::string command, date;
   double wall_seconds = 0;
   std::vector<std::pair<std::string, std::string>> options;  // that the user set: name and value
-  std::vector<std::string> hosts;  // each once, in the order of their first rank
+  std::vector<std::string> hosts;   // each once, in the order of their first rank
+  std::vector<std::string> codecs;  // names, in the order of UsedCodec; of bits: their number
   StateCounts state;
   std::vector<AutoChoice> choices;  // of the autotuner
   int ranks = 0, nodes = 0;

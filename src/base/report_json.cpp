@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <nlohmann/json.hpp>
 
-#include "base/option_types.h"
 #include "base/report.h"
 
 namespace slimpi {
@@ -30,11 +29,11 @@ void add_shares(const Report& report, Json& json) {
   json["sizes"] = Json::array();
   for (std::size_t i = 0; i < kAlgorithms; ++i)
     if (report.own.algorithms[i].calls != 0)
-      json["algorithms"][algorithm_names()[i]] =
+      json["algorithms"][to_string(AlgorithmId(i))] =
           share(report.own.algorithms[i], report.job.algorithms[i]);
-  for (std::size_t i = 0; i < kUsedCodecs; ++i)
+  for (std::size_t i = 0; i < report.codecs.size(); ++i)
     if (report.own.codecs[i].calls != 0)
-      json["codecs"][to_string(UsedCodec(i))] = share(report.own.codecs[i], report.job.codecs[i]);
+      json["codecs"][report.codecs[i]] = share(report.own.codecs[i], report.job.codecs[i]);
   for (std::size_t i = 0; i < kSizeClasses; ++i)
     if (report.own.sizes[i].calls != 0) {
       Json row = {{"from", 1ull << i}, {"to", (2ull << i) - 1}};

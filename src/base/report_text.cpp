@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/format.h>
 
-#include "base/option_types.h"
 #include "base/report.h"
 
 namespace slimpi {
@@ -10,6 +9,10 @@ namespace {
 
 double seconds(std::uint64_t nanoseconds) {
   return double(nanoseconds) * 1e-9;
+}
+
+bool is_number(const std::string& text) {
+  return text[0] >= '0' && text[0] <= '9';
 }
 
 void append(std::string& list, const std::string& item) {
@@ -35,13 +38,13 @@ std::string used_line(const Report& report) {
   std::string algorithms, codecs;
   for (std::size_t i = 0; i < kAlgorithms; ++i)
     if (const Share& share = report.own.algorithms[i]; share.calls != 0)
-      append(algorithms, fmt::format("{} {}", share.calls, algorithm_names()[i]));
-  for (std::size_t i = 0; i < kUsedCodecs; ++i)
+      append(algorithms, fmt::format("{} {}", share.calls, to_string(AlgorithmId(i))));
+  for (std::size_t i = 0; i < report.codecs.size(); ++i) {
+    const std::string& name = report.codecs[i];
+    const char* const unit = !is_number(name) ? "" : name == "1" ? " bit" : " bits";
     if (const Share& share = report.own.codecs[i]; share.calls != 0)
-      append(codecs, fmt::format("{} in {}{}", share.calls, to_string(UsedCodec(i)),
-                                 UsedCodec(i) == UsedCodec::bits_1   ? " bit"
-                                 : UsedCodec(i) <= UsedCodec::bits_8 ? " bits"
-                                                                     : ""));
+      append(codecs, fmt::format("{} in {}{}", share.calls, name, unit));
+  }
   return fmt::format("  used     {}; {}{}\n", algorithms, codecs,
                      report.own.repeated == 0
                          ? ""
@@ -114,7 +117,7 @@ std::string to_text(const Report& report) {
     text += fmt::format("  error    relative L2 mean {:.2e}, max {:.2e} in {}\n", report.mean_error,
                         report.max_error, number_of(report.own.checked, "call"));
   if (report.job.overflowed != 0)
-    text += fmt::format("  overflow {} became infinite in fp16 or bf16\n",
+    text += fmt::format("  overflow {} became infinite in 16 bits\n",
                         number_of(report.job.overflowed, "value"));
   text += fmt::format("  memory   {} for messages, {} for state, {} in {}\n",
                       bytes_text(double(report.most_scratch)),

@@ -6,8 +6,6 @@
 #include <cstring>
 #include <numeric>
 
-#include "base/option_types.h"
-
 namespace slimpi {
 
 namespace {
@@ -22,13 +20,6 @@ const char* to_string(Stage stage) {
   constexpr const char* names[] = {"encode", "exchange", "decode", "intra"};
   static_assert(std::size(names) == kStages);
   return names[std::size_t(stage)];
-}
-
-const char* to_string(UsedCodec codec) {
-  constexpr const char* names[] = {"1", "2",    "3",       "4",    "5",        "6",   "7",
-                                   "8", "fp16", "float32", "bf16", "low_rank", "hook"};
-  static_assert(std::size(names) == kUsedCodecs);
-  return names[std::size_t(codec)];
 }
 
 std::size_t size_class_of(std::uint64_t bytes) {
@@ -46,10 +37,9 @@ void Statistics::compressed(const CompressedCall& call) {
   add(SLIMPI_COUNTER(bytes_plain), call.plain_bytes);
   add(call.on_device ? SLIMPI_COUNTER(device_buffers) : SLIMPI_COUNTER(host_buffers), 1);
   constexpr std::size_t kWords = sizeof(Share) / sizeof(std::uint64_t);
-  for (const std::size_t share :
-       {SLIMPI_COUNTER(algorithms) + kWords * algorithm_index(call.algorithm),
-        SLIMPI_COUNTER(codecs) + kWords * std::size_t(call.codec),
-        SLIMPI_COUNTER(sizes) + kWords * size_class_of(call.bytes)}) {
+  for (const std::size_t share : {SLIMPI_COUNTER(algorithms) + kWords * std::size_t(call.algorithm),
+                                  SLIMPI_COUNTER(codecs) + kWords * std::size_t(call.codec),
+                                  SLIMPI_COUNTER(sizes) + kWords * size_class_of(call.bytes)}) {
     add(share + index_of(offsetof(Share, calls)), 1);
     add(share + index_of(offsetof(Share, bytes_in)), call.bytes);
     add(share + index_of(offsetof(Share, bytes_sent)), call.sent_bytes);

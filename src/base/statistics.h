@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/algorithm_id.h"
 #include "base/bypass_reason.h"
 #include "base/trace.h"
 
@@ -19,23 +20,14 @@ enum class Stage { encode, exchange, decode, intra };
 constexpr std::size_t kStages = 4;
 const char* to_string(Stage stage);
 
-// The codec that a compressed call really used, as the report names it. The first ten are those
-// that SLIMPI_MAX_ERROR chooses from, in its order: 1 to 8 bits, fp16, float32.
-enum class UsedCodec : std::size_t {
-  bits_1,
-  bits_8 = 7,
-  fp16,
-  float32,
-  bf16,
-  low_rank,  // two factors, as floats
-  hook
-};
-constexpr std::size_t kUsedCodecs = 13;
-const char* to_string(UsedCodec codec);  // "8" for eight bits
+// What encoded the values of a compressed call. The codec layer gives numbers and names
+// (codec/used_codec.h).
+enum class UsedCodec : std::size_t {};
+constexpr std::size_t kMostCodecs = 24;
 
-// Compressed calls are counted by algorithm (algorithm_names()), by codec, and by size class: class
+// Compressed calls are counted by algorithm, by codec, and by size class: class
 // k has the buffers of 2^k to 2^(k+1) - 1 bytes, the last class all larger ones too.
-constexpr std::size_t kAlgorithms = 12, kSizeClasses = 44;
+constexpr std::size_t kSizeClasses = 44;
 std::size_t size_class_of(std::uint64_t bytes);
 
 // The compressed calls of one algorithm, codec or size class.
@@ -47,7 +39,7 @@ struct Share {
 
 // What Statistics is told of a compressed call.
 struct CompressedCall {
-  const char* algorithm;  // one of algorithm_names()
+  AlgorithmId algorithm;
   UsedCodec codec;
   std::uint64_t bytes = 0;        // of the buffer
   std::uint64_t plain_bytes = 0;  // as Counts::bytes_plain; 0 unless this is rank 0
@@ -78,10 +70,10 @@ struct Counts {
   std::uint64_t state_bytes = 0;    // held now for residuals, low-rank factors and replicas
   std::uint64_t scratch_bytes = 0;  // held now for message buffers
   std::uint64_t state_dropped = 0;  // times that ranks disagreed about a tensor state
-  std::uint64_t overflowed = 0;     // fp16 or bf16 values that became infinite
+  std::uint64_t overflowed = 0;     // values of 16 bits that became infinite
   std::uint64_t repeated = 0;       // exchanges repeated because of the error of the first one
   std::array<Share, kAlgorithms> algorithms{};
-  std::array<Share, kUsedCodecs> codecs{};
+  std::array<Share, kMostCodecs> codecs{};
   std::array<Share, kSizeClasses> sizes{};
 };
 constexpr std::size_t kCounts = sizeof(Counts) / sizeof(std::uint64_t);

@@ -1,38 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a call between nodes leaves in the statistics, which state it uses, and the banner.
+#include "algorithm/algorithm.h"
 #include "base/log.h"
 #include "call/allreduce_call.h"
 #include "call/state_use.h"
+#include "codec/used_codec.h"
 #include "comm/call_sequence.h"
 #include "device/device.h"
 #include "policy/policy.h"
 
 namespace slimpi::call {
 
-namespace {
-
-UsedCodec used_codec(const kernels::Format& format) {
-  switch (format.codec) {
-    case kernels::Codec::quantized:
-      return UsedCodec(format.bits - 1);
-    case kernels::Codec::fp16:
-      return UsedCodec::fp16;
-    case kernels::Codec::bf16:
-      return UsedCodec::bf16;
-    default:
-      return UsedCodec::float32;
-  }
-}
-
-}  // namespace
-
 // Counts a call that slimpi did between nodes.
 void AllreduceCall::count(const comm::Call& call, std::uint64_t nanoseconds, std::uint64_t sent) {
   const std::uint64_t nodes = std::uint64_t(communicator_.layout().nodes());
   CompressedCall done;
-  done.algorithm = plan_.algorithm->name;
+  done.algorithm = plan_.algorithm->id;
   done.codec =
-      call.used_codec.value_or(plan_.hook.empty() ? used_codec(plan_.format) : UsedCodec::hook);
+      call.used_codec.value_or(plan_.hook.empty() ? codec::used_codec(plan_.format) : codec::kHook);
   done.bytes = count_ * sizeof(float);
   done.plain_bytes = communicator_.rank() == 0 ? 2 * (nodes - 1) * done.bytes : 0;
   done.sent_bytes = sent;

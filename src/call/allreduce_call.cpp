@@ -8,7 +8,6 @@
 #include <cstring>
 #include <new>
 
-#include "algorithm/powersgd.h"
 #include "algorithm/prepared.h"
 #include "base/activity.h"
 #include "base/log.h"
@@ -47,7 +46,7 @@ Status AllreduceCall::run(std::optional<BypassReason>* passed) {
   communicator_.use_scratch(scratch_.take());
   SLIMPI_TRY(agree_on_memory(passed));
   if (*passed) return Status::ok;
-  if (plan_.algorithm->open != nullptr) SLIMPI_TRY(plan_.algorithm->open(communicator_, plan_));
+  SLIMPI_TRY(plan_.algorithm->open(communicator_, plan_));
   if (plan_.hierarchy != Hierarchy::flat)
     SLIMPI_TRY(intra::NodeState::of(communicator_).open_shared(communicator_));
   bool ready = false;
@@ -182,9 +181,7 @@ Status AllreduceCall::compare_states(Agreement* agreement) {
   *agreement = {};
   if (state_->calls >= plan_.start) {
     comm::Call call = this->call();
-    if (plan_.algorithm->reserve_state != nullptr &&
-        plan_.algorithm->reserve_state(call) != Status::ok)
-      agreement->no_memory = 1;
+    if (plan_.algorithm->reserve_state(call) != Status::ok) agreement->no_memory = 1;
     const Status status = check_values(agreement);
     if (status == Status::no_memory)
       agreement->no_memory = 1;
@@ -193,8 +190,8 @@ Status AllreduceCall::compare_states(Agreement* agreement) {
   }
   agreement->number = state_->number;
   agreement->history = 2 * state_->calls + (state_->uninitialized ? 1 : 0);
-  const algorithm::Matrix matrix = algorithm::matrix_of(plan_, communicator_.config(), count_);
-  agreement->shape = plan_.algorithm->shapes ? matrix.rows ^ std::rotl(matrix.columns, 32) : 0;
+  const Shape shape = plan_.algorithm->shape(plan_, communicator_.config(), count_);
+  agreement->shape = shape.rows ^ std::rotl(shape.columns, 32);
   agreement->other_shape = ~agreement->shape;
   agreement->count = count_;
   agreement->other_count = ~count_;
@@ -265,8 +262,8 @@ Status AllreduceCall::agree_on_state(std::optional<BypassReason>* passed) {
 
 // Reports that some rank has a shape from slimpi_set_shape that others do not have, or not yet.
 Status AllreduceCall::name_shapes() {
-  const algorithm::Matrix matrix = algorithm::matrix_of(plan_, communicator_.config(), count_);
-  const std::string text = std::to_string(matrix.rows) + "x" + std::to_string(matrix.columns);
+  const Shape shape = plan_.algorithm->shape(plan_, communicator_.config(), count_);
+  const std::string text = std::to_string(shape.rows) + "x" + std::to_string(shape.columns);
   return communicator_.describe_disagreement(
       "the shape of buffers of " + std::to_string(count_) + " floats", text, text,
       "call slimpi_set_shape with the same shape at the same point on all ranks");

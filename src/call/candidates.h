@@ -8,6 +8,9 @@
 
 namespace slimpi::call {
 
+// Nanoseconds, by which candidates are compared. A unit test has its own.
+extern std::uint64_t (*candidate_clock)();
+
 // Does a call of SLIMPI_ALGORITHM=auto between nodes: by MPI's own allreduce or by one of the
 // plans.
 bool run_fastest(Runtime& runtime, comm::Communicator& communicator, const PreparedCall& prepared,

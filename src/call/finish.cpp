@@ -18,6 +18,7 @@
 #include "call/estimate.h"
 #include "call/runtime.h"
 #include "call/state_use.h"
+#include "codec/used_codec.h"
 #include "mpi/internal_comm.h"
 
 namespace slimpi::call {
@@ -124,6 +125,7 @@ Report Runtime::describe_job() const {
   const StateUse& use = StateUse::all();
   report.state = {use.calls, use.first_times, use.made > use.reused ? use.made - use.reused : 0,
                   use.period};
+  report.codecs = codec::used_codec_names();
   report.choices = AutoChoices::all().rows();
   report.ranks = std::max(world_size, 1);
   report.nodes = nodes;

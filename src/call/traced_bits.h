@@ -9,8 +9,7 @@ namespace slimpi::call {
 // Of a value between nodes, for the trace; 0 where a hook or SLIMPI_MAX_ERROR decides.
 inline int bits_of(const comm::Plan& plan) {
   if (!plan.hook.empty() || plan.max_error > 0) return 0;
-  if (plan.format.codec == kernels::Codec::quantized) return plan.format.bits;
-  return plan.format.codec == kernels::Codec::float32 ? 32 : 16;
+  return kernels::value_bits(plan.format);
 }
 
 // While this object lives, slices of the thread show the bits of the plan.

@@ -39,7 +39,7 @@ std::vector<Entry> entries_to_agree(const Config& config, const std::string& rul
     if (rows[i].scope == Scope::agree || rows[i].scope == Scope::job) {
       // The case of letters counts in paths and in rules (below), and in nothing else.
       const std::string& text = config.given[i].text;
-      const std::string published = text.starts_with("hook:") ? text : lower_case(text);
+      const std::string published = text.find(":/") != text.npos ? text : lower_case(text);
       entries.push_back({rows[i].variable, config.value_text(Option(i)),
                          published.empty() ? "(unset)" : published});
     }

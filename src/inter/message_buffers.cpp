@@ -8,10 +8,9 @@ namespace slimpi::inter {
 
 namespace {
 
-// Not for fp16 and bf16: the host must read these values to count those that became infinite.
+// Not where the host must read the values to count those that became infinite.
 bool mpi_sends_from(const device::Device& device, kernels::Codec codec) {
-  return device.staged && device::mpi_takes(device) && codec != kernels::Codec::fp16 &&
-         codec != kernels::Codec::bf16;
+  return device.staged && device::mpi_takes(device) && kernels::row_of(codec).infinity == 0;
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Counts the fp16 and bf16 values that became infinite on this rank in a reduce-scatter and
-// all-gather, for the report.
+// Counts the 16-bit values that became infinite on this rank in a reduce-scatter and all-gather,
+// for the report.
 #pragma once
 #include <span>
 #include <vector>
@@ -10,14 +10,11 @@
 
 namespace slimpi::inter {
 
-// All payloads are in host memory. Does nothing if the codec is not fp16 or bf16.
+// All payloads are in host memory. Does nothing if the codec has no infinity.
 class Overflow {
  public:
   Overflow(kernels::Codec codec, Statistics& statistics)
-      : infinity_(codec == kernels::Codec::fp16   ? 0x7c00
-                  : codec == kernels::Codec::bf16 ? 0x7f80
-                                                  : 0),
-        statistics_(statistics) {}
+      : infinity_(kernels::row_of(codec).infinity), statistics_(statistics) {}
 
   bool counts() const { return infinity_ != 0; }
 
@@ -37,7 +34,7 @@ class Overflow {
   bool is_infinite(const std::byte* code, std::uint64_t i) const;
   bool any(const std::byte* code, std::uint64_t count) const;
 
-  const std::uint16_t infinity_;  // bits of +infinity; 0 if the codec is neither fp16 nor bf16
+  const std::uint16_t infinity_;  // bits of +infinity; 0 if it has none
   Statistics& statistics_;
   std::vector<float> own_;  // the addend of the last keep(); empty if all of it is finite
 };

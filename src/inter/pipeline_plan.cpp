@@ -26,8 +26,7 @@ constexpr std::size_t round_up(std::size_t bytes, std::size_t to) {
 }
 
 std::uint64_t bits_of(const kernels::Format& format) {
-  if (format.codec == kernels::Codec::quantized) return format.bits;
-  return format.codec == kernels::Codec::float32 ? 32 : 16;
+  return std::uint64_t(kernels::value_bits(format));
 }
 
 // The longest group. Longer ones would save little more, and delay what follows.

@@ -16,7 +16,7 @@ Hierarchy chosen(const Config& config, const algorithm::Algorithm& row) {
   return config.hierarchy == Hierarchy::automatic ? Hierarchy::sharded : config.hierarchy;
 }
 
-// `name` is the value that the user gave, such as hook:PATH.
+// `name` is the value that the user gave, with its argument.
 comm::Plan make_plan(const Config& config, const algorithm::Algorithm& row, const std::string& name,
                      int bits) {
   comm::Plan plan;
@@ -31,7 +31,7 @@ comm::Plan make_plan(const Config& config, const algorithm::Algorithm& row, cons
       !row.exact && !row.talks_to_peers && config.error_feedback.value_or(row.error_feedback);
   if (row.codec == kernels::Codec::quantized && row.within_budget)
     plan.max_error = config.max_error.value_or(0);
-  if (name.starts_with("hook:")) plan.hook = name.substr(5);
+  if (row.has_argument()) plan.hook = name.substr(name.find(':') + 1);
   plan.start = config.start.value_or(row.start);
   plan.needs_state =
       row.keeps_state || plan.error_feedback || plan.start != 0 ||
@@ -40,15 +40,9 @@ comm::Plan make_plan(const Config& config, const algorithm::Algorithm& row, cons
 }
 
 std::string refuse_name(const std::string& name, const std::string& spelled) {
-  if (name == "off" || name == "auto") return "";
-  if (const algorithm::Algorithm* const row = algorithm::find(name); row != nullptr) {
-    const std::string missing = row->missing == nullptr ? "" : row->missing();
-    return missing.empty() ? "" : spelled + " cannot be used: " + missing;
-  }
-  std::string built;
-  for (const algorithm::Algorithm& row : algorithm::all())
-    built += std::string(row.name) + (row.open != nullptr ? ":/ABSOLUTE/PATH.so" : "") + ", ";
-  return spelled + " is not in this build of slimpi; accepted: " + built + "auto, off";
+  const algorithm::Algorithm* const row = algorithm::find(name);
+  const std::string missing = row == nullptr ? "" : row->missing();
+  return missing.empty() ? "" : spelled + " cannot be used: " + missing;
 }
 
 // A replica belongs to one peer, so algorithms with replicas need peers that never change.
@@ -101,12 +95,12 @@ Decision decide_by(const Config& config, const Rule* rule) {
   }
   if (wanted == "off") return pass(BypassReason::off);
   Decision decision;
-  // The candidates of auto: only algorithms that give all ranks the same bytes.
-  const std::vector<std::string> names =
-      wanted == "auto" ? std::vector<std::string>{"bytegrad", "allreduce"} : std::vector{wanted};
-  for (const std::string& each : names)
-    if (const algorithm::Algorithm* const row = algorithm::find(each); row != nullptr)
-      decision.plans.push_back(make_plan(config, *row, each, bits));
+  if (wanted == "auto") {
+    for (const algorithm::Algorithm& row : algorithm::all())
+      if (row.tried_by_auto) decision.plans.push_back(make_plan(config, row, row.name, bits));
+  } else if (const algorithm::Algorithm* const row = algorithm::find(wanted); row != nullptr) {
+    decision.plans.push_back(make_plan(config, *row, wanted, bits));
+  }
   decision.take = !decision.plans.empty();
   return decision;
 }

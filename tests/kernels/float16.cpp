@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // fp16 and bf16 against their definition, on every path.
-#include "kernels/math/float16.h"
-
 #include <cmath>
 
 #include "kernels/cpu/cpu.h"

@@ -28,7 +28,8 @@ int find_paths(void**) {
 }
 
 std::vector<Format> formats() {
-  std::vector<Format> all = {{Codec::float32}, {Codec::fp16}, {Codec::bf16}};
+  std::vector<Format> all;
+  for (const CodecRow& row : kValueCodecs) all.push_back({row.codec});
   for (int bits = 1; bits <= 8; ++bits)
     for (const std::uint32_t bucket : kBuckets)
       for (const bool stochastic : {false, true})

@@ -36,8 +36,7 @@ std::vector<float> results(const test::Job& job, Statistics& statistics, std::si
         plan.needs_state ? &communicator.states.find(out.data(), count, 0) : nullptr;
     comm::Call call{communicator,         plan, in.data(), out.data(), count, device, nullptr,
                     ++communicator.calls, slot};
-    if (slot != nullptr && plan.algorithm->reserve_state != nullptr)
-      job.must(plan.algorithm->reserve_state(call), "making state");
+    if (slot != nullptr) job.must(plan.algorithm->reserve_state(call), "making state");
     job.must(plan.algorithm->run(call), "running");
     if (slot != nullptr) {
       ++slot->calls;

@@ -5,13 +5,15 @@
 
 #include <climits>
 
+#include "algorithm/algorithm.h"
 #include "base/config.h"
 
 namespace slimpi::bench {
 namespace {
 
-bool is_quantizer(const std::string& name) {
-  return name == "bytegrad" || name == "qsgd" || name == "low_precision_decentralized";
+bool uses_bits(const std::string& name) {
+  const algorithm::Algorithm* const row = algorithm::find(name);
+  return row != nullptr && row->codec == kernels::Codec::quantized;
 }
 
 // The options of every candidate: --set, else the environment and its file, else the table's
@@ -57,15 +59,19 @@ void Candidate::run(const void* in, float* out, std::uint64_t count) const {
   }
 }
 
-double coded_share(const std::string& algorithm, int bits, double bucket) {
-  if (algorithm == "fp16" || algorithm == "bf16") return 0.5;
-  if (algorithm == "plain" || algorithm == "allreduce" || algorithm == "off") return 1;
-  if (algorithm != "bytegrad" && algorithm != "qsgd") return 0;
-  return bits / 32.0 + (bucket > 0 ? 2 / bucket : 0);
+double coded_share(const std::string& algorithm, int bits, std::uint64_t bucket) {
+  const algorithm::Algorithm* const row = algorithm::find(algorithm);
+  if (row == nullptr) return algorithm == "plain" || algorithm == "off" ? 1 : 0;
+  // What these send follows from their codec.
+  if (row->keeps_state || row->talks_to_peers) return 0;
+  constexpr std::uint64_t kCount = 1 << 24;
+  const kernels::Format format{row->codec, std::uint8_t(bits), false, std::uint32_t(bucket)};
+  return double(kernels::encoded_bytes(format, kCount)) / (sizeof(float) * kCount);
 }
 
 bool guarantees_same_bytes(const std::string& algorithm) {
-  return algorithm.find("decentralized") == std::string::npos && !algorithm.starts_with("hook:");
+  const algorithm::Algorithm* const row = algorithm::find(algorithm);
+  return row == nullptr || row->same_bytes;
 }
 
 double wire_limit(double bytes, double coded, int nodes, double wire) {
@@ -83,12 +89,12 @@ std::vector<Candidate> candidates(const Options& options, const World& world) {
   for (const std::string& algorithm : algorithms) {
     const std::string known = algorithm.empty() ? config.algorithm : algorithm;
     const std::vector<int> standard{config.bits};
-    const bool quantizer = is_quantizer(known);
+    const bool quantizer = uses_bits(known);
     const std::vector<int>& widths = !quantizer             ? std::vector<int>{0}
                                      : options.bits.empty() ? standard
                                                             : options.bits;
     for (const int bits : widths)
-      all.push_back({known, bits, coded_share(known, bits, double(config.bucket)),
+      all.push_back({known, bits, coded_share(known, bits, config.bucket),
                      communicator(options, algorithm, bits)});
   }
   return all;

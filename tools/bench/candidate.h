@@ -31,9 +31,9 @@ std::vector<Candidate> candidates(const Options& options, const World& world);
 void release(std::vector<Candidate>& candidates);
 
 // Bytes on the wire for each byte of floats; 0 is unknown. `bucket` is that of SLIMPI_BUCKET.
-double coded_share(const std::string& algorithm, int bits, double bucket);
+double coded_share(const std::string& algorithm, int bits, std::uint64_t bucket);
 
-// Does every rank of this algorithm get the same bytes? The decentralized pair and hooks say no.
+// Does every rank of this algorithm get the same bytes?
 bool guarantees_same_bytes(const std::string& algorithm);
 
 // The least time that the links allow, in seconds: each of `nodes` nodes sends and receives

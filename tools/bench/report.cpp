@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "base/algorithm_id.h"
 #include "base/report.h"
 #include "slimpi.h"
 #include "tools/common/output.h"
@@ -31,8 +32,10 @@ std::string kilobytes(std::uint64_t bytes) {
 
 // Of the column of labels: the longest that the options can give.
 std::size_t label_width(const Options& options) {
-  std::size_t width = std::string_view("low_precision_decentralized 8").size();
-  if (!options.algorithms.empty()) width = 12;
+  std::size_t width = 12;
+  if (options.algorithms.empty())
+    for (const AlgorithmWord& row : kAlgorithmWords)
+      width = std::max(width, std::string_view(row.name).size() + 2);
   for (const std::string& name : options.algorithms) width = std::max(width, name.size() + 2);
   return width;
 }

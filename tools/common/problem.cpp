@@ -14,10 +14,11 @@ namespace slimpi::tools {
 
 namespace {
 
-// Why the hook of this value of SLIMPI_ALGORITHM cannot be opened; "" if it can, or is none.
-std::string missing_hook(const std::string& algorithm, const std::string& spelled) {
-  if (!algorithm.starts_with("hook:")) return "";
-  if (access(algorithm.c_str() + 5, R_OK) == 0) return "";
+// Why the file that this value of SLIMPI_ALGORITHM names cannot be opened; "" if it can, or if the
+// value names none.
+std::string missing_file(const std::string& algorithm, const std::string& spelled) {
+  const std::size_t colon = algorithm.find(':');
+  if (colon == algorithm.npos || access(algorithm.c_str() + colon + 1, R_OK) == 0) return "";
   return spelled + algorithm + " cannot be used: " + std::strerror(errno);
 }
 
@@ -32,9 +33,9 @@ std::string problem(const Loaded& loaded) {
         !error.empty())
       return error;
   if (const std::string error = policy::refuse(config, rules); !error.empty()) return error;
-  std::string missing = missing_hook(config.algorithm, "SLIMPI_ALGORITHM=");
+  std::string missing = missing_file(config.algorithm, "SLIMPI_ALGORITHM=");
   for (const policy::Rule& rule : rules)
-    if (missing.empty()) missing = missing_hook(rule.algorithm, "SLIMPI_RULES: algorithm ");
+    if (missing.empty()) missing = missing_file(rule.algorithm, "SLIMPI_RULES: algorithm ");
   if (!missing.empty()) return missing;
   if (kernels::cpu_kernels(config.cpu) == nullptr)
     return "SLIMPI_CPU=" + config.given[std::size_t(Option::cpu)].text +

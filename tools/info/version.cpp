@@ -69,7 +69,7 @@ constexpr struct {
 std::vector<std::string> algorithm_values() {
   std::vector<std::string> values;
   for (const algorithm::Algorithm& row : algorithm::all())
-    values.push_back(std::string(row.name) + (row.open != nullptr ? ":PATH" : ""));
+    values.push_back(std::string(row.name) + (row.has_argument() ? ":PATH" : ""));
   values.insert(values.end(), {"auto", "off"});
   return values;
 }

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// fp16 and bf16: round to nearest even, overflow to infinity, subnormal numbers unchanged, any NaN
-// as the one quiet NaN. Without branches, so that loops over them vectorize.
+// fp16: round to nearest even, overflow to infinity, subnormal numbers unchanged, any NaN as the
+// one quiet NaN. Without branches, so that loops over it vectorize.
 #pragma once
 #include "kernels/math/bits.h"
 
 namespace slimpi::kernels {
 
-SLIMPI_HD std::uint16_t to_fp16(float value) {
+struct Fp16 {
+  using Value = std::uint16_t;
+};
+
+SLIMPI_HD std::uint16_t encode_value(Fp16, float value) {
   const std::uint32_t bits = bits_of(value), magnitude = bits & 0x7fffffff;
   // A normal fp16 value: round away 13 bits, and change the exponent's bias. A carry out of the
   // greatest fp16 value gives the bits of infinity without a special case.
@@ -19,7 +23,7 @@ SLIMPI_HD std::uint16_t to_fp16(float value) {
   return (std::uint16_t)(magnitude > kInfinityBits ? 0x7e00 : bits16);
 }
 
-SLIMPI_HD float from_fp16(std::uint16_t bits16) {
+SLIMPI_HD float decode_value(Fp16, std::uint16_t bits16) {
   const std::uint32_t magnitude = bits16 & 0x7fffu;
   const std::uint32_t shifted = magnitude << 13;
   std::uint32_t bits = shifted + (112u << 23);
@@ -28,17 +32,6 @@ SLIMPI_HD float from_fp16(std::uint16_t bits16) {
   bits = magnitude >= 0x7c00 ? kInfinityBits : bits;
   bits |= (bits16 & 0x8000u) << 16;
   return float_of(magnitude > 0x7c00 ? kNanBits : bits);
-}
-
-SLIMPI_HD std::uint16_t to_bf16(float value) {
-  const std::uint32_t bits = bits_of(value);
-  const std::uint32_t bits16 = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-  return (std::uint16_t)((bits & 0x7fffffff) > kInfinityBits ? kNanBits >> 16 : bits16);
-}
-
-SLIMPI_HD float from_bf16(std::uint16_t bits16) {
-  const std::uint32_t bits = (std::uint32_t)bits16 << 16;
-  return float_of((bits & 0x7fffffff) > kInfinityBits ? kNanBits : bits);
 }
 
 }  // namespace slimpi::kernels

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// float32: the values themselves.
+#pragma once
+#include "kernels/math/bits.h"
+
+namespace slimpi::kernels {
+
+struct Float32 {
+  using Value = float;
+};
+
+SLIMPI_HD float encode_value(Float32, float value) {
+  return value;
+}
+
+SLIMPI_HD float decode_value(Float32, float value) {
+  return value;
+}
+
+}  // namespace slimpi::kernels

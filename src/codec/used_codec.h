@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What encoded the values of a compressed call, for the statistics and the report: 1 to 8 bits, the
+// value codecs of kernels/codecs.h, two thin factors, or a hook.
+#pragma once
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "base/statistics.h"
+#include "kernels/format.h"
+
+namespace slimpi::codec {
+
+constexpr std::size_t kWidths = 8, kValues = std::size(kernels::kValueCodecs);
+constexpr UsedCodec kLowRank{kWidths + kValues}, kHook{kWidths + kValues + 1};
+static_assert(std::size_t(kHook) < kMostCodecs, "raise kMostCodecs of base/statistics.h");
+
+UsedCodec used_codec(const kernels::Format& format);
+
+// In the order of UsedCodec: the keys of the report.
+std::vector<std::string> used_codec_names();
+
+}  // namespace slimpi::codec

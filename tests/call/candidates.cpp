@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which candidate of a call runs, what of it counts, and what is left to MPI: the decisions of
+// call/candidates.cpp, with calls and a clock of this test's own and an MPI that has no processes.
+#include "call/candidates.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "call/allreduce_call.h"
+#include "call/failure.h"
+#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/fake_mpi.h"
+
+using namespace slimpi;
+using call::Allreduce;
+using call::AllreduceCall;
+using call::Runtime;
+using call::Word;
+
+namespace {
+
+constexpr int kErrorOfMpi = 5, kErrorOfCall = 6;
+
+// What each way to do a call does, and what the test saw.
+struct Script {
+  std::map<std::string, std::uint64_t> nanoseconds;  // by algorithm, "mpi" or "in the node"
+  std::optional<BypassReason> fallback;              // of every plan
+  Status plan = Status::ok;                          // of every plan
+  int mpi_code = MPI_SUCCESS;
+  bool possible = true, usual = true;  // in the node
+  std::vector<std::string> ran;
+  int failures = 0;
+};
+Script g_script;
+std::uint64_t g_now = 0;
+
+void run(const std::string& way) {
+  g_script.ran.push_back(way);
+  g_now += g_script.nanoseconds[way];
+}
+
+}  // namespace
+
+// In the place of the library's own.
+int call::call_mpi_unstaged(const Allreduce&) {
+  run("mpi");
+  return g_script.mpi_code;
+}
+void call::fail_call(Runtime&, comm::Communicator&, Status, int* code) {
+  ++g_script.failures;
+  *code = kErrorOfCall;
+}
+AllreduceCall::AllreduceCall(Runtime& runtime, comm::Communicator& communicator,
+                             const comm::Plan& plan, const Allreduce& request)
+    : runtime_(runtime),
+      communicator_(communicator),
+      plan_(plan),
+      request_(request),
+      count_(std::uint64_t(request.count)) {}
+Status AllreduceCall::run(std::optional<BypassReason>* passed) {
+  *passed = g_script.fallback;
+  if (!g_script.fallback) ::run(plan_.algorithm->name);
+  return g_script.plan;
+}
+Status AllreduceCall::open_in_node(bool* possible) {
+  *possible = g_script.possible;
+  return g_script.plan;
+}
+Status AllreduceCall::run_in_node(bool* usual, int*) {
+  ::run("in the node");
+  *usual = g_script.usual;
+  return Status::ok;
+}
+
+namespace {
+
+float g_in[100000], g_out[100000];
+const Allreduce kRequest = {
+    g_in, g_out, 100000, Word(MPI_FLOAT), Word(MPI_SUM), Word(MPI_COMM_WORLD)};
+constexpr int kRounds = comm::Autotuner::kRounds;
+
+// A communicator with SLIMPI_ALGORITHM=auto, and a script of its own.
+struct Job {
+  explicit Job(const char* intra = "auto")
+      : communicator(Runtime::get()->api, Runtime::get()->statistics, config_of(intra),
+                     MPI_COMM_WORLD) {
+    g_script = {};
+    g_script.nanoseconds = {
+        {"mpi", 400}, {"bytegrad", 100}, {"allreduce", 800}, {"in the node", 100}};
+    test::fake_mpi().agrees = true;
+  }
+  static Config config_of(const char* intra) {
+    Config config;
+    assert_string_equal(config.set("algorithm", "auto", Source::environment).c_str(), "");
+    assert_string_equal(config.set("intra", intra, Source::environment).c_str(), "");
+    return config;
+  }
+  const call::PreparedCall& prepared() {
+    return communicator.attachment<call::PreparedCalls>().find(communicator.config(), {}, "",
+                                                               std::uint64_t(kRequest.count));
+  }
+  bool fastest() {
+    return call::run_fastest(*Runtime::get(), communicator, prepared(), kRequest, &code);
+  }
+  bool in_node() {
+    return call::run_in_node_fastest(*Runtime::get(), communicator, prepared().decision.plans[0],
+                                     kRequest, &code);
+  }
+  comm::Communicator communicator;
+  int code = -1;
+};
+
+std::uint64_t passed(BypassReason reason) {
+  return Runtime::get()->statistics.counts().passed[std::size_t(reason)];
+}
+
+void each_candidate_is_tried_and_the_fastest_stays(void**) {
+  Job job;
+  const std::uint64_t before = passed(BypassReason::automatic);
+  for (int i = 0; i < 3 * kRounds; ++i) {
+    assert_true(job.fastest());
+    assert_int_equal(job.code, MPI_SUCCESS);
+  }
+  assert_int_equal(std::set<std::string>(g_script.ran.begin(), g_script.ran.end()).size(), 3);
+  assert_int_equal(passed(BypassReason::automatic) - before, kRounds);  // the trials of MPI
+  g_script.ran.clear();
+  for (int i = 0; i < 20; ++i) assert_true(job.fastest());
+  for (const std::string& way : g_script.ran) assert_string_equal(way.c_str(), "bytegrad");
+  assert_int_equal(passed(BypassReason::automatic) - before, kRounds);
+}
+
+void where_mpi_is_fastest_it_stays(void**) {
+  Job job;
+  g_script.nanoseconds["mpi"] = 10;
+  for (int i = 0; i < 3 * kRounds; ++i) job.fastest();
+  g_script.ran.clear();
+  for (int i = 0; i < 20; ++i) assert_true(job.fastest());
+  for (const std::string& way : g_script.ran) assert_string_equal(way.c_str(), "mpi");
+}
+
+// The ranks agreed on it, so MPI does this call, counted for the reason of the fallback.
+void a_plan_that_falls_back_is_done_by_mpi(void**) {
+  Job job;
+  const std::uint64_t before = passed(BypassReason::start);
+  g_script.fallback = BypassReason::start;
+  for (int i = 0; i < 3; ++i) assert_true(job.fastest());
+  assert_int_equal(g_script.ran.size(), 3);  // MPI's own trial, and two plans
+  assert_int_equal(passed(BypassReason::start) - before, 2);
+  const call::PreparedCall& prepared = job.prepared();
+  assert_false(call::run_plan(*Runtime::get(), job.communicator, prepared.decision.plans[0],
+                              kRequest, &job.code));
+  assert_int_equal(g_script.ran.size(), 3);  // the caller calls MPI
+}
+
+// Ranks that fail may have stopped at different points: MPI must not see the call.
+void a_plan_that_fails_ends_the_call(void**) {
+  Job job;
+  g_script.plan = Status::mpi;
+  assert_true(call::run_plan(*Runtime::get(), job.communicator, job.prepared().decision.plans[0],
+                             kRequest, &job.code));
+  assert_int_equal(job.code, kErrorOfCall);
+  assert_int_equal(g_script.failures, 1);
+  assert_true(job.in_node());
+  assert_int_equal(g_script.failures, 2);
+}
+
+// Its time says nothing, and another rank may not have recorded it.
+void an_error_of_mpi_is_no_trial(void**) {
+  Job job;
+  g_script.mpi_code = kErrorOfMpi;
+  for (int i = 0; i < 5; ++i) {
+    assert_true(job.fastest());
+    assert_int_equal(job.code, kErrorOfMpi);
+  }
+  for (const std::string& way : g_script.ran) assert_string_equal(way.c_str(), "mpi");
+}
+
+void ranks_that_cannot_agree_on_times_fail(void**) {
+  Job job;
+  test::fake_mpi().agrees = false;
+  for (int i = 0; i < 3 * kRounds; ++i) assert_true(job.fastest());
+  assert_int_equal(g_script.failures, 1);
+  assert_int_equal(job.code, kErrorOfCall);
+}
+
+void in_a_node_mpi_does_what_shared_memory_cannot(void**) {
+  Job job;
+  const std::uint64_t before = passed(BypassReason::single_node);
+  g_script.possible = false;
+  assert_false(job.in_node());
+  assert_int_equal(passed(BypassReason::single_node) - before, 1);
+  assert_true(g_script.ran.empty());
+}
+
+void a_transport_asked_for_by_name_has_no_trials(void**) {
+  Job job("shm");
+  for (int i = 0; i < 20; ++i) assert_true(job.in_node());
+  assert_int_equal(g_script.ran.size(), 20);
+  for (const std::string& way : g_script.ran) assert_string_equal(way.c_str(), "in the node");
+}
+
+void in_a_node_the_faster_stays(void**) {
+  Job job;
+  for (int i = 0; i < 100; ++i) assert_true(job.in_node());
+  assert_true(std::count(g_script.ran.begin(), g_script.ran.end(), "mpi") > 0);
+  assert_true(g_script.ran.back() == "in the node");
+}
+
+// Work that later calls do not do.
+void an_unusual_call_in_a_node_is_no_trial(void**) {
+  Job job;
+  g_script.usual = false;
+  for (int i = 0; i < 50; ++i) assert_true(job.in_node());
+  int in_a_row = 0;
+  for (auto way = g_script.ran.rbegin(); way != g_script.ran.rend() && *way == "in the node"; ++way)
+    ++in_a_row;
+  assert_in_range(in_a_row, 30, 50);  // it stays at this trial
+}
+
+}  // namespace
+
+int main() {
+  test::fake_mpi().initialized = true;
+  call::candidate_clock = [] { return g_now; };
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(each_candidate_is_tried_and_the_fastest_stays),
+      cmocka_unit_test(where_mpi_is_fastest_it_stays),
+      cmocka_unit_test(a_plan_that_falls_back_is_done_by_mpi),
+      cmocka_unit_test(a_plan_that_fails_ends_the_call),
+      cmocka_unit_test(an_error_of_mpi_is_no_trial),
+      cmocka_unit_test(ranks_that_cannot_agree_on_times_fail),
+      cmocka_unit_test(in_a_node_mpi_does_what_shared_memory_cannot),
+      cmocka_unit_test(a_transport_asked_for_by_name_has_no_trials),
+      cmocka_unit_test(in_a_node_the_faster_stays),
+      cmocka_unit_test(an_unusual_call_in_a_node_is_no_trial),
+  };
+  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
+}
