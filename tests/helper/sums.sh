@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # For tests that run tests/mpi/sums: `sums_table ROWS` runs a row a line,
 #   algorithm bits bucket rounding ranks ranks-per-node hierarchy sizes
-# and fails unless every row passes. The algorithms codec and strategy are hooks of exact sums,
-# $work/codec.so and $work/strategy.so. qsgd and a strategy are flat whatever the hierarchy.
+# and fails unless every row passes. NAME=OTHER is algorithm NAME, whose errors are bounded like
+# those of OTHER, which tests/mpi/oracle.cpp knows. The algorithms codec and strategy are hooks of
+# exact sums, $work/codec.so and $work/strategy.so. qsgd and a strategy are flat whatever the
+# hierarchy.
 sums_table() {
   echo "$1" | while read -r algorithm bits bucket rounding ranks per_node hierarchy sizes; do
     [ -n "$algorithm" ] || continue
@@ -11,6 +13,7 @@ sums_table() {
     [ "$hierarchy" != leader ] || leader=1
     case $algorithm in
       qsgd) flat=1 ;;
+      *=*) known=${algorithm#*=} algorithm=${algorithm%%=*} ;;
       codec | strategy) known=hook algorithm=hook:$work/$algorithm.so ;;
     esac
     SLIMPI_ALGORITHM=$algorithm SLIMPI_BITS=$bits SLIMPI_BUCKET=$bucket \
