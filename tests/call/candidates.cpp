@@ -97,8 +97,9 @@ struct Job {
     return config;
   }
   const call::PreparedCall& prepared() {
-    return communicator.attachment<call::PreparedCalls>().find(communicator.config(), {}, "",
-                                                               std::uint64_t(kRequest.count));
+    auto& calls = communicator.attachment<call::PreparedCalls>();
+    calls.prepare(communicator.config(), {}, "");
+    return calls.find(std::uint64_t(kRequest.count));
   }
   bool fastest() {
     return call::run_fastest(*Runtime::get(), communicator, prepared(), kRequest, &code);
@@ -178,8 +179,9 @@ void an_error_of_mpi_is_no_trial(void**) {
 
 void ranks_that_cannot_agree_on_times_fail(void**) {
   Job job;
+  assert_true(job.fastest());  // all ranks make the autotuner
   test::fake_mpi().agrees = false;
-  for (int i = 0; i < 3 * kRounds; ++i) assert_true(job.fastest());
+  for (int i = 1; i < 3 * kRounds; ++i) assert_true(job.fastest());
   assert_int_equal(g_script.failures, 1);
   assert_int_equal(job.code, kErrorOfCall);
 }
