@@ -101,7 +101,7 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    tools::put(app.help());
+    tools::put(tools::help(app));
     return 0;
   } catch (const CLI::ParseError& error) {
     const std::string unknown = tools::unknown_option(app, argc, argv);

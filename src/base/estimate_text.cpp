@@ -11,14 +11,15 @@ namespace {
 
 constexpr double kNano = 1e-9;
 
-// 2^(10 k) bytes as people write them: "64K".
+// 2^exponent bytes as people write them: "64 KiB".
 std::string power_text(std::size_t exponent) {
-  constexpr const char* units[] = {"", "K", "M", "G", "T"};
-  return fmt::format("{}{}", 1ull << exponent % 10, units[std::min<std::size_t>(exponent / 10, 4)]);
+  constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  return fmt::format("{} {}", 1ull << exponent % 10,
+                     units[std::min<std::size_t>(exponent / 10, 4)]);
 }
 
 std::string size_text(const EstimateRow& row) {
-  if (row.empty) return "0";
+  if (row.empty) return "0 B";
   return power_text(row.size_class) + " to " + power_text(row.size_class + 1);
 }
 
@@ -36,12 +37,12 @@ double share(double part, double whole) {
 
 // What the program did, one line a row.
 std::string calls_table(const Estimate& estimate) {
-  std::string text = fmt::format("  {:<12} {:>6} {:<10} {:<8} {:>8} {:>9} {:>7}  {}\n", "bytes",
+  std::string text = fmt::format("  {:<19} {:>6} {:<10} {:<8} {:>8} {:>9} {:>7}  {}\n", "size",
                                  "ranks", "type", "op", "calls", "seconds", "of time", "slimpi");
   for (const EstimateRow& row : estimate.rows) {
     const double seconds = double(row.nanoseconds) * kNano;
     text += fmt::format(
-        "  {:<12} {:>6} {:<10} {:<8} {:>8} {:>9} {:>7}  {}\n", size_text(row), ranks_text(row),
+        "  {:<19} {:>6} {:<10} {:<8} {:>8} {:>9} {:>7}  {}\n", size_text(row), ranks_text(row),
         row.type, row.op, row.calls, row.blocking ? fmt::format("{:.3f}", seconds) : "-",
         row.blocking ? fmt::format("{:.1f}%", share(seconds, estimate.wall_seconds())) : "-",
         fate_text(row));

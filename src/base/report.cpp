@@ -39,9 +39,9 @@ bool write_file(const std::string& path, const std::string& text) {
 }  // namespace
 
 std::string bytes_text(double value) {
-  const char* const units[] = {"B", "KB", "MB", "GB", "TB"};
+  const char* const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   int unit = 0;
-  for (; value >= 1000 && unit < 4; ++unit) value /= 1000;
+  for (; value >= 1024 && unit < 4; ++unit) value /= 1024;
   return fmt::format("{:.{}f} {}", value, unit == 0 ? 0 : 2, units[unit]);
 }
 

@@ -77,7 +77,7 @@ Status write_report(const Report& report, const std::string& target);
 // Writes a text to `target`, the value of the option `variable`.
 Status write_to(const std::string& target, const char* variable, const std::string& text);
 
-// For texts: "1.25 MB", in units of 1000; "1 call", "2 calls".
+// For texts: "1.25 MiB", in units of 1024 as sizes are given; "1 call", "2 calls".
 std::string bytes_text(double value);
 std::string number_of(std::uint64_t number, const char* what);
 

@@ -31,7 +31,7 @@ holds "a line a decision" grep -Eq \
   'debug: auto: (mpi|bytegrad|allreduce) is used for sums of about [0-9]+ bytes \(least times' \
   err.txt
 holds "the report as text" grep -Eq \
-  '^  auto     from [0-9.]+ KB: (mpi|bytegrad|allreduce); least times: mpi [0-9.]+ ms in ' err.txt
+  '^  auto     from [0-9.]+ KiB: (mpi|bytegrad|allreduce); least times: mpi [0-9.]+ ms in ' err.txt
 holds "the report as JSON" "$PYTHON" -c '
 import json
 rows = json.load(open("report.json"))["auto"]

@@ -24,7 +24,7 @@ check 'alone: status' same $? 0
 check 'alone: one line says that slimpi is missing' \
   same "$(wc -l <"$work/said") $(grep -c 'not preloaded' "$work/said")" '1 1'
 check 'alone: a line a size' \
-  same "$(rows | awk '{print $1, $2}' | xargs)" '4K plain 8K plain 16K plain'
+  same "$(rows | awk '{print $1, $2}' | xargs)" '4 plain 8 plain 16 plain'
 json alone
 
 # Four ranks that count as four nodes, through slimpi.
@@ -33,11 +33,11 @@ timeout 50 "$MPIEXEC" -n 4 -genv LD_PRELOAD "$library" $nodes "$bench" --size 16
   --algorithm bytegrad,fp16,allreduce --bits 8,4 --iterations 3 --json - \
   2>"$work/table" >"$work/four"
 check 'four ranks: status' same $? 0
-check 'four ranks: a line a candidate' same "$(rows | awk '$1 == "1M" {print $2}' | xargs)" \
+check 'four ranks: a line a candidate' same "$(rows | awk '$1 == 1024 {print $2}' | xargs)" \
   'plain bytegrad bytegrad fp16 allreduce'
 check 'four ranks: small buffers are passed to MPI' \
   same "$(rows | awk '{ split($0, cell); print $1, cell[NF - 10] }' | xargs)" \
-  '16K - 16K no 16K no 16K no 16K no 1M - 1M yes 1M yes 1M yes 1M yes'
+  '16 - 16 no 16 no 16 no 16 no 1024 - 1024 yes 1024 yes 1024 yes 1024 yes'
 check 'four ranks: every line is as wide as the others' \
   same "$(grep -v '^# ' "$work/table" | awk 'length > 1 {print length}' | sort -u | wc -l)" 1
 json four
@@ -64,7 +64,7 @@ if [ $status -ne 77 ]; then
   else
     check 'lab: the script is kept where gnuplot is missing' test -s "$work/lab.svg.gnuplot"
   fi
-  check 'lab: the predicted column' same "$(rows | awk '{print NF}' | xargs)" '14 15'
+  check 'lab: the predicted column' same "$(rows | awk '{print NF}' | xargs)" '14 15 14 14'
   json lab
   "$bench" --predict --constants "$work/constants" --bits 8,4 --json "$work/predict" >/dev/null
   check 'predict: status' same $? 0
@@ -113,6 +113,14 @@ for arguments in --help --version --predict "--size 4K --iterations 1"; do
 done
 check '--help: no marks of the parser' \
   same "$("$bench" --help | grep -c -e 'INT' -e '{' -e 'TEXT' -e ' in \[')" 0
+for tool in bench info run lab; do
+  "$top_builddir/tools/slimpi-$tool" --help >"$work/help"
+  check "slimpi-$tool --help: usage first, no two empty lines, none at the end" \
+    awk 'NR == 1 && !/^Usage: /  { exit bad = 1 }
+      NR > 1 && !NF && !last { bad = 1 }
+      { last = NF }
+      END { exit bad || !last }' "$work/help"
+done
 echo '{}' >"$work/empty"
 refuse 2 'not written by --calibrate' --size 4K --constants "$work/empty"
 

@@ -38,6 +38,15 @@ MPI_Comm communicator(const Options& options, const std::string& algorithm, int 
   return comm;
 }
 
+// Those that were asked for; else "", which is what the environment says, and the two baselines.
+std::vector<std::string> algorithms_of(const Options& options, const Config& config) {
+  if (!options.algorithms.empty()) return options.algorithms;
+  std::vector<std::string> all{""};
+  for (const char* const baseline : {"allreduce", "fp16"})
+    if (config.algorithm != baseline) all.emplace_back(baseline);
+  return all;
+}
+
 }  // namespace
 
 std::string Candidate::label() const {
@@ -84,8 +93,7 @@ std::vector<Candidate> candidates(const Options& options, const World& world) {
   PMPI_Comm_dup(MPI_COMM_WORLD, &all[0].comm);
   if (!world.preloaded) return all;
   const Config config = config_of(options);
-  std::vector<std::string> algorithms = options.algorithms;
-  if (algorithms.empty()) algorithms.emplace_back();  // what the environment says
+  const std::vector<std::string> algorithms = algorithms_of(options, config);
   for (const std::string& algorithm : algorithms) {
     const std::string known = algorithm.empty() ? config.algorithm : algorithm;
     const std::vector<int> standard{config.bits};

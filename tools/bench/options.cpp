@@ -88,13 +88,14 @@ bool parse_rate(const std::string& text, double& bits_per_second) {
 }
 
 std::string written(std::uint64_t bytes) {
-  const char* units = "KMGT";
-  int unit = -1;
-  while (bytes >= 1024 && bytes % 1024 == 0 && unit < 3) {
-    bytes /= 1024;
-    ++unit;
-  }
-  return unit < 0 ? fmt::format("{}", bytes) : fmt::format("{}{}", bytes, units[unit]);
+  const char* const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  int unit = 0;
+  for (; bytes >= 1024 && bytes % 1024 == 0 && unit < 4; ++unit) bytes /= 1024;
+  return fmt::format("{} {}", bytes, units[unit]);
+}
+
+std::string in_kib(std::uint64_t bytes) {
+  return fmt::format("{:.10g}", double(bytes) / 1024);
 }
 
 namespace {
@@ -107,18 +108,13 @@ CLI::Validator range(T low, T high) {
 
 void add_measurement(CLI::App& app, Words& words, Options& options) {
   const auto size = [&](const char* name, std::string& word, const char* text) {
-    app.add_option(name, word, text)
-        ->check(check_size)
-        ->type_name("SIZE")
-        ->capture_default_str()
-        ->group("Sizes");
+    app.add_option(name, word, text)->check(check_size)->type_name("SIZE")->group("Sizes");
   };
-  size("--min", words.least, "smallest size in bytes");
-  size("--max", words.most, "largest size");
-  app.add_option("--factor", words.factor, "from one size to the next")
+  size("--min", words.least, "smallest size; K, M and G are KiB, MiB and GiB (4K)");
+  size("--max", words.most, "largest size (64M)");
+  app.add_option("--factor", words.factor, "from one size to the next (2)")
       ->check(range(1.01, 1e6))
       ->type_name("NUMBER")
-      ->capture_default_str()
       ->group("Sizes");
   app.add_option("--size", words.sizes, "these sizes instead")
       ->delimiter(',')
@@ -126,7 +122,7 @@ void add_measurement(CLI::App& app, Words& words, Options& options) {
       ->type_name("SIZE")
       ->group("Sizes");
   app.add_option("--algorithm", options.algorithms,
-                 "algorithms to compare (as the environment says)")
+                 "algorithms to compare (the environment's, allreduce, fp16)")
       ->delimiter(',')
       ->check([](const std::string& text) { return check_option("algorithm", text); })
       ->type_name("NAME")
@@ -149,10 +145,9 @@ void add_measurement(CLI::App& app, Words& words, Options& options) {
       ->check(range(1, 1'000'000))
       ->type_name("N")
       ->group("Calls");
-  app.add_option("--warmup", options.warmup, "calls before the timed ones")
+  app.add_option("--warmup", options.warmup, "calls before the timed ones (2)")
       ->check(range(0, 1'000'000))
       ->type_name("N")
-      ->capture_default_str()
       ->group("Calls");
   app.add_flag("--in-place", options.in_place, "use MPI_IN_PLACE")->group("Calls");
   app.add_flag("--no-check", words.no_check, "do not compare with the exact sum")->group("Calls");
@@ -190,14 +185,13 @@ void add_model(CLI::App& app, Options& options) {
       ->group(group);
   app.add_flag("--predict", options.predict, "print the model's predictions, without MPI")
       ->group(group);
-  app.add_option("--nodes", options.nodes, "of --predict (2 to 100000)")
+  app.add_option("--nodes", options.nodes, "of --predict (some from 2 to 100000)")
       ->check(range(1, 100'000))
       ->type_name("N")
       ->group(group);
-  app.add_option("--ranks-per-node", options.ranks_per_node, "of --predict")
+  app.add_option("--ranks-per-node", options.ranks_per_node, "of --predict (1)")
       ->check(range(1, 1024))
       ->type_name("N")
-      ->capture_default_str()
       ->group(group);
   app.add_option("--latency", options.latency, "of --predict: one way, in seconds (measured)")
       ->check(range(0.0, 10.0))
@@ -234,7 +228,7 @@ Parsed parse(int argc, char** argv) {
     if (options.sizes.empty())
       parsed = refused(fmt::format("--min {} is above --max {}", words.least, words.most));
   } catch (const CLI::CallForHelp&) {
-    parsed = {options, 0, app.help()};
+    parsed = {options, 0, tools::help(app)};
   } catch (const CLI::CallForVersion&) {
     parsed = {options, 0, version() + "\n"};
   } catch (const CLI::ParseError& error) {

@@ -41,7 +41,10 @@ Parsed parse(int argc, char** argv);
 // "1gbit", "100mbit", "2.5G" as bits per second; false when it is not a rate.
 bool parse_rate(const std::string& text, double& bits_per_second);
 
-// A size in bytes as people write it: 64K, 1M, 96M, 1000.
+// A size in bytes as people write it: 64 KiB, 1 MiB, 1000 B.
 std::string written(std::uint64_t bytes);
+
+// For columns of tables: the number of KiB, such as 64, 65536 or 0.5.
+std::string in_kib(std::uint64_t bytes);
 
 }  // namespace slimpi::bench

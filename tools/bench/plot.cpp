@@ -83,7 +83,7 @@ std::string plot_script(const Options& options, const World& world, const std::v
       "set multiplot layout 1,2 title '{} rank{} on {} node{}, {}{}' noenhanced\n"
       "set logscale xy\nset grid xtics ytics lt 1 lw 1 lc rgb '#e0e0e0'\nset key noenhanced "
       "bmargin center horizontal\n"
-      "set xlabel 'size (bytes)'\nset xtics ({})\n",
+      "set xlabel 'size of the buffer'\nset xtics ({})\n",
       world.ranks, world.ranks == 1 ? "" : "s", world.nodes, world.nodes == 1 ? "" : "s", world.mpi,
       options.wire > 0 ? fmt::format(", links of {:.6g} Mbit/s", options.wire / 1e6) : "",
       tics(options.sizes));

@@ -65,19 +65,19 @@ std::string table(const Options& options, const Constants& c, const std::vector<
         "the\n"
         "# processor may decide, so measure them there (--calibrate)\n#\n",
         8e-6 / c.measured_link);
-  text +=
-      fmt::format("#{:>7} {:>7} {:>8} {:14} {:>4} {:>11} {:>8} {:>9} {:>11} {:>7} {:>9} {:>9}\n",
-                  "nodes", "ranks", "size", "schedule", "bits", "time", "speed-up", "held by",
-                  "messages", "peers", "memory", "set-up");
-  text += fmt::format("#{:>41} {:>11} {:>41} {:>18} {:>9}\n", "", "ms", "a rank", "MB", "ms");
+  static constexpr char kHead[] =
+      "#{:>7} {:>7} {:>8} {:14} {:>4} {:>11} {:>8} {:>9} {:>11} {:>7} {:>9} {:>9}\n";
+  text += fmt::format(kHead, "nodes", "ranks", "size", "schedule", "bits", "time", "speed-up",
+                      "held by", "messages", "peers", "memory", "set-up");
+  text += fmt::format(kHead, "", "", "KiB", "", "", "ms", "", "", "a rank", "a rank", "MiB", "ms");
   for (const Forecast& f : all) {
     text += fmt::format(
         "{:>8} {:>7} {:>8} {:14} {:>4} {:>11.4g} {:>8.2f} {:>9} {:>11} {:>7} {:>9.4g} {:>9.4g}\n",
         f.layout.nodes, number(f.layout.nodes * f.layout.ranks_per_node),
-        written(std::uint64_t(f.bytes)), to_string(f.schedule),
+        in_kib(std::uint64_t(f.bytes)), to_string(f.schedule),
         f.bits == 0 ? "-" : std::to_string(f.bits), f.cost.seconds * 1e3,
         f.plain_seconds / f.cost.seconds, f.cost.held_by(), number(f.cost.messages),
-        number(f.cost.peers), f.cost.memory / 1e6, f.cost.setup * 1e3);
+        number(f.cost.peers), f.cost.memory / (1 << 20), f.cost.setup * 1e3);
   }
   return text;
 }

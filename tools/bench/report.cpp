@@ -26,8 +26,8 @@ std::string gigabytes(double rate) {
   return fmt::format("{:.3f}", rate / 1e9);
 }
 
-std::string kilobytes(std::uint64_t bytes) {
-  return fmt::format("{:.1f}", double(bytes) / 1e3);
+std::string kibibytes(std::uint64_t bytes) {
+  return fmt::format("{:.1f}", double(bytes) / 1024);
 }
 
 // Of the column of labels: the longest that the options can give.
@@ -56,7 +56,7 @@ std::string table_head(const Options& options, const World& world) {
     text += fmt::format("# a node's link: {:.6g} Mbit/s; limit: the least time that it allows\n",
                         options.wire / 1e6);
   text += "# times of the slowest rank; speed-up: of the median, over plain MPI in the same run\n";
-  text += "# taken: slimpi did the call itself; otherwise it passed it to MPI\n";
+  text += "# taken: slimpi did the call itself; otherwise MPI did\n";
   if (options.check)
     text += "# error: relative L2 against the sum in double; same: all ranks have the same bytes\n";
   const std::size_t width = label_width(options);
@@ -66,8 +66,8 @@ std::string table_head(const Options& options, const World& world) {
       "size", "algorithm", width, "taken", "median", "min", "algbw", "busbw", "speed-up", "x limit",
       "error", "same", "sent", "fewer", predicts ? fmt::format(" {:>11}", "predicted") : "");
   text +=
-      fmt::format("#{:>9} {:{}} {:>5} {:>11} {:>11} {:>8} {:>8} {:>45}{}\n", "bytes", "", width, "",
-                  "us", "us", "GB/s", "GB/s", "KB", predicts ? fmt::format(" {:>19}", "us") : "");
+      fmt::format("#{:>9} {:{}} {:>5} {:>11} {:>11} {:>8} {:>8} {:>45}{}\n", "KiB", "", width, "",
+                  "us", "us", "GB/s", "GB/s", "KiB", predicts ? fmt::format(" {:>19}", "us") : "");
   return text;
 }
 
@@ -75,17 +75,18 @@ std::string table_line(const Options& options, const Row& row, const Row& plain)
   const auto sent = row.on_wire ? row.on_wire : row.sent;
   std::string text = fmt::format(
       "{:>10} {:{}} {:>5} {:>11} {:>11} {:>8} {:>8} {:>8} {:>8} {:>9} {:>4} {:>12} {:>7}",
-      written(row.bytes), row.label(), label_width(options),
+      in_kib(row.bytes), row.label(), label_width(options),
       row.compressed ? (*row.compressed ? "yes" : "no") : "-", microseconds(row.median),
       microseconds(row.least), gigabytes(row.algbw), gigabytes(row.busbw),
       fmt::format("{:.2f}", row.speedup),
       row.limit ? fmt::format("{:.2f}", row.median / *row.limit) : "-",
       row.error ? fmt::format("{:.2e}", *row.error) : "-",
-      row.same ? (*row.same ? "yes" : "NO") : "-", sent ? kilobytes(*sent) : "-",
+      row.same ? (*row.same ? "yes" : "NO") : "-", sent ? kibibytes(*sent) : "-",
       row.on_wire && plain.on_wire && *row.on_wire > 0
           ? fmt::format("{:.2f}", double(*plain.on_wire) / double(*row.on_wire))
           : "-");
-  if (row.predicted) text += fmt::format(" {:>11}", microseconds(*row.predicted));
+  if (!options.constants.empty())
+    text += fmt::format(" {:>11}", row.predicted ? microseconds(*row.predicted) : "-");
   return text + "\n";
 }
 

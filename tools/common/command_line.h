@@ -32,4 +32,13 @@ inline std::string message(const CLI::ParseError& error) {
   return text;
 }
 
+// What --help prints: the usage first, as the other tools have it, and no two empty lines in a row.
+inline std::string help(const CLI::App& app) {
+  std::string text = app.help();
+  for (std::size_t at = 0; (at = text.find("\n\n\n")) != text.npos;) text.erase(at, 1);
+  while (text.ends_with("\n\n")) text.pop_back();
+  const std::size_t usage = text.find("Usage: "), end = text.find('\n', usage);
+  return text.substr(usage, end - usage) + "\n\n" + text.substr(0, usage) + text.substr(end + 1);
+}
+
 }  // namespace slimpi::tools

@@ -44,15 +44,4 @@ std::string Table::text() const {
   return result;
 }
 
-std::string bytes(unsigned long long count) {
-  const char* unit = "bytes";
-  double value = double(count);
-  for (const char* larger : {"KiB", "MiB", "GiB", "TiB"}) {
-    if (value < 1024) break;
-    value /= 1024;
-    unit = larger;
-  }
-  return fmt::format("{:.{}f} {}", value, count < 1024 ? 0 : 1, unit);
-}
-
 }  // namespace slimpi::tools

@@ -25,7 +25,4 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-// "4.8 GiB"
-std::string bytes(unsigned long long count);
-
 }  // namespace slimpi::tools

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/report.h"
 #include "tools/common/text.h"
 #include "tools/info/info.h"
 
@@ -50,7 +51,8 @@ std::string topology_text(const Topology& topology) {
 
   Table nodes({"NUMA NODE", "CORES", "MEMORY"});
   for (const topology::NumaNode& node : topology.numa_nodes)
-    nodes.add({std::to_string(node.index), std::to_string(node.cores), bytes(node.memory)});
+    nodes.add(
+        {std::to_string(node.index), std::to_string(node.cores), bytes_text(double(node.memory))});
   text += "\n" + nodes.text();
 
   Table gpus({"GPU", "BUS ID", "NUMA NODE", "NEAREST NIC", "DISTANCE", "MODEL"});
