@@ -66,6 +66,20 @@ if command -v gnuplot >/dev/null; then
   timeout 60 $compare $few --epochs 1 --rows plain --plot picture.svg >said.txt 2>&1 || cat said.txt
   holds "a picture" grep -q 'plain MPI' picture.svg
 fi
+# Twenty points in a heap: each has a label inside the picture, and no label lies on another one.
+cat >labels_check.py <<'EOP'
+import sys
+sys.dont_write_bytecode = True
+sys.path.insert(0, sys.argv[1] + "/tools")
+import compare_plot as picture
+points = [(400 + 7 * i % 60, 200 + 11 * i % 50) for i in range(20)]
+words = ["bytegrad, %d bits, error feedback" % i for i in range(20)]
+areas = [(x, y, x + picture.LETTER * len(word), y + picture.LINE)
+         for (x, y), word in zip(picture.place_labels(points, words, 1200, 500), words)]
+assert all(0 <= b[0] and b[2] <= 1200 and 0 <= b[1] <= 500 for b in areas), areas
+assert not any(picture.overlaps(a, b) for a in areas for b in areas if a is not b), areas
+EOP
+holds "labels of a crowd" "$PYTHON" labels_check.py "$top_srcdir"
 status=0
 # shellcheck disable=SC2086
 timeout 60 $compare --rows "qsgd,bits" >said.txt 2>&1 || status=$?

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# slimpi-lab: hosts with names of their own, traffic that really crosses the cables, rates that hold
+# slimpi-lab: hosts with names of their own, traffic that really crosses the links, rates that hold
 # and change, exit statuses, and nothing left behind.
 set -u
 lab="$top_builddir/tools/slimpi-lab"

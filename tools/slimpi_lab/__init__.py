@@ -2,7 +2,7 @@
 """The parts of slimpi-lab(1): several hosts on one machine, for MPI programs.
 
 system    what we ask of the kernel and of its tools
-links     rates, and the shaping of a host's cable
+links     rates, and the shaping of a host's link
 hosts     namespaces that are hosts, the switch between them, and its counters
 launch    which MPI, and the command that starts a program over the hosts
 inside    process 1 of a lab

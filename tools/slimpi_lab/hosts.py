@@ -48,7 +48,7 @@ def start(hosts, private):
 
 
 def connect(hosts):
-    """Runs a cable from each host's eth0 to a switch, which lies in the lab's own namespace."""
+    """Runs a veth link from each host's eth0 to a switch, which lies in the lab's own namespace."""
     lines = ["link add switch0 type bridge", "link set switch0 up"]
     for host in hosts:
         port = f"port{host.index}"
@@ -65,7 +65,7 @@ def connect(hosts):
 
 
 def counters(hosts):
-    """The bytes that crossed each cable so far, as the switch counts them."""
+    """The bytes that crossed each link so far, as the switch counts them."""
     links = json.loads(run("ip", "-json", "-stats", "link", "show"))
     ports = {link["ifname"]: link["stats64"] for link in links}
     rows = []

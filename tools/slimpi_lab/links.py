@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rates, and the shaping of a host's cable."""
+"""Rates, and the shaping of a host's link."""
 import re
 
 from .system import LabError, run
 
-DEVICE = "eth0"  # a host's end of its cable
+DEVICE = "eth0"  # a host's end of its link
 
 
 def parse_rate(text, option="--rate"):
@@ -44,7 +44,7 @@ def shaper(rate):
 
 class Host:
     """A host: its name, its address, the process that its namespaces belong to, and the rates of
-    its cable. Up is what the host sends, down what it receives; None is not shaped."""
+    its link. Up is what the host sends, down what it receives; None is not shaped."""
 
     def __init__(self, index, up, down):
         self.index, self.name, self.address = index, f"node{index}", f"10.77.0.{index + 1}"
@@ -58,7 +58,7 @@ class Host:
         return ["nsenter", f"--target={self.process}", *spaces, "--", *command]
 
     def shape(self):
-        """Makes the cable as wanted. Each end shapes what it sends, so the switch shapes down."""
+        """Makes the link as wanted. Each end shapes what it sends, so the switch shapes down."""
         for direction, rate in self.wanted.items():
             if rate == self.rate[direction]:
                 continue
