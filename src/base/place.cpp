@@ -87,7 +87,8 @@ std::string find_plugin(const std::string& name) {
 }
 
 std::string find_library() {
-  return find({"libslimpi.so"});
+  // Without the files for developers only the second name is there.
+  return find({"libslimpi.so", "libslimpi.so.0"});
 }
 
 }  // namespace slimpi

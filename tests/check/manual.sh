@@ -21,4 +21,15 @@ done
 for page in *.1; do
   grep -q "^\.Nm ${page%.1}\$" "$page" || { echo "$page has another name inside" && status=1; }
 done
+# As HTML: every link leads to a page of ours or out of html/.
+if [ -n "${MANDOC:-}" ] && [ -e "${top_builddir:-.}/Makefile" ]; then
+  html=$(cd "${top_builddir:-.}" && pwd)/html
+  MAKEFLAGS='' make -s -C "${top_builddir:-.}" html >/dev/null || status=1
+  for page in *.[1-9]; do
+    [ -s "$html/$page.html" ] || { echo "make html made no $page.html" && status=1; }
+  done
+  for link in $(sed -n 's/.*href="\(slimpi[^"#]*\)".*/\1/p' "$html"/*.html | sort -u); do
+    [ -e "$html/$link" ] || { echo "html: $link is linked to and missing" && status=1; }
+  done
+fi
 exit $status

@@ -38,6 +38,8 @@ expect "$(offered slimpi-bench --set buc)" "bucket=" "bench: names of options"
 expect "$(offered slimpi-bench --json '')" "rules.txt" "bench: a file"
 expect "$(offered slimpi-bench --wire = 1g)" "1gbit" "bench: a value behind ="
 expect "$(offered slimpi-lab --finalize '')" "lab mpi" "lab: names"
+expect "$(offered slimpi-lab --mpi '')" "mpich openmpi" "lab: kinds of MPI"
+expect "$(offered slimpi-lab --set-rate a)" "all=100mbit" "lab: a link"
 expect "$(offered slimpi-lab --rate 1)" "100mbit 10gbit 1gbit" "lab: rates"
 expect "$(offered slimpi-lab --hosts 2 -- rul)" "rules.txt" "lab: a program"
 PATH=$top_builddir/tools:$PATH

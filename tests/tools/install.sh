@@ -37,6 +37,10 @@ unset LD_PRELOAD SLIMPI_BITS
 expect "$("$bin/slimpi-run" --dry-run true | head -1)" \
   "env LD_PRELOAD=$moved$libdir/libslimpi.so \\" \
   "slimpi-run finds the moved library"
+mv "$lib/libslimpi.so" developer
+expect "$("$bin/slimpi-run" --dry-run true | head -1)" \
+  "env LD_PRELOAD=$moved$libdir/libslimpi.so.0 \\" "and without the name for developers"
+mv developer "$lib/libslimpi.so"
 HWLOC_SYNTHETIC='pack:1 core:3 pu:1' "$bin/slimpi-info" -t >topology 2>&1 || :
 holds "slimpi-info finds its moved part" grep -q '3 cores' topology
 expect "$("$bin/slimpi-run" --algorithm off echo works 2>&1)" works "a program starts"
@@ -45,11 +49,12 @@ expect "$("$bin/slimpi-run" --algorithm off echo works 2>&1)" works "a program s
 # build tree would have them are not opened.
 mkdir tools .libs
 cp -r stage tools/tests
-rm -r "tools/tests$libdir/slimpi" "tools/tests$libdir/libslimpi.so"
+rm -r "tools/tests$libdir/slimpi" "tools/tests$libdir/libslimpi.so" \
+  "tools/tests$libdir/libslimpi.so.0"
 echo 'void open_me(void); __attribute__((constructor)) void open_me(void) {
   extern int creat(const char*, unsigned); creat("opened", 0600); }' >planted.c
 ${CC:-cc} -shared -fPIC -o .libs/slimpi-hwloc.so planted.c
-for name in slimpi-blas.so slimpi-cuda.so libslimpi.so; do
+for name in slimpi-blas.so slimpi-cuda.so libslimpi.so libslimpi.so.0; do
   cp .libs/slimpi-hwloc.so ".libs/$name"
 done
 cp -r .libs tools/.libs

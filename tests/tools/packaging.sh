@@ -1,0 +1,73 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# The packages: one version everywhere, every installed file in one Debian package, what these need
+# for building is what tools/packages installs, and packages that dpkg can read.
+. "${top_srcdir:?is set by make check}/tests/helper/mpi.sh"
+seconds=120
+packaging=$top_srcdir/tools/packaging
+version=$(sed -n 's/^AC_INIT(\[slimpi\], \[\([^]]*\)\].*/\1/p' "$top_srcdir/configure.ac")
+part() { sed -n "s/^#define SLIMPI_VERSION_$1 //p" "$top_srcdir/include/slimpi.h"; }
+expect "$(part MAJOR).$(part MINOR).$(part PATCH)" "$version" "slimpi.h: the version"
+expect "$(sed -n '1s/slimpi (\([^)]*\)) .*/\1/p' "$packaging/debian/changelog")" "$version" \
+  "debian/changelog: the version"
+expect "$(sed -n 's/^    version("\([^"]*\)").*/\1/p' "$packaging/spack/package.py" | head -n 1)" \
+  "$version" "Spack: the version"
+holds "Spack: the recipe is Python" "$PYTHON" -c \
+  'import ast, sys; ast.parse(open(sys.argv[1]).read())' "$packaging/spack/package.py"
+# The newest heading is this version with its date, or what comes after it.
+holds "CHANGELOG.md: this version, or what comes after it" sh -c 'grep -m 1 "^## " "$1" |
+  grep -Eqx "## (Unreleased|$2 - 20[0-9]{2}-[0-9]{2}-[0-9]{2})"' sh "$top_srcdir/CHANGELOG.md" \
+  "$version"
+
+# What a build needs is known in one place; packages for running it stand elsewhere.
+"$top_srcdir/tools/packages" --list build | grep -vx -e build-essential -e dataset-fashion-mnist \
+  -e iproute2 -e gnuplot-nox -e python3 | LC_ALL=C sort >build.txt
+sed -n '/^Build-Depends:/,/^$/p' "$packaging/debian/control" | sed 's/^Build-Depends://' |
+  tr ',' '\n' | sed -e 's/(.*//' -e 's/ //g' -e '/^$/d' |
+  grep -vx -e debhelper-compat -e dh-python -e python3:any | LC_ALL=C sort >control.txt
+same build.txt control.txt "debian/control: what a build needs"
+
+# As on a Debian machine: every file in one package, none left over.
+multiarch=$(${CC:-cc} -print-multiarch)
+: "${multiarch:=x86_64-linux-gnu}"
+mkdir tree
+cp -r "$packaging/debian" tree/debian
+stage=$work/tree/debian/tmp
+MAKEFLAGS='' timeout 120 make -s -C "$top_builddir" install DESTDIR="$stage" prefix=/usr \
+  libdir="/usr/lib/$multiarch" mandir=/usr/share/man >log 2>&1 ||
+  { cat log && fail "make install"; }
+(cd "$stage" && find . ! -type d) | sed 's,^\./,,' | LC_ALL=C sort >installed.txt
+for list in "$packaging"/debian/*.install; do
+  while read -r pattern; do
+    # The pattern is one for the shell.
+    # shellcheck disable=SC2086
+    (cd "$stage" && find $pattern ! -type d)
+  done <"$list"
+done | LC_ALL=C sort >packed.txt
+same installed.txt packed.txt "every installed file is in one package"
+
+for command in dpkg-buildpackage dh fakeroot; do
+  command -v $command >/dev/null && continue
+  [ "$failures" = 0 ] || verdict
+  skip "$command is not installed (tools/packages deb); what needs none passed"
+done
+cp -r "$top_srcdir/README.md" "$top_srcdir/CHANGELOG.md" "$top_srcdir/docs" tree/
+pack() {
+  cd tree
+  for step in dh_prep dh_install dh_installdocs "dh_installchangelogs CHANGELOG.md" \
+    "dh_missing --fail-missing" dh_link dh_compress dh_fixperms dh_strip "dh_shlibdeps -l$stage" \
+    dh_gencontrol dh_md5sums dh_builddeb; do
+    # dh_prep removes debian/tmp; a step may have an argument.
+    [ "$step" != dh_prep ] || continue
+    # shellcheck disable=SC2086
+    fakeroot $step || return 1
+  done
+}
+(pack) >log 2>&1 || { tail -n 20 log && fail "the steps of debhelper"; }
+for name in libslimpi0 libslimpi-dev slimpi-tools; do
+  file=$(echo "$work/${name}_${version}"_*.deb)
+  dpkg-deb --contents "$file" >"$name.txt" || fail "$name: dpkg does not read it"
+done
+holds "slimpi-tools has slimpi-run" grep -q ' ./usr/bin/slimpi-run$' slimpi-tools.txt
+holds "libslimpi0 has its plugins" grep -q '/slimpi/slimpi-hwloc.so$' libslimpi0.txt
+verdict

@@ -1,0 +1,74 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# slimpi-trace: the share of each stage, the slowest rank and the longest waits of a made-up trace,
+# and of traces that slimpi wrote; what it says of files that are none.
+. "${top_srcdir:?is set by make check}/tests/helper/mpi.sh"
+need "$PYTHON"
+trace=$top_srcdir/tools/slimpi-trace
+says() { "$PYTHON" -B "$trace" "$@" >out.txt 2>err.txt && status=0 || status=$?; }
+
+# Rank 1 begins to send 3 ms after rank 0 began to wait; the message takes 1 ms. Rank 0 computes
+# 2 ms of a call of 8 ms, and leaves another call to MPI.
+event() { # event KIND NAME RANK BEGIN FIELD...: a line of a trace
+  printf ',\n{"ph":"%s","name":"%s","pid":%d,"tid":0,"ts":%s' "$1" "$2" "$3" "$4"
+  shift 4
+  printf ',%s' "$@"
+  printf '}'
+}
+call='"call":7,"communicator":2'
+{
+  printf '{"traceEvents":[\n{"ph":"M","name":"trace","pid":0,"args":{}}'
+  event M process_name 0 0 '"args":{"name":"rank 0 on a"}'
+  event X encode 0 1000.0 '"dur":2000.0' "\"args\":{\"bytes\":8,$call}"
+  event f message 0 7000.0 '"id":"0x5"' '"args":{"bytes":4}'
+  event X receive 0 3000.0 '"dur":4000.0' \
+    "\"args\":{\"bytes\":4,$call,\"peer\":0,\"step\":1,\"phase\":\"all-gather\"}"
+  event X bytegrad 0 1000.0 '"dur":8000.0' "\"args\":{\"bytes\":8,$call}"
+  event X 'left to MPI: small' 0 9000.0 '"dur":500.0' '"args":{"bytes":4}'
+  event M process_name 1 0 '"args":{"name":"rank 1 on b"}'
+  event s message 1 6000.0 '"id":"0x5"' '"args":{"bytes":4}'
+  event X bytegrad 1 5500.0 '"dur":3500.0' '"args":{"bytes":8}'
+  printf '\n]}\n'
+} >made.json
+says made.json
+expect "$status $(cat err.txt)" "0 " "a trace: exit status"
+expect "$(sed -n 's/^  0     a  *//p' out.txt | xargs)" \
+  "1 0.008 25.0% 0.0% 0.0% 0.0% 50.0% 0.0% 0.0% 25.0% 1 0.001" "the shares of rank 0"
+holds "who was waited for" grep -Eq '^  rank 1 +0\.004 +0\.003$' out.txt
+holds "the slowest rank" grep -q '^The slowest rank is 1: the others waited 0.003 s for it' out.txt
+holds "the longest wait" grep -Eq \
+  '^ +0\.004000 +0 +receive +rank 1 +0\.003000 +7 on 2 +4 +all-gather, step 1$' out.txt
+says --waits 0 made.json
+expect "$(tail -n 1 out.txt)" "  none" "--waits 0"
+
+# Refused in a line.
+echo '{}' >empty.json
+for file in empty.json absent.json; do
+  says $file
+  expect "$status $(wc -l <err.txt) $(grep -c "^slimpi-trace: $file" err.txt)" "1 1 1" "$file"
+done
+says --wait 3 made.json
+expect "$status $(wc -l <err.txt)" "2 1" "an option that is none"
+if [ -w /dev/full ]; then
+  "$PYTHON" -B "$trace" made.json >/dev/full 2>err.txt && status=0 || status=$?
+  expect "$status: $(cat err.txt)" \
+    "1: slimpi-trace: standard output cannot be written: No space left on device" "a full output"
+fi
+
+# What slimpi writes, as one file and as a file a rank: every rank is there, and both say the same
+# number of calls.
+need_library
+export SLIMPI_RANKS_PER_NODE=1
+for name in t.json t.%r.json; do
+  SLIMPI_TRACE=$work/$name under 3 "$top_builddir/tests/mpi/steps" init sum:200000 sum:100000 \
+    sum:9 finalize >said.txt || fail "a job with a trace"
+done
+says t.json
+expect "$status $(sed -n 's/^  \([012]\)  .*/\1/p' out.txt | xargs)" "0 0 1 2" "a row for each rank"
+awk '$1 ~ /^[012]$/ && NF > 10 { print $1, $3, $(NF - 1) }' out.txt >together.txt
+says t.0.json t.1.json t.2.json
+awk '$1 ~ /^[012]$/ && NF > 10 { print $1, $3, $(NF - 1) }' out.txt >apart.txt
+expect "$(xargs <together.txt)" "0 2 1 1 2 1 2 2 1" "the calls of each rank"
+same together.txt apart.txt "a file a rank says the same"
+holds "waits name ranks" grep -Eq ' receive +rank [012] ' out.txt
+verdict
