@@ -56,7 +56,7 @@ pack() {
   cd tree
   for step in dh_prep dh_install dh_installdocs "dh_installchangelogs CHANGELOG.md" \
     "dh_missing --fail-missing" dh_link dh_compress dh_fixperms dh_strip "dh_shlibdeps -l$stage" \
-    dh_gencontrol dh_md5sums dh_builddeb; do
+    dh_gencontrol dh_md5sums "dh_builddeb -- -Znone"; do
     # dh_prep removes debian/tmp; a step may have an argument.
     [ "$step" != dh_prep ] || continue
     # shellcheck disable=SC2086
