@@ -104,7 +104,8 @@ void ActiveCall::write(Change change) {
   version.store((before | 1) + 1, std::memory_order_release);
 }
 
-ActiveCall::ActiveCall(const Subject& subject) : record_(take_record()), outer_(t_current) {
+ActiveCall::ActiveCall(const Subject& subject)
+    : record_(take_record()), call_(subject.call), count_(subject.count), outer_(t_current) {
   t_current = this;
   write([&](Activity& record) {
     record.state = Activity::State::works;
@@ -172,6 +173,13 @@ std::string describe_call(const Activity& record) {
   if (record.communicator != 0) text += "communicator " + number + ", ";
   text += "rank " + std::to_string(record.rank) + " of " + std::to_string(record.size) + ")";
   return text + ", " + std::to_string(record.count) + " floats";
+}
+
+std::string describe_other_count(int rank, std::uint64_t count) {
+  const ActiveCall* const call = ActiveCall::current();
+  return "rank " + std::to_string(rank) + " passes " + std::to_string(count) + " floats in " +
+         (call != nullptr ? describe_call(call->record()) : "this call") +
+         "; all ranks must pass the same count";
 }
 
 std::string describe_ranks(std::span<const int> ranks, std::size_t count, std::size_t most) {

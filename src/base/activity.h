@@ -87,6 +87,9 @@ class ActiveCall {
   static ActiveCall* current();
 
   const Activity& record() const { return *record_; }
+  // Of this call, also where it shares its record with others.
+  std::uint64_t call() const { return call_; }
+  std::uint64_t count() const { return count_; }
   void works();
   void in_mpi();
   void waits(WaitStage stage, std::chrono::steady_clock::time_point since);
@@ -97,11 +100,15 @@ class ActiveCall {
   void write(Change change);
 
   Activity* record_;
+  const std::uint64_t call_, count_;
   ActiveCall* const outer_;
 };
 
 // "call 7 on MPI_COMM_WORLD (communicator 1, rank 0 of 4), 16384 floats"
 std::string describe_call(const Activity& record);
+
+// "rank 1 passes 100 floats in call 7 on ...; all ranks must pass the same count"
+std::string describe_other_count(int rank, std::uint64_t count);
 
 // "rank 3", "ranks 1, 2 and 5"; at most `most` are named.
 std::string describe_ranks(std::span<const int> ranks, std::size_t count,

@@ -163,7 +163,6 @@ comm::Call AllreduceCall::call() {
 
 struct AllreduceCall::Agreement {
   std::uint64_t number, other_number, history, other_history, shape, other_shape;
-  std::uint64_t count, other_count;
   std::uint64_t no_memory, nonfinite, large, state_nonfinite;
   std::uint64_t fresh;  // some rank met its buffer for the first time
 
@@ -171,7 +170,6 @@ struct AllreduceCall::Agreement {
   // each other only where all ranks have the same word.
   bool alike() const { return number == ~other_number && history == ~other_history; }
   bool shapes_alike() const { return shape == ~other_shape; }
-  bool counts_alike() const { return count == ~other_count; }
 };
 
 // Compares the tensor state with the other ranks'. Claims it and reserves its arrays where the call
@@ -193,8 +191,6 @@ Status AllreduceCall::compare_states(Agreement* agreement) {
   const Shape shape = plan_.algorithm->shape(plan_, communicator_.config(), count_);
   agreement->shape = shape.rows ^ std::rotl(shape.columns, 32);
   agreement->other_shape = ~agreement->shape;
-  agreement->count = count_;
-  agreement->other_count = ~count_;
   agreement->other_number = ~agreement->number;
   agreement->other_history = ~agreement->history;
   agreement->state_nonfinite = state_->nonfinite != 0 ? 1 : 0;
@@ -212,12 +208,6 @@ Status AllreduceCall::agree_on_state(std::optional<BypassReason>* passed) {
   find_state();
   Agreement agreement{};
   SLIMPI_TRY(compare_states(&agreement));
-  if (!agreement.counts_alike()) {
-    const std::string count = std::to_string(count_);
-    return communicator_.describe_disagreement(
-        "the count of call " + std::to_string(communicator_.taken) + " on " + communicator_.name(),
-        count, count, "all ranks must pass the same count");
-  }
   communicator_.attachment<comm::CallSequence>().agreed(agreement.fresh != 0);
   if (!agreement.alike() || agreement.state_nonfinite != 0) {
     if (agreement.alike()) {

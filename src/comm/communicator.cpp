@@ -2,9 +2,7 @@
 #include "comm/communicator.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
-#include <thread>
 #include <vector>
 
 #include "base/exceptions.h"
@@ -166,14 +164,7 @@ Status Communicator::describe_disagreement(const std::string& name, const std::s
       Status::disagreement,
       name + " differs between the ranks of a communicator: " + values[0].text + " on rank 0, " +
           values[other].text + " on rank " + std::to_string(other) + "; " + remedy);
-  // Every rank has the error; rank 0 prints it, before an error handler can end the job.
-  if (rank_ == 0) {
-    log_error(failure_text());
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  }
-  std::uint64_t published = 0;
-  SLIMPI_TRY(exchange_.all_max({&published, 1}));
-  return status;
+  return exchange_.publish_disagreement(status);
 }
 
 void Communicator::abandon() {
@@ -237,8 +228,8 @@ Status Communicator::find_nodes(const void* buffer) {
   if (laid_out_) return Status::ok;
   for (const auto& [key, attached] : attachments_) attached->layout_changed();
   const Status found = find_layout();
-  // What another rank has reported is no common decision.
-  unusable_ = found != Status::ok && !exchange_.failure_reported();
+  // What another rank has reported is no common decision. With equal counts it may work next time.
+  unusable_ = found != Status::ok && found != Status::disagreement && !exchange_.failure_reported();
   if (unusable_) release();
   SLIMPI_TRY(found);
   if (config_.hierarchy == Hierarchy::leader) SLIMPI_TRY(choose_leaders(buffer));

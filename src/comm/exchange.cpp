@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/activity.h"
 #include "base/exceptions.h"
 #include "comm/waiter.h"
 
@@ -34,21 +35,44 @@ bool traces(Tag tag) {
   return Trace::running() != nullptr && tag != Tag::node_open;
 }
 
-Status mpi_failed(const mpi::Api& api, const char* what, int code) {
-  return fail(Status::mpi, std::string(what) + ": " + mpi::error_text(api, code));
+}  // namespace
+
+Status Exchange::mpi_failed(const char* what, int code) const {
+  return fail(Status::mpi, std::string(what) + ": " + mpi::error_text(api_, code));
 }
 
-}  // namespace
+void Exchange::set_comm(MPI_Comm comm, int number) {
+  comm_ = comm;
+  number_ = number;
+  int* highest = nullptr;
+  int found = 0;
+  if (comm_ == MPI_COMM_NULL) return;
+  const int code = api_.Comm_get_attr(comm_, MPI_TAG_UB, &highest, &found);
+  constexpr int kLeast = 32767;  // every MPI has at least these
+  counts_ = std::uint64_t(code == MPI_SUCCESS && found != 0 ? *highest : kLeast) / kTags;
+}
+
+// What a message is for, and the count of the call. A message of a rank with another count finds no
+// receive. So none is longer than its receive, which MPI would make an error of MPI_COMM_WORLD. The
+// ranks wait, compare their counts (stall.h) and name them. With MPICH's usual 2^28 tags, two
+// counts have the same tags once in 2^24 times; a check of the header names most of those.
+int Exchange::mpi_tag(Tag tag) const {
+  const ActiveCall* const call = ActiveCall::current();
+  if (call == nullptr) return int(tag);
+  const std::uint64_t mixed = call->count() * 0x9e3779b97f4a7c15 >> 32;
+  return int(tag) + kTags * int(mixed * counts_ >> 32);
+}
 
 Status Exchange::send(int to, Tag tag, const void* data, std::size_t bytes, MPI_Request& request) {
   if (!fits(bytes)) return too_long(bytes);
   // First: it may throw.
   outgoing_.push_back({&request, to, tag, traces(tag) ? next_message(to, tag, true) : 0});
   if (traces(tag)) trace_send(outgoing_.back(), bytes);
-  const int code = api_.Isend(data, int(bytes / 4), MPI_UINT32_T, to, int(tag), comm_, &request);
+  const int code =
+      api_.Isend(data, int(bytes / 4), MPI_UINT32_T, to, mpi_tag(tag), comm_, &request);
   if (code != MPI_SUCCESS) {
     outgoing_.pop_back();
-    return mpi_failed(api_, "sending", code);
+    return mpi_failed("sending", code);
   }
   if (layout_ != nullptr && layout_->node_of[std::size_t(to)] != layout_->node()) count_sent(bytes);
   return Status::ok;
@@ -58,10 +82,11 @@ Status Exchange::receive(int from, Tag tag, void* data, std::size_t bytes, MPI_R
   if (!fits(bytes)) return too_long(bytes);
   // First: it may throw.
   incoming_.push_back({&request, from, tag, traces(tag) ? next_message(from, tag, false) : 0});
-  const int code = api_.Irecv(data, int(bytes / 4), MPI_UINT32_T, from, int(tag), comm_, &request);
+  const int code =
+      api_.Irecv(data, int(bytes / 4), MPI_UINT32_T, from, mpi_tag(tag), comm_, &request);
   if (code != MPI_SUCCESS) {
     incoming_.pop_back();
-    return mpi_failed(api_, "receiving", code);
+    return mpi_failed("receiving", code);
   }
   return Status::ok;
 }
@@ -73,14 +98,14 @@ Status Exchange::wait(MPI_Request& request, std::size_t* received) {
     int flag = 0;
     const int code = api_.Test(&request, &flag, &status);
     *done = flag != 0;
-    return code == MPI_SUCCESS ? Status::ok : mpi_failed(api_, "waiting for a message", code);
+    return code == MPI_SUCCESS ? Status::ok : mpi_failed("waiting for a message", code);
   };
   SLIMPI_TRY(wait_until(Waiter(Waiter::Poll::mpi, this, WaitStage::agreement, &request), poll));
   if (Trace::running() != nullptr) trace_completion(&request, status);
   if (received != nullptr) {
     int words = 0;
     const int code = api_.Get_count(&status, MPI_UINT32_T, &words);
-    if (code != MPI_SUCCESS) return mpi_failed(api_, "measuring a message", code);
+    if (code != MPI_SUCCESS) return mpi_failed("measuring a message", code);
     *received = words == MPI_UNDEFINED ? 0 : std::size_t(words) * 4;
   }
   return Status::ok;
@@ -346,41 +371,6 @@ Status Exchange::settle(Status status, std::span<MPI_Request> requests) {
 
 void Exchange::report_failure(Status status) {
   if (!sent_failure_) (void)settle(status, {});
-}
-
-// Does not use MPI_Allreduce: it blocks, and would wait forever for a rank that failed.
-template <typename Value>
-Status Exchange::reduce(std::span<Value> values, MPI_Datatype type, MPI_Op op) {
-  static_assert(sizeof(Value) == sizeof(std::uint64_t));
-  if (reduced_ == nullptr) reduced_ = std::make_unique<std::vector<std::uint64_t>>();
-  reduced_->resize(values.size());
-  std::memcpy(reduced_->data(), values.data(), values.size_bytes());
-  MPI_Request request = MPI_REQUEST_NULL;
-  const int code = api_.Iallreduce(MPI_IN_PLACE, reduced_->data(), int(values.size()), type, op,
-                                   comm_, &request);
-  if (code != MPI_SUCCESS) return mpi_failed(api_, "agreeing", code);
-  if (const Status status = wait(request); status != Status::ok) {
-    (void)reduced_.release();
-    return status;
-  }
-  std::memcpy(values.data(), reduced_->data(), values.size_bytes());
-  return Status::ok;
-}
-
-Status Exchange::all_min(std::span<std::uint64_t> values) {
-  return reduce(values, MPI_UINT64_T, MPI_MIN);
-}
-Status Exchange::all_max(std::span<std::uint64_t> values) {
-  return reduce(values, MPI_UINT64_T, MPI_MAX);
-}
-
-Status Exchange::all_sum(std::span<double> values) {
-  // Counts the bytes of a ring over the first ranks of the nodes; what MPI really sends is not
-  // known.
-  if (layout_ != nullptr && layout_->local_rank() == 0)
-    count_sent(2 * values.size_bytes() * std::size_t(layout_->nodes() - 1) /
-               std::size_t(layout_->nodes()));
-  return reduce(values, MPI_DOUBLE, MPI_SUM);
 }
 
 }  // namespace slimpi::comm

@@ -28,10 +28,7 @@ class Exchange final : public PointToPoint {
   // The communicator for messages, owned by the caller. Its error handler must return.
   // `number` is the same on all its ranks, and another one than those of other communicators of
   // this rank.
-  void set_comm(MPI_Comm comm, int number = 0) {
-    comm_ = comm;
-    number_ = number;
-  }
+  void set_comm(MPI_Comm comm, int number = 0);
 
   // With `layout` it is known which messages go between nodes; only these are counted as sent.
   void set_layout(const NodeLayout* layout) { layout_ = layout; }
@@ -56,7 +53,8 @@ class Exchange final : public PointToPoint {
 
   bool failure_reported() const { return reported_ != Status::ok; }
 
-  // Element-wise minimum and maximum over all ranks of the communicator; collective.
+  // Element-wise minimum and maximum over all ranks of the communicator; collective. In a call to
+  // which the ranks pass different counts, all get Status::disagreement, which names them.
   Status all_min(std::span<std::uint64_t> values);
   Status all_max(std::span<std::uint64_t> values);
 
@@ -65,6 +63,10 @@ class Exchange final : public PointToPoint {
   Status all_sum(std::span<double> values);
 
   Exchange* exchange() override { return this; }
+
+  // For a failure that all ranks know, at the same point of a call: rank 0 prints it, before an
+  // error handler of any rank can end the job. Returns `status`. Collective.
+  Status publish_disagreement(Status status);
 
   // Of a request that was started since the last settle: its stage, and the other rank, or -1.
   WaitStage stage_of(const MPI_Request& request) const;
@@ -90,6 +92,8 @@ class Exchange final : public PointToPoint {
 
   template <typename Value>
   Status reduce(std::span<Value> values, MPI_Datatype type, MPI_Op op);
+  Status agree(std::span<std::uint64_t> values, bool on_minimum);
+  Status describe_counts(std::uint64_t most, std::uint64_t least);
   void send_failure(Status status);
   bool receive_failure(int from = MPI_ANY_SOURCE);
   bool receive_stray();
@@ -99,12 +103,15 @@ class Exchange final : public PointToPoint {
   bool finished(MPI_Request& request);
   std::uint64_t next_message(int peer, Tag tag, bool sent);
   std::uint64_t flow_of(int from, int to, Tag tag, std::uint64_t number);
+  int mpi_tag(Tag tag) const;
+  Status mpi_failed(const char* what, int code) const;
   int first_world_rank() const;
   int own_rank() const;
 
   const mpi::Api& api_;
   MPI_Comm comm_ = MPI_COMM_NULL;
   int number_ = 0;
+  std::uint64_t counts_ = 1;  // how many counts the tags of this MPI tell apart
   Statistics& statistics_;
   std::uint64_t sent_ = 0;
   const NodeLayout* layout_ = nullptr;
@@ -143,6 +150,7 @@ class Exchange final : public PointToPoint {
   RollCall roll_call_;
   // What reduce() works on. After a failure it is left to MPI, which may still write there.
   std::unique_ptr<std::vector<std::uint64_t>> reduced_;
+  std::vector<std::uint64_t> agreed_;  // what agree() works on
 };
 
 }  // namespace slimpi::comm

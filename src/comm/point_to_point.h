@@ -20,9 +20,10 @@ enum class Tag : int {
   peers = 5,
   budget = 6,
   node_open = 7,
-  failure = 100,   // a rank reports that it failed; see Exchange::report_failure
-  roll_call = 101  // a rank that waits long asks where the others are, or is told
+  failure = 8,   // a rank reports that it failed; see Exchange::report_failure
+  roll_call = 9  // a rank that waits long asks where the others are, or is told
 };
+constexpr int kTags = 16;  // more than there are
 
 class Exchange;
 

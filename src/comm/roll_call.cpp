@@ -14,8 +14,7 @@ constexpr int kWords = 6;  // of 4 bytes in a Note
 RollCall::Place own_place() {
   const ActiveCall* const call = ActiveCall::current();
   if (call == nullptr) return {0, WaitStage::none, 0};
-  const Activity& record = call->record();
-  return {std::uint32_t(record.call), record.stage, record.count};
+  return {std::uint32_t(call->call()), call->record().stage, call->count()};
 }
 
 }  // namespace
@@ -50,17 +49,18 @@ bool RollCall::receive(MPI_Comm comm, Note* note, int* from) {
          api_.Wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS;
 }
 
-void RollCall::ask(MPI_Comm comm, bool* asked) {
+void RollCall::ask(MPI_Comm comm, int peer, bool* asked) {
   int rank = 0, size = 0;
   api_.Comm_rank(comm, &rank);
   api_.Comm_size(comm, &size);
-  *asked = size <= kMostRanks;
+  only_ = size <= kMostRanks ? -1 : peer;
+  *asked = size <= kMostRanks || peer >= 0;
   if (!*asked) return;
   ++question_;
   answers_.assign(std::size_t(size), std::nullopt);
   answers_[std::size_t(rank)] = own_place();
   for (int to = 0; to < size; ++to)
-    if (to != rank) send(comm, to, {0, question_, 0, 0, 0});
+    if (to != rank && is_silent(to)) send(comm, to, {0, question_, 0, 0, 0});
 }
 
 void RollCall::serve(MPI_Comm comm) {
@@ -77,8 +77,9 @@ void RollCall::serve(MPI_Comm comm) {
 }
 
 bool RollCall::complete() const {
-  return std::all_of(answers_.begin(), answers_.end(),
-                     [](const auto& answer) { return answer.has_value(); });
+  for (std::size_t rank = 0; rank < answers_.size(); ++rank)
+    if (is_silent(int(rank))) return false;
+  return true;
 }
 
 // What a request still refers to stays allocated: MPI may read it after the communicator is freed.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a rank that waits too long finds out where the others are: it asks each of them once, and
-// those that wait in slimpi, too, answer. A rank that does not answer is outside of slimpi, or is
-// busy. Nothing is sent before a wait has lasted two seconds.
+// How a rank that waits too long finds out where the others are: it asks each of them once, or of
+// very many only the one that it waits for, and those that wait in slimpi, too, answer. A rank that
+// does not answer is outside of slimpi, or is busy. Nothing is sent before a wait has lasted two
+// seconds.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -25,11 +26,12 @@ class RollCall {
     std::uint64_t count;
   };
 
-  // More ranks than this are not asked.
+  // Of more ranks than this only one is asked.
   static constexpr int kMostRanks = 256;
 
-  // Asks all other ranks of `comm`. *asked: whether it could.
-  void ask(MPI_Comm comm, bool* asked);
+  // Asks all other ranks of `comm`; of more than kMostRanks only `peer`, unless it is negative.
+  // *asked: whether any was.
+  void ask(MPI_Comm comm, int peer, bool* asked);
 
   // Answers the questions of others and receives answers. To be called again and again by every
   // rank that waits long.
@@ -37,6 +39,10 @@ class RollCall {
 
   // By rank; of those that have answered since the last ask(), and of this rank.
   const std::vector<std::optional<Place>>& answers() const { return answers_; }
+  // Whether a rank was asked last and has not answered.
+  bool is_silent(int rank) const {
+    return (only_ < 0 || rank == only_) && !answers_[std::size_t(rank)];
+  }
   bool complete() const;
 
   // Receives what nobody waits for any more. To be called before the communicator is freed.
@@ -58,6 +64,7 @@ class RollCall {
 
   const mpi::Api& api_;
   std::uint32_t question_ = 0;  // number of the last one
+  int only_ = -1;               // the one rank that the last question went to; -1: to all
   std::vector<std::optional<Place>> answers_;
   std::deque<std::unique_ptr<Outgoing>> outgoing_;
 };

@@ -12,12 +12,12 @@ namespace slimpi::comm {
 namespace {
 
 // Ranks that are in slimpi, but in another call, or with another count.
-std::string describe_others(const RollCall& roll_call, const Activity& record) {
+std::string describe_others(const RollCall& roll_call, const ActiveCall& call) {
   std::string text;
   int named = 0;
   for (std::size_t rank = 0; rank < roll_call.answers().size() && named < 4; ++rank) {
     const auto& place = roll_call.answers()[rank];
-    if (!place || (place->call == std::uint32_t(record.call) && place->count == record.count))
+    if (!place || (place->call == std::uint32_t(call.call()) && place->count == call.count()))
       continue;
     ++named;
     text += "; rank " + std::to_string(rank) + " waits in call " + std::to_string(place->call) +
@@ -41,12 +41,12 @@ Status StallWatch::check_long(Clock::time_point began, Clock::time_point now) {
     if (!compared_ && now - began >= kCompared) {
       compared_ = true;
       // A second question would make the answers to the first one void.
-      if (exchange_ != nullptr && !asked_) exchange_->roll_call().ask(exchange_->comm(), &asked_);
+      if (!asked_) ask();
     }
     if (asked_) SLIMPI_TRY(compare_counts());
     if (limit.count() == 0) return Status::ok;
     if (step_ == Step::published && now - began >= limit) {
-      if (exchange_ != nullptr) exchange_->roll_call().ask(exchange_->comm(), &asked_);
+      ask();
       asked_at_ = now;
       step_ = Step::asked;
     }
@@ -62,19 +62,21 @@ Status StallWatch::check_long(Clock::time_point began, Clock::time_point now) {
   return Status::ok;
 }
 
+void StallWatch::ask() {
+  if (exchange_ == nullptr) return;
+  const int peer = request_ != nullptr ? exchange_->peer_of(*request_) : -1;
+  exchange_->roll_call().ask(exchange_->comm(), peer, &asked_);
+}
+
 // A rank in an earlier or a later call may be right: calls overlap.
 Status StallWatch::compare_counts() const {
   const ActiveCall* const call = ActiveCall::current();
   if (call == nullptr) return Status::ok;
   const auto& answers = exchange_->roll_call().answers();
   for (std::size_t rank = 0; rank < answers.size(); ++rank)
-    if (const auto& place = answers[rank]; place &&
-                                           place->call == std::uint32_t(call->record().call) &&
-                                           place->count != call->record().count)
-      return fail(Status::bad_message, "rank " + std::to_string(rank) + " passes " +
-                                           std::to_string(place->count) + " floats in " +
-                                           describe_call(call->record()) +
-                                           "; all ranks must pass the same count");
+    if (const auto& place = answers[rank];
+        place && place->call == std::uint32_t(call->call()) && place->count != call->count())
+      return fail(Status::bad_message, describe_other_count(int(rank), place->count));
   return Status::ok;
 }
 
@@ -84,16 +86,16 @@ std::string StallWatch::find_absent(std::vector<int>* absent) const {
     for (std::size_t rank = 0; rank < arrivals_.size(); ++rank)
       if (arrivals_[rank] < 0) absent->push_back(int(rank));
   } else if (asked_) {
-    const auto& answers = exchange_->roll_call().answers();
-    for (std::size_t rank = 0; rank < answers.size(); ++rank)
-      if (!answers[rank]) absent->push_back(int(rank));
+    const RollCall& roll_call = exchange_->roll_call();
+    for (std::size_t rank = 0; rank < roll_call.answers().size(); ++rank)
+      if (roll_call.is_silent(int(rank))) absent->push_back(int(rank));
   } else if (stage_ == WaitStage::device) {
     return "for a device of this rank";
   } else if (exchange_ != nullptr && request_ != nullptr) {
     if (const int peer = exchange_->peer_of(*request_); peer >= 0) absent->push_back(peer);
   }
   if (absent->empty())
-    return asked_ ? "every rank has been heard from" : "MPI does not tell from which ranks";
+    return asked_ ? "every rank that was asked has answered" : "MPI does not tell from which ranks";
   return "not heard from: " + describe_ranks(*absent, absent->size()) + ", which " +
          (absent->size() == 1 ? "is" : "are") + " late, or left this call to MPI, or run" +
          (absent->size() == 1 ? "s" : "") + " without slimpi";
@@ -108,7 +110,7 @@ void StallWatch::report(Clock::duration waited) {
       std::to_string(std::chrono::duration_cast<std::chrono::seconds>(waited).count()) + " s in ";
   text += call != nullptr ? describe_call(call->record()) : "no call";
   text += std::string(", stage ") + to_string(stage_) + ": " + who;
-  if (asked_ && call != nullptr) text += describe_others(exchange_->roll_call(), call->record());
+  if (asked_ && call != nullptr) text += describe_others(exchange_->roll_call(), *call);
   log_warn(text);
   if (call != nullptr) call->reported(absent);
 }

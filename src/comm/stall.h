@@ -51,6 +51,7 @@ class StallWatch {
   Status check_long(Clock::time_point began, Clock::time_point now);
   Status compare_counts() const;
   void report(Clock::duration waited);
+  void ask();
   std::string find_absent(std::vector<int>* absent) const;
   void end();
 
@@ -60,7 +61,7 @@ class StallWatch {
   std::span<const int> arrivals_;
   Step step_ = Step::unpublished;
   bool compared_ = false;  // the others were asked in order to compare counts, or nobody can be
-  bool asked_ = false;     // the others were asked; false where there are too many
+  bool asked_ = false;     // others were asked; see RollCall
   Clock::time_point asked_at_{};
 };
 

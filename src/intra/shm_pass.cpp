@@ -27,11 +27,8 @@ std::string ShmPass::describe_counts() const {
   const std::vector<int>& ranks = call_.communicator.layout().node_ranks();
   int other = 0;
   while ((shared_.word(other) & published::kCount) == mine) ++other;
-  const ActiveCall* const active = ActiveCall::current();
-  return "rank " + std::to_string(ranks[std::size_t(other)]) + " passes " +
-         std::to_string(shared_.word(other) >> published::kCountShift) + " floats in " +
-         (active != nullptr ? describe_call(active->record()) : "this call") +
-         "; all ranks must pass the same count";
+  return describe_other_count(ranks[std::size_t(other)],
+                              shared_.word(other) >> published::kCountShift);
 }
 
 // When this returns, the first block is in the message buffers. Host or device message buffers:

@@ -82,6 +82,16 @@ void many(void**) {
   info::Attached attached;
   assert_string_equal(info::attach(std::to_string(getpid()), attached).c_str(), "");
   assert_int_equal(attached.calls.size(), ActivityFile::kRecords);
+  // Those that share a record have their own count all the same: messages depend on it.
+  ActiveCall::Subject subject = g_subject;
+  subject.count = 5;
+  ++subject.call;
+  calls.push_back(std::make_unique<ActiveCall>(subject));
+  const ActiveCall& before = *calls[calls.size() - 2];
+  assert_ptr_equal(&before.record(), &calls.back()->record());
+  assert_int_equal(before.count(), g_subject.count);
+  assert_int_equal(before.call(), g_subject.call);
+  assert_int_equal(calls.back()->count(), 5);
   while (!calls.empty()) calls.pop_back();
   info::Attached after;
   assert_string_equal(info::attach(std::to_string(getpid()), after).c_str(), "");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* erroneous COUNT...: an erroneous program. All ranks sum 65536 floats, then rank r sums the number
- * of floats that its argument says; a letter d behind it: doubles. Errors of the second call are
- * printed and end the rank. */
+/* erroneous [CALLS] COUNT...: an erroneous program. All ranks sum 65536 floats, CALLS times (1).
+ * Then rank r sums the number of floats that its argument says; a letter d behind it: doubles.
+ * Errors of that call are printed and end the rank. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,16 +12,18 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  if (argc != size + 1) MPI_Abort(MPI_COMM_WORLD, 2);
-  const int count = atoi(argv[1 + rank]), first = 65536;
-  const int doubles = strchr(argv[1 + rank], 'd') != NULL;
+  if (argc != size + 1 && argc != size + 2) MPI_Abort(MPI_COMM_WORLD, 2);
+  const int calls = argc == size + 2 ? atoi(argv[1]) : 1;
+  const char* const mine = argv[argc - size + rank];
+  const int count = atoi(mine), first = 65536;
+  const int doubles = strchr(mine, 'd') != NULL;
   const size_t bytes = sizeof(double) * (size_t)(count > first ? count : first);
   void *in = calloc(bytes, 1), *out = calloc(bytes, 1);
   MPI_Comm comm;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   MPI_Comm_set_name(comm, "gradients");
   MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-  MPI_Allreduce(in, out, first, MPI_FLOAT, MPI_SUM, comm);
+  for (int i = 0; i < calls; ++i) MPI_Allreduce(in, out, first, MPI_FLOAT, MPI_SUM, comm);
   const int code = MPI_Allreduce(in, out, count, doubles ? MPI_DOUBLE : MPI_FLOAT, MPI_SUM, comm);
   char text[MPI_MAX_ERROR_STRING + 1] = "no error";
   int length;

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What all ranks of a communicator agree on.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "base/activity.h"
+#include "base/log.h"
+#include "comm/exchange.h"
+
+namespace slimpi::comm {
+
+namespace {
+
+// Count and rank as one word, by which the maximum of all words is of the largest count.
+constexpr int kRankBits = 24;
+constexpr std::uint64_t kRanks = 1 << kRankBits, kMostCount = (std::uint64_t(1) << 40) - 1;
+std::uint64_t count_of(std::uint64_t word) {
+  return word >> kRankBits;
+}
+std::uint64_t own_count() {
+  const ActiveCall* const call = ActiveCall::current();
+  return call == nullptr ? 0 : std::min(call->count(), kMostCount);
+}
+
+// Ranks that pass different counts may agree on different things here. MPI must find the same
+// number of words and the same operation.
+constexpr std::size_t kAgreed = 16;
+
+}  // namespace
+
+// Does not use MPI_Allreduce: it blocks, and would wait forever for a rank that failed.
+template <typename Value>
+Status Exchange::reduce(std::span<Value> values, MPI_Datatype type, MPI_Op op) {
+  static_assert(sizeof(Value) == sizeof(std::uint64_t));
+  if (reduced_ == nullptr) reduced_ = std::make_unique<std::vector<std::uint64_t>>();
+  reduced_->resize(values.size());
+  std::memcpy(reduced_->data(), values.data(), values.size_bytes());
+  MPI_Request request = MPI_REQUEST_NULL;
+  const int code = api_.Iallreduce(MPI_IN_PLACE, reduced_->data(), int(values.size()), type, op,
+                                   comm_, &request);
+  if (code != MPI_SUCCESS) return mpi_failed("agreeing", code);
+  if (const Status status = wait(request); status != Status::ok) {
+    (void)reduced_.release();
+    return status;
+  }
+  std::memcpy(values.data(), reduced_->data(), values.size_bytes());
+  return Status::ok;
+}
+
+// The words are filled up to a multiple of kAgreed. The first two are the maxima of count and rank,
+// and of their complement, so that all ranks know the largest and the smallest count.
+Status Exchange::agree(std::span<std::uint64_t> values, bool on_minimum) {
+  const std::uint64_t own = own_count() << kRankBits | std::uint64_t(own_rank());
+  agreed_.assign((2 + values.size() + kAgreed - 1) / kAgreed * kAgreed, 0);
+  agreed_[0] = own;
+  agreed_[1] = ~own;
+  const std::uint64_t flip = on_minimum ? ~std::uint64_t(0) : 0;
+  std::transform(values.begin(), values.end(), agreed_.begin() + 2,
+                 [&](std::uint64_t value) { return value ^ flip; });
+  SLIMPI_TRY(reduce(std::span(agreed_), MPI_UINT64_T, MPI_MAX));
+  if (count_of(agreed_[0]) != count_of(~agreed_[1]))
+    return describe_counts(agreed_[0], ~agreed_[1]);
+  std::transform(values.begin(), values.end(), agreed_.begin() + 2, values.begin(),
+                 [&](std::uint64_t, std::uint64_t value) { return value ^ flip; });
+  return Status::ok;
+}
+
+Status Exchange::all_min(std::span<std::uint64_t> values) {
+  return agree(values, true);
+}
+Status Exchange::all_max(std::span<std::uint64_t> values) {
+  return agree(values, false);
+}
+
+// Names the rank with the largest count or with the smallest, whichever is not this one's.
+Status Exchange::describe_counts(std::uint64_t most, std::uint64_t least) {
+  const std::uint64_t other = count_of(most) != own_count() ? most : least;
+  return publish_disagreement(
+      fail(Status::disagreement, describe_other_count(int(other % kRanks), count_of(other))));
+}
+
+Status Exchange::publish_disagreement(Status status) {
+  const KeptFailure failure;
+  if (own_rank() == 0) {
+    log_error(failure_text());
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+  std::uint64_t published = 0;
+  SLIMPI_TRY(reduce(std::span(&published, 1), MPI_UINT64_T, MPI_MAX));
+  return failure.again(status);
+}
+
+Status Exchange::all_sum(std::span<double> values) {
+  // Counts the bytes of a ring over the first ranks of the nodes; what MPI really sends is not
+  // known.
+  if (layout_ != nullptr && layout_->local_rank() == 0)
+    count_sent(2 * values.size_bytes() * std::size_t(layout_->nodes() - 1) /
+               std::size_t(layout_->nodes()));
+  return reduce(values, MPI_DOUBLE, MPI_SUM);
+}
+
+}  // namespace slimpi::comm

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Ranks that pass different counts to one call: their messages have different tags, and what they
+// agree on has one form and tells the counts. MPI is two functions that record their arguments, and
+// another rank whose words this test makes.
+#include "comm/exchange.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/activity.h"
+#include "tests/helper/cmocka_cxx.h"
+
+using namespace slimpi;
+using comm::Tag;
+
+namespace {
+
+constexpr int kRank = 1, kSize = 4;
+int g_highest;  // MPI_TAG_UB; negative: not known
+int g_tag;      // of the last message
+int g_words;    // of the last reduction
+MPI_Op g_op;
+std::vector<std::uint64_t> g_other;  // what the others contribute
+
+int get_attr(MPI_Comm, int key, void* value, int* found) {
+  assert_int_equal(key, MPI_TAG_UB);
+  *found = g_highest >= 0 ? 1 : 0;
+  *static_cast<int**>(value) = &g_highest;
+  return MPI_SUCCESS;
+}
+int comm_rank(MPI_Comm, int* rank) {
+  *rank = kRank;
+  return MPI_SUCCESS;
+}
+int isend(const void*, int, MPI_Datatype, int, int tag, MPI_Comm, MPI_Request*) {
+  g_tag = tag;
+  return MPI_SUCCESS;
+}
+int irecv(void*, int, MPI_Datatype, int, int tag, MPI_Comm, MPI_Request*) {
+  g_tag = tag;
+  return MPI_SUCCESS;
+}
+int iallreduce(const void*, void* data, int count, MPI_Datatype, MPI_Op op, MPI_Comm,
+               MPI_Request* request) {
+  g_words = count;
+  g_op = op;
+  auto* const words = static_cast<std::uint64_t*>(data);
+  for (std::size_t i = 0; i < g_other.size(); ++i) words[i] = std::max(words[i], g_other[i]);
+  *request = MPI_REQUEST_NULL;
+  return MPI_SUCCESS;
+}
+
+struct Fixture {
+  explicit Fixture(int highest) : exchange(api, *statistics) {
+    api.Comm_get_attr = get_attr;
+    api.Comm_rank = comm_rank;
+    api.Isend = isend;
+    api.Irecv = irecv;
+    api.Iallreduce = iallreduce;
+    g_highest = highest;
+    g_other.clear();
+    exchange.set_comm(MPI_COMM_WORLD, 1);
+  }
+  mpi::Api api{};
+  std::unique_ptr<Statistics> statistics = std::make_unique<Statistics>();
+  comm::Exchange exchange;
+};
+
+ActiveCall::Subject call_of(std::uint64_t count) {
+  return {3, "gradients", kRank, kSize, 7, count};
+}
+
+int sent_tag(comm::Exchange& exchange, std::uint64_t count, Tag tag) {
+  const ActiveCall call(call_of(count));
+  std::uint32_t word = 0;
+  MPI_Request request = MPI_REQUEST_NULL;
+  assert_true(exchange.receive(0, tag, &word, sizeof word, request) == Status::ok);
+  const int received = g_tag;
+  assert_true(exchange.send(0, tag, &word, sizeof word, request) == Status::ok);
+  assert_int_equal(g_tag, received);
+  return g_tag;
+}
+
+// MPICH's usual highest tag, and the lowest that an MPI may have.
+void tags_tell_the_count(void**) {
+  for (const int highest : {(1 << 28) - 1, 32767, -1}) {
+    Fixture fixture(highest);
+    std::set<int> tags;
+    int asked = 0;
+    for (std::uint64_t count = 1 << 10; count <= 1 << 24; count *= 2)
+      for (const std::uint64_t more : {0, 1, 1000})
+        for (const Tag tag : {Tag::scatter_reduce, Tag::node_open}) {
+          const int found = sent_tag(fixture.exchange, count + more, tag);
+          assert_in_range(found, 0, highest < 0 ? 32767 : highest);
+          assert_true(found % comm::kTags == int(tag));
+          assert_int_equal(found, sent_tag(fixture.exchange, count + more, tag));
+          tags.insert(found);
+          ++asked;
+        }
+    if (highest > 32767) assert_int_equal(tags.size(), asked);
+    assert_true(int(tags.size()) > asked * 9 / 10);
+  }
+}
+
+void agreements_have_one_form(void**) {
+  Fixture fixture(32767);
+  const ActiveCall call(call_of(500));
+  std::uint64_t one[] = {7}, many[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+  assert_true(fixture.exchange.all_max(one) == Status::ok);
+  assert_int_equal(one[0], 7);
+  const int words = g_words;
+  const MPI_Op op = g_op;
+  assert_true(fixture.exchange.all_max(many) == Status::ok);
+  assert_int_equal(g_words, words);
+  assert_true(g_op == op);
+  assert_true(fixture.exchange.all_min(many) == Status::ok);
+  assert_int_equal(g_words, words);
+  assert_true(g_op == op);
+  for (std::uint64_t i = 0; i < 11; ++i) assert_int_equal(many[i], i + 1);
+  // The word of another rank with this count, and its complement; then two values.
+  const std::uint64_t other = std::uint64_t(500) << 24 | 3;
+  g_other = {other, ~other, ~std::uint64_t(4), ~std::uint64_t(9)};
+  std::uint64_t values[] = {5, 6};
+  assert_true(fixture.exchange.all_min(values) == Status::ok);
+  assert_int_equal(values[0], 4);
+  assert_int_equal(values[1], 6);
+}
+
+void another_count_is_named(void**) {
+  for (const std::uint64_t theirs : {400, 600}) {
+    Fixture fixture(32767);
+    const ActiveCall call(call_of(500));
+    const std::uint64_t other = theirs << 24 | 3;
+    g_other = {other, ~other};
+    std::uint64_t values[] = {5};
+    assert_true(fixture.exchange.all_max(values) == Status::disagreement);
+    assert_int_equal(values[0], 5);
+    assert_string_equal(
+        failure_text().c_str(),
+        ("rank 3 passes " + std::to_string(theirs) +
+         " floats in call 7 on gradients (communicator 3, rank 1 of 4), 500 floats; "
+         "all ranks must pass the same count")
+            .c_str());
+  }
+}
+
+}  // namespace
+
+int main() {
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(tags_tell_the_count),
+      cmocka_unit_test(agreements_have_one_form),
+      cmocka_unit_test(another_count_is_named),
+  };
+  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
+}
