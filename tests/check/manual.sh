@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# The manual pages: mandoc finds nothing wrong, and they refer to pages that exist.
+# The manual pages: mandoc finds nothing wrong, they refer to pages that exist, and their HTML links
+# to such pages. Files that the pages for developers name exist.
 set -eu
 cd "${top_srcdir:-.}/man"
 status=0
@@ -20,6 +21,12 @@ done
 # Files that a program's page is about, and pages for every program.
 for page in *.1; do
   grep -q "^\.Nm ${page%.1}\$" "$page" || { echo "$page has another name inside" && status=1; }
+done
+# Files that the pages for developers name.
+for file in $(grep -oh '`[a-zA-Z0-9_]*/[a-zA-Z0-9_/]*\.[a-z]*`' ../docs/ARCHITECTURE.md \
+  ../CONTRIBUTING.md | tr -d '`' | grep -v NAME | sort -u); do
+  [ -e "../$file" ] || [ -e "../src/$file" ] ||
+    { echo "there is no $file, which docs/ARCHITECTURE.md or CONTRIBUTING.md names" && status=1; }
 done
 # As HTML: every link leads to a page of ours or out of html/.
 if [ -n "${MANDOC:-}" ] && [ -e "${top_builddir:-.}/Makefile" ]; then
