@@ -44,6 +44,12 @@ mv developer "$lib/libslimpi.so"
 HWLOC_SYNTHETIC='pack:1 core:3 pu:1' "$bin/slimpi-info" -t >topology 2>&1 || :
 holds "slimpi-info finds its moved part" grep -q '3 cores' topology
 expect "$("$bin/slimpi-run" --algorithm off echo works 2>&1)" works "a program starts"
+mkdir -p deep/bin deep/lib/arch/slimpi
+cp -r "$lib/slimpi/slimpi_lab" deep/lib/arch/slimpi/
+sed -e 's,@pkglibdir@,/usr/lib/arch/slimpi,' -e 's,@bindir@,/usr/bin,' \
+  "$top_srcdir/tools/slimpi-lab.in" >deep/bin/slimpi-lab
+holds "slimpi-lab finds its moved parts, also below lib/ARCHITECTURE" \
+  sh -c '"$0" deep/bin/slimpi-lab --help >/dev/null' "$PYTHON"
 
 # Below a directory called tools or tests, without its parts: those that somebody else put where a
 # build tree would have them are not opened.
