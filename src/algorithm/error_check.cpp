@@ -149,12 +149,16 @@ Status node_rounding(comm::Call& call, double* bound) {
   const std::size_t ranks = communicator.layout().node_ranks().size();
   *bound = 0;
   if (ranks == 1 || call.count == 0) return Status::ok;
-  SLIMPI_TRY(communicator.scratch().found.reserve(call.location, device::Place::device,
-                                                  2 * sizeof(double), communicator.statistics()));
-  double squares[2] = {};
-  auto* const result = reinterpret_cast<double*>(communicator.scratch().found.data());
+  comm::CallScratch& scratch = communicator.scratch();
+  constexpr std::size_t kBytes = 2 * sizeof(double);
+  SLIMPI_TRY(scratch.found.reserve(call.location, device::Place::device, kBytes,
+                                   communicator.statistics()));
+  SLIMPI_TRY(scratch.found_copy.reserve(call.location, device::Place::staging, kBytes,
+                                        communicator.statistics()));
+  auto* const result = reinterpret_cast<double*>(scratch.found.data());
+  auto* const squares = reinterpret_cast<double*>(scratch.found_copy.data());
   call.device.kernels()->compare(call.in, call.in, call.count, result, call.stream);
-  SLIMPI_TRY(call.device.copy(squares, result, sizeof squares, call.stream));
+  SLIMPI_TRY(call.device.copy(squares, result, kBytes, call.stream));
   SLIMPI_TRY(comm::synchronize(call.device, call.stream));
   *bound = double(ranks - 1) * kRounding * std::sqrt(squares[1]);
   return Status::ok;

@@ -20,6 +20,7 @@
 
 #include "algorithm/decentralized.h"
 #include "comm/communicator.h"
+#include "comm/stream_wait.h"
 #include "inter/mixing.h"
 #include "inter/neighbor_exchange.h"
 #include "inter/schedule.h"
@@ -113,20 +114,28 @@ Status start_over(comm::Call& call, const NodeShard& shard, const Replicas& repl
   return Status::ok;
 }
 
-// Records whether a replica overflowed; it would stay infinite. The next call reads the record and
-// drops the replicas.
-Status watch(comm::Call& call, const comm::Range& shard, const Replicas& replicas) {
-  comm::Memory& found = call.communicator.scratch().found;
-  SLIMPI_TRY(found.reserve(call.location, device::Place::device, sizeof(int),
-                           call.communicator.statistics()));
-  int* const flag = reinterpret_cast<int*>(found.data());
-  call.device.kernels()->find_beyond(replicas.own, kernels::kMaxFloat, shard.count, flag,
+// Queues a search for infinities in the own replica; *flag can be read when the stream has passed
+// it. The memory is the call's scratch.
+Status watch(comm::Call& call, const comm::Range& shard, const Replicas& replicas,
+             const int** flag) {
+  comm::CallScratch& scratch = call.communicator.scratch();
+  SLIMPI_TRY(scratch.found.reserve(call.location, device::Place::device, sizeof(int),
+                                   call.communicator.statistics()));
+  SLIMPI_TRY(scratch.found_copy.reserve(call.location, device::Place::staging, sizeof(int),
+                                        call.communicator.statistics()));
+  int* const found = reinterpret_cast<int*>(scratch.found.data());
+  int* const copy = reinterpret_cast<int*>(scratch.found_copy.data());
+  call.device.kernels()->find_beyond(replicas.own, kernels::kMaxFloat, shard.count, found,
                                      call.stream);
-  return call.device.copy(&call.state->nonfinite, flag, sizeof(int), call.stream);
+  *flag = copy;
+  return call.device.copy(copy, found, sizeof *copy, call.stream);
 }
 
+// Records whether a replica overflowed; it would stay infinite. The next call reads the record and
+// drops the replicas.
 Status run_low_precision(comm::Call& call) {
-  return run_in_nodes(call, [&](const NodeShard& shard) {
+  const int* flag = nullptr;
+  SLIMPI_TRY(run_in_nodes(call, [&](const NodeShard& shard) {
     if (!shard.owned()) return Status::ok;
     Replicas replicas(call, shard.group);
     SLIMPI_TRY(find_replicas(call, shard.range, &replicas));
@@ -140,8 +149,12 @@ Status run_low_precision(comm::Call& call) {
       keep_model(call, shard);
       return Status::ok;
     }
-    return watch(call, shard.range, replicas);
-  });
+    return watch(call, shard.range, replicas, &flag);
+  }));
+  if (flag == nullptr) return Status::ok;
+  SLIMPI_TRY(comm::synchronize(call.device, call.stream));
+  call.state->nonfinite = *flag;
+  return Status::ok;
 }
 
 Status reserve_low_precision(comm::Communicator& communicator, const comm::Plan& plan,

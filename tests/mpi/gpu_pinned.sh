@@ -29,4 +29,17 @@ SLIMPI_INTRA=mpi run 4 0 "nodes of two, by messages"
 SLIMPI_RANKS_PER_NODE=1 run 2 0 "between nodes"
 SLIMPI_INTRA=shm run 4 4 "a driver that pins nothing" shared refuse
 run 4 2 "the same, with buffers in host memory, too" shared mixed refuse
+
+# Every algorithm, on two nodes of two. The bound of the error and its check are the first's.
+export SLIMPI_START=0 SLIMPI_PEERS=ring SLIMPI_INTRA=auto
+for algorithm in $(sed -n 's/^SLIMPI_ALGORITHM(\([a-z0-9_]*\),.*/\1/p' \
+  "$top_srcdir/src/base/algorithms.def"); do
+  case $algorithm in
+    name) continue ;; # of the comment
+    hook) continue ;; # works on a copy in pinned memory
+    *powersgd) [ -e "$top_builddir/.libs/slimpi-blas.so" ] || continue ;;
+  esac
+  SLIMPI_ALGORITHM=$algorithm run 4 0 "$algorithm" lossy
+done
+SLIMPI_ALGORITHM=bytegrad SLIMPI_MAX_ERROR=0.01 run 4 0 "a bound of the error" lossy
 verdict
