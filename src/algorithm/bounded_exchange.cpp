@@ -184,6 +184,8 @@ Status reserve_bounded(comm::Communicator& communicator, const comm::Plan& plan,
   Statistics& statistics = communicator.statistics();
   SLIMPI_TRY(communicator.scratch().found.reserve(location, device::Place::device,
                                                   2 * sizeof(double), statistics));
+  SLIMPI_TRY(communicator.scratch().found_copy.reserve(location, device::Place::staging,
+                                                       2 * sizeof(double), statistics));
   const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
   if (group.shard_index < 0) return Status::ok;
   const Sizes sizes = sizes_for(
@@ -193,7 +195,7 @@ Status reserve_bounded(comm::Communicator& communicator, const comm::Plan& plan,
   if (location.device->staged) on_host += sizes.shard + 2 * sizes.chunk;
   SLIMPI_TRY(communicator.scratch().kept.reserve(location, device::Place::device,
                                                  on_device * sizeof(float), statistics));
-  return communicator.scratch().check.reserve(device::host(), device::Place::device,
+  return communicator.scratch().check.reserve(location, device::Place::staging,
                                               on_host * sizeof(float) + sizes.encoded, statistics);
 }
 
