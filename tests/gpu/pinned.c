@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copies between a GPU and host memory that nobody pinned block the CPU and are slow; the fake
- * driver counts them. Usage: pinned [mixed] [refuse] [shared] [lossy]; exits 77 without the fake driver.
+ * driver counts them. Usage: pinned [mixed] [refuse] [shared] [lossy]; exits 77 without it.
  * mixed   ranks of odd numbers have their buffers in host memory
  * shared  the ranks of a node exchange through host memory that they share
  * lossy   the sums are not exact, so nothing is said about them
