@@ -7,6 +7,7 @@
 #include "algorithm/codec_choice.h"
 #include "algorithm/error_check.h"
 #include "algorithm/node_frame.h"
+#include "algorithm/piecewise_node.h"
 #include "comm/communicator.h"
 #include "inter/prepared_exchange.h"
 #include "intra/intra_node.h"
@@ -20,17 +21,35 @@ Status find_residual(comm::Call& call, const comm::Range& shard, float** residua
                            call.stream, call.communicator.statistics(), residual);
 }
 
+namespace {
+
+Status exchange(comm::Call& call, const NodeShard& shard, inter::NodeWork* node_work) {
+  if (!shard.owned()) return Status::ok;
+  float* residual = nullptr;
+  SLIMPI_TRY(find_residual(call, shard.range, &residual));
+  return inter::run_exchange(call, shard.group, shard.range, shard.in, shard.out, residual,
+                             node_work);
+}
+
+Status run_piecewise(comm::Call& call) {
+  PiecewiseNode node(call, call.communicator.inter_node_group(call.plan.hierarchy));
+  SLIMPI_TRY(node.begin());
+  if (node.begun()) return node.end(exchange(call, shard_of(call), &node));
+  SLIMPI_TRY(exchange(call, shard_of(call), nullptr));
+  return share_in_node(call);
+}
+
+}  // namespace
+
 Status run_hierarchical(comm::Call& call) {
   const bool bounded = call.plan.max_error > 0;
+  if (!bounded && PiecewiseNode::possible(call)) return run_piecewise(call);
   double rounding = 0;
   // Before the sum inside the node, which may overwrite the input.
   if (bounded && works_in_node(call)) SLIMPI_TRY(node_rounding(call, &rounding));
   return run_in_nodes(call, [&](const NodeShard& shard) {
     if (bounded) return run_bounded(call, shard.group, shard.range, shard.in, rounding);
-    if (!shard.owned()) return Status::ok;
-    float* residual = nullptr;
-    SLIMPI_TRY(find_residual(call, shard.range, &residual));
-    return inter::run_exchange(call, shard.group, shard.range, shard.in, shard.out, residual);
+    return exchange(call, shard, nullptr);
   });
 }
 
@@ -60,6 +79,8 @@ Status reserve_hierarchical(comm::Communicator& communicator, const comm::Plan& 
   }
   if (plan.max_error > 0) SLIMPI_TRY(reserve_bounded(communicator, plan, count, location));
   SLIMPI_TRY(reserve_messages(communicator, location, bytes));
+  if (!location.device->staged && intra::NodePieces::possible(communicator, count * sizeof(float)))
+    SLIMPI_TRY(intra::NodePieces::reserve(communicator, location));
   if (communicator.size() <= kernels::kMaxAddends) return Status::ok;
   return communicator.scratch().partial.reserve(location, device::Place::device,
                                                 partial * sizeof(float), communicator.statistics());

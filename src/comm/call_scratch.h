@@ -20,6 +20,7 @@ struct CallScratch {
   Memory found_copy;                   // the same in host memory, pinned where there is a GPU
   Memory kept, check;                  // for SLIMPI_MAX_ERROR; bounded_exchange.cpp
   Memory factors, device_factors;      // of the low-rank algorithm
+  Memory pieces;                       // of sums inside a node that are made during the exchange
   Memory node_messages, node_staging;  // messages inside a node when there is no shared memory
   // For small objects that live no longer than the call. What they free is kept, so that a call
   // like the one before allocates nothing.

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <tuple>
 
+#include "comm/node_layout.h"
 #include "comm/segment_class.h"
 #include "kernels/format.h"
 
@@ -36,6 +37,16 @@ class ExchangeLayout {
   ExchangeLayout& operator=(const ExchangeLayout&) = delete;
 
   virtual std::size_t bytes() const = 0;  // of memory that it takes, about
+
+  // Groups of each member's chunk that the schedule finishes one after the other, so that it can do
+  // a NodeWork between them; 0: it cannot. The same on all members.
+  virtual std::int64_t groups() const { return 0; }
+  // Group `number` of a member's chunk, from the shard's first element on; empty if that chunk is
+  // shorter.
+  virtual comm::Range group(int member, std::int64_t number) const {
+    (void)member, (void)number;
+    return {};
+  }
 };
 
 }  // namespace slimpi::inter

@@ -34,8 +34,8 @@ class PairwiseLayout : public ExchangeLayout {
   int rounds() const { return steps_.rounds(); }
   int me() const { return me_; }
 
-  // Group `number` of a member's chunk; empty if that chunk has fewer segments.
-  comm::Range group(int member, std::int64_t number) const;
+  std::int64_t groups() const override { return steps_.groups(); }
+  comm::Range group(int member, std::int64_t number) const override;
 
   // A group's segments, from 0 on.
   int segments_of(const comm::Range& group) const {

@@ -21,7 +21,7 @@ struct PreparedExchange {
 
   const Schedule* schedule;
   Need need;
-  std::unique_ptr<const ExchangeLayout> layout;
+  std::shared_ptr<const ExchangeLayout> layout;
 };
 
 class PreparedExchanges : public comm::Attachment {

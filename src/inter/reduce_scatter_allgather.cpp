@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "base/exceptions.h"
+#include "inter/node_work.h"
 #include "inter/segment_ring.h"
 
 namespace slimpi::inter {
@@ -56,7 +57,8 @@ class ReduceScatterAllgather {
  private:
   Status run_steps();
   template <typename Work>
-  void for_pieces(const comm::Range& group, Work work) const;
+  Status for_pieces(const comm::Range& group, Work work) const;
+  Status sum_in_node(const comm::Range& part) const;
   void sum(const Step& step, const comm::Range& part, int segment);
   Status prepare(const Step& step);
   Status begin(const Step& step);
@@ -79,9 +81,16 @@ class ReduceScatterAllgather {
 // Calls work(part, segment) for each range that one kernel works on: all of the group, or each
 // segment; `segment` is the first one.
 template <typename Work>
-void ReduceScatterAllgather::for_pieces(const comm::Range& group, Work work) const {
+Status ReduceScatterAllgather::for_pieces(const comm::Range& group, Work work) const {
   if (ring_.contiguous()) return work(group, 0);
-  for (int i = 0; i < layout_.segments_of(group); ++i) work(layout_.segment(group, i), i);
+  for (int i = 0; i < layout_.segments_of(group); ++i)
+    SLIMPI_TRY(work(layout_.segment(group, i), i));
+  return Status::ok;
+}
+
+// Each element is in one part of one step that prepare() makes: what this rank sends, or sums.
+Status ReduceScatterAllgather::sum_in_node(const comm::Range& part) const {
+  return context_.node_work == nullptr ? Status::ok : context_.node_work->sum(part);
 }
 
 void ReduceScatterAllgather::sum(const Step& step, const comm::Range& part, int segment) {
@@ -101,12 +110,14 @@ Status ReduceScatterAllgather::prepare(const Step& step) {
   const comm::Range group = layout_.sent_in(step);
   if (group.count == 0) return Status::ok;
   const Message message = step.gather ? Message::gather_out : Message::scatter_out;
-  for_pieces(group, [&](const comm::Range& part, int segment) {
+  SLIMPI_TRY(for_pieces(group, [&](const comm::Range& part, int segment) {
+    SLIMPI_TRY(sum_in_node(part));
     if (step.gather)
       sum(step, part, segment);
     else
       codec_.encode(part, ring_.payload(message, step.number, step.round, segment));
-  });
+    return Status::ok;
+  }));
   return ring_.stage_out(message, step);
 }
 
@@ -136,10 +147,12 @@ Status ReduceScatterAllgather::decode(const Step& step) {
   if (!step.gather || step.number < 0) return Status::ok;
   const comm::Range group = layout_.received_in(step);
   if (group.count != 0)
-    for_pieces(group, [&](const comm::Range& part, int segment) {
+    SLIMPI_TRY(for_pieces(group, [&](const comm::Range& part, int segment) {
       codec_.decode(part, ring_.payload(Message::gather_in, step.number, step.round, segment));
-    });
+      return Status::ok;
+    }));
   if (step.round != layout_.rounds() - 1) return Status::ok;
+  if (context_.node_work != nullptr) SLIMPI_TRY(context_.node_work->finished(step.number));
   SLIMPI_TRY(ring_.decoded(step.number, 4 * group.count));
   return ring_.recycle(context_.device.staged ? step.number - 1 : step.number);
 }

@@ -67,13 +67,14 @@ const Schedule& schedule_for(const kernels::Format& format, std::uint64_t count,
 }
 
 Status run_exchange(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard,
-                    const float* in, float* out, float* residual) {
+                    const float* in, float* out, float* residual, NodeWork* node_work) {
   const PreparedExchange& prepared = prepared_exchange(call.communicator, call.plan.format, group,
                                                        shard.count, call.device.staged);
   Streams streams;
   SLIMPI_TRY(find_streams(call, &streams));
-  return prepared.schedule->run(context_of(call, streams), *prepared.layout, group, shard, in, out,
-                                residual);
+  Context context = context_of(call, streams);
+  context.node_work = node_work;
+  return prepared.schedule->run(context, *prepared.layout, group, shard, in, out, residual);
 }
 
 ExchangeSize size_of(const Context& context, const comm::InterNodeGroup& group,

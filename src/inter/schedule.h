@@ -52,7 +52,8 @@ ExchangeSize size_of(const Context& context, const comm::InterNodeGroup& group,
                      std::uint64_t count);
 
 // Runs the schedule that schedule_for chooses; as Schedule::run. The communicator keeps its layout.
+// `node_work`: null, or done during the exchange; then the layout must have groups().
 Status run_exchange(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard,
-                    const float* in, float* out, float* residual);
+                    const float* in, float* out, float* residual, NodeWork* node_work = nullptr);
 
 }  // namespace slimpi::inter

@@ -5,6 +5,7 @@
 
 #include "base/float_environment.h"
 #include "comm/communicator.h"
+#include "intra/node_pieces.h"
 #include "intra/node_state.h"
 #include "intra/published_word.h"
 #include "intra/transports.h"
@@ -82,13 +83,19 @@ Status reserve_intra_allreduce(comm::Communicator& communicator, const device::L
                                                 shared_scratch_bytes(size, group), statistics);
 }
 
-Status intra_reduce_scatter(comm::Call& call, const comm::InterNodeGroup& group) {
+Status intra_reduce_scatter(comm::Call& call, const comm::InterNodeGroup& group,
+                            NodePieces* pieces) {
   const Timed timed(call.communicator.statistics(), Stage::intra, "node sum", 4 * call.count);
   if (shared_of(call.communicator) == nullptr) return reduce_scatter_by_mpi(call, group);
   DevicePath::Path& way = call.node_path;
   {
     SegmentLease lease(*shared_of(call.communicator));
-    Status status = reduce_scatter_by_shm(call, group, lease, &way);
+    bool in_pieces = pieces != nullptr;
+    Status status = reduce_scatter_by_shm(call, group, lease, &way, &in_pieces);
+    if (status == Status::ok && in_pieces) {
+      pieces->begin(std::move(lease));
+      return Status::ok;
+    }
     if (status == Status::ok && way == DevicePath::Path::nccl)
       status = reduce_scatter_by_nccl(call, group);
     SLIMPI_TRY(lease.end(status));

@@ -9,6 +9,8 @@
 
 namespace slimpi::intra {
 
+class NodePieces;
+
 // The elements of shard `shard_index` in a vector of `count`; whole buckets.
 comm::Range shard_range(std::uint64_t count, const kernels::Format& format,
                         const comm::InterNodeGroup& group, int shard_index);
@@ -21,8 +23,10 @@ std::size_t node_bytes(comm::Communicator& communicator, const comm::InterNodeGr
 std::uint64_t node_partial(const comm::Communicator& communicator);
 
 // out's own shard = the node-local ranks' in, added in rank order in fp32. Sends the other shards
-// to their owners.
-Status intra_reduce_scatter(comm::Call& call, const comm::InterNodeGroup& group);
+// to their owners. With `pieces` on all ranks of the node, where reading in place is possible, only
+// pieces->begin() is called, on all of them.
+Status intra_reduce_scatter(comm::Call& call, const comm::InterNodeGroup& group,
+                            NodePieces* pieces = nullptr);
 
 // Every node-local rank's out = the shards of their owners.
 Status intra_all_gather(comm::Call& call, const comm::InterNodeGroup& group);

@@ -31,7 +31,7 @@ bool read_all(std::int64_t pid, std::uint64_t from, void* to, std::size_t bytes)
 
 void offer_memory(std::uint64_t token, const void* data, PeerNote* mine) {
   g_token = token;
-  *mine = {getpid(), reinterpret_cast<std::uint64_t>(&g_token), token, data, nullptr, nullptr};
+  *mine = {getpid(), reinterpret_cast<std::uint64_t>(&g_token), token, data, nullptr, nullptr, 0};
 }
 
 bool can_read(const PeerNote& peer) {

@@ -21,6 +21,9 @@ struct PeerNote {
   // `result`: null if the sums of this call are put into message buffers.
   const float* in;
   const float* result;
+  // Of a call whose pieces are fetched while the exchange between nodes runs: groups of its shard
+  // that are in `result`. Written by release, read by acquire.
+  std::uint64_t finished;
 };
 
 // Writes what does not change from call to call. `data`: this process's data area.

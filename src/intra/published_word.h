@@ -18,6 +18,7 @@ constexpr std::uint64_t kTaken = 1 << 5;        // another call holds the lease 
 
 // Bits that count only if all ranks set them.
 constexpr std::uint64_t kReadable = 1 << 6;  // others can read this rank's buffers in place
+constexpr std::uint64_t kPieces = 1 << 7;    // the sum may be made piece by piece
 
 // The control bits of the floating-point environment.
 constexpr int kEnvironmentShift = 16;

@@ -73,6 +73,10 @@ class SharedSegment {
     CopyTrials* trials = nullptr;
   };
   CopyWay copy_way(Pass pass, std::uint64_t bytes);
+  // Whether SLIMPI_INTRA and the kernel let the ranks of the node read in place.
+  bool may_read_in_place() const {
+    return segment().peers_readable && (intra_ == Intra::automatic || intra_ == Intra::cma);
+  }
   PeerNote& peer_note(int local) const { return segment().peer_note(process_of(local)); }
 
   // A note of each process of the segment. Its process writes it; the others read it after a
@@ -101,6 +105,8 @@ class SegmentLease {
   explicit SegmentLease(SharedSegment& shared)
       : segment_(shared.segment()), held_(segment_.try_lease()) {}
   ~SegmentLease() { (void)end(Status::ok); }
+  SegmentLease(SegmentLease&& other) noexcept
+      : segment_(other.segment_), held_(std::exchange(other.held_, false)) {}
   SegmentLease(const SegmentLease&) = delete;
   SegmentLease& operator=(const SegmentLease&) = delete;
 

@@ -99,7 +99,8 @@ bool ShmPass::only_some_readable(const SharedSegment::Published& published) {
 
 // The bit that says that other ranks can read this call's buffers, which are then in the peer note.
 std::uint64_t ShmPass::readable(Pass pass) {
-  const SharedSegment::CopyWay way = shared_.copy_way(pass, call_.count * sizeof(float));
+  const SharedSegment::CopyWay way = pieces_ ? SharedSegment::CopyWay{true, nullptr}
+                                             : shared_.copy_way(pass, call_.count * sizeof(float));
   trials_ = way.trials;
   if (trials_ != nullptr && trials_->trial()) begun_ = Clock::now();
   single_copy_ = way.in_place && lease_.held() && !call_.device.staged;
@@ -107,7 +108,8 @@ std::uint64_t ShmPass::readable(Pass pass) {
   PeerNote& note = shared_.peer_note(me_);
   note.in = call_.in;
   note.result = holds_back_ ? nullptr : call_.out;
-  return published::kReadable;
+  note.finished = 0;
+  return published::kReadable | (pieces_ ? published::kPieces : 0);
 }
 
 // Returns when no other rank reads this rank's buffers any more.

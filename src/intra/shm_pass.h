@@ -68,8 +68,11 @@ class ShmPass {
   }
 
   // They only set *way where the call must use nccl or mpi.
-  Status sum(Path* way) {
-    return exchange_.settle(caught([&] { return run_sum(way); }), {});
+  Status sum(Path* way, bool* in_pieces) {
+    pieces_ = *in_pieces;
+    const Status status = exchange_.settle(caught([&] { return run_sum(way); }), {});
+    *in_pieces = pieces_;
+    return status;
   }
   Status allreduce(std::uint64_t word, Path* way, NodeResult* result) {
     word_ = word;
@@ -151,6 +154,7 @@ class ShmPass {
   // This call reads other ranks' buffers in place. Before the first barrier: if all ranks publish
   // kReadable; after it, the same on all ranks of the node.
   bool single_copy_ = false;
+  bool pieces_ = false;           // the sum is left to NodePieces: wanted, then agreed
   CopyTrials* trials_ = nullptr;  // of this pass; null: nothing is compared
   Clock::time_point begun_{};     // of a trial
   std::uint64_t piece_ = 0;

@@ -110,7 +110,9 @@ Status ShmPass::reduce(std::uint64_t block, bool pairwise) {
 
 Status ShmPass::run_sum(Path* way) {
   SLIMPI_TRY(begin(Pass::sum, way));
-  if (elsewhere(*way)) return Status::ok;
+  pieces_ = pieces_ && *way == Path::host && single_copy_ &&
+            (shared_.published().all & published::kPieces) != 0;
+  if (elsewhere(*way) || pieces_) return Status::ok;
   for (std::uint64_t block = 0; block < blocks_; ++block) {
     SLIMPI_TRY(reduce(block, false));
     SLIMPI_TRY(copy_to_segment(block + 1));
@@ -158,8 +160,8 @@ std::size_t shared_scratch_bytes(std::size_t size, const comm::InterNodeGroup& g
 }
 
 Status reduce_scatter_by_shm(comm::Call& call, const comm::InterNodeGroup& group,
-                             const SegmentLease& lease, DevicePath::Path* way) {
-  return ShmPass(call, group, lease).sum(way);
+                             const SegmentLease& lease, DevicePath::Path* way, bool* in_pieces) {
+  return ShmPass(call, group, lease).sum(way, in_pieces);
 }
 
 Status all_gather_by_shm(comm::Call& call, const comm::InterNodeGroup& group,

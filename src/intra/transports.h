@@ -17,9 +17,11 @@ std::size_t node_message_bytes(const comm::NodeLayout& layout, const comm::Inter
 // shm and ipc: through memory that the node's ranks share. Needs shared_of(), and the
 // caller's lease of it. The ranks decide together at the first barrier. If the call must use nccl,
 // because its buffers allow that, or mpi, because some rank has no lease, only *way is set. *way of
-// the reduce-scatter is passed on to the all-gather.
+// the reduce-scatter is passed on to the all-gather. *in_pieces: whether this rank wants
+// NodePieces; afterwards, whether all do and can. Then every rank's buffers are in its note, and
+// nothing else was done.
 Status reduce_scatter_by_shm(comm::Call& call, const comm::InterNodeGroup& group,
-                             const SegmentLease& lease, DevicePath::Path* way);
+                             const SegmentLease& lease, DevicePath::Path* way, bool* in_pieces);
 Status all_gather_by_shm(comm::Call& call, const comm::InterNodeGroup& group,
                          const SegmentLease& lease, DevicePath::Path* way);
 

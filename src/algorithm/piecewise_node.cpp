@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "algorithm/piecewise_node.h"
+
+#include <algorithm>
+
+#include "comm/communicator.h"
+#include "inter/prepared_exchange.h"
+#include "intra/intra_node.h"
+
+namespace slimpi::algorithm {
+
+namespace {
+
+// With fewer groups little overlaps.
+constexpr std::int64_t kLeastGroups = 4;
+
+// Groups of one shard that are fetched after a group of this rank's own is finished. All shards
+// progress alike. Twice as much lets a rank that was late catch up, and never holds the link back
+// for long.
+constexpr std::int64_t kFetchedAtOnce = 2;
+
+}  // namespace
+
+PiecewiseNode::PiecewiseNode(comm::Call& call, const comm::InterNodeGroup& group)
+    : call_(call), group_(group), pieces_(call), shards_(&call.communicator.scratch().objects) {
+  shards_.reserve(std::size_t(group.shards));
+  for (int shard = 0; shard < group.shards; ++shard) {
+    const comm::Range range = intra::shard_range(call.count, call.plan.format, group, shard);
+    shards_.push_back(
+        {range, group.owner(shard),
+         inter::prepared_exchange(call.communicator, call.plan.format, group, range.count, false)
+             .layout});
+  }
+}
+
+bool PiecewiseNode::possible(comm::Call& call) {
+  comm::Communicator& communicator = call.communicator;
+  const comm::InterNodeGroup& group = communicator.inter_node_group(call.plan.hierarchy);
+  return works_in_node(call) && !call.device.staged && group.peers.size() > 1 &&
+         std::size_t(group.shards) == communicator.layout().node_ranks().size() &&
+         intra::NodePieces::possible(communicator, call.count * sizeof(float));
+}
+
+Status PiecewiseNode::begin() {
+  const bool willing = std::all_of(shards_.begin(), shards_.end(), [](const Shard& shard) {
+    return shard.layout->groups() >= kLeastGroups;
+  });
+  return intra::intra_reduce_scatter(call_, group_, willing ? &pieces_ : nullptr);
+}
+
+Status PiecewiseNode::sum(const comm::Range& part) {
+  const comm::Range& own = shards_[std::size_t(group_.shard_index)].range;
+  return pieces_.sum({own.first + part.first, part.count});
+}
+
+Status PiecewiseNode::finished(std::int64_t number) {
+  pieces_.publish(std::uint64_t(number) + 1);
+  for (Shard& shard : shards_)
+    SLIMPI_TRY(fetch(shard, std::min(std::int64_t(pieces_.finished(shard.owner)),
+                                     shard.fetched + kFetchedAtOnce)));
+  return Status::ok;
+}
+
+// Fetches the groups before `end`.
+Status PiecewiseNode::fetch(Shard& shard, std::int64_t end) {
+  if (shard.owner == group_.owner(group_.shard_index)) return Status::ok;
+  for (; shard.fetched < end; ++shard.fetched)
+    for (int member = 0; member < int(group_.peers.size()); ++member)
+      if (const comm::Range part = shard.layout->group(member, shard.fetched); part.count != 0)
+        SLIMPI_TRY(pieces_.fetch(shard.owner, {shard.range.first + part.first, part.count}));
+  return Status::ok;
+}
+
+Status PiecewiseNode::end(Status status) {
+  return pieces_.end(status, [&] {
+    for (Shard& shard : shards_) SLIMPI_TRY(fetch(shard, shard.layout->groups()));
+    return Status::ok;
+  });
+}
+
+}  // namespace slimpi::algorithm

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The frame of node_frame.h done piece by piece: the sums inside the node and the fetching of the
+// other shards overlap with the exchange between nodes.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <memory_resource>
+#include <vector>
+
+#include "algorithm/node_frame.h"
+#include "inter/exchange_layout.h"
+#include "inter/node_work.h"
+#include "intra/node_pieces.h"
+
+namespace slimpi::algorithm {
+
+class PiecewiseNode final : public inter::NodeWork {
+ public:
+  // Finds the layouts of all shards of the node. Makes no communication.
+  PiecewiseNode(comm::Call& call, const comm::InterNodeGroup& group);
+
+  // Whether the call can be done so; the same on all ranks of the node with buffers on the host.
+  static bool possible(comm::Call& call);
+
+  // As sum_in_node(). Afterwards begun() says, alike on all ranks of the node, whether the sums are
+  // left to the exchange; else they are made.
+  Status begin();
+  bool begun() const { return pieces_.begun(); }
+
+  Status sum(const comm::Range& part) override;
+  Status finished(std::int64_t number) override;
+
+  // After the exchange, which ended with `status`: as share_in_node().
+  Status end(Status status);
+
+ private:
+  struct Shard {
+    comm::Range range;  // of the call's vector
+    int owner;          // node-local rank
+    std::shared_ptr<const inter::ExchangeLayout> layout;
+    std::int64_t fetched = 0;  // groups
+  };
+  Status fetch(Shard& shard, std::int64_t end);
+
+  comm::Call& call_;
+  const comm::InterNodeGroup& group_;
+  intra::NodePieces pieces_;
+  std::pmr::vector<Shard> shards_;  // by shard index
+};
+
+}  // namespace slimpi::algorithm

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The work inside a node of one call, piece by piece while the exchange between nodes runs. Every
+// rank of the node owns a shard. It adds a piece of its shard when the exchange needs it, and says
+// in its note how much of the shard is finished; the others fetch that meanwhile. All read each
+// other's buffers in place (cma), so a piece passes no message buffer and no barrier.
+//
+//   first barrier   in intra_reduce_scatter: every rank's buffers are in its note
+//   sum, fetch      in any order; a rank waits for no rank of its node
+//   second barrier  every shard is finished
+//   last barrier    no rank reads another's buffers any more
+//
+// In place (in == out): a rank writes a fetched piece over its input. The owner of the piece has
+// read that input before: the piece would not be finished otherwise.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "base/exceptions.h"
+#include "comm/call.h"
+#include "comm/communicator.h"
+#include "intra/shared_segment.h"
+
+namespace slimpi::intra {
+
+class NodePieces {
+ public:
+  explicit NodePieces(comm::Call& call);
+
+  // Whether the node's ranks can do a call of so many bytes in pieces. The same on all of them.
+  static bool possible(comm::Communicator& communicator, std::uint64_t bytes);
+  static Status reserve(comm::Communicator& communicator, const device::Location& location);
+
+  // What intra_reduce_scatter does where all ranks of the node want pieces: nothing is added yet.
+  // The lease is kept until end().
+  void begin(SegmentLease lease) { lease_.emplace(std::move(lease)); }
+  bool begun() const { return lease_.has_value(); }
+
+  // `out` = the sum of the node-local ranks' in, in rank order. `part`: of this rank's shard,
+  // counted from the start of the vector, as in fetch().
+  Status sum(const comm::Range& part);
+
+  // So many groups of this rank's shard are finished in `out`; and of a node-local rank's.
+  void publish(std::uint64_t groups);
+  std::uint64_t finished(int local) const;
+
+  // Copies a finished part of a node-local rank's shard to this rank's `out`.
+  Status fetch(int local, const comm::Range& part);
+
+  // Passes the second and the last barrier, with rest() between them, and ends the lease.
+  // `status`: how the exchange ended.
+  template <typename Rest>
+  Status end(Status status, const Rest& rest) {
+    if (status == Status::ok)
+      status = call_.communicator.exchange().settle(caught([&] {
+                                                      SLIMPI_TRY(barrier());
+                                                      SLIMPI_TRY(rest());
+                                                      return barrier();
+                                                    }),
+                                                    {});
+    return lease_->end(status);
+  }
+
+ private:
+  Status barrier() { return shared_.barrier(call_.communicator.exchange()); }
+
+  comm::Call& call_;
+  SharedSegment& shared_;
+  std::optional<SegmentLease> lease_;
+};
+
+}  // namespace slimpi::intra
