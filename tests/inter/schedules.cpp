@@ -2,7 +2,8 @@
 // Every schedule between nodes under thousands of random interleavings of 2 to 17 ranks, with
 // synchronous sends, in one process: nobody deadlocks, every message is received and waited for,
 // and result, residual and totals have the bytes of a direct computation. Some ranks
-// have a device that does its work late. TEST_SEEDS=FIRST:LAST runs other seeds.
+// have a device that does its work late; some calls have work inside the node to do meanwhile.
+// TEST_SEEDS=FIRST:LAST runs other seeds.
 
 #include <cinttypes>
 #include <cstdio>

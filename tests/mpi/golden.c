@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sums the same three vectors on every machine and prints a digest of each result:
  *   NAME CALL DIGEST
- * NAME is the first argument, the optional second one the number of floats. The digest covers the
+ * NAME is the first argument, the optional second one the number of floats. With a third one,
+ * `in-place`, the sums are in place, and every third rank is late. The digest covers the
  * results of all ranks in rank order, so it also stands for algorithms whose ranks end with
  * different values. The inputs are made with integers alone: no rounding depends on the machine. */
 #include <inttypes.h>
@@ -9,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 enum { CALLS = 3 };
 
@@ -41,7 +43,7 @@ static uint64_t digest(const void* data, size_t bytes) {
 
 int main(int argc, char** argv) {
   const char* const name = argc > 1 ? argv[1] : "golden";
-  const int n = argc > 2 ? atoi(argv[2]) : 70001;
+  const int n = argc > 2 ? atoi(argv[2]) : 70001, in_place = argc > 3;
   int rank, size;
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -53,9 +55,10 @@ int main(int argc, char** argv) {
   for (int call = 0; call < CALLS; ++call) {
     for (int i = 0; i < n; ++i) {
       in[i] = input(rank, call, i);
-      out[i] = -1;
+      out[i] = in_place ? in[i] : -1;
     }
-    MPI_Allreduce(in, out, n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    if (in_place && rank % 3 == 1) nanosleep(&(struct timespec){0, 30000000}, NULL);
+    MPI_Allreduce(in_place ? MPI_IN_PLACE : in, out, n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
     const uint64_t mine = digest(out, (size_t)n * sizeof *out);
     MPI_Gather(&mine, 1, MPI_UINT64_T, all, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
     if (rank == 0)
