@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/trace_file.h"
 #include "call/runtime.h"
+#include "comm/waiter.h"
 
 namespace slimpi::call {
 
@@ -32,16 +33,26 @@ struct Piece {
 Piece g_piece;
 char g_host[256], g_path[4096], g_failure[sizeof g_path + 256];
 
+// Not by MPI_Wait, which spins: where ranks share cores, those whose turn has not come would take
+// the cores of the two that write.
+bool wait(const mpi::Api& api, MPI_Request* request) {
+  comm::Waiter waiter(comm::Waiter::Poll::mpi);
+  for (int done = 0;; waiter.rest()) {
+    if (api.Test(request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
+    if (done != 0) return true;
+  }
+}
+
 bool send(const mpi::Api& api, MPI_Comm comm, int to, const void* data, std::size_t bytes) {
   MPI_Request request = MPI_REQUEST_NULL;
   return api.Isend(data, int(bytes), MPI_BYTE, to, kTag, comm, &request) == MPI_SUCCESS &&
-         api.Wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS;
+         wait(api, &request);
 }
 
 bool receive(const mpi::Api& api, MPI_Comm comm, int from, void* data, std::size_t bytes) {
   MPI_Request request = MPI_REQUEST_NULL;
   return api.Irecv(data, int(bytes), MPI_BYTE, from, kTag, comm, &request) == MPI_SUCCESS &&
-         api.Wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS;
+         wait(api, &request);
 }
 
 // Sends each message when the writer requests it, so the writer's MPI never stores an unexpected
