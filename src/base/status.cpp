@@ -1,32 +1,50 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/status.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace slimpi {
 
 namespace {
-// Has no destructor: the report is written after the thread's destructors have run.
-constexpr std::size_t kMost = 2048;
-thread_local char g_text[kMost];
+// Neither has a destructor: the report is written after the thread's destructors have run.
+thread_local char t_text[FailureScope::kMost];  // outside all scopes
+thread_local FailureScope* t_innermost = nullptr;
 }  // namespace
 
+FailureScope::FailureScope() : outer_(t_innermost) {
+  text_[0] = '\0';
+  t_innermost = this;
+}
+
+FailureScope::~FailureScope() {
+  t_innermost = outer_;
+}
+
+const char* FailureScope::before() const {
+  return outer_ == nullptr ? t_text : outer_->text_;
+}
+
+char* FailureScope::current() {
+  return t_innermost == nullptr ? t_text : t_innermost->text_;
+}
+
+// `text` may lie in the text of the failure before.
 Status fail(Status status, std::string_view text) {
-  g_text[text.copy(g_text, kMost - 1)] = '\0';
+  char* const kept = FailureScope::current();
+  const std::size_t length = std::min(text.size(), FailureScope::kMost - 1);
+  std::memmove(kept, text.data(), length);
+  kept[length] = '\0';
   return status;
 }
 
 std::string failure_text() {
-  return g_text;
+  return FailureScope::current();
 }
 
 void copy_failure_text(std::span<char> text) {
-  text[std::string_view(g_text).copy(text.data(), text.size() - 1)] = '\0';
-}
-
-KeptFailure::KeptFailure() {
-  static_assert(sizeof text_ == sizeof g_text);
-  std::memcpy(text_, g_text, sizeof text_);
+  const std::string_view kept = FailureScope::current();
+  text[kept.copy(text.data(), text.size() - 1)] = '\0';
 }
 
 const char* to_string(Status status) {

@@ -2,6 +2,7 @@
 // Errors inside slimpi. The function that detects an error sets its text with fail(); all callers
 // return the Status without adding to it.
 #pragma once
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,16 +31,29 @@ std::string failure_text();
 // The same, cut to what fits into `text`. Allocates nothing.
 void copy_failure_text(std::span<char> text);
 
-// Keeps the text of the last fail() on this thread while other functions may fail. Allocates
-// nothing.
-class KeptFailure {
+// While this object lives, the thread's failures have a text of their own. When it ends,
+// failure_text() is what it was before: that of the failure which is being handled, whatever failed
+// meanwhile. On the stack only; the innermost one counts. Allocates nothing.
+class FailureScope {
  public:
-  KeptFailure();
-  // Fails again with that text.
-  Status again(Status status) const { return fail(status, text_); }
+  FailureScope();
+  ~FailureScope();
+  FailureScope(const FailureScope&) = delete;
+  FailureScope& operator=(const FailureScope&) = delete;
+
+  // The text of the failure that is being handled. Valid in this scope only.
+  const char* before() const;
+
+  static constexpr std::size_t kMost = 2048;  // bytes of a text
 
  private:
-  char text_[2048];
+  static char* current();
+  friend Status fail(Status status, std::string_view text);
+  friend std::string failure_text();
+  friend void copy_failure_text(std::span<char> text);
+
+  char text_[kMost];
+  FailureScope* const outer_;
 };
 
 // A short name of the status itself ("no memory").

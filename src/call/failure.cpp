@@ -35,16 +35,8 @@ void fail_call(Runtime& runtime, comm::Communicator& communicator, Status status
   }
   communicator.failed = true;
   (void)caught([&] { return name_call(status); });
-  const KeptFailure failure;
-  // The report is sent first. What is thrown after that costs messages of others that stay inside
-  // MPI, and nothing else.
-  (void)caught([&] {
-    communicator.exchange().report_failure(status);
-    return Status::ok;
-  });
-  const bool reported = communicator.exchange().failure_reported();
-  if (!reported) (void)failure.again(status);
-  *code = runtime.raise(communicator.user(), status, !reported);
+  communicator.exchange().report_failure(status);
+  *code = runtime.raise(communicator.user(), status, !communicator.exchange().failure_reported());
 }
 
 namespace {
@@ -73,18 +65,19 @@ bool recover(const Allreduce& request, Status status, int* code) {
   Runtime* const runtime = Runtime::started();
   if (runtime == nullptr || !is_float_sum(request)) return false;
   const OwnFloats environment;
-  const KeptFailure failure;
   std::optional<int> raised;
-  comm::Communicator* const communicator =
-      find_or_decline(*runtime, MPI_Comm(request.comm), &raised);
-  if (raised) *code = *raised;
-  if (communicator == nullptr) return raised.has_value();
-  if (communicator->intercommunicator() || communicator->size() == 1 ||
-      communicator->spans_other_world)
-    return false;
-  communicator->decline();
-  if (communicator->unusable()) return false;
-  (void)failure.again(status);
+  comm::Communicator* communicator = nullptr;
+  {
+    const FailureScope looking_up;  // `status` and its text are those of the call
+    communicator = find_or_decline(*runtime, MPI_Comm(request.comm), &raised);
+    if (raised) *code = *raised;
+    if (communicator == nullptr) return raised.has_value();
+    if (communicator->intercommunicator() || communicator->size() == 1 ||
+        communicator->spans_other_world)
+      return false;
+    communicator->decline();
+    if (communicator->unusable()) return false;
+  }
   fail_call(*runtime, *communicator, status, code);
   return true;
 }

@@ -227,11 +227,11 @@ int Exchange::peer_of(const MPI_Request& request) const {
   return sent != outgoing_.rend() ? sent->to : -1;
 }
 
-void Exchange::send_failure(Status status) {
+void Exchange::send_failure(Status status, std::string_view text) {
   if (comm_ == MPI_COMM_NULL || sent_failure_) return;
   sent_failure_ = true;
   failure_.status = std::uint32_t(status);
-  copy_failure_text(failure_.text);
+  failure_.text[text.copy(failure_.text, sizeof failure_.text - 1)] = '\0';
   int rank = 0, size = 0;
   api_.Comm_rank(comm_, &rank);
   api_.Comm_size(comm_, &size);
@@ -351,17 +351,18 @@ void Exchange::release_sends(std::span<MPI_Request> requests) {
 
 Status Exchange::settle(Status status, std::span<MPI_Request> requests) {
   if (status != Status::ok) {
-    const KeptFailure failure;
-    cancel_receives(requests);
-    (void)failure.again(status);
-    send_failure(status);
-    // What the two throw leaves messages inside MPI.
+    const FailureScope cleaning_up;
+    // What is thrown here leaves messages inside MPI, and nothing else.
+    (void)caught([&] {
+      cancel_receives(requests);
+      return Status::ok;
+    });
+    send_failure(status, cleaning_up.before());
     (void)caught([&] {
       drain(requests);
       release_sends(requests);
       return Status::ok;
     });
-    (void)failure.again(status);
   }
   outgoing_.clear();
   incoming_.clear();

@@ -10,6 +10,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -48,7 +49,8 @@ class Exchange final : public PointToPoint {
   }
   std::uint64_t bytes_sent() const { return sent_; }
 
-  // Reports a failure outside a schedule to all ranks, unless one was settled before.
+  // Reports a failure outside a schedule to all ranks, unless one was settled before. The text of
+  // the failure stays; throws nothing.
   void report_failure(Status status);
 
   bool failure_reported() const { return reported_ != Status::ok; }
@@ -94,7 +96,7 @@ class Exchange final : public PointToPoint {
   Status reduce(std::span<Value> values, MPI_Datatype type, MPI_Op op);
   Status agree(std::span<std::uint64_t> values, bool on_minimum);
   Status describe_counts(std::uint64_t most, std::uint64_t least);
-  void send_failure(Status status);
+  void send_failure(Status status, std::string_view text);
   bool receive_failure(int from = MPI_ANY_SOURCE);
   bool receive_stray();
   void cancel_receives(std::span<MPI_Request> requests);
