@@ -16,16 +16,15 @@ namespace slimpi::algorithm {
 // What the calls of an algorithm do; rows may share one. Functions that are null do nothing.
 struct Functions {
   Status (*run)(comm::Call& call);  // never null
-  // Reserves the scratch memory that run needs for this plan and count. `location` is that of the
-  // program's buffer.
-  Status (*reserve)(comm::Communicator& communicator, const comm::Plan& plan, std::uint64_t count,
-                    const device::Location& location) = nullptr;
+  // Reserves the scratch memory that run needs. The call has its plan, buffers and scratch; its
+  // stream, number and state are not known yet.
+  Status (*reserve)(const comm::Call& call) = nullptr;
   // Allocates the arrays that run needs in call.state. It is called before run, so that the ranks
   // can agree whether all succeeded. It is called only if call.state is not null.
   Status (*reserve_state)(comm::Call& call) = nullptr;
-  // Opens what a call of this plan needs, before the call is prepared. Collective; an error is
+  // Opens what calls of this plan need, before the call is prepared. Collective; an error is
   // returned on all ranks.
-  Status (*open)(comm::Communicator& communicator, const comm::Plan& plan) = nullptr;
+  Status (*open)(const comm::Call& call) = nullptr;
   // The shape that a call gives its buffer. Ranks compare it where Algorithm::shapes is set.
   Shape (*shape)(const comm::Plan& plan, const Config& config, std::uint64_t count) = nullptr;
   // The reason why this machine cannot run the algorithm, "" if it can.
@@ -63,16 +62,14 @@ struct Algorithm {
 
   bool has_argument() const { return argument[0] != '\0'; }
   Status run(comm::Call& call) const { return functions->run(call); }
-  Status reserve(comm::Communicator& communicator, const comm::Plan& plan, std::uint64_t count,
-                 const device::Location& location) const {
-    return functions->reserve == nullptr ? Status::ok
-                                         : functions->reserve(communicator, plan, count, location);
+  Status reserve(const comm::Call& call) const {
+    return functions->reserve == nullptr ? Status::ok : functions->reserve(call);
   }
   Status reserve_state(comm::Call& call) const {
     return functions->reserve_state == nullptr ? Status::ok : functions->reserve_state(call);
   }
-  Status open(comm::Communicator& communicator, const comm::Plan& plan) const {
-    return functions->open == nullptr ? Status::ok : functions->open(communicator, plan);
+  Status open(const comm::Call& call) const {
+    return functions->open == nullptr ? Status::ok : functions->open(call);
   }
   Shape shape(const comm::Plan& plan, const Config& config, std::uint64_t count) const {
     return shapes ? functions->shape(plan, config, count) : Shape{};

@@ -48,19 +48,18 @@ Sizes sizes_for(const kernels::Format& format, const comm::InterNodeGroup& group
   return sizes;
 }
 
-Buffers buffers_of(comm::Communicator& communicator, const device::Device& device,
-                   const Sizes& sizes) {
+Buffers buffers_of(const comm::Call& call, const Sizes& sizes) {
   Buffers buffers;
-  buffers.kept = reinterpret_cast<float*>(communicator.scratch().kept.data());
+  buffers.kept = reinterpret_cast<float*>(call.scratch.kept.data());
   buffers.totals = buffers.kept + sizes.shard;
-  float* next = reinterpret_cast<float*>(communicator.scratch().check.data());
+  float* next = reinterpret_cast<float*>(call.scratch.check.data());
   const auto take = [&](std::uint64_t count) {
     float* const taken = next;
     next += count;
     return taken;
   };
   buffers.decoded = take(sizes.piece);
-  if (device.staged) {
+  if (call.device.staged) {
     buffers.in = take(sizes.shard);
     buffers.own = take(sizes.chunk);
     buffers.host_totals = take(sizes.chunk);
@@ -109,8 +108,7 @@ class Bounded {
 // lies in the result buffer, this makes a copy.
 Status Bounded::keep_input() {
   if (!takes_part_) return Status::ok;
-  buffers_ = buffers_of(call_.communicator, call_.device,
-                        sizes_for(call_.plan.format, group_, shard_.count));
+  buffers_ = buffers_of(call_, sizes_for(call_.plan.format, group_, shard_.count));
   if (in_ == out_) {
     call_.device.kernels()->sum(&in_, 1, shard_.count, buffers_.kept, call_.stream);
     in_ = buffers_.kept;
@@ -123,8 +121,7 @@ Status Bounded::exchange(int index) {
   if (!takes_part_) return Status::ok;
   comm::Plan plan = call_.plan;
   plan.format = codec_at(plan.format, index);
-  comm::Call exchanged{call_.communicator, plan,         call_.in,     call_.out,  call_.count,
-                       call_.location,     call_.stream, call_.number, call_.state};
+  comm::Call exchanged = comm::with_plan(call_, plan);
   exchanged.totals = index == kExactCoding ? nullptr : buffers_.totals;
   return inter::run_exchange(exchanged, group_, shard_, in_, out_, nullptr);
 }
@@ -179,24 +176,25 @@ Status run_bounded(comm::Call& call, const comm::InterNodeGroup& group, comm::Ra
   return Bounded(call, group, shard, in, node_rounding).run();
 }
 
-Status reserve_bounded(comm::Communicator& communicator, const comm::Plan& plan,
-                       std::uint64_t count, const device::Location& location) {
-  Statistics& statistics = communicator.statistics();
-  SLIMPI_TRY(communicator.scratch().found.reserve(location, device::Place::device,
-                                                  2 * sizeof(double), statistics));
-  SLIMPI_TRY(communicator.scratch().found_copy.reserve(location, device::Place::staging,
-                                                       2 * sizeof(double), statistics));
-  const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
+Status reserve_bounded(const comm::Call& call) {
+  const comm::Plan& plan = call.plan;
+  Statistics& statistics = call.communicator.statistics();
+  SLIMPI_TRY(call.scratch.found.reserve(call.location, device::Place::device, 2 * sizeof(double),
+                                        statistics));
+  SLIMPI_TRY(call.scratch.found_copy.reserve(call.location, device::Place::staging,
+                                             2 * sizeof(double), statistics));
+  const comm::InterNodeGroup& group = call.communicator.inter_node_group(plan.hierarchy);
   if (group.shard_index < 0) return Status::ok;
-  const Sizes sizes = sizes_for(
-      plan.format, group, intra::shard_range(count, plan.format, group, group.shard_index).count);
+  const Sizes sizes =
+      sizes_for(plan.format, group,
+                intra::shard_range(call.count, plan.format, group, group.shard_index).count);
   const std::uint64_t on_device = sizes.shard + sizes.chunk;
   std::uint64_t on_host = sizes.piece;
-  if (location.device->staged) on_host += sizes.shard + 2 * sizes.chunk;
-  SLIMPI_TRY(communicator.scratch().kept.reserve(location, device::Place::device,
-                                                 on_device * sizeof(float), statistics));
-  return communicator.scratch().check.reserve(location, device::Place::staging,
-                                              on_host * sizeof(float) + sizes.encoded, statistics);
+  if (call.device.staged) on_host += sizes.shard + 2 * sizes.chunk;
+  SLIMPI_TRY(call.scratch.kept.reserve(call.location, device::Place::device,
+                                       on_device * sizeof(float), statistics));
+  return call.scratch.check.reserve(call.location, device::Place::staging,
+                                    on_host * sizeof(float) + sizes.encoded, statistics);
 }
 
 }  // namespace slimpi::algorithm

@@ -16,7 +16,6 @@ Status run_bounded(comm::Call& call, const comm::InterNodeGroup& group, comm::Ra
 
 // Reserves the memory that run_bounded() needs, in addition to the memory of the exchange itself,
 // for any of the codecs.
-Status reserve_bounded(comm::Communicator& communicator, const comm::Plan& plan,
-                       std::uint64_t count, const device::Location& location);
+Status reserve_bounded(const comm::Call& call);
 
 }  // namespace slimpi::algorithm

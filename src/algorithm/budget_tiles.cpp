@@ -27,7 +27,8 @@ BudgetTiles::BudgetTiles(const comm::Call& call, const comm::InterNodeGroup& gro
       bucket_(call.plan.format.bucket),
       length_(tile_elements(bucket_)),
       split_(bucket_ == 0 || bucket_ > kLongTile),
-      group_size_(group.flat ? call.communicator.size() : layout_.nodes()) {
+      group_size_(group.flat ? call.communicator.size() : layout_.nodes()),
+      tiles_(&call.scratch.objects) {
   for (int shard_index = 0; shard_index < group.shards; ++shard_index) add_tiles(call, shard_index);
 }
 
@@ -61,8 +62,8 @@ BudgetTiles::Extremes BudgetTiles::extremes_of(const comm::Range& bucket, const 
   return last_extremes_;
 }
 
-std::vector<TileFacts> BudgetTiles::own_facts(const float* values) {
-  std::vector<TileFacts> facts;
+std::pmr::vector<TileFacts> BudgetTiles::own_facts(const float* values) {
+  std::pmr::vector<TileFacts> facts(tiles_.get_allocator());
   for (const BudgetTile& tile : tiles_) {
     if (tile.shard_index != group_.shard_index) continue;
     const float* const first = values + (tile.part.first - shard_.first);
@@ -75,14 +76,13 @@ std::vector<TileFacts> BudgetTiles::own_facts(const float* values) {
   return facts;
 }
 
-std::vector<float> BudgetTiles::floats_of(const BudgetTile& tile, const float* values) {
+void BudgetTiles::append_floats(const BudgetTile& tile, const float* values,
+                                std::pmr::vector<float>* floats) {
   const float* const first = values + (tile.part.first - shard_.first);
-  std::vector<float> floats(first, first + tile.part.count);
-  if (split_) {
-    const Extremes extremes = extremes_of(tile.bucket, values);
-    floats.insert(floats.end(), {extremes.low, extremes.high});
-  }
-  return floats;
+  floats->insert(floats->end(), first, first + tile.part.count);
+  if (!split_) return;
+  const Extremes extremes = extremes_of(tile.bucket, values);
+  floats->insert(floats->end(), {extremes.low, extremes.high});
 }
 
 }  // namespace slimpi::algorithm

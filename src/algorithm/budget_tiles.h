@@ -2,6 +2,7 @@
 // The tiles of a vector in the error estimate of SLIMPI_MAX_ERROR: their positions, their owners,
 // and the facts that a rank sends about the tiles of its shard.
 #pragma once
+#include <memory_resource>
 #include <vector>
 
 #include "algorithm/algorithm.h"
@@ -18,11 +19,12 @@ struct BudgetTile {
   comm::Range bucket;      // that the tile lies in, if buckets are longer than tiles
 };
 
+// Its lists lie in the scratch memory of the call.
 class BudgetTiles {
  public:
   BudgetTiles(const comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard);
 
-  const std::vector<BudgetTile>& all() const { return tiles_; }
+  const std::pmr::vector<BudgetTile>& all() const { return tiles_; }
   std::uint64_t length() const { return length_; }
   bool split() const { return split_; }           // buckets are longer than tiles
   int group_size() const { return group_size_; }  // ranks of an inter-node group
@@ -32,10 +34,10 @@ class BudgetTiles {
   int rank_of(const BudgetTile& tile, int member) const;
 
   // The facts about the tiles of this rank's shard, whose node sum is `values`.
-  std::vector<TileFacts> own_facts(const float* values);
+  std::pmr::vector<TileFacts> own_facts(const float* values);
 
-  // The floats of a tile in the layout of Sample::values.
-  std::vector<float> floats_of(const BudgetTile& tile, const float* values);
+  // Appends the floats of a tile of this rank in the layout of Sample::values.
+  void append_floats(const BudgetTile& tile, const float* values, std::pmr::vector<float>* floats);
 
  private:
   struct Extremes {
@@ -51,7 +53,7 @@ class BudgetTiles {
   const std::uint64_t bucket_, length_;
   const bool split_;
   const int group_size_;
-  std::vector<BudgetTile> tiles_;
+  std::pmr::vector<BudgetTile> tiles_;
   comm::Range last_bucket_;  // whose extremes are in last_extremes_
   Extremes last_extremes_{};
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory_resource>
 #include <vector>
 
 #include "algorithm/budget_tiles.h"
@@ -39,15 +40,17 @@ class Chooser {
         group_(group),
         communicator_(call.communicator),
         exchange_(call.communicator.exchange()),
-        tiles_(call, group, shard) {}
+        memory_(&call.scratch.objects),
+        tiles_(call, group, shard),
+        drawn_(memory_) {}
 
   Status run(const float* values, int* chosen);
 
  private:
   std::uint64_t most_draws() const;
-  Status hear_facts(const float* values, std::vector<TileFacts>* facts);
-  Status hear_samples(const float* values, std::vector<Sample>* samples);
-  int decide(double peak, const std::vector<Sample>& samples) const;
+  Status hear_facts(const float* values, std::pmr::vector<TileFacts>* facts);
+  Status hear_samples(const float* values, std::pmr::vector<Sample>* samples);
+  int decide(double peak, std::span<const Sample> samples) const;
   Status tell_all(const void* data, std::size_t bytes);
   Status send(int to, const void* data, std::size_t bytes);
   Status receive(int from, void* data, std::size_t bytes);
@@ -56,8 +59,9 @@ class Chooser {
   const comm::InterNodeGroup& group_;
   comm::Communicator& communicator_;
   comm::Exchange& exchange_;
+  std::pmr::memory_resource* const memory_;  // of all lists here
   BudgetTiles tiles_;
-  std::vector<Drawn> drawn_;
+  std::pmr::vector<Drawn> drawn_;
 };
 
 std::uint64_t Chooser::most_draws() const {
@@ -88,13 +92,13 @@ Status Chooser::tell_all(const void* data, std::size_t bytes) {
 }
 
 // Rank 0: receives the facts of all ranks and adds them in rank order.
-Status Chooser::hear_facts(const float* values, std::vector<TileFacts>* facts) {
-  const std::vector<BudgetTile>& tiles = tiles_.all();
+Status Chooser::hear_facts(const float* values, std::pmr::vector<TileFacts>* facts) {
+  const std::pmr::vector<BudgetTile>& tiles = tiles_.all();
   facts->resize(tiles.size());
   for (int rank = 0; rank < communicator_.size(); ++rank) {
     const int shard_index =
         group_.flat ? 0 : comm::shard_of_rank(communicator_.layout(), group_, rank);
-    std::vector<TileFacts> theirs;
+    std::pmr::vector<TileFacts> theirs(memory_);
     if (rank == 0) {
       theirs = tiles_.own_facts(values);
     } else if (shard_index >= 0) {
@@ -116,42 +120,43 @@ Status Chooser::hear_facts(const float* values, std::vector<TileFacts>* facts) {
 }
 
 // Rank 0: receives the floats of the drawn tiles from all ranks.
-Status Chooser::hear_samples(const float* values, std::vector<Sample>* samples) {
+Status Chooser::hear_samples(const float* values, std::pmr::vector<Sample>* samples) {
   for (const Drawn& drawn : drawn_) {
     const BudgetTile& tile = tiles_.all()[drawn.tile];
-    Sample sample;
+    Sample& sample = samples->emplace_back(memory_);
     sample.weight = drawn.weight;
     sample.certain = drawn.certain;
     sample.first = tile.part.first;
     sample.count = tile.part.count;
     sample.owner = tile.owner;
     sample.extra = tiles_.split() ? 2 : 0;
+    sample.values.reserve(sample.length() * std::size_t(tiles_.group_size()));
     for (int member = 0; member < tiles_.group_size(); ++member) {
       const int rank = tiles_.rank_of(tile, member);
-      std::vector<float> floats(tile.part.count + std::uint64_t(sample.extra));
-      if (rank == 0)
-        floats = tiles_.floats_of(tile, values);
-      else
-        SLIMPI_TRY(receive(rank, floats.data(), floats.size() * sizeof(float)));
-      sample.values.push_back(std::move(floats));
       sample.ranks.push_back(rank);
+      if (rank == 0) {
+        tiles_.append_floats(tile, values, &sample.values);
+        continue;
+      }
+      sample.values.resize(sample.values.size() + sample.length());
+      SLIMPI_TRY(receive(rank, sample.values.data() + sample.values.size() - sample.length(),
+                         sample.length() * sizeof(float)));
     }
-    samples->push_back(std::move(sample));
   }
   return Status::ok;
 }
 
 // Rank 0: the cheapest codec whose estimate is under the error bound. The error is about inversely
 // proportional to the number of levels, so codecs that are clearly too coarse are skipped.
-int Chooser::decide(double peak, const std::vector<Sample>& samples) const {
+int Chooser::decide(double peak, std::span<const Sample> samples) const {
   const double budget = call_.plan.max_error / (1 + call_.plan.max_error);
   const kernels::RandomStream draw{communicator_.config().seed, 0, call_.number, 0};
   const std::uint64_t tiles = call_.count / check_tile_elements(call_.count) + 1;
-  std::vector<Trial> trials(samples.size());
+  std::pmr::vector<Trial> trials(samples.size(), memory_);
   for (int index = 0; index < kExact; ++index) {
     if (index == kHalves && peak > double(kernels::row_of(Codec::fp16).greatest)) break;
     for (std::size_t i = 0; i < samples.size(); ++i)
-      trials[i] = try_codec(codec_at(call_.plan.format, index), draw, samples[i]);
+      trials[i] = try_codec(codec_at(call_.plan.format, index), draw, samples[i], memory_);
     const Estimate found = estimate(samples, trials, tiles);
     if (found.cautious <= budget) return index;
     if (!std::isfinite(found.relative)) break;
@@ -166,7 +171,7 @@ Status Chooser::run(const float* values, int* chosen) {
   std::uint64_t answer[2] = {kExact, 0};  // the codec, how many tiles were drawn
   if (communicator_.rank() != 0) {
     if (mine) {
-      const std::vector<TileFacts> facts = tiles_.own_facts(values);
+      const std::pmr::vector<TileFacts> facts = tiles_.own_facts(values);
       SLIMPI_TRY(send(0, facts.data(), facts.size() * sizeof(TileFacts)));
     }
     SLIMPI_TRY(receive(0, answer, sizeof answer));
@@ -176,7 +181,8 @@ Status Chooser::run(const float* values, int* chosen) {
       for (const Drawn& drawn : drawn_)
         if (const BudgetTile& tile = tiles_.all()[drawn.tile];
             mine && tile.shard_index == group_.shard_index) {
-          const std::vector<float> floats = tiles_.floats_of(tile, values);
+          std::pmr::vector<float> floats(memory_);
+          tiles_.append_floats(tile, values, &floats);
           SLIMPI_TRY(send(0, floats.data(), floats.size() * sizeof(float)));
         }
       SLIMPI_TRY(receive(0, answer, sizeof answer));
@@ -185,7 +191,7 @@ Status Chooser::run(const float* values, int* chosen) {
     return Status::ok;
   }
 
-  std::vector<TileFacts> facts;
+  std::pmr::vector<TileFacts> facts(memory_);
   SLIMPI_TRY(hear_facts(values, &facts));
   double peak = 0, all = 0;
   for (const TileFacts& fact : facts) {
@@ -197,13 +203,14 @@ Status Chooser::run(const float* values, int* chosen) {
   if (all == 0)
     answer[0] = 0;
   else if (std::isfinite(all) && peak <= kGreatestSum)
-    drawn_ =
-        draw_tiles(facts, most_draws(), fraction_of(communicator_.config().seed + call_.number));
+    drawn_ = draw_tiles(facts, most_draws(),
+                        fraction_of(communicator_.config().seed + call_.number), memory_);
   answer[1] = drawn_.size();
   SLIMPI_TRY(tell_all(answer, sizeof answer));
   if (!drawn_.empty()) {
     SLIMPI_TRY(tell_all(drawn_.data(), drawn_.size() * sizeof(Drawn)));
-    std::vector<Sample> samples;
+    std::pmr::vector<Sample> samples(memory_);
+    samples.reserve(drawn_.size());
     SLIMPI_TRY(hear_samples(values, &samples));
     answer[0] = std::uint64_t(decide(peak, samples));
     SLIMPI_TRY(tell_all(answer, sizeof answer));

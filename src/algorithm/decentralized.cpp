@@ -27,7 +27,7 @@ class Average : public inter::PeerCodec {
         kernels_(*call.device.kernels()),
         in_(in),
         out_(out),
-        terms_(&call.communicator.scratch().objects) {
+        terms_(&call.scratch.objects) {
     terms_.reserve(row.peers.size() + 1);
     const double ranks = call.communicator.size();
     const auto add = [&](int member, double weight, int source) {
@@ -96,21 +96,22 @@ std::pmr::vector<int> ranks_of(const inter::Mixing& row, const comm::InterNodeGr
   return ranks;
 }
 
-Status reserve_for_peers(comm::Communicator& communicator, const comm::Plan& plan,
-                         std::uint64_t count, int peers, const device::Location& location) {
+Status reserve_for_peers(const comm::Call& call, int peers) {
+  comm::Communicator& communicator = call.communicator;
+  const comm::Plan& plan = call.plan;
   // The exact sum keeps the plan's bucket length, to which its chunks are aligned, although float32
   // has no buckets.
   comm::Plan exact = plan;
   exact.format.codec = kernels::Codec::float32;
-  SLIMPI_TRY(reserve_hierarchical(communicator, exact, count, location));
+  SLIMPI_TRY(reserve_hierarchical(comm::with_plan(call, exact)));
   const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
   if (group.shard_index < 0) return Status::ok;
-  const std::uint64_t elements = own_shard(communicator, plan, count).count;
-  const bool staged = location.device->staged;
+  const std::uint64_t elements = own_shard(communicator, plan, call.count).count;
+  const bool staged = call.device.staged;
   const std::size_t bytes = std::max(
       inter::neighbor_exchange_bytes(plan.format, elements, peers, staged),
       inter::prepared_exchange(communicator, exact.format, group, elements, staged).need.bytes);
-  return reserve_messages(communicator, location, bytes);
+  return reserve_messages(call, bytes);
 }
 
 namespace {
@@ -123,10 +124,9 @@ Status run_decentralized(comm::Call& call) {
     if (!shard.owned()) return Status::ok;
     const comm::InterNodeGroup& group = shard.group;
     const std::uint64_t round = call.state == nullptr ? 0 : call.state->calls / config.interval;
-    const inter::Mixing row =
-        due ? inter::mixing(config.peers, int(group.peers.size()), group.index, round,
-                            &call.communicator.scratch().objects)
-            : inter::Mixing{};
+    const inter::Mixing row = due ? inter::mixing(config.peers, int(group.peers.size()),
+                                                  group.index, round, &call.scratch.objects)
+                                  : inter::Mixing{};
     if (row.peers.empty()) {
       keep_model(call, shard);
       return Status::ok;
@@ -136,9 +136,8 @@ Status run_decentralized(comm::Call& call) {
   });
 }
 
-Status reserve_decentralized(comm::Communicator& communicator, const comm::Plan& plan,
-                             std::uint64_t count, const device::Location& location) {
-  return reserve_for_peers(communicator, plan, count, 2, location);
+Status reserve_decentralized(const comm::Call& call) {
+  return reserve_for_peers(call, 2);
 }
 
 }  // namespace

@@ -32,7 +32,6 @@ std::pmr::vector<int> ranks_of(const inter::Mixing& row, const comm::InterNodeGr
 
 // Reserves scratch memory for messages with `peers` peers in the plan's format, for the exact sum,
 // and for the sums inside nodes.
-Status reserve_for_peers(comm::Communicator& communicator, const comm::Plan& plan,
-                         std::uint64_t count, int peers, const device::Location& location);
+Status reserve_for_peers(const comm::Call& call, int peers);
 
 }  // namespace slimpi::algorithm

@@ -56,11 +56,11 @@ double sampled_energy(std::span<const ErrorTile* const> tiles, double log_chance
 
 }  // namespace
 
-double error_energy_bound(std::span<const ErrorTile> tiles) {
+double error_energy_bound(std::span<const ErrorTile> tiles, std::pmr::memory_resource* memory) {
   // Tiles whose largest errors are of the same magnitude share one sample. In one sample of all
   // tiles, the largest error of all would make the bound of the other tiles useless.
-  std::map<int, std::vector<const ErrorTile*>> classes;
-  std::vector<const ErrorTile*> all;
+  std::pmr::map<int, std::pmr::vector<const ErrorTile*>> classes(memory);
+  std::pmr::vector<const ErrorTile*> all(memory);
   for (const ErrorTile& tile : tiles) {
     if (!std::isfinite(tile.norm) || !std::isfinite(tile.largest))
       return std::numeric_limits<double>::infinity();

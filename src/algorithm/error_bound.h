@@ -10,6 +10,7 @@
 //             probability below kMissProbability over the random draw, for any data.
 #pragma once
 #include <cstdint>
+#include <memory_resource>
 #include <span>
 
 namespace slimpi::algorithm {
@@ -26,7 +27,9 @@ struct ErrorTile {
 };
 
 // An upper bound of the squared L2 norm of the error; infinite if a tile has no finite bound.
-double error_energy_bound(std::span<const ErrorTile> tiles);
+// `memory` is for lists that end with the function.
+double error_energy_bound(std::span<const ErrorTile> tiles,
+                          std::pmr::memory_resource* memory = std::pmr::get_default_resource());
 
 // An estimate of what error_energy_bound returns for `tiles` similar tiles. `energy` is the squared
 // error, `triangle` the sum of norm^2 of the tiles, `caps` the sum of count * largest^2.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory_resource>
 
 #include "comm/communicator.h"
 #include "comm/stream_wait.h"
@@ -60,7 +61,8 @@ class Tiles {
  public:
   Tiles(const comm::Call& call, const comm::InterNodeGroup& group)
       : length_(check_tile_elements(call.count)),
-        stream_(call.communicator.config().seed * 0xd1342543de82ef95ull + call.number) {
+        stream_(call.communicator.config().seed * 0xd1342543de82ef95ull + call.number),
+        tiles_(&call.scratch.objects) {
     for (int shard_index = 0; shard_index < group.shards; ++shard_index) {
       if (shard_index == group.shard_index) first_ = tiles_.size();
       const std::uint64_t count =
@@ -76,13 +78,15 @@ class Tiles {
 
   // Sums the tiles and the two numbers in `more` over all ranks. Collective.
   Status gather(comm::Exchange& exchange, double (&more)[2]);
-  double energy_bound() const { return error_energy_bound(tiles_); }
+  double energy_bound() const {
+    return error_energy_bound(tiles_, tiles_.get_allocator().resource());
+  }
 
  private:
   const std::uint64_t length_, stream_;
   std::size_t first_ = 0;  // index of the first tile of this rank's shard
   // Before gather(), `norm` holds the squared norm.
-  std::vector<ErrorTile> tiles_;
+  std::pmr::vector<ErrorTile> tiles_;
 };
 
 void Tiles::add(std::uint64_t first, std::uint64_t count, const float* got, const float* wanted) {
@@ -105,7 +109,8 @@ void Tiles::add(std::uint64_t first, std::uint64_t count, const float* got, cons
 }
 
 Status Tiles::gather(comm::Exchange& exchange, double (&more)[2]) {
-  std::vector<double> values(std::begin(more), std::end(more));
+  std::pmr::vector<double> values(std::begin(more), std::end(more), tiles_.get_allocator());
+  values.reserve(std::size(more) + tiles_.size() * (2 + kPlaces));
   for (const ErrorTile& tile : tiles_) {
     values.insert(values.end(), {std::sqrt(tile.norm), tile.largest});
     values.insert(values.end(), std::begin(tile.at), std::end(tile.at));
@@ -149,14 +154,13 @@ Status node_rounding(comm::Call& call, double* bound) {
   const std::size_t ranks = communicator.layout().node_ranks().size();
   *bound = 0;
   if (ranks == 1 || call.count == 0) return Status::ok;
-  comm::CallScratch& scratch = communicator.scratch();
   constexpr std::size_t kBytes = 2 * sizeof(double);
-  SLIMPI_TRY(scratch.found.reserve(call.location, device::Place::device, kBytes,
-                                   communicator.statistics()));
-  SLIMPI_TRY(scratch.found_copy.reserve(call.location, device::Place::staging, kBytes,
+  SLIMPI_TRY(call.scratch.found.reserve(call.location, device::Place::device, kBytes,
                                         communicator.statistics()));
-  auto* const result = reinterpret_cast<double*>(scratch.found.data());
-  auto* const squares = reinterpret_cast<double*>(scratch.found_copy.data());
+  SLIMPI_TRY(call.scratch.found_copy.reserve(call.location, device::Place::staging, kBytes,
+                                             communicator.statistics()));
+  auto* const result = reinterpret_cast<double*>(call.scratch.found.data());
+  auto* const squares = reinterpret_cast<double*>(call.scratch.found_copy.data());
   call.device.kernels()->compare(call.in, call.in, call.count, result, call.stream);
   SLIMPI_TRY(call.device.copy(squares, result, kBytes, call.stream));
   SLIMPI_TRY(comm::synchronize(call.device, call.stream));

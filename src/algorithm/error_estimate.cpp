@@ -52,14 +52,16 @@ TileFacts facts_of(const float* values, std::uint64_t count, std::uint64_t bucke
 namespace {
 
 // The share of each tile in all energy and spread, plus a small constant share for every tile.
-std::vector<double> shares_of(std::span<const TileFacts> facts) {
+std::pmr::vector<double> shares_of(std::span<const TileFacts> facts,
+                                   std::pmr::memory_resource* memory) {
   double energy = 0, spread = 0;
   for (const TileFacts& fact : facts) {
     energy += fact.energy;
     spread += fact.spread;
   }
   const double each = 1 / double(facts.size());
-  std::vector<double> shares;
+  std::pmr::vector<double> shares(memory);
+  shares.reserve(facts.size());
   for (const TileFacts& fact : facts)
     shares.push_back(0.1 * each + 0.45 * (energy > 0 ? fact.energy / energy : each) +
                      0.45 * (spread > 0 ? fact.spread / spread : each));
@@ -68,15 +70,15 @@ std::vector<double> shares_of(std::span<const TileFacts> facts) {
 
 }  // namespace
 
-std::vector<Drawn> draw_tiles(std::span<const TileFacts> facts, std::uint64_t wanted,
-                              double start) {
-  std::vector<Drawn> drawn;
+std::pmr::vector<Drawn> draw_tiles(std::span<const TileFacts> facts, std::uint64_t wanted,
+                                   double start, std::pmr::memory_resource* memory) {
+  std::pmr::vector<Drawn> drawn(memory);
   if (facts.size() <= wanted) {
     for (std::uint64_t tile = 0; tile < facts.size(); ++tile) drawn.push_back({tile, 1, 1});
     return drawn;
   }
-  const std::vector<double> shares = shares_of(facts);
-  std::vector<bool> certain(facts.size());
+  const std::pmr::vector<double> shares = shares_of(facts, memory);
+  std::pmr::vector<bool> certain(facts.size(), false, memory);
   double left = 1, draws = double(wanted);
   for (bool more = true; more;) {
     more = false;
@@ -105,14 +107,14 @@ std::vector<Drawn> draw_tiles(std::span<const TileFacts> facts, std::uint64_t wa
 }
 
 Trial try_codec(const kernels::Format& format, const kernels::RandomStream& draw,
-                const Sample& sample) {
+                const Sample& sample, std::pmr::memory_resource* memory) {
   const kernels::Kernels& kernels = *device::host().kernels();
-  const std::uint64_t count = sample.count + std::uint64_t(sample.extra);
+  const std::uint64_t count = sample.length();
   kernels::Format used = format;
   if (sample.extra != 0) used.bucket = 0;
-  std::vector<std::byte> code(kernels::encoded_bytes(used, count));
-  std::vector<float> sum(count), decoded(count);
-  std::vector<double> exact(sample.count);
+  std::pmr::vector<std::byte> code(kernels::encoded_bytes(used, count), memory);
+  std::pmr::vector<float> sum(count, memory), decoded(count, memory);
+  std::pmr::vector<double> exact(sample.count, memory);
   double norms = 0, largest = 0;
   const auto pass = [&](int rank, const float* values) {
     kernels::RandomStream here = draw;
@@ -129,8 +131,8 @@ Trial try_codec(const kernels::Format& format, const kernels::RandomStream& draw
     norms += std::sqrt(energy);
     largest += most;
   };
-  for (std::size_t member = 0; member < sample.values.size(); ++member) {
-    const float* const values = sample.values[member].data();
+  for (std::size_t member = 0; member < sample.ranks.size(); ++member) {
+    const float* const values = sample.of(member);
     const float* addend = values;
     if (int(member) != sample.owner) {
       pass(sample.ranks[member], values);

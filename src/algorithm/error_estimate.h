@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The arithmetic of the error estimate of SLIMPI_MAX_ERROR, without communication: facts about a
-// tile, the draw of tiles, and the error of a codec on the drawn tiles.
+// tile, the draw of tiles, and the error of a codec on the drawn tiles. `memory` is for lists:
+// those that are returned, and those that end with the function.
 #pragma once
 #include <cstdint>
+#include <memory_resource>
 #include <span>
 #include <vector>
 
@@ -30,19 +32,26 @@ struct Drawn {
 // all energy and spread. If there are no more tiles than wanted, all are taken. A tile whose share
 // is larger than that of one draw is always taken. The facts must be finite, and `start` must be in
 // [0, 1). The result is ordered by tile, and each tile occurs at most once.
-std::vector<Drawn> draw_tiles(std::span<const TileFacts> facts, std::uint64_t wanted, double start);
+std::pmr::vector<Drawn> draw_tiles(
+    std::span<const TileFacts> facts, std::uint64_t wanted, double start,
+    std::pmr::memory_resource* memory = std::pmr::get_default_resource());
 
 // A drawn tile with the values of every member of its inter-node group, the member that owns it,
 // and the ranks that select the random streams of stochastic rounding. If the bucket is longer than
 // the tile, `extra` is 2: the minimum and the maximum of the bucket follow the values of each
 // member, and the tile is encoded as one bucket.
 struct Sample {
+  explicit Sample(std::pmr::memory_resource* memory = std::pmr::get_default_resource())
+      : values(memory), ranks(memory) {}
+  std::uint64_t length() const { return count + std::uint64_t(extra); }
+  const float* of(std::size_t member) const { return values.data() + member * length(); }
+
   double weight = 1;
   bool certain = false;
   std::uint64_t first = 0, count = 0;  // in the vector
   int owner = 0, extra = 0;
-  std::vector<std::vector<float>> values;
-  std::vector<int> ranks;
+  std::pmr::vector<float> values;  // length() of each member, one member after the other
+  std::pmr::vector<int> ranks;     // by member
 };
 
 // The result of a simulated reduce-scatter and all-gather of one tile with one codec. `error` is
@@ -53,7 +62,8 @@ struct Trial {
   double error = 0, total = 0, triangle = 0, caps = 0;
 };
 Trial try_codec(const kernels::Format& format, const kernels::RandomStream& draw,
-                const Sample& sample);
+                const Sample& sample,
+                std::pmr::memory_resource* memory = std::pmr::get_default_resource());
 
 // `relative` is the relative L2 error of the trials. `cautious` is the bound that the check is
 // expected to find, plus a margin for the random draw. Both are infinite if there is an error but

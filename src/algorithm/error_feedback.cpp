@@ -2,6 +2,7 @@
 #include "algorithm/error_feedback.h"
 
 #include "comm/communicator.h"
+#include "comm/find_beyond.h"
 #include "comm/stream_wait.h"
 
 namespace slimpi::algorithm {
@@ -40,8 +41,8 @@ Status KeptResidual::keep(const comm::Call& call) {
 
 Status KeptResidual::restore_unless_finite(const comm::Call& call) {
   bool beyond = false;
-  SLIMPI_TRY(comm::find_beyond(call.communicator, call.location, call.out, call.count,
-                               kernels::kMaxFloat, &beyond));
+  SLIMPI_TRY(
+      comm::find_beyond(call, call.location, call.out, call.count, kernels::kMaxFloat, &beyond));
   if (!beyond) return Status::ok;
   return copy(call, reinterpret_cast<const float*>(copy_.data()), residual_of(*call.state).data);
 }

@@ -59,17 +59,18 @@ Status reserve_residual(comm::Call& call) {
   return find_residual(call, own_shard(call.communicator, call.plan, call.count), &residual);
 }
 
-Status reserve_hierarchical(comm::Communicator& communicator, const comm::Plan& plan,
-                            std::uint64_t count, const device::Location& location) {
+Status reserve_hierarchical(const comm::Call& call) {
+  comm::Communicator& communicator = call.communicator;
+  const comm::Plan& plan = call.plan;
   const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
   std::size_t bytes = intra::node_bytes(communicator, group);
   std::uint64_t partial = std::max<std::uint64_t>(64 << 10, intra::node_partial(communicator));
   if (group.shard_index >= 0) {
-    const comm::Range shard = own_shard(communicator, plan, count);
+    const comm::Range shard = own_shard(communicator, plan, call.count);
     const auto make_room = [&](const kernels::Format& format) {
-      const inter::Need need = inter::prepared_exchange(communicator, format, group, shard.count,
-                                                        location.device->staged)
-                                   .need;
+      const inter::Need need =
+          inter::prepared_exchange(communicator, format, group, shard.count, call.device.staged)
+              .need;
       bytes = std::max(bytes, need.bytes);
       partial = std::max(partial, need.partial);
     };
@@ -77,13 +78,13 @@ Status reserve_hierarchical(comm::Communicator& communicator, const comm::Plan& 
     for (int codec = 0; plan.max_error > 0 && codec < kCodecs; ++codec)
       make_room(codec_at(plan.format, codec));
   }
-  if (plan.max_error > 0) SLIMPI_TRY(reserve_bounded(communicator, plan, count, location));
-  SLIMPI_TRY(reserve_messages(communicator, location, bytes));
-  if (!location.device->staged && intra::NodePieces::possible(communicator, count * sizeof(float)))
-    SLIMPI_TRY(intra::NodePieces::reserve(communicator, location));
+  if (plan.max_error > 0) SLIMPI_TRY(reserve_bounded(call));
+  SLIMPI_TRY(reserve_messages(call, bytes));
+  if (!call.device.staged && intra::NodePieces::possible(communicator, call.count * sizeof(float)))
+    SLIMPI_TRY(intra::NodePieces::reserve(call));
   if (communicator.size() <= kernels::kMaxAddends) return Status::ok;
-  return communicator.scratch().partial.reserve(location, device::Place::device,
-                                                partial * sizeof(float), communicator.statistics());
+  return call.scratch.partial.reserve(call.location, device::Place::device, partial * sizeof(float),
+                                      communicator.statistics());
 }
 
 const Functions functions::hierarchical = {

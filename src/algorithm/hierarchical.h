@@ -8,9 +8,8 @@ namespace slimpi::algorithm {
 
 Status run_hierarchical(comm::Call& call);
 
-// Reserves the scratch memory that run_hierarchical needs for this plan and count.
-Status reserve_hierarchical(comm::Communicator& communicator, const comm::Plan& plan,
-                            std::uint64_t count, const device::Location& location);
+// Reserves the scratch memory that run_hierarchical needs for the call's plan and count.
+Status reserve_hierarchical(const comm::Call& call);
 
 // The residual of `shard` in the call's tensor state, made at first use; null without error
 // feedback or without a state.

@@ -7,15 +7,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <map>
-#include <memory>
 
-#include "algorithm/hierarchical.h"
-#include "algorithm/hook_exchange.h"
 #include "base/exceptions.h"
 #include "base/plugin.h"
 #include "comm/communicator.h"
-#include "comm/stream_wait.h"
 #include "mpi/internal_comm.h"
 
 namespace slimpi::algorithm {
@@ -31,18 +26,6 @@ constexpr char kGuard = '\xa5';
 thread_local int g_inside = 0;
 std::atomic<int> g_all_inside{0};  // the sum over all threads
 
-// The shared objects that were opened for one communicator.
-struct Hooks : comm::Attachment {
-  void abandon() override {
-    for (const auto& [path, hook] : by_path) hook->abandon();
-  }
-  std::map<std::string, std::unique_ptr<Hook>> by_path;
-};
-
-auto& hooks_of(comm::Communicator& communicator) {
-  return communicator.attachment<Hooks>().by_path;
-}
-
 struct Inside {
   Inside() {
     ++g_inside;
@@ -53,27 +36,6 @@ struct Inside {
     --g_inside;
   }
 };
-
-Status refuse(const std::string& path, const std::string& why) {
-  return fail(Status::hook, "SLIMPI_ALGORITHM=hook:" + path + " cannot be used: " + why);
-}
-
-// Agrees among all ranks whether any failed. If so, every rank gets the text of the lowest rank
-// that failed. Collective.
-Status agree_on_failure(comm::Communicator& communicator, Status mine) {
-  comm::Exchange& exchange = communicator.exchange();
-  const int rank = communicator.rank(), size = communicator.size();
-  std::uint64_t worst = mine == Status::ok ? 0 : std::uint64_t(size - rank);
-  SLIMPI_TRY(exchange.all_max({&worst, 1}));
-  if (worst == 0) return Status::ok;
-  const int from = size - int(worst);
-  char text[768] = "";
-  if (rank == from) copy_failure_text(text);
-  const mpi::Api& api = exchange.api();
-  const int code = api.Bcast(text, int(sizeof text), MPI_CHAR, from, exchange.comm());
-  if (code != MPI_SUCCESS) return fail(Status::mpi, mpi::error_text(api, code));
-  return fail(Status::hook, std::string(text) + " (rank " + std::to_string(from) + ")");
-}
 
 // Calls a function of the hook. What it throws is its failure; reason has room for
 // SLIMPI_HOOK_REASON_BYTES.
@@ -102,6 +64,10 @@ std::string missing_function(const slimpi_hook_t& table) {
 }
 
 }  // namespace
+
+Status refuse_hook(const HookFile& file, const std::string& why) {
+  return fail(Status::hook, "SLIMPI_ALGORITHM=hook:" + file.path() + " cannot be used: " + why);
+}
 
 bool inside_hook() {
   // A thread sees its own increment at once, and needs no other's.
@@ -145,11 +111,11 @@ Hook::~Hook() {
 }
 
 Status Hook::load() {
-  const Plugin plugin = Plugin::at(path_);
-  if (!plugin.loaded()) return refuse(path_, plugin.problem());
+  const Plugin plugin = Plugin::at(file_.path());
+  if (!plugin.loaded()) return refuse_hook(file_, plugin.problem());
   void* const symbol = plugin.symbol(kSymbol);
   if (symbol == nullptr)
-    return refuse(path_, std::string("it does not export the symbol ") + kSymbol);
+    return refuse_hook(file_, std::string("it does not export the symbol ") + kSymbol);
 
   // The symbol table of the file gives the type and the size of the symbol. Without this check it
   // is not safe to read the hook table.
@@ -159,24 +125,25 @@ Status Hook::load() {
   const std::string speaks = "this slimpi speaks version " + std::to_string(SLIMPI_HOOK_ABI) +
                              " of slimpi.h's hook ABI; build it with this slimpi's header";
   if (dladdr1(symbol, &info, &extra, RTLD_DL_SYMENT) == 0 || extra == nullptr)
-    return refuse(path_, std::string(kSymbol) + " has no entry in its symbol table");
+    return refuse_hook(file_, std::string(kSymbol) + " has no entry in its symbol table");
   const auto* const entry = static_cast<const ElfW(Sym)*>(extra);
   if (ELF64_ST_TYPE(entry->st_info) != STT_OBJECT || entry->st_size < 2 * sizeof(std::uint32_t))
-    return refuse(path_, std::string(kSymbol) + " is not a struct slimpi_hook_t");
+    return refuse_hook(file_, std::string(kSymbol) + " is not a struct slimpi_hook_t");
   if (table->abi != SLIMPI_HOOK_ABI)
-    return refuse(path_, "it has version " + std::to_string(table->abi) + ", and " + speaks);
+    return refuse_hook(file_, "it has version " + std::to_string(table->abi) + ", and " + speaks);
   if (table->size < sizeof(slimpi_hook_t) || entry->st_size < sizeof(slimpi_hook_t))
-    return refuse(path_, "its slimpi_hook_t has " + std::to_string(table->size) + " bytes, not " +
-                             std::to_string(sizeof(slimpi_hook_t)) + "; " + speaks);
+    return refuse_hook(file_, "its slimpi_hook_t has " + std::to_string(table->size) +
+                                  " bytes, not " + std::to_string(sizeof(slimpi_hook_t)) + "; " +
+                                  speaks);
   if (table->kind != SLIMPI_HOOK_CODEC && table->kind != SLIMPI_HOOK_STRATEGY)
-    return refuse(path_, "kind " + std::to_string(table->kind) +
-                             " is neither SLIMPI_HOOK_CODEC nor SLIMPI_HOOK_STRATEGY");
+    return refuse_hook(file_, "kind " + std::to_string(table->kind) +
+                                  " is neither SLIMPI_HOOK_CODEC nor SLIMPI_HOOK_STRATEGY");
   if ((table->flags & ~SLIMPI_HOOK_DEVICE_MEMORY) != 0 ||
       (table->flags != 0 && table->kind == SLIMPI_HOOK_CODEC))
-    return refuse(path_,
-                  "flags " + std::to_string(table->flags) + " are not for this kind of hook");
+    return refuse_hook(file_,
+                       "flags " + std::to_string(table->flags) + " are not for this kind of hook");
   if (const std::string name = missing_function(*table); !name.empty())
-    return refuse(path_, "its function " + name + " is NULL");
+    return refuse_hook(file_, "its function " + name + " is NULL");
   table_ = table;
   return Status::ok;
 }
@@ -198,8 +165,9 @@ Status Hook::open(const comm::Call& call) {
   piece_ = table_->max_piece == 0 ? kPiece : std::min(table_->max_piece, kLongestPiece);
   SLIMPI_TRY(find_bound(told, piece_, &most_bytes_));
   if (most_bytes_ > kMostBytes)
-    return refuse(path_, "bound(" + std::to_string(piece_) + ") is " + std::to_string(most_bytes_) +
-                             " bytes; at most 1 GiB, so lower max_piece");
+    return refuse_hook(file_, "bound(" + std::to_string(piece_) + ") is " +
+                                  std::to_string(most_bytes_) +
+                                  " bytes; at most 1 GiB, so lower max_piece");
   return Status::ok;
 }
 
@@ -213,7 +181,7 @@ std::uint64_t Hook::identity() const {
 
 Status Hook::failed(const char* function, int code, const Told& told) const {
   const std::string reason(told.reason, strnlen(told.reason, sizeof told.reason));
-  return fail(Status::hook, "hook:" + path_ + ": " + function + " failed with " +
+  return fail(Status::hook, "hook:" + file_.path() + ": " + function + " failed with " +
                                 std::to_string(code) + " in call " +
                                 std::to_string(told.about.call) +
                                 (reason.empty() ? "" : ": " + reason));
@@ -235,11 +203,13 @@ Status Hook::encode(const comm::Call& call, const Piece& piece, const float* in,
   *bytes = 0;
   std::uint64_t room = 0;
   SLIMPI_TRY(find_bound(told, piece.count, &room));
-  const std::string bound =
-      "bound(" + std::to_string(piece.count) + ") is " + std::to_string(room) + " bytes";
+  const auto bound_broken = [&](const std::string& how) {
+    return fail(Status::hook, "hook:" + file_.path() + ": bound(" + std::to_string(piece.count) +
+                                  ") is " + std::to_string(room) + " bytes, " + how);
+  };
   if (room > most_bytes_)
-    return fail(Status::hook, "hook:" + path_ + ": " + bound + ", more than bound(" +
-                                  std::to_string(piece_) + "), " + std::to_string(most_bytes_));
+    return bound_broken("more than bound(" + std::to_string(piece_) + "), " +
+                        std::to_string(most_bytes_));
   std::memset(out + room, kGuard, kGuardBytes);
   if (const int code = call_hook(
           told.reason,
@@ -250,10 +220,10 @@ Status Hook::encode(const comm::Call& call, const Piece& piece, const float* in,
   const bool beyond =
       std::any_of(guard, guard + kGuardBytes, [](char byte) { return byte != kGuard; });
   if (*bytes > room || beyond)
-    return fail(Status::hook, "hook:" + path_ + ": " + bound + ", but encode " +
-                                  (beyond ? "wrote beyond them"
-                                          : "says that it wrote " + std::to_string(*bytes)) +
-                                  " in call " + std::to_string(call.number));
+    return bound_broken(
+        std::string("but encode ") +
+        (beyond ? "wrote beyond them" : "says that it wrote " + std::to_string(*bytes)) +
+        " in call " + std::to_string(call.number));
   return Status::ok;
 }
 
@@ -284,90 +254,5 @@ Status Hook::allreduce(const comm::Call& call) const {
   call.communicator.exchange().count_sent(told.sent);
   return code == 0 ? Status::ok : failed("allreduce", code, told);
 }
-
-namespace {
-
-Status open_hook(comm::Communicator& communicator, const comm::Plan& plan) {
-  if (hooks_of(communicator).contains(plan.hook)) return Status::ok;
-  comm::Exchange& exchange = communicator.exchange();
-  auto hook = std::make_unique<Hook>(exchange.api(), plan.hook);
-  SLIMPI_TRY(agree_on_failure(communicator, hook->load()));
-  std::uint64_t kind[] = {hook->is_codec(), !hook->is_codec()};
-  SLIMPI_TRY(exchange.all_max(kind));
-  if (kind[0] == kind[1])
-    return refuse(plan.hook, "it is a codec on some ranks and a strategy on others");
-  SLIMPI_TRY(hook->give_comm(exchange.comm()));
-  const comm::Call call{communicator,   plan,    nullptr, nullptr, 0,
-                        device::host(), nullptr, 0,       nullptr};
-  SLIMPI_TRY(agree_on_failure(communicator, hook->open(call)));
-  std::uint64_t identity[] = {hook->identity(), ~hook->identity()};
-  SLIMPI_TRY(exchange.all_max(identity));
-  if (identity[0] != ~identity[1])
-    return refuse(plan.hook,
-                  "its name, max_piece or bound differs between ranks; the file must be the same "
-                  "on every node");
-  hooks_of(communicator).emplace(plan.hook, std::move(hook));
-  return Status::ok;
-}
-
-Status reserve_hook(comm::Communicator& communicator, const comm::Plan& plan, std::uint64_t count,
-                    const device::Location& location) {
-  const Hook& hook = *hooks_of(communicator).at(plan.hook);
-  if (location.device->staged && !hook.takes_device_memory())
-    SLIMPI_TRY(communicator.scratch().staging.reserve(
-        location, device::Place::staging, count * sizeof(float), communicator.statistics()));
-  return hook.is_codec() ? reserve_hook_rounds(communicator, plan, hook) : Status::ok;
-}
-
-// The same call with its buffer in host memory: `copy` is its input and its result.
-comm::Call call_on_host(const comm::Call& call, float* copy) {
-  return {call.communicator, call.plan, copy,        copy,      call.count,
-          device::host(),    nullptr,   call.number, call.state};
-}
-
-Status run_together(comm::Call& call, const Hook& hook) {
-  comm::Communicator& communicator = call.communicator;
-  if (hook.is_codec()) {
-    Status failure = Status::ok;
-    SLIMPI_TRY(run_hook_rounds(call, hook, &failure));
-    return agree_on_failure(communicator, failure);
-  }
-  SLIMPI_TRY(agree_on_failure(communicator, hook.prepare(call)));
-  return agree_on_failure(communicator, hook.allreduce(call));
-}
-
-// After a failure the tensor state may hold residuals of a result that no rank used, so all ranks
-// drop it.
-Status run_in_place(comm::Call& call, const Hook& hook) {
-  const Status status = run_together(call, hook);
-  if (status == Status::hook && call.state != nullptr) comm::TensorStates::drop(*call.state);
-  return status;
-}
-
-Status reserve_hook_state(comm::Call& call) {
-  if (!hooks_of(call.communicator).at(call.plan.hook)->is_codec()) return Status::ok;
-  comm::Call on_host = call_on_host(call, nullptr);
-  return reserve_residual(on_host);
-}
-
-Status run_hook(comm::Call& call) {
-  const Hook& hook = *hooks_of(call.communicator).at(call.plan.hook);
-  if (call.device.staged) SLIMPI_TRY(comm::synchronize(call.device, call.stream));
-  if (!call.device.staged || hook.takes_device_memory()) return run_in_place(call, hook);
-
-  float* const copy = reinterpret_cast<float*>(call.communicator.scratch().staging.data());
-  const std::size_t bytes = call.count * sizeof(float);
-  SLIMPI_TRY(comm::copy_and_wait(call.device, call.stream, "copy out", copy, call.in, bytes));
-  comm::Call on_host = call_on_host(call, copy);
-  SLIMPI_TRY(run_in_place(on_host, hook));
-  return comm::copy_and_wait(call.device, call.stream, "copy in", call.out, copy, bytes);
-}
-
-}  // namespace
-
-const Functions functions::hook = {.run = run_hook,
-                                   .reserve = reserve_hook,
-                                   .reserve_state = reserve_hook_state,
-                                   .open = open_hook};
 
 }  // namespace slimpi::algorithm

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "algorithm/algorithm.h"
+#include "algorithm/hook_file.h"
 #include "mpi/api.h"
 #include "slimpi.h"
 
@@ -17,7 +18,7 @@ namespace slimpi::algorithm {
 // One shared object, opened for one communicator.
 class Hook {
  public:
-  Hook(const mpi::Api& api, std::string path) : api_(api), path_(std::move(path)) {}
+  Hook(const mpi::Api& api, const HookFile& file) : api_(api), file_(file) {}
   ~Hook();
   Hook(const Hook&) = delete;
   Hook& operator=(const Hook&) = delete;
@@ -34,6 +35,7 @@ class Hook {
   // Drops the MPI communicator without freeing it, because MPI is about to end.
   void abandon() { comm_ = MPI_COMM_NULL; }
 
+  const HookFile& file() const { return file_; }
   bool is_codec() const { return table_->kind == SLIMPI_HOOK_CODEC; }
   bool takes_device_memory() const { return (table_->flags & SLIMPI_HOOK_DEVICE_MEMORY) != 0; }
   std::uint64_t identity() const;  // the same on ranks that loaded the same hook
@@ -67,13 +69,16 @@ class Hook {
   Status find_bound(Told& told, std::uint64_t count, std::uint64_t* bytes) const;
 
   const mpi::Api& api_;
-  const std::string path_;
+  const HookFile& file_;
   const slimpi_hook_t* table_ = nullptr;
   void* context_ = nullptr;
   bool open_ = false;
   MPI_Comm comm_ = MPI_COMM_NULL;
   std::uint64_t piece_ = 0, most_bytes_ = 0;
 };
+
+// Fails with "SLIMPI_ALGORITHM=hook:PATH cannot be used: " and the reason.
+Status refuse_hook(const HookFile& file, const std::string& why);
 
 // True if the calling thread is inside a function of a hook. MPI calls of a hook go to MPI
 // directly.

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <memory_resource>
+#include <utility>
 #include <vector>
 
 #include "algorithm/hierarchical.h"
@@ -42,13 +44,13 @@ class HookRounds {
         group_size_(int(group.peers.size())),
         me_(group.index),
         message_buffer_(message_buffer_bytes(hook)),
-        memory_(call.communicator.scratch().messages.data()),
-        total_(reinterpret_cast<float*>(call.communicator.scratch().partial.data())),
+        memory_(call.scratch.messages.data()),
+        total_(reinterpret_cast<float*>(call.scratch.partial.data())),
         input_(total_ + hook.piece()),
         decoded_(input_ + hook.piece()),
-        requests_(std::size_t(4 * group_size_), MPI_REQUEST_NULL) {}
+        requests_(std::size_t(4 * group_size_), MPI_REQUEST_NULL, &call.scratch.objects) {}
 
-  Status run(Status* failure);
+  Status run(HookFailure* failure);
 
  private:
   // The message buffers: in the reduce-scatter one to and one from each member; in the all-gather
@@ -88,10 +90,9 @@ class HookRounds {
   const std::size_t message_buffer_;
   std::byte* memory_;
   float *total_, *input_, *decoded_;  // one segment each
-  std::vector<MPI_Request> requests_;
+  std::pmr::vector<MPI_Request> requests_;
   std::uint64_t first_ = 0;  // position of this step's segments in their chunks, in elements
-  Status failure_ = Status::ok;
-  std::string failure_text_;
+  HookFailure failure_;      // the first one
 };
 
 comm::Range HookRounds::piece(int member) const {
@@ -115,9 +116,7 @@ codec::Message HookRounds::message(const comm::Range& part, int member,
 }
 
 void HookRounds::note(Status status) {
-  if (status == Status::ok || failure_ != Status::ok) return;
-  failure_ = status;
-  failure_text_ = failure_text();
+  if (failure_.status == Status::ok) failure_ = HookFailure::of(status);
 }
 
 void HookRounds::decode(const comm::Range& part, bool total, const std::byte* code,
@@ -241,47 +240,41 @@ Status HookRounds::step() {
   return exchange_.wait_all(requests_);
 }
 
-Status HookRounds::run(Status* failure) {
+Status HookRounds::run(HookFailure* failure) {
   const std::uint64_t longest =
       comm::chunk_of(shard_.count, group_size_, 0, comm::chunk_alignment(call_.plan.format)).count;
   Status status = Status::ok;
   for (first_ = 0; first_ < longest && status == Status::ok; first_ += hook_.piece())
     status = caught([&] { return step(); });
   SLIMPI_TRY(exchange_.settle(status, requests_));
-  *failure = failure_ == Status::ok ? failure_ : fail(failure_, failure_text_);
+  *failure = std::move(failure_);
   return Status::ok;
 }
 
 }  // namespace
 
-Status run_hook_rounds(comm::Call& call, const Hook& hook, Status* failure) {
-  std::string text;  // of the hook's failure; the all-gather inside the node may fail, too
-  SLIMPI_TRY(run_in_nodes(call, [&](const NodeShard& shard) {
+Status run_hook_rounds(comm::Call& call, const Hook& hook, HookFailure* failure) {
+  return run_in_nodes(call, [&](const NodeShard& shard) {
     if (!shard.owned()) return Status::ok;
     float* residual = nullptr;
     SLIMPI_TRY(find_residual(call, shard.range, &residual));
     HookRounds rounds(call, shard.group, hook, shard.range, shard.in, residual);
-    SLIMPI_TRY(rounds.run(failure));
-    text = failure_text();
-    return Status::ok;
-  }));
-  if (*failure != Status::ok) *failure = fail(*failure, text);
-  return Status::ok;
+    return rounds.run(failure);
+  });
 }
 
-Status reserve_hook_rounds(comm::Communicator& communicator, const comm::Plan& plan,
-                           const Hook& hook) {
-  const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
+Status reserve_hook_rounds(const comm::Call& call, const Hook& hook) {
+  comm::Communicator& communicator = call.communicator;
+  const comm::InterNodeGroup& group = communicator.inter_node_group(call.plan.hierarchy);
   const std::size_t buffers = 4 * group.peers.size() * message_buffer_bytes(hook);
   const std::size_t bytes = std::max(intra::node_bytes(communicator, group), buffers);
   const std::size_t floats =
       std::max({3 * hook.piece(), std::uint64_t(64 << 10), intra::node_partial(communicator)});
   const device::Device& host = device::host();
   Statistics& statistics = communicator.statistics();
-  SLIMPI_TRY(
-      communicator.scratch().messages.reserve(host, device::Place::device, bytes, statistics));
-  return communicator.scratch().partial.reserve(host, device::Place::device, floats * sizeof(float),
-                                                statistics);
+  SLIMPI_TRY(call.scratch.messages.reserve(host, device::Place::device, bytes, statistics));
+  return call.scratch.partial.reserve(host, device::Place::device, floats * sizeof(float),
+                                      statistics);
 }
 
 }  // namespace slimpi::algorithm

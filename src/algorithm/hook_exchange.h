@@ -11,11 +11,23 @@
 
 namespace slimpi::algorithm {
 
+// What became of a hook on this rank. The ranks go on with their messages before they agree on it,
+// so the text does not stay with the thread.
+struct HookFailure {
+  Status status = Status::ok;
+  std::string text;
+
+  // Of a function that this thread has just called.
+  static HookFailure of(Status status) {
+    return status == Status::ok ? HookFailure() : HookFailure{status, failure_text()};
+  }
+};
+
 // Sets *failure to the first failure of the hook on this rank. After a failure this rank still
 // completes the schedule, because its peers wait for its messages. The call fails on all ranks.
-Status run_hook_rounds(comm::Call& call, const Hook& hook, Status* failure);
+Status run_hook_rounds(comm::Call& call, const Hook& hook, HookFailure* failure);
 
-Status reserve_hook_rounds(comm::Communicator& communicator, const comm::Plan& plan,
-                           const Hook& hook);
+// Reserves host memory for it.
+Status reserve_hook_rounds(const comm::Call& call, const Hook& hook);
 
 }  // namespace slimpi::algorithm

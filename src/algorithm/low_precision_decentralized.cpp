@@ -34,7 +34,7 @@ namespace {
 struct Replicas {
   Replicas(comm::Call& call, const comm::InterNodeGroup& group)
       : row(inter::mixing(call.communicator.config().peers, int(group.peers.size()), group.index, 0,
-                          &call.communicator.scratch().objects)),
+                          &call.scratch.objects)),
         peers(row.peers.size(), row.peers.get_allocator()) {}
 
   inter::Mixing row;
@@ -101,8 +101,7 @@ class Difference : public inter::PeerCodec {
 Status start_over(comm::Call& call, const NodeShard& shard, const Replicas& replicas) {
   comm::Plan exact = call.plan;
   exact.format.codec = kernels::Codec::float32;
-  comm::Call sum{call.communicator, exact,       call.in,     call.out,  call.count,
-                 call.location,     call.stream, call.number, call.state};
+  comm::Call sum = comm::with_plan(call, exact);
   SLIMPI_TRY(inter::run_exchange(sum, shard.group, shard.range, shard.in, shard.out, nullptr));
   const float share = float(1.0 / call.communicator.size());
   const auto fill = [&](float* replica) {
@@ -118,7 +117,7 @@ Status start_over(comm::Call& call, const NodeShard& shard, const Replicas& repl
 // it. The memory is the call's scratch.
 Status watch(comm::Call& call, const comm::Range& shard, const Replicas& replicas,
              const int** flag) {
-  comm::CallScratch& scratch = call.communicator.scratch();
+  comm::CallScratch& scratch = call.scratch;
   SLIMPI_TRY(scratch.found.reserve(call.location, device::Place::device, sizeof(int),
                                    call.communicator.statistics()));
   SLIMPI_TRY(scratch.found_copy.reserve(call.location, device::Place::staging, sizeof(int),
@@ -157,13 +156,12 @@ Status run_low_precision(comm::Call& call) {
   return Status::ok;
 }
 
-Status reserve_low_precision(comm::Communicator& communicator, const comm::Plan& plan,
-                             std::uint64_t count, const device::Location& location) {
-  const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
+Status reserve_low_precision(const comm::Call& call) {
+  const comm::InterNodeGroup& group = call.communicator.inter_node_group(call.plan.hierarchy);
   const inter::Mixing row =
-      inter::mixing(communicator.config().peers, std::max(1, int(group.peers.size())), group.index,
-                    0, &communicator.scratch().objects);
-  return reserve_for_peers(communicator, plan, count, int(row.peers.size()), location);
+      inter::mixing(call.communicator.config().peers, std::max(1, int(group.peers.size())),
+                    group.index, 0, &call.scratch.objects);
+  return reserve_for_peers(call, int(row.peers.size()));
 }
 
 Status reserve_replicas(comm::Call& call) {

@@ -38,14 +38,12 @@ Status share_in_node(comm::Call& call) {
   return intra::intra_all_gather(call, call.communicator.inter_node_group(call.plan.hierarchy));
 }
 
-Status reserve_messages(comm::Communicator& communicator, const device::Location& location,
-                        std::size_t bytes) {
-  comm::CallScratch& scratch = communicator.scratch();
+Status reserve_messages(const comm::Call& call, std::size_t bytes) {
+  Statistics& statistics = call.communicator.statistics();
   SLIMPI_TRY(
-      scratch.messages.reserve(location, device::Place::device, bytes, communicator.statistics()));
-  if (!location.device->staged) return Status::ok;
-  return scratch.staging.reserve(location, device::Place::staging, bytes,
-                                 communicator.statistics());
+      call.scratch.messages.reserve(call.location, device::Place::device, bytes, statistics));
+  if (!call.device.staged) return Status::ok;
+  return call.scratch.staging.reserve(call.location, device::Place::staging, bytes, statistics);
 }
 
 }  // namespace slimpi::algorithm

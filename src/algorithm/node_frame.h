@@ -42,7 +42,6 @@ Status run_in_nodes(comm::Call& call, const Exchange& exchange) {
 
 // Reserves scratch memory for messages of `bytes`: near the buffers, and in staging memory if the
 // device is staged.
-Status reserve_messages(comm::Communicator& communicator, const device::Location& location,
-                        std::size_t bytes);
+Status reserve_messages(const comm::Call& call, std::size_t bytes);
 
 }  // namespace slimpi::algorithm

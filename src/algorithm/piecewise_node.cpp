@@ -22,7 +22,7 @@ constexpr std::int64_t kFetchedAtOnce = 2;
 }  // namespace
 
 PiecewiseNode::PiecewiseNode(comm::Call& call, const comm::InterNodeGroup& group)
-    : call_(call), group_(group), pieces_(call), shards_(&call.communicator.scratch().objects) {
+    : call_(call), group_(group), pieces_(call), shards_(&call.scratch.objects) {
   shards_.reserve(std::size_t(group.shards));
   for (int shard = 0; shard < group.shards; ++shard) {
     const comm::Range range = intra::shard_range(call.count, call.plan.format, group, shard);

@@ -16,26 +16,28 @@ struct Prepared : comm::Attachment {
 
   // The largest count for which all ranks were ready, by algorithm, bits, bucket, hierarchy and
   // hook. The same on all ranks: it decides whether prepare() communicates.
-  std::map<std::tuple<const Algorithm*, int, std::uint32_t, Hierarchy, std::string>, std::uint64_t>
+  std::map<std::tuple<const Algorithm*, int, std::uint32_t, Hierarchy, const HookFile*>,
+           std::uint64_t>
       largest;
 };
 
 }  // namespace
 
-Status prepare(comm::Communicator& communicator, const comm::Plan& plan, std::uint64_t count,
-               const device::Location& location, bool* ready) {
+Status prepare(const comm::Call& call, bool* ready) {
+  comm::Communicator& communicator = call.communicator;
+  const comm::Plan& plan = call.plan;
   Prepared& prepared = communicator.attachment<Prepared>();
   std::uint64_t& largest = prepared.largest[{plan.algorithm, plan.format.bits, plan.format.bucket,
                                              plan.hierarchy, plan.hook}];
-  const bool staged = location.device->staged;
-  Status status = plan.algorithm->reserve(communicator, plan, count, location);
+  const bool staged = call.device.staged;
+  Status status = plan.algorithm->reserve(call);
   device::Stream* stream = nullptr;
   using comm::StreamRole;
   for (const StreamRole role : {StreamRole::compute, StreamRole::d2h, StreamRole::h2d})
     if (status == Status::ok && (role == StreamRole::compute || staged))
-      status = communicator.stream_for(location, &stream, role);
+      status = communicator.stream_for(call.location, &stream, role);
   *ready = status == Status::ok;
-  if (count <= largest) return status;
+  if (call.count <= largest) return status;
   if (!*ready)
     log_once(LogLevel::warn, "calls of this size go to MPI on all ranks: " + failure_text());
   std::uint64_t everyone[] = {*ready ? 1u : 0u, staged ? 0u : 1u};
@@ -45,9 +47,9 @@ Status prepare(comm::Communicator& communicator, const comm::Plan& plan, std::ui
     // Longer messages need more memory: every size is prepared again, this one at once.
     communicator.use_large_segments();
     prepared.largest.clear();
-    return *ready ? prepare(communicator, plan, count, location, ready) : Status::ok;
+    return *ready ? prepare(call, ready) : Status::ok;
   }
-  if (*ready) largest = count;
+  if (*ready) largest = call.count;
   return Status::ok;
 }
 

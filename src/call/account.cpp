@@ -16,8 +16,8 @@ void AllreduceCall::count(const comm::Call& call, std::uint64_t nanoseconds, std
   const std::uint64_t nodes = std::uint64_t(communicator_.layout().nodes());
   CompressedCall done;
   done.algorithm = plan_.algorithm->id;
-  done.codec =
-      call.used_codec.value_or(plan_.hook.empty() ? codec::used_codec(plan_.format) : codec::kHook);
+  done.codec = call.used_codec.value_or(plan_.hook == nullptr ? codec::used_codec(plan_.format)
+                                                              : codec::kHook);
   done.bytes = count_ * sizeof(float);
   done.plain_bytes = communicator_.rank() == 0 ? 2 * (nodes - 1) * done.bytes : 0;
   done.sent_bytes = sent;
@@ -28,7 +28,7 @@ void AllreduceCall::count(const comm::Call& call, std::uint64_t nanoseconds, std
 
 // By the order of calls, where SLIMPI_CALLS_PER_STEP says so or where the addresses of the
 // program's buffers say nothing; else by address.
-void AllreduceCall::find_state() {
+comm::TensorState& AllreduceCall::find_state() {
   comm::CallSequence& sequence = communicator_.attachment<comm::CallSequence>();
   std::uint64_t step = communicator_.config().calls_per_step;
   StateUse& use = StateUse::all();
@@ -47,11 +47,12 @@ void AllreduceCall::find_state() {
     step = sequence.in_use();
   }
   fresh_ = sequence.meet(out_, count_);
-  state_ = &communicator_.states.find(out_, count_, step);
+  comm::TensorState& state = communicator_.states.find(out_, count_, step);
   ++use.calls;
   if (fresh_) ++use.first_times;
-  if (state_->calls == 0) ++use.made;
-  if (state_->calls == 1) ++use.reused;
+  if (state.calls == 0) ++use.made;
+  if (state.calls == 1) ++use.reused;
+  return state;
 }
 
 void AllreduceCall::log_banner() {

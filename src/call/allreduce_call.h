@@ -8,6 +8,7 @@
 #include "algorithm/error_feedback.h"
 #include "call/entry.h"
 #include "call/runtime.h"
+#include "comm/call_scratch.h"
 
 namespace slimpi::call {
 
@@ -31,21 +32,21 @@ class AllreduceCall {
   // What the ranks exchange about a tensor state: the maximum of each word over all ranks.
   struct Agreement;
 
-  Status agree_on_memory(std::optional<BypassReason>* passed);
-  Status agree_on_state(std::optional<BypassReason>* passed);
-  Status agree_on_finite(std::optional<BypassReason>* passed);
-  Status name_shapes();
-  void find_state();
-  Status compare_states(Agreement* agreement);
+  // The call as the layers below see it. Leases the scratch memory. Its stream, number and state
+  // are set when they are known.
   comm::Call call();
+  Status run_plan(comm::Call& call);
+  Status agree_on_memory(std::optional<BypassReason>* passed);
+  Status agree_on_state(comm::Call& call, std::optional<BypassReason>* passed);
+  Status agree_on_finite(const comm::Call& call, std::optional<BypassReason>* passed);
+  Status name_shapes();
+  comm::TensorState& find_state();
+  Status compare_states(comm::Call& call, Agreement* agreement);
   void count(const comm::Call& call, std::uint64_t nanoseconds, std::uint64_t sent);
-  Status find_nonfinite(std::uint64_t* found);
-  Status check_values(Agreement* agreement);
-  Status colocate_buffers();
+  Status find_nonfinite(const comm::Call& call, std::uint64_t* found);
+  Status check_values(const comm::Call& call, Agreement* agreement);
+  Status colocate_buffers(comm::Call& call);
   int finish_by_mpi(const std::vector<comm::Range>& finished);
-  Status finish_stream();
-  Status keep_input(bool* kept);
-  Status measure_error();
   void log_banner();
 
   Runtime& runtime_;
@@ -57,13 +58,9 @@ class AllreduceCall {
   const std::uint64_t count_;
   const device::Location location_;  // of out_; where the work is done
   device::Location in_location_;
-  device::Stream* stream_ = nullptr;
-  comm::TensorState* state_ = nullptr;
   bool fresh_ = false;  // this rank meets the buffer for the first time
   comm::CallScratchLease scratch_;
   algorithm::KeptResidual kept_residual_;
-  std::uint64_t number_ = 0;           // number of the call on its communicator
-  std::vector<float> input_, result_;  // copies for SLIMPI_VERIFY
 };
 
 }  // namespace slimpi::call

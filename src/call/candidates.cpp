@@ -38,7 +38,7 @@ bool try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autotune
   const int candidate = autotuner.next();
   const bool was_settled = autotuner.settled();
   const bool counts = run(candidate);
-  if (*code != MPI_SUCCESS || communicator.failed || !counts) return true;
+  if (*code != MPI_SUCCESS || communicator.failed() || !counts) return true;
   const std::uint64_t spent = candidate_clock() - begin;
   const std::uint64_t bytes = std::uint64_t(request.count) * sizeof(float);
   // What this throws costs a row of the report. The others have the sum and may be in their next

@@ -109,7 +109,7 @@ bool dispatch_together(Runtime& runtime, comm::Communicator& communicator, const
     return bypass(runtime, BypassReason::failure, communicator, request);
   };
   if (communicator.unusable()) return bypass(runtime, BypassReason::failure, communicator, request);
-  if (!communicator.agreed() && !communicator.failed) {
+  if (!communicator.agreed() && !communicator.failed()) {
     communicator.read_name();
     const OwnFloats environment;
     const ActiveCall active(communicator.subject(std::uint64_t(request.count)));
@@ -133,7 +133,7 @@ bool dispatch_together(Runtime& runtime, comm::Communicator& communicator, const
     communicator.attachment<comm::CallSequence>().add(std::uint64_t(request.count));
   }
   if (!decision.take) return bypass(runtime, decision.reason, communicator, request);
-  if (communicator.failed) {
+  if (communicator.failed()) {
     const Status status = fail(Status::mpi, "an earlier call on this communicator failed half way");
     *code = runtime.raise(communicator.user(), status);
     return true;

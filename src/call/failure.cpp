@@ -33,7 +33,7 @@ void fail_call(Runtime& runtime, comm::Communicator& communicator, Status status
     *code = runtime.raise(communicator.user(), status, false);
     return;
   }
-  communicator.failed = true;
+  communicator.give_up();
   (void)caught([&] { return name_call(status); });
   communicator.exchange().report_failure(status);
   *code = runtime.raise(communicator.user(), status, !communicator.exchange().failure_reported());

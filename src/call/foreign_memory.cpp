@@ -27,7 +27,7 @@ Status agree_on_foreign(comm::Communicator& communicator, const Allreduce& reque
   if (!asks) {
     if (owner == nullptr) return Status::ok;
     // The others take the call, and cannot be asked any more.
-    communicator.failed = true;
+    communicator.give_up();
     return fail(Status::device,
                 std::string("a buffer lies in the memory of ") + owner +
                     ", whose library was loaded after the first float sum on this communicator: "

@@ -8,7 +8,7 @@ namespace slimpi::call {
 
 // Of a value between nodes, for the trace; 0 where a hook or SLIMPI_MAX_ERROR decides.
 inline int bits_of(const comm::Plan& plan) {
-  if (!plan.hook.empty() || plan.max_error > 0) return 0;
+  if (plan.hook != nullptr || plan.max_error > 0) return 0;
   return kernels::value_bits(plan.format);
 }
 

@@ -3,15 +3,16 @@
 #pragma once
 #include <cstdint>
 #include <optional>
-#include <string>
 
 #include "base/config.h"
 #include "base/statistics.h"
+#include "comm/call_scratch.h"
 #include "comm/node_layout.h"
 #include "device/device.h"
 
 namespace slimpi::algorithm {
 struct Algorithm;
+class HookFile;
 }  // namespace slimpi::algorithm
 
 namespace slimpi::comm {
@@ -20,6 +21,7 @@ class Communicator;
 struct TensorState;
 
 // How one call is done. Policy makes it from what all ranks know, so it is the same on every rank.
+// A copy allocates nothing.
 struct Plan {
   const algorithm::Algorithm* algorithm = nullptr;
   kernels::Format format;
@@ -28,7 +30,7 @@ struct Plan {
   std::uint64_t start = 0;
   bool needs_state = false;  // the call needs a tensor state: for its arrays or its count of calls
   double max_error = 0;  // of the total, relative L2: the codec is chosen for it; 0: format is it
-  std::string hook;      // path of the user's shared object; empty for other algorithms
+  const algorithm::HookFile* hook = nullptr;  // the user's shared object; null: no hook
   std::optional<Shape> shape;  // of this buffer, from slimpi_set_shape; compared before it is used
 };
 
@@ -40,8 +42,12 @@ enum class NodePath { host, ipc, nccl, mpi };
 // One allreduce. `in` and `out` hold `count` floats at `location`; in == out if the program
 // passed MPI_IN_PLACE. `in` is never written unless it is also `out`. The buffers belong to the
 // program.
+//
+// All that is set for one call only is here, and nothing of it on the communicator. The layers pass
+// the call down; a call inside a call (with_plan()) has its own.
 struct Call {
   Communicator& communicator;
+  CallScratch& scratch;  // leased by the program's call until it ends
   const Plan& plan;
   const float* in;
   float* out;
@@ -67,5 +73,12 @@ struct Call {
 
   const device::Device& device = *location.device;  // short for that
 };
+
+// The call with another plan: the same buffers, scratch memory, state and number in messages. What
+// it sets is read there, not in `call`.
+inline Call with_plan(const Call& call, const Plan& plan) {
+  return {call.communicator, call.scratch,  plan,        call.in,     call.out,
+          call.count,        call.location, call.stream, call.number, call.state};
+}
 
 }  // namespace slimpi::comm

@@ -4,11 +4,11 @@
 // gives it back.
 #pragma once
 #include <memory>
-#include <memory_resource>
 #include <mutex>
 #include <vector>
 
 #include "comm/memory.h"
+#include "comm/object_pool.h"
 
 namespace slimpi::comm {
 
@@ -19,12 +19,11 @@ struct CallScratch {
   Memory found;                        // the result of find_beyond
   Memory found_copy;                   // the same in host memory, pinned where there is a GPU
   Memory kept, check;                  // for SLIMPI_MAX_ERROR; bounded_exchange.cpp
+  Memory exact, result;                // on the host, for SLIMPI_VERIFY; verification.cpp
   Memory factors, device_factors;      // of the low-rank algorithm
   Memory pieces;                       // of sums inside a node that are made during the exchange
   Memory node_messages, node_staging;  // messages inside a node when there is no shared memory
-  // For small objects that live no longer than the call. What they free is kept, so that a call
-  // like the one before allocates nothing.
-  std::pmr::unsynchronized_pool_resource objects;
+  ObjectPool objects;                  // for lists that live no longer than the call
 };
 
 class CallScratchPool {

@@ -7,7 +7,7 @@
 
 #include "base/exceptions.h"
 #include "base/log.h"
-#include "comm/stream_wait.h"
+#include "comm/call_scratch.h"
 #include "comm/waiter.h"
 #include "device/foreign.h"
 #include "mpi/internal_comm.h"
@@ -85,7 +85,7 @@ Communicator::~Communicator() {
   for (const auto& [role, stream] : streams_) std::get<0>(role)->close_stream(stream);
   // Messages of a failed call may still arrive. Its communicator is not freed, so that MPI never
   // uses its context id again.
-  if (exchange_comm_ != MPI_COMM_NULL && !failed) release();
+  if (exchange_comm_ != MPI_COMM_NULL && !failed_) release();
 }
 
 void Communicator::release() {
@@ -284,24 +284,6 @@ Status Communicator::autotuner(Tuned where, int bits, int candidates, Autotuner*
     known = std::move(made);
   }
   *autotuner = known->get();
-  return Status::ok;
-}
-
-Status find_beyond(Communicator& communicator, const device::Location& location, const float* data,
-                   std::uint64_t count, float limit, bool* found) {
-  const device::Device& device = *location.device;
-  device::Stream* stream = nullptr;
-  SLIMPI_TRY(communicator.stream_for(location, &stream));
-  SLIMPI_TRY(communicator.scratch().found.reserve(location, device::Place::device, sizeof(int),
-                                                  communicator.statistics()));
-  SLIMPI_TRY(communicator.scratch().found_copy.reserve(location, device::Place::staging,
-                                                       sizeof(int), communicator.statistics()));
-  int* const flag = reinterpret_cast<int*>(communicator.scratch().found.data());
-  int* const here = reinterpret_cast<int*>(communicator.scratch().found_copy.data());
-  device.kernels()->find_beyond(data, limit, count, flag, stream);
-  SLIMPI_TRY(device.copy(here, flag, sizeof *here, stream));
-  SLIMPI_TRY(synchronize(device, stream));
-  *found = *here != 0;
   return Status::ok;
 }
 

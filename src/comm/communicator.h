@@ -20,7 +20,6 @@
 #include "comm/attachment.h"
 #include "comm/autotuner.h"
 #include "comm/call.h"
-#include "comm/call_scratch.h"
 #include "comm/exchange.h"
 #include "comm/node_layout.h"
 #include "comm/segment_class.h"
@@ -62,6 +61,11 @@ class Communicator {
   // True if MPI could not provide what slimpi needs here, or if slimpi already serves its maximum
   // number of communicators. The same on all ranks. Every call is then left to MPI.
   bool unusable() const { return unusable_; }
+
+  // A call failed after messages were sent. They may still be in flight, so no other call may
+  // follow on this communicator, and its context id is never used again: for good.
+  void give_up() { failed_ = true; }
+  bool failed() const { return failed_; }
 
   // To be called when the program changed options of this communicator: all state that was derived
   // from them is made again.
@@ -117,11 +121,6 @@ class Communicator {
     return Status::ok;
   }
 
-  // Scratch memory of the current call. The call owns it; the pointer is valid only during the
-  // call.
-  CallScratch& scratch() { return *scratch_; }
-  void use_scratch(CallScratch* scratch) { scratch_ = scratch; }
-
   // This communicator's number in messages; the same on all ranks. 0 before agree().
   int number() const { return number_; }
   ActiveCall::Subject subject(std::uint64_t count) const {
@@ -146,10 +145,6 @@ class Communicator {
   // Drops all MPI handles without freeing them: after MPI_Finalize began nothing may be freed.
   void abandon();
 
-  // Set when a call failed after messages were sent. They may still be in flight, so no other call
-  // may follow on this communicator.
-  bool failed = false;
-
  private:
   Status make_exchange_comm();
   Status agree_on_made(Status here, bool* all);
@@ -164,7 +159,7 @@ class Communicator {
   MPI_Comm user_;
   MPI_Comm exchange_comm_ = MPI_COMM_NULL;
   int rank_ = 0, size_ = 1, number_ = 0;
-  bool inter_ = false, agreed_ = false, laid_out_ = false, unusable_ = false;
+  bool inter_ = false, agreed_ = false, laid_out_ = false, unusable_ = false, failed_ = false;
   bool foreign_possible_ = false;
   bool asked_ = false;  // this rank took part in the making of the internal communicator
   std::string name_;
@@ -175,7 +170,6 @@ class Communicator {
   // By Tuned and bits. Empty: not made yet; null: some rank could not make it.
   std::array<std::array<std::optional<std::unique_ptr<Autotuner>>, kSizeClasses>, 2> autotuners_;
   std::optional<bool> made_for_node_;  // by make_for_node; empty: not tried yet
-  CallScratch* scratch_ = nullptr;
   SegmentClass segment_class_ = SegmentClass::small;
   // By GPU, and its generation.
   std::map<std::tuple<const device::Device*, int, std::uint64_t, StreamRole>, device::Stream*>
@@ -184,9 +178,5 @@ class Communicator {
   static constexpr char kAttachmentKey = 0;  // its address is the key of a type
   std::vector<std::pair<const char*, std::unique_ptr<Attachment>>> attachments_;
 };
-
-// *found: whether any absolute value in `data`, at the location, is above the limit.
-Status find_beyond(Communicator& communicator, const device::Location& location, const float* data,
-                   std::uint64_t count, float limit, bool* found);
 
 }  // namespace slimpi::comm

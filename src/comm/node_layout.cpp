@@ -106,9 +106,9 @@ InterNodeGroup make_inter_node_group(const NodeLayout& layout, Hierarchy hierarc
 
 int shard_of_rank(const NodeLayout& layout, const InterNodeGroup& group, int rank) {
   // Leaders differ among nodes: the first owner is that of the other node.
-  InterNodeGroup there = group;
-  there.first = first_owner(layout, group, layout.node_of[std::size_t(rank)]);
-  return there.shard_of(layout.local_rank_of(rank));
+  const int node = layout.node_of[std::size_t(rank)];
+  const int shard = layout.local_rank_of(rank) - first_owner(layout, group, node);
+  return shard < 0 || shard >= group.shards ? -1 : shard;
 }
 
 int owner_on(const NodeLayout& layout, const InterNodeGroup& group, int node, int shard) {

@@ -17,7 +17,7 @@ Status find_streams(comm::Call& call, Streams* streams) {
 
 Context context_of(comm::Call& call, const Streams& streams) {
   comm::Communicator& communicator = call.communicator;
-  comm::CallScratch& scratch = communicator.scratch();
+  comm::CallScratch& scratch = call.scratch;
   std::byte* const messages = scratch.messages.data();
   return {.exchange = communicator.exchange(),
           .statistics = communicator.statistics(),

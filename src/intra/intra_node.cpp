@@ -4,7 +4,9 @@
 #include <algorithm>
 
 #include "base/float_environment.h"
+#include "comm/call_scratch.h"
 #include "comm/communicator.h"
+#include "comm/find_beyond.h"
 #include "intra/node_pieces.h"
 #include "intra/node_state.h"
 #include "intra/published_word.h"
@@ -32,8 +34,7 @@ Status describe_environment(const comm::Call& call, std::uint64_t* word) {
   bool beyond = control != kDefaultFloatControl;
   const float limit = kernels::kMaxFloat / float(call.communicator.size() + 1);
   if (!beyond)
-    SLIMPI_TRY(
-        comm::find_beyond(call.communicator, call.location, call.in, call.count, limit, &beyond));
+    SLIMPI_TRY(comm::find_beyond(call, call.location, call.in, call.count, limit, &beyond));
   if (beyond) *word |= published::kUnfit;
   return Status::ok;
 }
@@ -72,15 +73,16 @@ Status intra_allreduce(comm::Call& call, bool verified, NodeResult* result) {
   return lease.end(status);
 }
 
-Status reserve_intra_allreduce(comm::Communicator& communicator, const device::Location& location) {
+Status reserve_intra_allreduce(const comm::Call& call) {
+  comm::Communicator& communicator = call.communicator;
   Statistics& statistics = communicator.statistics();
   const comm::InterNodeGroup group = one_node_group(communicator);
   const std::size_t size = communicator.layout().node_ranks().size();
-  if (location.device->staged || shared_of(communicator)->segment().peers_readable)
-    SLIMPI_TRY(communicator.scratch().messages.reserve(
-        location, device::Place::device, shared_scratch_bytes(size, group), statistics));
-  return communicator.scratch().partial.reserve(location, device::Place::device,
-                                                shared_scratch_bytes(size, group), statistics);
+  if (call.device.staged || shared_of(communicator)->segment().peers_readable)
+    SLIMPI_TRY(call.scratch.messages.reserve(call.location, device::Place::device,
+                                             shared_scratch_bytes(size, group), statistics));
+  return call.scratch.partial.reserve(call.location, device::Place::device,
+                                      shared_scratch_bytes(size, group), statistics);
 }
 
 Status intra_reduce_scatter(comm::Call& call, const comm::InterNodeGroup& group,

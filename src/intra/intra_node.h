@@ -44,7 +44,7 @@ struct NodeResult {
 // where another thread's call holds the shared memory of some rank. Needs shared_of().
 Status intra_allreduce(comm::Call& call, bool verified, NodeResult* result);
 
-// Reserves the scratch memory of intra_allreduce.
-Status reserve_intra_allreduce(comm::Communicator& communicator, const device::Location& location);
+// Reserves the scratch memory of intra_allreduce. Not collective.
+Status reserve_intra_allreduce(const comm::Call& call);
 
 }  // namespace slimpi::intra

@@ -31,15 +31,16 @@ bool NodePieces::possible(comm::Communicator& communicator, std::uint64_t bytes)
 }
 
 // One part for what is read from each other rank, and one for add_in_order.
-Status NodePieces::reserve(comm::Communicator& communicator, const device::Location& location) {
-  const std::size_t ranks = communicator.layout().node_ranks().size();
-  return communicator.scratch().pieces.reserve(
-      location, device::Place::device, ranks * kAtOnce * sizeof(float), communicator.statistics());
+Status NodePieces::reserve(const comm::Call& call) {
+  const std::size_t ranks = call.communicator.layout().node_ranks().size();
+  return call.scratch.pieces.reserve(call.location, device::Place::device,
+                                     ranks * kAtOnce * sizeof(float),
+                                     call.communicator.statistics());
 }
 
 Status NodePieces::sum(const comm::Range& part) {
   const Timed timed(call_.communicator.statistics(), Stage::intra, "node sum", 4 * part.count);
-  comm::CallScratch& scratch = call_.communicator.scratch();
+  comm::CallScratch& scratch = call_.scratch;
   std::pmr::vector<const float*> addends(&scratch.objects);
   for (std::uint64_t at = 0; at < part.count; at += kAtOnce) {
     const std::uint64_t first = part.first + at, count = std::min(kAtOnce, part.count - at);

@@ -29,7 +29,7 @@ class NodePieces {
 
   // Whether the node's ranks can do a call of so many bytes in pieces. The same on all of them.
   static bool possible(comm::Communicator& communicator, std::uint64_t bytes);
-  static Status reserve(comm::Communicator& communicator, const device::Location& location);
+  static Status reserve(const comm::Call& call);
 
   // What intra_reduce_scatter does where all ranks of the node want pieces: nothing is added yet.
   // The lease is kept until end().

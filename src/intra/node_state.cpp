@@ -35,15 +35,15 @@ Status NodeState::open_shared(comm::Communicator& communicator) {
   return Status::ok;
 }
 
-Status NodeState::prepare(comm::Communicator& communicator, const device::Location& location,
-                          bool* ready) {
+Status NodeState::prepare(const comm::Call& call, bool* ready) {
+  comm::Communicator& communicator = call.communicator;
   *ready = false;
   SLIMPI_TRY(open_shared(communicator));
   if (shared_ == nullptr || (ready_ && !*ready_)) return Status::ok;
   // At every call: the set of scratch memory may be another one, with less in it.
-  Status status = reserve_intra_allreduce(communicator, location);
+  Status status = reserve_intra_allreduce(call);
   device::Stream* stream = nullptr;
-  if (status == Status::ok) status = communicator.stream_for(location, &stream);
+  if (status == Status::ok) status = communicator.stream_for(call.location, &stream);
   *ready = status == Status::ok;
   // Only the first call communicates; a failure in a later one is reported by messages.
   if (ready_) return status;

@@ -23,10 +23,10 @@ class NodeState : public comm::Attachment {
   // Null where there is no segment.
   SharedSegment* shared() const { return shared_.get(); }
 
-  // For a communicator on one node: opens the segment, and reserves memory and a stream for calls
-  // of any count. *ready: all ranks could; it is the same on all. Collective at the first call,
-  // without communication later.
-  Status prepare(comm::Communicator& communicator, const device::Location& location, bool* ready);
+  // For a communicator on one node: opens the segment, and reserves the call's scratch
+  // memory and a stream. *ready: all ranks could; it is the same on all. Collective at the first
+  // call, without communication later.
+  Status prepare(const comm::Call& call, bool* ready);
 
   NodeOrder order;  // what is known about the summation order of MPI
 

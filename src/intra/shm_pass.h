@@ -61,7 +61,7 @@ class ShmPass {
         size_(int(call.communicator.layout().node_ranks().size())),
         device_path_(*segment_.device_path),
         buffers_(device_path_.buffers),
-        shards_(&call.communicator.scratch().objects) {
+        shards_(&call.scratch.objects) {
     shards_.reserve(std::size_t(group.shards));
     for (int shard_index = 0; shard_index < group.shards; ++shard_index)
       shards_.push_back(shard_range(call.count, call.plan.format, group, shard_index));
@@ -109,8 +109,7 @@ class ShmPass {
   }
   // Scratch of the additions; private to this rank.
   float* partial() const {
-    return in_device_ ? buffers_.scratch()
-                      : reinterpret_cast<float*>(call_.communicator.scratch().partial.data());
+    return in_device_ ? buffers_.scratch() : reinterpret_cast<float*>(call_.scratch.partial.data());
   }
   bool owner() const { return group_.shard_index >= 0; }
   using Where = NodeCopies::Where;

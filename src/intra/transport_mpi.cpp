@@ -30,11 +30,11 @@ comm::Range segment(const comm::Range& shard, std::uint64_t number) {
 // A communicator with shared memory uses messages only in a call that finds the segment leased. The
 // inter-node schedule's scratch may be in use then, so such a call has memory of its own.
 comm::Memory& memory_of(const comm::Call& call) {
-  comm::CallScratch& scratch = call.communicator.scratch();
+  comm::CallScratch& scratch = call.scratch;
   return shared_of(call.communicator) == nullptr ? scratch.messages : scratch.node_messages;
 }
 comm::Memory& staging_of(const comm::Call& call) {
-  comm::CallScratch& scratch = call.communicator.scratch();
+  comm::CallScratch& scratch = call.scratch;
   return shared_of(call.communicator) == nullptr ? scratch.staging : scratch.node_staging;
 }
 
@@ -66,8 +66,7 @@ class MpiPass {
         staged_(call.device.staged),
         memory_(memory_of(call).data()),
         staging_(staged_ ? staging_of(call).data() : memory_),
-        requests_(std::size_t(2 * kDepth * size_), MPI_REQUEST_NULL,
-                  &call.communicator.scratch().objects),
+        requests_(std::size_t(2 * kDepth * size_), MPI_REQUEST_NULL, &call.scratch.objects),
         sends_(requests_.data()),
         receives_(sends_ + kDepth * size_) {
     for (int shard_index = 0; shard_index < group.shards; ++shard_index)
@@ -161,7 +160,7 @@ Status MpiPass::reduce(std::uint64_t number) {
   const comm::Range mine = part(group_.shard_index, number);
   if (mine.count == 0) return Status::ok;
   const std::size_t bytes = mine.count * sizeof(float);
-  std::pmr::vector<const float*> addends(std::size_t(size_), &call_.communicator.scratch().objects);
+  std::pmr::vector<const float*> addends(std::size_t(size_), &call_.scratch.objects);
   for (int other = 0; other < size_; ++other) {
     if (other == me_) {
       addends[std::size_t(other)] = call_.in + mine.first;
@@ -179,8 +178,7 @@ Status MpiPass::reduce(std::uint64_t number) {
     addends[std::size_t(other)] = reinterpret_cast<const float*>(here);
   }
   add_in_order(call_.device, call_.stream, addends, mine.count,
-               reinterpret_cast<float*>(call_.communicator.scratch().partial.data()),
-               call_.out + mine.first);
+               reinterpret_cast<float*>(call_.scratch.partial.data()), call_.out + mine.first);
   return staged_ ? finish_copies() : Status::ok;
 }
 

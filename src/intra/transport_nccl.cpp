@@ -33,8 +33,8 @@ class NcclPass {
         size_(int(call.communicator.layout().node_ranks().size())),
         // A block of a shard begins at a multiple of 64 floats, as kernels need it.
         piece_(NcclGroup::kBlock / std::uint64_t(size_) / 64 * 64),
-        shards_(&call.communicator.scratch().objects),
-        pieces_(&call.communicator.scratch().objects) {
+        shards_(&call.scratch.objects),
+        pieces_(&call.scratch.objects) {
     for (int shard_index = 0; shard_index < group.shards; ++shard_index)
       shards_.push_back(shard_range(call.count, call.plan.format, group, shard_index));
     for (const comm::Range& shard : shards_)
@@ -153,7 +153,7 @@ Status NcclPass::reduce(std::uint64_t block, bool pairwise) {
   const comm::Range mine = owner() ? this->mine(block) : comm::Range{};
   if (mine.count == 0) return Status::ok;
   SLIMPI_TRY(wait_for_stream_of(call_.stream, nccl_stream_));
-  std::pmr::vector<const float*> addends(&call_.communicator.scratch().objects);
+  std::pmr::vector<const float*> addends(&call_.scratch.objects);
   for (int other = 0; other < size_; ++other)
     addends.push_back(other == me_ ? call_.in + mine.first : arrived(other, block));
   float* const out = call_.out + mine.first;

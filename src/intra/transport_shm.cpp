@@ -70,7 +70,7 @@ void ShmPass::leave_to_mpi(std::uint64_t block) {
 // kernels can read.
 Status ShmPass::find_addends(std::uint64_t block, const comm::Range& mine,
                              std::pmr::vector<const float*>& addends) {
-  auto* scratch = reinterpret_cast<float*>(call_.communicator.scratch().messages.data());
+  auto* scratch = reinterpret_cast<float*>(call_.scratch.messages.data());
   for (int other = 0; other < size_; ++other, scratch += piece_) {
     if (other == me_) {
       addends.push_back(call_.in + mine.first);
@@ -92,7 +92,7 @@ Status ShmPass::reduce(std::uint64_t block, bool pairwise) {
   if (!owner()) return Status::ok;
   const comm::Range mine = part(group_.shard_index, block);
   if (mine.count == 0) return Status::ok;
-  std::pmr::memory_resource* const memory = &call_.communicator.scratch().objects;
+  std::pmr::memory_resource* const memory = &call_.scratch.objects;
   std::pmr::vector<const float*> addends(memory);
   SLIMPI_TRY(find_addends(block, mine, addends));
   if (!pairwise) {

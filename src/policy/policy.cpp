@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "algorithm/hook_file.h"
+
 namespace slimpi::policy {
 
 namespace {
@@ -31,7 +33,7 @@ comm::Plan make_plan(const Config& config, const algorithm::Algorithm& row, cons
       !row.exact && !row.talks_to_peers && config.error_feedback.value_or(row.error_feedback);
   if (row.codec == kernels::Codec::quantized && row.within_budget)
     plan.max_error = config.max_error.value_or(0);
-  if (row.has_argument()) plan.hook = name.substr(name.find(':') + 1);
+  if (row.has_argument()) plan.hook = &algorithm::HookFile::at(name.substr(name.find(':') + 1));
   plan.start = config.start.value_or(row.start);
   plan.needs_state =
       row.keeps_state || plan.error_feedback || plan.start != 0 ||
@@ -127,7 +129,7 @@ std::string refuse(const Config& config, const Rules& rules) {
 }
 
 std::string describe(const comm::Plan& plan) {
-  std::string text = plan.algorithm->name + (plan.hook.empty() ? "" : ":" + plan.hook);
+  std::string text = plan.algorithm->name + (plan.hook == nullptr ? "" : ":" + plan.hook->path());
   if (plan.format.codec == kernels::Codec::quantized) {
     text += plan.max_error > 0 ? ", relative L2 error up to " + fmt::format("{:g}", plan.max_error)
                                : ", " + std::to_string(plan.format.bits) + " bits";

@@ -24,7 +24,7 @@ void facts_are_sums_over_buckets(void**) {
 
 void few_tiles_are_all_drawn(void**) {
   const TileFacts facts[4] = {};
-  const std::vector<Drawn> drawn = draw_tiles(facts, 4, 0.5);
+  const auto drawn = draw_tiles(facts, 4, 0.5);
   assert_int_equal(drawn.size(), 4);
   for (std::uint64_t i = 0; i < 4; ++i)
     assert_true(drawn[i].tile == i && drawn[i].weight == 1 && drawn[i].certain == 1);
@@ -53,7 +53,7 @@ void draws_are_fair(void**) {
 void a_tile_that_outweighs_the_others_is_certain(void**) {
   std::vector<TileFacts> facts(100, {1, 1, 1});
   facts[42].energy = 1e12;
-  const std::vector<Drawn> drawn = draw_tiles(facts, 8, 0.3);
+  const auto drawn = draw_tiles(facts, 8, 0.3);
   int others = 0;
   bool certain = false;
   for (const Drawn& one : drawn) {
@@ -66,11 +66,13 @@ void a_tile_that_outweighs_the_others_is_certain(void**) {
   assert_in_range(others, 3, 8);
 }
 
-Sample sample_of(std::vector<std::vector<float>> values) {
+Sample sample_of(const std::vector<std::vector<float>>& values) {
   Sample sample;
   sample.count = values.front().size();
-  sample.values = std::move(values);
-  for (std::size_t i = 0; i < sample.values.size(); ++i) sample.ranks.push_back(int(i));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    sample.values.insert(sample.values.end(), values[i].begin(), values[i].end());
+    sample.ranks.push_back(int(i));
+  }
   return sample;
 }
 

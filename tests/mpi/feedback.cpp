@@ -23,6 +23,7 @@
 #include <string>
 
 #include "algorithm/prepared.h"
+#include "comm/call_scratch.h"
 #include "comm/communicator.h"
 #include "intra/intra_node.h"
 #include "policy/policy.h"
@@ -171,8 +172,9 @@ void large() {
 // The library's side of one buffer's calls.
 class Buffer {
  public:
-  Buffer(comm::Communicator& communicator, std::size_t count)
+  Buffer(comm::Communicator& communicator, comm::CallScratch& scratch, std::size_t count)
       : communicator_(communicator),
+        scratch_(scratch),
         count_(count),
         out_(count),
         decision_(policy::decide(communicator.config(), {}, "", count)) {
@@ -181,15 +183,16 @@ class Buffer {
     if (group.shard_index >= 0)
       shard_ = intra::shard_range(count, plan.format, group, group.shard_index);
     bool ready = false;
-    check(algorithm::prepare(communicator, plan, count, device::host(), &ready) == Status::ok,
-          "prepare fails");
+    const comm::Call call{communicator, scratch,        plan,    nullptr, nullptr,
+                          count,        device::host(), nullptr, 0,       nullptr};
+    check(algorithm::prepare(call, &ready) == Status::ok, "prepare fails");
   }
 
   const std::vector<float>& sum(const std::vector<float>& in) {
     slot_ = &communicator_.states.find(out_.data(), count_, 0);
-    comm::Call call{communicator_, decision_.plans.front(), in.data(), out_.data(),
-                    count_,        device::host(),          nullptr,   ++communicator_.calls,
-                    slot_};
+    comm::Call call{communicator_,         scratch_, decision_.plans.front(), in.data(),
+                    out_.data(),           count_,   device::host(),          nullptr,
+                    ++communicator_.calls, slot_};
     check(call.plan.algorithm->reserve_state(call) == Status::ok, "reserve_state fails");
     check(call.plan.algorithm->run(call) == Status::ok, "run fails");
     return out_;
@@ -209,6 +212,7 @@ class Buffer {
 
  private:
   comm::Communicator& communicator_;
+  comm::CallScratch& scratch_;
   const std::size_t count_;
   std::vector<float> out_;
   const policy::Decision decision_;
@@ -273,11 +277,10 @@ void identity() {
   auto communicator = std::make_unique<comm::Communicator>(
       api, statistics, load_config(slimpi_environment()).config, MPI_COMM_WORLD);
   comm::CallScratchLease scratch;
-  communicator->use_scratch(scratch.take());
   check(communicator->agree("") == Status::ok && communicator->find_nodes() == Status::ok,
         "the communicator fails");
   {
-    Buffer buffer(*communicator, kCount);
+    Buffer buffer(*communicator, *scratch.take(), kCount);
     check_identity(buffer, kCount, 20, 7);
     check_nan(buffer, kCount);
     check_identity(buffer, kCount, 40, 3);

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "algorithm/prepared.h"
+#include "comm/call_scratch.h"
 #include "comm/communicator.h"
 #include "policy/policy.h"
 #include "tests/mpi/inputs.h"
@@ -21,13 +22,13 @@ namespace {
 std::vector<float> results(const test::Job& job, comm::Communicator& communicator,
                            const inter::Schedule& schedule, const comm::Plan& plan,
                            std::size_t count, Family family, const device::Device& device,
-                           Statistics& statistics) {
+                           comm::CallScratch& scratch) {
   const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
   const int members = int(group.peers.size());
   const inter::Need need =
       schedule.need(plan.format, count, members, communicator.segment_class(), device.staged);
   std::vector<float> out(count, -7), residual(count, 0), all;
-  comm::CallScratch& scratch = communicator.scratch();
+  Statistics& statistics = communicator.statistics();
   for (comm::Memory* const memory : {&scratch.messages, &scratch.staging})
     job.must(memory->reserve(device, device::Place::device, need.bytes, statistics), "reserving");
   job.must(scratch.partial.reserve(device, device::Place::device, need.partial * sizeof(float),
@@ -39,7 +40,7 @@ std::vector<float> results(const test::Job& job, comm::Communicator& communicato
     std::memset(scratch.messages.data(), 0xa5, need.bytes);
     std::memset(scratch.staging.data(), 0x5a, need.bytes);
     const float* const from = number == 0 ? in.data() : out.data();
-    comm::Call call{communicator,          plan,   from, out.data(), count, device, nullptr,
+    comm::Call call{communicator,          scratch, plan, from, out.data(), count, device, nullptr,
                     std::uint64_t(number), nullptr};
     inter::Streams streams;
     job.must(inter::find_streams(call, &streams), "finding streams");
@@ -58,14 +59,22 @@ std::vector<float> results(const test::Job& job, comm::Communicator& communicato
 
 // One rank whose memory is staged is enough to change the length of all ranks' segments, at the
 // first size that is larger than any before.
-void lengthen(const test::Job& job, comm::Communicator& communicator) {
+void lengthen(const test::Job& job, comm::Communicator& communicator, comm::CallScratch& scratch) {
   const std::uint64_t count = 3 << 20;
   const policy::Decision decision = policy::decide(communicator.config(), {}, "", count);
   const bool mine = job.rank == job.size - 1;
   bool ready = false;
-  job.must(algorithm::prepare(communicator, decision.plans.front(), count,
-                              mine ? job.staged : device::host(), &ready),
-           "preparing");
+  const comm::Call call{communicator,
+                        scratch,
+                        decision.plans.front(),
+                        nullptr,
+                        nullptr,
+                        count,
+                        mine ? job.staged : device::host(),
+                        nullptr,
+                        0,
+                        nullptr};
+  job.must(algorithm::prepare(call, &ready), "preparing");
   if (!ready || communicator.segment_class() != comm::SegmentClass::large)
     job.must(fail(Status::disagreement, "the segments are as short as before"), "preparing");
 }
@@ -79,13 +88,13 @@ int main(int argc, char** argv) {
   {
     comm::Communicator communicator(job.api, statistics, load_config(slimpi_environment()).config,
                                     MPI_COMM_WORLD);
-    comm::CallScratchLease scratch;
-    communicator.use_scratch(scratch.take());
+    comm::CallScratchLease lease;
+    comm::CallScratch& scratch = *lease.take();
     job.must(communicator.agree(""), "agreeing");
     job.must(communicator.find_nodes(), "finding the nodes");
     std::vector<std::vector<float>> want;
     for (const bool coarse : {false, true}) {
-      if (coarse) lengthen(job, communicator);
+      if (coarse) lengthen(job, communicator, scratch);
       std::size_t which = 0;
       for (const std::size_t count : {1, 77, 5000, 300001, 2000003})
         for (const Family family : {Family::normal, Family::one_nan}) {
@@ -95,7 +104,7 @@ int main(int argc, char** argv) {
           for (const inter::Schedule& schedule : inter::schedules())
             for (const device::Device* const device : {&device::host(), &job.staged}) {
               const std::vector<float> got =
-                  results(job, communicator, schedule, plan, count, family, *device, statistics);
+                  results(job, communicator, schedule, plan, count, family, *device, scratch);
               if (want.size() == which) want.push_back(got);
               if (std::memcmp(want[which].data(), got.data(), got.size() * sizeof(float)) == 0)
                 continue;

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "algorithm/prepared.h"
+#include "comm/call_scratch.h"
 #include "comm/communicator.h"
 #include "policy/policy.h"
 #include "tests/mpi/inputs.h"
@@ -21,21 +22,22 @@ std::vector<float> results(const test::Job& job, Statistics& statistics, std::si
   comm::Communicator communicator(job.api, statistics, load_config(slimpi_environment()).config,
                                   MPI_COMM_WORLD);
   comm::CallScratchLease scratch;
-  communicator.use_scratch(scratch.take());
   job.must(communicator.agree(""), "agreeing");
   job.must(communicator.find_nodes(), "finding the nodes");
   const policy::Decision decision = policy::decide(communicator.config(), {}, "", count);
   const comm::Plan& plan = decision.plans.front();
   std::vector<float> out(count), all;
   bool ready = false;
-  job.must(algorithm::prepare(communicator, plan, count, device, &ready), "reserving");
+  const comm::Call first{communicator, *scratch.take(), plan,    nullptr, nullptr,
+                         count,        device,          nullptr, 0,       nullptr};
+  job.must(algorithm::prepare(first, &ready), "reserving");
   std::vector<float> in =
       make_input({Family::normal, count, 4, false, false, false, job.size}, job.rank);
   for (int number = 0; number < 6; ++number) {
     comm::TensorState* const slot =
         plan.needs_state ? &communicator.states.find(out.data(), count, 0) : nullptr;
-    comm::Call call{communicator,         plan, in.data(), out.data(), count, device, nullptr,
-                    ++communicator.calls, slot};
+    comm::Call call{communicator, *scratch.take(),      plan, in.data(), out.data(), count, device,
+                    nullptr,      ++communicator.calls, slot};
     if (slot != nullptr) job.must(plan.algorithm->reserve_state(call), "making state");
     job.must(plan.algorithm->run(call), "running");
     if (slot != nullptr) {

@@ -33,6 +33,17 @@ unset SLIMPI_ALGORITHM
 SLIMPI_RANKS_PER_NODE=2 SLIMPI_INTRA=mpi nothing "messages inside nodes" 65536 4
 SLIMPI_BUCKET=64 SLIMPI_MIN_SIZE=0 nothing "the Bruck schedule" 4099 61 3 3
 SLIMPI_RANKS_PER_NODE=2 SLIMPI_INTRA=shm nothing "exact in the node" 65536
+SLIMPI_MAX_ERROR=1e-2 nothing "SLIMPI_MAX_ERROR" 300000
+SLIMPI_MAX_ERROR=1e-9 nothing "SLIMPI_MAX_ERROR, an exchange that is repeated" 16384
+SLIMPI_MAX_ERROR=1e-2 SLIMPI_BUCKET=0 SLIMPI_RANKS_PER_NODE=2 nothing \
+  "SLIMPI_MAX_ERROR, nodes of two, buckets longer than tiles" 300000 4 20 10
+SLIMPI_VERIFY=2 nothing "SLIMPI_VERIFY, every second call" 16384
+: "${MPICC:=mpicc}"
+for hook in topk sign; do
+  holds "hook_$hook compiles" "$MPICC" -std=c99 -O2 -shared -fPIC -I"$top_srcdir/include" \
+    -o "$work/$hook.so" "$top_srcdir/tests/programs/hook_$hook.c" -lm
+  SLIMPI_ALGORITHM="hook:$work/$hook.so" nothing "the hook $hook" 16384
+done
 SLIMPI_ALGORITHM=off nothing "left to MPI" 16384
 nothing "too small" 1000
 verdict

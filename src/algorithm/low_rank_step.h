@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One low-rank sum (powersgd.h says what it computes): the order of its steps, and where the matrix
+// and the factors lie. The matrix is worked on in tiles, so that only the residual, never the sum
+// of input and residual, has the length of the buffer.
+#pragma once
+#include "algorithm/blas_plugin.h"
+#include "algorithm/powersgd.h"
+
+namespace slimpi::algorithm {
+
+// The size of a tile of M: floats in all, and columns at most. On the host a tile fits into the
+// cache; on a GPU it is large enough to occupy the GPU.
+struct TileSize {
+  std::uint64_t floats, columns;
+};
+constexpr TileSize kHostTile = {64 << 10, 16 << 10};
+constexpr TileSize kDeviceTile = {4 << 20, 4 << 20};
+
+// Bytes in the call's scratch memory: a vector of doubles, a tile, P, and Q. With products
+// on a GPU, the tile and a copy of the factors lie in GPU memory, and the vector and the factors in
+// staging memory.
+struct LowRankScratch {
+  explicit LowRankScratch(const Matrix& matrix)
+      : factor_bytes((matrix.rows + matrix.columns) * std::uint64_t(matrix.rank) * sizeof(float)),
+        vector_bytes(std::max(matrix.rows, matrix.columns) * sizeof(double)) {}
+  std::uint64_t here(bool on_device) const {
+    return vector_bytes + (on_device ? 0 : kHostTile.floats * sizeof(float)) + factor_bytes;
+  }
+  std::uint64_t on_device() const { return kDeviceTile.floats * sizeof(float) + factor_bytes; }
+  std::uint64_t factor_bytes, vector_bytes;
+};
+
+// True if the kernels of the call's device can multiply matrices. Otherwise the buffers are copied
+// to host memory and multiplied there.
+bool multiplies(const comm::Call& call);
+
+// The plan of the exact sums inside a low-rank sum.
+comm::Plan exact_plan(const comm::Plan& plan);
+
+// Sums `count` floats at the location exactly: the factors, in host memory on whatever device the
+// buffers are, or a matrix that is not worthwhile. `number` is the call's in message headers.
+Status sum_exactly(const comm::Call& call, const device::Location& location, const float* in,
+                   float* out, std::uint64_t count, std::uint64_t number);
+
+// Gets the arrays of the tensor state: Q in host memory, the residual in the memory of the device
+// that makes the products. Null for an array that the options do not need.
+Status open_state(comm::Call& call, const Matrix& matrix, bool on_device, float** error,
+                  float** last_q);
+
+class LowRankStep {
+ public:
+  // `in` and `out` are in the memory of the call's device if on_device, otherwise in host memory.
+  LowRankStep(comm::Call& call, const Matrix& matrix, const slimpi_blas& blas, bool on_device,
+              const float* in, float* out);
+  Status run();
+
+ private:
+  // A tile of M: consecutive rows and consecutive columns.
+  struct Part {
+    std::uint64_t row, rows, column, columns;
+  };
+  template <typename Visit>
+  void for_each_part(Visit visit) const;
+  const float* bring(const Part& part, int* distance);
+  void start_q();
+  void multiply(const kernels::Product& product);
+  Status bring_over(float* to, const float* from, std::uint64_t length);
+  Status first_product();
+  Status second_product();
+  Status sum(float* factor, std::uint64_t length, std::uint64_t phase);
+  bool finite(const float* factor, std::uint64_t length) const;
+  Status finish();
+
+  std::uint64_t floats(std::uint64_t length) const { return length * std::uint64_t(matrix_.rank); }
+
+  comm::Call& call_;
+  comm::Communicator& communicator_;
+  const Matrix matrix_;
+  const slimpi_blas& blas_;
+  const bool on_device_;
+  const device::Device& device_;  // whose memory holds M
+  device::Stream* const stream_;
+  const kernels::Kernels& kernels_;
+  const TileSize tile_size_;
+  const float* in_;
+  float* out_;
+  float *error_ = nullptr, *last_q_ = nullptr;  // arrays of the tensor state; null if not kept
+  double* vector_;
+  float *p_, *q_;
+  float *tile_, *near_p_, *near_q_;  // in the memory of M; on the host: p_ and q_
+};
+
+}  // namespace slimpi::algorithm

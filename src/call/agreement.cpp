@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the ranks of a call between nodes agree on before it: where the buffers lie, the tensor
+// state, and whether all values are finite. Each question is one reduction that all ranks call, so
+// no rank decides alone to leave the call to MPI.
+#include <bit>
+#include <cstring>
+
+#include "base/log.h"
+#include "call/allreduce_call.h"
+#include "comm/call_sequence.h"
+#include "comm/find_beyond.h"
+#include "device/device.h"
+
+namespace slimpi::call {
+
+// SLIMPI_BUFFERS depends on the memory of the buffers, which may differ among ranks, so the ranks
+// agree first.
+Status AllreduceCall::agree_on_memory(std::optional<BypassReason>* passed) {
+  const Buffers wanted = communicator_.config().buffers;
+  if (wanted == Buffers::any) return Status::ok;
+  std::uint64_t on_device = location_.device != &device::host() ? 1 : 0;
+  SLIMPI_TRY(communicator_.exchange().all_max({&on_device, 1}));
+  if ((on_device != 0) != (wanted == Buffers::device)) *passed = BypassReason::off;
+  return Status::ok;
+}
+
+struct AllreduceCall::Agreement {
+  std::uint64_t number, other_number, history, other_history, shape, other_shape;
+  std::uint64_t no_memory, nonfinite, large, state_nonfinite;
+  std::uint64_t fresh;  // some rank met its buffer for the first time
+
+  // all_max gives the maximum of a word and the maximum of its complement. They are complements of
+  // each other only where all ranks have the same word.
+  bool alike() const { return number == ~other_number && history == ~other_history; }
+  bool shapes_alike() const { return shape == ~other_shape; }
+};
+
+// Compares the tensor state with the other ranks'. Claims it and reserves its arrays where the call
+// needs them.
+Status AllreduceCall::compare_states(comm::Call& call, Agreement* agreement) {
+  comm::TensorStates::claim(*call.state, plan_.algorithm, location_);
+  *agreement = {};
+  if (call.state->calls >= plan_.start) {
+    if (plan_.algorithm->reserve_state(call) != Status::ok) agreement->no_memory = 1;
+    const Status status = check_values(call, agreement);
+    if (status == Status::no_memory)
+      agreement->no_memory = 1;
+    else
+      SLIMPI_TRY(status);
+  }
+  agreement->number = call.state->number;
+  agreement->history = 2 * call.state->calls + (call.state->uninitialized ? 1 : 0);
+  const Shape shape = plan_.algorithm->shape(plan_, communicator_.config(), count_);
+  agreement->shape = shape.rows ^ std::rotl(shape.columns, 32);
+  agreement->other_shape = ~agreement->shape;
+  agreement->other_number = ~agreement->number;
+  agreement->other_history = ~agreement->history;
+  agreement->state_nonfinite = call.state->nonfinite != 0 ? 1 : 0;
+  agreement->fresh = fresh_ ? 1 : 0;
+  std::uint64_t words[sizeof(Agreement) / sizeof(std::uint64_t)];
+  std::memcpy(words, agreement, sizeof words);
+  SLIMPI_TRY(communicator_.exchange().all_max(words));
+  std::memcpy(agreement, words, sizeof words);
+  return Status::ok;
+}
+
+// Finds the buffer's tensor state and ensures that all ranks use the same one.
+Status AllreduceCall::agree_on_state(comm::Call& call, std::optional<BypassReason>* passed) {
+  comm::TensorStates& slots = communicator_.states;
+  call.state = &find_state();
+  Agreement agreement{};
+  SLIMPI_TRY(compare_states(call, &agreement));
+  communicator_.attachment<comm::CallSequence>().agreed(agreement.fresh != 0);
+  if (!agreement.alike() || agreement.state_nonfinite != 0) {
+    if (agreement.alike()) {
+      log_debug("state became infinite; all ranks drop it and start over");
+    } else {
+      runtime_.statistics.dropped();
+      if (communicator_.rank() == 0)
+        log_once(LogLevel::warn,
+                 "the ranks use their buffers in different orders, so state of earlier calls is "
+                 "dropped; SLIMPI_CALLS_PER_STEP names buffers by the order of calls");
+    }
+    std::uint64_t number = slots.next_number(count_);
+    SLIMPI_TRY(communicator_.exchange().all_max({&number, 1}));
+    slots.realign(*call.state, number);
+    SLIMPI_TRY(compare_states(call, &agreement));
+    if (!agreement.alike())
+      return communicator_.describe_disagreement("the state of a buffer",
+                                                 std::to_string(call.state->number),
+                                                 "number " + std::to_string(call.state->number),
+                                                 "all ranks make the same calls in one order");
+  }
+  if (call.state->calls < plan_.start) {
+    ++call.state->calls;
+    *passed = BypassReason::start;
+  } else if (!agreement.shapes_alike()) {
+    return name_shapes();
+  } else if (agreement.no_memory != 0) {
+    log_once(LogLevel::warn, "no memory for state on some rank; calls that need it go to MPI");
+    comm::TensorStates::drop(*call.state);
+    *passed = BypassReason::failure;
+  } else if (agreement.nonfinite != 0) {
+    // The program will discard this training step, so the residual is kept for the next one.
+    if (plan_.algorithm->finite_only)
+      *passed = BypassReason::nonfinite;
+    else
+      plan_.error_feedback = false;
+  } else if (agreement.large != 0) {
+    // A rank without memory for a copy does not change its residual in any case.
+    if (kept_residual_.keep(call) != Status::ok) plan_.error_feedback = false;
+  }
+  return Status::ok;
+}
+
+// Reports that some rank has a shape from slimpi_set_shape that others do not have, or not yet.
+Status AllreduceCall::name_shapes() {
+  const Shape shape = plan_.algorithm->shape(plan_, communicator_.config(), count_);
+  const std::string text = std::to_string(shape.rows) + "x" + std::to_string(shape.columns);
+  return communicator_.describe_disagreement(
+      "the shape of buffers of " + std::to_string(count_) + " floats", text, text,
+      "call slimpi_set_shape with the same shape at the same point on all ranks");
+}
+
+Status AllreduceCall::agree_on_finite(const comm::Call& call, std::optional<BypassReason>* passed) {
+  if (!plan_.algorithm->finite_only) return Status::ok;
+  std::uint64_t found[] = {0, 0};  // non-finite value found; no memory
+  const Status status = find_nonfinite(call, &found[0]);
+  if (status == Status::no_memory)
+    found[1] = 1;
+  else
+    SLIMPI_TRY(status);
+  SLIMPI_TRY(communicator_.exchange().all_max(found));
+  if (found[0] != 0) *passed = BypassReason::nonfinite;
+  if (found[1] != 0) *passed = BypassReason::failure;
+  return Status::ok;
+}
+
+// Whether this rank's input has an infinity or a NaN.
+Status AllreduceCall::find_nonfinite(const comm::Call& call, std::uint64_t* found) {
+  bool here = false;
+  SLIMPI_TRY(comm::find_beyond(call, in_location_, in_, count_, kernels::kMaxFloat, &here));
+  *found = here ? 1 : 0;
+  return Status::ok;
+}
+
+// Checks this rank's input and residual for values that the algorithm or error feedback cannot
+// take: non-finite values, and values whose sum may overflow.
+Status AllreduceCall::check_values(const comm::Call& call, Agreement* agreement) {
+  const bool feedback = plan_.error_feedback && !plan_.algorithm->finds_nonfinite;
+  if (!feedback)
+    return plan_.algorithm->finite_only ? find_nonfinite(call, &agreement->nonfinite) : Status::ok;
+  const float limit = algorithm::safe_limit(plan_.format, communicator_.size());
+  const algorithm::Residual residual = algorithm::residual_of(*call.state);
+  bool large = false;
+  SLIMPI_TRY(comm::find_beyond(call, in_location_, in_, count_, limit, &large));
+  if (large)
+    SLIMPI_TRY(find_nonfinite(call, &agreement->nonfinite));
+  else if (residual.count != 0)
+    SLIMPI_TRY(
+        comm::find_beyond(call, residual.location, residual.data, residual.count, limit, &large));
+  agreement->large = large ? 1 : 0;
+  return Status::ok;
+}
+
+}  // namespace slimpi::call

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "call/verification.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/log.h"
+#include "comm/communicator.h"
+#include "comm/stream_wait.h"
+
+namespace slimpi::call {
+
+namespace {
+
+float* exact_of(const comm::Call& call) {
+  return reinterpret_cast<float*>(call.scratch.exact.data());
+}
+
+// The result where the host can read it.
+Status find_result(const comm::Call& call, const float** result) {
+  *result = call.out;
+  if (&call.device == &device::host()) return Status::ok;
+  auto* const copy = reinterpret_cast<float*>(call.scratch.result.data());
+  SLIMPI_TRY(call.device.copy(copy, call.out, call.count * sizeof(float), call.stream));
+  *result = copy;
+  return comm::synchronize(call.device, call.stream);
+}
+
+}  // namespace
+
+Status keep_for_verification(const comm::Call& call, const device::Location& from, bool* kept) {
+  comm::Communicator& communicator = call.communicator;
+  Statistics& statistics = communicator.statistics();
+  const device::Location host;
+  const std::size_t bytes = call.count * sizeof(float);
+  Status status = call.scratch.exact.reserve(host, device::Place::device, bytes, statistics);
+  if (status == Status::ok && call.location != host)
+    status = call.scratch.result.reserve(host, device::Place::device, bytes, statistics);
+  std::uint64_t everyone = status == Status::ok ? 1 : 0;
+  SLIMPI_TRY(communicator.exchange().all_min({&everyone, 1}));
+  *kept = everyone != 0;
+  if (!*kept) {
+    log_once(LogLevel::warn, "no memory for the exact sum of SLIMPI_VERIFY on some rank");
+    return Status::ok;
+  }
+  device::Stream* stream = nullptr;
+  SLIMPI_TRY(communicator.stream_for(from, &stream));
+  SLIMPI_TRY(from.device->copy(exact_of(call), call.in, bytes, stream));
+  return comm::synchronize(*from.device, stream);
+}
+
+Status verify_result(const comm::Call& call) {
+  Statistics& statistics = call.communicator.statistics();
+  const Inside verifying(statistics, Inside::What::verify);
+  const comm::Exchange& exchange = call.communicator.exchange();
+  float* const exact = exact_of(call);
+  constexpr std::uint64_t kMost = 1u << 30;  // MPI takes the count as an int
+  for (std::uint64_t first = 0; first < call.count; first += kMost) {
+    const int code = exchange.api().Allreduce(MPI_IN_PLACE, exact + first,
+                                              int(std::min(kMost, call.count - first)), MPI_FLOAT,
+                                              MPI_SUM, exchange.comm());
+    if (code != MPI_SUCCESS)
+      return fail(Status::mpi,
+                  "the exact sum of SLIMPI_VERIFY: " + mpi::error_text(exchange.api(), code));
+  }
+  const float* result = nullptr;
+  SLIMPI_TRY(find_result(call, &result));
+  double squares[2] = {0, 0};
+  device::host().kernels()->compare(result, exact, call.count, squares, nullptr);
+  const double relative =
+      squares[1] > 0 ? std::sqrt(squares[0] / squares[1]) : std::sqrt(squares[0]);
+  // With an infinity or a NaN in the exact sum the relative error is not defined.
+  if (std::isfinite(relative)) statistics.error(relative);
+  if (log_enabled(LogLevel::debug))
+    log_debug("call " + std::to_string(call.number) + ": relative L2 error " +
+              std::to_string(relative));
+  return Status::ok;
+}
+
+}  // namespace slimpi::call
