@@ -61,6 +61,7 @@ topology::Distance distance_of(const void* buffer) {
 
 }  // namespace
 
+// Not collective, and sends nothing: ranks make it at their own first call, at different times.
 Communicator::Communicator(const mpi::Api& api, Statistics& statistics, const Config& config,
                            MPI_Comm user)
     : api_(api), statistics_(statistics), config_(config), user_(user), exchange_(api, statistics) {
@@ -94,6 +95,10 @@ void Communicator::release() {
   exchange_.set_comm(MPI_COMM_NULL);
 }
 
+// A rank may come late to its first call, or never. The wait names those from which nothing has
+// come
+// (`arrivals`, as in mpi::WaitFor). It looks for no failure report: the communicator on which ranks
+// report failures is what they are making.
 Status Communicator::wait_for_ranks(MPI_Request& request, std::span<const int> arrivals) {
   Waiter waiter(Waiter::Poll::mpi, nullptr, WaitStage::new_communicator);
   waiter.stall().set_arrivals(arrivals);
@@ -109,6 +114,7 @@ Status Communicator::make_exchange_comm() {
   const auto wait = [this](MPI_Request& request, std::span<const int> arrivals) {
     return wait_for_ranks(request, arrivals);
   };
+  // Before the first message: if this throws half way, recover() must not decline a second time.
   asked_ = unusable_ = true;
   SLIMPI_TRY(mpi::make_internal(api_, user_, wait, &exchange_comm_, &number_));
   unusable_ = false;
@@ -154,6 +160,7 @@ Status Communicator::describe_disagreement(const std::string& name, const std::s
   };
   Value mine{hash(value), ""};
   std::strncpy(mine.text, text.c_str(), sizeof mine.text - 1);
+  // Blocking is safe here: all ranks have learnt of the disagreement by the same reduction.
   std::vector<Value> values(static_cast<std::size_t>(size_));
   const int code = api_.Allgather(&mine, int(sizeof mine), MPI_CHAR, values.data(),
                                   int(sizeof mine), MPI_CHAR, exchange_comm_);
@@ -172,6 +179,8 @@ void Communicator::abandon() {
   for (const auto& [key, attached] : attachments_) attached->abandon();
 }
 
+// The internal communicator stays: agree() compares the new options on it. Streams and attached
+// memory stay, too; an attachment drops what it derived from the options itself.
 void Communicator::options_changed() {
   agreed_ = laid_out_ = false;
   group_.clear();
@@ -182,6 +191,7 @@ void Communicator::options_changed() {
   for (const auto& [key, attached] : attachments_) attached->options_changed();
 }
 
+// Every rank fills in one word and gets those of all, so all choose the same leaders.
 Status Communicator::choose_leaders(const void* buffer) {
   const auto distance = distance_of(buffer);
   std::vector<std::uint64_t> all(std::size_t(size_), 0);

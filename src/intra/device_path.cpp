@@ -7,18 +7,25 @@
 
 namespace slimpi::intra {
 
+// Asks no other rank: the answer goes into the word that each rank publishes before the call's
+// first barrier, and the ranks use the path only if all published the same.
 DevicePath::Readiness DevicePath::readiness(const device::Location& location) const {
   const bool host_only = intra_ == Intra::shm || intra_ == Intra::cma;
   if (host_only || refused_ || location.device->ipc == nullptr) return unavailable;
   if (!location_) return not_open;
+  // The buffers and links that are open belong to one GPU, and to its memory since the last reset.
   return *location_ == location ? ready : unavailable;
 }
 
+// Every step ends in a barrier that tells whether all node-local ranks succeeded, so `opened` is
+// the same on all of them, and so is the next step. Only `reason` may differ: it is this rank's, or
+// empty.
 Status DevicePath::open(SharedSegment& shared, comm::Exchange& exchange,
                         const device::Location& location, Statistics& statistics) {
   location_ = location;
   bool opened = false;
   std::string reason;
+  // In the order of preference; SLIMPI_INTRA=nccl or ipc leaves one of the two.
   if (intra_ != Intra::ipc) {
     SLIMPI_TRY(nccl.open(shared, exchange, location, statistics, &opened, &reason));
     if (opened) {
@@ -38,6 +45,8 @@ Status DevicePath::open(SharedSegment& shared, comm::Exchange& exchange,
     log_once(LogLevel::info, "the ranks of a node work in each other's device memory");
     return Status::ok;
   }
+  // For good, and for all communicators of these processes: every later call would pay for the same
+  // failure.
   refused_ = true;
   location_.reset();
   if (!reason.empty())

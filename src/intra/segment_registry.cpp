@@ -33,6 +33,7 @@ SegmentRegistry& SegmentRegistry::instance() {
 
 std::uint64_t SegmentRegistry::process() {
   const std::lock_guard lock(mutex_);
+  // A forked child has its parent's memory, and must not pass for it.
   if (pid_ != getpid()) process_ = random_number();
   pid_ = getpid();
   return process_;
@@ -51,8 +52,11 @@ SegmentRegistry::Entry* SegmentRegistry::entry_of(std::uint64_t id) {
 std::shared_ptr<NodeSegment> SegmentRegistry::find(const std::vector<std::uint64_t>& processes,
                                                    Intra intra, int* channel) {
   const std::lock_guard lock(mutex_);
+  // Only the first of the node's ranks comes here; the others get the segment's id from it. Which
+  // segment it finds is therefore no decision that ranks could take differently.
   for (Entry& entry : entries_) {
     if (entry.intra != intra || entry.segment->processes() != processes) continue;
+    // All channels of a segment may be taken; then another one is looked for, or made.
     *channel = entry.segment->take_channel();
     if (*channel < 0) continue;
     ++entry.users;
@@ -67,6 +71,8 @@ bool SegmentRegistry::begin_making(const std::vector<std::uint64_t>& processes, 
   const auto made = [&] {
     return std::find(claims_.begin(), claims_.end(), claim) == claims_.end();
   };
+  // The time limit is what keeps two threads of two processes, each waiting for the other's
+  // communicator, from a deadlock. What it may cost is a second segment.
   std::unique_lock lock(mutex_);
   if (!made() && claim_ended_.wait_for(lock, kLongest, made)) return false;
   claims_.push_back(claim);
@@ -82,11 +88,13 @@ void SegmentRegistry::end_making(const std::vector<std::uint64_t>& processes, In
 std::shared_ptr<NodeSegment> SegmentRegistry::find(std::uint64_t id) {
   const std::lock_guard lock(mutex_);
   Entry* const entry = entry_of(id);
+  // The proposing rank still has it, this one has not: the last communicator was freed here first.
   if (entry == nullptr) return nullptr;
   ++entry->users;
   return entry->segment;
 }
 
+// The caller is the first user. From here on other threads may find the segment.
 void SegmentRegistry::add(std::shared_ptr<NodeSegment> segment, Intra intra) {
   const std::lock_guard lock(mutex_);
   entries_.push_back({std::move(segment), intra, 1});
@@ -95,6 +103,7 @@ void SegmentRegistry::add(std::shared_ptr<NodeSegment> segment, Intra intra) {
 void SegmentRegistry::release(std::shared_ptr<NodeSegment> segment) {
   {
     const std::lock_guard lock(mutex_);
+    // There is no thread of slimpi's own, so what the others have left meanwhile is freed here.
     std::erase_if(leaving_, [](const auto& other) { return other->gone(); });
     Entry* const entry = entry_of(segment->id());
     if (--entry->users != 0) return;
