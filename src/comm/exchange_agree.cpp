@@ -82,14 +82,15 @@ Status Exchange::describe_counts(std::uint64_t most, std::uint64_t least) {
 }
 
 Status Exchange::publish_disagreement(Status status) {
-  const KeptFailure failure;
+  char text[FailureScope::kMost];  // of `status`, whatever the wait below leaves
+  copy_failure_text(text);
   if (own_rank() == 0) {
     log_error(failure_text());
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
   std::uint64_t published = 0;
   SLIMPI_TRY(reduce(std::span(&published, 1), MPI_UINT64_T, MPI_MAX));
-  return failure.again(status);
+  return fail(status, text);
 }
 
 Status Exchange::all_sum(std::span<double> values) {
