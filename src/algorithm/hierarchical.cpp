@@ -80,8 +80,7 @@ Status reserve_hierarchical(const comm::Call& call) {
   }
   if (plan.max_error > 0) SLIMPI_TRY(reserve_bounded(call));
   SLIMPI_TRY(reserve_messages(call, bytes));
-  if (!call.device.staged && intra::NodePieces::possible(communicator, call.count * sizeof(float)))
-    SLIMPI_TRY(intra::NodePieces::reserve(call));
+  SLIMPI_TRY(PiecewiseNode::reserve(call));
   if (communicator.size() <= kernels::kMaxAddends) return Status::ok;
   return call.scratch.partial.reserve(call.location, device::Place::device, partial * sizeof(float),
                                       communicator.statistics());

@@ -6,7 +6,7 @@
 
 namespace slimpi::algorithm {
 
-bool works_in_node(comm::Call& call) {
+bool works_in_node(const comm::Call& call) {
   const comm::Communicator& communicator = call.communicator;
   return !call.communicator.inter_node_group(call.plan.hierarchy).flat &&
          communicator.layout().node_ranks().size() > 1;

@@ -20,7 +20,7 @@ struct NodeShard {
 };
 
 // Whether the plan has work inside this rank's node.
-bool works_in_node(comm::Call& call);
+bool works_in_node(const comm::Call& call);
 
 // The shard that this rank owns for a vector of `count` elements; empty if it owns none.
 comm::Range own_shard(comm::Communicator& communicator, const comm::Plan& plan,

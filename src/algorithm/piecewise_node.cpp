@@ -21,19 +21,32 @@ constexpr std::int64_t kFetchedAtOnce = 2;
 
 }  // namespace
 
+// The communicator keeps the layout of each length.
+PiecewiseNode::Layout PiecewiseNode::layout_of(const comm::Call& call,
+                                               const comm::InterNodeGroup& group,
+                                               const comm::Range& shard) {
+  return inter::prepared_exchange(call.communicator, call.plan.format, group, shard.count, false)
+      .layout;
+}
+
+Status PiecewiseNode::reserve(const comm::Call& call) {
+  if (!possible(call)) return Status::ok;
+  const comm::InterNodeGroup& group = call.communicator.inter_node_group(call.plan.hierarchy);
+  for (int shard = 0; shard < group.shards; ++shard)
+    (void)layout_of(call, group, intra::shard_range(call.count, call.plan.format, group, shard));
+  return intra::NodePieces::reserve(call);
+}
+
 PiecewiseNode::PiecewiseNode(comm::Call& call, const comm::InterNodeGroup& group)
     : call_(call), group_(group), pieces_(call), shards_(&call.scratch.objects) {
   shards_.reserve(std::size_t(group.shards));
   for (int shard = 0; shard < group.shards; ++shard) {
     const comm::Range range = intra::shard_range(call.count, call.plan.format, group, shard);
-    shards_.push_back(
-        {range, group.owner(shard),
-         inter::prepared_exchange(call.communicator, call.plan.format, group, range.count, false)
-             .layout});
+    shards_.push_back({range, group.owner(shard), layout_of(call, group, range)});
   }
 }
 
-bool PiecewiseNode::possible(comm::Call& call) {
+bool PiecewiseNode::possible(const comm::Call& call) {
   comm::Communicator& communicator = call.communicator;
   const comm::InterNodeGroup& group = communicator.inter_node_group(call.plan.hierarchy);
   return works_in_node(call) && !call.device.staged && group.peers.size() > 1 &&

@@ -20,7 +20,10 @@ class PiecewiseNode final : public inter::NodeWork {
   PiecewiseNode(comm::Call& call, const comm::InterNodeGroup& group);
 
   // Whether the call can be done so; the same on all ranks of the node with buffers on the host.
-  static bool possible(comm::Call& call);
+  static bool possible(const comm::Call& call);
+
+  // Computes the layouts and reserves the scratch memory of a call, where it is possible.
+  static Status reserve(const comm::Call& call);
 
   // As sum_in_node(). Afterwards begun() says, alike on all ranks of the node, whether the sums are
   // left to the exchange; else they are made.
@@ -34,10 +37,13 @@ class PiecewiseNode final : public inter::NodeWork {
   Status end(Status status);
 
  private:
+  using Layout = std::shared_ptr<const inter::ExchangeLayout>;
+  static Layout layout_of(const comm::Call& call, const comm::InterNodeGroup& group,
+                          const comm::Range& shard);
   struct Shard {
     comm::Range range;  // of the call's vector
     int owner;          // node-local rank
-    std::shared_ptr<const inter::ExchangeLayout> layout;
+    Layout layout;
     std::int64_t fetched = 0;  // groups
   };
   Status fetch(Shard& shard, std::int64_t end);
