@@ -34,9 +34,7 @@ Status exchange(comm::Call& call, const NodeShard& shard, inter::NodeWork* node_
 Status run_piecewise(comm::Call& call) {
   PiecewiseNode node(call, call.communicator.inter_node_group(call.plan.hierarchy));
   SLIMPI_TRY(node.begin());
-  if (node.begun()) return node.end(exchange(call, shard_of(call), &node));
-  SLIMPI_TRY(exchange(call, shard_of(call), nullptr));
-  return share_in_node(call);
+  return node.end(exchange(call, shard_of(call), node.begun() ? &node : nullptr));
 }
 
 }  // namespace

@@ -55,9 +55,10 @@ bool PiecewiseNode::possible(const comm::Call& call) {
 }
 
 Status PiecewiseNode::begin() {
-  const bool willing = std::all_of(shards_.begin(), shards_.end(), [](const Shard& shard) {
+  const bool enough = std::all_of(shards_.begin(), shards_.end(), [](const Shard& shard) {
     return shard.layout->groups() >= kLeastGroups;
   });
+  const bool willing = enough && pieces_.wanted();
   return intra::intra_reduce_scatter(call_, group_, willing ? &pieces_ : nullptr);
 }
 
@@ -85,10 +86,15 @@ Status PiecewiseNode::fetch(Shard& shard, std::int64_t end) {
 }
 
 Status PiecewiseNode::end(Status status) {
-  return pieces_.end(status, [&] {
-    for (Shard& shard : shards_) SLIMPI_TRY(fetch(shard, shard.layout->groups()));
-    return Status::ok;
-  });
+  if (begun())
+    status = pieces_.end(status, [&] {
+      for (Shard& shard : shards_) SLIMPI_TRY(fetch(shard, shard.layout->groups()));
+      return Status::ok;
+    });
+  else if (status == Status::ok)
+    status = share_in_node(call_);
+  if (status == Status::ok) pieces_.record();
+  return status;
 }
 
 }  // namespace slimpi::algorithm

@@ -38,6 +38,19 @@ Status NodePieces::reserve(const comm::Call& call) {
                                      call.communicator.statistics());
 }
 
+bool NodePieces::wanted() {
+  trials_ = shared_.overlap_trials(call_.count * sizeof(float));
+  if (trials_ == nullptr) return true;
+  begun_ = std::chrono::steady_clock::now();
+  return trials_->next();
+}
+
+void NodePieces::record() {
+  if (trials_ == nullptr) return;
+  const std::chrono::nanoseconds spent = std::chrono::steady_clock::now() - begun_;
+  trials_->record(std::uint64_t(spent.count()), begun());
+}
+
 Status NodePieces::sum(const comm::Range& part) {
   const Timed timed(call_.communicator.statistics(), Stage::intra, "node sum", 4 * part.count);
   comm::CallScratch& scratch = call_.scratch;

@@ -12,6 +12,7 @@
 // In place (in == out): a rank writes a fetched piece over its input. The owner of the piece has
 // read that input before: the piece would not be finished otherwise.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -30,6 +31,11 @@ class NodePieces {
   // Whether the node's ranks can do a call of so many bytes in pieces. The same on all of them.
   static bool possible(comm::Communicator& communicator, std::uint64_t bytes);
   static Status reserve(const comm::Call& call);
+
+  // Whether this rank wants pieces. Called once a call by all ranks of the node, and record() after
+  // the last step of a call that succeeded, in pieces or not.
+  bool wanted();
+  void record();
 
   // What intra_reduce_scatter does where all ranks of the node want pieces: nothing is added yet.
   // The lease is kept until end().
@@ -67,6 +73,8 @@ class NodePieces {
   comm::Call& call_;
   SharedSegment& shared_;
   std::optional<SegmentLease> lease_;
+  OverlapTrials* trials_ = nullptr;  // null: nothing is compared
+  std::chrono::steady_clock::time_point begun_{};
 };
 
 }  // namespace slimpi::intra

@@ -40,6 +40,10 @@ SharedSegment::CopyWay SharedSegment::copy_way(Pass pass, std::uint64_t bytes) {
   return {in_place, &trials};
 }
 
+OverlapTrials* SharedSegment::overlap_trials(std::uint64_t bytes) {
+  return intra_ == Intra::automatic ? &overlaps_[std::bit_width(bytes)] : nullptr;
+}
+
 void SharedSegment::publish(std::uint64_t published) {
   lines_[std::size_t(me_)]->words[++publications_ % 2] = published;
 }

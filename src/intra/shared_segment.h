@@ -14,6 +14,7 @@
 #include "comm/exchange.h"
 #include "intra/cache_locality.h"
 #include "intra/copy_trials.h"
+#include "intra/overlap_trials.h"
 #include "intra/segment_opening.h"
 
 namespace slimpi::intra {
@@ -77,6 +78,8 @@ class SharedSegment {
   bool may_read_in_place() const {
     return segment().peers_readable && (intra_ == Intra::automatic || intra_ == Intra::cma);
   }
+  // Null where SLIMPI_INTRA decides. To be asked once a call by all ranks of the node.
+  OverlapTrials* overlap_trials(std::uint64_t bytes);
   PeerNote& peer_note(int local) const { return segment().peer_note(process_of(local)); }
 
   // A note of each process of the segment. Its process writes it; the others read it after a
@@ -94,6 +97,7 @@ class SharedSegment {
   int me_ = 0;
   Intra intra_ = Intra::automatic;
   std::map<std::pair<Pass, int>, CopyTrials> trials_;  // by pass and size class
+  std::map<int, OverlapTrials> overlaps_;              // by size class
   std::uint64_t barriers_ = 0, publications_ = 0;
   std::optional<CacheLocality> locality_;  // set by open()
 };
