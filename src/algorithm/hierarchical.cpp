@@ -8,6 +8,7 @@
 #include "algorithm/error_check.h"
 #include "algorithm/node_frame.h"
 #include "algorithm/piecewise_node.h"
+#include "base/exceptions.h"
 #include "comm/communicator.h"
 #include "inter/prepared_exchange.h"
 #include "intra/intra_node.h"
@@ -34,7 +35,9 @@ Status exchange(comm::Call& call, const NodeShard& shard, inter::NodeWork* node_
 Status run_piecewise(comm::Call& call) {
   PiecewiseNode node(call, call.communicator.inter_node_group(call.plan.hierarchy));
   SLIMPI_TRY(node.begin());
-  return node.end(exchange(call, shard_of(call), node.begun() ? &node : nullptr));
+  // An exception must not unwind past the lease, whose memory other ranks still read.
+  return node.end(
+      caught([&] { return exchange(call, shard_of(call), node.begun() ? &node : nullptr); }));
 }
 
 }  // namespace

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Sums of the values of a node's ranks, in memory that the kernels of the device can read. The
 // order of the additions is the same in all transports, and so are the bytes.
-//
-// Both functions queue work on the stream. `addends` are the ranks' in rank order, `count` floats
-// each; `out` may be one of them. `partial` is scratch.
 #pragma once
 #include <cstdint>
 #include <memory_resource>
