@@ -100,8 +100,7 @@ bool run_fastest(Runtime& runtime, comm::Communicator& communicator, const Prepa
   const std::vector<comm::Plan>& plans = prepared.decision.plans;
   comm::Autotuner* autotuner = nullptr;
   if (const Status status =
-          communicator.autotuner(comm::Communicator::Tuned::between_nodes, bits_of_count(request),
-                                 int(plans.size()) + 1, &autotuner);
+          communicator.autotuner(bits_of_count(request), int(plans.size()) + 1, &autotuner);
       status != Status::ok) {
     fail_call(runtime, communicator, status, code);
     return true;
@@ -124,26 +123,21 @@ bool run_fastest(Runtime& runtime, comm::Communicator& communicator, const Prepa
 
 bool run_in_node_fastest(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
                          const Allreduce& request, int* code) {
+  // A transport that was asked for by name is used without trials.
+  const bool tries = communicator.config().intra == Intra::automatic;
   // What the ranks need for their decisions they make together: where they decide for MPI, a rank
   // cannot learn any more that another has failed.
   const auto prepare = [&] {
     node_candidates();
     intra::NodeState::of(communicator).order.reserve(communicator.size());
+    if (tries) communicator.make_node_autotuners();
     return Status::ok;
   };
   AllreduceCall call(runtime, communicator, plan, request);
-  // A transport that was asked for by name is used without trials.
-  const bool tries = communicator.config().intra == Intra::automatic;
-  comm::Autotuner* autotuner = nullptr;
   bool possible = false;
   const Status opened = [&] {
     SLIMPI_TRY(communicator.make_for_node(prepare, &possible));
-    if (possible) SLIMPI_TRY(call.open_in_node(&possible));
-    if (!possible || !tries) return Status::ok;
-    SLIMPI_TRY(communicator.autotuner(comm::Communicator::Tuned::in_node, bits_of_count(request), 2,
-                                      &autotuner));
-    possible = autotuner != nullptr;
-    return Status::ok;
+    return possible ? call.open_in_node(&possible) : Status::ok;
   }();
   if (opened != Status::ok) {
     fail_call(runtime, communicator, opened, code);
@@ -169,7 +163,8 @@ bool run_in_node_fastest(Runtime& runtime, comm::Communicator& communicator, con
       return call_mpi_timed(runtime, communicator, BypassReason::single_node, request, code);
     return run_in_node();
   };
-  return try_next(runtime, communicator, *autotuner, node_candidates(), request, code, run);
+  return try_next(runtime, communicator, communicator.node_autotuner(bits_of_count(request)),
+                  node_candidates(), request, code, run);
 }
 
 }  // namespace slimpi::call

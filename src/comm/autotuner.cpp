@@ -11,10 +11,15 @@ namespace {
 // Drift: the winner's time, divided by its expected time, is above kSlower or below kFaster.
 constexpr double kSlower = 1.3, kFaster = 0.7;
 
-// The candidates of a careful start. The first trial of each contains set-up costs and is not
-// counted.
+// The candidates of a careful start, and of one where the second leads from some trial on. The
+// first trial of each contains set-up costs and does not count in the end.
 constexpr int kCareful[] = {0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 1, 0, 1, 0};
-constexpr int kFirstOfSecond = 3;
+constexpr int kSecondLeads[] = {0, 0, 0, 1, 1, 1, 1, 0, 1, 1, 0, 1, 1, 0};
+static_assert(std::size(kCareful) == std::size(kSecondLeads));
+constexpr int kFirstOfSecond = 3, kSecondOfSecond = 8;
+// The second candidate leads when one call of it takes less than this many times the best of the
+// first.
+constexpr double kClearly = 0.85;
 
 std::uint64_t median(std::span<std::uint64_t> values) {
   std::sort(values.begin(), values.end());
@@ -49,11 +54,11 @@ void Autotuner::start_rounds() {
 
 // The position in in_trial_ of the candidate that a trial of this stage tries.
 int Autotuner::candidate_of(int trial) const {
-  if (stage_ == Stage::careful) return kCareful[trial];
+  if (stage_ == Stage::careful) return (trial < leads_from_ ? kCareful : kSecondLeads)[trial];
   return (stage_ == Stage::rounds ? trial : trial / kInARow) % int(in_trial_.size());
 }
 
-// Whether the time of a trial of this stage is kept.
+// Whether a trial of this stage counts when its candidates are compared.
 bool Autotuner::counts(int trial) const {
   if (stage_ == Stage::careful) return trial != 0 && trial != kFirstOfSecond;
   return stage_ == Stage::rounds ? trial >= int(in_trial_.size()) : trial % kInARow >= kUncounted;
@@ -70,17 +75,17 @@ int Autotuner::next() const {
 }
 
 bool Autotuner::record(std::uint64_t nanoseconds) {
-  if (stage_ == Stage::settled) {
-    times_.push_back(nanoseconds);
-    return times_.size() == std::size_t(kWatch);
-  }
-  if (counts(trial_)) times_.push_back(nanoseconds);
-  return ++trial_ == trials();
+  times_.push_back(nanoseconds);
+  if (stage_ == Stage::settled) return times_.size() == std::size_t(kWatch);
+  const bool of_second = trial_ == kFirstOfSecond || trial_ == kSecondOfSecond;
+  const bool looks = stage_ == Stage::careful && of_second && leads_from_ == INT_MAX;
+  return ++trial_ == trials() || looks;
 }
 
 void Autotuner::agreed() {
   switch (stage_) {
     case Stage::careful:
+      return trial_ < trials() ? look_at_second() : choose_runoff();
     case Stage::rounds:
       return choose_runoff();
     case Stage::runoff:
@@ -90,16 +95,21 @@ void Autotuner::agreed() {
   }
 }
 
+// After a trial of the second candidate of a careful start.
+void Autotuner::look_at_second() {
+  std::uint64_t best = UINT64_MAX;
+  for (int trial = 1; trial < trial_; ++trial)
+    if (candidate_of(trial) == 0) best = std::min(best, times_[std::size_t(trial)]);
+  if (double(times_.back()) < kClearly * double(best)) leads_from_ = trial_;
+}
+
 void Autotuner::find_medians() {
   medians_.clear();
   for (int place = 0; place < int(in_trial_.size()); ++place) {
     of_one_.clear();
-    std::size_t kept = 0;
-    for (int trial = 0; trial < trial_; ++trial) {
-      if (!counts(trial)) continue;
-      if (candidate_of(trial) == place) of_one_.push_back(times_[kept]);
-      ++kept;
-    }
+    for (int trial = 0; trial < trial_; ++trial)
+      if (counts(trial) && candidate_of(trial) == place)
+        of_one_.push_back(times_[std::size_t(trial)]);
     medians_.push_back(std::max<std::uint64_t>(median(of_one_), 1));
   }
 }

@@ -8,6 +8,7 @@
 // reduction. Only the constructor allocates: a rank that failed in the middle of trials would
 // choose otherwise than the others.
 #pragma once
+#include <climits>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -19,7 +20,8 @@ class Autotuner {
   // How the first trials of all are ordered. `rounds`: each candidate in turn. `careful`: of two
   // candidates, the second is expected to be faster, but may be slower. Only two of the first ten
   // calls try it, so ten calls cost at most 5 % more than ten of the first even where it takes 1.25
-  // times as long.
+  // times as long. If one of the two is clearly faster than the first candidate, though it may
+  // contain set-up costs, the second does most of the calls from there on.
   enum class Start { rounds, careful };
 
   explicit Autotuner(int candidates, Start start = Start::rounds);
@@ -54,13 +56,14 @@ class Autotuner {
 
  private:
   // careful, rounds and runoff: trials are made. settled: best_ is used and watched for drift. The
-  // stage changes only in agreed(), and so on all ranks at the same call.
+  // stage and leads_from_ change only in agreed(), and so on all ranks at the same call.
   enum class Stage { careful, rounds, runoff, settled };
 
   void start_rounds();
   int candidate_of(int trial) const;
   bool counts(int trial) const;
   int trials() const;
+  void look_at_second();
   void find_medians();
   void choose_runoff();
   void settle();
@@ -69,11 +72,12 @@ class Autotuner {
   int candidates_;
   std::vector<int> in_trial_;  // candidates that have trials in this stage
   Stage stage_;
-  int trial_ = 0;  // trials made in this stage
+  int trial_ = 0;             // trials made in this stage
+  int leads_from_ = INT_MAX;  // of a careful start: the trial from which the second does most calls
   int best_ = 0;
   std::uint64_t expected_ = 0;  // nanoseconds of the winner when it won
   double until_again_ = 0;      // calls until new trials without a cause
-  // Nanoseconds: of the trials that count, in their order; when settled, since the last check.
+  // Nanoseconds: of the trials of this stage, in their order; when settled, since the last check.
   std::vector<std::uint64_t> times_;
   // The median time of each candidate in trial, in the order of in_trial_, in nanoseconds, at least
   // one; made by find_medians(). And what it works on.

@@ -184,8 +184,8 @@ void Communicator::abandon() {
 void Communicator::options_changed() {
   agreed_ = laid_out_ = false;
   group_.clear();
-  for (auto& autotuners : autotuners_)
-    for (auto& autotuner : autotuners) autotuner.reset();
+  for (auto& autotuner : autotuners_) autotuner.reset();
+  node_autotuners_.clear();
   made_for_node_.reset();
   states.drop_all();
   for (const auto& [key, attached] : attachments_) attached->options_changed();
@@ -277,16 +277,13 @@ Status Communicator::agree_on_made(Status here, bool* all) {
   return Status::ok;
 }
 
-Status Communicator::autotuner(Tuned where, int bits, int candidates, Autotuner** autotuner) {
-  auto& known = autotuners_[std::size_t(where)][std::size_t(bits)];
+Status Communicator::autotuner(int bits, int candidates, Autotuner** autotuner) {
+  auto& known = autotuners_[std::size_t(bits)];
   if (!known) {
-    // Inside a node the second candidate is slimpi's own sum.
-    const auto start =
-        where == Tuned::in_node ? Autotuner::Start::careful : Autotuner::Start::rounds;
     std::unique_ptr<Autotuner> made;
     bool all = false;
     SLIMPI_TRY(agree_on_made(caught([&] {
-                               made = std::make_unique<Autotuner>(candidates, start);
+                               made = std::make_unique<Autotuner>(candidates);
                                return Status::ok;
                              }),
                              &all));
@@ -295,6 +292,15 @@ Status Communicator::autotuner(Tuned where, int bits, int candidates, Autotuner*
   }
   *autotuner = known->get();
   return Status::ok;
+}
+
+// All sizes at once: one agreement instead of one at the first call of each size.
+void Communicator::make_node_autotuners() {
+  std::vector<Autotuner> made;
+  made.reserve(kNodeSizeClasses);
+  // The second candidate is slimpi's own sum.
+  while (made.size() < kNodeSizeClasses) made.emplace_back(2, Autotuner::Start::careful);
+  node_autotuners_ = std::move(made);
 }
 
 }  // namespace slimpi::comm

@@ -102,11 +102,13 @@ class Communicator {
   Status stream_for(const device::Location& location, device::Stream** stream,
                     StreamRole role = StreamRole::compute);
 
-  // The autotuner for sums between nodes, or inside the one node, whose counts have this many bits;
-  // null where some rank could not make it. The ranks make it together at the first call, because
-  // later calls may go to MPI on all of them without a message. It is collective then.
-  enum class Tuned { between_nodes, in_node };
-  Status autotuner(Tuned where, int bits, int candidates, Autotuner** autotuner);
+  // The autotuner for sums between nodes whose counts have this many bits; null where some rank
+  // could not make it. The ranks make it together at the first call, because later calls may go to
+  // MPI on all of them without a message. It is collective then.
+  Status autotuner(int bits, int candidates, Autotuner** autotuner);
+  // Makes those for sums inside the one node, of all sizes; called in make_for_node().
+  void make_node_autotuners();
+  Autotuner& node_autotuner(int bits) { return node_autotuners_[std::size_t(bits)]; }
 
   // Makes what the first call inside one node needs, by `make`, on all ranks or on none, once.
   // *made is the same on all ranks. Collective at the first call.
@@ -166,9 +168,11 @@ class Communicator {
   NodeLayout layout_;
   std::map<Hierarchy, InterNodeGroup> group_;
   Exchange exchange_;
-  static constexpr std::size_t kSizeClasses = 65;  // bits of a count
+  static constexpr std::size_t kSizeClasses = 65;      // bits of a count
+  static constexpr std::size_t kNodeSizeClasses = 32;  // inside one node a count is at most INT_MAX
   // By Tuned and bits. Empty: not made yet; null: some rank could not make it.
-  std::array<std::array<std::optional<std::unique_ptr<Autotuner>>, kSizeClasses>, 2> autotuners_;
+  std::array<std::optional<std::unique_ptr<Autotuner>>, kSizeClasses> autotuners_;
+  std::vector<Autotuner> node_autotuners_;
   std::optional<bool> made_for_node_;  // by make_for_node; empty: not tried yet
   SegmentClass segment_class_ = SegmentClass::small;
   // By GPU, and its generation.
