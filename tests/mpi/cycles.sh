@@ -22,13 +22,15 @@ try() {
       continue
     fi
     ran=$((ran + 1))
-    # MPICH 5.0.2 now and then fails to make its first communicator, with and without the library.
+    # MPICH 5.0.2 now and then fails in MPI_Comm_create_from_group, with and without the library
+    # (11 of 630 runs without it). In one run with it, both ranks stayed there.
     for attempt in 1 2 3 4; do
       status=0
       rm -f report.json
       under 2 sh "$top_srcdir/tests/helper/on_rank.sh" 1 SLIMPI_BITS="$bits" "./$mpich" "$what" \
         >under.txt 2>&1 || status=$?
-      grep -q "error in internal_Comm_create_from_group: Message truncated" under.txt || break
+      grep -q "error in internal_Comm_create_from_group: Message truncated" under.txt ||
+        [ "$(grep -c '^creating' under.txt)" -gt "$(grep -c '^created' under.txt)" ] || break
       echo "$mpich: $what: attempt $attempt failed in MPI_Comm_create_from_group"
     done
     [ "$status" = 0 ] || head -n 20 under.txt
