@@ -105,7 +105,11 @@ void ActiveCall::write(Change change) {
 }
 
 ActiveCall::ActiveCall(const Subject& subject)
-    : record_(take_record()), call_(subject.call), count_(subject.count), outer_(t_current) {
+    : record_(take_record()),
+      call_(subject.call),
+      count_(subject.count),
+      first_(subject.first),
+      outer_(t_current) {
   t_current = this;
   write([&](Activity& record) {
     record.state = Activity::State::works;

@@ -77,6 +77,7 @@ class ActiveCall {
     std::string_view name;
     int rank, size;
     std::uint64_t call, count;
+    int first = -1;  // rank in MPI_COMM_WORLD of the communicator's first rank; -1: not known
   };
   explicit ActiveCall(const Subject& subject);
   ~ActiveCall();
@@ -90,6 +91,7 @@ class ActiveCall {
   // Of this call, also where it shares its record with others.
   std::uint64_t call() const { return call_; }
   std::uint64_t count() const { return count_; }
+  int first() const { return first_; }
   void works();
   void in_mpi();
   void waits(WaitStage stage, std::chrono::steady_clock::time_point since);
@@ -101,6 +103,7 @@ class ActiveCall {
 
   Activity* record_;
   const std::uint64_t call_, count_;
+  const int first_;
   ActiveCall* const outer_;
 };
 

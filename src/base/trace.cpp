@@ -53,7 +53,8 @@ std::size_t format_arguments(const Trace::Event& event, std::span<char> text) {
   std::size_t used = 0;
   const auto rest = [&] { return text.subspan(std::min(used, text.size())); };
   if (event.call != 0)
-    used += format_into(rest(), ",\"call\":{},\"communicator\":{}", event.call, event.communicator);
+    used += format_into(rest(), ",\"call\":{},\"communicator\":{},\"first\":{}", event.call,
+                        event.communicator, event.first);
   if (event.bits != 0) used += format_into(rest(), ",\"bits\":{}", event.bits);
   if (event.message.peer >= 0)
     used += format_into(rest(), ",\"peer\":{},\"step\":{},\"phase\":\"{}\"", event.message.peer,
@@ -114,6 +115,7 @@ void Trace::store(Event event) {
   if (const ActiveCall* const active = ActiveCall::current(); active != nullptr) {
     event.call = active->record().call;
     event.communicator = active->record().communicator;
+    event.first = active->first();
     event.bits = g_bits;
   }
   const std::lock_guard lock(mutex_);

@@ -38,7 +38,8 @@ class Trace {
     Message message;
     std::uint32_t thread;
     Kind kind;
-    std::uint8_t bits;  // of a value between nodes; 0: not known
+    std::uint8_t bits;       // of a value between nodes; 0: not known
+    std::int32_t first = 0;  // rank in MPI_COMM_WORLD of the communicator's first rank
   };
 
   Trace();

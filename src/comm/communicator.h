@@ -126,7 +126,8 @@ class Communicator {
   // This communicator's number in messages; the same on all ranks. 0 before agree().
   int number() const { return number_; }
   ActiveCall::Subject subject(std::uint64_t count) const {
-    return {std::uint64_t(number_), name_, rank_, size_, taken, count};
+    return {std::uint64_t(number_),      name_, rank_, size_, taken, count,
+            exchange_.first_world_rank()};
   }
 
   std::uint64_t taken = 0;  // calls that slimpi took so far, in the node or between nodes

@@ -46,7 +46,10 @@ void Exchange::set_comm(MPI_Comm comm, int number) {
   number_ = number;
   int* highest = nullptr;
   int found = 0;
+  first_ = -1;
+  traced_as_.reset();
   if (comm_ == MPI_COMM_NULL) return;
+  if (Trace::running() != nullptr) first_ = find_first_world_rank();
   const int code = api_.Comm_get_attr(comm_, MPI_TAG_UB, &highest, &found);
   constexpr int kLeast = 32767;  // every MPI has at least these
   counts_ = std::uint64_t(code == MPI_SUCCESS && found != 0 ? *highest : kLeast) / kTags;
@@ -125,8 +128,7 @@ std::uint64_t Exchange::flow_of(int from, int to, Tag tag, std::uint64_t number)
     return hash ^ (hash >> 29);
   };
   // One after the other: another number and another first rank must not cancel out.
-  if (!traced_as_)
-    traced_as_ = mix(mix(1, std::uint64_t(number_)), std::uint64_t(first_world_rank()));
+  if (!traced_as_) traced_as_ = mix(mix(1, std::uint64_t(number_)), std::uint64_t(first_));
   std::uint64_t hash = *traced_as_;
   for (const std::uint64_t value :
        {std::uint64_t(from), std::uint64_t(to), std::uint64_t(tag), number})
@@ -135,7 +137,7 @@ std::uint64_t Exchange::flow_of(int from, int to, Tag tag, std::uint64_t number)
 }
 
 // The rank in MPI_COMM_WORLD of this communicator's first rank; -1 without MPI_COMM_WORLD.
-int Exchange::first_world_rank() const {
+int Exchange::find_first_world_rank() const {
   if (!mpi::has_world(api_)) return -1;
   MPI_Group group = MPI_GROUP_NULL, world = MPI_GROUP_NULL;
   int first = 0, found = -1;

@@ -83,6 +83,10 @@ class Exchange final : public PointToPoint {
     if (comm_ != MPI_COMM_NULL) roll_call_.drain(comm_);
   }
 
+  // Of the communicator's first rank, while a trace is written; else -1. With the number it names
+  // the communicator in the whole job.
+  int first_world_rank() const { return first_; }
+
   const mpi::Api& api() const { return api_; }
   MPI_Comm comm() const { return comm_; }
 
@@ -107,7 +111,7 @@ class Exchange final : public PointToPoint {
   std::uint64_t flow_of(int from, int to, Tag tag, std::uint64_t number);
   int mpi_tag(Tag tag) const;
   Status mpi_failed(const char* what, int code) const;
-  int first_world_rank() const;
+  int find_first_world_rank() const;
   int own_rank() const;
 
   const mpi::Api& api_;
@@ -143,6 +147,7 @@ class Exchange final : public PointToPoint {
     std::uint64_t next = 0, settled = 0;  // settled: at the last settle
   };
   std::map<std::tuple<int, Tag, bool>, Numbers> numbers_;
+  int first_ = -1;
   std::optional<std::uint64_t> traced_as_;  // what flows of this communicator begin with
   Failure failure_{};  // what this rank reports; MPI may read it until the end of the process
   bool sent_failure_ = false;

@@ -7,6 +7,7 @@
 
 #include "base/activity.h"
 #include "base/log.h"
+#include "base/trace.h"
 #include "comm/exchange.h"
 
 namespace slimpi::comm {
@@ -59,7 +60,11 @@ Status Exchange::agree(std::span<std::uint64_t> values, bool on_minimum) {
   const std::uint64_t flip = on_minimum ? ~std::uint64_t(0) : 0;
   std::transform(values.begin(), values.end(), agreed_.begin() + 2,
                  [&](std::uint64_t value) { return value ^ flip; });
-  SLIMPI_TRY(reduce(std::span(agreed_), MPI_UINT64_T, MPI_MAX));
+  const auto begin = Trace::Clock::now();
+  const Status status = reduce(std::span(agreed_), MPI_UINT64_T, MPI_MAX);
+  if (Trace* const trace = Trace::running(); trace != nullptr)
+    trace->add("agreement", begin, Trace::Clock::now(), values.size_bytes());
+  SLIMPI_TRY(status);
   if (count_of(agreed_[0]) != count_of(~agreed_[1]))
     return describe_counts(agreed_[0], ~agreed_[1]);
   std::transform(values.begin(), values.end(), agreed_.begin() + 2, values.begin(),

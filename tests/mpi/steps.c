@@ -11,6 +11,7 @@
  *   fork                         run /bin/true in a child, and let another child exit
  *   many:COUNT                   COUNT sums of 2000 floats, which print nothing
  *   memory:KIB                   RLIMIT_AS, above the address space in use
+ *   sleep:MS                     milliseconds
  *   R?STEP                       STEP on rank R of the world only
  * Each sum prints a line: RANK STEP exact|near|wrong DIGEST, or RANK STEP error TEXT. */
 #define _GNU_SOURCE
@@ -243,6 +244,8 @@ static void run(const char* step) {
     sum_often(atoi(rest));
   } else if ((rest = argument(step, "memory:"))) {
     limit_memory(atol(rest));
+  } else if ((rest = argument(step, "sleep:"))) {
+    usleep((useconds_t)atoi(rest) * 1000);
   } else if (!strcmp(step, "fork")) {
     make_children();
   } else {

@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # slimpi-trace: the share of each stage, the slowest rank and the longest waits of a made-up trace,
-# and of traces that slimpi wrote; what it says of files that are none.
+# and of traces that slimpi wrote; a rank that comes late to a call, between nodes, inside a node and
+# in an agreement; what it says of files that are none.
 . "${top_srcdir:?is set by make check}/tests/helper/mpi.sh"
 need "$PYTHON"
-trace=$top_srcdir/tools/slimpi-trace
+trace=$top_builddir/tools/slimpi-trace
 says() { "$PYTHON" -B "$trace" "$@" >out.txt 2>err.txt && status=0 || status=$?; }
 
 # Rank 1 begins to send 3 ms after rank 0 began to wait; the message takes 1 ms. Rank 0 computes
@@ -35,13 +36,40 @@ call='"call":7,"communicator":2'
 says made.json
 expect "$status $(cat err.txt)" "0 " "a trace: exit status"
 expect "$(sed -n 's/^  0     a  *//p' out.txt | xargs)" \
-  "1 0.008 25.0% 0.0% 0.0% 0.0% 55.0% 0.0% 20.0% 0.0% 1 0.001" "the shares of rank 0"
-holds "who was waited for" grep -Eq '^  rank 1 +0\.004 +0\.003$' out.txt
+  "1 0.008 25.0% 0.0% 0.0% 0.0% 55.0% 0.0% 0.0% 20.0% 0.0% 1 0.001" "the shares of rank 0"
+holds "who was waited for" grep -Eq '^     1 +0 +0\.000 +0\.004 +0\.003$' out.txt
 holds "the slowest rank" grep -q '^The slowest rank is 1: the others waited 0.003 s for it' out.txt
 holds "the longest wait" grep -Eq \
   '^ +0\.004000 +0 +receive +rank 1 +0\.003000 +7 on 2 +4 +all-gather, step 1$' out.txt
 says --waits 0 made.json
 expect "$(tail -n 1 out.txt)" "  none" "--waits 0"
+
+# Ranks 0 and 1 are in one call from 1 ms and 4 ms on, the first 2 ms of it in an agreement on rank
+# 0; a call of ranks 2 and 3 has the same numbers and another first rank. The message that rank 0
+# waits for from 3 ms on is sent at 6 ms: 1 ms is for the call that rank 1 began late, 2 ms for the
+# message. One more call is inside a node.
+named() { printf '"args":{"bytes":4,"call":1,"communicator":1,"first":%d}' "$1"; }
+{
+  printf '{"traceEvents":[\n{"ph":"M","name":"trace","pid":0,"args":{}}'
+  event X agreement 0 1000.0 '"dur":2000.0' "$(named 0)"
+  event f message 0 7000.0 '"id":"0x9"' '"args":{"bytes":4}'
+  event X receive 0 3000.0 '"dur":4000.0' "$(named 0)"
+  event X bytegrad 0 3000.0 '"dur":5000.0' "$(named 0)"
+  event X 'node allreduce' 0 8000.0 '"dur":1000.0' \
+    '"args":{"bytes":4,"call":2,"communicator":1,"first":0}'
+  event s message 1 6000.0 '"id":"0x9"' '"args":{"bytes":4}'
+  event X bytegrad 1 4000.0 '"dur":4000.0' "$(named 0)"
+  event X bytegrad 2 7000.0 '"dur":1000.0' "$(named 2)"
+  event X bytegrad 3 7600.0 '"dur":1000.0' "$(named 2)"
+  printf '\n]}\n'
+} >late.json
+says late.json
+expect "$(sed -n 's/^  0     -  *//p' out.txt | xargs)" \
+  "2 0.008 0.0% 0.0% 0.0% 0.0% 50.0% 0.0% 25.0% 12.5% 12.5% 0 0.000" "the shares of rank 0 with an agreement"
+expect "$(sed -n '/came last/,/^$/p' out.txt | sed 1d | xargs)" \
+  "1 1 0.003 0.004 0.002 3 1 0.001 0.000 0.000" "who came late, and who sent late"
+holds "the slowest rank of late.json" grep -q \
+  '^The slowest rank is 1: the others waited 0.005 s for it before it came or sent, 89%' out.txt
 
 # Refused in a line.
 echo '{}' >empty.json
@@ -73,4 +101,20 @@ awk '$1 ~ /^[012]$/ && NF > 10 { print $1, $3, $(NF - 1) }' out.txt >apart.txt
 expect "$(xargs <together.txt)" "0 2 1 1 2 1 2 2 1" "the calls of each rank"
 same together.txt apart.txt "a file a rank says the same"
 holds "waits name ranks" grep -Eq ' receive +rank [012] ' out.txt
+
+# Rank 3 of 4 is late, whatever the others wait in. In one node MPI adds the first time.
+late_rank() { # NAME OPTION...
+  name=$1
+  shift
+  export SLIMPI_TRACE="$work/late-rank.json" "$@"
+  late='3?sleep:30 sum:262144'
+  # shellcheck disable=SC2086
+  under 4 "$top_builddir/tests/mpi/steps" init $late $late $late $late finalize >said.txt ||
+    fail "$name: a job with a late rank"
+  says late-rank.json
+  holds "$name: rank 3 is the slowest" grep -q '^The slowest rank is 3: ' out.txt
+}
+late_rank "one node" SLIMPI_RANKS_PER_NODE=0 SLIMPI_INTRA=shm
+late_rank "a node without leader" SLIMPI_RANKS_PER_NODE=2 SLIMPI_HIERARCHY=leader
+late_rank "agreement" SLIMPI_RANKS_PER_NODE=2 SLIMPI_ERROR_FEEDBACK=1
 verdict
