@@ -35,6 +35,8 @@ timeout 50 "$MPIEXEC" -n 4 -genv LD_PRELOAD "$library" $nodes "$bench" --size 16
 check 'four ranks: status' same $? 0
 check 'four ranks: a line a candidate' same "$(rows | awk '$1 == 1024 {print $2}' | xargs)" \
   'plain bytegrad bytegrad fp16 allreduce'
+check 'four ranks: the head says what counts as a node' \
+  same "$(grep -c '^# SLIMPI_RANKS_PER_NODE=1: slimpi counts 1 rank as a node$' "$work/table")" 1
 check 'four ranks: small buffers are passed to MPI' \
   same "$(rows | awk '{ split($0, cell); print $1, cell[NF - 10] }' | xargs)" \
   '16 - 16 no 16 no 16 no 16 no 1024 - 1024 yes 1024 yes 1024 yes 1024 yes'

@@ -17,8 +17,11 @@ holds "the table is read" test "$(echo "$table" | wc -l)" -ge 28
 expect "$("$info" --options | cut -f1 | LC_ALL=C sort)" "$table" "--options lists the table"
 expect "$("$info" -c | sed -n 's/^  \(SLIMPI_[A-Z_]*\) .*/\1/p' | LC_ALL=C sort)" "$variables" \
   "-c lists the table"
-expect "$("$info" -cf | sed -n 's/^# \([a-z_]*\) = .*/\1/p' | LC_ALL=C sort)" "$table" \
-  "-cf lists the table"
+expect "$("$info" -cf | sed -n 's/^# \([a-z_]*\) =.*/\1/p' | LC_ALL=C sort)" \
+  "$(echo "$table" | grep -vx config)" "-cf lists the table, but for the file's own name"
+"$info" -cf | sed 's/^# \([a-z_]* =\)/\1/' >uncommented
+expect "$(SLIMPI_CONFIG="$work/uncommented" "$info" -c 2>&1 | grep -c ' file ')" \
+  "$(($(echo "$table" | wc -l) - 1))" "-cf without its comment signs is a file of options"
 expect "$("$info" --mdoc | sed -n 's/^\.It Ev \(SLIMPI_[A-Z_]*\) .*/\1/p' | LC_ALL=C sort)" \
   "$variables" "--mdoc lists the table"
 

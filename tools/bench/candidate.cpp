@@ -6,7 +6,6 @@
 #include <climits>
 
 #include "algorithm/algorithm.h"
-#include "base/config.h"
 
 namespace slimpi::bench {
 namespace {
@@ -14,15 +13,6 @@ namespace {
 bool uses_bits(const std::string& name) {
   const algorithm::Algorithm* const row = algorithm::find(name);
   return row != nullptr && row->codec == kernels::Codec::quantized;
-}
-
-// The options of every candidate: --set, else the environment and its file, else the table's
-// defaults. A value that cannot be used is refused by the library itself.
-Config config_of(const Options& options) {
-  Config config = load_config(slimpi_environment()).config;
-  for (const auto& [name, value] : options.set)
-    (void)config.set(lower_case(name), value, Source::info);
-  return config;
 }
 
 MPI_Comm communicator(const Options& options, const std::string& algorithm, int bits) {
@@ -48,6 +38,13 @@ std::vector<std::string> algorithms_of(const Options& options, const Config& con
 }
 
 }  // namespace
+
+Config config_of(const Options& options) {
+  Config config = load_config(slimpi_environment()).config;
+  for (const auto& [name, value] : options.set)
+    (void)config.set(lower_case(name), value, Source::info);
+  return config;
+}
 
 std::string Candidate::label() const {
   return bits == 0 ? name : fmt::format("{} {}", name, bits);

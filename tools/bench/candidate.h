@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/config.h"
 #include "tools/bench/options.h"
 #include "tools/bench/world.h"
 
@@ -25,6 +26,10 @@ struct Candidate {
   // One allreduce of `count` floats; `in` may be MPI_IN_PLACE.
   void run(const void* in, float* out, std::uint64_t count) const;
 };
+
+// The options of every candidate: --set, else the environment and its file, else the table's
+// defaults. A value that cannot be used is refused by the library itself.
+Config config_of(const Options& options);
 
 // The first one is plain MPI, and the only one where slimpi is not preloaded.
 std::vector<Candidate> candidates(const Options& options, const World& world);

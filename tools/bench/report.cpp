@@ -9,6 +9,7 @@
 #include "base/algorithm_id.h"
 #include "base/report.h"
 #include "slimpi.h"
+#include "tools/bench/candidate.h"
 #include "tools/common/output.h"
 
 namespace slimpi::bench {
@@ -52,6 +53,9 @@ std::string table_head(const Options& options, const World& world) {
       fmt::format("# slimpi-bench {}: MPI_Allreduce of floats, {} rank{} on {} node{}, {}\n",
                   version(), world.ranks, world.ranks == 1 ? "" : "s", world.nodes,
                   world.nodes == 1 ? "" : "s", world.mpi);
+  if (const std::uint64_t counted = config_of(options).ranks_per_node; counted != 0)
+    text += fmt::format("# SLIMPI_RANKS_PER_NODE={}: slimpi counts {} rank{} as a node\n", counted,
+                        counted, counted == 1 ? "" : "s");
   if (options.wire > 0)
     text += fmt::format("# a node's link: {:.6g} Mbit/s; limit: the least time that it allows\n",
                         options.wire / 1e6);

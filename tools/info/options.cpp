@@ -61,9 +61,14 @@ std::string options_text(const Config& config, bool documented) {
     const Config::Given& given = config.given[i];
     text += "\n" + wrapped("# ", row.meaning, "# ") + wrapped("# ", facts(row), "# ");
     text += wrapped("# ", origin(row, given.source) + ".", "# ");
-    // What was not set stays a comment: an unset value, and the name of this file itself.
+    // A file cannot name itself.
+    if (Option(i) == Option::config) {
+      text += "# Set it in the environment or with slimpi-run; not in a file.\n";
+      continue;
+    }
+    // What was not set stays a comment.
     const bool set = given.source != Source::built_in && !given.text.empty();
-    text += fmt::format("{}{} = {}\n", set && Option(i) != Option::config ? "" : "# ", row.name,
+    text += fmt::format("{}{} ={}{}\n", set ? "" : "# ", row.name, given.text.empty() ? "" : " ",
                         given.text);
   }
   return text;
