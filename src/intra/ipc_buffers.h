@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Device memory of each rank of a node that all its ranks map and use: what shared memory is for
-// host buffers. The node-local ranks open it together, and all of them know whether that worked.
+// SLIMPI_INTRA=ipc: device memory of each rank of a node that all its ranks map and use, as host
+// buffers use shared memory. The node-local ranks open it together, and all of them know whether
+// that worked.
 #pragma once
 #include <cstddef>
 #include <cstdint>

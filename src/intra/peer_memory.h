@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reading another process's memory in place: cross-memory attach (process_vm_readv, Linux). The
+// SLIMPI_INTRA=cma: reading another process's memory in place, by cross-memory attach
+// (process_vm_readv, Linux). The
 // reader needs the permission to trace the other process, which Yama, seccomp, containers and PID
 // namespaces may refuse. So every process tries it once, when a segment is opened.
 #pragma once

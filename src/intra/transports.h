@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The transports between the ranks of a node; intra_node.cpp chooses. Each guarantees what
-// intra_node.h says.
+// intra_node.h says. By value of SLIMPI_INTRA:
+//
+//   mpi    transport_mpi.cpp   messages
+//   shm    transport_shm.cpp   message buffers in a segment of host memory (shared_segment.h)
+//   cma    transport_shm.cpp   reads the other ranks' buffers in place (peer_memory.h)
+//   ipc    transport_shm.cpp   message buffers in GPU memory (ipc_buffers.h)
+//   nccl   transport_nccl.cpp  links between GPUs (nccl_group.h)
+//
+// shm_pass.h says how the three in transport_shm.cpp work. device_path.h opens nccl or ipc.
 #pragma once
 #include "comm/call.h"
 #include "intra/device_path.h"
@@ -14,7 +22,7 @@ Status reduce_scatter_by_mpi(comm::Call& call, const comm::InterNodeGroup& group
 Status all_gather_by_mpi(comm::Call& call, const comm::InterNodeGroup& group);
 std::size_t node_message_bytes(const comm::NodeLayout& layout, const comm::InterNodeGroup& group);
 
-// shm and ipc: through memory that the node's ranks share. Needs shared_of(), and the
+// shm, cma and ipc: through memory that the node's ranks share. Needs shared_of(), and the
 // caller's lease of it. The ranks decide together at the first barrier. If the call must use nccl,
 // because its buffers allow that, or mpi, because some rank has no lease, only *way is set. *way of
 // the reduce-scatter is passed on to the all-gather. *in_pieces: whether this rank wants

@@ -39,7 +39,7 @@ files=$(
     ! -name '*.png' ! -name '*.xml' ! -name '*.o' ! -name '*.lo' ! -name '*.la' \
     ! -name '*.fatbin*' \
     ! -name '*.log' ! -name '*.trs' ! -path 'tests/check/words*.sh' ! -path docs/GLOSSARY.md
-  for name in README.md CHANGELOG.md CONTRIBUTING.md Makefile.am configure.ac; do
+  for name in README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md Makefile.am configure.ac; do
     [ ! -f "$name" ] || echo "$name"
   done
 )

@@ -12,6 +12,7 @@ expect "$(sed -n '1s/slimpi (\([^)]*\)) .*/\1/p' "$packaging/debian/changelog")"
   "debian/changelog: the version"
 expect "$(sed -n 's/^    version("\([^"]*\)").*/\1/p' "$packaging/spack/package.py" | head -n 1)" \
   "$version" "Spack: the version"
+expect "$(sed -n 's/^version: //p' "$top_srcdir/CITATION.cff")" "$version" "CITATION.cff"
 holds "Spack: the recipe is Python" "$PYTHON" -c \
   'import ast, sys; ast.parse(open(sys.argv[1]).read())' "$packaging/spack/package.py"
 # The newest heading is this version with its date, or what comes after it.

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # slimpi-trace: the share of each stage, the slowest rank and the longest waits of a made-up trace,
-# and of traces that slimpi wrote; a rank that comes late to a call, between nodes, inside a node and
-# in an agreement; what it says of files that are none.
+# and of traces that slimpi wrote; a rank that comes late to a call, between nodes, inside a node
+# and in an agreement; what it says of files that are none.
 . "${top_srcdir:?is set by make check}/tests/helper/mpi.sh"
 need "$PYTHON"
 trace=$top_builddir/tools/slimpi-trace
@@ -37,7 +37,7 @@ says made.json
 expect "$status $(cat err.txt)" "0 " "a trace: exit status"
 expect "$(sed -n 's/^  0     a  *//p' out.txt | xargs)" \
   "1 0.008 25.0% 0.0% 0.0% 0.0% 55.0% 0.0% 0.0% 20.0% 0.0% 1 0.001" "the shares of rank 0"
-holds "who was waited for" grep -Eq '^     1 +0 +0\.000 +0\.004 +0\.003$' out.txt
+holds "who was waited for" grep -Eq '^  1 +0 +0\.000 +0\.004 +0\.003$' out.txt
 holds "the slowest rank" grep -q '^The slowest rank is 1: the others waited 0.003 s for it' out.txt
 holds "the longest wait" grep -Eq \
   '^ +0\.004000 +0 +receive +rank 1 +0\.003000 +7 on 2 +4 +all-gather, step 1$' out.txt
@@ -65,7 +65,7 @@ named() { printf '"args":{"bytes":4,"call":1,"communicator":1,"first":%d}' "$1";
 } >late.json
 says late.json
 expect "$(sed -n 's/^  0     -  *//p' out.txt | xargs)" \
-  "2 0.008 0.0% 0.0% 0.0% 0.0% 50.0% 0.0% 25.0% 12.5% 12.5% 0 0.000" "the shares of rank 0 with an agreement"
+  "2 0.008 0.0% 0.0% 0.0% 0.0% 50.0% 0.0% 25.0% 12.5% 12.5% 0 0.000" "shares with an agreement"
 expect "$(sed -n '/came last/,/^$/p' out.txt | sed 1d | xargs)" \
   "1 1 0.003 0.004 0.002 3 1 0.001 0.000 0.000" "who came late, and who sent late"
 holds "the slowest rank of late.json" grep -q \
@@ -94,9 +94,10 @@ for name in t.json t.%r.json; do
     sum:9 finalize >said.txt || fail "a job with a trace"
 done
 says t.json
-expect "$status $(sed -n 's/^  \([012]\)  .*/\1/p' out.txt | xargs)" "0 0 1 2" "a row for each rank"
+expect "$status $(sed -n -e '/^Waits/q' -e 's/^  \([012]\)  .*/\1/p' out.txt | xargs)" "0 0 1 2" \
+  "a row for each rank"
 awk '$1 ~ /^[012]$/ && NF > 10 { print $1, $3, $(NF - 1) }' out.txt >together.txt
-says t.0.json t.1.json t.2.json
+says --waits 1000 t.0.json t.1.json t.2.json
 awk '$1 ~ /^[012]$/ && NF > 10 { print $1, $3, $(NF - 1) }' out.txt >apart.txt
 expect "$(xargs <together.txt)" "0 2 1 1 2 1 2 2 1" "the calls of each rank"
 same together.txt apart.txt "a file a rank says the same"
