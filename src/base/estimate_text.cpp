@@ -95,13 +95,17 @@ std::string totals_block(const Estimate& estimate) {
          line("the program's seconds", whole(totals.seconds), texts_of(totals.seconds_then, whole));
 }
 
+// With about three digits, and without an exponent.
+std::string rounded(double value) {
+  return fmt::format("{:.{}f}", value, value < 10 ? 2 : value < 100 ? 1 : 0);
+}
+
 std::string network_line(const Estimate& estimate) {
   if (!estimate.network_measured)
     return "  network  not measured: no sum over all ranks would be compressed\n";
   return fmt::format(
-      "  network  measured: {:.3g} us one way, {:.4g} Mbit/s between two nodes in both "
-      "directions\n",
-      estimate.latency * 1e6, 8e-6 / estimate.link);
+      "  network  measured: {} us one way, {} Mbit/s between two nodes in both directions\n",
+      rounded(estimate.latency * 1e6), rounded(8e-6 / estimate.link));
 }
 
 }  // namespace

@@ -21,7 +21,14 @@ Forecast forecast(Schedule schedule, const Layout& layout, double bytes, int bit
 }
 
 std::string number(double value) {
-  return value < 1e6 ? fmt::format("{:.0f}", value) : fmt::format("{:.3g}", value);
+  return fmt::format("{:.0f}", value);
+}
+
+// With about four digits, and without an exponent.
+std::string rounded(double value) {
+  if (value == 0) return "0";
+  const int decimals = value < 10 ? 3 : value < 100 ? 2 : value < 1000 ? 1 : 0;
+  return fmt::format("{:.{}f}", value, decimals);
 }
 
 }  // namespace
@@ -72,12 +79,12 @@ std::string table(const Options& options, const Constants& c, const std::vector<
   text += fmt::format(kHead, "", "", "KiB", "", "", "ms", "", "", "a rank", "a rank", "MiB", "ms");
   for (const Forecast& f : all) {
     text += fmt::format(
-        "{:>8} {:>7} {:>8} {:14} {:>4} {:>11.4g} {:>8.2f} {:>9} {:>11} {:>7} {:>9.4g} {:>9.4g}\n",
+        "{:>8} {:>7} {:>8} {:14} {:>4} {:>11} {:>8.2f} {:>9} {:>11} {:>7} {:>9} {:>9}\n",
         f.layout.nodes, number(f.layout.nodes * f.layout.ranks_per_node),
         in_kib(std::uint64_t(f.bytes)), to_string(f.schedule),
-        f.bits == 0 ? "-" : std::to_string(f.bits), f.cost.seconds * 1e3,
+        f.bits == 0 ? "-" : std::to_string(f.bits), rounded(f.cost.seconds * 1e3),
         f.plain_seconds / f.cost.seconds, f.cost.held_by(), number(f.cost.messages),
-        number(f.cost.peers), f.cost.memory / (1 << 20), f.cost.setup * 1e3);
+        number(f.cost.peers), rounded(f.cost.memory / (1 << 20)), rounded(f.cost.setup * 1e3));
   }
   return text;
 }
