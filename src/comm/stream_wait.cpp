@@ -15,7 +15,7 @@ Status wait_for_event(const device::Device& device, device::Stream* stream, std:
 Status synchronize(const device::Device& device, device::Stream* stream, PointToPoint* exchange) {
   if (&device == &device::host()) return Status::ok;
   std::uint64_t event = 0;
-  SLIMPI_TRY(device.record(stream, &event));
+  SLIMPI_TRY(device.record_for_poll(stream, &event));
   return wait_for_event(device, stream, event, exchange);
 }
 

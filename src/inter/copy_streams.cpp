@@ -8,10 +8,16 @@
 
 namespace slimpi::inter {
 
-Status CopyStreams::record_on(comm::StreamRole role, Trace::Clock::time_point queued,
-                              std::uint64_t bytes, Event* event) {
+Status CopyStreams::record_for_host(comm::StreamRole role, Trace::Clock::time_point queued,
+                                    std::uint64_t bytes, Event* event) {
   *event = {role, 0, queued, bytes};
-  return context_.device.record(stream(role), &event->number);
+  return context_.device.record_for_poll(stream(role), &event->number);
+}
+
+Status CopyStreams::hold_up(comm::StreamRole later, comm::StreamRole earlier,
+                            std::uint64_t* number) {
+  SLIMPI_TRY(context_.device.record(stream(earlier), number));
+  return context_.device.wait_event(stream(later), stream(earlier), *number);
 }
 
 // One copy, and another where the last range is shorter.
@@ -31,32 +37,29 @@ Status CopyStreams::copy(void* to, const void* from, const Rows& rows, comm::Str
 Status CopyStreams::copy_out(void* to, const void* from, const Rows& rows, Event* event) {
   if (!context_.device.staged) return Status::ok;
   const auto now = Trace::Clock::now();
-  Event made;
-  SLIMPI_TRY(record_on(comm::StreamRole::compute, now, rows.bytes(), &made));
-  SLIMPI_TRY(context_.device.wait_event(stream(comm::StreamRole::d2h),
-                                        stream(comm::StreamRole::compute), made.number));
+  std::uint64_t made = 0;
+  SLIMPI_TRY(hold_up(comm::StreamRole::d2h, comm::StreamRole::compute, &made));
   SLIMPI_TRY(copy(to, from, rows, comm::StreamRole::d2h));
-  return record_on(comm::StreamRole::d2h, now, rows.bytes(), event);
+  return record_for_host(comm::StreamRole::d2h, now, rows.bytes(), event);
 }
 
 Status CopyStreams::copy_in(void* to, const void* from, const Rows& rows) {
   if (!context_.device.staged) return Status::ok;
   const auto now = Trace::Clock::now();
   SLIMPI_TRY(copy(to, from, rows, comm::StreamRole::h2d));
-  Event there;
-  SLIMPI_TRY(record_on(comm::StreamRole::h2d, now, rows.bytes(), &there));
+  Event there{comm::StreamRole::h2d, 0, now, rows.bytes()};
+  SLIMPI_TRY(hold_up(comm::StreamRole::compute, comm::StreamRole::h2d, &there.number));
   if (Trace::running() != nullptr) try {
       pending_copies_.push_back(there);
     } catch (const std::bad_alloc&) {
       // The trace does not show this copy.
     }
-  return context_.device.wait_event(stream(comm::StreamRole::compute),
-                                    stream(comm::StreamRole::h2d), there.number);
+  return Status::ok;
 }
 
 Status CopyStreams::record(Event* event, std::uint64_t bytes) {
   if (!context_.device.staged) return Status::ok;
-  return record_on(comm::StreamRole::compute, Trace::Clock::now(), bytes, event);
+  return record_for_host(comm::StreamRole::compute, Trace::Clock::now(), bytes, event);
 }
 
 Status CopyStreams::wait(const Event& event) {

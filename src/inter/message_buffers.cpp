@@ -13,12 +13,21 @@ bool mpi_sends_from(const device::Device& device, kernels::Codec codec) {
   return device.staged && device::mpi_takes(device) && kernels::row_of(codec).infinity == 0;
 }
 
+// Kernels read a byte of host memory from the bus each time; where a value may begin in one word
+// and end in the next, they read most words twice.
+bool kernels_use_staging(const device::Device& device, const kernels::Format& format) {
+  if (!device.staged || device.staging_bucket == 0) return false;
+  if (format.codec != kernels::Codec::quantized) return true;
+  return 32 % format.bits == 0 && format.bucket != 0 && format.bucket <= device.staging_bucket;
+}
+
 }  // namespace
 
 MessageBuffers::MessageBuffers(const Context& context, CopyStreams& streams, std::size_t bytes,
                                std::size_t count)
     : streams_(streams),
       gpu_aware_(mpi_sends_from(context.device, context.format.codec)),
+      mapped_(!gpu_aware_ && kernels_use_staging(context.device, context.format)),
       bytes_(bytes),
       memory_(context.messages),
       staging_(context.staging),
@@ -33,21 +42,24 @@ CopyStreams::Rows MessageBuffers::payloads(std::span<const codec::Message> about
 }
 
 Status MessageBuffers::stage_out(std::size_t first, std::span<const codec::Message> about,
-                                 CopyStreams::Event* mark) {
+                                 CopyStreams::Event* mark, bool mapped) {
   for (std::size_t i = 0; i < about.size(); ++i) codec::write_header(header(first + i), about[i]);
   if (gpu_aware_)
     return streams_.copy_out(message(first), header(first), headers(about.size()), mark);
-  return streams_.copy_out(host_piece(first), piece(first), payloads(about), mark);
+  const CopyStreams::Rows rows = payloads(about);
+  if (mapped) return streams_.record(mark, rows.bytes());
+  return streams_.copy_out(host_piece(first), piece(first), rows, mark);
 }
 
 Status MessageBuffers::stage_in(std::size_t first, std::span<const std::size_t> received,
-                                std::span<const codec::Message> expected) {
+                                std::span<const codec::Message> expected, bool mapped) {
   if (gpu_aware_) {
     std::copy(received.begin(), received.end(), received_.begin() + std::ptrdiff_t(first));
     return streams_.copy_in(header(first), message(first), headers(expected.size()));
   }
   for (std::size_t i = 0; i < expected.size(); ++i)
     SLIMPI_TRY(codec::check_message(header(first + i), received[i], expected[i]));
+  if (mapped) return Status::ok;
   CopyStreams::Rows rows = payloads(expected);
   std::swap(rows.to_pitch, rows.from_pitch);
   return streams_.copy_in(piece(first), host_piece(first), rows);

@@ -10,6 +10,9 @@
 // Messages of consecutive segments, in consecutive buffers, may be staged together. Where kernels
 // work on payloads only (contiguous()), those lie one behind the other there, from piece(first) on,
 // so that one kernel works on all of them, and one copy moves all.
+//
+// For one or two messages kernels of the same number are cheaper than one kernel and a copy. So
+// they use such payloads where MPI has them, in staging memory (mapped()), if the device allows it.
 #pragma once
 #include <cstddef>
 #include <memory_resource>
@@ -30,8 +33,8 @@ class MessageBuffers {
   // message: for MPI. piece: its payload, for kernels. host_piece: its payload in host memory,
   // which is not filled if MPI uses device memory.
   std::byte* message(std::size_t buffer) const { return wire_ + buffer * bytes_; }
-  std::byte* piece(std::size_t buffer) const {
-    return memory_ + buffer * bytes_ + codec::kHeaderBytes;
+  std::byte* piece(std::size_t buffer, bool mapped = false) const {
+    return (mapped ? staging_ : memory_) + buffer * bytes_ + codec::kHeaderBytes;
   }
   std::byte* host_piece(std::size_t buffer) const {
     return staging_ + buffer * bytes_ + codec::kHeaderBytes;
@@ -39,17 +42,21 @@ class MessageBuffers {
 
   bool contiguous() const { return memory_ != wire_; }
 
+  // Whether kernels are to work on a group of so many messages in staging memory, on each by
+  // itself. The choice is the schedule's, and one for all that it does with a group.
+  bool mapped(std::int64_t messages) const { return mapped_ && messages <= 2; }
+
   // To be called after the kernels that write the payloads were queued: those of the messages
   // `about`, in the buffers from `first` on. `mark` is complete when they may be sent. All have
   // the length of the first one, but the last, which may be shorter.
   Status stage_out(std::size_t first, std::span<const codec::Message> about,
-                   CopyStreams::Event* mark);
+                   CopyStreams::Event* mark, bool mapped = false);
 
   // To be called after messages of `received` bytes each arrived, and before the kernels that read
   // their payloads are queued. Checks the messages at once; if only the device has them, check()
   // does so later.
   Status stage_in(std::size_t first, std::span<const std::size_t> received,
-                  std::span<const codec::Message> expected);
+                  std::span<const codec::Message> expected, bool mapped = false);
 
   // Checks the message after what was queued behind stage_in is complete. Does nothing unless
   // checks_late().
@@ -65,6 +72,7 @@ class MessageBuffers {
 
   CopyStreams& streams_;
   const bool gpu_aware_;                    // MPI uses device memory for these messages
+  const bool mapped_;                       // kernels may use payloads in staging memory
   const std::size_t bytes_;                 // of one message buffer
   std::byte *memory_, *staging_, *wire_;    // for kernels, for the host, for MPI; some are equal
   std::pmr::vector<std::size_t> received_;  // bytes, by message buffer; empty unless checks_late()

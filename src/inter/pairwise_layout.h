@@ -37,6 +37,11 @@ class PairwiseLayout : public ExchangeLayout {
   std::int64_t groups() const override { return steps_.groups(); }
   comm::Range group(int member, std::int64_t number) const override;
 
+  // Segments of a group, in the longest chunk.
+  std::int64_t most_segments(std::int64_t number) const {
+    return groups_.first(number + 1) - groups_.first(number);
+  }
+
   // A group's segments, from 0 on.
   int segments_of(const comm::Range& group) const {
     return int((group.count + segments_.elements - 1) / segments_.elements);

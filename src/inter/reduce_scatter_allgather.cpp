@@ -57,7 +57,7 @@ class ReduceScatterAllgather {
  private:
   Status run_steps();
   template <typename Work>
-  Status for_pieces(const comm::Range& group, Work work) const;
+  Status for_pieces(const Step& step, const comm::Range& group, Work work) const;
   Status sum_in_node(const comm::Range& part) const;
   void sum(const Step& step, const comm::Range& part, int segment);
   Status prepare(const Step& step);
@@ -81,8 +81,9 @@ class ReduceScatterAllgather {
 // Calls work(part, segment) for each range that one kernel works on: all of the group, or each
 // segment; `segment` is the first one.
 template <typename Work>
-Status ReduceScatterAllgather::for_pieces(const comm::Range& group, Work work) const {
-  if (ring_.contiguous()) return work(group, 0);
+Status ReduceScatterAllgather::for_pieces(const Step& step, const comm::Range& group,
+                                          Work work) const {
+  if (ring_.contiguous(step.number)) return work(group, 0);
   for (int i = 0; i < layout_.segments_of(group); ++i)
     SLIMPI_TRY(work(layout_.segment(group, i), i));
   return Status::ok;
@@ -110,7 +111,7 @@ Status ReduceScatterAllgather::prepare(const Step& step) {
   const comm::Range group = layout_.sent_in(step);
   if (group.count == 0) return Status::ok;
   const Message message = step.gather ? Message::gather_out : Message::scatter_out;
-  SLIMPI_TRY(for_pieces(group, [&](const comm::Range& part, int segment) {
+  SLIMPI_TRY(for_pieces(step, group, [&](const comm::Range& part, int segment) {
     SLIMPI_TRY(sum_in_node(part));
     if (step.gather)
       sum(step, part, segment);
@@ -147,7 +148,7 @@ Status ReduceScatterAllgather::decode(const Step& step) {
   if (!step.gather || step.number < 0) return Status::ok;
   const comm::Range group = layout_.received_in(step);
   if (group.count != 0)
-    SLIMPI_TRY(for_pieces(group, [&](const comm::Range& part, int segment) {
+    SLIMPI_TRY(for_pieces(step, group, [&](const comm::Range& part, int segment) {
       codec_.decode(part, ring_.payload(Message::gather_in, step.number, step.round, segment));
       return Status::ok;
     }));

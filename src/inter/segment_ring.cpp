@@ -54,7 +54,8 @@ Status SegmentRing::post(std::int64_t number) {
 
 Status SegmentRing::stage_out(Message message, const Step& step) {
   return buffers_.stage_out(layout_.buffer(message, step.number, step.round),
-                            headers(layout_.sent_in(step), layout_.me()), &event(message, step));
+                            headers(layout_.sent_in(step), layout_.me()), &event(message, step),
+                            mapped(step.number));
 }
 
 Status SegmentRing::wait_for_payload(Message message, const Step& step) {
@@ -97,7 +98,7 @@ Status SegmentRing::finish(const Step& step) {
   // only when the kernels that read these buffers before were complete.
   return buffers_.stage_in(layout_.buffer(message, step.number, step.round),
                            {received_.data(), std::size_t(segments)},
-                           headers(group, layout_.from(step)));
+                           headers(group, layout_.from(step)), mapped(step.number));
 }
 
 Status SegmentRing::check(Message message, std::int64_t number) {

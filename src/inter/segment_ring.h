@@ -53,9 +53,10 @@ class SegmentRing {
 
   // Whether a group's payloads lie one behind the other from that of its first segment on; else
   // kernels work on each segment by itself.
-  bool contiguous() const { return buffers_.contiguous(); }
+  bool contiguous(std::int64_t number) const { return buffers_.contiguous() && !mapped(number); }
   std::byte* payload(Message message, std::int64_t number, int round, int segment) const {
-    return buffers_.piece(layout_.buffer(message, number, round) + std::size_t(segment));
+    return buffers_.piece(layout_.buffer(message, number, round) + std::size_t(segment),
+                          mapped(number));
   }
   std::byte* host_payload(Message message, std::int64_t number, int round, int segment) const {
     return buffers_.host_piece(layout_.buffer(message, number, round) + std::size_t(segment));
@@ -67,6 +68,7 @@ class SegmentRing {
   MPI_Request& request(Message message, const Step& step, int segment) {
     return requests_[layout_.request(message, step) + std::size_t(segment)];
   }
+  bool mapped(std::int64_t number) const { return buffers_.mapped(layout_.most_segments(number)); }
   // Valid until the next call.
   std::span<const codec::Message> headers(const comm::Range& group, int sender);
   CopyStreams::Event& event(Message message, const Step& step);

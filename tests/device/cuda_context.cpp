@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The device row of GPU memory where the program's GPU fails, is reset, or is being captured, on
 // the fake driver; tests/device/fake_driver.sh runs it.
+#include "device/cuda/stream.h"
 #include "device/plugins.h"
 #include "tests/helper/cuda_row.h"
 
@@ -22,6 +23,133 @@ void a_stream_says_whether_it_failed(void**) {
   assert_fails(row().copy(memory, g_here, kBytes, stream), Status::device, "(999)");
   assert_fails(row().query(stream, 0, &reached), Status::device, "(999)");
   row().close_stream(stream);
+  gpu_give_back(GPU_DEVICE, memory);
+}
+
+// A stream near `memory`, and the calls of functions of the driver.
+Stream* open_near(const void* memory) {
+  Stream* stream = nullptr;
+  assert_ok(row().open_stream(locate(memory), &stream));
+  return stream;
+}
+unsigned long calls(const char* function = nullptr) {
+  return FAKE(slimpi_fake_calls)(function);
+}
+
+// Polls until the event is reached, and returns how often.
+int poll(Stream* stream, std::uint64_t event) {
+  bool reached = false;
+  int polls = 0;
+  for (; !reached; ++polls) {
+    assert_in_range(polls, 0, 10000);
+    assert_ok(row().query(stream, event, &reached));
+  }
+  return polls;
+}
+
+void a_poll_is_a_load(void**) {
+  void* const memory = gpu_take(GPU_DEVICE, kBytes);
+  auto* const back = static_cast<char*>(gpu_take(GPU_PINNED, kBytes));
+  Stream* const stream = open_near(memory);
+  memset(g_here, 42, kBytes);
+  memset(back, 0, kBytes);
+  assert_ok(row().copy(memory, g_here, kBytes, stream));
+  assert_ok(row().copy(back, memory, kBytes, stream));
+  std::uint64_t event = 0;
+  const unsigned long events = calls("cuEventRecord");
+  assert_ok(row().record_for_poll(stream, &event));
+  assert_int_equal(calls("cuEventRecord"), events);
+  const unsigned long before = calls();
+  bool reached = false;
+  for (unsigned polls = 1; polls < cuda::kPollsToAsk; ++polls) {
+    assert_ok(row().query(stream, event, &reached));
+    assert_false(reached);
+  }
+  assert_int_equal(calls(), before);
+  poll(stream, event);
+  assert_int_equal(back[kBytes - 1], 42);
+  // Another stream cannot wait for it.
+  Stream* const other = open_near(memory);
+  assert_fails(row().wait_event(other, stream, event), Status::device, "only polled");
+  row().close_stream(other);
+  row().close_stream(stream);
+  gpu_give_back(GPU_PINNED, back);
+  gpu_give_back(GPU_DEVICE, memory);
+}
+
+// Events of both kinds on one stream, past 2^32 of them, of which the word has the low bits.
+void numbers_may_wrap_around(void**) {
+  void *const memory = gpu_take(GPU_DEVICE, kBytes), *const pinned = gpu_take(GPU_PINNED, kBytes);
+  Stream* const stream = open_near(memory);
+  cuda::CudaStream& inside = cuda::CudaStream::of(stream);
+  constexpr std::uint64_t kBefore = (std::uint64_t(1) << 32) - 5;
+  inside.recorded = inside.reached = inside.written = kBefore;
+  *inside.word = std::uint32_t(kBefore);
+  std::uint64_t events[10];
+  for (std::uint64_t& event : events) {
+    assert_ok(row().copy(memory, pinned, kBytes, stream));
+    const bool polled = &event - events != 3;
+    assert_ok(polled ? row().record_for_poll(stream, &event) : row().record(stream, &event));
+    assert_int_equal(event, kBefore + 1 + std::uint64_t(&event - events));
+    bool reached = true;
+    assert_ok(row().query(stream, event, &reached));
+    assert_false(reached);
+  }
+  std::uint64_t passed = kBefore;
+  for (const std::uint64_t event : events) {
+    poll(stream, event);
+    assert_true(inside.reached >= event && inside.reached <= events[9] && inside.reached >= passed);
+    passed = inside.reached;
+  }
+  row().close_stream(stream);
+  gpu_give_back(GPU_PINNED, pinned);
+  gpu_give_back(GPU_DEVICE, memory);
+}
+
+// A stream that has failed writes no number any more.
+void a_stream_that_fails_ends_the_polls(void**) {
+  void* const memory = gpu_take(GPU_DEVICE, kBytes);
+  Stream* const stream = open_near(memory);
+  std::uint64_t event = 0;
+  assert_ok(row().copy(memory, g_here, kBytes, stream));
+  assert_ok(row().record_for_poll(stream, &event));
+  tell_to_fail("cuStreamQuery", CUDA_ERROR_ECC_UNCORRECTABLE, 0, true);
+  Status status = Status::ok;
+  bool reached = false;
+  for (int polls = 0; status == Status::ok; ++polls) {
+    assert_in_range(polls, 0, 1000);
+    status = row().query(stream, event, &reached);
+  }
+  assert_fails(status, Status::device, "work on the GPU");
+  assert_false(reached);
+  tell_to_fail(nullptr, 0);
+  row().close_stream(stream);
+  gpu_give_back(GPU_DEVICE, memory);
+}
+
+// Then all events are CUDA events: for good, or while another thread captures.
+void a_driver_may_refuse_to_write(void**) {
+  void* const memory = gpu_take(GPU_DEVICE, kBytes);
+  std::uint64_t event = 0;
+  const struct {
+    const char* function;
+    CUresult result;
+    unsigned long tries;  // of three events
+  } kCases[] = {{"cuStreamWriteValue32_v2", CUDA_ERROR_NOT_SUPPORTED, 1},
+                {"cuStreamWriteValue32_v2", CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, 3},
+                {"cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY, 0}};
+  for (const auto& one : kCases) {
+    tell_to_fail(one.function, one.result);
+    Stream* const stream = open_near(memory);
+    const unsigned long tries = calls("cuStreamWriteValue32_v2");
+    for (int turn = 0; turn < 3; ++turn) {
+      assert_ok(row().copy(memory, g_here, kBytes, stream));
+      assert_ok(row().record_for_poll(stream, &event));
+      poll(stream, event);
+    }
+    assert_int_equal(calls("cuStreamWriteValue32_v2") - tries, one.tries);
+    row().close_stream(stream);
+  }
   gpu_give_back(GPU_DEVICE, memory);
 }
 
@@ -78,6 +206,10 @@ int open(void**) {
 int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(a_stream_says_whether_it_failed),
+      cmocka_unit_test(a_poll_is_a_load),
+      cmocka_unit_test(numbers_may_wrap_around),
+      cmocka_unit_test(a_stream_that_fails_ends_the_polls),
+      cmocka_unit_test(a_driver_may_refuse_to_write),
       cmocka_unit_test(a_capture_of_the_program_goes_on),
       cmocka_unit_test(a_gpu_that_was_reset_is_a_new_one),
   };

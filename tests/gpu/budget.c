@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How many functions of CUDA's driver a sum calls: each costs the CPU half a microsecond to two,
  * and with many ranks they, not the wire, limit a GPU's sums. Counted on the fake driver. Queries
- * of events are not counted: how many there are depends on how fast others are. Usage: budget MIB
- * MOST, the calls that a sum of so many MiB may need on any rank; exits 77 without the fake driver.
- */
+ * of events and streams are not counted: how many there are depends on how fast others are. Usage:
+ * budget MIB MOST [COPIES], the calls that a sum of so many MiB may need on any rank, and how many
+ * of them may be copies; exits 77 without the fake driver. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static const char* const kNames[] = {
     "cuLaunchKernel",         "cuMemcpyAsync",      "cuMemsetD32Async",
     "cuEventRecord",          "cuStreamWaitEvent",  "cuStreamIsCapturing",
     "cuCtxPushCurrent_v2",    "cuCtxPopCurrent_v2", "cuThreadExchangeStreamCaptureMode",
-    "cuPointerGetAttributes", "cuMemcpy2DAsync_v2"};
+    "cuPointerGetAttributes", "cuMemcpy2DAsync_v2", "cuStreamWriteValue32_v2"};
 enum { NAMES = sizeof kNames / sizeof *kNames };
 
 static unsigned long (*g_calls)(const char*);
@@ -23,10 +23,10 @@ static unsigned long (*g_calls)(const char*);
 /* Calls of each function during one sum. */
 static void count_sum(float* memory, int count, long* calls) {
   for (int i = 0; i < NAMES; ++i) calls[i] = -(long)g_calls(kNames[i]);
-  long queries = -(long)g_calls("cuEventQuery");
+  long queries = -(long)g_calls("cuEventQuery") - (long)g_calls("cuStreamQuery");
   MPI_Allreduce(MPI_IN_PLACE, memory, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
   for (int i = 0; i < NAMES; ++i) calls[i] += (long)g_calls(kNames[i]);
-  queries += (long)g_calls("cuEventQuery");
+  queries += (long)g_calls("cuEventQuery") + (long)g_calls("cuStreamQuery");
   /* A query makes its context current and restores the former one. */
   for (int i = 6; i <= 7; ++i) calls[i] -= queries;
   calls[8] -= 2 * queries;
@@ -54,11 +54,13 @@ int main(int argc, char** argv) {
     total += calls[i];
     if (rank == 0) printf("%8ld %s\n", calls[i], kNames[i]);
   }
-  long most = 0;
+  long most = 0, copies = calls[1] + calls[10], most_copies = 0;
   PMPI_Allreduce(&total, &most, 1, MPI_LONG, MPI_MAX, MPI_COMM_WORLD);
+  PMPI_Allreduce(&copies, &most_copies, 1, MPI_LONG, MPI_MAX, MPI_COMM_WORLD);
   if (rank == 0)
-    printf("%8ld calls in %s MiB between %d nodes, %s allowed\n", most, argv[1], ranks, argv[2]);
+    printf("%8ld calls, %ld copies in %s MiB between %d nodes, %s calls allowed\n", most,
+           most_copies, argv[1], ranks, argv[2]);
   gpu_give_back(GPU_DEVICE, memory);
   MPI_Finalize();
-  return most <= 0 || most > atol(argv[2]);
+  return most <= 0 || most > atol(argv[2]) || (argc > 3 && most_copies > atol(argv[3]));
 }

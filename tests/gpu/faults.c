@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A GPU that fails on one rank of three, told to by the fake driver driver. Usage: faults
- * memory|kernels|lost|copy. memory   the second rank has no GPU memory at the first call: MPI
- * answers it on all ranks, and later calls are compressed again kernels  the second rank's driver
- * cannot load the kernels: MPI answers all calls lost     the second rank's GPU stops at the second
- * call: that is an MPI error on every rank, with CUDA's text on the one copy     a copy of the
- * second rank fails once, of a call that MPI does: an error there, and the next call works */
+/* A GPU that fails on one rank of three, told to by the fake driver. Usage: faults
+ * memory|kernels|lost|stream|copy.
+ * memory   the second rank has no GPU memory at the first call: MPI answers it on all ranks, and
+ *          later calls are compressed again
+ * kernels  the second rank's driver cannot load the kernels: MPI answers all calls
+ * lost     the second rank's GPU stops at the second call: that is an MPI error on every rank, with
+ *          CUDA's text on the one
+ * stream   the same, of work that was queued before: the driver says so when it is asked
+ * copy     a copy of the second rank fails once, of a call that MPI does: an error there, and the
+ *          next call works */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,7 +96,8 @@ int main(int argc, char** argv) {
   } else {
     expect(sum(memory, &worst) == MPI_SUCCESS, "the first call fails");
     expect(worst > 0 && worst < 10, "the first call is not a compressed one");
-    if (g_rank == 1) tell("cuLaunchKernel", UNKNOWN, 0, 1);
+    const int stream = strcmp(what, "stream") == 0;
+    if (g_rank == 1) tell(stream ? "cuStreamQuery" : "cuLaunchKernel", UNKNOWN, 0, 1);
     const int code = sum(memory, &worst);
     char text[MPI_MAX_ERROR_STRING + 1] = "";
     int length = 0;

@@ -55,8 +55,9 @@ void run_kernel(const EmulatedKernel& kernel, unsigned blocks, unsigned threads,
     ptx::Allocations memory;
     for (const auto& [begin, allocation] : fake_driver().memory)
       // NOLINTNEXTLINE(performance-no-int-to-ptr)
-      if (allocation.device == device)
-        memory.add(reinterpret_cast<const void*>(begin), allocation.bytes);
+      if (const auto* const given = reinterpret_cast<const void*>(begin);
+          allocation.device == device && is_for_kernels(given, true))
+        memory.add(given, allocation.bytes);
     machine->run(kernel.name, blocks, threads, arguments, kernel.bytes, memory);
   });
 }

@@ -13,4 +13,7 @@ struct EmulatedKernel;
 void run_kernel(const EmulatedKernel& kernel, unsigned blocks, unsigned threads,
                 const void* arguments, int device);
 
+// Ends the program if the kernel is given memory that a GPU would not let it use.
+void expect_reachable(const EmulatedKernel& kernel, const void* arguments);
+
 }  // namespace slimpi::test

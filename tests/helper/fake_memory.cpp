@@ -21,6 +21,12 @@ const Allocation* find_allocation(std::uintptr_t address) {
   return address < found->first + found->second.bytes ? &found->second : nullptr;
 }
 
+bool is_for_kernels(const void* memory, bool mapped) {
+  const Allocation* const found = find_allocation(reinterpret_cast<std::uintptr_t>(memory));
+  if (found == nullptr) return false;
+  return found->type == CU_MEMORYTYPE_DEVICE || found->managed || (mapped && found->mapped);
+}
+
 void free_all(int device) {
   auto& memory = fake_driver().memory;
   for (auto at = memory.begin(); at != memory.end();) {
@@ -174,13 +180,17 @@ CUresult cuMemAllocManaged(CUdeviceptr* memory, size_t bytes, unsigned) {
   return keep(taken, bytes, CU_MEMORYTYPE_HOST, true, current_context());
 }
 
-CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
+CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned flags) {
   FAKE_ENTER_UNSAFE(cuMemHostAlloc);
   if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   if (syscall(SYS_get_mempolicy, &fake_driver().policy, nullptr, 0, nullptr, 0) != 0)
     fake_driver().policy = -1;
   *memory = staging_take(bytes);
-  return keep(*memory, bytes, CU_MEMORYTYPE_HOST, false, current_context());
+  const CUresult kept = keep(*memory, bytes, CU_MEMORYTYPE_HOST, false, current_context());
+  if (kept == CUDA_SUCCESS)
+    fake_driver().memory[reinterpret_cast<std::uintptr_t>(*memory)].mapped =
+        (flags & CU_MEMHOSTALLOC_DEVICEMAP) != 0;
+  return kept;
 }
 CUresult cuMemFreeHost(void* memory) {
   FAKE_ENTER_UNSAFE(cuMemFreeHost);

@@ -49,6 +49,7 @@ struct Allocation {
   unsigned long long number;
   bool opened = false;      // of another process, by IPC
   bool registered = false;  // host memory of the program's own, by cuMemHostRegister
+  bool mapped = false;      // pinned memory that kernels may use, by CU_MEMHOSTALLOC_DEVICEMAP
 };
 
 struct Failure {
@@ -87,6 +88,9 @@ void free_all(int device);
 
 // Null if the driver has not heard of this memory.
 const Allocation* find_allocation(std::uintptr_t address);
+
+// Whether kernels and writes of streams may use this memory; with `mapped`, of the host, too.
+bool is_for_kernels(const void* memory, bool mapped);
 
 // Ends the program if the handle is of a context that a reset has ended.
 void expect_alive(int device, unsigned long long context, const char* function);

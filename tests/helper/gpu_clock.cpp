@@ -26,6 +26,7 @@ RankClock::Stream& of(Stream* stream) {
 Status copy_bytes(std::size_t bytes, Stream* stream) {
   RankClock::Stream& s = of(stream);
   RankClock& rank = *s.rank;
+  rank.begin_work(s);
   rank.call(rank.costs.copy);
   const double seconds = std::max(rank.costs.least_copy, double(bytes) / rank.costs.bus);
   if (s.role == comm::StreamRole::h2d)
@@ -35,34 +36,62 @@ Status copy_bytes(std::size_t bytes, Stream* stream) {
   return Status::ok;
 }
 
-// A kernel that moves so many bytes.
-void launch(double bytes, double share, Stream* stream) {
+// A kernel that moves so many bytes, of which some to (`out`) or from (`in`) host memory: it has
+// the bus in that direction for its own.
+struct Moved {
+  double bytes = 0, share = 1, out = 0, in = 0;
+};
+
+void launch(const Moved& moved, Stream* stream) {
   RankClock::Stream& s = of(stream);
   RankClock& rank = *s.rank;
+  rank.begin_work(s);
   rank.call(rank.costs.launch);
-  rank.queue(s, std::max(rank.costs.least_kernel, bytes / (rank.costs.memory * share)),
-             rank.kernels_free, rank.kernels_busy);
+  const auto use_bus = [&](double bytes, double& free, double& busy) {
+    if (bytes == 0) return 0.0;
+    rank.kernels_free = std::max(rank.kernels_free, free);
+    busy += bytes / rank.costs.mapped;
+    return bytes / rank.costs.mapped;
+  };
+  const double seconds =
+      std::max({rank.costs.least_kernel, moved.bytes / (rank.costs.memory * moved.share),
+                use_bus(moved.out, rank.out_free, rank.out_busy),
+                use_bus(moved.in, rank.in_free, rank.in_busy)});
+  rank.queue(s, seconds, rank.kernels_free, rank.kernels_busy);
+  if (moved.out != 0) rank.out_free = s.done;
+  if (moved.in != 0) rank.in_free = s.done;
 }
 
 double floats_and(const Format& format, std::size_t count, double floats, double encoded) {
   return floats * 4 * double(count) + encoded * double(kernels::encoded_bytes(format, count));
 }
 
+// The bytes of encoded values that lie in host memory.
+double on_bus(Stream* stream, const void* code, const Format& format, std::size_t count) {
+  return of(stream).rank->is_staging(code) ? double(kernels::encoded_bytes(format, count)) : 0;
+}
+
 void encode(const Format& format, const RandomStream&, const float*, float* residual,
-            std::size_t count, std::byte*, Stream* stream) {
-  launch(floats_and(format, count, residual == nullptr ? 1 : 3, 1), of(stream).rank->costs.encode,
+            std::size_t count, std::byte* out, Stream* stream) {
+  launch({floats_and(format, count, residual == nullptr ? 1 : 3, 1), of(stream).rank->costs.encode,
+          on_bus(stream, out, format, count)},
          stream);
 }
 
-void decode(const Format& format, const std::byte*, std::size_t count, float*, Stream* stream) {
-  launch(floats_and(format, count, 1, 1), of(stream).rank->costs.decode, stream);
+void decode(const Format& format, const std::byte* in, std::size_t count, float*, Stream* stream) {
+  launch({floats_and(format, count, 1, 1), of(stream).rank->costs.decode, 0,
+          on_bus(stream, in, format, count)},
+         stream);
 }
 
-void sum_encode(const Format& format, const RandomStream&, const kernels::Addend*, int addends,
-                const float*, float* residual, std::size_t count, std::byte*, float*,
-                Stream* stream) {
-  launch(floats_and(format, count, residual == nullptr ? 2 : 4, addends),
-         of(stream).rank->costs.sum, stream);
+void sum_encode(const Format& format, const RandomStream&, const kernels::Addend* addends,
+                int addend_count, const float*, float* residual, std::size_t count, std::byte* out,
+                float*, Stream* stream) {
+  double in = 0;
+  for (int i = 0; i < addend_count; ++i) in += on_bus(stream, addends[i].encoded, format, count);
+  launch({floats_and(format, count, residual == nullptr ? 2 : 4, addend_count),
+          of(stream).rank->costs.sum, on_bus(stream, out, format, count), in},
+         stream);
 }
 
 const kernels::Kernels* clocked_kernels() {
@@ -90,11 +119,30 @@ void RankClock::call(double seconds) {
   calls += 3;  // with push and pop
 }
 
+void RankClock::begin_work(Stream& stream) {
+  if (!stream.idle) return;
+  stream.idle = false;
+  now += costs.record + costs.wait;
+  cpu_busy += costs.record + costs.wait;
+  calls += 2;
+}
+
 void RankClock::queue(Stream& stream, double seconds, double& free, double& busy) {
   const double begin = std::max({now, stream.done, free});
   stream.done = free = begin + seconds;
   busy += seconds;
 }
+
+namespace {
+
+Status record(RankClock::Stream& stream, double seconds, bool polled, std::uint64_t* event) {
+  stream.rank->call(seconds);
+  stream.events.push_back({std::max(stream.rank->now, stream.done), polled});
+  *event = stream.events.size();
+  return Status::ok;
+}
+
+}  // namespace
 
 const device::Device& clocked_device() {
   static const device::Device row = [] {
@@ -102,6 +150,7 @@ const device::Device& clocked_device() {
     made.name = "clock";
     made.staged = true;
     made.copy_nontemporal = nullptr;
+    made.staging_bucket = 2048;
     made.kernels = clocked_kernels;
     made.copy = [](void*, const void*, std::size_t bytes, Stream* stream) {
       return copy_bytes(bytes, stream);
@@ -110,26 +159,33 @@ const device::Device& clocked_device() {
       return copy_bytes(rows.count * rows.width, stream);
     };
     made.record = [](Stream* stream, std::uint64_t* event) {
-      RankClock::Stream& s = of(stream);
-      s.rank->call(s.rank->costs.record);
-      s.events.push_back(std::max(s.rank->now, s.done));
-      *event = s.events.size();
-      return Status::ok;
+      return record(of(stream), of(stream).rank->costs.record, false, event);
+    };
+    made.record_polled = [](Stream* stream, std::uint64_t* event) {
+      return record(of(stream), of(stream).rank->costs.write, true, event);
     };
     // Waits in the place of the program's poll: an event is reached when it is asked for.
     made.query = [](Stream* stream, std::uint64_t event, bool* reached) {
       RankClock::Stream& s = of(stream);
       *reached = true;
       if (event == 0) return Status::ok;
-      s.rank->call(s.rank->costs.query);
-      s.rank->calls -= 3;  // how often a program polls is chance
-      s.rank->now = std::max(s.rank->now, s.events[event - 1]);
+      const RankClock::Stream::Event& asked = s.events[event - 1];
+      if (asked.polled) {
+        s.rank->now += s.rank->costs.poll;
+        s.rank->cpu_busy += s.rank->costs.poll;
+      } else {
+        s.rank->call(s.rank->costs.query);
+        s.rank->calls -= 3;  // how often a program polls is chance
+      }
+      s.rank->now = std::max(s.rank->now, asked.reached);
+      s.idle = event == s.events.size();
       return Status::ok;
     };
     made.wait_event = [](Stream* stream, Stream* other, std::uint64_t event) {
       RankClock::Stream& s = of(stream);
+      s.rank->begin_work(s);
       s.rank->call(s.rank->costs.wait);
-      s.done = std::max(s.done, of(other).events[event - 1]);
+      s.done = std::max(s.done, of(other).events[event - 1].reached);
       return Status::ok;
     };
     return made;
@@ -262,8 +318,11 @@ void run_rank(ClockedNetwork& network, RankClock& clock, int rank, int nodes, st
       [](const inter::Schedule& one) { return std::strcmp(one.name, "pairwise") == 0; });
   const inter::Need need = pairwise->need(format, floats, nodes, comm::SegmentClass::large, true);
   const Untouched messages(std::calloc(need.bytes, 1)), staging(std::calloc(need.bytes, 1));
+  clock.staging = static_cast<const std::byte*>(staging.get());
+  clock.staging_end = clock.staging + need.bytes;
   const Untouched vector(std::calloc(floats, sizeof(float)));
   inter::Streams streams;
+  for (RankClock::Stream& stream : clock.streams) stream.idle = true;
   for (std::size_t role = 0; role < clock.streams.size(); ++role)
     streams.by_role[role] = reinterpret_cast<Stream*>(&clock.streams[role]);
   const inter::Context context{.exchange = exchange,

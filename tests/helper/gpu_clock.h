@@ -28,9 +28,13 @@ struct Costs {
   // Functions of the driver, on the CPU. Each makes a context current and restores the former.
   double push_and_pop = 0.16e-6, launch = 2.0e-6, copy = 2.2e-6, record = 0.8e-6, wait = 0.6e-6,
          query = 0.4e-6;
+  // Assumed: a number that a stream writes costs as much as an event; a poll of it is a load from
+  // memory that the GPU has written.
+  double write = 0.8e-6, poll = 0.1e-6;
   double memory = 3.0e12;  // bytes a second that a copy on the GPU reads and writes
   double encode = 0.9, decode = 0.75, sum = 0.8;  // kernels, as shares of that
   double bus = 50e9;                              // bytes a second of a copy to or from the host
+  double mapped = 40e9;  // assumed: bytes a second of kernels that use host memory over the bus
   double least_kernel = 2e-6, least_copy = 1e-6;  // assumed: of the shortest ones
   double message = 1e-6;                          // assumed: a send or a receive, on the CPU
   double latency = 5e-6;                          // assumed: of a message
@@ -44,12 +48,18 @@ struct RankClock {
   double kernels_free = 0, out_free = 0, in_free = 0;  // of the GPU
   double send_free = 0, receive_free = 0;              // of the link
   double cpu_busy = 0, kernels_busy = 0, out_busy = 0, in_busy = 0;
-  std::uint64_t calls = 0;  // of functions of the driver
+  std::uint64_t calls = 0;                                     // of functions of the driver
+  const std::byte *staging = nullptr, *staging_end = nullptr;  // host memory that kernels may use
   struct Stream {
     RankClock* rank = nullptr;
     comm::StreamRole role = comm::StreamRole::compute;
-    double done = 0;             // all that is queued
-    std::vector<double> events;  // when each is reached
+    double done = 0;  // all that is queued
+    struct Event {
+      double reached;
+      bool polled;  // the stream writes its number
+    };
+    std::vector<Event> events;
+    bool idle = false;  // seen so: the next work waits for the program's default stream
   };
   std::array<Stream, 3> streams;  // by role
 
@@ -59,8 +69,12 @@ struct RankClock {
 
   // The CPU calls a function of the driver that takes so long.
   void call(double seconds);
+  // To be called before work is queued, as device::cuda::begin_work().
+  void begin_work(Stream& stream);
   // Queues work of so many seconds on a stream, and on the resource that is free from `free` on.
   void queue(Stream& stream, double seconds, double& free, double& busy);
+
+  bool is_staging(const void* memory) const { return memory >= staging && memory < staging_end; }
 };
 
 // The device row; its streams are those of a RankClock.

@@ -2,6 +2,7 @@
 #include "tests/helper/late_device.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -15,6 +16,8 @@ namespace {
 using device::Stream;
 using kernels::Format;
 using kernels::RandomStream;
+
+constexpr std::uint64_t kPolled = std::uint64_t(1) << 63;
 
 struct LateStream {
   struct Piece {
@@ -80,11 +83,19 @@ Status query(Stream* stream, std::uint64_t event, bool* reached) {
   for (std::size_t pieces = g_chance->below(4); pieces > 0; --pieces)
     g_streams[g_chance->below(g_streams.size())]->run_one();
   if (g_chance->one_in(2)) LateStream::of(stream).run_one();
-  *reached = LateStream::of(stream).reached >= event;
+  *reached = LateStream::of(stream).reached >= (event & ~kPolled);
+  return Status::ok;
+}
+
+// Their numbers have a bit that those of others have not, so that nobody may wait for them.
+Status record_polled(Stream* stream, std::uint64_t* event) {
+  SLIMPI_TRY(record(stream, event));
+  *event |= kPolled;
   return Status::ok;
 }
 
 Status wait_event(Stream* stream, Stream* other, std::uint64_t event) {
+  if ((event & kPolled) != 0) std::abort();
   LateStream::of(stream).queue.push_back({.after = &LateStream::of(other), .event = event});
   return Status::ok;
 }
@@ -143,6 +154,8 @@ const device::Device& late_device(Chance& chance) {
     late.kernels = late_kernels;
     late.copy_nontemporal = nullptr;
     late.copy_rows = copy_rows;
+    late.record_polled = record_polled;
+    late.staging_bucket = 1024;  // of longer buckets it copies
     return late;
   }();
   g_chance = &chance;

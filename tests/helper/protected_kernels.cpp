@@ -22,12 +22,24 @@ const Kernels& generic() {
   return *kernels::cpu_kernels(CpuPath::generic);
 }
 
-// Queues `work`, which touches the memory that `pointers` point to (null is no memory).
+// Encoded values may lie in staging memory: those of other codecs and of short buckets.
+void expect_encoded(const Format& format, const std::byte* pointer) {
+  if (pointer == nullptr || protected_owns(pointer)) return;
+  const bool shorter = format.codec != kernels::Codec::quantized ||
+                       (format.bucket != 0 && format.bucket <= kProtectedStagingBucket);
+  if (!shorter || !staging_owns(pointer))
+    die("a kernel is given encoded values in memory that is not for it");
+}
+
+// Queues `work`, which touches the memory that `pointers` point to (null is no memory), of this
+// device, and `payloads`.
 template <typename Work>
-void launch(Stream* stream, std::size_t count, std::vector<const void*> pointers, Work work) {
+void launch(Stream* stream, std::size_t count, std::vector<const void*> pointers,
+            const std::vector<const void*>& payloads, Work work) {
   for (const void* pointer : pointers)
     if (pointer != nullptr && count != 0 && !protected_owns(pointer))
       die("a kernel is given memory that is not of this device");
+  pointers.insert(pointers.end(), payloads.begin(), payloads.end());
   ProtectedStream::of(stream).queue([pointers = std::move(pointers), work = std::move(work)] {
     const Unlocked unlocked(pointers);
     work();
@@ -36,18 +48,22 @@ void launch(Stream* stream, std::size_t count, std::vector<const void*> pointers
 
 void encode(const Format& format, const RandomStream& random, const float* in, float* residual,
             std::size_t count, std::byte* out, Stream* stream) {
-  launch(stream, count, {in, residual, out},
+  expect_encoded(format, out);
+  launch(stream, count, {in, residual}, {out},
          [=] { generic().encode(format, random, in, residual, count, out, nullptr); });
 }
 
 void decode(const Format& format, const std::byte* in, std::size_t count, float* out,
             Stream* stream) {
-  launch(stream, count, {in, out}, [=] { generic().decode(format, in, count, out, nullptr); });
+  expect_encoded(format, in);
+  launch(stream, count, {out}, {in}, [=] { generic().decode(format, in, count, out, nullptr); });
 }
 
 void decode_add(const Format& format, const std::byte* in, std::size_t count, float* out,
                 Stream* stream) {
-  launch(stream, count, {in, out}, [=] { generic().decode_add(format, in, count, out, nullptr); });
+  expect_encoded(format, in);
+  launch(stream, count, {out}, {in},
+         [=] { generic().decode_add(format, in, count, out, nullptr); });
 }
 
 void sum_encode(const Format& format, const RandomStream& random, const Addend* addends,
@@ -55,12 +71,14 @@ void sum_encode(const Format& format, const RandomStream& random, const Addend* 
                 std::byte* out, float* result, Stream* stream) {
   if (addend_count > kernels::kMaxAddends) die("sum_encode() is given too many addends");
   const std::vector<Addend> list(addends, addends + addend_count);
-  std::vector<const void*> pointers = {carry, residual, out, result};
+  std::vector<const void*> pointers = {carry, residual, result}, payloads = {out};
+  expect_encoded(format, out);
   for (const Addend& addend : list) {
-    pointers.push_back(addend.encoded);
+    expect_encoded(format, addend.encoded);
+    payloads.push_back(addend.encoded);
     pointers.push_back(addend.exact);
   }
-  launch(stream, count, std::move(pointers), [=] {
+  launch(stream, count, std::move(pointers), std::move(payloads), [=] {
     generic().sum_encode(format, random, list.data(), addend_count, carry, residual, count, out,
                          result, nullptr);
   });
@@ -71,33 +89,35 @@ void sum(const float* const* in, int in_count, std::size_t count, float* out, St
   const std::vector<const float*> list(in, in + in_count);
   std::vector<const void*> pointers(in, in + in_count);
   pointers.push_back(out);
-  launch(stream, count, std::move(pointers),
+  launch(stream, count, std::move(pointers), {},
          [=] { generic().sum(list.data(), in_count, count, out, nullptr); });
 }
 
 void combine(float a, const float* x, float b, const float* y, std::size_t count, float* out,
              Stream* stream) {
-  launch(stream, count, {x, y, out}, [=] { generic().combine(a, x, b, y, count, out, nullptr); });
+  launch(stream, count, {x, y, out}, {},
+         [=] { generic().combine(a, x, b, y, count, out, nullptr); });
 }
 
 void find_beyond(const float* in, float limit, std::size_t count, int* found, Stream* stream) {
   if (!protected_owns(found)) die("a kernel is given memory that is not of this device");
-  launch(stream, count, {in, found},
+  launch(stream, count, {in, found}, {},
          [=] { generic().find_beyond(in, limit, count, found, nullptr); });
 }
 
 void compare(const float* a, const float* b, std::size_t count, double* result, Stream* stream) {
   if (!protected_owns(result)) die("a kernel is given memory that is not of this device");
-  launch(stream, count, {a, b, result}, [=] { generic().compare(a, b, count, result, nullptr); });
+  launch(stream, count, {a, b, result}, {},
+         [=] { generic().compare(a, b, count, result, nullptr); });
 }
 
 void fill(float* out, float value, std::size_t count, Stream* stream) {
-  launch(stream, count, {out}, [=] { generic().fill(out, value, count, nullptr); });
+  launch(stream, count, {out}, {}, [=] { generic().fill(out, value, count, nullptr); });
 }
 
 void low_rank(const kernels::LowRank& factors, const float* in, float share, float* residual,
               std::size_t count, float* out, Stream* stream) {
-  launch(stream, count, {factors.p, factors.q, in, residual, out},
+  launch(stream, count, {factors.p, factors.q, in, residual, out}, {},
          [=] { generic().low_rank(factors, in, share, residual, count, out, nullptr); });
 }
 

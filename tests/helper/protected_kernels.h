@@ -5,7 +5,9 @@
 
 namespace slimpi::test {
 
-// Every pointer given to them must be to device memory, or the program dies.
+// Every pointer given to them must be to device memory, or the program dies; those to encoded
+// values, except those of buckets longer than this, to device or staging memory.
 const kernels::Kernels& protected_kernels();
+constexpr std::uint32_t kProtectedStagingBucket = 1024;
 
 }  // namespace slimpi::test

@@ -161,6 +161,16 @@ bool protected_owns(const void* pointer) {
   return find(pointer) != regions().end();
 }
 
+bool staging_owns(const void* pointer) {
+  const std::lock_guard lock(protected_mutex());
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  for (const auto& [memory, bytes] : staging())
+    if (const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+        address >= begin && address < begin + bytes)
+      return true;
+  return false;
+}
+
 std::size_t protected_used() {
   const std::lock_guard lock(protected_mutex());
   return g_used;

@@ -30,6 +30,7 @@ void* protected_open(const ProtectedOffer& offer);
 void protected_close(void* memory);
 
 bool protected_owns(const void* pointer);
+bool staging_owns(const void* pointer);
 std::size_t protected_used();
 unsigned long protected_allocations();
 void protected_limit(std::size_t bytes);

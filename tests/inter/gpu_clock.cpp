@@ -78,6 +78,44 @@ void kernels_share_the_multiprocessors(void**) {
   assert_true(near(done(rank, StreamRole::d2h), 2.16e-6 + first + 2e-6));  // the shortest kernel
 }
 
+// A kernel that writes to host memory has the bus out for as long as its bytes take.
+void kernels_that_use_host_memory_have_the_bus(void**) {
+  static const std::byte memory[1] = {};
+  RankClock rank{{}};
+  rank.staging = memory;
+  rank.staging_end = memory + 1;
+  const kernels::Kernels& table = *row().kernels();
+  kernels::Format format;
+  format.codec = kernels::Codec::quantized;
+  constexpr std::size_t kCount = 2048 * 100'000;
+  const double seconds = double(kernels::encoded_bytes(format, kCount)) / 40e9;
+  table.encode(format, {}, nullptr, nullptr, kCount, const_cast<std::byte*>(memory),
+               stream(rank, StreamRole::compute));
+  assert_true(near(done(rank, StreamRole::compute), 2.16e-6 + seconds));
+  assert_true(near(rank.out_busy, seconds) && rank.in_busy == 0);
+  (void)row().copy(nullptr, nullptr, 1, stream(rank, StreamRole::d2h));
+  assert_true(near(done(rank, StreamRole::d2h), 2.16e-6 + seconds + 1e-6));  // waits for the bus
+  (void)row().copy(nullptr, nullptr, 1, stream(rank, StreamRole::h2d));
+  assert_true(done(rank, StreamRole::h2d) < 1e-4);  // the other direction is free
+}
+
+// No function of the driver is called for it.
+void a_poll_is_a_load(void**) {
+  RankClock rank{{}};
+  device::Stream* const out = stream(rank, StreamRole::d2h);
+  (void)row().copy(nullptr, nullptr, kBytes, out);
+  std::uint64_t event = 0;
+  (void)row().record_for_poll(out, &event);
+  const double cpu = rank.cpu_busy;
+  bool reached = false;
+  (void)row().query(out, event, &reached);
+  assert_true(reached && near(rank.now, 1e-3 + 2.36e-6) && near(rank.cpu_busy, cpu + 0.1e-6));
+  // The next work waits for the program's own: an event and a wait more.
+  const std::uint64_t calls = rank.calls;
+  (void)row().copy(nullptr, nullptr, kBytes, out);
+  assert_int_equal(rank.calls, calls + 5);
+}
+
 // Between two nodes a link carries half of the bytes twice, each way; nothing is faster than its
 // busiest part.
 void a_prediction_is_no_faster_than_its_parts(void**) {
@@ -107,6 +145,8 @@ int main() {
       cmocka_unit_test(a_copy_costs_the_cpu_its_call_and_the_bus_its_bytes),
       cmocka_unit_test(engines_work_side_by_side_and_events_order_them),
       cmocka_unit_test(kernels_share_the_multiprocessors),
+      cmocka_unit_test(kernels_that_use_host_memory_have_the_bus),
+      cmocka_unit_test(a_poll_is_a_load),
       cmocka_unit_test(a_prediction_is_no_faster_than_its_parts),
       cmocka_unit_test(the_same_prediction_every_time),
   };

@@ -43,17 +43,20 @@ namespace slimpi::device::cuda {
   X(cuPointerGetAttributes)       \
   X(cuStreamCreate)               \
   X(cuStreamDestroy_v2)           \
+  X(cuStreamQuery)                \
   X(cuStreamSynchronize)          \
   X(cuStreamWaitEvent)
 
-// Null where the driver has none: from CUDA 12.0; IPC, on some systems only; from 10.1 and 10.1.
+// Null where the driver has none: from CUDA 12.0; IPC, on some systems only; from 10.1 and 10.1;
+// from 11.7, where it needs no option of the kernel module any more.
 #define SLIMPI_CUDA_LATER_FUNCTIONS(X) \
   X(cuCtxGetId)                        \
   X(cuIpcCloseMemHandle)               \
   X(cuIpcGetMemHandle)                 \
   X(cuIpcOpenMemHandle_v2)             \
   X(cuStreamIsCapturing)               \
-  X(cuThreadExchangeStreamCaptureMode)
+  X(cuThreadExchangeStreamCaptureMode) \
+  X(cuStreamWriteValue32_v2)
 
 struct Driver {
 #define SLIMPI_CUDA_MEMBER(name) decltype(&::name) name = nullptr;

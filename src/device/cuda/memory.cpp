@@ -15,8 +15,9 @@ Status allocate(const Location& location, std::size_t bytes, Place place, void**
   const std::string amount = std::to_string(bytes) + " bytes of ";
   if (place == Place::staging) {
     const Preferred preferred(context->numa_node);
-    return check(driver().cuMemHostAlloc(memory, size, CU_MEMHOSTALLOC_PORTABLE),
-                 (amount + "pinned memory").c_str());
+    return check(
+        driver().cuMemHostAlloc(memory, size, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
+        (amount + "pinned memory").c_str());
   }
   // Memory that kernels cannot work on is useless. It is better to fail now, while MPI can still do
   // the call.

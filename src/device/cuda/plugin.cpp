@@ -27,6 +27,9 @@ constexpr Device kRow = [] {
   row.copy_rows = copy_rows;
   row.pin = pin;
   row.unpin = unpin;
+  row.record_polled = record_polled;
+  // One pass over a bucket reads or writes it once; longer ones take several, with atomics.
+  row.staging_bucket = kernels::cuda::kTileElements;
   return row;
 }();
 
