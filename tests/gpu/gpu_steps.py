@@ -11,7 +11,7 @@ import sys
 SIZES = "1M 4M 16M 64M 256M 1G"
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 BLAS = f"{LIBRARIES}/openblas-pthread"
-PROGRAMS = "kernels sums calls bench end_to_end passing lowrank nccl links".split()
+PROGRAMS = "kernels sums calls bench costs end_to_end passing lowrank nccl links".split()
 
 
 def stop(text, code=2):
@@ -158,6 +158,7 @@ def first_steps(machine):
              Step("links-self", machine.ranks(1, "tests/gpu/links"), 30, 120),
              Step("bench-kernels", machine.alone(
                  f"tests/gpu/bench --json {results}/bench-kernels.json"), 60, 300),
+             Step("costs", machine.alone(f"tests/gpu/costs --json {results}/costs.json"), 20, 120),
              # One rank on the GPU, the other on host buffers: nothing shares the GPU's time.
              Step("end-to-end-one", one_gpu, 60, 300),
              Step("memcheck-kernels", short, 60, 200)]

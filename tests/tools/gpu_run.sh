@@ -9,7 +9,8 @@ run() { "$PYTHON" "$top_srcdir/tests/gpu/run" "$@" >out.txt 2>err.txt; }
 status=0
 run --list || status=$?
 expect "$status" 0 "--list works anywhere"
-for step in unpack build kernels sums-4 memcheck-kernels bench-kernels end-to-end-one train-2; do
+for step in unpack build kernels costs sums-4 memcheck-kernels \
+  bench-kernels end-to-end-one train-2; do
   holds "there is a step $step" grep -qx $step out.txt
 done
 status=0
@@ -50,13 +51,14 @@ call() {
 }
 call "$fake_driver" 75 "a step that others need is not skipped" --seconds 0 links-self
 holds "and it is said" grep -q 'unpack does not fit' out.txt
-call "$fake_driver" 0 "the first call" --seconds 90 links-self sums-1
-for step in unpack build links-self sums-1; do
+call "$fake_driver" 0 "the first call" --seconds 90 links-self costs sums-1
+for step in unpack build links-self costs sums-1; do
   holds "$step ran" grep -q "^passed  *$step " out.txt
 done
 for file in results.json results.txt logs.tar.gz; do
   holds "$file is kept" test -s kept/$file
 done
+holds "with what was measured" grep -q 'poll of one that is only polled' kept/results.json
 holds "with the logs" sh -c 'tar -tzf kept/logs.tar.gz | grep -q logs/links-self.log'
 call "$fake_driver" 0 "the next call goes on" --seconds 90 links-self sums-1 powersgd-2
 holds "with what is new" grep -q "^passed  *powersgd-2 (" out.txt

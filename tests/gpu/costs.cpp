@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the functions of the GPU's row cost the CPU, how long a poll and a round trip take, and
+// what messages of short groups cost by both ways out of the GPU: encoded in pinned memory, or in
+// the GPU's and copied. tests/helper/gpu_clock.h assumes these figures, and
+// MessageBuffers::mapped() follows from them.
+//
+// Usage: costs [--json FILE]. Exits 77 without a GPU.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "device/device.h"
+#include "device/plugins.h"
+#include "tests/helper/gpu.h"
+#include "tests/kernels/data.h"
+
+using namespace slimpi;
+using namespace slimpi::test;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int kTurns = 21, kCalls = 32;
+constexpr std::size_t kFloats = std::size_t(1) << 20;  // in 8 bits 1 MiB, the longest group
+
+const device::Device* g_row = nullptr;
+device::Stream *g_stream = nullptr, *g_other = nullptr;
+std::string g_json;
+
+void check(Status status) {
+  if (status == Status::ok) return;
+  std::fprintf(stderr, "costs: %s\n", failure_text().c_str());
+  std::exit(1);
+}
+
+double since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// How often it was polled.
+std::size_t wait(device::Stream* stream, std::uint64_t event) {
+  std::size_t polls = 1;
+  for (bool reached = false;; ++polls) {
+    check(g_row->query(stream, event, &reached));
+    if (reached) return polls;
+  }
+}
+
+void finish() {
+  for (device::Stream* stream : {g_stream, g_other}) {
+    std::uint64_t event = 0;
+    check(g_row->record(stream, &event));
+    wait(stream, event);
+  }
+}
+
+void report(const char* what, std::vector<double> seconds) {
+  std::sort(seconds.begin(), seconds.end());
+  const double median = seconds[seconds.size() / 2];
+  std::printf("%-44s %9.2f us\n", what, median * 1e6);
+  char row[200];
+  std::snprintf(row, sizeof row, "%s\n  {\"what\": \"%s\", \"seconds\": %.9f}",
+                g_json.empty() ? "[" : ",", what, median);
+  g_json += row;
+}
+
+// The CPU's time of a function that queues work.
+void measure_calls(const char* what, const std::function<void()>& call) {
+  std::vector<double> seconds;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    const auto start = Clock::now();
+    for (int i = 0; i < kCalls; ++i) call();
+    seconds.push_back(since(start) / kCalls);
+    finish();
+  }
+  report(what, seconds);
+}
+
+// The time of one of many polls, of an event that is reached much later.
+void measure_polls(const char* what, float* memory, bool polled) {
+  std::vector<double> seconds;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    for (int i = 0; i < 4; ++i) g_row->kernels()->fill(memory, 1, kFloats, g_stream);
+    std::uint64_t event = 0;
+    check(polled ? g_row->record_for_poll(g_stream, &event) : g_row->record(g_stream, &event));
+    const auto start = Clock::now();
+    const std::size_t polls = wait(g_stream, event);
+    seconds.push_back(since(start) / double(polls));
+  }
+  report(what, seconds);
+}
+
+// From the first call until the CPU sees the end.
+void measure_trip(const char* what, const std::function<void()>& queue, device::Stream* last,
+                  bool polled) {
+  std::vector<double> seconds;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    const auto start = Clock::now();
+    queue();
+    std::uint64_t event = 0;
+    check(polled ? g_row->record_for_poll(last, &event) : g_row->record(last, &event));
+    wait(last, event);
+    seconds.push_back(since(start));
+    finish();
+  }
+  report(what, seconds);
+}
+
+// Both ways between the GPU and a message of so many bytes.
+void measure_message(std::size_t bytes, float* values, std::byte* encoded, std::byte* staging) {
+  const kernels::Format format = quantized(8, 2048, false);
+  const kernels::Kernels& table = *g_row->kernels();
+  const auto copied = [&](device::Stream* after, void* to, const void* from) {
+    std::uint64_t event = 0;
+    device::Stream* const before = after == g_other ? g_stream : g_other;
+    if (after == g_other) {
+      check(g_row->record(before, &event));
+      check(g_row->wait_event(after, before, event));
+    }
+    check(g_row->copy(to, from, bytes, g_other));
+    if (after == g_other) return;
+    check(g_row->record(before, &event));
+    check(g_row->wait_event(after, before, event));
+  };
+  char what[100];
+  const auto trip = [&](const char* text, const std::function<void()>& queue,
+                        device::Stream* last) {
+    std::snprintf(what, sizeof what, "%zu KiB, %s", bytes >> 10, text);
+    measure_trip(what, queue, last, true);
+  };
+  trip(
+      "encode and copy",
+      [&] {
+        table.encode(format, {}, values, nullptr, bytes, encoded, g_stream);
+        copied(g_other, staging, encoded);
+      },
+      g_other);
+  trip(
+      "encode in pinned memory",
+      [&] { table.encode(format, {}, values, nullptr, bytes, staging, g_stream); }, g_stream);
+  trip(
+      "copy and decode",
+      [&] {
+        copied(g_stream, encoded, staging);
+        table.decode(format, encoded, bytes, values, g_stream);
+      },
+      g_stream);
+  trip(
+      "decode from pinned memory", [&] { table.decode(format, staging, bytes, values, g_stream); },
+      g_stream);
+}
+
+void measure(float* values, const device::Location& here) {
+  void *encoded = nullptr, *staging = nullptr;
+  const std::size_t bytes = kernels::encoded_bytes(quantized(8, 2048, false), kFloats);
+  check(g_row->allocate(here, bytes, device::Place::device, &encoded));
+  check(g_row->allocate(here, bytes, device::Place::staging, &staging));
+  std::uint64_t event = 0;
+  check(g_row->record(g_other, &event));
+  measure_calls("launch", [&] { g_row->kernels()->fill(values, 1, 1024, g_stream); });
+  measure_calls("copy of 4 KiB", [&] { check(g_row->copy(staging, encoded, 4096, g_stream)); });
+  measure_calls("event", [&] { check(g_row->record(g_stream, &event)); });
+  measure_calls("event that is only polled",
+                [&] { check(g_row->record_for_poll(g_stream, &event)); });
+  check(g_row->record(g_other, &event));
+  measure_calls("wait of a stream", [&] { check(g_row->wait_event(g_stream, g_other, event)); });
+  measure_polls("poll of an event", values, false);
+  measure_polls("poll of one that is only polled", values, true);
+  const auto kernel = [&] { g_row->kernels()->fill(values, 1, 1024, g_stream); };
+  measure_trip("kernel and event, until it is seen", kernel, g_stream, false);
+  measure_trip("kernel and polled event, until it is seen", kernel, g_stream, true);
+  for (const std::size_t message : {16 << 10, 64 << 10, 128 << 10, 256 << 10, 1 << 20})
+    measure_message(message, values, static_cast<std::byte*>(encoded),
+                    static_cast<std::byte*>(staging));
+  g_row->release(staging, device::Place::staging);
+  g_row->release(encoded, device::Place::device);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (const int skipped = gpu_open(); skipped != 0) return skipped;
+  device::load_plugins();
+  auto* const values = static_cast<float*>(gpu_take(GPU_DEVICE, kFloats * sizeof(float)));
+  const device::Location here = device::locate(values);
+  g_row = here.device;
+  if (g_row == &device::host()) {
+    std::fprintf(stderr, "costs: slimpi-cuda.so is not built or cannot be loaded\n");
+    return 1;
+  }
+  check(g_row->open_stream(here, &g_stream));
+  check(g_row->open_stream(here, &g_other));
+  measure(values, here);
+  g_row->close_stream(g_stream);
+  g_row->close_stream(g_other);
+  gpu_give_back(GPU_DEVICE, values);
+  if (argc < 3 || std::strcmp(argv[1], "--json") != 0) return 0;
+  std::FILE* const out = std::fopen(argv[2], "w");
+  if (out == nullptr || std::fprintf(out, "%s\n]\n", g_json.c_str()) < 0 || std::fclose(out) != 0) {
+    std::perror(argv[2]);
+    return 1;
+  }
+  return 0;
+}
