@@ -40,7 +40,11 @@ def messages(slices, rows, algorithm):
             overlaps |= {(copy.name, one.name) for one in inside if copy.meets(one)}
     print(on_device, "calls on the device;", sorted(overlaps))
     assert on_device > 0, "no call on the device"
-    for pair in (("copy out", "encode"), ("copy out", "copy in"), ("copy in", "decode")):
+    pairs = [("copy out", "encode"), ("copy in", "decode")]
+    # Between neighbors a segment is copied out before those of the others are copied in.
+    if algorithm == "bytegrad":
+        pairs.append(("copy out", "copy in"))
+    for pair in pairs:
         assert pair in overlaps, f"no {pair[0]} beside a {pair[1]}"
     assert "device work" in {one.name for one in slices}, "the device's work does not show"
 
