@@ -44,8 +44,7 @@ const PreparedExchange& prepared_exchange(comm::Communicator& communicator,
   const PreparedExchange& prepared = all.find(
       {format, count, int(group.peers.size()), group.index, communicator.segment_class(), staged});
   if (all.made() != made && communicator.rank() == 0 && log_enabled(LogLevel::debug))
-    log_once(LogLevel::debug,
-             std::string("messages between nodes go the ") + prepared.schedule->name + " way");
+    log_once(LogLevel::debug, std::string("schedule between nodes: ") + prepared.schedule->name);
   return prepared;
 }
 

@@ -31,7 +31,7 @@ differs "one of four" 4 20000 20000 30000 20000
 # shellcheck disable=SC2046
 seconds=60 SLIMPI_MIN_SIZE=0 SLIMPI_BUCKET=64 SLIMPI_LOG=debug \
   differs "61 ranks by Bruck's schedule" 61 $(yes 4099 | head -n 60) 5000
-holds "it is Bruck's" grep -q "go the bruck way" err.txt
+holds "it is Bruck's" grep -q "schedule between nodes: bruck" err.txt
 for algorithm in decentralized low_precision_decentralized fp16 allreduce qsgd; do
   SLIMPI_ALGORITHM=$algorithm differs "$algorithm" 2 20000 30000
 done

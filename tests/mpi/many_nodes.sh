@@ -10,8 +10,8 @@ row() { # NODES WAY
     under "$1" "$top_builddir/tests/mpi/close_sums" 2 0 4099 >out.txt 2>err.txt || status=$?
   expect "$status" 0 "$1 nodes: ends well"
   expect "$(cat out.txt)" "same close compressed" "$1 nodes: same bytes on all, within the bound"
-  way=$(sed -n 's/.*messages between nodes go the \(.*\) way/\1/p' err.txt)
-  expect "$way" "$2" "$1 nodes: way"
+  schedule=$(sed -n 's/.*schedule between nodes: \(.*\)/\1/p' err.txt)
+  expect "$schedule" "$2" "$1 nodes: schedule"
 }
 row 5 pairwise
 row 61 bruck
