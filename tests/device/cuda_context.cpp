@@ -95,7 +95,16 @@ void numbers_may_wrap_around(void**) {
     assert_ok(row().query(stream, event, &reached));
     assert_false(reached);
   }
-  std::uint64_t passed = kBefore;
+  // As if the stream were so far: a number before 2^32, and one behind it.
+  for (const int last : {2, 6}) {
+    *inside.word = std::uint32_t(events[last]);
+    bool reached = false;
+    assert_ok(row().query(stream, events[last], &reached));
+    assert_true(reached);
+    assert_ok(row().query(stream, events[last + 2], &reached));
+    assert_false(reached);
+  }
+  std::uint64_t passed = events[6];
   for (const std::uint64_t event : events) {
     poll(stream, event);
     assert_true(inside.reached >= event && inside.reached <= events[9] && inside.reached >= passed);
