@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/trace.h"
+
 namespace slimpi {
 
 // What a call waits for.
@@ -96,6 +98,13 @@ class ActiveCall {
   void in_mpi();
   void waits(WaitStage stage, std::chrono::steady_clock::time_point since);
   void reported(std::span<const int> absent);
+
+  // For slices of the trace. Only the thread of the call uses it, and only while there is a trace.
+  struct Traced {
+    Trace::Message message;  // what the thread waited for since its last slice
+    std::uint8_t bits = 0;   // of a value between nodes; 0: not known
+  };
+  Traced traced;
 
  private:
   template <typename Change>

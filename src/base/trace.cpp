@@ -62,9 +62,6 @@ std::size_t format_arguments(const Trace::Event& event, std::span<char> text) {
   return std::min(used, text.size());
 }
 
-thread_local Trace::Message g_message;
-thread_local std::uint8_t g_bits = 0;
-
 }  // namespace
 
 Trace::Trace() : steady_(Clock::now()), wall_(std::chrono::system_clock::now()) {
@@ -90,18 +87,18 @@ void Trace::start() {
 }
 
 void Trace::waited_for(std::int32_t peer, std::uint32_t step, const char* phase) {
-  g_message = {peer, step, phase, g_message.count + 1};
-}
-
-void Trace::set_bits(int bits) {
-  g_bits = std::uint8_t(bits);
+  ActiveCall* const active = ActiveCall::current();
+  if (active == nullptr) return;
+  Message& message = active->traced.message;
+  message = {peer, step, phase, message.count + 1};
 }
 
 void Trace::add(const char* name, Clock::time_point begin, Clock::time_point end,
                 std::uint64_t bytes, std::uint32_t row) {
   Event event{name, begin, end, bytes, 0, 0, 0, {}, row, Kind::slice, 0};
   // Work of a device runs beside the messages of its thread.
-  if (row == kThread) event.message = std::exchange(g_message, {});
+  if (ActiveCall* const active = ActiveCall::current(); active != nullptr && row == kThread)
+    event.message = std::exchange(active->traced.message, {});
   if (event.message.count != 1) event.message = {};
   store(event);
 }
@@ -116,7 +113,7 @@ void Trace::store(Event event) {
     event.call = active->record().call;
     event.communicator = active->record().communicator;
     event.first = active->first();
-    event.bits = g_bits;
+    event.bits = active->traced.bits;
   }
   const std::lock_guard lock(mutex_);
   if (events_ == held_ * kChunk && !grow()) {

@@ -55,9 +55,8 @@ class Trace {
   // The end of an arrow that begins or ends now, on the row of the calling thread.
   void add_flow(Kind kind, std::uint64_t flow, std::uint64_t bytes);
 
-  // Of the calling thread. set_bits holds until it is called again.
+  // The calling thread has got a message of its ActiveCall: an argument of its next slice.
   static void waited_for(std::int32_t peer, std::uint32_t step, const char* phase);
-  static void set_bits(int bits);
 
   // The start of the trace, in nanoseconds of the wall clock.
   std::int64_t start_time() const;

@@ -143,7 +143,7 @@ int AllreduceCall::finish_by_mpi(const std::vector<comm::Range>& finished) {
     std::fill_n(out_ + first, count, 0.0f);
   }
   if (ActiveCall* const active = ActiveCall::current(); active != nullptr) active->in_mpi();
-  const int code = pass_to_mpi(request_);
+  const int code = pass_to_mpi(request_, BypassReason::single_node);
   for (std::size_t i = 0; i < kept.size(); ++i)
     std::copy(kept[i].begin(), kept[i].end(), out_ + finished[i].first);
   return code;

@@ -21,24 +21,30 @@ std::uint64_t steady_nanoseconds() {
   return std::uint64_t(std::chrono::nanoseconds(now).count());
 }
 
-bool call_mpi_timed(Runtime& runtime, const comm::Communicator& communicator, BypassReason reason,
-                    const Allreduce& request, int* code) {
+// What a candidate did: its code for the program, and whether its time counts, which is the same
+// on all ranks.
+struct Ran {
+  int code = MPI_SUCCESS;
+  bool counts = true;
+};
+
+Ran run_mpi(Runtime& runtime, const comm::Communicator& communicator, BypassReason reason,
+            const Allreduce& request) {
   runtime.left_to_mpi(communicator, reason, request);
   if (ActiveCall* const active = ActiveCall::current(); active != nullptr) active->in_mpi();
-  *code = pass_to_mpi(request);
-  return true;
+  return {pass_to_mpi(request, reason)};
 }
 
-// Runs the next candidate and records its time in the autotuner. `run` returns whether the time
-// counts; the answer is the same on all ranks.
+// Runs the next candidate and records its time in the autotuner.
 template <typename Run>
-bool try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autotuner& autotuner,
-              const std::vector<std::string>& names, const Allreduce& request, int* code, Run run) {
+Outcome try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autotuner& autotuner,
+                 const std::vector<std::string>& names, const Allreduce& request, Run run) {
   const std::uint64_t begin = candidate_clock();
   const int candidate = autotuner.next();
   const bool was_settled = autotuner.settled();
-  const bool counts = run(candidate);
-  if (*code != MPI_SUCCESS || communicator.failed() || !counts) return true;
+  const Ran ran = run(candidate);
+  const Outcome done = Outcome::finished(ran.code);
+  if (ran.code != MPI_SUCCESS || communicator.failed() || !ran.counts) return done;
   const std::uint64_t spent = candidate_clock() - begin;
   const std::uint64_t bytes = std::uint64_t(request.count) * sizeof(float);
   // What this throws costs a row of the report. The others have the sum and may be in their next
@@ -48,12 +54,9 @@ bool try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autotune
       AutoChoices::all().add(names, bytes, std::size_t(candidate), spent);
       return Status::ok;
     });
-  if (!autotuner.record(spent)) return true;
+  if (!autotuner.record(spent)) return done;
   const Status status = communicator.exchange().all_min(autotuner.times_to_agree());
-  if (status != Status::ok) {
-    fail_call(runtime, communicator, status, code);
-    return true;
-  }
+  if (status != Status::ok) return Outcome::finished(fail_call(runtime, communicator, status));
   autotuner.agreed();
   if (communicator.rank() == 0)
     (void)caught([&] {
@@ -63,7 +66,7 @@ bool try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autotune
         log_debug(AutoChoices::all().choose(names, bytes, std::size_t(autotuner.next())));
       return Status::ok;
     });
-  return true;
+  return done;
 }
 
 int bits_of_count(const Allreduce& request) {
@@ -80,49 +83,40 @@ const std::vector<std::string>& node_candidates() {
 
 std::uint64_t (*candidate_clock)() = steady_nanoseconds;
 
-bool run_plan(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
-              const Allreduce& request, int* code) {
+Outcome run_plan(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
+                 const Allreduce& request) {
   std::optional<BypassReason> reason;
   const Status status =
       caught([&] { return AllreduceCall(runtime, communicator, plan, request).run(&reason); });
-  *code = MPI_SUCCESS;
-  if (status != Status::ok) {
-    fail_call(runtime, communicator, status, code);
-    return true;
-  }
-  if (!reason) return true;
+  if (status != Status::ok) return Outcome::finished(fail_call(runtime, communicator, status));
+  if (!reason) return Outcome::finished(MPI_SUCCESS);
   runtime.left_to_mpi(communicator, *reason, request);
-  return false;
+  return Outcome::left(*reason);
 }
 
-bool run_fastest(Runtime& runtime, comm::Communicator& communicator, const PreparedCall& prepared,
-                 const Allreduce& request, int* code) {
+Outcome run_fastest(Runtime& runtime, comm::Communicator& communicator,
+                    const PreparedCall& prepared, const Allreduce& request) {
   const std::vector<comm::Plan>& plans = prepared.decision.plans;
   comm::Autotuner* autotuner = nullptr;
   if (const Status status =
           communicator.autotuner(bits_of_count(request), int(plans.size()) + 1, &autotuner);
-      status != Status::ok) {
-    fail_call(runtime, communicator, status, code);
-    return true;
-  }
+      status != Status::ok)
+    return Outcome::finished(fail_call(runtime, communicator, status));
   if (autotuner == nullptr) {
     runtime.left_to_mpi(communicator, BypassReason::failure, request);
-    return false;
+    return Outcome::left(BypassReason::failure);
   }
-  return try_next(runtime, communicator, *autotuner, prepared.candidates, request, code,
-                  [&](int candidate) {
-                    if (candidate == 0) {
-                      call_mpi_timed(runtime, communicator, BypassReason::automatic, request, code);
-                    } else if (!run_plan(runtime, communicator, plans[std::size_t(candidate - 1)],
-                                         request, code)) {
-                      *code = pass_to_mpi(request);
-                    }
-                    return true;
-                  });
+  const auto run = [&](int candidate) -> Ran {
+    if (candidate == 0) return run_mpi(runtime, communicator, BypassReason::automatic, request);
+    const Outcome outcome =
+        run_plan(runtime, communicator, plans[std::size_t(candidate - 1)], request);
+    return {outcome.done ? outcome.code : pass_to_mpi(request, outcome.reason)};
+  };
+  return try_next(runtime, communicator, *autotuner, prepared.candidates, request, run);
 }
 
-bool run_in_node_fastest(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
-                         const Allreduce& request, int* code) {
+Outcome run_in_node_fastest(Runtime& runtime, comm::Communicator& communicator,
+                            const comm::Plan& plan, const Allreduce& request) {
   // A transport that was asked for by name is used without trials.
   const bool tries = communicator.config().intra == Intra::automatic;
   // What the ranks need for their decisions they make together: where they decide for MPI, a rank
@@ -139,32 +133,24 @@ bool run_in_node_fastest(Runtime& runtime, comm::Communicator& communicator, con
     SLIMPI_TRY(communicator.make_for_node(prepare, &possible));
     return possible ? call.open_in_node(&possible) : Status::ok;
   }();
-  if (opened != Status::ok) {
-    fail_call(runtime, communicator, opened, code);
-    return true;
-  }
+  if (opened != Status::ok) return Outcome::finished(fail_call(runtime, communicator, opened));
   if (!possible) {
     runtime.left_to_mpi(communicator, BypassReason::single_node, request);
-    return false;
+    return Outcome::left(BypassReason::single_node);
   }
   const auto run_in_node = [&] {
-    bool usual = true;
-    *code = MPI_SUCCESS;
-    const Status status = caught([&] { return call.run_in_node(&usual, code); });
-    if (status != Status::ok) fail_call(runtime, communicator, status, code);
-    return usual;
+    Ran ran;
+    const Status status = caught([&] { return call.run_in_node(&ran.counts, &ran.code); });
+    if (status != Status::ok) ran.code = fail_call(runtime, communicator, status);
+    return ran;
   };
-  if (!tries) {
-    run_in_node();
-    return true;
-  }
+  if (!tries) return Outcome::finished(run_in_node().code);
   const auto run = [&](int candidate) {
-    if (candidate == 0)
-      return call_mpi_timed(runtime, communicator, BypassReason::single_node, request, code);
+    if (candidate == 0) return run_mpi(runtime, communicator, BypassReason::single_node, request);
     return run_in_node();
   };
   return try_next(runtime, communicator, communicator.node_autotuner(bits_of_count(request)),
-                  node_candidates(), request, code, run);
+                  node_candidates(), request, run);
 }
 
 }  // namespace slimpi::call

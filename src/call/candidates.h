@@ -13,16 +13,16 @@ extern std::uint64_t (*candidate_clock)();
 
 // Does a call of SLIMPI_ALGORITHM=auto between nodes: by MPI's own allreduce or by one of the
 // plans.
-bool run_fastest(Runtime& runtime, comm::Communicator& communicator, const PreparedCall& prepared,
-                 const Allreduce& request, int* code);
+Outcome run_fastest(Runtime& runtime, comm::Communicator& communicator,
+                    const PreparedCall& prepared, const Allreduce& request);
 
 // Does a call inside one node: by MPI's own allreduce or through shared memory. Both give the same
-// bytes. Returns false when MPI has to do the call.
-bool run_in_node_fastest(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
-                         const Allreduce& request, int* code);
+// bytes. Left where MPI has to do the call.
+Outcome run_in_node_fastest(Runtime& runtime, comm::Communicator& communicator,
+                            const comm::Plan& plan, const Allreduce& request);
 
-// Does a call with one plan. Returns false on a fallback to MPI.
-bool run_plan(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
-              const Allreduce& request, int* code);
+// Does a call with one plan. Left on a fallback to MPI.
+Outcome run_plan(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
+                 const Allreduce& request);
 
 }  // namespace slimpi::call

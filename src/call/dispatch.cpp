@@ -53,17 +53,17 @@ bool on_host(const Allreduce& request) {
 }
 
 // For a call whose communicator is not looked at. Rank 0 of the job counts the bytes of float sums.
-bool bypass(Runtime& runtime, BypassReason reason, const Allreduce* float_sum = nullptr) {
-  runtime.count_passed(reason);
+Outcome bypass(Runtime& runtime, BypassReason reason, const Allreduce* float_sum = nullptr) {
+  runtime.statistics.passed(reason);
   if (float_sum != nullptr && runtime.world_rank == 0 && is_float_sum(*float_sum))
     runtime.statistics.left_to_mpi(std::uint64_t(float_sum->count) * sizeof(float), 0);
-  return false;
+  return Outcome::left(reason);
 }
 
-bool bypass(Runtime& runtime, BypassReason reason, const comm::Communicator& communicator,
-            const Allreduce& request) {
+Outcome bypass(Runtime& runtime, BypassReason reason, const comm::Communicator& communicator,
+               const Allreduce& request) {
   runtime.left_to_mpi(communicator, reason, request);
-  return false;
+  return Outcome::left(reason);
 }
 
 // The banner where nothing will be compressed.
@@ -76,30 +76,36 @@ void log_one_node(Runtime& runtime, const comm::Communicator& communicator) {
            "--ranks-per-node 1, or slimpi-lab)");
 }
 
-// With SLIMPI_ESTIMATE: records what would become of a call that policy takes, and leaves it to
-// MPI.
-Status leave_for_estimate(Runtime& runtime, comm::Communicator& communicator,
-                          const comm::Plan& plan, const Allreduce& request) {
+// With SLIMPI_ESTIMATE: lets MPI do a call that policy takes, and records what would become of it.
+Status estimate_call(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
+                     const Allreduce& request, Outcome* outcome) {
   SLIMPI_TRY(communicator.find_nodes(request.out));
   const int nodes = communicator.layout().nodes();
   if (nodes > runtime.nodes) runtime.nodes = nodes;
-  bypass(runtime, nodes == 1 ? BypassReason::single_node : BypassReason::off, communicator,
-         request);
-  if (nodes == 1) return Status::ok;
-  SLIMPI_TRY(CallEstimate::running()->measure_network(communicator, runtime.world_size));
+  if (nodes == 1) {
+    *outcome = bypass(runtime, BypassReason::single_node, communicator, request);
+    return Status::ok;
+  }
+  CallEstimate& estimate = *CallEstimate::running();
+  SLIMPI_TRY(estimate.measure_network(communicator, runtime.world_size));
+  runtime.left_to_mpi(communicator, BypassReason::off, request);
   const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
-  CallEstimate::expect({nodes, group.flat ? communicator.size() : nodes, group.shards, group.flat,
-                        plan.format.bucket, plan.format.stochastic});
+  const CallEstimate::Way way = {nodes,
+                                 group.flat ? communicator.size() : nodes,
+                                 group.shards,
+                                 group.flat,
+                                 plan.format.bucket,
+                                 plan.format.stochastic};
+  *outcome = Outcome::finished(estimate.call_mpi(request, BypassReason::off, way));
   return Status::ok;
 }
 
 // From here on the ranks of the communicator act together: every decision is the same on all of
-// them. Returns whether the call is done.
-bool dispatch_together(Runtime& runtime, comm::Communicator& communicator, const Allreduce& request,
-                       int* code) {
+// them.
+Outcome dispatch_together(Runtime& runtime, comm::Communicator& communicator,
+                          const Allreduce& request) {
   const auto failed = [&](Status status) {
-    fail_call(runtime, communicator, status, code);
-    return true;
+    return Outcome::finished(fail_call(runtime, communicator, status));
   };
   // A limit of slimpi's own is no reason for a warning: the program gets MPI's own sum.
   const auto do_without = [&](Status status) {
@@ -135,17 +141,17 @@ bool dispatch_together(Runtime& runtime, comm::Communicator& communicator, const
   if (!decision.take) return bypass(runtime, decision.reason, communicator, request);
   if (communicator.failed()) {
     const Status status = fail(Status::mpi, "an earlier call on this communicator failed half way");
-    *code = runtime.raise(communicator.user(), status);
-    return true;
+    return Outcome::finished(runtime.raise(communicator.user(), status));
   }
   bool foreign = false;
   if (const Status status = agree_on_foreign(communicator, request, &foreign); status != Status::ok)
     return failed(status);
   if (foreign) return bypass(runtime, BypassReason::off, communicator, request);
   if (CallEstimate::running() != nullptr) {
+    Outcome outcome;
     const Status status =
-        leave_for_estimate(runtime, communicator, decision.plans.front(), request);
-    if (status == Status::ok) return false;
+        estimate_call(runtime, communicator, decision.plans.front(), request, &outcome);
+    if (status == Status::ok) return outcome;
     return communicator.unusable() ? do_without(status) : failed(status);
   }
   ++communicator.taken;
@@ -157,10 +163,10 @@ bool dispatch_together(Runtime& runtime, comm::Communicator& communicator, const
   if (const int nodes = communicator.layout().nodes(); nodes > runtime.nodes) runtime.nodes = nodes;
   if (communicator.layout().nodes() == 1) {
     log_one_node(runtime, communicator);
-    return run_in_node_fastest(runtime, communicator, decision.plans.front(), request, code);
+    return run_in_node_fastest(runtime, communicator, decision.plans.front(), request);
   }
-  if (decision.plans.size() > 1) return run_fastest(runtime, communicator, prepared, request, code);
-  return run_plan(runtime, communicator, decision.plans.front(), request, code);
+  if (decision.plans.size() > 1) return run_fastest(runtime, communicator, prepared, request);
+  return run_plan(runtime, communicator, decision.plans.front(), request);
 }
 
 }  // namespace
@@ -170,14 +176,14 @@ bool is_float_sum(const Allreduce& request) {
          request.count > 0;
 }
 
-bool dispatch(const Allreduce& request, int* code) {
-  if (Finalizing::is_finalizing()) return false;
+Outcome dispatch(const Allreduce& request) {
+  if (Finalizing::is_finalizing()) return {};
   Runtime* const runtime = Runtime::get(MPI_Comm(request.comm));
-  if (runtime == nullptr || runtime->finished.load(std::memory_order_relaxed)) return false;
+  if (runtime == nullptr || runtime->finished.load(std::memory_order_relaxed)) return {};
   // Before the first bypass: buffers of calls that go to MPI may need staging.
   const bool host = on_host(request);
   if (!host) find_devices();
-  if (algorithm::inside_hook()) return false;
+  if (algorithm::inside_hook()) return {};
   if (!Runtime::on.load(std::memory_order_relaxed))
     return bypass(*runtime, BypassReason::off, &request);
   if (!is_float(MPI_Datatype(request.datatype))) return bypass(*runtime, BypassReason::datatype);
@@ -190,13 +196,11 @@ bool dispatch(const Allreduce& request, int* code) {
   const MPI_Comm comm = MPI_Comm(request.comm);
   std::optional<int> raised;
   comm::Communicator* const communicator = runtime->find(comm, &raised);
-  if (communicator == nullptr) bypass(*runtime, BypassReason::comm);
-  if (raised) *code = *raised;
-  if (communicator == nullptr) return raised.has_value();
-  if (!runtime->option_error.empty()) {
-    runtime->end_job(comm);
-    return false;
+  if (communicator == nullptr) {
+    const Outcome left = bypass(*runtime, BypassReason::comm);
+    return raised ? Outcome::finished(*raised) : left;
   }
+  if (!runtime->option_error.empty()) runtime->end_job(comm);
   if (communicator->intercommunicator() || communicator->size() == 1 ||
       communicator->spans_other_world)
     return bypass(*runtime, BypassReason::comm);
@@ -205,7 +209,7 @@ bool dispatch(const Allreduce& request, int* code) {
       std::uint64_t(request.count) * sizeof(float) < communicator->config().min_size)
     return bypass(*runtime, BypassReason::small, *communicator, request);
   if (host) find_devices();
-  return dispatch_together(*runtime, *communicator, request, code);
+  return dispatch_together(*runtime, *communicator, request);
 }
 
 void count_nonblocking(const Allreduce& call) {

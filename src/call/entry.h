@@ -4,7 +4,9 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <optional>
 
+#include "base/bypass_reason.h"
 #include "base/status.h"
 
 #define SLIMPI_EXPORT extern "C" __attribute__((visibility("default")))
@@ -21,11 +23,21 @@ struct Allreduce {
   bool large = false;  // the call came through MPI_Allreduce_c
 };
 
-// Does the call and sets *code to the return value for the program. False when MPI has to do it.
-bool dispatch(const Allreduce& call, int* code);
+// What became of a call. Two registers hold it: every call of the program returns one.
+struct Outcome {
+  bool done = false;                   // else MPI has to do the call
+  int code = 0;                        // for the program; of a call that is done
+  std::optional<BypassReason> reason;  // why MPI does it; empty where slimpi does not count it
 
-// After an exception in dispatch, which became `status`. Returns as dispatch.
-bool recover(const Allreduce& call, Status status, int* code);
+  static Outcome finished(int code) { return {true, code, {}}; }
+  static Outcome left(BypassReason reason) { return {false, 0, reason}; }
+};
+
+// Does the call, or leaves it to MPI.
+Outcome dispatch(const Allreduce& call);
+
+// The same after an exception in dispatch, which became `status`.
+Outcome recover(const Allreduce& call, Status status);
 
 // After another exception: raises an MPI error on the communicator and returns the code for the
 // program.
@@ -34,16 +46,14 @@ int fail_on(Word comm, Status status);
 // Whether slimpi may take the call: a sum of floats, and some of them.
 bool is_float_sum(const Allreduce& call);
 
-// Calls the next definition: another tool's, or MPI's. Buffers that MPI cannot take are staged.
-int call_mpi(const Allreduce& call);
-
-// Why the next call_mpi of this thread goes to MPI, for the trace. A literal.
-void set_why_left(const char* reason);
+// Calls the next definition: another tool's, or MPI's. Buffers that MPI cannot take are staged. The
+// reason is for the trace and for SLIMPI_ESTIMATE, which records no call without one.
+int call_mpi(const Allreduce& call, std::optional<BypassReason> reason);
 
 // The same in the program's floating-point environment, called from inside slimpi's own.
-int pass_to_mpi(const Allreduce& call);
+int pass_to_mpi(const Allreduce& call, std::optional<BypassReason> reason);
 
-// The same as call_mpi, without staging.
+// The same as call_mpi, without staging, trace and estimate.
 int call_mpi_unstaged(const Allreduce& call);
 
 // Counts a nonblocking or persistent allreduce. MPI does it.

@@ -6,8 +6,6 @@
 #include <chrono>
 #include <cmath>
 #include <new>
-#include <optional>
-#include <utility>
 
 #include "base/float_environment.h"
 #include "base/log.h"
@@ -23,14 +21,6 @@ using Clock = std::chrono::steady_clock;
 constexpr std::uint64_t kSampledFloats = 1 << 20;  // of a buffer: its first ones
 constexpr std::uint64_t kSamples = 8;              // of a row of the table
 
-// What this thread knows about the call that it makes next.
-struct Next {
-  bool known = false;
-  std::optional<BypassReason> reason;
-  CallEstimate::Way way;
-};
-thread_local Next g_next;
-
 std::uint64_t nanoseconds_since(Clock::time_point begin) {
   return std::uint64_t(std::chrono::nanoseconds(Clock::now() - begin).count());
 }
@@ -41,15 +31,6 @@ void CallEstimate::start(const mpi::Api& api) {
   if (running() != nullptr) return;
   // Never destroyed: exit handlers may still call MPI after static destruction.
   running_.store(new CallEstimate(api), std::memory_order_release);
-}
-
-void CallEstimate::expect(BypassReason reason) {
-  if (running() == nullptr) return;
-  g_next = {true, reason, {}};
-}
-
-void CallEstimate::expect(const Way& way) {
-  g_next = {true, std::nullopt, way};
 }
 
 // Arguments are those of a call that MPI has done, so MPI takes them.
@@ -97,8 +78,7 @@ CallEstimate::Sample CallEstimate::sample_of(const float* values, std::uint64_t 
 }
 
 // Samples the first calls of a row, and then ever fewer. Buffers of a GPU are not sampled.
-void CallEstimate::before(const Allreduce& call) noexcept {
-  if (!g_next.known || g_next.reason || call.count <= 0) return;
+void CallEstimate::sample(const Allreduce& call, const Way& way) noexcept {
   const auto* const values =
       static_cast<const float*>(call.in == MPI_IN_PLACE ? call.out : call.in);
   if (device::locate(values).device != &device::host()) return;
@@ -106,7 +86,7 @@ void CallEstimate::before(const Allreduce& call) noexcept {
     const auto begin = Clock::now();
     const OwnFloats environment;
     Key key = key_of(call, true);
-    key.way = g_next.way;
+    key.way = way;
     std::uint64_t calls = 0, samples = 0;
     {
       const std::lock_guard lock(mutex_);
@@ -117,7 +97,7 @@ void CallEstimate::before(const Allreduce& call) noexcept {
     }
     if (samples >= kSamples || !(calls == 0 || std::has_single_bit(calls))) return;
     const Sample sample =
-        sample_of(values, std::min(std::uint64_t(call.count), kSampledFloats), g_next.way);
+        sample_of(values, std::min(std::uint64_t(call.count), kSampledFloats), way);
     add(key, 0, sample);
     const std::lock_guard lock(mutex_);
     sampling_nanoseconds_ += nanoseconds_since(begin);
@@ -126,26 +106,31 @@ void CallEstimate::before(const Allreduce& call) noexcept {
   }
 }
 
-void CallEstimate::after(const Allreduce& call, std::uint64_t nanoseconds) noexcept {
-  const Next next = std::exchange(g_next, {});
-  if (!next.known) return;
-  try {
-    Key key = key_of(call, true);
-    if (next.reason) key.reason = int(*next.reason);
-    key.way = next.way;
-    add(key, nanoseconds, {});
-  } catch (const std::bad_alloc&) {
-    log_once(LogLevel::warn, "SLIMPI_ESTIMATE: no memory to record a call");
-  }
+void CallEstimate::record(const Allreduce& call, BypassReason reason,
+                          std::uint64_t nanoseconds) noexcept {
+  Key key = key_of(call, true);
+  key.reason = int(reason);
+  add_call(key, nanoseconds);
+}
+
+void CallEstimate::record(const Allreduce& call, const Way& way,
+                          std::uint64_t nanoseconds) noexcept {
+  Key key = key_of(call, true);
+  key.way = way;
+  add_call(key, nanoseconds);
 }
 
 void CallEstimate::nonblocking(const Allreduce& call) noexcept {
   if (MPI_Comm(call.comm) == MPI_COMM_NULL || MPI_Datatype(call.datatype) == MPI_DATATYPE_NULL)
     return;
+  Key key = key_of(call, false);
+  key.reason = int(BypassReason::nonblocking);
+  add_call(key, 0);
+}
+
+void CallEstimate::add_call(Key key, std::uint64_t nanoseconds) noexcept {
   try {
-    Key key = key_of(call, false);
-    key.reason = int(BypassReason::nonblocking);
-    add(key, 0, {});
+    add(key, nanoseconds, {});
   } catch (const std::bad_alloc&) {
     log_once(LogLevel::warn, "SLIMPI_ESTIMATE: no memory to record a call");
   }

@@ -34,14 +34,13 @@ class CallEstimate {
     auto operator<=>(const Way&) const = default;
   };
 
-  // What would become of the call that this thread makes next: a bypass, or a compressed call.
-  static void expect(BypassReason reason);
-  static void expect(const Way& way);
+  // Records a call that MPI has done in this time, and that is bypassed also without
+  // SLIMPI_ESTIMATE.
+  void record(const Allreduce& call, BypassReason reason, std::uint64_t nanoseconds) noexcept;
 
-  // Before and after MPI does that call. `before` samples its input; `after` records the call. They
-  // throw nothing. A call that was not expected is not recorded.
-  void before(const Allreduce& call) noexcept;
-  void after(const Allreduce& call, std::uint64_t nanoseconds) noexcept;
+  // Lets MPI do a call that slimpi would compress. Samples its input before, records it after. The
+  // reason is for the trace.
+  int call_mpi(const Allreduce& call, BypassReason reason, const Way& way);
 
   // Records a nonblocking or persistent allreduce, whose time is not known.
   void nonblocking(const Allreduce& call) noexcept;
@@ -75,6 +74,9 @@ class CallEstimate {
 
   explicit CallEstimate(const mpi::Api& api) : api_(api) {}
   Key key_of(const Allreduce& call, bool blocking) const;
+  void sample(const Allreduce& call, const Way& way) noexcept;
+  void record(const Allreduce& call, const Way& way, std::uint64_t nanoseconds) noexcept;
+  void add_call(Key key, std::uint64_t nanoseconds) noexcept;
   void add(Key key, std::uint64_t nanoseconds, const Sample& sample);
   static Sample sample_of(const float* values, std::uint64_t count, const Way& way);
   void predict(const Key& key, const Record& record, bool one_machine, EstimateRow& row) const;

@@ -22,21 +22,15 @@ Status name_call(Status status) {
 
 }  // namespace
 
-void fail_call(Runtime& runtime, comm::Communicator& communicator, Status status, int* code) {
+int fail_call(Runtime& runtime, comm::Communicator& communicator, Status status) {
   // A failed hook is known to all ranks, and no message is in flight.
-  if (status == Status::hook) {
-    *code = runtime.raise(communicator.user(), status, true);
-    return;
-  }
+  if (status == Status::hook) return runtime.raise(communicator.user(), status, true);
   // A disagreement too is known to all ranks. Rank 0 has already logged it.
-  if (status == Status::disagreement) {
-    *code = runtime.raise(communicator.user(), status, false);
-    return;
-  }
+  if (status == Status::disagreement) return runtime.raise(communicator.user(), status, false);
   communicator.give_up();
   (void)caught([&] { return name_call(status); });
   communicator.exchange().report_failure(status);
-  *code = runtime.raise(communicator.user(), status, !communicator.exchange().failure_reported());
+  return runtime.raise(communicator.user(), status, !communicator.exchange().failure_reported());
 }
 
 namespace {
@@ -61,25 +55,24 @@ comm::Communicator* find_or_decline(Runtime& runtime, MPI_Comm comm, std::option
 //   no internal communicator yet: the others wait for this rank to make it. It refuses, and all
 //                     ranks leave the communicator's sums to MPI.
 //   later             the others may have begun the call; they learn of the failure by messages.
-bool recover(const Allreduce& request, Status status, int* code) {
+Outcome recover(const Allreduce& request, Status status) {
   Runtime* const runtime = Runtime::started();
-  if (runtime == nullptr || !is_float_sum(request)) return false;
+  if (runtime == nullptr || !is_float_sum(request)) return {};
   const OwnFloats environment;
   std::optional<int> raised;
   comm::Communicator* communicator = nullptr;
   {
     const FailureScope looking_up;  // `status` and its text are those of the call
     communicator = find_or_decline(*runtime, MPI_Comm(request.comm), &raised);
-    if (raised) *code = *raised;
-    if (communicator == nullptr) return raised.has_value();
+    if (raised) return Outcome::finished(*raised);
+    if (communicator == nullptr) return {};
     if (communicator->intercommunicator() || communicator->size() == 1 ||
         communicator->spans_other_world)
-      return false;
+      return {};
     communicator->decline();
-    if (communicator->unusable()) return false;
+    if (communicator->unusable()) return {};
   }
-  fail_call(*runtime, *communicator, status, code);
-  return true;
+  return Outcome::finished(fail_call(*runtime, *communicator, status));
 }
 
 int fail_on(Word comm, Status status) {

@@ -58,16 +58,9 @@ Status Runtime::offer_for_report(comm::Communicator& communicator) {
   return Status::ok;
 }
 
-void Runtime::count_passed(BypassReason reason) {
-  statistics.passed(reason);
-  if (reason == BypassReason::nonblocking) return;
-  if (Trace::running() != nullptr) set_why_left(row_of(reason).left);
-  CallEstimate::expect(reason);
-}
-
 void Runtime::left_to_mpi(const comm::Communicator& communicator, BypassReason reason,
                           const Allreduce& request) {
-  count_passed(reason);
+  statistics.passed(reason);
   if (communicator.rank() == 0)
     statistics.left_to_mpi(std::uint64_t(request.count) * sizeof(float),
                            std::uint64_t(communicator.layout().nodes()));

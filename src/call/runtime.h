@@ -66,10 +66,7 @@ class Runtime {
   // Keeps a communicator that spans the job, over which the report is summed. Collective.
   Status offer_for_report(comm::Communicator& communicator);
 
-  // Counts a call that goes to MPI for this reason, and names it for the trace.
-  void count_passed(BypassReason reason);
-
-  // The same for a float sum: counts also its bytes.
+  // Counts a float sum that goes to MPI for this reason, and its bytes.
   void left_to_mpi(const comm::Communicator& communicator, BypassReason reason,
                    const Allreduce& request);
 

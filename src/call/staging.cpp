@@ -195,14 +195,7 @@ Status run_staged(Runtime& runtime, const Allreduce& call, const Span& span, Buf
 
 }  // namespace
 
-int pass_to_mpi(const Allreduce& call) {
-  const CallersFloats environment;
-  return call_mpi(call);
-}
-
 namespace {
-
-thread_local const char* g_why_left = "left to MPI";
 
 int call_mpi_untraced(const Allreduce& call) {
   // Asked before the driver is asked where the buffers lie.
@@ -229,28 +222,45 @@ int call_mpi_untraced(const Allreduce& call) {
   return code;
 }
 
-}  // namespace
+struct TimedCall {
+  int code;
+  std::uint64_t nanoseconds;
+};
 
-void set_why_left(const char* reason) {
-  g_why_left = reason;
-}
-
-int call_mpi(const Allreduce& call) {
-  Trace* const trace = Trace::running();
-  CallEstimate* const estimate = CallEstimate::running();
-  if (trace == nullptr && estimate == nullptr) [[likely]]
-    return call_mpi_untraced(call);
-  if (estimate != nullptr) estimate->before(call);
-  const char* const name = std::exchange(g_why_left, "left to MPI");
+// `name`: of the slice in the trace; a literal.
+TimedCall call_mpi_timed(const Allreduce& call, const char* name) {
   const auto begin = Trace::Clock::now();
   const int code = call_mpi_untraced(call);
   const auto end = Trace::Clock::now();
-  if (estimate != nullptr && code == MPI_SUCCESS)
-    estimate->after(call, std::uint64_t(std::chrono::nanoseconds(end - begin).count()));
   const bool is_float = MPI_Datatype(call.datatype) == MPI_FLOAT;
-  if (trace != nullptr)
+  if (Trace* const trace = Trace::running(); trace != nullptr)
     trace->add(name, begin, end,
                is_float && call.count > 0 ? std::uint64_t(call.count) * sizeof(float) : 0);
+  return {code, std::uint64_t(std::chrono::nanoseconds(end - begin).count())};
+}
+
+}  // namespace
+
+int call_mpi(const Allreduce& call, std::optional<BypassReason> reason) {
+  CallEstimate* const estimate = CallEstimate::running();
+  if (Trace::running() == nullptr && estimate == nullptr) [[likely]]
+    return call_mpi_untraced(call);
+  const auto [code, nanoseconds] =
+      call_mpi_timed(call, reason ? row_of(*reason).left : "left to MPI");
+  if (estimate != nullptr && reason && code == MPI_SUCCESS)
+    estimate->record(call, *reason, nanoseconds);
+  return code;
+}
+
+int pass_to_mpi(const Allreduce& call, std::optional<BypassReason> reason) {
+  const CallersFloats environment;
+  return call_mpi(call, reason);
+}
+
+int CallEstimate::call_mpi(const Allreduce& call, BypassReason reason, const Way& way) {
+  sample(call, way);
+  const auto [code, nanoseconds] = call_mpi_timed(call, row_of(reason).left);
+  if (code == MPI_SUCCESS) record(call, way, nanoseconds);
   return code;
 }
 

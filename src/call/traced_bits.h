@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What slices of the trace say about the codec of a call.
 #pragma once
-#include "base/trace.h"
+#include "base/activity.h"
 #include "comm/call.h"
 
 namespace slimpi::call {
@@ -12,20 +12,21 @@ inline int bits_of(const comm::Plan& plan) {
   return kernels::value_bits(plan.format);
 }
 
-// While this object lives, slices of the thread show the bits of the plan.
+// While this object lives, slices of the thread's call show the bits of the plan. The call may go
+// on afterwards, in MPI.
 class TracedBits {
  public:
-  explicit TracedBits(const comm::Plan& plan) : traces_(Trace::running() != nullptr) {
-    if (traces_) Trace::set_bits(bits_of(plan));
+  explicit TracedBits(const comm::Plan& plan) : call_(ActiveCall::current()) {
+    if (call_ != nullptr) call_->traced.bits = std::uint8_t(bits_of(plan));
   }
   ~TracedBits() {
-    if (traces_) Trace::set_bits(0);
+    if (call_ != nullptr) call_->traced.bits = 0;
   }
   TracedBits(const TracedBits&) = delete;
   TracedBits& operator=(const TracedBits&) = delete;
 
  private:
-  const bool traces_;
+  ActiveCall* const call_;
 };
 
 }  // namespace slimpi::call

@@ -10,6 +10,7 @@ using slimpi::call::call_mpi;
 using slimpi::call::count_nonblocking;
 using slimpi::call::dispatch;
 using slimpi::call::fail_on;
+using slimpi::call::Outcome;
 using slimpi::call::recover;
 using slimpi::call::refuse_count;
 using slimpi::call::Word;
@@ -24,13 +25,13 @@ bool fits(std::int64_t count) {
 }
 
 int allreduce(const Allreduce& call) {
-  int code = 0;
-  bool done = false;
-  Status status = catch_all([&] { done = dispatch(call, &code); });
+  Outcome outcome;
+  Status status = catch_all([&] { outcome = dispatch(call); });
   if (status != Status::ok) [[unlikely]]
-    (void)catch_all([&] { done = recover(call, status, &code); });
-  if (done) return code;
-  status = catch_all([&] { code = call_mpi(call); });
+    (void)catch_all([&] { outcome = recover(call, status); });
+  if (outcome.done) return outcome.code;
+  int code = 0;
+  status = catch_all([&] { code = call_mpi(call, outcome.reason); });
   if (status != Status::ok) [[unlikely]]
     (void)catch_all([&] { code = fail_on(call.comm, status); });
   return code;

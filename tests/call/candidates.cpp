@@ -47,9 +47,9 @@ int call::call_mpi_unstaged(const Allreduce&) {
   run("mpi");
   return g_script.mpi_code;
 }
-void call::fail_call(Runtime&, comm::Communicator&, Status, int* code) {
+int call::fail_call(Runtime&, comm::Communicator&, Status) {
   ++g_script.failures;
-  *code = kErrorOfCall;
+  return kErrorOfCall;
 }
 AllreduceCall::AllreduceCall(Runtime& runtime, comm::Communicator& communicator,
                              const comm::Plan& plan, const Allreduce& request)
@@ -101,12 +101,19 @@ struct Job {
     calls.prepare(communicator.config(), {}, "");
     return calls.find(std::uint64_t(kRequest.count));
   }
+  bool keep(call::Outcome outcome) {
+    code = outcome.code;
+    return outcome.done;
+  }
   bool fastest() {
-    return call::run_fastest(*Runtime::get(), communicator, prepared(), kRequest, &code);
+    return keep(call::run_fastest(*Runtime::get(), communicator, prepared(), kRequest));
   }
   bool in_node() {
-    return call::run_in_node_fastest(*Runtime::get(), communicator, prepared().decision.plans[0],
-                                     kRequest, &code);
+    return keep(call::run_in_node_fastest(*Runtime::get(), communicator,
+                                          prepared().decision.plans[0], kRequest));
+  }
+  call::Outcome first_plan() {
+    return call::run_plan(*Runtime::get(), communicator, prepared().decision.plans[0], kRequest);
   }
   comm::Communicator communicator;
   int code = -1;
@@ -148,9 +155,9 @@ void a_plan_that_falls_back_is_done_by_mpi(void**) {
   for (int i = 0; i < 3; ++i) assert_true(job.fastest());
   assert_int_equal(g_script.ran.size(), 3);  // MPI's own trial, and two plans
   assert_int_equal(passed(BypassReason::start) - before, 2);
-  const call::PreparedCall& prepared = job.prepared();
-  assert_false(call::run_plan(*Runtime::get(), job.communicator, prepared.decision.plans[0],
-                              kRequest, &job.code));
+  const call::Outcome outcome = job.first_plan();
+  assert_false(outcome.done);
+  assert_true(outcome.reason == BypassReason::start);
   assert_int_equal(g_script.ran.size(), 3);  // the caller calls MPI
 }
 
@@ -158,8 +165,7 @@ void a_plan_that_falls_back_is_done_by_mpi(void**) {
 void a_plan_that_fails_ends_the_call(void**) {
   Job job;
   g_script.plan = Status::mpi;
-  assert_true(call::run_plan(*Runtime::get(), job.communicator, job.prepared().decision.plans[0],
-                             kRequest, &job.code));
+  assert_true(job.keep(job.first_plan()));
   assert_int_equal(job.code, kErrorOfCall);
   assert_int_equal(g_script.failures, 1);
   assert_true(job.in_node());

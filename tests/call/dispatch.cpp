@@ -32,16 +32,17 @@ std::uint64_t passed(BypassReason reason) {
 // The call is left to MPI, and counted once, for this reason.
 void assert_left(const Allreduce& request, BypassReason reason) {
   const std::uint64_t before = passed(reason), calls = Runtime::get()->statistics.counts().calls;
-  int code = MPI_SUCCESS;
-  assert_false(call::dispatch(request, &code));
-  assert_int_equal(code, MPI_SUCCESS);
+  const call::Outcome outcome = call::dispatch(request);
+  assert_false(outcome.done);
+  assert_true(outcome.reason == reason);
   assert_int_equal(passed(reason), before + 1);
   assert_int_equal(Runtime::get()->statistics.counts().calls, calls + 1);
 }
 
 void nothing_starts_before_mpi_does(void**) {
-  int code = MPI_SUCCESS;
-  assert_false(call::dispatch(floats(), &code));
+  const call::Outcome outcome = call::dispatch(floats());
+  assert_false(outcome.done);
+  assert_false(outcome.reason.has_value());
   assert_null(Runtime::started());
   call::control(0);  // takes effect later
   test::fake_mpi().initialized = true;
@@ -80,9 +81,9 @@ void communicators_without_other_ranks_of_this_world_are_left(void**) {
 
 // Its error handler has run: MPI must not see the handle a second time.
 void an_invalid_communicator_is_passed_to_mpi_once(void**) {
-  int code = MPI_SUCCESS;
-  assert_true(call::dispatch(floats(test::kInvalidComm), &code));
-  assert_int_equal(code, test::kErrorOfHandler);
+  const call::Outcome outcome = call::dispatch(floats(test::kInvalidComm));
+  assert_true(outcome.done);
+  assert_int_equal(outcome.code, test::kErrorOfHandler);
 }
 
 void the_switch_turns_off_and_on(void**) {
