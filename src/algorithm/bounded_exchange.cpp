@@ -179,10 +179,7 @@ Status run_bounded(comm::Call& call, const comm::InterNodeGroup& group, comm::Ra
 Status reserve_bounded(const comm::Call& call) {
   const comm::Plan& plan = call.plan;
   Statistics& statistics = call.communicator.statistics();
-  SLIMPI_TRY(call.scratch.found.reserve(call.location, device::Place::device, 2 * sizeof(double),
-                                        statistics));
-  SLIMPI_TRY(call.scratch.found_copy.reserve(call.location, device::Place::staging,
-                                             2 * sizeof(double), statistics));
+  SLIMPI_TRY(SquaredNorms::reserve(call, call.location));
   const comm::InterNodeGroup& group = call.communicator.inter_node_group(plan.hierarchy);
   if (group.shard_index < 0) return Status::ok;
   const Sizes sizes =

@@ -154,17 +154,12 @@ Status node_rounding(comm::Call& call, double* bound) {
   const std::size_t ranks = communicator.layout().node_ranks().size();
   *bound = 0;
   if (ranks == 1 || call.count == 0) return Status::ok;
-  constexpr std::size_t kBytes = 2 * sizeof(double);
-  SLIMPI_TRY(call.scratch.found.reserve(call.location, device::Place::device, kBytes,
-                                        communicator.statistics()));
-  SLIMPI_TRY(call.scratch.found_copy.reserve(call.location, device::Place::staging, kBytes,
-                                             communicator.statistics()));
-  auto* const result = reinterpret_cast<double*>(call.scratch.found.data());
-  auto* const squares = reinterpret_cast<double*>(call.scratch.found_copy.data());
-  call.device.kernels()->compare(call.in, call.in, call.count, result, call.stream);
-  SLIMPI_TRY(call.device.copy(squares, result, kBytes, call.stream));
+  SquaredNorms squares;
+  SLIMPI_TRY(squares.open(call, call.location));
+  call.device.kernels()->compare(call.in, call.in, call.count, squares.found(), call.stream);
+  SLIMPI_TRY(squares.fetch(call.stream));
   SLIMPI_TRY(comm::synchronize(call.device, call.stream));
-  *bound = double(ranks - 1) * kRounding * std::sqrt(squares[1]);
+  *bound = double(ranks - 1) * kRounding * std::sqrt(squares.copy()[1]);
   return Status::ok;
 }
 

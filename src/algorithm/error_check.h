@@ -10,8 +10,12 @@
 
 #include "algorithm/algorithm.h"
 #include "algorithm/error_bound.h"
+#include "comm/kernel_result.h"
 
 namespace slimpi::algorithm {
+
+// What kernels::Kernels::compare finds.
+using SquaredNorms = comm::KernelResult<double, 2>;
 
 // The buffers of the check, all in host memory. Null on ranks that carry no shard.
 struct Checked {

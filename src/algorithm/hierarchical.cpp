@@ -64,27 +64,27 @@ Status reserve_hierarchical(const comm::Call& call) {
   comm::Communicator& communicator = call.communicator;
   const comm::Plan& plan = call.plan;
   const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
-  std::size_t bytes = intra::node_bytes(communicator, group);
-  std::uint64_t partial = std::max<std::uint64_t>(64 << 10, intra::node_partial(communicator));
+  inter::Need most;
   if (group.shard_index >= 0) {
     const comm::Range shard = own_shard(communicator, plan, call.count);
     const auto make_room = [&](const kernels::Format& format) {
       const inter::Need need =
           inter::prepared_exchange(communicator, format, group, shard.count, call.device.staged)
               .need;
-      bytes = std::max(bytes, need.bytes);
-      partial = std::max(partial, need.partial);
+      most.bytes = std::max(most.bytes, need.bytes);
+      most.partial = std::max(most.partial, need.partial);
     };
     make_room(plan.format);
     for (int codec = 0; plan.max_error > 0 && codec < kCodecs; ++codec)
       make_room(codec_at(plan.format, codec));
   }
   if (plan.max_error > 0) SLIMPI_TRY(reserve_bounded(call));
-  SLIMPI_TRY(reserve_messages(call, bytes));
-  SLIMPI_TRY(PiecewiseNode::reserve(call));
-  if (communicator.size() <= kernels::kMaxAddends) return Status::ok;
-  return call.scratch.partial.reserve(call.location, device::Place::device, partial * sizeof(float),
-                                      communicator.statistics());
+  SLIMPI_TRY(reserve_messages(call, most.bytes));
+  if (most.partial != 0)
+    SLIMPI_TRY(call.scratch.exchange_partial().reserve(call.location, device::Place::device,
+                                                       most.partial, communicator.statistics()));
+  SLIMPI_TRY(intra::reserve_node_sum(call, group));
+  return PiecewiseNode::reserve(call);
 }
 
 const Functions functions::hierarchical = {

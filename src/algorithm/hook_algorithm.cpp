@@ -75,19 +75,18 @@ Status open_hook(const comm::Call& call) {
   return Status::ok;
 }
 
-Status reserve_hook(const comm::Call& call) {
-  const Hook& hook = *hook_of(call.communicator, call.plan);
-  if (call.device.staged && !hook.takes_device_memory())
-    SLIMPI_TRY(call.scratch.staging.reserve(call.location, device::Place::staging,
-                                            call.count * sizeof(float),
-                                            call.communicator.statistics()));
-  return hook.is_codec() ? reserve_hook_rounds(call, hook) : Status::ok;
-}
-
 // The same call with its buffer in host memory: `copy` is its input and its result.
 comm::Call call_on_host(const comm::Call& call, float* copy) {
   return {call.communicator, call.scratch,   call.plan, copy,        copy,
           call.count,        device::host(), nullptr,   call.number, call.state};
+}
+
+Status reserve_hook(const comm::Call& call) {
+  const Hook& hook = *hook_of(call.communicator, call.plan);
+  if (call.device.staged && !hook.takes_device_memory())
+    SLIMPI_TRY(call.scratch.host_copy().reserve(call.location, device::Place::staging, call.count,
+                                                call.communicator.statistics()));
+  return hook.is_codec() ? reserve_hook_rounds(call_on_host(call, nullptr), hook) : Status::ok;
 }
 
 Status run_together(comm::Call& call, const Hook& hook) {
@@ -120,7 +119,7 @@ Status run_hook(comm::Call& call) {
   if (call.device.staged) SLIMPI_TRY(comm::synchronize(call.device, call.stream));
   if (!call.device.staged || hook.takes_device_memory()) return run_in_place(call, hook);
 
-  float* const copy = reinterpret_cast<float*>(call.scratch.staging.data());
+  float* const copy = call.scratch.host_copy().data();
   const std::size_t bytes = call.count * sizeof(float);
   SLIMPI_TRY(comm::copy_and_wait(call.device, call.stream, "copy out", copy, call.in, bytes));
   comm::Call on_host = call_on_host(call, copy);

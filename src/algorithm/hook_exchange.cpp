@@ -44,8 +44,8 @@ class HookRounds {
         group_size_(int(group.peers.size())),
         me_(group.index),
         message_buffer_(message_buffer_bytes(hook)),
-        memory_(call.scratch.messages.data()),
-        total_(reinterpret_cast<float*>(call.scratch.partial.data())),
+        memory_(call.scratch.hook_messages().data()),
+        total_(call.scratch.hook_segments().data()),
         input_(total_ + hook.piece()),
         decoded_(input_ + hook.piece()),
         requests_(std::size_t(4 * group_size_), MPI_REQUEST_NULL, &call.scratch.objects) {}
@@ -266,15 +266,13 @@ Status run_hook_rounds(comm::Call& call, const Hook& hook, HookFailure* failure)
 Status reserve_hook_rounds(const comm::Call& call, const Hook& hook) {
   comm::Communicator& communicator = call.communicator;
   const comm::InterNodeGroup& group = communicator.inter_node_group(call.plan.hierarchy);
-  const std::size_t buffers = 4 * group.peers.size() * message_buffer_bytes(hook);
-  const std::size_t bytes = std::max(intra::node_bytes(communicator, group), buffers);
-  const std::size_t floats =
-      std::max({3 * hook.piece(), std::uint64_t(64 << 10), intra::node_partial(communicator)});
-  const device::Device& host = device::host();
   Statistics& statistics = communicator.statistics();
-  SLIMPI_TRY(call.scratch.messages.reserve(host, device::Place::device, bytes, statistics));
-  return call.scratch.partial.reserve(host, device::Place::device, floats * sizeof(float),
-                                      statistics);
+  const std::size_t bytes = 4 * group.peers.size() * message_buffer_bytes(hook);
+  SLIMPI_TRY(call.scratch.hook_messages().reserve(call.location, device::Place::device, bytes,
+                                                  statistics));
+  SLIMPI_TRY(call.scratch.hook_segments().reserve(call.location, device::Place::device,
+                                                  3 * hook.piece(), statistics));
+  return intra::reserve_node_sum(call, group);
 }
 
 }  // namespace slimpi::algorithm

@@ -27,7 +27,7 @@ struct HookFailure {
 // completes the schedule, because its peers wait for its messages. The call fails on all ranks.
 Status run_hook_rounds(comm::Call& call, const Hook& hook, HookFailure* failure);
 
-// Reserves host memory for it.
+// Reserves the scratch memory of such a call, whose buffers are in host memory.
 Status reserve_hook_rounds(const comm::Call& call, const Hook& hook);
 
 }  // namespace slimpi::algorithm

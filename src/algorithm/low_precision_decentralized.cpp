@@ -20,6 +20,7 @@
 
 #include "algorithm/decentralized.h"
 #include "comm/communicator.h"
+#include "comm/kernel_result.h"
 #include "comm/stream_wait.h"
 #include "inter/mixing.h"
 #include "inter/neighbor_exchange.h"
@@ -117,17 +118,12 @@ Status start_over(comm::Call& call, const NodeShard& shard, const Replicas& repl
 // it. The memory is the call's scratch.
 Status watch(comm::Call& call, const comm::Range& shard, const Replicas& replicas,
              const int** flag) {
-  comm::CallScratch& scratch = call.scratch;
-  SLIMPI_TRY(scratch.found.reserve(call.location, device::Place::device, sizeof(int),
-                                   call.communicator.statistics()));
-  SLIMPI_TRY(scratch.found_copy.reserve(call.location, device::Place::staging, sizeof(int),
-                                        call.communicator.statistics()));
-  int* const found = reinterpret_cast<int*>(scratch.found.data());
-  int* const copy = reinterpret_cast<int*>(scratch.found_copy.data());
-  call.device.kernels()->find_beyond(replicas.own, kernels::kMaxFloat, shard.count, found,
-                                     call.stream);
-  *flag = copy;
-  return call.device.copy(copy, found, sizeof *copy, call.stream);
+  comm::KernelResult<int> infinite;
+  SLIMPI_TRY(infinite.open(call, call.location));
+  call.device.kernels()->find_beyond(replicas.own, kernels::kMaxFloat, shard.count,
+                                     infinite.found(), call.stream);
+  *flag = infinite.copy();
+  return infinite.fetch(call.stream);
 }
 
 // Records whether a replica overflowed; it would stay infinite. The next call reads the record and

@@ -40,8 +40,8 @@ Status run_in_nodes(comm::Call& call, const Exchange& exchange) {
   return share_in_node(call);
 }
 
-// Reserves scratch memory for messages of `bytes`: near the buffers, and in staging memory if the
-// device is staged.
+// Reserves scratch memory for messages of `bytes` between nodes: near the buffers, and in staging
+// memory if the device is staged.
 Status reserve_messages(const comm::Call& call, std::size_t bytes);
 
 }  // namespace slimpi::algorithm

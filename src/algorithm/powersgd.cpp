@@ -61,13 +61,13 @@ Status run_powersgd(comm::Call& call) {
   const bool on_host = &call.device == &device::host();
   if (on_host || multiplies(call))
     return LowRankStep(call, matrix, *blas, !on_host, call.in, call.out).run();
-  // Otherwise the call is done on a copy in staging memory.
-  auto* const staging = reinterpret_cast<float*>(call.scratch.staging.data());
+  // Otherwise the call is done on a copy in host memory.
+  float* const copy = call.scratch.host_copy().data();
   const std::size_t bytes = call.count * sizeof(float);
-  SLIMPI_TRY(comm::copy_and_wait(call.device, call.stream, "copy out", staging, call.in, bytes));
-  SLIMPI_TRY(LowRankStep(call, matrix, *blas, false, staging, staging).run());
+  SLIMPI_TRY(comm::copy_and_wait(call.device, call.stream, "copy out", copy, call.in, bytes));
+  SLIMPI_TRY(LowRankStep(call, matrix, *blas, false, copy, copy).run());
   if (call.passed) return Status::ok;
-  return comm::copy_and_wait(call.device, call.stream, "copy in", call.out, staging, bytes);
+  return comm::copy_and_wait(call.device, call.stream, "copy in", call.out, copy, bytes);
 }
 
 // Allocates the arrays in the tensor state: with error feedback `count` floats, with a warm start
@@ -83,8 +83,8 @@ Status reserve_powersgd(comm::Call& call) {
   const bool staged = call.location != host, on_device = staged && multiplies(call);
   if (!on_device) SLIMPI_TRY(reserve_blas());
   if (staged && !on_device)
-    SLIMPI_TRY(call.scratch.staging.reserve(call.location, device::Place::staging,
-                                            call.count * sizeof(float), statistics));
+    SLIMPI_TRY(call.scratch.host_copy().reserve(call.location, device::Place::staging, call.count,
+                                                statistics));
   for (const std::uint64_t length : {matrix.rows, matrix.columns})
     SLIMPI_TRY(
         reserve_hierarchical({communicator, call.scratch, exact, nullptr, nullptr,

@@ -12,18 +12,76 @@
 
 namespace slimpi::comm {
 
+// Scratch memory as one user sees it. It owns nothing.
+template <typename T>
+class ScratchView {
+ public:
+  explicit ScratchView(Memory& memory) : memory_(memory) {}
+
+  // As Memory::reserve, for `count` elements.
+  Status reserve(const device::Location& location, device::Place place, std::size_t count,
+                 Statistics& statistics) const {
+    return memory_.reserve(location, place, count * sizeof(T), statistics);
+  }
+  T* data() const { return reinterpret_cast<T*>(memory_.data()); }
+
+ private:
+  Memory& memory_;
+};
+
 // One set of scratch memory. Each memory has the size that the last call reserved; its contents do
 // not outlive the call.
-struct CallScratch {
-  Memory messages, staging, partial;   // of the inter-node schedules
-  Memory found;                        // the result of find_beyond
-  Memory found_copy;                   // the same in host memory, pinned where there is a GPU
-  Memory kept, check;                  // for SLIMPI_MAX_ERROR; bounded_exchange.cpp
-  Memory exact, result;                // on the host, for SLIMPI_VERIFY; verification.cpp
-  Memory factors, device_factors;      // of the low-rank algorithm
-  Memory pieces;                       // of sums inside a node that are made during the exchange
-  Memory node_messages, node_staging;  // messages inside a node when there is no shared memory
-  ObjectPool objects;                  // for lists that live no longer than the call
+class CallScratch {
+ public:
+  // The views of these groups share memory, because their users take turns: a call makes the sum
+  // inside the node, then the exchange between nodes, then the share inside the node, and no part
+  // leaves anything in scratch for the next one. Each user reserves what it needs before the first
+  // part begins; the memory has the size of the largest.
+
+  // Message buffers near the program's buffers.
+  ScratchView<std::byte> exchange_messages() { return ScratchView<std::byte>(near_); }
+  ScratchView<std::byte> node_messages() { return ScratchView<std::byte>(near_); }
+  ScratchView<std::byte> hook_messages() { return ScratchView<std::byte>(near_); }
+  // Values of other ranks of the node that kernels cannot read where they are.
+  ScratchView<float> node_addends() { return ScratchView<float>(near_); }
+
+  // The same messages in host memory, where the device is staged.
+  ScratchView<std::byte> exchange_staging() { return ScratchView<std::byte>(staging_); }
+  ScratchView<std::byte> node_staging() { return ScratchView<std::byte>(staging_); }
+  // The whole vector, for an algorithm that has no kernels on its device. All parts of the call
+  // then run on this copy, in host memory, where they need no staging.
+  ScratchView<float> host_copy() { return ScratchView<float>(staging_); }
+
+  // Partial sums: of more addends than a kernel takes, and of the pairwise sums inside a node.
+  ScratchView<float> exchange_partial() { return ScratchView<float>(sums_); }
+  ScratchView<float> node_partial() { return ScratchView<float>(sums_); }
+  // Segments before they are encoded and after they are decoded; hook_exchange.cpp.
+  ScratchView<float> hook_segments() { return ScratchView<float>(sums_); }
+
+  // What a kernel found, and its copy for the host; kernel_result.h.
+  template <typename T>
+  ScratchView<T> kernel_result() {
+    return ScratchView<T>(found_);
+  }
+  template <typename T>
+  ScratchView<T> kernel_result_copy() {
+    return ScratchView<T>(found_copy_);
+  }
+
+  // As node_messages and node_staging, for a call that learns only in its middle that it needs
+  // them, when others of these views may be in use.
+  ScratchView<std::byte> late_node_messages() { return ScratchView<std::byte>(late_near_); }
+  ScratchView<std::byte> late_node_staging() { return ScratchView<std::byte>(late_staging_); }
+
+  // These have one user each.
+  Memory kept, check;              // for SLIMPI_MAX_ERROR; bounded_exchange.cpp
+  Memory exact, result;            // on the host, for SLIMPI_VERIFY; verification.cpp
+  Memory factors, device_factors;  // of the low-rank algorithm
+  Memory pieces;                   // of sums inside a node that are made during the exchange
+  ObjectPool objects;              // for lists that live no longer than the call
+
+ private:
+  Memory near_, staging_, sums_, late_near_, late_staging_, found_, found_copy_;
 };
 
 class CallScratchPool {

@@ -11,8 +11,8 @@
 
 namespace slimpi::inter {
 
-// Scratch memory that a schedule needs. bytes: of `messages`, and also of `staging` if the device
-// is staged. partial: floats of `partial`, used with many members.
+// Scratch memory that a schedule needs. bytes: of Context::messages, and also of Context::staging
+// if the device is staged. partial: floats of Context::partial, used with many members.
 struct Need {
   std::size_t bytes = 0;
   std::uint64_t partial = 0;

@@ -46,17 +46,21 @@ comm::Range shard_range(std::uint64_t count, const kernels::Format& format,
   return comm::chunk_of(count, group.shards, shard_index, comm::chunk_alignment(format));
 }
 
-std::size_t node_bytes(comm::Communicator& communicator, const comm::InterNodeGroup& group) {
+Status reserve_node_sum(const comm::Call& call, const comm::InterNodeGroup& group) {
+  comm::Communicator& communicator = call.communicator;
   const std::size_t size = communicator.layout().node_ranks().size();
-  if (group.flat || size == 1) return 0;
-  // Host kernels read shared memory in place; other devices need the addends in their own memory.
-  return shared_of(communicator) != nullptr ? shared_scratch_bytes(size, group)
-                                            : node_message_bytes(communicator.layout(), group);
-}
-
-std::uint64_t node_partial(const comm::Communicator& communicator) {
-  const std::size_t size = communicator.layout().node_ranks().size();
-  return size > 2 ? shared_scratch_bytes(size, {}) / sizeof(float) : 0;
+  if (group.flat || size == 1) return Status::ok;
+  comm::CallScratch& scratch = call.scratch;
+  Statistics& statistics = communicator.statistics();
+  const std::uint64_t floats = shared_scratch_floats(size, group);
+  if (shared_of(communicator) == nullptr)
+    SLIMPI_TRY(reserve_node_messages(call, group));
+  else
+    SLIMPI_TRY(
+        scratch.node_addends().reserve(call.location, device::Place::device, floats, statistics));
+  if (size <= kernels::kMaxAddends) return Status::ok;  // a kernel adds them at once
+  return scratch.node_partial().reserve(call.location, device::Place::device,
+                                        std::max(floats, kMessageFloats), statistics);
 }
 
 Status intra_allreduce(comm::Call& call, bool verified, NodeResult* result) {
@@ -78,11 +82,12 @@ Status reserve_intra_allreduce(const comm::Call& call) {
   Statistics& statistics = communicator.statistics();
   const comm::InterNodeGroup group = one_node_group(communicator);
   const std::size_t size = communicator.layout().node_ranks().size();
+  const std::uint64_t floats = shared_scratch_floats(size, group);
   if (call.device.staged || shared_of(communicator)->segment().peers_readable)
-    SLIMPI_TRY(call.scratch.messages.reserve(call.location, device::Place::device,
-                                             shared_scratch_bytes(size, group), statistics));
-  return call.scratch.partial.reserve(call.location, device::Place::device,
-                                      shared_scratch_bytes(size, group), statistics);
+    SLIMPI_TRY(call.scratch.node_addends().reserve(call.location, device::Place::device, floats,
+                                                   statistics));
+  return call.scratch.node_partial().reserve(call.location, device::Place::device, floats,
+                                             statistics);
 }
 
 Status intra_reduce_scatter(comm::Call& call, const comm::InterNodeGroup& group,

@@ -15,12 +15,8 @@ class NodePieces;
 comm::Range shard_range(std::uint64_t count, const kernels::Format& format,
                         const comm::InterNodeGroup& group, int shard_index);
 
-// Bytes of scratch that intra_reduce_scatter and intra_all_gather need in device and staging
-// memory.
-std::size_t node_bytes(comm::Communicator& communicator, const comm::InterNodeGroup& group);
-
-// Floats of Communicator::partial that sums inside a node need.
-std::uint64_t node_partial(const comm::Communicator& communicator);
+// Reserves the scratch memory of intra_reduce_scatter and intra_all_gather. Not collective.
+Status reserve_node_sum(const comm::Call& call, const comm::InterNodeGroup& group);
 
 // out's own shard = the node-local ranks' in, added in rank order in fp32. Sends the other shards
 // to their owners. With `pieces` on all ranks of the node, where reading in place is possible, only

@@ -109,7 +109,7 @@ class ShmPass {
   }
   // Scratch of the additions; private to this rank.
   float* partial() const {
-    return in_device_ ? buffers_.scratch() : reinterpret_cast<float*>(call_.scratch.partial.data());
+    return in_device_ ? buffers_.scratch() : call_.scratch.node_partial().data();
   }
   bool owner() const { return group_.shard_index >= 0; }
   using Where = NodeCopies::Where;

@@ -18,7 +18,7 @@ namespace slimpi::intra {
 
 namespace {
 
-constexpr std::uint64_t kSegment = 64 << 10;  // elements
+constexpr std::uint64_t kSegment = kMessageFloats;
 constexpr std::size_t kSegmentBytes = kSegment * sizeof(float);
 constexpr int kDepth = 2;  // segments in flight
 
@@ -27,28 +27,22 @@ comm::Range segment(const comm::Range& shard, std::uint64_t number) {
   return {shard.first + number * kSegment, std::min(kSegment, shard.count - number * kSegment)};
 }
 
-// A communicator with shared memory uses messages only in a call that finds the segment leased. The
-// inter-node schedule's scratch may be in use then, so such a call has memory of its own.
-comm::Memory& memory_of(const comm::Call& call) {
+// A communicator with shared memory uses messages only in a call that finds the segment leased.
+comm::ScratchView<std::byte> messages_of(const comm::Call& call) {
   comm::CallScratch& scratch = call.scratch;
-  return shared_of(call.communicator) == nullptr ? scratch.messages : scratch.node_messages;
+  return shared_of(call.communicator) == nullptr ? scratch.node_messages()
+                                                 : scratch.late_node_messages();
 }
-comm::Memory& staging_of(const comm::Call& call) {
+comm::ScratchView<std::byte> staging_of(const comm::Call& call) {
   comm::CallScratch& scratch = call.scratch;
-  return shared_of(call.communicator) == nullptr ? scratch.staging : scratch.node_staging;
+  return shared_of(call.communicator) == nullptr ? scratch.node_staging()
+                                                 : scratch.late_node_staging();
 }
 
-// A call on a communicator with shared memory reserves it only when it needs it, because such calls
-// are rare. A failure is reported to the other ranks.
+// In the middle of a call; a failure is reported to the other ranks.
 Status reserve_in_call(const comm::Call& call, const comm::InterNodeGroup& group) {
   if (shared_of(call.communicator) == nullptr) return Status::ok;
-  comm::Communicator& communicator = call.communicator;
-  const std::size_t bytes = node_message_bytes(communicator.layout(), group);
-  SLIMPI_TRY(memory_of(call).reserve(call.location, device::Place::device, bytes,
-                                     communicator.statistics()));
-  if (!call.device.staged) return Status::ok;
-  return staging_of(call).reserve(call.location, device::Place::staging, bytes,
-                                  communicator.statistics());
+  return reserve_node_messages(call, group);
 }
 
 // One reduce-scatter or all-gather inside a node. Segment `number` uses message buffers and
@@ -64,7 +58,7 @@ class MpiPass {
         me_(call.communicator.layout().local_rank()),
         size_(int(node_local_ranks_.size())),
         staged_(call.device.staged),
-        memory_(memory_of(call).data()),
+        memory_(messages_of(call).data()),
         staging_(staged_ ? staging_of(call).data() : memory_),
         requests_(std::size_t(2 * kDepth * size_), MPI_REQUEST_NULL, &call.scratch.objects),
         sends_(requests_.data()),
@@ -177,8 +171,8 @@ Status MpiPass::reduce(std::uint64_t number) {
     if (staged_) SLIMPI_TRY(copies_.copy(here, staging_ + buffer(false, number, other), bytes));
     addends[std::size_t(other)] = reinterpret_cast<const float*>(here);
   }
-  add_in_order(call_.device, call_.stream, addends, mine.count,
-               reinterpret_cast<float*>(call_.scratch.partial.data()), call_.out + mine.first);
+  add_in_order(call_.device, call_.stream, addends, mine.count, call_.scratch.node_partial().data(),
+               call_.out + mine.first);
   return staged_ ? finish_copies() : Status::ok;
 }
 
@@ -246,9 +240,14 @@ Status all_gather_by_mpi(comm::Call& call, const comm::InterNodeGroup& group) {
   return MpiPass(call, group).share();
 }
 
-std::size_t node_message_bytes(const comm::NodeLayout& layout, const comm::InterNodeGroup& group) {
-  const std::size_t size = layout.node_ranks().size();
-  return group.flat || size == 1 ? 0 : kDepth * 2 * size * kSegmentBytes;
+Status reserve_node_messages(const comm::Call& call, const comm::InterNodeGroup& group) {
+  const std::size_t size = call.communicator.layout().node_ranks().size();
+  if (group.flat || size == 1) return Status::ok;
+  Statistics& statistics = call.communicator.statistics();
+  const std::size_t bytes = kDepth * 2 * size * kSegmentBytes;
+  SLIMPI_TRY(messages_of(call).reserve(call.location, device::Place::device, bytes, statistics));
+  if (!call.device.staged) return Status::ok;
+  return staging_of(call).reserve(call.location, device::Place::staging, bytes, statistics);
 }
 
 }  // namespace slimpi::intra

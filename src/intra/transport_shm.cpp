@@ -70,7 +70,7 @@ void ShmPass::leave_to_mpi(std::uint64_t block) {
 // kernels can read.
 Status ShmPass::find_addends(std::uint64_t block, const comm::Range& mine,
                              std::pmr::vector<const float*>& addends) {
-  auto* scratch = reinterpret_cast<float*>(call_.scratch.messages.data());
+  float* scratch = call_.scratch.node_addends().data();
   for (int other = 0; other < size_; ++other, scratch += piece_) {
     if (other == me_) {
       addends.push_back(call_.in + mine.first);
@@ -155,8 +155,8 @@ Status ShmPass::run_allreduce(Path* way) {
   return end_reading();
 }
 
-std::size_t shared_scratch_bytes(std::size_t size, const comm::InterNodeGroup& group) {
-  return size * piece_of(group, NodeSegment::kBlock) * sizeof(float);
+std::uint64_t shared_scratch_floats(std::size_t size, const comm::InterNodeGroup& group) {
+  return size * piece_of(group, NodeSegment::kBlock);
 }
 
 Status reduce_scatter_by_shm(comm::Call& call, const comm::InterNodeGroup& group,

@@ -17,10 +17,13 @@ namespace slimpi::intra {
 
 struct NodeResult;
 
-// mpi: by MPI messages, which work between any ranks.
+// mpi: by MPI messages, which work between any ranks. A message has at most this many floats.
+constexpr std::uint64_t kMessageFloats = 64 << 10;
 Status reduce_scatter_by_mpi(comm::Call& call, const comm::InterNodeGroup& group);
 Status all_gather_by_mpi(comm::Call& call, const comm::InterNodeGroup& group);
-std::size_t node_message_bytes(const comm::NodeLayout& layout, const comm::InterNodeGroup& group);
+// Reserves the message buffers of both. With shared memory they reserve these themselves: they are
+// used in few calls.
+Status reserve_node_messages(const comm::Call& call, const comm::InterNodeGroup& group);
 
 // shm, cma and ipc: through memory that the node's ranks share. Needs shared_of(), and the
 // caller's lease of it. The ranks decide together at the first barrier. If the call must use nccl,
@@ -46,7 +49,7 @@ Status reduce_scatter_by_nccl(comm::Call& call, const comm::InterNodeGroup& grou
 Status all_gather_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
 Status allreduce_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
 
-// Bytes for one block of a shard from each of `size` node-local ranks.
-std::size_t shared_scratch_bytes(std::size_t size, const comm::InterNodeGroup& group);
+// Floats of one block of a shard from each of `size` node-local ranks.
+std::uint64_t shared_scratch_floats(std::size_t size, const comm::InterNodeGroup& group);
 
 }  // namespace slimpi::intra

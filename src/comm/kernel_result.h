@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A few values that a kernel finds and the host then reads. The kernel writes them to memory of the
+// device, and fetch() queues their copy: a kernel cannot reach the host's stack.
+#pragma once
+#include "comm/call.h"
+#include "comm/communicator.h"
+
+namespace slimpi::comm {
+
+// `count` values, in the scratch memory of a call. A call has one result at a time: it is valid
+// until the next one of the call is opened.
+template <typename T, std::size_t count = 1>
+class KernelResult {
+ public:
+  // Reserves the memory, so that open() does not fail for want of it.
+  static Status reserve(const Call& call, const device::Location& location) {
+    KernelResult result;
+    return result.open(call, location);
+  }
+
+  Status open(const Call& call, const device::Location& location) {
+    Statistics& statistics = call.communicator.statistics();
+    const auto found = call.scratch.kernel_result<T>();
+    const auto copy = call.scratch.kernel_result_copy<T>();
+    SLIMPI_TRY(found.reserve(location, device::Place::device, count, statistics));
+    SLIMPI_TRY(copy.reserve(location, device::Place::staging, count, statistics));
+    device_ = location.device;
+    found_ = found.data();
+    copy_ = copy.data();
+    return Status::ok;
+  }
+
+  // Where the kernel writes.
+  T* found() const { return found_; }
+
+  // Queues the copy behind the kernel.
+  Status fetch(device::Stream* stream) const {
+    return device_->copy(copy_, found_, count * sizeof(T), stream);
+  }
+
+  // Where the host reads when the stream has passed the copy.
+  const T* copy() const { return copy_; }
+
+ private:
+  const device::Device* device_ = nullptr;
+  T *found_ = nullptr, *copy_ = nullptr;
+};
+
+}  // namespace slimpi::comm
