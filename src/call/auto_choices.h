@@ -2,14 +2,16 @@
 // What the autotuner tried and chose, by size class: for the log and the report. Rank 0 of each
 // communicator adds; any thread may.
 #pragma once
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/report.h"
+#include "call/candidate.h"
 
 namespace slimpi::call {
 
@@ -21,19 +23,33 @@ class AutoChoices {
     return *choices;
   }
 
-  // One call of `bytes` bytes with the candidate names[which].
-  void add(const std::vector<std::string>& names, std::uint64_t bytes, std::size_t which,
+  // One call of `bytes` bytes with candidates[which].
+  void add(const Candidates& candidates, std::uint64_t bytes, std::size_t which,
            std::uint64_t nanoseconds);
 
-  // The candidates names[which] won. Returns the line for the log.
-  std::string choose(const std::vector<std::string>& names, std::uint64_t bytes, std::size_t which);
+  // candidates[which] won. Returns the line for the log.
+  std::string choose(const Candidates& candidates, std::uint64_t bytes, std::size_t which);
 
   std::vector<AutoChoice> rows();
 
  private:
-  using Key = std::pair<std::size_t, std::vector<std::string>>;  // size class and candidates
-  std::mutex mutex_;                                             // protects rows_
-  std::map<Key, AutoChoice> rows_;
+  struct Key {
+    std::size_t size_class;
+    Candidates candidates;
+    auto operator<=>(const Key&) const = default;
+  };
+  struct Row {
+    struct Trials {
+      std::uint64_t calls = 0, least = 0;  // least: nanoseconds of the fastest call
+    };
+    std::vector<Trials> trials;  // of each candidate
+    std::uint64_t decisions = 0;
+    std::optional<std::size_t> chosen;  // empty while candidates are on trial
+  };
+  Row& row_of(const Candidates& candidates, std::uint64_t bytes);
+
+  std::mutex mutex_;  // protects rows_
+  std::map<Key, Row> rows_;
 };
 
 }  // namespace slimpi::call

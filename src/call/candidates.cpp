@@ -38,7 +38,7 @@ Ran run_mpi(Runtime& runtime, const comm::Communicator& communicator, BypassReas
 // Runs the next candidate and records its time in the autotuner.
 template <typename Run>
 Outcome try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autotuner& autotuner,
-                 const std::vector<std::string>& names, const Allreduce& request, Run run) {
+                 const Candidates& candidates, const Allreduce& request, Run run) {
   const std::uint64_t begin = candidate_clock();
   const int candidate = autotuner.next();
   const bool was_settled = autotuner.settled();
@@ -51,7 +51,7 @@ Outcome try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autot
   // call.
   if (communicator.rank() == 0)
     (void)caught([&] {
-      AutoChoices::all().add(names, bytes, std::size_t(candidate), spent);
+      AutoChoices::all().add(candidates, bytes, std::size_t(candidate), spent);
       return Status::ok;
     });
   if (!autotuner.record(spent)) return done;
@@ -63,7 +63,7 @@ Outcome try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autot
       if (was_settled && !autotuner.settled())
         log_debug("auto: sums of about " + std::to_string(bytes) + " bytes are tried again");
       if (!was_settled && autotuner.settled())
-        log_debug(AutoChoices::all().choose(names, bytes, std::size_t(autotuner.next())));
+        log_debug(AutoChoices::all().choose(candidates, bytes, std::size_t(autotuner.next())));
       return Status::ok;
     });
   return done;
@@ -73,10 +73,10 @@ int bits_of_count(const Allreduce& request) {
   return std::bit_width(std::uint64_t(request.count));
 }
 
-// As the report names them. Allocates at the first call only.
-const std::vector<std::string>& node_candidates() {
-  static const auto& names = *new std::vector<std::string>{"mpi", "in the node"};
-  return names;
+// Allocates at the first call only. Never destroyed: exit handlers may still make calls.
+const Candidates& node_candidates() {
+  static const auto& both = *new Candidates{Candidate::mpi(), Candidate::in_node()};
+  return both;
 }
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace slimpi::call {
 namespace {
 thread_local const Freeing* t_innermost = nullptr;
 std::atomic<int> g_alive{0};  // of all threads; most processes have none at most times
-}
+}  // namespace
 
 // Objects nest: callbacks may free other communicators.
 Freeing::Freeing(Word comm) : comm_(comm), outer_(t_innermost) {

@@ -53,7 +53,7 @@ void Runtime::mpi_ended() {
     report_comm_ = MPI_COMM_NULL;
     report_owner_ = nullptr;
     error_class_ = 0;
-    error_codes_.clear();
+    error_codes_.fill(0);
   }
   for (comm::Communicator* communicator : never_freed) {
     communicator->abandon();

@@ -10,9 +10,9 @@ namespace {
 PreparedCall prepared(const Config& config, const policy::Rule* rule) {
   PreparedCall call;
   call.decision = policy::decide_by(config, rule);
-  call.candidates.emplace_back("mpi");
+  call.candidates.push_back(Candidate::mpi());
   for (const comm::Plan& plan : call.decision.plans)
-    call.candidates.emplace_back(plan.algorithm->name);
+    call.candidates.push_back(Candidate::algorithm(plan.algorithm->id));
   return call;
 }
 

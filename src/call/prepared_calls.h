@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "call/candidate.h"
 #include "comm/attachment.h"
 #include "policy/policy.h"
 
@@ -16,7 +17,7 @@ namespace slimpi::call {
 
 struct PreparedCall {
   policy::Decision decision;
-  std::vector<std::string> candidates;  // "mpi" and the plans' algorithms, as the report names them
+  Candidates candidates;  // MPI and the plans' algorithms
 };
 
 class PreparedCalls : public comm::Attachment {

@@ -220,16 +220,17 @@ const policy::Rules& Runtime::rules_of(comm::Communicator& communicator) const {
   return own.rules ? *own.rules : rules;
 }
 
-// The MPI error code for an error text; made at its first use.
-int Runtime::code_of(const std::string& text) {
-  int code = MPI_ERR_OTHER;
+// The MPI error code of a kind of failure, made at its first use. MPI has room for few codes, so
+// the text of a code is that of the last failure of its kind.
+int Runtime::code_of(Status status, const std::string& text) {
   const std::lock_guard lock(mutex_);
   if (error_class_ == 0) api.Add_error_class(&error_class_);
-  if (const auto known = error_codes_.find(text); known != error_codes_.end()) return known->second;
-  if (error_class_ == 0 || api.Add_error_code(error_class_, &code) != MPI_SUCCESS)
+  int& code = error_codes_[std::size_t(status)];
+  if (code == 0 && (error_class_ == 0 || api.Add_error_code(error_class_, &code) != MPI_SUCCESS)) {
+    code = 0;
     return MPI_ERR_OTHER;
+  }
   api.Add_error_string(code, text.substr(0, MPI_MAX_ERROR_STRING - 1).c_str());
-  error_codes_[text] = code;
   return code;
 }
 
@@ -239,7 +240,7 @@ int Runtime::raise(MPI_Comm comm, Status status, bool say) {
   api.Comm_rank(comm, &rank);
   const auto log_it = [&] { log_once(LogLevel::error, describe_failure(status)); };
   (void)caught([&] {
-    code = code_of("slimpi: " + describe_failure(status));
+    code = code_of(status, "slimpi: " + describe_failure(status));
     // Every rank found the same failed hook; only rank 0 logs it.
     if (say && (status != Status::hook || rank == 0)) log_it();
     return Status::ok;

@@ -3,8 +3,8 @@
 // never earlier. It ends in the delete callback of an attribute of MPI_COMM_SELF, which
 // MPI_Finalize calls, because slimpi cannot rely on intercepting MPI_Init or MPI_Finalize.
 #pragma once
+#include <array>
 #include <atomic>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -114,7 +114,7 @@ class Runtime {
   comm::Communicator* follow(MPI_Comm comm, std::optional<int>* raised);
   bool make_keyval(int* keyval);
   void unpin();
-  int code_of(const std::string& text);
+  int code_of(Status status, const std::string& text);
   static int forget(MPI_Comm comm, int keyval, void* value, void* runtime);
   static int end(MPI_Comm comm, int keyval, void* value, void* runtime);
 
@@ -122,7 +122,8 @@ class Runtime {
   int process_ = 0;     // the process id; differs in a forked child
   bool world_ = false;  // MPI_COMM_WORLD exists
   int error_class_ = 0;
-  std::map<std::string, int> error_codes_;    // key: text; protected by mutex_
+  // The MPI error codes of failures, by Status; 0: not made yet. Protected by mutex_.
+  std::array<int, std::size_t(Status::internal) + 1> error_codes_{};
   std::atomic<std::uint64_t> generation_{1};  // incremented when a communicator is freed
   std::atomic<std::uint64_t> offers_{0};      // rank 0: communicators offered for the report
   std::mutex mutex_;                          // protects all members below
