@@ -89,8 +89,7 @@ class Bounded {
   Status exchange(int index);
   Status check(int index, int tries, int* next);
   Status to_host(float* to, const float* from, std::uint64_t count) {
-    return comm::copy_and_wait(call_.device, call_.stream, "copy out", to, from,
-                               count * sizeof(float));
+    return comm::copy_and_wait(call_.device_stream(), "copy out", to, from, count * sizeof(float));
   }
 
   comm::Call& call_;

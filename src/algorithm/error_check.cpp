@@ -158,7 +158,7 @@ Status node_rounding(comm::Call& call, double* bound) {
   SLIMPI_TRY(squares.open(call, call.location));
   call.device.kernels()->compare(call.in, call.in, call.count, squares.found(), call.stream);
   SLIMPI_TRY(squares.fetch(call.stream));
-  SLIMPI_TRY(comm::synchronize(call.device, call.stream));
+  SLIMPI_TRY(comm::synchronize(call.device_stream()));
   *bound = double(ranks - 1) * kRounding * std::sqrt(squares.copy()[1]);
   return Status::ok;
 }

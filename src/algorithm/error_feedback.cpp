@@ -23,11 +23,10 @@ Residual residual_of(const comm::TensorState& slot) {
 
 Status KeptResidual::copy(const comm::Call& call, const float* from, float* to) {
   const device::Location location = copy_.location();
-  const device::Device& device = *location.device;
   device::Stream* stream = nullptr;
   SLIMPI_TRY(call.communicator.stream_for(location, &stream));
-  device.kernels()->sum(&from, 1, count_, to, stream);
-  return comm::synchronize(device, stream);
+  location.device->kernels()->sum(&from, 1, count_, to, stream);
+  return comm::synchronize({*location.device, stream});
 }
 
 Status KeptResidual::keep(const comm::Call& call) {

@@ -116,15 +116,15 @@ Status reserve_hook_state(comm::Call& call) {
 
 Status run_hook(comm::Call& call) {
   const Hook& hook = *hook_of(call.communicator, call.plan);
-  if (call.device.staged) SLIMPI_TRY(comm::synchronize(call.device, call.stream));
+  if (call.device.staged) SLIMPI_TRY(comm::synchronize(call.device_stream()));
   if (!call.device.staged || hook.takes_device_memory()) return run_in_place(call, hook);
 
   float* const copy = call.scratch.host_copy().data();
   const std::size_t bytes = call.count * sizeof(float);
-  SLIMPI_TRY(comm::copy_and_wait(call.device, call.stream, "copy out", copy, call.in, bytes));
+  SLIMPI_TRY(comm::copy_and_wait(call.device_stream(), "copy out", copy, call.in, bytes));
   comm::Call on_host = call_on_host(call, copy);
   SLIMPI_TRY(run_in_place(on_host, hook));
-  return comm::copy_and_wait(call.device, call.stream, "copy in", call.out, copy, bytes);
+  return comm::copy_and_wait(call.device_stream(), "copy in", call.out, copy, bytes);
 }
 
 }  // namespace

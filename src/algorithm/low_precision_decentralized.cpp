@@ -147,7 +147,7 @@ Status run_low_precision(comm::Call& call) {
     return watch(call, shard.range, replicas, &flag);
   }));
   if (flag == nullptr) return Status::ok;
-  SLIMPI_TRY(comm::synchronize(call.device, call.stream));
+  SLIMPI_TRY(comm::synchronize(call.device_stream()));
   call.state->nonfinite = *flag;
   return Status::ok;
 }

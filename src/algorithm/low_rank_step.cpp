@@ -62,9 +62,8 @@ LowRankStep::LowRankStep(comm::Call& call, const Matrix& matrix, const slimpi_bl
       matrix_(matrix),
       blas_(blas),
       on_device_(on_device),
-      device_(on_device ? call.device : device::host()),
-      stream_(on_device ? call.stream : nullptr),
-      kernels_(*device_.kernels()),
+      on_(on_device ? call.device_stream() : device::DeviceStream{device::host(), nullptr}),
+      kernels_(*on_.device.kernels()),
       tile_size_(on_device ? kDeviceTile : kHostTile),
       in_(in),
       out_(out) {
@@ -109,7 +108,7 @@ const float* LowRankStep::bring(const Part& part, int* distance) {
   const std::uint64_t length = whole ? part.rows * part.columns : part.columns;
   for (std::uint64_t line = 0; line < lines; ++line) {
     const std::uint64_t at = first + line * matrix_.columns;
-    kernels_.combine(1.0f, in_ + at, 1.0f, error_ + at, length, tile_ + line * length, stream_);
+    kernels_.combine(1.0f, in_ + at, 1.0f, error_ + at, length, tile_ + line * length, on_.stream);
   }
   return tile_;
 }
@@ -134,7 +133,7 @@ void LowRankStep::start_q() {
 
 void LowRankStep::multiply(const kernels::Product& product) {
   if (on_device_)
-    (void)kernels_.multiply(product, stream_);  // cannot fail: multiplies() has checked it
+    (void)kernels_.multiply(product, on_.stream);  // cannot fail: multiplies() has checked it
   else
     blas_.multiply(product.transposed, product.rows, product.columns, product.inner, product.a,
                    product.lda, product.b, product.ldb, 1.0f, product.c, product.ldc);
@@ -142,7 +141,7 @@ void LowRankStep::multiply(const kernels::Product& product) {
 
 // Enqueues a copy of a factor between host memory and the memory of M.
 Status LowRankStep::bring_over(float* to, const float* from, std::uint64_t length) {
-  return device_.copy(to, from, floats(length) * sizeof(float), stream_);
+  return on_.device.copy(to, from, floats(length) * sizeof(float), on_.stream);
 }
 
 // P = M Q. A row of M with a non-finite value gives a non-finite row of P, for every Q.
@@ -150,7 +149,7 @@ Status LowRankStep::first_product() {
   const Timed timed(communicator_.statistics(), Stage::encode, "first factor",
                     call_.count * sizeof(float));
   SLIMPI_TRY(bring_over(near_q_, q_, matrix_.columns));
-  kernels_.fill(near_p_, 0.0f, floats(matrix_.rows), stream_);
+  kernels_.fill(near_p_, 0.0f, floats(matrix_.rows), on_.stream);
   for_each_part([&](const Part& part) {
     int distance = 0;
     const float* const m = bring(part, &distance);
@@ -158,7 +157,7 @@ Status LowRankStep::first_product() {
               int(matrix_.columns), m, distance, near_p_ + part.row, int(matrix_.rows)});
   });
   SLIMPI_TRY(bring_over(p_, near_p_, matrix_.rows));
-  return comm::synchronize(device_, stream_);
+  return comm::synchronize(on_);
 }
 
 // Q = M^T P.
@@ -166,7 +165,7 @@ Status LowRankStep::second_product() {
   const Timed timed(communicator_.statistics(), Stage::encode, "second factor",
                     call_.count * sizeof(float));
   SLIMPI_TRY(bring_over(near_p_, p_, matrix_.rows));
-  kernels_.fill(near_q_, 0.0f, floats(matrix_.columns), stream_);
+  kernels_.fill(near_q_, 0.0f, floats(matrix_.columns), on_.stream);
   for_each_part([&](const Part& part) {
     int distance = 0;
     const float* const m = bring(part, &distance);
@@ -174,7 +173,7 @@ Status LowRankStep::second_product() {
               int(matrix_.rows), m, distance, near_q_ + part.column, int(matrix_.columns)});
   });
   SLIMPI_TRY(bring_over(q_, near_q_, matrix_.columns));
-  return comm::synchronize(device_, stream_);
+  return comm::synchronize(on_);
 }
 
 // `phase` makes the call numbers of the two exchanges different, so that the receiver rejects a
@@ -197,7 +196,7 @@ Status LowRankStep::finish() {
   SLIMPI_TRY(bring_over(near_q_, q_, matrix_.columns));
   const kernels::LowRank factors{near_p_, near_q_, matrix_.rank, matrix_.rows, matrix_.columns};
   kernels_.low_rank(factors, in_, 1.0f / float(communicator_.size()), error_, call_.count, out_,
-                    stream_);
+                    on_.stream);
   if (last_q_ != nullptr) std::memcpy(last_q_, q_, floats(matrix_.columns) * sizeof(float));
   return Status::ok;
 }

@@ -78,8 +78,7 @@ class LowRankStep {
   const Matrix matrix_;
   const slimpi_blas& blas_;
   const bool on_device_;
-  const device::Device& device_;  // whose memory holds M
-  device::Stream* const stream_;
+  const device::DeviceStream on_;  // of the device whose memory holds M
   const kernels::Kernels& kernels_;
   const TileSize tile_size_;
   const float* in_;

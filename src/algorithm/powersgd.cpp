@@ -64,10 +64,10 @@ Status run_powersgd(comm::Call& call) {
   // Otherwise the call is done on a copy in host memory.
   float* const copy = call.scratch.host_copy().data();
   const std::size_t bytes = call.count * sizeof(float);
-  SLIMPI_TRY(comm::copy_and_wait(call.device, call.stream, "copy out", copy, call.in, bytes));
+  SLIMPI_TRY(comm::copy_and_wait(call.device_stream(), "copy out", copy, call.in, bytes));
   SLIMPI_TRY(LowRankStep(call, matrix, *blas, false, copy, copy).run());
   if (call.passed) return Status::ok;
-  return comm::copy_and_wait(call.device, call.stream, "copy in", call.out, copy, bytes);
+  return comm::copy_and_wait(call.device_stream(), "copy in", call.out, copy, bytes);
 }
 
 // Allocates the arrays in the tensor state: with error feedback `count` floats, with a warm start

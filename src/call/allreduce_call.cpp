@@ -74,7 +74,7 @@ Status AllreduceCall::run_plan(comm::Call& call) {
   const std::uint64_t sent_before = communicator_.exchange().bytes_sent();
   SLIMPI_TRY(colocate_buffers(call));
   SLIMPI_TRY(plan_.algorithm->run(call));
-  SLIMPI_TRY(comm::synchronize(call.device, call.stream));
+  SLIMPI_TRY(comm::synchronize(call.device_stream()));
   if (call.passed) return Status::ok;
   if (kept_residual_.holds()) SLIMPI_TRY(kept_residual_.restore_unless_finite(call));
   const auto end = std::chrono::steady_clock::now();
@@ -128,7 +128,7 @@ Status AllreduceCall::run_in_node(bool* usual, int* code) {
   } else {
     runtime_.statistics.exact_in_node();
   }
-  return comm::synchronize(call.device, call.stream);
+  return comm::synchronize(call.device_stream());
 }
 
 // MPI sums the whole vector, so that it chooses the algorithm of that size. In place, the finished
@@ -159,7 +159,7 @@ Status AllreduceCall::colocate_buffers(comm::Call& call) {
     device::Stream* stream = nullptr;
     SLIMPI_TRY(communicator_.stream_for(in_location_, &stream));
     SLIMPI_TRY(from.copy(out_, in_, count_ * sizeof(float), stream));
-    SLIMPI_TRY(comm::synchronize(from, stream));
+    SLIMPI_TRY(comm::synchronize({from, stream}));
   } else {
     SLIMPI_TRY(to.copy(out_, in_, count_ * sizeof(float), call.stream));
   }

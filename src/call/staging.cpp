@@ -159,7 +159,7 @@ class Buffer {
   const std::byte* begin() const { return program_ + span_.low; }
 
   Status move(const char* name, std::byte* to, const std::byte* from) {
-    return comm::copy_and_wait(*buffer_->location.device, buffer_->stream, name, to, from,
+    return comm::copy_and_wait({*buffer_->location.device, buffer_->stream}, name, to, from,
                                span_.bytes);
   }
 

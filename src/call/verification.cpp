@@ -23,7 +23,7 @@ Status find_result(const comm::Call& call, const float** result) {
   auto* const copy = reinterpret_cast<float*>(call.scratch.result.data());
   SLIMPI_TRY(call.device.copy(copy, call.out, call.count * sizeof(float), call.stream));
   *result = copy;
-  return comm::synchronize(call.device, call.stream);
+  return comm::synchronize(call.device_stream());
 }
 
 }  // namespace
@@ -46,7 +46,7 @@ Status keep_for_verification(const comm::Call& call, const device::Location& fro
   device::Stream* stream = nullptr;
   SLIMPI_TRY(communicator.stream_for(from, &stream));
   SLIMPI_TRY(from.device->copy(exact_of(call), call.in, bytes, stream));
-  return comm::synchronize(*from.device, stream);
+  return comm::synchronize({*from.device, stream});
 }
 
 Status verify_result(const comm::Call& call) {

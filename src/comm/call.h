@@ -72,6 +72,8 @@ struct Call {
   NodePath node_path = NodePath::host;
 
   const device::Device& device = *location.device;  // short for that
+
+  device::DeviceStream device_stream() const { return {device, stream}; }
 };
 
 // The call with another plan: the same buffers, scratch memory, state and number in messages. What

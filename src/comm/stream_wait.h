@@ -11,18 +11,15 @@
 
 namespace slimpi::comm {
 
-// Waits until `stream` has passed `event`.
-Status wait_for_event(const device::Device& device, device::Stream* stream, std::uint64_t event,
-                      PointToPoint* exchange);
+// Waits until the stream has passed `event`.
+Status wait_for_event(const device::DeviceStream& on, std::uint64_t event, PointToPoint* exchange);
 
 // Waits until everything queued on the stream is done.
-Status synchronize(const device::Device& device, device::Stream* stream,
-                   PointToPoint* exchange = nullptr);
+Status synchronize(const device::DeviceStream& on, PointToPoint* exchange = nullptr);
 
 // Queues a copy on the stream and waits for it. The trace shows it as `name`: "copy out" or "copy
 // in", as seen from the device.
-Status copy_and_wait(const device::Device& device, device::Stream* stream, const char* name,
-                     void* to, const void* from, std::size_t bytes,
-                     PointToPoint* exchange = nullptr);
+Status copy_and_wait(const device::DeviceStream& on, const char* name, void* to, const void* from,
+                     std::size_t bytes, PointToPoint* exchange = nullptr);
 
 }  // namespace slimpi::comm

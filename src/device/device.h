@@ -171,6 +171,12 @@ struct Device {
   }
 };
 
+// Where work is queued: a stream and its device.
+struct DeviceStream {
+  const Device& device;
+  Stream* stream;  // null: the host's
+};
+
 // The row for ordinary memory.
 const Device& host();
 

@@ -149,7 +149,7 @@ class BruckExchange {
 Status BruckExchange::move(const char* name, std::byte* to, const std::byte* from,
                            std::size_t bytes) {
   if (!staged_ || bytes == 0) return Status::ok;
-  return comm::copy_and_wait(context_.device, context_.stream(), name, to, from, bytes, &exchange_);
+  return comm::copy_and_wait(context_.device_stream(), name, to, from, bytes, &exchange_);
 }
 
 Status BruckExchange::check(const std::byte* block, int owner, int sender) {
@@ -274,7 +274,7 @@ Status BruckExchange::decode() {
     codec_.decode(part, memory_ + at + codec::kHeaderBytes);
     at += layout_.bytes_of(owner);
   }
-  return staged_ ? comm::synchronize(context_.device, context_.stream(), &exchange_) : Status::ok;
+  return staged_ ? comm::synchronize(context_.device_stream(), &exchange_) : Status::ok;
 }
 
 Status BruckExchange::run_steps() {

@@ -47,6 +47,7 @@ struct Context {
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();
 
   device::Stream* stream() const { return streams.by_role[int(comm::StreamRole::compute)]; }
+  device::DeviceStream device_stream() const { return {device, stream()}; }
 };
 
 // Looks up the streams that Communicator::prepare has opened.

@@ -64,8 +64,8 @@ Status CopyStreams::record(Event* event, std::uint64_t bytes) {
 
 Status CopyStreams::wait(const Event& event) {
   if (!context_.device.staged) return Status::ok;
-  SLIMPI_TRY(
-      comm::wait_for_event(context_.device, stream(event.role), event.number, &context_.exchange));
+  SLIMPI_TRY(comm::wait_for_event({context_.device, stream(event.role)}, event.number,
+                                  &context_.exchange));
   trace_event(event);
   return trace_finished_copies();
 }

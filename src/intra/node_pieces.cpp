@@ -69,7 +69,7 @@ Status NodePieces::sum(const comm::Range& part) {
       addends.push_back(to);
       to += kAtOnce;
     }
-    add_in_order(call_.device, call_.stream, addends, count, to, call_.out + first);
+    add_in_order(call_.device_stream(), addends, count, to, call_.out + first);
   }
   return Status::ok;
 }

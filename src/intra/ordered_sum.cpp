@@ -6,14 +6,13 @@
 namespace slimpi::intra {
 
 // Longer sums go through scratch, because out may be this rank's own addend.
-void add_in_order(const device::Device& device, device::Stream* stream,
-                  std::span<const float* const> addends, std::uint64_t count, float* partial,
-                  float* out) {
+void add_in_order(const device::DeviceStream& on, std::span<const float* const> addends,
+                  std::uint64_t count, float* partial, float* out) {
   const float* group[kernels::kMaxAddends];
   int size = 0;
   for (std::size_t next = 0; next < addends.size();) {
     while (size < kernels::kMaxAddends && next < addends.size()) group[size++] = addends[next++];
-    device.kernels()->sum(group, size, count, next == addends.size() ? out : partial, stream);
+    on.device.kernels()->sum(group, size, count, next == addends.size() ? out : partial, on.stream);
     group[0] = partial;
     size = 1;
   }
@@ -21,12 +20,12 @@ void add_in_order(const device::Device& device, device::Stream* stream,
 
 // With r ranks more than a power of two, the first 2r ranks are added in pairs. Then neighboring
 // sums are added, level by level, until one is left.
-bool add_in_pairs(const device::Device& device, device::Stream* stream,
-                  std::span<const float* const> addends, std::uint64_t count, float* partial,
-                  std::uint64_t stride, float* out, std::pmr::memory_resource* memory) {
-  const kernels::Kernels& table = *device.kernels();
+bool add_in_pairs(const device::DeviceStream& on, std::span<const float* const> addends,
+                  std::uint64_t count, float* partial, std::uint64_t stride, float* out,
+                  std::pmr::memory_resource* memory) {
+  const kernels::Kernels& table = *on.device.kernels();
   if (table.pair_sum != nullptr && addends.size() <= std::size_t(kernels::kMaxAddends)) {
-    table.pair_sum(addends.data(), int(addends.size()), count, out, stream);
+    table.pair_sum(addends.data(), int(addends.size()), count, out, on.stream);
     return false;
   }
   bool several_nans = false;
@@ -35,7 +34,7 @@ bool add_in_pairs(const device::Device& device, device::Stream* stream,
     if (table.add != nullptr)
       several_nans |= table.add(a, b, count, to);
     else
-      table.sum(both, 2, count, to, stream);
+      table.sum(both, 2, count, to, on.stream);
     return to;
   };
   std::size_t power = 1;

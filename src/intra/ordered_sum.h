@@ -15,16 +15,14 @@ namespace slimpi::intra {
 
 // Adds in rank order. The sum is rounded to fp32 in between only where there are more addends than
 // a kernel takes at once. Scratch of `count` floats.
-void add_in_order(const device::Device& device, device::Stream* stream,
-                  std::span<const float* const> addends, std::uint64_t count, float* partial,
-                  float* out);
+void add_in_order(const device::DeviceStream& on, std::span<const float* const> addends,
+                  std::uint64_t count, float* partial, float* out);
 
 // Adds in the order of MPICH, in the calling thread's floating-point environment where the kernel
 // table can. Scratch of `stride` floats for each addend but the last. True: two NaNs were added,
 // and MPI's result may be the other one. `memory` is for the list of sums.
-bool add_in_pairs(const device::Device& device, device::Stream* stream,
-                  std::span<const float* const> addends, std::uint64_t count, float* partial,
-                  std::uint64_t stride, float* out,
+bool add_in_pairs(const device::DeviceStream& on, std::span<const float* const> addends,
+                  std::uint64_t count, float* partial, std::uint64_t stride, float* out,
                   std::pmr::memory_resource* memory = std::pmr::get_default_resource());
 
 }  // namespace slimpi::intra

@@ -119,7 +119,7 @@ class ShmPass {
   Where where_in_segment() const { return shared_.cross_cache() ? Where::memory : Where::caches; }
   // Waits for the copies and additions on the stream; then other ranks may see the message buffer.
   Status copied() {
-    SLIMPI_TRY(comm::synchronize(call_.device, call_.stream));
+    SLIMPI_TRY(comm::synchronize(call_.device_stream()));
     copies_.done();
     return Status::ok;
   }

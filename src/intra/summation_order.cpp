@@ -57,7 +57,7 @@ std::vector<float> sum_of_probes(int size) {
     addends.push_back(probes.back().data());
   }
   std::vector<float> sum(kPeriod), scratch(kPeriod * std::size_t(size));
-  add_in_pairs(device::host(), nullptr, addends, kPeriod, scratch.data(), kPeriod, sum.data());
+  add_in_pairs({device::host(), nullptr}, addends, kPeriod, scratch.data(), kPeriod, sum.data());
   return sum;
 }
 
@@ -118,7 +118,7 @@ class Probe {
   }
   Status copy(void* to, const void* from) {
     SLIMPI_TRY(device_.copy(to, from, bytes_, call_.stream));
-    return comm::synchronize(device_, call_.stream);
+    return comm::synchronize(call_.device_stream());
   }
 
   const comm::Call& call_;

@@ -115,7 +115,7 @@ class MpiPass {
 };
 
 Status MpiPass::finish_copies() {
-  SLIMPI_TRY(comm::synchronize(call_.device, call_.stream, &exchange_));
+  SLIMPI_TRY(comm::synchronize(call_.device_stream(), &exchange_));
   copies_.done();
   return Status::ok;
 }
@@ -171,7 +171,7 @@ Status MpiPass::reduce(std::uint64_t number) {
     if (staged_) SLIMPI_TRY(copies_.copy(here, staging_ + buffer(false, number, other), bytes));
     addends[std::size_t(other)] = reinterpret_cast<const float*>(here);
   }
-  add_in_order(call_.device, call_.stream, addends, mine.count, call_.scratch.node_partial().data(),
+  add_in_order(call_.device_stream(), addends, mine.count, call_.scratch.node_partial().data(),
                call_.out + mine.first);
   return staged_ ? finish_copies() : Status::ok;
 }

@@ -158,9 +158,9 @@ Status NcclPass::reduce(std::uint64_t block, bool pairwise) {
     addends.push_back(other == me_ ? call_.in + mine.first : arrived(other, block));
   float* const out = call_.out + mine.first;
   if (pairwise)
-    add_in_pairs(call_.device, call_.stream, addends, mine.count, nccl_.partial(), piece_, out);
+    add_in_pairs(call_.device_stream(), addends, mine.count, nccl_.partial(), piece_, out);
   else
-    add_in_order(call_.device, call_.stream, addends, mine.count, nccl_.partial(), out);
+    add_in_order(call_.device_stream(), addends, mine.count, nccl_.partial(), out);
   return call_.device.record(call_.stream, &added_[block % NcclGroup::kDepth]);
 }
 

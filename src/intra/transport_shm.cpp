@@ -96,14 +96,12 @@ Status ShmPass::reduce(std::uint64_t block, bool pairwise) {
   std::pmr::vector<const float*> addends(memory);
   SLIMPI_TRY(find_addends(block, mine, addends));
   if (!pairwise) {
-    add_in_order(call_.device, call_.stream, addends, mine.count, partial(),
-                 call_.out + mine.first);
+    add_in_order(call_.device_stream(), addends, mine.count, partial(), call_.out + mine.first);
     return Status::ok;
   }
   summed_ = place_of_sum(block);
   const CallersFloats environment;
-  if (add_in_pairs(call_.device, call_.stream, addends, mine.count, partial(), piece_, summed_,
-                   memory))
+  if (add_in_pairs(call_.device_stream(), addends, mine.count, partial(), piece_, summed_, memory))
     word_ |= published::kSeveralNans;
   return Status::ok;
 }
