@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How often a call that is left to MPI asks the driver whose a pointer is, and for how much, on the
- * fake driver, which counts: once for each of its buffers, for two attributes, and never for
- * buffers in the heap, in static data and on the stack. Usage: queries; exits 77 without the fake
- * driver. */
+/* How often a call asks the driver whose a pointer is, and for how much, on the fake driver, which
+ * counts: once for each of its buffers, for two attributes, and never for buffers in the heap, in
+ * static data and on the stack. Usage: queries [between], with `between` for calls that slimpi does
+ * between nodes; exits 77 without the fake driver. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "tests/helper/fake_driver.h"
@@ -50,6 +51,31 @@ static void count_none(const float* mapped) {
   free(heap);
 }
 
+/* Calls that MPI does, or slimpi in the node. */
+static void count_in_node(const float* in, float* out, float* device) {
+  count("integers in place", MPI_IN_PLACE, out, COUNT, MPI_INT, 1);
+  count("integers", in, out, COUNT, MPI_INT, 2);
+  count("integers of the GPU", MPI_IN_PLACE, device, COUNT, MPI_INT, 1);
+  count("floats in the node, in place", MPI_IN_PLACE, out, COUNT, MPI_FLOAT, 1);
+  count("floats in the node", in, out, COUNT, MPI_FLOAT, 2);
+  count("few floats, in place", MPI_IN_PLACE, out, 1000, MPI_FLOAT, 1); /* MPI sums them */
+  count("few floats", in, out, 1000, MPI_FLOAT, 2);
+  count_none(in);
+}
+
+/* Calls that slimpi does between nodes, as the options say. */
+static void count_between(const float* in, float* out, float* device) {
+  float* const other = gpu_take(GPU_DEVICE, COUNT * sizeof(float));
+  gpu_copy(other, GPU_DEVICE, in, GPU_HOST, COUNT * sizeof(float));
+  count("floats of the GPU, in place", MPI_IN_PLACE, device, COUNT, MPI_FLOAT, 1);
+  count("floats of the GPU", other, device, COUNT, MPI_FLOAT, 2);
+  count("floats, in place", MPI_IN_PLACE, out, COUNT, MPI_FLOAT, 1);
+  count("floats", in, out, COUNT, MPI_FLOAT, 2);
+  count("floats from the GPU", other, out, COUNT, MPI_FLOAT, 2);
+  count("floats to the GPU", in, device, COUNT, MPI_FLOAT, 2);
+  gpu_give_back(GPU_DEVICE, other);
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
@@ -60,14 +86,10 @@ int main(int argc, char** argv) {
   float *const in = map(), *const out = map();
   float* const device = gpu_take(GPU_DEVICE, COUNT * sizeof(float));
   gpu_copy(device, GPU_DEVICE, out, GPU_HOST, COUNT * sizeof(float));
-  count("integers in place", MPI_IN_PLACE, out, COUNT, MPI_INT, 1);
-  count("integers", in, out, COUNT, MPI_INT, 2);
-  count("integers of the GPU", MPI_IN_PLACE, device, COUNT, MPI_INT, 1);
-  count("floats in the node, in place", MPI_IN_PLACE, out, COUNT, MPI_FLOAT, 1);
-  count("floats in the node", in, out, COUNT, MPI_FLOAT, 2);
-  count("few floats, in place", MPI_IN_PLACE, out, 1000, MPI_FLOAT, 1); /* MPI sums them */
-  count("few floats", in, out, 1000, MPI_FLOAT, 2);
-  count_none(in);
+  if (argc > 1 && strcmp(argv[1], "between") == 0)
+    count_between(in, out, device);
+  else
+    count_in_node(in, out, device);
   gpu_give_back(GPU_DEVICE, device);
   MPI_Finalize();
   return g_failures != 0;
