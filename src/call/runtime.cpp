@@ -25,9 +25,6 @@ namespace {
   if (Runtime* const runtime = Runtime::started(); runtime != nullptr) runtime->leave();
 }
 
-// Microseconds that a launcher gets to forward a line before it is informed that the job ended.
-constexpr unsigned kTimeToBeHeard = 200'000;
-
 // The files at the end of the job lie where the process started, wherever it is by then. In the
 // name of a trace a percent sign is written twice.
 void keep_directory(Config& config) {
@@ -37,18 +34,9 @@ void keep_directory(Config& config) {
   const std::string path = path_from_start(*config.trace);
   std::string directory = path.substr(0, path.size() - config.trace->size());
   for (std::size_t at = 0; (at = directory.find('%', at)) != directory.npos; at += 2)
-    directory.insert(at, "%");
+    directory.insert(at, 1, '%');
   *config.trace = directory + *config.trace;
 }
-
-std::string describe_failure(Status status) {
-  const std::string text = failure_text();
-  return text.empty() ? to_string(status) : text;
-}
-
-}  // namespace
-
-namespace {
 
 // Ends the job: the other ranks would wait for this one, which cannot tell them, because it has no
 // communicator yet.
@@ -218,74 +206,6 @@ int Runtime::end(MPI_Comm, int, void*, void* runtime) {
 const policy::Rules& Runtime::rules_of(comm::Communicator& communicator) const {
   const RulesOfInfo& own = communicator.attachment<RulesOfInfo>();
   return own.rules ? *own.rules : rules;
-}
-
-// The MPI error code of a kind of failure, made at its first use. MPI has room for few codes, so
-// the text of a code is that of the last failure of its kind.
-int Runtime::code_of(Status status, const std::string& text) {
-  const std::lock_guard lock(mutex_);
-  if (error_class_ == 0) api.Add_error_class(&error_class_);
-  int& code = error_codes_[std::size_t(status)];
-  if (code == 0 && (error_class_ == 0 || api.Add_error_code(error_class_, &code) != MPI_SUCCESS)) {
-    code = 0;
-    return MPI_ERR_OTHER;
-  }
-  api.Add_error_string(code, text.substr(0, MPI_MAX_ERROR_STRING - 1).c_str());
-  return code;
-}
-
-// Without memory for the text and its code, the error handler gets MPI_ERR_OTHER.
-int Runtime::raise(MPI_Comm comm, Status status, bool say) {
-  int code = MPI_ERR_OTHER, rank = 0;
-  api.Comm_rank(comm, &rank);
-  const auto log_it = [&] { log_once(LogLevel::error, describe_failure(status)); };
-  (void)caught([&] {
-    code = code_of(status, "slimpi: " + describe_failure(status));
-    // Every rank found the same failed hook; only rank 0 logs it.
-    if (say && (status != Status::hook || rank == 0)) log_it();
-    return Status::ok;
-  });
-  if (is_fatal(comm)) {
-    // Another rank logs it, or all ranks know it and rank 0 has logged it.
-    if (!say && status != Status::disagreement) {
-      sleep(1);
-      (void)caught([&] {
-        log_it();
-        return Status::ok;
-      });
-    }
-    abort_job(comm);
-  }
-  const CallersFloats environment;
-  return programs_code([&] {  // the error handler
-    api.Comm_call_errhandler(comm, code);
-    return code;
-  });
-}
-
-bool Runtime::is_fatal(MPI_Comm comm) const {
-  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
-  if (api.Comm_get_errhandler(comm, &handler) != MPI_SUCCESS) return false;
-  if (handler == MPI_ERRORS_ARE_FATAL) return true;
-  if (handler != MPI_ERRORS_RETURN) api.Errhandler_free(&handler);
-  return false;
-}
-
-void Runtime::end_job(MPI_Comm comm) {
-  // Usually every rank has the same bad value: rank 0 logs it, the others give it time to end the
-  // job.
-  if (world_rank > 0) sleep(1);
-  log_error(option_error);
-  abort_job(comm);
-}
-
-// Does what MPI_ERRORS_ARE_FATAL does. MPICH 4.2 may end the job with status 0 from
-// MPI_Comm_call_errhandler, or from MPI_Abort of a smaller communicator, and its MPI_Abort may
-// return.
-void Runtime::abort_job(MPI_Comm comm) {
-  usleep(kTimeToBeHeard);
-  api.Abort(world_ ? MPI_COMM_WORLD : comm, 2);
-  _exit(2);
 }
 
 }  // namespace slimpi::call

@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls that go to MPI with buffers that MPI cannot take. MPI works on copies in staging memory,
-// for every datatype and operation, so the result has MPI's own bytes.
+#include "call/staging.h"
+
 #include <cstdint>
-#include <memory>
-#include <mutex>
-#include <utility>
-#include <vector>
 
 #include "base/exceptions.h"
-#include "base/float_environment.h"
 #include "base/log.h"
-#include "call/entry.h"
-#include "call/estimate.h"
 #include "call/runtime.h"
+#include "call/staging_pool.h"
 #include "comm/stream_wait.h"
 
 namespace slimpi::call {
@@ -47,83 +41,6 @@ bool find_span(const mpi::Api& api, const Allreduce& call, Span* span) {
   span->gaps = size != true_extent || (call.count > 1 && extent != true_extent);
   return span->bytes != 0;
 }
-
-// Staging memory at a location, and its stream. One call uses it at a time.
-struct StagingBuffer {
-  Location location;
-  device::Stream* stream = nullptr;
-  comm::Memory memory;
-};
-
-class StagingPool {
- public:
-  // Never destroyed: exit handlers may still call MPI after static destruction.
-  static StagingPool& all() {
-    static auto* const pool = new StagingPool;
-    return *pool;
-  }
-
-  // Takes a free staging buffer of `bytes` at the location. Enlarges one or makes a new one where
-  // none fits.
-  Status take(const Location& location, std::size_t bytes, Statistics& statistics,
-              StagingBuffer** buffer) {
-    *buffer = pick(location, bytes);
-    drop_if_failed(**buffer);
-    if ((*buffer)->stream == nullptr) {
-      (*buffer)->location = location;
-      SLIMPI_TRY(location.device->open_stream(location, &(*buffer)->stream));
-    }
-    comm::Memory& memory = (*buffer)->memory;
-    if (bytes <= memory.size()) return Status::ok;
-    if (memory.reserve(location, device::Place::staging, bytes, statistics) == Status::ok)
-      return Status::ok;
-    // Slower, but otherwise equal.
-    return memory.reserve({}, device::Place::device, bytes, statistics);
-  }
-
-  void release(StagingBuffer* buffer) {
-    const std::lock_guard lock(mutex_);
-    free_.push_back(buffer);
-  }
-
- private:
-  // A stream that has failed once fails for good, and copies may still be under way into the
-  // memory.
-  static void drop_if_failed(StagingBuffer& buffer) {
-    bool reached = false;
-    const device::Device& device = *buffer.location.device;
-    if (buffer.stream == nullptr || device.query(buffer.stream, 0, &reached) == Status::ok) return;
-    device.close_stream(buffer.stream);
-    buffer.stream = nullptr;
-    buffer.memory.release();
-  }
-
-  // The smallest free one that fits, else the largest free one, else a new one.
-  StagingBuffer* pick(const Location& location, std::size_t bytes) {
-    const std::lock_guard lock(mutex_);
-    auto best = free_.end();
-    const auto better = [&](const StagingBuffer& buffer, const StagingBuffer& than) {
-      const bool fits = buffer.memory.size() >= bytes, other_fits = than.memory.size() >= bytes;
-      if (fits != other_fits) return fits;
-      return fits == (buffer.memory.size() < than.memory.size());
-    };
-    for (auto buffer = free_.begin(); buffer != free_.end(); ++buffer)
-      if ((*buffer)->location == location && (best == free_.end() || better(**buffer, **best)))
-        best = buffer;
-    if (best == free_.end()) {
-      made_.push_back(std::make_unique<StagingBuffer>());
-      free_.reserve(made_.size());
-      return made_.back().get();
-    }
-    StagingBuffer* const found = *best;
-    free_.erase(best);
-    return found;
-  }
-
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<StagingBuffer>> made_;
-  std::vector<StagingBuffer*> free_;
-};
 
 // One buffer of a call, and its copy if it needs one.
 class Buffer {
@@ -195,12 +112,7 @@ Status run_staged(Runtime& runtime, const Allreduce& call, const Span& span, Buf
 
 }  // namespace
 
-namespace {
-
-int call_mpi_untraced(const Allreduce& call) {
-  // Asked before the driver is asked where the buffers lie.
-  if (!device::others() || device::mpi_takes_device_memory()) [[likely]]
-    return call_mpi_unstaged(call);
+int call_mpi_staged(const Allreduce& call) {
   Runtime& runtime = *Runtime::started();  // exists: it added the other devices
   if (runtime.finished.load(std::memory_order_relaxed)) return call_mpi_unstaged(call);
   Span span;
@@ -219,48 +131,6 @@ int call_mpi_untraced(const Allreduce& call) {
   log_once(LogLevel::info,
            "MPI does not take this process's device memory: what it reduces there "
            "itself passes through host memory");
-  return code;
-}
-
-struct TimedCall {
-  int code;
-  std::uint64_t nanoseconds;
-};
-
-// `name`: of the slice in the trace; a literal.
-TimedCall call_mpi_timed(const Allreduce& call, const char* name) {
-  const auto begin = Trace::Clock::now();
-  const int code = call_mpi_untraced(call);
-  const auto end = Trace::Clock::now();
-  const bool is_float = MPI_Datatype(call.datatype) == MPI_FLOAT;
-  if (Trace* const trace = Trace::running(); trace != nullptr)
-    trace->add(name, begin, end,
-               is_float && call.count > 0 ? std::uint64_t(call.count) * sizeof(float) : 0);
-  return {code, std::uint64_t(std::chrono::nanoseconds(end - begin).count())};
-}
-
-}  // namespace
-
-int call_mpi(const Allreduce& call, std::optional<BypassReason> reason) {
-  CallEstimate* const estimate = CallEstimate::running();
-  if (Trace::running() == nullptr && estimate == nullptr) [[likely]]
-    return call_mpi_untraced(call);
-  const auto [code, nanoseconds] =
-      call_mpi_timed(call, reason ? row_of(*reason).left : "left to MPI");
-  if (estimate != nullptr && reason && code == MPI_SUCCESS)
-    estimate->record(call, *reason, nanoseconds);
-  return code;
-}
-
-int pass_to_mpi(const Allreduce& call, std::optional<BypassReason> reason) {
-  const CallersFloats environment;
-  return call_mpi(call, reason);
-}
-
-int CallEstimate::call_mpi(const Allreduce& call, BypassReason reason, const Way& way) {
-  sample(call, way);
-  const auto [code, nanoseconds] = call_mpi_timed(call, row_of(reason).left);
-  if (code == MPI_SUCCESS) record(call, way, nanoseconds);
   return code;
 }
 

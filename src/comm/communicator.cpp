@@ -1,65 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "comm/communicator.h"
 
-#include <algorithm>
-#include <cstring>
 #include <vector>
 
 #include "base/exceptions.h"
 #include "base/log.h"
 #include "comm/call_scratch.h"
 #include "comm/waiter.h"
-#include "device/foreign.h"
 #include "mpi/internal_comm.h"
-#include "topology/cores.h"
-#include "topology/topology.h"
 
 namespace slimpi::comm {
-
-namespace {
-
-// One item that must be equal on all ranks: the value that is compared, and its text as written.
-struct Entry {
-  std::string name, value, text;
-};
-
-std::uint64_t hash(std::string_view text) {
-  std::uint64_t value = 14695981039346656037ull;  // FNV-1a
-  for (const char c : text) value = (value ^ std::uint8_t(c)) * 1099511628211ull;
-  return value;
-}
-
-std::vector<Entry> entries_to_agree(const Config& config, const std::string& rules) {
-  constexpr const char* kVersion = SLIMPI_PACKAGE_VERSION;
-  std::vector<Entry> entries = {{"the version of slimpi", kVersion, kVersion}};
-  const auto& rows = option_rows();
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    if (rows[i].scope == Scope::agree || rows[i].scope == Scope::job) {
-      // The case of letters counts in paths and in rules (below), and in nothing else.
-      const std::string& text = config.given[i].text;
-      const std::string published = text.find(":/") != text.npos ? text : lower_case(text);
-      entries.push_back({rows[i].variable, config.value_text(Option(i)),
-                         published.empty() ? "(unset)" : published});
-    }
-  entries.push_back({"SLIMPI_RULES", rules, rules.empty() ? "(no rule)" : rules});
-  return entries;
-}
-
-// The distance of the buffer's GPU from a NIC. hwloc is slow to start, so only programs
-// with device buffers use it.
-topology::Distance distance_of(const void* buffer) {
-  char bus_id[32] = "";
-  if (buffer == nullptr) return topology::Distance::unknown;
-  const device::Location location = device::locate(buffer);
-  const device::Device& device = *location.device;
-  if (device.bus_id == nullptr || device.bus_id(location, bus_id, sizeof bus_id) != Status::ok)
-    return topology::Distance::unknown;
-  topology::Topology machine;
-  if (topology::load(machine) != Status::ok) return topology::Distance::unknown;
-  return topology::distance_to_nic(machine, bus_id);
-}
-
-}  // namespace
 
 // Not collective, and sends nothing: ranks make it at their own first call, at different times.
 Communicator::Communicator(const mpi::Api& api, Statistics& statistics, const Config& config,
@@ -130,50 +80,6 @@ void Communicator::decline() {
   });
 }
 
-Status Communicator::agree(const std::string& rules) {
-  if (exchange_comm_ == MPI_COMM_NULL) SLIMPI_TRY(make_exchange_comm());
-
-  // Reduces the maximum of each hash and of its complement. All ranks have the same value exactly
-  // if the two maxima are complements of each other.
-  const std::vector<Entry> entries = entries_to_agree(config_, rules);
-  std::vector<std::uint64_t> sums;
-  for (const Entry& entry : entries) {
-    sums.push_back(hash(entry.value));
-    sums.push_back(~hash(entry.value));
-  }
-  sums.push_back(device::foreign_possible() ? 1 : 0);
-  SLIMPI_TRY(exchange_.all_max(sums));
-  foreign_possible_ = sums.back() != 0;
-  for (std::size_t i = 0; i < entries.size(); ++i)
-    if (sums[2 * i] != ~sums[2 * i + 1])
-      return describe_disagreement(entries[i].name, entries[i].value, entries[i].text,
-                                   "start all ranks with the same value");
-  agreed_ = true;
-  return Status::ok;
-}
-
-Status Communicator::describe_disagreement(const std::string& name, const std::string& value,
-                                           const std::string& text, const std::string& remedy) {
-  struct Value {
-    std::uint64_t hash;
-    char text[120];
-  };
-  Value mine{hash(value), ""};
-  std::strncpy(mine.text, text.c_str(), sizeof mine.text - 1);
-  // Blocking is safe here: all ranks have learnt of the disagreement by the same reduction.
-  std::vector<Value> values(static_cast<std::size_t>(size_));
-  const int code = api_.Allgather(&mine, int(sizeof mine), MPI_CHAR, values.data(),
-                                  int(sizeof mine), MPI_CHAR, exchange_comm_);
-  if (code != MPI_SUCCESS) return fail(Status::mpi, mpi::error_text(api_, code));
-  std::size_t other = 0;
-  while (other + 1 < values.size() && values[other].hash == values[0].hash) ++other;
-  const Status status = fail(
-      Status::disagreement,
-      name + " differs between the ranks of a communicator: " + values[0].text + " on rank 0, " +
-          values[other].text + " on rank " + std::to_string(other) + "; " + remedy);
-  return exchange_.publish_disagreement(status);
-}
-
 void Communicator::abandon() {
   exchange_comm_ = MPI_COMM_NULL;
   for (const auto& [key, attached] : attachments_) attached->abandon();
@@ -189,63 +95,6 @@ void Communicator::options_changed() {
   made_for_node_.reset();
   states.drop_all();
   for (const auto& [key, attached] : attachments_) attached->options_changed();
-}
-
-// Every rank fills in one word and gets those of all, so all choose the same leaders.
-Status Communicator::choose_leaders(const void* buffer) {
-  const auto distance = distance_of(buffer);
-  std::vector<std::uint64_t> all(std::size_t(size_), 0);
-  all[std::size_t(rank_)] = std::uint64_t(distance);
-  SLIMPI_TRY(exchange_.all_max(all));
-  for (std::size_t node = 0; node < layout_.ranks_of.size(); ++node) {
-    const std::vector<int>& ranks = layout_.ranks_of[node];
-    const auto nearest = std::min_element(ranks.begin(), ranks.end(), [&](int a, int b) {
-      return all[std::size_t(a)] < all[std::size_t(b)];
-    });
-    layout_.leaders[node] = int(nearest - ranks.begin());
-  }
-  const bool leads = layout_.leaders[std::size_t(layout_.node())] == layout_.local_rank();
-  if (leads && distance != topology::Distance::unknown)
-    log_once(LogLevel::info, std::string("leads its node: its GPU is nearest to a NIC (") +
-                                 topology::to_string(distance) + ")");
-  return Status::ok;
-}
-
-// MPI's own collectives block: a rank in one never learns that another rank has failed. So what can
-// fail on one rank comes first, and the ranks agree before the first of them; or it comes after the
-// last one.
-Status Communicator::find_layout() {
-  std::vector<int> keys;
-  std::vector<topology::Cores> room;
-  topology::Cores mine;
-  std::uint64_t ready = caught([&] {
-                          keys.resize(std::size_t(size_));
-                          room.resize(std::size_t(size_));
-                          mine = topology::own_cores();
-                          return Status::ok;
-                        }) == Status::ok;
-  SLIMPI_TRY(exchange_.all_min({&ready, 1}));
-  if (ready == 0) return fail(Status::no_memory, "no host memory on some rank");
-  SLIMPI_TRY(find_node_keys(api_, exchange_comm_, config_.ranks_per_node, keys));
-  bool core_each = false;
-  SLIMPI_TRY(find_cores(api_, exchange_comm_, mine, room, &core_each));
-  note_cores(core_each);
-  layout_ = make_node_layout(rank_, keys);
-  return Status::ok;
-}
-
-Status Communicator::find_nodes(const void* buffer) {
-  if (laid_out_) return Status::ok;
-  for (const auto& [key, attached] : attachments_) attached->layout_changed();
-  const Status found = find_layout();
-  // What another rank has reported is no common decision. With equal counts it may work next time.
-  unusable_ = found != Status::ok && found != Status::disagreement && !exchange_.failure_reported();
-  if (unusable_) release();
-  SLIMPI_TRY(found);
-  if (config_.hierarchy == Hierarchy::leader) SLIMPI_TRY(choose_leaders(buffer));
-  exchange_.set_layout(&layout_);
-  laid_out_ = true;
-  return Status::ok;
 }
 
 const InterNodeGroup& Communicator::inter_node_group(Hierarchy hierarchy) {

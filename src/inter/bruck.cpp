@@ -9,82 +9,13 @@
 
 #include "base/exceptions.h"
 #include "comm/stream_wait.h"
+#include "inter/bruck_layout.h"
 #include "inter/bruck_steps.h"
 #include "inter/chunk_codec.h"
-#include "inter/pipeline_plan.h"
 
 namespace slimpi::inter {
 
 namespace {
-
-// The most bytes of one message, unless a single block is longer.
-constexpr std::size_t kPiece = 256 << 10;
-
-// The layout of the scratch memory, as offsets in bytes: one place for each member's block, then
-// the block of this rank's own sum, then one outgoing and one incoming message. A block is a
-// message of reduce_scatter_allgather.h with its header.
-struct Shape {
-  Shape(const kernels::Format& format_, std::uint64_t count_, int group_size_)
-      : format(format_),
-        count(count_),
-        group_size(group_size_),
-        align(comm::chunk_alignment(format)),
-        block(bytes_of(0)),
-        piece(std::max(kPiece, block)) {}
-
-  comm::Range chunk(int owner) const { return comm::chunk_of(count, group_size, owner, align); }
-  // Bytes of the block for a member's chunk; 0 if the chunk is empty.
-  std::size_t bytes_of(int owner) const {
-    const std::uint64_t elements = chunk(owner).count;
-    return elements == 0 ? 0 : (message_bytes(format, elements) + 15) / 16 * 16;
-  }
-  std::size_t place(int number) const { return block * std::size_t(number); }
-  std::size_t own() const { return place(group_size); }
-  std::size_t outgoing() const { return own() + block; }
-  std::size_t incoming() const { return outgoing() + piece; }
-  std::size_t total() const { return incoming() + piece; }
-
-  const kernels::Format format;
-  const std::uint64_t count;
-  const int group_size;
-  const std::uint64_t align;
-  const std::size_t block, piece;  // bytes of the longest block; bytes of one message of blocks
-};
-
-// The Shape of one size, and what each member's block holds.
-class BruckLayout : public ExchangeLayout {
- public:
-  explicit BruckLayout(const ExchangeSize& size)
-      : shape(size.format, size.count, size.group_size), first_of_(1, 0) {
-    chunks_.reserve(std::size_t(size.group_size));
-    lengths_.reserve(std::size_t(size.group_size));
-    first_of_.reserve(2 * std::size_t(size.group_size) + 1);
-    for (int member = 0; member < size.group_size; ++member) {
-      chunks_.push_back(shape.chunk(member));
-      lengths_.push_back(shape.bytes_of(member));
-    }
-    for (int i = 0; i < 2 * size.group_size; ++i)
-      first_of_.push_back(first_of_.back() + lengths_[std::size_t(i % size.group_size)]);
-  }
-
-  std::size_t bytes() const override {
-    return sizeof *this + chunks_.size() * (sizeof(comm::Range) + 3 * sizeof(std::size_t));
-  }
-  const comm::Range& chunk(int owner) const { return chunks_[std::size_t(owner)]; }
-  // Bytes of the block for a member's chunk; 0 if the chunk is empty.
-  std::size_t bytes_of(int owner) const { return lengths_[std::size_t(owner)]; }
-  // Bytes of the blocks of `blocks` consecutive members from `member` on, at most all of them.
-  std::size_t bytes_from(int member, int blocks) const {
-    return first_of_[std::size_t(member + blocks)] - first_of_[std::size_t(member)];
-  }
-
-  const Shape shape;
-
- private:
-  std::vector<comm::Range> chunks_;    // by member
-  std::vector<std::size_t> lengths_;   // by member
-  std::vector<std::size_t> first_of_;  // bytes before a member, counted around twice
-};
 
 // Each step waits for its own messages before the next begins, so no memory is written while a
 // message is read from it, and one pair of requests is enough. `staging_` is what MPI and the host
@@ -136,7 +67,7 @@ class BruckExchange {
   comm::PointToPoint& exchange_;
   ChunkCodec codec_;
   const BruckLayout& layout_;
-  const Shape& shape_;
+  const BruckShape& shape_;
   const BruckSteps bruck_;
   const int me_;
   const bool staged_;
@@ -256,10 +187,10 @@ Status BruckExchange::gather(int step) {
   const int to = bruck_.back(me_, distance), from = bruck_.further(me_, distance);
   const std::size_t send = gathered(bruck_.to_gather(step)), begin = gathered(distance);
   const std::size_t receive = gathered(distance + bruck_.to_gather(step)) - begin;
-  for (std::size_t at = 0; at < std::max(send, receive); at += kPiece)
-    SLIMPI_TRY(swap(to, at < send ? std::min(kPiece, send - at) : 0, staging_ + at, from,
-                    at < receive ? std::min(kPiece, receive - at) : 0, staging_ + begin + at,
-                    comm::Tag::all_gather));
+  for (std::size_t at = 0; at < std::max(send, receive); at += kMostInMessage)
+    SLIMPI_TRY(swap(to, at < send ? std::min(kMostInMessage, send - at) : 0, staging_ + at, from,
+                    at < receive ? std::min(kMostInMessage, receive - at) : 0,
+                    staging_ + begin + at, comm::Tag::all_gather));
   return Status::ok;
 }
 
@@ -289,22 +220,12 @@ Status BruckExchange::run_steps() {
 
 }  // namespace
 
-std::unique_ptr<const ExchangeLayout> bruck_layout(const ExchangeSize& size) {
-  return std::make_unique<BruckLayout>(size);
-}
-
 Status run_bruck(const Context& context, const ExchangeLayout& layout,
                  const comm::InterNodeGroup& group, comm::Range shard, const float* in, float* out,
                  float* residual) {
   return BruckExchange(context, static_cast<const BruckLayout&>(layout), group, shard, in, out,
                        residual)
       .run();
-}
-
-Need bruck_need(const kernels::Format& format, std::uint64_t count, int group_size,
-                comm::SegmentClass, bool) {
-  const Shape shape(format, count, group_size);
-  return {shape.total(), shape.chunk(0).count};
 }
 
 }  // namespace slimpi::inter

@@ -9,8 +9,7 @@
 #include <array>
 #include <cstdint>
 
-#include "comm/segment_class.h"
-#include "kernels/format.h"
+#include "inter/traffic.h"
 
 namespace slimpi::cost {
 
@@ -43,24 +42,8 @@ struct Constants {
   bool beyond_measured() const { return link < 0.95 * measured_link; }
 };
 
-// What the busiest of `group_size` ranks sends in a sum of one shard between nodes.
-struct Traffic {
-  double waits = 0;     // steps that wait for the one before
-  double messages = 0;  // that it sends
-  double bytes = 0;     // of these, headers included
-  double owners = 1;    // ranks that own a chunk
-  double chunk = 0;     // bytes of floats of the longest chunk
-};
-Traffic pairwise_traffic(const kernels::Format& format, std::uint64_t count, int group_size,
-                         comm::SegmentClass segment_class);
-Traffic bruck_traffic(const kernels::Format& format, std::uint64_t count, int group_size,
-                      comm::SegmentClass segment_class);
-
-// What the network takes for it: latency, messages and bytes, without any arithmetic.
+// What the network takes for some traffic: latency, messages and bytes, without any arithmetic.
 double network_seconds(const Traffic& traffic, const Constants& constants);
-
-// Bytes that all ranks of the group together put between nodes in the pairwise schedule.
-double pairwise_bytes(const kernels::Format& format, std::uint64_t count, int group_size);
 
 struct Layout {
   double nodes = 1, ranks_per_node = 1;

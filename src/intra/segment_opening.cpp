@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "intra/device_path.h"
+#include "intra/leader_words.h"
 #include "intra/peer_memory.h"
 #include "intra/segment_registry.h"
 
@@ -24,8 +25,7 @@ class Opening {
  public:
   Opening(comm::Exchange& exchange, const comm::NodeLayout& layout, Intra intra,
           Statistics& statistics)
-      : exchange_(exchange),
-        node_local_ranks_(layout.node_ranks()),
+      : words_(exchange, layout),
         local_(layout.local_rank()),
         intra_(intra),
         statistics_(statistics),
@@ -46,11 +46,7 @@ class Opening {
   };
 
   bool leads() const { return local_ == 0; }
-  int size() const { return int(node_local_ranks_.size()); }
-  Status send(int local, std::span<const std::uint64_t> words);
-  Status receive(int local, std::span<std::uint64_t> words);
-  Status agree(bool* good);
-  Status tell(std::span<std::uint64_t> words);
+  int size() const { return words_.ranks(); }
   void find_or_claim(SegmentPlace* place);
   void end_claim();
   Proposal propose(std::size_t number, SegmentPlace* place);
@@ -59,8 +55,7 @@ class Opening {
   Status try_peers(NodeSegment& segment);
   std::shared_ptr<NodeSegment> new_segment(const Proposal& proposal);
 
-  comm::Exchange& exchange_;
-  const std::vector<int>& node_local_ranks_;
+  LeaderWords words_;
   const int local_;
   const Intra intra_;
   Statistics& statistics_;
@@ -72,54 +67,15 @@ class Opening {
   bool claims_ = false;   // this thread makes the segment of these processes
 };
 
-Status Opening::send(int local, std::span<const std::uint64_t> words) {
-  MPI_Request request = MPI_REQUEST_NULL;
-  Status status = exchange_.send(node_local_ranks_[std::size_t(local)], comm::Tag::node_open,
-                                 words.data(), words.size_bytes(), request);
-  if (status == Status::ok) status = exchange_.wait(request);
-  return exchange_.settle(status, {&request, 1});
-}
-
-Status Opening::receive(int local, std::span<std::uint64_t> words) {
-  MPI_Request request = MPI_REQUEST_NULL;
-  Status status = exchange_.receive(node_local_ranks_[std::size_t(local)], comm::Tag::node_open,
-                                    words.data(), words.size_bytes(), request);
-  if (status == Status::ok) status = exchange_.wait(request);
-  return exchange_.settle(status, {&request, 1});
-}
-
-// Sends the first rank's words to all ranks of the node.
-Status Opening::tell(std::span<std::uint64_t> words) {
-  if (!leads()) return receive(0, words);
-  for (int local = 1; local < size(); ++local) SLIMPI_TRY(send(local, words));
-  return Status::ok;
-}
-
-// Sets *good to whether it is true on all ranks of the node.
-Status Opening::agree(bool* good) {
-  std::uint64_t all = *good ? 1 : 0;
-  if (leads())
-    for (int local = 1; local < size(); ++local) {
-      std::uint64_t theirs = 0;
-      SLIMPI_TRY(receive(local, {&theirs, 1}));
-      all = std::min(all, theirs);
-    }
-  else
-    SLIMPI_TRY(send(0, {&all, 1}));
-  SLIMPI_TRY(tell({&all, 1}));
-  *good = all == 1;
-  return Status::ok;
-}
-
 Status Opening::meet_processes() {
   const std::uint64_t mine = registry_.process();
-  by_rank_.assign(node_local_ranks_.size(), mine);
+  by_rank_.assign(std::size_t(size()), mine);
   if (leads())
     for (int local = 1; local < size(); ++local)
-      SLIMPI_TRY(receive(local, {&by_rank_[std::size_t(local)], 1}));
+      SLIMPI_TRY(words_.receive(local, {&by_rank_[std::size_t(local)], 1}));
   else
-    SLIMPI_TRY(send(0, {&mine, 1}));
-  SLIMPI_TRY(tell(by_rank_));
+    SLIMPI_TRY(words_.send(0, {&mine, 1}));
+  SLIMPI_TRY(words_.publish(by_rank_));
   sorted_ = by_rank_;
   std::sort(sorted_.begin(), sorted_.end());
   return Status::ok;
@@ -163,21 +119,21 @@ Status Opening::pass_file(const Proposal& proposal, bool* good) {
   std::uint64_t word = 1;
   if (leads()) {
     for (int local = 1; local < size(); ++local) {
-      SLIMPI_TRY(send(local, {&word, 1}));
-      SLIMPI_TRY(receive(local, {&word, 1}));
+      SLIMPI_TRY(words_.send(local, {&word, 1}));
+      SLIMPI_TRY(words_.receive(local, {&word, 1}));
       const bool given =
           word == 1 && offer_.give(file_, by_rank_[std::size_t(local)]) == Status::ok;
       *good = *good && given;
       word = given ? 1 : 0;
-      SLIMPI_TRY(send(local, {&word, 1}));
+      SLIMPI_TRY(words_.send(local, {&word, 1}));
     }
     return Status::ok;
   }
   FileRequest request;
-  SLIMPI_TRY(receive(0, {&word, 1}));
+  SLIMPI_TRY(words_.receive(0, {&word, 1}));
   word = request.ask(proposal.id, by_rank_[std::size_t(local_)]) == Status::ok ? 1 : 0;
-  SLIMPI_TRY(send(0, {&word, 1}));
-  SLIMPI_TRY(receive(0, {&word, 1}));
+  SLIMPI_TRY(words_.send(0, {&word, 1}));
+  SLIMPI_TRY(words_.receive(0, {&word, 1}));
   *good = *good && word == 1 && request.take(&file_) == Status::ok;
   return Status::ok;
 }
@@ -189,10 +145,10 @@ Status Opening::try_peers(NodeSegment& segment) {
   const int me = segment.me();
   offer_memory(registry_.process(), segment.data(me), &segment.peer_note(me));
   bool good = true;
-  SLIMPI_TRY(agree(&good));  // all notes are written
+  SLIMPI_TRY(words_.agree(&good));  // all notes are written
   for (int process = 0; process < size(); ++process)
     good = good && (process == me || can_read(segment.peer_note(process)));
-  SLIMPI_TRY(agree(&good));
+  SLIMPI_TRY(words_.agree(&good));
   segment.peers_readable = good;
   if (!good && intra_ == Intra::cma && leads())
     log_once(LogLevel::warn,
@@ -208,7 +164,7 @@ Status Opening::make(const Proposal& proposal, SegmentPlace* place, bool* good) 
   *good = *good && place->segment->map(file_, leads()) == Status::ok;
   if (!*good && log_enabled(LogLevel::debug))
     log_once(LogLevel::debug, "a shared-memory segment cannot be had: " + failure_text());
-  SLIMPI_TRY(agree(good));
+  SLIMPI_TRY(words_.agree(good));
   if (!*good) {
     place->segment.reset();
     return Status::ok;
@@ -218,9 +174,9 @@ Status Opening::make(const Proposal& proposal, SegmentPlace* place, bool* good) 
   place->segment->device_path = std::make_unique<DevicePath>(intra_);
   // The first rank proposes it to other communicators only when all ranks can find it.
   if (!leads()) registry_.add(place->segment, intra_);
-  SLIMPI_TRY(agree(good));
+  SLIMPI_TRY(words_.agree(good));
   std::uint64_t channel = leads() ? std::uint64_t(place->segment->take_channel()) : 0;
-  SLIMPI_TRY(tell({&channel, 1}));
+  SLIMPI_TRY(words_.publish({&channel, 1}));
   place->channel = int(channel);
   if (leads()) registry_.add(place->segment, intra_);
   end_claim();
@@ -231,7 +187,7 @@ Status Opening::attempt(std::size_t number, SegmentPlace* place) {
   Proposal proposal{};
   if (leads()) proposal = propose(number, place);
   std::uint64_t words[] = {proposal.id, proposal.channel, proposal.is_new, proposal.block};
-  SLIMPI_TRY(tell(words));
+  SLIMPI_TRY(words_.publish(words));
   proposal = {words[0], words[1], words[2], words[3]};
   bool good = proposal.id != 0;
   if (good && proposal.is_new != 0) {
@@ -240,7 +196,7 @@ Status Opening::attempt(std::size_t number, SegmentPlace* place) {
     if (!leads()) place->segment = registry_.find(proposal.id);
     place->channel = int(proposal.channel);
     good = place->segment != nullptr;
-    SLIMPI_TRY(agree(&good));
+    SLIMPI_TRY(words_.agree(&good));
     if (!good && leads()) place->segment->give_back_channel(place->channel);
     if (!good && place->segment != nullptr) registry_.release(std::move(place->segment));
   }

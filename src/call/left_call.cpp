@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A call that MPI does: with its slice in the trace and its record in the estimate, where there are
+// any.
+#include <chrono>
+#include <cstdint>
+
+#include "base/float_environment.h"
+#include "base/trace.h"
+#include "call/entry.h"
+#include "call/estimate.h"
+#include "call/staging.h"
+#include "device/device.h"
+
+namespace slimpi::call {
+
+namespace {
+
+// The usual case is two loads: a call that is left to MPI must cost nothing else.
+int call_mpi_untraced(const Allreduce& call) {
+  if (!device::others() || device::mpi_takes_device_memory()) [[likely]]
+    return call_mpi_unstaged(call);
+  return call_mpi_staged(call);
+}
+
+struct TimedCall {
+  int code;
+  std::uint64_t nanoseconds;
+};
+
+// `name`: of the slice in the trace; a literal.
+TimedCall call_mpi_timed(const Allreduce& call, const char* name) {
+  const auto begin = Trace::Clock::now();
+  const int code = call_mpi_untraced(call);
+  const auto end = Trace::Clock::now();
+  const bool is_float = MPI_Datatype(call.datatype) == MPI_FLOAT;
+  if (Trace* const trace = Trace::running(); trace != nullptr)
+    trace->add(name, begin, end,
+               is_float && call.count > 0 ? std::uint64_t(call.count) * sizeof(float) : 0);
+  return {code, std::uint64_t(std::chrono::nanoseconds(end - begin).count())};
+}
+
+}  // namespace
+
+int call_mpi(const Allreduce& call, std::optional<BypassReason> reason) {
+  CallEstimate* const estimate = CallEstimate::running();
+  if (Trace::running() == nullptr && estimate == nullptr) [[likely]]
+    return call_mpi_untraced(call);
+  const auto [code, nanoseconds] =
+      call_mpi_timed(call, reason ? row_of(*reason).left : "left to MPI");
+  if (estimate != nullptr && reason && code == MPI_SUCCESS)
+    estimate->record(call, *reason, nanoseconds);
+  return code;
+}
+
+int pass_to_mpi(const Allreduce& call, std::optional<BypassReason> reason) {
+  const CallersFloats environment;
+  return call_mpi(call, reason);
+}
+
+int CallEstimate::call_mpi(const Allreduce& call, BypassReason reason, const Way& way) {
+  sample(call, way);
+  const auto [code, nanoseconds] = call_mpi_timed(call, row_of(reason).left);
+  if (code == MPI_SUCCESS) record(call, way, nanoseconds);
+  return code;
+}
+
+}  // namespace slimpi::call

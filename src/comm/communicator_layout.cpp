@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How the ranks of a communicator find out which of them share a node, and which one leads it.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/exceptions.h"
+#include "base/log.h"
+#include "comm/communicator.h"
+#include "comm/waiter.h"
+#include "topology/cores.h"
+#include "topology/topology.h"
+
+namespace slimpi::comm {
+
+namespace {
+
+// The distance of the buffer's GPU from a NIC. hwloc is slow to start, so only programs
+// with device buffers use it.
+topology::Distance distance_of(const void* buffer) {
+  char bus_id[32] = "";
+  if (buffer == nullptr) return topology::Distance::unknown;
+  const device::Location location = device::locate(buffer);
+  const device::Device& device = *location.device;
+  if (device.bus_id == nullptr || device.bus_id(location, bus_id, sizeof bus_id) != Status::ok)
+    return topology::Distance::unknown;
+  topology::Topology machine;
+  if (topology::load(machine) != Status::ok) return topology::Distance::unknown;
+  return topology::distance_to_nic(machine, bus_id);
+}
+
+}  // namespace
+
+// Every rank fills in one word and gets those of all, so all choose the same leaders.
+Status Communicator::choose_leaders(const void* buffer) {
+  const auto distance = distance_of(buffer);
+  std::vector<std::uint64_t> all(std::size_t(size_), 0);
+  all[std::size_t(rank_)] = std::uint64_t(distance);
+  SLIMPI_TRY(exchange_.all_max(all));
+  for (std::size_t node = 0; node < layout_.ranks_of.size(); ++node) {
+    const std::vector<int>& ranks = layout_.ranks_of[node];
+    const auto nearest = std::min_element(ranks.begin(), ranks.end(), [&](int a, int b) {
+      return all[std::size_t(a)] < all[std::size_t(b)];
+    });
+    layout_.leaders[node] = int(nearest - ranks.begin());
+  }
+  const bool leads = layout_.leaders[std::size_t(layout_.node())] == layout_.local_rank();
+  if (leads && distance != topology::Distance::unknown)
+    log_once(LogLevel::info, std::string("leads its node: its GPU is nearest to a NIC (") +
+                                 topology::to_string(distance) + ")");
+  return Status::ok;
+}
+
+// MPI's own collectives block: a rank in one never learns that another rank has failed. So what can
+// fail on one rank comes first, and the ranks agree before the first of them; or it comes after the
+// last one.
+Status Communicator::find_layout() {
+  std::vector<int> keys;
+  std::vector<topology::Cores> room;
+  topology::Cores mine;
+  std::uint64_t ready = caught([&] {
+                          keys.resize(std::size_t(size_));
+                          room.resize(std::size_t(size_));
+                          mine = topology::own_cores();
+                          return Status::ok;
+                        }) == Status::ok;
+  SLIMPI_TRY(exchange_.all_min({&ready, 1}));
+  if (ready == 0) return fail(Status::no_memory, "no host memory on some rank");
+  SLIMPI_TRY(find_node_keys(api_, exchange_comm_, config_.ranks_per_node, keys));
+  bool core_each = false;
+  SLIMPI_TRY(find_cores(api_, exchange_comm_, mine, room, &core_each));
+  note_cores(core_each);
+  layout_ = make_node_layout(rank_, keys);
+  return Status::ok;
+}
+
+Status Communicator::find_nodes(const void* buffer) {
+  if (laid_out_) return Status::ok;
+  for (const auto& [key, attached] : attachments_) attached->layout_changed();
+  const Status found = find_layout();
+  // What another rank has reported is no common decision. With equal counts it may work next time.
+  unusable_ = found != Status::ok && found != Status::disagreement && !exchange_.failure_reported();
+  if (unusable_) release();
+  SLIMPI_TRY(found);
+  if (config_.hierarchy == Hierarchy::leader) SLIMPI_TRY(choose_leaders(buffer));
+  exchange_.set_layout(&layout_);
+  laid_out_ = true;
+  return Status::ok;
+}
+
+}  // namespace slimpi::comm

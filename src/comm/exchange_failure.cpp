@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How a failure on one rank reaches the others, and how a call that failed leaves no message
+// behind.
+//
+// A failed rank first cancels its receives. Then it reports to all ranks, in one message each that
+// is sent after all others of this rank. At last it receives what others have sent, until all have
+// failed. A rank that waits looks for reports meanwhile (check), so it fails too and does the same.
+// So every rank ends the call, and MPI has no memory of the schedule any more.
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/exceptions.h"
+#include "comm/exchange.h"
+#include "comm/waiter.h"
+
+namespace slimpi::comm {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How long to wait for messages that are in flight after their receives were cancelled.
+constexpr auto kPatience = std::chrono::seconds(2);
+
+}  // namespace
+
+void Exchange::send_failure(Status status, std::string_view text) {
+  if (comm_ == MPI_COMM_NULL || sent_failure_) return;
+  sent_failure_ = true;
+  failure_.status = std::uint32_t(status);
+  failure_.text[text.copy(failure_.text, sizeof failure_.text - 1)] = '\0';
+  int rank = 0, size = 0;
+  api_.Comm_rank(comm_, &rank);
+  api_.Comm_size(comm_, &size);
+  for (int to = 0; to < size; ++to) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (to != rank && api_.Isend(&failure_, int(sizeof failure_), MPI_CHAR, to, int(Tag::failure),
+                                 comm_, &request) == MPI_SUCCESS)
+      api_.Request_free(&request);
+  }
+}
+
+// Receives the failure report of one rank, if there is one.
+bool Exchange::receive_failure(int from) {
+  int found = 0;
+  MPI_Status status;
+  api_.Iprobe(from, int(Tag::failure), comm_, &found, &status);
+  if (found == 0) return false;
+  Failure failure{};
+  MPI_Request request = MPI_REQUEST_NULL;
+  int code = api_.Irecv(&failure, int(sizeof failure), MPI_CHAR, status.MPI_SOURCE,
+                        int(Tag::failure), comm_, &request);
+  if (code == MPI_SUCCESS) code = api_.Wait(&request, MPI_STATUS_IGNORE);
+  failed_ranks_.insert(status.MPI_SOURCE);
+  if (failure_reported() || sent_failure_) return true;
+  failure.text[sizeof failure.text - 1] = '\0';
+  const std::string text = failure.text;
+  reported_ = code == MPI_SUCCESS ? Status(failure.status) : Status::mpi;
+  // A rank that forwards another rank's failure has already named the first rank that failed.
+  reported_text_ = text.starts_with("rank ")
+                       ? text
+                       : "rank " + std::to_string(status.MPI_SOURCE) + " failed: " + text;
+  return true;
+}
+
+Status Exchange::check() {
+  if (!failure_reported() && !receive_failure()) return Status::ok;
+  return fail(reported_, reported_text_);
+}
+
+bool Exchange::finished(MPI_Request& request) {
+  int done = 0;
+  return request == MPI_REQUEST_NULL ||
+         (api_.Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done != 0);
+}
+
+void Exchange::cancel_receives(std::span<MPI_Request> requests) {
+  const auto is_send = [&](const MPI_Request& request) {
+    return std::any_of(outgoing_.begin(), outgoing_.end(),
+                       [&](const Outgoing& one) { return one.request == &request; });
+  };
+  for (MPI_Request& request : requests)
+    if (request != MPI_REQUEST_NULL && !is_send(request)) api_.Cancel(&request);
+  const auto end = Clock::now() + kPatience;
+  Waiter waiter(Waiter::Poll::mpi);
+  for (MPI_Request& request : requests) {
+    if (is_send(request)) continue;
+    while (!finished(request) && Clock::now() < end) waiter.rest();
+    if (request != MPI_REQUEST_NULL) api_.Request_free(&request);
+  }
+}
+
+// Receives and drops one message that is no longer needed, or receives a failure report, if there
+// is one. Messages of one rank arrive in the order of sending, so its failure report is the last of
+// them.
+bool Exchange::receive_stray() {
+  int found = 0, words = 0;
+  MPI_Status status;
+  api_.Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &found, &status);
+  if (found == 0) return false;
+  if (status.MPI_TAG == int(Tag::failure)) return receive_failure(status.MPI_SOURCE);
+  api_.Get_count(&status, MPI_UINT32_T, &words);
+  auto text = std::make_unique<std::vector<std::uint32_t>>(std::size_t(std::max(words, 0)));
+  MPI_Request request = MPI_REQUEST_NULL;
+  api_.Irecv(text->data(), words, MPI_UINT32_T, status.MPI_SOURCE, status.MPI_TAG, comm_, &request);
+  const auto end = Clock::now() + kPatience;
+  for (Waiter waiter(Waiter::Poll::mpi); !finished(request) && Clock::now() < end;) waiter.rest();
+  if (request == MPI_REQUEST_NULL) return true;
+  api_.Request_free(&request);
+  (void)text.release();  // MPI may still write there
+  return true;
+}
+
+// A message that is never received stays inside MPI, and MPI_Finalize may then crash or hang. So
+// ranks that failed receive what others have sent, until all ranks have failed and their own sends
+// are complete. A rank that succeeded reports nothing; the wait for it ends after kPatience.
+void Exchange::drain(std::span<MPI_Request> requests) {
+  int size = 0;
+  if (comm_ != MPI_COMM_NULL) api_.Comm_size(comm_, &size);
+  const auto under_way = [&](const Outgoing& sent) {
+    const auto found = std::find_if(requests.begin(), requests.end(),
+                                    [&](MPI_Request& request) { return &request == sent.request; });
+    return found != requests.end() && !finished(*found);
+  };
+  const auto end = Clock::now() + kPatience;
+  Waiter waiter(Waiter::Poll::mpi);
+  while (size > 1) {
+    while (receive_stray()) continue;
+    if (Clock::now() > end || (int(failed_ranks_.size()) + 1 >= size &&
+                               std::none_of(outgoing_.begin(), outgoing_.end(), under_way)))
+      break;
+    waiter.rest();
+  }
+}
+
+// MPI may read a message directly from this rank's memory until the receiver has it or has failed.
+void Exchange::release_sends(std::span<MPI_Request> requests) {
+  for (const Outgoing& sent : outgoing_) {
+    const auto found = std::find_if(requests.begin(), requests.end(),
+                                    [&](MPI_Request& request) { return &request == sent.request; });
+    if (found == requests.end()) continue;
+    Waiter waiter(Waiter::Poll::mpi);
+    while (!finished(*found) && !failed_ranks_.contains(sent.to))
+      if (!receive_failure()) waiter.rest();
+    if (*found != MPI_REQUEST_NULL) api_.Request_free(&*found);
+  }
+}
+
+Status Exchange::settle(Status status, std::span<MPI_Request> requests) {
+  if (status != Status::ok) {
+    const FailureScope cleaning_up;
+    // What is thrown here leaves messages inside MPI, and nothing else.
+    (void)caught([&] {
+      cancel_receives(requests);
+      return Status::ok;
+    });
+    send_failure(status, cleaning_up.before());
+    (void)caught([&] {
+      drain(requests);
+      release_sends(requests);
+      return Status::ok;
+    });
+  }
+  outgoing_.clear();
+  incoming_.clear();
+  for (auto& [message, numbers] : numbers_) numbers.settled = numbers.next;
+  return status;
+}
+
+void Exchange::report_failure(Status status) {
+  if (!sent_failure_) (void)settle(status, {});
+}
+
+}  // namespace slimpi::comm

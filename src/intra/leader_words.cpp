@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "intra/leader_words.h"
+
+#include <algorithm>
+
+namespace slimpi::intra {
+
+Status LeaderWords::send(int local, std::span<const std::uint64_t> words) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  Status status = exchange_.send(node_local_ranks_[std::size_t(local)], comm::Tag::node_open,
+                                 words.data(), words.size_bytes(), request);
+  if (status == Status::ok) status = exchange_.wait(request);
+  return exchange_.settle(status, {&request, 1});
+}
+
+Status LeaderWords::receive(int local, std::span<std::uint64_t> words) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  Status status = exchange_.receive(node_local_ranks_[std::size_t(local)], comm::Tag::node_open,
+                                    words.data(), words.size_bytes(), request);
+  if (status == Status::ok) status = exchange_.wait(request);
+  return exchange_.settle(status, {&request, 1});
+}
+
+Status LeaderWords::publish(std::span<std::uint64_t> words) {
+  if (!leads()) return receive(0, words);
+  for (int local = 1; local < ranks(); ++local) SLIMPI_TRY(send(local, words));
+  return Status::ok;
+}
+
+Status LeaderWords::agree(bool* good) {
+  std::uint64_t all = *good ? 1 : 0;
+  if (leads())
+    for (int local = 1; local < ranks(); ++local) {
+      std::uint64_t theirs = 0;
+      SLIMPI_TRY(receive(local, {&theirs, 1}));
+      all = std::min(all, theirs);
+    }
+  else
+    SLIMPI_TRY(send(0, {&all, 1}));
+  SLIMPI_TRY(publish({&all, 1}));
+  *good = all == 1;
+  return Status::ok;
+}
+
+}  // namespace slimpi::intra
