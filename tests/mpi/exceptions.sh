@@ -43,6 +43,7 @@ export SLIMPI_ERROR_FEEDBACK=1
 fails "error feedback, all ranks" 2 -1 0 20000 1 10 20 30 40 50 60 70 80 90
 unset SLIMPI_ERROR_FEEDBACK
 export SLIMPI_RANKS_PER_NODE=2
+fails "two nodes of two, all ranks" 4 -1 0 20000 15 22 29 36 43 50
 sweep "one node, rank 1" 2 1 0 20000
 export SLIMPI_RANKS_PER_NODE=1
 
