@@ -13,6 +13,7 @@
 #include "tools/common/text.h"
 #include "tools/info/attach.h"
 #include "tools/info/info.h"
+#include "tools/info/programs.h"
 
 namespace {
 
@@ -23,7 +24,8 @@ constexpr int kBadUse = 2;
 struct Wanted {
   bool version = false, options = false, documented = false, topology = false;
   bool json = false, list = false, reasons = false, mdoc = false;
-  std::string pid;
+  std::string pid, svg;
+  std::vector<std::string> traces;
 };
 
 // What would end a job or make it warn, on stderr. Returns whether the options can be used.
@@ -65,14 +67,16 @@ int tell(const Wanted& wanted) {
   return status;
 }
 
+int failed(const std::string& problem) {
+  fmt::print(stderr, "slimpi-info: {}\n", problem);
+  return 1;
+}
+
 // What a running rank does. One line and status 1 where that cannot be read.
 int tell_of_process(const std::string& pid, bool json) {
   info::Attached attached;
   const std::string problem = info::attach(pid, attached);
-  if (!problem.empty()) {
-    fmt::print(stderr, "slimpi-info: {}\n", problem);
-    return 1;
-  }
+  if (!problem.empty()) return failed(problem);
   tools::put(json ? info::attached_json(attached).dump(2) + "\n" : info::attached_text(attached));
   return 0;
 }
@@ -93,7 +97,12 @@ int run(int argc, char** argv) {
                "NUMA nodes, GPUs and NICs of this machine, and who leads");
   app.add_option("--attach", wanted.pid, "what the rank with this process id does, or waits for")
       ->option_text("PID");
-  app.add_flag("--json", wanted.json, "write JSON");
+  app.add_option("--svg", wanted.svg, "draw this machine with hwloc's lstopo; - is standard output")
+      ->option_text("FILE");
+  CLI::Option* const trace =
+      app.add_option("--trace", wanted.traces, "sum up traces of a job with slimpi-trace")
+          ->option_text("FILE ...");
+  app.add_flag("--json", wanted.json, "write JSON")->excludes(trace);
   app.add_flag("--options", wanted.list, "every option's name and accepted values, for scripts");
   app.add_flag("--reasons", wanted.reasons,
                "every reason why a call is left to MPI, and its meaning, for scripts");
@@ -114,6 +123,8 @@ int run(int argc, char** argv) {
   if (wanted.list) return tools::put(info::options_list()), 0;
   if (wanted.mdoc) return tools::put(info::options_mdoc()), 0;
   if (app.count("--attach") != 0) return tell_of_process(wanted.pid, wanted.json);
+  if (app.count("--svg") != 0) return failed(info::draw_topology(wanted.svg));
+  if (app.count("--trace") != 0) return failed(info::sum_up_traces(wanted.traces));
   if (wanted.documented) wanted.options = true;
   if (!wanted.version && !wanted.options && !wanted.topology)
     wanted.version = wanted.options = true;

@@ -18,6 +18,7 @@ offered() { COMPLETION=$file bash "$work/offer.sh" "$@"; }
 expect "$(offered slimpi-run --mi)" "--min-size" "an option"
 expect "$(offered slimpi-run --b)" "--bits --bucket --buffers" "several options"
 expect "$(offered slimpi-run --dr)" "--dry-run" "an option of the wrapper's own"
+expect "$(offered slimpi-run --compare --bi)" "--bits" "an option behind one without a value"
 expect "$(offered slimpi-run --bits '')" "1 2 3 4 5 6 7 8" "small numbers"
 expect "$(offered slimpi-run --bits 4 --hierarchy '')" "auto flat leader sharded" "names"
 expect "$(offered slimpi-run --algorithm q)" "qsgd" "an algorithm"
@@ -45,5 +46,5 @@ expect "$(offered slimpi-lab --hosts 2 -- rul)" "rules.txt" "lab: a program"
 PATH=$top_builddir/tools:$PATH
 expect "$(offered slimpi-info --to)" "--topology" "an option of slimpi-info"
 expect "$(offered slimpi-info --)" "--attach --config --full --help --json --mdoc --options \
---reasons --topology --version" "all options of slimpi-info"
+--reasons --svg --topology --trace --version" "all options of slimpi-info"
 verdict

@@ -114,6 +114,30 @@ export HWLOC_SYNTHETIC="pack:2 [numa(memory=3GiB)] core:4 pu:2"
 holds "a synthetic machine" \
   sh -c "\"\$0\" -t | grep -q '2 packages, 2 NUMA nodes, 8 cores, 16 hardware threads'" "$info"
 
+# A picture of the machine, by another program.
+"$info" --svg picture.svg >out 2>err && status=0 || status=$?
+expect "$status: $(cat err)" "0: " "--svg"
+expect "$(grep -c "<rect .*class='NUMANode'" picture.svg)" 2 "--svg: this machine"
+echo old >picture.svg
+holds "--svg: a file is replaced" "$info" --svg picture.svg
+holds "--svg: a file is replaced" grep -q '</svg>' picture.svg
+expect "$("$info" --svg - | tail -1)" "</svg>" "--svg: standard output"
+expect "$(PATH=/no "$info" --svg picture.svg 2>&1)" \
+  "slimpi-info: --svg needs hwloc's lstopo, which is not in PATH; install it (Debian: hwloc-nox)" \
+  "--svg: no lstopo"
+
+# A trace, by slimpi-trace.
+expect "$("$info" --trace /no/a 2>&1)" \
+  "slimpi-trace: /no/a cannot be read: No such file or directory" "--trace: the file is read"
+cp "$info" alone
+expect "$(./alone --trace a 2>&1)" "slimpi-info: --trace: $(pwd -P)/slimpi-trace \
+cannot be started: No such file or directory; reinstall slimpi's commands" "--trace: not there"
+for arguments in --svg --trace "--trace a --json"; do
+  # shellcheck disable=SC2086
+  "$info" $arguments >out 2>err && status=0 || status=$?
+  expect "$status $(wc -l <err) $(wc -c <out)" "2 1 0" "'$arguments' is refused in one line"
+done
+
 # JSON says the same; somebody else's reader takes it.
 if command -v "$PYTHON" >/dev/null; then
   "$info" --json -v -cf -t >all.json
