@@ -103,6 +103,11 @@ int main(int argc, char** argv) {
   if (const std::string error = tools::problem(loaded); !error.empty())
     return give_up(kBadUse, error);
 
+  if (arguments.compare) {
+    if (loaded.config.verify == 0) variables["SLIMPI_VERIFY"] = "1";
+    if (!loaded.config.report) variables["SLIMPI_REPORT"] = "stderr";
+  }
+
   const std::string library = find_library();
   if (library.empty())
     return give_up(kBadUse, "libslimpi.so is not where this slimpi-run expects it; reinstall both");

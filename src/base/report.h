@@ -43,7 +43,7 @@ struct Report {
       0;       // ranks whose bytes are in `job`; fewer than ranks when no call spanned the job
   Counts own;  // of rank 0: calls, seconds, buffers
   Counts job;  // summed over the ranks: bytes
-  double mean_error = 0, max_error = 0;
+  std::array<Errors, kSizeClasses> errors{};  // of rank 0's calls that SLIMPI_VERIFY checked
   std::uint64_t most_scratch = 0;  // maximum of bytes held by this process at one time
   std::uint64_t most_segments = 0,
                 most_segment_bytes = 0;  // maximum of shared memory mapped at one time

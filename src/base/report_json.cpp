@@ -56,6 +56,22 @@ Json choices(const Report& report) {
   return rows;
 }
 
+Json error(const Errors& errors) {
+  return {{"checked", errors.checked}, {"mean_rel_l2", errors.mean}, {"max_rel_l2", errors.max}};
+}
+
+Json errors(const Report& report) {
+  Json json = error(total_of(report.errors));
+  json["sizes"] = Json::array();
+  for (std::size_t i = 0; i < kSizeClasses; ++i)
+    if (report.errors[i].checked != 0) {
+      Json row = {{"from", 1ull << i}, {"to", (2ull << i) - 1}};
+      row.update(error(report.errors[i]));
+      json["sizes"].push_back(row);
+    }
+  return json;
+}
+
 Json calls(const Report& report) {
   Json passed;
   for (std::size_t i = 0; i < kBypassReasons; ++i)
@@ -101,9 +117,7 @@ std::string to_json(const Report& report) {
   json["buffers"] = {{"host", report.own.host_buffers},
                      {"device", report.own.device_buffers},
                      {"staged", report.own.staged_calls}};
-  json["error"] = {{"checked", report.own.checked},
-                   {"mean_rel_l2", report.mean_error},
-                   {"max_rel_l2", report.max_error}};
+  json["error"] = errors(report);
   json["memory"] = {{"state", report.own.state_bytes},
                     {"scratch", report.most_scratch},
                     {"segments", report.most_segments},

@@ -104,6 +104,24 @@ std::string auto_lines(const Report& report) {
   return text;
 }
 
+std::string error_text(const Errors& errors) {
+  return fmt::format("mean {:.2e}, max {:.2e} in {}\n", errors.mean, errors.max,
+                     number_of(errors.checked, "call"));
+}
+
+// A line for all calls, and where their sizes differ, one for each size class.
+std::string error_lines(const Report& report) {
+  const Errors total = total_of(report.errors);
+  if (total.checked == 0) return "";
+  std::string text = "  error    relative L2 " + error_text(total);
+  for (std::size_t i = 0; i < kSizeClasses; ++i)
+    if (const Errors& errors = report.errors[i];
+        errors.checked != 0 && errors.checked != total.checked)
+      text +=
+          fmt::format("           from {}: {}", bytes_text(double(1ull << i)), error_text(errors));
+  return text;
+}
+
 }  // namespace
 
 std::string to_text(const Report& report) {
@@ -113,9 +131,7 @@ std::string to_text(const Report& report) {
                   number_of(std::uint64_t(report.nodes), "node"), report.mpi);
   text += calls_line(report.own) + used_line(report) + bytes_line(report);
   text += seconds_line(report.own) + state_lines(report) + auto_lines(report);
-  if (report.own.checked != 0)
-    text += fmt::format("  error    relative L2 mean {:.2e}, max {:.2e} in {}\n", report.mean_error,
-                        report.max_error, number_of(report.own.checked, "call"));
+  text += error_lines(report);
   if (report.job.overflowed != 0)
     text += fmt::format("  overflow {} became infinite in 16 bits\n",
                         number_of(report.job.overflowed, "value"));

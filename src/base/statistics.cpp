@@ -74,11 +74,13 @@ void Statistics::stage(Stage stage, std::uint64_t nanoseconds) {
   add(SLIMPI_COUNTER(stage_nanoseconds) + std::size_t(stage), nanoseconds);
 }
 
-void Statistics::error(double relative_l2) {
+void Statistics::error(std::uint64_t bytes, double relative_l2) {
   add(SLIMPI_COUNTER(checked), 1);
-  error_sum_.fetch_add(relative_l2, std::memory_order_relaxed);
-  double seen = max_error_.load(std::memory_order_relaxed);
-  while (relative_l2 > seen && !max_error_.compare_exchange_weak(seen, relative_l2)) {
+  ErrorSum& errors = errors_[size_class_of(bytes)];
+  errors.checked.fetch_add(1, std::memory_order_relaxed);
+  errors.sum.fetch_add(relative_l2, std::memory_order_relaxed);
+  double seen = errors.max.load(std::memory_order_relaxed);
+  while (relative_l2 > seen && !errors.max.compare_exchange_weak(seen, relative_l2)) {
   }
 }
 
@@ -118,9 +120,26 @@ Counts Statistics::counts() const {
   return counts;
 }
 
-double Statistics::mean_error() const {
-  const std::uint64_t checked = counts().checked;
-  return checked == 0 ? 0 : error_sum_.load(std::memory_order_relaxed) / double(checked);
+std::array<Errors, kSizeClasses> Statistics::errors() const {
+  std::array<Errors, kSizeClasses> all{};
+  for (std::size_t i = 0; i < kSizeClasses; ++i) {
+    const std::uint64_t checked = errors_[i].checked.load(std::memory_order_relaxed);
+    if (checked == 0) continue;
+    all[i] = {checked, errors_[i].sum.load(std::memory_order_relaxed) / double(checked),
+              errors_[i].max.load(std::memory_order_relaxed)};
+  }
+  return all;
+}
+
+Errors total_of(std::span<const Errors> parts) {
+  Errors total;
+  for (const Errors& part : parts) {
+    total.checked += part.checked;
+    total.mean += part.mean * double(part.checked);  // the sum, until it is divided
+    total.max = std::max(total.max, part.max);
+  }
+  if (total.checked != 0) total.mean /= double(total.checked);
+  return total;
 }
 
 }  // namespace slimpi

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "base/algorithm_id.h"
@@ -36,6 +37,13 @@ struct Share {
   std::uint64_t bytes_in = 0, bytes_sent = 0;  // as in Counts
   std::uint64_t nanoseconds = 0;
 };
+
+// Relative L2 errors that SLIMPI_VERIFY measured.
+struct Errors {
+  std::uint64_t checked = 0;  // calls
+  double mean = 0, max = 0;
+};
+Errors total_of(std::span<const Errors> parts);
 
 // What Statistics is told of a compressed call.
 struct CompressedCall {
@@ -109,7 +117,7 @@ class Statistics {
   void verifying(std::uint64_t nanoseconds);  // of it: for an exact sum
   void sent(std::uint64_t bytes);
   void stage(Stage stage, std::uint64_t nanoseconds);
-  void error(double relative_l2);
+  void error(std::uint64_t bytes, double relative_l2);  // of a call with a buffer of so many bytes
   void state(std::int64_t bytes_more);
   void scratch(std::int64_t bytes_more);
   void segment(std::int64_t more, std::int64_t bytes_more) {
@@ -122,8 +130,8 @@ class Statistics {
   void repeated();
 
   Counts counts() const;
-  double mean_error() const;
-  double max_error() const { return max_error_.load(std::memory_order_relaxed); }
+  // By size class. The size classes are those of Counts::sizes.
+  std::array<Errors, kSizeClasses> errors() const;
   // The maximum of scratch memory held at one time, in bytes.
   std::uint64_t most_scratch() const { return scratch_.most(); }
   // The maximum of shared-memory segments mapped at one time: their number, and their bytes.
@@ -132,7 +140,11 @@ class Statistics {
 
  private:
   std::array<std::atomic<std::uint64_t>, kCounts> counters_{};
-  std::atomic<double> error_sum_{0}, max_error_{0};
+  struct ErrorSum {
+    std::atomic<std::uint64_t> checked{0};
+    std::atomic<double> sum{0}, max{0};
+  };
+  std::array<ErrorSum, kSizeClasses> errors_{};
   HighWater scratch_, segments_, segment_bytes_;
 };
 

@@ -110,8 +110,7 @@ Report Runtime::describe_job() const {
   for (std::size_t i = 0; i < option_rows().size(); ++i)
     if (config.is_set(Option(i)))
       report.options.emplace_back(option_rows()[i].name, config.given[i].text);
-  report.mean_error = statistics.mean_error();
-  report.max_error = statistics.max_error();
+  report.errors = statistics.errors();
   report.most_scratch = statistics.most_scratch();
   report.most_segments = statistics.most_segments();
   report.most_segment_bytes = statistics.most_segment_bytes();

@@ -70,7 +70,7 @@ Status verify_result(const comm::Call& call) {
   const double relative =
       squares[1] > 0 ? std::sqrt(squares[0] / squares[1]) : std::sqrt(squares[0]);
   // With an infinity or a NaN in the exact sum the relative error is not defined.
-  if (std::isfinite(relative)) statistics.error(relative);
+  if (std::isfinite(relative)) statistics.error(call.count * sizeof(float), relative);
   if (log_enabled(LogLevel::debug))
     log_debug("call " + std::to_string(call.number) + ": relative L2 error " +
               std::to_string(relative));

@@ -25,7 +25,8 @@ calls.compressed calls.exact_in_node calls.passed.small
 calls.passed.datatype calls.passed.op calls.passed.comm calls.passed.off calls.passed.start
 calls.passed.rule calls.passed.single_node calls.passed.nonblocking calls.passed.nonfinite
 bytes.in bytes.sent bytes.plain seconds.total seconds.encode seconds.exchange seconds.decode
-seconds.intra buffers.host buffers.device error.checked error.mean_rel_l2 error.max_rel_l2'
+seconds.intra buffers.host buffers.device error.checked error.mean_rel_l2 error.max_rel_l2
+error.sizes'
 for ranks in 1 2 3; do
   works "$ranks ranks" "$ranks" init sum:100000 sum:10 int:3 isum:100 finalize
   for key in $keys; do

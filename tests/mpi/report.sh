@@ -62,6 +62,28 @@ for rows in a.values(), c.values(), s:
     assert sum(x["bytes_in"] for x in rows) == r["bytes"]["in"], rows
     assert 0 < sum(x["seconds"] for x in rows) <= r["seconds"]["total"], rows'
 
+# Errors of the verified calls: of all, and by size.
+printf '%s\n' '* 500K * bytegrad 8' '* * * bytegrad 4' >rules
+for target in errors.json stderr; do
+  SLIMPI_VERIFY=1 SLIMPI_RULES=$work/rules SLIMPI_REPORT=$target under 2 "$steps" init sum:100000 \
+    sum:100000 sum:200000 finalize >out.txt 2>err.txt || fail "errors: exit status $?"
+done
+holds "JSON: errors by size" "$PYTHON" -c '
+import json
+e = json.load(open("errors.json"))["error"]
+fine, coarse = e["sizes"]  # 8 and 4 bits
+assert (fine["from"], fine["to"], fine["checked"]) == (262144, 524287, 2), e
+assert (coarse["from"], coarse["to"], coarse["checked"]) == (524288, 1048575, 1), e
+assert 0 < fine["mean_rel_l2"] <= fine["max_rel_l2"], e
+assert 4 * fine["max_rel_l2"] < coarse["mean_rel_l2"] == coarse["max_rel_l2"] == e["max_rel_l2"], e
+assert e["checked"] == 3, e
+mean = (2 * fine["mean_rel_l2"] + coarse["mean_rel_l2"]) / 3
+assert abs(e["mean_rel_l2"] - mean) < 1e-12, e'
+expect "$(grep -A 2 '^  error' err.txt | sed 's/[0-9.]*e[-+][0-9]*/E/g')" \
+  "  error    relative L2 mean E, max E in 3 calls
+           from 256.00 KiB: mean E, max E in 2 calls
+           from 512.00 KiB: mean E, max E in 1 call" "text: errors by size"
+
 # The job.
 holds "JSON: the job" "$PYTHON" -c '
 import datetime, json, socket

@@ -30,6 +30,16 @@ SLIMPI_SEED=3" "the last value wins, other variables stay"
 expect "$(started --estimate --bits 4 | tail -n 1)" "SLIMPI_ESTIMATE=stderr" \
   "--estimate takes no word behind it"
 expect "$(started --estimate=e.json | tail -n 1)" "SLIMPI_ESTIMATE=e.json" "--estimate=FILE"
+expect "$(started --compare | tail -n 2)" "SLIMPI_REPORT=stderr
+SLIMPI_VERIFY=1" "--compare verifies and reports"
+for verify in "SLIMPI_VERIFY=5 --compare" "--compare --verify 5"; do
+  # shellcheck disable=SC2086
+  expect "$(env SLIMPI_REPORT=r.json ${verify%--compare*} "$run" --compare ${verify#*--compare} \
+    /usr/bin/env | grep -e REPORT -e VERIFY | LC_ALL=C sort)" "SLIMPI_REPORT=r.json
+SLIMPI_VERIFY=5" "--compare keeps what is set: $verify"
+done
+echo 'report = stdout' >options
+expect "$(started --compare --config options | grep REPORT)" "" "--compare keeps a file's report"
 echo 'bits = 4' >options
 expect "$(started --config options | tail -1)" "SLIMPI_CONFIG=options" "takes a file of options"
 
@@ -54,8 +64,8 @@ expect "$(sh -c "$("$run" --bits 4 --dry-run sh -c 'echo "$SLIMPI_BITS $LD_PRELO
 expect "$status" 3 "the program's exit status is its own"
 expect "$("$run" --version)" \
   "slimpi-run (slimpi) $("$run" --version | grep -o '[0-9.]*$')" "--version"
-expect "$("$run" --help | sed -n 's/^  --\([a-z-]*\)[[ ].*/\1/p' | grep -v -e dry-run -e version |
-  tr - _ | LC_ALL=C sort)" \
+expect "$("$run" --help | sed -n 's/^  --\([a-z-]*\)[[ ].*/\1/p' |
+  grep -v -e compare -e dry-run -e version | tr - _ | LC_ALL=C sort)" \
   "$("$top_builddir/tools/slimpi-info" --options | cut -f1 | LC_ALL=C sort)" \
   "--help lists the table"
 expect "$("$run" --help | grep -c '^Other:')" 0 "--help: every option is in a group"
@@ -91,6 +101,9 @@ refused 2 "--fubar is not an option of slimpi (slimpi-run --help lists them)" --
 refused 2 "-n belongs to the launcher: mpiexec -n ... slimpi-run PROGRAM" -n 4 true
 refused 2 "--bits needs a value; accepted: 1 to 8" --bits
 refused 2 "--dry-run takes no value" --dry-run=1 true
+refused 2 "--compare takes no value" --compare=1 true
+refused 2 "--compare and --estimate cannot be used together; use one after the other" --compare \
+  --estimate true
 refused 2 "no program given; use slimpi-run [OPTION VALUE ...] PROGRAM" --bits 4
 refused 2 "no program given; use slimpi-run [OPTION VALUE ...] PROGRAM" --
 refused 2 "SLIMPI_CONFIG=/no/file: the file cannot be read: No such file or directory" \

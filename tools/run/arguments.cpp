@@ -52,11 +52,13 @@ Arguments parse_arguments(int argc, const char* const* argv) {
     const std::size_t equals = word.find('=');
     const std::string given(word.substr(0, equals));
     const std::string name = given.starts_with("--") ? with('_', '-', given.substr(2)) : "";
-    if (given == "-h" || name == "help" || name == "version" || name == "dry_run") {
+    if (given == "-h" || name == "help" || name == "version" || name == "dry_run" ||
+        name == "compare") {
       if (equals != word.npos) return result.error = given + " takes no value", result;
       result.help |= given == "-h" || name == "help";
       result.version |= name == "version";
       result.dry_run |= name == "dry_run";
+      result.compare |= name == "compare";
       continue;
     }
     const OptionRow* row = find_row(name);
@@ -73,6 +75,8 @@ Arguments parse_arguments(int argc, const char* const* argv) {
     result.variables[row->variable] = value;
   }
   result.program = at;
+  if (result.compare && result.variables.contains("SLIMPI_ESTIMATE"))
+    result.error = "--compare and --estimate cannot be used together; use one after the other";
   return result;
 }
 

@@ -8,6 +8,7 @@ namespace slimpi::tools {
 
 struct Arguments {
   bool help = false, version = false, dry_run = false;
+  bool compare = false;  // every call is verified; a report at the end
   std::map<std::string, std::string> variables;  // SLIMPI_ names and the values given for them
   int program = 0;                               // index of the program in argv; argc if missing
   std::string error;                             // "" or one line

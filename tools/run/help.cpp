@@ -72,6 +72,8 @@ std::string help_text() {
       "Usage: slimpi-run [OPTION VALUE ...] [--] PROGRAM [ARGUMENT ...]\n\n"
       "Runs PROGRAM with libslimpi.so preloaded. Stands behind the launcher:\n\n"
       "  mpiexec -n 8 slimpi-run --bits 4 ./train\n\n"
+      "  --compare                   compare each result with MPI's own sum; errors by size at the "
+      "end\n"
       "  --dry-run                   print the variables and the command instead\n"
       "  --version                   print slimpi's version and exit\n"
       "  -h, --help                  print this and exit\n\n"
