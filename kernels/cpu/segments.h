@@ -19,6 +19,7 @@ std::size_t segment_elements(const Format& format, std::size_t count) {
 // finite keeps its residual. Outputs that are not needed are null; `decoded` may be `in`.
 void encode_plain(Codec codec, const float* in, float* residual, float* decoded, std::size_t n,
                   std::byte* out) {
+  if (n == 0) return;  // a compiler that may assume it takes `summed` for uninitialized
   float summed[kTile], back[kTile];
   const float* from = in;
   if (residual != nullptr) {

@@ -35,6 +35,21 @@ for command in bash env cat; do ln -s "$(command -v $command)" bin/$command; don
 ends 1 "not Debian or Ubuntu" env PATH="$work/bin" bash "$tools/packages"
 holds "without apt: names what is needed" grep -q libhwloc-dev said.txt
 
+# A compiler's new warning ends a build only where --werror asks for that, as .ci/run does.
+mkdir -p tree/tools
+cp "$tools/build" "$tools/check" tree/tools
+touch tree/Makefile.in
+printf '%s\n' '#!/bin/sh' 'echo "$*" >options.txt' 'printf "all check:\n" >Makefile' >tree/configure
+chmod +x tree/configure
+for given in "" --werror; do
+  # shellcheck disable=SC2086
+  ends 0 "0 passed, 0 failed" tree/tools/check --no-install $given --directory "$work/with$given"
+  expect "$(grep -o -e --enable-werror "with$given/options.txt")" "${given:+--enable-werror}" \
+    "tools/check $given: what configure is given"
+done
+[ ! -e "$top_srcdir/.ci/run" ] ||  # a release has none
+  holds "CI: --werror" grep -q 'tools/check --werror' "$top_srcdir/.ci/run"
+
 # tools/check counts, shows what the failing tests said, and only that.
 mkdir made
 cat >made/Makefile <<'EOM'
