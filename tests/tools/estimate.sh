@@ -103,6 +103,29 @@ timeout -k 5 60 "$MPIEXEC" -n 2 "$run" --estimate=e.txt "$steps" init sum:100000
   >out.txt 2>err.txt || fail "slimpi-run --estimate=e.txt: exit status $?"
 expect "$(head -n 1 e.txt | grep -c ' estimate: 2 ranks')$(cat err.txt)" 1 "text in a file"
 
+# Rank 1 is slow once, at the end of the first round of the network's measurement.
+cat >slow.c <<'C'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <mpi.h>
+#include <unistd.h>
+int PMPI_Wait(MPI_Request* request, MPI_Status* status) {
+  static int waits, rank;
+  int (*const wait)(MPI_Request*, MPI_Status*) = dlsym(RTLD_NEXT, "PMPI_Wait");
+  const int code = wait(request, status);
+  if (waits == 0) PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (++waits == 160 + 64 && rank == 1) usleep(100000); /* behind 80 words and 32 pieces */
+  return code;
+}
+C
+"${MPICC:-mpicc}" -O1 -shared -fPIC -o slow.so slow.c || fail "slow.c"
+(
+  export SLIMPI_ESTIMATE="$work/slow.json"
+  preload=$preload:$work/slow.so seconds=20
+  under 2 "$steps" init sum:100000 finalize
+) >out.txt 2>err.txt || fail "one rank is slow: exit status $?"
+[ -s slow.json ] || fail "one rank is slow: no estimate"
+
 # What cannot be used.
 for value in 1 yes off; do
   "$run" --estimate=$value true 2>err.txt && status=0 || status=$?
