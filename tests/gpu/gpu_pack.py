@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Fills the folder that tests/gpu/run takes to a machine with a GPU."""
 
+import gzip
 import os
 import pathlib
 import re
@@ -9,12 +10,16 @@ import subprocess
 import sys
 import tempfile
 
-from gpu_steps import BLAS, LIBRARIES, output, stop
+from gpu_steps import BLAS, LIBRARIES, PROGRAMS, output, stop
+
+MOST_MIB = 48  # what can be carried is limited, and the tree goes along
+PLUGINS = "libslimpi slimpi-cuda slimpi-hwloc slimpi-blas".split()
 
 # What the bare machine is not expected to have; the libraries that MPICH needs are added to it.
 PACKAGES = """mpich libmpich12 libmpich-dev libhwloc-dev libhwloc15 libcmocka-dev libcmocka0
   libfmt-dev nlohmann-json3-dev libcli11-dev zlib1g-dev libopenblas-pthread-dev
-  libopenblas0-pthread make dataset-fashion-mnist""".split()
+  libopenblas0-pthread make""".split()
+IMAGES, MOST_IMAGES = "dataset-fashion-mnist", 20000
 EVERYWHERE = {"libc6", "libgcc-s1", "libstdc++6", "zlib1g"}
 
 
@@ -39,15 +44,42 @@ def leave_out_archives(package):
     package.unlink()
 
 
-def copy_prebuilt(build, carry):
-    """What the steps need of the build folder, laid out as there."""
-    files = [*build.glob(".libs/*.so"), *build.glob("tests/gpu/*"), build / "tests/gpu/.dirstamp"]
-    for file in files:
-        if file.suffix in (".o", ".json") or not file.is_file():
-            continue
-        to = carry / "prebuilt" / file.relative_to(build)
+def copy_prebuilt(build, carry, local):
+    """What the steps need of the build folder, laid out as there, without debug information."""
+    files = [*(f".libs/{name}.so" for name in PLUGINS), *(f"tests/gpu/{name}" for name in PROGRAMS)]
+    for name in files:
+        to = carry / "prebuilt" / name
+        if not (build / name).is_file():
+            if local:
+                continue
+            stop(f"{name} is not built: run `make check TESTS=` first")
         to.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(file, to)
+        shutil.copy(build / name, to)
+        subprocess.run(["strip", "-g", to], check=True)
+    # By this file a program knows that plugins are in the .libs of its own build folder.
+    shutil.copy(build / "tests/gpu/.dirstamp", carry / "prebuilt/tests/gpu")
+
+
+def copy_images(carry):
+    """The images that the training step needs: so many of each part, in the packages' format."""
+    with tempfile.TemporaryDirectory() as folder:
+        download(folder, [IMAGES])
+        package = next(pathlib.Path(folder).glob("*.deb"))
+        subprocess.run(["dpkg-deb", "-x", package, folder], check=True)
+        (carry / "images").mkdir()
+        for file in pathlib.Path(folder).rglob("*-ubyte.gz"):
+            values = gzip.decompress(file.read_bytes())
+            number = min(int.from_bytes(values[4:8], "big"), MOST_IMAGES)
+            # The sizes of the array's dimensions, the number of images first.
+            head = 4 + 4 * values[3]
+            width = (len(values) - head) // int.from_bytes(values[4:8], "big")
+            kept = values[:4] + number.to_bytes(4, "big") + values[8:head + number * width]
+            (carry / "images" / file.name).write_bytes(gzip.compress(kept))
+
+
+def download(folder, names):
+    if subprocess.run(["apt-get", "-q", "download", *names], cwd=folder, check=False).returncode:
+        stop("apt-get cannot download the packages", 1)
 
 
 def pack(carry, local):
@@ -61,7 +93,7 @@ def pack(carry, local):
     here = pathlib.Path(__file__).resolve().parent
     for name in ("run", "gpu_steps.py", "gpu_pack.py"):
         shutil.copy(here / name, carry)
-    copy_prebuilt(build, carry)
+    copy_prebuilt(build, carry, local)
     if local:
         print(f"{carry}: the built tree, for a machine with the system of this one")
         return
@@ -72,9 +104,11 @@ def pack(carry, local):
                            f"/{LIBRARIES}/libmpich.so.12", f"/{LIBRARIES}/libcmocka.so.0",
                            f"/{BLAS}/libopenblas.so.0"])
     names = sorted(set(PACKAGES) | needed)
-    if subprocess.run(["apt-get", "-q", "download", *names], cwd=carry, check=False).returncode:
-        stop("apt-get cannot download the packages", 1)
+    download(carry, names)
     for package in carry.glob("*-dev_*.deb"):
         leave_out_archives(package)
-    size = sum(file.stat().st_size for file in carry.iterdir())
-    print(f"{carry}: {tarball.name} and {len(names)} packages, {size / 1e6:.0f} MB")
+    copy_images(carry)
+    size = sum(file.stat().st_size for file in carry.rglob("*") if file.is_file())
+    print(f"{carry}: {tarball.name} and {len(names)} packages, {size / 2**20:.1f} MiB")
+    if size > MOST_MIB * 2**20:
+        stop(f"that is more than {MOST_MIB} MiB, the most that can be carried", 1)

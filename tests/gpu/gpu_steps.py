@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 
-SIZES = "1M 4M 16M 64M 256M 1G"
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 BLAS = f"{LIBRARIES}/openblas-pthread"
 PROGRAMS = "kernels sums calls bench costs end_to_end passing lowrank nccl links".split()
@@ -40,11 +39,20 @@ def output(*command):
         return ""
 
 
+def libraries_of_packages():
+    """Folders of NCCL and cuBLAS that came with Python's packages, where no loader looks."""
+    files = [file for entry in sys.path for name in ("libnccl.so.2", "libcublas.so.1[123]")
+             for file in pathlib.Path(entry).glob(f"nvidia/*/lib/{name}")]
+    return sorted({str(file.parent) for file in files})
+
+
 class Machine:
     """Where things are on the machine with the GPU."""
 
-    def __init__(self, carry, work):
+    def __init__(self, carry, work, quick=False):
         self.carry, self.work = carry, work
+        self.quick = quick
+        self.sizes = "64K 1M" if quick else "1M 4M 16M 64M 256M 1G"  # of the sums that are timed
         self.root, self.build = work / "root", work / "build"
         self.results, self.logs = work / "results", work / "logs"
         self.preload = self.build / ".libs/libslimpi.so"
@@ -58,7 +66,7 @@ class Machine:
         # For MPI and slimpi's own programs only: in front of PyTorch's libraries, Debian's would be
         # loaded in their place.
         paths = [str(self.root / LIBRARIES), str(self.root / BLAS),
-                 os.environ.get("LD_LIBRARY_PATH", "")]
+                 os.environ.get("LD_LIBRARY_PATH", ""), *libraries_of_packages()]
         self.libraries = f"LD_LIBRARY_PATH={':'.join(filter(None, paths))}"
         paths = [f"{self.work}/lib-mpi", os.environ.get("LD_LIBRARY_PATH", "")]
         self.mpi_only = f"LD_LIBRARY_PATH={':'.join(filter(None, paths))}"
@@ -149,15 +157,18 @@ def first_steps(machine):
     """What the first minutes are for."""
     far = "SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1"
     results = machine.results
-    one_gpu = machine.ranks(2, f"tests/gpu/end_to_end {results}/end-to-end-one.json {SIZES}",
-                            "SLIMPI_RANKS_PER_NODE=1 GPU_RANKS=1")
+    one_gpu = machine.ranks(
+        2, f"tests/gpu/end_to_end {results}/end-to-end-one.json {machine.sizes}",
+        "SLIMPI_RANKS_PER_NODE=1 GPU_RANKS=1")
     check = "compute-sanitizer --error-exitcode 9 --tool"
     short = machine.alone(f"env SHORT=1 {check} memcheck tests/gpu/kernels")
-    steps = [Step("kernels", machine.alone("tests/gpu/kernels"), 60, 300),
+    kernels = f"{'env SHORT=1 ' if machine.quick else ''}tests/gpu/kernels"
+    floats = "--quick 3000" if machine.quick else ""
+    steps = [Step("kernels", machine.alone(kernels), 60, 300),
              Step("sums-2", machine.ranks(2, "tests/gpu/sums", far), 30, 200),
              Step("links-self", machine.ranks(1, "tests/gpu/links"), 30, 120),
              Step("bench-kernels", machine.alone(
-                 f"tests/gpu/bench --json {results}/bench-kernels.json"), 60, 300),
+                 f"tests/gpu/bench --json {results}/bench-kernels.json {floats}"), 60, 300),
              Step("costs", machine.alone(f"tests/gpu/costs --json {results}/costs.json"), 20, 120),
              # One rank on the GPU, the other on host buffers: nothing shares the GPU's time.
              Step("end-to-end-one", one_gpu, 60, 300),
@@ -179,7 +190,8 @@ def more_sums(machine):
                               200))
         steps += [Step(f"sums-{number}-in-node", machine.ranks(number, "tests/gpu/sums", near), 40,
                        200),
-                  Step(f"calls-{number}", machine.ranks(number, "tests/gpu/calls 10000", far), 60,
+                  Step(f"calls-{number}", machine.ranks(
+                      number, f"tests/gpu/calls {60 if machine.quick else 10000}", far), 60,
                        300),
                   Step(f"passing-{number}", machine.ranks(
                       number, "tests/gpu/passing", "SLIMPI_RANKS_PER_NODE=1"), 20, 200)]
@@ -202,16 +214,17 @@ def links(machine):
     """NCCL. It takes no two ranks on one GPU: they work in each other's memory then, and to ask for
     NCCL is an error. With a host of its own for each rank it does, as NCCL 2.28 compares hosts."""
     near = "SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=0"
+    said = machine.logs / "links.txt"
     shared = machine.ranks(4, "tests/gpu/nccl any 20003 3000017",
                            f"{near} SLIMPI_RANKS_PER_NODE=2 SLIMPI_LOG=info")
     forced = machine.ranks(2, "tests/gpu/nccl any 20003", f"{near} SLIMPI_INTRA=nccl")
     steps = [Step("links-2-hosts", machine.ranks(
         2, "sh -c 'NCCL_HOSTID=$PMI_RANK exec tests/gpu/links'"), 30, 120),
-             Step("links-shared", f"{{ {shared}; }} >links.txt 2>&1 && cat links.txt && "
-                  "grep -q 'the GPUs of a node are not linked' links.txt && "
-                  "grep -q \"work in each other's device memory\" links.txt", 30, 200),
-             Step("links-refused", f"! {{ {forced}; }} >links.txt 2>&1 && cat links.txt && "
-                  "grep -q 'SLIMPI_INTRA=nccl cannot be used here' links.txt", 20, 200)]
+             Step("links-shared", f"({shared}) >{said} 2>&1 && cat {said} && "
+                  f"grep -q 'the GPUs of a node are not linked' {said} && "
+                  f"grep -q \"work in each other's device memory\" {said}", 30, 200),
+             Step("links-refused", f"! ({forced}) >{said} 2>&1 && cat {said} && "
+                  f"grep -q 'SLIMPI_INTRA=nccl cannot be used here' {said}", 20, 200)]
     for number in (2, 4):
         if gpus() < number:
             continue
@@ -228,17 +241,17 @@ def times(machine):
     """Measurements whose ranks share the GPU: what they measure is its time slices, too."""
     results, steps = machine.results, []
     for number in (2, 4):
-        program = f"tests/gpu/end_to_end {results}/end-to-end-{number}.json {SIZES}"
+        program = f"tests/gpu/end_to_end {results}/end-to-end-{number}.json {machine.sizes}"
         steps.append(Step(f"end-to-end-{number}", machine.ranks(
             number, program, "SLIMPI_RANKS_PER_NODE=1"), 90, 400))
-    program = f"tests/gpu/end_to_end {results}/end-to-end-2-mps.json {SIZES}"
+    program = f"tests/gpu/end_to_end {results}/end-to-end-2-mps.json {machine.sizes}"
     together = machine.ranks(2, program, "SLIMPI_RANKS_PER_NODE=1")
     if shutil.which("nvidia-cuda-mps-control"):
         steps.append(Step("end-to-end-2-mps", "nvidia-cuda-mps-control -d && "
                           "trap 'echo quit | nvidia-cuda-mps-control' EXIT; "
                           f"export CUDA_MPS_PIPE_DIRECTORY=/tmp/nvidia-mps; {together}", 90, 400))
     steps.append(Step("trace", machine.ranks(
-        2, f"tests/gpu/end_to_end {results}/trace-times.json 64M",
+        2, f"tests/gpu/end_to_end {results}/trace-times.json {'1M' if machine.quick else '64M'}",
         f"SLIMPI_RANKS_PER_NODE=1 GPU_RANKS=1 SLIMPI_TRACE={results}/trace.trace"), 30, 120))
     return steps
 
@@ -246,7 +259,7 @@ def times(machine):
 def training(machine):
     """A PyTorch program. With plain MPI, as users know, it dies, or mpi4py refuses."""
     train = (f"{shutil.which('python3')} {machine.work}/source/tests/programs/train_gpu.py --data "
-             f"{machine.root}/usr/share/datasets/fashion-mnist --json {machine.results}/train")
+             f"{machine.carry}/images --json {machine.results}/train")
     alone = f"cd {machine.build} && env {machine.mpi_only} {machine.mpiexec} -n"
     plain = train.split(" --json")[0]
     return [Step("train-1", f"{alone} 1 {train}-1.json", 60, 300),

@@ -34,6 +34,8 @@ fake_driver=$top_builddir/tests/fake_driver
 [ -e "$fake_driver/libnccl.so.2" ] || verdict
 (cd "$top_builddir" && "$PYTHON" "$top_srcdir/tests/gpu/run" --pack --local --carry "$work/carry") \
   >out.txt || fail "packing"
+holds "what is carried is small: no debug information" \
+  test "$(du -sk carry | cut -f 1)" -lt 16384
 alone=
 ! unshare -rn true 2>/dev/null || alone="unshare -rn"
 mkdir kept
@@ -51,7 +53,7 @@ call() {
 }
 call "$fake_driver" 75 "a step that others need is not skipped" --seconds 0 links-self
 holds "and it is said" grep -q 'unpack does not fit' out.txt
-call "$fake_driver" 0 "the first call" --seconds 90 links-self costs sums-1
+call "$fake_driver" 0 "the first call" --seconds 90 --quick links-self costs sums-1
 for step in unpack build links-self costs sums-1; do
   holds "$step ran" grep -q "^passed  *$step " out.txt
 done
@@ -63,6 +65,17 @@ holds "with the logs" sh -c 'tar -tzf kept/logs.tar.gz | grep -q logs/links-self
 call "$fake_driver" 0 "the next call goes on" --seconds 90 links-self sums-1 powersgd-2
 holds "with what is new" grep -q "^passed  *powersgd-2 (" out.txt
 expect "$(grep -c '^passed  *sums-1 (' out.txt)" 0 "and with that only"
+# compute-sanitizer is not here: what comes behind its options runs without it.
+mkdir bin
+cat >bin/compute-sanitizer <<'END'
+#!/bin/sh
+[ "$1 $2 $3" = "--error-exitcode 9 --tool" ] || exit 3
+shift 4
+exec "$@"
+END
+chmod +x bin/compute-sanitizer
+PATH=$work/bin:$PATH call "$fake_driver" 0 "steps of other kinds" --seconds 90 --quick \
+  links-2-hosts links-shared links-refused end-to-end-one memcheck-sums-2 trace
 # Without NCCL that test has nothing to do: it says 77, which may not pass for good here.
 mkdir driver_only
 cp -L "$fake_driver/libcuda.so.1" driver_only/
@@ -70,4 +83,28 @@ cp -L "$fake_driver/libcuda.so.1" driver_only/
 call "$work/driver_only" 1 "a step that is skipped has failed" --seconds 90 --again links-self
 holds "and is named" grep -q '^failed  *links-self' out.txt
 holds "with its status" grep -q '"exit": 77' kept/results.json
+
+call "$work/driver_only" 1 "the next call" --seconds 90 --quick links-self calls-1
+expect "$(sed -n 's/^[a-z]*  *\(.*\) (.*/\1/p' out.txt | tr '\n' ' ')" "calls-1 links-self " \
+  "what failed comes after what is new"
+
+# NCCL of a package of Python's is in no folder that a loader knows.
+mkdir -p site/nvidia/nccl/lib only
+ln -s "$(readlink -f "$fake_driver/libcuda.so.1")" only/libcuda.so.1
+ln -s "$(readlink -f "$fake_driver/libcuda.so.1")" site/nvidia/nccl/lib/libnccl.so.2
+export PYTHONPATH="$work/site"
+call "$work/only" 0 "NCCL of a Python package is found" --seconds 90 --again links-self
+
+# A run that is cut off has measured something.
+LD_LIBRARY_PATH=$fake_driver "$top_builddir/tests/gpu/bench" --quick --json cut.json 100000 \
+  >/dev/null &
+turns=0
+until grep -q decode_add cut.json 2>/dev/null || [ $turns -ge 300 ]; do
+  sleep 0.1
+  turns=$((turns + 1))
+done
+kill -9 $!
+wait $! 2>/dev/null || :
+holds "a run that is cut off leaves its rows" "$PYTHON" -c 'import json
+assert json.load(open("cut.json"))[0]["kernel"] == "encode"'
 verdict
