@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Float sums of GPU buffers inside a node whose GPUs are linked: the bytes are those of host
- * buffers. Usage: links any|linked|unlinked|join|send|later COUNT...
+ * buffers. Usage: links any|linked|unlinked|join|state|send|later COUNT...
  * any                only the bytes count: a node may be of one rank, a sum be left to MPI
  * linked, unlinked   the way that the sums go, where the fake driver tells
- * join               the second rank cannot join: the sums go another way on its node
+ * join, state        the second rank cannot join, at once or as it hears later: the sums go another
+ *                    way on its node
  * send, later        on the second rank NCCL fails at the second call, at once or while the GPU
  *                    works: that is an MPI error on every rank, with NCCL's text on the one
  * Run under the preload; exits 77 without a GPU. */
@@ -124,6 +125,9 @@ int main(int argc, char** argv) {
       fail_midway(count, "nccl", 1, 5);
     } else if (strcmp(mode, "join") == 0) {
       if (g_rank == 1) g_tell("ncclCommInitRankConfig", 2, 0, 0);
+      check(count, -1);
+    } else if (strcmp(mode, "state") == 0) {
+      if (g_rank == 1) g_tell("nccl", 5, 0, 0);
       check(count, -1);
     } else {
       check(count, strcmp(mode, "any") == 0 ? -1 : strcmp(mode, "linked") == 0);

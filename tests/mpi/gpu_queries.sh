@@ -7,6 +7,7 @@ need_library
 [ -e "$top_builddir/tests/fake_driver/libcuda.so.1" ] || skip "the fake driver is not built"
 export LD_LIBRARY_PATH="$top_builddir/tests/fake_driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 export SLIMPI_MIN_SIZE=0
+seconds=150
 holds "one query of two attributes for each buffer and call" \
   under 2 "$top_builddir/tests/gpu/queries"
 

@@ -60,6 +60,8 @@ run "a rank that cannot join" 2 0 sharded join 20003
 said 2 "$ipc_text" "its node goes another way"
 run "a rank that cannot join, and another node" 4 2 leader join 20003
 said 2 "$linked" "the other node is linked"
+run "a rank that cannot join, as it hears later" 2 0 sharded state 20003
+said 2 "$ipc_text" "its node goes another way"
 SLIMPI_INTRA=ipc run "SLIMPI_INTRA=ipc" 2 0 sharded unlinked 20003
 SLIMPI_INTRA=shm run "SLIMPI_INTRA=shm" 2 0 sharded unlinked 20003
 mkdir without
@@ -67,6 +69,26 @@ cp -L "$fake_driver/libcuda.so.1" without/
 : >without/libnccl.so.2
 LD_LIBRARY_PATH=$work/without run "no NCCL" 2 0 sharded unlinked 20003
 said 2 "$ipc_text" "they work in each other's memory"
+# An older one lacks a function: on all ranks, or on one.
+need sed
+mkdir old
+ln -s "$(readlink -f "$fake_driver/libcuda.so.1")" old/libcuda.so.1
+sed 's/ncclCommFinalize/_cclCommFinalize/g' "$fake_driver/libnccl.so.2" >old/libnccl.so.2
+too_old='libnccl.so.2 is too old, it has no ncclCommFinalize'
+LD_LIBRARY_PATH=$work/old run "an NCCL without a function" 2 0 sharded unlinked 20003
+said 2 "the GPUs of a node are not linked: $too_old" "it is said why"
+said 2 "$ipc_text" "they work in each other's memory"
+on_second() { # WHAT LIBRARIES MODE
+  what=$1 status=0
+  SLIMPI_RANKS_PER_NODE=0 under 2 "$top_srcdir/tests/helper/on_rank.sh" 1 "LD_LIBRARY_PATH=$2" \
+    "$top_builddir/tests/gpu/nccl" "$3" 20003 >out.txt 2>&1 || status=$?
+}
+for libraries in old without; do
+  on_second "NCCL on one rank alone: $libraries" "$work/$libraries" unlinked
+  expect "$status" 0 "$what"
+  said 2 "$ipc_text" "both work in each other's memory"
+  said 2 'the GPUs of a node are not linked: .*libnccl.so.2' "both say why"
+done
 
 # Where it is asked for by name, it is not left out in silence.
 export SLIMPI_INTRA=nccl
@@ -80,6 +102,10 @@ unable() { # WHAT TEXT
 }
 FAKE_GPUS=shared unable "SLIMPI_INTRA=nccl, a GPU for two" "two ranks use the GPU"
 LD_LIBRARY_PATH=$work/without unable "SLIMPI_INTRA=nccl without NCCL" "libnccl.so.2"
+LD_LIBRARY_PATH=$work/old unable "SLIMPI_INTRA=nccl with an old NCCL" "$too_old"
+on_second "SLIMPI_INTRA=nccl, and an old NCCL on one rank" "$work/old" unlinked
+holds "$what: the job ends" test "$status" != 0 -a "$status" != 124
+holds "$what: it is said why" grep -q "$refused: .*$too_old" out.txt
 unset SLIMPI_INTRA
 
 # NCCL fails on one rank: that is an error on all of them, and nobody waits for it.
