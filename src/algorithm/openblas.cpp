@@ -53,6 +53,7 @@ bool has_room() {
 
 int reserve() {
   constexpr int kSide = 64;  // smaller products need no buffer
+  // OpenBLAS keeps a buffer for each thread that has multiplied.
   static thread_local bool t_reserved = false;
   if (t_reserved) return 0;
   if (!has_room()) return 1;

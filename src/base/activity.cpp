@@ -17,6 +17,7 @@ namespace {
 
 std::atomic<ActivityFile*> g_file{nullptr};
 std::atomic<std::int64_t> g_stall{60};
+// A call runs in one thread. Nested ones, from callbacks of MPI, restore the outer one.
 thread_local ActiveCall* t_current = nullptr;
 
 std::int64_t nanoseconds(std::chrono::steady_clock::time_point time) {

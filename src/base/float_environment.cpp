@@ -5,6 +5,7 @@ namespace slimpi {
 
 namespace {
 
+// The floating-point environment belongs to the thread, and so does the record of what it was.
 thread_local OwnFloats* g_innermost = nullptr;
 
 #if defined(__SSE__)

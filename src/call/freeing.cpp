@@ -6,6 +6,7 @@
 namespace slimpi::call {
 
 namespace {
+// MPI calls the callbacks of a free in the thread that frees.
 thread_local const Freeing* t_innermost = nullptr;
 std::atomic<int> g_alive{0};  // of all threads; most processes have none at most times
 }  // namespace

@@ -34,6 +34,8 @@ double beside_least(const std::vector<std::uint64_t>& times) {
 }  // namespace
 
 Autotuner::Autotuner(int candidates, Start start) : candidates_(candidates) {
+  // The most times that any stage holds. No later push_back allocates, so no rank can fail in the
+  // middle of trials.
   const std::size_t most = std::max<std::size_t>(
       kWatch, std::size_t(candidates) * std::max(kRounds, kInARow * kRepeats));
   times_.reserve(std::max(most, std::size(kCareful)));
@@ -52,6 +54,7 @@ void Autotuner::start_rounds() {
   std::iota(in_trial_.begin(), in_trial_.end(), 0);
 }
 
+// A function of the trial's number and of agreed state only, so it is the same on all ranks.
 // The position in in_trial_ of the candidate that a trial of this stage tries.
 int Autotuner::candidate_of(int trial) const {
   if (stage_ == Stage::careful) return (trial < leads_from_ ? kCareful : kSecondLeads)[trial];
@@ -78,11 +81,14 @@ bool Autotuner::record(std::uint64_t nanoseconds) {
   times_.push_back(nanoseconds);
   if (stage_ == Stage::settled) return times_.size() == std::size_t(kWatch);
   const bool of_second = trial_ == kFirstOfSecond || trial_ == kSecondOfSecond;
+  // It depends on the number of trials and on leads_from_ only: all ranks agree after the same
+  // call, whatever their times were.
   const bool looks = stage_ == Stage::careful && of_second && leads_from_ == INT_MAX;
   return ++trial_ == trials() || looks;
 }
 
 void Autotuner::agreed() {
+  // times_ now holds the minima over all ranks, so every decision below is the same on all of them.
   switch (stage_) {
     case Stage::careful:
       return trial_ < trials() ? look_at_second() : choose_runoff();
@@ -103,6 +109,8 @@ void Autotuner::look_at_second() {
   if (double(times_.back()) < kClearly * double(best)) leads_from_ = trial_;
 }
 
+// A median, because one interrupted call must not decide. At least one nanosecond, because times
+// are divided by it.
 void Autotuner::find_medians() {
   medians_.clear();
   for (int place = 0; place < int(in_trial_.size()); ++place) {
@@ -117,6 +125,7 @@ void Autotuner::find_medians() {
 void Autotuner::choose_runoff() {
   find_medians();
   const double least = double(*std::min_element(medians_.begin(), medians_.end()));
+  // In calls of the fastest candidate, as watch() counts them down.
   until_again_ = kCostRatio * kRounds * beside_least(medians_);
   std::size_t kept = 0;
   for (std::size_t i = 0; i < medians_.size(); ++i)
@@ -147,6 +156,7 @@ void Autotuner::settle() {
 void Autotuner::watch() {
   const std::uint64_t now = median(times_);
   times_.clear();
+  // Slower and faster both start trials: either may favor another candidate.
   if (expected_ == 0) expected_ = now;
   until_again_ -= kWatch;
   const double ratio = double(now) / double(std::max<std::uint64_t>(expected_, 1));

@@ -13,6 +13,7 @@ CallScratchPool& CallScratchPool::instance() {
 std::unique_ptr<CallScratch> CallScratchPool::take() {
   {
     const std::lock_guard lock(mutex_);
+    // The last set is the one whose memory is most likely in the caches and large enough.
     if (!free_.empty()) {
       auto set = std::move(free_.back());
       free_.pop_back();
@@ -25,6 +26,7 @@ std::unique_ptr<CallScratch> CallScratchPool::take() {
 // If there is no memory to extend the list, the set is freed.
 void CallScratchPool::release(std::unique_ptr<CallScratch> set) {
   const std::lock_guard lock(mutex_);
+  // Without a communicator nobody would free the list later, so the set ends here.
   if (users_ == 0) return;
   try {
     free_.push_back(std::move(set));

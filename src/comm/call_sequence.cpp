@@ -5,6 +5,9 @@
 
 namespace slimpi::comm {
 
+// One step of the prefix function of Knuth, Morris and Pratt: constant time on average. The calls
+// before the first step of a program often have no period, so a sequence without one starts over,
+// with twice the limit.
 void CallSequence::add(std::uint64_t count) {
   if (length_ == limit_) {
     const std::uint64_t known = period();
@@ -24,15 +27,19 @@ void CallSequence::add(std::uint64_t count) {
 
 std::uint64_t CallSequence::period() const {
   if (length_ < kLeast) return 0;
+  // A sequence without its longest border has the length of its smallest period.
   const std::size_t least = length_ - border_[length_ - 1];
   return 3 * least <= length_ && least <= kLongest ? least : 0;
 }
 
 bool CallSequence::meet(const void* address, std::uint64_t count) {
+  // The table forgets everything before searches in it become long. The next call of each buffer
+  // then counts as fresh, once.
   if (seen_used_ >= kSeen * 3 / 4) {
     seen_.fill(0);
     seen_used_ = 0;
   }
+  // Odd, and so is its product with an odd number. So it is never 0, which marks a free place.
   std::uint64_t key =
       (std::uint64_t(reinterpret_cast<std::uintptr_t>(address)) << 1 | 1) ^ (count << 48);
   key *= 0x9E3779B97F4A7C15u;
@@ -59,6 +66,8 @@ std::uint64_t CallSequence::threshold(std::uint64_t period) const {
 void CallSequence::agreed(bool fresh) {
   const std::uint64_t known = period();
   const std::uint64_t enough = known == 0 ? kMost : 2 * threshold(known);
+  // The score has an upper limit, so a program that returns to fixed buffers is noticed after a
+  // limited number of calls.
   if (fresh)
     score_ = std::min(score_ + 2, 2 * enough);
   else if (score_ > 0)

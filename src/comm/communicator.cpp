@@ -46,9 +46,8 @@ void Communicator::release() {
 }
 
 // A rank may come late to its first call, or never. The wait names those from which nothing has
-// come
-// (`arrivals`, as in mpi::WaitFor). It looks for no failure report: the communicator on which ranks
-// report failures is what they are making.
+// come (`arrivals`, as in mpi::WaitFor). It looks for no failure report: the communicator on which
+// ranks report failures is what they are making.
 Status Communicator::wait_for_ranks(MPI_Request& request, std::span<const int> arrivals) {
   Waiter waiter(Waiter::Poll::mpi, nullptr, WaitStage::new_communicator);
   waiter.stall().set_arrivals(arrivals);

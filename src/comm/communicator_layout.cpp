@@ -76,6 +76,7 @@ Status Communicator::find_layout() {
 
 Status Communicator::find_nodes(const void* buffer) {
   if (laid_out_) return Status::ok;
+  // Before there is a new layout: attachments drop what they derived from the old one.
   for (const auto& [key, attached] : attachments_) attached->layout_changed();
   const Status found = find_layout();
   // What another rank has reported is no common decision. With equal counts it may work next time.

@@ -21,7 +21,7 @@ bool fits(std::size_t bytes) {
   return bytes / 4 <= std::size_t(INT_MAX);
 }
 
-// Messages that open a node's segment come before the slices of a call.
+// Messages that open a node's segment come before the segments of a call.
 bool traces(Tag tag) {
   return Trace::running() != nullptr && tag != Tag::node_open;
 }
@@ -43,6 +43,7 @@ void Exchange::set_comm(MPI_Comm comm, int number) {
   if (Trace::running() != nullptr) first_ = find_first_world_rank();
   const int code = api_.Comm_get_attr(comm_, MPI_TAG_UB, &highest, &found);
   constexpr int kLeast = 32767;  // every MPI has at least these
+  // Each count has kTags tags in a row; so many rows fit below MPI's highest tag.
   counts_ = std::uint64_t(code == MPI_SUCCESS && found != 0 ? *highest : kLeast) / kTags;
 }
 
@@ -65,9 +66,11 @@ Status Exchange::send(int to, Tag tag, const void* data, std::size_t bytes, MPI_
   const int code =
       api_.Isend(data, int(bytes / 4), MPI_UINT32_T, to, mpi_tag(tag), comm_, &request);
   if (code != MPI_SUCCESS) {
+    // No request was started, so settle() has nothing to wait for.
     outgoing_.pop_back();
     return mpi_failed("sending", code);
   }
+  // Bytes inside a node are no traffic of the network.
   if (layout_ != nullptr && layout_->node_of[std::size_t(to)] != layout_->node()) count_sent(bytes);
   return Status::ok;
 }
@@ -100,6 +103,7 @@ Status Exchange::wait(MPI_Request& request, std::size_t* received) {
     int words = 0;
     const int code = api_.Get_count(&status, MPI_UINT32_T, &words);
     if (code != MPI_SUCCESS) return mpi_failed("measuring a message", code);
+    // MPI_UNDEFINED: not a whole number of words. No caller expects 0 bytes, so its check fails.
     *received = words == MPI_UNDEFINED ? 0 : std::size_t(words) * 4;
   }
   return Status::ok;
@@ -153,6 +157,8 @@ void Exchange::trace_send(const Outgoing& message, std::size_t bytes) {
 
 // A message has left or has arrived.
 void Exchange::trace_completion(const MPI_Request* request, const MPI_Status& status) {
+  // From the end: schedules use a request again, and the last message that it was started for
+  // counts.
   const auto is_this = [&](const auto& one) { return one.request == request; };
   const auto step = [&](int peer, Tag tag, bool sent, std::uint64_t number) {
     return std::uint32_t(number - numbers_[{peer, tag, sent}].settled);
@@ -174,12 +180,14 @@ void Exchange::trace_completion(const MPI_Request* request, const MPI_Status& st
   }
 }
 
+// A probe receives nothing, and MPI moves all other messages on meanwhile.
 void Exchange::progress() {
   int flag = 0;
   MPI_Status status;
   api_.Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &flag, &status);
 }
 
+// A request that no schedule has started belongs to reduce().
 WaitStage Exchange::stage_of(const MPI_Request& request) const {
   const auto is_this = [&](const auto& one) { return one.request == &request; };
   Tag tag = Tag::failure;

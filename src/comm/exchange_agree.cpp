@@ -57,6 +57,8 @@ Status Exchange::agree(std::span<std::uint64_t> values, bool on_minimum) {
   agreed_.assign((2 + values.size() + kAgreed - 1) / kAgreed * kAgreed, 0);
   agreed_[0] = own;
   agreed_[1] = ~own;
+  // The minimum of values is the complement of the maximum of their complements. So both operations
+  // are one for MPI, and ranks that disagree about the operation still match.
   const std::uint64_t flip = on_minimum ? ~std::uint64_t(0) : 0;
   std::transform(values.begin(), values.end(), agreed_.begin() + 2,
                  [&](std::uint64_t value) { return value ^ flip; });
@@ -93,6 +95,7 @@ Status Exchange::publish_disagreement(Status status) {
     log_error(failure_text());
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
+  // Holds the other ranks back until rank 0 has printed.
   std::uint64_t published = 0;
   SLIMPI_TRY(reduce(std::span(&published, 1), MPI_UINT64_T, MPI_MAX));
   return fail(status, text);

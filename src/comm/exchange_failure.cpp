@@ -30,6 +30,7 @@ constexpr auto kPatience = std::chrono::seconds(2);
 void Exchange::send_failure(Status status, std::string_view text) {
   if (comm_ == MPI_COMM_NULL || sent_failure_) return;
   sent_failure_ = true;
+  // Once only: the sends below may read failure_ until the process ends.
   failure_.status = std::uint32_t(status);
   failure_.text[text.copy(failure_.text, sizeof failure_.text - 1)] = '\0';
   int rank = 0, size = 0;

@@ -15,6 +15,7 @@ Status find_beyond(const Call& call, const device::Location& location, const flo
   SLIMPI_TRY(flag.open(call, location));
   device.kernels()->find_beyond(data, limit, count, flag.found(), stream);
   SLIMPI_TRY(flag.fetch(stream));
+  // The caller decides by *found before it queues anything else.
   SLIMPI_TRY(synchronize({device, stream}));
   *found = *flag.copy() != 0;
   return Status::ok;

@@ -11,6 +11,8 @@ Status Memory::reserve(const device::Location& location, device::Place place, st
   const auto found = std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& block) {
     return block.location == location && block.place == place;
   });
+  // A GPU that was reset has another generation, and so another location: its old block is not
+  // found.
   if (found != blocks_.end() && bytes <= found->size) {
     // data() is the block in front.
     std::swap(*found, blocks_.front());
@@ -39,6 +41,7 @@ void Memory::free(const Block& block) {
   count(block, -std::int64_t(block.size));
 }
 
+// A block remembers which statistics counted it, so that it is subtracted there.
 void Memory::count(const Block& block, std::int64_t bytes_more) {
   if (block.held == Held::state)
     block.statistics->state(bytes_more);

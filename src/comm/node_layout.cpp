@@ -14,6 +14,8 @@ int first_owner(const NodeLayout& layout, const InterNodeGroup& group, int node)
 }  // namespace
 
 Range chunk_of(std::uint64_t count, int parts, int index, std::uint64_t align) {
+  // All ranks compute the same boundaries, because count, parts and align are the same on all of
+  // them.
   const std::uint64_t blocks = (count + align - 1) / align;
   const std::uint64_t each = blocks / std::uint64_t(parts), more = blocks % std::uint64_t(parts);
   const std::uint64_t i = std::uint64_t(index);
@@ -49,6 +51,7 @@ Status find_node_keys(const mpi::Api& api, MPI_Comm comm, std::uint64_t ranks_pe
   if (ranks_per_node != 0) {
     int world_rank = rank;
     if (mpi::has_world(api)) api.Comm_rank(MPI_COMM_WORLD, &world_rank);
+    // Ranks of MPI_COMM_WORLD: two communicators then agree about who shares a node.
     key = int(std::uint64_t(world_rank) / ranks_per_node);
   } else {
     MPI_Comm shared = MPI_COMM_NULL;
@@ -60,6 +63,7 @@ Status find_node_keys(const mpi::Api& api, MPI_Comm comm, std::uint64_t ranks_pe
     if (code != MPI_SUCCESS) return failed(code);
   }
 
+  // Also with ranks_per_node: the ranks of the others in MPI_COMM_WORLD are not known here.
   code = api.Allgather(&key, 1, MPI_INT, keys.data(), 1, MPI_INT, comm);
   return code == MPI_SUCCESS ? Status::ok : failed(code);
 }
@@ -77,6 +81,7 @@ NodeLayout make_node_layout(int rank, std::span<const int> keys) {
     layout.node_of.push_back(entry->second);
     layout.ranks_of[std::size_t(entry->second)].push_back(other);
   }
+  // The lowest rank leads, unless Communicator::choose_leaders finds a better one.
   layout.leaders.assign(layout.ranks_of.size(), 0);
   return layout;
 }
@@ -93,6 +98,7 @@ InterNodeGroup make_inter_node_group(const NodeLayout& layout, Hierarchy hierarc
   // Every node must have an owner for each shard.
   std::size_t smallest = layout.ranks_of.front().size();
   for (const auto& node : layout.ranks_of) smallest = std::min(smallest, node.size());
+  // The further ranks of a larger node own nothing. They only take part in the work inside it.
   group.leader = hierarchy == Hierarchy::leader;
   group.shards = group.leader ? 1 : int(smallest);
   group.first = first_owner(layout, group, layout.node());

@@ -17,6 +17,7 @@ ObjectPool::~ObjectPool() {
 }
 
 void* ObjectPool::do_allocate(std::size_t bytes, std::size_t alignment) {
+  // operator new guarantees no more, and no object of a call needs more.
   if (alignment > alignof(std::max_align_t)) throw std::bad_alloc();
   const std::size_t size = std::bit_ceil(std::max(bytes, kLeast));
   Free*& first = free_[std::size_t(std::countr_zero(size))];
@@ -31,6 +32,7 @@ void* ObjectPool::do_allocate(std::size_t bytes, std::size_t alignment) {
 }
 
 void ObjectPool::do_deallocate(void* memory, std::size_t bytes, std::size_t) {
+  // The same size as at the allocation, from the same `bytes`: blocks carry no length.
   const std::size_t size = std::bit_ceil(std::max(bytes, kLeast));
   Free*& first = free_[std::size_t(std::countr_zero(size))];
   first = new (memory) Free{first};

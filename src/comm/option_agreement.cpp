@@ -25,6 +25,7 @@ std::uint64_t hash(std::string_view text) {
 
 std::vector<Entry> entries_to_agree(const Config& config, const std::string& rules) {
   constexpr const char* kVersion = SLIMPI_PACKAGE_VERSION;
+  // First, because ranks with another version may have other rows.
   std::vector<Entry> entries = {{"the version of slimpi", kVersion, kVersion}};
   const auto& rows = option_rows();
   for (std::size_t i = 0; i < rows.size(); ++i)
@@ -52,6 +53,7 @@ Status Communicator::agree(const std::string& rules) {
     sums.push_back(hash(entry.value));
     sums.push_back(~hash(entry.value));
   }
+  // Travels with the options, which saves a reduction of its own.
   sums.push_back(device::foreign_possible() ? 1 : 0);
   SLIMPI_TRY(exchange_.all_max(sums));
   foreign_possible_ = sums.back() != 0;
@@ -76,6 +78,8 @@ Status Communicator::describe_disagreement(const std::string& name, const std::s
   const int code = api_.Allgather(&mine, int(sizeof mine), MPI_CHAR, values.data(),
                                   int(sizeof mine), MPI_CHAR, exchange_comm_);
   if (code != MPI_SUCCESS) return fail(Status::mpi, mpi::error_text(api_, code));
+  // The first rank that differs from rank 0. All ranks have the same list, so all name the same
+  // two.
   std::size_t other = 0;
   while (other + 1 < values.size() && values[other].hash == values[0].hash) ++other;
   const Status status = fail(

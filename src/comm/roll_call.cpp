@@ -11,6 +11,7 @@ namespace {
 
 constexpr int kWords = 6;  // of 4 bytes in a Note
 
+// Of the calling thread's call: other threads may be in calls of other communicators.
 RollCall::Place own_place() {
   const ActiveCall* const call = ActiveCall::current();
   if (call == nullptr) return {0, WaitStage::none, 0};
@@ -42,6 +43,8 @@ bool RollCall::receive(MPI_Comm comm, Note* note, int* from) {
   if (api_.Iprobe(MPI_ANY_SOURCE, int(Tag::roll_call), comm, &found, &status) != MPI_SUCCESS ||
       found == 0)
     return false;
+  // The note has arrived, so the wait below ends at once. The communicator's calls are made by one
+  // thread at a time, so no other thread takes the note in between.
   *from = status.MPI_SOURCE;
   MPI_Request request = MPI_REQUEST_NULL;
   return api_.Irecv(note, kWords, MPI_UINT32_T, *from, int(Tag::roll_call), comm, &request) ==
@@ -56,6 +59,8 @@ void RollCall::ask(MPI_Comm comm, int peer, bool* asked) {
   only_ = size <= kMostRanks ? -1 : peer;
   *asked = size <= kMostRanks || peer >= 0;
   if (!*asked) return;
+  // Answers carry the number of their question. Those to an earlier one are dropped: they say where
+  // a rank was then.
   ++question_;
   answers_.assign(std::size_t(size), std::nullopt);
   answers_[std::size_t(rank)] = own_place();
@@ -65,6 +70,7 @@ void RollCall::ask(MPI_Comm comm, int peer, bool* asked) {
 
 void RollCall::serve(MPI_Comm comm) {
   Note note{};
+  // Questions are answered by every rank that waits long, whether it asks itself or not.
   for (int from = 0; receive(comm, &note, &from);) {
     if (note.is_answer == 0) {
       const Place here = own_place();

@@ -28,6 +28,8 @@ std::string describe_others(const RollCall& roll_call, const ActiveCall& call) {
 
 }  // namespace
 
+// Most waits are shorter than kPublished and never come here, so nothing below is on the path of a
+// usual call.
 Status StallWatch::check_long(Clock::time_point began, Clock::time_point now) {
   ActiveCall* const call = ActiveCall::current();
   if (step_ == Step::unpublished) {
@@ -43,7 +45,9 @@ Status StallWatch::check_long(Clock::time_point began, Clock::time_point now) {
       // A second question would make the answers to the first one void.
       if (!asked_) ask();
     }
+    // At every check: answers arrive at any time, one after the other.
     if (asked_) SLIMPI_TRY(compare_counts());
+    // SLIMPI_STALL=0 turns off the report, not the comparison of counts.
     if (limit.count() == 0) return Status::ok;
     if (step_ == Step::published && now - began >= limit) {
       ask();
@@ -51,6 +55,7 @@ Status StallWatch::check_long(Clock::time_point began, Clock::time_point now) {
       step_ = Step::asked;
     }
     if (step_ != Step::asked) return Status::ok;
+    // A rank that has not answered in time is computing, or blocks in MPI, or has left the job.
     const bool answered = asked_ ? exchange_->roll_call().complete() : true;
     if (!answered && now - asked_at_ < kTimeToAnswer) return Status::ok;
     step_ = Step::reported;
@@ -101,6 +106,7 @@ std::string StallWatch::find_absent(std::vector<int>* absent) const {
          (absent->size() == 1 ? "s" : "") + " without slimpi";
 }
 
+// Once for each wait. The wait goes on after it: slimpi ends no job because a rank is late.
 void StallWatch::report(Clock::duration waited) {
   ActiveCall* const call = ActiveCall::current();
   std::vector<int> absent;

@@ -12,6 +12,7 @@ Status wait_for_event(const device::DeviceStream& on, std::uint64_t event, Point
 }
 
 Status synchronize(const device::DeviceStream& on, PointToPoint* exchange) {
+  // The host device does its work in the calling thread.
   if (&on.device == &device::host()) return Status::ok;
   std::uint64_t event = 0;
   SLIMPI_TRY(on.device.record_for_poll(on.stream, &event));
@@ -22,6 +23,7 @@ Status copy_and_wait(const device::DeviceStream& on, const char* name, void* to,
                      std::size_t bytes, PointToPoint* exchange) {
   const auto begin = Trace::Clock::now();
   SLIMPI_TRY(on.device.copy(to, from, bytes, on.stream));
+  // `from` and `to` may be used again when this returns.
   SLIMPI_TRY(synchronize(on, exchange));
   if (Trace* const trace = Trace::running(); trace != nullptr)
     trace->add(name, begin, Trace::Clock::now(), bytes);

@@ -19,6 +19,9 @@ TensorState& TensorStates::find(const void* address, std::uint64_t count,
     make_room();
     forget();
     found = states_.emplace(key, std::make_unique<TensorState>()).first;
+    // The ranks make the same calls in the same order, so they give the same numbers. Where a
+    // program frees and allocates differently on one rank they do not, and the call's agreement
+    // leads to realign().
     found->second->number = by_index ? index : next_[count]++;
     found->second->count = count;
     found->second->by_order = by_index;
@@ -27,6 +30,7 @@ TensorState& TensorStates::find(const void* address, std::uint64_t count,
     make_room();
   }
   TensorState& slot = *found->second;
+  // An index identifies a tensor only as long as its count stays.
   if (slot.count != count) drop(slot);  // this index is now another tensor's
   slot.count = count;
   slot.used = lookups_;
@@ -75,6 +79,7 @@ void TensorStates::claim(TensorState& slot, const algorithm::Algorithm* algorith
   // The arrays lie where this call's kernels may not reach them.
   if (slot.location && *slot.location != location) drop(slot);
   if (slot.algorithm != algorithm) {
+    // Residuals and factors of one algorithm mean nothing to another.
     slot.arrays.clear();
     slot.uninitialized = true;
   }
@@ -89,6 +94,7 @@ void TensorStates::realign(TensorState& slot, std::uint64_t number) {
   next_[slot.count] = number + 1;
 }
 
+// Keeps the number, the count and the owner: what identifies a state does not depend on its arrays.
 void TensorStates::drop(TensorState& slot) {
   slot.arrays.clear();
   slot.calls = 0;
@@ -96,6 +102,7 @@ void TensorStates::drop(TensorState& slot) {
   slot.nonfinite = 0;
 }
 
+// calls_ goes on: all ranks count the same calls, and the index of a call comes from it.
 void TensorStates::drop_all() {
   states_.clear();
   next_.clear();
@@ -114,6 +121,7 @@ Status state_array(TensorState& slot, const StateArray& which, std::uint64_t ele
     if (elements != 0) {
       SLIMPI_TRY(entry.memory.reserve(location, device::Place::device, elements * sizeof(float),
                                       statistics, Held::state));
+      // Queued on the stream of the call, as are the kernels that read the array.
       location.device->kernels()->fill(reinterpret_cast<float*>(entry.memory.data()), 0.0f,
                                        elements, stream);
     }

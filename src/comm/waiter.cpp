@@ -45,6 +45,7 @@ Waiter::Waiter(Poll poll, PointToPoint* exchange, WaitStage stage, const MPI_Req
       stall_(exchange == nullptr ? nullptr : exchange->exchange(), stage, request) {}
 
 void Waiter::rest() {
+  // A driver makes no progress in MPI, and a peer may wait for a message that MPI has not sent yet.
   if (poll_ == Poll::device && exchange_ != nullptr) exchange_->progress();
   if (spins_ || (poll_ == Poll::memory && polls_ < kMemoryPolls))
     relax();
@@ -54,6 +55,7 @@ void Waiter::rest() {
 
 Status Waiter::check() {
   const auto now = Clock::now();
+  // The clock is not read before the first check: most waits end earlier.
   if (polls_ == polls_to_check_) first_check_ = now;
   if (now - first_check_ > kLongestSpin) spins_ = false;
   SLIMPI_TRY(stall_.check(first_check_, now));
@@ -71,6 +73,7 @@ Status find_cores(const mpi::Api& api, MPI_Comm comm, const topology::Cores& min
   const auto failed = [&](int code) {
     return fail(Status::mpi, "counting the cores: " + mpi::error_text(api, code));
   };
+  // By machine, not by SLIMPI_RANKS_PER_NODE: emulated nodes share the cores of one machine.
   MPI_Comm here = MPI_COMM_NULL;
   int code = api.Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
   if (code != MPI_SUCCESS) return failed(code);

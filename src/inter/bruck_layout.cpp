@@ -19,6 +19,7 @@ BruckShape::BruckShape(const kernels::Format& format_, std::uint64_t count_, int
 
 // A multiple of 16 bytes, as the header is, so that every payload begins at one.
 std::size_t BruckShape::bytes_of(int owner) const {
+  // An owner without elements has no blocks and no messages. All ranks know that from the count.
   const std::uint64_t elements = chunk(owner).count;
   return elements == 0 ? 0 : (message_bytes(format, elements) + 15) / 16 * 16;
 }
@@ -32,6 +33,7 @@ BruckLayout::BruckLayout(const ExchangeSize& size)
     chunks_.push_back(shape.chunk(member));
     lengths_.push_back(shape.bytes_of(member));
   }
+  // Twice around the ring: a run of owners that passes the last member stays one interval.
   for (int i = 0; i < 2 * size.group_size; ++i)
     first_of_.push_back(first_of_.back() + lengths_[std::size_t(i % size.group_size)]);
 }
@@ -46,6 +48,7 @@ std::unique_ptr<const ExchangeLayout> bruck_layout(const ExchangeSize& size) {
 
 Need bruck_need(const kernels::Format& format, std::uint64_t count, int group_size,
                 comm::SegmentClass, bool) {
+  // The first chunk is the longest.
   const BruckShape shape(format, count, group_size);
   return {shape.total(), shape.chunk(0).count};
 }

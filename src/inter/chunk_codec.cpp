@@ -23,6 +23,8 @@ ChunkCodec::ChunkCodec(const Context& context, const comm::InterNodeGroup& group
       overflow_(context.format.codec, context.statistics) {}
 
 void ChunkCodec::encode(const comm::Range& part, std::byte* payload) {
+  // On a staged device this is the time to queue the kernel; the trace has the device's own
+  // interval.
   const Timed timed(context_.statistics, Stage::encode, "encode", 4 * part.count);
   // The kernel also updates the residual: what is added to the values, and what is lost again.
   context_.kernels.encode(context_.format, random_stream_for(context_, shard_, part),
@@ -41,6 +43,7 @@ void ChunkCodec::sum(const comm::Range& part, std::byte* payload, const PayloadF
   if (!context_.device.staged) overflow_.keep(in_ + part.first, part.count, context_.kernels);
   float* const total =
       context_.totals == nullptr ? nullptr : context_.totals + (part.first - own_first_);
+  // `out` may be `in`: the sum of an element is written after its addends were read.
   const Owned owned{int(group_.peers.size()), group_.index, in_ + part.first,
                     residual(part),           part.count,   payload,
                     out_ + part.first,        total};

@@ -27,6 +27,7 @@ Context context_of(comm::Call& call, const Streams& streams) {
           .rank = communicator.rank(),
           .segment_class = communicator.segment_class(),
           .format = call.plan.format,
+          // Part of every random stream, and checked in every header: the same on all ranks.
           .call = call.number,
           .tensor = call.state == nullptr ? 0 : call.state->number,
           .seed = communicator.config().seed,
@@ -47,6 +48,7 @@ codec::Message message_header(const Context& context, const comm::Range& shard,
   message.count = part.count;
   message.call = context.call;
   message.sender = std::uint32_t(sender);
+  // The receiver checks that both ranks sum the same tensor.
   message.tensor = context.tensor;
   return message;
 }

@@ -38,6 +38,7 @@ Status CopyStreams::copy_out(void* to, const void* from, const Rows& rows, Event
   if (!context_.device.staged) return Status::ok;
   const auto now = Trace::Clock::now();
   std::uint64_t made = 0;
+  // The copy starts behind the kernels that are queued so far. The host waits for neither.
   SLIMPI_TRY(hold_up(comm::StreamRole::d2h, comm::StreamRole::compute, &made));
   SLIMPI_TRY(copy(to, from, rows, comm::StreamRole::d2h));
   return record_for_host(comm::StreamRole::d2h, now, rows.bytes(), event);
@@ -46,10 +47,12 @@ Status CopyStreams::copy_out(void* to, const void* from, const Rows& rows, Event
 Status CopyStreams::copy_in(void* to, const void* from, const Rows& rows) {
   if (!context_.device.staged) return Status::ok;
   const auto now = Trace::Clock::now();
+  // Behind no kernel: the caller says that `to` is free (see SegmentRing::finish).
   SLIMPI_TRY(copy(to, from, rows, comm::StreamRole::h2d));
   Event there{comm::StreamRole::h2d, 0, now, rows.bytes()};
   SLIMPI_TRY(hold_up(comm::StreamRole::compute, comm::StreamRole::h2d, &there.number));
   if (Trace::running() != nullptr) try {
+      // Nobody waits for these events. wait() looks at them later, for their place in the trace.
       pending_copies_.push_back(there);
     } catch (const std::bad_alloc&) {
       // The trace does not show this copy.
@@ -98,6 +101,8 @@ Status CopyStreams::trace_finished_copies() {
   return Status::ok;
 }
 
+// Kernels wait for the copies to the device, and each copy out was waited for before its message
+// was sent. So the last kernel is the last work of all three streams.
 Status CopyStreams::finish() {
   Event last;
   SLIMPI_TRY(record(&last, 0));

@@ -32,6 +32,7 @@ double share(const Layout& layout, double active) {
 // MPI does not overlap it with anything, so link and processor time exclude each other.
 void swap(Cost& cost, double bytes, bool between_nodes, double flows, double sharing,
           const Constants& c) {
+  // The ranks of a node share its link; `bytes` are those of one rank.
   const double link = between_nodes ? flows * bytes * std::max(c.exchange, c.link) : 0;
   const double processor =
       (c.overhead + 2 * bytes * (between_nodes ? c.copy : c.node_copy)) * sharing;
@@ -47,6 +48,7 @@ void work(Cost& cost, double seconds) {
   cost.seconds += seconds;
 }
 
+// All steps are alike: each rank sends 1/ranks of the vector to one peer and waits for another.
 Cost ring(double bytes, double ranks, double nodes, double sharing, const Constants& c) {
   Cost one, cost;
   swap(one, bytes / ranks, nodes > 1, 1, sharing, c);
@@ -65,6 +67,7 @@ Cost ring(double bytes, double ranks, double nodes, double sharing, const Consta
 // end.
 Cost halving(double bytes, double ranks, double per_node, double sharing, const Constants& c) {
   Cost cost;
+  // The largest power of two among the ranks.
   const double power = std::exp2(std::floor(std::log2(ranks)));
   if (ranks > power) {
     swap(cost, bytes, per_node < 2, 1, sharing, c);
@@ -72,6 +75,7 @@ Cost halving(double bytes, double ranks, double per_node, double sharing, const 
     work(cost, bytes * c.add * sharing);
   }
   double part = bytes / 2;
+  // Each step of the halving, and the step of the doubling that undoes it, move the same bytes.
   for (double distance = power / 2; distance >= 1; distance /= 2, part /= 2) {
     const bool away = distance >= per_node;
     swap(cost, part, away, per_node, sharing, c);
@@ -82,7 +86,7 @@ Cost halving(double bytes, double ranks, double per_node, double sharing, const 
   return cost;
 }
 
-// The ranks of a node sum slice by slice through shared memory, or get the result from there.
+// The ranks of a node sum block by block through shared memory, or get the result from there.
 void within_node(Cost& cost, double bytes, double per_node, double sharing, const Constants& c) {
   if (per_node < 2) return;
   const double sum = bytes * (c.node_copy + c.add), copy = bytes * c.node_copy;
@@ -102,6 +106,8 @@ void reduce_scatter_allgather(Cost& cost, double bytes, int bits, double nodes, 
   const inter::Segments segments =
       inter::segments_for(format, floats_in(bytes), int(nodes), small, false);
   const double encode = c.encode[std::size_t(bits)], decode = c.decode[std::size_t(bits)];
+  // On average a rank encodes for each other owner, and its own sum. It decodes a message of each
+  // other rank, and the sum of each other owner.
   const double others = nodes - 1, to_owners = sent.owners * others / nodes;
   const double codec =
       (encode * (to_owners + 1) + decode * (sent.owners - 1 + others)) * sent.chunk;
@@ -115,6 +121,7 @@ void reduce_scatter_allgather(Cost& cost, double bytes, int bits, double nodes, 
   cost.waiting += sent.waits * c.latency;
   cost.peers = others;
   cost.memory += double(segments.total);
+  // A pipeline takes as long as its slowest stage, and the time to fill and to empty it.
   cost.seconds += sent.waits * c.latency + std::max(link, processor);
   cost.seconds += std::min({fill, link, processor});
 }
@@ -130,6 +137,7 @@ void bruck_cost(Cost& cost, double bytes, int bits, double nodes, double sharing
   const double codec =
       (encode * (sent.owners + 1) + decode * (nodes + sent.owners - 1)) * sent.chunk;
   const double link = sent.bytes * c.link;
+  // Four copies: MPI's on both sides, and those that pack and unpack the blocks.
   const double processor = (codec + 4 * sent.bytes * c.copy + sent.messages * c.overhead) * sharing;
   cost.messages += sent.messages;
   cost.link += link;
@@ -205,6 +213,7 @@ Cost predict(Schedule schedule, double bytes, int bits, const Layout& layout, co
 
 Schedule cheapest(bool plain, double bytes, int bits, const Layout& layout,
                   const Constants& constants) {
+  // Of equal ones the schedule that comes first in kSchedules wins.
   Schedule best = plain ? Schedule::ring : Schedule::flat;
   for (const Schedule schedule : kSchedules)
     if (schedule != Schedule::burst && is_plain(schedule) == plain &&

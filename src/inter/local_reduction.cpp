@@ -10,6 +10,7 @@ namespace {
 void add_up(const Context& context, const kernels::RandomStream& draw, const Owned& piece,
             const std::function<const std::byte*(int member)>& encoded, float* residual,
             std::byte* code, float* result) {
+  // The sum of the groups before, in fp32. `partial` is scratch of the exchange.
   const float* carry = nullptr;
   for (int first = 0; first < piece.group_size; first += kernels::kMaxAddends) {
     const int last = std::min(piece.group_size, first + kernels::kMaxAddends);
@@ -17,6 +18,7 @@ void add_up(const Context& context, const kernels::RandomStream& draw, const Own
     for (int member = first; member < last; ++member) {
       kernels::Addend& addend = addends[member - first];
       if (member == piece.me)
+        // The owner's values are never encoded before they are added.
         addend.exact = piece.in;
       else
         addend.encoded = encoded(member);

@@ -44,6 +44,7 @@ CopyStreams::Rows MessageBuffers::payloads(std::span<const codec::Message> about
 Status MessageBuffers::stage_out(std::size_t first, std::span<const codec::Message> about,
                                  CopyStreams::Event* mark, bool mapped) {
   for (std::size_t i = 0; i < about.size(); ++i) codec::write_header(header(first + i), about[i]);
+  // MPI sends the payloads from the device. Only the headers, which the host writes, go there.
   if (gpu_aware_)
     return streams_.copy_out(message(first), header(first), headers(about.size()), mark);
   const CopyStreams::Rows rows = payloads(about);
@@ -58,6 +59,7 @@ Status MessageBuffers::stage_in(std::size_t first, std::span<const std::size_t> 
     return streams_.copy_in(header(first), message(first), headers(expected.size()));
   }
   for (std::size_t i = 0; i < expected.size(); ++i)
+    // Before any kernel reads the payload: a message with a wrong header or length fails the call.
     SLIMPI_TRY(codec::check_message(header(first + i), received[i], expected[i]));
   if (mapped) return Status::ok;
   CopyStreams::Rows rows = payloads(expected);

@@ -30,6 +30,7 @@ Mixing mixing(Peers kind, int group_size, int me, std::uint64_t round,
   switch (kind) {
     case Peers::ring: {
       const int left = (me + group_size - 1) % group_size, right = (me + 1) % group_size;
+      // Two members: the neighbor on both sides is the same one, and it counts once.
       if (left == right)
         row.peers = {{left, 1.0 / 2}};
       else
@@ -45,6 +46,7 @@ Mixing mixing(Peers kind, int group_size, int me, std::uint64_t round,
         if (other != me) row.peers.push_back({other, 1.0 / group_size});
       break;
   }
+  // The rows sum to one, and the weights are symmetric: the mean of all models stays.
   for (const Mixing::Peer& peer : row.peers) row.own -= peer.weight;
   return row;
 }

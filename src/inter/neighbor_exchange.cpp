@@ -32,6 +32,7 @@ SegmentPlan plan_segments(const kernels::Format& format, std::uint64_t count, in
     result.elements = whole;
   } else {
     const std::uint64_t block = comm::chunk_alignment(format);
+    // The message buffers take no more than the encoded shard, or kMemoryFloor if that is more.
     const std::uint64_t most =
         std::max<std::size_t>(kMemoryFloor, kernels::encoded_bytes(format, count)) /
         (buffers * std::size_t(result.depth));

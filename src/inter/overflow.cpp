@@ -28,14 +28,15 @@ bool Overflow::any(const std::byte* code, std::uint64_t count) const {
   for (; i + kLanes <= count; i += kLanes) {
     std::uint16_t float16[kLanes];
     std::memcpy(float16, code + 2 * i, sizeof float16);
-    for (std::uint64_t role = 0; role < kLanes; ++role) {
+    for (std::uint64_t at = 0; at < kLanes; ++at) {
       // Compares as signed integers: every vector unit can do that.
-      const auto magnitude = std::int16_t(float16[role] & 0x7fff);
-      const auto so_far = std::int16_t(greatest[role]);
-      greatest[role] = std::uint16_t(magnitude > so_far ? magnitude : so_far);
+      const auto magnitude = std::int16_t(float16[at] & 0x7fff);
+      const auto so_far = std::int16_t(greatest[at]);
+      greatest[at] = std::uint16_t(magnitude > so_far ? magnitude : so_far);
     }
   }
   bool found = false;
+  // NaN counts here, too, and only makes the slower search run: a NaN is no overflow.
   for (const std::uint16_t half : greatest) found = found || is_special(half, infinity_);
   for (; i < count; ++i) found = found || is_infinite(code, i);
   return found;
@@ -45,6 +46,7 @@ void Overflow::encoded(const std::byte* code, const float* from, std::uint64_t c
   if (infinity_ == 0 || !any(code, count)) return;
   std::uint64_t found = 0;
   for (std::uint64_t i = 0; i < count; ++i)
+    // An infinity of the program is no overflow. Without `from` nothing is known about the values.
     found += is_infinite(code, i) && (from == nullptr || std::isfinite(from[i]));
   statistics_.overflow(found);
 }
@@ -54,6 +56,7 @@ void Overflow::keep(const float* own, std::uint64_t count, const kernels::Kernel
   if (infinity_ == 0) return;
   int found = 0;
   host.find_beyond(own, kernels::kMaxFloat, count, &found, nullptr);
+  // Kept only where one is not finite, which is rare: the sum may overwrite them.
   if (found != 0) own_.assign(own, own + count);
 }
 

@@ -16,6 +16,7 @@ PreparedExchange::PreparedExchange(const ExchangeSize& size)
       layout(schedule->layout(size)) {}
 
 const PreparedExchange& PreparedExchanges::find(const ExchangeSize& size) {
+  // Most programs repeat a size. A map's entries do not move, so the pointer stays valid.
   if (last_ != nullptr && last_->first == size) return last_->second;
   auto found = by_size_.find(size);
   if (found == by_size_.end()) {
@@ -23,6 +24,8 @@ const PreparedExchange& PreparedExchanges::find(const ExchangeSize& size) {
     PreparedExchange made(size);
     const std::size_t more = sizeof(Entries::value_type) + made.layout->bytes();
     if (bytes_ + more > kMostBytes) {
+      // Everything is dropped, which costs one computation for each size that comes again. No order
+      // of use has to be kept for that.
       last_ = nullptr;
       by_size_.clear();
       bytes_ = 0;

@@ -50,12 +50,15 @@ std::span<const Schedule> schedules() {
 const Schedule& schedule_for(const kernels::Format& format, std::uint64_t count, int group_size,
                              comm::SegmentClass segment_class) {
   const std::size_t encoded = kernels::encoded_bytes(format, count);
+  // From what all ranks know: format, count, group size and segment class. So all ranks choose
+  // alike.
   const Schedule* best = nullptr;
   double least = 0;
   for (const Schedule& schedule : kSchedules) {
     double cost = schedule.cost(format, count, group_size, segment_class);
     // A schedule that needs more than 1.5 times the encoded shard plus kMemoryFloor loses, whatever
     // its time: its bytes are added to its seconds.
+    // As for a staged device, also on the host: ranks may have different memory.
     const std::size_t bytes = schedule.need(format, count, group_size, segment_class, true).bytes;
     if (bytes > encoded + encoded / 2 + kMemoryFloor) cost += double(bytes);
     if (best == nullptr || cost < least) {
@@ -71,6 +74,7 @@ Status run_exchange(comm::Call& call, const comm::InterNodeGroup& group, comm::R
   const PreparedExchange& prepared = prepared_exchange(call.communicator, call.plan.format, group,
                                                        shard.count, call.device.staged);
   Streams streams;
+  // Both live until the schedule returns, and it keeps no pointer to them.
   SLIMPI_TRY(find_streams(call, &streams));
   Context context = context_of(call, streams);
   context.node_work = node_work;

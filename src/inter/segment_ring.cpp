@@ -46,6 +46,7 @@ Status SegmentRing::post(Message message, const Step& step, comm::Tag tag) {
 Status SegmentRing::post(std::int64_t number) {
   // Of both phases: a peer may be in the all-gather while this rank is in the reduce-scatter.
   for (int round = 0; round < layout_.rounds(); ++round) {
+    // Group by group, as the peers send: messages of one tag keep their order.
     SLIMPI_TRY(post(Message::scatter_in, {false, number, round}, comm::Tag::scatter_reduce));
     SLIMPI_TRY(post(Message::gather_in, {true, number, round}, comm::Tag::all_gather));
   }
@@ -58,6 +59,7 @@ Status SegmentRing::stage_out(Message message, const Step& step) {
                             mapped(step.number));
 }
 
+// On the host a kernel has ended when its function returns, and there is nothing to wait for.
 Status SegmentRing::wait_for_payload(Message message, const Step& step) {
   return streams_.wait(event(message, step));
 }
@@ -80,6 +82,7 @@ Status SegmentRing::finish(const Step& step) {
   if (step.number < 0) return Status::ok;
   const comm::Range sent = layout_.sent_in(step);
   for (int i = 0; i < layout_.segments_of(sent); ++i) {
+    // A send that is complete also frees its buffer for the group `depth` later.
     const Timed timed(context_.statistics, Stage::exchange, "send",
                       message_bytes(context_.format, layout_.segment(sent, i).count));
     SLIMPI_TRY(context_.exchange.wait(
@@ -102,6 +105,7 @@ Status SegmentRing::finish(const Step& step) {
 }
 
 Status SegmentRing::check(Message message, std::int64_t number) {
+  // MPI received these messages into device memory. The copy of their headers is complete now.
   for (int round = 0; round < layout_.rounds() && buffers_.checks_late(); ++round) {
     const Step step{message == Message::gather_in, number, round};
     const std::span<const codec::Message> expected =
@@ -120,6 +124,7 @@ Status SegmentRing::recycle(std::int64_t number) {
   // Without a later group there is nothing to post; only a late check may be left.
   const bool again = number + layout_.segments().depth < layout_.steps().groups();
   if (number < 0 || !(again || buffers_.checks_late())) return Status::ok;
+  // The kernels that read these buffers must be complete before MPI writes there again.
   SLIMPI_TRY(streams_.wait(decoded_[layout_.ring_index(number)]));
   SLIMPI_TRY(check(Message::gather_in, number));
   return again ? post(number + layout_.segments().depth) : Status::ok;

@@ -42,6 +42,7 @@ double chunk_bytes(const kernels::Format& format, std::uint64_t elements, std::u
 Traffic pairwise_traffic(const kernels::Format& format, std::uint64_t count, int group_size,
                          comm::SegmentClass segment_class) {
   const Division division(format, count, group_size, segment_class);
+  // Of a rank that owns a chunk, the busiest one.
   const double chunks = division.owners - 1 + division.group_size - 1;
   return {2, chunks * double(division.segments.longest),
           chunks * chunk_bytes(format, division.elements, division.segments.elements),
@@ -57,6 +58,7 @@ Traffic bruck_traffic(const kernels::Format& format, std::uint64_t count, int gr
   double blocks = division.owners;  // of the all-gather, in all its steps
   for (int step = 0; step < steps; ++step)
     blocks += std::min(division.group_size / 2, division.owners / 2 + (1 << step));
+  // Counted as one message for each step and phase, however many blocks are in it.
   return {2.0 * steps, 2.0 * steps,
           blocks * double(inter::message_bytes(format, division.elements)), division.owners,
           double(division.elements) * sizeof(float)};

@@ -66,11 +66,14 @@ Status reserve_node_sum(const comm::Call& call, const comm::InterNodeGroup& grou
 Status intra_allreduce(comm::Call& call, bool verified, NodeResult* result) {
   const Timed timed(call.communicator.statistics(), Stage::intra, "node allreduce", 4 * call.count);
   const comm::InterNodeGroup group = one_node_group(call.communicator);
+  // Not held where another thread's call has it. Every rank publishes whether it holds the lease,
+  // so all of them leave such a call to MPI.
   SegmentLease lease(*shared_of(call.communicator));
   DevicePath::Path way = DevicePath::Path::host;
   std::uint64_t word = verified ? 0 : published::kUnverified;
   Status status = describe_environment(call, &word);
   if (status == Status::ok) status = allreduce_by_shm(call, group, lease, word, &way, result);
+  // For nccl the function above has agreed on the way and has added nothing.
   if (status == Status::ok && way == DevicePath::Path::nccl && !result->unverified &&
       !result->left_to_mpi)
     status = allreduce_by_nccl(call, group);
@@ -83,9 +86,12 @@ Status reserve_intra_allreduce(const comm::Call& call) {
   const comm::InterNodeGroup group = one_node_group(communicator);
   const std::size_t size = communicator.layout().node_ranks().size();
   const std::uint64_t floats = shared_scratch_floats(size, group);
+  // Other ranks' values that kernels cannot read where they are: copies to a device, or values that
+  // are read from another process.
   if (call.device.staged || shared_of(communicator)->segment().peers_readable)
     SLIMPI_TRY(call.scratch.node_addends().reserve(call.location, device::Place::device, floats,
                                                    statistics));
+  // Pairwise sums, and behind them a sum that is held back; see ShmPass.
   return call.scratch.node_partial().reserve(call.location, device::Place::device, floats,
                                              statistics);
 }
@@ -93,6 +99,7 @@ Status reserve_intra_allreduce(const comm::Call& call) {
 Status intra_reduce_scatter(comm::Call& call, const comm::InterNodeGroup& group,
                             NodePieces* pieces) {
   const Timed timed(call.communicator.statistics(), Stage::intra, "node sum", 4 * call.count);
+  // A segment exists on all ranks of the communicator or on none.
   if (shared_of(call.communicator) == nullptr) return reduce_scatter_by_mpi(call, group);
   DevicePath::Path& way = call.node_path;
   {
@@ -100,6 +107,8 @@ Status intra_reduce_scatter(comm::Call& call, const comm::InterNodeGroup& group,
     bool in_pieces = pieces != nullptr;
     Status status = reduce_scatter_by_shm(call, group, lease, &way, &in_pieces);
     if (status == Status::ok && in_pieces) {
+      // The lease stays with the pieces: other ranks read this rank's buffers until their last
+      // barrier.
       pieces->begin(std::move(lease));
       return Status::ok;
     }
@@ -107,6 +116,7 @@ Status intra_reduce_scatter(comm::Call& call, const comm::InterNodeGroup& group,
       status = reduce_scatter_by_nccl(call, group);
     SLIMPI_TRY(lease.end(status));
   }
+  // mpi on all ranks of the node or on none: some rank has no lease.
   return way == DevicePath::Path::mpi ? reduce_scatter_by_mpi(call, group) : Status::ok;
 }
 
@@ -114,6 +124,8 @@ Status intra_all_gather(comm::Call& call, const comm::InterNodeGroup& group) {
   const Timed timed(call.communicator.statistics(), Stage::intra, "node share", 4 * call.count);
   if (shared_of(call.communicator) == nullptr) return all_gather_by_mpi(call, group);
   DevicePath::Path& way = call.node_path;
+  // The reduce-scatter has chosen the way for both phases. Only mpi may still replace it, where
+  // another call has taken the lease in between; the ranks find that out together.
   if (way != DevicePath::Path::mpi) {
     SegmentLease lease(*shared_of(call.communicator));
     Status status = all_gather_by_shm(call, group, lease, &way);

@@ -34,11 +34,14 @@ Status IpcBuffers::open(SharedSegment& shared, comm::Exchange& exchange,
                         std::string* reason) {
   me_ = shared.segment().me();
   const int size = shared.size();
+  // The page may hold the note of NCCL's opening, which all ranks have read before its last
+  // barrier.
   Note& mine = *new (&note_of(shared, me_)) Note{};
   mine.offered = offer(location, statistics, &mine.handle) == Status::ok ? 1 : 0;
   *reason = mine.offered != 0 ? "" : failure_text();
   SLIMPI_TRY(shared.barrier(exchange));
 
+  // Every note says now whether its rank has memory. Where one has none, no rank opens anything.
   bool all = true;
   for (int one = 0; one < size; ++one) all = all && note_of(shared, one).offered != 0;
   device_ = location.device;
@@ -51,18 +54,21 @@ Status IpcBuffers::open(SharedSegment& shared, comm::Exchange& exchange,
     if (!all) *reason = failure_text();
     buffers_[std::size_t(one)] = static_cast<std::byte*>(theirs);
   }
+  // Opening may fail on some ranks only, for example between GPUs without a path to each other.
   mine.opened = all ? 1 : 0;
   SLIMPI_TRY(shared.barrier(exchange));
 
   *opened = true;
   for (int one = 0; one < size; ++one) *opened = *opened && note_of(shared, one).opened != 0;
   if (*opened) return Status::ok;
+  // First all unmap, then each frees: memory that another process maps must not be freed.
   close();
   SLIMPI_TRY(shared.barrier(exchange));  // after it no rank maps this one's memory
   memory_.release();
   return Status::ok;
 }
 
+// Other processes may still map this rank's memory, which therefore stays.
 void IpcBuffers::close() {
   for (std::size_t one = 0; one < buffers_.size(); ++one)
     if (buffers_[one] != nullptr && int(one) != me_) device_->ipc->close(buffers_[one]);

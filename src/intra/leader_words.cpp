@@ -5,6 +5,8 @@
 
 namespace slimpi::intra {
 
+// Each message is settled by itself. A failure therefore reaches all ranks at this step, and no
+// rank waits for a later message of a leader that has given up.
 Status LeaderWords::send(int local, std::span<const std::uint64_t> words) {
   MPI_Request request = MPI_REQUEST_NULL;
   Status status = exchange_.send(node_local_ranks_[std::size_t(local)], comm::Tag::node_open,
@@ -22,6 +24,7 @@ Status LeaderWords::receive(int local, std::span<std::uint64_t> words) {
 }
 
 Status LeaderWords::publish(std::span<std::uint64_t> words) {
+  // One after the other: this happens once for a communicator, among the ranks of one node.
   if (!leads()) return receive(0, words);
   for (int local = 1; local < ranks(); ++local) SLIMPI_TRY(send(local, words));
   return Status::ok;
@@ -29,6 +32,7 @@ Status LeaderWords::publish(std::span<std::uint64_t> words) {
 
 Status LeaderWords::agree(bool* good) {
   std::uint64_t all = *good ? 1 : 0;
+  // A minimum of 0 and 1. A rank that failed takes part like the others, so the messages match.
   if (leads())
     for (int local = 1; local < ranks(); ++local) {
       std::uint64_t theirs = 0;

@@ -39,6 +39,7 @@ struct NcclGroup::Note {
 
   void fail(Step step, bool publish = true) {
     if (publish) std::strncpy(reason, failure_text().c_str(), sizeof reason - 1);
+    // After the text: a rank that sees `failed` may read `reason`.
     failed.store(step, std::memory_order_release);
   }
 };
@@ -77,6 +78,7 @@ Status NcclGroup::create_communicator(SharedSegment& shared, comm::Exchange& exc
       here += theirs.joined.load(std::memory_order_acquire) != 0 ? 1 : 0;
       failures += theirs.failed.load(std::memory_order_acquire) != 0 ? 1 : 0;
     }
+    // Every rank has joined or failed, and no note changes any more.
     if (here + failures == size) return Status::ok;
     if (mine.joined == 0 && mine.failed == 0) {
       bool settled = false;
@@ -119,6 +121,7 @@ Status NcclGroup::open(SharedSegment& shared, comm::Exchange& exchange,
   reason->clear();
   if (find_gpu(location, mine) != Status::ok) mine.fail(finding_gpu);
   SLIMPI_TRY(end(finding_gpu));
+  // NCCL allows no two ranks on one GPU. All ranks see the same ids, so all decide alike.
   for (int one = 0; *opened && one < size; ++one)
     for (int other = 0; other < one; ++other)
       if (std::strcmp(note_of(shared, one).bus_id, note_of(shared, other).bus_id) == 0) {
@@ -145,6 +148,7 @@ Status NcclGroup::open(SharedSegment& shared, comm::Exchange& exchange,
   return shared.barrier(exchange);  // after it all ranks have read the notes
 }
 
+// Not in order, NCCL aborts: it waits for no rank.
 void NcclGroup::close(bool in_order) {
   if (communicator_ != nullptr) device_->nccl->close(communicator_, in_order);
   communicator_ = nullptr;
@@ -154,6 +158,8 @@ Status NcclGroup::send(comm::Exchange& exchange,
                        std::span<const device::NcclTransport::Transfer> pieces,
                        device::Stream* stream) {
   SLIMPI_TRY(device_->nccl->exchange(communicator_, pieces.data(), int(pieces.size()), stream));
+  // A group of transfers may return before it is queued: NCCL connects two ranks at their first
+  // transfer.
   return comm::wait_until(comm::Waiter::Poll::device, &exchange, [&](bool* settled) {
     return device_->nccl->ready(communicator_, settled);
   });

@@ -39,6 +39,7 @@ Status NodePieces::reserve(const comm::Call& call) {
 }
 
 bool NodePieces::wanted() {
+  // On every rank once a call, so all of them count the same calls.
   trials_ = shared_.overlap_trials(call_.count * sizeof(float));
   if (trials_ == nullptr) return true;
   begun_ = std::chrono::steady_clock::now();
@@ -58,6 +59,7 @@ Status NodePieces::sum(const comm::Range& part) {
   for (std::uint64_t at = 0; at < part.count; at += kAtOnce) {
     const std::uint64_t first = part.first + at, count = std::min(kAtOnce, part.count - at);
     auto* to = reinterpret_cast<float*>(scratch.pieces.data());
+    // In rank order, as in all transports: the bytes of the sum depend on it.
     addends.clear();
     for (int local = 0; local < shared_.size(); ++local) {
       if (local == shared_.local_rank()) {

@@ -35,6 +35,7 @@ NodeSegment::NodeSegment(std::uint64_t id, std::vector<std::uint64_t> processes,
 }
 
 NodeSegment::~NodeSegment() {
+  // Before munmap: a driver must not hold pinned pages that are no longer mapped.
   device_path.reset();
   if (memory_ == nullptr) return;
   for (const device::Location& location : pinned_for_) location.device->unpin(memory_);
@@ -45,6 +46,8 @@ NodeSegment::~NodeSegment() {
 Status NodeSegment::map(SharedFile& file, bool first) {
   SLIMPI_TRY(file.map(bytes(), &memory_));
   statistics_.segment(1, std::int64_t(bytes()));
+  // Each process reserves its own region: the pages then lie on its NUMA node, and a full /dev/shm
+  // is an error here instead of SIGBUS at the first write.
   if (first) SLIMPI_TRY(file.reserve(0, kHeaderBytes));
   return file.reserve(kHeaderBytes + std::size_t(me_) * region_bytes(), region_bytes());
 }
@@ -70,6 +73,7 @@ void NodeSegment::pin(const device::Location& location) {
 int NodeSegment::take_channel() {
   for (int word = 0; word < kChannels / 64; ++word) {
     std::uint64_t seen = header().used[word].load(std::memory_order_relaxed);
+    // Acquire sees the lines that the last user's leave_channel cleared.
     while (~seen != 0) {
       const int bit = __builtin_ctzll(~seen);
       if (!header().used[word].compare_exchange_weak(seen, seen | std::uint64_t(1) << bit,
@@ -100,6 +104,7 @@ void NodeSegment::give_back_channel(int channel) {
 bool NodeSegment::try_lease() {
   if (leased_.load(std::memory_order_relaxed) || leased_.exchange(true, std::memory_order_acquire))
     return false;
+  // `failed_` is read and written with the lease only, so it needs no atomic.
   if (failed_) leased_.store(false, std::memory_order_release);
   return !failed_;
 }
@@ -117,6 +122,7 @@ bool NodeSegment::gone() const {
 // that, because closing them waits for the other processes without progress in MPI.
 bool NodeSegment::leave() {
   if (device_path != nullptr) device_path->close_message_buffers();
+  // From here on this process uses no device memory of the others.
   header().gone.fetch_add(1, std::memory_order_acq_rel);
   if (device_path == nullptr || device_path->way() == DevicePath::Path::host) return true;
   const auto end = std::chrono::steady_clock::now() + kPatience;

@@ -7,6 +7,7 @@
 namespace slimpi::intra {
 
 void NodeState::layout_changed() {
+  // What the ranks found out together belongs to the old layout. `order` stays: it is about MPI.
   shared_.reset();
   shared_tried_ = false;
   ready_.reset();
@@ -20,6 +21,7 @@ Status NodeState::open_shared(comm::Communicator& communicator) {
   for (const auto& node : communicator.layout().ranks_of) node_ranks |= node.size() > 1;
   shared_tried_ = true;
   if (!node_ranks) return Status::ok;
+  // From here on every rank makes the same steps, also one whose node has no other rank.
   shared_ = std::make_unique<SharedSegment>(communicator.statistics());
   bool ready = false;
   SLIMPI_TRY(shared_->open(communicator.exchange(), communicator.layout(), intra, &ready));
@@ -39,6 +41,7 @@ Status NodeState::prepare(const comm::Call& call, bool* ready) {
   comm::Communicator& communicator = call.communicator;
   *ready = false;
   SLIMPI_TRY(open_shared(communicator));
+  // Both were agreed, so all ranks return here or none does.
   if (shared_ == nullptr || (ready_ && !*ready_)) return Status::ok;
   // At every call: the set of scratch memory may be another one, with less in it.
   Status status = reserve_intra_allreduce(call);

@@ -13,6 +13,7 @@ void add_in_order(const device::DeviceStream& on, std::span<const float* const> 
   for (std::size_t next = 0; next < addends.size();) {
     while (size < kernels::kMaxAddends && next < addends.size()) group[size++] = addends[next++];
     on.device.kernels()->sum(group, size, count, next == addends.size() ? out : partial, on.stream);
+    // The sum so far is the first addend of the next group, which keeps the order.
     group[0] = partial;
     size = 1;
   }
@@ -37,6 +38,7 @@ bool add_in_pairs(const device::DeviceStream& on, std::span<const float* const> 
       table.sum(both, 2, count, to, on.stream);
     return to;
   };
+  // MPICH's recursive doubling works on a power of two of ranks.
   std::size_t power = 1;
   while (2 * power <= addends.size()) power *= 2;
   std::size_t surplus = addends.size() - power, used = 0;
@@ -56,6 +58,7 @@ bool add_in_pairs(const device::DeviceStream& on, std::span<const float* const> 
     for (std::size_t i = 0; i < level.size(); i += 2) {
       const bool last = level.size() == 2;
       const bool in_scratch = level[i] >= partial && level[i] < partial + used * stride;
+      // Only the last sum is written to `out`, which may be an addend of any earlier one.
       float* const to = last         ? out
                         : in_scratch ? const_cast<float*>(level[i])
                                      : partial + used++ * stride;

@@ -30,6 +30,7 @@ bool read_all(std::int64_t pid, std::uint64_t from, void* to, std::size_t bytes)
 }  // namespace
 
 void offer_memory(std::uint64_t token, const void* data, PeerNote* mine) {
+  // One token serves all segments of the process: it says which process this is.
   g_token = token;
   *mine = {getpid(), reinterpret_cast<std::uint64_t>(&g_token), token, data, nullptr, nullptr, 0};
 }
@@ -41,6 +42,7 @@ bool can_read(const PeerNote& peer) {
 
 Status read_peer(const PeerNote& peer, const void* from, void* to, std::size_t bytes) {
   if (read_all(peer.pid, reinterpret_cast<std::uint64_t>(from), to, bytes)) return Status::ok;
+  // For example memory of a device that the kernel does not read for others.
   return fail(Status::unsupported, "the buffer of process " + std::to_string(peer.pid) +
                                        " on this node cannot be read: " + std::strerror(errno) +
                                        "; SLIMPI_INTRA=shm needs no such reading");

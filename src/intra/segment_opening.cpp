@@ -68,6 +68,8 @@ class Opening {
 };
 
 Status Opening::meet_processes() {
+  // The sorted numbers are what a segment is found by: two communicators of the same processes may
+  // number their ranks differently.
   const std::uint64_t mine = registry_.process();
   by_rank_.assign(std::size_t(size()), mine);
   if (leads())
@@ -106,6 +108,7 @@ Opening::Proposal Opening::propose(std::size_t number, SegmentPlace* place) {
   if (place->segment != nullptr)
     return {place->segment->id(), std::uint64_t(place->channel), 0, place->segment->block()};
   if (made_ == std::size(kBlocks)) return {};
+  // The file has its length and no memory yet; every process reserves its own part in make().
   Proposal proposal{registry_.random(), 0, 1, kBlocks[made_++]};
   if (file_.create(new_segment(proposal)->bytes()) != Status::ok ||
       offer_.open(proposal.id) != Status::ok)
@@ -116,6 +119,8 @@ Opening::Proposal Opening::propose(std::size_t number, SegmentPlace* place) {
 // The first rank passes the file to one rank after the other, so that the socket's queue is never
 // full.
 Status Opening::pass_file(const Proposal& proposal, bool* good) {
+  // 1: everything went well so far. Each step is answered also after a failure, so no rank waits
+  // for ever.
   std::uint64_t word = 1;
   if (leads()) {
     for (int local = 1; local < size(); ++local) {
@@ -147,6 +152,7 @@ Status Opening::try_peers(NodeSegment& segment) {
   bool good = true;
   SLIMPI_TRY(words_.agree(&good));  // all notes are written
   for (int process = 0; process < size(); ++process)
+    // Every pair is tried: the permission may hold in one direction only.
     good = good && (process == me || can_read(segment.peer_note(process)));
   SLIMPI_TRY(words_.agree(&good));
   segment.peers_readable = good;
@@ -169,6 +175,7 @@ Status Opening::make(const Proposal& proposal, SegmentPlace* place, bool* good) 
     place->segment.reset();
     return Status::ok;
   }
+  // Only now, when every process has reserved its part.
   place->segment->touch();
   SLIMPI_TRY(try_peers(*place->segment));
   place->segment->device_path = std::make_unique<DevicePath>(intra_);
@@ -193,6 +200,7 @@ Status Opening::attempt(std::size_t number, SegmentPlace* place) {
   if (good && proposal.is_new != 0) {
     SLIMPI_TRY(make(proposal, place, &good));
   } else if (good) {
+    // Null where this process has released the segment since; then all give it up.
     if (!leads()) place->segment = registry_.find(proposal.id);
     place->channel = int(proposal.channel);
     good = place->segment != nullptr;
@@ -220,6 +228,7 @@ static Status find_places(Opening& opening, comm::Exchange& exchange, SegmentPla
   SLIMPI_TRY(opening.meet_processes());
   constexpr std::size_t kAttempts = std::size(kBlocks) + 1;
   for (std::size_t number = 0; number < kAttempts && !*ready; ++number) {
+    // A node that has its segment only takes part in the agreement, which is over the communicator.
     if (place->segment == nullptr) SLIMPI_TRY(opening.attempt(number, place));
     std::uint64_t all = place->segment != nullptr ? 1 : 0;
     SLIMPI_TRY(exchange.all_min({&all, 1}));

@@ -106,6 +106,7 @@ void SegmentRegistry::release(std::shared_ptr<NodeSegment> segment) {
     // There is no thread of slimpi's own, so what the others have left meanwhile is freed here.
     std::erase_if(leaving_, [](const auto& other) { return other->gone(); });
     Entry* const entry = entry_of(segment->id());
+    // Another communicator of this process still uses it.
     if (--entry->users != 0) return;
     entries_.erase(entries_.begin() + (entry - entries_.data()));
   }

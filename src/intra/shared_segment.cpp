@@ -24,6 +24,7 @@ Status SharedSegment::open(comm::Exchange& exchange, const comm::NodeLayout& lay
   static_assert(sizeof(Line) <= NodeSegment::kLine);
   me_ = layout.local_rank();
   intra_ = intra;
+  // All zero: a channel is handed out only with cleared lines.
   lines_.clear();
   for (const int process : place_.process_of)
     lines_.push_back(reinterpret_cast<Line*>(segment().line(process, place_.channel)));
@@ -35,6 +36,7 @@ SharedSegment::CopyWay SharedSegment::copy_way(Pass pass, std::uint64_t bytes) {
   constexpr std::uint64_t kShort = 256 << 10;
   if (bytes < kShort || !segment().peers_readable) return {};
   if (intra_ != Intra::automatic) return {intra_ == Intra::cma, nullptr};
+  // next() counts, so it is called on every rank or on none: bytes and pass are the same on all.
   CopyTrials& trials = trials_[{pass, std::bit_width(bytes)}];
   const bool in_place = trials.next();
   return {in_place, &trials};
@@ -44,6 +46,7 @@ OverlapTrials* SharedSegment::overlap_trials(std::uint64_t bytes) {
   return intra_ == Intra::automatic ? &overlaps_[std::bit_width(bytes)] : nullptr;
 }
 
+// A plain store: the release of the next barrier publishes it.
 void SharedSegment::publish(std::uint64_t published) {
   lines_[std::size_t(me_)]->words[++publications_ % 2] = published;
 }
@@ -65,6 +68,8 @@ std::uint64_t SharedSegment::word(int local) const {
 Status SharedSegment::barrier(comm::Exchange& exchange, std::uint64_t bytes) {
   const bool probe = locality_->due(bytes);
   if (probe) locality_->write_probe_lines(probe_lines(me_));
+  // Release and acquire order everything that the ranks wrote before, the data areas included.
+  // Counts only grow, so no barrier needs to be reset, and a slow rank never misses one.
   lines_[std::size_t(me_)]->barriers.store(++barriers_, std::memory_order_release);
   comm::Waiter waiter(comm::Waiter::Poll::memory, &exchange, WaitStage::node_barrier);
   for (const Line* const other : lines_)

@@ -56,6 +56,7 @@ std::vector<float> sum_of_probes(int size) {
     probes.push_back(probe_of(local));
     addends.push_back(probes.back().data());
   }
+  // By slimpi's own function, on the host: the order to be compared is the one it has.
   std::vector<float> sum(kPeriod), scratch(kPeriod * std::size_t(size));
   add_in_pairs({device::host(), nullptr}, addends, kPeriod, scratch.data(), kPeriod, sum.data());
   return sum;
@@ -90,8 +91,10 @@ class Probe {
   }
 
   Status run(bool* same) {
+    // reserve() has allocated all memory, so the ranks reach MPI's call together.
     SLIMPI_TRY(fill(period_));
     const comm::Exchange& exchange = call_.communicator.exchange();
+    // As the program calls MPI, because MPI may choose another algorithm in place.
     const void* const in = in_place_ ? MPI_IN_PLACE : memory_.data();
     const int code = exchange.api().Allreduce(in, result(), int(call_.count), MPI_FLOAT, MPI_SUM,
                                               call_.communicator.user());
@@ -143,13 +146,16 @@ std::vector<NodeOrder::Count>::iterator NodeOrder::place(std::uint64_t count) {
 }
 
 bool NodeOrder::takes(std::uint64_t count, int ranks, bool at_once) {
+  // The probe's call has an int count.
   if (count > INT_MAX) return false;
   if (ranks == 2) return true;
   auto found = place(count);
   if (found == counts_.end() || found->count != count) {
+    // All ranks have made the same calls, so all have the same table.
     if (counts_.size() == kMostCounts) return false;
     found = counts_.insert(found, {.count = count});
   }
+  // Decided by the number of calls only; what this rank has verified does not count here.
   const std::uint32_t uncompared = at_once ? 1 : kUncompared;
   Count& known = *found;
   if (known.refused) return false;
@@ -169,9 +175,11 @@ bool NodeOrder::verified(const comm::Call& call) {
 
 Status NodeOrder::compare(const comm::Call& call, bool* same) {
   comm::Communicator& communicator = call.communicator;
+  // takes() has made the entry.
   Count& known = *place(call.count);
   Probe probe(call);
   std::uint64_t alike = caught([&] { return probe.reserve(); }) == Status::ok ? 1 : 0;
+  // MPI blocks, so all ranks must reach its call or none.
   SLIMPI_TRY(communicator.exchange().all_min({&alike, 1}));
   *same = false;
   if (alike != 0) {
@@ -182,6 +190,7 @@ Status NodeOrder::compare(const comm::Call& call, bool* same) {
     warm_ = true;
     SLIMPI_TRY(probe.run(same));
     alike = *same ? 1 : 0;
+    // MPI may add in another order on some ranks only.
     SLIMPI_TRY(communicator.exchange().all_min({&alike, 1}));
   }
   *same = alike != 0;

@@ -49,6 +49,7 @@ class NcclPass {
   }
   Status allreduce() {
     return settle(caught([&] {
+      // In one settle: a rank that fails in the sum fails the share on all ranks, too.
       SLIMPI_TRY(run_sum(true));
       return run_share();
     }));
@@ -84,6 +85,8 @@ class NcclPass {
       pieces_.push_back({shared_.process_of(local), nullptr, to, count * sizeof(float)});
   }
   Status send() {
+    // One group of transfers: NCCL starts all of them together, so their order among the ranks does
+    // not matter.
     const Status sent = nccl_.send(exchange_, pieces_, nccl_stream_);
     pieces_.clear();
     return sent;
@@ -152,6 +155,7 @@ Status NcclPass::bring(std::uint64_t block) {
 Status NcclPass::reduce(std::uint64_t block, bool pairwise) {
   const comm::Range mine = owner() ? this->mine(block) : comm::Range{};
   if (mine.count == 0) return Status::ok;
+  // The additions wait on the GPU for the receives. The host goes on and queues the next block.
   SLIMPI_TRY(wait_for_stream_of(call_.stream, nccl_stream_));
   std::pmr::vector<const float*> addends(&call_.scratch.objects);
   for (int other = 0; other < size_; ++other)

@@ -45,6 +45,8 @@ Status ShmPass::fetch(std::uint64_t block) {
 Status ShmPass::fetch_from(int shard_index, std::uint64_t block, const comm::Range& theirs) {
   const int from = group_.owner(shard_index);
   float* const to = call_.out + theirs.first;
+  // The owner's result is complete and stays until its last barrier. Null: a call in place, whose
+  // result is in the message buffer.
   if (single_copy_)
     if (const PeerNote& peer = shared_.peer_note(from); peer.result != nullptr)
       return read_peer(peer, peer.result + theirs.first, to, theirs.count * sizeof(float));
@@ -62,6 +64,8 @@ float* ShmPass::place_of_sum(std::uint64_t block) {
 // All ranks stop before this block is written to `out`. No rank reads the message buffers any more.
 void ShmPass::leave_to_mpi(std::uint64_t block) {
   result_->left_to_mpi = true;
+  // Blocks before this one are finished in `out` on all ranks, since all have passed the same
+  // barriers.
   for (const comm::Range& shard : shards_)
     result_->finished.push_back({shard.first, std::min(shard.count, block * piece_)});
 }
@@ -89,6 +93,7 @@ Status ShmPass::find_addends(std::uint64_t block, const comm::Range& mine,
 }
 
 Status ShmPass::reduce(std::uint64_t block, bool pairwise) {
+  // A rank without a shard passes the same barriers.
   if (!owner()) return Status::ok;
   const comm::Range mine = part(group_.shard_index, block);
   if (mine.count == 0) return Status::ok;
@@ -100,6 +105,7 @@ Status ShmPass::reduce(std::uint64_t block, bool pairwise) {
     return Status::ok;
   }
   summed_ = place_of_sum(block);
+  // In the caller's floating-point environment, in which MPI would have added.
   const CallersFloats environment;
   if (add_in_pairs(call_.device_stream(), addends, mine.count, partial(), piece_, summed_, memory))
     word_ |= published::kSeveralNans;
@@ -113,7 +119,10 @@ Status ShmPass::run_sum(Path* way) {
   if (elsewhere(*way) || pieces_) return Status::ok;
   for (std::uint64_t block = 0; block < blocks_; ++block) {
     SLIMPI_TRY(reduce(block, false));
+    // While the owners add a block, the next one is copied: one barrier serves both.
     SLIMPI_TRY(copy_to_segment(block + 1));
+    // In place there is nothing to wait for between blocks: an owner overwrites its own shard only,
+    // which no other rank reads.
     if (!single_copy_ || block + 1 == blocks_) SLIMPI_TRY(barrier());
   }
   end();
@@ -125,6 +134,7 @@ Status ShmPass::run_share(Path* way) {
   SLIMPI_TRY(begin_share(way));
   if (elsewhere(*way)) return Status::ok;
   for (std::uint64_t block = 0; block < blocks_; ++block) {
+    // The first block was published before the first barrier, in begin_share().
     if (block != 0 && !single_copy_) {
       SLIMPI_TRY(publish(block));
       SLIMPI_TRY(barrier());
@@ -142,8 +152,10 @@ Status ShmPass::run_allreduce(Path* way) {
     SLIMPI_TRY(reduce(block, true));
     SLIMPI_TRY(publish(block));
     SLIMPI_TRY(copy_to_segment(block + 1));
+    // Also tells whether two NaNs were added in the block.
     shared_.publish(word_);
     SLIMPI_TRY(barrier());
+    // Read by all ranks after the same barrier, so all stop at the same block.
     if ((shared_.published().any & published::kSeveralNans) != 0)
       leave_to_mpi(block);
     else
