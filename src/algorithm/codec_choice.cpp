@@ -15,13 +15,8 @@ namespace slimpi::algorithm {
 
 namespace {
 
-using kernels::Codec;
-
 constexpr std::uint64_t kTilesPerDraw = 32, kFewestDraws = 4, kMostDraws = 32;
-// Rounding to fp16 has a relative error of about this in the mean.
-constexpr double kLeastErrorOfHalf = 0x1p-13;
-
-constexpr int kHalves = 8, kExact = kExactCoding;  // indices of fp16 and of float32
+constexpr int kExact = kExactCoding;
 // Larger sums may saturate, and the error of a saturated sum has no bound.
 constexpr double kGreatestSum = 0x1p126;
 
@@ -154,14 +149,14 @@ int Chooser::decide(double peak, std::span<const Sample> samples) const {
   const std::uint64_t tiles = call_.count / check_tile_elements(call_.count) + 1;
   std::pmr::vector<Trial> trials(samples.size(), memory_);
   for (int index = 0; index < kExact; ++index) {
-    if (index == kHalves && peak > double(kernels::row_of(Codec::fp16).greatest)) break;
+    if (!holds(index, peak)) break;
     for (std::size_t i = 0; i < samples.size(); ++i)
       trials[i] = try_codec(codec_at(call_.plan.format, index), draw, samples[i], memory_);
     const Estimate found = estimate(samples, trials, tiles);
     if (found.cautious <= budget) return index;
     if (!std::isfinite(found.relative)) break;
     const double steps = found.relative * (std::exp2(index + 1) - 1);
-    while (index + 1 < kHalves && steps / (std::exp2(index + 2) - 1) > 2 * budget) ++index;
+    while (index + 1 < kQuantizers && steps / (std::exp2(index + 2) - 1) > 2 * budget) ++index;
   }
   return kExact;
 }
@@ -220,26 +215,6 @@ Status Chooser::run(const float* values, int* chosen) {
 }
 
 }  // namespace
-
-kernels::Format codec_at(const kernels::Format& quantizer, int index) {
-  kernels::Format format = quantizer;
-  if (index < kHalves) {
-    format.codec = Codec::quantized;
-    format.bits = std::uint8_t(index + 1);
-  } else {
-    format.codec = index == kHalves ? Codec::fp16 : Codec::float32;
-  }
-  return format;
-}
-
-int finer_codec(int index, double excess, double max_error) {
-  // The error is about inversely proportional to the number of levels. The factor 1.05 is a
-  // margin, so that the next codec does not just fail.
-  const double wanted = 1.05 * excess * (std::exp2(index + 1) - 1);
-  for (int finer = index + 1; finer < kHalves; ++finer)
-    if (std::exp2(finer + 1) - 1 >= wanted) return finer;
-  return index < kHalves && max_error >= kLeastErrorOfHalf ? kHalves : kExact;
-}
 
 Status choose_codec(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard,
                     const float* in, int* chosen) {

@@ -17,19 +17,9 @@
 // short one.
 #pragma once
 #include "algorithm/algorithm.h"
+#include "algorithm/codec_list.h"
 
 namespace slimpi::algorithm {
-
-// The codecs to choose from, cheapest first: 1 to 8 bits, fp16, float32.
-constexpr int kCodecs = 10;
-constexpr int kExactCoding = kCodecs - 1;
-kernels::Format codec_at(const kernels::Format& quantizer, int index);
-
-// The next codec to try where codec `index` has `excess` times the error that SLIMPI_MAX_ERROR
-// allows: the cheapest quantizer that is finer by this factor, judged by its number of levels. If
-// there is none, fp16: its error is relative to each value and says nothing about a quantizer's.
-// After fp16, or where fp16 cannot keep `max_error`, the exact codec.
-int finer_codec(int index, double excess, double max_error);
 
 // Sets *chosen to the index of the codec, for a call whose plan has a max_error. Collective over
 // the communicator; *chosen is the same on all ranks. `in` is the node's sum of this rank's

@@ -10,6 +10,7 @@
 
 #include "algorithm/algorithm.h"
 #include "algorithm/hook_file.h"
+#include "algorithm/hook_table.h"
 #include "mpi/api.h"
 #include "slimpi.h"
 
@@ -23,8 +24,8 @@ class Hook {
   Hook(const Hook&) = delete;
   Hook& operator=(const Hook&) = delete;
 
-  // Loads the file, finds the hook table in it, and checks the table. Not collective.
-  Status load();
+  // Finds the table of the hook. Not collective.
+  Status load() { return find_hook_table(file_, &table_); }
 
   // Makes the duplicate of `comm` that a strategy uses. Collective.
   Status give_comm(MPI_Comm comm);
@@ -76,9 +77,6 @@ class Hook {
   MPI_Comm comm_ = MPI_COMM_NULL;
   std::uint64_t piece_ = 0, most_bytes_ = 0;
 };
-
-// Fails with "SLIMPI_ALGORITHM=hook:PATH cannot be used: " and the reason.
-Status refuse_hook(const HookFile& file, const std::string& why);
 
 // True if the calling thread is inside a function of a hook. MPI calls of a hook go to MPI
 // directly.

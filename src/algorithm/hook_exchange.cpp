@@ -2,16 +2,13 @@
 #include "algorithm/hook_exchange.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <memory_resource>
-#include <utility>
 #include <vector>
 
 #include "algorithm/hierarchical.h"
 #include "algorithm/node_frame.h"
 #include "base/exceptions.h"
-#include "codec/message_header.h"
 #include "comm/communicator.h"
 #include "intra/intra_node.h"
 
@@ -19,15 +16,8 @@ namespace slimpi::algorithm {
 
 namespace {
 
-constexpr std::size_t round_up(std::size_t bytes, std::size_t to) {
-  return (bytes + to - 1) / to * to;
-}
-
-// Bytes of a message buffer: header, payload, and guard bytes that detect an overrun by the hook.
-std::size_t message_buffer_bytes(const Hook& hook) {
-  return round_up(codec::kHeaderBytes + round_up(hook.most_bytes(), 4) + Hook::kGuardBytes, 64);
-}
-
+// The steps of one shard. In step k all members exchange the k-th segment of every chunk, so a
+// member whose chunk is shorter only sends and receives the others' in the last steps.
 class HookRounds {
  public:
   HookRounds(comm::Call& call, const comm::InterNodeGroup& group, const Hook& hook,
@@ -38,16 +28,13 @@ class HookRounds {
         shard_(shard),
         in_(in),
         out_(call.out + shard.first),
-        residual_(residual),
         exchange_(call.communicator.exchange()),
-        statistics_(call.communicator.statistics()),
         group_size_(int(group.peers.size())),
         me_(group.index),
-        message_buffer_(message_buffer_bytes(hook)),
+        message_buffer_(HookMessages::buffer_bytes(hook)),
         memory_(call.scratch.hook_messages().data()),
         total_(call.scratch.hook_segments().data()),
-        input_(total_ + hook.piece()),
-        decoded_(input_ + hook.piece()),
+        messages_(call, hook, shard, residual, total_ + hook.piece(), total_ + 2 * hook.piece()),
         requests_(std::size_t(4 * group_size_), MPI_REQUEST_NULL, &call.scratch.objects) {}
 
   Status run(HookFailure* failure);
@@ -66,33 +53,26 @@ class HookRounds {
   }
   int rank_of(int member) const { return group_.peers[std::size_t(member)]; }
   comm::Range piece(int member) const;  // the segment of the member's chunk in this step
-  codec::Message message(const comm::Range& part, int member, std::uint64_t payload) const;
 
   Status step();
   Status post();
-  Status encode(Message kind, int to, const comm::Range& part, const float* values,
-                std::size_t* bytes);
-  Status receive_stray(Message kind, int member, const comm::Range& part, float* out);
+  Status receive(Message kind, int member, const comm::Range& part, float* out);
   Status sum(const comm::Range& part);
-  void decode(const comm::Range& part, bool total, const std::byte* code, std::uint64_t bytes,
-              float* out);
-  void note(Status status);
 
   comm::Call& call_;
   const comm::InterNodeGroup& group_;
   const Hook& hook_;
   const comm::Range shard_;
   const float* in_;
-  float *out_, *residual_;
+  float* out_;
   comm::Exchange& exchange_;
-  Statistics& statistics_;
   const int group_size_, me_;
   const std::size_t message_buffer_;
   std::byte* memory_;
-  float *total_, *input_, *decoded_;  // one segment each
+  float* total_;  // one segment
+  HookMessages messages_;
   std::pmr::vector<MPI_Request> requests_;
   std::uint64_t first_ = 0;  // position of this step's segments in their chunks, in elements
-  HookFailure failure_;      // the first one
 };
 
 comm::Range HookRounds::piece(int member) const {
@@ -102,78 +82,15 @@ comm::Range HookRounds::piece(int member) const {
   return {chunk.first + first_, std::min(hook_.piece(), chunk.count - first_)};
 }
 
-codec::Message HookRounds::message(const comm::Range& part, int member,
-                                   std::uint64_t payload) const {
-  codec::Message message;
-  message.first = shard_.first + part.first;
-  message.count = part.count;
-  message.call = call_.number;
-  message.tensor = call_.state == nullptr ? 0 : call_.state->number;
-  message.sender = std::uint32_t(rank_of(member));
-  message.hook = true;
-  message.payload = payload;
-  return message;
-}
-
-void HookRounds::note(Status status) {
-  if (failure_.status == Status::ok) failure_ = HookFailure::of(status);
-}
-
-void HookRounds::decode(const comm::Range& part, bool total, const std::byte* code,
-                        std::uint64_t bytes, float* out) {
-  const Timed timed(statistics_, Stage::decode, "decode", 4 * part.count);
-  note(hook_.decode(call_, {shard_.first + part.first, part.count, total}, code, bytes, out));
-}
-
-// Encodes the message to member `to`. If the hook failed, its payload size is kNoPayload.
-Status HookRounds::encode(Message kind, int to, const comm::Range& part, const float* values,
-                          std::size_t* bytes) {
-  std::byte* const text = buffer(kind, to);
-  std::byte* const code = text + codec::kHeaderBytes;
-  const bool total = kind == Message::gather_out;
-  std::uint64_t payload = 0;
-  float* const lost = residual_ == nullptr ? nullptr : residual_ + part.first;
-  if (lost != nullptr) {
-    for (std::uint64_t i = 0; i < part.count; ++i) input_[i] = values[i] + lost[i];
-    values = input_;
-  }
-  Status status;
-  {
-    const Timed timed(statistics_, Stage::encode, "encode", 4 * part.count);
-    status =
-        hook_.encode(call_, {shard_.first + part.first, part.count, total}, values, code, &payload);
-    note(status);
-  }
-  const bool good = status == Status::ok;
-  if (good && lost != nullptr) {
-    decode(part, total, code, payload, decoded_);
-    for (std::uint64_t i = 0; i < part.count; ++i) {
-      const float left = values[i] - decoded_[i];
-      if (std::isfinite(left)) lost[i] = left;
-    }
-  }
-  *bytes = codec::kHeaderBytes + (good ? round_up(payload, 4) : 0);
-  if (good) std::memset(code + payload, 0, round_up(payload, 4) - payload);
-  codec::write_header(text, message(part, me_, good ? payload : codec::kNoPayload));
-  return Status::ok;
-}
-
-// Waits for the message of a member and decodes it. If the hook failed on the sender, there is no
-// payload, and this rank records no failure: the sender reports it.
-Status HookRounds::receive_stray(Message kind, int member, const comm::Range& part, float* out) {
+// Waits for the message of a member and decodes it.
+Status HookRounds::receive(Message kind, int member, const comm::Range& part, float* out) {
   std::size_t received = 0;
   {
-    const Timed timed(statistics_, Stage::exchange, "receive", message_buffer_);
+    const Timed timed(call_.communicator.statistics(), Stage::exchange, "receive", message_buffer_);
     SLIMPI_TRY(exchange_.wait(request(kind, member), &received));
   }
-  const std::byte* const text = buffer(kind, member);
-  SLIMPI_TRY(codec::check_message(text, received, message(part, member, hook_.most_bytes())));
-  const std::uint32_t payload = codec::payload_of(text);
-  if (payload == codec::kNoPayload)
-    std::memset(out, 0, part.count * sizeof(float));
-  else
-    decode(part, kind == Message::gather_in, text + codec::kHeaderBytes, payload, out);
-  return Status::ok;
+  return messages_.decode({part, kind == Message::gather_in}, rank_of(member), buffer(kind, member),
+                          received, out);
 }
 
 Status HookRounds::post() {
@@ -198,23 +115,21 @@ Status HookRounds::sum(const comm::Range& part) {
   for (int member = 0; member < group_size_; ++member) {
     const float* addend = in_ + part.first;
     if (member != me_) {
-      SLIMPI_TRY(receive_stray(Message::scatter_in, member, part, decoded_));
-      addend = decoded_;
+      SLIMPI_TRY(receive(Message::scatter_in, member, part, messages_.decoded()));
+      addend = messages_.decoded();
     }
     if (member == 0)
       std::memcpy(total_, addend, part.count * sizeof(float));
     else
       for (std::uint64_t i = 0; i < part.count; ++i) total_[i] += addend[i];
   }
-  std::size_t bytes = 0;
-  SLIMPI_TRY(encode(Message::gather_out, me_, part, total_, &bytes));
-  const std::byte* const text = buffer(Message::gather_out, me_);
+  std::byte* const text = buffer(Message::gather_out, me_);
+  const std::size_t bytes = messages_.encode({part, true}, total_, text);
   for (int member = 0; member < group_size_; ++member)
     if (member != me_)
       SLIMPI_TRY(exchange_.send(rank_of(member), comm::Tag::all_gather, text, bytes,
                                 request(Message::gather_out, member)));
-  if (const std::uint32_t payload = codec::payload_of(text); payload != codec::kNoPayload)
-    decode(part, true, text + codec::kHeaderBytes, payload, out_ + part.first);
+  messages_.decode_own({part, true}, text, out_ + part.first);
   return Status::ok;
 }
 
@@ -224,19 +139,18 @@ Status HookRounds::step() {
     const int to = (me_ + distance) % group_size_;
     const comm::Range part = piece(to);
     if (part.count == 0) continue;
-    std::size_t bytes = 0;
-    SLIMPI_TRY(encode(Message::scatter_out, to, part, in_ + part.first, &bytes));
-    SLIMPI_TRY(exchange_.send(rank_of(to), comm::Tag::scatter_reduce,
-                              buffer(Message::scatter_out, to), bytes,
+    std::byte* const text = buffer(Message::scatter_out, to);
+    const std::size_t bytes = messages_.encode({part, false}, in_ + part.first, text);
+    SLIMPI_TRY(exchange_.send(rank_of(to), comm::Tag::scatter_reduce, text, bytes,
                               request(Message::scatter_out, to)));
   }
   if (const comm::Range mine = piece(me_); mine.count != 0) SLIMPI_TRY(sum(mine));
   for (int distance = 1; distance < group_size_; ++distance) {
     const int from = (me_ - distance + group_size_) % group_size_;
     if (const comm::Range part = piece(from); part.count != 0)
-      SLIMPI_TRY(receive_stray(Message::gather_in, from, part, out_ + part.first));
+      SLIMPI_TRY(receive(Message::gather_in, from, part, out_ + part.first));
   }
-  const Timed timed(statistics_, Stage::exchange, "wait", 0);
+  const Timed timed(call_.communicator.statistics(), Stage::exchange, "wait", 0);
   return exchange_.wait_all(requests_);
 }
 
@@ -247,7 +161,7 @@ Status HookRounds::run(HookFailure* failure) {
   for (first_ = 0; first_ < longest && status == Status::ok; first_ += hook_.piece())
     status = caught([&] { return step(); });
   SLIMPI_TRY(exchange_.settle(status, requests_));
-  *failure = std::move(failure_);
+  *failure = messages_.failure();
   return Status::ok;
 }
 
@@ -267,7 +181,7 @@ Status reserve_hook_rounds(const comm::Call& call, const Hook& hook) {
   comm::Communicator& communicator = call.communicator;
   const comm::InterNodeGroup& group = communicator.inter_node_group(call.plan.hierarchy);
   Statistics& statistics = communicator.statistics();
-  const std::size_t bytes = 4 * group.peers.size() * message_buffer_bytes(hook);
+  const std::size_t bytes = 4 * group.peers.size() * HookMessages::buffer_bytes(hook);
   SLIMPI_TRY(call.scratch.hook_messages().reserve(call.location, device::Place::device, bytes,
                                                   statistics));
   SLIMPI_TRY(call.scratch.hook_segments().reserve(call.location, device::Place::device,

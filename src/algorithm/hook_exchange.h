@@ -8,20 +8,9 @@
 // added to the next call of the same buffer.
 #pragma once
 #include "algorithm/hook.h"
+#include "algorithm/hook_messages.h"
 
 namespace slimpi::algorithm {
-
-// What became of a hook on this rank. The ranks go on with their messages before they agree on it,
-// so the text does not stay with the thread.
-struct HookFailure {
-  Status status = Status::ok;
-  std::string text;
-
-  // Of a function that this thread has just called.
-  static HookFailure of(Status status) {
-    return status == Status::ok ? HookFailure() : HookFailure{status, failure_text()};
-  }
-};
 
 // Sets *failure to the first failure of the hook on this rank. After a failure this rank still
 // completes the schedule, because its peers wait for its messages. The call fails on all ranks.

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "algorithm/hook_messages.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "comm/communicator.h"
+
+namespace slimpi::algorithm {
+
+namespace {
+
+constexpr std::size_t round_up(std::size_t bytes, std::size_t to) {
+  return (bytes + to - 1) / to * to;
+}
+
+}  // namespace
+
+std::size_t HookMessages::buffer_bytes(const Hook& hook) {
+  return round_up(codec::kHeaderBytes + round_up(hook.most_bytes(), 4) + Hook::kGuardBytes, 64);
+}
+
+codec::Message HookMessages::header(const comm::Range& part, int sender,
+                                    std::uint64_t payload) const {
+  codec::Message message;
+  message.first = shard_.first + part.first;
+  message.count = part.count;
+  message.call = call_.number;
+  message.tensor = call_.state == nullptr ? 0 : call_.state->number;
+  message.sender = std::uint32_t(sender);
+  message.hook = true;
+  message.payload = payload;
+  return message;
+}
+
+void HookMessages::note(Status status) {
+  if (failure_.status == Status::ok) failure_ = HookFailure::of(status);
+}
+
+void HookMessages::decode_payload(const Segment& segment, const std::byte* payload,
+                                  std::uint64_t bytes, float* out) {
+  const Timed timed(call_.communicator.statistics(), Stage::decode, "decode",
+                    4 * segment.part.count);
+  note(hook_.decode(call_, piece_of(segment), payload, bytes, out));
+}
+
+// If the hook failed, the payload size in the header is kNoPayload. What is not finite stays out
+// of the residual, where it would never leave again.
+std::size_t HookMessages::encode(const Segment& segment, const float* values, std::byte* buffer) {
+  const comm::Range& part = segment.part;
+  std::byte* const code = buffer + codec::kHeaderBytes;
+  std::uint64_t payload = 0;
+  float* const lost = residual_ == nullptr ? nullptr : residual_ + part.first;
+  if (lost != nullptr) {
+    for (std::uint64_t i = 0; i < part.count; ++i) input_[i] = values[i] + lost[i];
+    values = input_;
+  }
+  Status status;
+  {
+    const Timed timed(call_.communicator.statistics(), Stage::encode, "encode", 4 * part.count);
+    status = hook_.encode(call_, piece_of(segment), values, code, &payload);
+    note(status);
+  }
+  const bool good = status == Status::ok;
+  if (good && lost != nullptr) {
+    decode_payload(segment, code, payload, decoded_);
+    for (std::uint64_t i = 0; i < part.count; ++i) {
+      const float left = values[i] - decoded_[i];
+      if (std::isfinite(left)) lost[i] = left;
+    }
+  }
+  if (good) std::memset(code + payload, 0, round_up(payload, 4) - payload);
+  codec::write_header(buffer,
+                      header(part, call_.communicator.rank(), good ? payload : codec::kNoPayload));
+  return codec::kHeaderBytes + (good ? round_up(payload, 4) : 0);
+}
+
+Status HookMessages::decode(const Segment& segment, int sender, const std::byte* buffer,
+                            std::size_t received, float* out) {
+  SLIMPI_TRY(
+      codec::check_message(buffer, received, header(segment.part, sender, hook_.most_bytes())));
+  const std::uint32_t payload = codec::payload_of(buffer);
+  if (payload == codec::kNoPayload)
+    std::memset(out, 0, segment.part.count * sizeof(float));
+  else
+    decode_payload(segment, buffer + codec::kHeaderBytes, payload, out);
+  return Status::ok;
+}
+
+void HookMessages::decode_own(const Segment& segment, const std::byte* buffer, float* out) {
+  if (const std::uint32_t payload = codec::payload_of(buffer); payload != codec::kNoPayload)
+    decode_payload(segment, buffer + codec::kHeaderBytes, payload, out);
+}
+
+}  // namespace slimpi::algorithm

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "intra/node_messages.h"
+
+#include <string>
+
+#include "comm/communicator.h"
+#include "comm/stream_wait.h"
+#include "intra/node_state.h"
+
+namespace slimpi::intra {
+
+namespace {
+
+constexpr std::size_t kBytes = NodeMessages::kSegment * sizeof(float);  // of a message buffer
+
+// A communicator with shared memory uses messages only in a call that finds the segment leased.
+// Then the call is in its middle, and others of its views of scratch may be in use.
+comm::ScratchView<std::byte> messages_of(const comm::Call& call) {
+  comm::CallScratch& scratch = call.scratch;
+  return shared_of(call.communicator) == nullptr ? scratch.node_messages()
+                                                 : scratch.late_node_messages();
+}
+comm::ScratchView<std::byte> staging_of(const comm::Call& call) {
+  comm::CallScratch& scratch = call.scratch;
+  return shared_of(call.communicator) == nullptr ? scratch.node_staging()
+                                                 : scratch.late_node_staging();
+}
+
+}  // namespace
+
+NodeMessages::NodeMessages(comm::Call& call)
+    : call_(call),
+      exchange_(call.communicator.exchange()),
+      node_local_ranks_(call.communicator.layout().node_ranks()),
+      size_(node_local_ranks_.size()),
+      staged_(call.device.staged),
+      memory_(messages_of(call).data()),
+      staging_(staged_ ? staging_of(call).data() : memory_),
+      requests_(2 * kDepth * size_, MPI_REQUEST_NULL, &call.scratch.objects) {}
+
+std::size_t NodeMessages::place(Way way, std::uint64_t number, int other) const {
+  return ((number % kDepth * 2 + (way == Way::out ? 1 : 0)) * size_ + std::size_t(other)) * kBytes;
+}
+
+// The sends come first, then the receives.
+MPI_Request& NodeMessages::request(Way way, std::uint64_t number, int other) {
+  const std::size_t first = way == Way::out ? 0 : kDepth * size_;
+  return requests_[first + number % kDepth * size_ + std::size_t(other)];
+}
+
+Status NodeMessages::finish_copies() {
+  SLIMPI_TRY(comm::synchronize(call_.device_stream(), &exchange_));
+  copies_.done();
+  return Status::ok;
+}
+
+Status NodeMessages::send(comm::Tag tag, std::uint64_t number, int other, const float* from,
+                          const comm::Range& part) {
+  MPI_Request& sent = request(Way::out, number, other);
+  SLIMPI_TRY(exchange_.wait(sent));
+  const void* data = from + part.first;
+  if (staged_) {
+    // MPI may read the staging memory as soon as the send is started, so the copy must be complete.
+    std::byte* const staging = staging_ + place(Way::out, number, other);
+    SLIMPI_TRY(copies_.copy(staging, data, part.count * sizeof(float)));
+    SLIMPI_TRY(finish_copies());
+    data = staging;
+  }
+  return exchange_.send(rank_of(other), tag, data, part.count * sizeof(float), sent);
+}
+
+Status NodeMessages::post(comm::Tag tag, std::uint64_t number, int other) {
+  return exchange_.receive(rank_of(other), tag, staging_ + place(Way::in, number, other), kBytes,
+                           request(Way::in, number, other));
+}
+
+Status NodeMessages::take(std::uint64_t number, int other, std::uint64_t count,
+                          const float** values) {
+  const std::size_t bytes = count * sizeof(float);
+  std::size_t received = 0;
+  SLIMPI_TRY(exchange_.wait(request(Way::in, number, other), &received));
+  if (received != bytes)
+    return fail(Status::bad_message, "message from rank " + std::to_string(rank_of(other)) + ": " +
+                                         std::to_string(received) + " bytes where " +
+                                         std::to_string(bytes) + " were expected");
+  std::byte* const here = memory_ + place(Way::in, number, other);
+  if (staged_) SLIMPI_TRY(copies_.copy(here, staging_ + place(Way::in, number, other), bytes));
+  *values = reinterpret_cast<const float*>(here);
+  return Status::ok;
+}
+
+Status NodeMessages::post_into(comm::Tag tag, std::uint64_t number, int other, float* to,
+                               std::uint64_t count) {
+  void* const into = staged_ ? static_cast<void*>(staging_ + place(Way::in, number, other)) : to;
+  return exchange_.receive(rank_of(other), tag, into, count * sizeof(float),
+                           request(Way::in, number, other));
+}
+
+Status NodeMessages::take_into(std::uint64_t number, int other, float* to, std::uint64_t count) {
+  SLIMPI_TRY(exchange_.wait(request(Way::in, number, other)));
+  if (!staged_) return Status::ok;
+  return copies_.copy(to, staging_ + place(Way::in, number, other), count * sizeof(float));
+}
+
+Status reserve_node_messages(const comm::Call& call, const comm::InterNodeGroup& group) {
+  const std::size_t size = call.communicator.layout().node_ranks().size();
+  if (group.flat || size == 1) return Status::ok;
+  Statistics& statistics = call.communicator.statistics();
+  const std::size_t bytes = NodeMessages::kDepth * 2 * size * kBytes;
+  SLIMPI_TRY(messages_of(call).reserve(call.location, device::Place::device, bytes, statistics));
+  if (!call.device.staged) return Status::ok;
+  return staging_of(call).reserve(call.location, device::Place::staging, bytes, statistics);
+}
+
+}  // namespace slimpi::intra
