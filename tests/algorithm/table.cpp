@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The options' texts that name algorithms say what the algorithms' rows say.
+#include <regex>
+#include <string>
+
+#include "algorithm/algorithm.h"
+#include "base/config.h"
+#include "tests/helper/cmocka_cxx.h"
+
+namespace {
+
+using slimpi::algorithm::Algorithm;
+
+std::string text_of(const char* option) {
+  for (const slimpi::OptionRow& row : slimpi::option_rows())
+    if (std::string(row.name) == option) return row.meaning;
+  return "";
+}
+
+// Fails where the text of `option` does not name exactly the algorithms with the trait, each as
+// `words` followed by its name; "" for any place.
+template <typename Trait>
+void named(const char* option, const std::string& words, const Trait& trait) {
+  const std::string text = text_of(option);
+  assert_true(!text.empty());
+  for (const Algorithm& row : slimpi::algorithm::all()) {
+    const bool found = std::regex_search(text, std::regex(words + "\\b" + row.name + "\\b"));
+    if (found != bool(trait(row))) print_error("%s: %s\n", option, row.name);
+    assert_int_equal(found, bool(trait(row)));
+  }
+}
+
+void defaults_of_options(void**) {
+  named("rounding", "stochastic for ",
+        [](const Algorithm& row) { return row.rounding == slimpi::Rounding::stochastic; });
+  named("error_feedback", "", [](const Algorithm& row) { return row.error_feedback; });
+  named("start", "", [](const Algorithm& row) { return row.start != 0; });
+  for (const Algorithm& row : slimpi::algorithm::all())
+    if (row.start != 0)
+      assert_true(text_of("start").find(": " + std::to_string(row.start) + " for") !=
+                  std::string::npos);
+}
+
+void uses_of_options(void**) {
+  named("hierarchy", "", [](const Algorithm& row) { return row.flat; });
+  named("peers", "", [](const Algorithm& row) { return row.talks_to_peers; });
+}
+
+}  // namespace
+
+int main() {
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(defaults_of_options),
+      cmocka_unit_test(uses_of_options),
+  };
+  return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
