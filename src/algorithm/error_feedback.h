@@ -2,7 +2,8 @@
 // A call whose sum is not finite leaves the residuals of error feedback unchanged on all ranks.
 // Non-finite input is detected before the call. An overflow of finite input is detected only in the
 // result. If the input is so large that the sum might overflow, every rank keeps a copy of its
-// residual until the result is known.
+// residual until the result is known. The residuals themselves belong to comm::TensorStates, which
+// frees them (comm/tensor_state.cpp).
 #pragma once
 #include "algorithm/algorithm.h"
 #include "comm/memory.h"
