@@ -13,12 +13,12 @@ import tempfile
 from gpu_steps import BLAS, LIBRARIES, PROGRAMS, output, stop
 
 MOST_MIB = 48  # what can be carried is limited, and the tree goes along
-PLUGINS = "libslimpi slimpi-cuda slimpi-hwloc slimpi-blas".split()
+PLUGINS = "libslimpi slimpi-cuda slimpi-hwloc slimpi-blas slimpi-lab-exit".split()
 
 # What the bare machine is not expected to have; the libraries that MPICH needs are added to it.
 PACKAGES = """mpich libmpich12 libmpich-dev libhwloc-dev libhwloc15 libcmocka-dev libcmocka0
   libfmt-dev nlohmann-json3-dev libcli11-dev zlib1g-dev libopenblas-pthread-dev
-  libopenblas0-pthread make""".split()
+  libopenblas0-pthread make iproute2""".split()
 IMAGES, MOST_IMAGES = "dataset-fashion-mnist", 20000
 EVERYWHERE = {"libc6", "libgcc-s1", "libstdc++6", "zlib1g"}
 
@@ -56,6 +56,15 @@ def copy_prebuilt(build, carry, local):
         to.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(build / name, to)
         subprocess.run(["strip", "-g", to], check=True)
+    # The kernels, for what they take of the GPU, and the lab, for links that are shaped.
+    source = pathlib.Path(__file__).resolve().parents[2]
+    shutil.copytree(build / "kernels/cuda", carry / "prebuilt/kernels/cuda",
+                    ignore=lambda _, names: [n for n in names if not n.endswith(".fatbin")])
+    shutil.copy(source / "kernels/cuda/arguments.h", carry / "prebuilt/kernels/cuda")
+    shutil.copytree(source / "tools/slimpi_lab", carry / "prebuilt/tools/slimpi_lab",
+                    ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("slimpi-lab", ".dirstamp"):
+        shutil.copy(build / "tools" / name, carry / "prebuilt/tools")
     # By this file a program knows that plugins are in the .libs of its own build folder.
     shutil.copy(build / "tests/gpu/.dirstamp", carry / "prebuilt/tests/gpu")
 
@@ -91,7 +100,7 @@ def pack(carry, local):
     for old in carry.glob("*"):
         shutil.rmtree(old) if old.is_dir() else old.unlink()
     here = pathlib.Path(__file__).resolve().parent
-    for name in ("run", "gpu_steps.py", "gpu_pack.py"):
+    for name in ("run", "gpu_steps.py", "gpu_resources.py"):
         shutil.copy(here / name, carry)
     copy_prebuilt(build, carry, local)
     if local:
@@ -102,6 +111,7 @@ def pack(carry, local):
     shutil.copy(tarball, carry)
     needed = libraries_of(["/usr/bin/mpiexec.hydra", "/usr/bin/hydra_pmi_proxy",
                            f"/{LIBRARIES}/libmpich.so.12", f"/{LIBRARIES}/libcmocka.so.0",
+                           shutil.which("ip") or "/sbin/ip", shutil.which("tc") or "/sbin/tc",
                            f"/{BLAS}/libopenblas.so.0"])
     names = sorted(set(PACKAGES) | needed)
     download(carry, names)

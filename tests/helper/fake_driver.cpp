@@ -344,6 +344,17 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char* name) {
   *function = new CUfunc_st{found, current_context()->id};
   return found != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
+// What nvcc made is not looked at.
+CUresult cuFuncGetAttribute(int* value, CUfunction_attribute, CUfunction) {
+  FAKE_ENTER(cuFuncGetAttribute);
+  *value = 0;
+  return CUDA_SUCCESS;
+}
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction, int, size_t) {
+  FAKE_ENTER(cuOccupancyMaxActiveBlocksPerMultiprocessor);
+  *blocks = 1;
+  return CUDA_SUCCESS;
+}
 CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned, unsigned, unsigned threads,
                         unsigned, unsigned, unsigned, CUstream stream, void** parameters, void**) {
   FAKE_ENTER(cuLaunchKernel);

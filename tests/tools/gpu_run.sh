@@ -75,7 +75,11 @@ exec "$@"
 END
 chmod +x bin/compute-sanitizer
 PATH=$work/bin:$PATH call "$fake_driver" 0 "steps of other kinds" --seconds 90 --quick \
-  links-2-hosts links-shared links-refused end-to-end-one memcheck-sums-2 trace
+  links-2-hosts links-shared links-refused end-to-end-one memcheck-sums-2 trace \
+  resources end-to-end-10gbit
+holds "the lab ran, or says that it may not" grep -q \
+  -e '^passed  *end-to-end-10gbit' -e '^not allowed here end-to-end-10gbit' out.txt
+holds "each kernel has its resources" grep -q '"kernel": "low_rank"' kept/results.json
 # Without NCCL that test has nothing to do: it says 77, which may not pass for good here.
 mkdir driver_only
 cp -L "$fake_driver/libcuda.so.1" driver_only/
