@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How the ranks of a communicator find out which of them share a node, and which one leads it.
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/exceptions.h"
 #include "base/log.h"
 #include "comm/communicator.h"
+#include "comm/machine.h"
 #include "comm/waiter.h"
-#include "topology/cores.h"
 #include "topology/topology.h"
 
 namespace slimpi::comm {
@@ -56,20 +57,20 @@ Status Communicator::choose_leaders(const void* buffer) {
 // last one.
 Status Communicator::find_layout() {
   std::vector<int> keys;
-  std::vector<topology::Cores> room;
-  topology::Cores mine;
+  std::optional<Machine> machine;
+  LocalProcess mine;
   std::uint64_t ready = caught([&] {
                           keys.resize(std::size_t(size_));
-                          room.resize(std::size_t(size_));
-                          mine = topology::own_cores();
+                          machine.emplace(size_);
+                          mine = {rank_, topology::own_cores()};
                           return Status::ok;
                         }) == Status::ok;
   SLIMPI_TRY(exchange_.all_min({&ready, 1}));
   if (ready == 0) return fail(Status::no_memory, "no host memory on some rank");
-  SLIMPI_TRY(find_node_keys(api_, exchange_comm_, config_.ranks_per_node, keys));
-  bool core_each = false;
-  SLIMPI_TRY(find_cores(api_, exchange_comm_, mine, room, &core_each));
-  note_cores(core_each);
+  SLIMPI_TRY(machine->find(api_, exchange_comm_, mine));
+  SLIMPI_TRY(
+      find_node_keys(api_, exchange_comm_, config_.ranks_per_node, machine->lowest_rank(), keys));
+  note_cores(machine->core_each());
   layout_ = make_node_layout(rank_, keys);
   return Status::ok;
 }

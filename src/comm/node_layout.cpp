@@ -38,34 +38,19 @@ int NodeLayout::local_rank_of(int other) const {
   return int(std::find(theirs.begin(), theirs.end(), other) - theirs.begin());
 }
 
-Status find_node_keys(const mpi::Api& api, MPI_Comm comm, std::uint64_t ranks_per_node,
+Status find_node_keys(const mpi::Api& api, MPI_Comm comm, std::uint64_t ranks_per_node, int machine,
                       std::span<int> keys) {
-  const auto failed = [&](int code) {
-    return fail(Status::mpi, "finding the nodes: " + mpi::error_text(api, code));
-  };
-  int rank = 0;
-  int code = api.Comm_rank(comm, &rank);
-  if (code != MPI_SUCCESS) return failed(code);
-
-  int key = rank;
+  int key = machine;
   if (ranks_per_node != 0) {
-    int world_rank = rank;
-    if (mpi::has_world(api)) api.Comm_rank(MPI_COMM_WORLD, &world_rank);
+    int world_rank = 0;
     // Ranks of MPI_COMM_WORLD: two communicators then agree about who shares a node.
+    api.Comm_rank(mpi::has_world(api) ? MPI_COMM_WORLD : comm, &world_rank);
     key = int(std::uint64_t(world_rank) / ranks_per_node);
-  } else {
-    MPI_Comm shared = MPI_COMM_NULL;
-    code = api.Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &shared);
-    if (code != MPI_SUCCESS) return failed(code);
-    // The split keeps the order of ranks, so the root is the lowest rank of the node.
-    code = api.Bcast(&key, 1, MPI_INT, 0, shared);
-    api.Comm_free(&shared);
-    if (code != MPI_SUCCESS) return failed(code);
   }
-
   // Also with ranks_per_node: the ranks of the others in MPI_COMM_WORLD are not known here.
-  code = api.Allgather(&key, 1, MPI_INT, keys.data(), 1, MPI_INT, comm);
-  return code == MPI_SUCCESS ? Status::ok : failed(code);
+  const int code = api.Allgather(&key, 1, MPI_INT, keys.data(), 1, MPI_INT, comm);
+  if (code == MPI_SUCCESS) return Status::ok;
+  return fail(Status::mpi, "finding the nodes: " + mpi::error_text(api, code));
 }
 
 NodeLayout make_node_layout(int rank, std::span<const int> keys) {

@@ -42,9 +42,10 @@ struct NodeLayout {
 
 // Finds the nodes of all ranks of `comm`: keys, one for each rank, that are equal on the ranks of
 // one node and nowhere else. With ranks_per_node = k, every k consecutive ranks of MPI_COMM_WORLD
-// are one node (of `comm` if MPI_COMM_WORLD does not exist). With 0, MPI_Comm_split_type decides.
-// Collective over comm; allocates nothing unless MPI fails.
-Status find_node_keys(const mpi::Api& api, MPI_Comm comm, std::uint64_t ranks_per_node,
+// are one node (of `comm` if MPI_COMM_WORLD does not exist). With 0, a machine is a node: `machine`
+// is a number that identifies this rank's. Collective over comm; allocates nothing unless MPI
+// fails.
+Status find_node_keys(const mpi::Api& api, MPI_Comm comm, std::uint64_t ranks_per_node, int machine,
                       std::span<int> keys);
 
 // The layout for these keys. Not collective.

@@ -3,9 +3,6 @@
 
 #include <sched.h>
 
-#include <algorithm>
-
-#include "base/environment.h"
 #include "comm/point_to_point.h"
 
 namespace slimpi::comm {
@@ -66,27 +63,6 @@ void note_cores(bool core_each) {
   if (!core_each) g_core_each = CoreEach::no;
   CoreEach unknown = CoreEach::unknown;
   if (core_each) g_core_each.compare_exchange_strong(unknown, CoreEach::yes);
-}
-
-Status find_cores(const mpi::Api& api, MPI_Comm comm, const topology::Cores& mine,
-                  std::span<topology::Cores> room, bool* core_each) {
-  const auto failed = [&](int code) {
-    return fail(Status::mpi, "counting the cores: " + mpi::error_text(api, code));
-  };
-  // By machine, not by SLIMPI_RANKS_PER_NODE: emulated nodes share the cores of one machine.
-  MPI_Comm here = MPI_COMM_NULL;
-  int code = api.Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
-  if (code != MPI_SUCCESS) return failed(code);
-  int size = 1;
-  api.Comm_size(here, &size);
-  const std::span<topology::Cores> all = room.first(std::size_t(size));
-  code = api.Allgather(&mine, int(sizeof mine), MPI_CHAR, all.data(), int(sizeof mine), MPI_CHAR,
-                       here);
-  api.Comm_free(&here);
-  if (code != MPI_SUCCESS) return failed(code);
-  *core_each =
-      topology::enough_cores(all, std::max(size, launched_ranks_here()), topology::core_quota());
-  return Status::ok;
 }
 
 }  // namespace slimpi::comm

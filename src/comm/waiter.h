@@ -6,12 +6,10 @@
 #pragma once
 #include <atomic>
 #include <chrono>
-#include <span>
 
 #include "base/status.h"
 #include "comm/stall.h"
 #include "mpi/api.h"
-#include "topology/cores.h"
 
 namespace slimpi::comm {
 
@@ -65,13 +63,6 @@ template <typename Function>
 Status wait_until(Waiter::Poll kind, PointToPoint* exchange, const Function& poll) {
   return wait_until(Waiter(kind, exchange), poll);
 }
-
-// Whether the ranks of `comm` on this machine, and those that the launcher reports, have a core
-// each. `mine`: the cores of this rank; `room`: for as many as comm has ranks. Collective over
-// comm; allocates nothing before its last collective call. Machines may have different results:
-// only speed depends on them.
-Status find_cores(const mpi::Api& api, MPI_Comm comm, const topology::Cores& mine,
-                  std::span<topology::Cores> room, bool* core_each);
 
 // Sets what all Waiters of the process do. Before the first call all yield. After one communicator
 // found too few cores, all yield for good.

@@ -82,6 +82,18 @@ check "two ranks a host" same "$? $(echo "$out" | grep -c 'on node[01] with 2$')
 check "the environment of the ranks" same "$(echo "$out" | grep -c '^yes 20000000 eth0$')" 4
 echo "2 hosts, one at 50mbit up and 20mbit down: $(echo "$out" | grep Mbit)"
 
+# slimpi's nodes are the hosts.
+library=$top_builddir/.libs/libslimpi.so
+if [ -e "$library" ]; then
+  timeout 60 "$lab" --hosts 2 --ranks-per-host 2 --env LD_PRELOAD="$library" \
+    --env SLIMPI_REPORT="$work/nodes.json" -- \
+    "$top_builddir/tests/mpi/steps" init sum:100000 finalize >"$work/out" 2>&1
+  check "slimpi in the lab: $(cat "$work/out")" same $? 0
+  check "nodes are hosts" same "$(python3 -c 'import json, sys
+report = json.load(open(sys.argv[1]))
+print(report["nodes"], report["calls"]["compressed"])' "$work/nodes.json")" "2 1"
+fi
+
 # A lab without rights, beside one of root: both hold hosts of the same names.
 out=$(timeout 30 "$lab" --user --hosts 2 -- "$work/probe" 65536 1 0)
 status=$?
