@@ -18,6 +18,7 @@
 
 #include "device/device.h"
 #include "device/plugins.h"
+#include "tests/gpu/json_rows.h"
 #include "tests/helper/gpu.h"
 #include "tests/kernels/data.h"
 
@@ -32,8 +33,7 @@ constexpr std::size_t kDifferent = 3 << 20;
 
 const device::Device* g_row = nullptr;
 device::Stream* g_stream = nullptr;
-const char* g_file = nullptr;
-std::string g_json;
+JsonRows g_rows;
 int g_turns = 9, g_most = 200;  // a turn repeats the work up to so often
 
 [[noreturn]] void stop() {
@@ -70,16 +70,6 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Writes all rows so far.
-void save() {
-  if (g_file == nullptr) return;
-  std::FILE* const out = std::fopen(g_file, "w");
-  if (out != nullptr && std::fprintf(out, "%s\n]\n", g_json.c_str()) >= 0 && std::fclose(out) == 0)
-    return;
-  std::perror(g_file);
-  std::exit(1);
-}
-
 // `bytes`: what the kernel reads and writes.
 void measure(const Memory& memory, const char* codec, const char* what, std::size_t bytes,
              const std::function<void()>& kernel) {
@@ -100,12 +90,10 @@ void measure(const Memory& memory, const char* codec, const char* what, std::siz
   std::fflush(stdout);
   char row[400];
   std::snprintf(row, sizeof row,
-                "%s\n  {\"floats\": %zu, \"codec\": \"%s\", \"kernel\": \"%s\", \"bytes\": %zu, "
+                "{\"floats\": %zu, \"codec\": \"%s\", \"kernel\": \"%s\", \"bytes\": %zu, "
                 "\"seconds\": %.9f, \"copy_seconds\": %.9f, \"share_of_copy\": %.4f}",
-                g_json.empty() ? "[" : ",", memory.count, codec, what, bytes, time, floor,
-                floor / time);
-  g_json += row;
-  save();
+                memory.count, codec, what, bytes, time, floor, floor / time);
+  g_rows.add(row);
 }
 
 void measure_format(const Memory& m, const char* name, const Format& format) {
@@ -182,7 +170,7 @@ int main(int argc, char** argv) {
   std::vector<std::size_t> counts;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--json") == 0 && i + 1 < argc)
-      g_file = argv[++i];
+      g_rows.write_to(argv[++i]);
     else if (std::strcmp(argv[i], "--quick") == 0)
       g_turns = g_most = 1;
     else

@@ -17,6 +17,7 @@
 
 #include "device/device.h"
 #include "device/plugins.h"
+#include "tests/gpu/json_rows.h"
 #include "tests/helper/gpu.h"
 #include "tests/kernels/data.h"
 
@@ -32,8 +33,7 @@ constexpr std::size_t kFloats = std::size_t(1) << 20;  // in 8 bits 1 MiB, the l
 const device::Device* g_row = nullptr;
 device::Stream *g_stream = nullptr, *g_other = nullptr;
 int g_turns = 21;
-const char* g_file = nullptr;
-std::string g_json;
+JsonRows g_rows;
 
 void check(Status status) {
   if (status == Status::ok) return;
@@ -62,25 +62,13 @@ void finish() {
   }
 }
 
-// Writes all rows so far.
-void save() {
-  if (g_file == nullptr) return;
-  std::FILE* const out = std::fopen(g_file, "w");
-  if (out != nullptr && std::fprintf(out, "%s\n]\n", g_json.c_str()) >= 0 && std::fclose(out) == 0)
-    return;
-  std::perror(g_file);
-  std::exit(1);
-}
-
 void report(const char* what, std::vector<double> seconds) {
   std::sort(seconds.begin(), seconds.end());
   const double median = seconds[seconds.size() / 2];
   std::printf("%-44s %9.2f us\n", what, median * 1e6);
   char row[200];
-  std::snprintf(row, sizeof row, "%s\n  {\"what\": \"%s\", \"seconds\": %.9f}",
-                g_json.empty() ? "[" : ",", what, median);
-  g_json += row;
-  save();
+  std::snprintf(row, sizeof row, "{\"what\": \"%s\", \"seconds\": %.9f}", what, median);
+  g_rows.add(row);
 }
 
 // The CPU's time of a function that queues work.
@@ -200,7 +188,7 @@ void measure(float* values, const device::Location& here) {
 int main(int argc, char** argv) {
   if (const int skipped = gpu_open(); skipped != 0) return skipped;
   device::load_plugins();
-  if (argc == 3 && std::strcmp(argv[1], "--json") == 0) g_file = argv[2];
+  if (argc == 3 && std::strcmp(argv[1], "--json") == 0) g_rows.write_to(argv[2]);
   // Its times mean nothing.
   if (gpu_function("slimpi_fake_calls") != nullptr) g_turns = 1;
   auto* const values = static_cast<float*>(gpu_take(GPU_DEVICE, kFloats * sizeof(float)));
