@@ -22,7 +22,7 @@ holds "CHANGELOG.md: this version, or what comes after it" sh -c 'grep -m 1 "^##
 
 # What a build needs is known in one place; packages for running it stand elsewhere.
 "$top_srcdir/tools/packages" --list build | grep -vx -e build-essential -e dataset-fashion-mnist \
-  -e iproute2 -e gnuplot-nox -e python3 | LC_ALL=C sort >build.txt
+  -e iproute2 -e gnuplot-nox -e hwloc-nox -e python3 | LC_ALL=C sort >build.txt
 sed -n '/^Build-Depends:/,/^$/p' "$packaging/debian/control" | sed 's/^Build-Depends://' |
   tr ',' '\n' | sed -e 's/(.*//' -e 's/ //g' -e '/^$/d' |
   grep -vx -e debhelper-compat -e dh-python -e python3:any | LC_ALL=C sort >control.txt
