@@ -86,6 +86,25 @@ Case draw_case(Case::Kind kind, std::uint64_t seed) {
   return one;
 }
 
+Case draw_staged_ring(Case::Kind kind, std::uint64_t seed) {
+  Chance chance(seed * 4 + std::uint64_t(kind));
+  Case one;
+  one.kind = kind;
+  one.seed = seed;
+  one.ranks = int(3 + chance.below(2));
+  one.format.codec = chance.of({kernels::Codec::float32, kernels::Codec::fp16});
+  one.format.bucket = 512;
+  one.segment_class = comm::SegmentClass::large;
+  const bool pairwise = kind == Case::Kind::pairwise;
+  one.count = pairwise ? std::uint64_t(one.ranks) * (700'000 + chance.below(150'000))
+                       : 200'000 + chance.below(600'000);
+  one.peers = Peers::all;
+  one.residual = pairwise && chance.one_in(2);
+  one.totals = pairwise && chance.one_in(2);
+  one.staged = ~0u;
+  return one;
+}
+
 std::string Case::text() const {
   const char* const codecs[] = {"float32", "fp16", "bf16", "quantized"};
   return std::to_string(ranks) + " ranks, " + std::to_string(count) + " elements, " +

@@ -20,13 +20,14 @@ using namespace slimpi;
 using test::Case;
 
 // Runs cases of `kind` with the seeds of one block.
-void run_seeds(Case::Kind kind, std::uint64_t first, std::uint64_t last) {
+void run_seeds(Case::Kind kind, std::uint64_t first, std::uint64_t last,
+               Case (*draw)(Case::Kind, std::uint64_t) = test::draw_case) {
   std::uint64_t from = first, to = last;
   if (const char* const wanted = std::getenv("TEST_SEEDS"); wanted != nullptr)
     if (std::sscanf(wanted, "%" SCNu64 ":%" SCNu64, &from, &to) != 2)
       fail_msg("TEST_SEEDS=%s", wanted);
   for (std::uint64_t seed = from; seed <= to; ++seed) {
-    const Case one = test::draw_case(kind, seed);
+    const Case one = draw(kind, seed);
     const std::string failure = test::run_case(one);
     if (!failure.empty())
       fail_msg("seed %llu (%s): %s", static_cast<unsigned long long>(seed), one.text().c_str(),
@@ -43,6 +44,11 @@ void bruck(void**) {
 void neighbor_exchange(void**) {
   run_seeds(Case::Kind::neighbors, 1, 1000);
 }
+// Where no buffer may be received into before the kernels that read it are complete.
+void staged_rings(void**) {
+  run_seeds(Case::Kind::pairwise, 1, 12, test::draw_staged_ring);
+  run_seeds(Case::Kind::neighbors, 1, 12, test::draw_staged_ring);
+}
 
 }  // namespace
 
@@ -52,6 +58,7 @@ int main() {
       cmocka_unit_test(pairwise),
       cmocka_unit_test(bruck),
       cmocka_unit_test(neighbor_exchange),
+      cmocka_unit_test(staged_rings),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
 }
