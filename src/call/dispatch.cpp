@@ -115,6 +115,7 @@ Outcome dispatch_together(Runtime& runtime, comm::Communicator& communicator,
     return bypass(runtime, BypassReason::failure, communicator, request);
   };
   if (communicator.unusable()) return bypass(runtime, BypassReason::failure, communicator, request);
+  communicator.exchange().begin_call();
   if (!communicator.agreed() && !communicator.failed()) {
     communicator.read_name();
     const OwnFloats environment;
@@ -143,6 +144,8 @@ Outcome dispatch_together(Runtime& runtime, comm::Communicator& communicator,
     const Status status = fail(Status::mpi, "an earlier call on this communicator failed half way");
     return Outcome::finished(runtime.raise(communicator.user(), status));
   }
+  // Before this rank sends what nobody would receive.
+  if (communicator.exchange().failure_reported()) return failed(communicator.exchange().check());
   bool foreign = false;
   if (const Status status = agree_on_foreign(communicator, request, &foreign); status != Status::ok)
     return failed(status);

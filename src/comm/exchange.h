@@ -2,6 +2,7 @@
 // Messages between the ranks of slimpi's own communicator by MPI, and the reporting of failures to
 // all ranks.
 #pragma once
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -49,11 +50,16 @@ class Exchange final : public PointToPoint {
   }
   std::uint64_t bytes_sent() const { return sent_; }
 
+  // To be called by all ranks before the first message of each call. A rank that fails may be
+  // ahead of others by a call: its report then ends their next call, not this one.
+  void begin_call() { ++call_; }
+
   // Reports a failure outside a schedule to all ranks, unless one was settled before. The text of
   // the failure stays; throws nothing.
   void report_failure(Status status);
 
-  bool failure_reported() const { return reported_ != Status::ok; }
+  // Whether a report was received that ends this call.
+  bool failure_reported() const { return reported_ != Status::ok && reported_call_ <= call_; }
 
   // Element-wise minimum and maximum over all ranks of the communicator; collective. In a call to
   // which the ranks pass different counts, all get Status::disagreement, which names them.
@@ -92,6 +98,7 @@ class Exchange final : public PointToPoint {
 
  private:
   struct Failure {
+    std::uint64_t call;
     std::uint32_t status;
     char text[244];
   };
@@ -149,10 +156,14 @@ class Exchange final : public PointToPoint {
   std::map<std::tuple<int, Tag, bool>, Numbers> numbers_;
   int first_ = -1;
   std::optional<std::uint64_t> traced_as_;  // what flows of this communicator begin with
+  std::uint64_t call_ = 0;                  // calls that have begun
   Failure failure_{};  // what this rank reports; MPI may read it until the end of the process
   bool sent_failure_ = false;
   std::set<int> failed_ranks_;  // ranks that reported a failure; they receive nothing any more
+  // The report of the earliest call.
   Status reported_ = Status::ok;
+  std::uint64_t reported_call_ = 0;
+  std::chrono::steady_clock::time_point reported_at_;
   std::string reported_text_;
   RollCall roll_call_;
   // What reduce() works on. After a failure it is left to MPI, which may still write there.

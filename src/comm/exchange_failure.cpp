@@ -6,6 +6,9 @@
 // is sent after all others of this rank. At last it receives what others have sent, until all have
 // failed. A rank that waits looks for reports meanwhile (check), so it fails too and does the same.
 // So every rank ends the call, and MPI has no memory of the schedule any more.
+//
+// A report of a later call than a rank's own is kept for that call: the rank that failed has
+// completed the earlier one, so the others can complete it, too.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -25,12 +28,17 @@ using Clock = std::chrono::steady_clock;
 // How long to wait for messages that are in flight after their receives were cancelled.
 constexpr auto kPatience = std::chrono::seconds(2);
 
+// How long a report of a later call is kept back. After an error of the program the ranks may count
+// calls differently; then nobody may wait for ever.
+constexpr auto kLongestDelay = std::chrono::seconds(10);
+
 }  // namespace
 
 void Exchange::send_failure(Status status, std::string_view text) {
   if (comm_ == MPI_COMM_NULL || sent_failure_) return;
   sent_failure_ = true;
   // Once only: the sends below may read failure_ until the process ends.
+  failure_.call = call_;
   failure_.status = std::uint32_t(status);
   failure_.text[text.copy(failure_.text, sizeof failure_.text - 1)] = '\0';
   int rank = 0, size = 0;
@@ -56,7 +64,9 @@ bool Exchange::receive_failure(int from) {
                         int(Tag::failure), comm_, &request);
   if (code == MPI_SUCCESS) code = api_.Wait(&request, MPI_STATUS_IGNORE);
   failed_ranks_.insert(status.MPI_SOURCE);
-  if (failure_reported() || sent_failure_) return true;
+  if (sent_failure_ || (reported_ != Status::ok && reported_call_ <= failure.call)) return true;
+  reported_call_ = code == MPI_SUCCESS ? failure.call : 0;
+  reported_at_ = Clock::now();
   failure.text[sizeof failure.text - 1] = '\0';
   const std::string text = failure.text;
   reported_ = code == MPI_SUCCESS ? Status(failure.status) : Status::mpi;
@@ -68,8 +78,12 @@ bool Exchange::receive_failure(int from) {
 }
 
 Status Exchange::check() {
-  if (!failure_reported() && !receive_failure()) return Status::ok;
-  return fail(reported_, reported_text_);
+  if (!failure_reported()) {
+    (void)receive_failure();
+    if (reported_ != Status::ok && Clock::now() - reported_at_ > kLongestDelay)
+      reported_call_ = std::min(reported_call_, call_);
+  }
+  return failure_reported() ? fail(reported_, reported_text_) : Status::ok;
 }
 
 bool Exchange::finished(MPI_Request& request) {

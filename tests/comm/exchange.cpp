@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Ranks that pass different counts to one call: their messages have different tags, and what they
-// agree on has one form and tells the counts. MPI is two functions that record their arguments, and
-// another rank whose words this test makes.
+// agree on has one form and tells the counts. Reports of failures end the call that they are of.
+// MPI is functions that record their arguments, and other ranks whose words this test makes.
 #include "comm/exchange.h"
 
 #include <algorithm>
+#include <cstring>
+#include <deque>
 #include <set>
+#include <string>
 
 #include "base/activity.h"
 #include "tests/helper/cmocka_cxx.h"
@@ -21,6 +24,12 @@ int g_tag;      // of the last message
 int g_words;    // of the last reduction
 MPI_Op g_op;
 std::vector<std::uint64_t> g_other;  // what the others contribute
+std::string g_report;                // of a failure, as it was sent last
+struct Report {
+  int from;
+  std::string text;
+};
+std::deque<Report> g_arrived;
 
 int get_attr(MPI_Comm, int key, void* value, int* found) {
   assert_int_equal(key, MPI_TAG_UB);
@@ -28,16 +37,38 @@ int get_attr(MPI_Comm, int key, void* value, int* found) {
   *static_cast<int**>(value) = &g_highest;
   return MPI_SUCCESS;
 }
+int comm_size(MPI_Comm, int* size) {
+  *size = kSize;
+  return MPI_SUCCESS;
+}
 int comm_rank(MPI_Comm, int* rank) {
   *rank = kRank;
   return MPI_SUCCESS;
 }
-int isend(const void*, int, MPI_Datatype, int, int tag, MPI_Comm, MPI_Request*) {
+int isend(const void* data, int bytes, MPI_Datatype, int, int tag, MPI_Comm, MPI_Request*) {
   g_tag = tag;
+  if (tag == int(Tag::failure)) g_report.assign(static_cast<const char*>(data), std::size_t(bytes));
   return MPI_SUCCESS;
 }
-int irecv(void*, int, MPI_Datatype, int, int tag, MPI_Comm, MPI_Request*) {
+int request_free(MPI_Request*) {
+  return MPI_SUCCESS;
+}
+int irecv(void* data, int, MPI_Datatype, int, int tag, MPI_Comm, MPI_Request*) {
   g_tag = tag;
+  if (tag != int(Tag::failure)) return MPI_SUCCESS;
+  std::memcpy(data, g_arrived.front().text.data(), g_arrived.front().text.size());
+  g_arrived.pop_front();
+  return MPI_SUCCESS;
+}
+int iprobe(int, int, MPI_Comm, int* found, MPI_Status* status) {
+  *found = g_arrived.empty() ? 0 : 1;
+  if (*found != 0) {
+    status->MPI_SOURCE = g_arrived.front().from;
+    status->MPI_TAG = int(Tag::failure);
+  }
+  return MPI_SUCCESS;
+}
+int wait(MPI_Request*, MPI_Status*) {
   return MPI_SUCCESS;
 }
 int iallreduce(const void*, void* data, int count, MPI_Datatype, MPI_Op op, MPI_Comm,
@@ -54,11 +85,16 @@ struct Fixture {
   explicit Fixture(int highest) : exchange(api, *statistics) {
     api.Comm_get_attr = get_attr;
     api.Comm_rank = comm_rank;
+    api.Comm_size = comm_size;
+    api.Iprobe = iprobe;
+    api.Wait = wait;
+    api.Request_free = request_free;
     api.Isend = isend;
     api.Irecv = irecv;
     api.Iallreduce = iallreduce;
     g_highest = highest;
     g_other.clear();
+    g_arrived.clear();
     exchange.set_comm(MPI_COMM_WORLD, 1);
   }
   mpi::Api api{};
@@ -144,6 +180,43 @@ void another_count_is_named(void**) {
   }
 }
 
+// What `rank` reports when it fails in its call number `call`. The others have failed before, so it
+// waits for nobody.
+Report report_of(int rank, int call) {
+  Fixture fixture(32767);
+  for (int i = 0; i < call; ++i) fixture.exchange.begin_call();
+  for (int other = 0; other < kSize; ++other)
+    if (other != kRank) g_arrived.push_back({other, std::string(256, '\0')});
+  (void)(fail)(Status::device, "call " + std::to_string(call));
+  fixture.exchange.report_failure(Status::device);
+  return {rank, g_report};
+}
+
+// A rank that has completed a call may fail in the next one before others have completed it.
+void a_report_ends_its_call(void**) {
+  const Report later = report_of(2, 2);
+  Fixture fixture(32767);
+  comm::Exchange& exchange = fixture.exchange;
+  exchange.begin_call();
+  g_arrived = {later};
+  for (int i = 0; i < 3; ++i) assert_true(exchange.check() == Status::ok);
+  assert_false(exchange.failure_reported());
+  exchange.begin_call();
+  assert_true(exchange.failure_reported());
+  assert_true(exchange.check() == Status::device);
+  assert_string_equal(failure_text().c_str(), "rank 2 failed: call 2");
+}
+
+void a_report_of_an_earlier_call_comes_first(void**) {
+  const Report later = report_of(2, 2), now = report_of(3, 1);
+  Fixture fixture(32767);
+  fixture.exchange.begin_call();
+  g_arrived = {later, now};
+  assert_true(fixture.exchange.check() == Status::ok);
+  assert_true(fixture.exchange.check() == Status::device);
+  assert_string_equal(failure_text().c_str(), "rank 3 failed: call 1");
+}
+
 }  // namespace
 
 int main() {
@@ -151,6 +224,8 @@ int main() {
       cmocka_unit_test(tags_tell_the_count),
       cmocka_unit_test(agreements_have_one_form),
       cmocka_unit_test(another_count_is_named),
+      cmocka_unit_test(a_report_ends_its_call),
+      cmocka_unit_test(a_report_of_an_earlier_call_comes_first),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
 }

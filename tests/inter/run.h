@@ -29,8 +29,8 @@ struct Case {
 // A case for a schedule; the same for the same seed.
 Case draw_case(Case::Kind kind, std::uint64_t seed);
 
-// One where all ranks have the late device, MPI does not take its memory, and the exchange is so long
-// that every message buffer is received into several times.
+// One where all ranks have the late device, MPI does not take its memory, and the exchange is so
+// long that every message buffer is received into several times.
 Case draw_staged_ring(Case::Kind kind, std::uint64_t seed);
 
 // Runs it on all ranks and compares. Empty, or what was wrong.
