@@ -132,6 +132,11 @@ Status find_maxima(const Api& api, MPI_Comm comm, const WaitFor& wait, int* numb
   int words[kShownRanks], ones[kShownRanks], zeros[kShownRanks] = {}, places[kShownRanks];
   std::fill_n(words, kShownRanks, -1);
   std::fill_n(ones, kShownRanks, 1);
+  // No message to itself: without memory for that, a rank would wait for itself.
+  int rank = 0;
+  api.Comm_rank(comm, &rank);
+  words[rank] = own;
+  ones[rank] = 0;
   std::iota(places, places + kShownRanks, 0);
   const int code =
       api.Ialltoallv(&own, ones, zeros, MPI_INT, words, ones, places, MPI_INT, comm, &request);

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The exchange in which all ranks agree to make slimpi's own communicator. MPI is functions that
+// record their arguments, and the words of other ranks that this test makes.
+#include "mpi/internal_comm.h"
+
+#include <vector>
+
+#include "base/status.h"
+#include "tests/helper/cmocka_cxx.h"
+
+using namespace slimpi;
+
+namespace {
+
+constexpr int kRank = 1, kSize = 3;
+int g_refusal;                        // of rank 2
+std::vector<int> g_sent, g_received;  // counts, by rank
+bool g_made;
+
+int query_thread(int* level) {
+  *level = MPI_THREAD_SERIALIZED;
+  return MPI_SUCCESS;
+}
+int comm_group(MPI_Comm, MPI_Group* group) {
+  *group = MPI_GROUP_EMPTY;
+  return MPI_SUCCESS;
+}
+int comm_rank(MPI_Comm, int* rank) {
+  *rank = kRank;
+  return MPI_SUCCESS;
+}
+int comm_size(MPI_Comm, int* size) {
+  *size = kSize;
+  return MPI_SUCCESS;
+}
+int comm_create(MPI_Comm, MPI_Group, MPI_Comm* made) {
+  g_made = true;
+  *made = MPI_COMM_SELF;
+  return MPI_SUCCESS;
+}
+int get_errhandler(MPI_Comm, MPI_Errhandler* handler) {
+  *handler = MPI_ERRORS_RETURN;
+  return MPI_SUCCESS;
+}
+int set_errhandler(MPI_Comm, MPI_Errhandler) {
+  return MPI_SUCCESS;
+}
+int free_errhandler(MPI_Errhandler*) {
+  return MPI_SUCCESS;
+}
+int free_group(MPI_Group*) {
+  return MPI_SUCCESS;
+}
+// The words of ranks 0 and 2: their number, and in the low four bits why they refuse.
+int ialltoallv(const void*, const int* sends, const int*, MPI_Datatype, void* data,
+               const int* receives, const int* places, MPI_Datatype, MPI_Comm, MPI_Request*) {
+  g_sent.assign(sends, sends + kSize);
+  g_received.assign(receives, receives + kSize);
+  int* const words = static_cast<int*>(data);
+  words[places[0]] = 70 << 4;
+  words[places[2]] = 90 << 4 | g_refusal;
+  return MPI_SUCCESS;
+}
+
+Status make(int refusal, int* number) {
+  mpi::Api api{};
+  api.Query_thread = query_thread;
+  api.Comm_group = comm_group;
+  api.Comm_rank = comm_rank;
+  api.Comm_size = comm_size;
+  api.Comm_create = comm_create;
+  api.Comm_get_errhandler = get_errhandler;
+  api.Comm_set_errhandler = set_errhandler;
+  api.Errhandler_free = free_errhandler;
+  api.Group_free = free_group;
+  api.Ialltoallv = ialltoallv;
+  g_refusal = refusal;
+  g_made = false;
+  const mpi::WaitFor wait = [](MPI_Request&, std::span<const int> arrivals) {
+    assert_int_equal(arrivals.size(), kSize);
+    for (const int word : arrivals) assert_true(word >= 0);
+    return Status::ok;
+  };
+  MPI_Comm made = MPI_COMM_NULL;
+  const Status status = mpi::make_internal(api, MPI_COMM_WORLD, wait, &made, number);
+  assert_true((made != MPI_COMM_NULL) == (status == Status::ok));
+  return status;
+}
+
+// MPI may need memory for a message to itself. Without it a rank would wait for itself.
+void nothing_goes_to_itself(void**) {
+  int number = 0;
+  assert_true(make(0, &number) == Status::ok);
+  assert_int_equal(number, 90);
+  for (int rank = 0; rank < kSize; ++rank) {
+    assert_int_equal(g_sent[std::size_t(rank)], rank == kRank ? 0 : 1);
+    assert_int_equal(g_received[std::size_t(rank)], rank == kRank ? 0 : 1);
+  }
+}
+
+void one_refusal_counts_for_all(void**) {
+  int number = 0;
+  assert_true(make(2, &number) == Status::unsupported);
+  assert_false(g_made);
+  assert_string_equal(failure_text().c_str(), "MPI has hardly any room for communicators left");
+  assert_true(make(3, &number) == Status::no_memory);
+  assert_false(g_made);
+}
+
+}  // namespace
+
+int main() {
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(nothing_goes_to_itself),
+      cmocka_unit_test(one_refusal_counts_for_all),
+  };
+  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
+}
