@@ -46,7 +46,7 @@ struct Estimate {
 // All calls together. Times and bytes of calls that stay with MPI count in all of them alike.
 struct EstimateTotals {
   std::uint64_t calls = 0, taken = 0;
-  double seconds = 0, taken_seconds = 0, bytes = 0, taken_bytes = 0;  // now
+  double seconds = 0, bytes = 0;  // now
   std::array<double, kEstimatedWidths> bytes_then{}, seconds_then{};
 };
 EstimateTotals totals_of(const Estimate& estimate);

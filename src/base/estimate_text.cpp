@@ -117,11 +117,7 @@ EstimateTotals totals_of(const Estimate& estimate) {
     totals.calls += row.calls;
     totals.seconds += seconds;
     totals.bytes += row.bytes_now;
-    if (row.taken()) {
-      totals.taken += row.calls;
-      totals.taken_seconds += seconds;
-      totals.taken_bytes += row.bytes_now;
-    }
+    if (row.taken()) totals.taken += row.calls;
     for (std::size_t i = 0; i < kEstimatedWidths; ++i) {
       totals.bytes_then[i] += row.taken() ? row.bytes[i] : row.bytes_now;
       totals.seconds_then[i] += row.taken() ? row.seconds[i] : seconds;

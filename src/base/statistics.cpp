@@ -75,7 +75,6 @@ void Statistics::stage(Stage stage, std::uint64_t nanoseconds) {
 }
 
 void Statistics::error(std::uint64_t bytes, double relative_l2) {
-  add(SLIMPI_COUNTER(checked), 1);
   ErrorSum& errors = errors_[size_class_of(bytes)];
   errors.checked.fetch_add(1, std::memory_order_relaxed);
   errors.sum.fetch_add(relative_l2, std::memory_order_relaxed);
@@ -86,11 +85,6 @@ void Statistics::error(std::uint64_t bytes, double relative_l2) {
 
 void Statistics::state(std::int64_t more) {
   add(SLIMPI_COUNTER(state_bytes), std::uint64_t(more));
-}
-
-void Statistics::scratch(std::int64_t more) {
-  add(SLIMPI_COUNTER(scratch_bytes), std::uint64_t(more));
-  scratch_.add(more);
 }
 
 void Statistics::dropped() {

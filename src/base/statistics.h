@@ -74,9 +74,7 @@ struct Counts {
   std::array<std::uint64_t, kStages> stage_nanoseconds{};
   std::uint64_t host_buffers = 0, device_buffers = 0;
   std::uint64_t staged_calls = 0;   // left to MPI, with host copies of buffers that it cannot take
-  std::uint64_t checked = 0;        // calls whose error was measured
   std::uint64_t state_bytes = 0;    // held now for residuals, low-rank factors and replicas
-  std::uint64_t scratch_bytes = 0;  // held now for message buffers
   std::uint64_t state_dropped = 0;  // times that ranks disagreed about a tensor state
   std::uint64_t overflowed = 0;     // values of 16 bits that became infinite
   std::uint64_t repeated = 0;       // exchanges repeated because of the error of the first one
@@ -96,7 +94,6 @@ class HighWater {
     while (more > 0 && held > seen && !most_.compare_exchange_weak(seen, held)) {
     }
   }
-  std::uint64_t held() const { return held_.load(std::memory_order_relaxed); }
   std::uint64_t most() const { return most_.load(std::memory_order_relaxed); }
 
  private:
@@ -119,7 +116,7 @@ class Statistics {
   void stage(Stage stage, std::uint64_t nanoseconds);
   void error(std::uint64_t bytes, double relative_l2);  // of a call with a buffer of so many bytes
   void state(std::int64_t bytes_more);
-  void scratch(std::int64_t bytes_more);
+  void scratch(std::int64_t bytes_more) { scratch_.add(bytes_more); }
   void segment(std::int64_t more, std::int64_t bytes_more) {
     segments_.add(more);
     segment_bytes_.add(bytes_more);

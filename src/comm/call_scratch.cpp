@@ -46,9 +46,4 @@ void CallScratchPool::remove_user() {
   if (--users_ == 0) last.swap(free_);
 }
 
-std::size_t CallScratchPool::free_sets() {
-  const std::lock_guard lock(mutex_);
-  return free_.size();
-}
-
 }  // namespace slimpi::comm

@@ -98,8 +98,6 @@ class CallScratchPool {
   void add_user();
   void remove_user();
 
-  std::size_t free_sets();
-
  private:
   std::mutex mutex_;  // guards all below
   std::vector<std::unique_ptr<CallScratch>> free_;

@@ -152,10 +152,6 @@ Status find_maxima(const Api& api, MPI_Comm comm, const WaitFor& wait, int* numb
 
 }  // namespace
 
-int served() {
-  return g_served;
-}
-
 // In a program with threads another thread could see a changed error handler, so there all ranks
 // first check whether MPI has free context ids. This costs more. 16 free ids on every rank may
 // still include no common one; the error handler then runs.

@@ -23,9 +23,6 @@ namespace slimpi::mpi {
 
 constexpr int kMostServed = 32;
 
-// The number of communicators of the program for which this process has an internal one.
-int served();
-
 // Waits for a request until it is complete. `arrivals`: a word of each rank, negative until
 // something came from that rank; empty where MPI does not tell.
 using WaitFor = std::function<Status(MPI_Request& request, std::span<const int> arrivals)>;
