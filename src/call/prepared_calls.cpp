@@ -9,7 +9,7 @@ namespace {
 
 PreparedCall prepared(const Config& config, const policy::Rule* rule) {
   PreparedCall call;
-  call.decision = policy::decide_by(config, rule);
+  call.decision = policy::decide(config, rule);
   call.candidates.push_back(Candidate::mpi());
   for (const comm::Plan& plan : call.decision.plans)
     call.candidates.push_back(Candidate::algorithm(plan.algorithm->id));

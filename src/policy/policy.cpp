@@ -75,14 +75,7 @@ Decision pass(BypassReason reason) {
 
 }  // namespace
 
-Decision decide(const Config& config, const Rules& rules, const std::string& name,
-                std::uint64_t count) {
-  const std::uint64_t bytes = count * sizeof(float);
-  if (bytes < config.min_size) return pass(BypassReason::small);
-  return decide_by(config, match(rules, bytes, name));
-}
-
-Decision decide_by(const Config& config, const Rule* rule) {
+Decision decide(const Config& config, const Rule* rule) {
   std::string wanted = config.algorithm;
   int bits = config.bits;
   // An info key of this communicator is more specific than SLIMPI_RULES of the whole job, so it

@@ -20,13 +20,9 @@ struct Decision {
   std::vector<comm::Plan> plans;
 };
 
-// The decision for a call of `count` floats on the communicator called `name`. Not collective.
-Decision decide(const Config& config, const Rules& rules, const std::string& name,
-                std::uint64_t count);
-
 // The decision for calls that are not too small and whose first matching row is `rule`; null: none
-// matches.
-Decision decide_by(const Config& config, const Rule* rule);
+// matches. Not collective.
+Decision decide(const Config& config, const Rule* rule);
 
 // The reason why this build cannot use these options; "" if it can.
 std::string refuse(const Config& config, const Rules& rules);

@@ -14,10 +14,6 @@ namespace slimpi::policy {
 
 namespace {
 
-bool names_match(const std::string& pattern, const std::string& name) {
-  return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
-}
-
 std::string parse_row(const std::vector<std::string>& words, Rule& rule) {
   const Size size{0, UINT64_MAX};
   const Integer bits{1, 8};
@@ -67,20 +63,13 @@ std::string read_rules(const std::string& path, const char* option, Rules& rules
 }
 
 bool is_for(const Rule& rule, const std::string& name) {
-  return names_match(rule.communicator, name);
-}
-
-const Rule* match(const Rules& rules, std::uint64_t bytes, const std::string& name) {
-  for (const Rule& rule : rules)
-    if (bytes >= rule.min_size && bytes <= rule.max_size && names_match(rule.communicator, name))
-      return &rule;
-  return nullptr;
+  return fnmatch(rule.communicator.c_str(), name.c_str(), 0) == 0;
 }
 
 std::string describe(const Rules& rules, const std::string& name) {
   std::string text;
   for (const Rule& rule : rules)
-    if (names_match(rule.communicator, name))
+    if (is_for(rule, name))
       text += std::to_string(rule.min_size) + "-" + std::to_string(rule.max_size) + " " +
               rule.algorithm + (rule.bits ? " " + std::to_string(*rule.bits) : "") + "; ";
   return text;

@@ -29,10 +29,6 @@ std::string read_rules(const std::string& path, const char* option, Rules& rules
 // Whether a row is for communicators called `name`.
 bool is_for(const Rule& rule, const std::string& name);
 
-// The first row that matches a call of `bytes` bytes on the communicator called `name`; null if
-// there is none. The pointer is into `rules`.
-const Rule* match(const Rules& rules, std::uint64_t bytes, const std::string& name);
-
 // The rows that can match on the communicator called `name`, as text that the ranks compare.
 std::string describe(const Rules& rules, const std::string& name);
 

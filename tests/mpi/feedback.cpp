@@ -177,7 +177,7 @@ class Buffer {
         scratch_(scratch),
         count_(count),
         out_(count),
-        decision_(policy::decide(communicator.config(), {}, "", count)) {
+        decision_(policy::decide(communicator.config(), nullptr)) {
     const comm::Plan& plan = decision_.plans.front();
     const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
     if (group.shard_index >= 0)

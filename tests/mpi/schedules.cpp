@@ -61,7 +61,7 @@ std::vector<float> results(const test::Job& job, comm::Communicator& communicato
 // first size that is larger than any before.
 void lengthen(const test::Job& job, comm::Communicator& communicator, comm::CallScratch& scratch) {
   const std::uint64_t count = 3 << 20;
-  const policy::Decision decision = policy::decide(communicator.config(), {}, "", count);
+  const policy::Decision decision = policy::decide(communicator.config(), nullptr);
   const bool mine = job.rank == job.size - 1;
   bool ready = false;
   const comm::Call call{communicator,
@@ -99,7 +99,7 @@ int main(int argc, char** argv) {
       for (const std::size_t count : {1, 77, 5000, 300001, 2000003})
         for (const Family family : {Family::normal, Family::one_nan}) {
           if (count > 300001 && job.size > 3) continue;
-          const policy::Decision decision = policy::decide(communicator.config(), {}, "", count);
+          const policy::Decision decision = policy::decide(communicator.config(), nullptr);
           const comm::Plan& plan = decision.plans.front();
           for (const inter::Schedule& schedule : inter::schedules())
             for (const device::Device* const device : {&device::host(), &job.staged}) {

@@ -20,55 +20,30 @@ Config config_of(std::initializer_list<std::pair<const char*, const char*>> valu
   return config;
 }
 
-policy::Rules rules_of(const char* text) {
-  policy::Rules rules;
-  assert_string_equal(policy::parse_rules(text, "rules", rules).c_str(), "");
-  return rules;
-}
-
-void small_calls_pass_at_the_exact_size(void**) {
-  const Config config;
-  assert_false(decide(config, {}, "", 16383).take);
-  assert_true(decide(config, {}, "", 16383).reason == BypassReason::small);
-  assert_true(decide(config, {}, "", 16384).take);
-}
-
 void defaults_come_from_the_algorithm(void**) {
-  const auto nearest = decide(Config(), {}, "", 1 << 20);
+  const auto nearest = decide(Config(), nullptr);
   assert_string_equal(nearest.plans.front().algorithm->name, "bytegrad");
   assert_false(nearest.plans.front().format.stochastic);
-  const auto stochastic = decide(config_of({{"algorithm", "qsgd"}}), {}, "", 1 << 20);
+  const auto stochastic = decide(config_of({{"algorithm", "qsgd"}}), nullptr);
   assert_true(stochastic.plans.front().format.stochastic);
   assert_true(stochastic.plans.front().hierarchy == Hierarchy::flat);
   const Config forced = config_of({{"algorithm", "qsgd"}, {"rounding", "nearest"}});
-  assert_false(decide(forced, {}, "", 1 << 20).plans.front().format.stochastic);
+  assert_false(decide(forced, nullptr).plans.front().format.stochastic);
 }
 
 void off_and_auto(void**) {
-  assert_true(decide(config_of({{"algorithm", "off"}}), {}, "", 1 << 20).reason ==
-              BypassReason::off);
-  const auto choice = decide(config_of({{"algorithm", "auto"}}), {}, "", 1 << 20);
+  assert_true(decide(config_of({{"algorithm", "off"}}), nullptr).reason == BypassReason::off);
+  const auto choice = decide(config_of({{"algorithm", "auto"}}), nullptr);
   assert_true(choice.plans.size() > 1);
   for (const comm::Plan& plan : choice.plans) assert_true(plan.algorithm->same_bytes);
 }
 
-void the_first_rule_that_holds_decides(void**) {
-  const policy::Rules rules = rules_of(
-      "# a comment\n"
-      "* * loss off *\n"
-      "1M 4M * fp16 *\n"
-      "4M * pipeline* bytegrad 2\n");
-  const Config config;
-  assert_true(decide(config, rules, "loss", 1 << 20).reason == BypassReason::rule);
-  assert_string_equal(decide(config, rules, "x", 1 << 18).plans.front().algorithm->name, "fp16");
-  assert_string_equal(decide(config, rules, "x", 1 << 20).plans.front().algorithm->name, "fp16");
-  assert_int_equal(decide(config, rules, "pipeline 3", 1 << 21).plans.front().format.bits, 2);
-  assert_int_equal(decide(config, rules, "x", 1 << 21).plans.front().format.bits, 8);
-}
-
 void an_info_key_wins_over_rules(void**) {
   const Config config = config_of({{"algorithm", "bf16"}}, Source::info);
-  const auto decision = decide(config, rules_of("* * * off *\n"), "", 1 << 20);
+  policy::Rule off;
+  off.algorithm = "off";
+  assert_true(decide(Config(), &off).reason == BypassReason::rule);
+  const auto decision = decide(config, &off);
   assert_true(decision.take);
   assert_string_equal(decision.plans.front().algorithm->name, "bf16");
 }
@@ -100,10 +75,8 @@ void what_cannot_run_is_refused(void**) {
 
 int main() {
   const CMUnitTest tests[] = {
-      cmocka_unit_test(small_calls_pass_at_the_exact_size),
       cmocka_unit_test(defaults_come_from_the_algorithm),
       cmocka_unit_test(off_and_auto),
-      cmocka_unit_test(the_first_rule_that_holds_decides),
       cmocka_unit_test(an_info_key_wins_over_rules),
       cmocka_unit_test(bad_rows_name_file_line_and_word),
       cmocka_unit_test(what_cannot_run_is_refused),

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "call/prepared_calls.h"
+
+#include "tests/helper/cmocka_cxx.h"
+
+using namespace slimpi;
+
+namespace {
+
+// The decision for sums of `count` floats on the communicator called `name`, with default options.
+policy::Decision decision(const policy::Rules& rules, const char* name, std::uint64_t count) {
+  call::PreparedCalls calls;
+  calls.prepare(Config(), rules, name);
+  return calls.find(count).decision;
+}
+
+void small_calls_pass_at_the_exact_size(void**) {
+  assert_false(decision({}, "", 16383).take);
+  assert_true(decision({}, "", 16383).reason == BypassReason::small);
+  assert_true(decision({}, "", 16384).take);
+}
+
+void the_first_rule_that_holds_decides(void**) {
+  policy::Rules rules;
+  assert_string_equal(policy::parse_rules("# a comment\n"
+                                          "* * loss off *\n"
+                                          "1M 4M * fp16 *\n"
+                                          "4M * pipeline* bytegrad 2\n",
+                                          "rules", rules)
+                          .c_str(),
+                      "");
+  assert_true(decision(rules, "loss", 1 << 20).reason == BypassReason::rule);
+  assert_string_equal(decision(rules, "x", 1 << 18).plans.front().algorithm->name, "fp16");
+  assert_string_equal(decision(rules, "x", 1 << 20).plans.front().algorithm->name, "fp16");
+  assert_int_equal(decision(rules, "pipeline 3", 1 << 21).plans.front().format.bits, 2);
+  assert_int_equal(decision(rules, "x", 1 << 21).plans.front().format.bits, 8);
+}
+
+// Other options and other rules leave nothing of the decisions before.
+void prepared_again_it_forgets(void**) {
+  policy::Rules rules;
+  assert_string_equal(policy::parse_rules("* * * off *", "rules", rules).c_str(), "");
+  call::PreparedCalls calls;
+  calls.prepare(Config(), rules, "");
+  assert_false(calls.find(1 << 20).decision.take);
+  calls.prepare(Config(), {}, "");
+  assert_true(calls.find(1 << 20).decision.take);
+}
+
+}  // namespace
+
+int main() {
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(small_calls_pass_at_the_exact_size),
+      cmocka_unit_test(the_first_rule_that_holds_decides),
+      cmocka_unit_test(prepared_again_it_forgets),
+  };
+  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
+}
