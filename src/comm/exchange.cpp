@@ -60,14 +60,13 @@ int Exchange::mpi_tag(Tag tag) const {
 
 Status Exchange::send(int to, Tag tag, const void* data, std::size_t bytes, MPI_Request& request) {
   if (!fits(bytes)) return too_long(bytes);
-  // First: it may throw.
-  outgoing_.push_back({&request, to, tag, traces(tag) ? next_message(to, tag, true) : 0});
-  if (traces(tag)) trace_send(outgoing_.back(), bytes);
+  start(request, to, tag, true);  // first: it may throw
+  if (traces(tag)) trace_send(started_.back(), bytes);
   const int code =
       api_.Isend(data, int(bytes / 4), MPI_UINT32_T, to, mpi_tag(tag), comm_, &request);
   if (code != MPI_SUCCESS) {
     // No request was started, so settle() has nothing to wait for.
-    outgoing_.pop_back();
+    started_.pop_back();
     return mpi_failed("sending", code);
   }
   // Bytes inside a node are no traffic of the network.
@@ -77,12 +76,11 @@ Status Exchange::send(int to, Tag tag, const void* data, std::size_t bytes, MPI_
 
 Status Exchange::receive(int from, Tag tag, void* data, std::size_t bytes, MPI_Request& request) {
   if (!fits(bytes)) return too_long(bytes);
-  // First: it may throw.
-  incoming_.push_back({&request, from, tag, traces(tag) ? next_message(from, tag, false) : 0});
+  start(request, from, tag, false);  // first: it may throw
   const int code =
       api_.Irecv(data, int(bytes / 4), MPI_UINT32_T, from, mpi_tag(tag), comm_, &request);
   if (code != MPI_SUCCESS) {
-    incoming_.pop_back();
+    started_.pop_back();
     return mpi_failed("receiving", code);
   }
   return Status::ok;
@@ -98,7 +96,7 @@ Status Exchange::wait(MPI_Request& request, std::size_t* received) {
     return code == MPI_SUCCESS ? Status::ok : mpi_failed("waiting for a message", code);
   };
   SLIMPI_TRY(wait_until(Waiter(Waiter::Poll::mpi, this, WaitStage::agreement, &request), poll));
-  if (Trace::running() != nullptr) trace_completion(&request, status);
+  if (Trace::running() != nullptr) trace_completion(request, status);
   if (received != nullptr) {
     int words = 0;
     const int code = api_.Get_count(&status, MPI_UINT32_T, &words);
@@ -111,8 +109,21 @@ Status Exchange::wait(MPI_Request& request, std::size_t* received) {
 
 // Numbers the messages that are exchanged with a rank, by tag, in the order in which they are
 // started.
-std::uint64_t Exchange::next_message(int peer, Tag tag, bool sent) {
-  return numbers_[{peer, tag, sent}].next++;
+void Exchange::start(const MPI_Request& request, int peer, Tag tag, bool sent) {
+  started_.push_back(
+      {&request, peer, tag, sent, traces(tag) ? numbers_[{peer, tag, sent}].next++ : 0});
+}
+
+// Null: no schedule has started it, so it belongs to reduce().
+const Exchange::Started* Exchange::find(const MPI_Request& request) const {
+  const auto found = std::find_if(started_.rbegin(), started_.rend(),
+                                  [&](const Started& one) { return one.request == &request; });
+  return found == started_.rend() ? nullptr : &*found;
+}
+
+bool Exchange::is_send(const MPI_Request& request) const {
+  const Started* const message = find(request);
+  return message != nullptr && message->sent;
 }
 
 // What both ranks of a message compute: from the communicator, known by its number and its first
@@ -150,34 +161,26 @@ int Exchange::own_rank() const {
   return rank;
 }
 
-void Exchange::trace_send(const Outgoing& message, std::size_t bytes) {
+void Exchange::trace_send(const Started& message, std::size_t bytes) {
   Trace::running()->add_flow(Trace::Kind::flow_start,
-                             flow_of(own_rank(), message.to, message.tag, message.number), bytes);
+                             flow_of(own_rank(), message.peer, message.tag, message.number), bytes);
 }
 
 // A message has left or has arrived.
-void Exchange::trace_completion(const MPI_Request* request, const MPI_Status& status) {
-  // From the end: schedules use a request again, and the last message that it was started for
-  // counts.
-  const auto is_this = [&](const auto& one) { return one.request == request; };
-  const auto step = [&](int peer, Tag tag, bool sent, std::uint64_t number) {
-    return std::uint32_t(number - numbers_[{peer, tag, sent}].settled);
-  };
-  const char* const phase = to_string(stage_of(*request));
-  if (const auto got = std::find_if(incoming_.rbegin(), incoming_.rend(), is_this);
-      got != incoming_.rend()) {
-    if (!traces(got->tag)) return;
+void Exchange::trace_completion(const MPI_Request& request, const MPI_Status& status) {
+  const Started* const message = find(request);
+  if (message == nullptr) return;
+  if (!message->sent) {
+    if (!traces(message->tag)) return;
     int words = 0;
     api_.Get_count(&status, MPI_UINT32_T, &words);
     Trace::running()->add_flow(Trace::Kind::flow_end,
-                               flow_of(got->from, own_rank(), got->tag, got->number),
+                               flow_of(message->peer, own_rank(), message->tag, message->number),
                                std::uint64_t(std::max(words, 0)) * 4);
-    Trace::waited_for(got->from, step(got->from, got->tag, false, got->number), phase);
-    got->request = nullptr;  // the arrow has its end, also where the request is used again
-  } else if (const auto sent = std::find_if(outgoing_.rbegin(), outgoing_.rend(), is_this);
-             sent != outgoing_.rend()) {
-    Trace::waited_for(sent->to, step(sent->to, sent->tag, true, sent->number), phase);
   }
+  const Numbers& numbers = numbers_[{message->peer, message->tag, message->sent}];
+  Trace::waited_for(message->peer, std::uint32_t(message->number - numbers.settled),
+                    to_string(stage_of(request)));
 }
 
 // A probe receives nothing, and MPI moves all other messages on meanwhile.
@@ -187,17 +190,9 @@ void Exchange::progress() {
   api_.Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &flag, &status);
 }
 
-// A request that no schedule has started belongs to reduce().
 WaitStage Exchange::stage_of(const MPI_Request& request) const {
-  const auto is_this = [&](const auto& one) { return one.request == &request; };
-  Tag tag = Tag::failure;
-  if (const auto got = std::find_if(incoming_.rbegin(), incoming_.rend(), is_this);
-      got != incoming_.rend())
-    tag = got->tag;
-  else if (const auto sent = std::find_if(outgoing_.rbegin(), outgoing_.rend(), is_this);
-           sent != outgoing_.rend())
-    tag = sent->tag;
-  switch (tag) {
+  const Started* const message = find(request);
+  switch (message != nullptr ? message->tag : Tag::failure) {
     case Tag::scatter_reduce:
       return WaitStage::reduce_scatter;
     case Tag::all_gather:
@@ -220,12 +215,8 @@ WaitStage Exchange::stage_of(const MPI_Request& request) const {
 }
 
 int Exchange::peer_of(const MPI_Request& request) const {
-  const auto is_this = [&](const auto& one) { return one.request == &request; };
-  if (const auto got = std::find_if(incoming_.rbegin(), incoming_.rend(), is_this);
-      got != incoming_.rend())
-    return got->from;
-  const auto sent = std::find_if(outgoing_.rbegin(), outgoing_.rend(), is_this);
-  return sent != outgoing_.rend() ? sent->to : -1;
+  const Started* const message = find(request);
+  return message != nullptr ? message->peer : -1;
 }
 
 }  // namespace slimpi::comm

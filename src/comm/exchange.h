@@ -114,7 +114,6 @@ class Exchange final : public PointToPoint {
   void drain(std::span<MPI_Request> requests);
   void release_sends(std::span<MPI_Request> requests);
   bool finished(MPI_Request& request);
-  std::uint64_t next_message(int peer, Tag tag, bool sent);
   std::uint64_t flow_of(int from, int to, Tag tag, std::uint64_t number);
   int mpi_tag(Tag tag) const;
   Status mpi_failed(const char* what, int code) const;
@@ -130,24 +129,20 @@ class Exchange final : public PointToPoint {
   const NodeLayout* layout_ = nullptr;
 
   // A message that was started. `request` points into the schedule's requests and is compared only.
-  struct Outgoing {
+  struct Started {
     const MPI_Request* request;
-    int to;
+    int peer;
     Tag tag;
-    std::uint64_t number;  // of messages to this rank with this tag, while a trace runs
+    bool sent;             // by this rank; otherwise it is received
+    std::uint64_t number;  // of messages to or from this peer with this tag, while a trace runs
   };
-  struct Incoming {
-    const MPI_Request* request;
-    int from;
-    Tag tag;
-    std::uint64_t number;
-  };
-  void trace_send(const Outgoing& message, std::size_t bytes);
-  void trace_completion(const MPI_Request* request, const MPI_Status& status);
-  // Every send and every receive since the last settle. A request may be in use again: the last
-  // entry counts.
-  std::vector<Outgoing> outgoing_;
-  std::vector<Incoming> incoming_;
+  void start(const MPI_Request& request, int peer, Tag tag, bool sent);
+  const Started* find(const MPI_Request& request) const;
+  bool is_send(const MPI_Request& request) const;
+  void trace_send(const Started& message, std::size_t bytes);
+  void trace_completion(const MPI_Request& request, const MPI_Status& status);
+  // Every message since the last settle. A request may be in use again: the last entry counts.
+  std::vector<Started> started_;
   // While a trace runs: how many messages were exchanged with a rank, by tag. Messages of one tag
   // between two ranks keep their order, so both ranks give a message the same number.
   struct Numbers {

@@ -93,10 +93,6 @@ bool Exchange::finished(MPI_Request& request) {
 }
 
 void Exchange::cancel_receives(std::span<MPI_Request> requests) {
-  const auto is_send = [&](const MPI_Request& request) {
-    return std::any_of(outgoing_.begin(), outgoing_.end(),
-                       [&](const Outgoing& one) { return one.request == &request; });
-  };
   for (MPI_Request& request : requests)
     if (request != MPI_REQUEST_NULL && !is_send(request)) api_.Cancel(&request);
   const auto end = Clock::now() + kPatience;
@@ -135,17 +131,15 @@ bool Exchange::receive_stray() {
 void Exchange::drain(std::span<MPI_Request> requests) {
   int size = 0;
   if (comm_ != MPI_COMM_NULL) api_.Comm_size(comm_, &size);
-  const auto under_way = [&](const Outgoing& sent) {
-    const auto found = std::find_if(requests.begin(), requests.end(),
-                                    [&](MPI_Request& request) { return &request == sent.request; });
-    return found != requests.end() && !finished(*found);
+  const auto under_way = [&](MPI_Request& request) {
+    return is_send(request) && !finished(request);
   };
   const auto end = Clock::now() + kPatience;
   Waiter waiter(Waiter::Poll::mpi);
   while (size > 1) {
     while (receive_stray()) continue;
     if (Clock::now() > end || (int(failed_ranks_.size()) + 1 >= size &&
-                               std::none_of(outgoing_.begin(), outgoing_.end(), under_way)))
+                               std::none_of(requests.begin(), requests.end(), under_way)))
       break;
     waiter.rest();
   }
@@ -153,14 +147,13 @@ void Exchange::drain(std::span<MPI_Request> requests) {
 
 // MPI may read a message directly from this rank's memory until the receiver has it or has failed.
 void Exchange::release_sends(std::span<MPI_Request> requests) {
-  for (const Outgoing& sent : outgoing_) {
-    const auto found = std::find_if(requests.begin(), requests.end(),
-                                    [&](MPI_Request& request) { return &request == sent.request; });
-    if (found == requests.end()) continue;
+  for (MPI_Request& request : requests) {
+    const Started* const message = find(request);
+    if (message == nullptr || !message->sent) continue;
     Waiter waiter(Waiter::Poll::mpi);
-    while (!finished(*found) && !failed_ranks_.contains(sent.to))
+    while (!finished(request) && !failed_ranks_.contains(message->peer))
       if (!receive_failure()) waiter.rest();
-    if (*found != MPI_REQUEST_NULL) api_.Request_free(&*found);
+    if (request != MPI_REQUEST_NULL) api_.Request_free(&request);
   }
 }
 
@@ -179,8 +172,7 @@ Status Exchange::settle(Status status, std::span<MPI_Request> requests) {
       return Status::ok;
     });
   }
-  outgoing_.clear();
-  incoming_.clear();
+  started_.clear();
   for (auto& [message, numbers] : numbers_) numbers.settled = numbers.next;
   return status;
 }
