@@ -40,10 +40,7 @@ template <typename Function>
 int call_hook(char* reason, const Function& function) {
   const Inside inside;
   int code = -1;
-  const Status status = caught([&] {
-    code = function();
-    return Status::ok;
-  });
+  const Status status = caught([&] { code = function(); });
   if (status != Status::ok) {
     constexpr std::string_view kThrew = "it threw an exception: ";
     const std::span<char> text(reason, SLIMPI_HOOK_REASON_BYTES);

@@ -10,6 +10,8 @@
 // not slimpi's to swallow: programs_code() lets it pass through every caught(). So does the
 // cancellation of a thread.
 #pragma once
+#include <type_traits>
+
 #include "base/status.h"
 
 namespace slimpi {
@@ -22,11 +24,16 @@ Status status_of_exception();
 // cleared by the catch-all that the exception leaves through.
 inline thread_local bool t_programs_exception = false;
 
-// Calls run(), which returns a Status.
+// Calls run(), which returns a Status, or nothing: then what it throws is its only failure.
 template <typename Run>
 Status caught(const Run& run) {
   try {
-    return run();
+    if constexpr (std::is_void_v<std::invoke_result_t<const Run&>>) {
+      run();
+      return Status::ok;
+    } else {
+      return run();
+    }
   } catch (...) {
     return status_of_exception();
   }

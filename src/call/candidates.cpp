@@ -50,10 +50,7 @@ Outcome try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autot
   // What this throws costs a row of the report. The others have the sum and may be in their next
   // call.
   if (communicator.rank() == 0)
-    (void)caught([&] {
-      AutoChoices::all().add(candidates, bytes, std::size_t(candidate), spent);
-      return Status::ok;
-    });
+    (void)caught([&] { AutoChoices::all().add(candidates, bytes, std::size_t(candidate), spent); });
   if (!autotuner.record(spent)) return done;
   const Status status = communicator.exchange().all_min(autotuner.times_to_agree());
   if (status != Status::ok) return Outcome::finished(fail_call(runtime, communicator, status));
@@ -64,7 +61,6 @@ Outcome try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autot
         log_debug("auto: sums of about " + std::to_string(bytes) + " bytes are tried again");
       if (!was_settled && autotuner.settled())
         log_debug(AutoChoices::all().choose(candidates, bytes, std::size_t(autotuner.next())));
-      return Status::ok;
     });
   return done;
 }

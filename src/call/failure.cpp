@@ -39,10 +39,7 @@ namespace {
 // rank makes all of them leave the communicator's sums to MPI.
 comm::Communicator* find_or_decline(Runtime& runtime, MPI_Comm comm, std::optional<int>* raised) {
   comm::Communicator* communicator = nullptr;
-  const Status status = caught([&] {
-    communicator = runtime.find(comm, raised);
-    return Status::ok;
-  });
+  const Status status = caught([&] { communicator = runtime.find(comm, raised); });
   if (status != Status::ok) runtime.leave_alone(comm);
   return communicator;
 }

@@ -108,10 +108,7 @@ void Runtime::leave_alone(MPI_Comm comm) {
     ++pins_;
   }
   bool other_world = false;
-  (void)caught([&] {
-    other_world = world_ && mpi::spans_other_world(api, comm);
-    return Status::ok;
-  });
+  (void)caught([&] { other_world = world_ && mpi::spans_other_world(api, comm); });
   api.Comm_test_inter(comm, &inter);
   api.Comm_size(comm, &size);
   if (inter != 0 || size == 1 || other_world) return;
@@ -150,7 +147,6 @@ int Runtime::forget(MPI_Comm, int, void* value, void* self) {
     else if (report != MPI_COMM_NULL)
       runtime->api.Comm_free(&report);
     delete communicator;
-    return Status::ok;
   });
   runtime->unpin();
   return MPI_SUCCESS;

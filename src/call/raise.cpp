@@ -41,16 +41,12 @@ int Runtime::raise(MPI_Comm comm, Status status, bool say) {
     code = code_of(status, "slimpi: " + describe_failure(status));
     // Every rank found the same failed hook; only rank 0 logs it.
     if (say && (status != Status::hook || rank == 0)) log_it();
-    return Status::ok;
   });
   if (is_fatal(comm)) {
     // Another rank logs it, or all ranks know it and rank 0 has logged it.
     if (!say && status != Status::disagreement) {
       sleep(1);
-      (void)caught([&] {
-        log_it();
-        return Status::ok;
-      });
+      (void)caught([&] { log_it(); });
     }
     abort_job(comm);
   }

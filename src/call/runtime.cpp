@@ -159,10 +159,7 @@ void Runtime::start(Loaded loaded) {
 
 void Runtime::leave() {
   if (process_ != getpid()) return;
-  (void)caught([&] {
-    finish(false);
-    return Status::ok;
-  });
+  (void)caught([&] { finish(false); });
 }
 
 void Runtime::meet_world() {
@@ -196,10 +193,7 @@ void Runtime::watch_for_the_end() {
 }
 
 int Runtime::end(MPI_Comm, int, void*, void* runtime) {
-  (void)caught([&] {
-    static_cast<Runtime*>(runtime)->finish();
-    return Status::ok;
-  });
+  (void)caught([&] { static_cast<Runtime*>(runtime)->finish(); });
   return MPI_SUCCESS;
 }
 

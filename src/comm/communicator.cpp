@@ -130,11 +130,8 @@ Status Communicator::autotuner(int bits, int candidates, Autotuner** autotuner) 
   if (!known) {
     std::unique_ptr<Autotuner> made;
     bool all = false;
-    SLIMPI_TRY(agree_on_made(caught([&] {
-                               made = std::make_unique<Autotuner>(candidates);
-                               return Status::ok;
-                             }),
-                             &all));
+    SLIMPI_TRY(
+        agree_on_made(caught([&] { made = std::make_unique<Autotuner>(candidates); }), &all));
     if (!all) made.reset();
     known = std::move(made);
   }

@@ -63,7 +63,6 @@ Status Communicator::find_layout() {
                           keys.resize(std::size_t(size_));
                           machine.emplace(size_);
                           mine = {rank_, topology::own_cores()};
-                          return Status::ok;
                         }) == Status::ok;
   SLIMPI_TRY(exchange_.all_min({&ready, 1}));
   if (ready == 0) return fail(Status::no_memory, "no host memory on some rank");

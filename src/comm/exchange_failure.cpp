@@ -161,15 +161,11 @@ Status Exchange::settle(Status status, std::span<MPI_Request> requests) {
   if (status != Status::ok) {
     const FailureScope cleaning_up;
     // What is thrown here leaves messages inside MPI, and nothing else.
-    (void)caught([&] {
-      cancel_receives(requests);
-      return Status::ok;
-    });
+    (void)caught([&] { cancel_receives(requests); });
     send_failure(status, cleaning_up.before());
     (void)caught([&] {
       drain(requests);
       release_sends(requests);
-      return Status::ok;
     });
   }
   started_.clear();

@@ -165,11 +165,7 @@ Status make_internal(const Api& api, MPI_Comm user, const WaitFor& wait, MPI_Com
   int refusal = none;
   // What it throws must not keep this rank from the exchange.
   bool room = true;
-  if (threaded && caught([&] {
-                    room = has_room(api, group);
-                    return Status::ok;
-                  }) != Status::ok)
-    room = false;
+  if (threaded && caught([&] { room = has_room(api, group); }) != Status::ok) room = false;
   if (!room) refusal = no_room;
   if (g_served >= kMostServed) refusal = no_more;
   *number = ++g_numbered;
