@@ -36,9 +36,8 @@ Status keep_for_verification(const comm::Call& call, const device::Location& fro
   Status status = call.scratch.exact.reserve(host, device::Place::device, bytes, statistics);
   if (status == Status::ok && call.location != host)
     status = call.scratch.result.reserve(host, device::Place::device, bytes, statistics);
-  std::uint64_t everyone = status == Status::ok ? 1 : 0;
-  SLIMPI_TRY(communicator.exchange().all_min({&everyone, 1}));
-  *kept = everyone != 0;
+  *kept = status == Status::ok;
+  SLIMPI_TRY(communicator.exchange().all_true(kept));
   if (!*kept) {
     log_once(LogLevel::warn, "no memory for the exact sum of SLIMPI_VERIFY on some rank");
     return Status::ok;

@@ -119,10 +119,8 @@ Status Communicator::stream_for(const device::Location& location, device::Stream
 Status Communicator::agree_on_made(Status here, bool* all) {
   if (here != Status::ok)
     log_once(LogLevel::warn, "some sums go to MPI on all ranks: " + failure_text());
-  std::uint64_t everyone = here == Status::ok ? 1 : 0;
-  SLIMPI_TRY(exchange_.all_min({&everyone, 1}));
-  *all = everyone == 1;
-  return Status::ok;
+  *all = here == Status::ok;
+  return exchange_.all_true(all);
 }
 
 Status Communicator::autotuner(int bits, int candidates, Autotuner** autotuner) {

@@ -59,13 +59,13 @@ Status Communicator::find_layout() {
   std::vector<int> keys;
   std::optional<Machine> machine;
   LocalProcess mine;
-  std::uint64_t ready = caught([&] {
-                          keys.resize(std::size_t(size_));
-                          machine.emplace(size_);
-                          mine = {rank_, topology::own_cores()};
-                        }) == Status::ok;
-  SLIMPI_TRY(exchange_.all_min({&ready, 1}));
-  if (ready == 0) return fail(Status::no_memory, "no host memory on some rank");
+  bool ready = caught([&] {
+                 keys.resize(std::size_t(size_));
+                 machine.emplace(size_);
+                 mine = {rank_, topology::own_cores()};
+               }) == Status::ok;
+  SLIMPI_TRY(exchange_.all_true(&ready));
+  if (!ready) return fail(Status::no_memory, "no host memory on some rank");
   SLIMPI_TRY(machine->find(api_, exchange_comm_, mine));
   SLIMPI_TRY(
       find_node_keys(api_, exchange_comm_, config_.ranks_per_node, machine->lowest_rank(), keys));

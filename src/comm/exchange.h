@@ -66,6 +66,10 @@ class Exchange final : public PointToPoint {
   Status all_min(std::span<std::uint64_t> values);
   Status all_max(std::span<std::uint64_t> values);
 
+  // *flag becomes whether it is true on all ranks; as all_min. It is false after a failure, which
+  // is not an answer of the ranks.
+  Status all_true(bool* flag);
+
   // Element-wise sum over all ranks; collective. The last bits may differ between ranks. Counted as
   // sent.
   Status all_sum(std::span<double> values);

@@ -80,6 +80,13 @@ Status Exchange::all_min(std::span<std::uint64_t> values) {
 Status Exchange::all_max(std::span<std::uint64_t> values) {
   return agree(values, false);
 }
+Status Exchange::all_true(bool* flag) {
+  std::uint64_t all = *flag ? 1 : 0;
+  *flag = false;
+  SLIMPI_TRY(all_min({&all, 1}));
+  *flag = all == 1;
+  return Status::ok;
+}
 
 // Names the rank with the largest count or with the smallest, whichever is not this one's.
 Status Exchange::describe_counts(std::uint64_t most, std::uint64_t least) {

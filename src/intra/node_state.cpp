@@ -51,9 +51,7 @@ Status NodeState::prepare(const comm::Call& call, bool* ready) {
   // Only the first call communicates; a failure in a later one is reported by messages.
   if (ready_) return status;
   if (!*ready) log_once(LogLevel::warn, "sums inside the node go to MPI: " + failure_text());
-  std::uint64_t everyone = *ready ? 1 : 0;
-  SLIMPI_TRY(communicator.exchange().all_min({&everyone, 1}));
-  *ready = everyone == 1;
+  SLIMPI_TRY(communicator.exchange().all_true(ready));
   ready_ = *ready;
   return Status::ok;
 }

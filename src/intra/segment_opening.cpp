@@ -230,9 +230,8 @@ static Status find_places(Opening& opening, comm::Exchange& exchange, SegmentPla
   for (std::size_t number = 0; number < kAttempts && !*ready; ++number) {
     // A node that has its segment only takes part in the agreement, which is over the communicator.
     if (place->segment == nullptr) SLIMPI_TRY(opening.attempt(number, place));
-    std::uint64_t all = place->segment != nullptr ? 1 : 0;
-    SLIMPI_TRY(exchange.all_min({&all, 1}));
-    *ready = all == 1;
+    *ready = place->segment != nullptr;
+    SLIMPI_TRY(exchange.all_true(ready));
   }
   return Status::ok;
 }

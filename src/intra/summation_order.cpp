@@ -178,22 +178,19 @@ Status NodeOrder::compare(const comm::Call& call, bool* same) {
   // takes() has made the entry.
   Count& known = *place(call.count);
   Probe probe(call);
-  std::uint64_t alike = caught([&] { return probe.reserve(); }) == Status::ok ? 1 : 0;
+  *same = caught([&] { return probe.reserve(); }) == Status::ok;
   // MPI blocks, so all ranks must reach its call or none.
-  SLIMPI_TRY(communicator.exchange().all_min({&alike, 1}));
-  *same = false;
-  if (alike != 0) {
+  SLIMPI_TRY(communicator.exchange().all_true(same));
+  if (*same) {
     float one = 1;
     for (int i = 0; i < kWarmUpCalls && !warm_; ++i)
       communicator.exchange().api().Allreduce(MPI_IN_PLACE, &one, 1, MPI_FLOAT, MPI_SUM,
                                               communicator.user());
     warm_ = true;
     SLIMPI_TRY(probe.run(same));
-    alike = *same ? 1 : 0;
     // MPI may add in another order on some ranks only.
-    SLIMPI_TRY(communicator.exchange().all_min({&alike, 1}));
+    SLIMPI_TRY(communicator.exchange().all_true(same));
   }
-  *same = alike != 0;
   known.refused = !*same;
   known.verified |= kind_of(call);
   if (!*same && communicator.rank() == 0)
