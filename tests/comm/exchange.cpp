@@ -192,6 +192,39 @@ Report report_of(int rank, int call) {
   return {rank, g_report};
 }
 
+void one_flag_is_agreed(void**) {
+  Fixture fixture(32767);
+  const ActiveCall call(call_of(500));
+  bool flag = true;
+  assert_true(fixture.exchange.all_true(&flag) == Status::ok);
+  assert_true(flag);
+  g_other = {0, 0, ~std::uint64_t(0)};  // another rank's false
+  assert_true(fixture.exchange.all_true(&flag) == Status::ok);
+  assert_false(flag);
+  // A failure is not an answer, whatever this rank said.
+  g_other = {std::uint64_t(600) << 24, ~(std::uint64_t(600) << 24)};
+  flag = true;
+  assert_true(fixture.exchange.all_true(&flag) == Status::disagreement);
+  assert_false(flag);
+}
+
+void a_request_is_of_its_last_message(void**) {
+  Fixture fixture(32767);
+  std::uint32_t word = 0;
+  MPI_Request request = MPI_REQUEST_NULL;
+  assert_int_equal(fixture.exchange.peer_of(request), -1);
+  const auto is_of = [&](int peer, WaitStage stage) {
+    assert_int_equal(fixture.exchange.peer_of(request), peer);
+    assert_true(fixture.exchange.stage_of(request) == stage);
+  };
+  assert_true(fixture.exchange.send(0, Tag::peers, &word, 4, request) == Status::ok);
+  is_of(0, WaitStage::neighbor_exchange);
+  assert_true(fixture.exchange.receive(2, Tag::all_gather, &word, 4, request) == Status::ok);
+  is_of(2, WaitStage::all_gather);
+  assert_true(fixture.exchange.send(3, Tag::budget, &word, 4, request) == Status::ok);
+  is_of(3, WaitStage::error_budget);
+}
+
 // A rank that has completed a call may fail in the next one before others have completed it.
 void a_report_ends_its_call(void**) {
   const Report later = report_of(2, 2);
@@ -224,6 +257,8 @@ int main() {
       cmocka_unit_test(tags_tell_the_count),
       cmocka_unit_test(agreements_have_one_form),
       cmocka_unit_test(another_count_is_named),
+      cmocka_unit_test(one_flag_is_agreed),
+      cmocka_unit_test(a_request_is_of_its_last_message),
       cmocka_unit_test(a_report_ends_its_call),
       cmocka_unit_test(a_report_of_an_earlier_call_comes_first),
   };
