@@ -42,7 +42,8 @@ int slimpi_get_statistics(struct slimpi_statistics_t* statistics);
 int slimpi_set_shape(uint64_t count, uint64_t rows, uint64_t columns);
 
 /* Ends slimpi's work: writes the report and the trace, and leaves every later call to MPI. Runs by
- * itself when MPI_Finalize begins; only for programs that end in another way. Collective. Before
+ * itself when MPI_Finalize begins; only for programs that end in another way. Collective over all
+ * ranks, and as with MPI_Finalize no other thread of any rank may be in an MPI call. Before
  * MPI_Init and after MPI_Finalize it does nothing. */
 void slimpi_finish(void);
 

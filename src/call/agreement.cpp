@@ -41,7 +41,10 @@ Status AllreduceCall::compare_states(comm::Call& call, Agreement* agreement) {
   comm::TensorStates::claim(*call.state, plan_.algorithm, location_);
   *agreement = {};
   if (call.state->calls >= plan_.start) {
-    if (plan_.algorithm->reserve_state(call) != Status::ok) agreement->no_memory = 1;
+    if (plan_.algorithm->reserve_state(call) != Status::ok) {
+      log_once(LogLevel::warn, "no state for a buffer: " + failure_text());
+      agreement->no_memory = 1;
+    }
     const Status status = check_values(call, agreement);
     if (status == Status::no_memory)
       agreement->no_memory = 1;
@@ -97,7 +100,8 @@ Status AllreduceCall::agree_on_state(comm::Call& call, std::optional<BypassReaso
   } else if (!agreement.shapes_alike()) {
     return name_shapes();
   } else if (agreement.no_memory != 0) {
-    log_once(LogLevel::warn, "no memory for state on some rank; calls that need it go to MPI");
+    if (communicator_.rank() == 0)
+      log_once(LogLevel::warn, "some rank has no state for a buffer; its calls go to MPI");
     comm::TensorStates::drop(*call.state);
     *passed = BypassReason::failure;
   } else if (agreement.nonfinite != 0) {

@@ -24,10 +24,6 @@ namespace slimpi::call {
 
 namespace {
 
-bool is_float(MPI_Datatype type) {
-  return type == MPI_FLOAT || type == MPI_REAL || type == MPI_REAL4;
-}
-
 // Asks MPI only once, and only after MPI was initialized.
 void ask_mpi_about_devices() {
   static const bool takes = [] {
@@ -79,15 +75,19 @@ void log_one_node(Runtime& runtime, const comm::Communicator& communicator) {
 // With SLIMPI_ESTIMATE: lets MPI do a call that policy takes, and records what would become of it.
 Status estimate_call(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
                      const Allreduce& request, Outcome* outcome) {
-  SLIMPI_TRY(communicator.find_nodes(request.out));
+  CallEstimate& estimate = *CallEstimate::running();
+  {
+    const ActiveCall active(communicator.subject(std::uint64_t(request.count)));
+    SLIMPI_TRY(communicator.find_nodes(request.out));
+    if (communicator.layout().nodes() > 1)
+      SLIMPI_TRY(estimate.measure_network(communicator, runtime.world_size));
+  }
   const int nodes = communicator.layout().nodes();
   if (nodes > runtime.nodes) runtime.nodes = nodes;
   if (nodes == 1) {
     *outcome = bypass(runtime, BypassReason::single_node, communicator, request);
     return Status::ok;
   }
-  CallEstimate& estimate = *CallEstimate::running();
-  SLIMPI_TRY(estimate.measure_network(communicator, runtime.world_size));
   runtime.left_to_mpi(communicator, BypassReason::off, request);
   const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
   const CallEstimate::Way way = {nodes,
@@ -144,6 +144,7 @@ Outcome dispatch_together(Runtime& runtime, comm::Communicator& communicator,
     const Status status = fail(Status::mpi, "an earlier call on this communicator failed half way");
     return Outcome::finished(runtime.raise(communicator.user(), status));
   }
+  ++communicator.taken;
   // Before this rank sends what nobody would receive.
   if (communicator.exchange().failure_reported()) return failed(communicator.exchange().check());
   bool foreign = false;
@@ -157,7 +158,6 @@ Outcome dispatch_together(Runtime& runtime, comm::Communicator& communicator,
     if (status == Status::ok) return outcome;
     return communicator.unusable() ? do_without(status) : failed(status);
   }
-  ++communicator.taken;
   // Only here, because it costs more than all the steps of a call that is left to MPI.
   const OwnFloats environment;
   const ActiveCall active(communicator.subject(std::uint64_t(request.count)));
@@ -174,9 +174,13 @@ Outcome dispatch_together(Runtime& runtime, comm::Communicator& communicator,
 
 }  // namespace
 
+bool is_float(const Allreduce& request) {
+  const auto type = MPI_Datatype(request.datatype);
+  return type == MPI_FLOAT || type == MPI_REAL || type == MPI_REAL4;
+}
+
 bool is_float_sum(const Allreduce& request) {
-  return is_float(MPI_Datatype(request.datatype)) && MPI_Op(request.op) == MPI_SUM &&
-         request.count > 0;
+  return is_float(request) && MPI_Op(request.op) == MPI_SUM && request.count > 0;
 }
 
 Outcome dispatch(const Allreduce& request) {
@@ -189,7 +193,7 @@ Outcome dispatch(const Allreduce& request) {
   if (algorithm::inside_hook()) return {};
   if (!Runtime::on.load(std::memory_order_relaxed))
     return bypass(*runtime, BypassReason::off, &request);
-  if (!is_float(MPI_Datatype(request.datatype))) return bypass(*runtime, BypassReason::datatype);
+  if (!is_float(request)) return bypass(*runtime, BypassReason::datatype);
   if (MPI_Op(request.op) != MPI_SUM) return bypass(*runtime, BypassReason::op);
   // Invalid arguments go to MPI, which reports its own errors.
   const bool in_place = request.in == MPI_IN_PLACE;

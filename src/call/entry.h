@@ -43,6 +43,9 @@ Outcome recover(const Allreduce& call, Status status);
 // program.
 int fail_on(Word comm, Status status);
 
+// Whether the elements are floats, by any of MPI's names for them.
+bool is_float(const Allreduce& call);
+
 // Whether slimpi may take the call: a sum of floats, and some of them.
 bool is_float_sum(const Allreduce& call);
 

@@ -108,19 +108,21 @@ int partner_of(const comm::NodeLayout& layout) {
 }  // namespace
 
 // Rank 0 and its partner measure; the others wait in the reduction, so that their next call does
-// not begin before. Positive doubles are ordered like their bits.
+// not begin before. Positive doubles are ordered like their bits. `world_size`: the largest
+// communicator that this rank knows, which with sessions is not the same on all ranks.
 Status CallEstimate::measure_network(comm::Communicator& communicator, int world_size) {
   Asked& asked = communicator.attachment<Asked>();
-  if (asked.done || communicator.size() != world_size) return Status::ok;
+  if (asked.done) return Status::ok;
   asked.done = true;
   const int rank = communicator.rank(), partner = partner_of(communicator.layout());
   std::optional<Pair> pair;
-  std::uint64_t skip = 0;  // it is known already, or a rank has no memory for it
+  // It is known already, or a rank has no memory for it, or knows a larger communicator.
+  std::uint64_t skip = communicator.size() != world_size ? 1 : 0;
   try {
-    if (rank == 0 || rank == partner)
+    if (skip == 0 && (rank == 0 || rank == partner))
       pair.emplace(api_, communicator.exchange().comm(), rank == 0 ? partner : 0);
     const std::lock_guard lock(mutex_);
-    skip = measured_ ? 1 : 0;
+    if (measured_) skip = 1;
   } catch (const std::bad_alloc&) {
     skip = 1;
   }

@@ -2,6 +2,7 @@
 // Which communicators slimpi follows. An attribute on each one holds its state, and the attribute's
 // delete callback reports its end. The keyval exists only while a communicator is followed: a
 // keyval ends with MPI, and a program with sessions may start MPI again.
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <utility>
@@ -47,6 +48,13 @@ comm::Communicator* Runtime::find(MPI_Comm comm, std::optional<int>* raised) {
   last_generation = generation;
   last = found;
   return found;
+}
+
+comm::Communicator* Runtime::find_made(MPI_Comm comm) {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(communicators_.begin(), communicators_.end(),
+                                  [&](const auto* known) { return known->user() == comm; });
+  return found == communicators_.end() ? nullptr : *found;
 }
 
 // An invalid handle is passed to exactly one MPI call, the first one here. MPICH 5 returns

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "base/activity.h"
 #include "base/log.h"
 #include "device/foreign.h"
 
@@ -33,6 +34,7 @@ Status agree_on_foreign(comm::Communicator& communicator, const Allreduce& reque
                     ", whose library was loaded after the first float sum on this communicator: "
                     "load it before, or set SLIMPI_ALGORITHM=off");
   }
+  const ActiveCall active(communicator.subject(std::uint64_t(request.count)));
   std::uint64_t found = owner != nullptr ? 1 : 0;
   SLIMPI_TRY(communicator.exchange().all_max({&found, 1}));
   *foreign = found != 0;

@@ -32,10 +32,9 @@ TimedCall call_mpi_timed(const Allreduce& call, const char* name) {
   const auto begin = Trace::Clock::now();
   const int code = call_mpi_untraced(call);
   const auto end = Trace::Clock::now();
-  const bool is_float = MPI_Datatype(call.datatype) == MPI_FLOAT;
   if (Trace* const trace = Trace::running(); trace != nullptr)
     trace->add(name, begin, end,
-               is_float && call.count > 0 ? std::uint64_t(call.count) * sizeof(float) : 0);
+               is_float(call) && call.count > 0 ? std::uint64_t(call.count) * sizeof(float) : 0);
   return {code, std::uint64_t(std::chrono::nanoseconds(end - begin).count())};
 }
 

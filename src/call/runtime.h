@@ -48,6 +48,9 @@ class Runtime {
   // last case its error handler has run, and *raised, where given, is the code for the program.
   comm::Communicator* find(MPI_Comm comm, std::optional<int>* raised = nullptr);
 
+  // The same where there is one already; makes none and calls no MPI function.
+  comm::Communicator* find_made(MPI_Comm comm);
+
   // For a communicator whose state cannot be made for want of memory: makes all its ranks leave its
   // sums to MPI, for good. Collective; allocates nothing.
   void leave_alone(MPI_Comm comm);

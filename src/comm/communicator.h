@@ -43,6 +43,8 @@ class Communicator {
   // Status::disagreement names the option and both values on every rank.
   Status agree(const std::string& rules);
   bool agreed() const { return agreed_; }
+  // Before the next sum; to be called on all ranks.
+  void compare_options_again() { agreed_ = false; }
 
   // Whether some rank had loaded a library of device/foreign.h when the ranks agreed; the same on
   // all ranks. Then they ask each other at every call whether a buffer lies in such memory.
@@ -130,7 +132,8 @@ class Communicator {
             exchange_.first_world_rank()};
   }
 
-  std::uint64_t taken = 0;  // calls that slimpi took so far, in the node or between nodes
+  // Calls so far that slimpi took, or would have taken but for what the ranks then agreed on.
+  std::uint64_t taken = 0;
   std::uint64_t calls = 0;  // compressed calls so far; message headers carry it
   TensorStates states;
 

@@ -116,7 +116,9 @@ bool Exchange::receive_stray() {
   api_.Get_count(&status, MPI_UINT32_T, &words);
   auto text = std::make_unique<std::vector<std::uint32_t>>(std::size_t(std::max(words, 0)));
   MPI_Request request = MPI_REQUEST_NULL;
-  api_.Irecv(text->data(), words, MPI_UINT32_T, status.MPI_SOURCE, status.MPI_TAG, comm_, &request);
+  if (api_.Irecv(text->data(), words, MPI_UINT32_T, status.MPI_SOURCE, status.MPI_TAG, comm_,
+                 &request) != MPI_SUCCESS)
+    return false;
   const auto end = Clock::now() + kPatience;
   for (Waiter waiter(Waiter::Poll::mpi); !finished(request) && Clock::now() < end;) waiter.rest();
   if (request == MPI_REQUEST_NULL) return true;
@@ -137,7 +139,7 @@ void Exchange::drain(std::span<MPI_Request> requests) {
   const auto end = Clock::now() + kPatience;
   Waiter waiter(Waiter::Poll::mpi);
   while (size > 1) {
-    while (receive_stray()) continue;
+    while (Clock::now() <= end && receive_stray()) continue;
     if (Clock::now() > end || (int(failed_ranks_.size()) + 1 >= size &&
                                std::none_of(requests.begin(), requests.end(), under_way)))
       break;

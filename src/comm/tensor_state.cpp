@@ -2,6 +2,7 @@
 #include "comm/tensor_state.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/log.h"
 
@@ -66,6 +67,12 @@ void TensorStates::make_room() {
 }
 
 void TensorStates::forget() {
+  // Numbers of counts that no state has may begin anew; all ranks keep the same states.
+  if (next_.size() >= 2 * kMost) {
+    std::set<std::uint64_t> counts;
+    for (const auto& [key, state] : states_) counts.insert(state->count);
+    std::erase_if(next_, [&](const auto& entry) { return !counts.contains(entry.first); });
+  }
   if (states_.size() < kMost) return;
   states_.erase(oldest(false));
   log_once(LogLevel::warn,

@@ -79,7 +79,10 @@ class TensorStates {
                     const device::Location& location);
 
   // The number that the next new state of this count would get on this rank.
-  std::uint64_t next_number(std::uint64_t count) { return next_[count]; }
+  std::uint64_t next_number(std::uint64_t count) const {
+    const auto found = next_.find(count);
+    return found == next_.end() ? 0 : found->second;
+  }
 
   // For when the ranks found different states: every rank drops its own, and all continue with
   // `number`, the largest of their next numbers. States identified by the index of the call keep

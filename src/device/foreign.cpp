@@ -2,12 +2,14 @@
 #include "device/foreign.h"
 
 #include <dlfcn.h>
+#include <glob.h>
 #include <link.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -119,14 +121,31 @@ class Cuda {
   CuPointerGetAttribute* attribute_ = nullptr;
 };
 
+// Whether the kernel drives a GPU of Intel's. Its vendor number is a line of each GPU's file.
+bool has_intel_gpu() {
+  glob_t files{};
+  bool found = false;
+  if (glob("/sys/class/drm/renderD*/device/vendor", GLOB_NOSORT, nullptr, &files) == 0)
+    for (std::size_t i = 0; i < files.gl_pathc && !found; ++i) {
+      std::string vendor;
+      found = std::getline(std::ifstream(files.gl_pathv[i]), vendor) && vendor == "0x8086";
+    }
+  globfree(&files);
+  return found;
+}
+
 // Never initializes Level Zero: a program that has not done so has no memory of it.
 class LevelZero {
  public:
+  // hwloc loads the library on any machine, and MPI hwloc. So a GPU or a driver must be there, too.
   bool open() {
     void* const handle = open_loaded("libze_loader.so");
-    return handle != nullptr && find(handle, "zeDriverGet", drivers_) &&
-           find(handle, "zeContextCreate", make_) &&
-           find(handle, "zeMemGetAllocProperties", properties_);
+    if (handle == nullptr || !find(handle, "zeDriverGet", drivers_) ||
+        !find(handle, "zeContextCreate", make_) ||
+        !find(handle, "zeMemGetAllocProperties", properties_))
+      return false;
+    std::uint32_t count = 0;
+    return (drivers_(&count, nullptr) == 0 && count != 0) || has_intel_gpu();
   }
 
   bool owns(const void* pointer) {

@@ -39,6 +39,9 @@ refused "rules" "SLIMPI_RULES differs.*: (no rule) on rank 0, .*off;.*on rank 1"
   "$on_rank" 1 "SLIMPI_RULES=$work/rules" "$steps" init sum:100000 finalize
 refused "info keys" "SLIMPI_BITS differs.*: 8 on rank 0, 2 on rank 1" \
   "$steps" init '1?info:slimpi_bits=2' sum:100000 finalize
+refused "info keys after a sum" "SLIMPI_BITS differs.*: 8 on rank 0, 2 on rank 1" \
+  "$steps" init sum:100000 '1?info:slimpi_bits=2' '0?info:cb_nodes=1' '2?info:cb_nodes=1' \
+  sum:100000 finalize
 for setting in MIN_SIZE=65536 BUCKET=2k BITS=08 POWERSGD_WARM_START=yes HIERARCHY=Auto; do
   holds "$setting on one rank is the default, written differently" \
     under 3 "$on_rank" 1 "SLIMPI_$setting" "$steps" init sum:100000 finalize >out.txt

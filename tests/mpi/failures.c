@@ -38,7 +38,7 @@ static void sum(const char* name, int n, MPI_Comm comm) {
     MPI_Error_string(code, text, &length);
     for (char* c = text; *c != '\0'; ++c)
       if (*c == '\n') *c = ' ';
-    printf("%d %s error %s\n", rank, name, text);
+    printf("%d %s error %.60s\n", rank, name, text); /* mpiexec may cut longer lines in two */
   } else {
     for (int i = 0; i < n; ++i) {
       double exact = 0;

@@ -32,6 +32,9 @@ for fault in send:1:1 send:0:7 receive:2:2 receive:0:5 short:1:2 garbled:2:3 dam
   all_ranks 3 'small exact' "$fault: small calls pass"
   all_ranks 3 'fresh near' "$fault: another communicator works"
 done
+run 3 deaf:0:5 return
+holds "deaf: the program ends ($status)" test "$status" -ne 124
+all_ranks 3 'first error .*slimpi: ' "deaf: an error on every rank"
 run 3 short:1:2 return
 holds "short: says so" grep -q 'slimpi\[[02]\] error: message from rank 1: .* payload' err.txt
 run 3 garbled:1:1 return

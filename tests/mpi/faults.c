@@ -2,6 +2,7 @@
 /* An MPI that fails now and then: preloaded behind slimpi, it stands in for the functions that
  * carry slimpi's messages. TEST_FAULT=KIND:RANK:NUMBER picks which one of a rank's messages:
  *   send, receive  the call returns MPI_ERR_OTHER
+ *   deaf           this and all later receives return it
  *   short          half of the message is sent
  *   garbled        the first word of the message is another
  *   damaged        a bit in the middle of its header is another
@@ -52,10 +53,14 @@ int PMPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, 
 
 int PMPI_Irecv(void* data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
                MPI_Request* request) {
-  static atomic_int received;
+  static atomic_int received, heard;
+  static int deaf;
   int (*real)(void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*) =
       (int (*)(void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*))next("PMPI_Irecv");
-  if (type == MPI_UINT32_T && due("receive", &received)) return MPI_ERR_OTHER;
+  if (type == MPI_UINT32_T) {
+    if (!deaf) deaf = due("deaf", &heard);
+    if (deaf || due("receive", &received)) return MPI_ERR_OTHER;
+  }
   return real(data, count, type, from, tag, comm, request);
 }
 

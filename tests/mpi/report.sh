@@ -93,7 +93,9 @@ assert r["command"].endswith("steps init sum:100000 sum:100000 sum:200000 finali
 assert r["options"]["rules"].endswith("/rules") and r["options"]["ranks_per_node"] == "1"
 assert "bits" not in r["options"]
 assert r["hosts"] == [socket.gethostname()], r["hosts"]
-age = datetime.datetime.utcnow() - datetime.datetime.strptime(r["date"], "%Y-%m-%dT%H:%M:%SZ")
+utc = datetime.timezone.utc
+made = datetime.datetime.strptime(r["date"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=utc)
+age = datetime.datetime.now(utc) - made
 assert 0 <= age.total_seconds() < 3600
 assert 0 < r["wall_seconds"] < 600'
 
