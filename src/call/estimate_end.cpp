@@ -64,7 +64,7 @@ double bytes_between_nodes(const CallEstimate::Way& way, std::uint64_t count, in
   for (int shard = 0; shard < way.shards; ++shard) {
     const std::uint64_t part =
         comm::chunk_of(count, way.shards, shard, comm::chunk_alignment(format)).count;
-    bytes += cost::pairwise_bytes(format, part, way.group_size);
+    bytes += cost::pairwise_bytes({format, part, way.group_size});
   }
   if (!way.flat || way.group_size < 2) return bytes;
   const double per_node = double(way.group_size) / way.nodes;

@@ -20,7 +20,6 @@ Status run_bruck(const Context& context, const ExchangeLayout& layout,
                  float* residual);
 
 // As Schedule::need. Its memory is the same whether the device is staged or not.
-Need bruck_need(const kernels::Format& format, std::uint64_t count, int group_size,
-                comm::SegmentClass segment_class, bool staged);
+Need bruck_need(const ExchangeSize& size);
 
 }  // namespace slimpi::inter

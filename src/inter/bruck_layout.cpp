@@ -46,10 +46,9 @@ std::unique_ptr<const ExchangeLayout> bruck_layout(const ExchangeSize& size) {
   return std::make_unique<BruckLayout>(size);
 }
 
-Need bruck_need(const kernels::Format& format, std::uint64_t count, int group_size,
-                comm::SegmentClass, bool) {
+Need bruck_need(const ExchangeSize& size) {
   // The first chunk is the longest.
-  const BruckShape shape(format, count, group_size);
+  const BruckShape shape(size.format, size.count, size.group_size);
   return {shape.total(), shape.chunk(0).count};
 }
 

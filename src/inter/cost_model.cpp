@@ -100,11 +100,9 @@ void within_node(Cost& cost, double bytes, double per_node, double sharing, cons
 void reduce_scatter_allgather(Cost& cost, double bytes, int bits, double nodes, double flows,
                               double crowd, double sharing, const Constants& c) {
   if (nodes < 2) return;
-  const kernels::Format format = quantized(bits);
-  const auto small = comm::SegmentClass::small;
-  const Traffic sent = pairwise_traffic(format, floats_in(bytes), int(nodes), small);
-  const inter::Segments segments =
-      inter::segments_for(format, floats_in(bytes), int(nodes), small, false);
+  const inter::ExchangeSize size{quantized(bits), floats_in(bytes), int(nodes)};
+  const Traffic sent = pairwise_traffic(size);
+  const inter::Segments segments = inter::segments_for(size);
   const double encode = c.encode[std::size_t(bits)], decode = c.decode[std::size_t(bits)];
   // On average a rank encodes for each other owner, and its own sum. It decodes a message of each
   // other rank, and the sum of each other owner.
@@ -130,9 +128,8 @@ void reduce_scatter_allgather(Cost& cost, double bytes, int bits, double nodes, 
 void bruck_cost(Cost& cost, double bytes, int bits, double nodes, double sharing,
                 const Constants& c) {
   if (nodes < 2) return;
-  const kernels::Format format = quantized(bits);
-  const auto small = comm::SegmentClass::small;
-  const Traffic sent = bruck_traffic(format, floats_in(bytes), int(nodes), small);
+  const inter::ExchangeSize size{quantized(bits), floats_in(bytes), int(nodes)};
+  const Traffic sent = bruck_traffic(size);
   const double encode = c.encode[std::size_t(bits)], decode = c.decode[std::size_t(bits)];
   const double codec =
       (encode * (sent.owners + 1) + decode * (nodes + sent.owners - 1)) * sent.chunk;
@@ -144,7 +141,7 @@ void bruck_cost(Cost& cost, double bytes, int bits, double nodes, double sharing
   cost.processor += processor;
   cost.waiting += sent.waits * c.latency;
   cost.peers = std::min(sent.messages, nodes - 1);
-  cost.memory += double(inter::bruck_need(format, floats_in(bytes), int(nodes), small, true).bytes);
+  cost.memory += double(inter::bruck_need(size).bytes);
   cost.seconds += sent.waits * c.latency + link + processor;
 }
 

@@ -4,30 +4,10 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <tuple>
 
 #include "comm/node_layout.h"
-#include "comm/segment_class.h"
-#include "kernels/format.h"
 
 namespace slimpi::inter {
-
-// All that a layout depends on. `me` and `staged` are this rank's; the rest is the same on all
-// members of the inter-node group.
-struct ExchangeSize {
-  kernels::Format format;
-  std::uint64_t count = 0;  // floats of the shard
-  int group_size = 1, me = 0;
-  comm::SegmentClass segment_class = comm::SegmentClass::small;
-  bool staged = false;
-
-  auto words() const {
-    return std::tuple(count, format.codec, format.bits, format.stochastic, format.bucket,
-                      group_size, me, segment_class, staged);
-  }
-  bool operator==(const ExchangeSize& other) const { return words() == other.words(); }
-  bool operator<(const ExchangeSize& other) const { return words() < other.words(); }
-};
 
 class ExchangeLayout {
  public:

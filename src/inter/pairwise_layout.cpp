@@ -8,8 +8,7 @@ namespace slimpi::inter {
 PairwiseLayout::PairwiseLayout(const ExchangeSize& size)
     : me_(size.me),
       format_(size.format),
-      segments_(
-          segments_for(size.format, size.count, size.group_size, size.segment_class, size.staged)),
+      segments_(segments_for(size)),
       groups_(segments_.longest, segments_.group),
       steps_(size.group_size, size.me, groups_.count(), segments_.depth,
              size.segment_class == comm::SegmentClass::large ? 2 : 1) {

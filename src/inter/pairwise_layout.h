@@ -11,6 +11,7 @@
 
 #include "comm/node_layout.h"
 #include "inter/exchange_layout.h"
+#include "inter/exchange_size.h"
 #include "inter/pairwise_steps.h"
 #include "inter/pipeline_plan.h"
 

@@ -88,16 +88,17 @@ Groups::Groups(std::int64_t segments, int most) : segments_(segments) {
   }
 }
 
-Segments segments_for(const kernels::Format& format, std::uint64_t count, int group_size,
-                      comm::SegmentClass segment_class, bool staged) {
-  const std::size_t buffers = 3 * std::size_t(group_size - 1) + 1;
-  const std::size_t steps = 2 * std::size_t(std::max(group_size - 1, 1));
-  const std::size_t encoded = kernels::encoded_bytes(format, count);
+Segments segments_for(const ExchangeSize& size) {
+  const kernels::Format& format = size.format;
+  const std::size_t buffers = 3 * std::size_t(size.group_size - 1) + 1;
+  const std::size_t steps = 2 * std::size_t(std::max(size.group_size - 1, 1));
+  const std::size_t encoded = kernels::encoded_bytes(format, size.count);
   Segments segments{};
   segments.align = comm::chunk_alignment(format);
-  const std::uint64_t chunk =
-      std::max<std::uint64_t>(comm::chunk_of(count, group_size, 0, segments.align).count, 1);
-  const std::size_t bytes = segment_bytes(segment_class, kernels::encoded_bytes(format, chunk));
+  const std::uint64_t chunk = std::max<std::uint64_t>(
+      comm::chunk_of(size.count, size.group_size, 0, segments.align).count, 1);
+  const std::size_t bytes =
+      segment_bytes(size.segment_class, kernels::encoded_bytes(format, chunk));
   const std::size_t few = std::max(kSmallInFlight, kPipeline * bytes);
   const bool one = comm::one_bucket(format);  // a single bucket cannot be divided
   const std::size_t most =
@@ -106,7 +107,7 @@ Segments segments_for(const kernels::Format& format, std::uint64_t count, int gr
       one ? chunk : elements_for(format, std::min(bytes, most), segments.align, chunk);
   segments.longest = std::int64_t((chunk + segments.elements - 1) / segments.elements);
   segments.message = round_up(message_bytes(format, segments.elements), 64);
-  segments.group = segment_class == comm::SegmentClass::small || one
+  segments.group = size.segment_class == comm::SegmentClass::small || one
                        ? 1
                        : group_for(segments, few, buffers, steps, encoded);
   const Pipeline pipeline(
@@ -118,7 +119,7 @@ Segments segments_for(const kernels::Format& format, std::uint64_t count, int gr
   const std::int64_t depth =
       one ? 1
           : std::int64_t(pipeline.depth) -
-                (staged || segment_class == comm::SegmentClass::large ? 0 : 3);
+                (size.staged || size.segment_class == comm::SegmentClass::large ? 0 : 3);
   segments.depth = int(std::min(depth, Groups(segments.longest, segments.group).count()));
   segments.total =
       segments.message * buffers * std::size_t(segments.depth) * std::size_t(segments.group);

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "comm/segment_class.h"
+#include "inter/exchange_size.h"
 #include "kernels/format.h"
 
 namespace slimpi::inter {
@@ -48,9 +48,8 @@ class Groups {
   std::vector<std::int64_t> starts_;  // empty where each segment is a group
 };
 
-// For a shard of `count` elements among `group_size` ranks, each of which owns one chunk.
-Segments segments_for(const kernels::Format& format, std::uint64_t count, int group_size,
-                      comm::SegmentClass segment_class, bool staged);
+// For a shard of size.count elements among size.group_size ranks, each of which owns one chunk.
+Segments segments_for(const ExchangeSize& size);
 
 // Bytes of a message of `elements` values, header included; a multiple of 4.
 std::size_t message_bytes(const kernels::Format& format, std::uint64_t elements);

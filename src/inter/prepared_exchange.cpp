@@ -10,10 +10,7 @@
 namespace slimpi::inter {
 
 PreparedExchange::PreparedExchange(const ExchangeSize& size)
-    : schedule(&schedule_for(size.format, size.count, size.group_size, size.segment_class)),
-      need(schedule->need(size.format, size.count, size.group_size, size.segment_class,
-                          size.staged)),
-      layout(schedule->layout(size)) {}
+    : schedule(&schedule_for(size)), need(schedule->need(size)), layout(schedule->layout(size)) {}
 
 const PreparedExchange& PreparedExchanges::find(const ExchangeSize& size) {
   // Most programs repeat a size. A map's entries do not move, so the pointer stays valid.
@@ -45,7 +42,7 @@ const PreparedExchange& prepared_exchange(comm::Communicator& communicator,
   PreparedExchanges& all = communicator.attachment<PreparedExchanges>();
   const std::uint64_t made = all.made();
   const PreparedExchange& prepared = all.find(
-      {format, count, int(group.peers.size()), group.index, communicator.segment_class(), staged});
+      {format, count, int(group.peers.size()), communicator.segment_class(), staged, group.index});
   if (all.made() != made && communicator.rank() == 0 && log_enabled(LogLevel::debug))
     log_once(LogLevel::debug, std::string("schedule between nodes: ") + prepared.schedule->name);
   return prepared;

@@ -22,6 +22,7 @@
 
 #include "inter/context.h"
 #include "inter/exchange_layout.h"
+#include "inter/exchange_size.h"
 
 namespace slimpi::inter {
 

@@ -18,22 +18,17 @@ namespace {
 // faster network is faster in both, so the constants of one network serve all.
 constexpr cost::Constants kNetwork;
 
-double pairwise_cost(const kernels::Format& format, std::uint64_t count, int group_size,
-                     comm::SegmentClass segment_class) {
-  return cost::network_seconds(cost::pairwise_traffic(format, count, group_size, segment_class),
-                               kNetwork);
+double pairwise_cost(const ExchangeSize& size) {
+  return cost::network_seconds(cost::pairwise_traffic(size), kNetwork);
 }
 
-Need pairwise_need(const kernels::Format& format, std::uint64_t count, int group_size,
-                   comm::SegmentClass segment_class, bool staged) {
-  const Segments segments = segments_for(format, count, group_size, segment_class, staged);
+Need pairwise_need(const ExchangeSize& size) {
+  const Segments segments = segments_for(size);
   return {segments.total, segments.elements * std::uint64_t(segments.group)};
 }
 
-double bruck_cost(const kernels::Format& format, std::uint64_t count, int group_size,
-                  comm::SegmentClass segment_class) {
-  return cost::network_seconds(cost::bruck_traffic(format, count, group_size, segment_class),
-                               kNetwork);
+double bruck_cost(const ExchangeSize& size) {
+  return cost::network_seconds(cost::bruck_traffic(size), kNetwork);
 }
 
 constexpr Schedule kSchedules[] = {
@@ -47,19 +42,20 @@ std::span<const Schedule> schedules() {
   return kSchedules;
 }
 
-const Schedule& schedule_for(const kernels::Format& format, std::uint64_t count, int group_size,
-                             comm::SegmentClass segment_class) {
-  const std::size_t encoded = kernels::encoded_bytes(format, count);
-  // From what all ranks know: format, count, group size and segment class. So all ranks choose
-  // alike.
+const Schedule& schedule_for(const ExchangeSize& size) {
+  const std::size_t encoded = kernels::encoded_bytes(size.format, size.count);
+  // All ranks must choose alike, so nothing that is this rank's counts. Ranks may have different
+  // memory: as for a staged device, also on the host.
+  ExchangeSize common = size;
+  common.staged = true;
+  common.me = 0;
   const Schedule* best = nullptr;
   double least = 0;
   for (const Schedule& schedule : kSchedules) {
-    double cost = schedule.cost(format, count, group_size, segment_class);
+    double cost = schedule.cost(common);
     // A schedule that needs more than 1.5 times the encoded shard plus kMemoryFloor loses, whatever
     // its time: its bytes are added to its seconds.
-    // As for a staged device, also on the host: ranks may have different memory.
-    const std::size_t bytes = schedule.need(format, count, group_size, segment_class, true).bytes;
+    const std::size_t bytes = schedule.need(common).bytes;
     if (bytes > encoded + encoded / 2 + kMemoryFloor) cost += double(bytes);
     if (best == nullptr || cost < least) {
       best = &schedule;
@@ -83,8 +79,8 @@ Status run_exchange(comm::Call& call, const comm::InterNodeGroup& group, comm::R
 
 ExchangeSize size_of(const Context& context, const comm::InterNodeGroup& group,
                      std::uint64_t count) {
-  return {context.format,       count, int(group.peers.size()), group.index, context.segment_class,
-          context.device.staged};
+  return {context.format,        count,      int(group.peers.size()), context.segment_class,
+          context.device.staged, group.index};
 }
 
 }  // namespace slimpi::inter

@@ -7,6 +7,7 @@
 
 #include "inter/context.h"
 #include "inter/exchange_layout.h"
+#include "inter/exchange_size.h"
 #include "inter/pipeline_plan.h"
 
 namespace slimpi::inter {
@@ -21,13 +22,10 @@ struct Need {
 struct Schedule {
   const char* name;
 
-  // Estimated seconds for a sum of `count` floats over `group_size` members, by cost_model.h.
-  // It must be the same on all ranks.
-  double (*cost)(const kernels::Format& format, std::uint64_t count, int group_size,
-                 comm::SegmentClass segment_class);
+  // Estimated seconds for a sum, by cost_model.h.
+  double (*cost)(const ExchangeSize& size);
 
-  Need (*need)(const kernels::Format& format, std::uint64_t count, int group_size,
-               comm::SegmentClass segment_class, bool staged);
+  Need (*need)(const ExchangeSize& size);
 
   // What run() computes from the size alone.
   std::unique_ptr<const ExchangeLayout> (*layout)(const ExchangeSize& size);
@@ -45,8 +43,7 @@ struct Schedule {
 std::span<const Schedule> schedules();
 
 // The cheapest schedule whose memory is bounded; the same on all ranks.
-const Schedule& schedule_for(const kernels::Format& format, std::uint64_t count, int group_size,
-                             comm::SegmentClass segment_class);
+const Schedule& schedule_for(const ExchangeSize& size);
 
 ExchangeSize size_of(const Context& context, const comm::InterNodeGroup& group,
                      std::uint64_t count);

@@ -316,7 +316,7 @@ void run_rank(ClockedNetwork& network, RankClock& clock, int rank, int nodes, st
   const auto pairwise = std::find_if(
       inter::schedules().begin(), inter::schedules().end(),
       [](const inter::Schedule& one) { return std::strcmp(one.name, "pairwise") == 0; });
-  const inter::Need need = pairwise->need(format, floats, nodes, comm::SegmentClass::large, true);
+  const inter::Need need = pairwise->need({format, floats, nodes, comm::SegmentClass::large, true});
   const Untouched messages(std::calloc(need.bytes, 1)), staging(std::calloc(need.bytes, 1));
   clock.staging = static_cast<const std::byte*>(staging.get());
   clock.staging_end = clock.staging + need.bytes;

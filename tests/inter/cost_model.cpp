@@ -129,28 +129,26 @@ void relaying_saves_messages_and_peers(void**) {
 // The library chooses by what slimpi-bench --predict prints.
 void schedules_are_chosen_by_it(void**) {
   const slimpi::kernels::Format format{slimpi::kernels::Codec::quantized};
-  const auto small = slimpi::comm::SegmentClass::small;
   for (const int nodes : {2, 16, 64, 300})
     for (const std::uint64_t count : {100ull, 20'000ull, 1'000'000ull}) {
-      const double pairwise =
-          network_seconds(pairwise_traffic(format, count, nodes, small), Constants());
-      const double bruck = network_seconds(bruck_traffic(format, count, nodes, small), Constants());
-      assert_string_equal(slimpi::inter::schedule_for(format, count, nodes, small).name,
+      const slimpi::inter::ExchangeSize size{format, count, nodes};
+      const double pairwise = network_seconds(pairwise_traffic(size), Constants());
+      const double bruck = network_seconds(bruck_traffic(size), Constants());
+      assert_string_equal(slimpi::inter::schedule_for(size).name,
                           pairwise <= bruck ? "pairwise" : "bruck");
     }
 }
 
 void the_busiest_rank_sends_its_share(void**) {
   const slimpi::kernels::Format format{slimpi::kernels::Codec::quantized};
-  const auto small = slimpi::comm::SegmentClass::small;
   // 64 buckets on 8 nodes: chunks of 8 buckets in one message each, all alike.
-  const Traffic traffic = pairwise_traffic(format, 64 * 2048, 8, small);
+  const Traffic traffic = pairwise_traffic({format, 64 * 2048, 8});
   const double message = 48 + 8 * (8 + 2048);
   near(traffic.messages, 14, 1e-12);
   near(traffic.bytes, 14 * message, 1e-12);
-  near(pairwise_bytes(format, 64 * 2048, 8), 8 * 14 * message, 1e-12);
+  near(pairwise_bytes({format, 64 * 2048, 8}), 8 * 14 * message, 1e-12);
   // Three buckets on 8 nodes: three owners, each of which sends to two others and to all.
-  near(pairwise_traffic(format, 3 * 2048, 8, small).messages, 9, 1e-12);
+  near(pairwise_traffic({format, 3 * 2048, 8}).messages, 9, 1e-12);
 }
 
 void one_node_and_one_rank_send_nothing(void**) {

@@ -37,8 +37,8 @@ void for_all_formats(Check check) {
 void ranks_with_and_without_a_gpu_cut_alike(void**) {
   for_all_formats([](const kernels::Format& format, std::uint64_t count, int group_size,
                      SegmentClass segment_class) {
-    const Segments host = segments_for(format, count, group_size, segment_class, false);
-    const Segments staged = segments_for(format, count, group_size, segment_class, true);
+    const Segments host = segments_for({format, count, group_size, segment_class, false});
+    const Segments staged = segments_for({format, count, group_size, segment_class, true});
     assert_int_equal(host.elements, staged.elements);
     assert_int_equal(host.longest, staged.longest);
     assert_int_equal(host.align, staged.align);
@@ -50,7 +50,7 @@ void ranks_with_and_without_a_gpu_cut_alike(void**) {
 void segments_are_whole_buckets_that_fit_their_messages(void**) {
   for_all_formats([](const kernels::Format& format, std::uint64_t count, int group_size,
                      SegmentClass segment_class) {
-    const Segments one = segments_for(format, count, group_size, segment_class, false);
+    const Segments one = segments_for({format, count, group_size, segment_class, false});
     assert_true(one.elements >= 1 && one.depth >= 1 && one.longest >= one.depth);
     assert_true(one.message >= inter::message_bytes(format, one.elements));
     assert_true(one.longest == 1 || one.elements % one.align == 0);
@@ -70,7 +70,7 @@ void memory_is_bounded(void**) {
         const std::size_t floor = 16 << 20;
         const bool fine = segment_class == SegmentClass::small;
         // Else schedule_for() would take another schedule because of it.
-        assert_true(segments_for(format, count, group_size, segment_class, true).total <=
+        assert_true(segments_for({format, count, group_size, segment_class, true}).total <=
                     floor + encoded + (fine ? 0 : encoded / 2));
       }
 }
@@ -103,7 +103,7 @@ void a_gpu_gets_groups_where_they_fit(void**) {
   format.bits = 8;
   format.bucket = 2048;
   const auto group = [&](std::uint64_t count, int group_size, SegmentClass segment_class) {
-    return segments_for(format, count, group_size, segment_class, true).group;
+    return segments_for({format, count, group_size, segment_class, true}).group;
   };
   assert_int_equal(group(16 << 20, 2, SegmentClass::large), 16);
   assert_int_equal(group(16 << 20, 4, SegmentClass::large), 8);
@@ -118,7 +118,7 @@ void coarse_segments_are_longer_where_several_are_left(void**) {
   format.bits = 8;
   format.bucket = 2048;
   const auto segments = [&](std::uint64_t count, SegmentClass segment_class) {
-    return segments_for(format, count, 2, segment_class, true);
+    return segments_for({format, count, 2, segment_class, true});
   };
   const Segments fine = segments(16 << 20, SegmentClass::small),
                  coarse = segments(16 << 20, SegmentClass::large);

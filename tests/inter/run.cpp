@@ -97,7 +97,7 @@ const inter::Schedule& schedule_of(Case::Kind kind) {
 inter::Need need_of(const Case& one, int peers, bool staged) {
   if (one.kind == Case::Kind::neighbors)
     return {inter::neighbor_exchange_bytes(one.format, one.count, peers, staged), 0};
-  return schedule_of(one.kind).need(one.format, one.count, one.ranks, one.segment_class, staged);
+  return schedule_of(one.kind).need({one.format, one.count, one.ranks, one.segment_class, staged});
 }
 
 // Sends this rank's values; the result is what they decode to plus what the peers' decode to.

@@ -20,7 +20,7 @@ kernels::Format eight_bits() {
 }
 
 std::string chosen(std::uint64_t count, int group_size) {
-  return schedule_for(eight_bits(), count, group_size, SegmentClass::small).name;
+  return schedule_for({eight_bits(), count, group_size}).name;
 }
 
 void few_nodes_and_large_buffers_go_by_pairwise_exchange(void**) {
@@ -40,20 +40,19 @@ void many_nodes_and_small_buffers_save_messages(void**) {
 void memory_counts(void**) {
   const kernels::Format format = eight_bits();
   assert_string_equal(chosen(16 << 20, 100'000).c_str(), "bruck");
-  const inter::ExchangeSize many{format, 16 << 20, 100'000, 0, SegmentClass::small, false};
+  const inter::ExchangeSize many{format, 16 << 20, 100'000};
   const inter::Need need = inter::PreparedExchange(many).need;
-  const auto device_path =
-      inter::schedules()[0].need(format, 16 << 20, 100'000, SegmentClass::small, false);
+  const auto device_path = inter::schedules()[0].need(many);
   assert_true(need.bytes < device_path.bytes / 2);
   for (const int group_size : {2, 16, 1000}) {
     const std::size_t encoded = kernels::encoded_bytes(format, 16 << 20);
-    const inter::ExchangeSize size{format, 16 << 20, group_size, 0, SegmentClass::large, true};
+    const inter::ExchangeSize size{format, 16 << 20, group_size, SegmentClass::large, true};
     assert_true(inter::PreparedExchange(size).need.bytes < encoded + encoded / 2 + (16 << 20));
   }
 }
 
 inter::ExchangeSize sixteen_ki() {
-  return {eight_bits(), 16 << 10, 4, 1, SegmentClass::small, false};
+  return {eight_bits(), 16 << 10, 4, SegmentClass::small, false, 1};
 }
 
 // Two exchanges of one size use one layout; what differs in anything has one of its own.

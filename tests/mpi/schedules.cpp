@@ -26,7 +26,7 @@ std::vector<float> results(const test::Job& job, comm::Communicator& communicato
   const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
   const int members = int(group.peers.size());
   const inter::Need need =
-      schedule.need(plan.format, count, members, communicator.segment_class(), device.staged);
+      schedule.need({plan.format, count, members, communicator.segment_class(), device.staged});
   std::vector<float> out(count, -7), residual(count, 0), all;
   Statistics& statistics = communicator.statistics();
   for (const auto view : {scratch.exchange_messages(), scratch.exchange_staging()})
