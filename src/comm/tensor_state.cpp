@@ -117,10 +117,9 @@ void TensorStates::drop_all() {
 
 Status state_array(TensorState& slot, const StateArray& which, std::uint64_t elements,
                    const device::Location& location, device::Stream* stream, Statistics& statistics,
-                   float** array, bool* uninitialized) {
+                   float** array) {
   TensorState::Array& entry = slot.arrays[which];
-  const bool made = entry.elements != elements;
-  if (made) {
+  if (entry.elements != elements) {
     // First: there may be no memory for both. `elements` stays 0 until the new memory is there, so
     // that a call after a failure tries again.
     entry.memory.release();
@@ -135,7 +134,6 @@ Status state_array(TensorState& slot, const StateArray& which, std::uint64_t ele
     entry.elements = elements;
   }
   *array = reinterpret_cast<float*>(entry.memory.data());
-  if (uninitialized != nullptr) *uninitialized = made;
   return Status::ok;
 }
 

@@ -114,6 +114,6 @@ class TensorStates {
 // changed. Null if `elements` is 0. The report counts it as state.
 Status state_array(TensorState& slot, const StateArray& which, std::uint64_t elements,
                    const device::Location& location, device::Stream* stream, Statistics& statistics,
-                   float** array, bool* uninitialized = nullptr);
+                   float** array);
 
 }  // namespace slimpi::comm
