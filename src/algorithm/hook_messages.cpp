@@ -4,17 +4,10 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/round_up.h"
 #include "comm/communicator.h"
 
 namespace slimpi::algorithm {
-
-namespace {
-
-constexpr std::size_t round_up(std::size_t bytes, std::size_t to) {
-  return (bytes + to - 1) / to * to;
-}
-
-}  // namespace
 
 std::size_t HookMessages::buffer_bytes(const Hook& hook) {
   return round_up(codec::kHeaderBytes + round_up(hook.most_bytes(), 4) + Hook::kGuardBytes, 64);

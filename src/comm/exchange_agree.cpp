@@ -7,6 +7,7 @@
 
 #include "base/activity.h"
 #include "base/log.h"
+#include "base/round_up.h"
 #include "base/trace.h"
 #include "comm/exchange.h"
 
@@ -54,7 +55,7 @@ Status Exchange::reduce(std::span<Value> values, MPI_Datatype type, MPI_Op op) {
 // and of their complement, so that all ranks know the largest and the smallest count.
 Status Exchange::agree(std::span<std::uint64_t> values, bool on_minimum) {
   const std::uint64_t own = own_count() << kRankBits | std::uint64_t(own_rank());
-  agreed_.assign((2 + values.size() + kAgreed - 1) / kAgreed * kAgreed, 0);
+  agreed_.assign(round_up(2 + values.size(), kAgreed), 0);
   agreed_[0] = own;
   agreed_[1] = ~own;
   // The minimum of values is the complement of the maximum of their complements. So both operations

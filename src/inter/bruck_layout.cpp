@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/round_up.h"
 #include "inter/bruck.h"
 #include "inter/pipeline_plan.h"
 
@@ -21,7 +22,7 @@ BruckShape::BruckShape(const kernels::Format& format_, std::uint64_t count_, int
 std::size_t BruckShape::bytes_of(int owner) const {
   // An owner without elements has no blocks and no messages. All ranks know that from the count.
   const std::uint64_t elements = chunk(owner).count;
-  return elements == 0 ? 0 : (message_bytes(format, elements) + 15) / 16 * 16;
+  return elements == 0 ? 0 : round_up(message_bytes(format, elements), 16);
 }
 
 BruckLayout::BruckLayout(const ExchangeSize& size)

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/exceptions.h"
+#include "base/round_up.h"
 #include "inter/message_buffers.h"
 #include "inter/pipeline_plan.h"
 
@@ -43,7 +44,7 @@ SegmentPlan plan_segments(const kernels::Format& format, std::uint64_t count, in
   }
   result.segments = (count + result.elements - 1) / result.elements;
   result.depth = int(std::clamp<std::uint64_t>(result.segments, 1, std::uint64_t(result.depth)));
-  result.buffer = (message_bytes(format, result.elements) + 63) / 64 * 64;
+  result.buffer = round_up(message_bytes(format, result.elements), 64);
   result.total = result.buffer * buffers * std::size_t(result.depth);
   return result;
 }

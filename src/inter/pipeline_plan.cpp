@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/round_up.h"
 #include "codec/message_header.h"
 #include "comm/node_layout.h"
 
@@ -20,10 +21,6 @@ constexpr std::size_t kPipeline = 4;
 // Bytes in flight: enough that the link never waits for arithmetic, few enough that flows rarely
 // compete for a link.
 constexpr std::size_t kSmallInFlight = 144 << 10;
-
-constexpr std::size_t round_up(std::size_t bytes, std::size_t to) {
-  return (bytes + to - 1) / to * to;
-}
 
 std::uint64_t bits_of(const kernels::Format& format) {
   return std::uint64_t(kernels::value_bits(format));

@@ -15,6 +15,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/round_up.h"
 #include "base/shared_file.h"
 #include "base/statistics.h"
 #include "device/device.h"
@@ -115,7 +116,7 @@ class NodeSegment {
   static constexpr std::size_t kPeerNote = 512;  // where the peer note lies on the page of the note
   static_assert(kNoteBytes <= kPeerNote && kPeerNote + sizeof(PeerNote) <= kPage);
   std::size_t region_bytes() const {
-    return (kFrontBytes + kDepth * std::size_t(block_) * sizeof(float) + kPage - 1) / kPage * kPage;
+    return round_up(kFrontBytes + kDepth * std::size_t(block_) * sizeof(float), kPage);
   }
   std::byte* region(int process) const {
     return memory_ + kHeaderBytes + std::size_t(process) * region_bytes();
