@@ -40,7 +40,7 @@ struct Estimate {
   std::vector<EstimateRow> rows;
   std::uint64_t merged = 0;  // calls whose sizes are only known as means
 
-  double wall_seconds() const { return job.wall_seconds - double(sampling_nanoseconds) * 1e-9; }
+  double wall_seconds() const { return job.wall_seconds - in_seconds(sampling_nanoseconds); }
 };
 
 // All calls together. Times and bytes of calls that stay with MPI count in all of them alike.

@@ -12,10 +12,6 @@ using Json = nlohmann::ordered_json;
 // Incremented when a key changes its meaning or goes away. A new key does not change it.
 constexpr int kSchema = 1;
 
-double seconds(std::uint64_t nanoseconds) {
-  return double(nanoseconds) * 1e-9;
-}
-
 // {"8": ..., "4": ..., "2": ...}
 Json by_bits(const std::array<double, kEstimatedWidths>& values) {
   Json json = Json::object();
@@ -48,8 +44,8 @@ Json row_json(const EstimateRow& row) {
   json["reason"] = row.taken() ? Json() : Json(to_string(*row.reason));
   json["calls"] = row.calls;
   json["bytes_in"] = row.bytes_in;
-  json["seconds"] = row.blocking ? Json(seconds(row.nanoseconds)) : Json();
-  json["least_seconds"] = row.blocking ? Json(seconds(row.least)) : Json();
+  json["seconds"] = row.blocking ? Json(in_seconds(row.nanoseconds)) : Json();
+  json["least_seconds"] = row.blocking ? Json(in_seconds(row.least)) : Json();
   if (!row.taken()) {
     json["bytes"] = {{"now", row.bytes_now}};
     return json;
@@ -76,7 +72,7 @@ std::string to_json(const Estimate& estimate) {
   json["hosts"] = job.hosts;
   json["date"] = job.date;
   json["wall_seconds"] = estimate.wall_seconds();
-  json["sampling_seconds"] = seconds(estimate.sampling_nanoseconds);
+  json["sampling_seconds"] = in_seconds(estimate.sampling_nanoseconds);
   json["mpi"] = job.mpi;
   json["ranks"] = job.ranks;
   json["nodes"] = job.nodes;

@@ -9,8 +9,6 @@ namespace slimpi {
 
 namespace {
 
-constexpr double kNano = 1e-9;
-
 // 2^exponent bytes as people write them: "64 KiB".
 std::string power_text(std::size_t exponent) {
   constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -40,7 +38,7 @@ std::string calls_table(const Estimate& estimate) {
   std::string text = fmt::format("  {:<19} {:>6} {:<10} {:<8} {:>8} {:>9} {:>7}  {}\n", "size",
                                  "ranks", "type", "op", "calls", "seconds", "of time", "slimpi");
   for (const EstimateRow& row : estimate.rows) {
-    const double seconds = double(row.nanoseconds) * kNano;
+    const double seconds = in_seconds(row.nanoseconds);
     text += fmt::format(
         "  {:<19} {:>6} {:<10} {:<8} {:>8} {:>9} {:>7}  {}\n", size_text(row), ranks_text(row),
         row.type, row.op, row.calls, row.blocking ? fmt::format("{:.3f}", seconds) : "-",
@@ -73,7 +71,7 @@ std::string row_block(const EstimateRow& row) {
   std::string text = fmt::format("  {} on {} ranks, {} call{}\n", size_text(row), ranks_text(row),
                                  row.calls, row.calls == 1 ? "" : "s");
   text += line("bytes between nodes", bytes_text(row.bytes_now), texts_of(row.bytes, bytes_text));
-  text += line("seconds", seconds_text(double(row.nanoseconds) * kNano),
+  text += line("seconds", seconds_text(in_seconds(row.nanoseconds)),
                texts_of(row.seconds, seconds_text));
   const auto error = [&](double sum) {
     return row.samples == 0 ? "-" : fmt::format("{:.1e}", sum / double(row.samples));
@@ -113,7 +111,7 @@ std::string network_line(const Estimate& estimate) {
 EstimateTotals totals_of(const Estimate& estimate) {
   EstimateTotals totals;
   for (const EstimateRow& row : estimate.rows) {
-    const double seconds = double(row.nanoseconds) * kNano;
+    const double seconds = in_seconds(row.nanoseconds);
     totals.calls += row.calls;
     totals.seconds += seconds;
     totals.bytes += row.bytes_now;

@@ -10,6 +10,10 @@
 
 namespace slimpi {
 
+constexpr double in_seconds(std::uint64_t nanoseconds) {
+  return double(nanoseconds) * 1e-9;
+}
+
 // What the autotuner tried for buffers of from_bytes to 2 from_bytes - 1 bytes, and chose last.
 struct AutoChoice {
   struct Candidate {
@@ -44,7 +48,7 @@ struct Report {
   Counts own;  // of rank 0: calls, seconds, buffers
   Counts job;  // summed over the ranks: bytes
   std::array<Errors, kSizeClasses> errors{};  // of rank 0's calls that SLIMPI_VERIFY checked
-  std::uint64_t most_scratch = 0;  // maximum of bytes held by this process at one time
+  std::uint64_t most_scratch = 0;             // maximum of bytes held by this process at one time
   std::uint64_t most_segments = 0,
                 most_segment_bytes = 0;  // maximum of shared memory mapped at one time
 };

@@ -12,15 +12,11 @@ using Json = nlohmann::ordered_json;
 // Incremented when a key changes its meaning or goes away. A new key does not change it.
 constexpr int kSchema = 2;
 
-double seconds(std::uint64_t nanoseconds) {
-  return double(nanoseconds) * 1e-9;
-}
-
 Json share(const Share& own, const Share& job) {
   return {{"calls", own.calls},
           {"bytes_in", job.bytes_in},
           {"bytes_sent", job.bytes_sent},
-          {"seconds", seconds(own.nanoseconds)}};
+          {"seconds", in_seconds(own.nanoseconds)}};
 }
 
 // What the compressed calls were, in three ways.
@@ -47,7 +43,7 @@ Json choices(const Report& report) {
   for (const AutoChoice& choice : report.choices) {
     Json candidates = Json::object();
     for (const AutoChoice::Candidate& each : choice.candidates)
-      candidates[each.name] = {{"calls", each.calls}, {"least_seconds", seconds(each.least)}};
+      candidates[each.name] = {{"calls", each.calls}, {"least_seconds", in_seconds(each.least)}};
     rows.push_back({{"from", choice.from_bytes},
                     {"chosen", choice.chosen.empty() ? Json() : Json(choice.chosen)},
                     {"decisions", choice.decisions},
@@ -84,10 +80,10 @@ Json calls(const Report& report) {
 
 Json times(const Report& report) {
   Json json;
-  json["total"] = seconds(report.own.nanoseconds);
+  json["total"] = in_seconds(report.own.nanoseconds);
   for (std::size_t i = 0; i < kStages; ++i)
-    json[to_string(Stage(i))] = seconds(report.own.stage_nanoseconds[i]);
-  json["verify"] = seconds(report.own.verify_nanoseconds);
+    json[to_string(Stage(i))] = in_seconds(report.own.stage_nanoseconds[i]);
+  json["verify"] = in_seconds(report.own.verify_nanoseconds);
   return json;
 }
 

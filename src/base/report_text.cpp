@@ -7,10 +7,6 @@ namespace slimpi {
 
 namespace {
 
-double seconds(std::uint64_t nanoseconds) {
-  return double(nanoseconds) * 1e-9;
-}
-
 bool is_number(const std::string& text) {
   return text[0] >= '0' && text[0] <= '9';
 }
@@ -61,11 +57,11 @@ std::string bytes_line(const Report& report) {
 }
 
 std::string seconds_line(const Counts& own) {
-  std::string text = fmt::format("  seconds  {:.3f} in slimpi", seconds(own.nanoseconds));
+  std::string text = fmt::format("  seconds  {:.3f} in slimpi", in_seconds(own.nanoseconds));
   for (std::size_t i = 0; i < kStages; ++i)
-    text += fmt::format(", {} {:.3f}", to_string(Stage(i)), seconds(own.stage_nanoseconds[i]));
+    text += fmt::format(", {} {:.3f}", to_string(Stage(i)), in_seconds(own.stage_nanoseconds[i]));
   if (own.verify_nanoseconds != 0)
-    text += fmt::format(", verify {:.3f}", seconds(own.verify_nanoseconds));
+    text += fmt::format(", verify {:.3f}", in_seconds(own.verify_nanoseconds));
   return text + "\n";
 }
 

@@ -79,7 +79,7 @@ void CallEstimate::predict(const Key& key, const Record& record, bool one_machin
   const double calls = double(record.calls);
   // Beyond its fastest call MPI waited for ranks that came late. They would come as late with
   // slimpi.
-  const double waiting = double(record.nanoseconds - record.calls * record.least) * 1e-9;
+  const double waiting = in_seconds(record.nanoseconds - record.calls * record.least);
   row.waiting_seconds += waiting;
   const std::uint64_t count = record.bytes / std::max<std::uint64_t>(record.calls, 1) / 4;
   cost::Layout layout{double(key.way.nodes), double(key.ranks) / key.way.nodes,
