@@ -9,6 +9,7 @@
 #include "algorithm/budget_tiles.h"
 #include "algorithm/error_bound.h"
 #include "algorithm/error_estimate.h"
+#include "base/hash.h"
 #include "comm/communicator.h"
 
 namespace slimpi::algorithm {
@@ -22,10 +23,7 @@ constexpr double kGreatestSum = 0x1p126;
 
 // A pseudo-random number in [0, 1).
 double fraction_of(std::uint64_t index) {
-  std::uint64_t z = (index + 1) * 0x9e3779b97f4a7c15ull;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-  return double((z ^ (z >> 31)) >> 11) * 0x1p-53;
+  return double(splitmix64(0, index) >> 11) * 0x1p-53;
 }
 
 class Chooser {

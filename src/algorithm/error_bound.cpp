@@ -7,6 +7,8 @@
 #include <map>
 #include <vector>
 
+#include "base/hash.h"
+
 namespace slimpi::algorithm {
 
 namespace {
@@ -88,10 +90,7 @@ std::uint64_t check_tile_elements(std::uint64_t count) {
 }
 
 std::uint64_t place_in(std::uint64_t stream, std::uint64_t tile, int place, std::uint64_t count) {
-  std::uint64_t z = stream + (tile * kPlaces + std::uint64_t(place) + 1) * 0x9e3779b97f4a7c15ull;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-  return ((z ^ (z >> 31)) >> 11) % count;
+  return (splitmix64(stream, tile * kPlaces + std::uint64_t(place)) >> 11) % count;
 }
 
 }  // namespace slimpi::algorithm

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/exceptions.h"
+#include "base/hash.h"
 #include "comm/communicator.h"
 #include "mpi/internal_comm.h"
 
@@ -117,11 +118,11 @@ Status Hook::open(const comm::Call& call) {
 }
 
 std::uint64_t Hook::identity() const {
-  std::uint64_t value = 14695981039346656037ull;  // FNV-1a
-  const auto mix = [&](std::uint64_t word) { value = (value ^ word) * 1099511628211ull; };
-  for (const std::uint64_t word : {std::uint64_t(table_->kind), piece_, most_bytes_}) mix(word);
-  for (const char* c = table_->name; c != nullptr && *c != '\0'; ++c) mix(std::uint8_t(*c));
-  return value;
+  Fnv1a hash;
+  for (const std::uint64_t word : {std::uint64_t(table_->kind), piece_, most_bytes_})
+    hash.add(word);
+  if (table_->name != nullptr) hash.add(std::string_view(table_->name));
+  return hash.value();
 }
 
 Status Hook::failed(const char* function, int code, const Told& told) const {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/hash.h"
 #include "comm/communicator.h"
 #include "device/foreign.h"
 
@@ -18,9 +19,9 @@ struct Entry {
 };
 
 std::uint64_t hash(std::string_view text) {
-  std::uint64_t value = 14695981039346656037ull;  // FNV-1a
-  for (const char c : text) value = (value ^ std::uint8_t(c)) * 1099511628211ull;
-  return value;
+  Fnv1a hash;
+  hash.add(text);
+  return hash.value();
 }
 
 std::vector<Entry> entries_to_agree(const Config& config, const std::string& rules) {

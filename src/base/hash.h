@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Numbers that are the same on every machine.
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+namespace slimpi {
+
+// FNV-1a with 64 bits, over words or the characters of a text.
+class Fnv1a {
+ public:
+  void add(std::uint64_t word) { value_ = (value_ ^ word) * 1099511628211ull; }
+  void add(std::string_view text) {
+    for (const char c : text) add(std::uint64_t(std::uint8_t(c)));
+  }
+  std::uint64_t value() const { return value_; }
+
+ private:
+  std::uint64_t value_ = 14695981039346656037ull;
+};
+
+// Number `index` of the sequence splitmix64 that begins with `seed`.
+constexpr std::uint64_t splitmix64(std::uint64_t seed, std::uint64_t index) {
+  std::uint64_t z = seed + (index + 1) * 0x9e3779b97f4a7c15ull;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  return z ^ (z >> 31);
+}
+
+}  // namespace slimpi
