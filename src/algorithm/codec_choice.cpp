@@ -66,17 +66,11 @@ std::uint64_t Chooser::most_draws() const {
 }
 
 Status Chooser::send(int to, const void* data, std::size_t bytes) {
-  MPI_Request request = MPI_REQUEST_NULL;
-  Status status = exchange_.send(to, comm::Tag::budget, data, bytes, request);
-  if (status == Status::ok) status = exchange_.wait(request);
-  return exchange_.settle(status, {&request, 1});
+  return exchange_.send_settled(to, comm::Tag::budget, data, bytes);
 }
 
 Status Chooser::receive(int from, void* data, std::size_t bytes) {
-  MPI_Request request = MPI_REQUEST_NULL;
-  Status status = exchange_.receive(from, comm::Tag::budget, data, bytes, request);
-  if (status == Status::ok) status = exchange_.wait(request);
-  return exchange_.settle(status, {&request, 1});
+  return exchange_.receive_settled(from, comm::Tag::budget, data, bytes);
 }
 
 Status Chooser::tell_all(const void* data, std::size_t bytes) {

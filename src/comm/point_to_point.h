@@ -62,6 +62,21 @@ class PointToPoint {
   // cancelled or freed; after the return no rank reads or writes this rank's memory for them.
   virtual Status settle(Status status, std::span<MPI_Request> requests) = 0;
 
+  // One message by itself, settled as a schedule of its own: a failure reaches all ranks at this
+  // step. Of two ranks one sends while the other receives, so none waits for ever.
+  Status send_settled(int to, Tag tag, const void* data, std::size_t bytes) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    Status status = send(to, tag, data, bytes, request);
+    if (status == Status::ok) status = wait(request);
+    return settle(status, {&request, 1});
+  }
+  Status receive_settled(int from, Tag tag, void* data, std::size_t bytes) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    Status status = receive(from, tag, data, bytes, request);
+    if (status == Status::ok) status = wait(request);
+    return settle(status, {&request, 1});
+  }
+
   // Where messages go by MPI: what the report of a long wait needs. Null in a test.
   virtual Exchange* exchange() { return nullptr; }
 };

@@ -5,22 +5,15 @@
 
 namespace slimpi::intra {
 
-// Each message is settled by itself. A failure therefore reaches all ranks at this step, and no
-// rank waits for a later message of a leader that has given up.
+// Settled one by one, so that no rank waits for a later message of a leader that has given up.
 Status LeaderWords::send(int local, std::span<const std::uint64_t> words) {
-  MPI_Request request = MPI_REQUEST_NULL;
-  Status status = exchange_.send(node_local_ranks_[std::size_t(local)], comm::Tag::node_open,
-                                 words.data(), words.size_bytes(), request);
-  if (status == Status::ok) status = exchange_.wait(request);
-  return exchange_.settle(status, {&request, 1});
+  return exchange_.send_settled(node_local_ranks_[std::size_t(local)], comm::Tag::node_open,
+                                words.data(), words.size_bytes());
 }
 
 Status LeaderWords::receive(int local, std::span<std::uint64_t> words) {
-  MPI_Request request = MPI_REQUEST_NULL;
-  Status status = exchange_.receive(node_local_ranks_[std::size_t(local)], comm::Tag::node_open,
-                                    words.data(), words.size_bytes(), request);
-  if (status == Status::ok) status = exchange_.wait(request);
-  return exchange_.settle(status, {&request, 1});
+  return exchange_.receive_settled(node_local_ranks_[std::size_t(local)], comm::Tag::node_open,
+                                   words.data(), words.size_bytes());
 }
 
 Status LeaderWords::publish(std::span<std::uint64_t> words) {
