@@ -53,7 +53,9 @@ status=0
 under 3 "$on_rank" 1 SLIMPI_BITS=4 "$steps" init return sum:100000 int:5 finalize >out.txt \
   2>err.txt || status=$?
 expect "$status" 0 "returning handler: the program goes on"
-expect "$(grep -c 'error slimpi: SLIMPI_BITS differs' out.txt)" 3 "returning handler: every rank"
+# Not by lines: mpiexec of MPICH 4.2 cuts long ones, and goes on with another rank's.
+expect "$(grep -o 'error slimpi: SLIMPI_BITS differs' out.txt | wc -l)" 3 \
+  "returning handler: every rank"
 expect "$(grep -c 'int:5 exact' out.txt)" 3 "returning handler: other calls work"
 
 # Values that cannot be used.
