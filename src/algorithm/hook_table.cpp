@@ -37,7 +37,7 @@ Status find_hook_table(const HookFile& file, const slimpi_hook_t** found) {
   Dl_info info{};
   void* extra = nullptr;
   const auto* const table = static_cast<const slimpi_hook_t*>(symbol);
-  const std::string speaks = "this slimpi speaks version " + std::to_string(SLIMPI_HOOK_ABI) +
+  const std::string speaks = "this slimpi has version " + std::to_string(SLIMPI_HOOK_ABI) +
                              " of slimpi.h's hook ABI; build it with this slimpi's header";
   if (dladdr1(symbol, &info, &extra, RTLD_DL_SYMENT) == 0 || extra == nullptr)
     return refuse_hook(file, std::string(kSymbol) + " has no entry in its symbol table");

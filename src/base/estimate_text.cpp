@@ -138,7 +138,9 @@ std::string to_text(const Estimate& estimate) {
     text += fmt::format("  {} calls of many sizes were counted with the mean of their size class\n",
                         estimate.merged);
   if (totals.taken == 0)
-    return text + "\n  slimpi would compress nothing; slimpi(7), TROUBLESHOOTING, explains why\n";
+    return text +
+           "\n  slimpi would compress nothing; slimpi(7), TROUBLESHOOTING, explains why "
+           "(on one machine: --ranks-per-node 1)\n";
   text += fmt::format("\n    {:<22} {:>11}", "would be compressed", "now");
   for (const int bits : kEstimatedBits) text += fmt::format(" {:>11}", number_of(bits, "bit"));
   text += "\n";

@@ -80,7 +80,7 @@ std::string state_lines(const Report& report) {
   else if (2 * state.first_times > state.calls && state.calls > 8)
     text +=
         "           new buffers lose their state: set SLIMPI_CALLS_PER_STEP to the sums of a "
-        "step\n";
+        "step, those below SLIMPI_MIN_SIZE left out\n";
   return text;
 }
 

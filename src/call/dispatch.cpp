@@ -141,7 +141,8 @@ Outcome dispatch_together(Runtime& runtime, comm::Communicator& communicator,
   }
   if (!decision.take) return bypass(runtime, decision.reason, communicator, request);
   if (communicator.failed()) {
-    const Status status = fail(Status::mpi, "an earlier call on this communicator failed half way");
+    const Status status = fail(
+        Status::mpi, "an earlier float sum on this communicator failed; make a new communicator");
     return Outcome::finished(runtime.raise(communicator.user(), status));
   }
   ++communicator.taken;

@@ -129,8 +129,8 @@ int call_mpi_staged(const Allreduce& call) {
   if (Trace* const trace = Trace::running(); trace != nullptr)
     trace->add("staged", begin, Trace::Clock::now(), span.bytes);
   log_once(LogLevel::info,
-           "MPI does not take this process's device memory: what it reduces there "
-           "itself passes through host memory");
+           "MPI does not take this process's device memory: sums that are left to it "
+           "are copied through host memory");
   return code;
 }
 

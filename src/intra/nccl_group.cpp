@@ -89,7 +89,7 @@ Status NcclGroup::create_communicator(SharedSegment& shared, comm::Exchange& exc
       } else if (failures != 0) {
         mine.fail(creating_communicator, false);
       } else if (std::chrono::steady_clock::now() > end) {
-        (void)fail(Status::device, "the GPUs of a node have not found each other");
+        (void)fail(Status::device, "NCCL has not connected the GPUs of a node in time");
         mine.fail(creating_communicator);
       }
     }

@@ -169,7 +169,7 @@ Status Opening::make(const Proposal& proposal, SegmentPlace* place, bool* good) 
   place->segment = new_segment(proposal);
   *good = *good && place->segment->map(file_, leads()) == Status::ok;
   if (!*good && log_enabled(LogLevel::debug))
-    log_once(LogLevel::debug, "a shared-memory segment cannot be had: " + failure_text());
+    log_once(LogLevel::debug, "a shared-memory segment could not be made: " + failure_text());
   SLIMPI_TRY(words_.agree(good));
   if (!*good) {
     place->segment.reset();

@@ -55,7 +55,7 @@ echo "not a library" >text.so
 refused text "$work/text.so: file too short"
 build nosymbol -DNO_SYMBOL
 refused nosymbol "it does not export the symbol slimpi_hook"
-speaks="this slimpi speaks version 1 of slimpi.h's hook ABI; build it with this slimpi's header"
+speaks="this slimpi has version 1 of slimpi.h's hook ABI; build it with this slimpi's header"
 build newer -DABI=2
 refused newer "it has version 2, and $speaks"
 build smaller -DSIZE=24

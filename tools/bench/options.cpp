@@ -193,7 +193,8 @@ void add_model(CLI::App& app, Options& options) {
       ->check(range(1, 1024))
       ->type_name("N")
       ->group(group);
-  app.add_option("--latency", options.latency, "of --predict: one way, in seconds (measured)")
+  app.add_option("--latency", options.latency,
+                 "of --predict: one way, in seconds (of the constants)")
       ->check(range(0.0, 10.0))
       ->type_name("SECONDS")
       ->group(group);
