@@ -38,8 +38,12 @@ int run_prediction(const Options& options) {
 }
 
 int run_calibration(const Options& options, const World& world, const Contact& contact) {
-  if (world.nodes < 2)
-    give_up(world, "--calibrate needs two nodes or more: slimpi-lab makes some", 2);
+  if (world.nodes < 2) {
+    if (world.rank == 0)
+      fmt::print(stderr,
+                 "slimpi-bench: --calibrate needs two nodes or more: slimpi-lab makes some\n");
+    return 2;
+  }
   const Constants constants = calibrate(world, contact);
   const bool written =
       world.rank != 0 || write_file(options.calibrate, to_json(constants).dump(1) + "\n");
@@ -66,6 +70,12 @@ int run(const Options& options, const World& world) {
   if (predicts && !constants_of(options, speaks, constants)) return 2;
   const Layout layout = layout_of(world.nodes, world.ranks, constants);
   Bench bench(options, world);
+  if (!bench.has_memory()) {
+    if (speaks)
+      fmt::print(stderr,
+                 "slimpi-bench: no memory for the largest size; --max gives a smaller one\n");
+    return 1;
+  }
   say(table_head(options, world));
   std::vector<Row> all;
   bool same = true;

@@ -99,6 +99,12 @@ refuse 2 fast --wire fast
 refuse 2 'sizes is not an option; did you mean --size?' --sizes 4
 refuse 2 'did you mean bytegrad?' --algorithm bytegrd
 refuse 1 'absent/x.png cannot be written: No such file' --size 4K --plot "$work/absent/x.png"
+# One rank alone lacks memory: all of them end, and one line says why.
+# shellcheck disable=SC2016
+said=$(timeout 50 "$MPIEXEC" -n 2 sh -c \
+  '[ "$PMI_RANK" != 1 ] || ulimit -v 1000000; exec "$0" --size 512M --no-check' "$bench" 2>&1)
+check "no memory on one rank: $said" same "$? $(echo "$said" | grep -c '^slimpi-bench: no mem')" \
+  "1 1"
 refuse 1 'absent/c cannot be written: No such file' --calibrate "$work/absent/c"
 refuse 2 absent --constants "$work/absent"
 refuse 2 'two nodes' --calibrate "$work/constants"

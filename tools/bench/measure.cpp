@@ -67,13 +67,16 @@ struct Bench::Plan {
 
 Bench::Bench(const Options& options, const World& world) : options_(options), world_(world) {
   const std::uint64_t most = *std::max_element(options.sizes.begin(), options.sizes.end());
+  bool here = true;
   try {
     in_.resize(most / sizeof(float));
     out_.resize(in_.size());
     if (options.check) exact_.reserve(in_.size());
-  } catch (const std::bad_alloc&) {
-    give_up(world, fmt::format("no memory for buffers of {} bytes", most), 1);
+  } catch (const std::exception&) {  // bad_alloc, or length_error beyond max_size()
+    here = false;
   }
+  has_memory_ = sum(!here) == 0;
+  if (!has_memory_) return;
   // Like gradients: normal, and different on every rank.
   std::mt19937 generator(std::uint32_t(world.rank) + 1);
   std::normal_distribution<float> normal(0, 1e-2F);

@@ -38,6 +38,10 @@ class Bench {
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
 
+  // Every rank has memory for the largest size. The same on every rank; without it, measure()
+  // must not be called.
+  bool has_memory() const { return has_memory_; }
+
   // One row a candidate, plain MPI first. The same on every rank.
   std::vector<Row> measure(std::uint64_t bytes);
 
@@ -51,6 +55,7 @@ class Bench {
 
   const Options& options_;
   const World& world_;
+  bool has_memory_ = false;
   std::vector<Candidate> candidates_;
   std::vector<float> in_, out_;
   std::vector<double> exact_;  // the sum of the first exact_.size() elements

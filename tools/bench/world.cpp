@@ -51,13 +51,6 @@ void leave(World& world) {
   PMPI_Comm_free(&world.node);
 }
 
-void give_up(const World& world, const std::string& text, int status) {
-  if (world.rank == 0) fmt::print(stderr, "slimpi-bench: {}\n", text);
-  PMPI_Barrier(MPI_COMM_WORLD);
-  PMPI_Abort(MPI_COMM_WORLD, status);
-  std::abort();
-}
-
 double largest(double value) {
   PMPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   return value;

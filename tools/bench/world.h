@@ -25,9 +25,6 @@ struct World {
 World enter();
 void leave(World& world);
 
-// Ends the job with one line on standard error; for what every rank finds out by itself.
-[[noreturn]] void give_up(const World& world, const std::string& text, int status);
-
 // Over all ranks.
 double largest(double value);
 std::uint64_t sum(std::uint64_t value);
