@@ -35,7 +35,7 @@ struct Plan {
 };
 
 // How a call exchanges inside its node: through the host's shared memory (host), in each other's
-// device memory (ipc), over links between GPUs (nccl), or, where another call holds the lease of
+// device memory (ipc), by NCCL from GPU to GPU (nccl), or, where another call holds the lease of
 // the segment, by MPI messages (mpi).
 enum class NodePath { host, ipc, nccl, mpi };
 

@@ -67,11 +67,11 @@ struct NcclTransport {
   struct UniqueId {
     std::byte bytes[128];
   };
-  Status (*make_unique_id)(const Location& location, UniqueId* barrier);
+  Status (*make_unique_id)(const Location& location, UniqueId* id);
 
   // Starts to create the communicator, as `rank` of `size`. ready() reports when that is complete.
-  Status (*create_communicator)(const Location& location, const UniqueId& barrier, int rank,
-                                int size, NcclCommunicator** communicator);
+  Status (*create_communicator)(const Location& location, const UniqueId& id, int rank, int size,
+                                NcclCommunicator** communicator);
 
   // A range of memory to send to a peer, or to receive from it: one of the two pointers is null.
   struct Transfer {

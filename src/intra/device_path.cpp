@@ -13,7 +13,8 @@ DevicePath::Readiness DevicePath::readiness(const device::Location& location) co
   const bool host_only = intra_ == Intra::shm || intra_ == Intra::cma;
   if (host_only || refused_ || location.device->ipc == nullptr) return unavailable;
   if (!location_) return not_open;
-  // The buffers and links that are open belong to one GPU, and to its memory since the last reset.
+  // The buffers and the NCCL communicator that are open belong to one GPU, and to its memory since
+  // the last reset.
   return *location_ == location ? ready : unavailable;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How the ranks of a node exchange device buffers without host memory: over links between their
-// GPUs (nccl), or in message buffers that each rank opens to the others (ipc). The node-local ranks
+// How the ranks of a node exchange device buffers without host memory: between their GPUs by
+// NCCL, or in message buffers that each rank opens to the others (ipc). The node-local ranks
 // decide it together, at the first call in which all of them have buffers on such a device. The
 // object belongs to the lease of their segment: all communicators of these processes use it, and
 // only the call that holds the lease may. Its ranks are the segment's processes.
@@ -34,9 +34,10 @@ class DevicePath {
   Path way() const { return way_; }
 
   // First unmap the node-local ranks' memory; then, when no node-local rank maps this rank's memory
-  // any more, close the links. `in_order`: all node-local ranks do so, and nothing is in flight.
+  // any more, close the NCCL communicator. `in_order`: all node-local ranks do so, and nothing is
+  // in flight.
   void close_message_buffers() { buffers.close(); }
-  void close_links(bool in_order) { nccl.close(in_order); }
+  void close_nccl(bool in_order) { nccl.close(in_order); }
 
   IpcBuffers buffers;
   NcclGroup nccl;

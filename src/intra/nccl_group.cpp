@@ -31,9 +31,9 @@ enum Step : std::uint32_t {
 
 // What a rank publishes to its node-local ranks while they open. Only its owner writes it.
 struct NcclGroup::Note {
-  device::NcclTransport::UniqueId barrier;  // written by process 0 only
-  char bus_id[32];                          // of its GPU
-  char reason[160];                         // why this rank failed
+  device::NcclTransport::UniqueId unique_id;  // written by process 0 only
+  char bus_id[32];                            // of its GPU
+  char reason[160];                           // why this rank failed
   std::atomic<std::uint32_t> failed,
       joined;  // failed: the step, or 0; joined: 1 when its communicator exists
 
@@ -67,7 +67,7 @@ Status NcclGroup::create_communicator(SharedSegment& shared, comm::Exchange& exc
                                       const device::Location& location) {
   const int me = shared.segment().me(), size = shared.size();
   Note& mine = note_of(shared, me);
-  if (device_->nccl->create_communicator(location, note_of(shared, 0).barrier, me, size,
+  if (device_->nccl->create_communicator(location, note_of(shared, 0).unique_id, me, size,
                                          &communicator_) != Status::ok)
     mine.fail(creating_communicator);
   const auto end = std::chrono::steady_clock::now() + kPatience;
@@ -134,7 +134,7 @@ Status NcclGroup::open(SharedSegment& shared, comm::Exchange& exchange,
     SLIMPI_TRY(end(preparing));
   }
   if (*opened) {
-    if (me == 0 && device_->nccl->make_unique_id(location, &mine.barrier) != Status::ok)
+    if (me == 0 && device_->nccl->make_unique_id(location, &mine.unique_id) != Status::ok)
       mine.fail(exchanging_id);
     SLIMPI_TRY(end(exchanging_id));
   }

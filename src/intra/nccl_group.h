@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Links between the GPUs of a node, one GPU per rank. Its ranks send each other device memory over
-// them. The node-local ranks create the NCCL communicator together, and all of them know whether
-// that worked.
+// The NCCL communicator of a node, one GPU per rank. Its ranks send each other device memory over
+// it. They create it together, and all of them know whether that worked.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -52,7 +51,6 @@ class NcclGroup {
   Status prepare(const device::Location& location, Statistics& statistics);
   Status create_communicator(SharedSegment& shared, comm::Exchange& exchange,
                              const device::Location& location);
-  bool joined(std::string* reason);
   float* floats() const { return reinterpret_cast<float*>(scratch_.data()); }
 
   const device::Device* device_ = nullptr;

@@ -128,7 +128,7 @@ bool NodeSegment::leave() {
   const auto end = std::chrono::steady_clock::now() + kPatience;
   while (!gone() && std::chrono::steady_clock::now() < end) sched_yield();
   if (!gone()) return false;
-  device_path->close_links(!failed_);
+  device_path->close_nccl(!failed_);
   return true;
 }
 

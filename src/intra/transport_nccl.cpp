@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The nccl transport: exchange inside a node over links between its GPUs. The node-local ranks send
+// The nccl transport: exchange inside a node by NCCL, GPU to GPU. The node-local ranks send
 // each owner their values of its shard, directly from the program's buffers, one block at a time.
 // The owner adds a block in rank order while it receives the next one. The finished shards are sent
 // to all ranks at once. Everything is queued on two streams, NCCL's and the call's, which wait for

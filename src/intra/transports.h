@@ -6,7 +6,7 @@
 //   shm    transport_shm.cpp   message buffers in a segment of host memory (shared_segment.h)
 //   cma    transport_shm.cpp   reads the other ranks' buffers in place (peer_memory.h)
 //   ipc    transport_shm.cpp   message buffers in GPU memory (ipc_buffers.h)
-//   nccl   transport_nccl.cpp  links between GPUs (nccl_group.h)
+//   nccl   transport_nccl.cpp  NCCL, GPU to GPU (nccl_group.h)
 //
 // shm_pass.h says how the three in transport_shm.cpp work. device_path.h opens nccl or ipc.
 #pragma once
@@ -43,7 +43,7 @@ Status allreduce_by_shm(comm::Call& call, const comm::InterNodeGroup& group,
                         const SegmentLease& lease, std::uint64_t word, DevicePath::Path* way,
                         NodeResult* result);
 
-// nccl: the same over links between the node's GPUs, if the functions above set *way to it; with
+// nccl: the same by NCCL, GPU to GPU, if the functions above set *way to it; with
 // the same lease.
 Status reduce_scatter_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
 Status all_gather_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);

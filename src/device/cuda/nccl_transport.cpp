@@ -17,12 +17,12 @@ namespace {
 // How long close() waits for the other processes to finalize the communicator.
 constexpr auto kPatience = std::chrono::seconds(5);
 
-struct CudaLink {
+struct CudaCommunicator {
   Context* context = nullptr;
   NcclTypes::Comm comm = nullptr;
 
-  static CudaLink& of(NcclCommunicator* communicator) {
-    return *reinterpret_cast<CudaLink*>(communicator);
+  static CudaCommunicator& of(NcclCommunicator* communicator) {
+    return *reinterpret_cast<CudaCommunicator*>(communicator);
   }
 };
 
@@ -53,31 +53,32 @@ Status usable(const Location& location) {
   return in_primary_context(*context);
 }
 
-Status make_unique_id(const Location& location, NcclTransport::UniqueId* barrier) {
+Status make_unique_id(const Location& location, NcclTransport::UniqueId* id) {
   Context* context = nullptr;
   SLIMPI_TRY(context_of(location, &context));
   const Current current(context->handle);
   SLIMPI_TRY(current.status());
-  NcclTypes::Id id{};
-  static_assert(sizeof id == sizeof *barrier);
-  SLIMPI_TRY(check_nccl(nccl()->ncclGetUniqueId(&id), nullptr, "arranging to join GPUs"));
-  std::memcpy(barrier, &id, sizeof id);
+  NcclTypes::Id made{};
+  static_assert(sizeof made == sizeof *id);
+  SLIMPI_TRY(check_nccl(nccl()->ncclGetUniqueId(&made), nullptr, "arranging to join GPUs"));
+  std::memcpy(id, &made, sizeof made);
   return Status::ok;
 }
 
-Status create_communicator(const Location& location, const NcclTransport::UniqueId& barrier,
-                           int rank, int size, NcclCommunicator** communicator) {
+Status create_communicator(const Location& location, const NcclTransport::UniqueId& id, int rank,
+                           int size, NcclCommunicator** communicator) {
   Context* context = nullptr;
   SLIMPI_TRY(context_of(location, &context));
   const Current current(context->handle);
   SLIMPI_TRY(current.status());
-  auto* const made = new (std::nothrow) CudaLink;
-  if (made == nullptr) return failed(Status::no_memory, "no memory for a link");
+  auto* const made = new (std::nothrow) CudaCommunicator;
+  if (made == nullptr)
+    return failed(Status::no_memory, "no memory for a communicator between GPUs");
   made->context = context;
-  NcclTypes::Id id;
-  std::memcpy(&id, &barrier, sizeof id);
+  NcclTypes::Id nccl_id;
+  std::memcpy(&nccl_id, &id, sizeof nccl_id);
   NcclTypes::Config config;
-  const int result = nccl()->ncclCommInitRankConfig(&made->comm, size, id, rank, &config);
+  const int result = nccl()->ncclCommInitRankConfig(&made->comm, size, nccl_id, rank, &config);
   if (const Status status = check_nccl(result, made->comm, "joining the node's GPUs");
       status != Status::ok) {
     if (made->comm != nullptr) (void)nccl()->ncclCommAbort(made->comm);
@@ -88,7 +89,7 @@ Status create_communicator(const Location& location, const NcclTransport::Unique
   return Status::ok;
 }
 
-Status queue(CudaLink& communicator, const NcclTransport::Transfer* transfers, int count,
+Status queue(CudaCommunicator& communicator, const NcclTransport::Transfer* transfers, int count,
              CUstream stream) {
   for (int i = 0; i < count; ++i) {
     const NcclTransport::Transfer& transfer = transfers[i];
@@ -104,33 +105,33 @@ Status queue(CudaLink& communicator, const NcclTransport::Transfer* transfers, i
 
 Status exchange(NcclCommunicator* communicator, const NcclTransport::Transfer* transfers, int count,
                 Stream* stream) {
-  CudaLink& l = CudaLink::of(communicator);
+  CudaCommunicator& c = CudaCommunicator::of(communicator);
   CudaStream& s = CudaStream::of(stream);
   if (count == 0) return Status::ok;
-  const Current current(l.context->handle);
+  const Current current(c.context->handle);
   SLIMPI_TRY(current.status());
   begin_work(s);
-  SLIMPI_TRY(check_nccl(nccl()->ncclGroupStart(), l.comm, "sending between GPUs"));
-  const Status queued = queue(l, transfers, count, s.handle);
+  SLIMPI_TRY(check_nccl(nccl()->ncclGroupStart(), c.comm, "sending between GPUs"));
+  const Status queued = queue(c, transfers, count, s.handle);
   const int ended = nccl()->ncclGroupEnd();  // also if the group is incomplete
   SLIMPI_TRY(queued);
-  return check_nccl(ended, l.comm, "sending between GPUs");
+  return check_nccl(ended, c.comm, "sending between GPUs");
 }
 
 Status ready(NcclCommunicator* communicator, bool* ready) {
-  CudaLink& l = CudaLink::of(communicator);
-  const Current current(l.context->handle);
+  CudaCommunicator& c = CudaCommunicator::of(communicator);
+  const Current current(c.context->handle);
   SLIMPI_TRY(current.status());
   int state = kNcclSuccess;
-  SLIMPI_TRY(check_nccl(nccl()->ncclCommGetAsyncError(l.comm, &state), l.comm,
+  SLIMPI_TRY(check_nccl(nccl()->ncclCommGetAsyncError(c.comm, &state), c.comm,
                         "asking for the state of a link between GPUs"));
-  SLIMPI_TRY(check_nccl(state, l.comm, "a link between GPUs"));
+  SLIMPI_TRY(check_nccl(state, c.comm, "a link between GPUs"));
   *ready = state == kNcclSuccess;
   return Status::ok;
 }
 
 // NCCL frees memory that others may still read only when all processes have finalized.
-bool finalize(CudaLink& communicator) {
+bool finalize(CudaCommunicator& communicator) {
   int state = nccl()->ncclCommFinalize(communicator.comm);
   const auto end = std::chrono::steady_clock::now() + kPatience;
   while (state == kNcclInProgress && std::chrono::steady_clock::now() < end) {
@@ -142,15 +143,15 @@ bool finalize(CudaLink& communicator) {
 
 // There is no caller to report a failure to.
 void close(NcclCommunicator* communicator, bool in_order) {
-  CudaLink& l = CudaLink::of(communicator);
-  if (exists(*l.context)) {
-    const Current current(l.context->handle);
-    if (current.status() == Status::ok && in_order && finalize(l))
-      (void)nccl()->ncclCommDestroy(l.comm);
+  CudaCommunicator& c = CudaCommunicator::of(communicator);
+  if (exists(*c.context)) {
+    const Current current(c.context->handle);
+    if (current.status() == Status::ok && in_order && finalize(c))
+      (void)nccl()->ncclCommDestroy(c.comm);
     else if (current.status() == Status::ok)
-      (void)nccl()->ncclCommAbort(l.comm);
+      (void)nccl()->ncclCommAbort(c.comm);
   }
-  delete &l;
+  delete &c;
 }
 
 }  // namespace

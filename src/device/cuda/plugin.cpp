@@ -16,14 +16,14 @@ namespace slimpi::device::cuda {
 namespace {
 
 #ifdef WITH_NCCL
-constexpr const NcclTransport* kLinksHere = &kNcclTransport;
+constexpr const NcclTransport* kNcclOrNull = &kNcclTransport;
 #else
-constexpr const NcclTransport* kLinksHere = nullptr;
+constexpr const NcclTransport* kNcclOrNull = nullptr;
 #endif
 
 constexpr Device kRow = [] {
   Device row = {"cuda", true,  locate,     allocate,     release, open_stream, close_stream, copy,
-                record, query, wait_event, cuda_kernels, &kIpc,   bus_id,      kLinksHere};
+                record, query, wait_event, cuda_kernels, &kIpc,   bus_id,      kNcclOrNull};
   row.copy_rows = copy_rows;
   row.pin = pin;
   row.unpin = unpin;
