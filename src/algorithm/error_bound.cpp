@@ -73,8 +73,8 @@ double error_energy_bound(std::span<const ErrorTile> tiles, std::pmr::memory_res
   if (all.empty()) return 0;
   const double log_chance = log_of_chance(classes.size() + 1);
   double energy = 0;
-  for (const auto& [exponent, group_size] : classes)
-    energy += std::min(triangle_of(group_size), sampled_energy(group_size, log_chance));
+  for (const auto& [exponent, of_class] : classes)
+    energy += std::min(triangle_of(of_class), sampled_energy(of_class, log_chance));
   return std::min(energy, sampled_energy(all, log_chance));
 }
 

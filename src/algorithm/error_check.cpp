@@ -25,8 +25,8 @@ double energy_of(const float* values, std::uint64_t count) {
   double squares[kLanes] = {}, sum = 0;
   std::uint64_t i = 0;
   for (; i + kLanes <= count; i += kLanes)
-    for (std::uint64_t role = 0; role < kLanes; ++role)
-      squares[role] += double(values[i + role]) * double(values[i + role]);
+    for (std::uint64_t lane = 0; lane < kLanes; ++lane)
+      squares[lane] += double(values[i + lane]) * double(values[i + lane]);
   for (; i < count; ++i) sum += double(values[i]) * double(values[i]);
   for (const double square : squares) sum += square;
   return sum;
@@ -45,12 +45,12 @@ Difference difference_of(const float* a, const float* b, std::uint64_t count) {
   };
   std::uint64_t i = 0;
   for (; i + kLanes <= count; i += kLanes)
-    for (std::uint64_t role = 0; role < kLanes; ++role)
-      add(double(a[i + role]) - double(b[i + role]), squares[role], largest[role]);
+    for (std::uint64_t lane = 0; lane < kLanes; ++lane)
+      add(double(a[i + lane]) - double(b[i + lane]), squares[lane], largest[lane]);
   for (; i < count; ++i) add(double(a[i]) - double(b[i]), found.energy, found.largest);
-  for (std::uint64_t role = 0; role < kLanes; ++role) {
-    found.energy += squares[role];
-    found.largest = std::max(found.largest, largest[role]);
+  for (std::uint64_t lane = 0; lane < kLanes; ++lane) {
+    found.energy += squares[lane];
+    found.largest = std::max(found.largest, largest[lane]);
   }
   return found;
 }

@@ -29,11 +29,11 @@ TileFacts facts_of(const float* values, std::uint64_t count, std::uint64_t bucke
     std::fill_n(high, kLanes, values[first]);
     std::uint64_t i = first;
     for (; i + kLanes <= end; i += kLanes)
-      for (std::uint64_t role = 0; role < kLanes; ++role) {
-        const float x = values[i + role];
-        low[role] = x < low[role] ? x : low[role];
-        high[role] = x > high[role] ? x : high[role];
-        squares[role] += double(x) * double(x);
+      for (std::uint64_t lane = 0; lane < kLanes; ++lane) {
+        const float x = values[i + lane];
+        low[lane] = x < low[lane] ? x : low[lane];
+        high[lane] = x > high[lane] ? x : high[lane];
+        squares[lane] += double(x) * double(x);
       }
     for (; i < end; ++i) {
       low[0] = std::min(low[0], values[i]);

@@ -23,11 +23,11 @@ double dot(const double* a, const Other* b, std::uint64_t length) {
   double sums[kLanes] = {};
   const std::uint64_t whole = length / kLanes * kLanes;
   for (std::uint64_t i = 0; i < whole; i += kLanes)
-    for (int role = 0; role < kLanes; ++role)
-      sums[role] += a[i + std::uint64_t(role)] * double(b[i + std::uint64_t(role)]);
+    for (int lane = 0; lane < kLanes; ++lane)
+      sums[lane] += a[i + std::uint64_t(lane)] * double(b[i + std::uint64_t(lane)]);
   for (std::uint64_t i = whole; i < length; ++i) sums[i - whole] += a[i] * double(b[i]);
   double total = sums[0];
-  for (int role = 1; role < kLanes; ++role) total += sums[role];
+  for (int lane = 1; lane < kLanes; ++lane) total += sums[lane];
   return total;
 }
 
