@@ -143,7 +143,7 @@ void encode_levels(const Format& format, const RandomStream& random, const Heade
   }
 }
 
-// Encodes the bucket of n elements whose extremes are known. `draw.first` is its first element.
+// Encodes the bucket of n elements whose extremes are known. `random.first` is its first element.
 void encode_bucket(const Format& format, const RandomStream& random, const Extremes& extremes,
                    const Values& values, std::size_t n, std::byte* out) {
   const Header header = header_of(extremes);

@@ -174,7 +174,7 @@ class Communicator {
   Exchange exchange_;
   static constexpr std::size_t kSizeClasses = 65;      // bits of a count
   static constexpr std::size_t kNodeSizeClasses = 32;  // inside one node a count is at most INT_MAX
-  // By Tuned and bits. Empty: not made yet; null: some rank could not make it.
+  // By the bits of the count. Empty: not made yet; null: some rank could not make it.
   std::array<std::optional<std::unique_ptr<Autotuner>>, kSizeClasses> autotuners_;
   std::vector<Autotuner> node_autotuners_;
   std::optional<bool> made_for_node_;  // by make_for_node; empty: not tried yet

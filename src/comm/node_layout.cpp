@@ -60,9 +60,9 @@ NodeLayout make_node_layout(int rank, std::span<const int> keys) {
   // By key: the number of the node, in the order of the lowest ranks.
   std::map<int, int> numbers;
   for (int other = 0; other < layout.size; ++other) {
-    const auto [entry, uninitialized] =
+    const auto [entry, inserted] =
         numbers.emplace(keys[std::size_t(other)], int(layout.ranks_of.size()));
-    if (uninitialized) layout.ranks_of.emplace_back();
+    if (inserted) layout.ranks_of.emplace_back();
     layout.node_of.push_back(entry->second);
     layout.ranks_of[std::size_t(entry->second)].push_back(other);
   }

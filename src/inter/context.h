@@ -50,7 +50,7 @@ struct Context {
   device::DeviceStream device_stream() const { return {device, stream()}; }
 };
 
-// Looks up the streams that Communicator::prepare has opened.
+// Looks up the streams that algorithm::prepare() has opened.
 Status find_streams(comm::Call& call, Streams* streams);
 
 Context context_of(comm::Call& call, const Streams& streams);

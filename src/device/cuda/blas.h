@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Matrix products by cuBLAS. It is loaded at the first product: it is far larger than slimpi, and
-// two of nine algorithms need it.
+// only the low-rank algorithms need it.
 #pragma once
 #include "device/cuda/stream.h"
 
