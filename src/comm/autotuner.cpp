@@ -11,12 +11,28 @@ namespace {
 // Drift: the winner's time, divided by its expected time, is above kSlower or below kFaster.
 constexpr double kSlower = 1.3, kFaster = 0.7;
 
-// The candidates of a careful start, and of one where the second leads from some trial on. The
-// first trial of each contains set-up costs and does not count in the end.
-constexpr int kCareful[] = {0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 1, 0, 1, 0};
-constexpr int kSecondLeads[] = {0, 0, 0, 1, 1, 1, 1, 0, 1, 1, 0, 1, 1, 0};
-static_assert(std::size(kCareful) == std::size(kSecondLeads));
-constexpr int kFirstOfSecond = 3, kSecondOfSecond = 8;
+// The trials of a careful start, of two candidates. The first trial of each contains set-up costs.
+struct CarefulTrial {
+  int candidate, if_second_leads;  // the candidate, and the one where the second leads by now
+  bool counts = true;              // in the end
+  bool looks = false;              // after it the ranks decide whether the second leads
+};
+constexpr CarefulTrial kCareful[] = {
+    {0, 0, false},
+    {0, 0},
+    {0, 0},
+    {1, 1, false, true},
+    {0, 1},
+    {0, 1},
+    {0, 1},
+    {0, 0},
+    {1, 1, true, true},
+    {0, 1},
+    {1, 0},
+    {0, 1},
+    {1, 1},
+    {0, 0},
+};
 // The second candidate leads when one call of it takes less than this many times the best of the
 // first.
 constexpr double kClearly = 0.85;
@@ -57,13 +73,14 @@ void Autotuner::start_rounds() {
 // A function of the trial's number and of agreed state only, so it is the same on all ranks.
 // The position in in_trial_ of the candidate that a trial of this stage tries.
 int Autotuner::candidate_of(int trial) const {
-  if (stage_ == Stage::careful) return (trial < leads_from_ ? kCareful : kSecondLeads)[trial];
+  if (stage_ == Stage::careful)
+    return trial < leads_from_ ? kCareful[trial].candidate : kCareful[trial].if_second_leads;
   return (stage_ == Stage::rounds ? trial : trial / kInARow) % int(in_trial_.size());
 }
 
 // Whether a trial of this stage counts when its candidates are compared.
 bool Autotuner::counts(int trial) const {
-  if (stage_ == Stage::careful) return trial != 0 && trial != kFirstOfSecond;
+  if (stage_ == Stage::careful) return kCareful[trial].counts;
   return stage_ == Stage::rounds ? trial >= int(in_trial_.size()) : trial % kInARow >= kUncounted;
 }
 
@@ -80,10 +97,9 @@ int Autotuner::next() const {
 bool Autotuner::record(std::uint64_t nanoseconds) {
   times_.push_back(nanoseconds);
   if (stage_ == Stage::settled) return times_.size() == std::size_t(kWatch);
-  const bool of_second = trial_ == kFirstOfSecond || trial_ == kSecondOfSecond;
   // It depends on the number of trials and on leads_from_ only: all ranks agree after the same
   // call, whatever their times were.
-  const bool looks = stage_ == Stage::careful && of_second && leads_from_ == INT_MAX;
+  const bool looks = stage_ == Stage::careful && kCareful[trial_].looks && leads_from_ == INT_MAX;
   return ++trial_ == trials() || looks;
 }
 
@@ -101,7 +117,7 @@ void Autotuner::agreed() {
   }
 }
 
-// After a trial of the second candidate of a careful start.
+// After a trial that looks, which is one of the second candidate.
 void Autotuner::look_at_second() {
   std::uint64_t best = UINT64_MAX;
   for (int trial = 1; trial < trial_; ++trial)
