@@ -37,13 +37,15 @@ SharedSegment::CopyWay SharedSegment::copy_way(Pass pass, std::uint64_t bytes) {
   if (bytes < kShort || !segment().peers_readable) return {};
   if (intra_ != Intra::automatic) return {intra_ == Intra::cma, nullptr};
   // next() counts, so it is called on every rank or on none: bytes and pass are the same on all.
-  CopyTrials& trials = trials_[{pass, std::bit_width(bytes)}];
+  TwoWayTrials& trials =
+      copy_trials_.try_emplace({pass, std::bit_width(bytes)}, kCopyTrials).first->second;
   const bool in_place = trials.next();
   return {in_place, &trials};
 }
 
-OverlapTrials* SharedSegment::overlap_trials(std::uint64_t bytes) {
-  return intra_ == Intra::automatic ? &overlaps_[std::bit_width(bytes)] : nullptr;
+TwoWayTrials* SharedSegment::overlap_trials(std::uint64_t bytes) {
+  if (intra_ != Intra::automatic) return nullptr;
+  return &overlap_trials_.try_emplace(std::bit_width(bytes), kOverlapTrials).first->second;
 }
 
 // A plain store: the release of the next barrier publishes it.

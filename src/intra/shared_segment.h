@@ -13,9 +13,8 @@
 
 #include "comm/exchange.h"
 #include "intra/cache_locality.h"
-#include "intra/copy_trials.h"
-#include "intra/overlap_trials.h"
 #include "intra/segment_opening.h"
+#include "intra/two_way_trials.h"
 
 namespace slimpi::intra {
 
@@ -71,15 +70,16 @@ class SharedSegment {
   // whose copies cost less than system calls.
   struct CopyWay {
     bool in_place = false;
-    CopyTrials* trials = nullptr;
+    TwoWayTrials* trials = nullptr;  // first: message buffers, second: in place
   };
   CopyWay copy_way(Pass pass, std::uint64_t bytes);
   // Whether SLIMPI_INTRA and the kernel let the ranks of the node read in place.
   bool may_read_in_place() const {
     return segment().peers_readable && (intra_ == Intra::automatic || intra_ == Intra::cma);
   }
-  // Null where SLIMPI_INTRA decides. To be asked once a call by all ranks of the node.
-  OverlapTrials* overlap_trials(std::uint64_t bytes);
+  // First: in pieces, second: at once. Null where SLIMPI_INTRA decides. To be asked once a call by
+  // all ranks of the node.
+  TwoWayTrials* overlap_trials(std::uint64_t bytes);
   PeerNote& peer_note(int local) const { return segment().peer_note(process_of(local)); }
 
   // A note of each process of the segment. Its process writes it; the others read it after a
@@ -96,8 +96,8 @@ class SharedSegment {
   std::vector<Line*> lines_;  // by local rank
   int me_ = 0;
   Intra intra_ = Intra::automatic;
-  std::map<std::pair<Pass, int>, CopyTrials> trials_;  // by pass and size class
-  std::map<int, OverlapTrials> overlaps_;              // by size class
+  std::map<std::pair<Pass, int>, TwoWayTrials> copy_trials_;  // by pass and size class
+  std::map<int, TwoWayTrials> overlap_trials_;                // by size class
   std::uint64_t barriers_ = 0, publications_ = 0;
   std::optional<CacheLocality> locality_;  // set by open()
 };

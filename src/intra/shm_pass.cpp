@@ -120,12 +120,12 @@ Status ShmPass::end_reading() {
   return Status::ok;
 }
 
-// A trial that was meant to read in place and could not has the time of message buffers, so
-// reading in place does not win.
+// A trial that was meant to read in place and could not counts for that way with the time of
+// message buffers, so reading in place does not win.
 void ShmPass::record() {
   if (trials_ == nullptr || !trials_->trial()) return;
   const std::chrono::nanoseconds spent = Clock::now() - begun_;
-  trials_->record(std::uint64_t(spent.count()));
+  trials_->record(std::uint64_t(spent.count()), trials_->second());
 }
 
 // Every rank counts the same number of blocks, so all agree on the next call's message buffers.

@@ -153,9 +153,9 @@ class ShmPass {
   // This call reads other ranks' buffers in place. Before the first barrier: if all ranks publish
   // kReadable; after it, the same on all ranks of the node.
   bool single_copy_ = false;
-  bool pieces_ = false;           // the sum is left to NodePieces: wanted, then agreed
-  CopyTrials* trials_ = nullptr;  // of this pass; null: nothing is compared
-  Clock::time_point begun_{};     // of a trial
+  bool pieces_ = false;             // the sum is left to NodePieces: wanted, then agreed
+  TwoWayTrials* trials_ = nullptr;  // of this pass; null: nothing is compared
+  Clock::time_point begun_{};       // of a trial
   std::uint64_t piece_ = 0;
   std::pmr::vector<comm::Range> shards_;
   std::uint64_t blocks_ = 0;
