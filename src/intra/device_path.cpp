@@ -30,7 +30,7 @@ Status DevicePath::open(SharedSegment& shared, comm::Exchange& exchange,
   if (intra_ != Intra::ipc) {
     SLIMPI_TRY(nccl.open(shared, exchange, location, statistics, &opened, &reason));
     if (opened) {
-      way_ = Path::nccl;
+      path_ = Path::nccl;
       log_once(LogLevel::info, std::string("the ranks of a node exchange device buffers by ") +
                                    location.device->nccl->library);
       return Status::ok;
@@ -42,7 +42,7 @@ Status DevicePath::open(SharedSegment& shared, comm::Exchange& exchange,
   }
   SLIMPI_TRY(buffers.open(shared, exchange, location, statistics, &opened, &reason));
   if (opened) {
-    way_ = Path::ipc;
+    path_ = Path::ipc;
     log_once(LogLevel::info, "the ranks of a node work in each other's device memory");
     return Status::ok;
   }

@@ -23,15 +23,15 @@ class DevicePath {
   using Path = comm::NodePath;
 
   // What a rank publishes about a call whose buffers are at `location`. `ready`: it can use the
-  // path that way() returns.
+  // path that path() returns.
   enum Readiness : std::uint64_t { unavailable = 0, not_open = 1, ready = 2 };
   Readiness readiness(const device::Location& location) const;
 
   // To be called when all node-local ranks published `not_open`: opens the fastest path that works.
-  // Afterwards way() is the same on all of them. If it is `host`, no rank tries again.
+  // Afterwards path() is the same on all of them. If it is `host`, no rank tries again.
   Status open(SharedSegment& shared, comm::Exchange& exchange, const device::Location& location,
               Statistics& statistics);
-  Path way() const { return way_; }
+  Path path() const { return path_; }
 
   // First unmap the node-local ranks' memory; then, when no node-local rank maps this rank's memory
   // any more, close the NCCL communicator. `in_order`: all node-local ranks do so, and nothing is
@@ -45,7 +45,7 @@ class DevicePath {
  private:
   const Intra intra_;
   bool refused_ = false;
-  Path way_ = Path::host;
+  Path path_ = Path::host;
   std::optional<device::Location> location_;  // of the path that is open
 };
 

@@ -38,13 +38,15 @@ NodeMessages::NodeMessages(comm::Call& call)
       staging_(staged_ ? staging_of(call).data() : memory_),
       requests_(2 * kDepth * size_, MPI_REQUEST_NULL, &call.scratch.objects) {}
 
-std::size_t NodeMessages::place(Way way, std::uint64_t number, int other) const {
-  return ((number % kDepth * 2 + (way == Way::out ? 1 : 0)) * size_ + std::size_t(other)) * kBytes;
+std::size_t NodeMessages::place(Direction direction, std::uint64_t number, int other) const {
+  return ((number % kDepth * 2 + (direction == Direction::out ? 1 : 0)) * size_ +
+          std::size_t(other)) *
+         kBytes;
 }
 
 // The sends come first, then the receives.
-MPI_Request& NodeMessages::request(Way way, std::uint64_t number, int other) {
-  const std::size_t first = way == Way::out ? 0 : kDepth * size_;
+MPI_Request& NodeMessages::request(Direction direction, std::uint64_t number, int other) {
+  const std::size_t first = direction == Direction::out ? 0 : kDepth * size_;
   return requests_[first + number % kDepth * size_ + std::size_t(other)];
 }
 
@@ -56,12 +58,12 @@ Status NodeMessages::finish_copies() {
 
 Status NodeMessages::send(comm::Tag tag, std::uint64_t number, int other, const float* from,
                           const comm::Range& part) {
-  MPI_Request& sent = request(Way::out, number, other);
+  MPI_Request& sent = request(Direction::out, number, other);
   SLIMPI_TRY(exchange_.wait(sent));
   const void* data = from + part.first;
   if (staged_) {
     // MPI may read the staging memory as soon as the send is started, so the copy must be complete.
-    std::byte* const staging = staging_ + place(Way::out, number, other);
+    std::byte* const staging = staging_ + place(Direction::out, number, other);
     SLIMPI_TRY(copies_.copy(staging, data, part.count * sizeof(float)));
     SLIMPI_TRY(finish_copies());
     data = staging;
@@ -70,36 +72,38 @@ Status NodeMessages::send(comm::Tag tag, std::uint64_t number, int other, const 
 }
 
 Status NodeMessages::post(comm::Tag tag, std::uint64_t number, int other) {
-  return exchange_.receive(rank_of(other), tag, staging_ + place(Way::in, number, other), kBytes,
-                           request(Way::in, number, other));
+  return exchange_.receive(rank_of(other), tag, staging_ + place(Direction::in, number, other),
+                           kBytes, request(Direction::in, number, other));
 }
 
 Status NodeMessages::take(std::uint64_t number, int other, std::uint64_t count,
                           const float** values) {
   const std::size_t bytes = count * sizeof(float);
   std::size_t received = 0;
-  SLIMPI_TRY(exchange_.wait(request(Way::in, number, other), &received));
+  SLIMPI_TRY(exchange_.wait(request(Direction::in, number, other), &received));
   if (received != bytes)
     return fail(Status::bad_message, "message from rank " + std::to_string(rank_of(other)) + ": " +
                                          std::to_string(received) + " bytes where " +
                                          std::to_string(bytes) + " were expected");
-  std::byte* const here = memory_ + place(Way::in, number, other);
-  if (staged_) SLIMPI_TRY(copies_.copy(here, staging_ + place(Way::in, number, other), bytes));
+  std::byte* const here = memory_ + place(Direction::in, number, other);
+  if (staged_)
+    SLIMPI_TRY(copies_.copy(here, staging_ + place(Direction::in, number, other), bytes));
   *values = reinterpret_cast<const float*>(here);
   return Status::ok;
 }
 
 Status NodeMessages::post_into(comm::Tag tag, std::uint64_t number, int other, float* to,
                                std::uint64_t count) {
-  void* const into = staged_ ? static_cast<void*>(staging_ + place(Way::in, number, other)) : to;
+  void* const into =
+      staged_ ? static_cast<void*>(staging_ + place(Direction::in, number, other)) : to;
   return exchange_.receive(rank_of(other), tag, into, count * sizeof(float),
-                           request(Way::in, number, other));
+                           request(Direction::in, number, other));
 }
 
 Status NodeMessages::take_into(std::uint64_t number, int other, float* to, std::uint64_t count) {
-  SLIMPI_TRY(exchange_.wait(request(Way::in, number, other)));
+  SLIMPI_TRY(exchange_.wait(request(Direction::in, number, other)));
   if (!staged_) return Status::ok;
-  return copies_.copy(to, staging_ + place(Way::in, number, other), count * sizeof(float));
+  return copies_.copy(to, staging_ + place(Direction::in, number, other), count * sizeof(float));
 }
 
 Status reserve_node_messages(const comm::Call& call, const comm::InterNodeGroup& group) {

@@ -47,11 +47,11 @@ class NodeMessages {
   std::span<MPI_Request> requests() { return requests_; }
 
  private:
-  enum class Way { in, out };
+  enum class Direction { in, out };
 
   // Byte offset of a message buffer.
-  std::size_t place(Way way, std::uint64_t number, int other) const;
-  MPI_Request& request(Way way, std::uint64_t number, int other);
+  std::size_t place(Direction direction, std::uint64_t number, int other) const;
+  MPI_Request& request(Direction direction, std::uint64_t number, int other);
   int rank_of(int local) const { return node_local_ranks_[std::size_t(local)]; }
 
   const comm::Call& call_;

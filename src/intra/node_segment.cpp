@@ -124,7 +124,7 @@ bool NodeSegment::leave() {
   if (device_path != nullptr) device_path->close_message_buffers();
   // From here on this process uses no device memory of the others.
   header().gone.fetch_add(1, std::memory_order_acq_rel);
-  if (device_path == nullptr || device_path->way() == DevicePath::Path::host) return true;
+  if (device_path == nullptr || device_path->path() == DevicePath::Path::host) return true;
   const auto end = std::chrono::steady_clock::now() + kPatience;
   while (!gone() && std::chrono::steady_clock::now() < end) sched_yield();
   if (!gone()) return false;

@@ -31,21 +31,26 @@ std::string ShmPass::describe_counts() const {
                               shared_.word(other) >> published::kCountShift);
 }
 
-// When this returns, the first block is in the message buffers. Host or device message buffers:
-// that depends on where all node-local ranks' buffers lie in this very call. Each rank starts with
-// what its own buffers allow, and publishes that. Only if ranks differ, or if they had to open a
-// device path first, is the first block copied a second time. Where another call holds the lease on
-// some process, which is published in the same word, all ranks use mpi. What was copied until then
-// is in a message buffer that every call writes before it reads it.
-Status ShmPass::begin(Pass pass, Path* way) {
+// Before the first barrier: chooses message buffers of the host or of a device by what this rank's
+// own buffers allow, and publishes that.
+ShmPass::Path ShmPass::propose(Pass pass) {
   const DevicePath::Readiness mine =
       lease_.held() ? device_path_.readiness(call_.location) : DevicePath::unavailable;
-  *way = mine == DevicePath::ready ? device_path_.way() : Path::host;
-  use(*way == Path::ipc);
+  const Path own = mine == DevicePath::ready ? device_path_.path() : Path::host;
+  use(own == Path::ipc);
   if (mine == DevicePath::unavailable && lease_.held()) segment_.pin(call_.location);
   shared_.publish(std::uint64_t(mine) | word_ | readable(pass) | count_field() |
                   (lease_.held() ? 0 : published::kTaken));
-  if (lease_.held() && *way != Path::nccl) SLIMPI_TRY(copy_to_segment(0));
+  return own;
+}
+
+// When this returns, the first block is in the message buffers, unless the call is done elsewhere
+// or left to MPI. Only if ranks proposed different buffers, or if they had to open a device path
+// first, is the first block copied a second time. What was copied until then is in a message buffer
+// that every call writes before it reads it.
+Status ShmPass::begin(Pass pass, Path* path) {
+  const Path own = propose(pass);
+  if (lease_.held() && own != Path::nccl) SLIMPI_TRY(copy_to_segment(0));
   SLIMPI_TRY(barrier());
   const SharedSegment::Published published = shared_.published();
   if (!published.alike(published::kCount)) return fail(Status::bad_message, describe_counts());
@@ -55,46 +60,40 @@ Status ShmPass::begin(Pass pass, Path* way) {
                            !published.alike(published::kEnvironment);
     if (result_->left_to_mpi || result_->unverified) return Status::ok;
   }
-  const bool alike = published.alike(published::kReadiness);
-  const bool all_closed = alike && (published.all & published::kReadiness) == DevicePath::not_open;
-  const bool mixed = only_some_readable(published);
-  const bool again = !alike || all_closed || mixed;
-  if ((published.any & published::kTaken) != 0) {
-    *way = Path::mpi;
-  } else if (!alike) {
-    *way = Path::host;
-  } else if (all_closed) {
+  const PassDecision decision = decide(published, own);
+  if (decision.buffers_only) use_buffers_only();
+  *path = decision.path;
+  if (decision.open) {
     SLIMPI_TRY(
         device_path_.open(shared_, exchange_, call_.location, call_.communicator.statistics()));
-    *way = device_path_.way();
+    *path = device_path_.path();
   }
-  if (elsewhere(*way) || !again) return Status::ok;
-  use(*way == Path::ipc);
+  if (elsewhere(*path) || !decision.again) return Status::ok;
+  use(*path == Path::ipc);
   if (!in_device_) segment_.pin(call_.location);
   SLIMPI_TRY(copy_to_segment(0));
   return barrier();
 }
 
-// The same for the all-gather of a call whose reduce-scatter used *way.
-Status ShmPass::begin_share(Path* way) {
-  use(*way == Path::ipc);
+// The same for the all-gather of a call whose reduce-scatter used *path. No rank publishes a
+// readiness, so *path changes only where another call holds the lease.
+Status ShmPass::begin_share(Path* path) {
+  use(*path == Path::ipc);
   shared_.publish(readable(Pass::share) | (lease_.held() ? 0 : published::kTaken));
-  if (lease_.held() && *way != Path::nccl) SLIMPI_TRY(publish(0));
+  if (lease_.held() && *path != Path::nccl) SLIMPI_TRY(publish(0));
   SLIMPI_TRY(barrier());
-  const SharedSegment::Published published = shared_.published();
-  if ((published.any & published::kTaken) != 0) *way = Path::mpi;
-  if (!only_some_readable(published) || elsewhere(*way)) return Status::ok;
+  const PassDecision decision = decide(shared_.published(), *path);
+  if (decision.buffers_only) use_buffers_only();
+  *path = decision.path;
+  if (elsewhere(*path) || !decision.again) return Status::ok;
   SLIMPI_TRY(publish(0));
   return barrier();
 }
 
 // Where only some ranks read in place, all ranks use message buffers.
-bool ShmPass::only_some_readable(const SharedSegment::Published& published) {
-  const bool some = ((published.any ^ published.all) & published::kReadable) != 0;
-  if (!some) return false;
+void ShmPass::use_buffers_only() {
   single_copy_ = false;
   if (trials_ != nullptr) trials_->disagreed();
-  return true;
 }
 
 // The bit that says that other ranks can read this call's buffers, which are then in the peer note.

@@ -28,15 +28,10 @@
 #include "intra/copies.h"
 #include "intra/intra_node.h"
 #include "intra/node_state.h"
+#include "intra/pass_decision.h"
 #include "intra/transports.h"
 
 namespace slimpi::intra {
-
-// Whether nccl or mpi does the call. This rank has published what it holds, and has changed no data
-// area that others read.
-constexpr bool elsewhere(DevicePath::Path way) {
-  return way == DevicePath::Path::nccl || way == DevicePath::Path::mpi;
-}
 
 // Floats of one shard in a block of `block` floats.
 inline std::uint64_t piece_of(const comm::InterNodeGroup& group, std::uint64_t block) {
@@ -67,30 +62,31 @@ class ShmPass {
       shards_.push_back(shard_range(call.count, call.plan.format, group, shard_index));
   }
 
-  // They only set *way where the call must use nccl or mpi.
-  Status sum(Path* way, bool* in_pieces) {
+  // They only set *path where the call must use nccl or mpi.
+  Status sum(Path* path, bool* in_pieces) {
     pieces_ = *in_pieces;
-    const Status status = exchange_.settle(caught([&] { return run_sum(way); }), {});
+    const Status status = exchange_.settle(caught([&] { return run_sum(path); }), {});
     *in_pieces = pieces_;
     return status;
   }
-  Status allreduce(std::uint64_t word, Path* way, NodeResult* result) {
+  Status allreduce(std::uint64_t word, Path* path, NodeResult* result) {
     word_ = word;
     result_ = result;
     holds_back_ = call_.in == call_.out && call_.device.kernels()->add != nullptr;
-    return exchange_.settle(caught([&] { return run_allreduce(way); }), {});
+    return exchange_.settle(caught([&] { return run_allreduce(path); }), {});
   }
-  Status share(Path* way) {
-    return exchange_.settle(caught([&] { return run_share(way); }), {});
+  Status share(Path* path) {
+    return exchange_.settle(caught([&] { return run_share(path); }), {});
   }
 
  private:
-  Status run_sum(Path* way);
-  Status run_share(Path* way);
-  Status run_allreduce(Path* way);
+  Status run_sum(Path* path);
+  Status run_share(Path* path);
+  Status run_allreduce(Path* path);
   void use(bool in_device);
-  Status begin(Pass pass, Path* way);
-  Status begin_share(Path* way);
+  Path propose(Pass pass);
+  Status begin(Pass pass, Path* path);
+  Status begin_share(Path* path);
   void end();
   comm::Range part(int shard_index, std::uint64_t block) const {
     const comm::Range& shard = shards_[std::size_t(shard_index)];
@@ -132,7 +128,7 @@ class ShmPass {
   Status fetch_from(int shard_index, std::uint64_t block, const comm::Range& theirs);
   std::uint64_t count_field() const;
   std::string describe_counts() const;
-  bool only_some_readable(const SharedSegment::Published& published);
+  void use_buffers_only();
   Status end_reading();
   std::uint64_t readable(Pass pass);
   void record();

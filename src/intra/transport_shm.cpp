@@ -112,11 +112,11 @@ Status ShmPass::reduce(std::uint64_t block, bool pairwise) {
   return Status::ok;
 }
 
-Status ShmPass::run_sum(Path* way) {
-  SLIMPI_TRY(begin(Pass::sum, way));
-  pieces_ = pieces_ && *way == Path::host && single_copy_ &&
+Status ShmPass::run_sum(Path* path) {
+  SLIMPI_TRY(begin(Pass::sum, path));
+  pieces_ = pieces_ && *path == Path::host && single_copy_ &&
             (shared_.published().all & published::kPieces) != 0;
-  if (elsewhere(*way) || pieces_) return Status::ok;
+  if (elsewhere(*path) || pieces_) return Status::ok;
   for (std::uint64_t block = 0; block < blocks_; ++block) {
     SLIMPI_TRY(reduce(block, false));
     // While the owners add a block, the next one is copied: one barrier serves both.
@@ -130,9 +130,9 @@ Status ShmPass::run_sum(Path* way) {
   return Status::ok;
 }
 
-Status ShmPass::run_share(Path* way) {
-  SLIMPI_TRY(begin_share(way));
-  if (elsewhere(*way)) return Status::ok;
+Status ShmPass::run_share(Path* path) {
+  SLIMPI_TRY(begin_share(path));
+  if (elsewhere(*path)) return Status::ok;
   for (std::uint64_t block = 0; block < blocks_; ++block) {
     // The first block was published before the first barrier, in begin_share().
     if (block != 0 && !single_copy_) {
@@ -145,9 +145,9 @@ Status ShmPass::run_share(Path* way) {
   return end_reading();
 }
 
-Status ShmPass::run_allreduce(Path* way) {
-  SLIMPI_TRY(begin(Pass::allreduce, way));
-  if (elsewhere(*way) || result_->unverified || result_->left_to_mpi) return Status::ok;
+Status ShmPass::run_allreduce(Path* path) {
+  SLIMPI_TRY(begin(Pass::allreduce, path));
+  if (elsewhere(*path) || result_->unverified || result_->left_to_mpi) return Status::ok;
   for (std::uint64_t block = 0; block < blocks_ && !result_->left_to_mpi; ++block) {
     SLIMPI_TRY(reduce(block, true));
     SLIMPI_TRY(publish(block));
@@ -170,19 +170,19 @@ std::uint64_t shared_scratch_floats(std::size_t size, const comm::InterNodeGroup
 }
 
 Status reduce_scatter_by_shm(comm::Call& call, const comm::InterNodeGroup& group,
-                             const SegmentLease& lease, DevicePath::Path* way, bool* in_pieces) {
-  return ShmPass(call, group, lease).sum(way, in_pieces);
+                             const SegmentLease& lease, DevicePath::Path* path, bool* in_pieces) {
+  return ShmPass(call, group, lease).sum(path, in_pieces);
 }
 
 Status all_gather_by_shm(comm::Call& call, const comm::InterNodeGroup& group,
-                         const SegmentLease& lease, DevicePath::Path* way) {
-  return ShmPass(call, group, lease).share(way);
+                         const SegmentLease& lease, DevicePath::Path* path) {
+  return ShmPass(call, group, lease).share(path);
 }
 
 Status allreduce_by_shm(comm::Call& call, const comm::InterNodeGroup& group,
-                        const SegmentLease& lease, std::uint64_t word, DevicePath::Path* way,
+                        const SegmentLease& lease, std::uint64_t word, DevicePath::Path* path,
                         NodeResult* result) {
-  return ShmPass(call, group, lease).allreduce(word, way, result);
+  return ShmPass(call, group, lease).allreduce(word, path, result);
 }
 
 }  // namespace slimpi::intra

@@ -27,24 +27,23 @@ Status reserve_node_messages(const comm::Call& call, const comm::InterNodeGroup&
 
 // shm, cma and ipc: through memory that the node's ranks share. Needs shared_of(), and the
 // caller's lease of it. The ranks decide together at the first barrier. If the call must use nccl,
-// because its buffers allow that, or mpi, because some rank has no lease, only *way is set. *way of
-// the reduce-scatter is passed on to the all-gather. *in_pieces: whether this rank wants
+// because its buffers allow that, or mpi, because some rank has no lease, only *path is set. *path
+// of the reduce-scatter is passed on to the all-gather. *in_pieces: whether this rank wants
 // NodePieces; afterwards, whether all do and can. Then every rank's buffers are in its note, and
 // nothing else was done.
 Status reduce_scatter_by_shm(comm::Call& call, const comm::InterNodeGroup& group,
-                             const SegmentLease& lease, DevicePath::Path* way, bool* in_pieces);
+                             const SegmentLease& lease, DevicePath::Path* path, bool* in_pieces);
 Status all_gather_by_shm(comm::Call& call, const comm::InterNodeGroup& group,
-                         const SegmentLease& lease, DevicePath::Path* way);
+                         const SegmentLease& lease, DevicePath::Path* path);
 
 // The whole allreduce of one node, added pairwise as MPICH adds. `word`: what this rank publishes
 // about the call, in the fields of published_word.h. If some rank has no lease, the call is left to
 // MPI.
 Status allreduce_by_shm(comm::Call& call, const comm::InterNodeGroup& group,
-                        const SegmentLease& lease, std::uint64_t word, DevicePath::Path* way,
+                        const SegmentLease& lease, std::uint64_t word, DevicePath::Path* path,
                         NodeResult* result);
 
-// nccl: the same by NCCL, GPU to GPU, if the functions above set *way to it; with
-// the same lease.
+// nccl: the same by NCCL, GPU to GPU, if the functions above set *path to it; with the same lease.
 Status reduce_scatter_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
 Status all_gather_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
 Status allreduce_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the ranks of a node decide about one pass from the words that they published before its
+// first barrier (published_word.h). All ranks see the same words, so all decide the same, but for
+// the path where every rank uses the one that it has open.
+#pragma once
+#include "intra/device_path.h"
+#include "intra/published_word.h"
+#include "intra/shared_segment.h"
+
+namespace slimpi::intra {
+
+// Whether nccl or mpi does the call. This rank has published what it holds, and has changed no data
+// area that others read.
+constexpr bool elsewhere(DevicePath::Path path) {
+  return path == DevicePath::Path::nccl || path == DevicePath::Path::mpi;
+}
+
+struct PassDecision {
+  DevicePath::Path path;
+  bool open;          // a device path is to be opened first: all ranks could, and none is open
+  bool buffers_only;  // only some ranks' buffers can be read in place, so none are
+  bool again;  // other message buffers are used than before the barrier, or for the first time
+};
+
+// `own`: the path of this rank before the barrier.
+inline PassDecision decide(const SharedSegment::Published& published, DevicePath::Path own) {
+  const bool buffers_only = !published.alike(published::kReadable);
+  // Another call holds the lease on some process.
+  if ((published.any & published::kTaken) != 0)
+    return {DevicePath::Path::mpi, false, buffers_only, false};
+  if (!published.alike(published::kReadiness))
+    return {DevicePath::Path::host, false, buffers_only, true};
+  const bool open = (published.all & published::kReadiness) == DevicePath::not_open;
+  return {own, open, buffers_only, open || buffers_only};
+}
+
+}  // namespace slimpi::intra

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which buffers the ranks of a node use, by what all of them published.
+#include "intra/pass_decision.h"
+
+#include <initializer_list>
+
+#include "tests/helper/cmocka_cxx.h"
+
+using slimpi::intra::decide;
+using slimpi::intra::DevicePath;
+using slimpi::intra::PassDecision;
+using slimpi::intra::SharedSegment;
+using Path = DevicePath::Path;
+namespace published = slimpi::intra::published;
+
+namespace {
+
+PassDecision decided(std::initializer_list<std::uint64_t> words, Path own) {
+  SharedSegment::Published joined{UINT64_MAX, 0};
+  for (const std::uint64_t word : words) {
+    joined.all &= word;
+    joined.any |= word;
+  }
+  return decide(joined, own);
+}
+
+void ranks_that_are_alike_use_what_they_have(void**) {
+  for (const Path own : {Path::ipc, Path::nccl}) {
+    const PassDecision decision = decided({DevicePath::ready, DevicePath::ready}, own);
+    assert_true(decision.path == own);
+    assert_false(decision.open || decision.buffers_only || decision.again);
+  }
+  const PassDecision host =
+      decided({DevicePath::unavailable | published::kReadable, published::kReadable}, Path::host);
+  assert_true(host.path == Path::host);
+  assert_false(host.open || host.buffers_only || host.again);
+}
+
+void a_path_is_opened_if_all_can(void**) {
+  const PassDecision all = decided({DevicePath::not_open, DevicePath::not_open}, Path::host);
+  assert_true(all.open && all.again);
+  const PassDecision some = decided({DevicePath::not_open, DevicePath::unavailable}, Path::host);
+  assert_false(some.open);
+}
+
+// Each rank proposed its own; all use the host's buffers.
+void ranks_that_differ_use_the_host(void**) {
+  for (const std::uint64_t other : {DevicePath::unavailable, DevicePath::not_open})
+    for (const Path own : {Path::ipc, Path::nccl, Path::host}) {
+      const PassDecision decision = decided({DevicePath::ready, other}, own);
+      assert_true(decision.path == Path::host);
+      assert_true(decision.again);
+      assert_false(decision.open);
+    }
+}
+
+void a_lease_that_is_taken_leads_to_mpi(void**) {
+  for (const std::uint64_t readiness :
+       {DevicePath::unavailable, DevicePath::not_open, DevicePath::ready}) {
+    const PassDecision decision = decided({published::kTaken, readiness}, Path::ipc);
+    assert_true(decision.path == Path::mpi);
+    assert_false(decision.open || decision.again);
+  }
+}
+
+void all_read_in_place_or_none(void**) {
+  const PassDecision some = decided({published::kReadable, 0}, Path::host);
+  assert_true(some.path == Path::host);
+  assert_true(some.buffers_only && some.again);
+  assert_true(decided({published::kReadable, published::kTaken}, Path::host).buffers_only);
+}
+
+}  // namespace
+
+int main() {
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(ranks_that_are_alike_use_what_they_have),
+      cmocka_unit_test(a_path_is_opened_if_all_can),
+      cmocka_unit_test(ranks_that_differ_use_the_host),
+      cmocka_unit_test(a_lease_that_is_taken_leads_to_mpi),
+      cmocka_unit_test(all_read_in_place_or_none),
+  };
+  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
+}
