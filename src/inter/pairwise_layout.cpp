@@ -47,11 +47,11 @@ std::size_t PairwiseLayout::bytes_in_flight(const Step& step) const {
          message_bytes(format_, most - full * segments_.elements);
 }
 
-std::size_t PairwiseLayout::buffer(Message message, std::int64_t number, int round) const {
+std::size_t PairwiseLayout::buffer(MessageKind message, std::int64_t number, int round) const {
   // In each place of the ring: a group of buffers for each round of the first three kinds of
   // messages, then one for gather_out.
   const std::size_t rounds = std::size_t(this->rounds());
-  const std::size_t within = message == Message::gather_out
+  const std::size_t within = message == MessageKind::gather_out
                                  ? 3 * rounds
                                  : std::size_t(message) * rounds + std::size_t(round);
   return (ring_index(number) * (3 * rounds + 1) + within) * std::size_t(segments_.group);

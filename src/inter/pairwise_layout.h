@@ -19,7 +19,7 @@ namespace slimpi::inter {
 
 // The messages of one group, each segment's in a buffer of its own, one behind the other: one group
 // of them per round for the first three; the last one goes to all members.
-enum class Message { scatter_out, scatter_in, gather_in, gather_out };
+enum class MessageKind { scatter_out, scatter_in, gather_in, gather_out };
 
 class PairwiseLayout : public ExchangeLayout {
  public:
@@ -69,10 +69,10 @@ class PairwiseLayout : public ExchangeLayout {
     return std::size_t(number % segments_.depth);
   }
   // The buffer and the request of a group's first segment; those of the others follow.
-  std::size_t buffer(Message message, std::int64_t number, int round) const;
+  std::size_t buffer(MessageKind message, std::int64_t number, int round) const;
   std::size_t buffers() const { return segments_.total / segments_.message; }
   // A gather_out buffer has a request for each round.
-  std::size_t request(Message message, const Step& step) const {
+  std::size_t request(MessageKind message, const Step& step) const {
     return ((ring_index(step.number) * 4 + std::size_t(message)) * std::size_t(rounds()) +
             std::size_t(step.round)) *
            std::size_t(segments_.group);

@@ -96,9 +96,10 @@ Status ReduceScatterAllgather::sum_in_node(const comm::Range& part) const {
 
 void ReduceScatterAllgather::sum(const Step& step, const comm::Range& part, int segment) {
   const auto from = [&](int member) {
-    return ring_.payload(Message::scatter_in, step.number, steps().round_from(member), segment);
+    return ring_.payload(MessageKind::scatter_in, step.number, steps().round_from(member), segment);
   };
-  std::byte* const payload = ring_.payload(Message::gather_out, step.number, step.round, segment);
+  std::byte* const payload =
+      ring_.payload(MessageKind::gather_out, step.number, step.round, segment);
   // By reference: a copy in a std::function would be on the heap.
   codec_.sum(part, payload, std::cref(from));
   if (!context_.device.staged) codec_.summed(part, payload, std::cref(from));
@@ -110,7 +111,7 @@ Status ReduceScatterAllgather::prepare(const Step& step) {
   if (step.number < 0 || (step.gather && step.round != 0)) return Status::ok;
   const comm::Range group = layout_.sent_in(step);
   if (group.count == 0) return Status::ok;
-  const Message message = step.gather ? Message::gather_out : Message::scatter_out;
+  const MessageKind message = step.gather ? MessageKind::gather_out : MessageKind::scatter_out;
   SLIMPI_TRY(for_pieces(step, group, [&](const comm::Range& part, int segment) {
     SLIMPI_TRY(sum_in_node(part));
     if (step.gather)
@@ -125,18 +126,19 @@ Status ReduceScatterAllgather::prepare(const Step& step) {
 Status ReduceScatterAllgather::begin(const Step& step) {
   const comm::Range group = layout_.sent_in(step);
   if (group.count == 0) return Status::ok;
-  const Message message = step.gather ? Message::gather_out : Message::scatter_out;
+  const MessageKind message = step.gather ? MessageKind::gather_out : MessageKind::scatter_out;
   const bool made_here = !step.gather || step.round == 0;
   if (made_here) SLIMPI_TRY(ring_.wait_for_payload(message, step));
   // The sum has read them all, so what could not be checked on arrival is on the host now.
-  if (step.gather && made_here) SLIMPI_TRY(ring_.check(Message::scatter_in, step.number));
+  if (step.gather && made_here) SLIMPI_TRY(ring_.check(MessageKind::scatter_in, step.number));
   for (int i = 0; made_here && i < layout_.segments_of(group); ++i) {
     const std::byte* const payload = ring_.host_payload(message, step.number, step.round, i);
     if (!step.gather)
       codec_.encoded(layout_.segment(group, i), payload);
     else if (context_.device.staged)  // else counted with the sum
       codec_.summed(layout_.segment(group, i), payload, [&](int member) {
-        return ring_.host_payload(Message::scatter_in, step.number, steps().round_from(member), i);
+        return ring_.host_payload(MessageKind::scatter_in, step.number, steps().round_from(member),
+                                  i);
       });
   }
   return ring_.send(step);
@@ -149,7 +151,7 @@ Status ReduceScatterAllgather::decode(const Step& step) {
   const comm::Range group = layout_.received_in(step);
   if (group.count != 0)
     SLIMPI_TRY(for_pieces(step, group, [&](const comm::Range& part, int segment) {
-      codec_.decode(part, ring_.payload(Message::gather_in, step.number, step.round, segment));
+      codec_.decode(part, ring_.payload(MessageKind::gather_in, step.number, step.round, segment));
       return Status::ok;
     }));
   if (step.round != layout_.rounds() - 1) return Status::ok;

@@ -18,10 +18,10 @@ SegmentRing::SegmentRing(const Context& context, const PairwiseLayout& layout,
       headers_(std::size_t(layout.segments().group), context.memory),
       received_(std::size_t(layout.segments().group), context.memory) {}
 
-CopyStreams::Event& SegmentRing::event(Message message, const Step& step) {
+CopyStreams::Event& SegmentRing::event(MessageKind message, const Step& step) {
   const std::size_t index = layout_.ring_index(step.number);
   // A sum is made once and goes to all members, so all rounds share its event.
-  if (message == Message::gather_out) return summed_[index];
+  if (message == MessageKind::gather_out) return summed_[index];
   return encoded_[index * std::size_t(layout_.rounds()) + std::size_t(step.round)];
 }
 
@@ -32,7 +32,7 @@ std::span<const codec::Message> SegmentRing::headers(const comm::Range& group, i
   return {headers_.data(), std::size_t(segments)};
 }
 
-Status SegmentRing::post(Message message, const Step& step, comm::Tag tag) {
+Status SegmentRing::post(MessageKind message, const Step& step, comm::Tag tag) {
   const int segments = layout_.segments_of(layout_.received_in(step));
   const std::size_t first = layout_.buffer(message, step.number, step.round);
   for (int i = 0; i < segments; ++i)
@@ -47,25 +47,25 @@ Status SegmentRing::post(std::int64_t number) {
   // Of both phases: a peer may be in the all-gather while this rank is in the reduce-scatter.
   for (int round = 0; round < layout_.rounds(); ++round) {
     // Group by group, as the peers send: messages of one tag keep their order.
-    SLIMPI_TRY(post(Message::scatter_in, {false, number, round}, comm::Tag::scatter_reduce));
-    SLIMPI_TRY(post(Message::gather_in, {true, number, round}, comm::Tag::all_gather));
+    SLIMPI_TRY(post(MessageKind::scatter_in, {false, number, round}, comm::Tag::scatter_reduce));
+    SLIMPI_TRY(post(MessageKind::gather_in, {true, number, round}, comm::Tag::all_gather));
   }
   return Status::ok;
 }
 
-Status SegmentRing::stage_out(Message message, const Step& step) {
+Status SegmentRing::stage_out(MessageKind message, const Step& step) {
   return buffers_.stage_out(layout_.buffer(message, step.number, step.round),
                             headers(layout_.sent_in(step), layout_.me()), &event(message, step),
                             mapped(step.number));
 }
 
 // On the host a kernel has ended when its function returns, and there is nothing to wait for.
-Status SegmentRing::wait_for_payload(Message message, const Step& step) {
+Status SegmentRing::wait_for_payload(MessageKind message, const Step& step) {
   return streams_.wait(event(message, step));
 }
 
 Status SegmentRing::send(const Step& step) {
-  const Message message = step.gather ? Message::gather_out : Message::scatter_out;
+  const MessageKind message = step.gather ? MessageKind::gather_out : MessageKind::scatter_out;
   const comm::Range group = layout_.sent_in(step);
   const std::size_t first = layout_.buffer(message, step.number, step.round);
   for (int i = 0; i < layout_.segments_of(group); ++i)
@@ -86,12 +86,12 @@ Status SegmentRing::finish(const Step& step) {
     const Timed timed(context_.statistics, Stage::exchange, "send",
                       message_bytes(context_.format, layout_.segment(sent, i).count));
     SLIMPI_TRY(context_.exchange.wait(
-        request(step.gather ? Message::gather_out : Message::scatter_out, step, i)));
+        request(step.gather ? MessageKind::gather_out : MessageKind::scatter_out, step, i)));
   }
   const comm::Range group = layout_.received_in(step);
   const int segments = layout_.segments_of(group);
   if (segments == 0) return Status::ok;
-  const Message message = step.gather ? Message::gather_in : Message::scatter_in;
+  const MessageKind message = step.gather ? MessageKind::gather_in : MessageKind::scatter_in;
   for (int i = 0; i < segments; ++i) {
     const Timed timed(context_.statistics, Stage::exchange, "receive",
                       message_bytes(context_.format, layout_.segment(group, i).count));
@@ -104,10 +104,10 @@ Status SegmentRing::finish(const Step& step) {
                            headers(group, layout_.from(step)), mapped(step.number));
 }
 
-Status SegmentRing::check(Message message, std::int64_t number) {
+Status SegmentRing::check(MessageKind message, std::int64_t number) {
   // MPI received these messages into device memory. The copy of their headers is complete now.
   for (int round = 0; round < layout_.rounds() && buffers_.checks_late(); ++round) {
-    const Step step{message == Message::gather_in, number, round};
+    const Step step{message == MessageKind::gather_in, number, round};
     const std::span<const codec::Message> expected =
         headers(layout_.received_in(step), layout_.from(step));
     for (std::size_t i = 0; i < expected.size(); ++i)
@@ -126,7 +126,7 @@ Status SegmentRing::recycle(std::int64_t number) {
   if (number < 0 || !(again || buffers_.checks_late())) return Status::ok;
   // The kernels that read these buffers must be complete before MPI writes there again.
   SLIMPI_TRY(streams_.wait(decoded_[layout_.ring_index(number)]));
-  SLIMPI_TRY(check(Message::gather_in, number));
+  SLIMPI_TRY(check(MessageKind::gather_in, number));
   return again ? post(number + layout_.segments().depth) : Status::ok;
 }
 

@@ -30,8 +30,8 @@ class SegmentRing {
 
   // After the kernels that write a step's messages were queued: the event of scatter_out (by round)
   // or of gather_out is complete when the messages may be sent. wait_for_payload waits for it.
-  Status stage_out(Message message, const Step& step);
-  Status wait_for_payload(Message message, const Step& step);
+  Status stage_out(MessageKind message, const Step& step);
+  Status wait_for_payload(MessageKind message, const Step& step);
 
   // Starts to send the messages of a step, which wait_for_payload has passed.
   Status send(const Step& step);
@@ -41,7 +41,7 @@ class SegmentRing {
   Status finish(const Step& step);
 
   // Checks those messages of a group that only the device has seen; see MessageBuffers::check.
-  Status check(Message message, std::int64_t number);
+  Status check(MessageKind message, std::int64_t number);
 
   // To be called when the last kernel that reads this group's messages was queued.
   Status decoded(std::int64_t number, std::uint64_t bytes);
@@ -54,24 +54,24 @@ class SegmentRing {
   // Whether a group's payloads lie one behind the other from that of its first segment on; else
   // kernels work on each segment by itself.
   bool contiguous(std::int64_t number) const { return buffers_.contiguous() && !mapped(number); }
-  std::byte* payload(Message message, std::int64_t number, int round, int segment) const {
+  std::byte* payload(MessageKind message, std::int64_t number, int round, int segment) const {
     return buffers_.piece(layout_.buffer(message, number, round) + std::size_t(segment),
                           mapped(number));
   }
-  std::byte* host_payload(Message message, std::int64_t number, int round, int segment) const {
+  std::byte* host_payload(MessageKind message, std::int64_t number, int round, int segment) const {
     return buffers_.host_piece(layout_.buffer(message, number, round) + std::size_t(segment));
   }
   std::span<MPI_Request> requests() { return requests_; }
 
  private:
-  Status post(Message message, const Step& step, comm::Tag tag);
-  MPI_Request& request(Message message, const Step& step, int segment) {
+  Status post(MessageKind message, const Step& step, comm::Tag tag);
+  MPI_Request& request(MessageKind message, const Step& step, int segment) {
     return requests_[layout_.request(message, step) + std::size_t(segment)];
   }
   bool mapped(std::int64_t number) const { return buffers_.mapped(layout_.most_segments(number)); }
   // Valid until the next call.
   std::span<const codec::Message> headers(const comm::Range& group, int sender);
-  CopyStreams::Event& event(Message message, const Step& step);
+  CopyStreams::Event& event(MessageKind message, const Step& step);
   int rank_of(int member) const { return group_.peers[std::size_t(member)]; }
 
   const Context& context_;
