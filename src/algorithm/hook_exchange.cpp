@@ -42,13 +42,13 @@ class HookRounds {
  private:
   // The message buffers: in the reduce-scatter one to and one from each member; in the all-gather
   // one from each member, and one with the finished segment, which goes to all.
-  enum class Message { scatter_out, scatter_in, gather_in, gather_out };
+  enum class Buffer { scatter_out, scatter_in, gather_in, gather_out };
 
-  std::byte* buffer(Message kind, int member) const {
-    const int within = kind == Message::gather_out ? 0 : member;
+  std::byte* buffer(Buffer kind, int member) const {
+    const int within = kind == Buffer::gather_out ? 0 : member;
     return memory_ + std::size_t(int(kind) * group_size_ + within) * message_buffer_;
   }
-  MPI_Request& request(Message kind, int member) {
+  MPI_Request& request(Buffer kind, int member) {
     return requests_[std::size_t(int(kind) * group_size_ + member)];
   }
   int rank_of(int member) const { return group_.peers[std::size_t(member)]; }
@@ -56,7 +56,7 @@ class HookRounds {
 
   Status step();
   Status post();
-  Status receive(Message kind, int member, const comm::Range& part, float* out);
+  Status receive(Buffer kind, int member, const comm::Range& part, float* out);
   Status sum(const comm::Range& part);
 
   comm::Call& call_;
@@ -83,13 +83,13 @@ comm::Range HookRounds::piece(int member) const {
 }
 
 // Waits for the message of a member and decodes it.
-Status HookRounds::receive(Message kind, int member, const comm::Range& part, float* out) {
+Status HookRounds::receive(Buffer kind, int member, const comm::Range& part, float* out) {
   std::size_t received = 0;
   {
     const Timed timed(call_.communicator.statistics(), Stage::exchange, "receive", message_buffer_);
     SLIMPI_TRY(exchange_.wait(request(kind, member), &received));
   }
-  return messages_.decode({part, kind == Message::gather_in}, rank_of(member), buffer(kind, member),
+  return messages_.decode({part, kind == Buffer::gather_in}, rank_of(member), buffer(kind, member),
                           received, out);
 }
 
@@ -99,12 +99,12 @@ Status HookRounds::post() {
     if (member == me_) continue;
     if (mine.count != 0)
       SLIMPI_TRY(exchange_.receive(rank_of(member), comm::Tag::scatter_reduce,
-                                   buffer(Message::scatter_in, member), message_buffer_,
-                                   request(Message::scatter_in, member)));
+                                   buffer(Buffer::scatter_in, member), message_buffer_,
+                                   request(Buffer::scatter_in, member)));
     if (piece(member).count != 0)
       SLIMPI_TRY(exchange_.receive(rank_of(member), comm::Tag::all_gather,
-                                   buffer(Message::gather_in, member), message_buffer_,
-                                   request(Message::gather_in, member)));
+                                   buffer(Buffer::gather_in, member), message_buffer_,
+                                   request(Buffer::gather_in, member)));
   }
   return Status::ok;
 }
@@ -115,7 +115,7 @@ Status HookRounds::sum(const comm::Range& part) {
   for (int member = 0; member < group_size_; ++member) {
     const float* addend = in_ + part.first;
     if (member != me_) {
-      SLIMPI_TRY(receive(Message::scatter_in, member, part, messages_.decoded()));
+      SLIMPI_TRY(receive(Buffer::scatter_in, member, part, messages_.decoded()));
       addend = messages_.decoded();
     }
     if (member == 0)
@@ -123,13 +123,13 @@ Status HookRounds::sum(const comm::Range& part) {
     else
       for (std::uint64_t i = 0; i < part.count; ++i) total_[i] += addend[i];
   }
-  std::byte* const text = buffer(Message::gather_out, me_);
-  const std::size_t bytes = messages_.encode({part, true}, total_, text);
+  std::byte* const message = buffer(Buffer::gather_out, me_);
+  const std::size_t bytes = messages_.encode({part, true}, total_, message);
   for (int member = 0; member < group_size_; ++member)
     if (member != me_)
-      SLIMPI_TRY(exchange_.send(rank_of(member), comm::Tag::all_gather, text, bytes,
-                                request(Message::gather_out, member)));
-  messages_.decode_own({part, true}, text, out_ + part.first);
+      SLIMPI_TRY(exchange_.send(rank_of(member), comm::Tag::all_gather, message, bytes,
+                                request(Buffer::gather_out, member)));
+  messages_.decode_own({part, true}, message, out_ + part.first);
   return Status::ok;
 }
 
@@ -139,16 +139,16 @@ Status HookRounds::step() {
     const int to = (me_ + distance) % group_size_;
     const comm::Range part = piece(to);
     if (part.count == 0) continue;
-    std::byte* const text = buffer(Message::scatter_out, to);
-    const std::size_t bytes = messages_.encode({part, false}, in_ + part.first, text);
-    SLIMPI_TRY(exchange_.send(rank_of(to), comm::Tag::scatter_reduce, text, bytes,
-                              request(Message::scatter_out, to)));
+    std::byte* const message = buffer(Buffer::scatter_out, to);
+    const std::size_t bytes = messages_.encode({part, false}, in_ + part.first, message);
+    SLIMPI_TRY(exchange_.send(rank_of(to), comm::Tag::scatter_reduce, message, bytes,
+                              request(Buffer::scatter_out, to)));
   }
   if (const comm::Range mine = piece(me_); mine.count != 0) SLIMPI_TRY(sum(mine));
   for (int distance = 1; distance < group_size_; ++distance) {
     const int from = (me_ - distance + group_size_) % group_size_;
     if (const comm::Range part = piece(from); part.count != 0)
-      SLIMPI_TRY(receive(Message::gather_in, from, part, out_ + part.first));
+      SLIMPI_TRY(receive(Buffer::gather_in, from, part, out_ + part.first));
   }
   const Timed timed(call_.communicator.statistics(), Stage::exchange, "wait", 0);
   return exchange_.wait_all(requests_);

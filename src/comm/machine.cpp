@@ -18,14 +18,14 @@ Status Machine::find(const mpi::Api& api, MPI_Comm comm, const LocalProcess& min
   int code = api.Comm_split_type(comm, MPI_COMM_TYPE_SHARED, mine.rank, MPI_INFO_NULL, &here);
   if (code != MPI_SUCCESS) return failed(code);
   api.Comm_size(here, &size_);
-  code = api.Allgather(&mine, int(sizeof mine), MPI_CHAR, room_.data(), int(sizeof mine), MPI_CHAR,
-                       here);
+  code = api.Allgather(&mine, int(sizeof mine), MPI_CHAR, processes_.data(), int(sizeof mine),
+                       MPI_CHAR, here);
   api.Comm_free(&here);
   return code == MPI_SUCCESS ? Status::ok : failed(code);
 }
 
 bool Machine::core_each() {
-  for (int i = 0; i < size_; ++i) cores_[std::size_t(i)] = room_[std::size_t(i)].cores;
+  for (int i = 0; i < size_; ++i) cores_[std::size_t(i)] = processes_[std::size_t(i)].cores;
   return topology::enough_cores(std::span(cores_).first(std::size_t(size_)),
                                 std::max(size_, launched_ranks_here()), topology::core_quota());
 }

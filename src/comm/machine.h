@@ -19,7 +19,7 @@ struct LocalProcess {
 class Machine {
  public:
   // Allocates all memory that find() and core_each() need, for `size` ranks.
-  explicit Machine(int size) : room_(std::size_t(size)), cores_(std::size_t(size)) {}
+  explicit Machine(int size) : processes_(std::size_t(size)), cores_(std::size_t(size)) {}
 
   // MPI_Comm_split_type decides which ranks share a machine. SLIMPI_RANKS_PER_NODE does not count
   // here: emulated nodes share a machine and its cores. Collective over `comm`; allocates nothing
@@ -27,14 +27,14 @@ class Machine {
   Status find(const mpi::Api& api, MPI_Comm comm, const LocalProcess& mine);
 
   // Equal on the ranks of one machine and nowhere else.
-  int lowest_rank() const { return room_.front().rank; }
+  int lowest_rank() const { return processes_.front().rank; }
 
   // Whether these ranks, and those that the launcher reports, have a core each. Machines may have
   // different results: only speed depends on them.
   bool core_each();
 
  private:
-  std::vector<LocalProcess> room_;  // the first size_ are the ranks of the machine, ascending
+  std::vector<LocalProcess> processes_;  // the first size_ are the ranks of the machine, ascending
   std::vector<topology::Cores> cores_;
   int size_ = 0;
 };

@@ -23,12 +23,12 @@ constexpr unsigned kMostThreads = 1024, kLanes = 32;
 constexpr std::size_t kStackBytes = 64 << 10;
 
 // What waits here goes on when all are there.
-struct UniqueId {
+struct Barrier {
   unsigned arrived = 0, generation = 0;
 };
 
 struct Warp {
-  UniqueId barrier;
+  Barrier barrier;
   int kind = 0;  // what the lanes that have arrived are there for
   // By parity of the barrier: a lane may come to the next one before another has left the last.
   std::uint32_t values[2][kLanes] = {};
@@ -44,7 +44,7 @@ const EmulatedKernel* g_kernels = nullptr;
 
 Fiber* g_fibers = nullptr;  // kMostThreads, made at first use and kept
 Warp g_warps[kMostThreads / kLanes];
-UniqueId g_block;
+Barrier g_block;
 jmp_buf g_scheduler;
 unsigned g_threads = 0;
 bool g_progress = false;  // has anyone gone on since the scheduler began its last round?
@@ -110,7 +110,7 @@ void run_block(bool descending) {
   }
 }
 
-void meet(UniqueId& barrier, unsigned members) {
+void meet(Barrier& barrier, unsigned members) {
   const unsigned generation = barrier.generation;
   if (++barrier.arrived == members) {
     barrier.arrived = 0;
