@@ -93,13 +93,14 @@ class ShmPass {
     if (block * piece_ >= shard.count) return {};
     return {shard.first + block * piece_, std::min(piece_, shard.count - block * piece_)};
   }
-  // Where a shard of a block lies in a rank's message buffer. Only that rank writes there.
-  float* place(int owner_of_message_buffer, int shard_index, std::uint64_t block) const {
+  // Where a shard of a block lies in the message buffer of local rank `local`, the only one that
+  // writes there.
+  float* place(int local, int shard_index, std::uint64_t block) const {
     constexpr int kDepth = NodeSegment::kDepth;
     static_assert(kDepth == IpcBuffers::kDepth);
     const std::uint64_t slot = ((in_device_ ? buffers_.blocks : segment_.blocks) + block) % kDepth;
-    float* const buffer = in_device_ ? buffers_.buffer(shared_.process_of(owner_of_message_buffer))
-                                     : shared_.buffer(owner_of_message_buffer);
+    float* const buffer =
+        in_device_ ? buffers_.buffer(shared_.process_of(local)) : shared_.buffer(local);
     return buffer + slot * (in_device_ ? IpcBuffers::kBlock : segment_.block()) +
            std::uint64_t(shard_index) * piece_;
   }
