@@ -26,6 +26,19 @@ double fraction_of(std::uint64_t index) {
   return double(splitmix64(0, index) >> 11) * 0x1p-53;
 }
 
+// What rank 0 tells the others. It is sent as it lies in memory.
+struct Answer {
+  std::uint64_t codec = kExact;
+  std::uint64_t drawn = 0;  // tiles; 0: the codec is final
+};
+
+// The messages between rank 0, which leads, and each other rank, in their order:
+//   1. to rank 0, from a rank with a shard: the facts of its tiles
+//   2. from rank 0: an Answer. If no tile was drawn, this is the last message.
+//   3. from rank 0: the drawn tiles
+//   4. to rank 0, from a rank with a shard: its floats of the drawn tiles of its shard, one message
+//      for each tile
+//   5. from rank 0: an Answer with the codec
 class Chooser {
  public:
   Chooser(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard)
@@ -37,9 +50,16 @@ class Chooser {
         tiles_(call, group, shard),
         drawn_(memory_) {}
 
-  Status run(const float* values, int* chosen);
+  Status run(const float* values, int* chosen) {
+    Answer answer;
+    SLIMPI_TRY(communicator_.rank() == 0 ? lead(values, &answer) : follow(values, &answer));
+    *chosen = int(answer.codec);
+    return Status::ok;
+  }
 
  private:
+  Status lead(const float* values, Answer* answer);
+  Status follow(const float* values, Answer* answer);
   std::uint64_t most_draws() const;
   Status hear_facts(const float* values, std::pmr::vector<TileFacts>* facts);
   Status hear_samples(const float* values, std::pmr::vector<Sample>* samples);
@@ -153,33 +173,9 @@ int Chooser::decide(double peak, std::span<const Sample> samples) const {
   return kExact;
 }
 
-Status Chooser::run(const float* values, int* chosen) {
-  const bool mine = group_.shard_index >= 0;
-  std::uint64_t answer[2] = {kExact, 0};  // the codec, how many tiles were drawn
-  if (communicator_.rank() != 0) {
-    if (mine) {
-      const std::pmr::vector<TileFacts> facts = tiles_.own_facts(values);
-      SLIMPI_TRY(send(0, facts.data(), facts.size() * sizeof(TileFacts)));
-    }
-    SLIMPI_TRY(receive(0, answer, sizeof answer));
-    drawn_.resize(answer[1]);
-    if (!drawn_.empty()) {
-      SLIMPI_TRY(receive(0, drawn_.data(), drawn_.size() * sizeof(Drawn)));
-      for (const Drawn& drawn : drawn_)
-        if (const BudgetTile& tile = tiles_.all()[drawn.tile];
-            mine && tile.shard_index == group_.shard_index) {
-          std::pmr::vector<float> floats(memory_);
-          tiles_.append_floats(tile, values, &floats);
-          SLIMPI_TRY(send(0, floats.data(), floats.size() * sizeof(float)));
-        }
-      SLIMPI_TRY(receive(0, answer, sizeof answer));
-    }
-    *chosen = int(answer[0]);
-    return Status::ok;
-  }
-
+Status Chooser::lead(const float* values, Answer* answer) {
   std::pmr::vector<TileFacts> facts(memory_);
-  SLIMPI_TRY(hear_facts(values, &facts));
+  SLIMPI_TRY(hear_facts(values, &facts));  // 1
   double peak = 0, all = 0;
   for (const TileFacts& fact : facts) {
     peak = std::max(peak, fact.peak);
@@ -188,22 +184,39 @@ Status Chooser::run(const float* values, int* chosen) {
   // Every codec encodes zeros exactly. With an infinity or a NaN the error is unknown, so the
   // codec stays exact.
   if (all == 0)
-    answer[0] = 0;
+    answer->codec = 0;
   else if (std::isfinite(all) && peak <= kGreatestSum)
     drawn_ = draw_tiles(facts, most_draws(),
                         fraction_of(communicator_.config().seed + call_.number), memory_);
-  answer[1] = drawn_.size();
-  SLIMPI_TRY(tell_all(answer, sizeof answer));
-  if (!drawn_.empty()) {
-    SLIMPI_TRY(tell_all(drawn_.data(), drawn_.size() * sizeof(Drawn)));
-    std::pmr::vector<Sample> samples(memory_);
-    samples.reserve(drawn_.size());
-    SLIMPI_TRY(hear_samples(values, &samples));
-    answer[0] = std::uint64_t(decide(peak, samples));
-    SLIMPI_TRY(tell_all(answer, sizeof answer));
+  answer->drawn = drawn_.size();
+  SLIMPI_TRY(tell_all(answer, sizeof *answer));  // 2
+  if (drawn_.empty()) return Status::ok;
+  SLIMPI_TRY(tell_all(drawn_.data(), drawn_.size() * sizeof(Drawn)));  // 3
+  std::pmr::vector<Sample> samples(memory_);
+  samples.reserve(drawn_.size());
+  SLIMPI_TRY(hear_samples(values, &samples));  // 4
+  answer->codec = std::uint64_t(decide(peak, samples));
+  return tell_all(answer, sizeof *answer);  // 5
+}
+
+Status Chooser::follow(const float* values, Answer* answer) {
+  const bool mine = group_.shard_index >= 0;
+  if (mine) {
+    const std::pmr::vector<TileFacts> facts = tiles_.own_facts(values);
+    SLIMPI_TRY(send(0, facts.data(), facts.size() * sizeof(TileFacts)));  // 1
   }
-  *chosen = int(answer[0]);
-  return Status::ok;
+  SLIMPI_TRY(receive(0, answer, sizeof *answer));  // 2
+  if (answer->drawn == 0) return Status::ok;
+  drawn_.resize(answer->drawn);
+  SLIMPI_TRY(receive(0, drawn_.data(), drawn_.size() * sizeof(Drawn)));  // 3
+  for (const Drawn& drawn : drawn_) {
+    const BudgetTile& tile = tiles_.all()[drawn.tile];
+    if (!mine || tile.shard_index != group_.shard_index) continue;
+    std::pmr::vector<float> floats(memory_);
+    tiles_.append_floats(tile, values, &floats);
+    SLIMPI_TRY(send(0, floats.data(), floats.size() * sizeof(float)));  // 4
+  }
+  return receive(0, answer, sizeof *answer);  // 5
 }
 
 }  // namespace
