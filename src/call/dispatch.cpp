@@ -100,44 +100,67 @@ Status estimate_call(Runtime& runtime, comm::Communicator& communicator, const c
   return Status::ok;
 }
 
+// The first call of a communicator: the ranks compare their options and learn who reports. A rank
+// that cannot allocate what later decisions need fails here, where the others wait for it; later
+// they may already be inside MPI.
+Status begin_communicator(Runtime& runtime, comm::Communicator& communicator) {
+  communicator.read_name();
+  communicator.attachment<comm::CallSequence>();
+  communicator.attachment<PreparedCalls>().prepare(
+      communicator.config(), runtime.rules_of(communicator), communicator.name());
+  SLIMPI_TRY(
+      communicator.agree(policy::describe(runtime.rules_of(communicator), communicator.name())));
+  return runtime.offer_for_report(communicator);
+}
+
+// The result of a call whose ranks could not act together.
+Outcome give_up(Runtime& runtime, comm::Communicator& communicator, const Allreduce& request,
+                Status status) {
+  if (!communicator.unusable()) return Outcome::finished(fail_call(runtime, communicator, status));
+  // A limit of slimpi's own is no reason for a warning: the program gets MPI's own sum.
+  if (communicator.rank() == 0)
+    log_once(status == Status::unsupported ? LogLevel::info : LogLevel::warn,
+             "calls on a communicator go to MPI: " + failure_text());
+  return bypass(runtime, BypassReason::failure, communicator, request);
+}
+
+// Runs a call that policy takes, by the nodes of its ranks.
+Outcome run_by_nodes(Runtime& runtime, comm::Communicator& communicator,
+                     const PreparedCall& prepared, const Allreduce& request) {
+  const std::vector<comm::Plan>& plans = prepared.decision.plans;
+  // Only here, because it costs more than all the steps of a call that is left to MPI.
+  const OwnFloats environment;
+  const ActiveCall active(communicator.subject(std::uint64_t(request.count)));
+  if (const Status found = communicator.find_nodes(request.out); found != Status::ok)
+    return give_up(runtime, communicator, request, found);
+  const int nodes = communicator.layout().nodes();
+  if (nodes > runtime.nodes) runtime.nodes = nodes;
+  if (nodes == 1) {
+    log_one_node(runtime, communicator);
+    return run_in_node_fastest(runtime, communicator, plans.front(), request);
+  }
+  if (plans.size() > 1) return run_fastest(runtime, communicator, prepared, request);
+  return run_plan(runtime, communicator, plans.front(), request);
+}
+
 // From here on the ranks of the communicator act together: every decision is the same on all of
 // them.
 Outcome dispatch_together(Runtime& runtime, comm::Communicator& communicator,
                           const Allreduce& request) {
-  const auto failed = [&](Status status) {
-    return Outcome::finished(fail_call(runtime, communicator, status));
-  };
-  // A limit of slimpi's own is no reason for a warning: the program gets MPI's own sum.
-  const auto do_without = [&](Status status) {
-    if (communicator.rank() == 0)
-      log_once(status == Status::unsupported ? LogLevel::info : LogLevel::warn,
-               "calls on a communicator go to MPI: " + failure_text());
-    return bypass(runtime, BypassReason::failure, communicator, request);
-  };
+  const auto count = std::uint64_t(request.count);
   if (communicator.unusable()) return bypass(runtime, BypassReason::failure, communicator, request);
   communicator.exchange().begin_call();
   if (!communicator.agreed() && !communicator.failed()) {
-    communicator.read_name();
     const OwnFloats environment;
-    const ActiveCall active(communicator.subject(std::uint64_t(request.count)));
-    // What decisions need is allocated here, where the others wait for this rank and learn it if it
-    // fails. Later they may already be inside MPI.
-    communicator.attachment<comm::CallSequence>();
-    communicator.attachment<PreparedCalls>().prepare(
-        communicator.config(), runtime.rules_of(communicator), communicator.name());
-    const Status status =
-        communicator.agree(policy::describe(runtime.rules_of(communicator), communicator.name()));
-    if (communicator.unusable()) return do_without(status);
-    if (status != Status::ok) return failed(status);
-    if (const Status offered = runtime.offer_for_report(communicator); offered != Status::ok)
-      return failed(offered);
+    const ActiveCall active(communicator.subject(count));  // fail_call() names the call
+    const Status begun = begin_communicator(runtime, communicator);
+    if (begun != Status::ok) return give_up(runtime, communicator, request, begun);
   }
-  const PreparedCall& prepared =
-      communicator.attachment<PreparedCalls>().find(std::uint64_t(request.count));
+  const PreparedCall& prepared = communicator.attachment<PreparedCalls>().find(count);
   const policy::Decision& decision = prepared.decision;
   if (decision.take || decision.reason != BypassReason::small) {
     communicator.states.count_call();
-    communicator.attachment<comm::CallSequence>().add(std::uint64_t(request.count));
+    communicator.attachment<comm::CallSequence>().add(count);
   }
   if (!decision.take) return bypass(runtime, decision.reason, communicator, request);
   if (communicator.failed()) {
@@ -147,30 +170,18 @@ Outcome dispatch_together(Runtime& runtime, comm::Communicator& communicator,
   }
   ++communicator.taken;
   // Before this rank sends what nobody would receive.
-  if (communicator.exchange().failure_reported()) return failed(communicator.exchange().check());
+  if (communicator.exchange().failure_reported())
+    return give_up(runtime, communicator, request, communicator.exchange().check());
   bool foreign = false;
   if (const Status status = agree_on_foreign(communicator, request, &foreign); status != Status::ok)
-    return failed(status);
+    return give_up(runtime, communicator, request, status);
   if (foreign) return bypass(runtime, BypassReason::off, communicator, request);
-  if (CallEstimate::running() != nullptr) {
-    Outcome outcome;
-    const Status status =
-        estimate_call(runtime, communicator, decision.plans.front(), request, &outcome);
-    if (status == Status::ok) return outcome;
-    return communicator.unusable() ? do_without(status) : failed(status);
-  }
-  // Only here, because it costs more than all the steps of a call that is left to MPI.
-  const OwnFloats environment;
-  const ActiveCall active(communicator.subject(std::uint64_t(request.count)));
-  if (const Status found = communicator.find_nodes(request.out); found != Status::ok)
-    return communicator.unusable() ? do_without(found) : failed(found);
-  if (const int nodes = communicator.layout().nodes(); nodes > runtime.nodes) runtime.nodes = nodes;
-  if (communicator.layout().nodes() == 1) {
-    log_one_node(runtime, communicator);
-    return run_in_node_fastest(runtime, communicator, decision.plans.front(), request);
-  }
-  if (decision.plans.size() > 1) return run_fastest(runtime, communicator, prepared, request);
-  return run_plan(runtime, communicator, decision.plans.front(), request);
+  if (CallEstimate::running() == nullptr)
+    return run_by_nodes(runtime, communicator, prepared, request);
+  Outcome outcome;
+  const Status status =
+      estimate_call(runtime, communicator, decision.plans.front(), request, &outcome);
+  return status == Status::ok ? outcome : give_up(runtime, communicator, request, status);
 }
 
 }  // namespace
