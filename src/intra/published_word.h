@@ -10,9 +10,8 @@ namespace slimpi::intra::published {
 constexpr std::uint64_t kReadiness = 0x3;  // DevicePath::Readiness
 
 // Bits that apply to all ranks if any rank sets them.
-constexpr std::uint64_t kUnverified = 1 << 2;  // not yet compared with MPI's order of additions
-constexpr std::uint64_t kUnfit = 1
-                                 << 3;  // values or settings with which only MPI gives MPI's bytes
+constexpr std::uint64_t kUnverified = 1 << 2;   // not yet compared with MPI's order of additions
+constexpr std::uint64_t kUnfit = 1 << 3;        // only MPI gives MPI's bytes for such values
 constexpr std::uint64_t kSeveralNans = 1 << 4;  // an addition of two NaNs
 constexpr std::uint64_t kTaken = 1 << 5;        // another call holds the lease of the segment
 
