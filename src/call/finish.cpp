@@ -119,7 +119,7 @@ Report Runtime::describe_job() const {
                   use.period};
   report.codecs = codec::used_codec_names();
   report.choices = AutoChoices::all().rows();
-  report.ranks = std::max(world_size, 1);
+  report.ranks = std::max(world_size.load(), 1);
   report.nodes = nodes;
   return report;
 }
@@ -130,7 +130,7 @@ void Runtime::write_summary(bool together) {
   const OwnFloats environment;
   const Counts own = statistics.counts();
   Counts job = own;
-  int rank = std::max(world_rank, 0), counted = 1;
+  int rank = std::max(world_rank.load(), 0), counted = 1;
   std::vector<std::string> hosts;
   if (together && report_comm_ != MPI_COMM_NULL) {
     Counts sum;
@@ -176,7 +176,7 @@ void Runtime::check_writability() {
   if (!config.trace) return;
   char host[256] = "", name[4096];
   gethostname(host, sizeof host - 1);
-  trace_file_name(*config.trace, std::max(world_rank, 0), host, getpid(), name);
+  trace_file_name(*config.trace, std::max(world_rank.load(), 0), host, getpid(), name);
   look("SLIMPI_TRACE", name);
 }
 

@@ -162,25 +162,33 @@ void Runtime::leave() {
   (void)caught([&] { finish(false); });
 }
 
-void Runtime::meet_world() {
-  if (!mpi::has_world(api)) return;
-  world_ = true;
-  api.Comm_rank(MPI_COMM_WORLD, &world_rank);
-  api.Comm_size(MPI_COMM_WORLD, &world_size);
-  set_log_rank(world_rank);
+void Runtime::set_world(int rank, int size) {
+  world_rank = rank;
+  world_size = size;
+  set_log_rank(rank);
+  set_activity_rank(rank, size);
 }
 
-// Sessions have no MPI_COMM_WORLD; the largest communicator so far is used in its place.
+void Runtime::meet_world() {
+  if (!mpi::has_world(api)) return;
+  int rank = -1, size = 0;
+  api.Comm_rank(MPI_COMM_WORLD, &rank);
+  api.Comm_size(MPI_COMM_WORLD, &size);
+  set_world(rank, size);
+  world_ = true;
+}
+
+// Sessions have no MPI_COMM_WORLD; the largest communicator so far is used in its place. Threads
+// may meet their communicators at the same time.
 void Runtime::meet_session(const comm::Communicator& communicator) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  if (world_) return;
   meet_world();  // MPI_Init may have been called after sessions
-  if (world_) {
+  if (world_)
     watch_for_the_end();
-  } else if (communicator.size() > world_size) {
-    world_size = communicator.size();
-    world_rank = communicator.rank();
-    set_log_rank(world_rank);
-    set_activity_rank(world_rank, world_size);
-  }
+  else if (communicator.size() > world_size)
+    set_world(communicator.rank(), communicator.size());
 }
 
 // The attribute's delete callback runs at the very start of MPI_Finalize, while MPI still works.

@@ -100,8 +100,9 @@ class Runtime {
   static inline std::atomic<bool> on{true};  // set by MPI_Pcontrol, also before MPI_Init
   std::atomic<bool> finished{false};
   std::atomic<bool> banner_logged{false};  // the banner was printed
-  int world_rank = -1, world_size = 0;     // without MPI_COMM_WORLD: of the largest communicator
-  std::atomic<int> nodes{1};               // of the communicator with the most nodes
+  // Without MPI_COMM_WORLD: of the largest communicator so far.
+  std::atomic<int> world_rank{-1}, world_size{0};
+  std::atomic<int> nodes{1};  // of the communicator with the most nodes
 
  private:
   bool is_fatal(MPI_Comm comm) const;
@@ -115,6 +116,7 @@ class Runtime {
   void start(Loaded loaded);
   void meet_world();
   void meet_session(const comm::Communicator& communicator);
+  void set_world(int rank, int size);
   void watch_for_the_end();
   class Pin;
   comm::Communicator* follow(MPI_Comm comm, std::optional<int>* raised);
@@ -125,8 +127,8 @@ class Runtime {
   static int end(MPI_Comm comm, int keyval, void* value, void* runtime);
 
   static inline std::atomic<Runtime*> started_{nullptr};
-  int process_ = 0;     // the process id; differs in a forked child
-  bool world_ = false;  // MPI_COMM_WORLD exists
+  int process_ = 0;                 // the process id; differs in a forked child
+  std::atomic<bool> world_{false};  // MPI_COMM_WORLD exists
   int error_class_ = 0;
   // The MPI error codes of failures, by Status; 0: not made yet. Protected by mutex_.
   std::array<int, std::size_t(Status::internal) + 1> error_codes_{};

@@ -81,7 +81,7 @@ void receive_events(const mpi::Api& api, MPI_Comm comm, int from, TraceFile& fil
 void Runtime::save_trace() {
   const Trace* const trace = Trace::running();
   gethostname(g_host, sizeof g_host - 1);
-  const int rank = std::max(world_rank, 0);
+  const int rank = std::max(world_rank.load(), 0);
   const bool shared = trace != nullptr && !trace_is_per_rank(*config.trace);
   std::int64_t zero = trace == nullptr ? INT64_MAX : trace->start_time();
   // SLIMPI_TRACE may differ among ranks, so the ranks agree which one writes the file.
