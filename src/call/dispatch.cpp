@@ -104,7 +104,6 @@ Status estimate_call(Runtime& runtime, comm::Communicator& communicator, const c
 // that cannot allocate what later decisions need fails here, where the others wait for it; later
 // they may already be inside MPI.
 Status begin_communicator(Runtime& runtime, comm::Communicator& communicator) {
-  communicator.read_name();
   communicator.attachment<comm::CallSequence>();
   communicator.attachment<PreparedCalls>().prepare(
       communicator.config(), runtime.rules_of(communicator), communicator.name());
@@ -151,6 +150,7 @@ Outcome dispatch_together(Runtime& runtime, comm::Communicator& communicator,
   if (communicator.unusable()) return bypass(runtime, BypassReason::failure, communicator, request);
   communicator.exchange().begin_call();
   if (!communicator.agreed() && !communicator.failed()) {
+    communicator.read_name();  // part of the subject
     const OwnFloats environment;
     const ActiveCall active(communicator.subject(count));  // fail_call() names the call
     const Status begun = begin_communicator(runtime, communicator);
