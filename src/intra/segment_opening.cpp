@@ -5,11 +5,11 @@
 #include "intra/segment_opening.h"
 
 #include <algorithm>
-#include <span>
 #include <string>
 
 #include "base/log.h"
 #include "intra/device_path.h"
+#include "intra/file_passing.h"
 #include "intra/leader_words.h"
 #include "intra/peer_memory.h"
 #include "intra/segment_registry.h"
@@ -51,9 +51,9 @@ class Opening {
   void end_claim();
   Proposal propose(std::size_t number, SegmentPlace* place);
   Status make(const Proposal& proposal, SegmentPlace* place, bool* good);
-  Status pass_file(const Proposal& proposal, bool* good);
   Status try_peers(NodeSegment& segment);
   std::shared_ptr<NodeSegment> new_segment(const Proposal& proposal);
+  int process_of(std::size_t local) const;  // position of its number in sorted_
 
   LeaderWords words_;
   const int local_;
@@ -83,9 +83,12 @@ Status Opening::meet_processes() {
   return Status::ok;
 }
 
+int Opening::process_of(std::size_t local) const {
+  return int(std::lower_bound(sorted_.begin(), sorted_.end(), by_rank_[local]) - sorted_.begin());
+}
+
 std::shared_ptr<NodeSegment> Opening::new_segment(const Proposal& proposal) {
-  const auto me = std::lower_bound(sorted_.begin(), sorted_.end(), by_rank_[std::size_t(local_)]);
-  return std::make_shared<NodeSegment>(proposal.id, sorted_, int(me - sorted_.begin()),
+  return std::make_shared<NodeSegment>(proposal.id, sorted_, process_of(std::size_t(local_)),
                                        proposal.block, statistics_);
 }
 
@@ -116,33 +119,6 @@ Opening::Proposal Opening::propose(std::size_t number, SegmentPlace* place) {
   return proposal;
 }
 
-// The first rank passes the file to one rank after the other, so that the socket's queue is never
-// full.
-Status Opening::pass_file(const Proposal& proposal, bool* good) {
-  // 1: everything went well so far. Each step is answered also after a failure, so no rank waits
-  // for ever.
-  std::uint64_t word = 1;
-  if (leads()) {
-    for (int local = 1; local < size(); ++local) {
-      SLIMPI_TRY(words_.send(local, {&word, 1}));
-      SLIMPI_TRY(words_.receive(local, {&word, 1}));
-      const bool given =
-          word == 1 && offer_.give(file_, by_rank_[std::size_t(local)]) == Status::ok;
-      *good = *good && given;
-      word = given ? 1 : 0;
-      SLIMPI_TRY(words_.send(local, {&word, 1}));
-    }
-    return Status::ok;
-  }
-  FileRequest request;
-  SLIMPI_TRY(words_.receive(0, {&word, 1}));
-  word = request.ask(proposal.id, by_rank_[std::size_t(local_)]) == Status::ok ? 1 : 0;
-  SLIMPI_TRY(words_.send(0, {&word, 1}));
-  SLIMPI_TRY(words_.receive(0, {&word, 1}));
-  *good = *good && word == 1 && request.take(&file_) == Status::ok;
-  return Status::ok;
-}
-
 // Finds out whether the processes can read each other's memory. Nothing is logged where they
 // cannot, unless SLIMPI_INTRA asks for it.
 Status Opening::try_peers(NodeSegment& segment) {
@@ -165,7 +141,8 @@ Status Opening::try_peers(NodeSegment& segment) {
 
 // Every process reserves the memory of its own region, so it lies on that process's NUMA node.
 Status Opening::make(const Proposal& proposal, SegmentPlace* place, bool* good) {
-  SLIMPI_TRY(pass_file(proposal, good));
+  SLIMPI_TRY(leads() ? give_file(words_, offer_, file_, by_rank_, good)
+                     : take_file(words_, proposal.id, by_rank_[std::size_t(local_)], &file_, good));
   place->segment = new_segment(proposal);
   *good = *good && place->segment->map(file_, leads()) == Status::ok;
   if (!*good && log_enabled(LogLevel::debug))
@@ -213,9 +190,8 @@ Status Opening::attempt(std::size_t number, SegmentPlace* place) {
     return Status::ok;
   }
   place->process_of.clear();
-  for (const std::uint64_t process : by_rank_)
-    place->process_of.push_back(
-        int(std::lower_bound(sorted_.begin(), sorted_.end(), process) - sorted_.begin()));
+  for (std::size_t local = 0; local < by_rank_.size(); ++local)
+    place->process_of.push_back(process_of(local));
   return Status::ok;
 }
 
