@@ -100,15 +100,16 @@ Status estimate_call(Runtime& runtime, comm::Communicator& communicator, const c
   return Status::ok;
 }
 
-// The first call of a communicator: the ranks compare their options and learn who reports. A rank
-// that cannot allocate what later decisions need fails here, where the others wait for it; later
-// they may already be inside MPI.
+// Before the first call of a communicator, and the first one after MPI_Comm_set_info: the ranks
+// compare their options and learn who reports. A rank that cannot allocate what later decisions
+// need fails here, where the others wait for it; later they may already be inside MPI.
 Status begin_communicator(Runtime& runtime, comm::Communicator& communicator) {
+  const Config& config = communicator.config();
+  const policy::Rules& rules = runtime.rules_of(communicator);
   communicator.attachment<comm::CallSequence>();
-  communicator.attachment<PreparedCalls>().prepare(
-      communicator.config(), runtime.rules_of(communicator), communicator.name());
-  SLIMPI_TRY(
-      communicator.agree(policy::describe(runtime.rules_of(communicator), communicator.name())));
+  communicator.attachment<PreparedCalls>().prepare(config, rules, communicator.name());
+  SLIMPI_TRY(communicator.agree(
+      policy::rules_apply(config) ? policy::describe(rules, communicator.name()) : ""));
   return runtime.offer_for_report(communicator);
 }
 
@@ -152,7 +153,10 @@ Outcome dispatch_together(Runtime& runtime, comm::Communicator& communicator,
   if (!communicator.agreed() && !communicator.failed()) {
     communicator.read_name();  // part of the subject
     const OwnFloats environment;
-    const ActiveCall active(communicator.subject(count));  // fail_call() names the call
+    ActiveCall::Subject subject = communicator.subject(count);
+    // Not the number of the last call, in which others may still be with another count.
+    if (subject.call != 0) ++subject.call;
+    const ActiveCall active(subject);  // fail_call() names the call
     const Status begun = begin_communicator(runtime, communicator);
     if (begun != Status::ok) return give_up(runtime, communicator, request, begun);
   }

@@ -71,7 +71,10 @@ int take_info(Word comm_word, Word info_word) {
   if (runtime == nullptr || runtime->finished || comm == MPI_COMM_NULL || info == MPI_INFO_NULL)
     return MPI_SUCCESS;
   const mpi::Api& api = runtime->api;
-  comm::Communicator* communicator = nullptr;
+  // All ranks are in this call, but the keys may differ. So all compare their options again, also
+  // those that get no key, or no memory below.
+  comm::Communicator* communicator = runtime->find_made(comm);
+  if (communicator != nullptr) communicator->compare_options_again();
   int keys = 0;
   api.Info_get_nkeys(info, &keys);
   for (int i = 0; i < keys; ++i) {
@@ -84,11 +87,7 @@ int take_info(Word comm_word, Word info_word) {
     if (communicator == nullptr) communicator = runtime->find(comm);
     if (found != 0 && communicator != nullptr) take_key(*runtime, *communicator, option, value);
   }
-  // All ranks are in this call, but the keys may differ. So all compare their options again, also
-  // those that have got no key.
-  if (communicator == nullptr) communicator = runtime->find_made(comm);
   if (communicator == nullptr) return MPI_SUCCESS;
-  communicator->compare_options_again();
   // Checked after the last key: options that exclude each other may come in any order.
   const std::string error =
       policy::refuse(communicator->config(), runtime->rules_of(*communicator));

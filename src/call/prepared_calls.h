@@ -22,8 +22,8 @@ struct PreparedCall {
 
 class PreparedCalls : public comm::Attachment {
  public:
-  // Makes the decisions for the communicator called `name`. To be called before the ranks agree,
-  // again after its options changed.
+  // Makes the decisions for the communicator called `name`. To be called each time before the ranks
+  // compare their options.
   void prepare(const Config& config, const policy::Rules& rules, const std::string& name);
 
   // The decision for sums of `count` floats; the same on all ranks. Valid until prepare().

@@ -26,6 +26,7 @@ Communicator::Communicator(const mpi::Api& api, Statistics& statistics, const Co
 void Communicator::read_name() {
   char name[MPI_MAX_OBJECT_NAME + 1] = "";
   int length = 0;
+  if (exchange_comm_ != MPI_COMM_NULL) return;
   if (api_.Comm_get_name(user_, name, &length) == MPI_SUCCESS) name_ = name;
 }
 
@@ -84,10 +85,11 @@ void Communicator::abandon() {
   for (const auto& [key, attached] : attachments_) attached->abandon();
 }
 
-// The internal communicator stays: agree() compares the new options on it. Streams and attached
-// memory stay, too; an attachment drops what it derived from the options itself.
-void Communicator::options_changed() {
-  agreed_ = laid_out_ = false;
+// Drops what was derived from the options. On all ranks at the same call, because what follows is
+// collective. The internal communicator, streams and attached memory stay; an attachment drops what
+// it derived from the options itself.
+void Communicator::start_anew() {
+  changed_ = laid_out_ = false;
   group_.clear();
   for (auto& autotuner : autotuners_) autotuner.reset();
   node_autotuners_.clear();

@@ -35,12 +35,14 @@ class Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  // Reads the name that the program has given to its communicator so far; "" if none.
+  // Reads the name that the program has given to its communicator so far; "" if none. Does nothing
+  // once the ranks have the internal communicator: later names do not count.
   void read_name();
 
   // Makes the internal communicator and compares among the ranks the options that must agree, and
   // `rules`, the text of the rules that apply here. Collective; must come before anything else.
-  // Status::disagreement names the option and both values on every rank.
+  // Status::disagreement names the option and both values on every rank. If options of some rank
+  // changed, all ranks make again what they derived from them.
   Status agree(const std::string& rules);
   bool agreed() const { return agreed_; }
   // Before the next sum; to be called on all ranks.
@@ -69,9 +71,9 @@ class Communicator {
   void give_up() { failed_ = true; }
   bool failed() const { return failed_; }
 
-  // To be called when the program changed options of this communicator: all state that was derived
-  // from them is made again.
-  void options_changed();
+  // To be called when the program changed options of this communicator on this rank. Takes effect
+  // when the ranks compare their options, before the next sum.
+  void options_changed() { changed_ = true, agreed_ = false; }
 
   // Finds the nodes, once. With one leader for each node it also chooses the leader: the rank whose
   // GPU (that of `buffer`) is nearest to a NIC; of equal ranks the first. Collective.
@@ -158,6 +160,7 @@ class Communicator {
   Status find_layout();
   Status choose_leaders(const void* buffer);
   void release();
+  void start_anew();
 
   const mpi::Api& api_;
   Statistics& statistics_;
@@ -167,7 +170,8 @@ class Communicator {
   int rank_ = 0, size_ = 1, number_ = 0;
   bool inter_ = false, agreed_ = false, laid_out_ = false, unusable_ = false, failed_ = false;
   bool foreign_possible_ = false;
-  bool asked_ = false;  // this rank took part in the making of the internal communicator
+  bool changed_ = false;  // options of this rank, since the ranks compared theirs
+  bool asked_ = false;    // this rank took part in the making of the internal communicator
   std::string name_;
   NodeLayout layout_;
   std::map<Hierarchy, InterNodeGroup> group_;

@@ -54,7 +54,8 @@ Status Communicator::agree(const std::string& rules) {
     sums.push_back(hash(entry.value));
     sums.push_back(~hash(entry.value));
   }
-  // Travels with the options, which saves a reduction of its own.
+  // Travel with the options, which saves a reduction of their own.
+  sums.push_back(changed_ ? 1 : 0);
   sums.push_back(device::foreign_possible() ? 1 : 0);
   SLIMPI_TRY(exchange_.all_max(sums));
   foreign_possible_ = sums.back() != 0;
@@ -62,6 +63,8 @@ Status Communicator::agree(const std::string& rules) {
     if (sums[2 * i] != ~sums[2 * i + 1])
       return describe_disagreement(entries[i].name, entries[i].value, entries[i].text,
                                    "start all ranks with the same value");
+  // A change on one rank that leads to the values of the others is a change on all of them.
+  if (sums[2 * entries.size()] != 0) start_anew();
   agreed_ = true;
   return Status::ok;
 }

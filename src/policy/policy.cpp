@@ -75,15 +75,19 @@ Decision pass(BypassReason reason) {
 
 }  // namespace
 
-Decision decide(const Config& config, const Rule* rule) {
-  std::string wanted = config.algorithm;
-  int bits = config.bits;
-  // An info key of this communicator is more specific than SLIMPI_RULES of the whole job, so it
-  // takes precedence.
+// An info key of this communicator is more specific than SLIMPI_RULES of the whole job, so it takes
+// precedence.
+bool rules_apply(const Config& config) {
   const auto of_communicator = [&](Option option) {
     return config.given[std::size_t(option)].source == Source::info;
   };
-  if (rule != nullptr && (of_communicator(Option::rules) || !of_communicator(Option::algorithm))) {
+  return of_communicator(Option::rules) || !of_communicator(Option::algorithm);
+}
+
+Decision decide(const Config& config, const Rule* rule) {
+  std::string wanted = config.algorithm;
+  int bits = config.bits;
+  if (rule != nullptr && rules_apply(config)) {
     wanted = rule->algorithm;
     if (rule->bits) bits = *rule->bits;
     if (wanted == "off") return pass(BypassReason::rule);

@@ -20,6 +20,9 @@ struct Decision {
   std::vector<comm::Plan> plans;
 };
 
+// Whether the rules decide about a communicator with these options.
+bool rules_apply(const Config& config);
+
 // The decision for calls that are not too small and whose first matching row is `rule`; null: none
 // matches. Not collective.
 Decision decide(const Config& config, const Rule* rule);

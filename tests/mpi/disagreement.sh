@@ -42,6 +42,38 @@ refused "info keys" "SLIMPI_BITS differs.*: 8 on rank 0, 2 on rank 1" \
 refused "info keys after a sum" "SLIMPI_BITS differs.*: 8 on rank 0, 2 on rank 1" \
   "$steps" init sum:100000 '1?info:slimpi_bits=2' '0?info:cb_nodes=1' '2?info:cb_nodes=1' \
   sum:100000 finalize
+# Keys on one rank that lead to the values of the others: all ranks begin anew together.
+passes() { # WHAT NAME=VALUE STEP...: every sum of three ranks is there, and no line of slimpi
+  passes=$1 setting=$2 status=0
+  shift 2
+  under 3 env "$setting" "$steps" "$@" >out.txt 2>err.txt || status=$?
+  expect "$status" 0 "$passes"
+  expect "$(grep -c near out.txt)" 6 "$passes: sums"
+  expect "$(grep '^slimpi' err.txt)" "" "$passes: no message"
+}
+others='1?info:cb_nodes=1 2?info:cb_nodes=1'
+# shellcheck disable=SC2086
+passes "changed and changed back on one rank" SLIMPI_BITS=8 init sum:100000 \
+  '0?info:slimpi_bits=4' $others '0?info:slimpi_bits=8' $others sum:100000 finalize
+echo '* * * bytegrad 8' >rules
+# shellcheck disable=SC2086
+passes "the same rules, by a key on one rank" "SLIMPI_RULES=$work/rules" init sum:100000 \
+  "0?info:slimpi_rules=$work/rules" $others sum:100000 finalize
+echo '* * renamed off *' >rules
+passes "a name after the first sum" "SLIMPI_RULES=$work/rules" init sum:100000 '0?name:renamed' \
+  info:cb_nodes=1 sum:100000 finalize
+echo '* * * off *' >rules
+# shellcheck disable=SC2086
+SLIMPI_RULES=$work/rules refused "a key on one rank that exempts it from the rules" \
+  "SLIMPI_RULES differs.*: (no rule) on rank 0, .*off;.*on rank 1" \
+  "$steps" init '0?info:slimpi_algorithm=bytegrad' $others sum:100000 finalize
+# Rank 0 needs no message of rank 2, so it is two calls ahead. The others are still in the call
+# before MPI_Comm_set_info, with another count.
+status=0
+SLIMPI_ALGORITHM=decentralized SLIMPI_PEERS=ring under 4 "$steps" init sum:16384 '2?sleep:4000' \
+  sum:16384 info:cb_nodes=1 sum:17000 finalize >out.txt 2>err.txt || status=$?
+expect "$status $(grep -c 'sum:' out.txt) $(grep '^slimpi' err.txt)" "0 12 " \
+  "a rank that is ahead compares its options"
 for setting in MIN_SIZE=65536 BUCKET=2k BITS=08 POWERSGD_WARM_START=yes HIERARCHY=Auto; do
   holds "$setting on one rank is the default, written differently" \
     under 3 "$on_rank" 1 "SLIMPI_$setting" "$steps" init sum:100000 finalize >out.txt
