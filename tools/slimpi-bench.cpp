@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <type_traits>
 
 #include "tools/bench/calibrate.h"
 #include "tools/bench/constants.h"
@@ -19,15 +20,15 @@ namespace slimpi::bench {
 namespace {
 
 // Reads the constants that --constants names. False, after one line, when they can't be used.
-bool constants_of(const Options& options, bool speaks, Constants& constants) {
+bool constants_of(const Options& options, Constants& constants) {
   const std::string wrong = read_constants(options, constants);
-  if (speaks && !wrong.empty()) fmt::print(stderr, "slimpi-bench: {}\n", wrong);
+  if (!wrong.empty()) fmt::print(stderr, "slimpi-bench: {}\n", wrong);
   return wrong.empty();
 }
 
 int run_prediction(const Options& options) {
   Constants constants;
-  if (!constants_of(options, true, constants)) return 2;
+  if (!constants_of(options, constants)) return 2;
   const std::vector<Forecast> all = forecasts(options, constants);
   if (const std::string why = unwritable(options); !why.empty())
     return fmt::print(stderr, "slimpi-bench: {}\n", why), 1;
@@ -67,7 +68,10 @@ int run(const Options& options, const World& world) {
         "slimpi-bench: libslimpi.so is not preloaded (slimpi-run does that): plain MPI only\n");
   Constants constants;
   const bool predicts = !options.constants.empty();
-  if (predicts && !constants_of(options, speaks, constants)) return 2;
+  // Rank 0 reads: the file need not be on every host.
+  if (predicts && sum(speaks && !constants_of(options, constants)) != 0) return 2;
+  static_assert(std::is_trivially_copyable_v<Constants>);
+  PMPI_Bcast(&constants, int(sizeof constants), MPI_BYTE, 0, MPI_COMM_WORLD);
   const Layout layout = layout_of(world.nodes, world.ranks, constants);
   Bench bench(options, world);
   if (!bench.has_memory()) {

@@ -128,14 +128,14 @@ Status CallEstimate::measure_network(comm::Communicator& communicator, int world
   }
   SLIMPI_TRY(communicator.exchange().all_max({&skip, 1}));
   if (skip != 0) return Status::ok;
-  std::uint64_t words[] = {0, 0};
+  std::uint64_t words[] = {0, 0, 0};  // the two times, and whether MPI failed in the pair
   if (pair) {
     words[0] = std::bit_cast<std::uint64_t>(pair->latency());
     words[1] = std::bit_cast<std::uint64_t>(pair->per_byte());
+    words[2] = pair->works() ? 0 : 1;
   }
   SLIMPI_TRY(communicator.exchange().all_max(words));
-  if (pair && !pair->works())
-    return fail(Status::mpi, "SLIMPI_ESTIMATE: the network cannot be measured");
+  if (words[2] != 0) return fail(Status::mpi, "SLIMPI_ESTIMATE: the network cannot be measured");
   const std::lock_guard lock(mutex_);
   constants_.latency = std::bit_cast<double>(words[0]);
   constants_.link = constants_.exchange = constants_.measured_link =

@@ -31,8 +31,8 @@ Status agree_on_foreign(comm::Communicator& communicator, const Allreduce& reque
     communicator.give_up();
     return fail(Status::device,
                 std::string("a buffer lies in the memory of ") + owner +
-                    ", whose library was loaded after the first float sum on this communicator: "
-                    "load it before, or set SLIMPI_ALGORITHM=off");
+                    ", whose library or driver was loaded after the first float sum on this "
+                    "communicator: load it before, or set SLIMPI_ALGORITHM=off");
   }
   const ActiveCall active(communicator.subject(std::uint64_t(request.count)));
   std::uint64_t found = owner != nullptr ? 1 : 0;

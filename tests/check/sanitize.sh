@@ -63,7 +63,7 @@ for kind in ${TEST_SANITIZE:-address thread valgrind}; do
         [ "$test" = tests/gpu/kernels ] || runs "addresses: $test" "$test"
       done
       ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0
-      scripts addresses one_node lifetimes feedback failures sums schedules slots powersgd
+      scripts addresses one_node lifetimes feedback failures sums schedules tensor_state powersgd
       ;;
     thread)
       build thread libslimpi.la tests/mpi/isolation tests/mpi/steps || continue
