@@ -67,6 +67,8 @@ for kind in ${TEST_SANITIZE:-address thread valgrind}; do
       ;;
     thread)
       build thread libslimpi.la tests/mpi/isolation tests/mpi/steps || continue
+      # Two million calls are eighty seconds there.
+      export MPI_TEST_SECONDS=240
       scripts threads isolation lifetimes
       ;;
     valgrind)
