@@ -2,6 +2,7 @@
 // A program that does random things with communicators and checks every sum, under the preload.
 // Usage: fuzz SEED STEPS [seconds:N | WORD of disturbance.h]...
 //   seconds:N   ends after so many seconds, whatever is left of the steps
+//   plain       without the library: what MPI alone does with the same steps
 // Options of the library come from the environment, and from info keys that the program draws. The
 // last line on stdout has the digest of all results that the library made, the same in every run of
 // the same seed and ranks.
@@ -137,6 +138,8 @@ int main(int argc, char** argv) {
   for (int i = 3; i < argc; ++i)
     if (std::strncmp(argv[i], "seconds:", 8) == 0)
       deadline = PMPI_Wtime() + std::atof(argv[i] + 8);
+    else if (std::strcmp(argv[i], "plain") == 0)
+      run.plain = true;
     else
       understood &= run.disturbance.take(argv[i], run.rank);
   if (!understood) {

@@ -36,11 +36,20 @@ fuzz() {
       fi
     done
     # shellcheck disable=SC2086
-    under "$ranks" $program "$seed" "$steps" $words
+    under "$ranks" $program "$seed" "$steps" $words || {
+      status=$?
+      # Nothing of the library's where MPI alone hangs or fails with the same steps.
+      [ "$status" != 124 ] || plain "$ranks" $program "$seed" "$steps" $words plain || exit 75
+      exit "$status"
+    }
   ) >out.txt 2>err.txt || {
-    fail "$what: exit status $?"
+    status=$? digest=none
+    if [ "$status" = 75 ]; then
+      echo "NOTE $what: MPI alone hangs or fails, too"
+      return 0
+    fi
+    fail "$what: exit status $status"
     grep -v '^slimpi.*warning' err.txt | head -n 20
-    digest=none
     return 0
   }
   pass "$what"

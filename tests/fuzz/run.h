@@ -18,6 +18,7 @@ struct Run {
   std::uint64_t seed = 0, step = 0;
   int rank = 0, size = 0;
   bool on = true;            // as MPI_Pcontrol has it
+  bool plain = false;        // MPI alone: that it answers all sums is right
   bool failed = false;       // on this rank
   std::uint64_t sums = 0;    // of floats, on this rank
   std::uint64_t taken = 0;   // of these, answered by the library
