@@ -237,7 +237,7 @@ Outcome dispatch(const Allreduce& request) {
 
 void count_nonblocking(const Allreduce& call) {
   Runtime* const runtime = Runtime::get(MPI_Comm(call.comm));
-  if (runtime == nullptr) return;
+  if (runtime == nullptr || algorithm::inside_hook()) return;
   bypass(*runtime, BypassReason::nonblocking, &call);
   if (CallEstimate* const estimate = CallEstimate::running(); estimate != nullptr)
     estimate->nonblocking(call);

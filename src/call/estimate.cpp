@@ -77,7 +77,9 @@ CallEstimate::Sample CallEstimate::sample_of(const float* values, std::uint64_t 
   return sample;
 }
 
-// Samples the first calls of a row, and then ever fewer. Buffers of a GPU are not sampled.
+// Samples the first calls of a row, and then ever fewer, until there are enough samples. A sample
+// comes before its call. Buffers of a GPU are not sampled; of zeros, infinities and NaNs there is
+// no relative error.
 void CallEstimate::sample(const Allreduce& call, const Way& way) noexcept {
   const auto* const values =
       static_cast<const float*>(call.in == MPI_IN_PLACE ? call.out : call.in);
@@ -90,7 +92,7 @@ void CallEstimate::sample(const Allreduce& call, const Way& way) noexcept {
     std::uint64_t calls = 0, samples = 0;
     {
       const std::lock_guard lock(mutex_);
-      if (const auto found = records_.find(key); found != records_.end()) {
+      if (const auto found = records_.find(shared_row(key)); found != records_.end()) {
         calls = found->second.calls;
         samples = found->second.samples;
       }
@@ -98,8 +100,8 @@ void CallEstimate::sample(const Allreduce& call, const Way& way) noexcept {
     if (samples >= kSamples || !(calls == 0 || std::has_single_bit(calls))) return;
     const Sample sample =
         sample_of(values, std::min(std::uint64_t(call.count), kSampledFloats), way);
-    add(key, 0, sample);
     const std::lock_guard lock(mutex_);
+    if (sample.valid) add_sample(records_[shared_row(key)], sample);
     sampling_nanoseconds_ += nanoseconds_since(begin);
   } catch (const std::bad_alloc&) {
     log_once(LogLevel::warn, "SLIMPI_ESTIMATE: no memory for a sample");
@@ -128,40 +130,39 @@ void CallEstimate::nonblocking(const Allreduce& call) noexcept {
   add_call(key, 0);
 }
 
-void CallEstimate::add_call(Key key, std::uint64_t nanoseconds) noexcept {
+// Where there are too many rows, calls whose sizes are in one class share one.
+CallEstimate::Key CallEstimate::shared_row(Key key) const {
+  if (records_.size() >= kMost && !records_.contains(key))
+    key.bytes = key.bytes == 0 ? 0 : std::uint64_t(1) << size_class_of(key.bytes);
+  return key;
+}
+
+void CallEstimate::add_call(const Key& key, std::uint64_t nanoseconds) noexcept {
   try {
-    add(key, nanoseconds, {});
+    const std::lock_guard lock(mutex_);
+    const Key row = shared_row(key);
+    if (row != key) ++merged_;
+    Record& record = records_[row];
+    ++record.calls;
+    record.bytes += key.bytes;
+    record.nanoseconds += nanoseconds;
+    record.least = std::min(record.least, nanoseconds);
   } catch (const std::bad_alloc&) {
     log_once(LogLevel::warn, "SLIMPI_ESTIMATE: no memory to record a call");
   }
 }
 
-// A sample is not a call: it comes before its call.
-void CallEstimate::add(Key key, std::uint64_t nanoseconds, const Sample& sample) {
-  const std::lock_guard lock(mutex_);
-  const std::uint64_t bytes = key.bytes;
-  if (records_.size() >= kMost && records_.find(key) == records_.end()) {
-    key.bytes = bytes == 0 ? 0 : std::uint64_t(1) << size_class_of(bytes);
-    if (!sample.valid) ++merged_;
+void CallEstimate::add_sample(Record& record, const Sample& sample) {
+  ++record.samples;
+  for (std::size_t i = 0; i < kEstimatedWidths; ++i) {
+    const auto bits = std::size_t(kEstimatedBits[i]);
+    record.error_sum[i] += sample.error[i];
+    if (!timed_codec_ || sample.encode[i] < constants_.encode[bits])
+      constants_.encode[bits] = sample.encode[i];
+    if (!timed_codec_ || sample.decode[i] < constants_.decode[bits])
+      constants_.decode[bits] = sample.decode[i];
   }
-  Record& record = records_[key];
-  if (sample.valid) {
-    ++record.samples;
-    for (std::size_t i = 0; i < kEstimatedWidths; ++i) {
-      const auto bits = std::size_t(kEstimatedBits[i]);
-      record.error_sum[i] += sample.error[i];
-      if (!timed_codec_ || sample.encode[i] < constants_.encode[bits])
-        constants_.encode[bits] = sample.encode[i];
-      if (!timed_codec_ || sample.decode[i] < constants_.decode[bits])
-        constants_.decode[bits] = sample.decode[i];
-    }
-    timed_codec_ = true;
-    return;
-  }
-  ++record.calls;
-  record.bytes += bytes;
-  record.nanoseconds += nanoseconds;
-  record.least = std::min(record.least, nanoseconds);
+  timed_codec_ = true;
 }
 
 }  // namespace slimpi::call

@@ -76,8 +76,10 @@ class CallEstimate {
   Key key_of(const Allreduce& call, bool blocking) const;
   void sample(const Allreduce& call, const Way& way) noexcept;
   void record(const Allreduce& call, const Way& way, std::uint64_t nanoseconds) noexcept;
-  void add_call(Key key, std::uint64_t nanoseconds) noexcept;
-  void add(Key key, std::uint64_t nanoseconds, const Sample& sample);
+  void add_call(const Key& key, std::uint64_t nanoseconds) noexcept;
+  // Both need mutex_.
+  Key shared_row(Key key) const;
+  void add_sample(Record& record, const Sample& sample);
   static Sample sample_of(const float* values, std::uint64_t count, const Way& way);
   void predict(const Key& key, const Record& record, bool one_machine, EstimateRow& row) const;
 

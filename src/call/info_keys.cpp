@@ -3,6 +3,7 @@
 // cannot be set there; it ends the job like an invalid value. No key is accepted without effect.
 #include "base/float_environment.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "call/entry.h"
 #include "call/runtime.h"
 #include "policy/policy.h"
@@ -22,7 +23,8 @@ const OptionRow& row_of(const std::string& option) {
 std::string read_rules(comm::Communicator& communicator) {
   policy::Rules rules;
   const auto& file = communicator.config().rules;
-  const std::string error = file ? policy::read_rules(*file, "slimpi_rules", rules) : "";
+  const std::string error =
+      file ? policy::read_rules(path_from_start(*file), "slimpi_rules", rules) : "";
   if (error.empty()) communicator.attachment<RulesOfInfo>().rules = std::move(rules);
   return error;
 }

@@ -116,6 +116,7 @@ std::string refuse(const Config& config, const Rules& rules) {
   if (config.max_error && config.error_feedback.value_or(false))
     return "SLIMPI_ERROR_FEEDBACK=1 does not go with SLIMPI_MAX_ERROR, which bounds the error of "
            "each call by itself; unset one of them";
+  if (!rules_apply(config)) return "";
   for (const Rule& rule : rules) {
     std::string bad = refuse_name(rule.algorithm, "SLIMPI_RULES: algorithm " + rule.algorithm);
     if (bad.empty()) bad = refuse_peers(config, rule.algorithm);

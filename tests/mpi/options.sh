@@ -126,6 +126,9 @@ compressed 1 "with another algorithm on it" init info:slimpi_algorithm=fp16 \
   info:slimpi_rules="$work/rules" sum:50000 sum:100000 finalize
 SLIMPI_RULES=$work/all compressed 1 "it wins over SLIMPI_RULES" \
   init sum:100000 info:slimpi_rules="$work/rules" sum:50000 sum:100000 finalize
+echo '* * another fp16 *' >other
+SLIMPI_RULES=$work/other compressed 1 "rules that a key sets aside need not go with other keys" \
+  init "info:slimpi_algorithm=bytegrad;slimpi_max_error=1e-2" sum:50000 finalize
 while read -r step text; do
   status=0
   under 2 "$steps" init "$step" sum:100000 finalize >out.txt 2>err.txt || status=$?

@@ -76,6 +76,14 @@ assert 0 < e["network"]["latency"] < 1 and 0 < e["network"]["seconds_per_byte"] 
 assert e["network"]["measured"] is True
 assert 0 < e["total"]["seconds"]["now"] < e["wall_seconds"]'
 
+# A sum of which rank 0 has nothing but zero: no relative error, and still one call.
+SLIMPI_MIN_SIZE=0 SLIMPI_ESTIMATE=$work/z.json under 2 "$steps" init sum:1 finalize >out.txt ||
+  fail "zeros"
+holds "zeros are a call and no sample" "$PYTHON" -c '
+import json
+row, = json.load(open("z.json"))["rows"]
+assert (row["calls"], row["samples"]) == (1, 0) and row["least_seconds"] > 0, row'
+
 # Two ranks a node: every rank carries a shard; the bytes are those of a real run here, too.
 export SLIMPI_RANKS_PER_NODE=2
 SLIMPI_ESTIMATE=$work/s.json under 4 "$steps" init sum:100000 finalize >out.txt || fail "shards"
