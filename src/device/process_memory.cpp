@@ -11,7 +11,11 @@
 #include <cstring>
 #include <limits>
 
-extern "C" void* __libc_stack_end;  // glibc's: the highest address of the main thread's stack
+// glibc's: the highest address of the main thread's stack, and the program break. sbrk(0) would be a
+// system call where UCX watches the heap. What moves the break in another way than by brk() and
+// sbrk() must write __curbrk, as glibc and UCX do.
+extern "C" void* __libc_stack_end;
+extern "C" void* __curbrk;
 
 namespace slimpi::device {
 
@@ -71,7 +75,7 @@ bool in_process_memory(const void* pointer) {
   static const Address heap = find_heap();
   const auto at = reinterpret_cast<Address>(pointer);
   if (at >= executable.begin && at < executable.end) return true;
-  if (at >= heap && at < reinterpret_cast<Address>(sbrk(0))) return true;
+  if (at >= heap && at < reinterpret_cast<Address>(__curbrk)) return true;
   // Another thread's stack lies further away.
   const auto frame = reinterpret_cast<Address>(__builtin_frame_address(0));
   const auto end = reinterpret_cast<Address>(__libc_stack_end);

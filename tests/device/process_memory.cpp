@@ -13,7 +13,11 @@
 
 using slimpi::device::in_process_memory;
 
+extern "C" void* __sbrk(intptr_t);  // glibc's own
+
 namespace {
+
+int g_asked = 0;
 
 char g_zeroed[3000];
 char g_initialized[3000] = "x";
@@ -76,7 +80,25 @@ void addresses_of_no_memory_are_nobodys(void**) {
     assert_false(in_process_memory(reinterpret_cast<const void*>(address)));
 }
 
+void no_question_goes_to_the_kernel(void**) {
+  char variable = 0;
+  void* const small = calloc(1, 100);
+  in_process_memory(&variable);
+  g_asked = 0;
+  in_process_memory(small);
+  in_process_memory(g_zeroed);
+  in_process_memory(&variable);
+  assert_int_equal(g_asked, 0);
+  free(small);
+}
+
 }  // namespace
+
+// In front of glibc's for the code under test. UCX puts a system call there, too.
+extern "C" void* sbrk(intptr_t increment) {
+  ++g_asked;
+  return __sbrk(increment);
+}
 
 int main() {
   const CMUnitTest tests[] = {
@@ -87,6 +109,7 @@ int main() {
       cmocka_unit_test(blocks_of_malloc_are_known_by_where_they_lie),
       cmocka_unit_test(mapped_memory_may_be_anybodys),
       cmocka_unit_test(addresses_of_no_memory_are_nobodys),
+      cmocka_unit_test(no_question_goes_to_the_kernel),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }
