@@ -26,11 +26,16 @@ comm::InterNodeGroup one_node_group(const comm::Communicator& communicator) {
 
 // A device gives the processor's bytes only in the default environment and without NaN, because its
 // NaNs have other bits. If no value is above the limit, no sum is infinite, and so no two
-// infinities make a NaN.
-Status describe_environment(const comm::Call& call, std::uint64_t* word) {
+// infinities make a NaN. A rank with host buffers checks its values, too, where a device adds them
+// (`with_device`).
+Status describe_environment(const comm::Call& call, bool with_device, std::uint64_t* word) {
   const std::uint32_t control = callers_float_control();
   *word |= std::uint64_t(control) << published::kEnvironmentShift;
-  if (call.device.kernels()->add != nullptr) return Status::ok;
+  if (call.device.kernels()->add == nullptr)
+    *word |= published::kOnDevice;
+  else if (!with_device)
+    return Status::ok;
+  *word |= published::kChecked;
   bool beyond = control != kDefaultFloatControl;
   const float limit = kernels::kMaxFloat / float(call.communicator.size() + 1);
   if (!beyond)
@@ -70,9 +75,14 @@ Status intra_allreduce(comm::Call& call, bool verified, NodeResult* result) {
   // so all of them leave such a call to MPI.
   SegmentLease lease(*shared_of(call.communicator));
   DevicePath::Path path = DevicePath::Path::host;
-  std::uint64_t word = verified ? 0 : published::kUnverified;
-  Status status = describe_environment(call, &word);
-  if (status == Status::ok) status = allreduce_by_shm(call, group, lease, word, &path, result);
+  Status status = Status::ok;
+  for (const bool with_device : {false, true}) {
+    std::uint64_t word = verified ? 0 : published::kUnverified;
+    *result = {};
+    status = describe_environment(call, with_device, &word);
+    if (status == Status::ok) status = allreduce_by_shm(call, group, lease, word, &path, result);
+    if (status != Status::ok || !result->unchecked) break;
+  }
   // For nccl the function above has agreed on the way and has added nothing.
   if (status == Status::ok && path == DevicePath::Path::nccl && !result->unverified &&
       !result->left_to_mpi)

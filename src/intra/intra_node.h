@@ -30,6 +30,7 @@ Status intra_all_gather(comm::Call& call, const comm::InterNodeGroup& group);
 // The result of an intra_allreduce; the same on all ranks.
 struct NodeResult {
   bool unverified = false;            // some rank must compare with MPI first; nothing was written
+  bool unchecked = false;             // some rank must check its values first; nothing was written
   bool left_to_mpi = false;           // MPI must make the rest: only it can give MPI's bytes
   std::vector<comm::Range> finished;  // the ranges of out that hold the sum even so
 };

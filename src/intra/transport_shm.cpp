@@ -147,7 +147,8 @@ Status ShmPass::run_share(Path* path) {
 
 Status ShmPass::run_allreduce(Path* path) {
   SLIMPI_TRY(begin(Pass::allreduce, path));
-  if (elsewhere(*path) || result_->unverified || result_->left_to_mpi) return Status::ok;
+  if (elsewhere(*path) || result_->unverified || result_->unchecked || result_->left_to_mpi)
+    return Status::ok;
   for (std::uint64_t block = 0; block < blocks_ && !result_->left_to_mpi; ++block) {
     SLIMPI_TRY(reduce(block, true));
     SLIMPI_TRY(publish(block));

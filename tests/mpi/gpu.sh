@@ -29,6 +29,12 @@ run 3 1 flat qsgd 8 2048 0
 run 2 1 flat fp16 8 2048 0
 run 3 2 sharded allreduce 8 2048 0
 
+# Where ranks of one node have their buffers in both kinds of memory, some sums can only be MPI's.
+for ranks in 3 4; do
+  NANS=1 SLIMPI_INTRA=shm holds "two NaNs at one element, $ranks ranks of one node" \
+    under $ranks "$top_builddir/tests/gpu/sums"
+done
+
 # Inside a node the ranks open each other's memory, unless they may not.
 for intra in ipc shm; do
   SLIMPI_RANKS_PER_NODE=2 SLIMPI_LOG=info SLIMPI_INTRA=$intra \
