@@ -24,9 +24,9 @@ Communicator::Communicator(const mpi::Api& api, Statistics& statistics, const Co
 }
 
 void Communicator::read_name() {
+  if (exchange_comm_ != MPI_COMM_NULL) return;
   char name[MPI_MAX_OBJECT_NAME + 1] = "";
   int length = 0;
-  if (exchange_comm_ != MPI_COMM_NULL) return;
   if (api_.Comm_get_name(user_, name, &length) == MPI_SUCCESS) name_ = name;
 }
 

@@ -38,14 +38,18 @@ fuzz() {
     # shellcheck disable=SC2086
     under "$ranks" $program "$seed" "$steps" $words || {
       status=$?
-      # Nothing of the library's where MPI alone hangs or fails with the same steps.
-      [ "$status" != 124 ] || plain "$ranks" $program "$seed" "$steps" $words plain || exit 75
+      # In long runs: nothing of the library's where MPI alone hangs with the same steps.
+      if [ -n "${FUZZ_SECONDS:-}" ] && [ "$status" = 124 ]; then
+        alone=0
+        plain "$ranks" $program "$seed" "$steps" $words plain || alone=$?
+        [ $alone != 124 ] || exit 75
+      fi
       exit "$status"
     }
   ) >out.txt 2>err.txt || {
     status=$? digest=none
     if [ "$status" = 75 ]; then
-      echo "NOTE $what: MPI alone hangs or fails, too"
+      echo "NOTE $what: MPI alone hangs, too"
       return 0
     fi
     fail "$what: exit status $status"
