@@ -165,7 +165,7 @@ class ShmPass {
   NodeCopies copies_{call_};
   // From this size on, a result evicts everything else from the caches, and has left them itself
   // when the program reads it. It is written by non-temporal stores (docs/DESIGN.md).
-  static constexpr std::uint64_t kLargeBytes = 16 << 20;
+  static constexpr std::uint64_t kLargeBytes = 4 << 20;
   const Where in_out_ = call_.count * sizeof(float) >= kLargeBytes ? Where::memory : Where::caches;
 };
 
