@@ -29,6 +29,16 @@ run 3 1 flat qsgd 8 2048 0
 run 2 1 flat fp16 8 2048 0
 run 3 2 sharded allreduce 8 2048 0
 
+# On one node slimpi makes the second and third sum of each of the 14 ways, and of the host's.
+for intra in ipc shm; do
+  for ranks in 2 3 4; do
+    what="$ranks ranks of one node, $intra"
+    SLIMPI_INTRA=$intra SLIMPI_REPORT=exact.json \
+      holds "$what" under $ranks "$top_builddir/tests/gpu/sums"
+    expect $(($(report exact.json calls exact_in_node) >= 28)) 1 "$what: slimpi made the sums"
+  done
+done
+
 # Where ranks of one node have their buffers in both kinds of memory, some sums can only be MPI's.
 for ranks in 3 4; do
   NANS=1 SLIMPI_INTRA=shm holds "two NaNs at one element, $ranks ranks of one node" \
