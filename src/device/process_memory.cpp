@@ -11,9 +11,9 @@
 #include <cstring>
 #include <limits>
 
-// glibc's: the highest address of the main thread's stack, and the program break. sbrk(0) would be a
-// system call where UCX watches the heap. What moves the break in another way than by brk() and
-// sbrk() must write __curbrk, as glibc and UCX do.
+// glibc's: the highest address of the main thread's stack, and the program break. sbrk(0) would be
+// a system call where UCX watches the heap. Who moves the break must write __curbrk, as brk() and
+// sbrk() of glibc and UCX do.
 extern "C" void* __libc_stack_end;
 extern "C" void* __curbrk;
 
