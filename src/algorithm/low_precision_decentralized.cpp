@@ -31,6 +31,13 @@ namespace slimpi::algorithm {
 
 namespace {
 
+// One array of the state; of no elements where this rank has no shard (tensor_state.h).
+Status find_array(comm::Call& call, const comm::StateArray& key, const comm::Range& shard,
+                  float** array) {
+  return comm::state_array(*call.state, key, shard.count, call.location, call.stream,
+                           call.communicator.statistics(), array);
+}
+
 // The replicas of this rank's shard, and their weights. The tensor state owns the memory.
 struct Replicas {
   Replicas(comm::Call& call, const comm::InterNodeGroup& group)
@@ -45,13 +52,10 @@ struct Replicas {
 
 Status find_replicas(comm::Call& call, const comm::Range& shard, Replicas* replicas) {
   using comm::StateArray;
-  const auto find = [&](const StateArray& key, float** array) {
-    return comm::state_array(*call.state, key, shard.count, call.location, call.stream,
-                             call.communicator.statistics(), array);
-  };
-  SLIMPI_TRY(find({StateArray::own_replica}, &replicas->own));
+  SLIMPI_TRY(find_array(call, {StateArray::own_replica}, shard, &replicas->own));
   for (std::size_t i = 0; i < replicas->peers.size(); ++i)
-    SLIMPI_TRY(find({StateArray::replica_of, replicas->row.peers[i].member}, &replicas->peers[i]));
+    SLIMPI_TRY(find_array(call, {StateArray::replica_of, replicas->row.peers[i].member}, shard,
+                          &replicas->peers[i]));
   return Status::ok;
 }
 
@@ -162,9 +166,11 @@ Status reserve_low_precision(const comm::Call& call) {
 
 Status reserve_replicas(comm::Call& call) {
   const comm::InterNodeGroup& group = call.communicator.inter_node_group(call.plan.hierarchy);
-  if (group.shard_index < 0) return Status::ok;
+  const comm::Range shard = own_shard(call.communicator, call.plan, call.count);
+  float* none = nullptr;
+  if (group.shard_index < 0) return find_array(call, {comm::StateArray::own_replica}, shard, &none);
   Replicas replicas(call, group);
-  return find_replicas(call, own_shard(call.communicator, call.plan, call.count), &replicas);
+  return find_replicas(call, shard, &replicas);
 }
 
 }  // namespace

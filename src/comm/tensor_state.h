@@ -111,7 +111,8 @@ class TensorStates {
 };
 
 // The array `which` of a state: `elements` floats at `location`, zero if it is new or its size
-// changed. Null if `elements` is 0. The report counts it as state.
+// changed. Null if `elements` is 0. The report counts it as state. A rank without elements makes
+// the array, too: which states lose their arrays depends on which have some, on all ranks alike.
 Status state_array(TensorState& slot, const StateArray& which, std::uint64_t elements,
                    const device::Location& location, device::Stream* stream, Statistics& statistics,
                    float** array);

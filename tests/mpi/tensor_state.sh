@@ -57,4 +57,18 @@ holds "ranks that disagree once, then find together" slots swap kept 0
 state swap $((2 * slot)) 2
 holds "a communicator of its own" slots freed kept 0
 state freed 0 0
+
+# More buffers than may keep arrays at first, each used again. Of two nodes of two ranks, only one
+# rank of each keeps arrays with the hierarchy `leader`; the others must free the same states.
+leader() { # ALGORITHM
+  SLIMPI_ALGORITHM=$1 SLIMPI_HIERARCHY=leader SLIMPI_RANKS_PER_NODE=2 SLIMPI_CALLS_PER_STEP=40 \
+    SLIMPI_REPORT=$work/leader.json \
+    under 4 "$top_builddir/tests/mpi/steps" init many:120 finalize 2>errors.txt
+}
+for algorithm in bytegrad low_precision_decentralized; do
+  holds "$algorithm, hierarchy leader, 40 buffers" leader "$algorithm"
+  expect "$(report leader.json calls compressed)" 120 "$algorithm, leader: calls taken over"
+  expect "$(report leader.json state_dropped)" 0 "$algorithm, leader: times that state was dropped"
+  expect "$(cat errors.txt)" "" "$algorithm, leader: nothing is said"
+done
 verdict
