@@ -87,7 +87,7 @@ class Bounded {
  private:
   Status keep_input();
   Status exchange(int index);
-  Status check(int index, int tries, int* next);
+  Status check(int index, double peak, int tries, int* next);
   Status to_host(float* to, const float* from, std::uint64_t count) {
     return comm::copy_and_wait(call_.device_stream(), "copy out", to, from, count * sizeof(float));
   }
@@ -126,7 +126,7 @@ Status Bounded::exchange(int index) {
 }
 
 // Sets *next to the codec that all ranks try next, or to `index` if the error is small enough.
-Status Bounded::check(int index, int tries, int* next) {
+Status Bounded::check(int index, double peak, int tries, int* next) {
   const kernels::Format format = codec_at(call_.plan.format, index);
   Checked checked;
   if (takes_part_) {
@@ -142,8 +142,9 @@ Status Bounded::check(int index, int tries, int* next) {
   }
   double excess = 0;
   SLIMPI_TRY(measure_excess(call_, format, group_, shard_, checked, node_rounding_, &excess));
-  std::uint64_t wanted = std::uint64_t(
-      tries + 1 < kMostTries ? finer_codec(index, excess, call_.plan.max_error) : kExactCoding);
+  std::uint64_t wanted =
+      std::uint64_t(tries + 1 < kMostTries ? finer_codec(index, excess, call_.plan.max_error, peak)
+                                           : kExactCoding);
   if (excess <= 1) wanted = std::uint64_t(index);
   // `excess` may differ between ranks in its last bits, so the ranks agree on the finest codec that
   // any of them wants.
@@ -154,12 +155,13 @@ Status Bounded::check(int index, int tries, int* next) {
 
 Status Bounded::run() {
   SLIMPI_TRY(keep_input());
-  int index = kExactCoding;
-  SLIMPI_TRY(choose_codec(call_, group_, shard_, host_in_, &index));
+  ChosenCodec chosen;
+  SLIMPI_TRY(choose_codec(call_, group_, shard_, host_in_, &chosen));
+  int index = chosen.index;
   for (int tries = 1;; ++tries) {
     SLIMPI_TRY(exchange(index));
     int next = index;
-    if (index != kExactCoding) SLIMPI_TRY(check(index, tries, &next));
+    if (index != kExactCoding) SLIMPI_TRY(check(index, chosen.peak, tries, &next));
     if (next == index) break;
     call_.communicator.statistics().repeated();
     index = next;

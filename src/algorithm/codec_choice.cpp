@@ -30,6 +30,7 @@ double fraction_of(std::uint64_t index) {
 struct Answer {
   std::uint64_t codec = kExact;
   std::uint64_t drawn = 0;  // tiles; 0: the codec is final
+  double peak = 0;          // the bound of all sums
 };
 
 // The messages between rank 0, which leads, and each other rank, in their order:
@@ -50,10 +51,10 @@ class Chooser {
         tiles_(call, group, shard),
         drawn_(memory_) {}
 
-  Status run(const float* values, int* chosen) {
+  Status run(const float* values, ChosenCodec* chosen) {
     Answer answer;
     SLIMPI_TRY(communicator_.rank() == 0 ? lead(values, &answer) : follow(values, &answer));
-    *chosen = int(answer.codec);
+    *chosen = {int(answer.codec), answer.peak};
     return Status::ok;
   }
 
@@ -176,16 +177,16 @@ int Chooser::decide(double peak, std::span<const Sample> samples) const {
 Status Chooser::lead(const float* values, Answer* answer) {
   std::pmr::vector<TileFacts> facts(memory_);
   SLIMPI_TRY(hear_facts(values, &facts));  // 1
-  double peak = 0, all = 0;
+  double all = 0;
   for (const TileFacts& fact : facts) {
-    peak = std::max(peak, fact.peak);
+    answer->peak = std::max(answer->peak, fact.peak);
     all += fact.energy + fact.spread;
   }
   // Every codec encodes zeros exactly. With an infinity or a NaN the error is unknown, so the
   // codec stays exact.
   if (all == 0)
     answer->codec = 0;
-  else if (std::isfinite(all) && peak <= kGreatestSum)
+  else if (std::isfinite(all) && answer->peak <= kGreatestSum)
     drawn_ = draw_tiles(facts, most_draws(),
                         fraction_of(communicator_.config().seed + call_.number), memory_);
   answer->drawn = drawn_.size();
@@ -195,7 +196,7 @@ Status Chooser::lead(const float* values, Answer* answer) {
   std::pmr::vector<Sample> samples(memory_);
   samples.reserve(drawn_.size());
   SLIMPI_TRY(hear_samples(values, &samples));  // 4
-  answer->codec = std::uint64_t(decide(peak, samples));
+  answer->codec = std::uint64_t(decide(answer->peak, samples));
   return tell_all(answer, sizeof *answer);  // 5
 }
 
@@ -222,7 +223,7 @@ Status Chooser::follow(const float* values, Answer* answer) {
 }  // namespace
 
 Status choose_codec(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard,
-                    const float* in, int* chosen) {
+                    const float* in, ChosenCodec* chosen) {
   const Timed timed(call.communicator.statistics(), Stage::exchange, "budget", 4 * call.count);
   return Chooser(call, group, shard).run(in, chosen);
 }

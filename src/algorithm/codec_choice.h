@@ -21,10 +21,15 @@
 
 namespace slimpi::algorithm {
 
-// Sets *chosen to the index of the codec, for a call whose plan has a max_error. Collective over
-// the communicator; *chosen is the same on all ranks. `in` is the node's sum of this rank's
-// `shard`, in host memory; ranks without an inter-node group do not read it.
+struct ChosenCodec {
+  int index = kExactCoding;
+  double peak = 0;  // no sum has a larger absolute value
+};
+
+// Sets *chosen, for a call whose plan has a max_error. Collective over the communicator; *chosen is
+// the same on all ranks. `in` is the node's sum of this rank's `shard`, in host memory; ranks
+// without an inter-node group do not read it.
 Status choose_codec(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard,
-                    const float* in, int* chosen);
+                    const float* in, ChosenCodec* chosen);
 
 }  // namespace slimpi::algorithm

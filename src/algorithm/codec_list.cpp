@@ -9,11 +9,12 @@ namespace {
 
 using kernels::Codec;
 
-// The short value codec, and the relative error that its rounding has in the mean, about.
+// The short value codec, and the relative error that its rounding has in the mean, about, and at
+// most.
 constexpr struct {
   Codec codec;
-  double error;
-} kShort{Codec::fp16, 0x1p-13};
+  double error, most;
+} kShort{Codec::fp16, 0x1p-13, 0x1p-11};
 constexpr int kShortIndex = kQuantizers;
 
 }  // namespace
@@ -30,16 +31,19 @@ kernels::Format codec_at(const kernels::Format& quantizer, int index) {
 }
 
 bool holds(int index, double peak) {
-  return index != kShortIndex || peak <= double(kernels::row_of(kShort.codec).greatest);
+  // The owner adds values that were rounded.
+  return index != kShortIndex ||
+         peak * (1 + kShort.most) <= double(kernels::row_of(kShort.codec).greatest);
 }
 
-int finer_codec(int index, double excess, double max_error) {
+int finer_codec(int index, double excess, double max_error, double peak) {
   // The error is about inversely proportional to the number of levels. The factor 1.05 is a
   // margin, so that the next codec does not just fail.
   const double wanted = 1.05 * excess * (std::exp2(index + 1) - 1);
   for (int finer = index + 1; finer < kQuantizers; ++finer)
     if (std::exp2(finer + 1) - 1 >= wanted) return finer;
-  return index < kShortIndex && max_error >= kShort.error ? kShortIndex : kExactCoding;
+  const bool shorter = index < kShortIndex && max_error >= kShort.error && holds(kShortIndex, peak);
+  return shorter ? kShortIndex : kExactCoding;
 }
 
 }  // namespace slimpi::algorithm

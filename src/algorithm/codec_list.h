@@ -18,7 +18,8 @@ bool holds(int index, double peak);
 // The next codec to try where codec `index` has `excess` times the error that SLIMPI_MAX_ERROR
 // allows: the cheapest quantizer that is finer by this factor, judged by its number of levels. If
 // there is none, the short value codec: its error is relative to each value and says nothing about
-// a quantizer's. After that, or where its rounding cannot keep `max_error`, the exact codec.
-int finer_codec(int index, double excess, double max_error);
+// a quantizer's. After that, or where its rounding cannot keep `max_error` or it cannot hold a sum
+// of absolute value `peak`, the exact codec.
+int finer_codec(int index, double excess, double max_error, double peak);
 
 }  // namespace slimpi::algorithm

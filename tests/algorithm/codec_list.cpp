@@ -14,11 +14,11 @@ constexpr int kEightBits = 7, kHalf = 8;
 
 void a_quantizer_with_enough_levels_follows(void**) {
   // Twice as many levels, and a margin, are two bits more.
-  assert_int_equal(finer_codec(0, 1.01, 1e-2), 1);
-  assert_int_equal(finer_codec(3, 2, 1e-2), 5);
+  assert_int_equal(finer_codec(0, 1.01, 1e-2, 1), 1);
+  assert_int_equal(finer_codec(3, 2, 1e-2, 1), 5);
   for (int index = 0; index < kEightBits; ++index)
     for (double excess = 1.01; excess < 300; excess *= 1.3) {
-      const int finer = finer_codec(index, excess, 1e-2);
+      const int finer = finer_codec(index, excess, 1e-2, 1);
       assert_true(finer > index);
       if (finer >= kHalf) continue;
       assert_true(double((1 << (finer + 1)) - 1) >= excess * double((1 << (index + 1)) - 1));
@@ -26,18 +26,24 @@ void a_quantizer_with_enough_levels_follows(void**) {
 }
 
 void after_eight_bits_comes_fp16(void**) {
-  assert_int_equal(finer_codec(kEightBits, 1.2, 1e-2), kHalf);
-  assert_int_equal(finer_codec(2, 1000, 1e-2), kHalf);
+  assert_int_equal(finer_codec(kEightBits, 1.2, 1e-2, 1), kHalf);
+  assert_int_equal(finer_codec(2, 1000, 1e-2, 1), kHalf);
   assert_true(codec_at({}, kHalf).codec == slimpi::kernels::Codec::fp16);
 }
 
 void after_fp16_comes_the_exact_codec(void**) {
-  assert_int_equal(finer_codec(kHalf, 1.2, 1e-2), kExactCoding);
+  assert_int_equal(finer_codec(kHalf, 1.2, 1e-2, 1), kExactCoding);
 }
 
 void fp16_is_not_tried_where_its_rounding_is_too_large(void**) {
-  assert_int_equal(finer_codec(kEightBits, 1.2, 1e-4), kExactCoding);
-  assert_int_equal(finer_codec(kEightBits, 1.2, 2e-4), kHalf);
+  assert_int_equal(finer_codec(kEightBits, 1.2, 1e-4, 1), kExactCoding);
+  assert_int_equal(finer_codec(kEightBits, 1.2, 2e-4, 1), kHalf);
+}
+
+void fp16_is_not_tried_for_sums_that_it_cannot_hold(void**) {
+  assert_int_equal(finer_codec(kEightBits, 1.2, 1e-2, 65472), kHalf);
+  assert_int_equal(finer_codec(kEightBits, 1.2, 1e-2, 65504), kExactCoding);
+  assert_int_equal(finer_codec(0, 1.01, 1e-2, 1e30), 1);  // quantizers hold all sums
 }
 
 }  // namespace
@@ -48,6 +54,7 @@ int main() {
       cmocka_unit_test(after_eight_bits_comes_fp16),
       cmocka_unit_test(after_fp16_comes_the_exact_codec),
       cmocka_unit_test(fp16_is_not_tried_where_its_rounding_is_too_large),
+      cmocka_unit_test(fp16_is_not_tried_for_sums_that_it_cannot_hold),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

@@ -2,8 +2,9 @@
 // A plain MPI program for tests/mpi/max_error.sh: sums inputs of many kinds and measures the
 // relative L2 error of each against the exact sum, which every rank works out for itself.
 // Usage: max_error BUDGET COUNT [KIND], a name of the table below or nonfinite
-//        max_error BUDGET COUNT adversarial CALLS, inputs that deceive an estimate, other ones at
-//        every call; prints how many calls exceed the bound, and the worst error
+//        max_error BUDGET COUNT adversarial CALLS [FACTOR], inputs that deceive an estimate, other
+//        ones at every call, times a factor; prints how many calls exceed the bound, and the worst
+//        error
 // Fails where an error is above the budget and the result is not an exact float sum either, or
 // where ranks do not get the same bytes. Prints a line per kind.
 #include <mpi.h>
@@ -179,7 +180,7 @@ float Adversary::value(int rank, std::size_t i) const {
   }
 }
 
-void run_adversarial(double budget, std::size_t count, int calls) {
+void run_adversarial(double budget, std::size_t count, int calls, float factor) {
   std::vector<float> in(count), out(count);
   std::vector<double> sums(2 * count);
   double worst = 0;
@@ -187,7 +188,7 @@ void run_adversarial(double budget, std::size_t count, int calls) {
   for (int call = 0; call < calls; ++call) {
     const Adversary adversary(std::uint64_t(call), count);
     for (std::size_t i = 0; i < count; ++i) {
-      in[i] = out[i] = adversary.value(g_rank, i);
+      in[i] = out[i] = factor * adversary.value(g_rank, i);
       sums[i] = double(in[i]);
       sums[count + i] = std::fabs(double(in[i]));
     }
@@ -218,8 +219,9 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &g_size);
   if (argc < 3) MPI_Abort(MPI_COMM_WORLD, 2);
   if (argc == 4 && std::strcmp(argv[3], "nonfinite") == 0) run_nonfinite(1000);
-  if (argc == 5 && std::strcmp(argv[3], "adversarial") == 0)
-    run_adversarial(std::atof(argv[1]), std::size_t(std::atoll(argv[2])), std::atoi(argv[4]));
+  if (argc >= 5 && std::strcmp(argv[3], "adversarial") == 0)
+    run_adversarial(std::atof(argv[1]), std::size_t(std::atoll(argv[2])), std::atoi(argv[4]),
+                    argc > 5 ? std::strtof(argv[5], nullptr) : 1);
   for (const Kind& kind : kKinds)
     if (argc < 4 || std::strcmp(argv[3], kind.name) == 0)
       run(kind, std::atof(argv[1]), std::size_t(std::atoll(argv[2])));

@@ -39,6 +39,11 @@ SLIMPI_ALGORITHM=qsgd kept 2 2e-1 50000
 # tails, spikes, mixed scales. No call is beyond the bound, and some were repeated for it.
 SLIMPI_BUCKET=64 kept 3 5e-2 12000 adversarial 160
 holds "the check repeats exchanges" test "$(report report.json repeated)" -gt 0
+expect "$(report report.json overflowed)" 0 "nothing became infinite in 16 bits"
+# Sums that 16-bit floats cannot hold: an exchange that is repeated is not repeated with these.
+SLIMPI_BUCKET=64 kept 2 5e-2 12000 adversarial 160 1e6
+holds "large sums: the check repeats exchanges" test "$(report report.json repeated)" -gt 0
+expect "$(report report.json overflowed)" 0 "large sums: nothing became infinite in 16 bits"
 for bucket in 0 2048; do SLIMPI_BUCKET=$bucket kept 2 1e-1 8000 adversarial 64; done
 SLIMPI_BUCKET=64 SLIMPI_ALGORITHM=qsgd kept 4 1e-1 8000 adversarial 48
 for hierarchy in sharded leader; do
