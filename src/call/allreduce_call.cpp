@@ -7,6 +7,7 @@
 #include "algorithm/prepared.h"
 #include "base/activity.h"
 #include "base/shape_hints.h"
+#include "call/candidates.h"
 #include "call/traced_bits.h"
 #include "call/verification.h"
 #include "comm/stream_wait.h"
@@ -35,6 +36,15 @@ AllreduceCall::AllreduceCall(Runtime& runtime, comm::Communicator& communicator,
   if (plan.algorithm->shapes) plan_.shape = ShapeHints::all().find(count_);
 }
 
+// A step of SLIMPI_VERIFY.
+template <typename Step>
+Status AllreduceCall::timed_verify(const Step& step) {
+  const std::uint64_t begin = candidate_clock();
+  const Status status = step();
+  verifying_ += candidate_clock() - begin;
+  return status;
+}
+
 // Steps that end in a decision of all ranks come first: until the number is taken, every rank can
 // still leave the call to MPI, and none has written to the program's buffers.
 Status AllreduceCall::run(std::optional<BypassReason>* passed) {
@@ -59,13 +69,14 @@ Status AllreduceCall::run(std::optional<BypassReason>* passed) {
   call.number = ++communicator_.calls;
   const std::uint64_t every = communicator_.config().verify;
   bool verify = every != 0 && call.number % every == 0;
-  if (verify) SLIMPI_TRY(keep_for_verification(call, in_location_, &verify));
+  if (verify)
+    SLIMPI_TRY(timed_verify([&] { return keep_for_verification(call, in_location_, &verify); }));
   SLIMPI_TRY(run_plan(call));
   if (call.passed) {
     *passed = call.passed;
     return Status::ok;
   }
-  return verify ? verify_result(call) : Status::ok;
+  return verify ? timed_verify([&] { return verify_result(call); }) : Status::ok;
 }
 
 // With the buffers in one place, to the end of the work on their device.

@@ -21,6 +21,9 @@ class AllreduceCall {
   // unchanged then. An error means that the ranks may have stopped at different points.
   Status run(std::optional<BypassReason>* passed);
 
+  // Nanoseconds of run() for SLIMPI_VERIFY.
+  std::uint64_t verifying() const { return verifying_; }
+
   // For a call whose ranks all share one node. open_in_node: whether they can add through shared
   // memory; the same answer on all ranks. run_in_node: adds there, or calls MPI where only MPI can
   // give MPI's bytes; *code is then what MPI returned. `*usual` is false where the call did extra
@@ -36,6 +39,8 @@ class AllreduceCall {
   // are set when they are known.
   comm::Call call();
   Status run_plan(comm::Call& call);
+  template <typename Step>
+  Status timed_verify(const Step& step);
   Status agree_on_memory(std::optional<BypassReason>* passed);
   Status agree_on_state(comm::Call& call, std::optional<BypassReason>* passed);
   Status agree_on_finite(const comm::Call& call, std::optional<BypassReason>* passed);
@@ -58,6 +63,7 @@ class AllreduceCall {
   const std::uint64_t count_;
   const device::Location location_;  // of out_; where the work is done
   device::Location in_location_;
+  std::uint64_t verifying_ = 0;
   bool fresh_ = false;  // this rank meets the buffer for the first time
   comm::CallScratchLease scratch_;
   algorithm::KeptResidual kept_residual_;
