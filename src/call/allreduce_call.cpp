@@ -6,6 +6,7 @@
 
 #include "algorithm/prepared.h"
 #include "base/activity.h"
+#include "base/exceptions.h"
 #include "base/shape_hints.h"
 #include "call/candidates.h"
 #include "call/traced_bits.h"
@@ -107,20 +108,25 @@ comm::Call AllreduceCall::call() {
 
 Status AllreduceCall::open_in_node(bool* possible) {
   *possible = false;
+  intra::NodeState& node = intra::NodeState::of(communicator_);
   if (count_ * sizeof(float) < kShortInNode ||
-      !intra::NodeState::of(communicator_)
-           .order.takes(count_, communicator_.size(),
+      !node.order.takes(count_, communicator_.size(),
                         communicator_.config().intra != Intra::automatic))
     return Status::ok;
-  return intra::NodeState::of(communicator_).prepare(call(), possible);
+  // Once. Later a rank may fail only where the others wait for it, not in a call that MPI does.
+  if (!node.ready()) SLIMPI_TRY(node.prepare(call()));
+  *possible = node.ready() == true;
+  return Status::ok;
 }
 
 Status AllreduceCall::run_in_node(bool* usual, int* code) {
   Inside inside(runtime_.statistics);
   comm::Call call = this->call();
+  intra::NodeState& node = intra::NodeState::of(communicator_);
+  SLIMPI_TRY(node.reserve(call));
   SLIMPI_TRY(communicator_.stream_for(location_, &call.stream));
   SLIMPI_TRY(colocate_buffers(call));
-  intra::NodeOrder& order = intra::NodeState::of(communicator_).order;
+  intra::NodeOrder& order = node.order;
   intra::NodeResult result;
   SLIMPI_TRY(intra::intra_allreduce(call, order.verified(call), &result));
   *usual = !result.unverified;
@@ -133,9 +139,11 @@ Status AllreduceCall::run_in_node(bool* usual, int* code) {
   }
   *code = MPI_SUCCESS;
   if (result.left_to_mpi) {
+    std::vector<std::vector<float>> kept;
+    SLIMPI_TRY(keep_finished(result.finished, &kept));
     inside.end();  // the rest is MPI's time
     runtime_.left_to_mpi(communicator_, BypassReason::single_node, request_);
-    *code = finish_by_mpi(result.finished);
+    *code = finish_by_mpi(result.finished, kept);
   } else {
     runtime_.statistics.exact_in_node();
   }
@@ -144,15 +152,23 @@ Status AllreduceCall::run_in_node(bool* usual, int* code) {
 
 // MPI sums the whole vector, so that it chooses the algorithm of that size. In place, the finished
 // ranges hold results, not inputs. They are saved, set to zero during MPI's sum (zeros raise no
-// exception), and restored.
-int AllreduceCall::finish_by_mpi(const std::vector<comm::Range>& finished) {
-  std::vector<std::vector<float>> kept;
-  const bool in_place = request_.in == MPI_IN_PLACE;
-  for (const auto& [first, count] : finished) {
-    if (!in_place) break;
-    kept.emplace_back(out_ + first, out_ + first + count);
-    std::fill_n(out_ + first, count, 0.0f);
-  }
+// exception), and restored. MPI's sum blocks, so the ranks agree first whether all have the memory.
+Status AllreduceCall::keep_finished(const std::vector<comm::Range>& finished,
+                                    std::vector<std::vector<float>>* kept) {
+  if (finished.empty()) return Status::ok;  // on all ranks
+  bool all = caught([&] {
+               if (request_.in != MPI_IN_PLACE) return;
+               for (const auto& [first, count] : finished)
+                 kept->emplace_back(out_ + first, out_ + first + count);
+             }) == Status::ok;
+  SLIMPI_TRY(communicator_.exchange().all_true(&all));
+  return all ? Status::ok : fail(Status::no_memory, "no host memory on some rank");
+}
+
+int AllreduceCall::finish_by_mpi(const std::vector<comm::Range>& finished,
+                                 const std::vector<std::vector<float>>& kept) {
+  for (std::size_t i = 0; i < kept.size(); ++i)
+    std::fill_n(out_ + finished[i].first, finished[i].count, 0.0f);
   if (ActiveCall* const active = ActiveCall::current(); active != nullptr) active->in_mpi();
   const int code = pass_to_mpi(request_, BypassReason::single_node);
   for (std::size_t i = 0; i < kept.size(); ++i)

@@ -51,7 +51,10 @@ class AllreduceCall {
   Status find_nonfinite(const comm::Call& call, std::uint64_t* found);
   Status check_values(const comm::Call& call, Agreement* agreement);
   Status colocate_buffers(comm::Call& call);
-  int finish_by_mpi(const std::vector<comm::Range>& finished);
+  Status keep_finished(const std::vector<comm::Range>& finished,
+                       std::vector<std::vector<float>>* kept);
+  int finish_by_mpi(const std::vector<comm::Range>& finished,
+                    const std::vector<std::vector<float>>& kept);
   void log_banner();
 
   Runtime& runtime_;

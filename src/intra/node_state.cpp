@@ -37,23 +37,25 @@ Status NodeState::open_shared(comm::Communicator& communicator) {
   return Status::ok;
 }
 
-Status NodeState::prepare(const comm::Call& call, bool* ready) {
+Status NodeState::prepare(const comm::Call& call) {
   comm::Communicator& communicator = call.communicator;
-  *ready = false;
   SLIMPI_TRY(open_shared(communicator));
-  // Both were agreed, so all ranks return here or none does.
-  if (shared_ == nullptr || (ready_ && !*ready_)) return Status::ok;
-  // At every call: the set of scratch memory may be another one, with less in it.
-  Status status = reserve_intra_allreduce(call);
-  device::Stream* stream = nullptr;
-  if (status == Status::ok) status = communicator.stream_for(call.location, &stream);
-  *ready = status == Status::ok;
-  // Only the first call communicates; a failure in a later one is reported by messages.
-  if (ready_) return status;
-  if (!*ready) log_once(LogLevel::warn, "sums inside the node go to MPI: " + failure_text());
-  SLIMPI_TRY(communicator.exchange().all_true(ready));
-  ready_ = *ready;
+  // Agreed, so all ranks return here or none does.
+  if (shared_ == nullptr) {
+    ready_ = false;
+    return Status::ok;
+  }
+  bool ready = reserve(call) == Status::ok;
+  if (!ready) log_once(LogLevel::warn, "sums inside the node go to MPI: " + failure_text());
+  SLIMPI_TRY(communicator.exchange().all_true(&ready));
+  ready_ = ready;
   return Status::ok;
+}
+
+Status NodeState::reserve(const comm::Call& call) const {
+  SLIMPI_TRY(reserve_intra_allreduce(call));
+  device::Stream* stream = nullptr;
+  return call.communicator.stream_for(call.location, &stream);
 }
 
 }  // namespace slimpi::intra

@@ -23,10 +23,14 @@ class NodeState : public comm::Attachment {
   // Null where there is no segment.
   SharedSegment* shared() const { return shared_.get(); }
 
-  // For a communicator on one node: opens the segment, and reserves the call's scratch
-  // memory and a stream. *ready: all ranks could; it is the same on all. Collective at the first
-  // call, without communication later.
-  Status prepare(const comm::Call& call, bool* ready);
+  // For a communicator on one node: opens the segment, and reserves as reserve() does. Whether all
+  // ranks could, which ready() tells from then on. Collective; to be called while ready() is empty.
+  Status prepare(const comm::Call& call);
+  std::optional<bool> ready() const { return ready_; }
+  // The scratch memory and the stream of a call that adds inside the node. At every such call: the
+  // set of scratch memory may be another one, with less in it. Not in a call that MPI does, where
+  // the others would not learn that this rank has no memory.
+  Status reserve(const comm::Call& call) const;
 
   NodeOrder order;  // what is known about the summation order of MPI
 

@@ -3,16 +3,20 @@
  * slimpi's in their first two sums fails, on rank RANK or (-1) on all. Every call returns; it gives
  * the right sum, or an error; if the first one fails on some rank, the second one fails on all.
  * Prints a line for each N, and the last N that is reached at all. With TEST_WARM=COUNTS in the
- * environment, a comma between them, sums of these counts come first, with all memory.
+ * environment, a comma between them, sums of these counts come first, with all memory. With
+ * TEST_NAN the sums are in place, and the last value of all is a NaN on every rank.
  * Usage: exceptions RANK MORE COUNT N...: so many allocations after that fail, too; sums of COUNT.
- */
+ *        exceptions RANK MORE COUNT later N...: the first MORE allocations fail after N sums with
+ *        all memory, while a call of another thread holds the scratch memory that these made */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <math.h>
 #include <mpi.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/helper/allocations.h"
 
@@ -20,25 +24,43 @@ static int rank, size, n, warm[8], warm_counts;
 static float *in, *out;
 
 /* 0: the right sum; 1: an error; 2: something else. */
-static int sum(MPI_Comm comm, int n) {
+static int sum_into(float* out, MPI_Comm comm, int n) {
   double worst = 0;
-  const int code = MPI_Allreduce(in, out, n, MPI_FLOAT, MPI_SUM, comm);
+  const int in_place = getenv("TEST_NAN") != NULL;
+  if (in_place) memcpy(out, in, (size_t)n * sizeof *out);
+  const int code = MPI_Allreduce(in_place ? MPI_IN_PLACE : in, out, n, MPI_FLOAT, MPI_SUM, comm);
   if (code != MPI_SUCCESS) return 1;
   for (int i = 0; i < n; ++i) {
     double exact = 0;
     for (int r = 0; r < size; ++r) exact += (i * 7 + r * 13) % 101;
-    worst = fmax(worst, fabs(out[i] - exact));
+    worst = fmax(worst, fabs(out[i] - exact)); /* of a NaN: nothing */
   }
   return worst < 2 * size || getenv("TEST_ANY_SUM") != NULL ? 0 : 2;
+}
+
+static int sum(MPI_Comm comm, int n) {
+  return sum_into(out, comm, n);
 }
 
 static unsigned long (*count_allocations)(void);
 static void (*fail_allocations)(unsigned long, unsigned long);
 
+/* An error in the first call is known to all at the second one, at the latest. */
+static int judge(unsigned long number, const int results[2]) {
+  int all[2], least[2];
+  PMPI_Allreduce(results, all, 2, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  PMPI_Allreduce(results, least, 2, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  const int bad = all[0] == 2 || all[1] == 2 || (all[0] == 1 && least[1] != 1);
+  if (rank == 0)
+    printf("%lu: first %s, second %s%s\n", number, all[0] == 0 ? "right" : "error",
+           all[1] == 0 ? "right" : "error", bad ? " WRONG" : "");
+  return bad;
+}
+
 /* `number` fails on a communicator of its own. */
 static int attempt(unsigned long number, int poor, unsigned long more) {
   MPI_Comm comm;
-  int results[2], all[2], least[2], bad = 0;
+  int results[2], bad = 0;
   PMPI_Comm_dup(MPI_COMM_WORLD, &comm);
   for (int i = 0; i < warm_counts; ++i)
     if (sum(comm, warm[i]) != 0) bad = 1;
@@ -49,23 +71,70 @@ static int attempt(unsigned long number, int poor, unsigned long more) {
   results[1] = sum(comm, n);
   fail_allocations(0, 0);
   const unsigned long made = count_allocations() - before;
-  PMPI_Allreduce(results, all, 2, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  PMPI_Allreduce(results, least, 2, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-  /* An error in the first call is known to all at the second one, at the latest. */
-  bad |= all[0] == 2 || all[1] == 2 || (all[0] == 1 && least[1] != 1);
-  if (rank == 0)
-    printf("%lu: first %s, second %s%s\n", number, all[0] == 0 ? "right" : "error",
-           all[1] == 0 ? "right" : "error", bad ? " WRONG" : "");
+  bad |= judge(number, results);
   if (rank == (poor < 0 ? 0 : poor) && made < number) printf("%lu: not reached\n", number);
   fflush(stdout);
   PMPI_Comm_free(&comm);
   return bad;
 }
 
-int main(int argc, char** argv) {
+static MPI_Comm held;
+
+static void* sum_held(void* bad) {
+  float* const result = malloc((size_t)n * sizeof *result);
+  *(int*)bad |= sum_into(result, held, n) != 0;
+  free(result);
+  return NULL;
+}
+
+/* The other ranks come to the sum on `held` late. Until then it holds the scratch memory of rank
+ * `poor`, so the sum on `comm` needs new memory there. */
+static int attempt_later(unsigned long sums, int poor, unsigned long more) {
+  MPI_Comm comm;
+  pthread_t thread;
+  int results[2], bad = 0, bad_held = 0;
+  PMPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  bad |= sum(held, n) != 0;
+  for (unsigned long i = 0; i < sums; ++i) bad |= sum(comm, n) != 0;
+  if (rank == poor) {
+    pthread_create(&thread, NULL, sum_held, &bad_held);
+    usleep(200000);
+  }
+  PMPI_Barrier(MPI_COMM_WORLD);
+  if (rank == poor) fail_allocations(1, more);
+  results[0] = sum(comm, n);
+  results[1] = sum(comm, n);
+  fail_allocations(0, 0);
+  bad |= judge(sums, results);
+  if (rank == poor)
+    pthread_join(thread, NULL);
+  else
+    sum_held(&bad_held);
+  bad |= bad_held;
+  if (bad) printf("WRONG on rank %d\n", rank);
+  fflush(stdout);
+  PMPI_Comm_free(&comm);
+  return bad;
+}
+
+static int attempt_all_later(int argc, char** argv) {
+  MPI_Info info;
   int bad = 0;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "slimpi_intra", "shm");
+  MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &held);
+  MPI_Info_free(&info);
+  for (int i = 5; i < argc; ++i)
+    bad |= attempt_later(strtoul(argv[i], NULL, 10), atoi(argv[1]), strtoul(argv[2], NULL, 10));
+  MPI_Comm_free(&held);
+  return bad;
+}
+
+int main(int argc, char** argv) {
+  int bad = 0, provided;
   if (argc < 5) return 2;
-  MPI_Init(&argc, &argv);
+  const int later = strcmp(argv[4], "later") == 0;
+  MPI_Init_thread(&argc, &argv, later ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -82,11 +151,13 @@ int main(int argc, char** argv) {
   in = malloc((size_t)most * sizeof *in);
   out = malloc((size_t)most * sizeof *out);
   for (int i = 0; i < most; ++i) in[i] = (float)((i * 7 + rank * 13) % 101);
+  if (getenv("TEST_NAN") != NULL) in[most - 1] = NAN;
   /* The very first call of a process starts slimpi; "start" makes it fail there. */
   if (strcmp(argv[4], "start") == 0 && rank == atoi(argv[1])) fail_allocations(1, 1000000);
   bad = sum(MPI_COMM_WORLD, n) != 0;
   if (rank == 0 && bad) printf("WRONG before any allocation fails\n");
-  for (int i = 4; i < argc && strcmp(argv[4], "start") != 0; ++i)
+  if (later) bad |= attempt_all_later(argc, argv);
+  for (int i = 4; i < argc && !later && strcmp(argv[4], "start") != 0; ++i)
     bad |= attempt(strtoul(argv[i], NULL, 10), atoi(argv[1]), strtoul(argv[2], NULL, 10));
   free(in);
   free(out);
