@@ -48,10 +48,17 @@ bool on_host(const Allreduce& request) {
          (request.in == MPI_IN_PLACE || device::in_process_memory(request.in));
 }
 
+// Whether some other rank may take part. Asks nothing of MPI, for which the handle may be invalid.
+bool has_others(const Allreduce& request) {
+  const auto comm = MPI_Comm(request.comm);
+  return comm != MPI_COMM_SELF && comm != MPI_COMM_NULL;
+}
+
 // For a call whose communicator is not looked at. Rank 0 of the job counts the bytes of float sums.
 Outcome bypass(Runtime& runtime, BypassReason reason, const Allreduce* float_sum = nullptr) {
   runtime.statistics.passed(reason);
-  if (float_sum != nullptr && runtime.world_rank == 0 && is_float_sum(*float_sum))
+  if (float_sum != nullptr && runtime.world_rank == 0 && is_float_sum(*float_sum) &&
+      has_others(*float_sum))
     runtime.statistics.left_to_mpi(std::uint64_t(float_sum->count) * sizeof(float), 0);
   return Outcome::left(reason);
 }

@@ -95,6 +95,23 @@ void the_switch_turns_off_and_on(void**) {
   assert_left(floats(MPI_COMM_SELF), BypassReason::comm);
 }
 
+// Of calls whose communicator is not looked at, only those of this rank alone are known to stay.
+void sums_of_one_rank_are_no_bytes_of_the_job(void**) {
+  const auto left = [](MPI_Comm comm) {
+    const std::uint64_t before = Runtime::get()->statistics.counts().bytes_left_elsewhere;
+    call::control(0);
+    assert_left(floats(comm), BypassReason::off);
+    call::control(1);
+    call::count_nonblocking(floats(comm));
+    return Runtime::get()->statistics.counts().bytes_left_elsewhere - before;
+  };
+  assert_int_equal(left(MPI_COMM_SELF), 0);
+  assert_int_equal(left(MPI_COMM_WORLD), 2 * sizeof g_in);
+  assert_int_equal(left(MPI_COMM_NULL), 0);
+  // Nothing asks MPI about it: its own call reports the error.
+  assert_int_equal(left(test::kInvalidComm), 2 * sizeof g_in);
+}
+
 void an_mpi_that_makes_no_communicator_keeps_the_call(void**) {
   assert_left(floats(), BypassReason::failure);
   assert_left(floats(), BypassReason::failure);
@@ -123,6 +140,7 @@ int main() {
       cmocka_unit_test(communicators_without_other_ranks_of_this_world_are_left),
       cmocka_unit_test(an_invalid_communicator_is_passed_to_mpi_once),
       cmocka_unit_test(the_switch_turns_off_and_on),
+      cmocka_unit_test(sums_of_one_rank_are_no_bytes_of_the_job),
       cmocka_unit_test(an_mpi_that_makes_no_communicator_keeps_the_call),
       cmocka_unit_test(info_keys_set_options_of_one_communicator),
   };

@@ -35,6 +35,15 @@ SLIMPI_START=2 reasons 2 start 2 sum:100000 sum:100000
 SLIMPI_ALGORITHM=off reasons 2 off 1 sum:100000
 SLIMPI_BUFFERS=device reasons 2 off 1 sum:100000
 reasons 2 off 1 pcontrol:0 sum:100000 pcontrol:1
+# all_bytes STEP...: bytes between nodes, with those of a first sum, which is compressed
+all_bytes() {
+  under 2 "$steps" init sum:100000 "$@" finalize >out.txt || fail "$*: exit status $?"
+  report report.json bytes all_plain
+}
+expect "$(all_bytes pcontrol:0 self sum:100000 isum:100000 pcontrol:1)" 800000.0 \
+  "calls of each rank alone are no bytes between nodes"
+expect "$(all_bytes pcontrol:0 sum:100000 pcontrol:1)" 1600000.0 "what is off is bytes"
+expect "$(all_bytes isum:100000)" 1600000.0 "what is nonblocking is bytes"
 printf '%s\n' '* 1M exempt* off *' '# the rest as usual' >rules
 SLIMPI_RULES=$work/rules reasons 2 rule 1 dup name:exempt-1 sum:100000 free
 SLIMPI_RULES=$work/rules reasons 2 rule 1 dupinfo:slimpi_bits=4 name:exempt-1 sum:100000 free
