@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the ranks of a call between nodes agree on before it: where the buffers lie, the tensor
-// state, and whether all values are finite. Each question is one reduction that all ranks call, so
-// no rank decides alone to leave the call to MPI.
+// What the ranks of a call between nodes agree on before it: the tensor state, and whether all
+// values are finite. Each question is one reduction that all ranks call, so no rank decides alone
+// to leave the call to MPI.
 #include <bit>
 #include <cstring>
 
@@ -12,17 +12,6 @@
 #include "device/device.h"
 
 namespace slimpi::call {
-
-// SLIMPI_BUFFERS depends on the memory of the buffers, which may differ among ranks, so the ranks
-// agree first.
-Status AllreduceCall::agree_on_memory(std::optional<BypassReason>* passed) {
-  const Buffers wanted = communicator_.config().buffers;
-  if (wanted == Buffers::any) return Status::ok;
-  std::uint64_t on_device = location_.device != &device::host() ? 1 : 0;
-  SLIMPI_TRY(communicator_.exchange().all_max({&on_device, 1}));
-  if ((on_device != 0) != (wanted == Buffers::device)) *passed = BypassReason::off;
-  return Status::ok;
-}
 
 struct AllreduceCall::Agreement {
   std::uint64_t number, other_number, history, other_history, shape, other_shape;

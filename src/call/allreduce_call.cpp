@@ -51,8 +51,6 @@ Status AllreduceCall::timed_verify(const Step& step) {
 Status AllreduceCall::run(std::optional<BypassReason>* passed) {
   const Inside inside(runtime_.statistics);
   comm::Call call = this->call();
-  SLIMPI_TRY(agree_on_memory(passed));
-  if (*passed) return Status::ok;
   SLIMPI_TRY(plan_.algorithm->open(call));
   if (plan_.hierarchy != Hierarchy::flat)
     SLIMPI_TRY(intra::NodeState::of(communicator_).open_shared(communicator_));

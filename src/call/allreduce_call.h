@@ -41,7 +41,6 @@ class AllreduceCall {
   Status run_plan(comm::Call& call);
   template <typename Step>
   Status timed_verify(const Step& step);
-  Status agree_on_memory(std::optional<BypassReason>* passed);
   Status agree_on_state(comm::Call& call, std::optional<BypassReason>* passed);
   Status agree_on_finite(const comm::Call& call, std::optional<BypassReason>* passed);
   Status name_shapes();

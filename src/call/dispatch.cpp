@@ -83,16 +83,19 @@ void log_one_node(Runtime& runtime, const comm::Communicator& communicator) {
 Status estimate_call(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
                      const Allreduce& request, Outcome* outcome) {
   CallEstimate& estimate = *CallEstimate::running();
+  bool excluded = false;
   {
     const ActiveCall active(communicator.subject(std::uint64_t(request.count)));
     SLIMPI_TRY(communicator.find_nodes(request.out));
-    if (communicator.layout().nodes() > 1)
+    SLIMPI_TRY(agree_on_excluded(communicator, request, &excluded));
+    if (communicator.layout().nodes() > 1 && !excluded)
       SLIMPI_TRY(estimate.measure_network(communicator, runtime.world_size));
   }
   const int nodes = communicator.layout().nodes();
   if (nodes > runtime.nodes) runtime.nodes = nodes;
-  if (nodes == 1) {
-    *outcome = bypass(runtime, BypassReason::single_node, communicator, request);
+  if (excluded || nodes == 1) {
+    const BypassReason reason = excluded ? BypassReason::off : BypassReason::single_node;
+    *outcome = bypass(runtime, reason, communicator, request);
     return Status::ok;
   }
   runtime.left_to_mpi(communicator, BypassReason::off, request);
@@ -138,10 +141,15 @@ Outcome run_by_nodes(Runtime& runtime, comm::Communicator& communicator,
   // Only here, because it costs more than all the steps of a call that is left to MPI.
   const OwnFloats environment;
   const ActiveCall active(communicator.subject(std::uint64_t(request.count)));
-  if (const Status found = communicator.find_nodes(request.out); found != Status::ok)
-    return give_up(runtime, communicator, request, found);
+  bool excluded = false;
+  const Status found = [&] {
+    SLIMPI_TRY(communicator.find_nodes(request.out));
+    return agree_on_excluded(communicator, request, &excluded);
+  }();
+  if (found != Status::ok) return give_up(runtime, communicator, request, found);
   const int nodes = communicator.layout().nodes();
   if (nodes > runtime.nodes) runtime.nodes = nodes;
+  if (excluded) return bypass(runtime, BypassReason::off, communicator, request);
   if (nodes == 1) {
     log_one_node(runtime, communicator);
     return run_in_node_fastest(runtime, communicator, plans.front(), request);

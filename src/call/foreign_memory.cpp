@@ -5,6 +5,7 @@
 
 #include "base/activity.h"
 #include "base/log.h"
+#include "device/device.h"
 #include "device/foreign.h"
 
 namespace slimpi::call {
@@ -41,6 +42,17 @@ Status agree_on_foreign(comm::Communicator& communicator, const Allreduce& reque
   if (owner != nullptr)
     log_once(LogLevel::info, std::string("sums of buffers in the memory of ") + owner +
                                  " go to MPI on all ranks: slimpi has no kernels for it");
+  return Status::ok;
+}
+
+Status agree_on_excluded(comm::Communicator& communicator, const Allreduce& request,
+                         bool* excluded) {
+  const Buffers wanted = communicator.config().buffers;
+  *excluded = false;
+  if (wanted == Buffers::any) return Status::ok;
+  std::uint64_t on_device = device::locate(request.out).device != &device::host() ? 1 : 0;
+  SLIMPI_TRY(communicator.exchange().all_max({&on_device, 1}));
+  *excluded = (on_device != 0) != (wanted == Buffers::device);
   return Status::ok;
 }
 

@@ -84,6 +84,13 @@ import json
 row, = json.load(open("z.json"))["rows"]
 assert (row["calls"], row["samples"]) == (1, 0) and row["least_seconds"] > 0, row'
 
+# Memory that slimpi may not take over.
+SLIMPI_BUFFERS=device SLIMPI_ESTIMATE=$work/b.json under 2 "$steps" init sum:100000 finalize \
+  >out.txt || fail "buffers"
+expect "$("$PYTHON" -c 'import json
+row, = json.load(open("b.json"))["rows"]
+print(row["reason"], row["bytes"]["now"])')" "off 800000.0" "SLIMPI_BUFFERS excludes the buffers"
+
 # Two ranks a node: every rank carries a shard; the bytes are those of a real run here, too.
 export SLIMPI_RANKS_PER_NODE=2
 SLIMPI_ESTIMATE=$work/s.json under 4 "$steps" init sum:100000 finalize >out.txt || fail "shards"
