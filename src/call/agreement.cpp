@@ -87,6 +87,9 @@ Status AllreduceCall::agree_on_state(comm::Call& call, std::optional<BypassReaso
     ++call.state->calls;
     *passed = BypassReason::start;
   } else if (!agreement.shapes_alike()) {
+    // Its length follows the shape, so some ranks have made it anew in compare_states(), and a sum
+    // after the program has corrected the shape would mix two factors.
+    call.state->arrays.erase({comm::StateArray::factor});
     return name_shapes();
   } else if (agreement.no_memory != 0) {
     if (communicator_.rank() == 0)

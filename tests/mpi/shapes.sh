@@ -17,6 +17,7 @@ holds "another shape later" under 2 "$shapes" change
 expect "$(report report.json calls compressed)" 10 "another shape later: compressed"
 holds "shapes from several threads" under 2 "$shapes" threads
 expect "$(report report.json calls compressed)" 240 "shapes from several threads: compressed"
+holds "a shape on one rank alone, corrected" under 2 "$shapes" corrected
 
 status=0
 under 3 "$shapes" alone >out.txt 2>err.txt || status=$?
