@@ -51,6 +51,10 @@ struct EstimateTotals {
 };
 EstimateTotals totals_of(const Estimate& estimate);
 
+// Whether the nodes of the job share the cores of one machine. `nodes_by_mpi`: MPI says which ranks
+// share a node, not SLIMPI_RANKS_PER_NODE. `lab`: the ranks run in slimpi-lab.
+bool on_one_machine(const Report& job, bool nodes_by_mpi, bool lab);
+
 std::string to_text(const Estimate& estimate);
 std::string to_json(const Estimate& estimate);
 

@@ -108,6 +108,13 @@ std::string network_line(const Estimate& estimate) {
 
 }  // namespace
 
+bool on_one_machine(const Report& job, bool nodes_by_mpi, bool lab) {
+  if (lab) return true;
+  // MPI_Pcontrol(2) asks no other rank; then only the nodes tell.
+  const bool known = job.ranks_counted == job.ranks && !job.hosts.empty();
+  return known ? job.hosts.size() == 1 : job.nodes < 2 || !nodes_by_mpi;
+}
+
 EstimateTotals totals_of(const Estimate& estimate) {
   EstimateTotals totals;
   for (const EstimateRow& row : estimate.rows) {

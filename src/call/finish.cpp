@@ -156,11 +156,11 @@ void Runtime::write_summary(bool together) {
   if (config.estimate && write_estimate(report) != Status::ok) log_error(failure_text());
 }
 
-// In a lab, and with one host, the cores of the machine serve all nodes.
 Status Runtime::write_estimate(const Report& job) const {
   const CallEstimate* const running = CallEstimate::running();
   if (running == nullptr) return Status::ok;
-  const bool one_machine = job.hosts.size() < 2 || !environment_variable("SLIMPILAB").empty();
+  const bool one_machine =
+      on_one_machine(job, config.ranks_per_node == 0, !environment_variable("SLIMPILAB").empty());
   const Estimate estimate = running->result(job, one_machine);
   return write_to(*config.estimate, "SLIMPI_ESTIMATE",
                   is_text(*config.estimate) ? to_text(estimate) : to_json(estimate));
