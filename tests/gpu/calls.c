@@ -37,14 +37,15 @@ static int number_of(const char* what) {
   return fake_driver != NULL ? fake_driver() : 0;
 }
 
-/* Bytes of this process that are in memory. */
+/* Bytes of this process that are in memory and not shared. What MPI shares between processes does
+ * not count: it is of a fixed size, and a page of it is in memory from its first message on. */
 static long resident(void) {
-  long all = 0, pages = 0;
+  long all = 0, pages = 0, shared = 0;
   FILE* const file = fopen("/proc/self/statm", "r");
   if (file == NULL) return 0;
-  if (fscanf(file, "%ld %ld", &all, &pages) != 2) pages = 0;
+  if (fscanf(file, "%ld %ld %ld", &all, &pages, &shared) != 3) pages = shared = 0;
   fclose(file);
-  return pages * sysconf(_SC_PAGESIZE);
+  return (pages - shared) * sysconf(_SC_PAGESIZE);
 }
 
 int main(int argc, char** argv) {

@@ -75,6 +75,7 @@ what="nothing is taken after the first calls, and nothing is left behind"
 export SLIMPI_RANKS_PER_NODE=1
 holds "$what" under 2 "$top_builddir/tests/gpu/calls" "${CALLS:-10000}"
 holds "$what: ten thousand short ones" under 2 "$top_builddir/tests/gpu/calls" 10000 256
+holds "$what: few calls, four ranks" under 4 "$top_builddir/tests/gpu/calls" 60
 
 if [ ! -e "$top_builddir/.libs/slimpi-blas.so" ]; then
   echo "SKIP powersgd: OpenBLAS was not found"
