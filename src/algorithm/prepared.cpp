@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 
+#include "algorithm/message_rate.h"
 #include "base/log.h"
 #include "comm/communicator.h"
 
@@ -21,12 +22,9 @@ struct Prepared : comm::Attachment {
       largest;
 };
 
-}  // namespace
-
-Status prepare(const comm::Call& call, bool* ready) {
+Status reserve(const comm::Call& call, Prepared& prepared, bool* ready) {
   comm::Communicator& communicator = call.communicator;
   const comm::Plan& plan = call.plan;
-  Prepared& prepared = communicator.attachment<Prepared>();
   std::uint64_t& largest = prepared.largest[{plan.algorithm, plan.format.bits, plan.format.bucket,
                                              plan.hierarchy, plan.hook}];
   const bool staged = call.device.staged;
@@ -45,12 +43,22 @@ Status prepare(const comm::Call& call, bool* ready) {
   *ready = everyone[0] == 1;
   if (everyone[1] == 0 && communicator.segment_class() == comm::SegmentClass::small) {
     // Longer messages need more memory: every size is prepared again, this one at once.
-    communicator.use_large_segments();
+    communicator.use_segments(comm::SegmentClass::large);
     prepared.largest.clear();
-    return *ready ? prepare(call, ready) : Status::ok;
+    return *ready ? reserve(call, prepared, ready) : Status::ok;
   }
   if (*ready) largest = call.count;
   return Status::ok;
+}
+
+}  // namespace
+
+Status prepare(const comm::Call& call, bool* ready) {
+  Prepared& prepared = call.communicator.attachment<Prepared>();
+  bool changed = false;
+  SLIMPI_TRY(agree_on_messages(call, &changed));
+  if (changed) prepared.largest.clear();
+  return reserve(call, prepared, ready);
 }
 
 }  // namespace slimpi::algorithm

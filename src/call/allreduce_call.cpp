@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "algorithm/message_rate.h"
 #include "algorithm/prepared.h"
 #include "base/activity.h"
 #include "base/exceptions.h"
@@ -94,8 +95,10 @@ Status AllreduceCall::run_plan(comm::Call& call) {
     ++call.state->calls;
     call.state->uninitialized = false;
   }
-  count(call, std::uint64_t(std::chrono::nanoseconds(end - start).count()),
-        communicator_.exchange().bytes_sent() - sent_before);
+  const auto nanoseconds = std::uint64_t(std::chrono::nanoseconds(end - start).count());
+  const std::uint64_t sent = communicator_.exchange().bytes_sent() - sent_before;
+  algorithm::note_rate(call, nanoseconds, sent);
+  count(call, nanoseconds, sent);
   return Status::ok;
 }
 

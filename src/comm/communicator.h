@@ -89,8 +89,8 @@ class Communicator {
 
   // The length of inter-node messages; the same on all ranks.
   SegmentClass segment_class() const { return segment_class_; }
-  // All ranks call it together, for good.
-  void use_large_segments() { segment_class_ = SegmentClass::large; }
+  // All ranks call it together. The class is never `small` again.
+  void use_segments(SegmentClass segment_class) { segment_class_ = segment_class; }
 
   Config& config() { return config_; }
   const NodeLayout& layout() const { return layout_; }

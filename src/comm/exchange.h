@@ -61,8 +61,11 @@ class Exchange final : public PointToPoint {
   // Whether a report was received that ends this call.
   bool failure_reported() const { return reported_ != Status::ok && reported_call_ <= call_; }
 
-  // Element-wise minimum and maximum over all ranks of the communicator; collective. In a call to
-  // which the ranks pass different counts, all get Status::disagreement, which names them.
+  // Element-wise minimum and maximum over all ranks of the communicator; collective. Of values
+  // below 2^63, as MPICH 4.0.2 compares MPI_UINT64_T as a signed type; of others, whether all are
+  // the same can be found: then the maximum is the complement of the maximum of their complements.
+  // In a call to which the ranks pass different counts, all get Status::disagreement, which names
+  // them.
   Status all_min(std::span<std::uint64_t> values);
   Status all_max(std::span<std::uint64_t> values);
 

@@ -44,7 +44,9 @@ class MessageBuffers {
 
   // Whether kernels are to work on a group of so many messages in staging memory, on each by
   // itself. The choice is the schedule's, and one for all that it does with a group.
-  bool mapped(std::int64_t messages) const { return mapped_ && messages <= 2; }
+  bool mapped(std::int64_t messages) const {
+    return mapped_ && messages <= 2 && std::size_t(messages) * bytes_ <= kMappedBytes;
+  }
 
   // To be called after the kernels that write the payloads were queued: those of the messages
   // `about`, in the buffers from `first` on. `mark` is complete when they may be sent. All have
@@ -71,7 +73,8 @@ class MessageBuffers {
   }
 
   CopyStreams& streams_;
-  const bool gpu_aware_;                    // MPI uses device memory for these messages
+  const bool gpu_aware_;  // MPI uses device memory for these messages
+  static constexpr std::size_t kMappedBytes = 300 << 10;
   const bool mapped_;                       // kernels may use payloads in staging memory
   const std::size_t bytes_;                 // of one message buffer
   std::byte *memory_, *staging_, *wire_;    // for kernels, for the host, for MPI; some are equal

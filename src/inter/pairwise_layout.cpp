@@ -11,7 +11,7 @@ PairwiseLayout::PairwiseLayout(const ExchangeSize& size)
       segments_(segments_for(size)),
       groups_(segments_.longest, segments_.group),
       steps_(size.group_size, size.me, groups_.count(), segments_.depth,
-             size.segment_class == comm::SegmentClass::large ? 2 : 1) {
+             size.segment_class == comm::SegmentClass::small ? 1 : 2) {
   chunks_.reserve(std::size_t(size.group_size));
   for (int member = 0; member < size.group_size; ++member)
     chunks_.push_back(comm::chunk_of(size.count, size.group_size, member, segments_.align));

@@ -13,9 +13,9 @@ namespace {
 
 // Bytes of a segment: enough that the fixed cost of a message does not matter. UCX uses its
 // rendezvous protocol for more than about 19 KiB over TCP, which costs four more messages.
-constexpr std::size_t kSmallBytes = 16 << 10, kLargeBytes = 64 << 10;
+constexpr std::size_t kSmallBytes = 16 << 10, kLargeBytes = 64 << 10, kLongestBytes = 256 << 10;
 
-// With segment class `large` a chunk has this many segments, so that the pipeline stages overlap.
+// With the classes of longer segments a chunk has this many, so that the pipeline stages overlap.
 constexpr std::size_t kPipeline = 4;
 
 // Bytes in flight: enough that the link never waits for arithmetic, few enough that flows rarely
@@ -26,8 +26,8 @@ std::uint64_t bits_of(const kernels::Format& format) {
   return std::uint64_t(kernels::value_bits(format));
 }
 
-// The longest group. Longer ones would save little more, and delay what follows.
-constexpr int kMostGroup = 16;
+// Bytes of the longest group. Longer ones would save little more, and delay what follows.
+constexpr std::size_t kGroupBytes = 1 << 20;
 
 // How much may be in flight, and the depth that it takes. The depth is the number of groups that
 // may be in flight, plus those that are encoded, summed and decoded. A GPU works asynchronously and
@@ -40,9 +40,14 @@ struct Pipeline {
   std::size_t in_flight, cycles, depth;
 };
 
+// Of the class's longest segments.
+std::size_t longest_bytes(comm::SegmentClass segment_class) {
+  return segment_class == comm::SegmentClass::longest ? kLongestBytes : kLargeBytes;
+}
+
 std::size_t segment_bytes(comm::SegmentClass segment_class, std::size_t chunk_bytes) {
   if (segment_class == comm::SegmentClass::small) return kSmallBytes;
-  return std::clamp(chunk_bytes / kPipeline, kSmallBytes, kLargeBytes);
+  return std::clamp(chunk_bytes / kPipeline, kSmallBytes, longest_bytes(segment_class));
 }
 
 }  // namespace
@@ -61,9 +66,9 @@ std::uint64_t elements_for(const kernels::Format& format, std::size_t bytes, std
 
 // The longest group whose message buffers take no more than schedule_for() lets a schedule have,
 // and which the longest chunk is long enough for.
-int group_for(const Segments& segments, std::size_t few, std::size_t buffers, std::size_t steps,
-              std::size_t encoded) {
-  int group = kMostGroup;
+int group_for(const Segments& segments, int most, std::size_t few, std::size_t buffers,
+              std::size_t steps, std::size_t encoded) {
+  int group = most;
   for (; group > 1; group /= 2) {
     const std::size_t depth = Pipeline(few, segments.message * std::size_t(group), steps).depth;
     const std::size_t total = segments.message * buffers * depth * std::size_t(group);
@@ -106,7 +111,8 @@ Segments segments_for(const ExchangeSize& size) {
   segments.message = round_up(message_bytes(format, segments.elements), 64);
   segments.group = size.segment_class == comm::SegmentClass::small || one
                        ? 1
-                       : group_for(segments, few, buffers, steps, encoded);
+                       : group_for(segments, int(kGroupBytes / longest_bytes(size.segment_class)),
+                                   few, buffers, steps, encoded);
   const Pipeline pipeline(
       few, segments.group == 1 ? bytes : segments.message * std::size_t(segments.group), steps);
   segments.in_flight = pipeline.in_flight;
@@ -116,7 +122,7 @@ Segments segments_for(const ExchangeSize& size) {
   const std::int64_t depth =
       one ? 1
           : std::int64_t(pipeline.depth) -
-                (size.staged || size.segment_class == comm::SegmentClass::large ? 0 : 3);
+                (size.staged || size.segment_class != comm::SegmentClass::small ? 0 : 3);
   segments.depth = int(std::min(depth, Groups(segments.longest, segments.group).count()));
   segments.total =
       segments.message * buffers * std::size_t(segments.depth) * std::size_t(segments.group);

@@ -20,7 +20,7 @@ void print_row(std::uint64_t mib, int nodes, int bits) {
   for (const double rate : kGigabits) {
     Costs costs;
     costs.link = rate * 1e9 / 8;
-    last = predict(costs, nodes, mib << 18, bits);
+    last = predict(costs, nodes, mib << 18, bits, std::getenv("LONGEST") ? slimpi::comm::SegmentClass::longest : slimpi::comm::SegmentClass::large);
     const double sent = double(mib << 18) * bits / 8 * 2 * (nodes - 1) / nodes;
     std::printf(" %.2f (%.2f) |", last.seconds * 1e3, sent / costs.link * 1e3);
   }

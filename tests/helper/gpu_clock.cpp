@@ -307,7 +307,7 @@ struct Free {
 using Untouched = std::unique_ptr<void, Free>;  // pages that nobody writes take no memory
 
 void run_rank(ClockedNetwork& network, RankClock& clock, int rank, int nodes, std::uint64_t floats,
-              int bits) {
+              int bits, comm::SegmentClass segment_class) {
   Format format;
   format.codec = kernels::Codec::quantized;
   format.bits = std::uint8_t(bits);
@@ -316,7 +316,7 @@ void run_rank(ClockedNetwork& network, RankClock& clock, int rank, int nodes, st
   const auto pairwise = std::find_if(
       inter::schedules().begin(), inter::schedules().end(),
       [](const inter::Schedule& one) { return std::strcmp(one.name, "pairwise") == 0; });
-  const inter::Need need = pairwise->need({format, floats, nodes, comm::SegmentClass::large, true});
+  const inter::Need need = pairwise->need({format, floats, nodes, segment_class, true});
   const Untouched messages(std::calloc(need.bytes, 1)), staging(std::calloc(need.bytes, 1));
   clock.staging = static_cast<const std::byte*>(staging.get());
   clock.staging_end = clock.staging + need.bytes;
@@ -331,7 +331,7 @@ void run_rank(ClockedNetwork& network, RankClock& clock, int rank, int nodes, st
                                .kernels = *clocked_kernels(),
                                .streams = streams,
                                .rank = rank,
-                               .segment_class = comm::SegmentClass::large,
+                               .segment_class = segment_class,
                                .format = format,
                                .call = 1,
                                .tensor = 0,
@@ -351,12 +351,14 @@ void run_rank(ClockedNetwork& network, RankClock& clock, int rank, int nodes, st
 
 }  // namespace
 
-Prediction predict(const Costs& costs, int nodes, std::uint64_t floats, int bits) {
+Prediction predict(const Costs& costs, int nodes, std::uint64_t floats, int bits,
+                   comm::SegmentClass segment_class) {
   std::vector<std::unique_ptr<RankClock>> ranks;
   for (int rank = 0; rank < nodes; ++rank) ranks.push_back(std::make_unique<RankClock>(costs));
   ClockedNetwork network(ranks);
-  network.run(
-      [&](int rank) { run_rank(network, *ranks[std::size_t(rank)], rank, nodes, floats, bits); });
+  network.run([&](int rank) {
+    run_rank(network, *ranks[std::size_t(rank)], rank, nodes, floats, bits, segment_class);
+  });
   Prediction result;
   for (const auto& rank : ranks) {
     result.seconds = std::max(result.seconds, rank->now);

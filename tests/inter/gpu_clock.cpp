@@ -133,6 +133,29 @@ void a_prediction_is_no_faster_than_its_parts(void**) {
     }
 }
 
+// How much longer than its bytes take on the link a sum of 64 MiB at 8 bits may be. On faster links
+// the ranks use longer messages, as algorithm/message_rate.h says.
+void sums_come_near_the_limit_of_the_link(void**) {
+  using comm::SegmentClass;
+  const struct {
+    double link, most;
+    SegmentClass segments;
+  } cases[] = {{12.5e9, 1.3, SegmentClass::large},
+               {12.5e9, 1.1, SegmentClass::longest},
+               {50e9, 2, SegmentClass::longest}};
+  for (const int nodes : {2, 4})
+    for (const auto& one : cases) {
+      Costs costs;
+      costs.link = one.link;
+      const double limit = double(16 << 20) * 2 * (nodes - 1) / nodes / one.link;
+      const double seconds = predict(costs, nodes, 16 << 20, 8, one.segments).seconds;
+      if (seconds > one.most * limit)
+        print_error("%d nodes at %g GB/s: %.2f of the limit\n", nodes, one.link / 1e9,
+                    seconds / limit);
+      assert_true(seconds <= one.most * limit);
+    }
+}
+
 void the_same_prediction_every_time(void**) {
   const Prediction a = predict({}, 4, 2 << 20, 8), b = predict({}, 4, 2 << 20, 8);
   assert_true(a.seconds == b.seconds && a.calls == b.calls);
@@ -148,6 +171,7 @@ int main() {
       cmocka_unit_test(kernels_that_use_host_memory_have_the_bus),
       cmocka_unit_test(a_poll_is_a_load),
       cmocka_unit_test(a_prediction_is_no_faster_than_its_parts),
+      cmocka_unit_test(sums_come_near_the_limit_of_the_link),
       cmocka_unit_test(the_same_prediction_every_time),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -28,7 +28,8 @@ void for_all_formats(Check check) {
         format.bucket = bucket;
         for (const std::uint64_t count : kCounts)
           for (const int group_size : kMembers)
-            for (const SegmentClass segment_class : {SegmentClass::small, SegmentClass::large})
+            for (const SegmentClass segment_class :
+                 {SegmentClass::small, SegmentClass::large, SegmentClass::longest})
               check(format, count, group_size, segment_class);
       }
 }
@@ -65,7 +66,8 @@ void memory_is_bounded(void**) {
   format.bucket = 2048;
   for (const std::uint64_t count : kCounts)
     for (const int group_size : {2, 4, 64})
-      for (const SegmentClass segment_class : {SegmentClass::small, SegmentClass::large}) {
+      for (const SegmentClass segment_class :
+           {SegmentClass::small, SegmentClass::large, SegmentClass::longest}) {
         const std::size_t encoded = kernels::encoded_bytes(format, count);
         const std::size_t floor = 16 << 20;
         const bool fine = segment_class == SegmentClass::small;
@@ -107,6 +109,7 @@ void a_gpu_gets_groups_where_they_fit(void**) {
   };
   assert_int_equal(group(16 << 20, 2, SegmentClass::large), 16);
   assert_int_equal(group(16 << 20, 4, SegmentClass::large), 8);
+  assert_int_equal(group(16 << 20, 2, SegmentClass::longest), 4);
   assert_int_equal(group(16 << 20, 2, SegmentClass::small), 1);
   assert_int_equal(group(100'000, 2, SegmentClass::large), 1);
 }
@@ -124,7 +127,12 @@ void coarse_segments_are_longer_where_several_are_left(void**) {
                  coarse = segments(16 << 20, SegmentClass::large);
   assert_true(coarse.elements >= 3 * fine.elements);
   assert_true(coarse.in_flight >= 4 * coarse.message - 4096);
+  const Segments longest = segments(16 << 20, SegmentClass::longest);
+  assert_true(longest.elements >= 3 * coarse.elements);
+  // The classes take turns in the same memory.
+  assert_true(longest.total <= coarse.total + coarse.total / 8);
   assert_true(segments(200'000, SegmentClass::large).longest >= 4);
+  assert_true(segments(200'000, SegmentClass::longest).longest >= 4);
   assert_int_equal(segments(20'000, SegmentClass::large).elements,
                    segments(20'000, SegmentClass::small).elements);
 }

@@ -93,8 +93,10 @@ int main(int argc, char** argv) {
     job.must(communicator.agree(""), "agreeing");
     job.must(communicator.find_nodes(), "finding the nodes");
     std::vector<std::vector<float>> want;
-    for (const bool coarse : {false, true}) {
-      if (coarse) lengthen(job, communicator, scratch);
+    using comm::SegmentClass;
+    for (const auto segments : {SegmentClass::small, SegmentClass::large, SegmentClass::longest}) {
+      if (segments == SegmentClass::large) lengthen(job, communicator, scratch);
+      if (segments == SegmentClass::longest) communicator.use_segments(segments);
       std::size_t which = 0;
       for (const std::size_t count : {1, 77, 5000, 300001, 2000003})
         for (const Family family : {Family::normal, Family::one_nan}) {
@@ -109,8 +111,9 @@ int main(int argc, char** argv) {
               if (std::memcmp(want[which].data(), got.data(), got.size() * sizeof(float)) == 0)
                 continue;
               ++failures;
-              std::fprintf(stderr, "rank %d: %s, staged %d, coarse %d: other bytes with %zu, %s\n",
-                           job.rank, schedule.name, device->staged, coarse, count,
+              std::fprintf(stderr,
+                           "rank %d: %s, staged %d, segments %d: other bytes with %zu, %s\n",
+                           job.rank, schedule.name, device->staged, int(segments), count,
                            family_name(family));
             }
           ++which;
