@@ -7,12 +7,11 @@
 #include <new>
 
 #include "comm/waiter.h"
+#include "kernels/kernels.h"
 
 namespace slimpi::intra {
 
 namespace {
-
-constexpr std::size_t kBytes = (NcclGroup::kDepth + 1) * NcclGroup::kBlock * sizeof(float);
 
 // How long the node-local ranks may take to create the communicator. It is long enough for a
 // library that starts slowly, so only one that never finishes is given up.
@@ -56,9 +55,13 @@ Status NcclGroup::find_gpu(const device::Location& location, Note& mine) {
   return device_->bus_id(location, mine.bus_id, sizeof mine.bus_id);
 }
 
-Status NcclGroup::prepare(const device::Location& location, Statistics& statistics) {
+Status NcclGroup::prepare(const device::Location& location, int size, Statistics& statistics) {
   SLIMPI_TRY(device_->nccl->usable(location));
-  return scratch_.reserve(location, device::Place::device, kBytes, statistics);
+  block_ = piece(size) * std::uint64_t(size);
+  // One kernel adds up to kMaxAddends; of more, there are sums of pairs, half as many as ranks.
+  const std::uint64_t sums = size <= kernels::kMaxAddends ? piece(size) : block_;
+  return scratch_.reserve(location, device::Place::device, (kDepth * block_ + sums) * sizeof(float),
+                          statistics);
 }
 
 // Every rank stops by itself: its communicator exists, it failed, it saw a node-local rank fail, or
@@ -130,7 +133,7 @@ Status NcclGroup::open(SharedSegment& shared, comm::Exchange& exchange,
       }
   // Only now is the library loaded, which is large.
   if (*opened) {
-    if (prepare(location, statistics) != Status::ok) mine.fail(preparing);
+    if (prepare(location, size, statistics) != Status::ok) mine.fail(preparing);
     SLIMPI_TRY(end(preparing));
   }
   if (*opened) {

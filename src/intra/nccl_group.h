@@ -2,6 +2,7 @@
 // The NCCL communicator of a node, one GPU per rank. Its ranks send each other device memory over
 // it. They create it together, and all of them know whether that worked.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -20,9 +21,13 @@ class NcclGroup {
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
 
-  // Floats received from all node-local ranks in one block; blocks in flight.
-  static constexpr std::uint64_t kBlock = 2 << 20;
+  // Blocks in flight; floats that each of so many node-local ranks sends in one block. A group of
+  // transfers costs some 30 us, so a rank sends 4 MiB, but where there are many ranks.
   static constexpr int kDepth = 2;
+  static constexpr std::uint64_t piece(int size) {
+    return (std::uint64_t(1) << 20) * std::uint64_t(std::min(size, 8)) / std::uint64_t(size) / 64 *
+           64;
+  }
 
   // Collective over the node. *opened is the same on all its ranks. Where it is false, *reason is
   // the same on all of them, too.
@@ -32,10 +37,10 @@ class NcclGroup {
   // `in_order`: every node-local rank does so, and nothing is in flight.
   void close(bool in_order);
 
-  // Scratch of kBlock floats each: what was received from the node-local ranks (`slot`: block
-  // modulo kDepth), and intermediate sums.
-  float* arrived(int slot) const { return floats() + std::uint64_t(slot) * kBlock; }
-  float* partial() const { return floats() + kDepth * kBlock; }
+  // Scratch of a block each: what was received from the node-local ranks (`slot`: block modulo
+  // kDepth), and intermediate sums.
+  float* arrived(int slot) const { return floats() + std::uint64_t(slot) * block_; }
+  float* partial() const { return floats() + kDepth * block_; }
 
   // Queues the transfers on the stream, and returns when an event can be recorded behind them.
   Status send(comm::Exchange& exchange, std::span<const device::NcclTransport::Transfer> pieces,
@@ -48,13 +53,14 @@ class NcclGroup {
   struct Note;
   static Note& note_of(SharedSegment& shared, int process);
   Status find_gpu(const device::Location& location, Note& mine);
-  Status prepare(const device::Location& location, Statistics& statistics);
+  Status prepare(const device::Location& location, int size, Statistics& statistics);
   Status create_communicator(SharedSegment& shared, comm::Exchange& exchange,
                              const device::Location& location);
   float* floats() const { return reinterpret_cast<float*>(scratch_.data()); }
 
   const device::Device* device_ = nullptr;
   device::NcclCommunicator* communicator_ = nullptr;
+  std::uint64_t block_ = 0;  // floats
   comm::Memory scratch_;
 };
 

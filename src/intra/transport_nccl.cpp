@@ -32,7 +32,7 @@ class NcclPass {
         me_(call.communicator.layout().local_rank()),
         size_(int(call.communicator.layout().node_ranks().size())),
         // A block of a shard begins at a multiple of 64 floats, as kernels need it.
-        piece_(NcclGroup::kBlock / std::uint64_t(size_) / 64 * 64),
+        piece_(NcclGroup::piece(size_)),
         shards_(&call.scratch.objects),
         pieces_(&call.scratch.objects) {
     for (int shard_index = 0; shard_index < group.shards; ++shard_index)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Float sums of GPU buffers inside a node whose GPUs are linked: the bytes are those of host
- * buffers. Usage: links any|linked|unlinked|join|state|send|later COUNT...
+ * buffers. Usage: nccl any|linked|unlinked|block|join|state|send|later COUNT...
  * any                only the bytes count: a node may be of one rank, a sum be left to MPI
  * linked, unlinked   the way that the sums go, where the fake driver tells
+ * block              COUNT floats for each rank go in one block
  * join, state        the second rank cannot join, at once or as it hears later: the sums go another
  *                    way on its node
  * send, later        on the second rank NCCL fails at the second call, at once or while the GPU
@@ -15,7 +16,7 @@
 
 #include "tests/helper/gpu.h"
 
-static int g_rank, g_failures;
+static int g_rank, g_ranks, g_failures;
 static void (*g_tell)(const char*, int, int, int);
 
 static void expect(int holds, const char* what) {
@@ -56,7 +57,7 @@ static int sum(MPI_Comm comm, enum gpu_memory kind, float* values, size_t count,
   return code;
 }
 
-static void check(size_t count, int linked) {
+static void check(size_t count, int linked, int blocks) {
   const size_t bytes = count * sizeof(float);
   float *const expected = malloc(bytes), *const result = malloc(bytes);
   MPI_Comm on_host, on_gpu;
@@ -72,6 +73,9 @@ static void check(size_t count, int linked) {
     const enum gpu_memory kind = elsewhere && g_rank == 1 ? GPU_HOST : GPU_DEVICE;
     expect(sum(on_gpu, kind, result, count, call % 2) == MPI_SUCCESS, "GPU buffers fail");
     expect(memcmp(result, expected, bytes) == 0, "GPU buffers give other bytes");
+    /* A block each way with each other rank, and the finished shards. */
+    if (blocks && gpu_function("slimpi_fake_pieces") != NULL)
+      expect(pieces() - before <= 4 * (unsigned long)(g_ranks - 1), "blocks are short");
     if (linked >= 0 && gpu_function("slimpi_fake_pieces") != NULL && !elsewhere)
       expect((pieces() != before) == linked, "the sum did not go the way it should");
   }
@@ -113,6 +117,7 @@ static void fail_midway(size_t count, const char* function, int result, int call
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &g_ranks);
   const char* const mode = argc > 1 ? argv[1] : "linked";
   int skipped = gpu_open(), failures = 0;
   PMPI_Allreduce(MPI_IN_PLACE, &skipped, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
@@ -123,14 +128,16 @@ int main(int argc, char** argv) {
       fail_midway(count, "ncclSend", 1, 0);
     } else if (strcmp(mode, "later") == 0) {
       fail_midway(count, "nccl", 1, 5);
+    } else if (strcmp(mode, "block") == 0) {
+      check(count * (size_t)g_ranks, -1, 1);
     } else if (strcmp(mode, "join") == 0) {
       if (g_rank == 1) g_tell("ncclCommInitRankConfig", 2, 0, 0);
-      check(count, -1);
+      check(count, -1, 0);
     } else if (strcmp(mode, "state") == 0) {
       if (g_rank == 1) g_tell("nccl", 5, 0, 0);
-      check(count, -1);
+      check(count, -1, 0);
     } else {
-      check(count, strcmp(mode, "any") == 0 ? -1 : strcmp(mode, "linked") == 0);
+      check(count, strcmp(mode, "any") == 0 ? -1 : strcmp(mode, "linked") == 0, 0);
     }
   }
   PMPI_Allreduce(&g_failures, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);

@@ -93,6 +93,8 @@ CUresult fake_failure(const char* function) {
   return result;
 }
 
+int g_priority = 0;  // of the stream that was made last
+
 }  // namespace slimpi::test
 
 using namespace slimpi::test;
@@ -259,6 +261,25 @@ CUresult cuStreamCreate(CUstream* stream, unsigned) {
   ++fake_driver().streams;
   return CUDA_SUCCESS;
 }
+CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+  FAKE_ENTER(cuCtxGetStreamPriorityRange);
+  *least = 0;
+  *greatest = -5;
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned, int priority) {
+  FAKE_ENTER(cuStreamCreateWithPriority);
+  if (const CUresult told = fake_failure("cuStreamCreate"); told != CUDA_SUCCESS) return told;
+  if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  *stream =
+      new CUstream_st{ProtectedStream::open(), current_context()->device, current_context()->id};
+  ++fake_driver().streams;
+  slimpi::test::g_priority = priority;
+  return CUDA_SUCCESS;
+}
+int slimpi_fake_priority(void) {
+  return slimpi::test::g_priority;
+}
 CUresult cuStreamDestroy_v2(CUstream stream) {
   FAKE_ENTER(cuStreamDestroy_v2);
   expect_alive(stream->device, stream->context, "cuStreamDestroy_v2");
@@ -343,6 +364,10 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char* name) {
   // As long as a module, which slimpi never unloads.
   *function = new CUfunc_st{found, current_context()->id};
   return found != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+CUresult cuFuncLoad(CUfunction) {
+  FAKE_ENTER(cuFuncLoad);
+  return CUDA_SUCCESS;
 }
 // What nvcc made is not looked at.
 CUresult cuFuncGetAttribute(int* value, CUfunction_attribute, CUfunction) {

@@ -57,6 +57,9 @@ SLIMPI_FAKE const char* slimpi_fake_missing_lines(void);
 SLIMPI_FAKE unsigned long slimpi_fake_allocations(void);
 SLIMPI_FAKE int slimpi_fake_policy(void);
 
+/* The priority of the stream that was made last. */
+SLIMPI_FAKE int slimpi_fake_priority(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -39,6 +39,7 @@ run "all ranks for a slice each" 4 2 sharded linked 1 63 20003
 run "nodes of two and of one" 3 2 sharded any 20003
 said 2 "$linked" "the two are linked"
 SLIMPI_ALGORITHM=allreduce run "more than one block at a time" 4 2 leader linked 2200000
+SLIMPI_INTRA=nccl run "blocks of 4 MiB for each other rank" 4 0 sharded block 1048576
 SLIMPI_INTRA=nccl run "SLIMPI_INTRA=nccl" 4 2 sharded linked 20003
 
 # The whole list of kinds of memory; what lies elsewhere goes another way on all ranks.

@@ -227,6 +227,10 @@ Status load_kernels(Context& context) {
     SLIMPI_TRY(check(driver().cuModuleGetFunction(&context.kernels[i],
                                                   modules[int(kNames[i].module)], kNames[i].symbol),
                      kNames[i].symbol));
+  // Newer drivers load a kernel only when it is first started, and may wait for the GPU then.
+  for (CUfunction kernel : context.kernels)
+    if (driver().cuFuncLoad != nullptr)
+      SLIMPI_TRY(check(driver().cuFuncLoad(kernel), "loading slimpi's kernels onto the GPU"));
   context.loaded.store(true, std::memory_order_release);
   return Status::ok;
 }

@@ -33,6 +33,8 @@ bool open_driver(const Library& library) {
   g_driver.name = reinterpret_cast<decltype(&::name)>(dlsym(handle, #name));
   SLIMPI_CUDA_LATER_FUNCTIONS(SLIMPI_CUDA_FIND)
 #undef SLIMPI_CUDA_FIND
+  g_driver.cuFuncLoad =
+      reinterpret_cast<decltype(g_driver.cuFuncLoad)>(dlsym(handle, "cuFuncLoad"));
   return true;
 }
 

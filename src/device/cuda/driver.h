@@ -48,7 +48,8 @@ namespace slimpi::device::cuda {
   X(cuStreamWaitEvent)
 
 // Null where the driver has none: from CUDA 12.0; IPC, on some systems only; from 10.1 and 10.1;
-// from 11.7, where it needs no option of the kernel module any more.
+// from 11.7, where it needs no option of the kernel module any more. The last two are in all
+// drivers, but nothing depends on them.
 #define SLIMPI_CUDA_LATER_FUNCTIONS(X) \
   X(cuCtxGetId)                        \
   X(cuIpcCloseMemHandle)               \
@@ -56,13 +57,16 @@ namespace slimpi::device::cuda {
   X(cuIpcOpenMemHandle_v2)             \
   X(cuStreamIsCapturing)               \
   X(cuThreadExchangeStreamCaptureMode) \
-  X(cuStreamWriteValue32_v2)
+  X(cuStreamWriteValue32_v2)           \
+  X(cuCtxGetStreamPriorityRange)       \
+  X(cuStreamCreateWithPriority)
 
 struct Driver {
 #define SLIMPI_CUDA_MEMBER(name) decltype(&::name) name = nullptr;
   SLIMPI_CUDA_FUNCTIONS(SLIMPI_CUDA_MEMBER)
   SLIMPI_CUDA_LATER_FUNCTIONS(SLIMPI_CUDA_MEMBER)
 #undef SLIMPI_CUDA_MEMBER
+  CUresult (*cuFuncLoad)(CUfunction) = nullptr;  // from 12.4, as its header
 };
 
 // Finds the functions in the library that the process has loaded as libcuda.so.1, and stores

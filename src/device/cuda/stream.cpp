@@ -25,9 +25,23 @@ void destroy(CudaStream* stream) {
   delete stream;
 }
 
+// With the highest priority: when the program's kernels fill the GPU, from another thread or
+// stream, blocks of slimpi's short ones are next when one of theirs ends. The program waits for
+// them, and so do all other ranks.
+CUresult make(CUstream* stream) {
+  const Driver& cuda = driver();
+  int least = 0, greatest = 0;
+  if (cuda.cuCtxGetStreamPriorityRange == nullptr || cuda.cuStreamCreateWithPriority == nullptr ||
+      cuda.cuCtxGetStreamPriorityRange(&least, &greatest) != CUDA_SUCCESS)
+    return cuda.cuStreamCreate(stream, CU_STREAM_NON_BLOCKING);
+  const CUresult result = cuda.cuStreamCreateWithPriority(stream, CU_STREAM_NON_BLOCKING, greatest);
+  return result == CUDA_ERROR_NOT_SUPPORTED ? cuda.cuStreamCreate(stream, CU_STREAM_NON_BLOCKING)
+                                            : result;
+}
+
 Status fill(CudaStream& stream) {
   const Driver& cuda = driver();
-  SLIMPI_TRY(check(cuda.cuStreamCreate(&stream.handle, CU_STREAM_NON_BLOCKING), "making a stream"));
+  SLIMPI_TRY(check(make(&stream.handle), "making a stream"));
   SLIMPI_TRY(check(cuda.cuEventCreate(&stream.before, CU_EVENT_DISABLE_TIMING), "making an event"));
   for (CUevent& event : stream.events)
     SLIMPI_TRY(check(cuda.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "making an event"));
