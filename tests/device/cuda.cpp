@@ -107,40 +107,6 @@ void a_call_asks_once(void**) {
   gpu_give_back(GPU_DEVICE, memory);
 }
 
-// Drivers load a kernel when it is first used, and wait for the GPU then, unless they are asked to
-// load it before.
-void kernels_are_loaded_with_the_first_memory(void**) {
-  void *const like = gpu_take(GPU_DEVICE, kBytes), *memory = nullptr;
-  Stream* stream = nullptr;
-  assert_ok(row().open_stream(locate(like), &stream));
-  assert_ok(row().allocate(locate(like), kBytes, Place::device, &memory));
-  assert_int_equal(FAKE(slimpi_fake_calls)("cuFuncLoad"),
-                   FAKE(slimpi_fake_calls)("cuModuleGetFunction"));
-  row().kernels()->fill(static_cast<float*>(memory), 1, 8, stream);
-  wait(stream);
-  row().release(memory, Place::device);
-  row().close_stream(stream);
-  gpu_give_back(GPU_DEVICE, like);
-}
-
-// The program's kernels may fill the GPU for long; slimpi's are short, and the program waits for
-// them.
-void streams_come_before_the_programs(void**) {
-  void* const like = gpu_take(GPU_DEVICE, kBytes);
-  Stream* stream = nullptr;
-  const unsigned long before = FAKE(slimpi_fake_calls)("cuStreamCreate");
-  assert_ok(row().open_stream(locate(like), &stream));
-  assert_int_equal(FAKE(slimpi_fake_calls)("cuStreamCreate"), before);
-  assert_int_equal(FAKE(slimpi_fake_priority)(), -5);
-  row().close_stream(stream);
-  // A driver that knows no priorities.
-  tell_to_fail("cuStreamCreateWithPriority", CUDA_ERROR_NOT_SUPPORTED);
-  assert_ok(row().open_stream(locate(like), &stream));
-  row().close_stream(stream);
-  tell_to_fail(nullptr, 0);
-  gpu_give_back(GPU_DEVICE, like);
-}
-
 // One that is older than the kernels, say: memory can be copied all the same.
 void a_driver_that_refuses_the_kernels(void**) {
   tell_to_fail("cuModuleLoadData", CUDA_ERROR_NO_BINARY_FOR_GPU, 0, true);
@@ -413,8 +379,6 @@ int main() {
       cmocka_unit_test(it_owns_what_only_the_gpu_may_touch),
       cmocka_unit_test(what_was_freed_is_asked_about_again),
       cmocka_unit_test(a_driver_that_refuses_the_kernels),
-      cmocka_unit_test(kernels_are_loaded_with_the_first_memory),
-      cmocka_unit_test(streams_come_before_the_programs),
       cmocka_unit_test(the_caller_s_context_is_as_it_was),
       cmocka_unit_test(each_gpu_has_its_own_streams),
       cmocka_unit_test(work_waits_for_the_program_s_own),

@@ -210,10 +210,46 @@ int open(void**) {
   return skipped;
 }
 
+// Drivers load a kernel when it is first used, and wait for the GPU then, unless they are asked to
+// load it before.
+void kernels_are_loaded_with_the_first_memory(void**) {
+  void *const like = gpu_take(GPU_DEVICE, kBytes), *memory = nullptr;
+  Stream* stream = nullptr;
+  assert_ok(row().open_stream(locate(like), &stream));
+  assert_ok(row().allocate(locate(like), kBytes, Place::device, &memory));
+  assert_int_equal(FAKE(slimpi_fake_calls)("cuFuncLoad"),
+                   FAKE(slimpi_fake_calls)("cuModuleGetFunction"));
+  row().kernels()->fill(static_cast<float*>(memory), 1, 8, stream);
+  wait(stream);
+  row().release(memory, Place::device);
+  row().close_stream(stream);
+  gpu_give_back(GPU_DEVICE, like);
+}
+
+// The program's kernels may fill the GPU for long; slimpi's are short, and the program waits for
+// them.
+void streams_come_before_the_programs(void**) {
+  void* const like = gpu_take(GPU_DEVICE, kBytes);
+  Stream* stream = nullptr;
+  const unsigned long before = FAKE(slimpi_fake_calls)("cuStreamCreate");
+  assert_ok(row().open_stream(locate(like), &stream));
+  assert_int_equal(FAKE(slimpi_fake_calls)("cuStreamCreate"), before);
+  assert_int_equal(FAKE(slimpi_fake_priority)(), -5);
+  row().close_stream(stream);
+  // A driver that knows no priorities.
+  tell_to_fail("cuStreamCreateWithPriority", CUDA_ERROR_NOT_SUPPORTED);
+  assert_ok(row().open_stream(locate(like), &stream));
+  row().close_stream(stream);
+  tell_to_fail(nullptr, 0);
+  gpu_give_back(GPU_DEVICE, like);
+}
+
 }  // namespace
 
 int main() {
   const CMUnitTest tests[] = {
+      cmocka_unit_test(kernels_are_loaded_with_the_first_memory),
+      cmocka_unit_test(streams_come_before_the_programs),
       cmocka_unit_test(a_stream_says_whether_it_failed),
       cmocka_unit_test(a_poll_is_a_load),
       cmocka_unit_test(numbers_may_wrap_around),

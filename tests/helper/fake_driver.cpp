@@ -95,6 +95,16 @@ CUresult fake_failure(const char* function) {
 
 int g_priority = 0;  // of the stream that was made last
 
+// However it is asked for, cuStreamCreate can be told to fail.
+CUresult make_stream(CUstream* stream) {
+  if (const CUresult told = fake_failure("cuStreamCreate"); told != CUDA_SUCCESS) return told;
+  if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  *stream =
+      new CUstream_st{ProtectedStream::open(), current_context()->device, current_context()->id};
+  ++fake_driver().streams;
+  return CUDA_SUCCESS;
+}
+
 }  // namespace slimpi::test
 
 using namespace slimpi::test;
@@ -253,32 +263,17 @@ CUresult cuCtxSynchronize(void) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuStreamCreate(CUstream* stream, unsigned) {
-  FAKE_ENTER(cuStreamCreate);
-  if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  *stream =
-      new CUstream_st{ProtectedStream::open(), current_context()->device, current_context()->id};
-  ++fake_driver().streams;
-  return CUDA_SUCCESS;
-}
-CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
-  FAKE_ENTER(cuCtxGetStreamPriorityRange);
-  *least = 0;
-  *greatest = -5;
-  return CUDA_SUCCESS;
-}
 CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned, int priority) {
   FAKE_ENTER(cuStreamCreateWithPriority);
-  if (const CUresult told = fake_failure("cuStreamCreate"); told != CUDA_SUCCESS) return told;
-  if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  *stream =
-      new CUstream_st{ProtectedStream::open(), current_context()->device, current_context()->id};
-  ++fake_driver().streams;
-  slimpi::test::g_priority = priority;
-  return CUDA_SUCCESS;
+  g_priority = priority;
+  return make_stream(stream);
+}
+CUresult cuStreamCreate(CUstream* stream, unsigned) {
+  FAKE_ENTER(cuStreamCreate);
+  return make_stream(stream);
 }
 int slimpi_fake_priority(void) {
-  return slimpi::test::g_priority;
+  return g_priority;
 }
 CUresult cuStreamDestroy_v2(CUstream stream) {
   FAKE_ENTER(cuStreamDestroy_v2);
@@ -364,10 +359,6 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char* name) {
   // As long as a module, which slimpi never unloads.
   *function = new CUfunc_st{found, current_context()->id};
   return found != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
-}
-CUresult cuFuncLoad(CUfunction) {
-  FAKE_ENTER(cuFuncLoad);
-  return CUDA_SUCCESS;
 }
 // What nvcc made is not looked at.
 CUresult cuFuncGetAttribute(int* value, CUfunction_attribute, CUfunction) {

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # On a fast network all ranks take longer messages for long sums of GPU buffers, at the same call:
-# with the same bytes, and without memory that was not there before. On the fake driver, with a clock
-# that makes any network fast.
+# with the same bytes, and without memory that was not there before. On the fake driver, with a
+# clock that makes any network fast.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
 [ -e "$top_builddir/tests/fake_driver/libcuda.so.1" ] || skip "the fake driver is not built"

@@ -61,9 +61,10 @@ constexpr struct {
   const char* name;
   const char* file;
   bool built;
-} kPlugins[] = {{"hwloc", "slimpi-hwloc.so", true},
-                {"blas", "slimpi-blas.so", kWithBlas},
-                {"cuda", "slimpi-cuda.so", kWithCuda}};
+  const char* note;
+} kPlugins[] = {{"hwloc", "slimpi-hwloc.so", true, ""},
+                {"blas", "slimpi-blas.so", kWithBlas, ""},
+                {"cuda", "slimpi-cuda.so", kWithCuda, "; has not run on a GPU yet"}};
 
 // The values of SLIMPI_ALGORITHM that this build takes.
 std::vector<std::string> algorithm_values() {
@@ -111,10 +112,11 @@ std::string version_text() {
   for (const std::string& name : algorithm_values())
     algorithms += (algorithms.empty() ? "" : ", ") + name;
   for (const auto& plugin : kPlugins)
-    plugins += fmt::format("{}{} ({})", plugins.empty() ? "" : ", ", plugin.name,
+    plugins += fmt::format("{}{} ({}{})", plugins.empty() ? "" : ", ", plugin.name,
                            !find_plugin(plugin.file).empty() ? "installed"
                            : plugin.built                    ? "not installed"
-                                                             : "not built");
+                                                             : "not built",
+                           plugin.built ? plugin.note : "");
   const std::string library = find_library();
   return "slimpi " PACKAGE_VERSION "\n" +
          wrapped("  library     ", library.empty() ? "not found beside this program" : library) +
