@@ -3,7 +3,8 @@
 // buffer from memory and writes a result of the same length to memory, as a copy of the buffer
 // does. So no way of summing is faster than such a copy by all ranks at the same time. Prints the
 // medians, of the slowest rank, of MPI's own sum, slimpi's sum, memcpy, and a copy by non-temporal
-// stores, all by turns. Wants the preload.
+// stores, all by turns. Each has buffers of its own: where cores share no cache, what another rank
+// has read or written costs more afterwards. Wants the preload.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,15 +40,19 @@ static void measure(int kilobytes, int rank) {
   static double times[kWays][kMost];
   const size_t bytes = (size_t)kilobytes << 10;
   const int count = (int)(bytes / sizeof(float)), calls = kilobytes > 16384 ? 15 : kMost;
-  float *const in = aligned_alloc(64, bytes), *const out = aligned_alloc(64, bytes);
-  if (in == NULL || out == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
-  memset(out, 0, bytes);
-  for (int i = 0; i < count; ++i) in[i] = (float)((i * 7 + rank) % 1000) / 1024;
+  float *in[kWays], *out[kWays];
+  for (int way = 0; way < kWays; ++way) {
+    in[way] = aligned_alloc(64, bytes);
+    out[way] = aligned_alloc(64, bytes);
+    if (in[way] == NULL || out[way] == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
+    memset(out[way], 0, bytes);
+    for (int i = 0; i < count; ++i) in[way][i] = (float)((i * 7 + rank) % 1000) / 1024;
+  }
   for (int call = -kWarmUp; call < calls; ++call) {
     for (int way = 0; way < kWays; ++way) {
       PMPI_Barrier(MPI_COMM_WORLD);
       const double begin = MPI_Wtime();
-      run(way, in, out, count);
+      run(way, in[way], out[way], count);
       const double mine = MPI_Wtime() - begin;
       double slowest = 0;
       PMPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
@@ -64,8 +69,10 @@ static void measure(int kilobytes, int rank) {
            median[3], median[0] / median[1]);
     fflush(stdout);
   }
-  free(in);
-  free(out);
+  for (int way = 0; way < kWays; ++way) {
+    free(in[way]);
+    free(out[way]);
+  }
 }
 
 int main(int argc, char** argv) {
