@@ -37,6 +37,17 @@ static int number_of(const char* what) {
   return fake_driver != NULL ? fake_driver() : 0;
 }
 
+/* How often the fake driver loaded modules or kernels, pinned memory, or made a stream. */
+static unsigned long set_up(void) {
+  static const char* const names[] = {"cuModuleLoadData", "cuFuncLoad", "cuMemHostRegister_v2",
+                                      "cuStreamCreate", "cuStreamCreateWithPriority"};
+  unsigned long (*const calls)(const char*) =
+      (unsigned long (*)(const char*))gpu_function("slimpi_fake_calls");
+  unsigned long all = 0;
+  for (size_t i = 0; calls != NULL && i < sizeof names / sizeof *names; ++i) all += calls(names[i]);
+  return all;
+}
+
 /* Bytes of this process that are in memory and not shared. What MPI shares between processes does
  * not count: it is of a fixed size, and a page of it is in memory from its first message on. */
 static long resident(void) {
@@ -69,6 +80,7 @@ int main(int argc, char** argv) {
     const size_t free_before = fake_driver ? 0 : gpu_free_memory();
     const int streams = number_of("slimpi_fake_streams");
     const int events = number_of("slimpi_fake_events");
+    const unsigned long set_up_before = set_up();
     call_all(MPI_COMM_WORLD, calls / 10); /* what MPI itself keeps is there, too */
     const long resident_before = resident();
     call_all(MPI_COMM_WORLD, calls);
@@ -84,6 +96,11 @@ int main(int argc, char** argv) {
     if (taken() != taken_before) {
       printf("rank %d: memory was taken %lu times after the first calls\n", rank,
              taken() - taken_before);
+      ++failures;
+    }
+    if (set_up() != set_up_before) {
+      printf("rank %d: %lu modules, kernels, pinned ranges or streams after the first calls\n",
+             rank, set_up() - set_up_before);
       ++failures;
     }
     for (int i = 0; i < 20; ++i) {
