@@ -73,8 +73,9 @@ class MessageBuffers {
   }
 
   CopyStreams& streams_;
-  const bool gpu_aware_;  // MPI uses device memory for these messages
+  // Of longer groups, kernels would wait for the bus (docs/DESIGN.md).
   static constexpr std::size_t kMappedBytes = 300 << 10;
+  const bool gpu_aware_;                    // MPI uses device memory for these messages
   const bool mapped_;                       // kernels may use payloads in staging memory
   const std::size_t bytes_;                 // of one message buffer
   std::byte *memory_, *staging_, *wire_;    // for kernels, for the host, for MPI; some are equal
