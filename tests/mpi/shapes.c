@@ -3,9 +3,9 @@
  *   shapes every     the same shape before each of 20 sums
  *   shapes change    another shape after 5 of 10 sums, on all ranks
  *   shapes alone     rank 1 alone names a shape after 5 sums: prints the error of the next one
- *   shapes corrected two ranks: rank 1 alone names a shape, gets the error, and names the common
- * one again; the next sum is as good as the ones before shapes threads   threads with communicators
- * of their own sum while others name shapes */
+ *   shapes corrected  two ranks: rank 1 alone names a shape, and after the error the common one;
+ *                    the next sum is as good as those before
+ *   shapes threads   threads with communicators of their own sum while others name shapes */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <math.h>
