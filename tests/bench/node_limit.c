@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// node_limit KILOBYTES...: what a sum inside a node takes beside its limit. Each rank reads its
-// buffer from memory and writes a result of the same length to memory, as a copy of the buffer
+// node_limit CALLS KILOBYTES...: what a sum inside a node takes beside its limit. Each rank reads
+// its buffer from memory and writes a result of the same length to memory, as a copy of the buffer
 // does. So no way of summing is faster than such a copy by all ranks at the same time. Prints the
 // medians, of the slowest rank, of MPI's own sum, slimpi's sum, memcpy, and a copy by non-temporal
-// stores, all by turns. Each has buffers of its own: where cores share no cache, what another rank
-// has read or written costs more afterwards. Wants the preload.
+// stores, all interleaved. Each has buffers of its own: where cores share no cache, what another
+// rank has read or written costs more afterwards. Wants the preload.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,10 +36,11 @@ static int by_size(const void* a, const void* b) {
   return (x > y) - (x < y);
 }
 
-static void measure(int kilobytes, int rank) {
+static void measure(int most, int kilobytes, int rank) {
   static double times[kWays][kMost];
   const size_t bytes = (size_t)kilobytes << 10;
-  const int count = (int)(bytes / sizeof(float)), calls = kilobytes > 16384 ? 15 : kMost;
+  const int count = (int)(bytes / sizeof(float)),
+            calls = kilobytes > 16384 && most > 15 ? 15 : most;
   float *in[kWays], *out[kWays];
   for (int way = 0; way < kWays; ++way) {
     in[way] = aligned_alloc(64, bytes);
@@ -48,7 +49,7 @@ static void measure(int kilobytes, int rank) {
     memset(out[way], 0, bytes);
     for (int i = 0; i < count; ++i) in[way][i] = (float)((i * 7 + rank) % 1000) / 1024;
   }
-  for (int call = -kWarmUp; call < calls; ++call) {
+  for (int call = -(calls < kWarmUp ? calls : kWarmUp); call < calls; ++call) {
     for (int way = 0; way < kWays; ++way) {
       PMPI_Barrier(MPI_COMM_WORLD);
       const double begin = MPI_Wtime();
@@ -79,10 +80,16 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const int calls = argc > 1 ? atoi(argv[1]) : 0;
+  if (calls < 1 || calls > kMost) {
+    if (rank == 0) fprintf(stderr, "node_limit: CALLS is a number from 1 to %d\n", kMost);
+    MPI_Finalize();
+    return 2;
+  }
   if (rank == 0)
     printf("%9s %10s %10s %10s %12s %9s   microseconds\n", "KiB", "MPI", "slimpi", "memcpy",
            "non-temporal", "speed-up");
-  for (int i = 1; i < argc; ++i) measure(atoi(argv[i]), rank);
+  for (int i = 2; i < argc; ++i) measure(calls, atoi(argv[i]), rank);
   MPI_Finalize();
   return 0;
 }
