@@ -58,10 +58,11 @@ Status ShmPass::begin(Pass pass, Path* path) {
     result_->unverified = (published.any & published::kUnverified) != 0;
     result_->left_to_mpi = (published.any & (published::kUnfit | published::kTaken)) != 0 ||
                            !published.alike(published::kEnvironment);
+    if (result_->left_to_mpi || result_->unverified) return Status::ok;
     // Only some ranks add on a device, and others have not checked what these would add.
     result_->unchecked =
         (published.any & published::kOnDevice) != 0 && (published.all & published::kChecked) == 0;
-    if (result_->left_to_mpi || result_->unverified || result_->unchecked) return Status::ok;
+    if (result_->unchecked) return Status::ok;
   }
   const PassDecision decision = decide(published, own);
   if (decision.buffers_only) use_buffers_only();

@@ -11,7 +11,7 @@ using namespace slimpi;
 using algorithm::MessageRate;
 using comm::SegmentClass;
 
-// What costs a message is asked ever more seldom, and at calls that all ranks know.
+// An agreement costs messages, so the ranks agree more and more rarely, at calls that all know.
 void the_ranks_agree_at_powers_of_two(void**) {
   MessageRate rate;
   for (int call = 1; call <= 100; ++call) {

@@ -129,7 +129,7 @@ void coarse_segments_are_longer_where_several_are_left(void**) {
   assert_true(coarse.in_flight >= 4 * coarse.message - 4096);
   const Segments longest = segments(16 << 20, SegmentClass::longest);
   assert_true(longest.elements >= 3 * coarse.elements);
-  // The classes take turns in the same memory.
+  // The classes use the same memory, one after the other.
   assert_true(longest.total <= coarse.total + coarse.total / 8);
   assert_true(segments(200'000, SegmentClass::large).longest >= 4);
   assert_true(segments(200'000, SegmentClass::longest).longest >= 4);
