@@ -64,7 +64,7 @@ void start_activity() {
   if (g_file.load() != nullptr) return;
   void* memory = MAP_FAILED;
   const int file = within_file_size_limit(sizeof(ActivityFile))
-                       ? memfd_create(ActivityFile::kName, MFD_CLOEXEC)
+                       ? above_standard_streams(memfd_create(ActivityFile::kName, MFD_CLOEXEC))
                        : -1;  // slimpi-info --attach does not find this process
   if (file >= 0 && ftruncate(file, sizeof(ActivityFile)) == 0)
     memory = mmap(nullptr, sizeof(ActivityFile), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

@@ -81,7 +81,7 @@ std::string row_block(const EstimateRow& row) {
 
 std::string totals_block(const Estimate& estimate) {
   const EstimateTotals totals = totals_of(estimate);
-  std::string text = fmt::format("  all {} calls\n", totals.calls);
+  std::string text = fmt::format("  all {} call{}\n", totals.calls, totals.calls == 1 ? "" : "s");
   text += line("bytes between nodes", bytes_text(totals.bytes),
                texts_of(totals.bytes_then, bytes_text));
   text +=

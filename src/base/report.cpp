@@ -2,6 +2,7 @@
 #include "base/report.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -80,7 +81,11 @@ bool is_text(const std::string& target) {
 }
 
 std::string why_not_writable(const std::string& path) {
-  if (access(path.c_str(), W_OK) == 0) return "";
+  if (access(path.c_str(), W_OK) == 0) {
+    struct stat file {};
+    const bool directory = stat(path.c_str(), &file) == 0 && S_ISDIR(file.st_mode);
+    return directory ? std::strerror(EISDIR) : "";
+  }
   if (errno != ENOENT) return std::strerror(errno);
   const std::size_t slash = path.rfind('/');
   const std::string directory = slash == path.npos ? "." : path.substr(0, slash + 1);

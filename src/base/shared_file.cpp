@@ -34,7 +34,7 @@ int open_unnamed() {
   int file = memfd_create("slimpi", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
   if (file < 0 && errno == EINVAL) file = memfd_create("slimpi", MFD_CLOEXEC);
   if (file < 0) file = ::open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  return file;
+  return above_standard_streams(file);
 }
 
 // A path that begins with a 0 byte is a name in the abstract namespace.
@@ -84,6 +84,15 @@ auto without_interruption(Function function) {
 void Descriptor::reset(int number) {
   if (number_ >= 0) close(number_);
   number_ = number;
+}
+
+int above_standard_streams(int file) {
+  if (file < STDIN_FILENO || file > STDERR_FILENO) return file;
+  const int duplicate = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  const int error = errno;
+  close(file);
+  errno = error;
+  return duplicate;
 }
 
 bool within_file_size_limit(std::size_t bytes) {

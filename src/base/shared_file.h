@@ -22,6 +22,11 @@ namespace slimpi {
 // raises SIGXFSZ, which ends the process.
 bool within_file_size_limit(std::size_t bytes);
 
+// `file`, or where that is one of the standard streams, which the program has closed, a duplicate
+// above them, closed on exec. What the program, or the log, writes to such a stream must not reach
+// a file of slimpi. -1 stays -1.
+int above_standard_streams(int file);
+
 // Owns a file descriptor.
 class Descriptor {
  public:

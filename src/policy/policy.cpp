@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "algorithm/hook_file.h"
+#include "base/report.h"
 
 namespace slimpi::policy {
 
@@ -67,6 +68,27 @@ std::string refuse_budget(const Config& config, const std::string& name) {
   return "SLIMPI_MAX_ERROR does not go with " + name + "; accepted: " + able + "auto, off";
 }
 
+// Of two results in one file the later one would be all that is left. Streams and devices take
+// both.
+std::string refuse_files(const Config& config) {
+  const std::pair<const char*, const std::optional<std::string>*> results[] = {
+      {"SLIMPI_REPORT", &config.report},
+      {"SLIMPI_ESTIMATE", &config.estimate},
+      {"SLIMPI_TRACE", &config.trace}};
+  const auto takes_both = [](const std::string& file) {
+    return is_stream(file) || file.starts_with("/dev/");
+  };
+  for (std::size_t i = 0; i < std::size(results); ++i)
+    for (std::size_t j = i + 1; j < std::size(results); ++j) {
+      const auto& [name, file] = results[i];
+      const auto& [other, same] = results[j];
+      if (*file && *file == *same && !takes_both(**file))
+        return std::string(name) + " and " + other + " name the same file, " + **file +
+               "; give each a file of its own";
+    }
+  return "";
+}
+
 Decision pass(BypassReason reason) {
   Decision decision;
   decision.reason = reason;
@@ -113,6 +135,7 @@ std::string refuse(const Config& config, const Rules& rules) {
   if (!refused.empty()) return refused;
   if (const std::string bad = refuse_peers(config, config.algorithm); !bad.empty()) return bad;
   if (const std::string bad = refuse_budget(config, config.algorithm); !bad.empty()) return bad;
+  if (const std::string bad = refuse_files(config); !bad.empty()) return bad;
   if (config.max_error && config.error_feedback.value_or(false))
     return "SLIMPI_ERROR_FEEDBACK=1 does not go with SLIMPI_MAX_ERROR, which bounds the error of "
            "each call by itself; unset one of them";

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A program that changes its process between MPI_Init and its first float sum: the directory
- * (chdir DIRECTORY), or how long a file may be (fsize BYTES). Prints "right" where the sums are. */
+ * (chdir DIRECTORY), how long a file may be (fsize BYTES), or its standard streams, which it closes
+ * (streams closed). Prints "right" where the sums are, and where closed streams stay closed. */
+#include <fcntl.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +13,22 @@
 enum { COUNT = 20000 };
 static float in[COUNT], out[COUNT];
 
+/* Where "right" is written. */
+static int answers = STDOUT_FILENO;
+
+static int close_streams(void) {
+  answers = fcntl(STDOUT_FILENO, F_DUPFD, 100);
+  return answers < 0 || close(0) != 0 || close(1) != 0 || close(2) != 0;
+}
+
+static int open_streams(void) {
+  int count = 0;
+  for (int file = 0; file < 3; ++file) count += fcntl(file, F_GETFD) >= 0;
+  return count;
+}
+
 static int change(const char* what, const char* value) {
+  if (strcmp(what, "streams") == 0) return close_streams();
   const rlim_t bytes = strtoul(value, NULL, 10);
   const struct rlimit limit = {bytes, bytes};
   return strcmp(what, "chdir") == 0 ? chdir(value) : setrlimit(RLIMIT_FSIZE, &limit);
@@ -30,7 +47,8 @@ int main(int argc, char** argv) {
     MPI_Allreduce(in, out, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
     for (int i = 0; i < COUNT; ++i) bad |= out[i] != (float)(call * size);
   }
+  if (answers != STDOUT_FILENO) bad |= open_streams() != 0;
   MPI_Finalize();
-  if (rank == 0) puts(bad ? "wrong" : "right");
+  if (rank == 0) dprintf(answers, bad ? "wrong\n" : "right\n");
   return bad;
 }

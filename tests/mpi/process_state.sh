@@ -14,6 +14,13 @@ for per_node in 1 2; do
   done
 done
 
+# No file of slimpi takes the place of a standard stream that the program has closed: the program,
+# or the log, would write into it.
+for per_node in 1 2; do
+  expect "$(SLIMPI_RANKS_PER_NODE=$per_node SLIMPI_LOG=debug under 2 "$program" streams closed \
+    2>err.txt)" right "closed standard streams, $per_node a node"
+done
+
 # What is written at the end ends with a line about each file, not with a signal.
 export SLIMPI_REPORT=report.json SLIMPI_TRACE=trace.json SLIMPI_RANKS_PER_NODE=1
 expect "$(under 2 "$program" fsize 100 2>err.txt)" right "a report and a trace of 100 bytes"

@@ -71,6 +71,22 @@ void what_cannot_run_is_refused(void**) {
       "SLIMPI_MAX_ERROR does not go with powersgd"));
 }
 
+void results_have_files_of_their_own(void**) {
+  const auto refused = [](const char* report, const char* trace) {
+    return policy::refuse(config_of({{"report", report}, {"trace", trace}}), {});
+  };
+  assert_string_equal(refused("out", "out").c_str(),
+                      "SLIMPI_REPORT and SLIMPI_TRACE name the same file, out; give each a file of "
+                      "its own");
+  assert_non_null(
+      strstr(policy::refuse(config_of({{"trace", "out"}, {"estimate", "out"}}), {}).c_str(),
+             "SLIMPI_ESTIMATE and SLIMPI_TRACE"));
+  assert_string_equal(refused("out", "out2").c_str(), "");
+  assert_string_equal(refused("/dev/null", "/dev/null").c_str(), "");
+  assert_string_equal(
+      policy::refuse(config_of({{"report", "stderr"}, {"estimate", "stderr"}}), {}).c_str(), "");
+}
+
 }  // namespace
 
 int main() {
@@ -80,6 +96,7 @@ int main() {
       cmocka_unit_test(an_info_key_wins_over_rules),
       cmocka_unit_test(bad_rows_name_file_line_and_word),
       cmocka_unit_test(what_cannot_run_is_refused),
+      cmocka_unit_test(results_have_files_of_their_own),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
 }

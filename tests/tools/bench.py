@@ -16,6 +16,11 @@ def alone(report, rows):
         assert row["rel_l2_error"] == 0 and row["same_bytes"] is True and row["bytes_sent"] is None
 
 
+def bare(report, rows):
+    assert report["ranks"] == 1 and [row["size"] for row in rows] == [4096]
+    assert rows[0]["rel_l2_error"] is None
+
+
 def four(report, rows):
     assert report["ranks"] == 4 and report["preloaded"] is True and len(rows) == 10
     large = {(row["algorithm"], row["bits"]): row for row in rows if row["size"] == MIB}

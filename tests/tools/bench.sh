@@ -109,6 +109,11 @@ refuse 1 'absent/c cannot be written: No such file' --calibrate "$work/absent/c"
 refuse 2 absent --constants "$work/absent"
 refuse 2 'two nodes' --calibrate "$work/constants"
 refuse 1 'cannot be written' --size 4K --iterations 1 --no-check --json "$work/absent/file"
+refuse 2 'no-check is an option; give a file' --size 4K --calibrate --no-check
+refuse 1 'cannot be written: Is a directory' --size 4K --json "$work"
+# Without a file the results go to standard output; an option behind it is not the file's name.
+"$bench" --size 4K --iterations 1 --json --no-check >"$work/bare" 2>/dev/null
+check '--json without a file' python3 -B "$top_srcdir/tests/tools/bench.py" bare "$work/bare"
 # Paths are looked at before anything is measured.
 "$bench" --size 4K --plot "$work/absent/x.png" >"$work/table" 2>/dev/null
 check 'a path is looked at first' same "$(wc -c <"$work/table")" 0

@@ -151,6 +151,10 @@ SLIMPI_ESTIMATE=$work/absent/e.json under 2 "$steps" init sum:100000 finalize >o
   fail "a directory that is not there is accepted"
 holds "a directory that is not there" grep -q "slimpi\[0\].* \
 SLIMPI_ESTIMATE=.*absent/e.json cannot be written: No such file or directory" err.txt
+SLIMPI_ESTIMATE=$work under 2 "$steps" init sum:100000 finalize >out.txt 2>err.txt &&
+  fail "a directory is accepted as the file"
+holds "a directory in place of a file" grep -q "SLIMPI_ESTIMATE=.* cannot be written: Is a dir" \
+  err.txt
 under 2 "$top_srcdir/tests/helper/on_rank.sh" 1 SLIMPI_ESTIMATE=stderr "$steps" init sum:100000 \
   finalize >out.txt 2>err.txt && fail "ranks that differ are accepted"
 holds "ranks that differ" grep -q "SLIMPI_ESTIMATE differs between the ranks" err.txt

@@ -121,6 +121,10 @@ expect "$(grep -c "<rect .*class='NUMANode'" picture.svg)" 2 "--svg: this machin
 echo old >picture.svg
 holds "--svg: a file is replaced" "$info" --svg picture.svg
 holds "--svg: a file is replaced" grep -q '</svg>' picture.svg
+for file in absent/x.svg .; do
+  expect "$("$info" --svg $file 2>&1 | sed 's/No such.*/error/; s/Is a dir.*/error/')" \
+    "slimpi-info: --svg: $file cannot be written: error" "--svg $file: one line, with the option"
+done
 expect "$("$info" --svg - | tail -1)" "</svg>" "--svg: standard output"
 expect "$(PATH=/no "$info" --svg picture.svg 2>&1)" \
   "slimpi-info: --svg needs hwloc's lstopo, which is not in PATH; install it (Debian: hwloc-nox)" \

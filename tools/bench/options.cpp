@@ -161,8 +161,10 @@ void add_results(CLI::App& app, Words& words, Options& options) {
   app.add_option("--interface", options.interface, "device whose bytes are counted (the lab's)")
       ->type_name("NAME")
       ->group("Results");
-  app.add_option("--json", options.json, "write the results; - is standard output")
-      ->type_name("FILE")
+  app.add_option("--json", options.json, "write the results; - or nothing is standard output")
+      ->expected(0, 1)
+      ->default_str("-")
+      ->option_text("[FILE]")
       ->group("Results");
   app.add_option("--plot", options.plot, "draw a picture: FILE.svg or FILE.png")
       ->check([](const std::string& file) {
@@ -177,6 +179,10 @@ void add_results(CLI::App& app, Words& words, Options& options) {
 void add_model(CLI::App& app, Options& options) {
   const char* const group = "Cost model";
   app.add_option("--calibrate", options.calibrate, "measure the model's constants into FILE")
+      ->check([](const std::string& file) {
+        return file.starts_with("--") ? fmt::format("{} is an option; give a file", file)
+                                      : std::string();
+      })
       ->type_name("FILE")
       ->group(group);
   app.add_option("--constants", options.constants, "that file; adds a predicted column")

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/report.h"
+
 namespace slimpi::info {
 
 namespace {
@@ -23,6 +25,8 @@ void become(std::vector<std::string> words) {
 }  // namespace
 
 std::string draw_topology(const std::string& file) {
+  if (const std::string why = file == "-" ? "" : why_not_writable(file); !why.empty())
+    return fmt::format("--svg: {} cannot be written: {}", file, why);
   // The first one needs no display; a distribution may have only the second.
   for (const char* const lstopo : {"lstopo-no-graphics", "lstopo"}) {
     become({lstopo, "--of", "svg", "--force", file});
