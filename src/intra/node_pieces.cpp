@@ -43,13 +43,13 @@ bool NodePieces::wanted() {
   trials_ = shared_.overlap_trials(call_.count * sizeof(float));
   if (trials_ == nullptr) return true;
   begun_ = std::chrono::steady_clock::now();
-  return !trials_->next();
+  return trials_->next() == Way::pieces;
 }
 
 void NodePieces::record() {
   if (trials_ == nullptr) return;
   const std::chrono::nanoseconds spent = std::chrono::steady_clock::now() - begun_;
-  trials_->record(std::uint64_t(spent.count()), !begun());
+  trials_->record(std::uint64_t(spent.count()), begun() ? Way::pieces : Way::at_once);
 }
 
 Status NodePieces::sum(const comm::Range& part) {

@@ -73,7 +73,7 @@ class NodePieces {
   comm::Call& call_;
   SharedSegment& shared_;
   std::optional<SegmentLease> lease_;
-  TwoWayTrials* trials_ = nullptr;  // null: nothing is compared
+  Trials* trials_ = nullptr;  // null: nothing is compared
   std::chrono::steady_clock::time_point begun_{};
 };
 

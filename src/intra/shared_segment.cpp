@@ -34,16 +34,16 @@ Status SharedSegment::open(comm::Exchange& exchange, const comm::NodeLayout& lay
 
 SharedSegment::CopyWay SharedSegment::copy_way(Pass pass, std::uint64_t bytes) {
   constexpr std::uint64_t kShort = 256 << 10;
-  if (bytes < kShort || !segment().peers_readable) return {};
-  if (intra_ != Intra::automatic) return {intra_ == Intra::cma, nullptr};
-  // next() counts, so it is called on every rank or on none: bytes and pass are the same on all.
-  TwoWayTrials& trials =
-      copy_trials_.try_emplace({pass, std::bit_width(bytes)}, kCopyTrials).first->second;
-  const bool in_place = trials.next();
-  return {in_place, &trials};
+  const bool in_place = bytes >= kShort && may_read_in_place();
+  if (in_place && intra_ == Intra::cma) return {Way::in_place, nullptr};
+  // next() counts, so it is called on every rank or on none: what decides is the same on all.
+  Trials& trials =
+      copy_trials_.try_emplace({pass, std::bit_width(bytes)}, in_place ? kCopyTrials : kStoreTrials)
+          .first->second;
+  return {trials.next(), &trials};
 }
 
-TwoWayTrials* SharedSegment::overlap_trials(std::uint64_t bytes) {
+Trials* SharedSegment::overlap_trials(std::uint64_t bytes) {
   if (intra_ != Intra::automatic) return nullptr;
   return &overlap_trials_.try_emplace(std::bit_width(bytes), kOverlapTrials).first->second;
 }

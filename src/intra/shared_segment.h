@@ -14,7 +14,7 @@
 #include "comm/exchange.h"
 #include "intra/cache_locality.h"
 #include "intra/segment_opening.h"
-#include "intra/two_way_trials.h"
+#include "intra/trials.h"
 
 namespace slimpi::intra {
 
@@ -46,8 +46,8 @@ class SharedSegment {
   // data area was written since the last barrier, at most; the same on all ranks of the node.
   Status barrier(comm::Exchange& exchange, std::uint64_t bytes = 0);
 
-  // Some rank of the node shares no cache with this one at present, so data for other ranks arrives
-  // faster through memory. Measured by this rank; ranks may differ.
+  // Some rank of the node shares no cache with this one at present, so data for other ranks should
+  // arrive faster through memory. Measured by this rank; ranks may differ.
   bool cross_cache() const { return locality_->cross_cache(); }
 
   // Publishing: at most once between two barriers, a rank sets a word with the fields of
@@ -64,22 +64,22 @@ class SharedSegment {
   // What a call does inside the node: each kind takes different times.
   enum class Pass { allreduce, sum, share };
 
-  // For one pass of a call of `bytes`: whether it reads other ranks' buffers in place (cma) if all
-  // ranks want that; and, while SLIMPI_INTRA=auto compares, the trials that want to know its time.
-  // To be called once a pass by all ranks of the node. Small calls always use message buffers,
-  // whose copies cost less than system calls.
+  // The way of one pass of a call of `bytes`: through message buffers, or in place if all ranks
+  // want that. And the trials that want to know its time; null: nothing is compared. To be called
+  // once a pass by all ranks of the node. Small calls always use message buffers, whose copies cost
+  // less than system calls.
   struct CopyWay {
-    bool in_place = false;
-    TwoWayTrials* trials = nullptr;  // first: message buffers, second: in place
+    Way way = Way::buffers;
+    Trials* trials = nullptr;
   };
   CopyWay copy_way(Pass pass, std::uint64_t bytes);
   // Whether SLIMPI_INTRA and the kernel let the ranks of the node read in place.
   bool may_read_in_place() const {
     return segment().peers_readable && (intra_ == Intra::automatic || intra_ == Intra::cma);
   }
-  // First: in pieces, second: at once. Null where SLIMPI_INTRA decides. To be asked once a call by
-  // all ranks of the node.
-  TwoWayTrials* overlap_trials(std::uint64_t bytes);
+  // Between pieces and at_once. Null where SLIMPI_INTRA decides. To be asked once a call by all
+  // ranks of the node.
+  Trials* overlap_trials(std::uint64_t bytes);
   PeerNote& peer_note(int local) const { return segment().peer_note(process_of(local)); }
 
   // A note of each process of the segment. Its process writes it; the others read it after a
@@ -96,8 +96,8 @@ class SharedSegment {
   std::vector<Line*> lines_;  // by local rank
   int me_ = 0;
   Intra intra_ = Intra::automatic;
-  std::map<std::pair<Pass, int>, TwoWayTrials> copy_trials_;  // by pass and size class
-  std::map<int, TwoWayTrials> overlap_trials_;                // by size class
+  std::map<std::pair<Pass, int>, Trials> copy_trials_;  // by pass and size class
+  std::map<int, Trials> overlap_trials_;                // by size class
   std::uint64_t barriers_ = 0, publications_ = 0;
   std::optional<CacheLocality> locality_;  // set by open()
 };

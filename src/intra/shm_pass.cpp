@@ -96,17 +96,21 @@ Status ShmPass::begin_share(Path* path) {
 
 // Where only some ranks read in place, all ranks use message buffers.
 void ShmPass::use_buffers_only() {
+  if (single_copy_ && trials_ != nullptr) trials_->disagreed();
   single_copy_ = false;
-  if (trials_ != nullptr) trials_->disagreed();
 }
 
 // The bit that says that other ranks can read this call's buffers, which are then in the peer note.
 std::uint64_t ShmPass::readable(Pass pass) {
-  const SharedSegment::CopyWay way = pieces_ ? SharedSegment::CopyWay{true, nullptr}
-                                             : shared_.copy_way(pass, call_.count * sizeof(float));
-  trials_ = way.trials;
+  const SharedSegment::CopyWay chosen = pieces_
+                                            ? SharedSegment::CopyWay{Way::in_place, nullptr}
+                                            : shared_.copy_way(pass, call_.count * sizeof(float));
+  trials_ = chosen.trials;
   if (trials_ != nullptr && trials_->trial()) begun_ = Clock::now();
-  single_copy_ = way.in_place && lease_.held() && !call_.device.staged;
+  single_copy_ = chosen.way == Way::in_place && lease_.held() && !call_.device.staged;
+  const bool non_temporal = chosen.way == Way::buffers_non_temporal ||
+                            (chosen.way != Way::buffers_ordinary && shared_.cross_cache());
+  in_segment_ = non_temporal ? Where::memory : Where::caches;
   if (!single_copy_) return 0;
   PeerNote& note = shared_.peer_note(me_);
   note.in = call_.in;
@@ -123,12 +127,12 @@ Status ShmPass::end_reading() {
   return Status::ok;
 }
 
-// A trial that was meant to read in place and could not counts for that way with the time of
-// message buffers, so reading in place does not win.
+// A trial that was meant to go another way and could not counts for that way with the time of
+// message buffers, so that way does not win.
 void ShmPass::record() {
   if (trials_ == nullptr || !trials_->trial()) return;
   const std::chrono::nanoseconds spent = Clock::now() - begun_;
-  trials_->record(std::uint64_t(spent.count()), trials_->second());
+  trials_->record(std::uint64_t(spent.count()), trials_->way());
 }
 
 // Every rank counts the same number of blocks, so all agree on the next call's message buffers.

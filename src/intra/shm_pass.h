@@ -113,7 +113,6 @@ class ShmPass {
   Status copy(float* to, const float* from, std::uint64_t count, Where where = Where::caches) {
     return copies_.copy(to, from, count * sizeof(float), where);
   }
-  Where where_in_segment() const { return shared_.cross_cache() ? Where::memory : Where::caches; }
   // Waits for the copies and additions on the stream; then other ranks may see the message buffer.
   Status copied() {
     SLIMPI_TRY(comm::synchronize(call_.device_stream()));
@@ -150,9 +149,10 @@ class ShmPass {
   // This call reads other ranks' buffers in place. Before the first barrier: if all ranks publish
   // kReadable; after it, the same on all ranks of the node.
   bool single_copy_ = false;
-  bool pieces_ = false;             // the sum is left to NodePieces: wanted, then agreed
-  TwoWayTrials* trials_ = nullptr;  // of this pass; null: nothing is compared
-  Clock::time_point begun_{};       // of a trial
+  bool pieces_ = false;               // the sum is left to NodePieces: wanted, then agreed
+  Where in_segment_ = Where::caches;  // the stores that write host message buffers in this call
+  Trials* trials_ = nullptr;          // of this pass; null: nothing is compared
+  Clock::time_point begun_{};         // of a trial
   std::uint64_t piece_ = 0;
   std::pmr::vector<comm::Range> shards_;
   std::uint64_t blocks_ = 0;

@@ -16,8 +16,8 @@ Status ShmPass::copy_to_segment(std::uint64_t block) {
   for (int shard_index = 0; shard_index < group_.shards; ++shard_index)
     if (const comm::Range theirs = part(shard_index, block);
         shard_index != group_.shard_index && theirs.count != 0)
-      SLIMPI_TRY(copy(place(me_, shard_index, block), call_.in + theirs.first, theirs.count,
-                      where_in_segment()));
+      SLIMPI_TRY(
+          copy(place(me_, shard_index, block), call_.in + theirs.first, theirs.count, in_segment_));
   return Status::ok;
 }
 
@@ -28,7 +28,7 @@ Status ShmPass::publish(std::uint64_t block) {
   float* const buffer = place(me_, group_.shard_index, block);
   const float* const from = summed_ != nullptr ? summed_ : call_.out + mine.first;
   if (mine.count == 0 || from == buffer) return Status::ok;
-  return copy(buffer, from, mine.count, where_in_segment());
+  return copy(buffer, from, mine.count, in_segment_);
 }
 
 // Copies the finished shards of a block into `out`, this rank's held-back sum included.
@@ -57,7 +57,8 @@ Status ShmPass::fetch_from(int shard_index, std::uint64_t block, const comm::Ran
 // stores, it is put into scratch behind what the additions use.
 float* ShmPass::place_of_sum(std::uint64_t block) {
   if (!holds_back_) return call_.out + part(group_.shard_index, block).first;
-  if (shared_.cross_cache() && !single_copy_) return partial() + std::uint64_t(size_ - 1) * piece_;
+  if (in_segment_ == Where::memory && !single_copy_)
+    return partial() + std::uint64_t(size_ - 1) * piece_;
   return place(me_, group_.shard_index, block);
 }
 
