@@ -8,7 +8,7 @@ namespace slimpi::intra {
 
 namespace {
 
-constexpr std::size_t kBytes = (IpcBuffers::kDepth + 1) * IpcBuffers::kBlock * sizeof(float);
+constexpr std::size_t kBytes = (BufferRing::kDepth + 1) * IpcBuffers::kBlock * sizeof(float);
 
 // What a rank publishes to its node-local ranks while they open the message buffers.
 struct Note {

@@ -20,9 +20,8 @@ class IpcBuffers {
   IpcBuffers(const IpcBuffers&) = delete;
   IpcBuffers& operator=(const IpcBuffers&) = delete;
 
-  // Floats of a rank's message buffer in one block; blocks in flight.
+  // Floats of the longest message buffer of a rank.
   static constexpr std::uint64_t kBlock = 2 << 20;
-  static constexpr int kDepth = 3;
 
   // Collective over the node. *opened is the same on all its ranks. Where it is false, *reason is
   // what failed on this rank, or empty if nothing did.
@@ -38,10 +37,10 @@ class IpcBuffers {
     return reinterpret_cast<float*>(buffers_[std::size_t(process)]);
   }
   float* scratch() const {
-    return buffer(me_) + kDepth * kBlock;
+    return buffer(me_) + ring.floats();
   }  // kBlock floats of this rank alone
 
-  std::uint64_t blocks = 0;  // as NodeSegment::blocks, for these message buffers
+  BufferRing ring{kBlock};  // as NodeSegment::ring, for these message buffers
 
  private:
   Status offer(const device::Location& location, Statistics& statistics,

@@ -29,7 +29,7 @@ struct NodeSegment::Header {
 
 NodeSegment::NodeSegment(std::uint64_t id, std::vector<std::uint64_t> processes, int me,
                          std::uint64_t block, Statistics& statistics)
-    : id_(id), processes_(std::move(processes)), me_(me), block_(block), statistics_(statistics) {
+    : ring(block), id_(id), processes_(std::move(processes)), me_(me), statistics_(statistics) {
   static_assert(sizeof(Header) <= kHeaderBytes);
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 }

@@ -19,6 +19,7 @@
 #include "base/shared_file.h"
 #include "base/statistics.h"
 #include "device/device.h"
+#include "intra/buffer_ring.h"
 #include "intra/cache_locality.h"
 #include "intra/peer_memory.h"
 
@@ -30,12 +31,11 @@ class NodeSegment {
  public:
   static constexpr std::size_t kLine = 64;            // bytes of a cache line
   static constexpr int kChannels = 512;               // communicators on one segment at a time
-  static constexpr int kDepth = 3;                    // blocks in flight
-  static constexpr std::uint64_t kBlock = 128 << 10;  // floats of a data area in one block, at most
+  static constexpr std::uint64_t kBlock = 128 << 10;  // floats of a block in a data area, at most
   static constexpr std::size_t kNoteBytes = 384;
 
-  // Describes a segment for `processes`, of which this one is number `me`; `block`: floats of a
-  // process's area in one block. Maps nothing yet.
+  // Describes a segment for `processes`, of which this one is number `me`; `block`: floats of the
+  // longest message buffer. Maps nothing yet.
   NodeSegment(std::uint64_t id, std::vector<std::uint64_t> processes, int me, std::uint64_t block,
               Statistics& statistics);
   ~NodeSegment();
@@ -54,7 +54,6 @@ class NodeSegment {
 
   std::uint64_t id() const { return id_; }
   const std::vector<std::uint64_t>& processes() const { return processes_; }
-  std::uint64_t block() const { return block_; }
   int me() const { return me_; }
 
   // Takes a channel that no communicator uses, with its lines 0; -1 where there is none. One
@@ -83,11 +82,9 @@ class NodeSegment {
   bool try_lease();
   void end_lease(bool failed);
 
-  // Blocks that passed through the data area so far. The message buffer of a call's block b is
-  // (blocks + b) modulo kDepth, so the next call does not overwrite what a slow reader of the last
-  // call still reads. Written by the call that holds the lease; the same on all processes for a
-  // call that holds it on all of them.
-  std::uint64_t blocks = 0;
+  // The message buffers in the data area. It changes in the call that holds the lease; it is the
+  // same on all processes for a call that holds it on all of them.
+  BufferRing ring;
 
   // Pins the segment for copies to and from memory at the location, once for each; where that is
   // not possible, copies are slow and block. Belongs to the lease.
@@ -116,7 +113,7 @@ class NodeSegment {
   static constexpr std::size_t kPeerNote = 512;  // where the peer note lies on the page of the note
   static_assert(kNoteBytes <= kPeerNote && kPeerNote + sizeof(PeerNote) <= kPage);
   std::size_t region_bytes() const {
-    return round_up(kFrontBytes + kDepth * std::size_t(block_) * sizeof(float), kPage);
+    return round_up(kFrontBytes + ring.floats() * sizeof(float), kPage);
   }
   std::byte* region(int process) const {
     return memory_ + kHeaderBytes + std::size_t(process) * region_bytes();
@@ -126,7 +123,6 @@ class NodeSegment {
   const std::uint64_t id_;
   const std::vector<std::uint64_t> processes_;
   const int me_;
-  const std::uint64_t block_;
   Statistics& statistics_;
   std::byte* memory_ = nullptr;
   std::vector<device::Location> pinned_for_;  // pin() was called for them

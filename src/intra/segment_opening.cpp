@@ -109,7 +109,7 @@ void Opening::end_claim() {
 Opening::Proposal Opening::propose(std::size_t number, SegmentPlace* place) {
   if (number == 0) find_or_claim(place);
   if (place->segment != nullptr)
-    return {place->segment->id(), std::uint64_t(place->channel), 0, place->segment->block()};
+    return {place->segment->id(), std::uint64_t(place->channel), 0, place->segment->ring.longest()};
   if (made_ == std::size(kBlocks)) return {};
   // The file has its length and no memory yet; every process reserves its own part in make().
   Proposal proposal{registry_.random(), 0, 1, kBlocks[made_++]};

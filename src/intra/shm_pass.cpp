@@ -4,6 +4,7 @@
 #include "intra/shm_pass.h"
 
 #include "base/activity.h"
+#include "base/round_up.h"
 #include "intra/published_word.h"
 
 namespace slimpi::intra {
@@ -11,10 +12,12 @@ namespace slimpi::intra {
 // Chooses the message buffers. The length of a block, and so the number of blocks, depends on it.
 void ShmPass::use(bool in_device) {
   in_device_ = in_device;
-  piece_ = piece_of(group_, in_device ? IpcBuffers::kBlock : segment_.block());
-  blocks_ = 0;
-  for (const comm::Range& shard : shards_)
-    blocks_ = std::max(blocks_, (shard.count + piece_ - 1) / piece_);
+  std::uint64_t longest = 0;
+  for (const comm::Range& shard : shards_) longest = std::max(longest, shard.count);
+  piece_ = piece_of(group_, ring().longest());
+  blocks_ = (longest + piece_ - 1) / piece_;
+  if (blocks_ == 1) piece_ = std::min<std::uint64_t>(piece_, round_up(longest, 16));
+  message_buffers_ = ring().next(piece_ * std::uint64_t(group_.shards));
 }
 
 std::uint64_t ShmPass::count_field() const {
@@ -135,9 +138,9 @@ void ShmPass::record() {
   trials_->record(std::uint64_t(spent.count()), trials_->way());
 }
 
-// Every rank counts the same number of blocks, so all agree on the next call's message buffers.
+// Every rank passes the same message buffers, so all agree on the next call's.
 void ShmPass::end() {
-  (in_device_ ? buffers_.blocks : segment_.blocks) += blocks_ + 1;
+  ring().pass(message_buffers_, blocks_);
 }
 
 Status ShmPass::barrier() {

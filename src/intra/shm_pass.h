@@ -8,6 +8,8 @@
 // buffers. If the result is needed at once, the owner copies it into its own message buffer, from
 // which the others copy it. Three blocks are in flight, so one barrier per block is enough: a
 // message buffer is written again only after a barrier that every rank reached after reading it.
+// While a rank writes a block, others read the two before it at most; while it writes the first
+// block of a call, the last one of the call before.
 //
 // With cma, an owner reads the others' input in place instead of message buffers, and the others
 // read its result in place, in the same blocks, which stay in the caches, and after the same
@@ -96,14 +98,11 @@ class ShmPass {
   // Where a shard of a block lies in the message buffer of local rank `local`, the only one that
   // writes there.
   float* place(int local, int shard_index, std::uint64_t block) const {
-    constexpr int kDepth = NodeSegment::kDepth;
-    static_assert(kDepth == IpcBuffers::kDepth);
-    const std::uint64_t slot = ((in_device_ ? buffers_.blocks : segment_.blocks) + block) % kDepth;
-    float* const buffer =
+    float* const data =
         in_device_ ? buffers_.buffer(shared_.process_of(local)) : shared_.buffer(local);
-    return buffer + slot * (in_device_ ? IpcBuffers::kBlock : segment_.block()) +
-           std::uint64_t(shard_index) * piece_;
+    return data + message_buffers_.place(block) + std::uint64_t(shard_index) * piece_;
   }
+  BufferRing& ring() const { return in_device_ ? buffers_.ring : segment_.ring; }
   // Scratch of the additions; private to this rank.
   float* partial() const {
     return in_device_ ? buffers_.scratch() : call_.scratch.node_partial().data();
@@ -153,7 +152,8 @@ class ShmPass {
   Where in_segment_ = Where::caches;  // the stores that write host message buffers in this call
   Trials* trials_ = nullptr;          // of this pass; null: nothing is compared
   Clock::time_point begun_{};         // of a trial
-  std::uint64_t piece_ = 0;
+  std::uint64_t piece_ = 0;           // floats of a shard in one block, at most
+  BufferRing::Buffers message_buffers_;
   std::pmr::vector<comm::Range> shards_;
   std::uint64_t blocks_ = 0;
   std::uint64_t word_ = 0;  // what this rank publishes in addition to its readiness
