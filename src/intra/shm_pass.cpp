@@ -17,7 +17,8 @@ void ShmPass::use(bool in_device) {
   piece_ = piece_of(group_, ring().longest());
   blocks_ = (longest + piece_ - 1) / piece_;
   if (blocks_ == 1) piece_ = std::min<std::uint64_t>(piece_, round_up(longest, 16));
-  message_buffers_ = ring().next(piece_ * std::uint64_t(group_.shards));
+  // Without the lease, another thread's call may be changing the ring.
+  if (lease_.held()) message_buffers_ = ring().next(piece_ * std::uint64_t(group_.shards));
 }
 
 std::uint64_t ShmPass::count_field() const {
