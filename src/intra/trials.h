@@ -44,8 +44,8 @@ struct TrialRule {
 // CacheLocality compares a latency with a constant. On a processor where that misleads, the other
 // stores win by much more than a fifth. The second row of `buffers` is for machines whose cores
 // move: what made the other ways faster meanwhile makes this one faster, too. After a change of the
-// stores, as many calls do not count as there are message buffers of a block: each finds its own in
-// other caches, or in none.
+// stores, three calls do not count, one for each of the longest message buffers: each was last
+// written by the other stores. Of short ones there are more, so these trials find less.
 inline constexpr TrialRow kStoreRows[] = {{Way::buffers, 4, 1},
                                           {Way::buffers_ordinary, 5, 3, 0.8},
                                           {Way::buffers_non_temporal, 5, 3, 0.8},
