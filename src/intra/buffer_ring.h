@@ -4,8 +4,8 @@
 //
 // A short call has short buffers. So many calls pass until a place is written again, and the caches
 // of the core that read it have lost it by then: writing takes longer while another core still
-// holds the line. Calls of more than a quarter of the longest buffer have passed more bytes than
-// these caches hold in any case (docs/DESIGN.md).
+// holds the line. Calls of more than a quarter of the longest buffer gain little by that where they
+// follow one another, and lose where other work fills the caches in between (docs/DESIGN.md).
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -21,7 +21,7 @@ class BufferRing {
  public:
   static constexpr int kDepth = 3;  // blocks in flight
 
-  // `longest`: of one buffer; a power of two.
+  // `longest`: of one buffer; a power of two, kShortest or more.
   explicit BufferRing(std::uint64_t longest) : longest_(longest) {}
 
   std::uint64_t longest() const { return longest_; }
@@ -43,7 +43,7 @@ class BufferRing {
   // For a call whose blocks have `block` floats at most. Changes nothing.
   Buffers next(std::uint64_t block) const {
     const bool is_long = block > longest_ / 4;
-    const std::uint64_t length = is_long ? longest_ : std::max(std::bit_ceil(block), shortest());
+    const std::uint64_t length = is_long ? longest_ : std::max(std::bit_ceil(block), kShortest);
     return {round_up(passed_, length), length, floats()};
   }
 
@@ -54,7 +54,7 @@ class BufferRing {
   }
 
  private:
-  std::uint64_t shortest() const { return std::min<std::uint64_t>(1 << 10, longest_); }
+  static constexpr std::uint64_t kShortest = 1 << 10;
 
   std::uint64_t longest_;
   std::uint64_t passed_ = 0;  // floats of all buffers so far, without end

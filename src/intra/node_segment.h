@@ -82,8 +82,8 @@ class NodeSegment {
   bool try_lease();
   void end_lease(bool failed);
 
-  // The message buffers in the data area. It changes in the call that holds the lease; it is the
-  // same on all processes for a call that holds it on all of them.
+  // The message buffers in the data area. Only the call that holds the lease changes the ring. A
+  // call that holds it on all processes finds the same ring on all.
   BufferRing ring;
 
   // Pins the segment for copies to and from memory at the location, once for each; where that is

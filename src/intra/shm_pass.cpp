@@ -43,7 +43,8 @@ ShmPass::Path ShmPass::propose(Pass pass) {
   const Path own = mine == DevicePath::ready ? device_path_.path() : Path::host;
   use(own == Path::ipc);
   if (mine == DevicePath::unavailable && lease_.held()) segment_.pin(call_.location);
-  shared_.publish(std::uint64_t(mine) | word_ | readable(pass) | count_field() |
+  choose_way(pass);
+  shared_.publish(std::uint64_t(mine) | word_ | readable() | count_field() |
                   (lease_.held() ? 0 : published::kTaken));
   return own;
 }
@@ -87,7 +88,8 @@ Status ShmPass::begin(Pass pass, Path* path) {
 // readiness, so *path changes only where another call holds the lease.
 Status ShmPass::begin_share(Path* path) {
   use(*path == Path::ipc);
-  shared_.publish(readable(Pass::share) | (lease_.held() ? 0 : published::kTaken));
+  choose_way(Pass::share);
+  shared_.publish(readable() | (lease_.held() ? 0 : published::kTaken));
   if (lease_.held() && *path != Path::nccl) SLIMPI_TRY(publish(0));
   SLIMPI_TRY(barrier());
   const PassDecision decision = decide(shared_.published(), *path);
@@ -104,8 +106,8 @@ void ShmPass::use_buffers_only() {
   single_copy_ = false;
 }
 
-// The bit that says that other ranks can read this call's buffers, which are then in the peer note.
-std::uint64_t ShmPass::readable(Pass pass) {
+// Chooses message buffers or reading in place, and the stores that write message buffers.
+void ShmPass::choose_way(Pass pass) {
   const SharedSegment::CopyWay chosen = pieces_
                                             ? SharedSegment::CopyWay{Way::in_place, nullptr}
                                             : shared_.copy_way(pass, call_.count * sizeof(float));
@@ -115,6 +117,11 @@ std::uint64_t ShmPass::readable(Pass pass) {
   const bool non_temporal = chosen.way == Way::buffers_non_temporal ||
                             (chosen.way != Way::buffers_ordinary && shared_.cross_cache());
   in_segment_ = non_temporal ? Where::memory : Where::caches;
+}
+
+// If this call wants to read in place: writes the peer note, by which other ranks find this call's
+// buffers. Returns the bits that say so.
+std::uint64_t ShmPass::readable() {
   if (!single_copy_) return 0;
   PeerNote& note = shared_.peer_note(me_);
   note.in = call_.in;

@@ -129,7 +129,8 @@ class ShmPass {
   std::string describe_counts() const;
   void use_buffers_only();
   Status end_reading();
-  std::uint64_t readable(Pass pass);
+  void choose_way(Pass pass);
+  std::uint64_t readable();
   void record();
   Status find_addends(std::uint64_t block, const comm::Range& mine,
                       std::pmr::vector<const float*>& addends);
