@@ -48,8 +48,8 @@ class NodeSegment {
   // Maps the file and reserves memory for this process's region, and for the header if `first`.
   Status map(SharedFile& file, bool first);
 
-  // Reads every page once, so that no call pays for page faults. All processes have mapped the
-  // segment before.
+  // Maps every page, so that no call pays for page faults. All processes have reserved their memory
+  // before.
   void touch() const;
 
   std::uint64_t id() const { return id_; }
