@@ -194,8 +194,8 @@ Status NodeOrder::compare(const comm::Call& call, bool* same) {
   known.refused = !*same;
   known.verified |= kind_of(call);
   if (!*same && communicator.rank() == 0)
-    log_once(LogLevel::debug, "sums inside the node go to MPI, which adds in another order: from " +
-                                  std::to_string(call.count) + " floats on");
+    log_once(LogLevel::debug, "sums of " + std::to_string(call.count) +
+                                  " floats inside the node go to MPI, which adds in another order");
   return Status::ok;
 }
 
