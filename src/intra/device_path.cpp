@@ -38,7 +38,7 @@ Status DevicePath::open(SharedSegment& shared, comm::Exchange& exchange,
     if (intra_ == Intra::nccl)
       return fail(Status::unsupported, "SLIMPI_INTRA=nccl cannot be used here: " + reason +
                                            "; accepted: auto, ipc, cma, shm, mpi");
-    log_once(LogLevel::info, "the GPUs of a node are not linked: " + reason);
+    log_once(LogLevel::info, "NCCL is not used inside the node: " + reason);
   }
   SLIMPI_TRY(buffers.open(shared, exchange, location, statistics, &opened, &reason));
   if (opened) {

@@ -232,7 +232,7 @@ def links(machine):
     steps = [Step("links-2-hosts", machine.ranks(
         2, "sh -c 'NCCL_HOSTID=$PMI_RANK exec tests/gpu/links'"), 30, 120),
              Step("links-shared", f"({shared}) >{said} 2>&1 && cat {said} && "
-                  f"grep -q 'the GPUs of a node are not linked' {said} && "
+                  f"grep -q 'NCCL is not used inside the node' {said} && "
                   f"grep -q \"work in each other's device memory\" {said}", 30, 200),
              Step("links-refused", f"! ({forced}) >{said} 2>&1 && cat {said} && "
                   f"grep -q 'SLIMPI_INTRA=nccl cannot be used here' {said}", 20, 200)]

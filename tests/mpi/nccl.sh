@@ -77,7 +77,7 @@ ln -s "$(readlink -f "$fake_driver/libcuda.so.1")" old/libcuda.so.1
 sed 's/ncclCommFinalize/_cclCommFinalize/g' "$fake_driver/libnccl.so.2" >old/libnccl.so.2
 too_old='libnccl.so.2 is too old, it has no ncclCommFinalize'
 LD_LIBRARY_PATH=$work/old run "an NCCL without a function" 2 0 sharded unlinked 20003
-said 2 "the GPUs of a node are not linked: $too_old" "it is said why"
+said 2 "NCCL is not used inside the node: $too_old" "it is said why"
 said 2 "$ipc_text" "they work in each other's memory"
 on_second() { # WHAT LIBRARIES MODE
   what=$1 status=0
@@ -88,7 +88,7 @@ for libraries in old without; do
   on_second "NCCL on one rank alone: $libraries" "$work/$libraries" unlinked
   expect "$status" 0 "$what"
   said 2 "$ipc_text" "both work in each other's memory"
-  said 2 'the GPUs of a node are not linked: .*libnccl.so.2' "both say why"
+  said 2 'NCCL is not used inside the node: .*libnccl.so.2' "both say why"
 done
 
 # Where it is asked for by name, it is not left out in silence.
