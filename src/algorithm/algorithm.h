@@ -52,7 +52,7 @@ struct Algorithm {
   bool talks_to_peers = false;            // uses SLIMPI_PEERS and SLIMPI_INTERVAL
   bool exact = false;                     // has no compression error for error feedback
   bool keeps_state = false;               // needs tensor state even without error feedback
-  bool within_budget = false;             // supports SLIMPI_MAX_ERROR
+  bool takes_max_error = false;           // supports SLIMPI_MAX_ERROR
   bool tried_by_auto = false;             // a candidate of SLIMPI_ALGORITHM=auto
   bool finite_only = false;               // bypass if any rank has an infinity or a NaN
   bool finds_nonfinite = false;           // run itself detects such input of any rank

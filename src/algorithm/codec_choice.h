@@ -3,7 +3,7 @@
 // stays under the error bound. The choice is made after the intra-node sums and before the
 // inter-node exchange:
 //   1. Every rank that carries a shard sends rank 0 the energy and the ranges of its tiles. A tile
-//      is about one bucket (budget_tiles.h).
+//      is about one bucket (sample_tiles.h).
 //   2. Rank 0 draws some tiles at random and sends their indices. Tiles with more energy or wider
 //      ranges are drawn more often.
 //   3. The ranks send rank 0 their floats of the drawn tiles. Rank 0 simulates the reduce-scatter

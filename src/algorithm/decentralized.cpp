@@ -41,8 +41,8 @@ class Average : public inter::PeerCodec {
               [](const Term& a, const Term& b) { return a.member < b.member; });
   }
 
-  void encode(const comm::Range& part, std::byte* code) override {
-    kernels_.encode(call_.plan.format, {}, in_ + part.first, nullptr, part.count, code,
+  void encode(const comm::Range& part, std::byte* payload) override {
+    kernels_.encode(call_.plan.format, {}, in_ + part.first, nullptr, part.count, payload,
                     call_.stream);
   }
 

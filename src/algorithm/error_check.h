@@ -4,7 +4,7 @@
 // sums of its node, as an owner the sums of its chunk. One sum over all ranks collects what
 // error_bound.h needs. The rounding of float additions is bounded by the norms of the addends.
 //
-// Cost: each rank encodes and decodes its shard once more, and sends at most 160 KB.
+// Cost: each rank encodes and decodes its shard once more, and sends at most 160 KiB.
 #pragma once
 #include <vector>
 

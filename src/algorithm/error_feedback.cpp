@@ -14,9 +14,9 @@ float safe_limit(const kernels::Format& format, int ranks) {
   return kernels::row_of(format.codec).greatest / (4 * float(ranks));
 }
 
-Residual residual_of(const comm::TensorState& slot) {
-  const auto found = slot.arrays.find({comm::StateArray::residual});
-  if (found == slot.arrays.end() || found->second.elements == 0) return {};
+Residual residual_of(const comm::TensorState& state) {
+  const auto found = state.arrays.find({comm::StateArray::residual});
+  if (found == state.arrays.end() || found->second.elements == 0) return {};
   return {reinterpret_cast<float*>(found->second.memory.data()), found->second.elements,
           found->second.memory.location()};
 }

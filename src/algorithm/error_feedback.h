@@ -20,7 +20,7 @@ struct Residual {
   std::uint64_t count = 0;
   device::Location location;
 };
-Residual residual_of(const comm::TensorState& slot);
+Residual residual_of(const comm::TensorState& state);
 
 class KeptResidual {
  public:

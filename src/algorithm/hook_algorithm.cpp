@@ -86,14 +86,14 @@ Status reserve_hook(const comm::Call& call) {
   if (call.device.staged && !hook.takes_device_memory())
     SLIMPI_TRY(call.scratch.host_copy().reserve(call.location, device::Place::staging, call.count,
                                                 call.communicator.statistics()));
-  return hook.is_codec() ? reserve_hook_rounds(call_on_host(call, nullptr), hook) : Status::ok;
+  return hook.is_codec() ? reserve_hook_exchange(call_on_host(call, nullptr), hook) : Status::ok;
 }
 
 Status run_together(comm::Call& call, const Hook& hook) {
   comm::Communicator& communicator = call.communicator;
   if (hook.is_codec()) {
     HookFailure failure;
-    SLIMPI_TRY(run_hook_rounds(call, hook, &failure));
+    SLIMPI_TRY(run_hook_exchange(call, hook, &failure));
     return agree_on_failure(communicator, failure);
   }
   SLIMPI_TRY(agree_on_failure(communicator, HookFailure::of(hook.prepare(call))));

@@ -18,10 +18,10 @@ namespace {
 
 // The steps of one shard. In step k all members exchange the k-th segment of every chunk, so a
 // member whose chunk is shorter only sends and receives the others' in the last steps.
-class HookRounds {
+class HookExchange {
  public:
-  HookRounds(comm::Call& call, const comm::InterNodeGroup& group, const Hook& hook,
-             comm::Range shard, const float* in, float* residual)
+  HookExchange(comm::Call& call, const comm::InterNodeGroup& group, const Hook& hook,
+               comm::Range shard, const float* in, float* residual)
       : call_(call),
         group_(group),
         hook_(hook),
@@ -75,7 +75,7 @@ class HookRounds {
   std::uint64_t first_ = 0;  // position of this step's segments in their chunks, in elements
 };
 
-comm::Range HookRounds::piece(int member) const {
+comm::Range HookExchange::piece(int member) const {
   const comm::Range chunk =
       comm::chunk_of(shard_.count, group_size_, member, comm::chunk_alignment(call_.plan.format));
   if (first_ >= chunk.count) return {};
@@ -83,7 +83,7 @@ comm::Range HookRounds::piece(int member) const {
 }
 
 // Waits for the message of a member and decodes it.
-Status HookRounds::receive(Buffer kind, int member, const comm::Range& part, float* out) {
+Status HookExchange::receive(Buffer kind, int member, const comm::Range& part, float* out) {
   std::size_t received = 0;
   {
     const Timed timed(call_.communicator.statistics(), Stage::exchange, "receive", message_buffer_);
@@ -93,12 +93,12 @@ Status HookRounds::receive(Buffer kind, int member, const comm::Range& part, flo
                           received, out);
 }
 
-Status HookRounds::post() {
+Status HookExchange::post() {
   const comm::Range mine = piece(me_);
   for (int member = 0; member < group_size_; ++member) {
     if (member == me_) continue;
     if (mine.count != 0)
-      SLIMPI_TRY(exchange_.receive(rank_of(member), comm::Tag::scatter_reduce,
+      SLIMPI_TRY(exchange_.receive(rank_of(member), comm::Tag::reduce_scatter,
                                    buffer(Buffer::scatter_in, member), message_buffer_,
                                    request(Buffer::scatter_in, member)));
     if (piece(member).count != 0)
@@ -111,7 +111,7 @@ Status HookRounds::post() {
 
 // Adds the values of all members for this rank's segment in rank order, its own without encoding,
 // and sends the encoded sum to all members.
-Status HookRounds::sum(const comm::Range& part) {
+Status HookExchange::sum(const comm::Range& part) {
   for (int member = 0; member < group_size_; ++member) {
     const float* addend = in_ + part.first;
     if (member != me_) {
@@ -133,7 +133,7 @@ Status HookRounds::sum(const comm::Range& part) {
   return Status::ok;
 }
 
-Status HookRounds::step() {
+Status HookExchange::step() {
   SLIMPI_TRY(post());
   for (int distance = 1; distance < group_size_; ++distance) {
     const int to = (me_ + distance) % group_size_;
@@ -141,7 +141,7 @@ Status HookRounds::step() {
     if (part.count == 0) continue;
     std::byte* const message = buffer(Buffer::scatter_out, to);
     const std::size_t bytes = messages_.encode({part, false}, in_ + part.first, message);
-    SLIMPI_TRY(exchange_.send(rank_of(to), comm::Tag::scatter_reduce, message, bytes,
+    SLIMPI_TRY(exchange_.send(rank_of(to), comm::Tag::reduce_scatter, message, bytes,
                               request(Buffer::scatter_out, to)));
   }
   if (const comm::Range mine = piece(me_); mine.count != 0) SLIMPI_TRY(sum(mine));
@@ -154,7 +154,7 @@ Status HookRounds::step() {
   return exchange_.wait_all(requests_);
 }
 
-Status HookRounds::run(HookFailure* failure) {
+Status HookExchange::run(HookFailure* failure) {
   const std::uint64_t longest =
       comm::chunk_of(shard_.count, group_size_, 0, comm::chunk_alignment(call_.plan.format)).count;
   Status status = Status::ok;
@@ -167,17 +167,17 @@ Status HookRounds::run(HookFailure* failure) {
 
 }  // namespace
 
-Status run_hook_rounds(comm::Call& call, const Hook& hook, HookFailure* failure) {
+Status run_hook_exchange(comm::Call& call, const Hook& hook, HookFailure* failure) {
   return run_in_nodes(call, [&](const NodeShard& shard) {
     if (!shard.owned()) return Status::ok;
     float* residual = nullptr;
     SLIMPI_TRY(find_residual(call, shard.range, &residual));
-    HookRounds rounds(call, shard.group, hook, shard.range, shard.in, residual);
+    HookExchange rounds(call, shard.group, hook, shard.range, shard.in, residual);
     return rounds.run(failure);
   });
 }
 
-Status reserve_hook_rounds(const comm::Call& call, const Hook& hook) {
+Status reserve_hook_exchange(const comm::Call& call, const Hook& hook) {
   comm::Communicator& communicator = call.communicator;
   const comm::InterNodeGroup& group = communicator.inter_node_group(call.plan.hierarchy);
   Statistics& statistics = communicator.statistics();

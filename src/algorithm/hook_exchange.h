@@ -14,9 +14,9 @@ namespace slimpi::algorithm {
 
 // Sets *failure to the first failure of the hook on this rank. After a failure this rank still
 // completes the schedule, because its peers wait for its messages. The call fails on all ranks.
-Status run_hook_rounds(comm::Call& call, const Hook& hook, HookFailure* failure);
+Status run_hook_exchange(comm::Call& call, const Hook& hook, HookFailure* failure);
 
 // Reserves the scratch memory of such a call, whose buffers are in host memory.
-Status reserve_hook_rounds(const comm::Call& call, const Hook& hook);
+Status reserve_hook_exchange(const comm::Call& call, const Hook& hook);
 
 }  // namespace slimpi::algorithm

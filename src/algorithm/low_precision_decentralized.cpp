@@ -65,7 +65,7 @@ class Difference : public inter::PeerCodec {
       : call_(call), kernels_(*call.device.kernels()), replicas_(replicas), shard_(shard) {}
 
   // z is written to the result buffer. `in` may lie there, too; its values are not needed later.
-  void encode(const comm::Range& part, std::byte* code) override {
+  void encode(const comm::Range& part, std::byte* payload) override {
     const std::uint64_t n = part.count;
     float* const z = shard_.out + part.first;
     float scale = float(1.0 / shard_.ranks);
@@ -79,7 +79,7 @@ class Difference : public inter::PeerCodec {
     kernels_.combine(scale, from, float(replicas_.row.own - 2), replicas_.own + part.first, n, z,
                      call_.stream);
     kernels_.encode(call_.plan.format, inter::random_stream_for(call_, shard_.range, part), z,
-                    nullptr, n, code, call_.stream);
+                    nullptr, n, payload, call_.stream);
   }
 
   void apply(const comm::Range& part, const std::byte* own,

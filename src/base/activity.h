@@ -26,7 +26,7 @@ enum class WaitStage : std::uint32_t {
   node_all_gather,
   node_barrier,
   neighbor_exchange,
-  error_budget,
+  error_estimate,
   segment_opening,
   device
 };

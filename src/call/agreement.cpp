@@ -58,7 +58,7 @@ Status AllreduceCall::compare_states(comm::Call& call, Agreement* agreement) {
 
 // Finds the buffer's tensor state and ensures that all ranks use the same one.
 Status AllreduceCall::agree_on_state(comm::Call& call, std::optional<BypassReason>* passed) {
-  comm::TensorStates& slots = communicator_.states;
+  comm::TensorStates& states = communicator_.states;
   call.state = &find_state();
   Agreement agreement{};
   SLIMPI_TRY(compare_states(call, &agreement));
@@ -73,9 +73,9 @@ Status AllreduceCall::agree_on_state(comm::Call& call, std::optional<BypassReaso
                  "the ranks use their buffers in different orders, so state of earlier calls is "
                  "dropped; SLIMPI_CALLS_PER_STEP names buffers by the order of calls");
     }
-    std::uint64_t number = slots.next_number(count_);
+    std::uint64_t number = states.next_number(count_);
     SLIMPI_TRY(communicator_.exchange().all_max({&number, 1}));
-    slots.realign(*call.state, number);
+    states.realign(*call.state, number);
     SLIMPI_TRY(compare_states(call, &agreement));
     if (!agreement.alike())
       return communicator_.describe_disagreement("the state of a buffer",

@@ -70,8 +70,8 @@ void Autotuner::start_rounds() {
   std::iota(in_trial_.begin(), in_trial_.end(), 0);
 }
 
-// A function of the trial's number and of agreed state only, so it is the same on all ranks.
-// The position in in_trial_ of the candidate that a trial of this stage tries.
+// The position in in_trial_ of the candidate that a trial of this stage tries. It depends on the
+// trial's number and on agreed state only, so it is the same on all ranks.
 int Autotuner::candidate_of(int trial) const {
   if (stage_ == Stage::careful)
     return trial < leads_from_ ? kCareful[trial].candidate : kCareful[trial].if_second_leads;

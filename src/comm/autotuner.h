@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Finds the fastest of several candidates for calls of one size by timing the program's own calls.
-// First come a few trials, then a run-off between candidates that were about as fast as
-// each other. The winner is then used for all calls, and its time is watched. New trials start when
-// that time drifts, and from time to time without a cause, because a rejected candidate may have
-// had bad luck or may have become faster. All ranks choose the same candidate, because they compare
-// times that were reduced over all ranks. This class does no communication; the caller does the
-// reduction. Only the constructor allocates: a rank that failed in the middle of trials would
-// choose otherwise than the others.
+// First come a few trials, then a run-off between candidates that were about as fast as each other.
+// The winner is then used for all calls, and its time is watched. New trials start when that time
+// drifts, and from time to time without a cause, because a rejected candidate may have had bad luck
+// or may have become faster. All ranks choose the same candidate, because they compare times that
+// were reduced over all ranks. This class does no communication; the caller does the reduction.
+// Only the constructor allocates: a rank that failed in the middle of trials would choose otherwise
+// than the others.
 #pragma once
 #include <climits>
 #include <cstdint>

@@ -193,7 +193,7 @@ void Exchange::progress() {
 WaitStage Exchange::stage_of(const MPI_Request& request) const {
   const Started* const message = find(request);
   switch (message != nullptr ? message->tag : Tag::failure) {
-    case Tag::scatter_reduce:
+    case Tag::reduce_scatter:
       return WaitStage::reduce_scatter;
     case Tag::all_gather:
       return WaitStage::all_gather;
@@ -203,8 +203,8 @@ WaitStage Exchange::stage_of(const MPI_Request& request) const {
       return WaitStage::node_all_gather;
     case Tag::peers:
       return WaitStage::neighbor_exchange;
-    case Tag::budget:
-      return WaitStage::error_budget;
+    case Tag::error_estimate:
+      return WaitStage::error_estimate;
     case Tag::node_open:
       return WaitStage::segment_opening;
     case Tag::failure:

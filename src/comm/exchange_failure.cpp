@@ -133,7 +133,7 @@ bool Exchange::receive_stray() {
 void Exchange::drain(std::span<MPI_Request> requests) {
   int size = 0;
   if (comm_ != MPI_COMM_NULL) api_.Comm_size(comm_, &size);
-  const auto under_way = [&](MPI_Request& request) {
+  const auto in_flight = [&](MPI_Request& request) {
     return is_send(request) && !finished(request);
   };
   const auto end = Clock::now() + kPatience;
@@ -141,7 +141,7 @@ void Exchange::drain(std::span<MPI_Request> requests) {
   while (size > 1) {
     while (Clock::now() <= end && receive_stray()) continue;
     if (Clock::now() > end || (int(failed_ranks_.size()) + 1 >= size &&
-                               std::none_of(requests.begin(), requests.end(), under_way)))
+                               std::none_of(requests.begin(), requests.end(), in_flight)))
       break;
     waiter.rest();
   }

@@ -13,12 +13,12 @@ namespace slimpi::comm {
 
 // What a message is for. Messages with one tag between two ranks arrive in the order of sending.
 enum class Tag : int {
-  scatter_reduce = 1,
+  reduce_scatter = 1,
   all_gather = 2,
   intra_reduce_scatter = 3,
   intra_all_gather = 4,
   peers = 5,
-  budget = 6,
+  error_estimate = 6,
   node_open = 7,
   failure = 8,   // a rank reports that it failed; see Exchange::report_failure
   roll_call = 9  // a rank that waits long asks where the others are, or is told

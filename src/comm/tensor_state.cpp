@@ -30,13 +30,13 @@ TensorState& TensorStates::find(const void* address, std::uint64_t count,
     limit_ = std::min(2 * limit_, kMost);
     make_room();
   }
-  TensorState& slot = *found->second;
+  TensorState& state = *found->second;
   // An index identifies a tensor only as long as its count stays.
-  if (slot.count != count) drop(slot);  // this index is now another tensor's
-  slot.count = count;
-  slot.used = lookups_;
-  slot.evicted = false;
-  return slot;
+  if (state.count != count) drop(state);  // this index is now another tensor's
+  state.count = count;
+  state.used = lookups_;
+  state.evicted = false;
+  return state;
 }
 
 std::size_t TensorStates::holding() const {
@@ -60,9 +60,9 @@ std::map<TensorStates::Key, std::unique_ptr<TensorState>>::iterator TensorStates
 // So the oldest states lose their arrays, and the limit is doubled when one of those is used again.
 void TensorStates::make_room() {
   for (std::size_t held = holding(); held >= limit_; --held) {
-    TensorState& slot = *oldest(true)->second;
-    drop(slot);
-    slot.evicted = true;
+    TensorState& state = *oldest(true)->second;
+    drop(state);
+    state.evicted = true;
   }
 }
 
@@ -81,32 +81,32 @@ void TensorStates::forget() {
                "buffers by the order of calls");
 }
 
-void TensorStates::claim(TensorState& slot, const algorithm::Algorithm* algorithm,
+void TensorStates::claim(TensorState& state, const algorithm::Algorithm* algorithm,
                          const device::Location& location) {
   // The arrays lie where this call's kernels may not reach them.
-  if (slot.location && *slot.location != location) drop(slot);
-  if (slot.algorithm != algorithm) {
+  if (state.location && *state.location != location) drop(state);
+  if (state.algorithm != algorithm) {
     // Residuals and factors of one algorithm mean nothing to another.
-    slot.arrays.clear();
-    slot.uninitialized = true;
+    state.arrays.clear();
+    state.uninitialized = true;
   }
-  slot.algorithm = algorithm;
-  slot.location = location;
+  state.algorithm = algorithm;
+  state.location = location;
 }
 
-void TensorStates::realign(TensorState& slot, std::uint64_t number) {
-  drop(slot);
-  if (slot.by_order) return;
-  slot.number = number;
-  next_[slot.count] = number + 1;
+void TensorStates::realign(TensorState& state, std::uint64_t number) {
+  drop(state);
+  if (state.by_order) return;
+  state.number = number;
+  next_[state.count] = number + 1;
 }
 
 // Keeps the number, the count and the owner: what identifies a state does not depend on its arrays.
-void TensorStates::drop(TensorState& slot) {
-  slot.arrays.clear();
-  slot.calls = 0;
-  slot.uninitialized = true;
-  slot.nonfinite = 0;
+void TensorStates::drop(TensorState& state) {
+  state.arrays.clear();
+  state.calls = 0;
+  state.uninitialized = true;
+  state.nonfinite = 0;
 }
 
 // calls_ goes on: all ranks count the same calls, and the index of a call comes from it.
@@ -115,10 +115,10 @@ void TensorStates::drop_all() {
   next_.clear();
 }
 
-Status state_array(TensorState& slot, const StateArray& which, std::uint64_t elements,
+Status state_array(TensorState& state, const StateArray& which, std::uint64_t elements,
                    const device::Location& location, device::Stream* stream, Statistics& statistics,
                    float** array) {
-  TensorState::Array& entry = slot.arrays[which];
+  TensorState::Array& entry = state.arrays[which];
   if (entry.elements != elements) {
     // First: there may be no memory for both. `elements` stays 0 until the new memory is there, so
     // that a call after a failure tries again.

@@ -75,7 +75,7 @@ class TensorStates {
   TensorState& find(const void* address, std::uint64_t count, std::uint64_t calls_per_step);
 
   // Makes `algorithm` the owner of the state, for buffers at `location`; other arrays are freed.
-  static void claim(TensorState& slot, const algorithm::Algorithm* algorithm,
+  static void claim(TensorState& state, const algorithm::Algorithm* algorithm,
                     const device::Location& location);
 
   // The number that the next new state of this count would get on this rank.
@@ -87,10 +87,10 @@ class TensorStates {
   // For when the ranks found different states: every rank drops its own, and all continue with
   // `number`, the largest of their next numbers. States identified by the index of the call keep
   // their number.
-  void realign(TensorState& slot, std::uint64_t number);
+  void realign(TensorState& state, std::uint64_t number);
 
   // Frees a state's arrays and resets its count of calls.
-  static void drop(TensorState& slot);
+  static void drop(TensorState& state);
   void drop_all();
 
   std::size_t size() const { return states_.size(); }
@@ -113,7 +113,7 @@ class TensorStates {
 // The array `which` of a state: `elements` floats at `location`, zero if it is new or its size
 // changed. Null if `elements` is 0. The report counts it as state. A rank without elements makes
 // the array, too: which states lose their arrays depends on which have some, on all ranks alike.
-Status state_array(TensorState& slot, const StateArray& which, std::uint64_t elements,
+Status state_array(TensorState& state, const StateArray& which, std::uint64_t elements,
                    const device::Location& location, device::Stream* stream, Statistics& statistics,
                    float** array);
 

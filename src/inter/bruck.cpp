@@ -139,7 +139,7 @@ Status BruckExchange::scatter(int step) {
   };
   // As many places at a time as fit into a message even with the longest blocks. So sender and
   // receiver use the same division, and no place is overwritten before its block was sent.
-  const int at_once = int(std::min(shape_.piece / shape_.block, std::size_t(places)));
+  const int at_once = int(std::min(shape_.message / shape_.block, std::size_t(places)));
   for (int first = 0; first < places; first += at_once) {
     const int end = std::min(first + at_once, places);
     std::size_t send = 0, receive = 0;
@@ -149,7 +149,7 @@ Status BruckExchange::scatter(int step) {
       send += bytes_at(me_, number);
       receive += bytes_at(from, number);
     }
-    SLIMPI_TRY(swap(to, send, outgoing, from, receive, incoming, comm::Tag::scatter_reduce));
+    SLIMPI_TRY(swap(to, send, outgoing, from, receive, incoming, comm::Tag::reduce_scatter));
     const std::byte* at = incoming;
     for (int i = first; i < end; ++i) {
       const int number = bruck_.place(step, i);

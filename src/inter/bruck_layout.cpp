@@ -16,7 +16,7 @@ BruckShape::BruckShape(const kernels::Format& format_, std::uint64_t count_, int
       group_size(group_size_),
       align(comm::chunk_alignment(format)),
       block(bytes_of(0)),
-      piece(std::max(kMostInMessage, block)) {}
+      message(std::max(kMostInMessage, block)) {}
 
 // A multiple of 16 bytes, as the header is, so that every payload begins at one.
 std::size_t BruckShape::bytes_of(int owner) const {

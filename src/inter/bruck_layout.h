@@ -25,14 +25,14 @@ struct BruckShape {
   std::size_t place(int number) const { return block * std::size_t(number); }
   std::size_t own() const { return place(group_size); }
   std::size_t outgoing() const { return own() + block; }
-  std::size_t incoming() const { return outgoing() + piece; }
-  std::size_t total() const { return incoming() + piece; }
+  std::size_t incoming() const { return outgoing() + message; }
+  std::size_t total() const { return incoming() + message; }
 
   const kernels::Format format;
   const std::uint64_t count;
   const int group_size;
   const std::uint64_t align;
-  const std::size_t block, piece;  // bytes of the longest block; bytes of one message of blocks
+  const std::size_t block, message;  // bytes of the longest block; bytes of one message of blocks
 };
 
 // The shape of one size, and what each member's block holds.

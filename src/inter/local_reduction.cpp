@@ -6,37 +6,40 @@
 namespace slimpi::inter {
 
 namespace {
-// Adds in groups of as many members as a kernel takes. The last group writes `code` and `result`.
-void add_up(const Context& context, const kernels::RandomStream& draw, const Owned& piece,
+// Adds in groups of as many members as a kernel takes. The last group writes `payload` and
+// `result`.
+void add_up(const Context& context, const kernels::RandomStream& random, const Owned& owned,
             const std::function<const std::byte*(int member)>& encoded, float* residual,
-            std::byte* code, float* result) {
+            std::byte* payload, float* result) {
   // The sum of the groups before, in fp32. `partial` is scratch of the exchange.
   const float* carry = nullptr;
-  for (int first = 0; first < piece.group_size; first += kernels::kMaxAddends) {
-    const int last = std::min(piece.group_size, first + kernels::kMaxAddends);
+  for (int first = 0; first < owned.group_size; first += kernels::kMaxAddends) {
+    const int last = std::min(owned.group_size, first + kernels::kMaxAddends);
     kernels::Addend addends[kernels::kMaxAddends] = {};
     for (int member = first; member < last; ++member) {
       kernels::Addend& addend = addends[member - first];
-      if (member == piece.me)
+      if (member == owned.me)
         // The owner's values are never encoded before they are added.
-        addend.exact = piece.in;
+        addend.exact = owned.in;
       else
         addend.encoded = encoded(member);
     }
-    const bool end = last == piece.group_size;
-    context.kernels.sum_encode(context.format, draw, addends, last - first, carry,
-                               end ? residual : nullptr, piece.count, end ? code : nullptr,
+    const bool end = last == owned.group_size;
+    context.kernels.sum_encode(context.format, random, addends, last - first, carry,
+                               end ? residual : nullptr, owned.count, end ? payload : nullptr,
                                end ? result : context.partial, context.stream());
     carry = context.partial;
   }
 }
 }  // namespace
 
-void reduce_at_owner(const Context& context, const kernels::RandomStream& draw, const Owned& piece,
+void reduce_at_owner(const Context& context, const kernels::RandomStream& random,
+                     const Owned& owned,
                      const std::function<const std::byte*(int member)>& encoded) {
-  // The exact total comes first, because piece.out may be piece.in.
-  if (piece.total != nullptr) add_up(context, draw, piece, encoded, nullptr, nullptr, piece.total);
-  add_up(context, draw, piece, encoded, piece.residual, piece.code, piece.out);
+  // The exact total comes first, because owned.out may be owned.in.
+  if (owned.total != nullptr)
+    add_up(context, random, owned, encoded, nullptr, nullptr, owned.total);
+  add_up(context, random, owned, encoded, owned.residual, owned.payload, owned.out);
 }
 
 }  // namespace slimpi::inter

@@ -42,14 +42,14 @@ CopyStreams::Rows MessageBuffers::payloads(std::span<const codec::Message> about
 }
 
 Status MessageBuffers::stage_out(std::size_t first, std::span<const codec::Message> about,
-                                 CopyStreams::Event* mark, bool mapped) {
+                                 CopyStreams::Event* event, bool mapped) {
   for (std::size_t i = 0; i < about.size(); ++i) codec::write_header(header(first + i), about[i]);
   // MPI sends the payloads from the device. Only the headers, which the host writes, go there.
   if (gpu_aware_)
-    return streams_.copy_out(message(first), header(first), headers(about.size()), mark);
+    return streams_.copy_out(message(first), header(first), headers(about.size()), event);
   const CopyStreams::Rows rows = payloads(about);
-  if (mapped) return streams_.record(mark, rows.bytes());
-  return streams_.copy_out(host_piece(first), piece(first), rows, mark);
+  if (mapped) return streams_.record(event, rows.bytes());
+  return streams_.copy_out(host_payload(first), payload(first), rows, event);
 }
 
 Status MessageBuffers::stage_in(std::size_t first, std::span<const std::size_t> received,
@@ -64,7 +64,7 @@ Status MessageBuffers::stage_in(std::size_t first, std::span<const std::size_t> 
   if (mapped) return Status::ok;
   CopyStreams::Rows rows = payloads(expected);
   std::swap(rows.to_pitch, rows.from_pitch);
-  return streams_.copy_in(piece(first), host_piece(first), rows);
+  return streams_.copy_in(payload(first), host_payload(first), rows);
 }
 
 Status MessageBuffers::check(std::size_t buffer, const codec::Message& expected) const {

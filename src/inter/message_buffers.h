@@ -8,8 +8,8 @@
 // complete.
 //
 // Messages of consecutive segments, in consecutive buffers, may be staged together. Where kernels
-// work on payloads only (contiguous()), those lie one behind the other there, from piece(first) on,
-// so that one kernel works on all of them, and one copy moves all.
+// work on payloads only (contiguous()), those lie one behind the other there, from payload(first)
+// on, so that one kernel works on all of them, and one copy moves all.
 //
 // For one or two messages kernels of the same number are cheaper than one kernel and a copy. So
 // they use such payloads where MPI has them, in staging memory (mapped()), if the device allows it.
@@ -30,13 +30,13 @@ class MessageBuffers {
   MessageBuffers(const Context& context, CopyStreams& streams, std::size_t bytes,
                  std::size_t count);
 
-  // message: for MPI. piece: its payload, for kernels. host_piece: its payload in host memory,
+  // message: for MPI. payload: its payload, for kernels. host_payload: its payload in host memory,
   // which is not filled if MPI uses device memory.
   std::byte* message(std::size_t buffer) const { return wire_ + buffer * bytes_; }
-  std::byte* piece(std::size_t buffer, bool mapped = false) const {
+  std::byte* payload(std::size_t buffer, bool mapped = false) const {
     return (mapped ? staging_ : memory_) + buffer * bytes_ + codec::kHeaderBytes;
   }
-  std::byte* host_piece(std::size_t buffer) const {
+  std::byte* host_payload(std::size_t buffer) const {
     return staging_ + buffer * bytes_ + codec::kHeaderBytes;
   }
 
@@ -49,10 +49,10 @@ class MessageBuffers {
   }
 
   // To be called after the kernels that write the payloads were queued: those of the messages
-  // `about`, in the buffers from `first` on. `mark` is complete when they may be sent. All have
+  // `about`, in the buffers from `first` on. `event` is complete when they may be sent. All have
   // the length of the first one, but the last, which may be shorter.
   Status stage_out(std::size_t first, std::span<const codec::Message> about,
-                   CopyStreams::Event* mark, bool mapped = false);
+                   CopyStreams::Event* event, bool mapped = false);
 
   // To be called after messages of `received` bytes each arrived, and before the kernels that read
   // their payloads are queued. Checks the messages at once; if only the device has them, check()

@@ -150,7 +150,7 @@ Status NeighborExchange::encode(std::int64_t number) {
   }
   const Timed timed(statistics_, Stage::encode, "encode", 4 * part.count);
   const std::size_t buffer = place(number, 0);
-  codec_.encode(part, buffers_.piece(buffer));
+  codec_.encode(part, buffers_.payload(buffer));
   const codec::Message about = message(part, context_.rank);
   return buffers_.stage_out(buffer, {&about, 1}, &encoded_[ring_index(number)]);
 }
@@ -177,12 +177,12 @@ Status NeighborExchange::apply(std::int64_t number) {
       SLIMPI_TRY(exchange_.wait(received(number, peer), &bytes_received));
     }
     const std::size_t buffer = place(number, 1 + peer);
-    theirs_[peer] = buffers_.piece(buffer);
+    theirs_[peer] = buffers_.payload(buffer);
     const codec::Message expected = message(part, ranks_[peer]);
     SLIMPI_TRY(buffers_.stage_in(buffer, {&bytes_received, 1}, {&expected, 1}));
   }
   const Timed timed(statistics_, Stage::decode, "decode", 4 * part.count);
-  codec_.apply(part, buffers_.piece(place(number, 0)), theirs_);
+  codec_.apply(part, buffers_.payload(place(number, 0)), theirs_);
   return streams_.record(&applied_[ring_index(number)], 4 * part.count);
 }
 

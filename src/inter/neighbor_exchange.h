@@ -17,8 +17,8 @@ namespace slimpi::inter {
 class PeerCodec {
  public:
   virtual ~PeerCodec() = default;
-  // Writes the encoded segment to `code`.
-  virtual void encode(const comm::Range& part, std::byte* code) = 0;
+  // Writes the encoded segment to `payload`.
+  virtual void encode(const comm::Range& part, std::byte* payload) = 0;
   // Uses `own`, which encode wrote, and `theirs`, the peers' encoded segments, in the order of the
   // ranks passed to exchange_with_neighbors.
   virtual void apply(const comm::Range& part, const std::byte* own,

@@ -18,21 +18,21 @@ class Overflow {
 
   bool counts() const { return infinity_ != 0; }
 
-  // `code` was encoded from the floats `from`. If those are not in host memory it is null, and then
-  // values that were infinite before are counted too.
-  void encoded(const std::byte* code, const float* from, std::uint64_t count);
+  // `payload` was encoded from the floats `from`. If those are not in host memory it is null, and
+  // then values that were infinite before are counted too.
+  void encoded(const std::byte* payload, const float* from, std::uint64_t count);
 
   // To be called before a sum overwrites this rank's own addend: keeps a copy if it is not all
   // finite.
   void keep(const float* own, std::uint64_t count, const kernels::Kernels& host);
 
-  // `code` was encoded from the sum of this rank's own addend and these addends.
-  void summed(const std::byte* code, std::span<const std::byte* const> addends,
+  // `payload` was encoded from the sum of this rank's own addend and these addends.
+  void summed(const std::byte* payload, std::span<const std::byte* const> addends,
               std::uint64_t count);
 
  private:
-  bool is_infinite(const std::byte* code, std::uint64_t i) const;
-  bool any(const std::byte* code, std::uint64_t count) const;
+  bool is_infinite(const std::byte* payload, std::uint64_t i) const;
+  bool any(const std::byte* payload, std::uint64_t count) const;
 
   const std::uint16_t infinity_;  // bits of +infinity; 0 if it has none
   Statistics& statistics_;

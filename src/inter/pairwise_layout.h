@@ -23,9 +23,9 @@ enum class MessageKind { scatter_out, scatter_in, gather_in, gather_out };
 
 class PairwiseLayout : public ExchangeLayout {
  public:
-  // Where a staged device takes part, the all-gather of a group
-  // comes two cycles after its reduce-scatter, so that the device never waits for the host; else
-  // one. The same on all ranks, as their order of steps must be.
+  // Where a staged device takes part, the all-gather of a group comes two cycles after its
+  // reduce-scatter, so that the device never waits for the host; else one. The same on all ranks,
+  // as their order of steps must be.
   explicit PairwiseLayout(const ExchangeSize& size);
 
   std::size_t bytes() const override;

@@ -14,7 +14,7 @@
 // together.
 //
 // Cost: every rank sends and receives 2 (M-1)/M * n * bits/8 bytes, in 2 (M-1) messages per
-// segment. Error: half a level step of each sender's bucket plus half a level step of the total's
+// segment. Error: half a quantization step of each sender's bucket plus half a step of the total's
 // (nearest rounding). Slower than bruck.h if n is so small that 2 (M-1) messages cost more than the
 // bytes.
 #pragma once

@@ -47,7 +47,7 @@ Status SegmentRing::post(std::int64_t number) {
   // Of both phases: a peer may be in the all-gather while this rank is in the reduce-scatter.
   for (int round = 0; round < layout_.rounds(); ++round) {
     // Group by group, as the peers send: messages of one tag keep their order.
-    SLIMPI_TRY(post(MessageKind::scatter_in, {false, number, round}, comm::Tag::scatter_reduce));
+    SLIMPI_TRY(post(MessageKind::scatter_in, {false, number, round}, comm::Tag::reduce_scatter));
     SLIMPI_TRY(post(MessageKind::gather_in, {true, number, round}, comm::Tag::all_gather));
   }
   return Status::ok;
@@ -70,7 +70,7 @@ Status SegmentRing::send(const Step& step) {
   const std::size_t first = layout_.buffer(message, step.number, step.round);
   for (int i = 0; i < layout_.segments_of(group); ++i)
     SLIMPI_TRY(context_.exchange.send(
-        rank_of(layout_.to(step)), step.gather ? comm::Tag::all_gather : comm::Tag::scatter_reduce,
+        rank_of(layout_.to(step)), step.gather ? comm::Tag::all_gather : comm::Tag::reduce_scatter,
         buffers_.message(first + std::size_t(i)),
         message_bytes(context_.format, layout_.segment(group, i).count),
         request(message, step, i)));

@@ -47,7 +47,7 @@ class SegmentRing {
   Status decoded(std::int64_t number, std::uint64_t bytes);
   Status recycle(std::int64_t number);
 
-  // To be called at the end: copies may still be under way between device and staging memory, whose
+  // To be called at the end: copies may still run between device and staging memory, whose
   // next user may write there at once.
   Status finish_copies() { return streams_.finish(); }
 
@@ -55,11 +55,11 @@ class SegmentRing {
   // kernels work on each segment by itself.
   bool contiguous(std::int64_t number) const { return buffers_.contiguous() && !mapped(number); }
   std::byte* payload(MessageKind message, std::int64_t number, int round, int segment) const {
-    return buffers_.piece(layout_.buffer(message, number, round) + std::size_t(segment),
-                          mapped(number));
+    return buffers_.payload(layout_.buffer(message, number, round) + std::size_t(segment),
+                            mapped(number));
   }
   std::byte* host_payload(MessageKind message, std::int64_t number, int round, int segment) const {
-    return buffers_.host_piece(layout_.buffer(message, number, round) + std::size_t(segment));
+    return buffers_.host_payload(layout_.buffer(message, number, round) + std::size_t(segment));
   }
   std::span<MPI_Request> requests() { return requests_; }
 

@@ -50,8 +50,7 @@ NcclGroup::Note& NcclGroup::note_of(SharedSegment& shared, int process) {
 
 Status NcclGroup::find_gpu(const device::Location& location, Note& mine) {
   if (device_->nccl == nullptr || device_->bus_id == nullptr)
-    return fail(Status::unsupported,
-                std::string(device_->name) + " memory has no links to its node-local ranks");
+    return fail(Status::unsupported, std::string(device_->name) + " memory cannot be sent by NCCL");
   return device_->bus_id(location, mine.bus_id, sizeof mine.bus_id);
 }
 
@@ -171,11 +170,11 @@ Status NcclGroup::send(comm::Exchange& exchange,
 // MPI makes progress while the GPU works: a node-local rank may wait for a message from this rank
 // before it queues its sends.
 Status NcclGroup::wait(comm::Exchange& exchange, device::Stream* stream) {
-  std::uint64_t mark = 0;
-  SLIMPI_TRY(device_->record_for_poll(stream, &mark));
+  std::uint64_t event = 0;
+  SLIMPI_TRY(device_->record_for_poll(stream, &event));
   // ready() reports an error of the transfers, after which the event would never come.
   return comm::wait_until(comm::Waiter::Poll::device, &exchange, [&](bool* done) {
-    SLIMPI_TRY(device_->query(stream, mark, done));
+    SLIMPI_TRY(device_->query(stream, event, done));
     bool settled = false;
     return *done ? Status::ok : device_->nccl->ready(communicator_, &settled);
   });

@@ -37,9 +37,9 @@ class NcclGroup {
   // `in_order`: every node-local rank does so, and nothing is in flight.
   void close(bool in_order);
 
-  // Scratch of a block each: what was received from the node-local ranks (`slot`: block modulo
-  // kDepth), and intermediate sums.
-  float* arrived(int slot) const { return floats() + std::uint64_t(slot) * block_; }
+  // Scratch of a block each: what was received from the node-local ranks (`index`: the block's
+  // number modulo kDepth), and intermediate sums.
+  float* arrived(int index) const { return floats() + std::uint64_t(index) * block_; }
   float* partial() const { return floats() + kDepth * block_; }
 
   // Queues the transfers on the stream, and returns when an event can be recorded behind them.

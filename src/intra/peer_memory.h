@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // SLIMPI_INTRA=cma: reading another process's memory in place, by cross-memory attach
-// (process_vm_readv, Linux). The
-// reader needs the permission to trace the other process, which Yama, seccomp, containers and PID
-// namespaces may refuse. So every process tries it once, when a segment is opened.
+// (process_vm_readv, Linux). The reader needs the permission to trace the other process, which
+// Yama, seccomp, containers and PID namespaces may refuse. So every process tries it once, when a
+// segment is opened.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -62,7 +62,7 @@ class NcclPass {
   Status wait_for_stream_of(device::Stream* later, device::Stream* earlier);
   Status find_stream();
   Status finish();
-  Status bring(std::uint64_t block);
+  Status transfer(std::uint64_t block);
   Status reduce(std::uint64_t block, bool pairwise);
   comm::Range part(int shard_index, std::uint64_t block) const {
     const comm::Range& shard = shards_[std::size_t(shard_index)];
@@ -103,7 +103,7 @@ class NcclPass {
   std::pmr::vector<comm::Range> shards_;
   std::pmr::vector<NcclTransport::Transfer> pieces_;
   device::Stream* nccl_stream_ = nullptr;
-  // Events of the call's stream, by slot: its block was added.
+  // Events of the call's stream, by ring index: the block there was added.
   std::uint64_t added_[NcclGroup::kDepth] = {};
 };
 
@@ -116,9 +116,9 @@ Status NcclPass::settle(Status status) {
 }
 
 Status NcclPass::wait_for_stream_of(device::Stream* later, device::Stream* earlier) {
-  std::uint64_t mark = 0;
-  SLIMPI_TRY(call_.device.record(earlier, &mark));
-  return call_.device.wait_event(later, earlier, mark);
+  std::uint64_t event = 0;
+  SLIMPI_TRY(call_.device.record(earlier, &event));
+  return call_.device.wait_event(later, earlier, event);
 }
 
 // NCCL uses the communicator's h2d stream. First that stream must be seen to have completed
@@ -136,12 +136,12 @@ Status NcclPass::finish() {
   return nccl_.wait(exchange_, call_.stream);
 }
 
-// Queues the sends and receives of a block. A slot is received into again only when its last block
+// Queues the sends and receives of a block. Memory is received into again only when its last block
 // was added.
-Status NcclPass::bring(std::uint64_t block) {
-  const int slot = int(block % NcclGroup::kDepth);
+Status NcclPass::transfer(std::uint64_t block) {
+  const int index = int(block % NcclGroup::kDepth);
   if (owner() && block >= NcclGroup::kDepth)
-    SLIMPI_TRY(call_.device.wait_event(nccl_stream_, call_.stream, added_[slot]));
+    SLIMPI_TRY(call_.device.wait_event(nccl_stream_, call_.stream, added_[index]));
   for (int shard_index = 0; shard_index < group_.shards; ++shard_index)
     if (shard_index != group_.shard_index)
       add_out(group_.owner(shard_index), call_.in + part(shard_index, block).first,
@@ -151,7 +151,7 @@ Status NcclPass::bring(std::uint64_t block) {
   return send();
 }
 
-// The owner adds a block behind its receives, and records when its slot is free again.
+// The owner adds a block behind its receives, and records when its memory is free again.
 Status NcclPass::reduce(std::uint64_t block, bool pairwise) {
   const comm::Range mine = owner() ? this->mine(block) : comm::Range{};
   if (mine.count == 0) return Status::ok;
@@ -171,7 +171,7 @@ Status NcclPass::reduce(std::uint64_t block, bool pairwise) {
 Status NcclPass::run_sum(bool pairwise) {
   SLIMPI_TRY(find_stream());
   for (std::uint64_t block = 0; block < blocks_; ++block) {
-    SLIMPI_TRY(bring(block));
+    SLIMPI_TRY(transfer(block));
     SLIMPI_TRY(reduce(block, pairwise));
   }
   return finish();

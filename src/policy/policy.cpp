@@ -32,7 +32,7 @@ comm::Plan make_plan(const Config& config, const algorithm::Algorithm& row, cons
   // No error feedback with peers: the next difference of models contains the error of the last one.
   plan.error_feedback =
       !row.exact && !row.talks_to_peers && config.error_feedback.value_or(row.error_feedback);
-  if (row.codec == kernels::Codec::quantized && row.within_budget)
+  if (row.codec == kernels::Codec::quantized && row.takes_max_error)
     plan.max_error = config.max_error.value_or(0);
   if (row.has_argument()) plan.hook = &algorithm::HookFile::at(name.substr(name.find(':') + 1));
   plan.start = config.start.value_or(row.start);
@@ -59,12 +59,12 @@ std::string refuse_peers(const Config& config, const std::string& name) {
 }
 
 // SLIMPI_MAX_ERROR is refused for algorithms that cannot guarantee it.
-std::string refuse_budget(const Config& config, const std::string& name) {
+std::string refuse_max_error(const Config& config, const std::string& name) {
   const algorithm::Algorithm* const row = algorithm::find(name);
-  if (!config.max_error || row == nullptr || row->within_budget) return "";
+  if (!config.max_error || row == nullptr || row->takes_max_error) return "";
   std::string able;
   for (const algorithm::Algorithm& other : algorithm::all())
-    if (other.within_budget) able += std::string(other.name) + ", ";
+    if (other.takes_max_error) able += std::string(other.name) + ", ";
   return "SLIMPI_MAX_ERROR does not go with " + name + "; accepted: " + able + "auto, off";
 }
 
@@ -134,7 +134,7 @@ std::string refuse(const Config& config, const Rules& rules) {
   const std::string refused = refuse_name(config.algorithm, "SLIMPI_ALGORITHM=" + config.algorithm);
   if (!refused.empty()) return refused;
   if (const std::string bad = refuse_peers(config, config.algorithm); !bad.empty()) return bad;
-  if (const std::string bad = refuse_budget(config, config.algorithm); !bad.empty()) return bad;
+  if (const std::string bad = refuse_max_error(config, config.algorithm); !bad.empty()) return bad;
   if (const std::string bad = refuse_files(config); !bad.empty()) return bad;
   if (config.max_error && config.error_feedback.value_or(false))
     return "SLIMPI_ERROR_FEEDBACK=1 does not go with SLIMPI_MAX_ERROR, which bounds the error of "
@@ -143,7 +143,7 @@ std::string refuse(const Config& config, const Rules& rules) {
   for (const Rule& rule : rules) {
     std::string bad = refuse_name(rule.algorithm, "SLIMPI_RULES: algorithm " + rule.algorithm);
     if (bad.empty()) bad = refuse_peers(config, rule.algorithm);
-    if (bad.empty()) bad = refuse_budget(config, rule.algorithm);
+    if (bad.empty()) bad = refuse_max_error(config, rule.algorithm);
     if (!bad.empty()) return bad;
   }
   return "";

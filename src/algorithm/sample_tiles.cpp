@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "algorithm/budget_tiles.h"
+#include "algorithm/sample_tiles.h"
 
 #include <algorithm>
 
@@ -19,7 +19,7 @@ std::uint64_t tile_elements(std::uint64_t bucket) {
 
 }  // namespace
 
-BudgetTiles::BudgetTiles(const comm::Call& call, const comm::InterNodeGroup& group,
+SampleTiles::SampleTiles(const comm::Call& call, const comm::InterNodeGroup& group,
                          comm::Range shard)
     : layout_(call.communicator.layout()),
       group_(group),
@@ -32,7 +32,7 @@ BudgetTiles::BudgetTiles(const comm::Call& call, const comm::InterNodeGroup& gro
   for (int shard_index = 0; shard_index < group.shards; ++shard_index) add_tiles(call, shard_index);
 }
 
-void BudgetTiles::add_tiles(const comm::Call& call, int shard_index) {
+void SampleTiles::add_tiles(const comm::Call& call, int shard_index) {
   const comm::Range shard = intra::shard_range(call.count, call.plan.format, group_, shard_index);
   for (int member = 0; member < group_size_; ++member) {
     const std::uint64_t align = std::max<std::uint64_t>(bucket_, 1);
@@ -48,11 +48,11 @@ void BudgetTiles::add_tiles(const comm::Call& call, int shard_index) {
   }
 }
 
-int BudgetTiles::rank_of(const BudgetTile& tile, int member) const {
+int SampleTiles::rank_of(const SampleTile& tile, int member) const {
   return group_.flat ? member : comm::owner_on(layout_, group_, member, tile.shard_index);
 }
 
-BudgetTiles::Extremes BudgetTiles::extremes_of(const comm::Range& bucket, const float* values) {
+SampleTiles::Extremes SampleTiles::extremes_of(const comm::Range& bucket, const float* values) {
   if (bucket.first != last_bucket_.first || bucket.count != last_bucket_.count) {
     const float* const first = values + (bucket.first - shard_.first);
     const auto [low, high] = std::minmax_element(first, first + bucket.count);
@@ -62,9 +62,9 @@ BudgetTiles::Extremes BudgetTiles::extremes_of(const comm::Range& bucket, const 
   return last_extremes_;
 }
 
-std::pmr::vector<TileFacts> BudgetTiles::own_facts(const float* values) {
+std::pmr::vector<TileFacts> SampleTiles::own_facts(const float* values) {
   std::pmr::vector<TileFacts> facts(tiles_.get_allocator());
-  for (const BudgetTile& tile : tiles_) {
+  for (const SampleTile& tile : tiles_) {
     if (tile.shard_index != group_.shard_index) continue;
     const float* const first = values + (tile.part.first - shard_.first);
     facts.push_back(facts_of(first, tile.part.count, split_ ? tile.part.count : bucket_));
@@ -76,7 +76,7 @@ std::pmr::vector<TileFacts> BudgetTiles::own_facts(const float* values) {
   return facts;
 }
 
-void BudgetTiles::append_floats(const BudgetTile& tile, const float* values,
+void SampleTiles::append_floats(const SampleTile& tile, const float* values,
                                 std::pmr::vector<float>* floats) {
   const float* const first = values + (tile.part.first - shard_.first);
   floats->insert(floats->end(), first, first + tile.part.count);
