@@ -102,11 +102,11 @@ int run(int argc, char** argv) {
   CLI::Option* const trace =
       app.add_option("--trace", wanted.traces, "sum up traces of a job with slimpi-trace")
           ->option_text("FILE ...");
-  app.add_flag("--json", wanted.json, "write JSON")->excludes(trace);
+  app.add_flag("--json", wanted.json, "write JSON")->excludes(trace)->option_text(" ");
   app.add_flag("--options", wanted.list, "every option's name and accepted values, for scripts");
   app.add_flag("--reasons", wanted.reasons,
                "every reason why a call is left to MPI, and its meaning, for scripts");
-  app.add_flag("--mdoc", wanted.mdoc, "the options, or with --reasons these, in mdoc");
+  app.add_flag("--mdoc", wanted.mdoc, "the options, or with --reasons the reasons, as mdoc");
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

@@ -97,6 +97,7 @@ for arguments in --nonsense extra "-c extra"; do
 done
 expect "$("$info" --topolgy 2>&1)" "slimpi-info: --topolgy is not an option; did you mean \
 --topology? (slimpi-info --help lists the options)" "a misspelt option"
+holds "the help has no word of the parser" sh -c "! \"\$0\" --help | grep -q Excludes" "$info"
 holds "the help names every option" sh -c "\"\$0\" --help | grep -q -- --topology" "$info"
 holds "without arguments: version and options" \
   sh -c "\"\$0\" | grep -q '^slimpi ' && \"\$0\" | grep -q SLIMPI_STRICT" "$info"
