@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* slimpi's optional C API. A program does not need it: slimpi works on programs that know nothing
- * of it. A program that wants to ask or to help may include this header and look the functions up
- * with dlsym(RTLD_DEFAULT, ...), so that it still runs where slimpi is not preloaded. */
+ * of it. A program that wants statistics, or sets shapes, may include this header and look the
+ * functions up with dlsym(RTLD_DEFAULT, ...), so that it still runs where slimpi is not preloaded.
+ */
 #ifndef SLIMPI_H
 #define SLIMPI_H
 #include <stdint.h>
@@ -21,7 +22,7 @@ const char* slimpi_version(void);
 struct slimpi_statistics_t {
   uint64_t size;        /* set by the caller to sizeof(struct slimpi_statistics_t) */
   uint64_t calls;       /* allreduces seen */
-  uint64_t compressed;  /* of these, answered by slimpi */
+  uint64_t compressed;  /* of these, compressed between nodes */
   uint64_t bytes_in;    /* of the buffers of compressed calls */
   uint64_t bytes_sent;  /* put between nodes by this rank, headers included */
   uint64_t bytes_plain; /* what a bandwidth-optimal float allreduce would have put there */
@@ -50,7 +51,7 @@ void slimpi_finish(void);
 /* Hooks: an algorithm of your own, in a shared object that SLIMPI_ALGORITHM=hook:/abs/path.so names
  * and that exports one symbol,
  *     const struct slimpi_hook_t slimpi_hook = {...};
- * slimpi_hook(3) tells it in full, with a complete example. */
+ * slimpi_hook(3) describes all of it, with a complete example. */
 #define SLIMPI_HOOK_ABI 1
 
 enum slimpi_hook_kind_t {
@@ -64,13 +65,13 @@ enum slimpi_hook_kind_t {
 /* Room at slimpi_hook_call_t.reason. */
 #define SLIMPI_HOOK_REASON_BYTES 256
 
-/* What every function is told. A later slimpi may add fields at the end and nowhere else. */
+/* What every function gets. A later slimpi may add fields at the end and nowhere else. */
 struct slimpi_hook_call_t {
   uint64_t size;       /* bytes of this struct in the slimpi that runs */
   uint64_t call;       /* counts the communicator's compressed calls from 1, alike on all ranks */
   uint64_t count;      /* floats in the program's buffer */
   uint64_t slot;       /* with count: names the program's buffer, alike on all ranks */
-  uint64_t slot_calls; /* earlier calls of this buffer; at 0 forget what was kept for the slot */
+  uint64_t slot_calls; /* earlier calls of this buffer; at 0 drop what was kept for the slot */
   uint64_t seed;       /* SLIMPI_SEED */
   int32_t rank, ranks; /* of the program's communicator */
   int32_t node, nodes; /* this rank's, and how many there are */
@@ -79,7 +80,7 @@ struct slimpi_hook_call_t {
   uint64_t* sent;      /* strategies add the bytes that they sent to other nodes */
   char* reason;        /* before it fails, a function may write here why */
   uint64_t first;      /* codecs: where in the program's buffer the piece begins */
-  int32_t total;       /* codecs: 1 if the piece is of the finished sum, 0 if of one node's share */
+  int32_t total;       /* codecs: 1 if the piece is of the finished sum, 0 if of one node's sum */
   int32_t reserved;
 };
 
@@ -109,11 +110,11 @@ struct slimpi_hook_t {
   int (*decode)(void* context, const struct slimpi_hook_call_t* call, const void* in,
                 uint64_t bytes, float* out, uint64_t count);
 
-  /* Strategies. prepare (may be NULL) is the place to fail alone: if it fails on any rank,
-   * allreduce runs on none. allreduce writes the sum over all ranks of `in` to `out`; in == out
-   * where the program said MPI_IN_PLACE, else `in` is not to be written. Both lie on the host, or
-   * with SLIMPI_HOOK_DEVICE_MEMORY where the program has them; what is queued on a stream has to be
-   * done when allreduce returns. */
+  /* Strategies. What may fail on one rank alone belongs into prepare (may be NULL): if it fails
+   * on any rank, allreduce runs on none. allreduce writes the sum over all ranks of `in` to `out`;
+   * in == out where the program passed MPI_IN_PLACE, else `in` must not be written. Both lie on the
+   * host, or with SLIMPI_HOOK_DEVICE_MEMORY where the program has them; what is queued on a stream
+   * must be complete when allreduce returns. */
   int (*prepare)(void* context, const struct slimpi_hook_call_t* call);
   int (*allreduce)(void* context, const struct slimpi_hook_call_t* call, const float* in,
                    float* out);
