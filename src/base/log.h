@@ -8,6 +8,9 @@
 
 namespace slimpi {
 
+// Microseconds that a launcher gets to forward a line before some rank ends the job.
+constexpr unsigned kTimeToForward = 200'000;
+
 // Sets the log level and the rank in each line (-1: not known yet).
 void set_log(LogLevel level, int rank);
 void set_log_rank(int rank);

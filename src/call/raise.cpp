@@ -77,7 +77,7 @@ void Runtime::end_job(MPI_Comm comm) {
 // MPI_Comm_call_errhandler, or from MPI_Abort of a smaller communicator, and its MPI_Abort may
 // return.
 void Runtime::abort_job(MPI_Comm comm) {
-  usleep(kTimeToBeHeard);
+  usleep(kTimeToForward);
   api.Abort(world_ ? MPI_COMM_WORLD : comm, 2);
   _exit(2);
 }

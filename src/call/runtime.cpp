@@ -50,7 +50,7 @@ void cannot_start(MPI_Comm comm) {
   if (initialized != nullptr) initialized(&world);
   log_error("slimpi cannot start: no host memory");
   if (abort == nullptr || (world == 0 && comm == MPI_COMM_NULL)) return;
-  usleep(kTimeToBeHeard);
+  usleep(kTimeToForward);
   abort(world != 0 ? MPI_COMM_WORLD : comm, 2);
   _exit(2);
 }

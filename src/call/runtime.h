@@ -27,9 +27,6 @@ struct RulesOfInfo : comm::Attachment {
   std::optional<policy::Rules> rules;  // empty: not set
 };
 
-// Microseconds that a launcher gets to forward a line before it is informed that the job ended.
-constexpr unsigned kTimeToBeHeard = 200'000;
-
 class Runtime {
  public:
   // The running object. It starts with the first call of the program between MPI_Init and

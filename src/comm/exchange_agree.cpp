@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What all ranks of a communicator agree on.
+#include <unistd.h>
+
 #include <algorithm>
-#include <chrono>
 #include <cstring>
-#include <thread>
 
 #include "base/activity.h"
 #include "base/log.h"
@@ -101,7 +101,7 @@ Status Exchange::publish_disagreement(Status status) {
   copy_failure_text(text);
   if (own_rank() == 0) {
     log_error(failure_text());
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    usleep(kTimeToForward);
   }
   // Holds the other ranks back until rank 0 has printed.
   std::uint64_t published = 0;
