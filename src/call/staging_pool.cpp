@@ -5,8 +5,7 @@ namespace slimpi::call {
 
 namespace {
 
-// A stream that has failed once fails for good, and copies may still be under way into the
-// memory.
+// A stream that has failed once fails for good, and copies into the memory may still run.
 void drop_if_failed(StagingBuffer& buffer) {
   bool reached = false;
   const device::Device& device = *buffer.location.device;
