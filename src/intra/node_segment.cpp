@@ -124,8 +124,8 @@ bool NodeSegment::gone() const {
   return header().gone.load(std::memory_order_acquire) == processes_.size();
 }
 
-// No process frees its device memory before the others have unmapped it. Links are closed after
-// that, because closing them waits for the other processes without progress in MPI.
+// No process frees its device memory before the others have unmapped it. NCCL communicators are
+// closed after that, because closing them waits for the other processes without progress in MPI.
 bool NodeSegment::leave() {
   if (device_path != nullptr) device_path->close_message_buffers();
   // From here on this process uses no device memory of the others.

@@ -195,12 +195,9 @@ Status Opening::attempt(std::size_t number, SegmentPlace* place) {
   return Status::ok;
 }
 
-}  // namespace
-
 // Repeats until the ranks of every node have a segment, or have tried everything. A segment that
 // one of the processes has already released costs one attempt of its own.
-static Status find_places(Opening& opening, comm::Exchange& exchange, SegmentPlace* place,
-                          bool* ready) {
+Status find_places(Opening& opening, comm::Exchange& exchange, SegmentPlace* place, bool* ready) {
   SLIMPI_TRY(opening.meet_processes());
   constexpr std::size_t kAttempts = std::size(kBlocks) + 1;
   for (std::size_t number = 0; number < kAttempts && !*ready; ++number) {
@@ -211,6 +208,8 @@ static Status find_places(Opening& opening, comm::Exchange& exchange, SegmentPla
   }
   return Status::ok;
 }
+
+}  // namespace
 
 void leave_segment(SegmentPlace* place) {
   if (place->segment != nullptr && place->channel >= 0) {
