@@ -44,6 +44,12 @@ check 'four ranks: every line is as wide as the others' \
   same "$(grep -v '^# ' "$work/table" | awk 'length > 1 {print length}' | sort -u | wc -l)" 1
 json four
 
+# Rules decide before the options of a row do.
+echo '* * * bytegrad 2' >"$work/rules"
+SLIMPI_RULES="$work/rules" timeout 50 "$bench" --size 4K --iterations 1 >"$work/table" 2>/dev/null
+check 'rules: the head says that they decide' \
+  same "$(grep -c '^# SLIMPI_RULES is set: ' "$work/table")" 1
+
 # In place, as the environment says, and with an option for every candidate.
 timeout 50 "$MPIEXEC" -n 2 -genv LD_PRELOAD "$library" $nodes -genv SLIMPI_BITS 2 "$bench" \
   --size 256K --in-place --iterations 2 --set bucket=128 --json "$work/place" >/dev/null

@@ -56,6 +56,8 @@ std::string table_head(const Options& options, const World& world) {
   if (const std::uint64_t counted = config_of(options).ranks_per_node; counted != 0)
     text += fmt::format("# SLIMPI_RANKS_PER_NODE={}: slimpi counts {} rank{} as a node\n", counted,
                         counted, counted == 1 ? "" : "s");
+  if (config_of(options).rules)
+    text += "# SLIMPI_RULES is set: a rule may give a size another algorithm than its row says\n";
   if (options.wire > 0)
     text += fmt::format("# a node's link: {:.6g} Mbit/s; limit: the least time that it allows\n",
                         options.wire / 1e6);
