@@ -7,7 +7,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <string_view>
 
 #include "base/shared_file.h"
@@ -31,10 +30,13 @@ bool write_file(const std::string& path, const std::string& text) {
     errno = EFBIG;
     return false;
   }
-  std::ofstream file(path, std::ios::trunc);
-  file << text;
-  file.close();
-  return bool(file);
+  const int file = open_result(path.c_str());
+  if (file < 0) return false;
+  const bool written = write_all(file, text);
+  const int error = errno;
+  if (close(file) != 0) return false;
+  errno = error;
+  return written;
 }
 
 }  // namespace
@@ -102,7 +104,7 @@ Status write_to(const std::string& target, const char* variable, const std::stri
                            : write_file(target, text);
   if (written) return Status::ok;
   return fail(Status::unsupported,
-              std::string(variable) + "=" + target + " cannot be written: " + std::strerror(errno));
+              std::string(variable) + "=" + target + " cannot be written: " + why_no_result(errno));
 }
 
 }  // namespace slimpi

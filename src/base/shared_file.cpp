@@ -101,6 +101,17 @@ bool within_file_size_limit(std::size_t bytes) {
          bytes <= limit.rlim_cur;
 }
 
+int open_result(const char* path) {
+  const int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
+  // A pipe with a reader takes all of the text, however slow the reader is.
+  if (file >= 0) fcntl(file, F_SETFL, fcntl(file, F_GETFL) & ~O_NONBLOCK);
+  return file;
+}
+
+const char* why_no_result(int error) {
+  return error == ENXIO ? "no process reads it" : std::strerror(error);
+}
+
 Status SharedFile::create(std::size_t bytes) {
   if (!within_file_size_limit(bytes))
     return fail(Status::no_memory, "a shared-memory segment is larger than RLIMIT_FSIZE allows");

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/trace_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -54,8 +53,7 @@ bool trace_is_per_rank(const std::string& pattern) {
   return false;
 }
 
-TraceFile::TraceFile(const char* path)
-    : path_(path), file_(open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+TraceFile::TraceFile(const char* path) : path_(path), file_(open_result(path)) {
   if (file_ < 0) error_ = errno;
   struct stat status {};
   regular_ = file_ >= 0 && fstat(file_, &status) == 0 && S_ISREG(status.st_mode);

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "base/log.h"
+#include "base/shared_file.h"
 #include "base/trace_file.h"
 #include "call/runtime.h"
 #include "comm/waiter.h"
@@ -109,7 +110,7 @@ void Runtime::save_trace() {
     if (from != place) receive_events(api, report_comm_, from, file);
   if (const int error = file.close(); error != 0) {
     std::snprintf(g_failure, sizeof g_failure, "SLIMPI_TRACE=%s cannot be written: %s", g_path,
-                  std::strerror(error));
+                  why_no_result(error));
     log_error(g_failure);
   }
 }

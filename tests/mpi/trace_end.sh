@@ -59,6 +59,24 @@ SLIMPI_TRACE=/dev/full under 2 "$steps" init sum:100000 finalize >out.txt 2>err.
   fail "a full disk: exit status $?"
 expect "$(grep -c 'SLIMPI_TRACE=/dev/full cannot be written: No space' err.txt)" 1 "a full disk"
 
+# A pipe that nobody reads does not keep the job from ending; one with a slow reader gets all.
+mkfifo pipe
+for option in REPORT ESTIMATE TRACE; do
+  rm -f report.json
+  env SLIMPI_$option="$work/pipe" timeout -k 5 20 "$MPIEXEC" -n 2 -genv LD_PRELOAD "$preload" \
+    "$steps" init sum:100000 finalize >out.txt 2>err.txt </dev/null ||
+    fail "SLIMPI_$option=pipe without a reader: exit status $?"
+  expect "$(grep -c "SLIMPI_$option=.*pipe cannot be written: no process reads" err.txt)" 1 \
+    "SLIMPI_$option=pipe without a reader"
+  (sleep 1 && "$PYTHON" -c 'import json, sys; json.load(sys.stdin); print("read")') \
+    <pipe >read.txt &
+  env SLIMPI_$option="$work/pipe" timeout -k 5 20 "$MPIEXEC" -n 2 -genv LD_PRELOAD "$preload" \
+    "$steps" init many:2000 finalize >out.txt 2>err.txt </dev/null ||
+    fail "SLIMPI_$option=pipe with a reader: exit status $?"
+  wait
+  expect "$(cat read.txt) $(grep -c slimpi err.txt)" "read 0" "SLIMPI_$option=pipe with a reader"
+done
+
 for rank in 0 1; do
   SLIMPI_REPORT=stderr under 2 "$steps" init sum:100000 "$rank?pcontrol:2" sum:100000 finalize \
     >out.txt 2>err.txt || fail "MPI_Pcontrol(2) on rank $rank alone: exit status $?"
