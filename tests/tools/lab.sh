@@ -76,6 +76,22 @@ assert report["sent"] == sum(row["sent"] for row in rows) and report["seconds"] 
 EOP
 check "the counters" same $? 0
 
+# A file that cannot be written is known before the program runs; if that changes meanwhile, the
+# program's exit status is not lost.
+for file in "$work/absent/counters" "$work"; do
+  out=$(timeout 30 "$lab" --counters "$file" -- "$work/probe" 65536 1 0 2>&1)
+  check "--counters $file: $out" same "$? $(echo "$out" | grep -c '^rank') $(echo "$out" |
+    grep -c "^slimpi-lab: --counters $file cannot be written: [A-Z]")" "2 0 1"
+done
+for ends in 7 0; do
+  mkdir -p "$work/going"
+  out=$(timeout 30 "$lab" --counters "$work/going/counters" -- \
+    sh -c "rmdir \"$work/going\" 2>/dev/null; exec \"$work/probe\" 65536 1 $ends" 2>&1)
+  check "--counters, the directory goes: $out" same "$? $(echo "$out" |
+    grep -c '^slimpi-lab: --counters .*/going/counters cannot be written: No such file')" \
+    "$((ends ? ends : 1)) 1"
+done
+
 out=$(timeout 30 "$lab" --hosts 2 --ranks-per-host 2 --link 1=50mbit/20mbit --env PROBE=yes -- \
   sh -c "echo \$PROBE \$SLIMPILAB_RATE \$SLIMPILAB_INTERFACE; exec \"$work/probe\" 65536 2 0")
 check "two ranks a host" same "$? $(echo "$out" | grep -c 'on node[01] with 2$')" "0 4"

@@ -69,12 +69,18 @@ def _stop(program):
 
 
 def _write(path, report):
+    """Whether that succeeded."""
     text = json.dumps(report, indent=1) + "\n"
     if path == "-":
         sys.stdout.write(text)
-        return
-    with open(path, "w") as file:
-        file.write(text)
+        return True
+    try:
+        with open(path, "w") as file:
+            file.write(text)
+    except OSError as error:
+        say(f"--counters {path} cannot be written: {error.strerror}")
+        return False
+    return True
 
 
 def supervise(options, alive):
@@ -106,7 +112,11 @@ def supervise(options, alive):
     if status is None:
         _stop(program)
         return 1
+    status = os.waitstatus_to_exitcode(status)
     if options.counters:
         seconds = round(time.monotonic() - begin, 6)
-        _write(options.counters, {"seconds": seconds, **difference(before, counters(hosts))})
-    return os.waitstatus_to_exitcode(status)
+        report = {"seconds": seconds, **difference(before, counters(hosts))}
+        # What the program ended with is worth more than the counters.
+        if not _write(options.counters, report):
+            return status or 1
+    return status
