@@ -102,19 +102,23 @@ refuse 2 'not an option of slimpi; did you mean bucket' --set buckt=64
 refuse 2 'cannot be used; accepted' --set bucket=-3
 refuse 2 svg --plot picture.gif
 refuse 2 fast --wire fast
+# As slimpi-lab; without a unit it would be ten bits a second.
+refuse 2 'wire: 10 is not a rate' --predict --wire 10
+refuse 2 'nodes is an option of --predict' --nodes 4 --size 4K
+refuse 2 'cores is an option of --predict' --cores 4 --size 4K
 refuse 2 'sizes is not an option; did you mean --size?' --sizes 4
 refuse 2 'did you mean bytegrad?' --algorithm bytegrd
-refuse 1 'absent/x.png cannot be written: No such file' --size 4K --plot "$work/absent/x.png"
+refuse 1 'plot .*absent/x.png cannot be written: No such file' --size 4K --plot "$work/absent/x.png"
 # One rank alone lacks memory: all of them end, and one line says why.
 # shellcheck disable=SC2016
 said=$(timeout 50 "$MPIEXEC" -n 2 sh -c \
   '[ "$PMI_RANK" != 1 ] || ulimit -v 1000000; exec "$0" --size 512M --no-check' "$bench" 2>&1)
 check "no memory on one rank: $said" same "$? $(echo "$said" | grep -c '^slimpi-bench: no mem')" \
   "1 1"
-refuse 1 'absent/c cannot be written: No such file' --calibrate "$work/absent/c"
+refuse 1 'calibrate .*absent/c cannot be written: No such file' --calibrate "$work/absent/c"
 refuse 2 absent --constants "$work/absent"
 refuse 2 'two nodes' --calibrate "$work/constants"
-refuse 1 'cannot be written' --size 4K --iterations 1 --no-check --json "$work/absent/file"
+refuse 1 'json .*cannot be written' --size 4K --iterations 1 --no-check --json "$work/absent/file"
 refuse 2 'no-check is an option; give a file' --size 4K --calibrate --no-check
 refuse 1 'cannot be written: Is a directory' --size 4K --json "$work"
 # Without a file the results go to standard output; an option behind it is not the file's name.

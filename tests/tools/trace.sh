@@ -43,6 +43,14 @@ holds "the longest wait" grep -Eq \
   '^ +0\.004000 +0 +receive +rank 1 +0\.003000 +7 on 2 +4 +all-gather, step 1$' out.txt
 says --waits 0 made.json
 expect "$(tail -n 1 out.txt)" "  none" "--waits 0"
+for words in --bogus "--bogus made.json" "made.json --bogus" "-z made.json"; do
+  # shellcheck disable=SC2086
+  says $words
+  expect "$status $(grep -c '^slimpi-trace: \(--bogus\|-z\) is not an option (.*--help' err.txt)" \
+    "2 1" "$words: the option is named, whether a file is or not"
+done
+says
+expect "$status $(grep -c '^slimpi-trace: no FILE given' err.txt)" "2 1" "no file"
 
 # Ranks 0 and 1 are in one call from 1 ms and 4 ms on, the first 2 ms of it in an agreement on rank
 # 0; a call of ranks 2 and 3 has the same numbers and another first rank. The message that rank 0

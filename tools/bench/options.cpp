@@ -22,9 +22,13 @@ std::string check_size(const std::string& text) {
   return kBytes.parse(text, value) ? "" : fmt::format("{} is not a size such as 64K or 1M", text);
 }
 
+// A number without a unit would be bits a second, as the lab's variable has them; a person who
+// writes 10 means something else.
 std::string check_rate(const std::string& text) {
   double value;
-  return parse_rate(text, value) ? "" : fmt::format("{} is not a rate such as 1gbit", text);
+  const bool has_unit = text.find_first_of("bBkKmMgGtT") != text.npos;
+  return has_unit && parse_rate(text, value) ? ""
+                                             : fmt::format("{} is not a rate such as 1gbit", text);
 }
 
 // Returns what is wrong with a value of one of slimpi's own options; "" where nothing is.
@@ -210,6 +214,13 @@ void add_model(CLI::App& app, Options& options) {
       ->group(group);
 }
 
+// An option that would have no effect, because only --predict reads it; "" where there is none.
+std::string without_predict(const CLI::App& app) {
+  for (const char* const name : {"--nodes", "--ranks-per-node", "--latency", "--cores"})
+    if (app.count(name) != 0 && app.count("--predict") == 0) return name;
+  return "";
+}
+
 }  // namespace
 
 Parsed parse(int argc, char** argv) {
@@ -232,7 +243,9 @@ Parsed parse(int argc, char** argv) {
     app.parse(argc, argv);
     words.standard_sizes = app.count("--min") + app.count("--max") + app.count("--factor") == 0;
     finish(words, options);
-    if (options.sizes.empty())
+    if (const std::string name = without_predict(app); !name.empty())
+      parsed = refused(fmt::format("{} is an option of --predict; add that", name));
+    else if (options.sizes.empty())
       parsed = refused(fmt::format("--min {} is above --max {}", words.least, words.most));
   } catch (const CLI::CallForHelp&) {
     parsed = {options, 0, tools::help(app)};

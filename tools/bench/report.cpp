@@ -132,10 +132,12 @@ nlohmann::ordered_json to_json(const Options& options, const World& world,
 }
 
 std::string unwritable(const Options& options) {
-  for (const std::string& path : {options.json, options.plot, options.calibrate}) {
+  const std::pair<const char*, const std::string&> files[] = {
+      {"--json", options.json}, {"--plot", options.plot}, {"--calibrate", options.calibrate}};
+  for (const auto& [name, path] : files) {
     if (path.empty() || path == "-") continue;
     if (const std::string why = why_not_writable(path); !why.empty())
-      return fmt::format("{} cannot be written: {}", path, why);
+      return fmt::format("{} {} cannot be written: {}", name, path, why);
   }
   return "";
 }
