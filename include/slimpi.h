@@ -110,7 +110,7 @@ struct slimpi_hook_t {
   int (*decode)(void* context, const struct slimpi_hook_call_t* call, const void* in,
                 uint64_t bytes, float* out, uint64_t count);
 
-  /* Strategies. What may fail on one rank alone belongs into prepare (may be NULL): if it fails
+  /* Strategies. What may fail on one rank alone belongs in prepare (may be NULL): if it fails
    * on any rank, allreduce runs on none. allreduce writes the sum over all ranks of `in` to `out`;
    * in == out where the program passed MPI_IN_PLACE, else `in` must not be written. Both lie on the
    * host, or with SLIMPI_HOOK_DEVICE_MEMORY where the program has them; what is queued on a stream

@@ -41,7 +41,7 @@ Status agree_on_messages(const comm::Call& call, bool* changed) {
   // With SLIMPI_BUFFERS=host, the same on all ranks, no call that is taken has a staged device.
   if (!rate.due() || communicator.config().buffers == Buffers::host) return Status::ok;
   const comm::SegmentClass now = communicator.segment_class();
-  // Three words, as no other agreement of a call has: a trace shows its bytes, and so which it is.
+  // The third word only gives the agreement another length than those beside it have in a trace.
   std::uint64_t least[] = {rate.fastest(), call.device.staged ? 0u : 1u, std::uint64_t(now)};
   SLIMPI_TRY(communicator.exchange().all_min(least));
   const comm::SegmentClass wanted = rate.choose(least[0], least[1] == 0, now);
