@@ -56,7 +56,9 @@ std::size_t format_arguments(const Trace::Event& event, std::span<char> text) {
     used += format_into(rest(), ",\"call\":{},\"communicator\":{},\"first\":{}", event.call,
                         event.communicator, event.first);
   if (event.bits != 0) used += format_into(rest(), ",\"bits\":{}", event.bits);
-  if (event.message.peer >= 0)
+  if (event.message.peer >= 0 && event.message.phase == nullptr)
+    used += format_into(rest(), ",\"node\":{},\"step\":{}", event.message.peer, event.message.step);
+  else if (event.message.peer >= 0)
     used += format_into(rest(), ",\"peer\":{},\"step\":{},\"phase\":\"{}\"", event.message.peer,
                         event.message.step, event.message.phase);
   return std::min(used, text.size());
@@ -101,6 +103,11 @@ void Trace::add(const char* name, Clock::time_point begin, Clock::time_point end
     event.message = std::exchange(active->traced.message, {});
   if (event.message.count != 1) event.message = {};
   store(event);
+}
+
+void Trace::add_barrier(Clock::time_point begin, Clock::time_point end, std::int32_t node,
+                        std::uint32_t number) {
+  store({"node barrier", begin, end, 0, 0, 0, 0, {node, number}, kThread, Kind::slice, 0});
 }
 
 void Trace::add_flow(Kind kind, std::uint64_t flow, std::uint64_t bytes) {

@@ -18,10 +18,11 @@ class Trace {
   using Clock = std::chrono::steady_clock;
 
   // What the calling thread just waited for; the arguments of its next slice. With several messages
-  // in one slice none is named. `phase` is a literal.
+  // in one slice none is named. `phase` is a literal; null in the slice of a barrier.
   struct Message {
-    std::int32_t peer = -1;  // in the communicator
-    std::uint32_t step = 0;  // of the messages between the two ranks in this phase, from 0
+    std::int32_t peer = -1;  // in the communicator; of a barrier the first rank of the node
+    std::uint32_t step = 0;  // of the messages between the two ranks in this phase, from 0; of a
+                             // barrier its number on the node and the communicator
     const char* phase = nullptr;
     std::uint32_t count = 0;  // of messages since the last slice
   };
@@ -51,6 +52,10 @@ class Trace {
   // without memory, it warns once and from then on only counts them. Any thread; throws nothing.
   void add(const char* name, Clock::time_point begin, Clock::time_point end, std::uint64_t bytes,
            std::uint32_t row = kThread);
+
+  // The calling thread waited in a barrier of its node. The two numbers: see Message.
+  void add_barrier(Clock::time_point begin, Clock::time_point end, std::int32_t node,
+                   std::uint32_t number);
 
   // The end of an arrow that begins or ends now, on the row of the calling thread.
   void add_flow(Kind kind, std::uint64_t flow, std::uint64_t bytes);

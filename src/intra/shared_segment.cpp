@@ -4,6 +4,7 @@
 #include <atomic>
 #include <bit>
 
+#include "base/trace.h"
 #include "comm/waiter.h"
 
 namespace slimpi::intra {
@@ -23,6 +24,7 @@ Status SharedSegment::open(comm::Exchange& exchange, const comm::NodeLayout& lay
   if (!*ready) return Status::ok;
   static_assert(sizeof(Line) <= NodeSegment::kLine);
   me_ = layout.local_rank();
+  first_ = layout.node_ranks().front();
   intra_ = intra;
   // All zero: a channel is handed out only with cleared lines.
   lines_.clear();
@@ -73,9 +75,14 @@ Status SharedSegment::barrier(comm::Exchange& exchange, std::uint64_t bytes) {
   // Release and acquire order everything that the ranks wrote before, the data areas included.
   // Counts only grow, so no barrier needs to be reset, and a slow rank never misses one.
   lines_[std::size_t(me_)]->barriers.store(++barriers_, std::memory_order_release);
+  Trace* const trace = Trace::running();
+  Trace::Clock::time_point begin{};
+  if (trace != nullptr) begin = Trace::Clock::now();
   comm::Waiter waiter(comm::Waiter::Poll::memory, &exchange, WaitStage::node_barrier);
   for (const Line* const other : lines_)
     while (other->barriers.load(std::memory_order_acquire) < barriers_) SLIMPI_TRY(waiter.pause());
+  if (trace != nullptr)
+    trace->add_barrier(begin, Trace::Clock::now(), first_, std::uint32_t(barriers_));
   if (probe) locality_->probe(probe_lines(locality_->target()));
   return Status::ok;
 }

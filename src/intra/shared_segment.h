@@ -95,6 +95,7 @@ class SharedSegment {
   SegmentPlace place_;
   std::vector<Line*> lines_;  // by local rank
   int me_ = 0;
+  int first_ = 0;  // the node's first rank, in the communicator
   Intra intra_ = Intra::automatic;
   std::map<std::pair<Pass, int>, Trials> copy_trials_;  // by pass and size class
   std::map<int, Trials> overlap_trials_;                // by size class

@@ -29,6 +29,7 @@
 #include "comm/stream_wait.h"
 #include "intra/copies.h"
 #include "intra/intra_node.h"
+#include "intra/node_slice.h"
 #include "intra/node_state.h"
 #include "intra/pass_decision.h"
 #include "intra/transports.h"
@@ -110,7 +111,14 @@ class ShmPass {
   bool owner() const { return group_.shard_index >= 0; }
   using Where = NodeCopies::Where;
   Status copy(float* to, const float* from, std::uint64_t count, Where where = Where::caches) {
+    const NodeSlice slice(call_, where == Where::memory ? "node copy, non-temporal" : "node copy",
+                          count * sizeof(float));
     return copies_.copy(to, from, count * sizeof(float), where);
+  }
+  // From another rank's buffer, in place.
+  Status read(const PeerNote& peer, const float* from, float* to, std::uint64_t count) {
+    const NodeSlice slice(call_, "node read", count * sizeof(float));
+    return read_peer(peer, from, to, count * sizeof(float));
   }
   // Waits for the copies and additions on the stream; then other ranks may see the message buffer.
   Status copied() {

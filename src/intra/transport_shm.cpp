@@ -49,7 +49,7 @@ Status ShmPass::fetch_from(int shard_index, std::uint64_t block, const comm::Ran
   // result is in the message buffer.
   if (single_copy_)
     if (const PeerNote& peer = shared_.peer_note(from); peer.result != nullptr)
-      return read_peer(peer, peer.result + theirs.first, to, theirs.count * sizeof(float));
+      return read(peer, peer.result + theirs.first, to, theirs.count);
   return copy(to, place(from, shard_index, block), theirs.count, in_out_);
 }
 
@@ -81,7 +81,7 @@ Status ShmPass::find_addends(std::uint64_t block, const comm::Range& mine,
       addends.push_back(call_.in + mine.first);
     } else if (single_copy_) {
       const PeerNote& peer = shared_.peer_note(other);
-      SLIMPI_TRY(read_peer(peer, peer.in + mine.first, scratch, mine.count * sizeof(float)));
+      SLIMPI_TRY(read(peer, peer.in + mine.first, scratch, mine.count));
       addends.push_back(scratch);
     } else if (in_device_ || !call_.device.staged) {
       addends.push_back(place(other, group_.shard_index, block));
@@ -101,6 +101,7 @@ Status ShmPass::reduce(std::uint64_t block, bool pairwise) {
   std::pmr::memory_resource* const memory = &call_.scratch.objects;
   std::pmr::vector<const float*> addends(memory);
   SLIMPI_TRY(find_addends(block, mine, addends));
+  const NodeSlice slice(call_, "node add", mine.count * sizeof(float));
   if (!pairwise) {
     add_in_order(call_.device_stream(), addends, mine.count, partial(), call_.out + mine.first);
     return Status::ok;

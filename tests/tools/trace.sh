@@ -36,9 +36,10 @@ call='"call":7,"communicator":2'
 says made.json
 expect "$status $(cat err.txt)" "0 " "a trace: exit status"
 expect "$(sed -n 's/^  0     a  *//p' out.txt | xargs)" \
-  "1 0.008 25.0% 0.0% 0.0% 0.0% 55.0% 0.0% 0.0% 20.0% 0.0% 1 0.001" "the shares of rank 0"
-holds "who was waited for" grep -Eq '^  1 +0 +0\.000 +0\.004 +0\.003$' out.txt
-holds "the slowest rank" grep -q '^The slowest rank is 1: the others waited 0.003 s for it' out.txt
+  "1 0.008 25.0% 0.0% 0.0% 0.0% 55.0% 0.0% 0.0% 20.0% 0.0% 0.0% 1 0.001" "the shares of rank 0"
+holds "who was waited for" grep -Eq '^  1 +0 +0\.000 +0\.004 +0\.003 +0\.000$' out.txt
+holds "the slowest rank" grep -q \
+  '^The slowest rank is 1: the others waited 0.003 s because it was late' out.txt
 holds "the longest wait" grep -Eq \
   '^ +0\.004000 +0 +receive +rank 1 +0\.003000 +7 on 2 +4 +all-gather, step 1$' out.txt
 says --waits 0 made.json
@@ -73,11 +74,45 @@ named() { printf '"args":{"bytes":4,"call":1,"communicator":1,"first":%d}' "$1";
 } >late.json
 says late.json
 expect "$(sed -n 's/^  0     -  *//p' out.txt | xargs)" \
-  "2 0.008 0.0% 0.0% 0.0% 0.0% 50.0% 0.0% 25.0% 12.5% 12.5% 0 0.000" "shares with an agreement"
-expect "$(sed -n '/came last/,/^$/p' out.txt | sed 1d | xargs)" \
-  "1 1 0.003 0.004 0.002 3 1 0.001 0.000 0.000" "who came late, and who sent late"
+  "2 0.008 0.0% 0.0% 0.0% 0.0% 50.0% 0.0% 25.0% 12.5% 0.0% 12.5% 0 0.000" "shares with an agreement"
+expect "$(sed -n '/arrived last/,/^$/p' out.txt | sed 1d | xargs)" \
+  "1 1 0.003 0.004 0.002 0.000 3 1 0.001 0.000 0.000 0.000" "who came late, and who sent late"
 holds "the slowest rank of late.json" grep -q \
-  '^The slowest rank is 1: the others waited 0.005 s for it before it came or sent, 89%' out.txt
+  '^The slowest rank is 1: the others waited 0.005 s because it was late, 89%' out.txt
+
+# Two ranks of one node: rank 1 begins the call 1 ms after rank 0, and reaches the second barrier
+# 3 ms after it. The first barrier, in which rank 0 waits 1 ms before rank 1 begins and 1 ms after
+# that, is of another node on rank 2, whose wait would be longer.
+step() { # step NAME RANK BEGIN DURATION BYTES [NODE STEP]
+  where=
+  [ $# -lt 6 ] || where=",\"node\":$6,\"step\":$7"
+  event X "$1" "$2" "$3" "\"dur\":$4" \
+    "\"args\":{\"bytes\":$5,\"call\":1,\"communicator\":1,\"first\":0$where}"
+}
+{
+  printf '{"traceEvents":[\n{"ph":"M","name":"trace","pid":0,"args":{}}'
+  step 'node barrier' 0 1000.0 2000.0 0 0 1
+  step 'node copy' 0 3000.0 1000.0 4000000
+  step 'node barrier' 0 4000.0 3000.0 0 0 2
+  step 'node allreduce' 0 1000.0 6000.0 8000000
+  step 'node barrier' 1 3000.0 0.0 0 0 1
+  step 'node add' 1 3000.0 2000.0 8000000
+  step 'node read' 1 5000.0 2000.0 4000000
+  step 'node barrier' 1 7000.0 0.0 0 0 2
+  step 'node allreduce' 1 2000.0 5000.0 8000000
+  step 'node barrier' 2 1000.0 9000.0 0 2 1
+  printf '\n]}\n'
+} >barriers.json
+says barriers.json
+expect "$status $(sed -n 's/^  0     -  *//p' out.txt | xargs)" \
+  "0 1 0.006 0.0% 0.0% 0.0% 0.0% 0.0% 0.0% 0.0% 16.7% 83.3% 0.0% 0 0.000" "shares with barriers"
+expect "$(sed -n '/^Steps inside nodes/,/^$/p' out.txt | sed -n 's/^  [01]  *//p' | xargs)" \
+  "0.0010 4.0 0.0000 - 0.0000 - 0.0050 0.0000 - 0.0020 2.0 0.0020 4.0 0.0000" \
+  "the steps inside nodes"
+expect "$(sed -n '/arrived last/,/^$/p' out.txt | sed -n 's/^  1  *//p' | xargs)" \
+  "1 0.002 0.000 0.000 0.004" "who was late at a barrier"
+holds "the wait in a barrier" grep -Eq \
+  '^ +0\.003000 +0 +node barrier +rank 1 +- +1 on 1 +0$' out.txt
 
 # Refused in a line.
 echo '{}' >empty.json
@@ -113,6 +148,24 @@ awk '$1 ~ /^[012]$/ && NF > 10 { print $1, $3, $(NF - 1) }' out.txt >apart.txt
 expect "$(xargs <together.txt)" "0 2 1 1 2 1 2 2 1" "the calls of each rank"
 same together.txt apart.txt "a file a rank says the same"
 holds "waits name ranks" grep -Eq ' receive +rank [012] ' out.txt
+
+# Inside one node, 300,000 floats of two ranks are three blocks. Message buffers take a barrier
+# before the first block and one after each; reading in place takes one more at the end.
+node_steps() { # SLIMPI_INTRA STEP BARRIERS
+  SLIMPI_RANKS_PER_NODE=0 SLIMPI_INTRA=$1 SLIMPI_TRACE=$work/node.json under 2 \
+    "$top_builddir/tests/mpi/steps" init sum:300000 sum:300000 finalize >said.txt 2>&1 ||
+    fail "$1: a job on one node"
+  if grep -q 'cma cannot be used' said.txt; then return; fi
+  says node.json
+  for rank in 0 1; do
+    expect "$(grep -c "node barrier.*\"pid\":$rank" node.json)" "$((2 * $3))" "$1: barriers"
+  done
+  holds "$1: $2" grep -q "\"$2\"" node.json
+  holds "$1: slices nest" "$PYTHON" "$top_srcdir/tests/helper/nests.py" node.json
+  expect "$(sed -n '/^Steps inside nodes/,/^$/p' out.txt | grep -c '^  [01] ')" 2 "$1: both ranks"
+}
+node_steps shm "node copy" 4
+node_steps cma "node read" 5
 
 # Rank 3 of 4 is late by 30 ms four times, whatever the others wait in. In one node MPI adds the
 # first time.
