@@ -84,6 +84,7 @@ struct Kernels {
   void (*sum)(const float* const* in, int in_count, std::size_t count, float* out, Stream* stream);
 
   // out = a * x + b * y elementwise (each product is rounded, then the sum); out may be x or y.
+  // With b = 0: out = a * x, and y is not read. A NaN in the result is the canonical one.
   void (*combine)(float a, const float* x, float b, const float* y, std::size_t count, float* out,
                   Stream* stream);
 

@@ -15,9 +15,9 @@ constexpr std::size_t kHeaderBytes = sizeof(Header);
 // An encoded bucket that is being read.
 struct Bucket {
   int bits;
-  bool marked, wide;
-  Scale<float> narrow_grid;
-  Scale<double> wide_grid;
+  bool nonfinite, extended;
+  Scale<float> scale_float;
+  Scale<double> scale_double;
   const std::byte* packed;
   std::size_t packed_size;
 };
@@ -30,13 +30,13 @@ SLIMPI_HD void open_bucket(const Format& format, const std::byte* in, std::size_
   bucket.bits = format.bits;
   bucket.packed = in + kHeaderBytes;
   bucket.packed_size = packed_bytes(format.bits, n);
-  bucket.marked = is_nonfinite(header);
-  if (bucket.marked) return;
-  bucket.wide = is_extended_range(header);
-  if (bucket.wide)
-    bucket.wide_grid = scale_of<double>(header, format.bits, format.stochastic);
+  bucket.nonfinite = is_nonfinite(header);
+  if (bucket.nonfinite) return;
+  bucket.extended = is_extended_range(header);
+  if (bucket.extended)
+    bucket.scale_double = scale_of<double>(header, format.bits, format.stochastic);
   else
-    bucket.narrow_grid = scale_of<float>(header, format.bits, format.stochastic);
+    bucket.scale_float = scale_of<float>(header, format.bits, format.stochastic);
 }
 
 void fill_nan(float* to, std::size_t n) {
@@ -55,41 +55,41 @@ const std::uint8_t* read_levels(const Bucket& bucket, std::size_t first, std::si
 
 // to = elements first .. of the bucket. add_bucket: to = sum + these elements; `to` may be `sum`.
 void read_bucket(const Bucket& bucket, std::size_t first, std::size_t n, float* to) {
-  if (bucket.marked) return fill_nan(to, n);
+  if (bucket.nonfinite) return fill_nan(to, n);
   Levels spread;
   const std::uint8_t* levels = read_levels(bucket, first, n, spread);
-  if (bucket.wide)
-    from_levels(bucket.wide_grid, levels, n, to);
+  if (bucket.extended)
+    from_levels(bucket.scale_double, levels, n, to);
   else
-    from_levels(bucket.narrow_grid, levels, n, to);
+    from_levels(bucket.scale_float, levels, n, to);
 }
 void add_bucket(const Bucket& bucket, std::size_t first, std::size_t n, const float* sum,
                 float* to) {
-  if (bucket.marked) return fill_nan(to, n);
+  if (bucket.nonfinite) return fill_nan(to, n);
   Levels spread;
   const std::uint8_t* levels = read_levels(bucket, first, n, spread);
-  if (bucket.wide)
-    add_levels(bucket.wide_grid, levels, n, sum, to);
+  if (bucket.extended)
+    add_levels(bucket.scale_double, levels, n, sum, to);
   else
-    add_levels(bucket.narrow_grid, levels, n, sum, to);
+    add_levels(bucket.scale_float, levels, n, sum, to);
 }
 // The same for a bucket's last addend; also updates the extremes.
 void include_bucket(Extremes& extremes, const Bucket& bucket, std::size_t first, std::size_t n,
                     const float* sum, float* to) {
-  if (bucket.marked) return include(extremes, kNanBits);
+  if (bucket.nonfinite) return include(extremes, kNanBits);
   Levels spread;
   const std::uint8_t* levels = read_levels(bucket, first, n, spread);
-  if (bucket.wide)
-    include_sum(extremes, bucket.wide_grid, levels, n, sum, to);
+  if (bucket.extended)
+    include_sum(extremes, bucket.scale_double, levels, n, sum, to);
   else
-    include_sum(extremes, bucket.narrow_grid, levels, n, sum, to);
+    include_sum(extremes, bucket.scale_float, levels, n, sum, to);
 }
 
 // The input of a bucket's encoder, and its outputs besides the bytes; null for what is not needed.
 struct Values {
   const float* in;
   const float* added;  // in + added is encoded
-  float* lost;         // in + added - x'; may be `added`
+  float* residual;     // in + added - x'; may be `added`
   float* decoded;      // x'; may be `in`
   const float*
       upcoming;  // the bucket after this one: its second half is prefetched in the same pass
@@ -102,8 +102,8 @@ void encode_levels(const Format& format, const RandomStream& random, const Heade
   const std::size_t packed_size = packed_bytes(format.bits, n);
   // Levels of 8 bits are written directly to the message, the values to memory that is no nearer.
   // Where two threads share a core, writing both in one pass is slower than two passes.
-  const bool at_once =
-      values.decoded != nullptr && values.lost == nullptr && !format.stochastic && format.bits != 8;
+  const bool at_once = values.decoded != nullptr && values.residual == nullptr &&
+                       !format.stochastic && format.bits != 8;
   for (std::size_t i = 0; i < n; i += kTile) {
     const std::size_t tile = tile_at(i, n), skip = i / 8 * format.bits;
     const bool last = i + tile == n;
@@ -116,8 +116,8 @@ void encode_levels(const Format& format, const RandomStream& random, const Heade
     Levels spread;
     std::uint8_t* levels = format.bits == 8 ? (std::uint8_t*)packed + i : spread.bytes();
     if (format.stochastic) {
-      std::uint32_t words[kTile + kDrawSlack];
-      to_stochastic_levels(scale, from, draw_words(random, random.first + i, tile, words), tile,
+      std::uint32_t words[kTile + kRandomSlack];
+      to_stochastic_levels(scale, from, random_words(random, random.first + i, tile, words), tile,
                            levels);
     } else if (values.upcoming != nullptr) {
       for (std::size_t j = 0; j < tile; j += kStep) {
@@ -130,10 +130,10 @@ void encode_levels(const Format& format, const RandomStream& random, const Heade
     } else {
       to_nearest_levels(scale, from, tile, levels);
     }
-    if (values.lost != nullptr && values.decoded != nullptr)
-      lose_levels(scale, levels, from, tile, values.lost + i, values.decoded + i);
-    else if (values.lost != nullptr)
-      lose_levels(scale, levels, from, tile, values.lost + i);
+    if (values.residual != nullptr && values.decoded != nullptr)
+      subtract_levels(scale, levels, from, tile, values.residual + i, values.decoded + i);
+    else if (values.residual != nullptr)
+      subtract_levels(scale, levels, from, tile, values.residual + i);
     else if (values.decoded != nullptr && !at_once)
       from_levels(scale, levels, tile, values.decoded + i);
     if (format.bits != 8)

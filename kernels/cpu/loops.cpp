@@ -27,7 +27,7 @@ namespace {
       Extremes extremes = no_extremes();
       const float* upcoming = n <= kTile ? in + i + n : nullptr;
       if (upcoming != nullptr)
-        include_tile_and_bring(extremes, in + i, n, upcoming);
+        include_tile_and_prefetch(extremes, in + i, n, upcoming);
       else
         include_tile(extremes, in + i, n);
       encode_bucket(format, from, extremes, {in + i, nullptr, nullptr, nullptr, upcoming}, n, out);
@@ -71,7 +71,7 @@ namespace {
   Source sources[kMaxAddends + 1];
   RandomStream from = random;
   float tile[kTile];
-  std::size_t coded = 0;  // bytes of the encoded buckets or tiles before this one
+  std::size_t encoded_offset = 0;  // bytes of the encoded buckets or tiles before this one
   for (std::size_t i = 0; i < count; i += segment) {
     const std::size_t n = count - i < segment ? count - i : segment;
     int source_count = 0;
@@ -80,7 +80,7 @@ namespace {
       if (addends[a].encoded == nullptr)
         open_exact(addends[a].exact + i, sources[source_count++]);
       else
-        open_source(format, addends[a].encoded + coded, n, sources[source_count++]);
+        open_source(format, addends[a].encoded + encoded_offset, n, sources[source_count++]);
     float* const decoded = result + i;
     float* const kept = residual == nullptr ? nullptr : residual + i;
     const bool quantizes = out != nullptr && format.codec == Codec::quantized;
@@ -88,8 +88,8 @@ namespace {
     float* const total = quantizes && n <= kTile ? tile : decoded;
     Extremes extremes = no_extremes();
     double slack = 0;
-    if (any_huge(format, sources, source_count, &slack)) [[unlikely]] {
-      sum_huge_sources(sources, source_count, n, slack, total);
+    if (any_near_overflow(format, sources, source_count, &slack)) [[unlikely]] {
+      sum_near_overflow(sources, source_count, n, slack, total);
       if (quantizes && kept == nullptr) include_tile(extremes, total, n);
     } else {
       sum_sources(sources, source_count, n, total,
@@ -99,11 +99,11 @@ namespace {
       if (kept != nullptr) include_sum(extremes, total, kept, n, total);
       from.first = random.first + i;
       encode_bucket(format, from, extremes, {total, nullptr, kept, decoded, nullptr}, n,
-                    out + coded);
+                    out + encoded_offset);
     } else if (out != nullptr) {
-      encode_plain(format.codec, total, kept, decoded, n, out + coded);
+      encode_plain(format.codec, total, kept, decoded, n, out + encoded_offset);
     }
-    coded += encoded_bytes(format, n);
+    encoded_offset += encoded_bytes(format, n);
   }
 }
 
@@ -130,6 +130,11 @@ namespace {
 
 [[gnu::noinline]] void combine(float a, const float* x, float b, const float* y, std::size_t count,
                                float* out) {
+  if (b == 0) {
+    SLIMPI_ELEMENTWISE
+    for (std::size_t i = 0; i < count; ++i) out[i] = add(a * x[i], -0.0f);
+    return;
+  }
   SLIMPI_ELEMENTWISE
   for (std::size_t i = 0; i < count; ++i) out[i] = add(a * x[i], b * y[i]);
 }

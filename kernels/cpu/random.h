@@ -41,12 +41,12 @@ constexpr int kLanes = sizeof(WordLanes) / sizeof(std::uint64_t);
 constexpr std::size_t kDrawnAtOnce = 4 * kLanes;
 
 // Additional words that a buffer must hold besides the requested ones.
-constexpr std::size_t kDrawSlack = kDrawnAtOnce + 3;
+constexpr std::size_t kRandomSlack = kDrawnAtOnce + 3;
 
 // The blocks with the numbers in `block`, into words[0 .. kDrawnAtOnce - 1]: those of the even
 // lanes first, then those of the odd ones.
-SLIMPI_HD void draw_at_once(const RandomStream& random, WordLanes block, WordLanes even,
-                            std::uint32_t* words) {
+SLIMPI_HD void random_blocks(const RandomStream& random, WordLanes block, WordLanes even,
+                             std::uint32_t* words) {
   const std::uint64_t call_high = (random.call >> 32 & 0xffff) << 16;
   WordLanes a = block, b = (block >> 32 & 0xffff) | call_high;
   WordLanes c = WordLanes{} + random.rank, d = WordLanes{} + (std::uint32_t)random.call;
@@ -69,9 +69,9 @@ SLIMPI_HD void draw_at_once(const RandomStream& random, WordLanes block, WordLan
 }
 
 // Numbers first .. first + n - 1 of the stream. The result points into `words`, which has room for
-// n + kDrawSlack.
-const std::uint32_t* draw_words(const RandomStream& shared_draw, std::uint64_t first, std::size_t n,
-                                std::uint32_t* words) {
+// n + kRandomSlack.
+const std::uint32_t* random_words(const RandomStream& shared_draw, std::uint64_t first,
+                                  std::size_t n, std::uint32_t* words) {
   const RandomStream random = shared_draw;
   const std::size_t skip = first % 4;
   // The lanes get blocks 0, k/2, 1, k/2 + 1, ... of each k, so that interleaving pairs of lanes
@@ -82,7 +82,7 @@ const std::uint32_t* draw_words(const RandomStream& shared_draw, std::uint64_t f
     even[lane] = (std::uint64_t)(lane / 2 * 2 + lane % 2 * kLanes);
   }
   for (std::size_t i = 0; i < skip + n; i += kDrawnAtOnce) {
-    draw_at_once(random, block, even, words + i);
+    random_blocks(random, block, even, words + i);
     block += kLanes;
   }
   return words + skip;

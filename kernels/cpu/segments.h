@@ -102,7 +102,7 @@ SLIMPI_HD void include_source(Extremes& extremes, const Source& source, std::siz
 }
 
 // Prefetches the n elements from `first` on; at the end of the source, the memory after it.
-SLIMPI_HD void bring_next(const Source& source, std::size_t first, std::size_t n) {
+SLIMPI_HD void prefetch_next(const Source& source, std::size_t first, std::size_t n) {
   if (source.codec == Codec::quantized)
     prefetch(source.bucket.packed + first * source.bucket.bits / 8, n * source.bucket.bits / 8);
   else if (source.codec == Codec::float32)
@@ -114,12 +114,12 @@ SLIMPI_HD void bring_next(const Source& source, std::size_t first, std::size_t n
 void sum_sources(const Source* sources, int source_count, std::size_t n, float* total,
                  Extremes* extremes) {
   // The first two may be exchanged, so that exact floats are added in place.
-  const bool turned = source_count > 1 && sources[1].codec == Codec::float32;
-  const auto source = [&](int s) -> const Source& { return sources[turned && s < 2 ? 1 - s : s]; };
+  const bool swapped = source_count > 1 && sources[1].codec == Codec::float32;
+  const auto source = [&](int s) -> const Source& { return sources[swapped && s < 2 ? 1 - s : s]; };
   float partial[kStep];
   for (std::size_t i = 0; i < n; i += kStep) {
     const std::size_t step = n - i < kStep ? n - i : kStep;
-    for (int s = 0; s < source_count; ++s) bring_next(source(s), i + step, step);
+    for (int s = 0; s < source_count; ++s) prefetch_next(source(s), i + step, step);
     // `total` may be the memory of an exact source that is not read yet: it gets only complete
     // sums.
     const float* sum = partial;
@@ -142,24 +142,25 @@ void sum_sources(const Source* sources, int source_count, std::size_t n, float* 
   }
 }
 
-// Whether a source is a near-overflow bucket, so that sum_huge_sources is needed.
-bool any_huge(const Format& format, const Source* sources, int source_count, double* slack) {
-  bool huge = false;
+// Whether a source is a near-overflow bucket, so that sum_near_overflow is needed.
+bool any_near_overflow(const Format& format, const Source* sources, int source_count,
+                       double* slack) {
+  bool near_overflow = false;
   *slack = 0;
   for (int s = 0; s < source_count; ++s) {
     if (sources[s].codec != Codec::quantized) continue;
     Header header;
     std::memcpy(&header, sources[s].data, sizeof header);
     if (!is_near_overflow(header)) continue;
-    huge = true;
+    near_overflow = true;
     *slack += range_of(header) / ((1 << format.bits) - 1);
   }
-  return huge;
+  return near_overflow;
 }
 
 // The same as sum_sources; where the sum is not finite, saturated_sum decides.
-void sum_huge_sources(const Source* sources, int source_count, std::size_t n, double slack,
-                      float* total) {
+void sum_near_overflow(const Source* sources, int source_count, std::size_t n, double slack,
+                       float* total) {
   float sum[kTile], one[kTile];
   double exact[kTile];
   for (std::size_t i = 0; i < n; i += kTile) {

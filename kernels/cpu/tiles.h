@@ -44,8 +44,8 @@ void include_tile(Extremes& extremes, const float* from, std::size_t n) {
 }
 
 // The same; also prefetches the first half of `upcoming`, which has as many elements.
-void include_tile_and_bring(Extremes& extremes, const float* from, std::size_t n,
-                            const float* upcoming) {
+void include_tile_and_prefetch(Extremes& extremes, const float* from, std::size_t n,
+                               const float* upcoming) {
   Extremes found = no_extremes();
   for (std::size_t i = 0; i < n; i += kStep) {
     const std::size_t step = n - i < kStep ? n - i : kStep;
@@ -129,24 +129,25 @@ void include_sum(Extremes& extremes, const Scale<Real>& shared_scale,
   include(extremes, found);
 }
 
-// lost = from - the values of the levels; decoded = these values. `from` may be `decoded`.
+// residual = from - the values of the levels; decoded = these values. `from` may be `decoded`.
 template <typename Real>
-void lose_levels(const Scale<Real>& shared_scale, const std::uint8_t* SLIMPI_RESTRICT levels,
-                 const float* from, std::size_t n, float* SLIMPI_RESTRICT lost, float* decoded) {
+void subtract_levels(const Scale<Real>& shared_scale, const std::uint8_t* SLIMPI_RESTRICT levels,
+                     const float* from, std::size_t n, float* SLIMPI_RESTRICT residual,
+                     float* decoded) {
   const Scale<Real> scale = shared_scale;
   SLIMPI_ELEMENTWISE
   for (std::size_t i = 0; i < n; ++i) {
     const float value = level_value(scale, levels[i]);
-    lost[i] = from[i] - value;
+    residual[i] = from[i] - value;
     decoded[i] = value;
   }
 }
 template <typename Real>
-void lose_levels(const Scale<Real>& shared_scale, const std::uint8_t* SLIMPI_RESTRICT levels,
-                 const float* from, std::size_t n, float* SLIMPI_RESTRICT lost) {
+void subtract_levels(const Scale<Real>& shared_scale, const std::uint8_t* SLIMPI_RESTRICT levels,
+                     const float* from, std::size_t n, float* SLIMPI_RESTRICT residual) {
   const Scale<Real> scale = shared_scale;
   SLIMPI_ELEMENTWISE
-  for (std::size_t i = 0; i < n; ++i) lost[i] = from[i] - level_value(scale, levels[i]);
+  for (std::size_t i = 0; i < n; ++i) residual[i] = from[i] - level_value(scale, levels[i]);
 }
 
 SLIMPI_HD std::size_t tile_at(std::size_t i, std::size_t n) {

@@ -52,13 +52,13 @@ struct SumArguments {
 };
 
 // The second pass over buckets that are too long for a block. The header is already written;
-// `added`, `lost` and `decoded` may be null. See kernels/cpu/buckets.h, which has the same.
+// `added`, `residual` and `decoded` may be null. See kernels/cpu/buckets.h, which has the same.
 struct PackArguments {
   Payload payload;
   RandomStream random;
   const float* in;
   const float* added;
-  float* lost;
+  float* residual;
   float* decoded;
   std::byte* out;
 };

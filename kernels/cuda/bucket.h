@@ -9,28 +9,29 @@
 namespace slimpi::kernels::cuda {
 
 // The scale of a bucket. One thread of a team computes it for the whole team.
-struct SharedGrid {
-  bool marked, wide;
-  Scale<float> narrow_grid;
-  Scale<double> wide_grid;
+struct SharedScale {
+  bool nonfinite, extended;
+  Scale<float> scale_float;
+  Scale<double> scale_double;
 };
 
 // Not inlined: the scale has long divisions, and numbers in double take registers.
-SLIMPI_DEVICE_RARE void open_grid(Header header, int bits, bool stochastic, SharedGrid& scale) {
-  scale.marked = is_nonfinite(header);
-  scale.wide = !scale.marked && is_extended_range(header);
-  if (scale.wide)
-    scale.wide_grid = scale_of<double>(header, bits, stochastic);
-  else if (!scale.marked)
-    scale.narrow_grid = scale_of<float>(header, bits, stochastic);
+SLIMPI_DEVICE_RARE void open_scale(Header header, int bits, bool stochastic, SharedScale& scale) {
+  scale.nonfinite = is_nonfinite(header);
+  scale.extended = !scale.nonfinite && is_extended_range(header);
+  if (scale.extended)
+    scale.scale_double = scale_of<double>(header, bits, stochastic);
+  else if (!scale.nonfinite)
+    scale.scale_float = scale_of<float>(header, bits, stochastic);
 }
 
-SLIMPI_DEVICE_RARE std::int32_t wide_level(const SharedGrid& scale, float x, bool stochastic,
-                                           float u) {
-  return stochastic ? stochastic_level(scale.wide_grid, x, u) : nearest_level(scale.wide_grid, x);
+SLIMPI_DEVICE_RARE std::int32_t extended_level(const SharedScale& scale, float x, bool stochastic,
+                                               float u) {
+  return stochastic ? stochastic_level(scale.scale_double, x, u)
+                    : nearest_level(scale.scale_double, x);
 }
-SLIMPI_DEVICE_RARE float wide_value(const SharedGrid& scale, std::uint8_t level) {
-  return level_value(scale.wide_grid, level);
+SLIMPI_DEVICE_RARE float extended_value(const SharedScale& scale, std::uint8_t level) {
+  return level_value(scale.scale_double, level);
 }
 
 SLIMPI_DEVICE Header read_header(const std::uint32_t* at) {
@@ -48,13 +49,13 @@ struct EncodeShared {
   alignas(16) std::uint32_t words[kWords];
   alignas(16) std::uint8_t levels[kElements<Team>];
   Extremes partial[kWarpsOfBlock];
-  SharedGrid scale;
+  SharedScale scale;
 };
 
 // The random words of the tile, in shared memory; the result points to the word of element 0.
 template <typename Team, typename Shared>
-SLIMPI_DEVICE const std::uint32_t* draw_words(const RandomStream& random, std::uint64_t first,
-                                              std::uint32_t count, Shared& shared) {
+SLIMPI_DEVICE const std::uint32_t* random_words(const RandomStream& random, std::uint64_t first,
+                                                std::uint32_t count, Shared& shared) {
   const std::uint64_t number = random.first + first;
   const auto skip = (std::uint32_t)(number % 4);
   const std::uint32_t blocks = (skip + count + 3) / 4;
@@ -68,8 +69,8 @@ SLIMPI_DEVICE const std::uint32_t* draw_words(const RandomStream& random, std::u
 // The outputs of a tile besides its bytes; null for what is not needed. They point to the tile's
 // first element.
 struct Wanted {
-  float* lost;     // values - x'
-  float* decoded;  // x'
+  float* residual;  // values - x'
+  float* decoded;   // x'
 };
 
 // `full`: the tile has an element for each value of each thread. The outputs besides the levels
@@ -90,11 +91,11 @@ SLIMPI_DEVICE void round_values(const Scale<float>& scale, const Tile& tile,
     else
       mine[j * kStep] = (std::uint8_t)nearest_level(scale, values[j]);
   }
-  if (wanted.lost != nullptr) {
+  if (wanted.residual != nullptr) {
     SLIMPI_UNROLL
     for (int j = 0; j < Team::values; ++j)
       if (full || has<Team>(tile, j))
-        (wanted.lost + first)[j * kStep] = values[j] - level_value(scale, mine[j * kStep]);
+        (wanted.residual + first)[j * kStep] = values[j] - level_value(scale, mine[j * kStep]);
   }
   if (wanted.decoded != nullptr) {
     SLIMPI_UNROLL
@@ -106,7 +107,7 @@ SLIMPI_DEVICE void round_values(const Scale<float>& scale, const Tile& tile,
 
 // The same in double, for buckets with an extended range: seldom.
 template <typename Team, bool stochastic>
-SLIMPI_DEVICE void round_wide(const SharedGrid& scale, const Tile& tile,
+SLIMPI_DEVICE void round_wide(const SharedScale& scale, const Tile& tile,
                               const float (&values)[Team::values], const std::uint32_t* words,
                               const Wanted& wanted, std::uint8_t* levels) {
   constexpr int kStep = Team::threads;
@@ -116,11 +117,11 @@ SLIMPI_DEVICE void round_wide(const SharedGrid& scale, const Tile& tile,
     if (!has<Team>(tile, j)) continue;
     float u = 0;
     if constexpr (stochastic) u = uniform((words + first)[j * kStep]);
-    const auto level = (std::uint8_t)wide_level(scale, values[j], stochastic, u);
+    const auto level = (std::uint8_t)extended_level(scale, values[j], stochastic, u);
     (levels + first)[j * kStep] = level;
-    if (wanted.lost == nullptr && wanted.decoded == nullptr) continue;
-    const float value = wide_value(scale, level);
-    if (wanted.lost != nullptr) (wanted.lost + first)[j * kStep] = values[j] - value;
+    if (wanted.residual == nullptr && wanted.decoded == nullptr) continue;
+    const float value = extended_value(scale, level);
+    if (wanted.residual != nullptr) (wanted.residual + first)[j * kStep] = values[j] - value;
     if (wanted.decoded != nullptr) (wanted.decoded + first)[j * kStep] = value;
   }
 }
@@ -132,10 +133,10 @@ SLIMPI_DEVICE void encode_tile(const Payload& payload, const RandomStream& rando
                                Shared& shared, std::uint32_t* out) {
   const std::uint32_t* words = nullptr;
   if constexpr (stochastic) {
-    words = draw_words<Team>(random, first_of(payload, tile), tile.count, shared);
+    words = random_words<Team>(random, first_of(payload, tile), tile.count, shared);
     Team::sync();
   }
-  if (shared.scale.marked) {
+  if (shared.scale.nonfinite) {
     const std::uint32_t count = words_of(payload, tile.count);
     for (std::uint32_t w = (std::uint32_t)Team::thread(); w < count; w += Team::threads) out[w] = 0;
     if (wanted.decoded != nullptr)
@@ -143,13 +144,13 @@ SLIMPI_DEVICE void encode_tile(const Payload& payload, const RandomStream& rando
         wanted.decoded[i] = nan_value();
     return;
   }
-  if (shared.scale.wide)
+  if (shared.scale.extended)
     round_wide<Team, stochastic>(shared.scale, tile, values, words, wanted, shared.levels);
   else if (is_full<Team>(tile))
-    round_values<Team, stochastic, true>(shared.scale.narrow_grid, tile, values, words, wanted,
+    round_values<Team, stochastic, true>(shared.scale.scale_float, tile, values, words, wanted,
                                          shared.levels);
   else
-    round_values<Team, stochastic, false>(shared.scale.narrow_grid, tile, values, words, wanted,
+    round_values<Team, stochastic, false>(shared.scale.scale_float, tile, values, words, wanted,
                                           shared.levels);
   write_levels<Team>(payload, tile, shared.levels, out);
 }
@@ -178,7 +179,7 @@ SLIMPI_DEVICE void encode_bucket(const Payload& payload, const RandomStream& ran
   std::uint32_t* const at = header_in(payload, tile, out);
   if (Team::thread() == 0) {
     const Header header = header_of(found);
-    open_grid(header, payload.format.bits, stochastic, shared.scale);
+    open_scale(header, payload.format.bits, stochastic, shared.scale);
     write_header(header, at);
   }
   Team::sync();

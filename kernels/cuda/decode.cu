@@ -19,10 +19,11 @@ SLIMPI_DEVICE void write_values(const Scale<float>& scale, const Tile& tile,
 
 // For the buckets that have no Scale<float>: seldom, so they read their levels once more.
 template <typename Team, bool added>
-SLIMPI_DEVICE_RARE void write_rare_values(const SharedGrid& shared, std::uint32_t count,
+SLIMPI_DEVICE_RARE void write_rare_values(const SharedScale& shared, std::uint32_t count,
                                           const std::uint32_t* words, int bits, float* out) {
   for (std::uint32_t i = (std::uint32_t)Team::thread(); i < count; i += Team::threads) {
-    const float value = shared.marked ? nan_value() : wide_value(shared, level_at(words, bits, i));
+    const float value =
+        shared.nonfinite ? nan_value() : extended_value(shared, level_at(words, bits, i));
     out[i] = added ? add(out[i], value) : value;
   }
 }
@@ -30,26 +31,26 @@ SLIMPI_DEVICE_RARE void write_rare_values(const SharedGrid& shared, std::uint32_
 // The levels do not depend on the header, so they are loaded before the header has arrived.
 template <typename Team, bool added>
 SLIMPI_DEVICE void decode(const DecodeArguments& a) {
-  __shared__ SharedGrid shared[Team::teams];
+  __shared__ SharedScale shared[Team::teams];
   const Tile tile = tile_of<Team>(a.payload);
   if (tile.count == 0) return;
-  SharedGrid& scale = shared[Team::index()];
+  SharedScale& scale = shared[Team::index()];
   const int bits = a.payload.format.bits;
   const std::uint32_t* const words = levels_in(a.payload, tile, a.in);
   float* const out = a.out + first_of(a.payload, tile);
   Header header = {};
   if (Team::thread() == 0) header = read_header(header_in(a.payload, tile, a.in));
-  if constexpr (added) bring_rows<Team>(out);
+  if constexpr (added) prefetch_rows<Team>(out);
   const Levels<Team> levels = load_levels<Team>(tile, words, bits);
-  if (Team::thread() == 0) open_grid(header, bits, a.payload.format.stochastic, scale);
+  if (Team::thread() == 0) open_scale(header, bits, a.payload.format.stochastic, scale);
   float before[Team::values];
   SLIMPI_UNROLL
   for (int j = 0; j < Team::values; ++j) before[j] = added ? out[readable<Team>(tile, j)] : 0.0f;
   Team::sync();
-  if (scale.marked || scale.wide)
+  if (scale.nonfinite || scale.extended)
     write_rare_values<Team, added>(scale, tile.count, words, bits, out);
   else
-    write_values<Team, added>(scale.narrow_grid, tile, levels, before, out);
+    write_values<Team, added>(scale.scale_float, tile, levels, before, out);
 }
 
 SLIMPI_KERNEL(decode_warp, DecodeArguments, 4, (decode<WarpTeam, false>))

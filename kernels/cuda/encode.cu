@@ -57,11 +57,11 @@ SLIMPI_DEVICE void pack(const PackArguments& a) {
   float values[BlockTeam::values];
   load_sums<BlockTeam>(tile, a.in + first, at_or_null(a.added, first), values);
   if (threadIdx.x == 0)
-    open_grid(read_header(header_in(a.payload, tile, a.out)), a.payload.format.bits, stochastic,
-              shared.scale);
+    open_scale(read_header(header_in(a.payload, tile, a.out)), a.payload.format.bits, stochastic,
+               shared.scale);
   __syncthreads();
   encode_tile<BlockTeam, stochastic>(a.payload, a.random, tile, values,
-                                     {at_or_null(a.lost, first), at_or_null(a.decoded, first)},
+                                     {at_or_null(a.residual, first), at_or_null(a.decoded, first)},
                                      shared, levels_in(a.payload, tile, a.out));
 }
 

@@ -24,7 +24,7 @@
 namespace slimpi::kernels::cuda {
 
 // Prefetches the cache line at `data`. The address may be invalid.
-SLIMPI_DEVICE void bring(const void* data) {
+SLIMPI_DEVICE void prefetch(const void* data) {
 #if defined(__CUDA_ARCH__)
   asm volatile("prefetch.global.L2 [%0];" ::"l"(data));
 #else

@@ -25,9 +25,9 @@ struct Levels {
   }
 };
 
-// Loads the words of all levels before any is used. Of an element that the tile has not, any level.
-// The elements of a thread are a multiple of 32 apart, so all its levels begin at the same bit of
-// their words.
+// Loads the words of all levels before any is used. Beyond the end of the tile a level is
+// arbitrary. The elements of a thread are a multiple of 32 apart, so all its levels begin at the
+// same bit of their words.
 template <typename Team>
 SLIMPI_DEVICE Levels<Team> load_levels(const Tile& tile, const std::uint32_t* words, int bits) {
   static_assert(Team::threads % 32 == 0);

@@ -82,7 +82,9 @@ SLIMPI_DEVICE void pair_sum(const PairSumArguments& a) {
 }
 
 SLIMPI_DEVICE void combine(const CombineArguments& a) {
-  for_each_element(a.count, [&](std::uint64_t i) { a.out[i] = add(a.a * a.x[i], a.b * a.y[i]); });
+  for_each_element(a.count, [&](std::uint64_t i) {
+    a.out[i] = add(a.a * a.x[i], a.b == 0 ? -0.0f : a.b * a.y[i]);
+  });
 }
 
 SLIMPI_DEVICE void fill(const FillArguments& a) {

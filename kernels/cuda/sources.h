@@ -8,28 +8,28 @@ namespace slimpi::kernels::cuda {
 struct Source {
   const float* exact;           // the tile's floats; null for an encoded segment
   const std::uint32_t* levels;  // the tile's levels
-  SharedGrid scale;
-  bool huge;
+  SharedScale scale;
+  bool near_overflow;
   double slack;  // the step of a near-overflow bucket
 };
 
 constexpr int kMaxSources = kMaxAddends + 1;
 struct SharedSources {
   Source source[kMaxSources];
-  bool any_huge;
+  bool any_near_overflow;
 };
 
 // Prefetches the encoded tiles of all sources at once. Each is only a few bytes; reading one after
 // the other would wait for memory once for each.
 template <typename Team>
-SLIMPI_DEVICE void bring_sources(const SumArguments& a, const Tile& tile) {
+SLIMPI_DEVICE void prefetch_sources(const SumArguments& a, const Tile& tile) {
   constexpr std::uint32_t kLine = 32;  // words
   const std::uint32_t words = words_of(a.payload, tile.count);
   const std::uint32_t lines = (words + kLine - 1) / kLine;
   const auto all = lines * (std::uint32_t)a.addend_count;
   for (std::uint32_t i = (std::uint32_t)Team::thread(); i < all; i += Team::threads) {
     const std::byte* const encoded = a.addends[i / lines].encoded;
-    if (encoded != nullptr) bring(levels_in(a.payload, tile, encoded) + i % lines * kLine);
+    if (encoded != nullptr) prefetch(levels_in(a.payload, tile, encoded) + i % lines * kLine);
   }
 }
 
@@ -38,47 +38,47 @@ template <typename Team>
 SLIMPI_DEVICE void open_sources(const SumArguments& a, const Tile& tile, SharedSources& shared) {
   const int s = Team::thread();
   if (s < kWarpThreads) {
-    bool huge = false;
+    bool near_overflow = false;
     if (s < a.addend_count) {
       Source& source = shared.source[s];
       source.exact = nullptr;
-      source.huge = false;
+      source.near_overflow = false;
       const std::byte* const encoded = a.addends[s].encoded;
       if (encoded == nullptr) {
         source.exact = a.addends[s].exact + first_of(a.payload, tile);
       } else {
         const Header header = read_header(header_in(a.payload, tile, encoded));
         source.levels = levels_in(a.payload, tile, encoded);
-        open_grid(header, a.payload.format.bits, a.payload.format.stochastic, source.scale);
-        source.huge = huge = is_near_overflow(header);
-        if (huge) source.slack = range_of(header) / ((1 << a.payload.format.bits) - 1);
+        open_scale(header, a.payload.format.bits, a.payload.format.stochastic, source.scale);
+        source.near_overflow = near_overflow = is_near_overflow(header);
+        if (near_overflow) source.slack = range_of(header) / ((1 << a.payload.format.bits) - 1);
       }
     }
-    const bool any = __any_sync(kAllLanes, huge) != 0;
-    if (s == 0) shared.any_huge = any;
+    const bool any = __any_sync(kAllLanes, near_overflow) != 0;
+    if (s == 0) shared.any_near_overflow = any;
   }
   Team::sync();
 }
 
 SLIMPI_DEVICE float element_of(const Source& source, int bits, std::uint32_t i) {
   if (source.exact != nullptr) return source.exact[i];
-  if (source.scale.marked) return nan_value();
+  if (source.scale.nonfinite) return nan_value();
   const std::uint8_t level = level_at(source.levels, bits, i);
-  return source.scale.wide ? wide_value(source.scale, level)
-                           : level_value(source.scale.narrow_grid, level);
+  return source.scale.extended ? extended_value(source.scale, level)
+                               : level_value(source.scale.scale_float, level);
 }
 
 // Element i of the tile, whose float sum is not finite and whose sources include near-overflow
 // buckets.
-SLIMPI_DEVICE_RARE float huge_sum(const SharedSources& shared, int sources, int bits,
-                                  std::uint32_t i) {
+SLIMPI_DEVICE_RARE float near_overflow_sum(const SharedSources& shared, int sources, int bits,
+                                           std::uint32_t i) {
   double exact = 0, slack = 0;
   SLIMPI_ROLLED
   for (int s = 0; s < sources; ++s) {
     const Source& source = shared.source[s];
     const double one = (double)element_of(source, bits, i);
     exact = s == 0 ? one : exact + one;
-    if (source.huge) slack += source.slack;
+    if (source.near_overflow) slack += source.slack;
   }
   return saturated_sum(exact, slack);
 }
@@ -93,7 +93,7 @@ SLIMPI_DEVICE void add_values(bool first, float (&sums)[Team::values], const Rea
   for (int j = 0; j < Team::values; ++j) sums[j] = first ? ones[j] : add(sums[j], ones[j]);
 }
 
-// The sums of the tile, in the order of the sources. Of an element that the tile has not, any sum.
+// The sums of the tile, in the order of the sources. Beyond the end of the tile a sum is arbitrary.
 template <typename Team>
 SLIMPI_DEVICE void sum_values(const SumArguments& a, const Tile& tile, const SharedSources& shared,
                               float (&sums)[Team::values]) {
@@ -109,20 +109,22 @@ SLIMPI_DEVICE void sum_values(const SumArguments& a, const Tile& tile, const Sha
       continue;
     }
     const Levels<Team> levels = load_levels<Team>(tile, levels_in(a.payload, tile, encoded), bits);
-    if (source.scale.marked) {
+    if (source.scale.nonfinite) {
       add_values<Team>(s == 0, sums, [](int) { return nan_value(); });
-    } else if (source.scale.wide) {
-      add_values<Team>(s == 0, sums, [&](int j) { return wide_value(source.scale, levels.at(j)); });
+    } else if (source.scale.extended) {
+      add_values<Team>(s == 0, sums,
+                       [&](int j) { return extended_value(source.scale, levels.at(j)); });
     } else {
-      const Scale<float> scale = source.scale.narrow_grid;
+      const Scale<float> scale = source.scale.scale_float;
       add_values<Team>(s == 0, sums, [&](int j) { return level_value(scale, levels.at(j)); });
     }
   }
-  if (!shared.any_huge) return;
+  if (!shared.any_near_overflow) return;
   SLIMPI_UNROLL
   for (int j = 0; j < Team::values; ++j) {
     const auto i = (std::uint32_t)(Team::thread() + j * Team::threads);
-    if (i < tile.count && !is_finite(sums[j])) sums[j] = huge_sum(shared, a.addend_count, bits, i);
+    if (i < tile.count && !is_finite(sums[j]))
+      sums[j] = near_overflow_sum(shared, a.addend_count, bits, i);
   }
 }
 

@@ -8,7 +8,7 @@ namespace slimpi::kernels::cuda {
 template <typename Team>
 SLIMPI_DEVICE void total_values(const SumArguments& a, const Tile& tile, SharedSources& sources,
                                 float (&values)[Team::values]) {
-  bring_sources<Team>(a, tile);
+  prefetch_sources<Team>(a, tile);
   open_sources<Team>(a, tile, sources);
   sum_values<Team>(a, tile, sources, values);
   if (a.residual == nullptr) return;

@@ -89,9 +89,9 @@ SLIMPI_DEVICE std::uint32_t words_of(const Payload& payload, std::uint32_t count
 
 // Prefetches the tile's floats at `values`; the range may be longer than the tile.
 template <typename Team>
-SLIMPI_DEVICE void bring_rows(const float* values) {
+SLIMPI_DEVICE void prefetch_rows(const float* values) {
   const int lane = Team::thread() % kWarpThreads;
-  if (lane < Team::values) bring(values + (Team::thread() - lane) + lane * Team::threads);
+  if (lane < Team::values) prefetch(values + (Team::thread() - lane) + lane * Team::threads);
 }
 
 // The extremes over the lanes of a warp; every lane gets the result.

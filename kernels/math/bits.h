@@ -66,9 +66,9 @@ SLIMPI_HD float add(float a, float b) {
 // comparisons per element suffice: among numbers of one sign the order of the bits is that of the
 // magnitudes.
 struct Extremes {
-  std::int32_t signed_high;     // the greatest number that is not negative
-  std::uint32_t unsigned_high;  // the least negative number, if there is one
-  std::uint32_t unsigned_low;   // the least magnitude
+  std::int32_t signed_high;     // the maximum of the numbers >= 0; negative where there is none
+  std::uint32_t unsigned_high;  // the minimum, the most negative number; without one the maximum
+  std::uint32_t unsigned_low;   // the minimum of the magnitudes
 };
 
 SLIMPI_HD Extremes no_extremes() {

@@ -84,8 +84,8 @@ bool exchange_is_due(const comm::Call& call) {
 
 void keep_model(comm::Call& call, const NodeShard& shard) {
   const double workers = double(call.communicator.size()) / shard.ranks;
-  call.device.kernels()->combine(float(workers), shard.in, 0, shard.in, shard.range.count,
-                                 shard.out, call.stream);
+  call.device.kernels()->combine(float(workers), shard.in, 0, nullptr, shard.range.count, shard.out,
+                                 call.stream);
 }
 
 std::pmr::vector<int> ranks_of(const inter::Mixing& row, const comm::InterNodeGroup& group) {

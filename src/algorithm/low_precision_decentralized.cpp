@@ -90,7 +90,7 @@ class Difference : public inter::PeerCodec {
                           call_.stream);
     float* const w = replicas_.own + part.first;
     kernels_.decode_add(call_.plan.format, own, n, w, call_.stream);
-    kernels_.combine(float(call_.communicator.size()), w, 0, w, n, shard_.out + part.first,
+    kernels_.combine(float(call_.communicator.size()), w, 0, nullptr, n, shard_.out + part.first,
                      call_.stream);
   }
 
@@ -110,7 +110,7 @@ Status start_over(comm::Call& call, const NodeShard& shard, const Replicas& repl
   SLIMPI_TRY(inter::run_exchange(sum, shard.group, shard.range, shard.in, shard.out, nullptr));
   const float share = float(1.0 / call.communicator.size());
   const auto fill = [&](float* replica) {
-    call.device.kernels()->combine(share, shard.out, 0, shard.out, shard.range.count, replica,
+    call.device.kernels()->combine(share, shard.out, 0, nullptr, shard.range.count, replica,
                                    call.stream);
   };
   fill(replicas.own);

@@ -234,6 +234,10 @@ void the_rest_of_the_table(void**) {
         finish();
         ASSERT_SAME(out);
       }
+      host().combine(3.0f, a.host(), 0, nullptr, count, out.host(), nullptr);
+      gpu().combine(3.0f, a.device, 0, nullptr, count, out.device, g_stream);
+      finish();
+      ASSERT_SAME(out);
       host().combine(0.3f, a.host(), -1.7f, b.host(), count, b.host(), nullptr);
       gpu().combine(0.3f, a.device, -1.7f, b.device, count, b.device, g_stream);
       host().fill(c.host(), -0.25f, count / 2, nullptr);

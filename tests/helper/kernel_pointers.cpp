@@ -51,7 +51,7 @@ void check(const SumArguments& a, bool atomics) {
   encoded(a.out, !atomics);
 }
 void check(const PackArguments& a, bool) {
-  values({a.in, a.added, a.lost, a.decoded});
+  values({a.in, a.added, a.residual, a.decoded});
   encoded(a.out, false);
 }
 void check(const DecodeArguments& a, bool) {

@@ -166,6 +166,18 @@ void combine_rounds_each_product(void**) {
   }
 }
 
+// A factor of 0: y is not read, so 0 times an infinity is no part of the result.
+void combine_with_one_input(void**) {
+  const float values[] = {1.5f, -0.0f, 0.0f, -2.25f, INFINITY, -INFINITY, NAN, 1e-45f};
+  for (std::size_t i = 0; i < kCount; ++i) g_carry[i] = values[i % 8];
+  for (float* const out : {g_result, g_carry}) {
+    for (std::size_t i = 0; i < kCount; ++i)
+      g_total[i] = canonical_sum(3.0f * values[i % 8], -0.0f);
+    path().combine(3.0f, g_carry, 0, nullptr, kCount, out, nullptr);
+    assert_true(same(out, g_total, kCount));
+  }
+}
+
 void find_beyond_finds_any(void**) {
   int found = 7;
   for (std::size_t i = 0; i < kCount; ++i) g_carry[i] = i % 2 == 0 ? 3.4028235e38f : -1e-45f;
@@ -227,6 +239,7 @@ int main() {
       cmocka_unit_test(a_residual_outlives_a_nonfinite_element),
       cmocka_unit_test(sum_adds_in_order_into_any_of_its_inputs),
       cmocka_unit_test(combine_rounds_each_product),
+      cmocka_unit_test(combine_with_one_input),
       cmocka_unit_test(find_beyond_finds_any),
       cmocka_unit_test(compare_gives_squares_of_error_and_norm),
       cmocka_unit_test(fill_fills),

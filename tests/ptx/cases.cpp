@@ -178,6 +178,10 @@ void check_elementwise(const Side& side, const Case& c) {
     side.finish();
     EXPECT_SAME(out);
   }
+  host().combine(3.0f, a.host(), 0, nullptr, n, out.host(), nullptr);
+  gpu.combine(3.0f, a.device, 0, nullptr, n, out.device, side.stream);
+  side.finish();
+  EXPECT_SAME(out);
   host().combine(0.3f, a.host(), -1.7f, b.host(), n, b.host(), nullptr);
   gpu.combine(0.3f, a.device, -1.7f, b.device, n, b.device, side.stream);
   host().fill(d.host(), -0.25f, n / 2, nullptr);
