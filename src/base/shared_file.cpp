@@ -54,7 +54,7 @@ bool same_user(int socket) {
 }
 
 int open_socket() {
-  return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  return above_standard_streams(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
 // A message of one byte that carries a descriptor.
@@ -102,7 +102,8 @@ bool within_file_size_limit(std::size_t bytes) {
 }
 
 int open_result(const char* path) {
-  const int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
+  const int file = above_standard_streams(
+      open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666));
   // A pipe with a reader takes all of the text, however slow the reader is.
   if (file >= 0) fcntl(file, F_SETFL, fcntl(file, F_GETFL) & ~O_NONBLOCK);
   return file;
@@ -154,8 +155,8 @@ Status FileOffer::open(std::uint64_t name) {
 // A connection of an unrelated process may come first; it is dropped.
 Status FileOffer::give(const SharedFile& file, std::uint64_t token) {
   for (;;) {
-    const Descriptor connection(without_interruption(
-        [&] { return accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); }));
+    const Descriptor connection(above_standard_streams(without_interruption(
+        [&] { return accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); })));
     if (!connection.open()) return failed("handing out a shared-memory segment");
     std::uint64_t theirs = 0;
     const ssize_t got = without_interruption(
@@ -199,7 +200,8 @@ Status FileRequest::take(SharedFile* file) {
     return fail(Status::no_memory, "a shared-memory segment did not arrive");
   int number = -1;
   std::memcpy(&number, CMSG_DATA(rights), sizeof number);
-  file->file_.reset(number);
+  file->file_.reset(above_standard_streams(number));
+  if (!file->file_.open()) return failed("keeping a shared-memory segment");
   return Status::ok;
 }
 

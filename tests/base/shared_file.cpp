@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/shared_file.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -71,6 +72,33 @@ void nothing_waits(void**) {
   assert_true(request.take(&theirs) != Status::ok);  // nothing was given
 }
 
+// A program may have closed the standard streams. What others write to these numbers must not go
+// into the file.
+void no_descriptor_is_a_standard_stream(void**) {
+  const int input = dup(STDIN_FILENO);
+  const auto is_free = [] { return fcntl(STDIN_FILENO, F_GETFD) < 0; };
+  const std::uint64_t offered = name();
+  close(STDIN_FILENO);
+  SharedFile mine, theirs;
+  FileOffer offer;
+  FileRequest request;
+  bool all_free = mine.create(kBytes) == Status::ok && is_free();
+  all_free = all_free && offer.open(offered) == Status::ok && is_free();
+  all_free = all_free && request.ask(offered, 7) == Status::ok && is_free();
+  all_free = all_free && offer.give(mine, 7) == Status::ok && is_free();
+  all_free = all_free && request.take(&theirs) == Status::ok && is_free();
+  std::byte* there = nullptr;
+  const bool usable = theirs.map(kBytes, &there) == Status::ok;
+  const int result = slimpi::open_result("/dev/null");
+  all_free = all_free && result > STDERR_FILENO && is_free();
+  close(result);
+  dup2(input, STDIN_FILENO);
+  close(input);
+  assert_true(all_free);
+  assert_true(usable);
+  munmap(there, kBytes);
+}
+
 void lack_of_memory_is_an_error(void**) {
   rlimit before{}, small{};
   assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -91,6 +119,7 @@ int main() {
       cmocka_unit_test(what_one_writes_the_other_reads),
       cmocka_unit_test(a_stranger_gets_nothing),
       cmocka_unit_test(nothing_waits),
+      cmocka_unit_test(no_descriptor_is_a_standard_stream),
       cmocka_unit_test(lack_of_memory_is_an_error),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr);
