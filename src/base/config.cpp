@@ -54,14 +54,6 @@ std::string unknown_name(std::string_view spelled_name, std::string_view option,
   return text + "; did you mean " + spelled(near, source) + "?";
 }
 
-// `line` without its comment. A comment begins with a # at the start of the line or after white
-// space.
-std::string_view without_comment(std::string_view line) {
-  for (std::size_t at = line.find('#'); at != line.npos; at = line.find('#', at + 1))
-    if (at == 0 || line[at - 1] == ' ' || line[at - 1] == '\t') return line.substr(0, at);
-  return line;
-}
-
 // Reads `name = value` lines into the config. Returns "" or the error.
 std::string read_file(const std::string& path, Config& config, std::vector<std::string>& unknown) {
   const std::string refused = "SLIMPI_CONFIG=" + printable(path) + ": the file cannot be read: ";
@@ -70,10 +62,8 @@ std::string read_file(const std::string& path, Config& config, std::vector<std::
   if (!file) return refused + std::strerror(errno);
   std::string text;
   for (int number = 1; std::getline(file, text); ++number) {
-    if (constexpr std::string_view mark = "\xef\xbb\xbf"; number == 1 && text.starts_with(mark))
-      text.erase(0, mark.size());  // Windows editors write this byte order mark before UTF-8 text
     const std::string where = printable(path) + ":" + std::to_string(number) + ": ";
-    const std::string_view line = trimmed(without_comment(text));
+    const std::string_view line = content_of_line(text, number);
     if (line.empty()) continue;
     const std::size_t equals = line.find('=');
     const std::string name = lower_case(line.substr(0, equals));

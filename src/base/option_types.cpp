@@ -17,6 +17,14 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kSpace) + 1 - first);
 }
 
+std::string_view content_of_line(std::string_view line, int number) {
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  if (number == 1 && line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
+  for (std::size_t at = line.find('#'); at != line.npos; at = line.find('#', at + 1))
+    if (at == 0 || line[at - 1] == ' ' || line[at - 1] == '\t') line = line.substr(0, at);
+  return trimmed(line);
+}
+
 std::string lower_case(std::string_view text) {
   std::string result(trimmed(text));
   for (char& c : result)

@@ -39,7 +39,7 @@ std::string parse_rules(std::string_view text, const std::string& where, Rules& 
   std::istringstream lines{std::string(text)};
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {
-    std::istringstream row(line.substr(0, line.find('#')));
+    std::istringstream row(std::string(content_of_line(line, number)));
     std::vector<std::string> words;
     for (std::string word; row >> word;) words.push_back(word);
     if (words.empty()) continue;

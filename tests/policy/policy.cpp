@@ -52,6 +52,13 @@ void bad_rows_name_file_line_and_word(void**) {
   policy::Rules rules;
   assert_string_equal(policy::parse_rules("\n1 2 3\n", "r", rules).c_str(),
                       "r:2: a row is: min_size max_size communicator algorithm bits");
+  // Comments and a byte order mark as in configuration files.
+  rules.clear();
+  assert_string_equal(
+      policy::parse_rules("\xef\xbb\xbf* * a#b hook:/a#b.so * # c\n#d\n", "r", rules).c_str(), "");
+  assert_int_equal(rules.size(), 1);
+  assert_string_equal(rules[0].communicator.c_str(), "a#b");
+  assert_string_equal(rules[0].algorithm.c_str(), "hook:/a#b.so");
   assert_non_null(strstr(policy::parse_rules("* * * bytegrad 9", "r", rules).c_str(), "bits 9"));
   assert_non_null(strstr(policy::parse_rules("* * * magic *", "r", rules).c_str(), "magic"));
   assert_non_null(strstr(policy::parse_rules("2M 1M * off *", "r", rules).c_str(), "max_size"));
@@ -68,7 +75,7 @@ void what_cannot_run_is_refused(void**) {
   assert_string_equal(policy::refuse(config_of({{"intra", "nccl"}}), {}).c_str(), nccl);
   assert_non_null(strstr(
       policy::refuse(config_of({{"algorithm", "powersgd"}, {"max_error", "0.1"}}), {}).c_str(),
-      "SLIMPI_MAX_ERROR does not go with powersgd"));
+      "SLIMPI_MAX_ERROR cannot be combined with powersgd"));
 }
 
 void results_have_files_of_their_own(void**) {
