@@ -36,7 +36,7 @@ Sizes sizes_for(const kernels::Format& format, const comm::InterNodeGroup& group
                 std::uint64_t shard) {
   Sizes sizes;
   sizes.shard = shard;
-  for (int index = 0; index < kExactCoding; ++index) {
+  for (int index = 0; index < kExactCodec; ++index) {
     const kernels::Format tried = codec_at(format, index);
     const std::uint64_t chunk =
         comm::chunk_of(shard, int(group.peers.size()), 0, comm::chunk_alignment(tried)).count;
@@ -121,7 +121,7 @@ Status Bounded::exchange(int index) {
   comm::Plan plan = call_.plan;
   plan.format = codec_at(plan.format, index);
   comm::Call exchanged = comm::with_plan(call_, plan);
-  exchanged.totals = index == kExactCoding ? nullptr : buffers_.totals;
+  exchanged.totals = index == kExactCodec ? nullptr : buffers_.totals;
   return inter::run_exchange(exchanged, group_, shard_, in_, out_, nullptr);
 }
 
@@ -144,7 +144,7 @@ Status Bounded::check(int index, double peak, int tries, int* next) {
   SLIMPI_TRY(measure_excess(call_, format, group_, shard_, checked, node_rounding_, &excess));
   std::uint64_t wanted =
       std::uint64_t(tries + 1 < kMostTries ? finer_codec(index, excess, call_.plan.max_error, peak)
-                                           : kExactCoding);
+                                           : kExactCodec);
   if (excess <= 1) wanted = std::uint64_t(index);
   // `excess` may differ between ranks in its last bits, so the ranks agree on the finest codec that
   // any of them wants.
@@ -161,7 +161,7 @@ Status Bounded::run() {
   for (int tries = 1;; ++tries) {
     SLIMPI_TRY(exchange(index));
     int next = index;
-    if (index != kExactCoding) SLIMPI_TRY(check(index, chosen.peak, tries, &next));
+    if (index != kExactCodec) SLIMPI_TRY(check(index, chosen.peak, tries, &next));
     if (next == index) break;
     call_.communicator.statistics().repeated();
     index = next;

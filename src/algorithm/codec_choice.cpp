@@ -17,7 +17,7 @@ namespace slimpi::algorithm {
 namespace {
 
 constexpr std::uint64_t kTilesPerDraw = 32, kFewestDraws = 4, kMostDraws = 32;
-constexpr int kExact = kExactCoding;
+constexpr int kExact = kExactCodec;
 // Larger sums may saturate, and the error of a saturated sum has no bound.
 constexpr double kGreatestSum = 0x1p126;
 

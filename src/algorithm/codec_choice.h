@@ -22,7 +22,7 @@
 namespace slimpi::algorithm {
 
 struct ChosenCodec {
-  int index = kExactCoding;
+  int index = kExactCodec;
   double peak = 0;  // no sum has a larger absolute value
 };
 

@@ -43,7 +43,7 @@ int finer_codec(int index, double excess, double max_error, double peak) {
   for (int finer = index + 1; finer < kQuantizers; ++finer)
     if (std::exp2(finer + 1) - 1 >= wanted) return finer;
   const bool shorter = index < kShortIndex && max_error >= kShort.error && holds(kShortIndex, peak);
-  return shorter ? kShortIndex : kExactCoding;
+  return shorter ? kShortIndex : kExactCodec;
 }
 
 }  // namespace slimpi::algorithm

@@ -6,7 +6,7 @@
 
 using slimpi::algorithm::codec_at;
 using slimpi::algorithm::finer_codec;
-using slimpi::algorithm::kExactCoding;
+using slimpi::algorithm::kExactCodec;
 
 namespace {
 
@@ -32,17 +32,17 @@ void after_eight_bits_comes_fp16(void**) {
 }
 
 void after_fp16_comes_the_exact_codec(void**) {
-  assert_int_equal(finer_codec(kHalf, 1.2, 1e-2, 1), kExactCoding);
+  assert_int_equal(finer_codec(kHalf, 1.2, 1e-2, 1), kExactCodec);
 }
 
 void fp16_is_not_tried_where_its_rounding_is_too_large(void**) {
-  assert_int_equal(finer_codec(kEightBits, 1.2, 1e-4, 1), kExactCoding);
+  assert_int_equal(finer_codec(kEightBits, 1.2, 1e-4, 1), kExactCodec);
   assert_int_equal(finer_codec(kEightBits, 1.2, 2e-4, 1), kHalf);
 }
 
 void fp16_is_not_tried_for_sums_that_it_cannot_hold(void**) {
   assert_int_equal(finer_codec(kEightBits, 1.2, 1e-2, 65472), kHalf);
-  assert_int_equal(finer_codec(kEightBits, 1.2, 1e-2, 65504), kExactCoding);
+  assert_int_equal(finer_codec(kEightBits, 1.2, 1e-2, 65504), kExactCodec);
   assert_int_equal(finer_codec(0, 1.01, 1e-2, 1e30), 1);  // quantizers hold all sums
 }
 

@@ -15,15 +15,15 @@
 
 #include "tests/bench/placement.h"
 
-enum { kMostSizes = 16, kWays = 2, kPaces = 4, kMost = 1000 };
+enum { kMostSizes = 16, kWays = 2, kRegimes = 4, kMost = 1000 };
 enum { kMostKilobytes = 4 << 20 };  // fewer floats than an int counts
 enum { kChains = 24 };              // more than a core's units can begin while one is under way
-static const char* const regimes[kPaces] = {"one cache", "one cache, busy cores", "two caches",
+static const char* const regimes[kRegimes] = {"one cache", "one cache, busy cores", "two caches",
                                             "two caches, busy cores"};
 static const double kBusy = 1.4;  // times as slow as at best
 
-static double times[kMostSizes][kWays][kPaces][kMost];
-static int samples[kMostSizes][kWays][kPaces];
+static double times[kMostSizes][kWays][kRegimes][kMost];
+static int samples[kMostSizes][kWays][kRegimes];
 static atomic_int* word;
 static int rank;
 
@@ -122,7 +122,7 @@ int main(int argc, char** argv) {
         if (regime() == before && round >= 0)
           times[size][way][before][samples[size][way][before]++] = time;
       }
-  for (int seen = 0; seen < kPaces && rank == 0; ++seen) print(seen, sizes, argv + 3);
+  for (int seen = 0; seen < kRegimes && rank == 0; ++seen) print(seen, sizes, argv + 3);
   free(in);
   free(out);
   MPI_Finalize();

@@ -69,6 +69,9 @@ FILENAME == "-" {
   next
 }
 function check(text, place,    i, low) {
+  # Words of a name such as ExactCodec.
+  while (match(text, /[a-z][A-Z]/))
+    text = substr(text, 1, RSTART) " " substr(text, RSTART + 1)
   low = " " tolower(text) " "
   gsub(/_/, " ", low)
   if (low !~ any) return

@@ -32,6 +32,7 @@ expect() {
 }
 expect src/base/b.cpp 'int x;\n// two neighbours talk\n' src/base/b.cpp:2 neighbours
 expect src/base/b.h 'int first_box = 1;\n' src/base/b.h:1 box
+expect src/base/c.h 'enum { kExactCoding };\n' src/base/c.h:1 coding
 expect man/a.7 'It can not be used.\n' man/a.7:1 'can not'
 expect docs/A.md 'Two rounds for each value.\n' docs/A.md:1 'two rounds'
 expect src/base/relayed_part.h 'int x;\n' src/base/relayed_part.h relayed

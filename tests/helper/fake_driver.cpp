@@ -58,7 +58,7 @@ device::Stream* queue_of(CUstream stream) {
 int fake_bus(int device) {
   const char *const gpus = std::getenv("FAKE_GPUS"), *const rank = std::getenv("PMI_RANK");
   const bool own = gpus != nullptr && std::strcmp(gpus, "own") == 0 && rank != nullptr;
-  return 0x3b + device + (own ? kStandinDevices * std::atoi(rank) : 0);
+  return 0x3b + device + (own ? kFakeDevices * std::atoi(rank) : 0);
 }
 
 void expect_alive(int device, unsigned long long context, const char* function) {
@@ -170,12 +170,12 @@ CUresult cuGetErrorString(CUresult error, const char** text) {
 
 CUresult cuDeviceGetCount(int* count) {
   FAKE_ENTER(cuDeviceGetCount);
-  *count = kStandinDevices;
+  *count = kFakeDevices;
   return CUDA_SUCCESS;
 }
 CUresult cuDeviceGet(CUdevice* device, int ordinal) {
   FAKE_ENTER(cuDeviceGet);
-  if (ordinal < 0 || ordinal >= kStandinDevices) return CUDA_ERROR_INVALID_DEVICE;
+  if (ordinal < 0 || ordinal >= kFakeDevices) return CUDA_ERROR_INVALID_DEVICE;
   *device = ordinal;
   return CUDA_SUCCESS;
 }

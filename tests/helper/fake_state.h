@@ -38,7 +38,7 @@ struct CUfunc_st {
 
 namespace slimpi::test {
 
-constexpr int kStandinDevices = 2;
+constexpr int kFakeDevices = 2;
 
 struct Allocation {
   std::size_t bytes;
@@ -60,7 +60,7 @@ struct Failure {
 struct FakeDriver {
   bool initialized = false;
   int process = 0;  // that initialized it
-  CUctx_st primary[kStandinDevices];
+  CUctx_st primary[kFakeDevices];
   std::map<std::uintptr_t, Allocation> memory;
   std::map<std::string, Failure> failures;
   int streams = 0, events = 0, policy = -1;
