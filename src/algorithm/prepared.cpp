@@ -36,8 +36,7 @@ Status reserve(const comm::Call& call, Prepared& prepared, bool* ready) {
       status = communicator.stream_for(call.location, &stream, role);
   *ready = status == Status::ok;
   if (call.count <= largest) return status;
-  if (!*ready)
-    log_once(LogLevel::warn, "calls of this size go to MPI on all ranks: " + failure_text());
+  if (!*ready) log_failure_once(LogLevel::warn, "calls of this size go to MPI on all ranks");
   std::uint64_t everyone[] = {*ready ? 1u : 0u, staged ? 0u : 1u};
   SLIMPI_TRY(communicator.exchange().all_min(everyone));
   *ready = everyone[0] == 1;

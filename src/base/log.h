@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Lines on stderr, each with the rank that logs it. Nothing is ever written to stdout.
 #pragma once
-#include <string>
 #include <string_view>
 
 #include "base/option_types.h"
@@ -32,7 +31,11 @@ inline void log_debug(std::string_view text) {
   log(LogLevel::debug, text);
 }
 
-// The same, but logs each text only once.
-void log_once(LogLevel level, const std::string& text);
+// The same, but logs each text only once. Allocates nothing: what a rank logs before the ranks
+// agree must not keep it from agreeing.
+void log_once(LogLevel level, std::string_view text);
+
+// The same with ": " and the text of the thread's last failure behind the text.
+void log_failure_once(LogLevel level, std::string_view text);
 
 }  // namespace slimpi

@@ -31,7 +31,7 @@ Status AllreduceCall::compare_states(comm::Call& call, Agreement* agreement) {
   *agreement = {};
   if (call.state->calls >= plan_.start) {
     if (plan_.algorithm->reserve_state(call) != Status::ok) {
-      log_once(LogLevel::warn, "no state for a buffer: " + failure_text());
+      log_failure_once(LogLevel::warn, "no state for a buffer");
       agreement->no_memory = 1;
     }
     const Status status = check_values(call, agreement);

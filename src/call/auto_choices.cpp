@@ -12,9 +12,9 @@ AutoChoices::Row& AutoChoices::row_of(const Candidates& candidates, std::uint64_
   const std::size_t size_class = size_class_of(bytes);
   for (auto& [key, row] : rows_)
     if (key.size_class == size_class && key.candidates == candidates) return row;
-  Row& row = rows_[{size_class, candidates}];
+  Row row;
   row.trials.resize(candidates.size());
-  return row;
+  return rows_.emplace(Key{size_class, candidates}, std::move(row)).first->second;
 }
 
 void AutoChoices::add(const Candidates& candidates, std::uint64_t bytes, std::size_t which,

@@ -102,12 +102,11 @@ Outcome run_plan(Runtime& runtime, comm::Communicator& communicator, const comm:
   return run_timed_plan(runtime, communicator, plan, request, &verifying);
 }
 
-Outcome run_fastest(Runtime& runtime, comm::Communicator& communicator,
-                    const PreparedCall& prepared, const Allreduce& request) {
+Outcome run_fastest(Runtime& runtime, comm::Communicator& communicator, PreparedCall& prepared,
+                    const Allreduce& request) {
   const std::vector<comm::Plan>& plans = prepared.decision.plans;
   comm::Autotuner* autotuner = nullptr;
-  if (const Status status =
-          communicator.autotuner(bits_of_count(request), int(plans.size()) + 1, &autotuner);
+  if (const Status status = prepared.autotuner(communicator, bits_of_count(request), &autotuner);
       status != Status::ok)
     return Outcome::finished(fail_call(runtime, communicator, status));
   if (autotuner == nullptr) {

@@ -13,8 +13,8 @@ extern std::uint64_t (*candidate_clock)();
 
 // Does a call of SLIMPI_ALGORITHM=auto between nodes: by MPI's own allreduce or by one of the
 // plans.
-Outcome run_fastest(Runtime& runtime, comm::Communicator& communicator,
-                    const PreparedCall& prepared, const Allreduce& request);
+Outcome run_fastest(Runtime& runtime, comm::Communicator& communicator, PreparedCall& prepared,
+                    const Allreduce& request);
 
 // Does a call inside one node: by MPI's own allreduce or through shared memory. Both give the same
 // bytes. Left where MPI has to do the call.

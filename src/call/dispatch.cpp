@@ -129,14 +129,14 @@ Outcome give_up(Runtime& runtime, comm::Communicator& communicator, const Allred
   if (!communicator.unusable()) return Outcome::finished(fail_call(runtime, communicator, status));
   // A limit of slimpi's own is no reason for a warning: the program gets MPI's own sum.
   if (communicator.rank() == 0)
-    log_once(status == Status::unsupported ? LogLevel::info : LogLevel::warn,
-             "calls on a communicator go to MPI: " + failure_text());
+    log_failure_once(status == Status::unsupported ? LogLevel::info : LogLevel::warn,
+                     "calls on a communicator go to MPI");
   return bypass(runtime, BypassReason::failure, communicator, request);
 }
 
 // Runs a call that policy takes, by the nodes of its ranks.
-Outcome run_by_nodes(Runtime& runtime, comm::Communicator& communicator,
-                     const PreparedCall& prepared, const Allreduce& request) {
+Outcome run_by_nodes(Runtime& runtime, comm::Communicator& communicator, PreparedCall& prepared,
+                     const Allreduce& request) {
   const std::vector<comm::Plan>& plans = prepared.decision.plans;
   // Only here, because it costs more than all the steps of a call that is left to MPI.
   const OwnFloats environment;
@@ -168,14 +168,13 @@ Outcome dispatch_together(Runtime& runtime, comm::Communicator& communicator,
   if (!communicator.agreed() && !communicator.failed()) {
     communicator.read_name();  // part of the subject
     const OwnFloats environment;
-    ActiveCall::Subject subject = communicator.subject(count);
-    // Not the number of the last call, in which others may still be with another count.
-    if (subject.call != 0) ++subject.call;
-    const ActiveCall active(subject);  // fail_call() names the call
+    // A number of its own: others may still be in the last call, and this one may be left to MPI.
+    if (communicator.taken != 0) ++communicator.taken;
+    const ActiveCall active(communicator.subject(count));  // fail_call() names the call
     const Status begun = begin_communicator(runtime, communicator);
     if (begun != Status::ok) return give_up(runtime, communicator, request, begun);
   }
-  const PreparedCall& prepared = communicator.attachment<PreparedCalls>().find(count);
+  PreparedCall& prepared = communicator.attachment<PreparedCalls>().find(count);
   const policy::Decision& decision = prepared.decision;
   if (decision.take || decision.reason != BypassReason::small) {
     communicator.states.count_call();

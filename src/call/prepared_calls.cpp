@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "base/exceptions.h"
+
 namespace slimpi::call {
 
 namespace {
@@ -13,10 +15,26 @@ PreparedCall prepared(const Config& config, const policy::Rule* rule) {
   call.candidates.push_back(Candidate::mpi());
   for (const comm::Plan& plan : call.decision.plans)
     call.candidates.push_back(Candidate::algorithm(plan.algorithm->id));
+  if (call.decision.plans.size() > 1) call.autotuners.resize(PreparedCall::kSizeClasses);
   return call;
 }
 
 }  // namespace
+
+Status PreparedCall::autotuner(comm::Communicator& communicator, int bits,
+                               comm::Autotuner** found) {
+  auto& known = autotuners[std::size_t(bits)];
+  if (!known) {
+    std::unique_ptr<comm::Autotuner> made;
+    bool all = false;
+    SLIMPI_TRY(communicator.agree_on_made(
+        caught([&] { made = std::make_unique<comm::Autotuner>(int(candidates.size())); }), &all));
+    if (!all) made.reset();
+    known = std::move(made);
+  }
+  *found = known->get();
+  return Status::ok;
+}
 
 void PreparedCalls::prepare(const Config& config, const policy::Rules& rules,
                             const std::string& name) {
@@ -29,10 +47,10 @@ void PreparedCalls::prepare(const Config& config, const policy::Rules& rules,
   other_ = prepared(config, nullptr);
 }
 
-const PreparedCall& PreparedCalls::find(std::uint64_t count) const noexcept {
+PreparedCall& PreparedCalls::find(std::uint64_t count) noexcept {
   const std::uint64_t bytes = count * sizeof(float);
   if (bytes < min_size_) return small_;
-  for (const Row& row : rows_)
+  for (Row& row : rows_)
     if (bytes >= row.min_size && bytes <= row.max_size) return row.call;
   return other_;
 }

@@ -6,11 +6,15 @@
 // leave that call to MPI.
 #pragma once
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "call/candidate.h"
 #include "comm/attachment.h"
+#include "comm/autotuner.h"
+#include "comm/communicator.h"
 #include "policy/policy.h"
 
 namespace slimpi::call {
@@ -18,6 +22,15 @@ namespace slimpi::call {
 struct PreparedCall {
   policy::Decision decision;
   Candidates candidates;  // MPI and the plans' algorithms
+
+  // The autotuner of several plans for counts with so many bits; null where some rank could not
+  // make it. The ranks make it together at the first call, because later calls may go to MPI on all
+  // of them without a message. It is collective then.
+  Status autotuner(comm::Communicator& communicator, int bits, comm::Autotuner** found);
+
+  static constexpr std::size_t kSizeClasses = 65;  // bits of a count
+  // By the bits of the count. Empty: not made yet; null: some rank could not make it.
+  std::vector<std::optional<std::unique_ptr<comm::Autotuner>>> autotuners;
 };
 
 class PreparedCalls : public comm::Attachment {
@@ -28,7 +41,7 @@ class PreparedCalls : public comm::Attachment {
 
   // The decision for sums of `count` floats; the same on all ranks. Valid until prepare().
   // Allocates nothing and throws nothing.
-  const PreparedCall& find(std::uint64_t count) const noexcept;
+  PreparedCall& find(std::uint64_t count) noexcept;
 
  private:
   // The calls of one row of the rules: from min_size to max_size bytes, both included.

@@ -64,6 +64,7 @@ Status Communicator::make_exchange_comm() {
   const auto wait = [this](MPI_Request& request, std::span<const int> arrivals) {
     return wait_for_ranks(request, arrivals);
   };
+  exchange_.reserve(size_);
   // Before the first message: if this throws half way, recover() must not decline a second time.
   asked_ = unusable_ = true;
   SLIMPI_TRY(mpi::make_internal(api_, user_, wait, &exchange_comm_, &number_));
@@ -91,7 +92,6 @@ void Communicator::abandon() {
 void Communicator::start_anew() {
   changed_ = laid_out_ = false;
   group_.clear();
-  for (auto& autotuner : autotuners_) autotuner.reset();
   node_autotuners_.clear();
   made_for_node_.reset();
   states.drop_all();
@@ -117,26 +117,10 @@ Status Communicator::stream_for(const device::Location& location, device::Stream
   return Status::ok;
 }
 
-// Of something that this rank made, or not: whether all ranks have it.
 Status Communicator::agree_on_made(Status here, bool* all) {
-  if (here != Status::ok)
-    log_once(LogLevel::warn, "some sums go to MPI on all ranks: " + failure_text());
+  if (here != Status::ok) log_failure_once(LogLevel::warn, "some sums go to MPI on all ranks");
   *all = here == Status::ok;
   return exchange_.all_true(all);
-}
-
-Status Communicator::autotuner(int bits, int candidates, Autotuner** autotuner) {
-  auto& known = autotuners_[std::size_t(bits)];
-  if (!known) {
-    std::unique_ptr<Autotuner> made;
-    bool all = false;
-    SLIMPI_TRY(
-        agree_on_made(caught([&] { made = std::make_unique<Autotuner>(candidates); }), &all));
-    if (!all) made.reset();
-    known = std::move(made);
-  }
-  *autotuner = known->get();
-  return Status::ok;
 }
 
 // All sizes at once: one agreement instead of one at the first call of each size.

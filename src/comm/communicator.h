@@ -106,11 +106,9 @@ class Communicator {
   Status stream_for(const device::Location& location, device::Stream** stream,
                     StreamRole role = StreamRole::compute);
 
-  // The autotuner for sums between nodes whose counts have this many bits; null where some rank
-  // could not make it. The ranks make it together at the first call, because later calls may go to
-  // MPI on all of them without a message. It is collective then.
-  Status autotuner(int bits, int candidates, Autotuner** autotuner);
-  // Makes those for sums inside the one node, of all sizes; called in make_for_node().
+  // Of something that this rank made, or not (`here`): whether all ranks have it. Collective.
+  Status agree_on_made(Status here, bool* all);
+  // Makes the autotuners for sums inside the one node, of all sizes; called in make_for_node().
   void make_node_autotuners();
   Autotuner& node_autotuner(int bits) { return node_autotuners_[std::size_t(bits)]; }
 
@@ -134,7 +132,8 @@ class Communicator {
             exchange_.first_world_rank()};
   }
 
-  // Calls so far that slimpi took, or would have taken but for what the ranks then agreed on.
+  // Calls so far that slimpi took, or would have taken but for what the ranks then agreed on, and
+  // comparisons of options after the first one.
   std::uint64_t taken = 0;
   std::uint64_t calls = 0;  // compressed calls so far; message headers carry it
   TensorStates states;
@@ -155,7 +154,6 @@ class Communicator {
 
  private:
   Status make_exchange_comm();
-  Status agree_on_made(Status here, bool* all);
   Status wait_for_ranks(MPI_Request& request, std::span<const int> arrivals);
   Status find_layout();
   Status choose_leaders(const void* buffer);
@@ -176,12 +174,9 @@ class Communicator {
   NodeLayout layout_;
   std::map<Hierarchy, InterNodeGroup> group_;
   Exchange exchange_;
-  static constexpr std::size_t kSizeClasses = 65;      // bits of a count
   static constexpr std::size_t kNodeSizeClasses = 32;  // inside one node a count is at most INT_MAX
-  // By the bits of the count. Empty: not made yet; null: some rank could not make it.
-  std::array<std::optional<std::unique_ptr<Autotuner>>, kSizeClasses> autotuners_;
-  std::vector<Autotuner> node_autotuners_;
-  std::optional<bool> made_for_node_;  // by make_for_node; empty: not tried yet
+  std::vector<Autotuner> node_autotuners_;             // by the bits of the count
+  std::optional<bool> made_for_node_;                  // by make_for_node; empty: not tried yet
   SegmentClass segment_class_ = SegmentClass::small;
   // By GPU, and its generation.
   std::map<std::tuple<const device::Device*, int, std::uint64_t, StreamRole>, device::Stream*>

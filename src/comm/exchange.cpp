@@ -40,6 +40,10 @@ void Exchange::set_comm(MPI_Comm comm, int number) {
   first_ = -1;
   traced_as_.reset();
   if (comm_ == MPI_COMM_NULL) return;
+  int size = 0;
+  api_.Comm_size(comm_, &size);
+  failed_ranks_.assign(std::size_t(size), false);
+  failed_count_ = 0;
   if (Trace::running() != nullptr) first_ = find_first_world_rank();
   const int code = api_.Comm_get_attr(comm_, MPI_TAG_UB, &highest, &found);
   constexpr int kLeast = 32767;  // every MPI has at least these

@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,6 +26,9 @@ class Exchange final : public PointToPoint {
   Exchange(const mpi::Api& api, Statistics& statistics)
       : api_(api), statistics_(statistics), roll_call_(api) {}
 
+  // Allocates what set_comm() needs for so many ranks: a rank that fails there could report it to
+  // nobody.
+  void reserve(int ranks) { failed_ranks_.reserve(std::size_t(ranks)); }
   // The communicator for messages, owned by the caller. Its error handler must return.
   // `number` is the same on all its ranks, and another one than those of other communicators of
   // this rank.
@@ -161,12 +163,15 @@ class Exchange final : public PointToPoint {
   std::uint64_t call_ = 0;                  // calls that have begun
   Failure failure_{};  // what this rank reports; MPI may read it until the end of the process
   bool sent_failure_ = false;
-  std::set<int> failed_ranks_;  // ranks that reported a failure; they receive nothing any more
+  // By rank: reported a failure, and receives nothing any more. Sized with the communicator,
+  // because after a failure there may be no memory.
+  std::vector<bool> failed_ranks_;
+  int failed_count_ = 0;
   // The report of the earliest call.
   Status reported_ = Status::ok;
   std::uint64_t reported_call_ = 0;
   std::chrono::steady_clock::time_point reported_at_;
-  std::string reported_text_;
+  char reported_text_[FailureScope::kMost] = "";
   RollCall roll_call_;
   // What reduce() works on. After a failure it is left to MPI, which may still write there.
   std::unique_ptr<std::vector<std::uint64_t>> reduced_;

@@ -11,9 +11,10 @@
 // completed the earlier one, so the others can complete it, too.
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <memory>
-#include <string>
-#include <vector>
+#include <new>
+#include <string_view>
 
 #include "base/exceptions.h"
 #include "comm/exchange.h"
@@ -63,17 +64,18 @@ bool Exchange::receive_failure(int from) {
   int code = api_.Irecv(&failure, int(sizeof failure), MPI_CHAR, status.MPI_SOURCE,
                         int(Tag::failure), comm_, &request);
   if (code == MPI_SUCCESS) code = api_.Wait(&request, MPI_STATUS_IGNORE);
-  failed_ranks_.insert(status.MPI_SOURCE);
+  if (!failed_ranks_[std::size_t(status.MPI_SOURCE)]) ++failed_count_;
+  failed_ranks_[std::size_t(status.MPI_SOURCE)] = true;
   if (sent_failure_ || (reported_ != Status::ok && reported_call_ <= failure.call)) return true;
   reported_call_ = code == MPI_SUCCESS ? failure.call : 0;
   reported_at_ = Clock::now();
   failure.text[sizeof failure.text - 1] = '\0';
-  const std::string text = failure.text;
   reported_ = code == MPI_SUCCESS ? Status(failure.status) : Status::mpi;
   // A rank that forwards another rank's failure has already named the first rank that failed.
-  reported_text_ = text.starts_with("rank ")
-                       ? text
-                       : "rank " + std::to_string(status.MPI_SOURCE) + " failed: " + text;
+  char first[32] = "";
+  if (!std::string_view(failure.text).starts_with("rank "))
+    std::snprintf(first, sizeof first, "rank %d failed: ", status.MPI_SOURCE);
+  std::snprintf(reported_text_, sizeof reported_text_, "%s%s", first, failure.text);
   return true;
 }
 
@@ -114,10 +116,11 @@ bool Exchange::receive_stray() {
   if (found == 0) return false;
   if (status.MPI_TAG == int(Tag::failure)) return receive_failure(status.MPI_SOURCE);
   api_.Get_count(&status, MPI_UINT32_T, &words);
-  auto text = std::make_unique<std::vector<std::uint32_t>>(std::size_t(std::max(words, 0)));
+  std::unique_ptr<std::uint32_t[]> text(new (std::nothrow)
+                                            std::uint32_t[std::size_t(std::max(words, 1))]);
   MPI_Request request = MPI_REQUEST_NULL;
-  if (api_.Irecv(text->data(), words, MPI_UINT32_T, status.MPI_SOURCE, status.MPI_TAG, comm_,
-                 &request) != MPI_SUCCESS)
+  if (text == nullptr || api_.Irecv(text.get(), words, MPI_UINT32_T, status.MPI_SOURCE,
+                                    status.MPI_TAG, comm_, &request) != MPI_SUCCESS)
     return false;
   const auto end = Clock::now() + kPatience;
   for (Waiter waiter(Waiter::Poll::mpi); !finished(request) && Clock::now() < end;) waiter.rest();
@@ -140,8 +143,8 @@ void Exchange::drain(std::span<MPI_Request> requests) {
   Waiter waiter(Waiter::Poll::mpi);
   while (size > 1) {
     while (Clock::now() <= end && receive_stray()) continue;
-    if (Clock::now() > end || (int(failed_ranks_.size()) + 1 >= size &&
-                               std::none_of(requests.begin(), requests.end(), in_flight)))
+    if (Clock::now() > end ||
+        (failed_count_ + 1 >= size && std::none_of(requests.begin(), requests.end(), in_flight)))
       break;
     waiter.rest();
   }
@@ -153,7 +156,7 @@ void Exchange::release_sends(std::span<MPI_Request> requests) {
     const Started* const message = find(request);
     if (message == nullptr || !message->sent) continue;
     Waiter waiter(Waiter::Poll::mpi);
-    while (!finished(request) && !failed_ranks_.contains(message->peer))
+    while (!finished(request) && !failed_ranks_[std::size_t(message->peer)])
       if (!receive_failure()) waiter.rest();
     if (request != MPI_REQUEST_NULL) api_.Request_free(&request);
   }
@@ -162,13 +165,12 @@ void Exchange::release_sends(std::span<MPI_Request> requests) {
 Status Exchange::settle(Status status, std::span<MPI_Request> requests) {
   if (status != Status::ok) {
     const FailureScope cleaning_up;
-    // What is thrown here leaves messages inside MPI, and nothing else.
+    // None of this allocates: the failure may be that there is no memory. A message that needs
+    // memory to be received stays inside MPI.
     (void)caught([&] { cancel_receives(requests); });
     send_failure(status, cleaning_up.before());
-    (void)caught([&] {
-      drain(requests);
-      release_sends(requests);
-    });
+    (void)caught([&] { drain(requests); });
+    (void)caught([&] { release_sends(requests); });
   }
   started_.clear();
   for (auto& [message, numbers] : numbers_) numbers.settled = numbers.next;

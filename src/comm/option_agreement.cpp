@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/exceptions.h"
 #include "base/hash.h"
 #include "comm/communicator.h"
 #include "device/foreign.h"
@@ -77,8 +78,15 @@ Status Communicator::describe_disagreement(const std::string& name, const std::s
   };
   Value mine{hash(value), ""};
   std::strncpy(mine.text, text.c_str(), sizeof mine.text - 1);
-  // Blocking is safe here: all ranks have learnt of the disagreement by the same reduction.
-  std::vector<Value> values(static_cast<std::size_t>(size_));
+  std::vector<Value> values;
+  bool memory = caught([&] { values.resize(std::size_t(size_)); }) == Status::ok;
+  SLIMPI_TRY(exchange_.all_true(&memory));
+  if (!memory)
+    return exchange_.publish_disagreement(
+        fail(Status::disagreement,
+             "the ranks of a communicator disagree, and some rank has no memory "
+             "to say on what"));
+  // Blocking is safe here: all ranks have agreed to come.
   const int code = api_.Allgather(&mine, int(sizeof mine), MPI_CHAR, values.data(),
                                   int(sizeof mine), MPI_CHAR, exchange_comm_);
   if (code != MPI_SUCCESS) return fail(Status::mpi, mpi::error_text(api_, code));

@@ -70,10 +70,9 @@ void NodeSegment::pin(const device::Location& location) {
     return;
   pinned_for_.push_back(location);
   if (device.pin(location, memory_, bytes()) != Status::ok)
-    log_once(LogLevel::info,
-             "copies between the GPU and the memory that the ranks of a node share "
-             "are slow: " +
-                 failure_text());
+    log_failure_once(LogLevel::info,
+                     "copies between the GPU and the memory that the ranks of a node share are "
+                     "slow");
 }
 
 int NodeSegment::take_channel() {

@@ -46,7 +46,7 @@ Status NodeState::prepare(const comm::Call& call) {
     return Status::ok;
   }
   bool ready = reserve(call) == Status::ok;
-  if (!ready) log_once(LogLevel::warn, "sums inside the node go to MPI: " + failure_text());
+  if (!ready) log_failure_once(LogLevel::warn, "sums inside the node go to MPI");
   SLIMPI_TRY(communicator.exchange().all_true(&ready));
   ready_ = ready;
   return Status::ok;

@@ -36,7 +36,7 @@ class Opening {
 
   // Both involve the ranks of this node only. Attempt 0 looks for an existing segment, and makes
   // one if there is none. Later attempts make one with smaller blocks.
-  Status meet_processes();
+  Status exchange_process_numbers();
   Status attempt(std::size_t number, SegmentPlace* place);
 
  private:
@@ -67,7 +67,7 @@ class Opening {
   bool claims_ = false;   // this thread makes the segment of these processes
 };
 
-Status Opening::meet_processes() {
+Status Opening::exchange_process_numbers() {
   // The sorted numbers are what a segment is found by: two communicators of the same processes may
   // number their ranks differently.
   const std::uint64_t mine = registry_.process();
@@ -110,7 +110,9 @@ Opening::Proposal Opening::propose(std::size_t number, SegmentPlace* place) {
   if (number == 0) find_or_claim(place);
   if (place->segment != nullptr)
     return {place->segment->id(), std::uint64_t(place->channel), 0, place->segment->ring.longest()};
-  if (made_ == std::size(kBlocks)) return {};
+  // A block has some floats of every rank's shard; see piece_of().
+  if (made_ == std::size(kBlocks) || kBlocks[made_] < kLeastPiece * std::uint64_t(size()))
+    return {};
   // The file has its length and no memory yet; every process reserves its own part in make().
   Proposal proposal{registry_.random(), 0, 1, kBlocks[made_++]};
   if (file_.create(new_segment(proposal)->bytes()) != Status::ok ||
@@ -145,8 +147,7 @@ Status Opening::make(const Proposal& proposal, SegmentPlace* place, bool* good) 
                      : take_file(words_, proposal.id, by_rank_[std::size_t(local_)], &file_, good));
   place->segment = new_segment(proposal);
   *good = *good && place->segment->map(file_, leads()) == Status::ok;
-  if (!*good && log_enabled(LogLevel::debug))
-    log_once(LogLevel::debug, "a shared-memory segment could not be made: " + failure_text());
+  if (!*good) log_failure_once(LogLevel::debug, "a shared-memory segment could not be made");
   SLIMPI_TRY(words_.agree(good));
   if (!*good) {
     place->segment.reset();
@@ -198,7 +199,7 @@ Status Opening::attempt(std::size_t number, SegmentPlace* place) {
 // Repeats until the ranks of every node have a segment, or have tried everything. A segment that
 // one of the processes has already released costs one attempt of its own.
 Status find_places(Opening& opening, comm::Exchange& exchange, SegmentPlace* place, bool* ready) {
-  SLIMPI_TRY(opening.meet_processes());
+  SLIMPI_TRY(opening.exchange_process_numbers());
   constexpr std::size_t kAttempts = std::size(kBlocks) + 1;
   for (std::size_t number = 0; number < kAttempts && !*ready; ++number) {
     // A node that has its segment only takes part in the agreement, which is over the communicator.
@@ -211,9 +212,10 @@ Status find_places(Opening& opening, comm::Exchange& exchange, SegmentPlace* pla
 
 }  // namespace
 
+// Without a channel the opening failed on the way, and the registry may not know the segment yet.
 void leave_segment(SegmentPlace* place) {
-  if (place->segment != nullptr && place->channel >= 0) {
-    place->segment->leave_channel(place->channel);
+  if (place->segment != nullptr) {
+    if (place->channel >= 0) place->segment->leave_channel(place->channel);
     SegmentRegistry::instance().release(std::move(place->segment));
   }
   *place = {};

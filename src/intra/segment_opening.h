@@ -10,6 +10,9 @@
 
 namespace slimpi::intra {
 
+// Floats of one rank's shard in a block, at least: one cache line.
+inline constexpr std::uint64_t kLeastPiece = 16;
+
 // A communicator's segment and its channel there. Empty where `segment` is null.
 struct SegmentPlace {
   std::shared_ptr<NodeSegment> segment;

@@ -81,7 +81,10 @@ bool SegmentRegistry::begin_making(const std::vector<std::uint64_t>& processes, 
 
 void SegmentRegistry::end_making(const std::vector<std::uint64_t>& processes, Intra intra) {
   const std::lock_guard lock(mutex_);
-  claims_.erase(std::find(claims_.begin(), claims_.end(), Claim{processes, intra}));
+  // Allocates nothing: it may run because there was no memory.
+  claims_.erase(std::find_if(claims_.begin(), claims_.end(), [&](const Claim& claim) {
+    return claim.first == processes && claim.second == intra;
+  }));
   claim_ended_.notify_all();
 }
 
@@ -106,6 +109,7 @@ void SegmentRegistry::release(std::shared_ptr<NodeSegment> segment) {
     // There is no thread of slimpi's own, so what the others have left meanwhile is freed here.
     std::erase_if(leaving_, [](const auto& other) { return other->gone(); });
     Entry* const entry = entry_of(segment->id());
+    if (entry == nullptr) return;
     // Another communicator of this process still uses it.
     if (--entry->users != 0) return;
     entries_.erase(entries_.begin() + (entry - entries_.data()));

@@ -36,9 +36,10 @@
 
 namespace slimpi::intra {
 
-// Floats of one shard in a block of `block` floats.
+// Floats of one shard in a block of `block` floats. All shards together have no more than a block:
+// opening a segment ensures that a block has kLeastPiece floats of each.
 inline std::uint64_t piece_of(const comm::InterNodeGroup& group, std::uint64_t block) {
-  return std::max<std::uint64_t>(block / std::uint64_t(group.shards) / 16 * 16, 16);
+  return std::max(block / std::uint64_t(group.shards) / kLeastPiece * kLeastPiece, kLeastPiece);
 }
 
 // One call, or one half of a hierarchical one.

@@ -92,6 +92,7 @@ struct Job {
     g_script.nanoseconds = {
         {"mpi", 400}, {"bytegrad", 100}, {"allreduce", 800}, {"in the node", 100}};
     test::fake_mpi().agrees = true;
+    communicator.attachment<call::PreparedCalls>().prepare(communicator.config(), {}, "");
   }
   static Config config_of(const char* intra) {
     Config config;
@@ -99,10 +100,8 @@ struct Job {
     assert_string_equal(config.set("intra", intra, Source::environment).c_str(), "");
     return config;
   }
-  const call::PreparedCall& prepared() {
-    auto& calls = communicator.attachment<call::PreparedCalls>();
-    calls.prepare(communicator.config(), {}, "");
-    return calls.find(std::uint64_t(kRequest.count));
+  call::PreparedCall& prepared() {
+    return communicator.attachment<call::PreparedCalls>().find(std::uint64_t(kRequest.count));
   }
   bool keep(call::Outcome outcome) {
     code = outcome.code;
@@ -196,6 +195,24 @@ void an_error_of_mpi_is_no_trial(void**) {
   for (const std::string& way : g_script.ran) assert_string_equal(way.c_str(), "mpi");
 }
 
+// Two rows of the rules whose sizes have the same number of bits: other plans, so other times.
+void rows_of_the_rules_are_tuned_apart(void**) {
+  Job job;
+  policy::Rules rules;
+  assert_string_equal(policy::parse_rules("64K 80K * auto 8\n* * * auto 2\n", "r", rules).c_str(),
+                      "");
+  auto& calls = job.communicator.attachment<call::PreparedCalls>();
+  calls.prepare(job.communicator.config(), rules, "");
+  comm::Autotuner *first = nullptr, *again = nullptr, *second = nullptr;
+  assert_true(calls.find(17000).autotuner(job.communicator, 15, &first) == Status::ok);
+  assert_true(calls.find(18000).autotuner(job.communicator, 15, &again) == Status::ok);
+  assert_true(calls.find(30000).autotuner(job.communicator, 15, &second) == Status::ok);
+  assert_non_null(first);
+  assert_ptr_equal(first, again);
+  assert_non_null(second);
+  assert_ptr_not_equal(first, second);
+}
+
 void ranks_that_cannot_agree_on_times_fail(void**) {
   Job job;
   assert_true(job.fastest());  // all ranks make the autotuner
@@ -251,6 +268,7 @@ int main() {
       cmocka_unit_test(a_plan_that_falls_back_is_done_by_mpi),
       cmocka_unit_test(a_plan_that_fails_ends_the_call),
       cmocka_unit_test(an_error_of_mpi_is_no_trial),
+      cmocka_unit_test(rows_of_the_rules_are_tuned_apart),
       cmocka_unit_test(ranks_that_cannot_agree_on_times_fail),
       cmocka_unit_test(in_a_node_mpi_does_what_shared_memory_cannot),
       cmocka_unit_test(a_transport_asked_for_by_name_has_no_trials),
