@@ -54,7 +54,7 @@ int tell(const Wanted& wanted) {
   }
   if (wanted.topology) {
     topology::Topology found;
-    if (load(found, topology::Look::named) == Status::ok) {
+    if (load(found, topology::DeviceNames::pci_database) == Status::ok) {
       part(info::topology_text(found));
     } else {
       part(tools::wrapped("", fmt::format("node {}: its topology is not known, because {}.",

@@ -10,7 +10,7 @@ namespace slimpi::algorithm {
 
 namespace {
 
-constexpr const char* kPart = "slimpi-blas.so";
+constexpr const char* kPlugin = "slimpi-blas.so";
 
 // Address space for OpenBLAS: its code, the buffer that it takes while it is loaded, and the stacks
 // of its threads.
@@ -34,13 +34,13 @@ Loaded load() {
   if (!has_room())
     return {nullptr, "OpenBLAS needs " + std::to_string(kRoom >> 20) +
                          " MiB of address space; raise the limit (ulimit -v)"};
-  Plugin plugin = Plugin::own(kPart);
+  Plugin plugin = Plugin::own(kPlugin);
   if (plugin.file().empty())
     return {nullptr, plugin.problem() +
                          "; slimpi builds it where configure finds OpenBLAS (Debian: "
                          "libopenblas-dev)"};
   if (!plugin.loaded())
-    return {nullptr, std::string(kPart) + " needs OpenBLAS (Debian: libopenblas0, and " +
+    return {nullptr, std::string(kPlugin) + " needs OpenBLAS (Debian: libopenblas0, and " +
                          "libopenblas-dev to build slimpi): " + plugin.problem()};
   const auto* const blas = plugin.table<slimpi_blas>("slimpi_blas_load", SLIMPI_BLAS_VERSION);
   if (blas == nullptr) return {nullptr, plugin.problem()};

@@ -59,8 +59,8 @@ bool inside_hook() {
 }
 
 // The arguments of a call of a hook function, and the buffer for its error text.
-struct Hook::Told {
-  Told(const Hook& hook, const comm::Call& call) {
+struct Hook::Arguments {
+  Arguments(const Hook& hook, const comm::Call& call) {
     const comm::Communicator& communicator = call.communicator;
     const comm::NodeLayout& layout = call.communicator.layout();
     about.size = sizeof about;
@@ -100,16 +100,16 @@ Status Hook::give_comm(MPI_Comm comm) {
 }
 
 Status Hook::open(const comm::Call& call) {
-  Told told(*this, call);
+  Arguments arguments(*this, call);
   if (table_->open != nullptr)
     if (const int code =
-            call_hook(told.reason, [&] { return table_->open(&told.about, &context_); });
+            call_hook(arguments.reason, [&] { return table_->open(&arguments.about, &context_); });
         code != 0)
-      return failed("open", code, told);
+      return failed("open", code, arguments);
   open_ = true;
   if (!is_codec()) return Status::ok;
   piece_ = table_->max_piece == 0 ? kPiece : std::min(table_->max_piece, kLongestPiece);
-  SLIMPI_TRY(find_bound(told, piece_, &most_bytes_));
+  SLIMPI_TRY(find_bound(arguments, piece_, &most_bytes_));
   if (most_bytes_ > kMostBytes)
     return refuse_hook(file_, "bound(" + std::to_string(piece_) + ") is " +
                                   std::to_string(most_bytes_) +
@@ -125,30 +125,30 @@ std::uint64_t Hook::identity() const {
   return hash.value();
 }
 
-Status Hook::failed(const char* function, int code, const Told& told) const {
-  const std::string reason(told.reason, strnlen(told.reason, sizeof told.reason));
+Status Hook::failed(const char* function, int code, const Arguments& arguments) const {
+  const std::string reason(arguments.reason, strnlen(arguments.reason, sizeof arguments.reason));
   return fail(Status::hook, "hook:" + file_.path() + ": " + function + " failed with " +
                                 std::to_string(code) + " in call " +
-                                std::to_string(told.about.call) +
+                                std::to_string(arguments.about.call) +
                                 (reason.empty() ? "" : ": " + reason));
 }
 
-Status Hook::find_bound(Told& told, std::uint64_t count, std::uint64_t* bytes) const {
-  const int code = call_hook(told.reason, [&] {
+Status Hook::find_bound(Arguments& arguments, std::uint64_t count, std::uint64_t* bytes) const {
+  const int code = call_hook(arguments.reason, [&] {
     *bytes = table_->bound(context_, count);
     return 0;
   });
-  return code == 0 ? Status::ok : failed("bound", code, told);
+  return code == 0 ? Status::ok : failed("bound", code, arguments);
 }
 
 Status Hook::encode(const comm::Call& call, const Piece& piece, const float* in, std::byte* out,
                     std::uint64_t* bytes) const {
-  Told told(*this, call);
-  told.about.first = piece.first;
-  told.about.total = piece.total ? 1 : 0;
+  Arguments arguments(*this, call);
+  arguments.about.first = piece.first;
+  arguments.about.total = piece.total ? 1 : 0;
   *bytes = 0;
   std::uint64_t room = 0;
-  SLIMPI_TRY(find_bound(told, piece.count, &room));
+  SLIMPI_TRY(find_bound(arguments, piece.count, &room));
   const auto bound_broken = [&](const std::string& how) {
     return fail(Status::hook, "hook:" + file_.path() + ": bound(" + std::to_string(piece.count) +
                                   ") is " + std::to_string(room) + " bytes, " + how);
@@ -157,11 +157,13 @@ Status Hook::encode(const comm::Call& call, const Piece& piece, const float* in,
     return bound_broken("more than bound(" + std::to_string(piece_) + "), " +
                         std::to_string(most_bytes_));
   std::memset(out + room, kGuard, kGuardBytes);
-  if (const int code = call_hook(
-          told.reason,
-          [&] { return table_->encode(context_, &told.about, in, piece.count, out, room, bytes); });
+  if (const int code = call_hook(arguments.reason,
+                                 [&] {
+                                   return table_->encode(context_, &arguments.about, in,
+                                                         piece.count, out, room, bytes);
+                                 });
       code != 0)
-    return failed("encode", code, told);
+    return failed("encode", code, arguments);
   const auto* const guard = reinterpret_cast<const char*>(out + room);
   const bool beyond =
       std::any_of(guard, guard + kGuardBytes, [](char byte) { return byte != kGuard; });
@@ -175,30 +177,32 @@ Status Hook::encode(const comm::Call& call, const Piece& piece, const float* in,
 
 Status Hook::decode(const comm::Call& call, const Piece& piece, const std::byte* in,
                     std::uint64_t bytes, float* out) const {
-  Told told(*this, call);
-  told.about.first = piece.first;
-  told.about.total = piece.total ? 1 : 0;
+  Arguments arguments(*this, call);
+  arguments.about.first = piece.first;
+  arguments.about.total = piece.total ? 1 : 0;
   std::memset(out, 0, piece.count * sizeof(float));
-  const int code = call_hook(told.reason, [&] {
-    return table_->decode(context_, &told.about, in, bytes, out, piece.count);
+  const int code = call_hook(arguments.reason, [&] {
+    return table_->decode(context_, &arguments.about, in, bytes, out, piece.count);
   });
-  return code == 0 ? Status::ok : failed("decode", code, told);
+  return code == 0 ? Status::ok : failed("decode", code, arguments);
 }
 
 Status Hook::prepare(const comm::Call& call) const {
   if (table_->prepare == nullptr) return Status::ok;
-  Told told(*this, call);
-  const int code = call_hook(told.reason, [&] { return table_->prepare(context_, &told.about); });
-  return code == 0 ? Status::ok : failed("prepare", code, told);
+  Arguments arguments(*this, call);
+  const int code =
+      call_hook(arguments.reason, [&] { return table_->prepare(context_, &arguments.about); });
+  return code == 0 ? Status::ok : failed("prepare", code, arguments);
 }
 
 Status Hook::allreduce(const comm::Call& call) const {
-  Told told(*this, call);
+  Arguments arguments(*this, call);
   const Timed timed(call.communicator.statistics(), Stage::exchange, "hook", 4 * call.count);
-  const int code = call_hook(
-      told.reason, [&] { return table_->allreduce(context_, &told.about, call.in, call.out); });
-  call.communicator.exchange().count_sent(told.sent);
-  return code == 0 ? Status::ok : failed("allreduce", code, told);
+  const int code = call_hook(arguments.reason, [&] {
+    return table_->allreduce(context_, &arguments.about, call.in, call.out);
+  });
+  call.communicator.exchange().count_sent(arguments.sent);
+  return code == 0 ? Status::ok : failed("allreduce", code, arguments);
 }
 
 }  // namespace slimpi::algorithm

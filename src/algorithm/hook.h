@@ -65,9 +65,9 @@ class Hook {
   Status allreduce(const comm::Call& call) const;
 
  private:
-  struct Told;
-  Status failed(const char* function, int code, const Told& told) const;
-  Status find_bound(Told& told, std::uint64_t count, std::uint64_t* bytes) const;
+  struct Arguments;
+  Status failed(const char* function, int code, const Arguments& arguments) const;
+  Status find_bound(Arguments& arguments, std::uint64_t count, std::uint64_t* bytes) const;
 
   const mpi::Api& api_;
   const HookFile& file_;

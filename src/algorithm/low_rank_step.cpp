@@ -96,7 +96,7 @@ void LowRankStep::for_each_part(Visit visit) const {
 
 // Returns in + residual of the tile; *distance is the distance between its rows, in floats. Without
 // a residual this is `in` itself.
-const float* LowRankStep::bring(const Part& part, int* distance) {
+const float* LowRankStep::load_part(const Part& part, int* distance) {
   const std::uint64_t first = part.row * matrix_.columns + part.column;
   if (error_ == nullptr) {
     *distance = int(matrix_.columns);
@@ -140,7 +140,7 @@ void LowRankStep::multiply(const kernels::Product& product) {
 }
 
 // Enqueues a copy of a factor between host memory and the memory of M.
-Status LowRankStep::bring_over(float* to, const float* from, std::uint64_t length) {
+Status LowRankStep::copy_factor(float* to, const float* from, std::uint64_t length) {
   return on_.device.copy(to, from, floats(length) * sizeof(float), on_.stream);
 }
 
@@ -148,15 +148,15 @@ Status LowRankStep::bring_over(float* to, const float* from, std::uint64_t lengt
 Status LowRankStep::first_product() {
   const Timed timed(communicator_.statistics(), Stage::encode, "first factor",
                     call_.count * sizeof(float));
-  SLIMPI_TRY(bring_over(near_q_, q_, matrix_.columns));
+  SLIMPI_TRY(copy_factor(near_q_, q_, matrix_.columns));
   kernels_.fill(near_p_, 0.0f, floats(matrix_.rows), on_.stream);
   for_each_part([&](const Part& part) {
     int distance = 0;
-    const float* const m = bring(part, &distance);
+    const float* const m = load_part(part, &distance);
     multiply({1, matrix_.rank, int(part.rows), int(part.columns), near_q_ + part.column,
               int(matrix_.columns), m, distance, near_p_ + part.row, int(matrix_.rows)});
   });
-  SLIMPI_TRY(bring_over(p_, near_p_, matrix_.rows));
+  SLIMPI_TRY(copy_factor(p_, near_p_, matrix_.rows));
   return comm::synchronize(on_);
 }
 
@@ -164,15 +164,15 @@ Status LowRankStep::first_product() {
 Status LowRankStep::second_product() {
   const Timed timed(communicator_.statistics(), Stage::encode, "second factor",
                     call_.count * sizeof(float));
-  SLIMPI_TRY(bring_over(near_p_, p_, matrix_.rows));
+  SLIMPI_TRY(copy_factor(near_p_, p_, matrix_.rows));
   kernels_.fill(near_q_, 0.0f, floats(matrix_.columns), on_.stream);
   for_each_part([&](const Part& part) {
     int distance = 0;
-    const float* const m = bring(part, &distance);
+    const float* const m = load_part(part, &distance);
     multiply({0, matrix_.rank, int(part.columns), int(part.rows), near_p_ + part.row,
               int(matrix_.rows), m, distance, near_q_ + part.column, int(matrix_.columns)});
   });
-  SLIMPI_TRY(bring_over(q_, near_q_, matrix_.columns));
+  SLIMPI_TRY(copy_factor(q_, near_q_, matrix_.columns));
   return comm::synchronize(on_);
 }
 
@@ -193,7 +193,7 @@ bool LowRankStep::finite(const float* factor, std::uint64_t length) const {
 Status LowRankStep::finish() {
   const Timed timed(communicator_.statistics(), Stage::decode, "product of factors",
                     call_.count * sizeof(float));
-  SLIMPI_TRY(bring_over(near_q_, q_, matrix_.columns));
+  SLIMPI_TRY(copy_factor(near_q_, q_, matrix_.columns));
   const kernels::LowRank factors{near_p_, near_q_, matrix_.rank, matrix_.rows, matrix_.columns};
   kernels_.low_rank(factors, in_, 1.0f / float(communicator_.size()), error_, call_.count, out_,
                     on_.stream);

@@ -61,10 +61,10 @@ class LowRankStep {
   };
   template <typename Visit>
   void for_each_part(Visit visit) const;
-  const float* bring(const Part& part, int* distance);
+  const float* load_part(const Part& part, int* distance);
   void start_q();
   void multiply(const kernels::Product& product);
-  Status bring_over(float* to, const float* from, std::uint64_t length);
+  Status copy_factor(float* to, const float* from, std::uint64_t length);
   Status first_product();
   Status second_product();
   Status sum(float* factor, std::uint64_t length, std::uint64_t phase);

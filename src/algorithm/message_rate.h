@@ -35,7 +35,8 @@ class MessageRate {
   std::uint64_t calls_ = 0, fastest_ = 0;
 };
 
-// To be called before each prepare(). From time to time all ranks agree on the length of messages.
+// prepare() calls it first, at every call. From time to time all ranks agree on the length of
+// messages.
 // *changed: they are others from this call on. The same on all ranks.
 Status agree_on_messages(const comm::Call& call, bool* changed);
 

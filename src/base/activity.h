@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What this process does in slimpi right now, for other processes to read: `slimpi-info --attach`.
 // One record for each call that slimpi takes, in a file in memory that a process of the same user
-// can open through /proc/PID/fd. A call that slimpi leaves to MPI has no record.
+// can open through /proc/PID/fd. A call that is left to MPI before slimpi has begun it has no
+// record; one that MPI does as a candidate or as a fallback has the state in_mpi.
 #pragma once
 #include <array>
 #include <chrono>

@@ -3,6 +3,8 @@
 // loaded until the process ends, because their threads and exit handlers may outlive what needed
 // them.
 #pragma once
+#include <dlfcn.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -53,5 +55,12 @@ class Plugin {
   void* handle_ = nullptr;
   std::string file_, problem_;
 };
+
+// The function `name` of a library that dlopen() has returned; false where it has none.
+template <typename Function>
+bool find_function(void* handle, const char* name, Function*& function) {
+  function = reinterpret_cast<Function*>(dlsym(handle, name));
+  return function != nullptr;
+}
 
 }  // namespace slimpi

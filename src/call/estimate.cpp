@@ -33,7 +33,7 @@ void CallEstimate::start(const mpi::Api& api) {
   running_.store(new CallEstimate(api), std::memory_order_release);
 }
 
-// Arguments are those of a call that MPI has done, so MPI takes them.
+// MPI has done the call, or policy takes it, so MPI accepts its arguments.
 CallEstimate::Key CallEstimate::key_of(const Allreduce& call, bool blocking) const {
   Key key;
   MPI_Count size = 0;

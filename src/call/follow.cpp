@@ -75,7 +75,7 @@ comm::Communicator* Runtime::follow(MPI_Comm comm, std::optional<int>* raised) {
   if (keyval != MPI_KEYVAL_INVALID && known != 0) return found;
 
   auto made = std::make_unique<comm::Communicator>(api, statistics, config, comm);
-  if (!world_) meet_session(*made);
+  if (!world_) add_session(*made);
   made->spans_other_world = world_ && mpi::spans_other_world(api, comm);
   if (!make_keyval(&keyval)) return nullptr;
   {

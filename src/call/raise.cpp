@@ -33,18 +33,18 @@ int Runtime::code_of(Status status, const std::string& text) {
 }
 
 // Without memory for the text and its code, the error handler gets MPI_ERR_OTHER.
-int Runtime::raise(MPI_Comm comm, Status status, bool say) {
+int Runtime::raise(MPI_Comm comm, Status status, bool logs) {
   int code = MPI_ERR_OTHER, rank = 0;
   api.Comm_rank(comm, &rank);
   const auto log_it = [&] { log_once(LogLevel::error, describe_failure(status)); };
   (void)caught([&] {
     code = code_of(status, "slimpi: " + describe_failure(status));
     // Every rank found the same failed hook; only rank 0 logs it.
-    if (say && (status != Status::hook || rank == 0)) log_it();
+    if (logs && (status != Status::hook || rank == 0)) log_it();
   });
   if (is_fatal(comm)) {
     // Another rank logs it, or all ranks know it and rank 0 has logged it.
-    if (!say && status != Status::disagreement) {
+    if (!logs && status != Status::disagreement) {
       sleep(1);
       (void)caught([&] { log_it(); });
     }

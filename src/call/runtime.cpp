@@ -133,7 +133,7 @@ void Runtime::start(Loaded loaded) {
     option_error = policy::read_rules(path_from_start(*config.rules), "SLIMPI_RULES", rules);
   if (option_error.empty()) option_error = policy::refuse(config, rules);
 
-  meet_world();
+  find_world();
   if (world_ ? world_rank == 0 : is_first_process()) {
     for (const std::string& warning : loaded.warnings) log_warn(warning);
     if (option_error.empty()) check_writability();
@@ -169,7 +169,7 @@ void Runtime::set_world(int rank, int size) {
   set_activity_rank(rank, size);
 }
 
-void Runtime::meet_world() {
+void Runtime::find_world() {
   if (!mpi::has_world(api)) return;
   int rank = -1, size = 0;
   api.Comm_rank(MPI_COMM_WORLD, &rank);
@@ -180,11 +180,11 @@ void Runtime::meet_world() {
 
 // Sessions have no MPI_COMM_WORLD; the largest communicator so far is used in its place. Threads
 // may meet their communicators at the same time.
-void Runtime::meet_session(const comm::Communicator& communicator) {
+void Runtime::add_session(const comm::Communicator& communicator) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   if (world_) return;
-  meet_world();  // MPI_Init may have been called after sessions
+  find_world();  // MPI_Init may have been called after sessions
   if (world_)
     watch_for_the_end();
   else if (communicator.size() > world_size)

@@ -57,8 +57,8 @@ class Runtime {
   void mpi_ended();
 
   // Raises an MPI error on the user's communicator: its error handler runs, and the result is the
-  // code for the program. `say`: this rank logs the failure; false where another rank reported it.
-  int raise(MPI_Comm comm, Status status, bool say = true);
+  // code for the program. `logs`: this rank logs the failure; false where another rank reported it.
+  int raise(MPI_Comm comm, Status status, bool logs = true);
 
   // Ends the job because an option cannot be used. option_error is the one line that is logged.
   [[noreturn]] void end_job(MPI_Comm comm);
@@ -111,8 +111,8 @@ class Runtime {
   static bool mpi_runs(const mpi::Api& api, MPI_Comm comm);
   Status configure(mpi::Found found);
   void start(Loaded loaded);
-  void meet_world();
-  void meet_session(const comm::Communicator& communicator);
+  void find_world();
+  void add_session(const comm::Communicator& communicator);
   void set_world(int rank, int size);
   void watch_for_the_end();
   class Pin;

@@ -15,7 +15,7 @@ constexpr double kSlower = 1.3, kFaster = 0.7;
 struct CarefulTrial {
   int candidate, if_second_leads;  // the candidate, and the one where the second leads by now
   bool counts = true;              // in the end
-  bool looks = false;              // after it the ranks decide whether the second leads
+  bool compares = false;           // after it the ranks decide whether the second leads
 };
 constexpr CarefulTrial kCareful[] = {
     {0, 0, false},
@@ -42,8 +42,8 @@ std::uint64_t median(std::span<std::uint64_t> values) {
   return values[values.size() / 2];
 }
 
-// The sum of all times divided by the smallest.
-double beside_least(const std::vector<std::uint64_t>& times) {
+// The sum of all times but the smallest, divided by the smallest.
+double cost_of_others(const std::vector<std::uint64_t>& times) {
   const double all = double(std::accumulate(times.begin(), times.end(), std::uint64_t(0)));
   return all / double(*std::min_element(times.begin(), times.end())) - 1;
 }
@@ -99,15 +99,16 @@ bool Autotuner::record(std::uint64_t nanoseconds) {
   if (stage_ == Stage::settled) return times_.size() == std::size_t(kWatch);
   // It depends on the number of trials and on leads_from_ only: all ranks agree after the same
   // call, whatever their times were.
-  const bool looks = stage_ == Stage::careful && kCareful[trial_].looks && leads_from_ == INT_MAX;
-  return ++trial_ == trials() || looks;
+  const bool compares =
+      stage_ == Stage::careful && kCareful[trial_].compares && leads_from_ == INT_MAX;
+  return ++trial_ == trials() || compares;
 }
 
 void Autotuner::agreed() {
   // times_ now holds the minima over all ranks, so every decision below is the same on all of them.
   switch (stage_) {
     case Stage::careful:
-      return trial_ < trials() ? look_at_second() : choose_runoff();
+      return trial_ < trials() ? compare_second() : choose_runoff();
     case Stage::rounds:
       return choose_runoff();
     case Stage::runoff:
@@ -117,8 +118,8 @@ void Autotuner::agreed() {
   }
 }
 
-// After a trial that looks, which is one of the second candidate.
-void Autotuner::look_at_second() {
+// After a trial that compares, which is one of the second candidate.
+void Autotuner::compare_second() {
   std::uint64_t best = UINT64_MAX;
   for (int trial = 1; trial < trial_; ++trial)
     if (candidate_of(trial) == 0) best = std::min(best, times_[std::size_t(trial)]);
@@ -142,7 +143,7 @@ void Autotuner::choose_runoff() {
   find_medians();
   const double least = double(*std::min_element(medians_.begin(), medians_.end()));
   // In calls of the fastest candidate, as watch() counts them down.
-  until_again_ = kCostRatio * kRounds * beside_least(medians_);
+  until_again_ = kCostRatio * kRounds * cost_of_others(medians_);
   std::size_t kept = 0;
   for (std::size_t i = 0; i < medians_.size(); ++i)
     if (double(medians_[i]) <= kRunoffRatio * least) in_trial_[kept++] = in_trial_[i];
@@ -162,7 +163,7 @@ void Autotuner::settle() {
     // Only the extra time of the other candidates is a cost: the winner's calls had to be made
     // anyway.
     const double others = double(medians_.size()) - 1;
-    until_again_ += kCostRatio * kInARow * kRepeats * (beside_least(medians_) - others);
+    until_again_ += kCostRatio * kInARow * kRepeats * (cost_of_others(medians_) - others);
   }
   expected_ = 0;  // the first watch sets it: the winner's time with no trials in between
   stage_ = Stage::settled;

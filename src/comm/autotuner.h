@@ -63,7 +63,7 @@ class Autotuner {
   int candidate_of(int trial) const;
   bool counts(int trial) const;
   int trials() const;
-  void look_at_second();
+  void compare_second();
   void find_medians();
   void choose_runoff();
   void settle();

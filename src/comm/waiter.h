@@ -6,6 +6,7 @@
 #pragma once
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 
 #include "base/status.h"
 #include "comm/stall.h"
@@ -44,7 +45,7 @@ class Waiter {
   PointToPoint* const exchange_;
   const unsigned polls_to_check_;
   bool spins_;
-  unsigned polls_ = 0;
+  std::uint64_t polls_ = 0;
   std::chrono::steady_clock::time_point first_check_{};
   StallWatch stall_;
 };

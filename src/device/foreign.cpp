@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/plugin.h"
 #include "device/process_memory.h"
 
 namespace slimpi::device {
@@ -72,18 +73,13 @@ void* open_loaded(std::string_view name) {
   return path.empty() ? nullptr : dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
 }
 
-template <typename Function>
-bool find(void* handle, const char* name, Function*& function) {
-  function = reinterpret_cast<Function*>(dlsym(handle, name));
-  return function != nullptr;
-}
-
 class Hip {
  public:
   bool open() {
     void* const handle = open_loaded("libamdhip64.so");
-    return handle != nullptr && find(handle, "hipPointerGetAttributes", attributes_) &&
-           find(handle, "hipPeekAtLastError", peek_) && find(handle, "hipGetLastError", get_);
+    return handle != nullptr && find_function(handle, "hipPointerGetAttributes", attributes_) &&
+           find_function(handle, "hipPeekAtLastError", peek_) &&
+           find_function(handle, "hipGetLastError", get_);
   }
 
   // Older versions fail for memory that is not theirs. The program's own last error stays.
@@ -105,7 +101,7 @@ class Cuda {
  public:
   bool open() {
     void* const handle = open_loaded("libcuda.so.1");
-    return handle != nullptr && find(handle, "cuPointerGetAttribute", attribute_);
+    return handle != nullptr && find_function(handle, "cuPointerGetAttribute", attribute_);
   }
 
   // Managed memory is the host's, too.
@@ -140,9 +136,9 @@ class LevelZero {
   // hwloc loads the library on any machine, and MPI hwloc. So a GPU or a driver must be there, too.
   bool open() {
     void* const handle = open_loaded("libze_loader.so");
-    if (handle == nullptr || !find(handle, "zeDriverGet", drivers_) ||
-        !find(handle, "zeContextCreate", make_) ||
-        !find(handle, "zeMemGetAllocProperties", properties_))
+    if (handle == nullptr || !find_function(handle, "zeDriverGet", drivers_) ||
+        !find_function(handle, "zeContextCreate", make_) ||
+        !find_function(handle, "zeMemGetAllocProperties", properties_))
       return false;
     std::uint32_t count = 0;
     return (drivers_(&count, nullptr) == 0 && count != 0) || has_intel_gpu();

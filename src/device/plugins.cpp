@@ -17,10 +17,10 @@ namespace slimpi::device {
 namespace {
 
 struct Row {
-  const char* sign;  // soname of the library that the process must have loaded
-  const char* part;  // file of the plugin
-  bool done;         // searched, with or without success
-  bool added;        // it has a row in the device table
+  const char* soname;  // soname of the library that the process must have loaded
+  const char* file;    // file of the plugin
+  bool done;           // searched, with or without success
+  bool added;          // it has a row in the device table
 };
 
 Row g_rows[] = {
@@ -60,9 +60,9 @@ bool add_device(const std::string& name, PluginFunction* function) {
 }
 
 bool load(const Row& row) {
-  const Plugin plugin = Plugin::own(row.part);
-  if (plugin.loaded()) return add_device(row.part, plugin.function<PluginFunction>(kPluginSymbol));
-  if (!plugin.file().empty()) log_warn(row.part + (" is not used: " + plugin.problem()));
+  const Plugin plugin = Plugin::own(row.file);
+  if (plugin.loaded()) return add_device(row.file, plugin.function<PluginFunction>(kPluginSymbol));
+  if (!plugin.file().empty()) log_warn(row.file + (" is not used: " + plugin.problem()));
   return false;
 }
 
@@ -88,7 +88,7 @@ void load_plugins() {
   const std::lock_guard lock(g_looking);
   // The handle of the library that the plugin's row uses is kept, so it cannot be unloaded.
   for (Row& row : g_rows) {
-    if (row.done || !Plugin::present(row.sign).loaded()) continue;
+    if (row.done || !Plugin::present(row.soname).loaded()) continue;
     row.done = true;
     row.added = load(row);
   }

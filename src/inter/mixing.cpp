@@ -1,24 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "inter/mixing.h"
 
+#include "inter/pairwise_steps.h"
+
 namespace slimpi::inter {
 
 namespace {
 
-// A round-robin schedule: in round t two members are peers if their numbers add up to t modulo
-// `places`, which is odd. The member that would be its own peer gets the last member if group_size
-// is even; if it is odd it has no peer.
+// A round-robin schedule: every member is a peer of every other one in turn. In a round of an odd
+// group two members are peers if their numbers add up to the round, modulo the group's size; the
+// member that would be its own peer has none.
 int opponent(int group_size, int me, std::uint64_t round) {
-  const int places = group_size % 2 == 0 ? group_size - 1 : group_size;
-  const int step = int(round % std::uint64_t(places));
-  const int last = group_size - 1;
-  if (group_size % 2 == 0 && me == last) {
-    for (int other = 0; other < places; ++other)
-      if (2 * other % places == step) return other;
-  }
-  const int other = (step - me + places) % places;
-  if (other != me) return other;
-  return group_size % 2 == 0 ? last : me;
+  if (group_size % 2 == 0)
+    return peers_in_round(group_size, me, int(round % std::uint64_t(group_size - 1))).to;
+  return (int(round % std::uint64_t(group_size)) - me + group_size) % group_size;
 }
 
 }  // namespace

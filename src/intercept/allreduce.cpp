@@ -37,8 +37,12 @@ int allreduce(const Allreduce& call) {
   return code;
 }
 
-void count_left(const Allreduce& call) {
-  (void)catch_all([&] { count_nonblocking(call); });
+// Lets MPI begin the call, and counts it if MPI accepts its arguments.
+template <typename Begin>
+int counted(const Allreduce& call, const Begin& begin) {
+  const int code = begin();
+  if (code == 0) (void)catch_all([&] { count_nonblocking(call); });
+  return code;
 }
 
 int nonblocking(const void* in, void* out, int count, Word datatype, Word op, Word comm,
@@ -80,33 +84,36 @@ SLIMPI_EXPORT int MPI_Allreduce_c(const void* in, void* out, std::int64_t count,
 
 SLIMPI_EXPORT int MPI_Iallreduce(const void* in, void* out, int count, Word datatype, Word op,
                                  Word comm, Word request) {
-  count_left({in, out, count, datatype, op, comm});
-  return nonblocking(in, out, count, datatype, op, comm, request);
+  return counted({in, out, count, datatype, op, comm},
+                 [&] { return nonblocking(in, out, count, datatype, op, comm, request); });
 }
 
 SLIMPI_EXPORT int MPI_Iallreduce_c(const void* in, void* out, std::int64_t count, Word datatype,
                                    Word op, Word comm, Word request) {
-  count_left({in, out, count, datatype, op, comm});
-  if (SLIMPI_HAS_NEXT("MPI_Iallreduce_c"))
-    return SLIMPI_NEXT("MPI_Iallreduce_c", int(const void*, void*, std::int64_t, Word, Word, Word,
-                                               Word))(in, out, count, datatype, op, comm, request);
-  if (!fits(count)) return refuse_count("MPI_Iallreduce_c", count);
-  return nonblocking(in, out, int(count), datatype, op, comm, request);
+  return counted({in, out, count, datatype, op, comm}, [&] {
+    if (SLIMPI_HAS_NEXT("MPI_Iallreduce_c"))
+      return SLIMPI_NEXT("MPI_Iallreduce_c",
+                         int(const void*, void*, std::int64_t, Word, Word, Word, Word))(
+          in, out, count, datatype, op, comm, request);
+    if (!fits(count)) return refuse_count("MPI_Iallreduce_c", count);
+    return nonblocking(in, out, int(count), datatype, op, comm, request);
+  });
 }
 
 SLIMPI_EXPORT int MPI_Allreduce_init(const void* in, void* out, int count, Word datatype, Word op,
                                      Word comm, Word info, Word request) {
-  count_left({in, out, count, datatype, op, comm});
-  return persistent(in, out, count, datatype, op, comm, info, request);
+  return counted({in, out, count, datatype, op, comm},
+                 [&] { return persistent(in, out, count, datatype, op, comm, info, request); });
 }
 
 SLIMPI_EXPORT int MPI_Allreduce_init_c(const void* in, void* out, std::int64_t count, Word datatype,
                                        Word op, Word comm, Word info, Word request) {
-  count_left({in, out, count, datatype, op, comm});
-  if (SLIMPI_HAS_NEXT("MPI_Allreduce_init_c"))
-    return SLIMPI_NEXT("MPI_Allreduce_init_c",
-                       int(const void*, void*, std::int64_t, Word, Word, Word, Word, Word))(
-        in, out, count, datatype, op, comm, info, request);
-  if (!fits(count)) return refuse_count("MPI_Allreduce_init_c", count);
-  return persistent(in, out, int(count), datatype, op, comm, info, request);
+  return counted({in, out, count, datatype, op, comm}, [&] {
+    if (SLIMPI_HAS_NEXT("MPI_Allreduce_init_c"))
+      return SLIMPI_NEXT("MPI_Allreduce_init_c",
+                         int(const void*, void*, std::int64_t, Word, Word, Word, Word, Word))(
+          in, out, count, datatype, op, comm, info, request);
+    if (!fits(count)) return refuse_count("MPI_Allreduce_init_c", count);
+    return persistent(in, out, int(count), datatype, op, comm, info, request);
+  });
 }

@@ -106,10 +106,10 @@ enum Refusal : int { none, no_more, no_room, declined };
 // unsupported: nothing is wrong, and the program's calls go to MPI without a warning.
 Status refuse(int why) {
   if (why == declined) return fail(Status::no_memory, "some rank has no host memory");
-  return fail(Status::unsupported, why == no_more
-                                       ? "slimpi serves " + std::to_string(kMostServed) +
-                                             " communicators at a time, and already does"
-                                       : "MPI has hardly any room for communicators left");
+  return fail(Status::unsupported,
+              why == no_more ? "slimpi serves " + std::to_string(kMostServed) +
+                                   " communicators at a time, and already does"
+                             : "MPI has almost no free context ids for communicators left");
 }
 
 // The maxima over all ranks of two words, both at least 0 and less than 2^24 and 2^4. On few ranks

@@ -73,14 +73,15 @@ const char* to_string(Distance distance) {
   return "unknown";
 }
 
-Status load(Topology& result, Look look) {
+Status load(Topology& result, DeviceNames names) {
   result = {};
   char name[256] = "";
   (void)gethostname(name, sizeof name - 1);
   result.hostname = name;
 
-  Plugin plugin = Plugin::own(
-      "slimpi-hwloc.so", look == Look::named ? Plugin::Symbols::global : Plugin::Symbols::local);
+  Plugin plugin =
+      Plugin::own("slimpi-hwloc.so", names == DeviceNames::pci_database ? Plugin::Symbols::global
+                                                                        : Plugin::Symbols::local);
   if (!plugin.loaded()) return fail(Status::unsupported, plugin.problem());
   const auto* const found = plugin.table<slimpi_hwloc>("slimpi_hwloc_load", SLIMPI_HWLOC_VERSION);
   if (found == nullptr) return fail(Status::unsupported, plugin.problem());

@@ -39,15 +39,16 @@ struct Topology {
   int bound_numa_node = -1;         // the one that the calling thread is bound to; -1: not to one
 };
 
-// quiet: hwloc stays invisible to the process; a device's model is its PCI numbers, such as
-// "10de:2335". named: devices have the names of the PCI database where hwloc has it as a plug-in.
-// For that, hwloc's symbols become visible to the whole process. Only for slimpi's own programs.
-enum class Look { quiet, named };
+// pci_numbers: a device's model is its PCI numbers, such as "10de:2335", and hwloc's symbols stay
+// invisible to the process. pci_database: the names of the PCI database, where hwloc has it as a
+// plug-in. For that, hwloc's symbols become visible to the whole process. Only for slimpi's own
+// programs.
+enum class DeviceNames { pci_numbers, pci_database };
 
 // Reads the topology of this machine, or of the one that HWLOC_XMLFILE or HWLOC_SYNTHETIC describe.
 // Without slimpi-hwloc.so or hwloc the status is unsupported, `result` holds the host's name only,
 // and nothing is printed. GPU drivers are not started.
-Status load(Topology& result, Look look = Look::quiet);
+Status load(Topology& result, DeviceNames names = DeviceNames::pci_numbers);
 
 // The NIC nearest to GPU `gpu`, the first of equals; -1 if there is none.
 int nearest_nic(const Topology& topology, int gpu);

@@ -310,7 +310,7 @@ void a_launch_that_fails_shows_later(void**) {
   row().kernels()->fill(memory, 1, 10, stream);
   std::uint64_t event = 0;
   for (int turn = 0; turn < 2; ++turn) {
-    assert_fails(row().record(stream, &event), Status::device, "starting work on the GPU");
+    assert_fails(row().record(stream, &event), Status::device, "launching a kernel");
     assert_fails(row().copy(memory, g_here, 4, stream), Status::device, "(701)");
   }
   row().close_stream(stream);

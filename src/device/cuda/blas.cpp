@@ -3,6 +3,8 @@
 
 #include <dlfcn.h>
 
+#include "base/plugin.h"
+
 namespace slimpi::device::cuda {
 
 namespace {
@@ -18,12 +20,6 @@ struct Blas {
 };
 constexpr int kPlain = 0, kTransposed = 1;  // of cublasOperation_t
 
-template <typename Function>
-bool find(void* handle, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(handle, name));
-  return function != nullptr;
-}
-
 // A library that the process has already loaded is preferred. It stays loaded.
 const Blas* load() {
   static Blas blas;
@@ -32,13 +28,13 @@ const Blas* load() {
   for (const int loaded : {RTLD_NOLOAD, 0})
     for (const char* name : kNames)
       if (handle == nullptr) handle = dlopen(name, RTLD_NOW | RTLD_LOCAL | loaded);
-  if (handle == nullptr || !find(handle, "cublasCreate_v2", blas.create) ||
-      !find(handle, "cublasDestroy_v2", blas.destroy) ||
-      !find(handle, "cublasSetStream_v2", blas.set_stream) ||
-      !find(handle, "cublasSgemm_v2", blas.multiply)) {
-    tell(LogLevel::info,
-         "libcublas.so is not there: the matrices of GPU buffers are multiplied by "
-         "the CPU");
+  if (handle == nullptr || !find_function(handle, "cublasCreate_v2", blas.create) ||
+      !find_function(handle, "cublasDestroy_v2", blas.destroy) ||
+      !find_function(handle, "cublasSetStream_v2", blas.set_stream) ||
+      !find_function(handle, "cublasSgemm_v2", blas.multiply)) {
+    log_message(LogLevel::info,
+                "libcublas.so is not there: the matrices of GPU buffers are multiplied by "
+                "the CPU");
     return nullptr;
   }
   return &blas;

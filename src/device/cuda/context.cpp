@@ -243,7 +243,7 @@ Status bus_id(const Location& location, char* text, std::size_t bytes) {
   CUdevice device = 0;
   SLIMPI_TRY(check(driver().cuCtxGetDevice(&device), "asking for a context's GPU"));
   return check(driver().cuDeviceGetPCIBusId(text, int(bytes), device),
-               "asking for the place of a GPU");
+               "getting the PCI bus id of a GPU");
 }
 
 }  // namespace slimpi::device::cuda

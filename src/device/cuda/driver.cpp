@@ -3,6 +3,8 @@
 
 #include <dlfcn.h>
 
+#include "base/plugin.h"
+
 namespace slimpi::device::cuda {
 
 namespace {
@@ -11,12 +13,12 @@ const Library* g_library = nullptr;
 Driver g_driver;
 
 template <typename Function>
-bool find(void* handle, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(handle, name));
-  if (function == nullptr)
-    tell(LogLevel::warn,
-         std::string("GPU memory is left to MPI: the CUDA driver is too old, it has no ") + name);
-  return function != nullptr;
+bool find(void* handle, const char* name, Function*& function) {
+  if (find_function(handle, name, function)) return true;
+  log_message(
+      LogLevel::warn,
+      std::string("GPU memory is left to MPI: the CUDA driver is too old, it has no ") + name);
+  return false;
 }
 
 }  // namespace
@@ -46,7 +48,7 @@ Status failed(Status status, const std::string& text) {
   return g_library->fail(status, text.c_str());
 }
 
-void tell(LogLevel level, const std::string& text) {
+void log_message(LogLevel level, const std::string& text) {
   g_library->log(level, text.c_str());
 }
 

@@ -70,8 +70,8 @@ struct Driver {
 };
 
 // Finds the functions in the library that the process has loaded as libcuda.so.1, and stores
-// `library` for failed() and tell(). Returns false, with a warning in the log, if the driver is too
-// old.
+// `library` for failed() and log_message(). Returns false, with a warning in the log, if the driver
+// is too old.
 bool open_driver(const Library& library);
 
 // Valid after open_driver().
@@ -79,7 +79,7 @@ const Driver& driver();
 
 // The library's fail() and log(); the plugin's own copies have no effect in the library.
 Status failed(Status status, const std::string& text);
-void tell(LogLevel level, const std::string& text);
+void log_message(LogLevel level, const std::string& text);
 
 // ok for CUDA_SUCCESS. Otherwise no_memory if the driver has none left, else device. The text has
 // the operation `what` and CUDA's name and text of the error.

@@ -35,7 +35,7 @@ void launch(Stream* stream, Kernel kernel, std::uint64_t work, std::uint64_t of_
   note(s,
        driver().cuLaunchKernel(s.context->kernels[int(kernel)], unsigned(blocks), 1, 1, kThreads, 1,
                                1, 0, s.handle, parameters, nullptr),
-       "starting work on the GPU");
+       "launching a kernel");
 }
 
 Payload payload_of(const Format& format, std::uint64_t count) {
@@ -174,7 +174,7 @@ void find_beyond(const float* in, float limit, std::size_t count, int* found, St
   if (current.status() != Status::ok) return note(s, CUDA_ERROR_INVALID_CONTEXT, "using the GPU");
   begin_work(s);
   note(s, driver().cuMemsetD32Async(reinterpret_cast<CUdeviceptr>(found), 0, 1, s.handle),
-       "starting work on the GPU");
+       "launching a kernel");
   launch(stream, Kernel::find_beyond, count, kElementsOfBlock,
          FindArguments{in, limit, count, found});
 }

@@ -6,6 +6,8 @@
 #include <string>
 #include <type_traits>
 
+#include "base/plugin.h"
+
 #if __has_include(<nccl.h>)
 #include <nccl.h>
 #define SLIMPI_NCCL_HEADER
@@ -49,10 +51,10 @@ struct Library {
 };
 
 template <typename Function>
-bool find(void* handle, const char* name, Function& function, std::string& missing) {
-  function = reinterpret_cast<Function>(dlsym(handle, name));
-  if (function == nullptr) missing = std::string("libnccl.so.2 is too old, it has no ") + name;
-  return function != nullptr;
+bool find(void* handle, const char* name, Function*& function, std::string& missing) {
+  if (find_function(handle, name, function)) return true;
+  missing = std::string("libnccl.so.2 is too old, it has no ") + name;
+  return false;
 }
 
 // dlopen returns a library that the process has already loaded under this name, as PyTorch does.
@@ -69,9 +71,9 @@ bool load(Library& library) {
 #undef SLIMPI_NCCL_FIND
   int version = 0;
   if (library.functions.ncclGetVersion(&version) == kNcclSuccess)
-    tell(LogLevel::debug, "NCCL " + std::to_string(version / 10000) + "." +
-                              std::to_string(version / 100 % 100) + "." +
-                              std::to_string(version % 100) + " is loaded");
+    log_message(LogLevel::debug, "NCCL " + std::to_string(version / 10000) + "." +
+                                     std::to_string(version / 100 % 100) + "." +
+                                     std::to_string(version % 100) + " is loaded");
   return true;
 }
 

@@ -60,7 +60,7 @@ Status make_unique_id(const Location& location, NcclTransport::UniqueId* id) {
   SLIMPI_TRY(current.status());
   NcclTypes::Id made{};
   static_assert(sizeof made == sizeof *id);
-  SLIMPI_TRY(check_nccl(nccl()->ncclGetUniqueId(&made), nullptr, "arranging to join GPUs"));
+  SLIMPI_TRY(check_nccl(nccl()->ncclGetUniqueId(&made), nullptr, "getting NCCL's unique id"));
   std::memcpy(id, &made, sizeof made);
   return Status::ok;
 }
@@ -79,7 +79,7 @@ Status create_communicator(const Location& location, const NcclTransport::Unique
   std::memcpy(&nccl_id, &id, sizeof nccl_id);
   NcclTypes::Config config;
   const int result = nccl()->ncclCommInitRankConfig(&made->comm, size, nccl_id, rank, &config);
-  if (const Status status = check_nccl(result, made->comm, "joining the node's GPUs");
+  if (const Status status = check_nccl(result, made->comm, "creating the NCCL communicator");
       status != Status::ok) {
     if (made->comm != nullptr) (void)nccl()->ncclCommAbort(made->comm);
     delete made;
@@ -124,8 +124,8 @@ Status ready(NcclCommunicator* communicator, bool* ready) {
   SLIMPI_TRY(current.status());
   int state = kNcclSuccess;
   SLIMPI_TRY(check_nccl(nccl()->ncclCommGetAsyncError(c.comm, &state), c.comm,
-                        "asking for the state of a link between GPUs"));
-  SLIMPI_TRY(check_nccl(state, c.comm, "a link between GPUs"));
+                        "asking for querying the NCCL communicator"));
+  SLIMPI_TRY(check_nccl(state, c.comm, "the NCCL communicator"));
   *ready = state == kNcclSuccess;
   return Status::ok;
 }

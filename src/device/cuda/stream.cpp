@@ -179,7 +179,7 @@ Status record(Stream* stream, std::uint64_t* event) {
   const Current current(s.context->handle, Current::queues);
   SLIMPI_TRY(current.status());
   const int slot = int((s.recorded + 1) % kEvents);
-  note(s, driver().cuEventRecord(s.events[slot], s.handle), "marking work on the GPU");
+  note(s, driver().cuEventRecord(s.events[slot], s.handle), "recording an event");
   SLIMPI_TRY(failure(s));
   *event = s.in_ring[slot] = ++s.recorded;
   return Status::ok;
@@ -200,7 +200,7 @@ Status record_polled(Stream* stream, std::uint64_t* event) {
     s.writes = result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;  // that ends
     return record(stream, event);
   }
-  note(s, result, "marking work on the GPU");
+  note(s, result, "recording an event");
   SLIMPI_TRY(failure(s));
   *event = s.written = s.recorded = next;
   return Status::ok;
