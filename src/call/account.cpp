@@ -39,17 +39,17 @@ comm::TensorState& AllreduceCall::find_state() {
       if (communicator_.rank() == 0)
         log_info(sequence.in_use() == 0
                      ? "state of buffers is kept by address again"
-                     : "most buffers are new: their state is kept by the order of calls, which "
-                       "repeat every " +
+                     : "most buffers are new, or are used for several tensors: their state is "
+                       "kept by the order of calls, which repeat every " +
                            std::to_string(sequence.in_use()) +
                            "; SLIMPI_CALLS_PER_STEP sets another number");
     }
     step = sequence.in_use();
   }
-  fresh_ = sequence.meet(out_, count_);
+  use_ = sequence.note_use(out_, count_);
   comm::TensorState& state = communicator_.states.find(out_, count_, step);
   ++use.calls;
-  if (fresh_) ++use.first_times;
+  if (use_ == comm::CallSequence::Use::first) ++use.first_times;
   if (state.calls == 0) ++use.made;
   if (state.calls == 1) ++use.reused;
   return state;

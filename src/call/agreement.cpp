@@ -16,7 +16,7 @@ namespace slimpi::call {
 struct AllreduceCall::Agreement {
   std::uint64_t number, other_number, history, other_history, shape, other_shape;
   std::uint64_t no_memory, nonfinite, large, state_nonfinite;
-  std::uint64_t fresh;  // some rank met its buffer for the first time
+  std::uint64_t use;  // the maximum of the ranks' CallSequence::Use
 
   // all_max gives the maximum of a word and the maximum of its complement. They are complements of
   // each other only where all ranks have the same word.
@@ -48,7 +48,7 @@ Status AllreduceCall::compare_states(comm::Call& call, Agreement* agreement) {
   agreement->other_number = ~agreement->number;
   agreement->other_history = ~agreement->history;
   agreement->state_nonfinite = call.state->nonfinite != 0 ? 1 : 0;
-  agreement->fresh = fresh_ ? 1 : 0;
+  agreement->use = std::uint64_t(use_);
   std::uint64_t words[sizeof(Agreement) / sizeof(std::uint64_t)];
   std::memcpy(words, agreement, sizeof words);
   SLIMPI_TRY(communicator_.exchange().all_max(words));
@@ -62,15 +62,24 @@ Status AllreduceCall::agree_on_state(comm::Call& call, std::optional<BypassReaso
   call.state = &find_state();
   Agreement agreement{};
   SLIMPI_TRY(compare_states(call, &agreement));
-  communicator_.attachment<comm::CallSequence>().agreed(agreement.fresh != 0);
-  if (!agreement.alike() || agreement.state_nonfinite != 0) {
-    if (agreement.alike()) {
-      log_debug("state became infinite; all ranks drop it and start over");
-    } else {
+  auto& sequence = communicator_.attachment<comm::CallSequence>();
+  sequence.agreed(comm::CallSequence::Use(agreement.use));
+  // All ranks have the same calls here, if they are alike.
+  const bool shared = sequence.suspect() && !call.state->by_order && call.state->calls != 0;
+  if (!agreement.alike() || agreement.state_nonfinite != 0 || shared) {
+    if (!agreement.alike()) {
       runtime_.statistics.dropped();
       if (communicator_.rank() == 0)
         log_once(LogLevel::warn,
                  "the ranks use their buffers in different orders, so state of earlier calls is "
+                 "dropped; SLIMPI_CALLS_PER_STEP names buffers by the order of calls");
+    } else if (agreement.state_nonfinite != 0) {
+      log_debug("state became infinite; all ranks drop it and start over");
+    } else {
+      runtime_.statistics.dropped();
+      if (communicator_.rank() == 0 && sequence.unnamed())
+        log_once(LogLevel::warn,
+                 "several sums of a step seem to use one buffer, so its state of earlier calls is "
                  "dropped; SLIMPI_CALLS_PER_STEP names buffers by the order of calls");
     }
     std::uint64_t number = states.next_number(count_);

@@ -9,6 +9,7 @@
 #include "call/entry.h"
 #include "call/runtime.h"
 #include "comm/call_scratch.h"
+#include "comm/call_sequence.h"
 
 namespace slimpi::call {
 
@@ -66,7 +67,7 @@ class AllreduceCall {
   const device::Location location_;  // of out_; where the work is done
   device::Location in_location_;
   std::uint64_t verifying_ = 0;
-  bool fresh_ = false;  // this rank meets the buffer for the first time
+  comm::CallSequence::Use use_ = comm::CallSequence::Use::known;  // of the buffer, on this rank
   comm::CallScratchLease scratch_;
   algorithm::KeptResidual kept_residual_;
 };

@@ -49,7 +49,7 @@ bool on_host(const Allreduce& request) {
 }
 
 // Whether some other rank may take part. Asks nothing of MPI, for which the handle may be invalid.
-bool has_others(const Allreduce& request) {
+bool may_have_others(const Allreduce& request) {
   const auto comm = MPI_Comm(request.comm);
   return comm != MPI_COMM_SELF && comm != MPI_COMM_NULL;
 }
@@ -58,7 +58,7 @@ bool has_others(const Allreduce& request) {
 Outcome bypass(Runtime& runtime, BypassReason reason, const Allreduce* float_sum = nullptr) {
   runtime.statistics.passed(reason);
   if (float_sum != nullptr && runtime.world_rank == 0 && is_float_sum(*float_sum) &&
-      has_others(*float_sum))
+      may_have_others(*float_sum))
     runtime.statistics.left_to_mpi(std::uint64_t(float_sum->count) * sizeof(float), 0);
   return Outcome::left(reason);
 }
@@ -249,10 +249,13 @@ Outcome dispatch(const Allreduce& request) {
   return dispatch_together(*runtime, *communicator, request);
 }
 
+// MPI has accepted the arguments.
 void count_nonblocking(const Allreduce& call) {
   Runtime* const runtime = Runtime::get(MPI_Comm(call.comm));
   if (runtime == nullptr || algorithm::inside_hook()) return;
-  bypass(*runtime, BypassReason::nonblocking, &call);
+  int size = 0;
+  runtime->api.Comm_size(MPI_Comm(call.comm), &size);
+  bypass(*runtime, BypassReason::nonblocking, size > 1 ? &call : nullptr);
   if (CallEstimate* const estimate = CallEstimate::running(); estimate != nullptr)
     estimate->nonblocking(call);
 }

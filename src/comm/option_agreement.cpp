@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Before the first sum of a communicator its ranks compare their options, and name the first one
 // that differs. Collective: every rank makes the same steps here, whatever its own values are.
+#include <cstdio>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -81,11 +82,14 @@ Status Communicator::describe_disagreement(const std::string& name, const std::s
   std::vector<Value> values;
   bool memory = caught([&] { values.resize(std::size_t(size_)); }) == Status::ok;
   SLIMPI_TRY(exchange_.all_true(&memory));
-  if (!memory)
-    return exchange_.publish_disagreement(
-        fail(Status::disagreement,
-             "the ranks of a communicator disagree, and some rank has no memory "
-             "to say on what"));
+  if (!memory) {
+    char line[256];
+    std::snprintf(line, sizeof line,
+                  "%s differs between the ranks of a communicator, and some rank has no memory to "
+                  "compare the values; %s",
+                  name.c_str(), remedy.c_str());
+    return exchange_.publish_disagreement(fail(Status::disagreement, line));
+  }
   // Blocking is safe here: all ranks have agreed to come.
   const int code = api_.Allgather(&mine, int(sizeof mine), MPI_CHAR, values.data(),
                                   int(sizeof mine), MPI_CHAR, exchange_comm_);

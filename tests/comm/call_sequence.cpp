@@ -22,7 +22,7 @@ void run(CallSequence& sequence, const std::vector<std::uint64_t>& counts, int s
       sequence.add(counts[i]);
       (void)sequence.update();
       const std::size_t place = anew ? std::size_t(1000 + next++ % 90000) : i;
-      sequence.agreed(sequence.meet(&g_memory[place], counts[i]));
+      sequence.agreed(sequence.note_use(&g_memory[place], counts[i]));
     }
 }
 
@@ -89,6 +89,74 @@ void long_periods_stay_in_bounds(void**) {
   }
 }
 
+// Steps in which the sum of counts[i] is in the buffer places[i].
+std::uint64_t in_use_after(const std::vector<std::uint64_t>& counts,
+                           const std::vector<std::size_t>& places, int steps,
+                           bool* unnamed = nullptr) {
+  CallSequence sequence;
+  for (int step = 0; step < steps; ++step)
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      sequence.add(counts[i]);
+      (void)sequence.update();
+      sequence.agreed(sequence.note_use(&g_memory[places[i]], counts[i]));
+    }
+  (void)sequence.update();
+  if (unnamed != nullptr) *unnamed = sequence.unnamed();
+  return sequence.in_use();
+}
+
+// malloc gives a buffer the address of another one that was freed before it.
+void recycled_addresses_are_no_names(void**) {
+  assert_int_equal(in_use_after({2, 3, 2}, {0, 1, 0}, 20), 3);
+  assert_int_equal(in_use_after({2, 2, 3, 2}, {0, 1, 2, 0}, 100), 4);
+  // The counts repeat twice in a step, and each buffer is one tensor's.
+  assert_int_equal(in_use_after({2, 3, 2, 3}, {0, 1, 2, 3}, 100), 0);
+  // Equal counts: the step is not known, and the user is told.
+  bool unnamed = false;
+  assert_int_equal(in_use_after({2, 2, 2}, {0, 1, 0}, 100, &unnamed), 0);
+  assert_true(unnamed);
+  assert_int_equal(in_use_after({2, 2, 2}, {0, 1, 2}, 100, &unnamed), 0);
+  assert_false(unnamed);
+}
+
+// A changed distance is the only sign before the period is known.
+void an_irregular_use_is_seen_at_once(void**) {
+  using Use = CallSequence::Use;
+  const std::size_t places[] = {0, 1, 0, 0, 1, 0, 0, 1, 0};
+  const Use uses[] = {Use::first,     Use::first,     Use::known, Use::irregular, Use::known,
+                      Use::irregular, Use::irregular, Use::known, Use::irregular};
+  for (const bool alike : {false, true}) {
+    CallSequence sequence;
+    for (std::size_t i = 0; i < 9; ++i) {
+      const std::uint64_t count = places[i] == 0 || alike ? 2 : 3;
+      sequence.add(count);
+      const Use use = sequence.note_use(&g_memory[places[i]], count);
+      assert_int_equal(int(use), int(uses[i]));
+      sequence.agreed(use);
+      assert_int_equal(sequence.suspect(), use == Use::irregular);
+    }
+    assert_false(sequence.unnamed());
+  }
+}
+
+// Fixed buffers, and one more sum in every tenth step: a period of 31 sums, in which each address
+// stands for one tensor.
+void sums_that_are_added_now_and_then_change_nothing(void**) {
+  CallSequence sequence;
+  std::uint64_t suspects = 0;
+  for (int step = 0; step < 4000; ++step)
+    for (std::size_t place = 0; place < (step % 10 == 9 ? 4 : 3); ++place) {
+      sequence.add(place);
+      (void)sequence.update();
+      sequence.agreed(sequence.note_use(&g_memory[place], place));
+      suspects += sequence.suspect() ? 1 : 0;
+      assert_int_equal(sequence.in_use(), 0);
+      if (step > 1000) assert_false(sequence.suspect());
+    }
+  assert_int_equal(sequence.period(), 31);
+  assert_in_range(suspects, 1, CallSequence::kLearning / 4);
+}
+
 // Equal counts may be several tensors, so more evidence is wanted.
 void equal_counts_take_longer(void**) {
   CallSequence unlike, alike;
@@ -109,6 +177,9 @@ int main() {
                               cmocka_unit_test(goes_back_to_addresses),
                               cmocka_unit_test(a_broken_sequence_has_no_period),
                               cmocka_unit_test(long_periods_stay_in_bounds),
+                              cmocka_unit_test(recycled_addresses_are_no_names),
+                              cmocka_unit_test(an_irregular_use_is_seen_at_once),
+                              cmocka_unit_test(sums_that_are_added_now_and_then_change_nothing),
                               cmocka_unit_test(equal_counts_take_longer)};
   return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
 }

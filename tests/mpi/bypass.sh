@@ -45,6 +45,8 @@ all_bytes() {
 expect "$(all_bytes pcontrol:0 self sum:100000 isum:100000 pcontrol:1)" 800000.0 \
   "calls of each rank alone are no bytes between nodes"
 expect "$(all_bytes pcontrol:0 sum:100000 pcontrol:1)" 1600000.0 "what is off is bytes"
+expect "$(all_bytes split:2 isum:100000 free)" 800000.0 \
+  "what is nonblocking on one rank is no bytes between nodes"
 expect "$(all_bytes isum:100000)" 1600000.0 "what is nonblocking is bytes"
 printf '%s\n' '* 1M exempt* off *' '# the rest as usual' >rules
 SLIMPI_RULES=$work/rules reasons 2 rule 1 dup name:exempt-1 sum:100000 free

@@ -6,6 +6,9 @@
 //   reuse       two buffers, summed in turn
 //   anew        two new buffers a step, all of them kept alive
 //   anew_counts the same with two counts; what counts is what follows step 20
+//   recycled    a step sums three tensors; the first and the last, of one count, have one buffer,
+//   as
+//               malloc may give it to them; what counts is what follows step 20
 //   counts      one buffer for two tensors of different counts
 //   one_buffer  one buffer for two tensors of one count
 //   disagree    rank 0 has one buffer for both, the others have two
@@ -83,8 +86,11 @@ int main(int argc, char** argv) {
     return buffers.back().get();
   };
   float *first = uninitialized(), *second = uninitialized();
-  if (mode == "counts" || mode == "one_buffer" || (mode == "disagree" && g_rank == 0))
+  Tensor between(kCount / 2, 3);
+  if (mode == "counts" || mode == "one_buffer" || mode == "recycled" ||
+      (mode == "disagree" && g_rank == 0))
     second = first;
+  const auto third = std::make_unique<float[]>(kCount);
   int counted = kSteps;
   for (int step = 0; step < kSteps; ++step) {
     if (mode.starts_with("anew") && step != 0) {
@@ -97,12 +103,13 @@ int main(int argc, char** argv) {
       b.forget();
       counted = kSteps - step;
     }
-    if (mode == "anew_counts" && step == 20) {
+    if ((mode == "anew_counts" || mode == "recycled") && step == 20) {
       a.forget();
       b.forget();
       counted = kSteps - step;
     }
     a.sum_in(first);
+    if (mode == "recycled") between.sum_in(third.get());
     b.sum_in(second);
   }
   if (mode == "freed") MPI_Comm_free(&g_comm);

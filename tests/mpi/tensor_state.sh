@@ -37,6 +37,8 @@ state anew $slot 0
 expect "$(report anew.json state period)" 1 "one count: the period of the counts"
 expect "$(report reuse.json state period)" 0 "buffers in turn: named by address"
 expect "$(report reuse.json state first_times)" 2 "buffers in turn: met once each"
+holds "an address that two sums of a step share, unnamed" slots recycled kept 0
+expect "$(report recycled.json state period)" 3 "a shared address: the period of the counts"
 holds "one buffer, two counts" slots counts kept 0
 state counts $((slot + slot / 2)) 0
 holds "one buffer, two tensors, named" slots one_buffer kept 2
@@ -54,7 +56,8 @@ holds "dropped at every call but the first" test "$(report disagree.json state_d
 holds "ranks that disagree, named" slots disagree kept 2
 state disagree $((2 * slot)) 0
 holds "ranks that disagree once, then find together" slots swap kept 0
-state swap $((2 * slot)) 2
+# Each buffer at the exchange, and once more because it comes after another number of sums then.
+state swap $((2 * slot)) 4
 holds "a communicator of its own" slots freed kept 0
 state freed 0 0
 
