@@ -104,8 +104,15 @@ int main(int argc, char** argv) {
     return give_up(kBadUse, error);
 
   if (arguments.compare) {
-    if (loaded.config.verify == 0) variables["SLIMPI_VERIFY"] = "1";
-    if (!loaded.config.report) variables["SLIMPI_REPORT"] = "stderr";
+    const Config& config = loaded.config;
+    const char* why = config.estimate             ? "SLIMPI_ESTIMATE is set"
+                      : config.algorithm == "off" ? "SLIMPI_ALGORITHM is off"
+                      : config.is_set(Option::verify) && config.verify == 0 ? "SLIMPI_VERIFY is 0"
+                                                                            : nullptr;
+    if (why != nullptr)
+      return give_up(kBadUse, std::string("--compare has nothing to compare: ") + why);
+    if (!config.is_set(Option::verify)) variables["SLIMPI_VERIFY"] = "1";
+    if (!config.is_set(Option::report)) variables["SLIMPI_REPORT"] = "stderr";
   }
 
   const std::string library = find_library();

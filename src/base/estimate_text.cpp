@@ -36,7 +36,7 @@ double share(double part, double whole) {
 // What the program did, one line a row.
 std::string calls_table(const Estimate& estimate) {
   std::string text = fmt::format("  {:<19} {:>6} {:<10} {:<8} {:>8} {:>9} {:>7}  {}\n", "size",
-                                 "ranks", "type", "op", "calls", "seconds", "of time", "slimpi");
+                                 "ranks", "type", "op", "calls", "seconds", "share", "with slimpi");
   for (const EstimateRow& row : estimate.rows) {
     const double seconds = in_seconds(row.nanoseconds);
     text += fmt::format(

@@ -52,7 +52,8 @@ std::string bytes_line(const Report& report) {
   if (totals.plain == 0) return "  bytes    none between nodes\n";
   std::string text = fmt::format("  bytes    {} between nodes, plain {}", bytes_text(totals.done),
                                  bytes_text(totals.plain));
-  if (totals.done > 0) text += fmt::format(": {:.2f} times fewer", totals.plain / totals.done);
+  if (totals.done > 0)
+    text += fmt::format(": compression ratio {:.2f}", totals.plain / totals.done);
   return text + fmt::format("; {:.3g}% compressed\n", 100 * totals.compressed_share);
 }
 
@@ -115,6 +116,8 @@ std::string error_lines(const Report& report) {
         errors.checked != 0 && errors.checked != total.checked)
       text +=
           fmt::format("           from {}: {}", bytes_text(double(1ull << i)), error_text(errors));
+  if (report.own.state_bytes != 0)
+    text += "           (with error feedback it includes what later calls add)\n";
   return text;
 }
 

@@ -54,7 +54,7 @@ std::string refuse_peers(const Config& config, const std::string& name) {
   if (row == nullptr || !row->talks_to_peers || !row->keeps_state ||
       config.peers != Peers::shift_one)
     return "";
-  return "SLIMPI_PEERS=shift_one does not go with " + name +
+  return "SLIMPI_PEERS=shift_one cannot be combined with " + name +
          ", which needs the same peers at every call; accepted: ring, all";
 }
 
@@ -65,7 +65,7 @@ std::string refuse_max_error(const Config& config, const std::string& name) {
   std::string able;
   for (const algorithm::Algorithm& other : algorithm::all())
     if (other.takes_max_error) able += std::string(other.name) + ", ";
-  return "SLIMPI_MAX_ERROR does not go with " + name + "; accepted: " + able + "auto, off";
+  return "SLIMPI_MAX_ERROR cannot be combined with " + name + "; accepted: " + able + "auto, off";
 }
 
 // Of two results in one file the later one would be all that is left. Streams and devices take
@@ -137,8 +137,8 @@ std::string refuse(const Config& config, const Rules& rules) {
   if (const std::string bad = refuse_max_error(config, config.algorithm); !bad.empty()) return bad;
   if (const std::string bad = refuse_files(config); !bad.empty()) return bad;
   if (config.max_error && config.error_feedback.value_or(false))
-    return "SLIMPI_ERROR_FEEDBACK=1 does not go with SLIMPI_MAX_ERROR, which bounds the error of "
-           "each call by itself; unset one of them";
+    return "SLIMPI_ERROR_FEEDBACK=1 cannot be combined with SLIMPI_MAX_ERROR, which bounds the "
+           "error of each call by itself; unset one of them";
   if (!rules_apply(config)) return "";
   for (const Rule& rule : rules) {
     std::string bad = refuse_name(rule.algorithm, "SLIMPI_RULES: algorithm " + rule.algorithm);

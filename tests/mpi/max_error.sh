@@ -95,6 +95,7 @@ refused() {
     holds "refused: $1" grep -q "$1" errors.txt
   fi
 }
-SLIMPI_ALGORITHM=fp16 refused "SLIMPI_MAX_ERROR does not go with fp16; accepted: bytegrad, qsgd"
-SLIMPI_ERROR_FEEDBACK=1 refused "SLIMPI_ERROR_FEEDBACK=1 does not go with SLIMPI_MAX_ERROR"
+SLIMPI_ALGORITHM=fp16 refused \
+  "SLIMPI_MAX_ERROR cannot be combined with fp16; accepted: bytegrad, qsgd"
+SLIMPI_ERROR_FEEDBACK=1 refused "SLIMPI_ERROR_FEEDBACK=1 cannot be combined with SLIMPI_MAX_ERROR"
 verdict

@@ -84,6 +84,11 @@ expect "$(grep -A 2 '^  error' err.txt | sed 's/[0-9.]*e[-+][0-9]*/E/g')" \
            from 256.00 KiB: mean E, max E in 2 calls
            from 512.00 KiB: mean E, max E in 1 call" "text: errors by size"
 
+SLIMPI_ERROR_FEEDBACK=1 SLIMPI_VERIFY=1 SLIMPI_REPORT=stderr under 2 "$steps" init sum:100000 \
+  finalize >out.txt 2>err.txt || fail "error feedback: exit status $?"
+holds "text: what error feedback adds to the error" \
+  grep -q "^           (with error feedback it includes what later calls add)" err.txt
+
 # The job.
 holds "JSON: the job" "$PYTHON" -c '
 import datetime, json, socket

@@ -62,7 +62,7 @@ def predict(report, _):
     assert {row["nodes"] for row in rows} >= {2, 16, 1000, 100000}
     assert {row["bits"] for row in rows} == {None, 8, 4}
     for row in rows:
-        assert row["seconds"] > 0 and row["held_by"] in ("link", "processor", "latency"), row
+        assert row["seconds"] > 0 and row["bottleneck"] in ("link", "processor", "latency"), row
     wanted = {"latency", "link", "copy", "incast", "encode", "peer_memory"}
     assert set(report["constants"]) >= wanted, report["constants"]
 

@@ -104,6 +104,11 @@ refused 2 "--dry-run takes no value" --dry-run=1 true
 refused 2 "--compare takes no value" --compare=1 true
 refused 2 "--compare and --estimate cannot be used together; use one after the other" --compare \
   --estimate true
+refused 2 "--compare has nothing to compare: SLIMPI_ALGORITHM is off" --compare --algorithm off true
+refused 2 "--compare has nothing to compare: SLIMPI_VERIFY is 0" --verify 0 --compare true
+echo 'estimate = stderr' >estimate.conf
+refused 2 "--compare has nothing to compare: SLIMPI_ESTIMATE is set" --compare \
+  --config estimate.conf true
 refused 2 "no program given; use slimpi-run [OPTION VALUE ...] PROGRAM" --bits 4
 refused 2 "no program given; use slimpi-run [OPTION VALUE ...] PROGRAM" --
 refused 2 "SLIMPI_CONFIG=/no/file: the file cannot be read: No such file or directory" \

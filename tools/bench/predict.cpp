@@ -60,8 +60,9 @@ std::string table(const Options& options, const Constants& c, const std::vector<
   std::string text = fmt::format(
       "# slimpi-bench: predicted times of MPI_Allreduce; constants {}\n"
       "# link {:.6g} Mbit/s of payload, latency {:.4g} us, {:.4g} us a message, {} core{} a node\n"
-      "# held by: the largest part; memory: of a rank, for connections and messages; set-up: at "
-      "its first call\n#\n",
+      "# bottleneck: the largest part of the time; memory: of a rank, for connections and "
+      "messages\n"
+      "# set-up: what making connections adds to the first call\n#\n",
       options.constants.empty() ? "built in, not measured (--calibrate measures them)"
                                 : "of " + options.constants,
       8e-6 / c.link, c.latency * 1e6, c.overhead * 1e6,
@@ -73,13 +74,13 @@ std::string table(const Options& options, const Constants& c, const std::vector<
         "# processor may decide, so measure them there (--calibrate)\n#\n",
         8e-6 / c.measured_link);
   static constexpr char kHead[] =
-      "#{:>7} {:>7} {:>8} {:14} {:>4} {:>11} {:>8} {:>9} {:>11} {:>7} {:>9} {:>9}\n";
+      "#{:>7} {:>7} {:>8} {:14} {:>4} {:>11} {:>8} {:>10} {:>11} {:>7} {:>9} {:>9}\n";
   text += fmt::format(kHead, "nodes", "ranks", "size", "schedule", "bits", "time", "speed-up",
-                      "held by", "messages", "peers", "memory", "set-up");
+                      "bottleneck", "messages", "peers", "memory", "set-up");
   text += fmt::format(kHead, "", "", "KiB", "", "", "ms", "", "", "a rank", "a rank", "MiB", "ms");
   for (const Forecast& f : all) {
     text += fmt::format(
-        "{:>8} {:>7} {:>8} {:14} {:>4} {:>11} {:>8.2f} {:>9} {:>11} {:>7} {:>9} {:>9}\n",
+        "{:>8} {:>7} {:>8} {:14} {:>4} {:>11} {:>8.2f} {:>10} {:>11} {:>7} {:>9} {:>9}\n",
         f.layout.nodes, number(f.layout.nodes * f.layout.ranks_per_node),
         in_kib(std::uint64_t(f.bytes)), to_string(f.schedule),
         f.bits == 0 ? "-" : std::to_string(f.bits), rounded(f.cost.seconds * 1e3),
@@ -103,7 +104,7 @@ nlohmann::ordered_json to_json(const Constants& constants, const std::vector<For
          {"processor_seconds", f.cost.processor},
          {"latency_seconds", f.cost.waiting},
          {"speedup", f.plain_seconds / f.cost.seconds},
-         {"held_by", f.cost.held_by()},
+         {"bottleneck", f.cost.held_by()},
          {"messages", f.cost.messages},
          {"peers", f.cost.peers},
          {"peer_memory", f.cost.memory},

@@ -59,20 +59,24 @@ std::string table_head(const Options& options, const World& world) {
   if (config_of(options).rules)
     text += "# SLIMPI_RULES is set: a rule may give a size another algorithm than its row says\n";
   if (options.wire > 0)
-    text += fmt::format("# a node's link: {:.6g} Mbit/s; limit: the least time that it allows\n",
-                        options.wire / 1e6);
+    text += fmt::format(
+        "# a node's link: {:.6g} Mbit/s; limit: the least time in which it can carry the bytes\n",
+        options.wire / 1e6);
   text += "# times of the slowest rank; speed-up: of the median, over plain MPI in the same run\n";
   text += "# taken: slimpi did the call itself; otherwise MPI did\n";
   if (options.check)
     text += "# error: relative L2 against the sum in double; same: all ranks have the same bytes\n";
+  if (!options.interface.empty())
+    text += "# ratio: compression ratio, the bytes of plain MPI on the links divided by these\n";
   const std::size_t width = label_width(options);
   const bool predicts = !options.constants.empty();
   text += fmt::format(
-      "#\n#{:>9} {:{}} {:>5} {:>11} {:>11} {:>8} {:>8} {:>8} {:>8} {:>9} {:>4} {:>12} {:>7}{}\n",
-      "size", "algorithm", width, "taken", "median", "min", "algbw", "busbw", "speed-up", "x limit",
-      "error", "same", "sent", "fewer", predicts ? fmt::format(" {:>11}", "predicted") : "");
+      "#\n#{:>9} {:{}} {:>5} {:>11} {:>11} {:>8} {:>8} {:>8} {:>12} {:>9} {:>4} {:>12} {:>7}{}\n",
+      "size", "algorithm", width, "taken", "median", "min", "algbw", "busbw", "speed-up",
+      "time / limit", "error", "same", "sent", "ratio",
+      predicts ? fmt::format(" {:>11}", "predicted") : "");
   text +=
-      fmt::format("#{:>9} {:{}} {:>5} {:>11} {:>11} {:>8} {:>8} {:>45}{}\n", "KiB", "", width, "",
+      fmt::format("#{:>9} {:{}} {:>5} {:>11} {:>11} {:>8} {:>8} {:>49}{}\n", "KiB", "", width, "",
                   "us", "us", "GB/s", "GB/s", "KiB", predicts ? fmt::format(" {:>19}", "us") : "");
   return text;
 }
@@ -80,7 +84,7 @@ std::string table_head(const Options& options, const World& world) {
 std::string table_line(const Options& options, const Row& row, const Row& plain) {
   const auto sent = row.on_wire ? row.on_wire : row.sent;
   std::string text = fmt::format(
-      "{:>10} {:{}} {:>5} {:>11} {:>11} {:>8} {:>8} {:>8} {:>8} {:>9} {:>4} {:>12} {:>7}",
+      "{:>10} {:{}} {:>5} {:>11} {:>11} {:>8} {:>8} {:>8} {:>12} {:>9} {:>4} {:>12} {:>7}",
       in_kib(row.bytes), row.label(), label_width(options),
       row.compressed ? (*row.compressed ? "yes" : "no") : "-", microseconds(row.median),
       microseconds(row.least), gigabytes(row.algbw), gigabytes(row.busbw),

@@ -28,8 +28,8 @@ std::vector<Group> groups() {
       {"State of buffers", {"calls_per_step"}},
       {"Low rank", {"powersgd_rank", "powersgd_warm_start", "powersgd_shapes"}},
       {"Machine", {"device", "cpu"}},
-      {"What it says", {"log", "report", "trace", "verify", "stall", "estimate"}},
-      {"Where options come from", {"config", "strict"}},
+      {"Output", {"log", "report", "trace", "verify", "stall", "estimate"}},
+      {"Option sources", {"config", "strict"}},
   };
 }
 
@@ -70,7 +70,7 @@ std::string described(const OptionRow& row) {
 std::string help_text() {
   std::string text =
       "Usage: slimpi-run [OPTION VALUE ...] [--] PROGRAM [ARGUMENT ...]\n\n"
-      "Runs PROGRAM with libslimpi.so preloaded. Stands behind the launcher:\n\n"
+      "Runs PROGRAM with libslimpi.so preloaded. Put it after the launcher:\n\n"
       "  mpiexec -n 8 slimpi-run --bits 4 ./train\n\n"
       "  --compare                   compare each result with MPI's own sum; errors by size at the "
       "end\n"
