@@ -24,20 +24,17 @@ std::int64_t nanoseconds(std::chrono::steady_clock::time_point time) {
   return std::chrono::nanoseconds(time.time_since_epoch()).count();
 }
 
-// A record for a call that finds all others in use. Several calls may write it at a time, and
-// nobody reads it.
-Activity g_spare;
-
-Activity* take_record() {
+// A free record of the file; else `own`, which no other process sees.
+Activity* take_record(Activity* own) {
   ActivityFile* const file = g_file.load(std::memory_order_acquire);
-  if (file == nullptr) return &g_spare;
+  if (file == nullptr) return own;
   for (Activity& record : file->records) {
     std::uint32_t unused = 0;
     if (std::atomic_ref(record.in_use)
             .compare_exchange_strong(unused, 1, std::memory_order_acquire))
       return &record;
   }
-  return &g_spare;
+  return own;
 }
 
 }  // namespace
@@ -106,11 +103,7 @@ void ActiveCall::write(Change change) {
 }
 
 ActiveCall::ActiveCall(const Subject& subject)
-    : record_(take_record()),
-      call_(subject.call),
-      count_(subject.count),
-      first_(subject.first),
-      outer_(t_current) {
+    : record_(take_record(&own_)), first_(subject.first), outer_(t_current) {
   t_current = this;
   write([&](Activity& record) {
     record.state = Activity::State::works;

@@ -91,9 +91,8 @@ class ActiveCall {
   static ActiveCall* current();
 
   const Activity& record() const { return *record_; }
-  // Of this call, also where it shares its record with others.
-  std::uint64_t call() const { return call_; }
-  std::uint64_t count() const { return count_; }
+  std::uint64_t call() const { return record_->call; }
+  std::uint64_t count() const { return record_->count; }
   int first() const { return first_; }
   void works();
   void in_mpi();
@@ -111,8 +110,8 @@ class ActiveCall {
   template <typename Change>
   void write(Change change);
 
-  Activity* record_;
-  const std::uint64_t call_, count_;
+  Activity own_;  // of a call that finds all records of the file in use
+  Activity* const record_;
   const int first_;
   ActiveCall* const outer_;
 };
