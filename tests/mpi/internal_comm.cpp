@@ -102,7 +102,8 @@ void one_refusal_counts_for_all(void**) {
   int number = 0;
   assert_true(make(2, &number) == Status::unsupported);
   assert_false(g_made);
-  assert_string_equal(failure_text().c_str(), "MPI has almost no free context ids for communicators left");
+  assert_string_equal(failure_text().c_str(),
+                      "MPI has almost no free context ids for communicators left");
   assert_true(make(3, &number) == Status::no_memory);
   assert_false(g_made);
 }
