@@ -75,7 +75,7 @@ struct Counts {
   std::uint64_t host_buffers = 0, device_buffers = 0;
   std::uint64_t staged_calls = 0;   // left to MPI, with host copies of buffers that it cannot take
   std::uint64_t state_bytes = 0;    // held now for residuals, low-rank factors and replicas
-  std::uint64_t state_dropped = 0;  // times that ranks disagreed about a tensor state
+  std::uint64_t state_dropped = 0;  // times that a tensor state was dropped by all ranks together
   std::uint64_t overflowed = 0;     // values of 16 bits that became infinite
   std::uint64_t repeated = 0;       // exchanges repeated because of the error of the first one
   std::array<Share, kAlgorithms> algorithms{};
