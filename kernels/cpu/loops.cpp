@@ -131,6 +131,7 @@ namespace {
 [[gnu::noinline]] void combine(float a, const float* x, float b, const float* y, std::size_t count,
                                float* out) {
   if (b == 0) {
+    // Adding -0 changes no number, and makes a NaN the canonical one.
     SLIMPI_ELEMENTWISE
     for (std::size_t i = 0; i < count; ++i) out[i] = add(a * x[i], -0.0f);
     return;
