@@ -75,7 +75,7 @@ struct Hook::Arguments {
     about.ranks = communicator.size();
     about.node = layout.node();
     about.nodes = layout.nodes();
-    about.comm = hook.comm_ == MPI_COMM_NULL ? nullptr : &hook.comm_;
+    about.comm = hook.comm_ == mpi::abi.comm_null ? nullptr : &hook.comm_;
     about.sent = &sent;
     about.reason = reason;
   }
@@ -91,10 +91,10 @@ Hook::~Hook() {
       table_->close(context_);
       return 0;
     });
-  if (comm_ != MPI_COMM_NULL) api_.Comm_free(&comm_);
+  if (comm_ != mpi::abi.comm_null) api_.Comm_free(&comm_);
 }
 
-Status Hook::give_comm(MPI_Comm comm) {
+Status Hook::give_comm(mpi::Comm comm) {
   if (is_codec()) return Status::ok;
   return mpi::copy_internal(api_, comm, &comm_);
 }

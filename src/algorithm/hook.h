@@ -28,13 +28,13 @@ class Hook {
   Status load() { return find_hook_table(file_, &table_); }
 
   // Makes the duplicate of `comm` that a strategy uses. Collective.
-  Status give_comm(MPI_Comm comm);
+  Status give_comm(mpi::Comm comm);
 
   // Calls the open function of the hook, if it has one.
   Status open(const comm::Call& call);
 
   // Drops the MPI communicator without freeing it, because MPI is about to end.
-  void abandon() { comm_ = MPI_COMM_NULL; }
+  void abandon() { comm_ = mpi::abi.comm_null; }
 
   const HookFile& file() const { return file_; }
   bool is_codec() const { return table_->kind == SLIMPI_HOOK_CODEC; }
@@ -74,7 +74,7 @@ class Hook {
   const slimpi_hook_t* table_ = nullptr;
   void* context_ = nullptr;
   bool open_ = false;
-  MPI_Comm comm_ = MPI_COMM_NULL;
+  mpi::Comm comm_ = mpi::abi.comm_null;
   std::uint64_t piece_ = 0, most_bytes_ = 0;
 };
 

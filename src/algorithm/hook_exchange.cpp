@@ -35,7 +35,7 @@ class HookExchange {
         memory_(call.scratch.hook_messages().data()),
         total_(call.scratch.hook_segments().data()),
         messages_(call, hook, shard, residual, total_ + hook.piece(), total_ + 2 * hook.piece()),
-        requests_(std::size_t(4 * group_size_), MPI_REQUEST_NULL, &call.scratch.objects) {}
+        requests_(std::size_t(4 * group_size_), mpi::abi.request_null, &call.scratch.objects) {}
 
   Status run(HookFailure* failure);
 
@@ -48,7 +48,7 @@ class HookExchange {
     const int within = kind == Buffer::gather_out ? 0 : member;
     return memory_ + std::size_t(int(kind) * group_size_ + within) * message_buffer_;
   }
-  MPI_Request& request(Buffer kind, int member) {
+  mpi::Request& request(Buffer kind, int member) {
     return requests_[std::size_t(int(kind) * group_size_ + member)];
   }
   int rank_of(int member) const { return group_.peers[std::size_t(member)]; }
@@ -71,7 +71,7 @@ class HookExchange {
   std::byte* memory_;
   float* total_;  // one segment
   HookMessages messages_;
-  std::pmr::vector<MPI_Request> requests_;
+  std::pmr::vector<mpi::Request> requests_;
   std::uint64_t first_ = 0;  // position of this step's segments in their chunks, in elements
 };
 

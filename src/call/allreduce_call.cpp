@@ -30,7 +30,7 @@ AllreduceCall::AllreduceCall(Runtime& runtime, comm::Communicator& communicator,
       communicator_(communicator),
       plan_(plan),
       request_(request),
-      in_(static_cast<const float*>(request.in == MPI_IN_PLACE ? request.out : request.in)),
+      in_(static_cast<const float*>(request.in == mpi::abi.in_place ? request.out : request.in)),
       out_(static_cast<float*>(request.out)),
       count_(std::uint64_t(request.count)),
       location_(device::locate(request.out)),
@@ -138,7 +138,7 @@ Status AllreduceCall::run_in_node(bool* usual, int* code) {
     result.left_to_mpi = !same;
     if (same) SLIMPI_TRY(intra::intra_allreduce(call, true, &result));
   }
-  *code = MPI_SUCCESS;
+  *code = mpi::kSuccess;
   if (result.left_to_mpi) {
     std::vector<std::vector<float>> kept;
     SLIMPI_TRY(keep_finished(result.finished, &kept));
@@ -158,7 +158,7 @@ Status AllreduceCall::keep_finished(const std::vector<comm::Range>& finished,
                                     std::vector<std::vector<float>>* kept) {
   if (finished.empty()) return Status::ok;  // on all ranks
   bool all = caught([&] {
-               if (request_.in != MPI_IN_PLACE) return;
+               if (request_.in != mpi::abi.in_place) return;
                for (const auto& [first, count] : finished)
                  kept->emplace_back(out_ + first, out_ + first + count);
              }) == Status::ok;

@@ -24,7 +24,7 @@ std::uint64_t steady_nanoseconds() {
 // What a candidate did: its code for the program, whether its time counts, which is the same on all
 // ranks, and nanoseconds of it that were no work of the candidate's.
 struct Ran {
-  int code = MPI_SUCCESS;
+  int code = mpi::kSuccess;
   bool counts = true;
   std::uint64_t verifying = 0;
 };
@@ -45,7 +45,7 @@ Outcome try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autot
   const bool was_settled = autotuner.settled();
   const Ran ran = run(candidate);
   const Outcome done = Outcome::finished(ran.code);
-  if (ran.code != MPI_SUCCESS || communicator.failed() || !ran.counts) return done;
+  if (ran.code != mpi::kSuccess || communicator.failed() || !ran.counts) return done;
   const std::uint64_t spent = candidate_clock() - begin - ran.verifying;
   const std::uint64_t bytes = std::uint64_t(request.count) * sizeof(float);
   // What this throws costs a row of the report. The others have the sum and may be in their next
@@ -81,7 +81,7 @@ Outcome run_timed_plan(Runtime& runtime, comm::Communicator& communicator, const
     return ran;
   });
   if (status != Status::ok) return Outcome::finished(fail_call(runtime, communicator, status));
-  if (!reason) return Outcome::finished(MPI_SUCCESS);
+  if (!reason) return Outcome::finished(mpi::kSuccess);
   runtime.left_to_mpi(communicator, *reason, request);
   return Outcome::left(*reason);
 }

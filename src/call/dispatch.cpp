@@ -43,15 +43,14 @@ void find_devices() {
 
 // Whether both buffers are certainly the host's. A derived datatype may lead elsewhere.
 bool on_host(const Allreduce& request) {
-  return mpi::is_predefined(MPI_Datatype(request.datatype)) &&
-         device::in_process_memory(request.out) &&
-         (request.in == MPI_IN_PLACE || device::in_process_memory(request.in));
+  return mpi::is_predefined(request.datatype) && device::in_process_memory(request.out) &&
+         (request.in == mpi::abi.in_place || device::in_process_memory(request.in));
 }
 
 // Whether some other rank may take part. Asks nothing of MPI, for which the handle may be invalid.
 bool may_have_others(const Allreduce& request) {
-  const auto comm = MPI_Comm(request.comm);
-  return comm != MPI_COMM_SELF && comm != MPI_COMM_NULL;
+  const auto comm = request.comm;
+  return comm != mpi::abi.comm_self && comm != mpi::abi.comm_null;
 }
 
 // For a call whose communicator is not looked at. Rank 0 of the job counts the bytes of float sums.
@@ -205,17 +204,17 @@ Outcome dispatch_together(Runtime& runtime, comm::Communicator& communicator,
 }  // namespace
 
 bool is_float(const Allreduce& request) {
-  const auto type = MPI_Datatype(request.datatype);
-  return type == MPI_FLOAT || type == MPI_REAL || type == MPI_REAL4;
+  const auto type = request.datatype;
+  return type == mpi::abi.type_float || type == mpi::abi.type_real || type == mpi::abi.type_real4;
 }
 
 bool is_float_sum(const Allreduce& request) {
-  return is_float(request) && MPI_Op(request.op) == MPI_SUM && request.count > 0;
+  return is_float(request) && request.op == mpi::abi.op_sum && request.count > 0;
 }
 
 Outcome dispatch(const Allreduce& request) {
   if (Finalizing::is_finalizing()) return {};
-  Runtime* const runtime = Runtime::get(MPI_Comm(request.comm));
+  Runtime* const runtime = Runtime::get(request.comm);
   if (runtime == nullptr || runtime->finished.load(std::memory_order_relaxed)) return {};
   // Before the first bypass: buffers of calls that go to MPI may need staging.
   const bool host = on_host(request);
@@ -224,13 +223,13 @@ Outcome dispatch(const Allreduce& request) {
   if (!Runtime::on.load(std::memory_order_relaxed))
     return bypass(*runtime, BypassReason::off, &request);
   if (!is_float(request)) return bypass(*runtime, BypassReason::datatype);
-  if (MPI_Op(request.op) != MPI_SUM) return bypass(*runtime, BypassReason::op);
+  if (request.op != mpi::abi.op_sum) return bypass(*runtime, BypassReason::op);
   // Invalid arguments go to MPI, which reports its own errors.
-  const bool in_place = request.in == MPI_IN_PLACE;
-  if (request.count <= 0 || request.out == nullptr || request.out == MPI_IN_PLACE ||
+  const bool in_place = request.in == mpi::abi.in_place;
+  if (request.count <= 0 || request.out == nullptr || request.out == mpi::abi.in_place ||
       request.in == nullptr || (!in_place && request.in == request.out))
     return bypass(*runtime, BypassReason::small);
-  const MPI_Comm comm = MPI_Comm(request.comm);
+  const mpi::Comm comm = request.comm;
   std::optional<int> raised;
   comm::Communicator* const communicator = runtime->find(comm, &raised);
   if (communicator == nullptr) {
@@ -251,10 +250,10 @@ Outcome dispatch(const Allreduce& request) {
 
 // MPI has accepted the arguments.
 void count_nonblocking(const Allreduce& call) {
-  Runtime* const runtime = Runtime::get(MPI_Comm(call.comm));
+  Runtime* const runtime = Runtime::get(call.comm);
   if (runtime == nullptr || algorithm::inside_hook()) return;
   int size = 0;
-  runtime->api.Comm_size(MPI_Comm(call.comm), &size);
+  runtime->api.Comm_size(call.comm, &size);
   bypass(*runtime, BypassReason::nonblocking, size > 1 ? &call : nullptr);
   if (CallEstimate* const estimate = CallEstimate::running(); estimate != nullptr)
     estimate->nonblocking(call);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What src/intercept may call. It names no MPI type. Handles are passed as machine words, so that a
-// process whose MPI has another ABI (handles that are pointers) gets every argument unchanged.
+// What src/intercept may call.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -8,18 +7,22 @@
 
 #include "base/bypass_reason.h"
 #include "base/status.h"
+#include "mpi/abi.h"
 
 #define SLIMPI_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace slimpi::call {
 
-using Word = std::uintptr_t;
+using mpi::Word;
 
+// The handles are cut: see mpi/abi.h.
 struct Allreduce {
   const void* in;
   void* out;
   std::int64_t count;
-  Word datatype, op, comm;
+  mpi::Datatype datatype;
+  mpi::Op op;
+  mpi::Comm comm;
   bool large = false;  // the call came through MPI_Allreduce_c
 };
 
@@ -41,7 +44,7 @@ Outcome recover(const Allreduce& call, Status status);
 
 // After another exception: raises an MPI error on the communicator and returns the code for the
 // program.
-int fail_on(Word comm, Status status);
+int fail_on(mpi::Comm comm, Status status);
 
 // Whether the elements are floats, by any of MPI's names for them.
 bool is_float(const Allreduce& call);
@@ -67,22 +70,22 @@ void control(int level);
 
 // Reads the slimpi_ keys of `info` as options of a communicator that was just made or changed.
 // Returns the code that the program gets.
-int take_info(Word comm, Word info);
+int take_info(mpi::Comm comm, mpi::Info info);
 
 // While this object lives, the thread frees `comm`. The program's delete callbacks run; float sums
 // that they make on `comm` go to MPI.
 class Freeing {
  public:
-  explicit Freeing(Word comm);
+  explicit Freeing(mpi::Comm comm);
   ~Freeing();
   Freeing(const Freeing&) = delete;
   Freeing& operator=(const Freeing&) = delete;
 
   // Whether this thread is freeing `comm`.
-  static bool is_freeing(Word comm);
+  static bool is_freeing(mpi::Comm comm);
 
  private:
-  const Word comm_;
+  const mpi::Comm comm_;
   const Freeing* const outer_;
 };
 

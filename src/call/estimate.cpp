@@ -36,13 +36,13 @@ void CallEstimate::start(const mpi::Api& api) {
 // MPI has done the call, or policy takes it, so MPI accepts its arguments.
 CallEstimate::Key CallEstimate::key_of(const Allreduce& call, bool blocking) const {
   Key key;
-  MPI_Count size = 0;
-  api_.Type_size_x(MPI_Datatype(call.datatype), &size);
-  api_.Comm_size(MPI_Comm(call.comm), &key.ranks);
+  mpi::Count size = 0;
+  api_.Type_size_x(call.datatype, &size);
+  api_.Comm_size(call.comm, &key.ranks);
   key.bytes = call.count > 0 && size > 0 ? std::uint64_t(call.count) * std::uint64_t(size) : 0;
   // The upper half of a handle's word is not defined.
-  key.type = MPI_Datatype(call.datatype);
-  key.op = MPI_Op(call.op);
+  key.type = call.datatype;
+  key.op = call.op;
   key.blocking = blocking;
   return key;
 }
@@ -82,7 +82,7 @@ CallEstimate::Sample CallEstimate::sample_of(const float* values, std::uint64_t 
 // no relative error.
 void CallEstimate::sample(const Allreduce& call, const Way& way) noexcept {
   const auto* const values =
-      static_cast<const float*>(call.in == MPI_IN_PLACE ? call.out : call.in);
+      static_cast<const float*>(call.in == mpi::abi.in_place ? call.out : call.in);
   if (device::locate(values).device != &device::host()) return;
   try {
     const auto begin = Clock::now();
@@ -123,8 +123,7 @@ void CallEstimate::record(const Allreduce& call, const Way& way,
 }
 
 void CallEstimate::nonblocking(const Allreduce& call) noexcept {
-  if (MPI_Comm(call.comm) == MPI_COMM_NULL || MPI_Datatype(call.datatype) == MPI_DATATYPE_NULL)
-    return;
+  if (call.comm == mpi::abi.comm_null || call.datatype == mpi::abi.datatype_null) return;
   Key key = key_of(call, false);
   key.reason = int(BypassReason::nonblocking);
   add_call(key, 0);

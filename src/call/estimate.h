@@ -56,8 +56,8 @@ class CallEstimate {
   struct Key {
     std::uint64_t bytes = 0;
     int ranks = 0;
-    MPI_Datatype type = MPI_DATATYPE_NULL;
-    MPI_Op op = MPI_OP_NULL;
+    mpi::Datatype type = mpi::abi.datatype_null;
+    mpi::Op op = mpi::abi.op_null;
     bool blocking = true;
     int reason = -1;  // -1: compressed
     Way way;

@@ -24,29 +24,39 @@ const char* name_of(Handle handle, const Named<Handle> (&names)[Count], const ch
   return other;
 }
 
-constexpr Named<MPI_Datatype> kTypes[] = {{MPI_FLOAT, "float"},
-                                          {MPI_REAL, "float"},
-                                          {MPI_REAL4, "float"},
-                                          {MPI_DOUBLE, "double"},
-                                          {MPI_DOUBLE_PRECISION, "double"},
-                                          {MPI_REAL8, "double"},
-                                          {MPI_INT, "int"},
-                                          {MPI_INTEGER, "int"},
-                                          {MPI_INT16_T, "int16"},
-                                          {MPI_INT32_T, "int32"},
-                                          {MPI_INT64_T, "int64"},
-                                          {MPI_UINT64_T, "uint64"},
-                                          {MPI_LONG, "long"},
-                                          {MPI_LONG_LONG, "longlong"},
-                                          {MPI_UNSIGNED, "unsigned"},
-                                          {MPI_UNSIGNED_LONG, "ulong"},
-                                          {MPI_CHAR, "char"},
-                                          {MPI_BYTE, "byte"},
-                                          {MPI_C_BOOL, "bool"}};
-constexpr Named<MPI_Op> kOps[] = {
-    {MPI_SUM, "sum"},   {MPI_MAX, "max"},   {MPI_MIN, "min"},       {MPI_PROD, "prod"},
-    {MPI_LAND, "land"}, {MPI_LOR, "lor"},   {MPI_LXOR, "lxor"},     {MPI_BAND, "band"},
-    {MPI_BOR, "bor"},   {MPI_BXOR, "bxor"}, {MPI_MINLOC, "minloc"}, {MPI_MAXLOC, "maxloc"}};
+const char* type_name(mpi::Datatype type) {
+  const mpi::Abi& abi = mpi::abi;
+  const Named<mpi::Datatype> names[] = {{abi.type_float, "float"},
+                                        {abi.type_real, "float"},
+                                        {abi.type_real4, "float"},
+                                        {abi.type_double, "double"},
+                                        {abi.type_double_precision, "double"},
+                                        {abi.type_real8, "double"},
+                                        {abi.type_int, "int"},
+                                        {abi.type_integer, "int"},
+                                        {abi.type_int16_t, "int16"},
+                                        {abi.type_int32_t, "int32"},
+                                        {abi.type_int64_t, "int64"},
+                                        {abi.type_uint64_t, "uint64"},
+                                        {abi.type_long, "long"},
+                                        {abi.type_long_long, "longlong"},
+                                        {abi.type_unsigned, "unsigned"},
+                                        {abi.type_unsigned_long, "ulong"},
+                                        {abi.type_char, "char"},
+                                        {abi.type_byte, "byte"},
+                                        {abi.type_c_bool, "bool"}};
+  return name_of(type, names, "other");
+}
+
+const char* op_name(mpi::Op op) {
+  const mpi::Abi& abi = mpi::abi;
+  const Named<mpi::Op> names[] = {
+      {abi.op_sum, "sum"},   {abi.op_max, "max"},       {abi.op_min, "min"},
+      {abi.op_prod, "prod"}, {abi.op_land, "land"},     {abi.op_lor, "lor"},
+      {abi.op_lxor, "lxor"}, {abi.op_band, "band"},     {abi.op_bor, "bor"},
+      {abi.op_bxor, "bxor"}, {abi.op_minloc, "minloc"}, {abi.op_maxloc, "maxloc"}};
+  return name_of(op, names, "own");
+}
 
 kernels::Format format_of(const CallEstimate::Way& way, int bits) {
   kernels::Format format;
@@ -114,7 +124,7 @@ Estimate CallEstimate::result(const Report& job, bool one_machine) const {
   for (const auto& [key, record] : records_) {
     if (record.calls == 0) continue;  // sampled, but MPI refused the call
     const std::size_t size_class = size_class_of(key.bytes);
-    const std::string type = name_of(key.type, kTypes, "other"), op = name_of(key.op, kOps, "own");
+    const std::string type = type_name(key.type), op = op_name(key.op);
     // What would be compressed, and of it the longest buffers, comes first.
     EstimateRow& row = rows[{key.reason >= 0, kSizeClasses - size_class, key.ranks, type, op,
                              key.blocking, 2 * key.reason + (key.bytes == 0 ? 1 : 0)}];

@@ -24,7 +24,7 @@ constexpr int kTag = 90;  // no tag of comm::Tag; nothing else is on its way dur
 // Messages between this rank and one other.
 class Pair {
  public:
-  Pair(const mpi::Api& api, MPI_Comm comm, int peer)
+  Pair(const mpi::Api& api, mpi::Comm comm, int peer)
       : api_(api), comm_(comm), peer_(peer), out_(kPieces * kPiece), in_(kPieces * kPiece) {}
 
   // Seconds for a message in one direction: of several rounds the one that was disturbed least.
@@ -58,21 +58,23 @@ class Pair {
     return std::chrono::duration<double>(Clock::now() - begin).count();
   }
 
-  void start(const char* out, char* in, std::size_t bytes, MPI_Request* requests) {
+  void start(const char* out, char* in, std::size_t bytes, mpi::Request* requests) {
     works_ = works_ &&
-             api_.Irecv(in, int(bytes), MPI_CHAR, peer_, kTag, comm_, requests) == MPI_SUCCESS &&
-             api_.Isend(out, int(bytes), MPI_CHAR, peer_, kTag, comm_, requests + 1) == MPI_SUCCESS;
+             api_.Irecv(in, int(bytes), mpi::abi.type_char, peer_, kTag, comm_, requests) ==
+                 mpi::kSuccess &&
+             api_.Isend(out, int(bytes), mpi::abi.type_char, peer_, kTag, comm_, requests + 1) ==
+                 mpi::kSuccess;
   }
 
-  void finish(MPI_Request* requests, std::size_t count) {
+  void finish(mpi::Request* requests, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i)
-      works_ = works_ && api_.Wait(&requests[i], MPI_STATUS_IGNORE) == MPI_SUCCESS;
+      works_ = works_ && api_.Wait(&requests[i], mpi::abi.status_ignore) == mpi::kSuccess;
   }
 
   void swap_words() { swap(out_.data(), in_.data(), 1); }
 
   void swap(const char* out, char* in, std::size_t bytes) {
-    MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    mpi::Request requests[2] = {mpi::abi.request_null, mpi::abi.request_null};
     start(out, in, bytes, requests);
     finish(requests, 2);
   }
@@ -84,8 +86,8 @@ class Pair {
   }
 
   double stream() {
-    std::array<MPI_Request, 2 * kPieces> requests;
-    requests.fill(MPI_REQUEST_NULL);
+    std::array<mpi::Request, 2 * kPieces> requests;
+    requests.fill(mpi::abi.request_null);
     const auto begin = Clock::now();
     for (std::size_t i = 0; i < kPieces; ++i)
       start(&out_[i * kPiece], &in_[i * kPiece], kPiece, &requests[2 * i]);
@@ -94,7 +96,7 @@ class Pair {
   }
 
   const mpi::Api& api_;
-  const MPI_Comm comm_;
+  const mpi::Comm comm_;
   const int peer_;
   std::vector<char> out_, in_;
   bool works_ = true;

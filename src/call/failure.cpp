@@ -37,7 +37,7 @@ namespace {
 
 // The state of the program's communicator; null where there is none. Where it cannot be made, this
 // rank makes all of them leave the communicator's sums to MPI.
-comm::Communicator* find_or_decline(Runtime& runtime, MPI_Comm comm, std::optional<int>* raised) {
+comm::Communicator* find_or_decline(Runtime& runtime, mpi::Comm comm, std::optional<int>* raised) {
   comm::Communicator* communicator = nullptr;
   const Status status = caught([&] { communicator = runtime.find(comm, raised); });
   if (status != Status::ok) runtime.leave_alone(comm);
@@ -60,7 +60,7 @@ Outcome recover(const Allreduce& request, Status status) {
   comm::Communicator* communicator = nullptr;
   {
     const FailureScope looking_up;  // `status` and its text are those of the call
-    communicator = find_or_decline(*runtime, MPI_Comm(request.comm), &raised);
+    communicator = find_or_decline(*runtime, request.comm, &raised);
     if (raised) return Outcome::finished(*raised);
     if (communicator == nullptr) return {};
     if (communicator->intercommunicator() || communicator->size() == 1 ||
@@ -72,9 +72,9 @@ Outcome recover(const Allreduce& request, Status status) {
   return Outcome::finished(fail_call(*runtime, *communicator, status));
 }
 
-int fail_on(Word comm, Status status) {
+int fail_on(mpi::Comm comm, Status status) {
   Runtime* const runtime = Runtime::started();
-  return runtime == nullptr ? MPI_ERR_OTHER : runtime->raise(MPI_Comm(comm), status);
+  return runtime == nullptr ? mpi::abi.err_other : runtime->raise(comm, status);
 }
 
 }  // namespace slimpi::call

@@ -34,7 +34,7 @@ Status Runtime::offer_for_report(comm::Communicator& communicator) {
   words[1] = sessions_seen() != 0 ? 1 : 0;
   {
     const std::lock_guard lock(mutex_);
-    words[2] = report_comm_ != MPI_COMM_NULL ? 1 : 0;
+    words[2] = report_comm_ != mpi::abi.comm_null ? 1 : 0;
   }
   words[3] = config.report && world_rank != 0 ? 1 : 0;
   SLIMPI_TRY(communicator.exchange().all_max(words));
@@ -43,18 +43,18 @@ Status Runtime::offer_for_report(comm::Communicator& communicator) {
     log_once(LogLevel::warn,
              "SLIMPI_REPORT is set on another rank and not on rank 0, which writes the report; "
              "set it on rank 0");
-  MPI_Comm made = MPI_COMM_NULL;
+  mpi::Comm made = mpi::abi.comm_null;
   if (taken != 0 || mpi::copy_internal(api, communicator.exchange().comm(), &made) != Status::ok)
     return Status::ok;
   {
     const std::lock_guard lock(mutex_);
-    if (report_comm_ == MPI_COMM_NULL || number < report_number_) {
+    if (report_comm_ == mpi::abi.comm_null || number < report_number_) {
       std::swap(report_comm_, made);
       report_number_ = number;
       report_owner_ = with_sessions != 0 ? &communicator : nullptr;
     }
   }
-  if (made != MPI_COMM_NULL) api.Comm_free(&made);
+  if (made != mpi::abi.comm_null) api.Comm_free(&made);
   return Status::ok;
 }
 
@@ -74,7 +74,7 @@ std::vector<std::string> Runtime::gather_hosts() {
   gethostname(own.data(), own.size() - 1);
   int rank = 0, size = 1, ready = 1;
   std::vector<Name> all;
-  if (report_comm_ != MPI_COMM_NULL) {
+  if (report_comm_ != mpi::abi.comm_null) {
     api.Comm_rank(report_comm_, &rank);
     api.Comm_size(report_comm_, &size);
   }
@@ -83,10 +83,11 @@ std::vector<std::string> Runtime::gather_hosts() {
   } catch (const std::bad_alloc&) {
     ready = 0;
   }
-  if (report_comm_ != MPI_COMM_NULL) {
-    if (api.Bcast(&ready, 1, MPI_INT, 0, report_comm_) != MPI_SUCCESS || ready == 0) return {};
-    if (api.Gather(own.data(), int(own.size()), MPI_CHAR, all.data(), int(own.size()), MPI_CHAR, 0,
-                   report_comm_) != MPI_SUCCESS)
+  if (report_comm_ != mpi::abi.comm_null) {
+    if (api.Bcast(&ready, 1, mpi::abi.type_int, 0, report_comm_) != mpi::kSuccess || ready == 0)
+      return {};
+    if (api.Gather(own.data(), int(own.size()), mpi::abi.type_char, all.data(), int(own.size()),
+                   mpi::abi.type_char, 0, report_comm_) != mpi::kSuccess)
       return {};
   } else if (!all.empty()) {
     all[0] = own;
@@ -132,13 +133,13 @@ void Runtime::write_summary(bool together) {
   Counts job = own;
   int rank = std::max(world_rank.load(), 0), counted = 1;
   std::vector<std::string> hosts;
-  if (together && report_comm_ != MPI_COMM_NULL) {
+  if (together && report_comm_ != mpi::abi.comm_null) {
     Counts sum;
     int place = 0, size = 0;
-    if (api.Comm_rank(report_comm_, &place) == MPI_SUCCESS &&
-        api.Comm_size(report_comm_, &size) == MPI_SUCCESS &&
-        api.Reduce(&own, &sum, int(kCounts), MPI_UINT64_T, MPI_SUM, 0, report_comm_) ==
-            MPI_SUCCESS) {
+    if (api.Comm_rank(report_comm_, &place) == mpi::kSuccess &&
+        api.Comm_size(report_comm_, &size) == mpi::kSuccess &&
+        api.Reduce(&own, &sum, int(kCounts), mpi::abi.type_uint64_t, mpi::abi.op_sum, 0,
+                   report_comm_) == mpi::kSuccess) {
       rank = place;
       counted = size;
       job = sum;
@@ -183,14 +184,14 @@ void Runtime::check_writability() {
 void Runtime::finish(bool mpi_works) {
   if (finished.exchange(true)) return;
   const OwnFloats environment;
-  if (!mpi_works) report_comm_ = MPI_COMM_NULL;
+  if (!mpi_works) report_comm_ = mpi::abi.comm_null;
   try {
     write_summary(true);
   } catch (const std::bad_alloc&) {
     log_warn("no memory for the report");
   }
   save_trace();
-  if (report_comm_ != MPI_COMM_NULL) api.Comm_free(&report_comm_);
+  if (report_comm_ != mpi::abi.comm_null) api.Comm_free(&report_comm_);
   const std::lock_guard lock(mutex_);
   for (comm::Communicator* communicator : communicators_) {
     if (mpi_works) communicator->exchange().drain_roll_call();

@@ -26,19 +26,19 @@ class Runtime::Pin {
   Pin(const Pin&) = delete;
   Pin& operator=(const Pin&) = delete;
 
-  int keyval = MPI_KEYVAL_INVALID;
+  int keyval = mpi::abi.keyval_invalid;
 
  private:
   Runtime& runtime_;
 };
 
-comm::Communicator* Runtime::find(MPI_Comm comm, std::optional<int>* raised) {
+comm::Communicator* Runtime::find(mpi::Comm comm, std::optional<int>* raised) {
   // The last communicator that this thread used. A handle is not reused before generation_ is
   // incremented.
-  thread_local MPI_Comm last_comm = MPI_COMM_NULL;
+  thread_local mpi::Comm last_comm{};
   thread_local std::uint64_t last_generation = 0;
   thread_local comm::Communicator* last = nullptr;
-  if (comm == MPI_COMM_NULL || Freeing::is_freeing(Word(comm))) return nullptr;
+  if (comm == mpi::abi.comm_null || Freeing::is_freeing(comm)) return nullptr;
   const std::uint64_t generation = generation_.load(std::memory_order_acquire);
   if (comm == last_comm && generation == last_generation) return last;
 
@@ -50,7 +50,7 @@ comm::Communicator* Runtime::find(MPI_Comm comm, std::optional<int>* raised) {
   return found;
 }
 
-comm::Communicator* Runtime::find_made(MPI_Comm comm) {
+comm::Communicator* Runtime::find_made(mpi::Comm comm) {
   const std::lock_guard lock(mutex_);
   const auto found = std::find_if(communicators_.begin(), communicators_.end(),
                                   [&](const auto* known) { return known->user() == comm; });
@@ -60,19 +60,20 @@ comm::Communicator* Runtime::find_made(MPI_Comm comm) {
 // An invalid handle is passed to exactly one MPI call, the first one here. MPICH 5 returns
 // MPI_SUCCESS from a call whose error handler was a function of the program and ran; the output of
 // that call then stays unset.
-comm::Communicator* Runtime::follow(MPI_Comm comm, std::optional<int>* raised) {
+comm::Communicator* Runtime::follow(mpi::Comm comm, std::optional<int>* raised) {
   constexpr int kUnset = -1;
   const Pin pin(*this);
   int keyval = pin.keyval;
   comm::Communicator* found = nullptr;
   int known = kUnset;
-  const int code = keyval != MPI_KEYVAL_INVALID ? api.Comm_get_attr(comm, keyval, &found, &known)
-                                                : api.Comm_test_inter(comm, &known);
-  if (code != MPI_SUCCESS || known == kUnset) {
+  const int code = keyval != mpi::abi.keyval_invalid
+                       ? api.Comm_get_attr(comm, keyval, &found, &known)
+                       : api.Comm_test_inter(comm, &known);
+  if (code != mpi::kSuccess || known == kUnset) {
     if (raised != nullptr) *raised = code;
     return nullptr;
   }
-  if (keyval != MPI_KEYVAL_INVALID && known != 0) return found;
+  if (keyval != mpi::abi.keyval_invalid && known != 0) return found;
 
   auto made = std::make_unique<comm::Communicator>(api, statistics, config, comm);
   if (!world_) add_session(*made);
@@ -82,7 +83,7 @@ comm::Communicator* Runtime::follow(MPI_Comm comm, std::optional<int>* raised) {
     const std::lock_guard lock(mutex_);
     communicators_.insert(made.get());
   }
-  if (api.Comm_set_attr(comm, keyval, made.get()) != MPI_SUCCESS) {
+  if (api.Comm_set_attr(comm, keyval, made.get()) != mpi::kSuccess) {
     const std::lock_guard lock(mutex_);
     communicators_.erase(made.get());
     return nullptr;
@@ -92,25 +93,26 @@ comm::Communicator* Runtime::follow(MPI_Comm comm, std::optional<int>* raised) {
 
 // Makes keyval_ unless another thread was faster. The caller holds a pin.
 bool Runtime::make_keyval(int* keyval) {
-  if (*keyval != MPI_KEYVAL_INVALID) return true;
-  int made = MPI_KEYVAL_INVALID;
-  if (api.Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &Runtime::forget, &made, this) != MPI_SUCCESS)
+  if (*keyval != mpi::abi.keyval_invalid) return true;
+  int made = mpi::abi.keyval_invalid;
+  if (api.Comm_create_keyval(&mpi::copy_no_attribute, &Runtime::forget, &made, this) !=
+      mpi::kSuccess)
     return false;
   {
     const std::lock_guard lock(mutex_);
-    if (keyval_ == MPI_KEYVAL_INVALID) std::swap(keyval_, made);
+    if (keyval_ == mpi::abi.keyval_invalid) std::swap(keyval_, made);
     *keyval = keyval_;
   }
-  if (made != MPI_KEYVAL_INVALID) api.Comm_free_keyval(&made);
+  if (made != mpi::abi.keyval_invalid) api.Comm_free_keyval(&made);
   return true;
 }
 
 // Sets a null attribute, which is what find() returns from then on. Its keyval stays until MPI
 // ends.
-void Runtime::leave_alone(MPI_Comm comm) {
+void Runtime::leave_alone(mpi::Comm comm) {
   const Pin pin(*this);
   int keyval = pin.keyval, inter = 1, size = 1;
-  if (!make_keyval(&keyval) || api.Comm_set_attr(comm, keyval, nullptr) != MPI_SUCCESS) return;
+  if (!make_keyval(&keyval) || api.Comm_set_attr(comm, keyval, nullptr) != mpi::kSuccess) return;
   {
     const std::lock_guard lock(mutex_);
     ++pins_;
@@ -120,29 +122,29 @@ void Runtime::leave_alone(MPI_Comm comm) {
   api.Comm_test_inter(comm, &inter);
   api.Comm_size(comm, &size);
   if (inter != 0 || size == 1 || other_world) return;
-  mpi::decline_internal(api, comm, [this](MPI_Request& request, std::span<const int>) {
-    return api.Wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS ? Status::ok : Status::mpi;
+  mpi::decline_internal(api, comm, [this](mpi::Request& request, std::span<const int>) {
+    return api.Wait(&request, mpi::abi.status_ignore) == mpi::kSuccess ? Status::ok : Status::mpi;
   });
 }
 
 // Decrements pins_. The last user of the keyval frees it.
 void Runtime::unpin() {
-  int unused = MPI_KEYVAL_INVALID;
+  int unused = mpi::abi.keyval_invalid;
   {
     const std::lock_guard lock(mutex_);
     if (--pins_ == 0 && communicators_.empty()) std::swap(keyval_, unused);
   }
-  if (unused != MPI_KEYVAL_INVALID) api.Comm_free_keyval(&unused);
+  if (unused != mpi::abi.keyval_invalid) api.Comm_free_keyval(&unused);
 }
 
-int Runtime::forget(MPI_Comm, int, void* value, void* self) {
+int Runtime::forget(mpi::Comm, int, void* value, void* self) {
   auto* const runtime = static_cast<Runtime*>(self);
   auto* const communicator = static_cast<comm::Communicator*>(value);
-  MPI_Comm report = MPI_COMM_NULL;
+  mpi::Comm report = mpi::abi.comm_null;
   runtime->generation_.fetch_add(1, std::memory_order_release);
   {
     const std::lock_guard lock(runtime->mutex_);
-    if (runtime->communicators_.erase(communicator) == 0) return MPI_SUCCESS;
+    if (runtime->communicators_.erase(communicator) == 0) return mpi::kSuccess;
     ++runtime->pins_;
     if (runtime->report_owner_ == communicator) {
       runtime->report_owner_ = nullptr;
@@ -152,12 +154,12 @@ int Runtime::forget(MPI_Comm, int, void* value, void* self) {
   (void)caught([&] {
     if (runtime->finished)
       communicator->abandon();
-    else if (report != MPI_COMM_NULL)
+    else if (report != mpi::abi.comm_null)
       runtime->api.Comm_free(&report);
     delete communicator;
   });
   runtime->unpin();
-  return MPI_SUCCESS;
+  return mpi::kSuccess;
 }
 
 }  // namespace slimpi::call

@@ -14,7 +14,7 @@ namespace {
 
 const char* owner_of(const Allreduce& request) {
   const char* const owner = device::foreign_owner(request.out);
-  if (owner != nullptr || request.in == MPI_IN_PLACE) return owner;
+  if (owner != nullptr || request.in == mpi::abi.in_place) return owner;
   return device::foreign_owner(request.in);
 }
 

@@ -12,7 +12,7 @@ std::atomic<int> g_alive{0};  // of all threads; most processes have none at mos
 }  // namespace
 
 // Objects nest: callbacks may free other communicators.
-Freeing::Freeing(Word comm) : comm_(comm), outer_(t_innermost) {
+Freeing::Freeing(mpi::Comm comm) : comm_(comm), outer_(t_innermost) {
   t_innermost = this;
   g_alive.fetch_add(1, std::memory_order_relaxed);
 }
@@ -22,7 +22,7 @@ Freeing::~Freeing() {
   t_innermost = outer_;
 }
 
-bool Freeing::is_freeing(Word comm) {
+bool Freeing::is_freeing(mpi::Comm comm) {
   // A thread sees its own increment at once, and needs no other's.
   if (g_alive.load(std::memory_order_relaxed) == 0) [[likely]]
     return false;

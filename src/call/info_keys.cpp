@@ -65,13 +65,12 @@ void take_key(Runtime& runtime, comm::Communicator& communicator, const std::str
 
 }  // namespace
 
-int take_info(Word comm_word, Word info_word) {
+int take_info(mpi::Comm comm, mpi::Info info) {
   const OwnFloats environment;
-  const auto comm = MPI_Comm(comm_word);
-  const auto info = MPI_Info(info_word);
   Runtime* const runtime = Runtime::get(comm);
-  if (runtime == nullptr || runtime->finished || comm == MPI_COMM_NULL || info == MPI_INFO_NULL)
-    return MPI_SUCCESS;
+  if (runtime == nullptr || runtime->finished || comm == mpi::abi.comm_null ||
+      info == mpi::abi.info_null)
+    return mpi::kSuccess;
   const mpi::Api& api = runtime->api;
   // All ranks are in this call, but the keys may differ. So all compare their options again, also
   // those that get no key, or no memory below.
@@ -80,21 +79,21 @@ int take_info(Word comm_word, Word info_word) {
   int keys = 0;
   api.Info_get_nkeys(info, &keys);
   for (int i = 0; i < keys; ++i) {
-    char key[MPI_MAX_INFO_KEY + 1] = "", value[MPI_MAX_INFO_VAL + 1] = "";
+    char key[mpi::kInfoKey] = "", value[mpi::kInfoValue] = "";
     int found = 0;
     api.Info_get_nthkey(info, i, key);
     const std::string option = info_key_option(lower_case(key));
     if (option.empty()) continue;
-    api.Info_get(info, key, MPI_MAX_INFO_VAL, value, &found);
+    api.Info_get(info, key, mpi::abi.max_info_val, value, &found);
     if (communicator == nullptr) communicator = runtime->find(comm);
     if (found != 0 && communicator != nullptr) take_key(*runtime, *communicator, option, value);
   }
-  if (communicator == nullptr) return MPI_SUCCESS;
+  if (communicator == nullptr) return mpi::kSuccess;
   // Checked after the last key: options that exclude each other may come in any order.
   const std::string error =
       policy::refuse(communicator->config(), runtime->rules_of(*communicator));
   if (!error.empty()) end_job(*runtime, *communicator, error);
-  return MPI_SUCCESS;
+  return mpi::kSuccess;
 }
 
 }  // namespace slimpi::call

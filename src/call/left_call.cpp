@@ -46,7 +46,7 @@ int call_mpi(const Allreduce& call, std::optional<BypassReason> reason) {
     return call_mpi_untraced(call);
   const auto [code, nanoseconds] =
       call_mpi_timed(call, reason ? row_of(*reason).left : "left to MPI");
-  if (estimate != nullptr && reason && code == MPI_SUCCESS)
+  if (estimate != nullptr && reason && code == mpi::kSuccess)
     estimate->record(call, *reason, nanoseconds);
   return code;
 }
@@ -59,7 +59,7 @@ int pass_to_mpi(const Allreduce& call, std::optional<BypassReason> reason) {
 int CallEstimate::call_mpi(const Allreduce& call, BypassReason reason, const Way& way) {
   sample(call, way);
   const auto [code, nanoseconds] = call_mpi_timed(call, row_of(reason).left);
-  if (code == MPI_SUCCESS) record(call, way, nanoseconds);
+  if (code == mpi::kSuccess) record(call, way, nanoseconds);
   return code;
 }
 

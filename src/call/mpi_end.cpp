@@ -49,8 +49,8 @@ void Runtime::mpi_ended() {
   {
     const std::lock_guard lock(mutex_);
     never_freed.swap(communicators_);
-    keyval_ = MPI_KEYVAL_INVALID;
-    report_comm_ = MPI_COMM_NULL;
+    keyval_ = mpi::abi.keyval_invalid;
+    report_comm_ = mpi::abi.comm_null;
     report_owner_ = nullptr;
     error_class_ = 0;
     error_codes_.fill(0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The definitions of MPI's functions that come after this library: another tool's, or MPI's.
-#include <mpi.h>
+#include "mpi/abi.h"
 
 #include <string>
 
@@ -23,7 +23,7 @@ void* next_definition(const char* name, std::atomic<void*>& known) {
       log_error(std::string(name) +
                 " was called, but this process has no MPI with such a function");
   });
-  if (next == nullptr) return reinterpret_cast<void*>(+[] { return MPI_ERR_OTHER; });
+  if (next == nullptr) return reinterpret_cast<void*>(+[] { return mpi::abi.err_other; });
   known.store(next, std::memory_order_release);
   return next;
 }
@@ -42,7 +42,7 @@ int refuse_count(const char* name, std::int64_t count) {
     log_error(std::string(name) + ": " + std::to_string(count) +
               " elements are more than this process's MPI can take");
   });
-  return MPI_ERR_COUNT;  // the same number in other MPI implementations
+  return mpi::kErrCount;
 }
 
 }  // namespace slimpi::call

@@ -24,17 +24,18 @@ int Runtime::code_of(Status status, const std::string& text) {
   const std::lock_guard lock(mutex_);
   if (error_class_ == 0) api.Add_error_class(&error_class_);
   int& code = error_codes_[std::size_t(status)];
-  if (code == 0 && (error_class_ == 0 || api.Add_error_code(error_class_, &code) != MPI_SUCCESS)) {
+  if (code == 0 &&
+      (error_class_ == 0 || api.Add_error_code(error_class_, &code) != mpi::kSuccess)) {
     code = 0;
-    return MPI_ERR_OTHER;
+    return mpi::abi.err_other;
   }
-  api.Add_error_string(code, text.substr(0, MPI_MAX_ERROR_STRING - 1).c_str());
+  api.Add_error_string(code, text.substr(0, std::size_t(mpi::abi.max_error_string) - 1).c_str());
   return code;
 }
 
 // Without memory for the text and its code, the error handler gets MPI_ERR_OTHER.
-int Runtime::raise(MPI_Comm comm, Status status, bool logs) {
-  int code = MPI_ERR_OTHER, rank = 0;
+int Runtime::raise(mpi::Comm comm, Status status, bool logs) {
+  int code = mpi::abi.err_other, rank = 0;
   api.Comm_rank(comm, &rank);
   const auto log_it = [&] { log_once(LogLevel::error, describe_failure(status)); };
   (void)caught([&] {
@@ -57,15 +58,15 @@ int Runtime::raise(MPI_Comm comm, Status status, bool logs) {
   });
 }
 
-bool Runtime::is_fatal(MPI_Comm comm) const {
-  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
-  if (api.Comm_get_errhandler(comm, &handler) != MPI_SUCCESS) return false;
-  if (handler == MPI_ERRORS_ARE_FATAL) return true;
-  if (handler != MPI_ERRORS_RETURN) api.Errhandler_free(&handler);
+bool Runtime::is_fatal(mpi::Comm comm) const {
+  mpi::Errhandler handler = mpi::abi.errhandler_null;
+  if (api.Comm_get_errhandler(comm, &handler) != mpi::kSuccess) return false;
+  if (handler == mpi::abi.errors_are_fatal) return true;
+  if (handler != mpi::abi.errors_return) api.Errhandler_free(&handler);
   return false;
 }
 
-void Runtime::end_job(MPI_Comm comm) {
+void Runtime::end_job(mpi::Comm comm) {
   // Usually every rank has the same bad value: rank 0 logs it, the others give it time to end the
   // job.
   if (world_rank > 0) sleep(1);
@@ -76,9 +77,9 @@ void Runtime::end_job(MPI_Comm comm) {
 // Does what MPI_ERRORS_ARE_FATAL does. MPICH 4.2 may end the job with status 0 from
 // MPI_Comm_call_errhandler, or from MPI_Abort of a smaller communicator, and its MPI_Abort may
 // return.
-void Runtime::abort_job(MPI_Comm comm) {
+void Runtime::abort_job(mpi::Comm comm) {
   usleep(kTimeToForward);
-  api.Abort(world_ ? MPI_COMM_WORLD : comm, 2);
+  api.Abort(world_ ? mpi::abi.comm_world : comm, 2);
   _exit(2);
 }
 

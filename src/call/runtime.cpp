@@ -40,24 +40,24 @@ void keep_directory(Config& config) {
 
 // Ends the job: the other ranks would wait for this one, which cannot tell them, because it has no
 // communicator yet.
-void cannot_start(MPI_Comm comm) {
+void cannot_start(mpi::Comm comm) {
   using Initialized = int(int*);
-  using Abort = int(MPI_Comm, int);
+  using Abort = int(mpi::Comm, int);
   auto* const initialized =
       reinterpret_cast<Initialized*>(mpi::next_definition("PMPI_Initialized"));
   auto* const abort = reinterpret_cast<Abort*>(mpi::next_definition("PMPI_Abort"));
   int world = 0;
   if (initialized != nullptr) initialized(&world);
   log_error("slimpi cannot start: no host memory");
-  if (abort == nullptr || (world == 0 && comm == MPI_COMM_NULL)) return;
+  if (abort == nullptr || (world == 0 && comm == mpi::abi.comm_null)) return;
   usleep(kTimeToForward);
-  abort(world != 0 ? MPI_COMM_WORLD : comm, 2);
+  abort(world != 0 ? mpi::abi.comm_world : comm, 2);
   _exit(2);
 }
 
 }  // namespace
 
-Runtime* Runtime::get(MPI_Comm comm) {
+Runtime* Runtime::get(mpi::Comm comm) {
   Runtime* const runtime = started();
   return runtime != nullptr ? runtime : begin(comm);
 }
@@ -70,7 +70,7 @@ bool Runtime::finds_mpi() {
 
 // Starts the runtime if it can start now. A missing MPI, or one that is not initialized, is not
 // cached: it may come later. An MPI with another ABI is cached.
-Runtime* Runtime::begin(MPI_Comm comm) {
+Runtime* Runtime::begin(mpi::Comm comm) {
   static std::atomic<bool> inert{false};
   static std::mutex mutex;
   if (inert.load(std::memory_order_relaxed)) return nullptr;
@@ -106,9 +106,9 @@ Runtime* Runtime::begin(MPI_Comm comm) {
 
 // Whether MPI can be called now. With sessions alone MPI does not count as initialized, but then
 // the program has communicators of its own, other than MPI_COMM_WORLD.
-bool Runtime::mpi_runs(const mpi::Api& api, MPI_Comm comm) {
+bool Runtime::mpi_runs(const mpi::Api& api, mpi::Comm comm) {
   if (mpi::has_world(api)) return true;
-  return comm != MPI_COMM_NULL && comm != MPI_COMM_WORLD && comm != MPI_COMM_SELF;
+  return comm != mpi::abi.comm_null && comm != mpi::abi.comm_world && comm != mpi::abi.comm_self;
 }
 
 // Reads the options. Status::unsupported: this process is left alone.
@@ -147,7 +147,7 @@ void Runtime::start(Loaded loaded) {
   if (device::use_cpu_path(config.cpu) != Status::ok && option_error.empty())
     option_error = "SLIMPI_CPU=" + config.given[std::size_t(Option::cpu)].text +
                    " cannot be used: this machine or build lacks it; SLIMPI_CPU=auto chooses";
-  if (!option_error.empty() && world_) end_job(MPI_COMM_WORLD);
+  if (!option_error.empty() && world_) end_job(mpi::abi.comm_world);
   if (config.trace) Trace::start();
   if (config.estimate) CallEstimate::start(api);
   set_stall_limit(std::chrono::seconds(config.stall));
@@ -172,8 +172,8 @@ void Runtime::set_world(int rank, int size) {
 void Runtime::find_world() {
   if (!mpi::has_world(api)) return;
   int rank = -1, size = 0;
-  api.Comm_rank(MPI_COMM_WORLD, &rank);
-  api.Comm_size(MPI_COMM_WORLD, &size);
+  api.Comm_rank(mpi::abi.comm_world, &rank);
+  api.Comm_size(mpi::abi.comm_world, &size);
   set_world(rank, size);
   world_ = true;
 }
@@ -193,16 +193,17 @@ void Runtime::add_session(const comm::Communicator& communicator) {
 
 // The attribute's delete callback runs at the very start of MPI_Finalize, while MPI still works.
 void Runtime::watch_for_the_end() {
-  int keyval = MPI_KEYVAL_INVALID;
-  if (api.Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &Runtime::end, &keyval, this) != MPI_SUCCESS)
+  int keyval = mpi::abi.keyval_invalid;
+  if (api.Comm_create_keyval(&mpi::copy_no_attribute, &Runtime::end, &keyval, this) !=
+      mpi::kSuccess)
     return;
-  api.Comm_set_attr(MPI_COMM_SELF, keyval, this);
+  api.Comm_set_attr(mpi::abi.comm_self, keyval, this);
   api.Comm_free_keyval(&keyval);  // the attribute keeps what it needs
 }
 
-int Runtime::end(MPI_Comm, int, void*, void* runtime) {
+int Runtime::end(mpi::Comm, int, void*, void* runtime) {
   (void)caught([&] { static_cast<Runtime*>(runtime)->finish(); });
-  return MPI_SUCCESS;
+  return mpi::kSuccess;
 }
 
 const policy::Rules& Runtime::rules_of(comm::Communicator& communicator) const {

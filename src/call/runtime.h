@@ -32,7 +32,7 @@ class Runtime {
   // The running object. It starts with the first call of the program between MPI_Init and
   // MPI_Finalize. Null before, in a process without MPI, and where MPI has another ABI. `comm` is
   // the communicator of the call: with sessions it is the only proof that MPI runs.
-  static Runtime* get(MPI_Comm comm = MPI_COMM_NULL);
+  static Runtime* get(mpi::Comm comm = mpi::abi.comm_null);
 
   // The same, but starts nothing and calls no MPI function. Once not null, it stays so.
   static Runtime* started() { return started_.load(std::memory_order_acquire); }
@@ -43,14 +43,14 @@ class Runtime {
   // slimpi's state for the user's communicator; made at its first call. null for MPI_COMM_NULL, for
   // a communicator that is being freed or left alone, and for one that MPI does not know. In the
   // last case its error handler has run, and *raised, where given, is the code for the program.
-  comm::Communicator* find(MPI_Comm comm, std::optional<int>* raised = nullptr);
+  comm::Communicator* find(mpi::Comm comm, std::optional<int>* raised = nullptr);
 
   // The same where there is one already; makes none and calls no MPI function.
-  comm::Communicator* find_made(MPI_Comm comm);
+  comm::Communicator* find_made(mpi::Comm comm);
 
   // For a communicator whose state cannot be made for want of memory: makes all its ranks leave its
   // sums to MPI, for good. Collective; allocates nothing.
-  void leave_alone(MPI_Comm comm);
+  void leave_alone(mpi::Comm comm);
 
   // The last session was finalized, and there is no MPI_COMM_WORLD. Every handle is invalid, also
   // of communicators that were never freed. MPI may start again.
@@ -58,10 +58,10 @@ class Runtime {
 
   // Raises an MPI error on the user's communicator: its error handler runs, and the result is the
   // code for the program. `logs`: this rank logs the failure; false where another rank reported it.
-  int raise(MPI_Comm comm, Status status, bool logs = true);
+  int raise(mpi::Comm comm, Status status, bool logs = true);
 
   // Ends the job because an option cannot be used. option_error is the one line that is logged.
-  [[noreturn]] void end_job(MPI_Comm comm);
+  [[noreturn]] void end_job(mpi::Comm comm);
 
   // The rules of SLIMPI_RULES, or those that the program set on this communicator.
   const policy::Rules& rules_of(comm::Communicator& communicator) const;
@@ -102,13 +102,13 @@ class Runtime {
   std::atomic<int> nodes{1};  // of the communicator with the most nodes
 
  private:
-  bool is_fatal(MPI_Comm comm) const;
-  [[noreturn]] void abort_job(MPI_Comm comm);
+  bool is_fatal(mpi::Comm comm) const;
+  [[noreturn]] void abort_job(mpi::Comm comm);
   void save_trace();
   std::vector<std::string> gather_hosts();
   Report describe_job() const;
-  static Runtime* begin(MPI_Comm comm);
-  static bool mpi_runs(const mpi::Api& api, MPI_Comm comm);
+  static Runtime* begin(mpi::Comm comm);
+  static bool mpi_runs(const mpi::Api& api, mpi::Comm comm);
   Status configure(mpi::Found found);
   void start(Loaded loaded);
   void find_world();
@@ -116,12 +116,12 @@ class Runtime {
   void set_world(int rank, int size);
   void watch_for_the_end();
   class Pin;
-  comm::Communicator* follow(MPI_Comm comm, std::optional<int>* raised);
+  comm::Communicator* follow(mpi::Comm comm, std::optional<int>* raised);
   bool make_keyval(int* keyval);
   void unpin();
   int code_of(Status status, const std::string& text);
-  static int forget(MPI_Comm comm, int keyval, void* value, void* runtime);
-  static int end(MPI_Comm comm, int keyval, void* value, void* runtime);
+  static int forget(mpi::Comm comm, int keyval, void* value, void* runtime);
+  static int end(mpi::Comm comm, int keyval, void* value, void* runtime);
 
   static inline std::atomic<Runtime*> started_{nullptr};
   int process_ = 0;                 // the process id; differs in a forked child
@@ -133,9 +133,9 @@ class Runtime {
   std::atomic<std::uint64_t> offers_{0};      // rank 0: communicators offered for the report
   std::mutex mutex_;                          // protects all members below
   std::set<comm::Communicator*> communicators_;
-  int keyval_ = MPI_KEYVAL_INVALID;  // exists while a communicator is followed or pins_ > 0
-  int pins_ = 0;                     // number of threads that use keyval_
-  MPI_Comm report_comm_ = MPI_COMM_NULL;
+  int keyval_ = mpi::abi.keyval_invalid;  // exists while a communicator is followed or pins_ > 0
+  int pins_ = 0;                          // number of threads that use keyval_
+  mpi::Comm report_comm_ = mpi::abi.comm_null;
   std::uint64_t report_number_ = 0;
   // With sessions: the communicator that report_comm_ was made from, and is freed with; else null.
   comm::Communicator* report_owner_ = nullptr;

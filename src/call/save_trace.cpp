@@ -36,29 +36,31 @@ char g_host[256], g_path[4096], g_failure[sizeof g_path + 256];
 
 // Not by MPI_Wait, which spins: where ranks share cores, those whose turn has not come would take
 // the cores of the two that write.
-bool wait(const mpi::Api& api, MPI_Request* request) {
+bool wait(const mpi::Api& api, mpi::Request* request) {
   comm::Waiter waiter(comm::Waiter::Poll::mpi);
   for (int done = 0;; waiter.rest()) {
-    if (api.Test(request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
+    if (api.Test(request, &done, mpi::abi.status_ignore) != mpi::kSuccess) return false;
     if (done != 0) return true;
   }
 }
 
-bool send(const mpi::Api& api, MPI_Comm comm, int to, const void* data, std::size_t bytes) {
-  MPI_Request request = MPI_REQUEST_NULL;
-  return api.Isend(data, int(bytes), MPI_BYTE, to, kTag, comm, &request) == MPI_SUCCESS &&
+bool send(const mpi::Api& api, mpi::Comm comm, int to, const void* data, std::size_t bytes) {
+  mpi::Request request = mpi::abi.request_null;
+  return api.Isend(data, int(bytes), mpi::abi.type_byte, to, kTag, comm, &request) ==
+             mpi::kSuccess &&
          wait(api, &request);
 }
 
-bool receive(const mpi::Api& api, MPI_Comm comm, int from, void* data, std::size_t bytes) {
-  MPI_Request request = MPI_REQUEST_NULL;
-  return api.Irecv(data, int(bytes), MPI_BYTE, from, kTag, comm, &request) == MPI_SUCCESS &&
+bool receive(const mpi::Api& api, mpi::Comm comm, int from, void* data, std::size_t bytes) {
+  mpi::Request request = mpi::abi.request_null;
+  return api.Irecv(data, int(bytes), mpi::abi.type_byte, from, kTag, comm, &request) ==
+             mpi::kSuccess &&
          wait(api, &request);
 }
 
 // Sends each message when the writer requests it, so the writer's MPI never stores an unexpected
 // message. Without a trace sends only the end.
-void send_events(const mpi::Api& api, MPI_Comm comm, int to, const Trace* trace,
+void send_events(const mpi::Api& api, mpi::Comm comm, int to, const Trace* trace,
                  const Trace::Track& track) {
   std::size_t at = 0;
   do {
@@ -68,7 +70,7 @@ void send_events(const mpi::Api& api, MPI_Comm comm, int to, const Trace* trace,
   } while (g_piece.bytes != 0);
 }
 
-void receive_events(const mpi::Api& api, MPI_Comm comm, int from, TraceFile& file) {
+void receive_events(const mpi::Api& api, mpi::Comm comm, int from, TraceFile& file) {
   do {
     g_piece.bytes = 0;
     if (!send(api, comm, from, nullptr, 0)) return;
@@ -87,12 +89,13 @@ void Runtime::save_trace() {
   std::int64_t zero = trace == nullptr ? INT64_MAX : trace->start_time();
   // SLIMPI_TRACE may differ among ranks, so the ranks agree which one writes the file.
   int place = 0, size = 0, writer = INT_MAX;
-  if (report_comm_ != MPI_COMM_NULL) {
+  if (report_comm_ != mpi::abi.comm_null) {
     api.Comm_rank(report_comm_, &place);
     api.Comm_size(report_comm_, &size);
     if (shared) writer = place;
-    api.Allreduce(MPI_IN_PLACE, &writer, 1, MPI_INT, MPI_MIN, report_comm_);
-    api.Allreduce(MPI_IN_PLACE, &zero, 1, MPI_INT64_T, MPI_MIN, report_comm_);
+    api.Allreduce(mpi::abi.in_place, &writer, 1, mpi::abi.type_int, mpi::abi.op_min, report_comm_);
+    api.Allreduce(mpi::abi.in_place, &zero, 1, mpi::abi.type_int64_t, mpi::abi.op_min,
+                  report_comm_);
   }
   const Trace::Track track{rank, g_host, zero};
   const bool together = writer != INT_MAX, own_file = trace != nullptr && !(together && shared);

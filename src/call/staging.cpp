@@ -26,13 +26,13 @@ struct Span {
 
 // False where there is nothing to copy, or MPI will reject the call.
 bool find_span(const mpi::Api& api, const Allreduce& call, Span* span) {
-  const auto type = MPI_Datatype(call.datatype);
-  if (call.count <= 0 || type == MPI_DATATYPE_NULL) return false;
-  MPI_Aint low = 0, extent = 0, true_low = 0, true_extent = 0;
-  MPI_Count size = 0;
-  if (api.Type_get_extent(type, &low, &extent) != MPI_SUCCESS ||
-      api.Type_get_true_extent(type, &true_low, &true_extent) != MPI_SUCCESS ||
-      api.Type_size_x(type, &size) != MPI_SUCCESS)
+  const auto type = call.datatype;
+  if (call.count <= 0 || type == mpi::abi.datatype_null) return false;
+  mpi::Aint low = 0, extent = 0, true_low = 0, true_extent = 0;
+  mpi::Count size = 0;
+  if (api.Type_get_extent(type, &low, &extent) != mpi::kSuccess ||
+      api.Type_get_true_extent(type, &true_low, &true_extent) != mpi::kSuccess ||
+      api.Type_size_x(type, &size) != mpi::kSuccess)
     return false;
   // The last element may begin before the first.
   const std::ptrdiff_t last = std::ptrdiff_t(call.count - 1) * extent;
@@ -48,7 +48,7 @@ class Buffer {
   Buffer(const void* program, const Span& span)
       : program_(static_cast<const std::byte*>(program)),
         span_(span),
-        location_(program == MPI_IN_PLACE ? Location() : device::locate(begin())) {}
+        location_(program == mpi::abi.in_place ? Location() : device::locate(begin())) {}
   ~Buffer() {
     if (buffer_ != nullptr) StagingPool::all().release(buffer_);
   }
@@ -91,7 +91,7 @@ class Buffer {
 // the program's buffer.
 Status run_staged(Runtime& runtime, const Allreduce& call, const Span& span, Buffer& in,
                   Buffer& out, int* code) {
-  const bool in_place = call.in == MPI_IN_PLACE, aliased = call.in == call.out;
+  const bool in_place = call.in == mpi::abi.in_place, aliased = call.in == call.out;
   Allreduce staged = call;
   const bool copies_in = !aliased && in.needs_copy(), copies_out = out.needs_copy();
   if (copies_out) {
@@ -107,7 +107,7 @@ Status run_staged(Runtime& runtime, const Allreduce& call, const Span& span, Buf
     staged.in = in.pointer();
   }
   *code = call_mpi_unstaged(staged);
-  return copies_out && *code == MPI_SUCCESS ? out.bring_back() : Status::ok;
+  return copies_out && *code == mpi::kSuccess ? out.bring_back() : Status::ok;
 }
 
 }  // namespace
@@ -121,10 +121,10 @@ int call_mpi_staged(const Allreduce& call) {
   if (!in.needs_copy() && !out.needs_copy()) return call_mpi_unstaged(call);
 
   const auto begin = Trace::Clock::now();
-  int code = MPI_SUCCESS;
+  int code = mpi::kSuccess;
   const Status status = caught([&] { return run_staged(runtime, call, span, in, out, &code); });
-  if (status != Status::ok) return runtime.raise(MPI_Comm(call.comm), status);
-  if (code != MPI_SUCCESS) return code;
+  if (status != Status::ok) return runtime.raise(call.comm, status);
+  if (code != mpi::kSuccess) return code;
   runtime.statistics.staged();
   if (Trace* const trace = Trace::running(); trace != nullptr)
     trace->add("staged", begin, Trace::Clock::now(), span.bytes);

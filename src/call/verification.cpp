@@ -58,10 +58,10 @@ Status verify_result(const comm::Call& call) {
   SLIMPI_TRY(exchange.all_true(&here));
   constexpr std::uint64_t kMost = 1u << 30;  // MPI takes the count as an int
   for (std::uint64_t first = 0; first < call.count; first += kMost) {
-    const int code = exchange.api().Allreduce(MPI_IN_PLACE, exact + first,
-                                              int(std::min(kMost, call.count - first)), MPI_FLOAT,
-                                              MPI_SUM, exchange.comm());
-    if (code != MPI_SUCCESS)
+    const int code = exchange.api().Allreduce(
+        mpi::abi.in_place, exact + first, int(std::min(kMost, call.count - first)),
+        mpi::abi.type_float, mpi::abi.op_sum, exchange.comm());
+    if (code != mpi::kSuccess)
       return fail(Status::mpi,
                   "the exact sum of SLIMPI_VERIFY: " + mpi::error_text(exchange.api(), code));
   }

@@ -13,7 +13,7 @@ namespace slimpi::comm {
 
 // Not collective, and sends nothing: ranks make it at their own first call, at different times.
 Communicator::Communicator(const mpi::Api& api, Statistics& statistics, const Config& config,
-                           MPI_Comm user)
+                           mpi::Comm user)
     : api_(api), statistics_(statistics), config_(config), user_(user), exchange_(api, statistics) {
   CallScratchPool::instance().add_user();
   int inter = 0;
@@ -24,10 +24,10 @@ Communicator::Communicator(const mpi::Api& api, Statistics& statistics, const Co
 }
 
 void Communicator::read_name() {
-  if (exchange_comm_ != MPI_COMM_NULL) return;
-  char name[MPI_MAX_OBJECT_NAME + 1] = "";
+  if (exchange_comm_ != mpi::abi.comm_null) return;
+  char name[mpi::kObjectName] = "";
   int length = 0;
-  if (api_.Comm_get_name(user_, name, &length) == MPI_SUCCESS) name_ = name;
+  if (api_.Comm_get_name(user_, name, &length) == mpi::kSuccess) name_ = name;
 }
 
 Communicator::~Communicator() {
@@ -37,31 +37,31 @@ Communicator::~Communicator() {
   for (const auto& [role, stream] : streams_) std::get<0>(role)->close_stream(stream);
   // Messages of a failed call may still arrive. Its communicator is not freed, so that MPI never
   // uses its context id again.
-  if (exchange_comm_ != MPI_COMM_NULL && !failed_) release();
+  if (exchange_comm_ != mpi::abi.comm_null && !failed_) release();
 }
 
 void Communicator::release() {
   exchange_.drain_roll_call();
   mpi::free_internal(api_, &exchange_comm_);
-  exchange_.set_comm(MPI_COMM_NULL);
+  exchange_.set_comm(mpi::abi.comm_null);
 }
 
 // A rank may come late to its first call, or never. The wait names those from which nothing has
 // come (`arrivals`, as in mpi::WaitFor). It looks for no failure report: the communicator on which
 // ranks report failures is what they are making.
-Status Communicator::wait_for_ranks(MPI_Request& request, std::span<const int> arrivals) {
+Status Communicator::wait_for_ranks(mpi::Request& request, std::span<const int> arrivals) {
   Waiter waiter(Waiter::Poll::mpi, nullptr, WaitStage::new_communicator);
   waiter.stall().set_arrivals(arrivals);
   for (int done = 0;;) {
-    const int code = api_.Test(&request, &done, MPI_STATUS_IGNORE);
-    if (code != MPI_SUCCESS) return fail(Status::mpi, mpi::error_text(api_, code));
+    const int code = api_.Test(&request, &done, mpi::abi.status_ignore);
+    if (code != mpi::kSuccess) return fail(Status::mpi, mpi::error_text(api_, code));
     if (done != 0) return Status::ok;
     SLIMPI_TRY(waiter.pause());
   }
 }
 
 Status Communicator::make_exchange_comm() {
-  const auto wait = [this](MPI_Request& request, std::span<const int> arrivals) {
+  const auto wait = [this](mpi::Request& request, std::span<const int> arrivals) {
     return wait_for_ranks(request, arrivals);
   };
   exchange_.reserve(size_);
@@ -76,13 +76,13 @@ Status Communicator::make_exchange_comm() {
 void Communicator::decline() {
   if (asked_) return;
   asked_ = unusable_ = true;
-  mpi::decline_internal(api_, user_, [this](MPI_Request& request, std::span<const int> arrivals) {
+  mpi::decline_internal(api_, user_, [this](mpi::Request& request, std::span<const int> arrivals) {
     return wait_for_ranks(request, arrivals);
   });
 }
 
 void Communicator::abandon() {
-  exchange_comm_ = MPI_COMM_NULL;
+  exchange_comm_ = mpi::abi.comm_null;
   for (const auto& [key, attached] : attachments_) attached->abandon();
 }
 

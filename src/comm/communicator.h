@@ -30,7 +30,7 @@ namespace slimpi::comm {
 
 class Communicator {
  public:
-  Communicator(const mpi::Api& api, Statistics& statistics, const Config& config, MPI_Comm user);
+  Communicator(const mpi::Api& api, Statistics& statistics, const Config& config, mpi::Comm user);
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -98,7 +98,7 @@ class Communicator {
 
   Exchange& exchange() { return exchange_; }
   Statistics& statistics() { return statistics_; }
-  MPI_Comm user() const { return user_; }
+  mpi::Comm user() const { return user_; }
   const std::string& name() const { return name_; }
 
   // The communicator's stream for `role` at the location; opened at first use and owned by
@@ -154,7 +154,7 @@ class Communicator {
 
  private:
   Status make_exchange_comm();
-  Status wait_for_ranks(MPI_Request& request, std::span<const int> arrivals);
+  Status wait_for_ranks(mpi::Request& request, std::span<const int> arrivals);
   Status find_layout();
   Status choose_leaders(const void* buffer);
   void release();
@@ -163,8 +163,8 @@ class Communicator {
   const mpi::Api& api_;
   Statistics& statistics_;
   Config config_;
-  MPI_Comm user_;
-  MPI_Comm exchange_comm_ = MPI_COMM_NULL;
+  mpi::Comm user_;
+  mpi::Comm exchange_comm_ = mpi::abi.comm_null;
   int rank_ = 0, size_ = 1, number_ = 0;
   bool inter_ = false, agreed_ = false, laid_out_ = false, unusable_ = false, failed_ = false;
   bool foreign_possible_ = false;

@@ -32,23 +32,23 @@ Status Exchange::mpi_failed(const char* what, int code) const {
   return fail(Status::mpi, std::string(what) + ": " + mpi::error_text(api_, code));
 }
 
-void Exchange::set_comm(MPI_Comm comm, int number) {
+void Exchange::set_comm(mpi::Comm comm, int number) {
   comm_ = comm;
   number_ = number;
   int* highest = nullptr;
   int found = 0;
   first_ = -1;
   traced_as_.reset();
-  if (comm_ == MPI_COMM_NULL) return;
+  if (comm_ == mpi::abi.comm_null) return;
   int size = 0;
   api_.Comm_size(comm_, &size);
   failed_ranks_.assign(std::size_t(size), false);
   failed_count_ = 0;
   if (Trace::running() != nullptr) first_ = find_first_world_rank();
-  const int code = api_.Comm_get_attr(comm_, MPI_TAG_UB, &highest, &found);
+  const int code = api_.Comm_get_attr(comm_, mpi::abi.tag_ub, &highest, &found);
   constexpr int kLeast = 32767;  // every MPI has at least these
   // Each count has kTags tags in a row; so many rows fit below MPI's highest tag.
-  counts_ = std::uint64_t(code == MPI_SUCCESS && found != 0 ? *highest : kLeast) / kTags;
+  counts_ = std::uint64_t(code == mpi::kSuccess && found != 0 ? *highest : kLeast) / kTags;
 }
 
 // What a message is for, and the count of the call. A message of a rank with another count finds no
@@ -62,13 +62,13 @@ int Exchange::mpi_tag(Tag tag) const {
   return int(tag) + kTags * int(mixed * counts_ >> 32);
 }
 
-Status Exchange::send(int to, Tag tag, const void* data, std::size_t bytes, MPI_Request& request) {
+Status Exchange::send(int to, Tag tag, const void* data, std::size_t bytes, mpi::Request& request) {
   if (!fits(bytes)) return too_long(bytes);
   start(request, to, tag, true);  // first: it may throw
   if (traces(tag)) trace_send(started_.back(), bytes);
   const int code =
-      api_.Isend(data, int(bytes / 4), MPI_UINT32_T, to, mpi_tag(tag), comm_, &request);
-  if (code != MPI_SUCCESS) {
+      api_.Isend(data, int(bytes / 4), mpi::abi.type_uint32_t, to, mpi_tag(tag), comm_, &request);
+  if (code != mpi::kSuccess) {
     // No request was started, so settle() has nothing to wait for.
     started_.pop_back();
     return mpi_failed("sending", code);
@@ -78,54 +78,54 @@ Status Exchange::send(int to, Tag tag, const void* data, std::size_t bytes, MPI_
   return Status::ok;
 }
 
-Status Exchange::receive(int from, Tag tag, void* data, std::size_t bytes, MPI_Request& request) {
+Status Exchange::receive(int from, Tag tag, void* data, std::size_t bytes, mpi::Request& request) {
   if (!fits(bytes)) return too_long(bytes);
   start(request, from, tag, false);  // first: it may throw
   const int code =
-      api_.Irecv(data, int(bytes / 4), MPI_UINT32_T, from, mpi_tag(tag), comm_, &request);
-  if (code != MPI_SUCCESS) {
+      api_.Irecv(data, int(bytes / 4), mpi::abi.type_uint32_t, from, mpi_tag(tag), comm_, &request);
+  if (code != mpi::kSuccess) {
     started_.pop_back();
     return mpi_failed("receiving", code);
   }
   return Status::ok;
 }
 
-Status Exchange::wait(MPI_Request& request, std::size_t* received) {
-  if (request == MPI_REQUEST_NULL) return Status::ok;
-  MPI_Status status;
+Status Exchange::wait(mpi::Request& request, std::size_t* received) {
+  if (request == mpi::abi.request_null) return Status::ok;
+  mpi::MessageStatus status;
   const auto poll = [&](bool* done) {
     int flag = 0;
     const int code = api_.Test(&request, &flag, &status);
     *done = flag != 0;
-    return code == MPI_SUCCESS ? Status::ok : mpi_failed("waiting for a message", code);
+    return code == mpi::kSuccess ? Status::ok : mpi_failed("waiting for a message", code);
   };
   SLIMPI_TRY(wait_until(Waiter(Waiter::Poll::mpi, this, WaitStage::agreement, &request), poll));
   if (Trace::running() != nullptr) trace_completion(request, status);
   if (received != nullptr) {
     int words = 0;
-    const int code = api_.Get_count(&status, MPI_UINT32_T, &words);
-    if (code != MPI_SUCCESS) return mpi_failed("measuring a message", code);
+    const int code = api_.Get_count(&status, mpi::abi.type_uint32_t, &words);
+    if (code != mpi::kSuccess) return mpi_failed("measuring a message", code);
     // MPI_UNDEFINED: not a whole number of words. No caller expects 0 bytes, so its check fails.
-    *received = words == MPI_UNDEFINED ? 0 : std::size_t(words) * 4;
+    *received = words == mpi::kUndefined ? 0 : std::size_t(words) * 4;
   }
   return Status::ok;
 }
 
 // Numbers the messages that are exchanged with a rank, by tag, in the order in which they are
 // started.
-void Exchange::start(const MPI_Request& request, int peer, Tag tag, bool sent) {
+void Exchange::start(const mpi::Request& request, int peer, Tag tag, bool sent) {
   started_.push_back(
       {&request, peer, tag, sent, traces(tag) ? numbers_[{peer, tag, sent}].next++ : 0});
 }
 
 // Null: no schedule has started it, so it belongs to reduce().
-const Exchange::Started* Exchange::find(const MPI_Request& request) const {
+const Exchange::Started* Exchange::find(const mpi::Request& request) const {
   const auto found = std::find_if(started_.rbegin(), started_.rend(),
                                   [&](const Started& one) { return one.request == &request; });
   return found == started_.rend() ? nullptr : &*found;
 }
 
-bool Exchange::is_send(const MPI_Request& request) const {
+bool Exchange::is_send(const mpi::Request& request) const {
   const Started* const message = find(request);
   return message != nullptr && message->sent;
 }
@@ -149,13 +149,13 @@ std::uint64_t Exchange::flow_of(int from, int to, Tag tag, std::uint64_t number)
 // The rank in MPI_COMM_WORLD of this communicator's first rank; -1 without MPI_COMM_WORLD.
 int Exchange::find_first_world_rank() const {
   if (!mpi::has_world(api_)) return -1;
-  MPI_Group group = MPI_GROUP_NULL, world = MPI_GROUP_NULL;
+  mpi::Group group = mpi::abi.group_null, world = mpi::abi.group_null;
   int first = 0, found = -1;
-  if (api_.Comm_group(comm_, &group) == MPI_SUCCESS &&
-      api_.Comm_group(MPI_COMM_WORLD, &world) == MPI_SUCCESS)
+  if (api_.Comm_group(comm_, &group) == mpi::kSuccess &&
+      api_.Comm_group(mpi::abi.comm_world, &world) == mpi::kSuccess)
     api_.Group_translate_ranks(group, 1, &first, world, &found);
-  if (group != MPI_GROUP_NULL) api_.Group_free(&group);
-  if (world != MPI_GROUP_NULL) api_.Group_free(&world);
+  if (group != mpi::abi.group_null) api_.Group_free(&group);
+  if (world != mpi::abi.group_null) api_.Group_free(&world);
   return found;
 }
 
@@ -171,13 +171,13 @@ void Exchange::trace_send(const Started& message, std::size_t bytes) {
 }
 
 // A message has left or has arrived.
-void Exchange::trace_completion(const MPI_Request& request, const MPI_Status& status) {
+void Exchange::trace_completion(const mpi::Request& request, const mpi::MessageStatus& status) {
   const Started* const message = find(request);
   if (message == nullptr) return;
   if (!message->sent) {
     if (!traces(message->tag)) return;
     int words = 0;
-    api_.Get_count(&status, MPI_UINT32_T, &words);
+    api_.Get_count(&status, mpi::abi.type_uint32_t, &words);
     Trace::running()->add_flow(Trace::Kind::flow_end,
                                flow_of(message->peer, own_rank(), message->tag, message->number),
                                std::uint64_t(std::max(words, 0)) * 4);
@@ -190,11 +190,11 @@ void Exchange::trace_completion(const MPI_Request& request, const MPI_Status& st
 // A probe receives nothing, and MPI moves all other messages on meanwhile.
 void Exchange::progress() {
   int flag = 0;
-  MPI_Status status;
-  api_.Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &flag, &status);
+  mpi::MessageStatus status;
+  api_.Iprobe(mpi::abi.any_source, mpi::abi.any_tag, comm_, &flag, &status);
 }
 
-WaitStage Exchange::stage_of(const MPI_Request& request) const {
+WaitStage Exchange::stage_of(const mpi::Request& request) const {
   const Started* const message = find(request);
   switch (message != nullptr ? message->tag : Tag::failure) {
     case Tag::reduce_scatter:
@@ -218,7 +218,7 @@ WaitStage Exchange::stage_of(const MPI_Request& request) const {
   return WaitStage::agreement;
 }
 
-int Exchange::peer_of(const MPI_Request& request) const {
+int Exchange::peer_of(const mpi::Request& request) const {
   const Started* const message = find(request);
   return message != nullptr ? message->peer : -1;
 }

@@ -32,18 +32,18 @@ class Exchange final : public PointToPoint {
   // The communicator for messages, owned by the caller. Its error handler must return.
   // `number` is the same on all its ranks, and another one than those of other communicators of
   // this rank.
-  void set_comm(MPI_Comm comm, int number = 0);
+  void set_comm(mpi::Comm comm, int number = 0);
 
   // With `layout` it is known which messages go between nodes; only these are counted as sent.
   void set_layout(const NodeLayout* layout) { layout_ = layout; }
 
   using PointToPoint::wait;
-  Status send(int to, Tag tag, const void* data, std::size_t bytes, MPI_Request& request) override;
-  Status receive(int from, Tag tag, void* data, std::size_t bytes, MPI_Request& request) override;
-  Status wait(MPI_Request& request, std::size_t* received) override;
+  Status send(int to, Tag tag, const void* data, std::size_t bytes, mpi::Request& request) override;
+  Status receive(int from, Tag tag, void* data, std::size_t bytes, mpi::Request& request) override;
+  Status wait(mpi::Request& request, std::size_t* received) override;
   void progress() override;
   Status check() override;
-  Status settle(Status status, std::span<MPI_Request> requests) override;
+  Status settle(Status status, std::span<mpi::Request> requests) override;
 
   // Counts bytes that this rank put between nodes. bytes_sent: all so far.
   void count_sent(std::uint64_t bytes) {
@@ -86,16 +86,16 @@ class Exchange final : public PointToPoint {
   Status publish_disagreement(Status status);
 
   // Of a request that was started since the last settle: its stage, and the other rank, or -1.
-  WaitStage stage_of(const MPI_Request& request) const;
-  int peer_of(const MPI_Request& request) const;
+  WaitStage stage_of(const mpi::Request& request) const;
+  int peer_of(const mpi::Request& request) const;
 
   RollCall& roll_call() { return roll_call_; }
   void serve_roll_call() {
-    if (comm_ != MPI_COMM_NULL) roll_call_.serve(comm_);
+    if (comm_ != mpi::abi.comm_null) roll_call_.serve(comm_);
   }
   // Before the communicator is freed, or MPI ends.
   void drain_roll_call() {
-    if (comm_ != MPI_COMM_NULL) roll_call_.drain(comm_);
+    if (comm_ != mpi::abi.comm_null) roll_call_.drain(comm_);
   }
 
   // Of the communicator's first rank, while a trace is written; else -1. With the number it names
@@ -103,7 +103,7 @@ class Exchange final : public PointToPoint {
   int first_world_rank() const { return first_; }
 
   const mpi::Api& api() const { return api_; }
-  MPI_Comm comm() const { return comm_; }
+  mpi::Comm comm() const { return comm_; }
 
  private:
   struct Failure {
@@ -113,16 +113,16 @@ class Exchange final : public PointToPoint {
   };
 
   template <typename Value>
-  Status reduce(std::span<Value> values, MPI_Datatype type, MPI_Op op);
+  Status reduce(std::span<Value> values, mpi::Datatype type, mpi::Op op);
   Status agree(std::span<std::uint64_t> values, bool on_minimum);
   Status describe_counts(std::uint64_t most, std::uint64_t least);
   void send_failure(Status status, std::string_view text);
-  bool receive_failure(int from = MPI_ANY_SOURCE);
+  bool receive_failure(int from = mpi::abi.any_source);
   bool receive_stray();
-  void cancel_receives(std::span<MPI_Request> requests);
-  void drain(std::span<MPI_Request> requests);
-  void release_sends(std::span<MPI_Request> requests);
-  bool finished(MPI_Request& request);
+  void cancel_receives(std::span<mpi::Request> requests);
+  void drain(std::span<mpi::Request> requests);
+  void release_sends(std::span<mpi::Request> requests);
+  bool finished(mpi::Request& request);
   std::uint64_t flow_of(int from, int to, Tag tag, std::uint64_t number);
   int mpi_tag(Tag tag) const;
   Status mpi_failed(const char* what, int code) const;
@@ -130,7 +130,7 @@ class Exchange final : public PointToPoint {
   int own_rank() const;
 
   const mpi::Api& api_;
-  MPI_Comm comm_ = MPI_COMM_NULL;
+  mpi::Comm comm_ = mpi::abi.comm_null;
   int number_ = 0;
   std::uint64_t counts_ = 1;  // how many counts the tags of this MPI tell apart
   Statistics& statistics_;
@@ -139,17 +139,17 @@ class Exchange final : public PointToPoint {
 
   // A message that was started. `request` points into the schedule's requests and is compared only.
   struct Started {
-    const MPI_Request* request;
+    const mpi::Request* request;
     int peer;
     Tag tag;
     bool sent;             // by this rank; otherwise it is received
     std::uint64_t number;  // of messages to or from this peer with this tag, while a trace runs
   };
-  void start(const MPI_Request& request, int peer, Tag tag, bool sent);
-  const Started* find(const MPI_Request& request) const;
-  bool is_send(const MPI_Request& request) const;
+  void start(const mpi::Request& request, int peer, Tag tag, bool sent);
+  const Started* find(const mpi::Request& request) const;
+  bool is_send(const mpi::Request& request) const;
   void trace_send(const Started& message, std::size_t bytes);
-  void trace_completion(const MPI_Request& request, const MPI_Status& status);
+  void trace_completion(const mpi::Request& request, const mpi::MessageStatus& status);
   // Every message since the last settle. A request may be in use again: the last entry counts.
   std::vector<Started> started_;
   // While a trace runs: how many messages were exchanged with a rank, by tag. Messages of one tag

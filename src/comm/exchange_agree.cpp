@@ -34,15 +34,15 @@ constexpr std::size_t kAgreed = 16;
 
 // Does not use MPI_Allreduce: it blocks, and would wait forever for a rank that failed.
 template <typename Value>
-Status Exchange::reduce(std::span<Value> values, MPI_Datatype type, MPI_Op op) {
+Status Exchange::reduce(std::span<Value> values, mpi::Datatype type, mpi::Op op) {
   static_assert(sizeof(Value) == sizeof(std::uint64_t));
   if (reduced_ == nullptr) reduced_ = std::make_unique<std::vector<std::uint64_t>>();
   reduced_->resize(values.size());
   std::memcpy(reduced_->data(), values.data(), values.size_bytes());
-  MPI_Request request = MPI_REQUEST_NULL;
-  const int code = api_.Iallreduce(MPI_IN_PLACE, reduced_->data(), int(values.size()), type, op,
-                                   comm_, &request);
-  if (code != MPI_SUCCESS) return mpi_failed("agreeing", code);
+  mpi::Request request = mpi::abi.request_null;
+  const int code = api_.Iallreduce(mpi::abi.in_place, reduced_->data(), int(values.size()), type,
+                                   op, comm_, &request);
+  if (code != mpi::kSuccess) return mpi_failed("agreeing", code);
   if (const Status status = wait(request); status != Status::ok) {
     (void)reduced_.release();
     return status;
@@ -64,7 +64,7 @@ Status Exchange::agree(std::span<std::uint64_t> values, bool on_minimum) {
   std::transform(values.begin(), values.end(), agreed_.begin() + 2,
                  [&](std::uint64_t value) { return value ^ flip; });
   const auto begin = Trace::Clock::now();
-  const Status status = reduce(std::span(agreed_), MPI_UINT64_T, MPI_MAX);
+  const Status status = reduce(std::span(agreed_), mpi::abi.type_uint64_t, mpi::abi.op_max);
   if (Trace* const trace = Trace::running(); trace != nullptr)
     trace->add("agreement", begin, Trace::Clock::now(), values.size_bytes());
   SLIMPI_TRY(status);
@@ -105,7 +105,7 @@ Status Exchange::publish_disagreement(Status status) {
   }
   // Holds the other ranks back until rank 0 has printed.
   std::uint64_t published = 0;
-  SLIMPI_TRY(reduce(std::span(&published, 1), MPI_UINT64_T, MPI_MAX));
+  SLIMPI_TRY(reduce(std::span(&published, 1), mpi::abi.type_uint64_t, mpi::abi.op_max));
   return fail(status, text);
 }
 
@@ -115,7 +115,7 @@ Status Exchange::all_sum(std::span<double> values) {
   if (layout_ != nullptr && layout_->local_rank() == 0)
     count_sent(2 * values.size_bytes() * std::size_t(layout_->nodes() - 1) /
                std::size_t(layout_->nodes()));
-  return reduce(values, MPI_DOUBLE, MPI_SUM);
+  return reduce(values, mpi::abi.type_double, mpi::abi.op_sum);
 }
 
 }  // namespace slimpi::comm

@@ -36,7 +36,7 @@ constexpr auto kLongestDelay = std::chrono::seconds(10);
 }  // namespace
 
 void Exchange::send_failure(Status status, std::string_view text) {
-  if (comm_ == MPI_COMM_NULL || sent_failure_) return;
+  if (comm_ == mpi::abi.comm_null || sent_failure_) return;
   sent_failure_ = true;
   // Once only: the sends below may read failure_ until the process ends.
   failure_.call = call_;
@@ -46,9 +46,9 @@ void Exchange::send_failure(Status status, std::string_view text) {
   api_.Comm_rank(comm_, &rank);
   api_.Comm_size(comm_, &size);
   for (int to = 0; to < size; ++to) {
-    MPI_Request request = MPI_REQUEST_NULL;
-    if (to != rank && api_.Isend(&failure_, int(sizeof failure_), MPI_CHAR, to, int(Tag::failure),
-                                 comm_, &request) == MPI_SUCCESS)
+    mpi::Request request = mpi::abi.request_null;
+    if (to != rank && api_.Isend(&failure_, int(sizeof failure_), mpi::abi.type_char, to,
+                                 int(Tag::failure), comm_, &request) == mpi::kSuccess)
       api_.Request_free(&request);
   }
 }
@@ -56,25 +56,25 @@ void Exchange::send_failure(Status status, std::string_view text) {
 // Receives the failure report of one rank, if there is one.
 bool Exchange::receive_failure(int from) {
   int found = 0;
-  MPI_Status status;
+  mpi::MessageStatus status;
   api_.Iprobe(from, int(Tag::failure), comm_, &found, &status);
   if (found == 0) return false;
   Failure failure{};
-  MPI_Request request = MPI_REQUEST_NULL;
-  int code = api_.Irecv(&failure, int(sizeof failure), MPI_CHAR, status.MPI_SOURCE,
+  mpi::Request request = mpi::abi.request_null;
+  int code = api_.Irecv(&failure, int(sizeof failure), mpi::abi.type_char, status.source(),
                         int(Tag::failure), comm_, &request);
-  if (code == MPI_SUCCESS) code = api_.Wait(&request, MPI_STATUS_IGNORE);
-  if (!failed_ranks_[std::size_t(status.MPI_SOURCE)]) ++failed_count_;
-  failed_ranks_[std::size_t(status.MPI_SOURCE)] = true;
+  if (code == mpi::kSuccess) code = api_.Wait(&request, mpi::abi.status_ignore);
+  if (!failed_ranks_[std::size_t(status.source())]) ++failed_count_;
+  failed_ranks_[std::size_t(status.source())] = true;
   if (sent_failure_ || (reported_ != Status::ok && reported_call_ <= failure.call)) return true;
-  reported_call_ = code == MPI_SUCCESS ? failure.call : 0;
+  reported_call_ = code == mpi::kSuccess ? failure.call : 0;
   reported_at_ = Clock::now();
   failure.text[sizeof failure.text - 1] = '\0';
-  reported_ = code == MPI_SUCCESS ? Status(failure.status) : Status::mpi;
+  reported_ = code == mpi::kSuccess ? Status(failure.status) : Status::mpi;
   // A rank that forwards another rank's failure has already named the first rank that failed.
   char first[32] = "";
   if (!std::string_view(failure.text).starts_with("rank "))
-    std::snprintf(first, sizeof first, "rank %d failed: ", status.MPI_SOURCE);
+    std::snprintf(first, sizeof first, "rank %d failed: ", status.source());
   std::snprintf(reported_text_, sizeof reported_text_, "%s%s", first, failure.text);
   return true;
 }
@@ -88,21 +88,21 @@ Status Exchange::check() {
   return failure_reported() ? fail(reported_, reported_text_) : Status::ok;
 }
 
-bool Exchange::finished(MPI_Request& request) {
+bool Exchange::finished(mpi::Request& request) {
   int done = 0;
-  return request == MPI_REQUEST_NULL ||
-         (api_.Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done != 0);
+  return request == mpi::abi.request_null ||
+         (api_.Test(&request, &done, mpi::abi.status_ignore) == mpi::kSuccess && done != 0);
 }
 
-void Exchange::cancel_receives(std::span<MPI_Request> requests) {
-  for (MPI_Request& request : requests)
-    if (request != MPI_REQUEST_NULL && !is_send(request)) api_.Cancel(&request);
+void Exchange::cancel_receives(std::span<mpi::Request> requests) {
+  for (mpi::Request& request : requests)
+    if (request != mpi::abi.request_null && !is_send(request)) api_.Cancel(&request);
   const auto end = Clock::now() + kPatience;
   Waiter waiter(Waiter::Poll::mpi);
-  for (MPI_Request& request : requests) {
+  for (mpi::Request& request : requests) {
     if (is_send(request)) continue;
     while (!finished(request) && Clock::now() < end) waiter.rest();
-    if (request != MPI_REQUEST_NULL) api_.Request_free(&request);
+    if (request != mpi::abi.request_null) api_.Request_free(&request);
   }
 }
 
@@ -111,20 +111,20 @@ void Exchange::cancel_receives(std::span<MPI_Request> requests) {
 // them.
 bool Exchange::receive_stray() {
   int found = 0, words = 0;
-  MPI_Status status;
-  api_.Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_, &found, &status);
+  mpi::MessageStatus status;
+  api_.Iprobe(mpi::abi.any_source, mpi::abi.any_tag, comm_, &found, &status);
   if (found == 0) return false;
-  if (status.MPI_TAG == int(Tag::failure)) return receive_failure(status.MPI_SOURCE);
-  api_.Get_count(&status, MPI_UINT32_T, &words);
+  if (status.tag() == int(Tag::failure)) return receive_failure(status.source());
+  api_.Get_count(&status, mpi::abi.type_uint32_t, &words);
   std::unique_ptr<std::uint32_t[]> text(new (std::nothrow)
                                             std::uint32_t[std::size_t(std::max(words, 1))]);
-  MPI_Request request = MPI_REQUEST_NULL;
-  if (text == nullptr || api_.Irecv(text.get(), words, MPI_UINT32_T, status.MPI_SOURCE,
-                                    status.MPI_TAG, comm_, &request) != MPI_SUCCESS)
+  mpi::Request request = mpi::abi.request_null;
+  if (text == nullptr || api_.Irecv(text.get(), words, mpi::abi.type_uint32_t, status.source(),
+                                    status.tag(), comm_, &request) != mpi::kSuccess)
     return false;
   const auto end = Clock::now() + kPatience;
   for (Waiter waiter(Waiter::Poll::mpi); !finished(request) && Clock::now() < end;) waiter.rest();
-  if (request == MPI_REQUEST_NULL) return true;
+  if (request == mpi::abi.request_null) return true;
   api_.Request_free(&request);
   (void)text.release();  // MPI may still write there
   return true;
@@ -133,10 +133,10 @@ bool Exchange::receive_stray() {
 // A message that is never received stays inside MPI, and MPI_Finalize may then crash or hang. So
 // ranks that failed receive what others have sent, until all ranks have failed and their own sends
 // are complete. A rank that succeeded reports nothing; the wait for it ends after kPatience.
-void Exchange::drain(std::span<MPI_Request> requests) {
+void Exchange::drain(std::span<mpi::Request> requests) {
   int size = 0;
-  if (comm_ != MPI_COMM_NULL) api_.Comm_size(comm_, &size);
-  const auto in_flight = [&](MPI_Request& request) {
+  if (comm_ != mpi::abi.comm_null) api_.Comm_size(comm_, &size);
+  const auto in_flight = [&](mpi::Request& request) {
     return is_send(request) && !finished(request);
   };
   const auto end = Clock::now() + kPatience;
@@ -151,18 +151,18 @@ void Exchange::drain(std::span<MPI_Request> requests) {
 }
 
 // MPI may read a message directly from this rank's memory until the receiver has it or has failed.
-void Exchange::release_sends(std::span<MPI_Request> requests) {
-  for (MPI_Request& request : requests) {
+void Exchange::release_sends(std::span<mpi::Request> requests) {
+  for (mpi::Request& request : requests) {
     const Started* const message = find(request);
     if (message == nullptr || !message->sent) continue;
     Waiter waiter(Waiter::Poll::mpi);
     while (!finished(request) && !failed_ranks_[std::size_t(message->peer)])
       if (!receive_failure()) waiter.rest();
-    if (request != MPI_REQUEST_NULL) api_.Request_free(&request);
+    if (request != mpi::abi.request_null) api_.Request_free(&request);
   }
 }
 
-Status Exchange::settle(Status status, std::span<MPI_Request> requests) {
+Status Exchange::settle(Status status, std::span<mpi::Request> requests) {
   if (status != Status::ok) {
     const FailureScope cleaning_up;
     // None of this allocates: the failure may be that there is no memory. A message that needs

@@ -9,19 +9,20 @@ namespace slimpi::comm {
 
 // One split and one all-gather for everything that the ranks of a machine have to know. With more
 // ranks than cores, a blocking call of MPI costs a time slice for each rank.
-Status Machine::find(const mpi::Api& api, MPI_Comm comm, const LocalProcess& mine) {
+Status Machine::find(const mpi::Api& api, mpi::Comm comm, const LocalProcess& mine) {
   const auto failed = [&](int code) {
     return fail(Status::mpi, "finding the ranks of this machine: " + mpi::error_text(api, code));
   };
-  MPI_Comm here = MPI_COMM_NULL;
+  mpi::Comm here = mpi::abi.comm_null;
   // The key: the split keeps the order of ranks.
-  int code = api.Comm_split_type(comm, MPI_COMM_TYPE_SHARED, mine.rank, MPI_INFO_NULL, &here);
-  if (code != MPI_SUCCESS) return failed(code);
+  int code =
+      api.Comm_split_type(comm, mpi::abi.comm_type_shared, mine.rank, mpi::abi.info_null, &here);
+  if (code != mpi::kSuccess) return failed(code);
   api.Comm_size(here, &size_);
-  code = api.Allgather(&mine, int(sizeof mine), MPI_CHAR, processes_.data(), int(sizeof mine),
-                       MPI_CHAR, here);
+  code = api.Allgather(&mine, int(sizeof mine), mpi::abi.type_char, processes_.data(),
+                       int(sizeof mine), mpi::abi.type_char, here);
   api.Comm_free(&here);
-  return code == MPI_SUCCESS ? Status::ok : failed(code);
+  return code == mpi::kSuccess ? Status::ok : failed(code);
 }
 
 bool Machine::core_each() {

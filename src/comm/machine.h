@@ -24,7 +24,7 @@ class Machine {
   // MPI_Comm_split_type decides which ranks share a machine. SLIMPI_RANKS_PER_NODE does not count
   // here: emulated nodes share a machine and its cores. Collective over `comm`; allocates nothing
   // unless MPI fails.
-  Status find(const mpi::Api& api, MPI_Comm comm, const LocalProcess& mine);
+  Status find(const mpi::Api& api, mpi::Comm comm, const LocalProcess& mine);
 
   // Equal on the ranks of one machine and nowhere else.
   int lowest_rank() const { return processes_.front().rank; }

@@ -38,18 +38,19 @@ int NodeLayout::local_rank_of(int other) const {
   return int(std::find(theirs.begin(), theirs.end(), other) - theirs.begin());
 }
 
-Status find_node_keys(const mpi::Api& api, MPI_Comm comm, std::uint64_t ranks_per_node, int machine,
-                      std::span<int> keys) {
+Status find_node_keys(const mpi::Api& api, mpi::Comm comm, std::uint64_t ranks_per_node,
+                      int machine, std::span<int> keys) {
   int key = machine;
   if (ranks_per_node != 0) {
     int world_rank = 0;
     // Ranks of MPI_COMM_WORLD: two communicators then agree about who shares a node.
-    api.Comm_rank(mpi::has_world(api) ? MPI_COMM_WORLD : comm, &world_rank);
+    api.Comm_rank(mpi::has_world(api) ? mpi::abi.comm_world : comm, &world_rank);
     key = int(std::uint64_t(world_rank) / ranks_per_node);
   }
   // Also with ranks_per_node: the ranks of the others in MPI_COMM_WORLD are not known here.
-  const int code = api.Allgather(&key, 1, MPI_INT, keys.data(), 1, MPI_INT, comm);
-  if (code == MPI_SUCCESS) return Status::ok;
+  const int code =
+      api.Allgather(&key, 1, mpi::abi.type_int, keys.data(), 1, mpi::abi.type_int, comm);
+  if (code == mpi::kSuccess) return Status::ok;
   return fail(Status::mpi, "finding the nodes: " + mpi::error_text(api, code));
 }
 

@@ -45,8 +45,8 @@ struct NodeLayout {
 // are one node (of `comm` if MPI_COMM_WORLD does not exist). With 0, a machine is a node: `machine`
 // is a number that identifies this rank's. Collective over comm; allocates nothing unless MPI
 // fails.
-Status find_node_keys(const mpi::Api& api, MPI_Comm comm, std::uint64_t ranks_per_node, int machine,
-                      std::span<int> keys);
+Status find_node_keys(const mpi::Api& api, mpi::Comm comm, std::uint64_t ranks_per_node,
+                      int machine, std::span<int> keys);
 
 // The layout for these keys. Not collective.
 NodeLayout make_node_layout(int rank, std::span<const int> keys);

@@ -46,7 +46,7 @@ std::vector<Entry> entries_to_agree(const Config& config, const std::string& rul
 }  // namespace
 
 Status Communicator::agree(const std::string& rules) {
-  if (exchange_comm_ == MPI_COMM_NULL) SLIMPI_TRY(make_exchange_comm());
+  if (exchange_comm_ == mpi::abi.comm_null) SLIMPI_TRY(make_exchange_comm());
 
   // Reduces the maximum of each hash and of its complement. All ranks have the same value exactly
   // if the two maxima are complements of each other.
@@ -91,9 +91,9 @@ Status Communicator::describe_disagreement(const std::string& name, const std::s
     return exchange_.publish_disagreement(fail(Status::disagreement, line));
   }
   // Blocking is safe here: all ranks have agreed to come.
-  const int code = api_.Allgather(&mine, int(sizeof mine), MPI_CHAR, values.data(),
-                                  int(sizeof mine), MPI_CHAR, exchange_comm_);
-  if (code != MPI_SUCCESS) return fail(Status::mpi, mpi::error_text(api_, code));
+  const int code = api_.Allgather(&mine, int(sizeof mine), mpi::abi.type_char, values.data(),
+                                  int(sizeof mine), mpi::abi.type_char, exchange_comm_);
+  if (code != mpi::kSuccess) return fail(Status::mpi, mpi::error_text(api_, code));
   // The first rank that differs from rank 0. All ranks have the same list, so all name the same
   // two.
   std::size_t other = 0;

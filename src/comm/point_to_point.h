@@ -2,7 +2,7 @@
 // Messages between the ranks of a communicator, as the schedules see them. Exchange (exchange.h)
 // sends them by MPI. A test implements this in memory and runs all ranks in one process.
 #pragma once
-#include <mpi.h>
+#include "mpi/abi.h"
 
 #include <cstddef>
 #include <span>
@@ -36,16 +36,16 @@ class PointToPoint {
   // wait has completed `request`. A send may stay incomplete until the receiver has posted the
   // receive that matches.
   virtual Status send(int to, Tag tag, const void* data, std::size_t bytes,
-                      MPI_Request& request) = 0;
+                      mpi::Request& request) = 0;
   virtual Status receive(int from, Tag tag, void* data, std::size_t bytes,
-                         MPI_Request& request) = 0;
+                         mpi::Request& request) = 0;
 
   // Waits for one request; `received` gets the length of a received message in bytes, unless it is
   // null. A null request is complete.
-  virtual Status wait(MPI_Request& request, std::size_t* received) = 0;
-  Status wait(MPI_Request& request) { return wait(request, nullptr); }
-  Status wait_all(std::span<MPI_Request> requests) {
-    for (MPI_Request& request : requests) SLIMPI_TRY(wait(request));
+  virtual Status wait(mpi::Request& request, std::size_t* received) = 0;
+  Status wait(mpi::Request& request) { return wait(request, nullptr); }
+  Status wait_all(std::span<mpi::Request> requests) {
+    for (mpi::Request& request : requests) SLIMPI_TRY(wait(request));
     return Status::ok;
   }
 
@@ -60,18 +60,18 @@ class PointToPoint {
   // peers still wait for messages. So the failure is reported to every rank of the communicator,
   // and all that wait fail with the same status and a text that names the rank. `requests` are then
   // cancelled or freed; after the return no rank reads or writes this rank's memory for them.
-  virtual Status settle(Status status, std::span<MPI_Request> requests) = 0;
+  virtual Status settle(Status status, std::span<mpi::Request> requests) = 0;
 
   // One message by itself, settled as a schedule of its own: a failure reaches all ranks at this
   // step. Of two ranks one sends while the other receives, so none waits for ever.
   Status send_settled(int to, Tag tag, const void* data, std::size_t bytes) {
-    MPI_Request request = MPI_REQUEST_NULL;
+    mpi::Request request = mpi::abi.request_null;
     Status status = send(to, tag, data, bytes, request);
     if (status == Status::ok) status = wait(request);
     return settle(status, {&request, 1});
   }
   Status receive_settled(int from, Tag tag, void* data, std::size_t bytes) {
-    MPI_Request request = MPI_REQUEST_NULL;
+    mpi::Request request = mpi::abi.request_null;
     Status status = receive(from, tag, data, bytes, request);
     if (status == Status::ok) status = wait(request);
     return settle(status, {&request, 1});

@@ -21,38 +21,39 @@ RollCall::Place own_place() {
 }  // namespace
 
 // MPI may read a note until its request is complete.
-void RollCall::send(MPI_Comm comm, int to, const Note& note) {
+void RollCall::send(mpi::Comm comm, int to, const Note& note) {
   static_assert(sizeof(Note) == kWords * 4);
   outgoing_.push_back(std::make_unique<Outgoing>(Outgoing{note}));
   Outgoing& sent = *outgoing_.back();
-  if (api_.Isend(&sent.note, kWords, MPI_UINT32_T, to, int(Tag::roll_call), comm, &sent.request) !=
-      MPI_SUCCESS)
+  if (api_.Isend(&sent.note, kWords, mpi::abi.type_uint32_t, to, int(Tag::roll_call), comm,
+                 &sent.request) != mpi::kSuccess)
     outgoing_.pop_back();
 }
 
 void RollCall::release_sent() {
   std::erase_if(outgoing_, [&](const std::unique_ptr<Outgoing>& sent) {
     int done = 0;
-    return api_.Test(&sent->request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done != 0;
+    return api_.Test(&sent->request, &done, mpi::abi.status_ignore) != mpi::kSuccess || done != 0;
   });
 }
 
-bool RollCall::receive(MPI_Comm comm, Note* note, int* from) {
+bool RollCall::receive(mpi::Comm comm, Note* note, int* from) {
   int found = 0;
-  MPI_Status status;
-  if (api_.Iprobe(MPI_ANY_SOURCE, int(Tag::roll_call), comm, &found, &status) != MPI_SUCCESS ||
+  mpi::MessageStatus status;
+  if (api_.Iprobe(mpi::abi.any_source, int(Tag::roll_call), comm, &found, &status) !=
+          mpi::kSuccess ||
       found == 0)
     return false;
   // The note has arrived, so the wait below ends at once. The communicator's calls are made by one
   // thread at a time, so no other thread takes the note in between.
-  *from = status.MPI_SOURCE;
-  MPI_Request request = MPI_REQUEST_NULL;
-  return api_.Irecv(note, kWords, MPI_UINT32_T, *from, int(Tag::roll_call), comm, &request) ==
-             MPI_SUCCESS &&
-         api_.Wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS;
+  *from = status.source();
+  mpi::Request request = mpi::abi.request_null;
+  return api_.Irecv(note, kWords, mpi::abi.type_uint32_t, *from, int(Tag::roll_call), comm,
+                    &request) == mpi::kSuccess &&
+         api_.Wait(&request, mpi::abi.status_ignore) == mpi::kSuccess;
 }
 
-void RollCall::ask(MPI_Comm comm, int peer, bool* asked) {
+void RollCall::ask(mpi::Comm comm, int peer, bool* asked) {
   int rank = 0, size = 0;
   api_.Comm_rank(comm, &rank);
   api_.Comm_size(comm, &size);
@@ -68,7 +69,7 @@ void RollCall::ask(MPI_Comm comm, int peer, bool* asked) {
     if (to != rank && is_silent(to)) send(comm, to, {0, question_, 0, 0, 0});
 }
 
-void RollCall::serve(MPI_Comm comm) {
+void RollCall::serve(mpi::Comm comm) {
   Note note{};
   // Questions are answered by every rank that waits long, whether it asks itself or not.
   for (int from = 0; receive(comm, &note, &from);) {
@@ -89,7 +90,7 @@ bool RollCall::complete() const {
 }
 
 // What a request still refers to stays allocated: MPI may read it after the communicator is freed.
-void RollCall::drain(MPI_Comm comm) {
+void RollCall::drain(mpi::Comm comm) {
   Note note{};
   for (int from = 0; receive(comm, &note, &from);) continue;
   release_sent();

@@ -31,11 +31,11 @@ class RollCall {
 
   // Asks all other ranks of `comm`; of more than kMostRanks only `peer`, unless it is negative.
   // *asked: whether any was.
-  void ask(MPI_Comm comm, int peer, bool* asked);
+  void ask(mpi::Comm comm, int peer, bool* asked);
 
   // Answers the questions of others and receives answers. To be called again and again by every
   // rank that waits long.
-  void serve(MPI_Comm comm);
+  void serve(mpi::Comm comm);
 
   // By rank; of those that have answered since the last ask(), and of this rank.
   const std::vector<std::optional<Place>>& answers() const { return answers_; }
@@ -46,7 +46,7 @@ class RollCall {
   bool complete() const;
 
   // Receives what nobody waits for any more. To be called before the communicator is freed.
-  void drain(MPI_Comm comm);
+  void drain(mpi::Comm comm);
 
  private:
   struct Note {
@@ -55,11 +55,11 @@ class RollCall {
   };
   struct Outgoing {
     Note note;
-    MPI_Request request = MPI_REQUEST_NULL;
+    mpi::Request request = mpi::abi.request_null;
   };
 
-  void send(MPI_Comm comm, int to, const Note& note);
-  bool receive(MPI_Comm comm, Note* note, int* from);
+  void send(mpi::Comm comm, int to, const Note& note);
+  bool receive(mpi::Comm comm, Note* note, int* from);
   void release_sent();
 
   const mpi::Api& api_;

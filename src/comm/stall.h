@@ -21,7 +21,7 @@ class StallWatch {
 
   // A wait for `request`, which stays valid, or for what `stage` says. Both exchange and request
   // may be null.
-  StallWatch(Exchange* exchange, WaitStage stage, const MPI_Request* request)
+  StallWatch(Exchange* exchange, WaitStage stage, const mpi::Request* request)
       : exchange_(exchange), request_(request), stage_(stage) {}
   ~StallWatch() {
     if (step_ != Step::unpublished) end();
@@ -56,7 +56,7 @@ class StallWatch {
   void end();
 
   Exchange* const exchange_;
-  const MPI_Request* const request_;
+  const mpi::Request* const request_;
   WaitStage stage_;
   std::span<const int> arrivals_;
   Step step_ = Step::unpublished;

@@ -34,7 +34,7 @@ void relax() {
 
 }  // namespace
 
-Waiter::Waiter(Poll poll, PointToPoint* exchange, WaitStage stage, const MPI_Request* request)
+Waiter::Waiter(Poll poll, PointToPoint* exchange, WaitStage stage, const mpi::Request* request)
     : poll_(poll),
       exchange_(exchange),
       polls_to_check_(poll == Poll::memory ? kMemoryPolls : kLibraryPolls),

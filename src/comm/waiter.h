@@ -25,7 +25,7 @@ class Waiter {
   // Without an exchange, failures of other ranks are not checked and MPI makes no progress. `stage`
   // and `request`: what the wait is for; with a request the exchange knows its stage.
   explicit Waiter(Poll poll, PointToPoint* exchange = nullptr, WaitStage stage = WaitStage::device,
-                  const MPI_Request* request = nullptr);
+                  const mpi::Request* request = nullptr);
 
   // To be called when a poll found nothing. Fails when another rank has reported a failure.
   Status pause() {

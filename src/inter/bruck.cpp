@@ -72,7 +72,7 @@ class BruckExchange {
   const int me_;
   const bool staged_;
   std::byte *memory_, *staging_;  // same layout; the same memory if the device is not staged
-  MPI_Request requests_[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  mpi::Request requests_[2] = {mpi::abi.request_null, mpi::abi.request_null};
 };
 
 // Blocks are always staged, even with a GPU-aware MPI: where this schedule is the cheapest, blocks

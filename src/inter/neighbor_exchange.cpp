@@ -73,7 +73,8 @@ class NeighborExchange {
         staged_(context.device.staged),
         plan_(plan_segments(context.format, shard.count, int(ranks.size()), staged_)),
         buffers_(context, streams_, plan_.buffer, plan_.total / plan_.buffer),
-        requests_(2 * std::size_t(plan_.depth) * ranks.size(), MPI_REQUEST_NULL, context.memory),
+        requests_(2 * std::size_t(plan_.depth) * ranks.size(), mpi::abi.request_null,
+                  context.memory),
         encoded_(std::size_t(plan_.depth), context.memory),
         applied_(std::size_t(plan_.depth), context.memory),
         theirs_(ranks.size(), context.memory) {}
@@ -97,10 +98,10 @@ class NeighborExchange {
   std::size_t place(std::int64_t number, std::size_t buffer) const {
     return ring_index(number) * (ranks_.size() + 1) + buffer;
   }
-  MPI_Request& sent(std::int64_t number, std::size_t peer) {
+  mpi::Request& sent(std::int64_t number, std::size_t peer) {
     return requests_[ring_index(number) * ranks_.size() + peer];
   }
-  MPI_Request& received(std::int64_t number, std::size_t peer) {
+  mpi::Request& received(std::int64_t number, std::size_t peer) {
     return requests_[requests_.size() / 2 + ring_index(number) * ranks_.size() + peer];
   }
   codec::Message message(const comm::Range& part, int sender) const {
@@ -122,7 +123,7 @@ class NeighborExchange {
   const bool staged_;
   const SegmentPlan plan_;
   MessageBuffers buffers_;
-  std::pmr::vector<MPI_Request> requests_;                  // to the peers, then from them
+  std::pmr::vector<mpi::Request> requests_;                 // to the peers, then from them
   std::pmr::vector<CopyStreams::Event> encoded_, applied_;  // by ring_index(number)
   std::pmr::vector<const std::byte*> theirs_;
 };

@@ -61,11 +61,11 @@ class SegmentRing {
   std::byte* host_payload(MessageKind message, std::int64_t number, int round, int segment) const {
     return buffers_.host_payload(layout_.buffer(message, number, round) + std::size_t(segment));
   }
-  std::span<MPI_Request> requests() { return requests_; }
+  std::span<mpi::Request> requests() { return requests_; }
 
  private:
   Status post(MessageKind message, const Step& step, comm::Tag tag);
-  MPI_Request& request(MessageKind message, const Step& step, int segment) {
+  mpi::Request& request(MessageKind message, const Step& step, int segment) {
     return requests_[layout_.request(message, step) + std::size_t(segment)];
   }
   bool mapped(std::int64_t number) const { return buffers_.mapped(layout_.most_segments(number)); }
@@ -80,7 +80,7 @@ class SegmentRing {
   const ChunkCodec& codec_;
   CopyStreams streams_;
   MessageBuffers buffers_;
-  std::pmr::vector<MPI_Request> requests_;
+  std::pmr::vector<mpi::Request> requests_;
   // By ring index; encoded_ also by round.
   std::pmr::vector<CopyStreams::Event> encoded_, summed_, decoded_;
   // Of one group: what headers() returns, and the bytes that arrived.

@@ -15,6 +15,10 @@ using slimpi::call::recover;
 using slimpi::call::refuse_count;
 using slimpi::call::Word;
 using slimpi::intercept::catch_all;
+using slimpi::mpi::Comm;
+using slimpi::mpi::cut;
+using slimpi::mpi::Datatype;
+using slimpi::mpi::Op;
 
 // Programs such as mpi4py use a function for large counts where they find one. With an MPI older
 // than 4.0, or other than MPICH, they may find only the one here. It then does what the function
@@ -22,6 +26,11 @@ using slimpi::intercept::catch_all;
 namespace {
 bool fits(std::int64_t count) {
   return count <= INT_MAX;
+}
+
+Allreduce made(const void* in, void* out, std::int64_t count, Word datatype, Word op, Word comm,
+               bool large = false) {
+  return {in, out, count, cut<Datatype>(datatype), cut<Op>(op), cut<Comm>(comm), large};
 }
 
 int allreduce(const Allreduce& call) {
@@ -65,32 +74,32 @@ int slimpi::call::call_mpi_unstaged(const Allreduce& call) {
     if (call.large && SLIMPI_HAS_NEXT("MPI_Allreduce_c"))
       return SLIMPI_NEXT("MPI_Allreduce_c",
                          int(const void*, void*, std::int64_t, Word, Word, Word))(
-          call.in, call.out, call.count, call.datatype, call.op, call.comm);
+          call.in, call.out, call.count, Word(call.datatype), Word(call.op), Word(call.comm));
     if (!fits(call.count)) return refuse_count("MPI_Allreduce_c", call.count);
     return SLIMPI_NEXT("MPI_Allreduce", int(const void*, void*, int, Word, Word, Word))(
-        call.in, call.out, int(call.count), call.datatype, call.op, call.comm);
+        call.in, call.out, int(call.count), Word(call.datatype), Word(call.op), Word(call.comm));
   });
 }
 
 SLIMPI_EXPORT int MPI_Allreduce(const void* in, void* out, int count, Word datatype, Word op,
                                 Word comm) {
-  return allreduce({in, out, count, datatype, op, comm});
+  return allreduce(made(in, out, count, datatype, op, comm));
 }
 
 SLIMPI_EXPORT int MPI_Allreduce_c(const void* in, void* out, std::int64_t count, Word datatype,
                                   Word op, Word comm) {
-  return allreduce({in, out, count, datatype, op, comm, true});
+  return allreduce(made(in, out, count, datatype, op, comm, true));
 }
 
 SLIMPI_EXPORT int MPI_Iallreduce(const void* in, void* out, int count, Word datatype, Word op,
                                  Word comm, Word request) {
-  return counted({in, out, count, datatype, op, comm},
+  return counted(made(in, out, count, datatype, op, comm),
                  [&] { return nonblocking(in, out, count, datatype, op, comm, request); });
 }
 
 SLIMPI_EXPORT int MPI_Iallreduce_c(const void* in, void* out, std::int64_t count, Word datatype,
                                    Word op, Word comm, Word request) {
-  return counted({in, out, count, datatype, op, comm}, [&] {
+  return counted(made(in, out, count, datatype, op, comm), [&] {
     if (SLIMPI_HAS_NEXT("MPI_Iallreduce_c"))
       return SLIMPI_NEXT("MPI_Iallreduce_c",
                          int(const void*, void*, std::int64_t, Word, Word, Word, Word))(
@@ -102,13 +111,13 @@ SLIMPI_EXPORT int MPI_Iallreduce_c(const void* in, void* out, std::int64_t count
 
 SLIMPI_EXPORT int MPI_Allreduce_init(const void* in, void* out, int count, Word datatype, Word op,
                                      Word comm, Word info, Word request) {
-  return counted({in, out, count, datatype, op, comm},
+  return counted(made(in, out, count, datatype, op, comm),
                  [&] { return persistent(in, out, count, datatype, op, comm, info, request); });
 }
 
 SLIMPI_EXPORT int MPI_Allreduce_init_c(const void* in, void* out, std::int64_t count, Word datatype,
                                        Word op, Word comm, Word info, Word request) {
-  return counted({in, out, count, datatype, op, comm}, [&] {
+  return counted(made(in, out, count, datatype, op, comm), [&] {
     if (SLIMPI_HAS_NEXT("MPI_Allreduce_init_c"))
       return SLIMPI_NEXT("MPI_Allreduce_init_c",
                          int(const void*, void*, std::int64_t, Word, Word, Word, Word, Word))(

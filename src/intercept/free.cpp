@@ -6,32 +6,25 @@
 #include "call/entry.h"
 
 using slimpi::call::Freeing;
-using slimpi::call::Word;
-
-namespace {
-// With MPICH's ABI a handle is an int. Under another ABI only the first bytes are read.
-Word handle(const void* comm) {
-  return comm == nullptr ? 0 : Word(*static_cast<const int*>(comm));
-}
-}  // namespace
+using slimpi::mpi::Comm;
 
 SLIMPI_EXPORT int MPI_Comm_free(void* comm) {
-  const Freeing freeing(handle(comm));
+  const Freeing freeing(slimpi::mpi::read<Comm>(comm));
   return SLIMPI_NEXT("MPI_Comm_free", int(void*))(comm);
 }
 
 SLIMPI_EXPORT int MPI_Comm_disconnect(void* comm) {
-  const Freeing freeing(handle(comm));
+  const Freeing freeing(slimpi::mpi::read<Comm>(comm));
   return SLIMPI_NEXT("MPI_Comm_disconnect", int(void*))(comm);
 }
 
 // MPICH's mpi_f08 module calls PMPI_ names directly.
 SLIMPI_EXPORT void mpi_comm_free_f08_(int* comm, int* error) {
-  const Freeing freeing(handle(comm));
+  const Freeing freeing(slimpi::mpi::read<Comm>(comm));
   SLIMPI_NEXT("mpi_comm_free_f08_", void(int*, int*))(comm, error);
 }
 
 SLIMPI_EXPORT void mpi_comm_disconnect_f08_(int* comm, int* error) {
-  const Freeing freeing(handle(comm));
+  const Freeing freeing(slimpi::mpi::read<Comm>(comm));
   SLIMPI_NEXT("mpi_comm_disconnect_f08_", void(int*, int*))(comm, error);
 }

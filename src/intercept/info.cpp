@@ -4,10 +4,13 @@
 
 using slimpi::call::Word;
 using slimpi::intercept::catch_all;
+using slimpi::mpi::Comm;
+using slimpi::mpi::cut;
+using slimpi::mpi::Info;
 
 namespace {
 // Without memory the keys have no effect, and the program gets an error.
-int take_info(Word comm, Word info) {
+int take_info(Comm comm, Info info) {
   int code = 0;
   const slimpi::Status status = catch_all([&] { code = slimpi::call::take_info(comm, info); });
   if (status != slimpi::Status::ok)
@@ -18,14 +21,12 @@ int take_info(Word comm, Word info) {
 
 SLIMPI_EXPORT int MPI_Comm_set_info(Word comm, Word info) {
   const int code = SLIMPI_NEXT("MPI_Comm_set_info", int(Word, Word))(comm, info);
-  return code == 0 ? take_info(comm, info) : code;
+  return code == 0 ? take_info(cut<Comm>(comm), cut<Info>(info)) : code;
 }
 
-// `made` points to a handle: an int with MPICH's ABI. Only take_info reads it as one, and it does
-// nothing under another ABI.
 SLIMPI_EXPORT int MPI_Comm_dup_with_info(Word comm, Word info, void* made) {
   const int code = SLIMPI_NEXT("MPI_Comm_dup_with_info", int(Word, Word, void*))(comm, info, made);
-  return code == 0 ? take_info(Word(*static_cast<int*>(made)), info) : code;
+  return code == 0 ? take_info(slimpi::mpi::read<Comm>(made), cut<Info>(info)) : code;
 }
 
 // MPICH's mpi_f08 module calls PMPI_ names directly for functions without buffers, so its own names
@@ -34,7 +35,7 @@ SLIMPI_EXPORT void mpi_comm_set_info_f08_(const int* comm, const int* info, int*
   int own = 0;
   int* const code = error != nullptr ? error : &own;
   SLIMPI_NEXT("mpi_comm_set_info_f08_", void(const int*, const int*, int*))(comm, info, code);
-  if (*code == 0) *code = take_info(Word(*comm), Word(*info));
+  if (*code == 0) *code = take_info(cut<Comm>(Word(*comm)), cut<Info>(Word(*info)));
 }
 
 SLIMPI_EXPORT void mpi_comm_dup_with_info_f08_(const int* comm, const int* info, int* made,
@@ -43,5 +44,5 @@ SLIMPI_EXPORT void mpi_comm_dup_with_info_f08_(const int* comm, const int* info,
   int* const code = error != nullptr ? error : &own;
   SLIMPI_NEXT("mpi_comm_dup_with_info_f08_", void(const int*, const int*, int*, int*))
   (comm, info, made, code);
-  if (*code == 0) *code = take_info(Word(*made), Word(*info));
+  if (*code == 0) *code = take_info(cut<Comm>(Word(*made)), cut<Info>(Word(*info)));
 }

@@ -36,7 +36,7 @@ NodeMessages::NodeMessages(comm::Call& call)
       staged_(call.device.staged),
       memory_(messages_of(call).data()),
       staging_(staged_ ? staging_of(call).data() : memory_),
-      requests_(2 * kDepth * size_, MPI_REQUEST_NULL, &call.scratch.objects) {}
+      requests_(2 * kDepth * size_, mpi::abi.request_null, &call.scratch.objects) {}
 
 std::size_t NodeMessages::place(Direction direction, std::uint64_t number, int other) const {
   return ((number % kDepth * 2 + (direction == Direction::out ? 1 : 0)) * size_ +
@@ -45,7 +45,7 @@ std::size_t NodeMessages::place(Direction direction, std::uint64_t number, int o
 }
 
 // The sends come first, then the receives.
-MPI_Request& NodeMessages::request(Direction direction, std::uint64_t number, int other) {
+mpi::Request& NodeMessages::request(Direction direction, std::uint64_t number, int other) {
   const std::size_t first = direction == Direction::out ? 0 : kDepth * size_;
   return requests_[first + number % kDepth * size_ + std::size_t(other)];
 }
@@ -58,7 +58,7 @@ Status NodeMessages::finish_copies() {
 
 Status NodeMessages::send(comm::Tag tag, std::uint64_t number, int other, const float* from,
                           const comm::Range& part) {
-  MPI_Request& sent = request(Direction::out, number, other);
+  mpi::Request& sent = request(Direction::out, number, other);
   SLIMPI_TRY(exchange_.wait(sent));
   const void* data = from + part.first;
   if (staged_) {

@@ -44,14 +44,14 @@ class NodeMessages {
   // Waits for the copies on the stream, and for the kernels that were queued between them.
   Status finish_copies();
 
-  std::span<MPI_Request> requests() { return requests_; }
+  std::span<mpi::Request> requests() { return requests_; }
 
  private:
   enum class Direction { in, out };
 
   // Byte offset of a message buffer.
   std::size_t place(Direction direction, std::uint64_t number, int other) const;
-  MPI_Request& request(Direction direction, std::uint64_t number, int other);
+  mpi::Request& request(Direction direction, std::uint64_t number, int other);
   int rank_of(int local) const { return node_local_ranks_[std::size_t(local)]; }
 
   const comm::Call& call_;
@@ -60,7 +60,7 @@ class NodeMessages {
   const std::size_t size_;
   const bool staged_;
   std::byte *memory_, *staging_;  // staging_: where MPI sends from and receives into
-  std::pmr::vector<MPI_Request> requests_;
+  std::pmr::vector<mpi::Request> requests_;
   NodeCopies copies_{call_};
 };
 

@@ -95,10 +95,10 @@ class Probe {
     SLIMPI_TRY(fill(period_));
     const comm::Exchange& exchange = call_.communicator.exchange();
     // As the program calls MPI, because MPI may choose another algorithm in place.
-    const void* const in = in_place_ ? MPI_IN_PLACE : memory_.data();
-    const int code = exchange.api().Allreduce(in, result(), int(call_.count), MPI_FLOAT, MPI_SUM,
-                                              call_.communicator.user());
-    if (code != MPI_SUCCESS)
+    const void* const in = in_place_ ? mpi::abi.in_place : memory_.data();
+    const int code = exchange.api().Allreduce(in, result(), int(call_.count), mpi::abi.type_float,
+                                              mpi::abi.op_sum, call_.communicator.user());
+    if (code != mpi::kSuccess)
       return fail(Status::mpi,
                   "a comparison with MPI's sums: " + mpi::error_text(exchange.api(), code));
     const float* got = result();
@@ -184,8 +184,8 @@ Status NodeOrder::compare(const comm::Call& call, bool* same) {
   if (*same) {
     float one = 1;
     for (int i = 0; i < kWarmUpCalls && !warm_; ++i)
-      communicator.exchange().api().Allreduce(MPI_IN_PLACE, &one, 1, MPI_FLOAT, MPI_SUM,
-                                              communicator.user());
+      communicator.exchange().api().Allreduce(mpi::abi.in_place, &one, 1, mpi::abi.type_float,
+                                              mpi::abi.op_sum, communicator.user());
     warm_ = true;
     SLIMPI_TRY(probe.run(same));
     // MPI may add in another order on some ranks only.

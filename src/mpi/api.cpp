@@ -5,9 +5,12 @@
 #include <link.h>
 
 #include <algorithm>
+#include <mutex>
 #include <numeric>
 #include <string_view>
 #include <vector>
+
+#include "mpi/abis.h"
 
 namespace slimpi::mpi {
 
@@ -42,19 +45,20 @@ void* lookup(const char* name) {
   return nullptr;
 }
 
-std::string_view library_of(const void* function) {
-  Dl_info info{};
-  return dladdr(function, &info) != 0 ? file_name(info.dli_fname) : "";
+const void* symbol(const char* name) {
+  if (const void* found = dlsym(RTLD_DEFAULT, name); found != nullptr) return found;
+  for (void* handle : loaded_mpis())
+    if (const void* found = dlsym(handle, name); found != nullptr) return found;
+  return nullptr;
 }
 
-// The standard ABI of MPI 5.0. MPICH and Intel MPI have it in a second library beside their own
-// ABI's.
-bool has_standard_abi(std::string_view library) {
+// MPICH 5 and Intel MPI have the standard ABI in a second library beside their own ABI's, and may
+// have the function in both.
+bool has_standard_abi() {
   using Ask = int(int*, int*);
   auto* const ask = reinterpret_cast<Ask*>(lookup("PMPI_Abi_get_version"));
-  int major = -1, minor = -1;  // unchanged by a library of another ABI
-  if (ask != nullptr) return ask(&major, &minor) == MPI_SUCCESS && major != -1;
-  return library.starts_with("libmpi_abi");
+  int major = -1, minor = -1;
+  return ask != nullptr && ask(&major, &minor) == kSuccess && major > 0;
 }
 
 // The first line, with each sequence of spaces and tabs replaced by one space.
@@ -68,30 +72,53 @@ std::string first_line(const char* text) {
 }
 
 // MPICH and its descendants share one ABI and have MPICH, MVAPICH or Intel in their version line.
-bool has_our_abi(const std::string& description) {
+bool has_mpich_abi(const std::string& description) {
   for (const char* family : {"MPICH", "MVAPICH", "Intel(R) MPI"})
     if (description.find(family) != std::string::npos) return true;
   return false;
 }
 
+// The MPI's own version line; empty without an MPI.
+std::string describe() {
+  using Get = int(char*, int*);
+  auto* const get = reinterpret_cast<Get*>(lookup("PMPI_Get_library_version"));
+  char text[kLibraryVersion] = "";
+  int length = 0;
+  if (get != nullptr) get(text, &length);
+  return first_line(text);
+}
+
+std::atomic<bool> g_unknown{false};  // the process has an MPI that is none of those below
+
 }  // namespace
 
-Found find(Api& api, std::string& description) {
-  void* const version = lookup("PMPI_Get_library_version");
-  if (version == nullptr) return Found::no_mpi;
-  char text[MPI_MAX_LIBRARY_VERSION_STRING + 1] = "";
-  int length = 0;
-  reinterpret_cast<decltype(&::PMPI_Get_library_version)>(version)(text, &length);
-  description = first_line(text);
-  const std::string_view library = library_of(version);
-  if (has_standard_abi(library)) {
-    description = std::string(library) + " of " + description;
-    return Found::other_abi;
+std::atomic<bool> g_known{false};
+
+void detect() {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  if (g_known) return;
+  const std::string description = describe();
+  if (description.empty()) return;
+  if (has_standard_abi()) {
+    abi = kStandard;
+  } else if (symbol("ompi_mpi_comm_world") != nullptr) {
+    abi = open_mpi(symbol);
+  } else if (!has_mpich_abi(description)) {
+    abi.handle_bits = ~Word(0);  // every argument passes unchanged
+    g_unknown = true;
   }
-  if (!has_our_abi(description)) return Found::other_abi;
+  g_known.store(true, std::memory_order_release);
+}
+
+Found find(Api& api, std::string& description) {
+  detect();
+  if (!g_known) return Found::no_mpi;
+  description = describe();
+  if (g_unknown) return Found::other_abi;
   bool complete = true;
-#define SLIMPI_MPI(name)                                                        \
-  api.name = reinterpret_cast<decltype(&::PMPI_##name)>(lookup("PMPI_" #name)); \
+#define SLIMPI_MPI(name, ...)                                             \
+  api.name = reinterpret_cast<decltype(api.name)>(lookup("PMPI_" #name)); \
   complete = complete && api.name != nullptr;
 #include "mpi/functions.def"
 #undef SLIMPI_MPI
@@ -107,7 +134,7 @@ bool takes_gpu_memory() {
   int supported = 0;
   using Ask = int(int, int*);
   if (auto* const ask = reinterpret_cast<Ask*>(lookup("MPIX_GPU_query_support")); ask != nullptr)
-    return ask(kCuda, &supported) == MPI_SUCCESS && supported != 0;
+    return ask(kCuda, &supported) == mpi::kSuccess && supported != 0;
   // The older function, which Open MPI has too.
   using Query = int();
   auto* const query = reinterpret_cast<Query*>(lookup("MPIX_Query_cuda_support"));
@@ -121,25 +148,30 @@ bool has_world(const Api& api) {
   return initialized != 0 && finalized == 0;
 }
 
-bool spans_other_world(const Api& api, MPI_Comm comm) {
+bool spans_other_world(const Api& api, mpi::Comm comm) {
   int size = 0;
-  MPI_Group own = MPI_GROUP_NULL, world = MPI_GROUP_NULL;
-  if (api.Comm_size(comm, &size) != MPI_SUCCESS || api.Comm_group(comm, &own) != MPI_SUCCESS)
+  mpi::Group own = mpi::abi.group_null, world = mpi::abi.group_null;
+  if (api.Comm_size(comm, &size) != mpi::kSuccess || api.Comm_group(comm, &own) != mpi::kSuccess)
     return false;
   std::vector<int> ranks(std::size_t(size), 0), there(ranks);
   std::iota(ranks.begin(), ranks.end(), 0);
-  if (api.Comm_group(MPI_COMM_WORLD, &world) == MPI_SUCCESS) {
+  if (api.Comm_group(mpi::abi.comm_world, &world) == mpi::kSuccess) {
     api.Group_translate_ranks(own, size, ranks.data(), world, there.data());
     api.Group_free(&world);
   }
   api.Group_free(&own);
-  return std::find(there.begin(), there.end(), MPI_UNDEFINED) != there.end();
+  return std::find(there.begin(), there.end(), mpi::kUndefined) != there.end();
+}
+
+int copy_no_attribute(Comm, int, void*, void*, void*, int* copies) {
+  *copies = 0;
+  return kSuccess;
 }
 
 std::string error_text(const Api& api, int code) {
-  char text[MPI_MAX_ERROR_STRING + 1] = "";
+  char text[kErrorText] = "";
   int length = 0;
-  if (api.Error_string(code, text, &length) != MPI_SUCCESS)
+  if (api.Error_string(code, text, &length) != mpi::kSuccess)
     return "MPI error " + std::to_string(code);
   return text;
 }

@@ -2,14 +2,14 @@
 // The process's own MPI, found at run time: slimpi is not linked to one. slimpi calls MPI only
 // through this table of PMPI_ functions, so neither slimpi nor another tool intercepts these calls.
 #pragma once
-#include <mpi.h>
-
 #include <string>
+
+#include "mpi/abi.h"
 
 namespace slimpi::mpi {
 
 struct Api {
-#define SLIMPI_MPI(name) decltype(&::PMPI_##name) name;
+#define SLIMPI_MPI(name, ...) int (*name)(__VA_ARGS__);
 #include "mpi/functions.def"
 #undef SLIMPI_MPI
 };
@@ -33,16 +33,13 @@ bool takes_gpu_memory();
 // Whether MPI_COMM_WORLD can be used: MPI_Init was called and MPI_Finalize was not.
 bool has_world(const Api& api);
 
-// Whether a datatype is predefined, so that the elements lie at the buffer's address. Looks at the
-// handle only: in MPICH's ABI these two bits tell. False is no answer.
-inline bool is_predefined(MPI_Datatype type) {
-  return unsigned(type) >> 30 == 1;
-}
-
 // Whether ranks of this communicator are in another MPI_COMM_WORLD than this process: processes
 // that were spawned or connected to. If so, every rank of the communicator gets true. MPI has to be
 // initialized, and not by sessions alone.
-bool spans_other_world(const Api& api, MPI_Comm comm);
+bool spans_other_world(const Api& api, mpi::Comm comm);
+
+// For attributes that are not copied with their communicator: MPI_COMM_NULL_COPY_FN of every MPI.
+CopyAttribute copy_no_attribute;
 
 // The text of an MPI error code.
 std::string error_text(const Api& api, int code);

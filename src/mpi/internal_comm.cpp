@@ -23,43 +23,44 @@ constexpr int kShownRanks = 64;
 constexpr int kEnoughRoom = 16;
 
 bool is_threaded(const Api& api) {
-  int level = MPI_THREAD_MULTIPLE;
-  return api.Query_thread(&level) != MPI_SUCCESS || level == MPI_THREAD_MULTIPLE;
+  int level = mpi::abi.thread_multiple;
+  return api.Query_thread(&level) != mpi::kSuccess || level == mpi::abi.thread_multiple;
 }
 
 // A communicator of this rank alone with MPI_ERRORS_RETURN. Only MPI_Comm_create_from_group, of MPI
 // 4.0, takes the error handler as an argument. Without that function there is no such communicator.
-MPI_Comm make_own(const Api& api, MPI_Group group) {
-  using Create = int(MPI_Group, const char*, MPI_Info, MPI_Errhandler, MPI_Comm*);
+mpi::Comm make_own(const Api& api, mpi::Group group) {
+  using Create = int(mpi::Group, const char*, mpi::Info, mpi::Errhandler, mpi::Comm*);
   static auto* const create =
       reinterpret_cast<Create*>(next_definition("PMPI_Comm_create_from_group"));
   int rank = 0;
-  MPI_Group own = MPI_GROUP_NULL;
-  MPI_Comm made = MPI_COMM_NULL;
-  if (create == nullptr || api.Group_rank(group, &rank) != MPI_SUCCESS ||
-      api.Group_incl(group, 1, &rank, &own) != MPI_SUCCESS)
-    return MPI_COMM_NULL;
+  mpi::Group own = mpi::abi.group_null;
+  mpi::Comm made = mpi::abi.comm_null;
+  if (create == nullptr || api.Group_rank(group, &rank) != mpi::kSuccess ||
+      api.Group_incl(group, 1, &rank, &own) != mpi::kSuccess)
+    return mpi::abi.comm_null;
   // MPICH 4.0 may return success without a communicator.
-  if (create(own, "slimpi", MPI_INFO_NULL, MPI_ERRORS_RETURN, &made) != MPI_SUCCESS)
-    made = MPI_COMM_NULL;
+  if (create(own, "slimpi", mpi::abi.info_null, mpi::abi.errors_return, &made) != mpi::kSuccess)
+    made = mpi::abi.comm_null;
   api.Group_free(&own);
   return made;
 }
 
 // Whether MPI can make some more communicators in this process. Local; runs no error handler of the
 // program. True where it cannot be found out.
-bool has_room(const Api& api, MPI_Group group) {
-  MPI_Comm made[kEnoughRoom];
-  std::fill_n(made, kEnoughRoom, MPI_COMM_NULL);
+bool has_room(const Api& api, mpi::Group group) {
+  mpi::Comm made[kEnoughRoom];
+  std::fill_n(made, kEnoughRoom, mpi::abi.comm_null);
   const bool can_ask = next_definition("PMPI_Comm_create_from_group") != nullptr;
   made[0] = make_own(api, group);
-  MPI_Group own = MPI_GROUP_NULL;
-  int count = made[0] != MPI_COMM_NULL ? 1 : 0;
+  mpi::Group own = mpi::abi.group_null;
+  int count = made[0] != mpi::abi.comm_null ? 1 : 0;
   if (count == 1) api.Comm_group(made[0], &own);
   while (count != 0 && count < kEnoughRoom &&
-         api.Comm_create(made[0], own, &made[count]) == MPI_SUCCESS && made[count] != MPI_COMM_NULL)
+         api.Comm_create(made[0], own, &made[count]) == mpi::kSuccess &&
+         made[count] != mpi::abi.comm_null)
     ++count;
-  if (own != MPI_GROUP_NULL) api.Group_free(&own);
+  if (own != mpi::abi.group_null) api.Group_free(&own);
   for (int i = 0; i < count; ++i) api.Comm_free(&made[i]);
   return !can_ask || count == kEnoughRoom;
 }
@@ -68,10 +69,10 @@ bool has_room(const Api& api, MPI_Group group) {
 // not call MPI from several threads at once: there no other thread can see the changed handler.
 class Quiet {
  public:
-  Quiet(const Api& api, MPI_Comm comm, bool wanted) : api_(api), comm_(comm), wanted_(wanted) {
+  Quiet(const Api& api, mpi::Comm comm, bool wanted) : api_(api), comm_(comm), wanted_(wanted) {
     if (!wanted_) return;
     api_.Comm_get_errhandler(comm_, &handler_);
-    api_.Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+    api_.Comm_set_errhandler(comm_, mpi::abi.errors_return);
   }
   ~Quiet() {
     if (!wanted_) return;
@@ -83,20 +84,20 @@ class Quiet {
 
  private:
   const Api& api_;
-  MPI_Comm comm_;
+  mpi::Comm comm_;
   bool wanted_;
-  MPI_Errhandler handler_ = MPI_ERRHANDLER_NULL;
+  mpi::Errhandler handler_ = mpi::abi.errhandler_null;
 };
 
 Status failed(const Api& api, int code) {
   return fail(Status::mpi, "making a communicator: " + error_text(api, code));
 }
 
-Status create(const Api& api, MPI_Comm parent, MPI_Group group, MPI_Comm* made) {
+Status create(const Api& api, mpi::Comm parent, mpi::Group group, mpi::Comm* made) {
   int code = api.Comm_create(parent, group, made);
-  if (code == MPI_SUCCESS) code = api.Comm_set_errhandler(*made, MPI_ERRORS_RETURN);
-  if (code == MPI_SUCCESS) return Status::ok;
-  *made = MPI_COMM_NULL;
+  if (code == mpi::kSuccess) code = api.Comm_set_errhandler(*made, mpi::abi.errors_return);
+  if (code == mpi::kSuccess) return Status::ok;
+  *made = mpi::abi.comm_null;
   return fail(Status::mpi, "MPI did not make another communicator; it has room for about 2,000");
 }
 
@@ -115,14 +116,15 @@ Status refuse(int why) {
 // The maxima over all ranks of two words, both at least 0 and less than 2^24 and 2^4. On few ranks
 // every rank sends its words to every other, so that arrivals are seen one by one. Allocates
 // nothing.
-Status find_maxima(const Api& api, MPI_Comm comm, const WaitFor& wait, int* number, int* refusal) {
+Status find_maxima(const Api& api, mpi::Comm comm, const WaitFor& wait, int* number, int* refusal) {
   int size = 0;
   api.Comm_size(comm, &size);
-  MPI_Request request = MPI_REQUEST_NULL;
+  mpi::Request request = mpi::abi.request_null;
   if (size > kShownRanks) {
     int words[] = {*number, *refusal};
-    const int code = api.Iallreduce(MPI_IN_PLACE, words, 2, MPI_INT, MPI_MAX, comm, &request);
-    if (code != MPI_SUCCESS) return failed(api, code);
+    const int code = api.Iallreduce(mpi::abi.in_place, words, 2, mpi::abi.type_int, mpi::abi.op_max,
+                                    comm, &request);
+    if (code != mpi::kSuccess) return failed(api, code);
     SLIMPI_TRY(wait(request, {}));
     *number = words[0];
     *refusal = words[1];
@@ -138,9 +140,9 @@ Status find_maxima(const Api& api, MPI_Comm comm, const WaitFor& wait, int* numb
   words[rank] = own;
   ones[rank] = 0;
   std::iota(places, places + kShownRanks, 0);
-  const int code =
-      api.Ialltoallv(&own, ones, zeros, MPI_INT, words, ones, places, MPI_INT, comm, &request);
-  if (code != MPI_SUCCESS) return failed(api, code);
+  const int code = api.Ialltoallv(&own, ones, zeros, mpi::abi.type_int, words, ones, places,
+                                  mpi::abi.type_int, comm, &request);
+  if (code != mpi::kSuccess) return failed(api, code);
   const std::span<const int> of_ranks(words, std::size_t(size));
   SLIMPI_TRY(wait(request, of_ranks));
   for (const int word : of_ranks) {
@@ -155,12 +157,12 @@ Status find_maxima(const Api& api, MPI_Comm comm, const WaitFor& wait, int* numb
 // In a program with threads another thread could see a changed error handler, so there all ranks
 // first check whether MPI has free context ids. This costs more. 16 free ids on every rank may
 // still include no common one; the error handler then runs.
-Status make_internal(const Api& api, MPI_Comm user, const WaitFor& wait, MPI_Comm* made,
+Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, mpi::Comm* made,
                      int* number) {
-  *made = MPI_COMM_NULL;
-  MPI_Group group = MPI_GROUP_NULL;
+  *made = mpi::abi.comm_null;
+  mpi::Group group = mpi::abi.group_null;
   const int code = api.Comm_group(user, &group);
-  if (code != MPI_SUCCESS) return failed(api, code);
+  if (code != mpi::kSuccess) return failed(api, code);
   const bool threaded = is_threaded(api);
   int refusal = none;
   // What it throws must not keep this rank from the exchange.
@@ -183,23 +185,23 @@ Status make_internal(const Api& api, MPI_Comm user, const WaitFor& wait, MPI_Com
   return status;
 }
 
-void decline_internal(const Api& api, MPI_Comm user, const WaitFor& wait) {
+void decline_internal(const Api& api, mpi::Comm user, const WaitFor& wait) {
   int number = 0, refusal = declined;
   (void)find_maxima(api, user, wait, &number, &refusal);
 }
 
-Status copy_internal(const Api& api, MPI_Comm internal, MPI_Comm* made) {
-  *made = MPI_COMM_NULL;
-  MPI_Group group = MPI_GROUP_NULL;
+Status copy_internal(const Api& api, mpi::Comm internal, mpi::Comm* made) {
+  *made = mpi::abi.comm_null;
+  mpi::Group group = mpi::abi.group_null;
   const int code = api.Comm_group(internal, &group);
-  if (code != MPI_SUCCESS) return failed(api, code);
+  if (code != mpi::kSuccess) return failed(api, code);
   const Status status = create(api, internal, group, made);
   api.Group_free(&group);
   return status;
 }
 
-void free_internal(const Api& api, MPI_Comm* comm) {
-  if (api.Comm_free(comm) == MPI_SUCCESS) --g_served;
+void free_internal(const Api& api, mpi::Comm* comm) {
+  if (api.Comm_free(comm) == mpi::kSuccess) --g_served;
 }
 
 void forget_internal() {

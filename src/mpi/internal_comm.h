@@ -26,24 +26,24 @@ constexpr int kMostServed = 32;
 
 // Waits for a request until it is complete. `arrivals`: a word of each rank, negative until
 // something came from that rank; empty where MPI does not tell.
-using WaitFor = std::function<Status(MPI_Request& request, std::span<const int> arrivals)>;
+using WaitFor = std::function<Status(mpi::Request& request, std::span<const int> arrivals)>;
 
 // Makes an internal communicator with the ranks of `user`, an intracommunicator of the program, in
 // their order. Collective over it. Fails on all ranks together, with *made MPI_COMM_NULL, where a
 // rank already serves kMostServed communicators or MPI has no free context id. Errors on *made
 // return. *number: the same on all ranks, and no other communicator of this process has it.
-Status make_internal(const Api& api, MPI_Comm user, const WaitFor& wait, MPI_Comm* made,
+Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, mpi::Comm* made,
                      int* number);
 
 // For a rank that cannot take part in make_internal(): joins its exchange and refuses, so that it
 // fails on all ranks together. Allocates nothing.
-void decline_internal(const Api& api, MPI_Comm user, const WaitFor& wait);
+void decline_internal(const Api& api, mpi::Comm user, const WaitFor& wait);
 
 // As make_internal from an internal communicator; it does not count as served.
-Status copy_internal(const Api& api, MPI_Comm internal, MPI_Comm* made);
+Status copy_internal(const Api& api, mpi::Comm internal, mpi::Comm* made);
 
 // Frees what make_internal made.
-void free_internal(const Api& api, MPI_Comm* comm);
+void free_internal(const Api& api, mpi::Comm* comm);
 
 // MPI ended, and with it all communicators, also those that were never freed.
 void forget_internal();

@@ -28,7 +28,7 @@ struct Script {
   std::optional<BypassReason> fallback;              // of every plan
   Status plan = Status::ok;                          // of every plan
   std::uint64_t verifying = 0;                       // nanoseconds of SLIMPI_VERIFY, of every plan
-  int mpi_code = MPI_SUCCESS;
+  int mpi_code = mpi::kSuccess;
   bool possible = true, usual = true;  // in the node
   std::vector<std::string> ran;
   int failures = 0;
@@ -80,14 +80,14 @@ namespace {
 
 float g_in[100000], g_out[100000];
 const Allreduce kRequest = {
-    g_in, g_out, 100000, Word(MPI_FLOAT), Word(MPI_SUM), Word(MPI_COMM_WORLD)};
+    g_in, g_out, 100000, mpi::abi.type_float, mpi::abi.op_sum, mpi::abi.comm_world};
 constexpr int kRounds = comm::Autotuner::kRounds;
 
 // A communicator with SLIMPI_ALGORITHM=auto, and a script of its own.
 struct Job {
   explicit Job(const char* intra = "auto")
       : communicator(Runtime::get()->api, Runtime::get()->statistics, config_of(intra),
-                     MPI_COMM_WORLD) {
+                     mpi::abi.comm_world) {
     g_script = {};
     g_script.nanoseconds = {
         {"mpi", 400}, {"bytegrad", 100}, {"allreduce", 800}, {"in the node", 100}};
@@ -130,7 +130,7 @@ void each_candidate_is_tried_and_the_fastest_stays(void**) {
   const std::uint64_t before = passed(BypassReason::automatic);
   for (int i = 0; i < 3 * kRounds; ++i) {
     assert_true(job.fastest());
-    assert_int_equal(job.code, MPI_SUCCESS);
+    assert_int_equal(job.code, mpi::kSuccess);
   }
   assert_int_equal(std::set<std::string>(g_script.ran.begin(), g_script.ran.end()).size(), 3);
   assert_int_equal(passed(BypassReason::automatic) - before, kRounds);  // the trials of MPI

@@ -13,15 +13,17 @@ using call::Word;
 
 // What src/intercept defines.
 int call::call_mpi_unstaged(const Allreduce&) {
-  return MPI_SUCCESS;
+  return mpi::kSuccess;
 }
 
 namespace {
 
 float g_in[1000], g_out[1000];
 
-Allreduce floats(MPI_Comm comm = MPI_COMM_WORLD) {
-  return {g_in, g_out, 1000, Word(MPI_FLOAT), Word(MPI_SUM), Word(comm)};
+void* const g_in_place = reinterpret_cast<void*>(mpi::abi.in_place.word);
+
+Allreduce floats(mpi::Comm comm = mpi::abi.comm_world) {
+  return {g_in, g_out, 1000, mpi::abi.type_float, mpi::abi.op_sum, comm};
 }
 
 std::uint64_t passed(BypassReason reason) {
@@ -52,10 +54,10 @@ void nothing_starts_before_mpi_does(void**) {
 
 void other_types_and_operations_are_left(void**) {
   Allreduce request = floats();
-  request.datatype = Word(MPI_DOUBLE);
+  request.datatype = mpi::abi.type_double;
   assert_left(request, BypassReason::datatype);
   request = floats();
-  request.op = Word(MPI_MAX);
+  request.op = mpi::abi.op_max;
   assert_left(request, BypassReason::op);
 }
 
@@ -64,7 +66,7 @@ void invalid_arguments_are_left(void**) {
   for (const auto& break_it :
        {+[](Allreduce& r) { r.count = 0; }, +[](Allreduce& r) { r.count = -1; },
         +[](Allreduce& r) { r.out = nullptr; }, +[](Allreduce& r) { r.in = nullptr; },
-        +[](Allreduce& r) { r.in = r.out; }, +[](Allreduce& r) { r.out = MPI_IN_PLACE; }}) {
+        +[](Allreduce& r) { r.in = r.out; }, +[](Allreduce& r) { r.out = g_in_place; }}) {
     Allreduce request = floats();
     break_it(request);
     assert_left(request, BypassReason::small);
@@ -72,16 +74,16 @@ void invalid_arguments_are_left(void**) {
 }
 
 void communicators_without_other_ranks_of_this_world_are_left(void**) {
-  assert_left(floats(MPI_COMM_SELF), BypassReason::comm);
-  assert_left(floats(test::kIntercommunicator), BypassReason::comm);
-  assert_left(floats(MPI_COMM_NULL), BypassReason::comm);
-  const call::Freeing freeing{Word(MPI_COMM_WORLD)};
+  assert_left(floats(mpi::abi.comm_self), BypassReason::comm);
+  assert_left(floats(mpi::Comm(test::kIntercommunicator)), BypassReason::comm);
+  assert_left(floats(mpi::abi.comm_null), BypassReason::comm);
+  const call::Freeing freeing{mpi::abi.comm_world};
   assert_left(floats(), BypassReason::comm);
 }
 
 // Its error handler has run: MPI must not see the handle a second time.
 void an_invalid_communicator_is_passed_to_mpi_once(void**) {
-  const call::Outcome outcome = call::dispatch(floats(test::kInvalidComm));
+  const call::Outcome outcome = call::dispatch(floats(mpi::Comm(test::kInvalidComm)));
   assert_true(outcome.done);
   assert_int_equal(outcome.code, test::kErrorOfHandler);
 }
@@ -92,13 +94,13 @@ void the_switch_turns_off_and_on(void**) {
   call::control(7);  // not one of slimpi's levels
   assert_left(floats(), BypassReason::off);
   call::control(1);
-  assert_left(floats(MPI_COMM_SELF), BypassReason::comm);
+  assert_left(floats(mpi::abi.comm_self), BypassReason::comm);
 }
 
 // Of calls whose communicator is not looked at, only those of this rank alone are known to stay.
 void sums_of_one_rank_are_no_bytes_of_the_job(void**) {
   // MPI refuses a nonblocking call on a handle that is none, and so it is not counted.
-  const auto left = [](MPI_Comm comm, bool valid = true) {
+  const auto left = [](mpi::Comm comm, bool valid = true) {
     const std::uint64_t before = Runtime::get()->statistics.counts().bytes_left_elsewhere;
     call::control(0);
     assert_left(floats(comm), BypassReason::off);
@@ -106,11 +108,11 @@ void sums_of_one_rank_are_no_bytes_of_the_job(void**) {
     if (valid) call::count_nonblocking(floats(comm));
     return Runtime::get()->statistics.counts().bytes_left_elsewhere - before;
   };
-  assert_int_equal(left(MPI_COMM_SELF), 0);
-  assert_int_equal(left(MPI_COMM_WORLD), 2 * sizeof g_in);
-  assert_int_equal(left(MPI_COMM_NULL, false), 0);
+  assert_int_equal(left(mpi::abi.comm_self), 0);
+  assert_int_equal(left(mpi::abi.comm_world), 2 * sizeof g_in);
+  assert_int_equal(left(mpi::abi.comm_null, false), 0);
   // Nothing asks MPI about it: its own call reports the error.
-  assert_int_equal(left(test::kInvalidComm, false), sizeof g_in);
+  assert_int_equal(left(mpi::Comm(test::kInvalidComm), false), sizeof g_in);
 }
 
 void an_mpi_that_makes_no_communicator_keeps_the_call(void**) {
@@ -119,11 +121,11 @@ void an_mpi_that_makes_no_communicator_keeps_the_call(void**) {
 }
 
 void info_keys_set_options_of_one_communicator(void**) {
-  const MPI_Info info = MPI_Info(1);
+  const mpi::Info info = mpi::Info(1);
   test::fake_mpi().info = {{"SLIMPI_Bits", "4"}, {"other_bits", "2"}, {"slimpi_bucket", "512"}};
-  assert_int_equal(call::take_info(Word(MPI_COMM_SELF), Word(info)), MPI_SUCCESS);
-  const Config& set = Runtime::get()->find(MPI_COMM_SELF)->config();
-  const Config& other = Runtime::get()->find(test::kIntercommunicator)->config();
+  assert_int_equal(call::take_info(mpi::abi.comm_self, info), mpi::kSuccess);
+  const Config& set = Runtime::get()->find(mpi::abi.comm_self)->config();
+  const Config& other = Runtime::get()->find(mpi::Comm(test::kIntercommunicator))->config();
   assert_true(set.bits == 4);
   assert_int_equal(set.bucket, 512);
   assert_true(other.bits == Config().bits);

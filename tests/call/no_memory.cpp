@@ -11,6 +11,7 @@
 #include "comm/exchange.h"
 #include "intra/segment_registry.h"
 #include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/message_status.h"
 
 using namespace slimpi;
 
@@ -87,29 +88,28 @@ void a_claim_ends(void**) {
 
 // Rank 1 of three. Reports of the others arrive, rank 2's with a text.
 int g_arrived;
-int comm_size(MPI_Comm, int* size) {
+int comm_size(mpi::Comm, int* size) {
   *size = 3;
-  return MPI_SUCCESS;
+  return mpi::kSuccess;
 }
-int comm_rank(MPI_Comm, int* rank) {
+int comm_rank(mpi::Comm, int* rank) {
   *rank = 1;
-  return MPI_SUCCESS;
+  return mpi::kSuccess;
 }
-int get_attr(MPI_Comm, int, void*, int* found) {
+int get_attr(mpi::Comm, int, void*, int* found) {
   *found = 0;
-  return MPI_SUCCESS;
+  return mpi::kSuccess;
 }
-int isend(const void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request* request) {
-  *request = MPI_REQUEST_NULL;
-  return MPI_SUCCESS;
+int isend(const void*, int, mpi::Datatype, int, int, mpi::Comm, mpi::Request* request) {
+  *request = mpi::abi.request_null;
+  return mpi::kSuccess;
 }
-int iprobe(int, int, MPI_Comm, int* found, MPI_Status* status) {
+int iprobe(int, int, mpi::Comm, int* found, mpi::MessageStatus* status) {
   *found = g_arrived < 2 ? 1 : 0;
-  status->MPI_SOURCE = g_arrived == 0 ? 2 : 0;
-  status->MPI_TAG = int(comm::Tag::failure);
-  return MPI_SUCCESS;
+  test::fill(status, g_arrived == 0 ? 2 : 0, int(comm::Tag::failure));
+  return mpi::kSuccess;
 }
-int irecv(void* data, int bytes, MPI_Datatype, int, int, MPI_Comm, MPI_Request* request) {
+int irecv(void* data, int bytes, mpi::Datatype, int, int, mpi::Comm, mpi::Request* request) {
   std::memset(data, 0, std::size_t(bytes));
   const std::uint64_t call = 1;
   std::memcpy(data, &call, sizeof call);
@@ -117,15 +117,15 @@ int irecv(void* data, int bytes, MPI_Datatype, int, int, MPI_Comm, MPI_Request* 
   std::memcpy(static_cast<char*>(data) + sizeof call, &status, sizeof status);
   std::strcpy(static_cast<char*>(data) + sizeof call + sizeof status,
               "a GPU that has a name which is too long for a short string");
-  *request = MPI_REQUEST_NULL;
+  *request = mpi::abi.request_null;
   ++g_arrived;
-  return MPI_SUCCESS;
+  return mpi::kSuccess;
 }
-int wait(MPI_Request*, MPI_Status*) {
-  return MPI_SUCCESS;
+int wait(mpi::Request*, mpi::MessageStatus*) {
+  return mpi::kSuccess;
 }
-int request_free(MPI_Request*) {
-  return MPI_SUCCESS;
+int request_free(mpi::Request*) {
+  return mpi::kSuccess;
 }
 
 struct Ranks {
@@ -139,7 +139,7 @@ struct Ranks {
     api.Wait = wait;
     api.Request_free = request_free;
     g_arrived = 0;
-    exchange.set_comm(MPI_COMM_WORLD, 1);
+    exchange.set_comm(mpi::abi.comm_world, 1);
     exchange.begin_call();
   }
   mpi::Api api{};

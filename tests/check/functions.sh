@@ -5,7 +5,7 @@
 # refused.
 set -eu
 cd "${1:-${top_srcdir:-.}}"
-rows=$(sed -n 's/^SLIMPI_MPI(\([A-Za-z_]*\))$/\1/p' src/mpi/functions.def)
+rows=$(sed -n 's|^SLIMPI_MPI(\([A-Za-z_]*\)[,)].*|\1|p' src/mpi/functions.def)
 [ -n "$rows" ] || { echo "src/mpi/functions.def has no rows"; exit 2; }
 bad=0
 for row in $rows; do

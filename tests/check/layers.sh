@@ -88,8 +88,7 @@ function check_include(line,    name, quoted, slash, target, directory) {
     violation("includes " name "; CUDA and NCCL headers belong to device/ and kernels/cuda/")
   if (name ~ /^hwloc/ && layer != "topology")
     violation("includes " name "; only topology/ uses hwloc")
-  if (name == "mpi.h" && (layer == "base" || layer == "topology" || layer == "kernels"))
-    violation(layer " includes mpi.h")
+  if (name == "mpi.h") violation("includes mpi.h; mpi/types.h has the types of every MPI")
   if (!quoted || name == "config.h" || name == "slimpi.h") return
   slash = index(name, "/")
   target = substr(name, 1, slash - 1)

@@ -14,7 +14,7 @@ failures=0
 put() { mkdir -p "$(dirname "$tree/$1")" && printf '%s\n' "$2" >"$tree/$1"; }
 put src/base/environment.cpp 'const char* home() { return getenv("HOME"); }'
 put src/base/status.h 'int status;  // getenv() and MPI_Init() are only named here'
-put src/mpi/mpi.h '#include <mpi.h>
+put src/mpi/mpi.h '#include <vector>
 #include "base/status.h"
 /* MPI_Finalize(
    getenv("X") */ MPI_Comm duplicate(MPI_Comm comm, int (*function)(MPI_Comm));
@@ -31,7 +31,7 @@ put src/codec/codec.h '#include "device/device.h"
 #include "mpi/mpi.h"'
 put src/policy/policy.h '#include "algorithm/algorithm.h"
 #include "topology/topology.h"'
-put src/intercept/allreduce.cpp '#include <mpi.h>
+put src/intercept/allreduce.cpp '#include <vector>
 #include "config.h"
 #include "policy/policy.h"
 #include "slimpi.h"

@@ -12,6 +12,7 @@
 
 #include "base/activity.h"
 #include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/message_status.h"
 
 using namespace slimpi;
 using comm::Tag;
@@ -22,7 +23,7 @@ constexpr int kRank = 1, kSize = 4;
 int g_highest;  // MPI_TAG_UB; negative: not known
 int g_tag;      // of the last message
 int g_words;    // of the last reduction
-MPI_Op g_op;
+mpi::Op g_op;
 std::vector<std::uint64_t> g_other;  // what the others contribute
 std::string g_report;                // of a failure, as it was sent last
 struct Report {
@@ -31,54 +32,53 @@ struct Report {
 };
 std::deque<Report> g_arrived;
 
-int get_attr(MPI_Comm, int key, void* value, int* found) {
-  assert_int_equal(key, MPI_TAG_UB);
+int get_attr(mpi::Comm, int key, void* value, int* found) {
+  assert_int_equal(key, mpi::abi.tag_ub);
   *found = g_highest >= 0 ? 1 : 0;
   *static_cast<int**>(value) = &g_highest;
-  return MPI_SUCCESS;
+  return mpi::kSuccess;
 }
-int comm_size(MPI_Comm, int* size) {
+int comm_size(mpi::Comm, int* size) {
   *size = kSize;
-  return MPI_SUCCESS;
+  return mpi::kSuccess;
 }
-int comm_rank(MPI_Comm, int* rank) {
+int comm_rank(mpi::Comm, int* rank) {
   *rank = kRank;
-  return MPI_SUCCESS;
+  return mpi::kSuccess;
 }
-int isend(const void* data, int bytes, MPI_Datatype, int, int tag, MPI_Comm, MPI_Request*) {
+int isend(const void* data, int bytes, mpi::Datatype, int, int tag, mpi::Comm, mpi::Request*) {
   g_tag = tag;
   if (tag == int(Tag::failure)) g_report.assign(static_cast<const char*>(data), std::size_t(bytes));
-  return MPI_SUCCESS;
+  return mpi::kSuccess;
 }
-int request_free(MPI_Request*) {
-  return MPI_SUCCESS;
+int request_free(mpi::Request*) {
+  return mpi::kSuccess;
 }
-int irecv(void* data, int, MPI_Datatype, int, int tag, MPI_Comm, MPI_Request*) {
+int irecv(void* data, int, mpi::Datatype, int, int tag, mpi::Comm, mpi::Request*) {
   g_tag = tag;
-  if (tag != int(Tag::failure)) return MPI_SUCCESS;
+  if (tag != int(Tag::failure)) return mpi::kSuccess;
   std::memcpy(data, g_arrived.front().text.data(), g_arrived.front().text.size());
   g_arrived.pop_front();
-  return MPI_SUCCESS;
+  return mpi::kSuccess;
 }
-int iprobe(int, int, MPI_Comm, int* found, MPI_Status* status) {
+int iprobe(int, int, mpi::Comm, int* found, mpi::MessageStatus* status) {
   *found = g_arrived.empty() ? 0 : 1;
   if (*found != 0) {
-    status->MPI_SOURCE = g_arrived.front().from;
-    status->MPI_TAG = int(Tag::failure);
+    test::fill(status, g_arrived.front().from, int(Tag::failure));
   }
-  return MPI_SUCCESS;
+  return mpi::kSuccess;
 }
-int wait(MPI_Request*, MPI_Status*) {
-  return MPI_SUCCESS;
+int wait(mpi::Request*, mpi::MessageStatus*) {
+  return mpi::kSuccess;
 }
-int iallreduce(const void*, void* data, int count, MPI_Datatype, MPI_Op op, MPI_Comm,
-               MPI_Request* request) {
+int iallreduce(const void*, void* data, int count, mpi::Datatype, mpi::Op op, mpi::Comm,
+               mpi::Request* request) {
   g_words = count;
   g_op = op;
   auto* const words = static_cast<std::uint64_t*>(data);
   for (std::size_t i = 0; i < g_other.size(); ++i) words[i] = std::max(words[i], g_other[i]);
-  *request = MPI_REQUEST_NULL;
-  return MPI_SUCCESS;
+  *request = mpi::abi.request_null;
+  return mpi::kSuccess;
 }
 
 struct Fixture {
@@ -95,7 +95,7 @@ struct Fixture {
     g_highest = highest;
     g_other.clear();
     g_arrived.clear();
-    exchange.set_comm(MPI_COMM_WORLD, 1);
+    exchange.set_comm(mpi::abi.comm_world, 1);
   }
   mpi::Api api{};
   std::unique_ptr<Statistics> statistics = std::make_unique<Statistics>();
@@ -109,7 +109,7 @@ ActiveCall::Subject call_of(std::uint64_t count) {
 int sent_tag(comm::Exchange& exchange, std::uint64_t count, Tag tag) {
   const ActiveCall call(call_of(count));
   std::uint32_t word = 0;
-  MPI_Request request = MPI_REQUEST_NULL;
+  mpi::Request request = mpi::abi.request_null;
   assert_true(exchange.receive(0, tag, &word, sizeof word, request) == Status::ok);
   const int received = g_tag;
   assert_true(exchange.send(0, tag, &word, sizeof word, request) == Status::ok);
@@ -145,7 +145,7 @@ void agreements_have_one_form(void**) {
   assert_true(fixture.exchange.all_max(one) == Status::ok);
   assert_int_equal(one[0], 7);
   const int words = g_words;
-  const MPI_Op op = g_op;
+  const mpi::Op op = g_op;
   assert_true(fixture.exchange.all_max(many) == Status::ok);
   assert_int_equal(g_words, words);
   assert_true(g_op == op);
@@ -211,7 +211,7 @@ void one_flag_is_agreed(void**) {
 void a_request_is_of_its_last_message(void**) {
   Fixture fixture(32767);
   std::uint32_t word = 0;
-  MPI_Request request = MPI_REQUEST_NULL;
+  mpi::Request request = mpi::abi.request_null;
   assert_int_equal(fixture.exchange.peer_of(request), -1);
   const auto is_of = [&](int peer, WaitStage stage) {
     assert_int_equal(fixture.exchange.peer_of(request), peer);

@@ -6,6 +6,7 @@
 
 #include "comm/point_to_point.h"
 #include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/message_status.h"
 
 using namespace slimpi;
 using comm::RollCall;
@@ -17,38 +18,38 @@ int g_size;
 std::vector<int> g_asked;                               // ranks, in order
 std::optional<std::pair<int, std::uint32_t>> g_answer;  // from which rank, and in which call it is
 
-int comm_rank(MPI_Comm, int* rank) {
+int comm_rank(mpi::Comm, int* rank) {
   *rank = kRank;
-  return MPI_SUCCESS;
+  return mpi::kSuccess;
 }
-int comm_size(MPI_Comm, int* size) {
+int comm_size(mpi::Comm, int* size) {
   *size = g_size;
-  return MPI_SUCCESS;
+  return mpi::kSuccess;
 }
-int isend(const void*, int count, MPI_Datatype, int to, int tag, MPI_Comm, MPI_Request*) {
+int isend(const void*, int count, mpi::Datatype, int to, int tag, mpi::Comm, mpi::Request*) {
   assert_int_equal(count, kWords);
   assert_int_equal(tag, int(comm::Tag::roll_call));
   g_asked.push_back(to);
-  return MPI_SUCCESS;
+  return mpi::kSuccess;
 }
-int iprobe(int, int, MPI_Comm, int* found, MPI_Status* status) {
+int iprobe(int, int, mpi::Comm, int* found, mpi::MessageStatus* status) {
   *found = g_answer ? 1 : 0;
-  if (g_answer) status->MPI_SOURCE = g_answer->first;
-  return MPI_SUCCESS;
+  if (g_answer) test::fill(status, g_answer->first, int(comm::Tag::roll_call));
+  return mpi::kSuccess;
 }
-int irecv(void* data, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*) {
+int irecv(void* data, int, mpi::Datatype, int, int, mpi::Comm, mpi::Request*) {
   // An answer to the first question: its call and a count of 100.
   const std::uint32_t words[kWords] = {1, 1, g_answer->second, 0, 100, 0};
   std::memcpy(data, words, sizeof words);
   g_answer.reset();
-  return MPI_SUCCESS;
+  return mpi::kSuccess;
 }
-int wait_for(MPI_Request*, MPI_Status*) {
-  return MPI_SUCCESS;
+int wait_for(mpi::Request*, mpi::MessageStatus*) {
+  return mpi::kSuccess;
 }
-int test_for(MPI_Request*, int* done, MPI_Status*) {
+int test_for(mpi::Request*, int* done, mpi::MessageStatus*) {
   *done = 1;
-  return MPI_SUCCESS;
+  return mpi::kSuccess;
 }
 
 mpi::Api fake_api() {
@@ -66,7 +67,7 @@ mpi::Api fake_api() {
 
 void answer(RollCall& roll_call, int from) {
   g_answer = {from, 9};
-  roll_call.serve(MPI_COMM_WORLD);
+  roll_call.serve(mpi::abi.comm_world);
 }
 
 void asks_all_of_a_few(void**) {
@@ -74,7 +75,7 @@ void asks_all_of_a_few(void**) {
   RollCall roll_call(api);
   g_size = 4;
   bool asked = false;
-  roll_call.ask(MPI_COMM_WORLD, 3, &asked);
+  roll_call.ask(mpi::abi.comm_world, 3, &asked);
   assert_true(asked);
   assert_true(g_asked == (std::vector<int>{0, 1, 3}));
   for (const int from : {0, 3}) answer(roll_call, from);
@@ -92,7 +93,7 @@ void asks_one_of_many(void**) {
   RollCall roll_call(api);
   g_size = RollCall::kMostRanks + 1;
   bool asked = false;
-  roll_call.ask(MPI_COMM_WORLD, 200, &asked);
+  roll_call.ask(mpi::abi.comm_world, 200, &asked);
   assert_true(asked);
   assert_true(g_asked == std::vector<int>{200});
   assert_true(roll_call.is_silent(200));
@@ -107,7 +108,7 @@ void asks_nobody_of_many(void**) {
   RollCall roll_call(api);
   g_size = RollCall::kMostRanks + 1;
   bool asked = true;
-  roll_call.ask(MPI_COMM_WORLD, -1, &asked);
+  roll_call.ask(mpi::abi.comm_world, -1, &asked);
   assert_false(asked);
   assert_true(g_asked.empty());
 }

@@ -252,7 +252,7 @@ void ClockedNetwork::deliver(const Envelope& envelope, Message& message) {
 }
 
 Status ClockedExchange::send(int to, comm::Tag tag, const void* data, std::size_t bytes,
-                             MPI_Request& request) {
+                             mpi::Request& request) {
   RankClock& clock = *network_.ranks_[std::size_t(rank_)];
   network_.yield(rank_, [] { return true; });
   clock.now += clock.costs.message;
@@ -265,12 +265,12 @@ Status ClockedExchange::send(int to, comm::Tag tag, const void* data, std::size_
   message.bytes = bytes;
   message.sent = clock.now;
   network_.deliver(envelope, message);
-  request = MPI_Request(posted_.size());
+  request = mpi::Request(posted_.size());
   return Status::ok;
 }
 
 Status ClockedExchange::receive(int from, comm::Tag tag, void* data, std::size_t,
-                                MPI_Request& request) {
+                                mpi::Request& request) {
   RankClock& clock = *network_.ranks_[std::size_t(rank_)];
   clock.now += clock.costs.message;
   clock.cpu_busy += clock.costs.message;
@@ -281,12 +281,12 @@ Status ClockedExchange::receive(int from, comm::Tag tag, void* data, std::size_t
   message.into = data;
   message.posted = clock.now;
   network_.deliver(envelope, message);
-  request = MPI_Request(posted_.size());
+  request = mpi::Request(posted_.size());
   return Status::ok;
 }
 
-Status ClockedExchange::wait(MPI_Request& request, std::size_t* received) {
-  if (request == MPI_REQUEST_NULL) return Status::ok;
+Status ClockedExchange::wait(mpi::Request& request, std::size_t* received) {
+  if (request == mpi::abi.request_null) return Status::ok;
   const Posted posted = posted_[std::size_t(request) - 1];
   const auto message = [&]() -> const ClockedNetwork::Message& {
     return network_.queues_[posted.envelope].messages[posted.index];
@@ -295,7 +295,7 @@ Status ClockedExchange::wait(MPI_Request& request, std::size_t* received) {
   RankClock& clock = *network_.ranks_[std::size_t(rank_)];
   clock.now = std::max(clock.now, message().arrived);
   if (received != nullptr) *received = message().bytes;
-  request = MPI_REQUEST_NULL;
+  request = mpi::abi.request_null;
   return Status::ok;
 }
 

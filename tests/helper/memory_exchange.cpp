@@ -7,8 +7,8 @@
 namespace slimpi::test {
 
 namespace {
-MPI_Request request_of(std::int64_t number, bool receive) {
-  return MPI_Request(2 * number + (receive ? 1 : 0));
+mpi::Request request_of(std::int64_t number, bool receive) {
+  return mpi::Request(2 * number + (receive ? 1 : 0));
 }
 }  // namespace
 
@@ -45,8 +45,8 @@ Fibers::Events Network::events() {
 }
 
 Status MemoryExchange::send(int to, comm::Tag tag, const void* data, std::size_t bytes,
-                            MPI_Request& request) {
-  if (request != MPI_REQUEST_NULL) network_.note(rank_, "a send into a request in use");
+                            mpi::Request& request) {
+  if (request != mpi::abi.request_null) network_.note(rank_, "a send into a request in use");
   const std::int64_t number = network_.match(rank_, to, tag, true);
   Network::Message& message = network_.messages_[number];
   message.data = data;
@@ -59,8 +59,8 @@ Status MemoryExchange::send(int to, comm::Tag tag, const void* data, std::size_t
 }
 
 Status MemoryExchange::receive(int from, comm::Tag tag, void* data, std::size_t bytes,
-                               MPI_Request& request) {
-  if (request != MPI_REQUEST_NULL) network_.note(rank_, "a receive into a request in use");
+                               mpi::Request& request) {
+  if (request != mpi::abi.request_null) network_.note(rank_, "a receive into a request in use");
   const std::int64_t number = network_.match(from, rank_, tag, false);
   Network::Message& message = network_.messages_[number];
   message.into = data;
@@ -73,23 +73,23 @@ Status MemoryExchange::receive(int from, comm::Tag tag, void* data, std::size_t 
   return Status::ok;
 }
 
-Status MemoryExchange::wait(MPI_Request& request, std::size_t* received) {
+Status MemoryExchange::wait(mpi::Request& request, std::size_t* received) {
   maybe_pause();
-  if (request == MPI_REQUEST_NULL) return Status::ok;
-  const std::int64_t number = request / 2;
+  if (request == mpi::abi.request_null) return Status::ok;
+  const std::int64_t number = std::int64_t(request) / 2;
   Network::Message& message = network_.messages_[number];
   if (!message.copied) network_.fibers_.block([&message] { return message.copied; });
   if (received != nullptr) *received = message.bytes;
-  ((request & 1) != 0 ? message.receive_known : message.send_known) = true;
-  request = MPI_REQUEST_NULL;
+  ((mpi::Word(request) & 1) != 0 ? message.receive_known : message.send_known) = true;
+  request = mpi::abi.request_null;
   if (message.receive_known && message.send_known) network_.messages_.erase(number);
   return Status::ok;
 }
 
-Status MemoryExchange::settle(Status status, std::span<MPI_Request> requests) {
+Status MemoryExchange::settle(Status status, std::span<mpi::Request> requests) {
   if (status != Status::ok) network_.note(rank_, failure_text());
-  for (const MPI_Request request : requests)
-    if (request != MPI_REQUEST_NULL)
+  for (const mpi::Request request : requests)
+    if (request != mpi::abi.request_null)
       network_.note(rank_, "the schedule did not wait for a message");
   return status;
 }

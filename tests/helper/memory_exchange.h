@@ -60,13 +60,13 @@ class MemoryExchange final : public comm::PointToPoint {
 
   using PointToPoint::wait;
   Status send(int to, comm::Tag tag, const void* data, std::size_t bytes,
-              MPI_Request& request) override;
+              mpi::Request& request) override;
   Status receive(int from, comm::Tag tag, void* data, std::size_t bytes,
-                 MPI_Request& request) override;
-  Status wait(MPI_Request& request, std::size_t* received) override;
+                 mpi::Request& request) override;
+  Status wait(mpi::Request& request, std::size_t* received) override;
   void progress() override { network_.fibers_.pause(); }
   Status check() override { return Status::ok; }
-  Status settle(Status status, std::span<MPI_Request> requests) override;
+  Status settle(Status status, std::span<mpi::Request> requests) override;
 
  private:
   void maybe_pause() {

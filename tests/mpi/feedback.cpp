@@ -275,7 +275,7 @@ void identity() {
   if (mpi::find(api, version) != mpi::Found::yes) MPI_Abort(MPI_COMM_WORLD, 2);
   Statistics statistics;
   auto communicator = std::make_unique<comm::Communicator>(
-      api, statistics, load_config(slimpi_environment()).config, MPI_COMM_WORLD);
+      api, statistics, load_config(slimpi_environment()).config, mpi::abi.comm_world);
   comm::CallScratchLease scratch;
   check(communicator->agree("") == Status::ok && communicator->find_nodes() == Status::ok,
         "the communicator fails");

@@ -18,48 +18,48 @@ std::vector<int> g_sent, g_received;  // counts, by rank
 bool g_made;
 
 int query_thread(int* level) {
-  *level = MPI_THREAD_SERIALIZED;
-  return MPI_SUCCESS;
+  *level = 0;
+  return mpi::kSuccess;
 }
-int comm_group(MPI_Comm, MPI_Group* group) {
-  *group = MPI_GROUP_EMPTY;
-  return MPI_SUCCESS;
+int comm_group(mpi::Comm, mpi::Group* group) {
+  *group = mpi::Group(7);
+  return mpi::kSuccess;
 }
-int comm_rank(MPI_Comm, int* rank) {
+int comm_rank(mpi::Comm, int* rank) {
   *rank = kRank;
-  return MPI_SUCCESS;
+  return mpi::kSuccess;
 }
-int comm_size(MPI_Comm, int* size) {
+int comm_size(mpi::Comm, int* size) {
   *size = kSize;
-  return MPI_SUCCESS;
+  return mpi::kSuccess;
 }
-int comm_create(MPI_Comm, MPI_Group, MPI_Comm* made) {
+int comm_create(mpi::Comm, mpi::Group, mpi::Comm* made) {
   g_made = true;
-  *made = MPI_COMM_SELF;
-  return MPI_SUCCESS;
+  *made = mpi::abi.comm_self;
+  return mpi::kSuccess;
 }
-int get_errhandler(MPI_Comm, MPI_Errhandler* handler) {
-  *handler = MPI_ERRORS_RETURN;
-  return MPI_SUCCESS;
+int get_errhandler(mpi::Comm, mpi::Errhandler* handler) {
+  *handler = mpi::abi.errors_return;
+  return mpi::kSuccess;
 }
-int set_errhandler(MPI_Comm, MPI_Errhandler) {
-  return MPI_SUCCESS;
+int set_errhandler(mpi::Comm, mpi::Errhandler) {
+  return mpi::kSuccess;
 }
-int free_errhandler(MPI_Errhandler*) {
-  return MPI_SUCCESS;
+int free_errhandler(mpi::Errhandler*) {
+  return mpi::kSuccess;
 }
-int free_group(MPI_Group*) {
-  return MPI_SUCCESS;
+int free_group(mpi::Group*) {
+  return mpi::kSuccess;
 }
 // The words of ranks 0 and 2: their number, and in the low four bits why they refuse.
-int ialltoallv(const void*, const int* sends, const int*, MPI_Datatype, void* data,
-               const int* receives, const int* places, MPI_Datatype, MPI_Comm, MPI_Request*) {
+int ialltoallv(const void*, const int* sends, const int*, mpi::Datatype, void* data,
+               const int* receives, const int* places, mpi::Datatype, mpi::Comm, mpi::Request*) {
   g_sent.assign(sends, sends + kSize);
   g_received.assign(receives, receives + kSize);
   int* const words = static_cast<int*>(data);
   words[places[0]] = 70 << 4;
   words[places[2]] = 90 << 4 | g_refusal;
-  return MPI_SUCCESS;
+  return mpi::kSuccess;
 }
 
 Status make(int refusal, int* number) {
@@ -76,14 +76,14 @@ Status make(int refusal, int* number) {
   api.Ialltoallv = ialltoallv;
   g_refusal = refusal;
   g_made = false;
-  const mpi::WaitFor wait = [](MPI_Request&, std::span<const int> arrivals) {
+  const mpi::WaitFor wait = [](mpi::Request&, std::span<const int> arrivals) {
     assert_int_equal(arrivals.size(), kSize);
     for (const int word : arrivals) assert_true(word >= 0);
     return Status::ok;
   };
-  MPI_Comm made = MPI_COMM_NULL;
-  const Status status = mpi::make_internal(api, MPI_COMM_WORLD, wait, &made, number);
-  assert_true((made != MPI_COMM_NULL) == (status == Status::ok));
+  mpi::Comm made = mpi::abi.comm_null;
+  const Status status = mpi::make_internal(api, mpi::abi.comm_world, wait, &made, number);
+  assert_true((made != mpi::abi.comm_null) == (status == Status::ok));
   return status;
 }
 

@@ -87,7 +87,7 @@ int main(int argc, char** argv) {
   int failures = 0;
   {
     comm::Communicator communicator(job.api, statistics, load_config(slimpi_environment()).config,
-                                    MPI_COMM_WORLD);
+                                    mpi::abi.comm_world);
     comm::CallScratchLease lease;
     comm::CallScratch& scratch = *lease.take();
     job.must(communicator.agree(""), "agreeing");

@@ -20,7 +20,7 @@ namespace {
 std::vector<float> results(const test::Job& job, Statistics& statistics, std::size_t count,
                            const device::Device& device) {
   comm::Communicator communicator(job.api, statistics, load_config(slimpi_environment()).config,
-                                  MPI_COMM_WORLD);
+                                  mpi::abi.comm_world);
   comm::CallScratchLease scratch;
   job.must(communicator.agree(""), "agreeing");
   job.must(communicator.find_nodes(), "finding the nodes");

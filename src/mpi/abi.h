@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What differs among MPIs: values of constants, the size of a handle, the layout of MPI_Status. All
+// of it is data, known once the process's MPI is found; each MPI has a file of it.
+#pragma once
+#include <atomic>
+#include <cstring>
+
+#include "mpi/types.h"
+
+namespace slimpi::mpi {
+
+class MessageStatus;
+
+// A pointer with a value that stands for something else.
+template <typename Target>
+struct Address {
+  Word word;
+  operator Target*() const { return reinterpret_cast<Target*>(word); }
+};
+
+// By the names of the standard: comm_null is MPI_COMM_NULL, type_float is MPI_FLOAT, op_sum is
+// MPI_SUM. A constant that an MPI lacks is 0, which no handle equals.
+struct Abi {
+  const char* name;
+  Word handle_bits;  // the bits of a word that are the handle
+
+  Comm comm_null, comm_world, comm_self;
+  Errhandler errhandler_null, errors_are_fatal, errors_return;
+  Group group_null;
+  Info info_null;
+  Request request_null;
+
+  Datatype datatype_null, type_byte, type_c_bool, type_char, type_double, type_double_precision,
+      type_float, type_int, type_int16_t, type_int32_t, type_int64_t, type_integer, type_long,
+      type_long_long, type_real, type_real4, type_real8, type_uint32_t, type_uint64_t,
+      type_unsigned, type_unsigned_long;
+  Op op_null, op_band, op_bor, op_bxor, op_land, op_lor, op_lxor, op_max, op_maxloc, op_min,
+      op_minloc, op_prod, op_sum;
+
+  Address<const void> in_place;
+  Address<MessageStatus> status_ignore;
+  int any_source, any_tag, comm_type_shared, err_other, keyval_invalid, tag_ub, thread_multiple;
+  int max_error_string, max_info_val;  // with the final zero byte
+
+  // Where MPI_SOURCE and MPI_TAG stand, in ints from the start, and the size of all, in bytes.
+  struct {
+    int source, tag, bytes;
+  } status;
+
+  // The handles of predefined datatypes, and of no other: from each first up to its end.
+  struct {
+    Word first, end;
+  } predefined[2];
+};
+
+// Of the process's MPI. MPICH's as long as none is known.
+extern Abi abi;
+
+// Whether `abi` is that of an MPI which was found.
+extern std::atomic<bool> g_known;
+
+// Finds out which MPI the process has, if it has one by now.
+void detect();
+
+inline void find_abi() {
+  if (!g_known.load(std::memory_order_acquire)) [[unlikely]]
+    detect();
+}
+
+// The handle in a word that came from the program. MPICH's is an int, which leaves the upper half
+// of an argument's register undefined.
+template <typename Handle>
+Handle cut(Word word) {
+  find_abi();
+  return Handle(word & abi.handle_bits);
+}
+
+// The same of a handle that the program's pointer leads to.
+template <typename Handle>
+Handle read(const void* pointer) {
+  find_abi();
+  Word word = 0;
+  if (pointer != nullptr)
+    std::memcpy(&word, pointer, abi.handle_bits == ~Word(0) ? sizeof word : sizeof(int));
+  return Handle(word);
+}
+
+// Whether a datatype is predefined, so that the elements lie at the buffer's address. Looks at the
+// handle only. False is no answer.
+inline bool is_predefined(Datatype type) {
+  for (const auto& [first, end] : abi.predefined)
+    if (Word(type) - first < end - first) return true;
+  return false;
+}
+
+// MPI_Status: storage for that of any MPI.
+class MessageStatus {
+ public:
+  int source() const { return words_[abi.status.source]; }
+  int tag() const { return words_[abi.status.tag]; }
+
+ private:
+  alignas(8) int words_[8];
+};
+
+}  // namespace slimpi::mpi
