@@ -42,6 +42,23 @@ int slimpi_get_statistics(struct slimpi_statistics_t* statistics);
  * not fit. It wins over SLIMPI_POWERSGD_SHAPES. */
 int slimpi_set_shape(uint64_t count, uint64_t rows, uint64_t columns);
 
+/* For bindings of other languages, which have no mpi.h.
+ *
+ * slimpi_get_mpi_constant sets *value to a constant of the process's MPI, as a word that its
+ * functions take as an argument: MPI_COMM_WORLD, MPI_FLOAT, MPI_DOUBLE, MPI_INT, MPI_BYTE,
+ * MPI_SUM, MPI_MIN, MPI_IN_PLACE, MPI_ERRORS_RETURN, MPI_THREAD_MULTIPLE. Where MPI writes a
+ * handle, give it a uint64_t that is 0, and pass that on. Returns 0, or 1 where the name is another
+ * or the process has no MPI that slimpi supports.
+ *
+ * slimpi_check_option says whether the info key slimpi_NAME may have this value. Returns 0, or 1
+ * and in `reason`, which has `size` bytes, the line that a job would end with.
+ *
+ * slimpi_get_option writes the process's value of the option NAME, such as bits, to `value`, which
+ * has `size` bytes: "" where it is unset. Returns 0, or 1 where there is no such option. */
+int slimpi_get_mpi_constant(const char* name, uint64_t* value);
+int slimpi_check_option(const char* name, const char* value, char* reason, uint64_t size);
+int slimpi_get_option(const char* name, char* value, uint64_t size);
+
 /* Ends slimpi's work: writes the report and the trace, and leaves every later call to MPI. Runs by
  * itself when MPI_Finalize begins; only for programs that end in another way. Collective over all
  * ranks, and as with MPI_Finalize no other thread of any rank may be in an MPI call. Before

@@ -132,6 +132,14 @@ int main(int argc, char** argv) {
                  program.path.c_str(), reason.c_str());
 
   variables["LD_PRELOAD"] = appended(environment_variable("LD_PRELOAD"), library);
+  if (arguments.torch) {
+    const std::string startup = find_plugin("startup");
+    if (startup.empty())
+      return give_up(kBadUse,
+                     "--torch: slimpi's Python files are not beside libslimpi.so; reinstall both");
+    const std::string path = environment_variable("PYTHONPATH");
+    variables["PYTHONPATH"] = startup + (path.empty() ? "" : ":" + path);
+  }
   if (arguments.dry_run) {
     // Otherwise the library says it, once for all ranks.
     for (const std::string& warning : loaded.warnings)

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Info keys: options that the program sets on one communicator. An option of the whole process
 // cannot be set there; it ends the job like an invalid value. No key is accepted without effect.
+#include "base/environment.h"
 #include "base/float_environment.h"
 #include "base/log.h"
 #include "base/process.h"
 #include "call/entry.h"
+#include "call/option_text.h"
 #include "call/runtime.h"
 #include "policy/policy.h"
 
@@ -29,13 +31,17 @@ std::string read_rules(comm::Communicator& communicator) {
   return error;
 }
 
-// Sets an option on the communicator. Returns "", or the reason why it cannot be set.
-std::string set_option(comm::Communicator& communicator, const std::string& option,
-                       const char* value) {
+// Sets an option of a communicator. Returns "", or the reason why it cannot be set there.
+std::string set_option(Config& config, const std::string& option, const char* value) {
   if (const OptionRow& row = row_of(option); row.scope == Scope::process || row.scope == Scope::job)
     return "slimpi_" + option + " is an option of the process, not of a communicator; set " +
            row.variable + " for the job";
-  std::string error = communicator.config().set(option, value, Source::info);
+  return config.set(option, value, Source::info);
+}
+
+std::string set_option(comm::Communicator& communicator, const std::string& option,
+                       const char* value) {
+  std::string error = set_option(communicator.config(), option, value);
   if (error.empty() && option == row_of("rules").name) error = read_rules(communicator);
   return error;
 }
@@ -64,6 +70,17 @@ void take_key(Runtime& runtime, comm::Communicator& communicator, const std::str
 }
 
 }  // namespace
+
+std::string check_option(const char* name, const char* value) {
+  Config config;
+  return is_option(name) ? set_option(config, name, value) : config.set(name, value, Source::info);
+}
+
+std::optional<std::string> option_value(const char* name) {
+  if (!is_option(name)) return std::nullopt;
+  const Option option = Option(&row_of(name) - option_rows().data());
+  return load_config(slimpi_environment()).config.value_text(option);
+}
 
 int take_info(mpi::Comm comm, mpi::Info info) {
   const OwnFloats environment;

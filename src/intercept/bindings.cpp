@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The functions of slimpi.h for bindings of other languages, such as the Python package: they call
+// MPI without a compiler that has read mpi.h.
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "call/entry.h"
+#include "call/option_text.h"
+#include "call/runtime.h"
+#include "intercept/catch_all.h"
+#include "mpi/constants.h"
+#include "slimpi.h"
+
+using slimpi::intercept::catch_all;
+
+namespace {
+
+// As much of the text as fits.
+void write_text(const std::string& text, char* out, std::uint64_t size) {
+  if (out == nullptr || size == 0) return;
+  const std::size_t length = std::min<std::size_t>(text.size(), size - 1);
+  std::memcpy(out, text.data(), length);
+  out[length] = '\0';
+}
+
+}  // namespace
+
+SLIMPI_EXPORT int slimpi_get_mpi_constant(const char* name, std::uint64_t* value) {
+  bool found = false;
+  (void)catch_all([&] {
+    if (name == nullptr || value == nullptr || !slimpi::call::Runtime::finds_mpi()) return;
+    const auto word = slimpi::mpi::constant(name);
+    found = word.has_value();
+    if (found) *value = *word;
+  });
+  return found ? 0 : 1;
+}
+
+SLIMPI_EXPORT int slimpi_check_option(const char* name, const char* value, char* reason,
+                                      std::uint64_t size) {
+  std::string error = "no memory";
+  (void)catch_all([&] {
+    error = name == nullptr || value == nullptr ? "no option given"
+                                                : slimpi::call::check_option(name, value);
+  });
+  if (error.empty()) return 0;
+  write_text(error, reason, size);
+  return 1;
+}
+
+SLIMPI_EXPORT int slimpi_get_option(const char* name, char* value, std::uint64_t size) {
+  std::optional<std::string> text;
+  (void)catch_all([&] {
+    if (name != nullptr) text = slimpi::call::option_value(name);
+  });
+  if (!text) return 1;
+  write_text(*text, value, size);
+  return 0;
+}

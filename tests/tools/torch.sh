@@ -1,0 +1,130 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# slimpi-run --torch and slimpi.torch: DistributedDataParallel programs that know nothing of slimpi.
+# Without compression, two ranks have the bits of gloo's own sums, whatever DDP does.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+python=
+for candidate in "$PYTHON" /usr/bin/python3; do
+  if "$candidate" -c 'import torch.distributed' >/dev/null 2>&1; then
+    python=$candidate
+    break
+  fi
+done
+[ -n "$python" ] || skip "no Python with PyTorch (Debian: python3-torch)"
+run=$top_builddir/tools/slimpi-run
+program=$top_srcdir/tests/programs/ddp.py
+unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT SLIMPI_RANKS_PER_NODE
+export SLIMPI_MIN_SIZE=0
+seconds=120
+
+# torch RANKS [OPTION...] -- WORD...: sorted lines in out.txt, standard error in err.txt
+torch() {
+  ranks=$1
+  shift
+  status=0
+  plain "$ranks" "$run" --torch --ranks-per-node 1 "$@" >out.all 2>err.txt || status=$?
+  sort out.all >out.txt
+}
+
+# What PyTorch does without slimpi.
+port=$("$python" -c 'import socket
+s = socket.socket()
+s.bind(("", 0))
+print(s.getsockname()[1])')
+# shellcheck disable=SC2016
+gloo='RANK=${PMI_RANK:-$OMPI_COMM_WORLD_RANK} WORLD_SIZE=$ranks MASTER_ADDR=127.0.0.1
+export RANK WORLD_SIZE MASTER_ADDR; exec "$@"'
+modes="plain accumulate unused join double static views fp16_hook builtin_hook two no_ddp"
+# shellcheck disable=SC2086
+ranks=2 MASTER_PORT=$port plain 2 env ranks=2 MASTER_PORT="$port" sh -c "$gloo" sh \
+  "$python" "$program" $modes 2>gloo.err | sort >gloo.txt
+expect "$(wc -l <gloo.txt)" 22 "PyTorch itself: lines of two ranks"
+
+# shellcheck disable=SC2086
+torch 2 --algorithm allreduce --report report.json "$python" "$program" $modes
+expect "$status" 0 "slimpi-run --torch: exit status"
+same gloo.txt out.txt "the models have the bits that gloo's sums give them"
+expect "$(grep -c 'are summed by slimpi .*(allreduce)' err.txt)" 1 "one line says what was done"
+expect "$(grep -c "the program's own hook" err.txt)" 2 "hooks of the program stay"
+[ "$(report report.json calls compressed)" -gt 100 ] || fail "slimpi took few sums"
+
+torch 4 "$python" "$program" plain groups
+expect "$status" 0 "four ranks, 8 bits: exit status"
+expect "$(awk '$1 == "plain" { print $4 }' out.txt | sort -u | wc -l)" 1 \
+  "8 bits: all ranks have one model"
+expect "$(awk '$1 == "groups" { print $3 % 2, $4 }' out.txt | sort -u | wc -l)" 2 \
+  "8 bits: each group of ranks has one model"
+
+torch 2 --algorithm powersgd --start 3 --powersgd-rank 2 "$python" "$program" plain join unused
+expect "$status" 0 "powersgd: exit status"
+expect "$(awk '{ print $1, $4 }' out.txt | sort -u | wc -l)" 3 "powersgd: ranks have one model"
+
+torch 3 "$python" "$program" raise
+[ "$status" != 0 ] && [ "$status" != 124 ] || fail "an exception in a rank: exit status $status"
+grep -q 'ValueError: a sample cannot be read' err.txt || fail "an exception in a rank: no reason"
+torch 3 "$python" "$program" exit
+[ "$status" != 0 ] && [ "$status" != 124 ] || fail "sys.exit in a rank: exit status $status"
+
+# One line names the fix.
+"$run" --torch "$python" "$program" >out.txt 2>err.txt && fail "a job without a launcher runs"
+grep -q 'use mpiexec -n N slimpi-run --torch' err.txt || fail "no launcher: no advice"
+torch 2 --algorithm decentralized "$python" "$program" plain
+grep -q 'gradients stay with gloo: .*decentralized averages models' err.txt ||
+  fail "decentralized: no reason"
+expect "$status" 0 "decentralized: exit status"
+
+# The package's own functions.
+cat >package.py <<'PROGRAM'
+import sys
+import torch
+import torch.distributed as dist
+import slimpi
+import slimpi.torch
+
+array = torch.arange(70000, dtype=torch.float32)
+assert slimpi.allreduce(array, name="array") is array
+assert torch.allclose(array, slimpi.size() * torch.arange(70000.0), rtol=0, atol=600)
+try:
+    import numpy
+    double = numpy.ones((3, 5))
+    slimpi.allreduce(double)
+    assert (double == slimpi.size()).all()
+except ImportError:
+    pass
+for bad, what in ((torch.ones(3, dtype=torch.int32), "float32 and float64"),
+                  (torch.ones(4, 4).t()[1:], "contiguous")):
+    try:
+        slimpi.allreduce(bad)
+        sys.exit("taken: " + what)
+    except (TypeError, ValueError) as error:
+        assert what in str(error), error
+try:
+    slimpi.torch.register(torch.nn.Linear(2, 2))
+    sys.exit("no DDP")
+except TypeError as error:
+    assert "wrap the model first" in str(error)
+dist.init_process_group("gloo")
+model = torch.nn.Sequential(*(torch.nn.Linear(300, 300) for _ in range(4)))
+for options, what in (({"bits": 99}, "slimpi_bits"), ({"bit": 4}, "bits"),
+                      ({"log": "info"}, "of the process"),
+                      ({"bits": 2 + dist.get_rank()}, "different options")):
+    try:
+        slimpi.torch.State(**options)
+        sys.exit(f"taken: {options}")
+    except slimpi.Error as error:
+        assert what in str(error), error
+model = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=0.5)
+state = slimpi.torch.State(model.process_group, bits=2, error_feedback=True)
+model.register_comm_hook(state, slimpi.torch.hook)
+for step in range(4):
+    model(torch.ones(5, 300)).sum().backward()
+assert state.iteration == 4
+other = slimpi.torch.State(bits=2, error_feedback=True)
+other.load_state_dict(state.state_dict())
+assert other.iteration == 4
+PROGRAM
+torch 2 --report report.json "$python" package.py
+expect "$status" 0 "the package: exit status"
+[ "$status" = 0 ] || cat err.txt
+verdict

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""slimpi for Python programs: sums of float arrays over the ranks of an MPI job, compressed between
+nodes. slimpi.torch sums the gradients of DistributedDataParallel models. See slimpi-torch(7).
+"""
+from ._mpi import Error
+from ._world import world as _world
+
+__all__ = ["Error", "allreduce", "rank", "size"]
+
+
+def rank():
+    """This process's rank in MPI_COMM_WORLD. MPI is initialized if it was not."""
+    return _world().rank
+
+
+def size():
+    """The number of ranks."""
+    return _world().size
+
+
+def _float_buffer(array):
+    """Address, number of elements, and whether they are doubles, of a NumPy array or a tensor."""
+    kind = str(getattr(array, "dtype", None)).replace("torch.", "")
+    if kind not in ("float32", "float64"):
+        raise TypeError(f"slimpi.allreduce sums float32 and float64, not {kind}: convert the array")
+    if hasattr(array, "data_ptr"):
+        if not array.is_contiguous():
+            raise ValueError("slimpi.allreduce needs a contiguous tensor: pass tensor.contiguous()")
+        return array.data_ptr(), array.numel(), kind == "float64"
+    if not array.flags.c_contiguous or not array.flags.writeable:
+        raise ValueError("slimpi.allreduce needs a contiguous array that can be written: pass "
+                         "numpy.array(array)")
+    return array.ctypes.data, array.size, kind == "float64"
+
+
+def allreduce(array, name=None):
+    """Sums a NumPy array or a PyTorch tensor of float32 or float64 over all ranks, in place, and
+    returns it. A name, the same at each call, identifies the array for error feedback and PowerSGD.
+    Options are variables SLIMPI_NAME or arguments of slimpi-run. Only float32 is compressed."""
+    address, count, double = _float_buffer(array)
+    if getattr(array, "is_cuda", False):
+        import torch
+        torch.cuda.current_stream(array.device).synchronize()
+    world = _world()
+    comm = world.communicator(range(world.size), {})
+    world.worker.do(world.sum, comm, address, count, double, name or "")
+    return array

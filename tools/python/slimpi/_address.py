@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""An address of rank 0 that every rank can reach, found by trying."""
+import ctypes
+import fcntl
+import json
+import socket
+import struct
+
+from ._mpi import Error
+
+_BYTES = 4096  # of what rank 0 tells the others
+_SECONDS = 5   # for one connection
+_SIOCGIFADDR = 0x8915
+
+
+def _own_addresses():
+    """The IPv4 addresses of this host's interfaces, the loopback's last."""
+    addresses = []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        for _, name in socket.if_nameindex():
+            try:
+                answer = fcntl.ioctl(any_socket, _SIOCGIFADDR,
+                                     struct.pack("256s", name.encode()[:15]))
+            except OSError:  # an interface without an IPv4 address
+                continue
+            addresses.append(socket.inet_ntoa(answer[20:24]))
+    return sorted(addresses, key=lambda address: address.startswith("127."))
+
+
+def _broadcast(world, value):
+    text = ctypes.create_string_buffer(_BYTES)
+    if world.rank == 0:
+        text.value = json.dumps(value).encode()
+    mpi = world.mpi
+    mpi.call("MPI_Bcast", ctypes.addressof(text), _BYTES, mpi.constant("MPI_BYTE"), 0, world.comm)
+    return json.loads(text.value)
+
+
+def _smallest(world, numbers):
+    """The element-wise minimum over the ranks."""
+    values, mpi = (ctypes.c_int * len(numbers))(*numbers), world.mpi
+    mpi.call("MPI_Allreduce", mpi.constant("MPI_IN_PLACE"), ctypes.addressof(values), len(numbers),
+             mpi.constant("MPI_INT"), mpi.constant("MPI_MIN"), world.comm)
+    return list(values)
+
+
+def _reached(host, address, port):
+    """Whether rank 0 answers there. A loopback address is good on rank 0's own host alone."""
+    if address.startswith("127.") and socket.gethostname() != host:
+        return False
+    try:
+        socket.create_connection((address, port), _SECONDS).close()
+        return True
+    except OSError:
+        return False
+
+
+def _agree(world):
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
+        listener.bind(("", 0))
+        listener.listen(max(world.size * 4, 16))
+        host, port, addresses = _broadcast(world, (socket.gethostname(),
+                                                   listener.getsockname()[1], _own_addresses()))
+        reached = _smallest(world, [_reached(host, address, port) for address in addresses])
+    _smallest(world, [0])  # the port is free again: no rank may connect to this listener later
+    for address, good in zip(addresses, reached):
+        if good:
+            return address, port
+    raise Error(f"no address of rank 0 ({', '.join(addresses)}) can be reached from all ranks: set "
+                "MASTER_ADDR and MASTER_PORT")
+
+
+def agree(world):
+    """(address, free port) of rank 0; collective."""
+    return world.worker.do(_agree, world)

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What MPI's launcher says in a process's environment, before MPI is initialized."""
+import os
+
+# Of Open MPI, of MPICH and its relatives, and of a step of Slurm.
+_RANK = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
+_SIZE = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
+_LOCAL_RANK = ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
+_LOCAL_SIZE = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")
+
+
+def _number(names):
+    for name in names:
+        if os.environ.get(name, "").isdigit():
+            return int(os.environ[name])
+    return None
+
+
+def size():
+    """How many ranks were started; None without a launcher."""
+    return _number(_SIZE)
+
+
+def rank():
+    return _number(_RANK) if size() is not None else None
+
+
+def local_rank():
+    return _number(_LOCAL_RANK)
+
+
+def local_size():
+    return _number(_LOCAL_SIZE)
+
+
+def family():
+    """"mpich" or "openmpi", by the launcher; None where it may be either."""
+    if "OMPI_COMM_WORLD_SIZE" in os.environ:
+        return "openmpi"
+    return "mpich" if "PMI_SIZE" in os.environ and "SLURM_STEP_ID" not in os.environ else None
+
+
+def prefix():
+    """Where the launcher's MPI is installed: its process is among the ancestors of this one."""
+    process = os.getppid()
+    for _ in range(8):
+        try:
+            program = os.readlink(f"/proc/{process}/exe")
+            with open(f"/proc/{process}/stat") as stat:
+                process = int(stat.read().rpartition(")")[2].split()[1])
+        except (OSError, ValueError, IndexError):
+            return None
+        if os.path.basename(program).split(".")[0] in (
+                "hydra_pmi_proxy", "mpiexec", "mpirun", "orted", "orterun", "prted", "prterun"):
+            return os.path.dirname(os.path.dirname(program))
+    return None

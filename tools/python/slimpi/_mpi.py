@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""libslimpi and the process's MPI, through ctypes.
+
+Every handle and constant is a word, as slimpi.h's slimpi_get_mpi_constant gives it. The functions
+that libslimpi defines are called there, so that it need not be preloaded; all others are MPI's.
+"""
+import ctypes
+import glob
+import os
+import re
+import sys
+
+from . import _launcher
+
+_KINDS = {"p": ctypes.c_void_p, "h": ctypes.c_size_t, "i": ctypes.c_int, "s": ctypes.c_char_p}
+
+# p: a pointer, also to what is written; h: a handle; i: an int; s: text.
+_SIGNATURES = {
+    "MPI_Abort": "hi", "MPI_Allreduce": "ppihhh", "MPI_Bcast": "pihih",
+    "MPI_Comm_create_group": "hhip", "MPI_Comm_group": "hp", "MPI_Comm_rank": "hp",
+    "MPI_Comm_set_errhandler": "hh", "MPI_Comm_set_info": "hh", "MPI_Comm_set_name": "hs",
+    "MPI_Comm_size": "hp", "MPI_Error_string": "ipp", "MPI_Finalize": "", "MPI_Finalized": "p",
+    "MPI_Get_library_version": "pp", "MPI_Group_free": "p", "MPI_Group_incl": "hipp",
+    "MPI_Info_create": "p", "MPI_Info_free": "p", "MPI_Info_set": "hss",
+    "MPI_Init_thread": "ppip", "MPI_Initialized": "p", "MPI_Query_thread": "p",
+}
+_TEXT_BYTES = 16384  # more than any MPI's MPI_MAX_LIBRARY_VERSION_STRING
+
+
+class Error(RuntimeError):
+    """What slimpi cannot do, and what to do about it."""
+
+
+class Matrix(ctypes.Structure):
+    """slimpi_matrix_t"""
+    _fields_ = [("rows", ctypes.c_uint64), ("columns", ctypes.c_uint64)]
+
+
+class Tensor(ctypes.Structure):
+    """slimpi_tensor_t"""
+    _fields_ = [("size", ctypes.c_uint64), ("name", ctypes.c_char_p),
+                ("matrices", ctypes.POINTER(Matrix)), ("matrix_count", ctypes.c_uint64)]
+
+
+def _mapped(pattern):
+    """The files of this process whose name matches."""
+    with open("/proc/self/maps") as maps:
+        paths = dict.fromkeys(line.rstrip("\n").split(None, 5)[5] for line in maps if "/" in line)
+    return [path for path in paths if re.search(pattern, os.path.basename(path))]
+
+
+def _installed_library():
+    """libslimpi where this package belongs to it: in a prefix, or in the wheel's environment."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    yield os.path.join(here, "..", "..", "..", "libslimpi.so.0")  # PREFIX/lib/slimpi/python/slimpi
+    try:
+        from importlib import metadata
+        for file in metadata.files("slimpi") or []:
+            if file.name == "libslimpi.so.0":
+                yield str(file.locate())
+    except metadata.PackageNotFoundError:
+        pass
+
+
+def load_slimpi():
+    """The library that is preloaded, else the one that this package was installed with."""
+    for path in _mapped(r"^libslimpi\.so"):
+        return ctypes.CDLL(path)
+    for path in _installed_library():
+        if os.path.exists(path):
+            return ctypes.CDLL(path)
+    try:
+        return ctypes.CDLL("libslimpi.so.0")
+    except OSError:
+        raise Error("libslimpi.so.0 was not found: start the program with slimpi-run, or install "
+                    "slimpi with pip") from None
+
+
+def _candidates():
+    """Files and names of MPI libraries, the launcher's own first."""
+    names = {"mpich": ["libmpich.so.12", "libmpi.so.12", "libmpi_abi.so.0"],
+             "openmpi": ["libmpi.so.40"]}
+    family = _launcher.family()
+    names = names.get(family, names["mpich"] + names["openmpi"])
+    for prefix in filter(None, (_launcher.prefix(), sys.prefix)):
+        for name in names:
+            yield from glob.glob(os.path.join(prefix, "lib", name))
+            yield from glob.glob(os.path.join(prefix, "lib", "*-linux-gnu", name))
+    yield from names
+
+
+def load_mpi():
+    """The MPI that the process has loaded, else the launcher's."""
+    for path in _mapped(r"^libmpi(ch|_abi)?\.so"):
+        return ctypes.CDLL(path)
+    for name in _candidates():
+        try:
+            return ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)
+        except OSError:
+            continue
+    raise Error("no MPI was found: install one (pip install mpich, or apt-get install mpich), or "
+                "name the directory of its libmpi.so in LD_LIBRARY_PATH")
+
+
+class Mpi:
+    """Calls MPI functions by name; an error of theirs is an exception."""
+
+    def __init__(self):
+        self.slimpi = load_slimpi()
+        self.library = load_mpi()
+        self._functions = {}
+        self.slimpi.slimpi_version.restype = ctypes.c_char_p
+        self.version = self.slimpi.slimpi_version().decode()
+        text, length = ctypes.create_string_buffer(_TEXT_BYTES), ctypes.c_int()
+        self.call("MPI_Get_library_version", text, ctypes.byref(length))
+        self.description = " ".join(text.value.decode(errors="replace").splitlines()[0].split())
+
+    def constant(self, name):
+        value = ctypes.c_uint64()
+        if self.slimpi.slimpi_get_mpi_constant(name.encode(), ctypes.byref(value)) != 0:
+            raise Error(f"slimpi does not support this MPI ({self.description}): use MPICH, "
+                        "Open MPI, or one with their ABI")
+        return value.value
+
+    def _function(self, name):
+        function = self._functions.get(name)
+        if function is None:
+            library = self.slimpi if hasattr(self.slimpi, name) else self.library
+            function = getattr(library, name)
+            function.argtypes = [_KINDS[kind] for kind in _SIGNATURES[name]]
+            function.restype = ctypes.c_int
+            self._functions[name] = function
+        return function
+
+    def call(self, name, *arguments):
+        code = self._function(name)(*arguments)
+        if code != 0:
+            raise Error(f"{name}: {self._error_text(code)}")
+
+    def _error_text(self, code):
+        text, length = ctypes.create_string_buffer(_TEXT_BYTES), ctypes.c_int()
+        if self._function("MPI_Error_string")(code, text, ctypes.byref(length)) != 0:
+            return f"MPI error {code}"
+        return text.value.decode(errors="replace")
+
+    def integer(self, name, *arguments):
+        """A function whose last argument is an int that it writes."""
+        value = ctypes.c_int()
+        self.call(name, *arguments, ctypes.byref(value))
+        return value.value
+
+    def handle(self, name, *arguments):
+        """A function whose last argument is a handle that it writes."""
+        value = ctypes.c_uint64(0)
+        self.call(name, *arguments, ctypes.byref(value))
+        return value.value
+
+    def check_option(self, name, value):
+        reason = ctypes.create_string_buffer(1024)
+        if self.slimpi.slimpi_check_option(name.encode(), value.encode(), reason,
+                                           ctypes.c_uint64(len(reason))) != 0:
+            raise Error(reason.value.decode(errors="replace"))
+
+    def option(self, name):
+        """The process's value of an option, as text."""
+        value = ctypes.create_string_buffer(4096)
+        self.slimpi.slimpi_get_option(name.encode(), value, ctypes.c_uint64(len(value)))
+        return value.value.decode(errors="replace")
+
+    def describe_next(self, name, matrices=()):
+        rows = (Matrix * len(matrices))(*(Matrix(*matrix) for matrix in matrices))
+        tensor = Tensor(ctypes.sizeof(Tensor), name.encode(), rows, len(matrices))
+        self.slimpi.slimpi_describe_next(ctypes.byref(tensor))

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""slimpi-run --torch: what it changes in a Python program.
+
+ - RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE are set from the launcher's variables, and
+   MASTER_ADDR and MASTER_PORT when init_process_group needs them; what is set stays.
+ - A DistributedDataParallel model gets slimpi's hook when it is made. A hook that the program
+   registers later takes its place.
+
+The two modules of PyTorch are changed when the program has imported them.
+"""
+import functools
+import importlib.abc
+import importlib.machinery
+import os
+import sys
+
+from . import _launcher
+from ._mpi import Error
+
+_MARK = "_SLIMPI_TORCH"  # the process that is a rank of the job; its children are none
+_said = set()
+
+
+def _say(text):
+    if text not in _said:
+        _said.add(text)
+        print(f"slimpi-run: --torch: {text}", file=sys.stderr, flush=True)
+
+
+def _is_child():
+    """Whether a process of the program that is a rank of the job has started this one."""
+    return os.environ.get(_MARK, str(os.getpid())) != str(os.getpid())
+
+
+def _set_environment():
+    if "RANK" in os.environ or _launcher.size() is None:
+        return
+    values = {"RANK": _launcher.rank(), "WORLD_SIZE": _launcher.size(),
+              "LOCAL_RANK": _launcher.local_rank(), "LOCAL_WORLD_SIZE": _launcher.local_size()}
+    for name, value in values.items():
+        if value is not None:
+            os.environ.setdefault(name, str(value))
+
+
+def _set_master():
+    """Sets MASTER_ADDR and MASTER_PORT to where rank 0 can be reached by all ranks."""
+    if "MASTER_ADDR" in os.environ and "MASTER_PORT" in os.environ:
+        return
+    from . import _address
+    from ._world import world
+    address, port = _address.agree(world())
+    os.environ.setdefault("MASTER_ADDR", address)
+    os.environ.setdefault("MASTER_PORT", str(port))
+
+
+def _change_c10d(module):
+    init_process_group = module.init_process_group
+
+    @functools.wraps(init_process_group)
+    def init(backend=None, init_method=None, *arguments, **keywords):
+        if not _is_child() and _launcher.size() is not None:
+            os.environ[_MARK] = str(os.getpid())
+            if init_method in (None, "env://") and keywords.get("store") is None:
+                try:
+                    _set_master()
+                except Error as error:
+                    _say(str(error))
+                    sys.exit(1)
+        elif _launcher.size() is None:
+            _say("no launcher of MPI started this process, so nothing is changed: use mpiexec -n N "
+                 "slimpi-run --torch " + " ".join([os.path.basename(sys.executable), *sys.argv]))
+        return init_process_group(backend, init_method, *arguments, **keywords)
+
+    module.init_process_group = init
+
+
+class _Holder:
+    """The hook of one model: slimpi's, until the program registers another."""
+
+    def __init__(self, state, hook, rank):
+        self.state, self.hook, self.rank, self.said = state, hook, rank, False
+
+
+def _held(holder, bucket):
+    if not holder.said:
+        holder.said = True
+        import torch.distributed as dist
+        group = getattr(holder.state, "process_group", None)
+        if hasattr(holder.state, "describe") and holder.rank == 0:
+            _say(f"gradients of DistributedDataParallel ({dist.get_world_size(group)} ranks) are "
+                 f"summed by {holder.state.describe()}; the rest by {dist.get_backend(group)}")
+    return holder.hook(holder.state, bucket)
+
+
+def _change_ddp(module):
+    model = module.DistributedDataParallel
+    init, register, builtin = (model.__init__, model.register_comm_hook,
+                               getattr(model, "_register_builtin_comm_hook", None))
+
+    @functools.wraps(init)
+    def made(self, *arguments, **keywords):
+        init(self, *arguments, **keywords)
+        if os.environ.get(_MARK) != str(os.getpid()) or "_slimpi_own_hook" in self.__dict__:
+            return
+        import torch.distributed as dist
+        from . import torch as slimpi_torch
+        rank = dist.get_rank(self.process_group)
+        try:
+            state = slimpi_torch.State(self.process_group)
+        except Error as error:  # the same on all ranks
+            if rank == 0:
+                _say(f"gradients stay with {dist.get_backend(self.process_group)}: {error}")
+            return
+        self.__dict__["_slimpi_holder"] = holder = _Holder(state, slimpi_torch.hook, rank)
+        register(self, holder, _held)
+
+    def replace(self, state, hook):
+        """False where the model has no hook of slimpi's, so that PyTorch registers this one."""
+        holder = self.__dict__.get("_slimpi_holder")
+        if holder is None:
+            self.__dict__["_slimpi_own_hook"] = True
+            return False
+        self._check_comm_hook(hook)
+        holder.state, holder.hook = state, hook
+        if holder.rank == 0:
+            _say(f"the program's own hook sums the gradients: {hook.__qualname__}")
+        return True
+
+    @functools.wraps(register)
+    def register_comm_hook(self, state, hook):
+        if not replace(self, state, hook):
+            register(self, state, hook)
+
+    @functools.wraps(builtin)
+    def register_builtin(self, kind):
+        from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+        hook = (default_hooks.fp16_compress_hook if "FP16" in str(kind)
+                else default_hooks.allreduce_hook)
+        if not replace(self, self.process_group, hook):
+            builtin(self, kind)
+
+    model.__init__, model.register_comm_hook = made, register_comm_hook
+    if builtin is not None:
+        model._register_builtin_comm_hook = register_builtin
+
+
+_CHANGES = {"torch.distributed.distributed_c10d": _change_c10d,
+            "torch.nn.parallel.distributed": _change_ddp}
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds the modules of _CHANGES as Python does, and changes them after they have run."""
+
+    def find_spec(self, name, path, target=None):
+        if name not in _CHANGES:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            run = spec.loader.exec_module
+
+            def exec_module(module):
+                run(module)
+                _CHANGES[name](module)
+
+            spec.loader.exec_module = exec_module
+        return spec
+
+
+def start():
+    if _is_child():
+        return
+    _set_environment()
+    sys.meta_path.insert(0, _Finder())

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The process's part in the MPI job: one thread that makes all MPI calls, and how it ends.
+
+The thread initializes MPI unless the program did, so any thread level serves. At the end of the
+program it finalizes what it initialized. Where an exception ends the program, the job is aborted:
+the other ranks wait for sums that never come.
+"""
+import atexit
+import ctypes
+import os
+import queue
+import sys
+import threading
+
+from . import _launcher
+from ._mpi import Error, Mpi
+
+_world = None
+_lock = threading.Lock()
+
+
+class Worker:
+    """Runs jobs in the order in which they were submitted. It keeps no process alive."""
+
+    def __init__(self):
+        self._jobs = queue.SimpleQueue()
+        threading.Thread(target=self._run, name="slimpi", daemon=True).start()
+
+    def _run(self):
+        while True:
+            self._jobs.get()()
+
+    def submit(self, job):
+        self._jobs.put(job)
+
+    def do(self, function, *arguments):
+        """Runs a function in the thread and returns what it returns or raises."""
+        outcome, done = [], threading.Event()
+
+        def job():
+            try:
+                outcome.append((function(*arguments), None))
+            except BaseException as error:  # for the caller, whatever it is
+                outcome.append((None, error))
+            done.set()
+
+        self.submit(job)
+        done.wait()
+        value, error = outcome[0]
+        if error is not None:
+            raise error
+        return value
+
+
+class World:
+    """MPI_COMM_WORLD."""
+
+    def __init__(self):
+        self.process = os.getpid()
+        self.worker = Worker()
+        self.communicators = {}  # by ranks and options
+        self.models = {}         # how many models a communicator serves
+        self.status = 0          # not 0: an exception, or sys.exit, ends the program with it
+        self.worker.do(self._begin)
+        atexit.register(self._end)
+        self._watch_end()
+
+    def _begin(self):
+        self.mpi = mpi = Mpi()
+        self.comm = mpi.constant("MPI_COMM_WORLD")
+        if mpi.integer("MPI_Finalized"):
+            raise Error("MPI was finalized before slimpi was used")
+        level, multiple = ctypes.c_int(), mpi.constant("MPI_THREAD_MULTIPLE")
+        self.initialized = not mpi.integer("MPI_Initialized")
+        if self.initialized:
+            mpi.call("MPI_Init_thread", None, None, multiple, ctypes.byref(level))
+        elif mpi.integer("MPI_Query_thread") < multiple:
+            raise Error("the program initialized MPI without MPI_THREAD_MULTIPLE, which slimpi's "
+                        "thread needs: ask MPI_Init_thread for it, or use slimpi before MPI")
+        self.rank = mpi.integer("MPI_Comm_rank", self.comm)
+        self.size = mpi.integer("MPI_Comm_size", self.comm)
+        launched = _launcher.size()
+        if launched is not None and launched > 1 and self.size == 1:
+            raise Error(f"the launcher started {launched} ranks, but {mpi.description} sees one: "
+                        "use the mpiexec of this MPI, or put the other MPI's libmpi.so first in "
+                        "LD_LIBRARY_PATH")
+
+    def communicator(self, ranks, options):
+        """A communicator of these ranks of the world with these options; collective over them."""
+        key = (tuple(ranks), tuple(sorted(options.items())))
+        if key not in self.communicators:
+            self.communicators[key] = self.worker.do(self._communicator, ranks, options)
+        return self.communicators[key]
+
+    def _communicator(self, ranks, options):
+        mpi = self.mpi
+        world = ctypes.c_uint64(mpi.handle("MPI_Comm_group", self.comm))
+        group = ctypes.c_uint64(mpi.handle("MPI_Group_incl", world.value, len(ranks),
+                                           (ctypes.c_int * len(ranks))(*ranks)))
+        comm = mpi.handle("MPI_Comm_create_group", self.comm, group.value, 0)
+        mpi.call("MPI_Group_free", ctypes.byref(group))
+        mpi.call("MPI_Group_free", ctypes.byref(world))
+        mpi.call("MPI_Comm_set_errhandler", comm, mpi.constant("MPI_ERRORS_RETURN"))
+        mpi.call("MPI_Comm_set_name", comm, b"slimpi (Python)")
+        if options:
+            info = ctypes.c_uint64(mpi.handle("MPI_Info_create"))
+            for name, value in options.items():
+                mpi.call("MPI_Info_set", info.value, f"slimpi_{name}".encode(), value.encode())
+            mpi.call("MPI_Comm_set_info", comm, info.value)
+            mpi.call("MPI_Info_free", ctypes.byref(info))
+        return comm
+
+    def sum(self, comm, address, count, double=False, name="", matrices=()):
+        """Sums a buffer in place; in the worker's thread."""
+        mpi = self.mpi
+        kind, bytes_each = ("MPI_DOUBLE", 8) if double else ("MPI_FLOAT", 4)
+        most = 1 << 30  # the count of MPI_Allreduce is an int
+        for first in range(0, count, most):
+            part = min(most, count - first)
+            if name:
+                whole = first == 0 and part == count
+                mpi.describe_next(name if whole else f"{name}, from {first}",
+                                  matrices if whole else ())
+            mpi.call("MPI_Allreduce", mpi.constant("MPI_IN_PLACE"), address + first * bytes_each,
+                     part, mpi.constant(kind), mpi.constant("MPI_SUM"), comm)
+
+    def abort(self):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.mpi.call("MPI_Abort", self.comm, self.status)
+        os._exit(self.status)
+
+    def _watch_end(self):
+        """Notes whether an exception or sys.exit with a status ends the program."""
+        hook, leave = sys.excepthook, sys.exit
+
+        def excepthook(kind, error, trace):
+            hook(kind, error, trace)
+            if os.getpid() == self.process:
+                self.status = 1
+
+        def exit(status=None):
+            if os.getpid() == self.process:
+                self.status = status if isinstance(status, int) else int(status is not None)
+            leave(status)
+
+        sys.excepthook, sys.exit = excepthook, exit
+
+    def _end(self):
+        if os.getpid() != self.process:  # a child by fork
+            return
+        if self.mpi.integer("MPI_Finalized"):
+            return
+        if self.status != 0:
+            self.abort()
+        self.worker.do(self._finalize)
+
+    def _finalize(self):
+        if self.initialized:
+            self.mpi.call("MPI_Finalize")
+
+
+def world():
+    """The one world, begun at first use; collective over all ranks then."""
+    global _world
+    with _lock:
+        if _world is None:
+            _world = World()
+    return _world
