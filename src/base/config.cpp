@@ -2,12 +2,11 @@
 #include "base/config.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
+#include <sstream>
 
 #include "base/nearest.h"
 #include "base/process.h"
+#include "base/text_file.h"
 
 namespace slimpi {
 
@@ -57,11 +56,12 @@ std::string unknown_name(std::string_view spelled_name, std::string_view option,
 // Reads `name = value` lines into the config. Returns "" or the error.
 std::string read_file(const std::string& path, Config& config, std::vector<std::string>& unknown) {
   const std::string refused = "SLIMPI_CONFIG=" + printable(path) + ": the file cannot be read: ";
-  errno = 0;
-  std::ifstream file(path_from_start(path));
-  if (!file) return refused + std::strerror(errno);
+  std::string all;
+  if (const std::string why = read_text_file(path_from_start(path), all); !why.empty())
+    return refused + why;
+  std::istringstream lines(all);
   std::string text;
-  for (int number = 1; std::getline(file, text); ++number) {
+  for (int number = 1; std::getline(lines, text); ++number) {
     const std::string where = printable(path) + ":" + std::to_string(number) + ": ";
     const std::string_view line = content_of_line(text, number);
     if (line.empty()) continue;
@@ -78,7 +78,6 @@ std::string read_file(const std::string& path, Config& config, std::vector<std::
     const std::string error = config.set(name, trimmed(line.substr(equals + 1)), Source::file);
     if (!error.empty()) return where + error;
   }
-  if (file.bad()) return refused + std::strerror(errno);
   return "";
 }
 

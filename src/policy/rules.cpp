@@ -3,12 +3,10 @@
 
 #include <fnmatch.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <sstream>
 
 #include "base/option_types.h"
+#include "base/text_file.h"
 
 namespace slimpi::policy {
 
@@ -17,7 +15,9 @@ namespace {
 std::string parse_row(const std::vector<std::string>& words, Rule& rule) {
   const Size size{0, UINT64_MAX};
   const Integer bits{1, 8};
-  if (words.size() != 5) return "a row is: min_size max_size communicator algorithm bits";
+  const bool off = words.size() > 3 && words[3] == "off";  // which has no bits
+  if (words.size() != 5 && !(off && words.size() == 4))
+    return "a row is: min_size max_size communicator algorithm bits; off needs no bits";
   if (words[0] != "*" && !size.parse(words[0], rule.min_size))
     return "min_size " + words[0] + " cannot be used; accepted: *, " + size.accepted();
   if (words[1] != "*" && !size.parse(words[1], rule.max_size))
@@ -27,9 +27,10 @@ std::string parse_row(const std::vector<std::string>& words, Rule& rule) {
   if (!AlgorithmName{}.parse(words[3], rule.algorithm))
     return "algorithm " + words[3] + " cannot be used; accepted: " + AlgorithmName{}.accepted();
   int parsed = 0;
-  if (words[4] != "*" && !bits.parse(words[4], parsed))
+  if (off || words[4] == "*") return "";
+  if (!bits.parse(words[4], parsed))
     return "bits " + words[4] + " cannot be used; accepted: *, " + bits.accepted();
-  if (words[4] != "*") rule.bits = parsed;
+  rule.bits = parsed;
   return "";
 }
 
@@ -52,14 +53,10 @@ std::string parse_rules(std::string_view text, const std::string& where, Rules& 
 }
 
 std::string read_rules(const std::string& path, const char* option, Rules& rules) {
-  const std::string refused = std::string(option) + "=" + path + ": the file cannot be read: ";
-  errno = 0;
-  std::ifstream file(path);
-  if (!file) return refused + std::strerror(errno);
-  std::ostringstream text;
-  for (std::string line; std::getline(file, line);) text << line << '\n';
-  if (file.bad()) return refused + std::strerror(errno);
-  return parse_rules(text.str(), path, rules);
+  std::string text;
+  if (const std::string why = read_text_file(path, text); !why.empty())
+    return std::string(option) + "=" + path + ": the file cannot be read: " + why;
+  return parse_rules(text, path, rules);
 }
 
 bool is_for(const Rule& rule, const std::string& name) {

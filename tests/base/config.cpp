@@ -27,7 +27,7 @@ int remove_file(void**) {
 }
 
 // Loads `text` as the option file, under `environment`.
-Loaded load(const char* text, Environment environment = {}) {
+Loaded load(const std::string& text, Environment environment = {}) {
   std::ofstream(g_path) << text;
   environment["SLIMPI_CONFIG"] = g_path;
   return load_config(environment);
@@ -233,6 +233,22 @@ void file_errors(void**) {
                "SLIMPI_CONFIG=/no/such/file: the file cannot be read: No such file or directory");
   expect_error(load_config({{"SLIMPI_CONFIG", "/"}}),
                "SLIMPI_CONFIG=/: the file cannot be read: Is a directory");
+  // What could keep a rank waiting, or never ends.
+  expect_error(load_config({{"SLIMPI_CONFIG", "/dev/zero"}}),
+               "SLIMPI_CONFIG=/dev/zero: the file cannot be read: it is a pipe or a device, not a "
+               "regular file");
+  unlink(g_path);
+  assert_int_equal(mkfifo(g_path, 0600), 0);
+  alarm(20);
+  expect_error(load_config({{"SLIMPI_CONFIG", g_path}}),
+               "SLIMPI_CONFIG=" + std::string(g_path) +
+                   ": the file cannot be read: it is a pipe or a device, not a regular file");
+  alarm(0);
+  unlink(g_path);
+  expect_error(load(std::string(1 << 20, '\n')), "");
+  expect_error(load(std::string((1 << 20) + 1, '\n')),
+               "SLIMPI_CONFIG=" + std::string(g_path) +
+                   ": the file cannot be read: it is longer than 1 MiB");
 }
 
 void precedence(void**) {

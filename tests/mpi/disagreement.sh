@@ -106,9 +106,14 @@ SLIMPI_CONFIG=$work/file refused "bad value in a file" "file:1: bits=12 cannot b
   "$steps" init sum:100000 finalize
 SLIMPI_CONFIG=$work/nowhere refused "no file" "SLIMPI_CONFIG=$work/nowhere: the file cannot be" \
   "$steps" init sum:100000 finalize
-echo '* * * off' >rules
+echo '* * * fp16' >rules
 SLIMPI_RULES=$work/rules refused "bad rule" "rules:1: a row is: min_size" \
   "$steps" init sum:100000 finalize
+mkfifo pipe
+for option in SLIMPI_RULES SLIMPI_CONFIG; do
+  refused "$option names a pipe" "$option=pipe: the file cannot be read: it is a pipe or a device" \
+    env "$option=pipe" "$steps" init sum:100000 finalize
+done
 SLIMPI_CPU=avx513 refused "bad CPU path" "SLIMPI_CPU=avx513 cannot be used" \
   "$steps" init sum:100000 finalize
 

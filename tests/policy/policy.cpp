@@ -51,7 +51,14 @@ void an_info_key_wins_over_rules(void**) {
 void bad_rows_name_file_line_and_word(void**) {
   policy::Rules rules;
   assert_string_equal(policy::parse_rules("\n1 2 3\n", "r", rules).c_str(),
-                      "r:2: a row is: min_size max_size communicator algorithm bits");
+                      "r:2: a row is: min_size max_size communicator algorithm bits; off needs no "
+                      "bits");
+  rules.clear();
+  assert_string_equal(
+      policy::parse_rules("* 1M * off\n* * * off *\n* * * off 4", "r", rules).c_str(), "");
+  for (const policy::Rule& rule : rules) assert_false(rule.bits.has_value());
+  assert_int_equal(rules.size(), 3);
+  assert_non_null(strstr(policy::parse_rules("* * * fp16", "r", rules).c_str(), "r:1: a row is"));
   // Comments and a byte order mark as in configuration files.
   rules.clear();
   assert_string_equal(
