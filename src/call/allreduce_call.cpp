@@ -110,13 +110,16 @@ comm::Call AllreduceCall::call() {
 Status AllreduceCall::open_in_node(bool* possible) {
   *possible = false;
   intra::NodeState& node = intra::NodeState::of(communicator_);
-  if (count_ * sizeof(float) < kShortInNode ||
-      !node.order.takes(count_, communicator_.size(),
-                        communicator_.config().intra != Intra::automatic))
-    return Status::ok;
+  // Where SLIMPI_INTRA names a transport, a rank that waits finds out that another passes another
+  // count, also one that MPI gets. So all ranks open the segment, whatever their counts.
+  const bool named = communicator_.config().intra != Intra::automatic;
+  const bool takes = count_ * sizeof(float) >= kShortInNode &&
+                     node.order.takes(count_, communicator_.size(), named);
+  if (!takes && !named) return Status::ok;
   // Once. Later a rank may fail only where the others wait for it, not in a call that MPI does.
   if (!node.ready()) SLIMPI_TRY(node.prepare(call()));
-  *possible = node.ready() == true;
+  if (named && node.ready() == true) node.shared()->enter(communicator_.taken, count_);
+  *possible = takes && node.ready() == true;
   return Status::ok;
 }
 

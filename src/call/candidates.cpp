@@ -21,7 +21,11 @@ std::uint64_t steady_nanoseconds() {
   return std::uint64_t(std::chrono::nanoseconds(now).count());
 }
 
-// What a candidate did: its code for the program, whether its time counts, which is the same on all
+// The time of a call in which MPI failed: longer than any other, and of many the sum is no
+// overflow.
+constexpr std::uint64_t kFailedInMpi = 3'600'000'000'000;
+
+// What a candidate did: its code for the program, whether the call counts, which is the same on all
 // ranks, and nanoseconds of it that were no work of the candidate's.
 struct Ran {
   int code = mpi::kSuccess;
@@ -45,8 +49,10 @@ Outcome try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autot
   const bool was_settled = autotuner.settled();
   const Ran ran = run(candidate);
   const Outcome done = Outcome::finished(ran.code);
-  if (ran.code != mpi::kSuccess || communicator.failed() || !ran.counts) return done;
-  const std::uint64_t spent = candidate_clock() - begin - ran.verifying;
+  if (!ran.counts || communicator.failed()) return done;
+  // An error of MPI may be one rank's own, and all ranks must count the same calls.
+  const std::uint64_t spent =
+      ran.code == mpi::kSuccess ? candidate_clock() - begin - ran.verifying : kFailedInMpi;
   const std::uint64_t bytes = std::uint64_t(request.count) * sizeof(float);
   // What this throws costs a row of the report. The others have the sum and may be in their next
   // call.
@@ -119,6 +125,7 @@ Outcome run_fastest(Runtime& runtime, comm::Communicator& communicator, Prepared
     const Outcome outcome = run_timed_plan(runtime, communicator, plans[std::size_t(candidate - 1)],
                                            request, &ran.verifying);
     ran.code = outcome.done ? outcome.code : pass_to_mpi(request, outcome.reason);
+    ran.counts = !outcome.done || outcome.code == mpi::kSuccess;
     return ran;
   };
   return try_next(runtime, communicator, *autotuner, prepared.candidates, request, run);
@@ -150,7 +157,7 @@ Outcome run_in_node_fastest(Runtime& runtime, comm::Communicator& communicator,
   const auto run_in_node = [&] {
     Ran ran;
     const Status status = caught([&] { return call.run_in_node(&ran.counts, &ran.code); });
-    if (status != Status::ok) ran.code = fail_call(runtime, communicator, status);
+    if (status != Status::ok) ran = {fail_call(runtime, communicator, status), false, 0};
     return ran;
   };
   if (!tries) return Outcome::finished(run_in_node().code);

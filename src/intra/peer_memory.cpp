@@ -21,6 +21,7 @@ bool read_all(std::int64_t pid, std::uint64_t from, void* to, std::size_t bytes)
     const iovec local{static_cast<char*>(to) + done, bytes - done};
     const iovec remote{reinterpret_cast<void*>(from + done), bytes - done};
     const ssize_t got = process_vm_readv(pid_t(pid), &local, 1, &remote, 1, 0);
+    if (got == 0) errno = EFAULT;  // the kernel copied nothing and named no error
     if (got <= 0) return false;
     done += std::size_t(got);
   }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "intra/shared_segment.h"
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 
+#include "base/activity.h"
 #include "base/trace.h"
 #include "comm/waiter.h"
 
@@ -16,7 +18,14 @@ struct SharedSegment::Line {
   // Two words, used alternately. Before a rank overwrites word n by word n + 2, it has passed the
   // barrier after word n + 1. All ranks reached that barrier after they had read word n.
   std::uint64_t words[2];
+  // The last call that enter() named, by its low bits, and its count; 0: none.
+  std::atomic<std::uint64_t> entered;
 };
+
+namespace {
+constexpr int kCountBits = 40;
+constexpr std::uint64_t kCountMask = (std::uint64_t(1) << kCountBits) - 1;
+}  // namespace
 
 Status SharedSegment::open(comm::Exchange& exchange, const comm::NodeLayout& layout, Intra intra,
                            bool* ready) {
@@ -50,6 +59,19 @@ Trials* SharedSegment::overlap_trials(std::uint64_t bytes) {
   return &overlap_trials_.try_emplace(std::bit_width(bytes), kOverlapTrials).first->second;
 }
 
+void SharedSegment::enter(std::uint64_t call, std::uint64_t count) {
+  lines_[std::size_t(me_)]->entered.store(call << kCountBits | std::min(count, kCountMask),
+                                          std::memory_order_relaxed);
+}
+
+// On one node a node-local rank is the rank of the communicator.
+Status SharedSegment::compare_entered(std::size_t local) const {
+  const std::uint64_t mine = lines_[std::size_t(me_)]->entered.load(std::memory_order_relaxed),
+                      other = lines_[local]->entered.load(std::memory_order_relaxed);
+  if (mine == other || mine >> kCountBits != other >> kCountBits) return Status::ok;
+  return fail(Status::bad_message, describe_other_count(int(local), other & kCountMask));
+}
+
 // A plain store: the release of the next barrier publishes it.
 void SharedSegment::publish(std::uint64_t published) {
   lines_[std::size_t(me_)]->words[++publications_ % 2] = published;
@@ -79,8 +101,11 @@ Status SharedSegment::barrier(comm::Exchange& exchange, std::uint64_t bytes) {
   Trace::Clock::time_point begin{};
   if (trace != nullptr) begin = Trace::Clock::now();
   comm::Waiter waiter(comm::Waiter::Poll::memory, &exchange, WaitStage::node_barrier);
-  for (const Line* const other : lines_)
-    while (other->barriers.load(std::memory_order_acquire) < barriers_) SLIMPI_TRY(waiter.pause());
+  for (std::size_t local = 0; local < lines_.size(); ++local)
+    while (lines_[local]->barriers.load(std::memory_order_acquire) < barriers_) {
+      SLIMPI_TRY(waiter.pause());
+      SLIMPI_TRY(compare_entered(local));
+    }
   if (trace != nullptr)
     trace->add_barrier(begin, Trace::Clock::now(), first_, std::uint32_t(barriers_));
   if (probe) locality_->probe(probe_lines(locality_->target()));

@@ -40,6 +40,11 @@ class SharedSegment {
   // The data area of a rank, aligned to 64 bytes. Only that rank writes it. Needs the lease.
   float* buffer(int local) const { return segment().data(process_of(local)); }
 
+  // For a communicator on one node: says which call this rank is in, and its count, also where it
+  // leaves the call to MPI. A rank that waits in a barrier of the same call for one with another
+  // count fails.
+  void enter(std::uint64_t call, std::uint64_t count);
+
   // Returns when every rank of the node has called it as often as this one. What a rank wrote
   // before is visible to the others after it. MPI makes progress meanwhile, because another rank
   // may wait for a message. Fails when a rank reports that it failed. `bytes`: how much of a rank's
@@ -90,6 +95,8 @@ class SharedSegment {
  private:
   struct Line;
   std::byte* probe_lines(int local) const { return segment().probe_lines(process_of(local)); }
+
+  Status compare_entered(std::size_t local) const;
 
   Statistics& statistics_;
   SegmentPlace place_;

@@ -71,6 +71,12 @@ bool repeats(const float* data, std::uint64_t count, const std::vector<float>& p
 
 // One comparison. The buffers are in the call's kind of memory where MPI takes that. Else they are
 // in host memory, because MPI gets host copies of such buffers.
+// The code of a sum that MPI made for the comparison.
+Status compared(const mpi::Api& api, int code) {
+  if (code == mpi::kSuccess) return Status::ok;
+  return fail(Status::mpi, "a comparison with MPI's sums: " + mpi::error_text(api, code));
+}
+
 class Probe {
  public:
   explicit Probe(const comm::Call& call)
@@ -98,9 +104,7 @@ class Probe {
     const void* const in = in_place_ ? mpi::abi.in_place : memory_.data();
     const int code = exchange.api().Allreduce(in, result(), int(call_.count), mpi::abi.type_float,
                                               mpi::abi.op_sum, call_.communicator.user());
-    if (code != mpi::kSuccess)
-      return fail(Status::mpi,
-                  "a comparison with MPI's sums: " + mpi::error_text(exchange.api(), code));
+    SLIMPI_TRY(compared(exchange.api(), code));
     const float* got = result();
     if (device_.staged) {
       SLIMPI_TRY(copy(host_.data(), got));
@@ -182,10 +186,11 @@ Status NodeOrder::compare(const comm::Call& call, bool* same) {
   // MPI blocks, so all ranks must reach its call or none.
   SLIMPI_TRY(communicator.exchange().all_true(same));
   if (*same) {
+    const mpi::Api& api = communicator.exchange().api();
     float one = 1;
     for (int i = 0; i < kWarmUpCalls && !warm_; ++i)
-      communicator.exchange().api().Allreduce(mpi::abi.in_place, &one, 1, mpi::abi.type_float,
-                                              mpi::abi.op_sum, communicator.user());
+      SLIMPI_TRY(compared(api, api.Allreduce(mpi::abi.in_place, &one, 1, mpi::abi.type_float,
+                                             mpi::abi.op_sum, communicator.user())));
     warm_ = true;
     SLIMPI_TRY(probe.run(same));
     // MPI may add in another order on some ranks only.

@@ -26,6 +26,20 @@ for intra in shm cma; do
   differs "one node, $intra, as many blocks" 100000 100001
   differs "one node, $intra, fewer blocks" 100000 3000000
 done
+# One rank's count is new, so that rank lets MPI add; see intra/summation_order.h.
+for intra in shm cma; do
+  export SLIMPI_INTRA=$intra seconds=10
+  for calls in 1 5; do
+    under 3 "$program" $calls 65536 65536 100000 >out.txt 2>err.txt || :
+    expect "$(grep -c '^rank [01]: slimpi: rank 2 passes 100000 floats in call .*, 65536 floats' \
+      out.txt)" 2 "one node, $intra, after $calls calls: a rank that MPI has is named" ||
+      cat out.txt err.txt
+  done
+  SLIMPI_MIN_SIZE=0 under 2 "$program" 65536 100 >out.txt 2>err.txt || :
+  expect "$(grep -c '^rank 0: slimpi: rank 1 passes 100 floats in call ' out.txt)" 1 \
+    "one node, $intra: a rank with a short sum is named" || cat out.txt err.txt
+done
+seconds=25
 for intra in shm cma mpi auto; do
   export SLIMPI_INTRA=$intra
   SLIMPI_RANKS_PER_NODE=2 differs "two nodes of two ranks, $intra" 100000 100000 100000 90000
