@@ -7,7 +7,7 @@
 namespace slimpi {
 
 enum class BypassReason {
-#define SLIMPI_BYPASS_REASON(reason, name, meaning) reason,
+#define SLIMPI_BYPASS_REASON(reason, name, meaning, advice) reason,
 #include "base/bypass_reasons.def"
 #undef SLIMPI_BYPASS_REASON
 };
@@ -16,11 +16,13 @@ struct BypassRow {
   const char* name;  // in the report
   const char* left;  // "left to MPI: NAME", in estimates and traces
   const char* meaning;
+  const char* advice;  // the next step where most calls have this reason
 };
 
 // In the order of the enumerators.
 inline constexpr BypassRow kBypassRows[] = {
-#define SLIMPI_BYPASS_REASON(reason, name, meaning) {name, "left to MPI: " name, meaning},
+#define SLIMPI_BYPASS_REASON(reason, name, meaning, advice) \
+  {name, "left to MPI: " name, meaning, advice},
 #include "base/bypass_reasons.def"
 #undef SLIMPI_BYPASS_REASON
 };

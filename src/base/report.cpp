@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string_view>
@@ -52,13 +53,39 @@ std::string number_of(std::uint64_t number, const char* what) {
   return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
 }
 
+namespace {
+
+// What the sums that slimpi did in float32 came to, in `counts` of the report.
+Share float32_of(const Report& report, const Counts& counts) {
+  const auto found = std::find(report.codecs.begin(), report.codecs.end(), "float32");
+  if (found == report.codecs.end()) return {};
+  return counts.codecs[std::size_t(found - report.codecs.begin())];
+}
+
+}  // namespace
+
+CallsBetweenNodes calls_between_nodes(const Report& report) {
+  const std::uint64_t float32 = float32_of(report, report.own).calls;
+  return {report.own.compressed - float32, float32};
+}
+
+std::optional<BypassReason> dominant_reason(const Counts& counts) {
+  auto calls = counts.passed;
+  calls[std::size_t(BypassReason::single_node)] += counts.exact_in_node;
+  const auto most = std::max_element(calls.begin(), calls.end());
+  if (*most == 0) return std::nullopt;
+  return BypassReason(most - calls.begin());
+}
+
 Totals totals_of(const Report& report) {
   const double elsewhere =
       2.0 * (report.nodes - 1) * double(report.own.bytes_left_elsewhere);  // at most so many
   const double left = double(report.job.bytes_left) + elsewhere;
   const auto plain = double(report.job.bytes_plain);
   Totals totals{plain + left, double(report.job.bytes_sent) + left, 0};
-  if (totals.plain > 0) totals.compressed_share = plain / totals.plain;
+  const auto in = double(report.job.bytes_in);
+  const double coded = in > 0 ? 1 - double(float32_of(report, report.job).bytes_in) / in : 0;
+  if (totals.plain > 0) totals.compressed_share = plain * coded / totals.plain;
   return totals;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The report at the end, as text or as JSON, and where it goes.
 #pragma once
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,6 +61,16 @@ struct Totals {
   double compressed_share = 0;  // of `plain`: from 0 to 1
 };
 Totals totals_of(const Report& report);
+
+// Calls between nodes by what their values were sent as. Rank 0's.
+struct CallsBetweenNodes {
+  std::uint64_t compressed = 0, float32 = 0;
+};
+CallsBetweenNodes calls_between_nodes(const Report& report);
+
+// The most frequent reason why sums were not compressed, with sums that slimpi did inside one node
+// as single_node; empty where every call was compressed.
+std::optional<BypassReason> dominant_reason(const Counts& counts);
 
 // The algorithms that compressed calls, joined by ", "; SLIMPI_ALGORITHM where there were none.
 std::string algorithms_of(const Report& report);

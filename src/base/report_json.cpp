@@ -10,7 +10,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Incremented when a key changes its meaning or goes away. A new key does not change it.
-constexpr int kSchema = 2;
+constexpr int kSchema = 3;
 
 Json share(const Share& own, const Share& job) {
   return {{"calls", own.calls},
@@ -72,8 +72,10 @@ Json calls(const Report& report) {
   Json passed;
   for (std::size_t i = 0; i < kBypassReasons; ++i)
     passed[to_string(BypassReason(i))] = report.own.passed[i];
+  const CallsBetweenNodes between = calls_between_nodes(report);
   return {{"total", report.own.calls},
-          {"compressed", report.own.compressed},
+          {"compressed", between.compressed},
+          {"float32", between.float32},
           {"exact_in_node", report.own.exact_in_node},
           {"passed", passed}};
 }

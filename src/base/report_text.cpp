@@ -15,9 +15,12 @@ void append(std::string& list, const std::string& item) {
   list += (list.empty() ? "" : ", ") + item;
 }
 
-std::string calls_line(const Counts& own) {
+std::string calls_line(const Report& report) {
+  const Counts& own = report.own;
+  const CallsBetweenNodes between = calls_between_nodes(report);
   std::string done, reasons;
-  if (own.compressed != 0) append(done, fmt::format("{} compressed", own.compressed));
+  if (between.compressed != 0) append(done, fmt::format("{} compressed", between.compressed));
+  if (between.float32 != 0) append(done, fmt::format("{} in float32", between.float32));
   if (own.exact_in_node != 0) append(done, fmt::format("{} exact in node", own.exact_in_node));
   for (std::size_t i = 0; i < kBypassReasons; ++i)
     if (own.passed[i] != 0)
@@ -55,6 +58,25 @@ std::string bytes_line(const Report& report) {
   if (totals.done > 0)
     text += fmt::format(": compression ratio {:.2f}", totals.plain / totals.done);
   return text + fmt::format("; {:.3g}% compressed\n", 100 * totals.compressed_share);
+}
+
+// Where slimpi sent more than MPI would have: beyond the headers of messages.
+std::string more_bytes_line(const Report& report) {
+  constexpr double kHeaders = 1.02;
+  if (double(report.job.bytes_sent) <= kHeaders * double(report.job.bytes_plain) ||
+      report.job.bytes_plain == 0)
+    return "";
+  return "  warning  slimpi sent more than a bandwidth-optimal sum of floats: --algorithm off, or "
+         "bytegrad in few bits, sends less\n";
+}
+
+// What to do where nothing was compressed.
+std::string advice_line(const Report& report) {
+  if (report.own.compressed != 0) return "";
+  const std::optional<BypassReason> reason = dominant_reason(report.own);
+  return fmt::format("  advice   {}\n", reason ? row_of(*reason).advice
+                                               : "the program called no MPI_Allreduce that slimpi "
+                                                 "sees; PMPI_Allreduce is not seen");
 }
 
 std::string seconds_line(const Counts& own) {
@@ -128,7 +150,8 @@ std::string to_text(const Report& report) {
       fmt::format("slimpi {}: {} on {}, {} ({})\n", report.version, algorithms_of(report),
                   number_of(std::uint64_t(report.ranks), "rank"),
                   number_of(std::uint64_t(report.nodes), "node"), report.mpi);
-  text += calls_line(report.own) + used_line(report) + bytes_line(report);
+  text += calls_line(report) + advice_line(report) + used_line(report) + bytes_line(report);
+  text += more_bytes_line(report);
   text += seconds_line(report.own) + state_lines(report) + auto_lines(report);
   text += error_lines(report);
   if (report.job.overflowed != 0)

@@ -8,7 +8,7 @@ cd "${1:-${top_srcdir:-.}}"
 bad=0
 # A row begins on the line of the macro, or on the next one.
 reasons=$(sed -n 's/^SLIMPI_BYPASS_REASON(\([a-z_]*\),.*/\1/p
-  s/^    \([a-z_]*\), "[a-z_]*",$/\1/p' src/base/bypass_reasons.def)
+  s/^    \([a-z_]*\), "[a-z_]*",.*/\1/p' src/base/bypass_reasons.def)
 [ -n "$reasons" ] || { echo "no reasons found in src/base/bypass_reasons.def"; exit 1; }
 for reason in $reasons; do
   used=$(grep -rlw "BypassReason::$reason" src --include='*.cpp' | grep -v '^src/base/' |
