@@ -46,8 +46,8 @@ def curves(options, drawn, script, height):
             script.append(f"{at} {100 * epoch['accuracy']} {epoch['loss']}")
         script.append("END")
     for column, title, left, right, key in (
-            (2, "test accuracy, %", 0.04, 0.37, "unset key"),
-            (3, "training loss", 0.42, 0.75,
+            (2, "test accuracy, %; the axis does not start at 0", 0.04, 0.37, "unset key"),
+            (3, "training loss; the axis does not start at 0", 0.42, 0.75,
              f"set key at screen 0.995, screen {top} top right Right maxcols 1 font ',10' "
              "spacing 1.05")):
         panel(script, title, left, right, bottom, top)
@@ -125,8 +125,8 @@ def scatter(options, drawn, results, script, height):
                "$points << END",
                *(f"{x} {y}" for x, y in data), "END"]
     epochs = len(drawn[0]["training"]["epochs"])
-    panel(script, f"test accuracy after {epochs} epoch{'s' * (epochs != 1)}, %", left, right,
-          bottom, top)
+    panel(script, f"test accuracy after {epochs} epoch{'s' * (epochs != 1)}, %; "
+          "the axes do not start at 0", left, right, bottom, top)
     script += ["plot $points using 1:2 with points pt 7 ps 1 lc rgb '#0072b2'", "unset label",
                "unset arrow", "unset logscale x", "set xrange [*:*]"]
 

@@ -42,12 +42,19 @@ int run_calibration(const Options& options, const World& world, const Contact& c
   if (world.nodes < 2) {
     if (world.rank == 0)
       fmt::print(stderr,
-                 "slimpi-bench: --calibrate needs two nodes or more: slimpi-lab makes some\n");
+                 "slimpi-bench: --calibrate needs two nodes or more: {}; slimpi-lab makes some\n",
+                 calibration_command(options.calibrate));
     return 2;
   }
-  const Constants constants = calibrate(world, contact);
-  const bool written =
-      world.rank != 0 || write_file(options.calibrate, to_json(constants).dump(1) + "\n");
+  const Calibration found = calibrate(world, contact);
+  bool written = true;
+  if (world.rank == 0) {
+    written = write_file(options.calibrate, to_json(found.constants).dump(1) + "\n");
+    if (written && options.calibrate == "-")
+      fmt::print(stderr, "{}", summary(options, found));
+    else if (written)
+      tools::put(summary(options, found));
+  }
   return sum(!written) == 0 ? 0 : 1;
 }
 

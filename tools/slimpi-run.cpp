@@ -147,6 +147,8 @@ int main(int argc, char** argv) {
     return say(command(variables, words));
   }
   for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
+  // By it the library tells this process, which keeps its number, from what the program starts.
+  setenv("SLIMPIRUN_PID", std::to_string(getpid()).c_str(), 1);
   execvp(program.path.c_str(), words);
   return give_up(errno == ENOENT ? 127 : 126, program.path + ": " + std::strerror(errno));
 }

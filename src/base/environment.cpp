@@ -37,6 +37,21 @@ int launched_ranks_here() {
   return 0;
 }
 
+// A launcher inside another one's job leaves the outer one's variables in place, so one that agrees
+// with MPI decides. Slurm's variable is that of the job step: a step is also what a shell runs in,
+// under which another launcher starts the ranks.
+LaunchedRanks launched_ranks(int world_size) {
+  LaunchedRanks found;
+  for (const char* name :
+       {"PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"}) {
+    const int ranks = std::atoi(environment_variable(name).c_str());
+    const bool slurms = std::string_view(name).starts_with("SLURM");
+    if (ranks == world_size && !slurms) return {};
+    if (ranks > world_size && found.ranks == 0) found = {ranks, name};
+  }
+  return found;
+}
+
 bool is_first_process() {
   const std::string rank = launched_rank();
   return rank.empty() || rank == "0";

@@ -22,6 +22,14 @@ std::string launched_rank();
 // they do not give it.
 int launched_ranks_here();
 
+// How many ranks the launcher started, where its variables say more than `world_size`; else 0
+// ranks.
+struct LaunchedRanks {
+  int ranks = 0;
+  std::string variable;  // that says so
+};
+LaunchedRanks launched_ranks(int world_size);
+
 // Whether this is the first process of its job, from the launcher's variables. True where they do
 // not give it. For messages that one process prints for all before MPI has started.
 bool is_first_process();

@@ -26,7 +26,8 @@ struct EstimateRow {
   std::uint64_t calls = 0, bytes_in = 0;
   std::uint64_t nanoseconds = 0, least = 0;  // inside MPI: all calls, the fastest; blocking only
   double bytes_now = 0;                      // between nodes, of the job, with an optimal sum
-  double waiting_seconds = 0;                // for late ranks; also part of `seconds`
+  double waiting_seconds = 0;                // for late ranks; also part of the two predictions
+  double plain_seconds = 0;                  // predicted for MPI's own sum
   std::array<double, kEstimatedWidths> bytes{}, seconds{}, error_sum{};
   std::uint64_t samples = 0;  // whose errors are in error_sum
   bool taken() const { return !reason.has_value(); }
@@ -35,8 +36,8 @@ struct EstimateRow {
 struct Estimate {
   Report job;                              // what describes the job; no numbers
   std::uint64_t sampling_nanoseconds = 0;  // that the samples took; not part of anything else
-  bool network_measured = false;
-  double latency = 0, link = 0;  // seconds one way; seconds per byte
+  double wire = 0;                         // SLIMPI_WIRE; 0: not given, so no time is predicted
+  int nodes = 0, ranks_per_node = 1;       // nodes: SLIMPI_NODES; 0: not given
   std::vector<EstimateRow> rows;
   std::uint64_t merged = 0;  // calls whose sizes are only known as means
 
@@ -47,13 +48,13 @@ struct Estimate {
 struct EstimateTotals {
   std::uint64_t calls = 0, taken = 0;
   double seconds = 0, bytes = 0;  // now
+  double plain_seconds = 0;       // predicted for MPI's own sums
   std::array<double, kEstimatedWidths> bytes_then{}, seconds_then{};
 };
 EstimateTotals totals_of(const Estimate& estimate);
 
-// Whether the nodes of the job share the cores of one machine. `nodes_by_mpi`: MPI says which ranks
-// share a node, not SLIMPI_RANKS_PER_NODE. `lab`: the ranks run in slimpi-lab.
-bool on_one_machine(const Report& job, bool nodes_by_mpi, bool lab);
+// Why most bytes would not be compressed; empty where more bytes would be than stay for any reason.
+std::optional<BypassReason> dominant_reason(const Estimate& estimate);
 
 std::string to_text(const Estimate& estimate);
 std::string to_json(const Estimate& estimate);

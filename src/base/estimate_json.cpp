@@ -10,13 +10,22 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Incremented when a key changes its meaning or goes away. A new key does not change it.
-constexpr int kSchema = 1;
+constexpr int kSchema = 2;
 
 // {"8": ..., "4": ..., "2": ...}
 Json by_bits(const std::array<double, kEstimatedWidths>& values) {
   Json json = Json::object();
   for (std::size_t i = 0; i < kEstimatedWidths; ++i)
     json[std::to_string(kEstimatedBits[i])] = values[i];
+  return json;
+}
+
+// Predicted seconds: {"plain": ..., "8": ..., ...}; null where no time is predicted.
+Json predicted(const Estimate& estimate, double plain,
+               const std::array<double, kEstimatedWidths>& values) {
+  if (estimate.wire == 0) return {};
+  Json json = {{"plain", plain}};
+  json.update(by_bits(values));
   return json;
 }
 
@@ -33,7 +42,7 @@ Json error_of(const EstimateRow& row) {
   return by_bits(means);
 }
 
-Json row_json(const EstimateRow& row) {
+Json row_json(const Estimate& estimate, const EstimateRow& row) {
   Json json;
   json["from"] = row.empty ? 0 : 1ull << row.size_class;
   json["to"] = row.empty ? 0 : (2ull << row.size_class) - 1;
@@ -52,7 +61,7 @@ Json row_json(const EstimateRow& row) {
   }
   json["bytes"] = with_now(row.bytes_now, row.bytes);
   json["waiting_seconds"] = row.waiting_seconds;
-  json["predicted_seconds"] = by_bits(row.seconds);
+  json["predicted_seconds"] = predicted(estimate, row.plain_seconds, row.seconds);
   json["samples"] = row.samples;
   json["error"] = error_of(row);
   return json;
@@ -76,16 +85,17 @@ std::string to_json(const Estimate& estimate) {
   json["mpi"] = job.mpi;
   json["ranks"] = job.ranks;
   json["nodes"] = job.nodes;
-  json["network"] = {{"measured", estimate.network_measured},
-                     {"latency", estimate.latency},
-                     {"seconds_per_byte", estimate.link}};
+  json["wire_bits_per_second"] = estimate.wire == 0 ? Json() : Json(estimate.wire);
+  json["predicted_nodes"] = estimate.nodes == 0 ? Json(job.nodes) : Json(estimate.nodes);
   json["rows"] = Json::array();
-  for (const EstimateRow& row : estimate.rows) json["rows"].push_back(row_json(row));
+  for (const EstimateRow& row : estimate.rows) json["rows"].push_back(row_json(estimate, row));
   json["merged"] = estimate.merged;
-  json["total"] = {{"calls", totals.calls},
-                   {"compressed", totals.taken},
-                   {"bytes", with_now(totals.bytes, totals.bytes_then)},
-                   {"seconds", with_now(totals.seconds, totals.seconds_then)}};
+  json["total"] = {
+      {"calls", totals.calls},
+      {"compressed", totals.taken},
+      {"bytes", with_now(totals.bytes, totals.bytes_then)},
+      {"seconds", {{"now", totals.seconds}}},
+      {"predicted_seconds", predicted(estimate, totals.plain_seconds, totals.seconds_then)}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

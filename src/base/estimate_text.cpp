@@ -62,17 +62,21 @@ std::array<std::string, kEstimatedWidths> texts_of(const Values& values, Format 
   return texts;
 }
 
-std::string seconds_text(double seconds) {
-  return fmt::format("{:.3f}", seconds);
+// Predicted seconds, or dashes where they are not known. `more`: seconds that count in each.
+std::string seconds_line(const char* what, const Estimate& estimate, double plain,
+                         const std::array<double, kEstimatedWidths>& then, double more = 0) {
+  const auto text = [&](double seconds) {
+    return estimate.wire == 0 ? "-" : fmt::format("{:.3f}", seconds + more);
+  };
+  return line(what, text(plain), texts_of(then, text));
 }
 
 // What slimpi would make of a row.
-std::string row_block(const EstimateRow& row) {
-  std::string text = fmt::format("  {} on {} ranks, {} call{}\n", size_text(row), ranks_text(row),
-                                 row.calls, row.calls == 1 ? "" : "s");
+std::string row_block(const Estimate& estimate, const EstimateRow& row) {
+  std::string text = fmt::format("  {} on {} ranks, {}\n", size_text(row), ranks_text(row),
+                                 number_of(row.calls, "call"));
   text += line("bytes between nodes", bytes_text(row.bytes_now), texts_of(row.bytes, bytes_text));
-  text += line("seconds", seconds_text(in_seconds(row.nanoseconds)),
-               texts_of(row.seconds, seconds_text));
+  text += seconds_line("seconds, predicted", estimate, row.plain_seconds, row.seconds);
   const auto error = [&](double sum) {
     return row.samples == 0 ? "-" : fmt::format("{:.1e}", sum / double(row.samples));
   };
@@ -81,39 +85,26 @@ std::string row_block(const EstimateRow& row) {
 
 std::string totals_block(const Estimate& estimate) {
   const EstimateTotals totals = totals_of(estimate);
-  std::string text = fmt::format("  all {} call{}\n", totals.calls, totals.calls == 1 ? "" : "s");
+  std::string text = fmt::format("  all {}\n", number_of(totals.calls, "call"));
   text += line("bytes between nodes", bytes_text(totals.bytes),
                texts_of(totals.bytes_then, bytes_text));
-  text +=
-      line("seconds", seconds_text(totals.seconds), texts_of(totals.seconds_then, seconds_text));
-  const auto whole = [&](double seconds) {
-    return seconds_text(estimate.wall_seconds() - totals.seconds + seconds);
-  };
-  return text +
-         line("the program's seconds", whole(totals.seconds), texts_of(totals.seconds_then, whole));
-}
-
-// With about three digits, and without an exponent.
-std::string rounded(double value) {
-  return fmt::format("{:.{}f}", value, value < 10 ? 2 : value < 100 ? 1 : 0);
+  text += seconds_line("seconds, predicted", estimate, totals.plain_seconds, totals.seconds_then);
+  return text + seconds_line("the program's seconds", estimate, totals.plain_seconds,
+                             totals.seconds_then, estimate.wall_seconds() - totals.seconds);
 }
 
 std::string network_line(const Estimate& estimate) {
-  if (!estimate.network_measured)
-    return "  network  not measured: no sum over all ranks would be compressed\n";
-  return fmt::format(
-      "  network  measured: {} us one way, {} Mbit/s between two nodes in both directions\n",
-      rounded(estimate.latency * 1e6), rounded(8e-6 / estimate.link));
+  std::string text = "  for      ";
+  text += estimate.nodes == 0
+              ? "the nodes of this job"
+              : fmt::format("{} nodes of {}", estimate.nodes,
+                            number_of(std::uint64_t(estimate.ranks_per_node), "rank"));
+  if (estimate.wire == 0)
+    return text + "; times are not predicted: --wire gives the rate of a node's link\n";
+  return text + fmt::format(", links of {:.6g} Mbit/s (--wire)\n", estimate.wire / 1e6);
 }
 
 }  // namespace
-
-bool on_one_machine(const Report& job, bool nodes_by_mpi, bool lab) {
-  if (lab) return true;
-  // MPI_Pcontrol(2) asks no other rank; then only the nodes tell.
-  const bool known = job.ranks_counted == job.ranks && !job.hosts.empty();
-  return known ? job.hosts.size() == 1 : job.nodes < 2 || !nodes_by_mpi;
-}
 
 EstimateTotals totals_of(const Estimate& estimate) {
   EstimateTotals totals;
@@ -122,6 +113,7 @@ EstimateTotals totals_of(const Estimate& estimate) {
     totals.calls += row.calls;
     totals.seconds += seconds;
     totals.bytes += row.bytes_now;
+    totals.plain_seconds += row.taken() ? row.plain_seconds : seconds;
     if (row.taken()) totals.taken += row.calls;
     for (std::size_t i = 0; i < kEstimatedWidths; ++i) {
       totals.bytes_then[i] += row.taken() ? row.bytes[i] : row.bytes_now;
@@ -129,6 +121,17 @@ EstimateTotals totals_of(const Estimate& estimate) {
     }
   }
   return totals;
+}
+
+std::optional<BypassReason> dominant_reason(const Estimate& estimate) {
+  // By bytes: the time of nonblocking calls is not known. Calls of no bytes count as one.
+  std::array<std::uint64_t, kBypassReasons> bytes{};
+  std::uint64_t compressed = 0;
+  for (const EstimateRow& row : estimate.rows)
+    (row.reason ? bytes[std::size_t(*row.reason)] : compressed) += row.bytes_in + row.calls;
+  const auto most = std::max_element(bytes.begin(), bytes.end());
+  if (*most <= compressed) return std::nullopt;
+  return BypassReason(most - bytes.begin());
 }
 
 std::string to_text(const Estimate& estimate) {
@@ -144,15 +147,14 @@ std::string to_text(const Estimate& estimate) {
   if (estimate.merged != 0)
     text += fmt::format("  {} calls of many sizes were counted with the mean of their size class\n",
                         estimate.merged);
-  if (totals.taken == 0)
-    return text +
-           "\n  slimpi would compress nothing; slimpi(7), TROUBLESHOOTING, explains why "
-           "(on one machine: --ranks-per-node 1)\n";
-  text += fmt::format("\n    {:<22} {:>11}", "would be compressed", "now");
+  const std::optional<BypassReason> reason = dominant_reason(estimate);
+  if (reason) text += fmt::format("\n  advice: {}\n", row_of(*reason).advice);
+  if (totals.taken == 0) return text + "\n  slimpi would compress nothing\n";
+  text += fmt::format("\n    {:<22} {:>11}", "would be compressed", "plain MPI");
   for (const int bits : kEstimatedBits) text += fmt::format(" {:>11}", number_of(bits, "bit"));
   text += "\n";
   for (const EstimateRow& row : estimate.rows)
-    if (row.taken()) text += row_block(row);
+    if (row.taken()) text += row_block(estimate, row);
   return text + totals_block(estimate);
 }
 

@@ -68,6 +68,14 @@ struct Fraction {
   std::string text(double value) const;
 };
 
+// Bits per second with a unit, powers of 1000: 1gbit, 500mbit, 2.5G. A number without a unit could
+// mean anything.
+struct Rate {
+  bool parse(std::string_view text, double& value) const;
+  std::string accepted() const { return "a rate such as 1gbit"; }
+  std::string text(double value) const;
+};
+
 // Any text, such as a path; `what` describes it in the documentation.
 struct Text {
   const char* what;

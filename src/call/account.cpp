@@ -55,6 +55,26 @@ comm::TensorState& AllreduceCall::find_state() {
   return state;
 }
 
+// Once a job. Who chose the algorithm, its bits or its error knows that sums are rounded.
+void AllreduceCall::warn_of_rounding() {
+  if (runtime_.world_rank != 0 || plan_.format.codec != kernels::Codec::quantized ||
+      runtime_.rounding_told.load(std::memory_order_relaxed))
+    return;
+  const Config& config = communicator_.config();
+  for (const Option chosen : {Option::algorithm, Option::bits, Option::max_error, Option::rules})
+    if (config.is_set(chosen)) return;
+  if (runtime_.rounding_told.exchange(true)) return;
+  const std::uint64_t least = config.min_size;
+  const std::string size =
+      least % 1024 == 0 ? std::to_string(least / 1024) + " KiB" : std::to_string(least) + " bytes";
+  const std::string bits = std::to_string(plan_.format.bits);
+  log_warn((least == 0 ? "all float sums" : "float sums of " + size + " and more") +
+           " are rounded to " + bits +
+           " bits a value: --algorithm off (SLIMPI_ALGORITHM=off) leaves all sums to MPI, rows of "
+           "SLIMPI_RULES some; --bits " +
+           bits + " goes on without this line");
+}
+
 void AllreduceCall::log_banner() {
   if (communicator_.rank() != 0 || runtime_.banner_logged.exchange(true)) return;
   std::string text = std::string("slimpi ") + SLIMPI_PACKAGE_VERSION + ": " +

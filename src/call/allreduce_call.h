@@ -56,6 +56,7 @@ class AllreduceCall {
   int finish_by_mpi(const std::vector<comm::Range>& finished,
                     const std::vector<std::vector<float>>& kept);
   void log_banner();
+  void warn_of_rounding();
 
   Runtime& runtime_;
   comm::Communicator& communicator_;

@@ -87,25 +87,18 @@ Status estimate_call(Runtime& runtime, comm::Communicator& communicator, const c
     const ActiveCall active(communicator.subject(std::uint64_t(request.count)));
     SLIMPI_TRY(communicator.find_nodes(request.out));
     SLIMPI_TRY(agree_on_excluded(communicator, request, &excluded));
-    if (communicator.layout().nodes() > 1 && !excluded)
-      SLIMPI_TRY(estimate.measure_network(communicator, runtime.world_size));
   }
   const int nodes = communicator.layout().nodes();
   if (nodes > runtime.nodes) runtime.nodes = nodes;
-  if (excluded || nodes == 1) {
+  const std::optional<CallEstimate::Way> way =
+      estimate.way_of(communicator, plan, runtime.world_size);
+  if (excluded || !way) {
     const BypassReason reason = excluded ? BypassReason::off : BypassReason::single_node;
     *outcome = bypass(runtime, reason, communicator, request);
     return Status::ok;
   }
   runtime.left_to_mpi(communicator, BypassReason::off, request);
-  const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
-  const CallEstimate::Way way = {nodes,
-                                 group.flat ? communicator.size() : nodes,
-                                 group.shards,
-                                 group.flat,
-                                 plan.format.bucket,
-                                 plan.format.stochastic};
-  *outcome = Outcome::finished(estimate.call_mpi(request, BypassReason::off, way));
+  *outcome = Outcome::finished(estimate.call_mpi(request, BypassReason::off, *way));
   return Status::ok;
 }
 

@@ -27,10 +27,42 @@ std::uint64_t nanoseconds_since(Clock::time_point begin) {
 
 }  // namespace
 
-void CallEstimate::start(const mpi::Api& api) {
+CallEstimate::CallEstimate(const mpi::Api& api, const Config& config)
+    : api_(api),
+      wire_(config.wire.value_or(0)),
+      nodes_(int(config.nodes)),
+      ranks_per_node_(std::max(int(config.ranks_per_node), 1)) {
+  if (wire_ > 0) constants_.link = constants_.exchange = 8 / (wire_ * cost::kPayload);
+}
+
+void CallEstimate::start(const mpi::Api& api, const Config& config) {
   if (running() != nullptr) return;
   // Never destroyed: exit handlers may still call MPI after static destruction.
-  running_.store(new CallEstimate(api), std::memory_order_release);
+  running_.store(new CallEstimate(api, config), std::memory_order_release);
+}
+
+std::optional<CallEstimate::Way> CallEstimate::way_of(comm::Communicator& communicator,
+                                                      const comm::Plan& plan,
+                                                      int world_size) const {
+  Way way;
+  way.bucket = plan.format.bucket;
+  way.stochastic = plan.format.stochastic;
+  way.nodes = communicator.layout().nodes();
+  way.ranks = communicator.size();
+  if (nodes_ == 0) {
+    if (way.nodes == 1) return std::nullopt;
+    const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
+    way.flat = group.flat;
+    way.shards = group.shards;
+  } else {
+    way.nodes = int(std::int64_t(nodes_) * way.ranks / std::max(world_size, 1));
+    if (way.nodes < 2) return std::nullopt;
+    way.ranks = way.nodes * ranks_per_node_;
+    way.flat = plan.hierarchy == Hierarchy::flat;
+    way.shards = plan.hierarchy == Hierarchy::sharded ? ranks_per_node_ : 1;
+  }
+  way.group_size = way.flat ? way.ranks : way.nodes;
+  return way;
 }
 
 // MPI has done the call, or policy takes it, so MPI accepts its arguments.

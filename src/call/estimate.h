@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,13 +22,14 @@ namespace slimpi::call {
 
 class CallEstimate {
  public:
-  // The running one; null while SLIMPI_ESTIMATE is unset. Once started it lives for ever.
+  // The running one; null while SLIMPI_ESTIMATE is unset. Once started it lives for ever. The
+  // options say for which network and how many nodes it predicts.
   static CallEstimate* running() { return running_.load(std::memory_order_acquire); }
-  static void start(const mpi::Api& api);
+  static void start(const mpi::Api& api, const Config& config);
 
   // How slimpi would do a sum: what the bytes and the time of a compressed call depend on.
   struct Way {
-    int nodes = 0, group_size = 0, shards = 1;
+    int nodes = 0, ranks = 0, group_size = 0, shards = 1;
     bool flat = false;
     std::uint32_t bucket = 2048;
     bool stochastic = false;
@@ -45,12 +47,13 @@ class CallEstimate {
   // Records a nonblocking or persistent allreduce, whose time is not known.
   void nonblocking(const Allreduce& call) noexcept;
 
-  // Measures latency and bandwidth between two nodes of the communicator, once in a job.
-  // Collective; to be called at every call that would be compressed.
-  Status measure_network(comm::Communicator& communicator, int world_size);
+  // How slimpi would do this plan on the communicator, whose nodes are known: on as many nodes as
+  // SLIMPI_NODES says for a communicator of `world_size` ranks, else on its own. Empty on one node.
+  std::optional<Way> way_of(comm::Communicator& communicator, const comm::Plan& plan,
+                            int world_size) const;
 
   // What all calls so far come to. `job`: what describes the job.
-  Estimate result(const Report& job, bool one_machine) const;
+  Estimate result(const Report& job) const;
 
  private:
   struct Key {
@@ -72,7 +75,7 @@ class CallEstimate {
     std::array<double, kEstimatedWidths> error_sum{};
   };
 
-  explicit CallEstimate(const mpi::Api& api) : api_(api) {}
+  CallEstimate(const mpi::Api& api, const Config& config);
   Key key_of(const Allreduce& call, bool blocking) const;
   void sample(const Allreduce& call, const Way& way) noexcept;
   void record(const Allreduce& call, const Way& way, std::uint64_t nanoseconds) noexcept;
@@ -81,18 +84,20 @@ class CallEstimate {
   Key shared_row(Key key) const;
   void add_sample(Record& record, const Sample& sample);
   static Sample sample_of(const float* values, std::uint64_t count, const Way& way);
-  void predict(const Key& key, const Record& record, bool one_machine, EstimateRow& row) const;
+  void predict(const Key& key, const Record& record, EstimateRow& row) const;
 
   // Distinct sizes, communicators, types and operations that are kept apart.
   static constexpr std::size_t kMost = 4096;
   static inline std::atomic<CallEstimate*> running_{nullptr};
 
   const mpi::Api& api_;
-  mutable std::mutex mutex_;  // protects all below
+  const double wire_;                 // bits per second of a node's link; 0: not known
+  const int nodes_, ranks_per_node_;  // nodes: 0: those of the job
+  mutable std::mutex mutex_;          // protects all below
   std::map<Key, Record> records_;
   std::uint64_t merged_ = 0, sampling_nanoseconds_ = 0;
   cost::Constants constants_;  // encode and decode: the fastest seen
-  bool timed_codec_ = false, measured_ = false;
+  bool timed_codec_ = false;
 };
 
 }  // namespace slimpi::call

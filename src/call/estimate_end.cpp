@@ -84,40 +84,43 @@ double bytes_between_nodes(const CallEstimate::Way& way, std::uint64_t count, in
 }  // namespace
 
 // Adds a record to the row that it belongs to, with the calls of one size at a time.
-void CallEstimate::predict(const Key& key, const Record& record, bool one_machine,
-                           EstimateRow& row) const {
+void CallEstimate::predict(const Key& key, const Record& record, EstimateRow& row) const {
   const double calls = double(record.calls);
+  const std::uint64_t count = record.bytes / std::max<std::uint64_t>(record.calls, 1) / 4;
+  const double bytes = double(count) * sizeof(float);
+  for (std::size_t i = 0; i < kEstimatedWidths; ++i) {
+    row.bytes[i] += calls * bytes_between_nodes(key.way, count, kEstimatedBits[i]);
+    row.error_sum[i] += record.error_sum[i];
+  }
+  row.samples += record.samples;
   // Beyond its fastest call MPI waited for ranks that came late. They would come as late with
   // slimpi.
   const double waiting = in_seconds(record.nanoseconds - record.calls * record.least);
   row.waiting_seconds += waiting;
-  const std::uint64_t count = record.bytes / std::max<std::uint64_t>(record.calls, 1) / 4;
-  cost::Layout layout{double(key.way.nodes), double(key.ranks) / key.way.nodes,
-                      double(std::thread::hardware_concurrency()), one_machine};
+  if (wire_ == 0) return;
+  using cost::Schedule;
+  const cost::Layout layout{double(key.way.nodes), double(key.way.ranks) / key.way.nodes,
+                            double(std::thread::hardware_concurrency()), false};
+  const auto seconds = [&](Schedule schedule, int bits) {
+    return cost::predict(schedule, bytes, bits, layout, constants_).seconds;
+  };
+  row.plain_seconds +=
+      calls * seconds(cost::cheapest(true, bytes, 8, layout, constants_), 8) + waiting;
   for (std::size_t i = 0; i < kEstimatedWidths; ++i) {
     const int bits = kEstimatedBits[i];
-    const double bytes = double(count) * sizeof(float);
-    double seconds = cost::predict(key.way.flat ? cost::Schedule::flat : cost::Schedule::sharded,
-                                   bytes, bits, layout, constants_)
-                         .seconds;
-    if (!key.way.flat)
-      seconds = std::min(
-          seconds, cost::predict(cost::Schedule::bruck, bytes, bits, layout, constants_).seconds);
-    row.seconds[i] += calls * seconds + waiting;
-    row.bytes[i] += calls * bytes_between_nodes(key.way, count, bits);
-    row.error_sum[i] += record.error_sum[i];
+    const Schedule schedule = key.way.flat ? Schedule::flat : cost::used(bytes, bits, layout);
+    row.seconds[i] += calls * seconds(schedule, bits) + waiting;
   }
-  row.samples += record.samples;
 }
 
-Estimate CallEstimate::result(const Report& job, bool one_machine) const {
+Estimate CallEstimate::result(const Report& job) const {
   const std::lock_guard lock(mutex_);
   Estimate estimate;
   estimate.job = job;
   estimate.sampling_nanoseconds = sampling_nanoseconds_;
-  estimate.network_measured = measured_;
-  estimate.latency = constants_.latency;
-  estimate.link = constants_.link;
+  estimate.wire = wire_;
+  estimate.nodes = nodes_;
+  estimate.ranks_per_node = ranks_per_node_;
   estimate.merged = merged_;
   using Place = std::tuple<bool, std::size_t, int, std::string, std::string, bool, int>;
   std::map<Place, EstimateRow> rows;
@@ -139,9 +142,11 @@ Estimate CallEstimate::result(const Report& job, bool one_machine) const {
     row.calls += record.calls;
     row.bytes_in += record.bytes;
     row.nanoseconds += record.nanoseconds;
-    const int nodes = row.taken() ? key.way.nodes : std::min(job.nodes, key.ranks);
+    const int nodes = row.taken()  ? key.way.nodes
+                      : nodes_ > 0 ? nodes_
+                                   : std::min(job.nodes, key.ranks);
     row.bytes_now += 2.0 * std::max(nodes - 1, 0) * double(record.bytes);
-    if (row.taken()) predict(key, record, one_machine, row);
+    if (row.taken()) predict(key, record, row);
   }
   for (auto& [place, row] : rows) estimate.rows.push_back(row);
   return estimate;

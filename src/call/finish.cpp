@@ -6,7 +6,6 @@
 #include <array>
 #include <new>
 
-#include "base/environment.h"
 #include "base/float_environment.h"
 #include "base/log.h"
 #include "base/process.h"
@@ -160,9 +159,7 @@ void Runtime::write_summary(bool together) {
 Status Runtime::write_estimate(const Report& job) const {
   const CallEstimate* const running = CallEstimate::running();
   if (running == nullptr) return Status::ok;
-  const bool one_machine =
-      on_one_machine(job, config.ranks_per_node == 0, !environment_variable("SLIMPILAB").empty());
-  const Estimate estimate = running->result(job, one_machine);
+  const Estimate estimate = running->result(job);
   return write_to(*config.estimate, "SLIMPI_ESTIMATE",
                   is_text(*config.estimate) ? to_text(estimate) : to_json(estimate));
 }

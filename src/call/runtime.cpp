@@ -18,11 +18,16 @@ namespace slimpi::call {
 
 namespace {
 
+std::atomic<bool> g_inert{false};  // an MPI was found that slimpi does not support, and told so
+
 // For processes that never call MPI_Finalize, such as those with sessions. Not an exit handler:
 // programs call MPI_Finalize from an exit handler or from the destructor of a static object, and
 // handlers that they registered before their first sum run later.
 [[gnu::destructor]] void unload() {
-  if (Runtime* const runtime = Runtime::started(); runtime != nullptr) runtime->leave();
+  if (Runtime* const runtime = Runtime::started(); runtime != nullptr)
+    runtime->leave();
+  else if (!g_inert)
+    (void)caught(report_no_sums);
 }
 
 // The files at the end of the job lie where the process started, wherever it is by then. In the
@@ -71,12 +76,11 @@ bool Runtime::finds_mpi() {
 // Starts the runtime if it can start now. A missing MPI, or one that is not initialized, is not
 // cached: it may come later. An MPI with another ABI is cached.
 Runtime* Runtime::begin(mpi::Comm comm) {
-  static std::atomic<bool> inert{false};
   static std::mutex mutex;
-  if (inert.load(std::memory_order_relaxed)) return nullptr;
+  if (g_inert.load(std::memory_order_relaxed)) return nullptr;
   const OwnFloats environment;
   const std::lock_guard lock(mutex);
-  if (started() != nullptr || inert) return started();
+  if (started() != nullptr || g_inert) return started();
   mpi::Api api{};
   std::unique_ptr<Runtime> runtime;
   bool later = false;
@@ -92,7 +96,7 @@ Runtime* Runtime::begin(mpi::Comm comm) {
   });
   if (later) return nullptr;
   if (status == Status::unsupported) {
-    inert = true;
+    g_inert = true;
     return nullptr;
   }
   if (status != Status::ok) {
@@ -134,6 +138,7 @@ void Runtime::start(Loaded loaded) {
   if (option_error.empty()) option_error = policy::refuse(config, rules);
 
   find_world();
+  if (world_ && is_first_process()) warn_of_launcher();
   if (world_ ? world_rank == 0 : is_first_process()) {
     for (const std::string& warning : loaded.warnings) log_warn(warning);
     if (option_error.empty()) check_writability();
@@ -149,12 +154,22 @@ void Runtime::start(Loaded loaded) {
                    " cannot be used: this machine or build lacks it; SLIMPI_CPU=auto chooses";
   if (!option_error.empty() && world_) end_job(mpi::abi.comm_world);
   if (config.trace) Trace::start();
-  if (config.estimate) CallEstimate::start(api);
+  if (config.estimate) CallEstimate::start(api, config);
   set_stall_limit(std::chrono::seconds(config.stall));
   start_activity();
   set_activity_rank(world_rank, world_size);
   if (world_) watch_for_the_end();
   process_ = getpid();
+}
+
+// Under another MPI's launcher every process is a job of its own: the sums of such ranks are wrong
+// without any error.
+void Runtime::warn_of_launcher() const {
+  const LaunchedRanks launched = launched_ranks(world_size);
+  if (launched.ranks > world_size)
+    log_warn("MPI_COMM_WORLD has " + number_of(std::uint64_t(world_size), "rank") +
+             ", but the launcher started " + std::to_string(launched.ranks) + " (" +
+             launched.variable + "): it is not the launcher of the program's MPI, " + mpi_version);
 }
 
 void Runtime::leave() {

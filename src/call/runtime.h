@@ -97,6 +97,7 @@ class Runtime {
   static inline std::atomic<bool> on{true};  // set by MPI_Pcontrol, also before MPI_Init
   std::atomic<bool> finished{false};
   std::atomic<bool> banner_logged{false};  // the banner was printed
+  std::atomic<bool> rounding_told{false};  // the job was told that its sums are rounded
   // Without MPI_COMM_WORLD: of the largest communicator so far.
   std::atomic<int> world_rank{-1}, world_size{0};
   std::atomic<int> nodes{1};  // of the communicator with the most nodes
@@ -112,6 +113,7 @@ class Runtime {
   Status configure(mpi::Found found);
   void start(Loaded loaded);
   void find_world();
+  void warn_of_launcher() const;
   void add_session(const comm::Communicator& communicator);
   void set_world(int rank, int size);
   void watch_for_the_end();
@@ -140,5 +142,9 @@ class Runtime {
   // With sessions: the communicator that report_comm_ was made from, and is freed with; else null.
   comm::Communicator* report_owner_ = nullptr;
 };
+
+// At the end of a process without a Runtime: says so where slimpi-run was asked for a report, an
+// estimate, a trace or lines of level info.
+void report_no_sums();
 
 }  // namespace slimpi::call

@@ -208,6 +208,17 @@ Cost predict(Schedule schedule, double bytes, int bits, const Layout& layout, co
   return cost;
 }
 
+Schedule used(double bytes, int bits, const Layout& layout) {
+  inter::ExchangeSize size;
+  size.format = quantized(bits);
+  size.count = floats_in(bytes / layout.ranks_per_node);
+  size.group_size = int(layout.nodes);
+  const Constants network;
+  const bool bruck = network_seconds(bruck_traffic(size), network) <
+                     network_seconds(pairwise_traffic(size), network);
+  return bruck ? Schedule::bruck : Schedule::sharded;
+}
+
 Schedule cheapest(bool plain, double bytes, int bits, const Layout& layout,
                   const Constants& constants) {
   // Of equal ones the schedule that comes first in kSchedules wins.

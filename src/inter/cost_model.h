@@ -19,6 +19,9 @@ constexpr std::array<double, 9> same(double value) {
   return all;
 }
 
+// The share of an Ethernet link's bits that carries the payload of full TCP segments.
+inline constexpr double kPayload = 1448.0 / 1514.0;
+
 // The defaults are for TCP on a link of 10 Gbit/s: the first three were fitted to times of the
 // schedules there, the others are guesses.
 struct Constants {
@@ -83,6 +86,10 @@ struct Cost {
 // quantized with buckets of 2048.
 Cost predict(Schedule schedule, double bytes, int bits, const Layout& layout,
              const Constants& constants);
+
+// The schedule that slimpi uses between nodes for quantizers, where it has the memory: `sharded` or
+// `bruck`. As in inter/schedule.cpp, the network's constants are the default ones.
+Schedule used(double bytes, int bits, const Layout& layout);
 
 // The cheapest schedule among the plain ones, or among those that slimpi runs.
 Schedule cheapest(bool plain, double bytes, int bits, const Layout& layout,

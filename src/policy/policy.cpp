@@ -136,6 +136,10 @@ std::string refuse(const Config& config, const Rules& rules) {
   if (const std::string bad = refuse_peers(config, config.algorithm); !bad.empty()) return bad;
   if (const std::string bad = refuse_max_error(config, config.algorithm); !bad.empty()) return bad;
   if (const std::string bad = refuse_files(config); !bad.empty()) return bad;
+  for (const Option option : {Option::wire, Option::nodes})
+    if (config.is_set(option) && !config.estimate)
+      return option_rows()[std::size_t(option)].variable +
+             " needs SLIMPI_ESTIMATE, whose predictions it is for";
   if (config.max_error && config.error_feedback.value_or(false))
     return "SLIMPI_ERROR_FEEDBACK=1 cannot be combined with SLIMPI_MAX_ERROR, which bounds the "
            "error of each call by itself; unset one of them";

@@ -1,53 +1,46 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// When the nodes of an estimate share one machine.
+// The reason that the advice of an estimate is about.
 #include "base/estimate.h"
 
 #include "tests/helper/cmocka_cxx.h"
 
-using slimpi::on_one_machine;
-using slimpi::Report;
+using namespace slimpi;
 
 namespace {
 
-// Four nodes of two ranks, which named `hosts`, and of which `counted` were asked.
-Report job(std::vector<std::string> hosts, int counted = 8) {
-  Report report;
-  report.ranks = 8;
-  report.nodes = 4;
-  report.ranks_counted = counted;
-  report.hosts = std::move(hosts);
-  return report;
+EstimateRow row(std::uint64_t calls, std::uint64_t bytes, std::optional<BypassReason> reason) {
+  EstimateRow made;
+  made.calls = calls;
+  made.bytes_in = bytes;
+  made.reason = reason;
+  return made;
 }
 
-void by_the_hosts(void**) {
-  for (const bool nodes_by_mpi : {false, true}) {
-    assert_true(on_one_machine(job({"a"}), nodes_by_mpi, false));
-    assert_false(on_one_machine(job({"a", "b"}), nodes_by_mpi, false));
-    assert_true(on_one_machine(job({"a", "b"}), nodes_by_mpi, true));
-  }
+void by_bytes_not_by_calls(void**) {
+  Estimate estimate;
+  assert_false(dominant_reason(estimate).has_value());
+  estimate.rows = {row(1, 1000, std::nullopt), row(90, 100, BypassReason::small)};
+  assert_false(dominant_reason(estimate).has_value());
+  estimate.rows.push_back(row(1, 600, BypassReason::datatype));
+  assert_false(dominant_reason(estimate).has_value());
+  estimate.rows.push_back(row(1, 600, BypassReason::datatype));
+  assert_true(dominant_reason(estimate) == BypassReason::datatype);
+  estimate.rows.push_back(row(1, 2000, BypassReason::nonblocking));
+  assert_true(dominant_reason(estimate) == BypassReason::nonblocking);
 }
 
-// MPI_Pcontrol(2) asks no other rank, and a program with sessions may have no communicator of all
-// ranks. Nodes that MPI found are machines.
-void by_the_nodes_where_hosts_are_not_known(void**) {
-  assert_false(on_one_machine(job({}, 1), true, false));
-  assert_false(on_one_machine(job({"a"}, 1), true, false));
-  assert_false(on_one_machine(job({}), true, false));  // no memory for the names
-  assert_true(on_one_machine(job({}, 1), true, true));
-  // Ranks that only count as nodes.
-  assert_true(on_one_machine(job({}, 1), false, false));
-  assert_true(on_one_machine(job({"a"}, 1), false, false));
-  Report alone = job({"a"}, 1);
-  alone.nodes = 1;
-  assert_true(on_one_machine(alone, true, false));
+void of_empty_calls_by_calls(void**) {
+  Estimate estimate;
+  estimate.rows = {row(3, 0, BypassReason::op), row(2, 0, BypassReason::datatype)};
+  assert_true(dominant_reason(estimate) == BypassReason::op);
 }
 
 }  // namespace
 
 int main() {
   const CMUnitTest tests[] = {
-      cmocka_unit_test(by_the_hosts),
-      cmocka_unit_test(by_the_nodes_where_hosts_are_not_known),
+      cmocka_unit_test(by_bytes_not_by_calls),
+      cmocka_unit_test(of_empty_calls_by_calls),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

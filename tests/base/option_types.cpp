@@ -106,6 +106,23 @@ void fractions(void**) {
     refuses(parser, bad, 0.75);
 }
 
+void rates(void**) {
+  const Rate parser;
+  for (const auto& [text, expected] : {std::pair{"1gbit", 1e9},
+                                       {" 2.5G ", 2.5e9},
+                                       {"100Mbit", 1e8},
+                                       {"56k", 56e3},
+                                       {"1e9bit", 1e9}}) {
+    double value = 0, again = 0;
+    if (!parser.parse(text, value) || value != expected) fail_msg("'%s' was misread", text);
+    assert_true(parser.parse(parser.text(value), again));
+    assert_true(again == value);
+  }
+  for (const char* bad : {"", "10", "fast", "0gbit", "-1gbit", "infgbit", "nangbit", "1 gbit",
+                          "1gb", "1gib", "1gbit/s", "gbit", "1e999gbit"})
+    refuses(parser, bad, 7.0);
+}
+
 void algorithms(void**) {
   const AlgorithmName parser;
   for (const char* name :
@@ -200,11 +217,17 @@ void lower_case_is_ascii(void**) {
 
 int main() {
   const CMUnitTest tests[] = {
-      cmocka_unit_test(integers),   cmocka_unit_test(sizes),
-      cmocka_unit_test(booleans),   cmocka_unit_test(fractions),
-      cmocka_unit_test(shapes),     cmocka_unit_test(choices),
-      cmocka_unit_test(algorithms), cmocka_unit_test(text),
-      cmocka_unit_test(maybe),      cmocka_unit_test(lower_case_is_ascii),
+      cmocka_unit_test(integers),
+      cmocka_unit_test(sizes),
+      cmocka_unit_test(booleans),
+      cmocka_unit_test(fractions),
+      cmocka_unit_test(rates),
+      cmocka_unit_test(shapes),
+      cmocka_unit_test(choices),
+      cmocka_unit_test(algorithms),
+      cmocka_unit_test(text),
+      cmocka_unit_test(maybe),
+      cmocka_unit_test(lower_case_is_ascii),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
 }

@@ -58,17 +58,25 @@ json place
 
 # Over two hosts: the wire's limit, its bytes, constants, and a prediction beside the measurement.
 in_lab() { timeout 50 "$lab" --hosts 2 --env LD_PRELOAD="$library" -- "$bench" "$@"; }
-in_lab --calibrate "$work/constants"
+in_lab --calibrate "$work/constants" >"$work/said"
 status=$?
 if [ $status -ne 77 ]; then
   check 'calibrate: status' same $status 0
+  check 'calibrate: what was measured, beside the link' \
+    grep -Eq '^# link +[0-9.e+]+ Mbit/s of payload in each direction, [0-9]+ % of what 1000 ' \
+    "$work/said"
+  check 'calibrate: what to do next' \
+    grep -q "^# next: slimpi-bench --predict --constants $work/constants " "$work/said"
   in_lab --size 1M --iterations 3 --constants "$work/constants" --json "$work/lab" \
     --plot "$work/lab.svg" >"$work/table" 2>"$work/said"
   status=$?
   if command -v gnuplot >/dev/null; then
     check 'lab: status' same $status 0
     curves=$(grep -o -e '>plain<' -e '>bytegrad 8<' -e '>limit of the link<' "$work/lab.svg")
-    check 'lab: a picture of both and the limit' same "$(echo "$curves" | sort -u | wc -l)" 3
+    check 'lab: a picture of both and the limit, with one legend' same \
+      "$(echo "$curves" | sort -u | wc -l) $(echo "$curves" | wc -l)" "3 3"
+    check 'lab: axes say that they are logarithmic' same \
+      "$(grep -c 'logarithmic)<' "$work/lab.svg")" 4
   else
     check 'lab: the script is kept where gnuplot is missing' test -s "$work/lab.svg.gnuplot"
   fi
@@ -79,8 +87,16 @@ if [ $status -ne 77 ]; then
   json predict
 fi
 "$bench" --predict --nodes 16 --ranks-per-node 4 --size 64M >"$work/table"
-check 'predict: every schedule of one layout' same "$(rows | cut -c 26-39 | xargs)" \
-  'plain ring plain halving plain leaders flat burst leader sharded bruck'
+check 'predict: every schedule of one layout' same \
+  "$(rows | awk '$NF { print substr($0, 26, 14), substr($0, 41, 4) }' | tr -d '*-' | xargs)" \
+  "plain ring plain halving plain leaders flat 8 burst 8 leader 8 sharded 8 bruck 8 \
+flat 4 burst 4 leader 4 sharded 4 bruck 4 flat 2 burst 2 leader 2 sharded 2 bruck 2"
+check 'predict: what slimpi would use is marked' same "$(rows | grep -c 'sharded \*')" 3
+check 'predict: nothing else is' same "$(rows | grep -c '\*')" 3
+check 'predict: short sums of many nodes' same \
+  "$("$bench" --predict --nodes 64 --size 64K --bits 8 | grep -c 'bruck \*')" 1
+check 'predict: how to measure the constants' \
+  grep -q 'mpiexec -n 2 -ppn 1 slimpi-bench --calibrate constants.json' "$work/table"
 # Above the rate of the constants a line warns; at that rate and below none does.
 for rate in 25gbit 10gbit 1gbit; do
   "$bench" --predict --wire $rate | grep -c '^# warning: the constants are for links up to'
@@ -117,8 +133,10 @@ check "no memory on one rank: $said" same "$? $(echo "$said" | grep -c '^slimpi-
   "1 1"
 refuse 1 'calibrate .*absent/c cannot be written: No such file' --calibrate "$work/absent/c"
 refuse 2 absent --constants "$work/absent"
-refuse 2 'two nodes' --calibrate "$work/constants"
+refuse 2 'two nodes or more: mpiexec' --calibrate "$work/constants"
 refuse 1 'json .*cannot be written' --size 4K --iterations 1 --no-check --json "$work/absent/file"
+refuse 2 'calibrate needs a file: mpiexec -n 2 -ppn 1 slimpi-bench --calibrate constants.json' \
+  --calibrate
 refuse 2 'no-check is an option; give a file' --size 4K --calibrate --no-check
 refuse 1 'cannot be written: Is a directory' --size 4K --json "$work"
 # Without a file the results go to standard output; an option behind it is not the file's name.

@@ -182,4 +182,21 @@ expect "$(./linked-run --dry-run true | head -1)" "env LD_PRELOAD=$installed \\"
 mv prefix 'a b'
 expect "$('a b/bin/slimpi-run' true 2>&1 | grep -c 'a blank or a colon')" 1 \
   "a directory with a blank"
+# A program without MPI, of which something was asked: one line at its end, from this program only.
+silent="nothing to report: the program loaded no MPI"
+told() { # COUNT WHAT ARGUMENT...
+  wanted=$1 what=$2
+  shift 2
+  timeout -k 5 60 "$run" "$@" >out 2>err || fail "$what: exit status $?"
+  expect "$(grep -c "$silent" err)" "$wanted" "no MPI: $what" || cat err
+}
+work_done='x=0; while [ $x -lt 20000 ]; do x=$((x + 1)); done'
+told 1 "a report" --report stderr bash -c "$work_done"
+told 1 "an estimate" --estimate bash -c "$work_done"
+told 1 "lines" --log info bash -c "$work_done"
+told 0 "nothing was asked" bash -c "$work_done"
+told 1 "its children say nothing" --report stderr bash -c "$work_done; uname; /bin/true"
+told 0 "its child did the work" --report stderr bash -c "bash -c '$work_done'; true"
+expect "$(PMI_RANK=1 "$run" --report stderr bash -c "$work_done" 2>&1)" "" \
+  "no MPI: rank 1 is silent"
 verdict

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/bench/calibrate.h"
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <fstream>
 #include <functional>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
+#include "base/process.h"
 #include "device/device.h"
 #include "kernels/kernels.h"
 
@@ -115,13 +119,17 @@ double exchange_per_byte(int peer) {
 }
 
 // What two nodes that talk to each other cost.
-void measure_pair(int peer, bool first, Constants& c) {
+void measure_pair(int peer, bool first, Calibration& calibration) {
+  Constants& c = calibration.constants;
   const double pieces = double(kStream) / double(kPiece);
   (void)stream(peer, peer, kPiece, std::size_t(pieces), false);
   c.latency = one_way(peer, first);
   c.exchange = exchange_per_byte(peer);
-  c.link = least_of(5, [&] { return stream(peer, peer, kPiece, std::size_t(pieces), false); }) /
-           double(kStream);
+  std::array<double, 9> times;
+  for (double& seconds : times) seconds = stream(peer, peer, kPiece, std::size_t(pieces), false);
+  std::sort(times.begin(), times.end());
+  c.link = times[0] / double(kStream);
+  calibration.link_spread = times[times.size() / 2] / times[0];
   c.overhead = least_of(5, [&] { return stream(peer, peer, 64, 4000, false); }) / 4000;
   const double before = processor_seconds();
   (void)stream(peer, peer, kPiece, 4 * std::size_t(pieces), true);
@@ -193,13 +201,18 @@ Contact first_contact() {
   return contact;
 }
 
-Constants calibrate(const World& world, const Contact& contact) {
-  Constants c;
+std::string calibration_command(const std::string& file) {
+  return "mpiexec -n 2 -ppn 1 slimpi-bench --calibrate " + file;
+}
+
+Calibration calibrate(const World& world, const Contact& contact) {
+  Calibration calibration;
+  Constants& c = calibration.constants;
   c.cores = int(std::thread::hardware_concurrency());
   const std::vector<int> nodes = leaders(world);
   calm_barrier();
-  if (world.rank == nodes[0]) measure_pair(nodes[1], true, c);
-  if (world.rank == nodes[1]) measure_pair(nodes[0], false, c);
+  if (world.rank == nodes[0]) measure_pair(nodes[1], true, calibration);
+  if (world.rank == nodes[1]) measure_pair(nodes[0], false, calibration);
   calm_barrier();
   if (world.rank == nodes[0]) measure_arithmetic(c);
   calm_barrier();
@@ -214,8 +227,36 @@ Constants calibrate(const World& world, const Contact& contact) {
   calm_barrier();
   c.peer_setup = contact.seconds;
   c.peer_memory = std::max(0.0, contact.bytes);
-  PMPI_Bcast(&c, sizeof c, MPI_BYTE, 0, MPI_COMM_WORLD);
-  return c;
+  // The first rank is the first one of its node, so it has measured.
+  static_assert(std::is_trivially_copyable_v<Calibration>);
+  PMPI_Bcast(&calibration, sizeof calibration, MPI_BYTE, 0, MPI_COMM_WORLD);
+  return calibration;
+}
+
+std::string summary(const Options& options, const Calibration& calibration) {
+  // Times of one link that differ more than this were disturbed, so the least one may be, too.
+  constexpr double kStable = 1.1;
+  const Constants& c = calibration.constants;
+  const double payload = 8 / c.link;
+  std::string text = fmt::format(
+      "# slimpi-bench: constants measured between two nodes, in {}\n"
+      "# link      {:.4g} Mbit/s of payload in each direction{}\n"
+      "# latency   {:.4g} us one way\n"
+      "# messages  {:.4g} us of a processor each, {:.3g} ns a byte\n",
+      options.calibrate, payload / 1e6,
+      options.wire > 0 ? fmt::format(", {:.0f} % of what {:.6g} Mbit/s can carry",
+                                     100 * payload / (options.wire * kPayload), options.wire / 1e6)
+                       : "; --wire RATE compares it with the link's rate",
+      c.latency * 1e6, c.overhead * 1e6, c.copy * 1e9);
+  const bool below = options.wire > 0 && payload < 0.8 * options.wire * kPayload;
+  if (calibration.link_spread > kStable || below)
+    text += fmt::format(
+        "# unstable: {}; repeat it where nothing else runs, with one rank on each node\n",
+        below ? "the link gave less than 80 % of its rate"
+              : fmt::format("half of the times of the link were {:.0f} % or more above the least",
+                            100 * (calibration.link_spread - 1)));
+  return text + fmt::format("# next: slimpi-bench --predict --constants {} --nodes 16 --size 64M\n",
+                            shell_word(options.calibrate));
 }
 
 }  // namespace slimpi::bench

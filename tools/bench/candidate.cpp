@@ -6,6 +6,7 @@
 #include <climits>
 
 #include "algorithm/algorithm.h"
+#include "inter/cost_model.h"
 
 namespace slimpi::bench {
 namespace {
@@ -81,7 +82,7 @@ bool guarantees_same_bytes(const std::string& algorithm) {
 }
 
 double wire_limit(double bytes, double coded, int nodes, double wire) {
-  return 2.0 * (nodes - 1) / nodes * bytes * coded * 8 / (wire * kPayload);
+  return 2.0 * (nodes - 1) / nodes * bytes * coded * 8 / (wire * cost::kPayload);
 }
 
 std::vector<Candidate> candidates(const Options& options, const World& world) {

@@ -12,9 +12,6 @@
 
 namespace slimpi::bench {
 
-// Of 1514 bytes of a full Ethernet frame, TCP with time stamps leaves 1448 to the program.
-inline constexpr double kPayload = 1448.0 / 1514.0;
-
 struct Candidate {
   std::string name;  // "plain", "bytegrad", ...; "slimpi" where only the environment knows
   int bits = 0;      // of a quantizer that was asked for by name; 0 otherwise

@@ -54,7 +54,7 @@ std::string read_constants(const Options& options, Constants& c) {
   if (options.latency > 0) c.latency = options.latency;
   if (options.wire > 0) {
     const double slower = c.exchange / c.link;  // what MPI loses beside the link itself
-    c.link = 8 / (options.wire * kPayload);
+    c.link = 8 / (options.wire * cost::kPayload);
     c.exchange = c.link * slower;
   }
   return "";

@@ -9,6 +9,7 @@
 #include "base/environment.h"
 #include "base/option_types.h"
 #include "slimpi.h"
+#include "tools/bench/calibrate.h"
 #include "tools/common/command_line.h"
 
 namespace slimpi::bench {
@@ -22,13 +23,9 @@ std::string check_size(const std::string& text) {
   return kBytes.parse(text, value) ? "" : fmt::format("{} is not a size such as 64K or 1M", text);
 }
 
-// A number without a unit would be bits a second, as the lab's variable has them; a person who
-// writes 10 means something else.
 std::string check_rate(const std::string& text) {
   double value;
-  const bool has_unit = text.find_first_of("bBkKmMgGtT") != text.npos;
-  return has_unit && parse_rate(text, value) ? ""
-                                             : fmt::format("{} is not a rate such as 1gbit", text);
+  return Rate{}.parse(text, value) ? "" : fmt::format("{} is not a rate such as 1gbit", text);
 }
 
 // Returns what is wrong with a value of one of slimpi's own options; "" where nothing is.
@@ -71,32 +68,11 @@ void finish(const Words& words, Options& options) {
   }
   options.check = !words.no_check;
   const std::string lab_rate = environment_variable("SLIMPILAB_RATE");
-  (void)parse_rate(words.wire.empty() ? lab_rate : words.wire, options.wire);
+  (void)Rate{}.parse(words.wire.empty() ? lab_rate + "bit" : words.wire, options.wire);
   if (options.interface.empty()) options.interface = environment_variable("SLIMPILAB_INTERFACE");
 }
 
 }  // namespace
-
-bool parse_rate(const std::string& text, double& bits_per_second) {
-  char* end = nullptr;
-  const double number = std::strtod(text.c_str(), &end);
-  std::string unit = lower_case(end);
-  if (unit.ends_with("bit")) unit.resize(unit.size() - 3);
-  const std::string prefixes = " kmgt";
-  const std::size_t power = unit.empty() ? 0 : prefixes.find(unit);
-  if (end == text.c_str() || unit.size() > 1 || power == std::string::npos || !(number > 0))
-    return false;
-  bits_per_second = number;
-  for (std::size_t i = 0; i < power; ++i) bits_per_second *= 1000;
-  return true;
-}
-
-std::string written(std::uint64_t bytes) {
-  const char* const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  int unit = 0;
-  for (; bytes >= 1024 && bytes % 1024 == 0 && unit < 4; ++unit) bytes /= 1024;
-  return fmt::format("{} {}", bytes, units[unit]);
-}
 
 std::string in_kib(std::uint64_t bytes) {
   return fmt::format("{:.10g}", double(bytes) / 1024);
@@ -253,7 +229,11 @@ Parsed parse(int argc, char** argv) {
     parsed = {options, 0, version() + "\n"};
   } catch (const CLI::ParseError& error) {
     const std::string unknown = tools::unknown_option(app, argc, argv);
-    parsed = refused(unknown.empty() ? tools::message(error) : unknown);
+    const bool no_file = argc > 1 && std::string_view(argv[argc - 1]) == "--calibrate";
+    parsed =
+        refused(!unknown.empty() ? unknown
+                : no_file ? "--calibrate needs a file: " + calibration_command("constants.json")
+                          : tools::message(error));
   }
   return parsed;
 }

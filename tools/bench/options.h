@@ -38,12 +38,6 @@ struct Parsed {
 };
 Parsed parse(int argc, char** argv);
 
-// "1gbit", "100mbit", "2.5G" as bits per second; false when it is not a rate.
-bool parse_rate(const std::string& text, double& bits_per_second);
-
-// A size in bytes as people write it: 64 KiB, 1 MiB, 1000 B.
-std::string written(std::uint64_t bytes);
-
 // For columns of tables: the number of KiB, such as 64, 65536 or 0.5.
 std::string in_kib(std::uint64_t bytes);
 

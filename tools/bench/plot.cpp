@@ -42,7 +42,6 @@ std::string data_block(const World& world, const std::vector<Row>& rows, const s
 std::string panel(const std::vector<Row>& rows, const std::vector<std::string>& labels,
                   const char* axis, int column) {
   std::string text = fmt::format("set ylabel '{}'\nplot ", axis);
-  std::string legend;
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const char* colour = kColours[i % std::size(kColours)];
     text +=
@@ -56,12 +55,12 @@ std::string panel(const std::vector<Row>& rows, const std::vector<std::string>& 
   return text + "\n";
 }
 
-// At most eight sizes, as people write them.
+// At most eight sizes, in KiB.
 std::string tics(const std::vector<std::uint64_t>& sizes) {
   std::string text;
   const std::size_t step = (sizes.size() + 7) / 8;
   for (std::size_t i = 0; i < sizes.size(); i += step)
-    text += fmt::format("{}'{}' {}", i == 0 ? "" : ", ", written(sizes[i]), sizes[i]);
+    text += fmt::format("{}'{}' {}", i == 0 ? "" : ", ", in_kib(sizes[i]), sizes[i]);
   return text;
 }
 
@@ -81,16 +80,18 @@ std::string plot_script(const Options& options, const World& world, const std::v
   for (std::size_t i = 0; i < labels.size(); ++i) text += data_block(world, rows, labels[i], i);
   text += fmt::format(
       "set multiplot layout 1,2 title '{} rank{} on {} node{}, {}{}' noenhanced\n"
-      "set logscale xy\nset grid xtics ytics lt 1 lw 1 lc rgb '#e0e0e0'\nset key noenhanced "
-      "bmargin center horizontal\n"
-      "set xlabel 'size of the buffer'\nset xtics ({})\n",
+      "set logscale xy\nset grid xtics ytics lt 1 lw 1 lc rgb '#e0e0e0'\nset bmargin at screen "
+      "0.3\n"
+      "set key noenhanced at screen 0.5, 0.02 center bottom horizontal\n"
+      "set xlabel 'size of the buffer (KiB, logarithmic)'\nset xtics ({})\n",
       world.ranks, world.ranks == 1 ? "" : "s", world.nodes, world.nodes == 1 ? "" : "s", world.mpi,
       options.wire > 0 ? fmt::format(", links of {:.6g} Mbit/s", options.wire / 1e6) : "",
       tics(options.sizes));
   text += fmt::format("set xrange [{}:{}]\n", double(rows.front().bytes) / 1.5,
                       double(rows.back().bytes) * 1.5);
-  text += panel(rows, labels, "time (ms)", 2);
-  text += panel(rows, labels, "bus bandwidth (GB/s)", 3);
+  text += panel(rows, labels, "time (ms, logarithmic)", 2);
+  text += "unset key\n";  // one for both
+  text += panel(rows, labels, "bus bandwidth (GB/s, logarithmic)", 3);
   return text + "unset multiplot\n";
 }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "tools/bench/calibrate.h"
 #include "tools/bench/constants.h"
 #include "tools/bench/report.h"
 
@@ -17,7 +18,8 @@ Forecast forecast(Schedule schedule, const Layout& layout, double bytes, int bit
           is_plain(schedule) ? 0 : bits,
           schedule,
           predict(schedule, bytes, bits, layout, c),
-          predict(plain, bytes, bits, layout, c).seconds};
+          predict(plain, bytes, bits, layout, c).seconds,
+          schedule == used(bytes, bits, layout)};
 }
 
 std::string number(double value) {
@@ -36,7 +38,7 @@ std::string rounded(double value) {
 std::vector<Forecast> forecasts(const Options& options, const Constants& c) {
   std::vector<double> nodes{2, 4, 8, 16, 64, 256, 1000, 4000, 10'000, 100'000};
   if (options.nodes > 0) nodes = {double(options.nodes)};
-  const std::vector<int> widths = options.bits.empty() ? std::vector<int>{8} : options.bits;
+  const std::vector<int> widths = options.bits.empty() ? std::vector<int>{8, 4, 2} : options.bits;
   std::vector<Forecast> all;
   for (const std::uint64_t size : options.sizes) {
     const auto bytes = double(size);
@@ -48,8 +50,7 @@ std::vector<Forecast> forecasts(const Options& options, const Constants& c) {
           all.push_back(forecast(schedule, layout, bytes, 8, c));
       for (const int bits : widths)
         for (const Schedule schedule : kSchedules)
-          if (!is_plain(schedule) &&
-              (options.nodes > 0 || schedule == cheapest(false, bytes, bits, layout, c)))
+          if (!is_plain(schedule) && (options.nodes > 0 || schedule == used(bytes, bits, layout)))
             all.push_back(forecast(schedule, layout, bytes, bits, c));
     }
   }
@@ -62,16 +63,19 @@ std::string table(const Options& options, const Constants& c, const std::vector<
       "# link {:.6g} Mbit/s of payload, latency {:.4g} us, {:.4g} us a message, {} core{} a node\n"
       "# bottleneck: the largest part of the time; memory: of a rank, for connections and "
       "messages\n"
-      "# set-up: what making connections adds to the first call\n#\n",
-      options.constants.empty() ? "built in, not measured (--calibrate measures them)"
-                                : "of " + options.constants,
+      "# set-up: what making connections adds to the first call; *: the schedule that slimpi uses\n"
+      "#\n",
+      options.constants.empty() ? "built in, not measured" : "of " + options.constants,
       8e-6 / c.link, c.latency * 1e6, c.overhead * 1e6,
       options.cores > 0 ? std::to_string(options.cores) : "enough", options.cores == 1 ? "" : "s");
+  if (options.constants.empty())
+    text += "# to measure them: " + calibration_command("constants.json") + "\n" +
+            "# and then here: --constants constants.json\n#\n";
   if (c.beyond_measured())
     text += fmt::format(
-        "# warning: the constants are for links up to {:.6g} Mbit/s of payload; on a faster one "
-        "the\n"
-        "# processor may decide, so measure them there (--calibrate)\n#\n",
+        "# warning: the constants are for links up to {:.6g} Mbit/s of payload; on the faster "
+        "link\n"
+        "# of --wire the processor may decide\n#\n",
         8e-6 / c.measured_link);
   static constexpr char kHead[] =
       "#{:>7} {:>7} {:>8} {:14} {:>4} {:>11} {:>8} {:>10} {:>11} {:>7} {:>9} {:>9}\n";
@@ -82,7 +86,7 @@ std::string table(const Options& options, const Constants& c, const std::vector<
     text += fmt::format(
         "{:>8} {:>7} {:>8} {:14} {:>4} {:>11} {:>8.2f} {:>10} {:>11} {:>7} {:>9} {:>9}\n",
         f.layout.nodes, number(f.layout.nodes * f.layout.ranks_per_node),
-        in_kib(std::uint64_t(f.bytes)), to_string(f.schedule),
+        in_kib(std::uint64_t(f.bytes)), to_string(f.schedule) + std::string(f.used ? " *" : ""),
         f.bits == 0 ? "-" : std::to_string(f.bits), rounded(f.cost.seconds * 1e3),
         f.plain_seconds / f.cost.seconds, f.cost.held_by(), number(f.cost.messages),
         number(f.cost.peers), rounded(f.cost.memory / (1 << 20)), rounded(f.cost.setup * 1e3));
@@ -98,6 +102,7 @@ nlohmann::ordered_json to_json(const Constants& constants, const std::vector<For
          {"ranks_per_node", f.layout.ranks_per_node},
          {"size", f.bytes},
          {"schedule", to_string(f.schedule)},
+         {"used", f.used},
          {"bits", f.bits == 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(f.bits)},
          {"seconds", f.cost.seconds},
          {"link_seconds", f.cost.link},

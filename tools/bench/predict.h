@@ -20,10 +20,11 @@ struct Forecast {
   Schedule schedule{};
   Cost cost;
   double plain_seconds = 0;  // of the best plain schedule
+  bool used = false;         // slimpi's choice
 };
 
 // With options.nodes: every schedule at that size of the job; otherwise the best plain one and the
-// best of slimpi's, from 2 to 100,000 nodes.
+// one that slimpi uses, from 2 to 100,000 nodes.
 std::vector<Forecast> forecasts(const Options& options, const Constants& constants);
 
 std::string table(const Options& options, const Constants& constants,

@@ -28,7 +28,7 @@ std::vector<Group> groups() {
       {"State of buffers", {"calls_per_step"}},
       {"Low rank", {"powersgd_rank", "powersgd_warm_start", "powersgd_shapes"}},
       {"Machine", {"device", "cpu"}},
-      {"Output", {"log", "report", "trace", "verify", "stall", "estimate"}},
+      {"Output", {"log", "report", "trace", "verify", "stall", "estimate", "wire", "nodes"}},
       {"Option sources", {"config", "strict"}},
   };
 }

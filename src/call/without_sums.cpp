@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The end of a process in which slimpi never started: the program has no MPI, or sums by other
+// means. Where slimpi-run was asked to print something, silence would look like success.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "base/config.h"
+#include "base/environment.h"
+#include "base/log.h"
+#include "call/runtime.h"
+
+namespace slimpi::call {
+
+namespace {
+
+double processor_seconds(int whose) {
+  rusage usage{};
+  getrusage(whose, &usage);
+  return double(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         1e-6 * double(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+// Whether this is the process that slimpi-run became, and did the work itself. A shell or a
+// launcher that slimpi-run started leaves the work to its children, which may well have MPI.
+bool is_the_program() {
+  return environment_variable("SLIMPIRUN_PID") == std::to_string(getpid()) &&
+         processor_seconds(RUSAGE_SELF) >= processor_seconds(RUSAGE_CHILDREN);
+}
+
+}  // namespace
+
+void report_no_sums() {
+  if (!is_the_program() || !is_first_process()) return;
+  const Config config = load_config(slimpi_environment()).config;
+  if (!config.report && !config.estimate && !config.trace && config.log < LogLevel::info) return;
+  set_log(config.log, -1);
+  log_warn(Runtime::finds_mpi()
+               ? "nothing to report: the program has MPI, but called no MPI_Allreduce that slimpi "
+                 "sees"
+               : "nothing to report: the program loaded no MPI, and slimpi sees only what MPI "
+                 "sums; for PyTorch see Frameworks in README");
+}
+
+}  // namespace slimpi::call
