@@ -5,6 +5,7 @@
 # that names the option and both values. An option that is added without a row here fails the test.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
+export SLIMPI_ALGORITHM=bytegrad  # the default, but chosen: no line about rounding
 export UCX_LOG_LEVEL=error
 steps=$top_builddir/tests/mpi/steps
 info=$top_builddir/tools/slimpi-info

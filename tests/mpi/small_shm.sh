@@ -5,6 +5,7 @@
 # them at the same time.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
+export SLIMPI_ALGORITHM=bytegrad  # the default, but chosen: no line about rounding
 : "${CC:=cc}"
 program=$top_builddir/tests/mpi/small_shm
 export SLIMPI_REPORT=$work/report.json SLIMPI_INTRA=shm
