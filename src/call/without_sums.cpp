@@ -10,6 +10,7 @@
 #include "base/environment.h"
 #include "base/log.h"
 #include "call/runtime.h"
+#include "mpi/api.h"
 
 namespace slimpi::call {
 
@@ -29,6 +30,20 @@ bool is_the_program() {
          processor_seconds(RUSAGE_SELF) >= processor_seconds(RUSAGE_CHILDREN);
 }
 
+std::string why() {
+  mpi::Api api{};
+  std::string version;
+  switch (mpi::find(api, version)) {
+    case mpi::Found::no_mpi:
+      return "the program loaded no MPI, and slimpi sees only what MPI sums; for PyTorch see "
+             "Frameworks in README";
+    case mpi::Found::yes:
+      return "the program has MPI, but called no MPI_Allreduce that slimpi sees";
+    default:
+      return "the program runs " + version + ", which this slimpi leaves alone";
+  }
+}
+
 }  // namespace
 
 void report_no_sums() {
@@ -36,11 +51,7 @@ void report_no_sums() {
   const Config config = load_config(slimpi_environment()).config;
   if (!config.report && !config.estimate && !config.trace && config.log < LogLevel::info) return;
   set_log(config.log, -1);
-  log_warn(Runtime::finds_mpi()
-               ? "nothing to report: the program has MPI, but called no MPI_Allreduce that slimpi "
-                 "sees"
-               : "nothing to report: the program loaded no MPI, and slimpi sees only what MPI "
-                 "sums; for PyTorch see Frameworks in README");
+  log_warn("nothing to report: " + why());
 }
 
 }  // namespace slimpi::call
