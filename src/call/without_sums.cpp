@@ -35,8 +35,8 @@ std::string why() {
   std::string version;
   switch (mpi::find(api, version)) {
     case mpi::Found::no_mpi:
-      return "the program loaded no MPI, and slimpi sees only what MPI sums; for PyTorch see "
-             "Frameworks in README";
+      return "the program loaded no MPI, and slimpi sees only what MPI sums; slimpi-run --torch "
+             "makes MPI sum the gradients of PyTorch's DistributedDataParallel";
     case mpi::Found::yes:
       return "the program has MPI, but called no MPI_Allreduce that slimpi sees";
     default:
