@@ -24,9 +24,9 @@ for page in *.1; do
 done
 # Files that the pages for developers name.
 for file in $(grep -oh '`[a-zA-Z0-9_]*/[a-zA-Z0-9_/]*\.[a-z]*`' ../docs/ARCHITECTURE.md \
-  ../CONTRIBUTING.md | tr -d '`' | grep -v NAME | sort -u); do
+  ../docs/PROTOCOLS.md ../CONTRIBUTING.md | tr -d '`' | grep -v NAME | sort -u); do
   [ -e "../$file" ] || [ -e "../src/$file" ] ||
-    { echo "there is no $file, which docs/ARCHITECTURE.md or CONTRIBUTING.md names" && status=1; }
+    { echo "there is no $file, which a page for developers names" && status=1; }
 done
 # As HTML: every link leads to a page of ours or out of html/.
 if [ -n "${MANDOC:-}" ] && [ -e "${top_builddir:-.}/Makefile" ]; then
