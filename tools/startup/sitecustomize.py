@@ -16,6 +16,10 @@ except ModuleNotFoundError as error:
     if error.name != "sitecustomize":
         raise
     sys.modules["sitecustomize"] = _this
-import slimpi._run
-
-slimpi._run.start()
+try:
+    import slimpi._run
+except ModuleNotFoundError:
+    print(f"slimpi-run: --torch: {sys.executable} has no package slimpi: pip install it there, or "
+          "use the Python that it is installed for", file=sys.stderr)
+else:
+    slimpi._run.start()

@@ -32,7 +32,7 @@ def _is_child():
     return os.environ.get(_MARK, str(os.getpid())) != str(os.getpid())
 
 
-def _set_environment():
+def set_environment():
     if "RANK" in os.environ or _launcher.size() is None:
         return
     values = {"RANK": _launcher.rank(), "WORLD_SIZE": _launcher.size(),
@@ -42,7 +42,7 @@ def _set_environment():
             os.environ.setdefault(name, str(value))
 
 
-def _set_master():
+def set_master():
     """Sets MASTER_ADDR and MASTER_PORT to where rank 0 can be reached by all ranks."""
     if "MASTER_ADDR" in os.environ and "MASTER_PORT" in os.environ:
         return
@@ -62,7 +62,7 @@ def _change_c10d(module):
             os.environ[_MARK] = str(os.getpid())
             if init_method in (None, "env://") and keywords.get("store") is None:
                 try:
-                    _set_master()
+                    set_master()
                 except Error as error:
                     _say(str(error))
                     sys.exit(1)
@@ -169,5 +169,5 @@ class _Finder(importlib.abc.MetaPathFinder):
 def start():
     if _is_child():
         return
-    _set_environment()
+    set_environment()
     sys.meta_path.insert(0, _Finder())

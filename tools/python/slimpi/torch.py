@@ -81,6 +81,7 @@ class State:
         models = self._world.models
         self._model = models[self._comm] = models.get(self._comm, 0) + 1
         self.iteration = 0
+        self._streams = {}  # by device
         self._buckets = {}  # by index: the parameters' shapes, and how often they were replaced
 
     def _begin(self, start):
@@ -177,7 +178,9 @@ def hook(state, bucket):
     if buffer.is_cuda:
         ready = torch.cuda.Event()
         ready.record(torch.cuda.current_stream(buffer.device))
-        stream = torch.cuda.Stream(buffer.device)
+        stream = state._streams.get(buffer.device)
+        if stream is None:
+            stream = state._streams[buffer.device] = torch.cuda.Stream(buffer.device)
     future = torch.futures.Future(devices=[buffer.device] if buffer.is_cuda else [])
 
     def job():

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The order of calls for a gradient on a GPU, with a fake in place of torch.cuda: MPI gets the device
+# pointer when the stream that computes the gradient has done so, and DDP's stream waits for what
+# came after MPI.
+import contextlib
+import sys
+import types
+
+import slimpi.torch as module
+
+steps = []
+
+
+def say(*words):
+    steps.append(" ".join(str(word) for word in words))
+
+
+class Event:
+    def record(self, stream):
+        say("record on", stream)
+
+    def synchronize(self):
+        say("synchronize")
+
+
+class Future:
+    def __init__(self, devices):
+        say("future of", *devices)
+
+    def then(self, callback):
+        return callback
+
+    def set_result(self, value):
+        say("result", value)
+
+
+@contextlib.contextmanager
+def stream(which):
+    say("enter", which)
+    yield
+    say("leave", which)
+
+
+class Buffer:
+    is_cuda, is_sparse, dtype, device = True, False, "float32", "cuda:0"
+
+    def __init__(self, name):
+        self.name = name
+
+    def __str__(self):
+        return self.name
+
+    def div_(self, number):
+        say("divide by", number)
+
+    def is_complex(self):
+        return False
+
+    def data_ptr(self):
+        return f"pointer of {self.name}"
+
+    def numel(self):
+        return 7
+
+
+module.torch = types.SimpleNamespace(
+    float32="float32", float64="float64", futures=types.SimpleNamespace(Future=Future),
+    cuda=types.SimpleNamespace(Event=Event, stream=stream,
+                               current_stream=lambda device: f"program's stream of {device}",
+                               Stream=lambda device: f"own stream of {device}"))
+jobs = []
+world = types.SimpleNamespace(
+    worker=types.SimpleNamespace(submit=jobs.append),
+    sum=lambda comm, address, count, double, name, matrices: say("MPI_Allreduce", address, count))
+state = types.SimpleNamespace(world_size=4, iteration=0, _start=0, _comm="comm", _world=world,
+                              _keeps_state=False, _low_rank=False, _streams={})
+bucket = types.SimpleNamespace(buffer=lambda: Buffer("bucket"), is_last=lambda: True)
+module.hook(state, bucket)
+say("back in the backward pass")
+jobs[0]()
+wanted = """divide by 4
+record on program's stream of cuda:0
+future of cuda:0
+back in the backward pass
+synchronize
+enter own stream of cuda:0
+MPI_Allreduce pointer of bucket 7
+leave own stream of cuda:0
+enter own stream of cuda:0
+result bucket
+leave own stream of cuda:0""".splitlines()
+if steps != wanted:
+    sys.exit("order of calls:\n" + "\n".join(steps))

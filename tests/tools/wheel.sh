@@ -1,0 +1,57 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# The wheel, installed into an environment of its own and used from there, with every MPI that is
+# here: nothing of it is found in the build tree.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+need readelf make
+/usr/bin/python3 -c 'import ensurepip, numpy' >/dev/null 2>&1 ||
+  skip "no venv or no NumPy (Debian: python3-venv, python3-numpy)"
+seconds=120
+wheel=$("$top_srcdir/tools/packaging/build-wheel" --build "$top_builddir" --directory "$work" \
+  2>build.err) || fail "build-wheel: $(cat build.err)"
+case $wheel in
+  */slimpi-*-py3-none-manylinux_2_*_x86_64.whl) pass "the wheel's name" ;;
+  *) fail "the wheel's name: $wheel" ;;
+esac
+/usr/bin/python3 -m venv --system-site-packages environment >venv.log 2>&1 || skip "no venv"
+bin=$work/environment/bin
+"$bin/pip" install --no-index "$wheel" >pip.log 2>&1 || fail "pip: $(tail -n 3 pip.log)"
+cp "$top_srcdir/tests/programs/ddp.py" .
+
+expect "$("$bin/slimpi-run" --version)" "$("$top_builddir/tools/slimpi-run" --version)" "slimpi-run"
+"$bin/slimpi-info" -v | grep -q "$work/environment" || fail "slimpi-info finds another library"
+[ -s "$work/environment/share/man/man7/slimpi.7" ] || fail "no manual pages"
+ls "$work"/environment/lib/python3*/site-packages/slimpi-*.dist-info/licenses/LICENSE >/dev/null ||
+  fail "no licence"
+
+cat >sum.py <<'PROGRAM'
+import sys
+import numpy
+import slimpi
+array = numpy.arange(100000, dtype=numpy.float32)
+slimpi.allreduce(array, name="array")
+exact = slimpi.size() * numpy.arange(100000, dtype=numpy.float32)
+assert numpy.abs(array - exact).max() < 600, array
+sys.stdout.write(f"{slimpi.size()} ranks\n")
+PROGRAM
+# use MPIEXEC WORD...: a program that preloads nothing, and one under slimpi-run
+use() {
+  what=$1 mpiexec=$2
+  shift 2
+  timeout "$seconds" "$mpiexec" "$@" -n 2 env SLIMPI_RANKS_PER_NODE=1 SLIMPI_REPORT="$work/r.json" \
+    "$bin/python3" sum.py >out.txt 2>err.txt </dev/null || fail "$what: $(cat err.txt)"
+  expect "$(grep -o '2 ranks' out.txt | wc -l)" 2 "$what: the package alone"
+  expect "$(report r.json calls compressed)" 1 "$what: the package alone compresses"
+  "$bin/python3" -c 'import torch' >/dev/null 2>&1 || return 0
+  timeout "$seconds" "$mpiexec" "$@" -n 2 "$bin/slimpi-run" --torch --ranks-per-node 1 \
+    --min-size 0 "$bin/python3" ddp.py >out.txt 2>err.txt </dev/null || fail "$what: $(cat err.txt)"
+  expect "$(grep -c 'are summed by slimpi' err.txt)" 1 "$what: slimpi-run --torch"
+}
+use "$("$MPIEXEC" --version 2>&1 | head -n 1)" "$MPIEXEC"
+[ ! -x "$top_builddir/mpich/bin/mpiexec" ] || use "MPICH from PyPI" "$top_builddir/mpich/bin/mpiexec"
+if command -v mpiexec.openmpi >/dev/null; then
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  use "Open MPI" mpiexec.openmpi --oversubscribe
+fi
+verdict

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Usage: wheel.py STAGE PREFIX VERSION LICENCES OUT
+
+Makes slimpi's wheel of an installation: `make install DESTDIR=STAGE` with `--prefix=PREFIX`. The
+Python package goes where packages go; the library, its plugins, tools and manual pages go below the
+environment's own prefix, as in an installation. LICENCES is a directory of their texts. A plugin
+that needs a library which not every Linux has is left out. Prints the file that it made in OUT.
+"""
+import base64
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import zipfile
+
+# What PEP 600 lets every Linux have, of what slimpi uses.
+SYSTEM = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libgcc_s.so.1",
+          "libstdc++.so.6", "ld-linux-x86-64.so.2"}
+# The glibc of the oldest Linux with this version of GLIBCXX.
+GLIBC_OF_GLIBCXX = {29: 34, 30: 35}
+
+
+def output(*words):
+    return subprocess.run(words, check=True, capture_output=True, text=True).stdout
+
+
+def is_elf(path):
+    with open(path, "rb") as file:
+        return file.read(4) == b"\x7fELF"
+
+
+def needed(path):
+    return set(re.findall(r"\(NEEDED\).*\[(.*)\]", output("readelf", "-d", path)))
+
+
+def glibc(path):
+    """The minor version of glibc 2 that a program or library needs."""
+    symbols = output("readelf", "--version-info", "--wide", path)
+    versions = [int(minor) for minor in re.findall(r"Name: GLIBC_2\.(\d+)", symbols)]
+    versions += [GLIBC_OF_GLIBCXX.get(int(minor), 0)
+                 for minor in re.findall(r"Name: GLIBCXX_3\.4\.(\d+)", symbols)]
+    return max(versions, default=17)
+
+
+def installed(root):
+    """(path in the installation, file) of all that is installed; the package apart."""
+    for directory, _, names in os.walk(root):
+        for name in names:
+            file = os.path.join(directory, name)
+            path = os.path.relpath(file, root)
+            if os.path.islink(file) and not name.endswith(".so.0"):
+                continue  # a wheel has no links; the library goes by its soname
+            if path.endswith((".la", ".pyc")) or re.search(r"libslimpi\.so\.\d+\.", path):
+                continue
+            yield path, file
+
+
+class Wheel:
+    def __init__(self, path, info):
+        self._archive = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9)
+        self._info, self._rows = info, []
+
+    def add(self, name, data, executable=False):
+        entry = zipfile.ZipInfo(name, (2026, 1, 1, 0, 0, 0))
+        entry.external_attr = (0o100755 if executable else 0o100644) << 16
+        entry.compress_type = zipfile.ZIP_DEFLATED
+        self._archive.writestr(entry, data)
+        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+        self._rows.append(f"{name},sha256={digest},{len(data)}")
+
+    def close(self):
+        record = f"{self._info}/RECORD"
+        self._rows.append(f"{record},,")
+        self._archive.writestr(record, "\n".join(self._rows) + "\n")
+        self._archive.close()
+
+
+def main(stage, prefix, version, licences, out):
+    root = stage + prefix
+    files, oldest = [], 17
+    for path, file in sorted(installed(root)):
+        if is_elf(file):
+            foreign = needed(file) - SYSTEM
+            if foreign:
+                print(f"wheel.py: left out: {path}, which needs {', '.join(sorted(foreign))}",
+                      file=sys.stderr)
+                continue
+            oldest = max(oldest, glibc(file))
+        files.append((path, file))
+    tag = f"py3-none-manylinux_2_{oldest}_x86_64"
+    info = f"slimpi-{version}.dist-info"
+    name = os.path.join(out, f"slimpi-{version}-{tag}.whl")
+    wheel = Wheel(name, info)
+    for path, file in files:
+        package = re.search(r"lib/slimpi/python/(slimpi/.*)", path)
+        place = package.group(1) if package else f"slimpi-{version}.data/data/{path}"
+        with open(file, "rb") as data:
+            wheel.add(place, data.read(), os.access(file, os.X_OK))
+    texts = sorted(os.listdir(licences))
+    for text in texts:
+        with open(os.path.join(licences, text), "rb") as data:
+            wheel.add(f"{info}/licenses/{text}", data.read())
+    summary = "Compressed MPI_Allreduce for unchanged programs, and for PyTorch's DDP"
+    wheel.add(f"{info}/METADATA", "\n".join([
+        "Metadata-Version: 2.4", "Name: slimpi", f"Version: {version}", f"Summary: {summary}",
+        "License-Expression: BSD-3-Clause", *(f"License-File: {text}" for text in texts),
+        "Requires-Python: >=3.9", ""]).encode())
+    wheel.add(f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: slimpi {version}\n"
+              f"Root-Is-Purelib: false\nTag: {tag}\n".encode())
+    wheel.close()
+    print(name)
+
+
+if len(sys.argv) != 6:
+    sys.exit(__doc__)
+main(*sys.argv[1:])
