@@ -129,5 +129,6 @@ expect "$status" 0 "the package: exit status"
 [ "$status" = 0 ] || cat err.txt
 # Gradients on a GPU: the order of calls, with a fake.
 package=$(CDPATH='' cd "$top_srcdir/tools/python" && pwd)
-holds "gradients on a GPU" env PYTHONPATH="$package" "$python" "$top_srcdir/tests/tools/torch_gpu.py"
+holds "gradients on a GPU" env PYTHONPATH="$package" "$python" \
+  "$top_srcdir/tests/tools/torch_gpu.py"
 verdict

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The order of calls for a gradient on a GPU, with a fake in place of torch.cuda: MPI gets the device
-# pointer when the stream that computes the gradient has done so, and DDP's stream waits for what
-# came after MPI.
+# The order of calls for a gradient on a GPU, with a fake in place of torch.cuda: MPI gets the
+# device pointer when the stream that computes the gradient has done so, and DDP's stream waits for
+# what came after MPI.
 import contextlib
 import sys
 import types

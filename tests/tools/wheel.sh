@@ -49,7 +49,8 @@ use() {
   expect "$(grep -c 'are summed by slimpi' err.txt)" 1 "$what: slimpi-run --torch"
 }
 use "$("$MPIEXEC" --version 2>&1 | head -n 1)" "$MPIEXEC"
-[ ! -x "$top_builddir/mpich/bin/mpiexec" ] || use "MPICH from PyPI" "$top_builddir/mpich/bin/mpiexec"
+[ ! -x "$top_builddir/mpich/bin/mpiexec" ] ||
+  use "MPICH from PyPI" "$top_builddir/mpich/bin/mpiexec"
 if command -v mpiexec.openmpi >/dev/null; then
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   use "Open MPI" mpiexec.openmpi --oversubscribe
