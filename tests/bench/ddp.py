@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #   slimpi-lab --hosts 4 --rate 200mbit -- slimpi-run python3 tests/bench/ddp.py
-# with tools/python in PYTHONPATH trains one network with DistributedDataParallel by one method after
+# with tools/python in PYTHONPATH trains a network with DistributedDataParallel by one method after
 # the other, and writes a line of JSON for each: seconds and bytes of a step, and the accuracy after
 # all steps. Bytes are those that the links of all ranks carry.
 import argparse
