@@ -23,7 +23,8 @@ struct Allreduce {
   mpi::Datatype datatype;
   mpi::Op op;
   mpi::Comm comm;
-  bool large = false;  // the call came through MPI_Allreduce_c
+  bool large = false;    // the call came through MPI_Allreduce_c
+  bool fortran = false;  // the call came through PMPI_Allreduce: see intercept/fortran.h
 };
 
 // What became of a call. Two registers hold it: every call of the program returns one.

@@ -11,14 +11,20 @@
 
 namespace slimpi::call {
 
+namespace {
+// "PMPIX_Allreduce_init" of "PMPI_Allreduce_init".
+std::string experimental(std::string name) {
+  return name.insert(name.find("MPI_") + 3, "X");
+}
+}  // namespace
+
 void* next_definition(const char* name, std::atomic<void*>& known) {
   void* next = nullptr;
   // What the search throws leaves the function missing, for this call.
   (void)caught([&] {
     next = mpi::next_definition(name);
     // Open MPI had persistent collectives under this name before they were standard.
-    if (next == nullptr)
-      next = mpi::next_definition(("MPIX_" + std::string(name).substr(4)).c_str());
+    if (next == nullptr) next = mpi::next_definition(experimental(name).c_str());
     if (next == nullptr)
       log_error(std::string(name) +
                 " was called, but this process has no MPI with such a function");

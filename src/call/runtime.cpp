@@ -125,7 +125,7 @@ Status Runtime::configure(mpi::Found found) {
   }
   if (is_first_process())
     log_warn("this process runs " + mpi_version +
-             ", whose ABI is not MPICH's own; slimpi leaves it alone");
+             ", which slimpi does not know; it leaves this process alone");
   return Status::unsupported;
 }
 

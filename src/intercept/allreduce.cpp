@@ -3,6 +3,7 @@
 
 #include "call/entry.h"
 #include "intercept/catch_all.h"
+#include "intercept/fortran.h"
 
 using slimpi::Status;
 using slimpi::call::Allreduce;
@@ -29,8 +30,8 @@ bool fits(std::int64_t count) {
 }
 
 Allreduce made(const void* in, void* out, std::int64_t count, Word datatype, Word op, Word comm,
-               bool large = false) {
-  return {in, out, count, cut<Datatype>(datatype), cut<Op>(op), cut<Comm>(comm), large};
+               bool large = false, bool fortran = false) {
+  return {in, out, count, cut<Datatype>(datatype), cut<Op>(op), cut<Comm>(comm), large, fortran};
 }
 
 int allreduce(const Allreduce& call) {
@@ -76,8 +77,11 @@ int slimpi::call::call_mpi_unstaged(const Allreduce& call) {
                          int(const void*, void*, std::int64_t, Word, Word, Word))(
           call.in, call.out, call.count, Word(call.datatype), Word(call.op), Word(call.comm));
     if (!fits(call.count)) return refuse_count("MPI_Allreduce_c", call.count);
-    return SLIMPI_NEXT("MPI_Allreduce", int(const void*, void*, int, Word, Word, Word))(
-        call.in, call.out, int(call.count), Word(call.datatype), Word(call.op), Word(call.comm));
+    auto* const next =
+        call.fortran ? SLIMPI_NEXT("PMPI_Allreduce", int(const void*, void*, int, Word, Word, Word))
+                     : SLIMPI_NEXT("MPI_Allreduce", int(const void*, void*, int, Word, Word, Word));
+    return next(call.in, call.out, int(call.count), Word(call.datatype), Word(call.op),
+                Word(call.comm));
   });
 }
 
@@ -125,4 +129,31 @@ SLIMPI_EXPORT int MPI_Allreduce_init_c(const void* in, void* out, std::int64_t c
     if (!fits(count)) return refuse_count("MPI_Allreduce_init_c", count);
     return persistent(in, out, int(count), datatype, op, comm, info, request);
   });
+}
+
+SLIMPI_EXPORT int PMPI_Allreduce(const void* in, void* out, int count, Word datatype, Word op,
+                                 Word comm) {
+  if (!SLIMPI_FROM_FORTRAN)
+    return SLIMPI_NEXT("PMPI_Allreduce", int(const void*, void*, int, Word, Word, Word))(
+        in, out, count, datatype, op, comm);
+  return allreduce(made(in, out, count, datatype, op, comm, false, true));
+}
+
+SLIMPI_EXPORT int PMPI_Iallreduce(const void* in, void* out, int count, Word datatype, Word op,
+                                  Word comm, Word request) {
+  const auto begin = [&] {
+    return SLIMPI_NEXT("PMPI_Iallreduce", int(const void*, void*, int, Word, Word, Word, Word))(
+        in, out, count, datatype, op, comm, request);
+  };
+  return SLIMPI_FROM_FORTRAN ? counted(made(in, out, count, datatype, op, comm), begin) : begin();
+}
+
+SLIMPI_EXPORT int PMPI_Allreduce_init(const void* in, void* out, int count, Word datatype, Word op,
+                                      Word comm, Word info, Word request) {
+  const auto begin = [&] {
+    return SLIMPI_NEXT("PMPI_Allreduce_init",
+                       int(const void*, void*, int, Word, Word, Word, Word, Word))(
+        in, out, count, datatype, op, comm, info, request);
+  };
+  return SLIMPI_FROM_FORTRAN ? counted(made(in, out, count, datatype, op, comm), begin) : begin();
 }

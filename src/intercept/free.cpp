@@ -4,6 +4,7 @@
 // attributes, so no attribute may be read or set there. All ranks are inside such a call together,
 // whichever callback runs first on each, so all of them leave sums on that communicator to MPI.
 #include "call/entry.h"
+#include "intercept/fortran.h"
 
 using slimpi::call::Freeing;
 using slimpi::mpi::Comm;
@@ -18,7 +19,17 @@ SLIMPI_EXPORT int MPI_Comm_disconnect(void* comm) {
   return SLIMPI_NEXT("MPI_Comm_disconnect", int(void*))(comm);
 }
 
-// MPICH's mpi_f08 module calls PMPI_ names directly.
+SLIMPI_EXPORT int PMPI_Comm_free(void* comm) {
+  const Freeing freeing(SLIMPI_FROM_FORTRAN ? slimpi::mpi::read<Comm>(comm) : Comm());
+  return SLIMPI_NEXT("PMPI_Comm_free", int(void*))(comm);
+}
+
+SLIMPI_EXPORT int PMPI_Comm_disconnect(void* comm) {
+  const Freeing freeing(SLIMPI_FROM_FORTRAN ? slimpi::mpi::read<Comm>(comm) : Comm());
+  return SLIMPI_NEXT("PMPI_Comm_disconnect", int(void*))(comm);
+}
+
+// MPICH's mpi_f08 module calls PMPI_ names directly. Elsewhere a handle there is another number.
 SLIMPI_EXPORT void mpi_comm_free_f08_(int* comm, int* error) {
   const Freeing freeing(slimpi::mpi::read<Comm>(comm));
   SLIMPI_NEXT("mpi_comm_free_f08_", void(int*, int*))(comm, error);

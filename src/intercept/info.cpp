@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "call/entry.h"
 #include "intercept/catch_all.h"
+#include "intercept/fortran.h"
 
 using slimpi::call::Word;
 using slimpi::intercept::catch_all;
@@ -17,6 +18,12 @@ int take_info(Comm comm, Info info) {
     (void)catch_all([&] { code = slimpi::call::fail_on(comm, status); });
   return code;
 }
+
+// Whether a handle of mpi_f08 is the number that C has. Elsewhere the PMPI_ names above act.
+bool f08_handles_are_c() {
+  slimpi::mpi::find_abi();
+  return !slimpi::mpi::abi.fortran_calls_pmpi;
+}
 }  // namespace
 
 SLIMPI_EXPORT int MPI_Comm_set_info(Word comm, Word info) {
@@ -29,13 +36,26 @@ SLIMPI_EXPORT int MPI_Comm_dup_with_info(Word comm, Word info, void* made) {
   return code == 0 ? take_info(slimpi::mpi::read<Comm>(made), cut<Info>(info)) : code;
 }
 
+SLIMPI_EXPORT int PMPI_Comm_set_info(Word comm, Word info) {
+  const int code = SLIMPI_NEXT("PMPI_Comm_set_info", int(Word, Word))(comm, info);
+  if (code != 0 || !SLIMPI_FROM_FORTRAN) return code;
+  return take_info(cut<Comm>(comm), cut<Info>(info));
+}
+
+SLIMPI_EXPORT int PMPI_Comm_dup_with_info(Word comm, Word info, void* made) {
+  const int code = SLIMPI_NEXT("PMPI_Comm_dup_with_info", int(Word, Word, void*))(comm, info, made);
+  if (code != 0 || !SLIMPI_FROM_FORTRAN) return code;
+  return take_info(slimpi::mpi::read<Comm>(made), cut<Info>(info));
+}
+
 // MPICH's mpi_f08 module calls PMPI_ names directly for functions without buffers, so its own names
 // are intercepted. Fortran's handles are MPICH's integers; `error` may be absent.
 SLIMPI_EXPORT void mpi_comm_set_info_f08_(const int* comm, const int* info, int* error) {
   int own = 0;
   int* const code = error != nullptr ? error : &own;
   SLIMPI_NEXT("mpi_comm_set_info_f08_", void(const int*, const int*, int*))(comm, info, code);
-  if (*code == 0) *code = take_info(cut<Comm>(Word(*comm)), cut<Info>(Word(*info)));
+  if (*code == 0 && f08_handles_are_c())
+    *code = take_info(cut<Comm>(Word(*comm)), cut<Info>(Word(*info)));
 }
 
 SLIMPI_EXPORT void mpi_comm_dup_with_info_f08_(const int* comm, const int* info, int* made,
@@ -44,5 +64,6 @@ SLIMPI_EXPORT void mpi_comm_dup_with_info_f08_(const int* comm, const int* info,
   int* const code = error != nullptr ? error : &own;
   SLIMPI_NEXT("mpi_comm_dup_with_info_f08_", void(const int*, const int*, int*, int*))
   (comm, info, made, code);
-  if (*code == 0) *code = take_info(cut<Comm>(Word(*made)), cut<Info>(Word(*info)));
+  if (*code == 0 && f08_handles_are_c())
+    *code = take_info(cut<Comm>(Word(*made)), cut<Info>(Word(*info)));
 }

@@ -30,8 +30,17 @@ SLIMPI_EXPORT int MPI_Pcontrol(const int level, ...) {
 }
 #endif
 
-// MPICH's mpi_f08 module does not call MPI_Pcontrol. `error` is not in the standard's interface.
+// Neither mpi_f08 module calls MPI_Pcontrol. `error` is not in the standard's interface.
 SLIMPI_EXPORT void mpi_pcontrol_f08_(const int* level, int* error) {
   (void)slimpi::intercept::catch_all([&] { slimpi::call::control(*level); });
   SLIMPI_NEXT("mpi_pcontrol_f08_", void(const int*, int*))(level, error);
+}
+
+// mpif.h and the mpi module, under the name that Fortran compilers for Linux give it. Open MPI goes
+// on from there to PMPI_Pcontrol, which a tool may call as well.
+SLIMPI_EXPORT void mpi_pcontrol_(const int* level, int* error) {
+  slimpi::mpi::find_abi();
+  if (slimpi::mpi::abi.fortran_calls_pmpi)
+    (void)slimpi::intercept::catch_all([&] { slimpi::call::control(*level); });
+  SLIMPI_NEXT("mpi_pcontrol_", void(const int*, int*))(level, error);
 }

@@ -3,6 +3,7 @@
 // MPI_Finalize, only to know that it runs.
 #include "call/entry.h"
 #include "intercept/catch_all.h"
+#include "intercept/fortran.h"
 
 using slimpi::call::Finalizing;
 using slimpi::call::session_closed;
@@ -22,6 +23,18 @@ SLIMPI_EXPORT int MPI_Session_finalize(void* session) {
   return code;
 }
 
+SLIMPI_EXPORT int PMPI_Session_init(Word info, Word handler, void* session) {
+  const int code = SLIMPI_NEXT("PMPI_Session_init", int(Word, Word, void*))(info, handler, session);
+  if (code == 0 && SLIMPI_FROM_FORTRAN) session_opened();
+  return code;
+}
+
+SLIMPI_EXPORT int PMPI_Session_finalize(void* session) {
+  const int code = SLIMPI_NEXT("PMPI_Session_finalize", int(void*))(session);
+  if (code == 0 && SLIMPI_FROM_FORTRAN) (void)catch_all(session_closed);
+  return code;
+}
+
 // MPICH's mpi_f08 module calls PMPI_ names directly; `error` may be absent.
 SLIMPI_EXPORT void mpi_session_init_f08_(const int* info, const int* handler, int* session,
                                          int* error) {
@@ -29,19 +42,25 @@ SLIMPI_EXPORT void mpi_session_init_f08_(const int* info, const int* handler, in
   int* const code = error != nullptr ? error : &own;
   SLIMPI_NEXT("mpi_session_init_f08_", void(const int*, const int*, int*, int*))
   (info, handler, session, code);
-  if (*code == 0) session_opened();
+  if (*code == 0 && !slimpi::mpi::abi.fortran_calls_pmpi) session_opened();
 }
 
 SLIMPI_EXPORT void mpi_session_finalize_f08_(int* session, int* error) {
   int own = 0;
   int* const code = error != nullptr ? error : &own;
   SLIMPI_NEXT("mpi_session_finalize_f08_", void(int*, int*))(session, code);
-  if (*code == 0) (void)catch_all(session_closed);
+  if (*code == 0 && !slimpi::mpi::abi.fortran_calls_pmpi) (void)catch_all(session_closed);
 }
 
 SLIMPI_EXPORT int MPI_Finalize() {
   const Finalizing finalizing;
   return SLIMPI_NEXT("MPI_Finalize", int())();
+}
+
+SLIMPI_EXPORT int PMPI_Finalize() {
+  if (!SLIMPI_FROM_FORTRAN) return SLIMPI_NEXT("PMPI_Finalize", int())();
+  const Finalizing finalizing;
+  return SLIMPI_NEXT("PMPI_Finalize", int())();
 }
 
 SLIMPI_EXPORT void mpi_finalize_f08_(int* error) {

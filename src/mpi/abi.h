@@ -42,6 +42,10 @@ struct Abi {
   int any_source, any_tag, comm_type_shared, err_other, keyval_invalid, tag_ub, thread_multiple;
   int max_error_string, max_info_val;  // with the final zero byte
 
+  // Whether Fortran's calls, and the callbacks in them, reach PMPI_ names only. Else they reach the
+  // names of C, but for those of mpi_f08 that have no buffer, which are mpi_..._f08_.
+  bool fortran_calls_pmpi;
+
   // Where MPI_SOURCE and MPI_TAG stand, in ints from the start, and the size of all, in bytes.
   struct {
     int source, tag, bytes;

@@ -11,22 +11,19 @@
 #include <vector>
 
 #include "mpi/abis.h"
+#include "mpi/image.h"
 
 namespace slimpi::mpi {
 
 namespace {
-
-std::string_view file_name(const char* path) {
-  const std::string_view text(path == nullptr ? "" : path);
-  return text.substr(text.rfind('/') + 1);  // npos + 1 = 0
-}
 
 // Handles of the loaded libraries whose file name begins with libmpi. They are never closed.
 std::vector<void*> loaded_mpis() {
   std::vector<std::string> paths;
   dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* data) {
-        if (file_name(info->dlpi_name).starts_with("libmpi"))
+        const std::string_view path = info->dlpi_name;
+        if (path.substr(path.rfind('/') + 1).starts_with("libmpi"))  // npos + 1 = 0
           static_cast<std::vector<std::string>*>(data)->emplace_back(info->dlpi_name);
         return 0;
       },
@@ -45,11 +42,26 @@ void* lookup(const char* name) {
   return nullptr;
 }
 
-const void* symbol(const char* name) {
-  if (const void* found = dlsym(RTLD_DEFAULT, name); found != nullptr) return found;
+const void* library_symbol(const char* name) {
   for (void* handle : loaded_mpis())
     if (const void* found = dlsym(handle, name); found != nullptr) return found;
   return nullptr;
+}
+
+// A datum of MPI's where the program sees it: a program that is not position independent has a copy
+// of its own.
+const void* symbol(const char* name) {
+  const void* const found = dlsym(RTLD_DEFAULT, name);
+  return found != nullptr ? found : library_symbol(name);
+}
+
+// Other objects of that kind lie on the heap.
+void find_predefined(Abi& made) {
+  int i = 0;
+  for (const void* address : {library_symbol("ompi_mpi_float"), symbol("ompi_mpi_float")}) {
+    const Image image = image_of(address);
+    made.predefined[i++] = {image.first, image.end};
+  }
 }
 
 // MPICH 5 and Intel MPI have the standard ABI in a second library beside their own ABI's, and may
@@ -104,6 +116,7 @@ void detect() {
     abi = kStandard;
   } else if (symbol("ompi_mpi_comm_world") != nullptr) {
     abi = open_mpi(symbol);
+    find_predefined(abi);
   } else if (!has_mpich_abi(description)) {
     abi.handle_bits = ~Word(0);  // every argument passes unchanged
     g_unknown = true;
@@ -115,14 +128,14 @@ Found find(Api& api, std::string& description) {
   detect();
   if (!g_known) return Found::no_mpi;
   description = describe();
-  if (g_unknown) return Found::other_abi;
+  if (g_unknown) return Found::unknown;
   bool complete = true;
 #define SLIMPI_MPI(name, ...)                                             \
   api.name = reinterpret_cast<decltype(api.name)>(lookup("PMPI_" #name)); \
   complete = complete && api.name != nullptr;
 #include "mpi/functions.def"
 #undef SLIMPI_MPI
-  return complete ? Found::yes : Found::other_abi;
+  return complete ? Found::yes : Found::unknown;
 }
 
 void* next_definition(const char* name) {

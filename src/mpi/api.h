@@ -14,7 +14,7 @@ struct Api {
 #undef SLIMPI_MPI
 };
 
-enum class Found { yes, no_mpi, other_abi };
+enum class Found { yes, no_mpi, unknown };
 
 // Searches for PMPI_ functions after this library in the symbol order (programs linked to MPI),
 // then in every loaded libmpi* (Python loads MPI without making its symbols global). Fills `api`

@@ -61,6 +61,7 @@ constexpr Abi kMpich = {
     .thread_multiple = 3,
     .max_error_string = 512,
     .max_info_val = 1024,
+    .fortran_calls_pmpi = false,
     .status = {.source = 2, .tag = 3, .bytes = 20},
     .predefined = {{0x40000000, 0x80000000}, {0, 0}},
 };

@@ -63,6 +63,7 @@ Abi open_mpi(const void* (*symbol)(const char* name)) {
       .thread_multiple = 3,
       .max_error_string = 256,
       .max_info_val = 256,
+      .fortran_calls_pmpi = true,
       .status = {.source = 0, .tag = 1, .bytes = 24},
       .predefined = {},
   };

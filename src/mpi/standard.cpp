@@ -61,6 +61,7 @@ constexpr Abi kStandard = {
     .thread_multiple = 4096,
     .max_error_string = 512,
     .max_info_val = 1024,
+    .fortran_calls_pmpi = false,
     .status = {.source = 0, .tag = 1, .bytes = 32},
     .predefined = {{0x200, 0x400}, {0, 0}},
 };

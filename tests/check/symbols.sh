@@ -16,7 +16,7 @@ readelf -h "$library" >/dev/null
 grep -q . "$map"
 bad=0
 
-allowed=" $(grep -o '\<\(MPI\|mpi\)_[A-Za-z0-9_]*;' "$map" | tr -d ';' | tr '\n' ' ')"
+allowed=" $(grep -o '\<\(P\?MPI\|mpi\)_[A-Za-z0-9_]*;' "$map" | tr -d ';' | tr '\n' ' ')"
 for symbol in $(nm -D --defined-only "$library" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }')
 do
   case $symbol in

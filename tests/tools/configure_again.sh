@@ -84,8 +84,8 @@ configured() { # TIMES WHAT
 quickstart() { run quickstart --no-lab; }
 # No packages of PyPI: they are tools/check's own affair.
 check() {
-  mkdir -p $built/cuda-tools $built/python/bin $built/mpich/bin
-  for stub in python/bin/python3 mpich/bin/mpicc; do made $built/$stub </dev/null; done
+  mkdir -p $built/cuda-tools $built/python/bin $built/mpich/bin $built/openmpi/bin
+  for stub in python/bin/python3 mpich/bin/mpicc openmpi/bin/mpicc; do made $built/$stub </dev/null; done
   run check "$@"
 }
 

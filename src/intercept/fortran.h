@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Fortran under Open MPI. Its bindings (mpif.h, mpi, mpi_f08) turn handles and MPI_IN_PLACE into
+// C's and then call PMPI_ names, so slimpi defines those too. It acts on a call of the bindings. A
+// call from elsewhere, such as a tool's, MPI's own or ROMIO's, goes to MPI as it is. slimpi's own
+// calls never come here: the table of MPI functions holds MPI's.
+#pragma once
+#include <atomic>
+
+#include "mpi/abi.h"
+
+namespace slimpi::intercept {
+
+// Whether the code at an address belongs to MPI's Fortran bindings.
+bool is_fortran_code(const void* address);
+
+inline bool from_fortran(const void* caller) {
+  mpi::find_abi();
+  return mpi::abi.fortran_calls_pmpi && is_fortran_code(caller);
+}
+
+}  // namespace slimpi::intercept
+
+// Whether the function in which this stands was called by MPI's Fortran bindings.
+#define SLIMPI_FROM_FORTRAN ::slimpi::intercept::from_fortran(__builtin_return_address(0))

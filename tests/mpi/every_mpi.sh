@@ -1,0 +1,90 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Usage: every_mpi.sh [MPI...]
+# One library, built for no MPI in particular, under each MPI of tests/mpis, or the named ones: C,
+# also with copies of Open MPI's data in the program, Fortran, mpi4py and coarrays. The same program
+# and data give the same bytes under each.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+programs=$top_srcdir/tests/programs
+ran=0
+
+launch() { # RANKS COMMAND... ; PRELOAD may be empty
+  ranks=$1
+  shift
+  # shellcheck disable=SC2086 # words
+  timeout -k 5 "$seconds" $mpi_launcher -n "$ranks" env ${PRELOAD:+LD_PRELOAD="$PRELOAD"} "$@" \
+    </dev/null
+}
+
+golden() { # PROGRAM ROW [VARIABLE=VALUE...]
+  program=$1 row=$2
+  shift 2
+  grep "^$row " "$top_srcdir/tests/mpi/golden.txt" >wanted.txt
+  PRELOAD=$preload launch 4 SLIMPI_MIN_SIZE=0 "$@" "$program" "$row" >got.txt || :
+  same wanted.txt got.txt "$mpi: $row"
+}
+
+both() { # NAME COMPRESSED COMMAND...: alike(), by this launcher
+  name=$1 compressed=$2
+  shift 2
+  PRELOAD='' launch 4 "$@" exact >plain.txt 2>plain.err || fail "$mpi: $name without the library"
+  rm -f report.json
+  PRELOAD=$preload launch 4 SLIMPI_RANKS_PER_NODE=1 SLIMPI_REPORT="$work/report.json" "$@" \
+    >under.txt 2>under.err || fail "$mpi: $name under the library"
+  same plain.txt under.txt "$mpi: $name prints the same with and without the library"
+  expect "$(report report.json calls compressed)" "$compressed" "$mpi: $name: calls taken over"
+}
+
+# shellcheck disable=SC2086 # wrappers are words
+try() {
+  mpi=$1 mpi_fortran='' mpi_python='' mpi_python_environment='' mpi_coarrays=''
+  . "$top_srcdir/tests/mpis/$mpi"
+  if ! $mpi_c -O1 -o golden "$top_srcdir/tests/mpi/golden.c" 2>build.log; then
+    echo "NOTE $mpi is not here: its tests do not run"
+    return
+  fi
+  ran=$((ran + 1))
+  golden ./golden bytegrad-4-2 SLIMPI_RANKS_PER_NODE=2 SLIMPI_BITS=4
+  golden ./golden qsgd-1 SLIMPI_RANKS_PER_NODE=1 SLIMPI_ALGORITHM=qsgd
+  golden ./golden decentralized-1 SLIMPI_RANKS_PER_NODE=1 SLIMPI_ALGORITHM=decentralized
+  golden ./golden bytegrad-4-leader SLIMPI_RANKS_PER_NODE=2 SLIMPI_BITS=4 SLIMPI_HIERARCHY=leader
+  $mpi_c -O1 -fno-pie -no-pie -o golden "$top_srcdir/tests/mpi/golden.c"
+  golden ./golden bytegrad-4-2 SLIMPI_RANKS_PER_NODE=2 SLIMPI_BITS=4
+
+  $mpi_c -O1 -o handles "$top_srcdir/tests/mpi/handles.c" -lm
+  rm -f report.json
+  PRELOAD=$preload launch 4 SLIMPI_RANKS_PER_NODE=1 SLIMPI_REPORT="$work/report.json" ./handles \
+    >out.txt 2>err.txt || fail "$mpi: handles ends well"
+  cat err.txt
+  expect "$(tr '\n' ' ' <out.txt)" "close options " "$mpi: handles, info keys and attributes"
+  expect "$(report report.json calls compressed) $(report report.json calls passed off)" "1 1" \
+    "$mpi: calls of the report"
+
+  for program in sums sums_f08; do
+    [ -n "$mpi_fortran" ] || continue
+    $mpi_fortran -O2 -w -I"$programs" -o $program "$programs/checks.f90" "$programs/$program.f90" ||
+      continue
+    wanted=4
+    [ $program = sums ] || wanted=2
+    both "$program" $wanted ./$program
+  done
+  if [ -n "$mpi_coarrays" ] && $mpi_fortran -O2 -w -fcoarray=lib -o sums_coarray \
+    "$programs/checks.f90" "$programs/sums_coarray.f90" -l$mpi_coarrays 2>build.log; then
+    export UCX_LOG_LEVEL=error
+    both "coarrays" 2 ./sums_coarray
+  fi
+  if [ -n "$mpi_python" ] &&
+    $mpi_python -c 'import mpi4py, numpy' 2>build.log; then
+    both "mpi4py" 3 env $mpi_python_environment $mpi_python "$programs/sums.py"
+  else
+    echo "NOTE $mpi: no mpi4py with NumPy for it"
+  fi
+}
+
+if [ $# = 0 ]; then
+  for file in "$top_srcdir"/tests/mpis/*; do set -- "$@" "${file##*/}"; done
+fi
+for each in "$@"; do try "$each"; done
+[ $ran -gt 0 ] || skip "no MPI of tests/mpis is installed"
+verdict

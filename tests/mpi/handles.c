@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sums floats with arguments as a compiler may leave them: under an MPI whose handles are ints, the
+ * upper half of each register is rubbish. Then frees a communicator whose options came by info, with
+ * an attribute on it. Prints `close` where the sums are as close as 8 bits are, and `options` where
+ * the communicator of the info keys was left to MPI. */
+#include <math.h>
+#include <mpi.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { N = 50000 };
+
+typedef int Sum(const void*, void*, int, uint64_t, uint64_t, uint64_t);
+
+static uint64_t word(const void* handle, size_t bytes) {
+  if (bytes == sizeof(uint64_t)) return *(const uint64_t*)handle;
+  return *(const uint32_t*)handle | UINT64_C(0xdeadbeef00000000);
+}
+
+static int freed;
+static int on_free(MPI_Comm comm, int key, void* value, void* extra) {
+  (void)comm, (void)key, (void)value, (void)extra;
+  ++freed;
+  return MPI_SUCCESS;
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  int rank, size, key;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  float* const in = malloc(N * sizeof *in);
+  float* const out = malloc(N * sizeof *out);
+  for (int i = 0; i < N; ++i) in[i] = (float)(i % 1000) + (float)rank;
+  MPI_Comm world = MPI_COMM_WORLD;
+  MPI_Datatype type = MPI_FLOAT;
+  MPI_Op op = MPI_SUM;
+  void* volatile function = (void*)MPI_Allreduce; /* whose type the compiler must not see */
+  Sum* const sum = (Sum*)function;
+  int bad = sum(in, out, N, word(&type, sizeof type), word(&op, sizeof op),
+                word(&world, sizeof world)) != MPI_SUCCESS;
+  for (int i = 0; i < N; ++i)
+    bad |= fabsf(out[i] - (float)size * (float)(i % 1000) - (float)(size * (size - 1)) / 2) > 40;
+  if (rank == 0) puts(bad ? "wrong" : "close");
+
+  MPI_Info info;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "slimpi_algorithm", "off");
+  MPI_Comm own;
+  MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &own);
+  MPI_Info_free(&info);
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_free, &key, NULL);
+  MPI_Comm_set_attr(own, key, NULL);
+  MPI_Allreduce(in, out, N, MPI_FLOAT, MPI_SUM, own);
+  int inexact = 0;
+  for (int i = 0; i < N; ++i)
+    inexact |= out[i] != (float)size * (float)(i % 1000) + (float)(size * (size - 1)) / 2;
+  MPI_Comm_free(&own);
+  MPI_Comm_free_keyval(&key);
+  if (rank == 0) puts(!inexact && freed == 1 ? "options" : "no options");
+  MPI_Finalize();
+  return bad | inexact;
+}
