@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sums floats with arguments as a compiler may leave them: under an MPI whose handles are ints, the
  * upper half of each register is rubbish. Then frees a communicator whose options came by info,
- * with an attribute on it. Prints `close` where the sums are as close as 8 bits are, and `options` where
- * the communicator of the info keys was left to MPI. */
+ * with an attribute on it. Prints `close` where the sums are as close as 8 bits are, and `options`
+ * where the communicator of the info keys was left to MPI. */
 #include <math.h>
 #include <mpi.h>
 #include <stdint.h>
