@@ -77,7 +77,8 @@ class State:
         self._comm = self._world.communicator(ranks, self.options)
         self._first_comm = self._comm
         if self._keeps_state:
-            self._first_comm = self._world.communicator(ranks, {"algorithm": "allreduce"})
+            self._first_comm = self._world.communicator(ranks, {"algorithm": "allreduce",
+                                                                    "start": "0"})
         models = self._world.models
         self._model = models[self._comm] = models.get(self._comm, 0) + 1
         self.iteration = 0
