@@ -2,9 +2,10 @@
 #include "algorithm/bounded_exchange.h"
 
 #include <algorithm>
-#include <cmath>
+#include <bit>
 
 #include "algorithm/codec_choice.h"
+#include "algorithm/codec_list.h"
 #include "algorithm/error_check.h"
 #include "codec/used_codec.h"
 #include "comm/communicator.h"
@@ -18,6 +19,8 @@ namespace slimpi::algorithm {
 namespace {
 
 constexpr int kMostTries = 3;  // exchanges in one call; the last one is exact
+// Larger sums may saturate, and the error of a saturated sum has no bound.
+constexpr double kGreatestSum = 0x1p126;
 
 // The memory of one call: views of scratch that reserve_bounded() reserved.
 struct Buffers {
@@ -68,6 +71,15 @@ Buffers buffers_of(const comm::Call& call, const Sizes& sizes) {
   return buffers;
 }
 
+// The largest absolute value of float bits: of a NaN above infinity's, and of that above all
+// others'.
+std::uint32_t largest_bits(const float* values, std::uint64_t count) {
+  std::uint32_t largest = 0;
+  for (std::uint64_t i = 0; i < count; ++i)
+    largest = std::max(largest, std::bit_cast<std::uint32_t>(values[i]) & 0x7fffffffu);
+  return largest;
+}
+
 // One call: exchanges with finer and finer codecs until the error is small enough.
 class Bounded {
  public:
@@ -86,8 +98,9 @@ class Bounded {
 
  private:
   Status keep_input();
-  Status exchange(int index);
-  Status check(int index, double peak, int tries, int* next);
+  Status exchange();
+  Status agree_on_first(CodecChoice& choice);
+  Status check(int tries, int* next);
   Status to_host(float* to, const float* from, std::uint64_t count) {
     return comm::copy_and_wait(call_.device_stream(), "copy out", to, from, count * sizeof(float));
   }
@@ -101,6 +114,9 @@ class Bounded {
   const bool takes_part_, staged_;
   const float* host_in_ = nullptr;
   Buffers buffers_;
+  int index_ = kExactCodec;     // the codec of the present try
+  int coarsest_ = kExactCodec;  // that its error allows
+  double peak_ = 0;             // no sum has a larger absolute value
 };
 
 // Another exchange may follow with the same input, so no exchange may overwrite it. If the input
@@ -116,18 +132,38 @@ Status Bounded::keep_input() {
   return staged_ ? to_host(buffers_.in, in_, shard_.count) : Status::ok;
 }
 
-Status Bounded::exchange(int index) {
+// The codec to start with: the finest that some rank chose. With an infinity or a NaN, or with sums
+// that may saturate, the error is unknown, so the codec is the exact one. Zeros need no levels.
+Status Bounded::agree_on_first(CodecChoice& choice) {
+  const std::uint32_t largest = takes_part_ ? largest_bits(host_in_, shard_.count) : 0;
+  std::uint64_t words[] = {std::uint64_t(choice.first(call_.plan.max_error)), largest};
+  SLIMPI_TRY(call_.communicator.exchange().all_max(words));
+  const comm::Communicator& communicator = call_.communicator;
+  const int addends = group_.flat ? communicator.size() : communicator.layout().nodes();
+  peak_ = double(addends) * double(std::bit_cast<float>(std::uint32_t(words[1])));
+  index_ = int(words[0]);
+  if (peak_ == 0) index_ = 0;
+  if (!(peak_ <= kGreatestSum) || !holds(index_, peak_)) index_ = kExactCodec;
+  return Status::ok;
+}
+
+Status Bounded::exchange() {
   if (!takes_part_) return Status::ok;
   comm::Plan plan = call_.plan;
-  plan.format = codec_at(plan.format, index);
+  plan.format = codec_at(plan.format, index_);
   comm::Call exchanged = comm::with_plan(call_, plan);
-  exchanged.totals = index == kExactCodec ? nullptr : buffers_.totals;
+  exchanged.totals = index_ == kExactCodec ? nullptr : buffers_.totals;
   return inter::run_exchange(exchanged, group_, shard_, in_, out_, nullptr);
 }
 
-// Sets *next to the codec that all ranks try next, or to `index` if the error is small enough.
-Status Bounded::check(int index, double peak, int tries, int* next) {
-  const kernels::Format format = codec_at(call_.plan.format, index);
+// Sets *next to the codec that all ranks try next, or to index_ if the error is small enough.
+Status Bounded::check(int tries, int* next) {
+  const double max_error = call_.plan.max_error;
+  if (index_ == kExactCodec) {
+    coarsest_ = coarsest_codec(index_, 0, max_error, peak_);
+    return Status::ok;
+  }
+  const kernels::Format format = codec_at(call_.plan.format, index_);
   Checked checked;
   if (takes_part_) {
     const comm::Range own = comm::chunk_of(shard_.count, int(group_.peers.size()), group_.index,
@@ -142,31 +178,36 @@ Status Bounded::check(int index, double peak, int tries, int* next) {
   }
   double excess = 0;
   SLIMPI_TRY(measure_excess(call_, format, group_, shard_, checked, node_rounding_, &excess));
-  std::uint64_t wanted =
-      std::uint64_t(tries + 1 < kMostTries ? finer_codec(index, excess, call_.plan.max_error, peak)
-                                           : kExactCodec);
-  if (excess <= 1) wanted = std::uint64_t(index);
-  // `excess` may differ between ranks in its last bits, so the ranks agree on the finest codec that
-  // any of them wants.
-  SLIMPI_TRY(call_.communicator.exchange().all_max({&wanted, 1}));
-  *next = int(wanted);
+  // `excess` may differ between ranks in its last bits, so the ranks agree on the finest codecs
+  // that any of them wants.
+  std::uint64_t wanted[] = {std::uint64_t(index_), std::uint64_t(index_)};
+  if (excess <= 1)
+    wanted[1] = std::uint64_t(coarsest_codec(index_, excess, max_error, peak_));
+  else
+    wanted[0] = std::uint64_t(tries < kMostTries - 1 ? finer_codec(index_, excess, max_error, peak_)
+                                                     : kExactCodec);
+  SLIMPI_TRY(call_.communicator.exchange().all_max(wanted));
+  *next = int(wanted[0]);
+  coarsest_ = int(wanted[1]);
   return Status::ok;
 }
 
 Status Bounded::run() {
   SLIMPI_TRY(keep_input());
-  ChosenCodec chosen;
-  SLIMPI_TRY(choose_codec(call_, group_, shard_, host_in_, &chosen));
-  int index = chosen.index;
+  CodecChoice& choice = call_.communicator.attachment<CodecChoices>().of(call_.count);
+  SLIMPI_TRY(agree_on_first(choice));
+  const int first = index_;
   for (int tries = 1;; ++tries) {
-    SLIMPI_TRY(exchange(index));
-    int next = index;
-    if (index != kExactCodec) SLIMPI_TRY(check(index, chosen.peak, tries, &next));
-    if (next == index) break;
+    SLIMPI_TRY(exchange());
+    int next = index_;
+    SLIMPI_TRY(check(tries, &next));
+    if (next == index_) break;
     call_.communicator.statistics().repeated();
-    index = next;
+    index_ = next;
   }
-  call_.used_codec = codec::used_codec(codec_at(call_.plan.format, index));
+  // What these values alone decided says nothing about the next ones.
+  if (first == choice.first(call_.plan.max_error)) choice.passed(first, index_, coarsest_);
+  call_.used_codec = codec::used_codec(codec_at(call_.plan.format, index_));
   return Status::ok;
 }
 
@@ -181,6 +222,7 @@ Status reserve_bounded(const comm::Call& call) {
   const comm::Plan& plan = call.plan;
   Statistics& statistics = call.communicator.statistics();
   SLIMPI_TRY(SquaredNorms::reserve(call, call.location));
+  (void)call.communicator.attachment<CodecChoices>();
   const comm::InterNodeGroup& group = call.communicator.inter_node_group(plan.hierarchy);
   if (group.shard_index < 0) return Status::ok;
   const Sizes sizes =

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The inter-node exchange under SLIMPI_MAX_ERROR. An estimate chooses a codec (codec_choice.h).
-// After the exchange, the error is checked (error_check.h). If the check fails, the exchange is
-// repeated with a finer codec. The last repetition uses float32, which needs no check. All ranks
-// take the same decisions.
+// The inter-node exchange under SLIMPI_MAX_ERROR. It begins with the codec that passed last for
+// this size (codec_choice.h). After the exchange, the error is checked (error_check.h). If the
+// check fails, the exchange is repeated with a finer codec. The last repetition uses float32, which
+// needs no check. All ranks take the same decisions.
 #pragma once
 #include "algorithm/algorithm.h"
 

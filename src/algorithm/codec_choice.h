@@ -1,35 +1,49 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Chooses the codec of one call under SLIMPI_MAX_ERROR, so that the relative L2 error of the result
-// stays under the error bound. The choice is made after the intra-node sums and before the
-// inter-node exchange:
-//   1. Every rank that carries a shard sends rank 0 the energy and the ranges of its tiles. A tile
-//      is about one bucket (sample_tiles.h).
-//   2. Rank 0 draws some tiles at random and sends their indices. Tiles with more energy or wider
-//      ranges are drawn more often.
-//   3. The ranks send rank 0 their floats of the drawn tiles. Rank 0 simulates the reduce-scatter
-//      and the all-gather on them (error_estimate.h), with one codec after the other, the cheapest
-//      first. It stops at the first codec whose estimate is under the error bound. The estimate is
-//      the error that error_check.h will find, plus a margin for the random draw.
-//   4. Rank 0 sends the index of the codec to all ranks.
-// The estimate may be wrong sometimes: the check after the exchange decides (bounded_exchange.h).
+// Which codec a sum under SLIMPI_MAX_ERROR is exchanged with first. The bound itself is kept by the
+// check after the exchange (bounded_exchange.h); this choice only decides how often an exchange is
+// repeated and how many bytes it has. The first sum of a size starts with the codec that would do
+// for normally distributed values. Later ones start with the codec that passed last. A coarser one
+// is tried when the errors of several sums in a row leave room for it, and after each try that
+// failed, twice as many.
 //
-// Cost: rank 0 receives 24 bytes per tile, and as floats at most 1/16 of a long vector or half of a
-// short one.
+// All ranks choose alike: they record the same codecs, which they agreed on.
 #pragma once
-#include "algorithm/algorithm.h"
-#include "algorithm/codec_list.h"
+#include <array>
+#include <cstdint>
+
+#include "comm/attachment.h"
 
 namespace slimpi::algorithm {
 
-struct ChosenCodec {
-  int index = kExactCodec;
-  double peak = 0;  // no sum has a larger absolute value
+// Of the sums of one size.
+class CodecChoice {
+ public:
+  // The codec to start with.
+  int first(double max_error) const;
+
+  // A sum began with codec `first` and ended with codec `last`, whose error would also allow
+  // `coarsest`.
+  void passed(int first, int last, int coarsest);
+
+ private:
+  static constexpr int kFewest = 4, kMost = 256;  // sums before a coarser codec is tried
+
+  int codec_ = -1;        // -1: no sum yet
+  int coarsest_ = 0;      // that the errors of all counted sums allow
+  int sums_ = 0;          // counted since codec_ was set
+  int needed_ = kFewest;  // such sums before a coarser codec is tried
 };
 
-// Sets *chosen, for a call whose plan has a max_error. Collective over the communicator; *chosen is
-// the same on all ranks. `in` is the node's sum of this rank's `shard`, in host memory; ranks
-// without an inter-node group do not read it.
-Status choose_codec(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard,
-                    const float* in, ChosenCodec* chosen);
+// The choices of a communicator, by size. Two sizes may share one, which costs bytes or repeated
+// exchanges, and no memory is allocated in a call.
+class CodecChoices : public comm::Attachment {
+ public:
+  CodecChoice& of(std::uint64_t count);
+
+ private:
+  void options_changed() override { choices_ = {}; }
+
+  std::array<CodecChoice, 256> choices_;
+};
 
 }  // namespace slimpi::algorithm

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "algorithm/codec_list.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace slimpi::algorithm {
@@ -16,6 +17,24 @@ constexpr struct {
   double error, most;
 } kShort{Codec::fp16, 0x1p-13, 0x1p-11};
 constexpr int kShortIndex = kQuantizers;
+
+// The error of a quantizer is about inversely proportional to its number of levels. The margin is
+// for the next codec not to just fail.
+constexpr double kMargin = 1.05;
+double levels(int index) {
+  return std::exp2(index + 1) - 1;
+}
+
+// The coarsest quantizer with so many levels; kQuantizers where there is none.
+int quantizer_with(double wanted) {
+  int index = 0;
+  while (index < kQuantizers && !(levels(index) >= wanted)) ++index;
+  return index;
+}
+
+bool short_keeps(double max_error, double peak) {
+  return max_error >= kShort.error && holds(kShortIndex, peak);
+}
 
 }  // namespace
 
@@ -37,13 +56,23 @@ bool holds(int index, double peak) {
 }
 
 int finer_codec(int index, double excess, double max_error, double peak) {
-  // The error is about inversely proportional to the number of levels. The factor 1.05 is a
-  // margin, so that the next codec does not just fail.
-  const double wanted = 1.05 * excess * (std::exp2(index + 1) - 1);
-  for (int finer = index + 1; finer < kQuantizers; ++finer)
-    if (std::exp2(finer + 1) - 1 >= wanted) return finer;
-  const bool shorter = index < kShortIndex && max_error >= kShort.error && holds(kShortIndex, peak);
-  return shorter ? kShortIndex : kExactCodec;
+  const int finer = std::max(index + 1, quantizer_with(kMargin * excess * levels(index)));
+  if (finer < kQuantizers) return finer;
+  return index < kShortIndex && short_keeps(max_error, peak) ? kShortIndex : kExactCodec;
+}
+
+int coarsest_codec(int index, double excess, double max_error, double peak) {
+  if (index < kQuantizers) return std::min(index, quantizer_with(kMargin * excess * levels(index)));
+  return index == kExactCodec && short_keeps(max_error, peak) ? kShortIndex : kQuantizers - 1;
+}
+
+// In buckets of some hundred to some thousand such values the range is 6 to 7 standard deviations,
+// and a value is rounded twice.
+int codec_for_normal_values(double max_error) {
+  constexpr double kErrorOfOneLevel = 2.5;
+  const int index = quantizer_with(kErrorOfOneLevel / max_error);
+  if (index < kQuantizers) return index;
+  return max_error >= kShort.error ? kShortIndex : kExactCodec;
 }
 
 }  // namespace slimpi::algorithm

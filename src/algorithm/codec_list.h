@@ -22,4 +22,12 @@ bool holds(int index, double peak);
 // of absolute value `peak`, the exact codec.
 int finer_codec(int index, double excess, double max_error, double peak);
 
+// The coarsest codec that is worth a try for sums like one that codec `index` did with `excess`
+// times the error that is allowed, 1 at most. An error of the last two codecs says nothing about a
+// quantizer's, so after these it is the next coarser one.
+int coarsest_codec(int index, double excess, double max_error, double peak);
+
+// The cheapest codec that is likely to keep `max_error` for normally distributed values.
+int codec_for_normal_values(double max_error);
+
 }  // namespace slimpi::algorithm

@@ -78,13 +78,6 @@ double error_energy_bound(std::span<const ErrorTile> tiles, std::pmr::memory_res
   return std::min(energy, sampled_energy(all, log_chance));
 }
 
-double expected_energy_bound(double energy, double triangle, double caps, std::uint64_t tiles) {
-  const double draws = double(tiles) * kPlaces, log_chance = log_of_chance(3);
-  const double sampled =
-      energy * (1 + 2 * std::sqrt(log_chance / draws)) + caps * 7 * log_chance / (3 * draws);
-  return std::min(triangle, sampled);
-}
-
 std::uint64_t check_tile_elements(std::uint64_t count) {
   return std::max(kFewestElements, (count + kMostTiles - 1) / kMostTiles);
 }

@@ -31,10 +31,6 @@ struct ErrorTile {
 double error_energy_bound(std::span<const ErrorTile> tiles,
                           std::pmr::memory_resource* memory = std::pmr::get_default_resource());
 
-// An estimate of what error_energy_bound returns for `tiles` similar tiles. `energy` is the squared
-// error, `triangle` the sum of norm^2 of the tiles, `caps` the sum of count * largest^2.
-double expected_energy_bound(double energy, double triangle, double caps, std::uint64_t tiles);
-
 // Elements in one tile of the check, for a vector of `count` elements. Short vectors need many
 // drawn elements; for long ones the number of tiles is limited, so that the message has a bounded
 // size.

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "algorithm/bounded_exchange.h"
-#include "algorithm/codec_choice.h"
+#include "algorithm/codec_list.h"
 #include "algorithm/error_check.h"
 #include "algorithm/node_frame.h"
 #include "algorithm/piecewise_node.h"
@@ -40,18 +40,26 @@ Status run_piecewise(comm::Call& call) {
       caught([&] { return exchange(call, shard_of(call), node.begun() ? &node : nullptr); }));
 }
 
+Status run_in_bound(comm::Call& call) {
+  double rounding = 0;
+  // Before the sum inside the node, which may overwrite the input.
+  if (works_in_node(call)) SLIMPI_TRY(node_rounding(call, &rounding));
+  return run_in_nodes(call, [&](const NodeShard& shard) {
+    return run_bounded(call, shard.group, shard.range, shard.in, rounding);
+  });
+}
+
 }  // namespace
 
 Status run_hierarchical(comm::Call& call) {
-  const bool bounded = call.plan.max_error > 0;
-  if (!bounded && PiecewiseNode::possible(call)) return run_piecewise(call);
-  double rounding = 0;
-  // Before the sum inside the node, which may overwrite the input.
-  if (bounded && works_in_node(call)) SLIMPI_TRY(node_rounding(call, &rounding));
-  return run_in_nodes(call, [&](const NodeShard& shard) {
-    if (bounded) return run_bounded(call, shard.group, shard.range, shard.in, rounding);
-    return exchange(call, shard, nullptr);
-  });
+  if (call.plan.max_error > 0) return run_in_bound(call);
+  OverlapChoice choice(call);
+  if (choice.pieces() && PiecewiseNode::possible(call))
+    SLIMPI_TRY(run_piecewise(call));
+  else
+    SLIMPI_TRY(
+        run_in_nodes(call, [&](const NodeShard& shard) { return exchange(call, shard, nullptr); }));
+  return choice.record();
 }
 
 // A rank without a shard makes an array of no elements; see tensor_state.h.
@@ -84,6 +92,7 @@ Status reserve_hierarchical(const comm::Call& call) {
     SLIMPI_TRY(call.scratch.exchange_partial().reserve(call.location, device::Place::device,
                                                        most.partial, communicator.statistics()));
   SLIMPI_TRY(intra::reserve_node_sum(call, group));
+  OverlapChoice::reserve(call);
   return PiecewiseNode::reserve(call);
 }
 

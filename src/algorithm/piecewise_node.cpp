@@ -2,6 +2,9 @@
 #include "algorithm/piecewise_node.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <optional>
 
 #include "comm/communicator.h"
 #include "inter/prepared_exchange.h"
@@ -58,8 +61,7 @@ Status PiecewiseNode::begin() {
   const bool enough = std::all_of(shards_.begin(), shards_.end(), [](const Shard& shard) {
     return shard.layout->groups() >= kLeastGroups;
   });
-  const bool willing = enough && pieces_.wanted();
-  return intra::intra_reduce_scatter(call_, group_, willing ? &pieces_ : nullptr);
+  return intra::intra_reduce_scatter(call_, group_, enough ? &pieces_ : nullptr);
 }
 
 Status PiecewiseNode::sum(const comm::Range& part) {
@@ -93,8 +95,48 @@ Status PiecewiseNode::end(Status status) {
     });
   else if (status == Status::ok)
     status = share_in_node(call_);
-  if (status == Status::ok) pieces_.record();
   return status;
+}
+
+// Of a communicator, by the bits of the count.
+class OverlapChoice::Autotuners : public comm::Attachment {
+ public:
+  std::array<std::optional<comm::Autotuner>, 65> of_size;
+
+ private:
+  void options_changed() override { of_size = {}; }
+  void layout_changed() override { of_size = {}; }
+};
+
+// Null where all ranks know that nothing is to be chosen.
+OverlapChoice::Autotuners* OverlapChoice::of(const comm::Call& call) {
+  comm::Communicator& communicator = call.communicator;
+  const comm::InterNodeGroup& group = communicator.inter_node_group(call.plan.hierarchy);
+  const bool choice = communicator.config().intra == Intra::automatic && !group.flat &&
+                      group.shards > 1 && communicator.layout().nodes() > 1 &&
+                      intra::NodePieces::possible(communicator, call.count * sizeof(float));
+  return choice ? &communicator.attachment<Autotuners>() : nullptr;
+}
+
+void OverlapChoice::reserve(const comm::Call& call) {
+  Autotuners* const all = of(call);
+  if (all == nullptr) return;
+  std::optional<comm::Autotuner>& own = all->of_size[std::size_t(std::bit_width(call.count))];
+  if (!own) own.emplace(int(kCandidates), comm::Autotuner::Start::careful);
+}
+
+OverlapChoice::OverlapChoice(const comm::Call& call) : exchange_(call.communicator.exchange()) {
+  if (Autotuners* const all = of(call); all != nullptr)
+    autotuner_ = &*all->of_size[std::size_t(std::bit_width(call.count))];
+}
+
+Status OverlapChoice::record() {
+  if (autotuner_ == nullptr) return Status::ok;
+  const std::chrono::nanoseconds spent = std::chrono::steady_clock::now() - begun_;
+  if (!autotuner_->record(std::uint64_t(spent.count()))) return Status::ok;
+  SLIMPI_TRY(exchange_.all_min(autotuner_->times_to_agree()));
+  autotuner_->agreed();
+  return Status::ok;
 }
 
 }  // namespace slimpi::algorithm

@@ -2,12 +2,14 @@
 // The frame of node_frame.h done piece by piece: the sums inside the node and the fetching of the
 // other shards overlap with the exchange between nodes.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <memory_resource>
 #include <vector>
 
 #include "algorithm/node_frame.h"
+#include "comm/autotuner.h"
 #include "inter/exchange_layout.h"
 #include "inter/node_work.h"
 #include "intra/node_pieces.h"
@@ -19,7 +21,8 @@ class PiecewiseNode final : public inter::NodeWork {
   // Finds the layouts of all shards of the node. Makes no communication.
   PiecewiseNode(comm::Call& call, const comm::InterNodeGroup& group);
 
-  // Whether the call can be done so; the same on all ranks of the node with buffers on the host.
+  // Whether this rank can do the call so; the same on all ranks of the node with buffers on the
+  // host.
   static bool possible(const comm::Call& call);
 
   // Computes the layouts and reserves the scratch memory of a call, where it is possible.
@@ -52,6 +55,30 @@ class PiecewiseNode final : public inter::NodeWork {
   const comm::InterNodeGroup& group_;
   intra::NodePieces pieces_;
   std::pmr::vector<Shard> shards_;  // by shard index
+};
+
+// Whether a call is done in pieces or as by node_frame.h. Which is faster depends on the link, the
+// kernel and the caches, so an autotuner for each size class times the program's own calls. The
+// same on all ranks, also on those that can do nothing in pieces.
+class OverlapChoice {
+ public:
+  // Makes the autotuner of the call's size, where there is a choice.
+  static void reserve(const comm::Call& call);
+
+  explicit OverlapChoice(const comm::Call& call);
+  bool pieces() const { return autotuner_ == nullptr || autotuner_->next() == kPieces; }
+
+  // The call succeeded. Collective where pieces() was a choice.
+  Status record();
+
+ private:
+  enum Candidate { kPieces, kAtOnce, kCandidates };
+  class Autotuners;
+  static Autotuners* of(const comm::Call& call);
+
+  comm::Exchange& exchange_;
+  comm::Autotuner* autotuner_ = nullptr;  // null: there is no choice
+  const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace slimpi::algorithm

@@ -18,7 +18,6 @@ enum class Tag : int {
   intra_reduce_scatter = 3,
   intra_all_gather = 4,
   peers = 5,
-  error_estimate = 6,
   node_open = 7,
   failure = 8,   // a rank reports that it failed; see Exchange::report_failure
   roll_call = 9  // a rank that waits long asks where the others are, or is told

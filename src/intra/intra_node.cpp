@@ -60,7 +60,7 @@ Status reserve_node_sum(const comm::Call& call, const comm::InterNodeGroup& grou
   const std::uint64_t floats = shared_scratch_floats(size, group);
   if (shared_of(communicator) == nullptr)
     SLIMPI_TRY(reserve_node_messages(call, group));
-  else
+  else if (call.device.staged)
     SLIMPI_TRY(
         scratch.node_addends().reserve(call.location, device::Place::device, floats, statistics));
   if (size <= kernels::kMaxAddends) return Status::ok;  // a kernel adds them at once
@@ -96,9 +96,8 @@ Status reserve_intra_allreduce(const comm::Call& call) {
   const comm::InterNodeGroup group = one_node_group(communicator);
   const std::size_t size = communicator.layout().node_ranks().size();
   const std::uint64_t floats = shared_scratch_floats(size, group);
-  // Other ranks' values that kernels cannot read where they are: copies to a device, or values that
-  // are read from another process.
-  if (call.device.staged || shared_of(communicator)->segment().peers_readable)
+  // Copies of other ranks' values, which kernels of a device cannot read where they are.
+  if (call.device.staged)
     SLIMPI_TRY(call.scratch.node_addends().reserve(call.location, device::Place::device, floats,
                                                    statistics));
   // Pairwise sums, and behind them a sum that is held back; see ShmPass.

@@ -2,6 +2,17 @@
 // The exact work inside a node, before and after any exchange between nodes. Before it, each rank
 // that owns a shard gets the sum of its node-local ranks' values of that shard. After it, every
 // node-local rank gets the finished shards.
+//
+// The whole, in order:
+//   1. The ranks of a node open one shared-memory segment (segment_opening.h). Communicators of the
+//      same processes share it (segment_registry.h). Without it they send messages (mpi).
+//   2. A call leases the segment (shared_segment.h). Before its first barrier each rank publishes
+//      one word: whether it has the lease, and what its buffers allow (published_word.h).
+//   3. From the words all decide alike (pass_decision.h): through the segment (shm), through GPU
+//      memory (ipc), by NCCL, in pieces (node_pieces.h), or by messages where a lease is missing.
+//   4. The vector passes in blocks, a piece of each shard in one (node_blocks.h). The owner of a
+//      shard adds in rank order (ordered_sum.h); on one node as MPI does (summation_order.h).
+//   5. A failure of one rank becomes one of all (comm::Exchange::settle), and ends the lease.
 #pragma once
 #include <vector>
 

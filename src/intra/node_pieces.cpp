@@ -27,7 +27,7 @@ NodePieces::NodePieces(comm::Call& call) : call_(call), shared_(*shared_of(call.
 
 bool NodePieces::possible(comm::Communicator& communicator, std::uint64_t bytes) {
   SharedSegment* const shared = shared_of(communicator);
-  return bytes >= kLeastBytes && shared != nullptr && shared->may_read_in_place();
+  return bytes >= kLeastBytes && shared != nullptr && shared->peers_readable();
 }
 
 // One part for what is read from each other rank, and one for add_in_order.
@@ -36,20 +36,6 @@ Status NodePieces::reserve(const comm::Call& call) {
   return call.scratch.pieces.reserve(call.location, device::Place::device,
                                      ranks * kAtOnce * sizeof(float),
                                      call.communicator.statistics());
-}
-
-bool NodePieces::wanted() {
-  // On every rank once a call, so all of them count the same calls.
-  trials_ = shared_.overlap_trials(call_.count * sizeof(float));
-  if (trials_ == nullptr) return true;
-  begun_ = std::chrono::steady_clock::now();
-  return trials_->next() == Way::pieces;
-}
-
-void NodePieces::record() {
-  if (trials_ == nullptr) return;
-  const std::chrono::nanoseconds spent = std::chrono::steady_clock::now() - begun_;
-  trials_->record(std::uint64_t(spent.count()), begun() ? Way::pieces : Way::at_once);
 }
 
 Status NodePieces::sum(const comm::Range& part) {

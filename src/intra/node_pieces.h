@@ -12,7 +12,6 @@
 // In place (in == out): a rank writes a fetched piece over its input. The owner of the piece has
 // read that input before: the piece would not be finished otherwise.
 #pragma once
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -28,14 +27,10 @@ class NodePieces {
  public:
   explicit NodePieces(comm::Call& call);
 
-  // Whether the node's ranks can do a call of so many bytes in pieces. The same on all of them.
+  // Whether host buffers of so many bytes can be summed in pieces, as far as size and memory
+  // decide. The same on all ranks of the communicator.
   static bool possible(comm::Communicator& communicator, std::uint64_t bytes);
   static Status reserve(const comm::Call& call);
-
-  // Whether this rank wants pieces. Called once a call by all ranks of the node, and record() after
-  // the last step of a call that succeeded, in pieces or not.
-  bool wanted();
-  void record();
 
   // What intra_reduce_scatter does where all ranks of the node want pieces: nothing is added yet.
   // The lease is kept until end().
@@ -73,8 +68,6 @@ class NodePieces {
   comm::Call& call_;
   SharedSegment& shared_;
   std::optional<SegmentLease> lease_;
-  Trials* trials_ = nullptr;  // null: nothing is compared
-  std::chrono::steady_clock::time_point begun_{};
 };
 
 }  // namespace slimpi::intra

@@ -17,21 +17,20 @@ constexpr bool elsewhere(DevicePath::Path path) {
 
 struct PassDecision {
   DevicePath::Path path;
-  bool open;          // a device path is to be opened first: all ranks could, and none is open
-  bool buffers_only;  // only some ranks' buffers can be read in place, so none are
-  bool again;  // other message buffers are used than before the barrier, or for the first time
+  bool open;    // a device path is to be opened first: all ranks could, and none is open
+  bool pieces;  // the sum is made in pieces: all ranks want that, and none has buffers on a device
+  bool again;   // other message buffers are used than before the barrier, or for the first time
 };
 
 // `own`: the path of this rank before the barrier.
 inline PassDecision decide(const SharedSegment::Published& published, DevicePath::Path own) {
-  const bool buffers_only = !published.alike(published::kReadable);
   // Another call holds the lease on some process.
-  if ((published.any & published::kTaken) != 0)
-    return {DevicePath::Path::mpi, false, buffers_only, false};
-  if (!published.alike(published::kReadiness))
-    return {DevicePath::Path::host, false, buffers_only, true};
+  if ((published.any & published::kTaken) != 0) return {DevicePath::Path::mpi, false, false, false};
+  if (!published.alike(published::kReadiness)) return {DevicePath::Path::host, false, false, true};
   const bool open = (published.all & published::kReadiness) == DevicePath::not_open;
-  return {own, open, buffers_only, open || buffers_only};
+  const bool pieces = (published.all & published::kPieces) != 0 && own == DevicePath::Path::host;
+  // A rank that wanted pieces has not copied anything yet.
+  return {own, open, pieces, open || !published.alike(published::kPieces)};
 }
 
 }  // namespace slimpi::intra

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// SLIMPI_INTRA=cma: reading another process's memory in place, by cross-memory attach
-// (process_vm_readv, Linux). The reader needs the permission to trace the other process, which
-// Yama, seccomp, containers and PID namespaces may refuse. So every process tries it once, when a
-// segment is opened.
+// Reading another process's memory by cross-memory attach (process_vm_readv, Linux). The reader
+// needs the permission to trace the other process, which Yama, seccomp, containers and PID
+// namespaces may refuse. So every process tries it once, when a segment is opened.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,12 +18,16 @@ struct PeerNote {
   std::uint64_t token;          // random
   const void* data;             // where the process maps its own data area
   // The buffers of the call that holds the lease; valid from its first barrier to its last.
-  // `result`: null if the sums of this call are put into message buffers.
   const float* in;
   const float* result;
-  // Of a call whose pieces are fetched while the exchange between nodes runs: groups of its shard
-  // that are in `result`. Written by release, read by acquire.
+  // Groups of this rank's shard that are in `result`. Written by release, read by acquire.
   std::uint64_t finished;
+
+  void offer(const float* input, const float* output) {
+    in = input;
+    result = output;
+    finished = 0;
+  }
 };
 
 // Writes what does not change from call to call. `data`: this process's data area.

@@ -17,10 +17,8 @@ constexpr std::uint64_t kTaken = 1 << 5;        // another call holds the lease 
 constexpr std::uint64_t kOnDevice = 1 << 6;     // adds on a device, whose NaNs have other bytes
 
 // Bits that count only if all ranks set them.
-constexpr std::uint64_t kReadable = 1 << 7;  // others can read this rank's buffers in place
-constexpr std::uint64_t kPieces = 1 << 8;    // the sum may be made piece by piece
-constexpr std::uint64_t kChecked = 1
-                                   << 9;  // kUnfit says whether a device may add this rank's values
+constexpr std::uint64_t kPieces = 1 << 7;   // the sum may be made piece by piece
+constexpr std::uint64_t kChecked = 1 << 8;  // kUnfit says if a device may add this rank's values
 
 // The control bits of the floating-point environment.
 constexpr int kEnvironmentShift = 16;

@@ -30,7 +30,6 @@ class Opening {
         intra_(intra),
         statistics_(statistics),
         registry_(SegmentRegistry::instance()) {}
-  ~Opening() { end_claim(); }
   Opening(const Opening&) = delete;
   Opening& operator=(const Opening&) = delete;
 
@@ -47,8 +46,6 @@ class Opening {
 
   bool leads() const { return local_ == 0; }
   int size() const { return words_.ranks(); }
-  void find_or_claim(SegmentPlace* place);
-  void end_claim();
   Proposal propose(std::size_t number, SegmentPlace* place);
   Status make(const Proposal& proposal, SegmentPlace* place, bool* good);
   Status try_peers(NodeSegment& segment);
@@ -64,7 +61,6 @@ class Opening {
   SharedFile file_;
   FileOffer offer_;
   std::size_t made_ = 0;  // entries of kBlocks that were tried
-  bool claims_ = false;   // this thread makes the segment of these processes
 };
 
 Status Opening::exchange_process_numbers() {
@@ -92,22 +88,9 @@ std::shared_ptr<NodeSegment> Opening::new_segment(const Proposal& proposal) {
                                        proposal.block, statistics_);
 }
 
-// Threads that open communicators of the same processes at the same moment share one segment. The
-// thread that was waited for may have failed, so the next one looks again.
-void Opening::find_or_claim(SegmentPlace* place) {
-  do {
-    place->segment = registry_.find(sorted_, intra_, &place->channel);
-    if (place->segment == nullptr) claims_ = registry_.begin_making(sorted_, intra_);
-  } while (place->segment == nullptr && !claims_);
-}
-
-void Opening::end_claim() {
-  if (claims_) registry_.end_making(sorted_, intra_);
-  claims_ = false;
-}
-
 Opening::Proposal Opening::propose(std::size_t number, SegmentPlace* place) {
-  if (number == 0) find_or_claim(place);
+  // Threads that open communicators of the same processes at the same moment make a segment each.
+  if (number == 0) place->segment = registry_.find(sorted_, intra_, &place->channel);
   if (place->segment != nullptr)
     return {place->segment->id(), std::uint64_t(place->channel), 0, place->segment->ring.longest()};
   // A block has some floats of every rank's shard; see piece_of().
@@ -164,7 +147,6 @@ Status Opening::make(const Proposal& proposal, SegmentPlace* place, bool* good) 
   SLIMPI_TRY(words_.publish({&channel, 1}));
   place->channel = int(channel);
   if (leads()) registry_.add(place->segment, intra_);
-  end_claim();
   return Status::ok;
 }
 

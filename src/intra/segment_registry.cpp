@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 namespace slimpi::intra {
@@ -63,29 +62,6 @@ std::shared_ptr<NodeSegment> SegmentRegistry::find(const std::vector<std::uint64
     return entry.segment;
   }
   return nullptr;
-}
-
-bool SegmentRegistry::begin_making(const std::vector<std::uint64_t>& processes, Intra intra) {
-  constexpr std::chrono::milliseconds kLongest(1000);
-  const Claim claim{processes, intra};
-  const auto made = [&] {
-    return std::find(claims_.begin(), claims_.end(), claim) == claims_.end();
-  };
-  // The time limit is what keeps two threads of two processes, each waiting for the other's
-  // communicator, from a deadlock. What it may cost is a second segment.
-  std::unique_lock lock(mutex_);
-  if (!made() && claim_ended_.wait_for(lock, kLongest, made)) return false;
-  claims_.push_back(claim);
-  return true;
-}
-
-void SegmentRegistry::end_making(const std::vector<std::uint64_t>& processes, Intra intra) {
-  const std::lock_guard lock(mutex_);
-  // Allocates nothing: it may run because there was no memory.
-  claims_.erase(std::find_if(claims_.begin(), claims_.end(), [&](const Claim& claim) {
-    return claim.first == processes && claim.second == intra;
-  }));
-  claim_ended_.notify_all();
 }
 
 std::shared_ptr<NodeSegment> SegmentRegistry::find(std::uint64_t id) {

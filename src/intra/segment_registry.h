@@ -2,11 +2,9 @@
 // The node segments that this process has mapped, shared by its communicators. Any thread may call
 // it.
 #pragma once
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <utility>
 #include <vector>
 
 #include "base/option_types.h"
@@ -29,12 +27,6 @@ class SegmentRegistry {
   // where there is none. A channel on it is taken for the caller, who becomes one of its users.
   std::shared_ptr<NodeSegment> find(const std::vector<std::uint64_t>& processes, Intra intra,
                                     int* channel);
-  // Claims the making of such a segment for the calling thread until it calls end_making(). Where
-  // another thread makes one, this waits for it and returns false: find() may succeed now. After
-  // one second it claims as well, because the other ranks may make the calls of the two
-  // communicators one after the other.
-  bool begin_making(const std::vector<std::uint64_t>& processes, Intra intra);
-  void end_making(const std::vector<std::uint64_t>& processes, Intra intra);
   // The segment with this id, which another process sent; null where this process has released it.
   // The caller becomes one of its users.
   std::shared_ptr<NodeSegment> find(std::uint64_t id);
@@ -53,13 +45,10 @@ class SegmentRegistry {
     Intra intra;
     int users;  // communicators of this process
   };
-  using Claim = std::pair<std::vector<std::uint64_t>, Intra>;
   Entry* entry_of(std::uint64_t id);
 
   std::mutex mutex_;  // guards all below
   std::vector<Entry> entries_;
-  std::vector<Claim> claims_;  // segments that threads are making
-  std::condition_variable claim_ended_;
   std::vector<std::shared_ptr<NodeSegment>>
       leaving_;  // kept until the other processes have left, too
   std::uint64_t process_ = 0;

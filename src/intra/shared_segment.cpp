@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 
 #include "base/activity.h"
 #include "base/trace.h"
@@ -34,29 +33,13 @@ Status SharedSegment::open(comm::Exchange& exchange, const comm::NodeLayout& lay
   static_assert(sizeof(Line) <= NodeSegment::kLine);
   me_ = layout.local_rank();
   first_ = layout.node_ranks().front();
-  intra_ = intra;
   // All zero: a channel is handed out only with cleared lines.
   lines_.clear();
   for (const int process : place_.process_of)
     lines_.push_back(reinterpret_cast<Line*>(segment().line(process, place_.channel)));
   locality_.emplace(size(), me_);
-  return Status::ok;
-}
-
-SharedSegment::CopyWay SharedSegment::copy_way(Pass pass, std::uint64_t bytes) {
-  constexpr std::uint64_t kShort = 256 << 10;
-  const bool in_place = bytes >= kShort && may_read_in_place();
-  if (in_place && intra_ == Intra::cma) return {Way::in_place, nullptr};
-  // next() counts, so it is called on every rank or on none: what decides is the same on all.
-  Trials& trials =
-      copy_trials_.try_emplace({pass, std::bit_width(bytes)}, in_place ? kCopyTrials : kStoreTrials)
-          .first->second;
-  return {trials.next(), &trials};
-}
-
-Trials* SharedSegment::overlap_trials(std::uint64_t bytes) {
-  if (intra_ != Intra::automatic) return nullptr;
-  return &overlap_trials_.try_emplace(std::bit_width(bytes), kOverlapTrials).first->second;
+  peers_readable_ = segment().peers_readable;
+  return exchange.all_true(&peers_readable_);
 }
 
 void SharedSegment::enter(std::uint64_t call, std::uint64_t count) {

@@ -6,7 +6,6 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -14,7 +13,6 @@
 #include "comm/exchange.h"
 #include "intra/cache_locality.h"
 #include "intra/segment_opening.h"
-#include "intra/trials.h"
 
 namespace slimpi::intra {
 
@@ -66,25 +64,9 @@ class SharedSegment {
   Published published() const;
   std::uint64_t word(int local) const;  // of one rank, as published() joins it
 
-  // What a call does inside the node: each kind takes different times.
-  enum class Pass { allreduce, sum, share };
-
-  // The way of one pass of a call of `bytes`: through message buffers, or in place if all ranks
-  // want that. And the trials that want to know its time; null: nothing is compared. To be called
-  // once a pass by all ranks of the node. Small calls always use message buffers, whose copies cost
-  // less than system calls.
-  struct CopyWay {
-    Way way = Way::buffers;
-    Trials* trials = nullptr;
-  };
-  CopyWay copy_way(Pass pass, std::uint64_t bytes);
-  // Whether SLIMPI_INTRA and the kernel let the ranks of the node read in place.
-  bool may_read_in_place() const {
-    return segment().peers_readable && (intra_ == Intra::automatic || intra_ == Intra::cma);
-  }
-  // Between pieces and at_once. Null where SLIMPI_INTRA decides. To be asked once a call by all
-  // ranks of the node.
-  Trials* overlap_trials(std::uint64_t bytes);
+  // Whether SLIMPI_INTRA and the kernel let the ranks of every node read each other's memory. The
+  // same on all ranks of the communicator.
+  bool peers_readable() const { return peers_readable_; }
   PeerNote& peer_note(int local) const { return segment().peer_note(process_of(local)); }
 
   // A note of each process of the segment. Its process writes it; the others read it after a
@@ -103,9 +85,7 @@ class SharedSegment {
   std::vector<Line*> lines_;  // by local rank
   int me_ = 0;
   int first_ = 0;  // the node's first rank, in the communicator
-  Intra intra_ = Intra::automatic;
-  std::map<std::pair<Pass, int>, Trials> copy_trials_;  // by pass and size class
-  std::map<int, Trials> overlap_trials_;                // by size class
+  bool peers_readable_ = false;
   std::uint64_t barriers_ = 0, publications_ = 0;
   std::optional<CacheLocality> locality_;  // set by open()
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How the ranks of a node agree on the buffers of a call: message buffers of the host or of a
-// device, or the program's own buffers, read in place.
+// device; or, in a sum in pieces, the program's own.
 #include "intra/shm_pass.h"
 
 #include "base/activity.h"
@@ -12,13 +12,11 @@ namespace slimpi::intra {
 // Chooses the message buffers. The length of a block, and so the number of blocks, depends on it.
 void ShmPass::use(bool in_device) {
   in_device_ = in_device;
-  std::uint64_t longest = 0;
-  for (const comm::Range& shard : shards_) longest = std::max(longest, shard.count);
-  piece_ = piece_of(group_, ring().longest());
-  blocks_ = (longest + piece_ - 1) / piece_;
-  if (blocks_ == 1) piece_ = std::min<std::uint64_t>(piece_, round_up(longest, 16));
+  blocks_.divide(piece_of(group_, ring().longest()));
+  if (blocks_.blocks() == 1)
+    blocks_.divide(std::min<std::uint64_t>(blocks_.piece(), round_up(blocks_.longest(), 16)));
   // Without the lease, another thread's call may be changing the ring.
-  if (lease_.held()) message_buffers_ = ring().next(piece_ * std::uint64_t(group_.shards));
+  if (lease_.held()) message_buffers_ = ring().next(blocks_.piece() * std::uint64_t(group_.shards));
 }
 
 std::uint64_t ShmPass::count_field() const {
@@ -37,25 +35,26 @@ std::string ShmPass::describe_counts() const {
 
 // Before the first barrier: chooses message buffers of the host or of a device by what this rank's
 // own buffers allow, and publishes that.
-ShmPass::Path ShmPass::propose(Pass pass) {
+ShmPass::Path ShmPass::propose() {
   const DevicePath::Readiness mine =
       lease_.held() ? device_path_.readiness(call_.location) : DevicePath::unavailable;
   const Path own = mine == DevicePath::ready ? device_path_.path() : Path::host;
   use(own == Path::ipc);
   if (mine == DevicePath::unavailable && lease_.held()) segment_.pin(call_.location);
-  choose_way(pass);
-  shared_.publish(std::uint64_t(mine) | word_ | readable() | count_field() |
+  pieces_ = pieces_ && lease_.held();
+  if (pieces_) shared_.peer_note(me_).offer(call_.in, call_.out);
+  shared_.publish(std::uint64_t(mine) | word_ | count_field() | (pieces_ ? published::kPieces : 0) |
                   (lease_.held() ? 0 : published::kTaken));
   return own;
 }
 
-// When this returns, the first block is in the message buffers, unless the call is done elsewhere
-// or left to MPI. Only if ranks proposed different buffers, or if they had to open a device path
-// first, is the first block copied a second time. What was copied until then is in a message buffer
-// that every call writes before it reads it.
-Status ShmPass::begin(Pass pass, Path* path) {
-  const Path own = propose(pass);
-  if (lease_.held() && own != Path::nccl) SLIMPI_TRY(copy_to_segment(0));
+// When this returns, the first block is in the message buffers, unless the call is done elsewhere,
+// in pieces, or left to MPI. Only if ranks proposed different buffers, or if they had to open a
+// device path first, is the first block copied a second time. What was copied until then is in a
+// message buffer that every call writes before it reads it.
+Status ShmPass::begin(Path* path) {
+  const Path own = propose();
+  if (lease_.held() && own != Path::nccl && !pieces_) SLIMPI_TRY(copy_to_segment(0));
   SLIMPI_TRY(barrier());
   const SharedSegment::Published published = shared_.published();
   if (!published.alike(published::kCount)) return fail(Status::bad_message, describe_counts());
@@ -70,7 +69,7 @@ Status ShmPass::begin(Pass pass, Path* path) {
     if (result_->unchecked) return Status::ok;
   }
   const PassDecision decision = decide(published, own);
-  if (decision.buffers_only) use_buffers_only();
+  pieces_ = decision.pieces;
   *path = decision.path;
   if (decision.open) {
     SLIMPI_TRY(
@@ -88,67 +87,16 @@ Status ShmPass::begin(Pass pass, Path* path) {
 // readiness, so *path changes only where another call holds the lease.
 Status ShmPass::begin_share(Path* path) {
   use(*path == Path::ipc);
-  choose_way(Pass::share);
-  shared_.publish(readable() | (lease_.held() ? 0 : published::kTaken));
+  shared_.publish(lease_.held() ? 0 : published::kTaken);
   if (lease_.held() && *path != Path::nccl) SLIMPI_TRY(publish(0));
   SLIMPI_TRY(barrier());
-  const PassDecision decision = decide(shared_.published(), *path);
-  if (decision.buffers_only) use_buffers_only();
-  *path = decision.path;
-  if (elsewhere(*path) || !decision.again) return Status::ok;
-  SLIMPI_TRY(publish(0));
-  return barrier();
-}
-
-// Where only some ranks read in place, all ranks use message buffers.
-void ShmPass::use_buffers_only() {
-  if (single_copy_ && trials_ != nullptr) trials_->disagreed();
-  single_copy_ = false;
-}
-
-// Chooses message buffers or reading in place, and the stores that write message buffers.
-void ShmPass::choose_way(Pass pass) {
-  const SharedSegment::CopyWay chosen = pieces_
-                                            ? SharedSegment::CopyWay{Way::in_place, nullptr}
-                                            : shared_.copy_way(pass, call_.count * sizeof(float));
-  trials_ = chosen.trials;
-  if (trials_ != nullptr && trials_->trial()) begun_ = Clock::now();
-  single_copy_ = chosen.way == Way::in_place && lease_.held() && !call_.device.staged;
-  const bool non_temporal = chosen.way == Way::buffers_non_temporal ||
-                            (chosen.way != Way::buffers_ordinary && shared_.cross_cache());
-  in_segment_ = non_temporal ? Where::memory : Where::caches;
-}
-
-// If this call wants to read in place: writes the peer note, by which other ranks find this call's
-// buffers. Returns the bits that say so.
-std::uint64_t ShmPass::readable() {
-  if (!single_copy_) return 0;
-  PeerNote& note = shared_.peer_note(me_);
-  note.in = call_.in;
-  note.result = holds_back_ ? nullptr : call_.out;
-  note.finished = 0;
-  return published::kReadable | (pieces_ ? published::kPieces : 0);
-}
-
-// Returns when no other rank reads this rank's buffers any more.
-Status ShmPass::end_reading() {
-  SLIMPI_TRY(copied());
-  if (single_copy_) SLIMPI_TRY(barrier());
-  record();
+  *path = decide(shared_.published(), *path).path;
   return Status::ok;
-}
-
-// A trial that was meant to go another way and could not counts for that way with the time of
-// message buffers, so that way does not win.
-void ShmPass::record() {
-  if (trials_ == nullptr || !trials_->trial()) return;
-  const std::chrono::nanoseconds spent = Clock::now() - begun_;
-  trials_->record(std::uint64_t(spent.count()), trials_->way());
 }
 
 // Every rank passes the same message buffers, so all agree on the next call's.
 void ShmPass::end() {
-  ring().pass(message_buffers_, blocks_);
+  ring().pass(message_buffers_, blocks_.blocks());
 }
 
 Status ShmPass::barrier() {

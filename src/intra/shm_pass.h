@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The shm, cma and ipc transports: exchange inside a node through message buffers that its ranks
-// share. They lie in host memory, or, where all ranks' buffers are on devices with IPC, in device
-// memory; the sums and their order are the same.
+// The shm and ipc transports: exchange inside a node through message buffers that its ranks share.
+// They lie in host memory, or, where all ranks' buffers are on devices with IPC, in device memory;
+// the sums and their order are the same.
 //
 // The vector passes in blocks. For each block: every rank copies into its message buffer what its
 // node-local ranks own, and passes a barrier. Then every owner adds its shard from all message
@@ -10,17 +10,9 @@
 // message buffer is written again only after a barrier that every rank reached after reading it.
 // While a rank writes a block, others read the two before it at most; while it writes the first
 // block of a call, the last one of the call before.
-//
-// With cma, an owner reads the others' input in place instead of message buffers, and the others
-// read its result in place, in the same blocks, which stay in the caches, and after the same
-// barriers. Only the result of a call in place passes through a message buffer: `out` may not be
-// written before all ranks know that no rank leaves the block to MPI. While a rank reads results in
-// place, their owner may not return, so such a call ends with one more barrier.
 #pragma once
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
-#include <memory_resource>
 #include <string>
 #include <vector>
 
@@ -29,6 +21,7 @@
 #include "comm/stream_wait.h"
 #include "intra/copies.h"
 #include "intra/intra_node.h"
+#include "intra/node_blocks.h"
 #include "intra/node_slice.h"
 #include "intra/node_state.h"
 #include "intra/pass_decision.h"
@@ -46,8 +39,6 @@ inline std::uint64_t piece_of(const comm::InterNodeGroup& group, std::uint64_t b
 class ShmPass {
  public:
   using Path = DevicePath::Path;
-  using Pass = SharedSegment::Pass;
-  using Clock = std::chrono::steady_clock;
 
   ShmPass(comm::Call& call, const comm::InterNodeGroup& group, const SegmentLease& lease)
       : call_(call),
@@ -60,11 +51,7 @@ class ShmPass {
         size_(int(call.communicator.layout().node_ranks().size())),
         device_path_(*segment_.device_path),
         buffers_(device_path_.buffers),
-        shards_(&call.scratch.objects) {
-    shards_.reserve(std::size_t(group.shards));
-    for (int shard_index = 0; shard_index < group.shards; ++shard_index)
-      shards_.push_back(shard_range(call.count, call.plan.format, group, shard_index));
-  }
+        blocks_(call, group) {}
 
   // They only set *path where the call must use nccl or mpi.
   Status sum(Path* path, bool* in_pieces) {
@@ -88,38 +75,27 @@ class ShmPass {
   Status run_share(Path* path);
   Status run_allreduce(Path* path);
   void use(bool in_device);
-  Path propose(Pass pass);
-  Status begin(Pass pass, Path* path);
+  Path propose();
+  Status begin(Path* path);
   Status begin_share(Path* path);
   void end();
-  comm::Range part(int shard_index, std::uint64_t block) const {
-    const comm::Range& shard = shards_[std::size_t(shard_index)];
-    if (block * piece_ >= shard.count) return {};
-    return {shard.first + block * piece_, std::min(piece_, shard.count - block * piece_)};
-  }
   // Where a shard of a block lies in the message buffer of local rank `local`, the only one that
   // writes there.
   float* place(int local, int shard_index, std::uint64_t block) const {
     float* const data =
         in_device_ ? buffers_.buffer(shared_.process_of(local)) : shared_.buffer(local);
-    return data + message_buffers_.place(block) + std::uint64_t(shard_index) * piece_;
+    return data + message_buffers_.place(block) + std::uint64_t(shard_index) * blocks_.piece();
   }
   BufferRing& ring() const { return in_device_ ? buffers_.ring : segment_.ring; }
   // Scratch of the additions; private to this rank.
   float* partial() const {
     return in_device_ ? buffers_.scratch() : call_.scratch.node_partial().data();
   }
-  bool owner() const { return group_.shard_index >= 0; }
   using Where = NodeCopies::Where;
   Status copy(float* to, const float* from, std::uint64_t count, Where where = Where::caches) {
     const NodeSlice slice(call_, where == Where::memory ? "node copy, non-temporal" : "node copy",
                           count * sizeof(float));
     return copies_.copy(to, from, count * sizeof(float), where);
-  }
-  // From another rank's buffer, in place.
-  Status read(const PeerNote& peer, const float* from, float* to, std::uint64_t count) {
-    const NodeSlice slice(call_, "node read", count * sizeof(float));
-    return read_peer(peer, from, to, count * sizeof(float));
   }
   // Waits for the copies and additions on the stream; then other ranks may see the message buffer.
   Status copied() {
@@ -133,14 +109,8 @@ class ShmPass {
   Status reduce(std::uint64_t block, bool pairwise);
   Status publish(std::uint64_t block);
   Status fetch(std::uint64_t block);
-  Status fetch_from(int shard_index, std::uint64_t block, const comm::Range& theirs);
   std::uint64_t count_field() const;
   std::string describe_counts() const;
-  void use_buffers_only();
-  Status end_reading();
-  void choose_way(Pass pass);
-  std::uint64_t readable();
-  void record();
   Status find_addends(std::uint64_t block, const comm::Range& mine,
                       std::pmr::vector<const float*>& addends);
   Status barrier();
@@ -155,17 +125,9 @@ class ShmPass {
   DevicePath& device_path_;
   IpcBuffers& buffers_;
   bool in_device_ = false;  // true: the message buffers are in device memory
-  // This call reads other ranks' buffers in place. Before the first barrier: if all ranks publish
-  // kReadable; after it, the same on all ranks of the node.
-  bool single_copy_ = false;
-  bool pieces_ = false;               // the sum is left to NodePieces: wanted, then agreed
-  Where in_segment_ = Where::caches;  // the stores that write host message buffers in this call
-  Trials* trials_ = nullptr;          // of this pass; null: nothing is compared
-  Clock::time_point begun_{};         // of a trial
-  std::uint64_t piece_ = 0;           // floats of a shard in one block, at most
+  bool pieces_ = false;     // the sum is left to NodePieces: wanted, then agreed
+  NodeBlocks blocks_;
   BufferRing::Buffers message_buffers_;
-  std::pmr::vector<comm::Range> shards_;
-  std::uint64_t blocks_ = 0;
   std::uint64_t word_ = 0;  // what this rank publishes in addition to its readiness
   NodeResult* result_ = nullptr;
   // In a call in place, a block's input is lost once its sum is in `out`. So the sum is held back
@@ -176,6 +138,8 @@ class ShmPass {
   // From this size on, a result evicts everything else from the caches, and has left them itself
   // when the program reads it. It is written by non-temporal stores (docs/DESIGN.md).
   static constexpr std::uint64_t kLargeBytes = 4 << 20;
+  // The stores that write message buffers of the host, and `out`.
+  const Where in_segment_ = shared_.cross_cache() ? Where::memory : Where::caches;
   const Where in_out_ = call_.count * sizeof(float) >= kLargeBytes ? Where::memory : Where::caches;
 };
 

@@ -11,6 +11,7 @@
 #include "base/exceptions.h"
 #include "comm/communicator.h"
 #include "intra/intra_node.h"
+#include "intra/node_blocks.h"
 #include "intra/node_messages.h"
 #include "intra/node_state.h"
 #include "intra/ordered_sum.h"
@@ -40,10 +41,9 @@ class MpiPass {
         me_(call.communicator.layout().local_rank()),
         size_(int(call.communicator.layout().node_ranks().size())),
         staged_(call.device.staged),
-        messages_(call) {
-    // By the longest shard: a rank with a shorter one has empty segments at the end.
-    for (int shard_index = 0; shard_index < group.shards; ++shard_index)
-      segments_ = std::max(segments_, (shard(shard_index).count + kSegment - 1) / kSegment);
+        messages_(call),
+        segments_(call, group) {
+    segments_.divide(kSegment);
   }
 
   Status sum() {
@@ -57,16 +57,6 @@ class MpiPass {
   Status run_sum();
   Status run_share();
 
-  bool owner() const { return group_.shard_index >= 0; }
-  comm::Range shard(int shard_index) const {
-    return shard_range(call_.count, call_.plan.format, group_, shard_index);
-  }
-  // A segment of a shard; empty behind its end.
-  comm::Range part(int shard_index, std::uint64_t number) const {
-    const comm::Range whole = shard(shard_index);
-    if (number * kSegment >= whole.count) return {};
-    return {whole.first + number * kSegment, std::min(kSegment, whole.count - number * kSegment)};
-  }
   Status post_for_sum(std::uint64_t number);
   Status post_for_share(std::uint64_t number);
   Status reduce(std::uint64_t number);
@@ -77,11 +67,11 @@ class MpiPass {
   const int me_, size_;
   const bool staged_;
   NodeMessages messages_;
-  std::uint64_t segments_ = 0;
+  NodeBlocks segments_;  // a block is a segment of each shard
 };
 
 Status MpiPass::post_for_sum(std::uint64_t number) {
-  if (!owner() || part(group_.shard_index, number).count == 0) return Status::ok;
+  if (segments_.own(number).count == 0) return Status::ok;
   for (int other = 0; other < size_; ++other)
     if (other != me_) SLIMPI_TRY(messages_.post(comm::Tag::intra_reduce_scatter, number, other));
   return Status::ok;
@@ -89,8 +79,7 @@ Status MpiPass::post_for_sum(std::uint64_t number) {
 
 // The owner waits for a segment from every node-local rank, and adds them in rank order.
 Status MpiPass::reduce(std::uint64_t number) {
-  if (!owner()) return Status::ok;
-  const comm::Range mine = part(group_.shard_index, number);
+  const comm::Range mine = segments_.own(number);
   if (mine.count == 0) return Status::ok;
   std::pmr::vector<const float*> addends(std::size_t(size_), &call_.scratch.objects);
   for (int other = 0; other < size_; ++other)
@@ -107,11 +96,11 @@ Status MpiPass::reduce(std::uint64_t number) {
 // Each rank sends to the owners after it first, so that not all ranks send to one owner at a time.
 Status MpiPass::run_sum() {
   for (std::uint64_t number = 0; number < kDepth; ++number) SLIMPI_TRY(post_for_sum(number));
-  for (std::uint64_t number = 0; number < segments_; ++number) {
+  for (std::uint64_t number = 0; number < segments_.blocks(); ++number) {
     for (int distance = 1; distance < size_; ++distance) {
       const int other = (me_ + distance) % size_, shard_index = group_.shard_of(other);
       if (shard_index < 0) continue;
-      if (const comm::Range theirs = part(shard_index, number); theirs.count != 0)
+      if (const comm::Range theirs = segments_.part(shard_index, number); theirs.count != 0)
         SLIMPI_TRY(
             messages_.send(comm::Tag::intra_reduce_scatter, number, other, call_.in, theirs));
     }
@@ -124,7 +113,7 @@ Status MpiPass::run_sum() {
 Status MpiPass::post_for_share(std::uint64_t number) {
   for (int shard_index = 0; shard_index < group_.shards; ++shard_index) {
     const int other = group_.owner(shard_index);
-    const comm::Range theirs = part(shard_index, number);
+    const comm::Range theirs = segments_.part(shard_index, number);
     if (other == me_ || theirs.count == 0) continue;
     SLIMPI_TRY(messages_.post_into(comm::Tag::intra_all_gather, number, other,
                                    call_.out + theirs.first, theirs.count));
@@ -134,15 +123,14 @@ Status MpiPass::post_for_share(std::uint64_t number) {
 
 Status MpiPass::run_share() {
   for (std::uint64_t number = 0; number < kDepth; ++number) SLIMPI_TRY(post_for_share(number));
-  for (std::uint64_t number = 0; number < segments_; ++number) {
-    if (owner())
-      if (const comm::Range mine = part(group_.shard_index, number); mine.count != 0)
-        for (int distance = 1; distance < size_; ++distance)
-          SLIMPI_TRY(messages_.send(comm::Tag::intra_all_gather, number, (me_ + distance) % size_,
-                                    call_.out, mine));
+  for (std::uint64_t number = 0; number < segments_.blocks(); ++number) {
+    if (const comm::Range mine = segments_.own(number); mine.count != 0)
+      for (int distance = 1; distance < size_; ++distance)
+        SLIMPI_TRY(messages_.send(comm::Tag::intra_all_gather, number, (me_ + distance) % size_,
+                                  call_.out, mine));
     for (int shard_index = 0; shard_index < group_.shards; ++shard_index) {
       const int other = group_.owner(shard_index);
-      const comm::Range theirs = part(shard_index, number);
+      const comm::Range theirs = segments_.part(shard_index, number);
       if (other == me_ || theirs.count == 0) continue;
       SLIMPI_TRY(messages_.take_into(number, other, call_.out + theirs.first, theirs.count));
     }

@@ -11,6 +11,7 @@
 #include "base/exceptions.h"
 #include "comm/communicator.h"
 #include "intra/intra_node.h"
+#include "intra/node_blocks.h"
 #include "intra/node_state.h"
 #include "intra/ordered_sum.h"
 #include "intra/transports.h"
@@ -31,14 +32,10 @@ class NcclPass {
         nccl_(shared_.segment().device_path->nccl),
         me_(call.communicator.layout().local_rank()),
         size_(int(call.communicator.layout().node_ranks().size())),
-        // A block of a shard begins at a multiple of 64 floats, as kernels need it.
-        piece_(NcclGroup::piece(size_)),
-        shards_(&call.scratch.objects),
+        blocks_(call, group),
         pieces_(&call.scratch.objects) {
-    for (int shard_index = 0; shard_index < group.shards; ++shard_index)
-      shards_.push_back(shard_range(call.count, call.plan.format, group, shard_index));
-    for (const comm::Range& shard : shards_)
-      blocks_ = std::max(blocks_, (shard.count + piece_ - 1) / piece_);
+    // A block of a shard begins at a multiple of 64 floats, as kernels need it.
+    blocks_.divide(NcclGroup::piece(size_));
   }
 
   Status sum() {
@@ -64,16 +61,10 @@ class NcclPass {
   Status finish();
   Status transfer(std::uint64_t block);
   Status reduce(std::uint64_t block, bool pairwise);
-  comm::Range part(int shard_index, std::uint64_t block) const {
-    const comm::Range& shard = shards_[std::size_t(shard_index)];
-    if (block * piece_ >= shard.count) return {};
-    return {shard.first + block * piece_, std::min(piece_, shard.count - block * piece_)};
-  }
-  comm::Range mine(std::uint64_t block) const { return part(group_.shard_index, block); }
   bool owner() const { return group_.shard_index >= 0; }
   // Where a block from `other` is received. Block b + kDepth overwrites block b.
   float* arrived(int other, std::uint64_t block) const {
-    return nccl_.arrived(int(block % NcclGroup::kDepth)) + std::uint64_t(other) * piece_;
+    return nccl_.arrived(int(block % NcclGroup::kDepth)) + std::uint64_t(other) * blocks_.piece();
   }
   // NCCL numbers ranks by their process number on the segment.
   void add_out(int local, const float* from, std::uint64_t count) {
@@ -98,9 +89,7 @@ class NcclPass {
   SharedSegment& shared_;
   NcclGroup& nccl_;
   const int me_, size_;
-  const std::uint64_t piece_;
-  std::uint64_t blocks_ = 0;
-  std::pmr::vector<comm::Range> shards_;
+  NodeBlocks blocks_;
   std::pmr::vector<NcclTransport::Transfer> pieces_;
   device::Stream* nccl_stream_ = nullptr;
   // Events of the call's stream, by ring index: the block there was added.
@@ -144,16 +133,16 @@ Status NcclPass::transfer(std::uint64_t block) {
     SLIMPI_TRY(call_.device.wait_event(nccl_stream_, call_.stream, added_[index]));
   for (int shard_index = 0; shard_index < group_.shards; ++shard_index)
     if (shard_index != group_.shard_index)
-      add_out(group_.owner(shard_index), call_.in + part(shard_index, block).first,
-              part(shard_index, block).count);
+      add_out(group_.owner(shard_index), call_.in + blocks_.part(shard_index, block).first,
+              blocks_.part(shard_index, block).count);
   for (int other = 0; owner() && other < size_; ++other)
-    if (other != me_) add_in(other, arrived(other, block), mine(block).count);
+    if (other != me_) add_in(other, arrived(other, block), blocks_.own(block).count);
   return send();
 }
 
 // The owner adds a block behind its receives, and records when its memory is free again.
 Status NcclPass::reduce(std::uint64_t block, bool pairwise) {
-  const comm::Range mine = owner() ? this->mine(block) : comm::Range{};
+  const comm::Range mine = blocks_.own(block);
   if (mine.count == 0) return Status::ok;
   // The additions wait on the GPU for the receives. The host goes on and queues the next block.
   SLIMPI_TRY(wait_for_stream_of(call_.stream, nccl_stream_));
@@ -162,7 +151,7 @@ Status NcclPass::reduce(std::uint64_t block, bool pairwise) {
     addends.push_back(other == me_ ? call_.in + mine.first : arrived(other, block));
   float* const out = call_.out + mine.first;
   if (pairwise)
-    add_in_pairs(call_.device_stream(), addends, mine.count, nccl_.partial(), piece_, out);
+    add_in_pairs(call_.device_stream(), addends, mine.count, nccl_.partial(), blocks_.piece(), out);
   else
     add_in_order(call_.device_stream(), addends, mine.count, nccl_.partial(), out);
   return call_.device.record(call_.stream, &added_[block % NcclGroup::kDepth]);
@@ -170,7 +159,7 @@ Status NcclPass::reduce(std::uint64_t block, bool pairwise) {
 
 Status NcclPass::run_sum(bool pairwise) {
   SLIMPI_TRY(find_stream());
-  for (std::uint64_t block = 0; block < blocks_; ++block) {
+  for (std::uint64_t block = 0; block < blocks_.blocks(); ++block) {
     SLIMPI_TRY(transfer(block));
     SLIMPI_TRY(reduce(block, pairwise));
   }
@@ -179,11 +168,12 @@ Status NcclPass::run_sum(bool pairwise) {
 
 Status NcclPass::run_share() {
   SLIMPI_TRY(find_stream());
-  const comm::Range mine = owner() ? shards_[std::size_t(group_.shard_index)] : comm::Range{};
+  const comm::Range mine =
+      owner() ? blocks_.shards()[std::size_t(group_.shard_index)] : comm::Range{};
   for (int other = 0; other < size_; ++other)
     if (other != me_) add_out(other, call_.out + mine.first, mine.count);
   for (int shard_index = 0; shard_index < group_.shards; ++shard_index)
-    if (const comm::Range& theirs = shards_[std::size_t(shard_index)];
+    if (const comm::Range& theirs = blocks_.shards()[std::size_t(shard_index)];
         shard_index != group_.shard_index)
       add_in(group_.owner(shard_index), call_.out + theirs.first, theirs.count);
   SLIMPI_TRY(send());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The shm, cma and ipc transports: what passes through which buffer, in which order. shm_pass.h
+// The shm and ipc transports: what passes through which buffer, in which order. shm_pass.h
 // says how they work.
 #include <cstring>
 
@@ -12,9 +12,8 @@ namespace slimpi::intra {
 
 // Copies this rank's values of the others' shards into its message buffer of the block.
 Status ShmPass::copy_to_segment(std::uint64_t block) {
-  if (single_copy_) return Status::ok;
   for (int shard_index = 0; shard_index < group_.shards; ++shard_index)
-    if (const comm::Range theirs = part(shard_index, block);
+    if (const comm::Range theirs = blocks_.part(shard_index, block);
         shard_index != group_.shard_index && theirs.count != 0)
       SLIMPI_TRY(
           copy(place(me_, shard_index, block), call_.in + theirs.first, theirs.count, in_segment_));
@@ -23,42 +22,31 @@ Status ShmPass::copy_to_segment(std::uint64_t block) {
 
 // Makes this rank's sum of a block visible to the others after the next barrier.
 Status ShmPass::publish(std::uint64_t block) {
-  if (!owner() || (single_copy_ && !holds_back_)) return Status::ok;
-  const comm::Range mine = part(group_.shard_index, block);
+  const comm::Range mine = blocks_.own(block);
+  if (mine.count == 0) return Status::ok;
   float* const buffer = place(me_, group_.shard_index, block);
   const float* const from = summed_ != nullptr ? summed_ : call_.out + mine.first;
-  if (mine.count == 0 || from == buffer) return Status::ok;
+  if (from == buffer) return Status::ok;
   return copy(buffer, from, mine.count, in_segment_);
 }
 
 // Copies the finished shards of a block into `out`, this rank's held-back sum included.
 Status ShmPass::fetch(std::uint64_t block) {
   for (int shard_index = 0; shard_index < group_.shards; ++shard_index)
-    if (const comm::Range theirs = part(shard_index, block);
+    if (const comm::Range theirs = blocks_.part(shard_index, block);
         shard_index != group_.shard_index && theirs.count != 0)
-      SLIMPI_TRY(fetch_from(shard_index, block, theirs));
-  const comm::Range mine = owner() ? part(group_.shard_index, block) : comm::Range{};
+      SLIMPI_TRY(copy(call_.out + theirs.first,
+                      place(group_.owner(shard_index), shard_index, block), theirs.count, in_out_));
+  const comm::Range mine = blocks_.own(block);
   if (summed_ == nullptr || mine.count == 0 || summed_ == call_.out + mine.first) return Status::ok;
   return copy(call_.out + mine.first, summed_, mine.count, in_out_);
-}
-
-Status ShmPass::fetch_from(int shard_index, std::uint64_t block, const comm::Range& theirs) {
-  const int from = group_.owner(shard_index);
-  float* const to = call_.out + theirs.first;
-  // The owner's result is complete and stays until its last barrier. Null: a call in place, whose
-  // result is in the message buffer.
-  if (single_copy_)
-    if (const PeerNote& peer = shared_.peer_note(from); peer.result != nullptr)
-      return read(peer, peer.result + theirs.first, to, theirs.count);
-  return copy(to, place(from, shard_index, block), theirs.count, in_out_);
 }
 
 // A sum that is held back is put into the message buffer. If that is written by non-temporal
 // stores, it is put into scratch behind what the additions use.
 float* ShmPass::place_of_sum(std::uint64_t block) {
-  if (!holds_back_) return call_.out + part(group_.shard_index, block).first;
-  if (in_segment_ == Where::memory && !single_copy_)
-    return partial() + std::uint64_t(size_ - 1) * piece_;
+  if (!holds_back_) return call_.out + blocks_.own(block).first;
+  if (in_segment_ == Where::memory) return partial() + std::uint64_t(size_ - 1) * blocks_.piece();
   return place(me_, group_.shard_index, block);
 }
 
@@ -67,8 +55,8 @@ void ShmPass::leave_to_mpi(std::uint64_t block) {
   result_->left_to_mpi = true;
   // Blocks before this one are finished in `out` on all ranks, since all have passed the same
   // barriers.
-  for (const comm::Range& shard : shards_)
-    result_->finished.push_back({shard.first, std::min(shard.count, block * piece_)});
+  for (const comm::Range& shard : blocks_.shards())
+    result_->finished.push_back({shard.first, std::min(shard.count, block * blocks_.piece())});
 }
 
 // The node-local ranks' values of this rank's shard in a block, in rank order, in memory that the
@@ -76,13 +64,9 @@ void ShmPass::leave_to_mpi(std::uint64_t block) {
 Status ShmPass::find_addends(std::uint64_t block, const comm::Range& mine,
                              std::pmr::vector<const float*>& addends) {
   float* scratch = call_.scratch.node_addends().data();
-  for (int other = 0; other < size_; ++other, scratch += piece_) {
+  for (int other = 0; other < size_; ++other, scratch += blocks_.piece()) {
     if (other == me_) {
       addends.push_back(call_.in + mine.first);
-    } else if (single_copy_) {
-      const PeerNote& peer = shared_.peer_note(other);
-      SLIMPI_TRY(read(peer, peer.in + mine.first, scratch, mine.count));
-      addends.push_back(scratch);
     } else if (in_device_ || !call_.device.staged) {
       addends.push_back(place(other, group_.shard_index, block));
     } else {
@@ -95,8 +79,7 @@ Status ShmPass::find_addends(std::uint64_t block, const comm::Range& mine,
 
 Status ShmPass::reduce(std::uint64_t block, bool pairwise) {
   // A rank without a shard passes the same barriers.
-  if (!owner()) return Status::ok;
-  const comm::Range mine = part(group_.shard_index, block);
+  const comm::Range mine = blocks_.own(block);
   if (mine.count == 0) return Status::ok;
   std::pmr::memory_resource* const memory = &call_.scratch.objects;
   std::pmr::vector<const float*> addends(memory);
@@ -109,49 +92,45 @@ Status ShmPass::reduce(std::uint64_t block, bool pairwise) {
   summed_ = place_of_sum(block);
   // In the caller's floating-point environment, in which MPI would have added.
   const CallersFloats environment;
-  if (add_in_pairs(call_.device_stream(), addends, mine.count, partial(), piece_, summed_, memory))
+  if (add_in_pairs(call_.device_stream(), addends, mine.count, partial(), blocks_.piece(), summed_,
+                   memory))
     word_ |= published::kSeveralNans;
   return Status::ok;
 }
 
 Status ShmPass::run_sum(Path* path) {
-  SLIMPI_TRY(begin(Pass::sum, path));
-  pieces_ = pieces_ && *path == Path::host && single_copy_ &&
-            (shared_.published().all & published::kPieces) != 0;
+  SLIMPI_TRY(begin(path));
   if (elsewhere(*path) || pieces_) return Status::ok;
-  for (std::uint64_t block = 0; block < blocks_; ++block) {
+  for (std::uint64_t block = 0; block < blocks_.blocks(); ++block) {
     SLIMPI_TRY(reduce(block, false));
     // While the owners add a block, the next one is copied: one barrier serves both.
     SLIMPI_TRY(copy_to_segment(block + 1));
-    // In place there is nothing to wait for between blocks: an owner overwrites its own shard only,
-    // which no other rank reads.
-    if (!single_copy_ || block + 1 == blocks_) SLIMPI_TRY(barrier());
+    SLIMPI_TRY(barrier());
   }
   end();
-  record();
   return Status::ok;
 }
 
 Status ShmPass::run_share(Path* path) {
   SLIMPI_TRY(begin_share(path));
   if (elsewhere(*path)) return Status::ok;
-  for (std::uint64_t block = 0; block < blocks_; ++block) {
+  for (std::uint64_t block = 0; block < blocks_.blocks(); ++block) {
     // The first block was published before the first barrier, in begin_share().
-    if (block != 0 && !single_copy_) {
+    if (block != 0) {
       SLIMPI_TRY(publish(block));
       SLIMPI_TRY(barrier());
     }
     SLIMPI_TRY(fetch(block));
   }
   end();
-  return end_reading();
+  return copied();
 }
 
 Status ShmPass::run_allreduce(Path* path) {
-  SLIMPI_TRY(begin(Pass::allreduce, path));
+  SLIMPI_TRY(begin(path));
   if (elsewhere(*path) || result_->unverified || result_->unchecked || result_->left_to_mpi)
     return Status::ok;
-  for (std::uint64_t block = 0; block < blocks_ && !result_->left_to_mpi; ++block) {
+  for (std::uint64_t block = 0; block < blocks_.blocks() && !result_->left_to_mpi; ++block) {
     SLIMPI_TRY(reduce(block, true));
     SLIMPI_TRY(publish(block));
     SLIMPI_TRY(copy_to_segment(block + 1));
@@ -165,7 +144,7 @@ Status ShmPass::run_allreduce(Path* path) {
       SLIMPI_TRY(fetch(block));
   }
   end();
-  return end_reading();
+  return copied();
 }
 
 std::uint64_t shared_scratch_floats(std::size_t size, const comm::InterNodeGroup& group) {

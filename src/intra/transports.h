@@ -4,11 +4,11 @@
 //
 //   mpi    transport_mpi.cpp   messages
 //   shm    transport_shm.cpp   message buffers in a segment of host memory (shared_segment.h)
-//   cma    transport_shm.cpp   reads the other ranks' buffers in place (peer_memory.h)
+//   cma    transport_shm.cpp   the same; large sums between nodes always in pieces (node_pieces.h)
 //   ipc    transport_shm.cpp   message buffers in GPU memory (ipc_buffers.h)
 //   nccl   transport_nccl.cpp  NCCL, GPU to GPU (nccl_group.h)
 //
-// shm_pass.h says how the three in transport_shm.cpp work. device_path.h opens nccl or ipc.
+// shm_pass.h says how those in transport_shm.cpp work. device_path.h opens nccl or ipc.
 #pragma once
 #include "comm/call.h"
 #include "intra/device_path.h"
@@ -25,7 +25,7 @@ Status all_gather_by_mpi(comm::Call& call, const comm::InterNodeGroup& group);
 // used in few calls.
 Status reserve_node_messages(const comm::Call& call, const comm::InterNodeGroup& group);
 
-// shm, cma and ipc: through memory that the node's ranks share. Needs shared_of(), and the
+// shm and ipc: through memory that the node's ranks share. Needs shared_of(), and the
 // caller's lease of it. The ranks decide together at the first barrier. If the call must use nccl,
 // because its buffers allow that, or mpi, because some rank has no lease, only *path is set. *path
 // of the reduce-scatter is passed on to the all-gather. *in_pieces: whether this rank wants

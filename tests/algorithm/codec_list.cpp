@@ -46,6 +46,26 @@ void fp16_is_not_tried_for_sums_that_it_cannot_hold(void**) {
   assert_int_equal(finer_codec(0, 1.01, 1e-2, 1e30), 1);  // quantizers hold all sums
 }
 
+// What the error of a sum leaves room for, with the margin.
+void the_coarsest_codec_follows_from_the_error(void**) {
+  using slimpi::algorithm::coarsest_codec;
+  assert_int_equal(coarsest_codec(kEightBits, 0, 1e-2, 1), 0);
+  assert_int_equal(coarsest_codec(kEightBits, 0.99, 1e-2, 1), kEightBits);
+  assert_int_equal(coarsest_codec(kEightBits, 0.45, 1e-2, 1), 6);
+  assert_int_equal(coarsest_codec(kHalf, 0.1, 1e-2, 1), kEightBits);
+  assert_int_equal(coarsest_codec(kExactCodec, 0, 1e-2, 1), kHalf);
+  assert_int_equal(coarsest_codec(kExactCodec, 0, 1e-5, 1), kEightBits);
+  assert_int_equal(coarsest_codec(kExactCodec, 0, 1e-2, 1e30), kEightBits);
+}
+
+void the_first_codec_is_for_normal_values(void**) {
+  using slimpi::algorithm::codec_for_normal_values;
+  assert_int_equal(codec_for_normal_values(1e-1), 4);
+  assert_int_equal(codec_for_normal_values(1e-2), kEightBits);
+  assert_int_equal(codec_for_normal_values(1e-3), kHalf);
+  assert_int_equal(codec_for_normal_values(1e-5), kExactCodec);
+}
+
 }  // namespace
 
 int main() {
@@ -55,6 +75,8 @@ int main() {
       cmocka_unit_test(after_fp16_comes_the_exact_codec),
       cmocka_unit_test(fp16_is_not_tried_where_its_rounding_is_too_large),
       cmocka_unit_test(fp16_is_not_tried_for_sums_that_it_cannot_hold),
+      cmocka_unit_test(the_coarsest_codec_follows_from_the_error),
+      cmocka_unit_test(the_first_codec_is_for_normal_values),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

@@ -74,14 +74,9 @@ void independent_errors_are_bounded_by_the_sample(void**) {
   const double energy = make_tiles(8, false, 2000, one, &tiles);
   const double bound = error_energy_bound(tiles);
   assert_true(bound >= energy && bound < 1.5 * energy);
-  double triangle = 0, caps = 0;
-  for (const ErrorTile& tile : tiles) {
-    triangle += tile.norm * tile.norm;
-    caps += double(tile.count) * tile.largest * tile.largest;
-  }
+  double triangle = 0;
+  for (const ErrorTile& tile : tiles) triangle += tile.norm * tile.norm;
   assert_true(triangle > 5 * energy);
-  const double expected = expected_energy_bound(energy, triangle, caps, tiles.size());
-  assert_true(std::fabs(expected - bound) < 0.1 * bound);
 }
 
 // One tile of many holds nearly all of the error, or scales differ from tile to tile.

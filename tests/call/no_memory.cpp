@@ -9,7 +9,6 @@
 #include "base/status.h"
 #include "call/auto_choices.h"
 #include "comm/exchange.h"
-#include "intra/segment_registry.h"
 #include "tests/helper/cmocka_cxx.h"
 #include "tests/helper/message_status.h"
 
@@ -73,17 +72,6 @@ void a_choice_that_was_not_recorded_is_recorded_later(void**) {
     assert_int_equal(rows[0].candidates.size(), 2);
     assert_int_equal(rows[0].candidates[1].calls, failed ? 1 : 2);
   }
-}
-
-void a_claim_ends(void**) {
-  const std::vector<std::uint64_t> processes = {1, 2, 3};
-  intra::SegmentRegistry registry;
-  assert_true(registry.begin_making(processes, Intra::automatic));
-  {
-    const NoMemory none;
-    registry.end_making(processes, Intra::automatic);
-  }
-  assert_true(registry.begin_making(processes, Intra::automatic));
 }
 
 // Rank 1 of three. Reports of the others arrive, rank 2's with a text.
@@ -171,7 +159,6 @@ int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(a_line_of_the_log_needs_none),
       cmocka_unit_test(a_choice_that_was_not_recorded_is_recorded_later),
-      cmocka_unit_test(a_claim_ends),
       cmocka_unit_test(a_report_of_another_rank_arrives),
       cmocka_unit_test(a_failed_call_is_settled),
   };

@@ -221,8 +221,8 @@ void a_request_is_of_its_last_message(void**) {
   is_of(0, WaitStage::neighbor_exchange);
   assert_true(fixture.exchange.receive(2, Tag::all_gather, &word, 4, request) == Status::ok);
   is_of(2, WaitStage::all_gather);
-  assert_true(fixture.exchange.send(3, Tag::error_estimate, &word, 4, request) == Status::ok);
-  is_of(3, WaitStage::error_estimate);
+  assert_true(fixture.exchange.send(3, Tag::node_open, &word, 4, request) == Status::ok);
+  is_of(3, WaitStage::segment_opening);
 }
 
 // A rank that has completed a call may fail in the next one before others have completed it.

@@ -28,12 +28,11 @@ void ranks_that_are_alike_use_what_they_have(void**) {
   for (const Path own : {Path::ipc, Path::nccl}) {
     const PassDecision decision = decided({DevicePath::ready, DevicePath::ready}, own);
     assert_true(decision.path == own);
-    assert_false(decision.open || decision.buffers_only || decision.again);
+    assert_false(decision.open || decision.pieces || decision.again);
   }
-  const PassDecision host =
-      decided({DevicePath::unavailable | published::kReadable, published::kReadable}, Path::host);
+  const PassDecision host = decided({DevicePath::unavailable, DevicePath::unavailable}, Path::host);
   assert_true(host.path == Path::host);
-  assert_false(host.open || host.buffers_only || host.again);
+  assert_false(host.open || host.pieces || host.again);
 }
 
 void a_path_is_opened_if_all_can(void**) {
@@ -63,11 +62,17 @@ void a_lease_that_is_taken_leads_to_mpi(void**) {
   }
 }
 
-void all_read_in_place_or_none(void**) {
-  const PassDecision some = decided({published::kReadable, 0}, Path::host);
-  assert_true(some.path == Path::host);
-  assert_true(some.buffers_only && some.again);
-  assert_true(decided({published::kReadable, published::kTaken}, Path::host).buffers_only);
+void all_sum_in_pieces_or_none(void**) {
+  const PassDecision all = decided({published::kPieces, published::kPieces}, Path::host);
+  assert_true(all.pieces && all.path == Path::host && !all.again);
+  // A rank that wanted pieces has not copied its first block.
+  const PassDecision some = decided({published::kPieces, 0}, Path::host);
+  assert_true(!some.pieces && some.path == Path::host && some.again);
+  const PassDecision other =
+      decided({published::kPieces, std::uint64_t(DevicePath::ready)}, Path::host);
+  assert_true(!other.pieces && other.again);
+  assert_false(
+      decided({published::kPieces, published::kPieces | published::kTaken}, Path::host).pieces);
 }
 
 }  // namespace
@@ -78,7 +83,7 @@ int main() {
       cmocka_unit_test(a_path_is_opened_if_all_can),
       cmocka_unit_test(ranks_that_differ_use_the_host),
       cmocka_unit_test(a_lease_that_is_taken_leads_to_mpi),
-      cmocka_unit_test(all_read_in_place_or_none),
+      cmocka_unit_test(all_sum_in_pieces_or_none),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
 }

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "intra/segment_registry.h"
 
-#include <atomic>
-#include <chrono>
-#include <thread>
-
 #include "intra/device_path.h"
 #include "tests/helper/cmocka_cxx.h"
 
@@ -48,44 +44,6 @@ void communicators_share_a_segment(void**) {
   assert_null(registry.find(1).get());
 }
 
-// The second thread begins at any time: before the first one has ended it must wait.
-void threads_do_not_make_a_segment_twice(void**) {
-  SegmentRegistry registry;
-  int waited = 0;
-  for (int round = 0; round < 200 && waited < 3; ++round) {
-    assert_true(registry.begin_making(kAlone, Intra::automatic));
-    std::atomic<bool> ended{false};
-    std::thread other([&] {
-      const bool early = !ended;
-      const bool claims = registry.begin_making(kAlone, Intra::automatic);
-      if (claims) {
-        assert_true(ended);
-        registry.end_making(kAlone, Intra::automatic);
-      }
-      waited += early && !claims ? 1 : 0;
-    });
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    ended = true;
-    registry.end_making(kAlone, Intra::automatic);
-    other.join();
-  }
-  assert_int_equal(waited, 3);
-}
-
-void a_claim_is_for_one_set_of_processes(void**) {
-  SegmentRegistry registry;
-  assert_true(registry.begin_making(kAlone, Intra::automatic));
-  assert_true(registry.begin_making({5, 6}, Intra::automatic));
-  assert_true(registry.begin_making(kAlone, Intra::shm));
-}
-
-// The thread that was waited for may itself wait for a rank that waits for this one.
-void a_thread_does_not_wait_for_ever(void**) {
-  SegmentRegistry registry;
-  assert_true(registry.begin_making(kAlone, Intra::automatic));
-  assert_true(registry.begin_making(kAlone, Intra::automatic));
-}
-
 void channels_come_back_empty(void**) {
   Statistics statistics;
   const auto segment = make(2, statistics);
@@ -114,9 +72,6 @@ void one_call_at_a_time_has_the_lease(void**) {
 int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(communicators_share_a_segment),
-      cmocka_unit_test(threads_do_not_make_a_segment_twice),
-      cmocka_unit_test(a_claim_is_for_one_set_of_processes),
-      cmocka_unit_test(a_thread_does_not_wait_for_ever),
       cmocka_unit_test(channels_come_back_empty),
       cmocka_unit_test(one_call_at_a_time_has_the_lease),
   };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A plain MPI program for tests/mpi/max_error.sh: sums inputs of many kinds and measures the
 // relative L2 error of each against the exact sum, which every rank works out for itself.
-// Usage: max_error BUDGET COUNT [KIND], a name of the table below or nonfinite
+// Usage: max_error BUDGET COUNT [KIND [CALLS]], a name of the table below or nonfinite
 //        max_error BUDGET COUNT adversarial CALLS [FACTOR], inputs that deceive an estimate, other
 //        ones at every call, times a factor; prints how many calls exceed the bound, and the worst
 //        error
@@ -222,9 +222,10 @@ int main(int argc, char** argv) {
   if (argc >= 5 && std::strcmp(argv[3], "adversarial") == 0)
     run_adversarial(std::atof(argv[1]), std::size_t(std::atoll(argv[2])), std::atoi(argv[4]),
                     argc > 5 ? std::strtof(argv[5], nullptr) : 1);
-  for (const Kind& kind : kKinds)
-    if (argc < 4 || std::strcmp(argv[3], kind.name) == 0)
-      run(kind, std::atof(argv[1]), std::size_t(std::atoll(argv[2])));
+  for (int call = 0; call < (argc == 5 ? std::atoi(argv[4]) : 1); ++call)
+    for (const Kind& kind : kKinds)
+      if (argc < 4 || std::strcmp(argv[3], kind.name) == 0)
+        run(kind, std::atof(argv[1]), std::size_t(std::atoll(argv[2])));
   int failed = 0;
   PMPI_Allreduce(&g_failures, &failed, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   MPI_Finalize();

@@ -6,7 +6,7 @@
 need_library
 
 for ranks in 2 3 4 5 6; do
-  for intra in auto shm cma mpi; do
+  for intra in auto shm mpi; do
     rm -f report.json
     SLIMPI_INTRA=$intra SLIMPI_RANKS_PER_NODE=8 SLIMPI_REPORT=$work/report.json \
       under "$ranks" "$top_builddir/tests/mpi/one_node" >out.txt || fail "$ranks ranks, $intra"

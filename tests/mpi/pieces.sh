@@ -21,6 +21,17 @@ pieces() { # FILE: node sums in a trace
   grep -c '"name":"node sum"' "$1"
 }
 
+# Where the kernel refuses that, cma says so once, and auto not a word.
+refused() { # SLIMPI_INTRA
+  SLIMPI_INTRA=$1 timeout -k 5 "$seconds" "$MPIEXEC" -n 3 -genv CMA_REFUSE 1 \
+    -genv LD_PRELOAD "$work/stub.so:$preload" "$top_builddir/tests/mpi/one_node" \
+    2>err.txt </dev/null || fail "a kernel that refuses, $1"
+}
+refused cma
+expect "$(grep -c 'SLIMPI_INTRA=cma cannot be used here' err.txt)" 1 "said once that it is refused"
+refused auto
+expect "$(cat err.txt)" "" "auto: not a word where it is refused"
+
 sums cma 4 2 pieces 300001 >/dev/null 2>err.txt || fail "two nodes of two"
 if grep -q 'cma cannot be used' err.txt; then skip "the kernel refuses process_vm_readv here"; fi
 
@@ -58,6 +69,19 @@ SLIMPI_BITS=2 SLIMPI_ERROR_FEEDBACK=1 compare 4 2 3000001 yes
 SLIMPI_BITS=5 SLIMPI_ROUNDING=stochastic compare 6 3 1200007 yes
 SLIMPI_BUCKET=0 compare 4 2 1000003 no
 SLIMPI_MAX_ERROR=0.1 compare 4 2 1000003 no
+
+# auto tries both ways, and its ranks agree on them. One node has three ranks, the other one, which
+# has nothing to do in pieces and agrees like the others.
+many='sum:600000 sum:600000 sum:600000 sum:600000 sum:600000'
+# shellcheck disable=SC2086
+SLIMPI_INTRA=auto SLIMPI_RANKS_PER_NODE=2 SLIMPI_TRACE=$work/tried.json under 4 \
+  "$top_builddir/tests/mpi/steps" init $many $many $many $many finalize >said.txt ||
+  fail "auto: twenty sums"
+holds "auto tries pieces" test "$(pieces tried.json)" -gt 200
+holds "auto tries at once" grep -q '"node copy' tried.json
+# shellcheck disable=SC2086
+SLIMPI_INTRA=auto SLIMPI_RANKS_PER_NODE=3 under 4 "$top_builddir/tests/mpi/steps" \
+  init $many $many $many $many finalize >said.txt || fail "auto: nodes of three and one"
 
 # Where only one rank may read, nobody does.
 SLIMPI_INTRA=shm SLIMPI_RANKS_PER_NODE=2 under 4 "$golden" pieces 1000003 >shm.txt || fail "shm"

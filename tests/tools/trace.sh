@@ -97,7 +97,7 @@ step() { # step NAME RANK BEGIN DURATION BYTES [NODE STEP]
   step 'node allreduce' 0 1000.0 6000.0 8000000
   step 'node barrier' 1 3000.0 0.0 0 0 1
   step 'node add' 1 3000.0 2000.0 8000000
-  step 'node read' 1 5000.0 2000.0 4000000
+  step 'node copy, non-temporal' 1 5000.0 2000.0 4000000
   step 'node barrier' 1 7000.0 0.0 0 0 2
   step 'node allreduce' 1 2000.0 5000.0 8000000
   step 'node barrier' 2 1000.0 9000.0 0 2 1
@@ -149,23 +149,19 @@ expect "$(xargs <together.txt)" "0 2 1 1 2 1 2 2 1" "the calls of each rank"
 same together.txt apart.txt "a file a rank says the same"
 holds "waits name ranks" grep -Eq ' receive +rank [012] ' out.txt
 
-# Inside one node, 300,000 floats of two ranks are three blocks. Message buffers take a barrier
-# before the first block and one after each; reading in place takes one more at the end.
-node_steps() { # SLIMPI_INTRA STEP BARRIERS
-  SLIMPI_RANKS_PER_NODE=0 SLIMPI_INTRA=$1 SLIMPI_TRACE=$work/node.json under 2 \
-    "$top_builddir/tests/mpi/steps" init sum:300000 sum:300000 finalize >said.txt 2>&1 ||
-    fail "$1: a job on one node"
-  if grep -q 'cma cannot be used' said.txt; then return; fi
-  says node.json
-  for rank in 0 1; do
-    expect "$(grep -c "node barrier.*\"pid\":$rank" node.json)" "$((2 * $3))" "$1: barriers"
-  done
-  holds "$1: $2" grep -q "\"$2\"" node.json
-  holds "$1: slices nest" "$PYTHON" "$top_srcdir/tests/helper/nests.py" node.json
-  expect "$(sed -n '/^Steps inside nodes/,/^$/p' out.txt | grep -c '^  [01] ')" 2 "$1: both ranks"
-}
-node_steps shm "node copy" 4
-node_steps cma "node read" 5
+# Inside one node, 300,000 floats of two ranks are three blocks: a barrier before the first block
+# and one after each.
+SLIMPI_RANKS_PER_NODE=0 SLIMPI_INTRA=shm SLIMPI_TRACE=$work/node.json under 2 \
+  "$top_builddir/tests/mpi/steps" init sum:300000 sum:300000 finalize >said.txt 2>&1 ||
+  fail "a job on one node"
+says node.json
+for rank in 0 1; do
+  expect "$(grep -c "node barrier.*\"pid\":$rank" node.json)" 8 "one node: barriers"
+done
+holds "one node: copies" grep -q '"node copy"' node.json
+holds "one node: slices nest" "$PYTHON" "$top_srcdir/tests/helper/nests.py" node.json
+expect "$(sed -n '/^Steps inside nodes/,/^$/p' out.txt | grep -c '^  [01] ')" 2 \
+  "one node: both ranks"
 
 # Rank 3 of 4 is late by 30 ms four times, whatever the others wait in. In one node MPI adds the
 # first time.
