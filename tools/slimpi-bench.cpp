@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // slimpi-bench: MPI_Allreduce of floats, size by size, through slimpi and through plain MPI in the
 // same run. It knows nothing of slimpi's inside: slimpi is preloaded, as into any program.
-#include <fmt/format.h>
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 #include <cstdio>
 #include <type_traits>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // slimpi-info: tells what this slimpi is, what its options are set to, and what the machine looks
 // like.
-#include <fmt/format.h>
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 #include <CLI/CLI.hpp>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/trace.h"
 
-#include <fmt/format.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <utility>
 
 #include "base/activity.h"
+#include "base/format.h"
 #include "base/log.h"
 
 namespace slimpi {
@@ -39,13 +39,6 @@ const char* row_name(std::size_t row) {
     default:
       return nullptr;
   }
-}
-
-// Returns the full length of the text, which is more than `text` holds if it was cut.
-template <typename... Values>
-std::size_t format_into(std::span<char> text, fmt::format_string<Values...> format,
-                        Values&&... values) {
-  return fmt::format_to_n(text.data(), text.size(), format, std::forward<Values>(values)...).size;
 }
 
 // ,"call":7,"communicator":1,... as far as they are known. Returns the length.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/trace_file.h"
 
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <string>
 
 #include "base/shared_file.h"
 
@@ -25,13 +25,13 @@ std::size_t trace_file_name(const std::string& pattern, int rank, const char* ho
     }
     switch (all[++i]) {
       case 'r':
-        append(fmt::format_int(rank).c_str());
+        append(std::to_string(rank));
         break;
       case 'h':
         append(host);
         break;
       case 'p':
-        append(fmt::format_int(process).c_str());
+        append(std::to_string(process));
         break;
       case '%':
         append("%");

@@ -3,7 +3,7 @@
 
 #include "config.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "algorithm/hook_file.h"
 #include "base/report.h"

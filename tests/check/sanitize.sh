@@ -1,9 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # The tree built anew with the sanitizers of addresses and undefined behaviour, and with that of
-# threads; unit tests and some MPI tests in each, and valgrind on the usual build. It takes ten
-# minutes or more, so `make check` leaves it out:
-#   make check TESTS=tests/check/sanitize.sh
+# threads; unit tests and some MPI tests in each, and valgrind on the usual build.
 # TEST_SANITIZE names what to do: address thread valgrind.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library

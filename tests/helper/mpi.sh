@@ -17,13 +17,14 @@
 #   expect GOT WANTED WHAT  fail unless the two texts are equal
 #   holds WHAT COMMAND...   fail unless the command succeeds
 #   pass WHAT, fail WHAT    say how a check went; the test goes on
+#   expensive               whether this is `make check-all`, for what repeats the same code path
 #   skip WHY                end the test as skipped
 #   verdict                 end the test: its exit status is 1 if any check failed
 set -eu
 : "${top_srcdir:?is set by make check}" "${top_builddir:?is set by make check}"
 : "${MPIEXEC:=mpiexec}" "${PYTHON:=python3}"
 library=$top_builddir/.libs/libslimpi.so
-seconds=${MPI_TEST_SECONDS:-60}
+seconds=${MPI_TEST_SECONDS:-120} # other tests run at the same time
 failures=0
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/slimpi-test.XXXXXX")
@@ -34,6 +35,7 @@ cd "$work"
 skip() { echo "SKIP $*"; exit 77; }
 pass() { echo "PASS $*"; }
 fail() { echo "FAIL $*"; failures=$((failures + 1)); }
+expensive() { [ "${RUN_EXPENSIVE_TESTS:-no}" = yes ]; }
 verdict() { [ "$failures" = 0 ] || exit 1; exit 0; }
 
 need() {

@@ -7,7 +7,7 @@ need_library
 export SLIMPI_ALGORITHM=bytegrad  # the default, but chosen: no line about rounding
 export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error
 steps=$top_builddir/tests/mpi/steps
-seconds=20
+seconds=60
 
 # refused WHAT LINE STEP...: the job fails, and exactly one line of ours is on stderr: LINE
 refused() {

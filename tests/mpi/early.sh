@@ -10,7 +10,7 @@ need_library
 export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error SLIMPI_REPORT=$work/report.json
 export SLIMPI_ALGORITHM=powersgd SLIMPI_START=0 SLIMPI_MIN_SIZE=0
 source=$top_srcdir/tests/mpi/early.c
-seconds=20
+seconds=60
 
 "$MPICC" -O1 -I"$top_srcdir/include" -o early "$source" -ldl
 "$MPICC" -O1 -I"$top_srcdir/include" -DPART -shared -fPIC -o part.so "$source"

@@ -7,7 +7,7 @@
 need_library
 program=$top_builddir/tests/mpi/erroneous
 export UCX_LOG_LEVEL=error
-seconds=25
+seconds=60
 call='call 2 on gradients (communicator [0-9]*, rank [0-9]* of'
 
 # differs WHAT COUNT...: every rank returns from the call with an error, and names it.
@@ -50,15 +50,19 @@ SLIMPI_ALGORITHM=low_precision_decentralized differs "neighbors, 8 bits" 200000 
 SLIMPI_ERROR_FEEDBACK=1 differs "error feedback" 200000 150000
 SLIMPI_ALGORITHM=powersgd SLIMPI_START=0 differs "low rank" 200000 150000
 
-# reports WHAT RANK JOB...: a rank reports that it waits for rank RANK. The job need not end.
+# reports WHAT RANK RANKS COMMAND...: a rank reports that it waits for rank RANK. The job need not
+# end, and is ended then.
 reports() {
-  what=$1 rank=$2
-  shift 2
-  seconds=12
-  under "$@" >out.txt 2>err.txt || :
-  holds "$what: rank $rank is named" \
-    grep -q "warning: waits for .*not heard from: rank $rank, which is late, or left" err.txt ||
-    cat out.txt err.txt
+  what=$1 ranks=$3
+  said="warning: waits for .*not heard from: rank $2, which is late, or left"
+  shift 3
+  (exec timeout -k 5 60 "$MPIEXEC" -n "$ranks" -genv LD_PRELOAD "$preload" "$@") \
+    >out.txt 2>err.txt </dev/null &
+  job=$!
+  while kill -0 $job 2>/dev/null && ! grep -q "$said" err.txt; do sleep 0.2; done
+  kill $job 2>/dev/null || :
+  wait $job || :
+  holds "$what: the rank is named" grep -q "$said" err.txt || cat out.txt err.txt
 }
 export SLIMPI_STALL=1
 reports "one rank below SLIMPI_MIN_SIZE" 1 3 "$program" 100000 100 100000

@@ -8,7 +8,7 @@ need_library
 : "${MPICC:=mpicc}"
 program=$top_builddir/tests/mpi/erroneous
 export UCX_LOG_LEVEL=error SLIMPI_RANKS_PER_NODE=1
-seconds=20
+seconds=60
 
 # differs WHAT RANKS ARGUMENT...: each rank has an error that names another count than its own.
 differs() {

@@ -8,7 +8,7 @@ export SLIMPI_ALGORITHM=bytegrad  # the default, but chosen: no line about round
 : "${CXX:=g++}"
 need "${CXX%% *}"
 program=$top_builddir/tests/mpi/exceptions
-seconds=30
+seconds=60
 export SLIMPI_RANKS_PER_NODE=1 SLIMPI_MIN_SIZE=0 UCX_LOG_LEVEL=error
 # A sanitizer has allocation functions of its own.
 [ -z "$sanitizer" ] || skip "the sanitizer's allocation functions stand in the way"

@@ -4,7 +4,7 @@
 # is an MPI error on every rank of the communicator, with a text, and never a hang.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
-seconds=20
+seconds=60
 program=$top_builddir/tests/mpi/failures
 faults=$top_builddir/tests/mpi/.libs/libfaults.so
 export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error

@@ -8,7 +8,7 @@ export SLIMPI_MIN_SIZE=0 SLIMPI_BITS=2 SLIMPI_RANKS_PER_NODE=1 SLIMPI_LOG=info
 export SLIMPI_REPORT=$work/report.json
 export LD_LIBRARY_PATH="$top_builddir/tests/foreign_gpus${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 program=$top_builddir/tests/mpi/foreign
-seconds=30
+seconds=60
 
 counts() { # OFF COMPRESSED WHAT
   expect "$(report report.json calls passed off) $(report report.json calls compressed)" \

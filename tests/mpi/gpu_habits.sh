@@ -8,7 +8,7 @@ fake_driver=$top_builddir/tests/fake_driver
 [ -e "$fake_driver/libcuda.so.1" ] || skip "the fake driver is not built"
 export LD_LIBRARY_PATH="$fake_driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 export SLIMPI_MIN_SIZE=0 SLIMPI_LOG=info SLIMPI_ALGORITHM=allreduce
-program=$top_builddir/tests/gpu/habits seconds=30
+program=$top_builddir/tests/gpu/habits seconds=60
 
 # run WHAT HABIT [RANKS]: its output in out.txt
 run() {

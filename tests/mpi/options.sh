@@ -10,7 +10,7 @@ export UCX_LOG_LEVEL=error
 steps=$top_builddir/tests/mpi/steps
 info=$top_builddir/tools/slimpi-info
 on_rank=$top_srcdir/tests/helper/on_rank.sh
-seconds=20
+seconds=60
 
 # one_line WHAT STATUS TEXT: it failed in time, and err.txt has one line of slimpi's: TEXT
 one_line() {

@@ -4,7 +4,7 @@
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
 export SLIMPI_MIN_SIZE=0 UCX_LOG_LEVEL=error
-seconds=30
+seconds=60
 program=$top_builddir/tests/mpi/protected_failing
 
 # with_fault FAULT RANKS PER-NODE ALGORITHM [OPTION=VALUE...]

@@ -8,7 +8,7 @@ export SLIMPI_ALGORITHM=bytegrad  # the default, but chosen: no line about round
 export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error
 steps=$top_builddir/tests/mpi/steps on_rank=$top_srcdir/tests/helper/on_rank.sh
 nests=$top_srcdir/tests/helper/nests.py
-seconds=30
+seconds=60
 
 ranks() { # FILE: which ranks have slices
   "$PYTHON" -c 'import json, sys

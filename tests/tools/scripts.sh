@@ -59,12 +59,18 @@ ifeq ($(origin TESTS)$(TESTS),command line)
 check:
 else
 check:
-	@test -z '$(TESTS)' || echo 'ran $(TESTS)' >ran.txt
+	@test -z '$(TESTS)' || echo 'ran $(TESTS) $(RUN_EXPENSIVE_TESTS)' >>ran.txt
 	@for line in 'PASS: one' 'PASS: two' 'FAIL: three' 'SKIP: four' 'ERROR: five' '# TOTAL: 5' \
 	  '# PASS:  2' '# SKIP:  1' '# XFAIL: 0' '# FAIL:  1' '# XPASS: 0' '# ERROR: 1'; \
 	  do echo "$$line"; done
 	@exit $(STATUS)
 endif
+list-tests:
+	@echo first/one.sh first/two.sh
+list-expensive-tests:
+	@echo second/one.sh second/two.sh second/three.sh
+list-deeper-tests:
+	@printf '%s\n' first/two.sh
 EOM
 printf '%s\n' 'SKIP: four' 'no GPU' 'FAIL: three' 'wrong sum' 'PASS: one' 'fine' \
   >made/test-suite.log
@@ -80,7 +86,46 @@ sed -i -e 's/FAIL:  1/FAIL:  0/' -e 's/ERROR: 1/ERROR: 0/' made/Makefile
 # shellcheck disable=SC2086
 STATUS=0 ends 0 "PASS: one" $check some/test
 expect "$(tail -n 1 said.txt)" "2 passed, 0 failed, 1 skipped" "check: last line when all is well"
-expect "$(cat made/ran.txt)" "ran some/test" "check: only the named test"
+expect "$(cat made/ran.txt)" "ran some/test " "check: only the named test"
+
+# --all: both tiers at once; --minutes: all of the first, of what the second adds what fits, each
+# test once, in another order on another day.
+rm made/ran.txt
+# shellcheck disable=SC2086
+STATUS=0 ends 0 "PASS: one" $check --all
+expect "$(cat made/ran.txt)" \
+  "ran first/one.sh first/two.sh second/one.sh second/two.sh second/three.sh yes" "check --all"
+order() { # DAY: of the tests of the second tier
+  rm -f made/ran.txt
+  printf '#!/bin/sh\necho %s\n' "$1" >day/date
+  # shellcheck disable=SC2086
+  PATH=$work/day:$PATH STATUS=0 ends 0 "PASS: one" $check --all --minutes 5 >>minutes.txt
+  sed 's/^ran //; s/ yes$//' made/ran.txt | tr ' ' '\n'
+}
+mkdir day
+printf '#!/bin/sh\necho 2\n' >day/nproc
+touch day/date
+chmod +x day/date day/nproc
+order 2026-01-01 | grep / >one.txt
+expect "$(LC_ALL=C sort one.txt | xargs)" \
+  "first/two.sh second/one.sh second/three.sh second/two.sh" "--minutes: each once"
+expect "$(tail -n 1 said.txt)" "6 passed, 0 failed, 3 skipped" "--minutes: counts of all"
+[ "$(grep -c FAIL minutes.txt)" = 0 ] || fail "$(cat minutes.txt)"
+orders=$(for day in 1 2 3 4 5 6; do order 2026-02-0$day | grep / | xargs; done | sort -u | wc -l)
+holds "--minutes: the order is the day's" test "$orders" -gt 1
+# shellcheck disable=SC2086
+STATUS=0 ends 0 "left for another day: .*second/" $check --all --minutes 0
+
+# --retry: what passes when it is run again is named and counted as passed.
+sed -i -e 's/@exit $(STATUS)/@test -n "$(filter three five,$(TESTS))" || exit $(STATUS)/' \
+  -e 's/# FAIL:  0/# FAIL:  1/' made/Makefile
+# shellcheck disable=SC2086
+STATUS=2 ends 0 "FLAKY: three failed" $check --retry
+expect "$(tail -n 1 said.txt)" "4 passed, 0 failed, 1 skipped" "--retry: last line"
+sed -i 's/@test -n .* || exit/@exit/' made/Makefile
+# shellcheck disable=SC2086
+STATUS=2 ends 1 "wrong sum" $check --retry
+expect "$(tail -n 1 said.txt)" "2 passed, 2 failed, 1 skipped" "--retry: it fails again: last line"
 
 # A build that fails: the compiler's words, the place of the rest, and a failing last line.
 printf 'all:\n\t@echo "x.cpp:1: error: no such thing"; exit 1\n' >made/Makefile

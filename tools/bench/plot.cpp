@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/bench/plot.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -71,7 +71,7 @@ std::string plot_script(const Options& options, const World& world, const std::v
   const std::vector<std::string> labels = labels_of(rows);
   std::string file = options.plot;
   for (std::size_t at = 0; (at = file.find('\'', at)) != std::string::npos; at += 2)
-    file.insert(at, "'");
+    file.replace(at, 1, 2, '\'');
   std::string text =
       fmt::format("set terminal {}\nset output '{}'\n",
                   svg ? "svg size 1000,420 dynamic background rgb 'white' font 'sans,12'"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What slimpi-bench says: a table while it measures, JSON when it is done.
 #pragma once
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

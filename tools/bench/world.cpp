@@ -2,7 +2,7 @@
 #include "tools/bench/world.h"
 
 #include <dlfcn.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <fstream>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What slimpi-info can tell, each as text and as JSON.
 #pragma once
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "base/config.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <mpi.h>
+#include <nlohmann/json.hpp>
 
 #include <string>
 #include <vector>
