@@ -3,6 +3,7 @@
 # tools/packages, tools/build, tools/check and tools/quickstart: what they say and how they end, on
 # a made-up build that takes no time.
 . "$top_srcdir/tests/helper/mpi.sh"
+unset MAKEFLAGS MFLAGS MAKELEVEL RUN_EXPENSIVE_TESTS TESTS  # of the make that runs this
 tools=$top_srcdir/tools
 need bash awk
 
