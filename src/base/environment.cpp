@@ -30,13 +30,6 @@ std::string launched_rank() {
   return "";
 }
 
-// slimpi-lab's ranks share one machine, whatever its launcher reports.
-int launched_ranks_here() {
-  for (const char* name : {"SLIMPILAB_RANKS", "MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE"})
-    if (const int ranks = std::atoi(environment_variable(name).c_str()); ranks > 0) return ranks;
-  return 0;
-}
-
 // A launcher inside another one's job leaves the outer one's variables in place, so one that agrees
 // with MPI decides. Slurm's variable is that of the job step: a step is also what a shell runs in,
 // under which another launcher starts the ranks.

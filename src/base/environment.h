@@ -18,10 +18,6 @@ std::string environment_variable(const char* name);
 // not give it.
 std::string launched_rank();
 
-// How many ranks of its job run on this process's machine, from the launcher's variables; 0 where
-// they do not give it.
-int launched_ranks_here();
-
 // How many ranks the launcher started, where its variables say more than `world_size`; else 0
 // ranks.
 struct LaunchedRanks {

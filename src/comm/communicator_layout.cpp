@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How the ranks of a communicator find out which of them share a node, and which one leads it.
 #include <algorithm>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/exceptions.h"
 #include "base/log.h"
 #include "comm/communicator.h"
-#include "comm/machine.h"
-#include "comm/waiter.h"
 #include "topology/topology.h"
 
 namespace slimpi::comm {
@@ -52,24 +49,17 @@ Status Communicator::choose_leaders(const void* buffer) {
   return Status::ok;
 }
 
-// MPI's own collectives block: a rank in one never learns that another rank has failed. So what can
-// fail on one rank comes first, and the ranks agree before the first of them; or it comes after the
-// last one.
+// Where MPI_Comm_split_type is called, it blocks: a rank in it never learns that another rank has
+// failed. So what can fail on one rank comes first, and the ranks agree before; or it comes after.
 Status Communicator::find_layout() {
-  std::vector<int> keys;
-  std::optional<Machine> machine;
-  LocalProcess mine;
-  bool ready = caught([&] {
-                 keys.resize(std::size_t(size_));
-                 machine.emplace(size_);
-                 mine = {rank_, topology::own_cores()};
-               }) == Status::ok;
+  std::vector<std::uint64_t> keys;
+  bool ready = caught([&] { keys.resize(std::size_t(size_)); }) == Status::ok;
   SLIMPI_TRY(exchange_.all_true(&ready));
   if (!ready) return fail(Status::no_memory, "no host memory on some rank");
-  SLIMPI_TRY(machine->find(api_, exchange_comm_, mine));
-  SLIMPI_TRY(
-      find_node_keys(api_, exchange_comm_, config_.ranks_per_node, machine->lowest_rank(), keys));
-  note_cores(machine->core_each());
+  SLIMPI_TRY(find_node_key(api_, exchange_comm_, config_.ranks_per_node,
+                           &keys[std::size_t(rank_)]));
+  // Each rank has filled in its own key and gets those of all.
+  SLIMPI_TRY(exchange_.all_max(keys));
   layout_ = make_node_layout(rank_, keys);
   return Status::ok;
 }

@@ -38,28 +38,47 @@ int NodeLayout::local_rank_of(int other) const {
   return int(std::find(theirs.begin(), theirs.end(), other) - theirs.begin());
 }
 
-Status find_node_keys(const mpi::Api& api, mpi::Comm comm, std::uint64_t ranks_per_node,
-                      int machine, std::span<int> keys) {
-  int key = machine;
-  if (ranks_per_node != 0) {
-    int world_rank = 0;
-    // Ranks of MPI_COMM_WORLD: two communicators then agree about who shares a node.
-    api.Comm_rank(mpi::has_world(api) ? mpi::abi.comm_world : comm, &world_rank);
-    key = int(std::uint64_t(world_rank) / ranks_per_node);
-  }
-  // Also with ranks_per_node: the ranks of the others in MPI_COMM_WORLD are not known here.
-  const int code =
-      api.Allgather(&key, 1, mpi::abi.type_int, keys.data(), 1, mpi::abi.type_int, comm);
+namespace {
+// The lowest rank of `comm` that can share memory with this one.
+Status find_lowest_here(const mpi::Api& api, mpi::Comm comm, int* lowest) {
+  int rank = 0;
+  api.Comm_rank(comm, &rank);
+  mpi::Comm here = mpi::abi.comm_null;
+  mpi::Group group = mpi::abi.group_null, all = mpi::abi.group_null;
+  // The key: the split keeps the order of ranks.
+  int code = api.Comm_split_type(comm, mpi::abi.comm_type_shared, rank, mpi::abi.info_null, &here);
+  if (code == mpi::kSuccess) code = api.Comm_group(here, &group);
+  if (code == mpi::kSuccess) code = api.Comm_group(comm, &all);
+  const int first = 0;
+  if (code == mpi::kSuccess) code = api.Group_translate_ranks(group, 1, &first, all, lowest);
+  if (group != mpi::abi.group_null) api.Group_free(&group);
+  if (all != mpi::abi.group_null) api.Group_free(&all);
+  if (here != mpi::abi.comm_null) api.Comm_free(&here);
   if (code == mpi::kSuccess) return Status::ok;
-  return fail(Status::mpi, "finding the nodes: " + mpi::error_text(api, code));
+  return fail(Status::mpi, "finding the ranks of this machine: " + mpi::error_text(api, code));
+}
+}  // namespace
+
+Status find_node_key(const mpi::Api& api, mpi::Comm comm, std::uint64_t ranks_per_node,
+                     std::uint64_t* key) {
+  int rank = 0;
+  if (ranks_per_node == 0) {
+    SLIMPI_TRY(find_lowest_here(api, comm, &rank));
+    *key = std::uint64_t(rank);
+    return Status::ok;
+  }
+  // Ranks of MPI_COMM_WORLD: two communicators then agree about who shares a node.
+  api.Comm_rank(mpi::has_world(api) ? mpi::abi.comm_world : comm, &rank);
+  *key = std::uint64_t(rank) / ranks_per_node;
+  return Status::ok;
 }
 
-NodeLayout make_node_layout(int rank, std::span<const int> keys) {
+NodeLayout make_node_layout(int rank, std::span<const std::uint64_t> keys) {
   NodeLayout layout;
   layout.rank = rank;
   layout.size = int(keys.size());
   // By key: the number of the node, in the order of the lowest ranks.
-  std::map<int, int> numbers;
+  std::map<std::uint64_t, int> numbers;
   for (int other = 0; other < layout.size; ++other) {
     const auto [entry, inserted] =
         numbers.emplace(keys[std::size_t(other)], int(layout.ranks_of.size()));

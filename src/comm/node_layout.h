@@ -40,16 +40,16 @@ struct NodeLayout {
   int local_rank_of(int other) const;  // position of a rank among the ranks of its node
 };
 
-// Finds the nodes of all ranks of `comm`: keys, one for each rank, that are equal on the ranks of
-// one node and nowhere else. With ranks_per_node = k, every k consecutive ranks of MPI_COMM_WORLD
-// are one node (of `comm` if MPI_COMM_WORLD does not exist). With 0, a machine is a node: `machine`
-// is a number that identifies this rank's. Collective over comm; allocates nothing unless MPI
-// fails.
-Status find_node_keys(const mpi::Api& api, mpi::Comm comm, std::uint64_t ranks_per_node,
-                      int machine, std::span<int> keys);
+// Finds a key of this rank's node, equal on the ranks of one node and nowhere else. With
+// ranks_per_node = k, every k consecutive ranks of MPI_COMM_WORLD are one node (of `comm` if
+// MPI_COMM_WORLD does not exist). With 0, the ranks that can share memory are one node:
+// MPI_Comm_split_type decides, which is collective over `comm` and blocks. Allocates nothing unless
+// MPI fails.
+Status find_node_key(const mpi::Api& api, mpi::Comm comm, std::uint64_t ranks_per_node,
+                     std::uint64_t* key);
 
-// The layout for these keys. Not collective.
-NodeLayout make_node_layout(int rank, std::span<const int> keys);
+// The layout for these keys, one for each rank. Not collective.
+NodeLayout make_node_layout(int rank, std::span<const std::uint64_t> keys);
 
 // Which ranks exchange which shard between nodes. The vector is divided into `shards` shards. One
 // rank of every node owns each shard and exchanges it with the ranks of the other nodes that own

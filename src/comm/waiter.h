@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a rank does between two polls while it waits for another rank or for a device. If every rank
-// of the machine has a core of its own, it spins, as MPI does: a core that is yielded is free again
-// only after the time slice of the process that got it. If ranks share cores, it yields: a rank
-// that spins keeps the rank that it waits for from running.
+// What a rank does between two polls while it waits for another rank or for a device. Whether it
+// keeps its core meanwhile is for wait_policy.h to say.
 #pragma once
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 
 #include "base/status.h"
 #include "comm/stall.h"
+#include "comm/wait_policy.h"
 #include "mpi/api.h"
 
 namespace slimpi::comm {
@@ -29,22 +27,23 @@ class Waiter {
 
   // To be called when a poll found nothing. Fails when another rank has reported a failure.
   Status pause() {
-    rest();
-    return ++polls_ % polls_to_check_ == 0 ? check() : Status::ok;
+    const bool long_rest = give_way();
+    return ++polls_ % polls_to_check_ == 0 || long_rest ? check() : Status::ok;
   }
 
   // The same without the check, and without a report of a long wait.
-  void rest();
+  void rest() { (void)give_way(); }
 
   StallWatch& stall() { return stall_; }
 
  private:
+  bool give_way();  // returns whether it took long
   Status check();
 
   const Poll poll_;
   PointToPoint* const exchange_;
   const unsigned polls_to_check_;
-  bool spins_;
+  WaitPolicy::Wait wait_;
   std::uint64_t polls_ = 0;
   std::chrono::steady_clock::time_point first_check_{};
   StallWatch stall_;
@@ -64,9 +63,5 @@ template <typename Function>
 Status wait_until(Waiter::Poll kind, PointToPoint* exchange, const Function& poll) {
   return wait_until(Waiter(kind, exchange), poll);
 }
-
-// Sets what all Waiters of the process do. Before the first call all yield. After one communicator
-// found too few cores, all yield for good.
-void note_cores(bool core_each);
 
 }  // namespace slimpi::comm

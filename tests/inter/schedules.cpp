@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <string>
 
-#include "comm/waiter.h"
 #include "tests/helper/cmocka_cxx.h"
 #include "tests/inter/run.h"
 
@@ -53,7 +52,6 @@ void staged_rings(void**) {
 }  // namespace
 
 int main() {
-  comm::note_cores(true);  // a wait must not yield the core: all ranks run in this thread
   const CMUnitTest tests[] = {
       cmocka_unit_test(pairwise),
       cmocka_unit_test(bruck),

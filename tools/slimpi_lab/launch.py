@@ -99,7 +99,6 @@ def command(options, hosts, private):
         "UCX_TLS": "tcp,self",  # UCX sees through the namespaces and would use shared memory
         "UCX_NET_DEVICES": DEVICE,
         "SLIMPILAB": options.directory,
-        "SLIMPILAB_RANKS": str(ranks),
         "SLIMPILAB_INTERFACE": DEVICE,
         "SLIMPILAB_RATE": str(min((r for h in hosts for r in h.rate.values() if r), default=0)),
         **options.environment,

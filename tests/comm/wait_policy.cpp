@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a thread that waits does with its core. The operating system is simulated: how long others
+// have the core after a yield.
+#include "comm/wait_policy.h"
+
+#include "tests/helper/cmocka_cxx.h"
+
+using slimpi::comm::WaitPolicy;
+using namespace std::chrono_literals;
+using Time = WaitPolicy::Time;
+
+namespace {
+
+class Core final : public WaitPolicy::System {
+ public:
+  Time away = 300ns;  // what a yield takes
+  int yields = 0, sleeps = 0, pauses = 0;
+  Time slept{};
+
+  Time now() override { return now_ += 25ns; }
+  void yield() override {
+    ++yields;
+    now_ += away;
+  }
+  void sleep(Time time) override {
+    ++sleeps;
+    slept += time;
+    now_ += time + 60us;
+  }
+  void relax() override {
+    ++pauses;
+    now_ += 50ns;
+  }
+  void work(Time time) { now_ += time; }
+
+ private:
+  Time now_ = 1s;
+};
+
+// A wait by polls of a microsecond for what happens `after` its begin. Returns how long it took.
+Time wait(WaitPolicy& policy, Core& core, Time after) {
+  const Time begin = core.now();
+  WaitPolicy::Wait one;
+  while (core.now() - begin < after) {
+    core.work(1us);
+    (void)policy.rest(one);
+  }
+  return core.now() - begin;
+}
+
+// Waits for `total`, 100 us each, with as much work between them. Returns the part that the waits
+// take.
+double run(WaitPolicy& policy, Core& core, Time total) {
+  Time waited{};
+  const Time begin = core.now(), end = begin + total;
+  while (core.now() < end) {
+    core.work(100us);
+    waited += wait(policy, core, 100us);
+  }
+  return double(waited.count()) / double((core.now() - begin).count());
+}
+
+constexpr Time kRank = 60us, kSlice = 4ms;  // what a rank, or a thread that computes, keeps a core
+
+void alone_it_yields_and_loses_nothing(void**) {
+  Core core;
+  WaitPolicy policy(core);
+  run(policy, core, 1s);
+  assert_true(core.yields > 0);
+  assert_int_equal(core.sleeps + core.pauses, 0);
+  assert_true(wait(policy, core, 100us) < 102us);
+}
+
+// They give the core back when they wait, too.
+void beside_ranks_it_yields(void**) {
+  Core core;
+  core.away = kRank;
+  WaitPolicy policy(core);
+  run(policy, core, 1s);
+  assert_false(policy.contended());
+  assert_int_equal(core.sleeps + core.pauses, 0);
+}
+
+// Of 10 s it yields again after 0.1, 0.2, 0.4 s and so on.
+void beside_others_it_keeps_its_core_in_short_waits(void**) {
+  Core core;
+  core.away = kSlice;
+  WaitPolicy policy(core);
+  const double part = run(policy, core, 10s);
+  assert_true(policy.contended());
+  assert_in_range(core.yields, 4, 9);
+  assert_true(part < 0.52);
+}
+
+// A sleep lasts a sixteenth of the wait so far, so the end of the wait is found late by no more.
+void beside_others_it_sleeps_in_long_waits(void**) {
+  Core core;
+  core.away = kSlice;
+  WaitPolicy policy(core);
+  wait(policy, core, 1ms);
+  assert_true(policy.contended());
+  for (const Time after : {1ms, 5ms, 90ms}) {
+    core.sleeps = 0;
+    core.slept = {};
+    const Time took = wait(policy, core, after);
+    assert_true(core.sleeps > 0);
+    assert_true(core.slept > (after - 100us) / 3);
+    assert_true(took < after + after / 8 + 200us);
+  }
+}
+
+void no_sleep_is_longer_than_a_millisecond(void**) {
+  Core core;
+  core.away = kSlice;
+  WaitPolicy policy(core);
+  wait(policy, core, 90ms);
+  core.sleeps = 0;
+  core.slept = {};
+  wait(policy, core, 90ms);
+  assert_true(core.slept <= core.sleeps * Time(1ms));
+}
+
+void it_changes_both_ways(void**) {
+  Core core;
+  WaitPolicy policy(core);
+  for (int turn = 0; turn < 3; ++turn) {
+    core.away = kSlice;
+    run(policy, core, 3s);
+    assert_true(policy.contended());
+    core.away = turn % 2 == 0 ? Time(300ns) : kRank;
+    run(policy, core, 11s);  // more than the longest time to the next yield
+    assert_false(policy.contended());
+  }
+}
+
+// One loss in a second costs less than the delays that follow losses in a row.
+void after_a_rare_loss_it_soon_yields_again(void**) {
+  Core core;
+  WaitPolicy policy(core);
+  for (int turn = 0; turn < 20; ++turn) {
+    core.away = kSlice;
+    wait(policy, core, 100us);
+    assert_true(policy.contended());
+    core.away = 300ns;
+    run(policy, core, 150ms);
+    assert_false(policy.contended());
+    run(policy, core, 1s);
+  }
+}
+
+// A core that is lost during a poll, as where a hypervisor or a quota takes it.
+void a_loss_in_a_poll_counts(void**) {
+  Core core;
+  WaitPolicy policy(core);
+  WaitPolicy::Wait one;
+  (void)policy.rest(one);
+  assert_false(policy.contended());
+  core.work(kSlice);
+  assert_true(policy.rest(one));
+  assert_true(policy.contended());
+}
+
+// A word in memory is polled for a microsecond before the first yield.
+void the_first_polls_do_not_yield(void**) {
+  Core core;
+  WaitPolicy policy(core);
+  WaitPolicy::Wait one;
+  one.first_spins = 64;
+  for (int i = 0; i < 64; ++i) (void)policy.rest(one);
+  assert_int_equal(core.yields, 0);
+  (void)policy.rest(one);
+  assert_int_equal(core.yields, 1);
+}
+
+}  // namespace
+
+int main() {
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(alone_it_yields_and_loses_nothing),
+      cmocka_unit_test(beside_ranks_it_yields),
+      cmocka_unit_test(beside_others_it_keeps_its_core_in_short_waits),
+      cmocka_unit_test(beside_others_it_sleeps_in_long_waits),
+      cmocka_unit_test(no_sleep_is_longer_than_a_millisecond),
+      cmocka_unit_test(it_changes_both_ways),
+      cmocka_unit_test(after_a_rare_loss_it_soon_yields_again),
+      cmocka_unit_test(a_loss_in_a_poll_counts),
+      cmocka_unit_test(the_first_polls_do_not_yield),
+  };
+  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
+}
