@@ -98,9 +98,14 @@ check "two ranks a host" same "$? $(echo "$out" | grep -c 'on node[01] with 2$')
 check "the environment of the ranks" same "$(echo "$out" | grep -c '^yes 20000000 eth0$')" 4
 echo "2 hosts, one at 50mbit up and 20mbit down: $(echo "$out" | grep Mbit)"
 
+# A lab emulates a network. No variable of its own changes what the library does.
+out=$(timeout 30 "$lab" --hosts 2 -- env | sed -n 's/^\(SLIMPI[^=]*\)=.*/\1/p' | sort -u | xargs)
+check "the lab's variables: $out" same "$out" "SLIMPILAB SLIMPILAB_INTERFACE SLIMPILAB_RATE"
+
 # slimpi's nodes are the hosts.
 library=$top_builddir/.libs/libslimpi.so
 if [ -e "$library" ]; then
+  check "the library reads no variable of the lab" same "$(grep -c SLIMPILAB "$library")" 0
   timeout 60 "$lab" --hosts 2 --ranks-per-host 2 --env LD_PRELOAD="$library" \
     --env SLIMPI_REPORT="$work/nodes.json" -- \
     "$top_builddir/tests/mpi/steps" init sum:100000 finalize >"$work/out" 2>&1
