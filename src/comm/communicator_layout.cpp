@@ -56,8 +56,8 @@ Status Communicator::find_layout() {
   bool ready = caught([&] { keys.resize(std::size_t(size_)); }) == Status::ok;
   SLIMPI_TRY(exchange_.all_true(&ready));
   if (!ready) return fail(Status::no_memory, "no host memory on some rank");
-  SLIMPI_TRY(find_node_key(api_, exchange_comm_, config_.ranks_per_node,
-                           &keys[std::size_t(rank_)]));
+  SLIMPI_TRY(
+      find_node_key(api_, exchange_comm_, config_.ranks_per_node, &keys[std::size_t(rank_)]));
   // Each rank has filled in its own key and gets those of all.
   SLIMPI_TRY(exchange_.all_max(keys));
   layout_ = make_node_layout(rank_, keys);
