@@ -77,9 +77,10 @@ Status Communicator::describe_disagreement(const std::string& name, const std::s
     std::uint64_t hash;
     char text[120];
   };
-  constexpr std::size_t kWords = sizeof(Value) / sizeof(std::uint64_t);
-  std::vector<std::uint64_t> words;  // of all ranks
-  bool memory = caught([&] { words.resize(kWords * std::size_t(size_)); }) == Status::ok;
+  Value mine{hash(value), ""};
+  std::strncpy(mine.text, text.c_str(), sizeof mine.text - 1);
+  std::vector<Value> values;
+  bool memory = caught([&] { values.resize(std::size_t(size_)); }) == Status::ok;
   SLIMPI_TRY(exchange_.all_true(&memory));
   if (!memory) {
     char line[256];
@@ -89,24 +90,18 @@ Status Communicator::describe_disagreement(const std::string& name, const std::s
                   name.c_str(), remedy.c_str());
     return exchange_.publish_disagreement(fail(Status::disagreement, line));
   }
-  // Each rank fills in its own words and gets those of all.
-  Value mine{hash(value), ""};
-  std::strncpy(mine.text, text.c_str(), sizeof mine.text - 1);
-  std::memcpy(&words[kWords * std::size_t(rank_)], &mine, sizeof mine);
-  SLIMPI_TRY(exchange_.all_max(words));
-  const auto value_of = [&](std::size_t rank) {
-    Value theirs;
-    std::memcpy(&theirs, &words[kWords * rank], sizeof theirs);
-    return theirs;
-  };
+  // Blocking is safe here: all ranks have agreed to come.
+  const int code = api_.Allgather(&mine, int(sizeof mine), mpi::abi.type_char, values.data(),
+                                  int(sizeof mine), mpi::abi.type_char, exchange_comm_);
+  if (code != mpi::kSuccess) return fail(Status::mpi, mpi::error_text(api_, code));
   // The first rank that differs from rank 0. All ranks have the same list, so all name the same
   // two.
   std::size_t other = 0;
-  while (other + 1 < std::size_t(size_) && value_of(other).hash == value_of(0).hash) ++other;
+  while (other + 1 < values.size() && values[other].hash == values[0].hash) ++other;
   const Status status = fail(
       Status::disagreement,
-      name + " differs between the ranks of a communicator: " + value_of(0).text + " on rank 0, " +
-          value_of(other).text + " on rank " + std::to_string(other) + "; " + remedy);
+      name + " differs between the ranks of a communicator: " + values[0].text + " on rank 0, " +
+          values[other].text + " on rank " + std::to_string(other) + "; " + remedy);
   return exchange_.publish_disagreement(status);
 }
 
