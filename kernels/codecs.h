@@ -8,6 +8,9 @@
 //   struct TYPE { using Value = ...; };       an encoded value in memory, little endian
 //   Value encode_value(TYPE, float)           any NaN to one NaN
 //   float decode_value(TYPE, Value)           any NaN to kNanBits
+//   float spacing(TYPE, float value)          at least the distance of the encodable values around
+//                                             this one, at most twice that; 0 where value + spacing
+//                                             may overflow, and where nothing is lost
 // for host and CUDA, without branches, so that loops over them vectorize. Rows:
 //   X(name, number, TYPE, bits, greatest, infinity)
 //     name      in SLIMPI_MAX_ERROR's choice, the report and the trace

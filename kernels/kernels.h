@@ -55,8 +55,9 @@ struct Product {
 struct Kernels {
   const char* name;  // "generic", "avx2", "avx512", "cuda"
 
-  // out = encode(in + residual). Unless residual is null: residual = in + residual - decode(out). A
-  // bucket with a non-finite element is encoded as non-finite, and its residual stays unchanged.
+  // out = encode(in + e), where e is the residual, clamped to a step of `in` (math/feedback.h).
+  // Unless residual is null: residual = in + e - decode(out). A bucket with a non-finite element is
+  // encoded as non-finite, and its residual stays unchanged.
   // `out` has encoded_bytes(format, count) bytes; all of them are written. `in` may not overlap
   // `out`.
   void (*encode)(const Format& format, const RandomStream& random, const float* in, float* residual,
@@ -72,7 +73,7 @@ struct Kernels {
 
   // What the owner of a chunk does: total = ((addend 0 + addend 1) + addend 2) + ..., in that
   // order, in fp32 (near the greatest float see is_near_overflow and saturated_sum of
-  // math/quantizer.h); out = encode(total + residual), residual as in encode; result = decode(out).
+  // math/quantizer.h); out = encode(total + e), residual and e as in encode; result = decode(out).
   // One pass over memory. `result` may be the same memory as an exact addend. With `carry` not null
   // the sum starts from carry[] (carry + addend 0 + ...). With `out` null: only result = total,
   // exact.

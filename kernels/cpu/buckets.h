@@ -88,8 +88,9 @@ void include_bucket(Extremes& extremes, const Bucket& bucket, std::size_t first,
 // The input of a bucket's encoder, and its outputs besides the bytes; null for what is not needed.
 struct Values {
   const float* in;
-  const float* added;  // in + added is encoded
-  float* residual;     // in + added - x'; may be `added`
+  const float* added;  // the residual before: in + added is encoded, with `added` clamped
+  float limit;         // to this
+  float* residual;     // what is encoded - x'; may be `added`
   float* decoded;      // x'; may be `in`
   const float*
       upcoming;  // the bucket after this one: its second half is prefetched in the same pass
@@ -110,7 +111,8 @@ void encode_levels(const Format& format, const RandomStream& random, const Heade
     const float* from = values.in + i;
     float summed[kTile];
     if (values.added != nullptr) {
-      for (std::size_t j = 0; j < tile; ++j) summed[j] = from[j] + values.added[i + j];
+      for (std::size_t j = 0; j < tile; ++j)
+        summed[j] = from[j] + clamp_residual(values.added[i + j], values.limit);
       from = summed;
     }
     Levels spread;
@@ -161,14 +163,16 @@ void encode_bucket(const Format& format, const RandomStream& random, const Extre
 // Encodes in + residual, in one pass where that fits into a tile.
 void encode_with_residual(const Format& format, const RandomStream& random, const float* in,
                           float* residual, std::size_t n, std::byte* out) {
-  Extremes extremes = no_extremes();
+  Extremes fresh = no_extremes(), extremes = no_extremes();
+  include_tile(fresh, in, n);
+  const float limit = residual_limit(header_of(fresh), format.bits);
   float summed[kTile];
   for (std::size_t i = 0; i < n; i += kTile)
-    include_sum(extremes, in + i, residual + i, tile_at(i, n), summed);
-  if (n <= kTile)
-    encode_bucket(format, random, extremes, {summed, nullptr, residual, nullptr, nullptr}, n, out);
-  else
-    encode_bucket(format, random, extremes, {in, residual, residual, nullptr, nullptr}, n, out);
+    include_residual(extremes, in + i, residual + i, limit, tile_at(i, n), summed);
+  const bool in_tile = n <= kTile;
+  const Values values = {
+      in_tile ? summed : in, in_tile ? nullptr : residual, limit, residual, nullptr, nullptr};
+  encode_bucket(format, random, extremes, values, n, out);
 }
 
 }  // namespace

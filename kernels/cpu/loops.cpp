@@ -30,7 +30,8 @@ namespace {
         include_tile_and_prefetch(extremes, in + i, n, upcoming);
       else
         include_tile(extremes, in + i, n);
-      encode_bucket(format, from, extremes, {in + i, nullptr, nullptr, nullptr, upcoming}, n, out);
+      encode_bucket(format, from, extremes, {in + i, nullptr, 0, nullptr, nullptr, upcoming}, n,
+                    out);
     }
     out += encoded_bytes(format, n);
   }
@@ -90,15 +91,18 @@ namespace {
     double slack = 0;
     if (any_near_overflow(format, sources, source_count, &slack)) [[unlikely]] {
       sum_near_overflow(sources, source_count, n, slack, total);
-      if (quantizes && kept == nullptr) include_tile(extremes, total, n);
+      if (quantizes) include_tile(extremes, total, n);
     } else {
-      sum_sources(sources, source_count, n, total,
-                  quantizes && kept == nullptr ? &extremes : nullptr);
+      sum_sources(sources, source_count, n, total, quantizes ? &extremes : nullptr);
     }
     if (quantizes) {
-      if (kept != nullptr) include_sum(extremes, total, kept, n, total);
+      // Of a bucket that is not finite, not all of `total` is written.
+      if (const Header fresh = header_of(extremes); kept != nullptr && !is_nonfinite(fresh)) {
+        extremes = no_extremes();
+        include_residual(extremes, total, kept, residual_limit(fresh, format.bits), n, total);
+      }
       from.first = random.first + i;
-      encode_bucket(format, from, extremes, {total, nullptr, kept, decoded, nullptr}, n,
+      encode_bucket(format, from, extremes, {total, nullptr, 0, kept, decoded, nullptr}, n,
                     out + encoded_offset);
     } else if (out != nullptr) {
       encode_plain(format.codec, total, kept, decoded, n, out + encoded_offset);

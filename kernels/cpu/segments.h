@@ -15,7 +15,8 @@ std::size_t segment_elements(const Format& format, std::size_t count) {
   return format.codec == Codec::quantized ? bucket_elements(format, count) : kTile;
 }
 
-// Encodes a tile of `in` + residual with a value codec. An element whose encoded value is not
+// Encodes a tile of `in` + the clamped residual with a value codec. An element whose encoded value
+// is not
 // finite keeps its residual. Outputs that are not needed are null; `decoded` may be `in`.
 void encode_plain(Codec codec, const float* in, float* residual, float* decoded, std::size_t n,
                   std::byte* out) {
@@ -23,7 +24,7 @@ void encode_plain(Codec codec, const float* in, float* residual, float* decoded,
   float summed[kTile], back[kTile];
   const float* from = in;
   if (residual != nullptr) {
-    add_tiles(in, residual, n, summed);
+    add_residual(codec, in, residual, n, summed);
     from = summed;
   }
   if (codec == Codec::float32) {

@@ -4,6 +4,7 @@
 // that each instruction set has its own copy. Included by loops.cpp alone.
 #pragma once
 #include "kernels/kernels.h"
+#include "kernels/math/feedback.h"
 #include "kernels/math/philox.h"
 #include "kernels/math/quantizer.h"
 
@@ -61,6 +62,18 @@ void include_sum(Extremes& extremes, const float* a, const float* b, std::size_t
   SLIMPI_ELEMENTWISE
   for (std::size_t i = 0; i < n; ++i) {
     const float sum = a[i] + b[i];
+    include(found, bits_of(sum));
+    to[i] = sum;
+  }
+  include(extremes, found);
+}
+// The same with what is added of a residual; `to` may be `a`.
+void include_residual(Extremes& extremes, const float* a, const float* residual, float limit,
+                      std::size_t n, float* to) {
+  Extremes found = no_extremes();
+  SLIMPI_ELEMENTWISE
+  for (std::size_t i = 0; i < n; ++i) {
+    const float sum = a[i] + clamp_residual(residual[i], limit);
     include(found, bits_of(sum));
     to[i] = sum;
   }

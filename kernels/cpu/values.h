@@ -31,6 +31,15 @@ template <typename Type>
   for (std::size_t i = 0; i < n; ++i) to[i] = add(to[i], decode_value(type, from[i]));
 }
 
+// to = in + what is added of the residual.
+template <typename Type>
+[[gnu::noinline]] void add_residual(Type type, const float* SLIMPI_RESTRICT in,
+                                    const float* SLIMPI_RESTRICT residual, std::size_t n,
+                                    float* SLIMPI_RESTRICT to) {
+  for (std::size_t i = 0; i < n; ++i)
+    to[i] = add(in[i], clamp_residual(residual[i], spacing(type, in[i])));
+}
+
 // The processor's own conversions give what encode_value() and decode_value() give, except for NaN,
 // in a third of the time. Both convert 8 elements at once.
 #if defined(__F16C__)
@@ -87,6 +96,9 @@ void encode_values(Codec codec, const float* from, std::size_t n, std::byte* dat
   with_value_codec(codec, [&](auto type) {
     encode_values(type, from, n, (typename decltype(type)::Value*)data);
   });
+}
+void add_residual(Codec codec, const float* in, const float* residual, std::size_t n, float* to) {
+  with_value_codec(codec, [&](auto type) { add_residual(type, in, residual, n, to); });
 }
 void decode_values(Codec codec, const std::byte* data, std::size_t first, std::size_t n,
                    float* to) {

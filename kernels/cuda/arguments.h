@@ -33,7 +33,8 @@ struct Payload {
   std::uint32_t steps;         // tiles of the whole segment
 };
 
-// out = encode(in + residual), or of the sum of the addends; see Kernels::encode and sum_encode.
+// out = encode(in + the clamped residual), or of the sum of the addends; see Kernels::encode and
+// sum_encode.
 struct EncodeArguments {
   Payload payload;
   RandomStream random;
@@ -52,7 +53,8 @@ struct SumArguments {
 };
 
 // The second pass over buckets that are too long for a block. The header is already written;
-// `added`, `residual` and `decoded` may be null. See kernels/cpu/buckets.h, which has the same.
+// `added`, `residual` and `decoded` may be null; `added` is clamped already. See
+// kernels/cpu/buckets.h, which has the same.
 struct PackArguments {
   Payload payload;
   RandomStream random;
@@ -143,6 +145,8 @@ struct LowRankArguments {
   X(encode, encode_block_stochastic, EncodeArguments) \
   X(encode, start_extremes, EncodeArguments)          \
   X(encode, encode_extremes, EncodeArguments)         \
+  X(encode, limit_residuals, EncodeArguments)         \
+  X(encode, residual_extremes, EncodeArguments)       \
   X(encode, end_extremes, EncodeArguments)            \
   X(encode, pack_nearest, PackArguments)              \
   X(encode, pack_stochastic, PackArguments)           \

@@ -3,6 +3,7 @@
 // rounded, so memory is read only once.
 #pragma once
 #include "kernels/cuda/levels.h"
+#include "kernels/math/feedback.h"
 #include "kernels/math/philox.h"
 #include "kernels/math/quantizer.h"
 
@@ -49,6 +50,7 @@ struct EncodeShared {
   alignas(16) std::uint32_t words[kWords];
   alignas(16) std::uint8_t levels[kElements<Team>];
   Extremes partial[kWarpsOfBlock];
+  float limit;
   SharedScale scale;
 };
 
@@ -195,16 +197,19 @@ SLIMPI_DEVICE void load_values(const Tile& tile, const float* from, float (&valu
     values[j] = has<Team>(tile, j) ? mine[j * Team::threads] : 0.0f;
 }
 
-// values = from, or from + added unless `added` is null. All loads come before the first addition.
-template <typename Team>
-SLIMPI_DEVICE void load_sums(const Tile& tile, const float* from, const float* added,
-                             float (&values)[Team::values]) {
-  if (added == nullptr) return load_values<Team>(tile, from, values);
+// Adds to the values of a bucket that is one tile what error feedback adds of `residual`. The loads
+// come before the wait for the team.
+template <typename Team, typename Shared>
+SLIMPI_DEVICE void add_residual(const Payload& payload, const Tile& tile, const float* residual,
+                                float (&values)[Team::values], Shared& shared) {
   float more[Team::values];
-  load_values<Team>(tile, from, values);
-  load_values<Team>(tile, added, more);
+  load_values<Team>(tile, residual, more);
+  const Extremes found = over_team<Team>(extremes_of<Team>(tile, values), shared.partial);
+  if (Team::thread() == 0) shared.limit = residual_limit(header_of(found), payload.format.bits);
+  Team::sync();
+  const float limit = shared.limit;
   SLIMPI_UNROLL
-  for (int j = 0; j < Team::values; ++j) values[j] = values[j] + more[j];
+  for (int j = 0; j < Team::values; ++j) values[j] = values[j] + clamp_residual(more[j], limit);
 }
 
 SLIMPI_DEVICE float* at_or_null(float* memory, std::uint64_t first) {
@@ -214,13 +219,36 @@ SLIMPI_DEVICE const float* at_or_null(const float* memory, std::uint64_t first) 
   return memory == nullptr ? nullptr : memory + first;
 }
 
-// For buckets that are too long for a block: each block adds its extremes by atomics where the
-// header and the first word of the levels will be written later. The result does not depend on
-// their order.
+// Buckets that are too long for a block have three words where the header and the first word of the
+// levels will be written later: the minimum, the maximum, and the limit of residuals. Each block
+// adds its extremes by atomics, as keys: unsigned integers in the order of the floats. The result
+// does not depend on the order of the blocks.
+constexpr std::uint32_t kNonfiniteKey = 0xffffffff;  // as maximum: some value is not finite
+
+SLIMPI_DEVICE std::uint32_t key_of(float value) {
+  const std::uint32_t bits = bits_of(value);
+  return bits ^ (bits >> 31 != 0 ? 0xffffffff : 0x80000000);
+}
+SLIMPI_DEVICE float value_of(std::uint32_t key) {
+  return float_of(key ^ (key >> 31 != 0 ? 0x80000000 : 0xffffffff));
+}
+
+SLIMPI_DEVICE void write_no_keys(std::uint32_t* at) {
+  at[0] = UINT32_MAX;
+  at[1] = 0;
+}
+SLIMPI_DEVICE Header read_keys(const std::uint32_t* at) {
+  if (at[1] == kNonfiniteKey) return nonfinite_header();
+  return {value_of(at[0]), value_of(at[1])};
+}
 SLIMPI_DEVICE void add_extremes(const Extremes& found, std::uint32_t* at) {
-  atomicMax((int*)at, found.signed_high);
-  atomicMax((unsigned*)at + 1, found.unsigned_high);
-  atomicMin((unsigned*)at + 2, found.unsigned_low);
+  const Header header = header_of(found);
+  if (is_nonfinite(header)) {
+    atomicMax((unsigned*)at + 1, kNonfiniteKey);
+  } else {
+    atomicMin((unsigned*)at, key_of(header.min));
+    atomicMax((unsigned*)at + 1, key_of(header.max));
+  }
 }
 
 }  // namespace slimpi::kernels::cuda

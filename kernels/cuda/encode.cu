@@ -12,7 +12,9 @@ SLIMPI_DEVICE void encode(const EncodeArguments& a) {
   const std::uint64_t first = first_of(a.payload, tile);
   float* const residual = at_or_null(a.residual, first);
   float values[Team::values];
-  load_sums<Team>(tile, a.in + first, residual, values);
+  load_values<Team>(tile, a.in + first, values);
+  if (residual != nullptr)
+    add_residual<Team>(a.payload, tile, residual, values, shared[Team::index()]);
   encode_bucket<Team, stochastic>(a.payload, a.random, tile, values, {residual, nullptr},
                                   shared[Team::index()], a.out);
 }
@@ -26,27 +28,55 @@ SLIMPI_DEVICE std::uint32_t* bucket_of_thread(const EncodeArguments& a) {
 
 SLIMPI_DEVICE void start_extremes(const EncodeArguments& a) {
   std::uint32_t* const at = bucket_of_thread(a);
-  if (at == nullptr) return;
-  const Extremes none = no_extremes();
-  at[0] = (std::uint32_t)none.signed_high;
-  at[1] = none.unsigned_high;
-  at[2] = none.unsigned_low;
+  if (at != nullptr) write_no_keys(at);
 }
 
+// Of the values alone.
 SLIMPI_DEVICE void encode_extremes(const EncodeArguments& a) {
   __shared__ Extremes partial[kWarpsOfBlock];
   const Tile tile = tile_of<BlockTeam>(a.payload);
-  const std::uint64_t first = first_of(a.payload, tile);
   float values[BlockTeam::values];
-  load_sums<BlockTeam>(tile, a.in + first, at_or_null(a.residual, first), values);
+  load_values<BlockTeam>(tile, a.in + first_of(a.payload, tile), values);
   const Extremes found = over_team<BlockTeam>(extremes_of<BlockTeam>(tile, values), partial);
   if (threadIdx.x == 0) add_extremes(found, header_in(a.payload, tile, a.out));
 }
 
-SLIMPI_DEVICE void end_extremes(const EncodeArguments& a) {
+// With a residual, between the extremes of the values and those of the sums.
+SLIMPI_DEVICE void limit_residuals(const EncodeArguments& a) {
   std::uint32_t* const at = bucket_of_thread(a);
   if (at == nullptr) return;
-  write_header(header_of({(std::int32_t)at[0], at[1], at[2]}), at);
+  const Header header = read_keys(at);
+  at[2] = is_nonfinite(header) ? kNanBits : bits_of(residual_limit(header, a.payload.format.bits));
+  write_no_keys(at);
+}
+
+// Of the sums of values and residuals. Clamps the residuals in place, so that `pack` only adds; a
+// bucket that is not finite keeps its own.
+SLIMPI_DEVICE void residual_extremes(const EncodeArguments& a) {
+  __shared__ Extremes partial[kWarpsOfBlock];
+  const Tile tile = tile_of<BlockTeam>(a.payload);
+  const std::uint64_t first = first_of(a.payload, tile);
+  std::uint32_t* const at = header_in(a.payload, tile, a.out);
+  const float limit = float_of(at[2]);
+  float values[BlockTeam::values], residuals[BlockTeam::values];
+  load_values<BlockTeam>(tile, a.in + first, values);
+  load_values<BlockTeam>(tile, a.residual + first, residuals);
+  if (limit == limit) {
+    float* const mine = a.residual + first + BlockTeam::thread();
+    SLIMPI_UNROLL
+    for (int j = 0; j < BlockTeam::values; ++j) {
+      const float kept = clamp_residual(residuals[j], limit);
+      if (has<BlockTeam>(tile, j)) mine[j * BlockTeam::threads] = kept;
+      values[j] = values[j] + kept;
+    }
+  }
+  const Extremes found = over_team<BlockTeam>(extremes_of<BlockTeam>(tile, values), partial);
+  if (threadIdx.x == 0) add_extremes(found, at);
+}
+
+SLIMPI_DEVICE void end_extremes(const EncodeArguments& a) {
+  std::uint32_t* const at = bucket_of_thread(a);
+  if (at != nullptr) write_header(read_keys(at), at);
 }
 
 template <bool stochastic>
@@ -55,7 +85,13 @@ SLIMPI_DEVICE void pack(const PackArguments& a) {
   const Tile tile = tile_of<BlockTeam>(a.payload);
   const std::uint64_t first = first_of(a.payload, tile);
   float values[BlockTeam::values];
-  load_sums<BlockTeam>(tile, a.in + first, at_or_null(a.added, first), values);
+  load_values<BlockTeam>(tile, a.in + first, values);
+  if (a.added != nullptr) {
+    float more[BlockTeam::values];
+    load_values<BlockTeam>(tile, a.added + first, more);
+    SLIMPI_UNROLL
+    for (int j = 0; j < BlockTeam::values; ++j) values[j] = values[j] + more[j];
+  }
   if (threadIdx.x == 0)
     open_scale(read_header(header_in(a.payload, tile, a.out)), a.payload.format.bits, stochastic,
                shared.scale);
@@ -71,6 +107,8 @@ SLIMPI_KERNEL(encode_block_nearest, EncodeArguments, 4, (encode<BlockTeam, false
 SLIMPI_KERNEL(encode_block_stochastic, EncodeArguments, 4, (encode<BlockTeam, true>))
 SLIMPI_KERNEL(start_extremes, EncodeArguments, 4, start_extremes)
 SLIMPI_KERNEL(encode_extremes, EncodeArguments, 8, encode_extremes)
+SLIMPI_KERNEL(limit_residuals, EncodeArguments, 4, limit_residuals)
+SLIMPI_KERNEL(residual_extremes, EncodeArguments, 5, residual_extremes)
 SLIMPI_KERNEL(end_extremes, EncodeArguments, 4, end_extremes)
 SLIMPI_KERNEL(pack_nearest, PackArguments, 5, pack<false>)
 SLIMPI_KERNEL(pack_stochastic, PackArguments, 5, pack<true>)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Elementwise kernels: value codecs, exact sums, and the other functions of the kernel table.
 #include "kernels/cuda/kernel.h"
+#include "kernels/math/feedback.h"
 
 namespace slimpi::kernels::cuda {
 
@@ -18,6 +19,14 @@ SLIMPI_DEVICE void for_each_element(std::uint64_t count, const Visit& visit) {
 SLIMPI_DEVICE float read_plain(Codec codec, const std::byte* in, std::uint64_t i) {
 #define SLIMPI_ROW(name, number, Type, bits, greatest, infinity) \
   if (codec == Codec::name) return decode_value(Type(), ((const Type::Value*)in)[i]);
+  SLIMPI_VALUE_CODECS(SLIMPI_ROW)
+#undef SLIMPI_ROW
+  return 0;
+}
+
+SLIMPI_DEVICE float spacing(Codec codec, float value) {
+#define SLIMPI_ROW(name, number, Type, bits, greatest, infinity) \
+  if (codec == Codec::name) return spacing(Type(), value);
   SLIMPI_VALUE_CODECS(SLIMPI_ROW)
 #undef SLIMPI_ROW
   return 0;
@@ -43,7 +52,8 @@ SLIMPI_DEVICE void plain_sum(const PlainSumArguments& a) {
       total = s == 0 ? one : add(total, one);
     }
     if (a.out != nullptr) {
-      if (a.residual != nullptr) total = add(total, a.residual[i]);
+      if (a.residual != nullptr)
+        total = add(total, clamp_residual(a.residual[i], spacing(a.codec, total)));
       const float decoded = write_plain(a.codec, total, a.out, i);
       if (a.residual != nullptr && is_finite(decoded)) a.residual[i] = total - decoded;
       total = decoded;

@@ -4,18 +4,13 @@
 
 namespace slimpi::kernels::cuda {
 
-// The team's tile of the sum, with the residual added.
+// The team's tile of the sum.
 template <typename Team>
 SLIMPI_DEVICE void total_values(const SumArguments& a, const Tile& tile, SharedSources& sources,
                                 float (&values)[Team::values]) {
   prefetch_sources<Team>(a, tile);
   open_sources<Team>(a, tile, sources);
   sum_values<Team>(a, tile, sources, values);
-  if (a.residual == nullptr) return;
-  float residual[Team::values];
-  load_values<Team>(tile, a.residual + first_of(a.payload, tile), residual);
-  SLIMPI_UNROLL
-  for (int j = 0; j < Team::values; ++j) values[j] = values[j] + residual[j];
 }
 
 template <typename Team>
@@ -36,8 +31,10 @@ SLIMPI_DEVICE void sum_encode(const SumArguments& a) {
   const std::uint64_t first = first_of(a.payload, tile);
   float values[Team::values];
   total_values<Team>(a, tile, sources[Team::index()], values);
-  encode_bucket<Team, stochastic>(a.payload, a.random, tile, values,
-                                  {at_or_null(a.residual, first), a.result + first},
+  float* const residual = at_or_null(a.residual, first);
+  if (residual != nullptr)
+    add_residual<Team>(a.payload, tile, residual, values, shared[Team::index()]);
+  encode_bucket<Team, stochastic>(a.payload, a.random, tile, values, {residual, a.result + first},
                                   shared[Team::index()], a.out);
 }
 

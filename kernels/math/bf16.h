@@ -21,4 +21,9 @@ SLIMPI_HD float decode_value(Bf16, std::uint16_t bits16) {
   return float_of((bits & 0x7fffffff) > kInfinityBits ? kNanBits : bits);
 }
 
+SLIMPI_HD float spacing(Bf16, float value) {
+  const float magnitude = float_of(bits_of(value) & 0x7fffffff);
+  return magnitude < 0x1p127f ? magnitude * 0x1p-7f + 0x1p-133f : 0.0f;
+}
+
 }  // namespace slimpi::kernels

@@ -17,4 +17,8 @@ SLIMPI_HD float decode_value(Float32, float value) {
   return value;
 }
 
+SLIMPI_HD float spacing(Float32, float) {
+  return 0;
+}
+
 }  // namespace slimpi::kernels

@@ -34,4 +34,9 @@ SLIMPI_HD float decode_value(Fp16, std::uint16_t bits16) {
   return float_of(magnitude > 0x7c00 ? kNanBits : bits);
 }
 
+SLIMPI_HD float spacing(Fp16, float value) {
+  const float magnitude = float_of(bits_of(value) & 0x7fffffff);
+  return magnitude < 0x1p15f ? magnitude * 0x1p-10f + 0x1p-24f : 0.0f;
+}
+
 }  // namespace slimpi::kernels

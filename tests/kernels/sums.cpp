@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Sums, residuals and the small kernels, against plain loops over decoded values.
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/cpu/cpu.h"
+#include "kernels/math/feedback.h"
 #include "tests/helper/cmocka_cxx.h"
 #include "tests/kernels/data.h"
 #include "tests/kernels/memory.h"
@@ -100,17 +102,37 @@ void sum_encode_is_sum_encode_decode(void**) {
       }
 }
 
-// What is sent and what is kept back make up what was to be sent.
+// The most that may be added to element i of g_carry.
+float limit_at(const Format& format, std::size_t i) {
+#define SLIMPI_ROW(name, number, Type, bits, greatest, infinity) \
+  if (format.codec == Codec::name) return spacing(Type(), g_carry[i]);
+  SLIMPI_VALUE_CODECS(SLIMPI_ROW)
+#undef SLIMPI_ROW
+  const std::size_t bucket = bucket_elements(format, kCount), first = i / bucket * bucket;
+  const auto [least, most] =
+      std::minmax_element(g_carry + first, g_carry + std::min(first + bucket, kCount));
+  return residual_limit({*least, *most}, format.bits);
+}
+
+// What is sent and what is kept back make up what was to be sent, whatever the residual was before:
+// a step of the values at most is added of it.
 void residual_and_output_make_the_input(void**) {
-  for (const Format& format : kFormats) {
-    make(format, false);
-    path().encode(format, RandomStream{}, g_carry, g_residual, kCount, g_out, nullptr);
-    path().decode(format, g_out, kCount, g_result, nullptr);
-    for (std::size_t i = 0; i < kCount; ++i) {
-      const float whole = g_carry[i] + g_old_residual[i];
-      assert_true(g_residual[i] == whole - g_result[i]);
+  for (const Format& format : kFormats)
+    for (const float foreign : {1.0f, 1e-3f, 1e6f, 1e38f}) {
+      make(format, false);
+      for (std::size_t i = 0; i < kCount; ++i)
+        g_old_residual[i] = g_residual[i] = foreign * g_residual[i];
+      path().encode(format, RandomStream{}, g_carry, g_residual, kCount, g_out, nullptr);
+      path().decode(format, g_out, kCount, g_result, nullptr);
+      for (std::size_t i = 0; i < kCount; ++i) {
+        const float limit = limit_at(format, i);
+        const float added = std::max(-limit, std::min(limit, g_old_residual[i]));
+        assert_true(g_residual[i] == g_carry[i] + added - g_result[i]);
+        const float most = format.codec == Codec::quantized ? 3 : 1.6f;
+        assert_true(std::fabs(g_result[i] - g_carry[i]) <=
+                    most * limit + 1e-6f * std::fabs(g_carry[i]));
+      }
     }
-  }
 }
 
 // A bucket that is marked loses nothing: its residual stays. So does that of a half that overflows.

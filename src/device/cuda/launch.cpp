@@ -75,6 +75,19 @@ void plain_sum(Codec codec, const Addend* addends, int addend_count, float* resi
   launch(stream, Kernel::plain_sum, count, kElementsOfBlock, arguments);
 }
 
+// Long buckets: after the extremes of the values `in`, to the end.
+void finish_buckets(const EncodeArguments& arguments, float* decoded, Stream* stream) {
+  const auto& [payload, random, in, residual, out] = arguments;
+  if (residual != nullptr) {
+    launch(stream, Kernel::limit_residuals, buckets_of(payload), kThreads, arguments);
+    launch(stream, Kernel::residual_extremes, payload.steps, 1, arguments);
+  }
+  launch(stream, Kernel::end_extremes, buckets_of(payload), kThreads, arguments);
+  const PackArguments pack = {payload, random, in, residual, residual, decoded, out};
+  launch(stream, payload.format.stochastic ? Kernel::pack_stochastic : Kernel::pack_nearest,
+         payload.steps, 1, pack);
+}
+
 void encode(const Format& format, const RandomStream& random, const float* in, float* residual,
             std::size_t count, std::byte* out, Stream* stream) {
   if (count == 0) return;
@@ -91,10 +104,7 @@ void encode(const Format& format, const RandomStream& random, const float* in, f
                                             Kernel::encode_block_nearest, arguments);
   launch(stream, Kernel::start_extremes, buckets_of(payload), kThreads, arguments);
   launch(stream, Kernel::encode_extremes, payload.steps, 1, arguments);
-  launch(stream, Kernel::end_extremes, buckets_of(payload), kThreads, arguments);
-  const PackArguments pack = {payload, random, in, residual, residual, nullptr, out};
-  launch(stream, format.stochastic ? Kernel::pack_stochastic : Kernel::pack_nearest, payload.steps,
-         1, pack);
+  finish_buckets(arguments, nullptr, stream);
 }
 
 void decode(const Format& format, const std::byte* in, std::size_t count, float* out,
@@ -138,13 +148,10 @@ void sum_encode(const Format& format, const RandomStream& random, const Addend* 
                                             Kernel::sum_block_stochastic, arguments)
                              : launch_tiles(stream, Kernel::sum_warp_nearest,
                                             Kernel::sum_block_nearest, arguments);
-  const EncodeArguments buckets = {payload, random, nullptr, nullptr, out};
+  const EncodeArguments buckets = {payload, random, result, residual, out};
   launch(stream, Kernel::start_extremes, buckets_of(payload), kThreads, buckets);
   launch(stream, Kernel::sum_extremes, payload.steps, 1, arguments);
-  launch(stream, Kernel::end_extremes, buckets_of(payload), kThreads, buckets);
-  const PackArguments pack = {payload, random, result, nullptr, residual, result, out};
-  launch(stream, format.stochastic ? Kernel::pack_stochastic : Kernel::pack_nearest, payload.steps,
-         1, pack);
+  finish_buckets(buckets, result, stream);
 }
 
 void sum(const float* const* in, int in_count, std::size_t count, float* out, Stream* stream) {
