@@ -42,6 +42,28 @@ int slimpi_get_statistics(struct slimpi_statistics_t* statistics);
  * not fit. It wins over SLIMPI_POWERSGD_SHAPES. */
 int slimpi_set_shape(uint64_t count, uint64_t rows, uint64_t columns);
 
+/* A matrix in a buffer, row by row. */
+typedef struct slimpi_matrix_t {
+  uint64_t rows, columns;
+} slimpi_matrix_t;
+
+/* What slimpi_describe_next says of a tensor. */
+typedef struct slimpi_tensor_t {
+  uint64_t size;                   /* set by the caller to sizeof(slimpi_tensor_t) */
+  const char* name;                /* the same at every sum of this tensor; NULL or "": no name */
+  const slimpi_matrix_t* matrices; /* one after the other from the buffer's first float on */
+  uint64_t matrix_count;           /* 0: nothing is said of matrices */
+} slimpi_tensor_t;
+
+/* Describes the next float sum that this thread begins, on whatever communicator. The description
+ * is for that sum alone, also where slimpi leaves it to MPI; a second one before the sum replaces
+ * the first. slimpi copies it. All ranks of the sum say the same.
+ *   The name identifies the state that error feedback, powersgd and the like keep for a tensor on a
+ * communicator, whatever the address of its buffer (STATE in slimpi(7)). The matrices are for
+ * powersgd; rows * columns of all of them may not exceed the count of the sum.
+ * NULL takes a description back. Returns 0, or 1 if `size` is not set or a matrix is empty. */
+int slimpi_describe_next(const slimpi_tensor_t* tensor);
+
 /* For bindings of other languages, which have no mpi.h.
  *
  * slimpi_get_mpi_constant sets *value to a constant of the process's MPI, as a word that its

@@ -40,6 +40,10 @@ namespace functions {
 
 using kernels::Codec;
 
+// When an algorithm's state must be of the right tensor (comm/tensor_state.h), because nothing in
+// the data bounds what state of another one does to a sum.
+enum class NeedsName { never, with_feedback, always };
+
 struct Algorithm {
   AlgorithmId id;
   const char* name;                       // value of SLIMPI_ALGORITHM
@@ -52,6 +56,7 @@ struct Algorithm {
   bool talks_to_peers = false;            // uses SLIMPI_PEERS and SLIMPI_INTERVAL
   bool exact = false;                     // has no compression error for error feedback
   bool keeps_state = false;               // needs tensor state even without error feedback
+  NeedsName needs_name = NeedsName::never;
   bool takes_max_error = false;           // supports SLIMPI_MAX_ERROR
   bool tried_by_auto = false;             // a candidate of SLIMPI_ALGORITHM=auto
   bool finite_only = false;               // bypass if any rank has an infinity or a NaN

@@ -18,7 +18,7 @@ namespace slimpi::algorithm {
 Status find_residual(comm::Call& call, const comm::Range& shard, float** residual) {
   *residual = nullptr;
   if (!call.plan.error_feedback || call.state == nullptr) return Status::ok;
-  return comm::state_array(*call.state, {comm::StateArray::residual}, shard.count, call.location,
+  return call.state->open({comm::StateArray::residual}, shard.count, call.location,
                            call.stream, call.communicator.statistics(), residual);
 }
 

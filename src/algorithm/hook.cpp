@@ -68,7 +68,8 @@ struct Hook::Arguments {
     about.count = call.count;
     if (call.state != nullptr) {
       about.slot = call.state->number;
-      about.slot_calls = call.state->uninitialized ? 0 : call.state->calls;
+      // What a hook keeps for a slot has no bound that follows from the data.
+      about.slot_calls = call.state->uninitialized || !call.state->named() ? 0 : call.state->calls;
     }
     about.seed = call.communicator.config().seed;
     about.rank = communicator.rank();

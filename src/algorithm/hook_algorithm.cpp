@@ -104,7 +104,7 @@ Status run_together(comm::Call& call, const Hook& hook) {
 // drop it.
 Status run_in_place(comm::Call& call, const Hook& hook) {
   const Status status = run_together(call, hook);
-  if (status == Status::hook && call.state != nullptr) comm::TensorStates::drop(*call.state);
+  if (status == Status::hook && call.state != nullptr) call.state->drop();
   return status;
 }
 

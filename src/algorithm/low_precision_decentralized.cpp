@@ -34,8 +34,8 @@ namespace {
 // One array of the state; of no elements where this rank has no shard (tensor_state.h).
 Status find_array(comm::Call& call, const comm::StateArray& key, const comm::Range& shard,
                   float** array) {
-  return comm::state_array(*call.state, key, shard.count, call.location, call.stream,
-                           call.communicator.statistics(), array);
+  return call.state->open(key, shard.count, call.location, call.stream,
+                          call.communicator.statistics(), array);
 }
 
 // The replicas of this rank's shard, and their weights. The tensor state owns the memory.

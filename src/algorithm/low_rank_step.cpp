@@ -46,12 +46,12 @@ Status open_state(comm::Call& call, const Matrix& matrix, bool on_device, float*
   Statistics& statistics = call.communicator.statistics();
   const device::Location host, there = on_device ? call.location : host;
   if (call.plan.error_feedback)
-    SLIMPI_TRY(comm::state_array(*call.state, {comm::StateArray::low_rank_error}, call.count, there,
-                                 on_device ? call.stream : nullptr, statistics, error));
+    SLIMPI_TRY(call.state->open({comm::StateArray::low_rank_error}, call.count, there,
+                                on_device ? call.stream : nullptr, statistics, error));
   if (call.communicator.config().powersgd_warm_start)
-    SLIMPI_TRY(comm::state_array(*call.state, {comm::StateArray::factor},
-                                 matrix.columns * std::uint64_t(matrix.rank), host, nullptr,
-                                 statistics, last_q));
+    SLIMPI_TRY(call.state->open({comm::StateArray::factor},
+                                matrix.columns * std::uint64_t(matrix.rank), host, nullptr,
+                                statistics, last_q));
   return Status::ok;
 }
 

@@ -30,7 +30,6 @@ struct AutoChoice {
 struct StateCounts {
   std::uint64_t calls = 0, first_times = 0;  // first_times: the buffer was not known
   std::uint64_t never_reused = 0;            // states that no second call used
-  std::uint64_t period = 0;                  // by which buffers are named at the end; 0: by address
 };
 
 struct Report {

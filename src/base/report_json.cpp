@@ -116,14 +116,14 @@ std::string to_json(const Report& report) {
                      {"device", report.own.device_buffers},
                      {"staged", report.own.staged_calls}};
   json["error"] = errors(report);
+  json["error"]["beyond_bound"] = report.job.beyond_bound;
   json["memory"] = {{"state", report.own.state_bytes},
                     {"scratch", report.most_scratch},
                     {"segments", report.most_segments},
                     {"segment_bytes", report.most_segment_bytes}};
   json["state"] = {{"calls", report.state.calls},
                    {"first_times", report.state.first_times},
-                   {"never_reused", report.state.never_reused},
-                   {"period", report.state.period}};
+                   {"never_reused", report.state.never_reused}};
   json["state_dropped"] = report.own.state_dropped;
   add_shares(report, json);
   json["auto"] = choices(report);

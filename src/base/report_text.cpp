@@ -88,8 +88,7 @@ std::string seconds_line(const Counts& own) {
   return text + "\n";
 }
 
-// How state met the buffers of the program. Buffers that are new at most calls get no use of it,
-// unless the order of calls names them.
+// How state met the buffers of the program. Buffers that are new at most calls get no use of it.
 std::string state_lines(const Report& report) {
   const StateCounts& state = report.state;
   if (state.calls == 0) return "";
@@ -97,10 +96,7 @@ std::string state_lines(const Report& report) {
       fmt::format("  state    {}, {} with a buffer met for the first time; {} dropped",
                   number_of(state.calls, "call"), state.first_times, report.own.state_dropped);
   text += fmt::format(", {} never used again\n", state.never_reused);
-  if (state.period != 0)
-    text +=
-        fmt::format("           kept by the order of calls, which repeat every {}\n", state.period);
-  else if (2 * state.first_times > state.calls && state.calls > 8)
+  if (2 * state.first_times > state.calls && state.calls > 8)
     text +=
         "           new buffers lose their state: set SLIMPI_CALLS_PER_STEP to the sums of a "
         "step, those below SLIMPI_MIN_SIZE left out\n";
@@ -138,6 +134,9 @@ std::string error_lines(const Report& report) {
         errors.checked != 0 && errors.checked != total.checked)
       text +=
           fmt::format("           from {}: {}", bytes_text(double(1ull << i)), error_text(errors));
+  if (report.job.beyond_bound != 0)
+    text += fmt::format("           {} beyond the bound of error feedback: a defect of slimpi\n",
+                        number_of(report.job.beyond_bound, "element"));
   if (report.own.state_bytes != 0)
     text += "           (with error feedback it includes what later calls add)\n";
   return text;

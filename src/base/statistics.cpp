@@ -99,6 +99,10 @@ void Statistics::overflow(std::uint64_t values) {
   add(SLIMPI_COUNTER(overflowed), values);
 }
 
+void Statistics::beyond_bound(std::uint64_t elements) {
+  add(SLIMPI_COUNTER(beyond_bound), elements);
+}
+
 void Statistics::repeated() {
   add(SLIMPI_COUNTER(repeated), 1);
 }

@@ -77,6 +77,7 @@ struct Counts {
   std::uint64_t state_bytes = 0;    // held now for residuals, low-rank factors and replicas
   std::uint64_t state_dropped = 0;  // times that a tensor state was dropped by all ranks together
   std::uint64_t overflowed = 0;     // values of 16 bits that became infinite
+  std::uint64_t beyond_bound = 0;   // elements beyond the bound of error feedback
   std::uint64_t repeated = 0;       // exchanges repeated because of the error of the first one
   std::array<Share, kAlgorithms> algorithms{};
   std::array<Share, kMostCodecs> codecs{};
@@ -124,6 +125,7 @@ class Statistics {
   void dropped();
   void staged();
   void overflow(std::uint64_t values);
+  void beyond_bound(std::uint64_t elements);
   void repeated();
 
   Counts counts() const;

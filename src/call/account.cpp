@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a call between nodes leaves in the statistics, which state it uses, and the banner.
 #include "algorithm/algorithm.h"
+#include "base/described_tensor.h"
 #include "base/log.h"
 #include "call/allreduce_call.h"
 #include "call/state_use.h"
 #include "codec/used_codec.h"
-#include "comm/call_sequence.h"
 #include "device/device.h"
 #include "policy/policy.h"
 
@@ -26,30 +26,30 @@ void AllreduceCall::count(const comm::Call& call, std::uint64_t nanoseconds, std
   runtime_.statistics.compressed(done);
 }
 
-// By the order of calls, where SLIMPI_CALLS_PER_STEP says so or where the addresses of the
-// program's buffers say nothing; else by address.
+// What the program says of the tensor, or else its address.
+comm::TensorKey AllreduceCall::tensor_key() const {
+  if (request_.tensor != nullptr && !request_.tensor->name.empty())
+    return comm::TensorKey::of_name(request_.tensor->name);
+  const std::uint64_t step = communicator_.config().calls_per_step;
+  if (step != 0) return comm::TensorKey::of_index((communicator_.states.calls() - 1) % step);
+  return comm::TensorKey::of_address(out_, count_);
+}
+
 comm::TensorState& AllreduceCall::find_state() {
-  comm::CallSequence& sequence = communicator_.attachment<comm::CallSequence>();
-  std::uint64_t step = communicator_.config().calls_per_step;
-  StateUse& use = StateUse::all();
-  if (step == 0) {
-    if (sequence.update()) {
-      communicator_.states.drop_all();
-      use.period = sequence.in_use();
-      if (communicator_.rank() == 0)
-        log_info(sequence.in_use() == 0
-                     ? "state of buffers is kept by address again"
-                     : "most buffers are new, or are used for several tensors: their state is "
-                       "kept by the order of calls, which repeat every " +
-                           std::to_string(sequence.in_use()) +
-                           "; SLIMPI_CALLS_PER_STEP sets another number");
-    }
-    step = sequence.in_use();
+  bool misnumbered = false;
+  comm::TensorState& state = communicator_.states.find(key_, count_, &misnumbered);
+  if (misnumbered) {
+    runtime_.statistics.dropped();
+    if (communicator_.rank() == 0)
+      log_once(LogLevel::warn,
+               "a sum has another count than the one in its place in the step before, so "
+               "SLIMPI_CALLS_PER_STEP=" +
+                   std::to_string(communicator_.config().calls_per_step) +
+                   " is not the number of sums of every step, and all state of earlier calls is "
+                   "dropped; unset it, or name tensors by slimpi_describe_next");
   }
-  use_ = sequence.note_use(out_, count_);
-  comm::TensorState& state = communicator_.states.find(out_, count_, step);
+  StateUse& use = StateUse::all();
   ++use.calls;
-  if (use_ == comm::CallSequence::Use::first) ++use.first_times;
   if (state.calls == 0) ++use.made;
   if (state.calls == 1) ++use.reused;
   return state;

@@ -2,12 +2,13 @@
 // What the ranks of a call between nodes agree on before it: the tensor state, and whether all
 // values are finite. Each question is one reduction that all ranks call, so no rank decides alone
 // to leave the call to MPI.
-#include <bit>
 #include <cstring>
 
+#include "algorithm/algorithm.h"
+#include "algorithm/error_feedback.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "call/allreduce_call.h"
-#include "comm/call_sequence.h"
 #include "comm/find_beyond.h"
 #include "device/device.h"
 
@@ -16,7 +17,7 @@ namespace slimpi::call {
 struct AllreduceCall::Agreement {
   std::uint64_t number, other_number, history, other_history, shape, other_shape;
   std::uint64_t no_memory, nonfinite, large, state_nonfinite;
-  std::uint64_t use;  // the maximum of the ranks' CallSequence::Use
+  std::uint64_t unnamed;  // the plan needs a named state
 
   // all_max gives the maximum of a word and the maximum of its complement. They are complements of
   // each other only where all ranks have the same word.
@@ -27,9 +28,10 @@ struct AllreduceCall::Agreement {
 // Compares the tensor state with the other ranks'. Claims it and reserves its arrays where the call
 // needs them.
 Status AllreduceCall::compare_states(comm::Call& call, Agreement* agreement) {
-  comm::TensorStates::claim(*call.state, plan_.algorithm, location_);
+  call.state->claim(plan_.algorithm, location_);
   *agreement = {};
-  if (call.state->calls >= plan_.start) {
+  agreement->unnamed = plan_.needs_name && !call.state->named() ? 1 : 0;
+  if (agreement->unnamed == 0 && call.state->calls >= plan_.start) {
     if (plan_.algorithm->reserve_state(call) != Status::ok) {
       log_failure_once(LogLevel::warn, "no state for a buffer");
       agreement->no_memory = 1;
@@ -43,12 +45,17 @@ Status AllreduceCall::compare_states(comm::Call& call, Agreement* agreement) {
   agreement->number = call.state->number;
   agreement->history = 2 * call.state->calls + (call.state->uninitialized ? 1 : 0);
   const Shape shape = plan_.algorithm->shape(plan_, communicator_.config(), count_);
-  agreement->shape = shape.rows ^ std::rotl(shape.columns, 32);
+  Fnv1a shapes;
+  for (const std::uint64_t size : {shape.rows, shape.columns}) shapes.add(size);
+  for (const auto& [rows, columns] : plan_.matrices) {
+    shapes.add(rows);
+    shapes.add(columns);
+  }
+  agreement->shape = shapes.value();
   agreement->other_shape = ~agreement->shape;
   agreement->other_number = ~agreement->number;
   agreement->other_history = ~agreement->history;
   agreement->state_nonfinite = call.state->nonfinite != 0 ? 1 : 0;
-  agreement->use = std::uint64_t(use_);
   std::uint64_t words[sizeof(Agreement) / sizeof(std::uint64_t)];
   std::memcpy(words, agreement, sizeof words);
   SLIMPI_TRY(communicator_.exchange().all_max(words));
@@ -62,27 +69,23 @@ Status AllreduceCall::agree_on_state(comm::Call& call, std::optional<BypassReaso
   call.state = &find_state();
   Agreement agreement{};
   SLIMPI_TRY(compare_states(call, &agreement));
-  auto& sequence = communicator_.attachment<comm::CallSequence>();
-  sequence.agreed(comm::CallSequence::Use(agreement.use));
-  // All ranks have the same calls here, if they are alike.
-  const bool shared = sequence.suspect() && !call.state->by_order && call.state->calls != 0;
-  if (!agreement.alike() || agreement.state_nonfinite != 0 || shared) {
+  if (agreement.unnamed != 0) {
+    ++call.state->calls;
+    say_unnamed();
+    *passed = BypassReason::unnamed;
+    return Status::ok;
+  }
+  if (!agreement.alike() || agreement.state_nonfinite != 0) {
     if (!agreement.alike()) {
       runtime_.statistics.dropped();
       if (communicator_.rank() == 0)
         log_once(LogLevel::warn,
                  "the ranks use their buffers in different orders, so state of earlier calls is "
                  "dropped; SLIMPI_CALLS_PER_STEP names buffers by the order of calls");
-    } else if (agreement.state_nonfinite != 0) {
-      log_debug("state became infinite; all ranks drop it and start over");
     } else {
-      runtime_.statistics.dropped();
-      if (communicator_.rank() == 0 && sequence.unnamed())
-        log_once(LogLevel::warn,
-                 "several sums of a step seem to use one buffer, so its state of earlier calls is "
-                 "dropped; SLIMPI_CALLS_PER_STEP names buffers by the order of calls");
+      log_debug("state became infinite; all ranks drop it and start over");
     }
-    std::uint64_t number = states.next_number(count_);
+    std::uint64_t number = states.next_number();
     SLIMPI_TRY(communicator_.exchange().all_max({&number, 1}));
     states.realign(*call.state, number);
     SLIMPI_TRY(compare_states(call, &agreement));
@@ -90,7 +93,8 @@ Status AllreduceCall::agree_on_state(comm::Call& call, std::optional<BypassReaso
       return communicator_.describe_disagreement("the state of a buffer",
                                                  std::to_string(call.state->number),
                                                  "number " + std::to_string(call.state->number),
-                                                 "all ranks make the same calls in one order");
+                                                 "all ranks make the same calls in one order, and "
+                                                 "say the same name by slimpi_describe_next");
   }
   if (call.state->calls < plan_.start) {
     ++call.state->calls;
@@ -98,33 +102,41 @@ Status AllreduceCall::agree_on_state(comm::Call& call, std::optional<BypassReaso
   } else if (!agreement.shapes_alike()) {
     // Its length follows the shape, so some ranks have made it anew in compare_states(), and a sum
     // after the program has corrected the shape would mix two factors.
-    call.state->arrays.erase({comm::StateArray::factor});
+    call.state->close({comm::StateArray::factor});
     return name_shapes();
   } else if (agreement.no_memory != 0) {
     if (communicator_.rank() == 0)
       log_once(LogLevel::warn, "some rank has no state for a buffer; its calls go to MPI");
-    comm::TensorStates::drop(*call.state);
+    call.state->drop();
     *passed = BypassReason::failure;
   } else if (agreement.nonfinite != 0) {
-    // The program will discard this training step, so the residual is kept for the next one.
-    if (plan_.algorithm->finite_only)
-      *passed = BypassReason::nonfinite;
-    else
-      plan_.error_feedback = false;
+    *passed = BypassReason::nonfinite;
   } else if (agreement.large != 0) {
-    // A rank without memory for a copy does not change its residual in any case.
-    if (kept_residual_.keep(call) != Status::ok) plan_.error_feedback = false;
+    // Not finite, or the sum may overflow. The program will discard this training step, so the
+    // residual is kept for the next one.
+    plan_.error_feedback = false;
   }
   return Status::ok;
 }
 
-// Reports that some rank has a shape from slimpi_set_shape that others do not have, or not yet.
+void AllreduceCall::say_unnamed() {
+  if (communicator_.rank() != 0) return;
+  log_once(LogLevel::warn,
+           std::string(plan_.algorithm->name) +
+               " keeps state of every tensor, and nothing says which sum is of which, so its sums "
+               "go to MPI uncompressed; set SLIMPI_CALLS_PER_STEP to the number of float sums of "
+               "a step, or name tensors by slimpi_describe_next");
+}
+
+// Reports that some rank has a shape from slimpi_set_shape or slimpi_describe_next that others do
+// not have, or not yet.
 Status AllreduceCall::name_shapes() {
   const Shape shape = plan_.algorithm->shape(plan_, communicator_.config(), count_);
   const std::string text = std::to_string(shape.rows) + "x" + std::to_string(shape.columns);
   return communicator_.describe_disagreement(
       "the shape of buffers of " + std::to_string(count_) + " floats", text, text,
-      "call slimpi_set_shape with the same shape at the same point on all ranks");
+      "call slimpi_set_shape or slimpi_describe_next with the same shapes at the same point on all "
+      "ranks");
 }
 
 Status AllreduceCall::agree_on_finite(const comm::Call& call, std::optional<BypassReason>* passed) {
@@ -149,21 +161,14 @@ Status AllreduceCall::find_nonfinite(const comm::Call& call, std::uint64_t* foun
   return Status::ok;
 }
 
-// Checks this rank's input and residual for values that the algorithm or error feedback cannot
-// take: non-finite values, and values whose sum may overflow.
+// Checks this rank's input for values that the algorithm or error feedback cannot take: non-finite
+// values, and values whose sum may overflow.
 Status AllreduceCall::check_values(const comm::Call& call, Agreement* agreement) {
-  const bool feedback = plan_.error_feedback && !plan_.algorithm->finds_nonfinite;
-  if (!feedback)
-    return plan_.algorithm->finite_only ? find_nonfinite(call, &agreement->nonfinite) : Status::ok;
-  const float limit = algorithm::safe_limit(plan_.format, communicator_.size());
-  const algorithm::Residual residual = algorithm::residual_of(*call.state);
+  if (plan_.algorithm->finite_only) return find_nonfinite(call, &agreement->nonfinite);
+  if (!plan_.error_feedback || plan_.algorithm->finds_nonfinite) return Status::ok;
   bool large = false;
-  SLIMPI_TRY(comm::find_beyond(call, in_location_, in_, count_, limit, &large));
-  if (large)
-    SLIMPI_TRY(find_nonfinite(call, &agreement->nonfinite));
-  else if (residual.count != 0)
-    SLIMPI_TRY(
-        comm::find_beyond(call, residual.location, residual.data, residual.count, limit, &large));
+  SLIMPI_TRY(comm::find_beyond(call, in_location_, in_, count_,
+                               algorithm::safe_limit(plan_.format, communicator_.size()), &large));
   agreement->large = large ? 1 : 0;
   return Status::ok;
 }

@@ -7,7 +7,9 @@
 #include "algorithm/message_rate.h"
 #include "algorithm/prepared.h"
 #include "base/activity.h"
+#include "base/described_tensor.h"
 #include "base/exceptions.h"
+#include "base/log.h"
 #include "base/shape_hints.h"
 #include "call/candidates.h"
 #include "call/traced_bits.h"
@@ -34,8 +36,26 @@ AllreduceCall::AllreduceCall(Runtime& runtime, comm::Communicator& communicator,
       out_(static_cast<float*>(request.out)),
       count_(std::uint64_t(request.count)),
       location_(device::locate(request.out)),
-      in_location_(in_ == out_ ? location_ : device::locate(in_)) {
-  if (plan.algorithm->shapes) plan_.shape = ShapeHints::all().find(count_);
+      in_location_(in_ == out_ ? location_ : device::locate(in_)),
+      key_(plan.needs_state ? tensor_key() : comm::TensorKey()) {
+  if (!plan.algorithm->shapes) return;
+  plan_.shape = ShapeHints::all().find(count_);
+  if (request.tensor != nullptr) use_matrices();
+}
+
+// Hands the described matrices to the algorithm, where they fit into the buffer.
+void AllreduceCall::use_matrices() {
+  std::uint64_t left = count_;
+  for (const auto& [rows, columns] : request_.tensor->matrices) {
+    if (rows * columns > left) {  // slimpi_describe_next has checked the product
+      log_once(LogLevel::warn,
+               "slimpi_describe_next: the matrices of a sum have more floats together than its " +
+                   std::to_string(count_) + ", so they are ignored");
+      return;
+    }
+    left -= rows * columns;
+  }
+  plan_.matrices = request_.tensor->matrices;
 }
 
 // A step of SLIMPI_VERIFY.
@@ -88,7 +108,6 @@ Status AllreduceCall::run_plan(comm::Call& call) {
   SLIMPI_TRY(plan_.algorithm->run(call));
   SLIMPI_TRY(comm::synchronize(call.device_stream()));
   if (call.passed) return Status::ok;
-  if (kept_residual_.holds()) SLIMPI_TRY(kept_residual_.restore_unless_finite(call));
   const auto end = std::chrono::steady_clock::now();
   if (Trace* const trace = Trace::running(); trace != nullptr)
     trace->add(plan_.algorithm->name, start, end, count_ * sizeof(float));

@@ -5,11 +5,9 @@
 #include <optional>
 #include <vector>
 
-#include "algorithm/error_feedback.h"
 #include "call/entry.h"
 #include "call/runtime.h"
 #include "comm/call_scratch.h"
-#include "comm/call_sequence.h"
 
 namespace slimpi::call {
 
@@ -44,8 +42,11 @@ class AllreduceCall {
   Status timed_verify(const Step& step);
   Status agree_on_state(comm::Call& call, std::optional<BypassReason>* passed);
   Status agree_on_finite(const comm::Call& call, std::optional<BypassReason>* passed);
+  void say_unnamed();
   Status name_shapes();
+  comm::TensorKey tensor_key() const;
   comm::TensorState& find_state();
+  void use_matrices();
   Status compare_states(comm::Call& call, Agreement* agreement);
   void count(const comm::Call& call, std::uint64_t nanoseconds, std::uint64_t sent);
   Status find_nonfinite(const comm::Call& call, std::uint64_t* found);
@@ -67,10 +68,9 @@ class AllreduceCall {
   const std::uint64_t count_;
   const device::Location location_;  // of out_; where the work is done
   device::Location in_location_;
+  const comm::TensorKey key_;  // of the tensor, where the plan needs state
   std::uint64_t verifying_ = 0;
-  comm::CallSequence::Use use_ = comm::CallSequence::Use::known;  // of the buffer, on this rank
   comm::CallScratchLease scratch_;
-  algorithm::KeptResidual kept_residual_;
 };
 
 }  // namespace slimpi::call

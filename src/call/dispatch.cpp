@@ -5,6 +5,7 @@
 
 #include "algorithm/hook.h"
 #include "base/activity.h"
+#include "base/described_tensor.h"
 #include "base/exceptions.h"
 #include "base/float_environment.h"
 #include "base/log.h"
@@ -15,7 +16,6 @@
 #include "call/foreign_memory.h"
 #include "call/prepared_calls.h"
 #include "call/runtime.h"
-#include "comm/call_sequence.h"
 #include "device/plugins.h"
 #include "device/process_memory.h"
 #include "policy/policy.h"
@@ -108,7 +108,6 @@ Status estimate_call(Runtime& runtime, comm::Communicator& communicator, const c
 Status begin_communicator(Runtime& runtime, comm::Communicator& communicator) {
   const Config& config = communicator.config();
   const policy::Rules& rules = runtime.rules_of(communicator);
-  communicator.attachment<comm::CallSequence>();
   communicator.attachment<PreparedCalls>().prepare(config, rules, communicator.name());
   SLIMPI_TRY(communicator.agree(
       policy::rules_apply(config) ? policy::describe(rules, communicator.name()) : ""));
@@ -168,10 +167,7 @@ Outcome dispatch_together(Runtime& runtime, comm::Communicator& communicator,
   }
   PreparedCall& prepared = communicator.attachment<PreparedCalls>().find(count);
   const policy::Decision& decision = prepared.decision;
-  if (decision.take || decision.reason != BypassReason::small) {
-    communicator.states.count_call();
-    communicator.attachment<comm::CallSequence>().add(count);
-  }
+  if (decision.take || decision.reason != BypassReason::small) communicator.states.count_call();
   if (!decision.take) return bypass(runtime, decision.reason, communicator, request);
   if (communicator.failed()) {
     const Status status = fail(
@@ -205,7 +201,13 @@ bool is_float_sum(const Allreduce& request) {
   return is_float(request) && request.op == mpi::abi.op_sum && request.count > 0;
 }
 
-Outcome dispatch(const Allreduce& request) {
+bool takes_description(const Allreduce& request) {
+  return DescribedTensor::has_next() && is_float(request) && request.op == mpi::abi.op_sum;
+}
+
+namespace {
+
+Outcome dispatch_described(const Allreduce& request) {
   if (Finalizing::is_finalizing()) return {};
   Runtime* const runtime = Runtime::get(request.comm);
   if (runtime == nullptr || runtime->finished.load(std::memory_order_relaxed)) return {};
@@ -241,8 +243,21 @@ Outcome dispatch(const Allreduce& request) {
   return dispatch_together(*runtime, *communicator, request);
 }
 
+}  // namespace
+
+// A description is for one sum, also for one that is left to MPI.
+Outcome dispatch(const Allreduce& request) {
+  if (DescribedTensor::has_next()) Runtime::get(request.comm);  // finds MPI, and what a float is
+  if (!takes_description(request)) return dispatch_described(request);
+  const DescribedTensor tensor = DescribedTensor::take_next();
+  Allreduce described = request;
+  described.tensor = &tensor;
+  return dispatch_described(described);
+}
+
 // MPI has accepted the arguments.
 void count_nonblocking(const Allreduce& call) {
+  if (takes_description(call)) DescribedTensor::take_next();
   Runtime* const runtime = Runtime::get(call.comm);
   if (runtime == nullptr || algorithm::inside_hook()) return;
   int size = 0;

@@ -11,6 +11,10 @@
 
 #define SLIMPI_EXPORT extern "C" __attribute__((visibility("default")))
 
+namespace slimpi {
+struct DescribedTensor;
+}
+
 namespace slimpi::call {
 
 using mpi::Word;
@@ -25,6 +29,9 @@ struct Allreduce {
   mpi::Comm comm;
   bool large = false;    // the call came through MPI_Allreduce_c
   bool fortran = false;  // the call came through PMPI_Allreduce: see intercept/fortran.h
+  // From slimpi_describe_next; null where the program has said nothing. Its owner is who began the
+  // sum (dispatch), until the sum has ended.
+  const DescribedTensor* tensor = nullptr;
 };
 
 // What became of a call. Two registers hold it: every call of the program returns one.
@@ -52,6 +59,10 @@ bool is_float(const Allreduce& call);
 
 // Whether slimpi may take the call: a sum of floats, and some of them.
 bool is_float_sum(const Allreduce& call);
+
+// Whether the call sums floats, maybe none of them: it takes the description of
+// slimpi_describe_next.
+bool takes_description(const Allreduce& call);
 
 // Calls the next definition: another tool's, or MPI's. Buffers that MPI cannot take are staged. The
 // reason is for the trace and for SLIMPI_ESTIMATE, which records no call without one.

@@ -115,8 +115,7 @@ Report Runtime::describe_job() const {
   report.most_segments = statistics.most_segments();
   report.most_segment_bytes = statistics.most_segment_bytes();
   const StateUse& use = StateUse::all();
-  report.state = {use.calls, use.first_times, use.made > use.reused ? use.made - use.reused : 0,
-                  use.period};
+  report.state = {use.calls, use.made, use.made > use.reused ? use.made - use.reused : 0};
   report.codecs = codec::used_codec_names();
   report.choices = AutoChoices::all().rows();
   report.ranks = std::max(world_size.load(), 1);

@@ -7,9 +7,7 @@ namespace slimpi::call {
 
 struct StateUse {
   std::atomic<std::uint64_t> calls{0};            // that need state
-  std::atomic<std::uint64_t> first_times{0};      // of these: the buffer was met for the first time
   std::atomic<std::uint64_t> made{0}, reused{0};  // states: made, and used a second time
-  std::atomic<std::uint64_t> period{0};           // by which buffers are named; 0: by address
 
   static StateUse& all() {
     static StateUse use;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/log.h"
+#include "call/feedback_check.h"
 #include "comm/communicator.h"
 #include "comm/stream_wait.h"
 
@@ -14,6 +15,11 @@ namespace {
 
 float* exact_of(const comm::Call& call) {
   return reinterpret_cast<float*>(call.scratch.exact.data());
+}
+
+// Behind the exact sum, aligned for numbers in double.
+std::size_t bytes_of_sum(const comm::Call& call) {
+  return (call.count * sizeof(float) + 7) / 8 * 8;
 }
 
 // The result where the host can read it.
@@ -33,7 +39,8 @@ Status keep_for_verification(const comm::Call& call, const device::Location& fro
   Statistics& statistics = communicator.statistics();
   const device::Location host;
   const std::size_t bytes = call.count * sizeof(float);
-  Status status = call.scratch.exact.reserve(host, device::Place::device, bytes, statistics);
+  Status status = call.scratch.exact.reserve(
+      host, device::Place::device, bytes_of_sum(call) + FeedbackCheck::bytes_of(call), statistics);
   if (status == Status::ok && call.location != host)
     status = call.scratch.result.reserve(host, device::Place::device, bytes, statistics);
   *kept = status == Status::ok;
@@ -56,6 +63,9 @@ Status verify_result(const comm::Call& call) {
   // MPI's sum blocks, so no rank begins it before all have come through the call.
   bool here = true;
   SLIMPI_TRY(exchange.all_true(&here));
+  const bool bounded = FeedbackCheck::applies(call);
+  FeedbackCheck check(call, call.scratch.exact.data() + bytes_of_sum(call));
+  if (bounded) SLIMPI_TRY(check.add_up(exact));
   constexpr std::uint64_t kMost = 1u << 30;  // MPI takes the count as an int
   for (std::uint64_t first = 0; first < call.count; first += kMost) {
     const int code = exchange.api().Allreduce(
@@ -67,6 +77,7 @@ Status verify_result(const comm::Call& call) {
   }
   const float* result = nullptr;
   SLIMPI_TRY(find_result(call, &result));
+  if (bounded) check.compare(exact, result);
   double squares[2] = {0, 0};
   device::host().kernels()->compare(result, exact, call.count, squares, nullptr);
   const double relative =

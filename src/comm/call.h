@@ -3,8 +3,10 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "base/config.h"
+#include "base/described_tensor.h"
 #include "base/statistics.h"
 #include "comm/call_scratch.h"
 #include "comm/node_layout.h"
@@ -18,7 +20,7 @@ class HookFile;
 namespace slimpi::comm {
 
 class Communicator;
-struct TensorState;
+class TensorState;
 
 // How one call is done. Policy makes it from what all ranks know, so it is the same on every rank.
 // A copy allocates nothing.
@@ -29,8 +31,12 @@ struct Plan {
   bool error_feedback = false;
   std::uint64_t start = 0;
   bool needs_state = false;  // the call needs a tensor state: for its arrays or its count of calls
+  bool needs_name = false;   // and it must be a named one; else the call is left to MPI
   double max_error = 0;  // of the total, relative L2: the codec is chosen for it; 0: format is it
   const algorithm::HookFile* hook = nullptr;  // the user's shared object; null: no hook
+  // Of this buffer, from slimpi_describe_next; together at most `count` floats. algorithm/powersgd
+  // reads them. The ranks compare them before that. The call of the program owns them.
+  std::span<const MatrixSize> matrices;
   std::optional<Shape> shape;  // of this buffer, from slimpi_set_shape; compared before it is used
 };
 

@@ -2,123 +2,132 @@
 #include "comm/tensor_state.h"
 
 #include <algorithm>
-#include <set>
 
+#include "base/hash.h"
 #include "base/log.h"
 
 namespace slimpi::comm {
 
-TensorState& TensorStates::find(const void* address, std::uint64_t count,
-                                std::uint64_t calls_per_step) {
-  const bool by_index = calls_per_step != 0;
-  // count_call() has counted the sum already.
-  const std::uint64_t index = by_index ? (calls_ - 1) % calls_per_step : 0;
-  const Key key = by_index ? Key{index, nullptr} : Key{count, address};
+namespace {
+
+std::uint64_t hash_of(const std::string& name) {
+  Fnv1a hash;
+  hash.add(name);
+  return hash.value();
+}
+
+}  // namespace
+
+TensorStates::States::iterator TensorStates::make(const TensorKey& key, std::uint64_t count) {
+  make_room();
+  forget();
+  bare_.emplace_back(*this, key);
+  const auto made = std::prev(bare_.end());
+  // The ranks make the same calls in the same order, so they give the same numbers. Where a
+  // program frees and allocates differently on one rank they do not, and the call's agreement
+  // leads to realign().
+  made->number = key.by == TensorKey::By::address ? next_number_++
+                 : key.by == TensorKey::By::index ? key.number
+                                                  : hash_of(key.name);
+  made->count = count;
+  states_.emplace(key, made);
+  return made;
+}
+
+TensorState& TensorStates::find(const TensorKey& key, std::uint64_t count, bool* misnumbered) {
+  *misnumbered = false;
   ++lookups_;
-  auto found = states_.find(key);
-  if (found == states_.end()) {
-    make_room();
-    forget();
-    found = states_.emplace(key, std::make_unique<TensorState>()).first;
-    // The ranks make the same calls in the same order, so they give the same numbers. Where a
-    // program frees and allocates differently on one rank they do not, and the call's agreement
-    // leads to realign().
-    found->second->number = by_index ? index : next_[count]++;
-    found->second->count = count;
-    found->second->by_order = by_index;
-  } else if (found->second->evicted) {
+  const auto known = states_.find(key);
+  const auto found = known == states_.end() ? make(key, count) : known->second;
+  TensorState& state = *found;
+  if (known != states_.end() && state.evicted_) {
     limit_ = std::min(2 * limit_, kMost);
     make_room();
   }
-  TensorState& state = *found->second;
-  // An index identifies a tensor only as long as its count stays.
-  if (state.count != count) drop(state);  // this index is now another tensor's
+  if (state.count != count) {
+    if (key.by == TensorKey::By::index) {
+      *misnumbered = true;
+      forget_indices();
+      bool again = false;
+      return find(key, count, &again);
+    }
+    state.drop();
+  }
   state.count = count;
-  state.used = lookups_;
-  state.evicted = false;
+  state.used_ = lookups_;
+  state.evicted_ = false;
+  States& list = state.holds_arrays() ? holding_ : bare_;
+  list.splice(list.end(), list, found);
   return state;
 }
 
-std::size_t TensorStates::holding() const {
-  return std::size_t(std::count_if(states_.begin(), states_.end(), [](const auto& entry) {
-    return !entry.second->arrays.empty();
-  }));
-}
-
-std::map<TensorStates::Key, std::unique_ptr<TensorState>>::iterator TensorStates::oldest(
-    bool with_arrays) {
-  auto found = states_.end();
-  for (auto entry = states_.begin(); entry != states_.end(); ++entry)
-    if ((!with_arrays || !entry->second->arrays.empty()) &&
-        (found == states_.end() || entry->second->used < found->second->used))
-      found = entry;
-  return found;
+void TensorStates::set_holding(TensorState& state, bool holds) {
+  States &from = holds ? bare_ : holding_, &to = holds ? holding_ : bare_;
+  to.splice(to.end(), from, states_.at(state.key));
 }
 
 // A program that sums a new buffer at every call would fill memory with state that is never used
 // again. At first it looks the same as a program that goes through its buffers for the first time.
 // So the oldest states lose their arrays, and the limit is doubled when one of those is used again.
 void TensorStates::make_room() {
-  for (std::size_t held = holding(); held >= limit_; --held) {
-    TensorState& state = *oldest(true)->second;
-    drop(state);
-    state.evicted = true;
+  while (holding_.size() >= limit_) {
+    TensorState& state = holding_.front();
+    state.drop();
+    state.evicted_ = true;
   }
 }
 
 void TensorStates::forget() {
-  // Numbers of counts that no state has may begin anew; all ranks keep the same states.
-  if (next_.size() >= 2 * kMost) {
-    std::set<std::uint64_t> counts;
-    for (const auto& [key, state] : states_) counts.insert(state->count);
-    std::erase_if(next_, [&](const auto& entry) { return !counts.contains(entry.first); });
-  }
   if (states_.size() < kMost) return;
-  states_.erase(oldest(false));
+  const bool bare =
+      !bare_.empty() && (holding_.empty() || bare_.front().used_ < holding_.front().used_);
+  States& list = bare ? bare_ : holding_;
+  states_.erase(list.front().key);
+  list.pop_front();
   log_once(LogLevel::warn,
            "state is kept for the last " + std::to_string(kMost) +
                " buffers of a communicator, and the program sums more; SLIMPI_CALLS_PER_STEP names "
                "buffers by the order of calls");
 }
 
-void TensorStates::claim(TensorState& state, const algorithm::Algorithm* algorithm,
-                         const device::Location& location) {
-  // The arrays lie where this call's kernels may not reach them.
-  if (state.location && *state.location != location) drop(state);
-  if (state.algorithm != algorithm) {
-    // Residuals and factors of one algorithm mean nothing to another.
-    state.arrays.clear();
-    state.uninitialized = true;
+void TensorStates::forget_indices() {
+  for (auto entry = states_.begin(); entry != states_.end();) {
+    const States::iterator state = entry->second;
+    if (entry->first.by != TensorKey::By::index) {
+      ++entry;
+      continue;
+    }
+    entry = states_.erase(entry);
+    (state->holds_arrays() ? holding_ : bare_).erase(state);
   }
-  state.algorithm = algorithm;
-  state.location = location;
 }
 
 void TensorStates::realign(TensorState& state, std::uint64_t number) {
-  drop(state);
-  if (state.by_order) return;
+  state.drop();
+  if (state.named()) return;
   state.number = number;
-  next_[state.count] = number + 1;
-}
-
-// Keeps the number, the count and the owner: what identifies a state does not depend on its arrays.
-void TensorStates::drop(TensorState& state) {
-  state.arrays.clear();
-  state.calls = 0;
-  state.uninitialized = true;
-  state.nonfinite = 0;
+  next_number_ = number + 1;
 }
 
 // calls_ goes on: all ranks count the same calls, and the index of a call comes from it.
 void TensorStates::drop_all() {
   states_.clear();
-  next_.clear();
+  holding_.clear();
+  bare_.clear();
+  next_number_ = 0;
 }
 
-Status state_array(TensorState& state, const StateArray& which, std::uint64_t elements,
-                   const device::Location& location, device::Stream* stream, Statistics& statistics,
-                   float** array) {
-  TensorState::Array& entry = state.arrays[which];
+const TensorState::Array* TensorState::find(const StateArray& which) const {
+  const auto found = arrays_.find(which);
+  return found == arrays_.end() ? nullptr : &found->second;
+}
+
+Status TensorState::open(const StateArray& which, std::uint64_t elements,
+                         const device::Location& location, device::Stream* stream,
+                         Statistics& statistics, float** array) {
+  const bool first = arrays_.empty();
+  Array& entry = arrays_[which];
+  if (first) owner_.set_holding(*this, true);
   if (entry.elements != elements) {
     // First: there may be no memory for both. `elements` stays 0 until the new memory is there, so
     // that a call after a failure tries again.
@@ -135,6 +144,31 @@ Status state_array(TensorState& state, const StateArray& which, std::uint64_t el
   }
   *array = reinterpret_cast<float*>(entry.memory.data());
   return Status::ok;
+}
+
+void TensorState::close(const StateArray& which) {
+  if (arrays_.erase(which) != 0 && arrays_.empty()) owner_.set_holding(*this, false);
+}
+
+void TensorState::clear() {
+  if (!arrays_.empty()) owner_.set_holding(*this, false);
+  arrays_.clear();
+  uninitialized = true;
+}
+
+void TensorState::claim(const algorithm::Algorithm* algorithm, const device::Location& location) {
+  // The arrays lie where this call's kernels may not reach them.
+  if (location_ && *location_ != location) drop();
+  // Residuals and factors of one algorithm mean nothing to another.
+  if (algorithm_ != algorithm) clear();
+  algorithm_ = algorithm;
+  location_ = location;
+}
+
+void TensorState::drop() {
+  clear();
+  calls = 0;
+  nonfinite = 0;
 }
 
 }  // namespace slimpi::comm

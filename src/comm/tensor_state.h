@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// State that belongs to one of the program's buffers and outlives a call: the residual, the last
-// low-rank factor, replicas of peers. A state is identified by the element count and the order in
-// which addresses were first used, or by the index of the call modulo SLIMPI_CALLS_PER_STEP. That
-// index counts every float sum that is not too small, also those that were left to MPI.
+// State that belongs to one of the program's tensors and outlives a call: the residual, the last
+// low-rank factor, replicas of peers.
+//
+// A tensor is identified by what the program says: a name (slimpi_describe_next), or the index of
+// its sum modulo SLIMPI_CALLS_PER_STEP. That index counts every float sum that is not too small,
+// also those that were left to MPI. Otherwise it is taken for the tensor that had the same address
+// and count before, which proves nothing: malloc gives an address to one tensor after the other. So
+// only state that cannot make a sum wrong, whatever tensor it is of, is used by address (the trait
+// needs_name of base/algorithms.def).
 #pragma once
 #include <compare>
 #include <cstdint>
+#include <list>
 #include <map>
-#include <memory>
 #include <optional>
-#include <utility>
+#include <string>
 
 #include "base/statistics.h"
 #include "comm/memory.h"
@@ -19,6 +24,23 @@ struct Algorithm;
 }  // namespace slimpi::algorithm
 
 namespace slimpi::comm {
+
+// What identifies a tensor on a communicator.
+struct TensorKey {
+  enum class By : std::uint8_t { address, index, name };
+  By by = By::address;
+  std::uint64_t number = 0;  // the address, or the index
+  std::uint64_t count = 0;   // of elements; by address only
+  std::string name;
+
+  static TensorKey of_address(const void* address, std::uint64_t count) {
+    return {By::address, reinterpret_cast<std::uintptr_t>(address), count, {}};
+  }
+  static TensorKey of_index(std::uint64_t index) { return {By::index, index, 0, {}}; }
+  static TensorKey of_name(std::string name) { return {By::name, 0, 0, std::move(name)}; }
+
+  auto operator<=>(const TensorKey&) const = default;
+};
 
 // Which of a state's arrays.
 struct StateArray {
@@ -35,25 +57,54 @@ struct StateArray {
   auto operator<=>(const StateArray&) const = default;
 };
 
-struct TensorState {
+class TensorStates;
+
+class TensorState {
+ public:
+  TensorState(TensorStates& owner, const TensorKey& key) : key(key), owner_(owner) {}
+
+  // Whether the program said which tensor it is, so that it can be no other.
+  bool named() const { return key.by != TensorKey::By::address; }
+
+  const TensorKey key;
   std::uint64_t number = 0;   // the same on all ranks, or the state is dropped
   std::uint64_t calls = 0;    // of this buffer so far, including those that SLIMPI_START left exact
   std::uint64_t count = 0;    // elements
-  bool by_order = false;      // identified by the index of the call, not by an address
   bool uninitialized = true;  // no call has used the arrays yet
   int nonfinite = 0;  // set by an algorithm whose state became non-finite: all ranks drop it
-  const algorithm::Algorithm* algorithm = nullptr;  // owner of the arrays
-  std::optional<device::Location> location;         // of the arrays; empty: not claimed yet
 
   // Floats, mostly in the same kind of memory as the buffer; zero when made.
   struct Array {
     Memory memory;
     std::uint64_t elements = 0;
   };
-  std::map<StateArray, Array> arrays;
+  // Null where the state has no such array.
+  const Array* find(const StateArray& which) const;
+  // `elements` floats at `location`, zero if the array is new or its size changed. Null if
+  // `elements` is 0. The report counts it as state. A rank without elements makes the array, too:
+  // which states lose their arrays depends on which have some, on all ranks alike.
+  Status open(const StateArray& which, std::uint64_t elements, const device::Location& location,
+              device::Stream* stream, Statistics& statistics, float** array);
+  void close(const StateArray& which);
+  bool holds_arrays() const { return !arrays_.empty(); }
 
-  std::uint64_t used = 0;  // value of lookups_ at the last use
-  bool evicted = false;    // its arrays were freed to limit memory
+  // Makes `algorithm` the owner of the arrays, for buffers at `location`; other arrays are freed.
+  void claim(const algorithm::Algorithm* algorithm, const device::Location& location);
+
+  // Frees the arrays and resets the count of calls. What identifies the state stays.
+  void drop();
+
+ private:
+  friend class TensorStates;
+
+  void clear();
+
+  TensorStates& owner_;
+  const algorithm::Algorithm* algorithm_ = nullptr;
+  std::optional<device::Location> location_;  // of the arrays; empty: not claimed yet
+  std::map<StateArray, Array> arrays_;
+  std::uint64_t used_ = 0;  // value of TensorStates::lookups_ at the last use
+  bool evicted_ = false;    // its arrays were freed to limit memory
 };
 
 class TensorStates {
@@ -65,56 +116,50 @@ class TensorStates {
   // The most states that are kept, with or without arrays.
   static constexpr std::size_t kMost = 4096;
 
+  TensorStates() = default;
+  TensorStates(const TensorStates&) = delete;
+  TensorStates& operator=(const TensorStates&) = delete;
   ~TensorStates() { drop_all(); }
 
   // To be called when a float sum of the program begins.
   void count_call() { ++calls_; }
+  // How many have begun.
+  std::uint64_t calls() const { return calls_; }
 
-  // The state of the sum that began last; made at first use. To be called once for each call that
-  // needs a state.
-  TensorState& find(const void* address, std::uint64_t count, std::uint64_t calls_per_step);
+  // The state of a tensor of `count` elements; made at first use. To be called once for each call
+  // that needs a state, on all ranks in the same order. A name or an index has one count. Under a
+  // name with another count begins another tensor. An index with another count says that
+  // SLIMPI_CALLS_PER_STEP is not the number of sums of a step: no index is believed, all their
+  // states are forgotten, and `*misnumbered` is set.
+  TensorState& find(const TensorKey& key, std::uint64_t count, bool* misnumbered);
 
-  // Makes `algorithm` the owner of the state, for buffers at `location`; other arrays are freed.
-  static void claim(TensorState& state, const algorithm::Algorithm* algorithm,
-                    const device::Location& location);
-
-  // The number that the next new state of this count would get on this rank.
-  std::uint64_t next_number(std::uint64_t count) const {
-    const auto found = next_.find(count);
-    return found == next_.end() ? 0 : found->second;
-  }
+  // The number that the next new state of an address would get on this rank.
+  std::uint64_t next_number() const { return next_number_; }
 
   // For when the ranks found different states: every rank drops its own, and all continue with
-  // `number`, the largest of their next numbers. States identified by the index of the call keep
-  // their number.
+  // `number`, the largest of their next numbers. Named states keep their number.
   void realign(TensorState& state, std::uint64_t number);
 
-  // Frees a state's arrays and resets its count of calls.
-  static void drop(TensorState& state);
   void drop_all();
 
   std::size_t size() const { return states_.size(); }
   std::size_t limit() const { return limit_; }
-  std::size_t holding() const;  // states with arrays
+  std::size_t holding() const { return holding_.size(); }  // states with arrays
 
  private:
-  using Key = std::pair<std::uint64_t, const void*>;  // count and address, or index and null
+  friend class TensorState;
+  using States = std::list<TensorState>;  // the last used at the end
 
+  States::iterator make(const TensorKey& key, std::uint64_t count);
+  void set_holding(TensorState& state, bool holds);
   void make_room();
   void forget();
-  std::map<Key, std::unique_ptr<TensorState>>::iterator oldest(bool with_arrays);
+  void forget_indices();
 
-  std::map<Key, std::unique_ptr<TensorState>> states_;
-  std::map<std::uint64_t, std::uint64_t> next_;  // number of the next new state, by count
-  std::uint64_t calls_ = 0, lookups_ = 0;
+  std::map<TensorKey, States::iterator> states_;
+  States holding_, bare_;  // with arrays, and without
+  std::uint64_t calls_ = 0, lookups_ = 0, next_number_ = 0;
   std::size_t limit_ = kFirstLimit;
 };
-
-// The array `which` of a state: `elements` floats at `location`, zero if it is new or its size
-// changed. Null if `elements` is 0. The report counts it as state. A rank without elements makes
-// the array, too: which states lose their arrays depends on which have some, on all ranks alike.
-Status state_array(TensorState& state, const StateArray& which, std::uint64_t elements,
-                   const device::Location& location, device::Stream* stream, Statistics& statistics,
-                   float** array);
 
 }  // namespace slimpi::comm

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
+#include "base/described_tensor.h"
 #include "base/shape_hints.h"
 #include "call/entry.h"
 #include "call/runtime.h"
@@ -41,6 +43,30 @@ SLIMPI_EXPORT int slimpi_set_shape(std::uint64_t count, std::uint64_t rows, std:
   if (rows == 0 || __builtin_mul_overflow(rows, columns, &product) || product != count) return 1;
   const auto set = [&] { slimpi::ShapeHints::all().set({count, rows, columns}); };
   return catch_all(set) == slimpi::Status::ok ? 0 : 1;
+}
+
+SLIMPI_EXPORT int slimpi_describe_next(const slimpi_tensor_t* described) {
+  if (described == nullptr) {
+    if (slimpi::DescribedTensor::has_next()) slimpi::DescribedTensor::take_next();
+    return 0;
+  }
+  if (described->size < sizeof(std::uint64_t)) return 1;
+  slimpi_tensor_t given{};
+  std::memcpy(&given, described, std::min<std::uint64_t>(described->size, sizeof given));
+  if (given.matrix_count != 0 && given.matrices == nullptr) return 1;
+  bool good = true;
+  const auto set = [&] {
+    slimpi::DescribedTensor tensor;
+    if (given.name != nullptr) tensor.name = given.name;
+    for (std::uint64_t i = 0; good && i < given.matrix_count; ++i) {
+      const auto& [rows, columns] = given.matrices[i];
+      std::uint64_t product = 0;
+      good = !__builtin_mul_overflow(rows, columns, &product) && product != 0;
+      tensor.matrices.push_back({rows, columns});
+    }
+    if (good) slimpi::DescribedTensor::set_next(std::move(tensor));
+  };
+  return catch_all(set) == slimpi::Status::ok && good ? 0 : 1;
 }
 
 // For code that ends a process without MPI_Finalize: writes the report and the trace now.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which buffer is which: names by address and by the order of calls, realignment, and the bound on
+// Which buffer is which: by address, by the index of the call and by name, realignment, and the
+// bound on
 // what a program can pile up that never comes back to a buffer.
 #include "comm/tensor_state.h"
 
@@ -7,8 +8,8 @@
 #include "tests/helper/cmocka_cxx.h"
 
 using namespace slimpi;
-using comm::state_array;
 using comm::StateArray;
+using comm::TensorKey;
 using comm::TensorState;
 using comm::TensorStates;
 
@@ -33,22 +34,27 @@ const void* address(int i) {
 }
 
 // A call that keeps an array.
-TensorState& use(int buffer, std::uint64_t count, std::uint64_t calls_per_step = 0) {
-  g_slots->count_call();
-  TensorState& slot = g_slots->find(address(buffer), count, calls_per_step);
-  TensorStates::claim(slot, nullptr, device::host());
+TensorState& use(const TensorKey& key, std::uint64_t count, bool misnumbered = false) {
+  bool found_misnumbered = false;
+  TensorState& slot = g_slots->find(key, count, &found_misnumbered);
+  assert_int_equal(found_misnumbered, misnumbered);
+  slot.claim(nullptr, device::host());
   float* array = nullptr;
-  assert_true(state_array(slot, {StateArray::residual}, count, device::host(), nullptr,
-                          g_statistics, &array) == Status::ok);
+  assert_true(slot.open({StateArray::residual}, count, device::host(), nullptr, g_statistics,
+                        &array) == Status::ok);
   ++slot.calls;
   slot.uninitialized = false;
   return slot;
+}
+TensorState& use(int buffer, std::uint64_t count) {
+  return use(TensorKey::of_address(address(buffer), count), count);
 }
 
 void by_address(void**) {
   assert_int_equal(use(1, 10).number, 0);
   assert_int_equal(use(2, 10).number, 1);
-  assert_int_equal(use(1, 20).number, 0);  // another count: another buffer
+  assert_int_equal(use(1, 20).number, 2);  // another count: another buffer
+  assert_false(use(1, 20).named());
   TensorState& again = use(1, 10);
   assert_int_equal(again.number, 0);
   assert_int_equal(again.calls, 2);
@@ -56,41 +62,44 @@ void by_address(void**) {
   assert_int_equal(g_statistics.counts().state_bytes, 4 * (10 + 10 + 20));
 }
 
-void by_order(void**) {
+void by_index(void**) {
   for (int step = 0; step < 5; ++step) {
-    assert_int_equal(use(10 * step, 10, 2).number, 0);
-    TensorState& second = use(10 * step + 1, 30, 2);
+    assert_int_equal(use(TensorKey::of_index(0), 10).number, 0);
+    TensorState& second = use(TensorKey::of_index(1), 30);
     assert_int_equal(second.number, 1);
     assert_int_equal(second.calls, step + 1);
+    assert_true(second.named());
   }
   assert_int_equal(g_slots->size(), 2);
-  // Another tensor where the order says there is a known one: it starts anew.
-  TensorState& other = use(3, 77, 2);
+  // One index with another count: no index can be believed.
+  TensorState& other = use(TensorKey::of_index(1), 77, true);
   assert_int_equal(other.calls, 1);
-  assert_int_equal(g_statistics.counts().state_bytes, 4 * (77 + 30));
+  assert_int_equal(g_statistics.counts().state_bytes, 4 * 77);
+  assert_int_equal(use(TensorKey::of_index(0), 10).calls, 1);
 }
 
-// Sums that somebody else answers have their place in the step.
-void by_order_of_all(void**) {
-  for (int step = 0; step < 5; ++step) {
-    g_slots->count_call();
-    assert_int_equal(use(step, 10, 3).number, 1);
-    g_slots->count_call();
-  }
-  assert_int_equal(g_slots->size(), 1);
+// A name with another count is another tensor; no other state is in doubt.
+void by_name(void**) {
+  const std::uint64_t weight = use(TensorKey::of_name("weight"), 10).number;
+  assert_int_not_equal(use(TensorKey::of_name("bias"), 10).number, weight);
+  assert_int_equal(use(TensorKey::of_name("weight"), 10).number, weight);
+  assert_int_equal(use(TensorKey::of_name("weight"), 10).calls, 3);
+  assert_int_equal(use(TensorKey::of_name("bias"), 20).calls, 1);
+  assert_int_equal(use(TensorKey::of_name("weight"), 10).calls, 4);
+  assert_int_equal(g_slots->size(), 2);
 }
 
 void realigned(void**) {
   TensorState& here = use(1, 10);
   use(2, 10);
-  assert_int_equal(g_slots->next_number(10), 2);
+  assert_int_equal(g_slots->next_number(), 2);
   g_slots->realign(here, 7);  // what another rank's next number was
   assert_int_equal(here.number, 7);
   assert_int_equal(here.calls, 0);
-  assert_true(here.uninitialized && here.arrays.empty());
+  assert_true(here.uninitialized && !here.holds_arrays());
   assert_int_equal(use(1, 10).number, 7);
   assert_int_equal(use(3, 10).number, 8);
-  TensorState& ordered = use(1, 10, 4);
+  TensorState& ordered = use(TensorKey::of_index(4), 10);
   const std::uint64_t number = ordered.number;
   g_slots->realign(ordered, 9);
   assert_int_equal(ordered.number, number);
@@ -117,16 +126,17 @@ void comes_back(void**) {
 void other_place(void**) {
   static const device::Device other = device::host();
   TensorState& slot = use(1, 10);
-  TensorStates::claim(slot, nullptr, other);
-  assert_true(slot.arrays.empty() && slot.calls == 0 && slot.uninitialized);
+  slot.claim(nullptr, other);
+  assert_true(!slot.holds_arrays() && slot.calls == 0 && slot.uninitialized);
+  assert_int_equal(g_slots->holding(), 0);
 }
 
 void zeros_and_sizes(void**) {
-  TensorState& slot = g_slots->find(address(0), 10, 0);
+  bool misnumbered = false;
+  TensorState& slot = g_slots->find(TensorKey::of_index(0), 10, &misnumbered);
   float* array = nullptr;
   const auto get = [&](std::uint64_t elements) {
-    return state_array(slot, {StateArray::factor}, elements, device::host(), nullptr, g_statistics,
-                       &array);
+    return slot.open({StateArray::factor}, elements, device::host(), nullptr, g_statistics, &array);
   };
   assert_true(get(10) == Status::ok);
   for (int i = 0; i < 10; ++i) assert_true(array[i] == 0);
@@ -142,11 +152,11 @@ void zeros_and_sizes(void**) {
 
 // Each peer of a buffer has a replica of its own.
 void arrays_of_members(void**) {
-  TensorState& slot = g_slots->find(address(0), 10, 0);
+  bool misnumbered = false;
+  TensorState& slot = g_slots->find(TensorKey::of_index(0), 10, &misnumbered);
   float *own = nullptr, *of_1 = nullptr, *of_2 = nullptr;
   const auto get = [&](const StateArray& which, float** array) {
-    assert_true(state_array(slot, which, 10, device::host(), nullptr, g_statistics, array) ==
-                Status::ok);
+    assert_true(slot.open(which, 10, device::host(), nullptr, g_statistics, array) == Status::ok);
   };
   get({StateArray::own_replica}, &own);
   get({StateArray::replica_of, 1}, &of_1);
@@ -161,8 +171,8 @@ void arrays_of_members(void**) {
 
 int main() {
   const CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(by_address, make, clear),
-                              cmocka_unit_test_setup_teardown(by_order, make, clear),
-                              cmocka_unit_test_setup_teardown(by_order_of_all, make, clear),
+                              cmocka_unit_test_setup_teardown(by_index, make, clear),
+                              cmocka_unit_test_setup_teardown(by_name, make, clear),
                               cmocka_unit_test_setup_teardown(realigned, make, clear),
                               cmocka_unit_test_setup_teardown(never_comes_back, make, clear),
                               cmocka_unit_test_setup_teardown(comes_back, make, clear),

@@ -37,5 +37,4 @@ SLIMPI_RANKS_PER_NODE=1 SLIMPI_ALGORITHM=bf16 SLIMPI_ERROR_FEEDBACK=1 \
 holds "identity, 2 bits" identity 3 1 sharded bytegrad 2
 holds "identity, two ranks a node, sharded" identity 4 2 sharded bytegrad 4
 holds "identity, two ranks a node, leader" identity 5 2 leader bytegrad 4
-holds "identity, qsgd" identity 3 1 flat qsgd 3
 verdict

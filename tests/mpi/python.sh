@@ -1,26 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# mpi4py, which loads MPI with RTLD_LOCAL: sums as they must be, with and without the library.
+# mpi4py, which loads MPI with RTLD_LOCAL: sums as they must be, with and without the library; and
+# arrays that NumPy makes anew for every sum, with error feedback.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
-
-# The wheels of mpi4py look for MPICH under the name that its own builds give it.
-mpich=$(ldconfig -p | awk '/libmpich\.so\.12 / { print $NF; exit }')
-if [ -n "$mpich" ]; then
-  mkdir lib
-  ln -s "$mpich" lib/libmpi.so.12
-  export LD_LIBRARY_PATH="$work/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" MPI4PY_MPIABI=mpich
-fi
-uses_mpich='import numpy, sys
-from mpi4py import MPI
-sys.exit("MPICH" not in MPI.Get_library_version())'
-python=
-for candidate in "$top_builddir/python/bin/python3" "$PYTHON" /usr/bin/python3; do
-  if plain 1 "$candidate" -c "$uses_mpich" >/dev/null 2>&1; then
-    python=$candidate
-    break
-  fi
-done
-[ -n "$python" ] || skip "no Python with NumPy and an mpi4py for MPICH (tools/check installs one)"
+. "$top_srcdir/tests/helper/mpi4py.sh"
 alike "mpi4py" 3 4 "$python" "$top_srcdir/tests/programs/sums.py"
+for ranks in 2 3; do
+  SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1 holds "NumPy, arrays that are made anew, $ranks ranks" \
+    under $ranks "$python" "$top_srcdir/tests/programs/identities.py"
+done
 verdict

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "base/described_tensor.h"
+
+#include <utility>
+
+namespace slimpi {
+
+namespace {
+
+// Apart from the description, so that a thread that describes nothing makes no object.
+thread_local bool g_has_next = false;
+
+DescribedTensor& next() {
+  static thread_local DescribedTensor tensor;
+  return tensor;
+}
+
+}  // namespace
+
+void DescribedTensor::set_next(DescribedTensor tensor) {
+  next() = std::move(tensor);
+  g_has_next = true;
+}
+
+bool DescribedTensor::has_next() {
+  return g_has_next;
+}
+
+DescribedTensor DescribedTensor::take_next() {
+  g_has_next = false;
+  return std::exchange(next(), {});
+}
+
+}  // namespace slimpi

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the program says of a tensor by slimpi_describe_next, before it sums it.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace slimpi {
+
+struct MatrixSize {
+  std::uint64_t rows = 0, columns = 0;
+};
+
+struct DescribedTensor {
+  std::string name;  // identifies the tensor's state (comm/tensor_state.h); "": it has no name
+  // The matrices that lie one after the other in the buffer, from its first float on. What follows
+  // them is no matrix. For algorithms with the trait `shapes` (comm/call.h: Plan::matrices).
+  std::vector<MatrixSize> matrices;
+
+  // The description belongs to the next float sum of the calling thread. It replaces one that no
+  // sum has taken.
+  static void set_next(DescribedTensor tensor);
+
+  // Whether there is one; and takes it, so that no later sum gets it.
+  static bool has_next();
+  static DescribedTensor take_next();
+};
+
+}  // namespace slimpi

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Programs whose buffers say nothing about which tensor they hold, under the preload, every rank a
+// node: no sum is further from the exact one than error feedback may be, whatever state it met.
+// Each row of kRows runs on communicators of its own, with its options as info keys. Every program
+// runs twice: with arrays that are kept, one for each place of a sum, and with arrays that are made
+// and freed around each sum, which malloc gives the same address. The exact sums are in double.
+// Usage: identities
+#include <mpi.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/mpi/inputs.h"
+
+namespace {
+
+int g_rank, g_size, g_failures;
+
+enum class Bound { quantized, value_codec, exact };
+
+struct Row {
+  const char* algorithm;
+  int bits;
+  Bound bound;
+  int programs;    // how many of them
+  double spacing;  // of a value codec, relative
+};
+constexpr Row kRows[] = {
+    {"bytegrad", 8, Bound::quantized, 5, 0},     {"bytegrad", 4, Bound::quantized, 5, 0},
+    {"bytegrad", 2, Bound::quantized, 5, 0},     {"qsgd", 4, Bound::quantized, 1, 0},
+    {"fp16", 8, Bound::value_codec, 1, 0x1p-10}, {"bf16", 8, Bound::value_codec, 1, 0x1p-7}};
+
+// Draws of every rank, made once: tensors begin at different ones.
+constexpr std::size_t kDraws = 4999;
+std::vector<std::vector<double>> g_draws;
+
+// One program on a communicator of its own.
+class Program {
+ public:
+  Program(const Row& row, bool fresh, const char* name) : row_(row), fresh_(fresh), name_(name) {
+    MPI_Info info;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "slimpi_algorithm", row.algorithm);
+    MPI_Info_set(info, "slimpi_bits", std::to_string(row.bits).c_str());
+    MPI_Info_set(info, "slimpi_error_feedback", "1");
+    MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &comm_);
+    MPI_Info_free(&info);
+  }
+  ~Program() {
+    MPI_Comm_free(&comm_);
+    if (g_rank == 0 && worst_ > 0.01)
+      std::printf("  %-10s %d bits, %-14s %s arrays: at most %.2f of the bound, %d of %d beyond\n",
+                  row_.algorithm, row_.bits, name_, fresh_ ? "fresh" : "kept", worst_, beyond_,
+                  sums_);
+    g_failures += beyond_;
+  }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  // Sums a tensor of values around 0, of about this scale, in the array of this place.
+  void sum(int place, std::size_t count, double scale) {
+    const int seed = ++sums_;
+    std::vector<float>& array = kept_[place];
+    if (array.size() < count) array.resize(count);
+    const std::unique_ptr<float[]> made(fresh_ ? new float[count] : nullptr);
+    float* const buffer = fresh_ ? made.get() : array.data();
+    for (std::size_t i = 0; i < count; ++i) buffer[i] = value(seed, g_rank, i, scale);
+    MPI_Allreduce(MPI_IN_PLACE, buffer, int(count), MPI_FLOAT, MPI_SUM, comm_);
+    if (beyond(buffer, seed, count, scale)) ++beyond_;
+  }
+
+ private:
+  static float value(int seed, int rank, std::size_t i, double scale) {
+    return float(scale * g_draws[std::size_t(rank)][(std::size_t(seed) * 61 + i) % kDraws]);
+  }
+
+  // The range of all values takes the place of a bucket's.
+  bool beyond(const float* result, int seed, std::size_t count, double scale) {
+    std::vector<double> exact(count), magnitude(count);
+    double steps = 0, greatest = 0;
+    const double levels = double((1 << row_.bits) - 1);
+    for (int rank = 0; rank < g_size; ++rank) {
+      double least = HUGE_VAL, most = -HUGE_VAL;
+      for (std::size_t i = 0; i < count; ++i) {
+        const auto x = double(value(seed, rank, i, scale));
+        exact[i] += x;
+        magnitude[i] += std::fabs(x);
+        least = std::min(least, x);
+        most = std::max(most, x);
+      }
+      steps += (most - least) / levels;
+      greatest += std::max(-least, most);
+    }
+    const auto [least, most] = std::minmax_element(exact.begin(), exact.end());
+    const double own = (*most - *least) / levels;
+    const bool draws = std::string(row_.algorithm) == "qsgd";
+    const double k = draws ? 2 + 2 / levels : 1.5 + 1 / levels;
+    const double quantized = k * (steps * (1 + 2 * k / levels) + own);
+    double worst = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      double bound = greatest * 1e-6;
+      if (row_.bound == Bound::quantized) bound += quantized;
+      if (row_.bound == Bound::value_codec)
+        bound += 1.5 * row_.spacing * (2.1 * magnitude[i]) + 0x1p-22;
+      worst = std::max(worst, std::fabs(double(result[i]) - exact[i]) / bound);
+    }
+    worst_ = std::max(worst_, worst);
+    return !(worst <= 1);
+  }
+
+  const Row& row_;
+  const bool fresh_;
+  const char* const name_;
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  int sums_ = 0, beyond_ = 0;
+  double worst_ = 0;
+  std::map<int, std::vector<float>> kept_;
+};
+
+constexpr std::size_t kCount = 900;
+
+// Three tensors of one count and very different scale, at equal distances.
+void equal_distances(Program& program) {
+  for (int step = 0; step < 12; ++step)
+    for (const double scale : {5.0, 5e-4, 0.1}) program.sum(0, kCount, scale);
+}
+
+// Six blocks of two layers. Which block it is changes the scale.
+void blocks(Program& program) {
+  for (int step = 0; step < 6; ++step)
+    for (int block = 0; block < 6; ++block) {
+      program.sum(0, kCount, std::pow(8.0, -block));
+      program.sum(1, kCount / 2, std::pow(8.0, block - 5));
+    }
+}
+
+// A layer that has no gradient now and then.
+void skipped_layer(Program& program) {
+  for (int step = 0; step < 12; ++step)
+    for (int layer = 0; layer < 3; ++layer)
+      if (layer != 1 || step % 4 != 3) program.sum(0, kCount, std::pow(100.0, -layer));
+}
+
+// Two sums a step, and one more of the first one's count in every tenth.
+void validation(Program& program) {
+  for (int step = 0; step < 24; ++step) {
+    program.sum(0, kCount, 1);
+    program.sum(1, kCount, 1e-3);
+    if (step % 10 == 9) program.sum(0, kCount, 1e3);
+  }
+}
+
+// One tensor whose length and scale vary. The lengths come back, with other values.
+void varying_length(Program& program) {
+  for (int step = 0; step < 40; ++step)
+    program.sum(0, kCount - std::size_t(step * 7 % 5) * 100, std::pow(10.0, -(step * 5 % 7)));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+  for (int rank = 0; rank < g_size; ++rank) {
+    std::vector<double>& draws = g_draws.emplace_back(kDraws);
+    for (std::size_t i = 0; i < kDraws; ++i) draws[i] = 2 * draw(7, std::uint64_t(rank), i) - 1;
+  }
+  const struct {
+    const char* name;
+    void (*run)(Program&);
+  } programs[] = {{"equal distances", equal_distances},
+                  {"blocks", blocks},
+                  {"skipped layer", skipped_layer},
+                  {"validation", validation},
+                  {"varying length", varying_length}};
+  for (const Row& row : kRows)
+    for (int i = 0; i < row.programs; ++i)
+      for (const bool fresh : {false, true}) {
+        Program program(row, fresh, programs[i].name);
+        programs[i].run(program);
+      }
+  int failed = 0;
+  PMPI_Allreduce(&g_failures, &failed, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Finalize();
+  return failed == 0 ? 0 : 1;
+}
