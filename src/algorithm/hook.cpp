@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "base/call_locals.h"
 #include "base/exceptions.h"
 #include "base/hash.h"
 #include "comm/communicator.h"
@@ -19,19 +20,18 @@ constexpr std::uint64_t kLongestPiece = std::uint64_t(1) << 28;
 constexpr std::uint64_t kMostBytes = std::uint64_t(1) << 30;
 constexpr char kGuard = '\xa5';
 
-// Functions of hooks that this thread is in. Of the thread, because a hook calls MPI through the
-// names that slimpi exports, where no argument says who calls.
-thread_local int g_inside = 0;
-std::atomic<int> g_all_inside{0};  // the sum over all threads
+// Functions of hooks that run, of all threads. t_locals has those that this thread is in: a hook
+// calls MPI through the names that slimpi exports, where no argument says who calls.
+std::atomic<int> g_all_inside{0};
 
 struct Inside {
   Inside() {
-    ++g_inside;
+    ++t_locals.inside_hook;
     g_all_inside.fetch_add(1, std::memory_order_relaxed);
   }
   ~Inside() {
     g_all_inside.fetch_sub(1, std::memory_order_relaxed);
-    --g_inside;
+    --t_locals.inside_hook;
   }
 };
 
@@ -55,7 +55,7 @@ int call_hook(char* reason, const Function& function) {
 
 bool inside_hook() {
   // A thread sees its own increment at once, and needs no other's.
-  return g_all_inside.load(std::memory_order_relaxed) != 0 && g_inside != 0;
+  return g_all_inside.load(std::memory_order_relaxed) != 0 && t_locals.inside_hook != 0;
 }
 
 // The arguments of a call of a hook function, and the buffer for its error text.

@@ -42,9 +42,7 @@ Status agree_on_failure(comm::Communicator& communicator, const HookFailure& min
   const int from = size - int(worst);
   char text[768] = "";
   if (rank == from) text[mine.text.copy(text, sizeof text - 1)] = '\0';
-  const mpi::Api& api = exchange.api();
-  const int code = api.Bcast(text, int(sizeof text), mpi::abi.type_char, from, exchange.comm());
-  if (code != mpi::kSuccess) return fail(Status::mpi, mpi::error_text(api, code));
+  SLIMPI_TRY(exchange.share_texts(text));
   return fail(Status::hook, std::string(text) + " (rank " + std::to_string(from) + ")");
 }
 

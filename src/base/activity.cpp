@@ -9,6 +9,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/call_locals.h"
 #include "base/shared_file.h"
 
 namespace slimpi {
@@ -17,8 +18,6 @@ namespace {
 
 std::atomic<ActivityFile*> g_file{nullptr};
 std::atomic<std::int64_t> g_stall{60};
-// A call runs in one thread. Nested ones, from callbacks of MPI, restore the outer one.
-thread_local ActiveCall* t_current = nullptr;
 
 std::int64_t nanoseconds(std::chrono::steady_clock::time_point time) {
   return std::chrono::nanoseconds(time.time_since_epoch()).count();
@@ -102,8 +101,8 @@ void ActiveCall::write(Change change) {
 }
 
 ActiveCall::ActiveCall(const Subject& subject)
-    : record_(take_record(&own_)), first_(subject.first), outer_(t_current) {
-  t_current = this;
+    : record_(take_record(&own_)), first_(subject.first), outer_(t_locals.active) {
+  t_locals.active = this;
   write([&](Activity& record) {
     record.state = Activity::State::works;
     record.stage = WaitStage::none;
@@ -122,12 +121,12 @@ ActiveCall::ActiveCall(const Subject& subject)
 }
 
 ActiveCall::~ActiveCall() {
-  t_current = outer_;
+  t_locals.active = outer_;  // calls nest, by callbacks of MPI
   std::atomic_ref(record_->in_use).store(0, std::memory_order_release);
 }
 
 ActiveCall* ActiveCall::current() {
-  return t_current;
+  return t_locals.active;
 }
 
 void ActiveCall::works() {

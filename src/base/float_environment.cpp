@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/float_environment.h"
 
+#include "base/call_locals.h"
+
 namespace slimpi {
 
 namespace {
-
-// The floating-point environment belongs to the thread, and so does the record of what it was.
-thread_local OwnFloats* g_innermost = nullptr;
 
 #if defined(__SSE__)
 
@@ -81,32 +80,32 @@ const std::uint32_t kDefaultFloatControl = 0;
 const std::uint32_t kDefaultFloatControl = FE_TONEAREST;
 #endif
 
-OwnFloats::OwnFloats() : outer_(g_innermost) {
+OwnFloats::OwnFloats() : outer_(t_locals.floats) {
   save(saved_);
   set_own(saved_);
-  g_innermost = this;
+  t_locals.floats = this;
 }
 
 OwnFloats::~OwnFloats() {
   restore(saved_);
-  g_innermost = outer_;
+  t_locals.floats = outer_;
 }
 
-CallersFloats::CallersFloats() : within_(g_innermost) {
+CallersFloats::CallersFloats() : within_(t_locals.floats) {
   if (within_ == nullptr) return;
   restore(within_->saved_);
-  g_innermost = nullptr;
+  t_locals.floats = nullptr;
 }
 
 CallersFloats::~CallersFloats() {
   if (within_ == nullptr) return;
   save(within_->saved_);
   set_own(within_->saved_);
-  g_innermost = within_;
+  t_locals.floats = within_;
 }
 
 std::uint32_t callers_float_control() {
-  return control_of(g_innermost == nullptr ? nullptr : &g_innermost->saved_);
+  return control_of(t_locals.floats == nullptr ? nullptr : &t_locals.floats->saved_);
 }
 
 }  // namespace slimpi

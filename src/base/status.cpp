@@ -4,21 +4,23 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/call_locals.h"
+
 namespace slimpi {
 
 namespace {
-// Neither has a destructor: the report is written after the thread's destructors have run.
-thread_local char t_text[FailureScope::kMost];  // outside all scopes
-thread_local FailureScope* t_innermost = nullptr;
+// Outside all scopes. Has no destructor: the report is written after the thread's destructors have
+// run.
+thread_local char t_text[FailureScope::kMost];
 }  // namespace
 
-FailureScope::FailureScope() : outer_(t_innermost) {
+FailureScope::FailureScope() : outer_(t_locals.failures) {
   text_[0] = '\0';
-  t_innermost = this;
+  t_locals.failures = this;
 }
 
 FailureScope::~FailureScope() {
-  t_innermost = outer_;
+  t_locals.failures = outer_;
 }
 
 const char* FailureScope::before() const {
@@ -26,7 +28,7 @@ const char* FailureScope::before() const {
 }
 
 char* FailureScope::current() {
-  return t_innermost == nullptr ? t_text : t_innermost->text_;
+  return t_locals.failures == nullptr ? t_text : t_locals.failures->text_;
 }
 
 // `text` may lie in the text of the failure before.

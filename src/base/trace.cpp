@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/activity.h"
+#include "base/call_locals.h"
 #include "base/format.h"
 #include "base/log.h"
 
@@ -18,11 +19,12 @@ std::atomic<Trace*> Trace::running_{nullptr};
 
 namespace {
 
-// Numbers threads in the order in which they first traced, so that the rows are easy to read.
+// Numbers threads and fibers in the order in which they first traced, so that the rows are easy to
+// read.
 std::uint32_t thread_number() {
-  static std::atomic<std::uint32_t> next{0};
-  thread_local const std::uint32_t mine = next.fetch_add(1);
-  return mine;
+  static std::atomic<std::uint32_t> last{0};
+  if (t_locals.trace_row == 0) t_locals.trace_row = last.fetch_add(1) + 1;
+  return t_locals.trace_row - 1;
 }
 
 // Null for a row of a thread.

@@ -9,6 +9,7 @@
 #include "base/activity.h"
 #include "base/described_tensor.h"
 #include "base/exceptions.h"
+#include "base/fiber.h"
 #include "base/log.h"
 #include "base/shape_hints.h"
 #include "call/candidates.h"
@@ -156,7 +157,8 @@ Status AllreduceCall::run_in_node(bool* usual, int* code) {
   *usual = !result.unverified;
   if (result.unverified) {
     bool same = false;
-    SLIMPI_TRY(order.compare(call, &same));
+    // The comparison calls MPI's blocking sum, which a nonblocking call may not wait for.
+    if (!Fiber::inside()) SLIMPI_TRY(order.compare(call, &same));
     result = {};
     result.left_to_mpi = !same;
     if (same) SLIMPI_TRY(intra::intra_allreduce(call, true, &result));

@@ -6,6 +6,7 @@
 
 #include "base/activity.h"
 #include "base/exceptions.h"
+#include "base/fiber.h"
 #include "base/log.h"
 #include "call/allreduce_call.h"
 #include "call/auto_choices.h"
@@ -49,7 +50,8 @@ Outcome try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autot
   const bool was_settled = autotuner.settled();
   const Ran ran = run(candidate);
   const Outcome done = Outcome::finished(ran.code);
-  if (!ran.counts || communicator.failed()) return done;
+  // The time of a nonblocking call is the program's, too.
+  if (!ran.counts || communicator.failed() || Fiber::inside()) return done;
   // An error of MPI may be one rank's own, and all ranks must count the same calls.
   const std::uint64_t spent =
       ran.code == mpi::kSuccess ? candidate_clock() - begin - ran.verifying : kFailedInMpi;

@@ -14,6 +14,7 @@
 #include "call/estimate.h"
 #include "call/failure.h"
 #include "call/foreign_memory.h"
+#include "call/nonblocking.h"
 #include "call/prepared_calls.h"
 #include "call/runtime.h"
 #include "device/plugins.h"
@@ -149,8 +150,16 @@ Outcome run_by_nodes(Runtime& runtime, comm::Communicator& communicator, Prepare
   return run_plan(runtime, communicator, plans.front(), request);
 }
 
-// From here on the ranks of the communicator act together: every decision is the same on all of
-// them.
+}  // namespace
+
+Status meet(Runtime& runtime, comm::Communicator& communicator, const Allreduce& call) {
+  communicator.read_name();
+  communicator.exchange().begin_call();
+  const ActiveCall active(communicator.subject(std::uint64_t(call.count)));
+  SLIMPI_TRY(begin_communicator(runtime, communicator));
+  return communicator.find_nodes(call.out);
+}
+
 Outcome dispatch_together(Runtime& runtime, comm::Communicator& communicator,
                           const Allreduce& request) {
   const auto count = std::uint64_t(request.count);
@@ -190,8 +199,6 @@ Outcome dispatch_together(Runtime& runtime, comm::Communicator& communicator,
   return status == Status::ok ? outcome : give_up(runtime, communicator, request, status);
 }
 
-}  // namespace
-
 bool is_float(const Allreduce& request) {
   const auto type = request.datatype;
   return type == mpi::abi.type_float || type == mpi::abi.type_real || type == mpi::abi.type_real4;
@@ -207,52 +214,98 @@ bool takes_description(const Allreduce& request) {
 
 namespace {
 
-Outcome dispatch_described(const Allreduce& request) {
-  if (Finalizing::is_finalizing()) return {};
+// What the first steps of a call found. Without a communicator it has ended with the outcome.
+struct Entered {
+  Outcome outcome;
+  Runtime* runtime = nullptr;
+  comm::Communicator* communicator = nullptr;
+};
+
+// The steps that need no other rank.
+inline Entered enter(const Allreduce& request) {
+  if (Finalizing::is_finalizing()) return {Outcome()};
   Runtime* const runtime = Runtime::get(request.comm);
-  if (runtime == nullptr || runtime->finished.load(std::memory_order_relaxed)) return {};
+  if (runtime == nullptr || runtime->finished.load(std::memory_order_relaxed)) return {Outcome()};
   // Before the first bypass: buffers of calls that go to MPI may need staging.
   const bool host = on_host(request);
   if (!host) find_devices();
-  if (algorithm::inside_hook()) return {};
+  if (algorithm::inside_hook()) return {Outcome()};
   if (!Runtime::on.load(std::memory_order_relaxed))
-    return bypass(*runtime, BypassReason::off, &request);
-  if (!is_float(request)) return bypass(*runtime, BypassReason::datatype);
-  if (request.op != mpi::abi.op_sum) return bypass(*runtime, BypassReason::op);
+    return {bypass(*runtime, BypassReason::off, &request)};
+  if (!is_float(request)) return {bypass(*runtime, BypassReason::datatype)};
+  if (request.op != mpi::abi.op_sum) return {bypass(*runtime, BypassReason::op)};
   // Invalid arguments go to MPI, which reports its own errors.
   const bool in_place = request.in == mpi::abi.in_place;
   if (request.count <= 0 || request.out == nullptr || request.out == mpi::abi.in_place ||
       request.in == nullptr || (!in_place && request.in == request.out))
-    return bypass(*runtime, BypassReason::small);
+    return {bypass(*runtime, BypassReason::small)};
   const mpi::Comm comm = request.comm;
   std::optional<int> raised;
   comm::Communicator* const communicator = runtime->find(comm, &raised);
   if (communicator == nullptr) {
     const Outcome left = bypass(*runtime, BypassReason::comm);
-    return raised ? Outcome::finished(*raised) : left;
+    return {raised ? Outcome::finished(*raised) : left};
   }
   if (!runtime->option_error.empty()) runtime->end_job(comm);
   if (communicator->intercommunicator() || communicator->size() == 1 ||
       communicator->spans_other_world)
-    return bypass(*runtime, BypassReason::comm);
+    return {bypass(*runtime, BypassReason::comm)};
   // Before anything is looked up: most calls that are left to MPI are small.
   if (communicator->agreed() && !communicator->unusable() &&
       std::uint64_t(request.count) * sizeof(float) < communicator->config().min_size)
-    return bypass(*runtime, BypassReason::small, *communicator, request);
+    return {bypass(*runtime, BypassReason::small, *communicator, request)};
   if (host) find_devices();
-  return dispatch_together(*runtime, *communicator, request);
+  return {{}, runtime, communicator};
+}
+
+// Whether nonblocking sums can be taken; the same on all ranks at the same call. The ranks must
+// have met, because they do so in blocking functions of MPI. And a thread must be able to let sums
+// make progress while the program blocks, in MPI or elsewhere, and other ranks wait for its part.
+bool takes_nonblocking(const comm::Communicator& communicator) {
+  return communicator.agreed() && communicator.laid_out() && !communicator.unusable() &&
+         communicator.threaded();
+}
+
+Outcome dispatch_described(const Allreduce& request) {
+  const Entered entered = enter(request);
+  if (entered.communicator == nullptr) return entered.outcome;
+  wait_for_sums(*entered.communicator);
+  return dispatch_together(*entered.runtime, *entered.communicator, request);
+}
+
+// A description is for one sum, also for one that is left to MPI.
+std::optional<DescribedTensor> take_description(const Allreduce& request) {
+  if (!DescribedTensor::has_next()) return {};
+  Runtime::get(request.comm);  // finds MPI, and what a float is
+  if (!takes_description(request)) return {};
+  return DescribedTensor::take_next();
 }
 
 }  // namespace
 
-// A description is for one sum, also for one that is left to MPI.
 Outcome dispatch(const Allreduce& request) {
-  if (DescribedTensor::has_next()) Runtime::get(request.comm);  // finds MPI, and what a float is
-  if (!takes_description(request)) return dispatch_described(request);
-  const DescribedTensor tensor = DescribedTensor::take_next();
+  const std::optional<DescribedTensor> tensor = take_description(request);
+  if (!tensor) return dispatch_described(request);
   Allreduce described = request;
-  described.tensor = &tensor;
+  described.tensor = &*tensor;
   return dispatch_described(described);
+}
+
+Outcome begin(const Allreduce& request, void* handle) {
+  // A hook's own calls, or those of callbacks that MPI makes meanwhile.
+  if (Fiber::inside()) return {};
+  std::optional<DescribedTensor> tensor = take_description(request);
+  const HoldFibers held;
+  const Entered entered = enter(request);
+  if (entered.communicator == nullptr) return entered.outcome;
+  Runtime& runtime = *entered.runtime;
+  comm::Communicator& communicator = *entered.communicator;
+  if (!takes_nonblocking(communicator) || CallEstimate::running() != nullptr)
+    return bypass(runtime, BypassReason::nonblocking, communicator, request);
+  const policy::Decision& decision =
+      communicator.attachment<PreparedCalls>().find(std::uint64_t(request.count)).decision;
+  if (!decision.take) return bypass(runtime, decision.reason, communicator, request);
+  return begin_in_fiber(runtime, communicator, request, std::move(tensor), handle);
 }
 
 // MPI has accepted the arguments.

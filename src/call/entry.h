@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/bypass_reason.h"
+#include "base/fiber.h"
 #include "base/status.h"
 #include "mpi/abi.h"
 
@@ -76,6 +77,66 @@ int call_mpi_unstaged(const Allreduce& call);
 
 // Counts a nonblocking or persistent allreduce. MPI does it.
 void count_nonblocking(const Allreduce& call);
+
+// Begins a nonblocking call in the background, or leaves it to MPI. A call that was begun has
+// written a request of MPI's to `request`, where the program's is.
+Outcome begin(const Allreduce& call, void* request);
+
+// MPI_Allreduce_init: makes a persistent sum with its request, or leaves it to MPI. May wait for
+// the other ranks.
+Outcome init_persistent(const Allreduce& call, void* request);
+
+// Starts those of the program's requests that are persistent sums. MPI has to start the requests,
+// too.
+int start_persistent(int count, const void* requests);
+
+// While this object lives, MPI frees the program's request. If it is a persistent sum, that ends.
+class PersistentEnd {
+ public:
+  explicit PersistentEnd(const void* request);
+  ~PersistentEnd();
+  PersistentEnd(const PersistentEnd&) = delete;
+  PersistentEnd& operator=(const PersistentEnd&) = delete;
+
+ private:
+  void* one_ = nullptr;
+};
+
+// Whether nonblocking sums are in flight. All that follows is for then.
+inline bool sums_in_flight() {
+  return g_fibers.load(std::memory_order_acquire) != 0;
+}
+
+// Lets them make progress.
+void progress();
+
+// Waits, while they make progress, until poll(argument) is true.
+void wait_until(bool (*poll)(void*), void* argument);
+
+// Whether the program's requests from *complete on are complete, or are no active ones. Advances
+// *complete past those that are.
+bool are_complete(int count, const void* requests, int* complete);
+
+// Waits for those of the communicator; for all.
+void wait_for_sums_on(mpi::Comm comm);
+void wait_for_all_sums();
+
+// While this object lives, the thread is in an intercepted function that completes requests.
+class Completing {
+ public:
+  Completing();
+  ~Completing();
+  Completing(const Completing&) = delete;
+  Completing& operator=(const Completing&) = delete;
+
+  // Raises the errors of the sums that it has completed. Returns the code for the program, where
+  // MPI's own is `code`.
+  int raise(int code);
+};
+
+// The same for the call that runs in this fiber, on slimpi's own communicator: on the program's,
+// other collectives may have begun since.
+int sum_by_mpi(const Allreduce& call);
 
 // MPI_Pcontrol: 0 off, 1 on, 2 writes the report.
 void control(int level);

@@ -15,6 +15,8 @@
 #include "call/auto_choices.h"
 #include "call/entry.h"
 #include "call/estimate.h"
+#include "call/nonblocking.h"
+#include "call/persistent.h"
 #include "call/runtime.h"
 #include "call/state_use.h"
 #include "codec/used_codec.h"
@@ -181,6 +183,7 @@ void Runtime::finish(bool mpi_works) {
   if (finished.exchange(true)) return;
   const OwnFloats environment;
   if (!mpi_works) report_comm_ = mpi::abi.comm_null;
+  if (mpi_works) wait_for_all_sums();
   try {
     write_summary(true);
   } catch (const std::bad_alloc&) {
@@ -188,6 +191,7 @@ void Runtime::finish(bool mpi_works) {
   }
   save_trace();
   if (report_comm_ != mpi::abi.comm_null) api.Comm_free(&report_comm_);
+  abandon_persistent();
   const std::lock_guard lock(mutex_);
   for (comm::Communicator* communicator : communicators_) {
     if (mpi_works) communicator->exchange().drain_roll_call();

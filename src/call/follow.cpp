@@ -9,6 +9,7 @@
 
 #include "base/exceptions.h"
 #include "call/entry.h"
+#include "call/nonblocking.h"
 #include "call/runtime.h"
 #include "mpi/internal_comm.h"
 
@@ -140,6 +141,8 @@ void Runtime::unpin() {
 int Runtime::forget(mpi::Comm, int, void* value, void* self) {
   auto* const runtime = static_cast<Runtime*>(self);
   auto* const communicator = static_cast<comm::Communicator*>(value);
+  // Where the free was not intercepted.
+  if (communicator != nullptr) wait_for_sums(*communicator);
   mpi::Comm report = mpi::abi.comm_null;
   runtime->generation_.fetch_add(1, std::memory_order_release);
   {

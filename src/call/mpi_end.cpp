@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "call/entry.h"
+#include "call/persistent.h"
 #include "call/runtime.h"
 #include "mpi/internal_comm.h"
 
@@ -59,6 +60,7 @@ void Runtime::mpi_ended() {
     communicator->abandon();
     delete communicator;
   }
+  abandon_persistent();
   mpi::forget_internal();
 }
 

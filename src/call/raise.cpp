@@ -5,6 +5,7 @@
 #include "base/exceptions.h"
 #include "base/float_environment.h"
 #include "base/log.h"
+#include "call/nonblocking.h"
 #include "call/runtime.h"
 
 namespace slimpi::call {
@@ -35,6 +36,7 @@ int Runtime::code_of(Status status, const std::string& text) {
 
 // Without memory for the text and its code, the error handler gets MPI_ERR_OTHER.
 int Runtime::raise(mpi::Comm comm, Status status, bool logs) {
+  if (const std::optional<int> later = postpone_failure(status, logs)) return *later;
   int code = mpi::abi.err_other, rank = 0;
   api.Comm_rank(comm, &rank);
   const auto log_it = [&] { log_once(LogLevel::error, describe_failure(status)); };

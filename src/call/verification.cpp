@@ -60,21 +60,16 @@ Status verify_result(const comm::Call& call) {
   const Inside verifying(statistics, Inside::What::verify);
   comm::Exchange& exchange = call.communicator.exchange();
   float* const exact = exact_of(call);
-  // MPI's sum blocks, so no rank begins it before all have come through the call.
+  // No failure ends MPI's sum, so no rank begins it before all have come through the call.
   bool here = true;
   SLIMPI_TRY(exchange.all_true(&here));
   const bool bounded = FeedbackCheck::applies(call);
   FeedbackCheck check(call, call.scratch.exact.data() + bytes_of_sum(call));
   if (bounded) SLIMPI_TRY(check.add_up(exact));
-  constexpr std::uint64_t kMost = 1u << 30;  // MPI takes the count as an int
-  for (std::uint64_t first = 0; first < call.count; first += kMost) {
-    const int code = exchange.api().Allreduce(
-        mpi::abi.in_place, exact + first, int(std::min(kMost, call.count - first)),
-        mpi::abi.type_float, mpi::abi.op_sum, exchange.comm());
-    if (code != mpi::kSuccess)
-      return fail(Status::mpi,
-                  "the exact sum of SLIMPI_VERIFY: " + mpi::error_text(exchange.api(), code));
-  }
+  if (const int code = exchange.sum_by_mpi(mpi::abi.in_place, exact, call.count);
+      code != mpi::kSuccess)
+    return fail(Status::mpi,
+                "the exact sum of SLIMPI_VERIFY: " + mpi::error_text(exchange.api(), code));
   const float* result = nullptr;
   SLIMPI_TRY(find_result(call, &result));
   if (bounded) check.compare(exact, result);

@@ -45,12 +45,17 @@ class Communicator {
   // changed, all ranks make again what they derived from them.
   Status agree(const std::string& rules);
   bool agreed() const { return agreed_; }
+  // Whether the nodes of its ranks are known; the same on all ranks between their calls.
+  bool laid_out() const { return laid_out_; }
   // Before the next sum; to be called on all ranks.
   void compare_options_again() { agreed_ = false; }
 
   // Whether some rank had loaded a library of device/foreign.h when the ranks agreed; the same on
   // all ranks. Then they ask each other at every call whether a buffer lies in such memory.
   bool foreign_possible() const { return foreign_possible_; }
+
+  // Whether every rank may call MPI from several threads at once; the same on all ranks.
+  bool threaded() const { return threaded_; }
 
   // For a rank that cannot take part in the first agree(), because it has no memory, say: joins the
   // making of the internal communicator, and refuses. All ranks are then unusable(). Does nothing
@@ -167,7 +172,7 @@ class Communicator {
   mpi::Comm exchange_comm_ = mpi::abi.comm_null;
   int rank_ = 0, size_ = 1, number_ = 0;
   bool inter_ = false, agreed_ = false, laid_out_ = false, unusable_ = false, failed_ = false;
-  bool foreign_possible_ = false;
+  bool foreign_possible_ = false, threaded_ = false;
   bool changed_ = false;  // options of this rank, since the ranks compared theirs
   bool asked_ = false;    // this rank took part in the making of the internal communicator
   std::string name_;

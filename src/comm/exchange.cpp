@@ -211,6 +211,7 @@ WaitStage Exchange::stage_of(const mpi::Request& request) const {
       return WaitStage::segment_opening;
     case Tag::failure:
     case Tag::roll_call:
+    case Tag::completion:
       break;
   }
   return WaitStage::agreement;

@@ -79,6 +79,14 @@ class Exchange final : public PointToPoint {
   // sent.
   Status all_sum(std::span<double> values);
 
+  // MPI's own sum of floats over the communicator, for calls that MPI may not block; returns MPI's
+  // code. `in` may be MPI_IN_PLACE.
+  int sum_by_mpi(const void* in, float* out, std::uint64_t count);
+
+  // Of texts that all ranks but one leave empty, with zeros: all ranks get that one's. Collective.
+  // What is not ASCII becomes a question mark.
+  Status share_texts(std::span<char> texts);
+
   Exchange* exchange() override { return this; }
 
   // For a failure that all ranks know, at the same point of a call: rank 0 prints it, before an

@@ -10,6 +10,7 @@
 #include "base/round_up.h"
 #include "base/trace.h"
 #include "comm/exchange.h"
+#include "comm/waiter.h"
 
 namespace slimpi::comm {
 
@@ -72,6 +73,35 @@ Status Exchange::agree(std::span<std::uint64_t> values, bool on_minimum) {
     return describe_counts(agreed_[0], ~agreed_[1]);
   std::transform(values.begin(), values.end(), agreed_.begin() + 2, values.begin(),
                  [&](std::uint64_t, std::uint64_t value) { return value ^ flip; });
+  return Status::ok;
+}
+
+// No failure ends the wait: MPI may read and write the buffers until the sum is made.
+int Exchange::sum_by_mpi(const void* in, float* out, std::uint64_t count) {
+  constexpr std::uint64_t kMost = 1u << 30;  // MPI takes the count as an int
+  for (std::uint64_t first = 0; first < count; first += kMost) {
+    mpi::Request request = mpi::abi.request_null;
+    int code = api_.Iallreduce(in == mpi::abi.in_place ? in : static_cast<const float*>(in) + first,
+                               out + first, int(std::min(kMost, count - first)),
+                               mpi::abi.type_float, mpi::abi.op_sum, comm_, &request);
+    Waiter waiter(Waiter::Poll::mpi);
+    for (int done = 0; code == mpi::kSuccess;) {
+      code = api_.Test(&request, &done, mpi::abi.status_ignore);
+      if (done != 0) break;
+      waiter.rest();
+    }
+    if (code != mpi::kSuccess) return code;
+  }
+  return mpi::kSuccess;
+}
+
+Status Exchange::share_texts(std::span<char> texts) {
+  std::vector<std::uint64_t> words((texts.size() + 7) / 8, 0);
+  for (char& c : texts)
+    if ((c & 0x80) != 0) c = '?';
+  std::memcpy(words.data(), texts.data(), texts.size());
+  SLIMPI_TRY(all_max(words));
+  std::memcpy(texts.data(), words.data(), texts.size());
   return Status::ok;
 }
 

@@ -58,9 +58,14 @@ Status Communicator::agree(const std::string& rules) {
   }
   // Travel with the options, which saves a reduction of their own.
   sums.push_back(changed_ ? 1 : 0);
+  int level = 0;
+  const bool threaded =
+      api_.Query_thread(&level) == mpi::kSuccess && level == mpi::abi.thread_multiple;
+  sums.push_back(threaded ? 0 : 1);
   sums.push_back(device::foreign_possible() ? 1 : 0);
   SLIMPI_TRY(exchange_.all_max(sums));
   foreign_possible_ = sums.back() != 0;
+  threaded_ = sums[sums.size() - 2] == 0;
   for (std::size_t i = 0; i < entries.size(); ++i)
     if (sums[2 * i] != ~sums[2 * i + 1])
       return describe_disagreement(entries[i].name, entries[i].value, entries[i].text,

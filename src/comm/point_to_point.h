@@ -20,7 +20,8 @@ enum class Tag : int {
   peers = 5,
   node_open = 7,
   failure = 8,   // a rank reports that it failed; see Exchange::report_failure
-  roll_call = 9  // a rank that waits long asks where the others are, or is told
+  roll_call = 9,   // a rank that waits long asks where the others are, or is told
+  completion = 10  // a rank tells itself that a persistent sum is complete
 };
 constexpr int kTags = 16;  // more than there are
 

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <time.h>
 
+#include "base/fiber.h"
 #include "comm/point_to_point.h"
 
 namespace slimpi::comm {
@@ -17,6 +18,10 @@ using Clock = std::chrono::steady_clock;
 constexpr unsigned kMemoryPolls = 64;
 // Polls of MPI or a driver between two checks: a fraction of a millisecond.
 constexpr unsigned kLibraryPolls = 1024;
+
+// Polls of a nonblocking call, which are as frequent as the program's MPI calls.
+constexpr unsigned kFiberPolls = 16;
+
 class Linux final : public WaitPolicy::System {
  public:
   WaitPolicy::Time now() override { return Clock::now().time_since_epoch(); }
@@ -43,13 +48,16 @@ constinit thread_local WaitPolicy t_policy(g_system);
 Waiter::Waiter(Poll poll, PointToPoint* exchange, WaitStage stage, const mpi::Request* request)
     : poll_(poll),
       exchange_(exchange),
-      polls_to_check_(poll == Poll::memory ? kMemoryPolls : kLibraryPolls),
+      polls_to_check_(Fiber::inside()        ? kFiberPolls
+                      : poll == Poll::memory ? kMemoryPolls
+                                             : kLibraryPolls),
       wait_{poll == Poll::memory ? kMemoryPolls : 0},
       stall_(exchange == nullptr ? nullptr : exchange->exchange(), stage, request) {}
 
 bool Waiter::give_way() {
   // A driver makes no progress in MPI, and a peer may wait for a message that MPI has not sent yet.
   if (poll_ == Poll::device && exchange_ != nullptr) exchange_->progress();
+  if (let_fibers_run()) return false;
   return t_policy.rest(wait_);
 }
 

@@ -7,10 +7,12 @@
 
 using slimpi::Status;
 using slimpi::call::Allreduce;
+using slimpi::call::begin;
 using slimpi::call::call_mpi;
 using slimpi::call::count_nonblocking;
 using slimpi::call::dispatch;
 using slimpi::call::fail_on;
+using slimpi::call::init_persistent;
 using slimpi::call::Outcome;
 using slimpi::call::recover;
 using slimpi::call::refuse_count;
@@ -55,6 +57,17 @@ int counted(const Allreduce& call, const Begin& begin) {
   return code;
 }
 
+// Begins or makes the call by `ours`, or lets MPI do so.
+template <typename ByMpi>
+int begun(const Allreduce& call, Word request, Outcome (*ours)(const Allreduce&, void*),
+          const ByMpi& by_mpi) {
+  Outcome outcome;
+  const Status status = catch_all([&] { outcome = ours(call, reinterpret_cast<void*>(request)); });
+  if (status != Status::ok) [[unlikely]]
+    (void)catch_all([&] { outcome = recover(call, status); });
+  return outcome.done ? outcome.code : by_mpi();
+}
+
 int nonblocking(const void* in, void* out, int count, Word datatype, Word op, Word comm,
                 Word request) {
   return SLIMPI_NEXT("MPI_Iallreduce", int(const void*, void*, int, Word, Word, Word, Word))(
@@ -71,6 +84,7 @@ int persistent(const void* in, void* out, int count, Word datatype, Word op, Wor
 
 // Called inside the catch-all: what MPI's error handlers throw is the program's.
 int slimpi::call::call_mpi_unstaged(const Allreduce& call) {
+  if (slimpi::Fiber::inside()) return slimpi::call::sum_by_mpi(call);
   return slimpi::programs_code([&] {
     if (call.large && SLIMPI_HAS_NEXT("MPI_Allreduce_c"))
       return SLIMPI_NEXT("MPI_Allreduce_c",
@@ -97,13 +111,13 @@ SLIMPI_EXPORT int MPI_Allreduce_c(const void* in, void* out, std::int64_t count,
 
 SLIMPI_EXPORT int MPI_Iallreduce(const void* in, void* out, int count, Word datatype, Word op,
                                  Word comm, Word request) {
-  return counted(made(in, out, count, datatype, op, comm),
-                 [&] { return nonblocking(in, out, count, datatype, op, comm, request); });
+  return begun(made(in, out, count, datatype, op, comm), request, begin,
+               [&] { return nonblocking(in, out, count, datatype, op, comm, request); });
 }
 
 SLIMPI_EXPORT int MPI_Iallreduce_c(const void* in, void* out, std::int64_t count, Word datatype,
                                    Word op, Word comm, Word request) {
-  return counted(made(in, out, count, datatype, op, comm), [&] {
+  return begun(made(in, out, count, datatype, op, comm, true), request, begin, [&] {
     if (SLIMPI_HAS_NEXT("MPI_Iallreduce_c"))
       return SLIMPI_NEXT("MPI_Iallreduce_c",
                          int(const void*, void*, std::int64_t, Word, Word, Word, Word))(
@@ -115,20 +129,25 @@ SLIMPI_EXPORT int MPI_Iallreduce_c(const void* in, void* out, std::int64_t count
 
 SLIMPI_EXPORT int MPI_Allreduce_init(const void* in, void* out, int count, Word datatype, Word op,
                                      Word comm, Word info, Word request) {
-  return counted(made(in, out, count, datatype, op, comm),
-                 [&] { return persistent(in, out, count, datatype, op, comm, info, request); });
+  const Allreduce call = made(in, out, count, datatype, op, comm);
+  return begun(call, request, init_persistent, [&] {
+    return counted(call,
+                   [&] { return persistent(in, out, count, datatype, op, comm, info, request); });
+  });
 }
 
 SLIMPI_EXPORT int MPI_Allreduce_init_c(const void* in, void* out, std::int64_t count, Word datatype,
                                        Word op, Word comm, Word info, Word request) {
-  return counted(made(in, out, count, datatype, op, comm), [&] {
+  const Allreduce call = made(in, out, count, datatype, op, comm, true);
+  const auto by_mpi = [&] {
     if (SLIMPI_HAS_NEXT("MPI_Allreduce_init_c"))
       return SLIMPI_NEXT("MPI_Allreduce_init_c",
                          int(const void*, void*, std::int64_t, Word, Word, Word, Word, Word))(
           in, out, count, datatype, op, comm, info, request);
     if (!fits(count)) return refuse_count("MPI_Allreduce_init_c", count);
     return persistent(in, out, int(count), datatype, op, comm, info, request);
-  });
+  };
+  return begun(call, request, init_persistent, [&] { return counted(call, by_mpi); });
 }
 
 SLIMPI_EXPORT int PMPI_Allreduce(const void* in, void* out, int count, Word datatype, Word op,

@@ -4,38 +4,57 @@
 // attributes, so no attribute may be read or set there. All ranks are inside such a call together,
 // whichever callback runs first on each, so all of them leave sums on that communicator to MPI.
 #include "call/entry.h"
+#include "intercept/catch_all.h"
 #include "intercept/fortran.h"
 
 using slimpi::call::Freeing;
+using slimpi::call::sums_in_flight;
 using slimpi::mpi::Comm;
+using slimpi::mpi::read;
+
+namespace {
+// Nonblocking sums that are in flight use the communicator's state.
+void finish_sums(const void* comm) {
+  if (sums_in_flight())
+    (void)slimpi::intercept::catch_all([&] { slimpi::call::wait_for_sums_on(read<Comm>(comm)); });
+}
+}  // namespace
 
 SLIMPI_EXPORT int MPI_Comm_free(void* comm) {
-  const Freeing freeing(slimpi::mpi::read<Comm>(comm));
+  finish_sums(comm);
+  const Freeing freeing(read<Comm>(comm));
   return SLIMPI_NEXT("MPI_Comm_free", int(void*))(comm);
 }
 
 SLIMPI_EXPORT int MPI_Comm_disconnect(void* comm) {
-  const Freeing freeing(slimpi::mpi::read<Comm>(comm));
+  finish_sums(comm);
+  const Freeing freeing(read<Comm>(comm));
   return SLIMPI_NEXT("MPI_Comm_disconnect", int(void*))(comm);
 }
 
 SLIMPI_EXPORT int PMPI_Comm_free(void* comm) {
-  const Freeing freeing(SLIMPI_FROM_FORTRAN ? slimpi::mpi::read<Comm>(comm) : Comm());
+  const bool fortran = SLIMPI_FROM_FORTRAN;
+  if (fortran) finish_sums(comm);
+  const Freeing freeing(fortran ? read<Comm>(comm) : Comm());
   return SLIMPI_NEXT("PMPI_Comm_free", int(void*))(comm);
 }
 
 SLIMPI_EXPORT int PMPI_Comm_disconnect(void* comm) {
-  const Freeing freeing(SLIMPI_FROM_FORTRAN ? slimpi::mpi::read<Comm>(comm) : Comm());
+  const bool fortran = SLIMPI_FROM_FORTRAN;
+  if (fortran) finish_sums(comm);
+  const Freeing freeing(fortran ? read<Comm>(comm) : Comm());
   return SLIMPI_NEXT("PMPI_Comm_disconnect", int(void*))(comm);
 }
 
 // MPICH's mpi_f08 module calls PMPI_ names directly. Elsewhere a handle there is another number.
 SLIMPI_EXPORT void mpi_comm_free_f08_(int* comm, int* error) {
-  const Freeing freeing(slimpi::mpi::read<Comm>(comm));
+  finish_sums(comm);
+  const Freeing freeing(read<Comm>(comm));
   SLIMPI_NEXT("mpi_comm_free_f08_", void(int*, int*))(comm, error);
 }
 
 SLIMPI_EXPORT void mpi_comm_disconnect_f08_(int* comm, int* error) {
-  const Freeing freeing(slimpi::mpi::read<Comm>(comm));
+  finish_sums(comm);
+  const Freeing freeing(read<Comm>(comm));
   SLIMPI_NEXT("mpi_comm_disconnect_f08_", void(int*, int*))(comm, error);
 }

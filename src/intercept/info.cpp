@@ -10,6 +10,12 @@ using slimpi::mpi::cut;
 using slimpi::mpi::Info;
 
 namespace {
+// Nonblocking sums that are in flight were begun with the options before.
+void finish_sums(Comm comm) {
+  if (slimpi::call::sums_in_flight())
+    (void)catch_all([&] { slimpi::call::wait_for_sums_on(comm); });
+}
+
 // Without memory the keys have no effect, and the program gets an error.
 int take_info(Comm comm, Info info) {
   int code = 0;
@@ -27,6 +33,7 @@ bool f08_handles_are_c() {
 }  // namespace
 
 SLIMPI_EXPORT int MPI_Comm_set_info(Word comm, Word info) {
+  finish_sums(cut<Comm>(comm));
   const int code = SLIMPI_NEXT("MPI_Comm_set_info", int(Word, Word))(comm, info);
   return code == 0 ? take_info(cut<Comm>(comm), cut<Info>(info)) : code;
 }
@@ -53,6 +60,7 @@ SLIMPI_EXPORT int PMPI_Comm_dup_with_info(Word comm, Word info, void* made) {
 SLIMPI_EXPORT void mpi_comm_set_info_f08_(const int* comm, const int* info, int* error) {
   int own = 0;
   int* const code = error != nullptr ? error : &own;
+  finish_sums(cut<Comm>(Word(*comm)));
   SLIMPI_NEXT("mpi_comm_set_info_f08_", void(const int*, const int*, int*))(comm, info, code);
   if (*code == 0 && f08_handles_are_c())
     *code = take_info(cut<Comm>(Word(*comm)), cut<Info>(Word(*info)));

@@ -8,6 +8,7 @@
 using slimpi::call::Finalizing;
 using slimpi::call::session_closed;
 using slimpi::call::session_opened;
+using slimpi::call::sums_in_flight;
 using slimpi::call::Word;
 using slimpi::intercept::catch_all;
 
@@ -53,6 +54,7 @@ SLIMPI_EXPORT void mpi_session_finalize_f08_(int* session, int* error) {
 }
 
 SLIMPI_EXPORT int MPI_Finalize() {
+  if (sums_in_flight()) (void)catch_all(slimpi::call::wait_for_all_sums);
   const Finalizing finalizing;
   return SLIMPI_NEXT("MPI_Finalize", int())();
 }
@@ -64,6 +66,7 @@ SLIMPI_EXPORT int PMPI_Finalize() {
 }
 
 SLIMPI_EXPORT void mpi_finalize_f08_(int* error) {
+  if (sums_in_flight()) (void)catch_all(slimpi::call::wait_for_all_sums);
   const Finalizing finalizing;
   SLIMPI_NEXT("mpi_finalize_f08_", void(int*))(error);
 }

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "base/fiber.h"
+
+#include <cxxabi.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace slimpi {
+
+namespace {
+
+thread_local Fiber* t_fiber = nullptr;
+
+std::atomic<void (*)()> g_run{nullptr};
+
+std::size_t page_bytes() {
+  static const auto bytes = std::size_t(sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+}  // namespace
+
+Fiber::Fiber() {
+  void* const memory = mmap(nullptr, kStackBytes + page_bytes(), PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  mprotect(memory, page_bytes(), PROT_NONE);
+  memory_ = static_cast<std::byte*>(memory);
+}
+
+Fiber::~Fiber() {
+  munmap(memory_, kStackBytes + page_bytes());
+}
+
+void Fiber::prepare(void (*body)(void*), void* argument) {
+  body_ = body;
+  argument_ = argument;
+  ended_ = false;
+  away_ = std::chrono::nanoseconds(0);
+  left_at_ = std::chrono::steady_clock::now();
+  getcontext(&own_);
+  own_.uc_stack.ss_sp = memory_ + page_bytes();
+  own_.uc_stack.ss_size = kStackBytes;
+  own_.uc_link = nullptr;
+  // makecontext passes ints only, so a pointer comes in two parts.
+  const auto self = std::uint64_t(reinterpret_cast<std::uintptr_t>(this));
+  makecontext(&own_, reinterpret_cast<void (*)()>(&Fiber::begin), 2, unsigned(self >> 32),
+              unsigned(self));
+}
+
+void Fiber::begin(unsigned high, unsigned low) {
+  auto* const self =
+      reinterpret_cast<Fiber*>(std::uintptr_t(std::uint64_t(high) << 32 | std::uint64_t(low)));
+  self->body_(self->argument_);
+  self->ended_ = true;
+  setcontext(&self->entered_from_);
+}
+
+// The cancellation of the thread must not unwind the fiber's stack, which is not the thread's.
+bool Fiber::enter() {
+  int cancellation = 0;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
+  auto* const exceptions = reinterpret_cast<Exceptions*>(abi::__cxa_get_globals());
+  std::swap(t_locals, locals_);
+  std::swap(*exceptions, exceptions_);
+  t_fiber = this;
+  away_ += std::chrono::steady_clock::now() - left_at_;
+  swapcontext(&entered_from_, &own_);
+  left_at_ = std::chrono::steady_clock::now();
+  t_fiber = nullptr;
+  std::swap(*exceptions, exceptions_);
+  std::swap(t_locals, locals_);
+  pthread_setcancelstate(cancellation, nullptr);
+  return !ended_;
+}
+
+bool Fiber::inside() {
+  return t_fiber != nullptr;
+}
+
+// Nothing of the thread's may be used after the return: it may be another thread's by then.
+void Fiber::leave() {
+  Fiber* const self = t_fiber;
+  swapcontext(&self->own_, &self->entered_from_);
+}
+
+std::chrono::nanoseconds Fiber::time_away() {
+  return t_fiber == nullptr ? std::chrono::nanoseconds(0) : t_fiber->away_;
+}
+
+bool let_fibers_run() {
+  if (g_fibers.load(std::memory_order_acquire) == 0) [[likely]]
+    return false;
+  if (Fiber::inside()) {
+    Fiber::leave();
+    return true;
+  }
+  g_run.load(std::memory_order_relaxed)();
+  return false;
+}
+
+void count_fibers(int change, void (*run)()) {
+  g_run.store(run, std::memory_order_relaxed);
+  g_fibers.fetch_add(change, std::memory_order_release);
+}
+
+}  // namespace slimpi

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Nonblocking sums. Each runs in a fiber, which is left at every wait (comm::Waiter) and entered
+// again from the program's MPI calls. The sums of one communicator run one after the other, in the
+// order in which they began; those of different communicators run side by side. The program holds a
+// generalized request of MPI.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "base/described_tensor.h"
+#include "base/status.h"
+#include "call/entry.h"
+#include "call/runtime.h"
+
+namespace slimpi::call {
+
+// One nonblocking sum, from its start to the completion of its request.
+struct Sum {
+  Sum(Runtime& its_runtime, comm::Communicator& its_communicator, const Allreduce& its_call,
+      std::optional<DescribedTensor> its_tensor)
+      : runtime(its_runtime),
+        communicator(its_communicator),
+        comm(its_communicator.user()),
+        tensor(std::move(its_tensor)),
+        call(its_call) {
+    call.tensor = tensor ? &*tensor : nullptr;
+  }
+  bool failed() const { return failure != Status::ok || code != mpi::kSuccess; }
+
+  Runtime& runtime;
+  comm::Communicator& communicator;
+  const mpi::Comm comm;  // the program's
+  const std::optional<DescribedTensor> tensor;
+  Allreduce call;
+  std::optional<BypassReason> left = {};  // why MPI makes it; decided at its start
+  mpi::Request request = mpi::abi.request_null;
+  void* program_request = nullptr;  // valid at its start only
+  void (*ended)(Sum&) = nullptr;    // completes the request
+  std::atomic<int> holders{1};      // the last one deletes it
+  Sum* next_failed = nullptr;
+  // What the completion raises: MPI's code, where MPI made the sum, or a failure of slimpi's.
+  int code = mpi::kSuccess;
+  Status failure = Status::ok;
+  bool logs = true;
+  char text[FailureScope::kMost] = "";
+};
+
+// Adds a sum to its communicator's queue, after start(), and begins it if it is the first one.
+// Returns the code of start(). Once it is complete, sum.ended is called.
+int start_sum(std::unique_ptr<Sum> sum, int (*start)(Sum&));
+
+// Begins a sum on a communicator whose ranks have met. request: the program's handle.
+Outcome begin_in_fiber(Runtime& runtime, comm::Communicator& communicator, const Allreduce& call,
+                       std::optional<DescribedTensor> tensor, void* request);
+
+// While this object lives, no other thread enters a fiber: calls on a communicator are looked at.
+class HoldFibers {
+ public:
+  HoldFibers();
+  ~HoldFibers();
+  HoldFibers(const HoldFibers&) = delete;
+  HoldFibers& operator=(const HoldFibers&) = delete;
+};
+
+// Waits until the sums that were begun on the communicator are complete.
+void wait_for_sums(const comm::Communicator& communicator);
+
+// What the ranks of a communicator do before its first call. Collective; blocks. Defined in
+// dispatch.cpp.
+Status meet(Runtime& runtime, comm::Communicator& communicator, const Allreduce& call);
+
+// The steps of a call, blocking or not, from where the ranks of its communicator act together:
+// every decision is the same on all of them. Defined in dispatch.cpp.
+Outcome dispatch_together(Runtime& runtime, comm::Communicator& communicator,
+                          const Allreduce& call);
+
+// For a failure of the sum that runs in this fiber: keeps it for the call that completes the
+// request. Empty outside a fiber.
+std::optional<int> postpone_failure(Status status, bool logs);
+
+}  // namespace slimpi::call

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Nonblocking float sums: every way to complete them, several in flight, other calls between them.
+// Compares each result, byte by byte, with that of the blocking call. Run by nonblocking.sh.
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { kCount = 40000, kMany = 6 };
+
+static int g_rank, g_size;
+static float *g_in[kMany], *g_blocking[kMany], *g_out[kMany];
+
+static void check(int good, const char* what) {
+  if (good) return;
+  printf("FAIL rank %d: %s\n", g_rank, what);
+  fflush(stdout);
+  MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+static void fill(void) {
+  for (int i = 0; i < kMany; ++i) {
+    g_in[i] = malloc(kCount * sizeof(float));
+    g_blocking[i] = malloc(kCount * sizeof(float));
+    g_out[i] = malloc(kCount * sizeof(float));
+    for (int j = 0; j < kCount; ++j)
+      g_in[i][j] = (float)((j * (7 + i) + g_rank * 31) % 1000) / 250 - 2;
+  }
+}
+
+static void blocking(MPI_Comm comm) {
+  for (int i = 0; i < kMany; ++i)
+    MPI_Allreduce(g_in[i], g_blocking[i], kCount, MPI_FLOAT, MPI_SUM, comm);
+}
+
+static void begin(MPI_Comm comm, int i, MPI_Request* request) {
+  memset(g_out[i], 0, kCount * sizeof(float));
+  MPI_Iallreduce(g_in[i], g_out[i], kCount, MPI_FLOAT, MPI_SUM, comm, request);
+}
+
+static void begin_all(MPI_Comm comm, MPI_Request* requests) {
+  for (int i = 0; i < kMany; ++i) begin(comm, i, &requests[i]);
+}
+
+static void same(const char* what) {
+  for (int i = 0; i < kMany; ++i)
+    check(memcmp(g_out[i], g_blocking[i], kCount * sizeof(float)) == 0, what);
+}
+
+static void complete(MPI_Comm comm) {
+  MPI_Request r[kMany];
+  MPI_Status s[kMany];
+  int flag = 0, index, found, indices[kMany], left;
+
+  begin_all(comm, r);
+  for (int i = 0; i < kMany; ++i) MPI_Wait(&r[i], i % 2 ? MPI_STATUS_IGNORE : &s[i]);
+  for (int i = 0; i < kMany; ++i) check(r[i] == MPI_REQUEST_NULL, "Wait leaves a null request");
+  same("Wait");
+
+  begin_all(comm, r);
+  for (int i = kMany - 1; i >= 0; --i) MPI_Wait(&r[i], MPI_STATUS_IGNORE);
+  same("Wait in another order");
+
+  begin_all(comm, r);
+  MPI_Waitall(kMany, r, s);
+  for (int i = 0; i < kMany; ++i) {
+    int cancelled = 1;
+    MPI_Test_cancelled(&s[i], &cancelled);
+    check(!cancelled, "not cancelled");
+  }
+  same("Waitall");
+
+  begin_all(comm, r);
+  for (left = kMany; left > 0; --left) {
+    MPI_Waitany(kMany, r, &index, MPI_STATUS_IGNORE);
+    check(index >= 0 && index < kMany && r[index] == MPI_REQUEST_NULL, "Waitany");
+  }
+  MPI_Waitany(kMany, r, &index, MPI_STATUS_IGNORE);
+  check(index == MPI_UNDEFINED, "Waitany of null requests");
+  same("Waitany");
+
+  begin_all(comm, r);
+  for (left = kMany; left > 0; left -= found) {
+    MPI_Waitsome(kMany, r, &found, indices, s);
+    check(found > 0, "Waitsome");
+  }
+  same("Waitsome");
+
+  begin_all(comm, r);
+  for (int i = 0; i < kMany; ++i)
+    for (flag = 0; !flag;) MPI_Test(&r[i], &flag, MPI_STATUS_IGNORE);
+  same("Test");
+
+  begin_all(comm, r);
+  for (flag = 0; !flag;) MPI_Testall(kMany, r, &flag, MPI_STATUSES_IGNORE);
+  same("Testall");
+
+  begin_all(comm, r);
+  for (left = kMany; left > 0; left -= flag) MPI_Testany(kMany, r, &index, &flag, &s[0]);
+  same("Testany");
+
+  begin_all(comm, r);
+  for (left = kMany; left > 0; left -= found) MPI_Testsome(kMany, r, &found, indices, s);
+  same("Testsome");
+
+  begin_all(comm, r);
+  for (int i = 0; i < kMany; ++i) {
+    for (flag = 0; !flag;) MPI_Request_get_status(r[i], &flag, &s[i]);
+    check(r[i] != MPI_REQUEST_NULL, "Request_get_status leaves the request");
+    MPI_Wait(&r[i], MPI_STATUS_IGNORE);
+  }
+  same("Request_get_status");
+}
+
+// Messages, a sum that is left to MPI, blocking sums and a barrier among sums in flight.
+static void mixed(MPI_Comm comm) {
+  MPI_Request r[kMany + 4];
+  int got = -1, sent = g_rank, ones[2] = {1, 1}, twos[2];
+  const int next = (g_rank + 1) % g_size, before = (g_rank + g_size - 1) % g_size;
+  MPI_Irecv(&got, 1, MPI_INT, before, 3, comm, &r[0]);
+  begin_all(comm, &r[1]);
+  MPI_Isend(&sent, 1, MPI_INT, next, 3, comm, &r[kMany + 1]);
+  MPI_Iallreduce(ones, twos, 2, MPI_INT, MPI_SUM, comm, &r[kMany + 2]);
+  r[kMany + 3] = MPI_REQUEST_NULL;
+  MPI_Waitall(kMany + 4, r, MPI_STATUSES_IGNORE);
+  check(got == before && twos[1] == g_size, "requests of other calls");
+  same("Waitall with others");
+
+  begin(comm, 0, &r[0]);
+  begin(comm, 1, &r[1]);
+  MPI_Allreduce(g_in[2], g_out[2], kCount, MPI_FLOAT, MPI_SUM, comm);
+  begin(comm, 3, &r[2]);
+  MPI_Allreduce(ones, twos, 2, MPI_INT, MPI_SUM, comm);
+  begin(comm, 4, &r[3]);
+  MPI_Barrier(comm);
+  MPI_Allreduce(g_in[5], g_out[5], kCount, MPI_FLOAT, MPI_SUM, comm);
+  MPI_Waitall(4, r, MPI_STATUSES_IGNORE);
+  same("blocking sums between");
+
+  for (int i = 0; i < kMany; ++i) {
+    memcpy(g_out[i], g_in[i], kCount * sizeof(float));
+    MPI_Iallreduce(MPI_IN_PLACE, g_out[i], kCount, MPI_FLOAT, MPI_SUM, comm, &r[i]);
+  }
+  MPI_Waitall(kMany, r, MPI_STATUSES_IGNORE);
+  same("in place");
+}
+
+// Two communicators, whose sums begin in another order on every second rank.
+static void two_communicators(void) {
+  MPI_Comm other;
+  MPI_Request r[kMany];
+  MPI_Comm_dup(MPI_COMM_WORLD, &other);
+  blocking(other);
+  for (int i = 0; i < kMany; i += 2) {
+    const int first = i + g_rank % 2, second = i + 1 - g_rank % 2;
+    begin(first % 2 ? other : MPI_COMM_WORLD, first, &r[first]);
+    begin(second % 2 ? other : MPI_COMM_WORLD, second, &r[second]);
+  }
+  MPI_Waitall(kMany, r, MPI_STATUSES_IGNORE);
+  same("two communicators");
+  begin_all(other, r);
+  MPI_Comm_free(&other);
+  MPI_Waitall(kMany, r, MPI_STATUSES_IGNORE);
+  same("a communicator that was freed");
+}
+
+// One rank blocks in MPI while the others wait for its part of a sum.
+static void one_blocks(MPI_Comm comm) {
+  MPI_Request r;
+  int got;
+  begin(comm, 0, &r);
+  if (g_rank == 0) {
+    MPI_Barrier(comm);
+    MPI_Wait(&r, MPI_STATUS_IGNORE);
+  } else {
+    MPI_Wait(&r, MPI_STATUS_IGNORE);
+    MPI_Barrier(comm);
+  }
+  begin(comm, 1, &r);
+  if (g_rank == 0) MPI_Recv(&got, 1, MPI_INT, 1, 4, comm, MPI_STATUS_IGNORE);
+  MPI_Wait(&r, MPI_STATUS_IGNORE);
+  if (g_rank == 1) MPI_Send(&g_rank, 1, MPI_INT, 0, 4, comm);
+  same("a rank that blocks");
+}
+
+// Persistent sums, started in another order on every second rank.
+static void persistent(MPI_Comm comm) {
+  MPI_Request r[kMany], once;
+  int flag, index;
+  static float between[kCount];
+  for (int i = 0; i < kMany; ++i)
+    MPI_Allreduce_init(g_in[i], g_out[i], kCount, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &r[i]);
+  for (int step = 0; step < 3; ++step) {
+    for (int i = 0; i < kMany; ++i) memset(g_out[i], 0, kCount * sizeof(float));
+    MPI_Test(&r[0], &flag, MPI_STATUS_IGNORE);
+    check(flag, "an inactive request");
+    for (int i = 0; i < kMany; ++i) MPI_Start(&r[g_rank % 2 ? kMany - 1 - i : i]);
+    MPI_Iallreduce(g_in[0], between, kCount, MPI_FLOAT, MPI_SUM, comm, &once);
+    MPI_Wait(&once, MPI_STATUS_IGNORE);
+    check(memcmp(between, g_blocking[0], sizeof between) == 0, "a sum among persistent ones");
+    if (step == 0) MPI_Waitall(kMany, r, MPI_STATUSES_IGNORE);
+    if (step == 1)
+      for (int left = kMany; left > 0; --left) MPI_Waitany(kMany, r, &index, MPI_STATUS_IGNORE);
+    if (step == 2)
+      for (flag = 0; !flag;) MPI_Testall(kMany, r, &flag, MPI_STATUSES_IGNORE);
+    same("persistent");
+  }
+  MPI_Startall(kMany, r);
+  MPI_Waitall(kMany, r, MPI_STATUSES_IGNORE);
+  same("Startall");
+  for (int i = 0; i < kMany; ++i) {
+    check(r[i] != MPI_REQUEST_NULL, "a persistent request stays");
+    MPI_Request_free(&r[i]);
+    check(r[i] == MPI_REQUEST_NULL, "Request_free");
+  }
+}
+
+// What the sums of three steps give, blocking or not: for algorithms that keep state.
+static void digest(int nonblocking) {
+  unsigned long long hash = 14695981039346656037ull;
+  MPI_Request r[kMany];
+  blocking(MPI_COMM_WORLD);
+  for (int step = 0; step < 3; ++step) {
+    if (nonblocking) begin_all(MPI_COMM_WORLD, r);
+    for (int i = 0; i < kMany && !nonblocking; ++i)
+      MPI_Allreduce(g_in[i], g_out[i], kCount, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    if (nonblocking) MPI_Waitall(kMany, r, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < kMany; ++i)
+      for (size_t at = 0; at < kCount * sizeof(float); ++at)
+        hash = (hash ^ ((unsigned char*)g_out[i])[at]) * 1099511628211ull;
+  }
+  if (g_rank == 0) printf("%016llx\n", hash);
+}
+
+int main(int argc, char** argv) {
+  MPI_Request request;
+  const int single = argc > 1 && strcmp(argv[1], "single") == 0;
+  int provided;
+  MPI_Init_thread(&argc, &argv, single ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE, &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+  fill();
+  if (argc > 1 && strcmp(argv[1], "digest") == 0) {
+    digest(argc > 2);
+    MPI_Finalize();
+    return 0;
+  }
+  blocking(MPI_COMM_WORLD);
+  complete(MPI_COMM_WORLD);
+  mixed(MPI_COMM_WORLD);
+  one_blocks(MPI_COMM_WORLD);
+  persistent(MPI_COMM_WORLD);
+  two_communicators();
+  blocking(MPI_COMM_WORLD);
+  // Not as the standard wants it, but no reason to crash.
+  begin(MPI_COMM_WORLD, 0, &request);
+  MPI_Request_free(&request);
+  begin(MPI_COMM_WORLD, 1, &request);
+  if (g_rank == 0) printf("PASS nonblocking sums have the bytes of blocking ones\n");
+  MPI_Finalize();
+  return 0;
+}

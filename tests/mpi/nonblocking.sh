@@ -1,0 +1,34 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Nonblocking float sums are taken like blocking ones, and every way to complete them gives the
+# bytes of the blocking call.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+program=$top_builddir/tests/mpi/nonblocking
+
+# NAME RANKS RANKS_PER_NODE [ARGUMENT]: compressed sums as many as the program makes.
+try() {
+  name=$1 ranks=$2 per_node=$3
+  shift 3
+  SLIMPI_RANKS_PER_NODE=$per_node SLIMPI_REPORT=$work/report.json under "$ranks" "$program" "$@" \
+    >out.txt 2>&1 || { fail "$name: exit status $?"; cat out.txt; return; }
+  expect "$(grep PASS out.txt)" "PASS nonblocking sums have the bytes of blocking ones" "$name"
+  expect "$(report report.json calls passed nonblocking)" 0 "$name: none is left to MPI"
+}
+
+try "each rank a node" 3 1
+try "two nodes of two ranks" 4 2
+try "one node" 2 0
+for algorithm in fp16 allreduce; do
+  SLIMPI_ALGORITHM=$algorithm try "$algorithm" 3 1
+done
+
+# These draw by the number of the call, or keep state.
+for algorithm in qsgd powersgd decentralized low_precision_decentralized; do
+  for way in "" nonblocking; do
+    SLIMPI_ALGORITHM=$algorithm SLIMPI_START=1 SLIMPI_RANKS_PER_NODE=1 under 3 "$program" digest \
+      $way >"digest$way.txt" 2>&1 || fail "$algorithm $way: exit status $?"
+  done
+  same digest.txt digestnonblocking.txt "$algorithm: a nonblocking sum has the blocking one's bytes"
+done
+verdict
