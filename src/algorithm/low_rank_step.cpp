@@ -41,7 +41,7 @@ Status sum_exactly(const comm::Call& call, const device::Location& location, con
   return run_hierarchical(nested);
 }
 
-Status open_state(comm::Call& call, const Matrix& matrix, bool on_device, float** error,
+Status open_state(comm::Call& call, const Matrices& matrices, bool on_device, float** error,
                   float** last_q) {
   Statistics& statistics = call.communicator.statistics();
   const device::Location host, there = on_device ? call.location : host;
@@ -49,17 +49,16 @@ Status open_state(comm::Call& call, const Matrix& matrix, bool on_device, float*
     SLIMPI_TRY(call.state->open({comm::StateArray::low_rank_error}, call.count, there,
                                 on_device ? call.stream : nullptr, statistics, error));
   if (call.communicator.config().powersgd_warm_start)
-    SLIMPI_TRY(call.state->open({comm::StateArray::factor},
-                                matrix.columns * std::uint64_t(matrix.rank), host, nullptr,
-                                statistics, last_q));
+    SLIMPI_TRY(call.state->open({comm::StateArray::factor}, matrices.q, host, nullptr, statistics,
+                                last_q));
   return Status::ok;
 }
 
-LowRankStep::LowRankStep(comm::Call& call, const Matrix& matrix, const slimpi_blas& blas,
+LowRankStep::LowRankStep(comm::Call& call, const Matrices& matrices, const slimpi_blas& blas,
                          bool on_device, const float* in, float* out)
     : call_(call),
       communicator_(call.communicator),
-      matrix_(matrix),
+      matrices_(matrices),
       blas_(blas),
       on_device_(on_device),
       on_(on_device ? call.device_stream() : device::DeviceStream{device::host(), nullptr}),
@@ -67,47 +66,48 @@ LowRankStep::LowRankStep(comm::Call& call, const Matrix& matrix, const slimpi_bl
       tile_size_(on_device ? kDeviceTile : kHostTile),
       in_(in),
       out_(out) {
-  const LowRankScratch scratch(matrix);
+  const LowRankScratch scratch(matrices);
   std::byte* const here = call.scratch.factors.data();
   vector_ = reinterpret_cast<double*>(here);
   float* const rest = reinterpret_cast<float*>(here + scratch.vector_bytes);
   tile_ = on_device ? reinterpret_cast<float*>(call.scratch.device_factors.data()) : rest;
   p_ = on_device ? rest : rest + kHostTile.floats;
-  q_ = p_ + floats(matrix.rows);
+  others_ = p_ + matrices.p;
+  q_ = others_ + matrices.others;
   near_p_ = on_device ? tile_ + kDeviceTile.floats : p_;
-  near_q_ = near_p_ + floats(matrix.rows);
+  near_q_ = on_device ? near_p_ + matrices.p : q_;
 }
 
 // Visits all tiles of the elements that exist: first the complete rows, then the last row, which
 // may be incomplete.
 template <typename Visit>
-void LowRankStep::for_each_part(Visit visit) const {
-  const std::uint64_t width = std::min(matrix_.columns, tile_size_.columns);
+void LowRankStep::for_each_part(const Matrix& matrix, Visit visit) const {
+  const std::uint64_t width = std::min(matrix.columns, tile_size_.columns);
   const std::uint64_t height = tile_size_.floats / width;
   const auto band = [&](std::uint64_t row, std::uint64_t rows, std::uint64_t columns) {
     for (std::uint64_t column = 0; column < columns; column += width)
       visit(Part{row, rows, column, std::min(width, columns - column)});
   };
-  const std::uint64_t whole = call_.count / matrix_.columns, rest = call_.count % matrix_.columns;
+  const std::uint64_t whole = matrix.count / matrix.columns, rest = matrix.count % matrix.columns;
   for (std::uint64_t row = 0; row < whole; row += height)
-    band(row, std::min(height, whole - row), matrix_.columns);
+    band(row, std::min(height, whole - row), matrix.columns);
   if (rest != 0) band(whole, 1, rest);
 }
 
 // Returns in + residual of the tile; *distance is the distance between its rows, in floats. Without
 // a residual this is `in` itself.
-const float* LowRankStep::load_part(const Part& part, int* distance) {
-  const std::uint64_t first = part.row * matrix_.columns + part.column;
+const float* LowRankStep::load_part(const Matrix& matrix, const Part& part, int* distance) {
+  const std::uint64_t first = matrix.first + part.row * matrix.columns + part.column;
   if (error_ == nullptr) {
-    *distance = int(matrix_.columns);
+    *distance = int(matrix.columns);
     return in_ + first;
   }
   *distance = int(part.columns);
-  const bool whole = part.columns == matrix_.columns;
+  const bool whole = part.columns == matrix.columns;
   const std::uint64_t lines = whole ? 1 : part.rows;
   const std::uint64_t length = whole ? part.rows * part.columns : part.columns;
   for (std::uint64_t line = 0; line < lines; ++line) {
-    const std::uint64_t at = first + line * matrix_.columns;
+    const std::uint64_t at = first + line * matrix.columns;
     kernels_.combine(1.0f, in_ + at, 1.0f, error_ + at, length, tile_ + line * length, on_.stream);
   }
   return tile_;
@@ -116,18 +116,19 @@ const float* LowRankStep::load_part(const Part& part, int* distance) {
 // Sets Q to the orthonormalized Q of the last call. A vector is drawn at random if there is no last
 // call or if the vector has become zero. The lengths of the vectors do not matter; unit vectors
 // avoid overflow and underflow with very large and very small matrices.
-void LowRankStep::start_q() {
-  if (last_q_ != nullptr) std::memcpy(q_, last_q_, floats(matrix_.columns) * sizeof(float));
-  for (int k = 0; k < matrix_.rank; ++k) {
-    if (last_q_ != nullptr && orthonormalize_vector(q_, matrix_.columns, k, vector_)) continue;
+void LowRankStep::start_q(const Matrix& matrix) {
+  float* const q = q_ + matrix.q;
+  if (last_q_ != nullptr) std::memcpy(q, last_q_ + matrix.q, matrix.q_floats() * sizeof(float));
+  for (int k = 0; k < matrix.rank; ++k) {
+    if (last_q_ != nullptr && orthonormalize_vector(q, matrix.columns, k, vector_)) continue;
     // A rank number never has the top bit set, so no random stream of a rank is the same as these
     // streams.
     constexpr std::uint32_t kSlots = 0x80000000;
-    const std::uint64_t first = std::uint64_t(k) * matrix_.columns;
+    const std::uint64_t first = std::uint64_t(k) * matrix.columns;
     draw_normal({communicator_.config().seed, kSlots | std::uint32_t(call_.state->number),
-                 call_.state->calls, first},
-                matrix_.columns, q_ + first);
-    orthonormalize_vector(q_, matrix_.columns, k, vector_);
+                 call_.state->calls, matrix.q + first},
+                matrix.columns, q + first);
+    orthonormalize_vector(q, matrix.columns, k, vector_);
   }
 }
 
@@ -139,84 +140,111 @@ void LowRankStep::multiply(const kernels::Product& product) {
                    product.lda, product.b, product.ldb, 1.0f, product.c, product.ldc);
 }
 
-// Enqueues a copy of a factor between host memory and the memory of M.
-Status LowRankStep::copy_factor(float* to, const float* from, std::uint64_t length) {
-  return on_.device.copy(to, from, floats(length) * sizeof(float), on_.stream);
+// Enqueues a copy between host memory and the memory of M.
+Status LowRankStep::copy(float* to, const float* from, std::uint64_t floats) {
+  return on_.device.copy(to, from, floats * sizeof(float), on_.stream);
 }
 
 // P = M Q. A row of M with a non-finite value gives a non-finite row of P, for every Q.
-Status LowRankStep::first_product() {
+Status LowRankStep::first_products() {
   const Timed timed(communicator_.statistics(), Stage::encode, "first factor",
                     call_.count * sizeof(float));
-  SLIMPI_TRY(copy_factor(near_q_, q_, matrix_.columns));
-  kernels_.fill(near_p_, 0.0f, floats(matrix_.rows), on_.stream);
-  for_each_part([&](const Part& part) {
-    int distance = 0;
-    const float* const m = load_part(part, &distance);
-    multiply({1, matrix_.rank, int(part.rows), int(part.columns), near_q_ + part.column,
-              int(matrix_.columns), m, distance, near_p_ + part.row, int(matrix_.rows)});
-  });
-  SLIMPI_TRY(copy_factor(p_, near_p_, matrix_.rows));
+  SLIMPI_TRY(copy(near_q_, q_, matrices_.q));
+  kernels_.fill(near_p_, 0.0f, matrices_.p, on_.stream);
+  for (const Matrix& matrix : matrices_.low_rank)
+    for_each_part(matrix, [&](const Part& part) {
+      int distance = 0;
+      const float* const m = load_part(matrix, part, &distance);
+      multiply({1, matrix.rank, int(part.rows), int(part.columns), near_q_ + matrix.q + part.column,
+                int(matrix.columns), m, distance, near_p_ + matrix.p + part.row, int(matrix.rows)});
+    });
+  SLIMPI_TRY(copy(p_, near_p_, matrices_.p));
+  SLIMPI_TRY(collect_exact_parts());
   return comm::synchronize(on_);
 }
 
 // Q = M^T P.
-Status LowRankStep::second_product() {
+Status LowRankStep::second_products() {
   const Timed timed(communicator_.statistics(), Stage::encode, "second factor",
                     call_.count * sizeof(float));
-  SLIMPI_TRY(copy_factor(near_p_, p_, matrix_.rows));
-  kernels_.fill(near_q_, 0.0f, floats(matrix_.columns), on_.stream);
-  for_each_part([&](const Part& part) {
-    int distance = 0;
-    const float* const m = load_part(part, &distance);
-    multiply({0, matrix_.rank, int(part.columns), int(part.rows), near_p_ + part.row,
-              int(matrix_.rows), m, distance, near_q_ + part.column, int(matrix_.columns)});
-  });
-  SLIMPI_TRY(copy_factor(q_, near_q_, matrix_.columns));
+  SLIMPI_TRY(copy(near_p_, p_, matrices_.p));
+  kernels_.fill(near_q_, 0.0f, matrices_.q, on_.stream);
+  for (const Matrix& matrix : matrices_.low_rank)
+    for_each_part(matrix, [&](const Part& part) {
+      int distance = 0;
+      const float* const m = load_part(matrix, part, &distance);
+      multiply({0, matrix.rank, int(part.columns), int(part.rows), near_p_ + matrix.p + part.row,
+                int(matrix.rows), m, distance, near_q_ + matrix.q + part.column,
+                int(matrix.columns)});
+    });
+  SLIMPI_TRY(copy(q_, near_q_, matrices_.q));
   return comm::synchronize(on_);
+}
+
+Status LowRankStep::collect_exact_parts() {
+  float* to = others_;
+  for (const auto& [first, count] : matrices_.exact) {
+    SLIMPI_TRY(copy(to, in_ + first, count));
+    to += count;
+  }
+  return Status::ok;
+}
+
+Status LowRankStep::spread_exact_parts() {
+  const float* from = others_;
+  for (const auto& [first, count] : matrices_.exact) {
+    SLIMPI_TRY(copy(out_ + first, from, count));
+    from += count;
+  }
+  return Status::ok;
 }
 
 // `phase` makes the call numbers of the two exchanges different, so that the receiver rejects a
 // message of the other one.
-Status LowRankStep::sum(float* factor, std::uint64_t length, std::uint64_t phase) {
-  return sum_exactly(call_, device::host(), factor, factor, floats(length),
-                     call_.number + (phase << 30));
+Status LowRankStep::sum(float* factors, std::uint64_t floats, std::uint64_t phase) {
+  return sum_exactly(call_, device::host(), factors, factors, floats, call_.number + (phase << 30));
 }
 
-bool LowRankStep::finite(const float* factor, std::uint64_t length) const {
+bool LowRankStep::finite(const float* floats, std::uint64_t count) const {
   int found = 0;
-  device::host().kernels()->find_beyond(factor, kernels::kMaxFloat, floats(length), &found,
-                                        nullptr);
+  device::host().kernels()->find_beyond(floats, kernels::kMaxFloat, count, &found, nullptr);
   return found == 0;
 }
 
 Status LowRankStep::finish() {
   const Timed timed(communicator_.statistics(), Stage::decode, "product of factors",
                     call_.count * sizeof(float));
-  SLIMPI_TRY(copy_factor(near_q_, q_, matrix_.columns));
-  const kernels::LowRank factors{near_p_, near_q_, matrix_.rank, matrix_.rows, matrix_.columns};
-  kernels_.low_rank(factors, in_, 1.0f / float(communicator_.size()), error_, call_.count, out_,
-                    on_.stream);
-  if (last_q_ != nullptr) std::memcpy(last_q_, q_, floats(matrix_.columns) * sizeof(float));
+  SLIMPI_TRY(copy(near_q_, q_, matrices_.q));
+  for (const Matrix& matrix : matrices_.low_rank) {
+    const kernels::LowRank factors{near_p_ + matrix.p, near_q_ + matrix.q, matrix.rank, matrix.rows,
+                                   matrix.columns};
+    float* const error = error_ == nullptr ? nullptr : error_ + matrix.first;
+    kernels_.low_rank(factors, in_ + matrix.first, 1.0f / float(communicator_.size()), error,
+                      matrix.count, out_ + matrix.first, on_.stream);
+  }
+  SLIMPI_TRY(spread_exact_parts());
+  if (last_q_ != nullptr) std::memcpy(last_q_, q_, matrices_.q * sizeof(float));
   return Status::ok;
 }
 
 // Before finish(), nothing is written that outlives the call, so all ranks can still leave the call
-// to MPI. An infinity or a NaN on one rank becomes known to all ranks through the sum of P.
+// to MPI. An infinity or a NaN on one rank becomes known to all ranks through the sum of P and of
+// the exact parts.
 Status LowRankStep::run() {
-  SLIMPI_TRY(open_state(call_, matrix_, on_device_, &error_, &last_q_));
-  start_q();
-  SLIMPI_TRY(first_product());
-  SLIMPI_TRY(sum(p_, matrix_.rows, 1));
-  if (!finite(p_, matrix_.rows)) {
+  SLIMPI_TRY(open_state(call_, matrices_, on_device_, &error_, &last_q_));
+  for (const Matrix& matrix : matrices_.low_rank) start_q(matrix);
+  SLIMPI_TRY(first_products());
+  SLIMPI_TRY(sum(p_, matrices_.p + matrices_.others, 1));
+  if (!finite(p_, matrices_.p + matrices_.others)) {
     call_.passed = BypassReason::nonfinite;
     return Status::ok;
   }
-  orthonormalize(p_, matrix_.rows, matrix_.rank, vector_);
-  SLIMPI_TRY(second_product());
-  SLIMPI_TRY(sum(q_, matrix_.columns, 2));
-  const bool in_range = std::all_of(q_, q_ + floats(matrix_.columns),
-                                    [](float x) { return std::fabs(x) <= kLargest; });
+  for (const Matrix& matrix : matrices_.low_rank)
+    orthonormalize(p_ + matrix.p, matrix.rows, matrix.rank, vector_);
+  SLIMPI_TRY(second_products());
+  SLIMPI_TRY(sum(q_, matrices_.q, 2));
+  const bool in_range =
+      std::all_of(q_, q_ + matrices_.q, [](float x) { return std::fabs(x) <= kLargest; });
   if (!in_range) {
     call_.passed = BypassReason::nonfinite;
     return Status::ok;

@@ -16,18 +16,20 @@ struct TileSize {
 constexpr TileSize kHostTile = {64 << 10, 16 << 10};
 constexpr TileSize kDeviceTile = {4 << 20, 4 << 20};
 
-// Bytes in the call's scratch memory: a vector of doubles, a tile, P, and Q. With products
-// on a GPU, the tile and a copy of the factors lie in GPU memory, and the vector and the factors in
-// staging memory.
+// Bytes in the call's scratch memory: a vector of doubles, a tile, P and behind it the parts that
+// are summed exactly, and Q. With products on a GPU, the tile and a copy of the factors lie in GPU
+// memory, and the vector, the factors and those parts in staging memory.
 struct LowRankScratch {
-  explicit LowRankScratch(const Matrix& matrix)
-      : factor_bytes((matrix.rows + matrix.columns) * std::uint64_t(matrix.rank) * sizeof(float)),
-        vector_bytes(std::max(matrix.rows, matrix.columns) * sizeof(double)) {}
+  explicit LowRankScratch(const Matrices& matrices)
+      : factor_bytes((matrices.p + matrices.q) * sizeof(float)),
+        other_bytes(matrices.others * sizeof(float)),
+        vector_bytes(matrices.longest * sizeof(double)) {}
   std::uint64_t here(bool on_device) const {
-    return vector_bytes + (on_device ? 0 : kHostTile.floats * sizeof(float)) + factor_bytes;
+    return vector_bytes + (on_device ? 0 : kHostTile.floats * sizeof(float)) + factor_bytes +
+           other_bytes;
   }
   std::uint64_t on_device() const { return kDeviceTile.floats * sizeof(float) + factor_bytes; }
-  std::uint64_t factor_bytes, vector_bytes;
+  std::uint64_t factor_bytes, other_bytes, vector_bytes;
 };
 
 // True if the kernels of the call's device can multiply matrices. Otherwise the buffers are copied
@@ -42,15 +44,15 @@ comm::Plan exact_plan(const comm::Plan& plan);
 Status sum_exactly(const comm::Call& call, const device::Location& location, const float* in,
                    float* out, std::uint64_t count, std::uint64_t number);
 
-// Gets the arrays of the tensor state: Q in host memory, the residual in the memory of the device
-// that makes the products. Null for an array that the options do not need.
-Status open_state(comm::Call& call, const Matrix& matrix, bool on_device, float** error,
+// Gets the arrays of the tensor state: all Q in host memory, the residual in the memory of the
+// device that makes the products. Null for an array that the options do not need.
+Status open_state(comm::Call& call, const Matrices& matrices, bool on_device, float** error,
                   float** last_q);
 
 class LowRankStep {
  public:
   // `in` and `out` are in the memory of the call's device if on_device, otherwise in host memory.
-  LowRankStep(comm::Call& call, const Matrix& matrix, const slimpi_blas& blas, bool on_device,
+  LowRankStep(comm::Call& call, const Matrices& matrices, const slimpi_blas& blas, bool on_device,
               const float* in, float* out);
   Status run();
 
@@ -60,22 +62,22 @@ class LowRankStep {
     std::uint64_t row, rows, column, columns;
   };
   template <typename Visit>
-  void for_each_part(Visit visit) const;
-  const float* load_part(const Part& part, int* distance);
-  void start_q();
+  void for_each_part(const Matrix& matrix, Visit visit) const;
+  const float* load_part(const Matrix& matrix, const Part& part, int* distance);
+  void start_q(const Matrix& matrix);
   void multiply(const kernels::Product& product);
-  Status copy_factor(float* to, const float* from, std::uint64_t length);
-  Status first_product();
-  Status second_product();
-  Status sum(float* factor, std::uint64_t length, std::uint64_t phase);
-  bool finite(const float* factor, std::uint64_t length) const;
+  Status copy(float* to, const float* from, std::uint64_t floats);
+  Status first_products();
+  Status second_products();
+  Status collect_exact_parts();
+  Status spread_exact_parts();
+  Status sum(float* factors, std::uint64_t floats, std::uint64_t phase);
+  bool finite(const float* floats, std::uint64_t count) const;
   Status finish();
-
-  std::uint64_t floats(std::uint64_t length) const { return length * std::uint64_t(matrix_.rank); }
 
   comm::Call& call_;
   comm::Communicator& communicator_;
-  const Matrix matrix_;
+  const Matrices& matrices_;
   const slimpi_blas& blas_;
   const bool on_device_;
   const device::DeviceStream on_;  // of the device whose memory holds M
@@ -85,7 +87,7 @@ class LowRankStep {
   float* out_;
   float *error_ = nullptr, *last_q_ = nullptr;  // arrays of the tensor state; null if not kept
   double* vector_;
-  float *p_, *q_;
+  float *p_, *others_, *q_;          // the exact parts follow all P: one exchange sums both
   float *tile_, *near_p_, *near_q_;  // in the memory of M; on the host: p_ and q_
 };
 

@@ -23,61 +23,86 @@ std::uint64_t side_of_square(std::uint64_t count) {
   return side;
 }
 
+// The matrix that a buffer of `count` floats is where nothing is said of it alone.
+MatrixSize whole_matrix(const comm::Plan& plan, const Config& config, std::uint64_t count) {
+  if (plan.shape) return {plan.shape->rows, plan.shape->columns};
+  if (plan.algorithm->shapes && config.powersgd_shapes)
+    for (const Shape& shape : *config.powersgd_shapes)
+      if (shape.count == count) return {shape.rows, shape.columns};
+  const std::uint64_t side = side_of_square(count);
+  return {side, side};
+}
+
+// Adds the next `count` floats of the buffer.
+void add(Matrices& all, const MatrixSize& size, int most_rank, std::uint64_t count) {
+  const std::uint64_t first =
+      std::max(all.low_rank.empty() ? 0 : all.low_rank.back().first + all.low_rank.back().count,
+               all.exact.empty() ? 0 : all.exact.back().first + all.exact.back().count);
+  const auto rank = std::min({std::uint64_t(most_rank), size.rows, size.columns});
+  const std::uint64_t longer = std::max(size.rows, size.columns);
+  // OpenBLAS takes the numbers of rows and columns as int.
+  const bool worthwhile =
+      longer <= INT_MAX && 2 * (size.rows + size.columns) * rank < size.rows * size.columns;
+  if (worthwhile) {
+    all.low_rank.push_back({size.rows, size.columns, int(rank), first, count, all.p, all.q});
+    all.p += all.low_rank.back().p_floats();
+    all.q += all.low_rank.back().q_floats();
+    all.longest = std::max(all.longest, longer);
+    return;
+  }
+  all.others += count;
+  if (!all.exact.empty() && all.exact.back().first + all.exact.back().count == first)
+    all.exact.back().count += count;
+  else
+    all.exact.push_back({first, count});
+}
+
 }  // namespace
 
-Matrix matrix_of(const comm::Plan& plan, const Config& config, std::uint64_t count) {
-  Matrix matrix;
-  matrix.rows = matrix.columns = side_of_square(count);
-  if (plan.shape) {
-    matrix.rows = plan.shape->rows;
-    matrix.columns = plan.shape->columns;
-  } else if (plan.algorithm->shapes && config.powersgd_shapes) {
-    for (const Shape& shape : *config.powersgd_shapes)
-      if (shape.count == count) {
-        matrix.rows = shape.rows;
-        matrix.columns = shape.columns;
-        break;
-      }
+Matrices matrices_of(const comm::Plan& plan, const Config& config, std::uint64_t count) {
+  Matrices all;
+  if (plan.matrices.empty()) {
+    add(all, whole_matrix(plan, config, count), config.powersgd_rank, count);
+    return all;
   }
-  const std::uint64_t shorter = std::min(matrix.rows, matrix.columns);
-  matrix.rank = int(std::min(std::uint64_t(config.powersgd_rank), shorter));
-  // OpenBLAS takes the numbers of rows and columns as int.
-  matrix.worthwhile = std::max(matrix.rows, matrix.columns) <= INT_MAX &&
-                      2 * (matrix.rows + matrix.columns) * std::uint64_t(matrix.rank) <
-                          matrix.rows * matrix.columns;
-  return matrix;
+  std::uint64_t rest = count;
+  for (const MatrixSize& size : plan.matrices) {
+    add(all, size, config.powersgd_rank, size.rows * size.columns);
+    rest -= size.rows * size.columns;
+  }
+  if (rest != 0) add(all, {1, rest}, config.powersgd_rank, rest);
+  return all;
 }
 
 namespace {
 
 Status run_powersgd(comm::Call& call) {
-  const Matrix matrix = matrix_of(call.plan, call.communicator.config(), call.count);
-  call.used_codec =
-      matrix.worthwhile ? codec::kLowRank : codec::used_codec(exact_plan(call.plan).format);
-  if (!matrix.worthwhile)
-    return sum_exactly(call, call.location, call.in, call.out, call.count, call.number);
+  const Matrices matrices = matrices_of(call.plan, call.communicator.config(), call.count);
+  const bool exact = matrices.low_rank.empty();
+  call.used_codec = exact ? codec::used_codec(exact_plan(call.plan).format) : codec::kLowRank;
+  if (exact) return sum_exactly(call, call.location, call.in, call.out, call.count, call.number);
   const slimpi_blas* blas = nullptr;
   SLIMPI_TRY(find_blas(&blas));
   const bool on_host = &call.device == &device::host();
   if (on_host || multiplies(call))
-    return LowRankStep(call, matrix, *blas, !on_host, call.in, call.out).run();
+    return LowRankStep(call, matrices, *blas, !on_host, call.in, call.out).run();
   // Otherwise the call is done on a copy in host memory.
   float* const copy = call.scratch.host_copy().data();
   const std::size_t bytes = call.count * sizeof(float);
   SLIMPI_TRY(comm::copy_and_wait(call.device_stream(), "copy out", copy, call.in, bytes));
-  SLIMPI_TRY(LowRankStep(call, matrix, *blas, false, copy, copy).run());
+  SLIMPI_TRY(LowRankStep(call, matrices, *blas, false, copy, copy).run());
   if (call.passed) return Status::ok;
   return comm::copy_and_wait(call.device_stream(), "copy in", call.out, copy, bytes);
 }
 
 // Allocates the arrays in the tensor state: with error feedback `count` floats, with a warm start
-// columns * rank floats. It reserves the scratch memory, too: how much is needed depends on the
-// shape, and a smaller count may need more.
+// those of all Q. It reserves the scratch memory, too: how much is needed depends on the shapes,
+// and a smaller count may need more.
 Status reserve_powersgd(comm::Call& call) {
   comm::Communicator& communicator = call.communicator;
-  const Matrix matrix = matrix_of(call.plan, communicator.config(), call.count);
+  const Matrices matrices = matrices_of(call.plan, communicator.config(), call.count);
   const comm::Plan exact = exact_plan(call.plan);
-  if (!matrix.worthwhile) return reserve_hierarchical(comm::with_plan(call, exact));
+  if (matrices.low_rank.empty()) return reserve_hierarchical(comm::with_plan(call, exact));
   Statistics& statistics = communicator.statistics();
   const device::Location host;
   const bool staged = call.location != host, on_device = staged && multiplies(call);
@@ -85,11 +110,10 @@ Status reserve_powersgd(comm::Call& call) {
   if (staged && !on_device)
     SLIMPI_TRY(call.scratch.host_copy().reserve(call.location, device::Place::staging, call.count,
                                                 statistics));
-  for (const std::uint64_t length : {matrix.rows, matrix.columns})
-    SLIMPI_TRY(
-        reserve_hierarchical({communicator, call.scratch, exact, nullptr, nullptr,
-                              length * std::uint64_t(matrix.rank), host, nullptr, 0, nullptr}));
-  const LowRankScratch scratch(matrix);
+  for (const std::uint64_t floats : {matrices.p + matrices.others, matrices.q})
+    SLIMPI_TRY(reserve_hierarchical(
+        {communicator, call.scratch, exact, nullptr, nullptr, floats, host, nullptr, 0, nullptr}));
+  const LowRankScratch scratch(matrices);
   if (on_device)
     SLIMPI_TRY(call.scratch.device_factors.reserve(call.location, device::Place::device,
                                                    scratch.on_device(), statistics));
@@ -97,12 +121,13 @@ Status reserve_powersgd(comm::Call& call) {
       on_device ? call.location : host, on_device ? device::Place::staging : device::Place::device,
       scratch.here(on_device), statistics));
   float *error = nullptr, *last_q = nullptr;
-  return open_state(call, matrix, on_device, &error, &last_q);
+  return open_state(call, matrices, on_device, &error, &last_q);
 }
 
+// One matrix is its own shape. Several are compared by the communicator's ranks before this.
 Shape shape_of(const comm::Plan& plan, const Config& config, std::uint64_t count) {
-  const Matrix matrix = matrix_of(plan, config, count);
-  return {count, matrix.rows, matrix.columns};
+  const MatrixSize size = whole_matrix(plan, config, count);
+  return {count, size.rows, size.columns};
 }
 
 }  // namespace

@@ -10,23 +10,44 @@
 //   out = P Q^T
 // With error feedback, a rank keeps M - out / N as its residual and adds it to its next M.
 //
+// A buffer is one matrix, or several, where slimpi_describe_next says so: each has factors of its
+// own, and all factors P are summed in one exchange, all factors Q in another.
+//
 // Cost: two exact exchanges of (rows + columns) * rank floats in all, 4 * rank * n operations.
 // Error: only rounding if the sum of the matrices has a rank of at most `rank`. Otherwise the
 // result lacks the other directions; error feedback adds them in later calls.
-// Not useful for a matrix that has no dominant directions, nor for thin matrices. Thin matrices are
-// summed exactly.
+// Not useful for a matrix that has no dominant directions, nor for thin matrices. Thin matrices and
+// what lies outside of matrices are summed exactly, together with P.
 #pragma once
+#include <vector>
+
 #include "algorithm/algorithm.h"
 
 namespace slimpi::algorithm {
 
-// A vector of `count` floats as a matrix: the floats are the first `count` elements of
-// rows x columns, row by row, and the other elements are zero.
+// A part of the buffer as a matrix: its floats are the first `count` elements of rows x columns,
+// row by row, and the other elements are zero.
 struct Matrix {
   std::uint64_t rows = 0, columns = 0;
   int rank = 1;
-  bool worthwhile = false;  // (rows + columns) * rank < rows * columns / 2
+  std::uint64_t first = 0, count = 0;  // floats of the buffer
+  std::uint64_t p = 0, q = 0;          // where its factors begin among all P, all Q: floats
+
+  std::uint64_t p_floats() const { return rows * std::uint64_t(rank); }
+  std::uint64_t q_floats() const { return columns * std::uint64_t(rank); }
 };
-Matrix matrix_of(const comm::Plan& plan, const Config& config, std::uint64_t count);
+
+// The parts of a buffer.
+struct Matrices {
+  struct Part {
+    std::uint64_t first, count;
+  };
+  std::vector<Matrix> low_rank;  // worthwhile: (rows + columns) * rank < rows * columns / 2
+  std::vector<Part> exact;       // all other floats, in order
+  std::uint64_t p = 0, q = 0;    // floats of all P, all Q
+  std::uint64_t others = 0;      // floats of all exact parts
+  std::uint64_t longest = 0;     // of all rows and columns
+};
+Matrices matrices_of(const comm::Plan& plan, const Config& config, std::uint64_t count);
 
 }  // namespace slimpi::algorithm

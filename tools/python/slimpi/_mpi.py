@@ -168,8 +168,6 @@ class Mpi:
         return value.value.decode(errors="replace")
 
     def describe_next(self, name, matrices=()):
-        if not hasattr(self.slimpi, "slimpi_describe_next"):
-            return
         rows = (Matrix * len(matrices))(*(Matrix(*matrix) for matrix in matrices))
         tensor = Tensor(ctypes.sizeof(Tensor), name.encode(), rows, len(matrices))
         self.slimpi.slimpi_describe_next(ctypes.byref(tensor))
