@@ -5,6 +5,7 @@
 #include <link.h>
 
 #include <algorithm>
+#include <cstring>
 #include <mutex>
 #include <numeric>
 #include <string_view>
@@ -17,35 +18,37 @@ namespace slimpi::mpi {
 
 namespace {
 
-// Handles of the loaded libraries whose file name begins with libmpi. They are never closed.
-std::vector<void*> loaded_mpis() {
-  std::vector<std::string> paths;
-  dl_iterate_phdr(
-      [](dl_phdr_info* info, std::size_t, void* data) {
-        const std::string_view path = info->dlpi_name;
-        if (path.substr(path.rfind('/') + 1).starts_with("libmpi"))  // npos + 1 = 0
-          static_cast<std::vector<std::string>*>(data)->emplace_back(info->dlpi_name);
-        return 0;
-      },
-      &paths);
-  std::vector<void*> handles;
-  for (const std::string& path : paths)
-    if (void* handle = dlopen(path.c_str(), RTLD_NOLOAD | RTLD_LAZY); handle != nullptr)
-      handles.push_back(handle);
-  return handles;
+// The loaded libraries whose file name begins with libmpi. Allocates nothing: detect() may run in a
+// process without memory.
+struct LoadedMpis {
+  char paths[1 << 14];  // one after the other, each with its final zero byte
+  std::size_t length = 0;
+
+  LoadedMpis() { dl_iterate_phdr(add, this); }
+
+  static int add(dl_phdr_info* info, std::size_t, void* data) {
+    auto& all = *static_cast<LoadedMpis*>(data);
+    const std::string_view path = info->dlpi_name;
+    const bool is_mpi = path.substr(path.rfind('/') + 1).starts_with("libmpi");  // npos + 1 = 0
+    if (!is_mpi || path.size() >= sizeof all.paths - all.length) return 0;
+    std::memcpy(all.paths + all.length, info->dlpi_name, path.size() + 1);
+    all.length += path.size() + 1;
+    return 0;
+  }
+};
+
+// In the first of these libraries that has it. Their handles are never closed.
+void* library_symbol(const char* name) {
+  const LoadedMpis loaded;
+  for (std::size_t at = 0; at < loaded.length; at += std::strlen(loaded.paths + at) + 1)
+    if (void* handle = dlopen(loaded.paths + at, RTLD_NOLOAD | RTLD_LAZY); handle != nullptr)
+      if (void* found = dlsym(handle, name); found != nullptr) return found;
+  return nullptr;
 }
 
 void* lookup(const char* name) {
-  if (void* found = dlsym(RTLD_NEXT, name); found != nullptr) return found;
-  for (void* handle : loaded_mpis())
-    if (void* found = dlsym(handle, name); found != nullptr) return found;
-  return nullptr;
-}
-
-const void* library_symbol(const char* name) {
-  for (void* handle : loaded_mpis())
-    if (const void* found = dlsym(handle, name); found != nullptr) return found;
-  return nullptr;
+  void* const found = dlsym(RTLD_NEXT, name);
+  return found != nullptr ? found : library_symbol(name);
 }
 
 // A datum of MPI's where the program sees it: a program that is not position independent has a copy
@@ -58,7 +61,8 @@ const void* symbol(const char* name) {
 // Other objects of that kind lie on the heap.
 void find_predefined(Abi& made) {
   int i = 0;
-  for (const void* address : {library_symbol("ompi_mpi_float"), symbol("ompi_mpi_float")}) {
+  for (const void* address :
+       {static_cast<const void*>(library_symbol("ompi_mpi_float")), symbol("ompi_mpi_float")}) {
     const Image image = image_of(address);
     made.predefined[i++] = {image.first, image.end};
   }
@@ -84,21 +88,23 @@ std::string first_line(const char* text) {
 }
 
 // MPICH and its descendants share one ABI and have MPICH, MVAPICH or Intel in their version line.
-bool has_mpich_abi(const std::string& description) {
+bool has_mpich_abi(std::string_view version) {
   for (const char* family : {"MPICH", "MVAPICH", "Intel(R) MPI"})
-    if (description.find(family) != std::string::npos) return true;
+    if (version.find(family) != std::string_view::npos) return true;
   return false;
 }
 
-// The MPI's own version line; empty without an MPI.
-std::string describe() {
-  using Get = int(char*, int*);
-  auto* const get = reinterpret_cast<Get*>(lookup("PMPI_Get_library_version"));
+// The MPI's own version text; empty without an MPI.
+struct Version {
   char text[kLibraryVersion] = "";
-  int length = 0;
-  if (get != nullptr) get(text, &length);
-  return first_line(text);
-}
+
+  Version() {
+    using Get = int(char*, int*);
+    auto* const get = reinterpret_cast<Get*>(lookup("PMPI_Get_library_version"));
+    int length = 0;
+    if (get != nullptr) get(text, &length);
+  }
+};
 
 std::atomic<bool> g_unknown{false};  // the process has an MPI that is none of those below
 
@@ -110,14 +116,14 @@ void detect() {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   if (g_known) return;
-  const std::string description = describe();
-  if (description.empty()) return;
+  const Version version;
+  if (version.text[0] == '\0') return;
   if (has_standard_abi()) {
     abi = kStandard;
   } else if (symbol("ompi_mpi_comm_world") != nullptr) {
     abi = open_mpi(symbol);
     find_predefined(abi);
-  } else if (!has_mpich_abi(description)) {
+  } else if (!has_mpich_abi(version.text)) {
     abi.handle_bits = ~Word(0);  // every argument passes unchanged
     g_unknown = true;
   }
@@ -127,7 +133,7 @@ void detect() {
 Found find(Api& api, std::string& description) {
   detect();
   if (!g_known) return Found::no_mpi;
-  description = describe();
+  description = first_line(Version().text);
   if (g_unknown) return Found::unknown;
   bool complete = true;
 #define SLIMPI_MPI(name, ...)                                             \
