@@ -10,8 +10,10 @@
 #include <cstdlib>
 #include <string>
 
-#include "tests/helper/cmocka_cxx.h"
+// Before CMocka, which has a macro of the name of a function in base/status.h.
 #include "tests/inter/run.h"
+
+#include "tests/helper/cmocka_cxx.h"
 
 namespace {
 
