@@ -25,7 +25,7 @@ int main(int argc, char **argv) {
 C
 mpicc.openmpi -o sum sum.c -lm
 status=0
-SLIMPI_RANKS_PER_NODE=1 SLIMPI_REPORT=report.json timeout -k 5 "$seconds" \
+SLIMPI_RANKS_PER_NODE=1 SLIMPI_BITS=8 SLIMPI_REPORT=report.json timeout -k 5 "$seconds" \
   mpiexec.openmpi --oversubscribe -n 2 \
   -x LD_PRELOAD="$preload" ./sum >out.txt 2>err.txt </dev/null || status=$?
 cat err.txt
