@@ -58,7 +58,10 @@ bool Waiter::give_way() {
   // A driver makes no progress in MPI, and a peer may wait for a message that MPI has not sent yet.
   if (poll_ == Poll::device && exchange_ != nullptr) exchange_->progress();
   if (let_fibers_run()) return false;
-  return t_policy.rest(wait_);
+  if (poll_ != Poll::device) return t_policy.rest(wait_);
+  // Some operations of a driver go on only while it is asked, so the thread never sleeps.
+  sched_yield();
+  return false;
 }
 
 Status Waiter::check() {
