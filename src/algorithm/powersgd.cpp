@@ -59,8 +59,11 @@ void add(Matrices& all, const MatrixSize& size, int most_rank, std::uint64_t cou
 
 }  // namespace
 
-Matrices matrices_of(const comm::Plan& plan, const Config& config, std::uint64_t count) {
-  Matrices all;
+Matrices matrices_of(const comm::Call& call) {
+  const comm::Plan& plan = call.plan;
+  const Config& config = call.communicator.config();
+  const std::uint64_t count = call.count;
+  Matrices all(&call.scratch.objects);
   if (plan.matrices.empty()) {
     add(all, whole_matrix(plan, config, count), config.powersgd_rank, count);
     return all;
@@ -77,7 +80,7 @@ Matrices matrices_of(const comm::Plan& plan, const Config& config, std::uint64_t
 namespace {
 
 Status run_powersgd(comm::Call& call) {
-  const Matrices matrices = matrices_of(call.plan, call.communicator.config(), call.count);
+  const Matrices matrices = matrices_of(call);
   const bool exact = matrices.low_rank.empty();
   call.used_codec = exact ? codec::used_codec(exact_plan(call.plan).format) : codec::kLowRank;
   if (exact) return sum_exactly(call, call.location, call.in, call.out, call.count, call.number);
@@ -100,7 +103,7 @@ Status run_powersgd(comm::Call& call) {
 // and a smaller count may need more.
 Status reserve_powersgd(comm::Call& call) {
   comm::Communicator& communicator = call.communicator;
-  const Matrices matrices = matrices_of(call.plan, communicator.config(), call.count);
+  const Matrices matrices = matrices_of(call);
   const comm::Plan exact = exact_plan(call.plan);
   if (matrices.low_rank.empty()) return reserve_hierarchical(comm::with_plan(call, exact));
   Statistics& statistics = communicator.statistics();

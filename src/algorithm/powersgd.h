@@ -19,6 +19,7 @@
 // Not useful for a matrix that has no dominant directions, nor for thin matrices. Thin matrices and
 // what lies outside of matrices are summed exactly, together with P.
 #pragma once
+#include <memory_resource>
 #include <vector>
 
 #include "algorithm/algorithm.h"
@@ -42,12 +43,15 @@ struct Matrices {
   struct Part {
     std::uint64_t first, count;
   };
-  std::vector<Matrix> low_rank;  // worthwhile: (rows + columns) * rank < rows * columns / 2
-  std::vector<Part> exact;       // all other floats, in order
-  std::uint64_t p = 0, q = 0;    // floats of all P, all Q
-  std::uint64_t others = 0;      // floats of all exact parts
-  std::uint64_t longest = 0;     // of all rows and columns
+  explicit Matrices(std::pmr::memory_resource* memory) : low_rank(memory), exact(memory) {}
+
+  std::pmr::vector<Matrix> low_rank;  // worthwhile: (rows + columns) * rank < rows * columns / 2
+  std::pmr::vector<Part> exact;       // all other floats, in order
+  std::uint64_t p = 0, q = 0;         // floats of all P, all Q
+  std::uint64_t others = 0;           // floats of all exact parts
+  std::uint64_t longest = 0;          // of all rows and columns
 };
-Matrices matrices_of(const comm::Plan& plan, const Config& config, std::uint64_t count);
+// The lists are in the call's scratch memory.
+Matrices matrices_of(const comm::Call& call);
 
 }  // namespace slimpi::algorithm
