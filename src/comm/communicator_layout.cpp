@@ -55,9 +55,15 @@ Status Communicator::find_layout() {
   std::vector<std::uint64_t> keys;
   bool ready = caught([&] { keys.resize(std::size_t(size_)); }) == Status::ok;
   SLIMPI_TRY(exchange_.all_true(&ready));
-  if (!ready) return fail(Status::no_memory, "no host memory on some rank");
-  SLIMPI_TRY(
-      find_node_key(api_, exchange_comm_, config_.ranks_per_node, &keys[std::size_t(rank_)]));
+  if (!ready) {
+    unusable_ = true;
+    return fail(Status::no_memory, "no host memory on some rank");
+  }
+  const Status found =
+      find_node_key(api_, exchange_comm_, config_.ranks_per_node, &keys[std::size_t(rank_)]);
+  // MPI fails on all ranks here, for want of a context id.
+  unusable_ = found != Status::ok;
+  SLIMPI_TRY(found);
   // Each rank has filled in its own key and gets those of all.
   SLIMPI_TRY(exchange_.all_max(keys));
   layout_ = make_node_layout(rank_, keys);
@@ -69,8 +75,7 @@ Status Communicator::find_nodes(const void* buffer) {
   // Before there is a new layout: attachments drop what they derived from the old one.
   for (const auto& [key, attached] : attachments_) attached->layout_changed();
   const Status found = find_layout();
-  // What another rank has reported is no common decision. With equal counts it may work next time.
-  unusable_ = found != Status::ok && found != Status::disagreement && !exchange_.failure_reported();
+  // An agreement that failed is no common decision: others may still wait in it for this rank.
   if (unusable_) release();
   SLIMPI_TRY(found);
   if (config_.hierarchy == Hierarchy::leader) SLIMPI_TRY(choose_leaders(buffer));
