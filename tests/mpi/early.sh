@@ -21,13 +21,13 @@ status=0
 under 2 ./early api >out.txt 2>&1 || status=$?
 [ "$status" = 0 ] || cat out.txt
 expect "$status" 0 "slimpi.h before MPI_Init and after MPI_Finalize"
-expect "$(report report.json calls compressed)" 1 "and the sum between is slimpi's"
+expect "$(report report.json calls float32)" 1 "and the sum between is slimpi's"
 rm -f report.json
 status=0
 under 2 ./late api "$mpi" "$work/part.so" >out.txt 2>&1 || status=$?
 [ "$status" = 0 ] || cat out.txt
 expect "$status" 0 "slimpi.h before MPI is loaded"
-expect "$(report report.json calls compressed)" 1 "and the sum in the MPI that is loaded later"
+expect "$(report report.json calls float32)" 1 "and the sum in the MPI that is loaded later"
 
 # Where the process is, and what may differ from run to run, is left out.
 words() { grep -v -e PID -e '^=' "$1" | sed 's/[0-9a-fx]\{6,\}/N/g'; }

@@ -40,6 +40,11 @@ void* next_definition(const char*, std::atomic<void*>&) {
 }
 bool has_next(const char*, std::atomic<int>&) { return true; }
 }
+namespace slimpi::mpi {
+constinit Abi abi{};
+std::atomic<bool> g_known{true};
+void detect() {}
+}
 CPP
 $CC -O1 -c -DMPI_Pcontrol=tool_pcontrol -o tool.o "$tests/pcontrol_tool.c"
 $CC -O1 -c -DWORDS -o pcontrol.o "$tests/pcontrol.c"
