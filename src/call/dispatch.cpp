@@ -316,6 +316,10 @@ void count_nonblocking(const Allreduce& call) {
   int size = 0;
   runtime->api.Comm_size(call.comm, &size);
   bypass(*runtime, BypassReason::nonblocking, size > 1 ? &call : nullptr);
+  estimate_nonblocking(call);
+}
+
+void estimate_nonblocking(const Allreduce& call) {
   if (CallEstimate* const estimate = CallEstimate::running(); estimate != nullptr)
     estimate->nonblocking(call);
 }

@@ -78,6 +78,9 @@ int call_mpi_unstaged(const Allreduce& call);
 // Counts a nonblocking or persistent allreduce. MPI does it.
 void count_nonblocking(const Allreduce& call);
 
+// Tells SLIMPI_ESTIMATE, where it runs, of such a call.
+void estimate_nonblocking(const Allreduce& call);
+
 // Begins a nonblocking call in the background, or leaves it to MPI. A call that was begun has
 // written a request of MPI's to `request`, where the program's is.
 Outcome begin(const Allreduce& call, void* request);

@@ -11,6 +11,7 @@ using slimpi::call::begin;
 using slimpi::call::call_mpi;
 using slimpi::call::count_nonblocking;
 using slimpi::call::dispatch;
+using slimpi::call::estimate_nonblocking;
 using slimpi::call::fail_on;
 using slimpi::call::init_persistent;
 using slimpi::call::Outcome;
@@ -65,7 +66,10 @@ int begun(const Allreduce& call, Word request, Outcome (*ours)(const Allreduce&,
   const Status status = catch_all([&] { outcome = ours(call, reinterpret_cast<void*>(request)); });
   if (status != Status::ok) [[unlikely]]
     (void)catch_all([&] { outcome = recover(call, status); });
-  return outcome.done ? outcome.code : by_mpi();
+  if (outcome.done) return outcome.code;
+  const int code = by_mpi();
+  if (outcome.reason && code == 0) (void)catch_all([&] { estimate_nonblocking(call); });
+  return code;
 }
 
 int nonblocking(const void* in, void* out, int count, Word datatype, Word op, Word comm,
