@@ -42,6 +42,7 @@ class Linux final : public WaitPolicy::System {
 constinit Linux g_system;
 // Threads have cores and competitors of their own.
 constinit thread_local WaitPolicy t_policy(g_system);
+constinit thread_local bool t_without_rest = false;
 
 }  // namespace
 
@@ -57,11 +58,15 @@ Waiter::Waiter(Poll poll, PointToPoint* exchange, WaitStage stage, const mpi::Re
 bool Waiter::give_way() {
   // A driver makes no progress in MPI, and a peer may wait for a message that MPI has not sent yet.
   if (poll_ == Poll::device && exchange_ != nullptr) exchange_->progress();
-  if (let_fibers_run()) return false;
+  if (let_fibers_run() || t_without_rest) return false;
   if (poll_ != Poll::device) return t_policy.rest(wait_);
   // Some operations of a driver go on only while it is asked, so the thread never sleeps.
   sched_yield();
   return false;
+}
+
+void poll_without_rest() {
+  t_without_rest = true;
 }
 
 Status Waiter::check() {

@@ -49,6 +49,9 @@ class Waiter {
   StallWatch stall_;
 };
 
+// For a thread that runs all ranks itself, as a test does: it then neither yields nor sleeps.
+void poll_without_rest();
+
 // Calls poll(&done), which returns a Status, until it sets `done`.
 template <typename Function>
 Status wait_until(Waiter&& waiter, const Function& poll) {

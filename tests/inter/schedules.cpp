@@ -11,6 +11,7 @@
 #include <string>
 
 // Before CMocka, which has a macro of the name of a function in base/status.h.
+#include "comm/waiter.h"
 #include "tests/inter/run.h"
 
 #include "tests/helper/cmocka_cxx.h"
@@ -54,6 +55,7 @@ void staged_rings(void**) {
 }  // namespace
 
 int main() {
+  comm::poll_without_rest();
   const CMUnitTest tests[] = {
       cmocka_unit_test(pairwise),
       cmocka_unit_test(bruck),
