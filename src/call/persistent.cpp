@@ -97,8 +97,7 @@ Outcome init_persistent(const Allreduce& request, void* handle) {
   const OwnFloats environment;
   std::optional<DescribedTensor> tensor;
   if (takes_description(request)) tensor = DescribedTensor::take_next();
-  auto made =
-      std::make_unique<Persistent>(*runtime, known->config(), request, std::move(tensor));
+  auto made = std::make_unique<Persistent>(*runtime, known->config(), request, std::move(tensor));
   comm::Communicator& communicator = made->communicator;
   const Status status = meet(*runtime, communicator, request);
   if (communicator.unusable() || (status == Status::ok && !communicator.threaded())) return {};
