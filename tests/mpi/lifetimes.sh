@@ -98,7 +98,8 @@ compressed 1
 SLIMPI_TRACE=$work/none/%r.json works "unwritable trace" 2 init sum:100000 finalize
 holds "unwritable trace: says so at once" \
   grep -q "warning: SLIMPI_TRACE=$work/none/0.json cannot be written yet: No such" err.txt
-SLIMPI_BITS=8 SLIMPI_REPORT=$work/none/report.json works "unwritable report" 2 init sum:100000 finalize
+SLIMPI_BITS=8 SLIMPI_REPORT=$work/none/report.json works "unwritable report" 2 init sum:100000 \
+  finalize
 expect "$(grep -c '^slimpi' err.txt)" 2 "unwritable report: two lines"
 holds "unwritable report: says so at once" \
   grep -q "warning: SLIMPI_REPORT=$work/none/report.json cannot be written yet: No such" err.txt
