@@ -41,7 +41,7 @@ broken "an offset" decode 's/(st\.global\.f32.*)\+1024\]/\1+1026]/' 'is not a mu
 broken "a barrier of a block" encode '/bar\.sync/d' 'a race with thread|never written'
 broken "a barrier of a warp" encode '/bar\.warp\.sync/d' 'a race with thread|never written'
 broken "a barrier that some pass by" sum 's/bar\.sync/@%p1 &/' 'never written|has ended|waits?'
-broken "an atomic operation" encode 's/atom\.global\.max\.s32/atom.global.min.s32/' "$bytes"
+broken "an atomic operation" encode 's/atom\.global\.max\.u32/atom.global.min.u32/' "$bytes"
 # shellcheck disable=SC2016  # not the shell's $
 broken "a kernel without a case" plain '$s/$/.visible .entry slimpi_new() { ret; }/' \
   "plain.$target.ptx: slimpi_new"
