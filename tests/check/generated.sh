@@ -58,7 +58,7 @@ section() {
 
 mode=${1:-}
 "$info" --mdoc >"$work/new"
-section man/slimpi.7 OPTIONS
+section man/slimpi-options.7 OPTIONS
 "$info" --reasons --mdoc >"$work/new"
 section man/slimpi.7 REASONS
 completion >"$work/new"

@@ -175,7 +175,7 @@ expect "$status" 1 "exit status without the hwloc part"
 holds "the reason" grep -q 'because slimpi-hwloc.so is not installed' out
 # One truth about hardware, wherever it is told.
 "$info" -v >version.txt
-for page in README.md man/slimpi.7 CHANGELOG.md docs/DESIGN.md docs/RESULTS.md; do
+for page in README.md man/slimpi-gpu.7 CHANGELOG.md docs/DESIGN.md docs/RESULTS.md; do
   holds "$page says that nothing has run on a GPU" \
     sh -c "tr '\n' ' ' <'$top_srcdir/$page' | grep -q 'not run on a GPU yet'"
 done

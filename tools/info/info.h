@@ -23,7 +23,7 @@ Json options_json(const Config& config);
 // The table for other programs: name, tab, accepted values.
 std::string options_list();
 
-// The options as the items of an mdoc list, for the ENVIRONMENT section of slimpi.7.
+// The options as the items of an mdoc list, for the ENVIRONMENT section of slimpi-options.7.
 std::string options_mdoc();
 
 // The reasons of a bypass: name, tab, meaning; or as the items of an mdoc list, for slimpi.7.

@@ -80,7 +80,7 @@ std::string help_text() {
       "  --version                   print slimpi's version and exit\n"
       "  -h, --help                  print this and exit\n\n"
       "Each option below sets the environment variable of its name, such as SLIMPI_BITS for "
-      "--bits.\nSee slimpi(7).\n";
+      "--bits.\nSee slimpi(7) and slimpi-options(7).\n";
   std::vector<Group> all = groups();
   Group other{"Other", {}};
   for (const OptionRow& row : option_rows())
