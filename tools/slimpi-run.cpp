@@ -24,6 +24,7 @@
 #include "tools/common/problem.h"
 #include "tools/run/arguments.h"
 #include "tools/run/program.h"
+#include "tools/run/stand_in.h"
 
 namespace {
 
@@ -132,6 +133,13 @@ int main(int argc, char** argv) {
                  program.path.c_str(), reason.c_str());
 
   variables["LD_PRELOAD"] = appended(environment_variable("LD_PRELOAD"), library);
+  if (arguments.stand_in) {
+    const tools::StandIn stand_in = tools::make_stand_in(library);
+    if (!stand_in.error.empty()) return give_up(kBadUse, stand_in.error);
+    const std::string path = environment_variable("LD_LIBRARY_PATH");
+    variables["LD_LIBRARY_PATH"] = stand_in.directory + (path.empty() ? "" : ":" + path);
+    variables["SLIMPIRUN_STAND_IN"] = stand_in.directory;  // the library warns where it is not used
+  }
   if (arguments.torch) {
     const std::string startup = find_plugin("startup");
     if (startup.empty())

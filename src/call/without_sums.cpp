@@ -33,12 +33,19 @@ bool is_the_program() {
 std::string why() {
   mpi::Api api{};
   std::string version;
+  const std::string stand_in = environment_variable("SLIMPIRUN_STAND_IN");
   switch (mpi::find(api, version)) {
     case mpi::Found::no_mpi:
       return "the program loaded no MPI, and slimpi sees only what MPI sums; slimpi-run --torch "
              "makes MPI sum the gradients of PyTorch's DistributedDataParallel";
     case mpi::Found::yes:
-      return "the program has MPI, but called no MPI_Allreduce that slimpi sees";
+      if (stand_in.empty())
+        return "the program has MPI, but called no MPI_Allreduce that slimpi sees; one that loads "
+               "MPI by dlopen needs slimpi-run --stand-in";
+      if (!mpi::has_loaded_from(stand_in))
+        return "the program loads its MPI by a path, which slimpi-run --stand-in cannot replace; "
+               "let it load MPI by name, such as libmpi.so";
+      return "the program has MPI, but called no MPI_Allreduce";
     default:
       return "the program runs " + version + ", which this slimpi leaves alone";
   }

@@ -37,12 +37,16 @@ struct LoadedMpis {
   }
 };
 
-// In the first of these libraries that has it. Their handles are never closed.
+// In the first of these libraries that has it. Their handles are never closed. The handle of a
+// stand-in, which needs this library before the real MPI, leads to this library's own functions.
 void* library_symbol(const char* name) {
   const LoadedMpis loaded;
+  const Image own = image_of(reinterpret_cast<const void*>(library_symbol));
   for (std::size_t at = 0; at < loaded.length; at += std::strlen(loaded.paths + at) + 1)
     if (void* handle = dlopen(loaded.paths + at, RTLD_NOLOAD | RTLD_LAZY); handle != nullptr)
-      if (void* found = dlsym(handle, name); found != nullptr) return found;
+      if (void* found = dlsym(handle, name);
+          found != nullptr && reinterpret_cast<Word>(found) - own.first >= own.end - own.first)
+        return found;
   return nullptr;
 }
 
@@ -128,6 +132,13 @@ void detect() {
     g_unknown = true;
   }
   g_known.store(true, std::memory_order_release);
+}
+
+bool has_loaded_from(std::string_view directory) {
+  const LoadedMpis loaded;
+  for (std::size_t at = 0; at < loaded.length; at += std::strlen(loaded.paths + at) + 1)
+    if (std::string_view(loaded.paths + at).starts_with(directory)) return true;
+  return false;
 }
 
 Found find(Api& api, std::string& description) {

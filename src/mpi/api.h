@@ -3,6 +3,7 @@
 // through this table of PMPI_ functions, so neither slimpi nor another tool intercepts these calls.
 #pragma once
 #include <string>
+#include <string_view>
 
 #include "mpi/abi.h"
 
@@ -21,6 +22,9 @@ enum class Found { yes, no_mpi, unknown };
 // when the MPI has the ABI that slimpi was built for. `description` gets the MPI's own version
 // line.
 Found find(Api& api, std::string& description);
+
+// Whether a library of MPI's name was loaded from this directory.
+bool has_loaded_from(std::string_view directory);
 
 // The next definition of an intercepted function after this library: another tool's, or MPI's own.
 // null if there is none. `name` is the full name ("MPI_Allreduce").

@@ -20,7 +20,6 @@ losers? rejected candidate
 paces? placement regime
 spoiled non-finite
 meetings? barrier
-stand-?ins? fake driver
 guarded page-protected
 promises? guarantee
 codings? codec

@@ -53,12 +53,13 @@ Arguments parse_arguments(int argc, const char* const* argv) {
     const std::string given(word.substr(0, equals));
     const std::string name = given.starts_with("--") ? with('_', '-', given.substr(2)) : "";
     if (given == "-h" || name == "help" || name == "version" || name == "dry_run" ||
-        name == "compare" || name == "torch") {
+        name == "compare" || name == "stand_in" || name == "torch") {
       if (equals != word.npos) return result.error = given + " takes no value", result;
       result.help |= given == "-h" || name == "help";
       result.version |= name == "version";
       result.dry_run |= name == "dry_run";
       result.compare |= name == "compare";
+      result.stand_in |= name == "stand_in";
       result.torch |= name == "torch";
       continue;
     }

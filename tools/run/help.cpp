@@ -74,6 +74,7 @@ std::string help_text() {
       "  mpiexec -n 8 slimpi-run --bits 4 ./train\n\n"
       "  --compare                   compare each result with MPI's own sum; errors by size at the "
       "end\n"
+      "  --stand-in                  for programs that load MPI by dlopen, such as Julia's\n"
       "  --torch                     PyTorch programs: sums of DistributedDataParallel go through "
       "MPI\n"
       "  --dry-run                   print the variables and the command instead\n"
