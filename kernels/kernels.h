@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "kernels/format.h"
+#include "kernels/math/float64.h"
 
 namespace slimpi::device {
 struct Stream;
@@ -124,6 +125,14 @@ struct Kernels {
   // to sums of two.
   void (*pair_sum)(const float* const* in, int in_count, std::size_t count, float* out,
                    Stream* stream) = nullptr;
+
+  // out = in, rounded to floats, until a block shows that float32 cannot hold its values: then
+  // *holds is false, and the rest of `out` is not defined. kernels/math/float64.h says what is
+  // tested. Both null in tables that take no doubles.
+  void (*narrow)(const double* in, std::size_t count, const Float64Limits& limits, float* out,
+                 bool* holds, Stream* stream) = nullptr;
+  // out = in.
+  void (*widen)(const float* in, std::size_t count, double* out, Stream* stream) = nullptr;
 };
 
 }  // namespace slimpi::kernels

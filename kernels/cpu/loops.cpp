@@ -3,6 +3,7 @@
 // Only the table has external linkage. Otherwise the linker would use one copy of an inline
 // function for all of them, and an old machine would run instructions that it does not have.
 #include "kernels/cpu/environment.h"
+#include "kernels/cpu/float64.h"
 #include "kernels/cpu/low_rank.h"
 #include "kernels/cpu/segments.h"
 
@@ -221,6 +222,23 @@ namespace {
   return found != 0;
 }
 
+[[gnu::noinline]] void narrow(const double* in, std::size_t count, const Float64Limits& limits,
+                              float* out, bool* holds) {
+  *holds = true;
+  for (std::size_t i = 0; i < count && *holds;) {
+    const std::size_t left = count - i, n = left / 2 < limits.block ? left : limits.block;
+    Found found = nothing_found();
+    narrow_block(in + i, n, found, out + i);
+    *holds = can_hold(found, limits.greatest);
+    i += n;
+  }
+}
+
+[[gnu::noinline]] void widen(const float* SLIMPI_RESTRICT in, std::size_t count,
+                             double* SLIMPI_RESTRICT out) {
+  for (std::size_t i = 0; i < count; ++i) out[i] = in[i];
+}
+
 // Calls `function`, which must not be inlined, in the default floating-point environment.
 template <auto function>
 struct Entry;
@@ -251,6 +269,9 @@ const Kernels table = {
     Entry<low_rank>::call,
     nullptr,
     add_as_caller,
+    nullptr,
+    Entry<narrow>::call,
+    Entry<widen>::call,
 };
 
 }  // namespace slimpi::kernels::SLIMPI_CPU

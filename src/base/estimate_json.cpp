@@ -55,13 +55,15 @@ Json row_json(const Estimate& estimate, const EstimateRow& row) {
   json["bytes_in"] = row.bytes_in;
   json["seconds"] = row.blocking ? Json(in_seconds(row.nanoseconds)) : Json();
   json["least_seconds"] = row.blocking ? Json(in_seconds(row.least)) : Json();
-  if (!row.taken()) {
+  if (!row.taken() && !row.with_types) {
     json["bytes"] = {{"now", row.bytes_now}};
     return json;
   }
   json["bytes"] = with_now(row.bytes_now, row.bytes);
   json["waiting_seconds"] = row.waiting_seconds;
   json["predicted_seconds"] = predicted(estimate, row.plain_seconds, row.seconds);
+  json["with_types"] = row.with_types;
+  json["unheld"] = row.unheld;
   json["samples"] = row.samples;
   json["error"] = error_of(row);
   return json;

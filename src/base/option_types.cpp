@@ -189,6 +189,37 @@ std::string AlgorithmName::accepted() const {
   return list;
 }
 
+const char* to_string(ElementType type) {
+  constexpr const char* names[] = {"float", "double"};
+  static_assert(std::size(names) == kElementTypes);
+  return names[int(type)];
+}
+
+bool TypeNames::parse(std::string_view text, ElementTypes& value) const {
+  ElementTypes types;
+  for (bool more = true; more;) {
+    const std::size_t comma = text.find(',');
+    const std::string word = lower_case(text.substr(0, comma));
+    more = comma != text.npos;
+    if (more) text.remove_prefix(comma + 1);
+    int type = 0;
+    while (type < kElementTypes && word != to_string(ElementType(type))) ++type;
+    if (type == kElementTypes) return false;
+    types.add(ElementType(type));
+  }
+  if (!types.has(ElementType::float32)) return false;
+  value = types;
+  return true;
+}
+
+std::string TypeNames::text(const ElementTypes& value) const {
+  std::string list;
+  for (int type = 0; type < kElementTypes; ++type)
+    if (value.has(ElementType(type)))
+      list += (list.empty() ? "" : ",") + std::string(to_string(ElementType(type)));
+  return list;
+}
+
 bool Shapes::parse(std::string_view text, std::vector<Shape>& value) const {
   std::vector<Shape> shapes;
   for (bool more = true; more;) {

@@ -21,6 +21,18 @@ enum class DeviceUse { automatic, none };
 enum class CpuPath { automatic, generic, avx2, avx512 };
 enum class LogLevel { error, warn, info, debug };
 
+// The types of elements that slimpi can sum. SLIMPI_TYPES says which of them it does.
+enum class ElementType { float32, float64 };
+constexpr int kElementTypes = 2;
+const char* to_string(ElementType type);  // "float", "double"
+
+// A set of them.
+struct ElementTypes {
+  unsigned bits = 0;
+  bool has(ElementType type) const { return (bits >> int(type) & 1) != 0; }
+  void add(ElementType type) { bits |= 1u << int(type); }
+};
+
 // One tensor shape of SLIMPI_POWERSGD_SHAPES: a buffer of `count` elements is `rows` x `columns`.
 struct Shape {
   std::uint64_t count, rows, columns;
@@ -96,6 +108,14 @@ struct AlgorithmName {
   bool parse(std::string_view text, std::string& value) const;
   std::string accepted() const;
   std::string text(const std::string& value) const { return value; }
+};
+
+// Names of element types with commas between, float among them: ranks that leave it out could not
+// agree on their options before a sum of floats.
+struct TypeNames {
+  bool parse(std::string_view text, ElementTypes& value) const;
+  std::string accepted() const { return "float; float,double"; }
+  std::string text(const ElementTypes& value) const;
 };
 
 // COUNT=ROWSxCOLUMNS,...

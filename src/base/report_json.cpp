@@ -30,6 +30,10 @@ void add_shares(const Report& report, Json& json) {
   for (std::size_t i = 0; i < report.codecs.size(); ++i)
     if (report.own.codecs[i].calls != 0)
       json["codecs"][report.codecs[i]] = share(report.own.codecs[i], report.job.codecs[i]);
+  json["types"] = Json::object();
+  for (std::size_t i = 0; i < kElementTypes; ++i)
+    if (report.own.types[i].calls != 0)
+      json["types"][to_string(ElementType(i))] = share(report.own.types[i], report.job.types[i]);
   for (std::size_t i = 0; i < kSizeClasses; ++i)
     if (report.own.sizes[i].calls != 0) {
       Json row = {{"from", 1ull << i}, {"to", (2ull << i) - 1}};

@@ -44,6 +44,9 @@ std::string used_line(const Report& report) {
     if (const Share& share = report.own.codecs[i]; share.calls != 0)
       append(codecs, fmt::format("{} in {}{}", share.calls, name, unit));
   }
+  if (const Share& doubles = report.own.types[std::size_t(ElementType::float64)];
+      doubles.calls != 0)
+    codecs += fmt::format("; {} of doubles", doubles.calls);
   return fmt::format("  used     {}; {}{}\n", algorithms, codecs,
                      report.own.repeated == 0
                          ? ""

@@ -39,7 +39,8 @@ void Statistics::compressed(const CompressedCall& call) {
   constexpr std::size_t kWords = sizeof(Share) / sizeof(std::uint64_t);
   for (const std::size_t share : {SLIMPI_COUNTER(algorithms) + kWords * std::size_t(call.algorithm),
                                   SLIMPI_COUNTER(codecs) + kWords * std::size_t(call.codec),
-                                  SLIMPI_COUNTER(sizes) + kWords * size_class_of(call.bytes)}) {
+                                  SLIMPI_COUNTER(sizes) + kWords * size_class_of(call.bytes),
+                                  SLIMPI_COUNTER(types) + kWords * std::size_t(call.type)}) {
     add(share + index_of(offsetof(Share, calls)), 1);
     add(share + index_of(offsetof(Share, bytes_in)), call.bytes);
     add(share + index_of(offsetof(Share, bytes_sent)), call.sent_bytes);

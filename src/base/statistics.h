@@ -12,6 +12,7 @@
 
 #include "base/algorithm_id.h"
 #include "base/bypass_reason.h"
+#include "base/option_types.h"
 #include "base/trace.h"
 
 namespace slimpi {
@@ -49,6 +50,7 @@ Errors total_of(std::span<const Errors> parts);
 struct CompressedCall {
   AlgorithmId algorithm;
   UsedCodec codec;
+  ElementType type = ElementType::float32;
   std::uint64_t bytes = 0;        // of the buffer
   std::uint64_t plain_bytes = 0;  // as Counts::bytes_plain; 0 unless this is rank 0
   std::uint64_t sent_bytes = 0;   // between nodes by this rank, headers included
@@ -65,7 +67,7 @@ struct Counts {
   std::array<std::uint64_t, kBypassReasons> passed{};
   std::uint64_t bytes_in = 0;     // of the buffers of compressed calls
   std::uint64_t bytes_sent = 0;   // sent between nodes, headers included
-  std::uint64_t bytes_plain = 0;  // what a bandwidth-optimal float allreduce would have sent
+  std::uint64_t bytes_plain = 0;  // what a bandwidth-optimal allreduce would have sent
   // Float sums that were left to MPI: what an optimal allreduce sent between the nodes, where
   // slimpi knows the nodes; else the bytes of their buffers. Counted by rank 0 only.
   std::uint64_t bytes_left = 0, bytes_left_elsewhere = 0;
@@ -82,6 +84,7 @@ struct Counts {
   std::array<Share, kAlgorithms> algorithms{};
   std::array<Share, kMostCodecs> codecs{};
   std::array<Share, kSizeClasses> sizes{};
+  std::array<Share, kElementTypes> types{};
 };
 constexpr std::size_t kCounts = sizeof(Counts) / sizeof(std::uint64_t);
 

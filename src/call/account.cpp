@@ -4,6 +4,7 @@
 #include "base/described_tensor.h"
 #include "base/log.h"
 #include "call/allreduce_call.h"
+#include "call/element_type.h"
 #include "call/state_use.h"
 #include "codec/used_codec.h"
 #include "device/device.h"
@@ -18,7 +19,8 @@ void AllreduceCall::count(const comm::Call& call, std::uint64_t nanoseconds, std
   done.algorithm = plan_.algorithm->id;
   done.codec = call.used_codec.value_or(plan_.hook == nullptr ? codec::used_codec(plan_.format)
                                                               : codec::kHook);
-  done.bytes = count_ * sizeof(float);
+  done.bytes = bytes_of(request_);
+  done.type = doubles_ ? ElementType::float64 : ElementType::float32;
   done.plain_bytes = communicator_.rank() == 0 ? 2 * (nodes - 1) * done.bytes : 0;
   done.sent_bytes = sent;
   done.nanoseconds = nanoseconds;

@@ -18,6 +18,7 @@ struct AllreduceCall::Agreement {
   std::uint64_t number, other_number, history, other_history, shape, other_shape;
   std::uint64_t no_memory, nonfinite, large, state_nonfinite;
   std::uint64_t unnamed;  // the plan needs a named state
+  std::uint64_t on_device, unheld;  // doubles: a GPU has them; float32 cannot hold them
 
   // all_max gives the maximum of a word and the maximum of its complement. They are complements of
   // each other only where all ranks have the same word.
@@ -31,7 +32,10 @@ Status AllreduceCall::compare_states(comm::Call& call, Agreement* agreement) {
   call.state->claim(plan_.algorithm, location_);
   *agreement = {};
   agreement->unnamed = plan_.needs_name && !call.state->named() ? 1 : 0;
-  if (agreement->unnamed == 0 && call.state->calls >= plan_.start) {
+  agreement->on_device = doubles_on_device_ ? 1 : 0;
+  agreement->unheld = holds_ ? 0 : 1;
+  if (narrowed_ != Status::ok) agreement->no_memory = 1;
+  if (can_be_read() && agreement->unnamed == 0 && call.state->calls >= plan_.start) {
     if (plan_.algorithm->reserve_state(call) != Status::ok) {
       log_failure_once(LogLevel::warn, "no state for a buffer");
       agreement->no_memory = 1;
@@ -104,6 +108,10 @@ Status AllreduceCall::agree_on_state(comm::Call& call, std::optional<BypassReaso
     // after the program has corrected the shape would mix two factors.
     call.state->close({comm::StateArray::factor});
     return name_shapes();
+  } else if (agreement.on_device != 0) {
+    *passed = BypassReason::datatype;
+  } else if (agreement.unheld != 0) {
+    *passed = BypassReason::precision;
   } else if (agreement.no_memory != 0) {
     if (communicator_.rank() == 0)
       log_once(LogLevel::warn, "some rank has no state for a buffer; its calls go to MPI");
@@ -140,9 +148,12 @@ Status AllreduceCall::name_shapes() {
 }
 
 Status AllreduceCall::agree_on_finite(const comm::Call& call, std::optional<BypassReason>* passed) {
-  if (!plan_.algorithm->finite_only) return Status::ok;
-  std::uint64_t found[] = {0, 0};  // non-finite value found; no memory
-  const Status status = find_nonfinite(call, &found[0]);
+  if (!plan_.algorithm->finite_only && !doubles_) return Status::ok;
+  // Non-finite value found; no memory; of doubles, as in Agreement.
+  std::uint64_t found[] = {0, narrowed_ == Status::ok ? 0u : 1u, doubles_on_device_ ? 1u : 0u,
+                           holds_ ? 0u : 1u};
+  Status status = Status::ok;
+  if (plan_.algorithm->finite_only && can_be_read()) status = find_nonfinite(call, &found[0]);
   if (status == Status::no_memory)
     found[1] = 1;
   else
@@ -150,6 +161,8 @@ Status AllreduceCall::agree_on_finite(const comm::Call& call, std::optional<Bypa
   SLIMPI_TRY(communicator_.exchange().all_max(found));
   if (found[0] != 0) *passed = BypassReason::nonfinite;
   if (found[1] != 0) *passed = BypassReason::failure;
+  if (found[3] != 0) *passed = BypassReason::precision;
+  if (found[2] != 0) *passed = BypassReason::datatype;
   return Status::ok;
 }
 

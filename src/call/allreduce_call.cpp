@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "algorithm/error_feedback.h"
 #include "algorithm/message_rate.h"
 #include "algorithm/prepared.h"
 #include "base/activity.h"
@@ -13,6 +14,7 @@
 #include "base/log.h"
 #include "base/shape_hints.h"
 #include "call/candidates.h"
+#include "call/element_type.h"
 #include "call/traced_bits.h"
 #include "call/verification.h"
 #include "comm/stream_wait.h"
@@ -36,8 +38,11 @@ AllreduceCall::AllreduceCall(Runtime& runtime, comm::Communicator& communicator,
       in_(static_cast<const float*>(request.in == mpi::abi.in_place ? request.out : request.in)),
       out_(static_cast<float*>(request.out)),
       count_(std::uint64_t(request.count)),
-      location_(device::locate(request.out)),
-      in_location_(in_ == out_ ? location_ : device::locate(in_)),
+      doubles_(is_double(request)),
+      doubles_on_device_(doubles_ && (device::locate(out_).device != &device::host() ||
+                                      device::locate(in_).device != &device::host())),
+      location_(doubles_ ? device::Location() : device::locate(out_)),
+      in_location_(doubles_ || in_ == out_ ? location_ : device::locate(in_)),
       key_(plan.needs_state ? tensor_key() : comm::TensorKey()) {
   if (!plan.algorithm->shapes) return;
   plan_.shape = ShapeHints::all().find(count_);
@@ -72,6 +77,7 @@ Status AllreduceCall::timed_verify(const Step& step) {
 // still leave the call to MPI, and none has written to the program's buffers.
 Status AllreduceCall::run(std::optional<BypassReason>* passed) {
   const Inside inside(runtime_.statistics);
+  if (doubles_) narrowed_ = narrow();
   comm::Call call = this->call();
   SLIMPI_TRY(plan_.algorithm->open(call));
   if (plan_.hierarchy != Hierarchy::flat)
@@ -92,13 +98,15 @@ Status AllreduceCall::run(std::optional<BypassReason>* passed) {
   const std::uint64_t every = communicator_.config().verify;
   bool verify = every != 0 && call.number % every == 0;
   if (verify)
-    SLIMPI_TRY(timed_verify([&] { return keep_for_verification(call, in_location_, &verify); }));
+    SLIMPI_TRY(timed_verify([&] {
+      return keep_for_verification(call, in_location_, programs_doubles(), &verify);
+    }));
   SLIMPI_TRY(run_plan(call));
   if (call.passed) {
     *passed = call.passed;
     return Status::ok;
   }
-  return verify ? timed_verify([&] { return verify_result(call); }) : Status::ok;
+  return verify ? timed_verify([&] { return verify_result(call, doubles_); }) : Status::ok;
 }
 
 // With the buffers in one place, to the end of the work on their device.
@@ -109,9 +117,10 @@ Status AllreduceCall::run_plan(comm::Call& call) {
   SLIMPI_TRY(plan_.algorithm->run(call));
   SLIMPI_TRY(comm::synchronize(call.device_stream()));
   if (call.passed) return Status::ok;
+  if (doubles_) widen();
   const auto end = std::chrono::steady_clock::now();
   if (Trace* const trace = Trace::running(); trace != nullptr)
-    trace->add(plan_.algorithm->name, start, end, count_ * sizeof(float));
+    trace->add(plan_.algorithm->name, start, end, bytes_of(request_));
   if (call.state != nullptr) {
     ++call.state->calls;
     call.state->uninitialized = false;
@@ -121,6 +130,34 @@ Status AllreduceCall::run_plan(comm::Call& call) {
   algorithm::note_rate(call, nanoseconds, sent);
   count(call, nanoseconds, sent);
   return Status::ok;
+}
+
+const double* AllreduceCall::programs_doubles() const {
+  if (!doubles_) return nullptr;
+  return static_cast<const double*>(request_.in == mpi::abi.in_place ? request_.out : request_.in);
+}
+
+// Not where a GPU has them: then the ranks leave the call to MPI. The limit is that of error
+// feedback, so that no sum overflows where the sum in double does not.
+Status AllreduceCall::narrow() {
+  if (doubles_on_device_) return Status::ok;
+  comm::Memory& copy = scratch_.take()->floats;
+  SLIMPI_TRY(copy.reserve(location_, device::Place::device, count_ * sizeof(float),
+                          runtime_.statistics));
+  in_ = out_ = reinterpret_cast<float*>(copy.data());
+  kernels::Format quantized;
+  quantized.codec = kernels::Codec::quantized;
+  const kernels::Float64Limits limits{
+      algorithm::safe_limit(quantized, communicator_.size()),
+      plan_.format.bucket == 0 ? std::size_t(2048) : plan_.format.bucket};
+  const Timed timed(runtime_.statistics, Stage::encode, "to float32", bytes_of(request_));
+  device::host().kernels()->narrow(programs_doubles(), count_, limits, out_, &holds_, nullptr);
+  return Status::ok;
+}
+
+void AllreduceCall::widen() {
+  const Timed timed(runtime_.statistics, Stage::decode, "to double", bytes_of(request_));
+  device::host().kernels()->widen(out_, count_, static_cast<double*>(request_.out), nullptr);
 }
 
 comm::Call AllreduceCall::call() {

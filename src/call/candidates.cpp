@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "call/allreduce_call.h"
 #include "call/auto_choices.h"
+#include "call/element_type.h"
 #include "call/failure.h"
 #include "intra/node_state.h"
 
@@ -55,7 +56,7 @@ Outcome try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autot
   // An error of MPI may be one rank's own, and all ranks must count the same calls.
   const std::uint64_t spent =
       ran.code == mpi::kSuccess ? candidate_clock() - begin - ran.verifying : kFailedInMpi;
-  const std::uint64_t bytes = std::uint64_t(request.count) * sizeof(float);
+  const std::uint64_t bytes = bytes_of(request);
   // What this throws costs a row of the report. The others have the sum and may be in their next
   // call.
   if (communicator.rank() == 0)
@@ -74,8 +75,8 @@ Outcome try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autot
   return done;
 }
 
-int bits_of_count(const Allreduce& request) {
-  return std::bit_width(std::uint64_t(request.count));
+std::size_t bits_of_count(const Allreduce& request) {
+  return std::size_t(std::bit_width(std::uint64_t(request.count)));
 }
 
 // As run_plan(). *verifying: nanoseconds of it for SLIMPI_VERIFY.
@@ -114,7 +115,9 @@ Outcome run_fastest(Runtime& runtime, comm::Communicator& communicator, Prepared
                     const Allreduce& request) {
   const std::vector<comm::Plan>& plans = prepared.decision.plans;
   comm::Autotuner* autotuner = nullptr;
-  if (const Status status = prepared.autotuner(communicator, bits_of_count(request), &autotuner);
+  if (const Status status = prepared.autotuner(
+          communicator,
+          bits_of_count(request) + (is_double(request) ? PreparedCall::kSizeClasses : 0), &autotuner);
       status != Status::ok)
     return Outcome::finished(fail_call(runtime, communicator, status));
   if (autotuner == nullptr) {
@@ -167,7 +170,7 @@ Outcome run_in_node_fastest(Runtime& runtime, comm::Communicator& communicator,
     if (candidate == 0) return run_mpi(runtime, communicator, BypassReason::single_node, request);
     return run_in_node();
   };
-  return try_next(runtime, communicator, communicator.node_autotuner(bits_of_count(request)),
+  return try_next(runtime, communicator, communicator.node_autotuner(int(bits_of_count(request))),
                   node_candidates(), request, run);
 }
 

@@ -10,7 +10,7 @@
 #include "base/float_environment.h"
 #include "base/log.h"
 #include "call/candidates.h"
-#include "call/entry.h"
+#include "call/element_type.h"
 #include "call/estimate.h"
 #include "call/failure.h"
 #include "call/foreign_memory.h"
@@ -59,7 +59,7 @@ Outcome bypass(Runtime& runtime, BypassReason reason, const Allreduce* float_sum
   runtime.statistics.passed(reason);
   if (float_sum != nullptr && runtime.world_rank == 0 && is_float_sum(*float_sum) &&
       may_have_others(*float_sum))
-    runtime.statistics.left_to_mpi(std::uint64_t(float_sum->count) * sizeof(float), 0);
+    runtime.statistics.left_to_mpi(bytes_of(*float_sum), 0);
   return Outcome::left(reason);
 }
 
@@ -98,8 +98,11 @@ Status estimate_call(Runtime& runtime, comm::Communicator& communicator, const c
     *outcome = bypass(runtime, reason, communicator, request);
     return Status::ok;
   }
-  runtime.left_to_mpi(communicator, BypassReason::off, request);
-  *outcome = Outcome::finished(estimate.call_mpi(request, BypassReason::off, *way));
+  // Doubles that SLIMPI_TYPES does not name are only predicted.
+  const bool named = !is_double(request) || communicator.config().types.has(ElementType::float64);
+  const BypassReason reason = named ? BypassReason::off : BypassReason::datatype;
+  runtime.left_to_mpi(communicator, reason, request);
+  *outcome = Outcome::finished(estimate.call_mpi(request, reason, *way));
   return Status::ok;
 }
 
@@ -142,6 +145,9 @@ Outcome run_by_nodes(Runtime& runtime, comm::Communicator& communicator, Prepare
   const int nodes = communicator.layout().nodes();
   if (nodes > runtime.nodes) runtime.nodes = nodes;
   if (excluded) return bypass(runtime, BypassReason::off, communicator, request);
+  // In double, which MPI adds exactly as the program asks.
+  if (nodes == 1 && is_double(request))
+    return bypass(runtime, BypassReason::single_node, communicator, request);
   if (nodes == 1) {
     log_one_node(runtime, communicator);
     return run_in_node_fastest(runtime, communicator, plans.front(), request);
@@ -174,7 +180,7 @@ Outcome dispatch_together(Runtime& runtime, comm::Communicator& communicator,
     const Status begun = begin_communicator(runtime, communicator);
     if (begun != Status::ok) return give_up(runtime, communicator, request, begun);
   }
-  PreparedCall& prepared = communicator.attachment<PreparedCalls>().find(count);
+  PreparedCall& prepared = communicator.attachment<PreparedCalls>().find(bytes_of(request));
   const policy::Decision& decision = prepared.decision;
   if (decision.take || decision.reason != BypassReason::small) communicator.states.count_call();
   if (!decision.take) return bypass(runtime, decision.reason, communicator, request);
@@ -199,20 +205,35 @@ Outcome dispatch_together(Runtime& runtime, comm::Communicator& communicator,
   return status == Status::ok ? outcome : give_up(runtime, communicator, request, status);
 }
 
-bool is_float(const Allreduce& request) {
-  const auto type = request.datatype;
-  return type == mpi::abi.type_float || type == mpi::abi.type_real || type == mpi::abi.type_real4;
+namespace {
+
+// By SLIMPI_TYPES of the communicator, or where it is not known yet, of the job.
+bool has_type_of(const Allreduce& request) {
+  const std::optional<ElementType> type = element_type(request.datatype);
+  if (!type || *type == ElementType::float32) return type.has_value();
+  Runtime* const runtime = Runtime::started();
+  if (runtime == nullptr || !Runtime::doubles.load(std::memory_order_relaxed)) return false;
+  comm::Communicator* const made = runtime->find_made(request.comm);
+  return (made == nullptr ? runtime->config : made->config()).types.has(*type);
 }
 
+}  // namespace
+
 bool is_float_sum(const Allreduce& request) {
-  return is_float(request) && request.op == mpi::abi.op_sum && request.count > 0;
+  return request.op == mpi::abi.op_sum && request.count > 0 && has_type_of(request);
 }
 
 bool takes_description(const Allreduce& request) {
-  return DescribedTensor::has_next() && is_float(request) && request.op == mpi::abi.op_sum;
+  return DescribedTensor::has_next() && request.op == mpi::abi.op_sum && has_type_of(request);
 }
 
 namespace {
+
+// Whether a sum of doubles goes on as one that may be taken: also for an estimate of SLIMPI_TYPES.
+bool takes_doubles(comm::Communicator& communicator) {
+  return CallEstimate::running() != nullptr ||
+         communicator.config().types.has(ElementType::float64);
+}
 
 // What the first steps of a call found. Without a communicator it has ended with the outcome.
 struct Entered {
@@ -232,8 +253,12 @@ inline Entered enter(const Allreduce& request) {
   if (algorithm::inside_hook()) return {Outcome()};
   if (!Runtime::on.load(std::memory_order_relaxed))
     return {bypass(*runtime, BypassReason::off, &request)};
-  if (!is_float(request)) return {bypass(*runtime, BypassReason::datatype)};
-  if (request.op != mpi::abi.op_sum) return {bypass(*runtime, BypassReason::op)};
+  const std::optional<ElementType> type = element_type(request.datatype);
+  if (!type || (*type != ElementType::float32 && !Runtime::doubles.load(std::memory_order_relaxed)))
+    return {bypass(*runtime, BypassReason::datatype)};
+  const bool doubles = *type == ElementType::float64;
+  if (request.op != mpi::abi.op_sum)
+    return {bypass(*runtime, doubles ? BypassReason::datatype : BypassReason::op)};
   // Invalid arguments go to MPI, which reports its own errors.
   const bool in_place = request.in == mpi::abi.in_place;
   if (request.count <= 0 || request.out == nullptr || request.out == mpi::abi.in_place ||
@@ -250,9 +275,10 @@ inline Entered enter(const Allreduce& request) {
   if (communicator->intercommunicator() || communicator->size() == 1 ||
       communicator->spans_other_world)
     return {bypass(*runtime, BypassReason::comm)};
+  if (doubles && !takes_doubles(*communicator)) return {bypass(*runtime, BypassReason::datatype)};
   // Before anything is looked up: most calls that are left to MPI are small.
   if (communicator->agreed() && !communicator->unusable() &&
-      std::uint64_t(request.count) * sizeof(float) < communicator->config().min_size)
+      bytes_of(request) < communicator->config().min_size)
     return {bypass(*runtime, BypassReason::small, *communicator, request)};
   if (host) find_devices();
   return {{}, runtime, communicator};
@@ -303,7 +329,7 @@ Outcome begin(const Allreduce& request, void* handle) {
   if (!takes_nonblocking(communicator) || CallEstimate::running() != nullptr)
     return bypass(runtime, BypassReason::nonblocking, communicator, request);
   const policy::Decision& decision =
-      communicator.attachment<PreparedCalls>().find(std::uint64_t(request.count)).decision;
+      communicator.attachment<PreparedCalls>().find(bytes_of(request)).decision;
   if (!decision.take) return bypass(runtime, decision.reason, communicator, request);
   return begin_in_fiber(runtime, communicator, request, std::move(tensor), handle);
 }

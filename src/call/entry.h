@@ -55,13 +55,11 @@ Outcome recover(const Allreduce& call, Status status);
 // program.
 int fail_on(mpi::Comm comm, Status status);
 
-// Whether the elements are floats, by any of MPI's names for them.
-bool is_float(const Allreduce& call);
-
-// Whether slimpi may take the call: a sum of floats, and some of them.
+// Whether slimpi may take the call: a sum of a type in the communicator's SLIMPI_TYPES, and some
+// elements.
 bool is_float_sum(const Allreduce& call);
 
-// Whether the call sums floats, maybe none of them: it takes the description of
+// Whether the call is such a sum, maybe of no elements: it takes the description of
 // slimpi_describe_next.
 bool takes_description(const Allreduce& call);
 

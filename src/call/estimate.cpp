@@ -9,6 +9,7 @@
 
 #include "base/float_environment.h"
 #include "base/log.h"
+#include "call/element_type.h"
 #include "device/device.h"
 #include "device/host.h"
 
@@ -112,15 +113,13 @@ CallEstimate::Sample CallEstimate::sample_of(const float* values, std::uint64_t 
 // Samples the first calls of a row, and then ever fewer, until there are enough samples. A sample
 // comes before its call. Buffers of a GPU are not sampled; of zeros, infinities and NaNs there is
 // no relative error.
-void CallEstimate::sample(const Allreduce& call, const Way& way) noexcept {
-  const auto* const values =
-      static_cast<const float*>(call.in == mpi::abi.in_place ? call.out : call.in);
+void CallEstimate::sample(const Allreduce& call, BypassReason reason, const Way& way) noexcept {
+  const void* const values = call.in == mpi::abi.in_place ? call.out : call.in;
   if (device::locate(values).device != &device::host()) return;
   try {
     const auto begin = Clock::now();
     const OwnFloats environment;
-    Key key = key_of(call, true);
-    key.way = way;
+    const Key key = key_of_prediction(call, reason, way);
     std::uint64_t calls = 0, samples = 0;
     {
       const std::lock_guard lock(mutex_);
@@ -130,9 +129,22 @@ void CallEstimate::sample(const Allreduce& call, const Way& way) noexcept {
       }
     }
     if (samples >= kSamples || !(calls == 0 || std::has_single_bit(calls))) return;
-    const Sample sample =
-        sample_of(values, std::min(std::uint64_t(call.count), kSampledFloats), way);
+    const std::uint64_t count = std::min(std::uint64_t(call.count), kSampledFloats);
+    bool held = true;
+    std::vector<float> floats;
+    if (is_double(call)) {
+      floats.resize(count);
+      const kernels::Float64Limits limits{double(kernels::kMaxFloat) / (16 * key.ranks),
+                                          way.bucket == 0 ? std::size_t(2048) : way.bucket};
+      device::host().kernels()->narrow(static_cast<const double*>(values), count, limits,
+                                       floats.data(), &held, nullptr);
+    }
+    Sample sample;
+    if (held)
+      sample = sample_of(floats.empty() ? static_cast<const float*>(values) : floats.data(), count,
+                         way);
     const std::lock_guard lock(mutex_);
+    if (!held) ++records_[shared_row(key)].unheld;
     if (sample.valid) add_sample(records_[shared_row(key)], sample);
     sampling_nanoseconds_ += nanoseconds_since(begin);
   } catch (const std::bad_alloc&) {
@@ -147,11 +159,18 @@ void CallEstimate::record(const Allreduce& call, BypassReason reason,
   add_call(key, nanoseconds);
 }
 
-void CallEstimate::record(const Allreduce& call, const Way& way,
-                          std::uint64_t nanoseconds) noexcept {
+// A reason other than datatype is that of the estimate itself.
+CallEstimate::Key CallEstimate::key_of_prediction(const Allreduce& call, BypassReason reason,
+                                                  const Way& way) const {
   Key key = key_of(call, true);
   key.way = way;
-  add_call(key, nanoseconds);
+  if (reason == BypassReason::datatype) key.reason = int(reason);
+  return key;
+}
+
+void CallEstimate::record(const Allreduce& call, BypassReason reason, const Way& way,
+                          std::uint64_t nanoseconds) noexcept {
+  add_call(key_of_prediction(call, reason, way), nanoseconds);
 }
 
 void CallEstimate::nonblocking(const Allreduce& call) noexcept {

@@ -40,8 +40,9 @@ class CallEstimate {
   // SLIMPI_ESTIMATE.
   void record(const Allreduce& call, BypassReason reason, std::uint64_t nanoseconds) noexcept;
 
-  // Lets MPI do a call that slimpi would compress. Samples its input before, records it after. The
-  // reason is for the trace.
+  // Lets MPI do a call that slimpi would compress: with the options of the job, or for `datatype`,
+  // if SLIMPI_TYPES named doubles. Samples its input before, records it after. The reason is for
+  // the trace, too.
   int call_mpi(const Allreduce& call, BypassReason reason, const Way& way);
 
   // Records a nonblocking or persistent allreduce, whose time is not known.
@@ -71,14 +72,17 @@ class CallEstimate {
     bool valid = false;
   };
   struct Record {
-    std::uint64_t calls = 0, bytes = 0, nanoseconds = 0, least = UINT64_MAX, samples = 0;
+    std::uint64_t calls = 0, bytes = 0, nanoseconds = 0, least = UINT64_MAX, samples = 0,
+                  unheld = 0;
     std::array<double, kEstimatedWidths> error_sum{};
   };
 
   CallEstimate(const mpi::Api& api, const Config& config);
   Key key_of(const Allreduce& call, bool blocking) const;
-  void sample(const Allreduce& call, const Way& way) noexcept;
-  void record(const Allreduce& call, const Way& way, std::uint64_t nanoseconds) noexcept;
+  void sample(const Allreduce& call, BypassReason reason, const Way& way) noexcept;
+  void record(const Allreduce& call, BypassReason reason, const Way& way,
+              std::uint64_t nanoseconds) noexcept;
+  Key key_of_prediction(const Allreduce& call, BypassReason reason, const Way& way) const;
   void add_call(const Key& key, std::uint64_t nanoseconds) noexcept;
   // Both need mutex_.
   Key shared_row(Key key) const;

@@ -4,6 +4,7 @@
 #include <thread>
 #include <tuple>
 
+#include "call/element_type.h"
 #include "call/estimate.h"
 #include "call/runtime.h"
 
@@ -86,13 +87,16 @@ double bytes_between_nodes(const CallEstimate::Way& way, std::uint64_t count, in
 // Adds a record to the row that it belongs to, with the calls of one size at a time.
 void CallEstimate::predict(const Key& key, const Record& record, EstimateRow& row) const {
   const double calls = double(record.calls);
-  const std::uint64_t count = record.bytes / std::max<std::uint64_t>(record.calls, 1) / 4;
-  const double bytes = double(count) * sizeof(float);
+  const std::size_t width =
+      element_type(key.type) == ElementType::float64 ? sizeof(double) : sizeof(float);
+  const std::uint64_t count = record.bytes / std::max<std::uint64_t>(record.calls, 1) / width;
+  const double bytes = double(count) * sizeof(float), plain = double(count * width);
   for (std::size_t i = 0; i < kEstimatedWidths; ++i) {
     row.bytes[i] += calls * bytes_between_nodes(key.way, count, kEstimatedBits[i]);
     row.error_sum[i] += record.error_sum[i];
   }
   row.samples += record.samples;
+  row.unheld += record.unheld;
   // Beyond its fastest call MPI waited for ranks that came late. They would come as late with
   // slimpi.
   const double waiting = in_seconds(record.nanoseconds - record.calls * record.least);
@@ -104,8 +108,9 @@ void CallEstimate::predict(const Key& key, const Record& record, EstimateRow& ro
   const auto seconds = [&](Schedule schedule, int bits) {
     return cost::predict(schedule, bytes, bits, layout, constants_).seconds;
   };
+  const Schedule cheapest = cost::cheapest(true, plain, 8, layout, constants_);
   row.plain_seconds +=
-      calls * seconds(cost::cheapest(true, bytes, 8, layout, constants_), 8) + waiting;
+      calls * cost::predict(cheapest, plain, 8, layout, constants_).seconds + waiting;
   for (std::size_t i = 0; i < kEstimatedWidths; ++i) {
     const int bits = kEstimatedBits[i];
     const Schedule schedule = key.way.flat ? Schedule::flat : cost::used(bytes, bits, layout);
@@ -128,9 +133,11 @@ Estimate CallEstimate::result(const Report& job) const {
     if (record.calls == 0) continue;  // sampled, but MPI refused the call
     const std::size_t size_class = size_class_of(key.bytes);
     const std::string type = type_name(key.type), op = op_name(key.op);
+    const bool predicted = key.way.nodes != 0;
     // What would be compressed, and of it the longest buffers, comes first.
     EstimateRow& row = rows[{key.reason >= 0, kSizeClasses - size_class, key.ranks, type, op,
-                             key.blocking, 2 * key.reason + (key.bytes == 0 ? 1 : 0)}];
+                             key.blocking,
+                             4 * key.reason + (key.bytes == 0 ? 1 : 0) + (predicted ? 2 : 0)}];
     row.size_class = size_class;
     row.empty = key.bytes == 0;
     row.ranks = key.ranks;
@@ -142,11 +149,12 @@ Estimate CallEstimate::result(const Report& job) const {
     row.calls += record.calls;
     row.bytes_in += record.bytes;
     row.nanoseconds += record.nanoseconds;
-    const int nodes = row.taken()  ? key.way.nodes
+    row.with_types = predicted && !row.taken();
+    const int nodes = predicted    ? key.way.nodes
                       : nodes_ > 0 ? nodes_
                                    : std::min(job.nodes, key.ranks);
     row.bytes_now += 2.0 * std::max(nodes - 1, 0) * double(record.bytes);
-    if (row.taken()) predict(key, record, row);
+    if (predicted) predict(key, record, row);
   }
   for (auto& [place, row] : rows) estimate.rows.push_back(row);
   return estimate;

@@ -13,6 +13,7 @@
 #include "base/trace.h"
 #include "base/trace_file.h"
 #include "call/auto_choices.h"
+#include "call/element_type.h"
 #include "call/entry.h"
 #include "call/estimate.h"
 #include "call/nonblocking.h"
@@ -63,7 +64,7 @@ void Runtime::left_to_mpi(const comm::Communicator& communicator, BypassReason r
                           const Allreduce& request) {
   statistics.passed(reason);
   if (communicator.rank() == 0)
-    statistics.left_to_mpi(std::uint64_t(request.count) * sizeof(float),
+    statistics.left_to_mpi(bytes_of(request),
                            std::uint64_t(communicator.layout().nodes()));
 }
 

@@ -43,6 +43,7 @@ std::string set_option(comm::Communicator& communicator, const std::string& opti
                        const char* value) {
   std::string error = set_option(communicator.config(), option, value);
   if (error.empty() && option == row_of("rules").name) error = read_rules(communicator);
+  if (communicator.config().types.has(ElementType::float64)) Runtime::doubles = true;
   return error;
 }
 

@@ -6,7 +6,7 @@
 
 #include "base/float_environment.h"
 #include "base/trace.h"
-#include "call/entry.h"
+#include "call/element_type.h"
 #include "call/estimate.h"
 #include "call/staging.h"
 #include "device/device.h"
@@ -34,7 +34,7 @@ TimedCall call_mpi_timed(const Allreduce& call, const char* name) {
   const auto end = Trace::Clock::now();
   if (Trace* const trace = Trace::running(); trace != nullptr)
     trace->add(name, begin, end,
-               is_float(call) && call.count > 0 ? std::uint64_t(call.count) * sizeof(float) : 0);
+               element_type(call.datatype) && call.count > 0 ? bytes_of(call) : 0);
   return {code, std::uint64_t(std::chrono::nanoseconds(end - begin).count())};
 }
 
@@ -57,9 +57,9 @@ int pass_to_mpi(const Allreduce& call, std::optional<BypassReason> reason) {
 }
 
 int CallEstimate::call_mpi(const Allreduce& call, BypassReason reason, const Way& way) {
-  sample(call, way);
+  sample(call, reason, way);
   const auto [code, nanoseconds] = call_mpi_timed(call, row_of(reason).left);
-  if (code == mpi::kSuccess) record(call, way, nanoseconds);
+  if (code == mpi::kSuccess) record(call, reason, way, nanoseconds);
   return code;
 }
 

@@ -16,6 +16,7 @@
 
 #include "base/exceptions.h"
 #include "base/fiber.h"
+#include "call/element_type.h"
 #include "call/failure.h"
 #include "comm/waiter.h"
 #include "mpi/handles.h"
@@ -284,7 +285,7 @@ std::optional<int> postpone_failure(Status status, bool logs) {
 
 int sum_by_mpi(const Allreduce& call) {
   return Queues::all().running()->communicator.exchange().sum_by_mpi(
-      call.in, static_cast<float*>(call.out), std::uint64_t(call.count));
+      call.in, call.out, std::uint64_t(call.count), is_double(call));
 }
 
 void progress() {

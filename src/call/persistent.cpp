@@ -12,6 +12,7 @@
 #include "base/activity.h"
 #include "base/exceptions.h"
 #include "base/float_environment.h"
+#include "call/element_type.h"
 #include "call/estimate.h"
 #include "call/failure.h"
 #include "call/nonblocking.h"
@@ -90,7 +91,7 @@ Outcome init_persistent(const Allreduce& request, void* handle) {
   if (raised) return Outcome::finished(*raised);
   if (known == nullptr || known->intercommunicator() || known->size() == 1 ||
       known->spans_other_world ||
-      std::uint64_t(request.count) * sizeof(float) < known->config().min_size)
+      bytes_of(request) < known->config().min_size)
     return {};
   // Else the ranks find it out together, below.
   if (known->agreed() && !known->threaded()) return {};
@@ -102,7 +103,7 @@ Outcome init_persistent(const Allreduce& request, void* handle) {
   const Status status = meet(*runtime, communicator, request);
   if (communicator.unusable() || (status == Status::ok && !communicator.threaded())) return {};
   if (status != Status::ok) return Outcome::finished(fail_call(*runtime, communicator, status));
-  if (!communicator.attachment<PreparedCalls>().find(std::uint64_t(request.count)).decision.take)
+  if (!communicator.attachment<PreparedCalls>().find(bytes_of(request)).decision.take)
     return {};
   const int code = runtime->api.Recv_init(nullptr, 0, mpi::abi.type_char, communicator.rank(),
                                           int(comm::Tag::completion),

@@ -15,15 +15,15 @@ PreparedCall prepared(const Config& config, const policy::Rule* rule) {
   call.candidates.push_back(Candidate::mpi());
   for (const comm::Plan& plan : call.decision.plans)
     call.candidates.push_back(Candidate::algorithm(plan.algorithm->id));
-  if (call.decision.plans.size() > 1) call.autotuners.resize(PreparedCall::kSizeClasses);
+  if (call.decision.plans.size() > 1) call.autotuners.resize(2 * PreparedCall::kSizeClasses);
   return call;
 }
 
 }  // namespace
 
-Status PreparedCall::autotuner(comm::Communicator& communicator, int bits,
+Status PreparedCall::autotuner(comm::Communicator& communicator, std::size_t size_class,
                                comm::Autotuner** found) {
-  auto& known = autotuners[std::size_t(bits)];
+  auto& known = autotuners[size_class];
   if (!known) {
     std::unique_ptr<comm::Autotuner> made;
     bool all = false;
@@ -47,8 +47,7 @@ void PreparedCalls::prepare(const Config& config, const policy::Rules& rules,
   other_ = prepared(config, nullptr);
 }
 
-PreparedCall& PreparedCalls::find(std::uint64_t count) noexcept {
-  const std::uint64_t bytes = count * sizeof(float);
+PreparedCall& PreparedCalls::find(std::uint64_t bytes) noexcept {
   if (bytes < min_size_) return small_;
   for (Row& row : rows_)
     if (bytes >= row.min_size && bytes <= row.max_size) return row.call;

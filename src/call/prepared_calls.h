@@ -23,13 +23,14 @@ struct PreparedCall {
   policy::Decision decision;
   Candidates candidates;  // MPI and the plans' algorithms
 
-  // The autotuner of several plans for counts with so many bits; null where some rank could not
-  // make it. The ranks make it together at the first call, because later calls may go to MPI on all
+  // The autotuner of several plans for counts with so many bits, with kSizeClasses added for
+  // doubles; null where some rank could not make it. The ranks make it together at the first call, because later calls may go to MPI on all
   // of them without a message. It is collective then.
-  Status autotuner(comm::Communicator& communicator, int bits, comm::Autotuner** found);
+  Status autotuner(comm::Communicator& communicator, std::size_t size_class,
+                   comm::Autotuner** found);
 
   static constexpr std::size_t kSizeClasses = 65;  // bits of a count
-  // By the bits of the count. Empty: not made yet; null: some rank could not make it.
+  // By size class. Empty: not made yet; null: some rank could not make it.
   std::vector<std::optional<std::unique_ptr<comm::Autotuner>>> autotuners;
 };
 
@@ -39,9 +40,9 @@ class PreparedCalls : public comm::Attachment {
   // compare their options.
   void prepare(const Config& config, const policy::Rules& rules, const std::string& name);
 
-  // The decision for sums of `count` floats; the same on all ranks. Valid until prepare().
+  // The decision for buffers of so many bytes; the same on all ranks. Valid until prepare().
   // Allocates nothing and throws nothing.
-  PreparedCall& find(std::uint64_t count) noexcept;
+  PreparedCall& find(std::uint64_t bytes) noexcept;
 
  private:
   // The calls of one row of the rules: from min_size to max_size bytes, both included.

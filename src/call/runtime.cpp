@@ -155,6 +155,8 @@ void Runtime::start(Loaded loaded) {
   if (!option_error.empty() && world_) end_job(mpi::abi.comm_world);
   if (config.trace) Trace::start();
   if (config.estimate) CallEstimate::start(api, config);
+  // An estimate says what doubles would bring.
+  if (config.types.has(ElementType::float64) || config.estimate) doubles = true;
   set_stall_limit(std::chrono::seconds(config.stall));
   start_activity();
   set_activity_rank(world_rank, world_size);

@@ -95,6 +95,9 @@ class Runtime {
   policy::Rules rules;
   Statistics statistics;
   static inline std::atomic<bool> on{true};  // set by MPI_Pcontrol, also before MPI_Init
+  // Some communicator may have doubles in its SLIMPI_TYPES. Else no communicator is looked up for a
+  // call of doubles.
+  static inline std::atomic<bool> doubles{false};
   std::atomic<bool> finished{false};
   std::atomic<bool> banner_logged{false};  // the banner was printed
   std::atomic<bool> rounding_told{false};  // the job was told that its sums are rounded

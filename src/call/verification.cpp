@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "base/log.h"
 #include "call/feedback_check.h"
@@ -22,6 +23,16 @@ std::size_t bytes_of_sum(const comm::Call& call) {
   return (call.count * sizeof(float) + 7) / 8 * 8;
 }
 
+// Errors as kernels::Kernels::compare gives them, against an exact sum in double.
+void compare_doubles(const float* result, const double* exact, std::uint64_t count,
+                     double* squares) {
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const double error = double(result[i]) - exact[i];
+    squares[0] += error * error;
+    squares[1] += exact[i] * exact[i];
+  }
+}
+
 // The result where the host can read it.
 Status find_result(const comm::Call& call, const float** result) {
   *result = call.out;
@@ -34,13 +45,16 @@ Status find_result(const comm::Call& call, const float** result) {
 
 }  // namespace
 
-Status keep_for_verification(const comm::Call& call, const device::Location& from, bool* kept) {
+Status keep_for_verification(const comm::Call& call, const device::Location& from,
+                             const double* doubles, bool* kept) {
   comm::Communicator& communicator = call.communicator;
   Statistics& statistics = communicator.statistics();
   const device::Location host;
   const std::size_t bytes = call.count * sizeof(float);
   Status status = call.scratch.exact.reserve(
-      host, device::Place::device, bytes_of_sum(call) + FeedbackCheck::bytes_of(call), statistics);
+      host, device::Place::device,
+      doubles != nullptr ? 2 * bytes : bytes_of_sum(call) + FeedbackCheck::bytes_of(call),
+      statistics);
   if (status == Status::ok && call.location != host)
     status = call.scratch.result.reserve(host, device::Place::device, bytes, statistics);
   *kept = status == Status::ok;
@@ -49,13 +63,17 @@ Status keep_for_verification(const comm::Call& call, const device::Location& fro
     log_once(LogLevel::warn, "no memory for the exact sum of SLIMPI_VERIFY on some rank");
     return Status::ok;
   }
+  if (doubles != nullptr) {
+    std::memcpy(exact_of(call), doubles, 2 * bytes);
+    return Status::ok;
+  }
   device::Stream* stream = nullptr;
   SLIMPI_TRY(communicator.stream_for(from, &stream));
   SLIMPI_TRY(from.device->copy(exact_of(call), call.in, bytes, stream));
   return comm::synchronize({*from.device, stream});
 }
 
-Status verify_result(const comm::Call& call) {
+Status verify_result(const comm::Call& call, bool doubles) {
   Statistics& statistics = call.communicator.statistics();
   const Inside verifying(statistics, Inside::What::verify);
   comm::Exchange& exchange = call.communicator.exchange();
@@ -63,10 +81,10 @@ Status verify_result(const comm::Call& call) {
   // No failure ends MPI's sum, so no rank begins it before all have come through the call.
   bool here = true;
   SLIMPI_TRY(exchange.all_true(&here));
-  const bool bounded = FeedbackCheck::applies(call);
+  const bool bounded = FeedbackCheck::applies(call) && !doubles;
   FeedbackCheck check(call, call.scratch.exact.data() + bytes_of_sum(call));
   if (bounded) SLIMPI_TRY(check.add_up(exact));
-  if (const int code = exchange.sum_by_mpi(mpi::abi.in_place, exact, call.count);
+  if (const int code = exchange.sum_by_mpi(mpi::abi.in_place, exact, call.count, doubles);
       code != mpi::kSuccess)
     return fail(Status::mpi,
                 "the exact sum of SLIMPI_VERIFY: " + mpi::error_text(exchange.api(), code));
@@ -74,11 +92,14 @@ Status verify_result(const comm::Call& call) {
   SLIMPI_TRY(find_result(call, &result));
   if (bounded) check.compare(exact, result);
   double squares[2] = {0, 0};
-  device::host().kernels()->compare(result, exact, call.count, squares, nullptr);
+  if (doubles)
+    compare_doubles(result, reinterpret_cast<const double*>(exact), call.count, squares);
+  else
+    device::host().kernels()->compare(result, exact, call.count, squares, nullptr);
   const double relative =
       squares[1] > 0 ? std::sqrt(squares[0] / squares[1]) : std::sqrt(squares[0]);
   // With an infinity or a NaN in the exact sum the relative error is not defined.
-  if (std::isfinite(relative)) statistics.error(call.count * sizeof(float), relative);
+  if (std::isfinite(relative)) statistics.error(call.count * (doubles ? sizeof(double) : sizeof(float)), relative);
   if (log_enabled(LogLevel::debug))
     log_debug("call " + std::to_string(call.number) + ": relative L2 error " +
               std::to_string(relative));

@@ -7,12 +7,13 @@
 
 namespace slimpi::call {
 
-// Before the call: keeps its input, which lies at `from`. *kept is false on all ranks where some
-// rank has no memory for the two sums. Collective.
-Status keep_for_verification(const comm::Call& call, const device::Location& from, bool* kept);
+// Before the call: keeps its input, which lies at `from`; or, where the program sums doubles, those.
+// *kept is false on all ranks where some rank has no memory for the two sums. Collective.
+Status keep_for_verification(const comm::Call& call, const device::Location& from,
+                             const double* doubles, bool* kept);
 
 // After it: has MPI add the kept inputs, and counts and logs the relative L2 error of the result.
 // Collective.
-Status verify_result(const comm::Call& call);
+Status verify_result(const comm::Call& call, bool doubles);
 
 }  // namespace slimpi::call

@@ -75,6 +75,7 @@ class CallScratch {
 
   // These have one user each.
   Memory kept, check;              // for SLIMPI_MAX_ERROR; bounded_exchange.cpp
+  Memory floats;                   // the copy of doubles; call/allreduce_call.cpp
   Memory exact, result;            // on the host, for SLIMPI_VERIFY; verification.cpp
   Memory factors, device_factors;  // of the low-rank algorithm
   Memory pieces;                   // of sums inside a node that are made during the exchange

@@ -81,7 +81,7 @@ class Exchange final : public PointToPoint {
 
   // MPI's own sum of floats over the communicator, for calls that MPI may not block; returns MPI's
   // code. `in` may be MPI_IN_PLACE.
-  int sum_by_mpi(const void* in, float* out, std::uint64_t count);
+  int sum_by_mpi(const void* in, void* out, std::uint64_t count, bool doubles = false);
 
   // Of texts that all ranks but one leave empty, with zeros: all ranks get that one's. Collective.
   // What is not ASCII becomes a question mark.

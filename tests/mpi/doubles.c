@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sums of doubles: those that float32 can hold are within the bound on every rank, with the same
+ * bytes; all others have the bytes of MPI's own sum, and the input is as it was. Rank 0 prints how
+ * many of each kind there were, and a digest of the results.
+ *   doubles [double_precision|real8|nonblocking]
+ *   doubles own KEY=VALUE   the options of the communicator, by an info key */
+#include <math.h>
+#include <mpi.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT 10001
+static int rank, size, failures, held, left, nonblocking;
+static uint64_t digest = 14695981039346656037u;
+static double in[COUNT], kept[COUNT], got[COUNT], exact[COUNT];
+static MPI_Datatype type = MPI_DOUBLE;
+static MPI_Comm comm = MPI_COMM_WORLD;
+
+/* From -1 to 1, with all bits of a double. */
+static double noise(int i, int r) {
+  uint64_t x = (uint64_t)i * 0x9e3779b97f4a7c15u + (uint64_t)(r + 1) * 0xd1b54a32d192ed03u;
+  x = (x ^ x >> 31) * 0xbf58476d1ce4e5b9u;
+  return (double)(int64_t)(x ^ x >> 29) * 0x1p-63;
+}
+
+/* `bound`: of the error of a sum that is held, 0: none is allowed; -1: MPI's own sum. */
+static void sum(const char* name, double bound, int in_place) {
+  int bad = 0, worst = 0;
+  memcpy(kept, in, sizeof in);
+  memcpy(got, in, sizeof in);
+  PMPI_Allreduce(in, exact, COUNT, type, MPI_SUM, comm);
+  const void* const from = in_place ? MPI_IN_PLACE : in;
+  int code;
+  if (nonblocking && held + left > 0) {
+    MPI_Request request;
+    code = MPI_Iallreduce(from, got, COUNT, type, MPI_SUM, comm, &request);
+    if (code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+  } else {
+    code = MPI_Allreduce(from, got, COUNT, type, MPI_SUM, comm);
+  }
+  if (code != MPI_SUCCESS || memcmp(in, kept, sizeof in) != 0) bad = 1;
+  if (bound < 0 && memcmp(got, exact, sizeof got) != 0) bad = 2;
+  for (int i = 0; bound >= 0 && i < COUNT; ++i)
+    if (!(fabs(got[i] - exact[i]) <= bound)) bad = 3;
+  /* What was compressed is not MPI's own sum. */
+  if (bound > 0 && memcmp(got, exact, sizeof got) == 0) bad = 4;
+  memcpy(kept, got, sizeof got);
+  PMPI_Bcast(kept, COUNT, MPI_DOUBLE, 0, comm);
+  if (memcmp(kept, got, sizeof got) != 0) bad = 5;
+  for (int i = 0; i < COUNT; ++i) {
+    uint64_t bits;
+    memcpy(&bits, got + i, sizeof bits);
+    digest = (digest ^ bits) * 1099511628211u;
+  }
+  PMPI_Allreduce(&bad, &worst, 1, MPI_INT, MPI_MAX, comm);
+  if (worst != 0 && rank == 0) printf("%s: wrong (%d)\n", name, worst);
+  failures += worst != 0;
+  ++*(bound < 0 ? &left : &held);
+}
+
+static void fill(double offset, double width) {
+  for (int i = 0; i < COUNT; ++i) in[i] = offset + width * noise(i, rank);
+}
+
+/* A value that only the last rank has. */
+static void one(const char* name, double value) {
+  fill(0, 1);
+  if (rank == size - 1) in[5000] = value;
+  sum(name, -1, 0);
+}
+
+int main(int argc, char** argv) {
+  int level;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+  nonblocking = argc > 1 && strcmp(argv[1], "nonblocking") == 0;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &size);
+  if (argc > 1 && strcmp(argv[1], "double_precision") == 0) type = MPI_DOUBLE_PRECISION;
+  if (argc > 1 && strcmp(argv[1], "real8") == 0) type = MPI_REAL8;
+  if (argc > 2) {
+    MPI_Info info;
+    char* const value = strchr(argv[2], '=');
+    *value = '\0';
+    MPI_Info_create(&info);
+    MPI_Info_set(info, argv[2], value + 1);
+    MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &comm);
+    MPI_Info_free(&info);
+  }
+  /* Half a step of each input and half a step of the sum, at 8 bits; and a little. */
+  const double step = size * 2.0 / 255 * 1.01;
+  for (int in_place = 0; in_place < 2; ++in_place) {
+    fill(0, 1);
+    sum("noise", step, in_place);
+    fill(1000, 1);
+    sum("far from zero", step, in_place);
+    fill(1e-20, 1e-20);
+    sum("tiny", step * 1e-20, in_place);
+    fill(1e9, 1e-3);
+    sum("hardly different", -1, in_place);
+    for (int i = 0; i < COUNT; ++i) in[i] = 0.1;
+    sum("constant, no float", -1, in_place);
+    for (int i = 0; i < COUNT; ++i) in[i] = 0.5;
+    sum("constant", 0, in_place);
+    for (int i = 0; i < COUNT; ++i) in[i] = 0;
+    sum("zero", 0, in_place);
+    fill(0, 1e-300);
+    sum("below float32", -1, in_place);
+    fill(0, 1e300);
+    sum("above float32", -1, in_place);
+    fill(0, 2e38);
+    sum("a sum above float32", -1, in_place);
+  }
+  /* On one rank only: its block of 2048 among others. */
+  fill(0, 1);
+  for (int i = 2048; rank == 1 && i < 4096; ++i) in[i] = 1e9 + 1e-3 * noise(i, rank);
+  sum("one block of one rank", -1, 0);
+  fill(0, 1);
+  if (rank == 0) in[7] = 1e-300, in[8] = 5e-324, in[9] = -0.0;
+  sum("some tiny", step, 0);
+  one("1e300", 1e300);
+  one("infinity", INFINITY);
+  one("NaN", NAN);
+  /* The last value is in a block of 2048 or more, so it is no constant. */
+  fill(0, 1);
+  sum("noise again", step, 0);
+  if (rank == 0) printf("%d held, %d left, %016llx\n", held, left, (unsigned long long)digest);
+  MPI_Finalize();
+  return failures != 0;
+}
