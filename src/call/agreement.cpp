@@ -17,7 +17,7 @@ namespace slimpi::call {
 struct AllreduceCall::Agreement {
   std::uint64_t number, other_number, history, other_history, shape, other_shape;
   std::uint64_t no_memory, nonfinite, large, state_nonfinite;
-  std::uint64_t unnamed;  // the plan needs a named state
+  std::uint64_t unnamed;            // the plan needs a named state
   std::uint64_t on_device, unheld;  // doubles: a GPU has them; float32 cannot hold them
 
   // all_max gives the maximum of a word and the maximum of its complement. They are complements of

@@ -98,9 +98,8 @@ Status AllreduceCall::run(std::optional<BypassReason>* passed) {
   const std::uint64_t every = communicator_.config().verify;
   bool verify = every != 0 && call.number % every == 0;
   if (verify)
-    SLIMPI_TRY(timed_verify([&] {
-      return keep_for_verification(call, in_location_, programs_doubles(), &verify);
-    }));
+    SLIMPI_TRY(timed_verify(
+        [&] { return keep_for_verification(call, in_location_, programs_doubles(), &verify); }));
   SLIMPI_TRY(run_plan(call));
   if (call.passed) {
     *passed = call.passed;
@@ -142,8 +141,8 @@ const double* AllreduceCall::programs_doubles() const {
 Status AllreduceCall::narrow() {
   if (doubles_on_device_) return Status::ok;
   comm::Memory& copy = scratch_.take()->floats;
-  SLIMPI_TRY(copy.reserve(location_, device::Place::device, count_ * sizeof(float),
-                          runtime_.statistics));
+  SLIMPI_TRY(
+      copy.reserve(location_, device::Place::device, count_ * sizeof(float), runtime_.statistics));
   in_ = out_ = reinterpret_cast<float*>(copy.data());
   kernels::Format quantized;
   quantized.codec = kernels::Codec::quantized;

@@ -42,9 +42,7 @@ class AllreduceCall {
   void widen();
   const double* programs_doubles() const;  // its input; null for floats
   // Whether in_ holds the call's values: of doubles, the complete copy.
-  bool can_be_read() const {
-    return !doubles_on_device_ && narrowed_ == Status::ok && holds_;
-  }
+  bool can_be_read() const { return !doubles_on_device_ && narrowed_ == Status::ok && holds_; }
   Status run_plan(comm::Call& call);
   template <typename Step>
   Status timed_verify(const Step& step);
@@ -74,11 +72,11 @@ class AllreduceCall {
   const float* in_;
   float* out_;
   const std::uint64_t count_;
-  const bool doubles_;               // the program's elements are doubles
-  const bool doubles_on_device_;     // and some of them lie in memory of a GPU
-  Status narrowed_ = Status::ok;     // whether there was memory for the copy
-  bool holds_ = true;                // the copy can stand for the doubles
-  const device::Location location_;  // of out_; where the work is done
+  const bool doubles_ = false;            // the program's elements are doubles
+  const bool doubles_on_device_ = false;  // some of them lie in memory of a GPU
+  Status narrowed_ = Status::ok;          // whether there was memory for the copy
+  bool holds_ = true;                     // the copy can stand for the doubles
+  const device::Location location_;       // of out_; where the work is done
   device::Location in_location_;
   const comm::TensorKey key_;  // of the tensor, where the plan needs state
   std::uint64_t verifying_ = 0;

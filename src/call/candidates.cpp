@@ -117,7 +117,8 @@ Outcome run_fastest(Runtime& runtime, comm::Communicator& communicator, Prepared
   comm::Autotuner* autotuner = nullptr;
   if (const Status status = prepared.autotuner(
           communicator,
-          bits_of_count(request) + (is_double(request) ? PreparedCall::kSizeClasses : 0), &autotuner);
+          bits_of_count(request) + (is_double(request) ? PreparedCall::kSizeClasses : 0),
+          &autotuner);
       status != Status::ok)
     return Outcome::finished(fail_call(runtime, communicator, status));
   if (autotuner == nullptr) {

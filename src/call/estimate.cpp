@@ -141,8 +141,8 @@ void CallEstimate::sample(const Allreduce& call, BypassReason reason, const Way&
     }
     Sample sample;
     if (held)
-      sample = sample_of(floats.empty() ? static_cast<const float*>(values) : floats.data(), count,
-                         way);
+      sample =
+          sample_of(floats.empty() ? static_cast<const float*>(values) : floats.data(), count, way);
     const std::lock_guard lock(mutex_);
     if (!held) ++records_[shared_row(key)].unheld;
     if (sample.valid) add_sample(records_[shared_row(key)], sample);

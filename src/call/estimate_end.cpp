@@ -135,9 +135,9 @@ Estimate CallEstimate::result(const Report& job) const {
     const std::string type = type_name(key.type), op = op_name(key.op);
     const bool predicted = key.way.nodes != 0;
     // What would be compressed, and of it the longest buffers, comes first.
-    EstimateRow& row = rows[{key.reason >= 0, kSizeClasses - size_class, key.ranks, type, op,
-                             key.blocking,
-                             4 * key.reason + (key.bytes == 0 ? 1 : 0) + (predicted ? 2 : 0)}];
+    EstimateRow& row =
+        rows[{key.reason >= 0, kSizeClasses - size_class, key.ranks, type, op, key.blocking,
+              4 * key.reason + (key.bytes == 0 ? 1 : 0) + (predicted ? 2 : 0)}];
     row.size_class = size_class;
     row.empty = key.bytes == 0;
     row.ranks = key.ranks;

@@ -64,8 +64,7 @@ void Runtime::left_to_mpi(const comm::Communicator& communicator, BypassReason r
                           const Allreduce& request) {
   statistics.passed(reason);
   if (communicator.rank() == 0)
-    statistics.left_to_mpi(bytes_of(request),
-                           std::uint64_t(communicator.layout().nodes()));
+    statistics.left_to_mpi(bytes_of(request), std::uint64_t(communicator.layout().nodes()));
 }
 
 // The hosts of the job, each once. Collective over report_comm_. Rank 0 agrees first whether it has

@@ -90,8 +90,7 @@ Outcome init_persistent(const Allreduce& request, void* handle) {
   comm::Communicator* const known = runtime->find(request.comm, &raised);
   if (raised) return Outcome::finished(*raised);
   if (known == nullptr || known->intercommunicator() || known->size() == 1 ||
-      known->spans_other_world ||
-      bytes_of(request) < known->config().min_size)
+      known->spans_other_world || bytes_of(request) < known->config().min_size)
     return {};
   // Else the ranks find it out together, below.
   if (known->agreed() && !known->threaded()) return {};
@@ -103,8 +102,7 @@ Outcome init_persistent(const Allreduce& request, void* handle) {
   const Status status = meet(*runtime, communicator, request);
   if (communicator.unusable() || (status == Status::ok && !communicator.threaded())) return {};
   if (status != Status::ok) return Outcome::finished(fail_call(*runtime, communicator, status));
-  if (!communicator.attachment<PreparedCalls>().find(bytes_of(request)).decision.take)
-    return {};
+  if (!communicator.attachment<PreparedCalls>().find(bytes_of(request)).decision.take) return {};
   const int code = runtime->api.Recv_init(nullptr, 0, mpi::abi.type_char, communicator.rank(),
                                           int(comm::Tag::completion),
                                           communicator.exchange().comm(), &made->request);

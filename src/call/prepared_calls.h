@@ -24,8 +24,8 @@ struct PreparedCall {
   Candidates candidates;  // MPI and the plans' algorithms
 
   // The autotuner of several plans for counts with so many bits, with kSizeClasses added for
-  // doubles; null where some rank could not make it. The ranks make it together at the first call, because later calls may go to MPI on all
-  // of them without a message. It is collective then.
+  // doubles; null where some rank could not make it. The ranks make it together at the first call,
+  // because later calls may go to MPI on all of them without a message. It is collective then.
   Status autotuner(comm::Communicator& communicator, std::size_t size_class,
                    comm::Autotuner** found);
 

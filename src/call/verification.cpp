@@ -99,7 +99,8 @@ Status verify_result(const comm::Call& call, bool doubles) {
   const double relative =
       squares[1] > 0 ? std::sqrt(squares[0] / squares[1]) : std::sqrt(squares[0]);
   // With an infinity or a NaN in the exact sum the relative error is not defined.
-  if (std::isfinite(relative)) statistics.error(call.count * (doubles ? sizeof(double) : sizeof(float)), relative);
+  if (std::isfinite(relative))
+    statistics.error(call.count * (doubles ? sizeof(double) : sizeof(float)), relative);
   if (log_enabled(LogLevel::debug))
     log_debug("call " + std::to_string(call.number) + ": relative L2 error " +
               std::to_string(relative));

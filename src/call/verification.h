@@ -7,8 +7,8 @@
 
 namespace slimpi::call {
 
-// Before the call: keeps its input, which lies at `from`; or, where the program sums doubles, those.
-// *kept is false on all ranks where some rank has no memory for the two sums. Collective.
+// Before the call: keeps its input, which lies at `from`; or, where the program sums doubles,
+// those. *kept is false on all ranks where some rank has no memory for the two sums. Collective.
 Status keep_for_verification(const comm::Call& call, const device::Location& from,
                              const double* doubles, bool* kept);
 

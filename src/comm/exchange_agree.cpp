@@ -83,10 +83,10 @@ int Exchange::sum_by_mpi(const void* in, void* out, std::uint64_t count, bool do
   constexpr std::uint64_t kMost = 1u << 30;  // MPI takes the count as an int
   for (std::uint64_t first = 0; first < count; first += kMost) {
     mpi::Request request = mpi::abi.request_null;
-    int code = api_.Iallreduce(in == mpi::abi.in_place ? in : static_cast<const std::byte*>(in) + first * width,
-                               static_cast<std::byte*>(out) + first * width,
-                               int(std::min(kMost, count - first)), type, mpi::abi.op_sum, comm_,
-                               &request);
+    int code = api_.Iallreduce(
+        in == mpi::abi.in_place ? in : static_cast<const std::byte*>(in) + first * width,
+        static_cast<std::byte*>(out) + first * width, int(std::min(kMost, count - first)), type,
+        mpi::abi.op_sum, comm_, &request);
     Waiter waiter(Waiter::Poll::mpi);
     for (int done = 0; code == mpi::kSuccess;) {
       code = api_.Test(&request, &done, mpi::abi.status_ignore);

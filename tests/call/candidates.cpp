@@ -101,7 +101,8 @@ struct Job {
     return config;
   }
   call::PreparedCall& prepared() {
-    return communicator.attachment<call::PreparedCalls>().find(std::uint64_t(kRequest.count));
+    return communicator.attachment<call::PreparedCalls>().find(std::uint64_t(kRequest.count) *
+                                                               sizeof(float));
   }
   bool keep(call::Outcome outcome) {
     code = outcome.code;
@@ -221,9 +222,9 @@ void rows_of_the_rules_are_tuned_apart(void**) {
   auto& calls = job.communicator.attachment<call::PreparedCalls>();
   calls.prepare(job.communicator.config(), rules, "");
   comm::Autotuner *first = nullptr, *again = nullptr, *second = nullptr;
-  assert_true(calls.find(17000).autotuner(job.communicator, 15, &first) == Status::ok);
-  assert_true(calls.find(18000).autotuner(job.communicator, 15, &again) == Status::ok);
-  assert_true(calls.find(30000).autotuner(job.communicator, 15, &second) == Status::ok);
+  assert_true(calls.find(4 * 17000).autotuner(job.communicator, 15, &first) == Status::ok);
+  assert_true(calls.find(4 * 18000).autotuner(job.communicator, 15, &again) == Status::ok);
+  assert_true(calls.find(4 * 30000).autotuner(job.communicator, 15, &second) == Status::ok);
   assert_non_null(first);
   assert_ptr_equal(first, again);
   assert_non_null(second);

@@ -11,7 +11,7 @@ namespace {
 policy::Decision decision(const policy::Rules& rules, const char* name, std::uint64_t count) {
   call::PreparedCalls calls;
   calls.prepare(Config(), rules, name);
-  return calls.find(count).decision;
+  return calls.find(count * sizeof(float)).decision;
 }
 
 void small_calls_pass_at_the_exact_size(void**) {
