@@ -56,13 +56,15 @@ need_library() {
 plain() {
   plain_ranks=$1
   shift
-  timeout -k 5 "$seconds" "$MPIEXEC" -n "$plain_ranks" "$@" </dev/null
+  # shellcheck disable=SC2086 # words
+  timeout -k 5 "$seconds" $MPIEXEC -n "$plain_ranks" "$@" </dev/null
 }
 
 under() {
   under_ranks=$1
   shift
-  timeout -k 5 "$seconds" "$MPIEXEC" -n "$under_ranks" -genv LD_PRELOAD "$preload" "$@" </dev/null
+  # shellcheck disable=SC2086 # words
+  timeout -k 5 "$seconds" $MPIEXEC -n "$under_ranks" env LD_PRELOAD="$preload" "$@" </dev/null
 }
 
 report() {

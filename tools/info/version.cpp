@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/core.h>
-#include <mpi.h>
 #include <nlohmann/json.hpp>
 
 #include <string>
@@ -67,6 +66,8 @@ constexpr struct {
                 {"blas", "slimpi-blas.so", kWithBlas, ""},
                 {"cuda", "slimpi-cuda.so", kWithCuda, "; has not run on a GPU yet"}};
 
+constexpr const char* kMpis = "MPICH and others of its ABI, Open MPI 4 and 5, the ABI of MPI 5.0";
+
 // The values of SLIMPI_ALGORITHM that this build takes.
 std::vector<std::string> algorithm_values() {
   std::vector<std::string> values;
@@ -95,7 +96,7 @@ Json version_json() {
   return {{"slimpi", PACKAGE_VERSION},
           {"library", library.empty() ? Json() : Json(library)},
           {"compiler", kCompiler},
-          {"mpi", "MPICH " MPICH_VERSION},
+          {"mpi", kMpis},
           {"cpu", {{"built", built}, {"usable", usable}, {"used", used_path()}}},
           {"plugins", plugins},
           {"algorithms", algorithms}};
@@ -122,7 +123,7 @@ std::string version_text() {
   return "slimpi " PACKAGE_VERSION "\n" +
          wrapped("  library     ", library.empty() ? "not found beside this program" : library) +
          wrapped("  compiler    ", kCompiler) +
-         wrapped("  MPI         ", "MPICH " MPICH_VERSION ", and others of its ABI") +
+         wrapped("  MPI         ", kMpis) +
          wrapped("  CPU paths   ", paths) + wrapped("  algorithms  ", algorithms) +
          wrapped("  plugins     ", plugins);
 }
