@@ -122,8 +122,7 @@ std::string version_text() {
   const std::string library = find_library();
   return "slimpi " PACKAGE_VERSION "\n" +
          wrapped("  library     ", library.empty() ? "not found beside this program" : library) +
-         wrapped("  compiler    ", kCompiler) +
-         wrapped("  MPI         ", kMpis) +
+         wrapped("  compiler    ", kCompiler) + wrapped("  MPI         ", kMpis) +
          wrapped("  CPU paths   ", paths) + wrapped("  algorithms  ", algorithms) +
          wrapped("  plugins     ", plugins);
 }
