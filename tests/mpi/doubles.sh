@@ -35,7 +35,7 @@ under 4 "$program" >out.txt || :
 expect "$(report report.json calls passed datatype)" 26 "doubles are left to MPI by default"
 SLIMPI_TYPES=float,double SLIMPI_RANKS_PER_NODE=4 under 4 "$program" >out.txt || :
 expect "$(report report.json calls passed single_node)" 26 "on one node doubles are left to MPI"
-SLIMPI_TYPES=float,double SLIMPI_MIN_SIZE=80009 under 4 "$program" >out.txt || :
+SLIMPI_TYPES=float,double SLIMPI_MIN_SIZE=81929 under 4 "$program" >out.txt || :
 expect "$(report report.json calls passed small)" 26 "the least size is that of the doubles"
 under 4 env SLIMPI_TYPES=double "$program" >out.txt 2>&1 || :
 holds "a list without float is refused" grep -q "SLIMPI_TYPES=double.*float,double" out.txt
