@@ -35,7 +35,7 @@ Status exchange(comm::Call& call, const NodeShard& shard, inter::NodeWork* node_
 Status run_piecewise(comm::Call& call) {
   PiecewiseNode node(call, call.communicator.inter_node_group(call.plan.hierarchy));
   SLIMPI_TRY(node.begin());
-  // An exception must not unwind past the lease, whose memory other ranks still read.
+  // An exception must not unwind past node.end(): other ranks still read this call's buffers.
   return node.end(
       caught([&] { return exchange(call, shard_of(call), node.begun() ? &node : nullptr); }));
 }

@@ -3,7 +3,7 @@
 // memory, almost always) becomes a Status at the places that call caught():
 //   src/intercept        the catch-all: nothing of slimpi's crosses an MPI entry point
 //   callbacks of MPI     the delete callbacks of attributes, and the end of the process
-//   where requests live  an exception must not unwind past requests or a lease that messages or
+//   where requests live  an exception must not unwind past requests or buffers that messages or
 //                        other ranks still use; settle() ends those
 //   hooks                what a user's function throws is a failure of the hook
 // An exception of the program's own (its error handler, called by MPI or by slimpi, may throw) is

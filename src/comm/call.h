@@ -40,10 +40,9 @@ struct Plan {
   std::optional<Shape> shape;  // of this buffer, from slimpi_set_shape; compared before it is used
 };
 
-// How a call exchanges inside its node: through the host's shared memory (host), in each other's
-// device memory (ipc), by NCCL from GPU to GPU (nccl), or, where another call holds the lease of
-// the segment, by MPI messages (mpi).
-enum class NodePath { host, ipc, nccl, mpi };
+// How a call exchanges inside its node where its ranks share memory: through that of the host
+// (host), in each other's device memory (ipc), or by NCCL from GPU to GPU (nccl).
+enum class NodePath { host, ipc, nccl };
 
 // One allreduce. `in` and `out` hold `count` floats at `location`; in == out if the program
 // passed MPI_IN_PLACE. `in` is never written unless it is also `out`. The buffers belong to the

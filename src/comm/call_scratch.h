@@ -68,11 +68,6 @@ class CallScratch {
     return ScratchView<T>(found_copy_);
   }
 
-  // As node_messages and node_staging, for a call that learns only in its middle that it needs
-  // them, when others of these views may be in use.
-  ScratchView<std::byte> late_node_messages() { return ScratchView<std::byte>(late_near_); }
-  ScratchView<std::byte> late_node_staging() { return ScratchView<std::byte>(late_staging_); }
-
   // These have one user each.
   Memory kept, check;              // for SLIMPI_MAX_ERROR; bounded_exchange.cpp
   Memory floats;                   // the copy of doubles; call/allreduce_call.cpp
@@ -82,7 +77,7 @@ class CallScratch {
   ObjectPool objects;              // for lists that live no longer than the call
 
  private:
-  Memory near_, staging_, sums_, late_near_, late_staging_, found_, found_copy_;
+  Memory near_, staging_, sums_, found_, found_copy_;
 };
 
 class CallScratchPool {

@@ -46,8 +46,7 @@ Status DevicePath::open(SharedSegment& shared, comm::Exchange& exchange,
     log_once(LogLevel::info, "the ranks of a node work in each other's device memory");
     return Status::ok;
   }
-  // For good, and for all communicators of these processes: every later call would pay for the same
-  // failure.
+  // For good: every later call would pay for the same failure.
   refused_ = true;
   location_.reset();
   if (!reason.empty())

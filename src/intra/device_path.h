@@ -2,8 +2,7 @@
 // How the ranks of a node exchange device buffers without host memory: between their GPUs by
 // NCCL, or in message buffers that each rank opens to the others (ipc). The node-local ranks
 // decide it together, at the first call in which all of them have buffers on such a device. The
-// object belongs to the lease of their segment: all communicators of these processes use it, and
-// only the call that holds the lease may. Its ranks are the segment's processes.
+// object belongs to their segment.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -71,23 +71,20 @@ Status reserve_node_sum(const comm::Call& call, const comm::InterNodeGroup& grou
 Status intra_allreduce(comm::Call& call, bool verified, NodeResult* result) {
   const Timed timed(call.communicator.statistics(), Stage::intra, "node allreduce", 4 * call.count);
   const comm::InterNodeGroup group = one_node_group(call.communicator);
-  // Not held where another thread's call has it. Every rank publishes whether it holds the lease,
-  // so all of them leave such a call to MPI.
-  SegmentLease lease(*shared_of(call.communicator));
   DevicePath::Path path = DevicePath::Path::host;
   Status status = Status::ok;
   for (const bool with_device : {false, true}) {
     std::uint64_t word = verified ? 0 : published::kUnverified;
     *result = {};
     status = describe_environment(call, with_device, &word);
-    if (status == Status::ok) status = allreduce_by_shm(call, group, lease, word, &path, result);
+    if (status == Status::ok) status = allreduce_by_shm(call, group, word, &path, result);
     if (status != Status::ok || !result->unchecked) break;
   }
   // For nccl the function above has agreed on the way and has added nothing.
   if (status == Status::ok && path == DevicePath::Path::nccl && !result->unverified &&
       !result->left_to_mpi)
     status = allreduce_by_nccl(call, group);
-  return lease.end(status);
+  return status;
 }
 
 Status reserve_intra_allreduce(const comm::Call& call) {
@@ -110,39 +107,22 @@ Status intra_reduce_scatter(comm::Call& call, const comm::InterNodeGroup& group,
   const Timed timed(call.communicator.statistics(), Stage::intra, "node sum", 4 * call.count);
   // A segment exists on all ranks of the communicator or on none.
   if (shared_of(call.communicator) == nullptr) return reduce_scatter_by_mpi(call, group);
-  DevicePath::Path& path = call.node_path;
-  {
-    SegmentLease lease(*shared_of(call.communicator));
-    bool in_pieces = pieces != nullptr;
-    Status status = reduce_scatter_by_shm(call, group, lease, &path, &in_pieces);
-    if (status == Status::ok && in_pieces) {
-      // The lease stays with the pieces: other ranks read this rank's buffers until their last
-      // barrier.
-      pieces->begin(std::move(lease));
-      return Status::ok;
-    }
-    if (status == Status::ok && path == DevicePath::Path::nccl)
-      status = reduce_scatter_by_nccl(call, group);
-    SLIMPI_TRY(lease.end(status));
+  bool in_pieces = pieces != nullptr;
+  SLIMPI_TRY(reduce_scatter_by_shm(call, group, &call.node_path, &in_pieces));
+  if (in_pieces) {
+    pieces->begin();
+    return Status::ok;
   }
-  // mpi on all ranks of the node or on none: some rank has no lease.
-  return path == DevicePath::Path::mpi ? reduce_scatter_by_mpi(call, group) : Status::ok;
+  return call.node_path == DevicePath::Path::nccl ? reduce_scatter_by_nccl(call, group)
+                                                  : Status::ok;
 }
 
 Status intra_all_gather(comm::Call& call, const comm::InterNodeGroup& group) {
   const Timed timed(call.communicator.statistics(), Stage::intra, "node share", 4 * call.count);
   if (shared_of(call.communicator) == nullptr) return all_gather_by_mpi(call, group);
-  DevicePath::Path& path = call.node_path;
-  // The reduce-scatter has chosen the way for both phases. Only mpi may still replace it, where
-  // another call has taken the lease in between; the ranks find that out together.
-  if (path != DevicePath::Path::mpi) {
-    SegmentLease lease(*shared_of(call.communicator));
-    Status status = all_gather_by_shm(call, group, lease, &path);
-    if (status == Status::ok && path == DevicePath::Path::nccl)
-      status = all_gather_by_nccl(call, group);
-    SLIMPI_TRY(lease.end(status));
-  }
-  return path == DevicePath::Path::mpi ? all_gather_by_mpi(call, group) : Status::ok;
+  // The reduce-scatter has chosen the way for both phases.
+  return call.node_path == DevicePath::Path::nccl ? all_gather_by_nccl(call, group)
+                                                  : all_gather_by_shm(call, group, call.node_path);
 }
 
 }  // namespace slimpi::intra

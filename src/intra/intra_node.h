@@ -4,15 +4,16 @@
 // node-local rank gets the finished shards.
 //
 // The whole, in order:
-//   1. The ranks of a node open one shared-memory segment (segment_opening.h). Communicators of the
-//      same processes share it (segment_registry.h). Without it they send messages (mpi).
-//   2. A call leases the segment (shared_segment.h). Before its first barrier each rank publishes
-//      one word: whether it has the lease, and what its buffers allow (published_word.h).
+//   1. The ranks of a node open a shared-memory segment for their communicator (segment_opening.h).
+//      Where that fails on some node, all ranks send messages instead (mpi).
+//   2. Before the first barrier of a call (shared_segment.h) each rank publishes one word: what its
+//      buffers allow (published_word.h).
 //   3. From the words all decide alike (pass_decision.h): through the segment (shm), through GPU
-//      memory (ipc), by NCCL, in pieces (node_pieces.h), or by messages where a lease is missing.
+//      memory (ipc), by NCCL, or in pieces (node_pieces.h).
 //   4. The vector passes in blocks, a piece of each shard in one (node_blocks.h). The owner of a
 //      shard adds in rank order (ordered_sum.h); on one node as MPI does (summation_order.h).
-//   5. A failure of one rank becomes one of all (comm::Exchange::settle), and ends the lease.
+//   5. A failure of one rank becomes one of all (comm::Exchange::settle). The communicator makes no
+//      sum any more then.
 #pragma once
 #include <vector>
 
@@ -48,8 +49,7 @@ struct NodeResult {
 
 // The whole allreduce of a communicator on one node, with the bytes that MPI itself would give in
 // the caller's floating-point environment. A sum of NaNs has MPI's bytes too, or is left to MPI.
-// `verified`: this rank knows that slimpi's order of additions is MPI's. A call is also left to MPI
-// where another thread's call holds the shared memory of some rank. Needs shared_of().
+// `verified`: this rank knows that slimpi's order of additions is MPI's. Needs shared_of().
 Status intra_allreduce(comm::Call& call, bool verified, NodeResult* result);
 
 // Reserves the scratch memory of intra_allreduce. Not collective.

@@ -17,8 +17,8 @@ struct Note {
 };
 static_assert(sizeof(Note) <= SharedSegment::kNoteBytes);
 
-Note& note_of(SharedSegment& shared, int process) {
-  return *reinterpret_cast<Note*>(shared.note(process));
+Note& note_of(SharedSegment& shared, int local) {
+  return *reinterpret_cast<Note*>(shared.note(local));
 }
 
 }  // namespace
@@ -32,7 +32,7 @@ Status IpcBuffers::offer(const device::Location& location, Statistics& statistic
 Status IpcBuffers::open(SharedSegment& shared, comm::Exchange& exchange,
                         const device::Location& location, Statistics& statistics, bool* opened,
                         std::string* reason) {
-  me_ = shared.segment().me();
+  me_ = shared.local_rank();
   const int size = shared.size();
   // The page may hold the note of NCCL's opening, which all ranks have read before its last
   // barrier.

@@ -32,10 +32,8 @@ class IpcBuffers {
   // node-local rank maps it any more.
   void close();
 
-  // The message buffer of a process of the segment. A rank writes only its own.
-  float* buffer(int process) const {
-    return reinterpret_cast<float*>(buffers_[std::size_t(process)]);
-  }
+  // The message buffer of a rank. A rank writes only its own.
+  float* buffer(int local) const { return reinterpret_cast<float*>(buffers_[std::size_t(local)]); }
   float* scratch() const {
     return buffer(me_) + ring.floats();
   }  // kBlock floats of this rank alone
@@ -48,7 +46,7 @@ class IpcBuffers {
 
   const device::Device* device_ = nullptr;
   comm::Memory memory_;
-  std::vector<std::byte*> buffers_;  // by process; at me_ this rank's own
+  std::vector<std::byte*> buffers_;  // by local rank; at me_ this rank's own
   int me_ = 0;
 };
 

@@ -26,11 +26,14 @@ enum Step : std::uint32_t {
   creating_communicator = 4
 };
 
+// A communicator was given up because it never connected; so would the next one be.
+std::atomic<bool> g_never_connects{false};
+
 }  // namespace
 
 // What a rank publishes to its node-local ranks while they open. Only its owner writes it.
 struct NcclGroup::Note {
-  device::NcclTransport::UniqueId unique_id;  // written by process 0 only
+  device::NcclTransport::UniqueId unique_id;  // written by local rank 0 only
   char bus_id[32];                            // of its GPU
   char reason[160];                           // why this rank failed
   std::atomic<std::uint32_t> failed,
@@ -43,9 +46,9 @@ struct NcclGroup::Note {
   }
 };
 
-NcclGroup::Note& NcclGroup::note_of(SharedSegment& shared, int process) {
+NcclGroup::Note& NcclGroup::note_of(SharedSegment& shared, int local) {
   static_assert(sizeof(Note) <= SharedSegment::kNoteBytes);
-  return *reinterpret_cast<Note*>(shared.note(process));
+  return *reinterpret_cast<Note*>(shared.note(local));
 }
 
 Status NcclGroup::find_gpu(const device::Location& location, Note& mine) {
@@ -55,6 +58,8 @@ Status NcclGroup::find_gpu(const device::Location& location, Note& mine) {
 }
 
 Status NcclGroup::prepare(const device::Location& location, int size, Statistics& statistics) {
+  if (g_never_connects)
+    return fail(Status::device, "NCCL has not connected the GPUs of a node before");
   SLIMPI_TRY(device_->nccl->usable(location));
   block_ = piece(size) * std::uint64_t(size);
   // One kernel adds up to kMaxAddends; of more, there are sums of pairs, half as many as ranks.
@@ -67,7 +72,7 @@ Status NcclGroup::prepare(const device::Location& location, int size, Statistics
 // it waited too long. When all have stopped, every rank returns.
 Status NcclGroup::create_communicator(SharedSegment& shared, comm::Exchange& exchange,
                                       const device::Location& location) {
-  const int me = shared.segment().me(), size = shared.size();
+  const int me = shared.local_rank(), size = shared.size();
   Note& mine = note_of(shared, me);
   if (device_->nccl->create_communicator(location, note_of(shared, 0).unique_id, me, size,
                                          &communicator_) != Status::ok)
@@ -92,6 +97,7 @@ Status NcclGroup::create_communicator(SharedSegment& shared, comm::Exchange& exc
         mine.fail(creating_communicator, false);
       } else if (std::chrono::steady_clock::now() > end) {
         (void)fail(Status::device, "NCCL has not connected the GPUs of a node in time");
+        g_never_connects = true;
         mine.fail(creating_communicator);
       }
     }
@@ -102,7 +108,7 @@ Status NcclGroup::create_communicator(SharedSegment& shared, comm::Exchange& exc
 Status NcclGroup::open(SharedSegment& shared, comm::Exchange& exchange,
                        const device::Location& location, Statistics& statistics, bool* opened,
                        std::string* reason) {
-  const int me = shared.segment().me(), size = shared.size();
+  const int me = shared.local_rank(), size = shared.size();
   device_ = location.device;
   Note& mine = *new (&note_of(shared, me)) Note{};
   // A barrier. If any rank has failed in `step` or before, *opened becomes false, and *reason is

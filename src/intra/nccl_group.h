@@ -51,7 +51,7 @@ class NcclGroup {
 
  private:
   struct Note;
-  static Note& note_of(SharedSegment& shared, int process);
+  static Note& note_of(SharedSegment& shared, int local);
   Status find_gpu(const device::Location& location, Note& mine);
   Status prepare(const device::Location& location, int size, Statistics& statistics);
   Status create_communicator(SharedSegment& shared, comm::Exchange& exchange,

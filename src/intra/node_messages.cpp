@@ -5,26 +5,12 @@
 
 #include "comm/communicator.h"
 #include "comm/stream_wait.h"
-#include "intra/node_state.h"
 
 namespace slimpi::intra {
 
 namespace {
 
 constexpr std::size_t kBytes = NodeMessages::kSegment * sizeof(float);  // of a message buffer
-
-// A communicator with shared memory uses messages only in a call that finds the segment leased.
-// Then the call is in its middle, and others of its views of scratch may be in use.
-comm::ScratchView<std::byte> messages_of(const comm::Call& call) {
-  comm::CallScratch& scratch = call.scratch;
-  return shared_of(call.communicator) == nullptr ? scratch.node_messages()
-                                                 : scratch.late_node_messages();
-}
-comm::ScratchView<std::byte> staging_of(const comm::Call& call) {
-  comm::CallScratch& scratch = call.scratch;
-  return shared_of(call.communicator) == nullptr ? scratch.node_staging()
-                                                 : scratch.late_node_staging();
-}
 
 }  // namespace
 
@@ -34,8 +20,8 @@ NodeMessages::NodeMessages(comm::Call& call)
       node_local_ranks_(call.communicator.layout().node_ranks()),
       size_(node_local_ranks_.size()),
       staged_(call.device.staged),
-      memory_(messages_of(call).data()),
-      staging_(staged_ ? staging_of(call).data() : memory_),
+      memory_(call.scratch.node_messages().data()),
+      staging_(staged_ ? call.scratch.node_staging().data() : memory_),
       requests_(2 * kDepth * size_, mpi::abi.request_null, &call.scratch.objects) {}
 
 std::size_t NodeMessages::place(Direction direction, std::uint64_t number, int other) const {
@@ -111,9 +97,11 @@ Status reserve_node_messages(const comm::Call& call, const comm::InterNodeGroup&
   if (group.flat || size == 1) return Status::ok;
   Statistics& statistics = call.communicator.statistics();
   const std::size_t bytes = NodeMessages::kDepth * 2 * size * kBytes;
-  SLIMPI_TRY(messages_of(call).reserve(call.location, device::Place::device, bytes, statistics));
+  SLIMPI_TRY(call.scratch.node_messages().reserve(call.location, device::Place::device, bytes,
+                                                  statistics));
   if (!call.device.staged) return Status::ok;
-  return staging_of(call).reserve(call.location, device::Place::staging, bytes, statistics);
+  return call.scratch.node_staging().reserve(call.location, device::Place::staging, bytes,
+                                             statistics);
 }
 
 }  // namespace slimpi::intra

@@ -13,8 +13,6 @@
 // read that input before: the piece would not be finished otherwise.
 #pragma once
 #include <cstdint>
-#include <optional>
-#include <utility>
 
 #include "base/exceptions.h"
 #include "comm/call.h"
@@ -33,9 +31,8 @@ class NodePieces {
   static Status reserve(const comm::Call& call);
 
   // What intra_reduce_scatter does where all ranks of the node want pieces: nothing is added yet.
-  // The lease is kept until end().
-  void begin(SegmentLease lease) { lease_.emplace(std::move(lease)); }
-  bool begun() const { return lease_.has_value(); }
+  void begin() { begun_ = true; }
+  bool begun() const { return begun_; }
 
   // `out` = the sum of the node-local ranks' in, in rank order. `part`: of this rank's shard,
   // counted from the start of the vector, as in fetch().
@@ -48,8 +45,8 @@ class NodePieces {
   // Copies a finished part of a node-local rank's shard to this rank's `out`.
   Status fetch(int local, const comm::Range& part);
 
-  // Passes the second and the last barrier, with rest() between them, and ends the lease.
-  // `status`: how the exchange ended.
+  // Passes the second and the last barrier, with rest() between them. `status`: how the exchange
+  // ended.
   template <typename Rest>
   Status end(Status status, const Rest& rest) {
     if (status == Status::ok)
@@ -59,7 +56,7 @@ class NodePieces {
                                                       return barrier();
                                                     }),
                                                     {});
-    return lease_->end(status);
+    return status;
   }
 
  private:
@@ -67,7 +64,7 @@ class NodePieces {
 
   comm::Call& call_;
   SharedSegment& shared_;
-  std::optional<SegmentLease> lease_;
+  bool begun_ = false;
 };
 
 }  // namespace slimpi::intra

@@ -5,8 +5,9 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
-#include <cstring>
+#include <mutex>
 #include <utility>
 
 #include "base/log.h"
@@ -19,23 +20,31 @@
 namespace slimpi::intra {
 
 namespace {
-// How long a process that leaves waits for others that may still read its device memory.
+
+// How long a rank that leaves waits for others that may still read its device memory.
 constexpr auto kPatience = std::chrono::seconds(2);
+
+// Segments that other ranks have not left yet. Never destroyed: exit handlers may still free
+// communicators.
+struct Leaving {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<NodeSegment>> segments;
+};
+Leaving& leaving() {
+  static auto* const all = new Leaving;
+  return *all;
+}
+
 }  // namespace
 
-// In front of the regions, on a page of its own; all zero at first. All processes change it,
-// atomically.
+// In front of the regions, on a page of its own. All ranks change it, atomically.
 struct NodeSegment::Header {
-  std::atomic<std::uint64_t> used[kChannels / 64];  // one bit per channel
-  std::atomic<std::uint32_t> users[kChannels];      // processes that have not left the channel yet
-  std::atomic<std::uint32_t> gone;                  // processes that left the segment
+  std::atomic<std::uint32_t> gone;  // ranks that have left the segment
 };
 
-NodeSegment::NodeSegment(std::uint64_t id, std::vector<std::uint64_t> processes, int me,
-                         std::uint64_t block, Statistics& statistics)
-    : ring(block), id_(id), processes_(std::move(processes)), me_(me), statistics_(statistics) {
+NodeSegment::NodeSegment(int ranks, int me, std::uint64_t block, Statistics& statistics)
+    : ring(block), ranks_(ranks), me_(me), statistics_(statistics) {
   static_assert(sizeof(Header) <= kHeaderBytes);
-  static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 }
 
 NodeSegment::~NodeSegment() {
@@ -50,7 +59,7 @@ NodeSegment::~NodeSegment() {
 Status NodeSegment::map(SharedFile& file, bool first) {
   SLIMPI_TRY(file.map(bytes(), &memory_));
   statistics_.segment(1, std::int64_t(bytes()));
-  // Each process reserves its own region: the pages then lie on its NUMA node, and a full /dev/shm
+  // Each rank reserves its own region: the pages then lie on its NUMA node, and a full /dev/shm
   // is an error here instead of SIGBUS at the first write.
   if (first) SLIMPI_TRY(file.reserve(0, kHeaderBytes));
   return file.reserve(kHeaderBytes + std::size_t(me_) * region_bytes(), region_bytes());
@@ -75,66 +84,30 @@ void NodeSegment::pin(const device::Location& location) {
                      "slow");
 }
 
-int NodeSegment::take_channel() {
-  for (int word = 0; word < kChannels / 64; ++word) {
-    std::uint64_t seen = header().used[word].load(std::memory_order_relaxed);
-    // Acquire sees the lines that the last user's leave_channel cleared.
-    while (~seen != 0) {
-      const int bit = __builtin_ctzll(~seen);
-      if (!header().used[word].compare_exchange_weak(seen, seen | std::uint64_t(1) << bit,
-                                                     std::memory_order_acquire))
-        continue;
-      const int channel = word * 64 + bit;
-      header().users[channel].store(std::uint32_t(processes_.size()), std::memory_order_relaxed);
-      return channel;
-    }
-  }
-  return -1;
-}
-
-// The last process to leave clears the lines. No process reads them any more, and none will before
-// it receives the channel again.
-void NodeSegment::leave_channel(int channel) {
-  if (header().users[channel].fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  for (int process = 0; process < int(processes_.size()); ++process)
-    std::memset(static_cast<void*>(line(process, channel)), 0, kLine);
-  give_back_channel(channel);
-}
-
-void NodeSegment::give_back_channel(int channel) {
-  header().used[channel / 64].fetch_and(~(std::uint64_t(1) << channel % 64),
-                                        std::memory_order_release);
-}
-
-bool NodeSegment::try_lease() {
-  if (leased_.load(std::memory_order_relaxed) || leased_.exchange(true, std::memory_order_acquire))
-    return false;
-  // `failed_` is read and written with the lease only, so it needs no atomic.
-  if (failed_) leased_.store(false, std::memory_order_release);
-  return !failed_;
-}
-
-void NodeSegment::end_lease(bool failed) {
-  failed_ = failed_ || failed;
-  leased_.store(false, std::memory_order_release);
-}
-
 bool NodeSegment::gone() const {
-  return header().gone.load(std::memory_order_acquire) == processes_.size();
+  return header().gone.load(std::memory_order_acquire) == std::uint32_t(ranks_);
 }
 
-// No process frees its device memory before the others have unmapped it. NCCL communicators are
-// closed after that, because closing them waits for the other processes without progress in MPI.
-bool NodeSegment::leave() {
+// No rank frees its device memory before the others have unmapped it. The NCCL communicator is
+// closed after that, because closing it waits for the other ranks without progress in MPI.
+bool NodeSegment::close_device_path() {
   if (device_path != nullptr) device_path->close_message_buffers();
-  // From here on this process uses no device memory of the others.
+  // From here on this rank uses no device memory of the others.
   header().gone.fetch_add(1, std::memory_order_acq_rel);
   if (device_path == nullptr || device_path->path() == DevicePath::Path::host) return true;
   const auto end = std::chrono::steady_clock::now() + kPatience;
   while (!gone() && std::chrono::steady_clock::now() < end) sched_yield();
   if (!gone()) return false;
-  device_path->close_nccl(!failed_);
+  device_path->close_nccl(true);
   return true;
+}
+
+void NodeSegment::leave(std::unique_ptr<NodeSegment> segment) {
+  const bool closed = segment->close_device_path();
+  Leaving& others = leaving();
+  const std::lock_guard lock(others.mutex);
+  std::erase_if(others.segments, [](const auto& one) { return one->gone(); });
+  if (!closed) others.segments.push_back(std::move(segment));
 }
 
 }  // namespace slimpi::intra

@@ -9,12 +9,6 @@
 
 namespace slimpi::intra {
 
-// Whether nccl or mpi does the call. This rank has published what it holds, and has changed no data
-// area that others read.
-constexpr bool elsewhere(DevicePath::Path path) {
-  return path == DevicePath::Path::nccl || path == DevicePath::Path::mpi;
-}
-
 struct PassDecision {
   DevicePath::Path path;
   bool open;    // a device path is to be opened first: all ranks could, and none is open
@@ -24,8 +18,6 @@ struct PassDecision {
 
 // `own`: the path of this rank before the barrier.
 inline PassDecision decide(const SharedSegment::Published& published, DevicePath::Path own) {
-  // Another call holds the lease on some process.
-  if ((published.any & published::kTaken) != 0) return {DevicePath::Path::mpi, false, false, false};
   if (!published.alike(published::kReadiness)) return {DevicePath::Path::host, false, false, true};
   const bool open = (published.all & published::kReadiness) == DevicePath::not_open;
   const bool pieces = (published.all & published::kPieces) != 0 && own == DevicePath::Path::host;

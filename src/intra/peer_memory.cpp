@@ -1,19 +1,35 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "intra/peer_memory.h"
 
+#include <sys/random.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 #include <string>
 
 namespace slimpi::intra {
 
 namespace {
 
-// Read by other processes at any time until this one ends, so it has static storage.
+// Read by other processes at any time until this one ends, so it has static storage. Of a process
+// that forks, each has its own.
 std::uint64_t g_token;
+pid_t g_tokens_pid = 0;
+std::mutex g_token_mutex;
+
+// Where the kernel has no random numbers yet, the time and the process id are used.
+std::uint64_t random_number() {
+  std::uint64_t number = 0;
+  if (getrandom(&number, sizeof number, GRND_NONBLOCK) == ssize_t(sizeof number)) return number;
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return (std::uint64_t(now.tv_sec) * 1'000'000'000 + std::uint64_t(now.tv_nsec)) << 20 ^
+         std::uint64_t(getpid()) << 1;
+}
 
 // The kernel may copy less than was asked for: it stops before the first page that it cannot read.
 bool read_all(std::int64_t pid, std::uint64_t from, void* to, std::size_t bytes) {
@@ -30,10 +46,17 @@ bool read_all(std::int64_t pid, std::uint64_t from, void* to, std::size_t bytes)
 
 }  // namespace
 
-void offer_memory(std::uint64_t token, const void* data, PeerNote* mine) {
+std::uint64_t process_token() {
+  const std::lock_guard lock(g_token_mutex);
+  if (g_tokens_pid != getpid()) g_token = random_number();
+  g_tokens_pid = getpid();
+  return g_token;
+}
+
+void offer_memory(PeerNote* mine) {
   // One token serves all segments of the process: it says which process this is.
-  g_token = token;
-  *mine = {getpid(), reinterpret_cast<std::uint64_t>(&g_token), token, data, nullptr, nullptr, 0};
+  const std::uint64_t token = process_token();
+  *mine = {getpid(), reinterpret_cast<std::uint64_t>(&g_token), token, nullptr, nullptr, 0};
 }
 
 bool can_read(const PeerNote& peer) {

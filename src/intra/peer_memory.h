@@ -10,14 +10,16 @@
 
 namespace slimpi::intra {
 
-// What a process tells the others of its segment about its memory. It lies in the segment; only its
-// process writes it.
+// A random number; each process has another one, also a forked child.
+std::uint64_t process_token();
+
+// What a rank tells the others of its segment about its memory. It lies in the segment; only that
+// rank writes it.
 struct PeerNote {
   std::int64_t pid;             // in the process's own PID namespace
   std::uint64_t token_address;  // where the process keeps `token`
-  std::uint64_t token;          // random
-  const void* data;             // where the process maps its own data area
-  // The buffers of the call that holds the lease; valid from its first barrier to its last.
+  std::uint64_t token;          // the process's
+  // The buffers of a call; valid from its first barrier to its last.
   const float* in;
   const float* result;
   // Groups of this rank's shard that are in `result`. Written by release, read by acquire.
@@ -30,8 +32,8 @@ struct PeerNote {
   }
 };
 
-// Writes what does not change from call to call. `data`: this process's data area.
-void offer_memory(std::uint64_t token, const void* data, PeerNote* mine);
+// Writes what does not change from call to call.
+void offer_memory(PeerNote* mine);
 
 // Whether this process can read that one's memory: the token is where the note says. In another PID
 // namespace the same pid may be another process, which has another token or no such address.

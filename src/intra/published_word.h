@@ -13,12 +13,11 @@ constexpr std::uint64_t kReadiness = 0x3;  // DevicePath::Readiness
 constexpr std::uint64_t kUnverified = 1 << 2;   // not yet compared with MPI's order of additions
 constexpr std::uint64_t kUnfit = 1 << 3;        // only MPI gives MPI's bytes for such values
 constexpr std::uint64_t kSeveralNans = 1 << 4;  // an addition of two NaNs
-constexpr std::uint64_t kTaken = 1 << 5;        // another call holds the lease of the segment
-constexpr std::uint64_t kOnDevice = 1 << 6;     // adds on a device, whose NaNs have other bytes
+constexpr std::uint64_t kOnDevice = 1 << 5;     // adds on a device, whose NaNs have other bytes
 
 // Bits that count only if all ranks set them.
-constexpr std::uint64_t kPieces = 1 << 7;   // the sum may be made piece by piece
-constexpr std::uint64_t kChecked = 1 << 8;  // kUnfit says if a device may add this rank's values
+constexpr std::uint64_t kPieces = 1 << 6;   // the sum may be made piece by piece
+constexpr std::uint64_t kChecked = 1 << 7;  // kUnfit says if a device may add this rank's values
 
 // The control bits of the floating-point environment.
 constexpr int kEnvironmentShift = 16;

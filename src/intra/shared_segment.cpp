@@ -26,38 +26,39 @@ constexpr int kCountBits = 40;
 constexpr std::uint64_t kCountMask = (std::uint64_t(1) << kCountBits) - 1;
 }  // namespace
 
+// All zero at first.
+SharedSegment::Line& SharedSegment::line(int local) const {
+  return *reinterpret_cast<Line*>(segment_->line(local));
+}
+
 Status SharedSegment::open(comm::Exchange& exchange, const comm::NodeLayout& layout, Intra intra,
                            bool* ready) {
-  SLIMPI_TRY(open_segment(exchange, layout, intra, statistics_, &place_, ready));
+  SLIMPI_TRY(open_segment(exchange, layout, intra, statistics_, &segment_));
+  *ready = segment_ != nullptr;
   if (!*ready) return Status::ok;
   static_assert(sizeof(Line) <= NodeSegment::kLine);
-  me_ = layout.local_rank();
   first_ = layout.node_ranks().front();
-  // All zero: a channel is handed out only with cleared lines.
-  lines_.clear();
-  for (const int process : place_.process_of)
-    lines_.push_back(reinterpret_cast<Line*>(segment().line(process, place_.channel)));
-  locality_.emplace(size(), me_);
-  peers_readable_ = segment().peers_readable;
+  locality_.emplace(size(), local_rank());
+  peers_readable_ = segment_->peers_readable;
   return exchange.all_true(&peers_readable_);
 }
 
 void SharedSegment::enter(std::uint64_t call, std::uint64_t count) {
-  lines_[std::size_t(me_)]->entered.store(call << kCountBits | std::min(count, kCountMask),
-                                          std::memory_order_relaxed);
+  line(local_rank())
+      .entered.store(call << kCountBits | std::min(count, kCountMask), std::memory_order_relaxed);
 }
 
 // On one node a node-local rank is the rank of the communicator.
-Status SharedSegment::compare_entered(std::size_t local) const {
-  const std::uint64_t mine = lines_[std::size_t(me_)]->entered.load(std::memory_order_relaxed),
-                      other = lines_[local]->entered.load(std::memory_order_relaxed);
+Status SharedSegment::compare_entered(int local) const {
+  const std::uint64_t mine = line(local_rank()).entered.load(std::memory_order_relaxed),
+                      other = line(local).entered.load(std::memory_order_relaxed);
   if (mine == other || mine >> kCountBits != other >> kCountBits) return Status::ok;
-  return fail(Status::bad_message, describe_other_count(int(local), other & kCountMask));
+  return fail(Status::bad_message, describe_other_count(local, other & kCountMask));
 }
 
 // A plain store: the release of the next barrier publishes it.
 void SharedSegment::publish(std::uint64_t published) {
-  lines_[std::size_t(me_)]->words[++publications_ % 2] = published;
+  line(local_rank()).words[++publications_ % 2] = published;
 }
 
 SharedSegment::Published SharedSegment::published() const {
@@ -71,27 +72,27 @@ SharedSegment::Published SharedSegment::published() const {
 }
 
 std::uint64_t SharedSegment::word(int local) const {
-  return lines_[std::size_t(local)]->words[publications_ % 2];
+  return line(local).words[publications_ % 2];
 }
 
 Status SharedSegment::barrier(comm::Exchange& exchange, std::uint64_t bytes) {
   const bool probe = locality_->due(bytes);
-  if (probe) locality_->write_probe_lines(probe_lines(me_));
+  if (probe) locality_->write_probe_lines(segment_->probe_lines(local_rank()));
   // Release and acquire order everything that the ranks wrote before, the data areas included.
   // Counts only grow, so no barrier needs to be reset, and a slow rank never misses one.
-  lines_[std::size_t(me_)]->barriers.store(++barriers_, std::memory_order_release);
+  line(local_rank()).barriers.store(++barriers_, std::memory_order_release);
   Trace* const trace = Trace::running();
   Trace::Clock::time_point begin{};
   if (trace != nullptr) begin = Trace::Clock::now();
   comm::Waiter waiter(comm::Waiter::Poll::memory, &exchange, WaitStage::node_barrier);
-  for (std::size_t local = 0; local < lines_.size(); ++local)
-    while (lines_[local]->barriers.load(std::memory_order_acquire) < barriers_) {
+  for (int local = 0; local < size(); ++local)
+    while (line(local).barriers.load(std::memory_order_acquire) < barriers_) {
       SLIMPI_TRY(waiter.pause());
       SLIMPI_TRY(compare_entered(local));
     }
   if (trace != nullptr)
     trace->add_barrier(begin, Trace::Clock::now(), first_, std::uint32_t(barriers_));
-  if (probe) locality_->probe(probe_lines(locality_->target()));
+  if (probe) locality_->probe(segment_->probe_lines(locality_->target()));
   return Status::ok;
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A communicator's view of the shared-memory segment of its node: a data area of each rank that all
-// of them can read, a word of each rank, and a barrier that costs one store and a few loads. Ranks
-// are node-local ranks of the communicator. The segment, and what belongs to its lease, is shared
-// with other communicators of the same processes. Barriers and words are this communicator's own.
+// What the node-local ranks of a communicator do with the memory that they share: a data area of
+// each rank that all of them can read, a word of each rank, and a barrier that costs one store and
+// a few loads.
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -19,7 +19,9 @@ namespace slimpi::intra {
 class SharedSegment {
  public:
   explicit SharedSegment(Statistics& statistics) : statistics_(statistics) {}
-  ~SharedSegment() { leave_segment(&place_); }
+  ~SharedSegment() {
+    if (segment_ != nullptr) NodeSegment::leave(std::move(segment_));
+  }
   SharedSegment(const SharedSegment&) = delete;
   SharedSegment& operator=(const SharedSegment&) = delete;
 
@@ -27,16 +29,12 @@ class SharedSegment {
   // ranks of some node cannot share memory.
   Status open(comm::Exchange& exchange, const comm::NodeLayout& layout, Intra intra, bool* ready);
 
-  int size() const { return int(place_.process_of.size()); }
-  int local_rank() const { return me_; }
+  int size() const { return segment_->ranks(); }
+  int local_rank() const { return segment_->me(); }
+  NodeSegment& segment() const { return *segment_; }
 
-  // The segment, and the process number of a node-local rank there. All communicators of the
-  // segment use that number.
-  NodeSegment& segment() const { return *place_.segment; }
-  int process_of(int local) const { return place_.process_of[std::size_t(local)]; }
-
-  // The data area of a rank, aligned to 64 bytes. Only that rank writes it. Needs the lease.
-  float* buffer(int local) const { return segment().data(process_of(local)); }
+  // The data area of a rank, aligned to 64 bytes. Only that rank writes it.
+  float* buffer(int local) const { return segment_->data(local); }
 
   // For a communicator on one node: says which call this rank is in, and its count, also where it
   // leaves the call to MPI. A rank that waits in a barrier of the same call for one with another
@@ -67,53 +65,23 @@ class SharedSegment {
   // Whether SLIMPI_INTRA and the kernel let the ranks of every node read each other's memory. The
   // same on all ranks of the communicator.
   bool peers_readable() const { return peers_readable_; }
-  PeerNote& peer_note(int local) const { return segment().peer_note(process_of(local)); }
+  PeerNote& peer_note(int local) const { return segment_->peer_note(local); }
 
-  // A note of each process of the segment. Its process writes it; the others read it after a
-  // barrier. Needs the lease.
+  // A note of each rank. That rank writes it; the others read it after a barrier.
   static constexpr std::size_t kNoteBytes = NodeSegment::kNoteBytes;
-  std::byte* note(int process) const { return segment().note(process); }
+  std::byte* note(int local) const { return segment_->note(local); }
 
  private:
   struct Line;
-  std::byte* probe_lines(int local) const { return segment().probe_lines(process_of(local)); }
-
-  Status compare_entered(std::size_t local) const;
+  Line& line(int local) const;
+  Status compare_entered(int local) const;
 
   Statistics& statistics_;
-  SegmentPlace place_;
-  std::vector<Line*> lines_;  // by local rank
-  int me_ = 0;
+  std::unique_ptr<NodeSegment> segment_;
   int first_ = 0;  // the node's first rank, in the communicator
   bool peers_readable_ = false;
   std::uint64_t barriers_ = 0, publications_ = 0;
   std::optional<CacheLocality> locality_;  // set by open()
-};
-
-// The lease of the segment for one call, in this process. It ends with the object. Until then the
-// call may use the data area if all ranks of the node have published that they hold it.
-class SegmentLease {
- public:
-  explicit SegmentLease(SharedSegment& shared)
-      : segment_(shared.segment()), held_(segment_.try_lease()) {}
-  ~SegmentLease() { (void)end(Status::ok); }
-  SegmentLease(SegmentLease&& other) noexcept
-      : segment_(other.segment_), held_(std::exchange(other.held_, false)) {}
-  SegmentLease(const SegmentLease&) = delete;
-  SegmentLease& operator=(const SegmentLease&) = delete;
-
-  bool held() const { return held_; }
-
-  // `status`: how the call ended. After a failure no call gets the lease again. Returns `status`.
-  Status end(Status status) {
-    if (held_) segment_.end_lease(status != Status::ok);
-    held_ = false;
-    return status;
-  }
-
- private:
-  NodeSegment& segment_;
-  bool held_;
 };
 
 }  // namespace slimpi::intra

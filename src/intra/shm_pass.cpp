@@ -15,8 +15,7 @@ void ShmPass::use(bool in_device) {
   blocks_.divide(piece_of(group_, ring().longest()));
   if (blocks_.blocks() == 1)
     blocks_.divide(std::min<std::uint64_t>(blocks_.piece(), round_up(blocks_.longest(), 16)));
-  // Without the lease, another thread's call may be changing the ring.
-  if (lease_.held()) message_buffers_ = ring().next(blocks_.piece() * std::uint64_t(group_.shards));
+  message_buffers_ = ring().next(blocks_.piece() * std::uint64_t(group_.shards));
 }
 
 std::uint64_t ShmPass::count_field() const {
@@ -35,33 +34,31 @@ std::string ShmPass::describe_counts() const {
 
 // Before the first barrier: chooses message buffers of the host or of a device by what this rank's
 // own buffers allow, and publishes that.
-ShmPass::Path ShmPass::propose() {
-  const DevicePath::Readiness mine =
-      lease_.held() ? device_path_.readiness(call_.location) : DevicePath::unavailable;
+ShmPass::Path ShmPass::propose(bool wants_pieces) {
+  const DevicePath::Readiness mine = device_path_.readiness(call_.location);
   const Path own = mine == DevicePath::ready ? device_path_.path() : Path::host;
   use(own == Path::ipc);
-  if (mine == DevicePath::unavailable && lease_.held()) segment_.pin(call_.location);
-  pieces_ = pieces_ && lease_.held();
-  if (pieces_) shared_.peer_note(me_).offer(call_.in, call_.out);
-  shared_.publish(std::uint64_t(mine) | word_ | count_field() | (pieces_ ? published::kPieces : 0) |
-                  (lease_.held() ? 0 : published::kTaken));
+  if (mine == DevicePath::unavailable) segment_.pin(call_.location);
+  if (wants_pieces) shared_.peer_note(me_).offer(call_.in, call_.out);
+  shared_.publish(std::uint64_t(mine) | word_ | count_field() |
+                  (wants_pieces ? published::kPieces : 0));
   return own;
 }
 
-// When this returns, the first block is in the message buffers, unless the call is done elsewhere,
-// in pieces, or left to MPI. Only if ranks proposed different buffers, or if they had to open a
-// device path first, is the first block copied a second time. What was copied until then is in a
-// message buffer that every call writes before it reads it.
-Status ShmPass::begin(Path* path) {
-  const Path own = propose();
-  if (lease_.held() && own != Path::nccl && !pieces_) SLIMPI_TRY(copy_to_segment(0));
+// When this returns, the first block is in the message buffers, unless the call is done by nccl, in
+// pieces, or left to MPI. Only if ranks proposed different buffers, or if they had to open a device
+// path first, is the first block copied a second time. What was copied until then is in a message
+// buffer that every call writes before it reads it.
+Status ShmPass::begin(Path* path, bool* in_pieces) {
+  const Path own = propose(*in_pieces);
+  if (own != Path::nccl && !*in_pieces) SLIMPI_TRY(copy_to_segment(0));
   SLIMPI_TRY(barrier());
   const SharedSegment::Published published = shared_.published();
   if (!published.alike(published::kCount)) return fail(Status::bad_message, describe_counts());
   if (result_ != nullptr) {
     result_->unverified = (published.any & published::kUnverified) != 0;
-    result_->left_to_mpi = (published.any & (published::kUnfit | published::kTaken)) != 0 ||
-                           !published.alike(published::kEnvironment);
+    result_->left_to_mpi =
+        (published.any & published::kUnfit) != 0 || !published.alike(published::kEnvironment);
     if (result_->left_to_mpi || result_->unverified) return Status::ok;
     // Only some ranks add on a device, and others have not checked what these would add.
     result_->unchecked =
@@ -69,34 +66,30 @@ Status ShmPass::begin(Path* path) {
     if (result_->unchecked) return Status::ok;
   }
   const PassDecision decision = decide(published, own);
-  pieces_ = decision.pieces;
+  *in_pieces = decision.pieces;
   *path = decision.path;
   if (decision.open) {
     SLIMPI_TRY(
         device_path_.open(shared_, exchange_, call_.location, call_.communicator.statistics()));
     *path = device_path_.path();
   }
-  if (elsewhere(*path) || !decision.again) return Status::ok;
+  if (*path == Path::nccl || !decision.again) return Status::ok;
   use(*path == Path::ipc);
   if (!in_device_) segment_.pin(call_.location);
   SLIMPI_TRY(copy_to_segment(0));
   return barrier();
 }
 
-// The same for the all-gather of a call whose reduce-scatter used *path. No rank publishes a
-// readiness, so *path changes only where another call holds the lease.
-Status ShmPass::begin_share(Path* path) {
-  use(*path == Path::ipc);
-  shared_.publish(lease_.held() ? 0 : published::kTaken);
-  if (lease_.held() && *path != Path::nccl) SLIMPI_TRY(publish(0));
-  SLIMPI_TRY(barrier());
-  *path = decide(shared_.published(), *path).path;
-  return Status::ok;
-}
-
 // Every rank passes the same message buffers, so all agree on the next call's.
 void ShmPass::end() {
   ring().pass(message_buffers_, blocks_.blocks());
+}
+
+// A communicator of NCCL whose ranks may have done different things is not closed in order.
+Status ShmPass::settle(Status status) {
+  status = exchange_.settle(status, {});
+  if (status != Status::ok) device_path_.close_nccl(false);
+  return status;
 }
 
 Status ShmPass::barrier() {

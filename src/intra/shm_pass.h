@@ -40,10 +40,9 @@ class ShmPass {
  public:
   using Path = DevicePath::Path;
 
-  ShmPass(comm::Call& call, const comm::InterNodeGroup& group, const SegmentLease& lease)
+  ShmPass(comm::Call& call, const comm::InterNodeGroup& group)
       : call_(call),
         group_(group),
-        lease_(lease),
         shared_(*shared_of(call.communicator)),
         segment_(shared_.segment()),
         exchange_(call.communicator.exchange()),
@@ -53,37 +52,33 @@ class ShmPass {
         buffers_(device_path_.buffers),
         blocks_(call, group) {}
 
-  // They only set *path where the call must use nccl or mpi.
+  // sum and allreduce only set *path where the call must use nccl.
   Status sum(Path* path, bool* in_pieces) {
-    pieces_ = *in_pieces;
-    const Status status = exchange_.settle(caught([&] { return run_sum(path); }), {});
-    *in_pieces = pieces_;
-    return status;
+    return settle(caught([&] { return run_sum(path, in_pieces); }));
   }
   Status allreduce(std::uint64_t word, Path* path, NodeResult* result) {
     word_ = word;
     result_ = result;
     holds_back_ = call_.in == call_.out && call_.device.kernels()->add != nullptr;
-    return exchange_.settle(caught([&] { return run_allreduce(path); }), {});
+    return settle(caught([&] { return run_allreduce(path); }));
   }
-  Status share(Path* path) {
-    return exchange_.settle(caught([&] { return run_share(path); }), {});
+  Status share(Path path) {
+    return settle(caught([&] { return run_share(path); }));
   }
 
  private:
-  Status run_sum(Path* path);
-  Status run_share(Path* path);
+  Status settle(Status status);
+  Status run_sum(Path* path, bool* in_pieces);
+  Status run_share(Path path);
   Status run_allreduce(Path* path);
   void use(bool in_device);
-  Path propose();
-  Status begin(Path* path);
-  Status begin_share(Path* path);
+  Path propose(bool wants_pieces);
+  Status begin(Path* path, bool* in_pieces);
   void end();
   // Where a shard of a block lies in the message buffer of local rank `local`, the only one that
   // writes there.
   float* place(int local, int shard_index, std::uint64_t block) const {
-    float* const data =
-        in_device_ ? buffers_.buffer(shared_.process_of(local)) : shared_.buffer(local);
+    float* const data = in_device_ ? buffers_.buffer(local) : shared_.buffer(local);
     return data + message_buffers_.place(block) + std::uint64_t(shard_index) * blocks_.piece();
   }
   BufferRing& ring() const { return in_device_ ? buffers_.ring : segment_.ring; }
@@ -117,7 +112,6 @@ class ShmPass {
 
   comm::Call& call_;
   const comm::InterNodeGroup& group_;
-  const SegmentLease& lease_;
   SharedSegment& shared_;
   NodeSegment& segment_;
   comm::Exchange& exchange_;
@@ -125,7 +119,6 @@ class ShmPass {
   DevicePath& device_path_;
   IpcBuffers& buffers_;
   bool in_device_ = false;  // true: the message buffers are in device memory
-  bool pieces_ = false;     // the sum is left to NodePieces: wanted, then agreed
   NodeBlocks blocks_;
   BufferRing::Buffers message_buffers_;
   std::uint64_t word_ = 0;  // what this rank publishes in addition to its readiness

@@ -13,7 +13,6 @@
 #include "intra/intra_node.h"
 #include "intra/node_blocks.h"
 #include "intra/node_messages.h"
-#include "intra/node_state.h"
 #include "intra/ordered_sum.h"
 #include "intra/transports.h"
 
@@ -23,12 +22,6 @@ namespace {
 
 constexpr std::uint64_t kSegment = NodeMessages::kSegment;
 constexpr int kDepth = NodeMessages::kDepth;
-
-// In the middle of a call; a failure is reported to the other ranks.
-Status reserve_in_call(const comm::Call& call, const comm::InterNodeGroup& group) {
-  if (shared_of(call.communicator) == nullptr) return Status::ok;
-  return reserve_node_messages(call, group);
-}
 
 // One reduce-scatter or all-gather inside a node. All its ranks take part, also those that own no
 // shard; they agree on the order of the messages between two ranks, which is that of the segments.
@@ -144,12 +137,10 @@ Status MpiPass::run_share() {
 }  // namespace
 
 Status reduce_scatter_by_mpi(comm::Call& call, const comm::InterNodeGroup& group) {
-  SLIMPI_TRY(reserve_in_call(call, group));
   return MpiPass(call, group).sum();
 }
 
 Status all_gather_by_mpi(comm::Call& call, const comm::InterNodeGroup& group) {
-  SLIMPI_TRY(reserve_in_call(call, group));
   return MpiPass(call, group).share();
 }
 

@@ -66,14 +66,11 @@ class NcclPass {
   float* arrived(int other, std::uint64_t block) const {
     return nccl_.arrived(int(block % NcclGroup::kDepth)) + std::uint64_t(other) * blocks_.piece();
   }
-  // NCCL numbers ranks by their process number on the segment.
   void add_out(int local, const float* from, std::uint64_t count) {
-    if (count != 0)
-      pieces_.push_back({shared_.process_of(local), from, nullptr, count * sizeof(float)});
+    if (count != 0) pieces_.push_back({local, from, nullptr, count * sizeof(float)});
   }
   void add_in(int local, float* to, std::uint64_t count) {
-    if (count != 0)
-      pieces_.push_back({shared_.process_of(local), nullptr, to, count * sizeof(float)});
+    if (count != 0) pieces_.push_back({local, nullptr, to, count * sizeof(float)});
   }
   Status send() {
     // One group of transfers: NCCL starts all of them together, so their order among the ranks does

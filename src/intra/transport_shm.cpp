@@ -98,9 +98,9 @@ Status ShmPass::reduce(std::uint64_t block, bool pairwise) {
   return Status::ok;
 }
 
-Status ShmPass::run_sum(Path* path) {
-  SLIMPI_TRY(begin(path));
-  if (elsewhere(*path) || pieces_) return Status::ok;
+Status ShmPass::run_sum(Path* path, bool* in_pieces) {
+  SLIMPI_TRY(begin(path, in_pieces));
+  if (*path == Path::nccl || *in_pieces) return Status::ok;
   for (std::uint64_t block = 0; block < blocks_.blocks(); ++block) {
     SLIMPI_TRY(reduce(block, false));
     // While the owners add a block, the next one is copied: one barrier serves both.
@@ -111,15 +111,11 @@ Status ShmPass::run_sum(Path* path) {
   return Status::ok;
 }
 
-Status ShmPass::run_share(Path* path) {
-  SLIMPI_TRY(begin_share(path));
-  if (elsewhere(*path)) return Status::ok;
+Status ShmPass::run_share(Path path) {
+  use(path == Path::ipc);
   for (std::uint64_t block = 0; block < blocks_.blocks(); ++block) {
-    // The first block was published before the first barrier, in begin_share().
-    if (block != 0) {
-      SLIMPI_TRY(publish(block));
-      SLIMPI_TRY(barrier());
-    }
+    SLIMPI_TRY(publish(block));
+    SLIMPI_TRY(barrier());
     SLIMPI_TRY(fetch(block));
   }
   end();
@@ -127,8 +123,9 @@ Status ShmPass::run_share(Path* path) {
 }
 
 Status ShmPass::run_allreduce(Path* path) {
-  SLIMPI_TRY(begin(path));
-  if (elsewhere(*path) || result_->unverified || result_->unchecked || result_->left_to_mpi)
+  bool in_pieces = false;
+  SLIMPI_TRY(begin(path, &in_pieces));
+  if (*path == Path::nccl || result_->unverified || result_->unchecked || result_->left_to_mpi)
     return Status::ok;
   for (std::uint64_t block = 0; block < blocks_.blocks() && !result_->left_to_mpi; ++block) {
     SLIMPI_TRY(reduce(block, true));
@@ -152,19 +149,18 @@ std::uint64_t shared_scratch_floats(std::size_t size, const comm::InterNodeGroup
 }
 
 Status reduce_scatter_by_shm(comm::Call& call, const comm::InterNodeGroup& group,
-                             const SegmentLease& lease, DevicePath::Path* path, bool* in_pieces) {
-  return ShmPass(call, group, lease).sum(path, in_pieces);
+                             DevicePath::Path* path, bool* in_pieces) {
+  return ShmPass(call, group).sum(path, in_pieces);
 }
 
 Status all_gather_by_shm(comm::Call& call, const comm::InterNodeGroup& group,
-                         const SegmentLease& lease, DevicePath::Path* path) {
-  return ShmPass(call, group, lease).share(path);
+                         DevicePath::Path path) {
+  return ShmPass(call, group).share(path);
 }
 
-Status allreduce_by_shm(comm::Call& call, const comm::InterNodeGroup& group,
-                        const SegmentLease& lease, std::uint64_t word, DevicePath::Path* path,
-                        NodeResult* result) {
-  return ShmPass(call, group, lease).allreduce(word, path, result);
+Status allreduce_by_shm(comm::Call& call, const comm::InterNodeGroup& group, std::uint64_t word,
+                        DevicePath::Path* path, NodeResult* result) {
+  return ShmPass(call, group).allreduce(word, path, result);
 }
 
 }  // namespace slimpi::intra

@@ -21,29 +21,25 @@ struct NodeResult;
 constexpr std::uint64_t kMessageFloats = 64 << 10;
 Status reduce_scatter_by_mpi(comm::Call& call, const comm::InterNodeGroup& group);
 Status all_gather_by_mpi(comm::Call& call, const comm::InterNodeGroup& group);
-// Reserves the message buffers of both. With shared memory they reserve these themselves: they are
-// used in few calls.
+// Reserves the message buffers of both.
 Status reserve_node_messages(const comm::Call& call, const comm::InterNodeGroup& group);
 
-// shm and ipc: through memory that the node's ranks share. Needs shared_of(), and the
-// caller's lease of it. The ranks decide together at the first barrier. If the call must use nccl,
-// because its buffers allow that, or mpi, because some rank has no lease, only *path is set. *path
-// of the reduce-scatter is passed on to the all-gather. *in_pieces: whether this rank wants
-// NodePieces; afterwards, whether all do and can. Then every rank's buffers are in its note, and
-// nothing else was done.
+// shm and ipc: through memory that the node's ranks share. Needs shared_of(). The ranks decide
+// together at the first barrier. If the buffers allow nccl, only *path is set. *path of the
+// reduce-scatter is passed on to the all-gather. *in_pieces: whether this rank wants NodePieces;
+// afterwards, whether all do and can. Then every rank's buffers are in its note, and nothing else
+// was done.
 Status reduce_scatter_by_shm(comm::Call& call, const comm::InterNodeGroup& group,
-                             const SegmentLease& lease, DevicePath::Path* path, bool* in_pieces);
+                             DevicePath::Path* path, bool* in_pieces);
 Status all_gather_by_shm(comm::Call& call, const comm::InterNodeGroup& group,
-                         const SegmentLease& lease, DevicePath::Path* path);
+                         DevicePath::Path path);
 
 // The whole allreduce of one node, added pairwise as MPICH adds. `word`: what this rank publishes
-// about the call, in the fields of published_word.h. If some rank has no lease, the call is left to
-// MPI.
-Status allreduce_by_shm(comm::Call& call, const comm::InterNodeGroup& group,
-                        const SegmentLease& lease, std::uint64_t word, DevicePath::Path* path,
-                        NodeResult* result);
+// about the call, in the fields of published_word.h.
+Status allreduce_by_shm(comm::Call& call, const comm::InterNodeGroup& group, std::uint64_t word,
+                        DevicePath::Path* path, NodeResult* result);
 
-// nccl: the same by NCCL, GPU to GPU, if the functions above set *path to it; with the same lease.
+// nccl: the same by NCCL, GPU to GPU, if the functions above set *path to it.
 Status reduce_scatter_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
 Status all_gather_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
 Status allreduce_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);

@@ -53,15 +53,6 @@ void ranks_that_differ_use_the_host(void**) {
     }
 }
 
-void a_lease_that_is_taken_leads_to_mpi(void**) {
-  for (const std::uint64_t readiness :
-       {DevicePath::unavailable, DevicePath::not_open, DevicePath::ready}) {
-    const PassDecision decision = decided({published::kTaken, readiness}, Path::ipc);
-    assert_true(decision.path == Path::mpi);
-    assert_false(decision.open || decision.again);
-  }
-}
-
 void all_sum_in_pieces_or_none(void**) {
   const PassDecision all = decided({published::kPieces, published::kPieces}, Path::host);
   assert_true(all.pieces && all.path == Path::host && !all.again);
@@ -71,8 +62,6 @@ void all_sum_in_pieces_or_none(void**) {
   const PassDecision other =
       decided({published::kPieces, std::uint64_t(DevicePath::ready)}, Path::host);
   assert_true(!other.pieces && other.again);
-  assert_false(
-      decided({published::kPieces, published::kPieces | published::kTaken}, Path::host).pieces);
 }
 
 }  // namespace
@@ -82,7 +71,6 @@ int main() {
       cmocka_unit_test(ranks_that_are_alike_use_what_they_have),
       cmocka_unit_test(a_path_is_opened_if_all_can),
       cmocka_unit_test(ranks_that_differ_use_the_host),
-      cmocka_unit_test(a_lease_that_is_taken_leads_to_mpi),
       cmocka_unit_test(all_sum_in_pieces_or_none),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;

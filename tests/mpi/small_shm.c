@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sums on many communicators of the same ranks, of which each needs memory that its ranks share.
  * Usage: small_shm COMMUNICATORS     two sums on each, one after the other
+ *        small_shm loop COMMUNICATORS   the same, and each is freed before the next is made
  *        small_shm threads CALLS     two threads, each on a communicator of its own, one of them
  *                                    with the ranks in reverse order; odd ranks begin the other way
  * Exits with 1 when a sum is wrong. */
@@ -43,6 +44,17 @@ static int sequence(int number) {
   return bad;
 }
 
+static int loop(int number) {
+  int bad = !sum(MPI_COMM_WORLD, 0);
+  for (int i = 0; i < number; ++i) {
+    MPI_Comm made;
+    MPI_Comm_dup(MPI_COMM_WORLD, &made);
+    for (int call = 0; call < 2; ++call) bad |= !sum(made, i + call);
+    MPI_Comm_free(&made);
+  }
+  return bad;
+}
+
 static void* work(void* argument) {
   const int me = *(const int*)argument;
   int* const bad = malloc(sizeof *bad);
@@ -78,7 +90,12 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   calls = threaded ? atoi(argv[2]) : 0;
-  bad = threaded ? threads() : sequence(argc > 1 ? atoi(argv[1]) : 3);
+  if (threaded)
+    bad = threads();
+  else if (argc > 2 && strcmp(argv[1], "loop") == 0)
+    bad = loop(atoi(argv[2]));
+  else
+    bad = sequence(argc > 1 ? atoi(argv[1]) : 3);
   PMPI_Allreduce(&bad, &worst, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
   MPI_Finalize();
   return worst != 0;
