@@ -23,7 +23,7 @@ std::vector<Group> groups() {
   return {
       {"Compression",
        {"algorithm", "bits", "bucket", "rounding", "seed", "error_feedback", "max_error"}},
-      {"Which calls", {"min_size", "rules", "buffers", "start"}},
+      {"Which calls", {"min_size", "types", "rules", "buffers", "start"}},
       {"Nodes and peers", {"hierarchy", "ranks_per_node", "intra", "peers", "interval"}},
       {"State of buffers", {"calls_per_step"}},
       {"Low rank", {"powersgd_rank", "powersgd_warm_start", "powersgd_shapes"}},
@@ -41,6 +41,7 @@ std::string value_name(const std::string& accepted) {
   if (has("K, M, G")) return "SIZE";
   if (has("COUNT=")) return "SHAPES";
   if (has("a file")) return "FILE";
+  if (has("; ")) return "LIST";
   if (has("a number")) return "NUMBER";
   if (accepted[0] >= '0' && accepted[0] <= '9') return "N";
   std::string names = accepted;
