@@ -7,11 +7,11 @@
 #include "algorithm/codec_choice.h"
 #include "algorithm/codec_list.h"
 #include "algorithm/error_check.h"
-#include "codec/used_codec.h"
 #include "comm/communicator.h"
 #include "comm/stream_wait.h"
-#include "inter/pipeline_plan.h"
+#include "comm/used_codec.h"
 #include "inter/schedule.h"
+#include "inter/segment_length.h"
 #include "intra/intra_node.h"
 
 namespace slimpi::algorithm {
@@ -39,7 +39,7 @@ Sizes sizes_for(const kernels::Format& format, const comm::InterNodeGroup& group
                 std::uint64_t shard) {
   Sizes sizes;
   sizes.shard = shard;
-  for (int index = 0; index < kExactCodec; ++index) {
+  for (int index = 0; index < kUncompressed; ++index) {
     const kernels::Format tried = codec_at(format, index);
     const std::uint64_t chunk =
         comm::chunk_of(shard, int(group.peers.size()), 0, comm::chunk_alignment(tried)).count;
@@ -114,9 +114,9 @@ class Bounded {
   const bool takes_part_, staged_;
   const float* host_in_ = nullptr;
   Buffers buffers_;
-  int index_ = kExactCodec;     // the codec of the present try
-  int coarsest_ = kExactCodec;  // that its error allows
-  double peak_ = 0;             // no sum has a larger absolute value
+  int index_ = kUncompressed;     // the codec of the present try
+  int coarsest_ = kUncompressed;  // that its error allows
+  double peak_ = 0;               // no sum has a larger absolute value
 };
 
 // Another exchange may follow with the same input, so no exchange may overwrite it. If the input
@@ -143,7 +143,7 @@ Status Bounded::agree_on_first(CodecChoice& choice) {
   peak_ = double(addends) * double(std::bit_cast<float>(std::uint32_t(words[1])));
   index_ = int(words[0]);
   if (peak_ == 0) index_ = 0;
-  if (!(peak_ <= kGreatestSum) || !holds(index_, peak_)) index_ = kExactCodec;
+  if (!(peak_ <= kGreatestSum) || !holds(index_, peak_)) index_ = kUncompressed;
   return Status::ok;
 }
 
@@ -152,14 +152,14 @@ Status Bounded::exchange() {
   comm::Plan plan = call_.plan;
   plan.format = codec_at(plan.format, index_);
   comm::Call exchanged = comm::with_plan(call_, plan);
-  exchanged.totals = index_ == kExactCodec ? nullptr : buffers_.totals;
+  exchanged.totals = index_ == kUncompressed ? nullptr : buffers_.totals;
   return inter::run_exchange(exchanged, group_, shard_, in_, out_, nullptr);
 }
 
 // Sets *next to the codec that all ranks try next, or to index_ if the error is small enough.
 Status Bounded::check(int tries, int* next) {
   const double max_error = call_.plan.max_error;
-  if (index_ == kExactCodec) {
+  if (index_ == kUncompressed) {
     coarsest_ = coarsest_codec(index_, 0, max_error, peak_);
     return Status::ok;
   }
@@ -185,7 +185,7 @@ Status Bounded::check(int tries, int* next) {
     wanted[1] = std::uint64_t(coarsest_codec(index_, excess, max_error, peak_));
   else
     wanted[0] = std::uint64_t(tries < kMostTries - 1 ? finer_codec(index_, excess, max_error, peak_)
-                                                     : kExactCodec);
+                                                     : kUncompressed);
   SLIMPI_TRY(call_.communicator.exchange().all_max(wanted));
   *next = int(wanted[0]);
   coarsest_ = int(wanted[1]);
@@ -207,7 +207,7 @@ Status Bounded::run() {
   }
   // What these values alone decided says nothing about the next ones.
   if (first == choice.first(call_.plan.max_error)) choice.passed(first, index_, coarsest_);
-  call_.used_codec = codec::used_codec(codec_at(call_.plan.format, index_));
+  call_.used_codec = comm::used_codec(codec_at(call_.plan.format, index_));
   return Status::ok;
 }
 

@@ -58,12 +58,12 @@ bool holds(int index, double peak) {
 int finer_codec(int index, double excess, double max_error, double peak) {
   const int finer = std::max(index + 1, quantizer_with(kMargin * excess * levels(index)));
   if (finer < kQuantizers) return finer;
-  return index < kShortIndex && short_keeps(max_error, peak) ? kShortIndex : kExactCodec;
+  return index < kShortIndex && short_keeps(max_error, peak) ? kShortIndex : kUncompressed;
 }
 
 int coarsest_codec(int index, double excess, double max_error, double peak) {
   if (index < kQuantizers) return std::min(index, quantizer_with(kMargin * excess * levels(index)));
-  return index == kExactCodec && short_keeps(max_error, peak) ? kShortIndex : kQuantizers - 1;
+  return index == kUncompressed && short_keeps(max_error, peak) ? kShortIndex : kQuantizers - 1;
 }
 
 // In buckets of some hundred to some thousand such values the range is 6 to 7 standard deviations,
@@ -72,7 +72,7 @@ int codec_for_normal_values(double max_error) {
   constexpr double kErrorOfOneLevel = 2.5;
   const int index = quantizer_with(kErrorOfOneLevel / max_error);
   if (index < kQuantizers) return index;
-  return max_error >= kShort.error ? kShortIndex : kExactCodec;
+  return max_error >= kShort.error ? kShortIndex : kUncompressed;
 }
 
 }  // namespace slimpi::algorithm

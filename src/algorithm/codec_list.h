@@ -7,7 +7,7 @@
 namespace slimpi::algorithm {
 
 constexpr int kQuantizers = 8, kCodecs = kQuantizers + 2;
-constexpr int kExactCodec = kCodecs - 1;
+constexpr int kUncompressed = kCodecs - 1;
 
 // The format of codec `index`. The quantizers have the buckets and the rounding of `quantizer`.
 kernels::Format codec_at(const kernels::Format& quantizer, int index);

@@ -9,7 +9,7 @@
 #include "comm/communicator.h"
 #include "comm/stream_wait.h"
 #include "inter/context.h"
-#include "inter/pipeline_plan.h"
+#include "inter/segment_length.h"
 #include "intra/intra_node.h"
 
 namespace slimpi::algorithm {

@@ -10,12 +10,12 @@
 namespace slimpi::algorithm {
 
 std::size_t HookMessages::buffer_bytes(const Hook& hook) {
-  return round_up(codec::kHeaderBytes + round_up(hook.most_bytes(), 4) + Hook::kGuardBytes, 64);
+  return round_up(comm::kHeaderBytes + round_up(hook.most_bytes(), 4) + Hook::kGuardBytes, 64);
 }
 
-codec::Message HookMessages::header(const comm::Range& part, int sender,
-                                    std::uint64_t payload) const {
-  codec::Message message;
+comm::MessageHeader HookMessages::header(const comm::Range& part, int sender,
+                                         std::uint64_t payload) const {
+  comm::MessageHeader message;
   message.first = shard_.first + part.first;
   message.count = part.count;
   message.call = call_.number;
@@ -41,7 +41,7 @@ void HookMessages::decode_payload(const Segment& segment, const std::byte* paylo
 // of the residual, where it would never leave again.
 std::size_t HookMessages::encode(const Segment& segment, const float* values, std::byte* buffer) {
   const comm::Range& part = segment.part;
-  std::byte* const code = buffer + codec::kHeaderBytes;
+  std::byte* const code = buffer + comm::kHeaderBytes;
   std::uint64_t payload = 0;
   float* const lost = residual_ == nullptr ? nullptr : residual_ + part.first;
   if (lost != nullptr) {
@@ -63,26 +63,26 @@ std::size_t HookMessages::encode(const Segment& segment, const float* values, st
     }
   }
   if (good) std::memset(code + payload, 0, round_up(payload, 4) - payload);
-  codec::write_header(buffer,
-                      header(part, call_.communicator.rank(), good ? payload : codec::kNoPayload));
-  return codec::kHeaderBytes + (good ? round_up(payload, 4) : 0);
+  comm::write_header(buffer,
+                     header(part, call_.communicator.rank(), good ? payload : comm::kNoPayload));
+  return comm::kHeaderBytes + (good ? round_up(payload, 4) : 0);
 }
 
 Status HookMessages::decode(const Segment& segment, int sender, const std::byte* buffer,
                             std::size_t received, float* out) {
   SLIMPI_TRY(
-      codec::check_message(buffer, received, header(segment.part, sender, hook_.most_bytes())));
-  const std::uint32_t payload = codec::payload_of(buffer);
-  if (payload == codec::kNoPayload)
+      comm::check_message(buffer, received, header(segment.part, sender, hook_.most_bytes())));
+  const std::uint32_t payload = comm::payload_of(buffer);
+  if (payload == comm::kNoPayload)
     std::memset(out, 0, segment.part.count * sizeof(float));
   else
-    decode_payload(segment, buffer + codec::kHeaderBytes, payload, out);
+    decode_payload(segment, buffer + comm::kHeaderBytes, payload, out);
   return Status::ok;
 }
 
 void HookMessages::decode_own(const Segment& segment, const std::byte* buffer, float* out) {
-  if (const std::uint32_t payload = codec::payload_of(buffer); payload != codec::kNoPayload)
-    decode_payload(segment, buffer + codec::kHeaderBytes, payload, out);
+  if (const std::uint32_t payload = comm::payload_of(buffer); payload != comm::kNoPayload)
+    decode_payload(segment, buffer + comm::kHeaderBytes, payload, out);
 }
 
 }  // namespace slimpi::algorithm

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "algorithm/hook.h"
-#include "codec/message_header.h"
+#include "comm/message_header.h"
 
 namespace slimpi::algorithm {
 
@@ -62,7 +62,7 @@ class HookMessages {
   const HookFailure& failure() const { return failure_; }
 
  private:
-  codec::Message header(const comm::Range& part, int sender, std::uint64_t payload) const;
+  comm::MessageHeader header(const comm::Range& part, int sender, std::uint64_t payload) const;
   Hook::Piece piece_of(const Segment& segment) const {
     return {shard_.first + segment.part.first, segment.part.count, segment.total};
   }

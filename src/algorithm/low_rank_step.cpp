@@ -25,16 +25,16 @@ bool multiplies(const comm::Call& call) {
   return kernels.multiply != nullptr && kernels.multiply({}, call.stream);
 }
 
-comm::Plan exact_plan(const comm::Plan& plan) {
+comm::Plan uncompressed_plan(const comm::Plan& plan) {
   comm::Plan exact = plan;
   exact.format = {};
   exact.error_feedback = false;
   return exact;
 }
 
-Status sum_exactly(const comm::Call& call, const device::Location& location, const float* in,
-                   float* out, std::uint64_t count, std::uint64_t number) {
-  const comm::Plan exact = exact_plan(call.plan);
+Status sum_uncompressed(const comm::Call& call, const device::Location& location, const float* in,
+                        float* out, std::uint64_t count, std::uint64_t number) {
+  const comm::Plan exact = uncompressed_plan(call.plan);
   device::Stream* const stream = location.device == &device::host() ? nullptr : call.stream;
   comm::Call nested{call.communicator, call.scratch, exact,  in,     out, count,
                     location,          stream,       number, nullptr};
@@ -202,7 +202,8 @@ Status LowRankStep::spread_exact_parts() {
 // `phase` makes the call numbers of the two exchanges different, so that the receiver rejects a
 // message of the other one.
 Status LowRankStep::sum(float* factors, std::uint64_t floats, std::uint64_t phase) {
-  return sum_exactly(call_, device::host(), factors, factors, floats, call_.number + (phase << 30));
+  return sum_uncompressed(call_, device::host(), factors, factors, floats,
+                          call_.number + (phase << 30));
 }
 
 bool LowRankStep::finite(const float* floats, std::uint64_t count) const {

@@ -37,12 +37,12 @@ struct LowRankScratch {
 bool multiplies(const comm::Call& call);
 
 // The plan of the exact sums inside a low-rank sum.
-comm::Plan exact_plan(const comm::Plan& plan);
+comm::Plan uncompressed_plan(const comm::Plan& plan);
 
 // Sums `count` floats at the location exactly: the factors, in host memory on whatever device the
 // buffers are, or a matrix that is not worthwhile. `number` is the call's in message headers.
-Status sum_exactly(const comm::Call& call, const device::Location& location, const float* in,
-                   float* out, std::uint64_t count, std::uint64_t number);
+Status sum_uncompressed(const comm::Call& call, const device::Location& location, const float* in,
+                        float* out, std::uint64_t count, std::uint64_t number);
 
 // Gets the arrays of the tensor state: all Q in host memory, the residual in the memory of the
 // device that makes the products. Null for an array that the options do not need.

@@ -8,9 +8,9 @@
 #include "algorithm/blas.h"
 #include "algorithm/hierarchical.h"
 #include "algorithm/low_rank_step.h"
-#include "codec/used_codec.h"
 #include "comm/communicator.h"
 #include "comm/stream_wait.h"
+#include "comm/used_codec.h"
 
 namespace slimpi::algorithm {
 
@@ -82,8 +82,10 @@ namespace {
 Status run_powersgd(comm::Call& call) {
   const Matrices matrices = matrices_of(call);
   const bool exact = matrices.low_rank.empty();
-  call.used_codec = exact ? codec::used_codec(exact_plan(call.plan).format) : codec::kLowRank;
-  if (exact) return sum_exactly(call, call.location, call.in, call.out, call.count, call.number);
+  call.used_codec =
+      exact ? comm::used_codec(uncompressed_plan(call.plan).format) : comm::kLowRankCodec;
+  if (exact)
+    return sum_uncompressed(call, call.location, call.in, call.out, call.count, call.number);
   const slimpi_blas* blas = nullptr;
   SLIMPI_TRY(find_blas(&blas));
   const bool on_host = &call.device == &device::host();
@@ -104,7 +106,7 @@ Status run_powersgd(comm::Call& call) {
 Status reserve_powersgd(comm::Call& call) {
   comm::Communicator& communicator = call.communicator;
   const Matrices matrices = matrices_of(call);
-  const comm::Plan exact = exact_plan(call.plan);
+  const comm::Plan exact = uncompressed_plan(call.plan);
   if (matrices.low_rank.empty()) return reserve_hierarchical(comm::with_plan(call, exact));
   Statistics& statistics = communicator.statistics();
   const device::Location host;

@@ -23,7 +23,7 @@ constexpr std::size_t kStages = 4;
 const char* to_string(Stage stage);
 
 // What encoded the values of a compressed call. The codec layer gives numbers and names
-// (codec/used_codec.h).
+// (comm/used_codec.h).
 enum class UsedCodec : std::size_t {};
 constexpr std::size_t kMostCodecs = 24;
 

@@ -6,7 +6,7 @@
 #include "call/allreduce_call.h"
 #include "call/element_type.h"
 #include "call/state_use.h"
-#include "codec/used_codec.h"
+#include "comm/used_codec.h"
 #include "device/device.h"
 #include "policy/policy.h"
 
@@ -17,8 +17,8 @@ void AllreduceCall::count(const comm::Call& call, std::uint64_t nanoseconds, std
   const std::uint64_t nodes = std::uint64_t(communicator_.layout().nodes());
   CompressedCall done;
   done.algorithm = plan_.algorithm->id;
-  done.codec = call.used_codec.value_or(plan_.hook == nullptr ? codec::used_codec(plan_.format)
-                                                              : codec::kHook);
+  done.codec = call.used_codec.value_or(plan_.hook == nullptr ? comm::used_codec(plan_.format)
+                                                              : comm::kHookCodec);
   done.bytes = bytes_of(request_);
   done.type = doubles_ ? ElementType::float64 : ElementType::float32;
   done.plain_bytes = communicator_.rank() == 0 ? 2 * (nodes - 1) * done.bytes : 0;

@@ -11,7 +11,7 @@
 #include "base/process.h"
 #include "base/report.h"
 #include "base/trace.h"
-#include "base/trace_file.h"
+#include "base/trace_writer.h"
 #include "call/auto_choices.h"
 #include "call/element_type.h"
 #include "call/entry.h"
@@ -20,7 +20,7 @@
 #include "call/persistent.h"
 #include "call/runtime.h"
 #include "call/state_use.h"
-#include "codec/used_codec.h"
+#include "comm/used_codec.h"
 #include "mpi/internal_comm.h"
 
 namespace slimpi::call {
@@ -118,7 +118,7 @@ Report Runtime::describe_job() const {
   report.most_segment_bytes = statistics.most_segment_bytes();
   const StateUse& use = StateUse::all();
   report.state = {use.calls, use.made, use.made > use.reused ? use.made - use.reused : 0};
-  report.codecs = codec::used_codec_names();
+  report.codecs = comm::used_codec_names();
   report.choices = AutoChoices::all().rows();
   report.ranks = std::max(world_size.load(), 1);
   report.nodes = nodes;

@@ -13,7 +13,7 @@
 
 #include "base/log.h"
 #include "base/shared_file.h"
-#include "base/trace_file.h"
+#include "base/trace_writer.h"
 #include "call/runtime.h"
 #include "comm/waiter.h"
 
@@ -70,7 +70,7 @@ void send_events(const mpi::Api& api, mpi::Comm comm, int to, const Trace* trace
   } while (g_piece.bytes != 0);
 }
 
-void receive_events(const mpi::Api& api, mpi::Comm comm, int from, TraceFile& file) {
+void receive_events(const mpi::Api& api, mpi::Comm comm, int from, TraceWriter& file) {
   do {
     g_piece.bytes = 0;
     if (!send(api, comm, from, nullptr, 0)) return;
@@ -105,7 +105,7 @@ void Runtime::save_trace() {
   const std::size_t length = trace_file_name(*config.trace, rank, g_host, int(getpid()), g_path);
   if (own_file && shared && rank != 0)
     std::snprintf(g_path + length, sizeof g_path - length, ".%d", rank);
-  TraceFile file(g_path);
+  TraceWriter file(g_path);
   std::size_t at = 0;
   while (const std::size_t bytes = trace->format(track, at, g_piece.text))
     file.append({g_piece.text, bytes});

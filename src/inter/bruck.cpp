@@ -84,7 +84,7 @@ Status BruckExchange::move(const char* name, std::byte* to, const std::byte* fro
 }
 
 Status BruckExchange::check(const std::byte* block, int owner, int sender) {
-  return codec::check_message(block, layout_.bytes_of(owner), codec_.header(chunk(owner), sender));
+  return comm::check_message(block, layout_.bytes_of(owner), codec_.header(chunk(owner), sender));
 }
 
 // Encodes this rank's values for each owner, into the place given by the owner's distance.
@@ -92,7 +92,7 @@ Status BruckExchange::encode() {
   for (int number = 1; number < shape_.group_size; ++number) {
     const comm::Range part = chunk(bruck_.further(me_, number));
     if (part.count == 0) continue;
-    codec_.encode(part, memory_ + place(number) + codec::kHeaderBytes);
+    codec_.encode(part, memory_ + place(number) + comm::kHeaderBytes);
   }
   SLIMPI_TRY(move("copy out", staging_, memory_, shape_.own()));
   for (int number = 1; number < shape_.group_size; ++number) {
@@ -100,8 +100,8 @@ Status BruckExchange::encode() {
     const comm::Range part = chunk(owner);
     if (part.count == 0) continue;
     std::byte* const block = staging_ + place(number);
-    codec_.encoded(part, block + codec::kHeaderBytes);
-    codec::write_header(block, codec_.header(chunk(owner), me_));
+    codec_.encoded(part, block + comm::kHeaderBytes);
+    comm::write_header(block, codec_.header(chunk(owner), me_));
   }
   return Status::ok;
 }
@@ -168,15 +168,15 @@ Status BruckExchange::sum() {
     SLIMPI_TRY(check(staging_ + place(number), me_, bruck_.back(me_, number)));
   SLIMPI_TRY(move("copy in", memory_, staging_, shape_.own()));
   const auto addend = [&](const std::byte* places, int member) {
-    return places + place(bruck_.back(me_, member)) + codec::kHeaderBytes;
+    return places + place(bruck_.back(me_, member)) + comm::kHeaderBytes;
   };
-  codec_.sum(part, memory_ + shape_.own() + codec::kHeaderBytes,
+  codec_.sum(part, memory_ + shape_.own() + comm::kHeaderBytes,
              [&](int member) { return addend(memory_, member); });
   std::byte* const block = staging_ + shape_.own();
   SLIMPI_TRY(move("copy out", block, memory_ + shape_.own(), shape_.block));
-  codec_.summed(part, block + codec::kHeaderBytes,
+  codec_.summed(part, block + comm::kHeaderBytes,
                 [&](int member) { return addend(staging_, member); });
-  codec::write_header(block, codec_.header(part, me_));
+  comm::write_header(block, codec_.header(part, me_));
   return Status::ok;
 }
 
@@ -202,7 +202,7 @@ Status BruckExchange::decode() {
     const comm::Range part = chunk(owner);
     if (part.count == 0) continue;
     SLIMPI_TRY(check(staging_ + at, owner, owner));
-    codec_.decode(part, memory_ + at + codec::kHeaderBytes);
+    codec_.decode(part, memory_ + at + comm::kHeaderBytes);
     at += layout_.bytes_of(owner);
   }
   return staged_ ? comm::synchronize(context_.device_stream(), &exchange_) : Status::ok;

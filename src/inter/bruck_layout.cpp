@@ -6,7 +6,7 @@
 
 #include "base/round_up.h"
 #include "inter/bruck.h"
-#include "inter/pipeline_plan.h"
+#include "inter/segment_length.h"
 
 namespace slimpi::inter {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "inter/local_reduction.h"
-#include "inter/pipeline_plan.h"
+#include "inter/segment_length.h"
 
 namespace slimpi::inter {
 

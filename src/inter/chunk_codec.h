@@ -33,7 +33,7 @@ class ChunkCodec {
   void summed(const comm::Range& part, const std::byte* payload, const PayloadFrom& from);
 
   // The header of a message with `part`, sent by a member.
-  codec::Message header(const comm::Range& part, int member) const {
+  comm::MessageHeader header(const comm::Range& part, int member) const {
     return message_header(context_, shard_, part, group_.peers[std::size_t(member)]);
   }
 

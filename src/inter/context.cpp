@@ -39,9 +39,9 @@ Context context_of(comm::Call& call, const Streams& streams) {
           .memory = &scratch.objects};
 }
 
-codec::Message message_header(const Context& context, const comm::Range& shard,
-                              const comm::Range& part, int sender) {
-  codec::Message message;
+comm::MessageHeader message_header(const Context& context, const comm::Range& shard,
+                                   const comm::Range& part, int sender) {
+  comm::MessageHeader message;
   message.format = context.format;
   // Counted from the vector's start: the same part of another shard is another message.
   message.first = shard.first + part.first;

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <memory_resource>
 
-#include "codec/message_header.h"
 #include "comm/call.h"
+#include "comm/message_header.h"
 #include "comm/point_to_point.h"
 #include "comm/segment_class.h"
 #include "comm/stream_role.h"
@@ -57,8 +57,8 @@ Context context_of(comm::Call& call, const Streams& streams);
 
 // The header of a message with the values `part` of `shard`, sent by `sender`, a rank of the
 // communicator. The sender writes it; the receiver makes the same one to check the message.
-codec::Message message_header(const Context& context, const comm::Range& shard,
-                              const comm::Range& part, int sender);
+comm::MessageHeader message_header(const Context& context, const comm::Range& shard,
+                                   const comm::Range& part, int sender);
 
 // The random numbers for stochastic rounding when this rank encodes `part` of `shard`. They depend
 // only on the seed, the rank, the call and the position in the vector.

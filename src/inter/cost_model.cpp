@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "inter/bruck.h"
-#include "inter/pipeline_plan.h"
+#include "inter/segment_length.h"
 
 namespace slimpi::cost {
 namespace {

@@ -35,15 +35,15 @@ MessageBuffers::MessageBuffers(const Context& context, CopyStreams& streams, std
       received_(gpu_aware_ ? count : 0, context.memory) {}
 
 // Of the host's payloads, which lie apart; the pitch of the device's is their length.
-CopyStreams::Rows MessageBuffers::payloads(std::span<const codec::Message> about) const {
+CopyStreams::Rows MessageBuffers::payloads(std::span<const comm::MessageHeader> about) const {
   const std::size_t width = kernels::encoded_bytes(about.front().format, about.front().count);
   return {about.size(), width, kernels::encoded_bytes(about.back().format, about.back().count),
           bytes_, width};
 }
 
-Status MessageBuffers::stage_out(std::size_t first, std::span<const codec::Message> about,
+Status MessageBuffers::stage_out(std::size_t first, std::span<const comm::MessageHeader> about,
                                  CopyStreams::Event* event, bool mapped) {
-  for (std::size_t i = 0; i < about.size(); ++i) codec::write_header(header(first + i), about[i]);
+  for (std::size_t i = 0; i < about.size(); ++i) comm::write_header(header(first + i), about[i]);
   // MPI sends the payloads from the device. Only the headers, which the host writes, go there.
   if (gpu_aware_)
     return streams_.copy_out(message(first), header(first), headers(about.size()), event);
@@ -53,23 +53,22 @@ Status MessageBuffers::stage_out(std::size_t first, std::span<const codec::Messa
 }
 
 Status MessageBuffers::stage_in(std::size_t first, std::span<const std::size_t> received,
-                                std::span<const codec::Message> expected, bool mapped) {
+                                std::span<const comm::MessageHeader> expected, bool mapped) {
   if (gpu_aware_) {
     std::copy(received.begin(), received.end(), received_.begin() + std::ptrdiff_t(first));
     return streams_.copy_in(header(first), message(first), headers(expected.size()));
   }
   for (std::size_t i = 0; i < expected.size(); ++i)
     // Before any kernel reads the payload: a message with a wrong header or length fails the call.
-    SLIMPI_TRY(codec::check_message(header(first + i), received[i], expected[i]));
+    SLIMPI_TRY(comm::check_message(header(first + i), received[i], expected[i]));
   if (mapped) return Status::ok;
   CopyStreams::Rows rows = payloads(expected);
   std::swap(rows.to_pitch, rows.from_pitch);
   return streams_.copy_in(payload(first), host_payload(first), rows);
 }
 
-Status MessageBuffers::check(std::size_t buffer, const codec::Message& expected) const {
-  return gpu_aware_ ? codec::check_message(header(buffer), received_[buffer], expected)
-                    : Status::ok;
+Status MessageBuffers::check(std::size_t buffer, const comm::MessageHeader& expected) const {
+  return gpu_aware_ ? comm::check_message(header(buffer), received_[buffer], expected) : Status::ok;
 }
 
 }  // namespace slimpi::inter

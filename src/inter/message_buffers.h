@@ -19,7 +19,7 @@
 #include <span>
 #include <vector>
 
-#include "codec/message_header.h"
+#include "comm/message_header.h"
 #include "inter/copy_streams.h"
 
 namespace slimpi::inter {
@@ -34,10 +34,10 @@ class MessageBuffers {
   // which is not filled if MPI uses device memory.
   std::byte* message(std::size_t buffer) const { return wire_ + buffer * bytes_; }
   std::byte* payload(std::size_t buffer, bool mapped = false) const {
-    return (mapped ? staging_ : memory_) + buffer * bytes_ + codec::kHeaderBytes;
+    return (mapped ? staging_ : memory_) + buffer * bytes_ + comm::kHeaderBytes;
   }
   std::byte* host_payload(std::size_t buffer) const {
-    return staging_ + buffer * bytes_ + codec::kHeaderBytes;
+    return staging_ + buffer * bytes_ + comm::kHeaderBytes;
   }
 
   bool contiguous() const { return memory_ != wire_; }
@@ -51,25 +51,25 @@ class MessageBuffers {
   // To be called after the kernels that write the payloads were queued: those of the messages
   // `about`, in the buffers from `first` on. `event` is complete when they may be sent. All have
   // the length of the first one, but the last, which may be shorter.
-  Status stage_out(std::size_t first, std::span<const codec::Message> about,
+  Status stage_out(std::size_t first, std::span<const comm::MessageHeader> about,
                    CopyStreams::Event* event, bool mapped = false);
 
   // To be called after messages of `received` bytes each arrived, and before the kernels that read
   // their payloads are queued. Checks the messages at once; if only the device has them, check()
   // does so later.
   Status stage_in(std::size_t first, std::span<const std::size_t> received,
-                  std::span<const codec::Message> expected, bool mapped = false);
+                  std::span<const comm::MessageHeader> expected, bool mapped = false);
 
   // Checks the message after what was queued behind stage_in is complete. Does nothing unless
   // checks_late().
-  Status check(std::size_t buffer, const codec::Message& expected) const;
+  Status check(std::size_t buffer, const comm::MessageHeader& expected) const;
   bool checks_late() const { return gpu_aware_; }
 
  private:
   std::byte* header(std::size_t buffer) const { return staging_ + buffer * bytes_; }
-  CopyStreams::Rows payloads(std::span<const codec::Message> about) const;
+  CopyStreams::Rows payloads(std::span<const comm::MessageHeader> about) const;
   CopyStreams::Rows headers(std::size_t count) const {
-    return {count, codec::kHeaderBytes, codec::kHeaderBytes, bytes_, bytes_};
+    return {count, comm::kHeaderBytes, comm::kHeaderBytes, bytes_, bytes_};
   }
 
   CopyStreams& streams_;

@@ -6,7 +6,7 @@
 #include "base/exceptions.h"
 #include "base/round_up.h"
 #include "inter/message_buffers.h"
-#include "inter/pipeline_plan.h"
+#include "inter/segment_length.h"
 
 namespace slimpi::inter {
 
@@ -104,7 +104,7 @@ class NeighborExchange {
   mpi::Request& received(std::int64_t number, std::size_t peer) {
     return requests_[requests_.size() / 2 + ring_index(number) * ranks_.size() + peer];
   }
-  codec::Message message(const comm::Range& part, int sender) const {
+  comm::MessageHeader message(const comm::Range& part, int sender) const {
     return message_header(context_, shard_, part, sender);
   }
   Status post(std::int64_t number);
@@ -152,7 +152,7 @@ Status NeighborExchange::encode(std::int64_t number) {
   const Timed timed(statistics_, Stage::encode, "encode", 4 * part.count);
   const std::size_t buffer = place(number, 0);
   codec_.encode(part, buffers_.payload(buffer));
-  const codec::Message about = message(part, context_.rank);
+  const comm::MessageHeader about = message(part, context_.rank);
   return buffers_.stage_out(buffer, {&about, 1}, &encoded_[ring_index(number)]);
 }
 
@@ -179,7 +179,7 @@ Status NeighborExchange::apply(std::int64_t number) {
     }
     const std::size_t buffer = place(number, 1 + peer);
     theirs_[peer] = buffers_.payload(buffer);
-    const codec::Message expected = message(part, ranks_[peer]);
+    const comm::MessageHeader expected = message(part, ranks_[peer]);
     SLIMPI_TRY(buffers_.stage_in(buffer, {&bytes_received, 1}, {&expected, 1}));
   }
   const Timed timed(statistics_, Stage::decode, "decode", 4 * part.count);

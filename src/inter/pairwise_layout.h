@@ -13,7 +13,7 @@
 #include "inter/exchange_layout.h"
 #include "inter/exchange_size.h"
 #include "inter/pairwise_steps.h"
-#include "inter/pipeline_plan.h"
+#include "inter/segment_length.h"
 
 namespace slimpi::inter {
 

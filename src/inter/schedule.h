@@ -8,7 +8,7 @@
 #include "inter/context.h"
 #include "inter/exchange_layout.h"
 #include "inter/exchange_size.h"
-#include "inter/pipeline_plan.h"
+#include "inter/segment_length.h"
 
 namespace slimpi::inter {
 

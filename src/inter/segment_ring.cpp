@@ -25,7 +25,7 @@ CopyStreams::Event& SegmentRing::event(MessageKind message, const Step& step) {
   return encoded_[index * std::size_t(layout_.rounds()) + std::size_t(step.round)];
 }
 
-std::span<const codec::Message> SegmentRing::headers(const comm::Range& group, int sender) {
+std::span<const comm::MessageHeader> SegmentRing::headers(const comm::Range& group, int sender) {
   const int segments = layout_.segments_of(group);
   for (int i = 0; i < segments; ++i)
     headers_[std::size_t(i)] = codec_.header(layout_.segment(group, i), sender);
@@ -108,7 +108,7 @@ Status SegmentRing::check(MessageKind message, std::int64_t number) {
   // MPI received these messages into device memory. The copy of their headers is complete now.
   for (int round = 0; round < layout_.rounds() && buffers_.checks_late(); ++round) {
     const Step step{message == MessageKind::gather_in, number, round};
-    const std::span<const codec::Message> expected =
+    const std::span<const comm::MessageHeader> expected =
         headers(layout_.received_in(step), layout_.from(step));
     for (std::size_t i = 0; i < expected.size(); ++i)
       SLIMPI_TRY(buffers_.check(layout_.buffer(message, number, round) + i, expected[i]));

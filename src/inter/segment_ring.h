@@ -70,7 +70,7 @@ class SegmentRing {
   }
   bool mapped(std::int64_t number) const { return buffers_.mapped(layout_.most_segments(number)); }
   // Valid until the next call.
-  std::span<const codec::Message> headers(const comm::Range& group, int sender);
+  std::span<const comm::MessageHeader> headers(const comm::Range& group, int sender);
   CopyStreams::Event& event(MessageKind message, const Step& step);
   int rank_of(int member) const { return group_.peers[std::size_t(member)]; }
 
@@ -84,7 +84,7 @@ class SegmentRing {
   // By ring index; encoded_ also by round.
   std::pmr::vector<CopyStreams::Event> encoded_, summed_, decoded_;
   // Of one group: what headers() returns, and the bytes that arrived.
-  std::pmr::vector<codec::Message> headers_;
+  std::pmr::vector<comm::MessageHeader> headers_;
   std::pmr::vector<std::size_t> received_;
 };
 

@@ -5,7 +5,7 @@
 
 #include "comm/node_layout.h"
 #include "inter/bruck_steps.h"
-#include "inter/pipeline_plan.h"
+#include "inter/segment_length.h"
 
 namespace slimpi::cost {
 

@@ -21,7 +21,7 @@ DevicePath::Readiness DevicePath::readiness(const device::Location& location) co
 // Every step ends in a barrier that tells whether all node-local ranks succeeded, so `opened` is
 // the same on all of them, and so is the next step. Only `reason` may differ: it is this rank's, or
 // empty.
-Status DevicePath::open(SharedSegment& shared, comm::Exchange& exchange,
+Status DevicePath::open(NodeBarrier& shared, comm::Exchange& exchange,
                         const device::Location& location, Statistics& statistics) {
   location_ = location;
   bool opened = false;

@@ -28,7 +28,7 @@ class DevicePath {
 
   // To be called when all node-local ranks published `not_open`: opens the fastest path that works.
   // Afterwards path() is the same on all of them. If it is `host`, no rank tries again.
-  Status open(SharedSegment& shared, comm::Exchange& exchange, const device::Location& location,
+  Status open(NodeBarrier& shared, comm::Exchange& exchange, const device::Location& location,
               Statistics& statistics);
   Path path() const { return path_; }
 

@@ -6,7 +6,7 @@
 // The whole, in order:
 //   1. The ranks of a node open a shared-memory segment for their communicator (segment_opening.h).
 //      Where that fails on some node, all ranks send messages instead (mpi).
-//   2. Before the first barrier of a call (shared_segment.h) each rank publishes one word: what its
+//   2. Before the first barrier of a call (node_barrier.h) each rank publishes one word: what its
 //      buffers allow (published_word.h).
 //   3. From the words all decide alike (pass_decision.h): through the segment (shm), through GPU
 //      memory (ipc), by NCCL, or in pieces (node_pieces.h).

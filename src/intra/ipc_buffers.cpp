@@ -15,9 +15,9 @@ struct Note {
   device::Ipc::Handle handle;
   std::uint32_t offered, opened;
 };
-static_assert(sizeof(Note) <= SharedSegment::kNoteBytes);
+static_assert(sizeof(Note) <= NodeBarrier::kNoteBytes);
 
-Note& note_of(SharedSegment& shared, int local) {
+Note& note_of(NodeBarrier& shared, int local) {
   return *reinterpret_cast<Note*>(shared.note(local));
 }
 
@@ -29,7 +29,7 @@ Status IpcBuffers::offer(const device::Location& location, Statistics& statistic
   return location.device->ipc->offer(memory_.data(), handle);
 }
 
-Status IpcBuffers::open(SharedSegment& shared, comm::Exchange& exchange,
+Status IpcBuffers::open(NodeBarrier& shared, comm::Exchange& exchange,
                         const device::Location& location, Statistics& statistics, bool* opened,
                         std::string* reason) {
   me_ = shared.local_rank();

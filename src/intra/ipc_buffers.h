@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "comm/memory.h"
-#include "intra/shared_segment.h"
+#include "intra/node_barrier.h"
 
 namespace slimpi::intra {
 
@@ -25,7 +25,7 @@ class IpcBuffers {
 
   // Collective over the node. *opened is the same on all its ranks. Where it is false, *reason is
   // what failed on this rank, or empty if nothing did.
-  Status open(SharedSegment& shared, comm::Exchange& exchange, const device::Location& location,
+  Status open(NodeBarrier& shared, comm::Exchange& exchange, const device::Location& location,
               Statistics& statistics, bool* opened, std::string* reason);
 
   // Unmaps the node-local ranks' memory. This rank's own memory is freed with the object, once no

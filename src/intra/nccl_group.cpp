@@ -46,8 +46,8 @@ struct NcclGroup::Note {
   }
 };
 
-NcclGroup::Note& NcclGroup::note_of(SharedSegment& shared, int local) {
-  static_assert(sizeof(Note) <= SharedSegment::kNoteBytes);
+NcclGroup::Note& NcclGroup::note_of(NodeBarrier& shared, int local) {
+  static_assert(sizeof(Note) <= NodeBarrier::kNoteBytes);
   return *reinterpret_cast<Note*>(shared.note(local));
 }
 
@@ -70,7 +70,7 @@ Status NcclGroup::prepare(const device::Location& location, int size, Statistics
 
 // Every rank stops by itself: its communicator exists, it failed, it saw a node-local rank fail, or
 // it waited too long. When all have stopped, every rank returns.
-Status NcclGroup::create_communicator(SharedSegment& shared, comm::Exchange& exchange,
+Status NcclGroup::create_communicator(NodeBarrier& shared, comm::Exchange& exchange,
                                       const device::Location& location) {
   const int me = shared.local_rank(), size = shared.size();
   Note& mine = note_of(shared, me);
@@ -105,7 +105,7 @@ Status NcclGroup::create_communicator(SharedSegment& shared, comm::Exchange& exc
   }
 }
 
-Status NcclGroup::open(SharedSegment& shared, comm::Exchange& exchange,
+Status NcclGroup::open(NodeBarrier& shared, comm::Exchange& exchange,
                        const device::Location& location, Statistics& statistics, bool* opened,
                        std::string* reason) {
   const int me = shared.local_rank(), size = shared.size();

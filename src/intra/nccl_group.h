@@ -10,7 +10,7 @@
 
 #include "comm/exchange.h"
 #include "comm/memory.h"
-#include "intra/shared_segment.h"
+#include "intra/node_barrier.h"
 
 namespace slimpi::intra {
 
@@ -31,7 +31,7 @@ class NcclGroup {
 
   // Collective over the node. *opened is the same on all its ranks. Where it is false, *reason is
   // the same on all of them, too.
-  Status open(SharedSegment& shared, comm::Exchange& exchange, const device::Location& location,
+  Status open(NodeBarrier& shared, comm::Exchange& exchange, const device::Location& location,
               Statistics& statistics, bool* opened, std::string* reason);
 
   // `in_order`: every node-local rank does so, and nothing is in flight.
@@ -51,10 +51,10 @@ class NcclGroup {
 
  private:
   struct Note;
-  static Note& note_of(SharedSegment& shared, int local);
+  static Note& note_of(NodeBarrier& shared, int local);
   Status find_gpu(const device::Location& location, Note& mine);
   Status prepare(const device::Location& location, int size, Statistics& statistics);
-  Status create_communicator(SharedSegment& shared, comm::Exchange& exchange,
+  Status create_communicator(NodeBarrier& shared, comm::Exchange& exchange,
                              const device::Location& location);
   float* floats() const { return reinterpret_cast<float*>(scratch_.data()); }
 

@@ -26,7 +26,7 @@ constexpr std::uint64_t kLeastBytes = 1 << 20;
 NodePieces::NodePieces(comm::Call& call) : call_(call), shared_(*shared_of(call.communicator)) {}
 
 bool NodePieces::possible(comm::Communicator& communicator, std::uint64_t bytes) {
-  SharedSegment* const shared = shared_of(communicator);
+  NodeBarrier* const shared = shared_of(communicator);
   return bytes >= kLeastBytes && shared != nullptr && shared->peers_readable();
 }
 

@@ -17,7 +17,7 @@
 #include "base/exceptions.h"
 #include "comm/call.h"
 #include "comm/communicator.h"
-#include "intra/shared_segment.h"
+#include "intra/node_barrier.h"
 
 namespace slimpi::intra {
 
@@ -63,7 +63,7 @@ class NodePieces {
   Status barrier() { return shared_.barrier(call_.communicator.exchange()); }
 
   comm::Call& call_;
-  SharedSegment& shared_;
+  NodeBarrier& shared_;
   bool begun_ = false;
 };
 

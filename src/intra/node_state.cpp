@@ -22,7 +22,7 @@ Status NodeState::open_shared(comm::Communicator& communicator) {
   shared_tried_ = true;
   if (!node_ranks) return Status::ok;
   // From here on every rank makes the same steps, also one whose node has no other rank.
-  shared_ = std::make_unique<SharedSegment>(communicator.statistics());
+  shared_ = std::make_unique<NodeBarrier>(communicator.statistics());
   bool ready = false;
   SLIMPI_TRY(shared_->open(communicator.exchange(), communicator.layout(), intra, &ready));
   if (ready) return Status::ok;

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "comm/communicator.h"
-#include "intra/shared_segment.h"
+#include "intra/node_barrier.h"
 #include "intra/summation_order.h"
 
 namespace slimpi::intra {
@@ -21,7 +21,7 @@ class NodeState : public comm::Attachment {
   // excludes it or if no node has two ranks. Collective.
   Status open_shared(comm::Communicator& communicator);
   // Null where there is no segment.
-  SharedSegment* shared() const { return shared_.get(); }
+  NodeBarrier* shared() const { return shared_.get(); }
 
   // For a communicator on one node: opens the segment, and reserves as reserve() does. Whether all
   // ranks could, which ready() tells from then on. Collective; to be called while ready() is empty.
@@ -37,13 +37,13 @@ class NodeState : public comm::Attachment {
  private:
   void layout_changed() override;
 
-  std::unique_ptr<SharedSegment> shared_;
+  std::unique_ptr<NodeBarrier> shared_;
   bool shared_tried_ = false;
   std::optional<bool> ready_;  // the agreed result of prepare; the same on all ranks
 };
 
 // The node's segment; null where there is none.
-inline SharedSegment* shared_of(comm::Communicator& communicator) {
+inline NodeBarrier* shared_of(comm::Communicator& communicator) {
   return NodeState::of(communicator).shared();
 }
 

@@ -4,8 +4,8 @@
 // the path where every rank uses the one that it has open.
 #pragma once
 #include "intra/device_path.h"
+#include "intra/node_barrier.h"
 #include "intra/published_word.h"
-#include "intra/shared_segment.h"
 
 namespace slimpi::intra {
 
@@ -17,7 +17,7 @@ struct PassDecision {
 };
 
 // `own`: the path of this rank before the barrier.
-inline PassDecision decide(const SharedSegment::Published& published, DevicePath::Path own) {
+inline PassDecision decide(const NodeBarrier::Published& published, DevicePath::Path own) {
   if (!published.alike(published::kReadiness)) return {DevicePath::Path::host, false, false, true};
   const bool open = (published.all & published::kReadiness) == DevicePath::not_open;
   const bool pieces = (published.all & published::kPieces) != 0 && own == DevicePath::Path::host;

@@ -53,7 +53,7 @@ Status ShmPass::begin(Path* path, bool* in_pieces) {
   const Path own = propose(*in_pieces);
   if (own != Path::nccl && !*in_pieces) SLIMPI_TRY(copy_to_segment(0));
   SLIMPI_TRY(barrier());
-  const SharedSegment::Published published = shared_.published();
+  const NodeBarrier::Published published = shared_.published();
   if (!published.alike(published::kCount)) return fail(Status::bad_message, describe_counts());
   if (result_ != nullptr) {
     result_->unverified = (published.any & published::kUnverified) != 0;

@@ -112,7 +112,7 @@ class ShmPass {
 
   comm::Call& call_;
   const comm::InterNodeGroup& group_;
-  SharedSegment& shared_;
+  NodeBarrier& shared_;
   NodeSegment& segment_;
   comm::Exchange& exchange_;
   const int me_, size_;

@@ -83,7 +83,7 @@ class NcclPass {
   comm::Call& call_;
   const comm::InterNodeGroup& group_;
   comm::Exchange& exchange_;
-  SharedSegment& shared_;
+  NodeBarrier& shared_;
   NcclGroup& nccl_;
   const int me_, size_;
   NodeBlocks blocks_;

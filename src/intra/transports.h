@@ -3,7 +3,7 @@
 // intra_node.h says. By value of SLIMPI_INTRA:
 //
 //   mpi    transport_mpi.cpp   messages
-//   shm    transport_shm.cpp   message buffers in a segment of host memory (shared_segment.h)
+//   shm    transport_shm.cpp   message buffers in a segment of host memory (node_barrier.h)
 //   cma    transport_shm.cpp   the same; large sums between nodes always in pieces (node_pieces.h)
 //   ipc    transport_shm.cpp   message buffers in GPU memory (ipc_buffers.h)
 //   nccl   transport_nccl.cpp  NCCL, GPU to GPU (nccl_group.h)

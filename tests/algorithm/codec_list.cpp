@@ -6,7 +6,7 @@
 
 using slimpi::algorithm::codec_at;
 using slimpi::algorithm::finer_codec;
-using slimpi::algorithm::kExactCodec;
+using slimpi::algorithm::kUncompressed;
 
 namespace {
 
@@ -32,17 +32,17 @@ void after_eight_bits_comes_fp16(void**) {
 }
 
 void after_fp16_comes_the_exact_codec(void**) {
-  assert_int_equal(finer_codec(kHalf, 1.2, 1e-2, 1), kExactCodec);
+  assert_int_equal(finer_codec(kHalf, 1.2, 1e-2, 1), kUncompressed);
 }
 
 void fp16_is_not_tried_where_its_rounding_is_too_large(void**) {
-  assert_int_equal(finer_codec(kEightBits, 1.2, 1e-4, 1), kExactCodec);
+  assert_int_equal(finer_codec(kEightBits, 1.2, 1e-4, 1), kUncompressed);
   assert_int_equal(finer_codec(kEightBits, 1.2, 2e-4, 1), kHalf);
 }
 
 void fp16_is_not_tried_for_sums_that_it_cannot_hold(void**) {
   assert_int_equal(finer_codec(kEightBits, 1.2, 1e-2, 65472), kHalf);
-  assert_int_equal(finer_codec(kEightBits, 1.2, 1e-2, 65504), kExactCodec);
+  assert_int_equal(finer_codec(kEightBits, 1.2, 1e-2, 65504), kUncompressed);
   assert_int_equal(finer_codec(0, 1.01, 1e-2, 1e30), 1);  // quantizers hold all sums
 }
 
@@ -53,9 +53,9 @@ void the_coarsest_codec_follows_from_the_error(void**) {
   assert_int_equal(coarsest_codec(kEightBits, 0.99, 1e-2, 1), kEightBits);
   assert_int_equal(coarsest_codec(kEightBits, 0.45, 1e-2, 1), 6);
   assert_int_equal(coarsest_codec(kHalf, 0.1, 1e-2, 1), kEightBits);
-  assert_int_equal(coarsest_codec(kExactCodec, 0, 1e-2, 1), kHalf);
-  assert_int_equal(coarsest_codec(kExactCodec, 0, 1e-5, 1), kEightBits);
-  assert_int_equal(coarsest_codec(kExactCodec, 0, 1e-2, 1e30), kEightBits);
+  assert_int_equal(coarsest_codec(kUncompressed, 0, 1e-2, 1), kHalf);
+  assert_int_equal(coarsest_codec(kUncompressed, 0, 1e-5, 1), kEightBits);
+  assert_int_equal(coarsest_codec(kUncompressed, 0, 1e-2, 1e30), kEightBits);
 }
 
 void the_first_codec_is_for_normal_values(void**) {
@@ -63,7 +63,7 @@ void the_first_codec_is_for_normal_values(void**) {
   assert_int_equal(codec_for_normal_values(1e-1), 4);
   assert_int_equal(codec_for_normal_values(1e-2), kEightBits);
   assert_int_equal(codec_for_normal_values(1e-3), kHalf);
-  assert_int_equal(codec_for_normal_values(1e-5), kExactCodec);
+  assert_int_equal(codec_for_normal_values(1e-5), kUncompressed);
 }
 
 }  // namespace

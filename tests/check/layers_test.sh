@@ -6,7 +6,7 @@ check=$(cd "$(dirname "$0")" && pwd)/layers.sh
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 mkdir -p "$tree/src/base" "$tree/src/mpi" "$tree/src/topology" "$tree/src/device" \
-  "$tree/src/codec" "$tree/src/algorithm" "$tree/src/policy" "$tree/src/intercept" \
+  "$tree/src/comm" "$tree/src/algorithm" "$tree/src/policy" "$tree/src/intercept" \
   "$tree/kernels/cpu" "$tree/kernels/cuda"
 failures=0
 
@@ -27,7 +27,7 @@ put kernels/kernels.h '#include "format.h"
 put kernels/format.h 'int format;'
 put kernels/cuda/encode.cu '#include <cuda_runtime.h>
 #include "kernels/format.h"'
-put src/codec/codec.h '#include "device/device.h"
+put src/comm/codec.h '#include "device/device.h"
 #include "mpi/mpi.h"'
 put src/policy/policy.h '#include "algorithm/algorithm.h"
 #include "topology/topology.h"'
@@ -38,6 +38,9 @@ put src/intercept/allreduce.cpp '#include <vector>
 int MPI_Allreduce(const void* in, void* out, int n, MPI_Datatype t, MPI_Op op, MPI_Comm comm) {
   return mpi().Allreduce(in, out, n, t, op, comm);
 }'
+put tools/bench/world.cpp '#include <mpi.h>
+#include "policy/policy.h"
+int main() { return PMPI_Init(0, 0); }'
 put src/intra/node_state.h "int state;"
 put src/call/runtime.cpp 'bool cuda_part_wanted;  // no intercepted function here'
 
@@ -70,13 +73,16 @@ expect src/mpi/real.h '#include "topology/topology.h"' 1 "$above"
 expect src/topology/topology.h '
   #  include "kernels/kernels.h"' 2 "$above"
 expect kernels/cpu/cpu.cpp '#include "device/device.h"' 1 "$above"
-expect src/device/host.cpp '#include "codec/codec.h"' 1 "$above"
-expect src/codec/quant.cpp '#include "algorithm/algorithm.h"' 1 "$above"
+expect src/device/host.cpp '#include "comm/codec.h"' 1 "$above"
+expect src/comm/quant.cpp '#include "algorithm/algorithm.h"' 1 "$above"
 expect src/comm/group.h '#include "intra/node_state.h"' 1 "$above"
 expect src/algorithm/ring.cpp '#include "policy/policy.h"' 1 "$above"
 expect src/policy/rules.cpp '#include "call/runtime.h"' 1 "$above"
-expect src/codec/quant.cpp '#include "nowhere.h"' 1 'write it as'
-expect src/codec/quant.cpp '#include "../codec/codec.h"' 1 'write it as'
+expect src/call/runtime.cpp '#include "tools/bench/world.h"' 1 "$above"
+expect tools/info/text.cpp '#include "call/runtime.h"' 1 "$above"
+expect tools/info/text.cpp 'auto home = getenv("HOME");' 1 'reads the environment'
+expect src/comm/quant.cpp '#include "nowhere.h"' 1 'write it as'
+expect src/comm/quant.cpp '#include "../comm/codec.h"' 1 'write it as'
 expect src/stray.cpp 'int x;' 1 'no layer'
 expect src/base/log.cpp '#include <mpi.h>' 1 'includes mpi.h'
 expect src/policy/rules.cpp '#include <hwloc.h>' 1 'includes hwloc.h'
@@ -104,7 +110,7 @@ expect src/intercept/pcontrol.cpp "$shim
 expect src/intercept/pcontrol.cpp "$shim
   getenv(\"X\");" 2 'reads the environment'
 
-rm -rf "$tree/src" "$tree/kernels"
+rm -rf "$tree/src" "$tree/kernels" "$tree/tools"
 if "$check" "$tree" >"$tree/out" 2>&1; then
   echo "FAIL: a tree without sources passes"
   failures=1

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "base/statistics.h"
-#include "codec/message_header.h"
+#include "comm/message_header.h"
 #include "inter/reduce_scatter_allgather.h"
 #include "inter/schedule.h"
 
@@ -248,7 +248,7 @@ void ClockedNetwork::deliver(const Envelope& envelope, Message& message) {
   const double end = begin + double(message.bytes) / from.costs.link;
   from.send_free = to.receive_free = end;
   message.arrived = end + from.costs.latency;
-  std::memcpy(message.into, message.data, std::min(message.bytes, codec::kHeaderBytes));
+  std::memcpy(message.into, message.data, std::min(message.bytes, comm::kHeaderBytes));
 }
 
 Status ClockedExchange::send(int to, comm::Tag tag, const void* data, std::size_t bytes,

@@ -8,15 +8,15 @@
 
 using slimpi::intra::decide;
 using slimpi::intra::DevicePath;
+using slimpi::intra::NodeBarrier;
 using slimpi::intra::PassDecision;
-using slimpi::intra::SharedSegment;
 using Path = DevicePath::Path;
 namespace published = slimpi::intra::published;
 
 namespace {
 
 PassDecision decided(std::initializer_list<std::uint64_t> words, Path own) {
-  SharedSegment::Published joined{UINT64_MAX, 0};
+  NodeBarrier::Published joined{UINT64_MAX, 0};
   for (const std::uint64_t word : words) {
     joined.all &= word;
     joined.any |= word;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "inter/pipeline_plan.h"
+#include "inter/segment_length.h"
 
 #include <algorithm>
 
 #include "base/round_up.h"
-#include "codec/message_header.h"
+#include "comm/message_header.h"
 #include "comm/node_layout.h"
 
 namespace slimpi::inter {
@@ -53,7 +53,7 @@ std::size_t segment_bytes(comm::SegmentClass segment_class, std::size_t chunk_by
 }  // namespace
 
 std::size_t message_bytes(const kernels::Format& format, std::uint64_t elements) {
-  return codec::kHeaderBytes + round_up(kernels::encoded_bytes(format, elements), 4);
+  return comm::kHeaderBytes + round_up(kernels::encoded_bytes(format, elements), 4);
 }
 
 namespace {

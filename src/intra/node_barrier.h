@@ -16,14 +16,14 @@
 
 namespace slimpi::intra {
 
-class SharedSegment {
+class NodeBarrier {
  public:
-  explicit SharedSegment(Statistics& statistics) : statistics_(statistics) {}
-  ~SharedSegment() {
+  explicit NodeBarrier(Statistics& statistics) : statistics_(statistics) {}
+  ~NodeBarrier() {
     if (segment_ != nullptr) NodeSegment::leave(std::move(segment_));
   }
-  SharedSegment(const SharedSegment&) = delete;
-  SharedSegment& operator=(const SharedSegment&) = delete;
+  NodeBarrier(const NodeBarrier&) = delete;
+  NodeBarrier& operator=(const NodeBarrier&) = delete;
 
   // Collective over the communicator. *ready is the same on all its ranks, and false where the
   // ranks of some node cannot share memory.

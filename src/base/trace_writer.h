@@ -18,12 +18,12 @@ bool trace_is_per_rank(const std::string& pattern);
 
 // A complete trace in a file, written in several calls without allocation. After a failure further
 // text is dropped, and a regular file is removed at the end.
-class TraceFile {
+class TraceWriter {
  public:
-  explicit TraceFile(const char* path);
-  TraceFile(const TraceFile&) = delete;
-  TraceFile& operator=(const TraceFile&) = delete;
-  ~TraceFile() { close(); }
+  explicit TraceWriter(const char* path);
+  TraceWriter(const TraceWriter&) = delete;
+  TraceWriter& operator=(const TraceWriter&) = delete;
+  ~TraceWriter() { close(); }
 
   void append(std::string_view text);  // text from Trace::format
   int close();                         // 0, or the errno of the first failure

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The header of messages: what was written is accepted, and nothing else is. Messages end at a page
 // that may not be touched, so that a read beyond them dies.
-#include "codec/message_header.h"
+#include "comm/message_header.h"
 
 #include <string>
 #include <vector>
@@ -11,15 +11,15 @@
 #include "tests/kernels/memory.h"
 
 using namespace slimpi;
-using namespace slimpi::codec;
+using namespace slimpi::comm;
 using namespace slimpi::test;
 
 namespace {
 
 Arena g_arena;
 
-Message example() {
-  Message message;
+MessageHeader example() {
+  MessageHeader message;
   message.format = quantized(5, 2048);
   message.first = 4096;
   message.count = 3000;
@@ -29,12 +29,12 @@ Message example() {
   return message;
 }
 
-std::size_t payload(const Message& message) {
+std::size_t payload(const MessageHeader& message) {
   return kernels::encoded_bytes(message.format, message.count);
 }
 
 // A whole message with a payload of zeros, of which `bytes` came.
-std::byte* received(const Message& message, std::size_t bytes) {
+std::byte* received(const MessageHeader& message, std::size_t bytes) {
   static std::byte whole[kHeaderBytes + 65536];
   write_header(whole, message);
   auto* memory = g_arena.take<std::byte>(bytes, true);
@@ -42,7 +42,7 @@ std::byte* received(const Message& message, std::size_t bytes) {
   return memory;
 }
 
-bool rejected(const std::byte* from, std::size_t bytes, const Message& expected,
+bool rejected(const std::byte* from, std::size_t bytes, const MessageHeader& expected,
               const std::string& words) {
   if (check_message(from, bytes, expected) != Status::bad_message) return false;
   if (failure_text().find(words) != std::string::npos) return true;
@@ -54,7 +54,7 @@ void what_was_written_is_accepted(void**) {
   for (const auto& format :
        {kernels::Format{kernels::Codec::float32}, kernels::Format{kernels::Codec::fp16},
         quantized(1, 64), quantized(8, 0, true)}) {
-    Message message = example();
+    MessageHeader message = example();
     message.format = format;
     const std::size_t bytes = kHeaderBytes + payload(message);
     assert_int_equal(int(check_message(received(message, bytes), bytes, message)), 0);
@@ -63,7 +63,7 @@ void what_was_written_is_accepted(void**) {
 }
 
 void a_short_message_is_rejected(void**) {
-  const Message message = example();
+  const MessageHeader message = example();
   const std::size_t bytes = kHeaderBytes + payload(message);
   for (std::size_t cut = 0; cut < kHeaderBytes; ++cut)
     assert_true(rejected(received(message, cut), cut, message, "shorter than a header"));
@@ -73,7 +73,7 @@ void a_short_message_is_rejected(void**) {
 }
 
 void any_flipped_bit_is_rejected(void**) {
-  const Message message = example();
+  const MessageHeader message = example();
   const std::size_t bytes = kHeaderBytes + payload(message);
   for (std::size_t at = 0; at < kHeaderBytes; ++at)
     for (int bit = 0; bit < 8; ++bit) {
@@ -84,7 +84,7 @@ void any_flipped_bit_is_rejected(void**) {
 }
 
 void noise_is_rejected(void**) {
-  const Message message = example();
+  const MessageHeader message = example();
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     const std::size_t bytes = mixed(seed) % 300;
     auto* text = g_arena.take<std::byte>(bytes, true);
@@ -95,25 +95,26 @@ void noise_is_rejected(void**) {
 
 // Every property on which two ranks could differ, and the words that name it.
 void the_other_message_is_named(void**) {
-  const Message expected = example();
+  const MessageHeader expected = example();
   struct Row {
     const char* words;
-    void (*change)(Message&);
+    void (*change)(MessageHeader&);
   };
   const Row rows[] = {
-      {"codec 1 where 3 was expected", [](Message& m) { m.format.codec = kernels::Codec::fp16; }},
-      {"bits 4 where 5 was expected", [](Message& m) { m.format.bits = 4; }},
-      {"rounding 1 where 0 was expected", [](Message& m) { m.format.stochastic = true; }},
-      {"bucket 64 where 2048 was expected", [](Message& m) { m.format.bucket = 64; }},
-      {"sender 3 where 2 was expected", [](Message& m) { m.sender = 3; }},
-      {"first element 0 where 4096 was expected", [](Message& m) { m.first = 0; }},
-      {"count 2999 where 3000 was expected", [](Message& m) { m.count = 2999; }},
-      {"call 78 where 77 was expected", [](Message& m) { m.call = 78; }},
-      {"tensor 4 where 3 was expected", [](Message& m) { m.tensor = 4; }},
-      {"codec 255 where 3 was expected", [](Message& m) { m.hook = true; }},
+      {"codec 1 where 3 was expected",
+       [](MessageHeader& m) { m.format.codec = kernels::Codec::fp16; }},
+      {"bits 4 where 5 was expected", [](MessageHeader& m) { m.format.bits = 4; }},
+      {"rounding 1 where 0 was expected", [](MessageHeader& m) { m.format.stochastic = true; }},
+      {"bucket 64 where 2048 was expected", [](MessageHeader& m) { m.format.bucket = 64; }},
+      {"sender 3 where 2 was expected", [](MessageHeader& m) { m.sender = 3; }},
+      {"first element 0 where 4096 was expected", [](MessageHeader& m) { m.first = 0; }},
+      {"count 2999 where 3000 was expected", [](MessageHeader& m) { m.count = 2999; }},
+      {"call 78 where 77 was expected", [](MessageHeader& m) { m.call = 78; }},
+      {"tensor 4 where 3 was expected", [](MessageHeader& m) { m.tensor = 4; }},
+      {"codec 255 where 3 was expected", [](MessageHeader& m) { m.hook = true; }},
   };
   for (const Row& row : rows) {
-    Message sent = expected;
+    MessageHeader sent = expected;
     row.change(sent);
     const std::size_t bytes = kHeaderBytes + 8192;
     assert_true(rejected(received(sent, bytes), bytes, expected, row.words));
@@ -122,11 +123,11 @@ void the_other_message_is_named(void**) {
 
 // A hook's payload has any size up to the one that is expected.
 void a_hook_s_message_says_its_size(void**) {
-  Message expected = example();
+  MessageHeader expected = example();
   expected.hook = true;
   expected.payload = 500;
   for (const std::uint32_t size : {0u, 1u, 500u, 501u, kNoPayload}) {
-    Message sent = expected;
+    MessageHeader sent = expected;
     sent.payload = size;
     const std::size_t carried = size == kNoPayload ? 0 : size, bytes = kHeaderBytes + carried;
     const Status status = check_message(received(sent, bytes), bytes, expected);

@@ -16,7 +16,7 @@
 #include "base/status.h"
 #include "kernels/format.h"
 
-namespace slimpi::codec {
+namespace slimpi::comm {
 
 constexpr std::size_t kHeaderBytes = 48;
 constexpr std::uint8_t kWireVersion = 1;
@@ -25,7 +25,7 @@ constexpr std::uint8_t kWireVersion = 1;
 constexpr std::uint32_t kNoPayload = UINT32_MAX;
 
 // The content of a header.
-struct Message {
+struct MessageHeader {
   kernels::Format format;
   std::uint64_t first = 0;   // position of the segment in the vector
   std::uint64_t count = 0;   // elements
@@ -40,13 +40,13 @@ struct Message {
 };
 
 // Writes the header of `message` to the kHeaderBytes bytes at `to`.
-void write_header(std::byte* to, const Message& message);
+void write_header(std::byte* to, const MessageHeader& message);
 
 // Checks that the `received` bytes at `from` are the expected message: length, magic, checksum, and
 // every field. The text of Status::bad_message names what was expected and what was received.
-Status check_message(const std::byte* from, std::size_t received, const Message& expected);
+Status check_message(const std::byte* from, std::size_t received, const MessageHeader& expected);
 
 // The payload size in the header of a checked message, in bytes, or kNoPayload.
 std::uint32_t payload_of(const std::byte* from);
 
-}  // namespace slimpi::codec
+}  // namespace slimpi::comm

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "base/trace_file.h"
+#include "base/trace_writer.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -53,7 +53,7 @@ bool trace_is_per_rank(const std::string& pattern) {
   return false;
 }
 
-TraceFile::TraceFile(const char* path) : path_(path), file_(open_result(path)) {
+TraceWriter::TraceWriter(const char* path) : path_(path), file_(open_result(path)) {
   if (file_ < 0) error_ = errno;
   struct stat status {};
   regular_ = file_ >= 0 && fstat(file_, &status) == 0 && S_ISREG(status.st_mode);
@@ -63,7 +63,7 @@ TraceFile::TraceFile(const char* path) : path_(path), file_(open_result(path)) {
       "{\"ph\":\"M\",\"name\":\"trace\",\"pid\":0,\"args\":{}}");
 }
 
-void TraceFile::append(std::string_view text) {
+void TraceWriter::append(std::string_view text) {
   if (error_ == 0 && regular_ && !within_file_size_limit(written_ + text.size())) error_ = EFBIG;
   written_ += text.size();
   while (error_ == 0 && !text.empty()) {
@@ -75,7 +75,7 @@ void TraceFile::append(std::string_view text) {
   }
 }
 
-int TraceFile::close() {
+int TraceWriter::close() {
   if (file_ < 0) return error_;
   append("\n]}\n");
   if (::close(file_) != 0 && error_ == 0) error_ = errno;

@@ -9,15 +9,16 @@
 #include "base/statistics.h"
 #include "kernels/format.h"
 
-namespace slimpi::codec {
+namespace slimpi::comm {
 
-constexpr std::size_t kWidths = 8, kValues = std::size(kernels::kValueCodecs);
-constexpr UsedCodec kLowRank{kWidths + kValues}, kHook{kWidths + kValues + 1};
-static_assert(std::size_t(kHook) < kMostCodecs, "raise kMostCodecs of base/statistics.h");
+constexpr std::size_t kQuantizedKeys = 8, kValueKeys = std::size(kernels::kValueCodecs);
+constexpr UsedCodec kLowRankCodec{kQuantizedKeys + kValueKeys},
+    kHookCodec{kQuantizedKeys + kValueKeys + 1};
+static_assert(std::size_t(kHookCodec) < kMostCodecs, "raise kMostCodecs of base/statistics.h");
 
 UsedCodec used_codec(const kernels::Format& format);
 
 // In the order of UsedCodec: the keys of the report.
 std::vector<std::string> used_codec_names();
 
-}  // namespace slimpi::codec
+}  // namespace slimpi::comm

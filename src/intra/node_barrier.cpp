@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "intra/shared_segment.h"
+#include "intra/node_barrier.h"
 
 #include <algorithm>
 #include <atomic>
@@ -12,7 +12,7 @@ namespace slimpi::intra {
 
 // What one rank writes and the others poll. All of it is on one cache line, so a rank that has
 // loaded the count has the word, too.
-struct SharedSegment::Line {
+struct NodeBarrier::Line {
   std::atomic<std::uint64_t> barriers;  // barriers that this rank has reached
   // Two words, used alternately. Before a rank overwrites word n by word n + 2, it has passed the
   // barrier after word n + 1. All ranks reached that barrier after they had read word n.
@@ -27,12 +27,12 @@ constexpr std::uint64_t kCountMask = (std::uint64_t(1) << kCountBits) - 1;
 }  // namespace
 
 // All zero at first.
-SharedSegment::Line& SharedSegment::line(int local) const {
+NodeBarrier::Line& NodeBarrier::line(int local) const {
   return *reinterpret_cast<Line*>(segment_->line(local));
 }
 
-Status SharedSegment::open(comm::Exchange& exchange, const comm::NodeLayout& layout, Intra intra,
-                           bool* ready) {
+Status NodeBarrier::open(comm::Exchange& exchange, const comm::NodeLayout& layout, Intra intra,
+                         bool* ready) {
   SLIMPI_TRY(open_segment(exchange, layout, intra, statistics_, &segment_));
   *ready = segment_ != nullptr;
   if (!*ready) return Status::ok;
@@ -43,13 +43,13 @@ Status SharedSegment::open(comm::Exchange& exchange, const comm::NodeLayout& lay
   return exchange.all_true(&peers_readable_);
 }
 
-void SharedSegment::enter(std::uint64_t call, std::uint64_t count) {
+void NodeBarrier::enter(std::uint64_t call, std::uint64_t count) {
   line(local_rank())
       .entered.store(call << kCountBits | std::min(count, kCountMask), std::memory_order_relaxed);
 }
 
 // On one node a node-local rank is the rank of the communicator.
-Status SharedSegment::compare_entered(int local) const {
+Status NodeBarrier::compare_entered(int local) const {
   const std::uint64_t mine = line(local_rank()).entered.load(std::memory_order_relaxed),
                       other = line(local).entered.load(std::memory_order_relaxed);
   if (mine == other || mine >> kCountBits != other >> kCountBits) return Status::ok;
@@ -57,11 +57,11 @@ Status SharedSegment::compare_entered(int local) const {
 }
 
 // A plain store: the release of the next barrier publishes it.
-void SharedSegment::publish(std::uint64_t published) {
+void NodeBarrier::publish(std::uint64_t published) {
   line(local_rank()).words[++publications_ % 2] = published;
 }
 
-SharedSegment::Published SharedSegment::published() const {
+NodeBarrier::Published NodeBarrier::published() const {
   Published result{UINT64_MAX, 0};
   for (int local = 0; local < size(); ++local) {
     const std::uint64_t theirs = word(local);
@@ -71,11 +71,11 @@ SharedSegment::Published SharedSegment::published() const {
   return result;
 }
 
-std::uint64_t SharedSegment::word(int local) const {
+std::uint64_t NodeBarrier::word(int local) const {
   return line(local).words[publications_ % 2];
 }
 
-Status SharedSegment::barrier(comm::Exchange& exchange, std::uint64_t bytes) {
+Status NodeBarrier::barrier(comm::Exchange& exchange, std::uint64_t bytes) {
   const bool probe = locality_->due(bytes);
   if (probe) locality_->write_probe_lines(segment_->probe_lines(local_rank()));
   // Release and acquire order everything that the ranks wrote before, the data areas included.

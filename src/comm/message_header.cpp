@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "codec/message_header.h"
+#include "comm/message_header.h"
 
 #include <cstring>
 #include <string>
 
-namespace slimpi::codec {
+namespace slimpi::comm {
 
 namespace {
 
@@ -29,7 +29,7 @@ std::uint32_t checksum(const Header& header) {
   return value;
 }
 
-Header header_of(const Message& message) {
+Header header_of(const MessageHeader& message) {
   Header header{};
   header.magic = kMagic;
   header.version = kWireVersion;
@@ -71,12 +71,12 @@ std::string differing(const Header& got, const Header& expected) {
 
 }  // namespace
 
-void write_header(std::byte* to, const Message& message) {
+void write_header(std::byte* to, const MessageHeader& message) {
   const Header header = header_of(message);
   std::memcpy(to, &header, sizeof header);
 }
 
-Status check_message(const std::byte* from, std::size_t received, const Message& expected) {
+Status check_message(const std::byte* from, std::size_t received, const MessageHeader& expected) {
   const auto bad = [&](const std::string& why) {
     return fail(Status::bad_message,
                 "message from rank " + std::to_string(expected.sender) + ": " + why);
@@ -109,4 +109,4 @@ std::uint32_t payload_of(const std::byte* from) {
   return payload;
 }
 
-}  // namespace slimpi::codec
+}  // namespace slimpi::comm

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "inter/pipeline_plan.h"
+#include "inter/segment_length.h"
 
 #include <algorithm>
 #include <initializer_list>
