@@ -70,7 +70,7 @@ Status PiecewiseNode::sum(const comm::Range& part) {
 }
 
 Status PiecewiseNode::finished(std::int64_t number) {
-  pieces_.publish(std::uint64_t(number) + 1);
+  pieces_.set_finished(std::uint64_t(number) + 1);
   for (Shard& shard : shards_)
     SLIMPI_TRY(fetch(shard, std::min(std::int64_t(pieces_.finished(shard.owner)),
                                      shard.fetched + kFetchedAtOnce)));

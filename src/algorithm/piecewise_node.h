@@ -12,7 +12,7 @@
 #include "comm/autotuner.h"
 #include "inter/exchange_layout.h"
 #include "inter/node_work.h"
-#include "intra/node_pieces.h"
+#include "intra/transport_cma.h"
 
 namespace slimpi::algorithm {
 

@@ -9,8 +9,8 @@
 
 #include "base/option_types.h"
 #include "comm/call.h"
-#include "intra/ipc_buffers.h"
 #include "intra/nccl_group.h"
+#include "intra/transport_ipc.h"
 
 namespace slimpi::intra {
 
@@ -31,12 +31,6 @@ class DevicePath {
   Status open(NodeBarrier& shared, comm::Exchange& exchange, const device::Location& location,
               Statistics& statistics);
   Path path() const { return path_; }
-
-  // First unmap the node-local ranks' memory; then, when no node-local rank maps this rank's memory
-  // any more, close the NCCL communicator. `in_order`: all node-local ranks do so, and nothing is
-  // in flight.
-  void close_message_buffers() { buffers.close(); }
-  void close_nccl(bool in_order) { nccl.close(in_order); }
 
   IpcBuffers buffers;
   NcclGroup nccl;

@@ -7,9 +7,9 @@
 #include "comm/call_scratch.h"
 #include "comm/communicator.h"
 #include "comm/find_beyond.h"
-#include "intra/node_pieces.h"
 #include "intra/node_state.h"
-#include "intra/published_word.h"
+#include "intra/pass_decision.h"
+#include "intra/transport_cma.h"
 #include "intra/transports.h"
 
 namespace slimpi::intra {
@@ -77,7 +77,7 @@ Status intra_allreduce(comm::Call& call, bool verified, NodeResult* result) {
     std::uint64_t word = verified ? 0 : published::kUnverified;
     *result = {};
     status = describe_environment(call, with_device, &word);
-    if (status == Status::ok) status = allreduce_by_shm(call, group, word, &path, result);
+    if (status == Status::ok) status = allreduce_in_blocks(call, group, word, &path, result);
     if (status != Status::ok || !result->unchecked) break;
   }
   // For nccl the function above has agreed on the way and has added nothing.
@@ -97,7 +97,7 @@ Status reserve_intra_allreduce(const comm::Call& call) {
   if (call.device.staged)
     SLIMPI_TRY(call.scratch.node_addends().reserve(call.location, device::Place::device, floats,
                                                    statistics));
-  // Pairwise sums, and behind them a sum that is held back; see ShmPass.
+  // Pairwise sums, and behind them a sum that is held back; see OneNodePass.
   return call.scratch.node_partial().reserve(call.location, device::Place::device, floats,
                                              statistics);
 }
@@ -108,7 +108,7 @@ Status intra_reduce_scatter(comm::Call& call, const comm::InterNodeGroup& group,
   // A segment exists on all ranks of the communicator or on none.
   if (shared_of(call.communicator) == nullptr) return reduce_scatter_by_mpi(call, group);
   bool in_pieces = pieces != nullptr;
-  SLIMPI_TRY(reduce_scatter_by_shm(call, group, &call.node_path, &in_pieces));
+  SLIMPI_TRY(reduce_scatter_in_blocks(call, group, &call.node_path, &in_pieces));
   if (in_pieces) {
     pieces->begin();
     return Status::ok;
@@ -121,8 +121,9 @@ Status intra_all_gather(comm::Call& call, const comm::InterNodeGroup& group) {
   const Timed timed(call.communicator.statistics(), Stage::intra, "node share", 4 * call.count);
   if (shared_of(call.communicator) == nullptr) return all_gather_by_mpi(call, group);
   // The reduce-scatter has chosen the way for both phases.
-  return call.node_path == DevicePath::Path::nccl ? all_gather_by_nccl(call, group)
-                                                  : all_gather_by_shm(call, group, call.node_path);
+  return call.node_path == DevicePath::Path::nccl
+             ? all_gather_by_nccl(call, group)
+             : all_gather_in_blocks(call, group, call.node_path);
 }
 
 }  // namespace slimpi::intra

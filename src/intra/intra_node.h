@@ -7,11 +7,12 @@
 //   1. The ranks of a node open a shared-memory segment for their communicator (segment_opening.h).
 //      Where that fails on some node, all ranks send messages instead (mpi).
 //   2. Before the first barrier of a call (node_barrier.h) each rank publishes one word: what its
-//      buffers allow (published_word.h).
-//   3. From the words all decide alike (pass_decision.h): through the segment (shm), through GPU
-//      memory (ipc), by NCCL, or in pieces (node_pieces.h).
-//   4. The vector passes in blocks, a piece of each shard in one (node_blocks.h). The owner of a
-//      shard adds in rank order (ordered_sum.h); on one node as MPI does (summation_order.h).
+//      buffers allow (pass_decision.h).
+//   3. From the words all decide alike: through the segment (shm), through GPU memory (ipc), by
+//      NCCL, or in pieces (cma). transports.h names the file of each.
+//   4. The vector passes in blocks, a piece of each shard in one (node_pass.h). The owner of a
+//   shard
+//      adds in rank order (ordered_sum.h); on one node as MPI does (summation_order.h).
 //   5. A failure of one rank becomes one of all (comm::Exchange::settle). The communicator makes no
 //      sum any more then.
 #pragma once

@@ -47,8 +47,8 @@ struct NcclGroup::Note {
 };
 
 NcclGroup::Note& NcclGroup::note_of(NodeBarrier& shared, int local) {
-  static_assert(sizeof(Note) <= NodeBarrier::kNoteBytes);
-  return *reinterpret_cast<Note*>(shared.note(local));
+  static_assert(sizeof(Note) <= NodeSegment::kNoteBytes);
+  return *reinterpret_cast<Note*>(shared.segment().note(local));
 }
 
 Status NcclGroup::find_gpu(const device::Location& location, Note& mine) {

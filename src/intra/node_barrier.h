@@ -33,9 +33,6 @@ class NodeBarrier {
   int local_rank() const { return segment_->me(); }
   NodeSegment& segment() const { return *segment_; }
 
-  // The data area of a rank, aligned to 64 bytes. Only that rank writes it.
-  float* buffer(int local) const { return segment_->data(local); }
-
   // For a communicator on one node: says which call this rank is in, and its count, also where it
   // leaves the call to MPI. A rank that waits in a barrier of the same call for one with another
   // count fails.
@@ -52,7 +49,7 @@ class NodeBarrier {
   bool cross_cache() const { return locality_->cross_cache(); }
 
   // Publishing: at most once between two barriers, a rank sets a word with the fields of
-  // published_word.h. published() returns, after the next barrier, the words of all ranks of the
+  // pass_decision.h. published() returns, after the next barrier, the words of all ranks of the
   // node, joined by "and" and by "or".
   struct Published {
     std::uint64_t all, any;
@@ -62,15 +59,6 @@ class NodeBarrier {
   Published published() const;
   std::uint64_t word(int local) const;  // of one rank, as published() joins it
 
-  // Whether SLIMPI_INTRA and the kernel let the ranks of every node read each other's memory. The
-  // same on all ranks of the communicator.
-  bool peers_readable() const { return peers_readable_; }
-  PeerNote& peer_note(int local) const { return segment_->peer_note(local); }
-
-  // A note of each rank. That rank writes it; the others read it after a barrier.
-  static constexpr std::size_t kNoteBytes = NodeSegment::kNoteBytes;
-  std::byte* note(int local) const { return segment_->note(local); }
-
  private:
   struct Line;
   Line& line(int local) const;
@@ -79,7 +67,6 @@ class NodeBarrier {
   Statistics& statistics_;
   std::unique_ptr<NodeSegment> segment_;
   int first_ = 0;  // the node's first rank, in the communicator
-  bool peers_readable_ = false;
   std::uint64_t barriers_ = 0, publications_ = 0;
   std::optional<CacheLocality> locality_;  // set by open()
 };

@@ -91,14 +91,14 @@ bool NodeSegment::gone() const {
 // No rank frees its device memory before the others have unmapped it. The NCCL communicator is
 // closed after that, because closing it waits for the other ranks without progress in MPI.
 bool NodeSegment::close_device_path() {
-  if (device_path != nullptr) device_path->close_message_buffers();
+  if (device_path != nullptr) device_path->buffers.close();
   // From here on this rank uses no device memory of the others.
   header().gone.fetch_add(1, std::memory_order_acq_rel);
   if (device_path == nullptr || device_path->path() == DevicePath::Path::host) return true;
   const auto end = std::chrono::steady_clock::now() + kPatience;
   while (!gone() && std::chrono::steady_clock::now() < end) sched_yield();
   if (!gone()) return false;
-  device_path->close_nccl(true);
+  device_path->nccl.close(true);
   return true;
 }
 

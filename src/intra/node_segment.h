@@ -53,10 +53,12 @@ class NodeSegment {
 
   std::byte* line(int local) const { return region(local); }
   std::byte* probe_lines(int local) const { return region(local) + kPage; }
+  // A note of each rank. That rank writes it; the others read it after a barrier.
   std::byte* note(int local) const { return probe_lines(local) + CacheLocality::kProbeBytes; }
   PeerNote& peer_note(int local) const {
     return *reinterpret_cast<PeerNote*>(note(local) + kPeerNote);
   }
+  // The data area of a rank, aligned to 64 bytes. Only that rank writes it.
   float* data(int local) const { return reinterpret_cast<float*>(region(local) + kFrontBytes); }
 
   // The message buffers in the data area; the same ring on all ranks.
@@ -69,8 +71,8 @@ class NodeSegment {
   // How the ranks exchange device memory. Set when the segment is opened.
   std::unique_ptr<DevicePath> device_path;
 
-  // Whether all ranks can read each other's memory. Set when the segment is opened; the same on all
-  // ranks of the node.
+  // Whether SLIMPI_INTRA and the kernel let the ranks of every node read each other's memory. Set
+  // when the segment is opened; the same on all ranks of the communicator.
   bool peers_readable = false;
 
   // Ends this rank's use of a segment. Other ranks may still read its device memory, so it waits

@@ -1,28 +1,56 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the ranks of a node decide about one pass from the words that they published before its
-// first barrier (published_word.h). All ranks see the same words, so all decide the same, but for
-// the path where every rank uses the one that it has open.
+// What a rank of a node publishes about a call, as one word with fields, and what the ranks decide
+// from the words after the next barrier. All ranks see the same words, so all decide the same, but
+// for the path where every rank uses the one that it has open.
 #pragma once
+#include <cstdint>
+
 #include "intra/device_path.h"
 #include "intra/node_barrier.h"
-#include "intra/published_word.h"
 
 namespace slimpi::intra {
 
+namespace published {
+
+constexpr std::uint64_t kReadiness = 0x3;  // DevicePath::Readiness
+
+// Bits that apply to all ranks if any rank sets them.
+constexpr std::uint64_t kUnverified = 1 << 2;   // not yet compared with MPI's order of additions
+constexpr std::uint64_t kUnfit = 1 << 3;        // only MPI gives MPI's bytes for such values
+constexpr std::uint64_t kSeveralNans = 1 << 4;  // an addition of two NaNs
+constexpr std::uint64_t kOnDevice = 1 << 5;     // adds on a device, whose NaNs have other bytes
+
+// Bits that count only if all ranks set them.
+constexpr std::uint64_t kPieces = 1 << 6;   // the sum may be made piece by piece
+constexpr std::uint64_t kChecked = 1 << 7;  // kUnfit says if a device may add this rank's values
+
+// The control bits of the floating-point environment.
+constexpr int kEnvironmentShift = 16;
+constexpr std::uint64_t kEnvironment = std::uint64_t(0xffff) << kEnvironmentShift;
+
+// The low half of the call's count: different counts are an error of the program.
+constexpr int kCountShift = 32;
+constexpr std::uint64_t kCount = std::uint64_t(0xffffffff) << kCountShift;
+
+}  // namespace published
+
 struct PassDecision {
   DevicePath::Path path;
-  bool open;    // a device path is to be opened first: all ranks could, and none is open
-  bool pieces;  // the sum is made in pieces: all ranks want that, and none has buffers on a device
-  bool again;   // other message buffers are used than before the barrier, or for the first time
+  bool open;    // a device path is to be opened first: all ranks could, and none
+                // is open
+  bool pieces;  // the sum is made in pieces: all ranks want that, and none has
+                // buffers on a device
+  bool again;   // other message buffers are used than before the barrier, or for
+                // the first time
 };
 
 // `own`: the path of this rank before the barrier.
-inline PassDecision decide(const NodeBarrier::Published& published, DevicePath::Path own) {
-  if (!published.alike(published::kReadiness)) return {DevicePath::Path::host, false, false, true};
-  const bool open = (published.all & published::kReadiness) == DevicePath::not_open;
-  const bool pieces = (published.all & published::kPieces) != 0 && own == DevicePath::Path::host;
+inline PassDecision decide(const NodeBarrier::Published& words, DevicePath::Path own) {
+  if (!words.alike(published::kReadiness)) return {DevicePath::Path::host, false, false, true};
+  const bool open = (words.all & published::kReadiness) == DevicePath::not_open;
+  const bool pieces = (words.all & published::kPieces) != 0 && own == DevicePath::Path::host;
   // A rank that wanted pieces has not copied anything yet.
-  return {own, open, pieces, open || !published.alike(published::kPieces)};
+  return {own, open, pieces, open || !words.alike(published::kPieces)};
 }
 
 }  // namespace slimpi::intra

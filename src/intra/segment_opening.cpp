@@ -4,13 +4,15 @@
 // reports it in its next message and goes on.
 #include "intra/segment_opening.h"
 
+#include <algorithm>
 #include <atomic>
 #include <iterator>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "base/log.h"
 #include "intra/device_path.h"
-#include "intra/leader_words.h"
 #include "intra/peer_memory.h"
 
 namespace slimpi::intra {
@@ -25,6 +27,59 @@ constexpr std::uint64_t kGood = 1, kFailed = 0;
 
 std::uint64_t word_of(Status status) {
   return status == Status::ok ? kGood : kFailed;
+}
+
+// Words between the first of the node-local ranks, the leader, and each other one, by messages:
+// there is no shared memory yet.
+class LeaderWords {
+ public:
+  LeaderWords(comm::Exchange& exchange, const comm::NodeLayout& layout)
+      : exchange_(exchange), node_local_ranks_(layout.node_ranks()), local_(layout.local_rank()) {}
+
+  int ranks() const { return int(node_local_ranks_.size()); }
+
+  // With the node-local rank `local`, which does the opposite at the same step. Each waits until
+  // its message is complete; of two ranks one sends while the other receives, so none waits for
+  // ever. Settled one by one, so that no rank waits for a later message of a leader that has given
+  // up.
+  Status send(int local, std::span<const std::uint64_t> words) {
+    return exchange_.send_settled(node_local_ranks_[std::size_t(local)], comm::Tag::node_open,
+                                  words.data(), words.size_bytes());
+  }
+  Status receive(int local, std::span<std::uint64_t> words) {
+    return exchange_.receive_settled(node_local_ranks_[std::size_t(local)], comm::Tag::node_open,
+                                     words.data(), words.size_bytes());
+  }
+
+  // Collective over the node. Gives the leader's words to all.
+  Status broadcast(std::span<std::uint64_t> words) {
+    // One after the other: this happens once for a communicator, among the ranks of one node.
+    if (local_ != 0) return receive(0, words);
+    for (int local = 1; local < ranks(); ++local) SLIMPI_TRY(send(local, words));
+    return Status::ok;
+  }
+
+  // Collective over the node. Sets *good to whether it is true on all its ranks.
+  Status agree(bool* good);
+
+ private:
+  comm::Exchange& exchange_;
+  const std::vector<int>& node_local_ranks_;
+  const int local_;
+};
+
+Status LeaderWords::agree(bool* good) {
+  std::uint64_t all = *good ? 1 : 0;
+  // A minimum of 0 and 1. A rank that failed takes part like the others, so the messages match.
+  if (local_ != 0) SLIMPI_TRY(send(0, {&all, 1}));
+  for (int local = 1; local_ == 0 && local < ranks(); ++local) {
+    std::uint64_t theirs = 0;
+    SLIMPI_TRY(receive(local, {&theirs, 1}));
+    all = std::min(all, theirs);
+  }
+  SLIMPI_TRY(broadcast({&all, 1}));
+  *good = all == 1;
+  return Status::ok;
 }
 
 // The steps of the ranks of one node.
@@ -130,7 +185,7 @@ Status Opening::attempt(std::unique_ptr<NodeSegment>* segment) {
   Proposal proposal{};
   if (leads()) proposal = propose();
   std::uint64_t words[] = {proposal.name, proposal.block};
-  SLIMPI_TRY(words_.publish(words));
+  SLIMPI_TRY(words_.broadcast(words));
   proposal = {words[0], words[1]};
   if (proposal.block == 0) return Status::ok;
   bool good = true;
@@ -163,7 +218,9 @@ Status open_segment(comm::Exchange& exchange, const comm::NodeLayout& layout, In
     ready = found != nullptr;
     SLIMPI_TRY(exchange.all_true(&ready));
   }
-  if (ready) *segment = std::move(found);
+  if (!ready) return Status::ok;
+  SLIMPI_TRY(exchange.all_true(&found->peers_readable));
+  *segment = std::move(found);
   return Status::ok;
 }
 

@@ -9,10 +9,8 @@
 #include <vector>
 
 #include "base/exceptions.h"
-#include "comm/communicator.h"
-#include "intra/intra_node.h"
-#include "intra/node_blocks.h"
 #include "intra/node_messages.h"
+#include "intra/node_pass.h"
 #include "intra/ordered_sum.h"
 #include "intra/transports.h"
 
@@ -25,18 +23,11 @@ constexpr int kDepth = NodeMessages::kDepth;
 
 // One reduce-scatter or all-gather inside a node. All its ranks take part, also those that own no
 // shard; they agree on the order of the messages between two ranks, which is that of the segments.
-class MpiPass {
+class MpiPass : NodePass {
  public:
   MpiPass(comm::Call& call, const comm::InterNodeGroup& group)
-      : call_(call),
-        group_(group),
-        exchange_(call.communicator.exchange()),
-        me_(call.communicator.layout().local_rank()),
-        size_(int(call.communicator.layout().node_ranks().size())),
-        staged_(call.device.staged),
-        messages_(call),
-        segments_(call, group) {
-    segments_.divide(kSegment);
+      : NodePass(call, group), staged_(call.device.staged), messages_(call) {
+    blocks_.divide(kSegment);  // a block is a segment of each shard
   }
 
   Status sum() {
@@ -54,17 +45,12 @@ class MpiPass {
   Status post_for_share(std::uint64_t number);
   Status reduce(std::uint64_t number);
 
-  comm::Call& call_;
-  const comm::InterNodeGroup& group_;
-  comm::Exchange& exchange_;
-  const int me_, size_;
   const bool staged_;
   NodeMessages messages_;
-  NodeBlocks segments_;  // a block is a segment of each shard
 };
 
 Status MpiPass::post_for_sum(std::uint64_t number) {
-  if (segments_.own(number).count == 0) return Status::ok;
+  if (own(number).count == 0) return Status::ok;
   for (int other = 0; other < size_; ++other)
     if (other != me_) SLIMPI_TRY(messages_.post(comm::Tag::intra_reduce_scatter, number, other));
   return Status::ok;
@@ -72,7 +58,7 @@ Status MpiPass::post_for_sum(std::uint64_t number) {
 
 // The owner waits for a segment from every node-local rank, and adds them in rank order.
 Status MpiPass::reduce(std::uint64_t number) {
-  const comm::Range mine = segments_.own(number);
+  const comm::Range mine = own(number);
   if (mine.count == 0) return Status::ok;
   std::pmr::vector<const float*> addends(std::size_t(size_), &call_.scratch.objects);
   for (int other = 0; other < size_; ++other)
@@ -89,11 +75,11 @@ Status MpiPass::reduce(std::uint64_t number) {
 // Each rank sends to the owners after it first, so that not all ranks send to one owner at a time.
 Status MpiPass::run_sum() {
   for (std::uint64_t number = 0; number < kDepth; ++number) SLIMPI_TRY(post_for_sum(number));
-  for (std::uint64_t number = 0; number < segments_.blocks(); ++number) {
+  for (std::uint64_t number = 0; number < blocks_.blocks(); ++number) {
     for (int distance = 1; distance < size_; ++distance) {
       const int other = (me_ + distance) % size_, shard_index = group_.shard_of(other);
       if (shard_index < 0) continue;
-      if (const comm::Range theirs = segments_.part(shard_index, number); theirs.count != 0)
+      if (const comm::Range theirs = blocks_.part(shard_index, number); theirs.count != 0)
         SLIMPI_TRY(
             messages_.send(comm::Tag::intra_reduce_scatter, number, other, call_.in, theirs));
     }
@@ -104,29 +90,22 @@ Status MpiPass::run_sum() {
 }
 
 Status MpiPass::post_for_share(std::uint64_t number) {
-  for (int shard_index = 0; shard_index < group_.shards; ++shard_index) {
-    const int other = group_.owner(shard_index);
-    const comm::Range theirs = segments_.part(shard_index, number);
-    if (other == me_ || theirs.count == 0) continue;
-    SLIMPI_TRY(messages_.post_into(comm::Tag::intra_all_gather, number, other,
-                                   call_.out + theirs.first, theirs.count));
-  }
-  return Status::ok;
+  return for_others(number, [&](int owner, int, const comm::Range& theirs) {
+    return messages_.post_into(comm::Tag::intra_all_gather, number, owner, call_.out + theirs.first,
+                               theirs.count);
+  });
 }
 
 Status MpiPass::run_share() {
   for (std::uint64_t number = 0; number < kDepth; ++number) SLIMPI_TRY(post_for_share(number));
-  for (std::uint64_t number = 0; number < segments_.blocks(); ++number) {
-    if (const comm::Range mine = segments_.own(number); mine.count != 0)
+  for (std::uint64_t number = 0; number < blocks_.blocks(); ++number) {
+    if (const comm::Range mine = own(number); mine.count != 0)
       for (int distance = 1; distance < size_; ++distance)
         SLIMPI_TRY(messages_.send(comm::Tag::intra_all_gather, number, (me_ + distance) % size_,
                                   call_.out, mine));
-    for (int shard_index = 0; shard_index < group_.shards; ++shard_index) {
-      const int other = group_.owner(shard_index);
-      const comm::Range theirs = segments_.part(shard_index, number);
-      if (other == me_ || theirs.count == 0) continue;
-      SLIMPI_TRY(messages_.take_into(number, other, call_.out + theirs.first, theirs.count));
-    }
+    SLIMPI_TRY(for_others(number, [&](int owner, int, const comm::Range& theirs) {
+      return messages_.take_into(number, owner, call_.out + theirs.first, theirs.count);
+    }));
     // The staging buffers are posted again next.
     if (staged_) SLIMPI_TRY(messages_.finish_copies());
     SLIMPI_TRY(post_for_share(number + kDepth));

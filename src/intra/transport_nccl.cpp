@@ -9,9 +9,7 @@
 #include <vector>
 
 #include "base/exceptions.h"
-#include "comm/communicator.h"
-#include "intra/intra_node.h"
-#include "intra/node_blocks.h"
+#include "intra/node_pass.h"
 #include "intra/node_state.h"
 #include "intra/ordered_sum.h"
 #include "intra/transports.h"
@@ -22,17 +20,11 @@ namespace {
 
 using device::NcclTransport;
 
-class NcclPass {
+class NcclPass : NodePass {
  public:
   NcclPass(comm::Call& call, const comm::InterNodeGroup& group)
-      : call_(call),
-        group_(group),
-        exchange_(call.communicator.exchange()),
-        shared_(*shared_of(call.communicator)),
-        nccl_(shared_.segment().device_path->nccl),
-        me_(call.communicator.layout().local_rank()),
-        size_(int(call.communicator.layout().node_ranks().size())),
-        blocks_(call, group),
+      : NodePass(call, group),
+        nccl_(shared_of(call.communicator)->segment().device_path->nccl),
         pieces_(&call.scratch.objects) {
     // A block of a shard begins at a multiple of 64 floats, as kernels need it.
     blocks_.divide(NcclGroup::piece(size_));
@@ -80,13 +72,7 @@ class NcclPass {
     return sent;
   }
 
-  comm::Call& call_;
-  const comm::InterNodeGroup& group_;
-  comm::Exchange& exchange_;
-  NodeBarrier& shared_;
   NcclGroup& nccl_;
-  const int me_, size_;
-  NodeBlocks blocks_;
   std::pmr::vector<NcclTransport::Transfer> pieces_;
   device::Stream* nccl_stream_ = nullptr;
   // Events of the call's stream, by ring index: the block there was added.
@@ -128,18 +114,18 @@ Status NcclPass::transfer(std::uint64_t block) {
   const int index = int(block % NcclGroup::kDepth);
   if (owner() && block >= NcclGroup::kDepth)
     SLIMPI_TRY(call_.device.wait_event(nccl_stream_, call_.stream, added_[index]));
-  for (int shard_index = 0; shard_index < group_.shards; ++shard_index)
-    if (shard_index != group_.shard_index)
-      add_out(group_.owner(shard_index), call_.in + blocks_.part(shard_index, block).first,
-              blocks_.part(shard_index, block).count);
+  SLIMPI_TRY(for_others(block, [&](int local, int, const comm::Range& theirs) {
+    add_out(local, call_.in + theirs.first, theirs.count);
+    return Status::ok;
+  }));
   for (int other = 0; owner() && other < size_; ++other)
-    if (other != me_) add_in(other, arrived(other, block), blocks_.own(block).count);
+    if (other != me_) add_in(other, arrived(other, block), own(block).count);
   return send();
 }
 
 // The owner adds a block behind its receives, and records when its memory is free again.
 Status NcclPass::reduce(std::uint64_t block, bool pairwise) {
-  const comm::Range mine = blocks_.own(block);
+  const comm::Range mine = own(block);
   if (mine.count == 0) return Status::ok;
   // The additions wait on the GPU for the receives. The host goes on and queues the next block.
   SLIMPI_TRY(wait_for_stream_of(call_.stream, nccl_stream_));

@@ -3,12 +3,13 @@
 // intra_node.h says. By value of SLIMPI_INTRA:
 //
 //   mpi    transport_mpi.cpp   messages
-//   shm    transport_shm.cpp   message buffers in a segment of host memory (node_barrier.h)
-//   cma    transport_shm.cpp   the same; large sums between nodes always in pieces (node_pieces.h)
-//   ipc    transport_shm.cpp   message buffers in GPU memory (ipc_buffers.h)
+//   shm    transport_shm.h     message buffers in the segment, in host memory
+//   cma    transport_cma.h     reading in place: sums between nodes in pieces; all others as shm
+//   ipc    transport_ipc.h     message buffers in GPU memory
 //   nccl   transport_nccl.cpp  NCCL, GPU to GPU (nccl_group.h)
 //
-// shm_pass.h says how those in transport_shm.cpp work. device_path.h opens nccl or ipc.
+// How a vector passes through message buffers, shm's and ipc's: block_pass.h. device_path.h opens
+// nccl or ipc.
 #pragma once
 #include "comm/call.h"
 #include "intra/device_path.h"
@@ -24,20 +25,20 @@ Status all_gather_by_mpi(comm::Call& call, const comm::InterNodeGroup& group);
 // Reserves the message buffers of both.
 Status reserve_node_messages(const comm::Call& call, const comm::InterNodeGroup& group);
 
-// shm and ipc: through memory that the node's ranks share. Needs shared_of(). The ranks decide
-// together at the first barrier. If the buffers allow nccl, only *path is set. *path of the
+// shm and ipc: in blocks through memory that the node's ranks share. Needs shared_of(). The ranks
+// decide together at the first barrier. If the buffers allow nccl, only *path is set. *path of the
 // reduce-scatter is passed on to the all-gather. *in_pieces: whether this rank wants NodePieces;
 // afterwards, whether all do and can. Then every rank's buffers are in its note, and nothing else
 // was done.
-Status reduce_scatter_by_shm(comm::Call& call, const comm::InterNodeGroup& group,
-                             DevicePath::Path* path, bool* in_pieces);
-Status all_gather_by_shm(comm::Call& call, const comm::InterNodeGroup& group,
-                         DevicePath::Path path);
+Status reduce_scatter_in_blocks(comm::Call& call, const comm::InterNodeGroup& group,
+                                DevicePath::Path* path, bool* in_pieces);
+Status all_gather_in_blocks(comm::Call& call, const comm::InterNodeGroup& group,
+                            DevicePath::Path path);
 
 // The whole allreduce of one node, added pairwise as MPICH adds. `word`: what this rank publishes
-// about the call, in the fields of published_word.h.
-Status allreduce_by_shm(comm::Call& call, const comm::InterNodeGroup& group, std::uint64_t word,
-                        DevicePath::Path* path, NodeResult* result);
+// about the call, in the fields of pass_decision.h.
+Status allreduce_in_blocks(comm::Call& call, const comm::InterNodeGroup& group, std::uint64_t word,
+                           DevicePath::Path* path, NodeResult* result);
 
 // nccl: the same by NCCL, GPU to GPU, if the functions above set *path to it.
 Status reduce_scatter_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);

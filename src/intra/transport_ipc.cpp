@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "intra/ipc_buffers.h"
+#include "intra/transport_ipc.h"
 
 #include <cstring>
 #include <new>
@@ -15,10 +15,10 @@ struct Note {
   device::Ipc::Handle handle;
   std::uint32_t offered, opened;
 };
-static_assert(sizeof(Note) <= NodeBarrier::kNoteBytes);
+static_assert(sizeof(Note) <= NodeSegment::kNoteBytes);
 
 Note& note_of(NodeBarrier& shared, int local) {
-  return *reinterpret_cast<Note*>(shared.note(local));
+  return *reinterpret_cast<Note*>(shared.segment().note(local));
 }
 
 }  // namespace

@@ -10,10 +10,11 @@
 
 #include "comm/memory.h"
 #include "intra/node_barrier.h"
+#include "intra/shared_buffers.h"
 
 namespace slimpi::intra {
 
-class IpcBuffers {
+class IpcBuffers final : public SharedBuffers {
  public:
   IpcBuffers() = default;
   ~IpcBuffers() { close(); }
@@ -32,13 +33,13 @@ class IpcBuffers {
   // node-local rank maps it any more.
   void close();
 
-  // The message buffer of a rank. A rank writes only its own.
-  float* buffer(int local) const { return reinterpret_cast<float*>(buffers_[std::size_t(local)]); }
-  float* scratch() const {
-    return buffer(me_) + ring.floats();
-  }  // kBlock floats of this rank alone
-
-  BufferRing ring{kBlock};  // as NodeSegment::ring, for these message buffers
+  float* buffer(int local) const override {
+    return reinterpret_cast<float*>(buffers_[std::size_t(local)]);
+  }
+  BufferRing& ring() override { return ring_; }
+  float* scratch() const override { return buffer(me_) + ring_.floats(); }  // kBlock floats
+  bool readable() const override { return true; }
+  NodeCopies::Where stores() const override { return NodeCopies::Where::caches; }
 
  private:
   Status offer(const device::Location& location, Statistics& statistics,
@@ -48,6 +49,7 @@ class IpcBuffers {
   comm::Memory memory_;
   std::vector<std::byte*> buffers_;  // by local rank; at me_ this rank's own
   int me_ = 0;
+  BufferRing ring_{kBlock};
 };
 
 }  // namespace slimpi::intra

@@ -39,7 +39,7 @@ class NodePieces {
   Status sum(const comm::Range& part);
 
   // So many groups of this rank's shard are finished in `out`; and of a node-local rank's.
-  void publish(std::uint64_t groups);
+  void set_finished(std::uint64_t groups);
   std::uint64_t finished(int local) const;
 
   // Copies a finished part of a node-local rank's shard to this rank's `out`.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "intra/node_pieces.h"
+#include "intra/transport_cma.h"
 
 #include <algorithm>
 #include <atomic>
@@ -27,7 +27,7 @@ NodePieces::NodePieces(comm::Call& call) : call_(call), shared_(*shared_of(call.
 
 bool NodePieces::possible(comm::Communicator& communicator, std::uint64_t bytes) {
   NodeBarrier* const shared = shared_of(communicator);
-  return bytes >= kLeastBytes && shared != nullptr && shared->peers_readable();
+  return bytes >= kLeastBytes && shared != nullptr && shared->segment().peers_readable;
 }
 
 // One part for what is read from each other rank, and one for add_in_order.
@@ -52,7 +52,7 @@ Status NodePieces::sum(const comm::Range& part) {
         addends.push_back(call_.in + first);
         continue;
       }
-      const PeerNote& peer = shared_.peer_note(local);
+      const PeerNote& peer = shared_.segment().peer_note(local);
       SLIMPI_TRY(read_peer(peer, peer.in + first, to, count * sizeof(float)));
       addends.push_back(to);
       to += kAtOnce;
@@ -63,19 +63,20 @@ Status NodePieces::sum(const comm::Range& part) {
 }
 
 // The fence orders non-temporal stores, too.
-void NodePieces::publish(std::uint64_t groups) {
-  PeerNote& note = shared_.peer_note(shared_.local_rank());
+void NodePieces::set_finished(std::uint64_t groups) {
+  PeerNote& note = shared_.segment().peer_note(shared_.local_rank());
   std::atomic_thread_fence(std::memory_order_seq_cst);
   std::atomic_ref(note.finished).store(groups, std::memory_order_release);
 }
 
 std::uint64_t NodePieces::finished(int local) const {
-  return std::atomic_ref(shared_.peer_note(local).finished).load(std::memory_order_acquire);
+  return std::atomic_ref(shared_.segment().peer_note(local).finished)
+      .load(std::memory_order_acquire);
 }
 
 Status NodePieces::fetch(int local, const comm::Range& part) {
   const Timed timed(call_.communicator.statistics(), Stage::intra, "node share", 4 * part.count);
-  const PeerNote& peer = shared_.peer_note(local);
+  const PeerNote& peer = shared_.segment().peer_note(local);
   return read_peer(peer, peer.result + part.first, call_.out + part.first,
                    part.count * sizeof(float));
 }

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "intra/block_pass.h"
+
+#include "base/activity.h"
+#include "base/round_up.h"
+#include "comm/stream_wait.h"
+#include "intra/ordered_sum.h"
+#include "intra/transports.h"
+
+namespace slimpi::intra {
+
+// Chooses the message buffers. The length of a block, and so the number of blocks, depends on it.
+void BlockPass::use(Path path) {
+  buffers_ = &host_;
+  if (path == Path::ipc) buffers_ = &device_path().buffers;
+  blocks_.divide(piece_of(group_, buffers_->ring().longest()));
+  if (blocks_.blocks() == 1)
+    blocks_.divide(std::min<std::uint64_t>(blocks_.piece(), round_up(blocks_.longest(), 16)));
+  message_buffers_ = buffers_->ring().next(blocks_.piece() * std::uint64_t(group_.shards));
+}
+
+// The ranks of the node are named by their numbers in the communicator.
+std::string BlockPass::describe_counts() const {
+  const std::vector<int>& ranks = call_.communicator.layout().node_ranks();
+  int other = 0;
+  while ((shared_.word(other) & published::kCount) == call_.count << published::kCountShift)
+    ++other;
+  return describe_other_count(ranks[std::size_t(other)],
+                              shared_.word(other) >> published::kCountShift);
+}
+
+Status BlockPass::offer(std::uint64_t word, bool wants_pieces) {
+  const DevicePath::Readiness mine = device_path().readiness(call_.location);
+  own_ = mine == DevicePath::ready ? device_path().path() : Path::host;
+  use(own_);
+  if (mine == DevicePath::unavailable) shared_.segment().pin(call_.location);
+  if (wants_pieces) shared_.segment().peer_note(me_).offer(call_.in, call_.out);
+  shared_.publish(std::uint64_t(mine) | word | call_.count << published::kCountShift |
+                  (wants_pieces ? published::kPieces : 0));
+  if (own_ != Path::nccl && !wants_pieces) SLIMPI_TRY(copy_to_others(0));
+  SLIMPI_TRY(barrier());
+  return shared_.published().alike(published::kCount)
+             ? Status::ok
+             : fail(Status::bad_message, describe_counts());
+}
+
+// When this returns, the first block is in the message buffers, unless the call is done by nccl or
+// in pieces. Only if ranks offered different buffers, or if they had to open a device path first,
+// is the first block copied a second time. What was copied until then is in a message buffer that
+// every call writes before it reads it.
+Status BlockPass::agree(Path* path, bool* in_pieces) {
+  const PassDecision decision = decide(shared_.published(), own_);
+  *in_pieces = decision.pieces;
+  *path = decision.path;
+  if (decision.open) {
+    SLIMPI_TRY(
+        device_path().open(shared_, exchange_, call_.location, call_.communicator.statistics()));
+    *path = device_path().path();
+  }
+  if (*path == Path::nccl || !decision.again) return Status::ok;
+  use(*path);
+  if (*path == Path::host) shared_.segment().pin(call_.location);
+  SLIMPI_TRY(copy_to_others(0));
+  return barrier();
+}
+
+// A communicator of NCCL whose ranks may have done different things is not closed in order.
+Status BlockPass::settle(Status status) {
+  status = exchange_.settle(status, {});
+  if (status != Status::ok) device_path().nccl.close(false);
+  return status;
+}
+
+Status BlockPass::copied() {
+  SLIMPI_TRY(comm::synchronize(call_.device_stream()));
+  copies_.done();
+  return Status::ok;
+}
+
+Status BlockPass::barrier() {
+  SLIMPI_TRY(copied());
+  return shared_.barrier(exchange_, std::min(call_.count, NodeSegment::kBlock) * sizeof(float));
+}
+
+Status BlockPass::copy_to_others(std::uint64_t block) {
+  return for_others(block, [&](int, int shard_index, const comm::Range& theirs) {
+    return copy(place(me_, shard_index, block), call_.in + theirs.first, theirs.count,
+                buffers_->stores());
+  });
+}
+
+Status BlockPass::copy_sum(std::uint64_t block, const float* sum) {
+  const comm::Range mine = own(block);
+  if (mine.count == 0) return Status::ok;
+  float* const buffer = place(me_, group_.shard_index, block);
+  return sum == buffer ? Status::ok : copy(buffer, sum, mine.count, buffers_->stores());
+}
+
+Status BlockPass::fetch(std::uint64_t block) {
+  return for_others(block, [&](int owner, int shard_index, const comm::Range& theirs) {
+    return copy(call_.out + theirs.first, place(owner, shard_index, block), theirs.count, in_out_);
+  });
+}
+
+Status BlockPass::find_addends(std::uint64_t block, std::pmr::vector<const float*>& addends) {
+  const comm::Range mine = own(block);
+  float* scratch = call_.scratch.node_addends().data();
+  for (int other = 0; other < size_; ++other, scratch += blocks_.piece()) {
+    if (other == me_) {
+      addends.push_back(call_.in + mine.first);
+    } else if (buffers_->readable()) {
+      addends.push_back(place(other, group_.shard_index, block));
+    } else {
+      SLIMPI_TRY(copy(scratch, place(other, group_.shard_index, block), mine.count, Where::caches));
+      addends.push_back(scratch);
+    }
+  }
+  return Status::ok;
+}
+
+Status BlockPass::run_sum(Path* path, bool* in_pieces) {
+  SLIMPI_TRY(offer(0, *in_pieces));
+  SLIMPI_TRY(agree(path, in_pieces));
+  if (*path == Path::nccl || *in_pieces) return Status::ok;
+  for (std::uint64_t block = 0; block < blocks_.blocks(); ++block) {
+    // A rank without a shard passes the same barriers.
+    if (const comm::Range mine = own(block); mine.count != 0) {
+      std::pmr::vector<const float*> addends(&call_.scratch.objects);
+      SLIMPI_TRY(find_addends(block, addends));
+      const NodeSlice slice(call_, "node add", mine.count * sizeof(float));
+      add_in_order(call_.device_stream(), addends, mine.count, buffers_->scratch(),
+                   call_.out + mine.first);
+    }
+    // While the owners add a block, the next one is copied: one barrier serves both.
+    SLIMPI_TRY(copy_to_others(block + 1));
+    SLIMPI_TRY(barrier());
+  }
+  end();
+  return Status::ok;
+}
+
+Status BlockPass::run_share(Path path) {
+  use(path);
+  for (std::uint64_t block = 0; block < blocks_.blocks(); ++block) {
+    SLIMPI_TRY(copy_sum(block, call_.out + own(block).first));
+    SLIMPI_TRY(barrier());
+    SLIMPI_TRY(fetch(block));
+  }
+  end();
+  return copied();
+}
+
+Status BlockPass::sum(Path* path, bool* in_pieces) {
+  return settle(caught([&] { return run_sum(path, in_pieces); }));
+}
+
+Status BlockPass::share(Path path) {
+  return settle(caught([&] { return run_share(path); }));
+}
+
+std::uint64_t shared_scratch_floats(std::size_t size, const comm::InterNodeGroup& group) {
+  return size * piece_of(group, NodeSegment::kBlock);
+}
+
+Status reduce_scatter_in_blocks(comm::Call& call, const comm::InterNodeGroup& group,
+                                DevicePath::Path* path, bool* in_pieces) {
+  return BlockPass(call, group).sum(path, in_pieces);
+}
+
+Status all_gather_in_blocks(comm::Call& call, const comm::InterNodeGroup& group,
+                            DevicePath::Path path) {
+  return BlockPass(call, group).share(path);
+}
+
+}  // namespace slimpi::intra

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The shm and ipc transports: a pass through message buffers that the ranks of a node share. They
+// lie in host memory, or, where all ranks' buffers are on devices with IPC, in device memory; the
+// sums and their order are the same.
+//
+// The vector passes in blocks. For each block: every rank copies into its message buffer what its
+// node-local ranks own, and passes a barrier. Then every owner adds its shard from all message
+// buffers. If the result is needed at once, the owner copies it into its own message buffer, from
+// which the others copy it. Three blocks are in flight, so one barrier per block is enough: a
+// message buffer is written again only after a barrier that every rank reached after reading it.
+// While a rank writes a block, others read the two before it at most; while it writes the first
+// block of a call, the last one of the call before.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/exceptions.h"
+#include "intra/copies.h"
+#include "intra/node_pass.h"
+#include "intra/node_state.h"
+#include "intra/pass_decision.h"
+#include "intra/transport_shm.h"
+
+namespace slimpi::intra {
+
+// Floats of one shard in a block of `block` floats. All shards together have no more than a block:
+// opening a segment ensures that a block has kLeastPiece floats of each.
+inline std::uint64_t piece_of(const comm::InterNodeGroup& group, std::uint64_t block) {
+  return std::max(block / std::uint64_t(group.shards) / kLeastPiece * kLeastPiece, kLeastPiece);
+}
+
+class BlockPass : protected NodePass {
+ public:
+  using Path = DevicePath::Path;
+
+  BlockPass(comm::Call& call, const comm::InterNodeGroup& group)
+      : NodePass(call, group), shared_(*shared_of(call.communicator)) {}
+
+  // The two passes of a hierarchical call; see transports.h.
+  Status sum(Path* path, bool* in_pieces);
+  Status share(Path path);
+
+ protected:
+  using Where = NodeCopies::Where;
+
+  // The steps of the first barrier: each rank offers, by what its own buffers allow, and publishes
+  // `word` in addition; then all know each other's words, and agree.
+  Status offer(std::uint64_t word, bool wants_pieces);
+  Status agree(Path* path, bool* in_pieces);
+  // The last step. Every rank has passed the same message buffers, so all agree on the next call's.
+  void end() { buffers_->ring().pass(message_buffers_, blocks_.blocks()); }
+  Status settle(Status status);
+
+  // Copies this rank's values of the others' shards into its message buffer of the block.
+  Status copy_to_others(std::uint64_t block);
+  // Copies this rank's sum of a block into its message buffer; the others fetch it after the next
+  // barrier.
+  Status copy_sum(std::uint64_t block, const float* sum);
+  // Copies the other finished shards of a block into `out`.
+  Status fetch(std::uint64_t block);
+  // The node-local ranks' values of this rank's shard in a block, in rank order, in memory that the
+  // kernels can read.
+  Status find_addends(std::uint64_t block, std::pmr::vector<const float*>& addends);
+
+  // Where a shard of a block lies in the message buffer of local rank `local`, the only one that
+  // writes there.
+  float* place(int local, int shard_index, std::uint64_t block) const {
+    return buffers_->buffer(local) + message_buffers_.place(block) +
+           std::uint64_t(shard_index) * blocks_.piece();
+  }
+  Status copy(float* to, const float* from, std::uint64_t count, Where where) {
+    const NodeSlice slice(call_, where == Where::memory ? "node copy, non-temporal" : "node copy",
+                          count * sizeof(float));
+    return copies_.copy(to, from, count * sizeof(float), where);
+  }
+  // Waits for the copies and additions on the stream; then other ranks may see the message buffer.
+  Status copied();
+  Status barrier();
+
+  NodeBarrier& shared_;
+  SharedBuffers* buffers_ = nullptr;  // of this call
+  // From this size on, a result evicts everything else from the caches, and has left them itself
+  // when the program reads it. It is written by non-temporal stores (docs/DESIGN.md).
+  static constexpr std::uint64_t kLargeBytes = 4 << 20;
+  const Where in_out_ = call_.count * sizeof(float) >= kLargeBytes ? Where::memory : Where::caches;
+
+ private:
+  Status run_sum(Path* path, bool* in_pieces);
+  Status run_share(Path path);
+  void use(Path path);
+  std::string describe_counts() const;
+  DevicePath& device_path() const { return *shared_.segment().device_path; }
+
+  HostBuffers host_{shared_, call_};
+  Path own_ = Path::host;  // what this rank offered
+  BufferRing::Buffers message_buffers_;
+  NodeCopies copies_{call_};
+};
+
+}  // namespace slimpi::intra

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What all passes of a vector between the ranks of a node have in common, whatever the transport:
+// who takes part, and the blocks in which the vector passes.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <memory_resource>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "intra/intra_node.h"
+
+namespace slimpi::intra {
+
+// A block is a piece of every shard. The same on all ranks of the node, also on those that own no
+// shard.
+class NodeBlocks {
+ public:
+  NodeBlocks(const comm::Call& call, const comm::InterNodeGroup& group)
+      : shards_(&call.scratch.objects) {
+    shards_.reserve(std::size_t(group.shards));
+    for (int shard_index = 0; shard_index < group.shards; ++shard_index) {
+      shards_.push_back(shard_range(call.count, call.plan.format, group, shard_index));
+      longest_ = std::max(longest_, shards_.back().count);
+    }
+  }
+
+  // `piece`: floats of a shard in one block, at most.
+  void divide(std::uint64_t piece) {
+    piece_ = piece;
+    blocks_ = (longest_ + piece - 1) / piece;
+  }
+  std::uint64_t piece() const { return piece_; }
+  std::uint64_t blocks() const { return blocks_; }
+  std::uint64_t longest() const { return longest_; }  // shard
+
+  const std::pmr::vector<comm::Range>& shards() const { return shards_; }
+  // The piece of a shard in a block; empty behind the shard's end.
+  comm::Range part(int shard_index, std::uint64_t block) const {
+    const comm::Range& shard = shards_[std::size_t(shard_index)];
+    if (block * piece_ >= shard.count) return {};
+    return {shard.first + block * piece_, std::min(piece_, shard.count - block * piece_)};
+  }
+
+ private:
+  std::pmr::vector<comm::Range> shards_;
+  std::uint64_t longest_ = 0, piece_ = 1, blocks_ = 0;
+};
+
+class NodePass {
+ public:
+  NodePass(const NodePass&) = delete;
+  NodePass& operator=(const NodePass&) = delete;
+
+ protected:
+  NodePass(comm::Call& call, const comm::InterNodeGroup& group)
+      : call_(call),
+        group_(group),
+        exchange_(call.communicator.exchange()),
+        me_(call.communicator.layout().local_rank()),
+        size_(int(call.communicator.layout().node_ranks().size())),
+        blocks_(call, group) {}
+  ~NodePass() = default;
+
+  // The piece of this rank's shard in a block; empty where it owns none.
+  comm::Range own(std::uint64_t block) const {
+    return group_.shard_index < 0 ? comm::Range{} : blocks_.part(group_.shard_index, block);
+  }
+  // each(owner, shard index, range) for every other rank's piece in a block that is not empty.
+  template <typename Each>
+  Status for_others(std::uint64_t block, const Each& each) const {
+    for (int shard_index = 0; shard_index < group_.shards; ++shard_index)
+      if (const comm::Range theirs = blocks_.part(shard_index, block);
+          shard_index != group_.shard_index && theirs.count != 0)
+        SLIMPI_TRY(each(group_.owner(shard_index), shard_index, theirs));
+    return Status::ok;
+  }
+
+  comm::Call& call_;
+  const comm::InterNodeGroup& group_;
+  comm::Exchange& exchange_;
+  const int me_, size_;  // local rank, ranks of the node
+  NodeBlocks blocks_;
+};
+
+}  // namespace slimpi::intra
