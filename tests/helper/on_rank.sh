@@ -4,5 +4,5 @@
 # Behind mpiexec: runs the command, with the variable set on one rank alone.
 rank=$1 setting=$2
 shift 2
-[ "$PMI_RANK" != "$rank" ] || export "$setting"
+[ "${PMI_RANK:-$OMPI_COMM_WORLD_RANK}" != "$rank" ] || export "$setting"
 exec "$@"

@@ -8,7 +8,7 @@ export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error
 steps=$top_builddir/tests/mpi/steps
 cat >paths <<'E2'
 #!/bin/sh
-case $PMI_RANK in
+case ${PMI_RANK:-$OMPI_COMM_WORLD_RANK} in
   0) export SLIMPI_CPU=generic ;;
   1) export SLIMPI_CPU=avx2 ;;
 esac

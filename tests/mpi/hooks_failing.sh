@@ -98,7 +98,7 @@ says "open fails on all ranks" "call 1: $text" "call 2: $text" "call 3: $text" "
 # The ranks do not see the same file: each runs in a directory of its own.
 cat >apart.sh <<'END'
 #!/bin/sh
-cd "rank$PMI_RANK" && exec "$@"
+cd "rank${PMI_RANK:-$OMPI_COMM_WORLD_RANK}" && exec "$@"
 END
 chmod +x apart.sh
 mkdir rank0 rank1 rank2

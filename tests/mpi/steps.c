@@ -32,7 +32,9 @@
 #define MOST 64
 static MPI_Comm comms[MOST];
 static int depth, world_rank;
+#if MPI_VERSION >= 4
 static MPI_Session session = MPI_SESSION_NULL;
+#endif
 
 static MPI_Comm comm(void) {
   return comms[depth];
@@ -137,28 +139,33 @@ static void set_info(const char* pairs, int dup) {
 
 static void begin(const char* step) {
   int provided;
+#if MPI_VERSION >= 4
   if (strcmp(step, "session") == 0) {
     MPI_Group group;
     MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
     MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
     MPI_Comm_create_from_group(group, "steps", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comms[0]);
     MPI_Group_free(&group);
-  } else {
-    MPI_Init_thread(NULL, NULL,
-                    strcmp(step, "multiple") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
-                    &provided);
-    comms[0] = MPI_COMM_WORLD;
+    MPI_Comm_rank(comms[0], &world_rank);
+    return;
   }
+#endif
+  MPI_Init_thread(NULL, NULL,
+                  strcmp(step, "multiple") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
+                  &provided);
+  comms[0] = MPI_COMM_WORLD;
   MPI_Comm_rank(comms[0], &world_rank);
 }
 
 static void end(void) {
-  if (session == MPI_SESSION_NULL) {
-    MPI_Finalize();
+#if MPI_VERSION >= 4
+  if (session != MPI_SESSION_NULL) {
+    MPI_Comm_free(&comms[0]);
+    MPI_Session_finalize(&session);
     return;
   }
-  MPI_Comm_free(&comms[0]);
-  MPI_Session_finalize(&session);
+#endif
+  MPI_Finalize();
 }
 
 static void make_children(void) {

@@ -21,6 +21,7 @@ for script in packages build check quickstart; do
   ends $status "tools/$script: --wrong: not known" "$tools/$script" --wrong
 done
 ends 2 "wants" "$tools/quickstart" --epochs
+ends 2 "mpi wants one of mpich4 mpich5 openmpi4" "$tools/check" --mpi none
 
 # One list: the tests' packages come on top of those of the build.
 "$tools/packages" --list build >build.txt
