@@ -29,8 +29,8 @@ struct slimpi_statistics_t {
 };
 
 /* The functions below can be called at any time of the process and from any thread: before MPI is
- * loaded, before MPI_Init, and after MPI_Finalize. Only slimpi_finish calls MPI, and only between
- * MPI_Init and MPI_Finalize. */
+ * loaded, before MPI_Init, and after MPI_Finalize. Only slimpi_finish and those of state call MPI,
+ * and only between MPI_Init and MPI_Finalize. */
 
 /* Fills *statistics, as many of its fields as `size` says. Returns 0, or 1 where slimpi is inert
  * (no MPI yet, or one of another ABI) or `size` is not set. */
@@ -63,6 +63,23 @@ typedef struct slimpi_tensor_t {
  * powersgd; rows * columns of all of them may not exceed the count of the sum.
  * NULL takes a description back. Returns 0, or 1 if `size` is not set or a matrix is empty. */
 int slimpi_describe_next(const slimpi_tensor_t* tensor);
+
+/* The state of a named tensor on a communicator, for checkpoints: the residual of error feedback,
+ * and what powersgd and batched_powersgd keep. Of other algorithms there is none to get. `comm`
+ * points at the program's MPI_Comm. The state is this rank's own: each rank keeps its bytes, and
+ * gives them back as the same rank of a communicator of the same size. Call both between the sums
+ * of the communicator, from the thread that makes them.
+ *
+ * slimpi_get_state writes the state to `state`, which has *size bytes, and its length to *size;
+ * with `state` NULL it writes the length only. Returns 0, or 1 where there is no such state or
+ * *size is too small.
+ *
+ * slimpi_set_state makes the next sum of that name begin with this state, which slimpi copies. All
+ * ranks set what they got between the same two sums; where they do not, all drop the state at the
+ * next sum of that name, and rank 0 says so. Returns 0, or 1 where the bytes are not those of this
+ * rank. The order of the program's other sums does not matter. */
+int slimpi_get_state(const void* comm, const char* name, void* state, uint64_t* size);
+int slimpi_set_state(const void* comm, const char* name, const void* state, uint64_t size);
 
 /* For bindings of other languages, which have no mpi.h.
  *

@@ -47,7 +47,7 @@ Status AllreduceCall::compare_states(comm::Call& call, Agreement* agreement) {
       SLIMPI_TRY(status);
   }
   agreement->number = call.state->number;
-  agreement->history = 2 * call.state->calls + (call.state->uninitialized ? 1 : 0);
+  agreement->history = call.state->history();
   const Shape shape = plan_.algorithm->shape(plan_, communicator_.config(), count_);
   Fnv1a shapes;
   for (const std::uint64_t size : {shape.rows, shape.columns}) shapes.add(size);
@@ -84,8 +84,11 @@ Status AllreduceCall::agree_on_state(comm::Call& call, std::optional<BypassReaso
       runtime_.statistics.dropped();
       if (communicator_.rank() == 0)
         log_once(LogLevel::warn,
-                 "the ranks use their buffers in different orders, so state of earlier calls is "
-                 "dropped; SLIMPI_CALLS_PER_STEP names buffers by the order of calls");
+                 call.state->key.by == comm::TensorKey::By::name
+                     ? "the ranks have different states of the tensor " + call.state->key.name +
+                           ", so all drop theirs; set them on all ranks from one checkpoint"
+                     : "the ranks use their buffers in different orders, so state of earlier calls "
+                       "is dropped; SLIMPI_CALLS_PER_STEP names buffers by the order of calls");
     } else {
       log_debug("state became infinite; all ranks drop it and start over");
     }

@@ -2,6 +2,8 @@
 #include "comm/tensor_state.h"
 
 #include <algorithm>
+#include <bit>
+#include <utility>
 
 #include "base/hash.h"
 #include "base/log.h"
@@ -30,6 +32,11 @@ TensorStates::States::iterator TensorStates::make(const TensorKey& key, std::uin
                  : key.by == TensorKey::By::index ? key.number
                                                   : hash_of(key.name);
   made->count = count;
+  if (key.by == TensorKey::By::name) {
+    auto restored = restored_.extract(key.name);
+    if (!restored.empty() && restored.mapped().count == count)
+      made->restore(std::move(restored.mapped()));
+  }
   states_.emplace(key, made);
   return made;
 }
@@ -117,6 +124,36 @@ void TensorStates::drop_all() {
   next_number_ = 0;
 }
 
+const TensorState* TensorStates::find_named(const std::string& name) const {
+  const auto found = states_.find(TensorKey::of_name(name));
+  return found == states_.end() ? nullptr : &*found->second;
+}
+
+const SavedState* TensorStates::find_restored(const std::string& name) const {
+  const auto found = restored_.find(name);
+  return found == restored_.end() ? nullptr : &found->second;
+}
+
+void TensorStates::restore(const std::string& name, SavedState saved) {
+  if (const auto known = states_.find(TensorKey::of_name(name)); known != states_.end()) {
+    (known->second->holds_arrays() ? holding_ : bare_).erase(known->second);
+    states_.erase(known);
+  }
+  restored_.insert_or_assign(name, std::move(saved));
+}
+
+void TensorState::restore(SavedState saved) {
+  algorithm_ = saved.algorithm;
+  calls = saved.calls;
+  uninitialized = saved.uninitialized;
+  restored_ = std::move(saved.arrays);
+  if (const auto factor = restored_.find({StateArray::factor}); factor != restored_.end()) {
+    Fnv1a hash;
+    for (const float value : factor->second) hash.add(std::bit_cast<std::uint32_t>(value));
+    restored_factor_ = hash.value();
+  }
+}
+
 const TensorState::Array* TensorState::find(const StateArray& which) const {
   const auto found = arrays_.find(which);
   return found == arrays_.end() ? nullptr : &found->second;
@@ -140,9 +177,26 @@ Status TensorState::open(const StateArray& which, std::uint64_t elements,
       location.device->kernels()->fill(reinterpret_cast<float*>(entry.memory.data()), 0.0f,
                                        elements, stream);
     }
+    SLIMPI_TRY(copy_restored(which, elements, location, stream, entry));
     entry.elements = elements;
   }
   *array = reinterpret_cast<float*>(entry.memory.data());
+  return Status::ok;
+}
+
+// Where this call has another length for the array, it is another array: the ranks start over.
+Status TensorState::copy_restored(const StateArray& which, std::uint64_t elements,
+                                  const device::Location& location, device::Stream* stream,
+                                  Array& entry) {
+  auto restored = restored_.extract(which);
+  if (restored.empty()) return Status::ok;
+  const std::vector<float>& floats = restored.mapped();
+  if (floats.size() != elements)
+    uninitialized = true;
+  else if (elements != 0)
+    SLIMPI_TRY(location.device->copy(entry.memory.data(), floats.data(), elements * sizeof(float),
+                                     stream));
+  copied_.insert(std::move(restored));
   return Status::ok;
 }
 
@@ -153,6 +207,8 @@ void TensorState::close(const StateArray& which) {
 void TensorState::clear() {
   if (!arrays_.empty()) owner_.set_holding(*this, false);
   arrays_.clear();
+  restored_.clear();
+  restored_factor_ = 0;
   uninitialized = true;
 }
 
@@ -161,6 +217,10 @@ void TensorState::claim(const algorithm::Algorithm* algorithm, const device::Loc
   if (location_ && *location_ != location) drop();
   // Residuals and factors of one algorithm mean nothing to another.
   if (algorithm_ != algorithm) clear();
+  if (!copied_.empty()) {  // a call has compared the factor
+    copied_.clear();
+    restored_factor_ = 0;
+  }
   algorithm_ = algorithm;
   location_ = location;
 }

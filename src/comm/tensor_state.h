@@ -15,6 +15,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/statistics.h"
 #include "comm/memory.h"
@@ -57,6 +58,14 @@ struct StateArray {
   auto operator<=>(const StateArray&) const = default;
 };
 
+// The state of a named tensor, as a program keeps it in a checkpoint.
+struct SavedState {
+  const algorithm::Algorithm* algorithm = nullptr;
+  std::uint64_t count = 0, calls = 0;
+  bool uninitialized = true;
+  std::map<StateArray, std::vector<float>> arrays;
+};
+
 class TensorStates;
 
 class TensorState {
@@ -94,15 +103,30 @@ class TensorState {
   // Frees the arrays and resets the count of calls. What identifies the state stays.
   void drop();
 
+  // What the ranks compare of the past: alike where they may use their arrays together.
+  std::uint64_t history() const { return (2 * calls + (uninitialized ? 1 : 0)) ^ restored_factor_; }
+
+  const algorithm::Algorithm* algorithm() const { return algorithm_; }
+  const std::map<StateArray, Array>& arrays() const { return arrays_; }
+
  private:
   friend class TensorStates;
 
   void clear();
+  void restore(SavedState saved);
+  Status copy_restored(const StateArray& which, std::uint64_t elements,
+                       const device::Location& location, device::Stream* stream, Array& entry);
 
   TensorStates& owner_;
   const algorithm::Algorithm* algorithm_ = nullptr;
   std::optional<device::Location> location_;  // of the arrays; empty: not claimed yet
   std::map<StateArray, Array> arrays_;
+  // Arrays of a checkpoint that open() has not copied yet; and those that it has: a device may
+  // still read them until the next call.
+  std::map<StateArray, std::vector<float>> restored_, copied_;
+  // A digest of the restored factor, which is the same on all ranks or useless, until a call has
+  // compared it.
+  std::uint64_t restored_factor_ = 0;
   std::uint64_t used_ = 0;  // value of TensorStates::lookups_ at the last use
   bool evicted_ = false;    // its arrays were freed to limit memory
 };
@@ -142,6 +166,14 @@ class TensorStates {
 
   void drop_all();
 
+  // The state under a name; null where there is none, or none yet since restore().
+  const TensorState* find_named(const std::string& name) const;
+  // What restore() was given for a name and no call has used.
+  const SavedState* find_restored(const std::string& name) const;
+  // The next call of that name begins with this state in place of its own. To be called on all
+  // ranks between the same calls; those that it is not called on make all drop it.
+  void restore(const std::string& name, SavedState saved);
+
   std::size_t size() const { return states_.size(); }
   std::size_t limit() const { return limit_; }
   std::size_t holding() const { return holding_.size(); }  // states with arrays
@@ -157,7 +189,8 @@ class TensorStates {
   void forget_indices();
 
   std::map<TensorKey, States::iterator> states_;
-  States holding_, bare_;  // with arrays, and without
+  std::map<std::string, SavedState> restored_;  // by name
+  States holding_, bare_;                       // with arrays, and without
   std::uint64_t calls_ = 0, lookups_ = 0, next_number_ = 0;
   std::size_t limit_ = kFirstLimit;
 };

@@ -10,6 +10,7 @@
 #include "base/shape_hints.h"
 #include "call/entry.h"
 #include "call/runtime.h"
+#include "call/saved_state.h"
 #include "intercept/catch_all.h"
 
 using slimpi::call::Runtime;
@@ -67,6 +68,46 @@ SLIMPI_EXPORT int slimpi_describe_next(const slimpi_tensor_t* described) {
     if (good) slimpi::DescribedTensor::set_next(std::move(tensor));
   };
   return catch_all(set) == slimpi::Status::ok && good ? 0 : 1;
+}
+
+namespace {
+// slimpi's state of the program's communicator, on which no sum is in flight then; null where there
+// is none.
+slimpi::comm::Communicator* find(const void* comm, const char* name) {
+  if (comm == nullptr || name == nullptr || *name == '\0') return nullptr;
+  const auto handle = slimpi::mpi::read<slimpi::mpi::Comm>(comm);
+  Runtime* const runtime = Runtime::get(handle);
+  if (runtime == nullptr || runtime->finished) return nullptr;
+  slimpi::call::wait_for_sums_on(handle);
+  return runtime->find(handle);
+}
+}  // namespace
+
+SLIMPI_EXPORT int slimpi_get_state(const void* comm, const char* name, void* state,
+                                   std::uint64_t* size) {
+  bool got = false;
+  (void)catch_all([&] {
+    slimpi::comm::Communicator* const communicator = size == nullptr ? nullptr : find(comm, name);
+    if (communicator == nullptr) return;
+    const auto bytes = slimpi::call::save_state(*communicator, name);
+    if (!bytes) return;
+    got = state == nullptr || *size >= bytes->size();
+    if (got && state != nullptr) std::memcpy(state, bytes->data(), bytes->size());
+    *size = bytes->size();
+  });
+  return got ? 0 : 1;
+}
+
+SLIMPI_EXPORT int slimpi_set_state(const void* comm, const char* name, const void* state,
+                                   std::uint64_t size) {
+  bool set = false;
+  (void)catch_all([&] {
+    slimpi::comm::Communicator* const communicator = state == nullptr ? nullptr : find(comm, name);
+    set = communicator != nullptr &&
+          slimpi::call::restore_state(*communicator, name,
+                                      {static_cast<const std::byte*>(state), size});
+  });
+  return set ? 0 : 1;
 }
 
 // For code that ends a process without MPI_Finalize: writes the report and the trace now.

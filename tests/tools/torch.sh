@@ -127,6 +127,27 @@ PROGRAM
 torch 2 --report report.json "$python" package.py
 expect "$status" 0 "the package: exit status"
 [ "$status" = 0 ] || cat err.txt
+
+# A checkpoint: the bits of the run that was not interrupted.
+resume() { # OPTIONS
+  for what in save load; do
+    torch 2 "$python" "$top_srcdir/tests/programs/resume.py" "$what" state "$1"
+    expect "$status" 0 "$what, $1: exit status"
+    [ "$status" = 0 ] || cat err.txt
+    awk '{ print $1, $2 }' out.txt >"$what.txt"
+  done
+  expect "$(awk '{ print $2 }' save.txt | sort -u | wc -l)" 1 "$1: the ranks have one model"
+  same save.txt load.txt "$1: the bits of the run that was not interrupted"
+  expect "$(awk '{ print $3 }' out.txt | sort -u)" 1 "$1: one iteration in the old buckets"
+}
+resume '{"bits": 2, "error_feedback": true}'
+resume '{"algorithm": "powersgd", "powersgd_rank": 2, "start_powerSGD_iter": 2}'
+mv state.0 state.2 && mv state.1 state.0 && mv state.2 state.1
+torch 2 "$python" "$top_srcdir/tests/programs/resume.py" load state \
+  '{"algorithm": "powersgd", "powersgd_rank": 2, "start_powerSGD_iter": 2}'
+[ "$status" != 0 ] && grep -q 'load on each its own' err.txt ||
+  fail "the checkpoint of another rank is taken"
+
 # Gradients on a GPU: the order of calls, with a fake.
 package=$(CDPATH='' cd "$top_srcdir/tools/python" && pwd)
 holds "gradients on a GPU" env PYTHONPATH="$package" "$python" \

@@ -5,7 +5,7 @@ nodes. slimpi.torch sums the gradients of DistributedDataParallel models. See sl
 from ._mpi import Error
 from ._world import world as _world
 
-__all__ = ["Error", "allreduce", "rank", "size"]
+__all__ = ["Error", "allreduce", "get_state", "rank", "set_state", "size"]
 
 
 def rank():
@@ -41,7 +41,27 @@ def allreduce(array, name=None):
     if getattr(array, "is_cuda", False):
         import torch
         torch.cuda.current_stream(array.device).synchronize()
-    world = _world()
-    comm = world.communicator(range(world.size), {})
+    world, comm = _default()
     world.worker.do(world.sum, comm, address, count, double, name or "")
     return array
+
+
+def _default():
+    world = _world()
+    return world, world.communicator(range(world.size), {})
+
+
+def get_state(name):
+    """For a checkpoint: what error feedback or PowerSGD keeps on this rank for the array that
+    allreduce() sums under this name, as bytes; None where there is nothing."""
+    world, comm = _default()
+    return world.worker.do(world.mpi.get_state, comm, name)
+
+
+def set_state(name, state):
+    """The next allreduce() of this name goes on from what get_state() gave the same rank of a job
+    of the same size. Call it on all ranks."""
+    world, comm = _default()
+    if not world.worker.do(world.mpi.set_state, comm, name, state):
+        raise Error(f"the state of {name} is not of rank {world.rank} of {world.size}: each rank "
+                    "needs its own")

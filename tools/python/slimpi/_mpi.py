@@ -171,3 +171,20 @@ class Mpi:
         rows = (Matrix * len(matrices))(*(Matrix(*matrix) for matrix in matrices))
         tensor = Tensor(ctypes.sizeof(Tensor), name.encode(), rows, len(matrices))
         self.slimpi.slimpi_describe_next(ctypes.byref(tensor))
+
+    def get_state(self, comm, name):
+        """The state of a named tensor, as bytes; None where there is none."""
+        comm, size = ctypes.c_uint64(comm), ctypes.c_uint64()
+        arguments = ctypes.byref(comm), name.encode()
+        if self.slimpi.slimpi_get_state(*arguments, None, ctypes.byref(size)) != 0:
+            return None
+        state = ctypes.create_string_buffer(size.value)
+        if self.slimpi.slimpi_get_state(*arguments, state, ctypes.byref(size)) != 0:
+            return None
+        return state.raw
+
+    def set_state(self, comm, name, state):
+        """Whether the bytes are the state of a tensor on this rank."""
+        comm = ctypes.c_uint64(comm)
+        return self.slimpi.slimpi_set_state(ctypes.byref(comm), name.encode(), state,
+                                            ctypes.c_uint64(len(state))) == 0

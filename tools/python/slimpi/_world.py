@@ -11,9 +11,12 @@ import os
 import queue
 import sys
 import threading
+import time
 
 from . import _launcher
 from ._mpi import Error, Mpi
+
+_TIME_TO_FORWARD = 0.2  # seconds; launchers drop what ranks have written just before they abort
 
 _world = None
 _lock = threading.Lock()
@@ -127,6 +130,7 @@ class World:
     def abort(self):
         sys.stdout.flush()
         sys.stderr.flush()
+        time.sleep(_TIME_TO_FORWARD)
         self.mpi.call("MPI_Abort", self.comm, self.status)
         os._exit(self.status)
 

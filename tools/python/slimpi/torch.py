@@ -12,6 +12,8 @@ or, in the manner of PyTorch's own hooks,
 All else (broadcasts, barriers, the program's own collectives) stays with the process group's
 backend. See slimpi-torch(7).
 """
+import hashlib
+
 import torch
 import torch.distributed as dist
 
@@ -83,7 +85,11 @@ class State:
         self._model = models[self._comm] = models.get(self._comm, 0) + 1
         self.iteration = 0
         self._streams = {}  # by device
-        self._buckets = {}  # by index: the parameters' shapes, and how often they were replaced
+        self._places = {}   # of parameters, by address: (bucket, position) when first seen
+        self._layouts = {}  # by bucket: the places of its parameters, in their order
+        self._known = {}    # by bucket: what _describe() said, and the addresses that it is true of
+        self._loaded = {}   # by bucket: the layout of a checkpoint, until it is met
+        self._held = []     # buckets that wait for the others of an iteration
 
     def _begin(self, start):
         if self.launched_by_torchrun():
@@ -120,25 +126,82 @@ class State:
         return (f"slimpi {self._world.mpi.version} ({self.algorithm}{bits}) over "
                 f"{self._world.mpi.description}")
 
-    def _bucket(self, bucket):
-        """The name of a bucket, which stands for the same parameters at each call, and the
-        matrices in it: each parameter as one, a vector as one of a single row."""
-        parameters = bucket.parameters()
-        key = tuple(parameter.data_ptr() for parameter in parameters)
-        known = self._buckets.get(bucket.index())
-        if known is None or known[0] != key:
-            matrices = [(p.shape[0], p.numel() // p.shape[0]) if p.dim() > 1 else (1, p.numel())
-                        for p in parameters]
-            known = (key, 0 if known is None else known[1] + 1, matrices)
-            self._buckets[bucket.index()] = known
-        _, replaced, matrices = known
-        return f"model {self._model}, bucket {bucket.index()}, {replaced}", matrices
+    def _name(self, index, layout):
+        digest = hashlib.sha256(repr(layout).encode()).hexdigest()[:16]
+        return f"model {self._model}, bucket {index}, {digest}"
+
+    def _describe(self, bucket):
+        """The name of a bucket, which stands for the same parameters at each call, also after a
+        checkpoint, and the matrices in it. A parameter is known by its place in the buckets of the
+        first iteration, which DDP makes in the order of the model's parameters."""
+        parameters, index = bucket.parameters(), bucket.index()
+        addresses = tuple(parameter.data_ptr() for parameter in parameters)
+        if self._known.get(index, (None,))[0] != addresses:
+            for position, address in enumerate(addresses):
+                self._places.setdefault(address, (index, position))
+            layout = self._layouts[index] = tuple(self._places[address] for address in addresses)
+            self._known[index] = (addresses, self._name(index, layout),
+                                  [_matrix(parameter) for parameter in parameters])
+        return self._known[index][1:]
+
+    def _holds(self, bucket):
+        """Whether a checkpoint has other buckets than this one: DDP has not made its buckets anew
+        yet. Then the sums of this iteration are those of the checkpoint's buckets."""
+        if not self._loaded:
+            return False
+        if self._loaded.get(bucket.index()) == self._layouts[bucket.index()]:
+            del self._loaded[bucket.index()]
+            return False
+        return True
+
+    def _regrouped(self):
+        """The gradients that are held, in the buckets of the checkpoint: for each its name, its
+        matrices, and the parts of the held buckets that it consists of."""
+        parts = {}
+        for pending, parameters in self._held:
+            first = 0
+            for parameter in parameters:
+                parts[self._places[parameter.data_ptr()]] = (
+                    pending.buffer[first:first + parameter.numel()], _matrix(parameter))
+                first += parameter.numel()
+        loaded, self._loaded, self._held = self._loaded, {}, []
+        if set(parts) != {place for layout in loaded.values() for place in layout}:
+            raise Error("the checkpoint of slimpi.torch.State is of another model")
+        return [(self._name(index, layout), [parts[place][1] for place in layout],
+                 [parts[place][0] for place in layout]) for index, layout in loaded.items()]
 
     def state_dict(self):
-        return {"iteration": self.iteration, "options": dict(self.options)}
+        """For a checkpoint: the iteration and what slimpi keeps of the gradients. Each rank saves
+        its own."""
+        buckets = []
+        for index, layout in sorted(self._layouts.items()):
+            kept = self._world.worker.do(self._world.mpi.get_state, self._comm,
+                                         self._name(index, layout))
+            if kept is not None:
+                kept = torch.frombuffer(bytearray(kept), dtype=torch.uint8)
+                buckets.append({"index": index, "layout": [list(place) for place in layout],
+                                "state": kept})
+        return {"iteration": self.iteration, "options": dict(self.options), "buckets": buckets}
 
     def load_state_dict(self, state):
+        """Goes on from state_dict() of the same rank; on all ranks, between two iterations."""
         self.iteration = state["iteration"]
+        self._loaded = {}
+        for bucket in state.get("buckets", ()):
+            index, layout = bucket["index"], tuple(tuple(place) for place in bucket["layout"])
+            kept = bytes(bucket["state"].cpu().numpy())
+            if not self._world.worker.do(self._world.mpi.set_state, self._comm,
+                                         self._name(index, layout), kept):
+                raise Error("the state of a bucket is not of this rank of a group of "
+                            f"{self.world_size}: save state_dict() on every rank, and load on each "
+                            "its own")
+            self._loaded[index] = layout
+
+
+def _matrix(parameter):
+    """Rows and columns of a parameter; a vector is one row."""
+    rows = parameter.shape[0] if parameter.dim() > 1 else 1
+    return rows, parameter.numel() // rows
 
 
 def _sum(state, comm, buffer, name, matrices):
@@ -162,49 +225,88 @@ def _unwrapped(future):
     return value
 
 
-def hook(state, bucket):
-    """For DistributedDataParallel.register_comm_hook: the mean of a bucket over the ranks."""
-    buffer = bucket.buffer()
-    buffer.div_(state.world_size)
-    comm = state._first_comm if state.iteration < state._start else state._comm
-    if bucket.is_last():
-        state.iteration += 1
-    if buffer.is_sparse:
-        return dist.all_reduce(buffer, group=state.process_group, async_op=True).get_future().then(
-            lambda future: future.value()[0])
-    name, matrices = state._bucket(bucket) if state._keeps_state else ("", ())
-    if not state._low_rank:
-        matrices = ()
-    ready = stream = None
-    if buffer.is_cuda:
-        ready = torch.cuda.Event()
-        ready.record(torch.cuda.current_stream(buffer.device))
-        stream = state._streams.get(buffer.device)
-        if stream is None:
-            stream = state._streams[buffer.device] = torch.cuda.Stream(buffer.device)
-    future = torch.futures.Future(devices=[buffer.device] if buffer.is_cuda else [])
+class _Pending:
+    """A bucket on its way: its future, and on a GPU the streams that it must wait for."""
+
+    def __init__(self, state, buffer):
+        self.buffer, self.ready, self.stream = buffer, None, None
+        if buffer.is_cuda:
+            self.ready = torch.cuda.Event()
+            self.ready.record(torch.cuda.current_stream(buffer.device))
+            if buffer.device not in state._streams:
+                state._streams[buffer.device] = torch.cuda.Stream(buffer.device)
+            self.stream = state._streams[buffer.device]
+        self.future = torch.futures.Future(devices=[buffer.device] if buffer.is_cuda else [])
+
+    def run(self, function, *arguments):
+        """Calls the function once the bucket's values are there. MPI knows no streams: it gets the
+        buffer then, and has written it when it returns."""
+        if self.ready is None:
+            function(*arguments)
+            return
+        self.ready.synchronize()
+        with torch.cuda.stream(self.stream):
+            function(*arguments)
+
+    def end(self, error=None):
+        outcome = self.buffer if error is None else error
+        if self.stream is None:
+            self.future.set_result(outcome)
+            return
+        with torch.cuda.stream(self.stream):
+            self.future.set_result(outcome)
+
+
+def _submit(state, pending, function, *arguments):
+    """Has the worker call the function once all of `pending`, a list, can be read, and end them."""
 
     def job():
-        outcome = buffer
+        failure = None
         try:
-            if ready is None:
-                _sum(state, comm, buffer, name, matrices)
-            else:
-                # MPI knows no streams: it gets the buffer once its values are there, and has
-                # written it when it returns.
-                ready.synchronize()
-                with torch.cuda.stream(stream):
-                    _sum(state, comm, buffer, name, matrices)
+            for bucket in pending[:-1]:
+                bucket.run(lambda: None)
+            pending[-1].run(function, *arguments)
         except Exception as error:
-            outcome = error
-        if stream is None:
-            future.set_result(outcome)
-        else:
-            with torch.cuda.stream(stream):
-                future.set_result(outcome)
+            failure = error
+        for bucket in pending:
+            bucket.end(failure)
 
     state._world.worker.submit(job)
-    return future.then(_unwrapped)
+
+
+def _sum_regrouped(state, comm, groups):
+    for name, matrices, parts in groups:
+        together = torch.cat(parts)
+        _sum(state, comm, together, name, matrices if state._low_rank else ())
+        for part, values in zip(parts, together.split([part.numel() for part in parts])):
+            part.copy_(values)
+
+
+def hook(state, bucket):
+    """For DistributedDataParallel.register_comm_hook: the mean of a bucket over the ranks."""
+    buffer, last = bucket.buffer(), bucket.is_last()
+    buffer.div_(state.world_size)
+    comm = state._first_comm if state.iteration < state._start else state._comm
+    state.iteration += last
+    name, matrices, holds = "", (), False
+    if state._keeps_state and not buffer.is_sparse:
+        name, matrices = state._describe(bucket)
+        holds = comm == state._comm and state._holds(bucket)
+    if buffer.is_sparse:
+        sum_of_backend = dist.all_reduce(buffer, group=state.process_group, async_op=True)
+        future = sum_of_backend.get_future().then(lambda future: future.value()[0])
+    else:
+        pending = _Pending(state, buffer)
+        future = pending.future.then(_unwrapped)
+        if holds:
+            state._held.append((pending, bucket.parameters()))
+        else:
+            _submit(state, [pending], _sum, state, comm, buffer, name,
+                    matrices if state._low_rank else ())
+    if last and state._held:
+        held = [pending for pending, _ in state._held]
+        _submit(state, held, _sum_regrouped, state, comm, state._regrouped())
+    return future
 
 
 def register(model, **options):

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "call/saved_state.h"
+
+#include <cstring>
+#include <utility>
+
+#include "algorithm/algorithm.h"
+#include "comm/stream_wait.h"
+#include "comm/tensor_state.h"
+
+namespace slimpi::call {
+
+namespace {
+
+using comm::SavedState;
+using comm::StateArray;
+
+constexpr char kMagic[] = "slimpi1";  // with its zero byte, the first word
+
+// In front; then for each array a Head and its floats.
+struct Header {
+  char magic[sizeof(std::uint64_t)];
+  std::uint64_t rank, size;  // of the communicator
+  std::uint64_t count, calls, uninitialized, arrays;
+  char algorithm[40];  // its name, then zeros
+};
+struct Head {
+  std::uint64_t what, elements;
+};
+
+bool is_kept(StateArray::What what) {
+  return what == StateArray::residual || what == StateArray::low_rank_error ||
+         what == StateArray::factor;
+}
+
+template <typename Type>
+void append(std::vector<std::byte>& bytes, const Type* from, std::size_t count) {
+  const auto* const first = reinterpret_cast<const std::byte*>(from);
+  bytes.insert(bytes.end(), first, first + count * sizeof(Type));
+}
+
+// Takes values from the front of the bytes; false where they have fewer.
+template <typename Type>
+bool take(std::span<const std::byte>& bytes, Type* to, std::uint64_t count) {
+  if (count > bytes.size() / sizeof(Type)) return false;
+  if (count != 0) std::memcpy(to, bytes.data(), count * sizeof(Type));
+  bytes = bytes.subspan(count * sizeof(Type));
+  return true;
+}
+
+std::vector<std::byte> to_bytes(const comm::Communicator& communicator, const SavedState& state) {
+  Header header{};
+  std::memcpy(header.magic, kMagic, sizeof kMagic);
+  header.rank = std::uint64_t(communicator.rank());
+  header.size = std::uint64_t(communicator.size());
+  header.count = state.count;
+  header.calls = state.calls;
+  header.uninitialized = state.uninitialized ? 1 : 0;
+  header.arrays = state.arrays.size();
+  std::strncpy(header.algorithm, state.algorithm->name, sizeof header.algorithm - 1);
+  std::vector<std::byte> bytes;
+  append(bytes, &header, 1);
+  for (const auto& [which, floats] : state.arrays) {
+    const Head head{std::uint64_t(which.what), floats.size()};
+    append(bytes, &head, 1);
+    append(bytes, floats.data(), floats.size());
+  }
+  return bytes;
+}
+
+std::optional<SavedState> from_bytes(const comm::Communicator& communicator,
+                                     std::span<const std::byte> bytes) {
+  Header header{};
+  if (!take(bytes, &header, 1) || std::memcmp(header.magic, kMagic, sizeof kMagic) != 0 ||
+      header.rank != std::uint64_t(communicator.rank()) ||
+      header.size != std::uint64_t(communicator.size()) || header.uninitialized > 1)
+    return {};
+  header.algorithm[sizeof header.algorithm - 1] = '\0';
+  SavedState state;
+  state.algorithm = algorithm::find(header.algorithm);
+  if (state.algorithm == nullptr) return {};
+  state.count = header.count;
+  state.calls = header.calls;
+  state.uninitialized = header.uninitialized != 0;
+  for (std::uint64_t i = 0; i < header.arrays; ++i) {
+    Head head{};
+    if (!take(bytes, &head, 1) || head.what > StateArray::replica_of) return {};
+    const auto what = StateArray::What(head.what);
+    if (!is_kept(what) || head.elements > bytes.size() / sizeof(float)) return {};
+    std::vector<float>& floats = state.arrays[{what}];
+    floats.resize(head.elements);
+    if (!take(bytes, floats.data(), head.elements)) return {};
+  }
+  if (!bytes.empty()) return {};
+  return state;
+}
+
+// Empty where the memory of the arrays cannot be read.
+std::optional<SavedState> copy_of(comm::Communicator& communicator,
+                                  const comm::TensorState& state) {
+  SavedState copy;
+  copy.algorithm = state.algorithm();
+  copy.count = state.count;
+  copy.calls = state.calls;
+  copy.uninitialized = state.uninitialized;
+  for (const auto& [which, array] : state.arrays()) {
+    std::vector<float>& floats = copy.arrays[which];
+    floats.resize(array.elements);
+    if (array.elements == 0) continue;
+    const device::Location location = array.memory.location();
+    device::Stream* stream = nullptr;
+    if (communicator.stream_for(location, &stream) != Status::ok ||
+        comm::copy_and_wait({*location.device, stream}, "state", floats.data(), array.memory.data(),
+                            array.elements * sizeof(float)) != Status::ok)
+      return {};
+  }
+  return copy;
+}
+
+}  // namespace
+
+std::optional<std::vector<std::byte>> save_state(comm::Communicator& communicator,
+                                                 const std::string& name) {
+  if (const SavedState* const restored = communicator.states.find_restored(name))
+    return to_bytes(communicator, *restored);
+  const comm::TensorState* const state = communicator.states.find_named(name);
+  if (state == nullptr || state->algorithm() == nullptr ||
+      state->algorithm()->id == AlgorithmId::hook)
+    return {};
+  for (const auto& [which, array] : state->arrays())
+    if (!is_kept(which.what)) return {};
+  const auto copy = copy_of(communicator, *state);
+  if (!copy) return {};
+  return to_bytes(communicator, *copy);
+}
+
+bool restore_state(comm::Communicator& communicator, const std::string& name,
+                   std::span<const std::byte> bytes) {
+  auto state = from_bytes(communicator, bytes);
+  if (state) communicator.states.restore(name, std::move(*state));
+  return state.has_value();
+}
+
+}  // namespace slimpi::call

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sums two named tensors in twelve steps, and keeps their state in files between two runs.
+ * Usage: checkpoint WHAT DIRECTORY
+ *   save       all steps; after six of them each rank writes its state
+ *   load       the last six, with the state of those files
+ *   without    the last six
+ *   one        the same, where rank 1 loads nothing
+ *   changed    the same, where rank 1 has changed the last number of its state
+ *   refused    states that no rank may load: of another rank, cut short, made longer, none
+ * Each rank prints its rank and a digest of the sums of the last six steps. */
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "slimpi.h"
+
+enum { STEPS = 12, SAVED_AT = 6, TENSORS = 2, MOST = 70000 };
+
+static const struct {
+  const char* name;
+  int count;
+  slimpi_matrix_t matrix;
+} tensors[TENSORS] = {{"first", 6000, {60, 90}}, {"second", MOST, {200, 350}}};
+
+static int (*describe)(const slimpi_tensor_t*);
+static int (*get_state)(const void*, const char*, void*, uint64_t*);
+static int (*set_state)(const void*, const char*, const void*, uint64_t);
+static int rank, ranks;
+static MPI_Comm comm;
+
+static void check(int good, const char* what) {
+  if (good) return;
+  fprintf(stderr, "rank %d: %s\n", rank, what);
+  MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+static void* find(const char* name) {
+  void* const found = dlsym(RTLD_DEFAULT, name);
+  check(found != NULL, name);
+  return found;
+}
+
+static float input(int step, int tensor, int i) {
+  const uint32_t mixed =
+      (uint32_t)(i + 1) * 2654435761u ^ (uint32_t)(step * 31 + tensor * 7 + rank) * 2246822519u;
+  return (float)(mixed >> 8) / 16777216.0f - 0.4f;
+}
+
+static char* path(char* text, size_t size, const char* directory, int of_rank, int tensor) {
+  snprintf(text, size, "%s/%d.%d", directory, of_rank, tensor);
+  return text;
+}
+
+static void save(const char* directory) {
+  char name[4096];
+  for (int t = 0; t < TENSORS; ++t) {
+    uint64_t size = 0;
+    check(get_state(&comm, tensors[t].name, NULL, &size) == 0 && size > 0, "the size of a state");
+    char* const state = malloc(size);
+    uint64_t small = size - 1;
+    check(state != NULL && get_state(&comm, tensors[t].name, state, &small) == 1, "too small");
+    check(get_state(&comm, tensors[t].name, state, &size) == 0, "a state");
+    FILE* const file = fopen(path(name, sizeof name, directory, rank, t), "wb");
+    check(file != NULL && fwrite(state, 1, size, file) == size && fclose(file) == 0, "write");
+    free(state);
+  }
+  uint64_t size = 0;
+  check(get_state(&comm, "third", NULL, &size) == 1, "a state of no tensor");
+}
+
+/* With room for eight bytes more. */
+static char* load(const char* directory, int of_rank, int tensor, uint64_t* size) {
+  char name[4096];
+  FILE* const file = fopen(path(name, sizeof name, directory, of_rank, tensor), "rb");
+  check(file != NULL && fseek(file, 0, SEEK_END) == 0, "a file");
+  *size = (uint64_t)ftell(file);
+  rewind(file);
+  char* const state = calloc(1, *size + 8);
+  check(state != NULL && fread(state, 1, *size, file) == *size, "read");
+  fclose(file);
+  return state;
+}
+
+static void restore(const char* what, const char* directory) {
+  for (int t = 0; t < TENSORS; ++t) {
+    uint64_t size, other_size, again = 0;
+    char* const state = load(directory, rank, t, &size);
+    const char* const name = tensors[t].name;
+    if (strcmp(what, "refused") == 0) {
+      char* const other = load(directory, (rank + 1) % ranks, t, &other_size);
+      check(set_state(&comm, name, other, other_size) == 1, "the state of another rank");
+      check(set_state(&comm, name, state, size - 4) == 1, "a state cut short");
+      check(set_state(&comm, name, state, 16) == 1, "the front of a state");
+      check(set_state(&comm, name, state, size + 4) == 1, "a state with more behind it");
+      check(set_state(&comm, name, NULL, 0) == 1, "no state");
+      check(set_state(&comm, "", state, size) == 1, "no name");
+      free(other);
+    } else {
+      if (strcmp(what, "changed") == 0 && rank == 1) state[size - 2] ^= 1;
+      check(set_state(&comm, name, state, size) == 0, "a state of this rank");
+      char* const same = malloc(size);
+      check(get_state(&comm, name, NULL, &again) == 0 && again == size &&
+                get_state(&comm, name, same, &again) == 0 && memcmp(same, state, size) == 0,
+            "what was set is got");
+      free(same);
+    }
+    free(state);
+  }
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  check(argc == 3, "usage: checkpoint WHAT DIRECTORY");
+  const char* const what = argv[1];
+  void* found = find("slimpi_describe_next");
+  memcpy(&describe, &found, sizeof found);
+  found = find("slimpi_get_state");
+  memcpy(&get_state, &found, sizeof found);
+  found = find("slimpi_set_state");
+  memcpy(&set_state, &found, sizeof found);
+
+  /* Options of a communicator, set before its state. */
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Info info;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "slimpi_start", "0");
+  MPI_Comm_set_info(comm, info);
+  MPI_Info_free(&info);
+  const int saves = strcmp(what, "save") == 0;
+  if (!saves && strcmp(what, "without") != 0 && !(strcmp(what, "one") == 0 && rank == 1))
+    restore(what, argv[2]);
+
+  static float buffer[MOST];
+  uint64_t digest = 14695981039346656037u;
+  for (int step = saves ? 0 : SAVED_AT; step < STEPS; ++step) {
+    if (step == SAVED_AT && saves) save(argv[2]);
+    for (int t = 0; t < TENSORS; ++t) {
+      const slimpi_tensor_t tensor = {sizeof tensor, tensors[t].name, &tensors[t].matrix, 1};
+      for (int i = 0; i < tensors[t].count; ++i) buffer[i] = input(step, t, i);
+      check(describe(&tensor) == 0, "a description");
+      MPI_Allreduce(MPI_IN_PLACE, buffer, tensors[t].count, MPI_FLOAT, MPI_SUM, comm);
+      if (step < SAVED_AT) continue;
+      for (size_t i = 0; i < (size_t)tensors[t].count * sizeof(float); ++i)
+        digest = (digest ^ ((const unsigned char*)buffer)[i]) * 1099511628211u;
+    }
+  }
+  printf("%d %016" PRIx64 "\n", rank, digest);
+  fflush(stdout);
+  MPI_Comm_free(&comm);
+  MPI_Finalize();
+  return 0;
+}

@@ -1,0 +1,41 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# State in a checkpoint: a run that goes on from it gives the bits of one that was not interrupted.
+# Where the ranks do not all load it, all drop it.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+export SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1
+mkdir state
+
+go() { # WHAT: its lines in WHAT.txt, its statistics in WHAT.json
+  SLIMPI_REPORT=$work/$1.json under 3 "$top_builddir/tests/mpi/checkpoint" "$1" state 2>err.txt |
+    sort >"$1.txt"
+  expect "$(wc -l <"$1.txt")" 3 "$name: $1"
+  [ ! -s err.txt ] || [ "$(wc -l <"$1.txt")" = 3 ] || cat err.txt
+}
+alike() { # WHAT: all ranks have the same sums, and one line says that the state was dropped
+  expect "$(awk '{ print $2 }' "$1.txt" | sort -u | wc -l)" 1 "$name: $1: ranks have the same sums"
+  expect "$(report "$1.json" state_dropped)" 2 "$name: $1: the state of both tensors is dropped"
+  expect "$(grep -c 'different states of the tensor first' err.txt)" 1 "$name: $1: said once"
+}
+check() {
+  name=$1
+  shift
+  export "$@"
+  go save
+  go load
+  same save.txt load.txt "$name: the bits of the run that was not interrupted"
+  expect "$(report load.json state_dropped)" 0 "$name: nothing is dropped"
+  go without
+  cmp -s save.txt without.txt && fail "$name: state does not matter here"
+  go refused
+  same without.txt refused.txt "$name: what was refused changes nothing"
+  go one
+  alike one
+}
+check "2 bits" SLIMPI_ALGORITHM=bytegrad SLIMPI_BITS=2 SLIMPI_ERROR_FEEDBACK=1
+check "2 bits, two nodes" SLIMPI_RANKS_PER_NODE=2
+check "powersgd" SLIMPI_ALGORITHM=powersgd SLIMPI_RANKS_PER_NODE=1
+go changed
+alike changed
+verdict

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Trains with DistributedDataParallel and slimpi.torch in two runs, with a checkpoint between them.
+#   resume.py save FILE OPTIONS   all steps; each rank keeps a checkpoint of the middle
+#   resume.py load FILE OPTIONS   goes on from it
+# OPTIONS is a dictionary in JSON. Prints each rank and a digest of its model at the end, and how
+# many sums the hook did not make with DDP's own buckets.
+import hashlib
+import json
+import sys
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+import slimpi.torch
+
+STEPS, SAVED_AT = 9, 5
+what, file, options = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+torch.set_num_threads(1)
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+torch.manual_seed(1)
+
+
+class Network(nn.Module):
+    """Its layers are not called in the order in which it has them, so DDP changes its buckets."""
+
+    def __init__(self):
+        super().__init__()
+        self.last = nn.Linear(200, 10)
+        self.layers = nn.ModuleList(nn.Linear(200, 200) for _ in range(8))
+
+    def forward(self, x):
+        for i in (3, 0, 7, 1, 6, 2, 5, 4):
+            x = torch.relu(self.layers[i](x)) + x
+        return self.last(x)
+
+
+model = nn.parallel.DistributedDataParallel(Network(), bucket_cap_mb=0.4)
+state = slimpi.torch.register(model, **options)
+optimizer = torch.optim.SGD(model.parameters(), 0.01)
+first = 0
+if what == "load":
+    saved = torch.load(f"{file}.{rank}")
+    model.module.load_state_dict(saved["model"])
+    state.load_state_dict(saved["slimpi"])
+    first = SAVED_AT
+regrouped = []
+sums = slimpi.torch._sum_regrouped
+slimpi.torch._sum_regrouped = lambda *given: (regrouped.append(given), sums(*given))
+for step in range(first, STEPS):
+    if step == SAVED_AT and what == "save":
+        torch.save({"model": model.module.state_dict(), "slimpi": state.state_dict()},
+                   f"{file}.{rank}")
+    data = torch.randn(16, 200, generator=torch.Generator().manual_seed(100 * step + rank))
+    optimizer.zero_grad()
+    model(data).square().mean().backward()
+    optimizer.step()
+digest = hashlib.sha256()
+for parameter in model.parameters():
+    digest.update(parameter.detach().numpy().tobytes())
+print(rank, digest.hexdigest()[:16], len(regrouped), flush=True)
