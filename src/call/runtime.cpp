@@ -124,8 +124,11 @@ Status Runtime::configure(mpi::Found found) {
     return Status::ok;
   }
   if (is_first_process())
-    log_warn("this process runs " + mpi_version +
-             ", which slimpi does not know; it leaves this process alone");
+    log_warn("this process " +
+             (found == mpi::Found::unclear
+                  ? "has " + mpi_version + "; slimpi"
+                  : "runs " + mpi_version + ", which slimpi does not know; it") +
+             " leaves this process alone");
   return Status::unsupported;
 }
 

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "mpi/api.h"
 
-#include <dlfcn.h>
-#include <link.h>
-
 #include <algorithm>
-#include <cstring>
 #include <mutex>
 #include <numeric>
 #include <string_view>
@@ -13,54 +9,11 @@
 
 #include "mpi/abis.h"
 #include "mpi/image.h"
+#include "mpi/search.h"
 
 namespace slimpi::mpi {
 
 namespace {
-
-// The loaded libraries whose file name begins with libmpi. Allocates nothing: detect() may run in a
-// process without memory.
-struct LoadedMpis {
-  char paths[1 << 14];  // one after the other, each with its final zero byte
-  std::size_t length = 0;
-
-  LoadedMpis() { dl_iterate_phdr(add, this); }
-
-  static int add(dl_phdr_info* info, std::size_t, void* data) {
-    auto& all = *static_cast<LoadedMpis*>(data);
-    const std::string_view path = info->dlpi_name;
-    const bool is_mpi = path.substr(path.rfind('/') + 1).starts_with("libmpi");  // npos + 1 = 0
-    if (!is_mpi || path.size() >= sizeof all.paths - all.length) return 0;
-    std::memcpy(all.paths + all.length, info->dlpi_name, path.size() + 1);
-    all.length += path.size() + 1;
-    return 0;
-  }
-};
-
-// In the first of these libraries that has it. Their handles are never closed. The handle of a
-// stand-in, which needs this library before the real MPI, leads to this library's own functions.
-void* library_symbol(const char* name) {
-  const LoadedMpis loaded;
-  const Image own = image_of(reinterpret_cast<const void*>(library_symbol));
-  for (std::size_t at = 0; at < loaded.length; at += std::strlen(loaded.paths + at) + 1)
-    if (void* handle = dlopen(loaded.paths + at, RTLD_NOLOAD | RTLD_LAZY); handle != nullptr)
-      if (void* found = dlsym(handle, name);
-          found != nullptr && reinterpret_cast<Word>(found) - own.first >= own.end - own.first)
-        return found;
-  return nullptr;
-}
-
-void* lookup(const char* name) {
-  void* const found = dlsym(RTLD_NEXT, name);
-  return found != nullptr ? found : library_symbol(name);
-}
-
-// A datum of MPI's where the program sees it: a program that is not position independent has a copy
-// of its own.
-const void* symbol(const char* name) {
-  const void* const found = dlsym(RTLD_DEFAULT, name);
-  return found != nullptr ? found : library_symbol(name);
-}
 
 // Other objects of that kind lie on the heap.
 void find_predefined(Abi& made) {
@@ -79,16 +32,6 @@ bool has_standard_abi() {
   auto* const ask = reinterpret_cast<Ask*>(lookup("PMPI_Abi_get_version"));
   int major = -1, minor = -1;
   return ask != nullptr && ask(&major, &minor) == kSuccess && major > 0;
-}
-
-// The first line, with each sequence of spaces and tabs replaced by one space.
-std::string first_line(const char* text) {
-  std::string line;
-  for (; *text != '\0' && *text != '\n'; ++text) {
-    const char c = *text == '\t' ? ' ' : *text;
-    if (c != ' ' || !line.ends_with(' ')) line += c;
-  }
-  return line;
 }
 
 // MPICH and its descendants share one ABI and have MPICH, MVAPICH or Intel in their version line.
@@ -111,6 +54,7 @@ struct Version {
 };
 
 std::atomic<bool> g_unknown{false};  // the process has an MPI that is none of those below
+std::atomic<bool> g_unclear{false};  // it has several, and nobody knows which one its calls are for
 
 }  // namespace
 
@@ -120,9 +64,13 @@ void detect() {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   if (g_known) return;
+  const Choice choice = choose_mpi();
+  if (choice == Choice::none) return;
   const Version version;
-  if (version.text[0] == '\0') return;
-  if (has_standard_abi()) {
+  if (choice == Choice::unclear) {
+    abi.handle_bits = ~Word(0);
+    g_unclear = true;
+  } else if (has_standard_abi()) {
     abi = kStandard;
   } else if (symbol("ompi_mpi_comm_world") != nullptr) {
     abi = open_mpi(symbol);
@@ -135,15 +83,22 @@ void detect() {
 }
 
 bool has_loaded_from(std::string_view directory) {
-  const LoadedMpis loaded;
-  for (std::size_t at = 0; at < loaded.length; at += std::strlen(loaded.paths + at) + 1)
-    if (std::string_view(loaded.paths + at).starts_with(directory)) return true;
-  return false;
+  bool has = false;
+  LoadedMpis().find([&](const char* path) {
+    has = std::string_view(path).starts_with(directory);
+    return has;
+  });
+  return has;
 }
 
 Found find(Api& api, std::string& description) {
   detect();
   if (!g_known) return Found::no_mpi;
+  if (g_unclear) {
+    description =
+        "several MPIs, " + loaded_mpis() + ", and does not say which one its calls are for";
+    return Found::unclear;
+  }
   description = first_line(Version().text);
   if (g_unknown) return Found::unknown;
   bool complete = true;

@@ -15,12 +15,11 @@ struct Api {
 #undef SLIMPI_MPI
 };
 
-enum class Found { yes, no_mpi, unknown };
+// unclear: there are several, and none is known to be the one that the calls are for.
+enum class Found { yes, no_mpi, unknown, unclear };
 
-// Searches for PMPI_ functions after this library in the symbol order (programs linked to MPI),
-// then in every loaded libmpi* (Python loads MPI without making its symbols global). Fills `api`
-// when the MPI has the ABI that slimpi was built for. `description` gets the MPI's own version
-// line.
+// Fills `api` when the process has an MPI that slimpi knows. `description` gets the MPI's own
+// version line; where it is unclear, those of all.
 Found find(Api& api, std::string& description);
 
 // Whether a library of MPI's name was loaded from this directory.

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "mpi/search.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <unwind.h>
+
+#include <atomic>
+#include <cstring>
+
+#include "mpi/image.h"
+#include "mpi/types.h"
+
+namespace slimpi::mpi {
+
+namespace {
+
+// A name that every MPI has and slimpi has not: its address stands for the MPI.
+constexpr char kMark[] = "PMPI_Get_library_version";
+
+std::atomic<void*> g_mark{nullptr};  // of the chosen MPI
+
+// The MPI that a loaded library is, or is linked to, and the library's handle, which is never
+// closed.
+struct Library {
+  void* handle;
+  void* mark = nullptr;
+
+  explicit Library(const char* path) : handle(dlopen(path, RTLD_NOLOAD | RTLD_LAZY)) {
+    if (handle != nullptr) mark = dlsym(handle, kMark);
+  }
+};
+
+Library library_of(const void* address) {
+  Dl_info info{};
+  // The program itself has every library of the process.
+  if (dladdr(address, &info) == 0 || info.dli_fname == nullptr) return Library("");
+  return Library(info.dli_fname);
+}
+
+const Image& own_image() {
+  static const Image own = image_of(reinterpret_cast<const void*>(lookup));
+  return own;
+}
+
+bool is_own(const void* address) {
+  return reinterpret_cast<Word>(address) - own_image().first < own_image().end - own_image().first;
+}
+
+// Of the function outside this library that called it.
+void* mark_of_caller() {
+  const void* caller = nullptr;
+  _Unwind_Backtrace(
+      [](_Unwind_Context* frame, void* found) {
+        const auto* const address = reinterpret_cast<const void*>(_Unwind_GetIP(frame));
+        if (is_own(address)) return _URC_NO_REASON;
+        *static_cast<const void**>(found) = address;
+        return _URC_END_OF_STACK;
+      },
+      &caller);
+  return caller != nullptr ? library_of(caller).mark : nullptr;
+}
+
+// Whether a function is another MPI's, or of a library that is linked to another.
+bool is_of_another(const void* address) {
+  const void* const mark = library_of(address).mark;
+  return g_mark != nullptr && mark != nullptr && mark != g_mark;
+}
+
+}  // namespace
+
+LoadedMpis::LoadedMpis() {
+  dl_iterate_phdr(add, this);
+}
+
+int LoadedMpis::add(dl_phdr_info* info, std::size_t, void* data) {
+  auto& all = *static_cast<LoadedMpis*>(data);
+  const std::string_view path = info->dlpi_name;
+  const bool is_mpi = path.substr(path.rfind('/') + 1).starts_with("libmpi");  // npos + 1 = 0
+  if (!is_mpi || path.size() >= sizeof all.paths_ - all.length_) return 0;
+  std::memcpy(all.paths_ + all.length_, info->dlpi_name, path.size() + 1);
+  all.length_ += path.size() + 1;
+  return 0;
+}
+
+Choice choose_mpi() {
+  void* mark = dlsym(RTLD_NEXT, kMark);
+  bool several = false;
+  if (mark == nullptr)
+    LoadedMpis().find([&](const char* path) {
+      void* const one = Library(path).mark;
+      several = mark != nullptr && one != nullptr && one != mark;
+      if (mark == nullptr) mark = one;
+      return several;
+    });
+  if (several) mark = mark_of_caller();
+  g_mark = mark;
+  if (mark != nullptr) return Choice::made;
+  return several ? Choice::unclear : Choice::none;
+}
+
+std::string loaded_mpis() {
+  std::string names;
+  void* last = nullptr;
+  LoadedMpis().find([&](const char* path) {
+    void* const mark = Library(path).mark;
+    if (mark == nullptr || mark == last) return false;
+    last = mark;
+    char text[kLibraryVersion] = "";
+    int length = 0;
+    reinterpret_cast<int (*)(char*, int*)>(mark)(text, &length);
+    const std::string line = first_line(text);
+    if (names.find(line) == std::string::npos) names += (names.empty() ? "" : " and ") + line;
+    return false;
+  });
+  return names;
+}
+
+// The handle of a stand-in, which needs this library before the real MPI, leads to this library's
+// own functions.
+void* library_symbol(const char* name) {
+  void* found = nullptr;
+  LoadedMpis().find([&](const char* path) {
+    const Library library(path);
+    if (library.handle == nullptr || (g_mark != nullptr && library.mark != g_mark)) return false;
+    found = dlsym(library.handle, name);
+    if (found != nullptr && is_own(found)) found = nullptr;
+    return found != nullptr;
+  });
+  return found;
+}
+
+void* lookup(const char* name) {
+  void* const found = dlsym(RTLD_NEXT, name);
+  return found != nullptr && !is_of_another(found) ? found : library_symbol(name);
+}
+
+const void* symbol(const char* name) {
+  const void* const found = dlsym(RTLD_DEFAULT, name);
+  return found != nullptr && !is_of_another(found) ? found : library_symbol(name);
+}
+
+std::string first_line(const char* text) {
+  std::string line;
+  for (; *text != '\0' && *text != '\n'; ++text) {
+    const char c = *text == '\t' ? ' ' : *text;
+    if (c != ' ' || !line.ends_with(' ')) line += c;
+  }
+  return line;
+}
+
+}  // namespace slimpi::mpi
