@@ -19,15 +19,15 @@ DescribedTensor& next() {
 
 void DescribedTensor::set_next(DescribedTensor tensor) {
   next() = std::move(tensor);
-  g_has_next = true;
+  if (!std::exchange(g_has_next, true)) g_waiting.fetch_add(1, std::memory_order_relaxed);
 }
 
-bool DescribedTensor::has_next() {
+bool DescribedTensor::thread_has() {
   return g_has_next;
 }
 
 DescribedTensor DescribedTensor::take_next() {
-  g_has_next = false;
+  if (std::exchange(g_has_next, false)) g_waiting.fetch_sub(1, std::memory_order_relaxed);
   return std::exchange(next(), {});
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the program says of a tensor by slimpi_describe_next, before it sums it.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -22,8 +23,13 @@ struct DescribedTensor {
   static void set_next(DescribedTensor tensor);
 
   // Whether there is one; and takes it, so that no later sum gets it.
-  static bool has_next();
+  static bool has_next() { return g_waiting.load(std::memory_order_relaxed) != 0 && thread_has(); }
   static DescribedTensor take_next();
+
+ private:
+  static bool thread_has();
+  // Threads with a description. A thread sees its own increment at once, and needs no other's.
+  static inline std::atomic<int> g_waiting{0};
 };
 
 }  // namespace slimpi

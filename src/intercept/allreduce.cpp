@@ -20,7 +20,7 @@ using slimpi::call::refuse_count;
 using slimpi::call::Word;
 using slimpi::intercept::catch_all;
 using slimpi::mpi::Comm;
-using slimpi::mpi::cut;
+using slimpi::mpi::cut_known;
 using slimpi::mpi::Datatype;
 using slimpi::mpi::Op;
 
@@ -34,7 +34,10 @@ bool fits(std::int64_t count) {
 
 Allreduce made(const void* in, void* out, std::int64_t count, Word datatype, Word op, Word comm,
                bool large = false, bool fortran = false) {
-  return {in, out, count, cut<Datatype>(datatype), cut<Op>(op), cut<Comm>(comm), large, fortran};
+  slimpi::mpi::find_abi();
+  return {
+      in,    out,    count, cut_known<Datatype>(datatype), cut_known<Op>(op), cut_known<Comm>(comm),
+      large, fortran};
 }
 
 int allreduce(const Allreduce& call) {

@@ -20,24 +20,32 @@ struct Address {
 
 // By the names of the standard: comm_null is MPI_COMM_NULL, type_float is MPI_FLOAT, op_sum is
 // MPI_SUM. A constant that an MPI lacks is 0, which no handle equals.
-struct Abi {
+struct alignas(64) Abi {
   const char* name;
   Word handle_bits;  // the bits of a word that are the handle
 
-  Comm comm_null, comm_world, comm_self;
+  // What a call that is left to MPI reads, side by side.
+  Address<const void> in_place;
+  Op op_sum;
+  Comm comm_null, comm_self;
+  Datatype type_float, type_real, type_real4, type_double, type_double_precision, type_real8;
+  // The handles of predefined datatypes, and of no other: from each first up to its end.
+  struct {
+    Word first, end;
+  } predefined[2];
+
+  Comm comm_world;
   Errhandler errhandler_null, errors_are_fatal, errors_return;
   Group group_null;
   Info info_null;
   Request request_null;
 
-  Datatype datatype_null, type_byte, type_c_bool, type_char, type_double, type_double_precision,
-      type_float, type_int, type_int16_t, type_int32_t, type_int64_t, type_integer, type_long,
-      type_long_long, type_real, type_real4, type_real8, type_uint32_t, type_uint64_t,
+  Datatype datatype_null, type_byte, type_c_bool, type_char, type_int, type_int16_t, type_int32_t,
+      type_int64_t, type_integer, type_long, type_long_long, type_uint32_t, type_uint64_t,
       type_unsigned, type_unsigned_long;
   Op op_null, op_band, op_bor, op_bxor, op_land, op_lor, op_lxor, op_max, op_maxloc, op_min,
-      op_minloc, op_prod, op_sum;
+      op_minloc, op_prod;
 
-  Address<const void> in_place;
   Address<MessageStatus> status_ignore;
   int any_source, any_tag, comm_type_shared, err_other, keyval_invalid, tag_ub, thread_multiple;
   int max_error_string, max_info_val;  // with the final zero byte
@@ -50,11 +58,6 @@ struct Abi {
   struct {
     int source, tag, bytes;
   } status;
-
-  // The handles of predefined datatypes, and of no other: from each first up to its end.
-  struct {
-    Word first, end;
-  } predefined[2];
 };
 
 // Of the process's MPI. MPICH's as long as none is known.
@@ -71,12 +74,18 @@ inline void find_abi() {
     detect();
 }
 
+// cut(), after find_abi().
+template <typename Handle>
+Handle cut_known(Word word) {
+  return Handle(word & abi.handle_bits);
+}
+
 // The handle in a word that came from the program. MPICH's is an int, which leaves the upper half
 // of an argument's register undefined.
 template <typename Handle>
 Handle cut(Word word) {
   find_abi();
-  return Handle(word & abi.handle_bits);
+  return cut_known<Handle>(word);
 }
 
 // The same of a handle that the program's pointer leads to.
