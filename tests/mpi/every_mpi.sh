@@ -9,6 +9,39 @@ need_library
 programs=$top_srcdir/tests/programs
 ran=0
 
+# Doubles, which are taken by SLIMPI_TYPES only, and a nonblocking sum.
+cat >doubles.f90 <<'F'
+program doubles
+  use mpi_f08
+  implicit none
+  integer, parameter :: n = 50000
+  integer :: i, rank
+  double precision :: x(n), wanted(n)
+  real, asynchronous :: y(n)
+  logical :: good
+  type(MPI_Request) :: request
+  call MPI_Init()
+  call MPI_Comm_rank(MPI_COMM_WORLD, rank)
+  x = [(mod(i, 1000) + rank, i = 1, n)]
+  wanted = [(2 * mod(i, 1000) + 1, i = 1, n)]
+  y = real(x)
+  call MPI_Allreduce(MPI_IN_PLACE, x, n, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD)
+  call MPI_Iallreduce(MPI_IN_PLACE, y, n, MPI_REAL, MPI_SUM, MPI_COMM_WORLD, request)
+  call MPI_Wait(request, MPI_STATUS_IGNORE)
+  good = maxval(abs(x - wanted)) < 20 .and. all(y == real(wanted))
+  if (rank == 0) print '(a)', merge(' close', ' wrong', good)
+  call MPI_Finalize()
+end program
+F
+cat >doubles.py <<'P'
+import numpy as np
+from mpi4py import MPI
+
+x = np.arange(50000) % 1000 + MPI.COMM_WORLD.rank + 0.0
+MPI.COMM_WORLD.Allreduce(MPI.IN_PLACE, x)
+assert np.max(np.abs(x - (2 * (np.arange(50000) % 1000) + 1))) < 20
+P
+
 launch() { # RANKS COMMAND... ; PRELOAD may be empty
   ranks=$1
   shift
@@ -61,6 +94,19 @@ try() {
   expect "$(report report.json calls compressed) $(report report.json calls passed off)" "1 1" \
     "$mpi: calls of the report"
 
+  if ! $mpi_c -O1 -o doubles "$top_srcdir/tests/mpi/doubles.c" -lm; then fail "$mpi: doubles"; fi
+  PRELOAD=$preload launch 4 SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1 SLIMPI_BITS=8 \
+    SLIMPI_TYPES=float,double ./doubles >out.txt || fail "$mpi: doubles: exit status $?"
+  expect "$(cut -d , -f 1-2 <out.txt)" "12 held, 14 left" "$mpi: doubles"
+
+  if [ -n "$mpi_fortran" ] && $mpi_fortran -o doubles_f08 doubles.f90 2>build.log; then
+    rm -f report.json
+    PRELOAD=$preload launch 2 SLIMPI_RANKS_PER_NODE=1 SLIMPI_BITS=8 SLIMPI_TYPES=float,double \
+      SLIMPI_REPORT="$work/report.json" ./doubles_f08 >out.txt || fail "$mpi: doubles_f08 ends well"
+    expect "$(tr -d '\n' <out.txt)" " close" "$mpi: Fortran's doubles, and a nonblocking sum"
+    counts="$(report report.json types double calls) $(report report.json calls passed nonblocking)"
+    expect "$counts" "1 1" "$mpi: Fortran's doubles are taken, its nonblocking sum is counted"
+  fi
   for program in sums sums_f08; do
     [ -n "$mpi_fortran" ] || continue
     $mpi_fortran -O2 -w -I"$programs" -o $program "$programs/checks.f90" "$programs/$program.f90" ||
@@ -77,6 +123,11 @@ try() {
   if [ -n "$mpi_python" ] &&
     $mpi_python -c 'import mpi4py, numpy' 2>build.log; then
     both "mpi4py" 3 env $mpi_python_environment $mpi_python "$programs/sums.py"
+    rm -f report.json
+    PRELOAD=$preload launch 2 SLIMPI_RANKS_PER_NODE=1 SLIMPI_BITS=8 SLIMPI_TYPES=float,double \
+      SLIMPI_REPORT="$work/report.json" $mpi_python_environment $mpi_python doubles.py ||
+      fail "$mpi: NumPy's float64"
+    expect "$(report report.json types double calls)" 1 "$mpi: NumPy's float64 is taken"
   else
     echo "NOTE $mpi: no mpi4py with NumPy for it"
   fi
