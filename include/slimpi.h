@@ -92,11 +92,16 @@ int slimpi_set_state(const void* comm, const char* name, const void* state, uint
  * slimpi_check_option says whether the info key slimpi_NAME may have this value. Returns 0, or 1
  * and in `reason`, which has `size` bytes, the line that a job would end with.
  *
+ * slimpi_finalize_at_exit has exit() end MPI: by MPI_Finalize where the status is 0, else by
+ * MPI_Abort with the status, because other ranks may wait for this one. Returns 0, or 1 where it
+ * cannot.
+ *
  * slimpi_get_option writes the process's value of the option NAME, such as bits, to `value`, which
  * has `size` bytes: "" where it is unset. Returns 0, or 1 where there is no such option. */
 int slimpi_get_mpi_constant(const char* name, uint64_t* value);
 int slimpi_check_option(const char* name, const char* value, char* reason, uint64_t size);
 int slimpi_get_option(const char* name, char* value, uint64_t size);
+int slimpi_finalize_at_exit(void);
 
 /* Ends slimpi's work: writes the report and the trace, and leaves every later call to MPI. Runs by
  * itself when MPI_Finalize begins; only for programs that end in another way. Collective over all

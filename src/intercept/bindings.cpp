@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The functions of slimpi.h for bindings of other languages, such as the Python package: they call
 // MPI without a compiler that has read mpi.h.
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 
+#include "base/log.h"
 #include "call/entry.h"
 #include "call/option_text.h"
 #include "call/runtime.h"
@@ -15,6 +19,24 @@
 using slimpi::intercept::catch_all;
 
 namespace {
+
+// In a child by fork it does nothing.
+void end_mpi(int status, void* process) {
+  using slimpi::mpi::Comm;
+  if (std::uintptr_t(getpid()) != reinterpret_cast<std::uintptr_t>(process)) return;
+  int finalized = 1;
+  SLIMPI_NEXT("MPI_Finalized", int(int*))(&finalized);
+  if (finalized != 0) return;
+  if (status == 0) {
+    if (slimpi::call::sums_in_flight()) (void)catch_all(slimpi::call::wait_for_all_sums);
+    const slimpi::call::Finalizing finalizing;
+    SLIMPI_NEXT("MPI_Finalize", int())();
+    return;
+  }
+  usleep(slimpi::kTimeToForward);
+  SLIMPI_NEXT("MPI_Abort", int(Comm, int))(slimpi::mpi::abi.comm_world, status);
+  _exit(status);
+}
 
 // As much of the text as fits.
 void write_text(const std::string& text, char* out, std::uint64_t size) {
@@ -57,4 +79,11 @@ SLIMPI_EXPORT int slimpi_get_option(const char* name, char* value, std::uint64_t
   if (!text) return 1;
   write_text(*text, value, size);
   return 0;
+}
+
+SLIMPI_EXPORT int slimpi_finalize_at_exit(void) {
+  bool has_mpi = false;
+  (void)catch_all([&] { has_mpi = slimpi::call::Runtime::finds_mpi(); });
+  auto* const process = reinterpret_cast<void*>(std::uintptr_t(getpid()));
+  return has_mpi && on_exit(&end_mpi, process) == 0 ? 0 : 1;
 }

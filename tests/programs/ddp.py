@@ -5,6 +5,8 @@
 import argparse
 import contextlib
 import hashlib
+import os
+import signal
 import sys
 
 import torch
@@ -72,6 +74,12 @@ def fail(mode):
         raise ValueError("a sample cannot be read")
     if mode == "exit":
         sys.exit(3)
+    if mode == "system_exit":
+        raise SystemExit(3)
+    if mode == "os_exit":
+        os._exit(3)
+    if mode in ("SIGKILL", "SIGTERM", "SIGINT"):
+        os.kill(os.getpid(), getattr(signal, mode))
 
 
 def train(mode):

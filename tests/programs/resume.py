@@ -59,4 +59,5 @@ for step in range(first, STEPS):
 digest = hashlib.sha256()
 for parameter in model.parameters():
     digest.update(parameter.detach().numpy().tobytes())
-print(rank, digest.hexdigest()[:16], len(regrouped), flush=True)
+sys.stdout.write(f"{rank} {digest.hexdigest()[:16]} {len(regrouped)}\n")
+sys.stdout.flush()

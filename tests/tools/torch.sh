@@ -4,6 +4,7 @@
 # Without compression, two ranks have the bits of gloo's own sums, whatever DDP does.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
+need pgrep
 python=
 for candidate in "$PYTHON" /usr/bin/python3; do
   if "$candidate" -c 'import torch.distributed' >/dev/null 2>&1; then
@@ -60,11 +61,27 @@ torch 2 --algorithm powersgd --start 3 --powersgd-rank 2 "$python" "$program" pl
 expect "$status" 0 "powersgd: exit status"
 expect "$(awk '{ print $1, $4 }' out.txt | sort -u | wc -l)" 3 "powersgd: ranks have one model"
 
-torch 3 "$python" "$program" raise
-[ "$status" != 0 ] && [ "$status" != 124 ] || fail "an exception in a rank: exit status $status"
-grep -q 'ValueError: a sample cannot be read' err.txt || fail "an exception in a rank: no reason"
-torch 3 "$python" "$program" exit
-[ "$status" != 0 ] && [ "$status" != 124 ] || fail "sys.exit in a rank: exit status $status"
+# However a rank ends, the job ends soon, and no process is left.
+cp "$program" ends.py
+ends() { # MODE REASON
+  begin=$(date +%s)
+  seconds=60 torch 3 "$python" "$work/ends.py" "$1"
+  took=$(($(date +%s) - begin))
+  [ "$status" != 0 ] && [ "$status" != 124 ] || fail "$1 in a rank: exit status $status"
+  grep -q "$2" err.txt out.all || fail "$1 in a rank: no reason"
+  for _ in 1 2 3 4 5 6 7 8 9 10; do
+    pgrep -f "$work/ends.py" >left.txt || break
+    sleep 0.5
+  done
+  expect "$(wc -l <left.txt)" 0 "$1 in a rank: processes that are left (the job took $took s)"
+}
+ends raise 'ValueError: a sample cannot be read'
+ends exit 'MPI_Abort\|MPI_ABORT'
+ends system_exit 'MPI_Abort\|MPI_ABORT'
+ends os_exit 'BAD TERMINATION\|[Ee]xit code\|Connection closed\|MPI_Abort'
+ends SIGKILL 'signal 9\|Killed\|SIGNAL.*9'
+ends SIGTERM 'signal 15\|Terminated'
+ends SIGINT KeyboardInterrupt
 
 # One line names the fix.
 "$run" --torch "$python" "$program" >out.txt 2>err.txt && fail "a job without a launcher runs"

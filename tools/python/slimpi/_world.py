@@ -157,11 +157,10 @@ class World:
             return
         if self.status != 0:
             self.abort()
-        self.worker.do(self._finalize)
-
-    def _finalize(self):
-        if self.initialized:
-            self.mpi.call("MPI_Finalize")
+        self.worker.do(lambda: None)  # no sum is in flight any more
+        # Only exit() sees the status of `raise SystemExit(1)`.
+        if self.initialized and self.mpi.slimpi.slimpi_finalize_at_exit() != 0:
+            self.worker.do(self.mpi.call, "MPI_Finalize")
 
 
 def world():
