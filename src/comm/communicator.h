@@ -134,7 +134,7 @@ class Communicator {
   int number() const { return number_; }
   ActiveCall::Subject subject(std::uint64_t count) const {
     return {std::uint64_t(number_),      name_, rank_, size_, taken, count,
-            exchange_.first_world_rank()};
+            exchange_.trace().first_world_rank()};
   }
 
   // Calls so far that slimpi took, or would have taken but for what the ranks then agreed on, and

@@ -21,11 +21,6 @@ bool fits(std::size_t bytes) {
   return bytes / 4 <= std::size_t(INT_MAX);
 }
 
-// Messages that open a node's segment come before the segments of a call.
-bool traces(Tag tag) {
-  return Trace::running() != nullptr && tag != Tag::node_open;
-}
-
 }  // namespace
 
 Status Exchange::mpi_failed(const char* what, int code) const {
@@ -34,17 +29,14 @@ Status Exchange::mpi_failed(const char* what, int code) const {
 
 void Exchange::set_comm(mpi::Comm comm, int number) {
   comm_ = comm;
-  number_ = number;
   int* highest = nullptr;
   int found = 0;
-  first_ = -1;
-  traced_as_.reset();
+  trace_.set_comm(comm, number);
   if (comm_ == mpi::abi.comm_null) return;
   int size = 0;
   api_.Comm_size(comm_, &size);
   failed_ranks_.assign(std::size_t(size), false);
   failed_count_ = 0;
-  if (Trace::running() != nullptr) first_ = find_first_world_rank();
   const int code = api_.Comm_get_attr(comm_, mpi::abi.tag_ub, &highest, &found);
   constexpr int kLeast = 32767;  // every MPI has at least these
   // Each count has kTags tags in a row; so many rows fit below MPI's highest tag.
@@ -65,7 +57,7 @@ int Exchange::mpi_tag(Tag tag) const {
 Status Exchange::send(int to, Tag tag, const void* data, std::size_t bytes, mpi::Request& request) {
   if (!fits(bytes)) return too_long(bytes);
   start(request, to, tag, true);  // first: it may throw
-  if (traces(tag)) trace_send(started_.back(), bytes);
+  trace_.leaves(started_.back().message, bytes);
   const int code =
       api_.Isend(data, int(bytes / 4), mpi::abi.type_uint32_t, to, mpi_tag(tag), comm_, &request);
   if (code != mpi::kSuccess) {
@@ -100,22 +92,22 @@ Status Exchange::wait(mpi::Request& request, std::size_t* received) {
     return code == mpi::kSuccess ? Status::ok : mpi_failed("waiting for a message", code);
   };
   SLIMPI_TRY(wait_until(Waiter(Waiter::Poll::mpi, this, WaitStage::agreement, &request), poll));
-  if (Trace::running() != nullptr) trace_completion(request, status);
-  if (received != nullptr) {
+  const Started* const started = Trace::running() != nullptr ? find(request) : nullptr;
+  std::size_t bytes = 0;
+  if (received != nullptr || (started != nullptr && !started->message.sent)) {
     int words = 0;
     const int code = api_.Get_count(&status, mpi::abi.type_uint32_t, &words);
     if (code != mpi::kSuccess) return mpi_failed("measuring a message", code);
     // MPI_UNDEFINED: not a whole number of words. No caller expects 0 bytes, so its check fails.
-    *received = words == mpi::kUndefined ? 0 : std::size_t(words) * 4;
+    if (words != mpi::kUndefined) bytes = std::size_t(words) * 4;
   }
+  if (started != nullptr) trace_.completed(started->message, bytes, stage_of(request));
+  if (received != nullptr) *received = bytes;
   return Status::ok;
 }
 
-// Numbers the messages that are exchanged with a rank, by tag, in the order in which they are
-// started.
 void Exchange::start(const mpi::Request& request, int peer, Tag tag, bool sent) {
-  started_.push_back(
-      {&request, peer, tag, sent, traces(tag) ? numbers_[{peer, tag, sent}].next++ : 0});
+  started_.push_back({&request, trace_.started(peer, tag, sent)});
 }
 
 // Null: no schedule has started it, so it belongs to reduce().
@@ -126,65 +118,14 @@ const Exchange::Started* Exchange::find(const mpi::Request& request) const {
 }
 
 bool Exchange::is_send(const mpi::Request& request) const {
-  const Started* const message = find(request);
-  return message != nullptr && message->sent;
-}
-
-// What both ranks of a message compute: from the communicator, known by its number and its first
-// rank, the two ranks, the tag, and the message's number.
-std::uint64_t Exchange::flow_of(int from, int to, Tag tag, std::uint64_t number) {
-  const auto mix = [](std::uint64_t hash, std::uint64_t value) {
-    hash = (hash ^ value) * 0x9e3779b97f4a7c15;  // as splitmix64
-    return hash ^ (hash >> 29);
-  };
-  // One after the other: another number and another first rank must not cancel out.
-  if (!traced_as_) traced_as_ = mix(mix(1, std::uint64_t(number_)), std::uint64_t(first_));
-  std::uint64_t hash = *traced_as_;
-  for (const std::uint64_t value :
-       {std::uint64_t(from), std::uint64_t(to), std::uint64_t(tag), number})
-    hash = mix(hash, value + 1);
-  return hash;
-}
-
-// The rank in MPI_COMM_WORLD of this communicator's first rank; -1 without MPI_COMM_WORLD.
-int Exchange::find_first_world_rank() const {
-  if (!mpi::has_world(api_)) return -1;
-  mpi::Group group = mpi::abi.group_null, world = mpi::abi.group_null;
-  int first = 0, found = -1;
-  if (api_.Comm_group(comm_, &group) == mpi::kSuccess &&
-      api_.Comm_group(mpi::abi.comm_world, &world) == mpi::kSuccess)
-    api_.Group_translate_ranks(group, 1, &first, world, &found);
-  if (group != mpi::abi.group_null) api_.Group_free(&group);
-  if (world != mpi::abi.group_null) api_.Group_free(&world);
-  return found;
+  const Started* const started = find(request);
+  return started != nullptr && started->message.sent;
 }
 
 int Exchange::own_rank() const {
   int rank = 0;
   api_.Comm_rank(comm_, &rank);
   return rank;
-}
-
-void Exchange::trace_send(const Started& message, std::size_t bytes) {
-  Trace::running()->add_flow(Trace::Kind::flow_start,
-                             flow_of(own_rank(), message.peer, message.tag, message.number), bytes);
-}
-
-// A message has left or has arrived.
-void Exchange::trace_completion(const mpi::Request& request, const mpi::MessageStatus& status) {
-  const Started* const message = find(request);
-  if (message == nullptr) return;
-  if (!message->sent) {
-    if (!traces(message->tag)) return;
-    int words = 0;
-    api_.Get_count(&status, mpi::abi.type_uint32_t, &words);
-    Trace::running()->add_flow(Trace::Kind::flow_end,
-                               flow_of(message->peer, own_rank(), message->tag, message->number),
-                               std::uint64_t(std::max(words, 0)) * 4);
-  }
-  const Numbers& numbers = numbers_[{message->peer, message->tag, message->sent}];
-  Trace::waited_for(message->peer, std::uint32_t(message->number - numbers.settled),
-                    to_string(stage_of(request)));
 }
 
 // A probe receives nothing, and MPI moves all other messages on meanwhile.
@@ -195,8 +136,8 @@ void Exchange::progress() {
 }
 
 WaitStage Exchange::stage_of(const mpi::Request& request) const {
-  const Started* const message = find(request);
-  switch (message != nullptr ? message->tag : Tag::failure) {
+  const Started* const started = find(request);
+  switch (started != nullptr ? started->message.tag : Tag::failure) {
     case Tag::reduce_scatter:
       return WaitStage::reduce_scatter;
     case Tag::all_gather:
@@ -218,8 +159,8 @@ WaitStage Exchange::stage_of(const mpi::Request& request) const {
 }
 
 int Exchange::peer_of(const mpi::Request& request) const {
-  const Started* const message = find(request);
-  return message != nullptr ? message->peer : -1;
+  const Started* const started = find(request);
+  return started != nullptr ? started->message.peer : -1;
 }
 
 }  // namespace slimpi::comm

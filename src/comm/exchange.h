@@ -5,16 +5,14 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 #include "base/statistics.h"
+#include "comm/message_trace.h"
 #include "comm/node_layout.h"
 #include "comm/point_to_point.h"
 #include "comm/roll_call.h"
@@ -24,7 +22,7 @@ namespace slimpi::comm {
 class Exchange final : public PointToPoint {
  public:
   Exchange(const mpi::Api& api, Statistics& statistics)
-      : api_(api), statistics_(statistics), roll_call_(api) {}
+      : api_(api), statistics_(statistics), trace_(api), roll_call_(api) {}
 
   // Allocates what set_comm() needs for so many ranks: a rank that fails there could report it to
   // nobody.
@@ -106,9 +104,7 @@ class Exchange final : public PointToPoint {
     if (comm_ != mpi::abi.comm_null) roll_call_.drain(comm_);
   }
 
-  // Of the communicator's first rank, while a trace is written; else -1. With the number it names
-  // the communicator in the whole job.
-  int first_world_rank() const { return first_; }
+  const MessageTrace& trace() const { return trace_; }
 
   const mpi::Api& api() const { return api_; }
   mpi::Comm comm() const { return comm_; }
@@ -131,15 +127,12 @@ class Exchange final : public PointToPoint {
   void drain(std::span<mpi::Request> requests);
   void release_sends(std::span<mpi::Request> requests);
   bool finished(mpi::Request& request);
-  std::uint64_t flow_of(int from, int to, Tag tag, std::uint64_t number);
   int mpi_tag(Tag tag) const;
   Status mpi_failed(const char* what, int code) const;
-  int find_first_world_rank() const;
   int own_rank() const;
 
   const mpi::Api& api_;
   mpi::Comm comm_ = mpi::abi.comm_null;
-  int number_ = 0;
   std::uint64_t counts_ = 1;  // how many counts the tags of this MPI tell apart
   Statistics& statistics_;
   std::uint64_t sent_ = 0;
@@ -148,28 +141,16 @@ class Exchange final : public PointToPoint {
   // A message that was started. `request` points into the schedule's requests and is compared only.
   struct Started {
     const mpi::Request* request;
-    int peer;
-    Tag tag;
-    bool sent;             // by this rank; otherwise it is received
-    std::uint64_t number;  // of messages to or from this peer with this tag, while a trace runs
+    MessageTrace::Message message;
   };
   void start(const mpi::Request& request, int peer, Tag tag, bool sent);
   const Started* find(const mpi::Request& request) const;
   bool is_send(const mpi::Request& request) const;
-  void trace_send(const Started& message, std::size_t bytes);
-  void trace_completion(const mpi::Request& request, const mpi::MessageStatus& status);
   // Every message since the last settle. A request may be in use again: the last entry counts.
   std::vector<Started> started_;
-  // While a trace runs: how many messages were exchanged with a rank, by tag. Messages of one tag
-  // between two ranks keep their order, so both ranks give a message the same number.
-  struct Numbers {
-    std::uint64_t next = 0, settled = 0;  // settled: at the last settle
-  };
-  std::map<std::tuple<int, Tag, bool>, Numbers> numbers_;
-  int first_ = -1;
-  std::optional<std::uint64_t> traced_as_;  // what flows of this communicator begin with
-  std::uint64_t call_ = 0;                  // calls that have begun
-  Failure failure_{};  // what this rank reports; MPI may read it until the end of the process
+  MessageTrace trace_;
+  std::uint64_t call_ = 0;  // calls that have begun
+  Failure failure_{};       // what this rank reports; MPI may read it until the end of the process
   bool sent_failure_ = false;
   // By rank: reported a failure, and receives nothing any more. Sized with the communicator,
   // because after a failure there may be no memory.

@@ -153,10 +153,10 @@ void Exchange::drain(std::span<mpi::Request> requests) {
 // MPI may read a message directly from this rank's memory until the receiver has it or has failed.
 void Exchange::release_sends(std::span<mpi::Request> requests) {
   for (mpi::Request& request : requests) {
-    const Started* const message = find(request);
-    if (message == nullptr || !message->sent) continue;
+    const Started* const started = find(request);
+    if (started == nullptr || !started->message.sent) continue;
     Waiter waiter(Waiter::Poll::mpi);
-    while (!finished(request) && !failed_ranks_[std::size_t(message->peer)])
+    while (!finished(request) && !failed_ranks_[std::size_t(started->message.peer)])
       if (!receive_failure()) waiter.rest();
     if (request != mpi::abi.request_null) api_.Request_free(&request);
   }
@@ -173,7 +173,7 @@ Status Exchange::settle(Status status, std::span<mpi::Request> requests) {
     (void)caught([&] { release_sends(requests); });
   }
   started_.clear();
-  for (auto& [message, numbers] : numbers_) numbers.settled = numbers.next;
+  trace_.settled();
   return status;
 }
 

@@ -1,13 +1,67 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "inter/chunk_codec.h"
 
+#include <algorithm>
 #include <memory_resource>
 #include <vector>
 
-#include "inter/local_reduction.h"
 #include "inter/segment_length.h"
 
 namespace slimpi::inter {
+
+namespace {
+
+// A segment of a chunk that this rank owns. This rank is member `me` of `group_size`. All pointers
+// are to memory of the context's device and to `count` elements.
+struct Owned {
+  int group_size, me;
+  const float* in;  // this rank's own values, not encoded
+  float* residual;  // what compression lost in earlier calls; updated; or null
+  std::uint64_t count;
+  std::byte* payload;  // gets the encoded sum
+  float* out;          // gets what that decodes to; may be `in`
+  float* total;        // gets the sum before it is encoded, or null
+};
+
+// Adds in groups of as many members as a kernel takes. The last group writes `payload` and
+// `result`.
+void add_up(const Context& context, const kernels::RandomStream& random, const Owned& owned,
+            const ChunkCodec::PayloadFrom& encoded, float* residual, std::byte* payload,
+            float* result) {
+  // The sum of the groups before, in fp32. `partial` is scratch of the exchange.
+  const float* carry = nullptr;
+  for (int first = 0; first < owned.group_size; first += kernels::kMaxAddends) {
+    const int last = std::min(owned.group_size, first + kernels::kMaxAddends);
+    kernels::Addend addends[kernels::kMaxAddends] = {};
+    for (int member = first; member < last; ++member) {
+      kernels::Addend& addend = addends[member - first];
+      if (member == owned.me)
+        // The owner's values are never encoded before they are added.
+        addend.exact = owned.in;
+      else
+        addend.encoded = encoded(member);
+    }
+    const bool end = last == owned.group_size;
+    context.kernels.sum_encode(context.format, random, addends, last - first, carry,
+                               end ? residual : nullptr, owned.count, end ? payload : nullptr,
+                               end ? result : context.partial, context.stream());
+    carry = context.partial;
+  }
+}
+
+// The local reduction: adds the members' values in rank order, this rank's own as they are and the
+// others' decoded from encoded(member), and encodes the sum. If there are more members than one
+// kernel can add, the context's `partial` holds owned.count floats between kernels. Only queues
+// work on the compute stream.
+void reduce_at_owner(const Context& context, const kernels::RandomStream& random,
+                     const Owned& owned, const ChunkCodec::PayloadFrom& encoded) {
+  // The uncompressed total comes first, because owned.out may be owned.in.
+  if (owned.total != nullptr)
+    add_up(context, random, owned, encoded, nullptr, nullptr, owned.total);
+  add_up(context, random, owned, encoded, owned.residual, owned.payload, owned.out);
+}
+
+}  // namespace
 
 ChunkCodec::ChunkCodec(const Context& context, const comm::InterNodeGroup& group, comm::Range shard,
                        const float* in, float* out, float* residual)
@@ -20,7 +74,7 @@ ChunkCodec::ChunkCodec(const Context& context, const comm::InterNodeGroup& group
       own_first_(comm::chunk_of(shard.count, int(group.peers.size()), group.index,
                                 comm::chunk_alignment(context.format))
                      .first),
-      overflow_(context.format.codec, context.statistics) {}
+      overflow_(context.format.codec, context.statistics, context.memory) {}
 
 void ChunkCodec::encode(const comm::Range& part, std::byte* payload) {
   // On a staged device this is the time to queue the kernel; the trace has the device's own

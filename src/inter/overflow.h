@@ -2,6 +2,7 @@
 // Counts the 16-bit values that became infinite on this rank in a reduce-scatter and all-gather,
 // for the report.
 #pragma once
+#include <memory_resource>
 #include <span>
 #include <vector>
 
@@ -13,8 +14,9 @@ namespace slimpi::inter {
 // All payloads are in host memory. Does nothing if the codec has no infinity.
 class Overflow {
  public:
-  Overflow(kernels::Codec codec, Statistics& statistics)
-      : infinity_(kernels::row_of(codec).infinity), statistics_(statistics) {}
+  // `memory`: of the call; it keeps the largest copy of keep().
+  Overflow(kernels::Codec codec, Statistics& statistics, std::pmr::memory_resource* memory)
+      : infinity_(kernels::row_of(codec).infinity), statistics_(statistics), own_(memory) {}
 
   bool counts() const { return infinity_ != 0; }
 
@@ -36,7 +38,7 @@ class Overflow {
 
   const std::uint16_t infinity_;  // bits of +infinity; 0 if it has none
   Statistics& statistics_;
-  std::vector<float> own_;  // the addend of the last keep(); empty if all of it is finite
+  std::pmr::vector<float> own_;  // the addend of the last keep(); empty if all of it is finite
 };
 
 }  // namespace slimpi::inter

@@ -48,16 +48,15 @@ Status BlockPass::offer(std::uint64_t word, bool wants_pieces) {
 // in pieces. Only if ranks offered different buffers, or if they had to open a device path first,
 // is the first block copied a second time. What was copied until then is in a message buffer that
 // every call writes before it reads it.
-Status BlockPass::agree(Path* path, bool* in_pieces) {
+Status BlockPass::agree(Path* path) {
   const PassDecision decision = decide(shared_.published(), own_);
-  *in_pieces = decision.pieces;
   *path = decision.path;
   if (decision.open) {
     SLIMPI_TRY(
         device_path().open(shared_, exchange_, call_.location, call_.communicator.statistics()));
     *path = device_path().path();
   }
-  if (*path == Path::nccl || !decision.again) return Status::ok;
+  if (*path == Path::nccl || *path == Path::pieces || !decision.again) return Status::ok;
   use(*path);
   if (*path == Path::host) shared_.segment().pin(call_.location);
   SLIMPI_TRY(copy_to_others(0));
@@ -118,10 +117,10 @@ Status BlockPass::find_addends(std::uint64_t block, std::pmr::vector<const float
   return Status::ok;
 }
 
-Status BlockPass::run_sum(Path* path, bool* in_pieces) {
-  SLIMPI_TRY(offer(0, *in_pieces));
-  SLIMPI_TRY(agree(path, in_pieces));
-  if (*path == Path::nccl || *in_pieces) return Status::ok;
+Status BlockPass::run_sum(bool wants_pieces, Path* path) {
+  SLIMPI_TRY(offer(0, wants_pieces));
+  SLIMPI_TRY(agree(path));
+  if (*path == Path::nccl || *path == Path::pieces) return Status::ok;
   for (std::uint64_t block = 0; block < blocks_.blocks(); ++block) {
     // A rank without a shard passes the same barriers.
     if (const comm::Range mine = own(block); mine.count != 0) {
@@ -150,8 +149,8 @@ Status BlockPass::run_share(Path path) {
   return copied();
 }
 
-Status BlockPass::sum(Path* path, bool* in_pieces) {
-  return settle(caught([&] { return run_sum(path, in_pieces); }));
+Status BlockPass::sum(bool wants_pieces, Path* path) {
+  return settle(caught([&] { return run_sum(wants_pieces, path); }));
 }
 
 Status BlockPass::share(Path path) {
@@ -163,8 +162,8 @@ std::uint64_t shared_scratch_floats(std::size_t size, const comm::InterNodeGroup
 }
 
 Status reduce_scatter_in_blocks(comm::Call& call, const comm::InterNodeGroup& group,
-                                DevicePath::Path* path, bool* in_pieces) {
-  return BlockPass(call, group).sum(path, in_pieces);
+                                bool wants_pieces, DevicePath::Path* path) {
+  return BlockPass(call, group).sum(wants_pieces, path);
 }
 
 Status all_gather_in_blocks(comm::Call& call, const comm::InterNodeGroup& group,

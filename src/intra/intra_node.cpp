@@ -107,12 +107,8 @@ Status intra_reduce_scatter(comm::Call& call, const comm::InterNodeGroup& group,
   const Timed timed(call.communicator.statistics(), Stage::intra, "node sum", 4 * call.count);
   // A segment exists on all ranks of the communicator or on none.
   if (shared_of(call.communicator) == nullptr) return reduce_scatter_by_mpi(call, group);
-  bool in_pieces = pieces != nullptr;
-  SLIMPI_TRY(reduce_scatter_in_blocks(call, group, &call.node_path, &in_pieces));
-  if (in_pieces) {
-    pieces->begin();
-    return Status::ok;
-  }
+  SLIMPI_TRY(reduce_scatter_in_blocks(call, group, pieces != nullptr, &call.node_path));
+  if (call.node_path == DevicePath::Path::pieces) pieces->begin();
   return call.node_path == DevicePath::Path::nccl ? reduce_scatter_by_nccl(call, group)
                                                   : Status::ok;
 }

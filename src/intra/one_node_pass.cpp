@@ -87,8 +87,7 @@ void OneNodePass::leave_to_mpi(std::uint64_t block) {
 Status OneNodePass::run(Path* path) {
   SLIMPI_TRY(offer(word_, false));
   if (leaves_all()) return Status::ok;
-  bool in_pieces = false;
-  SLIMPI_TRY(agree(path, &in_pieces));
+  SLIMPI_TRY(agree(path));
   if (*path == Path::nccl) return Status::ok;
   for (std::uint64_t block = 0; block < blocks_.blocks(); ++block) {
     SLIMPI_TRY(add(block));

@@ -35,22 +35,19 @@ constexpr std::uint64_t kCount = std::uint64_t(0xffffffff) << kCountShift;
 }  // namespace published
 
 struct PassDecision {
-  DevicePath::Path path;
-  bool open;    // a device path is to be opened first: all ranks could, and none
-                // is open
-  bool pieces;  // the sum is made in pieces: all ranks want that, and none has
-                // buffers on a device
-  bool again;   // other message buffers are used than before the barrier, or for
-                // the first time
+  DevicePath::Path path;  // pieces: all ranks want that, and none has buffers on a device
+  bool open;              // a device path is to be opened first: all ranks could, and none is open
+  bool again;  // other message buffers are used than before the barrier, or for the first time
 };
 
 // `own`: the path of this rank before the barrier.
 inline PassDecision decide(const NodeBarrier::Published& words, DevicePath::Path own) {
-  if (!words.alike(published::kReadiness)) return {DevicePath::Path::host, false, false, true};
+  using Path = DevicePath::Path;
+  if (!words.alike(published::kReadiness)) return {Path::host, false, true};
   const bool open = (words.all & published::kReadiness) == DevicePath::not_open;
-  const bool pieces = (words.all & published::kPieces) != 0 && own == DevicePath::Path::host;
+  const bool pieces = (words.all & published::kPieces) != 0 && own == Path::host;
   // A rank that wanted pieces has not copied anything yet.
-  return {own, open, pieces, open || !words.alike(published::kPieces)};
+  return {pieces ? Path::pieces : own, open, open || !words.alike(published::kPieces)};
 }
 
 }  // namespace slimpi::intra

@@ -26,12 +26,11 @@ Status all_gather_by_mpi(comm::Call& call, const comm::InterNodeGroup& group);
 Status reserve_node_messages(const comm::Call& call, const comm::InterNodeGroup& group);
 
 // shm and ipc: in blocks through memory that the node's ranks share. Needs shared_of(). The ranks
-// decide together at the first barrier. If the buffers allow nccl, only *path is set. *path of the
-// reduce-scatter is passed on to the all-gather. *in_pieces: whether this rank wants NodePieces;
-// afterwards, whether all do and can. Then every rank's buffers are in its note, and nothing else
-// was done.
+// decide together at the first barrier. If the buffers allow nccl, only *path is set. It is
+// `pieces` where all ranks want NodePieces and can have them: then every rank's buffers are in its
+// note, and nothing else was done. *path of the reduce-scatter is passed on to the all-gather.
 Status reduce_scatter_in_blocks(comm::Call& call, const comm::InterNodeGroup& group,
-                                DevicePath::Path* path, bool* in_pieces);
+                                bool wants_pieces, DevicePath::Path* path);
 Status all_gather_in_blocks(comm::Call& call, const comm::InterNodeGroup& group,
                             DevicePath::Path path);
 

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "comm/message_trace.h"
+
+#include "base/trace.h"
+
+namespace slimpi::comm {
+
+namespace {
+
+// Messages that open a node's segment come before the segments of a call.
+bool traces(Tag tag) {
+  return Trace::running() != nullptr && tag != Tag::node_open;
+}
+
+std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+  hash = (hash ^ value) * 0x9e3779b97f4a7c15;  // as splitmix64
+  return hash ^ (hash >> 29);
+}
+
+}  // namespace
+
+void MessageTrace::set_comm(mpi::Comm comm, int number) {
+  first_ = -1;
+  if (comm == mpi::abi.comm_null || Trace::running() == nullptr) return;
+  api_.Comm_rank(comm, &me_);
+  first_ = find_first_world_rank(comm);
+  // One after the other: another number and another first rank must not cancel out.
+  communicator_ = mix(mix(1, std::uint64_t(number)), std::uint64_t(first_));
+}
+
+// -1 without MPI_COMM_WORLD.
+int MessageTrace::find_first_world_rank(mpi::Comm comm) const {
+  if (!mpi::has_world(api_)) return -1;
+  mpi::Group group = mpi::abi.group_null, world = mpi::abi.group_null;
+  int first = 0, found = -1;
+  if (api_.Comm_group(comm, &group) == mpi::kSuccess &&
+      api_.Comm_group(mpi::abi.comm_world, &world) == mpi::kSuccess)
+    api_.Group_translate_ranks(group, 1, &first, world, &found);
+  if (group != mpi::abi.group_null) api_.Group_free(&group);
+  if (world != mpi::abi.group_null) api_.Group_free(&world);
+  return found;
+}
+
+MessageTrace::Message MessageTrace::started(int peer, Tag tag, bool sent) {
+  return {peer, tag, sent, traces(tag) ? numbers_[{peer, tag, sent}].next++ : 0};
+}
+
+std::uint64_t MessageTrace::flow_of(int from, int to, const Message& message) const {
+  std::uint64_t hash = communicator_;
+  for (const std::uint64_t value :
+       {std::uint64_t(from), std::uint64_t(to), std::uint64_t(message.tag), message.number})
+    hash = mix(hash, value + 1);
+  return hash;
+}
+
+void MessageTrace::leaves(const Message& message, std::uint64_t bytes) {
+  if (traces(message.tag))
+    Trace::running()->add_flow(Trace::Kind::flow_start, flow_of(me_, message.peer, message), bytes);
+}
+
+void MessageTrace::completed(const Message& message, std::uint64_t bytes, WaitStage stage) {
+  if (!message.sent && traces(message.tag))
+    Trace::running()->add_flow(Trace::Kind::flow_end, flow_of(message.peer, me_, message), bytes);
+  const Numbers& numbers = numbers_[{message.peer, message.tag, message.sent}];
+  Trace::waited_for(message.peer, std::uint32_t(message.number - numbers.settled),
+                    to_string(stage));
+}
+
+void MessageTrace::settled() {
+  for (auto& [message, numbers] : numbers_) numbers.settled = numbers.next;
+}
+
+}  // namespace slimpi::comm
