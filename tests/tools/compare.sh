@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # tools/compare: a row for each algorithm, refused ones included, the same numbers in its JSON, and
-# a picture.
+# a picture. tools/compare_torch: the same for PyTorch's own sums and hooks.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
 [ -x "$top_builddir/tests/programs/train" ] || skip "the training program is not built"
@@ -84,4 +84,25 @@ status=0
 # shellcheck disable=SC2086
 timeout 60 $compare --rows "qsgd,bits" >said.txt 2>&1 || status=$?
 expect "$status" 2 "a row that is none"
+
+# DistributedDataParallel: a row that fails is named and ends no other row; a second call adds one.
+torch="$top_srcdir/tools/compare_torch --directory $top_builddir --ranks 2 --steps 1 --batch 4"
+torch="$torch --networks cnn --json torch.json --resume"
+if /usr/bin/python3 -c 'import torch.distributed' 2>/dev/null; then
+  status=0
+  # shellcheck disable=SC2086
+  timeout 120 $torch --rows "gloo gloo:nonesuch bytegrad:4" >table.txt 2>said.txt || status=$?
+  cat table.txt
+  expect "$status" 0 "compare_torch: a hook of PyTorch's may fail"
+  holds "and its reason" grep -q '^gloo, nonesuch fails: .*nonesuch' table.txt
+  holds "the row after it" \
+    grep -q '^| slimpi bytegrad, 4 bits *| *[0-9.]* | *[0-9.]* | *[0-9.]* % |' table.txt
+  status=0
+  # shellcheck disable=SC2086
+  timeout 120 $torch --rows "gloo bytegrad:9" >table.txt 2>said.txt || status=$?
+  expect "$status" 1 "compare_torch: an option out of range"
+  holds "and its reason" grep -q '^slimpi bytegrad, 9 bits fails: .*slimpi_bits' table.txt
+  expect "$(grep -c starting said.txt)" 1 "compare_torch: only the new row is trained"
+  holds "the old one stays" grep -q '^| gloo *| *[0-9.]* | *1.00 |' table.txt
+fi
 verdict
