@@ -10,6 +10,7 @@
 
 #include "slimpi.h"
 #include "tests/fuzz/answer.h"
+#include "tests/helper/mpi4.h"
 #include "tests/mpi/digest.h"
 #include "tests/mpi/numbers.h"
 

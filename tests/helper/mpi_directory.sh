@@ -46,17 +46,26 @@ END
 cat >mpiexec <<END
 #!/usr/bin/env bash
 $settings
-# Hydra's -genv as words that each launcher knows.
-words=() variables=()
+# Hydra's -genv and -env as words that each launcher knows.
+words=() everywhere=() here=()
 while ((\$#)); do
   case \$1 in
-    -genv) variables+=("\$2=\$3"); shift 3 ;;
+    -genv) everywhere+=("\$2=\$3"); shift 3 ;;
+    -env) here+=("\$2=\$3"); shift 3 ;;
     -n) words+=("\$1" "\$2"); shift 2 ;;
     -*) words+=("\$1"); shift ;;
-    *) break ;;
+    *)
+      words+=(env "\${everywhere[@]}" "\${here[@]}")
+      here=()
+      while ((\$#)); do
+        words+=("\$1")
+        shift
+        [[ \${words[-1]} != : ]] || break
+      done
+      ;;
   esac
 done
-exec \$mpi_launcher "\${words[@]}" env "\${variables[@]}" "\$@"
+exec \$mpi_launcher "\${words[@]}"
 END
 chmod +x mpicc mpifort mpiexec
 mpi_fortran=''

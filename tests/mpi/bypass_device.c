@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/helper/mpi4.h"
 #include "tests/mpi/numbers.h"
 
 #ifdef SLIMPI_TEST_GPU

@@ -76,14 +76,16 @@ expect "$(grep -c exact out.txt) $(grep near out.txt | sort -u | wc -l)" "4 2" \
   "handles used again: each rank's two compressed sums are alike"
 unset SLIMPI_ERROR_FEEDBACK SLIMPI_BITS
 
-works "session" 3 session sum:100000 dup sum:100000 free sum:10 finalize
-compressed 2
-expect "$(report report.json ranks)" 3 "session: ranks"
-holds "session: bytes" test "$(report report.json bytes sent)" -gt 0
-SLIMPI_TRACE=$work/trace-%r.json works "session with a trace" 2 session sum:100000 finalize
-holds "session: trace" grep -q bytegrad trace-1.json
-holds "session: the trace's slices nest" \
-  "$PYTHON" "$top_srcdir/tests/helper/nests.py" trace-0.json trace-1.json
+if "$steps" sessions; then
+  works "session" 3 session sum:100000 dup sum:100000 free sum:10 finalize
+  compressed 2
+  expect "$(report report.json ranks)" 3 "session: ranks"
+  holds "session: bytes" test "$(report report.json bytes sent)" -gt 0
+  SLIMPI_TRACE=$work/trace-%r.json works "session with a trace" 2 session sum:100000 finalize
+  holds "session: trace" grep -q bytegrad trace-1.json
+  holds "session: the trace's slices nest" \
+    "$PYTHON" "$top_srcdir/tests/helper/nests.py" trace-0.json trace-1.json
+fi
 works "no finalize" 1 init sum:100000 exit:0
 holds "no finalize: a report all the same" test -s report.json
 works "finalize at exit" 3 init atexit sum:100000 exit:0

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A program made of the steps that its arguments name, one after the other:
  *   init multiple session finalize exit:N   begin and end (multiple: MPI_THREAD_MULTIPLE)
+ *   sessions                     alone: the exit status says whether this MPI has them
  *   atexit                       finalize in an exit handler
  *   sum:N psum:N int:N isum:N    sum N floats in place with MPI_Allreduce, with PMPI_Allreduce;
  *                                N ints; N floats with MPI_Iallreduce
@@ -29,10 +30,12 @@
 #include <xmmintrin.h>
 #endif
 
+#include "tests/helper/mpi4.h"
+
 #define MOST 64
 static MPI_Comm comms[MOST];
 static int depth, world_rank;
-#if MPI_VERSION >= 4
+#if HAS_SESSIONS
 static MPI_Session session = MPI_SESSION_NULL;
 #endif
 
@@ -139,7 +142,7 @@ static void set_info(const char* pairs, int dup) {
 
 static void begin(const char* step) {
   int provided;
-#if MPI_VERSION >= 4
+#if HAS_SESSIONS
   if (strcmp(step, "session") == 0) {
     MPI_Group group;
     MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
@@ -158,7 +161,7 @@ static void begin(const char* step) {
 }
 
 static void end(void) {
-#if MPI_VERSION >= 4
+#if HAS_SESSIONS
   if (session != MPI_SESSION_NULL) {
     MPI_Comm_free(&comms[0]);
     MPI_Session_finalize(&session);
@@ -262,6 +265,7 @@ static void run(const char* step) {
 }
 
 int main(int argc, char** argv) {
+  if (argc == 2 && strcmp(argv[1], "sessions") == 0) return !HAS_SESSIONS;
   for (int i = 1; i < argc; ++i) run(argv[i]);
   return 0;
 }

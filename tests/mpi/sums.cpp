@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "slimpi.h"
+#include "tests/helper/mpi4.h"
 #include "tests/mpi/inputs.h"
 #include "tests/mpi/oracle.h"
 

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What of MPI 4 tests use, under an MPI that is older. Open MPI 5 has sessions and persistent
+ * collectives, and no large counts: the plain functions stand for those. */
+#pragma once
+#include <mpi.h>
+
+#ifdef MPI_SESSION_NULL
+#define HAS_SESSIONS 1
+#define HAS_PERSISTENT_SUMS 1
+#else
+#define HAS_SESSIONS 0
+#define HAS_PERSISTENT_SUMS 0
+#endif
+#if MPI_VERSION < 4
+#define MPI_Allreduce_c(in, out, count, ...) MPI_Allreduce(in, out, (int)(count), __VA_ARGS__)
+#define PMPI_Allreduce_c(in, out, count, ...) PMPI_Allreduce(in, out, (int)(count), __VA_ARGS__)
+#endif
