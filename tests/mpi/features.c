@@ -107,9 +107,11 @@ static void communicators(void) {
   MPI_Intercomm_merge(other, g_rank % 2, &comm);
   MPI_Comm_free(&other);
   sum_and_free("merged", comm);
-#ifndef MPI_ABI /* has no functions of Fortran */
-  sum("c2f and f2c", MPI_Comm_f2c(MPI_Comm_c2f(MPI_COMM_WORLD)));
+  comm = MPI_COMM_WORLD;
+#ifndef MPI_ABI /* the standard ABI has no functions of Fortran */
+  comm = MPI_Comm_f2c(MPI_Comm_c2f(comm));
 #endif
+  sum("c2f and f2c", comm);
 }
 
 static void errors(void) {

@@ -25,10 +25,7 @@ try() { # RANKS COMPRESSED WHAT...; COMPRESSED is empty where no report can be
   [ -z "$compressed" ] ||
     expect "$(report report.json calls compressed)" "$compressed" "$1: compressed"
 }
-# The standard ABI has no MPI_Comm_c2f, with which one of the sums is made.
-compressed=11
-nm -D "$program" | grep -q MPI_Comm_c2f || compressed=10
-try 4 $compressed all "$work/file"
+try 4 11 all "$work/file"
 try 4 10 threads
 try 2 1 spawn
 try 4 "" abort
