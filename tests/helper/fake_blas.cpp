@@ -24,7 +24,8 @@ struct Multiply {
 
   // Column-major: c += op(a) op(b).
   void operator()() const {
-    const Unlocked unlocked({a, b, c});
+    const float *const a = reach(this->a), *const b = reach(this->b);
+    float* const c = reach(this->c);
     for (int j = 0; j < n; ++j)
       for (int i = 0; i < m; ++i) {
         double sum = 0;

@@ -300,8 +300,7 @@ CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr to, cuuint32_t val
   if (to % sizeof *word != 0) return CUDA_ERROR_INVALID_VALUE;
   if (!is_for_kernels(word, true)) die("a stream writes to memory that is not mapped for it");
   ProtectedStream::of(queue_of(stream)).queue([=] {
-    const Unlocked unlocked({word});
-    std::atomic_ref(*word).store(value, std::memory_order_release);
+    std::atomic_ref(*reach(word)).store(value, std::memory_order_release);
   });
   return CUDA_SUCCESS;
 }
@@ -384,12 +383,8 @@ CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned, unsigned
   expect_reachable(*kernel, arguments->data());
   if (current_context()->device != stream->device) return CUDA_ERROR_INVALID_HANDLE;
   const int device = stream->device;
-  // The memory of another GPU stays out of reach.
   ProtectedStream::of(queue_of(stream)).queue([=] {
-    std::vector<const void*> reachable;
-    for (const auto& [begin, allocation] : fake_driver().memory)
-      if (allocation.device == device) reachable.push_back(reinterpret_cast<const void*>(begin));
-    const Unlocked unlocked(reachable);
+    reach_arguments(*kernel, arguments->data(), device);
     run_kernel(*kernel, blocks, threads, arguments->data(), device);
   });
   return CUDA_SUCCESS;

@@ -57,7 +57,7 @@ void run_kernel(const EmulatedKernel& kernel, unsigned blocks, unsigned threads,
       // NOLINTNEXTLINE(performance-no-int-to-ptr)
       if (const auto* const given = reinterpret_cast<const void*>(begin);
           allocation.device == device && is_for_kernels(given, true))
-        memory.add(given, allocation.bytes);
+        memory.add(reach(given), allocation.bytes);
     machine->run(kernel.name, blocks, threads, arguments, kernel.bytes, memory);
   });
 }

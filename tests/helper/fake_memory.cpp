@@ -61,10 +61,7 @@ void forget(const void* memory) {
 
 // The copy itself, of memory of any kind.
 void copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
-  auto* const target = reinterpret_cast<void*>(to);
-  const auto* const source = reinterpret_cast<const void*>(from);
-  const Unlocked unlocked({target, source});
-  protected_copy(target, source, bytes);
+  protected_copy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
 }
 
 // Queues a copy; one of memory that the driver has not pinned is done on return.
@@ -283,8 +280,7 @@ CUresult cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t bytes) {
 CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream stream) {
   FAKE_ENTER(cuMemsetD32Async);
   ProtectedStream::of(queue_of(stream)).queue([=] {
-    auto* const words = reinterpret_cast<unsigned*>(to);
-    const Unlocked unlocked({words});
+    auto* const words = reach(reinterpret_cast<unsigned*>(to));
     for (size_t i = 0; i < count; ++i) words[i] = value;
   });
   return CUDA_SUCCESS;

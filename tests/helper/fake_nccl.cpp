@@ -94,11 +94,9 @@ bool advance(Transfer& transfer) {
   if (bytes == 0) return transfer.done == transfer.bytes;
   std::byte* const there = transfer.ring->bytes + at % kRing;
   if (transfer.out != nullptr) {
-    const Unlocked unlocked({transfer.out});
     protected_copy(there, transfer.out + transfer.done, bytes);
     transfer.ring->written.store(written + bytes, std::memory_order_release);
   } else {
-    const Unlocked unlocked({transfer.in});
     protected_copy(transfer.in + transfer.done, there, bytes);
     transfer.ring->read.store(read + bytes, std::memory_order_release);
   }

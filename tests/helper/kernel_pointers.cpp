@@ -2,7 +2,6 @@
 // What a kernel of kernels/cuda is given: values lie in memory of its GPU; encoded values may lie
 // in pinned memory that is mapped for kernels, too, unless atomics work on them.
 #include <cstring>
-#include <initializer_list>
 #include <string_view>
 
 #include "kernels/cuda/arguments.h"
@@ -22,91 +21,131 @@ namespace {
 using namespace kernels;
 using namespace kernels::cuda;
 
-// Null is no memory.
-void values(std::initializer_list<const void*> pointers) {
-  for (const void* const pointer : pointers)
-    if (pointer != nullptr && !is_for_kernels(pointer, false))
-      die("a kernel is given values that are not in memory of its GPU");
-}
+// `made`: encoded values that the kernel writes.
+enum class Kind { values, encoded, made };
 
-void encoded(const std::byte* pointer, bool mapped = true) {
-  if (pointer != nullptr && !is_for_kernels(pointer, mapped))
-    die("a kernel is given encoded values in memory that is not for it");
+template <typename Use, typename... Pointers>
+void values(const Use& use, Pointers*&... pointers) {
+  (use(pointers, Kind::values), ...);
 }
-
-void addends(const Addend* list, int count) {
+template <typename Use>
+void addends(const Use& use, Addend* list, int count) {
   for (int i = 0; i < count; ++i) {
-    encoded(list[i].encoded);
-    values({list[i].exact});
+    use(list[i].encoded, Kind::encoded);
+    use(list[i].exact, Kind::values);
   }
 }
 
-void check(const EncodeArguments& a, bool atomics) {
-  values({a.in, a.residual});
-  encoded(a.out, !atomics);
+// Calls `use` for each pointer of a kernel's arguments that the kernel follows.
+template <typename Use>
+void each_pointer(EncodeArguments& a, const Use& use) {
+  values(use, a.in, a.residual);
+  use(a.out, Kind::made);
 }
-void check(const SumArguments& a, bool atomics) {
-  addends(a.addends, a.addend_count);
-  values({a.residual, a.result});
-  encoded(a.out, !atomics);
+template <typename Use>
+void each_pointer(SumArguments& a, const Use& use) {
+  addends(use, a.addends, a.addend_count);
+  values(use, a.residual, a.result);
+  use(a.out, Kind::made);
 }
-void check(const PackArguments& a, bool) {
-  values({a.in, a.added, a.residual, a.decoded});
-  encoded(a.out, false);
+template <typename Use>
+void each_pointer(PackArguments& a, const Use& use) {
+  values(use, a.in, a.added, a.residual, a.decoded);
+  use(a.out, Kind::made);
 }
-void check(const DecodeArguments& a, bool) {
-  encoded(a.in);
-  values({a.out});
+template <typename Use>
+void each_pointer(DecodeArguments& a, const Use& use) {
+  use(a.in, Kind::encoded);
+  values(use, a.out);
 }
-void check(const PlainSumArguments& a, bool) {
-  addends(a.addends, a.addend_count);
-  values({a.residual, a.result});
-  encoded(a.out);
+template <typename Use>
+void each_pointer(PlainSumArguments& a, const Use& use) {
+  addends(use, a.addends, a.addend_count);
+  values(use, a.residual, a.result);
+  use(a.out, Kind::made);
 }
-void check(const PairSumArguments& a, bool) {
-  for (int i = 0; i < a.addend_count; ++i) values({a.addends[i]});
-  values({a.out});
+template <typename Use>
+void each_pointer(PairSumArguments& a, const Use& use) {
+  for (int i = 0; i < a.addend_count; ++i) values(use, a.addends[i]);
+  values(use, a.out);
 }
-void check(const PlainDecodeArguments& a, bool) {
-  encoded(a.in);
-  values({a.out});
+template <typename Use>
+void each_pointer(PlainDecodeArguments& a, const Use& use) {
+  use(a.in, Kind::encoded);
+  values(use, a.out);
 }
-void check(const CombineArguments& a, bool) {
-  values({a.x, a.y, a.out});
+template <typename Use>
+void each_pointer(CombineArguments& a, const Use& use) {
+  values(use, a.x, a.y, a.out);
 }
-void check(const FillArguments& a, bool) {
-  values({a.out});
+template <typename Use>
+void each_pointer(FillArguments& a, const Use& use) {
+  values(use, a.out);
 }
-void check(const FindArguments& a, bool) {
-  values({a.in, a.found});
+template <typename Use>
+void each_pointer(FindArguments& a, const Use& use) {
+  values(use, a.in, a.found);
 }
-void check(const CompareArguments& a, bool) {
-  if (a.count > 0) values({a.a, a.b});  // it runs for none, too, and then reads neither
-  values({a.partial, a.result});
+template <typename Use>
+void each_pointer(CompareArguments& a, const Use& use) {
+  if (a.count > 0) values(use, a.a, a.b);  // it runs for none, too, and then reads neither
+  values(use, a.partial, a.result);
 }
-void check(const LowRankArguments& a, bool) {
-  values({a.factors.p, a.factors.q, a.in, a.residual, a.out});
+template <typename Use>
+void each_pointer(LowRankArguments& a, const Use& use) {
+  values(use, a.factors.p, a.factors.q, a.in, a.residual, a.out);
 }
 
-struct Check {
+// Null is no memory. `atomics`: the kernel makes encoded values by them.
+template <typename Arguments>
+void check(Arguments& arguments, bool atomics) {
+  each_pointer(arguments, [atomics](const void* pointer, Kind kind) {
+    const bool mapped = kind == Kind::encoded || (kind == Kind::made && !atomics);
+    if (pointer != nullptr && !is_for_kernels(pointer, mapped))
+      die(kind == Kind::values ? "a kernel is given values that are not in memory of its GPU"
+                               : "a kernel is given encoded values in memory that is not for it");
+  });
+}
+
+template <typename Arguments>
+void turn(Arguments& arguments, int device) {
+  each_pointer(arguments, [device](auto*& pointer, Kind) {
+    const Allocation* const found = find_allocation(reinterpret_cast<std::uintptr_t>(pointer));
+    if (found != nullptr && found->device == device) pointer = reach(pointer);
+  });
+}
+
+struct Row {
   const char* kernel;
-  void (*run)(const void* arguments);
+  void (*check)(void* arguments);
+  void (*turn)(void* arguments, int device);
 };
-constexpr Check kChecks[] = {
-#define SLIMPI_CHECK(module, name, Arguments)                                   \
-  {"slimpi_" #name, [](const void* arguments) {                                 \
-     check(*static_cast<const Arguments*>(arguments),                           \
-           std::string_view(#name).find("extremes") != std::string_view::npos); \
-   }},
-    SLIMPI_CUDA_KERNELS(SLIMPI_CHECK)
-#undef SLIMPI_CHECK
+constexpr bool uses_atomics(std::string_view kernel) {
+  return kernel.find("extremes") != kernel.npos || kernel.find("pack_") == 0;
+}
+constexpr Row kRows[] = {
+#define SLIMPI_ROW(module, name, Arguments)                                                      \
+  {"slimpi_" #name,                                                                              \
+   [](void* arguments) { check(*static_cast<Arguments*>(arguments), uses_atomics(#name)); },     \
+   [](void* arguments, int device) { turn(*static_cast<Arguments*>(arguments), device); }},
+    SLIMPI_CUDA_KERNELS(SLIMPI_ROW)
+#undef SLIMPI_ROW
 };
+
+const Row& row(const EmulatedKernel& kernel) {
+  for (const Row& one : kRows)
+    if (std::strcmp(one.kernel, kernel.name) == 0) return one;
+  die("a kernel that is not in kernels/cuda/arguments.h");
+}
 
 }  // namespace
 
-void expect_reachable(const EmulatedKernel& kernel, const void* arguments) {
-  for (const Check& one : kChecks)
-    if (std::strcmp(one.kernel, kernel.name) == 0) one.run(arguments);
+void expect_reachable(const EmulatedKernel& kernel, void* arguments) {
+  row(kernel).check(arguments);
+}
+
+void reach_arguments(const EmulatedKernel& kernel, void* arguments, int device) {
+  row(kernel).turn(arguments, device);
 }
 
 }  // namespace slimpi::test

@@ -6,8 +6,9 @@
 #   need COMMAND...         skip the test where one of the commands is missing
 #   need_library            skip the test where libslimpi.so is not built, or what reads its
 #                           report is not installed
-#   plain RANKS COMMAND...  run it under MPI as it is
-#   under RANKS COMMAND...  run it under MPI with the library preloaded; options are SLIMPI_*
+#   plain RANKS COMMAND...  run it under MPI without the library
+#   under RANKS COMMAND...  run it under MPI with the library preloaded; options are SLIMPI_*. Both
+#                           preload yielding_ucx.c, for ranks that share a core
 #   report FILE KEY...      print one value of a JSON file: report r.json calls passed small
 #   alike NAME COMPRESSED RANKS COMMAND...
 #                           run a program of tests/programs both ways, every rank a node of its
@@ -26,6 +27,8 @@ set -eu
 library=$top_builddir/.libs/libslimpi.so
 seconds=${MPI_TEST_SECONDS:-120} # other tests run at the same time
 failures=0
+yielding=$top_builddir/tests/helper/.libs/libyielding_ucx.so
+[ -e "$yielding" ] || yielding=
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/slimpi-test.XXXXXX")
 trap 'cd / && rm -rf "$work"' EXIT
@@ -51,13 +54,14 @@ need_library() {
   preload=$library
   sanitizer=$(ldd "$library" | awk '/libasan|libtsan/ { print $3 }')
   [ -z "$sanitizer" ] || preload=$sanitizer:$library
+  preload=$preload${yielding:+:$yielding}
 }
 
 plain() {
   plain_ranks=$1
   shift
   # shellcheck disable=SC2086 # words
-  timeout -k 5 "$seconds" $MPIEXEC -n "$plain_ranks" "$@" </dev/null
+  timeout -k 5 "$seconds" $MPIEXEC -n "$plain_ranks" env LD_PRELOAD="$yielding" "$@" </dev/null
 }
 
 under() {

@@ -66,7 +66,6 @@ void close_stream(Stream* stream) {
 Status copy(void* to, const void* from, std::size_t bytes, Stream* stream) {
   if (bytes == 0) return Status::ok;
   ProtectedStream::of(stream).queue([=] {
-    const Unlocked unlocked({to, from});
     if (!protected_owns(to) || !protected_owns(from)) g_host_bytes += bytes;
     protected_copy(to, from, bytes);
   });
@@ -75,7 +74,6 @@ Status copy(void* to, const void* from, std::size_t bytes, Stream* stream) {
 
 Status copy_rows(void* to, const void* from, const device::Device::Rows& rows, Stream* stream) {
   ProtectedStream::of(stream).queue([=] {
-    const Unlocked unlocked({to, from});
     if (!protected_owns(to) || !protected_owns(from)) g_host_bytes += rows.count * rows.width;
     for (std::size_t row = 0; row < rows.count; ++row)
       protected_copy(static_cast<std::byte*>(to) + row * rows.to_pitch,
@@ -184,12 +182,10 @@ void slimpi_protected_free(void* memory) {
 }
 
 void slimpi_protected_write(void* to, const void* from, size_t bytes) {
-  const test::Unlocked unlocked({to});
   test::protected_copy(to, from, bytes);
 }
 
 void slimpi_protected_read(void* to, const void* from, size_t bytes) {
-  const test::Unlocked unlocked({from});
   test::protected_copy(to, from, bytes);
 }
 

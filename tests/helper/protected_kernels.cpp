@@ -31,94 +31,99 @@ void expect_encoded(const Format& format, const std::byte* pointer) {
     die("a kernel is given encoded values in memory that is not for it");
 }
 
-// Queues `work`, which touches the memory that `pointers` point to (null is no memory), of this
-// device, and `payloads`.
+// Queues `work` on values that `pointers` point to (null is no memory), in this device's memory.
 template <typename Work>
-void launch(Stream* stream, std::size_t count, std::vector<const void*> pointers,
-            const std::vector<const void*>& payloads, Work work) {
+void launch(Stream* stream, std::size_t count, const std::vector<const void*>& pointers,
+            Work work) {
   for (const void* pointer : pointers)
     if (pointer != nullptr && count != 0 && !protected_owns(pointer))
       die("a kernel is given memory that is not of this device");
-  pointers.insert(pointers.end(), payloads.begin(), payloads.end());
-  ProtectedStream::of(stream).queue([pointers = std::move(pointers), work = std::move(work)] {
-    const Unlocked unlocked(pointers);
-    work();
-  });
+  ProtectedStream::of(stream).queue(std::move(work));
 }
 
 void encode(const Format& format, const RandomStream& random, const float* in, float* residual,
             std::size_t count, std::byte* out, Stream* stream) {
   expect_encoded(format, out);
-  launch(stream, count, {in, residual}, {out},
-         [=] { generic().encode(format, random, in, residual, count, out, nullptr); });
+  launch(stream, count, {in, residual}, [=] {
+    generic().encode(format, random, reach(in), reach(residual), count, reach(out), nullptr);
+  });
 }
 
 void decode(const Format& format, const std::byte* in, std::size_t count, float* out,
             Stream* stream) {
   expect_encoded(format, in);
-  launch(stream, count, {out}, {in}, [=] { generic().decode(format, in, count, out, nullptr); });
+  launch(stream, count, {out},
+         [=] { generic().decode(format, reach(in), count, reach(out), nullptr); });
 }
 
 void decode_add(const Format& format, const std::byte* in, std::size_t count, float* out,
                 Stream* stream) {
   expect_encoded(format, in);
-  launch(stream, count, {out}, {in},
-         [=] { generic().decode_add(format, in, count, out, nullptr); });
+  launch(stream, count, {out},
+         [=] { generic().decode_add(format, reach(in), count, reach(out), nullptr); });
 }
 
 void sum_encode(const Format& format, const RandomStream& random, const Addend* addends,
                 int addend_count, const float* carry, float* residual, std::size_t count,
                 std::byte* out, float* result, Stream* stream) {
   if (addend_count > kernels::kMaxAddends) die("sum_encode() is given too many addends");
-  const std::vector<Addend> list(addends, addends + addend_count);
-  std::vector<const void*> pointers = {carry, residual, result}, payloads = {out};
+  std::vector<Addend> list(addends, addends + addend_count);
+  std::vector<const void*> pointers = {carry, residual, result};
   expect_encoded(format, out);
   for (const Addend& addend : list) {
     expect_encoded(format, addend.encoded);
-    payloads.push_back(addend.encoded);
     pointers.push_back(addend.exact);
   }
-  launch(stream, count, std::move(pointers), std::move(payloads), [=] {
-    generic().sum_encode(format, random, list.data(), addend_count, carry, residual, count, out,
-                         result, nullptr);
+  launch(stream, count, pointers, [=]() mutable {
+    for (Addend& addend : list) {
+      addend.encoded = reach(addend.encoded);
+      addend.exact = reach(addend.exact);
+    }
+    generic().sum_encode(format, random, list.data(), addend_count, reach(carry), reach(residual),
+                         count, reach(out), reach(result), nullptr);
   });
 }
 
 void sum(const float* const* in, int in_count, std::size_t count, float* out, Stream* stream) {
   if (in_count > kernels::kMaxAddends) die("sum() is given too many inputs");
-  const std::vector<const float*> list(in, in + in_count);
+  std::vector<const float*> list(in, in + in_count);
   std::vector<const void*> pointers(in, in + in_count);
   pointers.push_back(out);
-  launch(stream, count, std::move(pointers), {},
-         [=] { generic().sum(list.data(), in_count, count, out, nullptr); });
+  launch(stream, count, pointers, [=]() mutable {
+    for (const float*& input : list) input = reach(input);
+    generic().sum(list.data(), in_count, count, reach(out), nullptr);
+  });
 }
 
 void combine(float a, const float* x, float b, const float* y, std::size_t count, float* out,
              Stream* stream) {
-  launch(stream, count, {x, y, out}, {},
-         [=] { generic().combine(a, x, b, y, count, out, nullptr); });
+  launch(stream, count, {x, y, out},
+         [=] { generic().combine(a, reach(x), b, reach(y), count, reach(out), nullptr); });
 }
 
 void find_beyond(const float* in, float limit, std::size_t count, int* found, Stream* stream) {
   if (!protected_owns(found)) die("a kernel is given memory that is not of this device");
-  launch(stream, count, {in, found}, {},
-         [=] { generic().find_beyond(in, limit, count, found, nullptr); });
+  launch(stream, count, {in, found},
+         [=] { generic().find_beyond(reach(in), limit, count, reach(found), nullptr); });
 }
 
 void compare(const float* a, const float* b, std::size_t count, double* result, Stream* stream) {
   if (!protected_owns(result)) die("a kernel is given memory that is not of this device");
-  launch(stream, count, {a, b, result}, {},
-         [=] { generic().compare(a, b, count, result, nullptr); });
+  launch(stream, count, {a, b, result},
+         [=] { generic().compare(reach(a), reach(b), count, reach(result), nullptr); });
 }
 
 void fill(float* out, float value, std::size_t count, Stream* stream) {
-  launch(stream, count, {out}, {}, [=] { generic().fill(out, value, count, nullptr); });
+  launch(stream, count, {out}, [=] { generic().fill(reach(out), value, count, nullptr); });
 }
 
 void low_rank(const kernels::LowRank& factors, const float* in, float share, float* residual,
               std::size_t count, float* out, Stream* stream) {
-  launch(stream, count, {factors.p, factors.q, in, residual, out}, {},
-         [=] { generic().low_rank(factors, in, share, residual, count, out, nullptr); });
+  launch(stream, count, {factors.p, factors.q, in, residual, out}, [=] {
+    kernels::LowRank reached = factors;
+    reached.p = reach(factors.p), reached.q = reach(factors.q);
+    generic().low_rank(reached, reach(in), share, reach(residual), count, reach(out), nullptr);
+  });
 }
 
 }  // namespace

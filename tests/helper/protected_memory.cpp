@@ -22,7 +22,7 @@ struct Region {
   std::size_t mapped;  // whole pages
   int file;            // that other processes can map
   bool own;            // or another process's
-  int open = 0;        // holders of it
+  int open = 0;        // how many have it lent
 };
 
 // By where they begin. Never destroyed: programs free memory when statics are gone.
@@ -50,16 +50,27 @@ void protect(std::uintptr_t begin, const Region& region, int how) {
   if (mprotect(reinterpret_cast<void*>(begin), region.mapped, how) != 0) die("mprotect() failed");
 }
 
-// Maps a file of device memory where nobody can touch it.
+// The addresses of a region: the mapping that nobody can touch, the device's, and a page of no one.
+std::size_t reserved(std::size_t mapped) {
+  return 2 * mapped + std::size_t(sysconf(_SC_PAGESIZE));
+}
+
+// Maps a file of device memory twice.
 void* map(int file, std::size_t bytes, std::size_t mapped, bool own) {
-  void* const memory = mmap(nullptr, mapped, PROT_NONE, MAP_SHARED, file, 0);
+  void* const memory = mmap(nullptr, reserved(mapped), PROT_NONE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) die("mmap() failed");
+  void* const device = static_cast<std::byte*>(memory) + mapped;
+  if (mmap(memory, mapped, PROT_NONE, MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED ||
+      mmap(device, mapped, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, file,
+           0) == MAP_FAILED)
+    die("mmap() failed");
   regions()[reinterpret_cast<std::uintptr_t>(memory)] = {bytes, mapped, file, own};
   return memory;
 }
 
 void drop(std::map<std::uintptr_t, Region>::iterator region) {
-  munmap(reinterpret_cast<void*>(region->first), region->second.mapped);
+  munmap(reinterpret_cast<void*>(region->first), reserved(region->second.mapped));
   close(region->second.file);
   regions().erase(region);
 }
@@ -91,10 +102,7 @@ void* protected_take(std::size_t bytes) {
   const int file = memfd_create("protected", MFD_CLOEXEC);
   if (file < 0 || ftruncate(file, off_t(mapped)) != 0) die("memfd_create() failed");
   void* const memory = map(file, bytes, mapped, true);
-  const auto begin = reinterpret_cast<std::uintptr_t>(memory);
-  protect(begin, regions()[begin], PROT_READ | PROT_WRITE);
-  std::memset(memory, kPattern, mapped);
-  protect(begin, regions()[begin], PROT_NONE);
+  std::memset(reach(memory), kPattern, mapped);
   return memory;
 }
 
@@ -127,8 +135,7 @@ void protected_give_back(void* memory) {
     die("memory is released that is not the device's");
   const Region& region = found->second;
   // What is behind the allocation must be as it was.
-  protect(found->first, region, PROT_READ);
-  const auto* bytes = static_cast<const unsigned char*>(memory);
+  const auto* bytes = static_cast<const unsigned char*>(reach(memory));
   for (std::size_t i = region.bytes; i < region.mapped; ++i)
     if (bytes[i] != kPattern) die("something was written behind an allocation");
   g_used -= region.bytes;
@@ -187,26 +194,19 @@ void protected_limit(std::size_t bytes) {
 }
 
 void protected_copy(void* to, const void* from, std::size_t bytes) {
+  const std::lock_guard lock(protected_mutex());
   for (const void* pointer : {static_cast<const void*>(to), from})
     if (const auto found = find(pointer); found != regions().end())
       if (reinterpret_cast<std::uintptr_t>(pointer) - found->first + bytes > found->second.bytes)
         die("a copy goes beyond the end of an allocation");
-  std::memmove(to, from, bytes);
+  std::memmove(reach(to), reach(from), bytes);
 }
 
-Unlocked::Unlocked(const std::vector<const void*>& pointers) : lock_(protected_mutex()) {
-  for (const void* pointer : pointers) {
-    const auto found = find(pointer);
-    if (found == regions().end()) continue;
-    if (found->second.open++ == 0) protect(found->first, found->second, PROT_READ | PROT_WRITE);
-    opened_.push_back(reinterpret_cast<void*>(found->first));
-  }
-}
-
-Unlocked::~Unlocked() {
-  for (const void* begin : opened_)
-    if (const auto found = find(begin); --found->second.open == 0)
-      protect(found->first, found->second, PROT_NONE);
+const void* protected_reach(const void* pointer) {
+  const std::lock_guard lock(protected_mutex());
+  const auto found = find(pointer);
+  if (found == regions().end()) return pointer;
+  return static_cast<const std::byte*>(pointer) + found->second.mapped;
 }
 
 }  // namespace slimpi::test
