@@ -48,7 +48,7 @@ expect "$(grep -c near out.txt)" 2 "LD_BIND_NOW"
 
 # Loaded late: MPI by a program that knows none, and this library by dlopen.
 $CC -o late "$tests/late.c" -ldl
-quiet ./late "$slimpi" self
+quiet ./late "$library" self
 status=0
 ./late "$library" self || status=$?
 expect "$status" 0 "the library can be loaded while a program runs"
