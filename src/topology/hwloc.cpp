@@ -7,14 +7,16 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "topology/plugin.h"
-#include "topology/topology.h"
 
 namespace {
 
+using slimpi::topology::Device;
 using slimpi::topology::Distance;
+using slimpi::topology::Topology;
 
 struct Destroy {
   void operator()(hwloc_topology_t topology) const { hwloc_topology_destroy(topology); }
@@ -25,19 +27,6 @@ struct FreeBitmap {
   void operator()(hwloc_bitmap_t bitmap) const { hwloc_bitmap_free(bitmap); }
 };
 using Bitmap = std::unique_ptr<hwloc_bitmap_s, FreeBitmap>;
-
-// The result and the memory that it points into.
-struct Answer : slimpi_hwloc {
-  std::vector<slimpi_hwloc_numa> numa_nodes;
-  std::vector<slimpi_hwloc_device> gpu_list, nic_list;
-  std::vector<hwloc_obj_t> gpu_objects, nic_objects;
-  std::vector<std::int32_t> distances;
-};
-
-template <std::size_t N>
-void copy_text(char (&to)[N], const std::string& from) {
-  std::snprintf(to, N, "%s", from.c_str());
-}
 
 // The NUMA node of `nodes` if there is only one, or if all of them belong to the same cores (such
 // as fast and ordinary memory); else -1.
@@ -92,54 +81,55 @@ hwloc_obj_t card_of(hwloc_obj_t os_device) {
   return type >> 8 == kNetwork || type == kInfiniband ? above : nullptr;
 }
 
-slimpi_hwloc_device describe(hwloc_topology_t topology, hwloc_obj_t object) {
-  slimpi_hwloc_device device{};
+Device describe(hwloc_topology_t topology, hwloc_obj_t object) {
+  Device device;
   if (is_pci(object)) {
     const auto& pci = object->attr->pcidev;
-    std::snprintf(device.bus_id, sizeof device.bus_id, "%04x:%02x:%02x.%x", unsigned(pci.domain),
+    char bus_id[24], numbers[16];
+    std::snprintf(bus_id, sizeof bus_id, "%04x:%02x:%02x.%x", unsigned(pci.domain),
                   unsigned(pci.bus), unsigned(pci.dev), unsigned(pci.func));
-    const char* model = hwloc_obj_get_info_by_name(object, "PCIDevice");
-    char numbers[16];
     std::snprintf(numbers, sizeof numbers, "%04x:%04x", unsigned(pci.vendor_id),
                   unsigned(pci.device_id));
-    copy_text(device.model, model != nullptr && *model != '\0' ? model : numbers);
+    const char* model = hwloc_obj_get_info_by_name(object, "PCIDevice");
+    device.bus_id = bus_id;
+    device.model = model != nullptr && *model != '\0' ? model : numbers;
   }
   device.numa_node = numa_node_of(topology, object);
   return device;
 }
 
-void add_name(slimpi_hwloc_device& device, const char* name) {
-  const std::string before = device.name;
-  copy_text(device.name, before.empty() ? name : before + ", " + name);
-}
-
-void find_gpus(hwloc_topology_t topology, Answer& answer) {
+std::vector<hwloc_obj_t> find_gpus(hwloc_topology_t topology, Topology& result) {
+  std::vector<hwloc_obj_t> gpus;
   for (hwloc_obj_t pci = nullptr; (pci = hwloc_get_next_pcidev(topology, pci)) != nullptr;)
-    if (is_gpu(pci)) answer.gpu_objects.push_back(pci);
+    if (is_gpu(pci)) gpus.push_back(pci);
   const auto address = [](hwloc_obj_t pci) {
     const auto& at = pci->attr->pcidev;
     return (std::uint64_t(at.domain) << 24) | (at.bus << 16) | (at.dev << 8) | at.func;
   };
-  std::sort(answer.gpu_objects.begin(), answer.gpu_objects.end(),
+  std::sort(gpus.begin(), gpus.end(),
             [&](hwloc_obj_t a, hwloc_obj_t b) { return address(a) < address(b); });
-  for (hwloc_obj_t pci : answer.gpu_objects) answer.gpu_list.push_back(describe(topology, pci));
+  for (hwloc_obj_t pci : gpus) result.gpus.push_back(describe(topology, pci));
+  return gpus;
 }
 
 // One entry per card, with the names of all its devices: Ethernet and InfiniBand have both.
-void find_nics(hwloc_topology_t topology, Answer& answer) {
+std::vector<hwloc_obj_t> find_nics(hwloc_topology_t topology, Topology& result) {
+  std::vector<hwloc_obj_t> nics;
   for (hwloc_obj_t os = nullptr; (os = hwloc_get_next_osdev(topology, os)) != nullptr;) {
     const auto type = os->attr->osdev.type;
     if (type != HWLOC_OBJ_OSDEV_NETWORK && type != HWLOC_OBJ_OSDEV_OPENFABRICS) continue;
     hwloc_obj_t card = card_of(os);
     if (card == nullptr) continue;
-    const auto known = std::find(answer.nic_objects.begin(), answer.nic_objects.end(), card);
-    const std::size_t index = std::size_t(known - answer.nic_objects.begin());
-    if (known == answer.nic_objects.end()) {
-      answer.nic_objects.push_back(card);
-      answer.nic_list.push_back(describe(topology, card));
+    const auto known = std::find(nics.begin(), nics.end(), card);
+    const std::size_t index = std::size_t(known - nics.begin());
+    if (known == nics.end()) {
+      nics.push_back(card);
+      result.nics.push_back(describe(topology, card));
     }
-    add_name(answer.nic_list[index], os->name == nullptr ? "" : os->name);
+    std::string& name = result.nics[index].name;
+    name += (name.empty() ? "" : ", ") + std::string(os->name == nullptr ? "" : os->name);
   }
+  return nics;
 }
 
 // hwloc's own search for a common ancestor works for objects with cores only; these have none.
@@ -163,35 +153,25 @@ Distance distance(hwloc_topology_t topology, hwloc_obj_t gpu, hwloc_obj_t nic) {
   return Distance::machine;
 }
 
-void find_numa_nodes(hwloc_topology_t topology, Answer& answer) {
+void find_numa_nodes(hwloc_topology_t topology, Topology& result) {
   hwloc_obj_t node = nullptr;
   while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) != nullptr)
-    answer.numa_nodes.push_back(
-        {std::int32_t(node->os_index),
+    result.numa_nodes.push_back(
+        {int(node->os_index),
          hwloc_get_nbobjs_inside_cpuset_by_type(topology, node->cpuset, HWLOC_OBJ_CORE),
          node->attr->numanode.local_memory});
 }
 
-void fill(hwloc_topology_t topology, Answer& answer) {
-  find_numa_nodes(topology, answer);
-  find_gpus(topology, answer);
-  find_nics(topology, answer);
-  for (hwloc_obj_t gpu : answer.gpu_objects)
-    for (hwloc_obj_t nic : answer.nic_objects)
-      answer.distances.push_back(std::int32_t(distance(topology, gpu, nic)));
-
-  answer.packages = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PACKAGE);
-  answer.cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
-  answer.processing_units = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU);
-  answer.bound_numa_node = bound_numa_node(topology);
-  answer.numa_count = std::uint32_t(answer.numa_nodes.size());
-  answer.gpu_count = std::uint32_t(answer.gpu_list.size());
-  answer.nic_count = std::uint32_t(answer.nic_list.size());
-  answer.numa = answer.numa_nodes.data();
-  answer.gpus = answer.gpu_list.data();
-  answer.nics = answer.nic_list.data();
-  answer.distance = answer.distances.data();
-  answer.release = [](const slimpi_hwloc* given) { delete static_cast<const Answer*>(given); };
+void fill(hwloc_topology_t topology, Topology& result) {
+  find_numa_nodes(topology, result);
+  const std::vector<hwloc_obj_t> gpus = find_gpus(topology, result);
+  const std::vector<hwloc_obj_t> nics = find_nics(topology, result);
+  for (hwloc_obj_t gpu : gpus)
+    for (hwloc_obj_t nic : nics) result.distances.push_back(distance(topology, gpu, nic));
+  result.packages = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PACKAGE);
+  result.cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
+  result.processing_units = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU);
+  result.bound_numa_node = bound_numa_node(topology);
 }
 
 int refuse(char* error, std::size_t size, const char* text) {
@@ -201,9 +181,9 @@ int refuse(char* error, std::size_t size, const char* text) {
 
 }  // namespace
 
-extern "C" int slimpi_hwloc_load(uint32_t version, const slimpi_hwloc** result, char* error,
-                                 size_t error_size) {
-  if (version != SLIMPI_HWLOC_VERSION)
+extern "C" int slimpi_hwloc_load(std::uint32_t version, Topology* result, char* error,
+                                 std::size_t error_size) {
+  if (version != slimpi::topology::kPluginVersion)
     return refuse(error, error_size, "made for another version of slimpi");
   if (hwloc_get_api_version() >> 16 != HWLOC_API_VERSION >> 16)
     return refuse(error, error_size, "the process has loaded another major version of hwloc");
@@ -218,10 +198,10 @@ extern "C" int slimpi_hwloc_load(uint32_t version, const slimpi_hwloc** result, 
   if (hwloc_topology_load(raw) != 0)
     return refuse(error, error_size, "hwloc cannot read the topology");
   try {
-    auto answer = std::make_unique<Answer>();
-    fill(raw, *answer);
-    *result = answer.get();
-    static_cast<void>(answer.release());
+    Topology found;
+    found.hostname = result->hostname;
+    fill(raw, found);
+    *result = std::move(found);
     return 0;
   } catch (const std::bad_alloc&) {
     return refuse(error, error_size, "no memory");

@@ -33,26 +33,6 @@ std::optional<BusId> parse_bus_id(std::string_view text) {
   return text.empty() ? std::optional(id) : std::nullopt;
 }
 
-std::vector<Device> devices(const slimpi_hwloc_device* from, std::uint32_t count) {
-  std::vector<Device> result;
-  for (std::uint32_t i = 0; i < count; ++i)
-    result.push_back({from[i].bus_id, from[i].name, from[i].model, from[i].numa_node});
-  return result;
-}
-
-void take(const slimpi_hwloc& from, Topology& result) {
-  result.packages = from.packages;
-  result.cores = from.cores;
-  result.processing_units = from.processing_units;
-  result.bound_numa_node = from.bound_numa_node;
-  for (std::uint32_t i = 0; i < from.numa_count; ++i)
-    result.numa_nodes.push_back({from.numa[i].index, from.numa[i].cores, from.numa[i].memory});
-  result.gpus = devices(from.gpus, from.gpu_count);
-  result.nics = devices(from.nics, from.nic_count);
-  for (std::size_t i = 0; i < std::size_t(from.gpu_count) * from.nic_count; ++i)
-    result.distances.push_back(Distance(from.distance[i]));
-}
-
 }  // namespace
 
 const char* to_string(Distance distance) {
@@ -83,11 +63,11 @@ Status load(Topology& result, DeviceNames names) {
       Plugin::own("slimpi-hwloc.so", names == DeviceNames::pci_database ? Plugin::Symbols::global
                                                                         : Plugin::Symbols::local);
   if (!plugin.loaded()) return fail(Status::unsupported, plugin.problem());
-  const auto* const found = plugin.table<slimpi_hwloc>("slimpi_hwloc_load", SLIMPI_HWLOC_VERSION);
-  if (found == nullptr) return fail(Status::unsupported, plugin.problem());
-  take(*found, result);
-  found->release(found);
-  return Status::ok;
+  auto* const function = plugin.function<LoadFunction>("slimpi_hwloc_load");
+  char error[256] = "it does not belong to this slimpi";
+  if (function != nullptr && function(kPluginVersion, &result, error, sizeof error) == 0)
+    return Status::ok;
+  return fail(Status::unsupported, plugin.file() + " cannot be used: " + error);
 }
 
 int nearest_nic(const Topology& topology, int gpu) {
