@@ -22,6 +22,11 @@ struct Functions {
   // Allocates the arrays that run needs in call.state. It is called before run, so that the ranks
   // can agree whether all succeeded. It is called only if call.state is not null.
   Status (*reserve_state)(comm::Call& call) = nullptr;
+  // *fits: whether call.state, which has been used before, can be of this call's values; what it
+  // does to the result must be bounded by them then. If it is false on any rank, all begin anew,
+  // with state that is `uninitialized`. After reserve_state; the buffers are in one place. Not
+  // collective.
+  Status (*state_fits)(comm::Call& call, bool* fits) = nullptr;
   // Opens what calls of this plan need, before the call is prepared. Collective; an error is
   // returned on all ranks.
   Status (*open)(const comm::Call& call) = nullptr;
@@ -40,10 +45,6 @@ namespace functions {
 
 using kernels::Codec;
 
-// When an algorithm's state must be of the right tensor (comm/tensor_state.h), because nothing in
-// the data bounds what state of another one does to a sum.
-enum class NeedsName { never, with_feedback, always };
-
 struct Algorithm {
   AlgorithmId id;
   const char* name;                       // value of SLIMPI_ALGORITHM
@@ -56,7 +57,6 @@ struct Algorithm {
   bool talks_to_peers = false;            // uses SLIMPI_PEERS and SLIMPI_INTERVAL
   bool exact = false;                     // has no compression error for error feedback
   bool keeps_state = false;               // needs tensor state even without error feedback
-  NeedsName needs_name = NeedsName::never;
   bool takes_max_error = false;           // supports SLIMPI_MAX_ERROR
   bool tried_by_auto = false;             // a candidate of SLIMPI_ALGORITHM=auto
   bool finite_only = false;               // bypass if any rank has an infinity or a NaN

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "algorithm/residual_limit.h"
 #include "base/round_up.h"
 #include "comm/communicator.h"
 
@@ -37,6 +38,16 @@ void HookMessages::decode_payload(const Segment& segment, const std::byte* paylo
   note(hook_.decode(call_, piece_of(segment), payload, bytes, out));
 }
 
+// How much of the residual is used.
+float HookMessages::factor_of(const float* values, const float* lost, std::uint64_t count) {
+  // The sums of squares: of a difference, here with itself, and the wanted one.
+  double of_values[2], of_lost[2];
+  const kernels::Kernels& kernels = *device::host().kernels();
+  kernels.compare(values, values, count, of_values, nullptr);
+  kernels.compare(lost, lost, count, of_lost, nullptr);
+  return residual_factor(of_values[1], of_lost[1]);
+}
+
 // If the hook failed, the payload size in the header is kNoPayload. What is not finite stays out
 // of the residual, where it would never leave again.
 std::size_t HookMessages::encode(const Segment& segment, const float* values, std::byte* buffer) {
@@ -45,7 +56,9 @@ std::size_t HookMessages::encode(const Segment& segment, const float* values, st
   std::uint64_t payload = 0;
   float* const lost = residual_ == nullptr ? nullptr : residual_ + part.first;
   if (lost != nullptr) {
-    for (std::uint64_t i = 0; i < part.count; ++i) input_[i] = values[i] + lost[i];
+    const kernels::Kernels& kernels = *device::host().kernels();
+    kernels.combine(1.0f, values, factor_of(values, lost, part.count), lost, part.count, input_,
+                    nullptr);
     values = input_;
   }
   Status status;

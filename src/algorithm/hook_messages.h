@@ -68,6 +68,7 @@ class HookMessages {
   }
   void decode_payload(const Segment& segment, const std::byte* payload, std::uint64_t bytes,
                       float* out);
+  static float factor_of(const float* values, const float* lost, std::uint64_t count);
   void note(Status status);
 
   const comm::Call& call_;

@@ -14,6 +14,17 @@
 // on all ranks and leaves the replicas unchanged. If a replica becomes infinite, all ranks drop all
 // replicas, and the next call is handled as a first call.
 //
+// Replicas may be of another tensor (comm/tensor_state.h). They are used only where on every rank
+// x, this rank's model, has |x - w_i| <= |x| / 2 (L2 norms of the shard); otherwise all ranks
+// handle the call as a first call. So they cannot make a sum wrong without bound: let m be the
+// greatest |x| of the worker and its peers. One rank a worker has s = x, and without the rounding
+// of Q
+//   result / N - sum over all j of W_ij s_j = (s_i - w_i) + sum over all j of W_ij (w_j - s_j)
+// has a norm of at most m, since the weights of a row sum to one. What is rounded is
+// z = (s_i - w_i) + (sum over all j of W_ij w_j - w_i), with |w| <= 3/2 m: at most 7/2 m. Of a node
+// of several ranks, s is the mean of their x, so |s - w_i| <= 5/2 m, with the greatest |x| of these
+// ranks, too; then the norms are at most 5 m and 11/2 m.
+//
 // State: (1 + peers) * n floats, where n is the length of the shard.
 // Cost: n * bits/8 bytes sent to each peer.
 #include <algorithm>
@@ -156,6 +167,29 @@ Status run_low_precision(comm::Call& call) {
   return Status::ok;
 }
 
+// The most that the own replica may be away from this rank's values, in norms of these.
+constexpr double kFarthest = 0.5;
+
+// Compared are the floats of this rank's shard.
+Status replica_fits(comm::Call& call, bool* fits) {
+  *fits = true;
+  if (!exchange_is_due(call)) return Status::ok;
+  const comm::InterNodeGroup& group = call.communicator.inter_node_group(call.plan.hierarchy);
+  if (group.shard_index < 0) return Status::ok;
+  const comm::Range shard = own_shard(call.communicator, call.plan, call.count);
+  float* own = nullptr;
+  SLIMPI_TRY(find_array(call, {comm::StateArray::own_replica}, shard, &own));
+  comm::KernelResult<double, 2> squares;
+  SLIMPI_TRY(squares.open(call, call.location));
+  call.device.kernels()->compare(own, call.in + shard.first, shard.count, squares.found(),
+                                 call.stream);
+  SLIMPI_TRY(squares.fetch(call.stream));
+  SLIMPI_TRY(comm::synchronize(call.device_stream()));
+  const double distance = squares.copy()[0], norm = squares.copy()[1];
+  *fits = distance <= kFarthest * kFarthest * norm;
+  return Status::ok;
+}
+
 Status reserve_low_precision(const comm::Call& call) {
   const comm::InterNodeGroup& group = call.communicator.inter_node_group(call.plan.hierarchy);
   const inter::Mixing row =
@@ -175,7 +209,9 @@ Status reserve_replicas(comm::Call& call) {
 
 }  // namespace
 
-const Functions functions::low_precision = {
-    .run = run_low_precision, .reserve = reserve_low_precision, .reserve_state = reserve_replicas};
+const Functions functions::low_precision = {.run = run_low_precision,
+                                            .reserve = reserve_low_precision,
+                                            .reserve_state = reserve_replicas,
+                                            .state_fits = replica_fits};
 
 }  // namespace slimpi::algorithm

@@ -7,6 +7,7 @@
 
 #include "algorithm/hierarchical.h"
 #include "algorithm/low_rank.h"
+#include "algorithm/residual_limit.h"
 #include "comm/communicator.h"
 #include "comm/stream_wait.h"
 
@@ -65,12 +66,17 @@ LowRankStep::LowRankStep(comm::Call& call, const Matrices& matrices, const slimp
       kernels_(*on_.device.kernels()),
       tile_size_(on_device ? kDeviceTile : kHostTile),
       in_(in),
-      out_(out) {
+      out_(out),
+      residual_factors_(&call.scratch.objects) {
   const LowRankScratch scratch(matrices);
   std::byte* const here = call.scratch.factors.data();
   vector_ = reinterpret_cast<double*>(here);
-  float* const rest = reinterpret_cast<float*>(here + scratch.vector_bytes);
-  tile_ = on_device ? reinterpret_cast<float*>(call.scratch.device_factors.data()) : rest;
+  norms_ = reinterpret_cast<double*>(here + scratch.vector_bytes);
+  near_norms_ = on_device ? reinterpret_cast<double*>(call.scratch.device_factors.data()) : norms_;
+  float* const rest = reinterpret_cast<float*>(here + scratch.vector_bytes + scratch.norm_bytes);
+  tile_ = on_device
+              ? reinterpret_cast<float*>(call.scratch.device_factors.data() + scratch.norm_bytes)
+              : rest;
   p_ = on_device ? rest : rest + kHostTile.floats;
   others_ = p_ + matrices.p;
   q_ = others_ + matrices.others;
@@ -94,8 +100,38 @@ void LowRankStep::for_each_part(const Matrix& matrix, Visit visit) const {
   if (rest != 0) band(whole, 1, rest);
 }
 
-// Returns in + residual of the tile; *distance is the distance between its rows, in floats. Without
-// a residual this is `in` itself.
+// Finds how much of each matrix's residual is used. The norms are those of this rank, and the CPU's
+// instruction sets find the same ones; a GPU may find others in the last bits, as with products.
+Status LowRankStep::limit_residuals() {
+  if (error_ == nullptr) return Status::ok;
+  // compare() gives two sums of squares: of a difference, here with itself, and the wanted one.
+  double* norms = near_norms_;
+  for (const Matrix& matrix : matrices_.low_rank)
+    for (const float* const array : {in_, static_cast<const float*>(error_)}) {
+      const float* const part = array + matrix.first;
+      kernels_.compare(part, part, matrix.count, norms, on_.stream);
+      norms += 2;
+    }
+  SLIMPI_TRY(
+      on_.device.copy(norms_, near_norms_, LowRankScratch(matrices_).norm_bytes, on_.stream));
+  SLIMPI_TRY(comm::synchronize(on_));
+  for (std::size_t i = 0; i < matrices_.low_rank.size(); ++i)
+    residual_factors_.push_back(residual_factor(norms_[4 * i + 1], norms_[4 * i + 3]));
+  return Status::ok;
+}
+
+// Makes the residual in the tensor state what the call has used of it.
+void LowRankStep::keep_limited(const Matrix& matrix) {
+  const float factor = residual_factor_of(matrix);
+  float* const error = error_ + matrix.first;
+  if (factor == 0)
+    kernels_.fill(error, 0.0f, matrix.count, on_.stream);
+  else if (factor != 1)
+    kernels_.combine(factor, error, 0.0f, nullptr, matrix.count, error, on_.stream);
+}
+
+// Returns in + residual of the tile, as far as it is used; *distance is the distance between its
+// rows, in floats. Without a residual this is `in` itself.
 const float* LowRankStep::load_part(const Matrix& matrix, const Part& part, int* distance) {
   const std::uint64_t first = matrix.first + part.row * matrix.columns + part.column;
   if (error_ == nullptr) {
@@ -106,9 +142,11 @@ const float* LowRankStep::load_part(const Matrix& matrix, const Part& part, int*
   const bool whole = part.columns == matrix.columns;
   const std::uint64_t lines = whole ? 1 : part.rows;
   const std::uint64_t length = whole ? part.rows * part.columns : part.columns;
+  const float factor = residual_factor_of(matrix);
   for (std::uint64_t line = 0; line < lines; ++line) {
     const std::uint64_t at = first + line * matrix.columns;
-    kernels_.combine(1.0f, in_ + at, 1.0f, error_ + at, length, tile_ + line * length, on_.stream);
+    kernels_.combine(1.0f, in_ + at, factor, error_ + at, length, tile_ + line * length,
+                     on_.stream);
   }
   return tile_;
 }
@@ -149,6 +187,7 @@ Status LowRankStep::copy(float* to, const float* from, std::uint64_t floats) {
 Status LowRankStep::first_products() {
   const Timed timed(communicator_.statistics(), Stage::encode, "first factor",
                     call_.count * sizeof(float));
+  SLIMPI_TRY(limit_residuals());
   SLIMPI_TRY(copy(near_q_, q_, matrices_.q));
   kernels_.fill(near_p_, 0.0f, matrices_.p, on_.stream);
   for (const Matrix& matrix : matrices_.low_rank)
@@ -220,6 +259,7 @@ Status LowRankStep::finish() {
     const kernels::LowRank factors{near_p_ + matrix.p, near_q_ + matrix.q, matrix.rank, matrix.rows,
                                    matrix.columns};
     float* const error = error_ == nullptr ? nullptr : error_ + matrix.first;
+    if (error != nullptr) keep_limited(matrix);
     kernels_.low_rank(factors, in_ + matrix.first, 1.0f / float(communicator_.size()), error,
                       matrix.count, out_ + matrix.first, on_.stream);
   }

@@ -16,20 +16,23 @@ struct TileSize {
 constexpr TileSize kHostTile = {64 << 10, 16 << 10};
 constexpr TileSize kDeviceTile = {4 << 20, 4 << 20};
 
-// Bytes in the call's scratch memory: a vector of doubles, a tile, P and behind it the parts that
-// are summed exactly, and Q. With products on a GPU, the tile and a copy of the factors lie in GPU
-// memory, and the vector, the factors and those parts in staging memory.
+// Bytes in the call's scratch memory: a vector of doubles, the norms of matrices and residuals, a
+// tile, P and behind it the parts that are summed exactly, and Q. With products on a GPU, the tile
+// and a copy of the norms and factors lie in GPU memory, and all but the tile in staging memory.
 struct LowRankScratch {
   explicit LowRankScratch(const Matrices& matrices)
       : factor_bytes((matrices.p + matrices.q) * sizeof(float)),
         other_bytes(matrices.others * sizeof(float)),
-        vector_bytes(matrices.longest * sizeof(double)) {}
+        vector_bytes(matrices.longest * sizeof(double)),
+        norm_bytes(4 * matrices.low_rank.size() * sizeof(double)) {}
   std::uint64_t here(bool on_device) const {
-    return vector_bytes + (on_device ? 0 : kHostTile.floats * sizeof(float)) + factor_bytes +
-           other_bytes;
+    return vector_bytes + norm_bytes + (on_device ? 0 : kHostTile.floats * sizeof(float)) +
+           factor_bytes + other_bytes;
   }
-  std::uint64_t on_device() const { return kDeviceTile.floats * sizeof(float) + factor_bytes; }
-  std::uint64_t factor_bytes, other_bytes, vector_bytes;
+  std::uint64_t on_device() const {
+    return norm_bytes + kDeviceTile.floats * sizeof(float) + factor_bytes;
+  }
+  std::uint64_t factor_bytes, other_bytes, vector_bytes, norm_bytes;
 };
 
 // True if the kernels of the call's device can multiply matrices. Otherwise the buffers are copied
@@ -65,6 +68,11 @@ class LowRankStep {
   void for_each_part(const Matrix& matrix, Visit visit) const;
   const float* load_part(const Matrix& matrix, const Part& part, int* distance);
   void start_q(const Matrix& matrix);
+  Status limit_residuals();
+  float residual_factor_of(const Matrix& matrix) const {
+    return residual_factors_[std::size_t(&matrix - matrices_.low_rank.data())];
+  }
+  void keep_limited(const Matrix& matrix);
   void multiply(const kernels::Product& product);
   Status copy(float* to, const float* from, std::uint64_t floats);
   Status first_products();
@@ -86,9 +94,11 @@ class LowRankStep {
   const float* in_;
   float* out_;
   float *error_ = nullptr, *last_q_ = nullptr;  // arrays of the tensor state; null if not kept
-  double* vector_;
+  std::pmr::vector<float> residual_factors_;    // of the residual's matrices; none without it
+  double *vector_, *norms_;
   float *p_, *others_, *q_;          // the exact parts follow all P: one exchange sums both
-  float *tile_, *near_p_, *near_q_;  // in the memory of M; on the host: p_ and q_
+  double* near_norms_;               // in the memory of M; on the host: norms_
+  float *tile_, *near_p_, *near_q_;  // the same; p_ and q_
 };
 
 }  // namespace slimpi::algorithm

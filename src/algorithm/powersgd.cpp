@@ -8,6 +8,7 @@
 #include "algorithm/blas.h"
 #include "algorithm/hierarchical.h"
 #include "algorithm/low_rank_step.h"
+#include "algorithm/residual_limit.h"
 #include "comm/communicator.h"
 #include "comm/stream_wait.h"
 #include "comm/used_codec.h"
@@ -75,6 +76,10 @@ Matrices matrices_of(const comm::Call& call) {
   }
   if (rest != 0) add(all, {1, rest}, config.powersgd_rank, rest);
   return all;
+}
+
+double most_norms(const comm::Plan& plan) {
+  return plan.error_feedback ? std::sqrt(1 + kResidualNorms * kResidualNorms) : 1;
 }
 
 namespace {

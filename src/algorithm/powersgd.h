@@ -10,6 +10,14 @@
 //   out = P Q^T
 // With error feedback, a rank keeps M - out / N as its residual and adds it to its next M.
 //
+// The bound, whatever tensor the residuals E and the last Q are of. The norms are L2 norms of all
+// elements. The columns of P are orthonormal or zero, so out = P P^T (sum of M + E) is a projection
+// and out - (sum of M) = P P^T (sum of E) - (I - P P^T) (sum of M). These two are orthogonal:
+//   |out - sum of M|^2 <= |sum of E|^2 + |sum of M|^2
+// Q only decides which projection it is. Of E is used at most c times the norm of the rank's M
+// (residual_limit.h), so the result is at most sqrt(1 + c^2) times the sum of the ranks' norms away
+// from the exact sum; without error feedback at most once. Floats are rounded besides.
+//
 // A buffer is one matrix, or several, where slimpi_describe_next says so: each has factors of its
 // own, and all factors P are summed in one exchange, all factors Q in another.
 //
@@ -53,5 +61,9 @@ struct Matrices {
 };
 // The lists are in the call's scratch memory.
 Matrices matrices_of(const comm::Call& call);
+
+// The guarantee of slimpi(7): the result of a matrix is no further from the exact sum than this
+// many times the sum of the ranks' norms of it.
+double most_norms(const comm::Plan& plan);
 
 }  // namespace slimpi::algorithm

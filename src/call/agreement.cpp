@@ -17,7 +17,7 @@ namespace slimpi::call {
 struct AllreduceCall::Agreement {
   std::uint64_t number, other_number, history, other_history, shape, other_shape;
   std::uint64_t no_memory, nonfinite, large, state_nonfinite;
-  std::uint64_t unnamed;            // the plan needs a named state
+  std::uint64_t unfit;              // the state is too far from the call's values
   std::uint64_t on_device, unheld;  // doubles: a GPU has them; float32 cannot hold them
 
   // all_max gives the maximum of a word and the maximum of its complement. They are complements of
@@ -31,16 +31,16 @@ struct AllreduceCall::Agreement {
 Status AllreduceCall::compare_states(comm::Call& call, Agreement* agreement) {
   call.state->claim(plan_.algorithm, location_);
   *agreement = {};
-  agreement->unnamed = plan_.needs_name && !call.state->named() ? 1 : 0;
   agreement->on_device = doubles_on_device_ ? 1 : 0;
   agreement->unheld = holds_ ? 0 : 1;
   if (narrowed_ != Status::ok) agreement->no_memory = 1;
-  if (can_be_read() && agreement->unnamed == 0 && call.state->calls >= plan_.start) {
+  if (can_be_read() && call.state->calls >= plan_.start) {
     if (plan_.algorithm->reserve_state(call) != Status::ok) {
       log_failure_once(LogLevel::warn, "no state for a buffer");
       agreement->no_memory = 1;
     }
-    const Status status = check_values(call, agreement);
+    Status status = check_values(call, agreement);
+    if (status == Status::ok && agreement->no_memory == 0) status = check_state(call, agreement);
     if (status == Status::no_memory)
       agreement->no_memory = 1;
     else
@@ -73,12 +73,6 @@ Status AllreduceCall::agree_on_state(comm::Call& call, std::optional<BypassReaso
   call.state = &find_state();
   Agreement agreement{};
   SLIMPI_TRY(compare_states(call, &agreement));
-  if (agreement.unnamed != 0) {
-    ++call.state->calls;
-    say_unnamed();
-    *passed = BypassReason::unnamed;
-    return Status::ok;
-  }
   if (!agreement.alike() || agreement.state_nonfinite != 0) {
     if (!agreement.alike()) {
       runtime_.statistics.dropped();
@@ -126,17 +120,11 @@ Status AllreduceCall::agree_on_state(comm::Call& call, std::optional<BypassReaso
     // Not finite, or the sum may overflow. The program will discard this training step, so the
     // residual is kept for the next one.
     plan_.error_feedback = false;
+  } else if (agreement.unfit != 0) {
+    call.state->uninitialized = true;
+    runtime_.statistics.dropped();
   }
   return Status::ok;
-}
-
-void AllreduceCall::say_unnamed() {
-  if (communicator_.rank() != 0) return;
-  log_once(LogLevel::warn,
-           std::string(plan_.algorithm->name) +
-               " keeps state of every tensor, and nothing says which sum is of which, so its sums "
-               "go to MPI uncompressed; set SLIMPI_CALLS_PER_STEP to the number of float sums of "
-               "a step, or name tensors by slimpi_describe_next");
 }
 
 // Reports that some rank has a shape from slimpi_set_shape or slimpi_describe_next that others do
@@ -186,6 +174,18 @@ Status AllreduceCall::check_values(const comm::Call& call, Agreement* agreement)
   SLIMPI_TRY(comm::find_beyond(call, in_location_, in_, count_,
                                algorithm::safe_limit(plan_.format, communicator_.size()), &large));
   agreement->large = large ? 1 : 0;
+  return Status::ok;
+}
+
+// Whether this rank's state can be of the values. Their buffers must be in one place for that: an
+// input that is not is copied to the output, which nobody reads before the call ends.
+Status AllreduceCall::check_state(comm::Call& call, Agreement* agreement) {
+  const auto fits = plan_.algorithm->functions->state_fits;
+  if (fits == nullptr || call.state->uninitialized) return Status::ok;
+  SLIMPI_TRY(colocate_buffers(call));
+  bool fit = false;
+  SLIMPI_TRY(fits(call, &fit));
+  agreement->unfit = fit ? 0 : 1;
   return Status::ok;
 }
 

@@ -48,7 +48,6 @@ class AllreduceCall {
   Status timed_verify(const Step& step);
   Status agree_on_state(comm::Call& call, std::optional<BypassReason>* passed);
   Status agree_on_finite(const comm::Call& call, std::optional<BypassReason>* passed);
-  void say_unnamed();
   Status name_shapes();
   comm::TensorKey tensor_key() const;
   comm::TensorState& find_state();
@@ -57,6 +56,7 @@ class AllreduceCall {
   void count(const comm::Call& call, std::uint64_t nanoseconds, std::uint64_t sent);
   Status find_nonfinite(const comm::Call& call, std::uint64_t* found);
   Status check_values(const comm::Call& call, Agreement* agreement);
+  Status check_state(comm::Call& call, Agreement* agreement);
   Status colocate_buffers(comm::Call& call);
   Status keep_finished(const std::vector<comm::Range>& finished,
                        std::vector<std::vector<float>>* kept);

@@ -31,7 +31,6 @@ struct Plan {
   bool error_feedback = false;
   std::uint64_t start = 0;
   bool needs_state = false;  // the call needs a tensor state: for its arrays or its count of calls
-  bool needs_name = false;   // and it must be a named one; else the call is left to MPI
   double max_error = 0;  // of the total, relative L2: the codec is chosen for it; 0: format is it
   const algorithm::HookFile* hook = nullptr;  // the user's shared object; null: no hook
   // Of this buffer, from slimpi_describe_next; together at most `count` floats. algorithm/powersgd

@@ -6,8 +6,9 @@
 // its sum modulo SLIMPI_CALLS_PER_STEP. That index counts every float sum that is not too small,
 // also those that were left to MPI. Otherwise it is taken for the tensor that had the same address
 // and count before, which proves nothing: malloc gives an address to one tensor after the other. So
-// only state that cannot make a sum wrong, whatever tensor it is of, is used by address (the trait
-// needs_name of base/algorithms.def).
+// no user of state believes that it is of the right tensor. Each bounds what state of another one
+// can do to a sum: kernels/math/feedback.h, algorithm/powersgd.h, algorithm/residual_limit.h,
+// algorithm/low_precision_decentralized.cpp.
 #pragma once
 #include <compare>
 #include <cstdint>

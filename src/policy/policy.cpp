@@ -39,8 +39,6 @@ comm::Plan make_plan(const Config& config, const algorithm::Algorithm& row, cons
   plan.needs_state =
       row.keeps_state || plan.error_feedback || plan.start != 0 ||
       (row.talks_to_peers && (config.interval != 1 || config.peers == Peers::shift_one));
-  plan.needs_name = row.needs_name == algorithm::NeedsName::always ||
-                    (row.needs_name == algorithm::NeedsName::with_feedback && plan.error_feedback);
   return plan;
 }
 

@@ -9,11 +9,12 @@
 need_library
 export SLIMPI_MIN_SIZE=0
 
-row() { # RANKS_PER_NODE NAME [VARIABLE=VALUE...]
+row() { # RANKS_PER_NODE "NAME [COUNT KIND]" [VARIABLE=VALUE...]
   nodes=$1 name=$2
   shift 2
+  # shellcheck disable=SC2086
   env SLIMPI_RANKS_PER_NODE="$nodes" "$@" timeout -k 5 "$seconds" "$MPIEXEC" -n 4 \
-    -genv LD_PRELOAD "$preload" "$top_builddir/tests/mpi/golden" "$name" >>got.txt 2>>errors.txt ||
+    -genv LD_PRELOAD "$preload" "$top_builddir/tests/mpi/golden" $name >>got.txt 2>>errors.txt ||
     echo "$name failed" >>got.txt
 }
 
@@ -22,9 +23,11 @@ run() {
     for bits in 1 2 4 8; do
       row $per_node "bytegrad-$bits-$per_node" SLIMPI_BITS=$bits
     done
-    for algorithm in allreduce fp16 bf16 qsgd decentralized low_precision_decentralized; do
+    for algorithm in allreduce fp16 bf16 qsgd decentralized; do
       row $per_node "$algorithm-$per_node" SLIMPI_ALGORITHM=$algorithm
     done
+    row $per_node "low_precision_decentralized-$per_node 70001 models" \
+      SLIMPI_ALGORITHM=low_precision_decentralized
   done
   row 1 bytegrad-3-feedback SLIMPI_BITS=3 SLIMPI_ERROR_FEEDBACK=1
   row 1 bytegrad-4-whole-chunk SLIMPI_BITS=4 SLIMPI_BUCKET=0

@@ -83,6 +83,16 @@ Gossip::Vector Gossip::average(const std::vector<Vector>& sums, int worker,
   return out;
 }
 
+int Gossip::shards() const {
+  std::size_t smallest = members_.front().size();
+  for (const auto& node : members_) smallest = std::min(smallest, node.size());
+  return config_.hierarchy == Hierarchy::leader ? 1 : int(smallest);
+}
+
+comm::Range Gossip::shard_of(int shard_index) const {
+  return comm::chunk_of(count_, shards(), shard_index, std::max<std::uint64_t>(1, config_.bucket));
+}
+
 // The worker's replica advances by what everyone decodes. Where the whole slice is one bucket it
 // matters who owns which slice.
 void Gossip::advance(int worker, const Vector& z, std::uint64_t number) {
@@ -91,13 +101,9 @@ void Gossip::advance(int worker, const Vector& z, std::uint64_t number) {
   format.bits = std::uint8_t(config_.bits);
   format.bucket = std::uint32_t(config_.bucket);
   format.stochastic = config_.rounding == Rounding::stochastic;
-  std::size_t smallest = members_.front().size();
-  for (const auto& node : members_) smallest = std::min(smallest, node.size());
-  const int shards = config_.hierarchy == Hierarchy::leader ? 1 : int(smallest);
   const kernels::Kernels& kernels = *device::host().kernels();
-  for (int shard_index = 0; shard_index < shards; ++shard_index) {
-    const comm::Range shard =
-        comm::chunk_of(count_, shards, shard_index, std::max<std::uint64_t>(1, config_.bucket));
+  for (int shard_index = 0; shard_index < shards(); ++shard_index) {
+    const comm::Range shard = shard_of(shard_index);
     const kernels::RandomStream draw = {
         config_.seed, std::uint32_t(members_[std::size_t(worker)][std::size_t(shard_index)]),
         number, shard.first};
@@ -136,6 +142,20 @@ std::vector<Gossip::Vector> Gossip::differences(const std::vector<Vector>& sums,
   return results;
 }
 
+// Whether no rank finds its worker's replica further from its model than half its norm.
+bool Gossip::fits(const std::vector<Vector>& in) const {
+  for (std::size_t w = 0; w < members_.size(); ++w)
+    for (int shard_index = 0; shard_index < shards(); ++shard_index) {
+      const comm::Range shard = shard_of(shard_index);
+      const Vector& model = in[std::size_t(members_[w][std::size_t(shard_index)])];
+      double squares[2];
+      device::host().kernels()->compare(replicas_[w].data() + shard.first,
+                                        model.data() + shard.first, shard.count, squares, nullptr);
+      if (!(squares[0] <= squares[1] / 4)) return false;
+    }
+  return true;
+}
+
 std::vector<Gossip::Vector> Gossip::call(const std::vector<Vector>& in, std::uint64_t number,
                                          std::uint64_t earlier) {
   std::vector<Vector> sums;
@@ -144,7 +164,8 @@ std::vector<Gossip::Vector> Gossip::call(const std::vector<Vector>& in, std::uin
     for (std::size_t k = 1; k < node.size(); ++k)
       for (std::size_t i = 0; i < count_; ++i) sums.back()[i] += in[std::size_t(node[k])][i];
   }
-  const bool meet = (earlier + 1) % config_.interval == 0, first = low_ && replicas_.empty();
+  const bool meet = (earlier + 1) % config_.interval == 0;
+  const bool first = low_ && (replicas_.empty() || (meet && !fits(in)));
   std::vector<Vector> results;
   if (first) {
     const Vector sum = total(sums);

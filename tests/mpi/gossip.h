@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/config.h"
+#include "comm/node_layout.h"
 
 class Gossip {
  public:
@@ -32,6 +33,9 @@ class Gossip {
   Vector total(const std::vector<Vector>& sums) const;
   Vector average(const std::vector<Vector>& sums, int worker, std::uint64_t round) const;
   std::vector<Vector> differences(const std::vector<Vector>& sums, std::uint64_t number);
+  bool fits(const std::vector<Vector>& in) const;
+  int shards() const;  // of a worker
+  slimpi::comm::Range shard_of(int shard_index) const;
   void advance(int worker, const Vector& z, std::uint64_t number);
 
   const slimpi::Config config_;
