@@ -39,7 +39,7 @@ int slimpi_get_statistics(struct slimpi_statistics_t* statistics);
 /* Says that buffers of `count` floats hold a matrix of `rows` x `columns` (rows * columns ==
  * count), for powersgd; all ranks say the same, before the first such call. The same shape again
  * changes nothing; ranks that differ at a call get an MPI error. Returns 0, or 1 if the numbers do
- * not fit. It wins over SLIMPI_POWERSGD_SHAPES. */
+ * not fit; then a warning says so. It wins over SLIMPI_POWERSGD_SHAPES. */
 int slimpi_set_shape(uint64_t count, uint64_t rows, uint64_t columns);
 
 /* A matrix in a buffer, row by row. */
@@ -61,7 +61,8 @@ typedef struct slimpi_tensor_t {
  *   The name identifies the state that error feedback, powersgd and the like keep for a tensor on a
  * communicator, whatever the address of its buffer (STATE in slimpi(7)). The matrices are for
  * powersgd; rows * columns of all of them may not exceed the count of the sum.
- * NULL takes a description back. Returns 0, or 1 if `size` is not set or a matrix is empty. */
+ * NULL takes a description back. Returns 0, or 1 if `size` is not set or a matrix is empty; then a
+ * warning says which. */
 int slimpi_describe_next(const slimpi_tensor_t* tensor);
 
 /* The state of a named tensor on a communicator, for checkpoints: the residual of error feedback,

@@ -32,18 +32,18 @@ def load(part):
 
 
 class Transformer(nn.Module):
-    """Each row of an image is a token."""
+    """Four rows of an image are a token."""
 
     def __init__(self):
         super().__init__()
-        self.embed = nn.Linear(28, 96)
-        self.position = nn.Parameter(torch.randn(28, 96) * 0.02)
+        self.embed = nn.Linear(112, 96)
+        self.position = nn.Parameter(torch.randn(7, 96) * 0.02)
         layer = nn.TransformerEncoderLayer(96, 4, 384, dropout=0.0, batch_first=True)
         self.layers = nn.TransformerEncoder(layer, 5)
         self.last = nn.Linear(96, 10)
 
     def forward(self, x):
-        return self.last(self.layers(self.embed(x.squeeze(1)) + self.position).mean(1))
+        return self.last(self.layers(self.embed(x.view(-1, 7, 112)) + self.position).mean(1))
 
 
 def build(network):

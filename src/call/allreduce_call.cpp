@@ -55,8 +55,9 @@ void AllreduceCall::use_matrices() {
   for (const auto& [rows, columns] : request_.tensor->matrices) {
     if (rows * columns > left) {  // slimpi_describe_next has checked the product
       log_once(LogLevel::warn,
-               "slimpi_describe_next: the matrices of a sum have more floats together than its " +
-                   std::to_string(count_) + ", so they are ignored");
+               "slimpi_describe_next: the matrices of a sum of " + std::to_string(count_) +
+                   " floats have more than that, so they are ignored; describe the parts of its "
+                   "buffer");
       return;
     }
     left -= rows * columns;

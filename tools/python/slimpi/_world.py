@@ -14,7 +14,7 @@ import threading
 import time
 
 from . import _launcher
-from ._mpi import Error, Mpi
+from ._mpi import Error, Mpi, WrongLauncher
 
 _TIME_TO_FORWARD = 0.2  # seconds; launchers drop what ranks have written just before they abort
 
@@ -84,9 +84,9 @@ class World:
         self.size = mpi.integer("MPI_Comm_size", self.comm)
         launched = _launcher.size()
         if launched is not None and launched > 1 and self.size == 1:
-            raise Error(f"the launcher started {launched} ranks, but {mpi.description} sees one: "
-                        "use the mpiexec of this MPI, or put the other MPI's libmpi.so first in "
-                        "LD_LIBRARY_PATH")
+            raise WrongLauncher(
+                f"the launcher started {launched} ranks, but {mpi.description} sees one: use the "
+                "mpiexec of this MPI, or put the other MPI's libmpi.so first in LD_LIBRARY_PATH")
 
     def communicator(self, ranks, options):
         """A communicator of these ranks of the world with these options; collective over them."""
