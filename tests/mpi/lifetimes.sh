@@ -86,8 +86,10 @@ if "$steps" sessions; then
   holds "session: the trace's slices nest" \
     "$PYTHON" "$top_srcdir/tests/helper/nests.py" trace-0.json trace-1.json
 fi
-works "no finalize" 1 init sum:100000 exit:0
-holds "no finalize: a report all the same" test -s report.json
+if plain 1 "$steps" init exit:0 >plain.txt 2>&1; then # Open MPI 5 calls that an error
+  works "no finalize" 1 init sum:100000 exit:0
+  holds "no finalize: a report all the same" test -s report.json
+fi
 works "finalize at exit" 3 init atexit sum:100000 exit:0
 expect "$(report report.json ranks_counted)" 3 "finalize at exit: a report of all ranks"
 works "slimpi_finish" 2 init sum:100000 finish sum:100000 finalize
