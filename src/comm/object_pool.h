@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Memory for the small objects and lists of one call. What is freed is kept, by powers of two, for
-// the next object of that size, so a call like the one before allocates nothing. The standard's
-// pools pass everything above a few KiB on to operator new, and lists of tiles are longer.
+// the next object of that size, so a call like the one before allocates nothing. Not the
+// standard's pools: those of GCC 12 crash at the first allocation after one that had no memory.
 #pragma once
 #include <array>
 #include <cstddef>

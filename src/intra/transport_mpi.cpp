@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The mpi transport: exchange inside a node by MPI messages, which work between any ranks. Every
 // rank sends each owner its values of that owner's shard; the owner adds them in rank order; then
-// it sends its finished shard to all ranks of the node. The shards pass segment by segment. The
-// receives of a segment are posted when the buffers of the segment two before it are free, so at
-// most two messages are in flight from one rank to another.
-#include <algorithm>
+// it sends its finished shard to all ranks of the node. The shards pass block by block. The
+// receives of a block are posted when the buffers of the block two before it are free, so at most
+// two messages are in flight from one rank to another.
 #include <memory_resource>
+#include <string>
 #include <vector>
 
 #include "base/exceptions.h"
-#include "intra/node_messages.h"
+#include "comm/stream_wait.h"
+#include "intra/copies.h"
 #include "intra/node_pass.h"
 #include "intra/ordered_sum.h"
 #include "intra/transports.h"
@@ -18,109 +19,170 @@ namespace slimpi::intra {
 
 namespace {
 
-constexpr std::uint64_t kSegment = NodeMessages::kSegment;
-constexpr int kDepth = NodeMessages::kDepth;
+constexpr int kDepth = 2;                                       // blocks in flight
+constexpr std::size_t kBytes = kMessageFloats * sizeof(float);  // of a message buffer
 
 // One reduce-scatter or all-gather inside a node. All its ranks take part, also those that own no
-// shard; they agree on the order of the messages between two ranks, which is that of the segments.
+// shard; they agree on the order of the messages between two ranks, which is that of the blocks.
 class MpiPass : NodePass {
  public:
-  MpiPass(comm::Call& call, const comm::InterNodeGroup& group)
-      : NodePass(call, group), staged_(call.device.staged), messages_(call) {
-    blocks_.divide(kSegment);  // a block is a segment of each shard
+  enum class Phase { sum, share };
+
+  MpiPass(comm::Call& call, const comm::InterNodeGroup& group, Phase phase)
+      : NodePass(call, group),
+        sums_(phase == Phase::sum),
+        tag_(sums_ ? comm::Tag::intra_reduce_scatter : comm::Tag::intra_all_gather),
+        staged_(call.device.staged),
+        memory_(call.scratch.node_messages().data()),
+        staging_(staged_ ? call.scratch.node_staging().data() : memory_),
+        requests_(std::size_t(2 * kDepth * size_), mpi::abi.request_null, &call.scratch.objects) {
+    blocks_.divide(kMessageFloats);
   }
 
-  Status sum() {
-    return exchange_.settle(caught([&] { return run_sum(); }), messages_.requests());
-  }
-  Status share() {
-    return exchange_.settle(caught([&] { return run_share(); }), messages_.requests());
+  Status run() {
+    return exchange_.settle(caught([&] { return run_blocks(); }), requests_);
   }
 
  private:
-  Status run_sum();
-  Status run_share();
+  enum class Direction { in, out };
 
-  Status post_for_sum(std::uint64_t number);
-  Status post_for_share(std::uint64_t number);
-  Status reduce(std::uint64_t number);
+  // What this rank sends to a node-local rank in a block, and what it gets from it; often nothing.
+  comm::Range sent_to(int other, std::uint64_t block) const {
+    return sums_ ? owned_by(other, block) : own(block);
+  }
+  comm::Range received_from(int other, std::uint64_t block) const {
+    return sums_ ? own(block) : owned_by(other, block);
+  }
+  comm::Range owned_by(int other, std::uint64_t block) const {
+    const int shard_index = group_.shard_of(other);
+    return shard_index < 0 ? comm::Range{} : blocks_.part(shard_index, block);
+  }
 
+  // The number of a message's buffer and request. A message never waits for that of another rank.
+  std::size_t number(Direction direction, std::uint64_t block, int other) const {
+    const int row = int(block % kDepth) * 2 + (direction == Direction::out ? 1 : 0);
+    return std::size_t(row * size_ + other);
+  }
+  // Where MPI receives a message: among the results where they belong, if it can.
+  std::byte* arrival(std::uint64_t block, int other) const {
+    if (sums_ || staged_) return staging_ + number(Direction::in, block, other) * kBytes;
+    return reinterpret_cast<std::byte*>(call_.out + received_from(other, block).first);
+  }
+  int rank_of(int local) const {
+    return call_.communicator.layout().node_ranks()[std::size_t(local)];
+  }
+
+  Status run_blocks();
+  Status post(std::uint64_t block);
+  Status send(std::uint64_t block);
+  Status take(std::uint64_t block);
+  Status finish_copies();
+
+  const bool sums_;
+  const comm::Tag tag_;
   const bool staged_;
-  NodeMessages messages_;
+  std::byte *memory_, *staging_;  // staging_: where MPI sends from and receives into
+  std::pmr::vector<mpi::Request> requests_;
+  NodeCopies copies_{call_};
 };
 
-Status MpiPass::post_for_sum(std::uint64_t number) {
-  if (own(number).count == 0) return Status::ok;
-  for (int other = 0; other < size_; ++other)
-    if (other != me_) SLIMPI_TRY(messages_.post(comm::Tag::intra_reduce_scatter, number, other));
+// Waits for the copies on the stream, and for the kernels that were queued between them.
+Status MpiPass::finish_copies() {
+  SLIMPI_TRY(comm::synchronize(call_.device_stream(), &exchange_));
+  copies_.done();
   return Status::ok;
 }
 
-// The owner waits for a segment from every node-local rank, and adds them in rank order.
-Status MpiPass::reduce(std::uint64_t number) {
-  const comm::Range mine = own(number);
-  if (mine.count == 0) return Status::ok;
-  std::pmr::vector<const float*> addends(std::size_t(size_), &call_.scratch.objects);
+Status MpiPass::post(std::uint64_t block) {
   for (int other = 0; other < size_; ++other)
-    if (other == me_)
-      addends[std::size_t(other)] = call_.in + mine.first;
-    else
-      SLIMPI_TRY(messages_.take(number, other, mine.count, &addends[std::size_t(other)]));
-  add_in_order(call_.device_stream(), addends, mine.count, call_.scratch.node_partial().data(),
-               call_.out + mine.first);
-  // The buffers are posted again next, and the additions read them.
-  return staged_ ? messages_.finish_copies() : Status::ok;
+    if (const comm::Range part = received_from(other, block); other != me_ && part.count != 0)
+      SLIMPI_TRY(exchange_.receive(rank_of(other), tag_, arrival(block, other),
+                                   part.count * sizeof(float),
+                                   requests_[number(Direction::in, block, other)]));
+  return Status::ok;
 }
 
-// Each rank sends to the owners after it first, so that not all ranks send to one owner at a time.
-Status MpiPass::run_sum() {
-  for (std::uint64_t number = 0; number < kDepth; ++number) SLIMPI_TRY(post_for_sum(number));
-  for (std::uint64_t number = 0; number < blocks_.blocks(); ++number) {
-    for (int distance = 1; distance < size_; ++distance) {
-      const int other = (me_ + distance) % size_, shard_index = group_.shard_of(other);
-      if (shard_index < 0) continue;
-      if (const comm::Range theirs = blocks_.part(shard_index, number); theirs.count != 0)
-        SLIMPI_TRY(
-            messages_.send(comm::Tag::intra_reduce_scatter, number, other, call_.in, theirs));
+// Each rank sends to the ranks after it first, so that not all send to one rank at a time.
+Status MpiPass::send(std::uint64_t block) {
+  for (int distance = 1; distance < size_; ++distance) {
+    const int other = (me_ + distance) % size_;
+    const comm::Range part = sent_to(other, block);
+    if (part.count == 0) continue;
+    const std::size_t index = number(Direction::out, block, other);
+    const std::size_t bytes = part.count * sizeof(float);
+    SLIMPI_TRY(exchange_.wait(requests_[index]));
+    const void* data = (sums_ ? call_.in : call_.out) + part.first;
+    if (staged_) {
+      // MPI may read the staging memory as soon as the send is started.
+      SLIMPI_TRY(copies_.copy(staging_ + index * kBytes, data, bytes));
+      SLIMPI_TRY(finish_copies());
+      data = staging_ + index * kBytes;
     }
-    SLIMPI_TRY(reduce(number));
-    SLIMPI_TRY(post_for_sum(number + kDepth));
+    SLIMPI_TRY(exchange_.send(rank_of(other), tag_, data, bytes, requests_[index]));
   }
-  return exchange_.wait_all(messages_.requests());
+  return Status::ok;
 }
 
-Status MpiPass::post_for_share(std::uint64_t number) {
-  return for_others(number, [&](int owner, int, const comm::Range& theirs) {
-    return messages_.post_into(comm::Tag::intra_all_gather, number, owner, call_.out + theirs.first,
-                               theirs.count);
-  });
+// Waits for a block's messages. The owner adds them in rank order.
+Status MpiPass::take(std::uint64_t block) {
+  std::pmr::vector<const float*> addends(&call_.scratch.objects);
+  for (int other = 0; other < size_; ++other) {
+    const comm::Range part = received_from(other, block);
+    if (part.count == 0) continue;
+    if (other == me_) {
+      addends.push_back(call_.in + part.first);
+      continue;
+    }
+    const std::size_t index = number(Direction::in, block, other);
+    const std::size_t bytes = part.count * sizeof(float);
+    std::size_t received = bytes;
+    SLIMPI_TRY(exchange_.wait(requests_[index], &received));
+    if (received != bytes)
+      return fail(Status::bad_message, "message from rank " + std::to_string(rank_of(other)) +
+                                           ": " + std::to_string(received) + " bytes where " +
+                                           std::to_string(bytes) + " were expected");
+    auto* const values =
+        sums_ ? reinterpret_cast<float*>(memory_ + index * kBytes) : call_.out + part.first;
+    if (staged_) SLIMPI_TRY(copies_.copy(values, arrival(block, other), bytes));
+    addends.push_back(values);
+  }
+  if (const comm::Range mine = own(block); sums_ && mine.count != 0)
+    add_in_order(call_.device_stream(), addends, mine.count, call_.scratch.node_partial().data(),
+                 call_.out + mine.first);
+  // The buffers are posted again next, and the copies and additions read them.
+  return staged_ ? finish_copies() : Status::ok;
 }
 
-Status MpiPass::run_share() {
-  for (std::uint64_t number = 0; number < kDepth; ++number) SLIMPI_TRY(post_for_share(number));
-  for (std::uint64_t number = 0; number < blocks_.blocks(); ++number) {
-    if (const comm::Range mine = own(number); mine.count != 0)
-      for (int distance = 1; distance < size_; ++distance)
-        SLIMPI_TRY(messages_.send(comm::Tag::intra_all_gather, number, (me_ + distance) % size_,
-                                  call_.out, mine));
-    SLIMPI_TRY(for_others(number, [&](int owner, int, const comm::Range& theirs) {
-      return messages_.take_into(number, owner, call_.out + theirs.first, theirs.count);
-    }));
-    // The staging buffers are posted again next.
-    if (staged_) SLIMPI_TRY(messages_.finish_copies());
-    SLIMPI_TRY(post_for_share(number + kDepth));
+Status MpiPass::run_blocks() {
+  for (std::uint64_t block = 0; block < kDepth; ++block) SLIMPI_TRY(post(block));
+  for (std::uint64_t block = 0; block < blocks_.blocks(); ++block) {
+    SLIMPI_TRY(send(block));
+    SLIMPI_TRY(take(block));
+    SLIMPI_TRY(post(block + kDepth));
   }
-  return exchange_.wait_all(messages_.requests());
+  return exchange_.wait_all(requests_);
 }
 
 }  // namespace
 
 Status reduce_scatter_by_mpi(comm::Call& call, const comm::InterNodeGroup& group) {
-  return MpiPass(call, group).sum();
+  return MpiPass(call, group, MpiPass::Phase::sum).run();
 }
 
 Status all_gather_by_mpi(comm::Call& call, const comm::InterNodeGroup& group) {
-  return MpiPass(call, group).share();
+  return MpiPass(call, group, MpiPass::Phase::share).run();
+}
+
+Status reserve_node_messages(const comm::Call& call, const comm::InterNodeGroup& group) {
+  const std::size_t size = call.communicator.layout().node_ranks().size();
+  if (group.flat || size == 1) return Status::ok;
+  Statistics& statistics = call.communicator.statistics();
+  const std::size_t bytes = 2 * kDepth * size * kBytes;
+  SLIMPI_TRY(call.scratch.node_messages().reserve(call.location, device::Place::device, bytes,
+                                                  statistics));
+  if (!call.device.staged) return Status::ok;
+  return call.scratch.node_staging().reserve(call.location, device::Place::staging, bytes,
+                                             statistics);
 }
 
 }  // namespace slimpi::intra
