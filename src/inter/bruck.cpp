@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "inter/bruck.h"
+// The exchange of reduce_scatter_allgather.cpp, with the same bytes as its result, in log2(M) steps
+// per phase for M nodes. Other ranks store and forward the blocks, unchanged: first what a rank has
+// for the owners of chunks, then the owners' sums (bruck_steps.h).
+//
+// Cost: every rank sends 2 log2(M) messages, to log2(M) peers; (log2(M) / 2 + 1) * n * bits/8
+// bytes. Slower than the pairwise exchange if the additional bytes cost more than the messages that
+// it saves.
 
 #include <algorithm>
 #include <cstring>
@@ -12,6 +18,7 @@
 #include "inter/bruck_layout.h"
 #include "inter/bruck_steps.h"
 #include "inter/chunk_codec.h"
+#include "inter/schedule.h"
 
 namespace slimpi::inter {
 
@@ -31,8 +38,8 @@ class BruckExchange {
         exchange_(context.exchange),
         codec_(context, group, shard, in, out, residual),
         layout_(layout),
-        shape_(layout.shape),
-        bruck_(shape_.group_size),
+        group_size_(int(group.peers.size())),
+        bruck_(group_size_),
         me_(group.index),
         staged_(context.device.staged),
         memory_(context.messages),
@@ -56,7 +63,7 @@ class BruckExchange {
   Status move(const char* name, std::byte* to, const std::byte* from, std::size_t bytes);
 
   const comm::Range& chunk(int member) const { return layout_.chunk(member); }
-  std::size_t place(int number) const { return shape_.place(number); }
+  std::size_t place(int number) const { return layout_.place(number); }
   // Bytes of the sums of `blocks` consecutive members, beginning with this one. They lie without
   // gaps.
   std::size_t gathered(int blocks) const { return layout_.bytes_from(me_, blocks); }
@@ -67,7 +74,7 @@ class BruckExchange {
   comm::PointToPoint& exchange_;
   ChunkCodec codec_;
   const BruckLayout& layout_;
-  const BruckShape& shape_;
+  const int group_size_;
   const BruckSteps bruck_;
   const int me_;
   const bool staged_;
@@ -89,13 +96,13 @@ Status BruckExchange::check(const std::byte* block, int owner, int sender) {
 
 // Encodes this rank's values for each owner, into the place given by the owner's distance.
 Status BruckExchange::encode() {
-  for (int number = 1; number < shape_.group_size; ++number) {
+  for (int number = 1; number < group_size_; ++number) {
     const comm::Range part = chunk(bruck_.further(me_, number));
     if (part.count == 0) continue;
     codec_.encode(part, memory_ + place(number) + comm::kHeaderBytes);
   }
-  SLIMPI_TRY(move("copy out", staging_, memory_, shape_.own()));
-  for (int number = 1; number < shape_.group_size; ++number) {
+  SLIMPI_TRY(move("copy out", staging_, memory_, layout_.own()));
+  for (int number = 1; number < group_size_; ++number) {
     const int owner = bruck_.further(me_, number);
     const comm::Range part = chunk(owner);
     if (part.count == 0) continue;
@@ -132,14 +139,14 @@ Status BruckExchange::swap(int to, std::size_t send, const std::byte* from, int 
 Status BruckExchange::scatter(int step) {
   const int to = bruck_.further(me_, 1 << step), from = bruck_.back(me_, 1 << step);
   const int places = bruck_.travelling(step);
-  std::byte* const outgoing = staging_ + shape_.outgoing();
-  std::byte* const incoming = staging_ + shape_.incoming();
+  std::byte* const outgoing = staging_ + layout_.outgoing();
+  std::byte* const incoming = staging_ + layout_.incoming();
   const auto bytes_at = [&](int member, int number) {
     return layout_.bytes_of(bruck_.destination(member, number, step));
   };
   // As many places at a time as fit into a message even with the longest blocks. So sender and
   // receiver use the same division, and no place is overwritten before its block was sent.
-  const int at_once = int(std::min(shape_.message / shape_.block, std::size_t(places)));
+  const int at_once = int(std::min(layout_.message() / layout_.block(), std::size_t(places)));
   for (int first = 0; first < places; first += at_once) {
     const int end = std::min(first + at_once, places);
     std::size_t send = 0, receive = 0;
@@ -164,16 +171,16 @@ Status BruckExchange::scatter(int step) {
 Status BruckExchange::sum() {
   const comm::Range part = chunk(me_);
   if (part.count == 0) return Status::ok;
-  for (int number = 1; number < shape_.group_size; ++number)
+  for (int number = 1; number < group_size_; ++number)
     SLIMPI_TRY(check(staging_ + place(number), me_, bruck_.back(me_, number)));
-  SLIMPI_TRY(move("copy in", memory_, staging_, shape_.own()));
+  SLIMPI_TRY(move("copy in", memory_, staging_, layout_.own()));
   const auto addend = [&](const std::byte* places, int member) {
     return places + place(bruck_.back(me_, member)) + comm::kHeaderBytes;
   };
-  codec_.sum(part, memory_ + shape_.own() + comm::kHeaderBytes,
+  codec_.sum(part, memory_ + layout_.own() + comm::kHeaderBytes,
              [&](int member) { return addend(memory_, member); });
-  std::byte* const block = staging_ + shape_.own();
-  SLIMPI_TRY(move("copy out", block, memory_ + shape_.own(), shape_.block));
+  std::byte* const block = staging_ + layout_.own();
+  SLIMPI_TRY(move("copy out", block, memory_ + layout_.own(), layout_.block()));
   codec_.summed(part, block + comm::kHeaderBytes,
                 [&](int member) { return addend(staging_, member); });
   comm::write_header(block, codec_.header(part, me_));
@@ -187,17 +194,18 @@ Status BruckExchange::gather(int step) {
   const int to = bruck_.back(me_, distance), from = bruck_.further(me_, distance);
   const std::size_t send = gathered(bruck_.to_gather(step)), begin = gathered(distance);
   const std::size_t receive = gathered(distance + bruck_.to_gather(step)) - begin;
-  for (std::size_t at = 0; at < std::max(send, receive); at += kMostInMessage)
-    SLIMPI_TRY(swap(to, at < send ? std::min(kMostInMessage, send - at) : 0, staging_ + at, from,
-                    at < receive ? std::min(kMostInMessage, receive - at) : 0,
+  for (std::size_t at = 0; at < std::max(send, receive); at += BruckLayout::kMostInMessage)
+    SLIMPI_TRY(swap(to, at < send ? std::min(BruckLayout::kMostInMessage, send - at) : 0,
+                    staging_ + at, from,
+                    at < receive ? std::min(BruckLayout::kMostInMessage, receive - at) : 0,
                     staging_ + begin + at, comm::Tag::all_gather));
   return Status::ok;
 }
 
 Status BruckExchange::decode() {
-  SLIMPI_TRY(move("copy in", memory_, staging_, gathered(shape_.group_size)));
+  SLIMPI_TRY(move("copy in", memory_, staging_, gathered(group_size_)));
   std::size_t at = layout_.bytes_of(me_);
-  for (int number = 1; number < shape_.group_size; ++number) {
+  for (int number = 1; number < group_size_; ++number) {
     const int owner = bruck_.further(me_, number);
     const comm::Range part = chunk(owner);
     if (part.count == 0) continue;
@@ -209,11 +217,11 @@ Status BruckExchange::decode() {
 }
 
 Status BruckExchange::run_steps() {
-  if (shape_.count == 0) return Status::ok;  // the same on all ranks
+  if (layout_.block() == 0) return Status::ok;  // the same on all ranks
   SLIMPI_TRY(encode());
   for (int step = 0; step < bruck_.steps(); ++step) SLIMPI_TRY(scatter(step));
   SLIMPI_TRY(sum());
-  std::memcpy(staging_, staging_ + shape_.own(), layout_.bytes_of(me_));
+  std::memcpy(staging_, staging_ + layout_.own(), layout_.bytes_of(me_));
   for (int step = 0; step < bruck_.steps(); ++step) SLIMPI_TRY(gather(step));
   return decode();
 }

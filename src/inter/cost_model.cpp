@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "inter/bruck.h"
+#include "inter/schedule.h"
 #include "inter/segment_length.h"
 
 namespace slimpi::cost {

@@ -11,7 +11,6 @@
 
 #include "comm/node_layout.h"
 #include "inter/exchange_layout.h"
-#include "inter/exchange_size.h"
 #include "inter/pairwise_steps.h"
 #include "inter/segment_length.h"
 

@@ -4,10 +4,8 @@
 #include <algorithm>
 
 #include "comm/communicator.h"
-#include "inter/bruck.h"
 #include "inter/cost_model.h"
 #include "inter/prepared_exchange.h"
-#include "inter/reduce_scatter_allgather.h"
 #include "inter/segment_length.h"
 
 namespace slimpi::inter {

@@ -7,7 +7,6 @@
 
 #include "inter/context.h"
 #include "inter/exchange_layout.h"
-#include "inter/exchange_size.h"
 #include "inter/segment_length.h"
 
 namespace slimpi::inter {
@@ -41,6 +40,17 @@ struct Schedule {
 };
 
 std::span<const Schedule> schedules();
+
+// The functions of the rows, in bruck.cpp and reduce_scatter_allgather.cpp.
+Need bruck_need(const ExchangeSize& size);
+std::unique_ptr<const ExchangeLayout> bruck_layout(const ExchangeSize& size);
+Status run_bruck(const Context& context, const ExchangeLayout& layout,
+                 const comm::InterNodeGroup& group, comm::Range shard, const float* in, float* out,
+                 float* residual);
+std::unique_ptr<const ExchangeLayout> pairwise_layout(const ExchangeSize& size);
+Status run_reduce_scatter_allgather(const Context& context, const ExchangeLayout& layout,
+                                    const comm::InterNodeGroup& group, comm::Range shard,
+                                    const float* in, float* out, float* residual);
 
 // The cheapest schedule whose memory is bounded; the same on all ranks.
 const Schedule& schedule_for(const ExchangeSize& size);

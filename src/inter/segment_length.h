@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "inter/exchange_size.h"
+#include "inter/exchange_layout.h"
 #include "kernels/format.h"
 
 namespace slimpi::inter {

@@ -2,7 +2,7 @@
 // What the schedules between nodes send: counted from the division of a shard into chunks and
 // segments, without any time.
 #pragma once
-#include "inter/exchange_size.h"
+#include "inter/exchange_layout.h"
 
 namespace slimpi::cost {
 

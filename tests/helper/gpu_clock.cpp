@@ -8,7 +8,6 @@
 
 #include "base/statistics.h"
 #include "comm/message_header.h"
-#include "inter/reduce_scatter_allgather.h"
 #include "inter/schedule.h"
 
 namespace slimpi::test {
