@@ -128,7 +128,7 @@ std::uint64_t Hook::identity() const {
 
 Status Hook::failed(const char* function, int code, const Arguments& arguments) const {
   const std::string reason(arguments.reason, strnlen(arguments.reason, sizeof arguments.reason));
-  return fail(Status::hook, "hook:" + file_.path() + ": " + function + " failed with " +
+  return fail(Status::hook, "hook:" + file_ + ": " + function + " failed with " +
                                 std::to_string(code) + " in call " +
                                 std::to_string(arguments.about.call) +
                                 (reason.empty() ? "" : ": " + reason));
@@ -151,8 +151,8 @@ Status Hook::encode(const comm::Call& call, const Piece& piece, const float* in,
   std::uint64_t room = 0;
   SLIMPI_TRY(find_bound(arguments, piece.count, &room));
   const auto bound_broken = [&](const std::string& how) {
-    return fail(Status::hook, "hook:" + file_.path() + ": bound(" + std::to_string(piece.count) +
-                                  ") is " + std::to_string(room) + " bytes, " + how);
+    return fail(Status::hook, "hook:" + file_ + ": bound(" + std::to_string(piece.count) + ") is " +
+                                  std::to_string(room) + " bytes, " + how);
   };
   if (room > most_bytes_)
     return bound_broken("more than bound(" + std::to_string(piece_) + "), " +

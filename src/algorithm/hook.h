@@ -9,7 +9,6 @@
 #include <string>
 
 #include "algorithm/algorithm.h"
-#include "algorithm/hook_file.h"
 #include "algorithm/hook_table.h"
 #include "mpi/api.h"
 #include "slimpi.h"
@@ -19,7 +18,7 @@ namespace slimpi::algorithm {
 // One shared object, opened for one communicator.
 class Hook {
  public:
-  Hook(const mpi::Api& api, const HookFile& file) : api_(api), file_(file) {}
+  Hook(const mpi::Api& api, const std::string& file) : api_(api), file_(file) {}
   ~Hook();
   Hook(const Hook&) = delete;
   Hook& operator=(const Hook&) = delete;
@@ -36,7 +35,7 @@ class Hook {
   // Drops the MPI communicator without freeing it, because MPI is about to end.
   void abandon() { comm_ = mpi::abi.comm_null; }
 
-  const HookFile& file() const { return file_; }
+  const std::string& file() const { return file_; }
   bool is_codec() const { return table_->kind == SLIMPI_HOOK_CODEC; }
   bool takes_device_memory() const { return (table_->flags & SLIMPI_HOOK_DEVICE_MEMORY) != 0; }
   std::uint64_t identity() const;  // the same on ranks that loaded the same hook
@@ -70,7 +69,7 @@ class Hook {
   Status find_bound(Arguments& arguments, std::uint64_t count, std::uint64_t* bytes) const;
 
   const mpi::Api& api_;
-  const HookFile& file_;
+  const std::string& file_;
   const slimpi_hook_t* table_ = nullptr;
   void* context_ = nullptr;
   bool open_ = false;

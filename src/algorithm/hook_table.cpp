@@ -4,6 +4,9 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <mutex>
+#include <set>
+
 #include "base/plugin.h"
 
 namespace slimpi::algorithm {
@@ -21,12 +24,21 @@ std::string missing_function(const slimpi_hook_t& table) {
 
 }  // namespace
 
-Status refuse_hook(const HookFile& file, const std::string& why) {
-  return fail(Status::hook, "SLIMPI_ALGORITHM=hook:" + file.path() + " cannot be used: " + why);
+// Never destroyed: exit handlers may still make calls whose plans point into it. Grows with the
+// number of different paths only.
+const std::string& hook_file(const std::string& path) {
+  static std::mutex mutex;
+  static auto& files = *new std::set<std::string>;
+  const std::lock_guard lock(mutex);
+  return *files.insert(path).first;
 }
 
-Status find_hook_table(const HookFile& file, const slimpi_hook_t** found) {
-  const Plugin plugin = Plugin::at(file.path());
+Status refuse_hook(const std::string& file, const std::string& why) {
+  return fail(Status::hook, "SLIMPI_ALGORITHM=hook:" + file + " cannot be used: " + why);
+}
+
+Status find_hook_table(const std::string& file, const slimpi_hook_t** found) {
+  const Plugin plugin = Plugin::at(file);
   if (!plugin.loaded()) return refuse_hook(file, plugin.problem());
   void* const symbol = plugin.symbol(kSymbol);
   if (symbol == nullptr)

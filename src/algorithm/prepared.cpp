@@ -17,7 +17,7 @@ struct Prepared : comm::Attachment {
 
   // The largest count for which all ranks were ready, by algorithm, bits, bucket, hierarchy and
   // hook. The same on all ranks: it decides whether prepare() communicates.
-  std::map<std::tuple<const Algorithm*, int, std::uint32_t, Hierarchy, const HookFile*>,
+  std::map<std::tuple<const Algorithm*, int, std::uint32_t, Hierarchy, const std::string*>,
            std::uint64_t>
       largest;
 };

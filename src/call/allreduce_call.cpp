@@ -12,10 +12,8 @@
 #include "base/exceptions.h"
 #include "base/fiber.h"
 #include "base/log.h"
-#include "base/shape_hints.h"
 #include "call/candidates.h"
 #include "call/element_type.h"
-#include "call/traced_bits.h"
 #include "call/verification.h"
 #include "comm/stream_wait.h"
 #include "device/device.h"
@@ -27,6 +25,29 @@ namespace slimpi::call {
 namespace {
 // Below this many bytes MPI's own allreduce is as fast inside a node.
 constexpr std::uint64_t kShortInNode = 64 << 10;
+
+// Of a value between nodes, for the trace; 0 where a hook or SLIMPI_MAX_ERROR decides.
+int bits_of(const comm::Plan& plan) {
+  if (plan.hook != nullptr || plan.max_error > 0) return 0;
+  return kernels::value_bits(plan.format);
+}
+
+// While this object lives, slices of the thread's call show the bits of the plan. The call may go
+// on afterwards, in MPI.
+class TracedBits {
+ public:
+  explicit TracedBits(const comm::Plan& plan) : call_(ActiveCall::current()) {
+    if (call_ != nullptr) call_->traced.bits = std::uint8_t(bits_of(plan));
+  }
+  ~TracedBits() {
+    if (call_ != nullptr) call_->traced.bits = 0;
+  }
+  TracedBits(const TracedBits&) = delete;
+  TracedBits& operator=(const TracedBits&) = delete;
+
+ private:
+  ActiveCall* const call_;
+};
 }  // namespace
 
 AllreduceCall::AllreduceCall(Runtime& runtime, comm::Communicator& communicator,

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "base/bypass_reason.h"
 #include "base/fiber.h"
@@ -145,6 +146,12 @@ void control(int level);
 // Reads the slimpi_ keys of `info` as options of a communicator that was just made or changed.
 // Returns the code that the program gets.
 int take_info(mpi::Comm comm, mpi::Info info);
+
+// "", or the line that says why a communicator's option cannot have this value.
+std::string check_option(const char* name, const char* value);
+
+// The process's value of an option, "" where it is unset; empty where there is no such option.
+std::optional<std::string> option_value(const char* name);
 
 // While this object lives, the thread frees `comm`. The program's delete callbacks run; float sums
 // that they make on `comm` go to MPI.

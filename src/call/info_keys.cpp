@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "call/entry.h"
-#include "call/option_text.h"
 #include "call/runtime.h"
 #include "policy/policy.h"
 

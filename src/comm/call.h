@@ -14,7 +14,6 @@
 
 namespace slimpi::algorithm {
 struct Algorithm;
-class HookFile;
 }  // namespace slimpi::algorithm
 
 namespace slimpi::comm {
@@ -32,7 +31,7 @@ struct Plan {
   std::uint64_t start = 0;
   bool needs_state = false;  // the call needs a tensor state: for its arrays or its count of calls
   double max_error = 0;  // of the total, relative L2: the codec is chosen for it; 0: format is it
-  const algorithm::HookFile* hook = nullptr;  // the user's shared object; null: no hook
+  const std::string* hook = nullptr;  // algorithm::hook_file() of the user's; null: no hook
   // Of this buffer, from slimpi_describe_next; together at most `count` floats. algorithm/powersgd
   // reads them. The ranks compare them before that. The call of the program owns them.
   std::span<const MatrixSize> matrices;

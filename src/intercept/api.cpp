@@ -10,7 +10,6 @@
 
 #include "base/described_tensor.h"
 #include "base/log.h"
-#include "base/shape_hints.h"
 #include "call/entry.h"
 #include "call/runtime.h"
 #include "call/saved_state.h"

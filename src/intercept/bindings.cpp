@@ -11,7 +11,6 @@
 
 #include "base/log.h"
 #include "call/entry.h"
-#include "call/option_text.h"
 #include "call/runtime.h"
 #include "intercept/catch_all.h"
 #include "mpi/constants.h"

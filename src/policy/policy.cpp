@@ -5,7 +5,7 @@
 
 #include <fmt/core.h>
 
-#include "algorithm/hook_file.h"
+#include "algorithm/hook_table.h"
 #include "base/report.h"
 
 namespace slimpi::policy {
@@ -34,7 +34,7 @@ comm::Plan make_plan(const Config& config, const algorithm::Algorithm& row, cons
       !row.exact && !row.talks_to_peers && config.error_feedback.value_or(row.error_feedback);
   if (row.codec == kernels::Codec::quantized && row.takes_max_error)
     plan.max_error = config.max_error.value_or(0);
-  if (row.has_argument()) plan.hook = &algorithm::HookFile::at(name.substr(name.find(':') + 1));
+  if (row.has_argument()) plan.hook = &algorithm::hook_file(name.substr(name.find(':') + 1));
   plan.start = config.start.value_or(row.start);
   plan.needs_state =
       row.keeps_state || plan.error_feedback || plan.start != 0 ||
@@ -154,7 +154,7 @@ std::string refuse(const Config& config, const Rules& rules) {
 }
 
 std::string describe(const comm::Plan& plan) {
-  std::string text = plan.algorithm->name + (plan.hook == nullptr ? "" : ":" + plan.hook->path());
+  std::string text = plan.algorithm->name + (plan.hook == nullptr ? "" : ":" + *plan.hook);
   if (plan.format.codec == kernels::Codec::quantized) {
     text += plan.max_error > 0 ? ", relative L2 error up to " + fmt::format("{:g}", plan.max_error)
                                : ", " + std::to_string(plan.format.bits) + " bits";

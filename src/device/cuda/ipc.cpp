@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "device/cuda/ipc.h"
+#include "device/cuda/functions.h"
 
 #include <cstring>
 

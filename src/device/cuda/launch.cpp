@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "device/cuda/launch.h"
+#include "device/cuda/functions.h"
 
 #include "device/cuda/blas.h"
 #include "device/cuda/stream.h"

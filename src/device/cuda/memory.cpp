@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "device/cuda/memory.h"
+#include "device/cuda/functions.h"
 
 #include "device/cuda/context.h"
 #include "device/cuda/numa.h"

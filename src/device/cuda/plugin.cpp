@@ -5,10 +5,7 @@
 
 #include "device/cuda/context.h"
 #include "device/cuda/driver.h"
-#include "device/cuda/ipc.h"
-#include "device/cuda/launch.h"
-#include "device/cuda/memory.h"
-#include "device/cuda/nccl_transport.h"
+#include "device/cuda/functions.h"
 #include "device/cuda/stream.h"
 
 namespace slimpi::device::cuda {

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the device row of CUDA consists of, by file. The functions are those of device.h.
+#pragma once
+#include "device/device.h"
+#include "kernels/kernels.h"
+
+namespace slimpi::device::cuda {
+
+// launch.cpp: the kernel table; each function divides the work into CUDA blocks and queues it.
+const kernels::Kernels* cuda_kernels();
+
+// memory.cpp. Staging memory is pinned, on the GPU's own NUMA node.
+Status allocate(const Location& location, std::size_t bytes, Place place, void** memory);
+void release(void* memory, Place place);
+Status pin(const Location& location, void* memory, std::size_t bytes);
+void unpin(void* memory);
+
+// ipc.cpp. open() works where both processes use the same GPU, or GPUs that can access each other's
+// memory. Otherwise the status is CUDA's reason.
+extern const Ipc kIpc;
+
+// nccl_transport.cpp. Only sends and receives of NCCL are used, so the order of sums stays slimpi's
+// own. Its communicators are non-blocking: a process that waits must let MPI make progress.
+extern const NcclTransport kNcclTransport;
+
+}  // namespace slimpi::device::cuda
