@@ -1,10 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # The manual pages: mandoc finds nothing wrong, they refer to pages that exist, and their HTML links
-# to such pages. Files that the pages for developers name exist.
+# to such pages. Files that the pages for developers name exist. Every guarantee has its tests.
 set -eu
 cd "${top_srcdir:-.}/man"
 status=0
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
 if [ -n "${MANDOC:-}" ]; then
   for page in *.[1-9]; do
     "$MANDOC" -Tlint -Wwarning "$page" || status=1
@@ -28,6 +30,27 @@ for file in $(grep -oh '`[a-zA-Z0-9_]*/[a-zA-Z0-9_/]*\.[a-z]*`' ../docs/ARCHITEC
   [ -e "../$file" ] || [ -e "../src/$file" ] ||
     { echo "there is no $file, which a page for developers names" && status=1; }
 done
+# Every guarantee has a row in tests/README.md, in the manual's order, with tests of the first tier.
+awk '/^\.Sh/ { list = /GUARANTEES/ } begins { sub(/^\.[A-Z][a-z] /, ""); print } { begins = 0 }
+  list && /^\.It$/ { begins = 1 }' slimpi.7 >"$scratch/guarantees"
+sed -n '/^| the guarantee begins/,/^$/s/^| \([^|-]*\) | \(`.*\) |$/\1|\2/p' ../tests/README.md \
+  >"$scratch/rows"
+[ "$(wc -l <"$scratch/guarantees")" = "$(wc -l <"$scratch/rows")" ] ||
+  { echo "tests/README.md has not one row for each guarantee of slimpi.7" && status=1; }
+paste -d '|' "$scratch/rows" "$scratch/guarantees" >"$scratch/both"
+first=" $(MAKEFLAGS='' make -s -C "${top_builddir:-.}" list-tests) "
+while IFS='|' read -r begin tests guarantee; do
+  case $guarantee in
+    "$begin"*) ;;
+    *) echo "tests/README.md: no guarantee of slimpi.7 begins so here: $begin" && status=1 ;;
+  esac
+  for test in $(echo "$tests" | tr -d '`'); do
+    case $first in
+      *" tests/$test "*) ;;
+      *) echo "tests/README.md: $test is no test of the first tier" && status=1 ;;
+    esac
+  done
+done <"$scratch/both"
 # As HTML: every link leads to a page of ours or out of html/.
 if [ -n "${MANDOC:-}" ] && [ -e "${top_builddir:-.}/Makefile" ]; then
   html=$(cd "${top_builddir:-.}" && pwd)/html

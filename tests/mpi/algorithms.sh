@@ -6,9 +6,13 @@
 
 # ranks per-node hierarchy sizes
 every_algorithm '
-2       1        sharded   small
 3       1        sharded   small
-3       1        sharded   large
 3       3        sharded   small
 '
+if expensive; then
+  every_algorithm '
+2       1        sharded   small
+3       1        sharded   large
+'
+fi
 verdict

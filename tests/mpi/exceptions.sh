@@ -12,7 +12,7 @@ seconds=60
 export SLIMPI_RANKS_PER_NODE=1 SLIMPI_MIN_SIZE=0 UCX_LOG_LEVEL=error
 # A sanitizer has allocation functions of its own.
 [ -z "$sanitizer" ] || skip "the sanitizer's allocation functions stand in the way"
-preload=$library:$top_builddir/tests/helper/.libs/liballocations.so
+without=$preload preload=$preload:$top_builddir/tests/helper/.libs/liballocations.so
 
 # fails WHAT RANKS RANK MORE COUNT N...: the program, with the options in the environment
 fails() {
@@ -135,7 +135,7 @@ const slimpi_hook_t slimpi_hook = [] {
 END
 $CXX -std=c++17 -shared -fPIC -I"$top_srcdir/include" -o throws.so throws.cpp ||
   fail "the hook does not compile"
-preload=$library
+preload=$without
 status=0
 SLIMPI_ALGORITHM=hook:$work/throws.so under 3 "$top_builddir/tests/mpi/hooks" errors 20001 \
   >out.txt 2>err.txt || status=$?

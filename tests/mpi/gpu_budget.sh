@@ -16,7 +16,7 @@ budget() { # NODES MIB CALLS [COPIES]
   holds "$what" under "$ranks" "$top_builddir/tests/gpu/budget" "$@"
 }
 budget 2 64 660
-budget 4 64 1320
+if expensive; then budget 4 64 1320; fi
 # Kernels use the messages of short groups in pinned memory.
 budget 2 1 105 0
 budget 4 1 180 0

@@ -16,7 +16,9 @@ row 2 bytegrad
 row 3 bytegrad SLIMPI_ERROR_FEEDBACK=1 SLIMPI_BITS=4
 row 4 bytegrad SLIMPI_BUCKET=0
 row 5 qsgd SLIMPI_BITS=3 SLIMPI_BUCKET=100
-row 6 allreduce
-row 7 fp16
+if expensive; then
+  row 6 allreduce
+  row 7 fp16
+fi
 row 9 bytegrad SLIMPI_ERROR_FEEDBACK=1 SLIMPI_BITS=2 SLIMPI_BUCKET=64
 verdict

@@ -7,7 +7,7 @@ program=$top_builddir/tests/mpi/steady
 export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error
 # A sanitizer has allocation functions of its own.
 [ -z "$sanitizer" ] || skip "the sanitizer's allocation functions stand in the way"
-preload=$library:$top_builddir/tests/helper/.libs/liballocations.so
+preload=$preload:$top_builddir/tests/helper/.libs/liballocations.so
 
 # nothing WHAT COUNT [RANKS WARM CALLS]: with the options in the environment
 nothing() {
