@@ -19,7 +19,8 @@ static void* next(const char* name) {
 #define NEXT(name) ((__typeof__(&name))next(#name))
 
 static int aware(void) {
-  const char *const wanted = getenv("AWARE_RANK"), *const rank = getenv("PMI_RANK");
+  const char *const wanted = getenv("AWARE_RANK"), *rank = getenv("OMPI_COMM_WORLD_RANK");
+  if (rank == NULL) rank = getenv("PMI_RANK");
   return wanted == NULL || (rank != NULL && strcmp(wanted, rank) == 0);
 }
 
