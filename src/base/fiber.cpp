@@ -3,12 +3,15 @@
 
 #include <cxxabi.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <new>
+#include <thread>
 #include <utility>
 
 namespace slimpi {
@@ -92,6 +95,31 @@ void Fiber::leave() {
 
 std::chrono::nanoseconds Fiber::time_away() {
   return t_fiber == nullptr ? std::chrono::nanoseconds(0) : t_fiber->away_;
+}
+
+void call_blocking(void (*function)(void*), void* argument) {
+  if (!Fiber::inside()) {
+    function(argument);
+    return;
+  }
+  std::atomic<bool> done{false};
+  std::thread thread;
+  try {
+    thread = std::thread([&] {
+      // Handlers of the program run in its own threads.
+      sigset_t every;
+      sigfillset(&every);
+      pthread_sigmask(SIG_SETMASK, &every, nullptr);
+      function(argument);
+      done.store(true, std::memory_order_release);
+    });
+  } catch (const std::exception&) {
+    // Without a thread this one blocks: the other ranks are on their way.
+    function(argument);
+    return;
+  }
+  while (!done.load(std::memory_order_acquire)) Fiber::leave();
+  thread.join();
 }
 
 bool let_fibers_run() {

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <type_traits>
 
 #include "base/call_locals.h"
 
@@ -58,6 +59,17 @@ class Fiber {
   std::chrono::steady_clock::time_point left_at_{};
   std::chrono::nanoseconds away_{0};
 };
+
+// Calls function(argument), which may block in MPI. In a fiber another thread calls it, and the
+// fiber is left meanwhile, so that nothing blocks the program. What it needs of this thread goes
+// through `argument`: it has no ActiveCall and no FailureScope.
+void call_blocking(void (*function)(void*), void* argument);
+
+template <typename Function>
+void call_blocking(Function&& function) {
+  call_blocking([](void* one) { (*static_cast<std::remove_reference_t<Function>*>(one))(); },
+                &function);
+}
 
 // How many fibers are in flight, of all threads.
 inline constinit std::atomic<int> g_fibers{0};

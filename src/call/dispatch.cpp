@@ -10,6 +10,7 @@
 #include "base/float_environment.h"
 #include "base/log.h"
 #include "call/candidates.h"
+#include "call/dispatch.h"
 #include "call/element_type.h"
 #include "call/estimate.h"
 #include "call/failure.h"
@@ -54,8 +55,9 @@ bool may_have_others(const Allreduce& request) {
   return comm != mpi::abi.comm_self && comm != mpi::abi.comm_null;
 }
 
-// For a call whose communicator is not looked at. Rank 0 of the job counts the bytes of float sums.
-Outcome bypass(Runtime& runtime, BypassReason reason, const Allreduce* float_sum = nullptr) {
+}  // namespace
+
+Outcome bypass(Runtime& runtime, BypassReason reason, const Allreduce* float_sum) {
   runtime.statistics.passed(reason);
   if (float_sum != nullptr && runtime.world_rank == 0 && is_float_sum(*float_sum) &&
       may_have_others(*float_sum))
@@ -68,6 +70,13 @@ Outcome bypass(Runtime& runtime, BypassReason reason, const comm::Communicator& 
   runtime.left_to_mpi(communicator, reason, request);
   return Outcome::left(reason);
 }
+
+void prepare_calls(Runtime& runtime, comm::Communicator& communicator) {
+  communicator.attachment<PreparedCalls>().prepare(
+      communicator.config(), runtime.rules_of(communicator), communicator.name());
+}
+
+namespace {
 
 // The banner where nothing will be compressed.
 void log_one_node(Runtime& runtime, const comm::Communicator& communicator) {
@@ -112,7 +121,7 @@ Status estimate_call(Runtime& runtime, comm::Communicator& communicator, const c
 Status begin_communicator(Runtime& runtime, comm::Communicator& communicator) {
   const Config& config = communicator.config();
   const policy::Rules& rules = runtime.rules_of(communicator);
-  communicator.attachment<PreparedCalls>().prepare(config, rules, communicator.name());
+  prepare_calls(runtime, communicator);
   SLIMPI_TRY(communicator.agree(
       policy::rules_apply(config) ? policy::describe(rules, communicator.name()) : ""));
   return runtime.offer_for_report(communicator);
@@ -127,6 +136,16 @@ Outcome give_up(Runtime& runtime, comm::Communicator& communicator, const Allred
     log_failure_once(status == Status::unsupported ? LogLevel::info : LogLevel::warn,
                      "calls on a communicator go to MPI");
   return bypass(runtime, BypassReason::failure, communicator, request);
+}
+
+// Ranks that leave nonblocking sums to MPI are in MPI, where no error reaches them. So where others
+// do not, the job ends.
+void end_if_unlike(Runtime& runtime, comm::Communicator& communicator) {
+  if (!communicator.connecting() || (communicator.refusal() != mpi::Refusal::single_threaded &&
+                                     communicator.refusal() != mpi::Refusal::without_doubles))
+    return;
+  runtime.option_error = failure_text();
+  runtime.end_job(communicator.user());
 }
 
 // Runs a call that policy takes, by the nodes of its ranks.
@@ -178,8 +197,11 @@ Outcome dispatch_together(Runtime& runtime, comm::Communicator& communicator,
     if (communicator.taken != 0) ++communicator.taken;
     const ActiveCall active(communicator.subject(count));  // fail_call() names the call
     const Status begun = begin_communicator(runtime, communicator);
+    if (begun != Status::ok) end_if_unlike(runtime, communicator);
     if (begun != Status::ok) return give_up(runtime, communicator, request, begun);
   }
+  // The others have prepared theirs, and fail for those that policy takes.
+  if (communicator.failed() && !communicator.agreed()) prepare_calls(runtime, communicator);
   PreparedCall& prepared = communicator.attachment<PreparedCalls>().find(bytes_of(request));
   const policy::Decision& decision = prepared.decision;
   if (decision.take || decision.reason != BypassReason::small) communicator.states.count_call();
@@ -235,13 +257,6 @@ bool takes_doubles(comm::Communicator& communicator) {
          communicator.config().types.has(ElementType::float64);
 }
 
-// What the first steps of a call found. Without a communicator it has ended with the outcome.
-struct Entered {
-  Outcome outcome;
-  Runtime* runtime = nullptr;
-  comm::Communicator* communicator = nullptr;
-};
-
 // The steps that need no other rank.
 inline Entered enter(const Allreduce& request) {
   if (Finalizing::is_finalizing()) return {Outcome()};
@@ -254,8 +269,7 @@ inline Entered enter(const Allreduce& request) {
   if (!Runtime::on.load(std::memory_order_relaxed))
     return {bypass(*runtime, BypassReason::off, &request)};
   const std::optional<ElementType> type = element_type(request.datatype);
-  if (!type || (*type != ElementType::float32 && !Runtime::doubles.load(std::memory_order_relaxed)))
-    return {bypass(*runtime, BypassReason::datatype)};
+  if (!type) return {bypass(*runtime, BypassReason::datatype)};
   const bool doubles = *type == ElementType::float64;
   if (request.op != mpi::abi.op_sum)
     return {bypass(*runtime, doubles ? BypassReason::datatype : BypassReason::op)};
@@ -275,7 +289,11 @@ inline Entered enter(const Allreduce& request) {
   if (communicator->intercommunicator() || communicator->size() == 1 ||
       communicator->spans_other_world)
     return {bypass(*runtime, BypassReason::comm)};
-  if (doubles && !takes_doubles(*communicator)) return {bypass(*runtime, BypassReason::datatype)};
+  if (doubles && !takes_doubles(*communicator)) {
+    const Outcome left = bypass(*runtime, BypassReason::datatype);
+    return communicator->compares_types() ? Entered{left, runtime, communicator, true}
+                                          : Entered{left};
+  }
   // Before anything is looked up: most calls that are left to MPI are small.
   if (communicator->agreed() && !communicator->unusable() &&
       bytes_of(request) < communicator->config().min_size)
@@ -284,22 +302,33 @@ inline Entered enter(const Allreduce& request) {
   return {{}, runtime, communicator};
 }
 
-// Whether nonblocking sums can be taken; the same on all ranks at the same call. The ranks must
-// have met, because they do so in blocking functions of MPI. And a thread must be able to let sums
-// make progress while the program blocks, in MPI or elsewhere, and other ranks wait for its part.
-bool takes_nonblocking(const comm::Communicator& communicator) {
-  return communicator.agreed() && communicator.laid_out() && !communicator.unusable() &&
-         communicator.threaded();
+// For a blocking sum of doubles that this rank leaves to MPI: fails if another one does not.
+Outcome compare_types(const Entered& entered, const Allreduce& request) {
+  comm::Communicator& communicator = *entered.communicator;
+  const OwnFloats environment;
+  if (communicator.connected()) communicator.exchange().begin_call();
+  const ActiveCall active(communicator.subject(std::uint64_t(request.count)));
+  const Status status = communicator.connected()
+                            ? begin_communicator(*entered.runtime, communicator)
+                            : communicator.compare_types();
+  return status == Status::ok ? entered.outcome
+                              : give_up(*entered.runtime, communicator, request, status);
 }
 
 Outcome dispatch_described(const Allreduce& request) {
   const Entered entered = enter(request);
   if (entered.communicator == nullptr) return entered.outcome;
   wait_for_sums(*entered.communicator);
+  if (entered.untyped) return compare_types(entered, request);
   return dispatch_together(*entered.runtime, *entered.communicator, request);
 }
 
-// A description is for one sum, also for one that is left to MPI.
+}  // namespace
+
+Entered enter_nonblocking(const Allreduce& request) {
+  return enter(request);
+}
+
 std::optional<DescribedTensor> take_description(const Allreduce& request) {
   if (!DescribedTensor::has_next()) return {};
   Runtime::get(request.comm);  // finds MPI, and what a float is
@@ -307,47 +336,12 @@ std::optional<DescribedTensor> take_description(const Allreduce& request) {
   return DescribedTensor::take_next();
 }
 
-}  // namespace
-
 Outcome dispatch(const Allreduce& request) {
   const std::optional<DescribedTensor> tensor = take_description(request);
   if (!tensor) return dispatch_described(request);
   Allreduce described = request;
   described.tensor = &*tensor;
   return dispatch_described(described);
-}
-
-Outcome begin(const Allreduce& request, void* handle) {
-  // A hook's own calls, or those of callbacks that MPI makes meanwhile.
-  if (Fiber::inside()) return {};
-  std::optional<DescribedTensor> tensor = take_description(request);
-  const HoldFibers held;
-  const Entered entered = enter(request);
-  if (entered.communicator == nullptr) return entered.outcome;
-  Runtime& runtime = *entered.runtime;
-  comm::Communicator& communicator = *entered.communicator;
-  if (!takes_nonblocking(communicator) || CallEstimate::running() != nullptr)
-    return bypass(runtime, BypassReason::nonblocking, communicator, request);
-  const policy::Decision& decision =
-      communicator.attachment<PreparedCalls>().find(bytes_of(request)).decision;
-  if (!decision.take) return bypass(runtime, decision.reason, communicator, request);
-  return begin_in_fiber(runtime, communicator, request, std::move(tensor), handle);
-}
-
-// MPI has accepted the arguments.
-void count_nonblocking(const Allreduce& call) {
-  if (takes_description(call)) DescribedTensor::take_next();
-  Runtime* const runtime = Runtime::get(call.comm);
-  if (runtime == nullptr || algorithm::inside_hook()) return;
-  int size = 0;
-  runtime->api.Comm_size(call.comm, &size);
-  bypass(*runtime, BypassReason::nonblocking, size > 1 ? &call : nullptr);
-  estimate_nonblocking(call);
-}
-
-void estimate_nonblocking(const Allreduce& call) {
-  if (CallEstimate* const estimate = CallEstimate::running(); estimate != nullptr)
-    estimate->nonblocking(call);
 }
 
 }  // namespace slimpi::call

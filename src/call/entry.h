@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/bypass_reason.h"
 #include "base/fiber.h"
@@ -51,6 +52,9 @@ Outcome dispatch(const Allreduce& call);
 
 // The same after an exception in dispatch, which became `status`.
 Outcome recover(const Allreduce& call, Status status);
+
+// The same after one in begin().
+Outcome recover_begun(const Allreduce& call, Status status);
 
 // After another exception: raises an MPI error on the communicator and returns the code for the
 // program.
@@ -126,14 +130,27 @@ void wait_for_all_sums();
 // While this object lives, the thread is in an intercepted function that completes requests.
 class Completing {
  public:
-  Completing();
+  // The requests of the program, before MPI changes them.
+  Completing(int count, const void* requests);
   ~Completing();
   Completing(const Completing&) = delete;
   Completing& operator=(const Completing&) = delete;
 
-  // Raises the errors of the sums that it has completed. Returns the code for the program, where
-  // MPI's own is `code`.
-  int raise(int code);
+  // What the function has completed.
+  struct Completed {
+    int count = 0;
+    const int* indices = nullptr;  // of the requests; null: the first ones
+    int base = 0;                  // of the indices
+    void* statuses = nullptr;      // where the function has an array of them, of so many
+    bool several = false;          // the function has such an array
+  };
+
+  // Raises the errors of the sums among them. Returns the code for the program, where MPI's own is
+  // `code`.
+  int raise(int code, const Completed& completed);
+
+ private:
+  std::vector<mpi::Request> requests_;
 };
 
 // The same for the call that runs in this fiber, on slimpi's own communicator: on the program's,

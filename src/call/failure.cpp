@@ -6,6 +6,7 @@
 #include "base/activity.h"
 #include "base/exceptions.h"
 #include "base/float_environment.h"
+#include "call/element_type.h"
 
 namespace slimpi::call {
 
@@ -44,6 +45,20 @@ comm::Communicator* find_or_decline(Runtime& runtime, mpi::Comm comm, std::optio
   return communicator;
 }
 
+// A sum of doubles goes to MPI, too, but the other ranks may wait to compare SLIMPI_TYPES first.
+Outcome recover_untyped(Runtime& runtime, const Allreduce& request, Status status) {
+  if (request.op != mpi::abi.op_sum || request.count <= 0 || !is_double(request)) return {};
+  const OwnFloats environment;
+  std::optional<int> raised;
+  comm::Communicator* const communicator = find_or_decline(runtime, request.comm, &raised);
+  if (raised) return Outcome::finished(*raised);
+  if (communicator == nullptr || !communicator->compares_types()) return {};
+  const Status compared =
+      communicator->connected() ? status : caught([&] { return communicator->compare_types(); });
+  return compared == Status::ok ? Outcome()
+                                : Outcome::finished(fail_call(runtime, *communicator, compared));
+}
+
 }  // namespace
 
 // Which ranks know the call, when this one cannot go on?
@@ -54,7 +69,8 @@ comm::Communicator* find_or_decline(Runtime& runtime, mpi::Comm comm, std::optio
 //   later             the others may have begun the call; they learn of the failure by messages.
 Outcome recover(const Allreduce& request, Status status) {
   Runtime* const runtime = Runtime::started();
-  if (runtime == nullptr || !is_float_sum(request)) return {};
+  if (runtime == nullptr) return {};
+  if (!is_float_sum(request)) return recover_untyped(*runtime, request, status);
   const OwnFloats environment;
   std::optional<int> raised;
   comm::Communicator* communicator = nullptr;

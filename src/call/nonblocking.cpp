@@ -18,6 +18,7 @@
 #include "base/fiber.h"
 #include "call/element_type.h"
 #include "call/failure.h"
+#include "call/persistent.h"
 #include "comm/waiter.h"
 #include "mpi/handles.h"
 
@@ -191,7 +192,14 @@ void Queues::run(void* argument) {
     outcome = sum.left ? Outcome::left(*sum.left)
                        : dispatch_together(sum.runtime, sum.communicator, sum.call);
   });
-  const auto fail_it = [&] { sum.code = fail_call(sum.runtime, sum.communicator, status); };
+  const auto fail_it = [&] {
+    // The others may wait for this rank to meet them.
+    if (sum.communicator.connecting()) {
+      const FailureScope declining;  // `status` and its text are those of the sum
+      sum.communicator.decline();
+    }
+    sum.code = fail_call(sum.runtime, sum.communicator, status);
+  };
   if (outcome.done) sum.code = outcome.code;
   if (status == Status::ok && !outcome.done)
     status = caught([&] { sum.code = call_mpi(sum.call, outcome.reason); });
@@ -266,6 +274,10 @@ Outcome begin_in_fiber(Runtime& runtime, comm::Communicator& communicator, const
   }));
 }
 
+bool has_sums(const comm::Communicator& communicator) {
+  return !Queues::all().idle(&communicator);
+}
+
 void wait_for_sums(const comm::Communicator& communicator) {
   if (sums_in_flight() && !Fiber::inside()) wait_until_idle(&communicator);
 }
@@ -310,20 +322,46 @@ bool are_complete(int count, const void* requests, int* complete) {
   return true;
 }
 
-Completing::Completing() {
+// Without memory for the handles, errors are raised, but are in no status.
+Completing::Completing(int count, const void* requests) {
   ++t_completing;
+  (void)caught([&] {
+    requests_.reserve(std::size_t(count));
+    for (int i = 0; i < count; ++i) requests_.push_back(mpi::read_at<mpi::Request>(requests, i));
+  });
 }
 
 Completing::~Completing() {
   --t_completing;
 }
 
-int Completing::raise(int code) {
+int Completing::raise(int code, const Completed& completed) {
+  const auto index_of = [&](int i) {
+    return completed.indices == nullptr ? i : completed.indices[i] - completed.base;
+  };
+  // The receive of a persistent sum does not tell MPI of its failure.
+  for (int i = 0; i < completed.count; ++i)
+    if (const int index = index_of(i); index >= 0 && std::size_t(index) < requests_.size())
+      if (Sum* const sum = take_failed(requests_[std::size_t(index)]); sum != nullptr) {
+        count_fibers(-1, &enter_fibers);
+        sum->next_failed = std::exchange(t_failed, sum);
+      }
+  if (t_failed == nullptr) return code;
+  // MPI has no error, so it has not set those of the statuses.
+  const bool has_statuses = completed.several && completed.statuses != nullptr &&
+                            completed.statuses != mpi::abi.status_ignore;
+  for (int i = 0; i < completed.count && has_statuses && code == mpi::kSuccess; ++i)
+    mpi::set_error(completed.statuses, i, mpi::kSuccess);
   while (t_failed != nullptr) {
     Sum* const sum = std::exchange(t_failed, t_failed->next_failed);
+    const mpi::Request request = sum->request;
     const int raised = raise_failure(*sum);
     release(sum);
-    if (code == mpi::kSuccess) code = raised;
+    for (int i = 0; i < completed.count && has_statuses; ++i)
+      if (const int index = index_of(i); index >= 0 && std::size_t(index) < requests_.size() &&
+                                         requests_[std::size_t(index)] == request)
+        mpi::set_error(completed.statuses, i, raised);
+    if (code == mpi::kSuccess) code = completed.several ? mpi::abi.err_in_status : raised;
   }
   return code;
 }

@@ -37,6 +37,7 @@ struct Sum {
   std::optional<BypassReason> left = {};  // why MPI makes it; decided at its start
   mpi::Request request = mpi::abi.request_null;
   void* program_request = nullptr;  // valid at its start only
+  void* owner = nullptr;            // of a persistent sum; persistent.cpp
   void (*ended)(Sum&) = nullptr;    // completes the request
   std::atomic<int> holders{1};      // the last one deletes it
   Sum* next_failed = nullptr;
@@ -51,7 +52,7 @@ struct Sum {
 // Returns the code of start(). Once it is complete, sum.ended is called.
 int start_sum(std::unique_ptr<Sum> sum, int (*start)(Sum&));
 
-// Begins a sum on a communicator whose ranks have met. request: the program's handle.
+// Begins a sum. request: the program's handle.
 Outcome begin_in_fiber(Runtime& runtime, comm::Communicator& communicator, const Allreduce& call,
                        std::optional<DescribedTensor> tensor, void* request);
 
@@ -63,6 +64,9 @@ class HoldFibers {
   HoldFibers(const HoldFibers&) = delete;
   HoldFibers& operator=(const HoldFibers&) = delete;
 };
+
+// Whether some are not complete. To be called with HoldFibers.
+bool has_sums(const comm::Communicator& communicator);
 
 // Waits until the sums that were begun on the communicator are complete.
 void wait_for_sums(const comm::Communicator& communicator);

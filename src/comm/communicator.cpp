@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "comm/communicator.h"
 
+#include <unistd.h>
+
+#include <utility>
 #include <vector>
 
 #include "base/exceptions.h"
@@ -35,6 +38,12 @@ Communicator::~Communicator() {
   attachments_.clear();
   CallScratchPool::instance().remove_user();
   for (const auto& [role, stream] : streams_) std::get<0>(role)->close_stream(stream);
+  // MPI may still use those that have not arrived everywhere.
+  for (auto& sent : sent_) {
+    int done = 0;
+    if (api_.Test(&sent->request, &done, mpi::abi.status_ignore) != mpi::kSuccess || done == 0)
+      (void)sent.release();
+  }
   // Messages of a failed call may still arrive. Its communicator is not freed, so that MPI never
   // uses its context id again.
   if (exchange_comm_ != mpi::abi.comm_null && !failed_) release();
@@ -66,16 +75,63 @@ Status Communicator::make_exchange_comm() {
   };
   exchange_.reserve(size_);
   // Before the first message: if this throws half way, recover() must not decline a second time.
-  asked_ = unusable_ = true;
-  SLIMPI_TRY(mpi::make_internal(api_, user_, wait, &exchange_comm_, &number_));
-  unusable_ = false;
+  asked_ = true;
+  (connecting_ ? failed_ : unusable_) = true;
+  const Status made =
+      connecting_
+          ? mpi::make_internal_in_fiber(api_, user_, wait, &exchange_comm_, &number_, &refusal_)
+          : mpi::make_internal(api_, user_, wait, &exchange_comm_, &number_, &refusal_);
+  if (made == Status::disagreement && !connecting_) {
+    unusable_ = false;
+    return publish_refusal(made);
+  }
+  SLIMPI_TRY(made);
+  unusable_ = failed_ = false;
   exchange_.set_comm(exchange_comm_, number_);
   return Status::ok;
 }
 
+void Communicator::send_refusal(mpi::Refusal refusal) {
+  sent_.push_back(std::make_unique<mpi::FirstExchange>());
+  (void)sent_.back()->begin(api_, user_, 0, refusal);
+}
+
+void Communicator::refuse_to_meet() {
+  if (!std::exchange(refused_, true)) send_refusal(mpi::Refusal::single_threaded);
+}
+
+void Communicator::refuse_doubles() {
+  if (!std::exchange(types_compared_, true)) send_refusal(mpi::Refusal::without_doubles);
+}
+
+Status Communicator::compare_types() {
+  mpi::FirstExchange exchange;
+  SLIMPI_TRY(exchange.begin(api_, user_, 0, mpi::Refusal::without_doubles));
+  SLIMPI_TRY(wait_for_ranks(exchange.request, exchange.arrivals()));
+  // Who makes an internal communicator has a number for it.
+  if (exchange.number() > 0) return publish_refusal(mpi::refuse(mpi::Refusal::without_doubles));
+  types_compared_ = true;
+  return Status::ok;
+}
+
+// As Exchange::publish_disagreement.
+Status Communicator::publish_refusal(Status status) {
+  char text[FailureScope::kMost];
+  copy_failure_text(text);
+  if (rank_ == 0) {
+    log_error(failure_text());
+    usleep(kTimeToForward);
+  }
+  mpi::FirstExchange published;
+  SLIMPI_TRY(published.begin(api_, user_, 0, mpi::Refusal::none));
+  SLIMPI_TRY(wait_for_ranks(published.request, {}));
+  return fail(status, text);
+}
+
 void Communicator::decline() {
   if (asked_) return;
-  asked_ = unusable_ = true;
+  asked_ = true;
+  (connecting_ ? failed_ : unusable_) = true;
   mpi::decline_internal(api_, user_, [this](mpi::Request& request, std::span<const int> arrivals) {
     return wait_for_ranks(request, arrivals);
   });
@@ -83,6 +139,8 @@ void Communicator::decline() {
 
 void Communicator::abandon() {
   exchange_comm_ = mpi::abi.comm_null;
+  for (auto& sent : sent_) (void)sent.release();
+  sent_.clear();
   for (const auto& [key, attached] : attachments_) attached->abandon();
 }
 

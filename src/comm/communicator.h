@@ -6,6 +6,7 @@
 // a collective on a communicator, so nothing here is locked.
 #pragma once
 #include <array>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
@@ -25,6 +26,7 @@
 #include "comm/segment_class.h"
 #include "comm/stream_role.h"
 #include "comm/tensor_state.h"
+#include "mpi/internal_comm.h"
 
 namespace slimpi::comm {
 
@@ -44,11 +46,36 @@ class Communicator {
   // Status::disagreement names the option and both values on every rank. If options of some rank
   // changed, all ranks make again what they derived from them.
   Status agree(const std::string& rules);
-  bool agreed() const { return agreed_; }
-  // Whether the nodes of its ranks are known; the same on all ranks between their calls.
-  bool laid_out() const { return laid_out_; }
+  bool agreed() const { return agreed_.load(std::memory_order_acquire); }
+  // Whether the ranks have the internal communicator.
+  bool connected() const { return exchange_comm_ != mpi::abi.comm_null; }
+
+  // The first sum is a nonblocking one: the ranks make the internal communicator and compare their
+  // options in its fiber. They then know the outcome at different times, so a failure there is
+  // never a reason to leave calls to MPI: all sums fail. To be called on all ranks.
+  void connect_in_fiber() { connecting_ = true; }
+  // Whether that was begun and has not succeeded, yet or for good.
+  bool connecting() const { return connecting_; }
+  // Why the ranks could not make the internal communicator.
+  mpi::Refusal refusal() const { return refusal_; }
+
+  // For a rank that leaves to MPI what may be the first sum of other ranks, which find out that it
+  // does. Once; returns at once.
+  void refuse_to_meet();
+  // The same for a nonblocking sum of doubles, which this rank's SLIMPI_TYPES has not.
+  void refuse_doubles();
+  // Whether the next blocking sum of doubles makes the ranks compare SLIMPI_TYPES, where this
+  // rank's has no double: by agree() once they are connected, before that by compare_types().
+  bool compares_types() const {
+    return !agreed() && !types_compared_ && !unusable_ && !failed_ && !inter_ && size_ > 1 &&
+           !spans_other_world;
+  }
+  // Status::disagreement where some rank has doubles. Collective; allocates nothing unless it
+  // fails.
+  Status compare_types();
+
   // Before the next sum; to be called on all ranks.
-  void compare_options_again() { agreed_ = false; }
+  void compare_options_again() { agreed_ = types_compared_ = false; }
 
   // Whether some rank had loaded a library of device/foreign.h when the ranks agreed; the same on
   // all ranks. Then they ask each other at every call whether a buffer lies in such memory.
@@ -78,7 +105,10 @@ class Communicator {
 
   // To be called when the program changed options of this communicator on this rank. Takes effect
   // when the ranks compare their options, before the next sum.
-  void options_changed() { changed_ = true, agreed_ = false; }
+  void options_changed() {
+    changed_ = true;
+    compare_options_again();
+  }
 
   // Finds the nodes, once. With one leader for each node it also chooses the leader: the rank whose
   // GPU (that of `buffer`) is nearest to a NIC; of equal ranks the first. Collective.
@@ -133,7 +163,12 @@ class Communicator {
   // This communicator's number in messages; the same on all ranks. 0 before agree().
   int number() const { return number_; }
   ActiveCall::Subject subject(std::uint64_t count) const {
-    return {std::uint64_t(number_),      name_, rank_, size_, taken, count,
+    return {std::uint64_t(number_),
+            name_,
+            rank_,
+            size_,
+            taken,
+            count,
             exchange_.trace().first_world_rank()};
   }
 
@@ -159,6 +194,8 @@ class Communicator {
 
  private:
   Status make_exchange_comm();
+  void send_refusal(mpi::Refusal refusal);
+  Status publish_refusal(Status status);
   Status wait_for_ranks(mpi::Request& request, std::span<const int> arrivals);
   Status find_layout();
   Status choose_leaders(const void* buffer);
@@ -171,8 +208,13 @@ class Communicator {
   mpi::Comm user_;
   mpi::Comm exchange_comm_ = mpi::abi.comm_null;
   int rank_ = 0, size_ = 1, number_ = 0;
-  bool inter_ = false, agreed_ = false, laid_out_ = false, unusable_ = false, failed_ = false;
+  std::atomic<bool> agreed_{false};  // read also while the fiber of a sum agrees
+  bool inter_ = false, connecting_ = false, laid_out_ = false, unusable_ = false, failed_ = false;
   bool foreign_possible_ = false, threaded_ = false;
+  bool refused_ = false;         // by refuse_to_meet()
+  bool types_compared_ = false;  // none has doubles
+  mpi::Refusal refusal_ = mpi::Refusal::none;
+  std::vector<std::unique_ptr<mpi::FirstExchange>> sent_;  // that nobody here waits for
   bool changed_ = false;  // options of this rank, since the ranks compared theirs
   bool asked_ = false;    // this rank took part in the making of the internal communicator
   std::string name_;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/exceptions.h"
+#include "base/fiber.h"
 #include "base/log.h"
 #include "comm/communicator.h"
 #include "topology/topology.h"
@@ -50,19 +51,21 @@ Status Communicator::choose_leaders(const void* buffer) {
 }
 
 // Where MPI_Comm_split_type is called, it blocks: a rank in it never learns that another rank has
-// failed. So what can fail on one rank comes first, and the ranks agree before; or it comes after.
+// failed. In the fiber of a nonblocking sum a failure is the sum's, not a reason to leave calls to
+// MPI: the ranks know of it at different times. So what can fail on one rank comes first, and the
+// ranks agree before; or it comes after.
 Status Communicator::find_layout() {
   std::vector<std::uint64_t> keys;
   bool ready = caught([&] { keys.resize(std::size_t(size_)); }) == Status::ok;
   SLIMPI_TRY(exchange_.all_true(&ready));
   if (!ready) {
-    unusable_ = true;
+    unusable_ = !Fiber::inside();
     return fail(Status::no_memory, "no host memory on some rank");
   }
   const Status found =
       find_node_key(api_, exchange_comm_, config_.ranks_per_node, &keys[std::size_t(rank_)]);
   // MPI fails on all ranks here, for want of a context id.
-  unusable_ = found != Status::ok;
+  unusable_ = found != Status::ok && !Fiber::inside();
   SLIMPI_TRY(found);
   // Each rank has filled in its own key and gets those of all.
   SLIMPI_TRY(exchange_.all_max(keys));

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <map>
 
+#include "base/fiber.h"
+
 namespace slimpi::comm {
 
 namespace {
@@ -46,7 +48,10 @@ Status find_lowest_here(const mpi::Api& api, mpi::Comm comm, int* lowest) {
   mpi::Comm here = mpi::abi.comm_null;
   mpi::Group group = mpi::abi.group_null, all = mpi::abi.group_null;
   // The key: the split keeps the order of ranks.
-  int code = api.Comm_split_type(comm, mpi::abi.comm_type_shared, rank, mpi::abi.info_null, &here);
+  int code = mpi::kSuccess;
+  call_blocking([&] {
+    code = api.Comm_split_type(comm, mpi::abi.comm_type_shared, rank, mpi::abi.info_null, &here);
+  });
   if (code == mpi::kSuccess) code = api.Comm_group(here, &group);
   if (code == mpi::kSuccess) code = api.Comm_group(comm, &all);
   const int first = 0;

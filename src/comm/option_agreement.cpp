@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/exceptions.h"
+#include "base/fiber.h"
 #include "base/hash.h"
 #include "comm/communicator.h"
 #include "device/foreign.h"
@@ -72,7 +73,8 @@ Status Communicator::agree(const std::string& rules) {
                                    "start all ranks with the same value");
   // A change on one rank that leads to the values of the others is a change on all of them.
   if (sums[2 * entries.size()] != 0) start_anew();
-  agreed_ = true;
+  connecting_ = false;
+  agreed_.store(true, std::memory_order_release);
   return Status::ok;
 }
 
@@ -96,8 +98,11 @@ Status Communicator::describe_disagreement(const std::string& name, const std::s
     return exchange_.publish_disagreement(fail(Status::disagreement, line));
   }
   // Blocking is safe here: all ranks have agreed to come.
-  const int code = api_.Allgather(&mine, int(sizeof mine), mpi::abi.type_char, values.data(),
-                                  int(sizeof mine), mpi::abi.type_char, exchange_comm_);
+  int code = mpi::kSuccess;
+  call_blocking([&] {
+    code = api_.Allgather(&mine, int(sizeof mine), mpi::abi.type_char, values.data(),
+                          int(sizeof mine), mpi::abi.type_char, exchange_comm_);
+  });
   if (code != mpi::kSuccess) return fail(Status::mpi, mpi::error_text(api_, code));
   // The first rank that differs from rank 0. All ranks have the same list, so all name the same
   // two.

@@ -16,6 +16,7 @@ using slimpi::call::fail_on;
 using slimpi::call::init_persistent;
 using slimpi::call::Outcome;
 using slimpi::call::recover;
+using slimpi::call::recover_begun;
 using slimpi::call::refuse_count;
 using slimpi::call::Word;
 using slimpi::intercept::catch_all;
@@ -68,7 +69,8 @@ int begun(const Allreduce& call, Word request, Outcome (*ours)(const Allreduce&,
   Outcome outcome;
   const Status status = catch_all([&] { outcome = ours(call, reinterpret_cast<void*>(request)); });
   if (status != Status::ok) [[unlikely]]
-    (void)catch_all([&] { outcome = recover(call, status); });
+    (void)catch_all(
+        [&] { outcome = ours == begin ? recover_begun(call, status) : recover(call, status); });
   if (outcome.done) return outcome.code;
   const int code = by_mpi();
   if (outcome.reason && code == 0) (void)catch_all([&] { estimate_nonblocking(call); });

@@ -4,6 +4,8 @@
 // then calls the next definition, which returns at once. A wait for some of them polls with the
 // next MPI_Testany or MPI_Testsome, because which requests are active cannot be asked. Without sums
 // in flight each function is a load and a branch before the next definition.
+#include <dlfcn.h>
+
 #include "call/entry.h"
 #include "intercept/catch_all.h"
 
@@ -18,8 +20,8 @@ using slimpi::intercept::catch_all;
 namespace {
 
 // What an error handler of the program throws passes; see catch_all.h.
-int raise(Completing& completing, int code) {
-  (void)catch_all([&] { code = completing.raise(code); });
+int raise(Completing& completing, int code, const Completing::Completed& completed) {
+  (void)catch_all([&] { code = completing.raise(code, completed); });
   return code;
 }
 
@@ -35,36 +37,38 @@ void wait_for_all(int count, const void* requests) {
   wait_until([&] { return are_complete(count, requests, &complete); });
 }
 
-// `finish` calls the next definition.
+// `finish` calls the next definition. statuses: of MPI_Waitall.
 template <typename Finish>
-int wait_all(int count, const void* requests, const Finish& finish) {
+int wait_all(int count, const void* requests, const Finish& finish, void* statuses = nullptr,
+             bool several = false) {
   if (!sums_in_flight()) [[likely]]
     return finish();
-  Completing completing;
+  Completing completing(count, requests);
   wait_for_all(count, requests);
-  return raise(completing, finish());
+  return raise(completing, finish(), {.count = count, .statuses = statuses, .several = several});
 }
 
-// `test` calls the next definition of the function that does not wait. *ready: it found something.
+// `test` calls the next definition of the function that does not wait. It says what it has
+// completed in *completed, and whether it found something.
 template <typename Test>
-int wait_some(const Test& test) {
-  Completing completing;
+int wait_some(int count, const void* requests, const Test& test) {
+  Completing completing(count, requests);
+  Completing::Completed completed;
   int code = 0;
-  wait_until([&] {
-    bool ready = false;
-    code = test(&ready);
-    return ready || code != 0;
-  });
-  return raise(completing, code);
+  wait_until([&] { return test(&code, &completed) || code != 0; });
+  return raise(completing, code, completed);
 }
 
+// `finish` calls the next definition and says what it has completed.
 template <typename Finish>
-int test(const Finish& finish) {
+int test(int count, const void* requests, const Finish& finish) {
+  Completing::Completed completed;
   if (!sums_in_flight()) [[likely]]
-    return finish();
-  Completing completing;
+    return finish(&completed);
+  Completing completing(count, requests);
   (void)catch_all(progress);
-  return raise(completing, finish());
+  const int code = finish(&completed);
+  return raise(completing, code, completed);
 }
 
 }  // namespace
@@ -75,20 +79,21 @@ SLIMPI_EXPORT int MPI_Wait(void* request, void* status) {
 }
 
 SLIMPI_EXPORT int MPI_Waitall(int count, void* requests, void* statuses) {
-  return wait_all(count, requests, [&] {
-    return SLIMPI_NEXT("MPI_Waitall", int(int, void*, void*))(count, requests, statuses);
-  });
+  return wait_all(
+      count, requests,
+      [&] { return SLIMPI_NEXT("MPI_Waitall", int(int, void*, void*))(count, requests, statuses); },
+      statuses, true);
 }
 
 SLIMPI_EXPORT int MPI_Waitany(int count, void* requests, int* index, void* status) {
   if (!sums_in_flight()) [[likely]]
     return SLIMPI_NEXT("MPI_Waitany", int(int, void*, int*, void*))(count, requests, index, status);
-  return wait_some([&](bool* ready) {
+  return wait_some(count, requests, [&](int* code, Completing::Completed* completed) {
     int flag = 0;
-    const int code = SLIMPI_NEXT("MPI_Testany", int(int, void*, int*, int*, void*))(
-        count, requests, index, &flag, status);
-    *ready = flag != 0;
-    return code;
+    *code = SLIMPI_NEXT("MPI_Testany", int(int, void*, int*, int*, void*))(count, requests, index,
+                                                                           &flag, status);
+    *completed = {.count = flag != 0 ? 1 : 0, .indices = index};
+    return flag != 0;
   });
 }
 
@@ -97,43 +102,52 @@ SLIMPI_EXPORT int MPI_Waitsome(int count, void* requests, int* found, int* indic
   if (!sums_in_flight()) [[likely]]
     return SLIMPI_NEXT("MPI_Waitsome", int(int, void*, int*, int*, void*))(count, requests, found,
                                                                            indices, statuses);
-  return wait_some([&](bool* ready) {
-    const int code = SLIMPI_NEXT("MPI_Testsome", int(int, void*, int*, int*, void*))(
-        count, requests, found, indices, statuses);
-    *ready = *found != 0;
-    return code;
+  return wait_some(count, requests, [&](int* code, Completing::Completed* completed) {
+    *code = SLIMPI_NEXT("MPI_Testsome", int(int, void*, int*, int*, void*))(count, requests, found,
+                                                                            indices, statuses);
+    *completed = {.count = *found, .indices = indices, .statuses = statuses, .several = true};
+    return *found != 0;
   });
 }
 
 SLIMPI_EXPORT int MPI_Test(void* request, int* flag, void* status) {
-  return test(
-      [&] { return SLIMPI_NEXT("MPI_Test", int(void*, int*, void*))(request, flag, status); });
+  return test(1, request, [&](Completing::Completed* completed) {
+    const int code = SLIMPI_NEXT("MPI_Test", int(void*, int*, void*))(request, flag, status);
+    completed->count = *flag != 0 ? 1 : 0;
+    return code;
+  });
 }
 
 SLIMPI_EXPORT int MPI_Testall(int count, void* requests, int* flag, void* statuses) {
-  return test([&] {
-    return SLIMPI_NEXT("MPI_Testall", int(int, void*, int*, void*))(count, requests, flag,
-                                                                    statuses);
+  return test(count, requests, [&](Completing::Completed* completed) {
+    const int code =
+        SLIMPI_NEXT("MPI_Testall", int(int, void*, int*, void*))(count, requests, flag, statuses);
+    *completed = {.count = *flag != 0 ? count : 0, .statuses = statuses, .several = true};
+    return code;
   });
 }
 
 SLIMPI_EXPORT int MPI_Testany(int count, void* requests, int* index, int* flag, void* status) {
-  return test([&] {
-    return SLIMPI_NEXT("MPI_Testany", int(int, void*, int*, int*, void*))(count, requests, index,
-                                                                          flag, status);
+  return test(count, requests, [&](Completing::Completed* completed) {
+    const int code = SLIMPI_NEXT("MPI_Testany", int(int, void*, int*, int*, void*))(
+        count, requests, index, flag, status);
+    *completed = {.count = *flag != 0 ? 1 : 0, .indices = index};
+    return code;
   });
 }
 
 SLIMPI_EXPORT int MPI_Testsome(int count, void* requests, int* found, int* indices,
                                void* statuses) {
-  return test([&] {
-    return SLIMPI_NEXT("MPI_Testsome", int(int, void*, int*, int*, void*))(count, requests, found,
-                                                                           indices, statuses);
+  return test(count, requests, [&](Completing::Completed* completed) {
+    const int code = SLIMPI_NEXT("MPI_Testsome", int(int, void*, int*, int*, void*))(
+        count, requests, found, indices, statuses);
+    *completed = {.count = *found, .indices = indices, .statuses = statuses, .several = true};
+    return code;
   });
 }
 
 SLIMPI_EXPORT int MPI_Request_get_status(Word request, int* flag, void* status) {
-  return test([&] {
+  return test(0, nullptr, [&](Completing::Completed*) {
     return SLIMPI_NEXT("MPI_Request_get_status", int(Word, int*, void*))(request, flag, status);
   });
 }
@@ -173,6 +187,12 @@ struct Error {
   int own = 0;
   int* at;
 };
+
+// Null for MPI_STATUSES_IGNORE of the module.
+void* statuses_of(void* statuses) {
+  static void* const ignored = dlsym(RTLD_DEFAULT, "MPIR_F08_MPI_STATUSES_IGNORE_OBJ");
+  return statuses == ignored ? nullptr : statuses;
+}
 }  // namespace
 
 SLIMPI_EXPORT void mpi_start_f08_(void* request, int* error) {
@@ -203,11 +223,14 @@ SLIMPI_EXPORT void mpi_wait_f08_(void* request, void* status, int* error) {
 
 SLIMPI_EXPORT void mpi_waitall_f08_(const int* count, void* requests, void* statuses, int* error) {
   Error code(error);
-  code.raised(wait_all(*count, requests, [&] {
-    SLIMPI_NEXT("mpi_waitall_f08_", void(const int*, void*, void*, int*))
-    (count, requests, statuses, code.at);
-    return *code.at;
-  }));
+  code.raised(wait_all(
+      *count, requests,
+      [&] {
+        SLIMPI_NEXT("mpi_waitall_f08_", void(const int*, void*, void*, int*))
+        (count, requests, statuses, code.at);
+        return *code.at;
+      },
+      statuses_of(statuses), true));
 }
 
 SLIMPI_EXPORT void mpi_waitany_f08_(const int* count, void* requests, int* index, void* status,
@@ -216,12 +239,12 @@ SLIMPI_EXPORT void mpi_waitany_f08_(const int* count, void* requests, int* index
   if (!sums_in_flight()) [[likely]]
     return SLIMPI_NEXT("mpi_waitany_f08_", void(const int*, void*, int*, void*, int*))(
         count, requests, index, status, code.at);
-  code.raised(wait_some([&](bool* ready) {
+  code.raised(wait_some(*count, requests, [&](int* raised, Completing::Completed* completed) {
     int flag = 0;
     SLIMPI_NEXT("mpi_testany_f08_", void(const int*, void*, int*, int*, void*, int*))
-    (count, requests, index, &flag, status, code.at);
-    *ready = flag != 0;
-    return *code.at;
+    (count, requests, index, &flag, status, raised);
+    *completed = {.count = flag != 0 ? 1 : 0, .indices = index, .base = 1};
+    return flag != 0;
   }));
 }
 
@@ -231,18 +254,19 @@ SLIMPI_EXPORT void mpi_waitsome_f08_(const int* count, void* requests, int* foun
   if (!sums_in_flight()) [[likely]]
     return SLIMPI_NEXT("mpi_waitsome_f08_", void(const int*, void*, int*, int*, void*, int*))(
         count, requests, found, indices, statuses, code.at);
-  code.raised(wait_some([&](bool* ready) {
+  code.raised(wait_some(*count, requests, [&](int* raised, Completing::Completed* completed) {
     SLIMPI_NEXT("mpi_testsome_f08_", void(const int*, void*, int*, int*, void*, int*))
-    (count, requests, found, indices, statuses, code.at);
-    *ready = *found != 0;
-    return *code.at;
+    (count, requests, found, indices, statuses, raised);
+    *completed = {*found, indices, 1, statuses_of(statuses), true};
+    return *found != 0;
   }));
 }
 
 SLIMPI_EXPORT void mpi_test_f08_(void* request, int* flag, void* status, int* error) {
   Error code(error);
-  code.raised(test([&] {
+  code.raised(test(1, request, [&](Completing::Completed* completed) {
     SLIMPI_NEXT("mpi_test_f08_", void(void*, int*, void*, int*))(request, flag, status, code.at);
+    completed->count = *flag != 0 ? 1 : 0;
     return *code.at;
   }));
 }
@@ -250,9 +274,10 @@ SLIMPI_EXPORT void mpi_test_f08_(void* request, int* flag, void* status, int* er
 SLIMPI_EXPORT void mpi_testall_f08_(const int* count, void* requests, int* flag, void* statuses,
                                     int* error) {
   Error code(error);
-  code.raised(test([&] {
+  code.raised(test(*count, requests, [&](Completing::Completed* completed) {
     SLIMPI_NEXT("mpi_testall_f08_", void(const int*, void*, int*, void*, int*))
     (count, requests, flag, statuses, code.at);
+    *completed = {*flag != 0 ? *count : 0, nullptr, 0, statuses_of(statuses), true};
     return *code.at;
   }));
 }
@@ -260,9 +285,10 @@ SLIMPI_EXPORT void mpi_testall_f08_(const int* count, void* requests, int* flag,
 SLIMPI_EXPORT void mpi_testany_f08_(const int* count, void* requests, int* index, int* flag,
                                     void* status, int* error) {
   Error code(error);
-  code.raised(test([&] {
+  code.raised(test(*count, requests, [&](Completing::Completed* completed) {
     SLIMPI_NEXT("mpi_testany_f08_", void(const int*, void*, int*, int*, void*, int*))
     (count, requests, index, flag, status, code.at);
+    *completed = {.count = *flag != 0 ? 1 : 0, .indices = index, .base = 1};
     return *code.at;
   }));
 }
@@ -270,9 +296,10 @@ SLIMPI_EXPORT void mpi_testany_f08_(const int* count, void* requests, int* index
 SLIMPI_EXPORT void mpi_testsome_f08_(const int* count, void* requests, int* found, int* indices,
                                      void* statuses, int* error) {
   Error code(error);
-  code.raised(test([&] {
+  code.raised(test(*count, requests, [&](Completing::Completed* completed) {
     SLIMPI_NEXT("mpi_testsome_f08_", void(const int*, void*, int*, int*, void*, int*))
     (count, requests, found, indices, statuses, code.at);
+    *completed = {*found, indices, 1, statuses_of(statuses), true};
     return *code.at;
   }));
 }
@@ -280,7 +307,7 @@ SLIMPI_EXPORT void mpi_testsome_f08_(const int* count, void* requests, int* foun
 SLIMPI_EXPORT void mpi_request_get_status_f08_(const void* request, int* flag, void* status,
                                                int* error) {
   Error code(error);
-  code.raised(test([&] {
+  code.raised(test(0, nullptr, [&](Completing::Completed*) {
     SLIMPI_NEXT("mpi_request_get_status_f08_", void(const void*, int*, void*, int*))
     (request, flag, status, code.at);
     return *code.at;

@@ -47,16 +47,18 @@ struct alignas(64) Abi {
       op_minloc, op_prod;
 
   Address<MessageStatus> status_ignore;
-  int any_source, any_tag, comm_type_shared, err_other, keyval_invalid, tag_ub, thread_multiple;
+  int any_source, any_tag, comm_type_shared, err_in_status, err_other, keyval_invalid, tag_ub,
+      thread_multiple;
   int max_error_string, max_info_val;  // with the final zero byte
 
   // Whether Fortran's calls, and the callbacks in them, reach PMPI_ names only. Else they reach the
   // names of C, but for those of mpi_f08 that have no buffer, which are mpi_..._f08_.
   bool fortran_calls_pmpi;
 
-  // Where MPI_SOURCE and MPI_TAG stand, in ints from the start, and the size of all, in bytes.
+  // Where MPI_SOURCE, MPI_TAG and MPI_ERROR stand, in ints from the start, and the size of all, in
+  // bytes.
   struct {
-    int source, tag, bytes;
+    int source, tag, error, bytes;
   } status;
 };
 
@@ -115,5 +117,12 @@ class MessageStatus {
  private:
   alignas(8) int words_[8];
 };
+
+// MPI_ERROR of one of the program's statuses.
+inline void set_error(void* statuses, int index, int code) {
+  std::byte* const status =
+      static_cast<std::byte*>(statuses) + std::size_t(index) * std::size_t(abi.status.bytes);
+  std::memcpy(status + std::size_t(abi.status.error) * sizeof code, &code, sizeof code);
+}
 
 }  // namespace slimpi::mpi

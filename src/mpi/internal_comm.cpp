@@ -5,8 +5,10 @@
 #include <atomic>
 #include <cstdint>
 #include <numeric>
+#include <string>
 
 #include "base/exceptions.h"
+#include "base/fiber.h"
 
 namespace slimpi::mpi {
 
@@ -15,12 +17,12 @@ namespace {
 std::atomic<int> g_served{0};
 std::atomic<int> g_numbered{0};  // the highest number of a communicator so far
 
-// Up to this many ranks, the first exchange on a communicator shows which ranks have arrived.
-constexpr int kShownRanks = 64;
-
 // How many free context ids a rank of a program with threads requires before it takes part in the
 // search for a common one.
 constexpr int kEnoughRoom = 16;
+
+// For MPI_Comm_create_group, which has tags of its own.
+constexpr int kGroupTag = 31739;
 
 bool is_threaded(const Api& api) {
   int level = mpi::abi.thread_multiple;
@@ -93,88 +95,123 @@ Status failed(const Api& api, int code) {
   return fail(Status::mpi, "making a communicator: " + error_text(api, code));
 }
 
-Status create(const Api& api, mpi::Comm parent, mpi::Group group, mpi::Comm* made) {
-  int code = api.Comm_create(parent, group, made);
+Status take_over(const Api& api, int code, mpi::Comm* made) {
   if (code == mpi::kSuccess) code = api.Comm_set_errhandler(*made, mpi::abi.errors_return);
   if (code == mpi::kSuccess) return Status::ok;
   *made = mpi::abi.comm_null;
   return fail(Status::mpi, "MPI did not make another communicator; it has room for about 2,000");
 }
 
-// Why a rank cannot serve one more communicator. The maximum over all ranks counts.
-enum Refusal : int { none, no_more, no_room, declined };
-
-// unsupported: nothing is wrong, and the program's calls go to MPI without a warning.
-Status refuse(int why) {
-  if (why == declined) return fail(Status::no_memory, "some rank has no host memory");
-  return fail(Status::unsupported,
-              why == no_more ? "slimpi serves " + std::to_string(kMostServed) +
-                                   " communicators at a time, and already does"
-                             : "MPI has almost no free context ids for communicators left");
+Status create(const Api& api, mpi::Comm parent, mpi::Group group, mpi::Comm* made) {
+  int code = mpi::kSuccess;
+  call_blocking([&] { code = api.Comm_create(parent, group, made); });
+  return take_over(api, code, made);
 }
 
-// The maxima over all ranks of two words, both at least 0 and less than 2^24 and 2^4. On few ranks
-// every rank sends its words to every other, so that arrivals are seen one by one. Allocates
-// nothing.
-Status find_maxima(const Api& api, mpi::Comm comm, const WaitFor& wait, int* number, int* refusal) {
-  int size = 0;
-  api.Comm_size(comm, &size);
-  mpi::Request request = mpi::abi.request_null;
-  if (size > kShownRanks) {
-    int words[] = {*number, *refusal};
-    const int code = api.Iallreduce(mpi::abi.in_place, words, 2, mpi::abi.type_int, mpi::abi.op_max,
-                                    comm, &request);
-    if (code != mpi::kSuccess) return failed(api, code);
-    SLIMPI_TRY(wait(request, {}));
-    *number = words[0];
-    *refusal = words[1];
-    return Status::ok;
-  }
-  const int own = *number << 4 | *refusal;
-  int words[kShownRanks], ones[kShownRanks], zeros[kShownRanks] = {}, places[kShownRanks];
-  std::fill_n(words, kShownRanks, -1);
-  std::fill_n(ones, kShownRanks, 1);
-  // No message to itself: without memory for that, a rank would wait for itself.
-  int rank = 0;
-  api.Comm_rank(comm, &rank);
-  words[rank] = own;
-  ones[rank] = 0;
-  std::iota(places, places + kShownRanks, 0);
-  const int code = api.Ialltoallv(&own, ones, zeros, mpi::abi.type_int, words, ones, places,
-                                  mpi::abi.type_int, comm, &request);
-  if (code != mpi::kSuccess) return failed(api, code);
-  const std::span<const int> of_ranks(words, std::size_t(size));
-  SLIMPI_TRY(wait(request, of_ranks));
-  for (const int word : of_ranks) {
-    *number = std::max(*number, word >> 4);
-    *refusal = std::max(*refusal, word & 15);
-  }
+// The words of all ranks; see FirstExchange.
+Status find_maxima(const Api& api, mpi::Comm comm, const WaitFor& wait, int* number,
+                   Refusal* refusal) {
+  FirstExchange exchange;
+  SLIMPI_TRY(exchange.begin(api, comm, *number, *refusal));
+  SLIMPI_TRY(wait(exchange.request, exchange.arrivals()));
+  *number = exchange.number();
+  *refusal = exchange.refusal();
   return Status::ok;
 }
 
+// No later communicator of this process gets a number up to this one.
+void use_number(int number) {
+  for (int highest = g_numbered; highest < number;)
+    if (g_numbered.compare_exchange_weak(highest, number)) break;
+}
+
 }  // namespace
+
+Status refuse(Refusal why) {
+  switch (why) {
+    case Refusal::none:
+      return Status::ok;
+    case Refusal::no_more:
+      return fail(Status::unsupported, "slimpi serves " + std::to_string(kMostServed) +
+                                           " communicators at a time, and already does");
+    case Refusal::no_room:
+      return fail(Status::unsupported, "MPI has almost no free context ids for communicators left");
+    case Refusal::declined:
+      return fail(Status::no_memory, "some rank has no host memory");
+    case Refusal::single_threaded:
+      return fail(Status::disagreement,
+                  "some ranks have MPI_THREAD_MULTIPLE and others do not (or have SLIMPI_ESTIMATE "
+                  "set), and the first float sum of a communicator is nonblocking; let all ranks "
+                  "call MPI_Init_thread with the same level, or set SLIMPI_ALGORITHM=off");
+    case Refusal::without_doubles:
+      return fail(Status::disagreement,
+                  "SLIMPI_TYPES differs between the ranks of a communicator: some have double, "
+                  "others do not; start all ranks with the same value");
+  }
+  return fail(Status::internal, "an unknown refusal");
+}
+
+Status FirstExchange::begin(const Api& api, mpi::Comm comm, int number, Refusal refusal) {
+  int size = 0;
+  api.Comm_size(comm, &size);
+  if (size > kShownRanks) {
+    words_[0] = number;
+    words_[1] = int(refusal);
+    const int code = api.Iallreduce(mpi::abi.in_place, words_, 2, mpi::abi.type_int,
+                                    mpi::abi.op_max, comm, &request);
+    return code == mpi::kSuccess ? Status::ok : failed(api, code);
+  }
+  shown_ = std::size_t(size);
+  own_ = number << 4 | int(refusal);
+  std::fill_n(words_, kShownRanks, -1);
+  std::fill_n(ones_, kShownRanks, 1);
+  std::fill_n(zeros_, kShownRanks, 0);
+  // No message to itself: without memory for that, a rank would wait for itself.
+  int rank = 0;
+  api.Comm_rank(comm, &rank);
+  words_[rank] = own_;
+  ones_[rank] = 0;
+  std::iota(places_, places_ + kShownRanks, 0);
+  const int code = api.Ialltoallv(&own_, ones_, zeros_, mpi::abi.type_int, words_, ones_, places_,
+                                  mpi::abi.type_int, comm, &request);
+  return code == mpi::kSuccess ? Status::ok : failed(api, code);
+}
+
+int FirstExchange::number() const {
+  int highest = words_[0];
+  if (shown_ == 0) return highest;
+  for (const int word : arrivals()) highest = std::max(highest, word);
+  return highest >> 4;
+}
+
+Refusal FirstExchange::refusal() const {
+  int last = words_[1];
+  if (shown_ == 0) return Refusal(last);
+  last = 0;
+  for (const int word : arrivals()) last = std::max(last, word & 15);
+  return Refusal(last);
+}
 
 // In a program with threads another thread could see a changed error handler, so there all ranks
 // first check whether MPI has free context ids. This costs more. 16 free ids on every rank may
 // still include no common one; the error handler then runs.
 Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, mpi::Comm* made,
-                     int* number) {
+                     int* number, Refusal* refusal) {
   *made = mpi::abi.comm_null;
   mpi::Group group = mpi::abi.group_null;
   const int code = api.Comm_group(user, &group);
   if (code != mpi::kSuccess) return failed(api, code);
   const bool threaded = is_threaded(api);
-  int refusal = none;
+  *refusal = Refusal::none;
   // What it throws must not keep this rank from the exchange.
   bool room = true;
   if (threaded && caught([&] { room = has_room(api, group); }) != Status::ok) room = false;
-  if (!room) refusal = no_room;
-  if (g_served >= kMostServed) refusal = no_more;
+  if (!room) *refusal = Refusal::no_room;
+  if (g_served >= kMostServed) *refusal = Refusal::no_more;
   *number = ++g_numbered;
-  Status status = find_maxima(api, user, wait, number, &refusal);
-  for (int highest = g_numbered; highest < *number;)
-    if (g_numbered.compare_exchange_weak(highest, *number)) break;
-  if (status == Status::ok && refusal != none) status = refuse(refusal);
+  Status status = find_maxima(api, user, wait, number, refusal);
+  use_number(*number);
+  if (status == Status::ok) status = refuse(*refusal);
   if (status == Status::ok) {
     // All ranks fail together: no context id is free on all of them.
     const Quiet quiet(api, user, !threaded);
@@ -185,8 +222,28 @@ Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, mpi::C
   return status;
 }
 
+Status make_internal_in_fiber(const Api& api, mpi::Comm user, const WaitFor& wait, mpi::Comm* made,
+                              int* number, Refusal* refusal) {
+  *made = mpi::abi.comm_null;
+  *number = ++g_numbered;
+  *refusal = Refusal::none;
+  SLIMPI_TRY(find_maxima(api, user, wait, number, refusal));
+  use_number(*number);
+  SLIMPI_TRY(refuse(*refusal));
+  mpi::Group group = mpi::abi.group_null;
+  int code = api.Comm_group(user, &group);
+  if (code != mpi::kSuccess) return failed(api, code);
+  // Only this function may run while the program is in collectives on `user`.
+  call_blocking([&] { code = api.Comm_create_group(user, group, kGroupTag, made); });
+  api.Group_free(&group);
+  SLIMPI_TRY(take_over(api, code, made));
+  ++g_served;
+  return Status::ok;
+}
+
 void decline_internal(const Api& api, mpi::Comm user, const WaitFor& wait) {
-  int number = 0, refusal = declined;
+  int number = 0;
+  Refusal refusal = Refusal::declined;
   (void)find_maxima(api, user, wait, &number, &refusal);
 }
 

@@ -14,6 +14,7 @@
 //    communicator that it serves, for at most kMostServed of them, so a program can make almost as
 //    many communicators as without slimpi.
 #pragma once
+#include <cstddef>
 #include <functional>
 #include <span>
 
@@ -28,12 +29,57 @@ constexpr int kMostServed = 32;
 // something came from that rank; empty where MPI does not tell.
 using WaitFor = std::function<Status(mpi::Request& request, std::span<const int> arrivals)>;
 
+// Why a rank does not take part in an internal communicator. Of all ranks the last of these counts.
+enum class Refusal {
+  none,
+  no_more,          // it serves kMostServed communicators
+  no_room,          // MPI has hardly any context ids left
+  declined,         // it has no memory
+  single_threaded,  // it leaves nonblocking sums to MPI: no MPI_THREAD_MULTIPLE
+  without_doubles,  // its SLIMPI_TYPES has no double, and the sum is one of doubles
+};
+
+// The failure that a refusal is. unsupported: nothing is wrong, and the program's calls go to MPI
+// without a warning. disagreement: not printed yet.
+Status refuse(Refusal why);
+
+// The first words that the ranks of a communicator exchange, on that communicator: of all ranks,
+// the highest number, at least 0 and less than 2^24, and the last refusal. On few ranks every rank
+// sends its words to every other, so that arrivals are seen one by one. Stays where it is; MPI uses
+// it until the request is complete. Allocates nothing.
+class FirstExchange {
+ public:
+  // Nonblocking; collective.
+  Status begin(const Api& api, mpi::Comm comm, int number, Refusal refusal);
+  // A word of each rank, negative until it came; empty where MPI does not tell.
+  std::span<const int> arrivals() const { return {words_, shown_}; }
+  // Once the request is complete.
+  int number() const;
+  Refusal refusal() const;
+
+  mpi::Request request = mpi::abi.request_null;
+
+ private:
+  // Up to this many ranks, the words show which ranks have arrived.
+  static constexpr int kShownRanks = 64;
+  int own_ = 0;
+  int words_[kShownRanks] = {};
+  int ones_[kShownRanks], zeros_[kShownRanks], places_[kShownRanks];
+  std::size_t shown_ = 0;  // ranks; 0: words_ has the two maxima
+};
+
 // Makes an internal communicator with the ranks of `user`, an intracommunicator of the program, in
 // their order. Collective over it. Fails on all ranks together, with *made MPI_COMM_NULL, where a
 // rank already serves kMostServed communicators or MPI has no free context id. Errors on *made
 // return. *number: the same on all ranks, and no other communicator of this process has it.
+// *refusal: why it failed.
 Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, mpi::Comm* made,
-                     int* number);
+                     int* number, Refusal* refusal);
+
+// The same in a fiber, where all ranks have MPI_THREAD_MULTIPLE; else fails on all that have. What
+// is collective over `user` begins before the first wait. Any number of communicators is served.
+Status make_internal_in_fiber(const Api& api, mpi::Comm user, const WaitFor& wait, mpi::Comm* made,
+                              int* number, Refusal* refusal);
 
 // For a rank that cannot take part in make_internal(): joins its exchange and refuses, so that it
 // fails on all ranks together. Allocates nothing.

@@ -56,6 +56,7 @@ constexpr Abi kMpich = {
     .any_source = -2,
     .any_tag = -1,
     .comm_type_shared = 1,
+    .err_in_status = 17,
     .err_other = 15,
     .keyval_invalid = 0x24000000,
     .tag_ub = 0x64400001,
@@ -63,7 +64,7 @@ constexpr Abi kMpich = {
     .max_error_string = 512,
     .max_info_val = 1024,
     .fortran_calls_pmpi = false,
-    .status = {.source = 2, .tag = 3, .bytes = 20},
+    .status = {.source = 2, .tag = 3, .error = 4, .bytes = 20},
 };
 
 constinit Abi abi = kMpich;

@@ -58,6 +58,7 @@ Abi open_mpi(const void* (*symbol)(const char* name)) {
       .any_source = -1,
       .any_tag = -1,
       .comm_type_shared = 0,
+      .err_in_status = 18,
       .err_other = 16,
       .keyval_invalid = -1,
       .tag_ub = 0,
@@ -65,7 +66,7 @@ Abi open_mpi(const void* (*symbol)(const char* name)) {
       .max_error_string = 256,
       .max_info_val = 256,
       .fortran_calls_pmpi = true,
-      .status = {.source = 0, .tag = 1, .bytes = 24},
+      .status = {.source = 0, .tag = 1, .error = 2, .bytes = 24},
   };
 }
 

@@ -56,6 +56,7 @@ constexpr Abi kStandard = {
     .any_source = -1,
     .any_tag = -2,
     .comm_type_shared = 221,
+    .err_in_status = 19,
     .err_other = 16,
     .keyval_invalid = 0,
     .tag_ub = 501,
@@ -63,7 +64,7 @@ constexpr Abi kStandard = {
     .max_error_string = 512,
     .max_info_val = 1024,
     .fortran_calls_pmpi = false,
-    .status = {.source = 0, .tag = 1, .bytes = 32},
+    .status = {.source = 0, .tag = 1, .error = 2, .bytes = 32},
 };
 
 }  // namespace slimpi::mpi

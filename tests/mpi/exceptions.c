@@ -4,7 +4,8 @@
  * the right sum, or an error; if the first one fails on some rank, the second one fails on all.
  * Prints a line for each N, and the last N that is reached at all. With TEST_WARM=COUNTS in the
  * environment, a comma between them, sums of these counts come first, with all memory. With
- * TEST_NAN the sums are in place, and the last value of all is a NaN on every rank.
+ * TEST_NAN the sums are in place, and the last value of all is a NaN on every rank. With
+ * TEST_NONBLOCKING all are nonblocking.
  * Usage: exceptions RANK MORE COUNT N...: so many allocations after that fail, too; sums of COUNT.
  *        exceptions RANK MORE COUNT later N...: the first MORE allocations fail after N sums with
  *        all memory, while a call of another thread holds the scratch memory that these made */
@@ -28,7 +29,15 @@ static int sum_into(float* out, MPI_Comm comm, int n) {
   double worst = 0;
   const int in_place = getenv("TEST_NAN") != NULL;
   if (in_place) memcpy(out, in, (size_t)n * sizeof *out);
-  const int code = MPI_Allreduce(in_place ? MPI_IN_PLACE : in, out, n, MPI_FLOAT, MPI_SUM, comm);
+  MPI_Request request;
+  const void* const from = in_place ? MPI_IN_PLACE : in;
+  int code;
+  if (getenv("TEST_NONBLOCKING") != NULL) {
+    code = MPI_Iallreduce(from, out, n, MPI_FLOAT, MPI_SUM, comm, &request);
+    if (code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+  } else {
+    code = MPI_Allreduce(from, out, n, MPI_FLOAT, MPI_SUM, comm);
+  }
   if (code != MPI_SUCCESS) return 1;
   for (int i = 0; i < n; ++i) {
     double exact = 0;
@@ -134,7 +143,8 @@ int main(int argc, char** argv) {
   int bad = 0, provided;
   if (argc < 5) return 2;
   const int later = strcmp(argv[4], "later") == 0;
-  MPI_Init_thread(&argc, &argv, later ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
+  const int threads = later || getenv("TEST_NONBLOCKING") != NULL;
+  MPI_Init_thread(&argc, &argv, threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);

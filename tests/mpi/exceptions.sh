@@ -40,6 +40,12 @@ sweep() {
 
 sweep "bytegrad, rank 0" 2 0 0 20000
 fails "bytegrad, rank 1 from there on" 2 1 1000000 20000 1 2 4 8 16 24 32 40 50 60 70
+# The ranks meet in the first sum, which is nonblocking.
+export TEST_NONBLOCKING=1
+sweep "nonblocking, rank 0" 2 0 0 20000
+sweep "nonblocking, rank 1" 2 1 0 20000
+fails "nonblocking, rank 1 from there on" 2 1 1000000 20000 8 16 24 32 40 50 60 70
+unset TEST_NONBLOCKING
 export SLIMPI_ERROR_FEEDBACK=1
 fails "error feedback, all ranks" 2 -1 0 20000 1 10 20 30 40 50 60 70 80 90
 unset SLIMPI_ERROR_FEEDBACK

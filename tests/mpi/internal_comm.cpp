@@ -82,7 +82,8 @@ Status make(int refusal, int* number) {
     return Status::ok;
   };
   mpi::Comm made = mpi::abi.comm_null;
-  const Status status = mpi::make_internal(api, mpi::abi.comm_world, wait, &made, number);
+  mpi::Refusal why{};
+  const Status status = mpi::make_internal(api, mpi::abi.comm_world, wait, &made, number, &why);
   assert_true((made != mpi::abi.comm_null) == (status == Status::ok));
   return status;
 }

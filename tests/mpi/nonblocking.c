@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Nonblocking float sums: every way to complete them, several in flight, other calls between them.
 // Compares each result, byte by byte, with that of the blocking call. Run by nonblocking.sh.
+#include <fcntl.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -168,10 +170,10 @@ static void two_communicators(void) {
   same("a communicator that was freed");
 }
 
-// One rank blocks in MPI while the others wait for its part of a sum.
+// One rank blocks, in MPI or elsewhere, while the others wait for its part of a sum.
 static void one_blocks(MPI_Comm comm) {
-  MPI_Request r;
-  int got;
+  MPI_Request r, other_r;
+  int got = 0;
   begin(comm, 0, &r);
   if (g_rank == 0) {
     MPI_Barrier(comm);
@@ -184,7 +186,64 @@ static void one_blocks(MPI_Comm comm) {
   if (g_rank == 0) MPI_Recv(&got, 1, MPI_INT, 1, 4, comm, MPI_STATUS_IGNORE);
   MPI_Wait(&r, MPI_STATUS_IGNORE);
   if (g_rank == 1) MPI_Send(&g_rank, 1, MPI_INT, 0, 4, comm);
+  // In a file that only rank 1 writes to.
+  const char* const fifo = "nonblocking.fifo";
+  if (g_rank == 0) check(mkfifo(fifo, 0600) == 0, "mkfifo");
+  MPI_Barrier(comm);
+  begin(comm, 2, &r);
+  if (g_rank == 1) MPI_Wait(&r, MPI_STATUS_IGNORE);
+  if (g_rank < 2) {
+    const int file = open(fifo, g_rank == 0 ? O_RDONLY : O_WRONLY);
+    check((g_rank == 0 ? read(file, &got, 1) : write(file, &got, 1)) == 1, "a byte of the file");
+    close(file);
+  }
+  if (g_rank != 1) MPI_Wait(&r, MPI_STATUS_IGNORE);
+  if (g_rank == 0) unlink(fifo);
+  // In a sum of another communicator.
+  MPI_Comm other;
+  MPI_Comm_dup(comm, &other);
+  begin(comm, 3, &r);
+  if (g_rank != 0) MPI_Wait(&r, MPI_STATUS_IGNORE);
+  MPI_Allreduce(g_in[4], g_out[4], kCount, MPI_FLOAT, MPI_SUM, other);
+  begin(other, 5, &other_r);
+  if (g_rank == 0) MPI_Wait(&r, MPI_STATUS_IGNORE);
+  MPI_Wait(&other_r, MPI_STATUS_IGNORE);
+  MPI_Comm_free(&other);
   same("a rank that blocks");
+}
+
+// Communicators whose first sums are nonblocking, and begin in another order on every second rank.
+// Meanwhile a sum of another size goes to MPI, a rank blocks, and a communicator is freed.
+static void first_sums(void) {
+  MPI_Comm comms[2], freed;
+  MPI_Request r[kMany], small, last;
+  float ones[8] = {1}, sum[8];
+  int got;
+  for (int i = 0; i < 2; ++i) MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+  MPI_Comm_dup(MPI_COMM_WORLD, &freed);
+  for (int i = 0; i < kMany; i += 2) {
+    const int first = i + g_rank % 2, second = i + 1 - g_rank % 2;
+    begin(comms[first % 2], first, &r[first]);
+    begin(comms[second % 2], second, &r[second]);
+  }
+  MPI_Iallreduce(ones, sum, 8, MPI_FLOAT, MPI_SUM, comms[0], &small);
+  if (g_rank == 0) MPI_Recv(&got, 1, MPI_INT, 1, 5, comms[0], MPI_STATUS_IGNORE);
+  if (g_rank == 1) MPI_Wait(&r[0], MPI_STATUS_IGNORE);
+  if (g_rank == 1) MPI_Send(&g_rank, 1, MPI_INT, 0, 5, comms[0]);
+  MPI_Barrier(comms[0]);
+  MPI_Barrier(comms[1]);
+  MPI_Waitall(kMany, r, MPI_STATUSES_IGNORE);
+  MPI_Wait(&small, MPI_STATUS_IGNORE);
+  check(sum[0] == (float)g_size, "a small sum while the ranks meet");
+  same("first sums that are nonblocking");
+  begin(freed, 0, &last);
+  MPI_Comm_free(&freed);
+  MPI_Wait(&last, MPI_STATUS_IGNORE);
+  begin(comms[1], 1, &last);
+  MPI_Allreduce(g_in[2], g_out[2], kCount, MPI_FLOAT, MPI_SUM, comms[1]);
+  MPI_Wait(&last, MPI_STATUS_IGNORE);
+  same("a first sum of a communicator that is freed; a blocking one after it");
+  for (int i = 0; i < 2; ++i) MPI_Comm_free(&comms[i]);
 }
 
 #if HAS_PERSISTENT_SUMS
@@ -221,12 +280,64 @@ static void persistent(MPI_Comm comm) {
 }
 #endif
 
+// Sums of a communicator whose ranks have other options fail. The error comes from the function
+// that completes the request, and is in its status, beside a sum of another communicator that
+// succeeds.
+static void errors(void) {
+  const char* const ways[] = {"Wait",    "Test",    "Waitany",  "Testany",
+                              "Waitall", "Testall", "Waitsome", "Testsome"};
+  MPI_Comm comm;
+  MPI_Info info;
+  MPI_Request r[2];
+  MPI_Status s[2];
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "slimpi_min_size", g_rank == 0 ? "1k" : "2k");
+  MPI_Comm_set_info(comm, info);
+  MPI_Info_free(&info);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  for (int way = 0; way < 8; ++way) {
+    int flag = 0, index = -1, found = 0, indices[2], code = 0, class = 0;
+    r[0] = MPI_REQUEST_NULL;
+    if (way >= 4) begin(MPI_COMM_WORLD, 0, &r[0]);
+    check(MPI_Iallreduce(g_in[1], g_out[1], kCount, MPI_FLOAT, MPI_SUM, comm, &r[1]) == 0,
+          "the start of a sum that will fail");
+    memset(s, -1, sizeof s);
+    if (way == 0) code = MPI_Wait(&r[1], MPI_STATUS_IGNORE);
+    while (way == 1 && !flag) code = MPI_Test(&r[1], &flag, MPI_STATUS_IGNORE);
+    if (way == 2) code = MPI_Waitany(2, r, &index, MPI_STATUS_IGNORE);
+    while (way == 3 && !flag) code = MPI_Testany(2, r, &index, &flag, MPI_STATUS_IGNORE);
+    if (way == 4) code = MPI_Waitall(2, r, s);
+    while (way == 5 && !flag) code = MPI_Testall(2, r, &flag, s);
+    for (int left = 2; way >= 6 && left > 0; left -= found) {
+      MPI_Status some[2];
+      memset(some, -1, sizeof some);
+      const int one = way == 6 ? MPI_Waitsome(2, r, &found, indices, some)
+                               : MPI_Testsome(2, r, &found, indices, some);
+      for (int i = 0; i < found; ++i)
+        s[indices[i]].MPI_ERROR = one == MPI_SUCCESS ? MPI_SUCCESS : some[i].MPI_ERROR;
+      if (one != MPI_SUCCESS) code = one;
+    }
+    check(r[1] == MPI_REQUEST_NULL, "a request that failed is complete");
+    if (way >= 4) {
+      check(code == MPI_ERR_IN_STATUS, ways[way]);
+      check(s[0].MPI_ERROR == MPI_SUCCESS, "the status of the sum that succeeds");
+      code = s[1].MPI_ERROR;
+      check(memcmp(g_out[0], g_blocking[0], kCount * sizeof(float)) == 0,
+            "a sum beside one that fails");
+    }
+    check(code != MPI_SUCCESS && code != -1, ways[way]);
+    MPI_Error_class(code, &class);
+    check(class != MPI_SUCCESS, "the class of the error");
+  }
+  MPI_Comm_free(&comm);
+}
+
 // What the sums of three steps give, blocking or not: for algorithms that keep state.
 static void digest(int nonblocking) {
   unsigned long long hash = 14695981039346656037ull;
   MPI_Request r[kMany];
-  blocking(MPI_COMM_WORLD);
-  for (int step = 0; step < 3; ++step) {
+  for (int step = 0; step < 4; ++step) {
     if (nonblocking) begin_all(MPI_COMM_WORLD, r);
     for (int i = 0; i < kMany && !nonblocking; ++i)
       MPI_Allreduce(g_in[i], g_out[i], kCount, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
@@ -240,9 +351,12 @@ static void digest(int nonblocking) {
 
 int main(int argc, char** argv) {
   MPI_Request request;
-  const int single = argc > 1 && strcmp(argv[1], "single") == 0;
+  const char* const level = getenv("LEVEL");  // of ranks; "multiple" unless set
   int provided;
-  MPI_Init_thread(&argc, &argv, single ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE, &provided);
+  MPI_Init_thread(
+      &argc, &argv,
+      level == NULL || strcmp(level, "multiple") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED,
+      &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
   MPI_Comm_size(MPI_COMM_WORLD, &g_size);
   fill();
@@ -259,6 +373,8 @@ int main(int argc, char** argv) {
   persistent(MPI_COMM_WORLD);
 #endif
   two_communicators();
+  first_sums();
+  errors();
   blocking(MPI_COMM_WORLD);
   // Not as the standard wants it, but no reason to crash.
   begin(MPI_COMM_WORLD, 0, &request);

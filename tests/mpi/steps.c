@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A program made of the steps that its arguments name, one after the other:
- *   init multiple session finalize exit:N   begin and end (multiple: MPI_THREAD_MULTIPLE)
+ *   init multiple session finalize exit:N   begin and end (multiple: MPI_THREAD_MULTIPLE, as init
+ *                                with MULTIPLE in the environment)
  *   sessions                     alone: the exit status says whether this MPI has them
  *   atexit                       finalize in an exit handler
  *   sum:N psum:N int:N isum:N    sum N floats in place with MPI_Allreduce, with PMPI_Allreduce;
  *                                N ints; N floats with MPI_Iallreduce
+ *   dsum:N disum:N               the same of doubles, with MPI_Allreduce, with MPI_Iallreduce
  *   world self dup split:K free disconnect   which communicator; free goes back to the one before
  *   info:KEY=VALUE[;...] dupinfo:KEY=VALUE[;...] name:NAME return   on the communicator
  *   pcontrol:LEVEL finish        MPI_Pcontrol; slimpi_finish, where there is one
@@ -102,6 +104,25 @@ static void sum(const char* step, int n) {
   free(x);
 }
 
+static void sum_doubles(const char* step, int n) {
+  double* x = malloc((size_t)(n > 0 ? n : 1) * sizeof *x);
+  float* got = malloc((size_t)(n > 0 ? n : 1) * sizeof *got);
+  int rank, code;
+  MPI_Comm_rank(comm(), &rank);
+  for (int i = 0; i < n; ++i) x[i] = value(i, rank);
+  if (step[1] == 'i') {
+    MPI_Request request;
+    code = MPI_Iallreduce(MPI_IN_PLACE, x, n, MPI_DOUBLE, MPI_SUM, comm(), &request);
+    if (code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+  } else {
+    code = MPI_Allreduce(MPI_IN_PLACE, x, n, MPI_DOUBLE, MPI_SUM, comm());
+  }
+  for (int i = 0; i < n; ++i) got[i] = (float)x[i];
+  report(step, code, got, n);
+  free(x);
+  free(got);
+}
+
 static void sum_ints(const char* step, int n) {
   int *x = calloc((size_t)n, sizeof *x), size, bad = 0;
   MPI_Comm_size(comm(), &size);
@@ -154,7 +175,8 @@ static void begin(const char* step) {
   }
 #endif
   MPI_Init_thread(NULL, NULL,
-                  strcmp(step, "multiple") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
+                  strcmp(step, "multiple") == 0 || getenv("MULTIPLE") != NULL ? MPI_THREAD_MULTIPLE
+                                                                              : MPI_THREAD_SINGLE,
                   &provided);
   comms[0] = MPI_COMM_WORLD;
   MPI_Comm_rank(comms[0], &world_rank);
@@ -215,6 +237,8 @@ static void run(const char* step) {
   } else if ((rest = argument(step, "sum:")) || (rest = argument(step, "psum:")) ||
              (rest = argument(step, "isum:"))) {
     sum(step, atoi(rest));
+  } else if ((rest = argument(step, "dsum:")) || (rest = argument(step, "disum:"))) {
+    sum_doubles(step, atoi(rest));
   } else if ((rest = argument(step, "int:"))) {
     sum_ints(step, atoi(rest));
   } else if (!strcmp(step, "world")) {

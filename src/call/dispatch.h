@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The steps with which blocking and nonblocking calls begin. Defined in dispatch.cpp.
+#pragma once
+#include <optional>
+
+#include "base/described_tensor.h"
+#include "call/entry.h"
+#include "call/runtime.h"
+
+namespace slimpi::call {
+
+// What the first steps of a call found. Without a communicator it has ended with the outcome. With
+// `untyped` it will, but the ranks have not compared SLIMPI_TYPES, which has no double here.
+struct Entered {
+  Outcome outcome;
+  Runtime* runtime = nullptr;
+  comm::Communicator* communicator = nullptr;
+  bool untyped = false;
+};
+
+// The steps that need no other rank, for a nonblocking call.
+Entered enter_nonblocking(const Allreduce& request);
+
+// A description is for one sum, also for one that is left to MPI.
+std::optional<DescribedTensor> take_description(const Allreduce& request);
+
+// Makes the decisions for the calls of a communicator from this rank's options.
+void prepare_calls(Runtime& runtime, comm::Communicator& communicator);
+
+// Counts a call that MPI makes. Without a communicator, which was not looked at, rank 0 of the job
+// counts the bytes of float sums.
+Outcome bypass(Runtime& runtime, BypassReason reason, const Allreduce* float_sum = nullptr);
+Outcome bypass(Runtime& runtime, BypassReason reason, const comm::Communicator& communicator,
+               const Allreduce& request);
+
+}  // namespace slimpi::call

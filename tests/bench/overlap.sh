@@ -1,0 +1,13 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Nonblocking sums of 64 MiB beside 200 ms of computation, on four of slimpi-lab's hosts with a rank
+# each, at 1 Gbit/s. Run by `make bench`; nothing where namespaces are not allowed.
+set -eu
+library="$top_builddir/.libs/libslimpi.so"
+
+for progress in calls thread; do
+  echo "SLIMPI_PROGRESS=$progress, 8 bits"
+  timeout -k 5 200 "$top_builddir/tools/slimpi-lab" --env "LD_PRELOAD=$library" \
+    --env SLIMPI_ALGORITHM=bytegrad --env "SLIMPI_PROGRESS=$progress" --hosts 4 --rate 1gbit -- \
+    "$top_builddir/tests/bench/overlap" 64 200 "${1:-7}" || [ $? = 77 ]
+done
