@@ -271,24 +271,29 @@ inline Entered enter(const Allreduce& request) {
   const std::optional<ElementType> type = element_type(request.datatype);
   if (!type) return {bypass(*runtime, BypassReason::datatype)};
   const bool doubles = *type == ElementType::float64;
+  // Doubles that no communicator can have in its SLIMPI_TYPES are left for that reason.
+  const bool never = doubles && !Runtime::doubles.load(std::memory_order_relaxed);
+  const auto left_for = [&](BypassReason reason) {
+    return bypass(*runtime, never ? BypassReason::datatype : reason);
+  };
   if (request.op != mpi::abi.op_sum)
     return {bypass(*runtime, doubles ? BypassReason::datatype : BypassReason::op)};
   // Invalid arguments go to MPI, which reports its own errors.
   const bool in_place = request.in == mpi::abi.in_place;
   if (request.count <= 0 || request.out == nullptr || request.out == mpi::abi.in_place ||
       request.in == nullptr || (!in_place && request.in == request.out))
-    return {bypass(*runtime, BypassReason::small)};
+    return {left_for(BypassReason::small)};
   const mpi::Comm comm = request.comm;
   std::optional<int> raised;
   comm::Communicator* const communicator = runtime->find(comm, &raised);
   if (communicator == nullptr) {
-    const Outcome left = bypass(*runtime, BypassReason::comm);
+    const Outcome left = left_for(BypassReason::comm);
     return {raised ? Outcome::finished(*raised) : left};
   }
   if (!runtime->option_error.empty()) runtime->end_job(comm);
   if (communicator->intercommunicator() || communicator->size() == 1 ||
       communicator->spans_other_world)
-    return {bypass(*runtime, BypassReason::comm)};
+    return {left_for(BypassReason::comm)};
   if (doubles && !takes_doubles(*communicator)) {
     const Outcome left = bypass(*runtime, BypassReason::datatype);
     return communicator->compares_types() ? Entered{left, runtime, communicator, true}
