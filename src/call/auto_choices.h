@@ -2,19 +2,18 @@
 // What the autotuner tried and chose, by size class: for the log and the report. Rank 0 of each
 // communicator adds; any thread may.
 #pragma once
+#include <compare>
 #include <cstdint>
+#include <map>
 #include <mutex>
-#include <span>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/report.h"
+#include "call/candidate.h"
 
 namespace slimpi::call {
-
-// The names of the ways to do a call that the autotuner may choose: "mpi", MPI's own allreduce; "in
-// the node", the sum in shared memory of a node; or an algorithm between nodes.
-using Candidates = std::span<const char* const>;
 
 class AutoChoices {
  public:
@@ -25,19 +24,32 @@ class AutoChoices {
   }
 
   // One call of `bytes` bytes with candidates[which].
-  void add(Candidates candidates, std::uint64_t bytes, std::size_t which,
+  void add(const Candidates& candidates, std::uint64_t bytes, std::size_t which,
            std::uint64_t nanoseconds);
-  // candidates[which] won. Returns the line for the log.
-  std::string choose(Candidates candidates, std::uint64_t bytes, std::size_t which);
 
-  // By size.
+  // candidates[which] won. Returns the line for the log.
+  std::string choose(const Candidates& candidates, std::uint64_t bytes, std::size_t which);
+
   std::vector<AutoChoice> rows();
 
  private:
-  AutoChoice& row_of(Candidates candidates, std::uint64_t bytes);
+  struct Key {
+    std::size_t size_class;
+    Candidates candidates;
+    auto operator<=>(const Key&) const = default;
+  };
+  struct Row {
+    struct Trials {
+      std::uint64_t calls = 0, least = 0;  // least: nanoseconds of the fastest call
+    };
+    std::vector<Trials> trials;  // of each candidate
+    std::uint64_t decisions = 0;
+    std::optional<std::size_t> chosen;  // empty while candidates are on trial
+  };
+  Row& row_of(const Candidates& candidates, std::uint64_t bytes);
 
   std::mutex mutex_;  // protects rows_
-  std::vector<AutoChoice> rows_;
+  std::map<Key, Row> rows_;
 };
 
 }  // namespace slimpi::call
