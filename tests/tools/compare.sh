@@ -100,6 +100,7 @@ if /usr/bin/python3 -c 'import torch.distributed' 2>/dev/null; then
   status=0
   # shellcheck disable=SC2086
   timeout 120 $torch --rows "gloo bytegrad:9" >table.txt 2>said.txt || status=$?
+  cat table.txt
   expect "$status" 1 "compare_torch: an option out of range"
   holds "and its reason" grep -q '^slimpi bytegrad, 9 bits fails: .*slimpi_bits' table.txt
   expect "$(grep -c starting said.txt)" 1 "compare_torch: only the new row is trained"
