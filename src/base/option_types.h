@@ -15,6 +15,7 @@ namespace slimpi {
 enum class Rounding { nearest, stochastic };
 enum class Buffers { any, device, host };
 enum class Hierarchy { automatic, flat, leader, sharded };
+enum class Progress { calls, thread };
 enum class Peers { ring, shift_one, all };
 enum class Intra { automatic, nccl, ipc, cma, shm, mpi };
 enum class DeviceUse { automatic, none };

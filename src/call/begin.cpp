@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "algorithm/hook.h"
+#include "base/environment.h"
 #include "base/exceptions.h"
 #include "base/fiber.h"
 #include "call/dispatch.h"
@@ -55,6 +56,10 @@ bool takes_nonblocking(Runtime& runtime, comm::Communicator& communicator,
 }
 
 }  // namespace
+
+bool wants_threads() {
+  return load_config(slimpi_environment()).config.progress == Progress::thread;
+}
 
 Outcome begin(const Allreduce& request, void* handle) {
   // A hook's own calls, or those of callbacks that MPI makes meanwhile.

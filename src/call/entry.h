@@ -123,6 +123,9 @@ void wait_until(bool (*poll)(void*), void* argument);
 // *complete past those that are.
 bool are_complete(int count, const void* requests, int* complete);
 
+// Whether SLIMPI_PROGRESS=thread asks for MPI_THREAD_MULTIPLE. MPI may not be initialized yet.
+bool wants_threads();
+
 // Waits for those of the communicator; for all.
 void wait_for_sums_on(mpi::Comm comm);
 void wait_for_all_sums();

@@ -183,7 +183,10 @@ void Runtime::finish(bool mpi_works) {
   if (finished.exchange(true)) return;
   const OwnFloats environment;
   if (!mpi_works) report_comm_ = mpi::abi.comm_null;
-  if (mpi_works) wait_for_all_sums();
+  if (mpi_works) {
+    wait_for_all_sums();
+    end_helper();
+  }
   try {
     write_summary(true);
   } catch (const std::bad_alloc&) {

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "call/entry.h"
+#include "call/nonblocking.h"
 #include "call/persistent.h"
 #include "call/runtime.h"
 #include "mpi/internal_comm.h"
@@ -45,6 +46,7 @@ int sessions_seen() {
 }
 
 void Runtime::mpi_ended() {
+  end_helper();
   std::set<comm::Communicator*> never_freed;
   generation_.fetch_add(1, std::memory_order_release);
   {

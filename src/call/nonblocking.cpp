@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "call/nonblocking.h"
 
-#include <sched.h>
+#include <pthread.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -75,8 +75,11 @@ int cancel(void*, int complete) {
   return complete != 0 ? mpi::kSuccess : mpi::abi.err_other;
 }
 
-// How long nobody enters the fibers before the helper thread does.
-constexpr auto kLeftAlone = std::chrono::milliseconds(10);
+// How long nobody enters the fibers before the helper thread does, unless it always does.
+constexpr auto kLeftAlone = std::chrono::milliseconds(1);
+// Between two polls of the helper thread, each of some microseconds. It may not yield instead: a
+// program that computes would lose half of its core.
+constexpr auto kBetweenPolls = std::chrono::microseconds(100);
 
 std::atomic<std::uint64_t> g_entries{0};  // times that the program's threads entered the fibers
 thread_local bool t_helps = false;
@@ -102,19 +105,21 @@ class Queues {
   bool idle(const comm::Communicator* communicator);
   Sum* running() const { return running_; }
   std::recursive_mutex& mutex() { return mutex_; }
+  void end_helper();
 
  private:
   Queue& queue_of(const comm::Communicator& communicator);
   bool step(Queue& queue);
   static void run(void* sum);
-  static void help();
+  void help();
 
   std::recursive_mutex mutex_;  // whoever has it enters fibers; guards all below
   std::vector<std::unique_ptr<Queue>> busy_, free_;
   Sum* running_ = nullptr;  // its fiber is entered
-  bool helped_ = false;     // the helper thread was started
-  std::mutex sleep_;        // of the helper thread only
+  std::thread helper_;
+  std::mutex sleep_;  // of the helper thread; whoever gives it a reason to wake up takes it
   std::condition_variable wake_;
+  std::atomic<bool> ends_{false};  // the helper thread
 };
 
 void enter_fibers() {
@@ -135,8 +140,7 @@ Queue& Queues::queue_of(const comm::Communicator& communicator) {
 
 int Queues::add(std::unique_ptr<Sum> sum, int (*start)(Sum&)) {
   const std::lock_guard lock(mutex_);
-  if (!helped_) std::thread(&Queues::help).detach();
-  helped_ = true;
+  if (!helper_.joinable()) helper_ = std::thread(&Queues::help, this);
   Queue& queue = queue_of(sum->communicator);
   queue.sums.push_back(sum.get());
   if (const int code = start(*sum); code != mpi::kSuccess) {
@@ -144,7 +148,9 @@ int Queues::add(std::unique_ptr<Sum> sum, int (*start)(Sum&)) {
     return code;
   }
   (void)sum.release();
+  std::unique_lock asleep(sleep_);
   count_fibers(1, &enter_fibers);
+  asleep.unlock();
   wake_.notify_one();
   return mpi::kSuccess;
 }
@@ -207,27 +213,40 @@ void Queues::run(void* argument) {
 }
 
 // Lets the sums go on while the program's threads do not: they compute, or block in MPI, where
-// other ranks may wait for this one's part. Ends with the process.
+// other ranks may wait for this one's part.
 void Queues::help() {
   sigset_t every;
   sigfillset(&every);
   pthread_sigmask(SIG_SETMASK, &every, nullptr);
+  pthread_setname_np(pthread_self(), "slimpi");
   t_helps = true;
-  Queues& queues = all();
+  const bool always = Runtime::started()->config.progress == Progress::thread;
   for (;;) {
-    if (!sums_in_flight()) {
-      std::unique_lock lock(queues.sleep_);
-      // A wake-up that comes before the wait is made up for by its end.
-      queues.wake_.wait_for(lock, std::chrono::seconds(1), sums_in_flight);
-      continue;
-    }
+    std::unique_lock lock(sleep_);
+    wake_.wait(lock, [&] { return ends_ || sums_in_flight(); });
+    if (ends_) return;
+    lock.unlock();
     const std::uint64_t seen = g_entries.load(std::memory_order_relaxed);
-    std::this_thread::sleep_for(kLeftAlone);
-    while (sums_in_flight() && g_entries.load(std::memory_order_relaxed) == seen) {
-      queues.advance();
-      sched_yield();
+    if (!always) std::this_thread::sleep_for(kLeftAlone);
+    while (sums_in_flight() && !ends_ &&
+           (always || g_entries.load(std::memory_order_relaxed) == seen)) {
+      advance();
+      std::this_thread::sleep_for(kBetweenPolls);
     }
   }
+}
+
+void Queues::end_helper() {
+  std::unique_lock lock(mutex_);
+  std::thread ending = std::move(helper_);
+  lock.unlock();
+  if (!ending.joinable()) return;
+  std::unique_lock asleep(sleep_);
+  ends_ = true;
+  asleep.unlock();
+  wake_.notify_one();
+  ending.join();
+  ends_ = false;
 }
 
 bool Queues::idle(const comm::Communicator* communicator) {
@@ -284,6 +303,10 @@ void wait_for_sums(const comm::Communicator& communicator) {
 
 void wait_for_all_sums() {
   if (sums_in_flight() && !Fiber::inside()) wait_until_idle(nullptr);
+}
+
+void end_helper() {
+  Queues::all().end_helper();
 }
 
 std::optional<int> postpone_failure(Status status, bool logs) {

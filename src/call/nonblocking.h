@@ -65,6 +65,9 @@ class HoldFibers {
   HoldFibers& operator=(const HoldFibers&) = delete;
 };
 
+// Ends the helper thread, which the next sum starts again. No sum is in flight.
+void end_helper();
+
 // Whether some are not complete. To be called with HoldFibers.
 bool has_sums(const comm::Communicator& communicator);
 

@@ -144,6 +144,7 @@ void Runtime::start(Loaded loaded) {
   if (world_ && is_first_process()) warn_of_launcher();
   if (world_ ? world_rank == 0 : is_first_process()) {
     for (const std::string& warning : loaded.warnings) log_warn(warning);
+    if (world_) warn_of_threads();
     if (option_error.empty()) check_writability();
     // An estimate is all that the job is run for, so it does not begin where this cannot be
     // written.
@@ -175,6 +176,15 @@ void Runtime::warn_of_launcher() const {
     log_warn("MPI_COMM_WORLD has " + number_of(std::uint64_t(world_size), "rank") +
              ", but the launcher started " + std::to_string(launched.ranks) + " (" +
              launched.variable + "): it is not the launcher of the program's MPI, " + mpi_version);
+}
+
+// Another tool may have hidden MPI_Init from slimpi, or the MPI has no such threads.
+void Runtime::warn_of_threads() const {
+  int level = mpi::abi.thread_multiple;
+  api.Query_thread(&level);
+  if (config.progress == Progress::thread && level != mpi::abi.thread_multiple)
+    log_warn("SLIMPI_PROGRESS=thread needs MPI_THREAD_MULTIPLE, which " + mpi_version +
+             " does not give here; nonblocking sums are left to MPI");
 }
 
 void Runtime::leave() {

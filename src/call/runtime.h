@@ -117,6 +117,7 @@ class Runtime {
   void start(Loaded loaded);
   void find_world();
   void warn_of_launcher() const;
+  void warn_of_threads() const;
   void add_session(const comm::Communicator& communicator);
   void set_world(int rank, int size);
   void watch_for_the_end();

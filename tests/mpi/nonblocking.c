@@ -351,12 +351,8 @@ static void digest(int nonblocking) {
 
 int main(int argc, char** argv) {
   MPI_Request request;
-  const char* const level = getenv("LEVEL");  // of ranks; "multiple" unless set
   int provided;
-  MPI_Init_thread(
-      &argc, &argv,
-      level == NULL || strcmp(level, "multiple") == 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED,
-      &provided);
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
   MPI_Comm_size(MPI_COMM_WORLD, &g_size);
   fill();

@@ -19,9 +19,8 @@ try() {
 try "each rank a node" 3 1
 try "two nodes of two ranks" 4 2
 try "one node" 2 0
-for algorithm in fp16 allreduce; do
-  SLIMPI_ALGORITHM=$algorithm try "$algorithm" 3 1
-done
+SLIMPI_ALGORITHM=fp16 try "fp16" 3 1
+SLIMPI_ALGORITHM=allreduce SLIMPI_PROGRESS=thread try "allreduce, progress in a thread" 3 1
 
 # These draw by the number of the call, or keep state.
 for algorithm in qsgd powersgd decentralized low_precision_decentralized; do

@@ -80,7 +80,8 @@ pass "values that differ between the ranks"
 for row in json.load(open("table.json"))["options"]:
     if not row["info_key"]: print(row["name"])' >process.txt
 expect "$(tr '\n' ' ' <process.txt)" \
-  "device cpu log report estimate wire nodes trace stall config strict " "options of the process"
+  "progress device cpu log report estimate wire nodes trace stall config strict " \
+  "options of the process"
 while read -r name; do
   status=0 variable=SLIMPI_$(echo "$name" | tr '[:lower:]' '[:upper:]')
   under 2 "$steps" init "dupinfo:slimpi_$name=1" sum:20 finalize >out.txt 2>err.txt || status=$?

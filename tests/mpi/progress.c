@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Nonblocking sums beside a computation that calls no MPI function, and slimpi's thread that
+// advances them. Compares each result, byte by byte, with that of the blocking call. Run by
+// progress.sh.
+// Usage: progress LEVEL computes|waits
+//   LEVEL     what the program asks for: multiple, funneled, none (MPI_Init), or hidden: none, by a
+//             function that slimpi does not see
+//   computes  the sums have to be complete before the program calls MPI again
+//   waits     it waits for them at once
+#include <dirent.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { kCount = 40000, kMany = 6 };
+
+static int g_rank;
+static float g_in[kMany][kCount], g_blocking[kMany][kCount], g_out[kMany][kCount];
+
+static void check(int good, const char* what) {
+  if (good) return;
+  printf("FAIL rank %d: %s\n", g_rank, what);
+  fflush(stdout);
+  MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+static int is_done(int i) {
+  return memcmp(g_out[i], g_blocking[i], sizeof g_out[i]) == 0;
+}
+
+static void compute(void) {
+  const time_t end = time(NULL) + 30;
+  for (int i = 0; i < kMany; ++i)
+    while (!is_done(i)) check(time(NULL) < end, "a sum in flight while the program computes");
+}
+
+static int has_thread(void) {
+  int has = 0;
+  DIR* const tasks = opendir("/proc/self/task");
+  if (tasks == NULL) return -1;
+  for (const struct dirent* task; (task = readdir(tasks)) != NULL;) {
+    char path[300], name[20] = "";
+    snprintf(path, sizeof path, "/proc/self/task/%s/comm", task->d_name);
+    FILE* const file = fopen(path, "r");
+    if (file == NULL) continue;
+    if (fgets(name, sizeof name, file) != NULL && strcmp(name, "slimpi\n") == 0) has = 1;
+    fclose(file);
+  }
+  closedir(tasks);
+  return has;
+}
+
+int main(int argc, char** argv) {
+  MPI_Request requests[kMany];
+  int provided = MPI_THREAD_MULTIPLE;
+  if (argc != 3) return 2;
+  const int computes = strcmp(argv[2], "computes") == 0;
+  if (strcmp(argv[1], "multiple") == 0)
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  else if (strcmp(argv[1], "funneled") == 0)
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
+  else if (strcmp(argv[1], "none") == 0)
+    MPI_Init(&argc, &argv);
+  else
+    PMPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+  for (int i = 0; i < kMany; ++i) {
+    for (int j = 0; j < kCount; ++j)
+      g_in[i][j] = (float)((j * (7 + i) + g_rank * 31) % 1000) / 250 - 2;
+    MPI_Allreduce(g_in[i], g_blocking[i], kCount, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (int i = 0; i < kMany; ++i)
+    MPI_Iallreduce(g_in[i], g_out[i], kCount, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &requests[i]);
+  if (computes) {
+    check(provided == MPI_THREAD_MULTIPLE, "the level that the program is told");
+    compute();
+    check(has_thread() == 1, "a thread while sums are in flight");
+  }
+  MPI_Waitall(kMany, requests, MPI_STATUSES_IGNORE);
+  for (int i = 0; i < kMany; ++i) check(is_done(i), "the bytes of the blocking call");
+  MPI_Finalize();
+  if (has_thread() != 0) {
+    printf("FAIL rank %d: the thread outlives MPI_Finalize\n", g_rank);
+    return 1;
+  }
+  return 0;
+}
