@@ -85,7 +85,8 @@ done
 # The programs and libraries that the tests name, and the helpers that they read.
 files=$(for test in "$@"; do
   echo "$test"
-  sed -n 's|^\. "$top_srcdir/\(tests/helper/.*\)"$|\1|p' "$top_srcdir/$test"
+  sed -n 's|^\. "$top_srcdir/\(tests/helper/.*\)"$|\1|p
+    s|^exec "$top_srcdir/\(tests/mpi/.*\)"$|\1|p' "$top_srcdir/$test"
 done | sort -u)
 named=$(cd "$top_srcdir" && grep -ho 'top_builddir/tests/[a-zA-Z_0-9./]*' $files | sort -u |
   sed 's|top_builddir/||; s|\.libs/\(.*\)\.so$|\1.la|')

@@ -5,6 +5,7 @@
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
 export SLIMPI_REPORT=$work/report.json UCX_LOG_LEVEL=error
+skip_no_type "$top_builddir/tests/mpi/bypass"
 program=$top_builddir/tests/mpi/bypass_device
 
 # What users know: without the library it is a segmentation fault.
