@@ -9,8 +9,8 @@
 #   plain RANKS COMMAND...  run it under MPI without the library
 #   under RANKS COMMAND...  run it under MPI with the library preloaded; options are SLIMPI_*. Both
 #                           preload yielding_ucx.c in the first tier, for ranks that share a core
-#   skip_no_type PROGRAM    where `PROGRAM no_type`, a call with MPI_DATATYPE_NULL, does not end well
-#                           without the library, set NO_TYPE=skip for the test's programs
+#   mpi_dies RANKS COMMAND...  whether the command fails without the library; says that what it
+#                           does is skipped
 #   report FILE KEY...      print one value of a JSON file: report r.json calls passed small
 #   alike NAME COMPRESSED RANKS COMMAND...
 #                           run a program of tests/programs both ways, every rank a node of its
@@ -75,11 +75,11 @@ under() {
   timeout -k 5 "$seconds" $MPIEXEC -n "$under_ranks" env LD_PRELOAD="$preload" "$@" </dev/null
 }
 
-skip_no_type() {
-  plain 1 "$1" no_type >no_type.txt 2>&1 && return
-  grep -m 1 'Assertion failed' no_type.txt || cat no_type.txt
-  echo "SKIP MPI_DATATYPE_NULL: this MPI stops at it, without the library, too"
-  export NO_TYPE=skip
+mpi_dies() {
+  plain "$@" >mpi_dies.txt 2>&1 && return 1
+  shift
+  grep -m 1 -E 'Assertion failed|[Ss]egmentation fault' mpi_dies.txt || cat mpi_dies.txt
+  echo "SKIP ${1##*/} ${2-}: this MPI dies of it without the library, too"
 }
 
 report() {

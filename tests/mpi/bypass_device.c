@@ -4,7 +4,9 @@
  * those between the elements included. Without the preload the first one dies. Prints how many
  * calls had to be staged on this rank. With the argument `once` only the first round, and of the
  * places those where all is on the device and those where ranks differ. With NO_TYPE=skip in the
- * environment it makes no call with MPI_DATATYPE_NULL. */
+ * environment it makes no call with MPI_DATATYPE_NULL, with BELOW=self those of a type that begins
+ * below its address on MPI_COMM_SELF only. The arguments `no_type` and `below` make such calls, in
+ * host memory, and no others. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -176,6 +178,26 @@ static void add(void* a, void* b, int* count, MPI_Datatype* type) {
     }
 }
 
+static void make_below(MPI_Datatype* type) {
+  const MPI_Aint offset = -24;
+  const int length = 4;
+  MPI_Datatype float_type = MPI_FLOAT;
+  MPI_Type_create_struct(1, &length, &offset, &float_type, type);
+  MPI_Type_commit(type);
+}
+
+/* MPICH takes another way within a node after some calls. */
+static void only_below(void) {
+  MPI_Datatype below;
+  MPI_Op plus;
+  MPI_Op_create(add, 1, &plus);
+  make_below(&below);
+  for (int i = 0; i < 400; ++i)
+    PMPI_Allreduce(g_values + MARGIN, g_got + MARGIN, 1, below, plus, MPI_COMM_WORLD);
+  MPI_Type_free(&below);
+  MPI_Op_free(&plus);
+}
+
 static void made_by_the_program(void) {
   MPI_Datatype pairs, strided, wide, backwards, below, renamed;
   MPI_Op plus;
@@ -185,10 +207,7 @@ static void made_by_the_program(void) {
   MPI_Type_vector(3, 1, 4, MPI_FLOAT, &strided);
   MPI_Type_create_resized(pairs, 0, 40, &wide);
   MPI_Type_create_resized(pairs, 0, -16, &backwards);
-  const MPI_Aint offset = -24;
-  const int length = 4;
-  MPI_Datatype float_type = MPI_FLOAT;
-  MPI_Type_create_struct(1, &length, &offset, &float_type, &below);
+  make_below(&below);
   MPI_Type_dup(MPI_FLOAT, &renamed);
   MPI_Datatype* const types[] = {&pairs, &strided, &wide, &backwards, &below, &renamed};
   const char* const names[] = {"pairs", "strided", "wide", "backwards", "below", "renamed"};
@@ -196,7 +215,8 @@ static void made_by_the_program(void) {
   both("a user's operation", 30000, MPI_FLOAT, plus, MPI_COMM_WORLD);
   for (int i = 0; i < 6; ++i) {
     /* MPICH 4.0 itself dies of a negative extent when it needs a buffer of its own. */
-    const MPI_Comm comm = *types[i] == backwards ? MPI_COMM_SELF : MPI_COMM_WORLD;
+    const int alone = *types[i] == backwards || (*types[i] == below && getenv("BELOW") != NULL);
+    const MPI_Comm comm = alone ? MPI_COMM_SELF : MPI_COMM_WORLD;
     both(names[i], 1, *types[i], plus, comm);
     both(names[i], 200, *types[i], plus, comm);
     one(names[i], LARGE, 150, *types[i], plus, comm, 1);
@@ -247,6 +267,16 @@ int main(int argc, char** argv) {
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
   char** const buffers[] = {&g_values, &g_expected, &g_got, &g_host[0], &g_host[1]};
   for (int i = 0; i < 5; ++i) *buffers[i] = malloc(BYTES);
+  const int no_type = argc > 1 && strcmp(argv[1], "no_type") == 0;
+  if (no_type || (argc > 1 && strcmp(argv[1], "below") == 0)) {
+    fill(1, 4);
+    if (no_type)
+      PMPI_Allreduce(g_values, g_got, 1, MPI_DATATYPE_NULL, MPI_SUM, MPI_COMM_WORLD);
+    else
+      only_below();
+    MPI_Finalize();
+    return 0;
+  }
   int skipped = gpu_open();
   PMPI_Allreduce(MPI_IN_PLACE, &skipped, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
   if (skipped != 0) {

@@ -10,10 +10,7 @@ program=$top_builddir/tests/mpi/room
 holds "all without the library" plain 2 "$program" all >plain.txt
 # A handle that was freed is a pointer to freed memory in Open MPI.
 freed=freed
-plain 2 "$program" freed >out.txt 2>&1 || {
-  freed=
-  echo "SKIP freed: this MPI dies of a freed communicator, without the library, too"
-}
+if mpi_dies 2 "$program" freed; then freed=''; fi
 had=$(sed -n 's/ communicators$//p' plain.txt)
 for per_node in 1 2; do
   export SLIMPI_RANKS_PER_NODE=$per_node
@@ -26,7 +23,9 @@ for per_node in 1 2; do
 done
 export SLIMPI_RANKS_PER_NODE=1
 holds "full" under 2 "$program" full
-expect "$(report report.json calls compressed)" 2 "full: compressed when there is room again"
+wanted=2
+[ "$had" -lt 4096 ] || wanted=5 # an MPI with room for all that the program makes
+expect "$(report report.json calls compressed)" $wanted "full: compressed when there is room"
 holds "handler" under 2 "$program" handler
 expect "$(report report.json calls compressed)" 20 "handler: compressed"
 verdict
