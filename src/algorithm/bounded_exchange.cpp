@@ -202,7 +202,7 @@ Status Bounded::run() {
     int next = index_;
     SLIMPI_TRY(check(tries, &next));
     if (next == index_) break;
-    call_.communicator.statistics().repeated();
+    call_.communicator.statistics().count(&Counts::repeated);
     index_ = next;
   }
   // What these values alone decided says nothing about the next ones.

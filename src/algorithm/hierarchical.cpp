@@ -18,8 +18,8 @@ namespace slimpi::algorithm {
 Status find_residual(comm::Call& call, const comm::Range& shard, float** residual) {
   *residual = nullptr;
   if (!call.plan.error_feedback || call.state == nullptr) return Status::ok;
-  return call.state->open({comm::StateArray::residual}, shard.count, call.location,
-                           call.stream, call.communicator.statistics(), residual);
+  return call.state->open({comm::StateArray::residual}, shard.count, call.location, call.stream,
+                          call.communicator.statistics(), residual);
 }
 
 namespace {
@@ -53,13 +53,14 @@ Status run_in_bound(comm::Call& call) {
 
 Status run_hierarchical(comm::Call& call) {
   if (call.plan.max_error > 0) return run_in_bound(call);
-  OverlapChoice choice(call);
+  OverlapChoice choice;
+  SLIMPI_TRY(choice.open(call));
   if (choice.pieces() && PiecewiseNode::possible(call))
     SLIMPI_TRY(run_piecewise(call));
   else
     SLIMPI_TRY(
         run_in_nodes(call, [&](const NodeShard& shard) { return exchange(call, shard, nullptr); }));
-  return choice.record();
+  return choice.record(call);
 }
 
 // A rank without a shard makes an array of no elements; see tensor_state.h.
@@ -92,7 +93,6 @@ Status reserve_hierarchical(const comm::Call& call) {
     SLIMPI_TRY(call.scratch.exchange_partial().reserve(call.location, device::Place::device,
                                                        most.partial, communicator.statistics()));
   SLIMPI_TRY(intra::reserve_node_sum(call, group));
-  OverlapChoice::reserve(call);
   return PiecewiseNode::reserve(call);
 }
 

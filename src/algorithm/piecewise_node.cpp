@@ -2,9 +2,7 @@
 #include "algorithm/piecewise_node.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <optional>
 
 #include "comm/communicator.h"
 #include "inter/prepared_exchange.h"
@@ -98,45 +96,24 @@ Status PiecewiseNode::end(Status status) {
   return status;
 }
 
-// Of a communicator, by the bits of the count.
-class OverlapChoice::Autotuners : public comm::Attachment {
- public:
-  std::array<std::optional<comm::Autotuner>, 65> of_size;
-
- private:
-  void options_changed() override { of_size = {}; }
-  void layout_changed() override { of_size = {}; }
-};
-
-// Null where all ranks know that nothing is to be chosen.
-OverlapChoice::Autotuners* OverlapChoice::of(const comm::Call& call) {
+Status OverlapChoice::open(const comm::Call& call) {
   comm::Communicator& communicator = call.communicator;
   const comm::InterNodeGroup& group = communicator.inter_node_group(call.plan.hierarchy);
-  const bool choice = communicator.config().intra == Intra::automatic && !group.flat &&
-                      group.shards > 1 && communicator.layout().nodes() > 1 &&
-                      intra::NodePieces::possible(communicator, call.count * sizeof(float));
-  return choice ? &communicator.attachment<Autotuners>() : nullptr;
+  // By what all ranks know.
+  if (communicator.config().intra == Intra::automatic && !group.flat && group.shards > 1 &&
+      communicator.layout().nodes() > 1 &&
+      intra::NodePieces::possible(communicator, call.count * sizeof(float)))
+    SLIMPI_TRY(communicator.attachment<comm::Autotuners>().find(
+        communicator, comm::Autotuners::pieces, std::size_t(std::bit_width(call.count)),
+        int(kCandidates), &autotuner_));
+  begun_ = std::chrono::steady_clock::now();
+  return Status::ok;
 }
 
-void OverlapChoice::reserve(const comm::Call& call) {
-  Autotuners* const all = of(call);
-  if (all == nullptr) return;
-  std::optional<comm::Autotuner>& own = all->of_size[std::size_t(std::bit_width(call.count))];
-  if (!own) own.emplace(int(kCandidates), comm::Autotuner::Start::careful);
-}
-
-OverlapChoice::OverlapChoice(const comm::Call& call) : exchange_(call.communicator.exchange()) {
-  if (Autotuners* const all = of(call); all != nullptr)
-    autotuner_ = &*all->of_size[std::size_t(std::bit_width(call.count))];
-}
-
-Status OverlapChoice::record() {
+Status OverlapChoice::record(const comm::Call& call) {
   if (autotuner_ == nullptr) return Status::ok;
   const std::chrono::nanoseconds spent = std::chrono::steady_clock::now() - begun_;
-  if (!autotuner_->record(std::uint64_t(spent.count()))) return Status::ok;
-  SLIMPI_TRY(exchange_.all_min(autotuner_->times_to_agree()));
-  autotuner_->agreed();
-  return Status::ok;
+  return comm::record_time(call.communicator, *autotuner_, std::uint64_t(spent.count()));
 }
 
 }  // namespace slimpi::algorithm

@@ -58,27 +58,22 @@ class PiecewiseNode final : public inter::NodeWork {
 };
 
 // Whether a call is done in pieces or as by node_frame.h. Which is faster depends on the link, the
-// kernel and the caches, so an autotuner for each size class times the program's own calls. The
-// same on all ranks, also on those that can do nothing in pieces.
+// kernel and the caches, so an autotuner times the program's own calls. The same on all ranks, also
+// on those that can do nothing in pieces.
 class OverlapChoice {
  public:
-  // Makes the autotuner of the call's size, where there is a choice.
-  static void reserve(const comm::Call& call);
-
-  explicit OverlapChoice(const comm::Call& call);
+  // Collective.
+  Status open(const comm::Call& call);
   bool pieces() const { return autotuner_ == nullptr || autotuner_->next() == kPieces; }
 
-  // The call succeeded. Collective where pieces() was a choice.
-  Status record();
+  // The call succeeded. Collective.
+  Status record(const comm::Call& call);
 
  private:
   enum Candidate { kPieces, kAtOnce, kCandidates };
-  class Autotuners;
-  static Autotuners* of(const comm::Call& call);
 
-  comm::Exchange& exchange_;
   comm::Autotuner* autotuner_ = nullptr;  // null: there is no choice
-  const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point begun_;
 };
 
 }  // namespace slimpi::algorithm

@@ -48,8 +48,10 @@ void Statistics::compressed(const CompressedCall& call) {
   }
 }
 
-void Statistics::exact_in_node() {
-  add(SLIMPI_COUNTER(exact_in_node), 1);
+void Statistics::count(std::uint64_t Counts::*number, std::uint64_t amount) {
+  static constexpr Counts kPlaces{};
+  const auto* const first = reinterpret_cast<const std::uint64_t*>(&kPlaces);
+  add(std::size_t(&(kPlaces.*number) - first), amount);
 }
 
 void Statistics::left_to_mpi(std::uint64_t bytes, std::uint64_t nodes) {
@@ -57,18 +59,6 @@ void Statistics::left_to_mpi(std::uint64_t bytes, std::uint64_t nodes) {
     add(SLIMPI_COUNTER(bytes_left_elsewhere), bytes);
   else
     add(SLIMPI_COUNTER(bytes_left), 2 * (nodes - 1) * bytes);
-}
-
-void Statistics::inside(std::uint64_t nanoseconds) {
-  add(SLIMPI_COUNTER(nanoseconds), nanoseconds);
-}
-
-void Statistics::verifying(std::uint64_t nanoseconds) {
-  add(SLIMPI_COUNTER(verify_nanoseconds), nanoseconds);
-}
-
-void Statistics::sent(std::uint64_t bytes) {
-  add(SLIMPI_COUNTER(bytes_sent), bytes);
 }
 
 void Statistics::stage(Stage stage, std::uint64_t nanoseconds) {
@@ -82,30 +72,6 @@ void Statistics::error(std::uint64_t bytes, double relative_l2) {
   double seen = errors.max.load(std::memory_order_relaxed);
   while (relative_l2 > seen && !errors.max.compare_exchange_weak(seen, relative_l2)) {
   }
-}
-
-void Statistics::state(std::int64_t more) {
-  add(SLIMPI_COUNTER(state_bytes), std::uint64_t(more));
-}
-
-void Statistics::dropped() {
-  add(SLIMPI_COUNTER(state_dropped), 1);
-}
-
-void Statistics::staged() {
-  add(SLIMPI_COUNTER(staged_calls), 1);
-}
-
-void Statistics::overflow(std::uint64_t values) {
-  add(SLIMPI_COUNTER(overflowed), values);
-}
-
-void Statistics::beyond_bound(std::uint64_t elements) {
-  add(SLIMPI_COUNTER(beyond_bound), elements);
-}
-
-void Statistics::repeated() {
-  add(SLIMPI_COUNTER(repeated), 1);
 }
 
 Counts Statistics::counts() const {

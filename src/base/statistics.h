@@ -111,25 +111,17 @@ class Statistics {
   }
   void passed(BypassReason reason);
   void compressed(const CompressedCall& call);
-  void exact_in_node();
+  // Adds to one of the numbers of Counts that stand alone.
+  void count(std::uint64_t Counts::*number, std::uint64_t amount = 1);
   // Bytes of a float sum that goes to MPI, by `nodes` nodes; 0: the nodes are not known.
   void left_to_mpi(std::uint64_t bytes, std::uint64_t nodes);
-  void inside(std::uint64_t nanoseconds);     // time inside slimpi
-  void verifying(std::uint64_t nanoseconds);  // of it: for an exact sum
-  void sent(std::uint64_t bytes);
   void stage(Stage stage, std::uint64_t nanoseconds);
   void error(std::uint64_t bytes, double relative_l2);  // of a call with a buffer of so many bytes
-  void state(std::int64_t bytes_more);
   void scratch(std::int64_t bytes_more) { scratch_.add(bytes_more); }
   void segment(std::int64_t more, std::int64_t bytes_more) {
     segments_.add(more);
     segment_bytes_.add(bytes_more);
   }
-  void dropped();
-  void staged();
-  void overflow(std::uint64_t values);
-  void beyond_bound(std::uint64_t elements);
-  void repeated();
 
   Counts counts() const;
   // By size class. The size classes are those of Counts::sizes.
@@ -151,12 +143,11 @@ class Statistics {
 };
 
 // Adds the time from its construction to its end, or its destruction, to the time inside slimpi, or
-// to that of SLIMPI_VERIFY.
+// to another number of Counts.
 class Inside {
  public:
-  enum class What { call, verify };
-  explicit Inside(Statistics& statistics, What what = What::call)
-      : statistics_(statistics), what_(what), begin_(Trace::Clock::now()) {}
+  explicit Inside(Statistics& statistics, std::uint64_t Counts::*number = &Counts::nanoseconds)
+      : statistics_(statistics), number_(number), begin_(Trace::Clock::now()) {}
   ~Inside() { end(); }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
@@ -164,15 +155,12 @@ class Inside {
     if (ended_) return;
     ended_ = true;
     const std::chrono::nanoseconds spent = Trace::Clock::now() - begin_;
-    if (what_ == What::call)
-      statistics_.inside(std::uint64_t(spent.count()));
-    else
-      statistics_.verifying(std::uint64_t(spent.count()));
+    statistics_.count(number_, std::uint64_t(spent.count()));
   }
 
  private:
   Statistics& statistics_;
-  const What what_;
+  std::uint64_t Counts::*const number_;
   const Trace::Clock::time_point begin_;
   bool ended_ = false;
 };

@@ -41,7 +41,7 @@ comm::TensorState& AllreduceCall::find_state() {
   bool misnumbered = false;
   comm::TensorState& state = communicator_.states.find(key_, count_, &misnumbered);
   if (misnumbered) {
-    runtime_.statistics.dropped();
+    runtime_.statistics.count(&Counts::state_dropped);
     if (communicator_.rank() == 0)
       log_once(LogLevel::warn,
                "a sum has another count than the one in its place in the step before, so "

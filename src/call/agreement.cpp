@@ -75,7 +75,7 @@ Status AllreduceCall::agree_on_state(comm::Call& call, std::optional<BypassReaso
   SLIMPI_TRY(compare_states(call, &agreement));
   if (!agreement.alike() || agreement.state_nonfinite != 0) {
     if (!agreement.alike()) {
-      runtime_.statistics.dropped();
+      runtime_.statistics.count(&Counts::state_dropped);
       if (communicator_.rank() == 0)
         log_once(LogLevel::warn,
                  call.state->key.by == comm::TensorKey::By::name
@@ -122,7 +122,7 @@ Status AllreduceCall::agree_on_state(comm::Call& call, std::optional<BypassReaso
     plan_.error_feedback = false;
   } else if (agreement.unfit != 0) {
     call.state->uninitialized = true;
-    runtime_.statistics.dropped();
+    runtime_.statistics.count(&Counts::state_dropped);
   }
   return Status::ok;
 }

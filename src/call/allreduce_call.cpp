@@ -229,7 +229,7 @@ Status AllreduceCall::run_in_node(bool* usual, int* code) {
     runtime_.left_to_mpi(communicator_, BypassReason::single_node, request_);
     *code = finish_by_mpi(result.finished, kept);
   } else {
-    runtime_.statistics.exact_in_node();
+    runtime_.statistics.count(&Counts::exact_in_node);
   }
   return comm::synchronize(call.device_stream());
 }

@@ -4,54 +4,54 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace slimpi::call {
 
 // Allocates nothing for a row that exists: every call of auto comes here.
-AutoChoices::Row& AutoChoices::row_of(const Candidates& candidates, std::uint64_t bytes) {
-  const std::size_t size_class = size_class_of(bytes);
-  for (auto& [key, row] : rows_)
-    if (key.size_class == size_class && key.candidates == candidates) return row;
-  Row row;
-  row.trials.resize(candidates.size());
-  return rows_.emplace(Key{size_class, candidates}, std::move(row)).first->second;
+AutoChoice& AutoChoices::row_of(Candidates candidates, std::uint64_t bytes) {
+  const std::uint64_t from = std::uint64_t(1) << size_class_of(bytes);
+  const auto has_name = [](const AutoChoice::Candidate& one, const char* name) {
+    return one.name == name;
+  };
+  for (AutoChoice& row : rows_)
+    if (row.from_bytes == from && std::equal(row.candidates.begin(), row.candidates.end(),
+                                             candidates.begin(), candidates.end(), has_name))
+      return row;
+  AutoChoice row;
+  row.from_bytes = from;
+  for (const char* const name : candidates) row.candidates.push_back({name, 0, 0});
+  return rows_.emplace_back(std::move(row));
 }
 
-void AutoChoices::add(const Candidates& candidates, std::uint64_t bytes, std::size_t which,
+void AutoChoices::add(Candidates candidates, std::uint64_t bytes, std::size_t which,
                       std::uint64_t nanoseconds) {
   const std::lock_guard lock(mutex_);
-  Row::Trials& trials = row_of(candidates, bytes).trials[which];
-  trials.least = trials.calls == 0 ? nanoseconds : std::min(trials.least, nanoseconds);
-  ++trials.calls;
+  AutoChoice::Candidate& tried = row_of(candidates, bytes).candidates[which];
+  tried.least = tried.calls == 0 ? nanoseconds : std::min(tried.least, nanoseconds);
+  ++tried.calls;
 }
 
-std::string AutoChoices::choose(const Candidates& candidates, std::uint64_t bytes,
-                                std::size_t which) {
+std::string AutoChoices::choose(Candidates candidates, std::uint64_t bytes, std::size_t which) {
   const std::lock_guard lock(mutex_);
-  Row& row = row_of(candidates, bytes);
-  row.chosen = which;
+  AutoChoice& row = row_of(candidates, bytes);
+  row.chosen = candidates[which];
   ++row.decisions;
   std::string tried;
-  for (std::size_t i = 0; i < candidates.size(); ++i)
-    tried +=
-        fmt::format("{}{} {:.3f} ms in {} calls", tried.empty() ? "" : ", ", candidates[i].name(),
-                    double(row.trials[i].least) * 1e-6, row.trials[i].calls);
-  return fmt::format("auto: {} is used for sums of about {} bytes (least times: {})",
-                     candidates[which].name(), bytes, tried);
+  for (const AutoChoice::Candidate& one : row.candidates)
+    tried += fmt::format("{}{} {:.3f} ms in {} calls", tried.empty() ? "" : ", ", one.name,
+                         double(one.least) * 1e-6, one.calls);
+  return fmt::format("auto: {} is used for sums of about {} bytes (least times: {})", row.chosen,
+                     bytes, tried);
 }
 
 std::vector<AutoChoice> AutoChoices::rows() {
-  const std::lock_guard lock(mutex_);
-  std::vector<AutoChoice> all;
-  for (const auto& [key, row] : rows_) {
-    AutoChoice& one = all.emplace_back();
-    one.from_bytes = 1ull << key.size_class;
-    one.decisions = row.decisions;
-    if (row.chosen) one.chosen = key.candidates[*row.chosen].name();
-    for (std::size_t i = 0; i < row.trials.size(); ++i)
-      one.candidates.push_back(
-          {key.candidates[i].name(), row.trials[i].calls, row.trials[i].least});
-  }
+  std::unique_lock lock(mutex_);
+  std::vector<AutoChoice> all = rows_;
+  lock.unlock();
+  std::stable_sort(all.begin(), all.end(), [](const AutoChoice& a, const AutoChoice& b) {
+    return a.from_bytes < b.from_bytes;
+  });
   return all;
 }
 

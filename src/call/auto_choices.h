@@ -2,18 +2,19 @@
 // What the autotuner tried and chose, by size class: for the log and the report. Rank 0 of each
 // communicator adds; any thread may.
 #pragma once
-#include <compare>
 #include <cstdint>
-#include <map>
 #include <mutex>
-#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/report.h"
-#include "call/candidate.h"
 
 namespace slimpi::call {
+
+// The names of the ways to do a call that the autotuner may choose: "mpi", MPI's own allreduce; "in
+// the node", the sum in shared memory of a node; or an algorithm between nodes.
+using Candidates = std::span<const char* const>;
 
 class AutoChoices {
  public:
@@ -24,32 +25,19 @@ class AutoChoices {
   }
 
   // One call of `bytes` bytes with candidates[which].
-  void add(const Candidates& candidates, std::uint64_t bytes, std::size_t which,
+  void add(Candidates candidates, std::uint64_t bytes, std::size_t which,
            std::uint64_t nanoseconds);
-
   // candidates[which] won. Returns the line for the log.
-  std::string choose(const Candidates& candidates, std::uint64_t bytes, std::size_t which);
+  std::string choose(Candidates candidates, std::uint64_t bytes, std::size_t which);
 
+  // By size.
   std::vector<AutoChoice> rows();
 
  private:
-  struct Key {
-    std::size_t size_class;
-    Candidates candidates;
-    auto operator<=>(const Key&) const = default;
-  };
-  struct Row {
-    struct Trials {
-      std::uint64_t calls = 0, least = 0;  // least: nanoseconds of the fastest call
-    };
-    std::vector<Trials> trials;  // of each candidate
-    std::uint64_t decisions = 0;
-    std::optional<std::size_t> chosen;  // empty while candidates are on trial
-  };
-  Row& row_of(const Candidates& candidates, std::uint64_t bytes);
+  AutoChoice& row_of(Candidates candidates, std::uint64_t bytes);
 
   std::mutex mutex_;  // protects rows_
-  std::map<Key, Row> rows_;
+  std::vector<AutoChoice> rows_;
 };
 
 }  // namespace slimpi::call

@@ -12,7 +12,7 @@
 #include "call/auto_choices.h"
 #include "call/element_type.h"
 #include "call/failure.h"
-#include "intra/node_state.h"
+#include "comm/autotuner.h"
 
 namespace slimpi::call {
 
@@ -45,7 +45,7 @@ Ran run_mpi(Runtime& runtime, const comm::Communicator& communicator, BypassReas
 // Runs the next candidate and records its time in the autotuner.
 template <typename Run>
 Outcome try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autotuner& autotuner,
-                 const Candidates& candidates, const Allreduce& request, Run run) {
+                 Candidates candidates, const Allreduce& request, Run run) {
   const std::uint64_t begin = candidate_clock();
   const int candidate = autotuner.next();
   const bool was_settled = autotuner.settled();
@@ -61,10 +61,8 @@ Outcome try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autot
   // call.
   if (communicator.rank() == 0)
     (void)caught([&] { AutoChoices::all().add(candidates, bytes, std::size_t(candidate), spent); });
-  if (!autotuner.record(spent)) return done;
-  const Status status = communicator.exchange().all_min(autotuner.times_to_agree());
+  const Status status = comm::record_time(communicator, autotuner, spent);
   if (status != Status::ok) return Outcome::finished(fail_call(runtime, communicator, status));
-  autotuner.agreed();
   if (communicator.rank() == 0)
     (void)caught([&] {
       if (was_settled && !autotuner.settled())
@@ -75,8 +73,11 @@ Outcome try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autot
   return done;
 }
 
-std::size_t bits_of_count(const Allreduce& request) {
-  return std::size_t(std::bit_width(std::uint64_t(request.count)));
+// Sums of doubles have classes of their own.
+std::size_t size_class(const Allreduce& request) {
+  constexpr std::size_t kClasses = 65;  // bits of a count
+  return std::size_t(std::bit_width(std::uint64_t(request.count))) +
+         (is_double(request) ? kClasses : 0);
 }
 
 // As run_plan(). *verifying: nanoseconds of it for SLIMPI_VERIFY.
@@ -95,11 +96,7 @@ Outcome run_timed_plan(Runtime& runtime, comm::Communicator& communicator, const
   return Outcome::left(*reason);
 }
 
-// Allocates at the first call only. Never destroyed: exit handlers may still make calls.
-const Candidates& node_candidates() {
-  static const auto& both = *new Candidates{Candidate::mpi(), Candidate::in_node()};
-  return both;
-}
+constexpr const char* kNodeCandidates[] = {"mpi", "in the node"};
 
 }  // namespace
 
@@ -115,9 +112,8 @@ Outcome run_fastest(Runtime& runtime, comm::Communicator& communicator, Prepared
                     const Allreduce& request) {
   const std::vector<comm::Plan>& plans = prepared.decision.plans;
   comm::Autotuner* autotuner = nullptr;
-  if (const Status status = prepared.autotuner(
-          communicator,
-          bits_of_count(request) + (is_double(request) ? PreparedCall::kSizeClasses : 0),
+  if (const Status status = communicator.attachment<comm::Autotuners>().find(
+          communicator, prepared.number, size_class(request), int(prepared.candidates.size()),
           &autotuner);
       status != Status::ok)
     return Outcome::finished(fail_call(runtime, communicator, status));
@@ -141,19 +137,17 @@ Outcome run_in_node_fastest(Runtime& runtime, comm::Communicator& communicator,
                             const comm::Plan& plan, const Allreduce& request) {
   // A transport that was asked for by name is used without trials.
   const bool tries = communicator.config().intra == Intra::automatic;
-  // What the ranks need for their decisions they make together: where they decide for MPI, a rank
-  // cannot learn any more that another has failed.
-  const auto prepare = [&] {
-    node_candidates();
-    intra::NodeState::of(communicator).order.reserve(communicator.size());
-    if (tries) communicator.make_node_autotuners();
-    return Status::ok;
-  };
   AllreduceCall call(runtime, communicator, plan, request);
   bool possible = false;
+  comm::Autotuner* autotuner = nullptr;
   const Status opened = [&] {
-    SLIMPI_TRY(communicator.make_for_node(prepare, &possible));
-    return possible ? call.open_in_node(&possible) : Status::ok;
+    SLIMPI_TRY(call.open_in_node(&possible));
+    if (!possible || !tries) return Status::ok;
+    SLIMPI_TRY(communicator.attachment<comm::Autotuners>().find(
+        communicator, comm::Autotuners::in_node, size_class(request),
+        int(std::size(kNodeCandidates)), &autotuner));
+    possible = autotuner != nullptr;
+    return Status::ok;
   }();
   if (opened != Status::ok) return Outcome::finished(fail_call(runtime, communicator, opened));
   if (!possible) {
@@ -171,8 +165,7 @@ Outcome run_in_node_fastest(Runtime& runtime, comm::Communicator& communicator,
     if (candidate == 0) return run_mpi(runtime, communicator, BypassReason::single_node, request);
     return run_in_node();
   };
-  return try_next(runtime, communicator, communicator.node_autotuner(int(bits_of_count(request))),
-                  node_candidates(), request, run);
+  return try_next(runtime, communicator, *autotuner, kNodeCandidates, request, run);
 }
 
 }  // namespace slimpi::call

@@ -18,8 +18,10 @@
 #include "call/nonblocking.h"
 #include "call/prepared_calls.h"
 #include "call/runtime.h"
+#include "comm/autotuner.h"
 #include "device/plugins.h"
 #include "device/process_memory.h"
+#include "intra/node_state.h"
 #include "policy/policy.h"
 
 namespace slimpi::call {
@@ -122,6 +124,8 @@ Status begin_communicator(Runtime& runtime, comm::Communicator& communicator) {
   const Config& config = communicator.config();
   const policy::Rules& rules = runtime.rules_of(communicator);
   prepare_calls(runtime, communicator);
+  intra::NodeState::of(communicator).order.reserve(communicator.size());
+  (void)communicator.attachment<comm::Autotuners>();
   SLIMPI_TRY(communicator.agree(
       policy::rules_apply(config) ? policy::describe(rules, communicator.name()) : ""));
   return runtime.offer_for_report(communicator);

@@ -96,7 +96,7 @@ void FeedbackCheck::compare(const float* exact, const float* result) const {
                      " is possible: a defect of slimpi; SLIMPI_ERROR_FEEDBACK=0 avoids it");
     }
   }
-  if (beyond != 0) call_.communicator.statistics().beyond_bound(beyond);
+  if (beyond != 0) call_.communicator.statistics().count(&Counts::beyond_bound, beyond);
 }
 
 }  // namespace slimpi::call

@@ -59,7 +59,7 @@ void LowRankCheck::compare(const float* exact, const float* result) const {
                    " is possible: a defect of slimpi; SLIMPI_ALGORITHM=off avoids it");
     beyond += matrix.count;
   }
-  if (beyond != 0) call_.communicator.statistics().beyond_bound(beyond);
+  if (beyond != 0) call_.communicator.statistics().count(&Counts::beyond_bound, beyond);
 }
 
 }  // namespace slimpi::call

@@ -6,32 +6,18 @@
 // leave that call to MPI.
 #pragma once
 #include <cstdint>
-#include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "call/candidate.h"
 #include "comm/attachment.h"
-#include "comm/autotuner.h"
-#include "comm/communicator.h"
 #include "policy/policy.h"
 
 namespace slimpi::call {
 
 struct PreparedCall {
   policy::Decision decision;
-  Candidates candidates;  // MPI and the plans' algorithms
-
-  // The autotuner of several plans for counts with so many bits, with kSizeClasses added for
-  // doubles; null where some rank could not make it. The ranks make it together at the first call,
-  // because later calls may go to MPI on all of them without a message. It is collective then.
-  Status autotuner(comm::Communicator& communicator, std::size_t size_class,
-                   comm::Autotuner** found);
-
-  static constexpr std::size_t kSizeClasses = 65;  // bits of a count
-  // By size class. Empty: not made yet; null: some rank could not make it.
-  std::vector<std::optional<std::unique_ptr<comm::Autotuner>>> autotuners;
+  std::vector<const char*> candidates;  // MPI and the plans' algorithms; see call/auto_choices.h
+  int number = 0;                       // of the row
 };
 
 class PreparedCalls : public comm::Attachment {

@@ -212,7 +212,7 @@ int call_mpi_staged(const Allreduce& call) {
   const Status status = caught([&] { return run_staged(runtime, call, span, in, out, &code); });
   if (status != Status::ok) return runtime.raise(call.comm, status);
   if (code != mpi::kSuccess) return code;
-  runtime.statistics.staged();
+  runtime.statistics.count(&Counts::staged_calls);
   if (Trace* const trace = Trace::running(); trace != nullptr)
     trace->add("staged", begin, Trace::Clock::now(), span.bytes);
   log_once(LogLevel::info,

@@ -84,7 +84,7 @@ Status keep_for_verification(const comm::Call& call, const device::Location& fro
 
 Status verify_result(const comm::Call& call, bool doubles) {
   Statistics& statistics = call.communicator.statistics();
-  const Inside verifying(statistics, Inside::What::verify);
+  const Inside verifying(statistics, &Counts::verify_nanoseconds);
   comm::Exchange& exchange = call.communicator.exchange();
   float* const exact = exact_of(call);
   // No failure ends MPI's sum, so no rank begins it before all have come through the call.

@@ -2,40 +2,16 @@
 #include "comm/autotuner.h"
 
 #include <algorithm>
-#include <iterator>
 #include <numeric>
+
+#include "base/exceptions.h"
+#include "comm/communicator.h"
 
 namespace slimpi::comm {
 
 namespace {
 // Drift: the winner's time, divided by its expected time, is above kSlower or below kFaster.
 constexpr double kSlower = 1.3, kFaster = 0.7;
-
-// The trials of a careful start, of two candidates. The first trial of each contains set-up costs.
-struct CarefulTrial {
-  int candidate, if_second_leads;  // the candidate, and the one where the second leads by now
-  bool counts = true;              // in the end
-  bool compares = false;           // after it the ranks decide whether the second leads
-};
-constexpr CarefulTrial kCareful[] = {
-    {0, 0, false},
-    {0, 0},
-    {0, 0},
-    {1, 1, false, true},
-    {0, 1},
-    {0, 1},
-    {0, 1},
-    {0, 0},
-    {1, 1, true, true},
-    {0, 1},
-    {1, 0},
-    {0, 1},
-    {1, 1},
-    {0, 0},
-};
-// The second candidate leads when one call of it takes less than this many times the best of the
-// first.
-constexpr double kClearly = 0.85;
 
 std::uint64_t median(std::span<std::uint64_t> values) {
   std::sort(values.begin(), values.end());
@@ -49,17 +25,15 @@ double cost_of_others(const std::vector<std::uint64_t>& times) {
 }
 }  // namespace
 
-Autotuner::Autotuner(int candidates, Start start) : candidates_(candidates) {
+Autotuner::Autotuner(int candidates) : candidates_(candidates) {
   // The most times that any stage holds. No later push_back allocates, so no rank can fail in the
   // middle of trials.
-  const std::size_t most = std::max<std::size_t>(
-      kWatch, std::size_t(candidates) * std::max(kRounds, kInARow * kRepeats));
-  times_.reserve(std::max(most, std::size(kCareful)));
+  times_.reserve(std::max<std::size_t>(
+      kWatch, std::size_t(candidates) * std::max(kRounds, kInARow * kRepeats)));
   of_one_.reserve(times_.capacity());
   in_trial_.reserve(std::size_t(candidates));
   medians_.reserve(std::size_t(candidates));
   start_rounds();
-  if (start == Start::careful && candidates == 2) stage_ = Stage::careful;
 }
 
 void Autotuner::start_rounds() {
@@ -73,20 +47,16 @@ void Autotuner::start_rounds() {
 // The position in in_trial_ of the candidate that a trial of this stage tries. It depends on the
 // trial's number and on agreed state only, so it is the same on all ranks.
 int Autotuner::candidate_of(int trial) const {
-  if (stage_ == Stage::careful)
-    return trial < leads_from_ ? kCareful[trial].candidate : kCareful[trial].if_second_leads;
   return (stage_ == Stage::rounds ? trial : trial / kInARow) % int(in_trial_.size());
 }
 
 // Whether a trial of this stage counts when its candidates are compared.
 bool Autotuner::counts(int trial) const {
-  if (stage_ == Stage::careful) return kCareful[trial].counts;
   return stage_ == Stage::rounds ? trial >= int(in_trial_.size()) : trial % kInARow >= kUncounted;
 }
 
 // Trials in this stage.
 int Autotuner::trials() const {
-  if (stage_ == Stage::careful) return int(std::size(kCareful));
   return int(in_trial_.size()) * (stage_ == Stage::rounds ? kRounds : kInARow * kRepeats);
 }
 
@@ -97,18 +67,14 @@ int Autotuner::next() const {
 bool Autotuner::record(std::uint64_t nanoseconds) {
   times_.push_back(nanoseconds);
   if (stage_ == Stage::settled) return times_.size() == std::size_t(kWatch);
-  // It depends on the number of trials and on leads_from_ only: all ranks agree after the same
-  // call, whatever their times were.
-  const bool compares =
-      stage_ == Stage::careful && kCareful[trial_].compares && leads_from_ == INT_MAX;
-  return ++trial_ == trials() || compares;
+  // It depends on the number of trials only: all ranks agree after the same call, whatever their
+  // times were.
+  return ++trial_ == trials();
 }
 
 void Autotuner::agreed() {
   // times_ now holds the minima over all ranks, so every decision below is the same on all of them.
   switch (stage_) {
-    case Stage::careful:
-      return trial_ < trials() ? compare_second() : choose_runoff();
     case Stage::rounds:
       return choose_runoff();
     case Stage::runoff:
@@ -116,14 +82,6 @@ void Autotuner::agreed() {
     case Stage::settled:
       return watch();
   }
-}
-
-// After a trial that compares, which is one of the second candidate.
-void Autotuner::compare_second() {
-  std::uint64_t best = UINT64_MAX;
-  for (int trial = 1; trial < trial_; ++trial)
-    if (candidate_of(trial) == 0) best = std::min(best, times_[std::size_t(trial)]);
-  if (double(times_.back()) < kClearly * double(best)) leads_from_ = trial_;
 }
 
 // A median, because one interrupted call must not decide. At least one nanosecond, because times
@@ -179,6 +137,33 @@ void Autotuner::watch() {
   const double ratio = double(now) / double(std::max<std::uint64_t>(expected_, 1));
   if (ratio <= kSlower && ratio >= kFaster && until_again_ > 0) return;
   start_rounds();
+}
+
+Status Autotuners::find(Communicator& communicator, int among, std::size_t size_class,
+                        int candidates, Autotuner** found) {
+  const std::pair key(among, size_class);
+  auto known = made_.find(key);
+  if (known == made_.end()) {
+    bool all = false;
+    SLIMPI_TRY(communicator.agree_on_made(caught([&] {
+                                            auto made = std::make_unique<Autotuner>(candidates);
+                                            known = made_.emplace(key, std::move(made)).first;
+                                          }),
+                                          &all));
+    // On all ranks, so that the next call is collective again.
+    if (!all) made_.erase(key);
+    *found = all ? known->second.get() : nullptr;
+    return Status::ok;
+  }
+  *found = known->second.get();
+  return Status::ok;
+}
+
+Status record_time(Communicator& communicator, Autotuner& autotuner, std::uint64_t nanoseconds) {
+  if (!autotuner.record(nanoseconds)) return Status::ok;
+  SLIMPI_TRY(communicator.exchange().all_min(autotuner.times_to_agree()));
+  autotuner.agreed();
+  return Status::ok;
 }
 
 }  // namespace slimpi::comm

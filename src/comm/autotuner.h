@@ -8,23 +8,23 @@
 // Only the constructor allocates: a rank that failed in the middle of trials would choose otherwise
 // than the others.
 #pragma once
-#include <climits>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <span>
+#include <utility>
 #include <vector>
+
+#include "base/status.h"
+#include "comm/attachment.h"
 
 namespace slimpi::comm {
 
+class Communicator;
+
 class Autotuner {
  public:
-  // How the first trials of all are ordered. `rounds`: each candidate in turn. `careful`: of two
-  // candidates, the second is expected to be faster, but may be slower. Only two of the first ten
-  // calls try it, so ten calls cost at most 5 % more than ten of the first even where it takes 1.25
-  // times as long. If one of the two is clearly faster than the first candidate, though it may
-  // contain set-up costs, the second does most of the calls from there on.
-  enum class Start { rounds, careful };
-
-  explicit Autotuner(int candidates, Start start = Start::rounds);
+  explicit Autotuner(int candidates);
 
   // The candidate for the next call; the same on all ranks that recorded and agreed on the same
   // times.
@@ -55,15 +55,14 @@ class Autotuner {
   static constexpr int kCostRatio = 100;
 
  private:
-  // careful, rounds and runoff: trials are made. settled: best_ is used and watched for drift. The
-  // stage and leads_from_ change only in agreed(), and so on all ranks at the same call.
-  enum class Stage { careful, rounds, runoff, settled };
+  // rounds and runoff: trials are made. settled: best_ is used and watched for drift. The stage
+  // changes only in agreed(), and so on all ranks at the same call.
+  enum class Stage { rounds, runoff, settled };
 
   void start_rounds();
   int candidate_of(int trial) const;
   bool counts(int trial) const;
   int trials() const;
-  void compare_second();
   void find_medians();
   void choose_runoff();
   void settle();
@@ -72,8 +71,7 @@ class Autotuner {
   int candidates_;
   std::vector<int> in_trial_;  // candidates that have trials in this stage
   Stage stage_;
-  int trial_ = 0;             // trials made in this stage
-  int leads_from_ = INT_MAX;  // of a careful start: the trial from which the second does most calls
+  int trial_ = 0;  // trials made in this stage
   int best_ = 0;
   std::uint64_t expected_ = 0;  // nanoseconds of the winner when it won
   double until_again_ = 0;      // calls until new trials without a cause
@@ -83,5 +81,28 @@ class Autotuner {
   // one; made by find_medians(). And what it works on.
   std::vector<std::uint64_t> medians_, of_one_;
 };
+
+// The autotuners of a communicator: whatever is chosen by time has its own here.
+class Autotuners : public Attachment {
+ public:
+  // What the candidates of an autotuner are: plans of a row of the rules, by its number, or one of
+  // these.
+  enum Among { in_node = -1, pieces = -2 };
+
+  // The one for a size class. Null where some rank has no memory for it. Collective at the first
+  // call with these numbers, because later calls may go to MPI without a message between the ranks.
+  Status find(Communicator& communicator, int among, std::size_t size_class, int candidates,
+              Autotuner** found);
+
+ private:
+  void options_changed() override { made_.clear(); }
+  void layout_changed() override { made_.clear(); }
+
+  std::map<std::pair<int, std::size_t>, std::unique_ptr<Autotuner>> made_;
+};
+
+// Records the time of the call that autotuner.next() was asked for, and agrees with the other ranks
+// where that is due.
+Status record_time(Communicator& communicator, Autotuner& autotuner, std::uint64_t nanoseconds);
 
 }  // namespace slimpi::comm

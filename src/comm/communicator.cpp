@@ -150,8 +150,6 @@ void Communicator::abandon() {
 void Communicator::start_anew() {
   changed_ = laid_out_ = false;
   group_.clear();
-  node_autotuners_.clear();
-  made_for_node_.reset();
   states.drop_all();
   for (const auto& [key, attached] : attachments_) attached->options_changed();
 }
@@ -179,15 +177,6 @@ Status Communicator::agree_on_made(Status here, bool* all) {
   if (here != Status::ok) log_failure_once(LogLevel::warn, "some sums go to MPI on all ranks");
   *all = here == Status::ok;
   return exchange_.all_true(all);
-}
-
-// All sizes at once: one agreement instead of one at the first call of each size.
-void Communicator::make_node_autotuners() {
-  std::vector<Autotuner> made;
-  made.reserve(kNodeSizeClasses);
-  // The second candidate is slimpi's own sum.
-  while (made.size() < kNodeSizeClasses) made.emplace_back(2, Autotuner::Start::careful);
-  node_autotuners_ = std::move(made);
 }
 
 }  // namespace slimpi::comm

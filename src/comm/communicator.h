@@ -9,7 +9,6 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -17,9 +16,7 @@
 #include <vector>
 
 #include "base/activity.h"
-#include "base/exceptions.h"
 #include "comm/attachment.h"
-#include "comm/autotuner.h"
 #include "comm/call.h"
 #include "comm/exchange.h"
 #include "comm/node_layout.h"
@@ -143,23 +140,6 @@ class Communicator {
 
   // Of something that this rank made, or not (`here`): whether all ranks have it. Collective.
   Status agree_on_made(Status here, bool* all);
-  // Makes the autotuners for sums inside the one node, of all sizes; called in make_for_node().
-  void make_node_autotuners();
-  Autotuner& node_autotuner(int bits) { return node_autotuners_[std::size_t(bits)]; }
-
-  // Makes what the first call inside one node needs, by `make`, on all ranks or on none, once.
-  // *made is the same on all ranks. Collective at the first call.
-  template <typename Make>
-  Status make_for_node(const Make& make, bool* made) {
-    if (!made_for_node_) {
-      bool all = false;
-      SLIMPI_TRY(agree_on_made(caught(make), &all));
-      made_for_node_ = all;
-    }
-    *made = *made_for_node_;
-    return Status::ok;
-  }
-
   // This communicator's number in messages; the same on all ranks. 0 before agree().
   int number() const { return number_; }
   ActiveCall::Subject subject(std::uint64_t count) const {
@@ -221,9 +201,6 @@ class Communicator {
   NodeLayout layout_;
   std::map<Hierarchy, InterNodeGroup> group_;
   Exchange exchange_;
-  static constexpr std::size_t kNodeSizeClasses = 32;  // inside one node a count is at most INT_MAX
-  std::vector<Autotuner> node_autotuners_;             // by the bits of the count
-  std::optional<bool> made_for_node_;                  // by make_for_node; empty: not tried yet
   SegmentClass segment_class_ = SegmentClass::small;
   // By GPU, and its generation.
   std::map<std::tuple<const device::Device*, int, std::uint64_t, StreamRole>, device::Stream*>

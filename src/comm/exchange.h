@@ -46,7 +46,7 @@ class Exchange final : public PointToPoint {
   // Counts bytes that this rank put between nodes. bytes_sent: all so far.
   void count_sent(std::uint64_t bytes) {
     sent_ += bytes;
-    statistics_.sent(bytes);
+    statistics_.count(&Counts::bytes_sent, bytes);
   }
   std::uint64_t bytes_sent() const { return sent_; }
 

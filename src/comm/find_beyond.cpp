@@ -21,4 +21,8 @@ Status find_beyond(const Call& call, const device::Location& location, const flo
   return Status::ok;
 }
 
+Status reserve_find_beyond(const Call& call, const device::Location& location) {
+  return KernelResult<int>::reserve(call, location);
+}
+
 }  // namespace slimpi::comm

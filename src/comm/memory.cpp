@@ -44,7 +44,7 @@ void Memory::free(const Block& block) {
 // A block remembers which statistics counted it, so that it is subtracted there.
 void Memory::count(const Block& block, std::int64_t bytes_more) {
   if (block.held == Held::state)
-    block.statistics->state(bytes_more);
+    block.statistics->count(&Counts::state_bytes, std::uint64_t(bytes_more));
   else
     block.statistics->scratch(bytes_more);
 }

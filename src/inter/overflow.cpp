@@ -48,7 +48,7 @@ void Overflow::encoded(const std::byte* payload, const float* from, std::uint64_
   for (std::uint64_t i = 0; i < count; ++i)
     // An infinity of the program is no overflow. Without `from` nothing is known about the values.
     found += is_infinite(payload, i) && (from == nullptr || std::isfinite(from[i]));
-  statistics_.overflow(found);
+  statistics_.count(&Counts::overflowed, found);
 }
 
 void Overflow::keep(const float* own, std::uint64_t count, const kernels::Kernels& host) {
@@ -69,7 +69,7 @@ void Overflow::summed(const std::byte* payload, std::span<const std::byte* const
     found += std::none_of(addends.begin(), addends.end(),
                           [&](const std::byte* addend) { return is_infinite(addend, i); });
   }
-  statistics_.overflow(found);
+  statistics_.count(&Counts::overflowed, found);
 }
 
 }  // namespace slimpi::inter

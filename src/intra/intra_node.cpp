@@ -93,6 +93,7 @@ Status reserve_intra_allreduce(const comm::Call& call) {
   const comm::InterNodeGroup group = one_node_group(communicator);
   const std::size_t size = communicator.layout().node_ranks().size();
   const std::uint64_t floats = shared_scratch_floats(size, group);
+  SLIMPI_TRY(comm::reserve_find_beyond(call, call.location));
   // Copies of other ranks' values, which kernels of a device cannot read where they are.
   if (call.device.staged)
     SLIMPI_TRY(call.scratch.node_addends().reserve(call.location, device::Place::device, floats,

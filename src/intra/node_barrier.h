@@ -12,7 +12,7 @@
 
 #include "comm/exchange.h"
 #include "intra/cache_locality.h"
-#include "intra/segment_opening.h"
+#include "intra/node_segment.h"
 
 namespace slimpi::intra {
 

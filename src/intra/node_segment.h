@@ -12,9 +12,11 @@
 #include <memory>
 #include <vector>
 
+#include "base/option_types.h"
 #include "base/round_up.h"
 #include "base/shared_file.h"
 #include "base/statistics.h"
+#include "comm/exchange.h"
 #include "device/device.h"
 #include "intra/buffer_ring.h"
 #include "intra/cache_locality.h"
@@ -101,5 +103,14 @@ class NodeSegment {
   std::byte* memory_ = nullptr;
   std::vector<device::Location> pinned_for_;  // pin() was called for them
 };
+
+// Floats of one rank's shard in a block, at least: one cache line.
+inline constexpr std::uint64_t kLeastPiece = 16;
+
+// How the node-local ranks of a communicator get a segment (segment_opening.cpp), with shorter
+// blocks where memory is short. Collective over the communicator. *segment is set on all its ranks
+// or on none: it is null where the ranks of some node cannot share memory.
+Status open_segment(comm::Exchange& exchange, const comm::NodeLayout& layout, Intra intra,
+                    Statistics& statistics, std::unique_ptr<NodeSegment>* segment);
 
 }  // namespace slimpi::intra

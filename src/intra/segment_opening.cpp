@@ -2,7 +2,7 @@
 // The node's first rank in the communicator leads: it makes a file, gives it to the others, and
 // tells them what to map. Messages order all steps, so no system call blocks. A rank that fails
 // reports it in its next message and goes on.
-#include "intra/segment_opening.h"
+#include "intra/node_segment.h"
 
 #include <algorithm>
 #include <atomic>

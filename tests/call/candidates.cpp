@@ -9,6 +9,7 @@
 
 #include "call/allreduce_call.h"
 #include "call/failure.h"
+#include "comm/autotuner.h"
 #include "tests/helper/cmocka_cxx.h"
 #include "tests/helper/fake_mpi.h"
 
@@ -221,14 +222,16 @@ void rows_of_the_rules_are_tuned_apart(void**) {
                       "");
   auto& calls = job.communicator.attachment<call::PreparedCalls>();
   calls.prepare(job.communicator.config(), rules, "");
-  comm::Autotuner *first = nullptr, *again = nullptr, *second = nullptr;
-  assert_true(calls.find(4 * 17000).autotuner(job.communicator, 15, &first) == Status::ok);
-  assert_true(calls.find(4 * 18000).autotuner(job.communicator, 15, &again) == Status::ok);
-  assert_true(calls.find(4 * 30000).autotuner(job.communicator, 15, &second) == Status::ok);
-  assert_non_null(first);
-  assert_ptr_equal(first, again);
-  assert_non_null(second);
-  assert_ptr_not_equal(first, second);
+  const auto autotuner_of = [&](std::uint64_t floats) {
+    comm::Autotuner* found = nullptr;
+    assert_true(job.communicator.attachment<comm::Autotuners>().find(
+                    job.communicator, calls.find(4 * floats).number, 15, 3, &found) == Status::ok);
+    return found;
+  };
+  assert_non_null(autotuner_of(17000));
+  assert_ptr_equal(autotuner_of(17000), autotuner_of(18000));
+  assert_non_null(autotuner_of(30000));
+  assert_ptr_not_equal(autotuner_of(17000), autotuner_of(30000));
 }
 
 void ranks_that_cannot_agree_on_times_fail(void**) {
