@@ -130,6 +130,9 @@ bool wants_threads();
 void wait_for_sums_on(mpi::Comm comm);
 void wait_for_all_sums();
 
+// The program frees a request, so nobody completes it.
+void drop_request(const void* request);
+
 // While this object lives, the thread is in an intercepted function that completes requests.
 class Completing {
  public:

@@ -26,29 +26,6 @@ namespace slimpi::call {
 
 namespace {
 
-void release(Sum* sum) {
-  if (--sum->holders == 0) delete sum;
-}
-
-// Completed by the intercepted function that this thread is in, and failed; raised by it.
-thread_local Sum* t_failed = nullptr;
-thread_local int t_completing = 0;  // such functions that this thread is in
-
-int raise_failure(Sum& sum) {
-  // The communicator may have been freed since.
-  const bool known = sum.runtime.find_made(sum.comm) == &sum.communicator;
-  const mpi::Comm comm = known ? sum.comm : mpi::abi.comm_world;
-  if (sum.failure == Status::ok)
-    return programs_code([&] {
-      sum.runtime.api.Comm_call_errhandler(comm, sum.code);
-      return sum.code;
-    });
-  (void)fail(sum.failure, sum.text);
-  return sum.runtime.raise(comm, sum.failure, sum.logs);
-}
-
-void enter_fibers();
-
 // MPI calls these for the generalized request of a sum.
 int query(void* extra, mpi::MessageStatus* status) {
   Sum& sum = *static_cast<Sum*>(extra);
@@ -56,17 +33,13 @@ int query(void* extra, mpi::MessageStatus* status) {
   api.Status_set_cancelled(status, 0);
   api.Status_set_elements(status, mpi::abi.type_byte, 0);
   // A completion that slimpi does not see cannot raise the error by itself.
-  return sum.failed() && t_completing == 0 ? mpi::abi.err_other : mpi::kSuccess;
+  if (!sum.failed() || is_completing()) return mpi::kSuccess;
+  forget_failure(sum.request);
+  return mpi::abi.err_other;
 }
 
 int free_request(void* extra) {
-  auto* const sum = static_cast<Sum*>(extra);
-  if (sum->failed()) count_fibers(-1, &enter_fibers);
-  if (sum->failed() && t_completing != 0) {
-    sum->next_failed = std::exchange(t_failed, sum);
-    return mpi::kSuccess;
-  }
-  release(sum);
+  release(static_cast<Sum*>(extra));
   return mpi::kSuccess;
 }
 
@@ -103,6 +76,7 @@ class Queues {
   int add(std::unique_ptr<Sum> sum, int (*start)(Sum&));
   void advance() noexcept;
   bool idle(const comm::Communicator* communicator);
+  void drop(mpi::Request request);
   Sum* running() const { return running_; }
   std::recursive_mutex& mutex() { return mutex_; }
   void end_helper();
@@ -121,10 +95,6 @@ class Queues {
   std::condition_variable wake_;
   std::atomic<bool> ends_{false};  // the helper thread
 };
-
-void enter_fibers() {
-  Queues::all().advance();
-}
 
 Queue& Queues::queue_of(const comm::Communicator& communicator) {
   for (const auto& queue : busy_)
@@ -257,12 +227,23 @@ bool Queues::idle(const comm::Communicator* communicator) {
                                    });
 }
 
+void Queues::drop(mpi::Request request) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& queue : busy_)
+    for (Sum* const sum : queue->sums)
+      if (sum->request == request) sum->dropped = true;
+}
+
 void wait_until_idle(const comm::Communicator* communicator) {
   comm::Waiter waiter(comm::Waiter::Poll::mpi);
   while (!Queues::all().idle(communicator)) waiter.rest();
 }
 
 }  // namespace
+
+void enter_fibers() {
+  Queues::all().advance();
+}
 
 HoldFibers::HoldFibers() {
   Queues::all().mutex().lock();
@@ -284,7 +265,10 @@ Outcome begin_in_fiber(Runtime& runtime, comm::Communicator& communicator, const
   Sum& begun = *sum;
   begun.holders = 2;  // of which one is MPI's request
   begun.program_request = request;
-  begun.ended = [](Sum& ended) { ended.runtime.api.Grequest_complete(ended.request); };
+  begun.ended = [](Sum& ended) {
+    keep_failure(ended);
+    ended.runtime.api.Grequest_complete(ended.request);
+  };
   return Outcome::finished(start_sum(std::move(sum), [](Sum& one) {
     const int code =
         one.runtime.api.Grequest_start(&query, &free_request, &cancel, &one, &one.request);
@@ -332,61 +316,11 @@ void wait_until(bool (*poll)(void*), void* argument) {
   while (!poll(argument)) waiter.rest();
 }
 
-// MPI_Test would complete them.
-bool are_complete(int count, const void* requests, int* complete) {
-  const mpi::Api& api = Runtime::started()->api;
-  for (; *complete < count; ++*complete) {
-    int done = 0;
-    mpi::MessageStatus status;
-    const int code =
-        api.Request_get_status(mpi::read_at<mpi::Request>(requests, *complete), &done, &status);
-    if (code == mpi::kSuccess && done == 0) return false;
-  }
-  return true;
-}
-
-// Without memory for the handles, errors are raised, but are in no status.
-Completing::Completing(int count, const void* requests) {
-  ++t_completing;
-  (void)caught([&] {
-    requests_.reserve(std::size_t(count));
-    for (int i = 0; i < count; ++i) requests_.push_back(mpi::read_at<mpi::Request>(requests, i));
-  });
-}
-
-Completing::~Completing() {
-  --t_completing;
-}
-
-int Completing::raise(int code, const Completed& completed) {
-  const auto index_of = [&](int i) {
-    return completed.indices == nullptr ? i : completed.indices[i] - completed.base;
-  };
-  // The receive of a persistent sum does not tell MPI of its failure.
-  for (int i = 0; i < completed.count; ++i)
-    if (const int index = index_of(i); index >= 0 && std::size_t(index) < requests_.size())
-      if (Sum* const sum = take_failed(requests_[std::size_t(index)]); sum != nullptr) {
-        count_fibers(-1, &enter_fibers);
-        sum->next_failed = std::exchange(t_failed, sum);
-      }
-  if (t_failed == nullptr) return code;
-  // MPI has no error, so it has not set those of the statuses.
-  const bool has_statuses = completed.several && completed.statuses != nullptr &&
-                            completed.statuses != mpi::abi.status_ignore;
-  for (int i = 0; i < completed.count && has_statuses && code == mpi::kSuccess; ++i)
-    mpi::set_error(completed.statuses, i, mpi::kSuccess);
-  while (t_failed != nullptr) {
-    Sum* const sum = std::exchange(t_failed, t_failed->next_failed);
-    const mpi::Request request = sum->request;
-    const int raised = raise_failure(*sum);
-    release(sum);
-    for (int i = 0; i < completed.count && has_statuses; ++i)
-      if (const int index = index_of(i); index >= 0 && std::size_t(index) < requests_.size() &&
-                                         requests_[std::size_t(index)] == request)
-        mpi::set_error(completed.statuses, i, raised);
-    if (code == mpi::kSuccess) code = completed.several ? mpi::abi.err_in_status : raised;
-  }
-  return code;
+void drop_request(const void* handle) {
+  if (!sums_in_flight()) return;
+  const auto request = mpi::read<mpi::Request>(handle);
+  Queues::all().drop(request);
+  forget_failure(request);
 }
 
 void wait_for_sums_on(mpi::Comm comm) {

@@ -37,16 +37,32 @@ struct Sum {
   std::optional<BypassReason> left = {};  // why MPI makes it; decided at its start
   mpi::Request request = mpi::abi.request_null;
   void* program_request = nullptr;  // valid at its start only
-  void* owner = nullptr;            // of a persistent sum; persistent.cpp
   void (*ended)(Sum&) = nullptr;    // completes the request
   std::atomic<int> holders{1};      // the last one deletes it
   Sum* next_failed = nullptr;
+  bool dropped = false;  // the program has freed the request
   // What the completion raises: MPI's code, where MPI made the sum, or a failure of slimpi's.
   int code = mpi::kSuccess;
   Status failure = Status::ok;
   bool logs = true;
   char text[FailureScope::kMost] = "";
 };
+
+// Lets all sums go on.
+void enter_fibers();
+
+// One holder less.
+void release(Sum* sum);
+
+// Before the request of a sum is completed: if it failed, the function that completes the request
+// raises the error.
+void keep_failure(Sum& sum);
+
+// Nobody raises it any more.
+void forget_failure(mpi::Request request);
+
+// Whether this thread is in an intercepted function that completes requests.
+bool is_completing();
 
 // Adds a sum to its communicator's queue, after start(), and begins it if it is the first one.
 // Returns the code of start(). Once it is complete, sum.ended is called.

@@ -35,7 +35,6 @@ struct Persistent {
   const Allreduce call;
   const std::optional<DescribedTensor> tensor;
   mpi::Request request = mpi::abi.request_null;
-  std::atomic<Sum*> failed{nullptr};  // until the program completes the request
 };
 
 // Those of the process. There are few.
@@ -61,10 +60,7 @@ Persistent* find(mpi::Request request) {
 
 // The receive that the program holds matches it.
 void send_to_itself(Sum& sum) {
-  if (sum.failed()) {
-    ++sum.holders;
-    static_cast<Persistent*>(sum.owner)->failed = &sum;
-  }
+  keep_failure(sum);
   mpi::Request sent = mpi::abi.request_null;
   const mpi::Api& api = sum.runtime.api;
   api.Isend(nullptr, 0, mpi::abi.type_char, sum.communicator.rank(), int(comm::Tag::completion),
@@ -78,17 +74,11 @@ int start(Persistent& persistent) {
   if (!Runtime::on) sum->left = BypassReason::off;
   if (sum->left) persistent.runtime.left_to_mpi(persistent.communicator, *sum->left, sum->call);
   sum->request = persistent.request;
-  sum->owner = &persistent;
   sum->ended = &send_to_itself;
   return start_sum(std::move(sum), [](Sum&) { return mpi::kSuccess; });
 }
 
 }  // namespace
-
-Sum* take_failed(mpi::Request request) {
-  Persistent* const one = find(request);
-  return one == nullptr ? nullptr : one->failed.exchange(nullptr);
-}
 
 Outcome init_persistent(const Allreduce& request, void* handle) {
   Runtime* const runtime = Runtime::get(request.comm);

@@ -8,12 +8,6 @@
 
 namespace slimpi::call {
 
-struct Sum;
-
-// If the request is a persistent sum that failed since the last call: that sum. The caller raises
-// its failure and releases it, and it counts as a fiber in flight until then.
-Sum* take_failed(mpi::Request request);
-
 // MPI ends; the requests are not used any more.
 void abandon_persistent();
 

@@ -11,6 +11,7 @@
 
 using slimpi::call::are_complete;
 using slimpi::call::Completing;
+using slimpi::call::drop_request;
 using slimpi::call::PersistentEnd;
 using slimpi::call::progress;
 using slimpi::call::sums_in_flight;
@@ -174,6 +175,7 @@ SLIMPI_EXPORT int MPI_Startall(int count, void* requests) {
 }
 
 SLIMPI_EXPORT int MPI_Request_free(void* request) {
+  drop_request(request);
   const PersistentEnd end(request);
   return SLIMPI_NEXT("MPI_Request_free", int(void*))(request);
 }
@@ -209,6 +211,7 @@ SLIMPI_EXPORT void mpi_startall_f08_(const int* count, void* requests, int* erro
 }
 
 SLIMPI_EXPORT void mpi_request_free_f08_(void* request, int* error) {
+  drop_request(request);
   const PersistentEnd end(request);
   SLIMPI_NEXT("mpi_request_free_f08_", void(void*, int*))(request, error);
 }
