@@ -56,6 +56,7 @@ reports() {
   what=$1 ranks=$3
   said="warning: waits for .*not heard from: rank $2, which is late, or left"
   shift 3
+  : >err.txt # what the case before wrote is not taken for this one's
   (exec timeout -k 5 60 "$MPIEXEC" -n "$ranks" -genv LD_PRELOAD "$preload" "$@") \
     >out.txt 2>err.txt </dev/null &
   job=$!
