@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A rank of tools/compare_torch's job: NETWORK STEPS BATCH ROW..., each row the JSON of Row. Trains
-on Fashion-MNIST by one row after the other; rank 0 writes a line of JSON for each: seconds and
-bytes of a step, and the accuracy after all steps. Bytes are those that all hosts' links carry."""
+"""A rank of tools/compare_torch's job: DIRECTORY NETWORK STEPS BATCH ROW..., each row the JSON of
+Row. Standard error goes to a file in DIRECTORY. Trains on Fashion-MNIST by one row after the other;
+rank 0 writes a line of JSON for each: seconds and bytes of a step, and the accuracy after all
+steps. Bytes are those that all hosts' links carry."""
 import gzip
 import json
 import os
@@ -123,6 +124,9 @@ def measure(network, steps, batch, row):
 
 torch.set_num_threads(1)
 _run.set_environment()
+# A file of its own: launchers may drop what a rank says just before it ends the job.
+errors = os.open(f"{sys.argv.pop(1)}/rank{os.environ['RANK']}", os.O_WRONLY | os.O_CREAT, 0o600)
+os.dup2(errors, sys.stderr.fileno())
 _run.set_master()
 dist.init_process_group("gloo")
 rank, world = dist.get_rank(), dist.get_world_size()
