@@ -50,6 +50,12 @@ expect "$(grep -c 'are summed by slimpi .*(allreduce)' err.txt)" 1 "one line say
 expect "$(grep -c "the program's own hook" err.txt)" 2 "hooks of the program stay"
 [ "$(report report.json calls float32)" -gt 100 ] || fail "slimpi took few sums"
 
+# Buckets below min_size are summed by slimpi, too, without loss.
+SLIMPI_MIN_SIZE=1G torch 2 --bits 2 --report report.json "$python" "$program" plain
+grep '^plain ' gloo.txt >plain.txt
+same plain.txt out.txt "short buckets have the bits that gloo's sums give them"
+[ "$(report report.json algorithms allreduce calls)" -gt 1 ] || fail "slimpi took few short sums"
+
 torch 4 "$python" "$program" plain groups
 expect "$status" 0 "four ranks, 8 bits: exit status"
 expect "$(awk '$1 == "plain" { print $4 }' out.txt | sort -u | wc -l)" 1 \

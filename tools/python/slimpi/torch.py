@@ -13,6 +13,7 @@ All else (broadcasts, barriers, the program's own collectives) stays with the pr
 backend. See slimpi-torch(7).
 """
 import hashlib
+import re
 
 import torch
 import torch.distributed as dist
@@ -24,7 +25,13 @@ __all__ = ["State", "hook", "register"]
 
 _STATEFUL = ("powersgd", "batched_powersgd")
 _OF_MODELS = ("decentralized", "low_precision_decentralized")
+_FLOAT_BYTES = 4        # min_size counts floats, as which doubles and half floats are sent, too
 _FIRST_ITERATIONS = 10  # as slimpi's option `start` for powersgd
+
+
+# Sums that MPI would get for being short, in slimpi without loss: MPI's ranks wait for each other
+# without a pause, and take the core from ranks that compute.
+_SHORT = {"algorithm": "allreduce", "min_size": "0"}
 
 
 def _text(value):
@@ -81,6 +88,9 @@ class State:
         if self._keeps_state:
             self._first_comm = self._world.communicator(ranks, {"algorithm": "allreduce",
                                                                     "start": "0"})
+        self._short_comm = self._comm
+        if self.algorithm != "off":
+            self._short_comm = self._world.communicator(ranks, _SHORT)
         models = self._world.models
         self._model = models[self._comm] = models.get(self._comm, 0) + 1
         self.iteration = 0
@@ -102,6 +112,7 @@ class State:
         if self.algorithm in _OF_MODELS:
             raise Error(f"{self.algorithm} averages models, and DistributedDataParallel sums "
                         "gradients: choose another algorithm")
+        self._min_size = _bytes(self._option("min_size"))
         low_rank = self.algorithm in _STATEFUL
         feedback = self._option("error_feedback").lower() in ("1", "y", "yes", "true", "on")
         self._keeps_state = low_rank or feedback or self.algorithm.startswith("hook:")
@@ -198,6 +209,12 @@ class State:
             self._loaded[index] = layout
 
 
+def _bytes(text):
+    """A size as slimpi's options give it, such as 65536, 64K or 64KiB."""
+    digits, unit = re.match(r"\s*(\d+)([kmg]?)", text.lower()).groups()
+    return int(digits) << 10 * " kmg".index(unit or " ")
+
+
 def _matrix(parameter):
     """Rows and columns of a parameter; a vector is one row."""
     rows = parameter.shape[0] if parameter.dim() > 1 else 1
@@ -287,6 +304,8 @@ def hook(state, bucket):
     buffer, last = bucket.buffer(), bucket.is_last()
     buffer.div_(state.world_size)
     comm = state._first_comm if state.iteration < state._start else state._comm
+    if buffer.numel() * _FLOAT_BYTES < state._min_size:
+        comm = state._short_comm
     state.iteration += last
     name, matrices, holds = "", (), False
     if state._keeps_state and not buffer.is_sparse:
