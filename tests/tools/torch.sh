@@ -82,8 +82,8 @@ ends() { # MODE REASON [STATUS]: the reason is said, or the job's exit status is
   expect "$(wc -l <left.txt)" 0 "$1 in a rank: processes that are left (the job took $took s)"
 }
 ends raise 'ValueError: a sample cannot be read'
-ends exit 'MPI_Abort\|MPI_ABORT'
-ends system_exit 'MPI_Abort\|MPI_ABORT'
+ends exit 'MPI_Abort\|MPI_ABORT' 3
+ends system_exit 'MPI_Abort\|MPI_ABORT' 3
 ends os_exit 'BAD TERMINATION\|[Ee]xit code\|Connection closed\|MPI_Abort' 3
 ends SIGKILL 'signal 9\|Killed\|SIGNAL.*9'
 ends SIGTERM 'signal 15\|Terminated'
