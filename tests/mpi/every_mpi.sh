@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Usage: every_mpi.sh [MPI...]
 # One library, built for no MPI in particular, under each MPI of tests/mpis, or the named ones: C,
-# also with copies of Open MPI's data in the program, Fortran, mpi4py and coarrays. The same program
-# and data give the same bytes under each.
+# also with copies of Open MPI's data in the program, C++, Fortran, mpi4py and coarrays. The same
+# program and data give the same bytes under each. The lines COMPRESSED say, for each MPI, in which
+# languages the report counts compressed sums.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
 programs=$top_srcdir/tests/programs
@@ -42,6 +43,30 @@ MPI.COMM_WORLD.Allreduce(MPI.IN_PLACE, x)
 assert np.max(np.abs(x - (2 * (np.arange(50000) % 1000) + 1))) < 20
 P
 
+cat >sum.cpp <<'C'
+#include <mpi.h>
+
+#include <cstdio>
+#include <vector>
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  int rank = 0, size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  bool good = true;
+  for (int call = 0; call < 2; ++call) {
+    std::vector<float> x(50000), sum(x.size());
+    for (auto& each : x) each = float(rank + call);
+    MPI_Allreduce(x.data(), sum.data(), int(x.size()), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    for (const float each : sum) good = good && each == float(size * (size - 1) / 2 + size * call);
+  }
+  if (rank == 0) std::puts(good ? "right" : "wrong");
+  MPI_Finalize();
+  return good ? 0 : 1;
+}
+C
+
 launch() { # RANKS COMMAND... ; PRELOAD may be empty
   ranks=$1
   shift
@@ -66,7 +91,9 @@ both() { # NAME COMPRESSED COMMAND...: alike(), by this launcher
   PRELOAD=$preload launch 4 SLIMPI_RANKS_PER_NODE=1 SLIMPI_REPORT="$work/report.json" "$@" \
     >under.txt 2>under.err || fail "$mpi: $name under the library"
   same plain.txt under.txt "$mpi: $name prints the same with and without the library"
-  expect "$(report report.json calls compressed)" "$compressed" "$mpi: $name: calls taken over"
+  calls=$(report report.json calls compressed)
+  expect "$calls" "$compressed" "$mpi: $name: calls taken over"
+  [ "$calls" != "$compressed" ] || languages="$languages${languages:+, }$name"
 }
 
 # shellcheck disable=SC2086 # wrappers are words
@@ -91,8 +118,15 @@ try() {
     >out.txt 2>err.txt || fail "$mpi: handles ends well"
   cat err.txt
   expect "$(tr '\n' ' ' <out.txt)" "close options " "$mpi: handles, info keys and attributes"
-  expect "$(report report.json calls compressed) $(report report.json calls passed off)" "1 1" \
-    "$mpi: calls of the report"
+  counts="$(report report.json calls compressed) $(report report.json calls passed off)"
+  expect "$counts" "1 1" "$mpi: calls of the report"
+  languages=''
+  [ "$counts" != "1 1" ] || languages=C
+  if $mpi_c -O1 -DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX -x c++ -o sum_cpp sum.cpp -x none -lstdc++; then
+    both C++ 2 ./sum_cpp
+  else
+    fail "$mpi: C++ is compiled"
+  fi
 
   if ! $mpi_c -O1 -o doubles "$top_srcdir/tests/mpi/doubles.c" -lm; then fail "$mpi: doubles"; fi
   PRELOAD=$preload launch 4 SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1 SLIMPI_BITS=8 \
@@ -113,7 +147,9 @@ try() {
       continue
     wanted=4
     [ $program = sums ] || wanted=2
-    both "$program" $wanted ./$program
+    name='mpif.h, mpi'
+    [ $program = sums ] || name=mpi_f08
+    both "$name" $wanted ./$program
   done
   if [ -n "$mpi_coarrays" ] && $mpi_fortran -O2 -w -fcoarray=lib -o sums_coarray \
     "$programs/checks.f90" "$programs/sums_coarray.f90" -l$mpi_coarrays 2>build.log; then
@@ -131,6 +167,7 @@ try() {
   else
     echo "NOTE $mpi: no mpi4py with NumPy for it"
   fi
+  echo "COMPRESSED under $mpi: $languages"
 }
 
 if [ $# = 0 ]; then
