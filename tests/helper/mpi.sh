@@ -11,6 +11,10 @@
 #                           preload yielding_ucx.c in the first tier, for ranks that share a core
 #   mpi_dies RANKS COMMAND...  whether the command fails without the library; says that what it
 #                           does is skipped
+#   avoid_deadly_calls PROGRAM  tells PROGRAM, bypass_device or tests/gpu/passing, what of its calls
+#                           MPICH 5.0.2 dies of: MPI_DATATYPE_NULL is an assertion, and within a
+#                           node MPICH writes in front of its own buffer where a type begins below
+#                           its address
 #   report FILE KEY...      print one value of a JSON file: report r.json calls passed small
 #   alike NAME COMPRESSED RANKS COMMAND...
 #                           run a program of tests/programs both ways, every rank a node of its
@@ -80,6 +84,11 @@ mpi_dies() {
   shift
   grep -m 1 -E 'Assertion failed|[Ss]egmentation fault' mpi_dies.txt || cat mpi_dies.txt
   echo "SKIP ${1##*/} ${2-}: this MPI dies of it without the library, too"
+}
+
+avoid_deadly_calls() {
+  if mpi_dies 1 "$1" no_type; then export NO_TYPE=skip; fi
+  if mpi_dies 2 "$1" below; then export BELOW=self; fi
 }
 
 report() {

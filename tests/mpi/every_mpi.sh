@@ -122,7 +122,7 @@ try() {
   expect "$counts" "1 1" "$mpi: calls of the report"
   languages=''
   [ "$counts" != "1 1" ] || languages=C
-  if $mpi_c -O1 -DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX -x c++ -o sum_cpp sum.cpp -x none -lstdc++; then
+  if $mpi_c -O1 -DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX -o sum_cpp sum.cpp -lstdc++; then
     both C++ 2 ./sum_cpp
   else
     fail "$mpi: C++ is compiled"

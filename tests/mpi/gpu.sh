@@ -57,8 +57,7 @@ for intra in ipc shm; do
   esac
 done
 
-if mpi_dies 1 "$top_builddir/tests/gpu/passing" no_type; then export NO_TYPE=skip; fi
-if mpi_dies 2 "$top_builddir/tests/gpu/passing" below; then export BELOW=self; fi
+avoid_deadly_calls "$top_builddir/tests/gpu/passing"
 SLIMPI_MIN_SIZE=64K SLIMPI_RANKS_PER_NODE=1 holds "calls that are left to MPI" \
   under 2 "$top_builddir/tests/gpu/passing"
 SLIMPI_RANKS_PER_NODE=1 holds "the benchmark of whole calls" \

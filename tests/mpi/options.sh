@@ -17,7 +17,7 @@ one_line() {
   case $2 in
     0 | 124 | 137) fail "$1: exit status $2" ;;
   esac
-  grep '^slimpi' err.txt >lines.txt || :
+  grep -a '^slimpi' err.txt >lines.txt || :
   if [ "$(wc -l <lines.txt)" != 1 ] || ! grep -q -e "$3" lines.txt; then
     fail "$1: not the one line '$3'" && cat err.txt
   fi
@@ -86,7 +86,7 @@ while read -r name; do
   status=0 variable=SLIMPI_$(echo "$name" | tr '[:lower:]' '[:upper:]')
   under 2 "$steps" init "dupinfo:slimpi_$name=1" sum:20 finalize >out.txt 2>err.txt || status=$?
   text="error: slimpi_$name is an option of the process, not of a communicator; set $variable for"
-  [ "$(grep -c "$text the job" err.txt)" -ge 1 ] && one_line "slimpi_$name" "$status" "$text" ||
+  [ "$(grep -ac "$text the job" err.txt)" -ge 1 ] && one_line "slimpi_$name" "$status" "$text" ||
     fail "slimpi_$name: not '$text'"
 done <process.txt
 pass "options of the process as info keys"
@@ -145,6 +145,6 @@ pass "rows that differ or cannot be read"
 unset SLIMPI_REPORT
 under 2 "$on_rank" 1 SLIMPI_REPORT=stderr "$steps" init sum:100000 sum:100000 finalize \
   >out.txt 2>err.txt || fail "a report on rank 1: exit status $?"
-expect "$(grep -c 'slimpi\[0\] warning: SLIMPI_REPORT is set on another rank' err.txt)" 1 \
+expect "$(grep -ac 'slimpi\[0\] warning: SLIMPI_REPORT is set on another rank' err.txt)" 1 \
   "a report on another rank than 0 is a warning"
 verdict

@@ -37,6 +37,7 @@ if command -v "$MPICC" >/dev/null 2>&1; then
   whole "hook:$work/topk.so" hook
 fi
 
+avoid_deadly_calls "$top_builddir/tests/mpi/bypass_device"
 holds "calls that are left to MPI" under 2 "$top_builddir/tests/mpi/bypass_device" once
 holds "show their copies" "$PYTHON" "$helper/stages.py" passed trace-1.json
 holds "and nest" "$PYTHON" "$helper/nests.py" trace-0.json trace-1.json
