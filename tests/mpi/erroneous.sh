@@ -24,17 +24,31 @@ differs() {
 export SLIMPI_INTRA=shm
 differs "one node, as many blocks" 100000 100001
 differs "one node, fewer blocks" 100000 3000000
+
+# appears COUNT PATTERN RANKS COMMAND...: a job says it in COUNT lines. It need not end, and is
+# ended then.
+appears() {
+  count=$1 pattern=$2 ranks=$3
+  shift 3
+  : >out.txt >err.txt # what the case before wrote is not taken for this one's
+  (exec timeout -k 5 60 "$MPIEXEC" -n "$ranks" -genv LD_PRELOAD "$preload" "$@") \
+    >out.txt 2>err.txt </dev/null &
+  job=$!
+  said() { test "$(cat out.txt err.txt | grep -c "$pattern")" -ge "$count"; }
+  while kill -0 $job 2>/dev/null && ! said; do sleep 0.2; done
+  kill $job 2>/dev/null || :
+  wait $job || :
+  said
+}
+
 # One rank's count is new, so that rank lets MPI add; see intra/summation_order.h.
-seconds=10
 for calls in 1 5; do
-  under 3 "$program" $calls 65536 65536 100000 >out.txt 2>err.txt || :
-  expect "$(grep -c '^rank [01]: slimpi: rank 2 passes 100000 floats in call .*, 65536 floats' \
-    out.txt)" 2 "one node, after $calls calls: a rank that MPI has is named" ||
-    cat out.txt err.txt
+  holds "one node, after $calls calls: a rank that MPI has is named" appears 2 \
+    '^rank [01]: slimpi: rank 2 passes 100000 floats in call .*, 65536 floats' \
+    3 "$program" $calls 65536 65536 100000 || cat out.txt err.txt
 done
-SLIMPI_MIN_SIZE=0 under 2 "$program" 65536 100 >out.txt 2>err.txt || :
-expect "$(grep -c '^rank 0: slimpi: rank 1 passes 100 floats in call ' out.txt)" 1 \
-  "one node: a rank with a short sum is named" || cat out.txt err.txt
+SLIMPI_MIN_SIZE=0 holds "one node: a rank with a short sum is named" appears 1 \
+  '^rank 0: slimpi: rank 1 passes 100 floats in call ' 2 "$program" 65536 100 || cat out.txt err.txt
 seconds=25
 for intra in shm cma mpi auto; do
   export SLIMPI_INTRA=$intra
@@ -50,20 +64,12 @@ SLIMPI_ALGORITHM=low_precision_decentralized differs "neighbors, 8 bits" 200000 
 SLIMPI_ERROR_FEEDBACK=1 differs "error feedback" 200000 150000
 SLIMPI_ALGORITHM=powersgd SLIMPI_START=0 differs "low rank" 200000 150000
 
-# reports WHAT RANK RANKS COMMAND...: a rank reports that it waits for rank RANK. The job need not
-# end, and is ended then.
+# reports WHAT RANK RANKS COMMAND...: a rank reports that it waits for rank RANK.
 reports() {
-  what=$1 ranks=$3
-  said="warning: waits for .*not heard from: rank $2, which is late, or left"
-  shift 3
-  : >err.txt # what the case before wrote is not taken for this one's
-  (exec timeout -k 5 60 "$MPIEXEC" -n "$ranks" -genv LD_PRELOAD "$preload" "$@") \
-    >out.txt 2>err.txt </dev/null &
-  job=$!
-  while kill -0 $job 2>/dev/null && ! grep -q "$said" err.txt; do sleep 0.2; done
-  kill $job 2>/dev/null || :
-  wait $job || :
-  holds "$what: the rank is named" grep -q "$said" err.txt || cat out.txt err.txt
+  what=$1
+  text="warning: waits for .*not heard from: rank $2, which is late, or left"
+  shift 2
+  holds "$what: the rank is named" appears 1 "$text" "$@" || cat out.txt err.txt
 }
 export SLIMPI_STALL=1
 reports "one rank below SLIMPI_MIN_SIZE" 1 3 "$program" 100000 100 100000
