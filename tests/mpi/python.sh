@@ -10,4 +10,8 @@ for ranks in 2 3; do
   SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1 holds "NumPy, arrays that are made anew, $ranks ranks" \
     under $ranks "$python" "$top_srcdir/tests/programs/identities.py"
 done
+SLIMPI_RANKS_PER_NODE=1 SLIMPI_REPORT=$work/nonblocking.json \
+  holds "nonblocking and persistent sums" under 3 "$python" \
+  "$top_srcdir/tests/programs/nonblocking.py"
+expect "$(report nonblocking.json calls compressed)" 11 "nonblocking and persistent: taken over"
 verdict
