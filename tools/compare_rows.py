@@ -104,7 +104,7 @@ class Runner:
                               "it was built with --directory")
         with open(f"{options.directory}/Makefile") as file:
             makefile = file.read()
-        self.mpiexec, self.mpicc = (re.search(rf"^{name} = (.*)$", makefile, re.M).group(1)
+        self.mpiexec, self.mpicc = (re.search(rf"^{name} = (.*)$", makefile, re.M).group(1).split()
                                     for name in ("MPIEXEC", "MPICC"))
 
     def algorithm(self, row):
@@ -115,7 +115,7 @@ class Runner:
         if not path.endswith(".c"):
             return f"hook:{path}"
         built = f"{self.scratch}/{os.path.basename(path)[:-2]}.so"
-        command = [self.mpicc, "-O2", "-shared", "-fPIC", f"-I{SOURCE}/include", "-o", built, path,
+        command = [*self.mpicc, "-O2", "-shared", "-fPIC", f"-I{SOURCE}/include", "-o", built, path,
                    "-lm"]
         said = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         if said.returncode != 0:
@@ -129,14 +129,14 @@ class Runner:
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("SLIMPI_")}
         hosts = self.options.ranks // self.options.ranks_per_node
         if lab:
-            front = [f"{self.options.directory}/tools/slimpi-lab", "--mpiexec", self.mpiexec,
+            front = [f"{self.options.directory}/tools/slimpi-lab", "--mpiexec", self.mpiexec[0],
                      "--hosts", str(hosts), "--ranks-per-host", str(self.options.ranks_per_node),
                      "--rate", self.options.lab, "--counters", f"{self.scratch}/counters"]
             for name, value in environment.items():
                 front += ["--env", f"{name}={value}"]
             return [*front, "--", *words], inherited
         environment = {**environment, "SLIMPI_RANKS_PER_NODE": str(self.options.ranks_per_node)}
-        return [self.mpiexec, "-n", str(self.options.ranks), *words], {**inherited, **environment}
+        return [*self.mpiexec, "-n", str(self.options.ranks), *words], {**inherited, **environment}
 
     def run(self, row, train, extra, lab, tell):
         """Runs the program once. Returns its results, slimpi's report, and the links' counters."""
