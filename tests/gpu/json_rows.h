@@ -17,8 +17,11 @@ class JsonRows {
   void add(const std::string& row) {
     if (file_ == nullptr) return;
     rows_ += (rows_.empty() ? "[\n  " : ",\n  ") + row;
-    std::FILE* const out = std::fopen(file_, "w");
-    if (out != nullptr && std::fprintf(out, "%s\n]\n", rows_.c_str()) >= 0 && std::fclose(out) == 0)
+    // Renamed, because a run that is cut off while it writes would leave an empty file.
+    const std::string written = file_ + std::string(".new");
+    std::FILE* const out = std::fopen(written.c_str(), "w");
+    if (out != nullptr && std::fprintf(out, "%s\n]\n", rows_.c_str()) >= 0 &&
+        std::fclose(out) == 0 && std::rename(written.c_str(), file_) == 0)
       return;
     std::perror(file_);
     std::exit(1);
