@@ -196,6 +196,7 @@ resume() { # OPTIONS
   expect "$(awk '{ print $3 }' out.txt | sort -u)" 1 "$1: one iteration in the old buckets"
 }
 resume '{"bits": 2, "error_feedback": true}'
+resume '{"bits": 2, "error_feedback": true, "min_size": "200K"}' # has a short bucket
 resume '{"algorithm": "powersgd", "powersgd_rank": 2, "start_powerSGD_iter": 2}'
 mv state.0 state.2 && mv state.1 state.0 && mv state.2 state.1
 torch 2 "$python" "$top_srcdir/tests/programs/resume.py" load state \

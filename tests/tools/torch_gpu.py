@@ -74,8 +74,9 @@ world = types.SimpleNamespace(
     sum=lambda comm, address, count, double, name, matrices: say("MPI_Allreduce", address, count))
 state = types.SimpleNamespace(world_size=4, iteration=0, _start=0, _comm="comm", _min_size=0,
                               _world=world, _keeps_state=False, _low_rank=False, _streams={},
-                              _held=[])
-bucket = types.SimpleNamespace(buffer=lambda: Buffer("bucket"), is_last=lambda: True)
+                              _held=[], _layouts={})
+bucket = types.SimpleNamespace(buffer=lambda: Buffer("bucket"), is_last=lambda: True,
+                               index=lambda: 0)
 module.hook(state, bucket)
 say("back in the backward pass")
 jobs[0]()

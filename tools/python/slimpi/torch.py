@@ -25,13 +25,12 @@ __all__ = ["State", "hook", "register"]
 
 _STATEFUL = ("powersgd", "batched_powersgd")
 _OF_MODELS = ("decentralized", "low_precision_decentralized")
-_FLOAT_BYTES = 4        # min_size counts floats, as which doubles and half floats are sent, too
+_FLOAT_BYTES = 4        # min_size counts floats, also for other types
 _FIRST_ITERATIONS = 10  # as slimpi's option `start` for powersgd
-
-
-# Sums that MPI would get for being short, in slimpi without loss: MPI's ranks wait for each other
-# without a pause, and take the core from ranks that compute.
-_SHORT = {"algorithm": "allreduce", "min_size": "0"}
+# What is not compressed: the first iterations of algorithms with state, and short sums. MPI does
+# not get these: its ranks wait for each other without a pause, and take the core from ranks that
+# compute.
+_EXACT = {"algorithm": "allreduce", "min_size": "0", "start": "0"}
 
 
 def _text(value):
@@ -84,13 +83,9 @@ class State:
         ranks = _agree(process_group, mine)
         self.world_size = len(ranks)
         self._comm = self._world.communicator(ranks, self.options)
-        self._first_comm = self._comm
-        if self._keeps_state:
-            self._first_comm = self._world.communicator(ranks, {"algorithm": "allreduce",
-                                                                    "start": "0"})
-        self._short_comm = self._comm
+        self._exact_comm = self._comm
         if self.algorithm != "off":
-            self._short_comm = self._world.communicator(ranks, _SHORT)
+            self._exact_comm = self._world.communicator(ranks, _EXACT)
         models = self._world.models
         self._model = models[self._comm] = models.get(self._comm, 0) + 1
         self.iteration = 0
@@ -176,6 +171,7 @@ class State:
                     pending.buffer[first:first + parameter.numel()], _matrix(parameter))
                 first += parameter.numel()
         loaded, self._loaded, self._held = self._loaded, {}, []
+        self._layouts, self._known = dict(loaded), {}
         if set(parts) != {place for layout in loaded.values() for place in layout}:
             raise Error("the checkpoint of slimpi.torch.State is of another model")
         return [(self._name(index, layout), [parts[place][1] for place in layout],
@@ -190,8 +186,11 @@ class State:
                                          self._name(index, layout))
             if kept is not None:
                 kept = torch.frombuffer(bytearray(kept), dtype=torch.uint8)
-                buckets.append({"index": index, "layout": [list(place) for place in layout],
-                                "state": kept})
+            buckets.append({"index": index, "layout": [list(place) for place in layout],
+                            "state": kept})
+        # Short buckets have no state, but belong to the layout of the others.
+        if all(bucket["state"] is None for bucket in buckets):
+            buckets = []
         return {"iteration": self.iteration, "options": dict(self.options), "buckets": buckets}
 
     def load_state_dict(self, state):
@@ -200,13 +199,15 @@ class State:
         self._loaded = {}
         for bucket in state.get("buckets", ()):
             index, layout = bucket["index"], tuple(tuple(place) for place in bucket["layout"])
+            self._loaded[index] = layout
+            if bucket["state"] is None:
+                continue
             kept = bytes(bucket["state"].cpu().numpy())
             if not self._world.worker.do(self._world.mpi.set_state, self._comm,
                                          self._name(index, layout), kept):
                 raise Error("the state of a bucket is not of this rank of a group of "
                             f"{self.world_size}: save state_dict() on every rank, and load on each "
                             "its own")
-            self._loaded[index] = layout
 
 
 def _bytes(text):
@@ -224,6 +225,8 @@ def _matrix(parameter):
 def _sum(state, comm, buffer, name, matrices):
     """In the worker's thread. `buffer` is dense and holds this rank's share of the mean."""
     part = torch.view_as_real(buffer) if buffer.is_complex() else buffer
+    if part.numel() * _FLOAT_BYTES < state._min_size:
+        comm = state._exact_comm
     if part.dtype in (torch.float32, torch.float64):
         state._world.sum(comm, part.data_ptr(), part.numel(), part.dtype == torch.float64, name,
                          matrices)
@@ -303,9 +306,7 @@ def hook(state, bucket):
     """For DistributedDataParallel.register_comm_hook: the mean of a bucket over the ranks."""
     buffer, last = bucket.buffer(), bucket.is_last()
     buffer.div_(state.world_size)
-    comm = state._first_comm if state.iteration < state._start else state._comm
-    if buffer.numel() * _FLOAT_BYTES < state._min_size:
-        comm = state._short_comm
+    comm = state._exact_comm if state.iteration < state._start else state._comm
     state.iteration += last
     name, matrices, holds = "", (), False
     if state._keeps_state and not buffer.is_sparse:
@@ -322,6 +323,8 @@ def hook(state, bucket):
         else:
             _submit(state, [pending], _sum, state, comm, buffer, name,
                     matrices if state._low_rank else ())
+    if last:  # the first iteration may have had more buckets
+        state._layouts = {i: places for i, places in state._layouts.items() if i <= bucket.index()}
     if last and state._held:
         held = [pending for pending, _ in state._held]
         _submit(state, held, _sum_regrouped, state, comm, state._regrouped())
