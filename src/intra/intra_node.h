@@ -5,8 +5,7 @@
 //
 // The whole, in order:
 //   1. The ranks of a node open a shared-memory segment for their communicator
-//   (segment_opening.cpp).
-//      Where that fails on some node, all ranks send messages instead (mpi).
+//      (segment_opening.cpp). Where that fails on some node, all ranks send messages instead (mpi).
 //   2. Before the first barrier of a call (node_barrier.h) each rank publishes one word: what its
 //      buffers allow (pass_decision.h).
 //   3. From the words all decide alike: through the segment (shm), through GPU memory (ipc), by

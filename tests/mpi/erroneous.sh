@@ -25,13 +25,13 @@ export SLIMPI_INTRA=shm
 differs "one node, as many blocks" 100000 100001
 differs "one node, fewer blocks" 100000 3000000
 
-# appears COUNT PATTERN RANKS COMMAND...: a job says it in COUNT lines. It need not end, and is
-# ended then.
+# appears COUNT PATTERN RANKS COMMAND...: a job says it in COUNT lines, in $seconds. It need not end,
+# and is ended then.
 appears() {
   count=$1 pattern=$2 ranks=$3
   shift 3
   : >out.txt >err.txt # what the case before wrote is not taken for this one's
-  (exec timeout -k 5 60 "$MPIEXEC" -n "$ranks" -genv LD_PRELOAD "$preload" "$@") \
+  (exec timeout -k 5 "$seconds" "$MPIEXEC" -n "$ranks" -genv LD_PRELOAD "$preload" "$@") \
     >out.txt 2>err.txt </dev/null &
   job=$!
   said() { test "$(cat out.txt err.txt | grep -c "$pattern")" -ge "$count"; }
@@ -42,6 +42,7 @@ appears() {
 }
 
 # One rank's count is new, so that rank lets MPI add; see intra/summation_order.h.
+seconds=10
 for calls in 1 5; do
   holds "one node, after $calls calls: a rank that MPI has is named" appears 2 \
     '^rank [01]: slimpi: rank 2 passes 100000 floats in call .*, 65536 floats' \
@@ -72,6 +73,7 @@ reports() {
   holds "$what: the rank is named" appears 1 "$text" "$@" || cat out.txt err.txt
 }
 export SLIMPI_STALL=1
+seconds=60
 reports "one rank below SLIMPI_MIN_SIZE" 1 3 "$program" 100000 100 100000
 SLIMPI_MIN_SIZE=0 reports "no floats on one rank" 1 2 "$program" 20000 0
 reports "another type" 1 3 "$program" 100000 50000d 100000
