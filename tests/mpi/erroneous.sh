@@ -25,8 +25,8 @@ export SLIMPI_INTRA=shm
 differs "one node, as many blocks" 100000 100001
 differs "one node, fewer blocks" 100000 3000000
 
-# appears COUNT PATTERN RANKS COMMAND...: a job says it in COUNT lines, in $seconds. It need not end,
-# and is ended then.
+# appears COUNT PATTERN RANKS COMMAND...: a job says it in COUNT lines, in $seconds. It need not
+# end, and is ended then.
 appears() {
   count=$1 pattern=$2 ranks=$3
   shift 3
