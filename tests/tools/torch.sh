@@ -16,6 +16,7 @@ done
 run=$top_builddir/tools/slimpi-run
 program=$top_srcdir/tests/programs/ddp.py
 unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT SLIMPI_RANKS_PER_NODE
+unset OMP_NUM_THREADS MKL_NUM_THREADS OPENBLAS_NUM_THREADS
 export SLIMPI_MIN_SIZE=0
 seconds=120
 
@@ -88,6 +89,36 @@ ends os_exit 'BAD TERMINATION\|[Ee]xit code\|Connection closed\|MPI_Abort' 3
 ends SIGKILL 'signal 9\|Killed\|SIGNAL.*9'
 ends SIGTERM 'signal 15\|Terminated'
 ends SIGINT KeyboardInterrupt
+
+# Ranks that share processors compute with their share of threads, unless somebody chose how many.
+cat >threads.py <<'PROGRAM'
+import os
+import sys
+import torch
+import torch.distributed as dist
+from slimpi import _threads
+
+assert _threads.share([("a", [0, 1, 2, 3]), ("a", [2, 3]), ("b", [0, 1])], 0) == (3, 2)
+assert _threads.share([("a", [0]), ("a", [0]), ("a", [1])], 1) == (1, 2)
+many = 4 * os.cpu_count()
+torch.set_num_threads.__wrapped__(many)  # as PyTorch chooses it where there are more processors
+if sys.argv[1] == "choose":
+    torch.set_num_threads(many)
+dist.init_process_group("gloo")
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(9, 9))
+model(torch.ones(5, 9)).sum().backward()
+mine = max(1, len(os.sched_getaffinity(0)) // 2)
+print("all" if torch.get_num_threads() == many else
+      "share" if torch.get_num_threads() == mine else torch.get_num_threads())
+PROGRAM
+threads() { # WHO EXPECTED LINES: what two ranks compute with
+  torch 2 "$python" threads.py "$1"
+  expect "$status $(sort -u out.txt) $(grep -c 'ranks share .* processors' err.txt)" "$2" \
+    "threads, chosen by $1"
+}
+threads nobody "0 share 1"
+threads choose "0 all 0"
+OMP_NUM_THREADS=2 threads variable "0 all 0"
 
 # One line names the fix.
 "$run" --torch "$python" "$program" >out.txt 2>err.txt && fail "a job without a launcher runs"

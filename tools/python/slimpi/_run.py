@@ -5,6 +5,7 @@
    MASTER_ADDR and MASTER_PORT when init_process_group needs them; what is set stays.
  - A DistributedDataParallel model gets slimpi's hook when it is made. A hook that the program
    registers later takes its place.
+ - Where the model's ranks share processors, each computes with its share of them: _threads.
 
 The two modules of PyTorch are changed when the program has imported them. A program that ends well
 and has used neither its models nor the package is told so.
@@ -16,7 +17,7 @@ import importlib.machinery
 import os
 import sys
 
-from . import _launcher
+from . import _launcher, _threads
 from ._mpi import Error, WrongLauncher
 
 _MARK = "_SLIMPI_TORCH"  # the process that is a rank of the job; its children are none
@@ -96,6 +97,8 @@ def _held(holder, bucket):
 
 
 def _change_ddp(module):
+    import torch
+    _threads.watch(torch)
     model = module.DistributedDataParallel
     init, register, builtin = (model.__init__, model.register_comm_hook,
                                getattr(model, "_register_builtin_comm_hook", None))
@@ -105,6 +108,7 @@ def _change_ddp(module):
         init(self, *arguments, **keywords)
         if os.environ.get(_MARK) != str(os.getpid()) or "_slimpi_own_hook" in self.__dict__:
             return
+        import torch
         import torch.distributed as dist
         from . import torch as slimpi_torch
         rank = dist.get_rank(self.process_group)
@@ -116,6 +120,11 @@ def _change_ddp(module):
             return
         self.__dict__["_slimpi_holder"] = holder = _Holder(state, slimpi_torch.hook, rank)
         register(self, holder, _held)
+        places = [None] * state.world_size
+        dist.all_gather_object(places, _threads.place(), group=self.process_group)
+        changed = _threads.limit(torch, places, rank)
+        if changed and rank == 0:
+            _say(changed)
 
     def replace(self, state, hook):
         """False where the model has no hook of slimpi's, so that PyTorch registers this one."""

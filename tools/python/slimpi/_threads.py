@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How many threads a rank computes with, where ranks share processors.
+
+Each rank of PyTorch computes with as many threads as there are processors. Where several ranks run
+on one machine, threads that wait for each other then take the processors from ranks that compute or
+send. torchrun sets OMP_NUM_THREADS=1 for that reason; launchers of MPI set nothing.
+"""
+import ctypes
+import functools
+import os
+import re
+from collections import Counter
+
+_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+_free = False  # whether neither the user nor the program chose how many threads compute
+
+
+def watch(torch):
+    """Notes whether the program chooses its threads. Call it when PyTorch is imported."""
+    global _free
+    _free = not any(name in os.environ for name in _VARIABLES)
+    set_num_threads = torch.set_num_threads
+
+    @functools.wraps(set_num_threads)
+    def chosen(number):
+        global _free
+        _free = False
+        set_num_threads(number)
+
+    torch.set_num_threads = chosen
+
+
+def place():
+    """What tells which processors a rank runs on: the kernel that runs, which containers share, and
+    the processors that this process may use."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            kernel = file.read().strip()
+    except OSError:
+        kernel = os.uname().nodename
+    return kernel, sorted(os.sched_getaffinity(0))
+
+
+def share(places, rank):
+    """How many processors are left for a rank, at least one, and how many ranks use its own."""
+    kernel, mine = places[rank]
+    users = Counter(processor for other, processors in places if other == kernel
+                    for processor in processors)
+    sharing = sum(other == kernel and not set(mine).isdisjoint(processors)
+                  for other, processors in places)
+    return max(1, int(sum(1 / users[processor] for processor in mine) + 1e-6)), sharing
+
+
+def limit(torch, places, rank):
+    """Lowers this rank's threads to its share, unless they were chosen. Returns a sentence if that
+    changed anything."""
+    threads, sharing = share(places, rank)
+    before = torch.get_num_threads()
+    most = max([before] + [blas.openblas_get_num_threads() for blas in _openblas()])
+    if not _free or threads >= most:
+        return None
+    torch.set_num_threads.__wrapped__(min(threads, before))
+    for blas in _openblas():
+        blas.openblas_set_num_threads(min(threads, blas.openblas_get_num_threads()))
+    return (f"{sharing} ranks share {len(places[rank][1])} processors, so each computes with "
+            f"{threads} thread(s), not {most}; OMP_NUM_THREADS chooses another number")
+
+
+def _openblas():
+    """The copies of OpenBLAS in this process: Debian's PyTorch computes by one, whose threads
+    PyTorch does not know of."""
+    with open("/proc/self/maps") as maps:
+        paths = set(re.findall(r"\s(/\S*blas\S*\.so\S*)$", maps.read(), re.M))
+    return [blas for blas in map(ctypes.CDLL, sorted(paths))
+            if hasattr(blas, "openblas_set_num_threads")]
