@@ -122,7 +122,6 @@ def measure(network, steps, batch, row):
         print(json.dumps(result), flush=True)
 
 
-torch.set_num_threads(1)
 _run.set_environment()
 # A file of its own: launchers may drop what a rank says just before it ends the job.
 errors = os.open(f"{sys.argv.pop(1)}/rank{os.environ['RANK']}", os.O_WRONLY | os.O_CREAT, 0o600)
