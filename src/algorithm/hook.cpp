@@ -2,10 +2,8 @@
 #include "algorithm/hook.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
-#include "base/call_locals.h"
 #include "base/exceptions.h"
 #include "base/hash.h"
 #include "comm/communicator.h"
@@ -19,10 +17,6 @@ constexpr std::uint64_t kPiece = 65536;
 constexpr std::uint64_t kLongestPiece = std::uint64_t(1) << 28;
 constexpr std::uint64_t kMostBytes = std::uint64_t(1) << 30;
 constexpr char kGuard = '\xa5';
-
-// Functions of hooks that run, of all threads. t_locals has those that this thread is in: a hook
-// calls MPI through the names that slimpi exports, where no argument says who calls.
-std::atomic<int> g_all_inside{0};
 
 struct Inside {
   Inside() {
@@ -52,11 +46,6 @@ int call_hook(char* reason, const Function& function) {
 }
 
 }  // namespace
-
-bool inside_hook() {
-  // A thread sees its own increment at once, and needs no other's.
-  return g_all_inside.load(std::memory_order_relaxed) != 0 && t_locals.inside_hook != 0;
-}
 
 // The arguments of a call of a hook function, and the buffer for its error text.
 struct Hook::Arguments {

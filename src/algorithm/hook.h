@@ -6,10 +6,12 @@
 // If a hook cannot be used or one of its functions fails, every rank of the communicator returns
 // Status::hook with the error text of the lowest rank that failed.
 #pragma once
+#include <atomic>
 #include <string>
 
 #include "algorithm/algorithm.h"
 #include "algorithm/hook_table.h"
+#include "base/call_locals.h"
 #include "mpi/api.h"
 #include "slimpi.h"
 
@@ -77,8 +79,14 @@ class Hook {
   std::uint64_t piece_ = 0, most_bytes_ = 0;
 };
 
+// Functions of hooks that run, of all threads. t_locals has those that this thread is in: a hook
+// calls MPI through the names that slimpi exports, where no argument says who calls.
+inline std::atomic<int> g_all_inside{0};
+
 // True if the calling thread is inside a function of a hook. MPI calls of a hook go to MPI
-// directly.
-bool inside_hook();
+// directly. A thread sees its own increment at once, and needs no other's.
+inline bool inside_hook() {
+  return g_all_inside.load(std::memory_order_relaxed) != 0 && t_locals.inside_hook != 0;
+}
 
 }  // namespace slimpi::algorithm

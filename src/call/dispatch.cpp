@@ -60,11 +60,10 @@ bool may_have_others(const Allreduce& request) {
 }  // namespace
 
 Outcome bypass(Runtime& runtime, BypassReason reason, const Allreduce* float_sum) {
-  runtime.statistics.passed(reason);
   if (float_sum != nullptr && runtime.world_rank == 0 && is_float_sum(*float_sum) &&
       may_have_others(*float_sum))
     runtime.statistics.left_to_mpi(bytes_of(*float_sum), 0);
-  return Outcome::left(reason);
+  return bypass(runtime, reason);
 }
 
 Outcome bypass(Runtime& runtime, BypassReason reason, const comm::Communicator& communicator,
@@ -261,27 +260,36 @@ bool takes_doubles(comm::Communicator& communicator) {
          communicator.config().types.has(ElementType::float64);
 }
 
-// The steps that need no other rank.
-inline Entered enter(const Allreduce& request) {
-  if (Finalizing::is_finalizing()) return {Outcome()};
-  Runtime* const runtime = Runtime::get(request.comm);
-  if (runtime == nullptr || runtime->finished.load(std::memory_order_relaxed)) return {Outcome()};
+// The steps that look at nothing but the arguments. Most calls that are left to MPI end here: it is
+// the one place where an instruction counts. Where no outcome comes, *runtime runs.
+[[gnu::always_inline]] inline std::optional<Outcome> left_at_sight(const Allreduce& request,
+                                                                   Runtime** its_runtime) {
+  if (Finalizing::is_finalizing()) return Outcome();
+  Runtime* const runtime = *its_runtime = Runtime::get(request.comm);
+  if (runtime == nullptr || runtime->finished.load(std::memory_order_relaxed)) return Outcome();
   // Before the first bypass: buffers of calls that go to MPI may need staging.
-  const bool host = on_host(request);
-  if (!host) find_devices();
-  if (algorithm::inside_hook()) return {Outcome()};
+  if (!on_host(request)) find_devices();
+  if (algorithm::inside_hook()) return Outcome();
   if (!Runtime::on.load(std::memory_order_relaxed))
-    return {bypass(*runtime, BypassReason::off, &request)};
+    return bypass(*runtime, BypassReason::off, &request);
   const std::optional<ElementType> type = element_type(request.datatype);
-  if (!type) return {bypass(*runtime, BypassReason::datatype)};
+  if (!type) return bypass(*runtime, BypassReason::datatype);
   const bool doubles = *type == ElementType::float64;
+  if (request.op != mpi::abi.op_sum)
+    return bypass(*runtime, doubles ? BypassReason::datatype : BypassReason::op);
+  if (doubles && request.comm == runtime->left_doubles.load(std::memory_order_relaxed))
+    return bypass(*runtime, BypassReason::datatype);
+  return std::nullopt;
+}
+
+// The others that need no other rank.
+[[gnu::always_inline]] inline Entered enter_sum(Runtime* runtime, const Allreduce& request) {
+  const bool doubles = is_double(request);
   // Doubles that no communicator can have in its SLIMPI_TYPES are left for that reason.
   const bool never = doubles && !Runtime::doubles.load(std::memory_order_relaxed);
   const auto left_for = [&](BypassReason reason) {
     return bypass(*runtime, never ? BypassReason::datatype : reason);
   };
-  if (request.op != mpi::abi.op_sum)
-    return {bypass(*runtime, doubles ? BypassReason::datatype : BypassReason::op)};
   // Invalid arguments go to MPI, which reports its own errors.
   const bool in_place = request.in == mpi::abi.in_place;
   if (request.count <= 0 || request.out == nullptr || request.out == mpi::abi.in_place ||
@@ -295,6 +303,8 @@ inline Entered enter(const Allreduce& request) {
     return {raised ? Outcome::finished(*raised) : left};
   }
   if (!runtime->option_error.empty()) runtime->end_job(comm);
+  if (never && !communicator->compares_types())
+    runtime->left_doubles.store(comm, std::memory_order_relaxed);
   if (communicator->intercommunicator() || communicator->size() == 1 ||
       communicator->spans_other_world)
     return {left_for(BypassReason::comm)};
@@ -307,7 +317,7 @@ inline Entered enter(const Allreduce& request) {
   if (communicator->agreed() && !communicator->unusable() &&
       bytes_of(request) < communicator->config().min_size)
     return {bypass(*runtime, BypassReason::small, *communicator, request)};
-  if (host) find_devices();
+  if (on_host(request)) find_devices();
   return {{}, runtime, communicator};
 }
 
@@ -324,18 +334,35 @@ Outcome compare_types(const Entered& entered, const Allreduce& request) {
                               : give_up(*entered.runtime, communicator, request, status);
 }
 
-Outcome dispatch_described(const Allreduce& request) {
-  const Entered entered = enter(request);
+// All steps after left_at_sight().
+[[gnu::noinline]] Outcome dispatch_sum(Runtime* runtime, const Allreduce& request) {
+  const Entered entered = enter_sum(runtime, request);
   if (entered.communicator == nullptr) return entered.outcome;
   wait_for_sums(*entered.communicator);
   if (entered.untyped) return compare_types(entered, request);
   return dispatch_together(*entered.runtime, *entered.communicator, request);
 }
 
+Outcome dispatch_described(const Allreduce& request) {
+  Runtime* runtime = nullptr;
+  const std::optional<Outcome> left = left_at_sight(request, &runtime);
+  return left ? *left : dispatch_sum(runtime, request);
+}
+
+// As dispatch() does; the call may have a description.
+[[gnu::noinline]] Outcome describe_and_dispatch(const Allreduce& request) {
+  const std::optional<DescribedTensor> tensor = take_description(request);
+  Allreduce described = request;
+  described.tensor = tensor ? &*tensor : nullptr;
+  return dispatch_described(described);
+}
+
 }  // namespace
 
 Entered enter_nonblocking(const Allreduce& request) {
-  return enter(request);
+  Runtime* runtime = nullptr;
+  const std::optional<Outcome> left = left_at_sight(request, &runtime);
+  return left ? Entered{*left} : enter_sum(runtime, request);
 }
 
 std::optional<DescribedTensor> take_description(const Allreduce& request) {
@@ -346,11 +373,9 @@ std::optional<DescribedTensor> take_description(const Allreduce& request) {
 }
 
 Outcome dispatch(const Allreduce& request) {
-  const std::optional<DescribedTensor> tensor = take_description(request);
-  if (!tensor) return dispatch_described(request);
-  Allreduce described = request;
-  described.tensor = &*tensor;
-  return dispatch_described(described);
+  if (DescribedTensor::has_next()) [[unlikely]]
+    return describe_and_dispatch(request);
+  return dispatch_described(request);
 }
 
 }  // namespace slimpi::call

@@ -29,7 +29,11 @@ void prepare_calls(Runtime& runtime, comm::Communicator& communicator);
 
 // Counts a call that MPI makes. Without a communicator, which was not looked at, rank 0 of the job
 // counts the bytes of float sums.
-Outcome bypass(Runtime& runtime, BypassReason reason, const Allreduce* float_sum = nullptr);
+inline Outcome bypass(Runtime& runtime, BypassReason reason) {
+  runtime.statistics.passed(reason);
+  return Outcome::left(reason);
+}
+Outcome bypass(Runtime& runtime, BypassReason reason, const Allreduce* float_sum);
 Outcome bypass(Runtime& runtime, BypassReason reason, const comm::Communicator& communicator,
                const Allreduce& request);
 

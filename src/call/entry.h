@@ -185,10 +185,16 @@ class Freeing {
   Freeing(const Freeing&) = delete;
   Freeing& operator=(const Freeing&) = delete;
 
-  // Whether this thread is freeing `comm`.
-  static bool is_freeing(mpi::Comm comm);
+  // Whether this thread is freeing `comm`. A thread sees its own increment at once, and needs no
+  // other's.
+  static bool is_freeing(mpi::Comm comm) {
+    return alive_.load(std::memory_order_relaxed) != 0 && frees(comm);
+  }
 
  private:
+  static bool frees(mpi::Comm comm);
+  static inline std::atomic<int> alive_{0};  // of all threads
+
   const mpi::Comm comm_;
   const Freeing* const outer_;
 };
@@ -203,7 +209,10 @@ class Finalizing {
   Finalizing& operator=(const Finalizing&) = delete;
 
   // Whether the process is inside MPI_Finalize.
-  static bool is_finalizing();
+  static bool is_finalizing() { return now_.load(std::memory_order_relaxed); }
+
+ private:
+  static inline std::atomic<bool> now_{false};
 };
 
 // A session was opened; a session was closed.

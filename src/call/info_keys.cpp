@@ -93,6 +93,7 @@ int take_info(mpi::Comm comm, mpi::Info info) {
   // those that get no key, or no memory below.
   comm::Communicator* communicator = runtime->find_made(comm);
   if (communicator != nullptr) communicator->compare_options_again();
+  runtime->left_doubles = mpi::abi.comm_null;
   int keys = 0;
   api.Info_get_nkeys(info, &keys);
   for (int i = 0; i < keys; ++i) {

@@ -15,7 +15,6 @@ namespace slimpi::call {
 
 namespace {
 
-// The usual case is two loads: a call that is left to MPI must cost nothing else.
 int call_mpi_untraced(const Allreduce& call) {
   if (!device::others() || device::mpi_takes_device_memory()) [[likely]]
     return call_mpi_unstaged(call);
@@ -38,17 +37,22 @@ TimedCall call_mpi_timed(const Allreduce& call, const char* name) {
   return {code, std::uint64_t(std::chrono::nanoseconds(end - begin).count())};
 }
 
-}  // namespace
-
-int call_mpi(const Allreduce& call, std::optional<BypassReason> reason) {
+[[gnu::noinline]] int call_mpi_recorded(const Allreduce& call, std::optional<BypassReason> reason) {
   CallEstimate* const estimate = CallEstimate::running();
-  if (Trace::running() == nullptr && estimate == nullptr) [[likely]]
-    return call_mpi_untraced(call);
   const auto [code, nanoseconds] =
       call_mpi_timed(call, reason ? row_of(*reason).left : "left to MPI");
   if (estimate != nullptr && reason && code == mpi::kSuccess)
     estimate->record(call, *reason, nanoseconds);
   return code;
+}
+
+}  // namespace
+
+// The usual case is three loads: a call that is left to MPI must cost nothing else.
+int call_mpi(const Allreduce& call, std::optional<BypassReason> reason) {
+  if (Trace::running() == nullptr && CallEstimate::running() == nullptr) [[likely]]
+    return call_mpi_untraced(call);
+  return call_mpi_recorded(call, reason);
 }
 
 int pass_to_mpi(const Allreduce& call, std::optional<BypassReason> reason) {

@@ -14,19 +14,14 @@ namespace slimpi::call {
 
 namespace {
 std::atomic<int> g_open{0}, g_seen{0};
-std::atomic<bool> g_finalizing{false};
 }  // namespace
 
 Finalizing::Finalizing() {
-  g_finalizing = true;
+  now_ = true;
 }
 
 Finalizing::~Finalizing() {
-  g_finalizing = false;
-}
-
-bool Finalizing::is_finalizing() {
-  return g_finalizing.load(std::memory_order_relaxed);
+  now_ = false;
 }
 
 void session_opened() {
@@ -48,7 +43,7 @@ int sessions_seen() {
 void Runtime::mpi_ended() {
   end_helper();
   std::set<comm::Communicator*> never_freed;
-  generation_.fetch_add(1, std::memory_order_release);
+  handles_end();
   {
     const std::lock_guard lock(mutex_);
     never_freed.swap(communicators_);

@@ -62,11 +62,6 @@ void cannot_start(mpi::Comm comm) {
 
 }  // namespace
 
-Runtime* Runtime::get(mpi::Comm comm) {
-  Runtime* const runtime = started();
-  return runtime != nullptr ? runtime : begin(comm);
-}
-
 bool Runtime::finds_mpi() {
   mpi::Api found{};
   std::string version;

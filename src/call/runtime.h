@@ -32,7 +32,10 @@ class Runtime {
   // The running object. It starts with the first call of the program between MPI_Init and
   // MPI_Finalize. Null before, in a process without MPI, and where MPI has another ABI. `comm` is
   // the communicator of the call: with sessions it is the only proof that MPI runs.
-  static Runtime* get(mpi::Comm comm = mpi::abi.comm_null);
+  static Runtime* get(mpi::Comm comm = mpi::abi.comm_null) {
+    Runtime* const runtime = started();
+    return runtime != nullptr ? runtime : begin(comm);
+  }
 
   // The same, but starts nothing and calls no MPI function. Once not null, it stays so.
   static Runtime* started() { return started_.load(std::memory_order_acquire); }
@@ -98,6 +101,9 @@ class Runtime {
   // Some communicator may have doubles in its SLIMPI_TYPES. Else no communicator is looked up for a
   // call of doubles.
   static inline std::atomic<bool> doubles{false};
+  // While `doubles` is false: the last communicator whose ranks have compared that, or have nothing
+  // to compare. Its sums of doubles are left to MPI, and nothing is looked up.
+  std::atomic<mpi::Comm> left_doubles{mpi::abi.comm_null};
   std::atomic<bool> finished{false};
   std::atomic<bool> banner_logged{false};  // the banner was printed
   std::atomic<bool> rounding_told{false};  // the job was told that its sums are rounded
@@ -124,6 +130,7 @@ class Runtime {
   class Pin;
   comm::Communicator* follow(mpi::Comm comm, std::optional<int>* raised);
   bool make_keyval(int* keyval);
+  void handles_end();
   void unpin();
   int code_of(Status status, const std::string& text);
   static int forget(mpi::Comm comm, int keyval, void* value, void* runtime);

@@ -6,6 +6,7 @@
 // kernels of different streams may overlap. Any thread may call these functions; a stream is used
 // by one thread at a time.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -192,8 +193,13 @@ void begin_call();
 // Adds a row in front of the others (tests; plugins), once. The row must stay valid.
 Status add(const Device& device);
 
-// Whether there is any row but the host's. Costs one load.
-bool others();
+// How many rows there are beside the host's.
+inline std::atomic<int> g_added{0};
+
+// Whether there is any. Costs one load.
+inline bool others() {
+  return g_added.load(std::memory_order_relaxed) != 0;
+}
 
 // Sets whether the process's MPI says that it takes GPU memory; no until it is called.
 void set_mpi_takes_device_memory(bool takes);

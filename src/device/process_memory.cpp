@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -68,14 +69,27 @@ Address find_heap() {
   return begin != 0 ? begin : std::numeric_limits<Address>::max();
 }
 
+std::atomic<bool> g_found{false};  // the two below are set, and stay
+Range g_executable;
+Address g_heap = 0;
+
+[[gnu::noinline]] void find_places() {
+  static const bool found = [] {
+    g_executable = find_executable();
+    g_heap = find_heap();
+    return true;
+  }();
+  g_found.store(found, std::memory_order_release);
+}
+
 }  // namespace
 
 bool in_process_memory(const void* pointer) {
-  static const Range executable = find_executable();
-  static const Address heap = find_heap();
+  if (!g_found.load(std::memory_order_acquire)) [[unlikely]]
+    find_places();
   const auto at = reinterpret_cast<Address>(pointer);
-  if (at >= executable.begin && at < executable.end) return true;
-  if (at >= heap && at < reinterpret_cast<Address>(__curbrk)) return true;
+  if (at - g_executable.begin < g_executable.end - g_executable.begin) return true;
+  if (at >= g_heap && at < reinterpret_cast<Address>(__curbrk)) return true;
   // Another thread's stack lies further away.
   const auto frame = reinterpret_cast<Address>(__builtin_frame_address(0));
   const auto end = reinterpret_cast<Address>(__libc_stack_end);

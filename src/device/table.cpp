@@ -13,7 +13,6 @@ namespace {
 // lock. A process has a few kinds of memory at most.
 constexpr int kMaxAdded = 8;
 std::atomic<const Device*> g_rows[kMaxAdded];
-std::atomic<int> g_added{0};
 std::mutex g_adding;
 std::atomic<bool> g_mpi_takes{false};
 
@@ -74,10 +73,6 @@ Location locate(const void* pointer) {
 
 void begin_call() {
   if (others()) t_call = {.inside = true, .next = 0, .known = {}};
-}
-
-bool others() {
-  return g_added.load(std::memory_order_relaxed) != 0;
 }
 
 void set_mpi_takes_device_memory(bool takes) {

@@ -35,13 +35,15 @@ bool fits(std::int64_t count) {
 
 Allreduce made(const void* in, void* out, std::int64_t count, Word datatype, Word op, Word comm,
                bool large = false, bool fortran = false) {
+  Allreduce call{in, out, count, Datatype(datatype), Op(op), Comm(comm), large, fortran};
   slimpi::mpi::find_abi();
-  return {
-      in,    out,    count, cut_known<Datatype>(datatype), cut_known<Op>(op), cut_known<Comm>(comm),
-      large, fortran};
+  call.datatype = cut_known<Datatype>(Word(call.datatype));
+  call.op = cut_known<Op>(Word(call.op));
+  call.comm = cut_known<Comm>(Word(call.comm));
+  return call;
 }
 
-int allreduce(const Allreduce& call) {
+[[gnu::always_inline]] inline int allreduce(const Allreduce& call) {
   Outcome outcome;
   Status status = catch_all([&] { outcome = dispatch(call); });
   if (status != Status::ok) [[unlikely]]
@@ -93,13 +95,17 @@ int persistent(const void* in, void* out, int count, Word datatype, Word op, Wor
 
 // Called inside the catch-all: what MPI's error handlers throw is the program's.
 int slimpi::call::call_mpi_unstaged(const Allreduce& call) {
-  if (slimpi::Fiber::inside()) return slimpi::call::sum_by_mpi(call);
+  // Those that run are counted.
+  if (slimpi::g_fibers.load(std::memory_order_relaxed) != 0 && slimpi::Fiber::inside())
+    return slimpi::call::sum_by_mpi(call);
   return slimpi::programs_code([&] {
-    if (call.large && SLIMPI_HAS_NEXT("MPI_Allreduce_c"))
-      return SLIMPI_NEXT("MPI_Allreduce_c",
-                         int(const void*, void*, std::int64_t, Word, Word, Word))(
-          call.in, call.out, call.count, Word(call.datatype), Word(call.op), Word(call.comm));
-    if (!fits(call.count)) return refuse_count("MPI_Allreduce_c", call.count);
+    if (call.large) {
+      if (SLIMPI_HAS_NEXT("MPI_Allreduce_c"))
+        return SLIMPI_NEXT("MPI_Allreduce_c",
+                           int(const void*, void*, std::int64_t, Word, Word, Word))(
+            call.in, call.out, call.count, Word(call.datatype), Word(call.op), Word(call.comm));
+      if (!fits(call.count)) return refuse_count("MPI_Allreduce_c", call.count);
+    }
     auto* const next =
         call.fortran ? SLIMPI_NEXT("PMPI_Allreduce", int(const void*, void*, int, Word, Word, Word))
                      : SLIMPI_NEXT("MPI_Allreduce", int(const void*, void*, int, Word, Word, Word));

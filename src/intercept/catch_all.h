@@ -14,7 +14,7 @@ namespace slimpi::intercept {
 // Runs slimpi's part of an intercepted function. Returns the status of what it threw. Everything
 // that may call the program's code runs inside one.
 template <typename Run>
-Status catch_all(const Run& run) {
+inline Status catch_all(const Run& run) {
   try {
     run();
     return Status::ok;

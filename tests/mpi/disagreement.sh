@@ -47,8 +47,13 @@ for steps_of_doubles in "dsum:100" "dsum:100000" "dsum:100000 dup dsum:100"; do
     "$on_rank" 1 SLIMPI_TYPES=float,double "$steps" init $steps_of_doubles finalize
 done
 refused "types by an info key" "SLIMPI_TYPES differs between the ranks" \
-  "$steps" init dsum:100 '2?info:slimpi_types=float,double' '0?info:cb_nodes=1' \
+  "$steps" init dsum:100 dsum:100 '2?info:slimpi_types=float,double' '0?info:cb_nodes=1' \
   '1?info:cb_nodes=1' dsum:100 finalize
+# What is known of a communicator ends with it: the next one may have its handle.
+refused "types, a communicator of other ranks in the place of one" \
+  "SLIMPI_TYPES differs between the ranks" \
+  "$on_rank" 1 SLIMPI_TYPES=float,double \
+  "$steps" init split:2 dsum:100 dsum:100 free dup dsum:100 finalize
 # The first sum is nonblocking. Ranks that leave it to MPI are in MPI, so the job ends.
 levels="some ranks have MPI_THREAD_MULTIPLE and others do not"
 refused "levels, one rank with threads" "$levels" "$on_rank" 1 MULTIPLE=1 "$steps" init isum:20000
