@@ -129,8 +129,9 @@ class Runner:
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("SLIMPI_")}
         hosts = self.options.ranks // self.options.ranks_per_node
         if lab:
-            front = [f"{self.options.directory}/tools/slimpi-lab", "--mpiexec", self.mpiexec[0],
-                     "--hosts", str(hosts), "--ranks-per-host", str(self.options.ranks_per_node),
+            front = [f"{self.options.directory}/tools/slimpi-lab", "--mpiexec",
+                     " ".join(self.mpiexec), "--hosts", str(hosts),
+                     "--ranks-per-host", str(self.options.ranks_per_node),
                      "--rate", self.options.lab, "--counters", f"{self.scratch}/counters"]
             for name, value in environment.items():
                 front += ["--env", f"{name}={value}"]

@@ -85,6 +85,30 @@ status=0
 timeout 60 $compare --rows "qsgd,bits" >said.txt 2>&1 || status=$?
 expect "$status" 2 "a row that is none"
 
+# Any MPI and its launcher, with options: what configure was given. On a lab's hosts, and without.
+launched() { # MPICC MPIEXEC
+  command -v "$1" >/dev/null || return 0
+  rm -rf launched
+  mkdir -p launched/tests/programs
+  ln -s "$top_builddir/tools" "$top_builddir/.libs" launched/
+  $1 -O2 -o launched/tests/programs/train "$top_srcdir"/tests/programs/train.c \
+    "$top_srcdir"/tests/programs/train_options.c "$top_srcdir"/tests/programs/network.c \
+    "$top_srcdir"/tests/programs/dataset.c -lz -lm || fail "$1"
+  printf 'MPICC = %s\nMPIEXEC = %s\n' "$1" "$2" >launched/Makefile
+  for lab in "" $hosts; do
+    # shellcheck disable=SC2086
+    "$top_srcdir/tools/compare" --directory launched --epochs 1 --limit 500 --batch 50 --ranks 2 \
+      --rows "plain bytegrad:4" $lab >table.txt 2>said.txt || { cat said.txt; fail "$2 $lab"; }
+    expect "$(grep -c '^| [a-z].*[0-9.]* % ' table.txt)" 2 "rows by $2 $lab"
+  done
+}
+hosts=--lab=1gbit
+timeout 30 "$top_builddir/tools/slimpi-lab" --hosts 2 -- true >said.txt 2>&1 || hosts=
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
+launched mpicc.openmpi "mpirun.openmpi --oversubscribe"
+launched "$top_builddir/openmpi/bin/mpicc" "$top_builddir/openmpi/bin/mpirun --oversubscribe"
+
 # DistributedDataParallel: a row that fails is named and ends no other row; a second call adds one.
 torch="$top_srcdir/tools/compare_torch --directory $top_builddir --ranks 2 --steps 1 --batch 4"
 torch="$torch --networks cnn --json torch.json --resume"

@@ -31,6 +31,7 @@ printf '#!/bin/sh\ncat <<EOC\n%s\nEOC\n' "$quoted" >config.status && chmod +x co
 cat >Makefile <<EOT
 CXXFLAGS = $(echo "$*" | grep -o 'CXXFLAGS=[^ ]*')
 WARN_CXXFLAGS = $(echo "$*" | grep -o -e --enable-werror)
+MPIEXEC = $(printf '%s\n' "$@" | sed -n 's/^MPIEXEC=//p')
 all training check-all:
 	@touch objects
 clean:
@@ -103,6 +104,11 @@ quickstart
 check
 check
 configured 2 "both again"
+
+fresh
+MPIEXEC='mpirun --some option' quickstart
+quickstart
+holds "a launcher with options" grep -q '^mpirun --some option -n 4 .*/slimpi-run' said.txt
 
 fresh
 check

