@@ -37,9 +37,7 @@ Sum* take_failed(mpi::Request request) {
 }
 
 int raise_failure(Sum& sum) {
-  // The communicator may have been freed since.
-  const bool known = sum.runtime.find_made(sum.comm) == &sum.communicator;
-  const mpi::Comm comm = known ? sum.comm : mpi::abi.comm_world;
+  const mpi::Comm comm = comm_for_errors(sum.runtime, sum.comm, sum.of_comm);
   if (sum.failure == Status::ok)
     return programs_code([&] {
       sum.runtime.api.Comm_call_errhandler(comm, sum.code);
@@ -50,6 +48,10 @@ int raise_failure(Sum& sum) {
 }
 
 }  // namespace
+
+mpi::Comm comm_for_errors(Runtime& runtime, mpi::Comm comm, const comm::Communicator* of_comm) {
+  return runtime.find_made(comm) == of_comm ? comm : mpi::abi.comm_world;
+}
 
 void release(Sum* sum) {
   if (--sum->holders == 0) delete sum;
@@ -86,6 +88,19 @@ bool are_complete(int count, const void* requests, int* complete) {
     if (code == mpi::kSuccess && done == 0) return false;
   }
   return true;
+}
+
+bool make_complete_request(int (&requests)[2]) {
+  const mpi::Api& api = Runtime::started()->api;
+  mpi::Request request = mpi::abi.request_null;
+  if (api.Grequest_start([](void*, mpi::MessageStatus*) { return mpi::kSuccess; },
+                         [](void*) { return mpi::kSuccess; },
+                         [](void*, int) { return mpi::kSuccess; }, nullptr,
+                         &request) != mpi::kSuccess)
+    return false;
+  requests[0] = int(mpi::Word(mpi::abi.request_null));
+  requests[1] = int(mpi::Word(request));
+  return api.Grequest_complete(request) == mpi::kSuccess;
 }
 
 // Without memory for the handles, errors are raised, but are in no status.

@@ -96,6 +96,10 @@ Outcome init_persistent(const Allreduce& call, void* request);
 // too.
 int start_persistent(int count, const void* requests);
 
+// Raises an error if the request is a persistent sum, and returns its code; else MPI's success. MPI
+// would cancel the receive that stands for the sum.
+int refuse_to_cancel(const void* request);
+
 // While this object lives, MPI frees the program's request. If it is a persistent sum, that ends.
 class PersistentEnd {
  public:
@@ -129,6 +133,9 @@ bool wants_threads();
 // Waits for those of the communicator; for all.
 void wait_for_sums_on(mpi::Comm comm);
 void wait_for_all_sums();
+
+// Writes MPI_REQUEST_NULL and a complete request to requests[0] and [1]. False: MPI fails.
+bool make_complete_request(int (&requests)[2]);
 
 // The program frees a request, so nobody completes it.
 void drop_request(const void* request);

@@ -31,7 +31,8 @@ struct Sum {
 
   Runtime& runtime;
   comm::Communicator& communicator;
-  const mpi::Comm comm;  // the program's
+  const mpi::Comm comm;  // the program's, as long as it has this state
+  const comm::Communicator* of_comm = &communicator;
   const std::optional<DescribedTensor> tensor;
   Allreduce call;
   std::optional<BypassReason> left = {};  // why MPI makes it; decided at its start
@@ -57,6 +58,10 @@ void release(Sum* sum);
 // Before the request of a sum is completed: if it failed, the function that completes the request
 // raises the error.
 void keep_failure(Sum& sum);
+
+// Where an error of the program's communicator `comm` is raised that had the state `of_comm`: the
+// program may have freed it since.
+mpi::Comm comm_for_errors(Runtime& runtime, mpi::Comm comm, const comm::Communicator* of_comm);
 
 // Nobody raises it any more.
 void forget_failure(mpi::Request request);

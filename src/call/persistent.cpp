@@ -24,13 +24,15 @@ namespace slimpi::call {
 namespace {
 
 struct Persistent {
-  Persistent(Runtime& its_runtime, const Config& config, const Allreduce& its_call,
+  Persistent(Runtime& its_runtime, comm::Communicator& its_comm, const Allreduce& its_call,
              std::optional<DescribedTensor> its_tensor)
       : runtime(its_runtime),
-        communicator(its_runtime.api, its_runtime.statistics, config, its_call.comm),
+        of_comm(&its_comm),
+        communicator(its_runtime.api, its_runtime.statistics, its_comm.config(), its_call.comm),
         call(its_call),
         tensor(std::move(its_tensor)) {}
   Runtime& runtime;
+  const comm::Communicator* const of_comm;  // of the program's; may be gone
   comm::Communicator communicator;
   const Allreduce call;
   const std::optional<DescribedTensor> tensor;
@@ -71,8 +73,10 @@ void send_to_itself(Sum& sum) {
 int start(Persistent& persistent) {
   auto sum = std::make_unique<Sum>(persistent.runtime, persistent.communicator, persistent.call,
                                    persistent.tensor);
+  forget_failure(persistent.request);  // of a sum whose completion slimpi did not see
   if (!Runtime::on) sum->left = BypassReason::off;
   if (sum->left) persistent.runtime.left_to_mpi(persistent.communicator, *sum->left, sum->call);
+  sum->of_comm = persistent.of_comm;
   sum->request = persistent.request;
   sum->ended = &send_to_itself;
   return start_sum(std::move(sum), [](Sum&) { return mpi::kSuccess; });
@@ -98,7 +102,7 @@ Outcome init_persistent(const Allreduce& request, void* handle) {
   const OwnFloats environment;
   std::optional<DescribedTensor> tensor;
   if (takes_description(request)) tensor = DescribedTensor::take_next();
-  auto made = std::make_unique<Persistent>(*runtime, known->config(), request, std::move(tensor));
+  auto made = std::make_unique<Persistent>(*runtime, *known, request, std::move(tensor));
   comm::Communicator& communicator = made->communicator;
   const Status status = meet(*runtime, communicator, request);
   if (communicator.unusable() || (status == Status::ok && !communicator.threaded())) return {};
@@ -124,6 +128,15 @@ int start_persistent(int count, const void* requests) {
     if (Persistent* const one = find(mpi::read_at<mpi::Request>(requests, i)); one != nullptr)
       code = start(*one);
   return code;
+}
+
+int refuse_to_cancel(const void* request) {
+  Persistent* const one = find(mpi::read<mpi::Request>(request));
+  if (one == nullptr) return mpi::kSuccess;
+  const Status status =
+      fail(Status::unsupported, "MPI_Cancel: a persistent sum cannot be cancelled");
+  Runtime& runtime = one->runtime;
+  return runtime.raise(comm_for_errors(runtime, one->call.comm, one->of_comm), status);
 }
 
 PersistentEnd::PersistentEnd(const void* request) {

@@ -180,6 +180,12 @@ SLIMPI_EXPORT int MPI_Request_free(void* request) {
   return SLIMPI_NEXT("MPI_Request_free", int(void*))(request);
 }
 
+SLIMPI_EXPORT int MPI_Cancel(void* request) {
+  int code = 0;
+  (void)catch_all([&] { code = slimpi::call::refuse_to_cancel(request); });
+  return code != 0 ? code : SLIMPI_NEXT("MPI_Cancel", int(void*))(request);
+}
+
 // MPICH's mpi_f08 module calls PMPI_ names directly. Its handles are MPICH's integers, a LOGICAL is
 // an integer that is not 0, and `error` may be absent.
 namespace {
@@ -189,6 +195,20 @@ struct Error {
   int own = 0;
   int* at;
 };
+
+// Of what mpi_f08 tells of an array: that of MPICH 4.0 counts from 0, as no Fortran does.
+int first_index() {
+  static const int first = [] {
+    int requests[2], index = 2, flag = 0, error = 0;
+    slimpi::mpi::MessageStatus status;
+    if (!slimpi::call::make_complete_request(requests)) return 1;
+    const int count = 2;
+    SLIMPI_NEXT("mpi_testany_f08_", void(const int*, void*, int*, int*, void*, int*))
+    (&count, requests, &index, &flag, &status, &error);
+    return index - 1;
+  }();
+  return first;
+}
 
 // Null for MPI_STATUSES_IGNORE of the module.
 void* statuses_of(void* statuses) {
@@ -214,6 +234,14 @@ SLIMPI_EXPORT void mpi_request_free_f08_(void* request, int* error) {
   drop_request(request);
   const PersistentEnd end(request);
   SLIMPI_NEXT("mpi_request_free_f08_", void(void*, int*))(request, error);
+}
+
+SLIMPI_EXPORT void mpi_cancel_f08_(void* request, int* error) {
+  Error code(error);
+  int refused = 0;
+  (void)catch_all([&] { refused = slimpi::call::refuse_to_cancel(request); });
+  code.raised(refused);
+  if (refused == 0) SLIMPI_NEXT("mpi_cancel_f08_", void(void*, int*))(request, code.at);
 }
 
 SLIMPI_EXPORT void mpi_wait_f08_(void* request, void* status, int* error) {
@@ -246,7 +274,7 @@ SLIMPI_EXPORT void mpi_waitany_f08_(const int* count, void* requests, int* index
     int flag = 0;
     SLIMPI_NEXT("mpi_testany_f08_", void(const int*, void*, int*, int*, void*, int*))
     (count, requests, index, &flag, status, raised);
-    *completed = {.count = flag != 0 ? 1 : 0, .indices = index, .base = 1};
+    *completed = {.count = flag != 0 ? 1 : 0, .indices = index, .base = first_index()};
     return flag != 0;
   }));
 }
@@ -260,7 +288,7 @@ SLIMPI_EXPORT void mpi_waitsome_f08_(const int* count, void* requests, int* foun
   code.raised(wait_some(*count, requests, [&](int* raised, Completing::Completed* completed) {
     SLIMPI_NEXT("mpi_testsome_f08_", void(const int*, void*, int*, int*, void*, int*))
     (count, requests, found, indices, statuses, raised);
-    *completed = {*found, indices, 1, statuses_of(statuses), true};
+    *completed = {*found, indices, first_index(), statuses_of(statuses), true};
     return *found != 0;
   }));
 }
@@ -291,7 +319,7 @@ SLIMPI_EXPORT void mpi_testany_f08_(const int* count, void* requests, int* index
   code.raised(test(*count, requests, [&](Completing::Completed* completed) {
     SLIMPI_NEXT("mpi_testany_f08_", void(const int*, void*, int*, int*, void*, int*))
     (count, requests, index, flag, status, code.at);
-    *completed = {.count = *flag != 0 ? 1 : 0, .indices = index, .base = 1};
+    *completed = {.count = *flag != 0 ? 1 : 0, .indices = index, .base = first_index()};
     return *code.at;
   }));
 }
@@ -302,7 +330,7 @@ SLIMPI_EXPORT void mpi_testsome_f08_(const int* count, void* requests, int* foun
   code.raised(test(*count, requests, [&](Completing::Completed* completed) {
     SLIMPI_NEXT("mpi_testsome_f08_", void(const int*, void*, int*, int*, void*, int*))
     (count, requests, found, indices, statuses, code.at);
-    *completed = {*found, indices, 1, statuses_of(statuses), true};
+    *completed = {*found, indices, first_index(), statuses_of(statuses), true};
     return *code.at;
   }));
 }

@@ -1,58 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Nonblocking float sums: every way to complete them, several in flight, other calls between them.
 // Compares each result, byte by byte, with that of the blocking call. Run by nonblocking.sh.
+#include "tests/mpi/nonblocking.h"
+
 #include <fcntl.h>
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "tests/helper/mpi4.h"
-
-enum { kCount = 40000, kMany = 6 };
-
-static int g_rank, g_size;
-static float *g_in[kMany], *g_blocking[kMany], *g_out[kMany];
-
-static void check(int good, const char* what) {
-  if (good) return;
-  printf("FAIL rank %d: %s\n", g_rank, what);
-  fflush(stdout);
-  MPI_Abort(MPI_COMM_WORLD, 1);
-}
-
-static void fill(void) {
-  for (int i = 0; i < kMany; ++i) {
-    g_in[i] = malloc(kCount * sizeof(float));
-    g_blocking[i] = malloc(kCount * sizeof(float));
-    g_out[i] = malloc(kCount * sizeof(float));
-    for (int j = 0; j < kCount; ++j)
-      // Their sum is exact, in whatever order MPI adds.
-      g_in[i][j] = (float)((j * (7 + i) + g_rank * 31) % 1000) / 256 - 2;
-  }
-}
-
-static void blocking(MPI_Comm comm) {
-  for (int i = 0; i < kMany; ++i)
-    MPI_Allreduce(g_in[i], g_blocking[i], kCount, MPI_FLOAT, MPI_SUM, comm);
-}
-
-static void begin(MPI_Comm comm, int i, MPI_Request* request) {
-  memset(g_out[i], 0, kCount * sizeof(float));
-  MPI_Iallreduce(g_in[i], g_out[i], kCount, MPI_FLOAT, MPI_SUM, comm, request);
-}
-
-static void begin_all(MPI_Comm comm, MPI_Request* requests) {
-  for (int i = 0; i < kMany; ++i) begin(comm, i, &requests[i]);
-}
-
-static void same(const char* what) {
-  for (int i = 0; i < kMany; ++i)
-    check(memcmp(g_out[i], g_blocking[i], kCount * sizeof(float)) == 0, what);
-}
 
 static void complete(MPI_Comm comm) {
   MPI_Request r[kMany];
@@ -281,63 +235,6 @@ static void persistent(MPI_Comm comm) {
 }
 #endif
 
-// Sums of a communicator whose ranks have other options fail. The error comes from the function
-// that completes the request, and is in its status, beside a sum of another communicator that
-// succeeds.
-static void errors(void) {
-  const char* const ways[] = {"Wait",    "Test",    "Waitany",  "Testany",
-                              "Waitall", "Testall", "Waitsome", "Testsome"};
-  MPI_Comm comm;
-  MPI_Info info;
-  MPI_Request r[2];
-  MPI_Status s[2];
-  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-  MPI_Info_create(&info);
-  MPI_Info_set(info, "slimpi_min_size", g_rank == 0 ? "1k" : "2k");
-  MPI_Comm_set_info(comm, info);
-  MPI_Info_free(&info);
-  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-  for (int way = 0; way < 8; ++way) {
-    int flag = 0, index = -1, found = 0, indices[2], code = 0, class = 0;
-    r[0] = MPI_REQUEST_NULL;
-    if (way >= 4) begin(MPI_COMM_WORLD, 0, &r[0]);
-    check(MPI_Iallreduce(g_in[1], g_out[1], kCount, MPI_FLOAT, MPI_SUM, comm, &r[1]) == 0,
-          "the start of a sum that will fail");
-    memset(s, -1, sizeof s);
-    if (way == 0) code = MPI_Wait(&r[1], MPI_STATUS_IGNORE);
-    while (way == 1 && !flag) code = MPI_Test(&r[1], &flag, MPI_STATUS_IGNORE);
-    if (way == 2) code = MPI_Waitany(2, r, &index, MPI_STATUS_IGNORE);
-    while (way == 3 && !flag) code = MPI_Testany(2, r, &index, &flag, MPI_STATUS_IGNORE);
-    if (way == 4) code = MPI_Waitall(2, r, s);
-    while (way == 5 && !flag) code = MPI_Testall(2, r, &flag, s);
-    for (int left = 2; way >= 6 && left > 0; left -= found) {
-      MPI_Status some[2];
-      memset(some, -1, sizeof some);
-      const int one = way == 6 ? MPI_Waitsome(2, r, &found, indices, some)
-                               : MPI_Testsome(2, r, &found, indices, some);
-      for (int i = 0; i < found; ++i)
-        s[indices[i]].MPI_ERROR = one == MPI_SUCCESS ? MPI_SUCCESS : some[i].MPI_ERROR;
-      if (one != MPI_SUCCESS) code = one;
-    }
-    check(r[1] == MPI_REQUEST_NULL, "a request that failed is complete");
-    if (way >= 4) {
-      check(code == MPI_ERR_IN_STATUS, ways[way]);
-      check(s[0].MPI_ERROR == MPI_SUCCESS, "the status of the sum that succeeds");
-      code = s[1].MPI_ERROR;
-      check(memcmp(g_out[0], g_blocking[0], kCount * sizeof(float)) == 0,
-            "a sum beside one that fails");
-    }
-    check(code != MPI_SUCCESS && code != -1, ways[way]);
-    MPI_Error_class(code, &class);
-    check(class != MPI_SUCCESS, "the class of the error");
-  }
-  // Nobody learns of these.
-  begin(comm, 1, &r[1]);
-  MPI_Request_free(&r[1]);
-  begin(comm, 1, &r[1]);
-  MPI_Comm_free(&comm);
-}
-
 // What the sums of three steps give, blocking or not: for algorithms that keep state.
 static void digest(int nonblocking) {
   unsigned long long hash = 14695981039346656037ull;
@@ -375,7 +272,6 @@ int main(int argc, char** argv) {
 #endif
   two_communicators();
   first_sums();
-  errors();
   blocking(MPI_COMM_WORLD);
   // Not as the standard wants it, but no reason to crash.
   begin(MPI_COMM_WORLD, 0, &request);

@@ -5,6 +5,7 @@
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
 program=$top_builddir/tests/mpi/nonblocking
+errors=$top_builddir/tests/mpi/nonblocking_errors
 
 # NAME RANKS RANKS_PER_NODE [ARGUMENT]: compressed sums as many as the program makes.
 try() {
@@ -21,6 +22,20 @@ try "two nodes of two ranks" 4 2
 try "one node" 2 0
 SLIMPI_ALGORITHM=fp16 try "fp16" 3 1
 SLIMPI_ALGORITHM=allreduce SLIMPI_PROGRESS=thread try "allreduce, progress in a thread" 3 1
+
+for layout in "3 1" "4 2" "2 0"; do
+  SLIMPI_RANKS_PER_NODE=${layout#* } holds "errors, MPI_Cancel, MPI_Request_free: $layout" \
+    under "${layout% *}" "$errors" 2>errors.txt
+done
+
+# A hook that fails in the second call of each communicator.
+if "${MPICC:-mpicc}" -std=c99 -shared -fPIC -I"$top_srcdir/include" -o hook.so \
+  "$top_srcdir/tests/programs/hook_failing.c"; then
+  export HOOK_FAILS="encode 2 1"
+  SLIMPI_ALGORITHM=hook:$work/hook.so SLIMPI_RANKS_PER_NODE=1 \
+    holds "errors of persistent sums" under 3 "$errors" failing
+  unset HOOK_FAILS
+fi
 
 # These draw by the number of the call, or keep state.
 for algorithm in qsgd powersgd decentralized low_precision_decentralized; do

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Nonblocking and persistent sums that fail: the error comes from the function that completes the
+// request. And MPI_Cancel and MPI_Request_free of sums in flight. Run by nonblocking.sh.
+// Usage: nonblocking_errors [failing]
+//   failing  under a hook that fails in the second call of each communicator
+#include "tests/mpi/nonblocking.h"
+
+// Completes r[1], which has to fail, in one of kWays ways, and r[0] beside it, which may be null.
+enum { kWays = 8, kFirstWithStatuses = 4 };
+static void fail_by(int way, MPI_Request* r, MPI_Status* s) {
+  static const char* const ways[kWays] = {"Wait",    "Test",    "Waitany",  "Testany",
+                                          "Waitall", "Testall", "Waitsome", "Testsome"};
+  int flag = 0, index = -1, found = 0, indices[2], code = 0, left = 1 + (r[0] != MPI_REQUEST_NULL);
+  memset(s, -1, 2 * sizeof *s);
+  if (way == 0) code = MPI_Wait(&r[1], MPI_STATUS_IGNORE);
+  while (way == 1 && !flag) code = MPI_Test(&r[1], &flag, MPI_STATUS_IGNORE);
+  if (way == 2) code = MPI_Waitany(2, r, &index, MPI_STATUS_IGNORE);
+  while (way == 3 && !flag) code = MPI_Testany(2, r, &index, &flag, MPI_STATUS_IGNORE);
+  if (way == 4) code = MPI_Waitall(2, r, s);
+  while (way == 5 && !flag) code = MPI_Testall(2, r, &flag, s);
+  for (; way >= 6 && left > 0; left -= found) {
+    MPI_Status some[2];
+    memset(some, -1, sizeof some);
+    const int one = way == 6 ? MPI_Waitsome(2, r, &found, indices, some)
+                             : MPI_Testsome(2, r, &found, indices, some);
+    for (int i = 0; i < found; ++i)
+      s[indices[i]].MPI_ERROR = one == MPI_SUCCESS ? MPI_SUCCESS : some[i].MPI_ERROR;
+    if (one != MPI_SUCCESS) code = one;
+  }
+  if (way >= kFirstWithStatuses) {
+    check(code == MPI_ERR_IN_STATUS, ways[way]);
+    code = s[1].MPI_ERROR;
+  }
+  int class = MPI_SUCCESS;
+  check(code != MPI_SUCCESS && code != -1, ways[way]);
+  MPI_Error_class(code, &class);
+  check(class != MPI_SUCCESS, "the class of the error");
+}
+
+// Sums of a communicator whose ranks have other options fail. The error comes from the function
+// that completes the request, and is in its status, beside a sum of another communicator that
+// succeeds.
+static void errors(void) {
+  MPI_Comm comm;
+  MPI_Info info;
+  MPI_Request r[2];
+  MPI_Status s[2];
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "slimpi_min_size", g_rank == 0 ? "1k" : "2k");
+  MPI_Comm_set_info(comm, info);
+  MPI_Info_free(&info);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  for (int way = 0; way < kWays; ++way) {
+    r[0] = MPI_REQUEST_NULL;
+    if (way >= kFirstWithStatuses) begin(MPI_COMM_WORLD, 0, &r[0]);
+    check(MPI_Iallreduce(g_in[1], g_out[1], kCount, MPI_FLOAT, MPI_SUM, comm, &r[1]) == 0,
+          "the start of a sum that will fail");
+    fail_by(way, r, s);
+    check(r[1] == MPI_REQUEST_NULL, "a request that failed is complete");
+    if (way >= kFirstWithStatuses) {
+      check(s[0].MPI_ERROR == MPI_SUCCESS, "the status of the sum that succeeds");
+      check(memcmp(g_out[0], g_blocking[0], kCount * sizeof(float)) == 0,
+            "a sum beside one that fails");
+    }
+  }
+  // Nobody learns of these.
+  begin(comm, 1, &r[1]);
+  MPI_Request_free(&r[1]);
+  begin(comm, 1, &r[1]);
+  MPI_Comm_free(&comm);
+}
+
+// With a hook that fails in the second call of each communicator: so does the second start of each
+// persistent sum, where it is completed, also after its communicator was freed. The others succeed.
+static void failing(void) {
+#if HAS_PERSISTENT_SUMS
+  MPI_Comm comm;
+  MPI_Request r[2] = {MPI_REQUEST_NULL};
+  MPI_Status s[2];
+  for (int way = 0; way <= kWays; ++way) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    MPI_Allreduce_init(g_in[0], g_out[0], kCount, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &r[1]);
+    if (way == kWays) {
+      MPI_Comm_free(&comm);
+      MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    }
+    for (int start = 1; start <= 3; ++start) {
+      check(MPI_Start(&r[1]) == MPI_SUCCESS, "the start of a persistent sum that may fail");
+      if (start == 2)
+        fail_by(way % kWays, r, s);
+      else
+        check(MPI_Wait(&r[1], MPI_STATUS_IGNORE) == MPI_SUCCESS, "a start that succeeds");
+    }
+    MPI_Request_free(&r[1]);
+    if (way < kWays) MPI_Comm_free(&comm);
+  }
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+#endif
+}
+
+// The standard forbids both of sums in flight. They go on, and nothing breaks.
+static void cancel_and_free(void) {
+  MPI_Request r;
+  MPI_Status status;
+  int cancelled = 1;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  for (int i = 0; i < kMany; ++i) {
+    begin(MPI_COMM_WORLD, i, &r);
+    (void)MPI_Cancel(&r);
+    check(MPI_Wait(&r, &status) == MPI_SUCCESS, "Wait after Cancel");
+    MPI_Test_cancelled(&status, &cancelled);
+    check(!cancelled, "a sum is not cancelled");
+  }
+  same("Cancel");
+  begin(MPI_COMM_WORLD, 0, &r);
+  MPI_Request_free(&r);
+  check(r == MPI_REQUEST_NULL, "Request_free of a sum in flight");
+#if HAS_PERSISTENT_SUMS
+  for (int i = 0; i < kMany; ++i) {
+    memset(g_out[i], 0, kCount * sizeof(float));
+    MPI_Allreduce_init(g_in[i], g_out[i], kCount, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
+                       &r);
+    MPI_Start(&r);
+    check(MPI_Cancel(&r) != MPI_SUCCESS, "Cancel of a persistent sum");
+    check(MPI_Wait(&r, &status) == MPI_SUCCESS, "Wait after Cancel of a persistent sum");
+    MPI_Test_cancelled(&status, &cancelled);
+    check(!cancelled, "a persistent sum is not cancelled");
+    check(memcmp(g_out[i], g_blocking[i], kCount * sizeof(float)) == 0, "persistent, cancelled");
+    memset(g_out[i], 0, kCount * sizeof(float));
+    MPI_Start(&r);
+    MPI_Request_free(&r);
+    check(r == MPI_REQUEST_NULL, "Request_free of a persistent sum in flight");
+  }
+  same("persistent sums that were freed in flight");
+#endif
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+
+int main(int argc, char** argv) {
+  int provided;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+  fill();
+  if (argc > 1 && strcmp(argv[1], "failing") == 0) {
+    failing();
+  } else {
+    blocking(MPI_COMM_WORLD);
+    errors();
+    cancel_and_free();
+    blocking(MPI_COMM_WORLD);
+  }
+  if (g_rank == 0) printf("PASS errors of nonblocking sums\n");
+  MPI_Finalize();
+  return 0;
+}
