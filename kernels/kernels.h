@@ -110,9 +110,10 @@ struct Kernels {
   void (*low_rank)(const LowRank& factors, const float* in, float share, float* residual,
                    std::size_t count, float* out, Stream* stream);
 
-  // A product of matrices, by a library that is loaded at the first call; its rounding depends on
-  // the machine. False, and nothing done, where there is no such library. A product without rows
-  // only tests whether there is one. Null in tables that never have one.
+  // A product of matrices. The host's tables give the same bytes for finite numbers. A GPU has it
+  // from a library that is loaded at the first call, and whose rounding depends on the machine:
+  // false, and nothing done, where there is no such library. A product without rows only tests
+  // whether there is one. Null in tables that never have one.
   bool (*multiply)(const Product& product, Stream* stream) = nullptr;
 
   // out = a + b in the floating-point environment of the caller, traps included, with the NaNs of

@@ -207,6 +207,19 @@ namespace {
       }
 }
 
+[[gnu::noinline]] void multiply(const Product& product) {
+  if (product.transposed != 0)
+    multiply_transposed(product);
+  else
+    multiply_plain(product);
+}
+
+bool multiply_here(const Product& product, Stream*) {
+  const DefaultEnvironment environment;
+  multiply(product);
+  return true;
+}
+
 // Compares as integers, so that only the additions raise exceptions.
 [[gnu::noinline]] bool add_as_caller(const float* a, const float* b, std::size_t count,
                                      float* out) {
@@ -267,7 +280,7 @@ const Kernels table = {
     Entry<compare>::call,
     Entry<fill>::call,
     Entry<low_rank>::call,
-    nullptr,
+    multiply_here,
     add_as_caller,
     nullptr,
     Entry<narrow>::call,

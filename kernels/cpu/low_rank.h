@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The last step of a low-rank sum: the product of two thin factors, and the residual that it leaves
-// of the input matrix. Each element's terms are added in the order of the factors' columns, so the
-// result does not depend on the vector width. Included by loops.cpp alone.
+// The products of a low-rank sum: of a matrix and a thin factor, and of two thin factors, with the
+// residual that this leaves of the input matrix. The order in which an element's terms are added
+// does not depend on the vector width, so all instruction sets give the same bytes. Included by
+// loops.cpp alone.
 #pragma once
 #include <cstring>
 
+#include "kernels/cpu/tiles.h"
 #include "kernels/kernels.h"
 #include "kernels/math/bits.h"
 
@@ -56,6 +58,78 @@ void keep_rest(const float* in, const float* total, float share, std::size_t n, 
     residual[i] = (bits_of(rest) & 0x7fffffff) < kInfinityBits ? rest : 0.0f;
     out[i] = total[i];
   }
+}
+
+typedef float EightFloats __attribute__((vector_size(32)));
+
+constexpr std::size_t kDots = 4;           // rows that are multiplied by a vector at a time
+constexpr std::size_t kDotColumns = 1024;  // columns of these rows that stay in L1
+constexpr std::size_t kRowsAtOnce = 4;     // rows that are added to a row at a time
+
+// total[r] = the sum over i < n of a[i] * b[r][i]: every eighth product in a sum of its own, then
+// these sums, then what is left over.
+void dot(const float* a, const float* const (&b)[kDots], std::size_t n, float (&total)[kDots]) {
+  EightFloats s0 = {}, s1 = {}, s2 = {}, s3 = {};
+  std::size_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    EightFloats x, y0, y1, y2, y3;
+    std::memcpy(&x, a + i, sizeof x);
+    std::memcpy(&y0, b[0] + i, sizeof x);
+    std::memcpy(&y1, b[1] + i, sizeof x);
+    std::memcpy(&y2, b[2] + i, sizeof x);
+    std::memcpy(&y3, b[3] + i, sizeof x);
+    s0 += x * y0;
+    s1 += x * y1;
+    s2 += x * y2;
+    s3 += x * y3;
+  }
+  const EightFloats* const all[kDots] = {&s0, &s1, &s2, &s3};
+  for (std::size_t r = 0; r < kDots; ++r) {
+    float s[8];
+    std::memcpy(s, all[r], sizeof s);
+    total[r] = ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
+    for (std::size_t j = i; j < n; ++j) total[r] += a[j] * b[r][j];
+  }
+}
+
+// c += a * b, where the rows of b are the columns of the matrix.
+void multiply_transposed(const Product& p) {
+  const auto inner = std::size_t(p.inner), columns = std::size_t(p.columns);
+  for (std::size_t at = 0; at < inner; at += kDotColumns)
+    for (std::size_t j = 0; j < columns; j += kDots) {
+      const std::size_t n = inner - at < kDotColumns ? inner - at : kDotColumns;
+      const std::size_t left = columns - j < kDots ? columns - j : kDots;
+      const float* b[kDots];
+      for (std::size_t r = 0; r < kDots; ++r)
+        b[r] = p.b + (j + (r < left ? r : 0)) * std::size_t(p.ldb) + at;
+      for (std::size_t k = 0; k < std::size_t(p.rows); ++k) {
+        float total[kDots];
+        dot(p.a + k * std::size_t(p.lda) + at, b, n, total);
+        for (std::size_t r = 0; r < left; ++r) p.c[k * std::size_t(p.ldc) + j + r] += total[r];
+      }
+    }
+}
+
+// c += a * b. Terms are added one row of b after the other.
+void multiply_plain(const Product& p) {
+  const auto inner = std::size_t(p.inner), columns = std::size_t(p.columns);
+  const auto ldb = std::size_t(p.ldb);
+  for (std::size_t at = 0; at < columns; at += kPanel)
+    for (std::size_t i = 0; i < inner; i += kRowsAtOnce) {
+      const std::size_t n = columns - at < kPanel ? columns - at : kPanel;
+      const float* const b = p.b + i * ldb + at;
+      for (std::size_t k = 0; k < std::size_t(p.rows); ++k) {
+        const float* const w = p.a + k * std::size_t(p.lda) + i;
+        float* SLIMPI_RESTRICT const c = p.c + k * std::size_t(p.ldc) + at;
+        if (inner - i >= kRowsAtOnce)
+          for (std::size_t j = 0; j < n; ++j)
+            c[j] = (((c[j] + w[0] * b[j]) + w[1] * b[ldb + j]) + w[2] * b[2 * ldb + j]) +
+                   w[3] * b[3 * ldb + j];
+        else
+          for (std::size_t r = 0; r < inner - i; ++r)
+            for (std::size_t j = 0; j < n; ++j) c[j] += w[r] * b[r * ldb + j];
+      }
+    }
 }
 
 }  // namespace

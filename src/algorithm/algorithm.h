@@ -32,8 +32,6 @@ struct Functions {
   Status (*open)(const comm::Call& call) = nullptr;
   // The shape that a call gives its buffer. Ranks compare it where Algorithm::shapes is set.
   Shape (*shape)(const comm::Plan& plan, const Config& config, std::uint64_t count) = nullptr;
-  // The reason why this machine cannot run the algorithm, "" if it can.
-  std::string (*missing)() = nullptr;
 };
 
 // Declared for every row. An algorithm's file defines its own.
@@ -79,7 +77,6 @@ struct Algorithm {
   Shape shape(const comm::Plan& plan, const Config& config, std::uint64_t count) const {
     return shapes ? functions->shape(plan, config, count) : Shape{};
   }
-  std::string missing() const { return functions->missing == nullptr ? "" : functions->missing(); }
 };
 
 // The row of a value of SLIMPI_ALGORITHM, with or without its argument; null for auto and off.

@@ -55,12 +55,11 @@ Status open_state(comm::Call& call, const Matrices& matrices, bool on_device, fl
   return Status::ok;
 }
 
-LowRankStep::LowRankStep(comm::Call& call, const Matrices& matrices, const slimpi_blas& blas,
-                         bool on_device, const float* in, float* out)
+LowRankStep::LowRankStep(comm::Call& call, const Matrices& matrices, bool on_device,
+                         const float* in, float* out)
     : call_(call),
       communicator_(call.communicator),
       matrices_(matrices),
-      blas_(blas),
       on_device_(on_device),
       on_(on_device ? call.device_stream() : device::DeviceStream{device::host(), nullptr}),
       kernels_(*on_.device.kernels()),
@@ -170,14 +169,6 @@ void LowRankStep::start_q(const Matrix& matrix) {
   }
 }
 
-void LowRankStep::multiply(const kernels::Product& product) {
-  if (on_device_)
-    (void)kernels_.multiply(product, on_.stream);  // cannot fail: multiplies() has checked it
-  else
-    blas_.multiply(product.transposed, product.rows, product.columns, product.inner, product.a,
-                   product.lda, product.b, product.ldb, 1.0f, product.c, product.ldc);
-}
-
 // Enqueues a copy between host memory and the memory of M.
 Status LowRankStep::copy(float* to, const float* from, std::uint64_t floats) {
   return on_.device.copy(to, from, floats * sizeof(float), on_.stream);
@@ -194,8 +185,11 @@ Status LowRankStep::first_products() {
     for_each_part(matrix, [&](const Part& part) {
       int distance = 0;
       const float* const m = load_part(matrix, part, &distance);
-      multiply({1, matrix.rank, int(part.rows), int(part.columns), near_q_ + matrix.q + part.column,
-                int(matrix.columns), m, distance, near_p_ + matrix.p + part.row, int(matrix.rows)});
+      // It cannot fail: multiplies() has checked that.
+      (void)kernels_.multiply(
+          {1, matrix.rank, int(part.rows), int(part.columns), near_q_ + matrix.q + part.column,
+           int(matrix.columns), m, distance, near_p_ + matrix.p + part.row, int(matrix.rows)},
+          on_.stream);
     });
   SLIMPI_TRY(copy(p_, near_p_, matrices_.p));
   SLIMPI_TRY(collect_exact_parts());
@@ -212,9 +206,10 @@ Status LowRankStep::second_products() {
     for_each_part(matrix, [&](const Part& part) {
       int distance = 0;
       const float* const m = load_part(matrix, part, &distance);
-      multiply({0, matrix.rank, int(part.columns), int(part.rows), near_p_ + matrix.p + part.row,
-                int(matrix.rows), m, distance, near_q_ + matrix.q + part.column,
-                int(matrix.columns)});
+      (void)kernels_.multiply(
+          {0, matrix.rank, int(part.columns), int(part.rows), near_p_ + matrix.p + part.row,
+           int(matrix.rows), m, distance, near_q_ + matrix.q + part.column, int(matrix.columns)},
+          on_.stream);
     });
   SLIMPI_TRY(copy(q_, near_q_, matrices_.q));
   return comm::synchronize(on_);

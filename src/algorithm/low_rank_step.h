@@ -3,7 +3,6 @@
 // and the factors lie. The matrix is worked on in tiles, so that only the residual, never the sum
 // of input and residual, has the length of the buffer.
 #pragma once
-#include "algorithm/blas_plugin.h"
 #include "algorithm/powersgd.h"
 
 namespace slimpi::algorithm {
@@ -55,8 +54,8 @@ Status open_state(comm::Call& call, const Matrices& matrices, bool on_device, fl
 class LowRankStep {
  public:
   // `in` and `out` are in the memory of the call's device if on_device, otherwise in host memory.
-  LowRankStep(comm::Call& call, const Matrices& matrices, const slimpi_blas& blas, bool on_device,
-              const float* in, float* out);
+  LowRankStep(comm::Call& call, const Matrices& matrices, bool on_device, const float* in,
+              float* out);
   Status run();
 
  private:
@@ -73,7 +72,6 @@ class LowRankStep {
     return residual_factors_[std::size_t(&matrix - matrices_.low_rank.data())];
   }
   void keep_limited(const Matrix& matrix);
-  void multiply(const kernels::Product& product);
   Status copy(float* to, const float* from, std::uint64_t floats);
   Status first_products();
   Status second_products();
@@ -86,7 +84,6 @@ class LowRankStep {
   comm::Call& call_;
   comm::Communicator& communicator_;
   const Matrices& matrices_;
-  const slimpi_blas& blas_;
   const bool on_device_;
   const device::DeviceStream on_;  // of the device whose memory holds M
   const kernels::Kernels& kernels_;

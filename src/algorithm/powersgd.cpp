@@ -5,7 +5,6 @@
 #include <climits>
 #include <cmath>
 
-#include "algorithm/blas.h"
 #include "algorithm/hierarchical.h"
 #include "algorithm/low_rank_step.h"
 #include "algorithm/residual_limit.h"
@@ -41,7 +40,7 @@ void add(Matrices& all, const MatrixSize& size, int most_rank, std::uint64_t cou
                all.exact.empty() ? 0 : all.exact.back().first + all.exact.back().count);
   const auto rank = std::min({std::uint64_t(most_rank), size.rows, size.columns});
   const std::uint64_t longer = std::max(size.rows, size.columns);
-  // OpenBLAS takes the numbers of rows and columns as int.
+  // A product takes the numbers of rows and columns as int.
   const bool worthwhile =
       longer <= INT_MAX && 2 * (size.rows + size.columns) * rank < size.rows * size.columns;
   if (worthwhile) {
@@ -91,16 +90,13 @@ Status run_powersgd(comm::Call& call) {
       exact ? comm::used_codec(uncompressed_plan(call.plan).format) : comm::kLowRankCodec;
   if (exact)
     return sum_uncompressed(call, call.location, call.in, call.out, call.count, call.number);
-  const slimpi_blas* blas = nullptr;
-  SLIMPI_TRY(find_blas(&blas));
-  const bool on_host = &call.device == &device::host();
-  if (on_host || multiplies(call))
-    return LowRankStep(call, matrices, *blas, !on_host, call.in, call.out).run();
+  if (multiplies(call))
+    return LowRankStep(call, matrices, &call.device != &device::host(), call.in, call.out).run();
   // Otherwise the call is done on a copy in host memory.
   float* const copy = call.scratch.host_copy().data();
   const std::size_t bytes = call.count * sizeof(float);
   SLIMPI_TRY(comm::copy_and_wait(call.device_stream(), "copy out", copy, call.in, bytes));
-  SLIMPI_TRY(LowRankStep(call, matrices, *blas, false, copy, copy).run());
+  SLIMPI_TRY(LowRankStep(call, matrices, false, copy, copy).run());
   if (call.passed) return Status::ok;
   return comm::copy_and_wait(call.device_stream(), "copy in", call.out, copy, bytes);
 }
@@ -116,7 +112,6 @@ Status reserve_powersgd(comm::Call& call) {
   Statistics& statistics = communicator.statistics();
   const device::Location host;
   const bool staged = call.location != host, on_device = staged && multiplies(call);
-  if (!on_device) SLIMPI_TRY(reserve_blas());
   if (staged && !on_device)
     SLIMPI_TRY(call.scratch.host_copy().reserve(call.location, device::Place::staging, call.count,
                                                 statistics));
@@ -142,9 +137,7 @@ Shape shape_of(const comm::Plan& plan, const Config& config, std::uint64_t count
 
 }  // namespace
 
-const Functions functions::low_rank = {.run = run_powersgd,
-                                       .reserve_state = reserve_powersgd,
-                                       .shape = shape_of,
-                                       .missing = blas_missing};
+const Functions functions::low_rank = {
+    .run = run_powersgd, .reserve_state = reserve_powersgd, .shape = shape_of};
 
 }  // namespace slimpi::algorithm

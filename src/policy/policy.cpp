@@ -42,12 +42,6 @@ comm::Plan make_plan(const Config& config, const algorithm::Algorithm& row, cons
   return plan;
 }
 
-std::string refuse_name(const std::string& name, const std::string& spelled) {
-  const algorithm::Algorithm* const row = algorithm::find(name);
-  const std::string missing = row == nullptr ? "" : row->missing();
-  return missing.empty() ? "" : spelled + " cannot be used: " + missing;
-}
-
 // A replica belongs to one peer, so algorithms with replicas need peers that never change.
 std::string refuse_peers(const Config& config, const std::string& name) {
   const algorithm::Algorithm* const row = algorithm::find(name);
@@ -131,8 +125,6 @@ std::string refuse(const Config& config, const Rules& rules) {
   if (config.intra == Intra::nccl)
     return "SLIMPI_INTRA=nccl is not in this build of slimpi; accepted: auto, ipc, cma, shm, mpi";
 #endif
-  const std::string refused = refuse_name(config.algorithm, "SLIMPI_ALGORITHM=" + config.algorithm);
-  if (!refused.empty()) return refused;
   if (const std::string bad = refuse_peers(config, config.algorithm); !bad.empty()) return bad;
   if (const std::string bad = refuse_max_error(config, config.algorithm); !bad.empty()) return bad;
   if (const std::string bad = refuse_files(config); !bad.empty()) return bad;
@@ -145,8 +137,7 @@ std::string refuse(const Config& config, const Rules& rules) {
            "error of each call by itself; unset one of them";
   if (!rules_apply(config)) return "";
   for (const Rule& rule : rules) {
-    std::string bad = refuse_name(rule.algorithm, "SLIMPI_RULES: algorithm " + rule.algorithm);
-    if (bad.empty()) bad = refuse_peers(config, rule.algorithm);
+    std::string bad = refuse_peers(config, rule.algorithm);
     if (bad.empty()) bad = refuse_max_error(config, rule.algorithm);
     if (!bad.empty()) return bad;
   }

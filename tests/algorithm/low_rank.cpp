@@ -194,6 +194,50 @@ void a_rest_that_overflows_is_not_kept_and_zero_is_positive(void**) {
   assert_memory_equal(residual, expected_rest, sizeof out);
 }
 
+// Every path against the others, to the byte, and against sums in double. The rows of all three
+// matrices lie apart; what is between them is not touched.
+void products_of_matrices_are_the_same_everywhere(void**) {
+  struct {
+    int rows, columns, inner;
+  } constexpr kProducts[] = {{1, 1, 1},    {1, 4, 8},     {2, 5, 7},      {3, 9, 1030},
+                             {4, 1030, 9}, {64, 33, 130}, {5, 600, 2051}, {1, 2051, 3}};
+  constexpr int kApart = 3;
+  for (const auto& [rows, columns, inner] : kProducts)
+    for (const int transposed : {0, 1}) {
+      const int lda = inner + kApart, ldb = (transposed != 0 ? inner : columns) + kApart,
+                ldc = columns + kApart;
+      std::vector<float> a(std::size_t(rows * lda)), c(std::size_t(rows * ldc)), first;
+      std::vector<float> b(std::size_t((transposed != 0 ? columns : inner) * ldb));
+      draw_normal({1, 0, 0, 0}, a.size(), a.data());
+      draw_normal({2, 0, 0, 0}, b.size(), b.data());
+      draw_normal({3, 0, 0, 0}, c.size(), c.data());
+      const std::vector<float> before = c;
+      for (const CpuPath path : {CpuPath::generic, CpuPath::avx2, CpuPath::avx512}) {
+        const kernels::Kernels* const table = kernels::cpu_kernels(path);
+        if (table == nullptr) continue;
+        c = before;
+        assert_true(table->multiply(
+            {transposed, rows, columns, inner, a.data(), lda, b.data(), ldb, c.data(), ldc},
+            nullptr));
+        if (first.empty()) first = c;
+        assert_memory_equal(c.data(), first.data(), c.size() * sizeof(float));
+      }
+      for (int row = 0; row < rows; ++row)
+        for (int column = 0; column < ldc; ++column) {
+          const auto at = std::size_t(row * ldc + column);
+          double sum = before[at], most = std::fabs(sum);
+          for (int i = 0; i < inner && column < columns; ++i) {
+            const double term =
+                double(a[std::size_t(row * lda + i)]) *
+                b[std::size_t(transposed != 0 ? column * ldb + i : i * ldb + column)];
+            sum += term;
+            most += std::fabs(term);
+          }
+          assert_true(std::fabs(first[at] - sum) <= (column < columns ? 1e-6 * most * inner : 0));
+        }
+    }
+}
+
 // Products may overflow though the factors are finite. Processors differ in the NaN that inf - inf
 // gives, and so do GPUs.
 void the_difference_of_infinities_is_the_one_nan(void**) {
@@ -229,6 +273,7 @@ int main() {
     cmocka_unit_test(the_programs_rounding_does_not_matter),
 #endif
     cmocka_unit_test(products_of_factors_are_the_plain_loop),
+    cmocka_unit_test(products_of_matrices_are_the_same_everywhere),
     cmocka_unit_test(a_rest_that_overflows_is_not_kept_and_zero_is_positive),
     cmocka_unit_test(the_difference_of_infinities_is_the_one_nan),
   };

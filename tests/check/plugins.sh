@@ -5,7 +5,7 @@
 # library of CUDA to load, and none shows more than its one function.
 set -eu
 libs=${top_builddir:-.}/.libs
-[ $# -gt 0 ] || set -- "$libs/slimpi-cuda.so" "$libs/slimpi-hwloc.so" "$libs/slimpi-blas.so"
+[ $# -gt 0 ] || set -- "$libs/slimpi-cuda.so" "$libs/slimpi-hwloc.so"
 bad=0 found=0
 for part in "$@"; do
   [ -e "$part" ] || continue
@@ -21,7 +21,7 @@ for part in "$@"; do
   done
   shown=$(nm -D --defined-only "$part" | awk '$2 != "A" { print $3 }')
   case $shown in
-  slimpi_device_plugin | slimpi_hwloc_load | slimpi_blas_load) ;;
+  slimpi_device_plugin | slimpi_hwloc_load) ;;
   *)
     echo "$part shows: $(echo "$shown" | tr '\n' ' ')"
     bad=1

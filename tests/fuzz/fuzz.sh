@@ -8,7 +8,6 @@
 need_library
 export UCX_LOG_LEVEL=error
 program=$top_builddir/tests/fuzz/fuzz
-[ -e "$top_builddir/.libs/slimpi-blas.so" ] || export FUZZ_BLAS=0
 
 # One job on unlike CPUs.
 cat >unlike <<'E2'

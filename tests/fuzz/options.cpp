@@ -22,11 +22,6 @@ bool fixed_nodes() {
 }
 }  // namespace
 
-bool has_blas() {
-  const char* const blas = std::getenv("FUZZ_BLAS");
-  return blas == nullptr || std::strcmp(blas, "0") != 0;
-}
-
 void Options::set(const std::string& name, const std::string& value) {
   if (name == "algorithm") algorithm = value;
   if (name == "hierarchy") hierarchy = value;
@@ -73,7 +68,6 @@ MPI_Info Options::draw(Draws& draws) {
                    "allreduce", "auto", "off", "decentralized", "low_precision_decentralized",
                    "powersgd", "batched_powersgd"});
   algorithm = drawn;
-  if (low_rank() && !has_blas()) algorithm = "bytegrad";
   keys.push_back({"algorithm", algorithm});
   draw_codec(draws, keys);
   keys.push_back({"hierarchy", draws.among({"auto", "flat", "leader", "sharded"})});

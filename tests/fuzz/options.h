@@ -39,7 +39,4 @@ struct Options {
   void set(const std::string& name, const std::string& value);
 };
 
-// Whether this build has the algorithms that need OpenBLAS; FUZZ_BLAS=0 says no.
-bool has_blas();
-
 }  // namespace fuzz

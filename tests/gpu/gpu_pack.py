@@ -10,15 +10,15 @@ import subprocess
 import sys
 import tempfile
 
-from gpu_steps import BLAS, LIBRARIES, PROGRAMS, output, stop
+from gpu_steps import LIBRARIES, PROGRAMS, output, stop
 
 MOST_MIB = 48  # what can be carried is limited, and the tree goes along
-PLUGINS = "libslimpi slimpi-cuda slimpi-hwloc slimpi-blas slimpi-lab-exit".split()
+PLUGINS = "libslimpi slimpi-cuda slimpi-hwloc slimpi-lab-exit".split()
 
 # What the bare machine is not expected to have; the libraries that MPICH needs are added to it.
 PACKAGES = """mpich libmpich12 libmpich-dev libhwloc-dev libhwloc15 libcmocka-dev libcmocka0
-  libfmt-dev nlohmann-json3-dev libcli11-dev zlib1g-dev libopenblas-pthread-dev
-  libopenblas0-pthread make iproute2""".split()
+  libfmt-dev nlohmann-json3-dev libcli11-dev zlib1g-dev make
+  iproute2""".split()
 IMAGES, MOST_IMAGES = "dataset-fashion-mnist", 20000
 EVERYWHERE = {"libc6", "libgcc-s1", "libstdc++6", "zlib1g"}
 
@@ -111,8 +111,7 @@ def pack(carry, local):
     shutil.copy(tarball, carry)
     needed = libraries_of(["/usr/bin/mpiexec.hydra", "/usr/bin/hydra_pmi_proxy",
                            f"/{LIBRARIES}/libmpich.so.12", f"/{LIBRARIES}/libcmocka.so.0",
-                           shutil.which("ip") or "/sbin/ip", shutil.which("tc") or "/sbin/tc",
-                           f"/{BLAS}/libopenblas.so.0"])
+                           shutil.which("ip") or "/sbin/ip", shutil.which("tc") or "/sbin/tc"])
     names = sorted(set(PACKAGES) | needed)
     download(carry, names)
     for package in carry.glob("*-dev_*.deb"):

@@ -9,7 +9,6 @@ import subprocess
 import sys
 
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
-BLAS = f"{LIBRARIES}/openblas-pthread"
 PROGRAMS = "kernels sums calls bench costs end_to_end passing lowrank nccl links".split()
 
 
@@ -66,7 +65,7 @@ class Machine:
                  f"/usr/sbin:/sbin:{self.root}/sbin:{self.root}/bin")
         # For MPI and slimpi's own programs only: in front of PyTorch's libraries, Debian's would be
         # loaded in their place.
-        paths = [str(self.root / LIBRARIES), str(self.root / BLAS),
+        paths = [str(self.root / LIBRARIES),
                  str(self.root / LIBRARIES.removeprefix("usr/")),
                  os.environ.get("LD_LIBRARY_PATH", ""), *libraries_of_packages()]
         self.libraries = f"LD_LIBRARY_PATH={':'.join(filter(None, paths))}"
@@ -136,12 +135,10 @@ class Machine:
 
     def configure(self):
         include, lib = f"{self.root}/usr/include", f"{self.root}/{LIBRARIES}"
-        blas = f"{include}/x86_64-linux-gnu/openblas-pthread"
         return (f"cd {self.build} && {self.work}/source/configure --with-cuda "
                 f"MPICC={self.work}/bin/mpicc MPIEXEC={self.work}/bin/mpiexec "
                 f"CPPFLAGS='-isystem {include}' LDFLAGS=-L{lib} "
                 f"HWLOC_CFLAGS=-I{include} HWLOC_LIBS='-L{lib} -lhwloc' "
-                f"OPENBLAS_CFLAGS=-I{blas} OPENBLAS_LIBS='-L{self.root}/{BLAS} -lopenblas' "
                 f"CMOCKA_CFLAGS=-I{include} CMOCKA_LIBS='-L{lib} -lcmocka'")
 
     def ranks(self, number, program, options="", tool="", libraries=None):

@@ -23,9 +23,7 @@ batched_powersgd 8    2048   nearest
 codec            8    2048   nearest
 strategy         8    2048   nearest
 '
-# codec and strategy are hooks, below; no low-rank row where a build has no OpenBLAS.
-[ -e "$top_builddir/.libs/slimpi-blas.so" ] ||
-  algorithms=$(echo "$algorithms" | grep -v powersgd)
+# codec and strategy are hooks, below.
 : "${MPICC:=mpicc}"
 for kind in codec strategy; do
   define=

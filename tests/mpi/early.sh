@@ -6,7 +6,6 @@
 need_library
 : "${CC:=cc}"
 [ -n "${MPICC:-}" ] || skip "configure found no mpicc"
-[ -e "$top_builddir/.libs/slimpi-blas.so" ] || skip "powersgd is not built"
 export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error SLIMPI_REPORT=$work/report.json
 export SLIMPI_ALGORITHM=powersgd SLIMPI_START=0 SLIMPI_MIN_SIZE=0
 source=$top_srcdir/tests/mpi/early.c

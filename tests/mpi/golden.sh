@@ -3,8 +3,7 @@
 # The results of every algorithm are those that tests/mpi/golden.txt remembers, byte for byte. Four
 # ranks, as four nodes and as two nodes of two. A difference is a change of what slimpi computes; it
 # needs a reason in the changelog. `golden.sh --print` writes the table anew.
-# Left out: powersgd, whose local products are rounded by the machine's BLAS, and auto, whose choice
-# depends on time.
+# Left out: auto, whose choice depends on time.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
 export SLIMPI_MIN_SIZE=0
@@ -35,6 +34,8 @@ run() {
   row 2 bytegrad-4-leader SLIMPI_BITS=4 SLIMPI_HIERARCHY=leader
   row 2 fp16-flat SLIMPI_ALGORITHM=fp16 SLIMPI_HIERARCHY=flat
   row 1 decentralized-shift-one SLIMPI_ALGORITHM=decentralized SLIMPI_PEERS=shift_one
+  row 1 powersgd-2 SLIMPI_ALGORITHM=powersgd SLIMPI_START=0 SLIMPI_POWERSGD_RANK=2
+  row 2 batched_powersgd-5 SLIMPI_ALGORITHM=batched_powersgd SLIMPI_START=0 SLIMPI_POWERSGD_RANK=5
 }
 
 : >errors.txt

@@ -79,10 +79,6 @@ holds "$what" under 2 "$top_builddir/tests/gpu/calls" "${CALLS:-10000}"
 holds "$what: ten thousand short ones" under 2 "$top_builddir/tests/gpu/calls" 10000 256
 holds "$what: few calls, four ranks" under 4 "$top_builddir/tests/gpu/calls" 60
 
-if [ ! -e "$top_builddir/.libs/slimpi-blas.so" ]; then
-  echo "SKIP powersgd: OpenBLAS was not found"
-  verdict
-fi
 export SLIMPI_START=0 SLIMPI_POWERSGD_RANK=4
 lowrank() { # WHAT ALGORITHM SHAPES COLUMNS COUNT
   SLIMPI_ALGORITHM=$2 SLIMPI_POWERSGD_SHAPES=$3 \

@@ -29,8 +29,7 @@ between taken SLIMPI_ALGORITHM=bytegrad SLIMPI_VERIFY=1
 between taken SLIMPI_ALGORITHM=auto
 between taken SLIMPI_MAX_ERROR=0.01
 between taken SLIMPI_ALGORITHM=low_precision_decentralized
-[ ! -e "$top_builddir/.libs/slimpi-blas.so" ] ||
-  between taken SLIMPI_ALGORITHM=powersgd SLIMPI_START=1
+between taken SLIMPI_ALGORITHM=powersgd SLIMPI_START=1
 between left SLIMPI_ALGORITHM=off
 if expensive; then # parts of the rows above
   between taken SLIMPI_ALGORITHM=bytegrad

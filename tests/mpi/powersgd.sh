@@ -9,26 +9,6 @@ program=$top_builddir/tests/mpi/powersgd
 export SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1 SLIMPI_ALGORITHM=powersgd
 export SLIMPI_START=0 SLIMPI_POWERSGD_RANK=4 SLIMPI_POWERSGD_SHAPES=4000=80x50,60000=300x200
 
-# A library without its part: a copy that lies alone.
-refused() { # WHAT: stderr.txt has the one line
-  holds "$1" grep -q "SLIMPI_ALGORITHM=powersgd cannot be used: .*libopenblas-dev" stderr.txt
-  expect "$(grep -c 'slimpi.* error' stderr.txt)" 1 "$1 in one line"
-}
-mkdir alone
-cp "$library" alone/libslimpi.so
-with_part=$preload
-preload=$(echo "$preload" | sed "s,$library,$work/alone/libslimpi.so,")
-if under 2 "$program" boundary 100:exact 2>stderr.txt; then fail "ran without its part"; fi
-refused "without the part it is refused"
-SLIMPI_ALGORITHM=allreduce under 2 "$program" boundary 100:exact ||
-  fail "without the part the other algorithms work"
-preload=$with_part
-if ! [ -e "$top_builddir/.libs/slimpi-blas.so" ]; then
-  if under 2 "$program" boundary 100:exact 2>stderr.txt; then fail "ran without OpenBLAS"; fi
-  refused "a build without OpenBLAS refuses it"
-  verdict
-fi
-
 run() { # WHAT RANKS SCENARIO...
   what=$1
   shift
@@ -79,17 +59,6 @@ for hierarchy in sharded leader flat; do
   SLIMPI_RANKS_PER_NODE=2 SLIMPI_HIERARCHY=$hierarchy run "2 nodes of 2, $hierarchy" 4 \
     dump 80 50 6 none "$work/$hierarchy.bin"
 done
-
-# Ranks with other CPUs: their own products round differently, what all hold does not.
-wide=generic core=Prescott
-if grep -q avx2 /proc/cpuinfo; then wide=avx2 core=Haswell; fi
-if grep -q avx512vl /proc/cpuinfo; then wide=avx512 core=SkylakeX; fi
-set -- "$program" dump 300 200 5 none
-timeout -k 5 "$seconds" "$MPIEXEC" -genv LD_PRELOAD "$preload" \
-  -n 1 -env SLIMPI_CPU generic -env OPENBLAS_CORETYPE Prescott "$@" "$work/mixed.bin" : \
-  -n 1 -env SLIMPI_CPU $wide -env OPENBLAS_CORETYPE $core "$@" "$work/mixed.bin" : \
-  -n 1 -env SLIMPI_CPU generic -env OPENBLAS_CORETYPE $core "$@" "$work/mixed.bin" </dev/null ||
-  fail "ranks with other CPUs do not hold the same bytes"
 
 # What is sent: both factors, exactly, between 4 nodes; what is kept: the rest and Q.
 SLIMPI_POWERSGD_RANK=2 run "300 x 200" 4 dump 300 200 5 none "$work/out.bin"

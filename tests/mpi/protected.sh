@@ -29,10 +29,8 @@ run 2 1 flat fp16
 run 3 1 flat bytegrad SLIMPI_MAX_ERROR=0.01
 run 3 1 flat decentralized
 run 3 1 flat low_precision_decentralized SLIMPI_BITS=5
-if [ -e "$top_builddir/.libs/slimpi-blas.so" ]; then
-  run 2 1 flat powersgd SLIMPI_START=0
-  run 4 2 leader batched_powersgd SLIMPI_START=1 SLIMPI_POWERSGD_RANK=3
-fi
+run 2 1 flat powersgd SLIMPI_START=0
+run 4 2 leader batched_powersgd SLIMPI_START=1 SLIMPI_POWERSGD_RANK=3
 
 # Inside a node: in each other's memory, through the host's, by messages.
 said="work in each other's device memory"

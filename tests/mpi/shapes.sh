@@ -4,7 +4,6 @@
 # slimpi_describe_next refuse.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
-[ -e "$top_builddir/.libs/slimpi-blas.so" ] || skip "powersgd is not built"
 export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error SLIMPI_REPORT=$work/report.json
 export SLIMPI_ALGORITHM=powersgd SLIMPI_MIN_SIZE=0
 shapes=$top_builddir/tests/mpi/shapes

@@ -60,7 +60,7 @@ rm -r "tools/tests$libdir/slimpi" "tools/tests$libdir/libslimpi.so" \
 echo 'void open_me(void); __attribute__((constructor)) void open_me(void) {
   extern int creat(const char*, unsigned); creat("opened", 0600); }' >planted.c
 ${CC:-cc} -shared -fPIC -o .libs/slimpi-hwloc.so planted.c
-for name in slimpi-blas.so slimpi-cuda.so libslimpi.so libslimpi.so.0; do
+for name in slimpi-cuda.so libslimpi.so libslimpi.so.0; do
   cp .libs/slimpi-hwloc.so ".libs/$name"
 done
 cp -r .libs tools/.libs

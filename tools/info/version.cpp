@@ -50,12 +50,6 @@ constexpr bool kWithCuda = true;
 constexpr bool kWithCuda = false;
 #endif
 
-#ifdef WITH_OPENBLAS
-constexpr bool kWithBlas = true;
-#else
-constexpr bool kWithBlas = false;
-#endif
-
 // What is loaded on demand, and whether this build has it.
 constexpr struct {
   const char* name;
@@ -63,7 +57,6 @@ constexpr struct {
   bool built;
   const char* note;
 } kPlugins[] = {{"hwloc", "slimpi-hwloc.so", true, ""},
-                {"blas", "slimpi-blas.so", kWithBlas, ""},
                 {"cuda", "slimpi-cuda.so", kWithCuda, "; has not run on a GPU yet"}};
 
 constexpr const char* kMpis = "MPICH and others of its ABI, Open MPI 4 and 5, the ABI of MPI 5.0";

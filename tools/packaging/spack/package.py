@@ -14,7 +14,6 @@ class Slimpi(AutotoolsPackage):  # noqa: F405
     license("BSD-3-Clause")  # noqa: F405
     version("0.1.0")  # noqa: F405
 
-    variant("blas", default=True, description="PowerSGD, with OpenBLAS")  # noqa: F405
     variant("cuda", default=False, description="Buffers in NVIDIA GPUs' memory")  # noqa: F405
 
     depends_on("c", type="build")  # noqa: F405
@@ -26,7 +25,6 @@ class Slimpi(AutotoolsPackage):  # noqa: F405
     depends_on("fmt")  # noqa: F405
     depends_on("nlohmann-json")  # noqa: F405
     depends_on("cli11")  # noqa: F405
-    depends_on("openblas", when="+blas")  # noqa: F405
     depends_on("cuda@12:", when="+cuda")  # noqa: F405
     depends_on("python@3", type="run")  # noqa: F405
 
@@ -36,5 +34,4 @@ class Slimpi(AutotoolsPackage):  # noqa: F405
     def configure_args(self):
         mpi = self.spec["mpich"].prefix.bin
         args = [f"MPICC={mpi.mpicc}", f"MPIEXEC={mpi.mpiexec}"]
-        args += self.with_or_without("cuda", activation_value="prefix")
-        return args + ([] if self.spec.satisfies("+blas") else ["--without-blas"])
+        return args + self.with_or_without("cuda", activation_value="prefix")
