@@ -45,4 +45,15 @@ for algorithm in qsgd powersgd decentralized low_precision_decentralized; do
   done
   same digest.txt digestnonblocking.txt "$algorithm: a nonblocking sum has the blocking one's bytes"
 done
+
+# auto tries its candidates, four times each, where all sums are nonblocking.
+for layout in "3 1" "2 0"; do
+  SLIMPI_ALGORITHM=auto SLIMPI_RANKS_PER_NODE=${layout#* } SLIMPI_REPORT=$work/report.json \
+    under "${layout% *}" "$program" digest nonblocking >digest.txt || fail "auto: exit status $?"
+  holds "auto tries all its candidates: $layout" "$PYTHON" -c '
+import json
+rows = json.load(open("report.json"))["auto"]
+assert len(rows) == 1 and len(rows[0]["candidates"]) > 1, rows
+assert all(each["calls"] >= 4 for each in rows[0]["candidates"].values()), rows'
+done
 verdict
