@@ -4,11 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <optional>
 
 #include "base/log.h"
-#include "call/feedback_check.h"
-#include "call/low_rank_check.h"
+#include "call/bound_check.h"
 #include "comm/communicator.h"
 #include "comm/stream_wait.h"
 
@@ -36,8 +34,8 @@ void compare_doubles(const float* result, const double* exact, std::uint64_t cou
 }
 
 // The memory behind it, for the check that applies to the call.
-std::byte* behind_sum(const comm::Call& call) {
-  return call.scratch.exact.data() + bytes_of_sum(call);
+double* sums_of_check(const comm::Call& call) {
+  return reinterpret_cast<double*>(call.scratch.exact.data() + bytes_of_sum(call));
 }
 
 // The result where the host can read it.
@@ -58,11 +56,10 @@ Status keep_for_verification(const comm::Call& call, const device::Location& fro
   Statistics& statistics = communicator.statistics();
   const device::Location host;
   const std::size_t bytes = call.count * sizeof(float);
+  const BoundCheck* const check = bound_check_of(call);
+  const std::size_t behind = check == nullptr ? 0 : check->sums(call) * sizeof(double);
   Status status = call.scratch.exact.reserve(
-      host, device::Place::device,
-      doubles != nullptr
-          ? 2 * bytes
-          : bytes_of_sum(call) + FeedbackCheck::bytes_of(call) + LowRankCheck::bytes_of(call),
+      host, device::Place::device, doubles != nullptr ? 2 * bytes : bytes_of_sum(call) + behind,
       statistics);
   if (status == Status::ok && call.location != host)
     status = call.scratch.result.reserve(host, device::Place::device, bytes, statistics);
@@ -90,20 +87,20 @@ Status verify_result(const comm::Call& call, bool doubles) {
   // No failure ends MPI's sum, so no rank begins it before all have come through the call.
   bool here = true;
   SLIMPI_TRY(exchange.all_true(&here));
-  std::optional<FeedbackCheck> buckets;
-  std::optional<LowRankCheck> matrices;
-  if (FeedbackCheck::applies(call) && !doubles) buckets.emplace(call, behind_sum(call));
-  if (LowRankCheck::applies(call) && !doubles) matrices.emplace(call, behind_sum(call));
-  if (buckets) SLIMPI_TRY(buckets->add_up(exact));
-  if (matrices) SLIMPI_TRY(matrices->add_up(exact));
-  if (const int code = exchange.sum_by_mpi(mpi::abi.in_place, exact, call.count, doubles);
-      code != mpi::kSuccess)
+  const BoundCheck* const check = doubles ? nullptr : bound_check_of(call);
+  int code = mpi::kSuccess;
+  if (check != nullptr) {
+    check->find(call, exact, sums_of_check(call));
+    code = exchange.sum_by_mpi(mpi::abi.in_place, sums_of_check(call), check->sums(call), true);
+  }
+  if (code == mpi::kSuccess)
+    code = exchange.sum_by_mpi(mpi::abi.in_place, exact, call.count, doubles);
+  if (code != mpi::kSuccess)
     return fail(Status::mpi,
                 "the exact sum of SLIMPI_VERIFY: " + mpi::error_text(exchange.api(), code));
   const float* result = nullptr;
   SLIMPI_TRY(find_result(call, &result));
-  if (buckets) buckets->compare(exact, result);
-  if (matrices) matrices->compare(exact, result);
+  if (check != nullptr) check->compare(call, sums_of_check(call), exact, result);
   double squares[2] = {0, 0};
   if (doubles)
     compare_doubles(result, reinterpret_cast<const double*>(exact), call.count, squares);
