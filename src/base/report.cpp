@@ -89,6 +89,10 @@ Totals totals_of(const Report& report) {
   return totals;
 }
 
+std::uint64_t states_never_reused(const Counts& counts) {
+  return counts.state_first_times - std::min(counts.state_first_times, counts.state_second_times);
+}
+
 std::string algorithms_of(const Report& report) {
   std::string names;
   for (std::size_t i = 0; i < kAlgorithms; ++i) {

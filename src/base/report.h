@@ -26,12 +26,6 @@ struct AutoChoice {
   std::vector<Candidate> candidates;
 };
 
-// How the calls of rank 0 that need state met their buffers.
-struct StateCounts {
-  std::uint64_t calls = 0, first_times = 0;  // first_times: the buffer was not known
-  std::uint64_t never_reused = 0;            // states that no second call used
-};
-
 struct Report {
   std::string version, mpi;
   std::string algorithm;  // SLIMPI_ALGORITHM
@@ -40,7 +34,6 @@ struct Report {
   std::vector<std::pair<std::string, std::string>> options;  // that the user set: name and value
   std::vector<std::string> hosts;   // each once, in the order of their first rank
   std::vector<std::string> codecs;  // names, in the order of UsedCodec; of bits: their number
-  StateCounts state;
   std::vector<AutoChoice> choices;  // of the autotuner
   int ranks = 0, nodes = 0;
   int ranks_counted =
@@ -70,6 +63,10 @@ CallsBetweenNodes calls_between_nodes(const Report& report);
 // The most frequent reason why sums were not compressed, with sums that slimpi did inside one node
 // as single_node; empty where every call was compressed.
 std::optional<BypassReason> dominant_reason(const Counts& counts);
+
+// Tensor states that no second call used. A state that is dropped has a first and a second time
+// again.
+std::uint64_t states_never_reused(const Counts& counts);
 
 // The algorithms that compressed calls, joined by ", "; SLIMPI_ALGORITHM where there were none.
 std::string algorithms_of(const Report& report);

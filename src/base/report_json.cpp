@@ -125,9 +125,9 @@ std::string to_json(const Report& report) {
                     {"scratch", report.most_scratch},
                     {"segments", report.most_segments},
                     {"segment_bytes", report.most_segment_bytes}};
-  json["state"] = {{"calls", report.state.calls},
-                   {"first_times", report.state.first_times},
-                   {"never_reused", report.state.never_reused}};
+  json["state"] = {{"calls", report.own.state_calls},
+                   {"first_times", report.own.state_first_times},
+                   {"never_reused", states_never_reused(report.own)}};
   json["state_dropped"] = report.own.state_dropped;
   add_shares(report, json);
   json["auto"] = choices(report);

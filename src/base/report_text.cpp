@@ -93,13 +93,13 @@ std::string seconds_line(const Counts& own) {
 
 // How state met the buffers of the program. Buffers that are new at most calls get no use of it.
 std::string state_lines(const Report& report) {
-  const StateCounts& state = report.state;
-  if (state.calls == 0) return "";
+  const Counts& own = report.own;
+  if (own.state_calls == 0) return "";
   std::string text =
       fmt::format("  state    {}, {} with a buffer met for the first time; {} dropped",
-                  number_of(state.calls, "call"), state.first_times, report.own.state_dropped);
-  text += fmt::format(", {} never used again\n", state.never_reused);
-  if (2 * state.first_times > state.calls && state.calls > 8)
+                  number_of(own.state_calls, "call"), own.state_first_times, own.state_dropped);
+  text += fmt::format(", {} never used again\n", states_never_reused(own));
+  if (2 * own.state_first_times > own.state_calls && own.state_calls > 8)
     text +=
         "           new buffers lose their state: set SLIMPI_CALLS_PER_STEP to the sums of a "
         "step, those below SLIMPI_MIN_SIZE left out\n";

@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "call/allreduce_call.h"
 #include "call/element_type.h"
-#include "call/state_use.h"
 #include "comm/used_codec.h"
 #include "device/device.h"
 #include "policy/policy.h"
@@ -50,10 +49,10 @@ comm::TensorState& AllreduceCall::find_state() {
                    " is not the number of sums of every step, and all state of earlier calls is "
                    "dropped; unset it, or name tensors by slimpi_describe_next");
   }
-  StateUse& use = StateUse::all();
-  ++use.calls;
-  if (state.calls == 0) ++use.made;
-  if (state.calls == 1) ++use.reused;
+  Statistics& statistics = runtime_.statistics;
+  statistics.count(&Counts::state_calls);
+  if (state.calls == 0) statistics.count(&Counts::state_first_times);
+  if (state.calls == 1) statistics.count(&Counts::state_second_times);
   return state;
 }
 

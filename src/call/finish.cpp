@@ -19,7 +19,6 @@
 #include "call/nonblocking.h"
 #include "call/persistent.h"
 #include "call/runtime.h"
-#include "call/state_use.h"
 #include "comm/used_codec.h"
 #include "mpi/internal_comm.h"
 
@@ -116,8 +115,6 @@ Report Runtime::describe_job() const {
   report.most_scratch = statistics.most_scratch();
   report.most_segments = statistics.most_segments();
   report.most_segment_bytes = statistics.most_segment_bytes();
-  const StateUse& use = StateUse::all();
-  report.state = {use.calls, use.made, use.made > use.reused ? use.made - use.reused : 0};
   report.codecs = comm::used_codec_names();
   report.choices = AutoChoices::all().rows();
   report.ranks = std::max(world_size.load(), 1);
