@@ -25,8 +25,8 @@ SLIMPI_EXPORT const char* slimpi_version(void) {
 SLIMPI_EXPORT int slimpi_get_statistics(slimpi_statistics_t* statistics) {
   if (statistics == nullptr || statistics->size < sizeof(std::uint64_t)) return 1;
   const Runtime* const runtime = Runtime::started();
-  bool has_mpi = runtime != nullptr;
-  if (!has_mpi) (void)catch_all([&] { has_mpi = Runtime::finds_mpi(); });
+  bool has_mpi = false;
+  (void)catch_all([&] { has_mpi = Runtime::finds_mpi(); });
   if (!has_mpi) return 1;
   const slimpi::Counts counts =
       runtime == nullptr ? slimpi::Counts() : runtime->statistics.counts();

@@ -112,7 +112,7 @@ class Mpi:
     def __init__(self):
         self.slimpi = load_slimpi()
         self.library = load_mpi()
-        self._functions = {}
+        self._functions, self._constants = {}, {}
         self.slimpi.slimpi_version.restype = ctypes.c_char_p
         self.version = self.slimpi.slimpi_version().decode()
         text, length = ctypes.create_string_buffer(_TEXT_BYTES), ctypes.c_int()
@@ -122,10 +122,13 @@ class Mpi:
         self.description = " ".join(line.split())
 
     def constant(self, name):
+        if name in self._constants:
+            return self._constants[name]
         value = ctypes.c_uint64()
         if self.slimpi.slimpi_get_mpi_constant(name.encode(), ctypes.byref(value)) != 0:
             raise Error(f"slimpi does not support this MPI ({self.description}): use MPICH, "
                         "Open MPI, or one with their ABI")
+        self._constants[name] = value.value
         return value.value
 
     def _function(self, name):
