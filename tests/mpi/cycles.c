@@ -2,6 +2,7 @@
 /* MPI begins and ends several times, by sessions. Built by cycles.sh for every MPICH it finds.
  * Usage: cycles WHAT, where WHAT is
  *   plain      five sessions, one after the other, with three float sums in each
+ *   threads    the same with MPI_THREAD_MULTIPLE and nonblocking sums
  *   keyval     the program makes a keyval and sets an attribute first, from the second one on
  *   leak       communicators are not freed
  *   error      an error of slimpi in every session (SLIMPI_BITS differs between ranks)
@@ -36,7 +37,13 @@ static void sum(MPI_Comm comm) {
   MPI_Comm_rank(comm, &rank);
   MPI_Comm_size(comm, &size);
   for (int i = 0; i < COUNT; ++i) x[i] = (float)(i % 50 + rank);
-  good = MPI_Allreduce(MPI_IN_PLACE, x, COUNT, MPI_FLOAT, MPI_SUM, comm) == MPI_SUCCESS;
+  if (!strcmp(what, "threads")) {
+    MPI_Request request;
+    MPI_Iallreduce(MPI_IN_PLACE, x, COUNT, MPI_FLOAT, MPI_SUM, comm, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  } else {
+    good = MPI_Allreduce(MPI_IN_PLACE, x, COUNT, MPI_FLOAT, MPI_SUM, comm) == MPI_SUCCESS;
+  }
   for (int i = 0; good && i < COUNT; ++i) {
     const double exact = size * (i % 50) + size * (size - 1) / 2;
     good = x[i] > exact - 0.5 * size && x[i] < exact + 0.5 * size;
@@ -54,13 +61,17 @@ static int forget(MPI_Comm comm, int keyval, void* value, void* extra) {
 static void cycle(int number) {
   MPI_Session session;
   MPI_Group group;
+  MPI_Info info;
   MPI_Comm comm;
   char tag[20];
   int keyval = MPI_KEYVAL_INVALID;
   const int errors = !strcmp(what, "error");
   const int attribute = !strcmp(what, "keyval") && number > 0;
   snprintf(tag, sizeof tag, "cycle %d", number);
-  MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+  MPI_Info_create(&info);
+  if (!strcmp(what, "threads")) MPI_Info_set(info, "thread_level", "MPI_THREAD_MULTIPLE");
+  MPI_Session_init(info, MPI_ERRORS_ARE_FATAL, &session);
+  MPI_Info_free(&info);
   MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
   report("creating"); /* cycles.sh counts both: MPICH 5.0.2 does not always come back from it */
   MPI_Comm_create_from_group(group, tag, MPI_INFO_NULL,

@@ -38,6 +38,7 @@ try() {
     expect "$(report report.json calls compressed)" "$compressed" "$mpich: $what: compressed"
   done <<'E2'
 plain 15
+threads 15
 keyval 15
 leak 15
 two 15
