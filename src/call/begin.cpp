@@ -26,8 +26,7 @@ constexpr std::uint64_t kLeastFirstBytes = 64 << 10;
 // while the program blocks, in MPI or elsewhere, and other ranks wait for its part.
 bool has_threads(const Runtime& runtime) {
   int level = 0;
-  return runtime.api.Query_thread(&level) == mpi::kSuccess && level == mpi::abi.thread_multiple &&
-         CallEstimate::running() == nullptr;
+  return runtime.api.Query_thread(&level) == mpi::kSuccess && level == mpi::abi.thread_multiple;
 }
 
 // Whether a nonblocking sum is taken, but for what policy says; the same on all ranks at the same
@@ -41,7 +40,7 @@ bool takes_nonblocking(Runtime& runtime, comm::Communicator& communicator,
     if (!communicator.threaded() || CallEstimate::running() != nullptr) return false;
   } else {
     if (bytes_of(request) < kLeastFirstBytes) return false;
-    if (!has_threads(runtime)) {
+    if (CallEstimate::running() != nullptr || !has_threads(runtime)) {
       communicator.refuse_to_meet();
       return false;
     }
@@ -53,6 +52,27 @@ bool takes_nonblocking(Runtime& runtime, comm::Communicator& communicator,
     prepare_calls(runtime, communicator);
   }
   return true;
+}
+
+// With SLIMPI_ESTIMATE: what would become of a nonblocking sum. MPI makes it; no rank waits.
+Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator,
+                       const Allreduce& request) {
+  const bool threads = has_threads(runtime);
+  if (threads && !communicator.agreed()) prepare_calls(runtime, communicator);
+  const policy::Decision* const decision =
+      threads ? &communicator.attachment<PreparedCalls>().find(bytes_of(request)).decision
+              : nullptr;
+  std::optional<CallEstimate::Way> way;
+  if (decision != nullptr && decision->take)
+    way =
+        CallEstimate::running()->way_of(communicator, decision->plans.front(), runtime.world_size);
+  if (!way) return bypass(runtime, BypassReason::nonblocking, communicator, request);
+  // Doubles that SLIMPI_TYPES does not name are only predicted.
+  const bool named = !is_double(request) || communicator.config().types.has(ElementType::float64);
+  const BypassReason reason = named ? BypassReason::off : BypassReason::datatype;
+  runtime.left_to_mpi(communicator, reason, request);
+  CallEstimate::running()->nonblocking(request, reason, *way);
+  return {};  // it is recorded
 }
 
 }  // namespace
@@ -75,8 +95,9 @@ Outcome begin(const Allreduce& request, void* handle) {
       communicator.refuse_doubles();
     return entered.outcome;
   }
-  if (!takes_nonblocking(runtime, communicator, request))
-    return bypass(runtime, BypassReason::nonblocking, communicator, request);
+  const bool takes = takes_nonblocking(runtime, communicator, request);
+  if (CallEstimate::running() != nullptr) return estimate_begun(runtime, communicator, request);
+  if (!takes) return bypass(runtime, BypassReason::nonblocking, communicator, request);
   const policy::Decision& decision =
       communicator.attachment<PreparedCalls>().find(bytes_of(request)).decision;
   if (!decision.take) return bypass(runtime, decision.reason, communicator, request);
@@ -93,7 +114,9 @@ Outcome recover_begun(const Allreduce& request, Status status) {
   if (communicator != nullptr) wait_for_sums(*communicator);
   if (communicator != nullptr && (communicator->connected() || communicator->unusable()))
     return recover(request, status);
-  if (bytes_of(request) < kLeastFirstBytes || !has_threads(*runtime)) return {};
+  if (bytes_of(request) < kLeastFirstBytes || CallEstimate::running() != nullptr ||
+      !has_threads(*runtime))
+    return {};
   if (communicator == nullptr) {
     const FailureScope looking_up;  // `status` and its text are those of the call
     if (caught([&] { communicator = runtime->find(request.comm); }) != Status::ok) {

@@ -50,8 +50,14 @@ std::optional<CallEstimate::Way> CallEstimate::way_of(comm::Communicator& commun
   way.stochastic = plan.format.stochastic;
   way.nodes = communicator.layout().nodes();
   way.ranks = communicator.size();
-  if (nodes_ == 0) {
-    if (way.nodes == 1) return std::nullopt;
+  const int per_node = int(communicator.config().ranks_per_node);
+  if (nodes_ == 0 && !communicator.agreed()) {
+    if (per_node == 0 || per_node >= way.ranks) return std::nullopt;
+    way.nodes = (way.ranks + per_node - 1) / per_node;
+    way.flat = plan.hierarchy == Hierarchy::flat || per_node == 1;
+    way.shards = plan.hierarchy == Hierarchy::sharded ? per_node : 1;
+  } else if (nodes_ == 0) {
+    if (way.nodes < 2) return std::nullopt;
     const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
     way.flat = group.flat;
     way.shards = group.shards;
@@ -162,7 +168,7 @@ void CallEstimate::record(const Allreduce& call, BypassReason reason,
 // A reason other than datatype is that of the estimate itself.
 CallEstimate::Key CallEstimate::key_of_prediction(const Allreduce& call, BypassReason reason,
                                                   const Way& way) const {
-  Key key = key_of(call, true);
+  Key key = key_of(call, way.blocking);
   key.way = way;
   if (reason == BypassReason::datatype) key.reason = int(reason);
   return key;
@@ -178,6 +184,12 @@ void CallEstimate::nonblocking(const Allreduce& call) noexcept {
   Key key = key_of(call, false);
   key.reason = int(BypassReason::nonblocking);
   add_call(key, 0);
+}
+
+void CallEstimate::nonblocking(const Allreduce& call, BypassReason reason, Way way) noexcept {
+  way.blocking = false;
+  sample(call, reason, way);
+  record(call, reason, way, 0);
 }
 
 // Where there are too many rows, calls whose sizes are in one class share one.

@@ -33,6 +33,7 @@ class CallEstimate {
     bool flat = false;
     std::uint32_t bucket = 2048;
     bool stochastic = false;
+    bool blocking = true;
     auto operator<=>(const Way&) const = default;
   };
 
@@ -48,8 +49,12 @@ class CallEstimate {
   // Records a nonblocking or persistent allreduce, whose time is not known.
   void nonblocking(const Allreduce& call) noexcept;
 
+  // The same before MPI begins one that slimpi would compress; the reason is as for call_mpi().
+  void nonblocking(const Allreduce& call, BypassReason reason, Way way) noexcept;
+
   // How slimpi would do this plan on the communicator, whose nodes are known: on as many nodes as
-  // SLIMPI_NODES says for a communicator of `world_size` ranks, else on its own. Empty on one node.
+  // SLIMPI_NODES says for a communicator of `world_size` ranks, else on its own. Empty on one node,
+  // and where ranks that have not met know too little.
   std::optional<Way> way_of(comm::Communicator& communicator, const comm::Plan& plan,
                             int world_size) const;
 
