@@ -175,11 +175,12 @@ SLIMPI_EXPORT int PMPI_Allreduce(const void* in, void* out, int count, Word data
 
 SLIMPI_EXPORT int PMPI_Iallreduce(const void* in, void* out, int count, Word datatype, Word op,
                                   Word comm, Word request) {
-  const auto begin = [&] {
+  const auto by_mpi = [&] {
     return SLIMPI_NEXT("PMPI_Iallreduce", int(const void*, void*, int, Word, Word, Word, Word))(
         in, out, count, datatype, op, comm, request);
   };
-  return SLIMPI_FROM_FORTRAN ? counted(made(in, out, count, datatype, op, comm), begin) : begin();
+  if (!SLIMPI_FROM_FORTRAN) return by_mpi();
+  return begun(made(in, out, count, datatype, op, comm, false, true), request, begin, by_mpi);
 }
 
 SLIMPI_EXPORT int PMPI_Allreduce_init(const void* in, void* out, int count, Word datatype, Word op,

@@ -4,6 +4,7 @@
 // gives more than was asked for.
 #include "call/entry.h"
 #include "intercept/catch_all.h"
+#include "intercept/fortran.h"
 
 namespace {
 
@@ -37,6 +38,21 @@ SLIMPI_EXPORT int MPI_Init(int* argc, void* argv) {
 SLIMPI_EXPORT int MPI_Init_thread(int* argc, void* argv, int required, int* provided) {
   const bool wants = wants_threads();
   return init_thread(argc, argv, wants ? slimpi::mpi::abi.thread_multiple : required, provided);
+}
+
+// For Open MPI's Fortran: see fortran.h.
+SLIMPI_EXPORT int PMPI_Init_thread(int* argc, void* argv, int required, int* provided) {
+  if (SLIMPI_FROM_FORTRAN && wants_threads()) required = slimpi::mpi::abi.thread_multiple;
+  return SLIMPI_NEXT("PMPI_Init_thread", int(int*, void*, int, int*))(argc, argv, required,
+                                                                      provided);
+}
+
+SLIMPI_EXPORT int PMPI_Init(int* argc, void* argv) {
+  int provided = 0;
+  if (SLIMPI_FROM_FORTRAN && wants_threads())
+    return SLIMPI_NEXT("PMPI_Init_thread", int(int*, void*, int, int*))(
+        argc, argv, slimpi::mpi::abi.thread_multiple, &provided);
+  return SLIMPI_NEXT("PMPI_Init", int(int*, void*))(argc, argv);
 }
 
 // MPICH's mpi_f08 module calls PMPI_ names directly; `error` may be absent.
