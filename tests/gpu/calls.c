@@ -103,7 +103,7 @@ int main(int argc, char** argv) {
              rank, set_up() - set_up_before);
       ++failures;
     }
-    for (int i = 0; i < 20; ++i) {
+    for (int i = 0; i < (fake_driver ? 3 : 20); ++i) { /* what the fake driver says is exact */
       MPI_Comm comm;
       MPI_Comm_dup(MPI_COMM_WORLD, &comm);
       call_all(comm, COUNTS);
