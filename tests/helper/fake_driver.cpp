@@ -56,7 +56,8 @@ device::Stream* queue_of(CUstream stream) {
 }
 
 int fake_bus(int device) {
-  const char *const gpus = std::getenv("FAKE_GPUS"), *const rank = std::getenv("PMI_RANK");
+  const char *const gpus = std::getenv("FAKE_GPUS"), *rank = std::getenv("PMI_RANK");
+  if (rank == nullptr) rank = std::getenv("OMPI_COMM_WORLD_RANK");
   const bool own = gpus != nullptr && std::strcmp(gpus, "own") == 0 && rank != nullptr;
   return 0x3b + device + (own ? kFakeDevices * std::atoi(rank) : 0);
 }

@@ -27,10 +27,19 @@ refused() { # SLIMPI_INTRA
     -genv LD_PRELOAD "$work/stub.so:$preload" "$top_builddir/tests/mpi/one_node" \
     2>err.txt </dev/null || fail "a kernel that refuses, $1"
 }
-refused cma
-expect "$(grep -c 'SLIMPI_INTRA=cma cannot be used here' err.txt)" 1 "said once that it is refused"
-refused auto
-expect "$(cat err.txt)" "" "auto: not a word where it is refused"
+# MPICH 5 reads so itself, and breaks where it may not.
+refusable=true
+timeout -k 5 "$seconds" "$MPIEXEC" -n 3 -genv CMA_REFUSE 1 -genv LD_PRELOAD "$work/stub.so" \
+  "$top_builddir/tests/mpi/one_node" </dev/null >plain.txt 2>&1 || refusable=false
+if $refusable; then
+  refused cma
+  expect "$(grep -c 'SLIMPI_INTRA=cma cannot be used here' err.txt)" 1 \
+    "said once that it is refused"
+  refused auto
+  expect "$(cat err.txt)" "" "auto: not a word where it is refused"
+else
+  echo "SKIP a kernel that refuses: this MPI breaks there without the library, too"
+fi
 
 sums cma 4 2 pieces 300001 >/dev/null 2>err.txt || fail "two nodes of two"
 if grep -q 'cma cannot be used' err.txt; then skip "the kernel refuses process_vm_readv here"; fi
@@ -93,11 +102,13 @@ SLIMPI_INTRA=auto SLIMPI_RANKS_PER_NODE=3 under 4 "$top_builddir/tests/mpi/steps
 # Where only one rank may read, nobody does.
 SLIMPI_INTRA=shm SLIMPI_RANKS_PER_NODE=2 under 4 "$golden" pieces 1000003 >shm.txt || fail "shm"
 export SLIMPI_INTRA=cma SLIMPI_RANKS_PER_NODE=2
-timeout -k 5 "$seconds" "$MPIEXEC" \
-  -n 1 -env LD_PRELOAD "$work/stub.so:$preload" -env CMA_REFUSE 1 "$golden" pieces 1000003 : \
-  -n 3 -env LD_PRELOAD "$work/stub.so:$preload" "$golden" pieces 1000003 \
-  </dev/null >refused.txt 2>err.txt || fail "one rank is refused"
-same shm.txt refused.txt "one rank is refused: the bytes of shm"
+if $refusable; then
+  timeout -k 5 "$seconds" "$MPIEXEC" \
+    -n 1 -env LD_PRELOAD "$work/stub.so:$preload" -env CMA_REFUSE 1 "$golden" pieces 1000003 : \
+    -n 3 -env LD_PRELOAD "$work/stub.so:$preload" "$golden" pieces 1000003 \
+    </dev/null >refused.txt 2>err.txt || fail "one rank is refused"
+  same shm.txt refused.txt "one rank is refused: the bytes of shm"
+fi
 
 # The fifteenth read is in the middle of the exchange.
 if CMA_FAIL_AFTER=15 timeout -k 5 "$seconds" "$MPIEXEC" -n 4 \

@@ -44,7 +44,7 @@ reported 2 4 3 "barrier in the node" "in a node"
 for rank in 0 1; do reported "$rank" 4 3 "$messages\|barrier in the node" "in a node"; done
 
 # The same as seen by slimpi-info.
-rm -f pid.*
+rm -f pid.* err.txt
 SLIMPI_RANKS_PER_NODE=1 under 2 "$program" 1 2 6 2>err.txt &
 job=$!
 tries=0

@@ -67,8 +67,8 @@ launched() { # COUNT WHAT VARIABLE...: a process that such a launcher starts
   shift 2
   timeout -k 5 60 env "$@" LD_PRELOAD="$preload" "$top_builddir/tests/mpi/steps" init int:1 \
     finalize >out.txt 2>err.txt || fail "launcher, $what: exit status $?"
-  expect "$(grep -c 'has 1 rank, but the launcher started 4 (.*MPI, MPICH' err.txt)" "$wanted" \
-    "launcher, $what" || cat err.txt
+  expect "$(grep -c 'has 1 rank, but the launcher started 4 (.*MPI, \(MPICH\|Open MPI\)' err.txt)" \
+    "$wanted" "launcher, $what" || cat err.txt
 }
 launched 1 "Open MPI's" OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_RANK=0
 launched 0 "Open MPI's, another rank" OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_RANK=1
