@@ -6,7 +6,7 @@
 
 #include "algorithm/hierarchical.h"
 #include "algorithm/hook.h"
-#include "algorithm/hook_exchange.h"
+#include "algorithm/hook_messages.h"
 #include "comm/communicator.h"
 #include "comm/stream_wait.h"
 #include "mpi/internal_comm.h"

@@ -38,6 +38,9 @@ struct Plan {
   std::optional<Shape> shape;  // of this buffer, from slimpi_set_shape; compared before it is used
 };
 
+// What a stream of a communicator is for: kernels, copies out of a device, copies into it.
+enum class StreamRole { compute, d2h, h2d };
+
 // How a call exchanges inside its node where its ranks share memory: through that of the host
 // (host), in each other's device memory (ipc), by NCCL from GPU to GPU (nccl), or piece by piece
 // during the exchange between nodes (pieces).

@@ -21,7 +21,6 @@
 #include "comm/exchange.h"
 #include "comm/node_layout.h"
 #include "comm/segment_class.h"
-#include "comm/stream_role.h"
 #include "comm/tensor_state.h"
 #include "mpi/internal_comm.h"
 

@@ -9,7 +9,6 @@
 #include "comm/message_header.h"
 #include "comm/point_to_point.h"
 #include "comm/segment_class.h"
-#include "comm/stream_role.h"
 
 namespace slimpi::inter {
 

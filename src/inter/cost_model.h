@@ -9,7 +9,7 @@
 #include <array>
 #include <cstdint>
 
-#include "inter/traffic.h"
+#include "inter/exchange_layout.h"
 
 namespace slimpi::cost {
 
@@ -44,6 +44,21 @@ struct Constants {
   // may decide there, and its share was not seen.
   bool beyond_measured() const { return link < 0.95 * measured_link; }
 };
+
+// What the busiest rank sends in a sum of one shard between nodes. The size's `me` and `staged` do
+// not count.
+struct Traffic {
+  double waits = 0;     // steps that wait for the one before
+  double messages = 0;  // that it sends
+  double bytes = 0;     // of these, headers included
+  double owners = 1;    // ranks that own a chunk
+  double chunk = 0;     // bytes of floats of the longest chunk
+};
+Traffic pairwise_traffic(const inter::ExchangeSize& size);
+Traffic bruck_traffic(const inter::ExchangeSize& size);
+
+// Bytes that all ranks of the group together put between nodes in the pairwise schedule.
+double pairwise_bytes(const inter::ExchangeSize& size);
 
 // What the network takes for some traffic: latency, messages and bytes, without any arithmetic.
 double network_seconds(const Traffic& traffic, const Constants& constants);

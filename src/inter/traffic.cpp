@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "inter/traffic.h"
+// What the schedules between nodes send: counted from the division of a shard into chunks and
+// segments, without any time.
+#include "inter/cost_model.h"
 
 #include <algorithm>
 
