@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# What make install puts where, and that it still works when it is moved as a whole.
+# What make install puts where, and that it still works when it is moved as a whole. What a release
+# has.
 . "${top_srcdir:?is set by make check}/tests/helper/mpi.sh"
 seconds=120
 MAKEFLAGS='' timeout 120 make -s -C "$top_builddir" install DESTDIR="$work/stage" >log 2>&1 ||
@@ -95,5 +96,15 @@ if command -v tclsh >/dev/null; then
 source [lindex $argv 0]; ModulesHelp' >module.tcl
   holds "the modulefile is Tcl" \
     sh -c 'tclsh module.tcl "$0" >/dev/null 2>&1' "$share/modulefiles/slimpi"
+fi
+
+# A release has every file that git has.
+if (cd "$top_srcdir" && git ls-files) >tracked.txt 2>/dev/null; then
+  MAKEFLAGS='' timeout 120 make -s -C "$top_builddir" distdir distdir="$work/release" >log 2>&1 ||
+    { cat log && fail "make distdir"; }
+  grep -v '^\.gitignore$' tracked.txt | while read -r file; do
+    [ -e "release/$file" ] || [ ! -e "$top_srcdir/$file" ] || echo "$file"
+  done >missing.txt
+  expect "$(cat missing.txt)" "" "files that a release lacks"
 fi
 verdict
