@@ -42,7 +42,7 @@ static void begin(MPI_Comm comm, int i, MPI_Request* request) {
   MPI_Iallreduce(g_in[i], g_out[i], kCount, MPI_FLOAT, MPI_SUM, comm, request);
 }
 
-static void begin_all(MPI_Comm comm, MPI_Request* requests) {
+static inline void begin_all(MPI_Comm comm, MPI_Request* requests) {
   for (int i = 0; i < kMany; ++i) begin(comm, i, &requests[i]);
 }
 
