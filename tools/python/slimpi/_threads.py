@@ -13,19 +13,20 @@ from collections import Counter
 
 _VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _free = False  # whether neither the user nor the program chose how many threads compute
+_set_num_threads = None  # PyTorch's own function
 
 
 def watch(torch):
     """Notes whether the program chooses its threads. Call it when PyTorch is imported."""
-    global _free
+    global _free, _set_num_threads
     _free = not any(name in os.environ for name in _VARIABLES)
-    set_num_threads = torch.set_num_threads
+    _set_num_threads = torch.set_num_threads
 
-    @functools.wraps(set_num_threads)
+    @functools.wraps(_set_num_threads)
     def chosen(number):
         global _free
         _free = False
-        set_num_threads(number)
+        _set_num_threads(number)
 
     torch.set_num_threads = chosen
 
@@ -59,7 +60,7 @@ def limit(torch, places, rank):
     most = max([before] + [blas.openblas_get_num_threads() for blas in _openblas()])
     if not _free or threads >= most:
         return None
-    torch.set_num_threads.__wrapped__(min(threads, before))
+    _set_num_threads(min(threads, before))
     for blas in _openblas():
         blas.openblas_set_num_threads(min(threads, blas.openblas_get_num_threads()))
     return (f"{sharing} ranks share {len(places[rank][1])} processors, so each computes with "
@@ -71,5 +72,12 @@ def _openblas():
     PyTorch does not know of."""
     with open("/proc/self/maps") as maps:
         paths = set(re.findall(r"\s(/\S*blas\S*\.so\S*)$", maps.read(), re.M))
-    return [blas for blas in map(ctypes.CDLL, sorted(paths))
-            if hasattr(blas, "openblas_set_num_threads")]
+    found = []
+    for path in sorted(paths):
+        try:
+            library = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+        except OSError:  # a file that was replaced since
+            continue
+        if hasattr(library, "openblas_set_num_threads"):
+            found.append(library)
+    return found
