@@ -111,8 +111,8 @@ dist.init_process_group("gloo")
 model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(9, 9))
 model(torch.ones(5, 9)).sum().backward()
 mine = max(1, len(os.sched_getaffinity(0)) // 2)
-print("all" if torch.get_num_threads() == many else
-      "share" if torch.get_num_threads() == mine else torch.get_num_threads())
+threads = {many: "all", mine: "share"}.get(torch.get_num_threads(), "others")
+sys.stdout.write(f"{threads}\n")  # in one piece: the lines of ranks meet in the launcher
 PROGRAM
 threads() { # WHO EXPECTED LINES: what two ranks compute with
   torch 2 "$python" threads.py "$1"
