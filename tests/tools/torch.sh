@@ -84,14 +84,12 @@ ends() { # MODE REASON [STATUS]: the reason is said, or the job's exit status is
 }
 if expensive; then most=3; else most=2; fi
 ends raise 'ValueError: a sample cannot be read'
+ends exit 'MPI_Abort\|MPI_ABORT' 3
 ends system_exit 'MPI_Abort\|MPI_ABORT' 3
 ends os_exit 'BAD TERMINATION\|[Ee]xit code\|Connection closed\|MPI_Abort' 3
 ends SIGKILL 'signal 9\|Killed\|SIGNAL.*9'
 ends SIGINT KeyboardInterrupt
-if expensive; then
-  ends exit 'MPI_Abort\|MPI_ABORT' 3
-  ends SIGTERM 'signal 15\|Terminated'
-fi
+if expensive; then ends SIGTERM 'signal 15\|Terminated'; fi
 
 # Ranks that share processors compute with their share of threads, unless somebody chose how many.
 cat >threads.py <<'PROGRAM'
