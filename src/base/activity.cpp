@@ -48,7 +48,6 @@ const char* to_string(WaitStage stage) {
                                     "all-gather in the node",
                                     "barrier in the node",
                                     "neighbor exchange",
-                                    "opening shared memory",
                                     "device"};
   return std::size_t(stage) < std::size(kNames) ? kNames[std::size_t(stage)] : "unknown";
 }

@@ -27,7 +27,6 @@ enum class WaitStage : std::uint32_t {
   node_all_gather,
   node_barrier,
   neighbor_exchange,
-  segment_opening,
   device
 };
 const char* to_string(WaitStage stage);

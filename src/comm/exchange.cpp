@@ -148,8 +148,6 @@ WaitStage Exchange::stage_of(const mpi::Request& request) const {
       return WaitStage::node_all_gather;
     case Tag::peers:
       return WaitStage::neighbor_exchange;
-    case Tag::node_open:
-      return WaitStage::segment_opening;
     case Tag::failure:
     case Tag::roll_call:
     case Tag::completion:

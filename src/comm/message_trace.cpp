@@ -7,11 +7,6 @@ namespace slimpi::comm {
 
 namespace {
 
-// Messages that open a node's segment come before the segments of a call.
-bool traces(Tag tag) {
-  return Trace::running() != nullptr && tag != Tag::node_open;
-}
-
 std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   hash = (hash ^ value) * 0x9e3779b97f4a7c15;  // as splitmix64
   return hash ^ (hash >> 29);
@@ -42,7 +37,7 @@ int MessageTrace::find_first_world_rank(mpi::Comm comm) const {
 }
 
 MessageTrace::Message MessageTrace::started(int peer, Tag tag, bool sent) {
-  return {peer, tag, sent, traces(tag) ? numbers_[{peer, tag, sent}].next++ : 0};
+  return {peer, tag, sent, Trace::running() != nullptr ? numbers_[{peer, tag, sent}].next++ : 0};
 }
 
 std::uint64_t MessageTrace::flow_of(int from, int to, const Message& message) const {
@@ -54,12 +49,12 @@ std::uint64_t MessageTrace::flow_of(int from, int to, const Message& message) co
 }
 
 void MessageTrace::leaves(const Message& message, std::uint64_t bytes) {
-  if (traces(message.tag))
-    Trace::running()->add_flow(Trace::Kind::flow_start, flow_of(me_, message.peer, message), bytes);
+  if (Trace* const trace = Trace::running(); trace != nullptr)
+    trace->add_flow(Trace::Kind::flow_start, flow_of(me_, message.peer, message), bytes);
 }
 
 void MessageTrace::completed(const Message& message, std::uint64_t bytes, WaitStage stage) {
-  if (!message.sent && traces(message.tag))
+  if (!message.sent)
     Trace::running()->add_flow(Trace::Kind::flow_end, flow_of(message.peer, me_, message), bytes);
   const Numbers& numbers = numbers_[{message.peer, message.tag, message.sent}];
   Trace::waited_for(message.peer, std::uint32_t(message.number - numbers.settled),

@@ -18,10 +18,9 @@ enum class Tag : int {
   intra_reduce_scatter = 3,
   intra_all_gather = 4,
   peers = 5,
-  node_open = 7,
-  failure = 8,   // a rank reports that it failed; see Exchange::report_failure
-  roll_call = 9,   // a rank that waits long asks where the others are, or is told
-  completion = 10  // a rank tells itself that a persistent sum is complete
+  failure = 6,    // a rank reports that it failed; see Exchange::report_failure
+  roll_call = 7,  // a rank that waits long asks where the others are, or is told
+  completion = 8  // a rank tells itself that a persistent sum is complete
 };
 constexpr int kTags = 16;  // more than there are
 
@@ -61,21 +60,6 @@ class PointToPoint {
   // and all that wait fail with the same status and a text that names the rank. `requests` are then
   // cancelled or freed; after the return no rank reads or writes this rank's memory for them.
   virtual Status settle(Status status, std::span<mpi::Request> requests) = 0;
-
-  // One message by itself, settled as a schedule of its own: a failure reaches all ranks at this
-  // step. Of two ranks one sends while the other receives, so none waits for ever.
-  Status send_settled(int to, Tag tag, const void* data, std::size_t bytes) {
-    mpi::Request request = mpi::abi.request_null;
-    Status status = send(to, tag, data, bytes, request);
-    if (status == Status::ok) status = wait(request);
-    return settle(status, {&request, 1});
-  }
-  Status receive_settled(int from, Tag tag, void* data, std::size_t bytes) {
-    mpi::Request request = mpi::abi.request_null;
-    Status status = receive(from, tag, data, bytes, request);
-    if (status == Status::ok) status = wait(request);
-    return settle(status, {&request, 1});
-  }
 
   // Where messages go by MPI: what the report of a long wait needs. Null in a test.
   virtual Exchange* exchange() { return nullptr; }

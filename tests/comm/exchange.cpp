@@ -125,7 +125,7 @@ void tags_tell_the_count(void**) {
     int asked = 0;
     for (std::uint64_t count = 1 << 10; count <= 1 << 24; count *= 2)
       for (const std::uint64_t more : {0, 1, 1000})
-        for (const Tag tag : {Tag::reduce_scatter, Tag::node_open}) {
+        for (const Tag tag : {Tag::reduce_scatter, Tag::intra_all_gather}) {
           const int found = sent_tag(fixture.exchange, count + more, tag);
           assert_in_range(found, 0, highest < 0 ? 32767 : highest);
           assert_true(found % comm::kTags == int(tag));
@@ -221,8 +221,8 @@ void a_request_is_of_its_last_message(void**) {
   is_of(0, WaitStage::neighbor_exchange);
   assert_true(fixture.exchange.receive(2, Tag::all_gather, &word, 4, request) == Status::ok);
   is_of(2, WaitStage::all_gather);
-  assert_true(fixture.exchange.send(3, Tag::node_open, &word, 4, request) == Status::ok);
-  is_of(3, WaitStage::segment_opening);
+  assert_true(fixture.exchange.send(3, Tag::intra_all_gather, &word, 4, request) == Status::ok);
+  is_of(3, WaitStage::node_all_gather);
 }
 
 // A rank that has completed a call may fail in the next one before others have completed it.
