@@ -11,7 +11,7 @@
 #include "algorithm/node_frame.h"
 #include "comm/autotuner.h"
 #include "inter/exchange_layout.h"
-#include "inter/node_work.h"
+#include "inter/schedule.h"
 #include "intra/transport_cma.h"
 
 namespace slimpi::algorithm {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The exchange of reduce_scatter_allgather.cpp, with the same bytes as its result, in log2(M) steps
 // per phase for M nodes. Other ranks store and forward the blocks, unchanged: first what a rank has
-// for the owners of chunks, then the owners' sums (bruck_steps.h).
+// for the owners of chunks, then the owners' sums (bruck_layout.h).
 //
 // Cost: every rank sends 2 log2(M) messages, to log2(M) peers; (log2(M) / 2 + 1) * n * bits/8
 // bytes. Slower than the pairwise exchange if the additional bytes cost more than the messages that
@@ -16,7 +16,6 @@
 #include "base/exceptions.h"
 #include "comm/stream_wait.h"
 #include "inter/bruck_layout.h"
-#include "inter/bruck_steps.h"
 #include "inter/chunk_codec.h"
 #include "inter/schedule.h"
 

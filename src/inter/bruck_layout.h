@@ -11,6 +11,51 @@
 
 namespace slimpi::inter {
 
+// The Bruck algorithm for blocks that each of M members has for each other member, when other
+// members store and forward them: log2(M) steps instead of M - 1 messages. (Bruck and others, IEEE
+// TPDS 1997.)
+//
+// A member keeps blocks in places 1 to M - 1. At the start, place p holds its block for the member
+// p positions further on. In step k, every block in a place whose number has bit k set is sent to
+// the member 2^k positions further on, into the same place there. After the last step, place p
+// holds the block that the member p positions back had for this one. Before step k, the block in
+// place p has moved by the sum of the bits of p below bit k.
+class BruckSteps {
+ public:
+  explicit BruckSteps(int group_size) : group_size_(group_size) {}
+
+  int steps() const;
+
+  // The members `by` positions further on, and back; positions wrap around.
+  int further(int member, int by) const { return (member + by) % group_size_; }
+  int back(int member, int by) const {
+    return (member - by % group_size_ + group_size_) % group_size_;
+  }
+
+  // How many places have their blocks sent in a step: those whose number has bit `step` set.
+  // place(step, i) is the number of the i-th of them; they ascend.
+  int travelling(int step) const;
+  int place(int step, int i) const {
+    const int bit = 1 << step;
+    return i / bit * 2 * bit + bit + i % bit;
+  }
+
+  // The member that must finally get the block that `member` has in `place` before the step.
+  int destination(int member, int place, int step) const {
+    return further(member, place - place % (1 << step));
+  }
+
+  // The all-gather, where all members must get one block of each member. A member holds the blocks
+  // of consecutive members, beginning with its own: gathered(step) of them before a step. In a step
+  // it gets to_gather(step) more from the member gathered(step) positions further on: as many as it
+  // holds, in the last step as many as are missing.
+  int gathered(int step) const { return 1 << step; }
+  int to_gather(int step) const;
+
+ private:
+  int group_size_;
+};
+
 class BruckLayout : public ExchangeLayout {
  public:
   // The most bytes of one message, unless a single block is longer.

@@ -4,10 +4,82 @@
 #include <algorithm>
 #include <cmath>
 
+#include "comm/node_layout.h"
+#include "inter/bruck_layout.h"
 #include "inter/schedule.h"
 #include "inter/segment_length.h"
 
 namespace slimpi::cost {
+
+namespace {
+
+// The same on all ranks, as for a staged device.
+inter::Segments segments_of(inter::ExchangeSize size) {
+  size.count = std::max<std::uint64_t>(size.count, 1);
+  size.staged = true;
+  return inter::segments_for(size);
+}
+
+// How a shard is divided. Chunks are whole buckets, so with many ranks some own none.
+struct Division {
+  explicit Division(const inter::ExchangeSize& size)
+      : group_size(size.group_size), segments(segments_of(size)) {
+    const comm::Range first = comm::chunk_of(size.count, size.group_size, 0, segments.align);
+    elements = std::max<std::uint64_t>(first.count, 1);
+    owners =
+        std::clamp(double((size.count + segments.align - 1) / segments.align), 1.0, group_size);
+  }
+  double group_size, owners = 1;
+  std::uint64_t elements = 1;  // of the longest chunk
+  inter::Segments segments;
+};
+
+// Bytes of the messages with which one rank sends a chunk to another.
+double chunk_bytes(const kernels::Format& format, std::uint64_t elements, std::uint64_t segment) {
+  const std::uint64_t whole = elements / segment, rest = elements % segment;
+  return double(whole) * double(inter::message_bytes(format, segment)) +
+         (rest == 0 ? 0 : double(inter::message_bytes(format, rest)));
+}
+
+}  // namespace
+
+// An owner sends a chunk to each other owner in the reduce-scatter, and its own to all others in
+// the all-gather.
+Traffic pairwise_traffic(const inter::ExchangeSize& size) {
+  const Division division(size);
+  // Of a rank that owns a chunk, the busiest one.
+  const double chunks = division.owners - 1 + division.group_size - 1;
+  return {2, chunks * double(division.segments.longest),
+          chunks * chunk_bytes(size.format, division.elements, division.segments.elements),
+          division.owners, double(division.elements) * sizeof(float)};
+}
+
+// Blocks for one owner gather on the ranks that forward them, so a rank may hold more than its
+// share.
+Traffic bruck_traffic(const inter::ExchangeSize& size) {
+  const Division division(size);
+  const int steps = inter::BruckSteps(size.group_size).steps();
+  double blocks = division.owners;  // of the all-gather, in all its steps
+  for (int step = 0; step < steps; ++step)
+    blocks += std::min(division.group_size / 2, division.owners / 2 + (1 << step));
+  // Counted as one message for each step and phase, however many blocks are in it.
+  return {2.0 * steps, 2.0 * steps,
+          blocks * double(inter::message_bytes(size.format, division.elements)), division.owners,
+          double(division.elements) * sizeof(float)};
+}
+
+double pairwise_bytes(const inter::ExchangeSize& size) {
+  const Division division(size);
+  double bytes = 0;
+  for (int owner = 0; owner < int(division.owners); ++owner) {
+    const std::uint64_t elements =
+        comm::chunk_of(size.count, size.group_size, owner, division.segments.align).count;
+    bytes += 2 * (division.group_size - 1) *
+             chunk_bytes(size.format, elements, division.segments.elements);
+  }
+  return bytes;
+}
+
 namespace {
 
 kernels::Format quantized(int bits) {
@@ -95,10 +167,9 @@ void within_node(Cost& cost, double bytes, double per_node, double sharing, cons
 
 // `flows` ranks of each of `nodes` nodes sum `bytes` each in reduce-scatter and all-gather. The
 // link of a rank that owns a chunk is the busiest. Codec, copies and the link overlap, segment by
-// segment; the first segment's codec and the last one's do not. `crowd` is how much longer the link
-// takes because of who talks to whom at the same time.
+// segment; the first segment's codec and the last one's do not.
 void reduce_scatter_allgather(Cost& cost, double bytes, int bits, double nodes, double flows,
-                              double crowd, double sharing, const Constants& c) {
+                              double sharing, const Constants& c) {
   if (nodes < 2) return;
   const inter::ExchangeSize size{quantized(bits), floats_in(bytes), int(nodes)};
   const Traffic sent = pairwise_traffic(size);
@@ -109,7 +180,7 @@ void reduce_scatter_allgather(Cost& cost, double bytes, int bits, double nodes, 
   const double others = nodes - 1, to_owners = sent.owners * others / nodes;
   const double codec =
       (encode * (to_owners + 1) + decode * (sent.owners - 1 + others)) * sent.chunk;
-  const double link = flows * crowd * sent.bytes * c.link;
+  const double link = flows * sent.bytes * c.link;
   const double processor = (codec + 2 * sent.bytes * c.copy + sent.messages * c.overhead) * sharing;
   const double segment = std::min(sent.chunk, double(segments.elements) * sizeof(float));
   const double fill = 2 * (encode + decode) * segment * sharing;
@@ -154,7 +225,7 @@ double network_seconds(const Traffic& traffic, const Constants& constants) {
 
 const char* to_string(Schedule schedule) {
   static constexpr const char* names[] = {"plain ring", "plain halving", "plain leaders", "flat",
-                                          "burst",      "leader",        "sharded",       "bruck"};
+                                          "leader",     "sharded",       "bruck"};
   return names[std::size_t(schedule)];
 }
 
@@ -183,19 +254,17 @@ Cost predict(Schedule schedule, double bytes, int bits, const Layout& layout, co
       cost = halving(bytes, nodes, 1, one, c);
       within_node(cost, bytes, per_node, all, c);
       break;
-    case Schedule::burst:
     case Schedule::flat:  // a rank's peers on its own node cost the link nothing
       reduce_scatter_allgather(cost, bytes, bits, ranks,
-                               per_node * (ranks - per_node) / std::max(1.0, ranks - 1),
-                               schedule == Schedule::burst ? c.incast : 1, all, c);
+                               per_node * (ranks - per_node) / std::max(1.0, ranks - 1), all, c);
       cost.peers = ranks - per_node;
       break;
     case Schedule::leader:
-      reduce_scatter_allgather(cost, bytes, bits, nodes, 1, 1, one, c);
+      reduce_scatter_allgather(cost, bytes, bits, nodes, 1, one, c);
       within_node(cost, bytes, per_node, all, c);
       break;
     case Schedule::sharded:
-      reduce_scatter_allgather(cost, bytes / per_node, bits, nodes, per_node, 1, all, c);
+      reduce_scatter_allgather(cost, bytes / per_node, bits, nodes, per_node, all, c);
       within_node(cost, bytes, per_node, all, c);
       break;
     case Schedule::bruck:
@@ -224,9 +293,8 @@ Schedule cheapest(bool plain, double bytes, int bits, const Layout& layout,
   // Of equal ones the schedule that comes first in kSchedules wins.
   Schedule best = plain ? Schedule::ring : Schedule::flat;
   for (const Schedule schedule : kSchedules)
-    if (schedule != Schedule::burst && is_plain(schedule) == plain &&
-        predict(schedule, bytes, bits, layout, constants).seconds <
-            predict(best, bytes, bits, layout, constants).seconds)
+    if (is_plain(schedule) == plain && predict(schedule, bytes, bits, layout, constants).seconds <
+                                           predict(best, bytes, bits, layout, constants).seconds)
       best = schedule;
   return best;
 }

@@ -30,7 +30,6 @@ struct Constants {
   double link = 0.8e-9;      // of a node's link, per byte of payload in one direction
   double exchange = 0.8e-9;  // per byte where MPI swaps one large message between two nodes
   double copy = 0.5e-9;      // of a processor, per byte sent or received
-  double incast = 1;         // times longer when all others send to one receiver at once
   double add = 0.15e-9;      // of a processor, per byte of floats added to a sum
   std::array<double, 9> encode = same(0.1e-9);  // per byte of floats, at each number of bits
   std::array<double, 9> decode = same(0.1e-9);  // decode and add, likewise
@@ -74,14 +73,13 @@ enum class Schedule {
   halving,  // plain MPI: recursive halving, then doubling, as MPICH does between nodes
   leaders,  // plain MPI: one rank of a node sums, the leaders halve and double
   flat,     // slimpi: reduce-scatter and all-gather between all ranks
-  burst,    // the same with all messages sent at once, for comparison; slimpi does not use it
   leader,   // slimpi: the same between one rank of each node
   sharded,  // slimpi: the same between all nodes, by every rank for its shard
   bruck,    // slimpi: as leader, in few messages that other nodes store and forward
 };
-inline constexpr std::array kSchedules{Schedule::ring,    Schedule::halving, Schedule::leaders,
-                                       Schedule::flat,    Schedule::burst,   Schedule::leader,
-                                       Schedule::sharded, Schedule::bruck};
+inline constexpr std::array kSchedules{Schedule::ring, Schedule::halving, Schedule::leaders,
+                                       Schedule::flat, Schedule::leader,  Schedule::sharded,
+                                       Schedule::bruck};
 const char* to_string(Schedule schedule);
 bool is_plain(Schedule schedule);  // one that MPI runs
 

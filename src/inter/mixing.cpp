@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "inter/mixing.h"
 
-#include "inter/pairwise_steps.h"
+#include "inter/pairwise_layout.h"
 
 namespace slimpi::inter {
 

@@ -8,7 +8,7 @@
 // itself. So all ranks end with the same bytes.
 //
 // The segments of the chunks form a pipeline. In each step a rank has one message to send and one
-// to receive (pairwise_steps.h). While these are in flight, it encodes, adds or decodes for the
+// to receive (pairwise_layout.h). While these are in flight, it encodes, adds or decodes for the
 // steps before and after. The bytes in flight are limited (Segments::in_flight), because flows that
 // compete for a link slow each other down by more than waiting costs. Small messages are in flight
 // together.
@@ -22,7 +22,6 @@
 #include <functional>
 
 #include "base/exceptions.h"
-#include "inter/node_work.h"
 #include "inter/schedule.h"
 #include "inter/segment_ring.h"
 

@@ -84,16 +84,6 @@ void ranks_that_share_cores_wait_for_them(void**) {
   near(seconds(Schedule::flat, kBytes, {4, 1, 2, false}, c), alone, 1e-9);
 }
 
-void crowds_cost_what_rounds_save(void**) {
-  Constants c = only_link();
-  c.incast = 1.5;
-  near(seconds(Schedule::burst, kBytes, {8, 1}, c),
-       1.5 * seconds(Schedule::flat, kBytes, {8, 1}, c), 1e-9);
-  assert_true(cheapest(false, kBytes, 8, {8, 1}, c) != Schedule::burst);
-  c.incast = 0.5;  // slimpi has no such schedule, however fast it would be
-  assert_true(cheapest(false, kBytes, 8, {8, 1}, c) != Schedule::burst);
-}
-
 void messages_and_peers_break_first_at_scale(void**) {
   Constants c;
   c.link = c.exchange = 8e-9;
@@ -170,7 +160,6 @@ int main() {
       cmocka_unit_test(small_buffers_are_held_by_latency),
       cmocka_unit_test(hierarchies_spare_the_link_and_the_peers),
       cmocka_unit_test(ranks_that_share_cores_wait_for_them),
-      cmocka_unit_test(crowds_cost_what_rounds_save),
       cmocka_unit_test(messages_and_peers_break_first_at_scale),
       cmocka_unit_test(relaying_saves_messages_and_peers),
       cmocka_unit_test(schedules_are_chosen_by_it),

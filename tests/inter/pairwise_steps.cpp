@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "inter/pairwise_steps.h"
+#include "inter/pairwise_layout.h"
 
 #include <set>
 

@@ -9,7 +9,7 @@
 
 #include "inter/mixing.h"
 #include "inter/neighbor_exchange.h"
-#include "inter/node_work.h"
+#include "inter/schedule.h"
 #include "tests/helper/late_device.h"
 #include "tests/helper/memory_exchange.h"
 #include "tests/inter/reference.h"

@@ -63,7 +63,7 @@ def predict(report, _):
     assert {row["bits"] for row in rows} == {None, 8, 4}
     for row in rows:
         assert row["seconds"] > 0 and row["bottleneck"] in ("link", "processor", "latency"), row
-    wanted = {"latency", "link", "copy", "incast", "encode", "peer_memory"}
+    wanted = {"latency", "link", "copy", "encode", "peer_memory"}
     assert set(report["constants"]) >= wanted, report["constants"]
 
 

@@ -57,20 +57,20 @@ double processor_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// Messages of `size` bytes to `to` and from `from` (MPI_PROC_NULL: none), `count` each way, with a
+// Messages of `size` bytes to and from `peer`, `count` each way, with a
 // few on the way at any time. Sleeps between looks when `calm`. Seconds for all of it.
-double stream(int to, int from, std::size_t size, std::size_t count, bool calm) {
+double stream(int peer, std::size_t size, std::size_t count, bool calm) {
   constexpr std::size_t kWindow = 8;
   static std::vector<char> out(kPiece), in(kWindow * kPiece);
   std::vector<MPI_Request> requests(2 * kWindow, MPI_REQUEST_NULL);
   std::size_t sent = 0, received = 0;
   const double start = PMPI_Wtime();
   const auto post = [&](std::size_t slot) {
-    if (slot < kWindow && to != MPI_PROC_NULL && sent < count) {
-      PMPI_Isend(out.data(), int(size), MPI_CHAR, to, kTag, MPI_COMM_WORLD, &requests[slot]);
+    if (slot < kWindow && sent < count) {
+      PMPI_Isend(out.data(), int(size), MPI_CHAR, peer, kTag, MPI_COMM_WORLD, &requests[slot]);
       ++sent;
-    } else if (slot >= kWindow && from != MPI_PROC_NULL && received < count) {
-      PMPI_Irecv(in.data() + (slot - kWindow) * kPiece, int(size), MPI_CHAR, from, kTag,
+    } else if (slot >= kWindow && received < count) {
+      PMPI_Irecv(in.data() + (slot - kWindow) * kPiece, int(size), MPI_CHAR, peer, kTag,
                  MPI_COMM_WORLD, &requests[slot]);
       ++received;
     }
@@ -122,17 +122,17 @@ double exchange_per_byte(int peer) {
 void measure_pair(int peer, bool first, Calibration& calibration) {
   Constants& c = calibration.constants;
   const double pieces = double(kStream) / double(kPiece);
-  (void)stream(peer, peer, kPiece, std::size_t(pieces), false);
+  (void)stream(peer, kPiece, std::size_t(pieces), false);
   c.latency = one_way(peer, first);
   c.exchange = exchange_per_byte(peer);
   std::array<double, 9> times;
-  for (double& seconds : times) seconds = stream(peer, peer, kPiece, std::size_t(pieces), false);
+  for (double& seconds : times) seconds = stream(peer, kPiece, std::size_t(pieces), false);
   std::sort(times.begin(), times.end());
   c.link = times[0] / double(kStream);
   calibration.link_spread = times[times.size() / 2] / times[0];
-  c.overhead = least_of(5, [&] { return stream(peer, peer, 64, 4000, false); }) / 4000;
+  c.overhead = least_of(5, [&] { return stream(peer, 64, 4000, false); }) / 4000;
   const double before = processor_seconds();
-  (void)stream(peer, peer, kPiece, 4 * std::size_t(pieces), true);
+  (void)stream(peer, kPiece, 4 * std::size_t(pieces), true);
   c.copy = (processor_seconds() - before) / (8.0 * double(kStream));
 }
 
@@ -215,15 +215,6 @@ Calibration calibrate(const World& world, const Contact& contact) {
   if (world.rank == nodes[1]) measure_pair(nodes[0], false, calibration);
   calm_barrier();
   if (world.rank == nodes[0]) measure_arithmetic(c);
-  calm_barrier();
-  // All others to one, 2 MiB each, against what its link alone would need.
-  const std::size_t others = nodes.size() - 1, part = 32;
-  const bool sends = world.speaks_for_node && world.rank != nodes[0];
-  if (others > 1 && sends) (void)stream(nodes[0], MPI_PROC_NULL, kPiece, part, false);
-  if (others > 1 && world.rank == nodes[0]) {
-    const double seconds = stream(MPI_PROC_NULL, MPI_ANY_SOURCE, kPiece, part * others, false);
-    c.incast = std::max(1.0, seconds / (double(part * others * kPiece) * c.link));
-  }
   calm_barrier();
   c.peer_setup = contact.seconds;
   c.peer_memory = std::max(0.0, contact.bytes);
