@@ -60,8 +60,8 @@ program=${program% changing}
 # The rank whose GPU is nearest to a NIC leads; the sum is the same.
 program="$program open 0000:81:00.0 0000:03:00.0 0000:08:00.0 0000:81:00.0"
 near() { # shellcheck disable=SC2086
-  HWLOC_XMLFILE=$top_srcdir/tests/topology/four_gpus.xml SLIMPI_LOG=info SLIMPI_RANKS_PER_NODE=2 \
-    SLIMPI_HIERARCHY=leader under 4 $program >out.txt 2>err.txt
+  HWLOC_COMPONENTS=xml HWLOC_XMLFILE=$top_srcdir/tests/topology/four_gpus.xml SLIMPI_LOG=info \
+    SLIMPI_RANKS_PER_NODE=2 SLIMPI_HIERARCHY=leader under 4 $program >out.txt 2>err.txt
 }
 if [ -e "$top_builddir/.libs/slimpi-hwloc.so" ]; then
   holds "leaders near a NIC" near

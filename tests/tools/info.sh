@@ -103,6 +103,7 @@ holds "without arguments: version and options" \
   sh -c "\"\$0\" | grep -q '^slimpi ' && \"\$0\" | grep -q SLIMPI_STRICT" "$info"
 
 # Topologies of invented machines.
+unset HWLOC_COMPONENTS
 export HWLOC_XMLFILE="$top_srcdir/tests/topology/four_gpus.xml"
 "$info" -t >topology
 holds "four GPUs are listed" test "$(grep -c '0000:.*:00.0' topology)" -eq 6
