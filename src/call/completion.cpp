@@ -7,6 +7,7 @@
 #include "base/exceptions.h"
 #include "call/failure.h"
 #include "call/nonblocking.h"
+#include "mpi/handles.h"
 
 namespace slimpi::call {
 

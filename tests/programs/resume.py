@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Trains with DistributedDataParallel and slimpi.torch in two runs, with a checkpoint between them.
-#   resume.py save FILE OPTIONS   all steps; each rank keeps a checkpoint of the middle
-#   resume.py load FILE OPTIONS   goes on from it
-# OPTIONS is a dictionary in JSON. Prints each rank and a digest of its model at the end, and how
-# many sums the hook did not make with DDP's own buckets.
+#   resume.py save FILE OPTIONS...   all steps; each rank keeps a checkpoint of the middle
+#   resume.py load FILE OPTIONS...   goes on from it
+# OPTIONS is a dictionary in JSON, for a model of its own. Prints, for each model, each rank and a
+# digest of the model at the end, and how many sums the hook did not make with DDP's own buckets.
 import hashlib
 import json
 import sys
@@ -15,11 +15,10 @@ from torch import nn
 import slimpi.torch
 
 STEPS, SAVED_AT = 9, 5
-what, file, options = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+what, file = sys.argv[1], sys.argv[2]
 torch.set_num_threads(1)
 dist.init_process_group("gloo")
 rank = dist.get_rank()
-torch.manual_seed(1)
 
 
 class Network(nn.Module):
@@ -36,28 +35,37 @@ class Network(nn.Module):
         return self.last(x)
 
 
-model = nn.parallel.DistributedDataParallel(Network(), bucket_cap_mb=0.4)
-state = slimpi.torch.register(model, **options)
-optimizer = torch.optim.SGD(model.parameters(), 0.01)
-first = 0
-if what == "load":
-    saved = torch.load(f"{file}.{rank}")
-    model.module.load_state_dict(saved["model"])
-    state.load_state_dict(saved["slimpi"])
-    first = SAVED_AT
-regrouped = []
 sums = slimpi.torch._sum_regrouped
-slimpi.torch._sum_regrouped = lambda *given: (regrouped.append(given), sums(*given))
-for step in range(first, STEPS):
-    if step == SAVED_AT and what == "save":
-        torch.save({"model": model.module.state_dict(), "slimpi": state.state_dict()},
-                   f"{file}.{rank}")
-    data = torch.randn(16, 200, generator=torch.Generator().manual_seed(100 * step + rank))
-    optimizer.zero_grad()
-    model(data).square().mean().backward()
-    optimizer.step()
-digest = hashlib.sha256()
-for parameter in model.parameters():
-    digest.update(parameter.detach().numpy().tobytes())
-sys.stdout.write(f"{rank} {digest.hexdigest()[:16]} {len(regrouped)}\n")
-sys.stdout.flush()
+
+
+def train(number, options):
+    torch.manual_seed(1)
+    model = nn.parallel.DistributedDataParallel(Network(), bucket_cap_mb=0.4)
+    state = slimpi.torch.register(model, **options)
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    checkpoint = f"{file}.{number}.{rank}"
+    first = 0
+    if what == "load":
+        saved = torch.load(checkpoint)
+        model.module.load_state_dict(saved["model"])
+        state.load_state_dict(saved["slimpi"])
+        first = SAVED_AT
+    regrouped = []
+    slimpi.torch._sum_regrouped = lambda *given: (regrouped.append(given), sums(*given))
+    for step in range(first, STEPS):
+        if step == SAVED_AT and what == "save":
+            torch.save({"model": model.module.state_dict(), "slimpi": state.state_dict()},
+                       checkpoint)
+        data = torch.randn(16, 200, generator=torch.Generator().manual_seed(100 * step + rank))
+        optimizer.zero_grad()
+        model(data).square().mean().backward()
+        optimizer.step()
+    digest = hashlib.sha256()
+    for parameter in model.parameters():
+        digest.update(parameter.detach().numpy().tobytes())
+    sys.stdout.write(f"{number} {rank} {digest.hexdigest()[:16]} {len(regrouped)}\n")
+    sys.stdout.flush()
+
+
+for number, options in enumerate(sys.argv[3:]):
+    train(number, json.loads(options))

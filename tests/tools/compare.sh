@@ -85,6 +85,7 @@ status=0
 timeout 60 $compare --rows "qsgd,bits" >said.txt 2>&1 || status=$?
 expect "$status" 2 "a row that is none"
 
+expensive || verdict
 # Any MPI and its launcher, with options: what configure was given. On a lab's hosts, and without.
 launched() { # MPICC MPIEXEC
   command -v "$1" >/dev/null || return 0

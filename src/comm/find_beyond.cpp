@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "comm/kernel_result.h"
+#include "comm/find_beyond.h"
 
+#include "comm/kernel_result.h"
 #include "comm/stream_wait.h"
 
 namespace slimpi::comm {

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How much of a residual is used where no bucket gives a step to clamp it to (kernels/math/
+// feedback.h): with low-rank sums and with hooks. A residual may be of another tensor
+// (comm/tensor_state.h), so nothing is believed of it. Its L2 norm is limited by that of the values
+// that it is added to: of a matrix, or of a segment that a hook encodes. What is above the limit is
+// dropped, by a factor for all elements, so that the direction stays.
+#pragma once
+
+namespace slimpi::algorithm {
+
+// The most that is used of a residual, in norms of the values. A lower limit cuts residuals of the
+// right tensor, too, and costs accuracy (docs/DESIGN.md).
+constexpr double kResidualNorms = 32;
+
+// The factor for the residual, 0 to 1, from the sums of the squares of the values and of the
+// residual. 0 where all values are zero, and where a value or the residual is not finite.
+float residual_factor(double values, double residual);
+
+}  // namespace slimpi::algorithm
