@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "algorithm/error_feedback.h"
 
+#include <cmath>
+
 namespace slimpi::algorithm {
 
 // Let a be the limit and N the number of ranks. A node of k ranks has values of at most k a, in a
@@ -16,6 +18,13 @@ float safe_limit(const kernels::Format& format, int ranks) {
 double most_steps(const kernels::Format& format) {
   const double last_level = double((1 << format.bits) - 1);
   return format.stochastic ? 2 + 2 / last_level : 1.5 + 1 / last_level;
+}
+
+// No square of a float, nor a sum of them, overflows or underflows in double.
+float residual_factor(double values, double residual) {
+  if (!std::isfinite(values) || !std::isfinite(residual)) return 0;
+  const double limit = kResidualNorms * kResidualNorms * values;
+  return residual <= limit ? 1.0f : float(std::sqrt(limit / residual));
 }
 
 }  // namespace slimpi::algorithm

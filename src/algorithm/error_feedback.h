@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What error feedback may do to one sum. The residuals belong to comm::TensorStates; the kernels
-// clamp what is added of them (kernels/math/feedback.h).
+// What error feedback may do to one sum. A residual may be of another tensor
+// (comm/tensor_state.h), so nothing is believed of it. In buckets the kernels clamp what is added
+// of it (kernels/math/feedback.h).
 #pragma once
 #include "comm/call.h"
 
@@ -15,5 +16,18 @@ float safe_limit(const kernels::Format& format, int ranks);
 // than this many steps of each node's bucket plus as many of the bucket of their sum, whatever the
 // residuals are. The buckets are those of the values without residuals.
 double most_steps(const kernels::Format& format);
+
+// How much of a residual is used where no bucket gives a step to clamp it to: with low-rank sums
+// and with hooks. Its L2 norm is limited by that of the values that it is added to: of a matrix, or
+// of a segment that a hook encodes. What is above the limit is dropped, by a factor for all
+// elements, so that the direction stays.
+
+// The most that is used of a residual, in norms of the values. A lower limit cuts residuals of the
+// right tensor, too, and costs accuracy (docs/DESIGN.md).
+constexpr double kResidualNorms = 32;
+
+// The factor for the residual, 0 to 1, from the sums of the squares of the values and of the
+// residual. 0 where all values are zero, and where a value or the residual is not finite.
+float residual_factor(double values, double residual);
 
 }  // namespace slimpi::algorithm

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "algorithm/residual_limit.h"
+#include "algorithm/error_feedback.h"
 #include "base/round_up.h"
 #include "comm/communicator.h"
 

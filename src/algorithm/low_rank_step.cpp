@@ -5,9 +5,9 @@
 #include <cmath>
 #include <cstring>
 
+#include "algorithm/error_feedback.h"
 #include "algorithm/hierarchical.h"
 #include "algorithm/low_rank.h"
-#include "algorithm/residual_limit.h"
 #include "comm/communicator.h"
 #include "comm/stream_wait.h"
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "comm/call.h"
-#include "comm/segment_class.h"
+#include "comm/point_to_point.h"
 
 namespace slimpi::algorithm {
 

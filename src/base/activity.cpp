@@ -10,7 +10,7 @@
 #include <new>
 
 #include "base/call_locals.h"
-#include "base/shared_file.h"
+#include "base/files.h"
 
 namespace slimpi {
 

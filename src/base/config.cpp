@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <sstream>
 
+#include "base/files.h"
 #include "base/nearest.h"
 #include "base/process.h"
-#include "base/text_file.h"
 
 namespace slimpi {
 

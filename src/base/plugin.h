@@ -29,26 +29,13 @@ class Plugin {
   bool loaded() const { return handle_ != nullptr; }
   // Its path; "" if there is no such file.
   const std::string& file() const { return file_; }
-  // Why it is not loaded, or why table() returned null.
+  // Why it is not loaded.
   const std::string& problem() const { return problem_; }
 
   void* symbol(const char* name) const;
   template <typename Function>
   Function* function(const char* name) const {
     return reinterpret_cast<Function*>(symbol(name));
-  }
-
-  // The table of a plugin that exports a function `name` with the arguments below, if that accepts
-  // this version; else null.
-  template <typename Table>
-  const Table* table(const char* name, std::uint32_t version) {
-    using Load = int(std::uint32_t version, const Table** table, char* error, std::size_t size);
-    Load* const load = function<Load>(name);
-    const Table* found = nullptr;
-    char error[256] = "it does not belong to this slimpi";
-    if (load != nullptr && load(version, &found, error, sizeof error) == 0) return found;
-    problem_ = file_ + " cannot be used: " + error;
-    return nullptr;
   }
 
  private:

@@ -10,21 +10,11 @@
 #include <cstring>
 #include <string_view>
 
-#include "base/shared_file.h"
+#include "base/files.h"
 
 namespace slimpi {
 
 namespace {
-
-bool write_all(int file, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(file, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return false;
-    text.remove_prefix(std::size_t(written));
-  }
-  return true;
-}
 
 bool write_file(const std::string& path, const std::string& text) {
   if (!within_file_size_limit(text.size())) {

@@ -81,38 +81,6 @@ auto without_interruption(Function function) {
 
 }  // namespace
 
-void Descriptor::reset(int number) {
-  if (number_ >= 0) close(number_);
-  number_ = number;
-}
-
-int above_standard_streams(int file) {
-  if (file < STDIN_FILENO || file > STDERR_FILENO) return file;
-  const int duplicate = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-  const int error = errno;
-  close(file);
-  errno = error;
-  return duplicate;
-}
-
-bool within_file_size_limit(std::size_t bytes) {
-  rlimit limit{};
-  return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
-         bytes <= limit.rlim_cur;
-}
-
-int open_result(const char* path) {
-  const int file = above_standard_streams(
-      open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666));
-  // A pipe with a reader takes all of the text, however slow the reader is.
-  if (file >= 0) fcntl(file, F_SETFL, fcntl(file, F_GETFL) & ~O_NONBLOCK);
-  return file;
-}
-
-const char* why_no_result(int error) {
-  return error == ENXIO ? "no process reads it" : std::strerror(error);
-}
-
 Status SharedFile::create(std::size_t bytes) {
   if (!within_file_size_limit(bytes))
     return fail(Status::no_memory, "a shared-memory segment is larger than RLIMIT_FSIZE allows");

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <string>
 
-#include "base/shared_file.h"
+#include "base/files.h"
 
 namespace slimpi {
 
@@ -66,13 +66,7 @@ TraceWriter::TraceWriter(const char* path) : path_(path), file_(open_result(path
 void TraceWriter::append(std::string_view text) {
   if (error_ == 0 && regular_ && !within_file_size_limit(written_ + text.size())) error_ = EFBIG;
   written_ += text.size();
-  while (error_ == 0 && !text.empty()) {
-    const ssize_t written = write(file_, text.data(), text.size());
-    if (written >= 0)
-      text.remove_prefix(std::size_t(written));
-    else if (errno != EINTR)
-      error_ = errno;
-  }
+  if (error_ == 0 && !write_all(file_, text)) error_ = errno;
 }
 
 int TraceWriter::close() {

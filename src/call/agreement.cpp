@@ -6,10 +6,11 @@
 
 #include "algorithm/algorithm.h"
 #include "algorithm/error_feedback.h"
+#include "base/described_tensor.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "call/allreduce_call.h"
-#include "comm/find_beyond.h"
+#include "comm/kernel_result.h"
 #include "device/device.h"
 
 namespace slimpi::call {
@@ -187,6 +188,35 @@ Status AllreduceCall::check_state(comm::Call& call, Agreement* agreement) {
   SLIMPI_TRY(fits(call, &fit));
   agreement->unfit = fit ? 0 : 1;
   return Status::ok;
+}
+
+// What the program says of the tensor, or else its address.
+comm::TensorKey AllreduceCall::tensor_key() const {
+  if (request_.tensor != nullptr && !request_.tensor->name.empty())
+    return comm::TensorKey::of_name(request_.tensor->name);
+  const std::uint64_t step = communicator_.config().calls_per_step;
+  if (step != 0) return comm::TensorKey::of_index((communicator_.states.calls() - 1) % step);
+  return comm::TensorKey::of_address(out_, count_);
+}
+
+comm::TensorState& AllreduceCall::find_state() {
+  bool misnumbered = false;
+  comm::TensorState& state = communicator_.states.find(key_, count_, &misnumbered);
+  if (misnumbered) {
+    runtime_.statistics.count(&Counts::state_dropped);
+    if (communicator_.rank() == 0)
+      log_once(LogLevel::warn,
+               "a sum has another count than the one in its place in the step before, so "
+               "SLIMPI_CALLS_PER_STEP=" +
+                   std::to_string(communicator_.config().calls_per_step) +
+                   " is not the number of sums of every step, and all state of earlier calls is "
+                   "dropped; unset it, or name tensors by slimpi_describe_next");
+  }
+  Statistics& statistics = runtime_.statistics;
+  statistics.count(&Counts::state_calls);
+  if (state.calls == 0) statistics.count(&Counts::state_first_times);
+  if (state.calls == 1) statistics.count(&Counts::state_second_times);
+  return state;
 }
 
 }  // namespace slimpi::call

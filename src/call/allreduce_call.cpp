@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "algorithm/algorithm.h"
 #include "algorithm/error_feedback.h"
 #include "algorithm/message_rate.h"
 #include "algorithm/prepared.h"
@@ -16,9 +17,11 @@
 #include "call/element_type.h"
 #include "call/verification.h"
 #include "comm/stream_wait.h"
+#include "comm/used_codec.h"
 #include "device/device.h"
 #include "intra/intra_node.h"
 #include "intra/node_state.h"
+#include "policy/policy.h"
 
 namespace slimpi::call {
 
@@ -277,6 +280,56 @@ Status AllreduceCall::colocate_buffers(comm::Call& call) {
   call.in = in_ = out_;
   in_location_ = location_;
   return Status::ok;
+}
+
+// Counts a call that slimpi did between nodes.
+void AllreduceCall::count(const comm::Call& call, std::uint64_t nanoseconds, std::uint64_t sent) {
+  const std::uint64_t nodes = std::uint64_t(communicator_.layout().nodes());
+  CompressedCall done;
+  done.algorithm = plan_.algorithm->id;
+  done.codec = call.used_codec.value_or(plan_.hook == nullptr ? comm::used_codec(plan_.format)
+                                                              : comm::kHookCodec);
+  done.bytes = bytes_of(request_);
+  done.type = doubles_ ? ElementType::float64 : ElementType::float32;
+  done.plain_bytes = communicator_.rank() == 0 ? 2 * (nodes - 1) * done.bytes : 0;
+  done.sent_bytes = sent;
+  done.nanoseconds = nanoseconds;
+  done.on_device = location_.device != &device::host();
+  runtime_.statistics.compressed(done);
+}
+
+// Once a job. Who chose the algorithm, its bits or its error knows that sums are rounded.
+void AllreduceCall::warn_of_rounding() {
+  if (runtime_.world_rank != 0 || plan_.format.codec != kernels::Codec::quantized ||
+      runtime_.rounding_told.load(std::memory_order_relaxed))
+    return;
+  const Config& config = communicator_.config();
+  for (const Option chosen : {Option::algorithm, Option::bits, Option::max_error, Option::rules})
+    if (config.is_set(chosen)) return;
+  if (runtime_.rounding_told.exchange(true)) return;
+  const std::uint64_t least = config.min_size;
+  const std::string size =
+      least % 1024 == 0 ? std::to_string(least / 1024) + " KiB" : std::to_string(least) + " bytes";
+  const std::string bits = std::to_string(plan_.format.bits);
+  log_warn((least == 0 ? "all float sums" : "float sums of " + size + " and more") +
+           " are rounded to " + bits +
+           " bits a value: --algorithm off (SLIMPI_ALGORITHM=off) leaves all sums to MPI, rows of "
+           "SLIMPI_RULES some; --bits " +
+           bits + " goes on without this line");
+}
+
+void AllreduceCall::log_banner() {
+  if (communicator_.rank() != 0 || runtime_.banner_logged.exchange(true)) return;
+  std::string text = std::string("slimpi ") + SLIMPI_PACKAGE_VERSION + ": " +
+                     policy::describe(plan_) + "; " + std::to_string(communicator_.size()) +
+                     " ranks on " + std::to_string(communicator_.layout().nodes()) + " nodes; " +
+                     location_.device->name + " memory, " + location_.device->kernels()->name +
+                     " kernels; " + runtime_.mpi_version;
+  const auto& rows = option_rows();
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (communicator_.config().given[i].source != Source::built_in)
+      text += "; " + rows[i].variable + "=" + communicator_.config().given[i].text;
+  log_info(text);
 }
 
 }  // namespace slimpi::call

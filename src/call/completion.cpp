@@ -7,7 +7,6 @@
 #include "base/exceptions.h"
 #include "call/failure.h"
 #include "call/nonblocking.h"
-#include "mpi/handles.h"
 
 namespace slimpi::call {
 

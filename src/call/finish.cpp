@@ -17,7 +17,6 @@
 #include "call/entry.h"
 #include "call/estimate.h"
 #include "call/nonblocking.h"
-#include "call/persistent.h"
 #include "call/runtime.h"
 #include "comm/used_codec.h"
 #include "mpi/internal_comm.h"

@@ -3,6 +3,7 @@
 // delete callback reports its end. The keyval exists only while a communicator is followed: a
 // keyval ends with MPI, and a program with sessions may start MPI again.
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <span>
 #include <utility>
@@ -169,6 +170,28 @@ int Runtime::forget(mpi::Comm, int, void* value, void* self) {
   });
   runtime->unpin();
   return mpi::kSuccess;
+}
+
+namespace {
+// MPI calls the callbacks of a free in the thread that frees.
+thread_local const Freeing* t_innermost = nullptr;
+}  // namespace
+
+// Objects nest: callbacks may free other communicators.
+Freeing::Freeing(mpi::Comm comm) : comm_(comm), outer_(t_innermost) {
+  t_innermost = this;
+  alive_.fetch_add(1, std::memory_order_relaxed);
+}
+
+Freeing::~Freeing() {
+  alive_.fetch_sub(1, std::memory_order_relaxed);
+  t_innermost = outer_;
+}
+
+bool Freeing::frees(mpi::Comm comm) {
+  for (const Freeing* one = t_innermost; one != nullptr; one = one->outer_)
+    if (one->comm_ == comm) return true;
+  return false;
 }
 
 }  // namespace slimpi::call

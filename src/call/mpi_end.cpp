@@ -6,7 +6,6 @@
 
 #include "call/entry.h"
 #include "call/nonblocking.h"
-#include "call/persistent.h"
 #include "call/runtime.h"
 #include "mpi/internal_comm.h"
 

@@ -18,9 +18,7 @@
 #include "base/fiber.h"
 #include "call/element_type.h"
 #include "call/failure.h"
-#include "call/persistent.h"
 #include "comm/waiter.h"
-#include "mpi/handles.h"
 
 namespace slimpi::call {
 

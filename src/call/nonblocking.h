@@ -89,6 +89,9 @@ class HoldFibers {
 // Ends the helper thread, which the next sum starts again. No sum is in flight.
 void end_helper();
 
+// MPI ends; the requests of persistent sums (persistent.cpp) are not used any more.
+void abandon_persistent();
+
 // Whether some are not complete. To be called with HoldFibers.
 bool has_sums(const comm::Communicator& communicator);
 

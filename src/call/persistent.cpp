@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "call/persistent.h"
-
+// Persistent sums. Ranks may start those of one communicator in different orders, so each has an
+// internal communicator and a state of its own, made together at MPI_Allreduce_init. The program
+// holds a persistent receive of an empty message, which this process sends to itself when the sum
+// is complete. So MPI completes the request, in every function that completes any.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -17,7 +19,6 @@
 #include "call/failure.h"
 #include "call/nonblocking.h"
 #include "call/prepared_calls.h"
-#include "mpi/handles.h"
 
 namespace slimpi::call {
 

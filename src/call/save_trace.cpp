@@ -12,7 +12,7 @@
 #include <cstring>
 
 #include "base/log.h"
-#include "base/shared_file.h"
+#include "base/files.h"
 #include "base/trace_writer.h"
 #include "call/runtime.h"
 #include "comm/waiter.h"

@@ -20,7 +20,6 @@
 #include "comm/call.h"
 #include "comm/exchange.h"
 #include "comm/node_layout.h"
-#include "comm/segment_class.h"
 #include "comm/tensor_state.h"
 #include "mpi/internal_comm.h"
 

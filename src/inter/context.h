@@ -8,7 +8,6 @@
 #include "comm/call.h"
 #include "comm/message_header.h"
 #include "comm/point_to_point.h"
-#include "comm/segment_class.h"
 
 namespace slimpi::inter {
 

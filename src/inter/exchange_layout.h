@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "comm/node_layout.h"
-#include "comm/segment_class.h"
+#include "comm/point_to_point.h"
 #include "kernels/format.h"
 
 namespace slimpi::inter {

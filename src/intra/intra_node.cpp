@@ -6,7 +6,7 @@
 #include "base/float_environment.h"
 #include "comm/call_scratch.h"
 #include "comm/communicator.h"
-#include "comm/find_beyond.h"
+#include "comm/kernel_result.h"
 #include "intra/node_state.h"
 #include "intra/pass_decision.h"
 #include "intra/transport_cma.h"

@@ -90,14 +90,29 @@ Handle cut(Word word) {
   return cut_known<Handle>(word);
 }
 
-// The same of a handle that the program's pointer leads to.
+// Of a handle in the program's memory.
+inline std::size_t handle_bytes() {
+  return abi.handle_bits == ~Word(0) ? sizeof(Word) : sizeof(int);
+}
+
+// As cut(), of a handle that the program's pointer leads to.
 template <typename Handle>
 Handle read(const void* pointer) {
   find_abi();
   Word word = 0;
-  if (pointer != nullptr)
-    std::memcpy(&word, pointer, abi.handle_bits == ~Word(0) ? sizeof word : sizeof(int));
+  if (pointer != nullptr) std::memcpy(&word, pointer, handle_bytes());
   return Handle(word);
+}
+
+// One of an array of handles.
+template <typename Handle>
+Handle read_at(const void* handles, int index) {
+  return read<Handle>(static_cast<const std::byte*>(handles) + handle_bytes() * std::size_t(index));
+}
+
+template <typename Handle>
+void write(void* pointer, Handle handle) {
+  std::memcpy(pointer, &handle, handle_bytes());
 }
 
 // Whether a datatype is predefined, so that the elements lie at the buffer's address. Looks at the

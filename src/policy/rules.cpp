@@ -5,8 +5,8 @@
 
 #include <sstream>
 
+#include "base/files.h"
 #include "base/option_types.h"
-#include "base/text_file.h"
 
 namespace slimpi::policy {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "algorithm/residual_limit.h"
+#include "algorithm/error_feedback.h"
 
 #include <cmath>
 #include <initializer_list>
