@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "comm/find_beyond.h"
-
 #include "comm/kernel_result.h"
+
 #include "comm/stream_wait.h"
 
 namespace slimpi::comm {
