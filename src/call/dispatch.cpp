@@ -192,8 +192,9 @@ Outcome dispatch_together(Runtime& runtime, comm::Communicator& communicator,
                           const Allreduce& request) {
   const auto count = std::uint64_t(request.count);
   if (communicator.unusable()) return bypass(runtime, BypassReason::failure, communicator, request);
-  communicator.exchange().begin_call();
-  if (!communicator.agreed() && !communicator.failed()) {
+  const bool agrees = !communicator.agreed() && !communicator.failed();
+  if (agrees) {
+    communicator.exchange().begin_call();
     communicator.read_name();  // part of the subject
     const OwnFloats environment;
     // A number of its own: others may still be in the last call, and this one may be left to MPI.
@@ -215,6 +216,8 @@ Outcome dispatch_together(Runtime& runtime, comm::Communicator& communicator,
     return Outcome::finished(runtime.raise(communicator.user(), status));
   }
   ++communicator.taken;
+  // Not before: enter_sum() leaves small calls to MPI on ranks that know already that they are.
+  if (!agrees) communicator.exchange().begin_call();
   // Before this rank sends what nobody would receive.
   if (communicator.exchange().failure_reported())
     return give_up(runtime, communicator, request, communicator.exchange().check());

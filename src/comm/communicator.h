@@ -50,7 +50,7 @@ class Communicator {
   // never a reason to leave calls to MPI: all sums fail. To be called on all ranks.
   void connect_in_fiber() { connecting_ = true; }
   // Whether that was begun and has not succeeded, yet or for good.
-  bool connecting() const { return connecting_; }
+  bool connecting() const { return connecting_.load(std::memory_order_acquire); }
   // Why the ranks could not make the internal communicator.
   mpi::Refusal refusal() const { return refusal_; }
 
@@ -60,10 +60,11 @@ class Communicator {
   // The same for a nonblocking sum of doubles, which this rank's SLIMPI_TYPES has not.
   void refuse_doubles();
   // Whether the next blocking sum of doubles makes the ranks compare SLIMPI_TYPES, where this
-  // rank's has no double: by agree() once they are connected, before that by compare_types().
+  // rank's has no double: by agree() once they are connected, before that by compare_types(). Not
+  // where the fiber of an earlier sum does, however far it is.
   bool compares_types() const {
-    return !agreed() && !types_compared_ && !unusable_ && !failed_ && !inter_ && size_ > 1 &&
-           !spans_other_world;
+    return !connecting() && !agreed() && !types_compared_ && !unusable_ && !failed_ && !inter_ &&
+           size_ > 1 && !spans_other_world;
   }
   // Status::disagreement where some rank has doubles. Collective; allocates nothing unless it
   // fails.
@@ -186,8 +187,8 @@ class Communicator {
   mpi::Comm user_;
   mpi::Comm exchange_comm_ = mpi::abi.comm_null;
   int rank_ = 0, size_ = 1, number_ = 0;
-  std::atomic<bool> agreed_{false};  // read also while the fiber of a sum agrees
-  bool inter_ = false, connecting_ = false, laid_out_ = false, unusable_ = false, failed_ = false;
+  std::atomic<bool> agreed_{false}, connecting_{false};  // read also while a fiber agrees
+  bool inter_ = false, laid_out_ = false, unusable_ = false, failed_ = false;
   bool foreign_possible_ = false, threaded_ = false;
   bool refused_ = false;         // by refuse_to_meet()
   bool types_compared_ = false;  // none has doubles

@@ -73,8 +73,8 @@ Status Communicator::agree(const std::string& rules) {
                                    "start all ranks with the same value");
   // A change on one rank that leads to the values of the others is a change on all of them.
   if (sums[2 * entries.size()] != 0) start_anew();
-  connecting_ = false;
   agreed_.store(true, std::memory_order_release);
+  connecting_.store(false, std::memory_order_release);  // last: see compares_types()
   return Status::ok;
 }
 

@@ -201,6 +201,30 @@ static void first_sums(void) {
   for (int i = 0; i < 2; ++i) MPI_Comm_free(&comms[i]);
 }
 
+// Sums of doubles, which go to MPI: on rank 0 at any time while the ranks meet, on others later.
+static void doubles_meanwhile(void) {
+  static double ones[kCount], sums[kCount];
+  for (int j = 0; j < kCount; ++j) ones[j] = 1;
+  for (int step = 0; step < 32; ++step) {
+    MPI_Comm comm;
+    MPI_Request first, of_doubles;
+    const struct timespec delay = {0, g_rank == 0 ? step * 100000 : 20000000};
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    begin(comm, 0, &first);
+    nanosleep(&delay, NULL);
+    if (step % 2) {
+      MPI_Allreduce(ones, sums, kCount, MPI_DOUBLE, MPI_SUM, comm);
+    } else {
+      MPI_Iallreduce(ones, sums, kCount, MPI_DOUBLE, MPI_SUM, comm, &of_doubles);
+      MPI_Wait(&of_doubles, MPI_STATUS_IGNORE);
+    }
+    check(sums[kCount - 1] == (double)g_size, "doubles");
+    MPI_Wait(&first, MPI_STATUS_IGNORE);
+    MPI_Comm_free(&comm);
+  }
+  same("doubles while the ranks meet");
+}
+
 #if HAS_PERSISTENT_SUMS
 // Persistent sums, started in another order on every second rank.
 static void persistent(MPI_Comm comm) {
@@ -272,6 +296,7 @@ int main(int argc, char** argv) {
 #endif
   two_communicators();
   first_sums();
+  doubles_meanwhile();
   blocking(MPI_COMM_WORLD);
   // Not as the standard wants it, but no reason to crash.
   begin(MPI_COMM_WORLD, 0, &request);
