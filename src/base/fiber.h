@@ -51,6 +51,7 @@ class Fiber {
   void* argument_ = nullptr;
   bool ended_ = true;
   ucontext_t own_{}, entered_from_{};
+  void *seen_ = nullptr, *entered_from_seen_ = nullptr;  // as a sanitizer knows these
   CallLocals locals_;
   struct Exceptions {  // as the C++ ABI has them
     void* caught = nullptr;

@@ -46,7 +46,7 @@ static inline void begin_all(MPI_Comm comm, MPI_Request* requests) {
   for (int i = 0; i < kMany; ++i) begin(comm, i, &requests[i]);
 }
 
-static void same(const char* what) {
+static inline void same(const char* what) {
   for (int i = 0; i < kMany; ++i)
     check(memcmp(g_out[i], g_blocking[i], kCount * sizeof(float)) == 0, what);
 }

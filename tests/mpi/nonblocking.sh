@@ -5,13 +5,13 @@
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
 program=$top_builddir/tests/mpi/nonblocking
+threads=$top_builddir/tests/mpi/nonblocking_threads
 errors=$top_builddir/tests/mpi/nonblocking_errors
 
-# NAME RANKS RANKS_PER_NODE [ARGUMENT]: compressed sums as many as the program makes.
+# NAME RANKS RANKS_PER_NODE [PROGRAM]: compressed sums as many as the program makes.
 try() {
   name=$1 ranks=$2 per_node=$3
-  shift 3
-  SLIMPI_RANKS_PER_NODE=$per_node SLIMPI_REPORT=$work/report.json under "$ranks" "$program" "$@" \
+  SLIMPI_RANKS_PER_NODE=$per_node SLIMPI_REPORT=$work/report.json under "$ranks" "${4-$program}" \
     >out.txt 2>&1 || { fail "$name: exit status $?"; cat out.txt; return; }
   expect "$(grep PASS out.txt)" "PASS nonblocking sums have the bytes of blocking ones" "$name"
   expect "$(report report.json calls passed nonblocking)" 0 "$name: none is left to MPI"
@@ -21,6 +21,8 @@ try "each rank a node" 3 1
 try "two nodes of two ranks" 4 2
 try "one node" 2 0
 SLIMPI_ALGORITHM=fp16 try "fp16" 3 1
+try "threads" 3 1 "$threads"
+SLIMPI_PROGRESS=thread try "threads, progress in a thread, two nodes" 4 2 "$threads"
 SLIMPI_ALGORITHM=allreduce SLIMPI_PROGRESS=thread try "allreduce, progress in a thread" 3 1
 
 for layout in "3 1" "4 2" "2 0"; do

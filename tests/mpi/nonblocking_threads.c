@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Nonblocking and persistent sums of several threads. Each of kThreads threads begins sums on a
+// communicator of its own, with blocking sums and calls that are left to MPI between them; the next
+// thread completes them. Compares each result, byte by byte, with that of the blocking call. Run by
+// nonblocking.sh, and by sanitize.sh under ThreadSanitizer.
+#include <pthread.h>
+
+#include "tests/mpi/nonblocking.h"
+
+enum { kThreads = 3, kSteps = 8, kInFlight = 4 };
+
+// What a thread hands to the next one; it is empty or full.
+struct Batch {
+  pthread_mutex_t mutex;
+  pthread_cond_t changed;
+  MPI_Request requests[kInFlight];
+  float* out[kInFlight];
+  int full;
+};
+
+struct Thread {
+  int number;
+  MPI_Comm comm;
+  struct Batch batch;  // from the thread before
+  float* out[kInFlight];
+  pthread_t thread;
+};
+
+static struct Thread g_threads[kThreads];
+
+static void set_full(struct Batch* batch, int full) {
+  batch->full = full;
+  pthread_cond_broadcast(&batch->changed);
+  pthread_mutex_unlock(&batch->mutex);
+}
+
+static void wait_for(struct Batch* batch, int full) {
+  pthread_mutex_lock(&batch->mutex);
+  while (batch->full != full) pthread_cond_wait(&batch->changed, &batch->mutex);
+}
+
+static void complete(struct Batch* batch, int way) {
+  int flag = 0, index, found, indices[kInFlight];
+  switch (way % 4) {
+    case 0:
+      MPI_Waitall(kInFlight, batch->requests, MPI_STATUSES_IGNORE);
+      break;
+    case 1:
+      while (!flag) MPI_Testall(kInFlight, batch->requests, &flag, MPI_STATUSES_IGNORE);
+      break;
+    case 2:
+      for (int left = kInFlight; left > 0; --left)
+        MPI_Waitany(kInFlight, batch->requests, &index, MPI_STATUS_IGNORE);
+      break;
+    case 3:
+      for (int left = kInFlight; left > 0; left -= found)
+        MPI_Testsome(kInFlight, batch->requests, &found, indices, MPI_STATUSES_IGNORE);
+      break;
+  }
+  for (int i = 0; i < kInFlight; ++i)
+    check(memcmp(batch->out[i], g_blocking[i], kCount * sizeof(float)) == 0,
+          "a sum that another thread completes");
+}
+
+static void* run(void* argument) {
+  struct Thread* const self = argument;
+  struct Batch* const to = &g_threads[(self->number + 1) % kThreads].batch;
+  MPI_Request persistent = MPI_REQUEST_NULL;
+  float* const between = malloc(kCount * sizeof *between);
+  const int next = (g_rank + 1) % g_size, before = (g_rank + g_size - 1) % g_size;
+#if HAS_PERSISTENT_SUMS
+  MPI_Allreduce_init(g_in[4], between, kCount, MPI_FLOAT, MPI_SUM, self->comm, MPI_INFO_NULL,
+                     &persistent);
+#endif
+  for (int step = 0; step < kSteps; ++step) {
+    int got = -1;
+    double ones = 1, sum = 0;
+    wait_for(to, 0);
+    for (int i = 0; i < kInFlight; ++i) {
+      memset(self->out[i], 0, kCount * sizeof(float));
+      MPI_Iallreduce(g_in[i], self->out[i], kCount, MPI_FLOAT, MPI_SUM, self->comm,
+                     &to->requests[i]);
+      to->out[i] = self->out[i];
+      if (i == 1) MPI_Allreduce(&ones, &sum, 1, MPI_DOUBLE, MPI_SUM, self->comm);
+    }
+    set_full(to, 1);
+    check(sum == g_size, "a sum that is left to MPI");
+    MPI_Sendrecv(&g_rank, 1, MPI_INT, next, 6, &got, 1, MPI_INT, before, 6, self->comm,
+                 MPI_STATUS_IGNORE);
+    check(got == before, "a message");
+    if (persistent != MPI_REQUEST_NULL) {
+      MPI_Start(&persistent);
+      MPI_Wait(&persistent, MPI_STATUS_IGNORE);
+      check(memcmp(between, g_blocking[4], kCount * sizeof(float)) == 0, "a persistent sum");
+    }
+    wait_for(&self->batch, 1);
+    complete(&self->batch, step + self->number);
+    set_full(&self->batch, 0);
+    MPI_Allreduce(g_in[5], between, kCount, MPI_FLOAT, MPI_SUM, self->comm);
+    check(memcmp(between, g_blocking[5], kCount * sizeof(float)) == 0, "a blocking sum between");
+  }
+  if (persistent != MPI_REQUEST_NULL) MPI_Request_free(&persistent);
+  free(between);
+  return NULL;
+}
+
+int main(int argc, char** argv) {
+  int provided;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+  check(provided == MPI_THREAD_MULTIPLE, "MPI_THREAD_MULTIPLE");
+  fill();
+  blocking(MPI_COMM_WORLD);
+  for (int i = 0; i < kThreads; ++i) {
+    struct Thread* const thread = &g_threads[i];
+    thread->number = i;
+    pthread_mutex_init(&thread->batch.mutex, NULL);
+    pthread_cond_init(&thread->batch.changed, NULL);
+    for (int j = 0; j < kInFlight; ++j) thread->out[j] = malloc(kCount * sizeof(float));
+    MPI_Comm_dup(MPI_COMM_WORLD, &thread->comm);
+  }
+  for (int i = 0; i < kThreads; ++i)
+    pthread_create(&g_threads[i].thread, NULL, &run, &g_threads[i]);
+  for (int i = 0; i < kThreads; ++i) pthread_join(g_threads[i].thread, NULL);
+  for (int i = 0; i < kThreads; ++i) MPI_Comm_free(&g_threads[i].comm);
+  if (g_rank == 0) printf("PASS nonblocking sums have the bytes of blocking ones\n");
+  MPI_Finalize();
+  return 0;
+}
