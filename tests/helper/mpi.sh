@@ -28,6 +28,7 @@
 #   holds WHAT COMMAND...   fail unless the command succeeds
 #   pass WHAT, fail WHAT    say how a check went; the test goes on
 #   expensive               whether this is `make check-all`, for what repeats the same code path
+#   deeper COMMAND...       run it if so
 #   skip WHY                end the test as skipped
 #   verdict                 end the test: its exit status is 1 if any check failed
 set -eu
@@ -56,6 +57,7 @@ skip() { echo "SKIP $*"; exit 77; }
 pass() { echo "PASS $*"; }
 fail() { echo "FAIL $*"; failures=$((failures + 1)); }
 expensive() { [ "${RUN_EXPENSIVE_TESTS:-no}" = yes ]; }
+deeper() { ! expensive || "$@"; }
 verdict() { [ "$failures" = 0 ] || exit 1; exit 0; }
 
 need() {

@@ -29,7 +29,7 @@ run 0 "short sums on a fast network" 2 "$calls" 30 70001
 # Of this count longer messages need more memory than shorter ones.
 run 1 "nothing is taken when messages get longer" 2 "$calls" 10 1232795
 # It is said once for each way of LONG that has GPU memory on all ranks.
-if expensive; then export LONG=5 many=4; else export LONG=2 many=2; fi
+if expensive; then export LONG=5 many=4; else export LONG=1 many=1; fi
 if expensive; then
   run $many "the bytes of host buffers, two ranks" 2 "$sums"
 fi

@@ -37,6 +37,8 @@ for algorithm in $(sed -n 's/^SLIMPI_ALGORITHM(\([a-z0-9_]*\),.*/\1/p' \
   case $algorithm in
     name) continue ;; # of the comment
     hook) continue ;; # works on a copy in pinned memory
+    bytegrad | powersgd | low_precision_decentralized) ;;
+    *) expensive || continue ;;
   esac
   SLIMPI_ALGORITHM=$algorithm run 4 0 "$algorithm" lossy
 done

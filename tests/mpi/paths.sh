@@ -32,22 +32,22 @@ row() { # alike|own NAME=VALUE...: the algorithm and its options, without SLIMPI
 }
 
 row alike ALGORITHM=bytegrad
-row alike ALGORITHM=bytegrad BITS=3 BUCKET=100
+deeper row alike ALGORITHM=bytegrad BITS=3 BUCKET=100
 row alike ALGORITHM=bytegrad BITS=5 BUCKET=0
 row alike ALGORITHM=bytegrad BITS=4 ROUNDING=stochastic
 row alike ALGORITHM=bytegrad BITS=2 ERROR_FEEDBACK=1
-row alike ALGORITHM=bytegrad MAX_ERROR=1e-2
+deeper row alike ALGORITHM=bytegrad MAX_ERROR=1e-2
 row alike ALGORITHM=qsgd
-row alike ALGORITHM=qsgd BITS=4 ERROR_FEEDBACK=1
+deeper row alike ALGORITHM=qsgd BITS=4 ERROR_FEEDBACK=1
 row alike ALGORITHM=fp16
-row alike ALGORITHM=bf16 ERROR_FEEDBACK=1
-row alike ALGORITHM=allreduce
+deeper row alike ALGORITHM=bf16 ERROR_FEEDBACK=1
+deeper row alike ALGORITHM=allreduce
 row alike ALGORITHM=powersgd START=0 POWERSGD_RANK=3 POWERSGD_SHAPES=5000=100x50
-row alike ALGORITHM=batched_powersgd START=0 POWERSGD_RANK=3
+deeper row alike ALGORITHM=batched_powersgd START=0 POWERSGD_RANK=3
 row own ALGORITHM=decentralized
-row own ALGORITHM=decentralized PEERS=shift_one
+deeper row own ALGORITHM=decentralized PEERS=shift_one
 row own ALGORITHM=low_precision_decentralized
-row own ALGORITHM=low_precision_decentralized BITS=4 PEERS=all
+deeper row own ALGORITHM=low_precision_decentralized BITS=4 PEERS=all
 
 # A codec of the user's own: what slimpi adds is the same, too.
 if [ -n "${MPICC:-}" ]; then

@@ -22,15 +22,15 @@ run() {
 }
 host_bytes() { sed -n 's/^host bytes //p' out.txt; }
 
-run 2 1 flat bytegrad
+deeper run 2 1 flat bytegrad
 run 3 1 flat bytegrad SLIMPI_BITS=3 SLIMPI_ERROR_FEEDBACK=1
-run 3 1 flat qsgd
-run 2 1 flat fp16
+deeper run 3 1 flat qsgd
+deeper run 2 1 flat fp16
 run 3 1 flat bytegrad SLIMPI_MAX_ERROR=0.01
 run 3 1 flat decentralized
 run 3 1 flat low_precision_decentralized SLIMPI_BITS=5
 run 2 1 flat powersgd SLIMPI_START=0
-run 4 2 leader batched_powersgd SLIMPI_START=1 SLIMPI_POWERSGD_RANK=3
+deeper run 4 2 leader batched_powersgd SLIMPI_START=1 SLIMPI_POWERSGD_RANK=3
 
 # Inside a node: in each other's memory, through the host's, by messages.
 said="work in each other's device memory"
@@ -43,8 +43,8 @@ holds "fewer bytes pass through the host: $direct" test "$direct" -lt "$(host_by
 run 4 2 sharded bytegrad SLIMPI_ERROR_FEEDBACK=1 SLIMPI_INTRA=ipc
 run 4 2 sharded bytegrad SLIMPI_INTRA=mpi
 run 4 2 sharded bytegrad SLIMPI_MAX_ERROR=0.01 SLIMPI_BUCKET=64
-run 3 2 sharded allreduce
-run 3 2 leader low_precision_decentralized
+deeper run 3 2 sharded allreduce
+deeper run 3 2 leader low_precision_decentralized
 run 3 0 sharded bytegrad
 
 # Buffers move between the calls of one communicator.

@@ -24,10 +24,10 @@ run() {
   with_fault memory "$@"
 }
 run 3 1 bytegrad
-run 2 1 bytegrad SLIMPI_ERROR_FEEDBACK=1
+deeper run 2 1 bytegrad SLIMPI_ERROR_FEEDBACK=1
 run 4 2 bytegrad SLIMPI_INTRA=shm
 run 4 2 bytegrad SLIMPI_INTRA=mpi
-run 4 2 bytegrad SLIMPI_HIERARCHY=leader
+deeper run 4 2 bytegrad SLIMPI_HIERARCHY=leader
 run 3 1 decentralized SLIMPI_PEERS=all
 for algorithm in low_precision_decentralized powersgd; do
   with_fault lost 3 1 $algorithm SLIMPI_PEERS=all SLIMPI_START=0

