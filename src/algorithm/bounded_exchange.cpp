@@ -5,7 +5,6 @@
 #include <bit>
 
 #include "algorithm/codec_choice.h"
-#include "algorithm/codec_list.h"
 #include "algorithm/error_check.h"
 #include "comm/communicator.h"
 #include "comm/stream_wait.h"

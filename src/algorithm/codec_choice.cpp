@@ -2,11 +2,80 @@
 #include "algorithm/codec_choice.h"
 
 #include <algorithm>
+#include <cmath>
 
-#include "algorithm/codec_list.h"
 #include "base/hash.h"
 
 namespace slimpi::algorithm {
+
+namespace {
+
+using kernels::Codec;
+
+// The short value codec, and the relative error that its rounding has in the mean, about, and at
+// most.
+constexpr struct {
+  Codec codec;
+  double error, most;
+} kShort{Codec::fp16, 0x1p-13, 0x1p-11};
+constexpr int kShortIndex = kQuantizers;
+
+// The error of a quantizer is about inversely proportional to its number of levels. The margin is
+// for the next codec not to just fail.
+constexpr double kMargin = 1.05;
+double levels(int index) {
+  return std::exp2(index + 1) - 1;
+}
+
+// The coarsest quantizer with so many levels; kQuantizers where there is none.
+int quantizer_with(double wanted) {
+  int index = 0;
+  while (index < kQuantizers && !(levels(index) >= wanted)) ++index;
+  return index;
+}
+
+bool short_keeps(double max_error, double peak) {
+  return max_error >= kShort.error && holds(kShortIndex, peak);
+}
+
+}  // namespace
+
+kernels::Format codec_at(const kernels::Format& quantizer, int index) {
+  kernels::Format format = quantizer;
+  if (index < kQuantizers) {
+    format.codec = Codec::quantized;
+    format.bits = std::uint8_t(index + 1);
+  } else {
+    format.codec = index == kShortIndex ? kShort.codec : Codec::float32;
+  }
+  return format;
+}
+
+bool holds(int index, double peak) {
+  // The owner adds values that were rounded.
+  return index != kShortIndex ||
+         peak * (1 + kShort.most) <= double(kernels::row_of(kShort.codec).greatest);
+}
+
+int finer_codec(int index, double excess, double max_error, double peak) {
+  const int finer = std::max(index + 1, quantizer_with(kMargin * excess * levels(index)));
+  if (finer < kQuantizers) return finer;
+  return index < kShortIndex && short_keeps(max_error, peak) ? kShortIndex : kUncompressed;
+}
+
+int coarsest_codec(int index, double excess, double max_error, double peak) {
+  if (index < kQuantizers) return std::min(index, quantizer_with(kMargin * excess * levels(index)));
+  return index == kUncompressed && short_keeps(max_error, peak) ? kShortIndex : kQuantizers - 1;
+}
+
+// In buckets of some hundred to some thousand such values the range is 6 to 7 standard deviations,
+// and a value is rounded twice.
+int codec_for_normal_values(double max_error) {
+  constexpr double kErrorOfOneLevel = 2.5;
+  const int index = quantizer_with(kErrorOfOneLevel / max_error);
+  if (index < kQuantizers) return index;
+  return max_error >= kShort.error ? kShortIndex : kUncompressed;
+}
 
 int CodecChoice::first(double max_error) const {
   return codec_ >= 0 ? codec_ : codec_for_normal_values(max_error);

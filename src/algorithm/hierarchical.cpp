@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "algorithm/bounded_exchange.h"
-#include "algorithm/codec_list.h"
+#include "algorithm/codec_choice.h"
 #include "algorithm/error_check.h"
 #include "algorithm/node_frame.h"
 #include "algorithm/piecewise_node.h"

@@ -11,7 +11,6 @@
 #include "base/log.h"
 #include "call/element_type.h"
 #include "device/device.h"
-#include "device/host.h"
 
 namespace slimpi::call {
 

@@ -11,7 +11,7 @@
 #include "base/process.h"
 #include "call/estimate.h"
 #include "call/nonblocking.h"
-#include "device/host.h"
+#include "device/device.h"
 #include "device/plugins.h"
 #include "policy/policy.h"
 

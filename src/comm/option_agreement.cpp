@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Before the first sum of a communicator its ranks compare their options, and name the first one
 // that differs. Collective: every rank makes the same steps here, whatever its own values are.
-#include <cstdio>
-#include <cstring>
+#include <algorithm>
 #include <string>
 #include <vector>
 
-#include "base/exceptions.h"
-#include "base/fiber.h"
 #include "base/hash.h"
 #include "comm/communicator.h"
 #include "device/foreign.h"
@@ -78,41 +75,22 @@ Status Communicator::agree(const std::string& rules) {
   return Status::ok;
 }
 
+// Two texts are shared: that of rank 0, and that of the first rank with another value.
 Status Communicator::describe_disagreement(const std::string& name, const std::string& value,
                                            const std::string& text, const std::string& remedy) {
-  struct Value {
-    std::uint64_t hash;
-    char text[120];
-  };
-  Value mine{hash(value), ""};
-  std::strncpy(mine.text, text.c_str(), sizeof mine.text - 1);
-  std::vector<Value> values;
-  bool memory = caught([&] { values.resize(std::size_t(size_)); }) == Status::ok;
-  SLIMPI_TRY(exchange_.all_true(&memory));
-  if (!memory) {
-    char line[256];
-    std::snprintf(line, sizeof line,
-                  "%s differs between the ranks of a communicator, and some rank has no memory to "
-                  "compare the values; %s",
-                  name.c_str(), remedy.c_str());
-    return exchange_.publish_disagreement(fail(Status::disagreement, line));
-  }
-  // Blocking is safe here: all ranks have agreed to come.
-  int code = mpi::kSuccess;
-  call_blocking([&] {
-    code = api_.Allgather(&mine, int(sizeof mine), mpi::abi.type_char, values.data(),
-                          int(sizeof mine), mpi::abi.type_char, exchange_comm_);
-  });
-  if (code != mpi::kSuccess) return fail(Status::mpi, mpi::error_text(api_, code));
-  // The first rank that differs from rank 0. All ranks have the same list, so all name the same
-  // two.
-  std::size_t other = 0;
-  while (other + 1 < values.size() && values[other].hash == values[0].hash) ++other;
-  const Status status = fail(
-      Status::disagreement,
-      name + " differs between the ranks of a communicator: " + values[0].text + " on rank 0, " +
-          values[other].text + " on rank " + std::to_string(other) + "; " + remedy);
-  return exchange_.publish_disagreement(status);
+  const std::uint64_t own = hash(value) >> 1;  // see Exchange::all_max
+  std::uint64_t of_first = rank_ == 0 ? own : 0;
+  SLIMPI_TRY(exchange_.all_max({&of_first, 1}));
+  std::uint64_t differs = own == of_first ? 0 : std::uint64_t(size_ - rank_);
+  SLIMPI_TRY(exchange_.all_max({&differs, 1}));
+  const int other = size_ - int(std::max<std::uint64_t>(differs, 1));
+  char texts[2][120] = {};
+  if (rank_ == 0 || rank_ == other) text.copy(texts[rank_ == 0 ? 0 : 1], sizeof texts[0] - 1);
+  SLIMPI_TRY(exchange_.share_texts({texts[0], sizeof texts}));
+  return exchange_.publish_disagreement(fail(
+      Status::disagreement, name + " differs between the ranks of a communicator: " + texts[0] +
+                                " on rank 0, " + texts[1] + " on rank " + std::to_string(other) +
+                                "; " + remedy));
 }
 
 }  // namespace slimpi::comm

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/option_types.h"
 #include "base/status.h"
 #include "kernels/kernels.h"
 
@@ -180,6 +181,11 @@ struct DeviceStream {
 
 // The row for ordinary memory.
 const Device& host();
+
+// Sets the code path of the host's kernels. Before the first call it is automatic: the best that
+// the CPU can run. Returns `unsupported`, and changes nothing, for a path that this build lacks or
+// this CPU cannot run.
+Status use_cpu_path(CpuPath path);
 
 // Where the memory at `pointer` lies; the host's where no other row owns it. Costs nothing while
 // the process has not loaded a GPU driver, and one query of the driver afterwards.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Ordinary memory. Work is done when it is queued, so every event has been reached.
-#include "device/host.h"
 
 #include <sys/mman.h>
 

@@ -7,13 +7,15 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/log.h"
 #include "call/entry.h"
 #include "call/runtime.h"
 #include "intercept/catch_all.h"
-#include "mpi/constants.h"
+#include "mpi/abi.h"
 #include "slimpi.h"
 
 using slimpi::intercept::catch_all;
@@ -46,6 +48,32 @@ void end_mpi(int status, void* process) {
   _exit(status);
 }
 
+// An MPI constant as a word that MPI's functions take as an argument: its value differs among MPIs.
+// Empty where the name is none of those that slimpi knows. The process's MPI must be known.
+std::optional<slimpi::mpi::Word> constant(std::string_view name) {
+  using slimpi::mpi::abi;
+  using slimpi::mpi::Word;
+  slimpi::mpi::find_abi();
+  const struct {
+    std::string_view name;
+    Word value;
+  } rows[] = {
+      {"MPI_COMM_WORLD", Word(abi.comm_world)},
+      {"MPI_FLOAT", Word(abi.type_float)},
+      {"MPI_DOUBLE", Word(abi.type_double)},
+      {"MPI_INT", Word(abi.type_int)},
+      {"MPI_BYTE", Word(abi.type_byte)},
+      {"MPI_SUM", Word(abi.op_sum)},
+      {"MPI_MIN", Word(abi.op_min)},
+      {"MPI_IN_PLACE", abi.in_place.word},
+      {"MPI_ERRORS_RETURN", Word(abi.errors_return)},
+      {"MPI_THREAD_MULTIPLE", Word(abi.thread_multiple)},
+  };
+  for (const auto& row : rows)
+    if (row.name == name) return row.value;
+  return std::nullopt;
+}
+
 // As much of the text as fits.
 void write_text(const std::string& text, char* out, std::uint64_t size) {
   if (out == nullptr || size == 0) return;
@@ -60,7 +88,7 @@ SLIMPI_EXPORT int slimpi_get_mpi_constant(const char* name, std::uint64_t* value
   bool found = false;
   (void)catch_all([&] {
     if (name == nullptr || value == nullptr || !slimpi::call::Runtime::finds_mpi()) return;
-    const auto word = slimpi::mpi::constant(name);
+    const auto word = constant(name);
     found = word.has_value();
     if (found) *value = *word;
   });

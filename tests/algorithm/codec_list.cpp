@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which codec follows one whose error was too large.
-#include "algorithm/codec_list.h"
+#include "algorithm/codec_choice.h"
 
 #include "tests/helper/cmocka_cxx.h"
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The row of ordinary memory, and the table it stands in.
-#include "device/host.h"
 
 #include <sys/mman.h>
 
