@@ -12,51 +12,19 @@ namespace slimpi::call {
 
 namespace {
 
-template <typename Handle>
-struct Named {
-  Handle handle;
-  const char* name;
-};
-
-template <typename Handle, std::size_t Count>
-const char* name_of(Handle handle, const Named<Handle> (&names)[Count], const char* other) {
-  for (const Named<Handle>& each : names)
-    if (each.handle == handle) return each.name;
-  return other;
-}
-
 const char* type_name(mpi::Datatype type) {
   const mpi::Abi& abi = mpi::abi;
-  const Named<mpi::Datatype> names[] = {{abi.type_float, "float"},
-                                        {abi.type_real, "float"},
-                                        {abi.type_real4, "float"},
-                                        {abi.type_double, "double"},
-                                        {abi.type_double_precision, "double"},
-                                        {abi.type_real8, "double"},
-                                        {abi.type_int, "int"},
-                                        {abi.type_integer, "int"},
-                                        {abi.type_int16_t, "int16"},
-                                        {abi.type_int32_t, "int32"},
-                                        {abi.type_int64_t, "int64"},
-                                        {abi.type_uint64_t, "uint64"},
-                                        {abi.type_long, "long"},
-                                        {abi.type_long_long, "longlong"},
-                                        {abi.type_unsigned, "unsigned"},
-                                        {abi.type_unsigned_long, "ulong"},
-                                        {abi.type_char, "char"},
-                                        {abi.type_byte, "byte"},
-                                        {abi.type_c_bool, "bool"}};
-  return name_of(type, names, "other");
+  if (const std::optional<ElementType> summed = element_type(type)) return to_string(*summed);
+  if (type == abi.type_int) return "int";
+  if (type == abi.type_int64_t) return "int64";
+  if (type == abi.type_uint64_t) return "uint64";
+  return type == abi.type_char || type == abi.type_byte ? "byte" : "other";
 }
 
 const char* op_name(mpi::Op op) {
   const mpi::Abi& abi = mpi::abi;
-  const Named<mpi::Op> names[] = {
-      {abi.op_sum, "sum"},   {abi.op_max, "max"},       {abi.op_min, "min"},
-      {abi.op_prod, "prod"}, {abi.op_land, "land"},     {abi.op_lor, "lor"},
-      {abi.op_lxor, "lxor"}, {abi.op_band, "band"},     {abi.op_bor, "bor"},
-      {abi.op_bxor, "bxor"}, {abi.op_minloc, "minloc"}, {abi.op_maxloc, "maxloc"}};
-  return name_of(op, names, "own");
+  if (op == abi.op_sum) return "sum";
+  return op == abi.op_max ? "max" : op == abi.op_min ? "min" : "other";
 }
 
 kernels::Format format_of(const CallEstimate::Way& way, int bits) {

@@ -40,11 +40,9 @@ struct alignas(64) Abi {
   Info info_null;
   Request request_null;
 
-  Datatype datatype_null, type_byte, type_c_bool, type_char, type_int, type_int16_t, type_int32_t,
-      type_int64_t, type_integer, type_long, type_long_long, type_uint32_t, type_uint64_t,
-      type_unsigned, type_unsigned_long;
-  Op op_null, op_band, op_bor, op_bxor, op_land, op_lor, op_lxor, op_max, op_maxloc, op_min,
-      op_minloc, op_prod;
+  Datatype datatype_null, type_byte, type_char, type_int, type_int64_t, type_uint32_t,
+      type_uint64_t;
+  Op op_null, op_max, op_min;
 
   Address<MessageStatus> status_ignore;
   int any_source, any_tag, comm_type_shared, err_in_status, err_other, keyval_invalid, tag_ub,
