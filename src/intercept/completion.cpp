@@ -109,16 +109,6 @@ int cancel(Change* next, void* request) {
 
 }  // namespace
 
-// MPI_NAME, and PMPI_NAME for Open MPI's Fortran: see fortran.h.
-#define SLIMPI_BOTH(name, ours, parameters, ...)                              \
-  SLIMPI_EXPORT int MPI_##name parameters {                                   \
-    return ours(SLIMPI_NEXT("MPI_" #name, int parameters), __VA_ARGS__);      \
-  }                                                                           \
-  SLIMPI_EXPORT int PMPI_##name parameters {                                  \
-    auto* const next = SLIMPI_NEXT("PMPI_" #name, int parameters);            \
-    return SLIMPI_FROM_FORTRAN ? ours(next, __VA_ARGS__) : next(__VA_ARGS__); \
-  }
-
 SLIMPI_BOTH(Wait, wait_one, (void* request, void* status), request, status)
 SLIMPI_BOTH(Waitall, wait_all_of, (int count, void* requests, void* statuses), count, requests,
             statuses)

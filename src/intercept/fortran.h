@@ -6,6 +6,7 @@
 #pragma once
 #include <atomic>
 
+#include "call/entry.h"
 #include "mpi/abi.h"
 
 namespace slimpi::intercept {
@@ -22,3 +23,14 @@ inline bool from_fortran(const void* caller) {
 
 // Whether the function in which this stands was called by MPI's Fortran bindings.
 #define SLIMPI_FROM_FORTRAN ::slimpi::intercept::from_fortran(__builtin_return_address(0))
+
+// Defines MPI_NAME, and PMPI_NAME for Open MPI's Fortran. ours(next, arguments...) does the call;
+// `next` is the next definition.
+#define SLIMPI_BOTH(name, ours, parameters, ...)                                            \
+  SLIMPI_EXPORT int MPI_##name parameters {                                                 \
+    return ours(SLIMPI_NEXT("MPI_" #name, int parameters) __VA_OPT__(, ) __VA_ARGS__);      \
+  }                                                                                         \
+  SLIMPI_EXPORT int PMPI_##name parameters {                                                \
+    auto* const next = SLIMPI_NEXT("PMPI_" #name, int parameters);                          \
+    return SLIMPI_FROM_FORTRAN ? ours(next __VA_OPT__(, ) __VA_ARGS__) : next(__VA_ARGS__); \
+  }

@@ -18,33 +18,16 @@ void finish_sums(const void* comm) {
   if (sums_in_flight())
     (void)slimpi::intercept::catch_all([&] { slimpi::call::wait_for_sums_on(read<Comm>(comm)); });
 }
+
+int free_comm(int (*next)(void*), void* comm) {
+  finish_sums(comm);
+  const Freeing freeing(read<Comm>(comm));
+  return next(comm);
+}
 }  // namespace
 
-SLIMPI_EXPORT int MPI_Comm_free(void* comm) {
-  finish_sums(comm);
-  const Freeing freeing(read<Comm>(comm));
-  return SLIMPI_NEXT("MPI_Comm_free", int(void*))(comm);
-}
-
-SLIMPI_EXPORT int MPI_Comm_disconnect(void* comm) {
-  finish_sums(comm);
-  const Freeing freeing(read<Comm>(comm));
-  return SLIMPI_NEXT("MPI_Comm_disconnect", int(void*))(comm);
-}
-
-SLIMPI_EXPORT int PMPI_Comm_free(void* comm) {
-  const bool fortran = SLIMPI_FROM_FORTRAN;
-  if (fortran) finish_sums(comm);
-  const Freeing freeing(fortran ? read<Comm>(comm) : Comm());
-  return SLIMPI_NEXT("PMPI_Comm_free", int(void*))(comm);
-}
-
-SLIMPI_EXPORT int PMPI_Comm_disconnect(void* comm) {
-  const bool fortran = SLIMPI_FROM_FORTRAN;
-  if (fortran) finish_sums(comm);
-  const Freeing freeing(fortran ? read<Comm>(comm) : Comm());
-  return SLIMPI_NEXT("PMPI_Comm_disconnect", int(void*))(comm);
-}
+SLIMPI_BOTH(Comm_free, free_comm, (void* comm), comm)
+SLIMPI_BOTH(Comm_disconnect, free_comm, (void* comm), comm)
 
 // MPICH's mpi_f08 module calls PMPI_ names directly. Elsewhere a handle there is another number.
 SLIMPI_EXPORT void mpi_comm_free_f08_(int* comm, int* error) {

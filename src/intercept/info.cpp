@@ -30,30 +30,21 @@ bool f08_handles_are_c() {
   slimpi::mpi::find_abi();
   return !slimpi::mpi::abi.fortran_calls_pmpi;
 }
-}  // namespace
 
-SLIMPI_EXPORT int MPI_Comm_set_info(Word comm, Word info) {
+int set_info(int (*next)(Word, Word), Word comm, Word info) {
   finish_sums(cut<Comm>(comm));
-  const int code = SLIMPI_NEXT("MPI_Comm_set_info", int(Word, Word))(comm, info);
+  const int code = next(comm, info);
   return code == 0 ? take_info(cut<Comm>(comm), cut<Info>(info)) : code;
 }
 
-SLIMPI_EXPORT int MPI_Comm_dup_with_info(Word comm, Word info, void* made) {
-  const int code = SLIMPI_NEXT("MPI_Comm_dup_with_info", int(Word, Word, void*))(comm, info, made);
+int dup_with_info(int (*next)(Word, Word, void*), Word comm, Word info, void* made) {
+  const int code = next(comm, info, made);
   return code == 0 ? take_info(slimpi::mpi::read<Comm>(made), cut<Info>(info)) : code;
 }
+}  // namespace
 
-SLIMPI_EXPORT int PMPI_Comm_set_info(Word comm, Word info) {
-  const int code = SLIMPI_NEXT("PMPI_Comm_set_info", int(Word, Word))(comm, info);
-  if (code != 0 || !SLIMPI_FROM_FORTRAN) return code;
-  return take_info(cut<Comm>(comm), cut<Info>(info));
-}
-
-SLIMPI_EXPORT int PMPI_Comm_dup_with_info(Word comm, Word info, void* made) {
-  const int code = SLIMPI_NEXT("PMPI_Comm_dup_with_info", int(Word, Word, void*))(comm, info, made);
-  if (code != 0 || !SLIMPI_FROM_FORTRAN) return code;
-  return take_info(slimpi::mpi::read<Comm>(made), cut<Info>(info));
-}
+SLIMPI_BOTH(Comm_set_info, set_info, (Word comm, Word info), comm, info)
+SLIMPI_BOTH(Comm_dup_with_info, dup_with_info, (Word comm, Word info, void* made), comm, info, made)
 
 // MPICH's mpi_f08 module calls PMPI_ names directly for functions without buffers, so its own names
 // are intercepted. Fortran's handles are MPICH's integers; `error` may be absent.

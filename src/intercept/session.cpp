@@ -12,29 +12,31 @@ using slimpi::call::sums_in_flight;
 using slimpi::call::Word;
 using slimpi::intercept::catch_all;
 
-SLIMPI_EXPORT int MPI_Session_init(Word info, Word handler, void* session) {
-  const int code = SLIMPI_NEXT("MPI_Session_init", int(Word, Word, void*))(info, handler, session);
+namespace {
+
+int init(int (*next)(Word, Word, void*), Word info, Word handler, void* session) {
+  const int code = next(info, handler, session);
   if (code == 0) session_opened();
   return code;
 }
 
-SLIMPI_EXPORT int MPI_Session_finalize(void* session) {
-  const int code = SLIMPI_NEXT("MPI_Session_finalize", int(void*))(session);
+int finalize_session(int (*next)(void*), void* session) {
+  const int code = next(session);
   if (code == 0) (void)catch_all(session_closed);
   return code;
 }
 
-SLIMPI_EXPORT int PMPI_Session_init(Word info, Word handler, void* session) {
-  const int code = SLIMPI_NEXT("PMPI_Session_init", int(Word, Word, void*))(info, handler, session);
-  if (code == 0 && SLIMPI_FROM_FORTRAN) session_opened();
-  return code;
+int finalize(int (*next)()) {
+  if (sums_in_flight()) (void)catch_all(slimpi::call::wait_for_all_sums);
+  const Finalizing finalizing;
+  return next();
 }
 
-SLIMPI_EXPORT int PMPI_Session_finalize(void* session) {
-  const int code = SLIMPI_NEXT("PMPI_Session_finalize", int(void*))(session);
-  if (code == 0 && SLIMPI_FROM_FORTRAN) (void)catch_all(session_closed);
-  return code;
-}
+}  // namespace
+
+SLIMPI_BOTH(Session_init, init, (Word info, Word handler, void* session), info, handler, session)
+SLIMPI_BOTH(Session_finalize, finalize_session, (void* session), session)
+SLIMPI_BOTH(Finalize, finalize, ())
 
 // MPICH's mpi_f08 module calls PMPI_ names directly; `error` may be absent.
 SLIMPI_EXPORT void mpi_session_init_f08_(const int* info, const int* handler, int* session,
@@ -51,18 +53,6 @@ SLIMPI_EXPORT void mpi_session_finalize_f08_(int* session, int* error) {
   int* const code = error != nullptr ? error : &own;
   SLIMPI_NEXT("mpi_session_finalize_f08_", void(int*, int*))(session, code);
   if (*code == 0 && !slimpi::mpi::abi.fortran_calls_pmpi) (void)catch_all(session_closed);
-}
-
-SLIMPI_EXPORT int MPI_Finalize() {
-  if (sums_in_flight()) (void)catch_all(slimpi::call::wait_for_all_sums);
-  const Finalizing finalizing;
-  return SLIMPI_NEXT("MPI_Finalize", int())();
-}
-
-SLIMPI_EXPORT int PMPI_Finalize() {
-  if (!SLIMPI_FROM_FORTRAN) return SLIMPI_NEXT("PMPI_Finalize", int())();
-  const Finalizing finalizing;
-  return SLIMPI_NEXT("PMPI_Finalize", int())();
 }
 
 SLIMPI_EXPORT void mpi_finalize_f08_(int* error) {
