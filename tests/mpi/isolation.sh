@@ -32,7 +32,8 @@ expect "$(report report.json calls compressed) $(report report.json calls passed
   "threads set options: each of its own communicator"
 holds "10,000 communicators" under 2 "$program" many 10000
 expect "$(report report.json calls compressed)" 500 "10,000 communicators: compressed"
-SLIMPI_RANKS_PER_NODE=2 holds "10,000 communicators in one node" under 2 "$program" many 10000
+SLIMPI_RANKS_PER_NODE=2 deeper \
+  holds "10,000 communicators in one node" under 2 "$program" many 10000
 holds "1,700 at once" under 2 "$program" live
 expect "$(report report.json calls compressed)" 33 "1,700 at once: 32, and one when they are gone"
 expect "$(report report.json calls passed failure)" 1669 "1,700 at once: the rest go to MPI"

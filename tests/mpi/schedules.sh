@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# The schedules of the exchange between nodes give each other's bytes. More ranks than a kernel adds
-# at a time are among them.
+# The schedules of the exchange between nodes give each other's bytes; inter/schedules has the same
+# in one process. More ranks than a kernel adds at a time are among them.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
 
@@ -18,5 +18,5 @@ deeper row 4 bytegrad SLIMPI_BUCKET=0
 deeper row 5 qsgd SLIMPI_BITS=3 SLIMPI_BUCKET=100
 deeper row 6 allreduce
 deeper row 7 fp16
-row 9 bytegrad SLIMPI_ERROR_FEEDBACK=1 SLIMPI_BITS=2 SLIMPI_BUCKET=64
+deeper row 9 bytegrad SLIMPI_ERROR_FEEDBACK=1 SLIMPI_BITS=2 SLIMPI_BUCKET=64
 verdict

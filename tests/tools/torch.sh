@@ -123,7 +123,7 @@ threads() { # WHO EXPECTED LINES: what two ranks compute with
 }
 threads nobody "0 share 1"
 threads choose "0 all 0"
-if expensive; then OMP_NUM_THREADS=2 threads variable "0 all 0"; fi
+OMP_NUM_THREADS=2 deeper threads variable "0 all 0"
 
 # One line names the fix.
 "$run" --torch "$python" "$program" >out.txt 2>err.txt && fail "a job without a launcher runs"
@@ -163,8 +163,8 @@ wrong() { # MPI LIBRARY LAUNCHER...: its program under the other one's mpiexec
 }
 if command -v mpiexec.openmpi >/dev/null && command -v mpiexec.mpich >/dev/null; then
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-  wrong "Open MPI" libmpi.so.40 mpiexec.mpich
-  if expensive; then wrong MPICH libmpich.so.12 mpiexec.openmpi --oversubscribe; fi
+  deeper wrong "Open MPI" libmpi.so.40 mpiexec.mpich
+  deeper wrong MPICH libmpich.so.12 mpiexec.openmpi --oversubscribe
 fi
 
 # The package's own functions.
