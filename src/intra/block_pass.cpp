@@ -48,17 +48,18 @@ Status BlockPass::offer(std::uint64_t word, bool wants_pieces) {
 // in pieces. Only if ranks offered different buffers, or if they had to open a device path first,
 // is the first block copied a second time. What was copied until then is in a message buffer that
 // every call writes before it reads it.
-Status BlockPass::agree(Path* path) {
+Status BlockPass::agree() {
   const PassDecision decision = decide(shared_.published(), own_);
-  *path = decision.path;
+  Path& path = call_.node_path;
+  path = decision.path;
   if (decision.open) {
     SLIMPI_TRY(
         device_path().open(shared_, exchange_, call_.location, call_.communicator.statistics()));
-    *path = device_path().path();
+    path = device_path().path();
   }
-  if (*path == Path::nccl || *path == Path::pieces || !decision.again) return Status::ok;
-  use(*path);
-  if (*path == Path::host) shared_.segment().pin(call_.location);
+  if (path == Path::nccl || path == Path::pieces || !decision.again) return Status::ok;
+  use(path);
+  if (path == Path::host) shared_.segment().pin(call_.location);
   SLIMPI_TRY(copy_to_others(0));
   return barrier();
 }
@@ -117,10 +118,10 @@ Status BlockPass::find_addends(std::uint64_t block, std::pmr::vector<const float
   return Status::ok;
 }
 
-Status BlockPass::run_sum(bool wants_pieces, Path* path) {
+Status BlockPass::run_sum(bool wants_pieces) {
   SLIMPI_TRY(offer(0, wants_pieces));
-  SLIMPI_TRY(agree(path));
-  if (*path == Path::nccl || *path == Path::pieces) return Status::ok;
+  SLIMPI_TRY(agree());
+  if (call_.node_path == Path::nccl || call_.node_path == Path::pieces) return Status::ok;
   for (std::uint64_t block = 0; block < blocks_.blocks(); ++block) {
     // A rank without a shard passes the same barriers.
     if (const comm::Range mine = own(block); mine.count != 0) {
@@ -138,8 +139,8 @@ Status BlockPass::run_sum(bool wants_pieces, Path* path) {
   return Status::ok;
 }
 
-Status BlockPass::run_share(Path path) {
-  use(path);
+Status BlockPass::run_share() {
+  use(call_.node_path);
   for (std::uint64_t block = 0; block < blocks_.blocks(); ++block) {
     SLIMPI_TRY(copy_sum(block, call_.out + own(block).first));
     SLIMPI_TRY(barrier());
@@ -149,12 +150,12 @@ Status BlockPass::run_share(Path path) {
   return copied();
 }
 
-Status BlockPass::sum(bool wants_pieces, Path* path) {
-  return settle(caught([&] { return run_sum(wants_pieces, path); }));
+Status BlockPass::sum(bool wants_pieces) {
+  return settle(caught([&] { return run_sum(wants_pieces); }));
 }
 
-Status BlockPass::share(Path path) {
-  return settle(caught([&] { return run_share(path); }));
+Status BlockPass::share() {
+  return settle(caught([&] { return run_share(); }));
 }
 
 std::uint64_t shared_scratch_floats(std::size_t size, const comm::InterNodeGroup& group) {
@@ -162,13 +163,12 @@ std::uint64_t shared_scratch_floats(std::size_t size, const comm::InterNodeGroup
 }
 
 Status reduce_scatter_in_blocks(comm::Call& call, const comm::InterNodeGroup& group,
-                                bool wants_pieces, DevicePath::Path* path) {
-  return BlockPass(call, group).sum(wants_pieces, path);
+                                bool wants_pieces) {
+  return BlockPass(call, group).sum(wants_pieces);
 }
 
-Status all_gather_in_blocks(comm::Call& call, const comm::InterNodeGroup& group,
-                            DevicePath::Path path) {
-  return BlockPass(call, group).share(path);
+Status all_gather_in_blocks(comm::Call& call, const comm::InterNodeGroup& group) {
+  return BlockPass(call, group).share();
 }
 
 }  // namespace slimpi::intra

@@ -39,8 +39,8 @@ class BlockPass : protected NodePass {
       : NodePass(call, group), shared_(*shared_of(call.communicator)) {}
 
   // The two passes of a hierarchical call; see transports.h.
-  Status sum(bool wants_pieces, Path* path);
-  Status share(Path path);
+  Status sum(bool wants_pieces);
+  Status share();
 
  protected:
   using Where = NodeCopies::Where;
@@ -48,7 +48,7 @@ class BlockPass : protected NodePass {
   // The steps of the first barrier: each rank offers, by what its own buffers allow, and publishes
   // `word` in addition; then all know each other's words, and agree.
   Status offer(std::uint64_t word, bool wants_pieces);
-  Status agree(Path* path);
+  Status agree();
   // The last step. Every rank has passed the same message buffers, so all agree on the next call's.
   void end() { buffers_->ring().pass(message_buffers_, blocks_.blocks()); }
   Status settle(Status status);
@@ -87,8 +87,8 @@ class BlockPass : protected NodePass {
   const Where in_out_ = call_.count * sizeof(float) >= kLargeBytes ? Where::memory : Where::caches;
 
  private:
-  Status run_sum(bool wants_pieces, Path* path);
-  Status run_share(Path path);
+  Status run_sum(bool wants_pieces);
+  Status run_share();
   void use(Path path);
   std::string describe_counts() const;
   DevicePath& device_path() const { return *shared_.segment().device_path; }

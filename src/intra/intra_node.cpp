@@ -71,17 +71,16 @@ Status reserve_node_sum(const comm::Call& call, const comm::InterNodeGroup& grou
 Status intra_allreduce(comm::Call& call, bool verified, NodeResult* result) {
   const Timed timed(call.communicator.statistics(), Stage::intra, "node allreduce", 4 * call.count);
   const comm::InterNodeGroup group = one_node_group(call.communicator);
-  DevicePath::Path path = DevicePath::Path::host;
   Status status = Status::ok;
   for (const bool with_device : {false, true}) {
     std::uint64_t word = verified ? 0 : published::kUnverified;
     *result = {};
     status = describe_environment(call, with_device, &word);
-    if (status == Status::ok) status = allreduce_in_blocks(call, group, word, &path, result);
+    if (status == Status::ok) status = allreduce_in_blocks(call, group, word, result);
     if (status != Status::ok || !result->unchecked) break;
   }
   // For nccl the function above has agreed on the way and has added nothing.
-  if (status == Status::ok && path == DevicePath::Path::nccl && !result->unverified &&
+  if (status == Status::ok && call.node_path == DevicePath::Path::nccl && !result->unverified &&
       !result->left_to_mpi)
     status = allreduce_by_nccl(call, group);
   return status;
@@ -108,7 +107,7 @@ Status intra_reduce_scatter(comm::Call& call, const comm::InterNodeGroup& group,
   const Timed timed(call.communicator.statistics(), Stage::intra, "node sum", 4 * call.count);
   // A segment exists on all ranks of the communicator or on none.
   if (shared_of(call.communicator) == nullptr) return reduce_scatter_by_mpi(call, group);
-  SLIMPI_TRY(reduce_scatter_in_blocks(call, group, pieces != nullptr, &call.node_path));
+  SLIMPI_TRY(reduce_scatter_in_blocks(call, group, pieces != nullptr));
   if (call.node_path == DevicePath::Path::pieces) pieces->begin();
   return call.node_path == DevicePath::Path::nccl ? reduce_scatter_by_nccl(call, group)
                                                   : Status::ok;
@@ -118,9 +117,8 @@ Status intra_all_gather(comm::Call& call, const comm::InterNodeGroup& group) {
   const Timed timed(call.communicator.statistics(), Stage::intra, "node share", 4 * call.count);
   if (shared_of(call.communicator) == nullptr) return all_gather_by_mpi(call, group);
   // The reduce-scatter has chosen the way for both phases.
-  return call.node_path == DevicePath::Path::nccl
-             ? all_gather_by_nccl(call, group)
-             : all_gather_in_blocks(call, group, call.node_path);
+  return call.node_path == DevicePath::Path::nccl ? all_gather_by_nccl(call, group)
+                                                  : all_gather_in_blocks(call, group);
 }
 
 }  // namespace slimpi::intra

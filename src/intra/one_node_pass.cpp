@@ -16,12 +16,12 @@ class OneNodePass : public BlockPass {
               NodeResult* result)
       : BlockPass(call, group), word_(word), result_(*result) {}
 
-  Status allreduce(Path* path) {
-    return settle(caught([&] { return run(path); }));
+  Status allreduce() {
+    return settle(caught([&] { return run(); }));
   }
 
  private:
-  Status run(Path* path);
+  Status run();
   bool leaves_all() const;
   float* place_of_sum(std::uint64_t block);
   Status add(std::uint64_t block);
@@ -84,11 +84,11 @@ void OneNodePass::leave_to_mpi(std::uint64_t block) {
     result_.finished.push_back({shard.first, std::min(shard.count, block * blocks_.piece())});
 }
 
-Status OneNodePass::run(Path* path) {
+Status OneNodePass::run() {
   SLIMPI_TRY(offer(word_, false));
   if (leaves_all()) return Status::ok;
-  SLIMPI_TRY(agree(path));
-  if (*path == Path::nccl) return Status::ok;
+  SLIMPI_TRY(agree());
+  if (call_.node_path == Path::nccl) return Status::ok;
   for (std::uint64_t block = 0; block < blocks_.blocks(); ++block) {
     SLIMPI_TRY(add(block));
     SLIMPI_TRY(copy_to_others(block + 1));
@@ -112,8 +112,8 @@ Status OneNodePass::run(Path* path) {
 }  // namespace
 
 Status allreduce_in_blocks(comm::Call& call, const comm::InterNodeGroup& group, std::uint64_t word,
-                           DevicePath::Path* path, NodeResult* result) {
-  return OneNodePass(call, group, word, result).allreduce(path);
+                           NodeResult* result) {
+  return OneNodePass(call, group, word, result).allreduce();
 }
 
 }  // namespace slimpi::intra

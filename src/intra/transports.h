@@ -26,20 +26,19 @@ Status all_gather_by_mpi(comm::Call& call, const comm::InterNodeGroup& group);
 Status reserve_node_messages(const comm::Call& call, const comm::InterNodeGroup& group);
 
 // shm and ipc: in blocks through memory that the node's ranks share. Needs shared_of(). The ranks
-// decide together at the first barrier. If the buffers allow nccl, only *path is set. It is
-// `pieces` where all ranks want NodePieces and can have them: then every rank's buffers are in its
-// note, and nothing else was done. *path of the reduce-scatter is passed on to the all-gather.
+// decide together at the first barrier, and set call.node_path, by which the all-gather goes, too.
+// If the buffers allow nccl, nothing else is done. It is `pieces` where all ranks want NodePieces
+// and can have them: then every rank's buffers are in its note, and nothing else was done.
 Status reduce_scatter_in_blocks(comm::Call& call, const comm::InterNodeGroup& group,
-                                bool wants_pieces, DevicePath::Path* path);
-Status all_gather_in_blocks(comm::Call& call, const comm::InterNodeGroup& group,
-                            DevicePath::Path path);
+                                bool wants_pieces);
+Status all_gather_in_blocks(comm::Call& call, const comm::InterNodeGroup& group);
 
 // The whole allreduce of one node, added pairwise as MPICH adds. `word`: what this rank publishes
 // about the call, in the fields of pass_decision.h.
 Status allreduce_in_blocks(comm::Call& call, const comm::InterNodeGroup& group, std::uint64_t word,
-                           DevicePath::Path* path, NodeResult* result);
+                           NodeResult* result);
 
-// nccl: the same by NCCL, GPU to GPU, if the functions above set *path to it.
+// nccl: the same by NCCL, GPU to GPU, if the functions above set call.node_path to it.
 Status reduce_scatter_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
 Status all_gather_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
 Status allreduce_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
