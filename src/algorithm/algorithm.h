@@ -56,6 +56,7 @@ struct Algorithm {
   bool exact = false;                     // has no compression error for error feedback
   bool keeps_state = false;               // needs tensor state even without error feedback
   bool takes_max_error = false;           // supports SLIMPI_MAX_ERROR
+  bool sends_factors = false;             // not one encoded value for each of the buffer
   bool tried_by_auto = false;             // a candidate of SLIMPI_ALGORITHM=auto
   bool finite_only = false;               // bypass if any rank has an infinity or a NaN
   bool finds_nonfinite = false;           // run itself detects such input of any rank

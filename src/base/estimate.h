@@ -30,7 +30,7 @@ struct EstimateRow {
   double plain_seconds = 0;                  // predicted for MPI's own sum
   std::array<double, kEstimatedWidths> bytes{}, seconds{}, error_sum{};
   std::uint64_t samples = 0;  // whose errors are in error_sum
-  // Bypassed, but SLIMPI_TYPES=float,double would change that: the predictions are for that case.
+  // Bypassed, but SLIMPI_TYPES=float,`type` would change that: the predictions are for that case.
   bool with_types = false;
   std::uint64_t unheld = 0;  // samples of doubles that float32 cannot hold; calls like them stay
   bool taken() const { return !reason.has_value(); }

@@ -26,7 +26,7 @@ std::string ranks_text(const EstimateRow& row) {
 }
 
 std::string fate_text(const EstimateRow& row) {
-  if (row.with_types) return "datatype: --types float,double compresses";
+  if (row.with_types) return "datatype: --types float," + row.type + " compresses";
   return row.taken() ? "compressed" : row_of(*row.reason).left;
 }
 
@@ -76,7 +76,7 @@ std::string seconds_line(const char* what, const Estimate& estimate, double plai
 std::string row_block(const Estimate& estimate, const EstimateRow& row) {
   std::string text = fmt::format("  {} on {} ranks, {}{}\n", size_text(row), ranks_text(row),
                                  number_of(row.calls, "call"),
-                                 row.with_types ? ", with --types float,double" : "");
+                                 row.with_types ? ", with --types float," + row.type : "");
   if (row.unheld != 0)
     text += fmt::format("    {} with values that float32 cannot hold: such calls stay with MPI\n",
                         number_of(row.unheld, "sample"));

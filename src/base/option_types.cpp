@@ -189,12 +189,6 @@ std::string AlgorithmName::accepted() const {
   return list;
 }
 
-const char* to_string(ElementType type) {
-  constexpr const char* names[] = {"float", "double"};
-  static_assert(std::size(names) == kElementTypes);
-  return names[int(type)];
-}
-
 bool TypeNames::parse(std::string_view text, ElementTypes& value) const {
   ElementTypes types;
   for (bool more = true; more;) {
@@ -203,7 +197,7 @@ bool TypeNames::parse(std::string_view text, ElementTypes& value) const {
     more = comma != text.npos;
     if (more) text.remove_prefix(comma + 1);
     int type = 0;
-    while (type < kElementTypes && word != to_string(ElementType(type))) ++type;
+    while (type < kElementTypes && word != kElementRows[type].name) ++type;
     if (type == kElementTypes) return false;
     types.add(ElementType(type));
   }
@@ -212,11 +206,18 @@ bool TypeNames::parse(std::string_view text, ElementTypes& value) const {
   return true;
 }
 
+std::string TypeNames::accepted() const {
+  std::string list = "float, then any of";
+  for (int type = 1; type < kElementTypes; ++type)
+    list += (type == 1 ? " " : ", ") + std::string(kElementRows[type].name);
+  return list + ", such as float,double";
+}
+
 std::string TypeNames::text(const ElementTypes& value) const {
   std::string list;
   for (int type = 0; type < kElementTypes; ++type)
     if (value.has(ElementType(type)))
-      list += (list.empty() ? "" : ",") + std::string(to_string(ElementType(type)));
+      list += (list.empty() ? "" : ",") + std::string(kElementRows[type].name);
   return list;
 }
 

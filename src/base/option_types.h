@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,10 +23,19 @@ enum class DeviceUse { automatic, none };
 enum class CpuPath { automatic, generic, avx2, avx512 };
 enum class LogLevel { error, warn, info, debug };
 
-// The types of elements that slimpi can sum. SLIMPI_TYPES says which of them it does.
-enum class ElementType { float32, float64 };
-constexpr int kElementTypes = 2;
-const char* to_string(ElementType type);  // "float", "double"
+// The types of elements that slimpi can sum. SLIMPI_TYPES says which of them it does. What MPI
+// calls them, and how they become floats: call/element_type.h.
+enum class ElementType { float32, float64, float16, bfloat16 };
+struct ElementRow {
+  const char* name;  // in SLIMPI_TYPES and the report
+  unsigned bytes;
+};
+constexpr ElementRow kElementRows[] = {
+    {"float", 4}, {"double", 8}, {"float16", 2}, {"bfloat16", 2}};
+constexpr int kElementTypes = std::size(kElementRows);
+constexpr const ElementRow& row_of(ElementType type) {
+  return kElementRows[int(type)];
+}
 
 // A set of them.
 struct ElementTypes {
@@ -115,7 +125,7 @@ struct AlgorithmName {
 // agree on their options before a sum of floats.
 struct TypeNames {
   bool parse(std::string_view text, ElementTypes& value) const;
-  std::string accepted() const { return "float; float,double"; }
+  std::string accepted() const;
   std::string text(const ElementTypes& value) const;
 };
 

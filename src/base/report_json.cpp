@@ -33,7 +33,7 @@ void add_shares(const Report& report, Json& json) {
   json["types"] = Json::object();
   for (std::size_t i = 0; i < kElementTypes; ++i)
     if (report.own.types[i].calls != 0)
-      json["types"][to_string(ElementType(i))] = share(report.own.types[i], report.job.types[i]);
+      json["types"][kElementRows[i].name] = share(report.own.types[i], report.job.types[i]);
   for (std::size_t i = 0; i < kSizeClasses; ++i)
     if (report.own.sizes[i].calls != 0) {
       Json row = {{"from", 1ull << i}, {"to", (2ull << i) - 1}};

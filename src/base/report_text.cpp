@@ -44,9 +44,9 @@ std::string used_line(const Report& report) {
     if (const Share& share = report.own.codecs[i]; share.calls != 0)
       append(codecs, fmt::format("{} in {}{}", share.calls, name, unit));
   }
-  if (const Share& doubles = report.own.types[std::size_t(ElementType::float64)];
-      doubles.calls != 0)
-    codecs += fmt::format("; {} of doubles", doubles.calls);
+  for (std::size_t i = 1; i < kElementTypes; ++i)
+    if (const Share& share = report.own.types[i]; share.calls != 0)
+      codecs += fmt::format("; {} of type {}", share.calls, kElementRows[i].name);
   return fmt::format("  used     {}; {}{}\n", algorithms, codecs,
                      report.own.repeated == 0
                          ? ""

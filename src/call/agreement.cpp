@@ -19,7 +19,8 @@ struct AllreduceCall::Agreement {
   std::uint64_t number, other_number, history, other_history, shape, other_shape;
   std::uint64_t no_memory, nonfinite, large, state_nonfinite;
   std::uint64_t unfit;              // the state is too far from the call's values
-  std::uint64_t on_device, unheld;  // doubles: a GPU has them; float32 cannot hold them
+  std::uint64_t on_device, unheld;  // of another type than float: a GPU has them; float32 cannot
+                                    // hold them
 
   // all_max gives the maximum of a word and the maximum of its complement. They are complements of
   // each other only where all ranks have the same word.
@@ -32,9 +33,9 @@ struct AllreduceCall::Agreement {
 Status AllreduceCall::compare_states(comm::Call& call, Agreement* agreement) {
   call.state->claim(plan_.algorithm, location_);
   *agreement = {};
-  agreement->on_device = doubles_on_device_ ? 1 : 0;
+  agreement->on_device = left_on_device_ ? 1 : 0;
   agreement->unheld = holds_ ? 0 : 1;
-  if (narrowed_ != Status::ok) agreement->no_memory = 1;
+  if (copied_ != Status::ok) agreement->no_memory = 1;
   if (can_be_read() && call.state->calls >= plan_.start) {
     if (plan_.algorithm->reserve_state(call) != Status::ok) {
       log_failure_once(LogLevel::warn, "no state for a buffer");
@@ -140,9 +141,9 @@ Status AllreduceCall::name_shapes() {
 }
 
 Status AllreduceCall::agree_on_finite(const comm::Call& call, std::optional<BypassReason>* passed) {
-  if (!plan_.algorithm->finite_only && !doubles_) return Status::ok;
-  // Non-finite value found; no memory; of doubles, as in Agreement.
-  std::uint64_t found[] = {0, narrowed_ == Status::ok ? 0u : 1u, doubles_on_device_ ? 1u : 0u,
+  if (!plan_.algorithm->finite_only && !converts()) return Status::ok;
+  // Non-finite value found; no memory; of another type than float, as in Agreement.
+  std::uint64_t found[] = {0, copied_ == Status::ok ? 0u : 1u, left_on_device_ ? 1u : 0u,
                            holds_ ? 0u : 1u};
   Status status = Status::ok;
   if (plan_.algorithm->finite_only && can_be_read()) status = find_nonfinite(call, &found[0]);

@@ -62,11 +62,11 @@ AllreduceCall::AllreduceCall(Runtime& runtime, comm::Communicator& communicator,
       in_(static_cast<const float*>(request.in == mpi::abi.in_place ? request.out : request.in)),
       out_(static_cast<float*>(request.out)),
       count_(std::uint64_t(request.count)),
-      doubles_(is_double(request)),
-      doubles_on_device_(doubles_ && (device::locate(out_).device != &device::host() ||
-                                      device::locate(in_).device != &device::host())),
-      location_(doubles_ ? device::Location() : device::locate(out_)),
-      in_location_(doubles_ || in_ == out_ ? location_ : device::locate(in_)),
+      type_(type_of(request)),
+      left_on_device_(converts() && (device::locate(out_).device != &device::host() ||
+                                     device::locate(in_).device != &device::host())),
+      location_(converts() ? device::Location() : device::locate(out_)),
+      in_location_(converts() || in_ == out_ ? location_ : device::locate(in_)),
       key_(plan.needs_state ? tensor_key() : comm::TensorKey()) {
   if (!plan.algorithm->shapes) return;
   plan_.shape = ShapeHints::all().find(count_);
@@ -102,7 +102,7 @@ Status AllreduceCall::timed_verify(const Step& step) {
 // still leave the call to MPI, and none has written to the program's buffers.
 Status AllreduceCall::run(std::optional<BypassReason>* passed) {
   const Inside inside(runtime_.statistics);
-  if (doubles_) narrowed_ = narrow();
+  if (converts()) copied_ = take_floats();
   comm::Call call = this->call();
   SLIMPI_TRY(plan_.algorithm->open(call));
   if (plan_.hierarchy != Hierarchy::flat)
@@ -123,14 +123,16 @@ Status AllreduceCall::run(std::optional<BypassReason>* passed) {
   const std::uint64_t every = communicator_.config().verify;
   bool verify = every != 0 && call.number % every == 0;
   if (verify)
-    SLIMPI_TRY(timed_verify(
-        [&] { return keep_for_verification(call, in_location_, programs_doubles(), &verify); }));
+    SLIMPI_TRY(timed_verify([&] {
+      return keep_for_verification(call, in_location_, type_, programs_input(), &verify);
+    }));
   SLIMPI_TRY(run_plan(call));
   if (call.passed) {
     *passed = call.passed;
     return Status::ok;
   }
-  return verify ? timed_verify([&] { return verify_result(call, doubles_); }) : Status::ok;
+  if (!verify) return Status::ok;
+  return timed_verify([&] { return verify_result(call, type_, request_.out); });
 }
 
 // With the buffers in one place, to the end of the work on their device.
@@ -141,7 +143,7 @@ Status AllreduceCall::run_plan(comm::Call& call) {
   SLIMPI_TRY(plan_.algorithm->run(call));
   SLIMPI_TRY(comm::synchronize(call.device_stream()));
   if (call.passed) return Status::ok;
-  if (doubles_) widen();
+  if (converts()) give_result();
   const auto end = std::chrono::steady_clock::now();
   if (Trace* const trace = Trace::running(); trace != nullptr)
     trace->add(plan_.algorithm->name, start, end, bytes_of(request_));
@@ -156,32 +158,42 @@ Status AllreduceCall::run_plan(comm::Call& call) {
   return Status::ok;
 }
 
-const double* AllreduceCall::programs_doubles() const {
-  if (!doubles_) return nullptr;
-  return static_cast<const double*>(request_.in == mpi::abi.in_place ? request_.out : request_.in);
+const void* AllreduceCall::programs_input() const {
+  return request_.in == mpi::abi.in_place ? request_.out : request_.in;
 }
 
-// Not where a GPU has them: then the ranks leave the call to MPI. The limit is that of error
-// feedback, so that no sum overflows where the sum in double does not.
-Status AllreduceCall::narrow() {
-  if (doubles_on_device_) return Status::ok;
+// Not where a GPU has them: then the ranks leave the call to MPI. The limit of doubles is that of
+// error feedback, so that no sum overflows where the sum in double does not.
+Status AllreduceCall::take_floats() {
+  if (left_on_device_) return Status::ok;
   comm::Memory& copy = scratch_.take()->floats;
   SLIMPI_TRY(
       copy.reserve(location_, device::Place::device, count_ * sizeof(float), runtime_.statistics));
   in_ = out_ = reinterpret_cast<float*>(copy.data());
+  const Timed timed(runtime_.statistics, Stage::encode, "to float32", bytes_of(request_));
+  const kernels::Kernels& host = *device::host().kernels();
+  if (const auto codec = codec_of(type_)) {
+    host.decode({*codec}, static_cast<const std::byte*>(programs_input()), count_, out_, nullptr);
+    return Status::ok;
+  }
   kernels::Format quantized;
   quantized.codec = kernels::Codec::quantized;
   const kernels::Float64Limits limits{
       algorithm::safe_limit(quantized, communicator_.size()),
       plan_.format.bucket == 0 ? std::size_t(2048) : plan_.format.bucket};
-  const Timed timed(runtime_.statistics, Stage::encode, "to float32", bytes_of(request_));
-  device::host().kernels()->narrow(programs_doubles(), count_, limits, out_, &holds_, nullptr);
+  host.narrow(static_cast<const double*>(programs_input()), count_, limits, out_, &holds_, nullptr);
   return Status::ok;
 }
 
-void AllreduceCall::widen() {
-  const Timed timed(runtime_.statistics, Stage::decode, "to double", bytes_of(request_));
-  device::host().kernels()->widen(out_, count_, static_cast<double*>(request_.out), nullptr);
+// All ranks have the same floats, so their elements are the same, too.
+void AllreduceCall::give_result() {
+  const Timed timed(runtime_.statistics, Stage::decode, "from float32", bytes_of(request_));
+  const kernels::Kernels& host = *device::host().kernels();
+  if (const auto codec = codec_of(type_))
+    host.encode({*codec}, {}, out_, nullptr, count_, static_cast<std::byte*>(request_.out),
+                nullptr);
+  else
+    host.widen(out_, count_, static_cast<double*>(request_.out), nullptr);
 }
 
 comm::Call AllreduceCall::call() {
@@ -290,7 +302,7 @@ void AllreduceCall::count(const comm::Call& call, std::uint64_t nanoseconds, std
   done.codec = call.used_codec.value_or(plan_.hook == nullptr ? comm::used_codec(plan_.format)
                                                               : comm::kHookCodec);
   done.bytes = bytes_of(request_);
-  done.type = doubles_ ? ElementType::float64 : ElementType::float32;
+  done.type = type_;
   done.plain_bytes = communicator_.rank() == 0 ? 2 * (nodes - 1) * done.bytes : 0;
   done.sent_bytes = sent;
   done.nanoseconds = nanoseconds;

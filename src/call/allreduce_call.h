@@ -37,12 +37,14 @@ class AllreduceCall {
   // The call as the layers below see it. Leases the scratch memory. Its stream, number and state
   // are set when they are known.
   comm::Call call();
-  // Of doubles: their float32 copy takes the place of both buffers, until widen().
-  Status narrow();
-  void widen();
-  const double* programs_doubles() const;  // its input; null for floats
-  // Whether in_ holds the call's values: of doubles, the complete copy.
-  bool can_be_read() const { return !doubles_on_device_ && narrowed_ == Status::ok && holds_; }
+  // Of another type than float: the values as floats take the place of both buffers, until
+  // give_result().
+  bool converts() const { return type_ != ElementType::float32; }
+  Status take_floats();
+  void give_result();
+  const void* programs_input() const;
+  // Whether in_ holds the call's values: of another type, the complete copy.
+  bool can_be_read() const { return !left_on_device_ && copied_ == Status::ok && holds_; }
   Status run_plan(comm::Call& call);
   template <typename Step>
   Status timed_verify(const Step& step);
@@ -72,11 +74,11 @@ class AllreduceCall {
   const float* in_;
   float* out_;
   const std::uint64_t count_;
-  const bool doubles_ = false;            // the program's elements are doubles
-  const bool doubles_on_device_ = false;  // some of them lie in memory of a GPU
-  Status narrowed_ = Status::ok;          // whether there was memory for the copy
-  bool holds_ = true;                     // the copy can stand for the doubles
-  const device::Location location_;       // of out_; where the work is done
+  const ElementType type_ = ElementType::float32;  // of the program's elements
+  const bool left_on_device_ = false;              // a GPU has some of those to be converted
+  Status copied_ = Status::ok;                     // whether there was memory for the copy
+  bool holds_ = true;                              // the copy can stand for the values
+  const device::Location location_;                // of out_; where the work is done
   device::Location in_location_;
   const comm::TensorKey key_;  // of the tensor, where the plan needs state
   std::uint64_t verifying_ = 0;

@@ -60,16 +60,15 @@ Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator,
   const bool threads = has_threads(runtime);
   if (threads && !communicator.agreed()) prepare_calls(runtime, communicator);
   const policy::Decision* const decision =
-      threads ? &communicator.attachment<PreparedCalls>().find(bytes_of(request)).decision
-              : nullptr;
+      threads ? &communicator.attachment<PreparedCalls>().find(request).decision : nullptr;
   std::optional<CallEstimate::Way> way;
   if (decision != nullptr && decision->take)
     way =
         CallEstimate::running()->way_of(communicator, decision->plans.front(), runtime.world_size);
   if (!way) return bypass(runtime, BypassReason::nonblocking, communicator, request);
-  // Doubles that SLIMPI_TYPES does not name are only predicted.
-  const bool named = !is_double(request) || communicator.config().types.has(ElementType::float64);
-  const BypassReason reason = named ? BypassReason::off : BypassReason::datatype;
+  // Types that SLIMPI_TYPES does not name are only predicted.
+  const BypassReason reason =
+      has_type(communicator, request) ? BypassReason::off : BypassReason::datatype;
   runtime.left_to_mpi(communicator, reason, request);
   CallEstimate::running()->nonblocking(request, reason, *way);
   return {};  // it is recorded
@@ -92,14 +91,14 @@ Outcome begin(const Allreduce& request, void* handle) {
   comm::Communicator& communicator = *entered.communicator;
   if (entered.untyped) {
     if (!communicator.connected() && bytes_of(request) >= kLeastFirstBytes)
-      communicator.refuse_doubles();
+      communicator.refuse_type(type_of(request));
     return entered.outcome;
   }
   const bool takes = takes_nonblocking(runtime, communicator, request);
   if (CallEstimate::running() != nullptr) return estimate_begun(runtime, communicator, request);
   if (!takes) return bypass(runtime, BypassReason::nonblocking, communicator, request);
   const policy::Decision& decision =
-      communicator.attachment<PreparedCalls>().find(bytes_of(request)).decision;
+      communicator.attachment<PreparedCalls>().find(request).decision;
   if (!decision.take) return bypass(runtime, decision.reason, communicator, request);
   return begin_in_fiber(runtime, communicator, request, std::move(tensor), handle);
 }

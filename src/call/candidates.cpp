@@ -72,12 +72,12 @@ Outcome try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autot
   return done;
 }
 
-// Sums of doubles have classes of their own, and nonblocking ones, which take longer beside the
+// Sums of each type have classes of their own, and nonblocking ones, which take longer beside the
 // program's computation.
 std::size_t size_class(const Allreduce& request) {
   constexpr std::size_t kClasses = 65;  // bits of a count
   return std::size_t(std::bit_width(std::uint64_t(request.count))) +
-         (is_double(request) ? kClasses : 0) + (Fiber::inside() ? 2 * kClasses : 0);
+         kClasses * (std::size_t(type_of(request)) + (Fiber::inside() ? kElementTypes : 0));
 }
 
 // As run_plan(). *verifying: nanoseconds of it for SLIMPI_VERIFY.

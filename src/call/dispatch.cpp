@@ -108,9 +108,9 @@ Status estimate_call(Runtime& runtime, comm::Communicator& communicator, const c
     *outcome = bypass(runtime, reason, communicator, request);
     return Status::ok;
   }
-  // Doubles that SLIMPI_TYPES does not name are only predicted.
-  const bool named = !is_double(request) || communicator.config().types.has(ElementType::float64);
-  const BypassReason reason = named ? BypassReason::off : BypassReason::datatype;
+  // Types that SLIMPI_TYPES does not name are only predicted.
+  const BypassReason reason =
+      has_type(communicator, request) ? BypassReason::off : BypassReason::datatype;
   runtime.left_to_mpi(communicator, reason, request);
   *outcome = Outcome::finished(estimate.call_mpi(request, reason, *way));
   return Status::ok;
@@ -144,9 +144,7 @@ Outcome give_up(Runtime& runtime, comm::Communicator& communicator, const Allred
 // Ranks that leave nonblocking sums to MPI are in MPI, where no error reaches them. So where others
 // do not, the job ends.
 void end_if_unlike(Runtime& runtime, comm::Communicator& communicator) {
-  if (!communicator.connecting() || (communicator.refusal() != mpi::Refusal::single_threaded &&
-                                     communicator.refusal() != mpi::Refusal::without_doubles))
-    return;
+  if (!communicator.connecting() || communicator.refusal() < mpi::Refusal::single_threaded) return;
   runtime.option_error = failure_text();
   runtime.end_job(communicator.user());
 }
@@ -167,8 +165,8 @@ Outcome run_by_nodes(Runtime& runtime, comm::Communicator& communicator, Prepare
   const int nodes = communicator.layout().nodes();
   if (nodes > runtime.nodes) runtime.nodes = nodes;
   if (excluded) return bypass(runtime, BypassReason::off, communicator, request);
-  // In double, which MPI adds exactly as the program asks.
-  if (nodes == 1 && is_double(request))
+  // In its own type, which MPI adds exactly as the program asks.
+  if (nodes == 1 && type_of(request) != ElementType::float32)
     return bypass(runtime, BypassReason::single_node, communicator, request);
   if (nodes == 1) {
     log_one_node(runtime, communicator);
@@ -206,7 +204,7 @@ Outcome dispatch_together(Runtime& runtime, comm::Communicator& communicator,
   }
   // The others have prepared theirs, and fail for those that policy takes.
   if (communicator.failed() && !communicator.agreed()) prepare_calls(runtime, communicator);
-  PreparedCall& prepared = communicator.attachment<PreparedCalls>().find(bytes_of(request));
+  PreparedCall& prepared = communicator.attachment<PreparedCalls>().find(request);
   const policy::Decision& decision = prepared.decision;
   if (decision.take || decision.reason != BypassReason::small) communicator.states.count_call();
   if (!decision.take) return bypass(runtime, decision.reason, communicator, request);
@@ -240,7 +238,8 @@ bool has_type_of(const Allreduce& request) {
   const std::optional<ElementType> type = element_type(request.datatype);
   if (!type || *type == ElementType::float32) return type.has_value();
   Runtime* const runtime = Runtime::started();
-  if (runtime == nullptr || !Runtime::doubles.load(std::memory_order_relaxed)) return false;
+  if (runtime == nullptr || !Runtime::types.load(std::memory_order_relaxed).has(*type))
+    return false;
   comm::Communicator* const made = runtime->find_made(request.comm);
   return (made == nullptr ? runtime->config : made->config()).types.has(*type);
 }
@@ -257,10 +256,9 @@ bool takes_description(const Allreduce& request) {
 
 namespace {
 
-// Whether a sum of doubles goes on as one that may be taken: also for an estimate of SLIMPI_TYPES.
-bool takes_doubles(comm::Communicator& communicator) {
-  return CallEstimate::running() != nullptr ||
-         communicator.config().types.has(ElementType::float64);
+// Whether a sum goes on as one that may be taken: also for an estimate of SLIMPI_TYPES.
+bool takes_type(comm::Communicator& communicator, const Allreduce& request) {
+  return has_type(communicator, request) || CallEstimate::running() != nullptr;
 }
 
 // The steps that look at nothing but the arguments. Most calls that are left to MPI end here: it is
@@ -277,19 +275,21 @@ bool takes_doubles(comm::Communicator& communicator) {
     return bypass(*runtime, BypassReason::off, &request);
   const std::optional<ElementType> type = element_type(request.datatype);
   if (!type) return bypass(*runtime, BypassReason::datatype);
-  const bool doubles = *type == ElementType::float64;
+  const bool floats = *type == ElementType::float32;
   if (request.op != mpi::abi.op_sum)
-    return bypass(*runtime, doubles ? BypassReason::datatype : BypassReason::op);
-  if (doubles && request.comm == runtime->left_doubles.load(std::memory_order_relaxed))
+    return bypass(*runtime, floats ? BypassReason::op : BypassReason::datatype);
+  if (!floats &&
+      request.comm == runtime->left_types[std::size_t(*type)].load(std::memory_order_relaxed))
     return bypass(*runtime, BypassReason::datatype);
   return std::nullopt;
 }
 
 // The others that need no other rank.
 [[gnu::always_inline]] inline Entered enter_sum(Runtime* runtime, const Allreduce& request) {
-  const bool doubles = is_double(request);
-  // Doubles that no communicator can have in its SLIMPI_TYPES are left for that reason.
-  const bool never = doubles && !Runtime::doubles.load(std::memory_order_relaxed);
+  const ElementType type = type_of(request);
+  // A type that no communicator can have in its SLIMPI_TYPES is left for that reason.
+  const bool never =
+      type != ElementType::float32 && !Runtime::types.load(std::memory_order_relaxed).has(type);
   const auto left_for = [&](BypassReason reason) {
     return bypass(*runtime, never ? BypassReason::datatype : reason);
   };
@@ -306,15 +306,15 @@ bool takes_doubles(comm::Communicator& communicator) {
     return {raised ? Outcome::finished(*raised) : left};
   }
   if (!runtime->option_error.empty()) runtime->end_job(comm);
-  if (never && !communicator->compares_types())
-    runtime->left_doubles.store(comm, std::memory_order_relaxed);
+  if (never && !communicator->compares(type))
+    runtime->left_types[std::size_t(type)].store(comm, std::memory_order_relaxed);
   if (communicator->intercommunicator() || communicator->size() == 1 ||
       communicator->spans_other_world)
     return {left_for(BypassReason::comm)};
-  if (doubles && !takes_doubles(*communicator)) {
+  if (type != ElementType::float32 && !takes_type(*communicator, request)) {
     const Outcome left = bypass(*runtime, BypassReason::datatype);
-    return communicator->compares_types() ? Entered{left, runtime, communicator, true}
-                                          : Entered{left};
+    return communicator->compares(type) ? Entered{left, runtime, communicator, true}
+                                        : Entered{left};
   }
   // Before anything is looked up: most calls that are left to MPI are small.
   if (communicator->agreed() && !communicator->unusable() &&
@@ -324,15 +324,15 @@ bool takes_doubles(comm::Communicator& communicator) {
   return {{}, runtime, communicator};
 }
 
-// For a blocking sum of doubles that this rank leaves to MPI: fails if another one does not.
-Outcome compare_types(const Entered& entered, const Allreduce& request) {
+// For a blocking sum of a type that this rank leaves to MPI: fails if another one does not.
+Outcome compare_type(const Entered& entered, const Allreduce& request) {
   comm::Communicator& communicator = *entered.communicator;
   const OwnFloats environment;
   if (communicator.connected()) communicator.exchange().begin_call();
   const ActiveCall active(communicator.subject(std::uint64_t(request.count)));
   const Status status = communicator.connected()
                             ? begin_communicator(*entered.runtime, communicator)
-                            : communicator.compare_types();
+                            : communicator.compare_type(type_of(request));
   return status == Status::ok ? entered.outcome
                               : give_up(*entered.runtime, communicator, request, status);
 }
@@ -342,7 +342,7 @@ Outcome compare_types(const Entered& entered, const Allreduce& request) {
   const Entered entered = enter_sum(runtime, request);
   if (entered.communicator == nullptr) return entered.outcome;
   wait_for_sums(*entered.communicator);
-  if (entered.untyped) return compare_types(entered, request);
+  if (entered.untyped) return compare_type(entered, request);
   return dispatch_together(*entered.runtime, *entered.communicator, request);
 }
 

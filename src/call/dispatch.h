@@ -10,7 +10,7 @@
 namespace slimpi::call {
 
 // What the first steps of a call found. Without a communicator it has ended with the outcome. With
-// `untyped` it will, but the ranks have not compared SLIMPI_TYPES, which has no double here.
+// `untyped` it will, but the ranks have not compared SLIMPI_TYPES, which has not its type here.
 struct Entered {
   Outcome outcome;
   Runtime* runtime = nullptr;

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The types of elements that slimpi sums, and MPI's names for them.
+// The types of elements that slimpi sums: MPI's names for them, and how they become floats. Another
+// one is a row of kElementRows (base/option_types.h) and a line in element_type() and in
+// codec_of().
 #pragma once
 #include <cstdint>
 #include <optional>
 
 #include "base/option_types.h"
 #include "call/entry.h"
+#include "comm/communicator.h"
+#include "kernels/codecs.h"
 
 namespace slimpi::call {
 
@@ -16,16 +20,49 @@ inline std::optional<ElementType> element_type(mpi::Datatype type) {
     return ElementType::float32;
   if (type == abi.type_double || type == abi.type_double_precision || type == abi.type_real8)
     return ElementType::float64;
+  if (type == mpi::Datatype()) return std::nullopt;  // what many an MPI has instead of those below
+  if (type == abi.type_float16 || type == abi.type_real2) return ElementType::float16;
+  if (type == abi.type_bfloat16) return ElementType::bfloat16;
   return std::nullopt;
 }
 
-inline bool is_double(const Allreduce& call) {
-  return element_type(call.datatype) == ElementType::float64;
+// Whether the process's MPI has the type.
+inline bool mpi_has(ElementType type) {
+  for (const mpi::Datatype name : {mpi::abi.type_float, mpi::abi.type_double, mpi::abi.type_float16,
+                                   mpi::abi.type_real2, mpi::abi.type_bfloat16})
+    if (element_type(name) == type) return true;
+  return false;
 }
 
-// Of the program's buffer, for a call whose elements are of one of these types.
+// The codec whose encoded values are elements of the type, which it turns into floats exactly, and
+// rounds floats to; empty for doubles (kernels/math/float64.h).
+constexpr std::optional<kernels::Codec> codec_of(ElementType type) {
+  switch (type) {
+    case ElementType::float32:
+      return kernels::Codec::float32;
+    case ElementType::float16:
+      return kernels::Codec::fp16;
+    case ElementType::bfloat16:
+      return kernels::Codec::bf16;
+    case ElementType::float64:
+      break;
+  }
+  return std::nullopt;
+}
+
+// For a call whose elements are of one of these types.
+inline ElementType type_of(const Allreduce& call) {
+  return element_type(call.datatype).value_or(ElementType::float32);
+}
+
+// Of the program's buffer.
 inline std::uint64_t bytes_of(const Allreduce& call) {
-  return std::uint64_t(call.count) * (is_double(call) ? sizeof(double) : sizeof(float));
+  return std::uint64_t(call.count) * row_of(type_of(call)).bytes;
+}
+
+// Whether SLIMPI_TYPES of the communicator names the type of the call.
+inline bool has_type(comm::Communicator& communicator, const Allreduce& call) {
+  return communicator.config().types.has(type_of(call));
 }
 
 }  // namespace slimpi::call

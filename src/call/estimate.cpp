@@ -137,17 +137,19 @@ void CallEstimate::sample(const Allreduce& call, BypassReason reason, const Way&
     const std::uint64_t count = std::min(std::uint64_t(call.count), kSampledFloats);
     bool held = true;
     std::vector<float> floats;
-    if (is_double(call)) {
-      floats.resize(count);
+    const auto codec = codec_of(type_of(call));
+    floats.resize(count);
+    if (codec) {
+      device::host().kernels()->decode({*codec}, static_cast<const std::byte*>(values), count,
+                                       floats.data(), nullptr);
+    } else {
       const kernels::Float64Limits limits{double(kernels::kMaxFloat) / (16 * key.ranks),
                                           way.bucket == 0 ? std::size_t(2048) : way.bucket};
       device::host().kernels()->narrow(static_cast<const double*>(values), count, limits,
                                        floats.data(), &held, nullptr);
     }
     Sample sample;
-    if (held)
-      sample =
-          sample_of(floats.empty() ? static_cast<const float*>(values) : floats.data(), count, way);
+    if (held) sample = sample_of(floats.data(), count, way);
     const std::lock_guard lock(mutex_);
     if (!held) ++records_[shared_row(key)].unheld;
     if (sample.valid) add_sample(records_[shared_row(key)], sample);

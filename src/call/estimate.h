@@ -42,7 +42,7 @@ class CallEstimate {
   void record(const Allreduce& call, BypassReason reason, std::uint64_t nanoseconds) noexcept;
 
   // Lets MPI do a call that slimpi would compress: with the options of the job, or for `datatype`,
-  // if SLIMPI_TYPES named doubles. Samples its input before, records it after. The reason is for
+  // if SLIMPI_TYPES named the type. Samples its input before, records it after. The reason is for
   // the trace, too.
   int call_mpi(const Allreduce& call, BypassReason reason, const Way& way);
 

@@ -14,7 +14,7 @@ namespace {
 
 const char* type_name(mpi::Datatype type) {
   const mpi::Abi& abi = mpi::abi;
-  if (const std::optional<ElementType> summed = element_type(type)) return to_string(*summed);
+  if (const std::optional<ElementType> summed = element_type(type)) return row_of(*summed).name;
   if (type == abi.type_int) return "int";
   if (type == abi.type_int64_t) return "int64";
   if (type == abi.type_uint64_t) return "uint64";
@@ -55,8 +55,7 @@ double bytes_between_nodes(const CallEstimate::Way& way, std::uint64_t count, in
 // Adds a record to the row that it belongs to, with the calls of one size at a time.
 void CallEstimate::predict(const Key& key, const Record& record, EstimateRow& row) const {
   const double calls = double(record.calls);
-  const std::size_t width =
-      element_type(key.type) == ElementType::float64 ? sizeof(double) : sizeof(float);
+  const std::size_t width = row_of(*element_type(key.type)).bytes;
   const std::uint64_t count = record.bytes / std::max<std::uint64_t>(record.calls, 1) / width;
   const double bytes = double(count) * sizeof(float), plain = double(count * width);
   for (std::size_t i = 0; i < kEstimatedWidths; ++i) {

@@ -45,16 +45,19 @@ comm::Communicator* find_or_decline(Runtime& runtime, mpi::Comm comm, std::optio
   return communicator;
 }
 
-// A sum of doubles goes to MPI, too, but the other ranks may wait to compare SLIMPI_TYPES first.
+// A sum of another type goes to MPI, too, but the other ranks may wait to compare SLIMPI_TYPES
+// first.
 Outcome recover_untyped(Runtime& runtime, const Allreduce& request, Status status) {
-  if (request.op != mpi::abi.op_sum || request.count <= 0 || !is_double(request)) return {};
+  const ElementType type = type_of(request);
+  if (request.op != mpi::abi.op_sum || request.count <= 0 || type == ElementType::float32)
+    return {};
   const OwnFloats environment;
   std::optional<int> raised;
   comm::Communicator* const communicator = find_or_decline(runtime, request.comm, &raised);
   if (raised) return Outcome::finished(*raised);
-  if (communicator == nullptr || !communicator->compares_types()) return {};
+  if (communicator == nullptr || !communicator->compares(type)) return {};
   const Status compared =
-      communicator->connected() ? status : caught([&] { return communicator->compare_types(); });
+      communicator->connected() ? status : caught([&] { return communicator->compare_type(type); });
   return compared == Status::ok ? Outcome()
                                 : Outcome::finished(fail_call(runtime, *communicator, compared));
 }

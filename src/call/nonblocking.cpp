@@ -302,7 +302,7 @@ std::optional<int> postpone_failure(Status status, bool logs) {
 
 int sum_by_mpi(const Allreduce& call) {
   return Queues::all().running()->communicator.exchange().sum_by_mpi(
-      call.in, call.out, std::uint64_t(call.count), is_double(call));
+      call.in, call.out, std::uint64_t(call.count), call.datatype, row_of(type_of(call)).bytes);
 }
 
 void progress() {

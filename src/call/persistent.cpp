@@ -108,7 +108,7 @@ Outcome init_persistent(const Allreduce& request, void* handle) {
   const Status status = meet(*runtime, communicator, request);
   if (communicator.unusable() || (status == Status::ok && !communicator.threaded())) return {};
   if (status != Status::ok) return Outcome::finished(fail_call(*runtime, communicator, status));
-  if (!communicator.attachment<PreparedCalls>().find(bytes_of(request)).decision.take) return {};
+  if (!communicator.attachment<PreparedCalls>().find(request).decision.take) return {};
   const int code = runtime->api.Recv_init(nullptr, 0, mpi::abi.type_char, communicator.rank(),
                                           int(comm::Tag::completion),
                                           communicator.exchange().comm(), &made->request);

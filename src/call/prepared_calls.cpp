@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "call/prepared_calls.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/exceptions.h"
+#include "call/element_type.h"
 
 namespace slimpi::call {
 
@@ -25,6 +27,7 @@ void PreparedCalls::prepare(const Config& config, const policy::Rules& rules,
                             const std::string& name) {
   min_size_ = config.min_size;
   small_.decision.reason = BypassReason::small;
+  short_.decision.reason = BypassReason::datatype;
   rows_.clear();
   for (const policy::Rule& rule : rules)
     if (policy::is_for(rule, name))
@@ -32,11 +35,18 @@ void PreparedCalls::prepare(const Config& config, const policy::Rules& rules,
   other_ = prepared(config, nullptr, rows_.size());
 }
 
-PreparedCall& PreparedCalls::find(std::uint64_t bytes) noexcept {
+PreparedCall& PreparedCalls::find(const Allreduce& call) noexcept {
+  return find(bytes_of(call), type_of(call));
+}
+
+PreparedCall& PreparedCalls::find(std::uint64_t bytes, ElementType type) noexcept {
   if (bytes < min_size_) return small_;
-  for (Row& row : rows_)
-    if (bytes >= row.min_size && bytes <= row.max_size) return row.call;
-  return other_;
+  const auto row = std::find_if(rows_.begin(), rows_.end(), [bytes](const Row& each) {
+    return bytes >= each.min_size && bytes <= each.max_size;
+  });
+  PreparedCall& found = row == rows_.end() ? other_ : row->call;
+  if (type == ElementType::float32 || !found.decision.take) return found;
+  return policy::shortens(found.decision, int(8 * row_of(type).bytes)) ? found : short_;
 }
 
 }  // namespace slimpi::call

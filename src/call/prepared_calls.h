@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "call/entry.h"
 #include "comm/attachment.h"
 #include "policy/policy.h"
 
@@ -26,9 +27,10 @@ class PreparedCalls : public comm::Attachment {
   // compare their options.
   void prepare(const Config& config, const policy::Rules& rules, const std::string& name);
 
-  // The decision for buffers of so many bytes; the same on all ranks. Valid until prepare().
-  // Allocates nothing and throws nothing.
-  PreparedCall& find(std::uint64_t bytes) noexcept;
+  // The decision for a call of a type that slimpi sums, or for buffers of so many bytes; the same
+  // on all ranks. Valid until prepare(). Allocates nothing and throws nothing.
+  PreparedCall& find(const Allreduce& call) noexcept;
+  PreparedCall& find(std::uint64_t bytes, ElementType type = ElementType::float32) noexcept;
 
  private:
   // The calls of one row of the rules: from min_size to max_size bytes, both included.
@@ -39,7 +41,8 @@ class PreparedCalls : public comm::Attachment {
 
   std::uint64_t min_size_ = 0;  // bytes; SLIMPI_MIN_SIZE
   std::vector<Row> rows_;       // those for this communicator, in order; the first that fits counts
-  PreparedCall small_, other_;  // for less than min_size_; for what no row fits
+  // For less than min_size_; for what no row fits; for types that would not become shorter.
+  PreparedCall small_, other_, short_;
 };
 
 }  // namespace slimpi::call

@@ -9,6 +9,7 @@
 #include "base/float_environment.h"
 #include "base/log.h"
 #include "base/process.h"
+#include "call/element_type.h"
 #include "call/estimate.h"
 #include "call/nonblocking.h"
 #include "device/device.h"
@@ -142,6 +143,7 @@ void Runtime::start(Loaded loaded) {
   if (world_ ? world_rank == 0 : is_first_process()) {
     for (const std::string& warning : loaded.warnings) log_warn(warning);
     if (world_) warn_of_threads();
+    warn_of_types();
     if (option_error.empty()) check_writability();
     // An estimate is all that the job is run for, so it does not begin where this cannot be
     // written.
@@ -156,13 +158,23 @@ void Runtime::start(Loaded loaded) {
   if (!option_error.empty() && world_) end_job(mpi::abi.comm_world);
   if (config.trace) Trace::start();
   if (config.estimate) CallEstimate::start(api, config);
-  // An estimate says what doubles would bring.
-  if (config.types.has(ElementType::float64) || config.estimate) doubles = true;
+  // An estimate says what other types would bring.
+  add_types(config.estimate ? ElementTypes{~0u} : config.types);
   set_stall_limit(std::chrono::seconds(config.stall));
   start_activity();
   set_activity_rank(world_rank, world_size);
   if (world_) watch_for_the_end();
   process_ = getpid();
+}
+
+void Runtime::add_types(ElementTypes more) {
+  ElementTypes all = types.load(std::memory_order_relaxed), wanted;
+  do wanted.bits = all.bits | more.bits;
+  while (!types.compare_exchange_weak(all, wanted, std::memory_order_relaxed));
+}
+
+void Runtime::forget_left_types() {
+  for (auto& comm : left_types) comm.store(mpi::Comm(), std::memory_order_relaxed);
 }
 
 // Under another MPI's launcher every process is a job of its own: the sums of such ranks are wrong
@@ -173,6 +185,13 @@ void Runtime::warn_of_launcher() const {
     log_warn("MPI_COMM_WORLD has " + number_of(std::uint64_t(world_size), "rank") +
              ", but the launcher started " + std::to_string(launched.ranks) + " (" +
              launched.variable + "): it is not the launcher of the program's MPI, " + mpi_version);
+}
+
+void Runtime::warn_of_types() const {
+  for (int type = 0; type < kElementTypes; ++type)
+    if (config.types.has(ElementType(type)) && !mpi_has(ElementType(type)))
+      log_info(std::string("SLIMPI_TYPES names ") + kElementRows[type].name +
+               ", which slimpi does not know of " + mpi_version + ": nothing changes");
 }
 
 // Another tool may have hidden MPI_Init from slimpi, or the MPI has no such threads.

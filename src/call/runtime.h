@@ -98,12 +98,14 @@ class Runtime {
   policy::Rules rules;
   Statistics statistics;
   static inline std::atomic<bool> on{true};  // set by MPI_Pcontrol, also before MPI_Init
-  // Some communicator may have doubles in its SLIMPI_TYPES. Else no communicator is looked up for a
-  // call of doubles.
-  static inline std::atomic<bool> doubles{false};
-  // While `doubles` is false: the last communicator whose ranks have compared that, or have nothing
-  // to compare. Its sums of doubles are left to MPI, and nothing is looked up.
-  std::atomic<mpi::Comm> left_doubles{mpi::abi.comm_null};
+  // The types that some communicator may have in its SLIMPI_TYPES. For a call of another one no
+  // communicator is looked up.
+  static inline std::atomic<ElementTypes> types{};
+  static void add_types(ElementTypes more);
+  // By type, while `types` has it not: the last communicator whose ranks have compared that, or
+  // have nothing to compare. Its sums of the type are left to MPI, and nothing is looked up.
+  std::array<std::atomic<mpi::Comm>, kElementTypes> left_types{};
+  void forget_left_types();
   std::atomic<bool> finished{false};
   std::atomic<bool> banner_logged{false};  // the banner was printed
   std::atomic<bool> rounding_told{false};  // the job was told that its sums are rounded
@@ -124,6 +126,7 @@ class Runtime {
   void find_world();
   void warn_of_launcher() const;
   void warn_of_threads() const;
+  void warn_of_types() const;
   void add_session(const comm::Communicator& communicator);
   void set_world(int rank, int size);
   void watch_for_the_end();

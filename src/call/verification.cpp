@@ -9,6 +9,7 @@
 #include "algorithm/error_feedback.h"
 #include "algorithm/powersgd.h"
 #include "base/log.h"
+#include "call/element_type.h"
 #include "comm/call.h"
 #include "comm/communicator.h"
 #include "comm/stream_wait.h"
@@ -193,8 +194,9 @@ Status find_result(const comm::Call& call, const float** result) {
 
 }  // namespace
 
-Status keep_for_verification(const comm::Call& call, const device::Location& from,
-                             const double* doubles, bool* kept) {
+Status keep_for_verification(const comm::Call& call, const device::Location& from, ElementType type,
+                             const void* input, bool* kept) {
+  const bool doubles = type == ElementType::float64;
   comm::Communicator& communicator = call.communicator;
   Statistics& statistics = communicator.statistics();
   const device::Location host;
@@ -202,8 +204,7 @@ Status keep_for_verification(const comm::Call& call, const device::Location& fro
   const BoundCheck* const check = bound_check_of(call);
   const std::size_t behind = check == nullptr ? 0 : check->sums(call) * sizeof(double);
   Status status = call.scratch.exact.reserve(
-      host, device::Place::device, doubles != nullptr ? 2 * bytes : bytes_of_sum(call) + behind,
-      statistics);
+      host, device::Place::device, doubles ? 2 * bytes : bytes_of_sum(call) + behind, statistics);
   if (status == Status::ok && call.location != host)
     status = call.scratch.result.reserve(host, device::Place::device, bytes, statistics);
   *kept = status == Status::ok;
@@ -212,8 +213,8 @@ Status keep_for_verification(const comm::Call& call, const device::Location& fro
     log_once(LogLevel::warn, "no memory for the exact sum of SLIMPI_VERIFY on some rank");
     return Status::ok;
   }
-  if (doubles != nullptr) {
-    std::memcpy(exact_of(call), doubles, 2 * bytes);
+  if (doubles) {
+    std::memcpy(exact_of(call), input, 2 * bytes);
     return Status::ok;
   }
   device::Stream* stream = nullptr;
@@ -222,7 +223,8 @@ Status keep_for_verification(const comm::Call& call, const device::Location& fro
   return comm::synchronize({*from.device, stream});
 }
 
-Status verify_result(const comm::Call& call, bool doubles) {
+Status verify_result(const comm::Call& call, ElementType type, const void* programs_result) {
+  const bool floats = type == ElementType::float32, doubles = type == ElementType::float64;
   Statistics& statistics = call.communicator.statistics();
   const Inside verifying(statistics, &Counts::verify_nanoseconds);
   comm::Exchange& exchange = call.communicator.exchange();
@@ -230,17 +232,24 @@ Status verify_result(const comm::Call& call, bool doubles) {
   // No failure ends MPI's sum, so no rank begins it before all have come through the call.
   bool here = true;
   SLIMPI_TRY(exchange.all_true(&here));
-  const BoundCheck* const check = doubles ? nullptr : bound_check_of(call);
+  const BoundCheck* const check = floats ? bound_check_of(call) : nullptr;
   int code = mpi::kSuccess;
   if (check != nullptr) {
     check->find(call, exact, sums_of_check(call));
-    code = exchange.sum_by_mpi(mpi::abi.in_place, sums_of_check(call), check->sums(call), true);
+    code = exchange.sum_by_mpi(mpi::abi.in_place, sums_of_check(call), check->sums(call),
+                               mpi::abi.type_double, sizeof(double));
   }
   if (code == mpi::kSuccess)
-    code = exchange.sum_by_mpi(mpi::abi.in_place, exact, call.count, doubles);
+    code = exchange.sum_by_mpi(mpi::abi.in_place, exact, call.count,
+                               doubles ? mpi::abi.type_double : mpi::abi.type_float,
+                               doubles ? sizeof(double) : sizeof(float));
   if (code != mpi::kSuccess)
     return fail(Status::mpi,
                 "the exact sum of SLIMPI_VERIFY: " + mpi::error_text(exchange.api(), code));
+  // The rounding of the result is an error, too. The bound of error feedback is one without it.
+  if (const auto codec = codec_of(type); codec && !floats)
+    device::host().kernels()->decode({*codec}, static_cast<const std::byte*>(programs_result),
+                                     call.count, call.out, nullptr);
   const float* result = nullptr;
   SLIMPI_TRY(find_result(call, &result));
   if (check != nullptr) check->compare(call, sums_of_check(call), exact, result);
@@ -252,8 +261,7 @@ Status verify_result(const comm::Call& call, bool doubles) {
   const double relative =
       squares[1] > 0 ? std::sqrt(squares[0] / squares[1]) : std::sqrt(squares[0]);
   // With an infinity or a NaN in the exact sum the relative error is not defined.
-  if (std::isfinite(relative))
-    statistics.error(call.count * (doubles ? sizeof(double) : sizeof(float)), relative);
+  if (std::isfinite(relative)) statistics.error(call.count * row_of(type).bytes, relative);
   if (log_enabled(LogLevel::debug))
     log_debug("call " + std::to_string(call.number) + ": relative L2 error " +
               std::to_string(relative));

@@ -100,17 +100,19 @@ void Communicator::refuse_to_meet() {
   if (!std::exchange(refused_, true)) send_refusal(mpi::Refusal::single_threaded);
 }
 
-void Communicator::refuse_doubles() {
-  if (!std::exchange(types_compared_, true)) send_refusal(mpi::Refusal::without_doubles);
+void Communicator::refuse_type(ElementType type) {
+  if (compared_.has(type)) return;
+  compared_.add(type);
+  send_refusal(mpi::without(type));
 }
 
-Status Communicator::compare_types() {
+Status Communicator::compare_type(ElementType type) {
   mpi::FirstExchange exchange;
-  SLIMPI_TRY(exchange.begin(api_, user_, 0, mpi::Refusal::without_doubles));
+  SLIMPI_TRY(exchange.begin(api_, user_, 0, mpi::without(type)));
   SLIMPI_TRY(wait_for_ranks(exchange.request, exchange.arrivals()));
   // Who makes an internal communicator has a number for it.
-  if (exchange.number() > 0) return publish_refusal(mpi::refuse(mpi::Refusal::without_doubles));
-  types_compared_ = true;
+  if (exchange.number() > 0) return publish_refusal(mpi::refuse(mpi::without(type)));
+  compared_.add(type);
   return Status::ok;
 }
 

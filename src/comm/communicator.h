@@ -57,21 +57,24 @@ class Communicator {
   // For a rank that leaves to MPI what may be the first sum of other ranks, which find out that it
   // does. Once; returns at once.
   void refuse_to_meet();
-  // The same for a nonblocking sum of doubles, which this rank's SLIMPI_TYPES has not.
-  void refuse_doubles();
-  // Whether the next blocking sum of doubles makes the ranks compare SLIMPI_TYPES, where this
-  // rank's has no double: by agree() once they are connected, before that by compare_types(). Not
-  // where the fiber of an earlier sum does, however far it is.
-  bool compares_types() const {
-    return !connecting() && !agreed() && !types_compared_ && !unusable_ && !failed_ && !inter_ &&
-           size_ > 1 && !spans_other_world;
+  // The same for a nonblocking sum of a type which this rank's SLIMPI_TYPES has not.
+  void refuse_type(ElementType type);
+  // Whether the next blocking sum of this type makes the ranks compare SLIMPI_TYPES, where this
+  // rank's has it not: by agree() once they are connected, before that by compare_type(). Not where
+  // the fiber of an earlier sum does, however far it is.
+  bool compares(ElementType type) const {
+    return !connecting() && !agreed() && !compared_.has(type) && !unusable_ && !failed_ &&
+           !inter_ && size_ > 1 && !spans_other_world;
   }
-  // Status::disagreement where some rank has doubles. Collective; allocates nothing unless it
+  // Status::disagreement where some rank has the type. Collective; allocates nothing unless it
   // fails.
-  Status compare_types();
+  Status compare_type(ElementType type);
 
   // Before the next sum; to be called on all ranks.
-  void compare_options_again() { agreed_ = types_compared_ = false; }
+  void compare_options_again() {
+    agreed_ = false;
+    compared_ = {};
+  }
 
   // Whether some rank had loaded a library of device/foreign.h when the ranks agreed; the same on
   // all ranks. Then they ask each other at every call whether a buffer lies in such memory.
@@ -190,8 +193,8 @@ class Communicator {
   std::atomic<bool> agreed_{false}, connecting_{false};  // read also while a fiber agrees
   bool inter_ = false, laid_out_ = false, unusable_ = false, failed_ = false;
   bool foreign_possible_ = false, threaded_ = false;
-  bool refused_ = false;         // by refuse_to_meet()
-  bool types_compared_ = false;  // none has doubles
+  bool refused_ = false;   // by refuse_to_meet()
+  ElementTypes compared_;  // that no rank has
   mpi::Refusal refusal_ = mpi::Refusal::none;
   std::vector<std::unique_ptr<mpi::FirstExchange>> sent_;  // that nobody here waits for
   bool changed_ = false;  // options of this rank, since the ranks compared theirs

@@ -77,9 +77,10 @@ class Exchange final : public PointToPoint {
   // sent.
   Status all_sum(std::span<double> values);
 
-  // MPI's own sum of floats over the communicator, for calls that MPI may not block; returns MPI's
-  // code. `in` may be MPI_IN_PLACE.
-  int sum_by_mpi(const void* in, void* out, std::uint64_t count, bool doubles = false);
+  // MPI's own sum over the communicator, for calls that MPI may not block, of elements of `width`
+  // bytes; returns MPI's code. `in` may be MPI_IN_PLACE.
+  int sum_by_mpi(const void* in, void* out, std::uint64_t count, mpi::Datatype type,
+                 std::size_t width);
 
   // Of texts that all ranks but one leave empty, with zeros: all ranks get that one's. Collective.
   // What is not ASCII becomes a question mark.

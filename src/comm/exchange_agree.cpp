@@ -77,9 +77,8 @@ Status Exchange::agree(std::span<std::uint64_t> values, bool on_minimum) {
 }
 
 // No failure ends the wait: MPI may read and write the buffers until the sum is made.
-int Exchange::sum_by_mpi(const void* in, void* out, std::uint64_t count, bool doubles) {
-  const mpi::Datatype type = doubles ? mpi::abi.type_double : mpi::abi.type_float;
-  const std::size_t width = doubles ? sizeof(double) : sizeof(float);
+int Exchange::sum_by_mpi(const void* in, void* out, std::uint64_t count, mpi::Datatype type,
+                         std::size_t width) {
   constexpr std::uint64_t kMost = 1u << 30;  // MPI takes the count as an int
   for (std::uint64_t first = 0; first < count; first += kMost) {
     mpi::Request request = mpi::abi.request_null;

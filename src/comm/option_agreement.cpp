@@ -71,7 +71,7 @@ Status Communicator::agree(const std::string& rules) {
   // A change on one rank that leads to the values of the others is a change on all of them.
   if (sums[2 * entries.size()] != 0) start_anew();
   agreed_.store(true, std::memory_order_release);
-  connecting_.store(false, std::memory_order_release);  // last: see compares_types()
+  connecting_.store(false, std::memory_order_release);  // last: see compares()
   return Status::ok;
 }
 

@@ -29,6 +29,8 @@ struct alignas(64) Abi {
   Op op_sum;
   Comm comm_null, comm_self;
   Datatype type_float, type_real, type_real4, type_double, type_double_precision, type_real8;
+  // Where the MPI can sum them; for MPICH and its descendants find_short_floats() sets them.
+  Datatype type_float16{}, type_real2{}, type_bfloat16{};
   // The handles of predefined datatypes, and of no other: from each first up to its end.
   struct {
     Word first, end;

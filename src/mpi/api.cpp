@@ -2,9 +2,12 @@
 #include "mpi/api.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstring>
 #include <mutex>
 #include <numeric>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "mpi/abis.h"
@@ -39,6 +42,37 @@ bool has_mpich_abi(std::string_view version) {
   for (const char* family : {"MPICH", "MVAPICH", "Intel(R) MPI"})
     if (version.find(family) != std::string_view::npos) return true;
   return false;
+}
+
+// The 16-bit floats of the MPIs whose handles are numbers, from the release on that was seen to sum
+// them. What a number means depends on the MPI. Older ones have some in their headers, too, and end
+// the process in such a sum.
+struct ShortFloats {
+  std::string_view maker;  // before the number of the release in the version line
+  int major, minor;
+  const Abi& with;
+  Datatype float16, real2, bfloat16;
+};
+constexpr ShortFloats kShortFloats[] = {
+    {"MPICH Version:", 4, 2, kMpich, Datatype(0x4c000246), {}, {}},
+    {"MPICH Version:", 5, 0, kMpich, {}, Datatype(0x4c000226), Datatype(0x4c00024c)},
+    {"MPICH Version:", 5, 0, kStandard, {}, Datatype(0x2ca), {}},
+    {"Intel(R) MPI Library", 2021, 19, kMpich, Datatype(0x4c000246), {}, Datatype(0x4c000247)},
+    {"Intel(R) MPI Library", 2021, 19, kStandard, Datatype(0x2f8), {}, Datatype(0x2f9)},
+};
+
+void find_short_floats(const char* version) {
+  for (const ShortFloats& row : kShortFloats) {
+    const char* const found = std::strstr(version, row.maker.data());
+    int major = 0, minor = 0;
+    if (found == nullptr || row.with.name != abi.name ||
+        std::sscanf(found + row.maker.size(), " %d.%d", &major, &minor) != 2 ||
+        std::pair(major, minor) < std::pair(row.major, row.minor))
+      continue;
+    if (row.float16 != Datatype()) abi.type_float16 = row.float16;
+    if (row.real2 != Datatype()) abi.type_real2 = row.real2;
+    if (row.bfloat16 != Datatype()) abi.type_bfloat16 = row.bfloat16;
+  }
 }
 
 // The MPI's own version text; empty without an MPI.
@@ -79,6 +113,7 @@ void detect() {
     abi.handle_bits = ~Word(0);  // every argument passes unchanged
     g_unknown = true;
   }
+  find_short_floats(version.text);
   g_known.store(true, std::memory_order_release);
 }
 

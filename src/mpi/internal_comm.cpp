@@ -128,6 +128,12 @@ void use_number(int number) {
 }  // namespace
 
 Status refuse(Refusal why) {
+  if (why >= Refusal::without_type)
+    return fail(
+        Status::disagreement,
+        std::string("SLIMPI_TYPES differs between the ranks of a communicator: some have ") +
+            kElementRows[int(why) - int(Refusal::without_type)].name +
+            ", others do not; start all ranks with the same value");
   switch (why) {
     case Refusal::none:
       return Status::ok;
@@ -143,10 +149,8 @@ Status refuse(Refusal why) {
                   "some ranks have MPI_THREAD_MULTIPLE and others do not (or have SLIMPI_ESTIMATE "
                   "set), and the first float sum of a communicator is nonblocking; let all ranks "
                   "call MPI_Init_thread with the same level, or set SLIMPI_ALGORITHM=off");
-    case Refusal::without_doubles:
-      return fail(Status::disagreement,
-                  "SLIMPI_TYPES differs between the ranks of a communicator: some have double, "
-                  "others do not; start all ranks with the same value");
+    case Refusal::without_type:
+      break;
   }
   return fail(Status::internal, "an unknown refusal");
 }

@@ -18,6 +18,7 @@
 #include <functional>
 #include <span>
 
+#include "base/option_types.h"
 #include "base/status.h"
 #include "mpi/api.h"
 
@@ -36,8 +37,11 @@ enum class Refusal {
   no_room,          // MPI has hardly any context ids left
   declined,         // it has no memory
   single_threaded,  // it leaves nonblocking sums to MPI: no MPI_THREAD_MULTIPLE
-  without_doubles,  // its SLIMPI_TYPES has no double, and the sum is one of doubles
+  without_type,     // from here on: + int(T): its SLIMPI_TYPES has no T, and the sum is one of T
 };
+inline Refusal without(ElementType type) {
+  return Refusal(int(Refusal::without_type) + int(type));
+}
 
 // The failure that a refusal is. unsupported: nothing is wrong, and the program's calls go to MPI
 // without a warning. disagreement: not printed yet.

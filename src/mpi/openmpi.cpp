@@ -19,6 +19,7 @@ Abi open_mpi(const void* (*symbol)(const char* name)) {
       .type_double = Datatype(at("ompi_mpi_double")),
       .type_double_precision = Datatype(at("ompi_mpi_dblprec")),
       .type_real8 = Datatype(at("ompi_mpi_real8")),
+      .type_float16 = Datatype(at("ompi_mpi_short_float")),  // only in builds that have it
       .predefined = {},
       .comm_world = Comm(at("ompi_mpi_comm_world")),
       .errhandler_null = Errhandler(at("ompi_mpi_errhandler_null")),

@@ -5,6 +5,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
+#include "algorithm/codec_choice.h"
 #include "algorithm/hook_table.h"
 #include "base/report.h"
 
@@ -118,6 +121,17 @@ Decision decide(const Config& config, const Rule* rule) {
   }
   decision.take = !decision.plans.empty();
   return decision;
+}
+
+bool shortens(const Decision& decision, int bits) {
+  return std::any_of(decision.plans.begin(), decision.plans.end(), [bits](const comm::Plan& plan) {
+    const algorithm::Algorithm& row = *plan.algorithm;
+    if (row.sends_factors || row.has_argument()) return true;  // or a hook's own messages
+    kernels::Format format = plan.format;
+    if (plan.max_error > 0)
+      format = algorithm::codec_at(format, algorithm::codec_for_normal_values(plan.max_error));
+    return kernels::value_bits(format) < bits;
+  });
 }
 
 std::string refuse(const Config& config, const Rules& rules) {

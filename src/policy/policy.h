@@ -27,6 +27,9 @@ bool rules_apply(const Config& config);
 // matches. Not collective.
 Decision decide(const Config& config, const Rule* rule);
 
+// Whether some plan of a decision is expected to send fewer than so many bits a value.
+bool shortens(const Decision& decision, int bits);
+
 // The reason why this build cannot use these options; "" if it can.
 std::string refuse(const Config& config, const Rules& rules);
 
