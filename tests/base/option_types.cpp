@@ -206,6 +206,23 @@ void maybe(void**) {
   }
 }
 
+void types(void**) {
+  const TypeNames parser{};
+  ElementTypes value;
+  for (const char* list :
+       {"float", "float,double", "float,float16,bfloat16", "float,double,float16,bfloat16"}) {
+    assert_true(parser.parse(list, value));
+    assert_string_equal(parser.text(value).c_str(), list);
+  }
+  assert_true(parser.parse("BFloat16, float", value));
+  assert_string_equal(parser.text(value).c_str(), "float,bfloat16");
+  for (const char* bad : {"", "double", "float16", "float,", "float,half", "float float16"})
+    assert_false(parser.parse(bad, value));
+  assert_string_equal(parser.text(value).c_str(), "float,bfloat16");
+  assert_string_equal(parser.accepted().c_str(),
+                      "float, then any of double, float16, bfloat16, such as float,double");
+}
+
 // A program may set any locale; names must not depend on it.
 void lower_case_is_ascii(void**) {
   assert_string_equal(lower_case(" MiXed_I\r\n").c_str(), "mixed_i");
@@ -217,17 +234,12 @@ void lower_case_is_ascii(void**) {
 
 int main() {
   const CMUnitTest tests[] = {
-      cmocka_unit_test(integers),
-      cmocka_unit_test(sizes),
-      cmocka_unit_test(booleans),
-      cmocka_unit_test(fractions),
-      cmocka_unit_test(rates),
-      cmocka_unit_test(shapes),
-      cmocka_unit_test(choices),
-      cmocka_unit_test(algorithms),
-      cmocka_unit_test(text),
-      cmocka_unit_test(maybe),
-      cmocka_unit_test(lower_case_is_ascii),
+      cmocka_unit_test(integers), cmocka_unit_test(sizes),
+      cmocka_unit_test(booleans), cmocka_unit_test(fractions),
+      cmocka_unit_test(rates),    cmocka_unit_test(shapes),
+      cmocka_unit_test(choices),  cmocka_unit_test(algorithms),
+      cmocka_unit_test(text),     cmocka_unit_test(maybe),
+      cmocka_unit_test(types),    cmocka_unit_test(lower_case_is_ascii),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
 }

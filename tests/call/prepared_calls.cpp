@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "call/prepared_calls.h"
 
+#include <string_view>
+#include <tuple>
+
 #include "tests/helper/cmocka_cxx.h"
 
 using namespace slimpi;
@@ -47,6 +50,30 @@ void prepared_again_it_forgets(void**) {
   assert_true(calls.find(1 << 20).decision.take);
 }
 
+// 16-bit floats are taken only where they would be sent in fewer bits.
+void what_does_not_become_shorter_is_left(void**) {
+  for (const auto& [option, value, takes] : {std::tuple{"bits", "8", true},
+                                             {"algorithm", "auto", true},
+                                             {"algorithm", "powersgd", true},
+                                             {"algorithm", "fp16", false},
+                                             {"algorithm", "decentralized", false},
+                                             {"algorithm", "allreduce", false},
+                                             {"max_error", "0.05", true},
+                                             {"max_error", "1e-3", false},
+                                             {"algorithm", "off", false}}) {
+    Config config;
+    assert_string_equal(config.set(option, value, Source::environment).c_str(), "");
+    call::PreparedCalls calls;
+    calls.prepare(config, {}, "");
+    const policy::Decision& decision = calls.find(1 << 20, ElementType::float16).decision;
+    assert_int_equal(decision.take, takes);
+    const bool off = std::string_view(value) == "off";
+    if (!takes) assert_true(decision.reason == (off ? BypassReason::off : BypassReason::datatype));
+    assert_int_equal(calls.find(1 << 20, ElementType::float64).decision.take, !off);
+    assert_int_equal(calls.find(1 << 20).decision.take, !off);
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -54,6 +81,7 @@ int main() {
       cmocka_unit_test(small_calls_pass_at_the_exact_size),
       cmocka_unit_test(the_first_rule_that_holds_decides),
       cmocka_unit_test(prepared_again_it_forgets),
+      cmocka_unit_test(what_does_not_become_shorter_is_left),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
 }

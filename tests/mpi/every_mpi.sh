@@ -103,6 +103,7 @@ all() { expensive || [ "$mpi" = openmpi4 ]; }
 # shellcheck disable=SC2086 # wrappers are words
 try() {
   mpi=$1 mpi_fortran='' mpi_python='' mpi_python_environment='' mpi_coarrays=''
+  mpi_short_floats=''
   . "$top_srcdir/tests/mpis/$mpi"
   if ! $mpi_c -O1 -o golden "$top_srcdir/tests/mpi/golden.c" 2>build.log; then
     echo "NOTE $mpi is not here: its tests do not run"
@@ -144,6 +145,14 @@ try() {
     PRELOAD=$preload launch 4 SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1 SLIMPI_BITS=8 \
       SLIMPI_TYPES=float,double ./doubles >out.txt || fail "$mpi: doubles: exit status $?"
     expect "$(cut -d , -f 1-2 <out.txt)" "12 held, 14 left" "$mpi: doubles"
+    for type in $mpi_short_floats; do
+      $mpi_c -O1 -o short_floats "$top_srcdir/tests/mpi/short_floats.c" -lm
+      PRELOAD=$preload launch 4 SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1 SLIMPI_BITS=8 \
+        SLIMPI_TYPES=float,float16,bfloat16 SLIMPI_REPORT="$work/report.json" \
+        ./short_floats "$type" nonblocking >out.txt || fail "$mpi: $type: exit status $?"
+      expect "$(cut -d , -f 1 <out.txt) $(report report.json calls compressed)" "14 sums 14" \
+        "$mpi: $type"
+    done
   fi
 
   if [ -n "$mpi_fortran" ] && $mpi_fortran -o doubles_f08 doubles.f90 2>build.log; then

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sums of 16-bit floats: within the bound on every rank, with the same bytes, each the float32 sum
+ * rounded once; nothing behind the output is written. Rank 0 prints a digest of the results.
+ *   short_floats TYPE [WAY [BOUND [FIRST]]]
+ *     TYPE   float16, real2 or bfloat16; exits with 77 where this MPI's header has it not
+ *     WAY    blocking, nonblocking, persistent or large (the _c form): how all sums are made; all
+ *            but the first, which is blocking
+ *     BOUND  quantization steps of 8 bits of each rank's values; `mpi`: the bytes are MPI's own;
+ *            `any`: the ranks need not have the same bytes, and there is no bound
+ *     FIRST  a type of the first sum, which is not checked */
+#include <math.h>
+#include <mpi.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#if defined(OPEN_MPI) && __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>
+#endif
+
+#define COUNT 10241 /* five buckets of 2048, and one value */
+#define BEHIND 64
+static int rank, size, failures, sums;
+static uint64_t digest = 14695981039346656037u;
+static uint16_t in[COUNT], got[COUNT + BEHIND], exact[COUNT];
+static float wide[COUNT], wanted[COUNT];
+static MPI_Datatype type;
+static int fraction, least, exponents; /* bits, the least normal exponent, 2^bits - 1 */
+static const char *way = "blocking", *bound = "1";
+
+/* By the definition of the format. */
+static double value_of(uint16_t code) {
+  const int exponent = (code & 0x7fff) >> fraction, rest = code & ((1 << fraction) - 1);
+  double value = 0;
+  if (exponent == exponents)
+    value = rest == 0 ? INFINITY : NAN;
+  else if (exponent == 0)
+    value = ldexp(rest, least - fraction);
+  else
+    value = ldexp(rest + (1 << fraction), exponent - 1 + least - fraction);
+  return (code & 0x8000) != 0 ? -value : value;
+}
+
+/* The nearest code, of two the even one. Not for NaNs. */
+static uint16_t code_of(double value) {
+  const uint16_t sign = signbit(value) ? 0x8000 : 0;
+  int exponent = 0;
+  if (isinf(value)) return (uint16_t)(sign | exponents << fraction);
+  (void)frexp(value, &exponent);
+  if (value == 0 || exponent - 1 < least) exponent = least + 1;
+  const double places = nearbyint(ldexp(fabs(value), fraction - exponent + 1));
+  const double code = places + ldexp(exponent - 1 - least, fraction);
+  const double infinity = ldexp(exponents, fraction);
+  return (uint16_t)(sign | (uint16_t)(code < infinity ? code : infinity));
+}
+
+/* From -1 to 1. */
+static double noise(int i, int r) {
+  uint64_t x = (uint64_t)i * 0x9e3779b97f4a7c15u + (uint64_t)(r + 1) * 0xd1b54a32d192ed03u;
+  x = (x ^ x >> 31) * 0xbf58476d1ce4e5b9u;
+  return (double)(int64_t)(x ^ x >> 29) * 0x1p-63;
+}
+
+static int allreduce(const void* from) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  int code = MPI_SUCCESS;
+  if (sums == 0 || strcmp(way, "blocking") == 0)
+    return MPI_Allreduce(from, got, COUNT, type, MPI_SUM, MPI_COMM_WORLD);
+#if MPI_VERSION >= 4
+  if (strcmp(way, "large") == 0)
+    return MPI_Allreduce_c(from, got, COUNT, type, MPI_SUM, MPI_COMM_WORLD);
+  if (strcmp(way, "persistent") == 0) {
+    code = MPI_Allreduce_init(from, got, COUNT, type, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
+                              &request);
+    if (code == MPI_SUCCESS) code = MPI_Start(&request);
+  }
+#endif
+  if (strcmp(way, "nonblocking") == 0)
+    code = MPI_Iallreduce(from, got, COUNT, type, MPI_SUM, MPI_COMM_WORLD, &request);
+  if (code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+  if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
+  return code;
+}
+
+/* `steps` of `width` are allowed, and the rounding of the result; 0: the rounded sum itself. A
+ * value that is not finite in the wanted sum is not finite, and none outside its bucket is so. */
+static void sum(const char* name, double width, int in_place) {
+  int bad = 0, worst = 0;
+  const double step = atof(bound) * width * size / 255 * 1.01;
+  const uint16_t nothing = 0xdead;
+  for (int i = 0; i < COUNT + BEHIND; ++i) got[i] = in_place && i < COUNT ? in[i] : nothing;
+  for (int i = 0; i < COUNT; ++i) wide[i] = (float)value_of(in[i]);
+  PMPI_Allreduce(wide, wanted, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  uint16_t kept[COUNT];
+  memcpy(kept, in, sizeof in);
+  if (allreduce(in_place ? MPI_IN_PLACE : in) != MPI_SUCCESS) bad = 1;
+  if (memcmp(in, kept, sizeof in) != 0) bad = 2;
+  for (int i = COUNT; i < COUNT + BEHIND; ++i)
+    if (got[i] != nothing) bad = 3;
+  ++sums;
+  if (strcmp(bound, "mpi") == 0) {
+    PMPI_Allreduce(in, exact, COUNT, type, MPI_SUM, MPI_COMM_WORLD);
+    if (memcmp(got, exact, sizeof exact) != 0) bad = 4;
+  } else if (strcmp(bound, "any") != 0) {
+    for (int i = 0; i < COUNT; ++i) {
+      const double value = value_of(got[i]), sum = wanted[i];
+      int near = isfinite(sum);
+      for (int j = i / 2048 * 2048; j < COUNT && j < (i / 2048 + 1) * 2048; ++j)
+        near = near && isfinite(wanted[j]);
+      if (!isfinite(sum))
+        bad = isfinite(value) ? 5 : bad;
+      else if (near && width == 0)
+        bad = got[i] != code_of(sum) ? 6 : bad;
+      else if (near && !(fabs(value - sum) <= step + ldexp(fabs(sum) + step, -fraction - 1)))
+        bad = 7;
+    }
+    memcpy(exact, got, sizeof exact);
+    PMPI_Bcast(exact, (int)sizeof exact, MPI_BYTE, 0, MPI_COMM_WORLD);
+    if (memcmp(got, exact, sizeof exact) != 0) bad = 8;
+  }
+  for (int i = 0; i < COUNT; ++i) digest = (digest ^ got[i]) * 1099511628211u;
+  PMPI_Allreduce(&bad, &worst, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  if (worst != 0 && rank == 0) printf("%s: wrong (%d)\n", name, worst);
+  failures += worst != 0;
+}
+
+static void fill(double offset, double width) {
+  for (int i = 0; i < COUNT; ++i) in[i] = code_of(offset + width * noise(i, rank));
+}
+
+static int find_type(const char* name) {
+  fraction = 10, least = -14, exponents = 31;
+#ifdef MPIX_C_FLOAT16
+  if (strcmp(name, "float16") == 0) type = MPIX_C_FLOAT16;
+#endif
+#ifdef MPI_REAL2
+  if (strcmp(name, "real2") == 0) type = MPI_REAL2;
+#endif
+#ifdef MPIX_BFLOAT16
+  if (strcmp(name, "bfloat16") == 0) type = MPIX_BFLOAT16;
+#endif
+  if (strcmp(name, "bfloat16") == 0) fraction = 7, least = -126, exponents = 255;
+  return type != MPI_DATATYPE_NULL;
+}
+
+int main(int argc, char** argv) {
+  int level;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  type = MPI_DATATYPE_NULL;
+  if (argc < 2 || !find_type(argv[1])) {
+    MPI_Finalize();
+    return 77;
+  }
+  if (argc > 4) {
+    find_type(argv[4]);
+    MPI_Allreduce(in, got, 100, type, MPI_SUM, MPI_COMM_WORLD);
+    find_type(argv[1]);
+  }
+  if (argc > 2) way = argv[2];
+  if (argc > 3) bound = argv[3];
+  const double greatest = value_of((uint16_t)((exponents << fraction) - 1));
+  for (int in_place = 0; in_place < 2; ++in_place) {
+    fill(0, 1);
+    sum("noise", 2, in_place);
+    fill(100, 1); /* 2 at most, and a place of the type at either end */
+    sum("far from zero", 2 + ldexp(128, -fraction), in_place);
+    /* Where every addition rounds, the sum is not that of float32, rounded once. */
+    for (int i = 0; i < COUNT; ++i) in[i] = code_of(rank == 0 ? ldexp(2, fraction) : 1);
+    sum("constant", 0, in_place);
+    for (int i = 0; i < COUNT; ++i) in[i] = 1;
+    sum("the least subnormal number", 0, in_place);
+    for (int i = 0; i < COUNT; ++i) in[i] = 0;
+    sum("zero", 0, in_place);
+    for (int i = 0; i < COUNT; ++i) in[i] = code_of(rank == 0 ? 0 : -greatest * 0.75);
+    sum(size > 2 ? "overflow" : "large", 0, in_place);
+  }
+  fill(0, 1);
+  if (rank == size - 1) in[5000] = code_of(INFINITY), in[5001] = code_of(-INFINITY);
+  if (rank == 0) in[10240] = (uint16_t)(code_of(INFINITY) | 5); /* a NaN, in a bucket of its own */
+  sum("not finite", 2, 0);
+  fill(0, 1);
+  sum("noise again", 2, 0);
+  if (rank == 0) printf("%d sums, %016llx\n", sums, (unsigned long long)digest);
+  MPI_Finalize();
+  return failures != 0;
+}
