@@ -149,9 +149,10 @@ bool Queues::step(Queue& queue) {
     if (goes_on) return true;
     queue.begun = false;
     queue.sums.pop_front();
-    // A failed one counts until its request is completed, so that somebody raises the error.
-    if (!sum->failed()) count_fibers(-1, &enter_fibers);
+    // Counts until its request is complete: MPI_Waitall of MPICH takes no pending generalized one.
+    // A failed one counts until the program has completed its request and got the error.
     sum->ended(*sum);
+    if (!sum->failed()) count_fibers(-1, &enter_fibers);
     release(sum);
   }
   return false;

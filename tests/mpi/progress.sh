@@ -24,6 +24,14 @@ for level in none funneled; do
   try "progress in a thread, $level" 0 3 env SLIMPI_PROGRESS=thread "$program" "$level" computes
 done
 
+# MPI_Waitall begins when the last sum is made and its request not complete yet.
+if "${MPICC:-mpicc}" -shared -fPIC -o late.so "$top_srcdir/tests/helper/late_completion.c"; then
+  alone=$preload
+  preload=$preload:$work/late.so
+  try "a request is completed late" 0 2 "$program" multiple computes
+  preload=$alone
+fi
+
 # Two addends have one sum, whoever makes it.
 export SLIMPI_ALGORITHM=allreduce
 try "an MPI without threads" 6 2 env SLIMPI_PROGRESS=thread "$program" hidden waits
