@@ -42,28 +42,6 @@ bool parse_integer(std::string_view text, std::uint64_t& value) {
   return true;
 }
 
-bool Integer::parse(std::string_view text, std::int64_t& value) const {
-  std::uint64_t parsed = 0;
-  if (!parse_integer(text, parsed) || parsed > std::uint64_t(high) || std::int64_t(parsed) < low)
-    return false;
-  value = std::int64_t(parsed);
-  return true;
-}
-
-bool Integer::parse(std::string_view text, std::uint64_t& value) const {
-  std::int64_t parsed = 0;
-  if (!parse(text, parsed)) return false;
-  value = std::uint64_t(parsed);
-  return true;
-}
-
-bool Integer::parse(std::string_view text, int& value) const {
-  std::int64_t parsed = 0;
-  if (!parse(text, parsed)) return false;
-  value = static_cast<int>(parsed);
-  return true;
-}
-
 std::string Integer::accepted() const {
   if (high == std::numeric_limits<std::int64_t>::max())
     return std::to_string(low) + " or more, below 2^63";

@@ -62,9 +62,14 @@ bool parse_integer(std::string_view text, std::uint64_t& value);
 // A whole number from `low` to `high`.
 struct Integer {
   std::int64_t low, high;
-  bool parse(std::string_view text, std::int64_t& value) const;
-  bool parse(std::string_view text, std::uint64_t& value) const;
-  bool parse(std::string_view text, int& value) const;
+  template <typename T>
+  bool parse(std::string_view text, T& value) const {
+    std::uint64_t parsed = 0;
+    if (!parse_integer(text, parsed) || parsed > std::uint64_t(high) || std::int64_t(parsed) < low)
+      return false;
+    value = T(parsed);
+    return true;
+  }
   std::string accepted() const;
   std::string text(std::uint64_t value) const { return std::to_string(value); }
 };
