@@ -13,7 +13,6 @@ for needed in tests/fake_driver/libcuda.so.1 tests/ptx/kernels; do
     exit 77
   fi
 done
-expensive() { [ "${RUN_EXPENSIVE_TESTS:-no}" = yes ]; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export LD_LIBRARY_PATH="$top_builddir/tests/fake_driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
