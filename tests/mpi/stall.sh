@@ -46,15 +46,19 @@ SLIMPI_RANKS_PER_NODE=2 SLIMPI_INTRA=shm holds "in a node" under 4 "$program" 3 
 reported 2 4 3 "barrier in the node" "in a node"
 for rank in 0 1; do reported "$rank" 4 3 "$messages\|barrier in the node" "in a node"; done
 
-# The same as seen by slimpi-info.
-rm -f pid.* err.txt
-SLIMPI_RANKS_PER_NODE=1 under 2 "$program" 1 2 5 2>err.txt &
-job=$!
-tries=0
-until grep -q waits err.txt 2>/dev/null || [ "$tries" = 200 ]; do
-  tries=$((tries + 1))
-  sleep 0.1
-done
+# The same as seen by slimpi-info. begin ARGUMENTS...: a job of two ranks; returns when somebody
+# has reported a wait
+begin() {
+  rm -f pid.* err.txt
+  SLIMPI_RANKS_PER_NODE=1 under 2 "$program" "$@" 2>err.txt &
+  job=$!
+  tries=0
+  until grep -q waits err.txt 2>/dev/null || [ "$tries" = 200 ]; do
+    tries=$((tries + 1))
+    sleep 0.1
+  done
+}
+begin 1 2 5
 "$info" --attach "$(cat pid.0)" >waits.txt 2>&1 || :
 "$info" --attach "$(cat pid.0)" --json >waits.json || :
 "$info" --attach "$(cat pid.1)" >late.txt 2>&1 || :
@@ -66,6 +70,18 @@ expect "$(cat late.txt)" \
   "process $(cat pid.1), rank 1 of 2: in the program, or in a call that slimpi leaves to MPI" \
   "--attach of the late rank"
 expect "$(report waits.json calls | tr -d ' ' | sed "s/.*'absent'://")" "[1]}]" "--attach --json"
+
+# Nonblocking sums of two communicators: both wait.
+begin 1 2 5 3 layer
+sleep 1
+"$info" --attach "$(cat pid.0)" >waits.txt 2>&1 || :
+holds "nonblocking sums after the wait" wait "$job"
+for call in "MPI_COMM_WORLD (communicator 1" "layer (communicator 2"; do
+  line="waits for [0-9.]* s in call 2 on $call, rank 0 of 2), 65536 floats, stage \
+\($messages\): not heard from: rank 1"
+  holds "in flight on $call): $(cat waits.txt)" grep -qx "  $line" waits.txt
+  holds "reported on $call): $(cat err.txt)" grep -q "^slimpi.0. warning: $line" err.txt
+done
 
 # 0 reports nothing, and neither does a wait that is short enough.
 SLIMPI_STALL=0 SLIMPI_RANKS_PER_NODE=1 holds "never" under 2 "$program" 1 2 2 2>err.txt
