@@ -101,7 +101,7 @@ def _openmpi(options, hosts, environment, remote_shell, private):
              "--bind-to", "none", "--map-by", ":OVERSUBSCRIBE", "--allow-run-as-root"]
     for name, value in (("plm_rsh_agent", remote_shell), ("pml", "ob1"), ("btl", "tcp,self,vader"),
                         ("btl_tcp_if_include", DEVICE), ("oob_tcp_if_include", DEVICE),
-                        ("orte_tmpdir_base", private)):
+                        ("orte_tmpdir_base", private), ("prte_tmpdir_base", private)):
         words += ["--mca", name, value]
     for name, value in environment.items():
         words += ["-x", f"{name}={value}"]
