@@ -34,8 +34,8 @@ inline bool mpi_has(ElementType type) {
   return false;
 }
 
-// The codec whose encoded values are elements of the type, which it turns into floats exactly, and
-// rounds floats to; empty for doubles (kernels/math/float64.h).
+// The codec whose encoded values are elements of the type. It decodes them exactly. Empty for
+// doubles (kernels/math/float64.h).
 constexpr std::optional<kernels::Codec> codec_of(ElementType type) {
   switch (type) {
     case ElementType::float32:

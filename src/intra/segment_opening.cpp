@@ -57,10 +57,11 @@ class Opening {
   bool good_ = true;
 };
 
-// A number for the node and the attempt: the ranks agree on a random one of theirs.
+// A number for the node and the attempt, also of attempts of other threads at the same time: the
+// ranks agree on a random one of theirs.
 Status Opening::find_name(std::uint64_t* name) const {
   static std::atomic<std::uint64_t> attempts{0};
-  std::uint64_t random = (process_token() + attempts++) >> 1;  // see Exchange::all_max
+  std::uint64_t random = splitmix64(process_token(), attempts++) >> 1;  // see Exchange::all_max
   SLIMPI_TRY(exchange_.all_max({&random, 1}));
   *name = splitmix64(random, std::uint64_t(layout_.node()));
   return Status::ok;

@@ -26,6 +26,9 @@ done <<'E2'
 3 2 2 3 12
 2 1 3 6 36
 E2
+SLIMPI_RANKS_PER_NODE=2 SLIMPI_LOG=debug holds "six threads open segments at the same time" \
+  under 3 "$program" threads 2 6 2>err.txt
+expect "$(grep -c 'segment could not be made' err.txt)" 0 "and none at a second attempt"
 export SLIMPI_RANKS_PER_NODE=1
 holds "threads set options" under 2 "$program" lookup 2000000
 expect "$(report report.json calls compressed) $(report report.json calls passed off)" "1 1" \
