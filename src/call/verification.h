@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // SLIMPI_VERIFY: the error of a call, measured against MPI's own sum of the same input. Both sums
-// lie in the call's scratch memory on the host. Where the error has a bound, that is checked, too.
-// All ranks of the call verify it, or none.
+// lie in the call's scratch memory on the host. All ranks of the call verify it, or none.
 #pragma once
 #include "base/option_types.h"
 #include "comm/call.h"
