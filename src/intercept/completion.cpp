@@ -1,116 +1,214 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The functions of C that complete requests.
-#include "intercept/completion.h"
+// The functions that complete requests. While nonblocking sums are in flight, they let them make
+// progress: MPI cannot. A wait for one or for all requests polls them without completing them, and
+// then calls the next definition, which returns at once. A wait for some of them polls with the
+// next MPI_Testany or MPI_Testsome, because which requests are active cannot be asked. Without sums
+// in flight each function is a load and a branch before the next definition.
+#include <dlfcn.h>
 
+#include "call/entry.h"
+#include "intercept/catch_all.h"
 #include "intercept/fortran.h"
 
 using slimpi::call::Completing;
-using slimpi::call::drop_request;
 using slimpi::call::PersistentEnd;
 using slimpi::call::sums_in_flight;
 using slimpi::call::Word;
-using slimpi::intercept::refuse_to_cancel;
-using slimpi::intercept::start;
-using slimpi::intercept::test;
-using slimpi::intercept::wait_all;
-using slimpi::intercept::wait_some;
+using slimpi::intercept::catch_all;
+using Completed = slimpi::call::Completing::Completed;
 
-// What the functions of C do. next: the next definition of the function; test: of that which does
-// not wait.
 namespace {
 
-using Wait = int(void* request, void* status);
-using Waitall = int(int count, void* requests, void* statuses);
-using Waitany = int(int count, void* requests, int* index, void* status);
-using Some = int(int count, void* requests, int* found, int* indices, void* statuses);
-using Test = int(void* request, int* flag, void* status);
-using Testall = int(int count, void* requests, int* flag, void* statuses);
-using Testany = int(int count, void* requests, int* index, int* flag, void* status);
-using GetStatus = int(Word request, int* flag, void* status);
-using Change = int(void* request);
+// What the languages say differently of arrays. C: indices from 0.
+struct C {
+  static int first_index() { return 0; }
+  static void* statuses(void* array) { return array; }
+};
 
-int wait_one(Wait* next, void* request, void* status) {
-  return wait_all(1, request, [&] { return next(request, status); });
+// mpi_f08 of MPICH.
+struct F08 {
+  // That of MPICH 4.0 counts from 0, as no Fortran does.
+  static int first_index() {
+    static const int first = [] {
+      int requests[2], index = 2, flag = 0, error = 0;
+      slimpi::mpi::MessageStatus status;
+      if (!slimpi::call::make_complete_request(requests)) return 1;
+      const int count = 2;
+      SLIMPI_NEXT("mpi_testany_f08_", void(const int*, void*, int*, int*, void*, int*))
+      (&count, requests, &index, &flag, &status, &error);
+      return index - 1;
+    }();
+    return first;
+  }
+  // Null for MPI_STATUSES_IGNORE of the module.
+  static void* statuses(void* array) {
+    static void* const ignored = dlsym(RTLD_DEFAULT, "MPIR_F08_MPI_STATUSES_IGNORE_OBJ");
+    return array == ignored ? nullptr : array;
+  }
+};
+
+// What an error handler of the program throws passes; see catch_all.h.
+int raise(Completing& completing, int code, const Completed& completed) {
+  (void)catch_all([&] { code = completing.raise(code, completed); });
+  return code;
 }
 
-int wait_all_of(Waitall* next, int count, void* requests, void* statuses) {
-  return wait_all(
-      count, requests, [&] { return next(count, requests, statuses); }, statuses, true);
-}
-
-int wait_any(Waitany* next, Testany* test, int count, void* requests, int* index, void* status) {
-  if (!sums_in_flight()) [[likely]]
-    return next(count, requests, index, status);
-  return wait_some(count, requests, [&](int* code, Completing::Completed* completed) {
-    int flag = 0;
-    *code = test(count, requests, index, &flag, status);
-    *completed = {.count = flag != 0 ? 1 : 0, .indices = index};
-    return flag != 0;
+template <typename Poll>
+void wait_until(Poll poll) {
+  (void)catch_all([&] {
+    slimpi::call::wait_until([](void* one) { return (*static_cast<Poll*>(one))(); }, &poll);
   });
 }
 
-int wait_some_of(Some* next, Some* test, int count, void* requests, int* found, int* indices,
-                 void* statuses) {
+// `finish` calls the next definition. statuses: of MPI_Waitall.
+int wait_for_all(int count, const void* requests, const auto& finish, void* statuses,
+                 bool several) {
   if (!sums_in_flight()) [[likely]]
-    return next(count, requests, found, indices, statuses);
-  return wait_some(count, requests, [&](int* code, Completing::Completed* completed) {
-    *code = test(count, requests, found, indices, statuses);
-    *completed = {.count = *found, .indices = indices, .statuses = statuses, .several = true};
-    return *found != 0;
-  });
+    return finish();
+  Completing completing(count, requests);
+  int complete = 0;
+  wait_until([&] { return slimpi::call::are_complete(count, requests, &complete); });
+  return raise(completing, finish(), {.count = count, .statuses = statuses, .several = several});
 }
 
-int test_one(Test* next, void* request, int* flag, void* status) {
-  return test(1, request, [&](Completing::Completed* completed) {
+// `test` calls the next definition of the function that does not wait, and says what it has
+// completed.
+int wait_for_some(int count, const void* requests, const auto& test) {
+  Completing completing(count, requests);
+  Completed completed;
+  int code = 0;
+  wait_until([&] {
+    code = test(&completed);
+    return completed.count != 0 || code != 0;
+  });
+  return raise(completing, code, completed);
+}
+
+// `finish` calls the next definition and says what it has completed.
+int test(int count, const void* requests, const auto& finish) {
+  Completed completed;
+  if (!sums_in_flight()) [[likely]]
+    return finish(&completed);
+  Completing completing(count, requests);
+  (void)catch_all(slimpi::call::progress);
+  const int code = finish(&completed);
+  return raise(completing, code, completed);
+}
+
+// What the functions do, with the arguments of C. next: calls the next definition; test: that of
+// the function which does not wait.
+
+int wait_one(const auto& next, void* request, void* status) {
+  return wait_for_all(
+      1, request, [&] { return next(request, status); }, nullptr, false);
+}
+
+template <typename Language = C>
+int wait_all(const auto& next, int count, void* requests, void* statuses) {
+  return wait_for_all(
+      count, requests, [&] { return next(count, requests, statuses); },
+      Language::statuses(statuses), true);
+}
+
+int test_one(const auto& next, void* request, int* flag, void* status) {
+  return test(1, request, [&](Completed* completed) {
     const int code = next(request, flag, status);
     completed->count = *flag != 0 ? 1 : 0;
     return code;
   });
 }
 
-int test_all(Testall* next, int count, void* requests, int* flag, void* statuses) {
-  return test(count, requests, [&](Completing::Completed* completed) {
+template <typename Language = C>
+int test_all(const auto& next, int count, void* requests, int* flag, void* statuses) {
+  return test(count, requests, [&](Completed* completed) {
     const int code = next(count, requests, flag, statuses);
-    *completed = {.count = *flag != 0 ? count : 0, .statuses = statuses, .several = true};
+    *completed = {*flag != 0 ? count : 0, nullptr, 0, Language::statuses(statuses), true};
     return code;
   });
 }
 
-int test_any(Testany* next, int count, void* requests, int* index, int* flag, void* status) {
-  return test(count, requests, [&](Completing::Completed* completed) {
-    const int code = next(count, requests, index, flag, status);
-    *completed = {.count = *flag != 0 ? 1 : 0, .indices = index};
-    return code;
+template <typename Language>
+int found_any(const auto& next, int count, void* requests, int* index, int* flag, void* status,
+              Completed* completed) {
+  const int code = next(count, requests, index, flag, status);
+  *completed = {.count = *flag != 0 ? 1 : 0, .indices = index, .base = Language::first_index()};
+  return code;
+}
+
+template <typename Language = C>
+int test_any(const auto& next, int count, void* requests, int* index, int* flag, void* status) {
+  return test(count, requests, [&](Completed* completed) {
+    return found_any<Language>(next, count, requests, index, flag, status, completed);
   });
 }
 
-int test_some(Some* next, int count, void* requests, int* found, int* indices, void* statuses) {
-  return test(count, requests, [&](Completing::Completed* completed) {
-    const int code = next(count, requests, found, indices, statuses);
-    *completed = {.count = *found, .indices = indices, .statuses = statuses, .several = true};
-    return code;
+template <typename Language = C>
+int wait_any(const auto& next, const auto& test, int count, void* requests, int* index,
+             void* status) {
+  if (!sums_in_flight()) [[likely]]
+    return next(count, requests, index, status);
+  return wait_for_some(count, requests, [&](Completed* completed) {
+    int flag = 0;
+    return found_any<Language>(test, count, requests, index, &flag, status, completed);
   });
 }
 
-int get_status(GetStatus* next, Word request, int* flag, void* status) {
-  return test(0, nullptr, [&](Completing::Completed*) { return next(request, flag, status); });
+template <typename Language>
+int found_some(const auto& next, int count, void* requests, int* found, int* indices,
+               void* statuses, Completed* completed) {
+  const int code = next(count, requests, found, indices, statuses);
+  *completed = {*found, indices, Language::first_index(), Language::statuses(statuses), true};
+  return code;
 }
 
-int free_request(Change* next, void* request) {
-  drop_request(request);
+template <typename Language = C>
+int test_some(const auto& next, int count, void* requests, int* found, int* indices,
+              void* statuses) {
+  return test(count, requests, [&](Completed* completed) {
+    return found_some<Language>(next, count, requests, found, indices, statuses, completed);
+  });
+}
+
+template <typename Language = C>
+int wait_some(const auto& next, const auto& test, int count, void* requests, int* found,
+              int* indices, void* statuses) {
+  if (!sums_in_flight()) [[likely]]
+    return next(count, requests, found, indices, statuses);
+  return wait_for_some(count, requests, [&](Completed* completed) {
+    return found_some<Language>(test, count, requests, found, indices, statuses, completed);
+  });
+}
+
+int get_status(const auto& next, Word request, int* flag, void* status) {
+  return test(0, nullptr, [&](Completed*) { return next(request, flag, status); });
+}
+
+int free_request(const auto& next, void* request) {
+  slimpi::call::drop_request(request);
   const PersistentEnd end(request);
   return next(request);
 }
 
-int cancel(Change* next, void* request) {
-  const int code = refuse_to_cancel(request);
+// Of a persistent sum it is an error.
+int cancel(const auto& next, void* request) {
+  int code = 0;
+  (void)catch_all([&] { code = slimpi::call::refuse_to_cancel(request); });
   return code != 0 ? code : next(request);
+}
+
+// `next` calls the next definition.
+int start(int count, const void* requests, const auto& next) {
+  int code = 0;
+  const slimpi::Status status =
+      catch_all([&] { code = slimpi::call::start_persistent(count, requests); });
+  if (status != slimpi::Status::ok) return slimpi::mpi::abi.err_other;
+  return code != 0 ? code : next();
 }
 
 }  // namespace
 
 SLIMPI_BOTH(Wait, wait_one, (void* request, void* status), request, status)
-SLIMPI_BOTH(Waitall, wait_all_of, (int count, void* requests, void* statuses), count, requests,
+SLIMPI_BOTH(Waitall, wait_all, (int count, void* requests, void* statuses), count, requests,
             statuses)
 SLIMPI_BOTH(Test, test_one, (void* request, int* flag, void* status), request, flag, status)
 SLIMPI_BOTH(Testall, test_all, (int count, void* requests, int* flag, void* statuses), count,
@@ -125,37 +223,90 @@ SLIMPI_BOTH(Request_get_status, get_status, (Word request, int* flag, void* stat
 SLIMPI_BOTH(Request_free, free_request, (void* request), request)
 SLIMPI_BOTH(Cancel, cancel, (void* request), request)
 
+using Testany = int(int count, void* requests, int* index, int* flag, void* status);
+using Testsome = int(int count, void* requests, int* found, int* indices, void* statuses);
+
 SLIMPI_EXPORT int MPI_Waitany(int count, void* requests, int* index, void* status) {
-  return wait_any(SLIMPI_NEXT("MPI_Waitany", Waitany), SLIMPI_NEXT("MPI_Testany", Testany), count,
-                  requests, index, status);
+  return wait_any(SLIMPI_NEXT("MPI_Waitany", int(int, void*, int*, void*)),
+                  SLIMPI_NEXT("MPI_Testany", Testany), count, requests, index, status);
 }
 
 SLIMPI_EXPORT int PMPI_Waitany(int count, void* requests, int* index, void* status) {
-  auto* const next = SLIMPI_NEXT("PMPI_Waitany", Waitany);
+  auto* const next = SLIMPI_NEXT("PMPI_Waitany", int(int, void*, int*, void*));
   if (!SLIMPI_FROM_FORTRAN) return next(count, requests, index, status);
   return wait_any(next, SLIMPI_NEXT("PMPI_Testany", Testany), count, requests, index, status);
 }
 
 SLIMPI_EXPORT int MPI_Waitsome(int count, void* requests, int* found, int* indices,
                                void* statuses) {
-  return wait_some_of(SLIMPI_NEXT("MPI_Waitsome", Some), SLIMPI_NEXT("MPI_Testsome", Some), count,
-                      requests, found, indices, statuses);
+  return wait_some(SLIMPI_NEXT("MPI_Waitsome", Testsome), SLIMPI_NEXT("MPI_Testsome", Testsome),
+                   count, requests, found, indices, statuses);
 }
 
 SLIMPI_EXPORT int PMPI_Waitsome(int count, void* requests, int* found, int* indices,
                                 void* statuses) {
-  auto* const next = SLIMPI_NEXT("PMPI_Waitsome", Some);
+  auto* const next = SLIMPI_NEXT("PMPI_Waitsome", Testsome);
   if (!SLIMPI_FROM_FORTRAN) return next(count, requests, found, indices, statuses);
-  return wait_some_of(next, SLIMPI_NEXT("PMPI_Testsome", Some), count, requests, found, indices,
-                      statuses);
+  return wait_some(next, SLIMPI_NEXT("PMPI_Testsome", Testsome), count, requests, found, indices,
+                   statuses);
 }
 
 SLIMPI_EXPORT int MPI_Start(void* request) {
-  const int code = start(1, request);
-  return code != 0 ? code : SLIMPI_NEXT("MPI_Start", int(void*))(request);
+  return start(1, request, [&] { return SLIMPI_NEXT("MPI_Start", int(void*))(request); });
 }
 
 SLIMPI_EXPORT int MPI_Startall(int count, void* requests) {
-  const int code = start(count, requests);
-  return code != 0 ? code : SLIMPI_NEXT("MPI_Startall", int(int, void*))(count, requests);
+  return start(count, requests,
+               [&] { return SLIMPI_NEXT("MPI_Startall", int(int, void*))(count, requests); });
 }
+
+SLIMPI_F08(start, (void* request, int* error), start(1, request, next), request)
+SLIMPI_F08(startall, (const int* count, void* requests, int* error), start(*count, requests, next),
+           count, requests)
+SLIMPI_F08(request_free, (void* request, int* error), free_request(next, request), request)
+SLIMPI_F08(cancel, (void* request, int* error), cancel(next, request), request)
+SLIMPI_F08(wait, (void* request, void* status, int* error), wait_one(next, request, status),
+           request, status)
+SLIMPI_F08(waitall, (const int* count, void* requests, void* statuses, int* error),
+           wait_all<F08>(next, *count, requests, statuses), count, requests, statuses)
+SLIMPI_F08(test, (void* request, int* flag, void* status, int* error),
+           test_one(next, request, flag, status), request, flag, status)
+SLIMPI_F08(testall, (const int* count, void* requests, int* flag, void* statuses, int* error),
+           test_all<F08>(next, *count, requests, flag, statuses), count, requests, flag, statuses)
+SLIMPI_F08(testany,
+           (const int* count, void* requests, int* index, int* flag, void* status, int* error),
+           test_any<F08>(next, *count, requests, index, flag, status), count, requests, index, flag,
+           status)
+SLIMPI_F08(testsome,
+           (const int* count, void* requests, int* found, int* indices, void* statuses, int* error),
+           test_some<F08>(next, *count, requests, found, indices, statuses), count, requests, found,
+           indices, statuses)
+SLIMPI_F08(request_get_status, (const void* request, int* flag, void* status, int* error),
+           get_status(next, Word(), flag, status), request, flag, status)
+
+namespace {
+
+// As the next MPI_Testany and MPI_Testsome of C.
+int test_any_f08(int count, void* requests, int* index, int* flag, void* status) {
+  int code = 0;
+  SLIMPI_NEXT("mpi_testany_f08_", void(const int*, void*, int*, int*, void*, int*))
+  (&count, requests, index, flag, status, &code);
+  return code;
+}
+
+int test_some_f08(int count, void* requests, int* found, int* indices, void* statuses) {
+  int code = 0;
+  SLIMPI_NEXT("mpi_testsome_f08_", void(const int*, void*, int*, int*, void*, int*))
+  (&count, requests, found, indices, statuses, &code);
+  return code;
+}
+
+}  // namespace
+
+SLIMPI_F08(waitany, (const int* count, void* requests, int* index, void* status, int* error),
+           wait_any<F08>(next, test_any_f08, *count, requests, index, status), count, requests,
+           index, status)
+SLIMPI_F08(waitsome,
+           (const int* count, void* requests, int* found, int* indices, void* statuses, int* error),
+           wait_some<F08>(next, test_some_f08, *count, requests, found, indices, statuses), count,
+           requests, found, indices, statuses)

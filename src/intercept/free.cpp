@@ -13,14 +13,10 @@ using slimpi::mpi::Comm;
 using slimpi::mpi::read;
 
 namespace {
-// Nonblocking sums that are in flight use the communicator's state.
-void finish_sums(const void* comm) {
+int free_comm(const auto& next, void* comm) {
+  // Nonblocking sums that are in flight use the communicator's state.
   if (sums_in_flight())
     (void)slimpi::intercept::catch_all([&] { slimpi::call::wait_for_sums_on(read<Comm>(comm)); });
-}
-
-int free_comm(int (*next)(void*), void* comm) {
-  finish_sums(comm);
   const Freeing freeing(read<Comm>(comm));
   return next(comm);
 }
@@ -29,15 +25,5 @@ int free_comm(int (*next)(void*), void* comm) {
 SLIMPI_BOTH(Comm_free, free_comm, (void* comm), comm)
 SLIMPI_BOTH(Comm_disconnect, free_comm, (void* comm), comm)
 
-// MPICH's mpi_f08 module calls PMPI_ names directly. Elsewhere a handle there is another number.
-SLIMPI_EXPORT void mpi_comm_free_f08_(int* comm, int* error) {
-  finish_sums(comm);
-  const Freeing freeing(read<Comm>(comm));
-  SLIMPI_NEXT("mpi_comm_free_f08_", void(int*, int*))(comm, error);
-}
-
-SLIMPI_EXPORT void mpi_comm_disconnect_f08_(int* comm, int* error) {
-  finish_sums(comm);
-  const Freeing freeing(read<Comm>(comm));
-  SLIMPI_NEXT("mpi_comm_disconnect_f08_", void(int*, int*))(comm, error);
-}
+SLIMPI_F08(comm_free, (int* comm, int* error), free_comm(next, comm), comm)
+SLIMPI_F08(comm_disconnect, (int* comm, int* error), free_comm(next, comm), comm)
