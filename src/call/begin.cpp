@@ -66,11 +66,8 @@ Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator,
     way =
         CallEstimate::running()->way_of(communicator, decision->plans.front(), runtime.world_size);
   if (!way) return bypass(runtime, BypassReason::nonblocking, communicator, request);
-  // Types that SLIMPI_TYPES does not name are only predicted.
-  const BypassReason reason =
-      has_type(communicator, request) ? BypassReason::off : BypassReason::datatype;
-  runtime.left_to_mpi(communicator, reason, request);
-  CallEstimate::running()->nonblocking(request, reason, *way);
+  runtime.left_to_mpi(communicator, BypassReason::off, request);
+  CallEstimate::running()->begins(request, *way);
   return {};  // it is recorded
 }
 
@@ -145,7 +142,7 @@ void count_nonblocking(const Allreduce& call) {
 
 void estimate_nonblocking(const Allreduce& call) {
   if (CallEstimate* const estimate = CallEstimate::running(); estimate != nullptr)
-    estimate->nonblocking(call);
+    estimate->left_begun(call);
 }
 
 }  // namespace slimpi::call

@@ -108,11 +108,8 @@ Status estimate_call(Runtime& runtime, comm::Communicator& communicator, const c
     *outcome = bypass(runtime, reason, communicator, request);
     return Status::ok;
   }
-  // Types that SLIMPI_TYPES does not name are only predicted.
-  const BypassReason reason =
-      has_type(communicator, request) ? BypassReason::off : BypassReason::datatype;
-  runtime.left_to_mpi(communicator, reason, request);
-  *outcome = Outcome::finished(estimate.call_mpi(request, reason, *way));
+  runtime.left_to_mpi(communicator, BypassReason::off, request);
+  *outcome = Outcome::finished(estimate.call_mpi(request, *way));
   return Status::ok;
 }
 
@@ -256,11 +253,6 @@ bool takes_description(const Allreduce& request) {
 
 namespace {
 
-// Whether a sum goes on as one that may be taken: also for an estimate of SLIMPI_TYPES.
-bool takes_type(comm::Communicator& communicator, const Allreduce& request) {
-  return has_type(communicator, request) || CallEstimate::running() != nullptr;
-}
-
 // The steps that look at nothing but the arguments. Most calls that are left to MPI end here: it is
 // the one place where an instruction counts. Where no outcome comes, *runtime runs.
 [[gnu::always_inline]] inline std::optional<Outcome> left_at_sight(const Allreduce& request,
@@ -311,7 +303,7 @@ bool takes_type(comm::Communicator& communicator, const Allreduce& request) {
   if (communicator->intercommunicator() || communicator->size() == 1 ||
       communicator->spans_other_world)
     return {left_for(BypassReason::comm)};
-  if (type != ElementType::float32 && !takes_type(*communicator, request)) {
+  if (type != ElementType::float32 && !has_type(*communicator, request)) {
     const Outcome left = bypass(*runtime, BypassReason::datatype);
     return communicator->compares(type) ? Entered{left, runtime, communicator, true}
                                         : Entered{left};
