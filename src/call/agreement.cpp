@@ -28,16 +28,17 @@ struct AllreduceCall::Agreement {
   bool shapes_alike() const { return shape == ~other_shape; }
 };
 
-// Compares the tensor state with the other ranks'. Claims it and reserves its arrays where the call
-// needs them.
-Status AllreduceCall::compare_states(comm::Call& call, Agreement* agreement) {
-  call.state->claim(plan_.algorithm, location_);
+// Compares with the other ranks. Claims the tensor state, where the call has one, and reserves its
+// arrays where the call needs them.
+Status AllreduceCall::compare(comm::Call& call, Agreement* agreement) {
+  comm::TensorState* const state = call.state;
+  if (state != nullptr) state->claim(plan_.algorithm, location_);
   *agreement = {};
   agreement->on_device = left_on_device_ ? 1 : 0;
   agreement->unheld = holds_ ? 0 : 1;
   if (copied_ != Status::ok) agreement->no_memory = 1;
-  if (can_be_read() && call.state->calls >= plan_.start) {
-    if (plan_.algorithm->reserve_state(call) != Status::ok) {
+  if (can_be_read() && (state == nullptr || state->calls >= plan_.start)) {
+    if (state != nullptr && plan_.algorithm->reserve_state(call) != Status::ok) {
       log_failure_once(LogLevel::warn, "no state for a buffer");
       agreement->no_memory = 1;
     }
@@ -48,8 +49,11 @@ Status AllreduceCall::compare_states(comm::Call& call, Agreement* agreement) {
     else
       SLIMPI_TRY(status);
   }
-  agreement->number = call.state->number;
-  agreement->history = call.state->history();
+  if (state != nullptr) {
+    agreement->number = state->number;
+    agreement->history = state->history();
+    agreement->state_nonfinite = state->nonfinite != 0 ? 1 : 0;
+  }
   const Shape shape = plan_.algorithm->shape(plan_, communicator_.config(), count_);
   Fnv1a shapes;
   for (const std::uint64_t size : {shape.rows, shape.columns}) shapes.add(size);
@@ -61,7 +65,6 @@ Status AllreduceCall::compare_states(comm::Call& call, Agreement* agreement) {
   agreement->other_shape = ~agreement->shape;
   agreement->other_number = ~agreement->number;
   agreement->other_history = ~agreement->history;
-  agreement->state_nonfinite = call.state->nonfinite != 0 ? 1 : 0;
   std::uint64_t words[sizeof(Agreement) / sizeof(std::uint64_t)];
   std::memcpy(words, agreement, sizeof words);
   SLIMPI_TRY(communicator_.exchange().all_max(words));
@@ -69,12 +72,16 @@ Status AllreduceCall::compare_states(comm::Call& call, Agreement* agreement) {
   return Status::ok;
 }
 
-// Finds the buffer's tensor state and ensures that all ranks use the same one.
-Status AllreduceCall::agree_on_state(comm::Call& call, std::optional<BypassReason>* passed) {
+// Finds the buffer's tensor state, if the plan needs one, and ensures that all ranks use the same
+// one.
+Status AllreduceCall::agree(comm::Call& call, std::optional<BypassReason>* passed) {
+  if (plan_.needs_state)
+    call.state = &find_state();
+  else if (!plan_.algorithm->finite_only && !converts())
+    return Status::ok;
   comm::TensorStates& states = communicator_.states;
-  call.state = &find_state();
   Agreement agreement{};
-  SLIMPI_TRY(compare_states(call, &agreement));
+  SLIMPI_TRY(compare(call, &agreement));
   if (!agreement.alike() || agreement.state_nonfinite != 0) {
     if (!agreement.alike()) {
       runtime_.statistics.count(&Counts::state_dropped);
@@ -91,7 +98,7 @@ Status AllreduceCall::agree_on_state(comm::Call& call, std::optional<BypassReaso
     std::uint64_t number = states.next_number();
     SLIMPI_TRY(communicator_.exchange().all_max({&number, 1}));
     states.realign(*call.state, number);
-    SLIMPI_TRY(compare_states(call, &agreement));
+    SLIMPI_TRY(compare(call, &agreement));
     if (!agreement.alike())
       return communicator_.describe_disagreement("the state of a buffer",
                                                  std::to_string(call.state->number),
@@ -99,7 +106,7 @@ Status AllreduceCall::agree_on_state(comm::Call& call, std::optional<BypassReaso
                                                  "all ranks make the same calls in one order, and "
                                                  "say the same name by slimpi_describe_next");
   }
-  if (call.state->calls < plan_.start) {
+  if (call.state != nullptr && call.state->calls < plan_.start) {
     ++call.state->calls;
     *passed = BypassReason::start;
   } else if (!agreement.shapes_alike()) {
@@ -112,9 +119,9 @@ Status AllreduceCall::agree_on_state(comm::Call& call, std::optional<BypassReaso
   } else if (agreement.unheld != 0) {
     *passed = BypassReason::precision;
   } else if (agreement.no_memory != 0) {
-    if (communicator_.rank() == 0)
+    if (call.state != nullptr && communicator_.rank() == 0)
       log_once(LogLevel::warn, "some rank has no state for a buffer; its calls go to MPI");
-    call.state->drop();
+    if (call.state != nullptr) call.state->drop();
     *passed = BypassReason::failure;
   } else if (agreement.nonfinite != 0) {
     *passed = BypassReason::nonfinite;
@@ -140,42 +147,17 @@ Status AllreduceCall::name_shapes() {
       "ranks");
 }
 
-Status AllreduceCall::agree_on_finite(const comm::Call& call, std::optional<BypassReason>* passed) {
-  if (!plan_.algorithm->finite_only && !converts()) return Status::ok;
-  // Non-finite value found; no memory; of another type than float, as in Agreement.
-  std::uint64_t found[] = {0, copied_ == Status::ok ? 0u : 1u, left_on_device_ ? 1u : 0u,
-                           holds_ ? 0u : 1u};
-  Status status = Status::ok;
-  if (plan_.algorithm->finite_only && can_be_read()) status = find_nonfinite(call, &found[0]);
-  if (status == Status::no_memory)
-    found[1] = 1;
-  else
-    SLIMPI_TRY(status);
-  SLIMPI_TRY(communicator_.exchange().all_max(found));
-  if (found[0] != 0) *passed = BypassReason::nonfinite;
-  if (found[1] != 0) *passed = BypassReason::failure;
-  if (found[3] != 0) *passed = BypassReason::precision;
-  if (found[2] != 0) *passed = BypassReason::datatype;
-  return Status::ok;
-}
-
-// Whether this rank's input has an infinity or a NaN.
-Status AllreduceCall::find_nonfinite(const comm::Call& call, std::uint64_t* found) {
-  bool here = false;
-  SLIMPI_TRY(comm::find_beyond(call, in_location_, in_, count_, kernels::kMaxFloat, &here));
-  *found = here ? 1 : 0;
-  return Status::ok;
-}
-
 // Checks this rank's input for values that the algorithm or error feedback cannot take: non-finite
 // values, and values whose sum may overflow.
 Status AllreduceCall::check_values(const comm::Call& call, Agreement* agreement) {
-  if (plan_.algorithm->finite_only) return find_nonfinite(call, &agreement->nonfinite);
-  if (!plan_.error_feedback || plan_.algorithm->finds_nonfinite) return Status::ok;
-  bool large = false;
-  SLIMPI_TRY(comm::find_beyond(call, in_location_, in_, count_,
-                               algorithm::safe_limit(plan_.format, communicator_.size()), &large));
-  agreement->large = large ? 1 : 0;
+  const bool finite_only = plan_.algorithm->finite_only;
+  if (!finite_only && (!plan_.error_feedback || plan_.algorithm->finds_nonfinite))
+    return Status::ok;
+  const float limit =
+      finite_only ? kernels::kMaxFloat : algorithm::safe_limit(plan_.format, communicator_.size());
+  bool beyond = false;
+  SLIMPI_TRY(comm::find_beyond(call, in_location_, in_, count_, limit, &beyond));
+  (finite_only ? agreement->nonfinite : agreement->large) = beyond ? 1 : 0;
   return Status::ok;
 }
 
@@ -183,7 +165,7 @@ Status AllreduceCall::check_values(const comm::Call& call, Agreement* agreement)
 // input that is not is copied to the output, which nobody reads before the call ends.
 Status AllreduceCall::check_state(comm::Call& call, Agreement* agreement) {
   const auto fits = plan_.algorithm->functions->state_fits;
-  if (fits == nullptr || call.state->uninitialized) return Status::ok;
+  if (fits == nullptr || call.state == nullptr || call.state->uninitialized) return Status::ok;
   SLIMPI_TRY(colocate_buffers(call));
   bool fit = false;
   SLIMPI_TRY(fits(call, &fit));

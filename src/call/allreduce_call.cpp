@@ -15,7 +15,6 @@
 #include "base/log.h"
 #include "call/candidates.h"
 #include "call/element_type.h"
-#include "call/verification.h"
 #include "comm/stream_wait.h"
 #include "comm/used_codec.h"
 #include "device/device.h"
@@ -114,7 +113,7 @@ Status AllreduceCall::run(std::optional<BypassReason>* passed) {
     return Status::ok;
   }
   SLIMPI_TRY(communicator_.stream_for(location_, &call.stream));
-  SLIMPI_TRY(plan_.needs_state ? agree_on_state(call, passed) : agree_on_finite(call, passed));
+  SLIMPI_TRY(agree(call, passed));
   if (*passed) return Status::ok;
   log_banner();
   (void)caught([&] { warn_of_rounding(); });  // a call is worth more than the line
@@ -122,17 +121,14 @@ Status AllreduceCall::run(std::optional<BypassReason>* passed) {
   call.number = ++communicator_.calls;
   const std::uint64_t every = communicator_.config().verify;
   bool verify = every != 0 && call.number % every == 0;
-  if (verify)
-    SLIMPI_TRY(timed_verify([&] {
-      return keep_for_verification(call, in_location_, type_, programs_input(), &verify);
-    }));
+  if (verify) SLIMPI_TRY(timed_verify([&] { return keep_input(call, &verify); }));
   SLIMPI_TRY(run_plan(call));
   if (call.passed) {
     *passed = call.passed;
     return Status::ok;
   }
   if (!verify) return Status::ok;
-  return timed_verify([&] { return verify_result(call, type_, request_.out); });
+  return timed_verify([&] { return verify_result(call); });
 }
 
 // With the buffers in one place, to the end of the work on their device.

@@ -31,7 +31,7 @@ class AllreduceCall {
   Status run_in_node(bool* usual, int* code);
 
  private:
-  // What the ranks exchange about a tensor state: the maximum of each word over all ranks.
+  // What the ranks exchange before a call: the maximum of each word over all ranks.
   struct Agreement;
 
   // The call as the layers below see it. Leases the scratch memory. Its stream, number and state
@@ -48,15 +48,15 @@ class AllreduceCall {
   Status run_plan(comm::Call& call);
   template <typename Step>
   Status timed_verify(const Step& step);
-  Status agree_on_state(comm::Call& call, std::optional<BypassReason>* passed);
-  Status agree_on_finite(const comm::Call& call, std::optional<BypassReason>* passed);
+  Status keep_input(const comm::Call& call, bool* kept);
+  Status verify_result(const comm::Call& call);
+  Status agree(comm::Call& call, std::optional<BypassReason>* passed);
   Status name_shapes();
   comm::TensorKey tensor_key() const;
   comm::TensorState& find_state();
   void use_matrices();
-  Status compare_states(comm::Call& call, Agreement* agreement);
+  Status compare(comm::Call& call, Agreement* agreement);
   void count(const comm::Call& call, std::uint64_t nanoseconds, std::uint64_t sent);
-  Status find_nonfinite(const comm::Call& call, std::uint64_t* found);
   Status check_values(const comm::Call& call, Agreement* agreement);
   Status check_state(comm::Call& call, Agreement* agreement);
   Status colocate_buffers(comm::Call& call);

@@ -10,7 +10,6 @@
 #include "call/dispatch.h"
 #include "call/element_type.h"
 #include "call/estimate.h"
-#include "call/failure.h"
 #include "call/nonblocking.h"
 #include "call/prepared_calls.h"
 
@@ -120,9 +119,7 @@ Outcome recover_begun(const Allreduce& request, Status status) {
       runtime->option_error = "no host memory";  // short: allocates nothing
       runtime->end_job(request.comm);
     }
-    if (communicator == nullptr || communicator->intercommunicator() || communicator->size() == 1 ||
-        communicator->spans_other_world)
-      return {};
+    if (communicator == nullptr || !has_peers(*communicator)) return {};
   }
   communicator->connect_in_fiber();
   communicator->decline();

@@ -10,8 +10,8 @@
 #include "base/log.h"
 #include "call/allreduce_call.h"
 #include "call/auto_choices.h"
+#include "call/dispatch.h"
 #include "call/element_type.h"
-#include "call/failure.h"
 #include "comm/autotuner.h"
 
 namespace slimpi::call {
@@ -92,8 +92,7 @@ Outcome run_timed_plan(Runtime& runtime, comm::Communicator& communicator, const
   });
   if (status != Status::ok) return Outcome::finished(fail_call(runtime, communicator, status));
   if (!reason) return Outcome::finished(mpi::kSuccess);
-  runtime.left_to_mpi(communicator, *reason, request);
-  return Outcome::left(*reason);
+  return bypass(runtime, *reason, communicator, request);
 }
 
 constexpr const char* kNodeCandidates[] = {"mpi", "in the node"};
@@ -117,10 +116,7 @@ Outcome run_fastest(Runtime& runtime, comm::Communicator& communicator, Prepared
           &autotuner);
       status != Status::ok)
     return Outcome::finished(fail_call(runtime, communicator, status));
-  if (autotuner == nullptr) {
-    runtime.left_to_mpi(communicator, BypassReason::failure, request);
-    return Outcome::left(BypassReason::failure);
-  }
+  if (autotuner == nullptr) return bypass(runtime, BypassReason::failure, communicator, request);
   const auto run = [&](int candidate) -> Ran {
     if (candidate == 0) return run_mpi(runtime, communicator, BypassReason::automatic, request);
     Ran ran;
@@ -152,10 +148,7 @@ Outcome run_in_node_fastest(Runtime& runtime, comm::Communicator& communicator,
     return Status::ok;
   }();
   if (opened != Status::ok) return Outcome::finished(fail_call(runtime, communicator, opened));
-  if (!possible) {
-    runtime.left_to_mpi(communicator, BypassReason::single_node, request);
-    return Outcome::left(BypassReason::single_node);
-  }
+  if (!possible) return bypass(runtime, BypassReason::single_node, communicator, request);
   const auto run_in_node = [&] {
     Ran ran;
     const Status status = caught([&] { return call.run_in_node(&ran.counts, &ran.code); });

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/exceptions.h"
-#include "call/failure.h"
 #include "call/nonblocking.h"
 
 namespace slimpi::call {

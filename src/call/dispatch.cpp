@@ -13,8 +13,6 @@
 #include "call/dispatch.h"
 #include "call/element_type.h"
 #include "call/estimate.h"
-#include "call/failure.h"
-#include "call/foreign_memory.h"
 #include "call/nonblocking.h"
 #include "call/prepared_calls.h"
 #include "call/runtime.h"
@@ -285,11 +283,7 @@ namespace {
   const auto left_for = [&](BypassReason reason) {
     return bypass(*runtime, never ? BypassReason::datatype : reason);
   };
-  // Invalid arguments go to MPI, which reports its own errors.
-  const bool in_place = request.in == mpi::abi.in_place;
-  if (request.count <= 0 || request.out == nullptr || request.out == mpi::abi.in_place ||
-      request.in == nullptr || (!in_place && request.in == request.out))
-    return {left_for(BypassReason::small)};
+  if (is_invalid(request)) return {left_for(BypassReason::small)};
   const mpi::Comm comm = request.comm;
   std::optional<int> raised;
   comm::Communicator* const communicator = runtime->find(comm, &raised);
@@ -300,9 +294,7 @@ namespace {
   if (!runtime->option_error.empty()) runtime->end_job(comm);
   if (never && !communicator->compares(type))
     runtime->left_types[std::size_t(type)].store(comm, std::memory_order_relaxed);
-  if (communicator->intercommunicator() || communicator->size() == 1 ||
-      communicator->spans_other_world)
-    return {left_for(BypassReason::comm)};
+  if (!has_peers(*communicator)) return {left_for(BypassReason::comm)};
   if (type != ElementType::float32 && !has_type(*communicator, request)) {
     const Outcome left = bypass(*runtime, BypassReason::datatype);
     return communicator->compares(type) ? Entered{left, runtime, communicator, true}

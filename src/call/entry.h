@@ -47,6 +47,12 @@ struct Outcome {
   static Outcome left(BypassReason reason) { return {false, 0, reason}; }
 };
 
+// For such calls MPI reports its own errors, if they are any.
+inline bool is_invalid(const Allreduce& call) {
+  return call.count <= 0 || call.out == nullptr || call.out == mpi::abi.in_place ||
+         call.in == nullptr || call.in == call.out;
+}
+
 // Does the call, or leaves it to MPI.
 Outcome dispatch(const Allreduce& call);
 
@@ -77,6 +83,10 @@ int pass_to_mpi(const Allreduce& call, std::optional<BypassReason> reason);
 
 // The same as call_mpi, without staging, trace and estimate.
 int call_mpi_unstaged(const Allreduce& call);
+
+// The same with copies of the buffers that MPI cannot take. To be called only where there is memory
+// that it cannot take: it asks the driver where the buffers lie.
+int call_mpi_staged(const Allreduce& call);
 
 // Counts a nonblocking or persistent allreduce. MPI does it.
 void count_nonblocking(const Allreduce& call);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "call/failure.h"
-
+// How a call that slimpi took ends when something fails.
 #include <string>
 
 #include "base/activity.h"
 #include "base/exceptions.h"
 #include "base/float_environment.h"
 #include "call/element_type.h"
+#include "call/runtime.h"
 
 namespace slimpi::call {
 
@@ -81,10 +81,7 @@ Outcome recover(const Allreduce& request, Status status) {
     const FailureScope looking_up;  // `status` and its text are those of the call
     communicator = find_or_decline(*runtime, request.comm, &raised);
     if (raised) return Outcome::finished(*raised);
-    if (communicator == nullptr) return {};
-    if (communicator->intercommunicator() || communicator->size() == 1 ||
-        communicator->spans_other_world)
-      return {};
+    if (communicator == nullptr || !has_peers(*communicator)) return {};
     communicator->decline();
     if (communicator->unusable()) return {};
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "call/foreign_memory.h"
+#include "call/dispatch.h"
 
 #include <string>
 

@@ -8,7 +8,6 @@
 #include "base/trace.h"
 #include "call/element_type.h"
 #include "call/estimate.h"
-#include "call/staging.h"
 #include "device/device.h"
 
 namespace slimpi::call {

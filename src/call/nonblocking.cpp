@@ -17,7 +17,6 @@
 #include "base/exceptions.h"
 #include "base/fiber.h"
 #include "call/element_type.h"
-#include "call/failure.h"
 #include "comm/waiter.h"
 
 namespace slimpi::call {

@@ -16,7 +16,6 @@
 #include "base/float_environment.h"
 #include "call/element_type.h"
 #include "call/estimate.h"
-#include "call/failure.h"
 #include "call/nonblocking.h"
 #include "call/prepared_calls.h"
 
@@ -88,15 +87,12 @@ int start(Persistent& persistent) {
 Outcome init_persistent(const Allreduce& request, void* handle) {
   Runtime* const runtime = Runtime::get(request.comm);
   if (runtime == nullptr || runtime->finished || Fiber::inside() || !is_float_sum(request) ||
-      CallEstimate::running() != nullptr || !runtime->option_error.empty() ||
-      request.out == nullptr || request.out == mpi::abi.in_place || request.in == nullptr ||
-      request.in == request.out)
+      CallEstimate::running() != nullptr || !runtime->option_error.empty() || is_invalid(request))
     return {};
   std::optional<int> raised;
   comm::Communicator* const known = runtime->find(request.comm, &raised);
   if (raised) return Outcome::finished(*raised);
-  if (known == nullptr || known->intercommunicator() || known->size() == 1 ||
-      known->spans_other_world || bytes_of(request) < known->config().min_size)
+  if (known == nullptr || !has_peers(*known) || bytes_of(request) < known->config().min_size)
     return {};
   // Else the ranks find it out together, below.
   if (known->agreed() && !known->threaded()) return {};

@@ -157,6 +157,17 @@ class Runtime {
   comm::Communicator* report_owner_ = nullptr;
 };
 
+// Whether slimpi may make sums on it.
+inline bool has_peers(const comm::Communicator& communicator) {
+  return !communicator.intercommunicator() && communicator.size() > 1 &&
+         !communicator.spans_other_world;
+}
+
+// Handles a failure in the middle of a call: reports it to the other ranks and raises an MPI error
+// on the program's communicator. Returns the code for the program. Messages may still be in flight,
+// so no later call on this communicator can be done, unless all ranks know the failure.
+int fail_call(Runtime& runtime, comm::Communicator& communicator, Status status);
+
 // At the end of a process without a Runtime: says so where slimpi-run was asked for a report, an
 // estimate, a trace or lines of level info.
 void report_no_sums();

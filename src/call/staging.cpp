@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "call/staging.h"
-
+// Calls that go to MPI with buffers that MPI cannot take. MPI works on copies in staging memory,
+// for every datatype and operation, so the result has MPI's own bytes.
 #include <cstdint>
 #include <memory>
 #include <mutex>

@@ -8,7 +8,6 @@
 #include <set>
 
 #include "call/allreduce_call.h"
-#include "call/failure.h"
 #include "comm/autotuner.h"
 #include "tests/helper/cmocka_cxx.h"
 #include "tests/helper/fake_mpi.h"
