@@ -5,25 +5,7 @@
 #include "intercept/catch_all.h"
 #include "intercept/fortran.h"
 
-using slimpi::Status;
-using slimpi::call::Allreduce;
-using slimpi::call::begin;
-using slimpi::call::call_mpi;
-using slimpi::call::count_nonblocking;
-using slimpi::call::dispatch;
-using slimpi::call::estimate_nonblocking;
-using slimpi::call::fail_on;
-using slimpi::call::init_persistent;
-using slimpi::call::Outcome;
-using slimpi::call::recover;
-using slimpi::call::recover_begun;
-using slimpi::call::refuse_count;
-using slimpi::call::Word;
-using slimpi::intercept::catch_all;
-using slimpi::mpi::Comm;
-using slimpi::mpi::cut_known;
-using slimpi::mpi::Datatype;
-using slimpi::mpi::Op;
+namespace slimpi::intercept {
 
 // Programs such as mpi4py use a function for large counts where they find one. With an MPI older
 // than 4.0, or other than MPICH, they may find only the one here. It then does what the function
@@ -36,7 +18,7 @@ bool fits(std::int64_t count) {
 Allreduce made(const void* in, void* out, std::int64_t count, Word datatype, Word op, Word comm,
                bool large = false, bool fortran = false) {
   Allreduce call{in, out, count, Datatype(datatype), Op(op), Comm(comm), large, fortran};
-  slimpi::mpi::find_abi();
+  mpi::find_abi();
   call.datatype = cut_known<Datatype>(Word(call.datatype));
   call.op = cut_known<Op>(Word(call.op));
   call.comm = cut_known<Comm>(Word(call.comm));
@@ -92,27 +74,6 @@ int persistent(const void* in, void* out, int count, Word datatype, Word op, Wor
       in, out, count, datatype, op, comm, info, request);
 }
 }  // namespace
-
-// Called inside the catch-all: what MPI's error handlers throw is the program's.
-int slimpi::call::call_mpi_unstaged(const Allreduce& call) {
-  // Those that run are counted.
-  if (slimpi::g_fibers.load(std::memory_order_relaxed) != 0 && slimpi::Fiber::inside())
-    return slimpi::call::sum_by_mpi(call);
-  return slimpi::programs_code([&] {
-    if (call.large) {
-      if (SLIMPI_HAS_NEXT("MPI_Allreduce_c"))
-        return SLIMPI_NEXT("MPI_Allreduce_c",
-                           int(const void*, void*, std::int64_t, Word, Word, Word))(
-            call.in, call.out, call.count, Word(call.datatype), Word(call.op), Word(call.comm));
-      if (!fits(call.count)) return refuse_count("MPI_Allreduce_c", call.count);
-    }
-    auto* const next =
-        call.fortran ? SLIMPI_NEXT("PMPI_Allreduce", int(const void*, void*, int, Word, Word, Word))
-                     : SLIMPI_NEXT("MPI_Allreduce", int(const void*, void*, int, Word, Word, Word));
-    return next(call.in, call.out, int(call.count), Word(call.datatype), Word(call.op),
-                Word(call.comm));
-  });
-}
 
 SLIMPI_EXPORT int MPI_Allreduce(const void* in, void* out, int count, Word datatype, Word op,
                                 Word comm) {
@@ -192,3 +153,29 @@ SLIMPI_EXPORT int PMPI_Allreduce_init(const void* in, void* out, int count, Word
   };
   return SLIMPI_FROM_FORTRAN ? counted(made(in, out, count, datatype, op, comm), begin) : begin();
 }
+
+}  // namespace slimpi::intercept
+
+namespace slimpi::call {
+
+// Called inside the catch-all: what MPI's error handlers throw is the program's.
+int call_mpi_unstaged(const Allreduce& call) {
+  // Those that run are counted.
+  if (g_fibers.load(std::memory_order_relaxed) != 0 && Fiber::inside()) return sum_by_mpi(call);
+  return programs_code([&] {
+    if (call.large) {
+      if (SLIMPI_HAS_NEXT("MPI_Allreduce_c"))
+        return SLIMPI_NEXT("MPI_Allreduce_c",
+                           int(const void*, void*, std::int64_t, Word, Word, Word))(
+            call.in, call.out, call.count, Word(call.datatype), Word(call.op), Word(call.comm));
+      if (call.count > INT_MAX) return refuse_count("MPI_Allreduce_c", call.count);
+    }
+    auto* const next =
+        call.fortran ? SLIMPI_NEXT("PMPI_Allreduce", int(const void*, void*, int, Word, Word, Word))
+                     : SLIMPI_NEXT("MPI_Allreduce", int(const void*, void*, int, Word, Word, Word));
+    return next(call.in, call.out, int(call.count), Word(call.datatype), Word(call.op),
+                Word(call.comm));
+  });
+}
+
+}  // namespace slimpi::call

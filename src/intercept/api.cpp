@@ -15,8 +15,7 @@
 #include "call/saved_state.h"
 #include "intercept/catch_all.h"
 
-using slimpi::call::Runtime;
-using slimpi::intercept::catch_all;
+namespace slimpi::intercept {
 
 SLIMPI_EXPORT const char* slimpi_version(void) {
   return SLIMPI_PACKAGE_VERSION;
@@ -28,8 +27,7 @@ SLIMPI_EXPORT int slimpi_get_statistics(slimpi_statistics_t* statistics) {
   bool has_mpi = false;
   (void)catch_all([&] { has_mpi = Runtime::finds_mpi(); });
   if (!has_mpi) return 1;
-  const slimpi::Counts counts =
-      runtime == nullptr ? slimpi::Counts() : runtime->statistics.counts();
+  const Counts counts = runtime == nullptr ? Counts() : runtime->statistics.counts();
   slimpi_statistics_t filled{};
   filled.size = std::min<std::uint64_t>(statistics->size, sizeof filled);
   filled.calls = counts.calls;
@@ -54,7 +52,7 @@ int refuse(const char* function, const Part&... part) {
         text += word;
     };
     (add(part), ...);
-    log_once(slimpi::LogLevel::warn, text);
+    log_once(LogLevel::warn, text);
   });
   return 1;
 }
@@ -70,13 +68,13 @@ SLIMPI_EXPORT int slimpi_set_shape(std::uint64_t count, std::uint64_t rows, std:
   if (!has_size(rows, columns, &product) || product != count)
     return refuse("slimpi_set_shape", rows, " x ", columns, " are not the ", count,
                   " floats of the buffer; rows * columns must be its count");
-  const auto set = [&] { slimpi::ShapeHints::all().set({count, rows, columns}); };
-  return catch_all(set) == slimpi::Status::ok ? 0 : 1;
+  const auto set = [&] { ShapeHints::all().set({count, rows, columns}); };
+  return catch_all(set) == Status::ok ? 0 : 1;
 }
 
 SLIMPI_EXPORT int slimpi_describe_next(const slimpi_tensor_t* described) {
   if (described == nullptr) {
-    if (slimpi::DescribedTensor::has_next()) slimpi::DescribedTensor::take_next();
+    if (DescribedTensor::has_next()) DescribedTensor::take_next();
     return 0;
   }
   constexpr const char* kName = "slimpi_describe_next";
@@ -95,24 +93,24 @@ SLIMPI_EXPORT int slimpi_describe_next(const slimpi_tensor_t* described) {
                     "; rows and columns must be those of a part of the buffer");
   }
   const auto set = [&] {
-    slimpi::DescribedTensor tensor;
+    DescribedTensor tensor;
     if (given.name != nullptr) tensor.name = given.name;
     for (std::uint64_t i = 0; i < given.matrix_count; ++i)
       tensor.matrices.push_back({given.matrices[i].rows, given.matrices[i].columns});
-    slimpi::DescribedTensor::set_next(std::move(tensor));
+    DescribedTensor::set_next(std::move(tensor));
   };
-  return catch_all(set) == slimpi::Status::ok ? 0 : 1;
+  return catch_all(set) == Status::ok ? 0 : 1;
 }
 
 namespace {
 // slimpi's state of the program's communicator, on which no sum is in flight then; null where there
 // is none.
-slimpi::comm::Communicator* find(const void* comm, const char* name) {
+comm::Communicator* find(const void* comm, const char* name) {
   if (comm == nullptr || name == nullptr || *name == '\0') return nullptr;
-  const auto handle = slimpi::mpi::read<slimpi::mpi::Comm>(comm);
+  const auto handle = mpi::read<mpi::Comm>(comm);
   Runtime* const runtime = Runtime::get(handle);
   if (runtime == nullptr || runtime->finished) return nullptr;
-  slimpi::call::wait_for_sums_on(handle);
+  call::wait_for_sums_on(handle);
   return runtime->find(handle);
 }
 }  // namespace
@@ -121,9 +119,9 @@ SLIMPI_EXPORT int slimpi_get_state(const void* comm, const char* name, void* sta
                                    std::uint64_t* size) {
   bool got = false;
   (void)catch_all([&] {
-    slimpi::comm::Communicator* const communicator = size == nullptr ? nullptr : find(comm, name);
+    comm::Communicator* const communicator = size == nullptr ? nullptr : find(comm, name);
     if (communicator == nullptr) return;
-    const auto bytes = slimpi::call::save_state(*communicator, name);
+    const auto bytes = call::save_state(*communicator, name);
     if (!bytes) return;
     got = state == nullptr || *size >= bytes->size();
     if (got && state != nullptr) std::memcpy(state, bytes->data(), bytes->size());
@@ -136,10 +134,9 @@ SLIMPI_EXPORT int slimpi_set_state(const void* comm, const char* name, const voi
                                    std::uint64_t size) {
   bool set = false;
   (void)catch_all([&] {
-    slimpi::comm::Communicator* const communicator = state == nullptr ? nullptr : find(comm, name);
+    comm::Communicator* const communicator = state == nullptr ? nullptr : find(comm, name);
     set = communicator != nullptr &&
-          slimpi::call::restore_state(*communicator, name,
-                                      {static_cast<const std::byte*>(state), size});
+          call::restore_state(*communicator, name, {static_cast<const std::byte*>(state), size});
   });
   return set ? 0 : 1;
 }
@@ -150,3 +147,5 @@ SLIMPI_EXPORT void slimpi_finish(void) {
     if (Runtime* const runtime = Runtime::get(); runtime != nullptr) runtime->finish();
   });
 }
+
+}  // namespace slimpi::intercept

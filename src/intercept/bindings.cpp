@@ -18,7 +18,7 @@
 #include "mpi/abi.h"
 #include "slimpi.h"
 
-using slimpi::intercept::catch_all;
+namespace slimpi::intercept {
 
 namespace {
 
@@ -32,28 +32,28 @@ void finalize() {
 
 // In a child by fork it does nothing.
 void end_mpi(int status, void* process) {
-  using slimpi::mpi::Comm;
+  using mpi::Comm;
   if (std::uintptr_t(getpid()) != reinterpret_cast<std::uintptr_t>(process)) return;
   int finalized = 1;
   SLIMPI_NEXT("MPI_Finalized", int(int*))(&finalized);
   if (finalized != 0) return;
   if (status == 0) {
-    if (slimpi::call::sums_in_flight()) (void)catch_all(slimpi::call::wait_for_all_sums);
-    const slimpi::call::Finalizing finalizing;
+    if (call::sums_in_flight()) (void)catch_all(call::wait_for_all_sums);
+    const call::Finalizing finalizing;
     finalize();
     return;
   }
-  usleep(slimpi::kTimeToForward);
-  SLIMPI_NEXT("MPI_Abort", int(Comm, int))(slimpi::mpi::abi.comm_world, status);
+  usleep(kTimeToForward);
+  SLIMPI_NEXT("MPI_Abort", int(Comm, int))(mpi::abi.comm_world, status);
   _exit(status);
 }
 
 // An MPI constant as a word that MPI's functions take as an argument: its value differs among MPIs.
 // Empty where the name is none of those that slimpi knows. The process's MPI must be known.
-std::optional<slimpi::mpi::Word> constant(std::string_view name) {
-  using slimpi::mpi::abi;
-  using slimpi::mpi::Word;
-  slimpi::mpi::find_abi();
+std::optional<mpi::Word> constant(std::string_view name) {
+  using mpi::abi;
+  using mpi::Word;
+  mpi::find_abi();
   const struct {
     std::string_view name;
     Word value;
@@ -87,7 +87,7 @@ void write_text(const std::string& text, char* out, std::uint64_t size) {
 SLIMPI_EXPORT int slimpi_get_mpi_constant(const char* name, std::uint64_t* value) {
   bool found = false;
   (void)catch_all([&] {
-    if (name == nullptr || value == nullptr || !slimpi::call::Runtime::finds_mpi()) return;
+    if (name == nullptr || value == nullptr || !call::Runtime::finds_mpi()) return;
     const auto word = constant(name);
     found = word.has_value();
     if (found) *value = *word;
@@ -99,8 +99,8 @@ SLIMPI_EXPORT int slimpi_check_option(const char* name, const char* value, char*
                                       std::uint64_t size) {
   std::string error = "no memory";
   (void)catch_all([&] {
-    error = name == nullptr || value == nullptr ? "no option given"
-                                                : slimpi::call::check_option(name, value);
+    error =
+        name == nullptr || value == nullptr ? "no option given" : call::check_option(name, value);
   });
   if (error.empty()) return 0;
   write_text(error, reason, size);
@@ -110,7 +110,7 @@ SLIMPI_EXPORT int slimpi_check_option(const char* name, const char* value, char*
 SLIMPI_EXPORT int slimpi_get_option(const char* name, char* value, std::uint64_t size) {
   std::optional<std::string> text;
   (void)catch_all([&] {
-    if (name != nullptr) text = slimpi::call::option_value(name);
+    if (name != nullptr) text = call::option_value(name);
   });
   if (!text) return 1;
   write_text(*text, value, size);
@@ -119,7 +119,9 @@ SLIMPI_EXPORT int slimpi_get_option(const char* name, char* value, std::uint64_t
 
 SLIMPI_EXPORT int slimpi_finalize_at_exit(void) {
   bool has_mpi = false;
-  (void)catch_all([&] { has_mpi = slimpi::call::Runtime::finds_mpi(); });
+  (void)catch_all([&] { has_mpi = call::Runtime::finds_mpi(); });
   auto* const process = reinterpret_cast<void*>(std::uintptr_t(getpid()));
   return has_mpi && on_exit(&end_mpi, process) == 0 ? 0 : 1;
 }
+
+}  // namespace slimpi::intercept

@@ -9,7 +9,14 @@
 
 #include "base/exceptions.h"
 
+namespace slimpi::call {}
+namespace slimpi::mpi {}
+
 namespace slimpi::intercept {
+
+// What this layer does is in their words.
+using namespace call;
+using namespace mpi;
 
 // Runs slimpi's part of an intercepted function. Returns the status of what it threw. Everything
 // that may call the program's code runs inside one.

@@ -10,12 +10,9 @@
 #include "intercept/catch_all.h"
 #include "intercept/fortran.h"
 
-using slimpi::call::Completing;
-using slimpi::call::PersistentEnd;
-using slimpi::call::sums_in_flight;
-using slimpi::call::Word;
-using slimpi::intercept::catch_all;
-using Completed = slimpi::call::Completing::Completed;
+namespace slimpi::intercept {
+
+using Completed = Completing::Completed;
 
 namespace {
 
@@ -31,8 +28,8 @@ struct F08 {
   static int first_index() {
     static const int first = [] {
       int requests[2], index = 2, flag = 0, error = 0;
-      slimpi::mpi::MessageStatus status;
-      if (!slimpi::call::make_complete_request(requests)) return 1;
+      mpi::MessageStatus status;
+      if (!call::make_complete_request(requests)) return 1;
       const int count = 2;
       SLIMPI_NEXT("mpi_testany_f08_", void(const int*, void*, int*, int*, void*, int*))
       (&count, requests, &index, &flag, &status, &error);
@@ -55,9 +52,8 @@ int raise(Completing& completing, int code, const Completed& completed) {
 
 template <typename Poll>
 void wait_until(Poll poll) {
-  (void)catch_all([&] {
-    slimpi::call::wait_until([](void* one) { return (*static_cast<Poll*>(one))(); }, &poll);
-  });
+  (void)catch_all(
+      [&] { call::wait_until([](void* one) { return (*static_cast<Poll*>(one))(); }, &poll); });
 }
 
 // `finish` calls the next definition. statuses: of MPI_Waitall.
@@ -67,7 +63,7 @@ int wait_for_all(int count, const void* requests, const auto& finish, void* stat
     return finish();
   Completing completing(count, requests);
   int complete = 0;
-  wait_until([&] { return slimpi::call::are_complete(count, requests, &complete); });
+  wait_until([&] { return call::are_complete(count, requests, &complete); });
   return raise(completing, finish(), {.count = count, .statuses = statuses, .several = several});
 }
 
@@ -90,7 +86,7 @@ int test(int count, const void* requests, const auto& finish) {
   if (!sums_in_flight()) [[likely]]
     return finish(&completed);
   Completing completing(count, requests);
-  (void)catch_all(slimpi::call::progress);
+  (void)catch_all(call::progress);
   const int code = finish(&completed);
   return raise(completing, code, completed);
 }
@@ -184,7 +180,7 @@ int get_status(const auto& next, Word request, int* flag, void* status) {
 }
 
 int free_request(const auto& next, void* request) {
-  slimpi::call::drop_request(request);
+  call::drop_request(request);
   const PersistentEnd end(request);
   return next(request);
 }
@@ -192,16 +188,15 @@ int free_request(const auto& next, void* request) {
 // Of a persistent sum it is an error.
 int cancel(const auto& next, void* request) {
   int code = 0;
-  (void)catch_all([&] { code = slimpi::call::refuse_to_cancel(request); });
+  (void)catch_all([&] { code = call::refuse_to_cancel(request); });
   return code != 0 ? code : next(request);
 }
 
 // `next` calls the next definition.
 int start(int count, const void* requests, const auto& next) {
   int code = 0;
-  const slimpi::Status status =
-      catch_all([&] { code = slimpi::call::start_persistent(count, requests); });
-  if (status != slimpi::Status::ok) return slimpi::mpi::abi.err_other;
+  const Status status = catch_all([&] { code = call::start_persistent(count, requests); });
+  if (status != Status::ok) return mpi::abi.err_other;
   return code != 0 ? code : next();
 }
 
@@ -310,3 +305,5 @@ SLIMPI_F08(waitsome,
            (const int* count, void* requests, int* found, int* indices, void* statuses, int* error),
            wait_some<F08>(next, test_some_f08, *count, requests, found, indices, statuses), count,
            requests, found, indices, statuses)
+
+}  // namespace slimpi::intercept

@@ -7,16 +7,12 @@
 #include "intercept/catch_all.h"
 #include "intercept/fortran.h"
 
-using slimpi::call::Freeing;
-using slimpi::call::sums_in_flight;
-using slimpi::mpi::Comm;
-using slimpi::mpi::read;
+namespace slimpi::intercept {
 
 namespace {
 int free_comm(const auto& next, void* comm) {
   // Nonblocking sums that are in flight use the communicator's state.
-  if (sums_in_flight())
-    (void)slimpi::intercept::catch_all([&] { slimpi::call::wait_for_sums_on(read<Comm>(comm)); });
+  if (sums_in_flight()) (void)catch_all([&] { call::wait_for_sums_on(read<Comm>(comm)); });
   const Freeing freeing(read<Comm>(comm));
   return next(comm);
 }
@@ -27,3 +23,5 @@ SLIMPI_BOTH(Comm_disconnect, free_comm, (void* comm), comm)
 
 SLIMPI_F08(comm_free, (int* comm, int* error), free_comm(next, comm), comm)
 SLIMPI_F08(comm_disconnect, (int* comm, int* error), free_comm(next, comm), comm)
+
+}  // namespace slimpi::intercept

@@ -6,14 +6,16 @@
 #include "intercept/catch_all.h"
 #include "intercept/fortran.h"
 
+namespace slimpi::intercept {
+
 namespace {
 
 // Of several MPIs in the process this chooses that of the caller, before a function is looked up.
 bool wants_threads() {
   bool wants = false;
-  (void)slimpi::intercept::catch_all([&] {
-    slimpi::mpi::find_abi();
-    wants = slimpi::call::wants_threads();
+  (void)catch_all([&] {
+    mpi::find_abi();
+    wants = call::wants_threads();
   });
   return wants;
 }
@@ -31,18 +33,18 @@ void init_thread_f08(const int* required, int* provided, int* error) {
 
 SLIMPI_EXPORT int MPI_Init(int* argc, void* argv) {
   int provided = 0;
-  if (wants_threads()) return init_thread(argc, argv, slimpi::mpi::abi.thread_multiple, &provided);
+  if (wants_threads()) return init_thread(argc, argv, mpi::abi.thread_multiple, &provided);
   return SLIMPI_NEXT("MPI_Init", int(int*, void*))(argc, argv);
 }
 
 SLIMPI_EXPORT int MPI_Init_thread(int* argc, void* argv, int required, int* provided) {
   const bool wants = wants_threads();
-  return init_thread(argc, argv, wants ? slimpi::mpi::abi.thread_multiple : required, provided);
+  return init_thread(argc, argv, wants ? mpi::abi.thread_multiple : required, provided);
 }
 
 // For Open MPI's Fortran: see fortran.h.
 SLIMPI_EXPORT int PMPI_Init_thread(int* argc, void* argv, int required, int* provided) {
-  if (SLIMPI_FROM_FORTRAN && wants_threads()) required = slimpi::mpi::abi.thread_multiple;
+  if (SLIMPI_FROM_FORTRAN && wants_threads()) required = mpi::abi.thread_multiple;
   return SLIMPI_NEXT("PMPI_Init_thread", int(int*, void*, int, int*))(argc, argv, required,
                                                                       provided);
 }
@@ -51,7 +53,7 @@ SLIMPI_EXPORT int PMPI_Init(int* argc, void* argv) {
   int provided = 0;
   if (SLIMPI_FROM_FORTRAN && wants_threads())
     return SLIMPI_NEXT("PMPI_Init_thread", int(int*, void*, int, int*))(
-        argc, argv, slimpi::mpi::abi.thread_multiple, &provided);
+        argc, argv, mpi::abi.thread_multiple, &provided);
   return SLIMPI_NEXT("PMPI_Init", int(int*, void*))(argc, argv);
 }
 
@@ -59,11 +61,13 @@ SLIMPI_EXPORT int PMPI_Init(int* argc, void* argv) {
 SLIMPI_EXPORT void mpi_init_f08_(int* error) {
   int provided = 0;
   if (wants_threads())
-    init_thread_f08(&slimpi::mpi::abi.thread_multiple, &provided, error);
+    init_thread_f08(&mpi::abi.thread_multiple, &provided, error);
   else
     SLIMPI_NEXT("mpi_init_f08_", void(int*))(error);
 }
 
 SLIMPI_EXPORT void mpi_init_thread_f08_(const int* required, int* provided, int* error) {
-  init_thread_f08(wants_threads() ? &slimpi::mpi::abi.thread_multiple : required, provided, error);
+  init_thread_f08(wants_threads() ? &mpi::abi.thread_multiple : required, provided, error);
 }
+
+}  // namespace slimpi::intercept

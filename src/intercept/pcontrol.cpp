@@ -4,10 +4,12 @@
 #include "call/entry.h"
 #include "intercept/catch_all.h"
 
+namespace slimpi::intercept {
+
 // MPI_Pcontrol of forward.S calls this and jumps to the address that it returns: the next
 // MPI_Pcontrol.
 extern "C" [[gnu::used, gnu::visibility("hidden")]] void* slimpi_pcontrol_enter(int level) {
-  (void)slimpi::intercept::catch_all([&] { slimpi::call::control(level); });
+  (void)catch_all([&] { call::control(level); });
   return reinterpret_cast<void*>(SLIMPI_NEXT("MPI_Pcontrol", int(int, ...)));
 }
 
@@ -16,7 +18,7 @@ extern "C" [[gnu::used, gnu::visibility("hidden")]] void* slimpi_pcontrol_enter(
 // POWER and 32-bit ARM. Elsewhere floating-point arguments are lost.
 #if (!defined(__x86_64__) && !defined(__aarch64__)) || defined(SLIMPI_PCONTROL_WORDS)
 SLIMPI_EXPORT int MPI_Pcontrol(const int level, ...) {
-  using slimpi::call::Word;
+  using call::Word;
   using Function = int(int, ...);
   auto* const next = reinterpret_cast<Function*>(slimpi_pcontrol_enter(level));
   Word w[16];
@@ -32,15 +34,16 @@ SLIMPI_EXPORT int MPI_Pcontrol(const int level, ...) {
 
 // Neither mpi_f08 module calls MPI_Pcontrol. `error` is not in the standard's interface.
 SLIMPI_EXPORT void mpi_pcontrol_f08_(const int* level, int* error) {
-  (void)slimpi::intercept::catch_all([&] { slimpi::call::control(*level); });
+  (void)catch_all([&] { call::control(*level); });
   SLIMPI_NEXT("mpi_pcontrol_f08_", void(const int*, int*))(level, error);
 }
 
 // mpif.h and the mpi module, under the name that Fortran compilers for Linux give it. Open MPI goes
 // on from there to PMPI_Pcontrol, which a tool may call as well.
 SLIMPI_EXPORT void mpi_pcontrol_(const int* level, int* error) {
-  slimpi::mpi::find_abi();
-  if (slimpi::mpi::abi.fortran_calls_pmpi)
-    (void)slimpi::intercept::catch_all([&] { slimpi::call::control(*level); });
+  mpi::find_abi();
+  if (mpi::abi.fortran_calls_pmpi) (void)catch_all([&] { call::control(*level); });
   SLIMPI_NEXT("mpi_pcontrol_", void(const int*, int*))(level, error);
 }
+
+}  // namespace slimpi::intercept

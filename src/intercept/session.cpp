@@ -5,12 +5,7 @@
 #include "intercept/catch_all.h"
 #include "intercept/fortran.h"
 
-using slimpi::call::Finalizing;
-using slimpi::call::session_closed;
-using slimpi::call::session_opened;
-using slimpi::call::sums_in_flight;
-using slimpi::call::Word;
-using slimpi::intercept::catch_all;
+namespace slimpi::intercept {
 
 namespace {
 
@@ -27,7 +22,7 @@ int finalize_session(const auto& next, void* session) {
 }
 
 int finalize(const auto& next) {
-  if (sums_in_flight()) (void)catch_all(slimpi::call::wait_for_all_sums);
+  if (sums_in_flight()) (void)catch_all(call::wait_for_all_sums);
   const Finalizing finalizing;
   return next();
 }
@@ -42,3 +37,5 @@ SLIMPI_F08(session_init, (const int* info, const int* handler, int* session, int
            init(next, Word(*info), Word(*handler), session), info, handler, session)
 SLIMPI_F08(session_finalize, (int* session, int* error), finalize_session(next, session), session)
 SLIMPI_F08(finalize, (int* error), finalize(next))
+
+}  // namespace slimpi::intercept
