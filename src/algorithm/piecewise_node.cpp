@@ -12,10 +12,10 @@ namespace slimpi::algorithm {
 
 namespace {
 
-// With fewer groups little overlaps.
-constexpr std::int64_t kLeastGroups = 4;
+// With fewer segments little overlaps.
+constexpr std::int64_t kLeastSegments = 4;
 
-// Groups of one shard that are fetched after a group of this rank's own is finished. All shards
+// Segments of one shard that are fetched after a segment of this rank's own is finished. All shards
 // progress alike. Twice as much lets a rank that was late catch up, and never holds the link back
 // for long.
 constexpr std::int64_t kFetchedAtOnce = 2;
@@ -57,7 +57,7 @@ bool PiecewiseNode::possible(const comm::Call& call) {
 
 Status PiecewiseNode::begin() {
   const bool enough = std::all_of(shards_.begin(), shards_.end(), [](const Shard& shard) {
-    return shard.layout->groups() >= kLeastGroups;
+    return shard.layout->count() >= kLeastSegments;
   });
   return intra::intra_reduce_scatter(call_, group_, enough ? &pieces_ : nullptr);
 }
@@ -75,12 +75,12 @@ Status PiecewiseNode::finished(std::int64_t number) {
   return Status::ok;
 }
 
-// Fetches the groups before `end`.
+// Fetches the segments before `end`.
 Status PiecewiseNode::fetch(Shard& shard, std::int64_t end) {
   if (shard.owner == group_.owner(group_.shard_index)) return Status::ok;
   for (; shard.fetched < end; ++shard.fetched)
     for (int member = 0; member < int(group_.peers.size()); ++member)
-      if (const comm::Range part = shard.layout->group(member, shard.fetched); part.count != 0)
+      if (const comm::Range part = shard.layout->segment(member, shard.fetched); part.count != 0)
         SLIMPI_TRY(pieces_.fetch(shard.owner, {shard.range.first + part.first, part.count}));
   return Status::ok;
 }
@@ -88,7 +88,7 @@ Status PiecewiseNode::fetch(Shard& shard, std::int64_t end) {
 Status PiecewiseNode::end(Status status) {
   if (begun())
     status = pieces_.end(status, [&] {
-      for (Shard& shard : shards_) SLIMPI_TRY(fetch(shard, shard.layout->groups()));
+      for (Shard& shard : shards_) SLIMPI_TRY(fetch(shard, shard.layout->count()));
       return Status::ok;
     });
   else if (status == Status::ok)

@@ -47,7 +47,7 @@ class PiecewiseNode final : public inter::NodeWork {
     comm::Range range;  // of the call's vector
     int owner;          // node-local rank
     Layout layout;
-    std::int64_t fetched = 0;  // groups
+    std::int64_t fetched = 0;  // segments
   };
   Status fetch(Shard& shard, std::int64_t end);
 

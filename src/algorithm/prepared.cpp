@@ -4,7 +4,6 @@
 #include <map>
 #include <tuple>
 
-#include "algorithm/message_rate.h"
 #include "base/log.h"
 #include "comm/communicator.h"
 
@@ -53,11 +52,7 @@ Status reserve(const comm::Call& call, Prepared& prepared, bool* ready) {
 }  // namespace
 
 Status prepare(const comm::Call& call, bool* ready) {
-  Prepared& prepared = call.communicator.attachment<Prepared>();
-  bool changed = false;
-  SLIMPI_TRY(agree_on_messages(call, &changed));
-  if (changed) prepared.largest.clear();
-  return reserve(call, prepared, ready);
+  return reserve(call, call.communicator.attachment<Prepared>(), ready);
 }
 
 }  // namespace slimpi::algorithm

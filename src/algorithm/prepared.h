@@ -6,9 +6,8 @@
 namespace slimpi::algorithm {
 
 // Reserves memory and opens streams for the call, as Functions::reserve says. *ready: all ranks
-// could; it is the same on all. The ranks communicate at the first call of a size, and when they
-// agree on the length of messages (message_rate.h). Once some rank prepares for a staged device,
-// the segment class is never `small` again.
+// could; it is the same on all. The ranks communicate at the first call of a size. Once some rank
+// prepares for a staged device, the segment class is never `small` again.
 Status prepare(const comm::Call& call, bool* ready);
 
 }  // namespace slimpi::algorithm

@@ -6,7 +6,6 @@
 
 #include "algorithm/algorithm.h"
 #include "algorithm/error_feedback.h"
-#include "algorithm/message_rate.h"
 #include "algorithm/prepared.h"
 #include "base/activity.h"
 #include "base/described_tensor.h"
@@ -149,7 +148,6 @@ Status AllreduceCall::run_plan(comm::Call& call) {
   }
   const auto nanoseconds = std::uint64_t(std::chrono::nanoseconds(end - start).count());
   const std::uint64_t sent = communicator_.exchange().bytes_sent() - sent_before;
-  algorithm::note_rate(call, nanoseconds, sent);
   count(call, nanoseconds, sent);
   return Status::ok;
 }

@@ -147,13 +147,6 @@ struct Device {
   // with this one, or not soon. Null where a copy leaves nothing in this core's caches anyway.
   decltype(copy) copy_nontemporal = nullptr;
 
-  // As copy, of ranges of `width` bytes that begin `to_pitch` bytes apart at the one end and
-  // `from_pitch` at the other. Never null where the row is staged.
-  struct Rows {
-    std::size_t count, width, to_pitch, from_pitch;
-  };
-  Status (*copy_rows)(void* to, const void* from, const Rows& rows, Stream* stream) = nullptr;
-
   // Pins host memory that the row has not allocated, such as a shared mapping, so that copies
   // between it and memory at the location run asynchronously and at full speed. ok if it is pinned
   // already. unpin() must come before the memory is unmapped; it does nothing for other memory, or

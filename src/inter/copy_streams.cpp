@@ -20,36 +20,22 @@ Status CopyStreams::hold_up(comm::StreamRole later, comm::StreamRole earlier,
   return context_.device.wait_event(stream(later), stream(earlier), *number);
 }
 
-// One copy, and another where the last range is shorter.
-Status CopyStreams::copy(void* to, const void* from, const Rows& rows, comm::StreamRole role) {
-  // copy_rows takes ranges of one width only.
-  const std::size_t full = rows.last == rows.width ? rows.count : rows.count - 1;
-  if (full == 1) SLIMPI_TRY(context_.device.copy(to, from, rows.width, stream(role)));
-  if (full > 1)
-    SLIMPI_TRY(context_.device.copy_rows(
-        to, from, {full, rows.width, rows.to_pitch, rows.from_pitch}, stream(role)));
-  if (full == rows.count) return Status::ok;
-  return context_.device.copy(static_cast<std::byte*>(to) + full * rows.to_pitch,
-                              static_cast<const std::byte*>(from) + full * rows.from_pitch,
-                              rows.last, stream(role));
-}
-
-Status CopyStreams::copy_out(void* to, const void* from, const Rows& rows, Event* event) {
+Status CopyStreams::copy_out(void* to, const void* from, std::size_t bytes, Event* event) {
   if (!context_.device.staged) return Status::ok;
   const auto now = Trace::Clock::now();
   std::uint64_t made = 0;
   // The copy starts behind the kernels that are queued so far. The host waits for neither.
   SLIMPI_TRY(hold_up(comm::StreamRole::d2h, comm::StreamRole::compute, &made));
-  SLIMPI_TRY(copy(to, from, rows, comm::StreamRole::d2h));
-  return record_for_host(comm::StreamRole::d2h, now, rows.bytes(), event);
+  SLIMPI_TRY(context_.device.copy(to, from, bytes, stream(comm::StreamRole::d2h)));
+  return record_for_host(comm::StreamRole::d2h, now, bytes, event);
 }
 
-Status CopyStreams::copy_in(void* to, const void* from, const Rows& rows) {
+Status CopyStreams::copy_in(void* to, const void* from, std::size_t bytes) {
   if (!context_.device.staged) return Status::ok;
   const auto now = Trace::Clock::now();
   // Behind no kernel: the caller says that `to` is free (see SegmentRing::finish).
-  SLIMPI_TRY(copy(to, from, rows, comm::StreamRole::h2d));
-  Event there{comm::StreamRole::h2d, 0, now, rows.bytes()};
+  SLIMPI_TRY(context_.device.copy(to, from, bytes, stream(comm::StreamRole::h2d)));
+  Event there{comm::StreamRole::h2d, 0, now, bytes};
   SLIMPI_TRY(hold_up(comm::StreamRole::compute, comm::StreamRole::h2d, &there.number));
   if (Trace::running() != nullptr) try {
       // Nobody waits for these events. wait() looks at them later, for their place in the trace.

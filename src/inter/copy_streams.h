@@ -24,23 +24,17 @@ class CopyStreams {
     std::uint64_t bytes = 0;
   };
 
-  // What one call copies: ranges of `width` bytes, the last of `last`, that begin a pitch apart.
-  struct Rows {
-    std::size_t count, width, last, to_pitch, from_pitch;
-    std::size_t bytes() const { return (count - 1) * width + last; }
-  };
-
   explicit CopyStreams(const Context& context)
       : context_(context), pending_copies_(context.memory) {}
 
   // Queues a copy to, for example, staging memory, after all that is queued on the compute stream
   // so far. The event is complete when the copy is.
-  Status copy_out(void* to, const void* from, const Rows& rows, Event* event);
+  Status copy_out(void* to, const void* from, std::size_t bytes, Event* event);
 
   // Queues a copy from, for example, staging memory. All that is queued on the compute stream from
   // now on waits for it. The copy does not wait for work that the compute stream already has; that
   // work must not use `to`.
-  Status copy_in(void* to, const void* from, const Rows& rows);
+  Status copy_in(void* to, const void* from, std::size_t bytes);
 
   // Records an event after all that is queued on the compute stream.
   Status record(Event* event, std::uint64_t bytes);
@@ -57,7 +51,6 @@ class CopyStreams {
   // What is queued on `later` from now on waits for all that is queued on `earlier`: its event
   // `number`.
   Status hold_up(comm::StreamRole later, comm::StreamRole earlier, std::uint64_t* number);
-  Status copy(void* to, const void* from, const Rows& rows, comm::StreamRole role);
   device::Stream* stream(comm::StreamRole role) const {
     return context_.streams.by_role[int(role)];
   }

@@ -40,12 +40,12 @@ class ExchangeLayout {
 
   virtual std::size_t bytes() const = 0;  // of memory that it takes, about
 
-  // Groups of each member's chunk that the schedule finishes one after the other, so that it can do
-  // a NodeWork between them; 0: it cannot. The same on all members.
-  virtual std::int64_t groups() const { return 0; }
-  // Group `number` of a member's chunk, from the shard's first element on; empty if that chunk is
+  // Segments of the longest chunk, which the schedule finishes one after the other, so that it can
+  // do a NodeWork between them; 0: it cannot. The same on all members.
+  virtual std::int64_t count() const { return 0; }
+  // Segment `number` of a member's chunk, from the shard's first element on; empty if that chunk is
   // shorter.
-  virtual comm::Range group(int member, std::int64_t number) const {
+  virtual comm::Range segment(int member, std::int64_t number) const {
     (void)member, (void)number;
     return {};
   }

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "inter/message_buffers.h"
 
-#include <algorithm>
-#include <utility>
-
 namespace slimpi::inter {
 
 namespace {
@@ -24,47 +21,38 @@ bool kernels_use_staging(const device::Device& device, const kernels::Format& fo
 }  // namespace
 
 MessageBuffers::MessageBuffers(const Context& context, CopyStreams& streams, std::size_t bytes,
-                               std::size_t count)
+                               std::size_t count, bool once)
     : streams_(streams),
       gpu_aware_(mpi_sends_from(context.device, context.format.codec)),
-      mapped_(!gpu_aware_ && kernels_use_staging(context.device, context.format)),
+      mapped_(once && !gpu_aware_ && kernels_use_staging(context.device, context.format)),
       bytes_(bytes),
       memory_(context.messages),
       staging_(context.staging),
       wire_(gpu_aware_ ? memory_ : staging_),
       received_(gpu_aware_ ? count : 0, context.memory) {}
 
-// Of the host's payloads, which lie apart; the pitch of the device's is their length.
-CopyStreams::Rows MessageBuffers::payloads(std::span<const comm::MessageHeader> about) const {
-  const std::size_t width = kernels::encoded_bytes(about.front().format, about.front().count);
-  return {about.size(), width, kernels::encoded_bytes(about.back().format, about.back().count),
-          bytes_, width};
-}
-
-Status MessageBuffers::stage_out(std::size_t first, std::span<const comm::MessageHeader> about,
-                                 CopyStreams::Event* event, bool mapped) {
-  for (std::size_t i = 0; i < about.size(); ++i) comm::write_header(header(first + i), about[i]);
-  // MPI sends the payloads from the device. Only the headers, which the host writes, go there.
+Status MessageBuffers::stage_out(std::size_t buffer, const comm::MessageHeader& about,
+                                 CopyStreams::Event* event) {
+  comm::write_header(header(buffer), about);
+  // MPI sends the payload from the device. Only the header, which the host writes, goes there.
   if (gpu_aware_)
-    return streams_.copy_out(message(first), header(first), headers(about.size()), event);
-  const CopyStreams::Rows rows = payloads(about);
-  if (mapped) return streams_.record(event, rows.bytes());
-  return streams_.copy_out(host_payload(first), payload(first), rows, event);
+    return streams_.copy_out(message(buffer), header(buffer), comm::kHeaderBytes, event);
+  const std::size_t bytes = kernels::encoded_bytes(about.format, about.count);
+  if (mapped_) return streams_.record(event, bytes);
+  return streams_.copy_out(host_payload(buffer), payload(buffer), bytes, event);
 }
 
-Status MessageBuffers::stage_in(std::size_t first, std::span<const std::size_t> received,
-                                std::span<const comm::MessageHeader> expected, bool mapped) {
+Status MessageBuffers::stage_in(std::size_t buffer, std::size_t received,
+                                const comm::MessageHeader& expected) {
   if (gpu_aware_) {
-    std::copy(received.begin(), received.end(), received_.begin() + std::ptrdiff_t(first));
-    return streams_.copy_in(header(first), message(first), headers(expected.size()));
+    received_[buffer] = received;
+    return streams_.copy_in(header(buffer), message(buffer), comm::kHeaderBytes);
   }
-  for (std::size_t i = 0; i < expected.size(); ++i)
-    // Before any kernel reads the payload: a message with a wrong header or length fails the call.
-    SLIMPI_TRY(comm::check_message(header(first + i), received[i], expected[i]));
-  if (mapped) return Status::ok;
-  CopyStreams::Rows rows = payloads(expected);
-  std::swap(rows.to_pitch, rows.from_pitch);
-  return streams_.copy_in(payload(first), host_payload(first), rows);
+  // Before any kernel reads the payload: a message with a wrong header or length fails the call.
+  SLIMPI_TRY(comm::check_message(header(buffer), received, expected));
+  if (mapped_) return Status::ok;
+  return streams_.copy_in(payload(buffer), host_payload(buffer),
+                          kernels::encoded_bytes(expected.format, expected.count));
 }
 
 Status MessageBuffers::check(std::size_t buffer, const comm::MessageHeader& expected) const {

@@ -72,7 +72,7 @@ class NeighborExchange {
         streams_(context),
         staged_(context.device.staged),
         plan_(plan_segments(context.format, shard.count, int(ranks.size()), staged_)),
-        buffers_(context, streams_, plan_.buffer, plan_.total / plan_.buffer),
+        buffers_(context, streams_, plan_.buffer, plan_.total / plan_.buffer, false),
         requests_(2 * std::size_t(plan_.depth) * ranks.size(), mpi::abi.request_null,
                   context.memory),
         encoded_(std::size_t(plan_.depth), context.memory),
@@ -153,7 +153,7 @@ Status NeighborExchange::encode(std::int64_t number) {
   const std::size_t buffer = place(number, 0);
   codec_.encode(part, buffers_.payload(buffer));
   const comm::MessageHeader about = message(part, context_.rank);
-  return buffers_.stage_out(buffer, {&about, 1}, &encoded_[ring_index(number)]);
+  return buffers_.stage_out(buffer, about, &encoded_[ring_index(number)]);
 }
 
 Status NeighborExchange::send(std::int64_t number) {
@@ -180,7 +180,7 @@ Status NeighborExchange::apply(std::int64_t number) {
     const std::size_t buffer = place(number, 1 + peer);
     theirs_[peer] = buffers_.payload(buffer);
     const comm::MessageHeader expected = message(part, ranks_[peer]);
-    SLIMPI_TRY(buffers_.stage_in(buffer, {&bytes_received, 1}, {&expected, 1}));
+    SLIMPI_TRY(buffers_.stage_in(buffer, bytes_received, expected));
   }
   const Timed timed(statistics_, Stage::decode, "decode", 4 * part.count);
   codec_.apply(part, buffers_.payload(place(number, 0)), theirs_);

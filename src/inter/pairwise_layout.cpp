@@ -22,9 +22,9 @@ StepPeers peers_in_round(int group_size, int me, int round) {
   return {peer, peer};
 }
 
-PairwiseSteps::PairwiseSteps(int group_size, int me, std::int64_t groups, int depth,
+PairwiseSteps::PairwiseSteps(int group_size, int me, std::int64_t segments, int depth,
                              std::int64_t gap)
-    : groups_(groups), gap_(gap), depth_(depth), round_from_(std::size_t(group_size)) {
+    : segments_(segments), gap_(gap), depth_(depth), round_from_(std::size_t(group_size)) {
   peers_.reserve(std::size_t(group_size));
   for (int round = 0; round < group_size - 1; ++round) {
     peers_.push_back(peers_in_round(group_size, me, round));
@@ -35,7 +35,7 @@ PairwiseSteps::PairwiseSteps(int group_size, int me, std::int64_t groups, int de
 Step PairwiseSteps::at(std::int64_t index) const {
   const std::int64_t cycle = index / (2 * rounds());
   const int within = int(index % (2 * rounds()));
-  if (within < rounds()) return {false, cycle < groups_ ? cycle : -1, within};
+  if (within < rounds()) return {false, cycle < segments_ ? cycle : -1, within};
   return {true, cycle - gap_, within - rounds()};
 }
 
@@ -51,52 +51,40 @@ PairwiseLayout::PairwiseLayout(const ExchangeSize& size)
     : me_(size.me),
       format_(size.format),
       segments_(segments_for(size)),
-      groups_(segments_.longest, segments_.group),
-      steps_(size.group_size, size.me, groups_.count(), segments_.depth,
+      steps_(size.group_size, size.me, segments_.longest, segments_.depth,
              size.segment_class == comm::SegmentClass::small ? 1 : 2) {
   chunks_.reserve(std::size_t(size.group_size));
   for (int member = 0; member < size.group_size; ++member)
     chunks_.push_back(comm::chunk_of(size.count, size.group_size, member, segments_.align));
 }
 
-// Of each member: its chunk, and its two numbers in PairwiseSteps. Of each group: where it starts.
+// Of each member: its chunk, and its two numbers in PairwiseSteps.
 std::size_t PairwiseLayout::bytes() const {
-  return sizeof *this + chunks_.size() * (sizeof(comm::Range) + sizeof(StepPeers) + sizeof(int)) +
-         std::size_t(groups_.count()) * sizeof(std::int64_t);
+  return sizeof *this + chunks_.size() * (sizeof(comm::Range) + sizeof(StepPeers) + sizeof(int));
 }
 
-comm::Range PairwiseLayout::group(int member, std::int64_t number) const {
+comm::Range PairwiseLayout::segment(int member, std::int64_t number) const {
   const comm::Range& chunk = chunks_[std::size_t(member)];
-  if (number < 0 || number >= groups_.count()) return {};
-  const std::uint64_t first = std::uint64_t(groups_.first(number)) * segments_.elements;
-  const std::uint64_t end = std::uint64_t(groups_.first(number + 1)) * segments_.elements;
-  // Chunks differ by a block of `align` at most, so a shorter one may lack the last group.
+  if (number < 0 || number >= count()) return {};
+  const std::uint64_t first = std::uint64_t(number) * segments_.elements;
+  // Chunks differ by a block of `align` at most, so a shorter one may lack the last segment.
   if (first >= chunk.count) return {};
-  return {chunk.first + first, std::min(end, chunk.count) - first};
-}
-
-comm::Range PairwiseLayout::segment(const comm::Range& group, int index) const {
-  const std::uint64_t first = std::uint64_t(index) * segments_.elements;
-  return {group.first + first, std::min(segments_.elements, group.count - first)};
+  return {chunk.first + first, std::min(segments_.elements, chunk.count - first)};
 }
 
 std::size_t PairwiseLayout::bytes_in_flight(const Step& step) const {
   const std::uint64_t most = std::max(sent_in(step).count, received_in(step).count);
-  if (most == 0) return 0;
-  // All segments of a group are full but the last.
-  const std::uint64_t full = (most - 1) / segments_.elements;
-  return full * message_bytes(format_, segments_.elements) +
-         message_bytes(format_, most - full * segments_.elements);
+  return most == 0 ? 0 : message_bytes(format_, most);
 }
 
 std::size_t PairwiseLayout::buffer(MessageKind message, std::int64_t number, int round) const {
-  // In each place of the ring: a group of buffers for each round of the first three kinds of
-  // messages, then one for gather_out.
+  // In each place of the ring: a buffer for each round of the first three kinds of messages, then
+  // one for gather_out.
   const std::size_t rounds = std::size_t(this->rounds());
   const std::size_t within = message == MessageKind::gather_out
                                  ? 3 * rounds
                                  : std::size_t(message) * rounds + std::size_t(round);
-  return (ring_index(number) * (3 * rounds + 1) + within) * std::size_t(segments_.group);
+  return ring_index(number) * (3 * rounds + 1) + within;
 }
 
 }  // namespace slimpi::inter

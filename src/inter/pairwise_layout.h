@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The steps of a pairwise exchange: which elements each sends and receives, and which message
-// buffers and requests it uses. The same for all exchanges of one size. In each step a rank sends
-// the messages of one group of segments to one member and receives those of one from one. So a link
-// carries no more messages than its rank has in flight, however many members there are.
+// buffer and request it uses. The same for all exchanges of one size. In each step a rank sends a
+// segment to one member and receives one from one. So a link carries no more messages than its rank
+// has in flight, however many members there are.
 //
-// A step is of a group of segments (see Groups), each of which is a message. The buffers form a
-// ring: group g uses those of ring index g modulo the pipeline depth, so that the group `depth`
-// later uses them again.
+// The buffers form a ring: segment n of each chunk uses those of ring index n modulo the pipeline
+// depth, so that the segment `depth` later uses them again.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -25,25 +24,25 @@ struct StepPeers {
 };
 StepPeers peers_in_round(int group_size, int me, int round);
 
-// One step of a rank. Reduce-scatter: it sends a group of another member's chunk to its owner.
-// All-gather: it sends the sum of a group of its own chunk to another member.
+// One step of a rank. Reduce-scatter: it sends a segment of another member's chunk to its owner.
+// All-gather: it sends the sum of a segment of its own chunk to another member.
 struct Step {
   bool gather;          // false: reduce-scatter; true: all-gather
-  std::int64_t number;  // of the group; negative: no message
+  std::int64_t number;  // of the segment; negative: no message
   int round;
 };
 
 // The sequence of steps, in cycles of 2 * rounds() steps. Cycle k does the reduce-scatter of
-// group k, one step per round, and then the all-gather of group k - gap. Every rank has the same
-// sequence of groups and rounds.
+// segment k, one step per round, and then the all-gather of segment k - gap. Every rank has the
+// same sequence of segments and rounds.
 class PairwiseSteps {
  public:
-  // `depth` groups have message buffers at a time.
-  PairwiseSteps(int group_size, int me, std::int64_t groups, int depth, std::int64_t gap);
+  // `depth` segments of a chunk have message buffers at a time.
+  PairwiseSteps(int group_size, int me, std::int64_t segments, int depth, std::int64_t gap);
 
   int rounds() const { return int(peers_.size()); }
-  std::int64_t groups() const { return groups_; }
-  std::int64_t count() const { return (groups_ + gap_) * 2 * rounds(); }
+  std::int64_t segments() const { return segments_; }
+  std::int64_t count() const { return (segments_ + gap_) * 2 * rounds(); }
   Step at(std::int64_t index) const;
   const StepPeers& peers_in(int round) const { return peers_[std::size_t(round)]; }
   int round_from(int member) const { return round_from_[std::size_t(member)]; }
@@ -53,19 +52,19 @@ class PairwiseSteps {
   bool ready(std::int64_t index, std::int64_t finished) const;
 
  private:
-  std::int64_t groups_, gap_;
+  std::int64_t segments_, gap_;
   int depth_;                     // pipeline depth
   std::vector<StepPeers> peers_;  // by round
   std::vector<int> round_from_;   // the round in which a member is `from`; by member
 };
 
-// The messages of one group, each segment's in a buffer of its own, one behind the other: one group
-// of them per round for the first three; the last one goes to all members.
+// The messages with one segment of the chunks: one per round for the first three; the last one goes
+// to all members.
 enum class MessageKind { scatter_out, scatter_in, gather_in, gather_out };
 
 class PairwiseLayout : public ExchangeLayout {
  public:
-  // Where a staged device takes part, the all-gather of a group comes two cycles after its
+  // Where a staged device takes part, the all-gather of a segment comes two cycles after its
   // reduce-scatter, so that the device never waits for the host; else one. The same on all ranks,
   // as their order of steps must be.
   explicit PairwiseLayout(const ExchangeSize& size);
@@ -77,26 +76,15 @@ class PairwiseLayout : public ExchangeLayout {
   int rounds() const { return steps_.rounds(); }
   int me() const { return me_; }
 
-  std::int64_t groups() const override { return steps_.groups(); }
-  comm::Range group(int member, std::int64_t number) const override;
+  std::int64_t count() const override { return steps_.segments(); }
+  comm::Range segment(int member, std::int64_t number) const override;
 
-  // Segments of a group, in the longest chunk.
-  std::int64_t most_segments(std::int64_t number) const {
-    return groups_.first(number + 1) - groups_.first(number);
-  }
-
-  // A group's segments, from 0 on.
-  int segments_of(const comm::Range& group) const {
-    return int((group.count + segments_.elements - 1) / segments_.elements);
-  }
-  comm::Range segment(const comm::Range& group, int index) const;
-
-  // The groups that a step sends and receives; empty if there is no message.
+  // The segments that a step sends and receives; empty if there is no message.
   comm::Range sent_in(const Step& step) const {
-    return group(step.gather ? me_ : to(step), step.number);
+    return segment(step.gather ? me_ : to(step), step.number);
   }
   comm::Range received_in(const Step& step) const {
-    return group(step.gather ? from(step) : me_, step.number);
+    return segment(step.gather ? from(step) : me_, step.number);
   }
   int to(const Step& step) const { return steps_.peers_in(step.round).to; }
   int from(const Step& step) const { return steps_.peers_in(step.round).from; }
@@ -104,30 +92,24 @@ class PairwiseLayout : public ExchangeLayout {
   // Bytes that a step has in flight on this rank's link, in the direction that carries more.
   std::size_t bytes_in_flight(const Step& step) const;
 
-  // Steps that a rank may have in flight.
-  std::int64_t most_steps() const { return segments_.most_cycles * 2 * rounds(); }
-
   std::size_t ring_index(std::int64_t number) const {
     return std::size_t(number % segments_.depth);
   }
-  // The buffer and the request of a group's first segment; those of the others follow.
   std::size_t buffer(MessageKind message, std::int64_t number, int round) const;
   std::size_t buffers() const { return segments_.total / segments_.message; }
   // A gather_out buffer has a request for each round.
   std::size_t request(MessageKind message, const Step& step) const {
-    return ((ring_index(step.number) * 4 + std::size_t(message)) * std::size_t(rounds()) +
-            std::size_t(step.round)) *
-           std::size_t(segments_.group);
+    return (ring_index(step.number) * 4 + std::size_t(message)) * std::size_t(rounds()) +
+           std::size_t(step.round);
   }
   std::size_t requests() const {
-    return std::size_t(segments_.depth) * 4 * std::size_t(rounds()) * std::size_t(segments_.group);
+    return std::size_t(segments_.depth) * 4 * std::size_t(rounds());
   }
 
  private:
   const int me_;
   const kernels::Format format_;
   const Segments segments_;
-  const Groups groups_;
   const PairwiseSteps steps_;
   std::vector<comm::Range> chunks_;  // by member
 };

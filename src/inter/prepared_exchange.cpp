@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "inter/prepared_exchange.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -10,18 +9,8 @@
 
 namespace slimpi::inter {
 
-// Longer messages may come into use later, or go out of use, and nothing is allocated then.
 PreparedExchange::PreparedExchange(const ExchangeSize& size)
-    : schedule(&schedule_for(size)), need(schedule->need(size)), layout(schedule->layout(size)) {
-  using comm::SegmentClass;
-  if (size.segment_class == SegmentClass::small) return;
-  ExchangeSize other = size;
-  other.segment_class =
-      size.segment_class == SegmentClass::large ? SegmentClass::longest : SegmentClass::large;
-  const Need more = schedule_for(other).need(other);
-  need.bytes = std::max(need.bytes, more.bytes);
-  need.partial = std::max(need.partial, more.partial);
-}
+    : schedule(&schedule_for(size)), need(schedule->need(size)), layout(schedule->layout(size)) {}
 
 const PreparedExchange& PreparedExchanges::find(const ExchangeSize& size) {
   // Most programs repeat a size. A map's entries do not move, so the pointer stays valid.

@@ -31,11 +31,11 @@ namespace {
 
 // Takes the steps of PairwiseSteps through their stages, each stage in the order of the steps:
 //
-//   prepare   queues the kernels that make the step's messages; its event says when they are made
-//   begin     starts to send them
-//   finish    waits until they have left and the step's other messages have arrived
-//   decode    queues the kernels that decode what an all-gather step received; after the last one
-//             of a group, the group's buffers are posted again
+//   prepare   queues the kernel that makes the step's message; its event says when it is made
+//   begin     starts to send it
+//   finish    waits until it has left and the step's other message has arrived
+//   decode    queues the kernel that decodes what an all-gather step received; after the last one
+//             of a segment, the segment's buffers are posted again
 //
 // One cursor a stage counts the steps that are through it. Whenever step `index` begins:
 //
@@ -44,17 +44,16 @@ namespace {
 //   index < prepared_       the loop first finishes steps until `index` is ready, and every step is
 //                           ready when all steps before it are finished.
 //   in_flight_              is the sum of bytes_in_flight over the steps finished_ to index - 1. It
-//                           is at most segments().in_flight, or `index` is the only step in flight;
-//                           the steps are no more than most_steps().
-//   buffers                 a group is finished, decoded and posted again before a step uses its
-//                           buffers for the group `depth` later. PairwiseSteps::ready holds back
+//                           is at most segments().in_flight, or `index` is the only step in flight
+//   buffers                 a segment is finished, decoded and posted again before a step uses its
+//                           buffers for the segment `depth` later. PairwiseSteps::ready holds back
 //                           what this rank writes. What it receives is held back by the depth:
 //                           segments_for gives at least three cycles more than may be in flight.
 //
-// Why no rank waits for ever: all ranks have the same sequence of groups and rounds, and step i
+// Why no rank waits for ever: all ranks have the same sequence of segments and rounds, and step i
 // of one rank receives what step i of another sends. Take the rank whose wait in finish is for the
 // lowest step, i. Every other rank waits in finish for step i or a later one (or for its device,
-// which waits for no rank), so it has begun step i and has posted its receives of that group. So
+// which waits for no rank), so it has begun step i and has posted its receives of that segment. So
 // the messages of step i can complete, both ways.
 class ReduceScatterAllgather {
  public:
@@ -73,10 +72,7 @@ class ReduceScatterAllgather {
 
  private:
   Status run_steps();
-  template <typename Work>
-  Status for_pieces(const Step& step, const comm::Range& group, Work work) const;
-  Status sum_in_node(const comm::Range& part) const;
-  void sum(const Step& step, const comm::Range& part, int segment);
+  void sum(const Step& step, const comm::Range& part);
   Status prepare(const Step& step);
   Status begin(const Step& step);
   Status decode(const Step& step);
@@ -90,90 +86,66 @@ class ReduceScatterAllgather {
   const PairwiseLayout& layout_;
   ChunkCodec codec_;
   SegmentRing ring_;
-  const std::int64_t ahead_;  // steps whose messages are prepared before they begin
+  const std::int64_t ahead_;  // steps whose message is prepared before they begin
   std::int64_t prepared_ = 0, finished_ = 0, decoded_ = 0;  // cursors
   std::size_t in_flight_ = 0;                               // bytes
 };
 
-// Calls work(part, segment) for each range that one kernel works on: all of the group, or each
-// segment; `segment` is the first one.
-template <typename Work>
-Status ReduceScatterAllgather::for_pieces(const Step& step, const comm::Range& group,
-                                          Work work) const {
-  if (ring_.contiguous(step.number)) return work(group, 0);
-  for (int i = 0; i < layout_.segments_of(group); ++i)
-    SLIMPI_TRY(work(layout_.segment(group, i), i));
-  return Status::ok;
-}
-
-// Each element is in one part of one step that prepare() makes: what this rank sends, or sums.
-Status ReduceScatterAllgather::sum_in_node(const comm::Range& part) const {
-  return context_.node_work == nullptr ? Status::ok : context_.node_work->sum(part);
-}
-
-void ReduceScatterAllgather::sum(const Step& step, const comm::Range& part, int segment) {
+void ReduceScatterAllgather::sum(const Step& step, const comm::Range& part) {
   const auto from = [&](int member) {
-    return ring_.payload(MessageKind::scatter_in, step.number, steps().round_from(member), segment);
+    return ring_.payload(MessageKind::scatter_in, step.number, steps().round_from(member));
   };
-  std::byte* const payload =
-      ring_.payload(MessageKind::gather_out, step.number, step.round, segment);
+  std::byte* const payload = ring_.payload(MessageKind::gather_out, step.number, step.round);
   // By reference: a copy in a std::function would be on the heap.
   codec_.sum(part, payload, std::cref(from));
   if (!context_.device.staged) codec_.summed(part, payload, std::cref(from));
 }
 
-// A reduce-scatter step sends what this rank has for the owner of a group. An all-gather sends the
-// sum of this rank's own group, which is made once, in round 0.
+// A reduce-scatter step sends what this rank has for the owner of a segment. An all-gather sends
+// the sum of this rank's own segment, which is made once, in round 0. So each element is in one
+// part that is made here, and NodeWork::sum is called for it once.
 Status ReduceScatterAllgather::prepare(const Step& step) {
   if (step.number < 0 || (step.gather && step.round != 0)) return Status::ok;
-  const comm::Range group = layout_.sent_in(step);
-  if (group.count == 0) return Status::ok;
-  const MessageKind message = step.gather ? MessageKind::gather_out : MessageKind::scatter_out;
-  SLIMPI_TRY(for_pieces(step, group, [&](const comm::Range& part, int segment) {
-    SLIMPI_TRY(sum_in_node(part));
-    if (step.gather)
-      sum(step, part, segment);
-    else
-      codec_.encode(part, ring_.payload(message, step.number, step.round, segment));
-    return Status::ok;
-  }));
-  return ring_.stage_out(message, step);
+  const comm::Range part = layout_.sent_in(step);
+  if (part.count == 0) return Status::ok;
+  if (context_.node_work != nullptr) SLIMPI_TRY(context_.node_work->sum(part));
+  if (step.gather)
+    sum(step, part);
+  else
+    codec_.encode(part, ring_.payload(MessageKind::scatter_out, step.number, step.round));
+  return ring_.stage_out(step);
 }
 
 Status ReduceScatterAllgather::begin(const Step& step) {
-  const comm::Range group = layout_.sent_in(step);
-  if (group.count == 0) return Status::ok;
-  const MessageKind message = step.gather ? MessageKind::gather_out : MessageKind::scatter_out;
-  const bool made_here = !step.gather || step.round == 0;
-  if (made_here) SLIMPI_TRY(ring_.wait_for_payload(message, step));
-  // The sum has read them all, so what could not be checked on arrival is on the host now.
-  if (step.gather && made_here) SLIMPI_TRY(ring_.check(MessageKind::scatter_in, step.number));
-  for (int i = 0; made_here && i < layout_.segments_of(group); ++i) {
-    const std::byte* const payload = ring_.host_payload(message, step.number, step.round, i);
-    if (!step.gather)
-      codec_.encoded(layout_.segment(group, i), payload);
-    else if (context_.device.staged)  // else counted with the sum
-      codec_.summed(layout_.segment(group, i), payload, [&](int member) {
-        return ring_.host_payload(MessageKind::scatter_in, step.number, steps().round_from(member),
-                                  i);
-      });
+  const comm::Range part = layout_.sent_in(step);
+  if (part.count == 0) return Status::ok;
+  if (step.gather && step.round != 0) return ring_.send(step);
+  SLIMPI_TRY(ring_.wait_for_payload(step));
+  const std::byte* const payload =
+      ring_.host_payload(SegmentRing::sent_by(step), step.number, step.round);
+  if (!step.gather) {
+    codec_.encoded(part, payload);
+    return ring_.send(step);
   }
+  // The sum has read them all, so what could not be checked on arrival is on the host now.
+  SLIMPI_TRY(ring_.check(MessageKind::scatter_in, step.number));
+  if (context_.device.staged)  // else counted with the sum
+    codec_.summed(part, payload, [&](int member) {
+      return ring_.host_payload(MessageKind::scatter_in, step.number, steps().round_from(member));
+    });
   return ring_.send(step);
 }
 
-// On a staged device the group before is recycled: its kernels are done by now, so the host does
+// On a staged device the segment before is recycled: its kernels are done by now, so the host does
 // not wait for them.
 Status ReduceScatterAllgather::decode(const Step& step) {
   if (!step.gather || step.number < 0) return Status::ok;
-  const comm::Range group = layout_.received_in(step);
-  if (group.count != 0)
-    SLIMPI_TRY(for_pieces(step, group, [&](const comm::Range& part, int segment) {
-      codec_.decode(part, ring_.payload(MessageKind::gather_in, step.number, step.round, segment));
-      return Status::ok;
-    }));
+  const comm::Range part = layout_.received_in(step);
+  if (part.count != 0)
+    codec_.decode(part, ring_.payload(MessageKind::gather_in, step.number, step.round));
   if (step.round != layout_.rounds() - 1) return Status::ok;
   if (context_.node_work != nullptr) SLIMPI_TRY(context_.node_work->finished(step.number));
-  SLIMPI_TRY(ring_.decoded(step.number, 4 * group.count));
+  SLIMPI_TRY(ring_.decoded(step.number, 4 * part.count));
   return ring_.recycle(context_.device.staged ? step.number - 1 : step.number);
 }
 
@@ -205,8 +177,7 @@ Status ReduceScatterAllgather::run_steps() {
     const Step now = steps().at(index);
     const std::size_t bytes = layout_.bytes_in_flight(now);
     while (finished_ < index &&
-           (in_flight_ + bytes > layout_.segments().in_flight ||
-            index - finished_ >= layout_.most_steps() || !steps().ready(index, finished_)))
+           (in_flight_ + bytes > layout_.segments().in_flight || !steps().ready(index, finished_)))
       SLIMPI_TRY(finish_next());
     // A staged device works on the next messages while the host waits for this one in begin.
     SLIMPI_TRY(prepare_until(index + 1 + (context_.device.staged ? ahead_ : 0)));
@@ -219,7 +190,7 @@ Status ReduceScatterAllgather::run_steps() {
   while (finished_ < steps().count()) SLIMPI_TRY(finish_next());
   SLIMPI_TRY(decode_finished());
   SLIMPI_TRY(ring_.finish_copies());
-  return ring_.recycle(steps().groups() - 1);  // checks it
+  return ring_.recycle(steps().segments() - 1);  // checks it
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ double pairwise_cost(const ExchangeSize& size) {
 
 Need pairwise_need(const ExchangeSize& size) {
   const Segments segments = segments_for(size);
-  return {segments.total, segments.elements * std::uint64_t(segments.group)};
+  return {segments.total, segments.elements};
 }
 
 double bruck_cost(const ExchangeSize& size) {

@@ -19,7 +19,7 @@ struct Need {
 };
 
 // The work inside a node that a schedule does while its messages travel, so that the link is not
-// idle before and after the exchange. A schedule whose layout has groups() calls it; ranges count
+// idle before and after the exchange. A schedule whose layout has a count() calls it; ranges count
 // from the first element of the shard.
 class NodeWork {
  public:
@@ -29,7 +29,7 @@ class NodeWork {
   // the exchange reads it for the first time.
   virtual Status sum(const comm::Range& part) = 0;
 
-  // Group `number` of every member's chunk holds the result. Called once for each group, in
+  // Segment `number` of every member's chunk holds the result. Called once for each, in
   // ascending order.
   virtual Status finished(std::int64_t number) = 0;
 };
@@ -75,7 +75,7 @@ ExchangeSize size_of(const Context& context, const comm::InterNodeGroup& group,
                      std::uint64_t count);
 
 // Runs the schedule that schedule_for chooses; as Schedule::run. The communicator keeps its layout.
-// `node_work`: null, or done during the exchange; then the layout must have groups().
+// `node_work`: null, or done during the exchange; then the layout must have a count().
 Status run_exchange(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard,
                     const float* in, float* out, float* residual, NodeWork* node_work = nullptr);
 

@@ -22,7 +22,7 @@ struct PeerNote {
   // The buffers of a call; valid from its first barrier to its last.
   const float* in;
   const float* result;
-  // Groups of this rank's shard that are in `result`. Written by release, read by acquire.
+  // Segments of this rank's shard that are in `result`. Written by release, read by acquire.
   std::uint64_t finished;
 
   void offer(const float* input, const float* output) {

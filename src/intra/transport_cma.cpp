@@ -63,10 +63,10 @@ Status NodePieces::sum(const comm::Range& part) {
 }
 
 // The fence orders non-temporal stores, too.
-void NodePieces::set_finished(std::uint64_t groups) {
+void NodePieces::set_finished(std::uint64_t segments) {
   PeerNote& note = shared_.segment().peer_note(shared_.local_rank());
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  std::atomic_ref(note.finished).store(groups, std::memory_order_release);
+  std::atomic_ref(note.finished).store(segments, std::memory_order_release);
 }
 
 std::uint64_t NodePieces::finished(int local) const {

@@ -38,8 +38,8 @@ class NodePieces {
   // counted from the start of the vector, as in fetch().
   Status sum(const comm::Range& part);
 
-  // So many groups of this rank's shard are finished in `out`; and of a node-local rank's.
-  void set_finished(std::uint64_t groups);
+  // So many segments of this rank's shard are finished in `out`; and of a node-local rank's.
+  void set_finished(std::uint64_t segments);
   std::uint64_t finished(int local) const;
 
   // Copies a finished part of a node-local rank's shard to this rank's `out`.

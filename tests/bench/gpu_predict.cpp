@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "algorithm/message_rate.h"
 #include "tests/helper/gpu_clock.h"
 
 using namespace slimpi::test;
@@ -23,9 +22,6 @@ void print_row(std::uint64_t mib, int nodes, int bits) {
     costs.link = rate * 1e9 / 8;
     const double sent = double(mib << 18) * bits / 8 * 2 * (nodes - 1) / nodes;
     last = predict(costs, nodes, mib << 18, bits);
-    // As the ranks do after some sums; sums of less than 4 MiB do not count.
-    if (mib >= 4 && sent / last.seconds >= double(slimpi::algorithm::MessageRate::kFast))
-      last = predict(costs, nodes, mib << 18, bits, slimpi::comm::SegmentClass::longest);
     std::printf(" %.2f (%.2f) |", last.seconds * 1e3, sent / costs.link * 1e3);
   }
   std::printf(" %.2f | %.2f | %.2f | %llu |\n", last.cpu * 1e3, last.kernels * 1e3, last.bus * 1e3,

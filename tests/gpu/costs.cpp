@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the functions of the GPU's row cost the CPU, how long a poll and a round trip take, and
-// what messages of short groups cost by both ways out of the GPU: encoded in pinned memory, or in
-// the GPU's and copied. tests/helper/gpu_clock.h assumes these figures, and
-// MessageBuffers::mapped() follows from them.
+// what messages cost by both ways out of the GPU: encoded in pinned memory, or in the GPU's and
+// copied. tests/helper/gpu_clock.h assumes these figures; that inter/message_buffers.h takes the
+// first way follows from them.
 //
 // Usage: costs [--json FILE]. The file is complete after every row, so that a run which is cut off
 // has measured something. Exits 77 without a GPU.
@@ -28,7 +28,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr int kCalls = 32;
-constexpr std::size_t kFloats = std::size_t(1) << 20;  // in 8 bits 1 MiB, the longest group
+constexpr std::size_t kFloats = std::size_t(1) << 20;  // in 8 bits 1 MiB
 
 const device::Device* g_row = nullptr;
 device::Stream *g_stream = nullptr, *g_other = nullptr;

@@ -252,18 +252,6 @@ CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream 
   FAKE_ENTER(cuMemcpyAsync);
   return queue_copy(to, from, stream, [=] { copy(to, from, bytes); });
 }
-CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* given, CUstream stream) {
-  FAKE_ENTER(cuMemcpy2DAsync_v2);
-  const CUDA_MEMCPY2D rows = *given;
-  if (rows.srcMemoryType != CU_MEMORYTYPE_UNIFIED || rows.dstMemoryType != CU_MEMORYTYPE_UNIFIED ||
-      rows.srcPitch < rows.WidthInBytes || rows.dstPitch < rows.WidthInBytes)
-    return CUDA_ERROR_INVALID_VALUE;
-  return queue_copy(rows.dstDevice, rows.srcDevice, stream, [=] {
-    for (std::size_t row = 0; row < rows.Height; ++row)
-      copy(rows.dstDevice + row * rows.dstPitch, rows.srcDevice + row * rows.srcPitch,
-           rows.WidthInBytes);
-  });
-}
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
   FAKE_ENTER(cuMemcpyDtoDAsync_v2);
   ProtectedStream::of(queue_of(stream)).queue([=] { copy(to, from, bytes); });

@@ -154,9 +154,6 @@ const device::Device& clocked_device() {
     made.copy = [](void*, const void*, std::size_t bytes, Stream* stream) {
       return copy_bytes(bytes, stream);
     };
-    made.copy_rows = [](void*, const void*, const device::Device::Rows& rows, Stream* stream) {
-      return copy_bytes(rows.count * rows.width, stream);
-    };
     made.record = [](Stream* stream, std::uint64_t* event) {
       return record(of(stream), of(stream).rank->costs.record, false, event);
     };
@@ -306,7 +303,7 @@ struct Free {
 using Untouched = std::unique_ptr<void, Free>;  // pages that nobody writes take no memory
 
 void run_rank(ClockedNetwork& network, RankClock& clock, int rank, int nodes, std::uint64_t floats,
-              int bits, comm::SegmentClass segment_class) {
+              int bits) {
   Format format;
   format.codec = kernels::Codec::quantized;
   format.bits = std::uint8_t(bits);
@@ -315,7 +312,7 @@ void run_rank(ClockedNetwork& network, RankClock& clock, int rank, int nodes, st
   const auto pairwise = std::find_if(
       inter::schedules().begin(), inter::schedules().end(),
       [](const inter::Schedule& one) { return std::strcmp(one.name, "pairwise") == 0; });
-  const inter::Need need = pairwise->need({format, floats, nodes, segment_class, true});
+  const inter::Need need = pairwise->need({format, floats, nodes, comm::SegmentClass::large, true});
   const Untouched messages(std::calloc(need.bytes, 1)), staging(std::calloc(need.bytes, 1));
   clock.staging = static_cast<const std::byte*>(staging.get());
   clock.staging_end = clock.staging + need.bytes;
@@ -330,7 +327,7 @@ void run_rank(ClockedNetwork& network, RankClock& clock, int rank, int nodes, st
                                .kernels = *clocked_kernels(),
                                .streams = streams,
                                .rank = rank,
-                               .segment_class = segment_class,
+                               .segment_class = comm::SegmentClass::large,
                                .format = format,
                                .call = 1,
                                .tensor = 0,
@@ -350,13 +347,12 @@ void run_rank(ClockedNetwork& network, RankClock& clock, int rank, int nodes, st
 
 }  // namespace
 
-Prediction predict(const Costs& costs, int nodes, std::uint64_t floats, int bits,
-                   comm::SegmentClass segment_class) {
+Prediction predict(const Costs& costs, int nodes, std::uint64_t floats, int bits) {
   std::vector<std::unique_ptr<RankClock>> ranks;
   for (int rank = 0; rank < nodes; ++rank) ranks.push_back(std::make_unique<RankClock>(costs));
   ClockedNetwork network(ranks);
   network.run([&](int rank) {
-    run_rank(network, *ranks[std::size_t(rank)], rank, nodes, floats, bits, segment_class);
+    run_rank(network, *ranks[std::size_t(rank)], rank, nodes, floats, bits);
   });
   Prediction result;
   for (const auto& rank : ranks) {

@@ -147,7 +147,6 @@ struct Prediction {
   double cpu = 0, kernels = 0, bus = 0;  // busy seconds of the busiest rank; bus: one direction
   std::uint64_t calls = 0;               // functions of the driver that a rank calls
 };
-Prediction predict(const Costs& costs, int nodes, std::uint64_t floats, int bits,
-                   comm::SegmentClass segment_class = comm::SegmentClass::large);
+Prediction predict(const Costs& costs, int nodes, std::uint64_t floats, int bits);
 
 }  // namespace slimpi::test

@@ -64,15 +64,6 @@ Status copy(void* to, const void* from, std::size_t bytes, Stream* stream) {
   return Status::ok;
 }
 
-Status copy_rows(void* to, const void* from, const device::Device::Rows& rows, Stream* stream) {
-  queue(stream, [=] {
-    for (std::size_t row = 0; row < rows.count; ++row)
-      std::memcpy(static_cast<std::byte*>(to) + row * rows.to_pitch,
-                  static_cast<const std::byte*>(from) + row * rows.from_pitch, rows.width);
-  });
-  return Status::ok;
-}
-
 Status record(Stream* stream, std::uint64_t* event) {
   LateStream& late = LateStream::of(stream);
   late.queue.push_back({.ends_event = true});
@@ -154,7 +145,6 @@ const device::Device& late_device(Chance& chance) {
     late.wait_event = wait_event;
     late.kernels = late_kernels;
     late.copy_nontemporal = nullptr;
-    late.copy_rows = copy_rows;
     late.record_polled = record_polled;
     late.staging_bucket = 1024;  // of longer buckets it copies
     return late;

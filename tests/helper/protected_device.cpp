@@ -72,16 +72,6 @@ Status copy(void* to, const void* from, std::size_t bytes, Stream* stream) {
   return ProtectedStream::lost() ? lost() : Status::ok;
 }
 
-Status copy_rows(void* to, const void* from, const device::Device::Rows& rows, Stream* stream) {
-  ProtectedStream::of(stream).queue([=] {
-    if (!protected_owns(to) || !protected_owns(from)) g_host_bytes += rows.count * rows.width;
-    for (std::size_t row = 0; row < rows.count; ++row)
-      protected_copy(static_cast<std::byte*>(to) + row * rows.to_pitch,
-                     static_cast<const std::byte*>(from) + row * rows.from_pitch, rows.width);
-  });
-  return ProtectedStream::lost() ? lost() : Status::ok;
-}
-
 Status record(Stream* stream, std::uint64_t* event) {
   *event = ProtectedStream::of(stream).record();
   return ProtectedStream::lost() ? lost() : Status::ok;
@@ -147,7 +137,6 @@ const kernels::Kernels* kernels() {
 constexpr device::Device kRow = [] {
   device::Device row = {"protected", true,   locate, allocate,   release, open_stream, close_stream,
                         copy,        record, query,  wait_event, kernels, &kIpc,       bus_id};
-  row.copy_rows = copy_rows;
   row.record_polled = record_polled;
   row.staging_bucket = kProtectedStagingBucket;
   return row;

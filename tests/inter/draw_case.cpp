@@ -54,11 +54,11 @@ std::uint64_t draw_long(Chance& chance, Case& one) {
     return 20'000 * std::uint64_t(one.ranks) + chance.below(200'000);
   }
   one.ranks = int(2 + chance.below(3));
-  // Groups of several segments, of all lengths. Buckets of 512 are fast.
+  // Long segments. Buckets of 512 are fast.
   if (one.kind == Case::Kind::pairwise && chance.one_in(3)) {
-    one.segment_class = chance.of({comm::SegmentClass::large, comm::SegmentClass::longest});
+    one.segment_class = comm::SegmentClass::large;
     one.format.bucket = 512;
-    return std::uint64_t(one.ranks) * (100'000 + chance.below(800'000));
+    return std::uint64_t(one.ranks) * (100'000 + chance.below(1'600'000));
   }
   return 1 + chance.below(one.kind == Case::Kind::neighbors ? 300'000 : 150'000);
 }
@@ -72,8 +72,7 @@ Case draw_case(Case::Kind kind, std::uint64_t seed) {
   one.seed = seed;
   one.ranks = int(2 + chance.below(16));
   one.format = draw_format(chance);
-  one.segment_class = chance.of(
-      {comm::SegmentClass::small, comm::SegmentClass::large, comm::SegmentClass::longest});
+  one.segment_class = chance.of({comm::SegmentClass::small, comm::SegmentClass::large});
   one.count = chance.one_in(20) ? draw_long(chance, one) : draw_small(chance, one);
   one.first = chance.one_in(2) ? 0 : 2048 * chance.below(50);
   one.peers = chance.of({Peers::ring, Peers::shift_one, Peers::all});
@@ -95,9 +94,9 @@ Case draw_staged_ring(Case::Kind kind, std::uint64_t seed) {
   one.ranks = int(3 + chance.below(2));
   one.format.codec = chance.of({kernels::Codec::float32, kernels::Codec::fp16});
   one.format.bucket = 512;
-  one.segment_class = chance.of({comm::SegmentClass::large, comm::SegmentClass::longest});
+  one.segment_class = comm::SegmentClass::large;
   const bool pairwise = kind == Case::Kind::pairwise;
-  one.count = pairwise ? std::uint64_t(one.ranks) * (700'000 + chance.below(150'000))
+  one.count = pairwise ? std::uint64_t(one.ranks) * (1'300'000 + chance.below(300'000))
                        : 200'000 + chance.below(600'000);
   one.peers = Peers::all;
   one.residual = pairwise && chance.one_in(2);
@@ -112,7 +111,6 @@ std::string Case::text() const {
          codecs[int(format.codec)] + " bits " + std::to_string(format.bits) + " bucket " +
          std::to_string(format.bucket) + (format.stochastic ? " stochastic" : "") +
          (segment_class == comm::SegmentClass::large ? ", long segments" : "") +
-         (segment_class == comm::SegmentClass::longest ? ", longest segments" : "") +
          (residual ? ", residual" : "") + (totals ? ", totals" : "") +
          (in_place ? ", in place" : "") + ", staged " + std::to_string(staged) +
          (gpu_aware ? ", GPU-aware" : "") + (in_pieces ? ", in pieces" : "");

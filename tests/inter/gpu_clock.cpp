@@ -36,8 +36,7 @@ void a_copy_costs_the_cpu_its_call_and_the_bus_its_bytes(void**) {
   assert_true(near(rank.now, 2.36e-6));
   assert_int_equal(rank.calls, 3);
   assert_true(near(done(rank, StreamRole::h2d), 1e-3 + 2.36e-6));
-  const device::Device::Rows rows{16, kBytes / 16, kBytes, kBytes};
-  assert_int_equal(row().copy_rows(nullptr, nullptr, rows, stream(rank, StreamRole::h2d)), 0);
+  assert_int_equal(row().copy(nullptr, nullptr, kBytes, stream(rank, StreamRole::h2d)), 0);
   assert_true(near(rank.now, 4.72e-6));
   assert_true(near(done(rank, StreamRole::h2d), 2e-3 + 2.36e-6));
 }
@@ -133,22 +132,17 @@ void a_prediction_is_no_faster_than_its_parts(void**) {
     }
 }
 
-// How much longer than its bytes take on the link a sum of 64 MiB at 8 bits may be. On faster links
-// the ranks use longer messages, as algorithm/message_rate.h says.
+// How much longer than its bytes take on the link a sum of 64 MiB at 8 bits may be.
 void sums_come_near_the_limit_of_the_link(void**) {
-  using comm::SegmentClass;
   const struct {
     double link, most;
-    SegmentClass segments;
-  } cases[] = {{12.5e9, 1.3, SegmentClass::large},
-               {12.5e9, 1.1, SegmentClass::longest},
-               {50e9, 2, SegmentClass::longest}};
+  } cases[] = {{12.5e9, 1.1}, {50e9, 2.1}};
   for (const int nodes : {2, 4})
     for (const auto& one : cases) {
       Costs costs;
       costs.link = one.link;
       const double limit = double(16 << 20) * 2 * (nodes - 1) / nodes / one.link;
-      const double seconds = predict(costs, nodes, 16 << 20, 8, one.segments).seconds;
+      const double seconds = predict(costs, nodes, 16 << 20, 8).seconds;
       if (seconds > one.most * limit)
         print_error("%d nodes at %g GB/s: %.2f of the limit\n", nodes, one.link / 1e9,
                     seconds / limit);

@@ -58,9 +58,9 @@ class Pieces final : public inter::NodeWork {
     return Status::ok;
   }
   Status finished(std::int64_t number) override {
-    if (number != next_++) failure_ = "groups are not finished in their order";
+    if (number != next_++) failure_ = "segments are not finished in their order";
     for (int member = 0; member < members_; ++member) {
-      const comm::Range part = layout_.group(member, number);
+      const comm::Range part = layout_.segment(member, number);
       std::copy_n(out_.data() + part.first, part.count, finished_.data() + part.first);
       elements_ += part.count;
     }
@@ -68,8 +68,8 @@ class Pieces final : public inter::NodeWork {
   }
   std::string failure() const {
     if (!failure_.empty()) return failure_;
-    if (next_ != layout_.groups()) return "some groups were not finished";
-    if (elements_ != out_.size()) return "the groups are not all elements";
+    if (next_ != layout_.count()) return "some segments were not finished";
+    if (elements_ != out_.size()) return "the segments are not all elements";
     if (!out_.empty() && std::memcmp(finished_.data(), out_.data(), 4 * out_.size()) != 0)
       return "what was finished changed";
     return {};

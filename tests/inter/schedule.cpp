@@ -52,28 +52,6 @@ void memory_counts(void**) {
   }
 }
 
-// The ranks change between the two classes of longer messages later, without an allocation. Which
-// of the two needs more depends on the count.
-void both_lengths_of_messages_have_memory(void**) {
-  int longer = 0, shorter = 0;
-  for (const int group_size : {2, 4})
-    for (const std::uint64_t count : {1'232'795, 1'491'696, 2'184'022}) {
-      inter::ExchangeSize large{eight_bits(), count, group_size, SegmentClass::large, true};
-      inter::ExchangeSize longest = large;
-      longest.segment_class = SegmentClass::longest;
-      const inter::Need one = schedule_for(large).need(large);
-      const inter::Need other = schedule_for(longest).need(longest);
-      longer += other.bytes > one.bytes && other.partial > one.partial ? 1 : 0;
-      shorter += other.bytes < one.bytes ? 1 : 0;
-      for (const inter::ExchangeSize& size : {large, longest}) {
-        const inter::Need need = inter::PreparedExchange(size).need;
-        assert_int_equal(need.bytes, std::max(one.bytes, other.bytes));
-        assert_int_equal(need.partial, std::max(one.partial, other.partial));
-      }
-    }
-  assert_true(longer != 0 && shorter != 0);
-}
-
 inter::ExchangeSize sixteen_ki() {
   return {eight_bits(), 16 << 10, 4, SegmentClass::small, false, 1};
 }
@@ -122,7 +100,6 @@ int main() {
       cmocka_unit_test(a_size_is_prepared_once),
       cmocka_unit_test(what_is_kept_is_bounded),
       cmocka_unit_test(memory_counts),
-      cmocka_unit_test(both_lengths_of_messages_have_memory),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
 }

@@ -28,8 +28,7 @@ void for_all_formats(Check check) {
         format.bucket = bucket;
         for (const std::uint64_t count : kCounts)
           for (const int group_size : kMembers)
-            for (const SegmentClass segment_class :
-                 {SegmentClass::small, SegmentClass::large, SegmentClass::longest})
+            for (const SegmentClass segment_class : {SegmentClass::small, SegmentClass::large})
               check(format, count, group_size, segment_class);
       }
 }
@@ -43,7 +42,6 @@ void ranks_with_and_without_a_gpu_cut_alike(void**) {
     assert_int_equal(host.elements, staged.elements);
     assert_int_equal(host.longest, staged.longest);
     assert_int_equal(host.align, staged.align);
-    assert_int_equal(host.group, staged.group);
     assert_int_equal(host.in_flight, staged.in_flight);
   });
 }
@@ -66,52 +64,9 @@ void memory_is_bounded(void**) {
   format.bucket = 2048;
   for (const std::uint64_t count : kCounts)
     for (const int group_size : {2, 4, 64})
-      for (const SegmentClass segment_class :
-           {SegmentClass::small, SegmentClass::large, SegmentClass::longest}) {
-        const std::size_t encoded = kernels::encoded_bytes(format, count);
-        const std::size_t floor = 16 << 20;
-        const bool fine = segment_class == SegmentClass::small;
-        // Else schedule_for() would take another schedule because of it.
+      for (const SegmentClass segment_class : {SegmentClass::small, SegmentClass::large})
         assert_true(segments_for({format, count, group_size, segment_class, true}).total <=
-                    floor + encoded + (fine ? 0 : encoded / 2));
-      }
-}
-
-// One kernel and one copy work on a group.
-void groups_grow_and_shrink_and_miss_nothing(void**) {
-  for (const int most : {1, 2, 16})
-    for (const std::int64_t segments : {1, 2, 3, 4, 5, 11, 47, 48, 128, 1000}) {
-      const inter::Groups groups(segments, most);
-      std::int64_t before = 0, longest = 0;
-      assert_int_equal(groups.first(0), 0);
-      assert_int_equal(groups.first(groups.count()), segments);
-      for (std::int64_t number = 0; number < groups.count(); ++number) {
-        const std::int64_t length = groups.first(number + 1) - groups.first(number);
-        assert_in_range(length, 1, most);
-        assert_true(length <= std::max<std::int64_t>(1, 2 * before));
-        if (length > std::max(1, most / 2))
-          assert_true(2 * length <= segments - groups.first(number));
-        longest = std::max(longest, length);
-        before = length;
-      }
-      if (most > 1) assert_int_equal(longest == most, segments >= 3 * most - 1);
-    }
-}
-
-// The groups of 64 MiB, with all buffers that they need; short vectors have none.
-void a_gpu_gets_groups_where_they_fit(void**) {
-  kernels::Format format;
-  format.codec = kernels::Codec::quantized;
-  format.bits = 8;
-  format.bucket = 2048;
-  const auto group = [&](std::uint64_t count, int group_size, SegmentClass segment_class) {
-    return segments_for({format, count, group_size, segment_class, true}).group;
-  };
-  assert_int_equal(group(16 << 20, 2, SegmentClass::large), 16);
-  assert_int_equal(group(16 << 20, 4, SegmentClass::large), 8);
-  assert_int_equal(group(16 << 20, 2, SegmentClass::longest), 4);
-  assert_int_equal(group(16 << 20, 2, SegmentClass::small), 1);
-  assert_int_equal(group(100'000, 2, SegmentClass::large), 1);
+                    (16 << 20) + kernels::encoded_bytes(format, count));
 }
 
 // A device is asked for few long pieces, but for several, or nothing would overlap.
@@ -126,13 +81,8 @@ void coarse_segments_are_longer_where_several_are_left(void**) {
   const Segments fine = segments(16 << 20, SegmentClass::small),
                  coarse = segments(16 << 20, SegmentClass::large);
   assert_true(coarse.elements >= 3 * fine.elements);
-  assert_true(coarse.in_flight >= 4 * coarse.message - 4096);
-  const Segments longest = segments(16 << 20, SegmentClass::longest);
-  assert_true(longest.elements >= 3 * coarse.elements);
-  // The classes use the same memory, one after the other.
-  assert_true(longest.total <= coarse.total + coarse.total / 8);
+  assert_true(coarse.in_flight >= 3 * coarse.message);
   assert_true(segments(200'000, SegmentClass::large).longest >= 4);
-  assert_true(segments(200'000, SegmentClass::longest).longest >= 4);
   assert_int_equal(segments(20'000, SegmentClass::large).elements,
                    segments(20'000, SegmentClass::small).elements);
 }
@@ -144,8 +94,6 @@ int main() {
       cmocka_unit_test(ranks_with_and_without_a_gpu_cut_alike),
       cmocka_unit_test(segments_are_whole_buckets_that_fit_their_messages),
       cmocka_unit_test(memory_is_bounded),
-      cmocka_unit_test(groups_grow_and_shrink_and_miss_nothing),
-      cmocka_unit_test(a_gpu_gets_groups_where_they_fit),
       cmocka_unit_test(coarse_segments_are_longer_where_several_are_left),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -53,7 +53,7 @@ SLIMPI_RANKS_PER_NODE=2
 old cuIpcGetMemHandle 4 "$hosted: the CUDA driver has no memory that processes share" "they say so"
 SLIMPI_RANKS_PER_NODE=1
 preload=$preload:$top_builddir/tests/helper/.libs/libaware_mpi.so
-old cuMemcpy2DAsync_v2 4 'is left to MPI: the CUDA driver is too old, it has no cuMemcpy2D' \
+old cuMemsetD32Async 4 'is left to MPI: the CUDA driver is too old, it has no cuMemsetD32' \
   "each rank says so"
 said 4 'memory of an NVIDIA GPU go to MPI on all ranks' "and what becomes of the sums"
 verdict

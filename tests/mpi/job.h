@@ -26,15 +26,6 @@ struct Job {
     std::string version;
     if (mpi::find(api, version) != mpi::Found::yes) MPI_Abort(MPI_COMM_WORLD, 2);
     staged.staged = true;
-    staged.copy_rows = copy_rows;
-  }
-
-  static Status copy_rows(void* to, const void* from, const device::Device::Rows& rows,
-                          device::Stream*) {
-    for (std::size_t row = 0; row < rows.count; ++row)
-      std::memcpy(static_cast<std::byte*>(to) + row * rows.to_pitch,
-                  static_cast<const std::byte*>(from) + row * rows.from_pitch, rows.width);
-    return Status::ok;
   }
 
   void must(Status status, const char* what) const {

@@ -97,9 +97,8 @@ int main(int argc, char** argv) {
     job.must(communicator.find_nodes(), "finding the nodes");
     std::vector<std::vector<float>> want;
     using comm::SegmentClass;
-    for (const auto segments : {SegmentClass::small, SegmentClass::large, SegmentClass::longest}) {
+    for (const auto segments : {SegmentClass::small, SegmentClass::large}) {
       if (segments == SegmentClass::large) lengthen(job, communicator, scratch);
-      if (segments == SegmentClass::longest) communicator.use_segments(segments);
       std::size_t which = 0;
       for (const std::size_t count : {1, 77, 5000, 300001, 2000003})
         for (const Family family : {Family::normal, Family::one_nan}) {

@@ -35,7 +35,6 @@ namespace slimpi::device::cuda {
   X(cuMemHostAlloc)               \
   X(cuMemHostRegister_v2)         \
   X(cuMemHostUnregister)          \
-  X(cuMemcpy2DAsync_v2)           \
   X(cuMemcpyAsync)                \
   X(cuMemsetD32Async)             \
   X(cuModuleGetFunction)          \

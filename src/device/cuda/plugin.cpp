@@ -21,7 +21,6 @@ constexpr const NcclTransport* kNcclOrNull = nullptr;
 constexpr Device kRow = [] {
   Device row = {"cuda", true,  locate,     allocate,     release, open_stream, close_stream, copy,
                 record, query, wait_event, cuda_kernels, &kIpc,   bus_id,      kNcclOrNull};
-  row.copy_rows = copy_rows;
   row.pin = pin;
   row.unpin = unpin;
   row.record_polled = record_polled;

@@ -155,25 +155,6 @@ Status copy(void* to, const void* from, std::size_t bytes, Stream* stream) {
   return failure(s);
 }
 
-// One command of a copy engine, whatever the number of rows.
-Status copy_rows(void* to, const void* from, const Device::Rows& rows, Stream* stream) {
-  CudaStream& s = CudaStream::of(stream);
-  if (rows.count == 0 || rows.width == 0) return failure(s);
-  const Current current(s.context->handle, Current::queues);
-  SLIMPI_TRY(current.status());
-  begin_work(s);
-  CUDA_MEMCPY2D all = {};
-  all.srcMemoryType = all.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
-  all.srcDevice = reinterpret_cast<CUdeviceptr>(from);
-  all.dstDevice = reinterpret_cast<CUdeviceptr>(to);
-  all.srcPitch = rows.from_pitch;
-  all.dstPitch = rows.to_pitch;
-  all.WidthInBytes = rows.width;
-  all.Height = rows.count;
-  note(s, driver().cuMemcpy2DAsync_v2(&all, s.handle), "copying to or from the GPU");
-  return failure(s);
-}
-
 Status record(Stream* stream, std::uint64_t* event) {
   CudaStream& s = CudaStream::of(stream);
   const Current current(s.context->handle, Current::queues);

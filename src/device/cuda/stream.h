@@ -39,7 +39,6 @@ struct CudaStream {
 Status open_stream(const Location& location, Stream** stream);
 void close_stream(Stream* stream);
 Status copy(void* to, const void* from, std::size_t bytes, Stream* stream);
-Status copy_rows(void* to, const void* from, const Device::Rows& rows, Stream* stream);
 Status record(Stream* stream, std::uint64_t* event);
 Status record_polled(Stream* stream, std::uint64_t* event);
 Status query(Stream* stream, std::uint64_t event, bool* reached);
