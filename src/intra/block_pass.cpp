@@ -11,12 +11,11 @@ namespace slimpi::intra {
 
 // Chooses the message buffers. The length of a block, and so the number of blocks, depends on it.
 void BlockPass::use(Path path) {
-  buffers_ = &host_;
-  if (path == Path::ipc) buffers_ = &device_path().buffers;
-  blocks_.divide(piece_of(group_, buffers_->ring().longest()));
+  ipc_ = path == Path::ipc ? &device_path().buffers : nullptr;
+  blocks_.divide(piece_of(group_, ring().longest()));
   if (blocks_.blocks() == 1)
     blocks_.divide(std::min<std::uint64_t>(blocks_.piece(), round_up(blocks_.longest(), 16)));
-  message_buffers_ = buffers_->ring().next(blocks_.piece() * std::uint64_t(group_.shards));
+  message_buffers_ = ring().next(blocks_.piece() * std::uint64_t(group_.shards));
 }
 
 // The ranks of the node are named by their numbers in the communicator.
@@ -85,7 +84,7 @@ Status BlockPass::barrier() {
 Status BlockPass::copy_to_others(std::uint64_t block) {
   return for_others(block, [&](int, int shard_index, const comm::Range& theirs) {
     return copy(place(me_, shard_index, block), call_.in + theirs.first, theirs.count,
-                buffers_->stores());
+                stores());
   });
 }
 
@@ -93,7 +92,7 @@ Status BlockPass::copy_sum(std::uint64_t block, const float* sum) {
   const comm::Range mine = own(block);
   if (mine.count == 0) return Status::ok;
   float* const buffer = place(me_, group_.shard_index, block);
-  return sum == buffer ? Status::ok : copy(buffer, sum, mine.count, buffers_->stores());
+  return sum == buffer ? Status::ok : copy(buffer, sum, mine.count, stores());
 }
 
 Status BlockPass::fetch(std::uint64_t block) {
@@ -104,15 +103,15 @@ Status BlockPass::fetch(std::uint64_t block) {
 
 Status BlockPass::find_addends(std::uint64_t block, std::pmr::vector<const float*>& addends) {
   const comm::Range mine = own(block);
-  float* scratch = call_.scratch.node_addends().data();
-  for (int other = 0; other < size_; ++other, scratch += blocks_.piece()) {
+  float* copied = call_.scratch.node_addends().data();
+  for (int other = 0; other < size_; ++other, copied += blocks_.piece()) {
     if (other == me_) {
       addends.push_back(call_.in + mine.first);
-    } else if (buffers_->readable()) {
+    } else if (readable()) {
       addends.push_back(place(other, group_.shard_index, block));
     } else {
-      SLIMPI_TRY(copy(scratch, place(other, group_.shard_index, block), mine.count, Where::caches));
-      addends.push_back(scratch);
+      SLIMPI_TRY(copy(copied, place(other, group_.shard_index, block), mine.count, Where::caches));
+      addends.push_back(copied);
     }
   }
   return Status::ok;
@@ -128,7 +127,7 @@ Status BlockPass::run_sum(bool wants_pieces) {
       std::pmr::vector<const float*> addends(&call_.scratch.objects);
       SLIMPI_TRY(find_addends(block, addends));
       const NodeSlice slice(call_, "node add", mine.count * sizeof(float));
-      add_in_order(call_.device_stream(), addends, mine.count, buffers_->scratch(),
+      add_in_order(call_.device_stream(), addends, mine.count, scratch(),
                    call_.out + mine.first);
     }
     // While the owners add a block, the next one is copied: one barrier serves both.

@@ -21,7 +21,6 @@
 #include "intra/node_pass.h"
 #include "intra/node_state.h"
 #include "intra/pass_decision.h"
-#include "intra/transport_shm.h"
 
 namespace slimpi::intra {
 
@@ -50,7 +49,7 @@ class BlockPass : protected NodePass {
   Status offer(std::uint64_t word, bool wants_pieces);
   Status agree();
   // The last step. Every rank has passed the same message buffers, so all agree on the next call's.
-  void end() { buffers_->ring().pass(message_buffers_, blocks_.blocks()); }
+  void end() { ring().pass(message_buffers_, blocks_.blocks()); }
   Status settle(Status status);
 
   // Copies this rank's values of the others' shards into its message buffer of the block.
@@ -67,7 +66,7 @@ class BlockPass : protected NodePass {
   // Where a shard of a block lies in the message buffer of local rank `local`, the only one that
   // writes there.
   float* place(int local, int shard_index, std::uint64_t block) const {
-    return buffers_->buffer(local) + message_buffers_.place(block) +
+    return buffer(local) + message_buffers_.place(block) +
            std::uint64_t(shard_index) * blocks_.piece();
   }
   Status copy(float* to, const float* from, std::uint64_t count, Where where) {
@@ -79,8 +78,14 @@ class BlockPass : protected NodePass {
   Status copied();
   Status barrier();
 
+  // Scratch of additions; of this rank alone.
+  float* scratch() const {
+    return ipc_ != nullptr ? ipc_->scratch() : call_.scratch.node_partial().data();
+  }
+  // By which stores this rank writes its message buffer.
+  Where stores() const { return ipc_ != nullptr ? Where::caches : host_stores_; }
+
   NodeBarrier& shared_;
-  SharedBuffers* buffers_ = nullptr;  // of this call
   // From this size on, a result evicts everything else from the caches, and has left them itself
   // when the program reads it. It is written by non-temporal stores (docs/DESIGN.md).
   static constexpr std::uint64_t kLargeBytes = 4 << 20;
@@ -92,8 +97,15 @@ class BlockPass : protected NodePass {
   void use(Path path);
   std::string describe_counts() const;
   DevicePath& device_path() const { return *shared_.segment().device_path; }
+  BufferRing& ring() const { return ipc_ != nullptr ? ipc_->ring : shared_.segment().ring; }
+  float* buffer(int local) const {
+    return ipc_ != nullptr ? ipc_->buffer(local) : shared_.segment().data(local);
+  }
+  // Whether kernels can read the others' buffers where they are.
+  bool readable() const { return ipc_ != nullptr || !call_.device.staged; }
 
-  HostBuffers host_{shared_, call_};
+  IpcBuffers* ipc_ = nullptr;  // null: the message buffers of this call lie in the segment
+  const Where host_stores_ = shared_.cross_cache() ? Where::memory : Where::caches;
   Path own_ = Path::host;  // what this rank offered
   BufferRing::Buffers message_buffers_;
   NodeCopies copies_{call_};

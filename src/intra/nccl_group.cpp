@@ -17,33 +17,17 @@ namespace {
 // library that starts slowly, so only one that never finishes is given up.
 constexpr auto kPatience = std::chrono::seconds(60);
 
-// The steps of opening, in this order. A rank may fail in one step while another still reads the
-// result of the step before; so a failure carries its step.
-enum Step : std::uint32_t {
-  finding_gpu = 1,
-  preparing = 2,
-  exchanging_id = 3,
-  creating_communicator = 4
-};
-
 // A communicator was given up because it never connected; so would the next one be.
 std::atomic<bool> g_never_connects{false};
 
 }  // namespace
 
-// What a rank publishes to its node-local ranks while they open. Only its owner writes it.
+// What a rank writes for its node-local ranks while they open. Only its owner writes it.
 struct NcclGroup::Note {
   device::NcclTransport::UniqueId unique_id;  // written by local rank 0 only
   char bus_id[32];                            // of its GPU
   char reason[160];                           // why this rank failed
-  std::atomic<std::uint32_t> failed,
-      joined;  // failed: the step, or 0; joined: 1 when its communicator exists
-
-  void fail(Step step, bool publish = true) {
-    if (publish) std::strncpy(reason, failure_text().c_str(), sizeof reason - 1);
-    // After the text: a rank that sees `failed` may read `reason`.
-    failed.store(step, std::memory_order_release);
-  }
+  std::atomic<std::uint32_t> failed;          // read at any time by ranks that wait for NCCL
 };
 
 NcclGroup::Note& NcclGroup::note_of(NodeBarrier& shared, int local) {
@@ -68,41 +52,23 @@ Status NcclGroup::prepare(const device::Location& location, int size, Statistics
                           statistics);
 }
 
-// Every rank stops by itself: its communicator exists, it failed, it saw a node-local rank fail, or
-// it waited too long. When all have stopped, every rank returns.
+// Ends when this rank has joined, where a node-local rank has failed, or after a long wait.
 Status NcclGroup::create_communicator(NodeBarrier& shared, comm::Exchange& exchange,
                                       const device::Location& location) {
-  const int me = shared.local_rank(), size = shared.size();
-  Note& mine = note_of(shared, me);
-  if (device_->nccl->create_communicator(location, note_of(shared, 0).unique_id, me, size,
-                                         &communicator_) != Status::ok)
-    mine.fail(creating_communicator);
+  SLIMPI_TRY(device_->nccl->create_communicator(location, note_of(shared, 0).unique_id,
+                                                shared.local_rank(), shared.size(),
+                                                &communicator_));
   const auto end = std::chrono::steady_clock::now() + kPatience;
-  for (comm::Waiter waiter(comm::Waiter::Poll::device, &exchange);;) {
-    int here = 0, failures = 0;
-    for (int one = 0; one < size; ++one) {
-      const Note& theirs = note_of(shared, one);
-      here += theirs.joined.load(std::memory_order_acquire) != 0 ? 1 : 0;
-      failures += theirs.failed.load(std::memory_order_acquire) != 0 ? 1 : 0;
-    }
-    // Every rank has joined or failed, and no note changes any more.
-    if (here + failures == size) return Status::ok;
-    if (mine.joined == 0 && mine.failed == 0) {
-      bool settled = false;
-      if (device_->nccl->ready(communicator_, &settled) != Status::ok) {
-        mine.fail(creating_communicator);
-      } else if (settled) {
-        mine.joined.store(1, std::memory_order_release);
-      } else if (failures != 0) {
-        mine.fail(creating_communicator, false);
-      } else if (std::chrono::steady_clock::now() > end) {
-        (void)fail(Status::device, "NCCL has not connected the GPUs of a node in time");
-        g_never_connects = true;
-        mine.fail(creating_communicator);
-      }
-    }
-    SLIMPI_TRY(waiter.pause());
-  }
+  return comm::wait_until(comm::Waiter::Poll::device, &exchange, [&](bool* joined) {
+    SLIMPI_TRY(device_->nccl->ready(communicator_, joined));
+    if (*joined) return Status::ok;
+    for (int one = 0; one < shared.size(); ++one)
+      if (note_of(shared, one).failed.load(std::memory_order_relaxed) != 0)
+        return fail(Status::device, "");  // that rank has the reason
+    if (std::chrono::steady_clock::now() < end) return Status::ok;
+    g_never_connects = true;
+    return fail(Status::device, "NCCL has not connected the GPUs of a node in time");
+  });
 }
 
 Status NcclGroup::open(NodeBarrier& shared, comm::Exchange& exchange,
@@ -111,24 +77,22 @@ Status NcclGroup::open(NodeBarrier& shared, comm::Exchange& exchange,
   const int me = shared.local_rank(), size = shared.size();
   device_ = location.device;
   Note& mine = *new (&note_of(shared, me)) Note{};
-  // A barrier. If any rank has failed in `step` or before, *opened becomes false, and *reason is
-  // the first rank's that has one.
-  const auto end = [&](Step step) {
-    SLIMPI_TRY(shared.barrier(exchange));
-    for (int one = 0; one < size; ++one) {
-      const Note& theirs = note_of(shared, one);
-      const std::uint32_t failed = theirs.failed.load(std::memory_order_acquire);
-      if (failed == 0 || failed > step) continue;
-      *opened = false;
-      if (reason->empty()) *reason = theirs.reason;
+  reason->clear();
+  // `status`: of a step on this rank. *opened: it went well on all; else *reason is the first
+  // rank's that has one.
+  const auto agree = [&](Status status) {
+    *opened = status == Status::ok;
+    if (!*opened) {
+      failure_text().copy(mine.reason, sizeof mine.reason - 1);
+      mine.failed.store(1, std::memory_order_relaxed);
     }
+    SLIMPI_TRY(shared.all_true(exchange, opened));
+    for (int one = 0; !*opened && reason->empty() && one < size; ++one)
+      *reason = note_of(shared, one).reason;
     return Status::ok;
   };
 
-  *opened = true;
-  reason->clear();
-  if (find_gpu(location, mine) != Status::ok) mine.fail(finding_gpu);
-  SLIMPI_TRY(end(finding_gpu));
+  SLIMPI_TRY(agree(find_gpu(location, mine)));
   // NCCL allows no two ranks on one GPU. All ranks see the same ids, so all decide alike.
   for (int one = 0; *opened && one < size; ++one)
     for (int other = 0; other < one; ++other)
@@ -137,19 +101,11 @@ Status NcclGroup::open(NodeBarrier& shared, comm::Exchange& exchange,
         *reason = std::string("two ranks use the GPU ") + note_of(shared, one).bus_id;
       }
   // Only now is the library loaded, which is large.
-  if (*opened) {
-    if (prepare(location, size, statistics) != Status::ok) mine.fail(preparing);
-    SLIMPI_TRY(end(preparing));
-  }
-  if (*opened) {
-    if (me == 0 && device_->nccl->make_unique_id(location, &mine.unique_id) != Status::ok)
-      mine.fail(exchanging_id);
-    SLIMPI_TRY(end(exchanging_id));
-  }
-  if (*opened) {
-    SLIMPI_TRY(create_communicator(shared, exchange, location));
-    SLIMPI_TRY(end(creating_communicator));
-  }
+  if (*opened) SLIMPI_TRY(agree(prepare(location, size, statistics)));
+  if (*opened)
+    SLIMPI_TRY(agree(me != 0 ? Status::ok
+                             : device_->nccl->make_unique_id(location, &mine.unique_id)));
+  if (*opened) SLIMPI_TRY(agree(create_communicator(shared, exchange, location)));
   if (*opened) return Status::ok;
   close(false);
   scratch_.release();

@@ -74,6 +74,14 @@ std::uint64_t NodeBarrier::word(int local) const {
   return line(local).words[publications_ % 2];
 }
 
+Status NodeBarrier::all_true(comm::Exchange& exchange, bool* flag) {
+  publish(*flag ? 1 : 0);
+  *flag = false;
+  SLIMPI_TRY(barrier(exchange));
+  *flag = published().all == 1;
+  return Status::ok;
+}
+
 Status NodeBarrier::barrier(comm::Exchange& exchange, std::uint64_t bytes) {
   const bool probe = locality_->due(bytes);
   if (probe) locality_->write_probe_lines(segment_->probe_lines(local_rank()));

@@ -59,6 +59,9 @@ class NodeBarrier {
   Published published() const;
   std::uint64_t word(int local) const;  // of one rank, as published() joins it
 
+  // Publishes, and passes a barrier: *flag becomes whether it is true on all ranks of the node.
+  Status all_true(comm::Exchange& exchange, bool* flag);
+
  private:
   struct Line;
   Line& line(int local) const;

@@ -10,15 +10,12 @@ namespace {
 
 constexpr std::size_t kBytes = (BufferRing::kDepth + 1) * IpcBuffers::kBlock * sizeof(float);
 
-// What a rank publishes to its node-local ranks while they open the message buffers.
-struct Note {
-  device::Ipc::Handle handle;
-  std::uint32_t offered, opened;
-};
-static_assert(sizeof(Note) <= NodeSegment::kNoteBytes);
+// What a rank writes for its node-local ranks while they open the message buffers.
+using Handle = device::Ipc::Handle;
+static_assert(sizeof(Handle) <= NodeSegment::kNoteBytes);
 
-Note& note_of(NodeBarrier& shared, int local) {
-  return *reinterpret_cast<Note*>(shared.segment().note(local));
+Handle& handle_of(NodeBarrier& shared, int local) {
+  return *reinterpret_cast<Handle*>(shared.segment().note(local));
 }
 
 }  // namespace
@@ -36,31 +33,25 @@ Status IpcBuffers::open(NodeBarrier& shared, comm::Exchange& exchange,
   const int size = shared.size();
   // The page may hold the note of NCCL's opening, which all ranks have read before its last
   // barrier.
-  Note& mine = *new (&note_of(shared, me_)) Note{};
-  mine.offered = offer(location, statistics, &mine.handle) == Status::ok ? 1 : 0;
-  *reason = mine.offered != 0 ? "" : failure_text();
-  SLIMPI_TRY(shared.barrier(exchange));
+  bool good = offer(location, statistics, new (&handle_of(shared, me_)) Handle{}) == Status::ok;
+  *reason = good ? "" : failure_text();
+  SLIMPI_TRY(shared.all_true(exchange, &good));
 
-  // Every note says now whether its rank has memory. Where one has none, no rank opens anything.
-  bool all = true;
-  for (int one = 0; one < size; ++one) all = all && note_of(shared, one).offered != 0;
+  // Where one has no memory, no rank opens anything.
   device_ = location.device;
   buffers_.assign(std::size_t(size), nullptr);
   buffers_[std::size_t(me_)] = memory_.data();
-  for (int one = 0; all && one < size; ++one) {
+  for (int one = 0; good && one < size; ++one) {
     if (one == me_) continue;
     void* theirs = nullptr;
-    all = location.device->ipc->open(location, note_of(shared, one).handle, &theirs) == Status::ok;
-    if (!all) *reason = failure_text();
+    good = device_->ipc->open(location, handle_of(shared, one), &theirs) == Status::ok;
+    if (!good) *reason = failure_text();
     buffers_[std::size_t(one)] = static_cast<std::byte*>(theirs);
   }
   // Opening may fail on some ranks only, for example between GPUs without a path to each other.
-  mine.opened = all ? 1 : 0;
-  SLIMPI_TRY(shared.barrier(exchange));
-
-  *opened = true;
-  for (int one = 0; one < size; ++one) *opened = *opened && note_of(shared, one).opened != 0;
-  if (*opened) return Status::ok;
+  SLIMPI_TRY(shared.all_true(exchange, &good));
+  *opened = good;
+  if (good) return Status::ok;
   // First all unmap, then each frees: memory that another process maps must not be freed.
   close();
   SLIMPI_TRY(shared.barrier(exchange));  // after it no rank maps this one's memory

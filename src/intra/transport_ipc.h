@@ -10,11 +10,11 @@
 
 #include "comm/memory.h"
 #include "intra/node_barrier.h"
-#include "intra/shared_buffers.h"
+#include "intra/buffer_ring.h"
 
 namespace slimpi::intra {
 
-class IpcBuffers final : public SharedBuffers {
+class IpcBuffers {
  public:
   IpcBuffers() = default;
   ~IpcBuffers() { close(); }
@@ -33,13 +33,12 @@ class IpcBuffers final : public SharedBuffers {
   // node-local rank maps it any more.
   void close();
 
-  float* buffer(int local) const override {
+  // Of a rank, which alone writes there; the same ring on all ranks.
+  float* buffer(int local) const {
     return reinterpret_cast<float*>(buffers_[std::size_t(local)]);
   }
-  BufferRing& ring() override { return ring_; }
-  float* scratch() const override { return buffer(me_) + ring_.floats(); }  // kBlock floats
-  bool readable() const override { return true; }
-  NodeCopies::Where stores() const override { return NodeCopies::Where::caches; }
+  BufferRing ring{kBlock};
+  float* scratch() const { return buffer(me_) + ring.floats(); }  // kBlock floats
 
  private:
   Status offer(const device::Location& location, Statistics& statistics,
@@ -49,7 +48,6 @@ class IpcBuffers final : public SharedBuffers {
   comm::Memory memory_;
   std::vector<std::byte*> buffers_;  // by local rank; at me_ this rank's own
   int me_ = 0;
-  BufferRing ring_{kBlock};
 };
 
 }  // namespace slimpi::intra

@@ -3,7 +3,7 @@
 // intra_node.h says. By value of SLIMPI_INTRA:
 //
 //   mpi    transport_mpi.cpp   messages
-//   shm    transport_shm.h     message buffers in the segment, in host memory
+//   shm    block_pass.h        message buffers in the segment, in host memory
 //   cma    transport_cma.h     reading in place: sums between nodes in pieces; all others as shm
 //   ipc    transport_ipc.h     message buffers in GPU memory
 //   nccl   transport_nccl.cpp  NCCL, GPU to GPU (nccl_group.h)
