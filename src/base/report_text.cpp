@@ -154,7 +154,7 @@ std::string to_text(const Report& report) {
   text += seconds_line(report.own) + state_lines(report) + auto_lines(report);
   text += error_lines(report);
   if (report.job.overflowed != 0)
-    text += fmt::format("  overflow {} became infinite in 16 bits\n",
+    text += fmt::format("  overflow {} of sums infinite in 16 bits\n",
                         number_of(report.job.overflowed, "value"));
   text += fmt::format("  memory   {} for messages, {} for state, {} in {}\n",
                       bytes_text(double(report.most_scratch)),

@@ -102,12 +102,8 @@ Status BruckExchange::encode() {
   }
   SLIMPI_TRY(move("copy out", staging_, memory_, layout_.own()));
   for (int number = 1; number < group_size_; ++number) {
-    const int owner = bruck_.further(me_, number);
-    const comm::Range part = chunk(owner);
-    if (part.count == 0) continue;
-    std::byte* const block = staging_ + place(number);
-    codec_.encoded(part, block + comm::kHeaderBytes);
-    comm::write_header(block, codec_.header(chunk(owner), me_));
+    const comm::Range part = chunk(bruck_.further(me_, number));
+    if (part.count != 0) comm::write_header(staging_ + place(number), codec_.header(part, me_));
   }
   return Status::ok;
 }
@@ -173,15 +169,12 @@ Status BruckExchange::sum() {
   for (int number = 1; number < group_size_; ++number)
     SLIMPI_TRY(check(staging_ + place(number), me_, bruck_.back(me_, number)));
   SLIMPI_TRY(move("copy in", memory_, staging_, layout_.own()));
-  const auto addend = [&](const std::byte* places, int member) {
-    return places + place(bruck_.back(me_, member)) + comm::kHeaderBytes;
-  };
-  codec_.sum(part, memory_ + layout_.own() + comm::kHeaderBytes,
-             [&](int member) { return addend(memory_, member); });
+  codec_.sum(part, memory_ + layout_.own() + comm::kHeaderBytes, [&](int member) {
+    return memory_ + place(bruck_.back(me_, member)) + comm::kHeaderBytes;
+  });
   std::byte* const block = staging_ + layout_.own();
   SLIMPI_TRY(move("copy out", block, memory_ + layout_.own(), layout_.block()));
-  codec_.summed(part, block + comm::kHeaderBytes,
-                [&](int member) { return addend(staging_, member); });
+  codec_.count_infinities(block + comm::kHeaderBytes, part.count);
   comm::write_header(block, codec_.header(part, me_));
   return Status::ok;
 }

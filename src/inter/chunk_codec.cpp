@@ -2,79 +2,11 @@
 #include "inter/chunk_codec.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <memory_resource>
-#include <vector>
 
 #include "inter/segment_length.h"
 
 namespace slimpi::inter {
-
-namespace {
-// Whether the bits are those of an infinity or a NaN.
-bool is_special(std::uint16_t bits, std::uint16_t infinity) {
-  return (bits & 0x7fff) >= infinity;
-}
-}  // namespace
-
-bool Overflow::is_infinite(const std::byte* payload, std::uint64_t i) const {
-  std::uint16_t bits;
-  std::memcpy(&bits, payload + 2 * i, sizeof bits);
-  return (bits & 0x7fff) == infinity_;
-}
-
-// There is almost always none, so one fast pass over values that are still in the cache is enough.
-bool Overflow::any(const std::byte* payload, std::uint64_t count) const {
-  constexpr std::uint64_t kLanes = 32;
-  std::uint16_t maxima[kLanes] = {};
-  std::uint64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    std::uint16_t float16[kLanes];
-    std::memcpy(float16, payload + 2 * i, sizeof float16);
-    for (std::uint64_t at = 0; at < kLanes; ++at) {
-      // Compares as signed integers: every vector unit can do that.
-      const auto magnitude = std::int16_t(float16[at] & 0x7fff);
-      const auto so_far = std::int16_t(maxima[at]);
-      maxima[at] = std::uint16_t(magnitude > so_far ? magnitude : so_far);
-    }
-  }
-  bool found = false;
-  // NaN counts here, too, and only makes the slower search run: a NaN is no overflow.
-  for (const std::uint16_t bits : maxima) found = found || is_special(bits, infinity_);
-  for (; i < count; ++i) found = found || is_infinite(payload, i);
-  return found;
-}
-
-void Overflow::encoded(const std::byte* payload, const float* from, std::uint64_t count) {
-  if (infinity_ == 0 || !any(payload, count)) return;
-  std::uint64_t found = 0;
-  for (std::uint64_t i = 0; i < count; ++i)
-    // An infinity of the program is no overflow. Without `from` nothing is known about the values.
-    found += is_infinite(payload, i) && (from == nullptr || std::isfinite(from[i]));
-  statistics_.count(&Counts::overflowed, found);
-}
-
-void Overflow::keep(const float* own, std::uint64_t count, const kernels::Kernels& host) {
-  own_.clear();
-  if (infinity_ == 0) return;
-  int found = 0;
-  host.find_beyond(own, kernels::kMaxFloat, count, &found, nullptr);
-  // Kept only where one is not finite, which is rare: the sum may overwrite them.
-  if (found != 0) own_.assign(own, own + count);
-}
-
-void Overflow::summed(const std::byte* payload, std::span<const std::byte* const> addends,
-                      std::uint64_t count) {
-  if (infinity_ == 0 || !any(payload, count)) return;
-  std::uint64_t found = 0;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    if (!is_infinite(payload, i) || (!own_.empty() && !std::isfinite(own_[i]))) continue;
-    found += std::none_of(addends.begin(), addends.end(),
-                          [&](const std::byte* addend) { return is_infinite(addend, i); });
-  }
-  statistics_.count(&Counts::overflowed, found);
-}
 
 namespace {
 
@@ -140,8 +72,7 @@ ChunkCodec::ChunkCodec(const Context& context, const comm::InterNodeGroup& group
       residual_(residual),
       own_first_(comm::chunk_of(shard.count, int(group.peers.size()), group.index,
                                 comm::chunk_alignment(context.format))
-                     .first),
-      overflow_(context.format.codec, context.statistics, context.memory) {}
+                     .first) {}
 
 void ChunkCodec::encode(const comm::Range& part, std::byte* payload) {
   // On a staged device this is the time to queue the kernel; the trace has the device's own
@@ -160,8 +91,6 @@ void ChunkCodec::decode(const comm::Range& part, const std::byte* payload) {
 
 void ChunkCodec::sum(const comm::Range& part, std::byte* payload, const PayloadFrom& from) {
   const Timed timed(context_.statistics, Stage::decode, "sum", 4 * part.count);
-  // The host cannot read the values of a staged device here, so all of them count as finite there.
-  if (!context_.device.staged) overflow_.keep(in_ + part.first, part.count, context_.kernels);
   float* const total =
       context_.totals == nullptr ? nullptr : context_.totals + (part.first - own_first_);
   // `out` may be `in`: the sum of an element is written after its addends were read.
@@ -171,18 +100,18 @@ void ChunkCodec::sum(const comm::Range& part, std::byte* payload, const PayloadF
   reduce_at_owner(context_, random_stream_for(context_, shard_, part), owned, from);
 }
 
-void ChunkCodec::encoded(const comm::Range& part, const std::byte* payload) {
-  overflow_.encoded(payload, context_.device.staged ? nullptr : in_ + part.first, part.count);
-}
-
-void ChunkCodec::summed(const comm::Range& part, const std::byte* payload,
-                        const PayloadFrom& from) {
-  // Their order does not matter here: any infinite addend explains an infinite sum.
-  if (!overflow_.counts()) return;
-  std::pmr::vector<const std::byte*> addends(context_.memory);
-  for (int member = 0; member < int(group_.peers.size()); ++member)
-    if (member != group_.index) addends.push_back(from(member));
-  overflow_.summed(payload, addends, part.count);
+void ChunkCodec::count_infinities(const std::byte* payload, std::uint64_t count) {
+  const std::uint16_t infinity = kernels::row_of(context_.format.codec).infinity;
+  if (infinity == 0) return;
+  constexpr std::uint64_t kBlock = 1024;  // a length that compilers make vectors of
+  std::uint64_t found = 0;
+  for (std::uint64_t first = 0; first < count; first += kBlock) {
+    std::uint16_t values[kBlock] = {}, infinite = 0;
+    std::memcpy(values, payload + 2 * first, 2 * std::min(kBlock, count - first));
+    for (const std::uint16_t bits : values) infinite += (bits & 0x7fff) == infinity ? 1 : 0;
+    found += infinite;
+  }
+  context_.statistics.count(&Counts::overflowed, found);
 }
 
 }  // namespace slimpi::inter

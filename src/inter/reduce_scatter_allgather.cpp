@@ -98,7 +98,7 @@ void ReduceScatterAllgather::sum(const Step& step, const comm::Range& part) {
   std::byte* const payload = ring_.payload(MessageKind::gather_out, step.number, step.round);
   // By reference: a copy in a std::function would be on the heap.
   codec_.sum(part, payload, std::cref(from));
-  if (!context_.device.staged) codec_.summed(part, payload, std::cref(from));
+  if (!context_.device.staged) codec_.count_infinities(payload, part.count);
 }
 
 // A reduce-scatter step sends what this rank has for the owner of a segment. An all-gather sends
@@ -121,18 +121,12 @@ Status ReduceScatterAllgather::begin(const Step& step) {
   if (part.count == 0) return Status::ok;
   if (step.gather && step.round != 0) return ring_.send(step);
   SLIMPI_TRY(ring_.wait_for_payload(step));
-  const std::byte* const payload =
-      ring_.host_payload(SegmentRing::sent_by(step), step.number, step.round);
-  if (!step.gather) {
-    codec_.encoded(part, payload);
-    return ring_.send(step);
+  if (step.gather) {
+    // The sum has read them all, so what could not be checked on arrival is on the host now.
+    SLIMPI_TRY(ring_.check(MessageKind::scatter_in, step.number));
+    if (context_.device.staged)  // else counted with the sum
+      codec_.count_infinities(ring_.host_sum(step.number), part.count);
   }
-  // The sum has read them all, so what could not be checked on arrival is on the host now.
-  SLIMPI_TRY(ring_.check(MessageKind::scatter_in, step.number));
-  if (context_.device.staged)  // else counted with the sum
-    codec_.summed(part, payload, [&](int member) {
-      return ring_.host_payload(MessageKind::scatter_in, step.number, steps().round_from(member));
-    });
   return ring_.send(step);
 }
 

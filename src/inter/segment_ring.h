@@ -23,14 +23,6 @@ class SegmentRing {
   SegmentRing(const Context& context, const PairwiseLayout& layout,
               const comm::InterNodeGroup& group, const ChunkCodec& codec);
 
-  // The messages that a step sends and receives.
-  static MessageKind sent_by(const Step& step) {
-    return step.gather ? MessageKind::gather_out : MessageKind::scatter_out;
-  }
-  static MessageKind received_by(const Step& step) {
-    return step.gather ? MessageKind::gather_in : MessageKind::scatter_in;
-  }
-
   // Posts all receives of a segment. Its buffers must be free. Peers may send much later; no send
   // ever waits for a receive that this rank posts only in answer to it.
   Status post(std::int64_t number);
@@ -61,12 +53,20 @@ class SegmentRing {
   std::byte* payload(MessageKind message, std::int64_t number, int round) const {
     return buffers_.payload(layout_.buffer(message, number, round));
   }
-  std::byte* host_payload(MessageKind message, std::int64_t number, int round) const {
-    return buffers_.host_payload(layout_.buffer(message, number, round));
+  // Of gather_out, in host memory.
+  std::byte* host_sum(std::int64_t number) const {
+    return buffers_.host_payload(layout_.buffer(MessageKind::gather_out, number, 0));
   }
   std::span<mpi::Request> requests() { return requests_; }
 
  private:
+  // The messages that a step sends and receives.
+  static MessageKind sent_by(const Step& step) {
+    return step.gather ? MessageKind::gather_out : MessageKind::scatter_out;
+  }
+  static MessageKind received_by(const Step& step) {
+    return step.gather ? MessageKind::gather_in : MessageKind::scatter_in;
+  }
   static comm::Tag tag_of(const Step& step) {
     return step.gather ? comm::Tag::all_gather : comm::Tag::reduce_scatter;
   }

@@ -1,7 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# What a half cannot hold becomes infinite, as in a cast, and the report counts it once: values on
-# the way to their owner, sums on the way back, but no infinity of the program's own.
+# What a half cannot hold becomes infinite, as in a cast, and the report counts it once, in the sum.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
 export SLIMPI_MIN_SIZE=0 SLIMPI_REPORT=$work/report.json
