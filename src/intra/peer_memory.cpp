@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "intra/peer_memory.h"
 
-#include <sys/random.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -20,16 +18,6 @@ namespace {
 std::uint64_t g_token;
 pid_t g_tokens_pid = 0;
 std::mutex g_token_mutex;
-
-// Where the kernel has no random numbers yet, the time and the process id are used.
-std::uint64_t random_number() {
-  std::uint64_t number = 0;
-  if (getrandom(&number, sizeof number, GRND_NONBLOCK) == ssize_t(sizeof number)) return number;
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return (std::uint64_t(now.tv_sec) * 1'000'000'000 + std::uint64_t(now.tv_nsec)) << 20 ^
-         std::uint64_t(getpid()) << 1;
-}
 
 // The kernel may copy less than was asked for: it stops before the first page that it cannot read.
 bool read_all(std::int64_t pid, std::uint64_t from, void* to, std::size_t bytes) {
@@ -48,7 +36,7 @@ bool read_all(std::int64_t pid, std::uint64_t from, void* to, std::size_t bytes)
 
 std::uint64_t process_token() {
   const std::lock_guard lock(g_token_mutex);
-  if (g_tokens_pid != getpid()) g_token = random_number();
+  if (g_tokens_pid != getpid()) (void)getentropy(&g_token, sizeof g_token);
   g_tokens_pid = getpid();
   return g_token;
 }
