@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "intercept/fortran.h"
 
-#include "mpi/image.h"
+#include "mpi/search.h"
 
 namespace slimpi::intercept {
 

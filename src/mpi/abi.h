@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What differs among MPIs: values of constants, the size of a handle, the layout of MPI_Status. All
-// of it is data, known once the process's MPI is found; each MPI has a file of it.
+// of it is data, known once the process's MPI is found.
 #pragma once
 #include <atomic>
 #include <cstring>
@@ -18,38 +18,22 @@ struct Address {
   operator Target*() const { return reinterpret_cast<Target*>(word); }
 };
 
-// By the names of the standard: comm_null is MPI_COMM_NULL, type_float is MPI_FLOAT, op_sum is
-// MPI_SUM. A constant that an MPI lacks is 0, which no handle equals.
 struct alignas(64) Abi {
   const char* name;
   Word handle_bits;  // the bits of a word that are the handle
-
-  // What a call that is left to MPI reads, side by side.
   Address<const void> in_place;
-  Op op_sum;
-  Comm comm_null, comm_self;
-  Datatype type_float, type_real, type_real4, type_double, type_double_precision, type_real8;
-  // Where the MPI can sum them; for MPICH and its descendants find_short_floats() sets them.
-  Datatype type_float16{}, type_real2{}, type_bfloat16{};
   // The handles of predefined datatypes, and of no other: from each first up to its end.
   struct {
     Word first, end;
   } predefined[2];
 
-  Comm comm_world;
-  Errhandler errhandler_null, errors_are_fatal, errors_return;
-  Group group_null;
-  Info info_null;
-  Request request_null;
-
-  Datatype datatype_null, type_byte, type_char, type_int, type_int64_t, type_uint32_t,
-      type_uint64_t;
-  Op op_null, op_max, op_min;
+#define SLIMPI_HANDLE(type, name, ...) type name;
+#define SLIMPI_NUMBER(name, ...) int name;
+#include "mpi/constants.def"
+#undef SLIMPI_HANDLE
+#undef SLIMPI_NUMBER
 
   Address<MessageStatus> status_ignore;
-  int any_source, any_tag, comm_type_shared, err_in_status, err_other, keyval_invalid, tag_ub,
-      thread_multiple;
-  int max_error_string, max_info_val;  // with the final zero byte
 
   // Whether Fortran's calls, and the callbacks in them, reach PMPI_ names only. Else they reach the
   // names of C, but for those of mpi_f08 that have no buffer, which are mpi_..._f08_.
@@ -61,6 +45,12 @@ struct alignas(64) Abi {
     int source, tag, error, bytes;
   } status;
 };
+
+// The MPIs that slimpi knows.
+extern const Abi kMpich;     // MPICH 3.2 and later, and what has its ABI: Intel MPI, MVAPICH
+extern const Abi kStandard;  // MPI 5.0, chapter 20
+// Open MPI 4 and 5. Handles are the addresses of objects. `symbol` finds one, or null.
+Abi open_mpi(const void* (*symbol)(const char* name));
 
 // Of the process's MPI. MPICH's as long as none is known.
 extern Abi abi;

@@ -10,8 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "mpi/abis.h"
-#include "mpi/image.h"
+#include "mpi/abi.h"
 #include "mpi/search.h"
 
 namespace slimpi::mpi {

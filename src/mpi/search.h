@@ -6,9 +6,19 @@
 #include <string>
 #include <string_view>
 
+#include "mpi/types.h"
+
 struct dl_phdr_info;  // of link.h
 
 namespace slimpi::mpi {
+
+// Where an address lies: the part of a loaded library or program that holds it.
+struct Image {
+  Word first = 0, end = 0;  // of the part, such as its data; both 0 outside of all files
+  std::string_view name;    // of the file, without its directory; "" for the program
+};
+
+Image image_of(const void* address);
 
 // The loaded libraries whose file name begins with libmpi. Allocates nothing: it is needed in a
 // process without memory, too.
