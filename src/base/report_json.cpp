@@ -12,6 +12,19 @@ using Json = nlohmann::ordered_json;
 // Incremented when a key changes its meaning or goes away. A new key does not change it.
 constexpr int kSchema = 4;
 
+// By size class, from an array that is by class: what row(i) says of those for which any(i).
+template <typename Any, typename Row>
+Json by_size(const Any& any, const Row& row) {
+  Json rows = Json::array();
+  for (std::size_t i = 0; i < kSizeClasses; ++i) {
+    if (!any(i)) continue;
+    Json made = {{"from", 1ull << i}, {"to", (2ull << i) - 1}};
+    made.update(row(i));
+    rows.push_back(made);
+  }
+  return rows;
+}
+
 Json share(const Share& own, const Share& job) {
   return {{"calls", own.calls},
           {"bytes_in", job.bytes_in},
@@ -21,25 +34,21 @@ Json share(const Share& own, const Share& job) {
 
 // What the compressed calls were, in three ways.
 void add_shares(const Report& report, Json& json) {
-  json["algorithms"] = json["codecs"] = Json::object();
-  json["sizes"] = Json::array();
-  for (std::size_t i = 0; i < kAlgorithms; ++i)
-    if (report.own.algorithms[i].calls != 0)
-      json["algorithms"][to_string(AlgorithmId(i))] =
-          share(report.own.algorithms[i], report.job.algorithms[i]);
-  for (std::size_t i = 0; i < report.codecs.size(); ++i)
-    if (report.own.codecs[i].calls != 0)
-      json["codecs"][report.codecs[i]] = share(report.own.codecs[i], report.job.codecs[i]);
-  json["types"] = Json::object();
-  for (std::size_t i = 0; i < kElementTypes; ++i)
-    if (report.own.types[i].calls != 0)
-      json["types"][kElementRows[i].name] = share(report.own.types[i], report.job.types[i]);
-  for (std::size_t i = 0; i < kSizeClasses; ++i)
-    if (report.own.sizes[i].calls != 0) {
-      Json row = {{"from", 1ull << i}, {"to", (2ull << i) - 1}};
-      row.update(share(report.own.sizes[i], report.job.sizes[i]));
-      json["sizes"].push_back(row);
-    }
+  const auto by_name = [&](const auto& own, const auto& job, std::size_t count, auto name) {
+    Json shares = Json::object();
+    for (std::size_t i = 0; i < count; ++i)
+      if (own[i].calls != 0) shares[name(i)] = share(own[i], job[i]);
+    return shares;
+  };
+  const Counts &own = report.own, &job = report.job;
+  json["algorithms"] = by_name(own.algorithms, job.algorithms, kAlgorithms,
+                               [](std::size_t i) { return to_string(AlgorithmId(i)); });
+  json["codecs"] = by_name(own.codecs, job.codecs, report.codecs.size(),
+                           [&](std::size_t i) { return report.codecs[i]; });
+  json["sizes"] = by_size([&](std::size_t i) { return own.sizes[i].calls != 0; },
+                          [&](std::size_t i) { return share(own.sizes[i], job.sizes[i]); });
+  json["types"] = by_name(own.types, job.types, kElementTypes,
+                          [](std::size_t i) { return kElementRows[i].name; });
 }
 
 Json choices(const Report& report) {
@@ -62,13 +71,8 @@ Json error(const Errors& errors) {
 
 Json errors(const Report& report) {
   Json json = error(total_of(report.errors));
-  json["sizes"] = Json::array();
-  for (std::size_t i = 0; i < kSizeClasses; ++i)
-    if (report.errors[i].checked != 0) {
-      Json row = {{"from", 1ull << i}, {"to", (2ull << i) - 1}};
-      row.update(error(report.errors[i]));
-      json["sizes"].push_back(row);
-    }
+  json["sizes"] = by_size([&](std::size_t i) { return report.errors[i].checked != 0; },
+                          [&](std::size_t i) { return error(report.errors[i]); });
   return json;
 }
 

@@ -3,18 +3,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <numeric>
 
 namespace slimpi {
-
-namespace {
-constexpr std::size_t index_of(std::size_t offset) {
-  return offset / sizeof(std::uint64_t);
-}
-}  // namespace
-
-#define SLIMPI_COUNTER(member) index_of(offsetof(Counts, member))
 
 const char* to_string(Stage stage) {
   constexpr const char* names[] = {"encode", "exchange", "decode", "intra"};
@@ -27,42 +18,26 @@ std::size_t size_class_of(std::uint64_t bytes) {
                                kSizeClasses - 1);
 }
 
-void Statistics::passed(BypassReason reason) {
-  add(SLIMPI_COUNTER(passed) + std::size_t(reason), 1);
-}
-
 void Statistics::compressed(const CompressedCall& call) {
-  add(SLIMPI_COUNTER(compressed), 1);
-  add(SLIMPI_COUNTER(bytes_in), call.bytes);
-  add(SLIMPI_COUNTER(bytes_plain), call.plain_bytes);
-  add(call.on_device ? SLIMPI_COUNTER(device_buffers) : SLIMPI_COUNTER(host_buffers), 1);
-  constexpr std::size_t kWords = sizeof(Share) / sizeof(std::uint64_t);
-  for (const std::size_t share : {SLIMPI_COUNTER(algorithms) + kWords * std::size_t(call.algorithm),
-                                  SLIMPI_COUNTER(codecs) + kWords * std::size_t(call.codec),
-                                  SLIMPI_COUNTER(sizes) + kWords * size_class_of(call.bytes),
-                                  SLIMPI_COUNTER(types) + kWords * std::size_t(call.type)}) {
-    add(share + index_of(offsetof(Share, calls)), 1);
-    add(share + index_of(offsetof(Share, bytes_in)), call.bytes);
-    add(share + index_of(offsetof(Share, bytes_sent)), call.sent_bytes);
-    add(share + index_of(offsetof(Share, nanoseconds)), call.nanoseconds);
+  add(counts_.compressed);
+  add(counts_.bytes_in, call.bytes);
+  add(counts_.bytes_plain, call.plain_bytes);
+  add(call.on_device ? counts_.device_buffers : counts_.host_buffers);
+  for (Share* const share :
+       {&counts_.algorithms[std::size_t(call.algorithm)], &counts_.codecs[std::size_t(call.codec)],
+        &counts_.sizes[size_class_of(call.bytes)], &counts_.types[std::size_t(call.type)]}) {
+    add(share->calls);
+    add(share->bytes_in, call.bytes);
+    add(share->bytes_sent, call.sent_bytes);
+    add(share->nanoseconds, call.nanoseconds);
   }
-}
-
-void Statistics::count(std::uint64_t Counts::*number, std::uint64_t amount) {
-  static constexpr Counts kPlaces{};
-  const auto* const first = reinterpret_cast<const std::uint64_t*>(&kPlaces);
-  add(std::size_t(&(kPlaces.*number) - first), amount);
 }
 
 void Statistics::left_to_mpi(std::uint64_t bytes, std::uint64_t nodes) {
   if (nodes == 0)
-    add(SLIMPI_COUNTER(bytes_left_elsewhere), bytes);
+    add(counts_.bytes_left_elsewhere, bytes);
   else
-    add(SLIMPI_COUNTER(bytes_left), 2 * (nodes - 1) * bytes);
-}
-
-void Statistics::stage(Stage stage, std::uint64_t nanoseconds) {
-  add(SLIMPI_COUNTER(stage_nanoseconds) + std::size_t(stage), nanoseconds);
+    add(counts_.bytes_left, 2 * (nodes - 1) * bytes);
 }
 
 void Statistics::error(std::uint64_t bytes, double relative_l2) {
@@ -75,14 +50,14 @@ void Statistics::error(std::uint64_t bytes, double relative_l2) {
 }
 
 Counts Statistics::counts() const {
-  std::array<std::uint64_t, kCounts> values{};
+  Counts now;
+  auto* const from = reinterpret_cast<std::uint64_t*>(&counts_);
+  auto* const to = reinterpret_cast<std::uint64_t*>(&now);
   for (std::size_t i = 0; i < kCounts; ++i)
-    values[i] = counters_[i].load(std::memory_order_relaxed);
-  Counts counts;
-  std::memcpy(static_cast<void*>(&counts), values.data(), sizeof counts);
-  counts.calls = std::accumulate(counts.passed.begin(), counts.passed.end(),
-                                 counts.compressed + counts.exact_in_node);
-  return counts;
+    to[i] = std::atomic_ref(from[i]).load(std::memory_order_relaxed);
+  now.calls =
+      std::accumulate(now.passed.begin(), now.passed.end(), now.compressed + now.exact_in_node);
+  return now;
 }
 
 std::array<Errors, kSizeClasses> Statistics::errors() const {

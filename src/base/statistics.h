@@ -107,16 +107,17 @@ class HighWater {
 
 class Statistics {
  public:
-  void add(std::size_t counter, std::uint64_t amount) {
-    counters_[counter].fetch_add(amount, std::memory_order_relaxed);
-  }
-  void passed(BypassReason reason);
+  void passed(BypassReason reason) { add(counts_.passed[std::size_t(reason)]); }
   void compressed(const CompressedCall& call);
   // Adds to one of the numbers of Counts that stand alone.
-  void count(std::uint64_t Counts::*number, std::uint64_t amount = 1);
+  void count(std::uint64_t Counts::*number, std::uint64_t amount = 1) {
+    add(counts_.*number, amount);
+  }
   // Bytes of a float sum that goes to MPI, by `nodes` nodes; 0: the nodes are not known.
   void left_to_mpi(std::uint64_t bytes, std::uint64_t nodes);
-  void stage(Stage stage, std::uint64_t nanoseconds);
+  void stage(Stage stage, std::uint64_t nanoseconds) {
+    add(counts_.stage_nanoseconds[std::size_t(stage)], nanoseconds);
+  }
   void error(std::uint64_t bytes, double relative_l2);  // of a call with a buffer of so many bytes
   void scratch(std::int64_t bytes_more) { scratch_.add(bytes_more); }
   void segment(std::int64_t more, std::int64_t bytes_more) {
@@ -134,7 +135,10 @@ class Statistics {
   std::uint64_t most_segment_bytes() const { return segment_bytes_.most(); }
 
  private:
-  std::array<std::atomic<std::uint64_t>, kCounts> counters_{};
+  static void add(std::uint64_t& number, std::uint64_t amount = 1) {
+    std::atomic_ref(number).fetch_add(amount, std::memory_order_relaxed);
+  }
+  mutable Counts counts_;  // each number is atomic
   struct ErrorSum {
     std::atomic<std::uint64_t> checked{0};
     std::atomic<double> sum{0}, max{0};
