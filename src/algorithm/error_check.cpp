@@ -100,14 +100,9 @@ constexpr std::uint64_t kLanes = 8;      // accumulators, so that loops over the
 constexpr double kRounding = 1.01 * 0x1p-24;
 
 double energy_of(const float* values, std::uint64_t count) {
-  double squares[kLanes] = {}, sum = 0;
-  std::uint64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes)
-    for (std::uint64_t lane = 0; lane < kLanes; ++lane)
-      squares[lane] += double(values[i + lane]) * double(values[i + lane]);
-  for (; i < count; ++i) sum += double(values[i]) * double(values[i]);
-  for (const double square : squares) sum += square;
-  return sum;
+  double squares[2] = {};  // of the difference, here with itself, and of the values
+  device::host().kernels()->compare(values, values, count, squares, nullptr);
+  return squares[1];
 }
 
 struct Difference {

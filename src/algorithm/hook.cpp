@@ -92,10 +92,8 @@ Status Hook::give_comm(mpi::Comm comm) {
 Status Hook::open(const comm::Call& call) {
   Arguments arguments(*this, call);
   if (table_->open != nullptr)
-    if (const int code =
-            call_hook(arguments.reason, [&] { return table_->open(&arguments.about, &context_); });
-        code != 0)
-      return failed("open", code, arguments);
+    SLIMPI_TRY(call_function("open", arguments,
+                             [&] { return table_->open(&arguments.about, &context_); }));
   open_ = true;
   if (!is_codec()) return Status::ok;
   piece_ = table_->max_piece == 0 ? kPiece : std::min(table_->max_piece, kLongestPiece);
@@ -115,20 +113,22 @@ std::uint64_t Hook::identity() const {
   return hash.value();
 }
 
-Status Hook::failed(const char* function, int code, const Arguments& arguments) const {
+// Calls a function of the hook, whose failure is the call's.
+template <typename Function>
+Status Hook::call_function(const char* name, Arguments& arguments, const Function& function) const {
+  const int code = call_hook(arguments.reason, function);
+  if (code == 0) return Status::ok;
   const std::string reason(arguments.reason, strnlen(arguments.reason, sizeof arguments.reason));
-  return fail(Status::hook, "hook:" + file_ + ": " + function + " failed with " +
-                                std::to_string(code) + " in call " +
-                                std::to_string(arguments.about.call) +
+  return fail(Status::hook, "hook:" + file_ + ": " + name + " failed with " + std::to_string(code) +
+                                " in call " + std::to_string(arguments.about.call) +
                                 (reason.empty() ? "" : ": " + reason));
 }
 
 Status Hook::find_bound(Arguments& arguments, std::uint64_t count, std::uint64_t* bytes) const {
-  const int code = call_hook(arguments.reason, [&] {
+  return call_function("bound", arguments, [&] {
     *bytes = table_->bound(context_, count);
     return 0;
   });
-  return code == 0 ? Status::ok : failed("bound", code, arguments);
 }
 
 Status Hook::encode(const comm::Call& call, const Piece& piece, const float* in, std::byte* out,
@@ -147,13 +147,9 @@ Status Hook::encode(const comm::Call& call, const Piece& piece, const float* in,
     return bound_broken("more than bound(" + std::to_string(piece_) + "), " +
                         std::to_string(most_bytes_));
   std::memset(out + room, kGuard, kGuardBytes);
-  if (const int code = call_hook(arguments.reason,
-                                 [&] {
-                                   return table_->encode(context_, &arguments.about, in,
-                                                         piece.count, out, room, bytes);
-                                 });
-      code != 0)
-    return failed("encode", code, arguments);
+  SLIMPI_TRY(call_function("encode", arguments, [&] {
+    return table_->encode(context_, &arguments.about, in, piece.count, out, room, bytes);
+  }));
   const auto* const guard = reinterpret_cast<const char*>(out + room);
   const bool beyond =
       std::any_of(guard, guard + kGuardBytes, [](char byte) { return byte != kGuard; });
@@ -171,28 +167,26 @@ Status Hook::decode(const comm::Call& call, const Piece& piece, const std::byte*
   arguments.about.first = piece.first;
   arguments.about.total = piece.total ? 1 : 0;
   std::memset(out, 0, piece.count * sizeof(float));
-  const int code = call_hook(arguments.reason, [&] {
+  return call_function("decode", arguments, [&] {
     return table_->decode(context_, &arguments.about, in, bytes, out, piece.count);
   });
-  return code == 0 ? Status::ok : failed("decode", code, arguments);
 }
 
 Status Hook::prepare(const comm::Call& call) const {
   if (table_->prepare == nullptr) return Status::ok;
   Arguments arguments(*this, call);
-  const int code =
-      call_hook(arguments.reason, [&] { return table_->prepare(context_, &arguments.about); });
-  return code == 0 ? Status::ok : failed("prepare", code, arguments);
+  return call_function("prepare", arguments,
+                       [&] { return table_->prepare(context_, &arguments.about); });
 }
 
 Status Hook::allreduce(const comm::Call& call) const {
   Arguments arguments(*this, call);
   const Timed timed(call.communicator.statistics(), Stage::exchange, "hook", 4 * call.count);
-  const int code = call_hook(arguments.reason, [&] {
+  const Status status = call_function("allreduce", arguments, [&] {
     return table_->allreduce(context_, &arguments.about, call.in, call.out);
   });
   call.communicator.exchange().count_sent(arguments.sent);
-  return code == 0 ? Status::ok : failed("allreduce", code, arguments);
+  return status;
 }
 
 }  // namespace slimpi::algorithm

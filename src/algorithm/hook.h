@@ -67,7 +67,8 @@ class Hook {
 
  private:
   struct Arguments;
-  Status failed(const char* function, int code, const Arguments& arguments) const;
+  template <typename Function>
+  Status call_function(const char* name, Arguments& arguments, const Function& function) const;
   Status find_bound(Arguments& arguments, std::uint64_t count, std::uint64_t* bytes) const;
 
   const mpi::Api& api_;
