@@ -84,4 +84,9 @@ struct Algorithm {
 const Algorithm* find(std::string_view value);
 std::span<const Algorithm> all();
 
+// Reserves memory and opens streams for the call, as Functions::reserve says. *ready: all ranks
+// could; it is the same on all. The ranks communicate at the first call of a size. Once some rank
+// prepares for a staged device, the segment class is never `small` again.
+Status prepare(const comm::Call& call, bool* ready);
+
 }  // namespace slimpi::algorithm

@@ -10,12 +10,18 @@
 #include <string>
 
 #include "algorithm/algorithm.h"
-#include "algorithm/hook_table.h"
 #include "base/call_locals.h"
 #include "mpi/api.h"
 #include "slimpi.h"
 
 namespace slimpi::algorithm {
+
+// The only string of this path; it stays until the process ends. Two plans have the same hook
+// exactly if they have its address, so they are copied and compared without their text. Any thread.
+const std::string& hook_file(const std::string& path);
+
+// Fails with "SLIMPI_ALGORITHM=hook:PATH cannot be used: " and the reason.
+Status refuse_hook(const std::string& file, const std::string& why);
 
 // One shared object, opened for one communicator.
 class Hook {
@@ -25,8 +31,9 @@ class Hook {
   Hook(const Hook&) = delete;
   Hook& operator=(const Hook&) = delete;
 
-  // Finds the table of the hook. Not collective.
-  Status load() { return find_hook_table(file_, &table_); }
+  // Loads the file, finds the table of its functions (slimpi_hook_t of slimpi.h), and checks it.
+  // The file stays loaded until the process ends. Calls nothing of the hook. Not collective.
+  Status load();
 
   // Makes the duplicate of `comm` that a strategy uses. Collective.
   Status give_comm(mpi::Comm comm);

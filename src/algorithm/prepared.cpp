@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "algorithm/prepared.h"
-
+// What must exist before the first message of a call: scratch memory and streams.
 #include <map>
 #include <tuple>
 
+#include "algorithm/algorithm.h"
 #include "base/log.h"
 #include "comm/communicator.h"
 

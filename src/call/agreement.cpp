@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the ranks of a call between nodes agree on before it: the tensor state, and whether all
-// values are finite. Each question is one reduction that all ranks call, so no rank decides alone
-// to leave the call to MPI.
+// values are finite. Each question is one reduction that all ranks
+// call, so no rank decides alone to leave the call to MPI.
 #include <cstring>
 
 #include "algorithm/algorithm.h"

@@ -6,7 +6,6 @@
 
 #include "algorithm/algorithm.h"
 #include "algorithm/error_feedback.h"
-#include "algorithm/prepared.h"
 #include "base/activity.h"
 #include "base/described_tensor.h"
 #include "base/exceptions.h"

@@ -11,7 +11,6 @@
 #include "base/process.h"
 #include "base/report.h"
 #include "base/trace.h"
-#include "base/trace_writer.h"
 #include "call/auto_choices.h"
 #include "call/element_type.h"
 #include "call/entry.h"
@@ -171,7 +170,7 @@ void Runtime::check_writability() {
   if (!config.trace) return;
   char host[256] = "", name[4096];
   gethostname(host, sizeof host - 1);
-  trace_file_name(*config.trace, std::max(world_rank.load(), 0), host, getpid(), name);
+  trace_path(host, name);
   look("SLIMPI_TRACE", name);
 }
 

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -117,6 +118,9 @@ class Runtime {
   bool is_fatal(mpi::Comm comm) const;
   [[noreturn]] void abort_job(mpi::Comm comm);
   void save_trace();
+  // Writes the name of SLIMPI_TRACE with %r, %h and %p replaced, and a terminating zero, to `name`;
+  // %% is a percent sign. Cut to the length of `name`. Returns its length.
+  std::size_t trace_path(const char* host, std::span<char> name) const;
   std::vector<std::string> gather_hosts();
   Report describe_job() const;
   static Runtime* begin(mpi::Comm comm);

@@ -4,22 +4,79 @@
 // written in messages of a fixed size. Nothing here allocates: the process may have no memory left.
 // A writer that cannot write still receives what the others send and drops it, so that no rank
 // blocks.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <climits>
 #include <cstdio>
 #include <cstring>
+#include <string>
+#include <string_view>
 
-#include "base/log.h"
 #include "base/files.h"
-#include "base/trace_writer.h"
+#include "base/log.h"
 #include "call/runtime.h"
 #include "comm/waiter.h"
 
 namespace slimpi::call {
 
 namespace {
+
+// Whether the pattern names a different file on every rank.
+bool trace_is_per_rank(const std::string& pattern) {
+  for (std::size_t i = 0; i + 1 < pattern.size(); ++i) {
+    if (pattern[i] != '%') continue;
+    ++i;
+    if (pattern[i] == 'r' || pattern[i] == 'p') return true;
+  }
+  return false;
+}
+
+// A complete trace in a file, written in several calls without allocation. After a failure further
+// text is dropped, and a regular file is removed at the end.
+class TraceWriter {
+ public:
+  explicit TraceWriter(const char* path);
+  TraceWriter(const TraceWriter&) = delete;
+  TraceWriter& operator=(const TraceWriter&) = delete;
+  ~TraceWriter() { close(); }
+
+  void append(std::string_view text);  // text from Trace::format
+  int close();                         // 0, or the errno of the first failure
+
+ private:
+  const char* path_;
+  int file_, error_ = 0;
+  bool regular_ = false;
+  std::size_t written_ = 0;  // bytes
+};
+
+TraceWriter::TraceWriter(const char* path) : path_(path), file_(open_result(path)) {
+  if (file_ < 0) error_ = errno;
+  struct stat status {};
+  regular_ = file_ >= 0 && fstat(file_, &status) == 0 && S_ISREG(status.st_mode);
+  // The first event belongs to no rank, so that a comma can precede every other event.
+  append(
+      "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
+      "{\"ph\":\"M\",\"name\":\"trace\",\"pid\":0,\"args\":{}}");
+}
+
+void TraceWriter::append(std::string_view text) {
+  if (error_ == 0 && regular_ && !within_file_size_limit(written_ + text.size())) error_ = EFBIG;
+  written_ += text.size();
+  if (error_ == 0 && !write_all(file_, text)) error_ = errno;
+}
+
+int TraceWriter::close() {
+  if (file_ < 0) return error_;
+  append("\n]}\n");
+  if (::close(file_) != 0 && error_ == 0) error_ = errno;
+  file_ = -1;
+  if (error_ != 0 && regular_) unlink(path_);  // an incomplete trace is not valid JSON
+  return error_;
+}
 
 constexpr int kTag = 1;
 
@@ -81,6 +138,38 @@ void receive_events(const mpi::Api& api, mpi::Comm comm, int from, TraceWriter& 
 
 }  // namespace
 
+std::size_t Runtime::trace_path(const char* host, std::span<char> name) const {
+  std::size_t used = 0;
+  const auto append = [&](std::string_view text) {
+    used += text.copy(name.data() + used, name.size() - 1 - used);
+  };
+  const std::string_view all = *config.trace;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i] != '%' || i + 1 == all.size()) {
+      append(all.substr(i, 1));
+      continue;
+    }
+    switch (all[++i]) {
+      case 'r':
+        append(std::to_string(std::max(world_rank.load(), 0)));
+        break;
+      case 'h':
+        append(host);
+        break;
+      case 'p':
+        append(std::to_string(getpid()));
+        break;
+      case '%':
+        append("%");
+        break;
+      default:
+        append(all.substr(i - 1, 2));
+    }
+  }
+  name[used] = '\0';
+  return used;
+}
+
 void Runtime::save_trace() {
   const Trace* const trace = Trace::running();
   gethostname(g_host, sizeof g_host - 1);
@@ -102,7 +191,7 @@ void Runtime::save_trace() {
   if (together && writer != place)
     send_events(api, report_comm_, writer, own_file ? nullptr : trace, track);
   if (trace == nullptr || (!own_file && writer != place)) return;
-  const std::size_t length = trace_file_name(*config.trace, rank, g_host, int(getpid()), g_path);
+  const std::size_t length = trace_path(g_host, g_path);
   if (own_file && shared && rank != 0)
     std::snprintf(g_path + length, sizeof g_path - length, ".%d", rank);
   TraceWriter file(g_path);

@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "algorithm/codec_choice.h"
-#include "algorithm/hook_table.h"
+#include "algorithm/hook.h"
 #include "base/report.h"
 
 namespace slimpi::policy {

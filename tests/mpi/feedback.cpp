@@ -22,7 +22,7 @@
 #include <memory>
 #include <string>
 
-#include "algorithm/prepared.h"
+#include "algorithm/algorithm.h"
 #include "comm/call_scratch.h"
 #include "comm/communicator.h"
 #include "intra/intra_node.h"

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "algorithm/prepared.h"
+#include "algorithm/algorithm.h"
 #include "comm/call_scratch.h"
 #include "comm/communicator.h"
 #include "policy/policy.h"

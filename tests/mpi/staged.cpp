@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "algorithm/prepared.h"
+#include "algorithm/algorithm.h"
 #include "comm/call_scratch.h"
 #include "comm/communicator.h"
 #include "policy/policy.h"
