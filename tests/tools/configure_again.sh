@@ -101,7 +101,7 @@ check
 expect "$(tail -n 1 said.txt)" "1 passed, 0 failed, 0 skipped" "check after quickstart: last line"
 configured 2 "check after quickstart"
 holds "it says which package came" grep -q 'configure again:.*libcmocka-dev' said.txt
-holds "it names the options that it keeps" grep -q 'options kept:.*CXXFLAGS=-O2' said.txt
+holds "it names the options that it keeps" grep -q 'options kept:.*CXXFLAGS=' said.txt
 quickstart
 check
 check
