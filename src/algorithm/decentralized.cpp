@@ -6,7 +6,7 @@
 #include "algorithm/hierarchical.h"
 #include "comm/communicator.h"
 #include "inter/neighbor_exchange.h"
-#include "inter/prepared_exchange.h"
+#include "inter/schedule.h"
 
 namespace slimpi::algorithm {
 

@@ -10,7 +10,7 @@
 #include "algorithm/piecewise_node.h"
 #include "base/exceptions.h"
 #include "comm/communicator.h"
-#include "inter/prepared_exchange.h"
+#include "inter/schedule.h"
 #include "intra/intra_node.h"
 
 namespace slimpi::algorithm {

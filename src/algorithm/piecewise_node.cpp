@@ -5,7 +5,6 @@
 #include <bit>
 
 #include "comm/communicator.h"
-#include "inter/prepared_exchange.h"
 #include "intra/intra_node.h"
 
 namespace slimpi::algorithm {

@@ -46,10 +46,6 @@ BruckLayout::BruckLayout(const ExchangeSize& size) : first_of_(1, 0) {
   message_ = std::max(kMostInMessage, block_);
 }
 
-std::size_t BruckLayout::bytes() const {
-  return sizeof *this + chunks_.size() * (sizeof(comm::Range) + 3 * sizeof(std::size_t));
-}
-
 std::unique_ptr<const ExchangeLayout> bruck_layout(const ExchangeSize& size) {
   return std::make_unique<BruckLayout>(size);
 }

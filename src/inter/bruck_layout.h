@@ -62,7 +62,6 @@ class BruckLayout : public ExchangeLayout {
   static constexpr std::size_t kMostInMessage = 256 << 10;
 
   explicit BruckLayout(const ExchangeSize& size);
-  std::size_t bytes() const override;
 
   const comm::Range& chunk(int owner) const { return chunks_[std::size_t(owner)]; }
   // Bytes of the block for a member's chunk; 0 if the chunk is empty.

@@ -282,10 +282,7 @@ Schedule used(double bytes, int bits, const Layout& layout) {
   size.format = quantized(bits);
   size.count = floats_in(bytes / layout.ranks_per_node);
   size.group_size = int(layout.nodes);
-  const Constants network;
-  const bool bruck = network_seconds(bruck_traffic(size), network) <
-                     network_seconds(pairwise_traffic(size), network);
-  return bruck ? Schedule::bruck : Schedule::sharded;
+  return inter::schedule_for(size).run == inter::run_bruck ? Schedule::bruck : Schedule::sharded;
 }
 
 Schedule cheapest(bool plain, double bytes, int bits, const Layout& layout,

@@ -100,8 +100,7 @@ struct Cost {
 Cost predict(Schedule schedule, double bytes, int bits, const Layout& layout,
              const Constants& constants);
 
-// The schedule that slimpi uses between nodes for quantizers, where it has the memory: `sharded` or
-// `bruck`. As in inter/schedule.cpp, the network's constants are the default ones.
+// The schedule that slimpi uses between nodes for quantizers: `sharded` or `bruck`.
 Schedule used(double bytes, int bits, const Layout& layout);
 
 // The cheapest schedule among the plain ones, or among those that slimpi runs.

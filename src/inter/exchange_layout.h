@@ -38,8 +38,6 @@ class ExchangeLayout {
   ExchangeLayout(const ExchangeLayout&) = delete;
   ExchangeLayout& operator=(const ExchangeLayout&) = delete;
 
-  virtual std::size_t bytes() const = 0;  // of memory that it takes, about
-
   // Segments of the longest chunk, which the schedule finishes one after the other, so that it can
   // do a NodeWork between them; 0: it cannot. The same on all members.
   virtual std::int64_t count() const { return 0; }

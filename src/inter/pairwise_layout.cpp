@@ -58,11 +58,6 @@ PairwiseLayout::PairwiseLayout(const ExchangeSize& size)
     chunks_.push_back(comm::chunk_of(size.count, size.group_size, member, segments_.align));
 }
 
-// Of each member: its chunk, and its two numbers in PairwiseSteps.
-std::size_t PairwiseLayout::bytes() const {
-  return sizeof *this + chunks_.size() * (sizeof(comm::Range) + sizeof(StepPeers) + sizeof(int));
-}
-
 comm::Range PairwiseLayout::segment(int member, std::int64_t number) const {
   const comm::Range& chunk = chunks_[std::size_t(member)];
   if (number < 0 || number >= count()) return {};

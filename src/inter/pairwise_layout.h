@@ -69,8 +69,6 @@ class PairwiseLayout : public ExchangeLayout {
   // as their order of steps must be.
   explicit PairwiseLayout(const ExchangeSize& size);
 
-  std::size_t bytes() const override;
-
   const Segments& segments() const { return segments_; }
   const PairwiseSteps& steps() const { return steps_; }
   int rounds() const { return steps_.rounds(); }
@@ -102,9 +100,7 @@ class PairwiseLayout : public ExchangeLayout {
     return (ring_index(step.number) * 4 + std::size_t(message)) * std::size_t(rounds()) +
            std::size_t(step.round);
   }
-  std::size_t requests() const {
-    return std::size_t(segments_.depth) * 4 * std::size_t(rounds());
-  }
+  std::size_t requests() const { return std::size_t(segments_.depth) * 4 * std::size_t(rounds()); }
 
  private:
   const int me_;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "inter/schedule.h"
 
-#include <algorithm>
+#include <string>
+#include <utility>
 
+#include "base/log.h"
 #include "comm/communicator.h"
 #include "inter/cost_model.h"
-#include "inter/prepared_exchange.h"
 #include "inter/segment_length.h"
 
 namespace slimpi::inter {
@@ -61,6 +62,43 @@ const Schedule& schedule_for(const ExchangeSize& size) {
     }
   }
   return *best;
+}
+
+PreparedExchange::PreparedExchange(const ExchangeSize& size)
+    : schedule(&schedule_for(size)), need(schedule->need(size)), layout(schedule->layout(size)) {}
+
+const PreparedExchange& PreparedExchanges::find(const ExchangeSize& size) {
+  // Most programs repeat a size. A map's entries do not move, so the pointer stays valid.
+  if (last_ != nullptr && last_->first == size) return last_->second;
+  auto found = by_size_.find(size);
+  if (found == by_size_.end()) {
+    // Before others are dropped: if this throws, they stay.
+    PreparedExchange made(size);
+    // A layout has some words for each member.
+    const std::size_t more = 2 * sizeof(Entries::value_type) + 64 * std::size_t(size.group_size);
+    if (bytes_ + more > kMostBytes) {
+      // Everything is dropped, which costs one computation for each size that comes again. No order
+      // of use has to be kept for that.
+      last_ = nullptr;
+      by_size_.clear();
+      bytes_ = 0;
+    }
+    found = by_size_.emplace(size, std::move(made)).first;
+    bytes_ += more;
+  }
+  last_ = &*found;
+  return found->second;
+}
+
+const PreparedExchange& prepared_exchange(comm::Communicator& communicator,
+                                          const kernels::Format& format,
+                                          const comm::InterNodeGroup& group, std::uint64_t count,
+                                          bool staged) {
+  const PreparedExchange& prepared = communicator.attachment<PreparedExchanges>().find(
+      {format, count, int(group.peers.size()), communicator.segment_class(), staged, group.index});
+  if (communicator.rank() == 0 && log_enabled(LogLevel::debug))
+    log_once(LogLevel::debug, std::string("schedule between nodes: ") + prepared.schedule->name);
+  return prepared;
 }
 
 Status run_exchange(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard,

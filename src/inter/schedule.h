@@ -2,9 +2,11 @@
 // The schedules of the inter-node exchange, in one table. Every call uses the cheapest for its size
 // and the number of nodes. The result has the same bytes with every schedule.
 #pragma once
+#include <map>
 #include <memory>
 #include <span>
 
+#include "comm/attachment.h"
 #include "inter/context.h"
 #include "inter/exchange_layout.h"
 #include "inter/segment_length.h"
@@ -70,6 +72,40 @@ Status run_reduce_scatter_allgather(const Context& context, const ExchangeLayout
 
 // The cheapest schedule whose memory is bounded; the same on all ranks.
 const Schedule& schedule_for(const ExchangeSize& size);
+
+// The choice of a schedule, its need of memory and its layout. All follow from the size, so no
+// option makes them stale.
+struct PreparedExchange {
+  explicit PreparedExchange(const ExchangeSize& size);
+
+  const Schedule* schedule;
+  Need need;
+  std::shared_ptr<const ExchangeLayout> layout;
+};
+
+// Those of the sizes that a communicator has met.
+class PreparedExchanges : public comm::Attachment {
+ public:
+  // Valid until the next call. Allocates at the first call with a size only. Not collective.
+  const PreparedExchange& find(const ExchangeSize& size);
+
+  // Of memory that they take, about. Beyond kMostBytes all are dropped and made again as they are
+  // needed.
+  std::size_t bytes() const { return bytes_; }
+  static constexpr std::size_t kMostBytes = 4 << 20;
+
+ private:
+  using Entries = std::map<ExchangeSize, PreparedExchange>;
+  Entries by_size_;
+  const Entries::value_type* last_ = nullptr;  // what find() returned last, or null
+  std::size_t bytes_ = 0;
+};
+
+// What the communicator keeps for a shard of `count` floats. Valid until the next call on it.
+const PreparedExchange& prepared_exchange(comm::Communicator& communicator,
+                                          const kernels::Format& format,
+                                          const comm::InterNodeGroup& group, std::uint64_t count,
+                                          bool staged);
 
 ExchangeSize size_of(const Context& context, const comm::InterNodeGroup& group,
                      std::uint64_t count);

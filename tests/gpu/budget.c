@@ -12,9 +12,9 @@
 #include "tests/helper/gpu.h"
 
 static const char* const kNames[] = {
-    "cuLaunchKernel",         "cuMemcpyAsync",      "cuMemsetD32Async",
-    "cuEventRecord",          "cuStreamWaitEvent",  "cuStreamIsCapturing",
-    "cuCtxPushCurrent_v2",    "cuCtxPopCurrent_v2", "cuThreadExchangeStreamCaptureMode",
+    "cuLaunchKernel",         "cuMemcpyAsync",          "cuMemsetD32Async",
+    "cuEventRecord",          "cuStreamWaitEvent",      "cuStreamIsCapturing",
+    "cuCtxPushCurrent_v2",    "cuCtxPopCurrent_v2",     "cuThreadExchangeStreamCaptureMode",
     "cuPointerGetAttributes", "cuStreamWriteValue32_v2"};
 enum { NAMES = sizeof kNames / sizeof *kNames };
 

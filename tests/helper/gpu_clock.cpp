@@ -351,9 +351,8 @@ Prediction predict(const Costs& costs, int nodes, std::uint64_t floats, int bits
   std::vector<std::unique_ptr<RankClock>> ranks;
   for (int rank = 0; rank < nodes; ++rank) ranks.push_back(std::make_unique<RankClock>(costs));
   ClockedNetwork network(ranks);
-  network.run([&](int rank) {
-    run_rank(network, *ranks[std::size_t(rank)], rank, nodes, floats, bits);
-  });
+  network.run(
+      [&](int rank) { run_rank(network, *ranks[std::size_t(rank)], rank, nodes, floats, bits); });
   Prediction result;
   for (const auto& rank : ranks) {
     result.seconds = std::max(result.seconds, rank->now);
