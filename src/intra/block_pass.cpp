@@ -83,8 +83,7 @@ Status BlockPass::barrier() {
 
 Status BlockPass::copy_to_others(std::uint64_t block) {
   return for_others(block, [&](int, int shard_index, const comm::Range& theirs) {
-    return copy(place(me_, shard_index, block), call_.in + theirs.first, theirs.count,
-                stores());
+    return copy(place(me_, shard_index, block), call_.in + theirs.first, theirs.count, stores());
   });
 }
 
@@ -127,8 +126,7 @@ Status BlockPass::run_sum(bool wants_pieces) {
       std::pmr::vector<const float*> addends(&call_.scratch.objects);
       SLIMPI_TRY(find_addends(block, addends));
       const NodeSlice slice(call_, "node add", mine.count * sizeof(float));
-      add_in_order(call_.device_stream(), addends, mine.count, scratch(),
-                   call_.out + mine.first);
+      add_in_order(call_.device_stream(), addends, mine.count, scratch(), call_.out + mine.first);
     }
     // While the owners add a block, the next one is copied: one barrier serves both.
     SLIMPI_TRY(copy_to_others(block + 1));

@@ -55,9 +55,8 @@ Status NcclGroup::prepare(const device::Location& location, int size, Statistics
 // Ends when this rank has joined, where a node-local rank has failed, or after a long wait.
 Status NcclGroup::create_communicator(NodeBarrier& shared, comm::Exchange& exchange,
                                       const device::Location& location) {
-  SLIMPI_TRY(device_->nccl->create_communicator(location, note_of(shared, 0).unique_id,
-                                                shared.local_rank(), shared.size(),
-                                                &communicator_));
+  SLIMPI_TRY(device_->nccl->create_communicator(
+      location, note_of(shared, 0).unique_id, shared.local_rank(), shared.size(), &communicator_));
   const auto end = std::chrono::steady_clock::now() + kPatience;
   return comm::wait_until(comm::Waiter::Poll::device, &exchange, [&](bool* joined) {
     SLIMPI_TRY(device_->nccl->ready(communicator_, joined));
@@ -103,8 +102,8 @@ Status NcclGroup::open(NodeBarrier& shared, comm::Exchange& exchange,
   // Only now is the library loaded, which is large.
   if (*opened) SLIMPI_TRY(agree(prepare(location, size, statistics)));
   if (*opened)
-    SLIMPI_TRY(agree(me != 0 ? Status::ok
-                             : device_->nccl->make_unique_id(location, &mine.unique_id)));
+    SLIMPI_TRY(
+        agree(me != 0 ? Status::ok : device_->nccl->make_unique_id(location, &mine.unique_id)));
   if (*opened) SLIMPI_TRY(agree(create_communicator(shared, exchange, location)));
   if (*opened) return Status::ok;
   close(false);
@@ -119,9 +118,10 @@ void NcclGroup::close(bool in_order) {
 }
 
 Status NcclGroup::send(comm::Exchange& exchange,
-                       std::span<const device::NcclTransport::Transfer> pieces,
+                       std::span<const device::NcclTransport::Transfer> transfers,
                        device::Stream* stream) {
-  SLIMPI_TRY(device_->nccl->exchange(communicator_, pieces.data(), int(pieces.size()), stream));
+  SLIMPI_TRY(
+      device_->nccl->exchange(communicator_, transfers.data(), int(transfers.size()), stream));
   // A group of transfers may return before it is queued: NCCL connects two ranks at their first
   // transfer.
   return comm::wait_until(comm::Waiter::Poll::device, &exchange, [&](bool* settled) {

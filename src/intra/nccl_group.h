@@ -43,7 +43,7 @@ class NcclGroup {
   float* partial() const { return floats() + kDepth * block_; }
 
   // Queues the transfers on the stream, and returns when an event can be recorded behind them.
-  Status send(comm::Exchange& exchange, std::span<const device::NcclTransport::Transfer> pieces,
+  Status send(comm::Exchange& exchange, std::span<const device::NcclTransport::Transfer> transfers,
               device::Stream* stream);
 
   // Waits until the stream has completed everything, or something fails on any rank.

@@ -28,18 +28,8 @@ constexpr std::uint64_t kCountMask = (std::uint64_t(1) << kCountBits) - 1;
 
 // All zero at first.
 NodeBarrier::Line& NodeBarrier::line(int local) const {
-  return *reinterpret_cast<Line*>(segment_->line(local));
-}
-
-Status NodeBarrier::open(comm::Exchange& exchange, const comm::NodeLayout& layout, Intra intra,
-                         bool* ready) {
-  SLIMPI_TRY(open_segment(exchange, layout, intra, statistics_, &segment_));
-  *ready = segment_ != nullptr;
-  if (!*ready) return Status::ok;
   static_assert(sizeof(Line) <= NodeSegment::kLine);
-  first_ = layout.node_ranks().front();
-  locality_.emplace(size(), local_rank());
-  return Status::ok;
+  return *reinterpret_cast<Line*>(segment_->line(local));
 }
 
 void NodeBarrier::enter(std::uint64_t call, std::uint64_t count) {
@@ -83,8 +73,8 @@ Status NodeBarrier::all_true(comm::Exchange& exchange, bool* flag) {
 }
 
 Status NodeBarrier::barrier(comm::Exchange& exchange, std::uint64_t bytes) {
-  const bool probe = locality_->due(bytes);
-  if (probe) locality_->write_probe_lines(segment_->probe_lines(local_rank()));
+  const bool probe = locality_.due(bytes);
+  if (probe) locality_.write_probe_lines(segment_->probe_lines(local_rank()));
   // Release and acquire order everything that the ranks wrote before, the data areas included.
   // Counts only grow, so no barrier needs to be reset, and a slow rank never misses one.
   line(local_rank()).barriers.store(++barriers_, std::memory_order_release);
@@ -99,7 +89,7 @@ Status NodeBarrier::barrier(comm::Exchange& exchange, std::uint64_t bytes) {
     }
   if (trace != nullptr)
     trace->add_barrier(begin, Trace::Clock::now(), first_, std::uint32_t(barriers_));
-  if (probe) locality_->probe(segment_->probe_lines(locality_->target()));
+  if (probe) locality_.probe(segment_->probe_lines(locality_.target()));
   return Status::ok;
 }
 

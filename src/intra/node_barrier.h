@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -18,16 +17,12 @@ namespace slimpi::intra {
 
 class NodeBarrier {
  public:
-  explicit NodeBarrier(Statistics& statistics) : statistics_(statistics) {}
-  ~NodeBarrier() {
-    if (segment_ != nullptr) NodeSegment::leave(std::move(segment_));
-  }
+  // `first`: the node's first rank, in the communicator.
+  NodeBarrier(std::unique_ptr<NodeSegment> segment, int first)
+      : segment_(std::move(segment)), first_(first), locality_(size(), local_rank()) {}
+  ~NodeBarrier() { NodeSegment::leave(std::move(segment_)); }
   NodeBarrier(const NodeBarrier&) = delete;
   NodeBarrier& operator=(const NodeBarrier&) = delete;
-
-  // Collective over the communicator. *ready is the same on all its ranks, and false where the
-  // ranks of some node cannot share memory.
-  Status open(comm::Exchange& exchange, const comm::NodeLayout& layout, Intra intra, bool* ready);
 
   int size() const { return segment_->ranks(); }
   int local_rank() const { return segment_->me(); }
@@ -46,7 +41,7 @@ class NodeBarrier {
 
   // Some rank of the node shares no cache with this one at present, so data for other ranks should
   // arrive faster through memory. Measured by this rank; ranks may differ.
-  bool cross_cache() const { return locality_->cross_cache(); }
+  bool cross_cache() const { return locality_.cross_cache(); }
 
   // Publishing: at most once between two barriers, a rank sets a word with the fields of
   // pass_decision.h. published() returns, after the next barrier, the words of all ranks of the
@@ -67,11 +62,10 @@ class NodeBarrier {
   Line& line(int local) const;
   Status compare_entered(int local) const;
 
-  Statistics& statistics_;
   std::unique_ptr<NodeSegment> segment_;
-  int first_ = 0;  // the node's first rank, in the communicator
+  const int first_;
   std::uint64_t barriers_ = 0, publications_ = 0;
-  std::optional<CacheLocality> locality_;  // set by open()
+  CacheLocality locality_;
 };
 
 }  // namespace slimpi::intra

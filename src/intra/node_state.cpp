@@ -22,11 +22,14 @@ Status NodeState::open_shared(comm::Communicator& communicator) {
   shared_tried_ = true;
   if (!node_ranks) return Status::ok;
   // From here on every rank makes the same steps, also one whose node has no other rank.
-  shared_ = std::make_unique<NodeBarrier>(communicator.statistics());
-  bool ready = false;
-  SLIMPI_TRY(shared_->open(communicator.exchange(), communicator.layout(), intra, &ready));
-  if (ready) return Status::ok;
-  shared_.reset();
+  std::unique_ptr<NodeSegment> segment;
+  SLIMPI_TRY(open_segment(communicator.exchange(), communicator.layout(), intra,
+                          communicator.statistics(), &segment));
+  if (segment != nullptr) {
+    shared_ = std::make_unique<NodeBarrier>(std::move(segment),
+                                            communicator.layout().node_ranks().front());
+    return Status::ok;
+  }
   if (intra == Intra::nccl)
     return fail(Status::unsupported,
                 "SLIMPI_INTRA=nccl cannot be used here: the ranks of a node cannot share memory; "

@@ -52,8 +52,7 @@ bool OneNodePass::leaves_all() const {
 // stores, it is put into scratch behind what the additions use.
 float* OneNodePass::place_of_sum(std::uint64_t block) {
   if (!holds_back_) return call_.out + own(block).first;
-  if (stores() == Where::memory)
-    return scratch() + std::uint64_t(size_ - 1) * blocks_.piece();
+  if (stores() == Where::memory) return scratch() + std::uint64_t(size_ - 1) * blocks_.piece();
   return place(me_, group_.shard_index, block);
 }
 
@@ -68,8 +67,8 @@ Status OneNodePass::add(std::uint64_t block) {
     const NodeSlice slice(call_, "node add", mine.count * sizeof(float));
     // In the caller's floating-point environment, in which MPI would have added.
     const CallersFloats environment;
-    if (add_in_pairs(call_.device_stream(), addends, mine.count, scratch(),
-                     blocks_.piece(), sum_, memory))
+    if (add_in_pairs(call_.device_stream(), addends, mine.count, scratch(), blocks_.piece(), sum_,
+                     memory))
       word_ |= published::kSeveralNans;
   }
   return copy_sum(block, sum_);

@@ -26,63 +26,39 @@ constexpr int kAtOnce = 64;
 // What they show the leader.
 constexpr std::uint64_t kToken = 0x736c696d7069;
 
-// One attempt, by one rank.
-class Opening {
- public:
-  Opening(comm::Exchange& exchange, const comm::NodeLayout& layout)
-      : exchange_(exchange),
-        layout_(layout),
-        local_(layout.local_rank()),
-        size_(int(layout.node_ranks().size())) {}
-
-  // Maps the file of the node's leader on all its ranks. *good: on all ranks of the communicator.
-  // Every rank reserves the memory of its own region, so it lies on that rank's NUMA node.
-  Status map(NodeSegment& segment, int largest, bool* good);
-
- private:
-  // Makes a step of this rank, unless one before has failed on some rank.
-  template <typename Step>
-  Status together(const Step& step) {
-    if (good_ && !step()) {
-      good_ = false;
-      log_failure_once(LogLevel::debug, "a shared-memory segment could not be made");
-    }
-    return exchange_.all_true(&good_);
-  }
-  Status find_name(std::uint64_t* name) const;
-
-  comm::Exchange& exchange_;
-  const comm::NodeLayout& layout_;
-  const int local_, size_;
-  bool good_ = true;
-};
-
-// A number for the node and the attempt, also of attempts of other threads at the same time: the
-// ranks agree on a random one of theirs.
-Status Opening::find_name(std::uint64_t* name) const {
-  static std::atomic<std::uint64_t> attempts{0};
-  std::uint64_t random = splitmix64(process_token(), attempts++) >> 1;  // see Exchange::all_max
-  SLIMPI_TRY(exchange_.all_max({&random, 1}));
-  *name = splitmix64(random, std::uint64_t(layout_.node()));
-  return Status::ok;
-}
-
-Status Opening::map(NodeSegment& segment, int largest, bool* good) {
-  const bool leads = local_ == 0;
+// One attempt: maps the file of the node's leader on all its ranks. *good: on all ranks of the
+// communicator. Every rank reserves the memory of its own region, so it lies on that rank's NUMA
+// node. `largest`: ranks of a node.
+Status map(comm::Exchange& exchange, const comm::NodeLayout& layout, int largest,
+           NodeSegment& segment, bool* good) {
+  const int local = segment.me();
+  const bool leads = local == 0;
   SharedFile file;
   FileOffer offer;
   FileRequest request;
-  std::uint64_t name = 0;
-  SLIMPI_TRY(find_name(&name));
+  *good = true;
+  // Makes a step of this rank, unless one before has failed on some rank.
+  const auto together = [&](const auto& step) {
+    if (*good && !step()) {
+      *good = false;
+      log_failure_once(LogLevel::debug, "a shared-memory segment could not be made");
+    }
+    return exchange.all_true(good);
+  };
+  // A name for the node and the attempt, also of attempts of other threads at the same time: the
+  // ranks agree on a random one of theirs.
+  static std::atomic<std::uint64_t> attempts{0};
+  std::uint64_t name = splitmix64(process_token(), attempts++) >> 1;  // see Exchange::all_max
+  SLIMPI_TRY(exchange.all_max({&name, 1}));
+  name = splitmix64(name, std::uint64_t(layout.node()));
   SLIMPI_TRY(together([&] {
     // The file has its length and no memory yet.
     return !leads || (file.create(segment.bytes()) == Status::ok && offer.open(name) == Status::ok);
   }));
   for (int first = 1; first < largest; first += kAtOnce) {
-    const int end = std::min(first + kAtOnce, size_);
-    SLIMPI_TRY(together([&] {
-      return local_ < first || local_ >= end || request.ask(name, kToken) == Status::ok;
-    }));
+    const int end = std::min(first + kAtOnce, segment.ranks());
+    SLIMPI_TRY(together(
+        [&] { return local < first || local >= end || request.ask(name, kToken) == Status::ok; }));
     SLIMPI_TRY(together([&] {
       bool given = true;
       for (int other = first; leads && given && other < end; ++other)
@@ -90,11 +66,9 @@ Status Opening::map(NodeSegment& segment, int largest, bool* good) {
       return given;
     }));
   }
-  SLIMPI_TRY(together([&] {
+  return together([&] {
     return (leads || request.take(&file) == Status::ok) && segment.map(file, leads) == Status::ok;
-  }));
-  *good = good_;
-  return Status::ok;
+  });
 }
 
 // Finds out whether the ranks of every node can read each other's memory. Nothing is logged where
@@ -129,7 +103,7 @@ Status open_segment(comm::Exchange& exchange, const comm::NodeLayout& layout, In
     auto made = std::make_unique<NodeSegment>(int(layout.node_ranks().size()), layout.local_rank(),
                                               block, statistics);
     bool good = false;
-    SLIMPI_TRY(Opening(exchange, layout).map(*made, int(largest), &good));
+    SLIMPI_TRY(map(exchange, layout, int(largest), *made, &good));
     if (!good) continue;
     made->touch();  // only now, when every rank has reserved its part
     SLIMPI_TRY(try_peers(exchange, layout, intra, *made));

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "comm/memory.h"
-#include "intra/node_barrier.h"
 #include "intra/buffer_ring.h"
+#include "intra/node_barrier.h"
 
 namespace slimpi::intra {
 
@@ -34,9 +34,7 @@ class IpcBuffers {
   void close();
 
   // Of a rank, which alone writes there; the same ring on all ranks.
-  float* buffer(int local) const {
-    return reinterpret_cast<float*>(buffers_[std::size_t(local)]);
-  }
+  float* buffer(int local) const { return reinterpret_cast<float*>(buffers_[std::size_t(local)]); }
   BufferRing ring{kBlock};
   float* scratch() const { return buffer(me_) + ring.floats(); }  // kBlock floats
 

@@ -25,7 +25,7 @@ class NcclPass : NodePass {
   NcclPass(comm::Call& call, const comm::InterNodeGroup& group)
       : NodePass(call, group),
         nccl_(shared_of(call.communicator)->segment().device_path->nccl),
-        pieces_(&call.scratch.objects) {
+        transfers_(&call.scratch.objects) {
     // A block of a shard begins at a multiple of 64 floats, as kernels need it.
     blocks_.divide(NcclGroup::piece(size_));
   }
@@ -59,21 +59,21 @@ class NcclPass : NodePass {
     return nccl_.arrived(int(block % NcclGroup::kDepth)) + std::uint64_t(other) * blocks_.piece();
   }
   void add_out(int local, const float* from, std::uint64_t count) {
-    if (count != 0) pieces_.push_back({local, from, nullptr, count * sizeof(float)});
+    if (count != 0) transfers_.push_back({local, from, nullptr, count * sizeof(float)});
   }
   void add_in(int local, float* to, std::uint64_t count) {
-    if (count != 0) pieces_.push_back({local, nullptr, to, count * sizeof(float)});
+    if (count != 0) transfers_.push_back({local, nullptr, to, count * sizeof(float)});
   }
   Status send() {
     // One group of transfers: NCCL starts all of them together, so their order among the ranks does
     // not matter.
-    const Status sent = nccl_.send(exchange_, pieces_, nccl_stream_);
-    pieces_.clear();
+    const Status sent = nccl_.send(exchange_, transfers_, nccl_stream_);
+    transfers_.clear();
     return sent;
   }
 
   NcclGroup& nccl_;
-  std::pmr::vector<NcclTransport::Transfer> pieces_;
+  std::pmr::vector<NcclTransport::Transfer> transfers_;
   device::Stream* nccl_stream_ = nullptr;
   // Events of the call's stream, by ring index: the block there was added.
   std::uint64_t added_[NcclGroup::kDepth] = {};
