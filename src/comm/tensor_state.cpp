@@ -23,8 +23,8 @@ std::uint64_t hash_of(const std::string& name) {
 TensorStates::States::iterator TensorStates::make(const TensorKey& key, std::uint64_t count) {
   make_room();
   forget();
-  bare_.emplace_back(*this, key);
-  const auto made = std::prev(bare_.end());
+  states_.emplace_back(*this, key);
+  const auto made = std::prev(states_.end());
   // The ranks make the same calls in the same order, so they give the same numbers. Where a
   // program frees and allocates differently on one rank they do not, and the call's agreement
   // leads to realign().
@@ -37,17 +37,16 @@ TensorStates::States::iterator TensorStates::make(const TensorKey& key, std::uin
     if (!restored.empty() && restored.mapped().count == count)
       made->restore(std::move(restored.mapped()));
   }
-  states_.emplace(key, made);
+  by_key_.emplace(key, made);
   return made;
 }
 
 TensorState& TensorStates::find(const TensorKey& key, std::uint64_t count, bool* misnumbered) {
   *misnumbered = false;
-  ++lookups_;
-  const auto known = states_.find(key);
-  const auto found = known == states_.end() ? make(key, count) : known->second;
+  const auto known = by_key_.find(key);
+  const auto found = known == by_key_.end() ? make(key, count) : known->second;
   TensorState& state = *found;
-  if (known != states_.end() && state.evicted_) {
+  if (known != by_key_.end() && state.evicted_) {
     limit_ = std::min(2 * limit_, kMost);
     make_room();
   }
@@ -61,36 +60,31 @@ TensorState& TensorStates::find(const TensorKey& key, std::uint64_t count, bool*
     state.drop();
   }
   state.count = count;
-  state.used_ = lookups_;
   state.evicted_ = false;
-  States& list = state.holds_arrays() ? holding_ : bare_;
-  list.splice(list.end(), list, found);
+  states_.splice(states_.end(), states_, found);
   return state;
 }
 
-void TensorStates::set_holding(TensorState& state, bool holds) {
-  States &from = holds ? bare_ : holding_, &to = holds ? holding_ : bare_;
-  to.splice(to.end(), from, states_.at(state.key));
+void TensorStates::erase(States::iterator state) {
+  if (state->holds_arrays()) --holding_;
+  by_key_.erase(state->key);
+  states_.erase(state);
 }
 
 // A program that sums a new buffer at every call would fill memory with state that is never used
 // again. At first it looks the same as a program that goes through its buffers for the first time.
 // So the oldest states lose their arrays, and the limit is doubled when one of those is used again.
 void TensorStates::make_room() {
-  while (holding_.size() >= limit_) {
-    TensorState& state = holding_.front();
-    state.drop();
-    state.evicted_ = true;
+  for (auto state = states_.begin(); holding_ >= limit_; ++state) {
+    if (!state->holds_arrays()) continue;
+    state->drop();
+    state->evicted_ = true;
   }
 }
 
 void TensorStates::forget() {
   if (states_.size() < kMost) return;
-  const bool bare =
-      !bare_.empty() && (holding_.empty() || bare_.front().used_ < holding_.front().used_);
-  States& list = bare ? bare_ : holding_;
-  states_.erase(list.front().key);
-  list.pop_front();
+  erase(states_.begin());
   log_once(LogLevel::warn,
            "state is kept for the last " + std::to_string(kMost) +
                " buffers of a communicator, and the program sums more; SLIMPI_CALLS_PER_STEP names "
@@ -98,14 +92,10 @@ void TensorStates::forget() {
 }
 
 void TensorStates::forget_indices() {
-  for (auto entry = states_.begin(); entry != states_.end();) {
-    const States::iterator state = entry->second;
-    if (entry->first.by != TensorKey::By::index) {
-      ++entry;
-      continue;
-    }
-    entry = states_.erase(entry);
-    (state->holds_arrays() ? holding_ : bare_).erase(state);
+  for (auto state = states_.begin(); state != states_.end();) {
+    const auto next = std::next(state);
+    if (state->key.by == TensorKey::By::index) erase(state);
+    state = next;
   }
 }
 
@@ -118,15 +108,14 @@ void TensorStates::realign(TensorState& state, std::uint64_t number) {
 
 // calls_ goes on: all ranks count the same calls, and the index of a call comes from it.
 void TensorStates::drop_all() {
+  by_key_.clear();
   states_.clear();
-  holding_.clear();
-  bare_.clear();
-  next_number_ = 0;
+  holding_ = next_number_ = 0;
 }
 
 const TensorState* TensorStates::find_named(const std::string& name) const {
-  const auto found = states_.find(TensorKey::of_name(name));
-  return found == states_.end() ? nullptr : &*found->second;
+  const auto found = by_key_.find(TensorKey::of_name(name));
+  return found == by_key_.end() ? nullptr : &*found->second;
 }
 
 const SavedState* TensorStates::find_restored(const std::string& name) const {
@@ -135,10 +124,8 @@ const SavedState* TensorStates::find_restored(const std::string& name) const {
 }
 
 void TensorStates::restore(const std::string& name, SavedState saved) {
-  if (const auto known = states_.find(TensorKey::of_name(name)); known != states_.end()) {
-    (known->second->holds_arrays() ? holding_ : bare_).erase(known->second);
-    states_.erase(known);
-  }
+  if (const auto known = by_key_.find(TensorKey::of_name(name)); known != by_key_.end())
+    erase(known->second);
   restored_.insert_or_assign(name, std::move(saved));
 }
 
@@ -164,7 +151,7 @@ Status TensorState::open(const StateArray& which, std::uint64_t elements,
                          Statistics& statistics, float** array) {
   const bool first = arrays_.empty();
   Array& entry = arrays_[which];
-  if (first) owner_.set_holding(*this, true);
+  if (first) ++owner_.holding_;
   if (entry.elements != elements) {
     // First: there may be no memory for both. `elements` stays 0 until the new memory is there, so
     // that a call after a failure tries again.
@@ -201,11 +188,11 @@ Status TensorState::copy_restored(const StateArray& which, std::uint64_t element
 }
 
 void TensorState::close(const StateArray& which) {
-  if (arrays_.erase(which) != 0 && arrays_.empty()) owner_.set_holding(*this, false);
+  if (arrays_.erase(which) != 0 && arrays_.empty()) --owner_.holding_;
 }
 
 void TensorState::clear() {
-  if (!arrays_.empty()) owner_.set_holding(*this, false);
+  if (!arrays_.empty()) --owner_.holding_;
   arrays_.clear();
   restored_.clear();
   restored_factor_ = 0;

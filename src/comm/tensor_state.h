@@ -128,8 +128,7 @@ class TensorState {
   // A digest of the restored factor, which is the same on all ranks or useless, until a call has
   // compared it.
   std::uint64_t restored_factor_ = 0;
-  std::uint64_t used_ = 0;  // value of TensorStates::lookups_ at the last use
-  bool evicted_ = false;    // its arrays were freed to limit memory
+  bool evicted_ = false;  // its arrays were freed to limit memory
 };
 
 class TensorStates {
@@ -177,22 +176,23 @@ class TensorStates {
 
   std::size_t size() const { return states_.size(); }
   std::size_t limit() const { return limit_; }
-  std::size_t holding() const { return holding_.size(); }  // states with arrays
+  std::size_t holding() const { return holding_; }  // states with arrays
 
  private:
   friend class TensorState;
   using States = std::list<TensorState>;  // the last used at the end
 
   States::iterator make(const TensorKey& key, std::uint64_t count);
-  void set_holding(TensorState& state, bool holds);
+  void erase(States::iterator state);
   void make_room();
   void forget();
   void forget_indices();
 
-  std::map<TensorKey, States::iterator> states_;
+  States states_;
+  std::map<TensorKey, States::iterator> by_key_;
   std::map<std::string, SavedState> restored_;  // by name
-  States holding_, bare_;                       // with arrays, and without
-  std::uint64_t calls_ = 0, lookups_ = 0, next_number_ = 0;
+  std::size_t holding_ = 0;                     // states with arrays
+  std::uint64_t calls_ = 0, next_number_ = 0;
   std::size_t limit_ = kFirstLimit;
 };
 
