@@ -3,12 +3,17 @@
 // runs it.
 #include <cuda.h>
 #include <dlfcn.h>
+#include <linux/mempolicy.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <thread>
 
+#include "device/cuda/numa.h"
 #include "device/device.h"
 #include "device/plugins.h"
 #include "tests/helper/cuda_row.h"
@@ -330,6 +335,35 @@ void a_lost_gpu_is_an_error_and_no_more(void**) {
   gpu_give_back(GPU_DEVICE, memory);
 }
 
+// The file system's answer for a GPU, and memory that is wanted there.
+void staging_memory_comes_from_the_gpu_s_node(void**) {
+  char root[] = "/tmp/slimpi-numa.XXXXXX";
+  assert_non_null(mkdtemp(root));
+  const std::string device = std::string(root) + "/0000:3b:00.0";
+  assert_int_equal(mkdir(device.c_str(), 0700), 0);
+  std::ofstream(device + "/numa_node") << "3\n";
+  assert_int_equal(cuda::numa_node_of("0000:3B:00.0", root), 3);
+  assert_int_equal(cuda::numa_node_of("0000:3C:00.0", root), -1);
+  unlink((device + "/numa_node").c_str());
+  rmdir(device.c_str());
+  rmdir(root);
+
+  const auto policy = [] {
+    int found = -1;
+    syscall(SYS_get_mempolicy, &found, nullptr, 0, nullptr, 0);
+    return found;
+  };
+  const int before = policy();
+  if (before < 0) skip();  // a kernel without NUMA, or a container that hides it
+  {
+    const cuda::Preferred preferred(0);
+    assert_int_equal(policy(), MPOL_PREFERRED);
+    const cuda::Preferred unknown(-1), absurd(100000);
+    assert_int_equal(policy(), MPOL_PREFERRED);
+  }
+  assert_int_equal(policy(), before);
+}
+
 void nothing_is_left_behind(void**) {
   assert_int_equal(FAKE(slimpi_fake_memory)(), 0);
   assert_int_equal(FAKE(slimpi_fake_streams)(), 0);
@@ -354,6 +388,7 @@ int main() {
       cmocka_unit_test(errors_have_cuda_s_words_in_them),
       cmocka_unit_test(a_launch_that_fails_shows_later),
       cmocka_unit_test(a_lost_gpu_is_an_error_and_no_more),
+      cmocka_unit_test(staging_memory_comes_from_the_gpu_s_node),
       cmocka_unit_test(virtual_memory_is_the_gpu_s),
       cmocka_unit_test(nothing_is_left_behind),
       cmocka_unit_test(a_call_asks_once),  // last: this thread is in a call from here on

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "device/cuda/image.h"
+#include "device/cuda/numa.h"
 
 namespace slimpi::device::cuda {
 
@@ -30,6 +31,12 @@ constexpr Name kNames[] = {
     SLIMPI_CUDA_KERNELS(SLIMPI_CUDA_NAME)
 #undef SLIMPI_CUDA_NAME
 };
+
+int find_numa_node(CUdevice device) {
+  char bus_id[32] = "";
+  if (driver().cuDeviceGetPCIBusId(bus_id, sizeof bus_id, device) != CUDA_SUCCESS) return -1;
+  return numa_node_of(bus_id);
+}
 
 // Retained once and never released. The program has memory on this GPU, so it uses the GPU anyway.
 Status primary_context(int ordinal, CUcontext* handle) {
@@ -95,10 +102,15 @@ Status find_context(int ordinal, void* own, Context** context) {
                               return known.handle == handle && known.id == id;
                             });
   if (found == contexts().end()) {
+    const Current current(handle);
+    SLIMPI_TRY(current.status());
+    CUdevice device = 0;
+    SLIMPI_TRY(check(driver().cuCtxGetDevice(&device), "asking for a context's GPU"));
     contexts().emplace_back();
     found = std::prev(contexts().end());
     found->handle = handle;
     found->id = id_of(handle);
+    found->numa_node = find_numa_node(device);
   }
   *context = &*found;
   return Status::ok;

@@ -23,6 +23,7 @@ enum class Kernel {
 struct Context {
   CUcontext handle = nullptr;
   std::uint64_t id = 0;             // 0: the driver is older than ids
+  int numa_node = -1;               // of the GPU; -1: not known, or all are equally near
   std::atomic<bool> loaded{false};  // kernels are loaded
   CUfunction kernels[int(Kernel::count)] = {};
 };

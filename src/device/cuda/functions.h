@@ -9,7 +9,7 @@ namespace slimpi::device::cuda {
 // launch.cpp: the kernel table; each function divides the work into CUDA blocks and queues it.
 const kernels::Kernels* cuda_kernels();
 
-// memory.cpp. Staging memory is pinned.
+// memory.cpp. Staging memory is pinned, on the GPU's own NUMA node.
 Status allocate(const Location& location, std::size_t bytes, Place place, void** memory);
 void release(void* memory, Place place);
 Status pin(const Location& location, void* memory, std::size_t bytes);

@@ -2,6 +2,7 @@
 #include "device/cuda/functions.h"
 
 #include "device/cuda/context.h"
+#include "device/cuda/numa.h"
 
 namespace slimpi::device::cuda {
 
@@ -12,10 +13,12 @@ Status allocate(const Location& location, std::size_t bytes, Place place, void**
   SLIMPI_TRY(current.status());
   const std::size_t size = bytes == 0 ? 1 : bytes;
   const std::string amount = std::to_string(bytes) + " bytes of ";
-  if (place == Place::staging)
+  if (place == Place::staging) {
+    const Preferred preferred(context->numa_node);
     return check(
         driver().cuMemHostAlloc(memory, size, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
         (amount + "pinned memory").c_str());
+  }
   // Memory that kernels cannot work on is useless. It is better to fail now, while MPI can still do
   // the call.
   SLIMPI_TRY(load_kernels(*context));
