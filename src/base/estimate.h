@@ -15,7 +15,7 @@ constexpr std::array kEstimatedBits{8, 4, 2};
 constexpr std::size_t kEstimatedWidths = kEstimatedBits.size();
 
 // The calls of rank 0 that have a size class, communicator size, type, operation and fate in
-// common. Arrays are by kEstimatedBits.
+// common. The first three arrays are by kEstimatedBits.
 struct EstimateRow {
   std::size_t size_class = 0;  // buffers of 2^size_class to 2^(size_class + 1) - 1 bytes
   bool empty = false;          // buffers of no bytes; then the size class says nothing
@@ -23,15 +23,16 @@ struct EstimateRow {
   std::string type, op;        // "float", "sum"
   bool blocking = true;
   std::optional<BypassReason> reason;  // empty: slimpi would compress the calls
-  std::uint64_t calls = 0, bytes_in = 0, elements = 0;
+  std::uint64_t calls = 0, bytes_in = 0;
   std::uint64_t nanoseconds = 0, least = 0;  // inside MPI: all calls, the fastest; blocking only
-  double fastest = 0;                        // nanoseconds per byte of the fastest call
   double bytes_now = 0;                      // between nodes, of the job, with an optimal sum
   double waiting_seconds = 0;                // for late ranks; also part of the two predictions
   double plain_seconds = 0;                  // predicted for MPI's own sum
   std::array<double, kEstimatedWidths> bytes{}, seconds{}, error_sum{};
   std::uint64_t samples = 0;  // whose errors are in error_sum
-  std::uint64_t unheld = 0;   // samples of doubles that float32 cannot hold; calls like them stay
+  // Bypassed, but SLIMPI_TYPES=float,`type` would change that: the predictions are for that case.
+  bool with_types = false;
+  std::uint64_t unheld = 0;  // samples of doubles that float32 cannot hold; calls like them stay
   bool taken() const { return !reason.has_value(); }
 };
 
@@ -41,6 +42,7 @@ struct Estimate {
   double wire = 0;                         // SLIMPI_WIRE; 0: not given, so no time is predicted
   int nodes = 0, ranks_per_node = 1;       // nodes: SLIMPI_NODES; 0: not given
   std::vector<EstimateRow> rows;
+  std::uint64_t merged = 0;  // calls whose sizes are only known as means
 
   double wall_seconds() const { return job.wall_seconds - in_seconds(sampling_nanoseconds); }
 };

@@ -10,7 +10,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Incremented when a key changes its meaning or goes away. A new key does not change it.
-constexpr int kSchema = 3;
+constexpr int kSchema = 2;
 
 // {"8": ..., "4": ..., "2": ...}
 Json by_bits(const std::array<double, kEstimatedWidths>& values) {
@@ -55,13 +55,14 @@ Json row_json(const Estimate& estimate, const EstimateRow& row) {
   json["bytes_in"] = row.bytes_in;
   json["seconds"] = row.blocking ? Json(in_seconds(row.nanoseconds)) : Json();
   json["least_seconds"] = row.blocking ? Json(in_seconds(row.least)) : Json();
-  if (!row.taken()) {
+  if (!row.taken() && !row.with_types) {
     json["bytes"] = {{"now", row.bytes_now}};
     return json;
   }
   json["bytes"] = with_now(row.bytes_now, row.bytes);
   json["waiting_seconds"] = row.waiting_seconds;
   json["predicted_seconds"] = predicted(estimate, row.plain_seconds, row.seconds);
+  json["with_types"] = row.with_types;
   json["unheld"] = row.unheld;
   json["samples"] = row.samples;
   json["error"] = error_of(row);
@@ -90,6 +91,7 @@ std::string to_json(const Estimate& estimate) {
   json["predicted_nodes"] = estimate.nodes == 0 ? Json(job.nodes) : Json(estimate.nodes);
   json["rows"] = Json::array();
   for (const EstimateRow& row : estimate.rows) json["rows"].push_back(row_json(estimate, row));
+  json["merged"] = estimate.merged;
   json["total"] = {
       {"calls", totals.calls},
       {"compressed", totals.taken},

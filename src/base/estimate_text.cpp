@@ -26,12 +26,8 @@ std::string ranks_text(const EstimateRow& row) {
 }
 
 std::string fate_text(const EstimateRow& row) {
-  if (row.taken()) return "compressed";
-  std::string text = row_of(*row.reason).left;
-  for (const ElementRow& type : kElementRows)
-    if (row.reason == BypassReason::datatype && row.op == "sum" && row.type == type.name)
-      text += "; see --types float," + row.type;
-  return text;
+  if (row.with_types) return "datatype: --types float," + row.type + " compresses";
+  return row.taken() ? "compressed" : row_of(*row.reason).left;
 }
 
 double share(double part, double whole) {
@@ -78,8 +74,9 @@ std::string seconds_line(const char* what, const Estimate& estimate, double plai
 
 // What slimpi would make of a row.
 std::string row_block(const Estimate& estimate, const EstimateRow& row) {
-  std::string text = fmt::format("  {} on {} ranks, {}\n", size_text(row), ranks_text(row),
-                                 number_of(row.calls, "call"));
+  std::string text = fmt::format("  {} on {} ranks, {}{}\n", size_text(row), ranks_text(row),
+                                 number_of(row.calls, "call"),
+                                 row.with_types ? ", with --types float," + row.type : "");
   if (row.unheld != 0)
     text += fmt::format("    {} with values that float32 cannot hold: such calls stay with MPI\n",
                         number_of(row.unheld, "sample"));
@@ -152,14 +149,19 @@ std::string to_text(const Estimate& estimate) {
                       estimate.wall_seconds(), totals.seconds,
                       share(totals.seconds, estimate.wall_seconds()));
   text += network_line(estimate) + "\n" + calls_table(estimate);
+  if (estimate.merged != 0)
+    text += fmt::format("  {} calls of many sizes were counted with the mean of their size class\n",
+                        estimate.merged);
   const std::optional<BypassReason> reason = dominant_reason(estimate);
   if (reason) text += fmt::format("\n  advice: {}\n", row_of(*reason).advice);
-  if (totals.taken == 0) return text + "\n  slimpi would compress nothing\n";
+  const bool predicts = std::any_of(estimate.rows.begin(), estimate.rows.end(),
+                                    [](const auto& row) { return row.taken() || row.with_types; });
+  if (!predicts) return text + "\n  slimpi would compress nothing\n";
   text += fmt::format("\n    {:<22} {:>11}", "would be compressed", "plain MPI");
   for (const int bits : kEstimatedBits) text += fmt::format(" {:>11}", number_of(bits, "bit"));
   text += "\n";
   for (const EstimateRow& row : estimate.rows)
-    if (row.taken()) text += row_block(estimate, row);
+    if (row.taken() || row.with_types) text += row_block(estimate, row);
   return text + totals_block(estimate);
 }
 

@@ -65,8 +65,11 @@ Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator,
     way =
         CallEstimate::running()->way_of(communicator, decision->plans.front(), runtime.world_size);
   if (!way) return bypass(runtime, BypassReason::nonblocking, communicator, request);
-  runtime.left_to_mpi(communicator, BypassReason::off, request);
-  CallEstimate::running()->begins(request, *way);
+  // Types that SLIMPI_TYPES does not name are only predicted.
+  const BypassReason reason =
+      has_type(communicator, request) ? BypassReason::off : BypassReason::datatype;
+  runtime.left_to_mpi(communicator, reason, request);
+  CallEstimate::running()->nonblocking(request, reason, *way);
   return {};  // it is recorded
 }
 
@@ -139,7 +142,7 @@ void count_nonblocking(const Allreduce& call) {
 
 void estimate_nonblocking(const Allreduce& call) {
   if (CallEstimate* const estimate = CallEstimate::running(); estimate != nullptr)
-    estimate->left_begun(call);
+    estimate->nonblocking(call);
 }
 
 }  // namespace slimpi::call

@@ -106,8 +106,11 @@ Status estimate_call(Runtime& runtime, comm::Communicator& communicator, const c
     *outcome = bypass(runtime, reason, communicator, request);
     return Status::ok;
   }
-  runtime.left_to_mpi(communicator, BypassReason::off, request);
-  *outcome = Outcome::finished(estimate.call_mpi(request, *way));
+  // Types that SLIMPI_TYPES does not name are only predicted.
+  const BypassReason reason =
+      has_type(communicator, request) ? BypassReason::off : BypassReason::datatype;
+  runtime.left_to_mpi(communicator, reason, request);
+  *outcome = Outcome::finished(estimate.call_mpi(request, reason, *way));
   return Status::ok;
 }
 
@@ -251,6 +254,11 @@ bool takes_description(const Allreduce& request) {
 
 namespace {
 
+// Whether a sum goes on as one that may be taken: also for an estimate of SLIMPI_TYPES.
+bool takes_type(comm::Communicator& communicator, const Allreduce& request) {
+  return has_type(communicator, request) || CallEstimate::running() != nullptr;
+}
+
 // The steps that look at nothing but the arguments. Most calls that are left to MPI end here: it is
 // the one place where an instruction counts. Where no outcome comes, *runtime runs.
 [[gnu::always_inline]] inline std::optional<Outcome> left_at_sight(const Allreduce& request,
@@ -295,7 +303,7 @@ namespace {
   if (never && !communicator->compares(type))
     runtime->left_types[std::size_t(type)].store(comm, std::memory_order_relaxed);
   if (!has_peers(*communicator)) return {left_for(BypassReason::comm)};
-  if (type != ElementType::float32 && !has_type(*communicator, request)) {
+  if (type != ElementType::float32 && !takes_type(*communicator, request)) {
     const Outcome left = bypass(*runtime, BypassReason::datatype);
     return communicator->compares(type) ? Entered{left, runtime, communicator, true}
                                         : Entered{left};

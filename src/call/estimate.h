@@ -9,7 +9,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "base/estimate.h"
@@ -33,8 +33,24 @@ class CallEstimate {
     bool flat = false;
     std::uint32_t bucket = 2048;
     bool stochastic = false;
+    bool blocking = true;
     auto operator<=>(const Way&) const = default;
   };
+
+  // Records a call that MPI has done in this time, and that is bypassed also without
+  // SLIMPI_ESTIMATE.
+  void record(const Allreduce& call, BypassReason reason, std::uint64_t nanoseconds) noexcept;
+
+  // Lets MPI do a call that slimpi would compress: with the options of the job, or for `datatype`,
+  // if SLIMPI_TYPES named the type. Samples its input before, records it after. The reason is for
+  // the trace, too.
+  int call_mpi(const Allreduce& call, BypassReason reason, const Way& way);
+
+  // Records a nonblocking or persistent allreduce, whose time is not known.
+  void nonblocking(const Allreduce& call) noexcept;
+
+  // The same before MPI begins one that slimpi would compress; the reason is as for call_mpi().
+  void nonblocking(const Allreduce& call, BypassReason reason, Way way) noexcept;
 
   // How slimpi would do this plan on the communicator, whose nodes are known: on as many nodes as
   // SLIMPI_NODES says for a communicator of `world_size` ranks, else on its own. Empty on one node,
@@ -42,56 +58,53 @@ class CallEstimate {
   std::optional<Way> way_of(comm::Communicator& communicator, const comm::Plan& plan,
                             int world_size) const;
 
-  // Lets MPI do a call that slimpi would compress.
-  int call_mpi(const Allreduce& call, const Way& way);
-  // Records a nonblocking one, whose time is not known, before MPI begins it.
-  void begins(const Allreduce& call, const Way& way) noexcept;
-
-  // Records a call that MPI has done in this time, and would do without SLIMPI_ESTIMATE, too.
-  void left(const Allreduce& call, BypassReason reason, std::uint64_t nanoseconds) noexcept;
-  // The same of one that MPI has begun.
-  void left_begun(const Allreduce& call) noexcept;
-
   // What all calls so far come to. `job`: what describes the job.
   Estimate result(const Report& job) const;
 
  private:
-  // What the calls of a row have in common, in the order of the table: what would be compressed,
-  // and of it the longest buffers, comes first.
   struct Key {
-    std::optional<BypassReason> reason;  // empty: compressed
-    std::size_t below = 0;               // kSizeClasses less the size class
+    std::uint64_t bytes = 0;
     int ranks = 0;
-    std::string_view type, op;  // literals
-    bool nonblocking = false, empty = false;
-    Way way;  // of a compressed one
+    mpi::Datatype type = mpi::abi.datatype_null;
+    mpi::Op op = mpi::abi.op_null;
+    bool blocking = true;
+    int reason = -1;  // -1: compressed
+    Way way;
     auto operator<=>(const Key&) const = default;
   };
-  // Of a sample: seconds per byte of floats.
   struct Sample {
-    std::array<double, kEstimatedWidths> error{}, encode{}, decode{};
+    std::array<double, kEstimatedWidths> error{}, encode{}, decode{};  // seconds per byte of floats
     bool valid = false;
+  };
+  struct Record {
+    std::uint64_t calls = 0, bytes = 0, nanoseconds = 0, least = UINT64_MAX, samples = 0,
+                  unheld = 0;
+    std::array<double, kEstimatedWidths> error_sum{};
   };
 
   CallEstimate(const mpi::Api& api, const Config& config);
-  std::uint64_t buffer_bytes(const Allreduce& call) const;
-  Key key_of(const Allreduce& call, bool blocking, std::optional<BypassReason> reason,
-             const Way& way) const;
-  EstimateRow& find_row(const Key& key);
-  void record(const Allreduce& call, const Key& key, std::uint64_t nanoseconds) noexcept;
-  void sample(const Allreduce& call, const Key& key) noexcept;
-  static Sample sample_of(const std::vector<float>& values, const Way& way);
-  void add_sample(EstimateRow& row, const Sample& sample);
-  void predict(const Way& way, EstimateRow& row) const;
+  Key key_of(const Allreduce& call, bool blocking) const;
+  void sample(const Allreduce& call, BypassReason reason, const Way& way) noexcept;
+  void record(const Allreduce& call, BypassReason reason, const Way& way,
+              std::uint64_t nanoseconds) noexcept;
+  Key key_of_prediction(const Allreduce& call, BypassReason reason, const Way& way) const;
+  void add_call(const Key& key, std::uint64_t nanoseconds) noexcept;
+  // Both need mutex_.
+  Key shared_row(Key key) const;
+  void add_sample(Record& record, const Sample& sample);
+  static Sample sample_of(const float* values, std::uint64_t count, const Way& way);
+  void predict(const Key& key, const Record& record, EstimateRow& row) const;
 
+  // Distinct sizes, communicators, types and operations that are kept apart.
+  static constexpr std::size_t kMost = 4096;
   static inline std::atomic<CallEstimate*> running_{nullptr};
 
   const mpi::Api& api_;
   const double wire_;                 // bits per second of a node's link; 0: not known
   const int nodes_, ranks_per_node_;  // nodes: 0: those of the job
   mutable std::mutex mutex_;          // protects all below
-  std::map<Key, EstimateRow> rows_;
-  std::uint64_t sampling_nanoseconds_ = 0;
+  std::map<Key, Record> records_;
+  std::uint64_t merged_ = 0, sampling_nanoseconds_ = 0;
   cost::Constants constants_;  // encode and decode: the fastest seen
   bool timed_codec_ = false;
 };

@@ -41,7 +41,7 @@ TimedCall call_mpi_timed(const Allreduce& call, const char* name) {
   const auto [code, nanoseconds] =
       call_mpi_timed(call, reason ? row_of(*reason).left : "left to MPI");
   if (estimate != nullptr && reason && code == mpi::kSuccess)
-    estimate->left(call, *reason, nanoseconds);
+    estimate->record(call, *reason, nanoseconds);
   return code;
 }
 
@@ -59,11 +59,10 @@ int pass_to_mpi(const Allreduce& call, std::optional<BypassReason> reason) {
   return call_mpi(call, reason);
 }
 
-int CallEstimate::call_mpi(const Allreduce& call, const Way& way) {
-  const Key key = key_of(call, true, {}, way);
-  sample(call, key);
-  const auto [code, nanoseconds] = call_mpi_timed(call, row_of(BypassReason::off).left);
-  if (code == mpi::kSuccess) record(call, key, nanoseconds);
+int CallEstimate::call_mpi(const Allreduce& call, BypassReason reason, const Way& way) {
+  sample(call, reason, way);
+  const auto [code, nanoseconds] = call_mpi_timed(call, row_of(reason).left);
+  if (code == mpi::kSuccess) record(call, reason, way, nanoseconds);
   return code;
 }
 

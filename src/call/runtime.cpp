@@ -158,7 +158,8 @@ void Runtime::start(Loaded loaded) {
   if (!option_error.empty() && world_) end_job(mpi::abi.comm_world);
   if (config.trace) Trace::start();
   if (config.estimate) CallEstimate::start(api, config);
-  add_types(config.types);
+  // An estimate says what other types would bring.
+  add_types(config.estimate ? ElementTypes{~0u} : config.types);
   set_stall_limit(std::chrono::seconds(config.stall));
   start_activity();
   set_activity_rank(world_rank, world_size);

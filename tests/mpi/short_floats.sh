@@ -94,13 +94,13 @@ for first in bfloat16 float16; do
 done
 
 unset SLIMPI_REPORT SLIMPI_TYPES
-SLIMPI_TYPES=float,bfloat16 SLIMPI_ESTIMATE=$work/estimate.json \
-  under 4 ./short_floats bfloat16 blocking mpi >out.txt || fail "an estimate"
+SLIMPI_ESTIMATE=$work/estimate.json under 4 ./short_floats bfloat16 blocking mpi >out.txt ||
+  fail "an estimate"
 "$PYTHON" -c 'import json
 rows = json.load(open("estimate.json"))["rows"]
-print([(r["type"], r["reason"], r["calls"], r["samples"] > 0,
+print([(r["type"], r["reason"], r["with_types"], r["calls"], r["samples"] > 0,
         0.45 < r["bytes"]["8"] / r["bytes"]["now"] < 0.6) for r in rows])' >rows.txt
-expect "$(cat rows.txt)" "[('bfloat16', None, 14, True, True)]" \
+expect "$(cat rows.txt)" "[('bfloat16', 'datatype', True, 14, True, True)]" \
   "an estimate says what the option would bring"
 
 cat >numpy16.py <<'P'

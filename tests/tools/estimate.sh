@@ -56,7 +56,7 @@ for line in open("sent.txt"):
     assert rows[65536, 4, "float", True, None]["bytes"][bits] == int(short), (bits, short)
     # No sum spans the job, so the report has the bytes of rank 0, one of two.
     assert rows[262144, 2, "float", True, None]["bytes"][bits] == 2 * int(half), (bits, half)
-assert e["schema"] == 3 and e["ranks"] == e["nodes"] == 4
+assert e["schema"] == 2 and e["ranks"] == e["nodes"] == 4 and e["merged"] == 0
 assert e["total"]["calls"] == 10 and e["total"]["compressed"] == 6
 assert sum(r["bytes"]["now"] for r in e["rows"]) == e["total"]["bytes"]["now"]'
 holds "times and errors" "$PYTHON" -c '
