@@ -14,6 +14,12 @@ float safe_limit(const kernels::Format& format, int ranks) {
   return kernels::row_of(format.codec).greatest / (most * float(ranks));
 }
 
+// From kernels/math/feedback.h.
+double most_steps(const kernels::Format& format) {
+  const double last_level = double((1 << format.bits) - 1);
+  return format.stochastic ? 2 + 2 / last_level : 1.5 + 1 / last_level;
+}
+
 // No square of a float, nor a sum of them, overflows or underflows in double.
 float residual_factor(double values, double residual) {
   if (!std::isfinite(values) || !std::isfinite(residual)) return 0;

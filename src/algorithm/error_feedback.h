@@ -12,6 +12,11 @@ namespace slimpi::algorithm {
 // is done without error feedback, and leaves the residuals as they were.
 float safe_limit(const kernels::Format& format, int ranks);
 
+// With quantized buckets, the guarantee of slimpi(7): a result is no further from the exact sum
+// than this many steps of each node's bucket plus as many of the bucket of their sum, whatever the
+// residuals are. The buckets are those of the values without residuals.
+double most_steps(const kernels::Format& format);
+
 // How much of a residual is used where no bucket gives a step to clamp it to: with low-rank sums
 // and with hooks. Its L2 norm is limited by that of the values that it is added to: of a matrix, or
 // of a segment that a hook encodes. What is above the limit is dropped, by a factor for all

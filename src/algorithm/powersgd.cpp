@@ -5,6 +5,7 @@
 #include <climits>
 #include <cmath>
 
+#include "algorithm/error_feedback.h"
 #include "algorithm/hierarchical.h"
 #include "algorithm/low_rank_step.h"
 #include "comm/communicator.h"
@@ -74,6 +75,10 @@ Matrices matrices_of(const comm::Call& call) {
   }
   if (rest != 0) add(all, {1, rest}, config.powersgd_rank, rest);
   return all;
+}
+
+double most_norms(const comm::Plan& plan) {
+  return plan.error_feedback ? std::sqrt(1 + kResidualNorms * kResidualNorms) : 1;
 }
 
 namespace {

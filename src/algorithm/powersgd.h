@@ -62,4 +62,8 @@ struct Matrices {
 // The lists are in the call's scratch memory.
 Matrices matrices_of(const comm::Call& call);
 
+// The guarantee of slimpi(7): the result of a matrix is no further from the exact sum than this
+// many times the sum of the ranks' norms of it.
+double most_norms(const comm::Plan& plan);
+
 }  // namespace slimpi::algorithm

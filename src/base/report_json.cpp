@@ -10,7 +10,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Incremented when a key changes its meaning or goes away. A new key does not change it.
-constexpr int kSchema = 4;
+constexpr int kSchema = 3;
 
 // By size class, from an array that is by class: what row(i) says of those for which any(i).
 template <typename Any, typename Row>
@@ -124,6 +124,7 @@ std::string to_json(const Report& report) {
                      {"device", report.own.device_buffers},
                      {"staged", report.own.staged_calls}};
   json["error"] = errors(report);
+  json["error"]["beyond_bound"] = report.job.beyond_bound;
   json["memory"] = {{"state", report.own.state_bytes},
                     {"scratch", report.most_scratch},
                     {"segments", report.most_segments},

@@ -137,6 +137,9 @@ std::string error_lines(const Report& report) {
         errors.checked != 0 && errors.checked != total.checked)
       text +=
           fmt::format("           from {}: {}", bytes_text(double(1ull << i)), error_text(errors));
+  if (report.job.beyond_bound != 0)
+    text += fmt::format("           {} beyond the bound of error feedback: a defect of slimpi\n",
+                        number_of(report.job.beyond_bound, "element"));
   if (report.own.state_bytes != 0)
     text += "           (with error feedback it includes what later calls add)\n";
   return text;

@@ -80,8 +80,9 @@ struct Counts {
   std::uint64_t state_dropped = 0;  // times that a tensor state was dropped by all ranks together
   std::uint64_t state_calls = 0;    // calls that need a tensor state
   std::uint64_t state_first_times = 0, state_second_times = 0;  // of these: with the same state
-  std::uint64_t overflowed = 0;  // values of sums that are infinite in 16 bits
-  std::uint64_t repeated = 0;    // exchanges repeated because of the error of the first one
+  std::uint64_t overflowed = 0;    // values of sums that are infinite in 16 bits
+  std::uint64_t beyond_bound = 0;  // elements beyond the bound of error feedback
+  std::uint64_t repeated = 0;      // exchanges repeated because of the error of the first one
   std::array<Share, kAlgorithms> algorithms{};
   std::array<Share, kMostCodecs> codecs{};
   std::array<Share, kSizeClasses> sizes{};

@@ -93,7 +93,7 @@ holds "text: what error feedback adds to the error" \
 holds "JSON: the job" "$PYTHON" -c '
 import datetime, json, socket
 r = json.load(open("rules.json"))
-assert r["schema"] == 4
+assert r["schema"] == 3
 assert r["command"].endswith("steps init sum:100000 sum:100000 sum:200000 finalize"), r["command"]
 assert r["options"]["rules"].endswith("/rules") and r["options"]["ranks_per_node"] == "1"
 assert "bits" not in r["options"]
