@@ -15,7 +15,7 @@ Status synchronize(const device::DeviceStream& on, PointToPoint* exchange) {
   // The host device does its work in the calling thread.
   if (&on.device == &device::host()) return Status::ok;
   std::uint64_t event = 0;
-  SLIMPI_TRY(on.device.record_for_poll(on.stream, &event));
+  SLIMPI_TRY(on.device.record(on.stream, &event));
   return wait_for_event(on, event, exchange);
 }
 

@@ -157,13 +157,6 @@ struct Device {
   // Kernels of codecs may use encoded values in staging memory, each byte once, in one direction:
   // those of 16-bit and exact floats, and those of buckets of up to so many floats. 0: none may.
   std::uint32_t staging_bucket = 0;
-
-  // As record, of an event that is only polled: query() is asked for it, wait_event() never is.
-  // Polling it is cheaper. Null: use record.
-  decltype(record) record_polled = nullptr;
-  Status record_for_poll(Stream* stream, std::uint64_t* event) const {
-    return (record_polled != nullptr ? record_polled : record)(stream, event);
-  }
 };
 
 // Where work is queued: a stream and its device.

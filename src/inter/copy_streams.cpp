@@ -11,7 +11,7 @@ namespace slimpi::inter {
 Status CopyStreams::record_for_host(comm::StreamRole role, Trace::Clock::time_point queued,
                                     std::uint64_t bytes, Event* event) {
   *event = {role, 0, queued, bytes};
-  return context_.device.record_for_poll(stream(role), &event->number);
+  return context_.device.record(stream(role), &event->number);
 }
 
 Status CopyStreams::hold_up(comm::StreamRole later, comm::StreamRole earlier,

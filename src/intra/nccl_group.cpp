@@ -133,7 +133,7 @@ Status NcclGroup::send(comm::Exchange& exchange,
 // before it queues its sends.
 Status NcclGroup::wait(comm::Exchange& exchange, device::Stream* stream) {
   std::uint64_t event = 0;
-  SLIMPI_TRY(device_->record_for_poll(stream, &event));
+  SLIMPI_TRY(device_->record(stream, &event));
   // ready() reports an error of the transfers, after which the event would never come.
   return comm::wait_until(comm::Waiter::Poll::device, &exchange, [&](bool* done) {
     SLIMPI_TRY(device_->query(stream, event, done));

@@ -84,12 +84,12 @@ void measure_calls(const char* what, const std::function<void()>& call) {
 }
 
 // The time of one of many polls, of an event that is reached much later.
-void measure_polls(const char* what, float* memory, bool polled) {
+void measure_polls(const char* what, float* memory) {
   std::vector<double> seconds;
   for (int turn = 0; turn < g_turns; ++turn) {
     for (int i = 0; i < 4; ++i) g_row->kernels()->fill(memory, 1, kFloats, g_stream);
     std::uint64_t event = 0;
-    check(polled ? g_row->record_for_poll(g_stream, &event) : g_row->record(g_stream, &event));
+    check(g_row->record(g_stream, &event));
     const auto start = Clock::now();
     const std::size_t polls = wait(g_stream, event);
     seconds.push_back(since(start) / double(polls));
@@ -98,14 +98,13 @@ void measure_polls(const char* what, float* memory, bool polled) {
 }
 
 // From the first call until the CPU sees the end.
-void measure_trip(const char* what, const std::function<void()>& queue, device::Stream* last,
-                  bool polled) {
+void measure_trip(const char* what, const std::function<void()>& queue, device::Stream* last) {
   std::vector<double> seconds;
   for (int turn = 0; turn < g_turns; ++turn) {
     const auto start = Clock::now();
     queue();
     std::uint64_t event = 0;
-    check(polled ? g_row->record_for_poll(last, &event) : g_row->record(last, &event));
+    check(g_row->record(last, &event));
     wait(last, event);
     seconds.push_back(since(start));
     finish();
@@ -133,7 +132,7 @@ void measure_message(std::size_t bytes, float* values, std::byte* encoded, std::
   const auto trip = [&](const char* text, const std::function<void()>& queue,
                         device::Stream* last) {
     std::snprintf(what, sizeof what, "%zu KiB, %s", bytes >> 10, text);
-    measure_trip(what, queue, last, true);
+    measure_trip(what, queue, last);
   };
   trip(
       "encode and copy",
@@ -167,15 +166,11 @@ void measure(float* values, const device::Location& here) {
   measure_calls("launch", [&] { g_row->kernels()->fill(values, 1, 1024, g_stream); });
   measure_calls("copy of 4 KiB", [&] { check(g_row->copy(staging, encoded, 4096, g_stream)); });
   measure_calls("event", [&] { check(g_row->record(g_stream, &event)); });
-  measure_calls("event that is only polled",
-                [&] { check(g_row->record_for_poll(g_stream, &event)); });
   check(g_row->record(g_other, &event));
   measure_calls("wait of a stream", [&] { check(g_row->wait_event(g_stream, g_other, event)); });
-  measure_polls("poll of an event", values, false);
-  measure_polls("poll of one that is only polled", values, true);
+  measure_polls("poll of an event", values);
   const auto kernel = [&] { g_row->kernels()->fill(values, 1, 1024, g_stream); };
-  measure_trip("kernel and event, until it is seen", kernel, g_stream, false);
-  measure_trip("kernel and polled event, until it is seen", kernel, g_stream, true);
+  measure_trip("kernel and event, until it is seen", kernel, g_stream);
   for (const std::size_t message : {16 << 10, 64 << 10, 128 << 10, 256 << 10, 1 << 20})
     measure_message(message, values, static_cast<std::byte*>(encoded),
                     static_cast<std::byte*>(staging));

@@ -97,7 +97,7 @@ int main(int argc, char** argv) {
     expect(sum(memory, &worst) == MPI_SUCCESS, "the first call fails");
     expect(worst > 0 && worst < 10, "the first call is not a compressed one");
     const int stream = strcmp(what, "stream") == 0;
-    if (g_rank == 1) tell(stream ? "cuStreamQuery" : "cuLaunchKernel", UNKNOWN, 0, 1);
+    if (g_rank == 1) tell(stream ? "cuEventQuery" : "cuLaunchKernel", UNKNOWN, 0, 1);
     const int code = sum(memory, &worst);
     char text[MPI_MAX_ERROR_STRING + 1] = "";
     int length = 0;

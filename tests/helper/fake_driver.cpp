@@ -290,21 +290,6 @@ CUresult cuStreamSynchronize(CUstream stream) {
   queue.run_until(queue.record());
   return CUDA_SUCCESS;
 }
-// Asked seldom, so it does more than a question for an event.
-CUresult cuStreamQuery(CUstream stream) {
-  FAKE_ENTER_UNSAFE(cuStreamQuery);
-  return ProtectedStream::of(queue_of(stream)).run_some(8) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
-}
-CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr to, cuuint32_t value, unsigned) {
-  FAKE_ENTER(cuStreamWriteValue32_v2);
-  auto* const word = reinterpret_cast<std::uint32_t*>(to);
-  if (to % sizeof *word != 0) return CUDA_ERROR_INVALID_VALUE;
-  if (!is_for_kernels(word, true)) die("a stream writes to memory that is not mapped for it");
-  ProtectedStream::of(queue_of(stream)).queue([=] {
-    std::atomic_ref(*reach(word)).store(value, std::memory_order_release);
-  });
-  return CUDA_SUCCESS;
-}
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   FAKE_ENTER(cuStreamWaitEvent);
   if (event->queue == nullptr) return CUDA_SUCCESS;

@@ -134,9 +134,9 @@ void RankClock::queue(Stream& stream, double seconds, double& free, double& busy
 
 namespace {
 
-Status record(RankClock::Stream& stream, double seconds, bool polled, std::uint64_t* event) {
+Status record(RankClock::Stream& stream, double seconds, std::uint64_t* event) {
   stream.rank->call(seconds);
-  stream.events.push_back({std::max(stream.rank->now, stream.done), polled});
+  stream.events.push_back(std::max(stream.rank->now, stream.done));
   *event = stream.events.size();
   return Status::ok;
 }
@@ -155,25 +155,16 @@ const device::Device& clocked_device() {
       return copy_bytes(bytes, stream);
     };
     made.record = [](Stream* stream, std::uint64_t* event) {
-      return record(of(stream), of(stream).rank->costs.record, false, event);
-    };
-    made.record_polled = [](Stream* stream, std::uint64_t* event) {
-      return record(of(stream), of(stream).rank->costs.write, true, event);
+      return record(of(stream), of(stream).rank->costs.record, event);
     };
     // Waits in the place of the program's poll: an event is reached when it is asked for.
     made.query = [](Stream* stream, std::uint64_t event, bool* reached) {
       RankClock::Stream& s = of(stream);
       *reached = true;
       if (event == 0) return Status::ok;
-      const RankClock::Stream::Event& asked = s.events[event - 1];
-      if (asked.polled) {
-        s.rank->now += s.rank->costs.poll;
-        s.rank->cpu_busy += s.rank->costs.poll;
-      } else {
-        s.rank->call(s.rank->costs.query);
-        s.rank->calls -= 3;  // how often a program polls is chance
-      }
-      s.rank->now = std::max(s.rank->now, asked.reached);
+      s.rank->call(s.rank->costs.query);
+      s.rank->calls -= 3;  // how often a program polls is chance
+      s.rank->now = std::max(s.rank->now, s.events[event - 1]);
       s.idle = event == s.events.size();
       return Status::ok;
     };
@@ -181,7 +172,7 @@ const device::Device& clocked_device() {
       RankClock::Stream& s = of(stream);
       s.rank->begin_work(s);
       s.rank->call(s.rank->costs.wait);
-      s.done = std::max(s.done, of(other).events[event - 1].reached);
+      s.done = std::max(s.done, of(other).events[event - 1]);
       return Status::ok;
     };
     return made;

@@ -28,9 +28,6 @@ struct Costs {
   // Functions of the driver, on the CPU. Each makes a context current and restores the former.
   double push_and_pop = 0.16e-6, launch = 2.0e-6, copy = 2.2e-6, record = 0.8e-6, wait = 0.6e-6,
          query = 0.4e-6;
-  // Assumed: a number that a stream writes costs as much as an event; a poll of it is a load from
-  // memory that the GPU has written.
-  double write = 0.8e-6, poll = 0.1e-6;
   double memory = 3.0e12;  // bytes a second that a copy on the GPU reads and writes
   double encode = 0.9, decode = 0.75, sum = 0.8;  // kernels, as shares of that
   double bus = 50e9;                              // bytes a second of a copy to or from the host
@@ -53,13 +50,9 @@ struct RankClock {
   struct Stream {
     RankClock* rank = nullptr;
     comm::StreamRole role = comm::StreamRole::compute;
-    double done = 0;  // all that is queued
-    struct Event {
-      double reached;
-      bool polled;  // the stream writes its number
-    };
-    std::vector<Event> events;
-    bool idle = false;  // seen so: the next work waits for the program's default stream
+    double done = 0;             // all that is queued
+    std::vector<double> events;  // when each is reached
+    bool idle = false;           // seen so: the next work waits for the program's default stream
   };
   std::array<Stream, 3> streams;  // by role
 

@@ -17,8 +17,6 @@ using device::Stream;
 using kernels::Format;
 using kernels::RandomStream;
 
-constexpr std::uint64_t kPolled = std::uint64_t(1) << 63;
-
 struct LateStream {
   struct Piece {
     std::function<void()> work = {};
@@ -75,19 +73,11 @@ Status query(Stream* stream, std::uint64_t event, bool* reached) {
   for (std::size_t pieces = g_lazy ? 0 : g_chance->below(4); pieces > 0; --pieces)
     g_streams[g_chance->below(g_streams.size())]->run_one();
   if (g_chance->one_in(2)) LateStream::of(stream).run_one();
-  *reached = LateStream::of(stream).reached >= (event & ~kPolled);
-  return Status::ok;
-}
-
-// Their numbers have a bit that those of others have not, so that nobody may wait for them.
-Status record_polled(Stream* stream, std::uint64_t* event) {
-  SLIMPI_TRY(record(stream, event));
-  *event |= kPolled;
+  *reached = LateStream::of(stream).reached >= event;
   return Status::ok;
 }
 
 Status wait_event(Stream* stream, Stream* other, std::uint64_t event) {
-  if ((event & kPolled) != 0) std::abort();
   LateStream::of(stream).queue.push_back({.after = &LateStream::of(other), .event = event});
   return Status::ok;
 }
@@ -145,7 +135,6 @@ const device::Device& late_device(Chance& chance) {
     late.wait_event = wait_event;
     late.kernels = late_kernels;
     late.copy_nontemporal = nullptr;
-    late.record_polled = record_polled;
     late.staging_bucket = 1024;  // of longer buckets it copies
     return late;
   }();

@@ -77,18 +77,12 @@ Status record(Stream* stream, std::uint64_t* event) {
   return ProtectedStream::lost() ? lost() : Status::ok;
 }
 
-Status record_polled(Stream* stream, std::uint64_t* event) {
-  *event = ProtectedStream::of(stream).record(true);
-  return ProtectedStream::lost() ? lost() : Status::ok;
-}
-
 Status query(Stream* stream, std::uint64_t event, bool* reached) {
   *reached = ProtectedStream::of(stream).query(event);
   return ProtectedStream::lost() ? lost() : Status::ok;
 }
 
 Status wait_event(Stream* stream, Stream* other, std::uint64_t event) {
-  if (ProtectedStream::of(other).polled(event)) die("a stream waits for an event of the host");
   ProtectedStream::of(stream).queue_until(
       [=] { return ProtectedStream::of(other).try_until(event); });
   return ProtectedStream::lost() ? lost() : Status::ok;
@@ -137,7 +131,6 @@ const kernels::Kernels* kernels() {
 constexpr device::Device kRow = [] {
   device::Device row = {"protected", true,   locate, allocate,   release, open_stream, close_stream,
                         copy,        record, query,  wait_event, kernels, &kIpc,       bus_id};
-  row.record_polled = record_polled;
   row.staging_bucket = kProtectedStagingBucket;
   return row;
 }();

@@ -86,22 +86,15 @@ bool ProtectedStream::lost() {
   return g_queued > g_last;
 }
 
-std::uint64_t ProtectedStream::record(bool polled) {
+std::uint64_t ProtectedStream::record() {
   const std::lock_guard lock(protected_mutex());
   const std::uint64_t event = ++marks_;
-  while (!polled_.empty() && *polled_.begin() <= reached_) polled_.erase(polled_.begin());
-  if (polled) polled_.insert(event);
   if (!lost())
     work_.push_back([this, event] {
       reached_ = event;
       return true;
     });
   return event;
-}
-
-bool ProtectedStream::polled(std::uint64_t event) {
-  const std::lock_guard lock(protected_mutex());
-  return polled_.contains(event);
 }
 
 // Event 0 asks whether the stream can still be used, of a stream that has nothing to do. With work
@@ -117,14 +110,6 @@ bool ProtectedStream::query(std::uint64_t event) {
     if (reached_ < event) run_one();
   }
   return reached_ >= event;
-}
-
-bool ProtectedStream::run_some(int pieces) {
-  const std::lock_guard lock(protected_mutex());
-  if (lost()) return false;
-  if (g_chance() % 2 == 0) run_others();
-  while (pieces-- > 0 && !work_.empty() && run_one()) continue;
-  return work_.empty();
 }
 
 // Other streams run ahead of the one that is asked for, as far as nothing holds them up.

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <set>
 
 #include "device/device.h"
 
@@ -28,15 +27,11 @@ class ProtectedStream {
   void queue(std::function<void()> work);
   // Work that waits for something: it is done once it returns true, and holds up what is behind it.
   void queue_until(std::function<bool()> work);
-  // `polled`: no stream will wait for it.
-  std::uint64_t record(bool polled = false);
-  bool polled(std::uint64_t event);
+  std::uint64_t record();
 
   // Does one piece of work, unless the mark has been reached, and maybe some of other streams. Has
   // it been reached now?
   bool query(std::uint64_t event);
-  // Does up to so many pieces of work, and maybe some of other streams. Is all done?
-  bool run_some(int pieces);
   void run_until(std::uint64_t event);
   // Does what can be done now of the work before the mark. Has it been reached?
   bool try_until(std::uint64_t event);
@@ -47,9 +42,8 @@ class ProtectedStream {
 
   std::deque<std::function<bool()>> work_;
   std::uint64_t marks_ = 0, reached_ = 0;
-  std::set<std::uint64_t> polled_;  // marks that only the host asks for
-  std::uint64_t asked_ = 0;         // the mark that is polled
-  bool ahead_ = false;              // and whether other streams run ahead meanwhile
+  std::uint64_t asked_ = 0;  // the mark that is polled
+  bool ahead_ = false;       // and whether other streams run ahead meanwhile
   bool running_ = false;
 };
 

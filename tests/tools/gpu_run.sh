@@ -60,7 +60,7 @@ done
 for file in results.json results.txt logs.tar.gz; do
   holds "$file is kept" test -s kept/$file
 done
-holds "with what was measured" grep -q 'poll of one that is only polled' kept/results.json
+holds "with what was measured" grep -q 'poll of an event' kept/results.json
 holds "with the logs" sh -c 'tar -tzf kept/logs.tar.gz | grep -q logs/links-self.log'
 call "$fake_driver" 0 "the next call goes on" --seconds 90 links-self sums-1 powersgd-2
 holds "with what is new" grep -q "^passed  *powersgd-2 (" out.txt

@@ -42,13 +42,11 @@ namespace slimpi::device::cuda {
   X(cuPointerGetAttributes)       \
   X(cuStreamCreate)               \
   X(cuStreamDestroy_v2)           \
-  X(cuStreamQuery)                \
   X(cuStreamSynchronize)          \
   X(cuStreamWaitEvent)
 
-// Null where the driver has none: from CUDA 12.0; IPC, on some systems only; from 10.1 and 10.1;
-// from 11.7, where it needs no option of the kernel module any more. The last two are in all
-// drivers, but nothing depends on them.
+// Null where the driver has none: from CUDA 12.0; IPC, on some systems only; from 10.1 and 10.1.
+// The last two are in all drivers, but nothing depends on them.
 #define SLIMPI_CUDA_LATER_FUNCTIONS(X) \
   X(cuCtxGetId)                        \
   X(cuIpcCloseMemHandle)               \
@@ -56,7 +54,6 @@ namespace slimpi::device::cuda {
   X(cuIpcOpenMemHandle_v2)             \
   X(cuStreamIsCapturing)               \
   X(cuThreadExchangeStreamCaptureMode) \
-  X(cuStreamWriteValue32_v2)           \
   X(cuCtxGetStreamPriorityRange)       \
   X(cuStreamCreateWithPriority)
 

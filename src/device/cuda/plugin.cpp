@@ -23,7 +23,6 @@ constexpr Device kRow = [] {
                 record, query, wait_event, cuda_kernels, &kIpc,   bus_id,      kNcclOrNull};
   row.pin = pin;
   row.unpin = unpin;
-  row.record_polled = record_polled;
   // One pass over a bucket reads or writes it once; longer ones take several, with atomics.
   row.staging_bucket = kernels::cuda::kTileElements;
   return row;

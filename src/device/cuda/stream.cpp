@@ -3,7 +3,6 @@
 
 #include "device/cuda/blas.h"
 
-#include <atomic>
 #include <memory>
 #include <new>
 
@@ -20,7 +19,6 @@ void destroy(CudaStream* stream) {
   if (stream->before != nullptr) (void)driver().cuEventDestroy_v2(stream->before);
   if (stream->partial != nullptr)
     (void)driver().cuMemFree_v2(reinterpret_cast<CUdeviceptr>(stream->partial));
-  if (stream->word != nullptr) (void)driver().cuMemFreeHost(stream->word);
   if (stream->handle != nullptr) (void)driver().cuStreamDestroy_v2(stream->handle);
   delete stream;
 }
@@ -49,41 +47,7 @@ Status fill(CudaStream& stream) {
   SLIMPI_TRY(check(cuda.cuMemAlloc_v2(&partial, 2 * kernels::cuda::kCompareBlocks * sizeof(double)),
                    "memory for a stream"));
   stream.partial = reinterpret_cast<double*>(partial);
-  void* word = nullptr;
-  if (cuda.cuStreamWriteValue32_v2 == nullptr ||
-      cuda.cuMemHostAlloc(&word, sizeof *stream.word,
-                          CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP) != CUDA_SUCCESS)
-    return Status::ok;
-  stream.word = new (word) std::uint32_t(0);
-  stream.writes = true;
   return Status::ok;
-}
-
-// Has the stream passed all events up to this one? Its number is the last one written, or one that
-// was written before and is less than 2^32 behind: then the word's bits tell them apart.
-//
-// Why memory that the stream's copies and kernels have written before is valid then: the stream
-// writes the word when all of that is complete, behind a fence for the whole system (the flags are
-// CU_STREAM_WRITE_VALUE_DEFAULT), and on the CPU no later load passes the acquire.
-void read_word(CudaStream& stream) {
-  if (stream.word == nullptr) return;
-  const std::uint32_t word = std::atomic_ref(*stream.word).load(std::memory_order_acquire);
-  const std::uint64_t passed = stream.written - std::uint32_t(std::uint32_t(stream.written) - word);
-  if (passed <= stream.reached) return;
-  stream.reached = passed;
-  // Work may have been queued behind the last event; then a later event will be recorded behind it.
-  stream.idle = stream.reached == stream.recorded;
-}
-
-// Whether there is a CUDA event for it, or for a later one.
-bool has_cuda_event(const CudaStream& stream, std::uint64_t event) {
-  return stream.in_ring[event % kEvents] >= event;
-}
-
-// Whether the driver refuses to write words, and says so before it has queued anything.
-bool refused(CUresult result) {
-  return result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_NOT_PERMITTED ||
-         result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
 Status failure(const CudaStream& stream) {
@@ -166,43 +130,18 @@ Status record(Stream* stream, std::uint64_t* event) {
   return Status::ok;
 }
 
-Status record_polled(Stream* stream, std::uint64_t* event) {
-  CudaStream& s = CudaStream::of(stream);
-  if (!s.writes) return record(stream, event);
-  const std::uint64_t next = s.recorded + 1;
-  CUresult result = CUDA_SUCCESS;
-  {
-    const Current current(s.context->handle, Current::queues);
-    SLIMPI_TRY(current.status());
-    result = driver().cuStreamWriteValue32_v2(s.handle, reinterpret_cast<CUdeviceptr>(s.word),
-                                              std::uint32_t(next), CU_STREAM_WRITE_VALUE_DEFAULT);
-  }
-  if (refused(result)) {
-    s.writes = result == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;  // that ends
-    return record(stream, event);
-  }
-  note(s, result, "recording an event");
-  SLIMPI_TRY(failure(s));
-  *event = s.written = s.recorded = next;
-  return Status::ok;
-}
-
 Status query(Stream* stream, std::uint64_t event, bool* reached) {
   CudaStream& s = CudaStream::of(stream);
-  if (event > s.reached) read_word(s);
   *reached = event <= s.reached;
   if (*reached) return failure(s);
-  const bool by_event = has_cuda_event(s, event);
-  if (!by_event && ++s.polls % kPollsToAsk != 0) return failure(s);
   const Current current(s.context->handle);
   SLIMPI_TRY(current.status());
   const int slot = int(event % kEvents);
-  const CUresult result =
-      by_event ? driver().cuEventQuery(s.events[slot]) : driver().cuStreamQuery(s.handle);
+  const CUresult result = driver().cuEventQuery(s.events[slot]);
   if (result == CUDA_ERROR_NOT_READY) return failure(s);
   note(s, result, "work on the GPU");
   SLIMPI_TRY(failure(s));
-  s.reached = by_event ? s.in_ring[slot] : s.recorded;
+  s.reached = s.in_ring[slot];
   *reached = true;
   s.idle = s.reached == s.recorded;
   return Status::ok;
@@ -211,8 +150,6 @@ Status query(Stream* stream, std::uint64_t event, bool* reached) {
 Status wait_event(Stream* stream, Stream* other, std::uint64_t event) {
   CudaStream &s = CudaStream::of(stream), &o = CudaStream::of(other);
   SLIMPI_TRY(failure(o));
-  if (!has_cuda_event(o, event))
-    return failed(Status::device, "a stream waits for an event that is only polled");
   const Current current(s.context->handle, Current::queues);
   SLIMPI_TRY(current.status());
   begin_work(s);

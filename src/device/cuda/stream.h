@@ -11,11 +11,6 @@ namespace slimpi::device::cuda {
 // for a later one counts as reached when the later one is: late, never early.
 constexpr int kEvents = 64;
 
-// Events that are only polled have no CUDA event: the stream writes their number to a word of
-// pinned memory, so that a poll is a load. A stream that has failed writes nothing, so every
-// kPollsToAsk-th poll of such an event asks the driver.
-constexpr unsigned kPollsToAsk = 64;
-
 struct CudaStream {
   Context* context = nullptr;
   CUstream handle = nullptr;
@@ -23,11 +18,7 @@ struct CudaStream {
   CUevent events[kEvents] = {};
   std::uint64_t recorded = 0, reached = 0;
   std::uint64_t in_ring[kEvents] = {};  // the event that each ring entry holds
-  std::uint32_t* word = nullptr;  // pinned: the low bits of the last number that was written, or 0
-  bool writes = false;            // the driver writes numbers; else all events are CUDA events
-  std::uint64_t written = 0;      // the last event whose number was queued to be written
-  unsigned polls = 0;             // of such events
-  bool idle = true;               // nothing was queued since the last event was reached
+  bool idle = true;                     // nothing was queued since the last event was reached
   CUresult failure = CUDA_SUCCESS;
   const char* failed = "";    // the operation that failed
   double* partial = nullptr;  // scratch of the compare kernels, on the GPU
@@ -40,7 +31,6 @@ Status open_stream(const Location& location, Stream** stream);
 void close_stream(Stream* stream);
 Status copy(void* to, const void* from, std::size_t bytes, Stream* stream);
 Status record(Stream* stream, std::uint64_t* event);
-Status record_polled(Stream* stream, std::uint64_t* event);
 Status query(Stream* stream, std::uint64_t event, bool* reached);
 Status wait_event(Stream* stream, Stream* other, std::uint64_t event);
 
