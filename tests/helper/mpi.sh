@@ -8,7 +8,8 @@
 #                           report is not installed
 #   plain RANKS COMMAND...  run it under MPI without the library
 #   under RANKS COMMAND...  run it under MPI with the library preloaded; options are SLIMPI_*. Both
-#                           preload yielding_ucx.c in the first tier, for ranks that share a core
+#                           preload yielding_ucx.c, for ranks that share a core, except in some
+#                           tests of the second tier
 #   mpi_dies RANKS COMMAND...  whether the command fails without the library; says that what it
 #                           does is skipped
 #   avoid_deadly_calls PROGRAM  tells PROGRAM, bypass_device or tests/gpu/passing, what of its calls
@@ -41,12 +42,12 @@ seconds=${MPI_TEST_SECONDS:-120} # other tests run at the same time
 failures=0
 yielding=$top_builddir/tests/helper/.libs/libyielding_ucx.so
 [ -e "$yielding" ] || yielding=
-# In the second tier MPICH waits, and looks for devices, as it does for users.
-if [ "${RUN_EXPENSIVE_TESTS:-no}" = no ]; then
-  export HWLOC_COMPONENTS="${HWLOC_COMPONENTS--x86,-linuxio,-pci}" # a third of a job's start
-else
-  yielding=
-fi
+# In these tests of the second tier MPICH waits, and looks for devices, as it does for users.
+case ${RUN_EXPENSIVE_TESTS:-no}/${0##*/} in
+  yes/sums.sh | yes/one_node.sh | yes/isolation.sh | yes/nonblocking.sh | yes/progress.sh | \
+    yes/failures.sh | yes/training.sh | yes/python.sh) yielding= ;;
+  *) export HWLOC_COMPONENTS="${HWLOC_COMPONENTS--x86,-linuxio,-pci}" ;; # a third of a job's start
+esac
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/slimpi-test.XXXXXX")
 trap 'cd / && rm -rf "$work"' EXIT
