@@ -96,7 +96,7 @@ rm made/ran.txt
 # shellcheck disable=SC2086
 STATUS=0 ends 0 "PASS: one" $check --all
 expect "$(cat made/ran.txt)" \
-  "ran first/one.sh first/two.sh second/one.sh second/two.sh second/three.sh yes" "check --all"
+  "ran second/one.sh second/two.sh second/three.sh first/one.sh first/two.sh yes" "check --all"
 order() { # DAY: of the tests of the second tier
   rm -f made/ran.txt
   printf '#!/bin/sh\necho %s\n' "$1" >day/date
