@@ -16,7 +16,7 @@
 
 namespace slimpi::device {
 
-struct Stream;  // opaque, made by its row; null is a valid stream of the host row
+struct Stream;  // opaque, made by its row; the host row's is null
 struct Device;
 
 // Where memory lies. Work on it needs a stream and scratch memory of the same location.
@@ -123,7 +123,8 @@ struct Device {
   // Copies between this memory and itself, staging or ordinary host memory, in either direction.
   Status (*copy)(void* to, const void* from, std::size_t bytes, Stream* stream);
 
-  // Records an event behind everything queued so far; events of a stream count up from 1.
+  // Records an event behind everything queued so far; events of a stream count up from 1;
+  // the host row's is always 1.
   Status (*record)(Stream* stream, std::uint64_t* event);
   // Sets *reached to whether the stream has passed the event. Never blocks. Event 0 is always
   // reached, so its status says whether the stream can still be used.

@@ -178,16 +178,13 @@ class LevelZero {
 };
 
 // Written under load_plugins()'s lock, before the flag of the library is set. Never destroyed.
-Hip& hip() {
-  static auto* const only = new Hip;
-  return *only;
-}
-LevelZero& level_zero() {
-  static auto* const only = new LevelZero;
-  return *only;
-}
-Cuda& cuda() {
-  static auto* const only = new Cuda;
+struct Foreign {
+  Hip hip;
+  LevelZero level_zero;
+  Cuda cuda;
+};
+Foreign& foreign() {
+  static auto* const only = new Foreign;
   return *only;
 }
 constexpr int kHip = 1, kLevelZero = 2, kCuda = 4;
@@ -197,9 +194,9 @@ std::atomic<int> g_loaded{0};
 
 void find_foreign(bool cuda_row) {
   int loaded = g_loaded.load(std::memory_order_relaxed);
-  if ((loaded & kHip) == 0 && hip().open()) loaded |= kHip;
-  if ((loaded & kLevelZero) == 0 && level_zero().open()) loaded |= kLevelZero;
-  if (!cuda_row && (loaded & kCuda) == 0 && cuda().open()) loaded |= kCuda;
+  if ((loaded & kHip) == 0 && foreign().hip.open()) loaded |= kHip;
+  if ((loaded & kLevelZero) == 0 && foreign().level_zero.open()) loaded |= kLevelZero;
+  if (!cuda_row && (loaded & kCuda) == 0 && foreign().cuda.open()) loaded |= kCuda;
   g_loaded.store(loaded, std::memory_order_release);
 }
 
@@ -211,9 +208,9 @@ const char* foreign_owner(const void* pointer) {
   const int loaded = g_loaded.load(std::memory_order_acquire);
   if (loaded == 0 || pointer == nullptr || in_process_memory(pointer)) [[likely]]
     return nullptr;
-  if ((loaded & kHip) != 0 && hip().owns(pointer)) return "an AMD GPU";
-  if ((loaded & kLevelZero) != 0 && level_zero().owns(pointer)) return "an Intel GPU";
-  if ((loaded & kCuda) != 0 && cuda().owns(pointer)) return "an NVIDIA GPU";
+  if ((loaded & kHip) != 0 && foreign().hip.owns(pointer)) return "an AMD GPU";
+  if ((loaded & kLevelZero) != 0 && foreign().level_zero.owns(pointer)) return "an Intel GPU";
+  if ((loaded & kCuda) != 0 && foreign().cuda.owns(pointer)) return "an NVIDIA GPU";
   return nullptr;
 }
 
