@@ -341,7 +341,7 @@ Status LowRankStep::run() {
   SLIMPI_TRY(first_products());
   SLIMPI_TRY(sum(p_, matrices_.p + matrices_.others, 1));
   if (!finite(p_, matrices_.p + matrices_.others)) {
-    call_.passed = BypassReason::nonfinite;
+    call_.bypass = BypassReason::nonfinite;
     return Status::ok;
   }
   for (const Matrix& matrix : matrices_.low_rank)
@@ -351,7 +351,7 @@ Status LowRankStep::run() {
   const bool in_range =
       std::all_of(q_, q_ + matrices_.q, [](float x) { return std::fabs(x) <= kLargest; });
   if (!in_range) {
-    call_.passed = BypassReason::nonfinite;
+    call_.bypass = BypassReason::nonfinite;
     return Status::ok;
   }
   return finish();

@@ -14,7 +14,7 @@ enum class BypassReason {
 
 struct BypassRow {
   const char* name;  // in the report
-  const char* left;  // "left to MPI: NAME", in estimates and traces
+  const char* text;  // "left to MPI: NAME", in estimates and traces
   const char* meaning;
   const char* advice;  // the next step where most calls have this reason
 };

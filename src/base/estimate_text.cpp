@@ -27,7 +27,7 @@ std::string ranks_text(const EstimateRow& row) {
 
 std::string fate_text(const EstimateRow& row) {
   if (row.with_types) return "datatype: --types float," + row.type + " compresses";
-  return row.taken() ? "compressed" : row_of(*row.reason).left;
+  return row.taken() ? "compressed" : row_of(*row.reason).text;
 }
 
 double share(double part, double whole) {

@@ -60,7 +60,7 @@ CallsBetweenNodes calls_between_nodes(const Report& report) {
 }
 
 std::optional<BypassReason> dominant_reason(const Counts& counts) {
-  auto calls = counts.passed;
+  auto calls = counts.bypassed;
   calls[std::size_t(BypassReason::single_node)] += counts.exact_in_node;
   const auto most = std::max_element(calls.begin(), calls.end());
   if (*most == 0) return std::nullopt;
@@ -69,8 +69,8 @@ std::optional<BypassReason> dominant_reason(const Counts& counts) {
 
 Totals totals_of(const Report& report) {
   const double elsewhere =
-      2.0 * (report.nodes - 1) * double(report.own.bytes_left_elsewhere);  // at most so many
-  const double left = double(report.job.bytes_left) + elsewhere;
+      2.0 * (report.nodes - 1) * double(report.own.bytes_bypassed_elsewhere);  // at most so many
+  const double left = double(report.job.bytes_bypassed) + elsewhere;
   const auto plain = double(report.job.bytes_plain);
   Totals totals{plain + left, double(report.job.bytes_sent) + left, 0};
   const auto in = double(report.job.bytes_in);

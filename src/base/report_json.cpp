@@ -79,7 +79,7 @@ Json errors(const Report& report) {
 Json calls(const Report& report) {
   Json passed;
   for (std::size_t i = 0; i < kBypassReasons; ++i)
-    passed[to_string(BypassReason(i))] = report.own.passed[i];
+    passed[to_string(BypassReason(i))] = report.own.bypassed[i];
   const CallsBetweenNodes between = calls_between_nodes(report);
   return {{"total", report.own.calls},
           {"compressed", between.compressed},

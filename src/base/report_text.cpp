@@ -23,8 +23,8 @@ std::string calls_line(const Report& report) {
   if (between.float32 != 0) append(done, fmt::format("{} in float32", between.float32));
   if (own.exact_in_node != 0) append(done, fmt::format("{} exact in node", own.exact_in_node));
   for (std::size_t i = 0; i < kBypassReasons; ++i)
-    if (own.passed[i] != 0)
-      append(reasons, fmt::format("{} {}", own.passed[i], to_string(BypassReason(i))));
+    if (own.bypassed[i] != 0)
+      append(reasons, fmt::format("{} {}", own.bypassed[i], to_string(BypassReason(i))));
   return fmt::format("  calls    {} allreduce: {}{}\n", own.calls,
                      done.empty() ? "0 compressed" : done,
                      reasons.empty() ? "" : "; left to MPI: " + reasons);

@@ -33,11 +33,11 @@ void Statistics::compressed(const CompressedCall& call) {
   }
 }
 
-void Statistics::left_to_mpi(std::uint64_t bytes, std::uint64_t nodes) {
+void Statistics::bypassed_bytes(std::uint64_t bytes, std::uint64_t nodes) {
   if (nodes == 0)
-    add(counts_.bytes_left_elsewhere, bytes);
+    add(counts_.bytes_bypassed_elsewhere, bytes);
   else
-    add(counts_.bytes_left, 2 * (nodes - 1) * bytes);
+    add(counts_.bytes_bypassed, 2 * (nodes - 1) * bytes);
 }
 
 void Statistics::error(std::uint64_t bytes, double relative_l2) {
@@ -56,7 +56,7 @@ Counts Statistics::counts() const {
   for (std::size_t i = 0; i < kCounts; ++i)
     to[i] = std::atomic_ref(from[i]).load(std::memory_order_relaxed);
   now.calls =
-      std::accumulate(now.passed.begin(), now.passed.end(), now.compressed + now.exact_in_node);
+      std::accumulate(now.bypassed.begin(), now.bypassed.end(), now.compressed + now.exact_in_node);
   return now;
 }
 

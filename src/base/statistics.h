@@ -60,17 +60,17 @@ struct CompressedCall {
 
 // Plain numbers, in this order in memory so that ranks can be summed with one reduction.
 struct Counts {
-  // Every call is compressed, exact_in_node, or passed. So `calls` is not counted, but added up
+  // Every call is compressed, exact_in_node, or bypassed. So `calls` is not counted, but added up
   // when the counts are read.
   std::uint64_t calls = 0, compressed = 0;
   std::uint64_t exact_in_node = 0;  // sums inside one node that slimpi did itself
-  std::array<std::uint64_t, kBypassReasons> passed{};
+  std::array<std::uint64_t, kBypassReasons> bypassed{};
   std::uint64_t bytes_in = 0;     // of the buffers of compressed calls
   std::uint64_t bytes_sent = 0;   // sent between nodes, headers included
   std::uint64_t bytes_plain = 0;  // what a bandwidth-optimal allreduce would have sent
   // Float sums that were left to MPI: what an optimal allreduce sent between the nodes, where
   // slimpi knows the nodes; else the bytes of their buffers. Counted by rank 0 only.
-  std::uint64_t bytes_left = 0, bytes_left_elsewhere = 0;
+  std::uint64_t bytes_bypassed = 0, bytes_bypassed_elsewhere = 0;
   std::uint64_t nanoseconds = 0;         // inside slimpi, in calls that it did itself
   std::uint64_t verify_nanoseconds = 0;  // of these: for the exact sums of SLIMPI_VERIFY
   std::array<std::uint64_t, kStages> stage_nanoseconds{};
@@ -108,14 +108,14 @@ class HighWater {
 
 class Statistics {
  public:
-  void passed(BypassReason reason) { add(counts_.passed[std::size_t(reason)]); }
+  void bypassed(BypassReason reason) { add(counts_.bypassed[std::size_t(reason)]); }
   void compressed(const CompressedCall& call);
   // Adds to one of the numbers of Counts that stand alone.
   void count(std::uint64_t Counts::*number, std::uint64_t amount = 1) {
     add(counts_.*number, amount);
   }
   // Bytes of a float sum that goes to MPI, by `nodes` nodes; 0: the nodes are not known.
-  void left_to_mpi(std::uint64_t bytes, std::uint64_t nodes);
+  void bypassed_bytes(std::uint64_t bytes, std::uint64_t nodes);
   void stage(Stage stage, std::uint64_t nanoseconds) {
     add(counts_.stage_nanoseconds[std::size_t(stage)], nanoseconds);
   }

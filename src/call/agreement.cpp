@@ -74,7 +74,7 @@ Status AllreduceCall::compare(comm::Call& call, Agreement* agreement) {
 
 // Finds the buffer's tensor state, if the plan needs one, and ensures that all ranks use the same
 // one.
-Status AllreduceCall::agree(comm::Call& call, std::optional<BypassReason>* passed) {
+Status AllreduceCall::agree(comm::Call& call, std::optional<BypassReason>* bypass) {
   if (plan_.needs_state)
     call.state = &find_state();
   else if (!plan_.algorithm->finite_only && !converts())
@@ -108,23 +108,23 @@ Status AllreduceCall::agree(comm::Call& call, std::optional<BypassReason>* passe
   }
   if (call.state != nullptr && call.state->calls < plan_.start) {
     ++call.state->calls;
-    *passed = BypassReason::start;
+    *bypass = BypassReason::start;
   } else if (!agreement.shapes_alike()) {
     // Its length follows the shape, so some ranks have made it anew in compare_states(), and a sum
     // after the program has corrected the shape would mix two factors.
     call.state->close({comm::StateArray::factor});
     return name_shapes();
   } else if (agreement.on_device != 0) {
-    *passed = BypassReason::datatype;
+    *bypass = BypassReason::datatype;
   } else if (agreement.unheld != 0) {
-    *passed = BypassReason::precision;
+    *bypass = BypassReason::precision;
   } else if (agreement.no_memory != 0) {
     if (call.state != nullptr && communicator_.rank() == 0)
       log_once(LogLevel::warn, "some rank has no state for a buffer; its calls go to MPI");
     if (call.state != nullptr) call.state->drop();
-    *passed = BypassReason::failure;
+    *bypass = BypassReason::failure;
   } else if (agreement.nonfinite != 0) {
-    *passed = BypassReason::nonfinite;
+    *bypass = BypassReason::nonfinite;
   } else if (agreement.large != 0) {
     // Not finite, or the sum may overflow. The program will discard this training step, so the
     // residual is kept for the next one.

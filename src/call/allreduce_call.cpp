@@ -97,7 +97,7 @@ Status AllreduceCall::timed_verify(const Step& step) {
 
 // Steps that end in a decision of all ranks come first: until the number is taken, every rank can
 // still leave the call to MPI, and none has written to the program's buffers.
-Status AllreduceCall::run(std::optional<BypassReason>* passed) {
+Status AllreduceCall::run(std::optional<BypassReason>* bypass) {
   const Inside inside(runtime_.statistics);
   if (converts()) copied_ = take_floats();
   comm::Call call = this->call();
@@ -107,12 +107,12 @@ Status AllreduceCall::run(std::optional<BypassReason>* passed) {
   bool ready = false;
   SLIMPI_TRY(algorithm::prepare(call, &ready));
   if (!ready) {
-    *passed = BypassReason::failure;
+    *bypass = BypassReason::failure;
     return Status::ok;
   }
   SLIMPI_TRY(communicator_.stream_for(location_, &call.stream));
-  SLIMPI_TRY(agree(call, passed));
-  if (*passed) return Status::ok;
+  SLIMPI_TRY(agree(call, bypass));
+  if (*bypass) return Status::ok;
   log_banner();
   (void)caught([&] { warn_of_rounding(); });  // a call is worth more than the line
   const TracedBits bits(plan_);
@@ -121,8 +121,8 @@ Status AllreduceCall::run(std::optional<BypassReason>* passed) {
   bool verify = every != 0 && call.number % every == 0;
   if (verify) SLIMPI_TRY(timed_verify([&] { return keep_input(call, &verify); }));
   SLIMPI_TRY(run_plan(call));
-  if (call.passed) {
-    *passed = call.passed;
+  if (call.bypass) {
+    *bypass = call.bypass;
     return Status::ok;
   }
   if (!verify) return Status::ok;
@@ -136,7 +136,7 @@ Status AllreduceCall::run_plan(comm::Call& call) {
   SLIMPI_TRY(colocate_buffers(call));
   SLIMPI_TRY(plan_.algorithm->run(call));
   SLIMPI_TRY(comm::synchronize(call.device_stream()));
-  if (call.passed) return Status::ok;
+  if (call.bypass) return Status::ok;
   if (converts()) give_result();
   const auto end = std::chrono::steady_clock::now();
   if (Trace* const trace = Trace::running(); trace != nullptr)
@@ -234,7 +234,7 @@ Status AllreduceCall::run_in_node(bool* usual, int* code) {
     std::vector<std::vector<float>> kept;
     SLIMPI_TRY(keep_finished(result.finished, &kept));
     inside.end();  // the rest is MPI's time
-    runtime_.left_to_mpi(communicator_, BypassReason::single_node, request_);
+    runtime_.count_bypass(communicator_, BypassReason::single_node, request_);
     *code = finish_by_mpi(result.finished, kept);
   } else {
     runtime_.statistics.count(&Counts::exact_in_node);
@@ -262,7 +262,7 @@ int AllreduceCall::finish_by_mpi(const std::vector<comm::Range>& finished,
   for (std::size_t i = 0; i < kept.size(); ++i)
     std::fill_n(out_ + finished[i].first, finished[i].count, 0.0f);
   if (ActiveCall* const active = ActiveCall::current(); active != nullptr) active->in_mpi();
-  const int code = pass_to_mpi(request_, BypassReason::single_node);
+  const int code = call_mpi_from_inside(request_, BypassReason::single_node);
   for (std::size_t i = 0; i < kept.size(); ++i)
     std::copy(kept[i].begin(), kept[i].end(), out_ + finished[i].first);
   return code;

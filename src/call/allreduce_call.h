@@ -16,9 +16,9 @@ class AllreduceCall {
   AllreduceCall(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
                 const Allreduce& request);
 
-  // Runs the plan. `*passed` is set when all ranks agreed on a fallback to MPI; the buffers are
+  // Runs the plan. `*bypass` is set when all ranks agreed on a fallback to MPI; the buffers are
   // unchanged then. An error means that the ranks may have stopped at different points.
-  Status run(std::optional<BypassReason>* passed);
+  Status run(std::optional<BypassReason>* bypass);
 
   // Nanoseconds of run() for SLIMPI_VERIFY.
   std::uint64_t verifying() const { return verifying_; }
@@ -50,7 +50,7 @@ class AllreduceCall {
   Status timed_verify(const Step& step);
   Status keep_input(const comm::Call& call, bool* kept);
   Status verify_result(const comm::Call& call);
-  Status agree(comm::Call& call, std::optional<BypassReason>* passed);
+  Status agree(comm::Call& call, std::optional<BypassReason>* bypass);
   Status name_shapes();
   comm::TensorKey tensor_key() const;
   comm::TensorState& find_state();

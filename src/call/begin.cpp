@@ -68,7 +68,7 @@ Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator,
   // Types that SLIMPI_TYPES does not name are only predicted.
   const BypassReason reason =
       has_type(communicator, request) ? BypassReason::off : BypassReason::datatype;
-  runtime.left_to_mpi(communicator, reason, request);
+  runtime.count_bypass(communicator, reason, request);
   CallEstimate::running()->nonblocking(request, reason, *way);
   return {};  // it is recorded
 }

@@ -37,9 +37,9 @@ struct Ran {
 
 Ran run_mpi(Runtime& runtime, const comm::Communicator& communicator, BypassReason reason,
             const Allreduce& request) {
-  runtime.left_to_mpi(communicator, reason, request);
+  runtime.count_bypass(communicator, reason, request);
   if (ActiveCall* const active = ActiveCall::current(); active != nullptr) active->in_mpi();
-  return {pass_to_mpi(request, reason)};
+  return {call_mpi_from_inside(request, reason)};
 }
 
 // Runs the next candidate and records its time in the autotuner.
@@ -122,7 +122,7 @@ Outcome run_fastest(Runtime& runtime, comm::Communicator& communicator, Prepared
     Ran ran;
     const Outcome outcome = run_timed_plan(runtime, communicator, plans[std::size_t(candidate - 1)],
                                            request, &ran.verifying);
-    ran.code = outcome.done ? outcome.code : pass_to_mpi(request, outcome.reason);
+    ran.code = outcome.done ? outcome.code : call_mpi_from_inside(request, outcome.reason);
     ran.counts = !outcome.done || outcome.code == mpi::kSuccess;
     return ran;
   };

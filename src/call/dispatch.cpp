@@ -60,14 +60,14 @@ bool may_have_others(const Allreduce& request) {
 Outcome bypass(Runtime& runtime, BypassReason reason, const Allreduce* float_sum) {
   if (float_sum != nullptr && runtime.world_rank == 0 && is_float_sum(*float_sum) &&
       may_have_others(*float_sum))
-    runtime.statistics.left_to_mpi(bytes_of(*float_sum), 0);
+    runtime.statistics.bypassed_bytes(bytes_of(*float_sum), 0);
   return bypass(runtime, reason);
 }
 
 Outcome bypass(Runtime& runtime, BypassReason reason, const comm::Communicator& communicator,
                const Allreduce& request) {
-  runtime.left_to_mpi(communicator, reason, request);
-  return Outcome::left(reason);
+  runtime.count_bypass(communicator, reason, request);
+  return Outcome::bypassed(reason);
 }
 
 void prepare_calls(Runtime& runtime, comm::Communicator& communicator) {
@@ -109,7 +109,7 @@ Status estimate_call(Runtime& runtime, comm::Communicator& communicator, const c
   // Types that SLIMPI_TYPES does not name are only predicted.
   const BypassReason reason =
       has_type(communicator, request) ? BypassReason::off : BypassReason::datatype;
-  runtime.left_to_mpi(communicator, reason, request);
+  runtime.count_bypass(communicator, reason, request);
   *outcome = Outcome::finished(estimate.call_mpi(request, reason, *way));
   return Status::ok;
 }
@@ -261,8 +261,8 @@ bool takes_type(comm::Communicator& communicator, const Allreduce& request) {
 
 // The steps that look at nothing but the arguments. Most calls that are left to MPI end here: it is
 // the one place where an instruction counts. Where no outcome comes, *runtime runs.
-[[gnu::always_inline]] inline std::optional<Outcome> left_at_sight(const Allreduce& request,
-                                                                   Runtime** its_runtime) {
+[[gnu::always_inline]] inline std::optional<Outcome> bypassed_at_sight(const Allreduce& request,
+                                                                       Runtime** its_runtime) {
   if (Finalizing::is_finalizing()) return Outcome();
   Runtime* const runtime = *its_runtime = Runtime::get(request.comm);
   if (runtime == nullptr || runtime->finished.load(std::memory_order_relaxed)) return Outcome();
@@ -277,7 +277,7 @@ bool takes_type(comm::Communicator& communicator, const Allreduce& request) {
   if (request.op != mpi::abi.op_sum)
     return bypass(*runtime, floats ? BypassReason::op : BypassReason::datatype);
   if (!floats &&
-      request.comm == runtime->left_types[std::size_t(*type)].load(std::memory_order_relaxed))
+      request.comm == runtime->bypassed_types[std::size_t(*type)].load(std::memory_order_relaxed))
     return bypass(*runtime, BypassReason::datatype);
   return std::nullopt;
 }
@@ -288,25 +288,25 @@ bool takes_type(comm::Communicator& communicator, const Allreduce& request) {
   // A type that no communicator can have in its SLIMPI_TYPES is left for that reason.
   const bool never =
       type != ElementType::float32 && !Runtime::types.load(std::memory_order_relaxed).has(type);
-  const auto left_for = [&](BypassReason reason) {
+  const auto bypass_for = [&](BypassReason reason) {
     return bypass(*runtime, never ? BypassReason::datatype : reason);
   };
-  if (is_invalid(request)) return {left_for(BypassReason::small)};
+  if (is_invalid(request)) return {bypass_for(BypassReason::small)};
   const mpi::Comm comm = request.comm;
   std::optional<int> raised;
   comm::Communicator* const communicator = runtime->find(comm, &raised);
   if (communicator == nullptr) {
-    const Outcome left = left_for(BypassReason::comm);
-    return {raised ? Outcome::finished(*raised) : left};
+    const Outcome bypassed = bypass_for(BypassReason::comm);
+    return {raised ? Outcome::finished(*raised) : bypassed};
   }
   if (!runtime->option_error.empty()) runtime->end_job(comm);
   if (never && !communicator->compares(type))
-    runtime->left_types[std::size_t(type)].store(comm, std::memory_order_relaxed);
-  if (!has_peers(*communicator)) return {left_for(BypassReason::comm)};
+    runtime->bypassed_types[std::size_t(type)].store(comm, std::memory_order_relaxed);
+  if (!has_peers(*communicator)) return {bypass_for(BypassReason::comm)};
   if (type != ElementType::float32 && !takes_type(*communicator, request)) {
-    const Outcome left = bypass(*runtime, BypassReason::datatype);
-    return communicator->compares(type) ? Entered{left, runtime, communicator, true}
-                                        : Entered{left};
+    const Outcome bypassed = bypass(*runtime, BypassReason::datatype);
+    return communicator->compares(type) ? Entered{bypassed, runtime, communicator, true}
+                                        : Entered{bypassed};
   }
   // Before anything is looked up: most calls that are left to MPI are small.
   if (communicator->agreed() && !communicator->unusable() &&
@@ -329,7 +329,7 @@ Outcome compare_type(const Entered& entered, const Allreduce& request) {
                               : give_up(*entered.runtime, communicator, request, status);
 }
 
-// All steps after left_at_sight().
+// All steps after bypassed_at_sight().
 [[gnu::noinline]] Outcome dispatch_sum(Runtime* runtime, const Allreduce& request) {
   const Entered entered = enter_sum(runtime, request);
   if (entered.communicator == nullptr) return entered.outcome;
@@ -340,8 +340,8 @@ Outcome compare_type(const Entered& entered, const Allreduce& request) {
 
 Outcome dispatch_described(const Allreduce& request) {
   Runtime* runtime = nullptr;
-  const std::optional<Outcome> left = left_at_sight(request, &runtime);
-  return left ? *left : dispatch_sum(runtime, request);
+  const std::optional<Outcome> bypassed = bypassed_at_sight(request, &runtime);
+  return bypassed ? *bypassed : dispatch_sum(runtime, request);
 }
 
 // As dispatch() does; the call may have a description.
@@ -356,8 +356,8 @@ Outcome dispatch_described(const Allreduce& request) {
 
 Entered enter_nonblocking(const Allreduce& request) {
   Runtime* runtime = nullptr;
-  const std::optional<Outcome> left = left_at_sight(request, &runtime);
-  return left ? Entered{*left} : enter_sum(runtime, request);
+  const std::optional<Outcome> bypassed = bypassed_at_sight(request, &runtime);
+  return bypassed ? Entered{*bypassed} : enter_sum(runtime, request);
 }
 
 std::optional<DescribedTensor> take_description(const Allreduce& request) {

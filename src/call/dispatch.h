@@ -43,8 +43,8 @@ Status agree_on_excluded(comm::Communicator& communicator, const Allreduce& requ
 // Counts a call that MPI makes. Without a communicator, which was not looked at, rank 0 of the job
 // counts the bytes of float sums.
 inline Outcome bypass(Runtime& runtime, BypassReason reason) {
-  runtime.statistics.passed(reason);
-  return Outcome::left(reason);
+  runtime.statistics.bypassed(reason);
+  return Outcome::bypassed(reason);
 }
 Outcome bypass(Runtime& runtime, BypassReason reason, const Allreduce* float_sum);
 Outcome bypass(Runtime& runtime, BypassReason reason, const comm::Communicator& communicator,

@@ -44,7 +44,7 @@ struct Outcome {
   std::optional<BypassReason> reason;  // why MPI does it; empty where slimpi does not count it
 
   static Outcome finished(int code) { return {true, code, {}}; }
-  static Outcome left(BypassReason reason) { return {false, 0, reason}; }
+  static Outcome bypassed(BypassReason reason) { return {false, 0, reason}; }
 };
 
 // For such calls MPI reports its own errors, if they are any.
@@ -79,7 +79,7 @@ bool takes_description(const Allreduce& call);
 int call_mpi(const Allreduce& call, std::optional<BypassReason> reason);
 
 // The same in the program's floating-point environment, called from inside slimpi's own.
-int pass_to_mpi(const Allreduce& call, std::optional<BypassReason> reason);
+int call_mpi_from_inside(const Allreduce& call, std::optional<BypassReason> reason);
 
 // The same as call_mpi, without staging, trace and estimate.
 int call_mpi_unstaged(const Allreduce& call);

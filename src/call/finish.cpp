@@ -57,11 +57,11 @@ Status Runtime::offer_for_report(comm::Communicator& communicator) {
   return Status::ok;
 }
 
-void Runtime::left_to_mpi(const comm::Communicator& communicator, BypassReason reason,
-                          const Allreduce& request) {
-  statistics.passed(reason);
+void Runtime::count_bypass(const comm::Communicator& communicator, BypassReason reason,
+                           const Allreduce& request) {
+  statistics.bypassed(reason);
   if (communicator.rank() == 0)
-    statistics.left_to_mpi(bytes_of(request), std::uint64_t(communicator.layout().nodes()));
+    statistics.bypassed_bytes(bytes_of(request), std::uint64_t(communicator.layout().nodes()));
 }
 
 // The hosts of the job, each once. Collective over report_comm_. Rank 0 agrees first whether it has

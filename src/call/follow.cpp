@@ -54,7 +54,7 @@ comm::Communicator* Runtime::find(mpi::Comm comm, std::optional<int>* raised) {
 
 // What was kept by the handle of a communicator is not looked up any more.
 void Runtime::handles_end() {
-  forget_left_types();
+  forget_bypassed_types();
   generation_.fetch_add(1, std::memory_order_release);
 }
 

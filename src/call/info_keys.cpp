@@ -93,7 +93,7 @@ int take_info(mpi::Comm comm, mpi::Info info) {
   // those that get no key, or no memory below.
   comm::Communicator* communicator = runtime->find_made(comm);
   if (communicator != nullptr) communicator->compare_options_again();
-  runtime->forget_left_types();
+  runtime->forget_bypassed_types();
   int keys = 0;
   api.Info_get_nkeys(info, &keys);
   for (int i = 0; i < keys; ++i) {

@@ -163,8 +163,8 @@ void Queues::run(void* argument) {
   const FailureScope own_text;
   Outcome outcome;
   Status status = caught([&] {
-    outcome = sum.left ? Outcome::left(*sum.left)
-                       : dispatch_together(sum.runtime, sum.communicator, sum.call);
+    outcome = sum.bypass ? Outcome::bypassed(*sum.bypass)
+                         : dispatch_together(sum.runtime, sum.communicator, sum.call);
   });
   const auto fail_it = [&] {
     // The others may wait for this rank to meet them.

@@ -35,7 +35,7 @@ struct Sum {
   const comm::Communicator* of_comm = &communicator;
   const std::optional<DescribedTensor> tensor;
   Allreduce call;
-  std::optional<BypassReason> left = {};  // why MPI makes it; decided at its start
+  std::optional<BypassReason> bypass = {};  // why MPI makes it; decided at its start
   mpi::Request request = mpi::abi.request_null;
   void* program_request = nullptr;  // valid at its start only
   void (*ended)(Sum&) = nullptr;    // completes the request

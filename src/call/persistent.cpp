@@ -74,8 +74,9 @@ int start(Persistent& persistent) {
   auto sum = std::make_unique<Sum>(persistent.runtime, persistent.communicator, persistent.call,
                                    persistent.tensor);
   forget_failure(persistent.request);  // of a sum whose completion slimpi did not see
-  if (!Runtime::on) sum->left = BypassReason::off;
-  if (sum->left) persistent.runtime.left_to_mpi(persistent.communicator, *sum->left, sum->call);
+  if (!Runtime::on) sum->bypass = BypassReason::off;
+  if (sum->bypass)
+    persistent.runtime.count_bypass(persistent.communicator, *sum->bypass, sum->call);
   sum->of_comm = persistent.of_comm;
   sum->request = persistent.request;
   sum->ended = &send_to_itself;

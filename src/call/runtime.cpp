@@ -173,8 +173,8 @@ void Runtime::add_types(ElementTypes more) {
   while (!types.compare_exchange_weak(all, wanted, std::memory_order_relaxed));
 }
 
-void Runtime::forget_left_types() {
-  for (auto& comm : left_types) comm.store(mpi::Comm(), std::memory_order_relaxed);
+void Runtime::forget_bypassed_types() {
+  for (auto& comm : bypassed_types) comm.store(mpi::Comm(), std::memory_order_relaxed);
 }
 
 // Under another MPI's launcher every process is a job of its own: the sums of such ranks are wrong

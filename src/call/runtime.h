@@ -74,8 +74,8 @@ class Runtime {
   Status offer_for_report(comm::Communicator& communicator);
 
   // Counts a float sum that goes to MPI for this reason, and its bytes.
-  void left_to_mpi(const comm::Communicator& communicator, BypassReason reason,
-                   const Allreduce& request);
+  void count_bypass(const comm::Communicator& communicator, BypassReason reason,
+                    const Allreduce& request);
 
   // Writes the report to the target of SLIMPI_REPORT. `together`: with the bytes of all ranks;
   // collective over the job once offer_for_report found a communicator.
@@ -105,8 +105,8 @@ class Runtime {
   static void add_types(ElementTypes more);
   // By type, while `types` has it not: the last communicator whose ranks have compared that, or
   // have nothing to compare. Its sums of the type are left to MPI, and nothing is looked up.
-  std::array<std::atomic<mpi::Comm>, kElementTypes> left_types{};
-  void forget_left_types();
+  std::array<std::atomic<mpi::Comm>, kElementTypes> bypassed_types{};
+  void forget_bypassed_types();
   std::atomic<bool> finished{false};
   std::atomic<bool> banner_logged{false};  // the banner was printed
   std::atomic<bool> rounding_told{false};  // the job was told that its sums are rounded

@@ -66,7 +66,7 @@ struct Call {
 
   // Set by run when all ranks found together that the call is left to MPI after all (fallback).
   // `out` and the state are then unchanged.
-  std::optional<BypassReason> passed = {};
+  std::optional<BypassReason> bypass = {};
 
   // Set by run where it used another codec than that of the plan's format.
   std::optional<UsedCodec> used_codec = {};

@@ -86,7 +86,7 @@ std::string refuse_files(const Config& config) {
   return "";
 }
 
-Decision pass(BypassReason reason) {
+Decision bypass(BypassReason reason) {
   Decision decision;
   decision.reason = reason;
   return decision;
@@ -109,9 +109,9 @@ Decision decide(const Config& config, const Rule* rule) {
   if (rule != nullptr && rules_apply(config)) {
     wanted = rule->algorithm;
     if (rule->bits) bits = *rule->bits;
-    if (wanted == "off") return pass(BypassReason::rule);
+    if (wanted == "off") return bypass(BypassReason::rule);
   }
-  if (wanted == "off") return pass(BypassReason::off);
+  if (wanted == "off") return bypass(BypassReason::off);
   Decision decision;
   if (wanted == "auto") {
     for (const algorithm::Algorithm& row : algorithm::all())

@@ -59,8 +59,8 @@ AllreduceCall::AllreduceCall(Runtime& runtime, comm::Communicator& communicator,
       plan_(plan),
       request_(request),
       count_(std::uint64_t(request.count)) {}
-Status AllreduceCall::run(std::optional<BypassReason>* passed) {
-  *passed = g_script.fallback;
+Status AllreduceCall::run(std::optional<BypassReason>* bypass) {
+  *bypass = g_script.fallback;
   if (!g_script.fallback) ::run(plan_.algorithm->name);
   g_now += g_script.verifying;
   verifying_ += g_script.verifying;
@@ -123,7 +123,7 @@ struct Job {
 };
 
 std::uint64_t passed(BypassReason reason) {
-  return Runtime::get()->statistics.counts().passed[std::size_t(reason)];
+  return Runtime::get()->statistics.counts().bypassed[std::size_t(reason)];
 }
 
 void each_candidate_is_tried_and_the_fastest_stays(void**) {

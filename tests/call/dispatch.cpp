@@ -28,7 +28,7 @@ Allreduce floats(mpi::Comm comm = mpi::abi.comm_world) {
 
 std::uint64_t passed(BypassReason reason) {
   Runtime* const runtime = Runtime::started();
-  return runtime == nullptr ? 0 : runtime->statistics.counts().passed[std::size_t(reason)];
+  return runtime == nullptr ? 0 : runtime->statistics.counts().bypassed[std::size_t(reason)];
 }
 
 // The call is left to MPI, and counted once, for this reason.
@@ -102,12 +102,12 @@ void the_switch_turns_off_and_on(void**) {
 void sums_of_one_rank_are_no_bytes_of_the_job(void**) {
   // MPI refuses a nonblocking call on a handle that is none, and so it is not counted.
   const auto left = [](mpi::Comm comm, bool valid = true) {
-    const std::uint64_t before = Runtime::get()->statistics.counts().bytes_left_elsewhere;
+    const std::uint64_t before = Runtime::get()->statistics.counts().bytes_bypassed_elsewhere;
     call::control(0);
     assert_left(floats(comm), BypassReason::off);
     call::control(1);
     if (valid) call::count_nonblocking(floats(comm));
-    return Runtime::get()->statistics.counts().bytes_left_elsewhere - before;
+    return Runtime::get()->statistics.counts().bytes_bypassed_elsewhere - before;
   };
   assert_int_equal(left(mpi::abi.comm_self), 0);
   assert_int_equal(left(mpi::abi.comm_world), 2 * sizeof g_in);

@@ -39,7 +39,7 @@ TimedCall call_mpi_timed(const Allreduce& call, const char* name) {
 [[gnu::noinline]] int call_mpi_recorded(const Allreduce& call, std::optional<BypassReason> reason) {
   CallEstimate* const estimate = CallEstimate::running();
   const auto [code, nanoseconds] =
-      call_mpi_timed(call, reason ? row_of(*reason).left : "left to MPI");
+      call_mpi_timed(call, reason ? row_of(*reason).text : "left to MPI");
   if (estimate != nullptr && reason && code == mpi::kSuccess)
     estimate->record(call, *reason, nanoseconds);
   return code;
@@ -54,14 +54,14 @@ int call_mpi(const Allreduce& call, std::optional<BypassReason> reason) {
   return call_mpi_recorded(call, reason);
 }
 
-int pass_to_mpi(const Allreduce& call, std::optional<BypassReason> reason) {
+int call_mpi_from_inside(const Allreduce& call, std::optional<BypassReason> reason) {
   const CallersFloats environment;
   return call_mpi(call, reason);
 }
 
 int CallEstimate::call_mpi(const Allreduce& call, BypassReason reason, const Way& way) {
   sample(call, reason, way);
-  const auto [code, nanoseconds] = call_mpi_timed(call, row_of(reason).left);
+  const auto [code, nanoseconds] = call_mpi_timed(call, row_of(reason).text);
   if (code == mpi::kSuccess) record(call, reason, way, nanoseconds);
   return code;
 }
