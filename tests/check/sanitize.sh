@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # The tree built anew with the sanitizers of addresses and undefined behaviour, and with that of
-# threads; unit tests and some MPI tests in each, and valgrind on the usual build.
+# threads; unit tests and some MPI tests in each, and valgrind on the usual build. A build compiles
+# only what its tests need, and the tests run in the depth of the first tier.
 # TEST_SANITIZE names what to do: address thread valgrind.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
@@ -10,15 +11,17 @@ unset MAKEFLAGS MFLAGS MAKELEVEL
 # UCX replaces functions of the C library that the sanitizers replace, too.
 export LD_LIBRARY_PATH ASAN_OPTIONS TSAN_OPTIONS=exitcode=66 UCX_MEM_EVENTS=no
 usual=$top_builddir
+export RUN_EXPENSIVE_TESTS=no
 
 build() { # KIND TARGET...: of --enable-sanitizers; leaves the test in its directory
   mkdir "$work/$1"
   cd "$work/$1" || return 1
   top_builddir=$work/$1 LD_LIBRARY_PATH=$work/$1/.libs kind=$1
   shift
-  # Sanitized code brings warnings of its own. Each file includes what it uses: PRECOMPILED=.
+  # Sanitized code brings warnings of its own.
+  # shellcheck disable=SC2086
   { "$top_srcdir/configure" --enable-sanitizers="$kind" --without-cuda \
-    CXXFLAGS="-O1 -g1 -Wno-error" && make -j2 PRECOMPILED= "$@"; } >build.txt 2>&1 && return 0
+    CXXFLAGS="-O1 -g1 -Wno-error" && make -j2 $words "$@"; } >build.txt 2>&1 && return 0
   tail -n 20 build.txt
   fail "a build with --enable-sanitizers=$kind"
   return 1
@@ -46,32 +49,43 @@ scripts() { # WHAT NAME...: tests/mpi/NAME.sh pass in the build at hand
   done
 }
 
+# Those that handle memory.
 # shellcheck disable=SC2016
-units='include Makefile
-units: ; @echo $(unit_tests)'
+unit_tests() { # DIRECTORY with a Makefile
+  echo 'include Makefile
+units: ; @echo $(filter-out %_random %/stochastic %/float16, $(filter tests/algorithm/% \
+  tests/base/% tests/call/% tests/comm/% tests/inter/schedule% tests/intra/% tests/kernels/% \
+  tests/mpi/%, $(unit_tests)))' | make -s -C "$1" -f - units
+}
 
 for kind in ${TEST_SANITIZE:-address thread valgrind}; do
   top_builddir=$usual
   case $kind in
     address)
-      build yes check TESTS= || continue
+      words=
+      # shellcheck disable=SC2046
+      build yes base/precompiled.h.gch/program base/precompiled.h.gch/library \
+        libslimpi.la slimpi-hwloc.la tests/helper/libyielding_ucx.la \
+        tests/mpi/libfaults.la tests/mpi/one_node tests/mpi/steps tests/mpi/feedback \
+        tests/mpi/failures tests/mpi/sums tests/mpi/schedules tests/mpi/tensor_state \
+        tests/mpi/powersgd $(unit_tests "$usual") || continue
       # Requests for too much memory are part of the tests. Of MPI's own leaks nothing is said.
       ASAN_OPTIONS=allocator_may_return_null=1
-      for test in $(echo "$units" | make -s -f - units); do
-        [ "$test" = tests/gpu/kernels ] || runs "addresses: $test" "$test"
+      for test in $(unit_tests .); do
+        runs "addresses: $test" env TEST_SEEDS=1:60 "$test"
       done
       ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0
       scripts addresses one_node lifetimes feedback failures sums schedules tensor_state powersgd
       ;;
     thread)
-      build thread libslimpi.la tests/mpi/isolation tests/mpi/steps tests/mpi/progress \
-        tests/mpi/nonblocking tests/mpi/nonblocking_errors tests/mpi/nonblocking_threads ||
-        continue
+      words=PRECOMPILED= # each file includes what it uses
+      build thread libslimpi.la tests/helper/libyielding_ucx.la tests/mpi/isolation \
+        tests/mpi/steps tests/mpi/progress tests/mpi/nonblocking tests/mpi/nonblocking_errors \
+        tests/mpi/nonblocking_threads || continue
       # MPI_Finalize holds a lock that MPI takes elsewhere while a communicator is made, which no
       # thread does by then.
       echo 'deadlock:slimpi::call::Runtime::finish' >"$work/suppressions.txt"
       TSAN_OPTIONS=$TSAN_OPTIONS:suppressions=$work/suppressions.txt
-      # Two million calls are eighty seconds there.
       export MPI_TEST_SECONDS=240
       scripts threads isolation lifetimes nonblocking progress
       ;;

@@ -30,11 +30,14 @@ SLIMPI_RANKS_PER_NODE=2 SLIMPI_LOG=debug holds "six threads open segments at the
   under 3 "$program" threads 2 6 2>err.txt
 expect "$(grep -c 'segment could not be made' err.txt)" 0 "and none at a second attempt"
 export SLIMPI_RANKS_PER_NODE=1
-holds "threads set options" under 2 "$program" lookup 2000000
+# A sanitizer sees a race, or a leak, in any of the calls, and is slow.
+lookups=2000000 made=10000
+[ -z "$sanitizer" ] || lookups=20000 made=1000
+holds "threads set options" under 2 "$program" lookup $lookups
 expect "$(report report.json calls compressed) $(report report.json calls passed off)" "1 1" \
   "threads set options: each of its own communicator"
-holds "10,000 communicators" under 2 "$program" many 10000
-expect "$(report report.json calls compressed)" 500 "10,000 communicators: compressed"
+holds "$made communicators" under 2 "$program" many $made
+expect "$(report report.json calls compressed)" $((made / 20)) "$made communicators: compressed"
 SLIMPI_RANKS_PER_NODE=2 deeper \
   holds "10,000 communicators in one node" under 2 "$program" many 10000
 holds "1,700 at once" under 2 "$program" live
