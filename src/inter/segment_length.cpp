@@ -13,7 +13,7 @@ namespace {
 
 // Bytes of a segment: enough that the fixed cost of a message does not matter. UCX uses its
 // rendezvous protocol for more than about 19 KiB over TCP, which costs four more messages.
-constexpr std::size_t kSmallBytes = 16 << 10, kLargeBytes = 256 << 10;
+constexpr std::size_t kSmallBytes = 16 << 10, kLargeBytes = 288 << 10;
 
 // With long segments a chunk has this many at least, so that the pipeline stages overlap.
 constexpr std::size_t kPipeline = 4;
