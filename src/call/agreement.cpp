@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the ranks of a call between nodes agree on before it: the tensor state, and whether all
-// values are finite. Each question is one reduction that all ranks
-// call, so no rank decides alone to leave the call to MPI.
+// values are finite. Each question is one reduction that all ranks call, so no rank decides alone
+// to leave the call to MPI.
 #include <cstring>
 
 #include "algorithm/algorithm.h"
@@ -53,15 +53,15 @@ Status AllreduceCall::compare(comm::Call& call, Agreement* agreement) {
     agreement->number = state->number;
     agreement->history = state->history();
     agreement->state_nonfinite = state->nonfinite != 0 ? 1 : 0;
+    const Shape shape = plan_.algorithm->shape(plan_, communicator_.config(), count_);
+    Fnv1a shapes;
+    for (const std::uint64_t size : {shape.rows, shape.columns}) shapes.add(size);
+    for (const auto& [rows, columns] : plan_.matrices) {
+      shapes.add(rows);
+      shapes.add(columns);
+    }
+    agreement->shape = shapes.value();
   }
-  const Shape shape = plan_.algorithm->shape(plan_, communicator_.config(), count_);
-  Fnv1a shapes;
-  for (const std::uint64_t size : {shape.rows, shape.columns}) shapes.add(size);
-  for (const auto& [rows, columns] : plan_.matrices) {
-    shapes.add(rows);
-    shapes.add(columns);
-  }
-  agreement->shape = shapes.value();
   agreement->other_shape = ~agreement->shape;
   agreement->other_number = ~agreement->number;
   agreement->other_history = ~agreement->history;
@@ -110,7 +110,7 @@ Status AllreduceCall::agree(comm::Call& call, std::optional<BypassReason>* bypas
     ++call.state->calls;
     *bypass = BypassReason::start;
   } else if (!agreement.shapes_alike()) {
-    // Its length follows the shape, so some ranks have made it anew in compare_states(), and a sum
+    // Its length follows the shape, so some ranks have made it anew in compare(), and a sum
     // after the program has corrected the shape would mix two factors.
     call.state->close({comm::StateArray::factor});
     return name_shapes();
