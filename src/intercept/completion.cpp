@@ -24,8 +24,10 @@ struct C {
 
 // mpi_f08 of MPICH.
 struct F08 {
-  // That of MPICH 4.0 counts from 0, as no Fortran does.
+  // That of MPICH 4.0 counts from 0, as no Fortran does. Nobody asks without sums in flight, and
+  // before the first sum there is no runtime.
   static int first_index() {
+    if (!sums_in_flight()) return 1;
     static const int first = [] {
       int requests[2], index = 2, flag = 0, error = 0;
       mpi::MessageStatus status;

@@ -23,9 +23,10 @@ inline bool from_fortran(const void* caller) {
   return mpi::abi.fortran_calls_pmpi && is_fortran_code(caller);
 }
 
+// Handles of its mpi_f08 are C's ints.
 inline bool has_f08_of_mpich() {
   mpi::find_abi();
-  return !mpi::abi.fortran_calls_pmpi;
+  return mpi::handle_bytes() == sizeof(int);
 }
 
 }  // namespace slimpi::intercept

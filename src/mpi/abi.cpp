@@ -8,12 +8,12 @@ constexpr Abi kMpich = {
     .name = "MPICH",
     .handle_bits = 0xffffffff,
     .in_place = {~Word(0)},
-    .predefined = {{0x40000000, 0x80000000}, {0, 0}},
 #define SLIMPI_HANDLE(type, name, mpich, ...) .name = type(mpich),
 #define SLIMPI_NUMBER(name, mpich, ...) .name = mpich,
 #include "mpi/constants.def"
 #undef SLIMPI_HANDLE
 #undef SLIMPI_NUMBER
+    .predefined = {{0x40000000, 0x80000000}, {0, 0}},
     .status_ignore = {1},
     .fortran_calls_pmpi = false,
     .status = {.source = 2, .tag = 3, .error = 4, .bytes = 20},
@@ -24,12 +24,12 @@ constexpr Abi kStandard = {
     .name = "the MPI 5 ABI",
     .handle_bits = ~Word(0),
     .in_place = {1},
-    .predefined = {{0x200, 0x400}, {0, 0}},
 #define SLIMPI_HANDLE(type, name, mpich, standard, open_mpi) .name = type(standard),
 #define SLIMPI_NUMBER(name, mpich, standard, open_mpi) .name = standard,
 #include "mpi/constants.def"
 #undef SLIMPI_HANDLE
 #undef SLIMPI_NUMBER
+    .predefined = {{0x200, 0x400}, {0, 0}},
     .status_ignore = {0},
     .fortran_calls_pmpi = false,
     .status = {.source = 0, .tag = 1, .error = 2, .bytes = 32},
@@ -43,12 +43,12 @@ Abi open_mpi(const void* (*symbol)(const char* name)) {
       .name = "Open MPI",
       .handle_bits = ~Word(0),
       .in_place = {1},
-      .predefined = {},
 #define SLIMPI_HANDLE(type, name, mpich, standard, open_mpi) .name = type(at(open_mpi)),
 #define SLIMPI_NUMBER(name, mpich, standard, open_mpi) .name = open_mpi,
 #include "mpi/constants.def"
 #undef SLIMPI_HANDLE
 #undef SLIMPI_NUMBER
+      .predefined = {},
       .status_ignore = {0},
       .fortran_calls_pmpi = true,
       .status = {.source = 0, .tag = 1, .error = 2, .bytes = 24},

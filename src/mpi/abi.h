@@ -22,16 +22,17 @@ struct alignas(64) Abi {
   const char* name;
   Word handle_bits;  // the bits of a word that are the handle
   Address<const void> in_place;
-  // The handles of predefined datatypes, and of no other: from each first up to its end.
-  struct {
-    Word first, end;
-  } predefined[2];
 
 #define SLIMPI_HANDLE(type, name, ...) type name;
 #define SLIMPI_NUMBER(name, ...) int name;
 #include "mpi/constants.def"
 #undef SLIMPI_HANDLE
 #undef SLIMPI_NUMBER
+
+  // The handles of predefined datatypes, and of no other: from each first up to its end.
+  struct {
+    Word first, end;
+  } predefined[2];
 
   Address<MessageStatus> status_ignore;
 

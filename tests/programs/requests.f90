@@ -48,6 +48,10 @@ program requests
     call MPI_Finalize(ierror)
     stop
   end if
+  ! Before the first sum nothing of slimpi's has begun.
+  request = MPI_REQUEST_NULL
+  call MPI_Testany(2, request, index, flag, MPI_STATUS_IGNORE, ierror)
+  call MPI_Testsome(2, request, done, indices, MPI_STATUSES_IGNORE, ierror)
   do way = 1, ways
     a = [(mod(i, 100) + rank, i = 1, n)]
     b = [(mod(i, 50), i = 1, n)]
