@@ -42,6 +42,7 @@ seconds=${MPI_TEST_SECONDS:-120} # other tests run at the same time
 failures=0
 yielding=$top_builddir/tests/helper/.libs/libyielding_ucx.so
 [ -e "$yielding" ] || yielding=
+sanitizer='' # its library, which wants to be the first
 # In these tests of the second tier MPICH waits, and looks for devices, as it does for users.
 case ${RUN_EXPENSIVE_TESTS:-no}/${0##*/} in
   yes/sums.sh | yes/one_node.sh | yes/isolation.sh | yes/nonblocking.sh | yes/progress.sh | \
@@ -81,7 +82,8 @@ plain() {
   plain_ranks=$1
   shift
   # shellcheck disable=SC2086 # words
-  timeout -k 5 "$seconds" $MPIEXEC -n "$plain_ranks" env LD_PRELOAD="$yielding" "$@" </dev/null
+  timeout -k 5 "$seconds" $MPIEXEC -n "$plain_ranks" \
+    env LD_PRELOAD="${sanitizer:+$sanitizer:}$yielding" "$@" </dev/null
 }
 
 under() {
