@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What must exist before the first message of a call: scratch memory and streams.
+#include <algorithm>
+#include <bit>
 #include <map>
 #include <tuple>
 
@@ -19,9 +21,11 @@ struct Prepared : comm::Attachment {
   std::map<std::tuple<const Algorithm*, int, std::uint32_t, Hierarchy, const std::string*>,
            std::uint64_t>
       largest;
+  std::uint64_t calls = 0;
 };
 
-Status reserve(const comm::Call& call, Prepared& prepared, bool* ready) {
+// `ask`: also where all ranks were ready for this size.
+Status reserve(const comm::Call& call, Prepared& prepared, bool ask, bool* ready) {
   comm::Communicator& communicator = call.communicator;
   const comm::Plan& plan = call.plan;
   std::uint64_t& largest = prepared.largest[{plan.algorithm, plan.format.bits, plan.format.bucket,
@@ -34,7 +38,7 @@ Status reserve(const comm::Call& call, Prepared& prepared, bool* ready) {
     if (status == Status::ok && (role == StreamRole::compute || staged))
       status = communicator.stream_for(call.location, &stream, role);
   *ready = status == Status::ok;
-  if (call.count <= largest) return status;
+  if (!ask && call.count <= largest) return status;
   if (!*ready) log_failure_once(LogLevel::warn, "calls of this size go to MPI on all ranks");
   std::uint64_t everyone[] = {*ready ? 1u : 0u, staged ? 0u : 1u};
   SLIMPI_TRY(communicator.exchange().all_min(everyone));
@@ -43,16 +47,23 @@ Status reserve(const comm::Call& call, Prepared& prepared, bool* ready) {
     // Longer messages need more memory: every size is prepared again, this one at once.
     communicator.use_segments(comm::SegmentClass::large);
     prepared.largest.clear();
-    return *ready ? reserve(call, prepared, ready) : Status::ok;
+    return *ready ? reserve(call, prepared, true, ready) : Status::ok;
   }
-  if (*ready) largest = call.count;
+  if (*ready) largest = std::max(largest, call.count);
   return Status::ok;
 }
 
 }  // namespace
 
 Status prepare(const comm::Call& call, bool* ready) {
-  return reserve(call, call.communicator.attachment<Prepared>(), ready);
+  Prepared& prepared = call.communicator.attachment<Prepared>();
+  comm::Communicator& communicator = call.communicator;
+  // Buffers may come to lie on a GPU later: at the calls 4, 8, 16, ... the ranks look again.
+  const std::uint64_t number = ++prepared.calls;
+  const bool ask = number >= 4 && std::has_single_bit(number) &&
+                   communicator.config().buffers != Buffers::host &&
+                   communicator.segment_class() == comm::SegmentClass::small;
+  return reserve(call, prepared, ask, ready);
 }
 
 }  // namespace slimpi::algorithm

@@ -43,8 +43,8 @@ class NodeBarrier {
   // arrive faster through memory. Measured by this rank; ranks may differ.
   bool cross_cache() const { return locality_.cross_cache(); }
 
-  // Publishing: at most once between two barriers, a rank sets a word with the fields of
-  // pass_decision.h. published() returns, after the next barrier, the words of all ranks of the
+  // Publishing: at most once between two barriers, a rank sets a word, such as one with the fields
+  // of pass_decision.h. published() returns, after the next barrier, the words of all ranks of the
   // node, joined by "and" and by "or".
   struct Published {
     std::uint64_t all, any;

@@ -45,10 +45,11 @@ int main(int argc, char** argv) {
   float* const memory = gpu_take(GPU_DEVICE, (size_t)count * sizeof(float));
   float* const zeros = calloc((size_t)count, sizeof(float));
   gpu_copy(memory, GPU_DEVICE, zeros, GPU_HOST, (size_t)count * sizeof(float));
+  /* Sums of host memory come first: messages are short until the ranks look again, at call 4. */
+  MPI_Allreduce(MPI_IN_PLACE, zeros, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
   free(zeros);
   long calls[NAMES];
-  count_sum(memory, count, calls); /* what is opened once */
-  count_sum(memory, count, calls);
+  for (int i = 0; i < 4; ++i) count_sum(memory, count, calls);
   long total = 0;
   for (int i = 0; i < NAMES; ++i) {
     total += calls[i];

@@ -9,7 +9,7 @@ namespace slimpi::device::cuda {
 
 // Events are kept in a ring of kEvents CUDA events. An event whose CUDA event was recorded again
 // for a later one counts as reached when the later one is: late, never early.
-constexpr int kEvents = 64;
+constexpr int kEvents = 256;
 
 struct CudaStream {
   Context* context = nullptr;
