@@ -12,6 +12,11 @@ for program in sums sums_f08; do
 done
 alike "mpif.h and mpi module" 4 4 ./sums
 alike "mpi_f08" 2 3 ./sums_f08
+if "$MPIFC" -cpp -DF08 -O1 -w -o requests "$programs/requests.f90" 2>build.log; then
+  expect "$(under 2 ./requests exact)" "all ways" "requests of mpi_f08, before the first sum, too"
+else
+  echo "NOTE $MPIFC cannot build requests: $(grep -m 1 Error build.log)"
+fi
 
 # Nonblocking and persistent sums, where the MPI has both. Not without the library: persistent sums
 # of MPICH 4.0 break in its MPI_Waitany.
