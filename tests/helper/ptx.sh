@@ -15,7 +15,8 @@ for needed in tests/fake_driver/libcuda.so.1 tests/ptx/kernels; do
 done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export LD_LIBRARY_PATH="$top_builddir/tests/fake_driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+libraries=$top_builddir/tests/fake_driver:$top_builddir/.libs
+export LD_LIBRARY_PATH="$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 
 # The GPUs that the build is for, the oldest first.
 # shellcheck disable=SC2034

@@ -113,3 +113,7 @@ Machine::Coverage Machine::coverage() const {
 }
 
 }  // namespace slimpi::test::ptx
+
+slimpi::test::ptx::Machine* slimpi_ptx_machine() {
+  return new slimpi::test::ptx::Machine;
+}

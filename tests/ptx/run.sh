@@ -5,6 +5,7 @@
 # part in it. Skips (77) without nvcc.
 set -eu
 . "${top_srcdir:?is set by make check}/tests/helper/ptx.sh"
+"$top_builddir/tests/ptx/interpreter"
 for target in $(echo "$targets" | sed -n '1p;$p' | uniq); do
   make_ptx "$target" "$work/$target"
   echo "$target"
