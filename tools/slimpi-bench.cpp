@@ -2,7 +2,6 @@
 // slimpi-bench: MPI_Allreduce of floats, size by size, through slimpi and through plain MPI in the
 // same run. It knows nothing of slimpi's inside: slimpi is preloaded, as into any program.
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
 #include <cstdio>
 #include <type_traits>
@@ -34,9 +33,7 @@ int run_prediction(const Options& options) {
   if (const std::string why = unwritable(options); !why.empty())
     return fmt::print(stderr, "slimpi-bench: {}\n", why), 1;
   if (options.json != "-") tools::put(table(options, constants, all));
-  return options.json.empty() || write_file(options.json, to_json(constants, all).dump(1) + "\n")
-             ? 0
-             : 1;
+  return options.json.empty() || write_file(options.json, to_json(constants, all)) ? 0 : 1;
 }
 
 int run_calibration(const Options& options, const World& world, const Contact& contact) {
@@ -50,7 +47,7 @@ int run_calibration(const Options& options, const World& world, const Contact& c
   const Calibration found = calibrate(world, contact);
   bool written = true;
   if (world.rank == 0) {
-    written = write_file(options.calibrate, to_json(found.constants).dump(1) + "\n");
+    written = write_file(options.calibrate, to_json(found.constants));
     if (written && options.calibrate == "-")
       fmt::print(stderr, "{}", summary(options, found));
     else if (written)
@@ -102,7 +99,7 @@ int run(const Options& options, const World& world) {
   }
   bool written = true;
   if (speaks && !options.json.empty())
-    written = write_file(options.json, to_json(options, world, all).dump(1) + "\n");
+    written = write_file(options.json, to_json(options, world, all));
   if (speaks && !options.plot.empty()) written = plot(options, world, all) && written;
   return same && sum(!written) == 0 ? 0 : 1;
 }

@@ -2,7 +2,6 @@
 // slimpi-info: tells what this slimpi is, what its options are set to, and what the machine looks
 // like.
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
 #include <CLI/CLI.hpp>
 
@@ -40,21 +39,15 @@ bool say_problems(const Loaded& loaded) {
 
 int tell(const Wanted& wanted) {
   std::string text;
-  info::Json json = info::Json::object();
   int status = 0;
   const auto part = [&](const std::string& more) { text += (text.empty() ? "" : "\n") + more; };
   const Loaded loaded = load_config(slimpi_environment());
   if ((wanted.version || wanted.options) && !say_problems(loaded)) status = kBadUse;
-  if (wanted.version) {
-    part(info::version_text());
-    json["version"] = info::version_json();
-  }
-  if (wanted.options) {
-    part(info::options_text(loaded.config, wanted.documented));
-    json["options"] = info::options_json(loaded.config);
-  }
+  const info::Build build = info::build();
+  if (wanted.version) part(info::build_text(build));
+  if (wanted.options) part(info::options_text(loaded.config, wanted.documented));
+  topology::Topology found;
   if (wanted.topology) {
-    topology::Topology found;
     if (load(found, topology::DeviceNames::pci_database) == Status::ok) {
       part(info::topology_text(found));
     } else {
@@ -62,9 +55,12 @@ int tell(const Wanted& wanted) {
                                           found.hostname, failure_text())));
       status = status == 0 ? 1 : status;
     }
-    json["topology"] = info::topology_json(found);
   }
-  tools::put(wanted.json ? json.dump(2) + "\n" : text);
+  if (wanted.json)
+    text =
+        info::to_json(wanted.version ? &build : nullptr, wanted.options ? &loaded.config : nullptr,
+                      wanted.topology ? &found : nullptr);
+  tools::put(text);
   return status;
 }
 
@@ -78,7 +74,7 @@ int tell_of_process(const std::string& pid, bool json) {
   info::Attached attached;
   const std::string problem = info::attach(pid, attached);
   if (!problem.empty()) return failed(problem);
-  tools::put(json ? info::attached_json(attached).dump(2) + "\n" : info::attached_text(attached));
+  tools::put(json ? info::to_json(attached) : info::attached_text(attached));
   return 0;
 }
 

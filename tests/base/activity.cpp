@@ -10,7 +10,6 @@
 #include <csignal>
 #include <cstring>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 // Before CMocka, which has a macro of the name of a function in base/status.h.
@@ -67,10 +66,13 @@ void json(void**) {
   call.reported(std::vector<int>(100, 5));
   info::Attached attached;
   assert_string_equal(info::attach(std::to_string(getpid()), attached).c_str(), "");
-  const info::Json one = info::attached_json(attached)["calls"][0];
-  assert_string_equal(one["stage"].get<std::string>().c_str(), "all-gather");
-  assert_int_equal(one["absent"].size(), Activity::kAbsent);
-  assert_int_equal(one["call"].get<int>(), 7);
+  const std::string json = info::to_json(attached);
+  std::string absent = R"("absent": [)";
+  for (std::size_t i = 0; i < Activity::kAbsent; ++i)
+    absent += i == 0 ? "\n        5" : ",\n        5";
+  for (const std::string& part :
+       {std::string(R"("stage": "all-gather",)"), std::string(R"("call": 7,)"), absent + "\n"})
+    if (json.find(part) == json.npos) fail_msg("%s: not in %s", part.c_str(), json.c_str());
   expect_text(info::attached_text(attached), "process", "5, 5 and 84 more\n");
 }
 

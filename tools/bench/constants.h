@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The cost model's constants as a JSON file, and as --wire and --latency change them.
 #pragma once
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "inter/cost_model.h"
@@ -11,7 +10,9 @@ namespace slimpi::bench {
 
 using namespace cost;
 
-nlohmann::ordered_json to_json(const Constants& constants);
+std::string to_json(const Constants& constants);
+// Reads the file of this path. Returns "" or what is wrong with it.
+std::string read_json(const std::string& path, Constants& constants);
 
 // Those of options.constants, or the ones built in when it is empty; then another link or latency
 // where the options name one. measured_link stays that of the constants. Returns "" or what is

@@ -2,7 +2,6 @@
 #include "tools/bench/predict.h"
 
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
 #include "tools/bench/calibrate.h"
 #include "tools/bench/constants.h"
@@ -93,32 +92,6 @@ std::string table(const Options& options, const Constants& c, const std::vector<
         number(f.cost.peers), rounded(f.cost.memory / (1 << 20)), rounded(f.cost.setup * 1e3));
   }
   return text;
-}
-
-nlohmann::ordered_json to_json(const Constants& constants, const std::vector<Forecast>& all) {
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const Forecast& f : all) {
-    rows.push_back(
-        {{"nodes", f.layout.nodes},
-         {"ranks_per_node", f.layout.ranks_per_node},
-         {"size", f.bytes},
-         {"schedule", to_string(f.schedule)},
-         {"used", f.used},
-         {"bits", f.bits == 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(f.bits)},
-         {"seconds", f.cost.seconds},
-         {"link_seconds", f.cost.link},
-         {"processor_seconds", f.cost.processor},
-         {"latency_seconds", f.cost.waiting},
-         {"speedup", f.plain_seconds / f.cost.seconds},
-         {"bottleneck", f.cost.held_by()},
-         {"messages", f.cost.messages},
-         {"peers", f.cost.peers},
-         {"peer_memory", f.cost.memory},
-         {"setup_seconds", f.cost.setup}});
-  }
-  return {{"constants", to_json(constants)},
-          {"beyond_measured", constants.beyond_measured()},
-          {"predictions", rows}};
 }
 
 void add_predictions(const Layout& layout, const Constants& c, std::vector<Row>& rows) {

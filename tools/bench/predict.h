@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Tables of what the cost model predicts.
 #pragma once
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -29,7 +28,7 @@ std::vector<Forecast> forecasts(const Options& options, const Constants& constan
 
 std::string table(const Options& options, const Constants& constants,
                   const std::vector<Forecast>& all);
-nlohmann::ordered_json to_json(const Constants& constants, const std::vector<Forecast>& all);
+std::string to_json(const Constants& constants, const std::vector<Forecast>& all);
 
 // Puts the prediction beside what was measured.
 void add_predictions(const Layout& layout, const Constants& constants, std::vector<Row>& rows);

@@ -2,7 +2,6 @@
 #include "tools/bench/report.h"
 
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <fstream>
@@ -40,11 +39,6 @@ std::size_t label_width(const Options& options) {
       width = std::max(width, std::string_view(row.name).size() + 2);
   for (const std::string& name : options.algorithms) width = std::max(width, name.size() + 2);
   return width;
-}
-
-template <typename T>
-nlohmann::ordered_json value_or_null(const std::optional<T>& value) {
-  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
 }
 
 }  // namespace
@@ -99,41 +93,6 @@ std::string table_line(const Options& options, const Row& row, const Row& plain)
   if (!options.constants.empty())
     text += fmt::format(" {:>11}", row.predicted ? microseconds(*row.predicted) : "-");
   return text + "\n";
-}
-
-nlohmann::ordered_json to_json(const Options& options, const World& world,
-                               const std::vector<Row>& rows) {
-  nlohmann::ordered_json results = nlohmann::ordered_json::array();
-  for (const Row& row : rows) {
-    results.push_back(
-        {{"size", row.bytes},
-         {"count", row.bytes / sizeof(float)},
-         {"algorithm", row.name},
-         {"bits", row.bits == 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(row.bits)},
-         {"iterations", row.iterations},
-         {"median_seconds", row.median},
-         {"min_seconds", row.least},
-         {"algbw", row.algbw},
-         {"busbw", row.busbw},
-         {"speedup", row.speedup},
-         {"limit_seconds", value_or_null(row.limit)},
-         {"rel_l2_error", value_or_null(row.error)},
-         {"same_bytes", value_or_null(row.same)},
-         {"compressed", value_or_null(row.compressed)},
-         {"bytes_sent", value_or_null(row.sent)},
-         {"interface_bytes", value_or_null(row.on_wire)},
-         {"predicted_seconds", value_or_null(row.predicted)}});
-  }
-  return {{"slimpi", version()},
-          {"mpi", world.mpi},
-          {"ranks", world.ranks},
-          {"nodes", world.nodes},
-          {"preloaded", world.preloaded},
-          {"in_place", options.in_place},
-          {"warmup", options.warmup},
-          {"wire_bits_per_second",
-           options.wire > 0 ? nlohmann::ordered_json(options.wire) : nlohmann::ordered_json()},
-          {"results", results}};
 }
 
 std::string unwritable(const Options& options) {

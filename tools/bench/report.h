@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What slimpi-bench says: a table while it measures, JSON when it is done.
 #pragma once
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -14,8 +13,7 @@ namespace slimpi::bench {
 std::string table_head(const Options& options, const World& world);
 std::string table_line(const Options& options, const Row& row, const Row& plain);
 
-nlohmann::ordered_json to_json(const Options& options, const World& world,
-                               const std::vector<Row>& rows);
+std::string to_json(const Options& options, const World& world, const std::vector<Row>& rows);
 
 // Why a file that the options name could not be written now; "" if all could.
 std::string unwritable(const Options& options);

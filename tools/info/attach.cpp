@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <unistd.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -14,6 +13,8 @@
 #include <ctime>
 #include <fstream>
 #include <memory>
+
+#include "base/option_types.h"
 
 namespace slimpi::info {
 
@@ -52,6 +53,8 @@ bool maps_slimpi(const std::string& process) {
   return false;
 }
 
+}  // namespace
+
 double seconds(std::int64_t nanoseconds) {
   return double(std::max<std::int64_t>(nanoseconds, 0)) * 1e-9;
 }
@@ -60,6 +63,8 @@ double seconds(std::int64_t nanoseconds) {
 std::span<const int> absent(const Activity& call) {
   return std::span(call.absent).first(std::min<std::size_t>(call.absent_count, Activity::kAbsent));
 }
+
+namespace {
 
 std::string call_text(const Activity& call, std::int64_t now) {
   const std::string what = describe_call(call);
@@ -140,36 +145,6 @@ std::string attached_text(const Attached& attached) {
   for (const Activity& call : attached.calls)
     text += (attached.calls.size() == 1 ? ": " : "\n  ") + call_text(call, attached.now);
   return text + "\n";
-}
-
-Json attached_json(const Attached& attached) {
-  Json json = {{"pid", attached.pid}, {"rank", nullptr}, {"size", nullptr}};
-  if (attached.rank >= 0) json["rank"] = attached.rank;
-  if (attached.rank >= 0) json["size"] = attached.size;
-  json["started"] = attached.started;
-  json["calls"] = Json::array();
-  constexpr const char* kStates[] = {"works", "waits", "in_mpi"};
-  for (const Activity& call : attached.calls) {
-    const bool waits = call.state == Activity::State::waits;
-    Json one = {{"state", kStates[std::min<std::size_t>(std::size_t(call.state), 2)]},
-                {"communicator", call.communicator},
-                {"name", call.name},
-                {"rank", call.rank},
-                {"size", call.size},
-                {"call", call.call},
-                {"count", call.count},
-                {"seconds", seconds(attached.now - call.since)},
-                {"stage", nullptr},
-                {"wait_seconds", nullptr},
-                {"absent", nullptr}};
-    if (waits) one["stage"] = to_string(call.stage);
-    if (call.state != Activity::State::works)
-      one["wait_seconds"] = seconds(attached.now - call.waits_since);
-    if (waits && call.reported != 0)
-      one["absent"] = std::vector<int>(absent(call).begin(), absent(call).end());
-    json["calls"].push_back(one);
-  }
-  return json;
 }
 
 }  // namespace slimpi::info

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // slimpi-info --attach: reads what a running process publishes about its calls.
 #pragma once
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/activity.h"
-#include "tools/info/info.h"
 
 namespace slimpi::info {
 
@@ -19,10 +19,14 @@ struct Attached {
 // Returns "", or one line that says why the process cannot be read. `root`: in place of /proc.
 std::string attach(const std::string& pid, Attached& attached, const std::string& root = "/proc");
 
+// The ranks that a call waits for and knows, and a time in seconds.
+std::span<const int> absent(const Activity& call);
+double seconds(std::int64_t nanoseconds);
+
 // The records of the file with this descriptor that are in use; false where it is not slimpi's.
 bool read_activity(int file, Attached& attached);
 
 std::string attached_text(const Attached& attached);
-Json attached_json(const Attached& attached);
+std::string to_json(const Attached& attached);
 
 }  // namespace slimpi::info

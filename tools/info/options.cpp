@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
 #include "base/bypass_reason.h"
 #include "tools/common/text.h"
@@ -73,25 +72,6 @@ std::string options_text(const Config& config, bool documented) {
                         given.text);
   }
   return text;
-}
-
-Json options_json(const Config& config) {
-  Json list = Json::array();
-  for (std::size_t i = 0; i < option_rows().size(); ++i) {
-    const OptionRow& row = option_rows()[i];
-    const Config::Given& given = config.given[i];
-    const auto text = [](const std::string& value) { return value.empty() ? Json() : Json(value); };
-    list.push_back({{"name", row.name},
-                    {"variable", row.variable},
-                    {"value", text(given.text)},
-                    {"source", to_string(given.source)},
-                    {"default", text(row.standard)},
-                    {"accepted", row.accepted},
-                    {"must_agree", row.scope == Scope::agree || row.scope == Scope::job},
-                    {"info_key", row.scope == Scope::agree || row.scope == Scope::contents},
-                    {"meaning", row.meaning}});
-  }
-  return list;
 }
 
 std::string options_list() {

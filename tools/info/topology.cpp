@@ -2,7 +2,6 @@
 #include "topology/topology.h"
 
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
 #include "base/report.h"
 #include "tools/common/text.h"
@@ -73,37 +72,6 @@ std::string topology_text(const Topology& topology) {
         {or_dash(nic.name), or_dash(nic.bus_id), node_text(nic.numa_node), or_dash(nic.model)});
   if (!topology.nics.empty()) text += "\n" + nics.text();
   return text + "\n" + wrapped("  ", leader_text(topology));
-}
-
-Json topology_json(const Topology& topology) {
-  const auto or_null = [](int index) { return index < 0 ? Json() : Json(index); };
-  const auto text = [](const std::string& value) { return value.empty() ? Json() : Json(value); };
-  Json nodes = Json::array(), gpus = Json::array(), nics = Json::array();
-  for (const topology::NumaNode& node : topology.numa_nodes)
-    nodes.push_back({{"index", node.index}, {"cores", node.cores}, {"memory", node.memory}});
-  for (std::size_t i = 0; i < topology.gpus.size(); ++i) {
-    const Device& gpu = topology.gpus[i];
-    const int nic = topology::nearest_nic(topology, int(i));
-    gpus.push_back({{"bus_id", gpu.bus_id},
-                    {"model", text(gpu.model)},
-                    {"numa_node", or_null(gpu.numa_node)},
-                    {"nearest_nic", or_null(nic)},
-                    {"distance", to_string(topology::distance_to_nic(topology, gpu.bus_id))},
-                    {"leads", int(i) == topology::leading_gpu(topology)}});
-  }
-  for (const Device& nic : topology.nics)
-    nics.push_back({{"name", text(nic.name)},
-                    {"bus_id", text(nic.bus_id)},
-                    {"model", text(nic.model)},
-                    {"numa_node", or_null(nic.numa_node)}});
-  return {{"hostname", topology.hostname},
-          {"packages", topology.packages},
-          {"cores", topology.cores},
-          {"hardware_threads", topology.processing_units},
-          {"bound_numa_node", or_null(topology.bound_numa_node)},
-          {"numa_nodes", nodes},
-          {"gpus", gpus},
-          {"nics", nics}};
 }
 
 }  // namespace slimpi::info
