@@ -91,12 +91,17 @@ class Hook {
 // calls MPI through the names that slimpi exports, where no argument says who calls.
 inline std::atomic<int> g_all_inside{0};
 
-struct HookFailure;
+// What a function of a hook that this thread has just called has said of its failure; "" where it
+// has not failed. The ranks go on with their messages before they agree on it, so the text does not
+// stay with the thread.
+inline std::string failure_of(Status status) {
+  return status == Status::ok ? "" : failure_text();
+}
 
 // The sum with a codec (hook_exchange.cpp). Sets *failure to the first failure of the hook on this
 // rank. After a failure this rank still completes the schedule, because its peers wait for its
 // messages. The call fails on all ranks.
-Status run_hook_exchange(comm::Call& call, const Hook& hook, HookFailure* failure);
+Status run_hook_exchange(comm::Call& call, const Hook& hook, std::string* failure);
 
 // Reserves the scratch memory of such a call, whose buffers are in host memory.
 Status reserve_hook_exchange(const comm::Call& call, const Hook& hook);

@@ -6,7 +6,6 @@
 
 #include "algorithm/hierarchical.h"
 #include "algorithm/hook.h"
-#include "algorithm/hook_messages.h"
 #include "comm/communicator.h"
 #include "comm/stream_wait.h"
 #include "mpi/internal_comm.h"
@@ -33,15 +32,15 @@ Hook* hook_of(comm::Communicator& communicator, const comm::Plan& plan) {
 
 // Agrees among all ranks whether any failed. If so, every rank gets the text of the lowest rank
 // that failed. Collective.
-Status agree_on_failure(comm::Communicator& communicator, const HookFailure& mine) {
+Status agree_on_failure(comm::Communicator& communicator, const std::string& mine) {
   comm::Exchange& exchange = communicator.exchange();
   const int rank = communicator.rank(), size = communicator.size();
-  std::uint64_t worst = mine.status == Status::ok ? 0 : std::uint64_t(size - rank);
+  std::uint64_t worst = mine.empty() ? 0 : std::uint64_t(size - rank);
   SLIMPI_TRY(exchange.all_max({&worst, 1}));
   if (worst == 0) return Status::ok;
   const int from = size - int(worst);
   char text[768] = "";
-  if (rank == from) text[mine.text.copy(text, sizeof text - 1)] = '\0';
+  if (rank == from) text[mine.copy(text, sizeof text - 1)] = '\0';
   SLIMPI_TRY(exchange.share_texts(text));
   return fail(Status::hook, std::string(text) + " (rank " + std::to_string(from) + ")");
 }
@@ -52,7 +51,7 @@ Status open_hook(const comm::Call& call) {
   if (hook_of(communicator, plan) != nullptr) return Status::ok;
   comm::Exchange& exchange = communicator.exchange();
   auto hook = std::make_unique<Hook>(exchange.api(), *plan.hook);
-  SLIMPI_TRY(agree_on_failure(communicator, HookFailure::of(hook->load())));
+  SLIMPI_TRY(agree_on_failure(communicator, failure_of(hook->load())));
   std::uint64_t kind[] = {hook->is_codec(), !hook->is_codec()};
   SLIMPI_TRY(exchange.all_max(kind));
   if (kind[0] == kind[1])
@@ -61,7 +60,7 @@ Status open_hook(const comm::Call& call) {
   // The hook is opened for the communicator, so it learns of no count and no buffer.
   const comm::Call opening{communicator,   call.scratch, plan, nullptr, nullptr, 0,
                            device::host(), nullptr,      0,    nullptr};
-  SLIMPI_TRY(agree_on_failure(communicator, HookFailure::of(hook->open(opening))));
+  SLIMPI_TRY(agree_on_failure(communicator, failure_of(hook->open(opening))));
   std::uint64_t identity[] = {hook->identity(), ~hook->identity()};
   SLIMPI_TRY(exchange.all_max(identity));
   if (identity[0] != ~identity[1])
@@ -90,12 +89,12 @@ Status reserve_hook(const comm::Call& call) {
 Status run_together(comm::Call& call, const Hook& hook) {
   comm::Communicator& communicator = call.communicator;
   if (hook.is_codec()) {
-    HookFailure failure;
+    std::string failure;
     SLIMPI_TRY(run_hook_exchange(call, hook, &failure));
     return agree_on_failure(communicator, failure);
   }
-  SLIMPI_TRY(agree_on_failure(communicator, HookFailure::of(hook.prepare(call))));
-  return agree_on_failure(communicator, HookFailure::of(hook.allreduce(call)));
+  SLIMPI_TRY(agree_on_failure(communicator, failure_of(hook.prepare(call))));
+  return agree_on_failure(communicator, failure_of(hook.allreduce(call)));
 }
 
 // After a failure the tensor state may hold residuals of a result that no rank used, so all ranks

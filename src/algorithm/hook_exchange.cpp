@@ -1,26 +1,47 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The schedule for a user's codec: exact sums inside each node, a reduce-scatter and an all-gather
 // between nodes, and the result to every rank of a node. The codec determines the length of each
-// payload. The owner of a chunk decodes its own message, so all ranks have the same bytes.
+// payload; the header is slimpi's. The owner of a chunk decodes its own message, so all ranks have
+// the same bytes. A failure of the hook does not end the exchange: the message is sent without a
+// payload, and the first failure is kept until the ranks agree on it.
 //
 // Cost: with M nodes, 2 (M-1) messages per segment and rank. Segments are not pipelined.
 // Error: the compression error of each node's sum and of the total. With error feedback, both are
 // added to the next call of the same buffer.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <memory_resource>
 #include <vector>
 
+#include "algorithm/error_feedback.h"
 #include "algorithm/hierarchical.h"
-#include "algorithm/hook_messages.h"
+#include "algorithm/hook.h"
 #include "algorithm/node_frame.h"
 #include "base/exceptions.h"
+#include "base/round_up.h"
 #include "comm/communicator.h"
+#include "comm/message_header.h"
 #include "intra/intra_node.h"
 
 namespace slimpi::algorithm {
 
 namespace {
+
+// Bytes of a message buffer: header, payload, and guard bytes that detect an overrun by the hook.
+std::size_t buffer_bytes(const Hook& hook) {
+  return round_up(comm::kHeaderBytes + round_up(hook.most_bytes(), 4) + Hook::kGuardBytes, 64);
+}
+
+// How much of the residual is used.
+float factor_of(const float* values, const float* lost, std::uint64_t count) {
+  // The sums of squares: of a difference, here with itself, and the wanted one.
+  double of_values[2], of_lost[2];
+  const kernels::Kernels& kernels = *device::host().kernels();
+  kernels.compare(values, values, count, of_values, nullptr);
+  kernels.compare(lost, lost, count, of_lost, nullptr);
+  return residual_factor(of_values[1], of_lost[1]);
+}
 
 // The steps of one shard. In step k all members exchange the k-th segment of every chunk, so a
 // member whose chunk is shorter only sends and receives the others' in the last steps.
@@ -34,16 +55,19 @@ class HookExchange {
         shard_(shard),
         in_(in),
         out_(call.out + shard.first),
+        residual_(residual),
         exchange_(call.communicator.exchange()),
+        statistics_(call.communicator.statistics()),
         group_size_(int(group.peers.size())),
         me_(group.index),
-        message_buffer_(HookMessages::buffer_bytes(hook)),
+        message_buffer_(buffer_bytes(hook)),
         memory_(call.scratch.hook_messages().data()),
         total_(call.scratch.hook_segments().data()),
-        messages_(call, hook, shard, residual, total_ + hook.piece(), total_ + 2 * hook.piece()),
+        input_(total_ + hook.piece()),
+        decoded_(input_ + hook.piece()),
         requests_(std::size_t(4 * group_size_), mpi::abi.request_null, &call.scratch.objects) {}
 
-  Status run(HookFailure* failure);
+  Status run(std::string* failure);
 
  private:
   // The message buffers: in the reduce-scatter one to and one from each member; in the all-gather
@@ -59,7 +83,15 @@ class HookExchange {
   }
   int rank_of(int member) const { return group_.peers[std::size_t(member)]; }
   comm::Range piece(int member) const;  // the segment of the member's chunk in this step
+  void note(Status status) {
+    if (failure_.empty()) failure_ = failure_of(status);
+  }
+  comm::MessageHeader header(const comm::Range& part, int sender, std::uint64_t payload) const;
 
+  // `total`: of the finished sum; otherwise of one node's values.
+  std::size_t encode(const comm::Range& part, bool total, const float* values, std::byte* buffer);
+  void decode(const comm::Range& part, bool total, const std::byte* payload, std::uint64_t bytes,
+              float* out);
   Status step();
   Status post();
   Status receive(Buffer kind, int member, const comm::Range& part, float* out);
@@ -71,12 +103,14 @@ class HookExchange {
   const comm::Range shard_;
   const float* in_;
   float* out_;
+  float* const residual_;  // of the shard; null without error feedback
   comm::Exchange& exchange_;
+  Statistics& statistics_;
   const int group_size_, me_;
   const std::size_t message_buffer_;
   std::byte* memory_;
-  float* total_;  // one segment
-  HookMessages messages_;
+  float *const total_, *const input_, *const decoded_;  // one segment each
+  std::string failure_;                                 // the hook's first one on this rank
   std::pmr::vector<mpi::Request> requests_;
   std::uint64_t first_ = 0;  // position of this step's segments in their chunks, in elements
 };
@@ -88,15 +122,76 @@ comm::Range HookExchange::piece(int member) const {
   return {chunk.first + first_, std::min(hook_.piece(), chunk.count - first_)};
 }
 
-// Waits for the message of a member and decodes it.
+comm::MessageHeader HookExchange::header(const comm::Range& part, int sender,
+                                         std::uint64_t payload) const {
+  comm::MessageHeader message;
+  message.first = shard_.first + part.first;
+  message.count = part.count;
+  message.call = call_.number;
+  message.tensor = call_.state == nullptr ? 0 : call_.state->number;
+  message.sender = std::uint32_t(sender);
+  message.hook = true;
+  message.payload = payload;
+  return message;
+}
+
+// Writes this rank's message to `buffer`, and the new residual. Returns its length in bytes. If the
+// hook failed, the payload size in the header is kNoPayload. What is not finite stays out of the
+// residual, where it would never leave again.
+std::size_t HookExchange::encode(const comm::Range& part, bool total, const float* values,
+                                 std::byte* buffer) {
+  std::byte* const code = buffer + comm::kHeaderBytes;
+  std::uint64_t payload = 0;
+  float* const lost = residual_ == nullptr ? nullptr : residual_ + part.first;
+  if (lost != nullptr) {
+    device::host().kernels()->combine(1.0f, values, factor_of(values, lost, part.count), lost,
+                                      part.count, input_, nullptr);
+    values = input_;
+  }
+  Status status;
+  {
+    const Timed timed(statistics_, Stage::encode, "encode", 4 * part.count);
+    status =
+        hook_.encode(call_, {shard_.first + part.first, part.count, total}, values, code, &payload);
+    note(status);
+  }
+  const bool good = status == Status::ok;
+  if (good && lost != nullptr) {
+    decode(part, total, code, payload, decoded_);
+    for (std::uint64_t i = 0; i < part.count; ++i) {
+      const float left = values[i] - decoded_[i];
+      if (std::isfinite(left)) lost[i] = left;
+    }
+  }
+  if (good) std::memset(code + payload, 0, round_up(payload, 4) - payload);
+  comm::write_header(buffer,
+                     header(part, call_.communicator.rank(), good ? payload : comm::kNoPayload));
+  return comm::kHeaderBytes + (good ? round_up(payload, 4) : 0);
+}
+
+void HookExchange::decode(const comm::Range& part, bool total, const std::byte* payload,
+                          std::uint64_t bytes, float* out) {
+  const Timed timed(statistics_, Stage::decode, "decode", 4 * part.count);
+  note(hook_.decode(call_, {shard_.first + part.first, part.count, total}, payload, bytes, out));
+}
+
+// Waits for the message of a member and decodes it: zeros where the hook failed on the sender,
+// which reports that itself.
 Status HookExchange::receive(Buffer kind, int member, const comm::Range& part, float* out) {
   std::size_t received = 0;
   {
-    const Timed timed(call_.communicator.statistics(), Stage::exchange, "receive", message_buffer_);
+    const Timed timed(statistics_, Stage::exchange, "receive", message_buffer_);
     SLIMPI_TRY(exchange_.wait(request(kind, member), &received));
   }
-  return messages_.decode({part, kind == Buffer::gather_in}, rank_of(member), buffer(kind, member),
-                          received, out);
+  const std::byte* const message = buffer(kind, member);
+  SLIMPI_TRY(
+      comm::check_message(message, received, header(part, rank_of(member), hook_.most_bytes())));
+  const std::uint32_t payload = comm::payload_of(message);
+  if (payload == comm::kNoPayload)
+    std::memset(out, 0, part.count * sizeof(float));
+  else
+    decode(part, kind == Buffer::gather_in, message + comm::kHeaderBytes, payload, out);
+  return Status::ok;
 }
 
 Status HookExchange::post() {
@@ -121,8 +216,8 @@ Status HookExchange::sum(const comm::Range& part) {
   for (int member = 0; member < group_size_; ++member) {
     const float* addend = in_ + part.first;
     if (member != me_) {
-      SLIMPI_TRY(receive(Buffer::scatter_in, member, part, messages_.decoded()));
-      addend = messages_.decoded();
+      SLIMPI_TRY(receive(Buffer::scatter_in, member, part, decoded_));
+      addend = decoded_;
     }
     if (member == 0)
       std::memcpy(total_, addend, part.count * sizeof(float));
@@ -130,12 +225,14 @@ Status HookExchange::sum(const comm::Range& part) {
       for (std::uint64_t i = 0; i < part.count; ++i) total_[i] += addend[i];
   }
   std::byte* const message = buffer(Buffer::gather_out, me_);
-  const std::size_t bytes = messages_.encode({part, true}, total_, message);
+  const std::size_t bytes = encode(part, true, total_, message);
   for (int member = 0; member < group_size_; ++member)
     if (member != me_)
       SLIMPI_TRY(exchange_.send(rank_of(member), comm::Tag::all_gather, message, bytes,
                                 request(Buffer::gather_out, member)));
-  messages_.decode_own({part, true}, message, out_ + part.first);
+  // Nothing is written where the hook failed.
+  if (const std::uint32_t payload = comm::payload_of(message); payload != comm::kNoPayload)
+    decode(part, true, message + comm::kHeaderBytes, payload, out_ + part.first);
   return Status::ok;
 }
 
@@ -146,7 +243,7 @@ Status HookExchange::step() {
     const comm::Range part = piece(to);
     if (part.count == 0) continue;
     std::byte* const message = buffer(Buffer::scatter_out, to);
-    const std::size_t bytes = messages_.encode({part, false}, in_ + part.first, message);
+    const std::size_t bytes = encode(part, false, in_ + part.first, message);
     SLIMPI_TRY(exchange_.send(rank_of(to), comm::Tag::reduce_scatter, message, bytes,
                               request(Buffer::scatter_out, to)));
   }
@@ -156,30 +253,29 @@ Status HookExchange::step() {
     if (const comm::Range part = piece(from); part.count != 0)
       SLIMPI_TRY(receive(Buffer::gather_in, from, part, out_ + part.first));
   }
-  const Timed timed(call_.communicator.statistics(), Stage::exchange, "wait", 0);
+  const Timed timed(statistics_, Stage::exchange, "wait", 0);
   return exchange_.wait_all(requests_);
 }
 
-Status HookExchange::run(HookFailure* failure) {
+Status HookExchange::run(std::string* failure) {
   const std::uint64_t longest =
       comm::chunk_of(shard_.count, group_size_, 0, comm::chunk_alignment(call_.plan.format)).count;
   Status status = Status::ok;
   for (first_ = 0; first_ < longest && status == Status::ok; first_ += hook_.piece())
     status = caught([&] { return step(); });
   SLIMPI_TRY(exchange_.settle(status, requests_));
-  *failure = messages_.failure();
+  *failure = failure_;
   return Status::ok;
 }
 
 }  // namespace
 
-Status run_hook_exchange(comm::Call& call, const Hook& hook, HookFailure* failure) {
+Status run_hook_exchange(comm::Call& call, const Hook& hook, std::string* failure) {
   return run_in_nodes(call, [&](const NodeShard& shard) {
     if (!shard.owned()) return Status::ok;
     float* residual = nullptr;
     SLIMPI_TRY(find_residual(call, shard.range, &residual));
-    HookExchange rounds(call, shard.group, hook, shard.range, shard.in, residual);
-    return rounds.run(failure);
+    return HookExchange(call, shard.group, hook, shard.range, shard.in, residual).run(failure);
   });
 }
 
@@ -187,7 +283,7 @@ Status reserve_hook_exchange(const comm::Call& call, const Hook& hook) {
   comm::Communicator& communicator = call.communicator;
   const comm::InterNodeGroup& group = communicator.inter_node_group(call.plan.hierarchy);
   Statistics& statistics = communicator.statistics();
-  const std::size_t bytes = 4 * group.peers.size() * HookMessages::buffer_bytes(hook);
+  const std::size_t bytes = 4 * group.peers.size() * buffer_bytes(hook);
   SLIMPI_TRY(call.scratch.hook_messages().reserve(call.location, device::Place::device, bytes,
                                                   statistics));
   SLIMPI_TRY(call.scratch.hook_segments().reserve(call.location, device::Place::device,
