@@ -10,7 +10,6 @@
 #include "comm/stream_wait.h"
 #include "comm/used_codec.h"
 #include "inter/schedule.h"
-#include "inter/segment_length.h"
 #include "intra/intra_node.h"
 
 namespace slimpi::algorithm {

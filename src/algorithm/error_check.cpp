@@ -5,14 +5,11 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <memory_resource>
-#include <vector>
 
 #include "base/hash.h"
 #include "comm/communicator.h"
 #include "comm/stream_wait.h"
 #include "inter/context.h"
-#include "inter/segment_length.h"
 #include "intra/intra_node.h"
 
 namespace slimpi::algorithm {

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <memory_resource>
 #include <span>
-#include <vector>
 
 #include "algorithm/algorithm.h"
 #include "comm/kernel_result.h"

@@ -36,7 +36,6 @@
 #include "inter/mixing.h"
 #include "inter/neighbor_exchange.h"
 #include "inter/schedule.h"
-#include "intra/intra_node.h"
 
 namespace slimpi::algorithm {
 

@@ -2,7 +2,6 @@
 // Every option's value, as plain data generated from options.def. Loading is a pure function of the
 // given environment and of the file that it names.
 #pragma once
-#include <array>
 #include <cstddef>
 #include <string>
 #include <string_view>

@@ -67,8 +67,6 @@ void Fiber::prepare(void (*body)(void*), void* argument) {
   argument_ = argument;
   ended_ = false;
   seen_ = Seen::begin();
-  away_ = std::chrono::nanoseconds(0);
-  left_at_ = std::chrono::steady_clock::now();
   getcontext(&own_);
   own_.uc_stack.ss_sp = memory_ + page_bytes();
   own_.uc_stack.ss_size = kStackBytes;
@@ -96,11 +94,9 @@ bool Fiber::enter() {
   std::swap(t_locals, locals_);
   std::swap(*exceptions, exceptions_);
   t_fiber = this;
-  away_ += std::chrono::steady_clock::now() - left_at_;
   entered_from_seen_ = Seen::current();
   Seen::change(seen_);
   swapcontext(&entered_from_, &own_);
-  left_at_ = std::chrono::steady_clock::now();
   t_fiber = nullptr;
   std::swap(*exceptions, exceptions_);
   std::swap(t_locals, locals_);
@@ -118,10 +114,6 @@ void Fiber::leave() {
   Fiber* const self = t_fiber;
   Seen::change(self->entered_from_seen_);
   swapcontext(&self->own_, &self->entered_from_);
-}
-
-std::chrono::nanoseconds Fiber::time_away() {
-  return t_fiber == nullptr ? std::chrono::nanoseconds(0) : t_fiber->away_;
 }
 
 void call_blocking(void (*function)(void*), void* argument) {

@@ -6,7 +6,6 @@
 #include <ucontext.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <type_traits>
 
@@ -36,9 +35,6 @@ class Fiber {
   // For the function: returns from enter(), and goes on at the next one.
   static void leave();
 
-  // How long the function that runs has been left so far, all times together; 0 outside a fiber.
-  static std::chrono::nanoseconds time_away();
-
  private:
   static void begin(unsigned high, unsigned low);
 
@@ -57,8 +53,6 @@ class Fiber {
     void* caught = nullptr;
     unsigned uncaught = 0;
   } exceptions_;
-  std::chrono::steady_clock::time_point left_at_{};
-  std::chrono::nanoseconds away_{0};
 };
 
 // Calls function(argument), which may block in MPI. In a fiber another thread calls it, and the

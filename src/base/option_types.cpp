@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/option_types.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>

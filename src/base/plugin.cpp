@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/plugin.h"
 
-#include <dlfcn.h>
 
 #include "base/log.h"
 #include "base/place.h"

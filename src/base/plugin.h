@@ -5,8 +5,6 @@
 #pragma once
 #include <dlfcn.h>
 
-#include <cstddef>
-#include <cstdint>
 #include <string>
 
 namespace slimpi {

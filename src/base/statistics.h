@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 
 #include "base/algorithm_id.h"
 #include "base/bypass_reason.h"

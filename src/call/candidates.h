@@ -4,7 +4,6 @@
 #include "call/entry.h"
 #include "call/prepared_calls.h"
 #include "call/runtime.h"
-#include "policy/policy.h"
 
 namespace slimpi::call {
 

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The first steps of one allreduce: decides whether slimpi takes the call, agrees with the other
 // ranks on how, and runs it.
-#include <optional>
 
 #include "algorithm/hook.h"
 #include "base/activity.h"
-#include "base/described_tensor.h"
-#include "base/exceptions.h"
 #include "base/float_environment.h"
 #include "base/log.h"
 #include "call/candidates.h"
@@ -15,7 +12,6 @@
 #include "call/estimate.h"
 #include "call/nonblocking.h"
 #include "call/prepared_calls.h"
-#include "call/runtime.h"
 #include "comm/autotuner.h"
 #include "device/plugins.h"
 #include "device/process_memory.h"

@@ -9,14 +9,11 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "base/estimate.h"
 #include "call/entry.h"
 #include "comm/communicator.h"
 #include "inter/cost_model.h"
-#include "policy/policy.h"
 
 namespace slimpi::call {
 

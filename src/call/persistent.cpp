@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "base/activity.h"
-#include "base/exceptions.h"
 #include "base/float_environment.h"
 #include "call/element_type.h"
 #include "call/estimate.h"

@@ -2,9 +2,7 @@
 #include "call/prepared_calls.h"
 
 #include <algorithm>
-#include <utility>
 
-#include "base/exceptions.h"
 #include "call/element_type.h"
 
 namespace slimpi::call {

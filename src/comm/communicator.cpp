@@ -3,14 +3,10 @@
 
 #include <unistd.h>
 
-#include <utility>
-#include <vector>
 
-#include "base/exceptions.h"
 #include "base/log.h"
 #include "comm/call_scratch.h"
 #include "comm/waiter.h"
-#include "mpi/internal_comm.h"
 
 namespace slimpi::comm {
 

@@ -5,7 +5,6 @@
 // attribute of the program's communicator and is destroyed with it. Only one thread at a time calls
 // a collective on a communicator, so nothing here is locked.
 #pragma once
-#include <array>
 #include <atomic>
 #include <map>
 #include <memory>

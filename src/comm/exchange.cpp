@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <climits>
-#include <string>
 
 #include "base/activity.h"
 #include "comm/waiter.h"

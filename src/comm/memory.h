@@ -19,11 +19,6 @@ class Memory {
   Memory() = default;
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
-  Memory(Memory&& other) noexcept { blocks_.swap(other.blocks_); }
-  Memory& operator=(Memory&& other) noexcept {
-    blocks_.swap(other.blocks_);
-    return *this;
-  }
   ~Memory() { release(); }
 
   // Makes data() a block of at least `bytes` at the location. The contents are lost when

@@ -8,13 +8,6 @@
 
 namespace slimpi::comm {
 
-namespace {
-// The local rank that owns shard 0 on `node`.
-int first_owner(const NodeLayout& layout, const InterNodeGroup& group, int node) {
-  return group.leader ? layout.leaders[std::size_t(node)] : 0;
-}
-}  // namespace
-
 Range chunk_of(std::uint64_t count, int parts, int index, std::uint64_t align) {
   // All ranks compute the same boundaries, because count, parts and align are the same on all of
   // them.
@@ -111,25 +104,18 @@ InterNodeGroup make_inter_node_group(const NodeLayout& layout, Hierarchy hierarc
   // The further ranks of a larger node own nothing. They only take part in the work inside it.
   group.leader = hierarchy == Hierarchy::leader;
   group.shards = group.leader ? 1 : int(smallest);
-  group.first = first_owner(layout, group, layout.node());
+  // The local rank that owns shard 0 on a node: leaders differ among nodes.
+  const auto first_owner = [&](int node) {
+    return group.leader ? layout.leaders[std::size_t(node)] : 0;
+  };
+  group.first = first_owner(layout.node());
   group.shard_index = group.shard_of(layout.local_rank());
   if (group.shard_index < 0) return group;
   group.index = layout.node();
   for (int node = 0; node < layout.nodes(); ++node)
-    group.peers.push_back(owner_on(layout, group, node, group.shard_index));
+    group.peers.push_back(
+        layout.ranks_of[std::size_t(node)][std::size_t(first_owner(node) + group.shard_index)]);
   return group;
-}
-
-int shard_of_rank(const NodeLayout& layout, const InterNodeGroup& group, int rank) {
-  // Leaders differ among nodes: the first owner is that of the other node.
-  const int node = layout.node_of[std::size_t(rank)];
-  const int shard = layout.local_rank_of(rank) - first_owner(layout, group, node);
-  return shard < 0 || shard >= group.shards ? -1 : shard;
-}
-
-int owner_on(const NodeLayout& layout, const InterNodeGroup& group, int node, int shard) {
-  const std::size_t local = std::size_t(first_owner(layout, group, node) + shard);
-  return layout.ranks_of[std::size_t(node)][local];
 }
 
 }  // namespace slimpi::comm

@@ -73,9 +73,4 @@ struct InterNodeGroup {
 };
 InterNodeGroup make_inter_node_group(const NodeLayout& layout, Hierarchy hierarchy);
 
-// The shard that any rank owns, or -1; and the rank that owns a shard on a given node. Not for flat
-// groups, which have one shard and no nodes.
-int shard_of_rank(const NodeLayout& layout, const InterNodeGroup& group, int rank);
-int owner_on(const NodeLayout& layout, const InterNodeGroup& group, int node, int shard);
-
 }  // namespace slimpi::comm

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "comm/roll_call.h"
 
-#include <algorithm>
 
 #include "comm/point_to_point.h"
 

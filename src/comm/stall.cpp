@@ -2,7 +2,6 @@
 #include "comm/stall.h"
 
 #include <new>
-#include <vector>
 
 #include "base/log.h"
 #include "comm/exchange.h"

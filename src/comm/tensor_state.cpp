@@ -141,11 +141,6 @@ void TensorState::restore(SavedState saved) {
   }
 }
 
-const TensorState::Array* TensorState::find(const StateArray& which) const {
-  const auto found = arrays_.find(which);
-  return found == arrays_.end() ? nullptr : &found->second;
-}
-
 Status TensorState::open(const StateArray& which, std::uint64_t elements,
                          const device::Location& location, device::Stream* stream,
                          Statistics& statistics, float** array) {

@@ -88,8 +88,6 @@ class TensorState {
     Memory memory;
     std::uint64_t elements = 0;
   };
-  // Null where the state has no such array.
-  const Array* find(const StateArray& which) const;
   // `elements` floats at `location`, zero if the array is new or its size changed. Null if
   // `elements` is 0. The report counts it as state. A rank without elements makes the array, too:
   // which states lose their arrays depends on which have some, on all ranks alike.

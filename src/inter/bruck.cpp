@@ -9,9 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
 #include <string>
-#include <vector>
 
 #include "base/exceptions.h"
 #include "comm/stream_wait.h"

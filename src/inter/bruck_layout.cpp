@@ -6,6 +6,7 @@
 
 #include "base/round_up.h"
 #include "inter/schedule.h"
+#include "inter/segment_length.h"
 
 namespace slimpi::inter {
 

@@ -4,7 +4,6 @@
 // header.
 #pragma once
 #include <cstddef>
-#include <cstdint>
 #include <vector>
 
 #include "inter/exchange_layout.h"

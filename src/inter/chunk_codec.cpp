@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "inter/segment_length.h"
 
 namespace slimpi::inter {
 

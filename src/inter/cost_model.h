@@ -7,7 +7,6 @@
 // All times are in seconds, all sizes in bytes; "per byte" of arithmetic is per byte of floats.
 #pragma once
 #include <array>
-#include <cstdint>
 
 #include "inter/exchange_layout.h"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the exchange of a shard between nodes depends on, and what a schedule computes from that.
 #pragma once
-#include <cstddef>
 #include <cstdint>
 #include <tuple>
 

@@ -9,7 +9,6 @@
 #include "comm/attachment.h"
 #include "inter/context.h"
 #include "inter/exchange_layout.h"
-#include "inter/segment_length.h"
 
 namespace slimpi::inter {
 

@@ -8,7 +8,6 @@
 // are intercepted. Its handles are C's, a LOGICAL is an integer that is not 0, and `error` may be
 // absent. What Open MPI's functions of these names call comes to the PMPI_ names.
 #pragma once
-#include <atomic>
 
 #include "call/entry.h"
 #include "mpi/abi.h"

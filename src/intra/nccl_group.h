@@ -3,7 +3,6 @@
 // it. They create it together, and all of them know whether that worked.
 #pragma once
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>

@@ -3,11 +3,9 @@
 // each rank that all of them can read, a word of each rank, and a barrier that costs one store and
 // a few loads.
 #pragma once
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include "comm/exchange.h"
 #include "intra/cache_locality.h"

@@ -6,7 +6,6 @@
 #include <climits>
 #include <cstring>
 #include <string>
-#include <vector>
 
 #include "base/exceptions.h"
 #include "base/log.h"

@@ -6,7 +6,6 @@
 #include <memory_resource>
 #include <vector>
 
-#include "comm/communicator.h"
 #include "intra/node_state.h"
 #include "intra/ordered_sum.h"
 

@@ -4,7 +4,6 @@
 // The owner adds a block in rank order while it receives the next one. The finished shards are sent
 // to all ranks at once. Everything is queued on two streams, NCCL's and the call's, which wait for
 // each other by events.
-#include <algorithm>
 #include <memory_resource>
 #include <vector>
 

@@ -6,11 +6,9 @@
 #include <cstring>
 #include <mutex>
 #include <numeric>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "mpi/abi.h"
 #include "mpi/search.h"
 
 namespace slimpi::mpi {

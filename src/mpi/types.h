@@ -2,7 +2,6 @@
 // MPI's types, of whatever MPI the process has: slimpi is built without one. A handle is a machine
 // word, an int of MPICH's as well as a pointer of the others'. What else differs is in mpi/abi.h.
 #pragma once
-#include <cstddef>
 #include <cstdint>
 
 namespace slimpi::mpi {

@@ -209,7 +209,7 @@ class Buffer {
     std::vector<float> all(count_);
     if (slot_ != nullptr && shard_.count != 0)
       std::memcpy(all.data() + shard_.first,
-                  slot_->find({comm::StateArray::residual})->memory.data(),
+                  slot_->arrays().at({comm::StateArray::residual}).memory.data(),
                   shard_.count * sizeof(float));
     return all;
   }

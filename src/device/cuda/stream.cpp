@@ -3,7 +3,6 @@
 
 #include "device/cuda/blas.h"
 
-#include <memory>
 #include <new>
 
 namespace slimpi::device::cuda {
