@@ -86,7 +86,7 @@ ends() { # MODE REASON [STATUS]: the reason is said, or the job's exit status is
 }
 if expensive; then most=3; else most=2; fi
 ends raise 'ValueError: a sample cannot be read'
-ends exit 'MPI_Abort\|MPI_ABORT' 3
+deeper ends exit 'MPI_Abort\|MPI_ABORT' 3
 ends system_exit 'MPI_Abort\|MPI_ABORT' 3
 ends SIGKILL 'signal 9\|Killed\|SIGNAL.*9'
 if expensive; then
