@@ -17,7 +17,7 @@
 #include <string_view>
 
 #include "base/environment.h"
-#include "base/place.h"
+#include "base/install_path.h"
 #include "base/process.h"
 #include "config.h"
 #include "tools/common/output.h"

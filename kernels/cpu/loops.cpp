@@ -2,8 +2,8 @@
 // The host's kernels, compiled once per instruction set: SLIMPI_CPU names the copy and its table.
 // Only the table has external linkage. Otherwise the linker would use one copy of an inline
 // function for all of them, and an old machine would run instructions that it does not have.
-#include "kernels/cpu/environment.h"
 #include "kernels/cpu/float64.h"
+#include "kernels/cpu/float_environment.h"
 #include "kernels/cpu/low_rank.h"
 #include "kernels/cpu/segments.h"
 

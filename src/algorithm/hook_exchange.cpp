@@ -14,10 +14,10 @@
 #include <memory_resource>
 #include <vector>
 
-#include "algorithm/error_feedback.h"
 #include "algorithm/hierarchical.h"
 #include "algorithm/hook.h"
 #include "algorithm/node_frame.h"
+#include "algorithm/residual_limit.h"
 #include "base/exceptions.h"
 #include "base/round_up.h"
 #include "comm/communicator.h"

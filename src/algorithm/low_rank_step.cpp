@@ -5,11 +5,11 @@
 #include <cmath>
 #include <cstring>
 
-#include "algorithm/error_feedback.h"
 #include "algorithm/hierarchical.h"
+#include "algorithm/residual_limit.h"
 #include "comm/communicator.h"
 #include "comm/stream_wait.h"
-#include "kernels/cpu/environment.h"
+#include "kernels/cpu/float_environment.h"
 #include "kernels/math/philox.h"
 
 namespace slimpi::algorithm {

@@ -5,9 +5,9 @@
 #include <climits>
 #include <cmath>
 
-#include "algorithm/error_feedback.h"
 #include "algorithm/hierarchical.h"
 #include "algorithm/low_rank_step.h"
+#include "algorithm/residual_limit.h"
 #include "comm/communicator.h"
 #include "comm/stream_wait.h"
 #include "comm/used_codec.h"

@@ -15,7 +15,7 @@
 // and out - (sum of M) = P P^T (sum of E) - (I - P P^T) (sum of M). These two are orthogonal:
 //   |out - sum of M|^2 <= |sum of E|^2 + |sum of M|^2
 // Q only decides which projection it is. Of E is used at most c times the norm of the rank's M
-// (error_feedback.h), so the result is at most sqrt(1 + c^2) times the sum of the ranks' norms away
+// (residual_limit.h), so the result is at most sqrt(1 + c^2) times the sum of the ranks' norms away
 // from the exact sum; without error feedback at most once. Floats are rounded besides.
 //
 // A buffer is one matrix, or several, where slimpi_describe_next says so: each has factors of its

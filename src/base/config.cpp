@@ -5,8 +5,8 @@
 #include <sstream>
 
 #include "base/files.h"
-#include "base/nearest.h"
 #include "base/process.h"
+#include "base/spelling_hint.h"
 
 namespace slimpi {
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/plugin.h"
 
-
+#include "base/install_path.h"
 #include "base/log.h"
-#include "base/place.h"
 
 namespace slimpi {
 

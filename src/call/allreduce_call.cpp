@@ -5,7 +5,7 @@
 #include <chrono>
 
 #include "algorithm/algorithm.h"
-#include "algorithm/error_feedback.h"
+#include "algorithm/residual_limit.h"
 #include "base/activity.h"
 #include "base/described_tensor.h"
 #include "base/exceptions.h"

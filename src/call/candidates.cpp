@@ -9,9 +9,9 @@
 #include "base/fiber.h"
 #include "base/log.h"
 #include "call/allreduce_call.h"
-#include "call/auto_choices.h"
-#include "call/dispatch.h"
+#include "call/autotuner_log.h"
 #include "call/element_type.h"
+#include "call/take_or_bypass.h"
 #include "comm/autotuner.h"
 
 namespace slimpi::call {

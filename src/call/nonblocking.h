@@ -99,11 +99,11 @@ bool has_sums(const comm::Communicator& communicator);
 void wait_for_sums(const comm::Communicator& communicator);
 
 // What the ranks of a communicator do before its first call. Collective; blocks. Defined in
-// dispatch.cpp.
+// take_or_bypass.cpp.
 Status meet(Runtime& runtime, comm::Communicator& communicator, const Allreduce& call);
 
 // The steps of a call, blocking or not, from where the ranks of its communicator act together:
-// every decision is the same on all of them. Defined in dispatch.cpp.
+// every decision is the same on all of them. Defined in take_or_bypass.cpp.
 Outcome dispatch_together(Runtime& runtime, comm::Communicator& communicator,
                           const Allreduce& call);
 

@@ -17,7 +17,7 @@ namespace slimpi::call {
 
 struct PreparedCall {
   policy::Decision decision;
-  std::vector<const char*> candidates;  // MPI and the plans' algorithms; see call/auto_choices.h
+  std::vector<const char*> candidates;  // MPI and the plans' algorithms; see call/autotuner_log.h
   int number = 0;                       // of the row
 };
 

@@ -8,8 +8,8 @@
 #include <cstddef>
 #include <cstring>
 
-#include "algorithm/error_feedback.h"
 #include "algorithm/powersgd.h"
+#include "algorithm/residual_limit.h"
 #include "base/log.h"
 #include "call/element_type.h"
 #include "comm/stream_wait.h"
@@ -20,7 +20,7 @@ namespace {
 
 // Where the error has a bound whatever the state is: whether the result is within it, computed from
 // the ranks' values.
-//   error feedback in quantized buckets    each element: algorithm/error_feedback.h
+//   error feedback in quantized buckets    each element: algorithm/residual_limit.h
 //   low-rank algorithms                    each matrix: algorithm/powersgd.h
 // It is computed from `sums` numbers, which the ranks add.
 struct BoundCheck {

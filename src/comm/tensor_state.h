@@ -7,7 +7,7 @@
 // also those that were left to MPI. Otherwise it is taken for the tensor that had the same address
 // and count before, which proves nothing: malloc gives an address to one tensor after the other. So
 // no user of state believes that it is of the right tensor. Each bounds what state of another one
-// can do to a sum: kernels/math/feedback.h, algorithm/powersgd.h, algorithm/error_feedback.h,
+// can do to a sum: kernels/math/feedback.h, algorithm/powersgd.h, algorithm/residual_limit.h,
 // algorithm/low_precision_decentralized.cpp.
 #pragma once
 #include <compare>

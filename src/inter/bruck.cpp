@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The exchange of reduce_scatter_allgather.cpp, with the same bytes as its result, in log2(M) steps
+// The exchange of pairwise.cpp, with the same bytes as its result, in log2(M) steps
 // per phase for M nodes. Other ranks store and forward the blocks, unchanged: first what a rank has
 // for the owners of chunks, then the owners' sums (bruck_layout.h).
 //
@@ -14,7 +14,7 @@
 #include "base/exceptions.h"
 #include "comm/stream_wait.h"
 #include "inter/bruck_layout.h"
-#include "inter/chunk_codec.h"
+#include "inter/chunk_reduction.h"
 #include "inter/schedule.h"
 
 namespace slimpi::inter {

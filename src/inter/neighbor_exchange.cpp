@@ -12,43 +12,6 @@ namespace slimpi::inter {
 
 namespace {
 
-// Bytes of a segment: enough that the fixed cost of a message does not matter.
-constexpr std::uint64_t kSegmentBytes = 64 << 10;
-
-struct SegmentPlan {
-  std::uint64_t elements;  // of a segment; whole buckets
-  std::uint64_t segments;
-  int depth;           // pipeline depth: segments that have message buffers at a time
-  std::size_t buffer;  // bytes of one message buffer, header included
-  std::size_t total;   // bytes of all message buffers
-};
-
-SegmentPlan plan_segments(const kernels::Format& format, std::uint64_t count, int peers,
-                          bool staged) {
-  const std::uint64_t whole = std::max<std::uint64_t>(count, 1);
-  const std::size_t buffers = std::size_t(peers) + 1;
-  SegmentPlan result{};
-  result.depth = staged ? 6 : 4;
-  if (comm::one_bucket(format)) {
-    result.elements = whole;
-  } else {
-    const std::uint64_t block = comm::chunk_alignment(format);
-    // The message buffers take no more than the encoded shard, or kMemoryFloor if that is more.
-    const std::uint64_t most =
-        std::max<std::size_t>(kMemoryFloor, kernels::encoded_bytes(format, count)) /
-        (buffers * std::size_t(result.depth));
-    const std::uint64_t of_block = kernels::encoded_bytes(format, block);
-    const std::uint64_t blocks =
-        std::max<std::uint64_t>(1, std::min(kSegmentBytes, most) / of_block);
-    result.elements = std::min(blocks * block, whole);
-  }
-  result.segments = (count + result.elements - 1) / result.elements;
-  result.depth = int(std::clamp<std::uint64_t>(result.segments, 1, std::uint64_t(result.depth)));
-  result.buffer = round_up(message_bytes(format, result.elements), 64);
-  result.total = result.buffer * buffers * std::size_t(result.depth);
-  return result;
-}
-
 // In each step the stages work on consecutive segments: segment n is encoded in step n, sent,
 // applied and recycled in the steps after it.
 //
@@ -71,8 +34,8 @@ class NeighborExchange {
         statistics_(context.statistics),
         streams_(context),
         staged_(context.device.staged),
-        plan_(plan_segments(context.format, shard.count, int(ranks.size()), staged_)),
-        buffers_(context, streams_, plan_.buffer, plan_.total / plan_.buffer, false),
+        plan_(neighbor_segments(context.format, shard.count, int(ranks.size()), staged_)),
+        buffers_(context, streams_, plan_.message, plan_.total / plan_.message, false),
         requests_(2 * std::size_t(plan_.depth) * ranks.size(), mpi::abi.request_null,
                   context.memory),
         encoded_(std::size_t(plan_.depth), context.memory),
@@ -86,7 +49,7 @@ class NeighborExchange {
  private:
   Status run_steps();
   bool exists(std::int64_t number) const {
-    return number >= 0 && std::uint64_t(number) < plan_.segments;
+    return number >= 0 && std::uint64_t(number) < plan_.count;
   }
   comm::Range part(std::int64_t number) const {
     const std::uint64_t first = std::uint64_t(number) * plan_.elements;
@@ -121,7 +84,7 @@ class NeighborExchange {
   Statistics& statistics_;
   CopyStreams streams_;
   const bool staged_;
-  const SegmentPlan plan_;
+  const NeighborSegments plan_;
   MessageBuffers buffers_;
   std::pmr::vector<mpi::Request> requests_;                 // to the peers, then from them
   std::pmr::vector<CopyStreams::Event> encoded_, applied_;  // by ring_index(number)
@@ -133,7 +96,7 @@ Status NeighborExchange::post(std::int64_t number) {
   if (!exists(number)) return Status::ok;
   for (std::size_t peer = 0; peer < ranks_.size(); ++peer)
     SLIMPI_TRY(exchange_.receive(ranks_[peer], comm::Tag::peers,
-                                 buffers_.message(place(number, 1 + peer)), plan_.buffer,
+                                 buffers_.message(place(number, 1 + peer)), plan_.message,
                                  received(number, peer)));
   return Status::ok;
 }
@@ -200,7 +163,7 @@ Status NeighborExchange::recycle(std::int64_t number) {
 Status NeighborExchange::run_steps() {
   const int lag = staged_ ? 1 : 0;
   for (std::int64_t number = 0; number < plan_.depth; ++number) SLIMPI_TRY(post(number));
-  for (std::int64_t step = 0; step < std::int64_t(plan_.segments) + 2 + 2 * lag; ++step) {
+  for (std::int64_t step = 0; step < std::int64_t(plan_.count) + 2 + 2 * lag; ++step) {
     SLIMPI_TRY(encode(step));
     SLIMPI_TRY(send(step - lag));
     SLIMPI_TRY(apply(step - 1 - lag));
@@ -226,7 +189,7 @@ Status exchange_with_neighbors(comm::Call& call, comm::Range shard, std::span<co
 
 std::size_t neighbor_exchange_bytes(const kernels::Format& format, std::uint64_t count, int peers,
                                     bool staged) {
-  return plan_segments(format, count, peers, staged).total;
+  return neighbor_segments(format, count, peers, staged).total;
 }
 
 }  // namespace slimpi::inter

@@ -14,6 +14,7 @@ namespace {
 // Bytes of a segment: enough that the fixed cost of a message does not matter. UCX uses its
 // rendezvous protocol for more than about 19 KiB over TCP, which costs four more messages.
 constexpr std::size_t kSmallBytes = 16 << 10, kLargeBytes = 288 << 10;
+constexpr std::size_t kNeighborBytes = 64 << 10;  // to peers
 
 // With long segments a chunk has this many at least, so that the pipeline stages overlap.
 constexpr std::size_t kPipeline = 4;
@@ -62,6 +63,32 @@ Segments segments_for(const ExchangeSize& size) {
   segments.depth = int(std::min(depth, segments.longest));
   segments.total = segments.message * buffers * std::size_t(segments.depth);
   return segments;
+}
+
+NeighborSegments neighbor_segments(const kernels::Format& format, std::uint64_t count, int peers,
+                                   bool staged) {
+  const std::uint64_t whole = std::max<std::uint64_t>(count, 1);
+  const std::size_t buffers = std::size_t(peers) + 1;
+  NeighborSegments result{};
+  result.depth = staged ? 6 : 4;
+  if (comm::one_bucket(format)) {
+    result.elements = whole;
+  } else {
+    const std::uint64_t block = comm::chunk_alignment(format);
+    // The message buffers take no more than the encoded shard, or kMemoryFloor if that is more.
+    const std::uint64_t most =
+        std::max<std::size_t>(kMemoryFloor, kernels::encoded_bytes(format, count)) /
+        (buffers * std::size_t(result.depth));
+    const std::uint64_t of_block = kernels::encoded_bytes(format, block);
+    const std::uint64_t blocks =
+        std::max<std::uint64_t>(1, std::min(kNeighborBytes, most) / of_block);
+    result.elements = std::min(blocks * block, whole);
+  }
+  result.count = (count + result.elements - 1) / result.elements;
+  result.depth = int(std::clamp<std::uint64_t>(result.count, 1, std::uint64_t(result.depth)));
+  result.message = round_up(message_bytes(format, result.elements), 64);
+  result.total = result.message * buffers * std::size_t(result.depth);
+  return result;
 }
 
 }  // namespace slimpi::inter

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a shard is divided into the segments, and so the messages, of an inter-node exchange.
+// How a shard is divided into the segments, and so the messages, of an inter-node exchange. The
+// class, for small or large messages, comes from segment_class in algorithm/reserve_call.cpp.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -26,6 +27,17 @@ struct Segments {
 
 // For a shard of size.count elements among size.group_size ranks, each of which owns one chunk.
 Segments segments_for(const ExchangeSize& size);
+
+// The same where each rank sends all it has to each of its peers (neighbor_exchange.h).
+struct NeighborSegments {
+  std::uint64_t elements;  // of a segment; whole buckets
+  std::uint64_t count;     // segments
+  int depth;               // pipeline depth
+  std::size_t message;     // bytes of one message buffer, header included
+  std::size_t total;       // bytes of all message buffers
+};
+NeighborSegments neighbor_segments(const kernels::Format& format, std::uint64_t count, int peers,
+                                   bool staged);
 
 // Bytes of a message of `elements` values, header included; a multiple of 4.
 std::size_t message_bytes(const kernels::Format& format, std::uint64_t elements);

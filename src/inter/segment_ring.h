@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "inter/chunk_codec.h"
+#include "inter/chunk_reduction.h"
 #include "inter/message_buffers.h"
 #include "inter/pairwise_layout.h"
 

@@ -9,7 +9,7 @@
 
 #include "comm/exchange.h"
 #include "intra/cache_locality.h"
-#include "intra/node_segment.h"
+#include "intra/shared_memory.h"
 
 namespace slimpi::intra {
 

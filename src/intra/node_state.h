@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "comm/communicator.h"
+#include "intra/mpi_order_probe.h"
 #include "intra/node_barrier.h"
-#include "intra/summation_order.h"
 
 namespace slimpi::intra {
 

@@ -5,7 +5,7 @@
 #pragma once
 #include <cstdint>
 
-#include "intra/device_path.h"
+#include "intra/device_transport.h"
 #include "intra/node_barrier.h"
 
 namespace slimpi::intra {

@@ -2,17 +2,16 @@
 // The transports between the ranks of a node; intra_node.cpp chooses. Each guarantees what
 // intra_node.h says. By value of SLIMPI_INTRA:
 //
-//   mpi    transport_mpi.cpp   messages
-//   shm    block_pass.h        message buffers in the segment, in host memory
-//   cma    transport_cma.h     reading in place: sums between nodes in pieces; all others as shm
-//   ipc    transport_ipc.h     message buffers in GPU memory
-//   nccl   transport_nccl.cpp  NCCL, GPU to GPU (nccl_group.h)
+//   mpi    transport_mpi.cpp    messages
+//   shm    transport_shm_ipc.h  message buffers in the segment, in host memory
+//   cma    transport_cma.h      reading in place: sums between nodes in pieces; all others as shm
+//   ipc    transport_shm_ipc.h  message buffers in GPU memory (ipc_buffers.h)
+//   nccl   transport_nccl.cpp   NCCL, GPU to GPU (nccl_group.h)
 //
-// How a vector passes through message buffers, shm's and ipc's: block_pass.h. device_path.h opens
-// nccl or ipc.
+// device_transport.h opens nccl or ipc.
 #pragma once
 #include "comm/call.h"
-#include "intra/device_path.h"
+#include "intra/device_transport.h"
 
 namespace slimpi::intra {
 

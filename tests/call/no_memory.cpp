@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "base/status.h"
-#include "call/auto_choices.h"
+#include "call/autotuner_log.h"
 #include "comm/exchange.h"
 #include "tests/helper/cmocka_cxx.h"
 #include "tests/helper/message_status.h"

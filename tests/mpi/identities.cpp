@@ -44,7 +44,7 @@ constexpr Row kRows[] = {{"bytegrad", 8, Bound::quantized, 5, 0},
                          {"hook", 8, Bound::hook, 1, 0},
                          {"low_precision_decentralized", 8, Bound::replicas, 5, 0}};
 
-// The most that is used of a residual, in norms: algorithm/error_feedback.h.
+// The most that is used of a residual, in norms: algorithm/residual_limit.h.
 constexpr double kResidualNorms = 32;
 std::string g_hook;
 

@@ -11,7 +11,7 @@ from mpi4py import MPI
 
 WORLD = MPI.COMM_WORLD
 COUNT = 900
-# The most that powersgd uses of a residual, in norms: src/algorithm/error_feedback.h.
+# The most that powersgd uses of a residual, in norms: src/algorithm/residual_limit.h.
 RESIDUAL_NORMS = 32
 
 

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "base/place.h"
+#include "base/install_path.h"
 #include "tests/helper/cmocka_cxx.h"
 #include "topology/plugin.h"
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <mutex>
 
-#include "device/cuda/image.h"
+#include "device/cuda/fatbin.h"
 #include "device/cuda/numa.h"
 
 namespace slimpi::device::cuda {

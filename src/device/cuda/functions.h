@@ -6,7 +6,7 @@
 
 namespace slimpi::device::cuda {
 
-// launch.cpp: the kernel table; each function divides the work into CUDA blocks and queues it.
+// kernel_table.cpp. Each function divides the work into CUDA blocks and queues it.
 const kernels::Kernels* cuda_kernels();
 
 // memory.cpp. Staging memory is pinned, on the GPU's own NUMA node.

@@ -7,11 +7,11 @@
 #include "base/environment.h"
 #include "base/exceptions.h"
 #include "base/fiber.h"
-#include "call/dispatch.h"
 #include "call/element_type.h"
 #include "call/estimate.h"
 #include "call/nonblocking.h"
 #include "call/prepared_calls.h"
+#include "call/take_or_bypass.h"
 
 namespace slimpi::call {
 

@@ -107,7 +107,7 @@ class NodeSegment {
 // Floats of one rank's shard in a block, at least: one cache line.
 inline constexpr std::uint64_t kLeastPiece = 16;
 
-// How the node-local ranks of a communicator get a segment (segment_opening.cpp), with shorter
+// How the node-local ranks of a communicator get a segment (shared_memory_open.cpp), with shorter
 // blocks where memory is short. Collective over the communicator. *segment is set on all its ranks
 // or on none: it is null where the ranks of some node cannot share memory.
 Status open_segment(comm::Exchange& exchange, const comm::NodeLayout& layout, Intra intra,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "call/auto_choices.h"
+#include "call/autotuner_log.h"
 
 #include <fmt/core.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "intra/device_path.h"
+#include "intra/device_transport.h"
 
 #include <string>
 

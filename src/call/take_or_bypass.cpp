@@ -2,12 +2,12 @@
 // The first steps of one allreduce: decides whether slimpi takes the call, agrees with the other
 // ranks on how, and runs it.
 
+#include "call/take_or_bypass.h"
 #include "algorithm/hook.h"
 #include "base/activity.h"
 #include "base/float_environment.h"
 #include "base/log.h"
 #include "call/candidates.h"
-#include "call/dispatch.h"
 #include "call/element_type.h"
 #include "call/estimate.h"
 #include "call/nonblocking.h"

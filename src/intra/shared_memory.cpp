@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "intra/node_segment.h"
+#include "intra/shared_memory.h"
 
 #include <sched.h>
 #include <sys/mman.h>
@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/log.h"
-#include "intra/device_path.h"
+#include "intra/device_transport.h"
 
 #ifndef MADV_POPULATE_WRITE  // in glibc since 2.35
 #define MADV_POPULATE_WRITE 23

@@ -9,8 +9,8 @@
 
 #include "base/option_types.h"
 #include "comm/call.h"
+#include "intra/ipc_buffers.h"
 #include "intra/nccl_group.h"
-#include "intra/transport_ipc.h"
 
 namespace slimpi::intra {
 

@@ -2,7 +2,7 @@
 // The first rank of each node leads it: it makes a file and gives it to the others. All ranks of
 // the communicator take the same steps, and agree after each whether it went well everywhere. So no
 // system call blocks, and a rank that fails keeps none waiting.
-#include "intra/node_segment.h"
+#include "intra/shared_memory.h"
 
 #include <algorithm>
 #include <atomic>
@@ -10,7 +10,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
-#include "intra/device_path.h"
+#include "intra/device_transport.h"
 #include "intra/peer_memory.h"
 
 namespace slimpi::intra {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "base/place.h"
+#include "base/install_path.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "call/dispatch.h"
+#include "call/take_or_bypass.h"
 
 #include <string>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "intra/summation_order.h"
+#include "intra/mpi_order_probe.h"
 
 #include <algorithm>
 #include <bit>

@@ -11,7 +11,7 @@
 #include "base/process.h"
 #include "base/report.h"
 #include "base/trace.h"
-#include "call/auto_choices.h"
+#include "call/autotuner_log.h"
 #include "call/element_type.h"
 #include "call/entry.h"
 #include "call/estimate.h"

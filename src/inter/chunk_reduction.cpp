@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "inter/chunk_codec.h"
+#include "inter/chunk_reduction.h"
 
 #include <algorithm>
 #include <cstring>
-
 
 namespace slimpi::inter {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "base/nearest.h"
+#include "base/spelling_hint.h"
 
 #include <algorithm>
 #include <numeric>

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "algorithm/algorithm.h"
-#include "algorithm/error_feedback.h"
+#include "algorithm/residual_limit.h"
 #include "base/described_tensor.h"
 #include "base/hash.h"
 #include "base/log.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "algorithm/error_feedback.h"
+#include "algorithm/residual_limit.h"
 
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "intra/block_pass.h"
+#include "intra/transport_shm_ipc.h"
 
 #include "base/activity.h"
 #include "base/round_up.h"

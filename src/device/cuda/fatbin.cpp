@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "device/cuda/image.h"
+#include "device/cuda/fatbin.h"
 
 // The files are in the build directory, where the assembler searches for them.
 #define SLIMPI_IMAGE(name)                                           \

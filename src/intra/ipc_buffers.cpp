@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "intra/transport_ipc.h"
+#include "intra/ipc_buffers.h"
 
 #include <cstring>
 #include <new>

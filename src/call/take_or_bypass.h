@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The steps with which blocking and nonblocking calls begin. Defined in dispatch.cpp.
+// The steps with which blocking and nonblocking calls begin. Defined in take_or_bypass.cpp.
 #pragma once
 #include <optional>
 
