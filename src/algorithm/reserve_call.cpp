@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What must exist before the first message of a call: scratch memory and streams.
+// What must exist before the first message of a call: scratch memory and streams. It also sets the
+// class of messages, small or large (Communicator::use_segments).
 #include <algorithm>
 #include <bit>
 #include <map>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Nonblocking sums. Each runs in a fiber, which is left at every wait (comm::Waiter) and entered
-// again from the program's MPI calls. The sums of one communicator run one after the other, in the
+// again from the program's MPI calls, or by a thread (SLIMPI_PROGRESS=thread, and where no call of
+// the program comes for 1 ms). The sums of one communicator run one after the other, in the
 // order in which they began; those of different communicators run side by side. The program holds a
 // generalized request of MPI.
 #pragma once

@@ -208,7 +208,8 @@ Outcome dispatch_together(Runtime& runtime, comm::Communicator& communicator,
     return Outcome::finished(runtime.raise(communicator.user(), status));
   }
   ++communicator.taken;
-  // Not before: enter_sum() leaves small calls to MPI on ranks that know already that they are.
+  // Not before: some ranks may know a call to be small without this communicator's options, and
+  // their enter_sum() has left it to MPI.
   if (!agrees) communicator.exchange().begin_call();
   // Before this rank sends what nobody would receive.
   if (communicator.exchange().failure_reported())

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The steps with which blocking and nonblocking calls begin. Defined in take_or_bypass.cpp.
+// The steps with which blocking and nonblocking calls begin, and most reasons of a bypass. Some
+// reasons are decided later; `tests/check/reasons.sh --list` prints every place.
 #pragma once
 #include <optional>
 
@@ -10,7 +11,8 @@
 namespace slimpi::call {
 
 // What the first steps of a call found. Without a communicator it has ended with the outcome. With
-// `untyped` it will, but the ranks have not compared SLIMPI_TYPES, which has not its type here.
+// `untyped` it is left to MPI, because SLIMPI_TYPES of this rank does not name its type; but first
+// the ranks compare SLIMPI_TYPES, which they have not done yet.
 struct Entered {
   Outcome outcome;
   Runtime* runtime = nullptr;

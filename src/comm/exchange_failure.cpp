@@ -7,8 +7,8 @@
 // failed. A rank that waits looks for reports meanwhile (check), so it fails too and does the same.
 // So every rank ends the call, and MPI has no memory of the schedule any more.
 //
-// A report of a later call than a rank's own is kept for that call: the rank that failed has
-// completed the earlier one, so the others can complete it, too.
+// A report may be of a later call than the one that a rank is in. It is kept for that call: the
+// rank that failed has completed the earlier one, so the others can complete that, too.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

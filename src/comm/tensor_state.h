@@ -6,9 +6,13 @@
 // its sum modulo SLIMPI_CALLS_PER_STEP. That index counts every float sum that is not too small,
 // also those that were left to MPI. Otherwise it is taken for the tensor that had the same address
 // and count before, which proves nothing: malloc gives an address to one tensor after the other. So
-// no user of state believes that it is of the right tensor. Each bounds what state of another one
-// can do to a sum: kernels/math/feedback.h, algorithm/powersgd.h, algorithm/residual_limit.h,
+// algorithms do not trust their state. Each bounds what the state of another tensor can do to a
+// sum: kernels/math/feedback.h, algorithm/powersgd.h, algorithm/residual_limit.h,
 // algorithm/low_precision_decentralized.cpp.
+//
+// State is freed with its communicator; when options change (Communicator::start_anew); when the
+// ranks found different states, or some rank had no memory for one (call/allreduce_agreement.cpp);
+// when the tensor comes with another algorithm or from another memory; and at the limits below.
 #pragma once
 #include <compare>
 #include <cstdint>

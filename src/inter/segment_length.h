@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How a shard is divided into the segments, and so the messages, of an inter-node exchange. The
-// class, for small or large messages, comes from segment_class in algorithm/reserve_call.cpp.
+// class, for small or large messages, is set in algorithm/reserve_call.cpp.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -68,14 +68,14 @@ bool repeats(const float* data, std::uint64_t count, const std::vector<float>& p
   return true;
 }
 
-// One comparison. The buffers are in the call's kind of memory where MPI takes that. Else they are
-// in host memory, because MPI gets host copies of such buffers.
 // The code of a sum that MPI made for the comparison.
 Status compared(const mpi::Api& api, int code) {
   if (code == mpi::kSuccess) return Status::ok;
   return fail(Status::mpi, "a comparison with MPI's sums: " + mpi::error_text(api, code));
 }
 
+// One comparison. The buffers are in the call's kind of memory where MPI takes that. Else they are
+// in host memory, because MPI gets host copies of such buffers.
 class Probe {
  public:
   explicit Probe(const comm::Call& call)

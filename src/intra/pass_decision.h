@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a rank of a node publishes about a call, as one word with fields, and what the ranks decide
-// from the words after the next barrier. All ranks see the same words, so all decide the same, but
-// for the path where every rank uses the one that it has open.
+// from the words after the next barrier. All ranks see the same words, so all decide the same. (A
+// device path, once open, each rank knows by itself: all have the same one.)
 #pragma once
 #include <cstdint>
 

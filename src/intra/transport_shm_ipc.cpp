@@ -45,8 +45,8 @@ Status BlockPass::offer(std::uint64_t word, bool wants_pieces) {
 
 // When this returns, the first block is in the message buffers, unless the call is done by nccl or
 // in pieces. Only if ranks offered different buffers, or if they had to open a device path first,
-// is the first block copied a second time. What was copied until then is in a message buffer that
-// every call writes before it reads it.
+// is the first block copied a second time. The first copy does no harm: every call writes a message
+// buffer before it reads it.
 Status BlockPass::agree() {
   const PassDecision decision = decide(shared_.published(), own_);
   Path& path = call_.node_path;

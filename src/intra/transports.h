@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The transports between the ranks of a node; intra_node.cpp chooses. Each guarantees what
-// intra_node.h says. By value of SLIMPI_INTRA:
+// The transports between the ranks of a node. Each guarantees what intra_node.h says. By value of
+// SLIMPI_INTRA:
 //
 //   mpi    transport_mpi.cpp    messages
 //   shm    transport_shm_ipc.h  message buffers in the segment, in host memory
@@ -8,7 +8,8 @@
 //   ipc    transport_shm_ipc.h  message buffers in GPU memory (ipc_buffers.h)
 //   nccl   transport_nccl.cpp   NCCL, GPU to GPU (nccl_group.h)
 //
-// device_transport.h opens nccl or ipc.
+// auto: NodeState::open_shared decides on mpi, device_transport.h on nccl or ipc, pass_decision.h
+// on pieces; else shm.
 #pragma once
 #include "comm/call.h"
 #include "intra/device_transport.h"
