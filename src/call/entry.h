@@ -142,6 +142,10 @@ bool wants_threads();
 
 // Waits for those of the communicator; for all.
 void wait_for_sums_on(mpi::Comm comm);
+
+// Before a communicator is freed: waits for its nonblocking sums, which use its state, and for
+// slimpi's requests on it. MPI keeps a communicator that has one, and MPI_Comm_disconnect waits.
+void finish_on(mpi::Comm comm);
 void wait_for_all_sums();
 
 // Writes MPI_REQUEST_NULL and a complete request to requests[0] and [1]. False: MPI fails.

@@ -326,4 +326,13 @@ void wait_for_sums_on(mpi::Comm comm) {
     wait_until_idle(communicator);
 }
 
+void finish_on(mpi::Comm comm) {
+  Runtime* const runtime = Runtime::started();
+  if (runtime == nullptr || Fiber::inside()) return;
+  comm::Communicator* const communicator = runtime->find_made(comm);
+  if (communicator == nullptr) return;
+  wait_for_sums(*communicator);
+  communicator->finish_refusals();
+}
+
 }  // namespace slimpi::call

@@ -102,6 +102,12 @@ void Communicator::refuse_type(ElementType type) {
   send_refusal(mpi::without(type));
 }
 
+void Communicator::finish_refusals() {
+  for (auto& sent : sent_)
+    if (wait_for_ranks(sent->request, sent->arrivals()) != Status::ok) return;
+  sent_.clear();
+}
+
 Status Communicator::compare_type(ElementType type) {
   mpi::FirstExchange exchange;
   SLIMPI_TRY(exchange.begin(api_, user_, 0, mpi::without(type)));

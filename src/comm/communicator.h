@@ -58,6 +58,8 @@ class Communicator {
   void refuse_to_meet();
   // The same for a nonblocking sum of a type which this rank's SLIMPI_TYPES has not.
   void refuse_type(ElementType type);
+  // Waits until all ranks have got what those two sent. Collective, as MPI_Comm_free is.
+  void finish_refusals();
   // Whether the next blocking sum of this type makes the ranks compare SLIMPI_TYPES, where this
   // rank's has it not: by agree() once they are connected, before that by compare_type(). Not where
   // the fiber of an earlier sum does, however far it is.

@@ -11,8 +11,7 @@ namespace slimpi::intercept {
 
 namespace {
 int free_comm(const auto& next, void* comm) {
-  // Nonblocking sums that are in flight use the communicator's state.
-  if (sums_in_flight()) (void)catch_all([&] { call::wait_for_sums_on(read<Comm>(comm)); });
+  (void)catch_all([&] { call::finish_on(read<Comm>(comm)); });
   const Freeing freeing(read<Comm>(comm));
   return next(comm);
 }
