@@ -18,9 +18,11 @@
 
 namespace slimpi::kernels {
 
+constexpr int kMostBits = 16;  // of a level
+
 struct Format {
   Codec codec = Codec::float32;
-  std::uint8_t bits = 8;        // quantized only: 1 to 8
+  std::uint8_t bits = 8;        // quantized only: 1 to kMostBits
   bool stochastic = false;      // quantized only: rounding
   std::uint32_t bucket = 2048;  // quantized only: values per bucket; 0 = the whole segment is one
 };

@@ -56,7 +56,7 @@ class Row:
             return 2
         if self.algorithm.endswith("powersgd"):
             return 3 if 2 <= int(self.options.get("powersgd_rank", 1)) <= 4 else None
-        return 1 if bits == 8 else 2 if bits >= 2 and feedback else None
+        return 1 if bits >= 8 else 2 if bits >= 2 and feedback else None
 
 
 class Progress:

@@ -45,44 +45,52 @@ void fill_nan(float* to, std::size_t n) {
 
 // The levels of elements first .. first + n - 1 of a bucket, at most a tile of them; `first` is a
 // multiple of 8. `spread` is memory for unpacked levels; the result may point into it.
-const std::uint8_t* read_levels(const Bucket& bucket, std::size_t first, std::size_t n,
-                                Levels& spread) {
-  if (bucket.bits == 8) return (const std::uint8_t*)bucket.packed + first;
+template <typename Level>
+const Level* read_levels(const Bucket& bucket, std::size_t first, std::size_t n,
+                         Levels<Level>& spread) {
+  if (bucket.bits == kBits<Level>) return (const Level*)bucket.packed + first;
   const std::size_t skip = first / 8 * bucket.bits;
   unpack(bucket.bits, bucket.packed + skip, bucket.packed_size - skip, n, spread);
-  return spread.bytes();
+  return spread.values();
+}
+
+// visit(scale, levels) with the levels of these elements, of a finite bucket.
+template <typename Visit>
+void with_levels(const Bucket& bucket, std::size_t first, std::size_t n, const Visit& visit) {
+  const auto of_type = [&](auto type) {
+    Levels<decltype(type)> spread;
+    const auto* levels = read_levels(bucket, first, n, spread);
+    if (bucket.extended)
+      visit(bucket.scale_double, levels);
+    else
+      visit(bucket.scale_float, levels);
+  };
+  if (bucket.bits <= kBits<Narrow>)
+    of_type(Narrow());
+  else
+    of_type(Wide());
 }
 
 // to = elements first .. of the bucket. add_bucket: to = sum + these elements; `to` may be `sum`.
 void read_bucket(const Bucket& bucket, std::size_t first, std::size_t n, float* to) {
   if (bucket.nonfinite) return fill_nan(to, n);
-  Levels spread;
-  const std::uint8_t* levels = read_levels(bucket, first, n, spread);
-  if (bucket.extended)
-    from_levels(bucket.scale_double, levels, n, to);
-  else
-    from_levels(bucket.scale_float, levels, n, to);
+  with_levels(bucket, first, n,
+              [&](const auto& scale, const auto* levels) { from_levels(scale, levels, n, to); });
 }
 void add_bucket(const Bucket& bucket, std::size_t first, std::size_t n, const float* sum,
                 float* to) {
   if (bucket.nonfinite) return fill_nan(to, n);
-  Levels spread;
-  const std::uint8_t* levels = read_levels(bucket, first, n, spread);
-  if (bucket.extended)
-    add_levels(bucket.scale_double, levels, n, sum, to);
-  else
-    add_levels(bucket.scale_float, levels, n, sum, to);
+  with_levels(bucket, first, n, [&](const auto& scale, const auto* levels) {
+    add_levels(scale, levels, n, sum, to);
+  });
 }
 // The same for a bucket's last addend; also updates the extremes.
 void include_bucket(Extremes& extremes, const Bucket& bucket, std::size_t first, std::size_t n,
                     const float* sum, float* to) {
   if (bucket.nonfinite) return include(extremes, kNanBits);
-  Levels spread;
-  const std::uint8_t* levels = read_levels(bucket, first, n, spread);
-  if (bucket.extended)
-    include_sum(extremes, bucket.scale_double, levels, n, sum, to);
-  else
-    include_sum(extremes, bucket.scale_float, levels, n, sum, to);
+  with_levels(bucket, first, n, [&](const auto& scale, const auto* levels) {
+    include_sum(extremes, scale, levels, n, sum, to);
+  });
 }
 
 // The input of a bucket's encoder, and its outputs besides the bytes; null for what is not needed.
@@ -96,15 +104,16 @@ struct Values {
       upcoming;  // the bucket after this one: its second half is prefetched in the same pass
 };
 
-template <typename Real>
+template <typename Real, typename Level>
 void encode_levels(const Format& format, const RandomStream& random, const Header& header,
                    const Values& values, std::size_t n, std::byte* packed) {
   const Scale<Real> scale = scale_of<Real>(header, format.bits, format.stochastic);
   const std::size_t packed_size = packed_bytes(format.bits, n);
-  // Levels of 8 bits are written directly to the message, the values to memory that is no nearer.
-  // Where two threads share a core, writing both in one pass is slower than two passes.
-  const bool at_once = values.decoded != nullptr && values.residual == nullptr &&
-                       !format.stochastic && format.bits != 8;
+  // Levels of whole bytes are written directly to the message, the values to memory that is no
+  // nearer. Where two threads share a core, writing both in one pass is slower than two passes.
+  const bool direct = format.bits == kBits<Level>;
+  const bool at_once =
+      values.decoded != nullptr && values.residual == nullptr && !format.stochastic && !direct;
   for (std::size_t i = 0; i < n; i += kTile) {
     const std::size_t tile = tile_at(i, n), skip = i / 8 * format.bits;
     const bool last = i + tile == n;
@@ -115,8 +124,8 @@ void encode_levels(const Format& format, const RandomStream& random, const Heade
         summed[j] = from[j] + clamp_residual(values.added[i + j], values.limit);
       from = summed;
     }
-    Levels spread;
-    std::uint8_t* levels = format.bits == 8 ? (std::uint8_t*)packed + i : spread.bytes();
+    Levels<Level> spread;
+    Level* levels = direct ? (Level*)packed + i : spread.values();
     if (format.stochastic) {
       std::uint32_t words[kTile + kRandomSlack];
       to_stochastic_levels(scale, from, random_words(random, random.first + i, tile, words), tile,
@@ -138,10 +147,10 @@ void encode_levels(const Format& format, const RandomStream& random, const Heade
       subtract_levels(scale, levels, from, tile, values.residual + i);
     else if (values.decoded != nullptr && !at_once)
       from_levels(scale, levels, tile, values.decoded + i);
-    if (format.bits != 8)
+    if (!direct)
       pack(format.bits, spread, tile, last, packed + skip, packed_size - skip);
     else if (last)
-      for (std::size_t j = n; j < packed_size; ++j) packed[j] = std::byte{0};
+      for (std::size_t j = n * sizeof(Level); j < packed_size; ++j) packed[j] = std::byte{0};
   }
 }
 
@@ -153,10 +162,13 @@ void encode_bucket(const Format& format, const RandomStream& random, const Extre
   if (is_nonfinite(header)) {
     std::memset(out + kHeaderBytes, 0, packed_bytes(format.bits, n));
     if (values.decoded != nullptr) fill_nan(values.decoded, n);
-  } else if (is_extended_range(header)) {
-    encode_levels<double>(format, random, header, values, n, out + kHeaderBytes);
   } else {
-    encode_levels<float>(format, random, header, values, n, out + kHeaderBytes);
+    const bool extended = is_extended_range(header);
+    const auto encode = format.bits <= kBits<Narrow> ? extended ? encode_levels<double, Narrow>
+                                                                : encode_levels<float, Narrow>
+                        : extended ? encode_levels<double, Wide>
+                                                     : encode_levels<float, Wide>;
+    encode(format, random, header, values, n, out + kHeaderBytes);
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Packs and unpacks the levels of a tile; unpacked, a level is one byte. Included by loops.cpp
-// alone.
+// Packs and unpacks the levels of a tile; unpacked, a level is one byte, or two where it has more
+// than 8 bits. Included by loops.cpp alone.
 #pragma once
 #include <cstring>
 
@@ -10,11 +10,19 @@
 namespace slimpi::kernels {
 namespace {
 
-// A tile of levels: bytes for the arithmetic, 64-bit groups for the packing.
-struct Levels {
-  alignas(64) std::uint64_t groups[kTile / 8];
+using Narrow = std::uint8_t;  // a level of up to 8 bits
+using Wide = std::uint16_t;   // a level of 9 to 16 bits
 
-  std::uint8_t* bytes() { return (std::uint8_t*)groups; }
+template <typename Level>
+constexpr int kBits = 8 * (int)sizeof(Level);
+
+// A tile of levels: bytes, or pairs of them, for the arithmetic; 64-bit words for the packing.
+template <typename Level>
+struct Levels {
+  using Word [[gnu::may_alias]] = std::uint64_t;
+  alignas(64) Word words[kTile * sizeof(Level) / sizeof(Word)];
+
+  Level* values() { return (Level*)words; }
 };
 
 // The integer type of `bits` bytes; defined only where such a type exists.
@@ -41,11 +49,11 @@ struct Packed<4> {
 // Packs the first n of `levels` into `out`, where `room` bytes are left until the end of the
 // bucket. The last tile of a bucket fills all of them.
 template <int bits>
-void pack(Levels& levels, std::size_t n, bool last, std::byte* SLIMPI_RESTRICT out,
+void pack(Levels<Narrow>& levels, std::size_t n, bool last, std::byte* SLIMPI_RESTRICT out,
           std::size_t room) {
   const std::size_t groups = (n + 7) / 8;
-  for (std::size_t i = n; i < groups * 8; ++i) levels.bytes()[i] = 0;
-  std::uint64_t* SLIMPI_RESTRICT words = levels.groups;
+  for (std::size_t i = n; i < groups * 8; ++i) levels.values()[i] = 0;
+  std::uint64_t* SLIMPI_RESTRICT words = levels.words;
   std::size_t g = 0;
   if constexpr (Packed<bits>::is_integer) {
     const std::size_t whole = room / bits < groups ? room / bits : groups;
@@ -68,9 +76,10 @@ void pack(Levels& levels, std::size_t n, bool last, std::byte* SLIMPI_RESTRICT o
 
 // Unpacks n levels from `in`, which holds `room` bytes.
 template <int bits>
-void unpack(const std::byte* SLIMPI_RESTRICT in, std::size_t room, std::size_t n, Levels& levels) {
+void unpack(const std::byte* SLIMPI_RESTRICT in, std::size_t room, std::size_t n,
+            Levels<Narrow>& levels) {
   const std::size_t groups = (n + 7) / 8;
-  std::uint64_t* SLIMPI_RESTRICT words = levels.groups;
+  std::uint64_t* SLIMPI_RESTRICT words = levels.words;
   std::size_t g = 0;
   if constexpr (Packed<bits>::is_integer) {
     const std::size_t whole = room / bits < groups ? room / bits : groups;
@@ -92,15 +101,71 @@ void unpack(const std::byte* SLIMPI_RESTRICT in, std::size_t room, std::size_t n
 }
 
 // The same with the number of bits as an argument. 8 bits need no packing.
-void pack(int bits, Levels& levels, std::size_t n, bool last, std::byte* out, std::size_t room) {
+void pack(int bits, Levels<Narrow>& levels, std::size_t n, bool last, std::byte* out,
+          std::size_t room) {
   constexpr decltype(&pack<1>) kByWidth[] = {pack<1>, pack<2>, pack<3>, pack<4>,
                                              pack<5>, pack<6>, pack<7>};
   kByWidth[bits - 1](levels, n, last, out, room);
 }
-void unpack(int bits, const std::byte* in, std::size_t room, std::size_t n, Levels& levels) {
+void unpack(int bits, const std::byte* in, std::size_t room, std::size_t n,
+            Levels<Narrow>& levels) {
   constexpr decltype(&unpack<1>) kByWidth[] = {unpack<1>, unpack<2>, unpack<3>, unpack<4>,
                                                unpack<5>, unpack<6>, unpack<7>};
   kByWidth[bits - 1](in, room, n, levels);
+}
+
+// Half a group of 9 to 15 bits: 4 levels, from and to 16 bits for each.
+SLIMPI_HD std::uint64_t pack_four(std::uint64_t spread, int bits) {
+  const std::uint64_t two = (1ull << 2 * bits) - 1, one = ((1ull << bits) - 1) * 0x100000001;
+  const std::uint64_t pairs = (spread & one) | (spread >> (16 - bits) & one << bits);
+  return (pairs & two) | (pairs >> (32 - 2 * bits) & two << 2 * bits);
+}
+SLIMPI_HD std::uint64_t spread_four(std::uint64_t packed, int bits) {
+  const std::uint64_t two = (1ull << 2 * bits) - 1, one = ((1ull << bits) - 1) * 0x100000001;
+  const std::uint64_t pairs = (packed & two) | (packed << (32 - 2 * bits) & two << 32);
+  return (pairs & one) | (pairs << (16 - bits) & one << 16);
+}
+
+// The same for 9 to 15 bits. A group is stored and loaded as two words; the next store overwrites
+// the excess bytes.
+void pack(int bits, Levels<Wide>& levels, std::size_t n, bool last, std::byte* SLIMPI_RESTRICT out,
+          std::size_t room) {
+  const std::size_t groups = (n + 7) / 8, width = (std::size_t)bits;
+  for (std::size_t i = n; i < groups * 8; ++i) levels.values()[i] = 0;
+  Levels<Wide>::Word* SLIMPI_RESTRICT fours = levels.words;
+  for (std::size_t k = 0; k < 2 * groups; ++k) fours[k] = pack_four(fours[k], bits);
+  for (std::size_t g = 0; g < groups; ++g) {
+    const std::uint64_t packed[] = {fours[2 * g] | fours[2 * g + 1] << 4 * bits,
+                                    fours[2 * g + 1] >> (64 - 4 * bits)};
+    std::byte* const to = out + g * width;
+    const std::size_t left = room - g * width;
+    if (left >= sizeof packed) {  // one store of 16 bytes would wait for the two words
+      std::memcpy(to, &packed[0], 8);
+      std::memcpy(to + 8, &packed[1], 8);
+    } else {
+      std::memcpy(to, packed, left < width ? left : width);
+    }
+  }
+  if (last && groups * width < room) std::memset(out + groups * width, 0, room - groups * width);
+}
+void unpack(int bits, const std::byte* SLIMPI_RESTRICT in, std::size_t room, std::size_t n,
+            Levels<Wide>& levels) {
+  const std::size_t groups = (n + 7) / 8, width = (std::size_t)bits;
+  Levels<Wide>::Word* SLIMPI_RESTRICT fours = levels.words;
+  for (std::size_t g = 0; g < groups; ++g) {
+    std::uint64_t packed[2] = {};
+    const std::byte* const from = in + g * width;
+    const std::size_t left = room - g * width;
+    if (left >= sizeof packed) {
+      std::memcpy(&packed[0], from, 8);
+      std::memcpy(&packed[1], from + 8, 8);
+    } else {
+      std::memcpy(packed, from, left < width ? left : width);
+    }
+    fours[2 * g] = packed[0];
+    fours[2 * g + 1] = packed[0] >> 4 * bits | packed[1] << (64 - 4 * bits);
+  }
+  for (std::size_t k = 0; k < 2 * groups; ++k) fours[k] = spread_four(fours[k], bits);
 }
 
 }  // namespace

@@ -80,57 +80,56 @@ void include_residual(Extremes& extremes, const float* a, const float* residual,
   include(extremes, found);
 }
 
-template <typename Real>
+template <typename Real, typename Level>
 void to_nearest_levels(const Scale<Real>& shared_scale, const float* SLIMPI_RESTRICT from,
-                       std::size_t n, std::uint8_t* SLIMPI_RESTRICT levels) {
+                       std::size_t n, Level* SLIMPI_RESTRICT levels) {
   const Scale<Real> scale = shared_scale;
-  for (std::size_t i = 0; i < n; ++i) levels[i] = (std::uint8_t)nearest_level(scale, from[i]);
+  for (std::size_t i = 0; i < n; ++i) levels[i] = (Level)nearest_level(scale, from[i]);
 }
 
 // The same; also writes their values to `decoded`, which may be `from`.
-template <typename Real>
+template <typename Real, typename Level>
 void to_nearest_levels(const Scale<Real>& shared_scale, const float* from, std::size_t n,
-                       std::uint8_t* SLIMPI_RESTRICT levels, float* decoded) {
+                       Level* SLIMPI_RESTRICT levels, float* decoded) {
   const Scale<Real> scale = shared_scale;
   SLIMPI_ELEMENTWISE
   for (std::size_t i = 0; i < n; ++i) {
-    const auto level = (std::uint8_t)nearest_level(scale, from[i]);
+    const auto level = (Level)nearest_level(scale, from[i]);
     levels[i] = level;
     decoded[i] = level_value(scale, level);
   }
 }
 
-template <typename Real>
+template <typename Real, typename Level>
 void to_stochastic_levels(const Scale<Real>& shared_scale, const float* SLIMPI_RESTRICT from,
                           const std::uint32_t* SLIMPI_RESTRICT words, std::size_t n,
-                          std::uint8_t* SLIMPI_RESTRICT levels) {
+                          Level* SLIMPI_RESTRICT levels) {
   const Scale<Real> scale = shared_scale;
   for (std::size_t i = 0; i < n; ++i)
-    levels[i] = (std::uint8_t)stochastic_level(scale, from[i], uniform(words[i]));
+    levels[i] = (Level)stochastic_level(scale, from[i], uniform(words[i]));
 }
 
 // to = the values of the levels.
-template <typename Real>
-void from_levels(const Scale<Real>& shared_scale, const std::uint8_t* SLIMPI_RESTRICT levels,
+template <typename Real, typename Level>
+void from_levels(const Scale<Real>& shared_scale, const Level* SLIMPI_RESTRICT levels,
                  std::size_t n, float* SLIMPI_RESTRICT to) {
   const Scale<Real> scale = shared_scale;
   for (std::size_t i = 0; i < n; ++i) to[i] = level_value(scale, levels[i]);
 }
 
 // to = sum + the values of the levels; `to` may be `sum`.
-template <typename Real>
-void add_levels(const Scale<Real>& shared_scale, const std::uint8_t* SLIMPI_RESTRICT levels,
-                std::size_t n, const float* sum, float* to) {
+template <typename Real, typename Level>
+void add_levels(const Scale<Real>& shared_scale, const Level* SLIMPI_RESTRICT levels, std::size_t n,
+                const float* sum, float* to) {
   const Scale<Real> scale = shared_scale;
   SLIMPI_ELEMENTWISE
   for (std::size_t i = 0; i < n; ++i) to[i] = add(sum[i], level_value(scale, levels[i]));
 }
 
 // The same for the last addend of a bucket; also updates the extremes.
-template <typename Real>
+template <typename Real, typename Level>
 void include_sum(Extremes& extremes, const Scale<Real>& shared_scale,
-                 const std::uint8_t* SLIMPI_RESTRICT levels, std::size_t n, const float* sum,
-                 float* to) {
+                 const Level* SLIMPI_RESTRICT levels, std::size_t n, const float* sum, float* to) {
   const Scale<Real> scale = shared_scale;
   Extremes found = no_extremes();
   SLIMPI_ELEMENTWISE
@@ -143,8 +142,8 @@ void include_sum(Extremes& extremes, const Scale<Real>& shared_scale,
 }
 
 // residual = from - the values of the levels; decoded = these values. `from` may be `decoded`.
-template <typename Real>
-void subtract_levels(const Scale<Real>& shared_scale, const std::uint8_t* SLIMPI_RESTRICT levels,
+template <typename Real, typename Level>
+void subtract_levels(const Scale<Real>& shared_scale, const Level* SLIMPI_RESTRICT levels,
                      const float* from, std::size_t n, float* SLIMPI_RESTRICT residual,
                      float* decoded) {
   const Scale<Real> scale = shared_scale;
@@ -155,8 +154,8 @@ void subtract_levels(const Scale<Real>& shared_scale, const std::uint8_t* SLIMPI
     decoded[i] = value;
   }
 }
-template <typename Real>
-void subtract_levels(const Scale<Real>& shared_scale, const std::uint8_t* SLIMPI_RESTRICT levels,
+template <typename Real, typename Level>
+void subtract_levels(const Scale<Real>& shared_scale, const Level* SLIMPI_RESTRICT levels,
                      const float* from, std::size_t n, float* SLIMPI_RESTRICT residual) {
   const Scale<Real> scale = shared_scale;
   SLIMPI_ELEMENTWISE

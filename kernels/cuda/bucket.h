@@ -31,7 +31,7 @@ SLIMPI_DEVICE_RARE std::int32_t extended_level(const SharedScale& scale, float x
   return stochastic ? stochastic_level(scale.scale_double, x, u)
                     : nearest_level(scale.scale_double, x);
 }
-SLIMPI_DEVICE_RARE float extended_value(const SharedScale& scale, std::uint8_t level) {
+SLIMPI_DEVICE_RARE float extended_value(const SharedScale& scale, std::uint16_t level) {
   return level_value(scale.scale_double, level);
 }
 
@@ -48,7 +48,8 @@ struct EncodeShared {
   // Of a tile that begins inside a Philox block, the first words of that block are not used.
   static constexpr std::uint32_t kWords = stochastic ? kElements<Team> + 4 : 1;
   alignas(16) std::uint32_t words[kWords];
-  alignas(16) std::uint8_t levels[kElements<Team>];
+  // Levels of up to 8 bits, a byte each; without random words room for those of two bytes.
+  alignas(16) std::uint8_t levels[kElements<Team> * (stochastic ? 1 : 2)];
   Extremes partial[kWarpsOfBlock];
   float limit;
   SharedScale scale;
@@ -77,21 +78,21 @@ struct Wanted {
 
 // `full`: the tile has an element for each value of each thread. The outputs besides the levels
 // have loops of their own, so that a loop tests nothing in between.
-template <typename Team, bool stochastic, bool full>
+template <typename Team, bool stochastic, bool full, typename Level>
 SLIMPI_DEVICE void round_values(const Scale<float>& scale, const Tile& tile,
                                 const float (&values)[Team::values], const std::uint32_t* words,
-                                const Wanted& wanted, std::uint8_t* levels) {
+                                const Wanted& wanted, Level* levels) {
   constexpr int kStep = Team::threads;
   const int first = Team::thread();
-  std::uint8_t* const mine = levels + first;
+  Level* const mine = levels + first;
   SLIMPI_UNROLL
   for (int j = 0; j < Team::values; ++j) {
     if (!full && !has<Team>(tile, j)) continue;
     if constexpr (stochastic)
-      mine[j * kStep] =
-          (std::uint8_t)stochastic_level(scale, values[j], uniform((words + first)[j * kStep]));
+      mine[j * kStep] = (Level)(std::uint16_t)stochastic_level(scale, values[j],
+                                                               uniform((words + first)[j * kStep]));
     else
-      mine[j * kStep] = (std::uint8_t)nearest_level(scale, values[j]);
+      mine[j * kStep] = (Level)(std::uint16_t)nearest_level(scale, values[j]);
   }
   if (wanted.residual != nullptr) {
     SLIMPI_UNROLL
@@ -108,10 +109,10 @@ SLIMPI_DEVICE void round_values(const Scale<float>& scale, const Tile& tile,
 }
 
 // The same in double, for buckets with an extended range: seldom.
-template <typename Team, bool stochastic>
-SLIMPI_DEVICE void round_wide(const SharedScale& scale, const Tile& tile,
-                              const float (&values)[Team::values], const std::uint32_t* words,
-                              const Wanted& wanted, std::uint8_t* levels) {
+template <typename Team, bool stochastic, typename Level>
+SLIMPI_DEVICE void round_extended(const SharedScale& scale, const Tile& tile,
+                                  const float (&values)[Team::values], const std::uint32_t* words,
+                                  const Wanted& wanted, Level* levels) {
   constexpr int kStep = Team::threads;
   const int first = Team::thread();
   SLIMPI_UNROLL
@@ -119,8 +120,8 @@ SLIMPI_DEVICE void round_wide(const SharedScale& scale, const Tile& tile,
     if (!has<Team>(tile, j)) continue;
     float u = 0;
     if constexpr (stochastic) u = uniform((words + first)[j * kStep]);
-    const auto level = (std::uint8_t)extended_level(scale, values[j], stochastic, u);
-    (levels + first)[j * kStep] = level;
+    const auto level = (std::uint16_t)extended_level(scale, values[j], stochastic, u);
+    (levels + first)[j * kStep] = (Level)level;
     if (wanted.residual == nullptr && wanted.decoded == nullptr) continue;
     const float value = extended_value(scale, level);
     if (wanted.residual != nullptr) (wanted.residual + first)[j * kStep] = values[j] - value;
@@ -129,6 +130,19 @@ SLIMPI_DEVICE void round_wide(const SharedScale& scale, const Tile& tile,
 }
 
 // Rounds the values of a tile whose scale is in shared memory, and writes its levels to `out`.
+// `levels` is shared memory; it may be `words`.
+template <typename Team, bool stochastic, typename Level>
+SLIMPI_DEVICE void encode_finite(const Payload& payload, const SharedScale& scale, const Tile& tile,
+                                 const float (&values)[Team::values], const std::uint32_t* words,
+                                 const Wanted& wanted, Level* levels, std::uint32_t* out) {
+  if (scale.extended)
+    round_extended<Team, stochastic>(scale, tile, values, words, wanted, levels);
+  else if (is_full<Team>(tile))
+    round_values<Team, stochastic, true>(scale.scale_float, tile, values, words, wanted, levels);
+  else
+    round_values<Team, stochastic, false>(scale.scale_float, tile, values, words, wanted, levels);
+  write_levels<Team>(payload, tile, levels, out);
+}
 template <typename Team, bool stochastic, typename Shared>
 SLIMPI_DEVICE void encode_tile(const Payload& payload, const RandomStream& random, const Tile& tile,
                                const float (&values)[Team::values], const Wanted& wanted,
@@ -146,15 +160,15 @@ SLIMPI_DEVICE void encode_tile(const Payload& payload, const RandomStream& rando
         wanted.decoded[i] = nan_value();
     return;
   }
-  if (shared.scale.extended)
-    round_wide<Team, stochastic>(shared.scale, tile, values, words, wanted, shared.levels);
-  else if (is_full<Team>(tile))
-    round_values<Team, stochastic, true>(shared.scale.scale_float, tile, values, words, wanted,
-                                         shared.levels);
+  if (payload.format.bits <= 8)
+    encode_finite<Team, stochastic>(payload, shared.scale, tile, values, words, wanted,
+                                    shared.levels, out);
+  else if constexpr (stochastic)  // each level takes the place of its random word
+    encode_finite<Team, stochastic>(payload, shared.scale, tile, values, words, wanted,
+                                    (std::uint32_t*)words, out);
   else
-    round_values<Team, stochastic, false>(shared.scale.scale_float, tile, values, words, wanted,
-                                          shared.levels);
-  write_levels<Team>(payload, tile, shared.levels, out);
+    encode_finite<Team, stochastic>(payload, shared.scale, tile, values, words, wanted,
+                                    (std::uint16_t*)shared.levels, out);
 }
 
 // The extremes of this thread's values.

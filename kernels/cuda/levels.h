@@ -15,13 +15,13 @@ SLIMPI_DEVICE std::uint32_t readable(const Tile& tile, int j) {
   return i < tile.count ? i : tile.count - 1;
 }
 
-// The levels of a thread, four in a word: few registers for what waits for a header.
+// The levels of a thread, two in a word: few registers for what waits for a header.
 template <typename Team>
 struct Levels {
-  std::uint32_t packed[Team::values / 4];
+  std::uint32_t packed[Team::values / 2];
 
-  SLIMPI_DEVICE_MEMBER std::uint8_t at(int j) const {
-    return (std::uint8_t)(packed[j / 4] >> 8 * (j % 4));
+  SLIMPI_DEVICE_MEMBER std::uint16_t at(int j) const {
+    return (std::uint16_t)(packed[j / 2] >> 16 * (j % 2));
   }
 };
 
@@ -49,18 +49,18 @@ SLIMPI_DEVICE Levels<Team> load_levels(const Tile& tile, const std::uint32_t* wo
   for (int j = 0; j < Team::values; ++j) {
     const std::uint64_t both = (std::uint64_t)high[j] << 32 | low[j];
     const std::uint32_t level = (std::uint32_t)(both >> begin % 32) & ((1u << width) - 1);
-    levels.packed[j / 4] |= level << 8 * (j % 4);
+    levels.packed[j / 2] |= level << 16 * (j % 2);
   }
   return levels;
 }
 
 // Level i of the tile whose levels begin at `words`.
-SLIMPI_DEVICE std::uint8_t level_at(const std::uint32_t* words, int bits, std::uint32_t i) {
+SLIMPI_DEVICE std::uint16_t level_at(const std::uint32_t* words, int bits, std::uint32_t i) {
   const std::uint32_t at = i * (std::uint32_t)bits, word = at / 32, shift = at % 32;
   std::uint32_t level = words[word] >> shift;
   // The next word is read only where the level continues in it: it may not exist.
   if (shift + (std::uint32_t)bits > 32) level |= words[word + 1] << (32 - shift);
-  return (std::uint8_t)(level & ((1u << bits) - 1));
+  return (std::uint16_t)(level & ((1u << bits) - 1));
 }
 
 SLIMPI_DEVICE std::uint64_t pack_group_of(int bits, std::uint64_t spread) {
@@ -95,7 +95,8 @@ SLIMPI_DEVICE void put_group(int bits, std::uint64_t packed, std::uint8_t* to) {
   }
 }
 
-// Packs the levels of a tile in place, from one byte each in shared memory, and writes them out.
+// Packs the levels of a tile, of at most 8 bits, in place, from one byte each in shared memory, and
+// writes them out.
 // `levels` has kElements<Team> bytes aligned to 8. All threads of the team call this after the
 // levels were stored.
 template <typename Team>
@@ -127,6 +128,23 @@ SLIMPI_DEVICE void write_levels(const Payload& payload, const Tile& tile, std::u
   const std::uint32_t words = words_of(payload, count);
   for (std::uint32_t w = (std::uint32_t)thread; w < words; w += Team::threads)
     out[w] = ((const std::uint32_t*)levels)[w];
+}
+
+// The same for levels of more than 8 bits: a word is put together from the levels that it has bits
+// of, at most five.
+template <typename Team, typename Level>
+SLIMPI_DEVICE void write_levels(const Payload& payload, const Tile& tile, const Level* levels,
+                                std::uint32_t* out) {
+  const std::uint32_t width = payload.format.bits, words = words_of(payload, tile.count);
+  Team::sync();
+  for (std::uint32_t w = (std::uint32_t)Team::thread(); w < words; w += Team::threads) {
+    const std::uint32_t begin = 32 * w;
+    std::uint32_t i = begin / width;
+    std::uint32_t word = (std::uint32_t)levels[i] >> (begin - i * width);
+    for (++i; i * width < begin + 32 && i < tile.count; ++i)
+      word |= (std::uint32_t)levels[i] << (i * width - begin);
+    out[w] = word;
+  }
 }
 
 }  // namespace slimpi::kernels::cuda

@@ -63,7 +63,7 @@ SLIMPI_DEVICE void open_sources(const SumArguments& a, const Tile& tile, SharedS
 SLIMPI_DEVICE float element_of(const Source& source, int bits, std::uint32_t i) {
   if (source.exact != nullptr) return source.exact[i];
   if (source.scale.nonfinite) return nan_value();
-  const std::uint8_t level = level_at(source.levels, bits, i);
+  const std::uint16_t level = level_at(source.levels, bits, i);
   return source.scale.extended ? extended_value(source.scale, level)
                                : level_value(source.scale.scale_float, level);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Packs groups of 8 values of `bits` bits. A group is a 64-bit little-endian word. Unpacked, each
-// value has a byte of its own; packed, value i is in bits [i * bits, (i + 1) * bits).
+// Packs groups of 8 values of `bits` bits, at most 8. A group is a 64-bit little-endian word.
+// Unpacked, each value has a byte of its own; packed, value i is in bits [i * bits, (i + 1) *
+// bits).
 #pragma once
 #include "kernels/format.h"
 

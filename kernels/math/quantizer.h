@@ -12,13 +12,16 @@
 // All of it is computed in float where max - min is between 2^-100 and 2^100, so that nothing
 // overflows or loses bits to underflow; otherwise in double (an extended-range bucket). Encoder and
 // decoder decide from the header alone. For a finite bucket, with m = max(|min|, |max|) and u =
-// 2^-24 (half a unit in the last place):
+// 2^-24 (half a unit in the last place), at any number of bits:
 //   nearest      |x' - x| <= step/2 + 6 u m + 2^-150
-//   stochastic   |x' - x| <  step   + 6 u m + 2^-150
+//   stochastic   |x' - x| <  step   + 9 u m + 2^-150
 // The terms in u are one rounding each of: x - offset, 1/step, their product; step, its product
 // with q - zero_point, and the sum with offset. With offset = 0 there are only four of them, each
-// relative to x or x': 2 u |x| + 2 u |x'|. In double only the last one remains, of x' to a float. A
-// constant bucket is exact. 0.0 rounded to nearest is exact too, as +0.
+// relative to x or x': 2 u |x| + 2 u |x'|. Otherwise x - offset is at most m where the bucket does
+// not contain 0. With stochastic rounding it may, and x - offset is up to 2 m, which would make 11.
+// But a float position p has a distance of at least u p from an integer that it is not, so the
+// level is nearer than step - u (x - offset). In double only the last one remains, of x' to a
+// float. A constant bucket is exact. 0.0 rounded to nearest is exact too, as +0.
 #pragma once
 #include "kernels/format.h"
 #include "kernels/math/bits.h"
@@ -147,11 +150,11 @@ SLIMPI_HD float saturated_sum(double total, double slack) {
 }
 
 // x'(q).
-SLIMPI_HD float level_value(const Scale<float>& scale, std::uint8_t q) {
+SLIMPI_HD float level_value(const Scale<float>& scale, std::uint16_t q) {
   const float steps = float_of(q | (std::uint32_t)Magic<float>::first_level) - scale.origin;
   return scale.offset + steps * scale.step;
 }
-SLIMPI_HD float level_value(const Scale<double>& scale, std::uint8_t q) {
+SLIMPI_HD float level_value(const Scale<double>& scale, std::uint16_t q) {
   const double steps = (double)q - (scale.origin - Magic<double>::magic);
   return to_float(scale.offset + steps * scale.step);
 }

@@ -32,7 +32,7 @@ struct OptionRow {
   const char* standard;  // the default as text; "" = unset
   Scope scope;
   const char* meaning;
-  std::string accepted;  // "1 to 8"
+  std::string accepted;  // "1 to 16"
 };
 
 // All rows, in the table's order.

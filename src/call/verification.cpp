@@ -84,7 +84,7 @@ void compare_elements(const comm::Call& call, const double* sums, const float* e
                       const float* result) {
   const Blocks blocks(call);
   const double most = algorithm::most_steps(call.plan.format);
-  const double roundings = double(call.communicator.size()) + 16;
+  const double roundings = double(call.communicator.size()) + 24;
   std::uint64_t beyond = 0;
   for (std::uint64_t block = 0; block < blocks.number; ++block) {
     double magnitude = 0;

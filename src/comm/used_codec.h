@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What encoded the values of a compressed call, for the statistics and the report: 1 to 8 bits, the
-// value codecs of kernels/codecs.h, two thin factors, or a hook.
+// What encoded the values of a compressed call, for the statistics and the report: 1 to 16 bits,
+// the value codecs of kernels/codecs.h, two thin factors, or a hook.
 #pragma once
 #include <iterator>
 #include <string>
@@ -11,7 +11,8 @@
 
 namespace slimpi::comm {
 
-constexpr std::size_t kQuantizedKeys = 8, kValueKeys = std::size(kernels::kValueCodecs);
+constexpr std::size_t kQuantizedKeys = kernels::kMostBits,
+                      kValueKeys = std::size(kernels::kValueCodecs);
 constexpr UsedCodec kLowRankCodec{kQuantizedKeys + kValueKeys},
     kHookCodec{kQuantizedKeys + kValueKeys + 1};
 static_assert(std::size_t(kHookCodec) < kMostCodecs, "raise kMostCodecs of base/statistics.h");

@@ -12,8 +12,10 @@
 
 namespace slimpi::cost {
 
-constexpr std::array<double, 9> same(double value) {
-  std::array<double, 9> all{};
+// An element for each number of bits; the first is not used.
+using ByBits = std::array<double, kernels::kMostBits + 1>;
+constexpr ByBits same(double value) {
+  ByBits all{};
   all.fill(value);
   return all;
 }
@@ -24,14 +26,14 @@ inline constexpr double kPayload = 1448.0 / 1514.0;
 // The defaults are for TCP on a link of 10 Gbit/s: the first three were fitted to times of the
 // schedules there, the others are guesses.
 struct Constants {
-  double latency = 24e-6;    // of a small message between nodes, one way
-  double overhead = 3e-6;    // of a processor, for each message that a rank sends and receives
-  double link = 0.8e-9;      // of a node's link, per byte of payload in one direction
-  double exchange = 0.8e-9;  // per byte where MPI swaps one large message between two nodes
-  double copy = 0.5e-9;      // of a processor, per byte sent or received
-  double add = 0.15e-9;      // of a processor, per byte of floats added to a sum
-  std::array<double, 9> encode = same(0.1e-9);  // per byte of floats, at each number of bits
-  std::array<double, 9> decode = same(0.1e-9);  // decode and add, likewise
+  double latency = 24e-6;         // of a small message between nodes, one way
+  double overhead = 3e-6;         // of a processor, for each message that a rank sends and receives
+  double link = 0.8e-9;           // of a node's link, per byte of payload in one direction
+  double exchange = 0.8e-9;       // per byte where MPI swaps one large message between two nodes
+  double copy = 0.5e-9;           // of a processor, per byte sent or received
+  double add = 0.15e-9;           // of a processor, per byte of floats added to a sum
+  ByBits encode = same(0.1e-9);   // per byte of floats, at each number of bits
+  ByBits decode = same(0.1e-9);   // decode and add, likewise
   double node_copy = 0.2e-9;      // of a processor, per byte handed to a rank of the same node
   double peer_memory = 0;         // of a rank, for each rank of another node that it talks to
   double peer_setup = 0;          // the first time that two ranks talk

@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "base/option_types.h"
+#include "kernels/format.h"
 
 namespace slimpi::policy {
 
@@ -14,7 +15,7 @@ namespace {
 
 std::string parse_row(const std::vector<std::string>& words, Rule& rule) {
   const Size size{0, UINT64_MAX};
-  const Integer bits{1, 8};
+  const Integer bits{1, kernels::kMostBits};
   const bool off = words.size() > 3 && words[3] == "off";  // which has no bits
   if (words.size() != 5 && !(off && words.size() == 4))
     return "a row is: min_size max_size communicator algorithm bits; off needs no bits";

@@ -38,8 +38,8 @@ int main(int argc, char** argv) {
     return 0;
   }
   const int bits = argc > 1 ? std::atoi(argv[1]) : 8;
-  if (bits < 1 || bits > 8) {
-    std::fprintf(stderr, "gpu_predict: bits are 1 to 8, not %s\n", argv[1]);
+  if (bits < 1 || bits > slimpi::kernels::kMostBits) {
+    std::fprintf(stderr, "gpu_predict: bits are 1 to 16, not %s\n", argv[1]);
     return 2;
   }
   std::printf(

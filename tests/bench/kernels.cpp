@@ -47,9 +47,10 @@ struct Memory {
 Memory make_memory(std::size_t count) {
   Memory b{};
   b.count = count;
+  const std::size_t most = encoded_bytes({Codec::quantized, kMostBits}, count);
   for (float** floats : {&b.in, &b.out, &b.exact}) *floats = take<float>(4 * count);
-  for (std::byte*& coded : b.coded) coded = take<std::byte>(2 * count + 4096);
-  b.target = take<std::byte>(2 * count + 4096);
+  for (std::byte*& coded : b.coded) coded = take<std::byte>(most);
+  b.target = take<std::byte>(most);
   b.copy_from = take<char>(8 * count);
   b.copy_to = take<char>(8 * count);
   std::uint64_t state = 1;
@@ -123,6 +124,10 @@ struct Row {
   Format format;
 };
 constexpr Row kRows[] = {
+    {"16 bits", {Codec::quantized, 16, false, 2048}},
+    {"15 bits", {Codec::quantized, 15, false, 2048}},
+    {"12 bits", {Codec::quantized, 12, false, 2048}},
+    {"9 bits", {Codec::quantized, 9, false, 2048}},
     {"8 bits", {Codec::quantized, 8, false, 2048}},
     {"7 bits", {Codec::quantized, 7, false, 2048}},
     {"6 bits", {Codec::quantized, 6, false, 2048}},
@@ -131,6 +136,7 @@ constexpr Row kRows[] = {
     {"3 bits", {Codec::quantized, 3, false, 2048}},
     {"2 bits", {Codec::quantized, 2, false, 2048}},
     {"1 bits", {Codec::quantized, 1, false, 2048}},
+    {"16 stochastic", {Codec::quantized, 16, true, 2048}},
     {"8 stochastic", {Codec::quantized, 8, true, 2048}},
     {"4 stochastic", {Codec::quantized, 4, true, 2048}},
     {"fp16", {Codec::fp16}},

@@ -18,7 +18,7 @@ completion() {
     $2 ~ /^1\/0/ { line = line " on off" }
     $2 ~ /^[0-9]+ to [0-9]+$/ {
       split($2, range, " to ")
-      if (range[2] - range[1] < 10)
+      if (range[2] - range[1] < 16)
         for (i = range[1]; i <= range[2] + 0; ++i) line = line " " i
     }
     $2 ~ /a file/ { line = line ($2 ~ /^stderr/ ? " stderr stdout" : "") " FILE" }

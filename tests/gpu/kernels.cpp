@@ -43,7 +43,7 @@ void finish() {
 
 std::vector<Format> formats() {
   std::vector<Format> all = {{Codec::float32}, {Codec::fp16}, {Codec::bf16}};
-  for (int bits = 1; bits <= 8; ++bits)
+  for (int bits = 1; bits <= kMostBits; ++bits)
     for (const std::uint32_t bucket : {64u, 100u, 512u, 513u, 2048u, 3000u, 0u})
       for (const bool stochastic : {false, true})
         all.push_back(quantized(bits, bucket, stochastic));

@@ -21,7 +21,7 @@ void for_all_formats(Check check) {
   kernels::Format format;
   for (const auto codec :
        {kernels::Codec::quantized, kernels::Codec::fp16, kernels::Codec::float32})
-    for (const int bits : {1, 3, 8})
+    for (const int bits : {1, 3, 8, 16})
       for (const std::uint32_t bucket : {0u, 64u, 2048u}) {
         format.codec = codec;
         format.bits = std::uint8_t(bits);

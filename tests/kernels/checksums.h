@@ -66,6 +66,13 @@ constexpr Checksum kChecksums[] = {
     {{Codec::quantized, 8, false, 2048}, 0x2bdd7247881b227f, 0x4c850fb984837886},
     {{Codec::quantized, 8, true, 2048}, 0x692d83d74c59fb3b, 0x7b5dbeb7861d4695},
     {{Codec::quantized, 8, false, 0}, 0x5ab6e585d2710265, 0x0ae5e8fd7b8b83d8},
+    {{Codec::quantized, 9, false, 64}, 0x4add6c64b82aa0cf, 0xbf7172a7c7a5425b},
+    {{Codec::quantized, 12, false, 100}, 0x3f3244c0f47c30ef, 0xe8d8c20889b9adf7},
+    {{Codec::quantized, 12, true, 2048}, 0xc95c12850276e374, 0xd830fc87a15808b0},
+    {{Codec::quantized, 15, false, 2048}, 0xf5663420c19b0be6, 0xa2d153bc64d69f6f},
+    {{Codec::quantized, 16, false, 100}, 0x9808ad34deb45128, 0x2bf322ccf05e34fa},
+    {{Codec::quantized, 16, false, 2048}, 0xf74313bc4925776d, 0x118e2de45de941a6},
+    {{Codec::quantized, 16, true, 2048}, 0x13173ee98f9d8f56, 0x09ef1464de3aab69},
 };
 
 }  // namespace slimpi::test

@@ -63,7 +63,8 @@ inline std::vector<OracleBucket> oracle_buckets(const void* encoded, int bits, s
 // What the header of the quantizer guarantees of |x' - x|.
 inline long double error_bound(const OracleBucket& bucket, bool stochastic) {
   const long double greatest = std::fmax(fabsl(bucket.min), fabsl(bucket.max));
-  return (stochastic ? bucket.step : bucket.step / 2) + 6 * 0x1p-24L * greatest + 0x1p-150L;
+  return (stochastic ? bucket.step : bucket.step / 2) + (stochastic ? 9 : 6) * 0x1p-24L * greatest +
+         0x1p-150L;
 }
 
 }  // namespace slimpi::test

@@ -30,10 +30,12 @@ int find_paths(void**) {
 std::vector<Format> formats() {
   std::vector<Format> all;
   for (const CodecRow& row : kValueCodecs) all.push_back({row.codec});
-  for (int bits = 1; bits <= 8; ++bits)
+  for (int bits = 1; bits <= kMostBits; ++bits)
     for (const std::uint32_t bucket : kBuckets)
       for (const bool stochastic : {false, true})
-        all.push_back(quantized(bits, bucket, stochastic));
+        // Of the widths without a loop of their own, each has another one of the buckets.
+        if (bits <= 8 || bits == 16 || bucket == kBuckets[bits % 4])
+          all.push_back(quantized(bits, bucket, stochastic));
   return all;
 }
 

@@ -73,12 +73,12 @@ void rounding_has_no_bias(void**) {
   constexpr int kCalls = 4000;
   constexpr std::size_t kCount = 100;
   const Kernels& path = *cpu_kernels(CpuPath::automatic);
-  for (const int bits : {1, 2, 4, 8})
+  for (const int bits : {1, 2, 4, 8, 12, 16})
     for (const float offset : {0.0f, 3.0f, -100.0f}) {
       const Format format = quantized(bits, 0, true);
       static float in[kCount], out[kCount];
       static double sum[kCount];
-      static std::byte coded[2 * kCount];
+      static std::byte coded[4 * kCount];
       for (std::size_t i = 0; i < kCount; ++i) {
         in[i] = offset + bell(31, i);
         sum[i] = 0;
@@ -111,7 +111,7 @@ void pieces_draw_what_the_whole_draws(void**) {
   static std::byte whole[4 * kCount], pieces[4 * kCount];
   for (std::size_t i = 0; i < kCount; ++i) in[i] = bell(32, i);
   const Kernels& path = *cpu_kernels(CpuPath::automatic);
-  for (int bits = 1; bits <= 8; ++bits) {
+  for (int bits = 1; bits <= kMostBits; ++bits) {
     const Format format = quantized(bits, 64, true);
     RandomStream random{11, 2, 5, 1000};
     path.encode(format, random, in, nullptr, kCount, whole, nullptr);

@@ -25,9 +25,10 @@ const Kernels& path() {
   return *cpu_kernels(CpuPath::automatic);
 }
 
-const Format kFormats[] = {{Codec::float32},   {Codec::fp16},         {Codec::bf16},
-                           quantized(8, 2048), quantized(4, 0),       quantized(3, 100),
-                           quantized(1, 64),   quantized(8, 0, true), quantized(2, 2048, true)};
+const Format kFormats[] = {{Codec::float32},    {Codec::fp16},         {Codec::bf16},
+                           quantized(8, 2048),  quantized(4, 0),       quantized(3, 100),
+                           quantized(1, 64),    quantized(8, 0, true), quantized(2, 2048, true),
+                           quantized(16, 2048), quantized(12, 100),    quantized(11, 0, true)};
 
 bool same(const float* a, const float* b, std::size_t n) {
   return memcmp(a, b, n * sizeof(float)) == 0;

@@ -118,7 +118,7 @@ expect "$(grep -o 'error slimpi: SLIMPI_BITS differs' out.txt | wc -l)" 3 \
 expect "$(grep -c 'int:5 exact' out.txt)" 3 "returning handler: other calls work"
 
 # Values that cannot be used.
-SLIMPI_BITS=9 refused "bad value" "error: SLIMPI_BITS=9 cannot be used; accepted: 1 to 8" \
+SLIMPI_BITS=17 refused "bad value" "error: SLIMPI_BITS=17 cannot be used; accepted: 1 to 16" \
   "$steps" init sum:100000 finalize
 refused "bad value on one rank" "\[2\] error: SLIMPI_BITS=x cannot be used" \
   "$on_rank" 2 SLIMPI_BITS=x "$steps" init sum:100 finalize
@@ -126,8 +126,8 @@ refused "bad info key" "slimpi_bits=99 cannot be used" \
   "$steps" init info:slimpi_bits=99 sum:100000 finalize
 refused "bad info key of a duplicate" "slimpi_bits=99 cannot be used" \
   "$steps" init dupinfo:slimpi_bits=99 sum:100000 finalize
-printf 'bits = 12\n' >file
-SLIMPI_CONFIG=$work/file refused "bad value in a file" "file:1: bits=12 cannot be used" \
+printf 'bits = 20\n' >file
+SLIMPI_CONFIG=$work/file refused "bad value in a file" "file:1: bits=20 cannot be used" \
   "$steps" init sum:100000 finalize
 SLIMPI_CONFIG=$work/nowhere refused "no file" "SLIMPI_CONFIG=$work/nowhere: the file cannot be" \
   "$steps" init sum:100000 finalize

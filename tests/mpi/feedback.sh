@@ -35,6 +35,7 @@ SLIMPI_RANKS_PER_NODE=1 SLIMPI_ALGORITHM=bf16 SLIMPI_ERROR_FEEDBACK=1 \
   holds "steps that are large" under 3 "$top_builddir/tests/mpi/feedback" large
 
 holds "identity, 2 bits" identity 3 1 sharded bytegrad 2
+holds "identity, 12 bits" identity 3 1 sharded bytegrad 12
 holds "identity, two ranks a node, sharded" identity 4 2 sharded bytegrad 4
 holds "identity, two ranks a node, leader" identity 5 2 leader bytegrad 4
 verdict

@@ -19,7 +19,7 @@ row() { # RANKS_PER_NODE "NAME [COUNT KIND]" [VARIABLE=VALUE...]
 
 run() {
   for per_node in 1 2; do
-    for bits in 1 2 4 8; do
+    for bits in 1 2 4 8 12 16; do
       row $per_node "bytegrad-$bits-$per_node" SLIMPI_BITS=$bits
     done
     for algorithm in allreduce fp16 bf16 qsgd decentralized; do
@@ -29,6 +29,8 @@ run() {
       SLIMPI_ALGORITHM=low_precision_decentralized
   done
   row 1 bytegrad-3-feedback SLIMPI_BITS=3 SLIMPI_ERROR_FEEDBACK=1
+  row 1 bytegrad-13-feedback SLIMPI_BITS=13 SLIMPI_ERROR_FEEDBACK=1
+  row 2 qsgd-12 SLIMPI_ALGORITHM=qsgd SLIMPI_BITS=12
   row 1 bytegrad-4-whole-chunk SLIMPI_BITS=4 SLIMPI_BUCKET=0
   row 1 bytegrad-5-stochastic SLIMPI_BITS=5 SLIMPI_ROUNDING=stochastic SLIMPI_SEED=7
   row 2 bytegrad-4-leader SLIMPI_BITS=4 SLIMPI_HIERARCHY=leader

@@ -10,6 +10,8 @@ low=low_precision_decentralized
 row cases $low 2 1 sharded ring
 row cases $low 4 1 sharded ring SLIMPI_BITS=5 SLIMPI_ROUNDING=stochastic
 row cases $low 3 1 sharded all SLIMPI_INTERVAL=2
+row cases $low 2 1 sharded ring SLIMPI_BITS=12
+deeper row long $low 3 1 sharded ring SLIMPI_BITS=16
 deeper row cases $low 6 2 sharded ring SLIMPI_BUCKET=0
 row cases $low 5 2 leader all SLIMPI_START=2
 row long $low 3 1 sharded ring

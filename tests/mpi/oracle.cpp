@@ -59,9 +59,10 @@ double Oracle::step_error(double low, double high) const {
   if (scheme_.algorithm == "bf16") return largest * 0x1p-8 + 0x1p-134;
   if (scheme_.algorithm == "allreduce" || scheme_.algorithm == "hook" || low_rank()) return 0;
   const double unit = (high - low) / (std::exp2(scheme_.bits) - 1);
-  // A float cannot say the level more exactly than to half its own last place.
-  return (scheme_.stochastic ? 1.0 : 0.5) * unit * (1 + 64 * kEpsilon) + largest * kEpsilon +
-         0x1p-149;
+  // The roundings of kernels/math/quantizer.h: five relative to the distance from the minimum, one
+  // to the value.
+  return (scheme_.stochastic ? 1.0 : 0.5) * unit + 5 * kEpsilon * (high - low) +
+         largest * kEpsilon + 0x1p-149;
 }
 
 std::vector<Expected> Oracle::expect(const Case& test) const {

@@ -17,6 +17,9 @@ bytegrad   8    0      nearest    5     2        leader    small
 bytegrad   7    2048   nearest    3     3        sharded   small
 bytegrad   8    2048   nearest    3     1        sharded   large
 qsgd       4    512    stochastic 4     2        flat      small
+bytegrad   16   2048   nearest    3     1        sharded   small
+bytegrad   12   100    nearest    4     2        leader    small
+qsgd       16   0      stochastic 3     1        flat      small
 qsgd       2    64     nearest    2     1        flat      small
 '
 deeper sums_table '
@@ -26,5 +29,8 @@ bytegrad   8    2048   nearest    4     2        leader    small
 bytegrad   8    2048   nearest    4     2        flat      small
 bytegrad   6    512    nearest    5     3        sharded   small
 qsgd       8    0      stochastic 3     1        flat      small
+bytegrad   9    0      nearest    4     2        sharded   small
+bytegrad   15   2048   stochastic 3     1        sharded   large
+bytegrad   10   64     nearest    2     1        sharded   small
 '
 verdict

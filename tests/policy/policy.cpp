@@ -66,7 +66,7 @@ void bad_rows_name_file_line_and_word(void**) {
   assert_int_equal(rules.size(), 1);
   assert_string_equal(rules[0].communicator.c_str(), "a#b");
   assert_string_equal(rules[0].algorithm.c_str(), "hook:/a#b.so");
-  assert_non_null(strstr(policy::parse_rules("* * * bytegrad 9", "r", rules).c_str(), "bits 9"));
+  assert_non_null(strstr(policy::parse_rules("* * * bytegrad 17", "r", rules).c_str(), "bits 17"));
   assert_non_null(strstr(policy::parse_rules("* * * magic *", "r", rules).c_str(), "magic"));
   assert_non_null(strstr(policy::parse_rules("2M 1M * off *", "r", rules).c_str(), "max_size"));
 }

@@ -32,11 +32,11 @@ Case next_case(const Format& format, int kind, std::size_t count) {
 std::vector<Format> formats() {
   std::vector<Format> all = {{Codec::float32}, {Codec::fp16}, {Codec::bf16}};
   for (const bool stochastic : {false, true}) {
-    for (const int bits : {2, 4, 8})
+    for (const int bits : {2, 4, 8, 16})
       for (const std::uint32_t bucket : {512u, 2048u, 0u})
         all.push_back(quantized(bits, bucket, stochastic));
     // The other widths, and any bucket.
-    for (const int bits : {1, 3, 5, 6, 7})
+    for (const int bits : {1, 3, 5, 6, 7, 9, 12, 15})
       for (const std::uint32_t longest : {500u, 2000u, 7000u})
         all.push_back(
             quantized(bits, 1 + std::uint32_t(mixed(g_seed + all.size()) % longest), stochastic));
@@ -60,7 +60,7 @@ void ugly_values(void**) {
   for (int kind = 0; kind < kCaseKinds; ++kind)
     for (const std::uint32_t bucket : {512u, 2048u, 3000u})
       for (const bool stochastic : {false, true}) {
-        const int bits = 1 + int(mixed(g_seed + g_turn) % 8);
+        const int bits = 1 + int(mixed(g_seed + g_turn) % kMostBits);
         check_codec(g_side, next_case(quantized(bits, bucket, stochastic), kind, 4500));
       }
 }
@@ -69,7 +69,8 @@ void ugly_values(void**) {
 void long_sums(void**) {
   for (const Format& format :
        {quantized(8, 2048), quantized(3, 100, true), quantized(5, 500), quantized(2, 1000, true),
-        quantized(4, 0), Format{Codec::float32}, Format{Codec::fp16}, Format{Codec::bf16}})
+        quantized(4, 0), quantized(16, 2048), quantized(11, 500, true), Format{Codec::float32},
+        Format{Codec::fp16}, Format{Codec::bf16}})
     for (const int kind : {0, 1, 3, 5})
       for (const unsigned addends : {1 + unsigned(g_turn % 6), unsigned(kMaxAddends)})
         check_long_sum(g_side, next_case(format, kind, 2500), addends);
@@ -77,7 +78,7 @@ void long_sums(void**) {
 
 // Every width, in buckets for warps and blocks and in long ones, of ordinary and of huge values.
 void widths(void**) {
-  for (int bits = 1; bits <= 8; ++bits)
+  for (int bits = 1; bits <= kMostBits; ++bits)
     for (const std::uint32_t bucket : {100u, 1000u, 3000u})
       for (const bool stochastic : {false, true})
         for (const int kind : {0, 3})

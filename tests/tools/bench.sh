@@ -115,7 +115,7 @@ refuse() { # refuse STATUS WORD ARGUMENTS...: one line that holds WORD, and that
     same "$? $(echo "$said" | grep -c '^slimpi-bench: .*'"$word")" "$want 1"
 }
 refuse 2 many --size many
-refuse 2 --bits --bits 9
+refuse 2 --bits --bits 17
 refuse 2 bytegrad --algorithm bitegrad
 refuse 2 above --min 2M --max 1M
 launch=

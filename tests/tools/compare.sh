@@ -57,7 +57,7 @@ holds "a hook" grep -q '^| hook topk, error feedback  *| *[0-9.]* % ' hook.txt
 # A row that fails for another reason makes the command fail.
 status=0
 # shellcheck disable=SC2086
-timeout 60 $compare $few --rows "bytegrad,bits=9" >table.txt 2>&1 || status=$?
+timeout 60 $compare $few --rows "bytegrad,bits=17" >table.txt 2>&1 || status=$?
 expect "$status" 1 "a failing row"
 holds "and what it said" grep -q 'failed: slimpi.*SLIMPI_BITS' table.txt
 
@@ -124,10 +124,10 @@ if /usr/bin/python3 -c 'import torch.distributed' 2>/dev/null; then
     grep -q '^| slimpi bytegrad, 4 bits *| *[0-9.]* | *[0-9.]* | *[0-9.]* % |' table.txt
   status=0
   # shellcheck disable=SC2086
-  timeout 120 $torch --rows "gloo bytegrad:9" >table.txt 2>said.txt || status=$?
+  timeout 120 $torch --rows "gloo bytegrad:17" >table.txt 2>said.txt || status=$?
   cat table.txt
   expect "$status" 1 "compare_torch: an option out of range"
-  holds "and its reason" grep -q '^slimpi bytegrad, 9 bits fails: .*slimpi_bits' table.txt
+  holds "and its reason" grep -q '^slimpi bytegrad, 17 bits fails: .*slimpi_bits' table.txt
   expect "$(grep -c starting said.txt)" 1 "compare_torch: only the new row is trained"
   holds "the old one stays" grep -q '^| gloo *| *[0-9.]* | *1.00 |' table.txt
 fi

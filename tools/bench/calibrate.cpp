@@ -162,7 +162,7 @@ void measure_arithmetic(Constants& c) {
   c.node_copy = per_byte(
       [&](std::size_t at) { std::memcpy(b.data() + at, a.data() + at, kPiece * sizeof(float)); },
       floats);
-  for (int bits = 1; bits <= 8; ++bits) {
+  for (int bits = 1; bits <= kernels::kMostBits; ++bits) {
     kernels::Format format;
     format.codec = kernels::Codec::quantized;
     format.bits = std::uint8_t(bits);

@@ -107,9 +107,9 @@ void add_measurement(CLI::App& app, Words& words, Options& options) {
       ->check([](const std::string& text) { return check_option("algorithm", text); })
       ->type_name("NAME")
       ->group("Candidates");
-  app.add_option("--bits", options.bits, "bits per value of the quantizers, 1 to 8")
+  app.add_option("--bits", options.bits, "bits per value of the quantizers, 1 to 16")
       ->delimiter(',')
-      ->check(range(1, 8))
+      ->check(range(1, kernels::kMostBits))
       ->type_name("N")
       ->group("Candidates");
   app.add_option("--set", words.set, "another option of slimpi, for every algorithm")
