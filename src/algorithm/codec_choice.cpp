@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/hash.h"
 
@@ -58,6 +59,13 @@ bool holds(int index, double peak) {
 }
 
 int finer_codec(int index, double excess, double max_error, double peak) {
+  // The bound is for an error relative to a result that contains the error: what an error as large
+  // as the result would be relative to the exact sum is not known.
+  const double share = excess * max_error / (1 + max_error);
+  if (share < 1)
+    excess /= std::sqrt(1 - share * share);
+  else
+    excess = std::numeric_limits<double>::infinity();
   const int finer = std::max(index + 1, quantizer_with(kMargin * excess * levels(index)));
   if (finer < kQuantizers) return finer;
   return index < kShortIndex && short_keeps(max_error, peak) ? kShortIndex : kUncompressed;
@@ -73,8 +81,7 @@ int coarsest_codec(int index, double excess, double max_error, double peak) {
 int codec_for_normal_values(double max_error) {
   constexpr double kErrorOfOneLevel = 2.5;
   const int index = quantizer_with(kErrorOfOneLevel / max_error);
-  if (index < kQuantizers) return index;
-  return max_error >= kShort.error ? kShortIndex : kUncompressed;
+  return index < kQuantizers ? index : kUncompressed;
 }
 
 int CodecChoice::first(double max_error) const {

@@ -16,9 +16,9 @@
 
 namespace slimpi::algorithm {
 
-// The codecs that SLIMPI_MAX_ERROR chooses from, cheapest first: quantizers of 1 to 8 bits, a short
-// value codec, the exact one. The ranks send each other a codec as its index in this list.
-constexpr int kQuantizers = 8, kCodecs = kQuantizers + 2;
+// The codecs that SLIMPI_MAX_ERROR chooses from, cheapest first: quantizers of 1 to 16 bits, a
+// short value codec, the exact one. The ranks send each other a codec as its index in this list.
+constexpr int kQuantizers = kernels::kMostBits, kCodecs = kQuantizers + 2;
 constexpr int kUncompressed = kCodecs - 1;
 
 // The format of codec `index`. The quantizers have the buckets and the rounding of `quantizer`.

@@ -10,14 +10,14 @@ using slimpi::algorithm::kUncompressed;
 
 namespace {
 
-constexpr int kEightBits = 7, kHalf = 8;
+constexpr int kEightBits = 7, kFifteenBits = 14, kSixteenBits = 15, kHalf = 16;
 
 void a_quantizer_with_enough_levels_follows(void**) {
   // Twice as many levels, and a margin, are two bits more.
   assert_int_equal(finer_codec(0, 1.01, 1e-2, 1), 1);
   assert_int_equal(finer_codec(3, 2, 1e-2, 1), 5);
-  for (int index = 0; index < kEightBits; ++index)
-    for (double excess = 1.01; excess < 300; excess *= 1.3) {
+  for (int index = 0; index < kSixteenBits; ++index)
+    for (double excess = 1.01; excess < 1e5; excess *= 1.3) {
       const int finer = finer_codec(index, excess, 1e-2, 1);
       assert_true(finer > index);
       if (finer >= kHalf) continue;
@@ -25,10 +25,20 @@ void a_quantizer_with_enough_levels_follows(void**) {
     }
 }
 
-void after_eight_bits_comes_fp16(void**) {
-  assert_int_equal(finer_codec(kEightBits, 1.2, 1e-2, 1), kHalf);
-  assert_int_equal(finer_codec(2, 1000, 1e-2, 1), kHalf);
+void after_sixteen_bits_comes_fp16(void**) {
+  assert_int_equal(finer_codec(kEightBits, 1.2, 1e-2, 1), kEightBits + 1);
+  assert_int_equal(finer_codec(kEightBits, 100, 1e-3, 1), kFifteenBits);
+  assert_int_equal(finer_codec(kFifteenBits, 1.2, 1e-2, 1), kSixteenBits);
+  assert_int_equal(finer_codec(kSixteenBits, 1.2, 1e-2, 1), kHalf);
+  assert_int_equal(finer_codec(2, 4000, 1.3e-4, 1), kSixteenBits);
   assert_true(codec_at({}, kHalf).codec == slimpi::kernels::Codec::fp16);
+}
+
+// An error of 0.7 times the result is about that of the exact sum; one of the result is anything.
+void a_large_error_is_larger_than_it_seems(void**) {
+  assert_int_equal(finer_codec(4, 7.5, 1e-3, 1), kEightBits);
+  assert_int_equal(finer_codec(4, 7.5, 1e-1, 1), kEightBits + 1);
+  assert_int_equal(finer_codec(4, 12, 1e-1, 1), kHalf);
 }
 
 void after_fp16_comes_the_exact_codec(void**) {
@@ -36,13 +46,13 @@ void after_fp16_comes_the_exact_codec(void**) {
 }
 
 void fp16_is_not_tried_where_its_rounding_is_too_large(void**) {
-  assert_int_equal(finer_codec(kEightBits, 1.2, 1e-4, 1), kUncompressed);
-  assert_int_equal(finer_codec(kEightBits, 1.2, 2e-4, 1), kHalf);
+  assert_int_equal(finer_codec(kSixteenBits, 1.2, 1e-4, 1), kUncompressed);
+  assert_int_equal(finer_codec(kSixteenBits, 1.2, 2e-4, 1), kHalf);
 }
 
 void fp16_is_not_tried_for_sums_that_it_cannot_hold(void**) {
-  assert_int_equal(finer_codec(kEightBits, 1.2, 1e-2, 65472), kHalf);
-  assert_int_equal(finer_codec(kEightBits, 1.2, 1e-2, 65504), kUncompressed);
+  assert_int_equal(finer_codec(kSixteenBits, 1.2, 1e-2, 65472), kHalf);
+  assert_int_equal(finer_codec(kSixteenBits, 1.2, 1e-2, 65504), kUncompressed);
   assert_int_equal(finer_codec(0, 1.01, 1e-2, 1e30), 1);  // quantizers hold all sums
 }
 
@@ -52,17 +62,20 @@ void the_coarsest_codec_follows_from_the_error(void**) {
   assert_int_equal(coarsest_codec(kEightBits, 0, 1e-2, 1), 0);
   assert_int_equal(coarsest_codec(kEightBits, 0.99, 1e-2, 1), kEightBits);
   assert_int_equal(coarsest_codec(kEightBits, 0.45, 1e-2, 1), 6);
-  assert_int_equal(coarsest_codec(kHalf, 0.1, 1e-2, 1), kEightBits);
+  assert_int_equal(coarsest_codec(kSixteenBits, 0.99, 1e-5, 1), kSixteenBits);
+  assert_int_equal(coarsest_codec(kHalf, 0.1, 1e-2, 1), kSixteenBits);
   assert_int_equal(coarsest_codec(kUncompressed, 0, 1e-2, 1), kHalf);
-  assert_int_equal(coarsest_codec(kUncompressed, 0, 1e-5, 1), kEightBits);
-  assert_int_equal(coarsest_codec(kUncompressed, 0, 1e-2, 1e30), kEightBits);
+  assert_int_equal(coarsest_codec(kUncompressed, 0, 1e-5, 1), kSixteenBits);
+  assert_int_equal(coarsest_codec(kUncompressed, 0, 1e-2, 1e30), kSixteenBits);
 }
 
 void the_first_codec_is_for_normal_values(void**) {
   using slimpi::algorithm::codec_for_normal_values;
   assert_int_equal(codec_for_normal_values(1e-1), 4);
   assert_int_equal(codec_for_normal_values(1e-2), kEightBits);
-  assert_int_equal(codec_for_normal_values(1e-3), kHalf);
+  assert_int_equal(codec_for_normal_values(1e-3), 11);
+  assert_int_equal(codec_for_normal_values(1.3e-4), kFifteenBits);
+  assert_int_equal(codec_for_normal_values(5e-5), kSixteenBits);
   assert_int_equal(codec_for_normal_values(1e-5), kUncompressed);
 }
 
@@ -71,7 +84,8 @@ void the_first_codec_is_for_normal_values(void**) {
 int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(a_quantizer_with_enough_levels_follows),
-      cmocka_unit_test(after_eight_bits_comes_fp16),
+      cmocka_unit_test(after_sixteen_bits_comes_fp16),
+      cmocka_unit_test(a_large_error_is_larger_than_it_seems),
       cmocka_unit_test(after_fp16_comes_the_exact_codec),
       cmocka_unit_test(fp16_is_not_tried_where_its_rounding_is_too_large),
       cmocka_unit_test(fp16_is_not_tried_for_sums_that_it_cannot_hold),

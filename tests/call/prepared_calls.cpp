@@ -59,7 +59,10 @@ void what_does_not_become_shorter_is_left(void**) {
                                              {"algorithm", "decentralized", false},
                                              {"algorithm", "allreduce", false},
                                              {"max_error", "0.05", true},
-                                             {"max_error", "1e-3", false},
+                                             {"max_error", "1e-4", true},
+                                             {"max_error", "1e-5", false},
+                                             {"bits", "15", true},
+                                             {"bits", "16", false},
                                              {"algorithm", "off", false}}) {
     Config config;
     assert_string_equal(config.set(option, value, Source::environment).c_str(), "");

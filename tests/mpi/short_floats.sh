@@ -68,7 +68,7 @@ fi
 # What would not become shorter is MPI's own sum.
 left="ALGORITHM=fp16 TYPES=float,double"
 if expensive; then
-  left="$left ALGORITHM=bf16 ALGORITHM=allreduce ALGORITHM=decentralized MAX_ERROR=1e-4"
+  left="$left ALGORITHM=bf16 ALGORITHM=allreduce ALGORITHM=decentralized MAX_ERROR=1e-5 BITS=16"
 fi
 for what in $left; do
   export "SLIMPI_$what"
