@@ -122,8 +122,26 @@ bool exists(const Context& context) {
   return driver().cuCtxGetId == nullptr || (context.id != 0 && id_of(context.handle) == context.id);
 }
 
-Current::Current(CUcontext context, Use use)
-    : status_(check(driver().cuCtxPushCurrent_v2(context), "using the GPU's context")), use_(use) {
+Current::Current(CUcontext context, Use use) : use_(use) {
+  enter(context);
+}
+
+Current::Current(const Location& location)
+    : status_(find_context(location.ordinal, location.context, &context_)) {
+  if (status_ == Status::ok) enter(context_->handle);
+}
+
+Current::Current(const void* memory) {
+  Attributes attributes;
+  status_ =
+      attributes_of(memory, &attributes)
+          ? find_context(attributes.device, own_context(attributes), &context_)
+          : failed(Status::device, "the CUDA driver does not know a buffer that it knew before");
+  if (status_ == Status::ok) enter(context_->handle);
+}
+
+void Current::enter(CUcontext context) {
+  status_ = check(driver().cuCtxPushCurrent_v2(context), "using the GPU's context");
   if (status_ == Status::ok && use_ == anything &&
       driver().cuThreadExchangeStreamCaptureMode != nullptr)
     (void)driver().cuThreadExchangeStreamCaptureMode(&mode_);
@@ -202,17 +220,6 @@ bool locate(const void* pointer, Location* location) {
   return true;
 }
 
-Status context_of(const void* pointer, Context** context) {
-  Attributes attributes;
-  if (!attributes_of(pointer, &attributes))
-    return failed(Status::device, "the CUDA driver does not know a buffer that it knew before");
-  return find_context(attributes.device, own_context(attributes), context);
-}
-
-Status context_of(const Location& location, Context** context) {
-  return find_context(location.ordinal, location.context, context);
-}
-
 Status load_kernels(Context& context) {
   if (context.loaded.load(std::memory_order_acquire)) return Status::ok;
   const std::lock_guard lock(g_mutex);
@@ -236,9 +243,7 @@ Status load_kernels(Context& context) {
 }
 
 Status bus_id(const Location& location, char* text, std::size_t bytes) {
-  Context* context = nullptr;
-  SLIMPI_TRY(context_of(location, &context));
-  const Current current(context->handle);
+  const Current current(location);
   SLIMPI_TRY(current.status());
   CUdevice device = 0;
   SLIMPI_TRY(check(driver().cuCtxGetDevice(&device), "asking for a context's GPU"));

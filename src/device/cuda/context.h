@@ -40,15 +40,23 @@ class Current {
  public:
   enum Use { anything, queues };
   explicit Current(CUcontext context, Use use = anything);
+  // The context in which to work at a location, or on memory that the driver knows.
+  explicit Current(const Location& location);
+  explicit Current(const void* memory);
   ~Current();
   Current(const Current&) = delete;
   Current& operator=(const Current&) = delete;
 
   Status status() const { return status_; }
+  // Of a location or of memory; where status() is ok.
+  Context& context() const { return *context_; }
 
  private:
-  Status status_;
-  const Use use_;
+  void enter(CUcontext context);
+
+  Context* context_ = nullptr;
+  Status status_ = Status::ok;
+  const Use use_ = anything;
   CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
 
@@ -73,10 +81,6 @@ Status bus_id(const Location& location, char* text, std::size_t bytes);
 // GPU memory, managed memory, and memory of pools and of virtual memory management. False for
 // pinned and mapped host memory: MPI and the host's kernels use it directly.
 bool locate(const void* pointer, Location* location);
-
-// The context in which to work at a location, or on this memory.
-Status context_of(const Location& location, Context** context);
-Status context_of(const void* pointer, Context** context);
 
 // Loads the kernels into the context, unless it has them. The context is current. Without kernels,
 // memory can still be copied.

@@ -16,16 +16,10 @@ SLIMPI_IMAGE(plain)
 namespace slimpi::device::cuda {
 
 const void* image_of(Module module) {
-  switch (module) {
-    case Module::encode:
-      return slimpi_image_encode;
-    case Module::sum:
-      return slimpi_image_sum;
-    case Module::decode:
-      return slimpi_image_decode;
-    default:
-      return slimpi_image_plain;
-  }
+  // In the order of the enumerators.
+  static constexpr const void* kImages[] = {slimpi_image_encode, slimpi_image_sum,
+                                            slimpi_image_decode, slimpi_image_plain};
+  return kImages[int(module)];
 }
 
 }  // namespace slimpi::device::cuda

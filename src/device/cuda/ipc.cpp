@@ -20,9 +20,7 @@ Status missing() {
 
 Status offer(const void* memory, Ipc::Handle* handle) {
   if (!complete()) return missing();
-  Context* context = nullptr;
-  SLIMPI_TRY(context_of(memory, &context));
-  const Current current(context->handle);
+  const Current current(memory);
   SLIMPI_TRY(current.status());
   CUipcMemHandle offered;
   SLIMPI_TRY(check(driver().cuIpcGetMemHandle(&offered, reinterpret_cast<CUdeviceptr>(memory)),
@@ -34,9 +32,7 @@ Status offer(const void* memory, Ipc::Handle* handle) {
 
 Status open(const Location& location, const Ipc::Handle& handle, void** memory) {
   if (!complete()) return missing();
-  Context* context = nullptr;
-  SLIMPI_TRY(context_of(location, &context));
-  const Current current(context->handle);
+  const Current current(location);
   SLIMPI_TRY(current.status());
   CUipcMemHandle offered;
   std::memcpy(&offered, &handle, sizeof offered);
@@ -50,9 +46,8 @@ Status open(const Location& location, const Ipc::Handle& handle, void** memory) 
 
 // There is no caller to report a failure to. A reset of the GPU has closed it already.
 void close(void* memory) {
-  Context* context = nullptr;
-  if (!is_known(memory) || context_of(memory, &context) != Status::ok) return;
-  const Current current(context->handle);
+  if (!is_known(memory)) return;
+  const Current current(memory);
   if (current.status() == Status::ok)
     (void)driver().cuIpcCloseMemHandle(reinterpret_cast<CUdeviceptr>(memory));
 }

@@ -107,26 +107,16 @@ void encode(const Format& format, const RandomStream& random, const float* in, f
   finish_buckets(arguments, nullptr, stream);
 }
 
+template <bool kAdds>
 void decode(const Format& format, const std::byte* in, std::size_t count, float* out,
             Stream* stream) {
   if (count == 0) return;
   if (format.codec != Codec::quantized)
-    launch(stream, Kernel::plain_decode, count, kElementsOfBlock,
-           PlainDecodeArguments{format.codec, false, count, in, out});
-  else
-    launch_tiles(stream, Kernel::decode_warp, Kernel::decode_block,
-                 DecodeArguments{payload_of(format, count), in, out});
-}
-
-void decode_add(const Format& format, const std::byte* in, std::size_t count, float* out,
-                Stream* stream) {
-  if (count == 0) return;
-  if (format.codec != Codec::quantized)
-    launch(stream, Kernel::plain_decode, count, kElementsOfBlock,
-           PlainDecodeArguments{format.codec, true, count, in, out});
-  else
-    launch_tiles(stream, Kernel::decode_add_warp, Kernel::decode_add_block,
-                 DecodeArguments{payload_of(format, count), in, out});
+    return launch(stream, Kernel::plain_decode, count, kElementsOfBlock,
+                  PlainDecodeArguments{format.codec, kAdds, count, in, out});
+  launch_tiles(stream, kAdds ? Kernel::decode_add_warp : Kernel::decode_warp,
+               kAdds ? Kernel::decode_add_block : Kernel::decode_block,
+               DecodeArguments{payload_of(format, count), in, out});
 }
 
 void sum_encode(const Format& format, const RandomStream& random, const Addend* addends,
@@ -208,9 +198,9 @@ void low_rank(const LowRank& factors, const float* in, float share, float* resid
 }  // namespace
 
 const Kernels* cuda_kernels() {
-  static constexpr Kernels table = {"cuda",     encode,  decode,   decode_add,
-                                    sum_encode, sum,     combine,  find_beyond,
-                                    compare,    fill,    low_rank, device::cuda::multiply,
+  static constexpr Kernels table = {"cuda",     encode,  decode<false>, decode<true>,
+                                    sum_encode, sum,     combine,       find_beyond,
+                                    compare,    fill,    low_rank,      device::cuda::multiply,
                                     nullptr,    pair_sum};
   return &table;
 }

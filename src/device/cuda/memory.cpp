@@ -7,21 +7,19 @@
 namespace slimpi::device::cuda {
 
 Status allocate(const Location& location, std::size_t bytes, Place place, void** memory) {
-  Context* context = nullptr;
-  SLIMPI_TRY(context_of(location, &context));
-  const Current current(context->handle);
+  const Current current(location);
   SLIMPI_TRY(current.status());
   const std::size_t size = bytes == 0 ? 1 : bytes;
   const std::string amount = std::to_string(bytes) + " bytes of ";
   if (place == Place::staging) {
-    const Preferred preferred(context->numa_node);
+    const Preferred preferred(current.context().numa_node);
     return check(
         driver().cuMemHostAlloc(memory, size, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
         (amount + "pinned memory").c_str());
   }
   // Memory that kernels cannot work on is useless. It is better to fail now, while MPI can still do
   // the call.
-  SLIMPI_TRY(load_kernels(*context));
+  SLIMPI_TRY(load_kernels(current.context()));
   CUdeviceptr found = 0;
   SLIMPI_TRY(check(driver().cuMemAlloc_v2(&found, size), (amount + "GPU memory").c_str()));
   *memory = reinterpret_cast<void*>(found);
@@ -31,9 +29,7 @@ Status allocate(const Location& location, std::size_t bytes, Place place, void**
 // There is no caller to report a failure to.
 void release(void* memory, Place place) {
   if (!is_known(memory)) return;
-  Context* context = nullptr;
-  if (context_of(memory, &context) != Status::ok) return;
-  const Current current(context->handle);
+  const Current current(memory);
   if (current.status() != Status::ok) return;
   if (place == Place::staging)
     (void)driver().cuMemFreeHost(memory);
@@ -43,9 +39,7 @@ void release(void* memory, Place place) {
 
 // Where another GPU of this process has pinned it, it is pinned for all.
 Status pin(const Location& location, void* memory, std::size_t bytes) {
-  Context* context = nullptr;
-  SLIMPI_TRY(context_of(location, &context));
-  const Current current(context->handle);
+  const Current current(location);
   SLIMPI_TRY(current.status());
   const CUresult result = driver().cuMemHostRegister_v2(memory, bytes, CU_MEMHOSTREGISTER_PORTABLE);
   if (result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED) return Status::ok;
@@ -54,9 +48,8 @@ Status pin(const Location& location, void* memory, std::size_t bytes) {
 
 // There is no caller to report a failure to.
 void unpin(void* memory) {
-  Context* context = nullptr;
-  if (!is_known(memory) || context_of(memory, &context) != Status::ok) return;
-  const Current current(context->handle);
+  if (!is_known(memory)) return;
+  const Current current(memory);
   if (current.status() == Status::ok) (void)driver().cuMemHostUnregister(memory);
 }
 

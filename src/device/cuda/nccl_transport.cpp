@@ -27,8 +27,8 @@ struct CudaCommunicator {
 };
 
 // NCCL's own threads work in the primary context of the GPU, whichever context the program uses.
-Status in_primary_context(const Context& context) {
-  const Current current(context.handle);
+Status in_primary_context(const Location& location) {
+  const Current current(location);
   SLIMPI_TRY(current.status());
   CUdevice device = 0;
   unsigned flags = 0;
@@ -41,22 +41,18 @@ Status in_primary_context(const Context& context) {
     SLIMPI_TRY(check(driver().cuDevicePrimaryCtxRetain(&primary, device),
                      "opening a GPU's primary context"));
   if (primary != nullptr) (void)driver().cuDevicePrimaryCtxRelease_v2(device);
-  return primary == context.handle
+  return primary == current.context().handle
              ? Status::ok
              : failed(Status::unsupported, "a buffer is not in its GPU's primary context");
 }
 
 Status usable(const Location& location) {
   if (nccl() == nullptr) return failed(Status::unsupported, nccl_missing());
-  Context* context = nullptr;
-  SLIMPI_TRY(context_of(location, &context));
-  return in_primary_context(*context);
+  return in_primary_context(location);
 }
 
 Status make_unique_id(const Location& location, NcclTransport::UniqueId* id) {
-  Context* context = nullptr;
-  SLIMPI_TRY(context_of(location, &context));
-  const Current current(context->handle);
+  const Current current(location);
   SLIMPI_TRY(current.status());
   NcclTypes::Id made{};
   static_assert(sizeof made == sizeof *id);
@@ -67,14 +63,12 @@ Status make_unique_id(const Location& location, NcclTransport::UniqueId* id) {
 
 Status create_communicator(const Location& location, const NcclTransport::UniqueId& id, int rank,
                            int size, NcclCommunicator** communicator) {
-  Context* context = nullptr;
-  SLIMPI_TRY(context_of(location, &context));
-  const Current current(context->handle);
+  const Current current(location);
   SLIMPI_TRY(current.status());
   auto* const made = new (std::nothrow) CudaCommunicator;
   if (made == nullptr)
     return failed(Status::no_memory, "no memory for a communicator between GPUs");
-  made->context = context;
+  made->context = &current.context();
   NcclTypes::Id nccl_id;
   std::memcpy(&nccl_id, &id, sizeof nccl_id);
   NcclTypes::Config config;

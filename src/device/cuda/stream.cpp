@@ -78,13 +78,11 @@ void begin_work(CudaStream& stream) {
 }
 
 Status open_stream(const Location& location, Stream** stream) {
-  Context* context = nullptr;
-  SLIMPI_TRY(context_of(location, &context));
-  const Current current(context->handle);
+  const Current current(location);
   SLIMPI_TRY(current.status());
   auto* opened = new (std::nothrow) CudaStream;
   if (opened == nullptr) return failed(Status::no_memory, "no memory for a stream");
-  opened->context = context;
+  opened->context = &current.context();
   if (const Status status = fill(*opened); status != Status::ok) {
     destroy(opened);
     return status;
