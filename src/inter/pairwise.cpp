@@ -22,6 +22,7 @@
 #include <functional>
 
 #include "base/exceptions.h"
+#include "inter/chunk_reduction.h"
 #include "inter/schedule.h"
 #include "inter/segment_ring.h"
 
@@ -63,7 +64,7 @@ class ReduceScatterAllgather {
       : context_(context),
         layout_(layout),
         codec_(context, group, shard, in, out, residual),
-        ring_(context, layout_, group, codec_),
+        ring_(context, layout_, group.peers, shard, context.totals == nullptr),
         ahead_(context.device.staged ? 2 * layout_.rounds() : 1) {}
 
   Status run() {

@@ -2,6 +2,7 @@
 #include "inter/pairwise_layout.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace slimpi::inter {
 
@@ -32,6 +33,17 @@ PairwiseSteps::PairwiseSteps(int group_size, int me, std::int64_t segments, int 
   }
 }
 
+PairwiseSteps::PairwiseSteps(int peers, std::int64_t segments, int depth,
+                             std::pmr::memory_resource* memory)
+    : segments_(segments),
+      gap_(0),
+      depth_(depth),
+      peers_(std::size_t(peers), memory),
+      round_from_(std::size_t(peers), memory) {
+  for (int peer = 0; peer < peers; ++peer) peers_[std::size_t(peer)] = {peer, peer};
+  std::iota(round_from_.begin(), round_from_.end(), 0);
+}
+
 Step PairwiseSteps::at(std::int64_t index) const {
   const std::int64_t cycle = index / (2 * rounds());
   const int within = int(index % (2 * rounds()));
@@ -49,6 +61,7 @@ bool PairwiseSteps::ready(std::int64_t index, std::int64_t finished) const {
 
 PairwiseLayout::PairwiseLayout(const ExchangeSize& size)
     : me_(size.me),
+      scatters_(true),
       format_(size.format),
       segments_(segments_for(size)),
       steps_(size.group_size, size.me, segments_.longest, segments_.depth,
@@ -57,6 +70,15 @@ PairwiseLayout::PairwiseLayout(const ExchangeSize& size)
   for (int member = 0; member < size.group_size; ++member)
     chunks_.push_back(comm::chunk_of(size.count, size.group_size, member, segments_.align));
 }
+
+PairwiseLayout::PairwiseLayout(const kernels::Format& format, std::uint64_t count, int peers,
+                               const Segments& segments, std::pmr::memory_resource* memory)
+    : me_(peers),
+      scatters_(false),
+      format_(format),
+      segments_(segments),
+      steps_(peers, segments.longest, segments.depth, memory),
+      chunks_(std::size_t(peers) + 1, {0, count}, memory) {}
 
 comm::Range PairwiseLayout::segment(int member, std::int64_t number) const {
   const comm::Range& chunk = chunks_[std::size_t(member)];
@@ -73,13 +95,13 @@ std::size_t PairwiseLayout::bytes_in_flight(const Step& step) const {
 }
 
 std::size_t PairwiseLayout::buffer(MessageKind message, std::int64_t number, int round) const {
-  // In each place of the ring: a buffer for each round of the first three kinds of messages, then
-  // one for gather_out.
-  const std::size_t rounds = std::size_t(this->rounds());
-  const std::size_t within = message == MessageKind::gather_out
-                                 ? 3 * rounds
-                                 : std::size_t(message) * rounds + std::size_t(round);
-  return ring_index(number) * (3 * rounds + 1) + within;
+  // In each place of the ring: a buffer for each round of gather_in, one for gather_out, and where
+  // there is a reduce-scatter, one for each round of its two kinds.
+  const std::size_t rounds = std::size_t(this->rounds()), each = std::size_t(round);
+  const std::size_t first = ring_index(number) * ((scatters_ ? 3 : 1) * rounds + 1);
+  if (message == MessageKind::gather_out) return first + rounds;
+  if (message == MessageKind::gather_in) return first + each;
+  return first + (message == MessageKind::scatter_out ? 1 : 2) * rounds + 1 + each;
 }
 
 }  // namespace slimpi::inter

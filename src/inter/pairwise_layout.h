@@ -8,6 +8,7 @@
 // depth, so that the segment `depth` later uses them again.
 #pragma once
 #include <cstdint>
+#include <memory_resource>
 #include <vector>
 
 #include "comm/node_layout.h"
@@ -39,6 +40,8 @@ class PairwiseSteps {
  public:
   // `depth` segments of a chunk have message buffers at a time.
   PairwiseSteps(int group_size, int me, std::int64_t segments, int depth, std::int64_t gap);
+  // Without a reduce-scatter, where member i is the peer of round i. The lists lie in `memory`.
+  PairwiseSteps(int peers, std::int64_t segments, int depth, std::pmr::memory_resource* memory);
 
   int rounds() const { return int(peers_.size()); }
   std::int64_t segments() const { return segments_; }
@@ -53,14 +56,14 @@ class PairwiseSteps {
 
  private:
   std::int64_t segments_, gap_;
-  int depth_;                     // pipeline depth
-  std::vector<StepPeers> peers_;  // by round
-  std::vector<int> round_from_;   // the round in which a member is `from`; by member
+  int depth_;                          // pipeline depth
+  std::pmr::vector<StepPeers> peers_;  // by round
+  std::pmr::vector<int> round_from_;   // the round in which a member is `from`; by member
 };
 
-// The messages with one segment of the chunks: one per round for the first three; the last one goes
-// to all members.
-enum class MessageKind { scatter_out, scatter_in, gather_in, gather_out };
+// The messages with one segment of the chunks: one per round, but for gather_out, which goes to all
+// members.
+enum class MessageKind { gather_in, gather_out, scatter_out, scatter_in };
 
 class PairwiseLayout : public ExchangeLayout {
  public:
@@ -68,6 +71,10 @@ class PairwiseLayout : public ExchangeLayout {
   // reduce-scatter, so that the device never waits for the host; else one. The same on all ranks,
   // as their order of steps must be.
   explicit PairwiseLayout(const ExchangeSize& size);
+  // Of a neighbor exchange: every rank is the owner of the whole shard, and gathers those of its
+  // peers, which are the members before itself. It lies in `memory`.
+  PairwiseLayout(const kernels::Format& format, std::uint64_t count, int peers,
+                 const Segments& segments, std::pmr::memory_resource* memory);
 
   const Segments& segments() const { return segments_; }
   const PairwiseSteps& steps() const { return steps_; }
@@ -82,10 +89,15 @@ class PairwiseLayout : public ExchangeLayout {
     return segment(step.gather ? me_ : to(step), step.number);
   }
   comm::Range received_in(const Step& step) const {
+    if (!step.gather && !scatters_) return {};
     return segment(step.gather ? from(step) : me_, step.number);
   }
   int to(const Step& step) const { return steps_.peers_in(step.round).to; }
   int from(const Step& step) const { return steps_.peers_in(step.round).from; }
+  comm::Tag tag_of(const Step& step) const {
+    if (!scatters_) return comm::Tag::peers;
+    return step.gather ? comm::Tag::all_gather : comm::Tag::reduce_scatter;
+  }
 
   // Bytes that a step has in flight on this rank's link, in the direction that carries more.
   std::size_t bytes_in_flight(const Step& step) const;
@@ -104,10 +116,11 @@ class PairwiseLayout : public ExchangeLayout {
 
  private:
   const int me_;
+  const bool scatters_;
   const kernels::Format format_;
   const Segments segments_;
   const PairwiseSteps steps_;
-  std::vector<comm::Range> chunks_;  // by member
+  std::pmr::vector<comm::Range> chunks_;  // by member
 };
 
 }  // namespace slimpi::inter

@@ -65,27 +65,26 @@ Segments segments_for(const ExchangeSize& size) {
   return segments;
 }
 
-NeighborSegments neighbor_segments(const kernels::Format& format, std::uint64_t count, int peers,
-                                   bool staged) {
+Segments neighbor_segments(const kernels::Format& format, std::uint64_t count, int peers,
+                           bool staged) {
   const std::uint64_t whole = std::max<std::uint64_t>(count, 1);
   const std::size_t buffers = std::size_t(peers) + 1;
-  NeighborSegments result{};
+  Segments result{};
+  result.align = comm::chunk_alignment(format);
+  result.elements = whole;
   result.depth = staged ? 6 : 4;
-  if (comm::one_bucket(format)) {
-    result.elements = whole;
-  } else {
-    const std::uint64_t block = comm::chunk_alignment(format);
+  if (!comm::one_bucket(format)) {
     // The message buffers take no more than the encoded shard, or kMemoryFloor if that is more.
     const std::uint64_t most =
         std::max<std::size_t>(kMemoryFloor, kernels::encoded_bytes(format, count)) /
         (buffers * std::size_t(result.depth));
-    const std::uint64_t of_block = kernels::encoded_bytes(format, block);
+    const std::uint64_t of_block = kernels::encoded_bytes(format, result.align);
     const std::uint64_t blocks =
         std::max<std::uint64_t>(1, std::min(kNeighborBytes, most) / of_block);
-    result.elements = std::min(blocks * block, whole);
+    result.elements = std::min(blocks * result.align, whole);
   }
-  result.count = (count + result.elements - 1) / result.elements;
-  result.depth = int(std::clamp<std::uint64_t>(result.count, 1, std::uint64_t(result.depth)));
+  result.longest = std::int64_t((count + result.elements - 1) / result.elements);
+  result.depth = int(std::clamp<std::int64_t>(result.longest, 1, result.depth));
   result.message = round_up(message_bytes(format, result.elements), 64);
   result.total = result.message * buffers * std::size_t(result.depth);
   return result;

@@ -28,16 +28,10 @@ struct Segments {
 // For a shard of size.count elements among size.group_size ranks, each of which owns one chunk.
 Segments segments_for(const ExchangeSize& size);
 
-// The same where each rank sends all it has to each of its peers (neighbor_exchange.h).
-struct NeighborSegments {
-  std::uint64_t elements;  // of a segment; whole buckets
-  std::uint64_t count;     // segments
-  int depth;               // pipeline depth
-  std::size_t message;     // bytes of one message buffer, header included
-  std::size_t total;       // bytes of all message buffers
-};
-NeighborSegments neighbor_segments(const kernels::Format& format, std::uint64_t count, int peers,
-                                   bool staged);
+// The same where each rank owns all of the shard and sends it to each of its peers
+// (neighbor_exchange.h).
+Segments neighbor_segments(const kernels::Format& format, std::uint64_t count, int peers,
+                           bool staged);
 
 // Bytes of a message of `elements` values, header included; a multiple of 4.
 std::size_t message_bytes(const kernels::Format& format, std::uint64_t elements);

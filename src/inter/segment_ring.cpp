@@ -4,14 +4,13 @@
 namespace slimpi::inter {
 
 SegmentRing::SegmentRing(const Context& context, const PairwiseLayout& layout,
-                         const comm::InterNodeGroup& group, const ChunkCodec& codec)
+                         std::span<const int> ranks, comm::Range shard, bool once)
     : context_(context),
       layout_(layout),
-      group_(group),
-      codec_(codec),
+      ranks_(ranks),
+      shard_(shard),
       streams_(context),
-      buffers_(context, streams_, layout.segments().message, layout.buffers(),
-               context.totals == nullptr),
+      buffers_(context, streams_, layout.segments().message, layout.buffers(), once),
       requests_(layout.requests(), mpi::abi.request_null, context.memory),
       encoded_(std::size_t(layout.segments().depth) * std::size_t(layout.rounds()), context.memory),
       summed_(std::size_t(layout.segments().depth), context.memory),
@@ -29,7 +28,7 @@ Status SegmentRing::receive(const Step& step) {
   const MessageKind message = received_by(step);
   // Room for the longest message: a check of the header names the ranks of one that is too long.
   return context_.exchange.receive(
-      rank_of(layout_.from(step)), tag_of(step),
+      rank_of(layout_.from(step)), layout_.tag_of(step),
       buffers_.message(layout_.buffer(message, step.number, step.round)),
       layout_.segments().message, requests_[layout_.request(message, step)]);
 }
@@ -46,7 +45,7 @@ Status SegmentRing::post(std::int64_t number) {
 
 Status SegmentRing::stage_out(const Step& step) {
   return buffers_.stage_out(layout_.buffer(sent_by(step), step.number, step.round),
-                            codec_.header(layout_.sent_in(step), layout_.me()), &event(step));
+                            header(layout_.sent_in(step), layout_.me()), &event(step));
 }
 
 // On the host a kernel has ended when its function returns, and there is nothing to wait for.
@@ -56,7 +55,7 @@ Status SegmentRing::wait_for_payload(const Step& step) {
 
 Status SegmentRing::send(const Step& step) {
   const MessageKind message = sent_by(step);
-  return context_.exchange.send(rank_of(layout_.to(step)), tag_of(step),
+  return context_.exchange.send(rank_of(layout_.to(step)), layout_.tag_of(step),
                                 buffers_.message(layout_.buffer(message, step.number, step.round)),
                                 message_bytes(context_.format, layout_.sent_in(step).count),
                                 requests_[layout_.request(message, step)]);
@@ -83,7 +82,7 @@ Status SegmentRing::finish(const Step& step) {
   // The copy to the device does not wait for its kernels. That is safe: the receives were posted
   // only when the kernels that read these buffers before were complete.
   return buffers_.stage_in(layout_.buffer(message, step.number, step.round), received,
-                           codec_.header(part, layout_.from(step)));
+                           header(part, layout_.from(step)));
 }
 
 Status SegmentRing::check(MessageKind message, std::int64_t number) {
@@ -91,8 +90,8 @@ Status SegmentRing::check(MessageKind message, std::int64_t number) {
   for (int round = 0; round < layout_.rounds() && buffers_.checks_late(); ++round) {
     const Step step{message == MessageKind::gather_in, number, round};
     if (const comm::Range part = layout_.received_in(step); part.count != 0)
-      SLIMPI_TRY(buffers_.check(layout_.buffer(message, number, round),
-                                codec_.header(part, layout_.from(step))));
+      SLIMPI_TRY(
+          buffers_.check(layout_.buffer(message, number, round), header(part, layout_.from(step))));
   }
   return Status::ok;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The messages with the segments that are in the pipeline of a pairwise exchange: their buffers,
-// requests and events. It owns the requests and events; the buffers are the context's scratch.
+// The messages with the segments that are in the pipeline of a pairwise exchange, or of one with
+// neighbors: their buffers, requests and events. It owns the requests and events; the buffers are
+// the context's scratch.
 //
 // The life of a segment's buffers, each state entered by one function:
 //   posted     post: its receives are posted; peers may send
@@ -12,7 +13,6 @@
 #include <span>
 #include <vector>
 
-#include "inter/chunk_reduction.h"
 #include "inter/message_buffers.h"
 #include "inter/pairwise_layout.h"
 
@@ -20,8 +20,9 @@ namespace slimpi::inter {
 
 class SegmentRing {
  public:
-  SegmentRing(const Context& context, const PairwiseLayout& layout,
-              const comm::InterNodeGroup& group, const ChunkCodec& codec);
+  // `ranks`: of the layout's members. `once`: kernels use each payload once.
+  SegmentRing(const Context& context, const PairwiseLayout& layout, std::span<const int> ranks,
+              comm::Range shard, bool once);
 
   // Posts all receives of a segment. Its buffers must be free. Peers may send much later; no send
   // ever waits for a receive that this rank posts only in answer to it.
@@ -67,17 +68,17 @@ class SegmentRing {
   static MessageKind received_by(const Step& step) {
     return step.gather ? MessageKind::gather_in : MessageKind::scatter_in;
   }
-  static comm::Tag tag_of(const Step& step) {
-    return step.gather ? comm::Tag::all_gather : comm::Tag::reduce_scatter;
-  }
   Status receive(const Step& step);
   CopyStreams::Event& event(const Step& step);
-  int rank_of(int member) const { return group_.peers[std::size_t(member)]; }
+  int rank_of(int member) const { return ranks_[std::size_t(member)]; }
+  comm::MessageHeader header(const comm::Range& part, int member) const {
+    return message_header(context_, shard_, part, rank_of(member));
+  }
 
   const Context& context_;
   const PairwiseLayout& layout_;
-  const comm::InterNodeGroup& group_;
-  const ChunkCodec& codec_;
+  const std::span<const int> ranks_;
+  const comm::Range shard_;
   CopyStreams streams_;
   MessageBuffers buffers_;
   std::pmr::vector<mpi::Request> requests_;
