@@ -3,7 +3,6 @@
 
 #include <unistd.h>
 
-
 #include "base/log.h"
 #include "comm/call_scratch.h"
 #include "comm/waiter.h"
@@ -74,9 +73,7 @@ Status Communicator::make_exchange_comm() {
   asked_ = true;
   (connecting_ ? failed_ : unusable_) = true;
   const Status made =
-      connecting_
-          ? mpi::make_internal_in_fiber(api_, user_, wait, &exchange_comm_, &number_, &refusal_)
-          : mpi::make_internal(api_, user_, wait, &exchange_comm_, &number_, &refusal_);
+      mpi::make_internal(api_, user_, wait, connecting_, &exchange_comm_, &number_, &refusal_);
   if (made == Status::disagreement && !connecting_) {
     unusable_ = false;
     return publish_refusal(made);

@@ -31,10 +31,11 @@ void Exchange::set_comm(mpi::Comm comm, int number) {
   int* highest = nullptr;
   int found = 0;
   trace_.set_comm(comm, number);
+  rank_ = size_ = 0;
   if (comm_ == mpi::abi.comm_null) return;
-  int size = 0;
-  api_.Comm_size(comm_, &size);
-  failed_ranks_.assign(std::size_t(size), false);
+  api_.Comm_rank(comm_, &rank_);
+  api_.Comm_size(comm_, &size_);
+  failed_ranks_.assign(std::size_t(size_), false);
   failed_count_ = 0;
   const int code = api_.Comm_get_attr(comm_, mpi::abi.tag_ub, &highest, &found);
   constexpr int kLeast = 32767;  // every MPI has at least these
@@ -119,12 +120,6 @@ const Exchange::Started* Exchange::find(const mpi::Request& request) const {
 bool Exchange::is_send(const mpi::Request& request) const {
   const Started* const started = find(request);
   return started != nullptr && started->message.sent;
-}
-
-int Exchange::own_rank() const {
-  int rank = 0;
-  api_.Comm_rank(comm_, &rank);
-  return rank;
 }
 
 // A probe receives nothing, and MPI moves all other messages on meanwhile.

@@ -129,10 +129,10 @@ class Exchange final : public PointToPoint {
   bool finished(mpi::Request& request);
   int mpi_tag(Tag tag) const;
   Status mpi_failed(const char* what, int code) const;
-  int own_rank() const;
 
   const mpi::Api& api_;
   mpi::Comm comm_ = mpi::abi.comm_null;
+  int rank_ = 0, size_ = 0;   // in comm_
   std::uint64_t counts_ = 1;  // how many counts the tags of this MPI tell apart
   Statistics& statistics_;
   std::uint64_t sent_ = 0;

@@ -55,7 +55,7 @@ Status Exchange::reduce(std::span<Value> values, mpi::Datatype type, mpi::Op op)
 // The words are filled up to a multiple of kAgreed. The first two are the maxima of count and rank,
 // and of their complement, so that all ranks know the largest and the smallest count.
 Status Exchange::agree(std::span<std::uint64_t> values, bool on_minimum) {
-  const std::uint64_t own = own_count() << kRankBits | std::uint64_t(own_rank());
+  const std::uint64_t own = own_count() << kRankBits | std::uint64_t(rank_);
   agreed_.assign(round_up(2 + values.size(), kAgreed), 0);
   agreed_[0] = own;
   agreed_[1] = ~own;
@@ -131,7 +131,7 @@ Status Exchange::describe_counts(std::uint64_t most, std::uint64_t least) {
 Status Exchange::publish_disagreement(Status status) {
   char text[FailureScope::kMost];  // of `status`, whatever the wait below leaves
   copy_failure_text(text);
-  if (own_rank() == 0) {
+  if (rank_ == 0) {
     log_error(failure_text());
     usleep(kTimeToForward);
   }

@@ -42,13 +42,10 @@ void Exchange::send_failure(Status status, std::string_view text) {
   failure_.call = call_;
   failure_.status = std::uint32_t(status);
   failure_.text[text.copy(failure_.text, sizeof failure_.text - 1)] = '\0';
-  int rank = 0, size = 0;
-  api_.Comm_rank(comm_, &rank);
-  api_.Comm_size(comm_, &size);
-  for (int to = 0; to < size; ++to) {
+  for (int to = 0; to < size_; ++to) {
     mpi::Request request = mpi::abi.request_null;
-    if (to != rank && api_.Isend(&failure_, int(sizeof failure_), mpi::abi.type_char, to,
-                                 int(Tag::failure), comm_, &request) == mpi::kSuccess)
+    if (to != rank_ && api_.Isend(&failure_, int(sizeof failure_), mpi::abi.type_char, to,
+                                  int(Tag::failure), comm_, &request) == mpi::kSuccess)
       api_.Request_free(&request);
   }
 }
@@ -134,17 +131,15 @@ bool Exchange::receive_stray() {
 // ranks that failed receive what others have sent, until all ranks have failed and their own sends
 // are complete. A rank that succeeded reports nothing; the wait for it ends after kPatience.
 void Exchange::drain(std::span<mpi::Request> requests) {
-  int size = 0;
-  if (comm_ != mpi::abi.comm_null) api_.Comm_size(comm_, &size);
   const auto in_flight = [&](mpi::Request& request) {
     return is_send(request) && !finished(request);
   };
   const auto end = Clock::now() + kPatience;
   Waiter waiter(Waiter::Poll::mpi);
-  while (size > 1) {
+  while (size_ > 1) {
     while (Clock::now() <= end && receive_stray()) continue;
     if (Clock::now() > end ||
-        (failed_count_ + 1 >= size && std::none_of(requests.begin(), requests.end(), in_flight)))
+        (failed_count_ + 1 >= size_ && std::none_of(requests.begin(), requests.end(), in_flight)))
       break;
     waiter.rest();
   }

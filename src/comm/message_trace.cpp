@@ -18,22 +18,9 @@ void MessageTrace::set_comm(mpi::Comm comm, int number) {
   first_ = -1;
   if (comm == mpi::abi.comm_null || Trace::running() == nullptr) return;
   api_.Comm_rank(comm, &me_);
-  first_ = find_first_world_rank(comm);
+  if (mpi::has_world(api_)) mpi::first_rank_in(api_, comm, mpi::abi.comm_world, &first_);
   // One after the other: another number and another first rank must not cancel out.
   communicator_ = mix(mix(1, std::uint64_t(number)), std::uint64_t(first_));
-}
-
-// -1 without MPI_COMM_WORLD.
-int MessageTrace::find_first_world_rank(mpi::Comm comm) const {
-  if (!mpi::has_world(api_)) return -1;
-  mpi::Group group = mpi::abi.group_null, world = mpi::abi.group_null;
-  int first = 0, found = -1;
-  if (api_.Comm_group(comm, &group) == mpi::kSuccess &&
-      api_.Comm_group(mpi::abi.comm_world, &world) == mpi::kSuccess)
-    api_.Group_translate_ranks(group, 1, &first, world, &found);
-  if (group != mpi::abi.group_null) api_.Group_free(&group);
-  if (world != mpi::abi.group_null) api_.Group_free(&world);
-  return found;
 }
 
 MessageTrace::Message MessageTrace::started(int peer, Tag tag, bool sent) {

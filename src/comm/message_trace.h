@@ -44,7 +44,6 @@ class MessageTrace {
   struct Numbers {
     std::uint64_t next = 0, settled = 0;  // settled: at the last settled()
   };
-  int find_first_world_rank(mpi::Comm comm) const;
   std::uint64_t flow_of(int from, int to, const Message& message) const;
 
   const mpi::Api& api_;

@@ -39,18 +39,12 @@ Status find_lowest_here(const mpi::Api& api, mpi::Comm comm, int* lowest) {
   int rank = 0;
   api.Comm_rank(comm, &rank);
   mpi::Comm here = mpi::abi.comm_null;
-  mpi::Group group = mpi::abi.group_null, all = mpi::abi.group_null;
   // The key: the split keeps the order of ranks.
   int code = mpi::kSuccess;
   call_blocking([&] {
     code = api.Comm_split_type(comm, mpi::abi.comm_type_shared, rank, mpi::abi.info_null, &here);
   });
-  if (code == mpi::kSuccess) code = api.Comm_group(here, &group);
-  if (code == mpi::kSuccess) code = api.Comm_group(comm, &all);
-  const int first = 0;
-  if (code == mpi::kSuccess) code = api.Group_translate_ranks(group, 1, &first, all, lowest);
-  if (group != mpi::abi.group_null) api.Group_free(&group);
-  if (all != mpi::abi.group_null) api.Group_free(&all);
+  if (code == mpi::kSuccess) code = mpi::first_rank_in(api, here, comm, lowest);
   if (here != mpi::abi.comm_null) api.Comm_free(&here);
   if (code == mpi::kSuccess) return Status::ok;
   return fail(Status::mpi, "finding the ranks of this machine: " + mpi::error_text(api, code));

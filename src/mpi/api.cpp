@@ -180,6 +180,17 @@ bool spans_other_world(const Api& api, mpi::Comm comm) {
   return std::find(there.begin(), there.end(), mpi::kUndefined) != there.end();
 }
 
+int first_rank_in(const Api& api, Comm comm, Comm other, int* rank) {
+  Group group = abi.group_null, all = abi.group_null;
+  const int first = 0;
+  int code = api.Comm_group(comm, &group);
+  if (code == kSuccess) code = api.Comm_group(other, &all);
+  if (code == kSuccess) code = api.Group_translate_ranks(group, 1, &first, all, rank);
+  if (group != abi.group_null) api.Group_free(&group);
+  if (all != abi.group_null) api.Group_free(&all);
+  return code;
+}
+
 int copy_no_attribute(Comm, int, void*, void*, void*, int* copies) {
   *copies = 0;
   return kSuccess;

@@ -41,6 +41,9 @@ bool has_world(const Api& api);
 // initialized, and not by sessions alone.
 bool spans_other_world(const Api& api, mpi::Comm comm);
 
+// The number in `other` of the first rank of `comm`; returns MPI's code.
+int first_rank_in(const Api& api, Comm comm, Comm other, int* rank);
+
 // For attributes that are not copied with their communicator: MPI_COMM_NULL_COPY_FN of every MPI.
 CopyAttribute copy_no_attribute;
 

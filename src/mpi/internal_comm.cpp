@@ -198,24 +198,30 @@ Refusal FirstExchange::refusal() const {
 // In a program with threads another thread could see a changed error handler, so there all ranks
 // first check whether MPI has free context ids. This costs more. 16 free ids on every rank may
 // still include no common one; the error handler then runs.
-Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, mpi::Comm* made,
-                     int* number, Refusal* refusal) {
+Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, bool in_fiber,
+                     mpi::Comm* made, int* number, Refusal* refusal) {
   *made = mpi::abi.comm_null;
   mpi::Group group = mpi::abi.group_null;
-  const int code = api.Comm_group(user, &group);
+  int code = api.Comm_group(user, &group);
   if (code != mpi::kSuccess) return failed(api, code);
-  const bool threaded = is_threaded(api);
+  const bool threaded = in_fiber || is_threaded(api);
   *refusal = Refusal::none;
-  // What it throws must not keep this rank from the exchange.
-  bool room = true;
-  if (threaded && caught([&] { room = has_room(api, group); }) != Status::ok) room = false;
-  if (!room) *refusal = Refusal::no_room;
-  if (g_served >= kMostServed) *refusal = Refusal::no_more;
+  if (!in_fiber) {
+    // What it throws must not keep this rank from the exchange.
+    bool room = true;
+    if (threaded && caught([&] { room = has_room(api, group); }) != Status::ok) room = false;
+    if (!room) *refusal = Refusal::no_room;
+    if (g_served >= kMostServed) *refusal = Refusal::no_more;
+  }
   *number = ++g_numbered;
   Status status = find_maxima(api, user, wait, number, refusal);
   use_number(*number);
   if (status == Status::ok) status = refuse(*refusal);
-  if (status == Status::ok) {
+  if (status == Status::ok && in_fiber) {
+    // Only this function may run while the program is in collectives on `user`.
+    call_blocking([&] { code = api.Comm_create_group(user, group, kGroupTag, made); });
+    status = take_over(api, code, made);
+  } else if (status == Status::ok) {
     // All ranks fail together: no context id is free on all of them.
     const Quiet quiet(api, user, !threaded);
     status = create(api, user, group, made);
@@ -223,25 +229,6 @@ Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, mpi::C
   api.Group_free(&group);
   if (status == Status::ok) ++g_served;
   return status;
-}
-
-Status make_internal_in_fiber(const Api& api, mpi::Comm user, const WaitFor& wait, mpi::Comm* made,
-                              int* number, Refusal* refusal) {
-  *made = mpi::abi.comm_null;
-  *number = ++g_numbered;
-  *refusal = Refusal::none;
-  SLIMPI_TRY(find_maxima(api, user, wait, number, refusal));
-  use_number(*number);
-  SLIMPI_TRY(refuse(*refusal));
-  mpi::Group group = mpi::abi.group_null;
-  int code = api.Comm_group(user, &group);
-  if (code != mpi::kSuccess) return failed(api, code);
-  // Only this function may run while the program is in collectives on `user`.
-  call_blocking([&] { code = api.Comm_create_group(user, group, kGroupTag, made); });
-  api.Group_free(&group);
-  SLIMPI_TRY(take_over(api, code, made));
-  ++g_served;
-  return Status::ok;
 }
 
 void decline_internal(const Api& api, mpi::Comm user, const WaitFor& wait) {

@@ -76,14 +76,11 @@ class FirstExchange {
 // their order. Collective over it. Fails on all ranks together, with *made MPI_COMM_NULL, where a
 // rank already serves kMostServed communicators or MPI has no free context id. Errors on *made
 // return. *number: the same on all ranks, and no other communicator of this process has it.
-// *refusal: why it failed.
-Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, mpi::Comm* made,
-                     int* number, Refusal* refusal);
-
-// The same in a fiber, where all ranks have MPI_THREAD_MULTIPLE; else fails on all that have. What
-// is collective over `user` begins before the first wait. Any number of communicators is served.
-Status make_internal_in_fiber(const Api& api, mpi::Comm user, const WaitFor& wait, mpi::Comm* made,
-                              int* number, Refusal* refusal);
+// *refusal: why it failed. `in_fiber`: all ranks have MPI_THREAD_MULTIPLE; else it fails on all
+// that have. What is collective over `user` begins before the first wait then, and any number of
+// communicators is served.
+Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, bool in_fiber,
+                     mpi::Comm* made, int* number, Refusal* refusal);
 
 // For a rank that cannot take part in make_internal(): joins its exchange and refuses, so that it
 // fails on all ranks together. Allocates nothing.

@@ -45,20 +45,15 @@ comm::Plan make_plan(const Config& config, const algorithm::Algorithm& row, cons
   return plan;
 }
 
-// A replica belongs to one peer, so algorithms with replicas need peers that never change.
-std::string refuse_peers(const Config& config, const std::string& name) {
-  const algorithm::Algorithm* const row = algorithm::find(name);
-  if (row == nullptr || !row->talks_to_peers || !row->keeps_state ||
-      config.peers != Peers::shift_one)
-    return "";
-  return "SLIMPI_PEERS=shift_one cannot be combined with " + name +
-         ", which needs the same peers at every call; accepted: ring, all";
-}
-
+// A replica belongs to one peer, so algorithms with replicas need peers that never change. And
 // SLIMPI_MAX_ERROR is refused for algorithms that cannot guarantee it.
-std::string refuse_max_error(const Config& config, const std::string& name) {
+std::string refuse_algorithm(const Config& config, const std::string& name) {
   const algorithm::Algorithm* const row = algorithm::find(name);
-  if (!config.max_error || row == nullptr || row->takes_max_error) return "";
+  if (row == nullptr) return "";
+  if (row->talks_to_peers && row->keeps_state && config.peers == Peers::shift_one)
+    return "SLIMPI_PEERS=shift_one cannot be combined with " + name +
+           ", which needs the same peers at every call; accepted: ring, all";
+  if (!config.max_error || row->takes_max_error) return "";
   std::string able;
   for (const algorithm::Algorithm& other : algorithm::all())
     if (other.takes_max_error) able += std::string(other.name) + ", ";
@@ -139,8 +134,7 @@ std::string refuse(const Config& config, const Rules& rules) {
   if (config.intra == Intra::nccl)
     return "SLIMPI_INTRA=nccl is not in this build of slimpi; accepted: auto, ipc, cma, shm, mpi";
 #endif
-  if (const std::string bad = refuse_peers(config, config.algorithm); !bad.empty()) return bad;
-  if (const std::string bad = refuse_max_error(config, config.algorithm); !bad.empty()) return bad;
+  if (const std::string bad = refuse_algorithm(config, config.algorithm); !bad.empty()) return bad;
   if (const std::string bad = refuse_files(config); !bad.empty()) return bad;
   for (const Option option : {Option::wire, Option::nodes})
     if (config.is_set(option) && !config.estimate)
@@ -150,11 +144,8 @@ std::string refuse(const Config& config, const Rules& rules) {
     return "SLIMPI_ERROR_FEEDBACK=1 cannot be combined with SLIMPI_MAX_ERROR, which bounds the "
            "error of each call by itself; unset one of them";
   if (!rules_apply(config)) return "";
-  for (const Rule& rule : rules) {
-    std::string bad = refuse_peers(config, rule.algorithm);
-    if (bad.empty()) bad = refuse_max_error(config, rule.algorithm);
-    if (!bad.empty()) return bad;
-  }
+  for (const Rule& rule : rules)
+    if (const std::string bad = refuse_algorithm(config, rule.algorithm); !bad.empty()) return bad;
   return "";
 }
 

@@ -83,7 +83,8 @@ Status make(int refusal, int* number) {
   };
   mpi::Comm made = mpi::abi.comm_null;
   mpi::Refusal why{};
-  const Status status = mpi::make_internal(api, mpi::abi.comm_world, wait, &made, number, &why);
+  const Status status =
+      mpi::make_internal(api, mpi::abi.comm_world, wait, false, &made, number, &why);
   assert_true((made != mpi::abi.comm_null) == (status == Status::ok));
   return status;
 }
