@@ -84,17 +84,8 @@ std::string read_file(const std::string& path, Config& config, std::vector<std::
 }  // namespace
 
 const char* to_string(Source source) {
-  switch (source) {
-    case Source::built_in:
-      return "default";
-    case Source::file:
-      return "file";
-    case Source::environment:
-      return "environment";
-    case Source::info:
-      return "info key";
-  }
-  return "";
+  constexpr const char* kNames[] = {"default", "file", "environment", "info key"};
+  return kNames[int(source)];
 }
 
 const std::vector<OptionRow>& option_rows() {

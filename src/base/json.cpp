@@ -15,6 +15,23 @@ using Json = nlohmann::ordered_json;
 // Incremented when a key changes its meaning or goes away. A new key does not change it.
 constexpr int kReportSchema = 3;
 
+// What both say of the job, first.
+Json job_json(const Report& job, int schema, double wall_seconds) {
+  Json json, options = Json::object();
+  for (const auto& [name, value] : job.options) options[name] = value;
+  json["slimpi"] = job.version;
+  json["schema"] = schema;
+  json["command"] = job.command;
+  json["options"] = options;
+  json["hosts"] = job.hosts;
+  json["date"] = job.date;
+  json["wall_seconds"] = wall_seconds;
+  json["mpi"] = job.mpi;
+  json["ranks"] = job.ranks;
+  json["nodes"] = job.nodes;
+  return json;
+}
+
 // By size class, from an array that is by class: what row(i) says of those for which any(i).
 template <typename Any, typename Row>
 Json by_size(const Any& any, const Row& row) {
@@ -104,18 +121,7 @@ Json times(const Report& report) {
 
 std::string to_json(const Report& report) {
   const Totals totals = totals_of(report);
-  Json json, options = Json::object();
-  for (const auto& [name, value] : report.options) options[name] = value;
-  json["slimpi"] = report.version;
-  json["schema"] = kReportSchema;
-  json["command"] = report.command;
-  json["options"] = options;
-  json["hosts"] = report.hosts;
-  json["date"] = report.date;
-  json["wall_seconds"] = report.wall_seconds;
-  json["mpi"] = report.mpi;
-  json["ranks"] = report.ranks;
-  json["nodes"] = report.nodes;
+  Json json = job_json(report, kReportSchema, report.wall_seconds);
   json["algorithm"] = algorithms_of(report);
   json["calls"] = calls(report);
   json["bytes"] = {
@@ -211,19 +217,8 @@ Json row_json(const Estimate& estimate, const EstimateRow& row) {
 std::string to_json(const Estimate& estimate) {
   const Report& job = estimate.job;
   const EstimateTotals totals = totals_of(estimate);
-  Json json, options = Json::object();
-  for (const auto& [name, value] : job.options) options[name] = value;
-  json["slimpi"] = job.version;
-  json["schema"] = kEstimateSchema;
-  json["command"] = job.command;
-  json["options"] = options;
-  json["hosts"] = job.hosts;
-  json["date"] = job.date;
-  json["wall_seconds"] = estimate.wall_seconds();
+  Json json = job_json(job, kEstimateSchema, estimate.wall_seconds());
   json["sampling_seconds"] = in_seconds(estimate.sampling_nanoseconds);
-  json["mpi"] = job.mpi;
-  json["ranks"] = job.ranks;
-  json["nodes"] = job.nodes;
   json["wire_bits_per_second"] = estimate.wire == 0 ? Json() : Json(estimate.wire);
   json["predicted_nodes"] = estimate.nodes == 0 ? Json(job.nodes) : Json(estimate.nodes);
   json["rows"] = Json::array();

@@ -41,19 +41,8 @@ bool is_new(std::string_view text) {
   return true;
 }
 
-const char* label(LogLevel level) {
-  switch (level) {
-    case LogLevel::error:
-      return "error: ";
-    case LogLevel::warn:
-      return "warning: ";
-    case LogLevel::info:
-      return "";
-    case LogLevel::debug:
-      return "debug: ";
-  }
-  return "";
-}
+constexpr const char* kLabels[] = {"error: ", "warning: ", "", "debug: "};  // by LogLevel
+
 }  // namespace
 
 void set_log(LogLevel level, int rank) {
@@ -75,7 +64,7 @@ void log(LogLevel level, std::string_view text) {
   char number[16] = "", start[64];
   if (rank >= 0) std::snprintf(number, sizeof number, "[%d]", rank);
   const int length = std::snprintf(start, sizeof start, "slimpi%s%s%s", number,
-                                   level == LogLevel::info ? ": " : " ", label(level));
+                                   level == LogLevel::info ? ": " : " ", kLabels[int(level)]);
   char end[] = "\n";
   const iovec line[] = {
       {start, std::size_t(length)}, {const_cast<char*>(text.data()), text.size()}, {end, 1}};

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "base/call_locals.h"
 
@@ -50,27 +51,10 @@ void copy_failure_text(std::span<char> text) {
 }
 
 const char* to_string(Status status) {
-  switch (status) {
-    case Status::ok:
-      return "ok";
-    case Status::no_memory:
-      return "no memory";
-    case Status::mpi:
-      return "MPI failed";
-    case Status::bad_message:
-      return "bad message";
-    case Status::disagreement:
-      return "ranks disagree";
-    case Status::device:
-      return "device failed";
-    case Status::hook:
-      return "hook failed";
-    case Status::unsupported:
-      return "not supported";
-    case Status::internal:
-      return "internal error";
-  }
-  return "unknown";
+  constexpr const char* kNames[] = {"ok",          "no memory",      "MPI failed",
+                                    "bad message", "ranks disagree", "device failed",
+                                    "hook failed", "not supported",  "internal error"};
+  return std::size_t(status) < std::size(kNames) ? kNames[std::size_t(status)] : "unknown";
 }
 
 }  // namespace slimpi

@@ -110,4 +110,26 @@ class Trace {
   std::chrono::system_clock::time_point wall_;
 };
 
+// A slice of the running trace, from construction to destruction. Without a trace, or without any
+// bytes, there is none.
+class Slice {
+ public:
+  // `name`: a literal.
+  Slice(const char* name, std::uint64_t bytes)
+      : trace_(bytes == 0 ? nullptr : Trace::running()), name_(name), bytes_(bytes) {
+    if (trace_ != nullptr) begin_ = Trace::Clock::now();
+  }
+  ~Slice() {
+    if (trace_ != nullptr) trace_->add(name_, begin_, Trace::Clock::now(), bytes_);
+  }
+  Slice(const Slice&) = delete;
+  Slice& operator=(const Slice&) = delete;
+
+ private:
+  Trace* const trace_;
+  const char* const name_;
+  const std::uint64_t bytes_;
+  Trace::Clock::time_point begin_{};
+};
+
 }  // namespace slimpi

@@ -64,11 +64,10 @@ Status Exchange::agree(std::span<std::uint64_t> values, bool on_minimum) {
   const std::uint64_t flip = on_minimum ? ~std::uint64_t(0) : 0;
   std::transform(values.begin(), values.end(), agreed_.begin() + 2,
                  [&](std::uint64_t value) { return value ^ flip; });
-  const auto begin = Trace::Clock::now();
-  const Status status = reduce(std::span(agreed_), mpi::abi.type_uint64_t, mpi::abi.op_max);
-  if (Trace* const trace = Trace::running(); trace != nullptr)
-    trace->add("agreement", begin, Trace::Clock::now(), values.size_bytes());
-  SLIMPI_TRY(status);
+  {
+    const Slice slice("agreement", values.size_bytes());
+    SLIMPI_TRY(reduce(std::span(agreed_), mpi::abi.type_uint64_t, mpi::abi.op_max));
+  }
   if (count_of(agreed_[0]) != count_of(~agreed_[1]))
     return describe_counts(agreed_[0], ~agreed_[1]);
   std::transform(values.begin(), values.end(), agreed_.begin() + 2, values.begin(),

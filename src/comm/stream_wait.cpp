@@ -11,6 +11,14 @@ Status wait_for_event(const device::DeviceStream& on, std::uint64_t event, Point
                     [&](bool* done) { return on.device.query(on.stream, event, done); });
 }
 
+Status hold_up(const device::Device& device, device::Stream* later, device::Stream* earlier,
+               std::uint64_t* number) {
+  std::uint64_t event = 0;
+  SLIMPI_TRY(device.record(earlier, &event));
+  if (number != nullptr) *number = event;
+  return device.wait_event(later, earlier, event);
+}
+
 Status synchronize(const device::DeviceStream& on, PointToPoint* exchange) {
   // The host device does its work in the calling thread.
   if (&on.device == &device::host()) return Status::ok;
@@ -21,13 +29,10 @@ Status synchronize(const device::DeviceStream& on, PointToPoint* exchange) {
 
 Status copy_and_wait(const device::DeviceStream& on, const char* name, void* to, const void* from,
                      std::size_t bytes, PointToPoint* exchange) {
-  const auto begin = Trace::Clock::now();
+  const Slice slice(name, bytes);
   SLIMPI_TRY(on.device.copy(to, from, bytes, on.stream));
   // `from` and `to` may be used again when this returns.
-  SLIMPI_TRY(synchronize(on, exchange));
-  if (Trace* const trace = Trace::running(); trace != nullptr)
-    trace->add(name, begin, Trace::Clock::now(), bytes);
-  return Status::ok;
+  return synchronize(on, exchange);
 }
 
 }  // namespace slimpi::comm

@@ -14,6 +14,11 @@ namespace slimpi::comm {
 // Waits until the stream has passed `event`.
 Status wait_for_event(const device::DeviceStream& on, std::uint64_t event, PointToPoint* exchange);
 
+// What is queued on `later` from now on waits for all that is queued on `earlier`: its event
+// *number.
+Status hold_up(const device::Device& device, device::Stream* later, device::Stream* earlier,
+               std::uint64_t* number = nullptr);
+
 // Waits until everything queued on the stream is done.
 Status synchronize(const device::DeviceStream& on, PointToPoint* exchange = nullptr);
 

@@ -14,18 +14,12 @@ Status CopyStreams::record_for_host(comm::StreamRole role, Trace::Clock::time_po
   return context_.device.record(stream(role), &event->number);
 }
 
-Status CopyStreams::hold_up(comm::StreamRole later, comm::StreamRole earlier,
-                            std::uint64_t* number) {
-  SLIMPI_TRY(context_.device.record(stream(earlier), number));
-  return context_.device.wait_event(stream(later), stream(earlier), *number);
-}
-
 Status CopyStreams::copy_out(void* to, const void* from, std::size_t bytes, Event* event) {
   if (!context_.device.staged) return Status::ok;
   const auto now = Trace::Clock::now();
-  std::uint64_t made = 0;
   // The copy starts behind the kernels that are queued so far. The host waits for neither.
-  SLIMPI_TRY(hold_up(comm::StreamRole::d2h, comm::StreamRole::compute, &made));
+  SLIMPI_TRY(comm::hold_up(context_.device, stream(comm::StreamRole::d2h),
+                           stream(comm::StreamRole::compute)));
   SLIMPI_TRY(context_.device.copy(to, from, bytes, stream(comm::StreamRole::d2h)));
   return record_for_host(comm::StreamRole::d2h, now, bytes, event);
 }
@@ -36,7 +30,8 @@ Status CopyStreams::copy_in(void* to, const void* from, std::size_t bytes) {
   // Behind no kernel: the caller says that `to` is free (see SegmentRing::finish).
   SLIMPI_TRY(context_.device.copy(to, from, bytes, stream(comm::StreamRole::h2d)));
   Event there{comm::StreamRole::h2d, 0, now, bytes};
-  SLIMPI_TRY(hold_up(comm::StreamRole::compute, comm::StreamRole::h2d, &there.number));
+  SLIMPI_TRY(comm::hold_up(context_.device, stream(comm::StreamRole::compute),
+                           stream(comm::StreamRole::h2d), &there.number));
   if (Trace::running() != nullptr) try {
       // Nobody waits for these events. wait() looks at them later, for their place in the trace.
       pending_copies_.push_back(there);

@@ -48,9 +48,6 @@ class CopyStreams {
  private:
   Status record_for_host(comm::StreamRole role, Trace::Clock::time_point queued,
                          std::uint64_t bytes, Event* event);
-  // What is queued on `later` from now on waits for all that is queued on `earlier`: its event
-  // `number`.
-  Status hold_up(comm::StreamRole later, comm::StreamRole earlier, std::uint64_t* number);
   device::Stream* stream(comm::StreamRole role) const {
     return context_.streams.by_role[int(role)];
   }

@@ -41,28 +41,10 @@ class NodeCopies {
   std::uint64_t bytes_ = 0;  // since the last wait
 };
 
-// A slice of the trace for one step of a call inside the node, from construction to destruction.
-// Does nothing unless a trace runs. A device only queues its steps; its row shows its copies.
-class NodeSlice {
- public:
-  // `name`: a literal. `bytes`: what the step writes; without any there is no slice.
-  NodeSlice(const comm::Call& call, const char* name, std::uint64_t bytes)
-      : trace_(call.device.staged || bytes == 0 ? nullptr : Trace::running()),
-        name_(name),
-        bytes_(bytes) {
-    if (trace_ != nullptr) begin_ = Trace::Clock::now();
-  }
-  ~NodeSlice() {
-    if (trace_ != nullptr) trace_->add(name_, begin_, Trace::Clock::now(), bytes_);
-  }
-  NodeSlice(const NodeSlice&) = delete;
-  NodeSlice& operator=(const NodeSlice&) = delete;
-
- private:
-  Trace* const trace_;
-  const char* const name_;
-  const std::uint64_t bytes_;
-  Trace::Clock::time_point begin_{};
-};
+// One step of a call inside the node in the trace. `bytes`: what the step writes. A device only
+// queues its steps; its row shows its copies.
+inline Slice node_slice(const comm::Call& call, const char* name, std::uint64_t bytes) {
+  return Slice(name, call.device.staged ? 0 : bytes);
+}
 
 }  // namespace slimpi::intra

@@ -64,7 +64,7 @@ Status OneNodePass::add(std::uint64_t block) {
   SLIMPI_TRY(find_addends(block, addends));
   sum_ = place_of_sum(block);
   {
-    const NodeSlice slice(call_, "node add", mine.count * sizeof(float));
+    const Slice slice = node_slice(call_, "node add", mine.count * sizeof(float));
     // In the caller's floating-point environment, in which MPI would have added.
     const CallersFloats environment;
     if (add_in_pairs(call_.device_stream(), addends, mine.count, scratch(), blocks_.piece(), sum_,

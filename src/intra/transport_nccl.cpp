@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/exceptions.h"
+#include "comm/stream_wait.h"
 #include "intra/node_pass.h"
 #include "intra/node_state.h"
 #include "intra/ordered_sum.h"
@@ -47,7 +48,6 @@ class NcclPass : NodePass {
   Status settle(Status status);
   Status run_sum(bool pairwise);
   Status run_share();
-  Status wait_for_stream_of(device::Stream* later, device::Stream* earlier);
   Status find_stream();
   Status finish();
   Status transfer(std::uint64_t block);
@@ -86,18 +86,12 @@ Status NcclPass::settle(Status status) {
   return status;
 }
 
-Status NcclPass::wait_for_stream_of(device::Stream* later, device::Stream* earlier) {
-  std::uint64_t event = 0;
-  SLIMPI_TRY(call_.device.record(earlier, &event));
-  return call_.device.wait_event(later, earlier, event);
-}
-
 // NCCL uses the communicator's h2d stream. First that stream must be seen to have completed
 // everything: the next work on it then waits for what the program has queued on its own stream.
 Status NcclPass::find_stream() {
   SLIMPI_TRY(call_.communicator.stream_for(call_.location, &nccl_stream_, comm::StreamRole::h2d));
   SLIMPI_TRY(nccl_.wait(exchange_, nccl_stream_));
-  return wait_for_stream_of(nccl_stream_, call_.stream);
+  return comm::hold_up(call_.device, nccl_stream_, call_.stream);
 }
 
 // Waits until both streams have completed everything. The next work on them then waits for what the
@@ -127,7 +121,7 @@ Status NcclPass::reduce(std::uint64_t block, bool pairwise) {
   const comm::Range mine = own(block);
   if (mine.count == 0) return Status::ok;
   // The additions wait on the GPU for the receives. The host goes on and queues the next block.
-  SLIMPI_TRY(wait_for_stream_of(call_.stream, nccl_stream_));
+  SLIMPI_TRY(comm::hold_up(call_.device, call_.stream, nccl_stream_));
   std::pmr::vector<const float*> addends(&call_.scratch.objects);
   for (int other = 0; other < size_; ++other)
     addends.push_back(other == me_ ? call_.in + mine.first : arrived(other, block));

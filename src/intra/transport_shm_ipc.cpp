@@ -125,7 +125,7 @@ Status BlockPass::run_sum(bool wants_pieces) {
     if (const comm::Range mine = own(block); mine.count != 0) {
       std::pmr::vector<const float*> addends(&call_.scratch.objects);
       SLIMPI_TRY(find_addends(block, addends));
-      const NodeSlice slice(call_, "node add", mine.count * sizeof(float));
+      const Slice slice = node_slice(call_, "node add", mine.count * sizeof(float));
       add_in_order(call_.device_stream(), addends, mine.count, scratch(), call_.out + mine.first);
     }
     // While the owners add a block, the next one is copied: one barrier serves both.

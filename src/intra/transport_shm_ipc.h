@@ -70,8 +70,9 @@ class BlockPass : protected NodePass {
            std::uint64_t(shard_index) * blocks_.piece();
   }
   Status copy(float* to, const float* from, std::uint64_t count, Where where) {
-    const NodeSlice slice(call_, where == Where::memory ? "node copy, non-temporal" : "node copy",
-                          count * sizeof(float));
+    const Slice slice =
+        node_slice(call_, where == Where::memory ? "node copy, non-temporal" : "node copy",
+                   count * sizeof(float));
     return copies_.copy(to, from, count * sizeof(float), where);
   }
   // Waits for the copies and additions on the stream; then other ranks may see the message buffer.

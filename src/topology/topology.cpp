@@ -36,21 +36,9 @@ std::optional<BusId> parse_bus_id(std::string_view text) {
 }  // namespace
 
 const char* to_string(Distance distance) {
-  switch (distance) {
-    case Distance::pci_switch:
-      return "same PCI switch";
-    case Distance::pci_root:
-      return "same PCI root";
-    case Distance::numa_node:
-      return "same NUMA node";
-    case Distance::package:
-      return "same package";
-    case Distance::machine:
-      return "other package";
-    case Distance::unknown:
-      return "unknown";
-  }
-  return "unknown";
+  constexpr const char* kNames[] = {"same PCI switch", "same PCI root", "same NUMA node",
+                                    "same package",    "other package", "unknown"};
+  return kNames[int(distance)];
 }
 
 Status load(Topology& result, DeviceNames names) {
