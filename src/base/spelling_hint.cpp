@@ -46,7 +46,7 @@ std::string nearest_word(std::string_view given, std::span<const std::string> wo
 
 std::string did_you_mean(std::string_view given, std::span<const std::string> words) {
   const std::string word = nearest_word(given, words);
-  return word.empty() ? "" : "; did you mean " + word + "?";
+  return word.empty() || word == given ? "" : "; did you mean " + word + "?";
 }
 
 }  // namespace slimpi

@@ -13,7 +13,7 @@ namespace slimpi {
 // is none.
 std::string nearest_word(std::string_view given, std::span<const std::string> words);
 
-// "; did you mean WORD?", or "" where no word is near.
+// "; did you mean WORD?", or "" where no word is near, or it is one of them.
 std::string did_you_mean(std::string_view given, std::span<const std::string> words);
 
 }  // namespace slimpi

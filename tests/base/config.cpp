@@ -97,6 +97,10 @@ void every_option_refuses_in_one_line(void**) {
                                           .c_str());
     assert_false(config.is_set(Option(&row - option_rows().data())));
   }
+  // Accepted only beside another word, so the same word is no suggestion.
+  expect_error(load_config({{"SLIMPI_TYPES", "double"}}),
+               "SLIMPI_TYPES=double cannot be used; accepted: float, then any of double, float16, "
+               "bfloat16, such as float,double");
 }
 
 void long_values_are_cut(void**) {
