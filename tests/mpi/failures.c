@@ -19,6 +19,7 @@ void* aligned_alloc(size_t alignment, size_t bytes) {
   int poor = -1;
   size_t most = 0;
   void* memory = NULL;
+  if (alignment < sizeof memory) alignment = sizeof memory; /* posix_memalign takes no less */
   if (limit != NULL && sscanf(limit, "%d:%zu", &poor, &most) == 2 && rank == poor &&
       bytes >= most) {
     errno = ENOMEM;
