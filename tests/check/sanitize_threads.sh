@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Races of threads: some MPI tests, built anew with the sanitizer.
 . "$top_srcdir/tests/helper/sanitize.sh"
-# Without PRECOMPILED each file includes what it uses.
-build thread PRECOMPILED= libslimpi.la tests/helper/libyielding_ucx.la tests/mpi/isolation \
-  tests/mpi/steps tests/mpi/progress tests/mpi/nonblocking tests/mpi/nonblocking_errors \
-  tests/mpi/nonblocking_threads || verdict
+build thread base/precompiled.h.gch/library libslimpi.la tests/helper/libyielding_ucx.la \
+  tests/mpi/isolation tests/mpi/steps tests/mpi/progress tests/mpi/nonblocking \
+  tests/mpi/nonblocking_errors tests/mpi/nonblocking_threads || verdict
 # MPI_Finalize holds a lock that MPI takes elsewhere while a communicator is made, which no thread
 # does by then.
 echo 'deadlock:slimpi::call::Runtime::finish' >"$work/suppressions.txt"
