@@ -10,16 +10,17 @@
 //   Value encode_value(TYPE, float)           any NaN to one NaN
 //   float decode_value(TYPE, Value)           any NaN to kNanBits
 //   float spacing(TYPE, float value)          at least the distance of the encodable values around
-//                                             this one, at most twice that; 0 where value + spacing
-//                                             may overflow, and where nothing is lost
+//                                             this one, and no more than 3 times that; 0 where
+//                                             value + spacing may overflow, and where nothing is
+//                                             lost
 // for host and CUDA, without branches, so that loops over them vectorize. Rows:
 //   X(name, number, TYPE, bits, greatest, infinity)
-//     name      in SLIMPI_MAX_ERROR's choice, the report and the trace
+//     name      in the report and the trace
 //     number    of the message header; never changes. 3 is `quantized`, 255 a hook
 //     bits      of an encoded value: 8, 16 or 32
 //     greatest  finite value
-//     infinity  what +infinity is encoded as, for 16-bit values, so that the report counts values
-//               that became infinite; 0: they are not counted
+//     infinity  what +infinity is encoded as, so that the report counts values that became
+//               infinite; 0 where they are not counted: values of other lengths than 16 bits
 #pragma once
 #include <cstdint>
 

@@ -106,9 +106,8 @@ Case draw_staged_ring(Case::Kind kind, std::uint64_t seed) {
 }
 
 std::string Case::text() const {
-  const char* const codecs[] = {"float32", "fp16", "bf16", "quantized"};
   return std::to_string(ranks) + " ranks, " + std::to_string(count) + " elements, " +
-         codecs[int(format.codec)] + " bits " + std::to_string(format.bits) + " bucket " +
+         kernels::row_of(format.codec).name + " bits " + std::to_string(format.bits) + " bucket " +
          std::to_string(format.bucket) + (format.stochastic ? " stochastic" : "") +
          (segment_class == comm::SegmentClass::large ? ", long segments" : "") +
          (residual ? ", residual" : "") + (totals ? ", totals" : "") +

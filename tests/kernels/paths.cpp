@@ -171,9 +171,8 @@ void bytes_are_those_of_the_shared_list(void**) {
       path->decode(row.format, coded, kChecksumCount, out, nullptr);
       const std::uint64_t of_coded = hash(coded, bytes), of_decoded = hash(out, sizeof out);
       if (of_coded == row.coded && of_decoded == row.decoded) continue;
-      constexpr const char* kNames[] = {"float32", "fp16", "bf16", "quantized"};
       print_error("%s gives {{Codec::%s, %d, %s, %u}, 0x%016llx, 0x%016llx},\n", path->name,
-                  kNames[(int)row.format.codec], row.format.bits,
+                  row_of(row.format.codec).name, row.format.bits,
                   row.format.stochastic ? "true" : "false", row.format.bucket,
                   (unsigned long long)of_coded, (unsigned long long)of_decoded);
       ++wrong;

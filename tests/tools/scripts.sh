@@ -71,6 +71,7 @@ list-tests:
 	@echo first/one.sh first/two.sh
 list-expensive-tests:
 	@echo second/one.sh second/two.sh second/three.sh
+expensive-programs:
 list-deeper-tests:
 	@printf '%s\n' first/two.sh
 EOM
