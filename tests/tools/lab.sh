@@ -189,9 +189,11 @@ check "the killed lab is swept" same "$("$lab" --clean)" "1 dead labs removed; r
 if [ "${RUN_EXPENSIVE_TESTS:-no}" = yes ] && [ -x "$wheels/mpirun" ]; then
   timeout -s KILL 2 "$lab" --hosts 2 --mpiexec="$wheels/mpirun" -- sleep 20 >/dev/null 2>&1
   launched "$wheels/mpicc" "$wheels/mpirun"
-  # Processes of the killed lab may still be ending, and until then it counts as running.
+  # Processes of the killed lab may still be ending. Until then it counts as running, and they may
+  # write a file where it was swept.
   tries=0
-  until [ "$("$lab" --clean | grep -c 'running: none')" -eq 1 ] || [ $tries -eq 50 ]; do
+  until [ "$("$lab" --clean | grep -c 'running: none')$(ls "$work"/slimpi-lab-*)" = 1 ] ||
+    [ $tries -eq 50 ]; do
     sleep 0.1
     tries=$((tries + 1))
   done
