@@ -149,9 +149,9 @@ Status Hook::load() {
   return Status::ok;
 }
 
-Status Hook::give_comm(mpi::Comm comm) {
+Status Hook::give_comm(mpi::Comm comm, int channel) {
   if (is_codec()) return Status::ok;
-  return mpi::copy_internal(api_, comm, &comm_);
+  return mpi::copy_internal(api_, comm, channel, &comm_);
 }
 
 Status Hook::open(const comm::Call& call) {

@@ -36,7 +36,7 @@ class Hook {
   Status load();
 
   // Makes the duplicate of `comm` that a strategy uses. Collective.
-  Status give_comm(mpi::Comm comm);
+  Status give_comm(mpi::Comm comm, int channel);
 
   // Calls the open function of the hook, if it has one.
   Status open(const comm::Call& call);

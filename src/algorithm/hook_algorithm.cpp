@@ -56,7 +56,7 @@ Status open_hook(const comm::Call& call) {
   SLIMPI_TRY(exchange.all_max(kind));
   if (kind[0] == kind[1])
     return refuse_hook(*plan.hook, "it is a codec on some ranks and a strategy on others");
-  SLIMPI_TRY(hook->give_comm(exchange.comm()));
+  SLIMPI_TRY(hook->give_comm(exchange.comm(), exchange.channel()));
   // The hook is opened for the communicator, so it learns of no count and no buffer.
   const comm::Call opening{communicator,   call.scratch, plan, nullptr, nullptr, 0,
                            device::host(), nullptr,      0,    nullptr};

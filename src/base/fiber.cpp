@@ -110,7 +110,7 @@ bool Fiber::inside() {
 }
 
 // Nothing of the thread's may be used after the return: it may be another thread's by then.
-void Fiber::leave() {
+[[gnu::noinline]] void Fiber::leave() {
   Fiber* const self = t_fiber;
   Seen::change(self->entered_from_seen_);
   swapcontext(&self->own_, &self->entered_from_);

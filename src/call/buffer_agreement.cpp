@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "call/take_or_bypass.h"
+#include "call/admission.h"
 
 #include <string>
 

@@ -11,7 +11,7 @@
 #include "call/allreduce_call.h"
 #include "call/autotuner_log.h"
 #include "call/element_type.h"
-#include "call/take_or_bypass.h"
+#include "call/admission.h"
 #include "comm/autotuner.h"
 
 namespace slimpi::call {

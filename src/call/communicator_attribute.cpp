@@ -115,26 +115,6 @@ bool Runtime::make_keyval(int* keyval) {
   return true;
 }
 
-// Sets a null attribute, which is what find() returns from then on. Its keyval stays until MPI
-// ends.
-void Runtime::leave_alone(mpi::Comm comm) {
-  const Pin pin(*this);
-  int keyval = pin.keyval, inter = 1, size = 1;
-  if (!make_keyval(&keyval) || api.Comm_set_attr(comm, keyval, nullptr) != mpi::kSuccess) return;
-  {
-    const std::lock_guard lock(mutex_);
-    ++pins_;
-  }
-  bool other_world = false;
-  (void)caught([&] { other_world = world_ && mpi::spans_other_world(api, comm); });
-  api.Comm_test_inter(comm, &inter);
-  api.Comm_size(comm, &size);
-  if (inter != 0 || size == 1 || other_world) return;
-  mpi::decline_internal(api, comm, [this](mpi::Request& request, std::span<const int>) {
-    return api.Wait(&request, mpi::abi.status_ignore) == mpi::kSuccess ? Status::ok : Status::mpi;
-  });
-}
-
 // Decrements pins_. The last user of the keyval frees it.
 void Runtime::unpin() {
   int unused = mpi::abi.keyval_invalid;

@@ -56,11 +56,9 @@ inline bool is_invalid(const Allreduce& call) {
 // Does the call, or leaves it to MPI.
 Outcome dispatch(const Allreduce& call);
 
-// The same after an exception in dispatch, which became `status`.
-Outcome recover(const Allreduce& call, Status status);
-
-// The same after one in begin().
-Outcome recover_begun(const Allreduce& call, Status status);
+// After an exception in dispatch(), begin() or init_persistent(), which became `status`: ends the
+// job with one line, where it has begun.
+void end_for(mpi::Comm comm, Status status);
 
 // After another exception: raises an MPI error on the communicator and returns the code for the
 // program.
@@ -88,10 +86,7 @@ int call_mpi_unstaged(const Allreduce& call);
 // that it cannot take: it asks the driver where the buffers lie.
 int call_mpi_staged(const Allreduce& call);
 
-// Counts a nonblocking or persistent allreduce. MPI does it.
-void count_nonblocking(const Allreduce& call);
-
-// Tells SLIMPI_ESTIMATE, where it runs, of such a call.
+// Tells SLIMPI_ESTIMATE, where it runs, of a nonblocking or persistent call that MPI does.
 void estimate_nonblocking(const Allreduce& call);
 
 // Begins a nonblocking call in the background, or leaves it to MPI. A call that was begun has
@@ -106,8 +101,7 @@ Outcome init_persistent(const Allreduce& call, void* request);
 // too.
 int start_persistent(int count, const void* requests);
 
-// Raises an error if the request is a persistent sum, and returns its code; else MPI's success. MPI
-// would cancel the receive that stands for the sum.
+// Raises an error if the request is a sum in flight, and returns its code; else MPI's success.
 int refuse_to_cancel(const void* request);
 
 // While this object lives, MPI frees the program's request. If it is a persistent sum, that ends.
@@ -133,12 +127,17 @@ void progress();
 // Waits, while they make progress, until poll(argument) is true.
 void wait_until(bool (*poll)(void*), void* argument);
 
-// Whether the program's requests from *complete on are complete, or are no active ones. Advances
-// *complete past those that are.
-bool are_complete(int count, const void* requests, int* complete);
+// Which level of threads MPI is asked for. multiple: MPI_THREAD_MULTIPLE, by SLIMPI_PROGRESS=thread.
+// multiple_for_init: the same in MPI_Init only, because an object of the process calls nonblocking or
+// persistent sums. MPI may not be initialized yet.
+enum class ThreadLevel { programs, multiple_for_init, multiple };
+ThreadLevel wanted_thread_level();
 
-// Whether SLIMPI_PROGRESS=thread asks for MPI_THREAD_MULTIPLE. MPI may not be initialized yet.
-bool wants_threads();
+// Says, with SLIMPI_LOG=info, that MPI_Init asks for another level than the program's.
+void tell_thread_level();
+
+// After MPI_Init or MPI_Init_thread has succeeded, on all processes of MPI_COMM_WORLD.
+void after_init();
 
 // Waits for those of the communicator; for all.
 void wait_for_sums_on(mpi::Comm comm);
@@ -147,9 +146,6 @@ void wait_for_sums_on(mpi::Comm comm);
 // slimpi's requests on it. MPI keeps a communicator that has one, and MPI_Comm_disconnect waits.
 void finish_on(mpi::Comm comm);
 void wait_for_all_sums();
-
-// Writes MPI_REQUEST_NULL and a complete request to requests[0] and [1]. False: MPI fails.
-bool make_complete_request(int (&requests)[2]);
 
 // The program frees a request, so nobody completes it.
 void drop_request(const void* request);
@@ -163,11 +159,13 @@ class Completing {
   Completing(const Completing&) = delete;
   Completing& operator=(const Completing&) = delete;
 
+  // Whether sums are among them that are not complete.
+  bool has_sums() const;
+
   // What the function has completed.
   struct Completed {
     int count = 0;
     const int* indices = nullptr;  // of the requests; null: the first ones
-    int base = 0;                  // of the indices
     void* statuses = nullptr;      // where the function has an array of them, of so many
     bool several = false;          // the function has such an array
   };

@@ -9,32 +9,49 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <vector>
 
 #include "base/exceptions.h"
 #include "base/fiber.h"
+#include "call/admission.h"
 #include "call/element_type.h"
+#include "call/estimate.h"
 #include "comm/waiter.h"
+#include "mpi/internal_comm.h"
 
 namespace slimpi::call {
 
 namespace {
 
-// MPI calls these for the generalized request of a sum.
+// What MPI keeps of a nonblocking sum until its generalized request is freed. No message to this
+// process stands for it: before the ranks have met there is no communicator for one but a
+// communicator of this process alone, where MPICH's messages are not safe among threads.
+struct Completion {
+  explicit Completion(const mpi::Api& its_api) : api(its_api) {}
+  const mpi::Api& api;
+  mpi::Request request = mpi::abi.request_null;
+  bool failed = false;
+  std::atomic<int> holders{2};  // MPI, which may free it before the sum has ended, and the sum
+};
+
+void release(Completion* completion) {
+  if (--completion->holders == 0) delete completion;
+}
+
 int query(void* extra, mpi::MessageStatus* status) {
-  Sum& sum = *static_cast<Sum*>(extra);
-  const mpi::Api& api = sum.runtime.api;
-  api.Status_set_cancelled(status, 0);
-  api.Status_set_elements(status, mpi::abi.type_byte, 0);
+  const Completion& completion = *static_cast<Completion*>(extra);
+  completion.api.Status_set_cancelled(status, 0);
+  completion.api.Status_set_elements(status, mpi::abi.type_byte, 0);
   // A completion that slimpi does not see cannot raise the error by itself.
-  if (!sum.failed() || is_completing()) return mpi::kSuccess;
-  forget_failure(sum.request);
+  if (!completion.failed || is_completing()) return mpi::kSuccess;
+  forget_failure(completion.request);
   return mpi::abi.err_other;
 }
 
 int free_request(void* extra) {
-  release(static_cast<Sum*>(extra));
+  release(static_cast<Completion*>(extra));
   return mpi::kSuccess;
 }
 
@@ -55,7 +72,7 @@ thread_local bool t_helps = false;
 // The sums of one communicator that are not complete. The first one runs in the fiber.
 struct Queue {
   const comm::Communicator* communicator = nullptr;
-  std::deque<Sum*> sums;
+  std::deque<std::unique_ptr<Sum>> sums;
   bool begun = false;
   Fiber fiber;
 };
@@ -68,9 +85,12 @@ class Queues {
     return *queues;
   }
 
-  int add(std::unique_ptr<Sum> sum, int (*start)(Sum&));
+  void add(std::unique_ptr<Sum> sum);
   void advance() noexcept;
   bool idle(const comm::Communicator* communicator);
+  bool has_any_of(std::span<const mpi::Request> requests);
+  std::optional<int> refuse_to_cancel(mpi::Request request);
+  void count_in_order(comm::Communicator& communicator);
   void drop(mpi::Request request);
   Sum* running() const { return running_; }
   std::recursive_mutex& mutex() { return mutex_; }
@@ -79,6 +99,7 @@ class Queues {
  private:
   Queue& queue_of(const comm::Communicator& communicator);
   bool step(Queue& queue);
+  void complete(std::unique_ptr<Sum> sum);
   static void run(void* sum);
   void help();
 
@@ -103,21 +124,24 @@ Queue& Queues::queue_of(const comm::Communicator& communicator) {
   return *busy_.back();
 }
 
-int Queues::add(std::unique_ptr<Sum> sum, int (*start)(Sum&)) {
+void Queues::add(std::unique_ptr<Sum> sum) {
   const std::lock_guard lock(mutex_);
   if (!helper_.joinable()) helper_ = std::thread(&Queues::help, this);
-  Queue& queue = queue_of(sum->communicator);
-  queue.sums.push_back(sum.get());
-  if (const int code = start(*sum); code != mpi::kSuccess) {
-    queue.sums.pop_back();
-    return code;
-  }
-  (void)sum.release();
+  queue_of(sum->communicator).sums.push_back(std::move(sum));
   std::unique_lock asleep(sleep_);
   count_fibers(1, &enter_fibers);
   asleep.unlock();
   wake_.notify_one();
-  return mpi::kSuccess;
+}
+
+void Queues::count_in_order(comm::Communicator& communicator) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& queue : busy_)
+    if (queue->communicator == &communicator) {
+      ++queue->sums.back()->counted_later;
+      return;
+    }
+  communicator.states.count_call();
 }
 
 // Another thread that enters fibers does this one's, too.
@@ -138,21 +162,31 @@ void Queues::advance() noexcept {
 // Lets the sums of a queue go on until one has to wait. False: all are complete.
 bool Queues::step(Queue& queue) {
   while (!queue.sums.empty()) {
-    Sum* const sum = queue.sums.front();
-    if (!std::exchange(queue.begun, true)) queue.fiber.prepare(&run, sum);
-    running_ = sum;
+    Sum& sum = *queue.sums.front();
+    if (!std::exchange(queue.begun, true)) queue.fiber.prepare(&run, &sum);
+    running_ = &sum;
     const bool goes_on = queue.fiber.enter();
     running_ = nullptr;
     if (goes_on) return true;
     queue.begun = false;
+    for (; sum.counted_later > 0; --sum.counted_later) sum.communicator.states.count_call();
+    std::unique_ptr<Sum> ended = std::move(queue.sums.front());
     queue.sums.pop_front();
-    // Counts until its request is complete: MPI_Waitall of MPICH takes no pending generalized one.
-    // A failed one counts until the program has completed its request and got the error.
-    sum->ended(*sum);
-    if (!sum->failed()) count_fibers(-1, &enter_fibers);
-    release(sum);
+    complete(std::move(ended));
   }
   return false;
+}
+
+// A failed sum counts as one in flight until the program has completed its request and got the
+// error. Others count until their request is complete: MPI_Waitall of MPICH takes no pending
+// generalized one.
+void Queues::complete(std::unique_ptr<Sum> sum) {
+  void (*const end)(void*, bool) = sum->end;
+  void* const argument = sum->end_argument;
+  const bool failed = sum->failed();
+  if (failed && !sum->dropped) keep_failure(std::move(sum));
+  end(argument, failed);
+  if (sum != nullptr) count_fibers(-1, &enter_fibers);
 }
 
 // Nothing of the program's is called in the fiber, so nothing of its is thrown here.
@@ -161,21 +195,18 @@ void Queues::run(void* argument) {
   const FailureScope own_text;
   Outcome outcome;
   Status status = caught([&] {
-    outcome = sum.bypass ? Outcome::bypassed(*sum.bypass)
-                         : dispatch_together(sum.runtime, sum.communicator, sum.call);
+    if (sum.bypass)
+      outcome = Outcome::bypassed(*sum.bypass);
+    else if (sum.prepared != nullptr)
+      outcome = call::run(sum.runtime, sum.communicator, *sum.prepared, sum.call);
+    else
+      outcome = decide_and_run(sum.runtime, sum.communicator, sum.call);
   });
-  const auto fail_it = [&] {
-    // The others may wait for this rank to meet them.
-    if (sum.communicator.connecting()) {
-      const FailureScope declining;  // `status` and its text are those of the sum
-      sum.communicator.decline();
-    }
-    sum.code = fail_call(sum.runtime, sum.communicator, status);
-  };
   if (outcome.done) sum.code = outcome.code;
   if (status == Status::ok && !outcome.done)
     status = caught([&] { sum.code = call_mpi(sum.call, outcome.reason); });
-  if (status != Status::ok) (void)caught(fail_it);
+  if (status != Status::ok)
+    (void)caught([&] { sum.code = fail_call(sum.runtime, sum.communicator, status); });
 }
 
 // Lets the sums go on while the program's threads do not: they compute, or block in MPI, where
@@ -223,10 +254,32 @@ bool Queues::idle(const comm::Communicator* communicator) {
                                    });
 }
 
+bool Queues::has_any_of(std::span<const mpi::Request> requests) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& queue : busy_)
+    for (const auto& sum : queue->sums)
+      if (std::find(requests.begin(), requests.end(), sum->request) != requests.end()) return true;
+  return false;
+}
+
+// MPI would cancel the receive that stands for the sum.
+std::optional<int> Queues::refuse_to_cancel(mpi::Request request) {
+  std::unique_lock lock(mutex_);
+  for (const auto& queue : busy_)
+    for (const auto& sum : queue->sums)
+      if (sum->request == request) {
+        Runtime& runtime = sum->runtime;
+        const mpi::Comm comm = comm_for_errors(runtime, sum->comm, sum->of_comm);
+        lock.unlock();
+        return runtime.raise(comm, fail(Status::unsupported, "MPI_Cancel: a sum cannot be cancelled"));
+      }
+  return {};
+}
+
 void Queues::drop(mpi::Request request) {
   const std::lock_guard lock(mutex_);
   for (const auto& queue : busy_)
-    for (Sum* const sum : queue->sums)
+    for (const auto& sum : queue->sums)
       if (sum->request == request) sum->dropped = true;
 }
 
@@ -249,32 +302,114 @@ HoldFibers::~HoldFibers() {
   Queues::all().mutex().unlock();
 }
 
-int start_sum(std::unique_ptr<Sum> sum, int (*start)(Sum&)) {
-  const int code = Queues::all().add(std::move(sum), start);
+void start_sum(std::unique_ptr<Sum> sum) {
+  Queues::all().add(std::move(sum));
   enter_fibers();  // its first messages leave
-  return code;
+}
+
+void count_in_order(comm::Communicator& communicator) {
+  Queues::all().count_in_order(communicator);
+}
+
+bool are_in_flight(std::span<const mpi::Request> requests) {
+  return Queues::all().has_any_of(requests);
+}
+
+namespace {
+
+// With SLIMPI_ESTIMATE: what would become of a nonblocking sum. MPI makes it; no rank waits.
+Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator,
+                       const Allreduce& request) {
+  const bool threads = has_threads(runtime);
+  if (threads && !communicator.agreed()) prepare_calls(runtime, communicator);
+  const policy::Decision* const decision =
+      threads ? &communicator.attachment<PreparedCalls>().find(request).decision : nullptr;
+  std::optional<CallEstimate::Way> way;
+  if (decision != nullptr && decision->take)
+    way =
+        CallEstimate::running()->way_of(communicator, decision->plans.front(), runtime.world_size);
+  if (!way) return bypass(runtime, BypassReason::nonblocking, communicator, request);
+  // Types that SLIMPI_TYPES does not name are only predicted.
+  const BypassReason reason =
+      has_type(communicator, request) ? BypassReason::off : BypassReason::datatype;
+  runtime.count_bypass(communicator, reason, request);
+  CallEstimate::running()->nonblocking(request, reason, *way);
+  return {};  // it is recorded
+}
+
+// Whether the ranks can take nonblocking sums of the communicator; the same on all ranks at the same
+// call. The first one makes the ranks meet.
+bool takes_nonblocking(Runtime& runtime, comm::Communicator& communicator) {
+  if (communicator.unusable()) return false;
+  // In its fiber the first one finds out more, at different times on the ranks.
+  if (communicator.has_begun()) return true;
+  if (communicator.connected()) return communicator.threaded();
+  if (has_threads(runtime) && mpi::can_make_internal_in_fiber()) return true;
+  communicator.refuse_to_meet();
+  return false;
 }
 
 Outcome begin_in_fiber(Runtime& runtime, comm::Communicator& communicator, const Allreduce& call,
                        std::optional<DescribedTensor> tensor, void* request) {
   auto sum = std::make_unique<Sum>(runtime, communicator, call, std::move(tensor));
-  Sum& begun = *sum;
-  begun.holders = 2;  // of which one is MPI's request
-  begun.program_request = request;
-  begun.ended = [](Sum& ended) {
-    keep_failure(ended);
-    ended.runtime.api.Grequest_complete(ended.request);
+  auto completion = std::make_unique<Completion>(runtime.api);
+  const int code = runtime.api.Grequest_start(&query, &free_request, &cancel, completion.get(),
+                                              &completion->request);
+  if (code != mpi::kSuccess) return Outcome::finished(code);
+  sum->request = completion->request;
+  sum->end_argument = completion.release();
+  sum->end = [](void* argument, bool failed) {
+    Completion& ended = *static_cast<Completion*>(argument);
+    ended.failed = failed;
+    ended.api.Grequest_complete(ended.request);
+    release(&ended);
   };
-  return Outcome::finished(start_sum(std::move(sum), [](Sum& one) {
-    const int code =
-        one.runtime.api.Grequest_start(&query, &free_request, &cancel, &one, &one.request);
-    if (code == mpi::kSuccess) mpi::write(one.program_request, one.request);
-    return code;
-  }));
+  mpi::write(request, sum->request);
+  start_sum(std::move(sum));
+  return Outcome::finished(mpi::kSuccess);
 }
 
-bool has_sums(const comm::Communicator& communicator) {
-  return !Queues::all().idle(&communicator);
+// With HoldFibers, while the ranks are not comparing how many sums each has begun.
+Outcome begin_held(const Admission& admitted, const Allreduce& request,
+                   std::optional<DescribedTensor> tensor, void* handle) {
+  Runtime& runtime = *admitted.runtime;
+  comm::Communicator& communicator = *admitted.communicator;
+  if (admitted.untyped) {
+    if (!communicator.connected()) communicator.refuse_type(type_of(request));
+    return admitted.outcome;
+  }
+  if (CallEstimate::running() != nullptr) return estimate_begun(runtime, communicator, request);
+  if (!takes_nonblocking(runtime, communicator))
+    return bypass(runtime, BypassReason::nonblocking, communicator, request);
+  if (communicator.decides(communicator.begin_nonblocking())) {
+    const policy::Decision& decision =
+        communicator.attachment<PreparedCalls>().find(request).decision;
+    if (!decision.take) {
+      if (decision.reason != BypassReason::small) count_in_order(communicator);
+      return bypass(runtime, decision.reason, communicator, request);
+    }
+  }
+  return begin_in_fiber(runtime, communicator, request, std::move(tensor), handle);
+}
+
+}  // namespace
+
+Outcome begin(const Allreduce& request, void* handle) {
+  // A hook's own calls, or those of callbacks that MPI makes meanwhile.
+  if (Fiber::inside()) return {};
+  std::optional<DescribedTensor> tensor = take_description(request);
+  for (comm::Waiter waiter(comm::Waiter::Poll::mpi);; waiter.rest()) {
+    const HoldFibers held;
+    const Admission admitted = admit(request, Way::nonblocking);
+    if (admitted.communicator == nullptr) return admitted.outcome;
+    if (admitted.untyped || !admitted.communicator->comparing_sums())
+      return begin_held(admitted, request, std::move(tensor), handle);
+  }
+}
+
+void estimate_nonblocking(const Allreduce& call) {
+  if (CallEstimate* const estimate = CallEstimate::running(); estimate != nullptr)
+    estimate->nonblocking(call);
 }
 
 void wait_for_sums(const comm::Communicator& communicator) {
@@ -289,9 +424,11 @@ void end_helper() {
   Queues::all().end_helper();
 }
 
-std::optional<int> postpone_failure(Status status, bool logs) {
-  if (!Fiber::inside()) return {};
-  Sum& sum = *Queues::all().running();
+Sum* running_sum() {
+  return Fiber::inside() ? Queues::all().running() : nullptr;
+}
+
+int postpone_failure(Sum& sum, Status status, bool logs) {
   sum.failure = status;
   sum.logs = logs;
   copy_failure_text(sum.text);
@@ -310,6 +447,11 @@ void progress() {
 void wait_until(bool (*poll)(void*), void* argument) {
   comm::Waiter waiter(comm::Waiter::Poll::mpi);
   while (!poll(argument)) waiter.rest();
+}
+
+int refuse_to_cancel(const void* request) {
+  if (!sums_in_flight()) return mpi::kSuccess;
+  return Queues::all().refuse_to_cancel(mpi::read<mpi::Request>(request)).value_or(mpi::kSuccess);
 }
 
 void drop_request(const void* handle) {

@@ -1,23 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Nonblocking sums. Each runs in a fiber, which is left at every wait (comm::Waiter) and entered
+// Sums that the program does not wait for in the call: nonblocking ones, and the starts of
+// persistent ones. Each runs in a fiber, which is left at every wait (comm::Waiter) and entered
 // again from the program's MPI calls, or by a thread (SLIMPI_PROGRESS=thread, and where no call of
-// the program comes for 1 ms). The sums of one communicator run one after the other, in the
-// order in which they began; those of different communicators run side by side. The program holds a
-// generalized request of MPI.
+// the program comes for 1 ms). The sums of one communicator run one after the other, in the order in
+// which they began; those of different communicators and of persistent requests run side by side.
+//
+// For a nonblocking sum the program holds a generalized request. For a persistent one it holds a
+// persistent receive of an empty message, which this process sends to itself when the sum is
+// complete.
 #pragma once
-#include <atomic>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "base/described_tensor.h"
 #include "base/status.h"
 #include "call/entry.h"
+#include "call/prepared_calls.h"
 #include "call/runtime.h"
 
 namespace slimpi::call {
 
-// One nonblocking sum, from its start to the completion of its request.
+// One sum, from its start to the completion of its request.
 struct Sum {
   Sum(Runtime& its_runtime, comm::Communicator& its_communicator, const Allreduce& its_call,
       std::optional<DescribedTensor> its_tensor)
@@ -36,12 +41,16 @@ struct Sum {
   const comm::Communicator* of_comm = &communicator;
   const std::optional<DescribedTensor> tensor;
   Allreduce call;
+  PreparedCall* prepared = nullptr;         // decided at the init of a persistent sum
   std::optional<BypassReason> bypass = {};  // why MPI makes it; decided at its start
   mpi::Request request = mpi::abi.request_null;
-  void* program_request = nullptr;  // valid at its start only
-  void (*ended)(Sum&) = nullptr;    // completes the request
-  std::atomic<int> holders{1};      // the last one deletes it
-  Sum* next_failed = nullptr;
+  // Completes the request. The sum may be gone by then.
+  void (*end)(void* argument, bool failed) = nullptr;
+  void* end_argument = nullptr;
+  // Sums of the communicator that MPI made since this one began, and that SLIMPI_CALLS_PER_STEP
+  // counts after it.
+  std::uint64_t counted_later = 0;
+  std::unique_ptr<Sum> next_failed;
   bool dropped = false;  // the program has freed the request
   // What the completion raises: MPI's code, where MPI made the sum, or a failure of slimpi's.
   int code = mpi::kSuccess;
@@ -53,12 +62,12 @@ struct Sum {
 // Lets all sums go on.
 void enter_fibers();
 
-// One holder less.
-void release(Sum* sum);
+// Whether this thread is in an intercepted function that completes requests.
+bool is_completing();
 
 // Before the request of a sum is completed: if it failed, the function that completes the request
 // raises the error.
-void keep_failure(Sum& sum);
+void keep_failure(std::unique_ptr<Sum> sum);
 
 // Where an error of the program's communicator `comm` is raised that had the state `of_comm`: the
 // program may have freed it since.
@@ -67,16 +76,15 @@ mpi::Comm comm_for_errors(Runtime& runtime, mpi::Comm comm, const comm::Communic
 // Nobody raises it any more.
 void forget_failure(mpi::Request request);
 
-// Whether this thread is in an intercepted function that completes requests.
-bool is_completing();
+// Adds a sum, whose request is made, to its communicator's queue, and begins it if it is the first
+// one there.
+void start_sum(std::unique_ptr<Sum> sum);
 
-// Adds a sum to its communicator's queue, after start(), and begins it if it is the first one.
-// Returns the code of start(). Once it is complete, sum.ended is called.
-int start_sum(std::unique_ptr<Sum> sum, int (*start)(Sum&));
+// Whether sums with these requests are not complete.
+bool are_in_flight(std::span<const mpi::Request> requests);
 
-// Begins a sum. request: the program's handle.
-Outcome begin_in_fiber(Runtime& runtime, comm::Communicator& communicator, const Allreduce& call,
-                       std::optional<DescribedTensor> tensor, void* request);
+// Counts a sum of the communicator that MPI makes, after those that have begun there.
+void count_in_order(comm::Communicator& communicator);
 
 // While this object lives, no other thread enters a fiber: calls on a communicator are looked at.
 class HoldFibers {
@@ -93,23 +101,18 @@ void end_helper();
 // MPI ends; the requests of persistent sums (persistent.cpp) are not used any more.
 void abandon_persistent();
 
-// Whether some are not complete. To be called with HoldFibers.
-bool has_sums(const comm::Communicator& communicator);
+// The state of a named tensor that a persistent sum of this communicator has; null: none has one.
+comm::Communicator* find_persistent(const comm::Communicator& communicator,
+                                    const std::string& name);
 
 // Waits until the sums that were begun on the communicator are complete.
 void wait_for_sums(const comm::Communicator& communicator);
 
-// What the ranks of a communicator do before its first call. Collective; blocks. Defined in
-// take_or_bypass.cpp.
-Status meet(Runtime& runtime, comm::Communicator& communicator, const Allreduce& call);
-
-// The steps of a call, blocking or not, from where the ranks of its communicator act together:
-// every decision is the same on all of them. Defined in take_or_bypass.cpp.
-Outcome dispatch_together(Runtime& runtime, comm::Communicator& communicator,
-                          const Allreduce& call);
+// The sum that runs in this fiber; null outside a fiber.
+Sum* running_sum();
 
 // For a failure of the sum that runs in this fiber: keeps it for the call that completes the
-// request. Empty outside a fiber.
-std::optional<int> postpone_failure(Status status, bool logs);
+// request.
+int postpone_failure(Sum& sum, Status status, bool logs);
 
 }  // namespace slimpi::call

@@ -13,23 +13,21 @@ namespace {
 
 thread_local int t_completing = 0;  // intercepted functions that this thread is in
 
-// Sums that failed, until their requests are completed or freed. They are found by the requests:
-// MPI may call the functions of a request in another thread than the one that completes it.
+// Sums that failed, until their requests are completed or freed.
 std::mutex g_mutex;
-std::atomic<Sum*> g_failed{nullptr};  // changes with the mutex
+std::unique_ptr<Sum> g_failed;
+std::atomic<int> g_failures{0};  // how many; changes with the mutex
 
-Sum* take_failed(mpi::Request request) {
-  if (g_failed.load(std::memory_order_acquire) == nullptr) return nullptr;
+std::unique_ptr<Sum> take_failed(mpi::Request request) {
+  if (g_failures.load(std::memory_order_acquire) == 0) return nullptr;
   const std::lock_guard lock(g_mutex);
-  Sum* before = nullptr;
-  for (Sum* sum = g_failed; sum != nullptr; before = std::exchange(sum, sum->next_failed)) {
-    if (sum->request != request) continue;
-    if (before == nullptr)
-      g_failed = sum->next_failed;
-    else
-      before->next_failed = sum->next_failed;
+  for (std::unique_ptr<Sum>* link = &g_failed; *link != nullptr; link = &(*link)->next_failed) {
+    if ((*link)->request != request) continue;
+    std::unique_ptr<Sum> found = std::move(*link);
+    *link = std::move(found->next_failed);
+    --g_failures;
     count_fibers(-1, &enter_fibers);
-    return sum;
+    return found;
   }
   return nullptr;
 }
@@ -51,89 +49,55 @@ mpi::Comm comm_for_errors(Runtime& runtime, mpi::Comm comm, const comm::Communic
   return runtime.find_made(comm) == of_comm ? comm : mpi::abi.comm_world;
 }
 
-void release(Sum* sum) {
-  if (--sum->holders == 0) delete sum;
+void keep_failure(std::unique_ptr<Sum> sum) {
+  const std::lock_guard lock(g_mutex);
+  sum->next_failed = std::move(g_failed);
+  g_failed = std::move(sum);
+  ++g_failures;
+}
+
+void forget_failure(mpi::Request request) {
+  (void)take_failed(request);
 }
 
 bool is_completing() {
   return t_completing != 0;
 }
 
-void keep_failure(Sum& sum) {
-  if (!sum.failed()) return;
-  if (sum.dropped) {
-    count_fibers(-1, &enter_fibers);
-    return;
-  }
-  ++sum.holders;
-  const std::lock_guard lock(g_mutex);
-  sum.next_failed = g_failed;
-  g_failed = &sum;
-}
-
-void forget_failure(mpi::Request request) {
-  if (Sum* const sum = take_failed(request); sum != nullptr) release(sum);
-}
-
-// MPI_Test would complete them.
-bool are_complete(int count, const void* requests, int* complete) {
-  const mpi::Api& api = Runtime::started()->api;
-  for (; *complete < count; ++*complete) {
-    int done = 0;
-    mpi::MessageStatus status;
-    const int code =
-        api.Request_get_status(mpi::read_at<mpi::Request>(requests, *complete), &done, &status);
-    if (code == mpi::kSuccess && done == 0) return false;
-  }
-  return true;
-}
-
-bool make_complete_request(int (&requests)[2]) {
-  const mpi::Api& api = Runtime::started()->api;
-  mpi::Request request = mpi::abi.request_null;
-  if (api.Grequest_start([](void*, mpi::MessageStatus*) { return mpi::kSuccess; },
-                         [](void*) { return mpi::kSuccess; },
-                         [](void*, int) { return mpi::kSuccess; }, nullptr,
-                         &request) != mpi::kSuccess)
-    return false;
-  requests[0] = int(mpi::Word(mpi::abi.request_null));
-  requests[1] = int(mpi::Word(request));
-  return api.Grequest_complete(request) == mpi::kSuccess;
-}
-
-// Without memory for the handles, errors are raised, but are in no status.
 Completing::Completing(int count, const void* requests) {
   ++t_completing;
-  (void)caught([&] {
-    requests_.reserve(std::size_t(count));
-    for (int i = 0; i < count; ++i) requests_.push_back(mpi::read_at<mpi::Request>(requests, i));
-  });
+  requests_.reserve(std::size_t(count));
+  for (int i = 0; i < count; ++i) requests_.push_back(mpi::read_at<mpi::Request>(requests, i));
 }
 
 Completing::~Completing() {
   --t_completing;
 }
 
+bool Completing::has_sums() const {
+  return are_in_flight(requests_);
+}
+
 int Completing::raise(int code, const Completed& completed) {
   const auto index_of = [&](int i) {
-    return completed.indices == nullptr ? i : completed.indices[i] - completed.base;
+    return completed.indices == nullptr ? i : completed.indices[i];
   };
-  Sum* failed = nullptr;
+  std::unique_ptr<Sum> failed;
   for (int i = 0; i < completed.count; ++i)
     if (const int index = index_of(i); index >= 0 && std::size_t(index) < requests_.size())
-      if (Sum* const sum = take_failed(requests_[std::size_t(index)]); sum != nullptr)
-        sum->next_failed = std::exchange(failed, sum);
+      if (std::unique_ptr<Sum> sum = take_failed(requests_[std::size_t(index)]); sum != nullptr) {
+        sum->next_failed = std::move(failed);
+        failed = std::move(sum);
+      }
   if (failed == nullptr) return code;
   // MPI has no error, so it has not set those of the statuses.
   const bool has_statuses = completed.several && completed.statuses != nullptr &&
                             completed.statuses != mpi::abi.status_ignore;
   for (int i = 0; i < completed.count && has_statuses && code == mpi::kSuccess; ++i)
     mpi::set_error(completed.statuses, i, mpi::kSuccess);
-  while (failed != nullptr) {
-    Sum* const sum = std::exchange(failed, failed->next_failed);
-    const mpi::Request request = sum->request;
-    const int raised = raise_failure(*sum);
-    release(sum);
+  for (; failed != nullptr; failed = std::move(failed->next_failed)) {
+    const mpi::Request request = failed->request;
+    const int raised = raise_failure(*failed);
     for (int i = 0; i < completed.count && has_statuses; ++i)
       if (const int index = index_of(i); index >= 0 && std::size_t(index) < requests_.size() &&
                                          requests_[std::size_t(index)] == request)

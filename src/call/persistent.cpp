@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Persistent sums. Ranks may start those of one communicator in different orders, so each has an
-// internal communicator and a state of its own, made together at MPI_Allreduce_init. The program
-// holds a persistent receive of an empty message, which this process sends to itself when the sum
-// is complete. So MPI completes the request, in every function that completes any.
+// Persistent sums. Ranks may start those of one communicator in different orders, so each has a
+// channel of the internal communicator and a state of its own, made together at MPI_Allreduce_init.
+// Whether and how it is compressed is decided there, by the options that the communicator has then.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -13,26 +12,33 @@
 
 #include "base/activity.h"
 #include "base/float_environment.h"
+#include "base/log.h"
+#include "call/admission.h"
 #include "call/element_type.h"
 #include "call/estimate.h"
 #include "call/nonblocking.h"
-#include "call/prepared_calls.h"
 
 namespace slimpi::call {
 
 namespace {
 
 struct Persistent {
-  Persistent(Runtime& its_runtime, comm::Communicator& its_comm, const Allreduce& its_call,
-             std::optional<DescribedTensor> its_tensor)
+  Persistent(Runtime& its_runtime, comm::Communicator& its_comm, const PreparedCall& its_prepared,
+             const Allreduce& its_call, std::optional<DescribedTensor> its_tensor, int number,
+             int channel)
       : runtime(its_runtime),
         of_comm(&its_comm),
-        communicator(its_runtime.api, its_runtime.statistics, its_comm.config(), its_call.comm),
+        communicator(its_comm, number, channel),
+        prepared(its_prepared),
         call(its_call),
         tensor(std::move(its_tensor)) {}
+  Persistent(const Persistent&) = delete;
+  Persistent& operator=(const Persistent&) = delete;
+
   Runtime& runtime;
-  const comm::Communicator* const of_comm;  // of the program's; may be gone
+  comm::Communicator* const of_comm;  // of the program's; may be gone
   comm::Communicator communicator;
+  PreparedCall prepared;
   const Allreduce call;
   const std::optional<DescribedTensor> tensor;
   mpi::Request request = mpi::abi.request_null;
@@ -59,56 +65,52 @@ Persistent* find(mpi::Request request) {
   return nullptr;
 }
 
-// The receive that the program holds matches it.
-void send_to_itself(Sum& sum) {
-  keep_failure(sum);
-  mpi::Request sent = mpi::abi.request_null;
-  const mpi::Api& api = sum.runtime.api;
-  api.Isend(nullptr, 0, mpi::abi.type_char, sum.communicator.rank(), int(comm::Tag::completion),
-            sum.communicator.exchange().comm(), &sent);
-  api.Request_free(&sent);
-}
-
-int start(Persistent& persistent) {
+void start(Persistent& persistent) {
   auto sum = std::make_unique<Sum>(persistent.runtime, persistent.communicator, persistent.call,
                                    persistent.tensor);
   forget_failure(persistent.request);  // of a sum whose completion slimpi did not see
   if (!Runtime::on) sum->bypass = BypassReason::off;
   if (sum->bypass)
     persistent.runtime.count_bypass(persistent.communicator, *sum->bypass, sum->call);
+  // SLIMPI_CALLS_PER_STEP counts it among the sums of the communicator.
+  if (persistent.runtime.find_made(persistent.call.comm) == persistent.of_comm)
+    count_in_order(*persistent.of_comm);
   sum->of_comm = persistent.of_comm;
+  sum->prepared = &persistent.prepared;
   sum->request = persistent.request;
-  sum->ended = &send_to_itself;
-  return start_sum(std::move(sum), [](Sum&) { return mpi::kSuccess; });
+  sum->end_argument = &persistent.communicator.exchange();
+  sum->end = [](void* exchange, bool) { static_cast<comm::Exchange*>(exchange)->complete(); };
+  start_sum(std::move(sum));
 }
 
-}  // namespace
-
-Outcome init_persistent(const Allreduce& request, void* handle) {
-  Runtime* const runtime = Runtime::get(request.comm);
-  if (runtime == nullptr || runtime->finished || Fiber::inside() || !is_float_sum(request) ||
-      CallEstimate::running() != nullptr || !runtime->option_error.empty() || is_invalid(request))
-    return {};
-  std::optional<int> raised;
-  comm::Communicator* const known = runtime->find(request.comm, &raised);
-  if (raised) return Outcome::finished(*raised);
-  if (known == nullptr || !has_peers(*known) || bytes_of(request) < known->config().min_size)
-    return {};
-  // Else the ranks find it out together, below.
-  if (known->agreed() && !known->threaded()) return {};
+// All ranks compare the count: a request whose counts differ would hang at its first start.
+Status compare_counts(comm::Communicator& communicator, const Allreduce& request) {
   const OwnFloats environment;
-  std::optional<DescribedTensor> tensor;
-  if (takes_description(request)) tensor = DescribedTensor::take_next();
-  auto made = std::make_unique<Persistent>(*runtime, *known, request, std::move(tensor));
-  comm::Communicator& communicator = made->communicator;
-  const Status status = meet(*runtime, communicator, request);
-  if (communicator.unusable() || (status == Status::ok && !communicator.threaded())) return {};
-  if (status != Status::ok) return Outcome::finished(fail_call(*runtime, communicator, status));
-  if (!communicator.attachment<PreparedCalls>().find(request).decision.take) return {};
-  const int code = runtime->api.Recv_init(nullptr, 0, mpi::abi.type_char, communicator.rank(),
-                                          int(comm::Tag::completion),
-                                          communicator.exchange().comm(), &made->request);
+  communicator.exchange().begin_call();
+  const ActiveCall active(communicator.subject(std::uint64_t(request.count)));
+  SLIMPI_TRY(communicator.find_nodes(request.out));
+  bool same = true;
+  return communicator.exchange().all_true(&same);
+}
+
+// Makes the request of a sum that all ranks take.
+Outcome make(Runtime& runtime, comm::Communicator& communicator, const PreparedCall& prepared,
+             const Allreduce& request, std::optional<DescribedTensor> tensor, void* handle) {
+  int number = 0, channel = 0;
+  if (const Status status = communicator.new_channel(&number, &channel); status != Status::ok)
+    return Outcome::finished(fail_call(runtime, communicator, status));
+  if (channel < 0) {
+    if (communicator.rank() == 0)
+      log_once(LogLevel::warn, "a persistent sum goes to MPI: the tags of " + runtime.mpi_version +
+                                   " suffice for no more of them on one communicator");
+    return bypass(runtime, BypassReason::failure, communicator, request);
+  }
+  auto made = std::make_unique<Persistent>(runtime, communicator, prepared, request,
+                                           std::move(tensor), number, channel);
+  const int code = made->communicator.exchange().make_completion(&made->request);
   if (code != mpi::kSuccess) return Outcome::finished(code);
+  if (made->tensor && !made->tensor->name.empty())
+    communicator.states.move_restored(made->tensor->name, made->communicator.states);
   mpi::write(handle, made->request);
   All& others = all();
   const std::lock_guard lock(others.mutex);
@@ -117,23 +119,36 @@ Outcome init_persistent(const Allreduce& request, void* handle) {
   return Outcome::finished(mpi::kSuccess);
 }
 
+}  // namespace
+
+Outcome init_persistent(const Allreduce& request, void* handle) {
+  if (Fiber::inside()) return {};
+  std::optional<DescribedTensor> tensor = take_description(request);
+  const Admission admitted = admit(request, Way::persistent);
+  if (admitted.communicator == nullptr) return admitted.outcome;
+  Runtime& runtime = *admitted.runtime;
+  comm::Communicator& communicator = *admitted.communicator;
+  wait_for_sums(communicator);
+  if (admitted.untyped) return compare_type(admitted, request);
+  if (CallEstimate::running() != nullptr)
+    return bypass(runtime, BypassReason::nonblocking, communicator, request);
+  const Decided decided = decide(runtime, communicator, request);
+  if (decided.call == nullptr || communicator.failed()) return decided.outcome;
+  if (const Status status = compare_counts(communicator, request); status != Status::ok)
+    return Outcome::finished(fail_call(runtime, communicator, status));
+  if (!decided.call->decision.take) return decided.outcome;
+  if (!communicator.threaded())
+    return bypass(runtime, BypassReason::nonblocking, communicator, request);
+  return make(runtime, communicator, *decided.call, request, std::move(tensor), handle);
+}
+
 int start_persistent(int count, const void* requests) {
   if (g_count.load(std::memory_order_acquire) == 0) [[likely]]
     return mpi::kSuccess;
-  int code = mpi::kSuccess;
-  for (int i = 0; i < count && code == mpi::kSuccess; ++i)
+  for (int i = 0; i < count; ++i)
     if (Persistent* const one = find(mpi::read_at<mpi::Request>(requests, i)); one != nullptr)
-      code = start(*one);
-  return code;
-}
-
-int refuse_to_cancel(const void* request) {
-  Persistent* const one = find(mpi::read<mpi::Request>(request));
-  if (one == nullptr) return mpi::kSuccess;
-  const Status status =
-      fail(Status::unsupported, "MPI_Cancel: a persistent sum cannot be cancelled");
-  Runtime& runtime = one->runtime;
-  return runtime.raise(comm_for_errors(runtime, one->call.comm, one->of_comm), status);
+      start(*one);
+  return mpi::kSuccess;
 }
 
 PersistentEnd::PersistentEnd(const void* request) {
@@ -154,6 +169,16 @@ PersistentEnd::~PersistentEnd() {
   ended = std::move(*found);
   others.list.erase(found);
   --g_count;
+}
+
+comm::Communicator* find_persistent(const comm::Communicator& communicator,
+                                    const std::string& name) {
+  All& known = all();
+  const std::lock_guard lock(known.mutex);
+  for (const auto& one : known.list)
+    if (one->of_comm == &communicator && one->tensor && one->tensor->name == name)
+      return &one->communicator;
+  return nullptr;
 }
 
 void abandon_persistent() {

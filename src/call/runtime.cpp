@@ -285,7 +285,11 @@ int Runtime::code_of(Status status, const std::string& text) {
 
 // Without memory for the text and its code, the error handler gets MPI_ERR_OTHER.
 int Runtime::raise(mpi::Comm comm, Status status, bool logs) {
-  if (const std::optional<int> later = postpone_failure(status, logs)) return *later;
+  // An error that is fatal ends the job now: the program may be waiting for something else.
+  if (Sum* const sum = running_sum(); sum != nullptr) {
+    comm = comm_for_errors(*this, sum->comm, sum->of_comm);
+    if (!is_fatal(comm)) return postpone_failure(*sum, status, logs);
+  }
   int code = mpi::abi.err_other, rank = 0;
   api.Comm_rank(comm, &rank);
   const auto log_it = [&] { log_once(LogLevel::error, describe_failure(status)); };

@@ -51,10 +51,6 @@ class Runtime {
   // The same where there is one already; makes none and calls no MPI function.
   comm::Communicator* find_made(mpi::Comm comm);
 
-  // For a communicator whose state cannot be made for want of memory: makes all its ranks leave its
-  // sums to MPI, for good. Collective; allocates nothing.
-  void leave_alone(mpi::Comm comm);
-
   // The last session was finalized, and there is no MPI_COMM_WORLD. Every handle is invalid, also
   // of communicators that were never freed. MPI may start again.
   void mpi_ended();

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "algorithm/algorithm.h"
+#include "call/nonblocking.h"
+#include "call/runtime.h"
 #include "comm/stream_wait.h"
 #include "comm/tensor_state.h"
 
@@ -118,6 +120,15 @@ std::optional<SavedState> copy_of(comm::Communicator& communicator,
 }
 
 }  // namespace
+
+comm::Communicator* find_state_owner(mpi::Comm comm, const std::string& name) {
+  comm::Communicator* const communicator = Runtime::get(comm)->find(comm);
+  if (communicator == nullptr) return nullptr;
+  comm::Communicator* const persistent = find_persistent(*communicator, name);
+  if (persistent == nullptr) return communicator;
+  wait_for_sums(*persistent);
+  return persistent;
+}
 
 std::optional<std::vector<std::byte>> save_state(comm::Communicator& communicator,
                                                  const std::string& name) {

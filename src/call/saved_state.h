@@ -13,6 +13,10 @@
 
 namespace slimpi::call {
 
+// Whose states hold that of a name: of a persistent sum, or of the program's communicator. Null
+// where slimpi knows no such communicator.
+comm::Communicator* find_state_owner(mpi::Comm comm, const std::string& name);
+
 // Empty where the communicator has no such state. Waits for device memory.
 std::optional<std::vector<std::byte>> save_state(comm::Communicator& communicator,
                                                  const std::string& name);

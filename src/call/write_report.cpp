@@ -43,7 +43,7 @@ Status Runtime::offer_for_report(comm::Communicator& communicator) {
              "SLIMPI_REPORT is set on another rank and not on rank 0, which writes the report; "
              "set it on rank 0");
   mpi::Comm made = mpi::abi.comm_null;
-  if (taken != 0 || mpi::copy_internal(api, communicator.exchange().comm(), &made) != Status::ok)
+  if (taken != 0 || mpi::copy_internal(api, communicator.exchange().comm(), 0, &made) != Status::ok)
     return Status::ok;
   {
     const std::lock_guard lock(mutex_);
@@ -189,12 +189,12 @@ void Runtime::finish(bool mpi_works) {
   }
   save_trace();
   if (report_comm_ != mpi::abi.comm_null) api.Comm_free(&report_comm_);
-  abandon_persistent();
   const std::lock_guard lock(mutex_);
   for (comm::Communicator* communicator : communicators_) {
     if (mpi_works) communicator->exchange().drain_roll_call();
     communicator->abandon();
   }
+  abandon_persistent();
 }
 
 }  // namespace slimpi::call

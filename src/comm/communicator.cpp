@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "base/fiber.h"
 #include "base/log.h"
 #include "comm/call_scratch.h"
 #include "comm/waiter.h"
@@ -21,8 +22,31 @@ Communicator::Communicator(const mpi::Api& api, Statistics& statistics, const Co
   api.Comm_size(user, &size_);
 }
 
+Communicator::Communicator(const Communicator& parent, int number, int channel)
+    : spans_other_world(parent.spans_other_world),
+      api_(parent.api_),
+      statistics_(parent.statistics_),
+      config_(parent.config_),
+      user_(parent.user_),
+      rank_(parent.rank_),
+      size_(parent.size_),
+      number_(number),
+      agreed_(true),
+      laid_out_(true),
+      foreign_possible_(parent.foreign_possible_),
+      threaded_(parent.threaded_),
+      name_(parent.name_),
+      layout_(parent.layout_),
+      exchange_(parent.api_, parent.statistics_) {
+  CallScratchPool::instance().add_user();
+  exchange_.open(parent.exchange_.internal(), channel, number);
+  exchange_.set_layout(&layout_);
+  // The sum has one tensor, in one place.
+  config_.calls_per_step = 0;
+}
+
 void Communicator::read_name() {
-  if (exchange_comm_ != mpi::abi.comm_null) return;
+  if (connected()) return;
   char name[mpi::kObjectName] = "";
   int length = 0;
   if (api_.Comm_get_name(user_, name, &length) == mpi::kSuccess) name_ = name;
@@ -39,15 +63,6 @@ Communicator::~Communicator() {
     if (api_.Test(&sent->request, &done, mpi::abi.status_ignore) != mpi::kSuccess || done == 0)
       (void)sent.release();
   }
-  // Messages of a failed call may still arrive. Its communicator is not freed, so that MPI never
-  // uses its context id again.
-  if (exchange_comm_ != mpi::abi.comm_null && !failed_) release();
-}
-
-void Communicator::release() {
-  exchange_.drain_roll_call();
-  mpi::free_internal(api_, &exchange_comm_);
-  exchange_.set_comm(mpi::abi.comm_null);
 }
 
 // A rank may come late to its first call, or never. The wait names those from which nothing has
@@ -64,23 +79,43 @@ Status Communicator::wait_for_ranks(mpi::Request& request, std::span<const int> 
   }
 }
 
-Status Communicator::make_exchange_comm() {
+Status Communicator::make_internal_comm() {
   const auto wait = [this](mpi::Request& request, std::span<const int> arrivals) {
     return wait_for_ranks(request, arrivals);
   };
-  exchange_.reserve(size_);
-  // Before the first message: if this throws half way, recover() must not decline a second time.
-  asked_ = true;
-  (connecting_ ? failed_ : unusable_) = true;
-  const Status made =
-      mpi::make_internal(api_, user_, wait, connecting_, &exchange_comm_, &number_, &refusal_);
-  if (made == Status::disagreement && !connecting_) {
+  const bool in_fiber = Fiber::inside();
+  (in_fiber ? failed_ : unusable_) = true;
+  mpi::Comm made = mpi::abi.comm_null;
+  const Status status =
+      mpi::make_internal(api_, user_, wait, in_fiber, &made, &number_, &refusal_);
+  if (status == Status::disagreement && !in_fiber) {
     unusable_ = false;
-    return publish_refusal(made);
+    return publish_refusal(status);
   }
-  SLIMPI_TRY(made);
+  SLIMPI_TRY(status);
   unusable_ = failed_ = false;
-  exchange_.set_comm(exchange_comm_, number_);
+  exchange_.open(std::make_shared<InternalComm>(api_, made), 0, number_);
+  return Status::ok;
+}
+
+// Sums of a channel have their own number, as those of another communicator have.
+Status Communicator::new_channel(int* number, int* channel) {
+  std::uint64_t words[] = {std::uint64_t(mpi::next_number()), 0};
+  for (int proposed = 1;;) {
+    proposed = exchange_.internal()->free_channel(proposed);
+    // The largest word wins, so that a rank without a free channel ends the search.
+    words[1] = proposed < 0 ? std::uint64_t(exchange_.internal()->channels())
+                            : std::uint64_t(proposed);
+    SLIMPI_TRY(exchange_.all_max(words));
+    *channel = int(words[1]);
+    if (*channel == exchange_.internal()->channels()) *channel = -1;
+    bool all = *channel < 0 || *channel == exchange_.internal()->free_channel(*channel);
+    SLIMPI_TRY(exchange_.all_true(&all));
+    if (all) break;
+    proposed = *channel + 1;
+  }
+  *number = int(words[0]);
+  mpi::use_number(*number);
   return Status::ok;
 }
 
@@ -129,17 +164,8 @@ Status Communicator::publish_refusal(Status status) {
   return fail(status, text);
 }
 
-void Communicator::decline() {
-  if (asked_) return;
-  asked_ = true;
-  (connecting_ ? failed_ : unusable_) = true;
-  mpi::decline_internal(api_, user_, [this](mpi::Request& request, std::span<const int> arrivals) {
-    return wait_for_ranks(request, arrivals);
-  });
-}
-
 void Communicator::abandon() {
-  exchange_comm_ = mpi::abi.comm_null;
+  if (connected()) exchange_.internal()->abandon();
   for (auto& sent : sent_) (void)sent.release();
   sent_.clear();
   for (const auto& [key, attached] : attachments_) attached->abandon();

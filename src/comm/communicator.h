@@ -27,6 +27,10 @@ namespace slimpi::comm {
 class Communicator {
  public:
   Communicator(const mpi::Api& api, Statistics& statistics, const Config& config, mpi::Comm user);
+  // For one persistent sum on `parent`, whose ranks have agreed and found their nodes: with the
+  // options and the layout that the parent has now, a channel of its internal communicator, and
+  // states of its own. May outlive the parent. `number`, `channel`: from Communicator::new_channel.
+  Communicator(const Communicator& parent, int number, int channel);
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -38,18 +42,26 @@ class Communicator {
   // Makes the internal communicator and compares among the ranks the options that must agree, and
   // `rules`, the text of the rules that apply here. Collective; must come before anything else.
   // Status::disagreement names the option and both values on every rank. If options of some rank
-  // changed, all ranks make again what they derived from them.
+  // changed, all ranks make again what they derived from them. In a fiber a failure to make the
+  // communicator fails all sums: the ranks know of it at different times, so none may leave the
+  // call to MPI.
   Status agree(const std::string& rules);
   bool agreed() const { return agreed_.load(std::memory_order_acquire); }
   // Whether the ranks have the internal communicator.
-  bool connected() const { return exchange_comm_ != mpi::abi.comm_null; }
+  bool connected() const { return exchange_.internal() != nullptr; }
 
-  // The first sum is a nonblocking one: the ranks make the internal communicator and compare their
-  // options in its fiber. They then know the outcome at different times, so a failure there is
-  // never a reason to leave calls to MPI: all sums fail. To be called on all ranks.
-  void connect_in_fiber() { connecting_ = true; }
-  // Whether that was begun and has not succeeded, yet or for good.
-  bool connecting() const { return connecting_.load(std::memory_order_acquire); }
+  // A nonblocking sum begins that may be taken; returns its number, from 1. All ranks begin the same
+  // ones in the same order.
+  std::uint64_t begin_nonblocking() { return ++begun_; }
+  // Whether all ranks decide by the options that they have compared whether the sum with this
+  // number is taken. Otherwise it is decided in the fiber, where the ranks have compared them.
+  bool decides(std::uint64_t number) const { return agreed() && number > undecided_; }
+  // Whether the ranks, in the fiber of an earlier sum, are comparing how many sums each has begun.
+  // No other may begin meanwhile. All ranks have reached that point, so the wait is short.
+  bool comparing_sums() const { return comparing_.load(std::memory_order_acquire); }
+  // Whether a nonblocking sum may have been the first one to make the ranks meet.
+  bool has_begun() const { return begun_ != 0; }
+
   // Why the ranks could not make the internal communicator.
   mpi::Refusal refusal() const { return refusal_; }
 
@@ -64,11 +76,10 @@ class Communicator {
   // rank's has it not: by agree() once they are connected, before that by compare_type(). Not where
   // the fiber of an earlier sum does, however far it is.
   bool compares(ElementType type) const {
-    return !connecting() && !agreed() && !compared_.has(type) && !unusable_ && !failed_ &&
-           !inter_ && size_ > 1 && !spans_other_world;
+    return !agreed() && begun_ == 0 && !compared_.has(type) && !unusable_ && !failed() && !inter_ &&
+           size_ > 1 && !spans_other_world;
   }
-  // Status::disagreement where some rank has the type. Collective; allocates nothing unless it
-  // fails.
+  // Status::disagreement where some rank has the type. Collective.
   Status compare_type(ElementType type);
 
   // Before the next sum; to be called on all ranks.
@@ -84,15 +95,14 @@ class Communicator {
   // Whether every rank may call MPI from several threads at once; the same on all ranks.
   bool threaded() const { return threaded_; }
 
-  // For a rank that cannot take part in the first agree(), because it has no memory, say: joins the
-  // making of the internal communicator, and refuses. All ranks are then unusable(). Does nothing
-  // once this rank has taken part in that. Collective; allocates nothing.
-  void decline();
-
   // For the case that all ranks found different values for `name`: makes the error text from `text`
   // of two ranks with different `value`, and rank 0 prints it. Collective.
   Status describe_disagreement(const std::string& name, const std::string& value,
                                const std::string& text, const std::string& remedy);
+
+  // A number and a channel for a persistent sum, which no other of this process has; the same on
+  // all ranks. *channel is -1 where some rank has no free one. Collective.
+  Status new_channel(int* number, int* channel);
 
   // True if MPI could not provide what slimpi needs here, or if slimpi already serves its maximum
   // number of communicators. The same on all ranks. Every call is then left to MPI.
@@ -100,8 +110,11 @@ class Communicator {
 
   // A call failed after messages were sent. They may still be in flight, so no other call may
   // follow on this communicator, and its context id is never used again: for good.
-  void give_up() { failed_ = true; }
-  bool failed() const { return failed_; }
+  void give_up() {
+    failed_ = true;
+    if (connected()) exchange_.internal()->failed = true;
+  }
+  bool failed() const { return failed_ || (connected() && exchange_.internal()->failed); }
 
   // To be called when the program changed options of this communicator on this rank. Takes effect
   // when the ranks compare their options, before the next sum.
@@ -176,22 +189,23 @@ class Communicator {
   void abandon();
 
  private:
-  Status make_exchange_comm();
+  Status make_internal_comm();
+  Status compare_sums();
   void send_refusal(mpi::Refusal refusal);
   Status publish_refusal(Status status);
   Status wait_for_ranks(mpi::Request& request, std::span<const int> arrivals);
   Status find_layout();
   Status choose_leaders(const void* buffer);
-  void release();
   void start_anew();
 
   const mpi::Api& api_;
   Statistics& statistics_;
   Config config_;
   mpi::Comm user_;
-  mpi::Comm exchange_comm_ = mpi::abi.comm_null;
   int rank_ = 0, size_ = 1, number_ = 0;
-  std::atomic<bool> agreed_{false}, connecting_{false};  // read also while a fiber agrees
+  std::atomic<bool> agreed_{false}, comparing_{false};  // read also while a fiber agrees
+  std::uint64_t begun_ = 0;      // nonblocking sums
+  std::uint64_t undecided_ = 0;  // of these, the last one that some rank began before it had agreed
   bool inter_ = false, laid_out_ = false, unusable_ = false, failed_ = false;
   bool foreign_possible_ = false, threaded_ = false;
   bool refused_ = false;   // by refuse_to_meet()
@@ -199,7 +213,6 @@ class Communicator {
   mpi::Refusal refusal_ = mpi::Refusal::none;
   std::vector<std::unique_ptr<mpi::FirstExchange>> sent_;  // that nobody here waits for
   bool changed_ = false;  // options of this rank, since the ranks compared theirs
-  bool asked_ = false;    // this rank took part in the making of the internal communicator
   std::string name_;
   NodeLayout layout_;
   std::map<Hierarchy, InterNodeGroup> group_;

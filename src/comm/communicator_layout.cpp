@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "base/exceptions.h"
 #include "base/fiber.h"
 #include "base/log.h"
 #include "comm/communicator.h"
@@ -52,18 +51,11 @@ Status Communicator::choose_leaders(const void* buffer) {
 
 // Where MPI_Comm_split_type is called, it blocks: a rank in it never learns that another rank has
 // failed. In the fiber of a nonblocking sum a failure is the sum's, not a reason to leave calls to
-// MPI: the ranks know of it at different times. So what can fail on one rank comes first, and the
-// ranks agree before; or it comes after.
+// MPI: the ranks know of it at different times.
 Status Communicator::find_layout() {
-  std::vector<std::uint64_t> keys;
-  bool ready = caught([&] { keys.resize(std::size_t(size_)); }) == Status::ok;
-  SLIMPI_TRY(exchange_.all_true(&ready));
-  if (!ready) {
-    unusable_ = !Fiber::inside();
-    return fail(Status::no_memory, "no host memory on some rank");
-  }
+  std::vector<std::uint64_t> keys(std::size_t(size_), 0);
   const Status found =
-      find_node_key(api_, exchange_comm_, config_.ranks_per_node, &keys[std::size_t(rank_)]);
+      find_node_key(api_, exchange_.comm(), config_.ranks_per_node, &keys[std::size_t(rank_)]);
   // MPI fails on all ranks here, for want of a context id.
   unusable_ = found != Status::ok && !Fiber::inside();
   SLIMPI_TRY(found);
@@ -79,7 +71,7 @@ Status Communicator::find_nodes(const void* buffer) {
   for (const auto& [key, attached] : attachments_) attached->layout_changed();
   const Status found = find_layout();
   // An agreement that failed is no common decision: others may still wait in it for this rank.
-  if (unusable_) release();
+  if (unusable_) exchange_.close();
   SLIMPI_TRY(found);
   if (config_.hierarchy == Hierarchy::leader) SLIMPI_TRY(choose_leaders(buffer));
   exchange_.set_layout(&layout_);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <utility>
 
 #include "base/activity.h"
 #include "comm/waiter.h"
@@ -26,32 +27,42 @@ Status Exchange::mpi_failed(const char* what, int code) const {
   return fail(Status::mpi, std::string(what) + ": " + mpi::error_text(api_, code));
 }
 
-void Exchange::set_comm(mpi::Comm comm, int number) {
-  comm_ = comm;
-  int* highest = nullptr;
-  int found = 0;
-  trace_.set_comm(comm, number);
-  rank_ = size_ = 0;
-  if (comm_ == mpi::abi.comm_null) return;
-  api_.Comm_rank(comm_, &rank_);
-  api_.Comm_size(comm_, &size_);
-  failed_ranks_.assign(std::size_t(size_), false);
-  failed_count_ = 0;
-  const int code = api_.Comm_get_attr(comm_, mpi::abi.tag_ub, &highest, &found);
-  constexpr int kLeast = 32767;  // every MPI has at least these
-  // Each count has kTags tags in a row; so many rows fit below MPI's highest tag.
-  counts_ = std::uint64_t(code == mpi::kSuccess && found != 0 ? *highest : kLeast) / kTags;
+Exchange::~Exchange() {
+  close();
+}
+
+void Exchange::open(std::shared_ptr<InternalComm> internal, int channel, int number) {
+  internal_ = std::move(internal);
+  channel_ = channel;
+  internal_->used_channels.insert(channel);
+  rank_ = internal_->rank;
+  size_ = internal_->size;
+  trace_.set_comm(internal_->comm, number);
+}
+
+void Exchange::close() {
+  if (internal_ == nullptr) return;
+  internal_->used_channels.erase(channel_);
+  if (sums_comm_ != mpi::abi.comm_null && internal_->comm != mpi::abi.comm_null &&
+      !internal_->failed)
+    api_.Comm_free(&sums_comm_);
+  sums_comm_ = mpi::abi.comm_null;
+  internal_ = nullptr;
 }
 
 // What a message is for, and the count of the call. A message of a rank with another count finds no
 // receive. So none is longer than its receive, which MPI would make an error of MPI_COMM_WORLD. The
 // ranks wait, compare their counts (stall.h) and name them. With MPICH's usual 2^28 tags, two
-// counts have the same tags once in 2^24 times; a check of the header names most of those.
+// counts have the same tags once in 2^23 times, and in channels of persistent sums, whose counts
+// were compared before, once in 2^11; a check of the header names most of those.
 int Exchange::mpi_tag(Tag tag) const {
   const ActiveCall* const call = ActiveCall::current();
-  if (call == nullptr) return int(tag);
-  const std::uint64_t mixed = call->count() * 0x9e3779b97f4a7c15 >> 32;
-  return int(tag) + kTags * int(mixed * counts_ >> 32);
+  std::uint64_t row = internal_->first_row(channel_);
+  if (call != nullptr && tag != Tag::agreement && tag != Tag::completion) {
+    const std::uint64_t mixed = call->count() * 0x9e3779b97f4a7c15 >> 32;
+    row += mixed * internal_->counts(channel_) >> 32;
+  }
+  return int(tag) + kTags * int(row);
 }
 
 Status Exchange::send(int to, Tag tag, const void* data, std::size_t bytes, mpi::Request& request) {
@@ -59,7 +70,8 @@ Status Exchange::send(int to, Tag tag, const void* data, std::size_t bytes, mpi:
   start(request, to, tag, true);  // first: it may throw
   trace_.leaves(started_.back().message, bytes);
   const int code =
-      api_.Isend(data, int(bytes / 4), mpi::abi.type_uint32_t, to, mpi_tag(tag), comm_, &request);
+      api_.Isend(data, int(bytes / 4), mpi::abi.type_uint32_t, to, mpi_tag(tag), comm(),
+                &request);
   if (code != mpi::kSuccess) {
     // No request was started, so settle() has nothing to wait for.
     started_.pop_back();
@@ -74,7 +86,8 @@ Status Exchange::receive(int from, Tag tag, void* data, std::size_t bytes, mpi::
   if (!fits(bytes)) return too_long(bytes);
   start(request, from, tag, false);  // first: it may throw
   const int code =
-      api_.Irecv(data, int(bytes / 4), mpi::abi.type_uint32_t, from, mpi_tag(tag), comm_, &request);
+      api_.Irecv(data, int(bytes / 4), mpi::abi.type_uint32_t, from, mpi_tag(tag),
+                comm(), &request);
   if (code != mpi::kSuccess) {
     started_.pop_back();
     return mpi_failed("receiving", code);
@@ -110,7 +123,7 @@ void Exchange::start(const mpi::Request& request, int peer, Tag tag, bool sent) 
   started_.push_back({&request, trace_.started(peer, tag, sent)});
 }
 
-// Null: no schedule has started it, so it belongs to reduce().
+// Null: no schedule has started it, so it is of an agreement.
 const Exchange::Started* Exchange::find(const mpi::Request& request) const {
   const auto found = std::find_if(started_.rbegin(), started_.rend(),
                                   [&](const Started& one) { return one.request == &request; });
@@ -126,7 +139,19 @@ bool Exchange::is_send(const mpi::Request& request) const {
 void Exchange::progress() {
   int flag = 0;
   mpi::MessageStatus status;
-  api_.Iprobe(mpi::abi.any_source, mpi::abi.any_tag, comm_, &flag, &status);
+  api_.Iprobe(mpi::abi.any_source, mpi::abi.any_tag, comm(), &flag, &status);
+}
+
+int Exchange::make_completion(mpi::Request* request) {
+  return api_.Recv_init(nullptr, 0, mpi::abi.type_char, rank_, mpi_tag(Tag::completion), comm(),
+                        request);
+}
+
+void Exchange::complete() {
+  mpi::Request sent = mpi::abi.request_null;
+  if (api_.Isend(nullptr, 0, mpi::abi.type_char, rank_, mpi_tag(Tag::completion), comm(), &sent) ==
+      mpi::kSuccess)
+    api_.Request_free(&sent);
 }
 
 WaitStage Exchange::stage_of(const mpi::Request& request) const {
@@ -144,6 +169,7 @@ WaitStage Exchange::stage_of(const mpi::Request& request) const {
       return WaitStage::neighbor_exchange;
     case Tag::failure:
     case Tag::roll_call:
+    case Tag::agreement:
     case Tag::completion:
       break;
   }
@@ -151,6 +177,7 @@ WaitStage Exchange::stage_of(const mpi::Request& request) const {
 }
 
 int Exchange::peer_of(const mpi::Request& request) const {
+  if (&request == &agreement_[0] || &request == &agreement_[1]) return agrees_with_;
   const Started* const started = find(request);
   return started != nullptr ? started->message.peer : -1;
 }

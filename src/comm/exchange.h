@@ -2,7 +2,7 @@
 // Messages between the ranks of slimpi's own communicator by MPI, and the reporting of failures to
 // all ranks.
 #pragma once
-#include <chrono>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,25 +11,27 @@
 #include <vector>
 
 #include "base/statistics.h"
+#include "comm/internal_comm.h"
 #include "comm/message_trace.h"
 #include "comm/node_layout.h"
 #include "comm/point_to_point.h"
-#include "comm/roll_call.h"
 
 namespace slimpi::comm {
 
 class Exchange final : public PointToPoint {
  public:
   Exchange(const mpi::Api& api, Statistics& statistics)
-      : api_(api), statistics_(statistics), trace_(api), roll_call_(api) {}
+      : api_(api), statistics_(statistics), trace_(api) {}
+  ~Exchange();
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
 
-  // Allocates what set_comm() needs for so many ranks: a rank that fails there could report it to
-  // nobody.
-  void reserve(int ranks) { failed_ranks_.reserve(std::size_t(ranks)); }
-  // The communicator for messages, owned by the caller. Its error handler must return.
-  // `number` is the same on all its ranks, and another one than those of other communicators of
-  // this rank.
-  void set_comm(mpi::Comm comm, int number = 0);
+  // Messages go through `internal`, in a channel that no other exchange of it uses and that is the
+  // same on all ranks. `number` is the same on all ranks, and no other communicator or channel of
+  // this process has it.
+  void open(std::shared_ptr<InternalComm> internal, int channel, int number);
+  void close();
+  const std::shared_ptr<InternalComm>& internal() const { return internal_; }
 
   // With `layout` it is known which messages go between nodes; only these are counted as sent.
   void set_layout(const NodeLayout* layout) { layout_ = layout; }
@@ -58,13 +60,14 @@ class Exchange final : public PointToPoint {
   void report_failure(Status status);
 
   // Whether a report was received that ends this call.
-  bool failure_reported() const { return reported_ != Status::ok && reported_call_ <= call_; }
+  bool failure_reported() const {
+    return internal_ != nullptr && internal_->reported != Status::ok &&
+           (internal_->reported_channel != std::uint32_t(channel_) ||
+            internal_->reported_call <= call_);
+  }
 
-  // Element-wise minimum and maximum over all ranks of the communicator; collective. Of values
-  // below 2^63, as MPICH 4.0.2 compares MPI_UINT64_T as a signed type; of others, whether all are
-  // the same can be found: then the maximum is the complement of the maximum of their complements.
-  // In a call to which the ranks pass different counts, all get Status::disagreement, which names
-  // them.
+  // Element-wise minimum and maximum over all ranks of the communicator; collective. In a call to
+  // which the ranks pass different counts, all get Status::disagreement, which names them.
   Status all_min(std::span<std::uint64_t> values);
   Status all_max(std::span<std::uint64_t> values);
 
@@ -72,14 +75,19 @@ class Exchange final : public PointToPoint {
   // is not an answer of the ranks.
   Status all_true(bool* flag);
 
-  // Element-wise sum over all ranks; collective. The last bits may differ between ranks. Counted as
-  // sent.
+  // Element-wise sum over all ranks, the same on all of them; collective. Counted as sent.
   Status all_sum(std::span<double> values);
 
   // MPI's own sum over the communicator, for calls that MPI may not block, of elements of `width`
-  // bytes; returns MPI's code. `in` may be MPI_IN_PLACE.
+  // bytes; returns MPI's code. `in` may be MPI_IN_PLACE. Channels other than 0 make a communicator
+  // of their own for it, at the first such sum.
   int sum_by_mpi(const void* in, void* out, std::uint64_t count, mpi::Datatype type,
                  std::size_t width);
+
+  // A persistent receive of an empty message that this rank sends to itself by complete(). Returns
+  // MPI's code.
+  int make_completion(mpi::Request* request);
+  void complete();
 
   // Of texts that all ranks but one leave empty, with zeros: all ranks get that one's. Collective.
   // What is not ASCII becomes a question mark.
@@ -95,29 +103,29 @@ class Exchange final : public PointToPoint {
   WaitStage stage_of(const mpi::Request& request) const;
   int peer_of(const mpi::Request& request) const;
 
-  RollCall& roll_call() { return roll_call_; }
+  RollCall& roll_call() { return internal_->roll_call; }
   void serve_roll_call() {
-    if (comm_ != mpi::abi.comm_null) roll_call_.serve(comm_);
+    if (internal_ != nullptr) internal_->roll_call.serve(internal_->comm);
   }
-  // Before the communicator is freed, or MPI ends.
+  // Before MPI ends.
   void drain_roll_call() {
-    if (comm_ != mpi::abi.comm_null) roll_call_.drain(comm_);
+    if (internal_ != nullptr) internal_->roll_call.drain(internal_->comm);
   }
 
   const MessageTrace& trace() const { return trace_; }
 
   const mpi::Api& api() const { return api_; }
-  mpi::Comm comm() const { return comm_; }
+  mpi::Comm comm() const { return internal_ == nullptr ? mpi::abi.comm_null : internal_->comm; }
+  int channel() const { return channel_; }
 
  private:
-  struct Failure {
-    std::uint64_t call;
-    std::uint32_t status;
-    char text[244];
-  };
+  // The words of one message of an agreement. All have this length, so that ranks which agree on
+  // different things find it out.
+  static constexpr std::size_t kAgreed = 16;
 
-  template <typename Value>
-  Status reduce(std::span<Value> values, mpi::Datatype type, mpi::Op op);
+  Status spread_maxima(std::span<std::uint64_t> words);
+  Status pass_words(int to, int from, std::size_t count);
+  Status move_words(std::span<std::uint64_t> words, int to, int from);
   Status agree(std::span<std::uint64_t> values, bool on_minimum);
   Status describe_counts(std::uint64_t most, std::uint64_t least);
   void send_failure(Status status, std::string_view text);
@@ -131,9 +139,10 @@ class Exchange final : public PointToPoint {
   Status mpi_failed(const char* what, int code) const;
 
   const mpi::Api& api_;
-  mpi::Comm comm_ = mpi::abi.comm_null;
-  int rank_ = 0, size_ = 0;   // in comm_
-  std::uint64_t counts_ = 1;  // how many counts the tags of this MPI tell apart
+  std::shared_ptr<InternalComm> internal_;
+  int channel_ = 0;
+  int rank_ = 0, size_ = 0;                   // in the communicator
+  mpi::Comm sums_comm_ = mpi::abi.comm_null;  // of sum_by_mpi(); channels other than 0
   Statistics& statistics_;
   std::uint64_t sent_ = 0;
   const NodeLayout* layout_ = nullptr;
@@ -150,20 +159,11 @@ class Exchange final : public PointToPoint {
   std::vector<Started> started_;
   MessageTrace trace_;
   std::uint64_t call_ = 0;  // calls that have begun
-  Failure failure_{};       // what this rank reports; MPI may read it until the end of the process
-  bool sent_failure_ = false;
-  // By rank: reported a failure, and receives nothing any more. Sized with the communicator,
-  // because after a failure there may be no memory.
-  std::vector<bool> failed_ranks_;
-  int failed_count_ = 0;
-  // The report of the earliest call.
-  Status reported_ = Status::ok;
-  std::uint64_t reported_call_ = 0;
-  std::chrono::steady_clock::time_point reported_at_;
-  char reported_text_[FailureScope::kMost] = "";
-  RollCall roll_call_;
-  // What reduce() works on. After a failure it is left to MPI, which may still write there.
-  std::unique_ptr<std::vector<std::uint64_t>> reduced_;
+  // The words of an agreement that is under way: those that are sent, then those that are
+  // received. After a failure they are left to MPI, which may still use them.
+  std::unique_ptr<std::vector<std::uint64_t>> passed_;
+  mpi::Request agreement_[2] = {mpi::abi.request_null, mpi::abi.request_null};
+  int agrees_with_ = -1;               // the rank that the last of these requests is for
   std::vector<std::uint64_t> agreed_;  // what agree() works on
 };
 

@@ -3,14 +3,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "base/activity.h"
 #include "base/log.h"
-#include "base/round_up.h"
 #include "base/trace.h"
 #include "comm/exchange.h"
 #include "comm/waiter.h"
+#include "mpi/internal_comm.h"
 
 namespace slimpi::comm {
 
@@ -27,51 +28,85 @@ std::uint64_t own_count() {
   return call == nullptr ? 0 : std::min(call->count(), kMostCount);
 }
 
-// Ranks that pass different counts may agree on different things here. MPI must find the same
-// number of words and the same operation.
-constexpr std::size_t kAgreed = 16;
+// The words in front of those that the ranks agree on: the maxima of count and rank, and of the
+// number of words, each with that of the complement. So all ranks know the largest and the smallest
+// one.
+constexpr std::size_t kFront = 4;
 
 }  // namespace
 
-// Does not use MPI_Allreduce: it blocks, and would wait forever for a rank that failed.
-template <typename Value>
-Status Exchange::reduce(std::span<Value> values, mpi::Datatype type, mpi::Op op) {
-  static_assert(sizeof(Value) == sizeof(std::uint64_t));
-  if (reduced_ == nullptr) reduced_ = std::make_unique<std::vector<std::uint64_t>>();
-  reduced_->resize(values.size());
-  std::memcpy(reduced_->data(), values.data(), values.size_bytes());
-  mpi::Request request = mpi::abi.request_null;
-  const int code = api_.Iallreduce(mpi::abi.in_place, reduced_->data(), int(values.size()), type,
-                                   op, comm_, &request);
+// Sends the first half of passed_ and receives the second one.
+Status Exchange::pass_words(int to, int from, std::size_t count) {
+  const auto words = int(count);
+  std::uint64_t* const data = passed_->data();
+  const int tag = mpi_tag(Tag::agreement);
+  int code = mpi::kSuccess;
+  if (from >= 0)
+    code = api_.Irecv(data + count, words, mpi::abi.type_uint64_t, from, tag, comm(),
+                      &agreement_[0]);
+  if (to >= 0 && code == mpi::kSuccess)
+    code = api_.Isend(data, words, mpi::abi.type_uint64_t, to, tag, comm(), &agreement_[1]);
   if (code != mpi::kSuccess) return mpi_failed("agreeing", code);
-  if (const Status status = wait(request); status != Status::ok) {
-    (void)reduced_.release();
-    return status;
+  agrees_with_ = from;
+  SLIMPI_TRY(wait(agreement_[0]));
+  agrees_with_ = to;
+  return wait(agreement_[1]);
+}
+
+// Sends the words to rank `to`, and gets those of rank `from` into the second half of passed_;
+// neither where it is negative. After a failure MPI keeps the words: it may still use them.
+Status Exchange::move_words(std::span<std::uint64_t> words, int to, int from) {
+  if (passed_ == nullptr) passed_ = std::make_unique<std::vector<std::uint64_t>>();
+  passed_->resize(2 * words.size());
+  std::copy(words.begin(), words.end(), passed_->begin());
+  const Status status = pass_words(to, from, words.size());
+  if (status == Status::ok) return status;
+  if (agreement_[0] != mpi::abi.request_null) api_.Cancel(&agreement_[0]);
+  for (mpi::Request& request : agreement_)
+    if (request != mpi::abi.request_null) api_.Request_free(&request);
+  (void)passed_.release();
+  return status;
+}
+
+// By dissemination: after the step of a distance every rank has the maxima of twice as many ranks.
+// No collective of MPI: channels may agree in another order on every rank.
+Status Exchange::spread_maxima(std::span<std::uint64_t> words) {
+  for (int distance = 1; distance < size_; distance *= 2) {
+    SLIMPI_TRY(move_words(words, (rank_ + distance) % size_, (rank_ - distance + size_) % size_));
+    const std::uint64_t* const theirs = passed_->data() + words.size();
+    for (std::size_t i = 0; i < words.size(); ++i) words[i] = std::max(words[i], theirs[i]);
   }
-  std::memcpy(values.data(), reduced_->data(), values.size_bytes());
   return Status::ok;
 }
 
-// The words are filled up to a multiple of kAgreed. The first two are the maxima of count and rank,
-// and of their complement, so that all ranks know the largest and the smallest count.
+// The words beyond the first message follow in a second one, once all ranks know how many there
+// are. So no message is longer than its receive.
 Status Exchange::agree(std::span<std::uint64_t> values, bool on_minimum) {
   const std::uint64_t own = own_count() << kRankBits | std::uint64_t(rank_);
-  agreed_.assign(round_up(2 + values.size(), kAgreed), 0);
+  agreed_.assign(std::max(kAgreed, kFront + values.size()), 0);
   agreed_[0] = own;
   agreed_[1] = ~own;
-  // The minimum of values is the complement of the maximum of their complements. So both operations
-  // are one for MPI, and ranks that disagree about the operation still match.
+  agreed_[2] = values.size();
+  agreed_[3] = ~agreed_[2];
+  // The minimum of values is the complement of the maximum of their complements.
   const std::uint64_t flip = on_minimum ? ~std::uint64_t(0) : 0;
-  std::transform(values.begin(), values.end(), agreed_.begin() + 2,
-                 [&](std::uint64_t value) { return value ^ flip; });
+  const auto complement = [&](std::uint64_t value) { return value ^ flip; };
+  std::transform(values.begin(), values.end(), agreed_.begin() + kFront, complement);
   {
     const Slice slice("agreement", values.size_bytes());
-    SLIMPI_TRY(reduce(std::span(agreed_), mpi::abi.type_uint64_t, mpi::abi.op_max));
+    const std::span all(agreed_);
+    SLIMPI_TRY(spread_maxima(all.first(kAgreed)));
+    if (count_of(agreed_[0]) != count_of(~agreed_[1]))
+      return describe_counts(agreed_[0], ~agreed_[1]);
+    if (agreed_[2] != ~agreed_[3])
+      return publish_disagreement(
+          fail(Status::disagreement,
+               "the ranks of a communicator are in different calls: all ranks must make the same "
+               "collective calls in the same order"));
+    if (all.size() > kAgreed) SLIMPI_TRY(spread_maxima(all.subspan(kAgreed)));
   }
-  if (count_of(agreed_[0]) != count_of(~agreed_[1]))
-    return describe_counts(agreed_[0], ~agreed_[1]);
-  std::transform(values.begin(), values.end(), agreed_.begin() + 2, values.begin(),
-                 [&](std::uint64_t, std::uint64_t value) { return value ^ flip; });
+  std::transform(agreed_.begin() + kFront, agreed_.begin() + kFront + std::ptrdiff_t(values.size()),
+                 values.begin(), complement);
   return Status::ok;
 }
 
@@ -79,12 +114,15 @@ Status Exchange::agree(std::span<std::uint64_t> values, bool on_minimum) {
 int Exchange::sum_by_mpi(const void* in, void* out, std::uint64_t count, mpi::Datatype type,
                          std::size_t width) {
   constexpr std::uint64_t kMost = 1u << 30;  // MPI takes the count as an int
+  if (channel_ != 0 && sums_comm_ == mpi::abi.comm_null &&
+      mpi::copy_internal(api_, comm(), channel_, &sums_comm_) != Status::ok)
+    return mpi::abi.err_other;
   for (std::uint64_t first = 0; first < count; first += kMost) {
     mpi::Request request = mpi::abi.request_null;
     int code = api_.Iallreduce(
         in == mpi::abi.in_place ? in : static_cast<const std::byte*>(in) + first * width,
         static_cast<std::byte*>(out) + first * width, int(std::min(kMost, count - first)), type,
-        mpi::abi.op_sum, comm_, &request);
+        mpi::abi.op_sum, channel_ == 0 ? comm() : sums_comm_, &request);
     Waiter waiter(Waiter::Poll::mpi);
     for (int done = 0; code == mpi::kSuccess;) {
       code = api_.Test(&request, &done, mpi::abi.status_ignore);
@@ -135,18 +173,39 @@ Status Exchange::publish_disagreement(Status status) {
     usleep(kTimeToForward);
   }
   // Holds the other ranks back until rank 0 has printed.
-  std::uint64_t published = 0;
-  SLIMPI_TRY(reduce(std::span(&published, 1), mpi::abi.type_uint64_t, mpi::abi.op_max));
+  std::array<std::uint64_t, kAgreed> published{};
+  SLIMPI_TRY(spread_maxima(published));
   return fail(status, text);
 }
 
+// Up a binomial tree to rank 0, which adds in a fixed order, and down again. So all ranks get the
+// same bytes.
 Status Exchange::all_sum(std::span<double> values) {
-  // Counts the bytes of a ring over the first ranks of the nodes; what MPI really sends is not
-  // known.
   if (layout_ != nullptr && layout_->local_rank() == 0)
     count_sent(2 * values.size_bytes() * std::size_t(layout_->nodes() - 1) /
                std::size_t(layout_->nodes()));
-  return reduce(values, mpi::abi.type_double, mpi::abi.op_sum);
+  std::vector<std::uint64_t> words(values.size());
+  std::memcpy(words.data(), values.data(), values.size_bytes());
+  const auto receive = [&](int from) {
+    SLIMPI_TRY(move_words(words, -1, from));
+    std::copy_n(passed_->begin() + std::ptrdiff_t(words.size()), words.size(), words.begin());
+    return Status::ok;
+  };
+  int distance = 1;
+  for (; distance < size_ && (rank_ & distance) == 0; distance *= 2) {
+    if (rank_ + distance >= size_) continue;
+    SLIMPI_TRY(receive(rank_ + distance));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] += std::bit_cast<double>(words[i]);
+    std::memcpy(words.data(), values.data(), values.size_bytes());
+  }
+  if (rank_ != 0) {
+    SLIMPI_TRY(move_words(words, rank_ - distance, -1));
+    SLIMPI_TRY(receive(rank_ - distance));
+  }
+  for (distance /= 2; distance > 0; distance /= 2)
+    if (rank_ + distance < size_) SLIMPI_TRY(move_words(words, rank_ + distance, -1));
+  std::memcpy(values.data(), words.data(), values.size_bytes());
+  return Status::ok;
 }
 
 }  // namespace slimpi::comm

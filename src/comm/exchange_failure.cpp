@@ -36,16 +36,17 @@ constexpr auto kLongestDelay = std::chrono::seconds(10);
 }  // namespace
 
 void Exchange::send_failure(Status status, std::string_view text) {
-  if (comm_ == mpi::abi.comm_null || sent_failure_) return;
-  sent_failure_ = true;
-  // Once only: the sends below may read failure_ until the process ends.
-  failure_.call = call_;
-  failure_.status = std::uint32_t(status);
-  failure_.text[text.copy(failure_.text, sizeof failure_.text - 1)] = '\0';
+  if (internal_ == nullptr || internal_->failure == nullptr) return;
+  // Once only: the sends below may read it until the process ends.
+  InternalComm::Failure& failure = *internal_->failure.release();
+  failure.call = call_;
+  failure.status = std::uint32_t(status);
+  failure.channel = std::uint32_t(channel_);
+  failure.text[text.copy(failure.text, sizeof failure.text - 1)] = '\0';
   for (int to = 0; to < size_; ++to) {
     mpi::Request request = mpi::abi.request_null;
-    if (to != rank_ && api_.Isend(&failure_, int(sizeof failure_), mpi::abi.type_char, to,
-                                  int(Tag::failure), comm_, &request) == mpi::kSuccess)
+    if (to != rank_ && api_.Isend(&failure, int(sizeof failure), mpi::abi.type_char, to,
+                                  int(Tag::failure), comm(), &request) == mpi::kSuccess)
       api_.Request_free(&request);
   }
 }
@@ -54,35 +55,38 @@ void Exchange::send_failure(Status status, std::string_view text) {
 bool Exchange::receive_failure(int from) {
   int found = 0;
   mpi::MessageStatus status;
-  api_.Iprobe(from, int(Tag::failure), comm_, &found, &status);
+  api_.Iprobe(from, int(Tag::failure), comm(), &found, &status);
   if (found == 0) return false;
-  Failure failure{};
+  InternalComm::Failure failure{};
   mpi::Request request = mpi::abi.request_null;
   int code = api_.Irecv(&failure, int(sizeof failure), mpi::abi.type_char, status.source(),
-                        int(Tag::failure), comm_, &request);
+                        int(Tag::failure), comm(), &request);
   if (code == mpi::kSuccess) code = api_.Wait(&request, mpi::abi.status_ignore);
-  if (!failed_ranks_[std::size_t(status.source())]) ++failed_count_;
-  failed_ranks_[std::size_t(status.source())] = true;
-  if (sent_failure_ || (reported_ != Status::ok && reported_call_ <= failure.call)) return true;
-  reported_call_ = code == mpi::kSuccess ? failure.call : 0;
-  reported_at_ = Clock::now();
+  if (!internal_->failed_ranks[std::size_t(status.source())]) ++internal_->failed_count;
+  internal_->failed_ranks[std::size_t(status.source())] = true;
+  if (internal_->failure == nullptr ||
+      (internal_->reported != Status::ok && internal_->reported_call <= failure.call))
+    return true;
+  internal_->reported_call = code == mpi::kSuccess ? failure.call : 0;
+  internal_->reported_channel = failure.channel;
+  internal_->reported_at = Clock::now();
   failure.text[sizeof failure.text - 1] = '\0';
-  reported_ = code == mpi::kSuccess ? Status(failure.status) : Status::mpi;
+  internal_->reported = code == mpi::kSuccess ? Status(failure.status) : Status::mpi;
   // A rank that forwards another rank's failure has already named the first rank that failed.
   char first[32] = "";
   if (!std::string_view(failure.text).starts_with("rank "))
     std::snprintf(first, sizeof first, "rank %d failed: ", status.source());
-  std::snprintf(reported_text_, sizeof reported_text_, "%s%s", first, failure.text);
+  std::snprintf(internal_->reported_text, sizeof internal_->reported_text, "%s%s", first, failure.text);
   return true;
 }
 
 Status Exchange::check() {
   if (!failure_reported()) {
     (void)receive_failure();
-    if (reported_ != Status::ok && Clock::now() - reported_at_ > kLongestDelay)
-      reported_call_ = std::min(reported_call_, call_);
+    if (internal_->reported != Status::ok && Clock::now() - internal_->reported_at > kLongestDelay)
+      internal_->reported_call = std::min(internal_->reported_call, call_);
   }
-  return failure_reported() ? fail(reported_, reported_text_) : Status::ok;
+  return failure_reported() ? fail(internal_->reported, internal_->reported_text) : Status::ok;
 }
 
 bool Exchange::finished(mpi::Request& request) {
@@ -109,7 +113,7 @@ void Exchange::cancel_receives(std::span<mpi::Request> requests) {
 bool Exchange::receive_stray() {
   int found = 0, words = 0;
   mpi::MessageStatus status;
-  api_.Iprobe(mpi::abi.any_source, mpi::abi.any_tag, comm_, &found, &status);
+  api_.Iprobe(mpi::abi.any_source, mpi::abi.any_tag, comm(), &found, &status);
   if (found == 0) return false;
   if (status.tag() == int(Tag::failure)) return receive_failure(status.source());
   api_.Get_count(&status, mpi::abi.type_uint32_t, &words);
@@ -117,7 +121,7 @@ bool Exchange::receive_stray() {
                                             std::uint32_t[std::size_t(std::max(words, 1))]);
   mpi::Request request = mpi::abi.request_null;
   if (text == nullptr || api_.Irecv(text.get(), words, mpi::abi.type_uint32_t, status.source(),
-                                    status.tag(), comm_, &request) != mpi::kSuccess)
+                                    status.tag(), comm(), &request) != mpi::kSuccess)
     return false;
   const auto end = Clock::now() + kPatience;
   for (Waiter waiter(Waiter::Poll::mpi); !finished(request) && Clock::now() < end;) waiter.rest();
@@ -139,7 +143,7 @@ void Exchange::drain(std::span<mpi::Request> requests) {
   while (size_ > 1) {
     while (Clock::now() <= end && receive_stray()) continue;
     if (Clock::now() > end ||
-        (failed_count_ + 1 >= size_ && std::none_of(requests.begin(), requests.end(), in_flight)))
+        (internal_->failed_count + 1 >= size_ && std::none_of(requests.begin(), requests.end(), in_flight)))
       break;
     waiter.rest();
   }
@@ -151,7 +155,7 @@ void Exchange::release_sends(std::span<mpi::Request> requests) {
     const Started* const started = find(request);
     if (started == nullptr || !started->message.sent) continue;
     Waiter waiter(Waiter::Poll::mpi);
-    while (!finished(request) && !failed_ranks_[std::size_t(started->message.peer)])
+    while (!finished(request) && !internal_->failed_ranks[std::size_t(started->message.peer)])
       if (!receive_failure()) waiter.rest();
     if (request != mpi::abi.request_null) api_.Request_free(&request);
   }
@@ -173,7 +177,7 @@ Status Exchange::settle(Status status, std::span<mpi::Request> requests) {
 }
 
 void Exchange::report_failure(Status status) {
-  if (!sent_failure_) (void)settle(status, {});
+  if (internal_ != nullptr && internal_->failure != nullptr) (void)settle(status, {});
 }
 
 }  // namespace slimpi::comm

@@ -44,7 +44,7 @@ std::vector<Entry> entries_to_agree(const Config& config, const std::string& rul
 }  // namespace
 
 Status Communicator::agree(const std::string& rules) {
-  if (exchange_comm_ == mpi::abi.comm_null) SLIMPI_TRY(make_exchange_comm());
+  if (!connected()) SLIMPI_TRY(make_internal_comm());
 
   // Reduces the maximum of each hash and of its complement. All ranks have the same value exactly
   // if the two maxima are complements of each other.
@@ -70,15 +70,28 @@ Status Communicator::agree(const std::string& rules) {
                                    "start all ranks with the same value");
   // A change on one rank that leads to the values of the others is a change on all of them.
   if (sums[2 * entries.size()] != 0) start_anew();
+  SLIMPI_TRY(compare_sums());
   agreed_.store(true, std::memory_order_release);
-  connecting_.store(false, std::memory_order_release);  // last: see compares()
   return Status::ok;
+}
+
+// Ranks may know at different times that all have agreed. So a sum is decided where it begins only
+// if no rank began it earlier than that: the ranks compare how many each has begun. From the moment
+// at which a rank says its number until it knows the others', it begins none.
+Status Communicator::compare_sums() {
+  std::uint64_t last = 0;
+  comparing_.store(true, std::memory_order_release);
+  last = begun_;
+  const Status status = exchange_.all_max({&last, 1});
+  undecided_ = last;
+  comparing_.store(false, std::memory_order_release);
+  return status;
 }
 
 // Two texts are shared: that of rank 0, and that of the first rank with another value.
 Status Communicator::describe_disagreement(const std::string& name, const std::string& value,
                                            const std::string& text, const std::string& remedy) {
-  const std::uint64_t own = hash(value) >> 1;  // see Exchange::all_max
+  const std::uint64_t own = hash(value) >> 1;
   std::uint64_t of_first = rank_ == 0 ? own : 0;
   SLIMPI_TRY(exchange_.all_max({&of_first, 1}));
   std::uint64_t differs = own == of_first ? 0 : std::uint64_t(size_ - rank_);

@@ -20,7 +20,8 @@ enum class Tag : int {
   peers = 5,
   failure = 6,    // a rank reports that it failed; see Exchange::report_failure
   roll_call = 7,  // a rank that waits long asks where the others are, or is told
-  completion = 8  // a rank tells itself that a persistent sum is complete
+  agreement = 8,  // words on which the ranks agree
+  completion = 9  // a rank tells itself that a persistent sum is complete
 };
 constexpr int kTags = 16;  // more than there are
 

@@ -8,13 +8,13 @@ namespace slimpi::comm {
 
 namespace {
 
-constexpr int kWords = 6;  // of 4 bytes in a Note
+constexpr int kWords = 8;  // of 4 bytes in a Note
 
 // Of the calling thread's call: other threads may be in calls of other communicators.
 RollCall::Place own_place() {
   const ActiveCall* const call = ActiveCall::current();
-  if (call == nullptr) return {0, WaitStage::none, 0};
-  return {std::uint32_t(call->call()), call->record().stage, call->count()};
+  if (call == nullptr) return {0, 0, WaitStage::none, 0};
+  return {std::uint32_t(call->record().communicator), std::uint32_t(call->call()), call->record().stage, call->count()};
 }
 
 }  // namespace
@@ -65,7 +65,7 @@ void RollCall::ask(mpi::Comm comm, int peer, bool* asked) {
   answers_.assign(std::size_t(size), std::nullopt);
   answers_[std::size_t(rank)] = own_place();
   for (int to = 0; to < size; ++to)
-    if (to != rank && is_silent(to)) send(comm, to, {0, question_, 0, 0, 0});
+    if (to != rank && is_silent(to)) send(comm, to, {0, question_, 0, 0, 0, 0, 0});
 }
 
 void RollCall::serve(mpi::Comm comm) {
@@ -74,9 +74,10 @@ void RollCall::serve(mpi::Comm comm) {
   for (int from = 0; receive(comm, &note, &from);) {
     if (note.is_answer == 0) {
       const Place here = own_place();
-      send(comm, from, {1, note.question, here.call, std::uint32_t(here.stage), here.count});
+      send(comm, from, {1, note.question, here.communicator, here.call,
+                        std::uint32_t(here.stage), 0, here.count});
     } else if (note.question == question_ && std::size_t(from) < answers_.size()) {
-      answers_[std::size_t(from)] = Place{note.call, WaitStage(note.stage), note.count};
+      answers_[std::size_t(from)] = Place{note.communicator, note.call, WaitStage(note.stage), note.count};
     }
   }
   release_sent();

@@ -21,7 +21,8 @@ class RollCall {
 
   // Where a rank waits.
   struct Place {
-    std::uint32_t call;  // low half
+    std::uint32_t communicator;  // its number; see Communicator::number
+    std::uint32_t call;          // low half
     WaitStage stage;
     std::uint64_t count;
   };
@@ -50,7 +51,7 @@ class RollCall {
 
  private:
   struct Note {
-    std::uint32_t is_answer, question, call, stage;
+    std::uint32_t is_answer, question, communicator, call, stage, unused;
     std::uint64_t count;
   };
   struct Outgoing {

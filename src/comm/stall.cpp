@@ -10,14 +10,18 @@ namespace slimpi::comm {
 
 namespace {
 
+bool is_same_call(const RollCall::Place& place, const ActiveCall& call) {
+  return place.communicator == std::uint32_t(call.record().communicator) &&
+         place.call == std::uint32_t(call.call());
+}
+
 // Ranks that are in slimpi, but in another call, or with another count.
 std::string describe_others(const RollCall& roll_call, const ActiveCall& call) {
   std::string text;
   int named = 0;
   for (std::size_t rank = 0; rank < roll_call.answers().size() && named < 4; ++rank) {
     const auto& place = roll_call.answers()[rank];
-    if (!place || (place->call == std::uint32_t(call.call()) && place->count == call.count()))
-      continue;
+    if (!place || (is_same_call(*place, call) && place->count == call.count())) continue;
     ++named;
     text += "; rank " + std::to_string(rank) + " waits in call " + std::to_string(place->call) +
             ", " + std::to_string(place->count) + " floats, stage " + to_string(place->stage);
@@ -79,7 +83,7 @@ Status StallWatch::compare_counts() const {
   const auto& answers = exchange_->roll_call().answers();
   for (std::size_t rank = 0; rank < answers.size(); ++rank)
     if (const auto& place = answers[rank];
-        place && place->call == std::uint32_t(call->call()) && place->count != call->count())
+        place && is_same_call(*place, *call) && place->count != call->count())
       return fail(Status::bad_message, describe_other_count(int(rank), place->count));
   return Status::ok;
 }

@@ -123,6 +123,11 @@ const SavedState* TensorStates::find_restored(const std::string& name) const {
   return found == restored_.end() ? nullptr : &found->second;
 }
 
+void TensorStates::move_restored(const std::string& name, TensorStates& to) {
+  if (auto saved = restored_.extract(name); !saved.empty())
+    to.restore(name, std::move(saved.mapped()));
+}
+
 void TensorStates::restore(const std::string& name, SavedState saved) {
   if (const auto known = by_key_.find(TensorKey::of_name(name)); known != by_key_.end())
     erase(known->second);

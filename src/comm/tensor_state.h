@@ -175,6 +175,8 @@ class TensorStates {
   // The next call of that name begins with this state in place of its own. To be called on all
   // ranks between the same calls; those that it is not called on make all drop it.
   void restore(const std::string& name, SavedState saved);
+  // What restore() was given for a name and no call has used becomes the other object's.
+  void move_restored(const std::string& name, TensorStates& to);
 
   std::size_t size() const { return states_.size(); }
   std::size_t limit() const { return limit_; }

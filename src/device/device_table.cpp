@@ -2,6 +2,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "base/fiber.h"
 #include "device/device.h"
 #include "device/process_memory.h"
 
@@ -57,7 +58,8 @@ Location locate(const void* pointer) {
   const int added = g_added.load(std::memory_order_acquire);
   if (added == 0 || pointer == nullptr || in_process_memory(pointer)) [[likely]]
     return {};
-  if (!t_call.inside) return ask(pointer, added);
+  // A fiber goes from thread to thread, and another call of the thread may have begun since.
+  if (!t_call.inside || Fiber::inside()) return ask(pointer, added);
   for (const Known& known : t_call.known) {
     if (known.pointer != pointer) continue;
     Location found(*known.device, known.ordinal, known.context);

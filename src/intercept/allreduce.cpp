@@ -15,7 +15,7 @@ bool fits(std::int64_t count) {
   return count <= INT_MAX;
 }
 
-Allreduce made(const void* in, void* out, std::int64_t count, Word datatype, Word op, Word comm,
+Allreduce make_call(const void* in, void* out, std::int64_t count, Word datatype, Word op, Word comm,
                bool large = false, bool fortran = false) {
   Allreduce call{in, out, count, Datatype(datatype), Op(op), Comm(comm), large, fortran};
   mpi::find_abi();
@@ -29,7 +29,7 @@ Allreduce made(const void* in, void* out, std::int64_t count, Word datatype, Wor
   Outcome outcome;
   Status status = catch_all([&] { outcome = dispatch(call); });
   if (status != Status::ok) [[unlikely]]
-    (void)catch_all([&] { outcome = recover(call, status); });
+    end_for(call.comm, status);
   if (outcome.done) return outcome.code;
   int code = 0;
   status = catch_all([&] { code = call_mpi(call, outcome.reason); });
@@ -38,23 +38,14 @@ Allreduce made(const void* in, void* out, std::int64_t count, Word datatype, Wor
   return code;
 }
 
-// Lets MPI begin the call, and counts it if MPI accepts its arguments.
-template <typename Begin>
-int counted(const Allreduce& call, const Begin& begin) {
-  const int code = begin();
-  if (code == 0) (void)catch_all([&] { count_nonblocking(call); });
-  return code;
-}
-
 // Begins or makes the call by `ours`, or lets MPI do so.
 template <typename ByMpi>
-int begun(const Allreduce& call, Word request, Outcome (*ours)(const Allreduce&, void*),
-          const ByMpi& by_mpi) {
+int begin_or_bypass(const Allreduce& call, Word request, Outcome (*ours)(const Allreduce&, void*),
+                    const ByMpi& by_mpi) {
   Outcome outcome;
   const Status status = catch_all([&] { outcome = ours(call, reinterpret_cast<void*>(request)); });
   if (status != Status::ok) [[unlikely]]
-    (void)catch_all(
-        [&] { outcome = ours == begin ? recover_begun(call, status) : recover(call, status); });
+    end_for(call.comm, status);
   if (outcome.done) return outcome.code;
   const int code = by_mpi();
   if (outcome.reason && code == 0) (void)catch_all([&] { estimate_nonblocking(call); });
@@ -77,23 +68,23 @@ int persistent(const void* in, void* out, int count, Word datatype, Word op, Wor
 
 SLIMPI_EXPORT int MPI_Allreduce(const void* in, void* out, int count, Word datatype, Word op,
                                 Word comm) {
-  return allreduce(made(in, out, count, datatype, op, comm));
+  return allreduce(make_call(in, out, count, datatype, op, comm));
 }
 
 SLIMPI_EXPORT int MPI_Allreduce_c(const void* in, void* out, std::int64_t count, Word datatype,
                                   Word op, Word comm) {
-  return allreduce(made(in, out, count, datatype, op, comm, true));
+  return allreduce(make_call(in, out, count, datatype, op, comm, true));
 }
 
 SLIMPI_EXPORT int MPI_Iallreduce(const void* in, void* out, int count, Word datatype, Word op,
                                  Word comm, Word request) {
-  return begun(made(in, out, count, datatype, op, comm), request, begin,
+  return begin_or_bypass(make_call(in, out, count, datatype, op, comm), request, begin,
                [&] { return nonblocking(in, out, count, datatype, op, comm, request); });
 }
 
 SLIMPI_EXPORT int MPI_Iallreduce_c(const void* in, void* out, std::int64_t count, Word datatype,
                                    Word op, Word comm, Word request) {
-  return begun(made(in, out, count, datatype, op, comm, true), request, begin, [&] {
+  return begin_or_bypass(make_call(in, out, count, datatype, op, comm, true), request, begin, [&] {
     if (SLIMPI_HAS_NEXT("MPI_Iallreduce_c"))
       return SLIMPI_NEXT("MPI_Iallreduce_c",
                          int(const void*, void*, std::int64_t, Word, Word, Word, Word))(
@@ -105,16 +96,15 @@ SLIMPI_EXPORT int MPI_Iallreduce_c(const void* in, void* out, std::int64_t count
 
 SLIMPI_EXPORT int MPI_Allreduce_init(const void* in, void* out, int count, Word datatype, Word op,
                                      Word comm, Word info, Word request) {
-  const Allreduce call = made(in, out, count, datatype, op, comm);
-  return begun(call, request, init_persistent, [&] {
-    return counted(call,
-                   [&] { return persistent(in, out, count, datatype, op, comm, info, request); });
+  const Allreduce call = make_call(in, out, count, datatype, op, comm);
+  return begin_or_bypass(call, request, init_persistent, [&] {
+    return persistent(in, out, count, datatype, op, comm, info, request);
   });
 }
 
 SLIMPI_EXPORT int MPI_Allreduce_init_c(const void* in, void* out, std::int64_t count, Word datatype,
                                        Word op, Word comm, Word info, Word request) {
-  const Allreduce call = made(in, out, count, datatype, op, comm, true);
+  const Allreduce call = make_call(in, out, count, datatype, op, comm, true);
   const auto by_mpi = [&] {
     if (SLIMPI_HAS_NEXT("MPI_Allreduce_init_c"))
       return SLIMPI_NEXT("MPI_Allreduce_init_c",
@@ -123,7 +113,7 @@ SLIMPI_EXPORT int MPI_Allreduce_init_c(const void* in, void* out, std::int64_t c
     if (!fits(count)) return refuse_count("MPI_Allreduce_init_c", count);
     return persistent(in, out, int(count), datatype, op, comm, info, request);
   };
-  return begun(call, request, init_persistent, [&] { return counted(call, by_mpi); });
+  return begin_or_bypass(call, request, init_persistent, by_mpi);
 }
 
 SLIMPI_EXPORT int PMPI_Allreduce(const void* in, void* out, int count, Word datatype, Word op,
@@ -131,7 +121,7 @@ SLIMPI_EXPORT int PMPI_Allreduce(const void* in, void* out, int count, Word data
   if (!SLIMPI_FROM_FORTRAN)
     return SLIMPI_NEXT("PMPI_Allreduce", int(const void*, void*, int, Word, Word, Word))(
         in, out, count, datatype, op, comm);
-  return allreduce(made(in, out, count, datatype, op, comm, false, true));
+  return allreduce(make_call(in, out, count, datatype, op, comm, false, true));
 }
 
 SLIMPI_EXPORT int PMPI_Iallreduce(const void* in, void* out, int count, Word datatype, Word op,
@@ -141,17 +131,19 @@ SLIMPI_EXPORT int PMPI_Iallreduce(const void* in, void* out, int count, Word dat
         in, out, count, datatype, op, comm, request);
   };
   if (!SLIMPI_FROM_FORTRAN) return by_mpi();
-  return begun(made(in, out, count, datatype, op, comm, false, true), request, begin, by_mpi);
+  return begin_or_bypass(make_call(in, out, count, datatype, op, comm, false, true), request, begin, by_mpi);
 }
 
 SLIMPI_EXPORT int PMPI_Allreduce_init(const void* in, void* out, int count, Word datatype, Word op,
                                       Word comm, Word info, Word request) {
-  const auto begin = [&] {
+  const auto by_mpi = [&] {
     return SLIMPI_NEXT("PMPI_Allreduce_init",
                        int(const void*, void*, int, Word, Word, Word, Word, Word))(
         in, out, count, datatype, op, comm, info, request);
   };
-  return SLIMPI_FROM_FORTRAN ? counted(made(in, out, count, datatype, op, comm), begin) : begin();
+  if (!SLIMPI_FROM_FORTRAN) return by_mpi();
+  return begin_or_bypass(make_call(in, out, count, datatype, op, comm, false, true), request,
+                         init_persistent, by_mpi);
 }
 
 }  // namespace slimpi::intercept
@@ -160,7 +152,7 @@ namespace slimpi::call {
 
 // Called inside the catch-all: what MPI's error handlers throw is the program's.
 int call_mpi_unstaged(const Allreduce& call) {
-  // Those that run are counted.
+  // g_fibers counts the sums in flight; without one no thread is in a fiber.
   if (g_fibers.load(std::memory_order_relaxed) != 0 && Fiber::inside()) return sum_by_mpi(call);
   return programs_code([&] {
     if (call.large) {

@@ -111,7 +111,7 @@ comm::Communicator* find(const void* comm, const char* name) {
   Runtime* const runtime = Runtime::get(handle);
   if (runtime == nullptr || runtime->finished) return nullptr;
   call::wait_for_sums_on(handle);
-  return runtime->find(handle);
+  return call::find_state_owner(handle, name);
 }
 }  // namespace
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// MPI_Init and MPI_Init_thread, intercepted only to ask for MPI_THREAD_MULTIPLE where
-// SLIMPI_PROGRESS=thread needs it. The program learns the level that it got, as from any MPI that
-// gives more than was asked for.
+// MPI_Init and MPI_Init_thread, intercepted to ask for MPI_THREAD_MULTIPLE where sums need it, and
+// to prepare such sums. The program learns the level that it got, as from any MPI that gives more
+// than was asked for.
 #include "call/entry.h"
 #include "intercept/catch_all.h"
 #include "intercept/fortran.h"
@@ -11,63 +11,84 @@ namespace slimpi::intercept {
 namespace {
 
 // Of several MPIs in the process this chooses that of the caller, before a function is looked up.
-bool wants_threads() {
-  bool wants = false;
+ThreadLevel wanted_level() {
+  auto level = ThreadLevel::programs;
   (void)catch_all([&] {
     mpi::find_abi();
-    wants = call::wants_threads();
+    level = call::wanted_thread_level();
   });
-  return wants;
+  return level;
 }
 
-int init_thread(int* argc, void* argv, int required, int* provided) {
-  return SLIMPI_NEXT("MPI_Init_thread", int(int*, void*, int, int*))(argc, argv, required,
-                                                                     provided);
+int level_of_thread(int required) {
+  return wanted_level() == ThreadLevel::multiple ? mpi::abi.thread_multiple : required;
 }
 
-void init_thread_f08(const int* required, int* provided, int* error) {
-  SLIMPI_NEXT("mpi_init_thread_f08_", void(const int*, int*, int*))(required, provided, error);
+int initialized(int code) {
+  if (code == mpi::kSuccess) (void)catch_all(call::after_init);
+  return code;
 }
+
+// init() calls the next definition without a level, init_thread(level) with one.
+int init(const auto& without_level, const auto& with_level) {
+  const ThreadLevel wanted = wanted_level();
+  if (wanted == ThreadLevel::programs) return initialized(without_level());
+  if (wanted == ThreadLevel::multiple_for_init) (void)catch_all(call::tell_thread_level);
+  return initialized(with_level(mpi::abi.thread_multiple));
+}
+
+using InitThread = int(int*, void*, int, int*);
 
 }  // namespace
 
 SLIMPI_EXPORT int MPI_Init(int* argc, void* argv) {
-  int provided = 0;
-  if (wants_threads()) return init_thread(argc, argv, mpi::abi.thread_multiple, &provided);
-  return SLIMPI_NEXT("MPI_Init", int(int*, void*))(argc, argv);
+  return init([&] { return SLIMPI_NEXT("MPI_Init", int(int*, void*))(argc, argv); },
+              [&](int level) {
+                int provided = 0;
+                return SLIMPI_NEXT("MPI_Init_thread", InitThread)(argc, argv, level, &provided);
+              });
 }
 
 SLIMPI_EXPORT int MPI_Init_thread(int* argc, void* argv, int required, int* provided) {
-  const bool wants = wants_threads();
-  return init_thread(argc, argv, wants ? mpi::abi.thread_multiple : required, provided);
+  const int level = level_of_thread(required);
+  return initialized(SLIMPI_NEXT("MPI_Init_thread", InitThread)(argc, argv, level, provided));
 }
 
 // For Open MPI's Fortran: see fortran.h.
 SLIMPI_EXPORT int PMPI_Init_thread(int* argc, void* argv, int required, int* provided) {
-  if (SLIMPI_FROM_FORTRAN && wants_threads()) required = mpi::abi.thread_multiple;
-  return SLIMPI_NEXT("PMPI_Init_thread", int(int*, void*, int, int*))(argc, argv, required,
-                                                                      provided);
+  auto* const next = SLIMPI_NEXT("PMPI_Init_thread", InitThread);
+  if (!SLIMPI_FROM_FORTRAN) return next(argc, argv, required, provided);
+  return initialized(next(argc, argv, level_of_thread(required), provided));
 }
 
 SLIMPI_EXPORT int PMPI_Init(int* argc, void* argv) {
-  int provided = 0;
-  if (SLIMPI_FROM_FORTRAN && wants_threads())
-    return SLIMPI_NEXT("PMPI_Init_thread", int(int*, void*, int, int*))(
-        argc, argv, mpi::abi.thread_multiple, &provided);
-  return SLIMPI_NEXT("PMPI_Init", int(int*, void*))(argc, argv);
+  auto* const next = SLIMPI_NEXT("PMPI_Init", int(int*, void*));
+  if (!SLIMPI_FROM_FORTRAN) return next(argc, argv);
+  return init([&] { return next(argc, argv); },
+              [&](int level) {
+                int provided = 0;
+                return SLIMPI_NEXT("PMPI_Init_thread", InitThread)(argc, argv, level, &provided);
+              });
 }
 
 // MPICH's mpi_f08 module calls PMPI_ names directly; `error` may be absent.
 SLIMPI_EXPORT void mpi_init_f08_(int* error) {
-  int provided = 0;
-  if (wants_threads())
-    init_thread_f08(&mpi::abi.thread_multiple, &provided, error);
-  else
-    SLIMPI_NEXT("mpi_init_f08_", void(int*))(error);
+  int provided = 0, own = 0;
+  int* const code = error != nullptr ? error : &own;
+  (void)init(
+      [&] {
+        SLIMPI_NEXT("mpi_init_f08_", void(int*))(code);
+        return *code;
+      },
+      [&](int level) {
+        SLIMPI_NEXT("mpi_init_thread_f08_", void(const int*, int*, int*))(&level, &provided, code);
+        return *code;
+      });
 }
 
 SLIMPI_EXPORT void mpi_init_thread_f08_(const int* required, int* provided, int* error) {
-  init_thread_f08(wants_threads() ? &mpi::abi.thread_multiple : required, provided, error);
+  const int level = level_of_thread(*required);
+  SLIMPI_NEXT("mpi_init_thread_f08_", void(const int*, int*, int*))(&level, provided, error);
 }
 
 }  // namespace slimpi::intercept

@@ -16,6 +16,7 @@ constexpr Abi kMpich = {
     .predefined = {{0x40000000, 0x80000000}, {0, 0}},
     .status_ignore = {1},
     .fortran_calls_pmpi = false,
+    .create_group_is_seen = false,
     .status = {.source = 2, .tag = 3, .error = 4, .bytes = 20},
 };
 
@@ -32,6 +33,7 @@ constexpr Abi kStandard = {
     .predefined = {{0x200, 0x400}, {0, 0}},
     .status_ignore = {0},
     .fortran_calls_pmpi = false,
+    .create_group_is_seen = false,
     .status = {.source = 0, .tag = 1, .error = 2, .bytes = 32},
 };
 
@@ -51,6 +53,7 @@ Abi open_mpi(const void* (*symbol)(const char* name)) {
       .predefined = {},
       .status_ignore = {0},
       .fortran_calls_pmpi = true,
+      .create_group_is_seen = true,
       .status = {.source = 0, .tag = 1, .error = 2, .bytes = 24},
   };
 }

@@ -40,6 +40,9 @@ struct alignas(64) Abi {
   // names of C, but for those of mpi_f08 that have no buffer, which are mpi_..._f08_.
   bool fortran_calls_pmpi;
 
+  // Whether messages of MPI_Comm_create_group can match receives of the program on the parent.
+  bool create_group_is_seen;
+
   // Where MPI_SOURCE, MPI_TAG and MPI_ERROR stand, in ints from the start, and the size of all, in
   // bytes.
   struct {

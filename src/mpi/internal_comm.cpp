@@ -6,7 +6,6 @@
 #include <numeric>
 #include <string>
 
-#include "base/exceptions.h"
 #include "base/fiber.h"
 
 namespace slimpi::mpi {
@@ -15,6 +14,10 @@ namespace {
 
 std::atomic<int> g_served{0};
 std::atomic<int> g_numbered{0};  // the highest number of a communicator so far
+
+// Of all processes of MPI_COMM_WORLD; valid until MPI ends.
+std::atomic<mpi::Comm> g_hidden_world{};
+std::atomic<bool> g_has_hidden_world{false};
 
 // How many free context ids a rank of a program with threads requires before it takes part in the
 // search for a common one.
@@ -118,20 +121,44 @@ Status find_maxima(const Api& api, mpi::Comm comm, const WaitFor& wait, int* num
   return Status::ok;
 }
 
-// No later communicator of this process gets a number up to this one.
+}  // namespace
+
+int next_number() {
+  return ++g_numbered;
+}
+
 void use_number(int number) {
   for (int highest = g_numbered; highest < number;)
     if (g_numbered.compare_exchange_weak(highest, number)) break;
 }
 
-}  // namespace
+void make_hidden_world(const Api& api) {
+  mpi::Group group = mpi::abi.group_null;
+  mpi::Comm made = mpi::abi.comm_null;
+  if (api.Comm_group(mpi::abi.comm_world, &group) != mpi::kSuccess) return;
+  if (api.Comm_create(mpi::abi.comm_world, group, &made) == mpi::kSuccess &&
+      api.Comm_set_errhandler(made, mpi::abi.errors_return) == mpi::kSuccess) {
+    g_hidden_world = made;
+    g_has_hidden_world = true;
+  }
+  api.Group_free(&group);
+}
+
+bool can_make_internal_in_fiber() {
+  return !mpi::abi.create_group_is_seen || g_has_hidden_world;
+}
 
 Status refuse(Refusal why) {
-  if (why >= Refusal::without_type)
+  const int type = int(why) - int(Refusal::without_type);
+  if (type >= kElementTypes)
+    return fail(Status::disagreement,
+                "the ranks of a communicator are in different calls: all ranks must make the same "
+                "collective calls in the same order");
+  if (type >= 0)
     return fail(
         Status::disagreement,
         std::string("SLIMPI_TYPES differs between the ranks of a communicator: some have ") +
-            kElementRows[int(why) - int(Refusal::without_type)].name +
+            kElementRows[type].name +
             ", others do not; start all ranks with the same value");
   switch (why) {
     case Refusal::none:
@@ -141,13 +168,12 @@ Status refuse(Refusal why) {
                                            " communicators at a time, and already does");
     case Refusal::no_room:
       return fail(Status::unsupported, "MPI has almost no free context ids for communicators left");
-    case Refusal::declined:
-      return fail(Status::no_memory, "some rank has no host memory");
     case Refusal::single_threaded:
       return fail(Status::disagreement,
-                  "some ranks have MPI_THREAD_MULTIPLE and others do not (or have SLIMPI_ESTIMATE "
-                  "set), and the first float sum of a communicator is nonblocking; let all ranks "
-                  "call MPI_Init_thread with the same level, or set SLIMPI_ALGORITHM=off");
+                  "some ranks can take nonblocking sums and others cannot (they have no "
+                  "MPI_THREAD_MULTIPLE), and the first float sum of a communicator is nonblocking; "
+                  "let all ranks call MPI_Init_thread with the same level, or set "
+                  "SLIMPI_ALGORITHM=off");
     case Refusal::without_type:
       break;
   }
@@ -207,19 +233,19 @@ Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, bool i
   const bool threaded = in_fiber || is_threaded(api);
   *refusal = Refusal::none;
   if (!in_fiber) {
-    // What it throws must not keep this rank from the exchange.
-    bool room = true;
-    if (threaded && caught([&] { room = has_room(api, group); }) != Status::ok) room = false;
-    if (!room) *refusal = Refusal::no_room;
+    if (threaded && !has_room(api, group)) *refusal = Refusal::no_room;
     if (g_served >= kMostServed) *refusal = Refusal::no_more;
   }
-  *number = ++g_numbered;
+  *number = next_number();
   Status status = find_maxima(api, user, wait, number, refusal);
   use_number(*number);
   if (status == Status::ok) status = refuse(*refusal);
   if (status == Status::ok && in_fiber) {
     // Only this function may run while the program is in collectives on `user`.
-    call_blocking([&] { code = api.Comm_create_group(user, group, kGroupTag, made); });
+    // Groups that overlap have different numbers, so their messages have different tags.
+    const mpi::Comm parent = mpi::abi.create_group_is_seen ? g_hidden_world.load() : user;
+    const int tag = mpi::abi.create_group_is_seen ? *number % kGroupTag : kGroupTag;
+    call_blocking([&] { code = api.Comm_create_group(parent, group, tag, made); });
     status = take_over(api, code, made);
   } else if (status == Status::ok) {
     // All ranks fail together: no context id is free on all of them.
@@ -231,20 +257,15 @@ Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, bool i
   return status;
 }
 
-void decline_internal(const Api& api, mpi::Comm user, const WaitFor& wait) {
-  int number = 0;
-  Refusal refusal = Refusal::declined;
-  (void)find_maxima(api, user, wait, &number, &refusal);
-}
-
-Status copy_internal(const Api& api, mpi::Comm internal, mpi::Comm* made) {
+// Not MPI_Comm_create: other threads, or sums in flight, may make one from `internal`, too.
+Status copy_internal(const Api& api, mpi::Comm internal, int tag, mpi::Comm* made) {
   *made = mpi::abi.comm_null;
   mpi::Group group = mpi::abi.group_null;
-  const int code = api.Comm_group(internal, &group);
+  int code = api.Comm_group(internal, &group);
   if (code != mpi::kSuccess) return failed(api, code);
-  const Status status = create(api, internal, group, made);
+  call_blocking([&] { code = api.Comm_create_group(internal, group, kGroupTag - tag, made); });
   api.Group_free(&group);
-  return status;
+  return take_over(api, code, made);
 }
 
 void free_internal(const Api& api, mpi::Comm* comm) {

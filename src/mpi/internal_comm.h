@@ -4,7 +4,8 @@
 // The rules for internal communicators and attributes:
 //  - Nothing of the program's is called, copied or counted by slimpi's own work. Internal
 //    communicators come from MPI_Comm_create, or, for nonblocking sums, MPI_Comm_create_group,
-//    which copy no attributes, never from MPI_Comm_dup. (comm/node_layout.cpp uses
+//    which copy no attributes, never from MPI_Comm_dup. Messages of MPI_Comm_create_group that the
+//    program could receive are sent on a communicator of slimpi's (make_hidden_world). (comm/node_layout.cpp uses
 //    MPI_Comm_split_type for a moment, on an internal one.) No error handler of the program runs
 //    because slimpi could not get one. No attribute is set on a communicator that is being freed.
 //  - Nothing of slimpi's outlives the MPI that it came from. A process that uses sessions may end
@@ -35,8 +36,7 @@ enum class Refusal {
   none,
   no_more,          // it serves kMostServed communicators
   no_room,          // MPI has hardly any context ids left
-  declined,         // it has no memory
-  single_threaded,  // it leaves nonblocking sums to MPI: no MPI_THREAD_MULTIPLE
+  single_threaded,  // it leaves nonblocking sums to MPI
   without_type,     // from here on: + int(T): its SLIMPI_TYPES has no T, and the sum is one of T
 };
 inline Refusal without(ElementType type) {
@@ -82,12 +82,21 @@ class FirstExchange {
 Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, bool in_fiber,
                      mpi::Comm* made, int* number, Refusal* refusal);
 
-// For a rank that cannot take part in make_internal(): joins its exchange and refuses, so that it
-// fails on all ranks together. Allocates nothing.
-void decline_internal(const Api& api, mpi::Comm user, const WaitFor& wait);
+// A communicator with the ranks of an internal one; it does not count as served. Calls at the same
+// time have different tags, from 0 to 4096. Collective, also in a fiber.
+Status copy_internal(const Api& api, mpi::Comm internal, int tag, mpi::Comm* made);
 
-// As make_internal from an internal communicator; it does not count as served.
-Status copy_internal(const Api& api, mpi::Comm internal, mpi::Comm* made);
+// Where MPI_Comm_create_group on a communicator of the program is no way to make one, another
+// communicator of all processes of MPI_COMM_WORLD takes its place. Collective over that.
+void make_hidden_world(const Api& api);
+// Whether make_internal() can be called in a fiber; the same on all ranks, unless they initialized
+// MPI differently.
+bool can_make_internal_in_fiber();
+
+// A number that no communicator or channel of this process has.
+int next_number();
+// None gets a number up to this one any more.
+void use_number(int number);
 
 // Frees what make_internal made.
 void free_internal(const Api& api, mpi::Comm* comm);

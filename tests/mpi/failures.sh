@@ -62,10 +62,10 @@ holds "fatal: the job ends in failure ($status)" test "$status" -ne 0 -a "$statu
 holds "fatal: one line says why" grep -q 'slimpi\[1\] error: receiving: ' err.txt
 
 # Ranks that only agree can fail, too.
-SLIMPI_ERROR_FEEDBACK=1 run 3 reduce:1:4 return
-expect "$status" 0 "reduce: the program goes on"
-all_ranks 3 'second error .*slimpi: ' "reduce: an error on every rank"
-all_ranks 3 'small exact' "reduce: small calls pass"
+SLIMPI_ERROR_FEEDBACK=1 run 3 agree:1:24 return
+expect "$status" 0 "agree: the program goes on"
+all_ranks 3 'second error .*slimpi: ' "agree: an error on every rank"
+all_ranks 3 'small exact' "agree: small calls pass"
 
 # No memory for messages on one rank: MPI does the work on all.
 export SLIMPI_REPORT=$work/report.json

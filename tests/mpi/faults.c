@@ -6,8 +6,8 @@
  *   short          half of the message is sent
  *   garbled        the first word of the message is another
  *   damaged        a bit in the middle of its header is another
- *   reduce         MPI_Iallreduce returns MPI_ERR_OTHER
- * Only messages of 32-bit words count. */
+ *   agree          the call returns MPI_ERR_OTHER, of messages by which ranks agree
+ * Others are messages of 32-bit words, those of agreements have 64-bit words. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -34,9 +34,10 @@ static int due(const char* kind, atomic_int* counter) {
 
 int PMPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                MPI_Request* request) {
-  static atomic_int sent, shortened, garbled, damaged;
+  static atomic_int sent, shortened, garbled, damaged, agreed;
   int (*real)(const void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*) =
       (int (*)(const void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*))next("PMPI_Isend");
+  if (type == MPI_UINT64_T && due("agree", &agreed)) return MPI_ERR_OTHER;
   if (type == MPI_UINT32_T) {
     if (due("send", &sent)) return MPI_ERR_OTHER;
     if (due("short", &shortened)) count /= 2;
@@ -62,14 +63,4 @@ int PMPI_Irecv(void* data, int count, MPI_Datatype type, int from, int tag, MPI_
     if (deaf || due("receive", &received)) return MPI_ERR_OTHER;
   }
   return real(data, count, type, from, tag, comm, request);
-}
-
-int PMPI_Iallreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op,
-                    MPI_Comm comm, MPI_Request* request) {
-  static atomic_int reduced;
-  int (*real)(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request*) =
-      (int (*)(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request*))next(
-          "PMPI_Iallreduce");
-  if (due("reduce", &reduced)) return MPI_ERR_OTHER;
-  return real(in, out, count, type, op, comm, request);
 }

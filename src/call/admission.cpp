@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The first steps of one allreduce: decides whether slimpi takes the call, agrees with the other
-// ranks on how, and runs it.
+#include "call/admission.h"
 
-#include "call/take_or_bypass.h"
 #include "algorithm/hook.h"
 #include "base/activity.h"
+#include "base/fiber.h"
 #include "base/float_environment.h"
 #include "base/log.h"
 #include "call/candidates.h"
 #include "call/element_type.h"
 #include "call/estimate.h"
 #include "call/nonblocking.h"
-#include "call/prepared_calls.h"
 #include "comm/autotuner.h"
 #include "device/plugins.h"
 #include "device/process_memory.h"
@@ -111,14 +109,11 @@ Status estimate_call(Runtime& runtime, comm::Communicator& communicator, const c
 }
 
 // Before the first call of a communicator, and the first one after MPI_Comm_set_info: the ranks
-// compare their options and learn who reports. A rank that cannot allocate what later decisions
-// need fails here, where the others wait for it; later they may already be inside MPI.
+// compare their options and learn who reports.
 Status begin_communicator(Runtime& runtime, comm::Communicator& communicator) {
   const Config& config = communicator.config();
   const policy::Rules& rules = runtime.rules_of(communicator);
   prepare_calls(runtime, communicator);
-  intra::NodeState::of(communicator).order.reserve(communicator.size());
-  (void)communicator.attachment<comm::Autotuners>();
   SLIMPI_TRY(communicator.agree(
       policy::rules_apply(config) ? policy::describe(rules, communicator.name()) : ""));
   return runtime.offer_for_report(communicator);
@@ -138,7 +133,7 @@ Outcome give_up(Runtime& runtime, comm::Communicator& communicator, const Allred
 // Ranks that leave nonblocking sums to MPI are in MPI, where no error reaches them. So where others
 // do not, the job ends.
 void end_if_unlike(Runtime& runtime, comm::Communicator& communicator) {
-  if (!communicator.connecting() || communicator.refusal() < mpi::Refusal::single_threaded) return;
+  if (!Fiber::inside() || communicator.refusal() < mpi::Refusal::single_threaded) return;
   runtime.option_error = failure_text();
   runtime.end_job(communicator.user());
 }
@@ -172,45 +167,47 @@ Outcome run_by_nodes(Runtime& runtime, comm::Communicator& communicator, Prepare
 
 }  // namespace
 
-Status meet(Runtime& runtime, comm::Communicator& communicator, const Allreduce& call) {
-  communicator.read_name();
-  communicator.exchange().begin_call();
-  const ActiveCall active(communicator.subject(std::uint64_t(call.count)));
-  SLIMPI_TRY(begin_communicator(runtime, communicator));
-  return communicator.find_nodes(call.out);
-}
-
-Outcome dispatch_together(Runtime& runtime, comm::Communicator& communicator,
-                          const Allreduce& request) {
-  const auto count = std::uint64_t(request.count);
-  if (communicator.unusable()) return bypass(runtime, BypassReason::failure, communicator, request);
-  const bool agrees = !communicator.agreed() && !communicator.failed();
-  if (agrees) {
+Decided decide(Runtime& runtime, comm::Communicator& communicator, const Allreduce& request) {
+  if (communicator.unusable())
+    return {bypass(runtime, BypassReason::failure, communicator, request)};
+  if (!communicator.agreed() && !communicator.failed()) {
     communicator.exchange().begin_call();
     communicator.read_name();  // part of the subject
     const OwnFloats environment;
     // A number of its own: others may still be in the last call, and this one may be left to MPI.
     if (communicator.taken != 0) ++communicator.taken;
-    const ActiveCall active(communicator.subject(count));  // fail_call() names the call
+    const ActiveCall active(communicator.subject(std::uint64_t(request.count)));
     const Status begun = begin_communicator(runtime, communicator);
     if (begun != Status::ok) end_if_unlike(runtime, communicator);
-    if (begun != Status::ok) return give_up(runtime, communicator, request, begun);
+    if (begun != Status::ok) return {give_up(runtime, communicator, request, begun)};
   }
   // The others have prepared theirs, and fail for those that policy takes.
   if (communicator.failed() && !communicator.agreed()) prepare_calls(runtime, communicator);
   PreparedCall& prepared = communicator.attachment<PreparedCalls>().find(request);
   const policy::Decision& decision = prepared.decision;
+  if (!decision.take)
+    return {bypass(runtime, decision.reason, communicator, request), &prepared};
+  return {{}, &prepared};
+}
+
+Outcome decide_and_run(Runtime& runtime, comm::Communicator& communicator,
+                       const Allreduce& request) {
+  const Decided decided = decide(runtime, communicator, request);
+  if (decided.call == nullptr) return decided.outcome;
+  const policy::Decision& decision = decided.call->decision;
   if (decision.take || decision.reason != BypassReason::small) communicator.states.count_call();
-  if (!decision.take) return bypass(runtime, decision.reason, communicator, request);
+  return decision.take ? run(runtime, communicator, *decided.call, request) : decided.outcome;
+}
+
+Outcome run(Runtime& runtime, comm::Communicator& communicator, PreparedCall& prepared,
+            const Allreduce& request) {
   if (communicator.failed()) {
     const Status status = fail(
         Status::mpi, "an earlier float sum on this communicator failed; make a new communicator");
     return Outcome::finished(runtime.raise(communicator.user(), status));
   }
   ++communicator.taken;
-  // Not before: some ranks may know a call to be small without this communicator's options, and
-  // their enter_sum() has left it to MPI.
-  if (!agrees) communicator.exchange().begin_call();
+  communicator.exchange().begin_call();
   // Before this rank sends what nobody would receive.
   if (communicator.exchange().failure_reported())
     return give_up(runtime, communicator, request, communicator.exchange().check());
@@ -222,7 +219,7 @@ Outcome dispatch_together(Runtime& runtime, comm::Communicator& communicator,
     return run_by_nodes(runtime, communicator, prepared, request);
   Outcome outcome;
   const Status status =
-      estimate_call(runtime, communicator, decision.plans.front(), request, &outcome);
+      estimate_call(runtime, communicator, prepared.decision.plans.front(), request, &outcome);
   return status == Status::ok ? outcome : give_up(runtime, communicator, request, status);
 }
 
@@ -257,7 +254,7 @@ bool takes_type(comm::Communicator& communicator, const Allreduce& request) {
 }
 
 // The steps that look at nothing but the arguments. Most calls that are left to MPI end here: it is
-// the one place where an instruction counts. Where no outcome comes, *runtime runs.
+// the one place where an instruction counts. Without an outcome, *its_runtime is set.
 [[gnu::always_inline]] inline std::optional<Outcome> bypassed_at_sight(const Allreduce& request,
                                                                        Runtime** its_runtime) {
   if (Finalizing::is_finalizing()) return Outcome();
@@ -280,7 +277,8 @@ bool takes_type(comm::Communicator& communicator, const Allreduce& request) {
 }
 
 // The others that need no other rank.
-[[gnu::always_inline]] inline Entered enter_sum(Runtime* runtime, const Allreduce& request) {
+[[gnu::always_inline]] inline Admission admit_sum(Runtime* runtime, const Allreduce& request,
+                                                  Way way) {
   const ElementType type = type_of(request);
   // A type that no communicator can have in its SLIMPI_TYPES is left for that reason.
   const bool never =
@@ -302,37 +300,41 @@ bool takes_type(comm::Communicator& communicator, const Allreduce& request) {
   if (!has_peers(*communicator)) return {bypass_for(BypassReason::comm)};
   if (type != ElementType::float32 && !takes_type(*communicator, request)) {
     const Outcome bypassed = bypass(*runtime, BypassReason::datatype);
-    return communicator->compares(type) ? Entered{bypassed, runtime, communicator, true}
-                                        : Entered{bypassed};
+    return communicator->compares(type) ? Admission{bypassed, runtime, communicator, true}
+                                        : Admission{bypassed};
   }
-  // Before anything is looked up: most calls that are left to MPI are small.
-  if (communicator->agreed() && !communicator->unusable() &&
+  // Before anything is looked up: most calls that are left to MPI are small. Nonblocking sums are
+  // decided in their order, and at the init of a persistent one the ranks compare its count.
+  if (way == Way::blocking && communicator->agreed() && !communicator->unusable() &&
       bytes_of(request) < communicator->config().min_size)
     return {bypass(*runtime, BypassReason::small, *communicator, request)};
   if (on_host(request)) find_devices();
   return {{}, runtime, communicator};
 }
 
-// For a blocking sum of a type that this rank leaves to MPI: fails if another one does not.
-Outcome compare_type(const Entered& entered, const Allreduce& request) {
-  comm::Communicator& communicator = *entered.communicator;
+}  // namespace
+
+Outcome compare_type(const Admission& admission, const Allreduce& request) {
+  comm::Communicator& communicator = *admission.communicator;
   const OwnFloats environment;
   if (communicator.connected()) communicator.exchange().begin_call();
   const ActiveCall active(communicator.subject(std::uint64_t(request.count)));
   const Status status = communicator.connected()
-                            ? begin_communicator(*entered.runtime, communicator)
+                            ? begin_communicator(*admission.runtime, communicator)
                             : communicator.compare_type(type_of(request));
-  return status == Status::ok ? entered.outcome
-                              : give_up(*entered.runtime, communicator, request, status);
+  return status == Status::ok ? admission.outcome
+                              : give_up(*admission.runtime, communicator, request, status);
 }
+
+namespace {
 
 // All steps after bypassed_at_sight().
 [[gnu::noinline]] Outcome dispatch_sum(Runtime* runtime, const Allreduce& request) {
-  const Entered entered = enter_sum(runtime, request);
-  if (entered.communicator == nullptr) return entered.outcome;
-  wait_for_sums(*entered.communicator);
-  if (entered.untyped) return compare_type(entered, request);
-  return dispatch_together(*entered.runtime, *entered.communicator, request);
+  const Admission admitted = admit_sum(runtime, request, Way::blocking);
+  if (admitted.communicator == nullptr) return admitted.outcome;
+  wait_for_sums(*admitted.communicator);
+  if (admitted.untyped) return compare_type(admitted, request);
+  return decide_and_run(*admitted.runtime, *admitted.communicator, request);
 }
 
 Outcome dispatch_described(const Allreduce& request) {
@@ -351,10 +353,15 @@ Outcome dispatch_described(const Allreduce& request) {
 
 }  // namespace
 
-Entered enter_nonblocking(const Allreduce& request) {
+Admission admit(const Allreduce& request, Way way) {
   Runtime* runtime = nullptr;
   const std::optional<Outcome> bypassed = bypassed_at_sight(request, &runtime);
-  return bypassed ? Entered{*bypassed} : enter_sum(runtime, request);
+  return bypassed ? Admission{*bypassed} : admit_sum(runtime, request, way);
+}
+
+bool has_threads(const Runtime& runtime) {
+  int level = 0;
+  return runtime.api.Query_thread(&level) == mpi::kSuccess && level == mpi::abi.thread_multiple;
 }
 
 std::optional<DescribedTensor> take_description(const Allreduce& request) {

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The way in: the steps with which every kind of call begins, blocking, nonblocking or persistent.
+// Two decisions follow each other. admit() needs no other rank: it leaves a call to MPI where every
+// rank does the same, whatever its options are. decide() makes the ranks compare their options, if
+// they have not yet, and then goes by these. So nothing is decided from options of one rank.
+//
+//   blocking     admit(), decide(), run()
+//   nonblocking  admit(); decide() and run() in a fiber, or decide at once where all ranks can
+//   persistent   admit() and decide() at the init; run() in a fiber at each start
+//
+// A call may still be left to MPI in run(), by all ranks together: `tests/check/reasons.sh --list`
+// prints every place.
+#pragma once
+#include <optional>
+
+#include "base/described_tensor.h"
+#include "call/entry.h"
+#include "call/prepared_calls.h"
+#include "call/runtime.h"
+
+namespace slimpi::call {
+
+enum class Way { blocking, nonblocking, persistent };
+
+// Without a communicator the call has ended with the outcome. With `untyped` it is left to MPI,
+// because SLIMPI_TYPES of this rank does not name its type; but first the ranks compare
+// SLIMPI_TYPES, which they have not done yet.
+struct Admission {
+  Outcome outcome;
+  Runtime* runtime = nullptr;
+  comm::Communicator* communicator = nullptr;
+  bool untyped = false;
+};
+Admission admit(const Allreduce& request, Way way);
+
+// What all ranks have decided: without a prepared call the outcome.
+struct Decided {
+  Outcome outcome;
+  PreparedCall* call = nullptr;
+};
+// Collective. No nonblocking sum of the communicator is in flight but the one that calls it.
+Decided decide(Runtime& runtime, comm::Communicator& communicator, const Allreduce& request);
+
+// Runs a sum that was decided on. Collective.
+Outcome run(Runtime& runtime, comm::Communicator& communicator, PreparedCall& prepared,
+            const Allreduce& request);
+
+// decide() and run(). Counts the sum for SLIMPI_CALLS_PER_STEP.
+Outcome decide_and_run(Runtime& runtime, comm::Communicator& communicator,
+                       const Allreduce& request);
+
+// For a sum of a type that this rank leaves to MPI: fails if another rank does not. Collective.
+Outcome compare_type(const Admission& admission, const Allreduce& request);
+
+// Whether this rank can take sums that are not blocking. A thread must be able to let them make
+// progress while the program blocks, in MPI or elsewhere, and other ranks wait for its part.
+bool has_threads(const Runtime& runtime);
+
+// A description is for one sum, also for one that is left to MPI.
+std::optional<DescribedTensor> take_description(const Allreduce& request);
+
+// Makes the decisions for the calls of a communicator from this rank's options.
+void prepare_calls(Runtime& runtime, comm::Communicator& communicator);
+
+// Buffers in memory that slimpi cannot use, or may not. Those of the ranks may lie in different
+// kinds of memory, so the ranks agree.
+
+// *foreign: whether a buffer of some rank lies in memory of a GPU that slimpi cannot use (see
+// device/foreign.h); the same on all ranks. Costs one load where no rank of the communicator has
+// loaded a library for it, else an exchange of a word.
+Status agree_on_foreign(comm::Communicator& communicator, const Allreduce& request, bool* foreign);
+
+// *excluded: whether SLIMPI_BUFFERS leaves the call to MPI, for the memory of the result buffers: a
+// GPU's if that of some rank is; the same on all ranks. Collective if the option is set.
+Status agree_on_excluded(comm::Communicator& communicator, const Allreduce& request,
+                         bool* excluded);
+
+// Counts a call that MPI makes. Without a communicator, which was not looked at, rank 0 of the job
+// counts the bytes of float sums.
+inline Outcome bypass(Runtime& runtime, BypassReason reason) {
+  runtime.statistics.bypassed(reason);
+  return Outcome::bypassed(reason);
+}
+Outcome bypass(Runtime& runtime, BypassReason reason, const Allreduce* float_sum);
+Outcome bypass(Runtime& runtime, BypassReason reason, const comm::Communicator& communicator,
+               const Allreduce& request);
+
+}  // namespace slimpi::call

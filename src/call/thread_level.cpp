@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What MPI_Init and MPI_Init_thread do for sums that are not blocking: those need
+// MPI_THREAD_MULTIPLE, and under Open MPI a communicator that the program does not see.
+#include <string>
+
+#include "base/environment.h"
+#include "base/log.h"
+#include "base/symbol_references.h"
+#include "call/entry.h"
+#include "call/runtime.h"
+#include "mpi/internal_comm.h"
+
+namespace slimpi::call {
+
+namespace {
+
+// Names of C, mpif.h, mpi and mpi_f08: MPI_Iallreduce, mpi_allreduce_init_c, mpi_iallreduce_f08ts_.
+bool begins_sums(std::string_view name) {
+  if (!name.starts_with("MPI_") && !name.starts_with("mpi_")) return false;
+  name.remove_prefix(4);
+  return name.starts_with("Iallreduce") || name.starts_with("iallreduce") ||
+         name.starts_with("Allreduce_init") || name.starts_with("allreduce_init");
+}
+
+// MPI's Fortran libraries refer to all of MPI.
+bool is_mpis(std::string_view file) {
+  return file.starts_with("libmpi") || file.starts_with("libpmpi") || file.starts_with("libslimpi");
+}
+
+bool program_begins_sums() {
+  static const bool begins = is_referred_to(begins_sums, is_mpis);
+  return begins;
+}
+
+}  // namespace
+
+ThreadLevel wanted_thread_level() {
+  const Config config = load_config(slimpi_environment()).config;
+  if (config.progress == Progress::thread) return ThreadLevel::multiple;
+  if (config.is_set(Option::progress) || !program_begins_sums()) return ThreadLevel::programs;
+  return ThreadLevel::multiple_for_init;
+}
+
+// Open MPI's MPI_Comm_create_group sends messages that a receive of the program from any source
+// with any tag would take. So slimpi's are made from a communicator of its own. All processes of
+// MPI_COMM_WORLD must take part in making that: where the launcher started several programs, or
+// does not say how many, some may run without slimpi.
+void after_init() {
+  mpi::Api api{};
+  std::string version;
+  if (!mpi::abi.create_group_is_seen || !program_begins_sums() ||
+      environment_variable("OMPI_NUM_APP_CTX") != "1" ||
+      mpi::find(api, version) != mpi::Found::yes)
+    return;
+  int level = 0;
+  if (api.Query_thread(&level) == mpi::kSuccess && level == mpi::abi.thread_multiple)
+    mpi::make_hidden_world(api);
+}
+
+void tell_thread_level() {
+  if (!is_first_process()) return;
+  set_log(load_config(slimpi_environment()).config.log, -1);
+  log_info("the program calls MPI_Init and begins sums that are not blocking, so slimpi asks for "
+           "MPI_THREAD_MULTIPLE; SLIMPI_PROGRESS=calls leaves the level and these sums to MPI");
+}
+
+}  // namespace slimpi::call
