@@ -185,8 +185,7 @@ Decided decide(Runtime& runtime, comm::Communicator& communicator, const Allredu
   if (communicator.failed() && !communicator.agreed()) prepare_calls(runtime, communicator);
   PreparedCall& prepared = communicator.attachment<PreparedCalls>().find(request);
   const policy::Decision& decision = prepared.decision;
-  if (!decision.take)
-    return {bypass(runtime, decision.reason, communicator, request), &prepared};
+  if (!decision.take) return {bypass(runtime, decision.reason, communicator, request), &prepared};
   return {{}, &prepared};
 }
 

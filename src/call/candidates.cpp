@@ -8,10 +8,10 @@
 #include "base/exceptions.h"
 #include "base/fiber.h"
 #include "base/log.h"
+#include "call/admission.h"
 #include "call/allreduce_call.h"
 #include "call/autotuner_log.h"
 #include "call/element_type.h"
-#include "call/admission.h"
 #include "comm/autotuner.h"
 
 namespace slimpi::call {

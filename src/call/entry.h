@@ -127,9 +127,9 @@ void progress();
 // Waits, while they make progress, until poll(argument) is true.
 void wait_until(bool (*poll)(void*), void* argument);
 
-// Which level of threads MPI is asked for. multiple: MPI_THREAD_MULTIPLE, by SLIMPI_PROGRESS=thread.
-// multiple_for_init: the same in MPI_Init only, because an object of the process calls nonblocking or
-// persistent sums. MPI may not be initialized yet.
+// Which level of threads MPI is asked for. multiple: MPI_THREAD_MULTIPLE, by
+// SLIMPI_PROGRESS=thread. multiple_for_init: the same in MPI_Init only, because an object of the
+// process calls nonblocking or persistent sums. MPI may not be initialized yet.
 enum class ThreadLevel { programs, multiple_for_init, multiple };
 ThreadLevel wanted_thread_level();
 
@@ -146,6 +146,9 @@ void wait_for_sums_on(mpi::Comm comm);
 // slimpi's requests on it. MPI keeps a communicator that has one, and MPI_Comm_disconnect waits.
 void finish_on(mpi::Comm comm);
 void wait_for_all_sums();
+
+// Writes MPI_REQUEST_NULL and a complete request to requests[0] and [1]. False: MPI fails.
+bool make_complete_request(int (&requests)[2]);
 
 // The program frees a request, so nobody completes it.
 void drop_request(const void* request);
@@ -166,6 +169,7 @@ class Completing {
   struct Completed {
     int count = 0;
     const int* indices = nullptr;  // of the requests; null: the first ones
+    int base = 0;                  // of the indices
     void* statuses = nullptr;      // where the function has an array of them, of so many
     bool several = false;          // the function has such an array
   };

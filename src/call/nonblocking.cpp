@@ -271,7 +271,8 @@ std::optional<int> Queues::refuse_to_cancel(mpi::Request request) {
         Runtime& runtime = sum->runtime;
         const mpi::Comm comm = comm_for_errors(runtime, sum->comm, sum->of_comm);
         lock.unlock();
-        return runtime.raise(comm, fail(Status::unsupported, "MPI_Cancel: a sum cannot be cancelled"));
+        return runtime.raise(comm,
+                             fail(Status::unsupported, "MPI_Cancel: a sum cannot be cancelled"));
       }
   return {};
 }
@@ -337,8 +338,8 @@ Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator,
   return {};  // it is recorded
 }
 
-// Whether the ranks can take nonblocking sums of the communicator; the same on all ranks at the same
-// call. The first one makes the ranks meet.
+// Whether the ranks can take nonblocking sums of the communicator; the same on all ranks at the
+// same call. The first one makes the ranks meet.
 bool takes_nonblocking(Runtime& runtime, comm::Communicator& communicator) {
   if (communicator.unusable()) return false;
   // In its fiber the first one finds out more, at different times on the ranks.

@@ -2,8 +2,9 @@
 // Sums that the program does not wait for in the call: nonblocking ones, and the starts of
 // persistent ones. Each runs in a fiber, which is left at every wait (comm::Waiter) and entered
 // again from the program's MPI calls, or by a thread (SLIMPI_PROGRESS=thread, and where no call of
-// the program comes for 1 ms). The sums of one communicator run one after the other, in the order in
-// which they began; those of different communicators and of persistent requests run side by side.
+// the program comes for 1 ms). The sums of one communicator run one after the other, in the order
+// in which they began; those of different communicators and of persistent requests run side by
+// side.
 //
 // For a nonblocking sum the program holds a generalized request. For a persistent one it holds a
 // persistent receive of an empty message, which this process sends to itself when the sum is

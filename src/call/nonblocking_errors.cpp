@@ -60,6 +60,19 @@ void forget_failure(mpi::Request request) {
   (void)take_failed(request);
 }
 
+bool make_complete_request(int (&requests)[2]) {
+  const mpi::Api& api = Runtime::started()->api;
+  mpi::Request request = mpi::abi.request_null;
+  if (api.Grequest_start([](void*, mpi::MessageStatus*) { return mpi::kSuccess; },
+                         [](void*) { return mpi::kSuccess; },
+                         [](void*, int) { return mpi::kSuccess; }, nullptr,
+                         &request) != mpi::kSuccess)
+    return false;
+  requests[0] = int(mpi::Word(mpi::abi.request_null));
+  requests[1] = int(mpi::Word(request));
+  return api.Grequest_complete(request) == mpi::kSuccess;
+}
+
 bool is_completing() {
   return t_completing != 0;
 }
@@ -80,7 +93,7 @@ bool Completing::has_sums() const {
 
 int Completing::raise(int code, const Completed& completed) {
   const auto index_of = [&](int i) {
-    return completed.indices == nullptr ? i : completed.indices[i];
+    return completed.indices == nullptr ? i : completed.indices[i] - completed.base;
   };
   std::unique_ptr<Sum> failed;
   for (int i = 0; i < completed.count; ++i)

@@ -49,8 +49,7 @@ void after_init() {
   mpi::Api api{};
   std::string version;
   if (!mpi::abi.create_group_is_seen || !program_begins_sums() ||
-      environment_variable("OMPI_NUM_APP_CTX") != "1" ||
-      mpi::find(api, version) != mpi::Found::yes)
+      environment_variable("OMPI_NUM_APP_CTX") != "1" || mpi::find(api, version) != mpi::Found::yes)
     return;
   int level = 0;
   if (api.Query_thread(&level) == mpi::kSuccess && level == mpi::abi.thread_multiple)
@@ -60,8 +59,9 @@ void after_init() {
 void tell_thread_level() {
   if (!is_first_process()) return;
   set_log(load_config(slimpi_environment()).config.log, -1);
-  log_info("the program calls MPI_Init and begins sums that are not blocking, so slimpi asks for "
-           "MPI_THREAD_MULTIPLE; SLIMPI_PROGRESS=calls leaves the level and these sums to MPI");
+  log_info(
+      "the program calls MPI_Init and begins sums that are not blocking, so slimpi asks for "
+      "MPI_THREAD_MULTIPLE; SLIMPI_PROGRESS=calls leaves the level and these sums to MPI");
 }
 
 }  // namespace slimpi::call

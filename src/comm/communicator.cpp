@@ -86,8 +86,7 @@ Status Communicator::make_internal_comm() {
   const bool in_fiber = Fiber::inside();
   (in_fiber ? failed_ : unusable_) = true;
   mpi::Comm made = mpi::abi.comm_null;
-  const Status status =
-      mpi::make_internal(api_, user_, wait, in_fiber, &made, &number_, &refusal_);
+  const Status status = mpi::make_internal(api_, user_, wait, in_fiber, &made, &number_, &refusal_);
   if (status == Status::disagreement && !in_fiber) {
     unusable_ = false;
     return publish_refusal(status);
@@ -104,8 +103,8 @@ Status Communicator::new_channel(int* number, int* channel) {
   for (int proposed = 1;;) {
     proposed = exchange_.internal()->free_channel(proposed);
     // The largest word wins, so that a rank without a free channel ends the search.
-    words[1] = proposed < 0 ? std::uint64_t(exchange_.internal()->channels())
-                            : std::uint64_t(proposed);
+    words[1] =
+        proposed < 0 ? std::uint64_t(exchange_.internal()->channels()) : std::uint64_t(proposed);
     SLIMPI_TRY(exchange_.all_max(words));
     *channel = int(words[1]);
     if (*channel == exchange_.internal()->channels()) *channel = -1;

@@ -50,8 +50,8 @@ class Communicator {
   // Whether the ranks have the internal communicator.
   bool connected() const { return exchange_.internal() != nullptr; }
 
-  // A nonblocking sum begins that may be taken; returns its number, from 1. All ranks begin the same
-  // ones in the same order.
+  // A nonblocking sum begins that may be taken; returns its number, from 1. All ranks begin the
+  // same ones in the same order.
   std::uint64_t begin_nonblocking() { return ++begun_; }
   // Whether all ranks decide by the options that they have compared whether the sum with this
   // number is taken. Otherwise it is decided in the fiber, where the ranks have compared them.
@@ -204,7 +204,7 @@ class Communicator {
   mpi::Comm user_;
   int rank_ = 0, size_ = 1, number_ = 0;
   std::atomic<bool> agreed_{false}, comparing_{false};  // read also while a fiber agrees
-  std::uint64_t begun_ = 0;      // nonblocking sums
+  std::uint64_t begun_ = 0;                             // nonblocking sums
   std::uint64_t undecided_ = 0;  // of these, the last one that some rank began before it had agreed
   bool inter_ = false, laid_out_ = false, unusable_ = false, failed_ = false;
   bool foreign_possible_ = false, threaded_ = false;

@@ -70,8 +70,7 @@ Status Exchange::send(int to, Tag tag, const void* data, std::size_t bytes, mpi:
   start(request, to, tag, true);  // first: it may throw
   trace_.leaves(started_.back().message, bytes);
   const int code =
-      api_.Isend(data, int(bytes / 4), mpi::abi.type_uint32_t, to, mpi_tag(tag), comm(),
-                &request);
+      api_.Isend(data, int(bytes / 4), mpi::abi.type_uint32_t, to, mpi_tag(tag), comm(), &request);
   if (code != mpi::kSuccess) {
     // No request was started, so settle() has nothing to wait for.
     started_.pop_back();
@@ -85,9 +84,8 @@ Status Exchange::send(int to, Tag tag, const void* data, std::size_t bytes, mpi:
 Status Exchange::receive(int from, Tag tag, void* data, std::size_t bytes, mpi::Request& request) {
   if (!fits(bytes)) return too_long(bytes);
   start(request, from, tag, false);  // first: it may throw
-  const int code =
-      api_.Irecv(data, int(bytes / 4), mpi::abi.type_uint32_t, from, mpi_tag(tag),
-                comm(), &request);
+  const int code = api_.Irecv(data, int(bytes / 4), mpi::abi.type_uint32_t, from, mpi_tag(tag),
+                              comm(), &request);
   if (code != mpi::kSuccess) {
     started_.pop_back();
     return mpi_failed("receiving", code);

@@ -42,8 +42,8 @@ Status Exchange::pass_words(int to, int from, std::size_t count) {
   const int tag = mpi_tag(Tag::agreement);
   int code = mpi::kSuccess;
   if (from >= 0)
-    code = api_.Irecv(data + count, words, mpi::abi.type_uint64_t, from, tag, comm(),
-                      &agreement_[0]);
+    code =
+        api_.Irecv(data + count, words, mpi::abi.type_uint64_t, from, tag, comm(), &agreement_[0]);
   if (to >= 0 && code == mpi::kSuccess)
     code = api_.Isend(data, words, mpi::abi.type_uint64_t, to, tag, comm(), &agreement_[1]);
   if (code != mpi::kSuccess) return mpi_failed("agreeing", code);
@@ -184,7 +184,8 @@ Status Exchange::all_sum(std::span<double> values) {
   if (layout_ != nullptr && layout_->local_rank() == 0)
     count_sent(2 * values.size_bytes() * std::size_t(layout_->nodes() - 1) /
                std::size_t(layout_->nodes()));
-  std::vector<std::uint64_t> words(values.size());
+  agreed_.resize(values.size());
+  const std::span words(agreed_);
   std::memcpy(words.data(), values.data(), values.size_bytes());
   const auto receive = [&](int from) {
     SLIMPI_TRY(move_words(words, -1, from));

@@ -76,7 +76,8 @@ bool Exchange::receive_failure(int from) {
   char first[32] = "";
   if (!std::string_view(failure.text).starts_with("rank "))
     std::snprintf(first, sizeof first, "rank %d failed: ", status.source());
-  std::snprintf(internal_->reported_text, sizeof internal_->reported_text, "%s%s", first, failure.text);
+  std::snprintf(internal_->reported_text, sizeof internal_->reported_text, "%s%s", first,
+                failure.text);
   return true;
 }
 
@@ -142,8 +143,8 @@ void Exchange::drain(std::span<mpi::Request> requests) {
   Waiter waiter(Waiter::Poll::mpi);
   while (size_ > 1) {
     while (Clock::now() <= end && receive_stray()) continue;
-    if (Clock::now() > end ||
-        (internal_->failed_count + 1 >= size_ && std::none_of(requests.begin(), requests.end(), in_flight)))
+    if (Clock::now() > end || (internal_->failed_count + 1 >= size_ &&
+                               std::none_of(requests.begin(), requests.end(), in_flight)))
       break;
     waiter.rest();
   }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "comm/roll_call.h"
 
-
 #include "comm/point_to_point.h"
 
 namespace slimpi::comm {
@@ -14,7 +13,8 @@ constexpr int kWords = 8;  // of 4 bytes in a Note
 RollCall::Place own_place() {
   const ActiveCall* const call = ActiveCall::current();
   if (call == nullptr) return {0, 0, WaitStage::none, 0};
-  return {std::uint32_t(call->record().communicator), std::uint32_t(call->call()), call->record().stage, call->count()};
+  return {std::uint32_t(call->record().communicator), std::uint32_t(call->call()),
+          call->record().stage, call->count()};
 }
 
 }  // namespace
@@ -74,10 +74,12 @@ void RollCall::serve(mpi::Comm comm) {
   for (int from = 0; receive(comm, &note, &from);) {
     if (note.is_answer == 0) {
       const Place here = own_place();
-      send(comm, from, {1, note.question, here.communicator, here.call,
-                        std::uint32_t(here.stage), 0, here.count});
+      send(comm, from,
+           {1, note.question, here.communicator, here.call, std::uint32_t(here.stage), 0,
+            here.count});
     } else if (note.question == question_ && std::size_t(from) < answers_.size()) {
-      answers_[std::size_t(from)] = Place{note.communicator, note.call, WaitStage(note.stage), note.count};
+      answers_[std::size_t(from)] =
+          Place{note.communicator, note.call, WaitStage(note.stage), note.count};
     }
   }
   release_sent();

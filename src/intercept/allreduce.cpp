@@ -15,8 +15,8 @@ bool fits(std::int64_t count) {
   return count <= INT_MAX;
 }
 
-Allreduce make_call(const void* in, void* out, std::int64_t count, Word datatype, Word op, Word comm,
-               bool large = false, bool fortran = false) {
+Allreduce make_call(const void* in, void* out, std::int64_t count, Word datatype, Word op,
+                    Word comm, bool large = false, bool fortran = false) {
   Allreduce call{in, out, count, Datatype(datatype), Op(op), Comm(comm), large, fortran};
   mpi::find_abi();
   call.datatype = cut_known<Datatype>(Word(call.datatype));
@@ -79,7 +79,7 @@ SLIMPI_EXPORT int MPI_Allreduce_c(const void* in, void* out, std::int64_t count,
 SLIMPI_EXPORT int MPI_Iallreduce(const void* in, void* out, int count, Word datatype, Word op,
                                  Word comm, Word request) {
   return begin_or_bypass(make_call(in, out, count, datatype, op, comm), request, begin,
-               [&] { return nonblocking(in, out, count, datatype, op, comm, request); });
+                         [&] { return nonblocking(in, out, count, datatype, op, comm, request); });
 }
 
 SLIMPI_EXPORT int MPI_Iallreduce_c(const void* in, void* out, std::int64_t count, Word datatype,
@@ -131,7 +131,8 @@ SLIMPI_EXPORT int PMPI_Iallreduce(const void* in, void* out, int count, Word dat
         in, out, count, datatype, op, comm, request);
   };
   if (!SLIMPI_FROM_FORTRAN) return by_mpi();
-  return begin_or_bypass(make_call(in, out, count, datatype, op, comm, false, true), request, begin, by_mpi);
+  return begin_or_bypass(make_call(in, out, count, datatype, op, comm, false, true), request, begin,
+                         by_mpi);
 }
 
 SLIMPI_EXPORT int PMPI_Allreduce_init(const void* in, void* out, int count, Word datatype, Word op,

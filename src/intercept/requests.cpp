@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The functions that complete requests. While sums are in flight, they let them make progress. A
-// wait for one or for all requests waits for the sums among them, and then calls the next
-// definition. A wait for some of them polls with the next MPI_Testany or MPI_Testsome. Without sums
-// in flight each function is a load and a branch before the next definition. Functions that are not
-// intercepted complete sums, too: slimpi's thread lets these make progress.
+// The functions that complete requests. While nonblocking sums are in flight, they let them make
+// progress: MPI cannot. A wait for one or for all requests waits for the sums among them, and then
+// calls the next definition. A wait for some of them polls with the next MPI_Testany or
+// MPI_Testsome. Without sums in flight each function is a load and a branch before the next
+// definition.
+#include <dlfcn.h>
+
 #include "call/entry.h"
 #include "intercept/catch_all.h"
 #include "intercept/fortran.h"
@@ -13,6 +15,36 @@ namespace slimpi::intercept {
 using Completed = Completing::Completed;
 
 namespace {
+
+// What the languages say differently of arrays. C: indices from 0.
+struct C {
+  static int first_index() { return 0; }
+  static void* statuses(void* array) { return array; }
+};
+
+// mpi_f08 of MPICH.
+struct F08 {
+  // That of MPICH 4.0 counts from 0, as no Fortran does. Nobody asks without sums in flight, and
+  // before the first sum there is no runtime.
+  static int first_index() {
+    if (!sums_in_flight()) return 1;
+    static const int first = [] {
+      int requests[2], index = 2, flag = 0, error = 0;
+      mpi::MessageStatus status;
+      if (!call::make_complete_request(requests)) return 1;
+      const int count = 2;
+      SLIMPI_NEXT("mpi_testany_f08_", void(const int*, void*, int*, int*, void*, int*))
+      (&count, requests, &index, &flag, &status, &error);
+      return index - 1;
+    }();
+    return first;
+  }
+  // Null for MPI_STATUSES_IGNORE of the module.
+  static void* statuses(void* array) {
+    static void* const ignored = dlsym(RTLD_DEFAULT, "MPIR_F08_MPI_STATUSES_IGNORE_OBJ");
+    return array == ignored ? nullptr : array;
+  }
+};
 
 // What an error handler of the program throws passes; see catch_all.h.
 int raise(Completing& completing, int code, const Completed& completed) {
@@ -68,10 +100,11 @@ int wait_one(const auto& next, void* request, void* status) {
       1, request, [&] { return next(request, status); }, nullptr, false);
 }
 
+template <typename Language = C>
 int wait_all(const auto& next, int count, void* requests, void* statuses) {
   return wait_for_all(
       count, requests, [&] { return next(count, requests, statuses); },
-      statuses, true);
+      Language::statuses(statuses), true);
 }
 
 int test_one(const auto& next, void* request, int* flag, void* status) {
@@ -82,58 +115,69 @@ int test_one(const auto& next, void* request, int* flag, void* status) {
   });
 }
 
+template <typename Language = C>
 int test_all(const auto& next, int count, void* requests, int* flag, void* statuses) {
   return test(count, requests, [&](Completed* completed) {
     const int code = next(count, requests, flag, statuses);
-    *completed = {*flag != 0 ? count : 0, nullptr, statuses, true};
+    *completed = {*flag != 0 ? count : 0, nullptr, 0, Language::statuses(statuses), true};
     return code;
   });
 }
 
+template <typename Language>
 int found_any(const auto& next, int count, void* requests, int* index, int* flag, void* status,
               Completed* completed) {
   const int code = next(count, requests, index, flag, status);
-  *completed = {.count = *flag != 0 ? 1 : 0, .indices = index};
+  *completed = {.count = *flag != 0 ? 1 : 0, .indices = index, .base = Language::first_index()};
   return code;
 }
 
+template <typename Language = C>
 int test_any(const auto& next, int count, void* requests, int* index, int* flag, void* status) {
   return test(count, requests, [&](Completed* completed) {
-    return found_any(next, count, requests, index, flag, status, completed);
+    return found_any<Language>(next, count, requests, index, flag, status, completed);
   });
 }
 
+template <typename Language = C>
 int wait_any(const auto& next, const auto& test, int count, void* requests, int* index,
              void* status) {
   if (!sums_in_flight()) [[likely]]
     return next(count, requests, index, status);
   return wait_for_some(count, requests, [&](Completed* completed) {
     int flag = 0;
-    return found_any(test, count, requests, index, &flag, status, completed);
+    return found_any<Language>(test, count, requests, index, &flag, status, completed);
   });
 }
 
+template <typename Language>
 int found_some(const auto& next, int count, void* requests, int* found, int* indices,
                void* statuses, Completed* completed) {
   const int code = next(count, requests, found, indices, statuses);
-  *completed = {*found, indices, statuses, true};
+  *completed = {*found, indices, Language::first_index(), Language::statuses(statuses), true};
   return code;
 }
 
+template <typename Language = C>
 int test_some(const auto& next, int count, void* requests, int* found, int* indices,
               void* statuses) {
   return test(count, requests, [&](Completed* completed) {
-    return found_some(next, count, requests, found, indices, statuses, completed);
+    return found_some<Language>(next, count, requests, found, indices, statuses, completed);
   });
 }
 
+template <typename Language = C>
 int wait_some(const auto& next, const auto& test, int count, void* requests, int* found,
               int* indices, void* statuses) {
   if (!sums_in_flight()) [[likely]]
     return next(count, requests, found, indices, statuses);
   return wait_for_some(count, requests, [&](Completed* completed) {
-    return found_some(test, count, requests, found, indices, statuses, completed);
+    return found_some<Language>(test, count, requests, found, indices, statuses, completed);
   });
+}
+
+int get_status(const auto& next, Word request, int* flag, void* status) {
+  return test(0, nullptr, [&](Completed*) { return next(request, flag, status); });
 }
 
 int free_request(const auto& next, void* request) {
@@ -170,6 +214,8 @@ SLIMPI_BOTH(Testany, test_any, (int count, void* requests, int* index, int* flag
 SLIMPI_BOTH(Testsome, test_some,
             (int count, void* requests, int* found, int* indices, void* statuses), count, requests,
             found, indices, statuses)
+SLIMPI_BOTH(Request_get_status, get_status, (Word request, int* flag, void* status), request, flag,
+            status)
 SLIMPI_BOTH(Request_free, free_request, (void* request), request)
 SLIMPI_BOTH(Cancel, cancel, (void* request), request)
 
@@ -218,16 +264,47 @@ SLIMPI_F08(cancel, (void* request, int* error), cancel(next, request), request)
 SLIMPI_F08(wait, (void* request, void* status, int* error), wait_one(next, request, status),
            request, status)
 SLIMPI_F08(waitall, (const int* count, void* requests, void* statuses, int* error),
-           wait_for_all(*count, requests, next, nullptr, true), count, requests, statuses)
+           wait_all<F08>(next, *count, requests, statuses), count, requests, statuses)
 SLIMPI_F08(test, (void* request, int* flag, void* status, int* error),
            test_one(next, request, flag, status), request, flag, status)
 SLIMPI_F08(testall, (const int* count, void* requests, int* flag, void* statuses, int* error),
-           test(*count, requests,
-                [&](Completed* completed) {
-                  const int result = next();
-                  *completed = {.count = *flag != 0 ? *count : 0, .several = true};
-                  return result;
-                }),
-           count, requests, flag, statuses)
+           test_all<F08>(next, *count, requests, flag, statuses), count, requests, flag, statuses)
+SLIMPI_F08(testany,
+           (const int* count, void* requests, int* index, int* flag, void* status, int* error),
+           test_any<F08>(next, *count, requests, index, flag, status), count, requests, index, flag,
+           status)
+SLIMPI_F08(testsome,
+           (const int* count, void* requests, int* found, int* indices, void* statuses, int* error),
+           test_some<F08>(next, *count, requests, found, indices, statuses), count, requests, found,
+           indices, statuses)
+SLIMPI_F08(request_get_status, (const void* request, int* flag, void* status, int* error),
+           get_status(next, Word(), flag, status), request, flag, status)
+
+namespace {
+
+// As the next MPI_Testany and MPI_Testsome of C.
+int test_any_f08(int count, void* requests, int* index, int* flag, void* status) {
+  int code = 0;
+  SLIMPI_NEXT("mpi_testany_f08_", void(const int*, void*, int*, int*, void*, int*))
+  (&count, requests, index, flag, status, &code);
+  return code;
+}
+
+int test_some_f08(int count, void* requests, int* found, int* indices, void* statuses) {
+  int code = 0;
+  SLIMPI_NEXT("mpi_testsome_f08_", void(const int*, void*, int*, int*, void*, int*))
+  (&count, requests, found, indices, statuses, &code);
+  return code;
+}
+
+}  // namespace
+
+SLIMPI_F08(waitany, (const int* count, void* requests, int* index, void* status, int* error),
+           wait_any<F08>(next, test_any_f08, *count, requests, index, status), count, requests,
+           index, status)
+SLIMPI_F08(waitsome,
+           (const int* count, void* requests, int* found, int* indices, void* statuses, int* error),
+           wait_some<F08>(next, test_some_f08, *count, requests, found, indices, statuses), count,
+           requests, found, indices, statuses)
 
 }  // namespace slimpi::intercept

@@ -158,8 +158,7 @@ Status refuse(Refusal why) {
     return fail(
         Status::disagreement,
         std::string("SLIMPI_TYPES differs between the ranks of a communicator: some have ") +
-            kElementRows[type].name +
-            ", others do not; start all ranks with the same value");
+            kElementRows[type].name + ", others do not; start all ranks with the same value");
   switch (why) {
     case Refusal::none:
       return Status::ok;
@@ -170,10 +169,9 @@ Status refuse(Refusal why) {
       return fail(Status::unsupported, "MPI has almost no free context ids for communicators left");
     case Refusal::single_threaded:
       return fail(Status::disagreement,
-                  "some ranks can take nonblocking sums and others cannot (they have no "
-                  "MPI_THREAD_MULTIPLE), and the first float sum of a communicator is nonblocking; "
-                  "let all ranks call MPI_Init_thread with the same level, or set "
-                  "SLIMPI_ALGORITHM=off");
+                  "some ranks have MPI_THREAD_MULTIPLE and others do not, and the first float sum "
+                  "of a communicator is nonblocking; let all ranks call MPI_Init_thread with the "
+                  "same level, or set SLIMPI_ALGORITHM=off");
     case Refusal::without_type:
       break;
   }

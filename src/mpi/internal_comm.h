@@ -5,9 +5,10 @@
 //  - Nothing of the program's is called, copied or counted by slimpi's own work. Internal
 //    communicators come from MPI_Comm_create, or, for nonblocking sums, MPI_Comm_create_group,
 //    which copy no attributes, never from MPI_Comm_dup. Messages of MPI_Comm_create_group that the
-//    program could receive are sent on a communicator of slimpi's (make_hidden_world). (comm/node_layout.cpp uses
-//    MPI_Comm_split_type for a moment, on an internal one.) No error handler of the program runs
-//    because slimpi could not get one. No attribute is set on a communicator that is being freed.
+//    program could receive are sent on a communicator of slimpi's (make_hidden_world).
+//    (comm/node_layout.cpp uses MPI_Comm_split_type for a moment, on an internal one.) No error
+//    handler of the program runs because slimpi could not get one. No attribute is set on a
+//    communicator that is being freed.
 //  - Nothing of slimpi's outlives the MPI that it came from. A process that uses sessions may end
 //    MPI and start it again; the old handles are then invalid. So what slimpi makes with MPI is
 //    freed with the communicator that it serves, or is forgotten when MPI ends.

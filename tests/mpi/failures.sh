@@ -62,7 +62,7 @@ holds "fatal: the job ends in failure ($status)" test "$status" -ne 0 -a "$statu
 holds "fatal: one line says why" grep -q 'slimpi\[1\] error: receiving: ' err.txt
 
 # Ranks that only agree can fail, too.
-SLIMPI_ERROR_FEEDBACK=1 run 3 agree:1:24 return
+SLIMPI_ERROR_FEEDBACK=1 run 3 agree:1:14 return
 expect "$status" 0 "agree: the program goes on"
 all_ranks 3 'second error .*slimpi: ' "agree: an error on every rank"
 all_ranks 3 'small exact' "agree: small calls pass"

@@ -37,5 +37,7 @@ export SLIMPI_ALGORITHM=allreduce
 try "an MPI without threads" 6 2 env SLIMPI_PROGRESS=thread "$program" hidden waits
 line="SLIMPI_PROGRESS=thread needs MPI_THREAD_MULTIPLE, which .* nonblocking sums are left to MPI"
 expect "$(grep -c "$line" out.txt)" 1 "an MPI without threads: one line"
-try "one rank alone has threads" 6 2 "$on_rank" 1 SLIMPI_PROGRESS=thread "$program" none waits
+try "one rank alone has threads" 6 2 env SLIMPI_PROGRESS=calls \
+  "$on_rank" 1 SLIMPI_PROGRESS=thread "$program" none waits
+try "MPI_Init asks for threads" 0 2 "$program" none waits
 verdict
