@@ -10,8 +10,7 @@ namespace slimpi::intra {
 // Asks no other rank: the answer goes into the word that each rank publishes before the call's
 // first barrier, and the ranks use the path only if all published the same.
 DevicePath::Readiness DevicePath::readiness(const device::Location& location) const {
-  const bool host_only = intra_ == Intra::shm || intra_ == Intra::cma;
-  if (host_only || refused_ || location.device->ipc == nullptr) return unavailable;
+  if (intra_ == Intra::shm || refused_ || location.device->ipc == nullptr) return unavailable;
   if (!location_) return not_open;
   // The buffers and the NCCL communicator that are open belong to one GPU, and to its memory since
   // the last reset.
@@ -37,7 +36,7 @@ Status DevicePath::open(NodeBarrier& shared, comm::Exchange& exchange,
     }
     if (intra_ == Intra::nccl)
       return fail(Status::unsupported, "SLIMPI_INTRA=nccl cannot be used here: " + reason +
-                                           "; accepted: auto, ipc, cma, shm, mpi");
+                                           "; accepted: auto, ipc, shm, mpi");
     log_once(LogLevel::info, "NCCL is not used inside the node: " + reason);
   }
   SLIMPI_TRY(buffers.open(shared, exchange, location, statistics, &opened, &reason));

@@ -9,7 +9,6 @@
 #include "comm/kernel_result.h"
 #include "intra/node_state.h"
 #include "intra/pass_decision.h"
-#include "intra/transport_cma.h"
 #include "intra/transports.h"
 
 namespace slimpi::intra {
@@ -102,13 +101,11 @@ Status reserve_intra_allreduce(const comm::Call& call) {
                                              statistics);
 }
 
-Status intra_reduce_scatter(comm::Call& call, const comm::InterNodeGroup& group,
-                            NodePieces* pieces) {
+Status intra_reduce_scatter(comm::Call& call, const comm::InterNodeGroup& group) {
   const Timed timed(call.communicator.statistics(), Stage::intra, "node sum", 4 * call.count);
   // A segment exists on all ranks of the communicator or on none.
   if (shared_of(call.communicator) == nullptr) return reduce_scatter_by_mpi(call, group);
-  SLIMPI_TRY(reduce_scatter_in_blocks(call, group, pieces != nullptr));
-  if (call.node_path == DevicePath::Path::pieces) pieces->begin();
+  SLIMPI_TRY(reduce_scatter_in_blocks(call, group));
   return call.node_path == DevicePath::Path::nccl ? reduce_scatter_by_nccl(call, group)
                                                   : Status::ok;
 }

@@ -84,7 +84,7 @@ void OneNodePass::leave_to_mpi(std::uint64_t block) {
 }
 
 Status OneNodePass::run() {
-  SLIMPI_TRY(offer(word_, false));
+  SLIMPI_TRY(offer(word_));
   if (leaves_all()) return Status::ok;
   SLIMPI_TRY(agree());
   if (call_.node_path == Path::nccl) return Status::ok;

@@ -20,9 +20,8 @@ constexpr std::uint64_t kUnfit = 1 << 3;        // only MPI gives MPI's bytes fo
 constexpr std::uint64_t kSeveralNans = 1 << 4;  // an addition of two NaNs
 constexpr std::uint64_t kOnDevice = 1 << 5;     // adds on a device, whose NaNs have other bytes
 
-// Bits that count only if all ranks set them.
-constexpr std::uint64_t kPieces = 1 << 6;   // the sum may be made piece by piece
-constexpr std::uint64_t kChecked = 1 << 7;  // kUnfit says if a device may add this rank's values
+// A bit that counts only if all ranks set it.
+constexpr std::uint64_t kChecked = 1 << 6;  // kUnfit says if a device may add this rank's values
 
 // The control bits of the floating-point environment.
 constexpr int kEnvironmentShift = 16;
@@ -35,8 +34,8 @@ constexpr std::uint64_t kCount = std::uint64_t(0xffffffff) << kCountShift;
 }  // namespace published
 
 struct PassDecision {
-  DevicePath::Path path;  // pieces: all ranks want that, and none has buffers on a device
-  bool open;              // a device path is to be opened first: all ranks could, and none is open
+  DevicePath::Path path;
+  bool open;   // a device path is to be opened first: all ranks could, and none is open
   bool again;  // other message buffers are used than before the barrier, or for the first time
 };
 
@@ -45,9 +44,7 @@ inline PassDecision decide(const NodeBarrier::Published& words, DevicePath::Path
   using Path = DevicePath::Path;
   if (!words.alike(published::kReadiness)) return {Path::host, false, true};
   const bool open = (words.all & published::kReadiness) == DevicePath::not_open;
-  const bool pieces = (words.all & published::kPieces) != 0 && own == Path::host;
-  // A rank that wanted pieces has not copied anything yet.
-  return {pieces ? Path::pieces : own, open, open || !words.alike(published::kPieces)};
+  return {own, open, open};
 }
 
 }  // namespace slimpi::intra

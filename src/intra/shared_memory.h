@@ -20,7 +20,6 @@
 #include "device/device.h"
 #include "intra/buffer_ring.h"
 #include "intra/cache_locality.h"
-#include "intra/peer_memory.h"
 
 namespace slimpi::intra {
 
@@ -57,9 +56,6 @@ class NodeSegment {
   std::byte* probe_lines(int local) const { return region(local) + kPage; }
   // A note of each rank. That rank writes it; the others read it after a barrier.
   std::byte* note(int local) const { return probe_lines(local) + CacheLocality::kProbeBytes; }
-  PeerNote& peer_note(int local) const {
-    return *reinterpret_cast<PeerNote*>(note(local) + kPeerNote);
-  }
   // The data area of a rank, aligned to 64 bytes. Only that rank writes it.
   float* data(int local) const { return reinterpret_cast<float*>(region(local) + kFrontBytes); }
 
@@ -73,10 +69,6 @@ class NodeSegment {
   // How the ranks exchange device memory. Set when the segment is opened.
   std::unique_ptr<DevicePath> device_path;
 
-  // Whether SLIMPI_INTRA and the kernel let the ranks of every node read each other's memory. Set
-  // when the segment is opened; the same on all ranks of the communicator.
-  bool peers_readable = false;
-
   // Ends this rank's use of a segment. Other ranks may still read its device memory, so it waits
   // for them briefly. If one has not left by then, the segment is kept until a later leave().
   static void leave(std::unique_ptr<NodeSegment> segment);
@@ -86,8 +78,7 @@ class NodeSegment {
   static constexpr std::size_t kPage = 4096;
   static constexpr std::size_t kHeaderBytes = kPage;
   static constexpr std::size_t kFrontBytes = kPage + CacheLocality::kProbeBytes + kPage;
-  static constexpr std::size_t kPeerNote = 512;  // where the peer note lies on the page of the note
-  static_assert(kNoteBytes <= kPeerNote && kPeerNote + sizeof(PeerNote) <= kPage);
+  static_assert(kNoteBytes <= kPage);
   std::size_t region_bytes() const {
     return round_up(kFrontBytes + ring.floats() * sizeof(float), kPage);
   }

@@ -28,25 +28,23 @@ std::string BlockPass::describe_counts() const {
                               shared_.word(other) >> published::kCountShift);
 }
 
-Status BlockPass::offer(std::uint64_t word, bool wants_pieces) {
+Status BlockPass::offer(std::uint64_t word) {
   const DevicePath::Readiness mine = device_path().readiness(call_.location);
   own_ = mine == DevicePath::ready ? device_path().path() : Path::host;
   use(own_);
   if (mine == DevicePath::unavailable) shared_.segment().pin(call_.location);
-  if (wants_pieces) shared_.segment().peer_note(me_).offer(call_.in, call_.out);
-  shared_.publish(std::uint64_t(mine) | word | call_.count << published::kCountShift |
-                  (wants_pieces ? published::kPieces : 0));
-  if (own_ != Path::nccl && !wants_pieces) SLIMPI_TRY(copy_to_others(0));
+  shared_.publish(std::uint64_t(mine) | word | call_.count << published::kCountShift);
+  if (own_ != Path::nccl) SLIMPI_TRY(copy_to_others(0));
   SLIMPI_TRY(barrier());
   return shared_.published().alike(published::kCount)
              ? Status::ok
              : fail(Status::bad_message, describe_counts());
 }
 
-// When this returns, the first block is in the message buffers, unless the call is done by nccl or
-// in pieces. Only if ranks offered different buffers, or if they had to open a device path first,
-// is the first block copied a second time. The first copy does no harm: every call writes a message
-// buffer before it reads it.
+// When this returns, the first block is in the message buffers, unless the call is done by nccl.
+// The first block is copied a second time only if ranks offered different buffers, or if they had
+// to open a device path first. The first copy does no harm: every call writes a message buffer
+// before it reads it.
 Status BlockPass::agree() {
   const PassDecision decision = decide(shared_.published(), own_);
   Path& path = call_.node_path;
@@ -56,7 +54,7 @@ Status BlockPass::agree() {
         device_path().open(shared_, exchange_, call_.location, call_.communicator.statistics()));
     path = device_path().path();
   }
-  if (path == Path::nccl || path == Path::pieces || !decision.again) return Status::ok;
+  if (path == Path::nccl || !decision.again) return Status::ok;
   use(path);
   if (path == Path::host) shared_.segment().pin(call_.location);
   SLIMPI_TRY(copy_to_others(0));
@@ -116,10 +114,10 @@ Status BlockPass::find_addends(std::uint64_t block, std::pmr::vector<const float
   return Status::ok;
 }
 
-Status BlockPass::run_sum(bool wants_pieces) {
-  SLIMPI_TRY(offer(0, wants_pieces));
+Status BlockPass::run_sum() {
+  SLIMPI_TRY(offer(0));
   SLIMPI_TRY(agree());
-  if (call_.node_path == Path::nccl || call_.node_path == Path::pieces) return Status::ok;
+  if (call_.node_path == Path::nccl) return Status::ok;
   for (std::uint64_t block = 0; block < blocks_.blocks(); ++block) {
     // A rank without a shard passes the same barriers.
     if (const comm::Range mine = own(block); mine.count != 0) {
@@ -147,8 +145,8 @@ Status BlockPass::run_share() {
   return copied();
 }
 
-Status BlockPass::sum(bool wants_pieces) {
-  return settle(caught([&] { return run_sum(wants_pieces); }));
+Status BlockPass::sum() {
+  return settle(caught([&] { return run_sum(); }));
 }
 
 Status BlockPass::share() {
@@ -159,9 +157,8 @@ std::uint64_t shared_scratch_floats(std::size_t size, const comm::InterNodeGroup
   return size * piece_of(group, NodeSegment::kBlock);
 }
 
-Status reduce_scatter_in_blocks(comm::Call& call, const comm::InterNodeGroup& group,
-                                bool wants_pieces) {
-  return BlockPass(call, group).sum(wants_pieces);
+Status reduce_scatter_in_blocks(comm::Call& call, const comm::InterNodeGroup& group) {
+  return BlockPass(call, group).sum();
 }
 
 Status all_gather_in_blocks(comm::Call& call, const comm::InterNodeGroup& group) {

@@ -38,7 +38,7 @@ class BlockPass : protected NodePass {
       : NodePass(call, group), shared_(*shared_of(call.communicator)) {}
 
   // The two passes of a hierarchical call; see transports.h.
-  Status sum(bool wants_pieces);
+  Status sum();
   Status share();
 
  protected:
@@ -46,7 +46,7 @@ class BlockPass : protected NodePass {
 
   // The steps of the first barrier: each rank offers, by what its own buffers allow, and publishes
   // `word` in addition; then all know each other's words, and agree.
-  Status offer(std::uint64_t word, bool wants_pieces);
+  Status offer(std::uint64_t word);
   Status agree();
   // The last step. Every rank has passed the same message buffers, so all agree on the next call's.
   void end() { ring().pass(message_buffers_, blocks_.blocks()); }
@@ -93,7 +93,7 @@ class BlockPass : protected NodePass {
   const Where in_out_ = call_.count * sizeof(float) >= kLargeBytes ? Where::memory : Where::caches;
 
  private:
-  Status run_sum(bool wants_pieces);
+  Status run_sum();
   Status run_share();
   void use(Path path);
   std::string describe_counts() const;

@@ -4,12 +4,10 @@
 //
 //   mpi    transport_mpi.cpp    messages
 //   shm    transport_shm_ipc.h  message buffers in the segment, in host memory
-//   cma    transport_cma.h      reading in place: sums between nodes in pieces; all others as shm
 //   ipc    transport_shm_ipc.h  message buffers in GPU memory (ipc_buffers.h)
 //   nccl   transport_nccl.cpp   NCCL, GPU to GPU (nccl_group.h)
 //
-// auto: NodeState::open_shared decides on mpi, device_transport.h on nccl or ipc, pass_decision.h
-// on pieces; else shm.
+// auto: NodeState::open_shared decides on mpi, device_transport.h on nccl or ipc; else shm.
 #pragma once
 #include "comm/call.h"
 #include "intra/device_transport.h"
@@ -27,10 +25,8 @@ Status reserve_node_messages(const comm::Call& call, const comm::InterNodeGroup&
 
 // shm and ipc: in blocks through memory that the node's ranks share. Needs shared_of(). The ranks
 // decide together at the first barrier, and set call.node_path, by which the all-gather goes, too.
-// If the buffers allow nccl, nothing else is done. It is `pieces` where all ranks want NodePieces
-// and can have them: then every rank's buffers are in its note, and nothing else was done.
-Status reduce_scatter_in_blocks(comm::Call& call, const comm::InterNodeGroup& group,
-                                bool wants_pieces);
+// If the buffers allow nccl, nothing else is done.
+Status reduce_scatter_in_blocks(comm::Call& call, const comm::InterNodeGroup& group);
 Status all_gather_in_blocks(comm::Call& call, const comm::InterNodeGroup& group);
 
 // The whole allreduce of one node, added pairwise as MPICH adds. `word`: what this rank publishes

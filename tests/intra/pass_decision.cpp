@@ -11,7 +11,6 @@ using slimpi::intra::DevicePath;
 using slimpi::intra::NodeBarrier;
 using slimpi::intra::PassDecision;
 using Path = DevicePath::Path;
-namespace published = slimpi::intra::published;
 
 namespace {
 
@@ -53,17 +52,6 @@ void ranks_that_differ_use_the_host(void**) {
     }
 }
 
-void all_sum_in_pieces_or_none(void**) {
-  const PassDecision all = decided({published::kPieces, published::kPieces}, Path::host);
-  assert_true(all.path == Path::pieces && !all.again);
-  // A rank that wanted pieces has not copied its first block.
-  const PassDecision some = decided({published::kPieces, 0}, Path::host);
-  assert_true(some.path == Path::host && some.again);
-  const PassDecision other =
-      decided({published::kPieces, std::uint64_t(DevicePath::ready)}, Path::host);
-  assert_true(other.path == Path::host && other.again);
-}
-
 }  // namespace
 
 int main() {
@@ -71,7 +59,6 @@ int main() {
       cmocka_unit_test(ranks_that_are_alike_use_what_they_have),
       cmocka_unit_test(a_path_is_opened_if_all_can),
       cmocka_unit_test(ranks_that_differ_use_the_host),
-      cmocka_unit_test(all_sum_in_pieces_or_none),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
 }

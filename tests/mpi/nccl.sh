@@ -100,7 +100,7 @@ unable() { # WHAT TEXT
   SLIMPI_RANKS_PER_NODE=0 under 2 "$top_builddir/tests/gpu/nccl" unlinked 20003 \
     >out.txt 2>&1 || status=$?
   holds "$1: the job ends" test "$status" != 0 -a "$status" != 124
-  holds "$1: it is said why" grep -q "$refused: .*$2.*; accepted: auto, ipc, cma, shm, mpi" out.txt
+  holds "$1: it is said why" grep -q "$refused: .*$2.*; accepted: auto, ipc, shm, mpi" out.txt
 }
 FAKE_GPUS=shared unable "SLIMPI_INTRA=nccl, a GPU for two" "two ranks use the GPU"
 LD_LIBRARY_PATH=$work/without unable "SLIMPI_INTRA=nccl without NCCL" "libnccl.so.2"
