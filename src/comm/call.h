@@ -42,8 +42,8 @@ struct Plan {
 enum class StreamRole { compute, d2h, h2d };
 
 // How a call exchanges inside its node where its ranks share memory: through that of the host
-// (host), in each other's device memory (ipc), or by NCCL from GPU to GPU (nccl).
-enum class NodePath { host, ipc, nccl };
+// (host), or by NCCL from GPU to GPU (nccl).
+enum class NodePath { host, nccl };
 
 // One allreduce. `in` and `out` hold `count` floats at `location`; in == out if the program
 // passed MPI_IN_PLACE. `in` is never written unless it is also `out`. The buffers belong to the

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How the ranks of a node exchange device buffers without host memory: between their GPUs by
-// NCCL, or in message buffers that each rank opens to the others (ipc). The node-local ranks
-// decide it together, at the first call in which all of them have buffers on such a device. The
-// object belongs to their segment.
+// Whether the ranks of a node exchange device buffers without host memory: between their GPUs by
+// NCCL. The node-local ranks decide it together, at the first call in which all of them have
+// buffers on such a device. The object belongs to their segment.
 #pragma once
 #include <cstdint>
 #include <optional>
 
 #include "base/option_types.h"
 #include "comm/call.h"
-#include "intra/ipc_buffers.h"
 #include "intra/nccl_group.h"
 
 namespace slimpi::intra {
@@ -26,13 +24,12 @@ class DevicePath {
   enum Readiness : std::uint64_t { unavailable = 0, not_open = 1, ready = 2 };
   Readiness readiness(const device::Location& location) const;
 
-  // To be called when all node-local ranks published `not_open`: opens the fastest path that works.
+  // To be called when all node-local ranks published `not_open`: opens NCCL's communicator.
   // Afterwards path() is the same on all of them. If it is `host`, no rank tries again.
   Status open(NodeBarrier& shared, comm::Exchange& exchange, const device::Location& location,
               Statistics& statistics);
   Path path() const { return path_; }
 
-  IpcBuffers buffers;
   NcclGroup nccl;
 
  private:

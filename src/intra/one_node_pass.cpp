@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The whole allreduce of one node in one pass of transport_shm_ipc.h, with the bytes that MPI
+// The whole allreduce of one node in one pass of transport_shm.h, with the bytes that MPI
 // itself would give: pairwise additions, and back to MPI where only MPI can give them.
 #include "base/float_environment.h"
 #include "intra/ordered_sum.h"
-#include "intra/transport_shm_ipc.h"
+#include "intra/transport_shm.h"
 #include "intra/transports.h"
 
 namespace slimpi::intra {

@@ -36,7 +36,7 @@ constexpr std::uint64_t kCount = std::uint64_t(0xffffffff) << kCountShift;
 struct PassDecision {
   DevicePath::Path path;
   bool open;   // a device path is to be opened first: all ranks could, and none is open
-  bool again;  // other message buffers are used than before the barrier, or for the first time
+  bool again;  // some rank did not fill the message buffers before the barrier
 };
 
 // `own`: the path of this rank before the barrier.
@@ -44,7 +44,7 @@ inline PassDecision decide(const NodeBarrier::Published& words, DevicePath::Path
   using Path = DevicePath::Path;
   if (!words.alike(published::kReadiness)) return {Path::host, false, true};
   const bool open = (words.all & published::kReadiness) == DevicePath::not_open;
-  return {own, open, open};
+  return {own, open, false};
 }
 
 }  // namespace slimpi::intra

@@ -21,7 +21,7 @@ namespace slimpi::intra {
 
 namespace {
 
-// How long a rank that leaves waits for others that may still read its device memory.
+// How long a rank that leaves waits for the others before it closes the NCCL communicator.
 constexpr auto kPatience = std::chrono::seconds(2);
 
 // Segments that other ranks have not left yet. Never destroyed: exit handlers may still free
@@ -88,11 +88,9 @@ bool NodeSegment::gone() const {
   return header().gone.load(std::memory_order_acquire) == std::uint32_t(ranks_);
 }
 
-// No rank frees its device memory before the others have unmapped it. The NCCL communicator is
-// closed after that, because closing it waits for the other ranks without progress in MPI.
+// Closing the NCCL communicator waits for the other ranks without progress in MPI, so all leave
+// first.
 bool NodeSegment::close_device_path() {
-  if (device_path != nullptr) device_path->buffers.close();
-  // From here on this rank uses no device memory of the others.
   header().gone.fetch_add(1, std::memory_order_acq_rel);
   if (device_path == nullptr || device_path->path() == DevicePath::Path::host) return true;
   const auto end = std::chrono::steady_clock::now() + kPatience;

@@ -69,8 +69,8 @@ class NodeSegment {
   // How the ranks exchange device memory. Set when the segment is opened.
   std::unique_ptr<DevicePath> device_path;
 
-  // Ends this rank's use of a segment. Other ranks may still read its device memory, so it waits
-  // for them briefly. If one has not left by then, the segment is kept until a later leave().
+  // Ends this rank's use of a segment. With an NCCL communicator it waits briefly for the other
+  // ranks. If one has not left by then, the segment is kept until a later leave().
   static void leave(std::unique_ptr<NodeSegment> segment);
 
  private:

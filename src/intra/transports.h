@@ -3,11 +3,10 @@
 // SLIMPI_INTRA:
 //
 //   mpi    transport_mpi.cpp    messages
-//   shm    transport_shm_ipc.h  message buffers in the segment, in host memory
-//   ipc    transport_shm_ipc.h  message buffers in GPU memory (ipc_buffers.h)
+//   shm    transport_shm.h      message buffers in the segment, in host memory
 //   nccl   transport_nccl.cpp   NCCL, GPU to GPU (nccl_group.h)
 //
-// auto: NodeState::open_shared decides on mpi, device_transport.h on nccl or ipc; else shm.
+// auto: NodeState::open_shared decides on mpi, device_transport.h on nccl; else shm.
 #pragma once
 #include "comm/call.h"
 #include "intra/device_transport.h"
@@ -23,7 +22,7 @@ Status all_gather_by_mpi(comm::Call& call, const comm::InterNodeGroup& group);
 // Reserves the message buffers of both.
 Status reserve_node_messages(const comm::Call& call, const comm::InterNodeGroup& group);
 
-// shm and ipc: in blocks through memory that the node's ranks share. Needs shared_of(). The ranks
+// shm: in blocks through memory that the node's ranks share. Needs shared_of(). The ranks
 // decide together at the first barrier, and set call.node_path, by which the all-gather goes, too.
 // If the buffers allow nccl, nothing else is done.
 Status reduce_scatter_in_blocks(comm::Call& call, const comm::InterNodeGroup& group);

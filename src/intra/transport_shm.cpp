@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "intra/transport_shm_ipc.h"
+#include "intra/transport_shm.h"
 
 #include "base/activity.h"
 #include "base/round_up.h"
@@ -9,9 +9,8 @@
 
 namespace slimpi::intra {
 
-// Chooses the message buffers. The length of a block, and so the number of blocks, depends on it.
-void BlockPass::use(Path path) {
-  ipc_ = path == Path::ipc ? &device_path().buffers : nullptr;
+BlockPass::BlockPass(comm::Call& call, const comm::InterNodeGroup& group)
+    : NodePass(call, group), shared_(*shared_of(call.communicator)) {
   blocks_.divide(piece_of(group_, ring().longest()));
   if (blocks_.blocks() == 1)
     blocks_.divide(std::min<std::uint64_t>(blocks_.piece(), round_up(blocks_.longest(), 16)));
@@ -31,7 +30,6 @@ std::string BlockPass::describe_counts() const {
 Status BlockPass::offer(std::uint64_t word) {
   const DevicePath::Readiness mine = device_path().readiness(call_.location);
   own_ = mine == DevicePath::ready ? device_path().path() : Path::host;
-  use(own_);
   if (mine == DevicePath::unavailable) shared_.segment().pin(call_.location);
   shared_.publish(std::uint64_t(mine) | word | call_.count << published::kCountShift);
   if (own_ != Path::nccl) SLIMPI_TRY(copy_to_others(0));
@@ -42,9 +40,8 @@ Status BlockPass::offer(std::uint64_t word) {
 }
 
 // When this returns, the first block is in the message buffers, unless the call is done by nccl.
-// The first block is copied a second time only if ranks offered different buffers, or if they had
-// to open a device path first. The first copy does no harm: every call writes a message buffer
-// before it reads it.
+// The first block is copied a second time only if ranks offered different paths. The first copy
+// does no harm: every call writes a message buffer before it reads it.
 Status BlockPass::agree() {
   const PassDecision decision = decide(shared_.published(), own_);
   Path& path = call_.node_path;
@@ -54,9 +51,9 @@ Status BlockPass::agree() {
         device_path().open(shared_, exchange_, call_.location, call_.communicator.statistics()));
     path = device_path().path();
   }
-  if (path == Path::nccl || !decision.again) return Status::ok;
-  use(path);
-  if (path == Path::host) shared_.segment().pin(call_.location);
+  if (path == Path::nccl) return Status::ok;
+  shared_.segment().pin(call_.location);
+  if (!decision.again) return Status::ok;
   SLIMPI_TRY(copy_to_others(0));
   return barrier();
 }
@@ -135,7 +132,6 @@ Status BlockPass::run_sum() {
 }
 
 Status BlockPass::run_share() {
-  use(call_.node_path);
   for (std::uint64_t block = 0; block < blocks_.blocks(); ++block) {
     SLIMPI_TRY(copy_sum(block, call_.out + own(block).first));
     SLIMPI_TRY(barrier());
