@@ -35,7 +35,6 @@ struct Plan {
   // Of this buffer, from slimpi_describe_next; together at most `count` floats. algorithm/powersgd
   // reads them. The ranks compare them before that. The call of the program owns them.
   std::span<const MatrixSize> matrices;
-  std::optional<Shape> shape;  // of this buffer, from slimpi_set_shape; compared before it is used
 };
 
 // What a stream of a communicator is for: kernels, copies out of a device, copies into it.
