@@ -9,7 +9,7 @@
 //   2. Before the first barrier of a call (node_barrier.h) each rank publishes one word: what its
 //      buffers allow (pass_decision.h).
 //   3. From the words all ranks make the same decision: through the segment (shm) or by NCCL.
-//      transports.h names the file of each.
+//      transports.h has the table.
 //   4. The vector passes in blocks, a piece of each shard in one (node_pass.h). The owner of a
 //      shard adds in rank order (ordered_sum.h); on one node as MPI does (mpi_order_probe.h).
 //   5. A failure of one rank becomes one of all (comm::Exchange::settle). The communicator makes no

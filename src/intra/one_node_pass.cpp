@@ -87,7 +87,7 @@ Status OneNodePass::run() {
   SLIMPI_TRY(offer(word_));
   if (leaves_all()) return Status::ok;
   SLIMPI_TRY(agree());
-  if (call_.node_path == Path::nccl) return Status::ok;
+  if (call_.node_path == comm::NodePath::nccl) return Status::ok;
   for (std::uint64_t block = 0; block < blocks_.blocks(); ++block) {
     SLIMPI_TRY(add(block));
     SLIMPI_TRY(copy_to_others(block + 1));
@@ -110,8 +110,8 @@ Status OneNodePass::run() {
 
 }  // namespace
 
-Status allreduce_in_blocks(comm::Call& call, const comm::InterNodeGroup& group, std::uint64_t word,
-                           NodeResult* result) {
+Status allreduce_by_shm(comm::Call& call, const comm::InterNodeGroup& group, std::uint64_t word,
+                        NodeResult* result) {
   return OneNodePass(call, group, word, result).allreduce();
 }
 

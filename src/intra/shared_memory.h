@@ -23,7 +23,7 @@
 
 namespace slimpi::intra {
 
-class DevicePath;
+class NcclGroup;
 
 class NodeSegment {
  public:
@@ -67,7 +67,7 @@ class NodeSegment {
   void pin(const device::Location& location);
 
   // How the ranks exchange device memory. Set when the segment is opened.
-  std::unique_ptr<DevicePath> device_path;
+  std::unique_ptr<NcclGroup> nccl;
 
   // Ends this rank's use of a segment. With an NCCL communicator it waits briefly for the other
   // ranks. If one has not left by then, the segment is kept until a later leave().
@@ -87,7 +87,7 @@ class NodeSegment {
   }
   Header& header() const { return *reinterpret_cast<Header*>(memory_); }
   bool gone() const;  // whether all ranks have left
-  bool close_device_path();
+  bool close_nccl();
 
   const int ranks_, me_;
   Statistics& statistics_;

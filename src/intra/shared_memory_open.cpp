@@ -13,7 +13,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
-#include "intra/device_transport.h"
+#include "intra/nccl_group.h"
 
 namespace slimpi::intra {
 
@@ -98,7 +98,7 @@ Status open_segment(comm::Exchange& exchange, const comm::NodeLayout& layout, In
     SLIMPI_TRY(map(exchange, layout, int(largest), *made, &good));
     if (!good) continue;
     made->touch();  // only now, when every rank has reserved its part
-    made->device_path = std::make_unique<DevicePath>(intra);
+    made->nccl = std::make_unique<NcclGroup>(intra);
     *segment = std::move(made);
     break;
   }

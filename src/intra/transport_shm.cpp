@@ -28,11 +28,10 @@ std::string BlockPass::describe_counts() const {
 }
 
 Status BlockPass::offer(std::uint64_t word) {
-  const DevicePath::Readiness mine = device_path().readiness(call_.location);
-  own_ = mine == DevicePath::ready ? device_path().path() : Path::host;
-  if (mine == DevicePath::unavailable) shared_.segment().pin(call_.location);
+  const NcclGroup::Readiness mine = nccl().readiness(call_.location);
+  if (mine == NcclGroup::unavailable) shared_.segment().pin(call_.location);
   shared_.publish(std::uint64_t(mine) | word | call_.count << published::kCountShift);
-  if (own_ != Path::nccl) SLIMPI_TRY(copy_to_others(0));
+  if (mine != NcclGroup::ready) SLIMPI_TRY(copy_to_others(0));
   SLIMPI_TRY(barrier());
   return shared_.published().alike(published::kCount)
              ? Status::ok
@@ -40,18 +39,16 @@ Status BlockPass::offer(std::uint64_t word) {
 }
 
 // When this returns, the first block is in the message buffers, unless the call is done by nccl.
-// The first block is copied a second time only if ranks offered different paths. The first copy
-// does no harm: every call writes a message buffer before it reads it.
+// The first block is copied a second time only if some ranks were ready for nccl and others were
+// not. The first copy does no harm: every call writes a message buffer before it reads it.
 Status BlockPass::agree() {
-  const PassDecision decision = decide(shared_.published(), own_);
-  Path& path = call_.node_path;
-  path = decision.path;
-  if (decision.open) {
+  const PassDecision decision = decide(shared_.published());
+  bool by_nccl = decision.nccl;
+  if (decision.open)
     SLIMPI_TRY(
-        device_path().open(shared_, exchange_, call_.location, call_.communicator.statistics()));
-    path = device_path().path();
-  }
-  if (path == Path::nccl) return Status::ok;
+        nccl().open(shared_, exchange_, call_.location, call_.communicator.statistics(), &by_nccl));
+  call_.node_path = by_nccl ? comm::NodePath::nccl : comm::NodePath::shm;
+  if (by_nccl) return Status::ok;
   shared_.segment().pin(call_.location);
   if (!decision.again) return Status::ok;
   SLIMPI_TRY(copy_to_others(0));
@@ -61,7 +58,7 @@ Status BlockPass::agree() {
 // A communicator of NCCL whose ranks may have done different things is not closed in order.
 Status BlockPass::settle(Status status) {
   status = exchange_.settle(status, {});
-  if (status != Status::ok) device_path().nccl.close(false);
+  if (status != Status::ok) nccl().close(false);
   return status;
 }
 
@@ -114,7 +111,7 @@ Status BlockPass::find_addends(std::uint64_t block, std::pmr::vector<const float
 Status BlockPass::run_sum() {
   SLIMPI_TRY(offer(0));
   SLIMPI_TRY(agree());
-  if (call_.node_path == Path::nccl) return Status::ok;
+  if (call_.node_path == comm::NodePath::nccl) return Status::ok;
   for (std::uint64_t block = 0; block < blocks_.blocks(); ++block) {
     // A rank without a shard passes the same barriers.
     if (const comm::Range mine = own(block); mine.count != 0) {
@@ -153,11 +150,29 @@ std::uint64_t shared_scratch_floats(std::size_t size, const comm::InterNodeGroup
   return size * piece_of(group, NodeSegment::kBlock);
 }
 
-Status reduce_scatter_in_blocks(comm::Call& call, const comm::InterNodeGroup& group) {
+bool can_share_memory(comm::Communicator& communicator) {
+  return shared_of(communicator) != nullptr;
+}
+
+// For addends that kernels of a device cannot read where they are, and for sums of more addends
+// than a kernel takes.
+Status reserve_for_shm(const comm::Call& call, const comm::InterNodeGroup& group) {
+  const std::size_t size = call.communicator.layout().node_ranks().size();
+  const std::uint64_t floats = shared_scratch_floats(size, group);
+  Statistics& statistics = call.communicator.statistics();
+  if (call.device.staged)
+    SLIMPI_TRY(call.scratch.node_addends().reserve(call.location, device::Place::device, floats,
+                                                   statistics));
+  if (size <= kernels::kMaxAddends) return Status::ok;
+  return call.scratch.node_partial().reserve(call.location, device::Place::device, floats,
+                                             statistics);
+}
+
+Status reduce_scatter_by_shm(comm::Call& call, const comm::InterNodeGroup& group) {
   return BlockPass(call, group).sum();
 }
 
-Status all_gather_in_blocks(comm::Call& call, const comm::InterNodeGroup& group) {
+Status all_gather_by_shm(comm::Call& call, const comm::InterNodeGroup& group) {
   return BlockPass(call, group).share();
 }
 

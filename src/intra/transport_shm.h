@@ -30,8 +30,6 @@ inline std::uint64_t piece_of(const comm::InterNodeGroup& group, std::uint64_t b
 
 class BlockPass : protected NodePass {
  public:
-  using Path = DevicePath::Path;
-
   BlockPass(comm::Call& call, const comm::InterNodeGroup& group);
 
   // The two passes of a hierarchical call; see transports.h.
@@ -91,13 +89,12 @@ class BlockPass : protected NodePass {
   Status run_sum();
   Status run_share();
   std::string describe_counts() const;
-  DevicePath& device_path() const { return *shared_.segment().device_path; }
+  NcclGroup& nccl() const { return *shared_.segment().nccl; }
   BufferRing& ring() const { return shared_.segment().ring; }
   // Whether kernels can read the others' buffers where they are.
   bool readable() const { return !call_.device.staged; }
 
   const Where stores_ = shared_.cross_cache() ? Where::memory : Where::caches;
-  Path own_ = Path::host;  // what this rank offered
   BufferRing::Buffers message_buffers_;
   NodeCopies copies_{call_};
 };
