@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* slimpi's optional C API. A program does not need it: slimpi works on programs that know nothing
- * of it. A program that wants statistics, or sets shapes, may include this header and look the
- * functions up with dlsym(RTLD_DEFAULT, ...), so that it still runs where slimpi is not preloaded.
- */
+ * of it. A program that wants statistics, or describes its tensors, may include this header and
+ * look the functions up with dlsym(RTLD_DEFAULT, ...), so that it still runs where slimpi is not
+ * preloaded. */
 #ifndef SLIMPI_H
 #define SLIMPI_H
 #include <stdint.h>
@@ -36,12 +36,6 @@ struct slimpi_statistics_t {
  * (no MPI yet, or one of another ABI) or `size` is not set. */
 int slimpi_get_statistics(struct slimpi_statistics_t* statistics);
 
-/* Says that buffers of `count` floats hold a matrix of `rows` x `columns` (rows * columns ==
- * count), for powersgd; all ranks say the same, before the first such call. The same shape again
- * changes nothing; ranks that differ at a call get an MPI error. Returns 0, or 1 if the numbers do
- * not fit; then a warning says so. It wins over SLIMPI_POWERSGD_SHAPES. */
-int slimpi_set_shape(uint64_t count, uint64_t rows, uint64_t columns);
-
 /* A matrix in a buffer, row by row. */
 typedef struct slimpi_matrix_t {
   uint64_t rows, columns;
@@ -60,7 +54,8 @@ typedef struct slimpi_tensor_t {
  * the first. slimpi copies it. All ranks of the sum say the same.
  *   The name identifies the state that error feedback, powersgd and the like keep for a tensor on a
  * communicator, whatever the address of its buffer (STATE in slimpi(7)). The matrices are for
- * powersgd; rows * columns of all of them may not exceed the count of the sum.
+ * powersgd, where they win over SLIMPI_POWERSGD_SHAPES; rows * columns of all of them may not
+ * exceed the count of the sum. Ranks whose matrices differ get an MPI error.
  * NULL takes a description back. Returns 0, or 1 if `size` is not set or a matrix is empty; then a
  * warning says which. */
 int slimpi_describe_next(const slimpi_tensor_t* tensor);

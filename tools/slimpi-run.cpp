@@ -23,6 +23,7 @@
 #include "tools/common/output.h"
 #include "tools/common/problem.h"
 #include "tools/run/arguments.h"
+#include "tools/run/estimate.h"
 #include "tools/run/program.h"
 #include "tools/run/stand_in.h"
 
@@ -157,6 +158,7 @@ int main(int argc, char** argv) {
   for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
   // By it the library tells this process, which keeps its number, from what the program starts.
   setenv("SLIMPIRUN_PID", std::to_string(getpid()).c_str(), 1);
+  if (loaded.config.estimate && is_first_process()) tools::start_estimate(*loaded.config.estimate);
   execvp(program.path.c_str(), words);
   return give_up(errno == ENOENT ? 127 : 126, program.path + ": " + std::strerror(errno));
 }

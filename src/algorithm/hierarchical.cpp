@@ -7,8 +7,6 @@
 #include "algorithm/codec_choice.h"
 #include "algorithm/error_check.h"
 #include "algorithm/node_frame.h"
-#include "algorithm/piecewise_node.h"
-#include "base/exceptions.h"
 #include "comm/communicator.h"
 #include "inter/schedule.h"
 #include "intra/intra_node.h"
@@ -24,20 +22,11 @@ Status find_residual(comm::Call& call, const comm::Range& shard, float** residua
 
 namespace {
 
-Status exchange(comm::Call& call, const NodeShard& shard, inter::NodeWork* node_work) {
+Status exchange(comm::Call& call, const NodeShard& shard) {
   if (!shard.owned()) return Status::ok;
   float* residual = nullptr;
   SLIMPI_TRY(find_residual(call, shard.range, &residual));
-  return inter::run_exchange(call, shard.group, shard.range, shard.in, shard.out, residual,
-                             node_work);
-}
-
-Status run_piecewise(comm::Call& call) {
-  PiecewiseNode node(call, call.communicator.inter_node_group(call.plan.hierarchy));
-  SLIMPI_TRY(node.begin());
-  // An exception must not unwind past node.end(): other ranks still read this call's buffers.
-  return node.end(
-      caught([&] { return exchange(call, shard_of(call), node.begun() ? &node : nullptr); }));
+  return inter::run_exchange(call, shard.group, shard.range, shard.in, shard.out, residual);
 }
 
 Status run_in_bound(comm::Call& call) {
@@ -53,14 +42,7 @@ Status run_in_bound(comm::Call& call) {
 
 Status run_hierarchical(comm::Call& call) {
   if (call.plan.max_error > 0) return run_in_bound(call);
-  OverlapChoice choice;
-  SLIMPI_TRY(choice.open(call));
-  if (choice.pieces() && PiecewiseNode::possible(call))
-    SLIMPI_TRY(run_piecewise(call));
-  else
-    SLIMPI_TRY(
-        run_in_nodes(call, [&](const NodeShard& shard) { return exchange(call, shard, nullptr); }));
-  return choice.record(call);
+  return run_in_nodes(call, [&](const NodeShard& shard) { return exchange(call, shard); });
 }
 
 // A rank without a shard makes an array of no elements; see tensor_state.h.
@@ -92,8 +74,7 @@ Status reserve_hierarchical(const comm::Call& call) {
   if (most.partial != 0)
     SLIMPI_TRY(call.scratch.exchange_partial().reserve(call.location, device::Place::device,
                                                        most.partial, communicator.statistics()));
-  SLIMPI_TRY(intra::reserve_node_sum(call, group));
-  return PiecewiseNode::reserve(call);
+  return intra::reserve_node_sum(call, group);
 }
 
 const Functions functions::hierarchical = {

@@ -23,9 +23,8 @@ std::uint64_t side_of_square(std::uint64_t count) {
   return side;
 }
 
-// The matrix that a buffer of `count` floats is where nothing is said of it alone.
+// The matrix that a buffer of `count` floats is where the program describes none.
 MatrixSize whole_matrix(const comm::Plan& plan, const Config& config, std::uint64_t count) {
-  if (plan.shape) return {plan.shape->rows, plan.shape->columns};
   if (plan.algorithm->shapes && config.powersgd_shapes)
     for (const Shape& shape : *config.powersgd_shapes)
       if (shape.count == count) return {shape.rows, shape.columns};

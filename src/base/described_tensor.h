@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the program says of its tensors: by slimpi_describe_next of the next one that it sums, by
-// slimpi_set_shape of all with one count.
+// What the program says of the next tensor that it sums, by slimpi_describe_next.
 #pragma once
 #include <atomic>
 #include <cstdint>
-#include <map>
-#include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
-
-#include "base/option_types.h"
 
 namespace slimpi {
 
@@ -36,23 +30,6 @@ struct DescribedTensor {
   static bool thread_has();
   // Threads with a description. A thread sees its own increment at once, and needs no other's.
   static inline std::atomic<int> g_waiting{0};
-};
-
-// Matrix shapes that the program sets at any time, also before MPI is initialized, and from any
-// thread. A call reads its shape once, and its ranks compare what they read.
-class ShapeHints {
- public:
-  // The shapes of the process; never destroyed.
-  static ShapeHints& all();
-
-  void set(const Shape& shape);
-
-  // The shape that was last set for buffers of `count` floats.
-  std::optional<Shape> find(std::uint64_t count) const;
-
- private:
-  mutable std::mutex mutex_;
-  std::map<std::uint64_t, Shape> shapes_;  // key: count of floats
 };
 
 }  // namespace slimpi

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What SLIMPI_ESTIMATE prints: the calls that the program made, and what slimpi would do to them.
+// What SLIMPI_ESTIMATE counts: the calls that the program made, and what policy would do with them.
+// The tools predict from it (tools/estimate/).
 #pragma once
 #include <array>
 #include <cstdint>
@@ -13,27 +14,30 @@ namespace slimpi {
 
 constexpr std::array kEstimatedBits{8, 4, 2};
 constexpr std::size_t kEstimatedWidths = kEstimatedBits.size();
+using ByEstimatedBits = std::array<double, kEstimatedWidths>;
 
-// The calls of rank 0 that have a size class, communicator size, type, operation and fate in
-// common. The first three arrays are by kEstimatedBits.
-struct EstimateRow {
-  std::size_t size_class = 0;  // buffers of 2^size_class to 2^(size_class + 1) - 1 bytes
-  bool empty = false;          // buffers of no bytes; then the size class says nothing
-  int ranks = 0;               // 0: not known
-  std::string type, op;        // "float", "sum"
+// How slimpi would do a sum: what the bytes and the time of a compressed call depend on. No nodes:
+// it would leave the sum to MPI.
+struct EstimatedWay {
+  int nodes = 0, ranks = 0, group_size = 0, shards = 1;
+  bool flat = false;
+  std::uint32_t bucket = 2048;
+};
+
+// The calls of rank 0 that have all of this in common.
+struct CountedCalls {
+  std::uint64_t size = 0;  // bytes of a buffer; of merged calls, 2^n of their size class
+  int ranks = 0;           // 0: not known
+  std::string type, op;    // "float", "sum"
+  std::size_t width = 0;   // bytes of an element of the type, where slimpi sums it; else 0
   bool blocking = true;
   std::optional<BypassReason> reason;  // empty: slimpi would compress the calls
-  std::uint64_t calls = 0, bytes_in = 0;
+  EstimatedWay way;
+  std::uint64_t calls = 0, bytes = 0;
   std::uint64_t nanoseconds = 0, least = 0;  // inside MPI: all calls, the fastest; blocking only
-  double bytes_now = 0;                      // between nodes, of the job, with an optimal sum
-  double waiting_seconds = 0;                // for late ranks; also part of the two predictions
-  double plain_seconds = 0;                  // predicted for MPI's own sum
-  std::array<double, kEstimatedWidths> bytes{}, seconds{}, error_sum{};
-  std::uint64_t samples = 0;  // whose errors are in error_sum
-  // Bypassed, but SLIMPI_TYPES=float,`type` would change that: the predictions are for that case.
-  bool with_types = false;
+  std::uint64_t samples = 0;                 // whose errors are in error_sum
   std::uint64_t unheld = 0;  // samples of doubles that float32 cannot hold; calls like them stay
-  bool taken() const { return !reason.has_value(); }
+  ByEstimatedBits error_sum{};
 };
 
 struct Estimate {
@@ -41,25 +45,13 @@ struct Estimate {
   std::uint64_t sampling_nanoseconds = 0;  // that the samples took; not part of anything else
   double wire = 0;                         // SLIMPI_WIRE; 0: not given, so no time is predicted
   int nodes = 0, ranks_per_node = 1;       // nodes: SLIMPI_NODES; 0: not given
-  std::vector<EstimateRow> rows;
+  unsigned cores = 1;                      // of the machine
+  bool timed_codec = false;
+  ByEstimatedBits encode{}, decode{};  // seconds per byte of floats: the fastest samples
+  std::vector<CountedCalls> counted;
   std::uint64_t merged = 0;  // calls whose sizes are only known as means
-
-  double wall_seconds() const { return job.wall_seconds - in_seconds(sampling_nanoseconds); }
 };
 
-// All calls together. Times and bytes of calls that stay with MPI count in all of them alike.
-struct EstimateTotals {
-  std::uint64_t calls = 0, taken = 0;
-  double seconds = 0, bytes = 0;  // now
-  double plain_seconds = 0;       // predicted for MPI's own sums
-  std::array<double, kEstimatedWidths> bytes_then{}, seconds_then{};
-};
-EstimateTotals totals_of(const Estimate& estimate);
-
-// Why most bytes would not be compressed; empty where more bytes would be than stay for any reason.
-std::optional<BypassReason> dominant_reason(const Estimate& estimate);
-
-std::string to_text(const Estimate& estimate);
 std::string to_json(const Estimate& estimate);
 
 }  // namespace slimpi

@@ -18,7 +18,7 @@ enum class Buffers { any, device, host };
 enum class Hierarchy { automatic, flat, leader, sharded };
 enum class Progress { calls, thread };
 enum class Peers { ring, shift_one, all };
-enum class Intra { automatic, nccl, ipc, cma, shm, mpi };
+enum class Intra { automatic, nccl, shm, mpi };
 enum class DeviceUse { automatic, none };
 enum class CpuPath { automatic, generic, avx2, avx512 };
 enum class LogLevel { error, warn, info, debug };

@@ -130,19 +130,15 @@ void Trace::store(Event event) {
   if (event.thread < kRows) rows_.set(event.thread);
 }
 
-std::int64_t Trace::start_time() const {
-  return std::chrono::nanoseconds(wall_.time_since_epoch()).count();
-}
-
-// Three lines of the process, one for every possible row, one for every event.
+// Four lines of the process, one for every possible row, one for every event.
 std::size_t Trace::lines() const {
-  return 3 + kRows + events_;
+  return kHead + kRows + events_;
 }
 
 std::size_t Trace::format_slice(const Track& track, const Event& event,
                                 std::span<char> text) const {
   using std::chrono::nanoseconds;
-  const nanoseconds begin = nanoseconds(start_time() - track.zero) + (event.begin - steady_);
+  const nanoseconds begin = event.begin - steady_;
   const nanoseconds spent = event.end - event.begin;
   std::array<char, 256> arguments;
   const std::size_t length = format_arguments(event, arguments);
@@ -157,7 +153,7 @@ std::size_t Trace::format_slice(const Track& track, const Event& event,
 // The end of an arrow belongs to the slice that encloses it (bp), not to the next one.
 std::size_t Trace::format_flow(const Track& track, const Event& event, std::span<char> text) const {
   using std::chrono::nanoseconds;
-  const nanoseconds at = nanoseconds(start_time() - track.zero) + (event.begin - steady_);
+  const nanoseconds at = event.begin - steady_;
   return format_into(text,
                      ",\n{{{},\"name\":\"{}\",\"cat\":\"slimpi\",\"id\":\"0x{:x}\",\"pid\":{},"
                      "\"tid\":{},\"ts\":{}.{:03},\"args\":{{\"bytes\":{}}}}}",
@@ -170,27 +166,32 @@ std::size_t Trace::format_flow(const Track& track, const Event& event, std::span
 std::size_t Trace::format_line(const Track& track, std::size_t line, std::span<char> text) const {
   if (line == 0)
     return format_into(text,
+                       "{{\"ph\":\"M\",\"name\":\"trace\",\"pid\":{},"
+                       "\"args\":{{\"start_ns\":{}}}}}",
+                       track.rank, std::chrono::nanoseconds(wall_.time_since_epoch()).count());
+  if (line == 1)
+    return format_into(text,
                        ",\n{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{0},"
                        "\"args\":{{\"name\":\"rank {0} on {1}\"}}}}",
                        track.rank, track.host);
-  if (line == 1)
+  if (line == 2)
     return format_into(text,
                        ",\n{{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":{0},"
                        "\"args\":{{\"sort_index\":{0}}}}}",
                        track.rank);
-  if (line == 2)
+  if (line == 3)
     return left_out_ == 0 ? 0
                           : format_into(text,
                                         ",\n{{\"ph\":\"M\",\"name\":\"process_labels\",\"pid\":{},"
                                         "\"args\":{{\"labels\":\"{} slices left out\"}}}}",
                                         track.rank, left_out_);
-  if (line >= 3 + kRows) {
-    const std::size_t at = line - 3 - kRows;
+  if (line >= kHead + kRows) {
+    const std::size_t at = line - kHead - kRows;
     const Event& event = chunks_[at / kChunk][at % kChunk];
     return event.kind == Kind::slice ? format_slice(track, event, text)
                                      : format_flow(track, event, text);
   }
-  const std::size_t row = line - 3;
+  const std::size_t row = line - kHead;
   if (!rows_.test(row)) return 0;
   static constexpr char kRow[] =
       ",\n{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{},\"tid\":{},"

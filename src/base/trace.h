@@ -63,21 +63,17 @@ class Trace {
   // The calling thread has got a message of its ActiveCall: an argument of its next slice.
   static void waited_for(std::int32_t peer, std::uint32_t step, const char* phase);
 
-  // The start of the trace, in nanoseconds of the wall clock.
-  std::int64_t start_time() const;
-
-  // The rank that the events belong to. Times are relative to `zero`, a wall-clock time that the
-  // ranks agree on: viewers keep microseconds in a double, in which times since 1970 would lose so
-  // many bits that slices overlap.
+  // The rank that the events belong to.
   struct Track {
     int rank;
     const char* host;
-    std::int64_t zero;
   };
 
-  // Formats lines of JSON objects, each after a comma, beginning with line `at`, as many as fit
-  // into `text`, and advances `at` past them. Returns their length; 0 after the last line. 1 KiB of
-  // `text` is enough for any line. Allocates nothing.
+  // Formats lines of JSON objects, beginning with line `at`, as many as fit into `text`, and
+  // advances `at` past them. A comma precedes every line but the first. Returns their length; 0
+  // after the last line. 1 KiB of `text` is enough for any line. Allocates nothing. Times are
+  // relative to the start of this rank's trace, which the first line has: viewers keep microseconds
+  // in a double, in which times since 1970 would lose so many bits that slices overlap.
   std::size_t format(const Track& track, std::size_t& at, std::span<char> text) const;
 
   // The running trace; null while SLIMPI_TRACE is unset.
@@ -91,6 +87,7 @@ class Trace {
   // Events are stored in chunks that never move. The pages of a chunk are mapped before it is used.
   static constexpr std::size_t kChunk = 1 << 13;
   static constexpr std::size_t kRows = 1024;  // rows whose names are written
+  static constexpr std::size_t kHead = 4;     // lines before these
   bool grow();
   void store(Event event);
   std::size_t lines() const;
@@ -104,8 +101,8 @@ class Trace {
   std::uint64_t left_out_ =
       0;                     // events that were not recorded; once it is not 0, nothing is recorded
   std::bitset<kRows> rows_;  // rows that have slices
-  // The same time on the clock of the slices and on the wall clock, which ranks on other hosts
-  // share.
+  // The start of the trace on the clock of the slices and on the wall clock, which ranks on other
+  // hosts share.
   Clock::time_point steady_;
   std::chrono::system_clock::time_point wall_;
 };

@@ -136,15 +136,16 @@ Status AllreduceCall::agree(comm::Call& call, std::optional<BypassReason>* bypas
   return Status::ok;
 }
 
-// Reports that some rank has a shape from slimpi_set_shape or slimpi_describe_next that others do
-// not have, or not yet.
+// Reports that some rank has a shape from slimpi_describe_next that others do not have.
 Status AllreduceCall::name_shapes() {
   const Shape shape = plan_.algorithm->shape(plan_, communicator_.config(), count_);
-  const std::string text = std::to_string(shape.rows) + "x" + std::to_string(shape.columns);
+  std::string text;
+  for (const auto& [rows, columns] : plan_.matrices)
+    text += (text.empty() ? "" : "+") + std::to_string(rows) + "x" + std::to_string(columns);
+  if (text.empty()) text = std::to_string(shape.rows) + "x" + std::to_string(shape.columns);
   return communicator_.describe_disagreement(
       "the shape of buffers of " + std::to_string(count_) + " floats", text, text,
-      "call slimpi_set_shape or slimpi_describe_next with the same shapes at the same point on all "
-      "ranks");
+      "call slimpi_describe_next with the same matrices at the same point on all ranks");
 }
 
 // Checks this rank's input for values that the algorithm or error feedback cannot take: non-finite

@@ -65,9 +65,7 @@ AllreduceCall::AllreduceCall(Runtime& runtime, comm::Communicator& communicator,
       location_(converts() ? device::Location() : device::locate(out_)),
       in_location_(converts() || in_ == out_ ? location_ : device::locate(in_)),
       key_(plan.needs_state ? tensor_key() : comm::TensorKey()) {
-  if (!plan.algorithm->shapes) return;
-  plan_.shape = ShapeHints::all().find(count_);
-  if (request.tensor != nullptr) use_matrices();
+  if (plan.algorithm->shapes && request.tensor != nullptr) use_matrices();
 }
 
 // Hands the described matrices to the algorithm, where they fit into the buffer.

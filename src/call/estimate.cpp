@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <new>
+#include <thread>
 
 #include "base/float_environment.h"
 #include "base/log.h"
@@ -21,6 +22,21 @@ using Clock = std::chrono::steady_clock;
 constexpr std::uint64_t kSampledFloats = 1 << 20;  // of a buffer: its first ones
 constexpr std::uint64_t kSamples = 8;              // of a row of the table
 
+const char* type_name(mpi::Datatype type) {
+  const mpi::Abi& abi = mpi::abi;
+  if (const std::optional<ElementType> summed = element_type(type)) return row_of(*summed).name;
+  if (type == abi.type_int) return "int";
+  if (type == abi.type_int64_t) return "int64";
+  if (type == abi.type_uint64_t) return "uint64";
+  return type == abi.type_char || type == abi.type_byte ? "byte" : "other";
+}
+
+const char* op_name(mpi::Op op) {
+  const mpi::Abi& abi = mpi::abi;
+  if (op == abi.op_sum) return "sum";
+  return op == abi.op_max ? "max" : op == abi.op_min ? "min" : "other";
+}
+
 std::uint64_t nanoseconds_since(Clock::time_point begin) {
   return std::uint64_t(std::chrono::nanoseconds(Clock::now() - begin).count());
 }
@@ -31,9 +47,7 @@ CallEstimate::CallEstimate(const mpi::Api& api, const Config& config)
     : api_(api),
       wire_(config.wire.value_or(0)),
       nodes_(int(config.nodes)),
-      ranks_per_node_(std::max(int(config.ranks_per_node), 1)) {
-  if (wire_ > 0) constants_.link = constants_.exchange = 8 / (wire_ * cost::kPayload);
-}
+      ranks_per_node_(std::max(int(config.ranks_per_node), 1)) {}
 
 void CallEstimate::start(const mpi::Api& api, const Config& config) {
   if (running() != nullptr) return;
@@ -218,14 +232,49 @@ void CallEstimate::add_call(const Key& key, std::uint64_t nanoseconds) noexcept 
 void CallEstimate::add_sample(Record& record, const Sample& sample) {
   ++record.samples;
   for (std::size_t i = 0; i < kEstimatedWidths; ++i) {
-    const auto bits = std::size_t(kEstimatedBits[i]);
     record.error_sum[i] += sample.error[i];
-    if (!timed_codec_ || sample.encode[i] < constants_.encode[bits])
-      constants_.encode[bits] = sample.encode[i];
-    if (!timed_codec_ || sample.decode[i] < constants_.decode[bits])
-      constants_.decode[bits] = sample.decode[i];
+    if (!timed_codec_ || sample.encode[i] < encode_[i]) encode_[i] = sample.encode[i];
+    if (!timed_codec_ || sample.decode[i] < decode_[i]) decode_[i] = sample.decode[i];
   }
   timed_codec_ = true;
+}
+
+Estimate CallEstimate::result(const Report& job) const {
+  const std::lock_guard lock(mutex_);
+  Estimate estimate;
+  estimate.job = job;
+  estimate.sampling_nanoseconds = sampling_nanoseconds_;
+  estimate.wire = wire_;
+  estimate.nodes = nodes_;
+  estimate.ranks_per_node = ranks_per_node_;
+  estimate.cores = std::max(std::thread::hardware_concurrency(), 1u);
+  estimate.timed_codec = timed_codec_;
+  estimate.encode = encode_;
+  estimate.decode = decode_;
+  estimate.merged = merged_;
+  for (const auto& [key, record] : records_) {
+    if (record.calls == 0) continue;  // sampled, but MPI refused the call
+    const std::optional<ElementType> summed = element_type(key.type);
+    CountedCalls calls;
+    calls.size = key.bytes;
+    calls.ranks = key.ranks;
+    calls.type = type_name(key.type);
+    calls.op = op_name(key.op);
+    calls.width = summed ? row_of(*summed).bytes : 0;
+    calls.blocking = key.blocking;
+    if (key.reason >= 0) calls.reason = BypassReason(key.reason);
+    const Way& way = key.way;
+    calls.way = {way.nodes, way.ranks, way.group_size, way.shards, way.flat, way.bucket};
+    calls.calls = record.calls;
+    calls.bytes = record.bytes;
+    calls.nanoseconds = record.nanoseconds;
+    calls.least = record.least;
+    calls.samples = record.samples;
+    calls.unheld = record.unheld;
+    calls.error_sum = record.error_sum;
+    estimate.counted.push_back(std::move(calls));
+  }
+  return estimate;
 }
 
 }  // namespace slimpi::call

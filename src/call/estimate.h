@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // SLIMPI_ESTIMATE: every call goes to MPI. This records the calls, what policy would do with them,
-// their time inside MPI, and how well the codec does on samples of the program's own buffers.
+// their time inside MPI, and how well the codec does on samples of the program's own buffers. The
+// tools predict from the record.
 #pragma once
-#include <array>
 #include <atomic>
 #include <compare>
 #include <cstdint>
@@ -13,7 +13,6 @@
 #include "base/estimate.h"
 #include "call/entry.h"
 #include "comm/communicator.h"
-#include "inter/cost_model.h"
 
 namespace slimpi::call {
 
@@ -24,7 +23,7 @@ class CallEstimate {
   static CallEstimate* running() { return running_.load(std::memory_order_acquire); }
   static void start(const mpi::Api& api, const Config& config);
 
-  // How slimpi would do a sum: what the bytes and the time of a compressed call depend on.
+  // How slimpi would do a sum, and how it is sampled.
   struct Way {
     int nodes = 0, ranks = 0, group_size = 0, shards = 1;
     bool flat = false;
@@ -55,7 +54,7 @@ class CallEstimate {
   std::optional<Way> way_of(comm::Communicator& communicator, const comm::Plan& plan,
                             int world_size) const;
 
-  // What all calls so far come to. `job`: what describes the job.
+  // All calls so far. `job`: what describes the job.
   Estimate result(const Report& job) const;
 
  private:
@@ -70,13 +69,13 @@ class CallEstimate {
     auto operator<=>(const Key&) const = default;
   };
   struct Sample {
-    std::array<double, kEstimatedWidths> error{}, encode{}, decode{};  // seconds per byte of floats
+    ByEstimatedBits error{}, encode{}, decode{};  // seconds per byte of floats
     bool valid = false;
   };
   struct Record {
     std::uint64_t calls = 0, bytes = 0, nanoseconds = 0, least = UINT64_MAX, samples = 0,
                   unheld = 0;
-    std::array<double, kEstimatedWidths> error_sum{};
+    ByEstimatedBits error_sum{};
   };
 
   CallEstimate(const mpi::Api& api, const Config& config);
@@ -90,7 +89,6 @@ class CallEstimate {
   Key shared_row(Key key) const;
   void add_sample(Record& record, const Sample& sample);
   static Sample sample_of(const float* values, std::uint64_t count, const Way& way);
-  void predict(const Key& key, const Record& record, EstimateRow& row) const;
 
   // Distinct sizes, communicators, types and operations that are kept apart.
   static constexpr std::size_t kMost = 4096;
@@ -102,8 +100,8 @@ class CallEstimate {
   mutable std::mutex mutex_;          // protects all below
   std::map<Key, Record> records_;
   std::uint64_t merged_ = 0, sampling_nanoseconds_ = 0;
-  cost::Constants constants_;  // encode and decode: the fastest seen
   bool timed_codec_ = false;
+  ByEstimatedBits encode_{}, decode_{};  // seconds per byte of floats: the fastest samples
 };
 
 }  // namespace slimpi::call

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Writes the trace at the end of the job. Where the file's name is the same on all ranks, the first
-// rank that traces is the writer and writes what all ranks recorded. Events are formatted, sent and
-// written in messages of a fixed size. Nothing here allocates: the process may have no memory left.
-// A writer that cannot write still receives what the others send and drops it, so that no rank
-// blocks.
+// Writes the trace at the end of the job: each rank writes a file of its own, and slimpi-trace
+// reads them together. Events are formatted and written in texts of a fixed size. Nothing here
+// allocates: the process may have no memory left.
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -18,7 +15,6 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "call/runtime.h"
-#include "comm/waiter.h"
 
 namespace slimpi::call {
 
@@ -57,10 +53,7 @@ TraceWriter::TraceWriter(const char* path) : path_(path), file_(open_result(path
   if (file_ < 0) error_ = errno;
   struct stat status {};
   regular_ = file_ >= 0 && fstat(file_, &status) == 0 && S_ISREG(status.st_mode);
-  // The first event belongs to no rank, so that a comma can precede every other event.
-  append(
-      "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
-      "{\"ph\":\"M\",\"name\":\"trace\",\"pid\":0,\"args\":{}}");
+  append("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
 }
 
 void TraceWriter::append(std::string_view text) {
@@ -78,63 +71,8 @@ int TraceWriter::close() {
   return error_;
 }
 
-constexpr int kTag = 1;
-
-// Short enough for MPI's eager protocol, which needs no memory for a rendezvous.
-struct Piece {
-  static constexpr std::size_t kMost = 8184;
-  std::uint64_t bytes;  // 0 after the last event of a rank
-  char text[kMost];
-};
-
 // Static, because the stack may not be able to grow. Used only by the thread that ends MPI.
-Piece g_piece;
-char g_host[256], g_path[4096], g_failure[sizeof g_path + 256];
-
-// Not by MPI_Wait, which spins: where ranks share cores, those whose turn has not come would take
-// the cores of the two that write.
-bool wait(const mpi::Api& api, mpi::Request* request) {
-  comm::Waiter waiter(comm::Waiter::Poll::mpi);
-  for (int done = 0;; waiter.rest()) {
-    if (api.Test(request, &done, mpi::abi.status_ignore) != mpi::kSuccess) return false;
-    if (done != 0) return true;
-  }
-}
-
-bool send(const mpi::Api& api, mpi::Comm comm, int to, const void* data, std::size_t bytes) {
-  mpi::Request request = mpi::abi.request_null;
-  return api.Isend(data, int(bytes), mpi::abi.type_byte, to, kTag, comm, &request) ==
-             mpi::kSuccess &&
-         wait(api, &request);
-}
-
-bool receive(const mpi::Api& api, mpi::Comm comm, int from, void* data, std::size_t bytes) {
-  mpi::Request request = mpi::abi.request_null;
-  return api.Irecv(data, int(bytes), mpi::abi.type_byte, from, kTag, comm, &request) ==
-             mpi::kSuccess &&
-         wait(api, &request);
-}
-
-// Sends each message when the writer requests it, so the writer's MPI never stores an unexpected
-// message. Without a trace sends only the end.
-void send_events(const mpi::Api& api, mpi::Comm comm, int to, const Trace* trace,
-                 const Trace::Track& track) {
-  std::size_t at = 0;
-  do {
-    g_piece.bytes = trace == nullptr ? 0 : trace->format(track, at, g_piece.text);
-    if (!receive(api, comm, to, nullptr, 0)) return;
-    if (!send(api, comm, to, &g_piece, sizeof g_piece.bytes + g_piece.bytes)) return;
-  } while (g_piece.bytes != 0);
-}
-
-void receive_events(const mpi::Api& api, mpi::Comm comm, int from, TraceWriter& file) {
-  do {
-    g_piece.bytes = 0;
-    if (!send(api, comm, from, nullptr, 0)) return;
-    if (!receive(api, comm, from, &g_piece, sizeof g_piece)) return;
-    file.append({g_piece.text, std::min<std::size_t>(g_piece.bytes, Piece::kMost)});
-  } while (g_piece.bytes != 0);
-}
+char g_text[8192], g_host[256], g_path[4096], g_failure[sizeof g_path + 256];
 
 }  // namespace
 
@@ -166,40 +104,23 @@ std::size_t Runtime::trace_path(const char* host, std::span<char> name) const {
         append(all.substr(i - 1, 2));
     }
   }
+  if (!trace_is_per_rank(*config.trace)) {
+    append(".");
+    append(std::to_string(std::max(world_rank.load(), 0)));
+  }
   name[used] = '\0';
   return used;
 }
 
 void Runtime::save_trace() {
   const Trace* const trace = Trace::running();
+  if (trace == nullptr) return;
   gethostname(g_host, sizeof g_host - 1);
-  const int rank = std::max(world_rank.load(), 0);
-  const bool shared = trace != nullptr && !trace_is_per_rank(*config.trace);
-  std::int64_t zero = trace == nullptr ? INT64_MAX : trace->start_time();
-  // SLIMPI_TRACE may differ among ranks, so the ranks agree which one writes the file.
-  int place = 0, size = 0, writer = INT_MAX;
-  if (report_comm_ != mpi::abi.comm_null) {
-    api.Comm_rank(report_comm_, &place);
-    api.Comm_size(report_comm_, &size);
-    if (shared) writer = place;
-    api.Allreduce(mpi::abi.in_place, &writer, 1, mpi::abi.type_int, mpi::abi.op_min, report_comm_);
-    api.Allreduce(mpi::abi.in_place, &zero, 1, mpi::abi.type_int64_t, mpi::abi.op_min,
-                  report_comm_);
-  }
-  const Trace::Track track{rank, g_host, zero};
-  const bool together = writer != INT_MAX, own_file = trace != nullptr && !(together && shared);
-  if (together && writer != place)
-    send_events(api, report_comm_, writer, own_file ? nullptr : trace, track);
-  if (trace == nullptr || (!own_file && writer != place)) return;
-  const std::size_t length = trace_path(g_host, g_path);
-  if (own_file && shared && rank != 0)
-    std::snprintf(g_path + length, sizeof g_path - length, ".%d", rank);
+  trace_path(g_host, g_path);
   TraceWriter file(g_path);
+  const Trace::Track track{std::max(world_rank.load(), 0), g_host};
   std::size_t at = 0;
-  while (const std::size_t bytes = trace->format(track, at, g_piece.text))
-    file.append({g_piece.text, bytes});
-  for (int from = 0; !own_file && from < size; ++from)
-    if (from != place) receive_events(api, report_comm_, from, file);
+  while (const std::size_t bytes = trace->format(track, at, g_text)) file.append({g_text, bytes});
   if (const int error = file.close(); error != 0) {
     std::snprintf(g_failure, sizeof g_failure, "SLIMPI_TRACE=%s cannot be written: %s", g_path,
                   why_no_result(error));

@@ -35,16 +35,13 @@ struct Plan {
   // Of this buffer, from slimpi_describe_next; together at most `count` floats. algorithm/powersgd
   // reads them. The ranks compare them before that. The call of the program owns them.
   std::span<const MatrixSize> matrices;
-  std::optional<Shape> shape;  // of this buffer, from slimpi_set_shape; compared before it is used
 };
 
 // What a stream of a communicator is for: kernels, copies out of a device, copies into it.
 enum class StreamRole { compute, d2h, h2d };
 
-// How a call exchanges inside its node where its ranks share memory: through that of the host
-// (host), in each other's device memory (ipc), by NCCL from GPU to GPU (nccl), or piece by piece
-// during the exchange between nodes (pieces).
-enum class NodePath { host, ipc, nccl, pieces };
+// How a call exchanges inside its node: a row of the table in intra/transports.h.
+enum class NodePath { shm, mpi, nccl };
 
 // One allreduce. `in` and `out` hold `count` floats at `location`; in == out if the program
 // passed MPI_IN_PLACE. `in` is never written unless it is also `out`. The buffers belong to the
@@ -75,8 +72,8 @@ struct Call {
   // memory of the device; null if they are not needed.
   float* totals = nullptr;
 
-  // Set by the sum inside the node, for the all-gather after it. Not used without a shared segment.
-  NodePath node_path = NodePath::host;
+  // Set by the sum inside the node, for the all-gather after it.
+  NodePath node_path = NodePath::shm;
 
   const device::Device& device = *location.device;  // short for that
 

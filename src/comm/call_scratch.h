@@ -103,7 +103,6 @@ class CallScratch {
   Memory floats;                   // the copy of doubles; call/allreduce_call.cpp
   Memory exact, result;            // on the host, for SLIMPI_VERIFY; verification.cpp
   Memory factors, device_factors;  // of the low-rank algorithm
-  Memory pieces;                   // of sums inside a node that are made during the exchange
   ObjectPool objects;              // for lists that live no longer than the call
 
  private:

@@ -39,19 +39,6 @@ struct Location {
 
 enum class Place { device, staging };
 
-// CUDA IPC: memory from allocate(Place::device) that other processes of this machine may use.
-struct Ipc {
-  // What the other processes need to open it; plain bytes.
-  struct Handle {
-    std::byte bytes[192];
-  };
-  Status (*offer)(const void* memory, Handle* handle);
-  // Maps another process's memory for work at a location. Close it before its owner releases the
-  // memory.
-  Status (*open)(const Location& location, const Handle& handle, void** memory);
-  void (*close)(void* memory);
-};
-
 // This process's member of a communicator between the GPUs of a node, one GPU per process. Opaque,
 // made by its row.
 struct NcclCommunicator;
@@ -134,9 +121,6 @@ struct Device {
 
   // The arithmetic for this memory. The host row's is chosen by use_cpu_path().
   const kernels::Kernels* (*kernels)();
-
-  // How other processes map this memory; null where they cannot.
-  const Ipc* ipc = nullptr;
 
   // The PCI bus id of the GPU at the location, such as "0000:3b:00.0"; null where there is none.
   Status (*bus_id)(const Location& location, char* text, std::size_t bytes) = nullptr;

@@ -10,7 +10,7 @@
 namespace slimpi::device {
 
 // Increased with every change of Device, Kernels, or what follows.
-constexpr int kPluginVersion = 10;
+constexpr int kPluginVersion = 11;
 
 // Functions of the library for a plugin. The plugin's own copies of fail() and log() would have no
 // effect in the library.

@@ -11,8 +11,6 @@
 
 namespace slimpi::inter {
 
-class NodeWork;
-
 // The streams of a call's device, by StreamRole. All are null on the host; a device that is not
 // staged has the first only. The communicator owns them.
 struct Streams {
@@ -38,8 +36,6 @@ struct Context {
   std::byte* staging;   // the same in host memory; `messages` itself unless the device is staged
   float* partial;       // of sums that take more than one kernel, in memory of the device
   float* totals;        // Call::totals
-
-  NodeWork* node_work = nullptr;  // null: `in` holds the node's sum, and nobody waits for `out`
 
   // For objects that live no longer than the exchange.
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What an allreduce costs, on paper: a model of latency, bandwidth, arithmetic, messages and memory
-// for each schedule. The library chooses schedules by it, SLIMPI_ESTIMATE and slimpi-bench
+// for each schedule. The library chooses schedules by it, estimates and slimpi-bench
 // --predict print it, and slimpi-bench --calibrate measures its constants. Plain arithmetic, no
 // MPI.
 //

@@ -36,16 +36,6 @@ class ExchangeLayout {
   virtual ~ExchangeLayout() = default;
   ExchangeLayout(const ExchangeLayout&) = delete;
   ExchangeLayout& operator=(const ExchangeLayout&) = delete;
-
-  // Segments of the longest chunk, which the schedule finishes one after the other, so that it can
-  // do a NodeWork between them; 0: it cannot. The same on all members.
-  virtual std::int64_t count() const { return 0; }
-  // Segment `number` of a member's chunk, from the shard's first element on; empty if that chunk is
-  // shorter.
-  virtual comm::Range segment(int member, std::int64_t number) const {
-    (void)member, (void)number;
-    return {};
-  }
 };
 
 }  // namespace slimpi::inter

@@ -103,13 +103,11 @@ void ReduceScatterAllgather::sum(const Step& step, const comm::Range& part) {
 }
 
 // A reduce-scatter step sends what this rank has for the owner of a segment. An all-gather sends
-// the sum of this rank's own segment, which is made once, in round 0. So each element is in one
-// part that is made here, and NodeWork::sum is called for it once.
+// the sum of this rank's own segment, which is made once, in round 0.
 Status ReduceScatterAllgather::prepare(const Step& step) {
   if (step.number < 0 || (step.gather && step.round != 0)) return Status::ok;
   const comm::Range part = layout_.sent_in(step);
   if (part.count == 0) return Status::ok;
-  if (context_.node_work != nullptr) SLIMPI_TRY(context_.node_work->sum(part));
   if (step.gather)
     sum(step, part);
   else
@@ -139,7 +137,6 @@ Status ReduceScatterAllgather::decode(const Step& step) {
   if (part.count != 0)
     codec_.decode(part, ring_.payload(MessageKind::gather_in, step.number, step.round));
   if (step.round != layout_.rounds() - 1) return Status::ok;
-  if (context_.node_work != nullptr) SLIMPI_TRY(context_.node_work->finished(step.number));
   SLIMPI_TRY(ring_.decoded(step.number, 4 * part.count));
   return ring_.recycle(context_.device.staged ? step.number - 1 : step.number);
 }

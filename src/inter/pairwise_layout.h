@@ -81,8 +81,11 @@ class PairwiseLayout : public ExchangeLayout {
   int rounds() const { return steps_.rounds(); }
   int me() const { return me_; }
 
-  std::int64_t count() const override { return steps_.segments(); }
-  comm::Range segment(int member, std::int64_t number) const override;
+  // Segments of the longest chunk.
+  std::int64_t count() const { return steps_.segments(); }
+  // Segment `number` of a member's chunk, from the shard's first element on; empty if that chunk is
+  // shorter.
+  comm::Range segment(int member, std::int64_t number) const;
 
   // The segments that a step sends and receives; empty if there is no message.
   comm::Range sent_in(const Step& step) const {

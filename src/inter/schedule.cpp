@@ -102,14 +102,13 @@ const PreparedExchange& prepared_exchange(comm::Communicator& communicator,
 }
 
 Status run_exchange(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard,
-                    const float* in, float* out, float* residual, NodeWork* node_work) {
+                    const float* in, float* out, float* residual) {
   const PreparedExchange& prepared = prepared_exchange(call.communicator, call.plan.format, group,
                                                        shard.count, call.device.staged);
   Streams streams;
   // Both live until the schedule returns, and it keeps no pointer to them.
   SLIMPI_TRY(find_streams(call, &streams));
-  Context context = context_of(call, streams);
-  context.node_work = node_work;
+  const Context context = context_of(call, streams);
   return prepared.schedule->run(context, *prepared.layout, group, shard, in, out, residual);
 }
 

@@ -19,22 +19,6 @@ struct Need {
   std::uint64_t partial = 0;
 };
 
-// The work inside a node that a schedule does while its messages travel, so that the link is not
-// idle before and after the exchange. A schedule whose layout has a count() calls it; ranges count
-// from the first element of the shard.
-class NodeWork {
- public:
-  virtual ~NodeWork() = default;
-
-  // Puts the node's sum of `part` where the exchange reads it. Called once for each element, before
-  // the exchange reads it for the first time.
-  virtual Status sum(const comm::Range& part) = 0;
-
-  // Segment `number` of every member's chunk holds the result. Called once for each, in
-  // ascending order.
-  virtual Status finished(std::int64_t number) = 0;
-};
-
 struct Schedule {
   const char* name;
 
@@ -79,7 +63,7 @@ struct PreparedExchange {
 
   const Schedule* schedule;
   Need need;
-  std::shared_ptr<const ExchangeLayout> layout;
+  std::unique_ptr<const ExchangeLayout> layout;
 };
 
 // Those of the sizes that a communicator has met.
@@ -110,8 +94,7 @@ ExchangeSize size_of(const Context& context, const comm::InterNodeGroup& group,
                      std::uint64_t count);
 
 // Runs the schedule that schedule_for chooses; as Schedule::run. The communicator keeps its layout.
-// `node_work`: null, or done during the exchange; then the layout must have a count().
 Status run_exchange(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard,
-                    const float* in, float* out, float* residual, NodeWork* node_work = nullptr);
+                    const float* in, float* out, float* residual);
 
 }  // namespace slimpi::inter

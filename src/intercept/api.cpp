@@ -63,15 +63,6 @@ bool has_size(std::uint64_t rows, std::uint64_t columns, std::uint64_t* product)
 }
 }  // namespace
 
-SLIMPI_EXPORT int slimpi_set_shape(std::uint64_t count, std::uint64_t rows, std::uint64_t columns) {
-  std::uint64_t product = 0;
-  if (!has_size(rows, columns, &product) || product != count)
-    return refuse("slimpi_set_shape", rows, " x ", columns, " are not the ", count,
-                  " floats of the buffer; rows * columns must be its count");
-  const auto set = [&] { ShapeHints::all().set({count, rows, columns}); };
-  return catch_all(set) == Status::ok ? 0 : 1;
-}
-
 SLIMPI_EXPORT int slimpi_describe_next(const slimpi_tensor_t* described) {
   if (described == nullptr) {
     if (DescribedTensor::has_next()) DescribedTensor::take_next();

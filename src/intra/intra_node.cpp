@@ -9,7 +9,6 @@
 #include "comm/kernel_result.h"
 #include "intra/node_state.h"
 #include "intra/pass_decision.h"
-#include "intra/transport_cma.h"
 #include "intra/transports.h"
 
 namespace slimpi::intra {
@@ -44,7 +43,27 @@ Status describe_environment(const comm::Call& call, bool with_device, std::uint6
   return Status::ok;
 }
 
+// The row without conditions comes after those with some. No call begins with nccl: it depends on
+// the buffers of all ranks.
+constexpr Transport kTransports[] = {
+    {"shm", can_share_memory, reserve_for_shm, reduce_scatter_by_shm, all_gather_by_shm},
+    {"mpi", [](comm::Communicator&) { return true; }, reserve_for_mpi, reduce_scatter_by_mpi,
+     all_gather_by_mpi},
+    {"nccl", [](comm::Communicator&) { return false; }, nullptr, reduce_scatter_by_nccl,
+     all_gather_by_nccl},
+};
+
+comm::NodePath first_path(comm::Communicator& communicator) {
+  int path = 0;
+  while (!kTransports[path].possible(communicator)) ++path;
+  return comm::NodePath(path);
+}
+
 }  // namespace
+
+const Transport& transport(comm::NodePath path) {
+  return kTransports[int(path)];
+}
 
 comm::Range shard_range(std::uint64_t count, const kernels::Format& format,
                         const comm::InterNodeGroup& group, int shard_index) {
@@ -52,20 +71,8 @@ comm::Range shard_range(std::uint64_t count, const kernels::Format& format,
 }
 
 Status reserve_node_sum(const comm::Call& call, const comm::InterNodeGroup& group) {
-  comm::Communicator& communicator = call.communicator;
-  const std::size_t size = communicator.layout().node_ranks().size();
-  if (group.flat || size == 1) return Status::ok;
-  comm::CallScratch& scratch = call.scratch;
-  Statistics& statistics = communicator.statistics();
-  const std::uint64_t floats = shared_scratch_floats(size, group);
-  if (shared_of(communicator) == nullptr)
-    SLIMPI_TRY(reserve_node_messages(call, group));
-  else if (call.device.staged)
-    SLIMPI_TRY(
-        scratch.node_addends().reserve(call.location, device::Place::device, floats, statistics));
-  if (size <= kernels::kMaxAddends) return Status::ok;  // a kernel adds them at once
-  return scratch.node_partial().reserve(call.location, device::Place::device,
-                                        std::max(floats, kMessageFloats), statistics);
+  if (group.flat || call.communicator.layout().node_ranks().size() == 1) return Status::ok;
+  return transport(first_path(call.communicator)).reserve(call, group);
 }
 
 Status intra_allreduce(comm::Call& call, bool verified, NodeResult* result) {
@@ -76,12 +83,10 @@ Status intra_allreduce(comm::Call& call, bool verified, NodeResult* result) {
     std::uint64_t word = verified ? 0 : published::kUnverified;
     *result = {};
     status = describe_environment(call, with_device, &word);
-    if (status == Status::ok) status = allreduce_in_blocks(call, group, word, result);
+    if (status == Status::ok) status = allreduce_by_shm(call, group, word, result);
     if (status != Status::ok || !result->unchecked) break;
   }
-  // For nccl the function above has agreed on the way and has added nothing.
-  if (status == Status::ok && call.node_path == DevicePath::Path::nccl && !result->unverified &&
-      !result->left_to_mpi)
+  if (status == Status::ok && call.node_path == comm::NodePath::nccl)
     status = allreduce_by_nccl(call, group);
   return status;
 }
@@ -102,23 +107,18 @@ Status reserve_intra_allreduce(const comm::Call& call) {
                                              statistics);
 }
 
-Status intra_reduce_scatter(comm::Call& call, const comm::InterNodeGroup& group,
-                            NodePieces* pieces) {
+Status intra_reduce_scatter(comm::Call& call, const comm::InterNodeGroup& group) {
   const Timed timed(call.communicator.statistics(), Stage::intra, "node sum", 4 * call.count);
-  // A segment exists on all ranks of the communicator or on none.
-  if (shared_of(call.communicator) == nullptr) return reduce_scatter_by_mpi(call, group);
-  SLIMPI_TRY(reduce_scatter_in_blocks(call, group, pieces != nullptr));
-  if (call.node_path == DevicePath::Path::pieces) pieces->begin();
-  return call.node_path == DevicePath::Path::nccl ? reduce_scatter_by_nccl(call, group)
-                                                  : Status::ok;
+  call.node_path = first_path(call.communicator);
+  const comm::NodePath first = call.node_path;
+  SLIMPI_TRY(transport(first).reduce_scatter(call, group));
+  return call.node_path == first ? Status::ok
+                                 : transport(call.node_path).reduce_scatter(call, group);
 }
 
 Status intra_all_gather(comm::Call& call, const comm::InterNodeGroup& group) {
   const Timed timed(call.communicator.statistics(), Stage::intra, "node share", 4 * call.count);
-  if (shared_of(call.communicator) == nullptr) return all_gather_by_mpi(call, group);
-  // The reduce-scatter has chosen the way for both phases.
-  return call.node_path == DevicePath::Path::nccl ? all_gather_by_nccl(call, group)
-                                                  : all_gather_in_blocks(call, group);
+  return transport(call.node_path).all_gather(call, group);
 }
 
 }  // namespace slimpi::intra

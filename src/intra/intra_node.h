@@ -8,8 +8,8 @@
 //      (shared_memory_open.cpp). Where that fails on some node, all ranks send messages (mpi).
 //   2. Before the first barrier of a call (node_barrier.h) each rank publishes one word: what its
 //      buffers allow (pass_decision.h).
-//   3. From the words all decide alike: through the segment (shm), through GPU memory (ipc), by
-//      NCCL, or in pieces (cma). transports.h names the file of each.
+//   3. From the words all ranks make the same decision: through the segment (shm) or by NCCL.
+//      transports.h has the table.
 //   4. The vector passes in blocks, a piece of each shard in one (node_pass.h). The owner of a
 //      shard adds in rank order (ordered_sum.h); on one node as MPI does (mpi_order_probe.h).
 //   5. A failure of one rank becomes one of all (comm::Exchange::settle). The communicator makes no
@@ -21,8 +21,6 @@
 
 namespace slimpi::intra {
 
-class NodePieces;
-
 // The elements of shard `shard_index` in a vector of `count`; whole buckets.
 comm::Range shard_range(std::uint64_t count, const kernels::Format& format,
                         const comm::InterNodeGroup& group, int shard_index);
@@ -31,10 +29,8 @@ comm::Range shard_range(std::uint64_t count, const kernels::Format& format,
 Status reserve_node_sum(const comm::Call& call, const comm::InterNodeGroup& group);
 
 // out's own shard = the node-local ranks' in, added in rank order in fp32. Sends the other shards
-// to their owners. With `pieces` on all ranks of the node, where reading in place is possible, only
-// pieces->begin() is called, on all of them.
-Status intra_reduce_scatter(comm::Call& call, const comm::InterNodeGroup& group,
-                            NodePieces* pieces = nullptr);
+// to their owners.
+Status intra_reduce_scatter(comm::Call& call, const comm::InterNodeGroup& group);
 
 // Every node-local rank's out = the shards of their owners.
 Status intra_all_gather(comm::Call& call, const comm::InterNodeGroup& group);

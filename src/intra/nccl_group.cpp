@@ -6,6 +6,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/log.h"
 #include "comm/waiter.h"
 #include "kernels/kernels.h"
 
@@ -33,6 +34,35 @@ struct NcclGroup::Note {
 NcclGroup::Note& NcclGroup::note_of(NodeBarrier& shared, int local) {
   static_assert(sizeof(Note) <= NodeSegment::kNoteBytes);
   return *reinterpret_cast<Note*>(shared.segment().note(local));
+}
+
+// Asks no other rank: the answer goes into the word that each rank publishes before the call's
+// first barrier, and the ranks use nccl only if all published the same.
+NcclGroup::Readiness NcclGroup::readiness(const device::Location& location) const {
+  if (intra_ == Intra::shm || refused_ || !location.device->staged) return unavailable;
+  if (!location_) return not_open;
+  // The communicator belongs to one GPU, and to its memory since the last reset.
+  return *location_ == location ? ready : unavailable;
+}
+
+Status NcclGroup::open(NodeBarrier& shared, comm::Exchange& exchange,
+                       const device::Location& location, Statistics& statistics, bool* opened) {
+  std::string reason;
+  SLIMPI_TRY(try_to_open(shared, exchange, location, statistics, opened, &reason));
+  if (*opened) {
+    location_ = location;
+    log_once(LogLevel::info, std::string("the ranks of a node exchange device buffers by ") +
+                                 device_->nccl->library);
+    return Status::ok;
+  }
+  if (intra_ == Intra::nccl)
+    return fail(Status::unsupported,
+                "SLIMPI_INTRA=nccl cannot be used here: " + reason + "; accepted: auto, shm, mpi");
+  // For good: every later call would pay for the same failure.
+  refused_ = true;
+  log_once(LogLevel::info, "NCCL is not used inside the node: " + reason +
+                               "; device buffers pass through host memory");
+  return Status::ok;
 }
 
 Status NcclGroup::find_gpu(const device::Location& location, Note& mine) {
@@ -70,9 +100,10 @@ Status NcclGroup::create_communicator(NodeBarrier& shared, comm::Exchange& excha
   });
 }
 
-Status NcclGroup::open(NodeBarrier& shared, comm::Exchange& exchange,
-                       const device::Location& location, Statistics& statistics, bool* opened,
-                       std::string* reason) {
+// Where *opened is false, *reason is the same on all node-local ranks.
+Status NcclGroup::try_to_open(NodeBarrier& shared, comm::Exchange& exchange,
+                              const device::Location& location, Statistics& statistics,
+                              bool* opened, std::string* reason) {
   const int me = shared.local_rank(), size = shared.size();
   device_ = location.device;
   Note& mine = *new (&note_of(shared, me)) Note{};

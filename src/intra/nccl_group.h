@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The NCCL communicator of a node, one GPU per rank. Its ranks send each other device memory over
-// it. They create it together, and all of them know whether that worked.
+// it. They create it together, at the first call in which all of them have buffers on such a
+// device, and all of them know whether that worked.
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
+#include "base/option_types.h"
 #include "comm/exchange.h"
 #include "comm/memory.h"
 #include "intra/node_barrier.h"
@@ -15,7 +18,8 @@ namespace slimpi::intra {
 
 class NcclGroup {
  public:
-  NcclGroup() = default;
+  // `intra`: what SLIMPI_INTRA allows.
+  explicit NcclGroup(Intra intra) : intra_(intra) {}
   ~NcclGroup() { close(false); }
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
@@ -28,10 +32,15 @@ class NcclGroup {
            64;
   }
 
-  // Collective over the node. *opened is the same on all its ranks. Where it is false, *reason is
-  // the same on all of them, too.
+  // What a rank publishes about a call whose buffers are at `location`.
+  enum Readiness : std::uint64_t { unavailable = 0, not_open = 1, ready = 2 };
+  Readiness readiness(const device::Location& location) const;
+
+  // To be called when all node-local ranks published `not_open`. *opened is the same on all of
+  // them. Where it is false, no rank tries again; with SLIMPI_INTRA=nccl that is an error.
   Status open(NodeBarrier& shared, comm::Exchange& exchange, const device::Location& location,
-              Statistics& statistics, bool* opened, std::string* reason);
+              Statistics& statistics, bool* opened);
+  bool is_open() const { return location_.has_value(); }
 
   // `in_order`: every node-local rank does so, and nothing is in flight.
   void close(bool in_order);
@@ -50,6 +59,9 @@ class NcclGroup {
 
  private:
   struct Note;
+  Status try_to_open(NodeBarrier& shared, comm::Exchange& exchange,
+                     const device::Location& location, Statistics& statistics, bool* opened,
+                     std::string* reason);
   static Note& note_of(NodeBarrier& shared, int local);
   Status find_gpu(const device::Location& location, Note& mine);
   Status prepare(const device::Location& location, int size, Statistics& statistics);
@@ -57,6 +69,9 @@ class NcclGroup {
                              const device::Location& location);
   float* floats() const { return reinterpret_cast<float*>(scratch_.data()); }
 
+  const Intra intra_;
+  bool refused_ = false;
+  std::optional<device::Location> location_;  // of the communicator that is open
   const device::Device* device_ = nullptr;
   device::NcclCommunicator* communicator_ = nullptr;
   std::uint64_t block_ = 0;  // floats

@@ -33,7 +33,7 @@ Status NodeState::open_shared(comm::Communicator& communicator) {
   if (intra == Intra::nccl)
     return fail(Status::unsupported,
                 "SLIMPI_INTRA=nccl cannot be used here: the ranks of a node cannot share memory; "
-                "accepted: auto, ipc, cma, shm, mpi");
+                "accepted: auto, shm, mpi");
   if (communicator.rank() == 0)
     log_once(intra == Intra::automatic ? LogLevel::debug : LogLevel::warn,
              "the ranks of a node cannot share memory; they exchange by messages");

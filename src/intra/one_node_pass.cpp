@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The whole allreduce of one node in one pass of transport_shm_ipc.h, with the bytes that MPI
+// The whole allreduce of one node in one pass of transport_shm.h, with the bytes that MPI
 // itself would give: pairwise additions, and back to MPI where only MPI can give them.
 #include "base/float_environment.h"
 #include "intra/ordered_sum.h"
-#include "intra/transport_shm_ipc.h"
+#include "intra/transport_shm.h"
 #include "intra/transports.h"
 
 namespace slimpi::intra {
@@ -84,10 +84,10 @@ void OneNodePass::leave_to_mpi(std::uint64_t block) {
 }
 
 Status OneNodePass::run() {
-  SLIMPI_TRY(offer(word_, false));
+  SLIMPI_TRY(offer(word_));
   if (leaves_all()) return Status::ok;
   SLIMPI_TRY(agree());
-  if (call_.node_path == Path::nccl) return Status::ok;
+  if (call_.node_path == comm::NodePath::nccl) return Status::ok;
   for (std::uint64_t block = 0; block < blocks_.blocks(); ++block) {
     SLIMPI_TRY(add(block));
     SLIMPI_TRY(copy_to_others(block + 1));
@@ -110,8 +110,8 @@ Status OneNodePass::run() {
 
 }  // namespace
 
-Status allreduce_in_blocks(comm::Call& call, const comm::InterNodeGroup& group, std::uint64_t word,
-                           NodeResult* result) {
+Status allreduce_by_shm(comm::Call& call, const comm::InterNodeGroup& group, std::uint64_t word,
+                        NodeResult* result) {
   return OneNodePass(call, group, word, result).allreduce();
 }
 

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a rank of a node publishes about a call, as one word with fields, and what the ranks decide
-// from the words after the next barrier. All ranks see the same words, so all decide the same. (A
-// device path, once open, each rank knows by itself: all have the same one.)
+// from the words after the next barrier. All ranks see the same words, so all decide the same.
 #pragma once
 #include <cstdint>
 
-#include "intra/device_transport.h"
+#include "intra/nccl_group.h"
 #include "intra/node_barrier.h"
 
 namespace slimpi::intra {
 
 namespace published {
 
-constexpr std::uint64_t kReadiness = 0x3;  // DevicePath::Readiness
+constexpr std::uint64_t kReadiness = 0x3;  // NcclGroup::Readiness
 
 // Bits that apply to all ranks if any rank sets them.
 constexpr std::uint64_t kUnverified = 1 << 2;   // not yet compared with MPI's order of additions
@@ -20,9 +19,8 @@ constexpr std::uint64_t kUnfit = 1 << 3;        // only MPI gives MPI's bytes fo
 constexpr std::uint64_t kSeveralNans = 1 << 4;  // an addition of two NaNs
 constexpr std::uint64_t kOnDevice = 1 << 5;     // adds on a device, whose NaNs have other bytes
 
-// Bits that count only if all ranks set them.
-constexpr std::uint64_t kPieces = 1 << 6;   // the sum may be made piece by piece
-constexpr std::uint64_t kChecked = 1 << 7;  // kUnfit says if a device may add this rank's values
+// A bit that counts only if all ranks set it.
+constexpr std::uint64_t kChecked = 1 << 6;  // kUnfit says if a device may add this rank's values
 
 // The control bits of the floating-point environment.
 constexpr int kEnvironmentShift = 16;
@@ -35,19 +33,15 @@ constexpr std::uint64_t kCount = std::uint64_t(0xffffffff) << kCountShift;
 }  // namespace published
 
 struct PassDecision {
-  DevicePath::Path path;  // pieces: all ranks want that, and none has buffers on a device
-  bool open;              // a device path is to be opened first: all ranks could, and none is open
-  bool again;  // other message buffers are used than before the barrier, or for the first time
+  bool nccl;   // the call is done by nccl
+  bool open;   // nccl is to be opened first: all ranks could, and none is open
+  bool again;  // some rank did not fill the message buffers before the barrier
 };
 
-// `own`: the path of this rank before the barrier.
-inline PassDecision decide(const NodeBarrier::Published& words, DevicePath::Path own) {
-  using Path = DevicePath::Path;
-  if (!words.alike(published::kReadiness)) return {Path::host, false, true};
-  const bool open = (words.all & published::kReadiness) == DevicePath::not_open;
-  const bool pieces = (words.all & published::kPieces) != 0 && own == Path::host;
-  // A rank that wanted pieces has not copied anything yet.
-  return {pieces ? Path::pieces : own, open, open || !words.alike(published::kPieces)};
+inline PassDecision decide(const NodeBarrier::Published& words) {
+  if (!words.alike(published::kReadiness)) return {false, false, true};
+  const std::uint64_t all = words.all & published::kReadiness;
+  return {all == NcclGroup::ready, all == NcclGroup::not_open, false};
 }
 
 }  // namespace slimpi::intra

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/log.h"
-#include "intra/device_transport.h"
+#include "intra/nccl_group.h"
 
 #ifndef MADV_POPULATE_WRITE  // in glibc since 2.35
 #define MADV_POPULATE_WRITE 23
@@ -21,7 +21,7 @@ namespace slimpi::intra {
 
 namespace {
 
-// How long a rank that leaves waits for others that may still read its device memory.
+// How long a rank that leaves waits for the others before it closes the NCCL communicator.
 constexpr auto kPatience = std::chrono::seconds(2);
 
 // Segments that other ranks have not left yet. Never destroyed: exit handlers may still free
@@ -49,7 +49,7 @@ NodeSegment::NodeSegment(int ranks, int me, std::uint64_t block, Statistics& sta
 
 NodeSegment::~NodeSegment() {
   // Before munmap: a driver must not hold pinned pages that are no longer mapped.
-  device_path.reset();
+  nccl.reset();
   if (memory_ == nullptr) return;
   for (const device::Location& location : pinned_for_) location.device->unpin(memory_);
   munmap(memory_, bytes());
@@ -88,22 +88,20 @@ bool NodeSegment::gone() const {
   return header().gone.load(std::memory_order_acquire) == std::uint32_t(ranks_);
 }
 
-// No rank frees its device memory before the others have unmapped it. The NCCL communicator is
-// closed after that, because closing it waits for the other ranks without progress in MPI.
-bool NodeSegment::close_device_path() {
-  if (device_path != nullptr) device_path->buffers.close();
-  // From here on this rank uses no device memory of the others.
+// Closing the NCCL communicator waits for the other ranks without progress in MPI, so all leave
+// first.
+bool NodeSegment::close_nccl() {
   header().gone.fetch_add(1, std::memory_order_acq_rel);
-  if (device_path == nullptr || device_path->path() == DevicePath::Path::host) return true;
+  if (nccl == nullptr || !nccl->is_open()) return true;
   const auto end = std::chrono::steady_clock::now() + kPatience;
   while (!gone() && std::chrono::steady_clock::now() < end) sched_yield();
   if (!gone()) return false;
-  device_path->nccl.close(true);
+  nccl->close(true);
   return true;
 }
 
 void NodeSegment::leave(std::unique_ptr<NodeSegment> segment) {
-  const bool closed = segment->close_device_path();
+  const bool closed = segment->close_nccl();
   Leaving& others = leaving();
   const std::lock_guard lock(others.mutex);
   std::erase_if(others.segments, [](const auto& one) { return one->gone(); });

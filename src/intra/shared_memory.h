@@ -20,11 +20,10 @@
 #include "device/device.h"
 #include "intra/buffer_ring.h"
 #include "intra/cache_locality.h"
-#include "intra/peer_memory.h"
 
 namespace slimpi::intra {
 
-class DevicePath;
+class NcclGroup;
 
 class NodeSegment {
  public:
@@ -57,9 +56,6 @@ class NodeSegment {
   std::byte* probe_lines(int local) const { return region(local) + kPage; }
   // A note of each rank. That rank writes it; the others read it after a barrier.
   std::byte* note(int local) const { return probe_lines(local) + CacheLocality::kProbeBytes; }
-  PeerNote& peer_note(int local) const {
-    return *reinterpret_cast<PeerNote*>(note(local) + kPeerNote);
-  }
   // The data area of a rank, aligned to 64 bytes. Only that rank writes it.
   float* data(int local) const { return reinterpret_cast<float*>(region(local) + kFrontBytes); }
 
@@ -71,14 +67,10 @@ class NodeSegment {
   void pin(const device::Location& location);
 
   // How the ranks exchange device memory. Set when the segment is opened.
-  std::unique_ptr<DevicePath> device_path;
+  std::unique_ptr<NcclGroup> nccl;
 
-  // Whether SLIMPI_INTRA and the kernel let the ranks of every node read each other's memory. Set
-  // when the segment is opened; the same on all ranks of the communicator.
-  bool peers_readable = false;
-
-  // Ends this rank's use of a segment. Other ranks may still read its device memory, so it waits
-  // for them briefly. If one has not left by then, the segment is kept until a later leave().
+  // Ends this rank's use of a segment. With an NCCL communicator it waits briefly for the other
+  // ranks. If one has not left by then, the segment is kept until a later leave().
   static void leave(std::unique_ptr<NodeSegment> segment);
 
  private:
@@ -86,8 +78,7 @@ class NodeSegment {
   static constexpr std::size_t kPage = 4096;
   static constexpr std::size_t kHeaderBytes = kPage;
   static constexpr std::size_t kFrontBytes = kPage + CacheLocality::kProbeBytes + kPage;
-  static constexpr std::size_t kPeerNote = 512;  // where the peer note lies on the page of the note
-  static_assert(kNoteBytes <= kPeerNote && kPeerNote + sizeof(PeerNote) <= kPage);
+  static_assert(kNoteBytes <= kPage);
   std::size_t region_bytes() const {
     return round_up(kFrontBytes + ring.floats() * sizeof(float), kPage);
   }
@@ -96,7 +87,7 @@ class NodeSegment {
   }
   Header& header() const { return *reinterpret_cast<Header*>(memory_); }
   bool gone() const;  // whether all ranks have left
-  bool close_device_path();
+  bool close_nccl();
 
   const int ranks_, me_;
   Statistics& statistics_;

@@ -4,14 +4,16 @@
 // system call blocks, and a rank that fails keeps none waiting.
 #include "intra/shared_memory.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <utility>
 
 #include "base/hash.h"
 #include "base/log.h"
-#include "intra/device_transport.h"
-#include "intra/peer_memory.h"
+#include "intra/nccl_group.h"
 
 namespace slimpi::intra {
 
@@ -25,6 +27,16 @@ constexpr int kAtOnce = 64;
 
 // What they show the leader.
 constexpr std::uint64_t kToken = 0x736c696d7069;
+
+// A number that no other process has. Without random numbers, which a sandbox may refuse, the time
+// and the process tell it apart.
+std::uint64_t random_number() {
+  std::uint64_t number = 0;
+  if (getentropy(&number, sizeof number) != 0)
+    number = splitmix64(std::uint64_t(std::chrono::system_clock::now().time_since_epoch().count()),
+                        getpid());
+  return number;
+}
 
 // One attempt: maps the file of the node's leader on all its ranks. *good: on all ranks of the
 // communicator. Every rank reserves the memory of its own region, so it lies on that rank's NUMA
@@ -48,7 +60,7 @@ Status map(comm::Exchange& exchange, const comm::NodeLayout& layout, int largest
   // A name for the node and the attempt, also of attempts of other threads at the same time: the
   // ranks agree on a random one of theirs.
   static std::atomic<std::uint64_t> attempts{0};
-  std::uint64_t name = splitmix64(process_token(), attempts++) >> 1;  // see Exchange::all_max
+  std::uint64_t name = splitmix64(random_number(), attempts++) >> 1;  // see Exchange::all_max
   SLIMPI_TRY(exchange.all_max({&name, 1}));
   name = splitmix64(name, std::uint64_t(layout.node()));
   SLIMPI_TRY(together([&] {
@@ -71,26 +83,6 @@ Status map(comm::Exchange& exchange, const comm::NodeLayout& layout, int largest
   });
 }
 
-// Finds out whether the ranks of every node can read each other's memory. Nothing is logged where
-// they cannot, unless SLIMPI_INTRA asks for it.
-Status try_peers(comm::Exchange& exchange, const comm::NodeLayout& layout, Intra intra,
-                 NodeSegment& segment) {
-  if (intra != Intra::cma && intra != Intra::automatic) return Status::ok;
-  offer_memory(&segment.peer_note(segment.me()));
-  bool good = true;
-  SLIMPI_TRY(exchange.all_true(&good));  // all notes are written
-  for (int other = 0; other < segment.ranks(); ++other)
-    // Every pair is tried: the permission may hold in one direction only.
-    good = good && (other == segment.me() || can_read(segment.peer_note(other)));
-  SLIMPI_TRY(exchange.all_true(&good));
-  segment.peers_readable = good;
-  if (!good && intra == Intra::cma && layout.rank == 0)
-    log_once(LogLevel::warn,
-             "SLIMPI_INTRA=cma cannot be used here: the ranks of a node may not read each other's "
-             "memory (process_vm_readv); they use shm");
-  return Status::ok;
-}
-
 }  // namespace
 
 Status open_segment(comm::Exchange& exchange, const comm::NodeLayout& layout, Intra intra,
@@ -106,8 +98,7 @@ Status open_segment(comm::Exchange& exchange, const comm::NodeLayout& layout, In
     SLIMPI_TRY(map(exchange, layout, int(largest), *made, &good));
     if (!good) continue;
     made->touch();  // only now, when every rank has reserved its part
-    SLIMPI_TRY(try_peers(exchange, layout, intra, *made));
-    made->device_path = std::make_unique<DevicePath>(intra);
+    made->nccl = std::make_unique<NcclGroup>(intra);
     *segment = std::move(made);
     break;
   }

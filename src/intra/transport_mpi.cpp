@@ -19,6 +19,7 @@ namespace slimpi::intra {
 
 namespace {
 
+constexpr std::uint64_t kMessageFloats = 64 << 10;              // of a message, at most
 constexpr int kDepth = 2;                                       // blocks in flight
 constexpr std::size_t kBytes = kMessageFloats * sizeof(float);  // of a message buffer
 
@@ -173,15 +174,17 @@ Status all_gather_by_mpi(comm::Call& call, const comm::InterNodeGroup& group) {
   return MpiPass(call, group, MpiPass::Phase::share).run();
 }
 
-Status reserve_node_messages(const comm::Call& call, const comm::InterNodeGroup& group) {
+Status reserve_for_mpi(const comm::Call& call, const comm::InterNodeGroup&) {
   const std::size_t size = call.communicator.layout().node_ranks().size();
-  if (group.flat || size == 1) return Status::ok;
   Statistics& statistics = call.communicator.statistics();
   const std::size_t bytes = 2 * kDepth * size * kBytes;
   SLIMPI_TRY(call.scratch.node_messages().reserve(call.location, device::Place::device, bytes,
                                                   statistics));
-  if (!call.device.staged) return Status::ok;
-  return call.scratch.node_staging().reserve(call.location, device::Place::staging, bytes,
+  if (call.device.staged)
+    SLIMPI_TRY(call.scratch.node_staging().reserve(call.location, device::Place::staging, bytes,
+                                                   statistics));
+  if (size <= kernels::kMaxAddends) return Status::ok;  // a kernel adds them at once
+  return call.scratch.node_partial().reserve(call.location, device::Place::device, kMessageFloats,
                                              statistics);
 }
 

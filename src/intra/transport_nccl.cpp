@@ -9,6 +9,7 @@
 
 #include "base/exceptions.h"
 #include "comm/stream_wait.h"
+#include "intra/nccl_group.h"
 #include "intra/node_pass.h"
 #include "intra/node_state.h"
 #include "intra/ordered_sum.h"
@@ -24,7 +25,7 @@ class NcclPass : NodePass {
  public:
   NcclPass(comm::Call& call, const comm::InterNodeGroup& group)
       : NodePass(call, group),
-        nccl_(shared_of(call.communicator)->segment().device_path->nccl),
+        nccl_(*shared_of(call.communicator)->segment().nccl),
         transfers_(&call.scratch.objects) {
     // A block of a shard begins at a multiple of 64 floats, as kernels need it.
     blocks_.divide(NcclGroup::piece(size_));

@@ -1,49 +1,62 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The transports between the ranks of a node. Each guarantees what intra_node.h says. By value of
-// SLIMPI_INTRA:
-//
-//   mpi    transport_mpi.cpp    messages
-//   shm    transport_shm_ipc.h  message buffers in the segment, in host memory
-//   cma    transport_cma.h      reading in place: sums between nodes in pieces; all others as shm
-//   ipc    transport_shm_ipc.h  message buffers in GPU memory (ipc_buffers.h)
-//   nccl   transport_nccl.cpp   NCCL, GPU to GPU (nccl_group.h)
-//
-// auto: NodeState::open_shared decides on mpi, device_transport.h on nccl or ipc, pass_decision.h
-// on pieces; else shm.
+// The transports between the ranks of a node, in one table, in the order of comm::NodePath. Each
+// guarantees what intra_node.h says. A call begins with the first row that is possible. At the
+// first barrier of shm the ranks may agree on nccl (pass_decision.h); the call then goes on with
+// that row.
 #pragma once
 #include "comm/call.h"
-#include "intra/device_transport.h"
+
+namespace slimpi::comm {
+class Communicator;
+}  // namespace slimpi::comm
 
 namespace slimpi::intra {
 
 struct NodeResult;
 
-// mpi: by MPI messages, which work between any ranks. A message has at most this many floats.
-constexpr std::uint64_t kMessageFloats = 64 << 10;
+struct Transport {
+  const char* name;  // as in SLIMPI_INTRA
+
+  // Whether calls of the communicator can begin with it; the same on all ranks.
+  bool (*possible)(comm::Communicator& communicator);
+
+  // Reserves the scratch memory of the two functions below; null where they need none. Not
+  // collective.
+  Status (*reserve)(const comm::Call& call, const comm::InterNodeGroup& group);
+
+  // As intra_reduce_scatter and intra_all_gather. The reduce-scatter sets call.node_path to another
+  // row where the ranks agree on that; then it has added nothing.
+  Status (*reduce_scatter)(comm::Call& call, const comm::InterNodeGroup& group);
+  Status (*all_gather)(comm::Call& call, const comm::InterNodeGroup& group);
+};
+
+const Transport& transport(comm::NodePath path);
+
+// The functions of the rows, in transport_NAME.cpp.
+
+// shm: in blocks through message buffers in the segment, in host memory.
+bool can_share_memory(comm::Communicator& communicator);
+Status reserve_for_shm(const comm::Call& call, const comm::InterNodeGroup& group);
+Status reduce_scatter_by_shm(comm::Call& call, const comm::InterNodeGroup& group);
+Status all_gather_by_shm(comm::Call& call, const comm::InterNodeGroup& group);
+
+// mpi: by MPI messages, which work between any ranks.
+Status reserve_for_mpi(const comm::Call& call, const comm::InterNodeGroup& group);
 Status reduce_scatter_by_mpi(comm::Call& call, const comm::InterNodeGroup& group);
 Status all_gather_by_mpi(comm::Call& call, const comm::InterNodeGroup& group);
-// Reserves the message buffers of both.
-Status reserve_node_messages(const comm::Call& call, const comm::InterNodeGroup& group);
 
-// shm and ipc: in blocks through memory that the node's ranks share. Needs shared_of(). The ranks
-// decide together at the first barrier, and set call.node_path, by which the all-gather goes, too.
-// If the buffers allow nccl, nothing else is done. It is `pieces` where all ranks want NodePieces
-// and can have them: then every rank's buffers are in its note, and nothing else was done.
-Status reduce_scatter_in_blocks(comm::Call& call, const comm::InterNodeGroup& group,
-                                bool wants_pieces);
-Status all_gather_in_blocks(comm::Call& call, const comm::InterNodeGroup& group);
-
-// The whole allreduce of one node, added pairwise as MPICH adds. `word`: what this rank publishes
-// about the call, in the fields of pass_decision.h.
-Status allreduce_in_blocks(comm::Call& call, const comm::InterNodeGroup& group, std::uint64_t word,
-                           NodeResult* result);
-
-// nccl: the same by NCCL, GPU to GPU, if the functions above set call.node_path to it.
+// nccl: by NCCL, GPU to GPU (nccl_group.h).
 Status reduce_scatter_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
 Status all_gather_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
+
+// The whole allreduce of one node, added pairwise as MPICH adds. By shm; `word`: what this rank
+// publishes about the call, in the fields of pass_decision.h. It sets call.node_path as the
+// reduce-scatter does. And by nccl.
+Status allreduce_by_shm(comm::Call& call, const comm::InterNodeGroup& group, std::uint64_t word,
+                        NodeResult* result);
 Status allreduce_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
 
-// Floats of one block of a shard from each of `size` node-local ranks.
+// Floats of one block of a shard from each of `size` node-local ranks, by shm.
 std::uint64_t shared_scratch_floats(std::size_t size, const comm::InterNodeGroup& group);
 
 }  // namespace slimpi::intra

@@ -132,7 +132,7 @@ bool shortens(const Decision& decision, int bits) {
 std::string refuse(const Config& config, const Rules& rules) {
 #ifndef WITH_NCCL
   if (config.intra == Intra::nccl)
-    return "SLIMPI_INTRA=nccl is not in this build of slimpi; accepted: auto, ipc, cma, shm, mpi";
+    return "SLIMPI_INTRA=nccl is not in this build of slimpi; accepted: auto, shm, mpi";
 #endif
   if (const std::string bad = refuse_algorithm(config, config.algorithm); !bad.empty()) return bad;
   if (const std::string bad = refuse_files(config); !bad.empty()) return bad;

@@ -15,11 +15,11 @@ run() { # RANKS PROGRAM WORD...
 }
 run 2 node_limit 400 4 16 48 64 128 256 512 1024 2048 4096 8192 16384 65536 262144
 run 4 node_limit 20 64 256 1024 4096 16384 65536
-trace=$(mktemp)
-trap 'rm -f "$trace"' EXIT
+traces=$(mktemp -d)
+trap 'rm -rf "$traces"' EXIT
 for size in 64 256 1024 4096 16384; do
-  SLIMPI_TRACE=$trace run 2 node_limit 200 $size
-  "$top_builddir/tools/slimpi-trace" --waits 0 "$trace" | sed -n '/^Steps/,/^$/p'
+  SLIMPI_TRACE=$traces/t run 2 node_limit 200 $size
+  "$top_builddir/tools/slimpi-trace" --waits 0 "$traces"/t.* | sed -n '/^Steps/,/^$/p'
 done
 export SLIMPI_INTRA=shm
 run 2 sum_and_read 1024 2048 4096 8192 16384

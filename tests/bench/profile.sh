@@ -7,9 +7,9 @@ set -eu
 : "${top_builddir:=.}" "${top_srcdir:=$(dirname "$0")/../..}"
 command -v perf >/dev/null || { echo "perf is not installed (Debian: linux-perf)"; exit 77; }
 data=$(mktemp) || exit 99
-trap 'rm -f "$data"' EXIT
+trap 'rm -f "$data"*' EXIT
 timeout -k 5 60 "$top_builddir/tools/slimpi-lab" --hosts 2 --rate 10gbit \
-  --env "LD_PRELOAD=$top_builddir/.libs/libslimpi.so" --env "SLIMPI_TRACE=$PWD/profile.json" -- \
+  --env "LD_PRELOAD=$top_builddir/.libs/libslimpi.so" --env "SLIMPI_TRACE=$data.trace" -- \
   "$top_builddir/tests/bench/follow" 16777216 6 &
 run=$!
 sleep 3
@@ -22,4 +22,5 @@ for columns in comm,dso dso,symbol; do
 done
 perf script -i "$data" --no-inline -F comm,ip,sym,dso 2>/dev/null |
   "${PYTHON:-python3}" "$top_srcdir/tests/bench/flame.py" >profile.svg
+"$top_builddir/tools/slimpi-trace" --merge profile.json "$data".trace.*
 echo "profile.svg, profile.json"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What PyTorch, CuPy and their users do with a GPU beside the sums; exits 77 without a GPU. Usage:
- * habits plain|virtual|streams|capture|reset|fork|hidden|mig
+ * habits plain|virtual|streams|capture|reset|fork
  * plain    nothing else
  * virtual  buffers are in virtual memory (expandable segments); the second call's at the address of
  *          the first one's, mapped anew
@@ -8,8 +8,6 @@
  * capture  another thread captures a graph during all sums
  * reset    the GPU is reset between sums, and before MPI_Finalize, as by cudaDeviceReset()
  * fork     a child of the process ends by exit() between sums: the driver is the parent's
- * hidden   rank 1 cannot open the memory of other GPUs
- * mig      nobody may offer memory to other processes, as between MIG instances
  * The sums are of whole numbers, exact with SLIMPI_ALGORITHM=allreduce. */
 #include <mpi.h>
 #include <stdio.h>
@@ -21,7 +19,7 @@
 #include "tests/helper/fake_driver.h"
 #include "tests/helper/gpu.h"
 
-enum { COUNT = 50000, CALLS = 3, INVALID_DEVICE = 101, NOT_SUPPORTED = 801 };
+enum { COUNT = 50000, CALLS = 3 };
 
 static int g_rank, g_size, g_failures;
 static const char* g_habit;
@@ -72,11 +70,6 @@ static void end_a_child(void) {
   expect(child > 0 && waitpid(child, &status, 0) == child && status == 0, "the child ends badly");
 }
 
-static void tell_to_fail(const char* function, int result) {
-  if (gpu_function("slimpi_fake_fail") == NULL) MPI_Abort(MPI_COMM_WORLD, 77);
-  DRIVER((const char*, int, int, int), "slimpi_fake_fail")(function, result, 0, 1);
-}
-
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
@@ -86,8 +79,6 @@ int main(int argc, char** argv) {
   const enum gpu_memory kind = is("virtual") ? GPU_VIRTUAL : GPU_DEVICE;
   void* stream = NULL;
   if (is("streams")) DRIVER((void**, unsigned), "cuStreamCreate")(&stream, 1);
-  if (is("hidden") && g_rank == 1) tell_to_fail("cuIpcOpenMemHandle_v2", INVALID_DEVICE);
-  if (is("mig")) tell_to_fail("cuIpcGetMemHandle", NOT_SUPPORTED);
   for (int call = 0; call < CALLS; ++call) {
     float* const memory = gpu_take(kind, COUNT * sizeof(float));
     if (is("capture")) DRIVER((int), "slimpi_fake_capture")(1);

@@ -35,9 +35,7 @@ void free_all(int device) {
       continue;
     }
     auto* const given = reinterpret_cast<void*>(at->first);
-    if (at->second.opened)
-      protected_close(given);
-    else if (!at->second.registered)
+    if (!at->second.registered)
       at->second.type == CU_MEMORYTYPE_HOST ? staging_give_back(given) : protected_give_back(given);
     at = memory.erase(at);
   }
@@ -214,37 +212,6 @@ CUresult cuMemHostUnregister(void* memory) {
   static_cast<void>(bytes[0]);
   static_cast<void>(bytes[found->bytes - 1]);
   forget(memory);
-  return CUDA_SUCCESS;
-}
-
-CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr memory) {
-  FAKE_ENTER(cuIpcGetMemHandle);
-  const Allocation* const found = find_allocation(memory);
-  if (found == nullptr || found->managed || found->context == nullptr)
-    return CUDA_ERROR_INVALID_VALUE;
-  ProtectedOffer offer{};
-  static_assert(sizeof offer <= sizeof *handle);
-  protected_offer(reinterpret_cast<void*>(memory), &offer);
-  std::memcpy(handle, &offer, sizeof offer);
-  return CUDA_SUCCESS;
-}
-CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* memory, CUipcMemHandle handle, unsigned) {
-  FAKE_ENTER(cuIpcOpenMemHandle_v2);
-  if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  ProtectedOffer offer{};
-  std::memcpy(&offer, &handle, sizeof offer);
-  void* const opened = protected_open(offer);
-  *memory = reinterpret_cast<CUdeviceptr>(opened);
-  if (opened == nullptr) return CUDA_ERROR_MAP_FAILED;
-  const CUresult kept = keep(opened, offer.bytes, CU_MEMORYTYPE_DEVICE, false, current_context());
-  fake_driver().memory[reinterpret_cast<std::uintptr_t>(opened)].opened = true;
-  return kept;
-}
-CUresult cuIpcCloseMemHandle(CUdeviceptr memory) {
-  FAKE_ENTER(cuIpcCloseMemHandle);
-  auto* const opened = reinterpret_cast<void*>(memory);
-  forget(opened);
-  protected_close(opened);
   return CUDA_SUCCESS;
 }
 

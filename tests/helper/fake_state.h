@@ -47,7 +47,6 @@ struct Allocation {
   int device;
   CUcontext context;  // null for memory of a pool
   unsigned long long number;
-  bool opened = false;      // of another process, by IPC
   bool registered = false;  // host memory of the program's own, by cuMemHostRegister
   bool mapped = false;      // pinned memory that kernels may use, by CU_MEMHOSTALLOC_DEVICEMAP
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Virtual memory management of the fake driver, as PyTorch's expandable segments use it: a range of
 // addresses, in which pages of physical memory are mapped and unmapped one by one. A buffer may lie
-// in several of them. Such memory belongs to no context, and IPC does not offer it.
+// in several of them. Such memory belongs to no context.
 #include <mutex>
 
 #include "tests/helper/fake_driver.h"

@@ -88,32 +88,6 @@ Status wait_event(Stream* stream, Stream* other, std::uint64_t event) {
   return ProtectedStream::lost() ? lost() : Status::ok;
 }
 
-bool g_keeps_to_itself = false;
-
-Status offer(const void* memory, device::Ipc::Handle* handle) {
-  if (ProtectedStream::lost()) return lost();
-  if (g_keeps_to_itself) return g_library->fail(Status::unsupported, "it keeps to itself");
-  ProtectedOffer offer{};
-  protected_offer(memory, &offer);
-  static_assert(sizeof offer <= sizeof *handle);
-  std::memcpy(handle, &offer, sizeof offer);
-  return Status::ok;
-}
-
-Status open(const device::Location& location, const device::Ipc::Handle& handle, void** memory) {
-  if (!is_here(location)) die("open() at a location that is not of this device");
-  ProtectedOffer offer{};
-  std::memcpy(&offer, &handle, sizeof offer);
-  *memory = protected_open(offer);
-  return *memory != nullptr ? Status::ok
-                            : g_library->fail(Status::device, "another process's memory is closed");
-}
-
-void close(void* memory) {
-  ProtectedStream::run_all();
-  protected_close(memory);
-}
-
 std::string g_bus_id;
 
 Status bus_id(const device::Location&, char* text, std::size_t bytes) {
@@ -122,15 +96,13 @@ Status bus_id(const device::Location&, char* text, std::size_t bytes) {
   return Status::ok;
 }
 
-constexpr device::Ipc kIpc = {offer, open, close};
-
 const kernels::Kernels* kernels() {
   return &protected_kernels();
 }
 
 constexpr device::Device kRow = [] {
   device::Device row = {"protected", true,   locate, allocate,   release, open_stream, close_stream,
-                        copy,        record, query,  wait_event, kernels, &kIpc,       bus_id};
+                        copy,        record, query,  wait_event, kernels, bus_id};
   row.staging_bucket = kProtectedStagingBucket;
   return row;
 }();
@@ -194,10 +166,6 @@ void slimpi_protected_lose(unsigned long transfers) {
 
 void slimpi_protected_repair(void) {
   test::ProtectedStream::repair();
-}
-
-void slimpi_protected_keep_to_itself(void) {
-  test::g_keeps_to_itself = true;
 }
 
 void slimpi_protected_put_on_bus(const char* id) {

@@ -38,9 +38,6 @@ SLIMPI_PROTECTED unsigned long long slimpi_protected_host_bytes(void);
 SLIMPI_PROTECTED void slimpi_protected_lose(unsigned long transfers);
 SLIMPI_PROTECTED void slimpi_protected_repair(void);
 
-/* From now on other processes cannot open memory of this one. */
-SLIMPI_PROTECTED void slimpi_protected_keep_to_itself(void);
-
 /* Where hwloc finds the device: a PCI bus id. */
 SLIMPI_PROTECTED void slimpi_protected_put_on_bus(const char* id);
 

@@ -20,8 +20,7 @@ constexpr unsigned char kPattern = 0xdb;
 struct Region {
   std::size_t bytes;   // as asked for
   std::size_t mapped;  // whole pages
-  int file;            // that other processes can map
-  bool own;            // or another process's
+  int file;            // mapped twice
   int open = 0;        // how many have it lent
 };
 
@@ -56,7 +55,7 @@ std::size_t reserved(std::size_t mapped) {
 }
 
 // Maps a file of device memory twice.
-void* map(int file, std::size_t bytes, std::size_t mapped, bool own) {
+void* map(int file, std::size_t bytes, std::size_t mapped) {
   void* const memory = mmap(nullptr, reserved(mapped), PROT_NONE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) die("mmap() failed");
@@ -65,7 +64,7 @@ void* map(int file, std::size_t bytes, std::size_t mapped, bool own) {
       mmap(device, mapped, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, file,
            0) == MAP_FAILED)
     die("mmap() failed");
-  regions()[reinterpret_cast<std::uintptr_t>(memory)] = {bytes, mapped, file, own};
+  regions()[reinterpret_cast<std::uintptr_t>(memory)] = {bytes, mapped, file};
   return memory;
 }
 
@@ -101,38 +100,15 @@ void* protected_take(std::size_t bytes) {
   const std::size_t mapped = (bytes / page + 1) * page;  // at least a byte behind it is no one's
   const int file = memfd_create("protected", MFD_CLOEXEC);
   if (file < 0 || ftruncate(file, off_t(mapped)) != 0) die("memfd_create() failed");
-  void* const memory = map(file, bytes, mapped, true);
+  void* const memory = map(file, bytes, mapped);
   std::memset(reach(memory), kPattern, mapped);
   return memory;
-}
-
-void protected_offer(const void* memory, ProtectedOffer* offer) {
-  const std::lock_guard lock(protected_mutex());
-  const auto found = regions().find(reinterpret_cast<std::uintptr_t>(memory));
-  if (found == regions().end()) die("memory is offered that is not the device's");
-  *offer = {getpid(), found->second.file, found->second.bytes, found->second.mapped};
-}
-
-void* protected_open(const ProtectedOffer& offer) {
-  const std::lock_guard lock(protected_mutex());
-  char path[64];
-  std::snprintf(path, sizeof path, "/proc/%d/fd/%d", offer.process, offer.file);
-  const int file = open(path, O_RDWR | O_CLOEXEC);
-  return file < 0 ? nullptr : map(file, offer.bytes, offer.mapped, false);
-}
-
-void protected_close(void* memory) {
-  const std::lock_guard lock(protected_mutex());
-  const auto found = regions().find(reinterpret_cast<std::uintptr_t>(memory));
-  if (found == regions().end() || found->second.own) die("memory is closed that was not opened");
-  drop(found);
 }
 
 void protected_give_back(void* memory) {
   const std::lock_guard lock(protected_mutex());
   const auto found = regions().find(reinterpret_cast<std::uintptr_t>(memory));
-  if (found == regions().end() || !found->second.own)
-    die("memory is released that is not the device's");
+  if (found == regions().end()) die("memory is released that is not the device's");
   const Region& region = found->second;
   // What is behind the allocation must be as it was.
   const auto* bytes = static_cast<const unsigned char*>(reach(memory));

@@ -19,16 +19,6 @@ void protected_give_back(void* memory);
 void* staging_take(std::size_t bytes);
 void staging_give_back(void* memory);
 
-// Device memory that other processes may open, and theirs in this one, which is device memory, too.
-// Opening gives null where it is not possible.
-struct ProtectedOffer {
-  int process, file;
-  std::size_t bytes, mapped;
-};
-void protected_offer(const void* memory, ProtectedOffer* offer);
-void* protected_open(const ProtectedOffer& offer);
-void protected_close(void* memory);
-
 bool protected_owns(const void* pointer);
 bool staging_owns(const void* pointer);
 std::size_t protected_used();

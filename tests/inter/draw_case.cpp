@@ -81,8 +81,6 @@ Case draw_case(Case::Kind kind, std::uint64_t seed) {
   one.totals = kind != Case::Kind::neighbors && chance.one_in(3);
   one.staged = chance.of<std::uint32_t>({0, 0, ~0u, std::uint32_t(chance.next())});
   one.gpu_aware = chance.one_in(3);
-  // A schedule adds nothing inside a node on behalf of a device.
-  one.in_pieces = kind == Case::Kind::pairwise && one.staged == 0 && chance.one_in(2);
   return one;
 }
 
@@ -112,7 +110,7 @@ std::string Case::text() const {
          (segment_class == comm::SegmentClass::large ? ", long segments" : "") +
          (residual ? ", residual" : "") + (totals ? ", totals" : "") +
          (in_place ? ", in place" : "") + ", staged " + std::to_string(staged) +
-         (gpu_aware ? ", GPU-aware" : "") + (in_pieces ? ", in pieces" : "");
+         (gpu_aware ? ", GPU-aware" : "");
 }
 
 }  // namespace slimpi::test

@@ -34,57 +34,6 @@ struct Rank {
   comm::InterNodeGroup group;
   const device::Device* device = nullptr;
   inter::Streams streams;
-  std::string failure;
-};
-
-// The values appear in `out`, where the exchange reads them, no earlier than it asks for them. What
-// is finished must be what is there in the end.
-class Pieces final : public inter::NodeWork {
- public:
-  Pieces(const inter::ExchangeLayout& layout, int members, Values& values)
-      : layout_(layout),
-        members_(members),
-        in_(values.in(), values.in() + values.out.size()),
-        out_(values.out),
-        finished_(values.out.size()),
-        summed_(values.out.size()) {
-    std::fill(out_.begin(), out_.end(), std::numeric_limits<float>::quiet_NaN());
-  }
-  Status sum(const comm::Range& part) override {
-    for (std::uint64_t i = part.first; i < part.first + part.count; ++i) {
-      if (summed_[i]++ != 0) failure_ = "an element was summed twice";
-      out_[i] = in_[i];
-    }
-    return Status::ok;
-  }
-  Status finished(std::int64_t number) override {
-    if (number != next_++) failure_ = "segments are not finished in their order";
-    for (int member = 0; member < members_; ++member) {
-      const comm::Range part = layout_.segment(member, number);
-      std::copy_n(out_.data() + part.first, part.count, finished_.data() + part.first);
-      elements_ += part.count;
-    }
-    return Status::ok;
-  }
-  std::string failure() const {
-    if (!failure_.empty()) return failure_;
-    if (next_ != layout_.count()) return "some segments were not finished";
-    if (elements_ != out_.size()) return "the segments are not all elements";
-    if (!out_.empty() && std::memcmp(finished_.data(), out_.data(), 4 * out_.size()) != 0)
-      return "what was finished changed";
-    return {};
-  }
-
- private:
-  const inter::ExchangeLayout& layout_;
-  const int members_;
-  const std::vector<float> in_;
-  std::vector<float>& out_;
-  std::vector<float> finished_;
-  std::vector<int> summed_;
-  std::int64_t next_ = 0;
-  std::uint64_t elements_ = 0;
-  std::string failure_;
 };
 
 const inter::Schedule& schedule_of(Case::Kind kind) {
@@ -143,7 +92,7 @@ inter::Context context_of(const Case& one, int me, Rank& rank) {
 }
 
 void run_rank(const Case& one, int me, Rank& rank) {
-  inter::Context context = context_of(one, me, rank);
+  const inter::Context context = context_of(one, me, rank);
   const comm::Range shard{one.first, one.count};
   Values& values = rank.values;
   if (one.kind == Case::Kind::neighbors) {
@@ -155,14 +104,6 @@ void run_rank(const Case& one, int me, Rank& rank) {
   }
   const inter::Schedule& schedule = schedule_of(one.kind);
   const auto layout = schedule.layout(inter::size_of(context, rank.group, shard.count));
-  if (one.in_pieces) {
-    Pieces pieces(*layout, one.ranks, values);
-    context.node_work = &pieces;
-    (void)schedule.run(context, *layout, rank.group, shard, values.out.data(), values.out.data(),
-                       one.residual ? values.residual.data() : nullptr);
-    rank.failure = pieces.failure();
-    return;
-  }
   (void)schedule.run(context, *layout, rank.group, shard, values.in(), values.out.data(),
                      one.residual ? values.residual.data() : nullptr);
 }
@@ -203,8 +144,6 @@ std::string run_case(const Case& one) {
   if (!network.failure().empty()) return network.failure();
   if (!ended) return why;
   if (network.left() != 0) return std::to_string(network.left()) + " messages were left over";
-  for (const Rank& rank : ranks)
-    if (!rank.failure.empty()) return rank.failure;
   std::vector<Values> got;
   for (Rank& rank : ranks) got.push_back(std::move(rank.values));
   return compare(one, kSeed, kCall, rank_of, got);

@@ -21,7 +21,6 @@ struct Case {
   bool residual = false, totals = false, in_place = false;
   std::uint32_t staged = 0;  // ranks, as bits, that have the late device
   bool gpu_aware = false;    // MPI takes that device's memory
-  bool in_pieces = false;    // with a NodeWork
 
   std::string text() const;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which buffers the ranks of a node use, by what all of them published.
+// Whether the ranks of a node use NCCL, by what all of them published.
 #include "intra/pass_decision.h"
 
 #include <initializer_list>
@@ -7,61 +7,42 @@
 #include "tests/helper/cmocka_cxx.h"
 
 using slimpi::intra::decide;
-using slimpi::intra::DevicePath;
+using slimpi::intra::NcclGroup;
 using slimpi::intra::NodeBarrier;
 using slimpi::intra::PassDecision;
-using Path = DevicePath::Path;
-namespace published = slimpi::intra::published;
 
 namespace {
 
-PassDecision decided(std::initializer_list<std::uint64_t> words, Path own) {
+PassDecision decided(std::initializer_list<std::uint64_t> words) {
   NodeBarrier::Published joined{UINT64_MAX, 0};
   for (const std::uint64_t word : words) {
     joined.all &= word;
     joined.any |= word;
   }
-  return decide(joined, own);
+  return decide(joined);
 }
 
 void ranks_that_are_alike_use_what_they_have(void**) {
-  for (const Path own : {Path::ipc, Path::nccl}) {
-    const PassDecision decision = decided({DevicePath::ready, DevicePath::ready}, own);
-    assert_true(decision.path == own);
-    assert_false(decision.open || decision.again);
-  }
-  const PassDecision host = decided({DevicePath::unavailable, DevicePath::unavailable}, Path::host);
-  assert_true(host.path == Path::host);
-  assert_false(host.open || host.again);
+  const PassDecision linked = decided({NcclGroup::ready, NcclGroup::ready});
+  assert_true(linked.nccl);
+  assert_false(linked.open || linked.again);
+  const PassDecision host = decided({NcclGroup::unavailable, NcclGroup::unavailable});
+  assert_false(host.nccl || host.open || host.again);
 }
 
-void a_path_is_opened_if_all_can(void**) {
-  const PassDecision all = decided({DevicePath::not_open, DevicePath::not_open}, Path::host);
-  assert_true(all.open && all.again);
-  const PassDecision some = decided({DevicePath::not_open, DevicePath::unavailable}, Path::host);
-  assert_false(some.open);
+void nccl_is_opened_if_all_can(void**) {
+  const PassDecision all = decided({NcclGroup::not_open, NcclGroup::not_open});
+  assert_true(all.open);
+  assert_false(all.nccl || all.again);
+  assert_false(decided({NcclGroup::not_open, NcclGroup::unavailable}).open);
 }
 
-// Each rank proposed its own; all use the host's buffers.
 void ranks_that_differ_use_the_host(void**) {
-  for (const std::uint64_t other : {DevicePath::unavailable, DevicePath::not_open})
-    for (const Path own : {Path::ipc, Path::nccl, Path::host}) {
-      const PassDecision decision = decided({DevicePath::ready, other}, own);
-      assert_true(decision.path == Path::host);
-      assert_true(decision.again);
-      assert_false(decision.open);
-    }
-}
-
-void all_sum_in_pieces_or_none(void**) {
-  const PassDecision all = decided({published::kPieces, published::kPieces}, Path::host);
-  assert_true(all.path == Path::pieces && !all.again);
-  // A rank that wanted pieces has not copied its first block.
-  const PassDecision some = decided({published::kPieces, 0}, Path::host);
-  assert_true(some.path == Path::host && some.again);
-  const PassDecision other =
-      decided({published::kPieces, std::uint64_t(DevicePath::ready)}, Path::host);
-  assert_true(other.path == Path::host && other.again);
+  for (const std::uint64_t other : {NcclGroup::unavailable, NcclGroup::not_open}) {
+    const PassDecision decision = decided({NcclGroup::ready, other});
+    assert_true(decision.again);
+    assert_false(decision.nccl || decision.open);
+  }
 }
 
 }  // namespace
@@ -69,9 +50,8 @@ void all_sum_in_pieces_or_none(void**) {
 int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(ranks_that_are_alike_use_what_they_have),
-      cmocka_unit_test(a_path_is_opened_if_all_can),
+      cmocka_unit_test(nccl_is_opened_if_all_can),
       cmocka_unit_test(ranks_that_differ_use_the_host),
-      cmocka_unit_test(all_sum_in_pieces_or_none),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
 }

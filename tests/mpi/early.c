@@ -62,14 +62,17 @@ static uint64_t compressed(int* code) {
 }
 
 static void api(int argc, char** argv) {
-  int (*set)(uint64_t, uint64_t, uint64_t) = NULL;
+  static const slimpi_matrix_t matrices[] = {{kRows, kColumns}, {0, kColumns}};
+  const slimpi_tensor_t fits = {sizeof fits, NULL, &matrices[0], 1};
+  const slimpi_tensor_t empty = {sizeof empty, NULL, &matrices[1], 1};
+  int (*set)(const slimpi_tensor_t*) = NULL;
   void (*finish)(void) = NULL;
   int (*run)(void) = NULL;
   int code;
-  *(void**)&set = dlsym(RTLD_DEFAULT, "slimpi_set_shape");
+  *(void**)&set = dlsym(RTLD_DEFAULT, "slimpi_describe_next");
   *(void**)&finish = dlsym(RTLD_DEFAULT, "slimpi_finish");
-  check(set(kCount, kRows, kColumns) == 0, "a shape before MPI_Init");
-  check(set(kCount, kRows + 1, kColumns) == 1, "a shape that does not fit");
+  check(set(&fits) == 0, "a shape before MPI_Init");
+  check(set(&empty) == 1, "a matrix without elements");
   check(compressed(&code) == 0, "no sum yet");
 #ifdef LATE
   int (*pcontrol)(int, ...) = NULL;
@@ -90,7 +93,7 @@ static void api(int argc, char** argv) {
 #endif
   check(run != NULL && run() == 0, "the shape named before MPI_Init holds");
   check(compressed(&code) == 1, "the statistics can be read after MPI_Finalize");
-  check(set(kCount, kColumns, kRows) == 0, "a shape after MPI_Finalize");
+  check(set(&fits) == 0, "a shape after MPI_Finalize");
   finish();
 }
 

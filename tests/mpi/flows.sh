@@ -8,12 +8,17 @@ export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error SLIMPI_TRACE=$work/t.json
 steps=$top_builddir/tests/mpi/steps
 # Two words on purpose, or one.
 # shellcheck disable=SC2086
-flows() { holds "$1" "$PYTHON" "$top_srcdir/tests/helper/flows.py" t.json ${2:-}; }
+flows() {
+  "$PYTHON" -B "$top_builddir/tools/slimpi-trace" --merge all.json t.json.* >out.txt ||
+    fail "$1: the files are not merged"
+  rm t.json.*
+  holds "$1" "$PYTHON" "$top_srcdir/tests/helper/flows.py" all.json ${2:-}
+}
 
 under 3 "$steps" init sum:200000 sum:100000 finalize >out.txt || fail "three ranks"
 flows "pairwise, several segments" 8
 expect "$("$PYTHON" -c 'import json
-print(*sorted({e["args"]["call"] for e in json.load(open("t.json"))["traceEvents"]
+print(*sorted({e["args"]["call"] for e in json.load(open("all.json"))["traceEvents"]
                if e["ph"] == "X" and e["name"] == "send"}))')" "1 2" "the calls are numbered"
 SLIMPI_BITS=4 under 4 "$steps" init sum:100000 split:2 sum:100000 dup sum:100000 finalize \
   >out.txt || fail "communicators"

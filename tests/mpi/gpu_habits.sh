@@ -31,13 +31,6 @@ for per_node in 1 2; do
   run "a child process, $per_node a node" fork
 done
 
-# Ranks that cannot work in each other's memory say so once, and use the host's.
-hosted='device buffers pass through host memory inside the node'
-run "GPUs that one rank cannot see" hidden
-said 1 "$hosted: opening the GPU memory of another rank of the node" "the rank says so"
-run "MIG instances" mig
-said 4 "$hosted: offering GPU memory to the other ranks of the node" "each rank says so"
-
 # A driver without a function: GPU memory is left to an MPI that takes it, on all ranks.
 need sed
 old() { # FUNCTION LINES LINE WHAT
@@ -49,9 +42,6 @@ old() { # FUNCTION LINES LINE WHAT
 SLIMPI_RANKS_PER_NODE=1
 old cuCtxGetId 0 'too old' "which is not needed"
 old cuThreadExchangeStreamCaptureMode 0 'too old' "which is not needed"
-SLIMPI_RANKS_PER_NODE=2
-old cuIpcGetMemHandle 4 "$hosted: the CUDA driver has no memory that processes share" "they say so"
-SLIMPI_RANKS_PER_NODE=1
 preload=$preload:$top_builddir/tests/helper/.libs/libaware_mpi.so
 old cuMemsetD32Async 4 'is left to MPI: the CUDA driver is too old, it has no cuMemsetD32' \
   "each rank says so"

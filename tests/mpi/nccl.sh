@@ -9,7 +9,7 @@ fake_driver=$top_builddir/tests/fake_driver
 grep -q 'define WITH_NCCL 1' "$top_builddir/config.h" || skip "built without NCCL"
 export LD_LIBRARY_PATH="$fake_driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 export FAKE_GPUS=own SLIMPI_MIN_SIZE=0 SLIMPI_LOG=info
-linked='exchange device buffers by NCCL' ipc_text="work in each other's device memory"
+linked='exchange device buffers by NCCL' hosted='device buffers pass through host memory'
 
 # run WHAT RANKS PER-NODE HIERARCHY MODE COUNT... : tests/gpu/nccl, its output in out.txt
 run() {
@@ -51,7 +51,7 @@ SLIMPI_RANKS_PER_NODE=2 holds "nothing is taken later, nothing is left behind" \
 # What cannot be linked.
 FAKE_GPUS=shared run "ranks that share a GPU" 2 0 sharded unlinked 20003
 said 2 "two ranks use the GPU 0000:3B:00.0" "it is said why"
-said 2 "$ipc_text" "they work in each other's memory"
+said 2 "$hosted" "their buffers pass through the host's"
 export SLIMPI_LOG=debug
 FAKE_GPUS=shared run "ranks that share a GPU, with more output" 2 0 sharded unlinked 20003
 said 0 "NCCL .* is loaded" "NCCL, which is large, is not loaded for them"
@@ -59,18 +59,17 @@ run "ranks with a GPU each, with more output" 2 0 sharded any 20003
 said 2 "NCCL .* is loaded" "and is loaded for these"
 export SLIMPI_LOG=info
 run "a rank that cannot join" 2 0 sharded join 20003
-said 2 "$ipc_text" "its node goes another way"
+said 2 "$hosted" "its node goes another way"
 run "a rank that cannot join, and another node" 4 2 leader join 20003
 said 2 "$linked" "the other node is linked"
 run "a rank that cannot join, as it hears later" 2 0 sharded state 20003
-said 2 "$ipc_text" "its node goes another way"
-SLIMPI_INTRA=ipc run "SLIMPI_INTRA=ipc" 2 0 sharded unlinked 20003
+said 2 "$hosted" "its node goes another way"
 SLIMPI_INTRA=shm run "SLIMPI_INTRA=shm" 2 0 sharded unlinked 20003
 mkdir without
 cp -L "$fake_driver/libcuda.so.1" without/
 : >without/libnccl.so.2
 LD_LIBRARY_PATH=$work/without run "no NCCL" 2 0 sharded unlinked 20003
-said 2 "$ipc_text" "they work in each other's memory"
+said 2 "$hosted" "their buffers pass through the host's"
 # An older one lacks a function: on all ranks, or on one.
 need sed
 mkdir old
@@ -79,7 +78,7 @@ sed 's/ncclCommFinalize/_cclCommFinalize/g' "$fake_driver/libnccl.so.2" >old/lib
 too_old='libnccl.so.2 is too old, it has no ncclCommFinalize'
 LD_LIBRARY_PATH=$work/old run "an NCCL without a function" 2 0 sharded unlinked 20003
 said 2 "NCCL is not used inside the node: $too_old" "it is said why"
-said 2 "$ipc_text" "they work in each other's memory"
+said 2 "$hosted" "their buffers pass through the host's"
 on_second() { # WHAT LIBRARIES MODE
   what=$1 status=0
   SLIMPI_RANKS_PER_NODE=0 under 2 "$top_srcdir/tests/helper/on_rank.sh" 1 "LD_LIBRARY_PATH=$2" \
@@ -88,7 +87,7 @@ on_second() { # WHAT LIBRARIES MODE
 for libraries in old without; do
   on_second "NCCL on one rank alone: $libraries" "$work/$libraries" unlinked
   expect "$status" 0 "$what"
-  said 2 "$ipc_text" "both work in each other's memory"
+  said 2 "$hosted" "buffers of both pass through the host's"
   said 2 'NCCL is not used inside the node: .*libnccl.so.2' "both say why"
 done
 
@@ -100,7 +99,7 @@ unable() { # WHAT TEXT
   SLIMPI_RANKS_PER_NODE=0 under 2 "$top_builddir/tests/gpu/nccl" unlinked 20003 \
     >out.txt 2>&1 || status=$?
   holds "$1: the job ends" test "$status" != 0 -a "$status" != 124
-  holds "$1: it is said why" grep -q "$refused: .*$2.*; accepted: auto, ipc, cma, shm, mpi" out.txt
+  holds "$1: it is said why" grep -q "$refused: .*$2.*; accepted: auto, shm, mpi" out.txt
 }
 FAKE_GPUS=shared unable "SLIMPI_INTRA=nccl, a GPU for two" "two ranks use the GPU"
 LD_LIBRARY_PATH=$work/without unable "SLIMPI_INTRA=nccl without NCCL" "libnccl.so.2"

@@ -52,9 +52,10 @@ done
 # option.
 SLIMPI_ESTIMATE=$work/estimate.json SLIMPI_RANKS_PER_NODE=1 under 3 "$program" digest nonblocking \
   >digest.txt || fail "estimate: exit status $?"
+"$top_builddir/tools/slimpi-info" --estimate estimate.json --json >predicted.json
 holds "the estimate predicts nonblocking sums" "$PYTHON" -c '
 import json
-rows = [row for row in json.load(open("estimate.json"))["rows"] if not row["blocking"]]
+rows = [row for row in json.load(open("predicted.json"))["rows"] if not row["blocking"]]
 assert [(row["calls"], row["reason"]) for row in rows] == [(24, None)], rows
 assert rows[0]["bytes"]["8"] > 0 and rows[0]["error"]["8"] > 0, rows'
 

@@ -12,7 +12,7 @@
 //        powersgd zero ROWS COLUMNS RANK ROUNDS   zero matrices, and low ranks, between full ones
 //        powersgd disorder ROWS COLUMNS RANK   rank 0 takes two buffers in another order
 //        powersgd boundary COUNT:exact|low...   whether these counts go exact
-//        powersgd hint COUNT ROWS COLUMNS exact|low   the same after slimpi_set_shape
+//        powersgd hint COUNT ROWS COLUMNS exact|low   the same after slimpi_describe_next
 #include <dlfcn.h>
 #include <mpi.h>
 
@@ -256,10 +256,11 @@ void boundary(std::size_t count, bool exact) {
 }
 
 void hint(std::size_t count, std::size_t rows, std::size_t columns, bool exact) {
-  using Set = int(std::uint64_t, std::uint64_t, std::uint64_t);
-  const auto set = reinterpret_cast<Set*>(dlsym(RTLD_DEFAULT, "slimpi_set_shape"));
-  expect(set != nullptr && set(count, rows, columns) == 0, "the hint was refused");
-  expect(set != nullptr && set(count, rows + 1, columns) != 0, "a wrong hint was taken");
+  using Describe = int(const slimpi_tensor_t*);
+  const auto describe = reinterpret_cast<Describe*>(dlsym(RTLD_DEFAULT, "slimpi_describe_next"));
+  const slimpi_matrix_t matrix = {rows, columns};
+  const slimpi_tensor_t tensor = {sizeof tensor, nullptr, &matrix, 1};
+  expect(describe != nullptr && describe(&tensor) == 0, "the hint was refused");
   boundary(count, exact);
 }
 

@@ -2,10 +2,9 @@
 /* Float sums of buffers in the protected device's memory: the same bytes as of the same values in
  * host memory, on every rank, whichever ranks and whichever of the two buffers lie there. Run under
  * the preload; the only thing that it does for the device is to be linked with it. With the
- * argument `mixed` only even ranks use the device, for one sum whose bytes the ranks compare; with
- * the argument `closed` rank 1 keeps its device memory to itself; arguments behind the first are
- * the bus ids of the ranks' devices. Prints how many bytes rank 0 copied between device and host
- * memory, and how many of them where both of its buffers lay on the device. */
+ * argument `mixed` only even ranks use the device, for one sum whose bytes the ranks compare;
+ * arguments behind the first are the bus ids of the ranks' devices. Prints how many bytes rank 0
+ * copied between device and host memory where both of its buffers lay on the device. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -157,7 +156,6 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
   const char* const algorithm = getenv("SLIMPI_ALGORITHM");
   g_replicas = algorithm != NULL && strcmp(algorithm, "low_precision_decentralized") == 0;
-  if (argc > 1 && strcmp(argv[1], "closed") == 0 && g_rank == 1) slimpi_protected_keep_to_itself();
   for (int i = 2; i < argc; ++i)
     if (g_rank == i - 2) slimpi_protected_put_on_bus(argv[i]);
   /* MPI's own collectives keep a core busy while they wait, so many ranks take long. */
@@ -173,8 +171,7 @@ int main(int argc, char** argv) {
     for (size_t i = 0; i < number; ++i) check(counts[i]);
   int failures = 0;
   MPI_Allreduce(&g_failures, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  if (g_rank == 0)
-    printf("host bytes %llu\nmessage bytes %llu\n", slimpi_protected_host_bytes(), g_messages);
+  if (g_rank == 0) printf("message bytes %llu\n", g_messages);
   MPI_Finalize();
   return failures != 0;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* slimpi_set_shape in every manner; run with SLIMPI_ALGORITHM=powersgd.
+/* slimpi_describe_next with one matrix in every manner; run with SLIMPI_ALGORITHM=powersgd.
  *   shapes every     the same shape before each of 20 sums
  *   shapes change    another shape after 5 of 10 sums, on all ranks
  *   shapes alone     rank 1 alone names a shape after 5 sums: prints the error of the next one
  *   shapes corrected  two ranks: rank 1 alone names a shape, and after the error the common one;
  *                    the next sum is as good as those before
- *   shapes refused   what slimpi_set_shape and slimpi_describe_next do not take, and a matrix that
- *                    is larger than the buffer
- *   shapes threads   threads with communicators of their own sum while others name shapes */
+ *   shapes refused   what slimpi_describe_next does not take, and a matrix that is larger than
+ *                    the buffer
+ *   shapes threads   threads with communicators of their own name shapes and sum */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <math.h>
@@ -22,7 +22,14 @@
 
 enum { kRows = 64, kColumns = 96, kThreads = 4, kSums = 60 };
 static int rank, failures;
-static int (*set_shape)(uint64_t, uint64_t, uint64_t);
+static int (*describe_next)(const slimpi_tensor_t*);
+
+/* Of the next sum. */
+static void set_shape(uint64_t rows, uint64_t columns) {
+  const slimpi_matrix_t matrix = {rows, columns};
+  const slimpi_tensor_t tensor = {sizeof tensor, NULL, &matrix, 1};
+  failures += describe_next(&tensor) != 0;
+}
 
 /* A matrix of rank one, the same on all ranks up to a factor: powersgd sums it well. */
 static int sum(MPI_Comm comm, int rows, int columns, float* x) {
@@ -66,16 +73,14 @@ static void sum_cancelling(float* x, int wrong) {
 }
 
 static void correct(float* x) {
-  set_shape(kRows * kColumns, kRows, kColumns);
   for (int i = 0; i < 10; ++i) {
-    if (rank == 1 && i == 5) set_shape(kRows * kColumns, kColumns, kRows);
-    if (rank == 1 && i == 6) set_shape(kRows * kColumns, kRows, kColumns);
+    const int wrong = rank == 1 && i == 5;
+    set_shape(wrong ? kColumns : kRows, wrong ? kRows : kColumns);
     sum_cancelling(x, i == 5);
   }
 }
 
 static void refuse(float* x) {
-  int (*describe_next)(const slimpi_tensor_t*);
   const uint64_t many = (uint64_t)1 << 33;
   const slimpi_matrix_t empty[] = {{kRows, kColumns}, {5, 0}}, huge = {many, many},
                         more = {kRows + 1, kColumns};
@@ -84,11 +89,8 @@ static void refuse(float* x) {
                                      {sizeof refused[0], "x", empty, 2},
                                      {sizeof refused[0], "x", &huge, 1}};
   const slimpi_tensor_t larger = {sizeof larger, "x", &more, 1};
-  *(void**)&describe_next = dlsym(RTLD_DEFAULT, "slimpi_describe_next");
   for (size_t i = 0; i < sizeof refused / sizeof refused[0]; ++i)
     failures += describe_next(&refused[i]) == 0;
-  failures += set_shape(kRows * kColumns, kRows, kColumns + 1) == 0;
-  failures += set_shape(0, 0, 0) == 0;
   for (int i = 0; i < 3; ++i) {
     failures += describe_next(&larger) != 0;
     sum_cancelling(x, 0);
@@ -98,8 +100,7 @@ static void refuse(float* x) {
 static void* work(void* comm) {
   float* x = malloc(sizeof(float) * kRows * kColumns);
   for (int i = 0; i < kSums; ++i) {
-    set_shape(kRows * kColumns, kRows, kColumns);
-    set_shape((uint64_t)(i + 1) * 1000, 1000, (uint64_t)i + 1);
+    set_shape(kRows, kColumns);
     check(sum(*(MPI_Comm*)comm, kRows, kColumns, x));
   }
   free(x);
@@ -122,18 +123,18 @@ int main(int argc, char** argv) {
                   &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  *(void**)&set_shape = dlsym(RTLD_DEFAULT, "slimpi_set_shape");
-  if (set_shape == NULL) return 2;
+  *(void**)&describe_next = dlsym(RTLD_DEFAULT, "slimpi_describe_next");
+  if (describe_next == NULL) return 2;
   if (strcmp(what, "threads") == 0) threads();
   if (strcmp(what, "corrected") == 0) correct(x);
   if (strcmp(what, "refused") == 0) refuse(x);
   for (int i = 0; i < 20 && strcmp(what, "every") == 0; ++i) {
-    set_shape(kRows * kColumns, kRows, kColumns);
+    set_shape(kRows, kColumns);
     check(sum(MPI_COMM_WORLD, kRows, kColumns, x));
   }
   for (int i = 0; i < 10 && (!strcmp(what, "change") || !strcmp(what, "alone")); ++i) {
-    if (i == 0) set_shape(kRows * kColumns, kRows, kColumns);
-    if (i == 5 && (rank == 1 || what[0] == 'c')) set_shape(kRows * kColumns, kColumns, kRows);
+    const int other = i >= 5 && (rank == 1 || what[0] == 'c');
+    set_shape(other ? kColumns : kRows, other ? kRows : kColumns);
     check(sum(MPI_COMM_WORLD, kRows, kColumns, x));
   }
   MPI_Barrier(MPI_COMM_WORLD);

@@ -96,8 +96,9 @@ done
 unset SLIMPI_REPORT SLIMPI_TYPES
 SLIMPI_ESTIMATE=$work/estimate.json under 4 ./short_floats bfloat16 blocking mpi >out.txt ||
   fail "an estimate"
+"$top_builddir/tools/slimpi-info" --estimate estimate.json --json >predicted.json
 "$PYTHON" -c 'import json
-rows = json.load(open("estimate.json"))["rows"]
+rows = json.load(open("predicted.json"))["rows"]
 print([(r["type"], r["reason"], r["with_types"], r["calls"], r["samples"] > 0,
         0.45 < r["bytes"]["8"] / r["bytes"]["now"] < 0.6) for r in rows])' >rows.txt
 expect "$(cat rows.txt)" "[('bfloat16', 'datatype', True, 14, True, True)]" \

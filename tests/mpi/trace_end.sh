@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# The end of a trace: of all ranks in one file, on one rank alone, with little memory left; and the
+# The end of a trace: a file of each rank, on one rank alone, with little memory left; and the
 # report that MPI_Pcontrol(2) writes on one rank alone.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
@@ -10,21 +10,22 @@ steps=$top_builddir/tests/mpi/steps on_rank=$top_srcdir/tests/helper/on_rank.sh
 nests=$top_srcdir/tests/helper/nests.py
 seconds=60
 
-ranks() { # FILE: which ranks have slices
+ranks() { # FILE...: which ranks have slices
   "$PYTHON" -c 'import json, sys
-events = json.load(open(sys.argv[1]))["traceEvents"]
-print(*sorted({e["pid"] for e in events if e["ph"] == "X"}))' "$1"
+events = [e for name in sys.argv[1:] for e in json.load(open(name))["traceEvents"]]
+print(*sorted({e["pid"] for e in events if e["ph"] == "X"}))' "$@"
 }
 
 SLIMPI_TRACE=$work/all.json under 3 "$steps" init sum:100000 finalize >out.txt || fail "a trace"
-expect "$(ranks all.json)" "0 1 2" "all ranks in one file"
-holds "slices nest" "$PYTHON" "$nests" all.json
+expect "$(ranks all.json.?)" "0 1 2" "each rank has a file"
+holds "slices nest" "$PYTHON" "$nests" all.json.?
 # Calls that are left to MPI show, with the reason; messages show the bytes on the wire.
 SLIMPI_REPORT=$work/calls.json SLIMPI_TRACE=$work/calls.trace under 2 "$steps" init sum:100000 \
   sum:10 int:3 finalize >out.txt || fail "a trace of all calls"
 holds "calls left to MPI, and bytes on the wire" "$PYTHON" -c '
 import json
-events = [e for e in json.load(open("calls.trace"))["traceEvents"] if e["ph"] == "X"]
+events = [e for rank in (0, 1)
+          for e in json.load(open(f"calls.trace.{rank}"))["traceEvents"] if e["ph"] == "X"]
 names = [e["name"] for e in events]
 assert names.count("left to MPI: small") == names.count("left to MPI: datatype") == 2, names
 total = {name: sum(e["args"]["bytes"] for e in events if e["name"] == name)
@@ -34,18 +35,18 @@ assert total["send"] == total["receive"] == sent, (total, sent)'
 for rank in 1 2; do
   under 3 "$on_rank" $rank "SLIMPI_TRACE=$work/$rank.json" "$steps" init sum:100000 finalize \
     >out.txt || fail "a trace on rank $rank alone"
-  expect "$(ranks $rank.json)" $rank "a trace on rank $rank alone"
+  expect "$(ranks $rank.json.?)" $rank "a trace on rank $rank alone"
 done
 
 # Where the program ends well without a trace, it does so with one, and has all slices. The stack
 # cannot grow either: with less than 256 KiB MPI's own end fails at times.
 many() { SLIMPI_MIN_SIZE=0 under 2 "$steps" init many:500 "memory:$1" finalize; }
-rm -f all.json
+rm -f all.json.?
 for memory in 256 512; do
   many "$memory" 2>err.txt || continue
   SLIMPI_TRACE=$work/all.json many "$memory" 2>err.txt ||
     fail "$memory KiB left for the trace: exit status $?"
-  expect "$(ranks all.json)" "0 1" "$memory KiB left: both ranks have slices"
+  expect "$(ranks all.json.?)" "0 1" "$memory KiB left: both ranks have slices"
   expect "$(cat err.txt)" "" "$memory KiB left: no warning"
 done
 
@@ -54,23 +55,27 @@ SLIMPI_MIN_SIZE=0 SLIMPI_TRACE=$work/cut.json under 2 "$steps" init many:1 memor
   finalize 2>err.txt || fail "no memory for more slices: exit status $?"
 expect "$(grep -c 'later slices are left out' err.txt)" 2 \
   "no memory for more slices: one warning a rank"
-expect "$(ranks cut.json)" "0 1" "no memory for more slices: the file"
+expect "$(ranks cut.json.?)" "0 1" "no memory for more slices: the files"
 
-SLIMPI_TRACE=/dev/full under 2 "$steps" init sum:100000 finalize >out.txt 2>err.txt ||
+ln -s /dev/full full.0
+ln -s /dev/full full.1
+SLIMPI_TRACE=$work/full under 2 "$steps" init sum:100000 finalize >out.txt 2>err.txt ||
   fail "a full disk: exit status $?"
-expect "$(grep -c 'SLIMPI_TRACE=/dev/full cannot be written: No space' err.txt)" 1 "a full disk"
+expect "$(grep -c 'SLIMPI_TRACE=.*full.[01] cannot be written: No space' err.txt)" 2 "a full disk"
 
 # A pipe that nobody reads does not keep the job from ending; one with a slow reader gets all.
-mkfifo pipe
+mkfifo pipe pipe.0
 for option in REPORT ESTIMATE TRACE; do
   rm -f report.json
+  name=pipe
+  [ $option != TRACE ] || name=pipe.0
   env SLIMPI_$option="$work/pipe" timeout -k 5 20 "$MPIEXEC" -n 2 -genv LD_PRELOAD "$preload" \
     "$steps" init sum:100000 finalize >out.txt 2>err.txt </dev/null ||
     fail "SLIMPI_$option=pipe without a reader: exit status $?"
-  expect "$(grep -c "SLIMPI_$option=.*pipe cannot be written: no process reads" err.txt)" 1 \
+  expect "$(grep -c "SLIMPI_$option=.*$name cannot be written: no process reads" err.txt)" 1 \
     "SLIMPI_$option=pipe without a reader"
   (sleep 1 && "$PYTHON" -c 'import json, sys; json.load(sys.stdin); print("read")') \
-    <pipe >read.txt &
+    <$name >read.txt &
   env SLIMPI_$option="$work/pipe" timeout -k 5 20 "$MPIEXEC" -n 2 -genv LD_PRELOAD "$preload" \
     "$steps" init many:2000 finalize >out.txt 2>err.txt </dev/null ||
     fail "SLIMPI_$option=pipe with a reader: exit status $?"

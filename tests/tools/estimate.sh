@@ -7,6 +7,9 @@ need_library
 export UCX_LOG_LEVEL=error SLIMPI_RANKS_PER_NODE=1
 steps=$top_builddir/tests/mpi/steps
 run=$top_builddir/tools/slimpi-run
+predict() { # FILE: of counted calls, which becomes the estimate
+  "$top_builddir/tools/slimpi-info" --estimate "$1" --json >predicted.json && mv predicted.json "$1"
+}
 program="init sum:100000 sum:100000 sum:100000 sum:20000 sum:10 int:3 isum:1000 psum:100000
   pcontrol:0 sum:100000 pcontrol:1 split:2 sum:100000 sum:20000 finalize"
 
@@ -15,6 +18,7 @@ plain 4 "$steps" $program | LC_ALL=C sort >plain.txt || fail "without slimpi"
 # shellcheck disable=SC2086
 SLIMPI_ESTIMATE=$work/e.json SLIMPI_REPORT=$work/r.json under 4 "$steps" $program |
   LC_ALL=C sort >under.txt || fail "under slimpi"
+predict e.json
 same plain.txt under.txt "results are MPI's own, to the bit"
 expect "$(wc -l <under.txt)" 44 "every step printed"
 expect "$(report r.json calls compressed) $(report r.json calls exact_in_node)" "0 0" \
@@ -77,6 +81,7 @@ assert 0 < e["total"]["seconds"]["now"] < e["wall_seconds"]'
 # A sum of which rank 0 has nothing but zero: no relative error, and still one call.
 SLIMPI_MIN_SIZE=0 SLIMPI_ESTIMATE=$work/z.json under 2 "$steps" init sum:1 finalize >out.txt ||
   fail "zeros"
+predict z.json
 holds "zeros are a call and no sample" "$PYTHON" -c '
 import json
 row, = json.load(open("z.json"))["rows"]
@@ -85,6 +90,7 @@ assert (row["calls"], row["samples"]) == (1, 0) and row["least_seconds"] > 0, ro
 # Memory that slimpi may not take over.
 SLIMPI_BUFFERS=device SLIMPI_ESTIMATE=$work/b.json under 2 "$steps" init sum:100000 finalize \
   >out.txt || fail "buffers"
+predict b.json
 expect "$("$PYTHON" -c 'import json
 row, = json.load(open("b.json"))["rows"]
 print(row["reason"], row["bytes"]["now"])')" "off 800000.0" "SLIMPI_BUFFERS excludes the buffers"
@@ -92,12 +98,14 @@ print(row["reason"], row["bytes"]["now"])')" "off 800000.0" "SLIMPI_BUFFERS excl
 # Two ranks a node: every rank carries a shard; the bytes are those of a real run here, too.
 export SLIMPI_RANKS_PER_NODE=2
 SLIMPI_ESTIMATE=$work/s.json under 4 "$steps" init sum:100000 finalize >out.txt || fail "shards"
+predict s.json
 expect "$("$PYTHON" -c 'import json
 print(int(json.load(open("s.json"))["rows"][0]["bytes"]["4"]))')" "$(real 4 sum:100000)" \
   "shards: the bytes of a real run"
 # One node: nothing would be compressed.
 export SLIMPI_RANKS_PER_NODE=4
-SLIMPI_ESTIMATE=stdout under 4 "$steps" init sum:100000 finalize >out.txt || fail "one node"
+SLIMPI_ESTIMATE=$work/o.json under 4 "$steps" init sum:100000 finalize >out.txt || fail "one node"
+"$top_builddir/tools/slimpi-info" --estimate o.json >out.txt
 holds "one node: the reason" grep -q "float  *sum .* left to MPI: single_node" out.txt
 holds "one node: what it means" grep -q "slimpi would compress nothing" out.txt
 export SLIMPI_RANKS_PER_NODE=1
@@ -161,7 +169,8 @@ done
 advice() { # WHAT STEP...
   what=$1
   shift
-  SLIMPI_ESTIMATE=stderr under 2 "$steps" init "$@" finalize >out.txt 2>err.txt || fail "advice"
+  SLIMPI_ESTIMATE=$work/a.json under 2 "$steps" init "$@" finalize >out.txt || fail "advice"
+  "$top_builddir/tools/slimpi-info" --estimate a.json >err.txt
   expect "$(grep -c '^  advice: ' err.txt) $(grep -c "^  advice: .*$what" err.txt)" "1 1" \
     "advice: $what" || cat err.txt
 }
@@ -169,8 +178,26 @@ advice float64 int:300000 sum:100000
 advice --min-size sum:10000 sum:100
 advice nonblocking isum:300000 sum:100000
 SLIMPI_RANKS_PER_NODE=2 advice --ranks-per-node sum:100000
-SLIMPI_ESTIMATE=stderr under 2 "$steps" init int:1000 sum:100000 finalize >out.txt 2>err.txt
+SLIMPI_ESTIMATE=$work/a.json under 2 "$steps" init int:1000 sum:100000 finalize >out.txt
+"$top_builddir/tools/slimpi-info" --estimate a.json >err.txt
 expect "$(grep -c '^  advice: ' err.txt)" 0 "advice: none where most bytes would be compressed"
+
+# Without slimpi-run the library writes what it counted; what is none is refused.
+SLIMPI_ESTIMATE=stderr under 2 "$steps" init sum:100000 finalize >out.txt 2>err.txt ||
+  fail "counted calls on stderr"
+holds "counted calls on stderr" "$PYTHON" -c '
+import json
+counted, = json.load(open("err.txt"))["counted"]
+assert (counted["size"], counted["calls"], counted["reason"]) == (400000, 1, None), counted'
+for file in under.txt absent.json; do
+  "$top_builddir/tools/slimpi-info" --estimate $file >out.txt 2>err.txt && status=0 || status=$?
+  expect "$status $(grep -c "^slimpi-info: --estimate: $file" err.txt) $(wc -l <out.txt)" "1 1 0" \
+    "$file is refused"
+done
+# A program that starts another MPI program, which has the pipe, too.
+timeout -k 5 60 "$MPIEXEC" -n 2 "$run" --estimate sh -c "$steps init sum:100000 finalize; true" \
+  >out.txt 2>err.txt || fail "a script: exit status $?"
+expect "$(grep -c 'estimate: 2 ranks' err.txt)" 1 "an estimate of what a script runs"
 
 # What cannot be used.
 for value in 1 yes off; do

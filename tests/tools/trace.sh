@@ -131,22 +131,32 @@ if [ -w /dev/full ]; then
   done
 fi
 
-# What slimpi writes, as one file and as a file a rank: every rank is there, and both say the same
-# number of calls.
+# What cannot be merged.
+says --merge made.json late.json made.json
+expect "$status $(grep -c '^slimpi-trace: --merge made.json: the file is one of those to read' \
+  err.txt)" "1 1" "a file is not merged into itself"
+holds "and stays" test -s made.json
+says --merge none/all.json made.json
+expect "$(cat err.txt)" \
+  "slimpi-trace: none/all.json cannot be written: No such file or directory" \
+  "a file that cannot be written"
+says --merge all.json made.json empty.json
+expect "$status $(ls all.json 2>&1 | grep -c 'No such')" "1 1" "no file after a failure"
+
+# What slimpi writes: every rank is there; the files by themselves and merged say the same.
 need_library
 export SLIMPI_RANKS_PER_NODE=1
-for name in t.json t.%r.json; do
-  SLIMPI_TRACE=$work/$name under 3 "$top_builddir/tests/mpi/steps" init sum:200000 sum:100000 \
-    sum:9 finalize >said.txt || fail "a job with a trace"
-done
-says t.json
+SLIMPI_TRACE=$work/t.json under 3 "$top_builddir/tests/mpi/steps" init sum:200000 sum:100000 \
+  sum:9 finalize >said.txt || fail "a job with a trace"
+says --merge all.json t.json.0 t.json.1 t.json.2
 expect "$status $(sed -n -e '/^Waits/q' -e 's/^  \([012]\)  .*/\1/p' out.txt | xargs)" "0 0 1 2" \
   "a row for each rank"
-awk '$1 ~ /^[012]$/ && NF > 10 { print $1, $3, $(NF - 1) }' out.txt >together.txt
-says --waits 1000 t.0.json t.1.json t.2.json
-awk '$1 ~ /^[012]$/ && NF > 10 { print $1, $3, $(NF - 1) }' out.txt >apart.txt
-expect "$(xargs <together.txt)" "0 2 1 1 2 1 2 2 1" "the calls of each rank"
-same together.txt apart.txt "a file a rank says the same"
+expect "$(awk '$1 ~ /^[012]$/ && NF > 10 { print $1, $3, $(NF - 1) }' out.txt | xargs)" \
+  "0 2 1 1 2 1 2 2 1" "the calls of each rank"
+mv out.txt apart.txt
+says all.json
+same apart.txt out.txt "the merged file says the same"
+says --waits 1000 all.json
 holds "waits name ranks" grep -Eq ' receive +rank [012] ' out.txt
 
 # Inside one node, 300,000 floats of two ranks are three blocks: a barrier before the first block
@@ -154,12 +164,12 @@ holds "waits name ranks" grep -Eq ' receive +rank [012] ' out.txt
 SLIMPI_RANKS_PER_NODE=0 SLIMPI_INTRA=shm SLIMPI_TRACE=$work/node.json under 2 \
   "$top_builddir/tests/mpi/steps" init sum:300000 sum:300000 finalize >said.txt 2>&1 ||
   fail "a job on one node"
-says node.json
+says node.json.?
 for rank in 0 1; do
-  expect "$(grep -c "node barrier.*\"pid\":$rank" node.json)" 8 "one node: barriers"
+  expect "$(grep -c "node barrier.*\"pid\":$rank" node.json.$rank)" 8 "one node: barriers"
 done
-holds "one node: copies" grep -q '"node copy"' node.json
-holds "one node: slices nest" "$PYTHON" "$top_srcdir/tests/helper/nests.py" node.json
+holds "one node: copies" grep -q '"node copy"' node.json.0
+holds "one node: slices nest" "$PYTHON" "$top_srcdir/tests/helper/nests.py" node.json.?
 expect "$(sed -n '/^Steps inside nodes/,/^$/p' out.txt | grep -c '^  [01] ')" 2 \
   "one node: both ranks"
 
@@ -173,7 +183,7 @@ late_rank() { # NAME OPTION...
   # shellcheck disable=SC2086
   under 4 "$top_builddir/tests/mpi/steps" init $late $late $late $late finalize >said.txt ||
     fail "$name: a job with a late rank"
-  says late-rank.json
+  says late-rank.json.?
   holds "$name: rank 3 is the slowest" grep -Eq \
     '^The slowest rank is 3: the others waited (0\.[1-9]|[1-9])' out.txt
 }

@@ -45,13 +45,10 @@ namespace slimpi::device::cuda {
   X(cuStreamSynchronize)          \
   X(cuStreamWaitEvent)
 
-// Null where the driver has none: from CUDA 12.0; IPC, on some systems only; from 10.1 and 10.1.
+// Null where the driver has none: from CUDA 12.0; from 10.1 and 10.1.
 // The last two are in all drivers, but nothing depends on them.
 #define SLIMPI_CUDA_LATER_FUNCTIONS(X) \
   X(cuCtxGetId)                        \
-  X(cuIpcCloseMemHandle)               \
-  X(cuIpcGetMemHandle)                 \
-  X(cuIpcOpenMemHandle_v2)             \
   X(cuStreamIsCapturing)               \
   X(cuThreadExchangeStreamCaptureMode) \
   X(cuCtxGetStreamPriorityRange)       \

@@ -15,10 +15,6 @@ void release(void* memory, Place place);
 Status pin(const Location& location, void* memory, std::size_t bytes);
 void unpin(void* memory);
 
-// ipc.cpp. open() works where both processes use the same GPU, or GPUs that can access each other's
-// memory. Otherwise the status is CUDA's reason.
-extern const Ipc kIpc;
-
 // nccl_transport.cpp. Only sends and receives of NCCL are used, so the order of sums stays slimpi's
 // own. Its communicators are non-blocking: a process that waits must let MPI make progress.
 extern const NcclTransport kNcclTransport;

@@ -19,8 +19,8 @@ constexpr const NcclTransport* kNcclOrNull = nullptr;
 #endif
 
 constexpr Device kRow = [] {
-  Device row = {"cuda", true,  locate,     allocate,     release, open_stream, close_stream, copy,
-                record, query, wait_event, cuda_kernels, &kIpc,   bus_id,      kNcclOrNull};
+  Device row = {"cuda", true,   locate, allocate,   release,      open_stream, close_stream,
+                copy,   record, query,  wait_event, cuda_kernels, bus_id,      kNcclOrNull};
   row.pin = pin;
   row.unpin = unpin;
   // One pass over a bucket reads or writes it once; longer ones take several, with atomics.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A rank of tools/compare_torch's job: DIRECTORY NETWORK STEPS BATCH ROW..., each row the JSON of
-Row. Standard error goes to a file in DIRECTORY. Trains on Fashion-MNIST by one row after the other;
-rank 0 writes a line of JSON for each: seconds and bytes of a step, and the accuracy after all
-steps. Bytes are those that all hosts' links carry."""
+"""A rank of tests/bench/compare_torch's job: DIRECTORY NETWORK STEPS BATCH ROW..., each row the
+JSON of Row. Standard error goes to a file in DIRECTORY. Trains on Fashion-MNIST by one row after
+the other; rank 0 writes a line of JSON for each: seconds and bytes of a step, and the accuracy
+after all steps. Bytes are those that all hosts' links carry."""
 import gzip
 import json
 import os

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "intra/transport_shm_ipc.h"
+#include "intra/transport_shm.h"
 
 #include "base/activity.h"
 #include "base/round_up.h"
@@ -9,9 +9,8 @@
 
 namespace slimpi::intra {
 
-// Chooses the message buffers. The length of a block, and so the number of blocks, depends on it.
-void BlockPass::use(Path path) {
-  ipc_ = path == Path::ipc ? &device_path().buffers : nullptr;
+BlockPass::BlockPass(comm::Call& call, const comm::InterNodeGroup& group)
+    : NodePass(call, group), shared_(*shared_of(call.communicator)) {
   blocks_.divide(piece_of(group_, ring().longest()));
   if (blocks_.blocks() == 1)
     blocks_.divide(std::min<std::uint64_t>(blocks_.piece(), round_up(blocks_.longest(), 16)));
@@ -28,37 +27,30 @@ std::string BlockPass::describe_counts() const {
                               shared_.word(other) >> published::kCountShift);
 }
 
-Status BlockPass::offer(std::uint64_t word, bool wants_pieces) {
-  const DevicePath::Readiness mine = device_path().readiness(call_.location);
-  own_ = mine == DevicePath::ready ? device_path().path() : Path::host;
-  use(own_);
-  if (mine == DevicePath::unavailable) shared_.segment().pin(call_.location);
-  if (wants_pieces) shared_.segment().peer_note(me_).offer(call_.in, call_.out);
-  shared_.publish(std::uint64_t(mine) | word | call_.count << published::kCountShift |
-                  (wants_pieces ? published::kPieces : 0));
-  if (own_ != Path::nccl && !wants_pieces) SLIMPI_TRY(copy_to_others(0));
+Status BlockPass::offer(std::uint64_t word) {
+  const NcclGroup::Readiness mine = nccl().readiness(call_.location);
+  if (mine == NcclGroup::unavailable) shared_.segment().pin(call_.location);
+  shared_.publish(std::uint64_t(mine) | word | call_.count << published::kCountShift);
+  if (mine != NcclGroup::ready) SLIMPI_TRY(copy_to_others(0));
   SLIMPI_TRY(barrier());
   return shared_.published().alike(published::kCount)
              ? Status::ok
              : fail(Status::bad_message, describe_counts());
 }
 
-// When this returns, the first block is in the message buffers, unless the call is done by nccl or
-// in pieces. Only if ranks offered different buffers, or if they had to open a device path first,
-// is the first block copied a second time. The first copy does no harm: every call writes a message
-// buffer before it reads it.
+// When this returns, the first block is in the message buffers, unless the call is done by nccl.
+// The first block is copied a second time only if some ranks were ready for nccl and others were
+// not. The first copy does no harm: every call writes a message buffer before it reads it.
 Status BlockPass::agree() {
-  const PassDecision decision = decide(shared_.published(), own_);
-  Path& path = call_.node_path;
-  path = decision.path;
-  if (decision.open) {
+  const PassDecision decision = decide(shared_.published());
+  bool by_nccl = decision.nccl;
+  if (decision.open)
     SLIMPI_TRY(
-        device_path().open(shared_, exchange_, call_.location, call_.communicator.statistics()));
-    path = device_path().path();
-  }
-  if (path == Path::nccl || path == Path::pieces || !decision.again) return Status::ok;
-  use(path);
-  if (path == Path::host) shared_.segment().pin(call_.location);
+        nccl().open(shared_, exchange_, call_.location, call_.communicator.statistics(), &by_nccl));
+  call_.node_path = by_nccl ? comm::NodePath::nccl : comm::NodePath::shm;
+  if (by_nccl) return Status::ok;
+  shared_.segment().pin(call_.location);
+  if (!decision.again) return Status::ok;
   SLIMPI_TRY(copy_to_others(0));
   return barrier();
 }
@@ -66,7 +58,7 @@ Status BlockPass::agree() {
 // A communicator of NCCL whose ranks may have done different things is not closed in order.
 Status BlockPass::settle(Status status) {
   status = exchange_.settle(status, {});
-  if (status != Status::ok) device_path().nccl.close(false);
+  if (status != Status::ok) nccl().close(false);
   return status;
 }
 
@@ -116,10 +108,10 @@ Status BlockPass::find_addends(std::uint64_t block, std::pmr::vector<const float
   return Status::ok;
 }
 
-Status BlockPass::run_sum(bool wants_pieces) {
-  SLIMPI_TRY(offer(0, wants_pieces));
+Status BlockPass::run_sum() {
+  SLIMPI_TRY(offer(0));
   SLIMPI_TRY(agree());
-  if (call_.node_path == Path::nccl || call_.node_path == Path::pieces) return Status::ok;
+  if (call_.node_path == comm::NodePath::nccl) return Status::ok;
   for (std::uint64_t block = 0; block < blocks_.blocks(); ++block) {
     // A rank without a shard passes the same barriers.
     if (const comm::Range mine = own(block); mine.count != 0) {
@@ -137,7 +129,6 @@ Status BlockPass::run_sum(bool wants_pieces) {
 }
 
 Status BlockPass::run_share() {
-  use(call_.node_path);
   for (std::uint64_t block = 0; block < blocks_.blocks(); ++block) {
     SLIMPI_TRY(copy_sum(block, call_.out + own(block).first));
     SLIMPI_TRY(barrier());
@@ -147,8 +138,8 @@ Status BlockPass::run_share() {
   return copied();
 }
 
-Status BlockPass::sum(bool wants_pieces) {
-  return settle(caught([&] { return run_sum(wants_pieces); }));
+Status BlockPass::sum() {
+  return settle(caught([&] { return run_sum(); }));
 }
 
 Status BlockPass::share() {
@@ -159,12 +150,29 @@ std::uint64_t shared_scratch_floats(std::size_t size, const comm::InterNodeGroup
   return size * piece_of(group, NodeSegment::kBlock);
 }
 
-Status reduce_scatter_in_blocks(comm::Call& call, const comm::InterNodeGroup& group,
-                                bool wants_pieces) {
-  return BlockPass(call, group).sum(wants_pieces);
+bool can_share_memory(comm::Communicator& communicator) {
+  return shared_of(communicator) != nullptr;
 }
 
-Status all_gather_in_blocks(comm::Call& call, const comm::InterNodeGroup& group) {
+// For addends that kernels of a device cannot read where they are, and for sums of more addends
+// than a kernel takes.
+Status reserve_for_shm(const comm::Call& call, const comm::InterNodeGroup& group) {
+  const std::size_t size = call.communicator.layout().node_ranks().size();
+  const std::uint64_t floats = shared_scratch_floats(size, group);
+  Statistics& statistics = call.communicator.statistics();
+  if (call.device.staged)
+    SLIMPI_TRY(call.scratch.node_addends().reserve(call.location, device::Place::device, floats,
+                                                   statistics));
+  if (size <= kernels::kMaxAddends) return Status::ok;
+  return call.scratch.node_partial().reserve(call.location, device::Place::device, floats,
+                                             statistics);
+}
+
+Status reduce_scatter_by_shm(comm::Call& call, const comm::InterNodeGroup& group) {
+  return BlockPass(call, group).sum();
+}
+
+Status all_gather_by_shm(comm::Call& call, const comm::InterNodeGroup& group) {
   return BlockPass(call, group).share();
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tools/compare's rows, and how each of them is run."""
+"""tests/bench/compare's rows, and how each of them is run."""
 import json
 import os
 import re
@@ -11,7 +11,7 @@ import time
 
 # These reduce the model, not the gradient, and leave each rank a model of its own.
 DECENTRALIZED = ("decentralized", "low_precision_decentralized")
-SOURCE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
 
 class Failure(Exception):

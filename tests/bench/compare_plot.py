@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tools/compare's picture, drawn with gnuplot."""
+"""tests/bench/compare's picture, drawn with gnuplot."""
 import json
 import math
 import subprocess

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The shm and ipc transports: a pass through message buffers that the ranks of a node share. They
-// lie in host memory, or, where all ranks' buffers are on devices with IPC, in device memory; the
-// sums and their order are the same.
+// The shm transport: a pass through message buffers in host memory that the ranks of a node share.
 //
 // The vector passes in blocks. For each block: every rank copies into its message buffer what its
 // node-local ranks own, and passes a barrier. Then every owner adds its shard from all message
@@ -32,13 +30,10 @@ inline std::uint64_t piece_of(const comm::InterNodeGroup& group, std::uint64_t b
 
 class BlockPass : protected NodePass {
  public:
-  using Path = DevicePath::Path;
-
-  BlockPass(comm::Call& call, const comm::InterNodeGroup& group)
-      : NodePass(call, group), shared_(*shared_of(call.communicator)) {}
+  BlockPass(comm::Call& call, const comm::InterNodeGroup& group);
 
   // The two passes of a hierarchical call; see transports.h.
-  Status sum(bool wants_pieces);
+  Status sum();
   Status share();
 
  protected:
@@ -46,7 +41,7 @@ class BlockPass : protected NodePass {
 
   // The steps of the first barrier: each rank offers, by what its own buffers allow, and publishes
   // `word` in addition; then all know each other's words, and agree.
-  Status offer(std::uint64_t word, bool wants_pieces);
+  Status offer(std::uint64_t word);
   Status agree();
   // The last step. Every rank has passed the same message buffers, so all agree on the next call's.
   void end() { ring().pass(message_buffers_, blocks_.blocks()); }
@@ -66,7 +61,7 @@ class BlockPass : protected NodePass {
   // Where a shard of a block lies in the message buffer of local rank `local`, the only one that
   // writes there.
   float* place(int local, int shard_index, std::uint64_t block) const {
-    return buffer(local) + message_buffers_.place(block) +
+    return shared_.segment().data(local) + message_buffers_.place(block) +
            std::uint64_t(shard_index) * blocks_.piece();
   }
   Status copy(float* to, const float* from, std::uint64_t count, Where where) {
@@ -80,11 +75,9 @@ class BlockPass : protected NodePass {
   Status barrier();
 
   // Scratch of additions; of this rank alone.
-  float* scratch() const {
-    return ipc_ != nullptr ? ipc_->scratch() : call_.scratch.node_partial().data();
-  }
+  float* scratch() const { return call_.scratch.node_partial().data(); }
   // By which stores this rank writes its message buffer.
-  Where stores() const { return ipc_ != nullptr ? Where::caches : host_stores_; }
+  Where stores() const { return stores_; }
 
   NodeBarrier& shared_;
   // From this size on, a result evicts everything else from the caches, and has left them itself
@@ -93,21 +86,15 @@ class BlockPass : protected NodePass {
   const Where in_out_ = call_.count * sizeof(float) >= kLargeBytes ? Where::memory : Where::caches;
 
  private:
-  Status run_sum(bool wants_pieces);
+  Status run_sum();
   Status run_share();
-  void use(Path path);
   std::string describe_counts() const;
-  DevicePath& device_path() const { return *shared_.segment().device_path; }
-  BufferRing& ring() const { return ipc_ != nullptr ? ipc_->ring : shared_.segment().ring; }
-  float* buffer(int local) const {
-    return ipc_ != nullptr ? ipc_->buffer(local) : shared_.segment().data(local);
-  }
+  NcclGroup& nccl() const { return *shared_.segment().nccl; }
+  BufferRing& ring() const { return shared_.segment().ring; }
   // Whether kernels can read the others' buffers where they are.
-  bool readable() const { return ipc_ != nullptr || !call_.device.staged; }
+  bool readable() const { return !call_.device.staged; }
 
-  IpcBuffers* ipc_ = nullptr;  // null: the message buffers of this call lie in the segment
-  const Where host_stores_ = shared_.cross_cache() ? Where::memory : Where::caches;
-  Path own_ = Path::host;  // what this rank offered
+  const Where stores_ = shared_.cross_cache() ? Where::memory : Where::caches;
   BufferRing::Buffers message_buffers_;
   NodeCopies copies_{call_};
 };

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The reason that the advice of an estimate is about.
-#include "base/estimate.h"
+#include "tools/estimate/estimate.h"
 
 #include "tests/helper/cmocka_cxx.h"
 
 using namespace slimpi;
+using namespace slimpi::tools;
 
 namespace {
 
@@ -17,7 +18,7 @@ EstimateRow row(std::uint64_t calls, std::uint64_t bytes, std::optional<BypassRe
 }
 
 void by_bytes_not_by_calls(void**) {
-  Estimate estimate;
+  Prediction estimate;
   assert_false(dominant_reason(estimate).has_value());
   estimate.rows = {row(1, 1000, std::nullopt), row(90, 100, BypassReason::small)};
   assert_false(dominant_reason(estimate).has_value());
@@ -30,7 +31,7 @@ void by_bytes_not_by_calls(void**) {
 }
 
 void of_empty_calls_by_calls(void**) {
-  Estimate estimate;
+  Prediction estimate;
   estimate.rows = {row(3, 0, BypassReason::op), row(2, 0, BypassReason::datatype)};
   assert_true(dominant_reason(estimate) == BypassReason::op);
 }
