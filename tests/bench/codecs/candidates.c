@@ -6,21 +6,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum rule { MINMAX, ONE_STEP, SCALES };
+enum rule { MINMAX, ONE_STEP, PACKED };
+/* Levels of a block of w bits, in steps: -(h-1) .. h-1 with h = 2^(w-1); one more on the side of
+ * the greatest magnitude; -h+1/2 .. h-1/2. */
 enum grid { ZERO, UNEVEN, HALF };
 
 struct parameters {
-  double bits;       /* a value takes on the wire; MINMAX: without headers, a whole number */
-  double alpha;      /* exponent of the step: 0 is one step a tile, 1 is one width a tile */
-  double over;       /* SCALES, UNEVEN, nearest: steps by which the maximum exceeds the last level */
+  double bits;  /* a value takes on the wire; MINMAX: without headers, a whole number */
+  double alpha; /* exponent of the step: 0 is one step a tile, 1 is one width a tile */
+  double over;  /* PACKED, UNEVEN, nearest: steps from the last level to the maximum */
   int rule;
-  int tile;          /* values that share a budget of bits; MINMAX: a bucket; 0: all of a message */
-  int block;         /* values that share a width and a scale */
-  int scale_bits;    /* of a minimum, a maximum, a block's scale */
-  int mantissa;      /* SCALES: bits of a scale's mantissa */
   int grid;
+  int tile;       /* values that share a budget of bits; MINMAX: a bucket; 0: all of a message */
+  int block;      /* values that share a width and a scale */
+  int scale_bits; /* of a minimum, a maximum, a block's scale */
+  int mantissa;   /* PACKED: bits of a scale's mantissa */
   int stochastic;
-  int least, most;   /* widths */
+  int least, most; /* widths */
   uint32_t seed;
 };
 
@@ -44,7 +46,7 @@ static inline float uniform(uint32_t seed, uint32_t i) {
   return (float)((h ^ (h >> 16)) >> 8) * 0x1p-24f;
 }
 
-static float greatest(const float *x, long n) {
+static float greatest(const float* x, long n) {
   uint32_t high = 0;
   for (long i = 0; i < n; i++) {
     const uint32_t u = bits_of(x[i]) & 0x7fffffff;
@@ -54,8 +56,8 @@ static float greatest(const float *x, long n) {
 }
 
 /* out = the levels nearest to x, or around it, in steps from `offset`; levels low to high. */
-static void round_values(const float *x, float *out, long n, float step, float offset, float low,
-                         float high, const struct parameters *p, uint32_t at) {
+static void round_values(const float* x, float* out, long n, float step, float offset, float low,
+                         float high, const struct parameters* p, uint32_t at) {
   const float inverse = 1 / step;
   if (p->stochastic)
     for (long i = 0; i < n; i++) {
@@ -79,7 +81,7 @@ static float shortened(float x, int bits, int upwards) {
   return float_of(cut + (1u << drop));
 }
 
-static double minmax(const float *x, float *out, long n, const struct parameters *p) {
+static double minmax(const float* x, float* out, long n, const struct parameters* p) {
   double used = 0;
   const long bucket = p->tile ? p->tile : n;
   const float top = (float)((1 << (int)p->bits) - 1);
@@ -106,7 +108,7 @@ static double minmax(const float *x, float *out, long n, const struct parameters
 }
 
 /* Bits of the largest code of a block, with the greatest magnitude m. */
-static int code_width(double m, const struct parameters *p) {
+static int code_width(double m, const struct parameters* p) {
   if (p->grid == HALF) return m < 0.25 ? 0 : m <= 1 ? 1 : 1 + (int)ceil(log2(m));
   const double code = p->stochastic ? ceil(m) : nearbyint(m);
   return code < 1 ? 0 : (int)ceil(log2(2 * code + 1));
@@ -114,10 +116,10 @@ static int code_width(double m, const struct parameters *p) {
 
 /* A block is as wide as its largest code. Its step is q * maximum^alpha; q is the smallest power
  * of 2^(1/8) that fits the tile into its bits. */
-static double one_step(const float *x, float *out, long n, const struct parameters *p) {
+static double one_step(const float* x, float* out, long n, const struct parameters* p) {
   const long tile = p->tile ? p->tile : n, block = p->block;
   double *high = malloc(2 * sizeof *high * (size_t)(tile / block + 1)), used = 0;
-  double *power = high + tile / block + 1;
+  double* power = high + tile / block + 1;
   for (long o = 0; o < n; o += tile) {
     const long length = n - o < tile ? n - o : tile, blocks = (length + block - 1) / block;
     double most = 0;
@@ -142,8 +144,10 @@ static double one_step(const float *x, float *out, long n, const struct paramete
         const long size = length - j * block < block ? length - j * block : block;
         sum += (double)size * code_width(high[j] / (q * power[j]), p);
       }
-      if (sum <= budget) yes = middle;
-      else no = middle;
+      if (sum <= budget)
+        yes = middle;
+      else
+        no = middle;
     }
     const double q = exp2(yes / 8.) * unit;
     for (long j = 0; j < blocks; j++) {
@@ -161,14 +165,14 @@ static double one_step(const float *x, float *out, long n, const struct paramete
 }
 
 /* The width of a block with this scale: `level` is in eighths of a bit. */
-static int scale_width(int scale, int level, int slope, const struct parameters *p) {
+static int block_width(int scale, int level, int slope, const struct parameters* p) {
   if (scale == 0) return 0;
   const int width = (level + (scale * slope >> 4)) >> 3;
   return width < p->least ? p->least : width > p->most ? p->most : width;
 }
 
-static void encode_block(const float *x, float *out, long n, float most, int width,
-                         const struct parameters *p, uint32_t at) {
+static void encode_block(const float* x, float* out, long n, float most, int width,
+                         const struct parameters* p, uint32_t at) {
   const float half = (float)(1 << (width - 1));
   if (p->grid == HALF) {
     const float step = most / (p->stochastic ? half - 0.5f : half);
@@ -183,18 +187,20 @@ static void encode_block(const float *x, float *out, long n, float most, int wid
       high = x[i] > high ? x[i] : high;
     }
     const float step = most / (p->stochastic ? half : half + (float)p->over);
-    if (high >= -low) round_values(x, out, n, step, 0, 1 - half, half, p, at);
-    else round_values(x, out, n, step, 0, -half, half - 1, p, at);
+    if (high >= -low)
+      round_values(x, out, n, step, 0, 1 - half, half, p, at);
+    else
+      round_values(x, out, n, step, 0, -half, half - 1, p, at);
   }
 }
 
 /* A block's header is its scale: the greatest magnitude, rounded up to a float of few bits of
  * mantissa, as a number of such floats up from a limit below the tile's. Its width follows from
  * its scale. A level of the tile, the largest that fits, shifts all widths. */
-static double scales(const float *x, float *out, long n, const struct parameters *p) {
+static double packed(const float* x, float* out, long n, const struct parameters* p) {
   const long block = p->block, tiles = p->tile ? (n + p->tile - 1) / p->tile : 1;
   const long tile = ((n + tiles - 1) / tiles + block - 1) / block * block;
-  int *scale = malloc(sizeof *scale * (size_t)(tile / block + 1));
+  int* scale = malloc(sizeof *scale * (size_t)(tile / block + 1));
   const int drop = 23 - p->mantissa, range = 1 << (p->scale_bits - (p->grid == UNEVEN));
   const int slope = (int)lrint((1 - p->alpha) * 16 * (8 >> p->mantissa));
   double used = 0;
@@ -218,26 +224,29 @@ static double scales(const float *x, float *out, long n, const struct parameters
       long count[1 << 12] = {0};
       for (long j = 0; j < blocks; j++) count[scale[j]] += j + 1 < blocks ? block : last;
       double sum = 0;
-      for (int s = 0; s < range; s++)
-        sum += (double)count[s] * scale_width(s, level, slope, p);
-      if (sum <= budget || level < -15 * range) yes = level;
-      else no = level;
+      for (int s = 0; s < range; s++) sum += (double)count[s] * block_width(s, level, slope, p);
+      if (sum <= budget || level < -15 * range)
+        yes = level;
+      else
+        no = level;
     }
     double sum = 0;
     for (long j = 0; j < blocks; j++)
-      sum += (double)(j + 1 < blocks ? block : last) * scale_width(scale[j], yes, slope, p);
+      sum += (double)(j + 1 < blocks ? block : last) * block_width(scale[j], yes, slope, p);
     int more = sum <= budget;
     for (long j = 0; j < blocks; j++) {
       const long size = j + 1 < blocks ? block : last, first = o + j * block;
-      int width = scale_width(scale[j], yes, slope, p);
-      const int next = scale_width(scale[j], yes + 1, slope, p);
+      int width = block_width(scale[j], yes, slope, p);
+      const int next = block_width(scale[j], yes + 1, slope, p);
       if (more && sum + (double)((next - width) * size) <= budget)
         sum += (double)((next - width) * size), width = next;
-      else more = 0;
-      if (width == 0) memset(out + first, 0, sizeof *out * (size_t)size);
       else
-        encode_block(x + first, out + first, size,
-                     float_of((uint32_t)(scale[j] + base) << drop), width, p, (uint32_t)first);
+        more = 0;
+      if (width == 0)
+        memset(out + first, 0, sizeof *out * (size_t)size);
+      else
+        encode_block(x + first, out + first, size, float_of((uint32_t)(scale[j] + base) << drop),
+                     width, p, (uint32_t)first);
     }
     if (sum > budget && yes > -15 * range) used = NAN;
   }
@@ -246,8 +255,8 @@ static double scales(const float *x, float *out, long n, const struct parameters
 }
 
 /* A message of n values. */
-double message(const float *x, float *out, long n, const struct parameters *p) {
+double message(const float* x, float* out, long n, const struct parameters* p) {
   if (n == 0) return 0;
   if (p->rule == MINMAX) return minmax(x, out, n, p);
-  return p->rule == ONE_STEP ? one_step(x, out, n, p) : scales(x, out, n, p);
+  return p->rule == ONE_STEP ? one_step(x, out, n, p) : packed(x, out, n, p);
 }
