@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum rule { MINMAX, ONE_STEP, PACKED };
-/* Levels of a block of w bits, in steps: -(h-1) .. h-1 with h = 2^(w-1); one more on the side of
+/* Levels of a bucket of w bits, in steps: -(h-1) .. h-1 with h = 2^(w-1); one more on the side of
  * the greatest magnitude; -h+1/2 .. h-1/2. */
 enum grid { ZERO, UNEVEN, HALF };
 
@@ -17,9 +17,9 @@ struct parameters {
   double over;  /* PACKED, UNEVEN, nearest: steps from the last level to the maximum */
   int rule;
   int grid;
-  int tile;       /* values that share a budget of bits; MINMAX: a bucket; 0: all of a message */
-  int block;      /* values that share a width and a scale */
-  int scale_bits; /* of a minimum, a maximum, a block's scale */
+  int tile;       /* values that share a budget of bits; 0: all of a message */
+  int bucket;     /* values that share a scale; 0, MINMAX only: all of a message */
+  int scale_bits; /* of a minimum, a maximum, a bucket's scale */
   int mantissa;   /* PACKED: bits of a scale's mantissa */
   int stochastic;
   int least, most; /* widths */
@@ -83,7 +83,7 @@ static float shortened(float x, int bits, int upwards) {
 
 static double minmax(const float* x, float* out, long n, const struct parameters* p) {
   double used = 0;
-  const long bucket = p->tile ? p->tile : n;
+  const long bucket = p->bucket ? p->bucket : n;
   const float top = (float)((1 << (int)p->bits) - 1);
   for (long o = 0; o < n; o += bucket) {
     const long length = n - o < bucket ? n - o : bucket;
@@ -107,29 +107,29 @@ static double minmax(const float* x, float* out, long n, const struct parameters
   return used;
 }
 
-/* Bits of the largest code of a block, with the greatest magnitude m. */
+/* Bits of the largest code of a bucket, with the greatest magnitude m. */
 static int code_width(double m, const struct parameters* p) {
   if (p->grid == HALF) return m < 0.25 ? 0 : m <= 1 ? 1 : 1 + (int)ceil(log2(m));
   const double code = p->stochastic ? ceil(m) : nearbyint(m);
   return code < 1 ? 0 : (int)ceil(log2(2 * code + 1));
 }
 
-/* A block is as wide as its largest code. Its step is q * maximum^alpha; q is the smallest power
+/* A bucket is as wide as its largest code. Its step is q * maximum^alpha; q is the smallest power
  * of 2^(1/8) that fits the tile into its bits. */
 static double one_step(const float* x, float* out, long n, const struct parameters* p) {
-  const long tile = p->tile ? p->tile : n, block = p->block;
-  double *high = malloc(2 * sizeof *high * (size_t)(tile / block + 1)), used = 0;
-  double* power = high + tile / block + 1;
+  const long tile = p->tile ? p->tile : n, bucket = p->bucket;
+  double *high = malloc(2 * sizeof *high * (size_t)(tile / bucket + 1)), used = 0;
+  double* power = high + tile / bucket + 1;
   for (long o = 0; o < n; o += tile) {
-    const long length = n - o < tile ? n - o : tile, blocks = (length + block - 1) / block;
+    const long length = n - o < tile ? n - o : tile, buckets = (length + bucket - 1) / bucket;
     double most = 0;
-    for (long j = 0; j < blocks; j++) {
-      const long first = j * block, size = length - first < block ? length - first : block;
+    for (long j = 0; j < buckets; j++) {
+      const long first = j * bucket, size = length - first < bucket ? length - first : bucket;
       high[j] = greatest(x + o + first, size);
       power[j] = high[j] > 0 ? pow(high[j], p->alpha) : 1;
       most = high[j] > most ? high[j] : most;
     }
-    const double header = 32 + (p->alpha > 0 ? 4 + p->scale_bits : 5) * (double)blocks;
+    const double header = 32 + (p->alpha > 0 ? 4 + p->scale_bits : 5) * (double)buckets;
     const double budget = p->bits * (double)length - header;
     used += p->bits * (double)length;
     memset(out + o, 0, sizeof *out * (size_t)length);
@@ -140,8 +140,8 @@ static double one_step(const float* x, float* out, long n, const struct paramete
       const int middle = (no + yes) / 2;
       const double q = exp2(middle / 8.) * unit;
       double sum = 0;
-      for (long j = 0; j < blocks; j++) {
-        const long size = length - j * block < block ? length - j * block : block;
+      for (long j = 0; j < buckets; j++) {
+        const long size = length - j * bucket < bucket ? length - j * bucket : bucket;
         sum += (double)size * code_width(high[j] / (q * power[j]), p);
       }
       if (sum <= budget)
@@ -150,8 +150,8 @@ static double one_step(const float* x, float* out, long n, const struct paramete
         no = middle;
     }
     const double q = exp2(yes / 8.) * unit;
-    for (long j = 0; j < blocks; j++) {
-      const long first = j * block, size = length - first < block ? length - first : block;
+    for (long j = 0; j < buckets; j++) {
+      const long first = j * bucket, size = length - first < bucket ? length - first : bucket;
       const int width = code_width(high[j] / (q * power[j]), p);
       if (width == 0) continue;
       const float step = (float)(q * power[j]), half = (float)(1 << (width - 1));
@@ -164,15 +164,16 @@ static double one_step(const float* x, float* out, long n, const struct paramete
   return used;
 }
 
-/* The width of a block with this scale: `level` is in eighths of a bit. */
-static int block_width(int scale, int level, int slope, const struct parameters* p) {
+/* The width of a bucket with this scale: `level` is in eighths of a bit. */
+static int bucket_width(int scale, int level, int slope, const struct parameters* p) {
   if (scale == 0) return 0;
   const int width = (level + (scale * slope >> 4)) >> 3;
+  if (width == 1 && p->grid == ZERO) return p->least; /* only the level 0 */
   return width < p->least ? p->least : width > p->most ? p->most : width;
 }
 
-static void encode_block(const float* x, float* out, long n, float most, int width,
-                         const struct parameters* p, uint32_t at) {
+static void encode_bucket(const float* x, float* out, long n, float most, int width,
+                          const struct parameters* p, uint32_t at) {
   const float half = (float)(1 << (width - 1));
   if (p->grid == HALF) {
     const float step = most / (p->stochastic ? half - 0.5f : half);
@@ -194,50 +195,50 @@ static void encode_block(const float* x, float* out, long n, float most, int wid
   }
 }
 
-/* A block's header is its scale: the greatest magnitude, rounded up to a float of few bits of
+/* A bucket's header is its scale: the greatest magnitude, rounded up to a float of few bits of
  * mantissa, as a number of such floats up from a limit below the tile's. Its width follows from
  * its scale. A level of the tile, the largest that fits, shifts all widths. */
 static double packed(const float* x, float* out, long n, const struct parameters* p) {
-  const long block = p->block, tiles = p->tile ? (n + p->tile - 1) / p->tile : 1;
-  const long tile = ((n + tiles - 1) / tiles + block - 1) / block * block;
-  int* scale = malloc(sizeof *scale * (size_t)(tile / block + 1));
+  const long bucket = p->bucket, tiles = p->tile ? (n + p->tile - 1) / p->tile : 1;
+  const long tile = ((n + tiles - 1) / tiles + bucket - 1) / bucket * bucket;
+  int* scale = malloc(sizeof *scale * (size_t)(tile / bucket + 1));
   const int drop = 23 - p->mantissa, range = 1 << (p->scale_bits - (p->grid == UNEVEN));
   const int slope = (int)lrint((1 - p->alpha) * 16 * (8 >> p->mantissa));
   double used = 0;
   for (long o = 0; o < n; o += tile) {
-    const long length = n - o < tile ? n - o : tile, blocks = (length + block - 1) / block;
-    const long last = length - (blocks - 1) * block;
+    const long length = n - o < tile ? n - o : tile, buckets = (length + bucket - 1) / bucket;
+    const long last = length - (buckets - 1) * bucket;
     int top = 0;
-    for (long j = 0; j < blocks; j++) {
-      const float most = greatest(x + o + j * block, j + 1 < blocks ? block : last);
+    for (long j = 0; j < buckets; j++) {
+      const float most = greatest(x + o + j * bucket, j + 1 < buckets ? bucket : last);
       scale[j] = (int)((bits_of(most) + (1u << drop) - 1) >> drop);
       top = scale[j] > top ? scale[j] : top;
     }
     const int base = top - (range - 1);
-    for (long j = 0; j < blocks; j++) scale[j] = scale[j] > base ? scale[j] - base : 0;
-    const double budget = p->bits * (double)length - 64 - p->scale_bits * (double)blocks;
+    for (long j = 0; j < buckets; j++) scale[j] = scale[j] > base ? scale[j] - base : 0;
+    const double budget = p->bits * (double)length - 64 - p->scale_bits * (double)buckets;
     used += p->bits * (double)length;
-    /* The largest level for all blocks, then a level more for as many of the first as fit. */
+    /* The largest level for all buckets, then a level more for as many of the first as fit. */
     int yes = -16 * range, no = 16 * 8 + 8;
     while (no - yes > 1) {
       const int level = (yes + no) / 2;
       long count[1 << 12] = {0};
-      for (long j = 0; j < blocks; j++) count[scale[j]] += j + 1 < blocks ? block : last;
+      for (long j = 0; j < buckets; j++) count[scale[j]] += j + 1 < buckets ? bucket : last;
       double sum = 0;
-      for (int s = 0; s < range; s++) sum += (double)count[s] * block_width(s, level, slope, p);
+      for (int s = 0; s < range; s++) sum += (double)count[s] * bucket_width(s, level, slope, p);
       if (sum <= budget || level < -15 * range)
         yes = level;
       else
         no = level;
     }
     double sum = 0;
-    for (long j = 0; j < blocks; j++)
-      sum += (double)(j + 1 < blocks ? block : last) * block_width(scale[j], yes, slope, p);
+    for (long j = 0; j < buckets; j++)
+      sum += (double)(j + 1 < buckets ? bucket : last) * bucket_width(scale[j], yes, slope, p);
     int more = sum <= budget;
-    for (long j = 0; j < blocks; j++) {
-      const long size = j + 1 < blocks ? block : last, first = o + j * block;
-      int width = block_width(scale[j], yes, slope, p);
-      const int next = block_width(scale[j], yes + 1, slope, p);
+    for (long j = 0; j < buckets; j++) {
+      const long size = j + 1 < buckets ? bucket : last, first = o + j * bucket;
+      int width = bucket_width(scale[j], yes, slope, p);
+      const int next = bucket_width(scale[j], yes + 1, slope, p);
       if (more && sum + (double)((next - width) * size) <= budget)
         sum += (double)((next - width) * size), width = next;
       else
@@ -245,8 +246,8 @@ static double packed(const float* x, float* out, long n, const struct parameters
       if (width == 0)
         memset(out + first, 0, sizeof *out * (size_t)size);
       else
-        encode_block(x + first, out + first, size, float_of((uint32_t)(scale[j] + base) << drop),
-                     width, p, (uint32_t)first);
+        encode_bucket(x + first, out + first, size, float_of((uint32_t)(scale[j] + base) << drop),
+                      width, p, (uint32_t)first);
     }
     if (sum > budget && yes > -15 * range) used = NAN;
   }

@@ -9,11 +9,11 @@ import numpy as np
 
 RULES = {"minmax": 0, "one_step": 1, "packed": 2}
 GRIDS = {"zero": 0, "uneven": 1, "half": 2}
-NUMBERS = "tile block scale_bits mantissa stochastic least most".split()
+NUMBERS = "tile bucket scale_bits mantissa stochastic least most".split()
 SMALL = 1024  # values: a shorter piece goes uncompressed where tiles begin at tensors' edges
-DEFAULTS = {"bits": 2, "alpha": 0, "over": 0.5, "tile": 2048, "block": 64, "scale_bits": 32,
+DEFAULTS = {"bits": 2, "alpha": 0, "over": 0.5, "tile": 65536, "bucket": 64, "scale_bits": 32,
             "mantissa": 3, "stochastic": 0, "least": 0, "most": 16, "grid": "zero"}
-PACKED = {"alpha": 0.25, "tile": 65536, "scale_bits": 8, "grid": "uneven"}
+PACKED = {"alpha": 0.25, "scale_bits": 8, "grid": "uneven"}
 
 
 class Parameters(ctypes.Structure):
@@ -49,8 +49,8 @@ class Codec:
     encoded again.
 
     feedback  each of these encoders keeps what it lost
-    edges     1: tiles and buckets begin at each tensor, and small tensors go uncompressed;
-              2: blocks begin at each tensor
+    edges     1: tiles begin at each tensor, and small tensors go uncompressed;
+              2: buckets begin at each tensor
     chunk     values of a message; 0: an equal part for each worker"""
 
     def __init__(self, rule, feedback=0, edges=0, chunk=0, **options):
@@ -70,12 +70,12 @@ class Codec:
         return list(zip(cuts, cuts[1:]))
 
     def padded(self, sizes):
-        """Where each value goes if each tensor begins a block."""
-        block = self.parameters.block
+        """Where each value goes if each tensor begins a bucket."""
+        bucket = self.parameters.bucket
         at, places = 0, []
         for size in sizes:
             places.append(np.arange(at, at + size))
-            at += -(-size // block) * block
+            at += -(-size // bucket) * bucket
         return np.concatenate(places), at
 
     def encoded(self, x, pieces, key):

@@ -21,11 +21,11 @@ STEP = 100  # of a training with Adam: the gradients of the first table
 
 
 def minmax(bits, bucket=2048, **more):
-    return dict(rule="minmax", bits=bits, tile=bucket, **more)
+    return dict(rule="minmax", bits=bits, bucket=bucket, **more)
 
 
 def one_step(bits, **more):
-    return dict(dict(rule="one_step", bits=bits, tile=65536, block=128), **more)
+    return dict(dict(rule="one_step", bits=bits, bucket=128), **more)
 
 
 def packed(bits, **more):
@@ -60,9 +60,9 @@ def errors_rows():
             yield f"packed {bits}, grid {grid}", packed(bits, grid=grid)
         for grid in ("uneven", "half"):
             yield f"packed {bits}, grid {grid}, stochastic", packed(bits, grid=grid, stochastic=1)
-        for block in (32, 128, 256, 512):
-            yield f"packed {bits}, blocks of {block}", packed(bits, block=block)
-        for tile in (2048, 4096, 16384, 0):
+        for bucket in (32, 128, 256, 512):
+            yield f"packed {bits}, buckets of {bucket}", packed(bits, bucket=bucket)
+        for tile in (2048, 4096, 16384, 32768, 0):
             yield f"packed {bits}, tiles of {tile or 'a chunk'}", packed(bits, tile=tile)
         for mantissa, scale in ((2, 8), (2, 7), (1, 7), (3, 12)):
             yield (f"packed {bits}, scales of {scale} bits, {mantissa} of mantissa",
@@ -70,7 +70,7 @@ def errors_rows():
         for over in (0, 0.25, 0.75):
             yield f"packed {bits}, maximum {over} above the last level", packed(bits, over=over)
         yield f"packed {bits}, tiles from tensors' edges", packed(bits, edges=1)
-        yield f"packed {bits}, blocks from tensors' edges", packed(bits, edges=2)
+        yield f"packed {bits}, buckets from tensors' edges", packed(bits, edges=2)
     for bits in (8, 4, 2):
         yield f"chunks of 2048: min-max {bits}", minmax(bits, chunk=2048)
         yield f"chunks of 2048: packed {bits}", packed(bits, chunk=2048)
@@ -100,7 +100,7 @@ VARIANTS = (  # the same; MLP and CNN with Adam only
     ("packed 2.38, stochastic", packed(2.38, stochastic=1), FEW),
     ("packed 2.38, grid half", packed(2.38, grid="half", least=1), FEW),
     ("packed 2.38, tiles of 2048", packed(2.38, tile=2048), FEW),
-    ("packed 2.38, blocks of 128", packed(2.38, block=128), FEW),
+    ("packed 2.38, buckets of 128", packed(2.38, bucket=128), FEW),
 )
 
 
@@ -208,4 +208,5 @@ def main():
             print_losses(rows, arguments.losses)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -40,7 +40,7 @@ def cnn():
 
 
 NETWORKS = {"mlp": mlp, "cnn": cnn, "transformer": Transformer}
-STEPS = {"mlp": 150, "cnn": 120, "transformer": 80}
+STEPS = {"mlp": 150, "cnn": 120, "transformer": 60}
 OPTIMIZERS = {"sgd": lambda p: torch.optim.SGD(p, 0.05, momentum=0.9),
               "adam": lambda p: torch.optim.Adam(p, 1e-3)}
 
