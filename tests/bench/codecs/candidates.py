@@ -11,9 +11,9 @@ RULES = {"minmax": 0, "one_step": 1, "packed": 2}
 GRIDS = {"zero": 0, "uneven": 1, "half": 2}
 NUMBERS = "tile bucket scale_bits mantissa stochastic least most".split()
 SMALL = 1024  # values: a shorter piece goes uncompressed where tiles begin at tensors' edges
-DEFAULTS = {"bits": 2, "alpha": 0, "over": 0.5, "tile": 65536, "bucket": 64, "scale_bits": 32,
+DEFAULTS = {"bits": 2, "alpha": 0, "over": 0, "tile": 65536, "bucket": 64, "scale_bits": 32,
             "mantissa": 3, "stochastic": 0, "least": 0, "most": 16, "grid": "zero"}
-PACKED = {"alpha": 0.25, "scale_bits": 8, "grid": "uneven"}
+PACKED = {"alpha": 0.5, "scale_bits": 8, "grid": "uneven"}
 
 
 class Parameters(ctypes.Structure):

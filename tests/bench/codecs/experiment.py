@@ -67,7 +67,7 @@ def errors_rows():
         for mantissa, scale in ((2, 8), (2, 7), (1, 7), (3, 12)):
             yield (f"packed {bits}, scales of {scale} bits, {mantissa} of mantissa",
                    packed(bits, mantissa=mantissa, scale_bits=scale))
-        for over in (0, 0.25, 0.75):
+        for over in (0.25, 0.5, 0.75):
             yield f"packed {bits}, maximum {over} above the last level", packed(bits, over=over)
         yield f"packed {bits}, tiles from tensors' edges", packed(bits, edges=1)
         yield f"packed {bits}, buckets from tensors' edges", packed(bits, edges=2)
@@ -84,8 +84,10 @@ FINALISTS = (  # label, options, seeds; all networks and optimizers
     ("packed 4", packed(4), ALL),
 )
 VARIANTS = (  # the same; MLP and CNN with Adam only
-    ("packed 2.38, maximum 0 above the last level", packed(2.38, over=0), FEW),
-    ("packed 2.38, alpha 0.5", packed(2.38, alpha=0.5), FEW),
+    ("packed 2.38, alpha 0.25", packed(2.38, alpha=0.25), FEW),
+    ("packed 2.38, maximum 0.5 above the last level", packed(2.38, over=0.5), FEW),
+    ("packed 2.38, alpha 0.25, maximum 0.5 above the last level",
+     packed(2.38, alpha=0.25, over=0.5), ALL),
     ("min-max 4 in 2048", minmax(4), FEW),
     ("min-max 2 in 128, scales of 24 bits", minmax(2, 128, scale_bits=24), FEW),
     ("min-max 2 in 2048, error feedback", minmax(2, feedback=1), FEW),
@@ -179,18 +181,21 @@ def train(rows, path, images):
 
 def print_losses(rows, path):
     """Exact: the mean and the standard deviation over seeds. Others: what the mean is above the
-    exact one of the same seeds, and the standard deviation of this difference."""
+    exact one of the same seeds, and the standard deviation of this difference. In brackets: seeds
+    that the file has."""
     losses = read_losses(path)
-    print("\n| codec | seeds | " + " | ".join(" ".join(c) for c in columns(rows)) + " |")
-    print("| --- | --- |" + " ---: |" * len(columns(rows)))
-    for label, options, seeds in rows:
+    print("\n| codec | " + " | ".join(" ".join(c) for c in columns(rows)) + " |")
+    print("| --- |" + " ---: |" * len(columns(rows)))
+    for label, options, seeds in [FINALISTS[0]] + [row for row in rows if row[1]]:
         cells = []
         for column in columns(rows):
-            values = np.array([losses[(label, *column, seed)] -
-                               (losses[("exact", *column, seed)] if options else 0)
-                               for seed in seeds])
-            cells.append(f"{values.mean():{'+' if options else ''}.4f} ± {values.std(ddof=1):.4f}")
-        print(f"| {label} | {len(seeds)} | " + " | ".join(cells) + " |")
+            pairs = [(losses.get((label, *column, seed)), losses.get(("exact", *column, seed)))
+                     for seed in seeds]
+            values = [a - b if options else a for a, b in pairs if a and b]
+            spread = f"{np.std(values, ddof=1):.4f}" if len(values) > 1 else "?"
+            sign = "+" if options else ""
+            cells.append(f"{np.mean(values):{sign}.4f} ± {spread} ({len(values)})" if values else "")
+        print(f"| {label} | " + " | ".join(cells) + " |")
 
 
 def main():
@@ -198,13 +203,15 @@ def main():
     parser.add_argument("--losses", default="losses.tsv", metavar="FILE",
                         help="losses of the trainings; those that it has are not computed again")
     parser.add_argument("--only", choices=("errors", "finalists", "variants"))
+    parser.add_argument("--print", action="store_true", help="train no more, print what the file has")
     arguments = parser.parse_args()
     images = networks.training_images()
     if arguments.only in (None, "errors"):
         print_errors(images)
     for rows, word in ((FINALISTS, "finalists"), (VARIANTS, "variants")):
         if arguments.only in (None, word):
-            train(rows, arguments.losses, images)
+            if not arguments.print:
+                train(rows, arguments.losses, images)
             print_losses(rows, arguments.losses)
 
 
