@@ -194,7 +194,8 @@ def print_losses(rows, path):
             values = [a - b if options else a for a, b in pairs if a and b]
             spread = f"{np.std(values, ddof=1):.4f}" if len(values) > 1 else "?"
             sign = "+" if options else ""
-            cells.append(f"{np.mean(values):{sign}.4f} ± {spread} ({len(values)})" if values else "")
+            mean = f"{np.mean(values):{sign}.4f}" if values else ""
+            cells.append(f"{mean} ± {spread} ({len(values)})" if values else "")
         print(f"| {label} | " + " | ".join(cells) + " |")
 
 
@@ -203,7 +204,8 @@ def main():
     parser.add_argument("--losses", default="losses.tsv", metavar="FILE",
                         help="losses of the trainings; those that it has are not computed again")
     parser.add_argument("--only", choices=("errors", "finalists", "variants"))
-    parser.add_argument("--print", action="store_true", help="train no more, print what the file has")
+    parser.add_argument("--print", action="store_true",
+                        help="print the losses that the file has, without training")
     arguments = parser.parse_args()
     images = networks.training_images()
     if arguments.only in (None, "errors"):
