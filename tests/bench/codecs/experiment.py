@@ -95,6 +95,7 @@ VARIANTS = (  # the same; MLP and CNN with Adam only
     ("one step 2.38, stochastic", one_step(2.38, stochastic=1), FEW),
     ("packed 2", packed(2), FEW),
     ("packed 1", packed(1), FEW),
+    ("packed 1, maximum 0.5 above the last level", packed(1, over=0.5), FEW),
     ("packed 1, error feedback", packed(1, feedback=1), FEW),
     ("packed 2.38, error feedback", packed(2.38, feedback=1), FEW),
     ("packed 2.38, alpha 0", packed(2.38, alpha=0), FEW),
