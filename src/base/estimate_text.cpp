@@ -153,7 +153,7 @@ std::string to_text(const Estimate& estimate) {
     text += fmt::format("  {} calls of many sizes were counted with the mean of their size class\n",
                         estimate.merged);
   const std::optional<BypassReason> reason = dominant_reason(estimate);
-  if (reason) text += fmt::format("\n  advice: {}\n", row_of(*reason).advice);
+  if (reason) text += fmt::format("\n  advice: {}\n", advice_of(*reason, estimate.job.command));
   const bool predicts = std::any_of(estimate.rows.begin(), estimate.rows.end(),
                                     [](const auto& row) { return row.taken() || row.with_types; });
   if (!predicts) return text + "\n  slimpi would compress nothing\n";
