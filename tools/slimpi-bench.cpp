@@ -112,6 +112,10 @@ int main(int argc, char** argv) {
   }
   if (!parsed.status && parsed.options.predict)
     return tools::finish_output("slimpi-bench", run_prediction(parsed.options));
+  if (const std::string why = load_mpi(); !why.empty()) {
+    fmt::print(stderr, "slimpi-bench: {}\n", why);
+    return 2;
+  }
   MPI_Init(&argc, &argv);
   const bool calibrates = !parsed.status && !parsed.options.calibrate.empty();
   const Contact contact = calibrates ? first_contact() : Contact{};

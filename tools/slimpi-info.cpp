@@ -75,6 +75,14 @@ int failed(const std::string& problem) {
   return 1;
 }
 
+// A picture of this machine, with who leads in its legend.
+int draw(const std::string& file) {
+  topology::Topology found;
+  const bool known = load(found, topology::DeviceNames::pci_database) == Status::ok;
+  return failed(info::draw_topology(
+      file, known ? info::leader_text(found) : "The lowest rank of the node leads."));
+}
+
 // What a running rank does. One line and status 1 where that cannot be read.
 int tell_of_process(const std::string& pid, bool json) {
   info::Attached attached;
@@ -144,7 +152,7 @@ int run(int argc, char** argv) {
   if (wanted.mdoc) return tools::put(info::options_mdoc()), 0;
   if (app.count("--attach") != 0) return tell_of_process(wanted.pid, wanted.json);
   if (app.count("--estimate") != 0) return tell_estimate(wanted.estimate, wanted.json);
-  if (app.count("--svg") != 0) return failed(info::draw_topology(wanted.svg));
+  if (app.count("--svg") != 0) return draw(wanted.svg);
   if (app.count("--trace") != 0) return failed(info::sum_up_traces(wanted.traces));
   if (wanted.documented) wanted.options = true;
   if (!wanted.version && !wanted.options && !wanted.topology)

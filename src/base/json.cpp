@@ -144,6 +144,7 @@ std::string to_json(const Report& report) {
   json["state_dropped"] = report.own.state_dropped;
   add_shares(report, json);
   json["auto"] = choices(report);
+  json["unmatched_rules"] = report.unmatched_rules;
   json["repeated"] = report.own.repeated;
   json["overflowed"] = report.job.overflowed;
   json["ranks_counted"] = report.ranks_counted;

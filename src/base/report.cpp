@@ -42,16 +42,11 @@ std::string number_of(std::uint64_t number, const char* what) {
   return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
 }
 
-namespace {
-
-// What the sums that slimpi did in float32 came to, in `counts` of the report.
 Share float32_of(const Report& report, const Counts& counts) {
   const auto found = std::find(report.codecs.begin(), report.codecs.end(), "float32");
   if (found == report.codecs.end()) return {};
   return counts.codecs[std::size_t(found - report.codecs.begin())];
 }
-
-}  // namespace
 
 CallsBetweenNodes calls_between_nodes(const Report& report) {
   const std::uint64_t float32 = float32_of(report, report.own).calls;
@@ -76,6 +71,16 @@ Totals totals_of(const Report& report) {
   const double coded = in > 0 ? 1 - double(float32_of(report, report.job).bytes_in) / in : 0;
   if (totals.plain > 0) totals.compressed_share = plain * coded / totals.plain;
   return totals;
+}
+
+std::string advice_of(BypassReason reason, const std::string& command) {
+  std::string text = row_of(reason).advice;
+  if (reason != BypassReason::datatype) return text;
+  const std::string program = command.substr(0, command.find(' '));
+  const bool python = program.substr(program.rfind('/') + 1).starts_with("python");
+  return text + (python ? ": give --types float,double where they are float64, as NumPy arrays are "
+                          "unless made otherwise, or make the buffers float32"
+                        : ", so MPI makes them as without slimpi; SLIMPI_TYPES lists other types");
 }
 
 std::uint64_t states_never_reused(const Counts& counts) {

@@ -35,6 +35,7 @@ struct Report {
   std::vector<std::string> hosts;   // each once, in the order of their first rank
   std::vector<std::string> codecs;  // names, in the order of UsedCodec; of bits: their number
   std::vector<AutoChoice> choices;  // of the autotuner
+  std::vector<std::string> unmatched_rules;  // rows of SLIMPI_RULES that no call of rank 0 had
   int ranks = 0, nodes = 0;
   int ranks_counted =
       0;       // ranks whose bytes are in `job`; fewer than ranks when no call spanned the job
@@ -60,9 +61,15 @@ struct CallsBetweenNodes {
 };
 CallsBetweenNodes calls_between_nodes(const Report& report);
 
+// What the sums that slimpi did in float32 came to, in `counts` of the report.
+Share float32_of(const Report& report, const Counts& counts);
+
 // The most frequent reason why sums were not compressed, with sums that slimpi did inside one node
 // as single_node; empty where every call was compressed.
 std::optional<BypassReason> dominant_reason(const Counts& counts);
+
+// The next step where most calls have this reason; `command` is the program's.
+std::string advice_of(BypassReason reason, const std::string& command);
 
 // Tensor states that no second call used. A state that is dropped has a first and a second time
 // again.

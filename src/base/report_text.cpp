@@ -53,6 +53,20 @@ std::string used_line(const Report& report) {
                          : "; " + number_of(report.own.repeated, "exchange") + " repeated");
 }
 
+// Where sums in float32 hold the compression ratio down.
+std::string float32_line(const Report& report, const Totals& totals) {
+  const CallsBetweenNodes between = calls_between_nodes(report);
+  const Share float32 = float32_of(report, report.job);
+  if (between.compressed == 0 || between.float32 == 0 || report.job.bytes_in == 0) return "";
+  const double rest = 1 - double(float32.bytes_in) / double(report.job.bytes_in);
+  const double sent = double(report.job.bytes_sent - float32.bytes_sent);
+  if (sent <= 0 || totals.done <= 0) return "";
+  return fmt::format(
+      "           without {} in float32, such as first steps of state and short buckets, the "
+      "ratio is {:.2f}\n",
+      number_of(between.float32, "sum"), rest * double(report.job.bytes_plain) / sent);
+}
+
 std::string bytes_line(const Report& report) {
   const Totals totals = totals_of(report);
   if (totals.plain == 0) return "  bytes    none between nodes\n";
@@ -60,7 +74,12 @@ std::string bytes_line(const Report& report) {
                                  bytes_text(totals.plain));
   if (totals.done > 0)
     text += fmt::format(": compression ratio {:.2f}", totals.plain / totals.done);
-  return text + fmt::format("; {:.3g}% compressed\n", 100 * totals.compressed_share);
+  // What is not a float sum has no bytes here.
+  const auto& left = report.own.bypassed;
+  const bool others = left[std::size_t(BypassReason::datatype)] != 0;
+  text += fmt::format("; {:.3g}%{} compressed\n", 100 * totals.compressed_share,
+                      others ? " of the float sums" : "");
+  return text + float32_line(report, totals);
 }
 
 // Where slimpi sent more than MPI would have: beyond the headers of messages.
@@ -73,13 +92,44 @@ std::string more_bytes_line(const Report& report) {
          "bytegrad in few bits, sends less\n";
 }
 
-// What to do where nothing was compressed.
+// What to do where most was not compressed, by the bytes of float sums. Those of nonblocking sums
+// may not be known, so there the calls count.
 std::string advice_line(const Report& report) {
-  if (report.own.compressed != 0) return "";
-  const std::optional<BypassReason> reason = dominant_reason(report.own);
-  return fmt::format("  advice   {}\n", reason ? row_of(*reason).advice
+  Counts counts = report.own;
+  if (counts.compressed != 0) {
+    const Totals totals = totals_of(report);
+    const std::uint64_t nonblocking = counts.bypassed[std::size_t(BypassReason::nonblocking)];
+    if (nonblocking > counts.compressed)
+      counts.bypassed = {};
+    else if (totals.plain == 0 || totals.compressed_share >= 0.5)
+      return "";
+    if (nonblocking > counts.compressed)
+      counts.bypassed[std::size_t(BypassReason::nonblocking)] = nonblocking;
+    // These are many, and have few bytes of float sums or none.
+    for (const BypassReason few :
+         {BypassReason::small, BypassReason::datatype, BypassReason::op, BypassReason::comm})
+      counts.bypassed[std::size_t(few)] = 0;
+  }
+  const std::optional<BypassReason> reason = dominant_reason(counts);
+  if (!reason && counts.compressed != 0) return "";
+  return fmt::format("  advice   {}\n", reason ? advice_of(*reason, report.command)
                                                : "the program called no MPI_Allreduce that slimpi "
                                                  "sees; PMPI_Allreduce is not seen");
+}
+
+std::string rules_lines(const Report& report) {
+  std::string text;
+  for (const std::string& row : report.unmatched_rules)
+    text += fmt::format("  rules    no call of rank 0 had the row {}\n", row);
+  return text;
+}
+
+// The number N of SLIMPI_VERIFY=N, if the user set it; else 0.
+std::uint64_t verify_of(const Report& report) {
+  std::uint64_t every = 0;
+  for (const auto& [name, value] : report.options)
+    if (name == "verify") parse_integer(value, every);
+  return every;
 }
 
 std::string seconds_line(const Counts& own) {
@@ -130,7 +180,13 @@ std::string error_text(const Errors& errors) {
 // A line for all calls, and where their sizes differ, one for each size class.
 std::string error_lines(const Report& report) {
   const Errors total = total_of(report.errors);
-  if (total.checked == 0) return "";
+  if (const std::uint64_t every = verify_of(report); total.checked == 0)
+    return every <= report.own.compressed || report.own.compressed == 0
+               ? ""
+               : fmt::format(
+                     "  error    none was checked: SLIMPI_VERIFY={} checks every {}th of {} on a "
+                     "communicator; give --verify 1\n",
+                     every, every, number_of(report.own.compressed, "compressed call"));
   std::string text = "  error    relative L2 " + error_text(total);
   for (std::size_t i = 0; i < kSizeClasses; ++i)
     if (const Errors& errors = report.errors[i];
@@ -152,7 +208,8 @@ std::string to_text(const Report& report) {
       fmt::format("slimpi {}: {} on {}, {} ({})\n", report.version, algorithms_of(report),
                   number_of(std::uint64_t(report.ranks), "rank"),
                   number_of(std::uint64_t(report.nodes), "node"), report.mpi);
-  text += calls_line(report) + advice_line(report) + used_line(report) + bytes_line(report);
+  text += calls_line(report) + rules_lines(report) + advice_line(report) + used_line(report) +
+          bytes_line(report);
   text += more_bytes_line(report);
   text += seconds_line(report.own) + state_lines(report) + auto_lines(report);
   text += error_lines(report);

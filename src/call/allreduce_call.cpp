@@ -314,11 +314,12 @@ void AllreduceCall::warn_of_rounding() {
   const std::string size =
       least % 1024 == 0 ? std::to_string(least / 1024) + " KiB" : std::to_string(least) + " bytes";
   const std::string bits = std::to_string(plan_.format.bits);
-  log_warn((least == 0 ? "all float sums" : "float sums of " + size + " and more") +
-           " are rounded to " + bits +
-           " bits a value: --algorithm off (SLIMPI_ALGORITHM=off) leaves all sums to MPI, rows of "
-           "SLIMPI_RULES some; --bits " +
-           bits + " goes on without this line");
+  const std::string sums = std::string(row_of(type_).name) + " sums";
+  log_warn((least == 0 ? "all " + sums : sums + " of " + size + " and more") + " are rounded to " +
+           bits +
+           " bits a value. --algorithm off leaves all sums to MPI, a file that --rules names some; "
+           "--bits " +
+           bits + " accepts the rounding and ends this warning.");
 }
 
 void AllreduceCall::log_banner() {

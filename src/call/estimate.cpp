@@ -11,6 +11,7 @@
 #include "base/float_environment.h"
 #include "base/log.h"
 #include "call/element_type.h"
+#include "call/runtime.h"
 #include "device/device.h"
 
 namespace slimpi::call {
@@ -176,6 +177,12 @@ void CallEstimate::sample(const Allreduce& call, BypassReason reason, const Way&
 void CallEstimate::record(const Allreduce& call, BypassReason reason,
                           std::uint64_t nanoseconds) noexcept {
   Key key = key_of(call, true);
+  // As in the report, where the type is the first reason. (Runtime::types has all in an estimate.)
+  const std::optional<ElementType> type = element_type(call.datatype);
+  const Runtime* const runtime = Runtime::started();
+  if (reason == BypassReason::small && type && *type != ElementType::float32 &&
+      runtime != nullptr && !runtime->config.types.has(*type))
+    reason = BypassReason::datatype;
   key.reason = int(reason);
   add_call(key, nanoseconds);
 }

@@ -29,7 +29,8 @@ void PreparedCalls::prepare(const Config& config, const policy::Rules& rules,
   rows_.clear();
   for (const policy::Rule& rule : rules)
     if (policy::is_for(rule, name))
-      rows_.push_back({rule.min_size, rule.max_size, prepared(config, &rule, rows_.size())});
+      rows_.push_back(
+          {rule.min_size, rule.max_size, prepared(config, &rule, rows_.size()), rule.matched});
   other_ = prepared(config, nullptr, rows_.size());
 }
 
@@ -42,6 +43,7 @@ PreparedCall& PreparedCalls::find(std::uint64_t bytes, ElementType type) noexcep
   const auto row = std::find_if(rows_.begin(), rows_.end(), [bytes](const Row& each) {
     return bytes >= each.min_size && bytes <= each.max_size;
   });
+  if (row != rows_.end()) row->matched->store(true, std::memory_order_relaxed);
   PreparedCall& found = row == rows_.end() ? other_ : row->call;
   if (type == ElementType::float32 || !found.decision.take) return found;
   return policy::shortens(found.decision, int(8 * row_of(type).bytes)) ? found : short_;

@@ -37,6 +37,7 @@ class PreparedCalls : public comm::Attachment {
   struct Row {
     std::uint64_t min_size, max_size;
     PreparedCall call;
+    std::shared_ptr<std::atomic<bool>> matched;  // the row's
   };
 
   std::uint64_t min_size_ = 0;  // bytes; SLIMPI_MIN_SIZE

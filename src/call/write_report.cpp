@@ -121,6 +121,10 @@ Report Runtime::describe_job() const {
   report.choices = AutoChoices::all().rows();
   report.ranks = std::max(world_size.load(), 1);
   report.nodes = nodes;
+  // A job that took no call has not looked for its nodes.
+  if (statistics.counts().compressed == 0 && config.ranks_per_node != 0)
+    report.nodes = std::max(report.nodes, (report.ranks - 1) / int(config.ranks_per_node) + 1);
+  report.unmatched_rules = policy::unmatched(rules);
   return report;
 }
 

@@ -165,16 +165,16 @@ void within_node(Cost& cost, double bytes, double per_node, double sharing, cons
   work(cost, (sum + copy) * sharing);
 }
 
-// `flows` ranks of each of `nodes` nodes sum `bytes` each in reduce-scatter and all-gather. The
+// `flows` ranks of each node sum a shard of this size each, in reduce-scatter and all-gather. The
 // link of a rank that owns a chunk is the busiest. Codec, copies and the link overlap, segment by
 // segment; the first segment's codec and the last one's do not.
-void reduce_scatter_allgather(Cost& cost, double bytes, int bits, double nodes, double flows,
-                              double sharing, const Constants& c) {
-  if (nodes < 2) return;
-  const inter::ExchangeSize size{quantized(bits), floats_in(bytes), int(nodes)};
+void pairwise_cost(Cost& cost, const inter::ExchangeSize& size, double flows, double sharing,
+                   const Constants& c) {
+  if (size.group_size < 2) return;
+  const double nodes = size.group_size;
   const Traffic sent = pairwise_traffic(size);
   const inter::Segments segments = inter::segments_for(size);
-  const double encode = c.encode[std::size_t(bits)], decode = c.decode[std::size_t(bits)];
+  const double encode = c.encode[size.format.bits], decode = c.decode[size.format.bits];
   // On average a rank encodes for each other owner, and its own sum. It decodes a message of each
   // other rank, and the sum of each other owner.
   const double others = nodes - 1, to_owners = sent.owners * others / nodes;
@@ -196,12 +196,11 @@ void reduce_scatter_allgather(Cost& cost, double bytes, int bits, double nodes, 
 }
 
 // Each step waits for the one before, so that nothing overlaps.
-void bruck_cost(Cost& cost, double bytes, int bits, double nodes, double sharing,
-                const Constants& c) {
-  if (nodes < 2) return;
-  const inter::ExchangeSize size{quantized(bits), floats_in(bytes), int(nodes)};
+void bruck_cost(Cost& cost, const inter::ExchangeSize& size, double sharing, const Constants& c) {
+  if (size.group_size < 2) return;
+  const double nodes = size.group_size;
   const Traffic sent = bruck_traffic(size);
-  const double encode = c.encode[std::size_t(bits)], decode = c.decode[std::size_t(bits)];
+  const double encode = c.encode[size.format.bits], decode = c.decode[size.format.bits];
   const double codec =
       (encode * (sent.owners + 1) + decode * (nodes + sent.owners - 1)) * sent.chunk;
   const double link = sent.bytes * c.link;
@@ -212,15 +211,21 @@ void bruck_cost(Cost& cost, double bytes, int bits, double nodes, double sharing
   cost.processor += processor;
   cost.waiting += sent.waits * c.latency;
   cost.peers = std::min(sent.messages, nodes - 1);
-  cost.memory += double(inter::bruck_need(size).bytes);
   cost.seconds += sent.waits * c.latency + link + processor;
 }
 
 }  // namespace
 
-double network_seconds(const Traffic& traffic, const Constants& constants) {
-  return traffic.waits * constants.latency + traffic.messages * constants.overhead +
-         traffic.bytes * constants.link;
+double pairwise_seconds(const inter::ExchangeSize& size, const Constants& constants) {
+  Cost cost;
+  pairwise_cost(cost, size, 1, 1, constants);
+  return cost.seconds;
+}
+
+double bruck_seconds(const inter::ExchangeSize& size, const Constants& constants) {
+  Cost cost;
+  bruck_cost(cost, size, 1, constants);
+  return cost.seconds;
 }
 
 const char* to_string(Schedule schedule) {
@@ -242,6 +247,9 @@ const char* Cost::held_by() const {
 Cost predict(Schedule schedule, double bytes, int bits, const Layout& layout, const Constants& c) {
   const double nodes = layout.nodes, per_node = layout.ranks_per_node, ranks = nodes * per_node;
   const double all = share(layout, per_node), one = share(layout, 1);
+  const auto of = [&](double floats, double members) {
+    return inter::ExchangeSize{quantized(bits), floats_in(floats), int(members)};
+  };
   Cost cost;
   switch (schedule) {
     case Schedule::ring:
@@ -255,20 +263,21 @@ Cost predict(Schedule schedule, double bytes, int bits, const Layout& layout, co
       within_node(cost, bytes, per_node, all, c);
       break;
     case Schedule::flat:  // a rank's peers on its own node cost the link nothing
-      reduce_scatter_allgather(cost, bytes, bits, ranks,
-                               per_node * (ranks - per_node) / std::max(1.0, ranks - 1), all, c);
+      pairwise_cost(cost, of(bytes, ranks),
+                    per_node * (ranks - per_node) / std::max(1.0, ranks - 1), all, c);
       cost.peers = ranks - per_node;
       break;
     case Schedule::leader:
-      reduce_scatter_allgather(cost, bytes, bits, nodes, 1, one, c);
+      pairwise_cost(cost, of(bytes, nodes), 1, one, c);
       within_node(cost, bytes, per_node, all, c);
       break;
     case Schedule::sharded:
-      reduce_scatter_allgather(cost, bytes / per_node, bits, nodes, per_node, all, c);
+      pairwise_cost(cost, of(bytes / per_node, nodes), per_node, all, c);
       within_node(cost, bytes, per_node, all, c);
       break;
     case Schedule::bruck:
-      bruck_cost(cost, bytes, bits, nodes, one, c);
+      bruck_cost(cost, of(bytes, nodes), one, c);
+      if (nodes > 1) cost.memory += double(inter::bruck_need(of(bytes, nodes)).bytes);
       within_node(cost, bytes, per_node, all, c);
       break;
   }

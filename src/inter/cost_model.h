@@ -60,8 +60,9 @@ Traffic bruck_traffic(const inter::ExchangeSize& size);
 // Bytes that all ranks of the group together put between nodes in the pairwise schedule.
 double pairwise_bytes(const inter::ExchangeSize& size);
 
-// What the network takes for some traffic: latency, messages and bytes, without any arithmetic.
-double network_seconds(const Traffic& traffic, const Constants& constants);
+// Seconds of the exchange of a shard, on ranks that have a link and a core each.
+double pairwise_seconds(const inter::ExchangeSize& size, const Constants& constants);
+double bruck_seconds(const inter::ExchangeSize& size, const Constants& constants);
 
 struct Layout {
   double nodes = 1, ranks_per_node = 1;

@@ -18,7 +18,7 @@ namespace {
 constexpr cost::Constants kNetwork;
 
 double pairwise_cost(const ExchangeSize& size) {
-  return cost::network_seconds(cost::pairwise_traffic(size), kNetwork);
+  return cost::pairwise_seconds(size, kNetwork);
 }
 
 Need pairwise_need(const ExchangeSize& size) {
@@ -27,7 +27,7 @@ Need pairwise_need(const ExchangeSize& size) {
 }
 
 double bruck_cost(const ExchangeSize& size) {
-  return cost::network_seconds(cost::bruck_traffic(size), kNetwork);
+  return cost::bruck_seconds(size, kNetwork);
 }
 
 constexpr Schedule kSchedules[] = {

@@ -48,6 +48,8 @@ std::string parse_rules(std::string_view text, const std::string& where, Rules& 
     Rule rule;
     if (const std::string error = parse_row(words, rule); !error.empty())
       return where + ":" + std::to_string(number) + ": " + error;
+    rule.where = where + ":" + std::to_string(number) + ":";
+    for (const std::string& word : words) rule.where += " " + word;
     rules.push_back(rule);
   }
   return "";
@@ -56,8 +58,17 @@ std::string parse_rules(std::string_view text, const std::string& where, Rules& 
 std::string read_rules(const std::string& path, const char* option, Rules& rules) {
   std::string text;
   if (const std::string why = read_text_file(path, text); !why.empty())
-    return std::string(option) + "=" + path + ": the file cannot be read: " + why;
+    return std::string(option) + "=" + path + ": the file cannot be read: " + why +
+           "; the option names a file with a row a line: min_size max_size communicator algorithm "
+           "bits, such as: * 1M * off";
   return parse_rules(text, path, rules);
+}
+
+std::vector<std::string> unmatched(const Rules& rules) {
+  std::vector<std::string> rows;
+  for (const Rule& rule : rules)
+    if (!rule.matched->load(std::memory_order_relaxed)) rows.push_back(rule.where);
+  return rows;
 }
 
 bool is_for(const Rule& rule, const std::string& name) {

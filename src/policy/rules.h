@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // SLIMPI_RULES: the algorithm of a call, by its size and its communicator.
 #pragma once
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +17,9 @@ struct Rule {
   std::string communicator;  // fnmatch pattern of its name (MPI_Comm_set_name); "*": any
   std::string algorithm;     // a value of SLIMPI_ALGORITHM
   std::optional<int> bits;
+  std::string where;  // "FILE:LINE: the row", for the report
+  // Whether a call of this process had the row; shared by the copies of a row.
+  std::shared_ptr<std::atomic<bool>> matched = std::make_shared<std::atomic<bool>>(false);
 };
 
 using Rules = std::vector<Rule>;
@@ -25,6 +30,9 @@ std::string parse_rules(std::string_view text, const std::string& where, Rules& 
 
 // Appends the rows of the file `path`, the value of the option `option`. Returns "" or the error.
 std::string read_rules(const std::string& path, const char* option, Rules& rules);
+
+// Where the rows are that no call of this process had.
+std::vector<std::string> unmatched(const Rules& rules);
 
 // Whether a row is for communicators called `name`.
 bool is_for(const Rule& rule, const std::string& name);

@@ -52,7 +52,8 @@ def curves(options, drawn, script, height):
              "spacing 1.05")):
         panel(script, title, left, right, bottom, top)
         script += [key, "plot " + ", ".join(
-            f"$data{number} using 1:{column} with linespoints lw 2 dt {1 + number // 8} title "
+            f"$data{number} using 1:{column} with linespoints lw 2 pt {4 + number % 10} "
+            f"dt {1 + number // 8} title "
             + json.dumps(result["label"]) for number, result in enumerate(drawn))]
 
 

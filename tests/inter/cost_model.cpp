@@ -119,14 +119,18 @@ void relaying_saves_messages_and_peers(void**) {
 // The library chooses by what slimpi-bench --predict prints.
 void schedules_are_chosen_by_it(void**) {
   const slimpi::kernels::Format format{slimpi::kernels::Codec::quantized};
-  for (const int nodes : {2, 16, 64, 300})
-    for (const std::uint64_t count : {100ull, 20'000ull, 1'000'000ull}) {
+  for (const int nodes : {2, 16, 200, 256})
+    for (const std::uint64_t count : {100ull, 20'000ull, 1'000'000ull, 16'777'216ull}) {
       const slimpi::inter::ExchangeSize size{format, count, nodes};
-      const double pairwise = network_seconds(pairwise_traffic(size), Constants());
-      const double bruck = network_seconds(bruck_traffic(size), Constants());
+      const double bytes = double(4 * count), ranks = nodes;
+      const double pairwise = seconds(Schedule::sharded, bytes, {ranks, 1}, {});
+      const double bruck = seconds(Schedule::bruck, bytes, {ranks, 1}, {});
       assert_string_equal(slimpi::inter::schedule_for(size).name,
                           pairwise <= bruck ? "pairwise" : "bruck");
     }
+  // The model counts the copies of blocks that are forwarded, and that nothing overlaps them.
+  assert_true(used(kBytes, 8, {256, 1}) == Schedule::sharded);
+  assert_true(used(4096, 8, {1000, 1}) == Schedule::bruck);
 }
 
 void the_busiest_rank_sends_its_share(void**) {

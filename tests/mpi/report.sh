@@ -133,12 +133,29 @@ advises() { # WHAT STEP...: this is the advice
   expect "$(grep -c '^  advice ' err.txt)" 1 "$what: one piece of advice"
   holds "$what: advice" grep -q "^  advice .*$what" err.txt
 }
-advises float64 int:100000 int:1000 sum:10
+advises "not of float32" int:100000 int:1000 sum:10
+holds "no word of NumPy to a C program" sh -c '! grep -q NumPy err.txt'
 advises --min-size sum:10 sum:10 int:3
-advises nonblocking isum:100000 isum:100000 sum:10
+advises "progress thread" isum:100000 isum:100000 sum:10
+advises "progress thread" sum:100000 isum:100000 isum:100000 isum:100000
 SLIMPI_RANKS_PER_NODE=2 advises --ranks-per-node sum:100000
 SLIMPI_REPORT=stderr under 2 "$steps" init int:5 int:5 sum:100000 finalize >out.txt 2>err.txt
 expect "$(grep -c '^  advice ' err.txt)" 0 "no advice where sums are compressed"
+
+# Rows that no call had, checks that never came, and nodes that nothing looked for.
+printf '%s\n' '* * * bytegrad 8' '* 1M of allreduce *' >rows
+SLIMPI_RULES=$work/rows SLIMPI_VERIFY=10 SLIMPI_REPORT=stderr under 2 "$steps" init sum:100000 \
+  finalize >out.txt 2>err.txt
+expect "$(grep '^  rules ' err.txt)" \
+  "  rules    no call of rank 0 had the row $work/rows:2: * 1M of allreduce *" "rows without a call"
+holds "nothing was checked" grep -q '^  error    none was checked: SLIMPI_VERIFY=10 .*--verify 1$' \
+  err.txt
+SLIMPI_RULES='* 1M * off' under 2 "$steps" init sum:100000 finalize >out.txt 2>err.txt &&
+  fail "rows in place of a file are accepted"
+holds "rows in place of a file" grep -q 'the option names a file with a row a line' err.txt
+SLIMPI_ALGORITHM=off SLIMPI_REPORT=stderr under 2 "$steps" init sum:100000 finalize >out.txt \
+  2>err.txt
+holds "nodes where nothing is taken" grep -q 'on 2 ranks, 2 nodes' err.txt
 
 # A job that chose nothing is told once, on rank 0, that its sums are rounded.
 told() { # COUNT WHAT STEP...

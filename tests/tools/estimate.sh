@@ -174,7 +174,7 @@ advice() { # WHAT STEP...
   expect "$(grep -c '^  advice: ' err.txt) $(grep -c "^  advice: .*$what" err.txt)" "1 1" \
     "advice: $what" || cat err.txt
 }
-advice float64 int:300000 sum:100000
+advice "not of float32" int:300000 sum:100000
 advice --min-size sum:10000 sum:100
 advice nonblocking isum:300000 sum:100000
 SLIMPI_RANKS_PER_NODE=2 advice --ranks-per-node sum:100000

@@ -70,7 +70,9 @@ for arguments in -c --json\ -c -cf; do
 done
 said() { "$info" -c 2>&1 >/dev/null || :; }
 expect "$(SLIMPI_RULES=/no/such/file said)" \
-  "slimpi-info: SLIMPI_RULES=/no/such/file: the file cannot be read: No such file or directory" \
+  "slimpi-info: SLIMPI_RULES=/no/such/file: the file cannot be read: No such file or directory; \
+the option names a file with a row a line: min_size max_size communicator algorithm bits, such as: \
+* 1M * off" \
   "rules that cannot be read"
 expect "$(SLIMPI_BIT=4 said)" \
   "slimpi-info: warning: SLIMPI_BIT is not an option of slimpi; did you mean SLIMPI_BITS?" \

@@ -8,10 +8,11 @@ MAKEFLAGS='' timeout 120 make -s -C "$top_builddir" install DESTDIR="$work/stage
   { cat log && fail "make install"; }
 : "${bindir:=/usr/local/bin}" "${libdir:=/usr/local/lib}" "${datarootdir:=/usr/local/share}"
 : "${includedir:=/usr/local/include}"
+version=$(sed -n "s/^PACKAGE_VERSION = //p" "$top_builddir/Makefile")
 bin=stage$bindir lib=stage$libdir share=stage$datarootdir
 
 for file in "$bin/slimpi-run" "$bin/slimpi-info" "$lib/libslimpi.so" "$lib/slimpi/slimpi-hwloc.so" \
-  "stage$includedir/slimpi.h" "$lib/pkgconfig/slimpi.pc" "$share/modulefiles/slimpi" \
+  "stage$includedir/slimpi.h" "$lib/pkgconfig/slimpi.pc" "$share/modulefiles/slimpi/$version" \
   "$share/bash-completion/completions/slimpi-run" "$share/man/man7/slimpi.7" \
   "$share/man/man1/slimpi-run.1" "$share/man/man1/slimpi-info.1" "$share/man/man5/slimpi.conf.5"; do
   holds "${file#stage} is installed" test -s "$file"
@@ -90,13 +91,13 @@ int main(void) { return slimpi_version()[0] == 0; }' >api.c
     PKG_CONFIG_SYSROOT_DIR=$moved pkg-config --cflags --libs slimpi) &&
     holds "a program linked with -lslimpi runs" env LD_LIBRARY_PATH="$moved$libdir" ./api
 fi
-expect "$(grep -c "prepend-path PATH $bindir\$" "$share/modulefiles/slimpi")" 1 \
+expect "$(grep -c "prepend-path PATH $bindir\$" "$share/modulefiles/slimpi/$version")" 1 \
   "the modulefile's PATH"
 if command -v tclsh >/dev/null; then
   echo 'foreach name {module-whatis conflict prepend-path} { proc $name args {puts $args} }
 source [lindex $argv 0]; ModulesHelp' >module.tcl
   holds "the modulefile is Tcl" \
-    sh -c 'tclsh module.tcl "$0" >/dev/null 2>&1' "$share/modulefiles/slimpi"
+    sh -c 'tclsh module.tcl "$0" >/dev/null 2>&1' "$share/modulefiles/slimpi/$version"
 fi
 
 # A release has every file that git has.

@@ -20,6 +20,12 @@ bin=$work/environment/bin
 cp "$top_srcdir/tests/programs/ddp.py" .
 
 expect "$("$bin/slimpi-run" --version)" "$("$top_builddir/tools/slimpi-run" --version)" "slimpi-run"
+"$bin/slimpi-bench" --predict --nodes 4 --size 1M | grep -q 'sharded \*' || fail "slimpi-bench"
+! readelf -d "$bin/slimpi-bench" | grep -q 'NEEDED.*mpi' || fail "slimpi-bench is linked to an MPI"
+# Newer functions of glibc come from nothing but the machine that built it.
+libraries=$(find "$work/environment" -path '*slimpi*' -name '*.so*')
+# shellcheck disable=SC2086
+! objdump -T $libraries 2>/dev/null | grep arc4random || fail "glibc's arc4random"
 "$bin/slimpi-info" -v | grep -q "$work/environment" || fail "slimpi-info finds another library"
 [ -s "$work/environment/share/man/man7/slimpi.7" ] || fail "no manual pages"
 ls "$work"/environment/lib/python3*/site-packages/slimpi-*.dist-info/licenses/LICENSE >/dev/null ||

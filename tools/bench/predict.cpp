@@ -63,7 +63,9 @@ std::string table(const Options& options, const Constants& c, const std::vector<
       "# link {:.6g} Mbit/s of payload, latency {:.4g} us, {:.4g} us a message, {} core{} a node\n"
       "# bottleneck: the largest part of the time; memory: of a rank, for connections and "
       "messages\n"
-      "# set-up: what making connections adds to the first call; *: the schedule that slimpi uses\n"
+      "# set-up: what making connections adds to the first call; *: the schedule that slimpi "
+      "uses,\n"
+      "# which it chooses by the built-in constants, and without much memory\n"
       "#\n",
       options.constants.empty() ? "built in, not measured" : "of " + options.constants,
       8e-6 / c.link, c.latency * 1e6, c.overhead * 1e6,

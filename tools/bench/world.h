@@ -23,6 +23,10 @@ struct World {
 
 // Call between MPI_Init and leave().
 World enter();
+
+// Before the first MPI function: the wheel's slimpi-bench is linked to no MPI, and loads one with
+// MPICH's ABI from the wheel's environment or from where the loader looks. "" or why there is none.
+std::string load_mpi();
 void leave(World& world);
 
 // Over all ranks.

@@ -41,6 +41,9 @@ std::string options_mdoc();
 std::string reasons_list();
 std::string reasons_mdoc();
 
+// A sentence: which rank of this machine would talk to other nodes.
+std::string leader_text(const topology::Topology& topology);
+
 // NUMA nodes, GPUs and NICs, and who would talk to other nodes.
 std::string topology_text(const topology::Topology& topology);
 

@@ -24,12 +24,12 @@ void become(std::vector<std::string> words) {
 
 }  // namespace
 
-std::string draw_topology(const std::string& file) {
+std::string draw_topology(const std::string& file, const std::string& legend) {
   if (const std::string why = file == "-" ? "" : why_not_writable(file); !why.empty())
     return fmt::format("--svg: {} cannot be written: {}", file, why);
   // The first one needs no display; a distribution may have only the second.
   for (const char* const lstopo : {"lstopo-no-graphics", "lstopo"}) {
-    become({lstopo, "--of", "svg", "--force", file});
+    become({lstopo, "--of", "svg", "--append-legend", legend, "--force", file});
     if (errno != ENOENT)
       return fmt::format("--svg: {} cannot be started: {}", lstopo, std::strerror(errno));
   }

@@ -8,7 +8,8 @@
 namespace slimpi::info {
 
 // hwloc's lstopo: a picture of this machine as SVG. `file`: overwritten; "-" is standard output.
-std::string draw_topology(const std::string& file);
+// `legend`: a sentence below it.
+std::string draw_topology(const std::string& file, const std::string& legend);
 
 // The slimpi-trace of this installation.
 std::string sum_up_traces(const std::vector<std::string>& files);

@@ -28,6 +28,8 @@ std::string or_dash(const std::string& text) {
   return text.empty() ? "-" : text;
 }
 
+}  // namespace
+
 std::string leader_text(const Topology& topology) {
   const int leader = topology::leading_gpu(topology);
   if (leader < 0) return "No GPU: the lowest rank of the node leads.";
@@ -38,8 +40,6 @@ std::string leader_text(const Topology& topology) {
   return fmt::format("{}: it is nearest to a NIC, {}.", gpu,
                      card.name.empty() ? card.bus_id : card.name);
 }
-
-}  // namespace
 
 std::string topology_text(const Topology& topology) {
   std::string text = fmt::format(

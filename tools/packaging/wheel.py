@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Usage: wheel.py STAGE PREFIX VERSION LICENCES OUT
+"""Usage: wheel.py STAGE PREFIX VERSION LICENCES README OUT
 
 Makes slimpi's wheel of an installation: `make install DESTDIR=STAGE` with `--prefix=PREFIX`. The
 Python package goes where packages go; the library, its plugins, tools and manual pages go below the
-environment's own prefix, as in an installation. LICENCES is a directory of their texts. A plugin
-that needs a library which not every Linux has is left out. Prints the file that it made in OUT.
+environment's own prefix, as in an installation. LICENCES is a directory of their texts, README
+the description. A plugin that needs a library which not every Linux has is left out. Prints the
+file that it made in OUT.
 """
 import base64
 import hashlib
@@ -20,6 +21,12 @@ SYSTEM = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1
           "libstdc++.so.6", "ld-linux-x86-64.so.2"}
 # The glibc of the oldest Linux with this version of GLIBCXX.
 GLIBC_OF_GLIBCXX = {29: 34, 30: 35}
+CLASSIFIERS = (
+    "Development Status :: 4 - Beta", "Environment :: Console",
+    "Intended Audience :: Science/Research", "Operating System :: POSIX :: Linux",
+    "Programming Language :: C++", "Programming Language :: Python :: 3",
+    "Topic :: Scientific/Engineering :: Artificial Intelligence",
+    "Topic :: System :: Distributed Computing")
 
 
 def output(*words):
@@ -77,7 +84,7 @@ class Wheel:
         self._archive.close()
 
 
-def main(stage, prefix, version, licences, out):
+def main(stage, prefix, version, licences, readme, out):
     root = stage + prefix
     files, oldest = [], 17
     for path, file in sorted(installed(root)):
@@ -102,17 +109,23 @@ def main(stage, prefix, version, licences, out):
     for text in texts:
         with open(os.path.join(licences, text), "rb") as data:
             wheel.add(f"{info}/licenses/{text}", data.read())
+    with open(readme, encoding="utf-8") as file:
+        description = file.read()
     summary = "Compressed MPI_Allreduce for unchanged programs, and for PyTorch's DDP"
     wheel.add(f"{info}/METADATA", "\n".join([
         "Metadata-Version: 2.4", "Name: slimpi", f"Version: {version}", f"Summary: {summary}",
+        "Author: the slimpi authors",
         "License-Expression: BSD-3-Clause", *(f"License-File: {text}" for text in texts),
-        "Requires-Python: >=3.9", ""]).encode())
+        "Keywords: MPI,allreduce,compression,quantization,PyTorch,data parallel",
+        *(f"Classifier: {text}" for text in CLASSIFIERS),
+        "Requires-Python: >=3.9", "Description-Content-Type: text/markdown", "",
+        description]).encode())
     wheel.add(f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: slimpi {version}\n"
               f"Root-Is-Purelib: false\nTag: {tag}\n".encode())
     wheel.close()
     print(name)
 
 
-if len(sys.argv) != 6:
+if len(sys.argv) != 7:
     sys.exit(__doc__)
 main(*sys.argv[1:])

@@ -32,6 +32,13 @@ std::string unknown(const std::string& word, const std::string& name) {
                        : "; did you mean " + dashed(near) + "?");
 }
 
+// A switch without its value takes the program's name for it.
+std::string value_missing(const OptionRow& row, const std::string& value) {
+  const bool is_switch = row.accepted.starts_with("1/0");
+  return is_switch && value[0] != '-' ? "; to switch it on: " + dashed(row.name) + " 1 " + value
+                                      : "";
+}
+
 }  // namespace
 
 std::string dashed(const std::string& name) {
@@ -73,7 +80,7 @@ Arguments parse_arguments(int argc, const char* const* argv) {
       return result.error = given + " needs a value; accepted: " + row->accepted, result;
     const std::string value(equals == word.npos ? argv[++at] : word.substr(equals + 1));
     if (const std::string error = probe.set(name, value, Source::file); !error.empty())
-      return result.error = given + error.substr(name.size()), result;
+      return result.error = given + error.substr(name.size()) + value_missing(*row, value), result;
     result.variables[row->variable] = value;
   }
   result.program = at;

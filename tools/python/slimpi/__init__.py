@@ -20,7 +20,10 @@ def size():
 
 def _float_buffer(array):
     """Address, number of elements, and whether they are doubles, of a NumPy array or a tensor."""
-    kind = str(getattr(array, "dtype", None)).replace("torch.", "")
+    if not hasattr(array, "dtype"):
+        raise TypeError("slimpi.allreduce sums a NumPy array or a PyTorch tensor in place, not a "
+                        f"{type(array).__name__}: pass numpy.array(values, numpy.float32)")
+    kind = str(array.dtype).replace("torch.", "")
     if kind not in ("float32", "float64"):
         raise TypeError(f"slimpi.allreduce sums float32 and float64, not {kind}: convert the array")
     if hasattr(array, "data_ptr"):

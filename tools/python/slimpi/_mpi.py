@@ -23,6 +23,7 @@ _SIGNATURES = {
     "MPI_Get_library_version": "pp", "MPI_Group_free": "p", "MPI_Group_incl": "hipp",
     "MPI_Info_create": "p", "MPI_Info_free": "p", "MPI_Info_set": "hss",
     "MPI_Init_thread": "ppip", "MPI_Initialized": "p", "MPI_Query_thread": "p",
+    "PMPI_Allreduce": "ppihhh",
 }
 _TEXT_BYTES = 16384  # more than any MPI's MPI_MAX_LIBRARY_VERSION_STRING
 

@@ -85,6 +85,20 @@ class _Holder:
         self.state, self.hook, self.rank, self.said = state, hook, rank, False
 
 
+_nodes = 0  # that the ranks of a model are on; 0 until it is known
+
+
+def _feedback(state):
+    on = str(state._option("error_feedback")).lower() in ("1", "y", "yes", "true", "on")
+    return ", with error feedback" if on else ""
+
+
+def _of_one_node():
+    if _nodes != 1 or os.environ.get("SLIMPI_RANKS_PER_NODE", "0") not in ("", "0"):
+        return ""
+    return ". One node: nothing is compressed; --ranks-per-node 1 tries it"
+
+
 def _held(holder, bucket):
     if not holder.said:
         holder.said = True
@@ -92,7 +106,8 @@ def _held(holder, bucket):
         group = getattr(holder.state, "process_group", None)
         if hasattr(holder.state, "describe") and holder.rank == 0:
             _say(f"gradients of DistributedDataParallel ({dist.get_world_size(group)} ranks) are "
-                 f"summed by {holder.state.describe()}; the rest by {dist.get_backend(group)}")
+                 f"summed by {holder.state.describe()}{_feedback(holder.state)}; the rest by "
+                 f"{dist.get_backend(group)}{_of_one_node()}")
     return holder.hook(holder.state, bucket)
 
 
@@ -122,6 +137,8 @@ def _change_ddp(module):
         register(self, holder, _held)
         places = [None] * state.world_size
         dist.all_gather_object(places, _threads.place(), group=self.process_group)
+        global _nodes
+        _nodes = max(_nodes, len({kernel for kernel, _ in places}))
         changed = _threads.limit(torch, places, rank)
         if changed and rank == 0:
             _say(changed)
@@ -135,7 +152,10 @@ def _change_ddp(module):
         self._check_comm_hook(hook)
         holder.state, holder.hook = state, hook
         if holder.rank == 0:
-            _say(f"the program's own hook sums the gradients: {hook.__qualname__}")
+            if hasattr(state, "describe"):  # slimpi's own
+                holder.said = False
+            else:
+                _say(f"the program's own hook sums the gradients: {hook.__qualname__}")
         return True
 
     @functools.wraps(register)
@@ -183,9 +203,27 @@ def _say_if_unused():
         return
     world = sys.modules.get("slimpi._world")
     used = world is not None and world._world is not None and world._world.communicators
-    if not used and not _said and not hasattr(sys, "last_type"):  # an exception of the program's
+    # Not after an exception of the program's, an exit status of its own, or where Python found no
+    # program.
+    missing = sys.argv[0] not in ("", "-c", "-m") and not os.path.exists(sys.argv[0])
+    if not (used or _said or hasattr(sys, "last_type") or _status or missing):
         _say("the program made no DistributedDataParallel model, so nothing was changed: wrap the "
              "model in one, or sum gradients by slimpi.allreduce (slimpi-torch(7))")
+
+
+_status = None  # what sys.exit was given
+
+
+def _watch_exit():
+    leave = sys.exit
+
+    @functools.wraps(leave)
+    def exit(status=None):
+        global _status
+        _status = status
+        leave(status)
+
+    sys.exit = exit
 
 
 def start():
@@ -195,4 +233,5 @@ def start():
     # slimpi-run became this process, so the program has not started it.
     if os.environ.get("SLIMPIRUN_PID") == str(os.getpid()) and _launcher.rank() == 0:
         atexit.register(_say_if_unused)
+        _watch_exit()
     sys.meta_path.insert(0, _Finder())
