@@ -42,14 +42,14 @@ def generator(seed):
 
 
 def matrix_and_vector(kind, shapes):
-    """Powersgd of rank 2 has no error for these: a matrix of rank 1, and a vector."""
+    """Powersgd of rank 2 has no error for these: a vector, and a matrix of rank 1."""
     state = slimpi.torch.State(algorithm="powersgd", powersgd_rank=2, start_powerSGD_iter=1,
                                error_feedback=False)
     rows, columns, vector = (torch.randn(*shape, generator=generator(5)).to(kind)
                              for shape in ((64, 1), (1, 48), (48,)))
     if kind.is_complex:
-        rows, vector = rows * (1 + 2j), vector * (2 - 1j)
-    wanted = [torch.zeros(*shape, dtype=kind) for shape in shapes] + [rows @ columns, vector]
+        rows, columns, vector = rows * (1 + 2j), columns * (3 + 1j), vector * (2 - 1j)
+    wanted = [torch.zeros(*shape, dtype=kind) for shape in shapes] + [vector, rows @ columns]
     parameters = [nn.Parameter(torch.zeros_like(value)) for value in wanted]
     for _ in range(3):
         share = 2 * (rank + 1) / (ranks + 1)  # 1 on average

@@ -2,9 +2,10 @@
 """What torch.distributed sums for a program without a DistributedDataParallel model: the last line
 of slimpi-run --torch names it."""
 import functools
+import re
+import types
 
-_SUMS = ("all_reduce", "all_reduce_coalesced", "reduce", "reduce_scatter", "reduce_scatter_tensor",
-         "_reduce_scatter_base")
+_SUMS = r"_?(all_)?reduce(_|$)"  # PyTorch has new ones now and then
 _calls = {}  # by function: how many, and their bytes
 _counts = True  # false inside of a call: functions of PyTorch call each other
 
@@ -37,9 +38,9 @@ def _counted(function):
 
 def watch(module):
     """Counts the calls of the functions of torch.distributed.distributed_c10d."""
-    for name in _SUMS:
-        if hasattr(module, name):
-            setattr(module, name, _counted(getattr(module, name)))
+    for name, function in list(vars(module).items()):
+        if isinstance(function, types.FunctionType) and re.match(_SUMS, name):
+            setattr(module, name, _counted(function))
 
 
 def _size(count):
