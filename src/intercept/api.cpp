@@ -136,10 +136,9 @@ SLIMPI_EXPORT int slimpi_set_state(const void* comm, const char* name, const voi
   (void)catch_all([&] {
     comm::Communicator* const communicator = find(comm, name);
     set = communicator != nullptr &&
-          (state == nullptr
-               ? call::drop_state(*communicator, name)
-               : call::restore_state(*communicator, name,
-                                     {static_cast<const std::byte*>(state), size}));
+          (state == nullptr ? call::drop_state(*communicator, name)
+                            : call::restore_state(*communicator, name,
+                                                  {static_cast<const std::byte*>(state), size}));
   });
   return set ? 0 : 1;
 }
