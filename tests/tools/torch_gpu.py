@@ -64,7 +64,8 @@ class Buffer:
 
 
 module.torch = types.SimpleNamespace(
-    float32=module.torch.float32, float64=module.torch.float64, futures=types.SimpleNamespace(Future=Future),
+    float32=module.torch.float32, float64=module.torch.float64,
+    futures=types.SimpleNamespace(Future=Future),
     cuda=types.SimpleNamespace(Event=Event, stream=stream,
                                current_stream=lambda device: f"program's stream of {device}",
                                Stream=lambda device: f"own stream of {device}"))

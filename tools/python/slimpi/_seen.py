@@ -60,8 +60,8 @@ def advice():
                      for name, (calls, total) in _calls.items())
     if any("scatter" in name for name in _calls):
         return (f"; rank 0 called {made}, as FSDP does, which slimpi does not take: wrap the model "
-                "in DistributedDataParallel where it fits into each rank's memory, or sum gradients "
-                "by slimpi.allreduce")
+                "in DistributedDataParallel where it fits into each rank's memory, or sum "
+                "gradients by slimpi.allreduce")
     if made:
         return (f"; rank 0 called {made}: wrap the model in DistributedDataParallel, or sum "
                 "gradients by slimpi.allreduce in place of torch.distributed")

@@ -165,7 +165,7 @@ class State:
 
     def _end_iteration(self, names):
         """In the worker's thread, after the last sum of an iteration. After one that is not finite
-        the program skips its step and often halves its loss scale. What is kept is in units of the
+        the program skips its step and often lowers its loss scale. What is kept is in units of the
         old scale, so all ranks drop it: all have the same sums."""
         if self._overflowed:
             self._overflowed = False
@@ -195,9 +195,9 @@ class State:
         loaded, self._loaded, self._held = self._loaded, {}, []
         self._layouts, self._known = dict(loaded), {}
         if set(parts) != {name for layout in loaded.values() for name in layout}:
-            raise Error("the checkpoint of slimpi.torch.State is of another model, or one of the two "
-                        "States was made without model=, so that it does not know the names of "
-                        "parameters: save and load with slimpi.torch.register")
+            raise Error("the checkpoint of slimpi.torch.State is of another model, or one of the "
+                        "two States was made without model=, so that it does not know the names "
+                        "of parameters: save and load with slimpi.torch.register")
         return [(self._name(index, layout), sum((parts[name][1] for name in layout), []),
                  [parts[name][0] for name in layout]) for index, layout in loaded.items()]
 
@@ -245,8 +245,8 @@ def _check_model(model):
         raise Error('torch._dynamo.config.optimize_ddp is "python_reducer", which sums without '
                     'buckets: set it to "ddp_optimizer" before DistributedDataParallel is made')
     if getattr(model, "mixed_precision", None) is not None:
-        raise Error("DistributedDataParallel has a hook of its own with mixed_precision, and a model "
-                    "has one hook: use torch.autocast in place of mixed_precision")
+        raise Error("DistributedDataParallel has a hook of its own with mixed_precision, and a "
+                    "model has one hook: use torch.autocast in place of mixed_precision")
 
 
 def _matrices(parameters):
