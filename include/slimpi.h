@@ -70,10 +70,11 @@ int slimpi_describe_next(const slimpi_tensor_t* tensor);
  * with `state` NULL it writes the length only. Returns 0, or 1 where there is no such state or
  * *size is too small.
  *
- * slimpi_set_state makes the next sum of that name begin with this state, which slimpi copies. All
- * ranks set what they got between the same two sums; where they do not, all drop the state at the
- * next sum of that name, and rank 0 says so. Returns 0, or 1 where the bytes are not those of this
- * rank. The order of the program's other sums does not matter. */
+ * slimpi_set_state makes the next sum of that name begin with this state, which slimpi copies; with
+ * `state` NULL and `size` 0, without a state. All ranks do the same between the same two sums;
+ * where they do not, all drop the state at the next sum of that name, and rank 0 says so. Returns
+ * 0, or 1 where the bytes are not those of this rank, or the communicator has had no sum. The order
+ * of the program's other sums does not matter. */
 int slimpi_get_state(const void* comm, const char* name, void* state, uint64_t* size);
 int slimpi_set_state(const void* comm, const char* name, const void* state, uint64_t size);
 

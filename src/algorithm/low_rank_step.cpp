@@ -227,12 +227,11 @@ void LowRankStep::start_q(const Matrix& matrix) {
   if (last_q_ != nullptr) std::memcpy(q, last_q_ + matrix.q, matrix.q_floats() * sizeof(float));
   for (int k = 0; k < matrix.rank; ++k) {
     if (last_q_ != nullptr && orthonormalize_vector(q, matrix.columns, k, vector_)) continue;
-    // A rank number never has the top bit set, so no random stream of a rank is the same as these
-    // streams.
-    constexpr std::uint32_t kSlots = 0x80000000;
+    // A rank number never has the top bit set, so no random stream of a rank is the same as this
+    // one. All buffers have it: a buffer's numbers depend on no other buffer of the program.
+    constexpr std::uint32_t kStream = 0x80000000;
     const std::uint64_t first = std::uint64_t(k) * matrix.columns;
-    draw_normal({communicator_.config().seed, kSlots | std::uint32_t(call_.state->number),
-                 call_.state->calls, matrix.q + first},
+    draw_normal({communicator_.config().seed, kStream, call_.state->calls, matrix.q + first},
                 matrix.columns, q + first);
     orthonormalize_vector(q, matrix.columns, k, vector_);
   }

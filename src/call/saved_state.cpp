@@ -152,4 +152,13 @@ bool restore_state(comm::Communicator& communicator, const std::string& name,
   return state.has_value();
 }
 
+bool drop_state(comm::Communicator& communicator, const std::string& name) {
+  comm::TensorStates& states = communicator.states;
+  if (const comm::TensorState* const state = states.find_named(name)) {
+    bool misnumbered = false;
+    states.find(state->key, state->count, &misnumbered).drop();
+  }
+  return true;
+}
+
 }  // namespace slimpi::call

@@ -25,4 +25,7 @@ std::optional<std::vector<std::byte>> save_state(comm::Communicator& communicato
 bool restore_state(comm::Communicator& communicator, const std::string& name,
                    std::span<const std::byte> bytes);
 
+// Local. The next sum of that name begins without a state. True, also where there is none.
+bool drop_state(comm::Communicator& communicator, const std::string& name);
+
 }  // namespace slimpi::call

@@ -125,9 +125,13 @@ SLIMPI_EXPORT int slimpi_set_state(const void* comm, const char* name, const voi
                                    std::uint64_t size) {
   bool set = false;
   (void)catch_all([&] {
-    comm::Communicator* const communicator = state == nullptr ? nullptr : find(comm, name);
+    const bool drops = state == nullptr && size == 0;
+    comm::Communicator* const communicator =
+        state == nullptr && !drops ? nullptr : find(comm, name);
     set = communicator != nullptr &&
-          call::restore_state(*communicator, name, {static_cast<const std::byte*>(state), size});
+          (drops ? call::drop_state(*communicator, name)
+                 : call::restore_state(*communicator, name,
+                                       {static_cast<const std::byte*>(state), size}));
   });
   return set ? 0 : 1;
 }

@@ -95,7 +95,8 @@ static void restore(const char* what, const char* directory) {
       check(set_state(&comm, name, state, size - 4) == 1, "a state cut short");
       check(set_state(&comm, name, state, 16) == 1, "the front of a state");
       check(set_state(&comm, name, state, size + 4) == 1, "a state with more behind it");
-      check(set_state(&comm, name, NULL, 0) == 1, "no state");
+      check(set_state(&comm, name, NULL, size) == 1, "no state");
+      check(set_state(&comm, name, NULL, 0) == 0, "the state is dropped");
       check(set_state(&comm, "", state, size) == 1, "no name");
       free(other);
     } else {

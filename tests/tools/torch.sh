@@ -134,8 +134,22 @@ if expensive; then
     fail "decentralized: no reason"
   expect "$status" 0 "decentralized: exit status"
 fi
-PMI_RANK=0 PMI_SIZE=2 "$run" --torch "$python" -c 'import os; os.fork()' 2>err.txt
-expect "$(grep -c 'made no DistributedDataParallel model.*slimpi.allreduce' err.txt)" 1 "no model"
+no_model() { # PROGRAM SEEN: what the one line of a program without a model says
+  PMI_RANK=0 PMI_SIZE=2 "$run" --torch "$python" -c "$1" 2>err.txt
+  expect "$(grep -c "made no DistributedDataParallel model.*$2.*slimpi.allreduce" err.txt)" 1 \
+    "no model: $2"
+}
+no_model 'import os; os.fork()' 'nothing was changed: wrap the model in one'
+export RANK=0 WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT="$port"
+no_model 'import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+for _ in range(3):
+    dist.all_reduce(torch.ones(512))
+try:
+    dist.reduce_scatter(torch.ones(256), [torch.ones(256)])
+except RuntimeError:  # gloo of PyTorch 1.13 has none
+    pass' 'called 3 all_reduce of 2.0 KiB on average, 1 reduce_scatter of 1.0 KiB .*, as FSDP does'
+unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT
 PMI_RANK=0 PMI_SIZE=2 "$run" --torch "$python" -c '1 / 0' 2>err.txt && fail "1 / 0 ends well"
 expect "$(grep -c 'made no' err.txt)" 0 "an exception before a model: its own words only"
 status=0
@@ -220,6 +234,10 @@ PROGRAM
 torch 2 --report report.json "$python" package.py
 expect "$status" 0 "the package: exit status"
 [ "$status" = 0 ] || cat err.txt
+
+# What other people's programs do with models and gradients.
+torch 2 "$python" "$top_srcdir/tests/programs/habits.py"
+expect "$status $(grep -c ' ok$' out.txt) $(grep -v ' ok$' out.txt)" "0 14 " "habits of programs"
 
 # A checkpoint: the bits of the run that was not interrupted. The second has a short bucket.
 feedback='{"bits": 2, "error_feedback": true}'

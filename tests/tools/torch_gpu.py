@@ -42,7 +42,7 @@ def stream(which):
 
 
 class Buffer:
-    is_cuda, is_sparse, dtype, device = True, False, "float32", "cuda:0"
+    is_cuda, is_sparse, dtype, device = True, False, module.torch.float32, "cuda:0"
 
     def __init__(self, name):
         self.name = name
@@ -64,7 +64,8 @@ class Buffer:
 
 
 module.torch = types.SimpleNamespace(
-    float32="float32", float64="float64", futures=types.SimpleNamespace(Future=Future),
+    float32=module.torch.float32, float64=module.torch.float64,
+    futures=types.SimpleNamespace(Future=Future),
     cuda=types.SimpleNamespace(Event=Event, stream=stream,
                                current_stream=lambda device: f"program's stream of {device}",
                                Stream=lambda device: f"own stream of {device}"))
@@ -73,8 +74,9 @@ world = types.SimpleNamespace(
     worker=types.SimpleNamespace(submit=jobs.append),
     sum=lambda comm, address, count, double, name, matrices: say("MPI_Allreduce", address, count))
 state = types.SimpleNamespace(world_size=4, iteration=0, _start=0, _comm="comm", _min_size=0,
-                              _world=world, _keeps_state=False, _low_rank=False, _streams={},
-                              _held=[], _layouts={})
+                              _world=world, _keeps_state=False, _streams={}, _held=[], _layouts={},
+                              _describe=lambda bucket: ("", ()), _holds=lambda bucket: False,
+                              _end_iteration=lambda names: None, _names=lambda: [])
 bucket = types.SimpleNamespace(buffer=lambda: Buffer("bucket"), is_last=lambda: True,
                                index=lambda: 0)
 module.hook(state, bucket)

@@ -180,7 +180,9 @@ class Mpi:
     def describe_next(self, name, matrices=()):
         rows = (Matrix * len(matrices))(*(Matrix(*matrix) for matrix in matrices))
         tensor = Tensor(ctypes.sizeof(Tensor), name.encode(), rows, len(matrices))
-        self.slimpi.slimpi_describe_next(ctypes.byref(tensor))
+        if self.slimpi.slimpi_describe_next(ctypes.byref(tensor)) != 0:
+            raise Error(f"slimpi_describe_next refused the matrices of {name}: each needs at least "
+                        "one row and one column")
 
     def get_state(self, comm, name):
         """The state of a named tensor, as bytes; None where there is none."""
@@ -198,3 +200,8 @@ class Mpi:
         comm = ctypes.c_uint64(comm)
         return self.slimpi.slimpi_set_state(ctypes.byref(comm), name.encode(), state,
                                             ctypes.c_uint64(len(state))) == 0
+
+    def drop_state(self, comm, name):
+        """The next sum of a named tensor begins without state. To be called on all ranks."""
+        comm = ctypes.c_uint64(comm)
+        self.slimpi.slimpi_set_state(ctypes.byref(comm), name.encode(), None, ctypes.c_uint64(0))

@@ -17,7 +17,7 @@ import importlib.machinery
 import os
 import sys
 
-from . import _launcher, _threads
+from . import _launcher, _seen, _threads
 from ._mpi import Error, WrongLauncher
 
 _MARK = "_SLIMPI_TORCH"  # the process that is a rank of the job; its children are none
@@ -76,6 +76,8 @@ def _change_c10d(module):
         return init_process_group(backend, init_method, *arguments, **keywords)
 
     module.init_process_group = init
+    if _says_if_unused():
+        _seen.watch(module)
 
 
 class _Holder:
@@ -83,6 +85,11 @@ class _Holder:
 
     def __init__(self, state, hook, rank):
         self.state, self.hook, self.rank, self.said = state, hook, rank, False
+
+    def __reduce__(self):
+        """A copy of the model, by pickle or copy.deepcopy, has PyTorch's own sums, as a copy of a
+        model with a hook has without slimpi."""
+        return type(None), ()
 
 
 _nodes = 0  # that the ranks of a model are on; 0 until it is known
@@ -121,14 +128,14 @@ def _change_ddp(module):
     @functools.wraps(init)
     def made(self, *arguments, **keywords):
         init(self, *arguments, **keywords)
-        if os.environ.get(_MARK) != str(os.getpid()) or "_slimpi_own_hook" in self.__dict__:
+        if os.environ.get(_MARK) != str(os.getpid()):
             return
         import torch
         import torch.distributed as dist
         from . import torch as slimpi_torch
         rank = dist.get_rank(self.process_group)
         try:
-            state = slimpi_torch.State(self.process_group)
+            state = slimpi_torch.State(self.process_group, model=self)
         except Error as error:  # the same on all ranks
             if rank == 0:
                 _say(f"gradients stay with {dist.get_backend(self.process_group)}: {error}")
@@ -198,6 +205,11 @@ class _Finder(importlib.abc.MetaPathFinder):
         return spec
 
 
+def _says_if_unused():
+    """Whether this is rank 0: slimpi-run became this process, so the program has not started it."""
+    return os.environ.get("SLIMPIRUN_PID") == str(os.getpid()) and _launcher.rank() == 0
+
+
 def _say_if_unused():
     if os.environ["SLIMPIRUN_PID"] != str(os.getpid()):  # a child by fork
         return
@@ -207,8 +219,8 @@ def _say_if_unused():
     # program.
     missing = sys.argv[0] not in ("", "-c", "-m") and not os.path.exists(sys.argv[0])
     if not (used or _said or hasattr(sys, "last_type") or _status or missing):
-        _say("the program made no DistributedDataParallel model, so nothing was changed: wrap the "
-             "model in one, or sum gradients by slimpi.allreduce (slimpi-torch(7))")
+        _say("the program made no DistributedDataParallel model, so nothing was changed"
+             f"{_seen.advice()} (slimpi-torch(7))")
 
 
 _status = None  # what sys.exit was given
@@ -230,8 +242,7 @@ def start():
     if _is_child():
         return
     set_environment()
-    # slimpi-run became this process, so the program has not started it.
-    if os.environ.get("SLIMPIRUN_PID") == str(os.getpid()) and _launcher.rank() == 0:
+    if _says_if_unused():
         atexit.register(_say_if_unused)
         _watch_exit()
     sys.meta_path.insert(0, _Finder())

@@ -12,13 +12,16 @@ or, in the manner of PyTorch's own hooks,
 All else (broadcasts, barriers, the program's own collectives) stays with the process group's
 backend. See slimpi-torch(7).
 """
-import hashlib
+import functools
+import math
 import re
+import types
 
 import torch
 import torch.distributed as dist
 
 from ._mpi import Error
+from ._parameters import Parameters, bucket_name
 from ._world import world as _world
 
 __all__ = ["State", "hook", "register"]
@@ -31,6 +34,9 @@ _FIRST_ITERATIONS = 10  # as slimpi's option `start` for powersgd
 # not get these: its ranks wait for each other without a pause, and take the core from ranks that
 # compute.
 _EXACT = {"algorithm": "allreduce", "min_size": "0", "start": "0"}
+# Types that are divided before they are summed, as PyTorch does. A mean of shorter ones is computed
+# in float32.
+_WIDE = (torch.float32, torch.float64, torch.complex64, torch.complex128)
 
 
 def _text(value):
@@ -61,13 +67,15 @@ class State:
     """What the hook of one model keeps. Collective over the process group.
 
     process_group: that of the model; None: the default group.
+    model: the DistributedDataParallel model. Its parameters are known by their names then, else by
+        their places in the buckets of the first iteration.
     start_powerSGD_iter: the first iteration that is compressed where the algorithm is powersgd or
         batched_powersgd (default 10; at least 1, because DDP makes its buckets anew in the first).
     All other keywords are slimpi's options by their names, such as bits=4, error_feedback=True,
     algorithm="powersgd", powersgd_rank=2; they win over SLIMPI_NAME.
     """
 
-    def __init__(self, process_group=None, *, start_powerSGD_iter=None, **options):
+    def __init__(self, process_group=None, *, model=None, start_powerSGD_iter=None, **options):
         if not dist.is_initialized():
             raise Error("slimpi.torch needs torch.distributed: call "
                         "torch.distributed.init_process_group first")
@@ -76,6 +84,7 @@ class State:
         mine = {"error": "", "options": dict(self.options, start=start_powerSGD_iter),
                 "rank": -1, "size": 0}
         try:
+            _check_model(model)
             self._begin(start_powerSGD_iter)
             mine.update(rank=self._world.rank, size=self._world.size)
         except Error as error:
@@ -90,9 +99,10 @@ class State:
         self._model = models[self._comm] = models.get(self._comm, 0) + 1
         self.iteration = 0
         self._streams = {}  # by device
-        self._places = {}   # of parameters, by address: (bucket, position) when first seen
-        self._layouts = {}  # by bucket: the places of its parameters, in their order
-        self._known = {}    # by bucket: what _describe() said, and the addresses that it is true of
+        self._parameters = Parameters(model)
+        self._layouts = {}  # by bucket: the names of its parameters, in their order
+        self._known = {}    # by bucket: its parameters' identities, and what _describe() said
+        self._overflowed = False  # a compressed sum of this iteration was not finite
         self._loaded = {}   # by bucket: the layout of a checkpoint, until it is met
         self._held = []     # buckets that wait for the others of an iteration
 
@@ -111,7 +121,6 @@ class State:
         low_rank = self.algorithm in _STATEFUL
         feedback = self._option("error_feedback").lower() in ("1", "y", "yes", "true", "on")
         self._keeps_state = low_rank or feedback or self.algorithm.startswith("hook:")
-        self._low_rank = low_rank
         if start is None:
             start = int(self._option("start") or (_FIRST_ITERATIONS if low_rank else 1))
         self._start = max(int(start), 1) if self._keeps_state else 0
@@ -132,23 +141,36 @@ class State:
         return (f"slimpi {self._world.mpi.version} ({self.algorithm}{bits}) over "
                 f"{self._world.mpi.description}")
 
+    def __reduce__(self):
+        raise TypeError("slimpi.torch.State belongs to its process and cannot be pickled: save "
+                        "state.state_dict(), and give it to load_state_dict() of a new State")
+
     def _name(self, index, layout):
-        digest = hashlib.sha256(repr(layout).encode()).hexdigest()[:16]
-        return f"model {self._model}, bucket {index}, {digest}"
+        return f"model {self._model}, {bucket_name(index, layout)}"
+
+    def _names(self):
+        return [self._name(index, layout) for index, layout in self._layouts.items()]
 
     def _describe(self, bucket):
         """The name of a bucket, which stands for the same parameters at each call, also after a
-        checkpoint, and the matrices in it. A parameter is known by its place in the buckets of the
-        first iteration, which DDP makes in the order of the model's parameters."""
+        checkpoint, and the matrices in it."""
         parameters, index = bucket.parameters(), bucket.index()
-        addresses = tuple(parameter.data_ptr() for parameter in parameters)
-        if self._known.get(index, (None,))[0] != addresses:
-            for position, address in enumerate(addresses):
-                self._places.setdefault(address, (index, position))
-            layout = self._layouts[index] = tuple(self._places[address] for address in addresses)
-            self._known[index] = (addresses, self._name(index, layout),
-                                  [_matrix(parameter) for parameter in parameters])
+        identities = tuple(map(id, parameters))
+        if self._known.get(index, (None,))[0] != identities:
+            layout = self._layouts[index] = tuple(
+                self._parameters.name(parameter, f"{index}.{position}")
+                for position, parameter in enumerate(parameters))
+            self._known[index] = (identities, self._name(index, layout), _matrices(parameters))
         return self._known[index][1:]
+
+    def _end_iteration(self, names):
+        """In the worker's thread, after the last sum of an iteration. After one that is not finite
+        the program skips its step and often lowers its loss scale. What is kept is in units of the
+        old scale, so all ranks drop it: all have the same sums."""
+        if self._overflowed:
+            self._overflowed = False
+            for name in names:
+                self._world.mpi.drop_state(self._comm, name)
 
     def _holds(self, bucket):
         """Whether a checkpoint has other buckets than this one: DDP has not made its buckets anew
@@ -167,15 +189,17 @@ class State:
         for pending, parameters in self._held:
             first = 0
             for parameter in parameters:
-                parts[self._places[parameter.data_ptr()]] = (
-                    pending.buffer[first:first + parameter.numel()], _matrix(parameter))
+                parts[self._parameters.name(parameter)] = (
+                    pending.buffer[first:first + parameter.numel()], _matrices([parameter]))
                 first += parameter.numel()
         loaded, self._loaded, self._held = self._loaded, {}, []
         self._layouts, self._known = dict(loaded), {}
-        if set(parts) != {place for layout in loaded.values() for place in layout}:
-            raise Error("the checkpoint of slimpi.torch.State is of another model")
-        return [(self._name(index, layout), [parts[place][1] for place in layout],
-                 [parts[place][0] for place in layout]) for index, layout in loaded.items()]
+        if set(parts) != {name for layout in loaded.values() for name in layout}:
+            raise Error("the checkpoint of slimpi.torch.State is of another model, or one of the "
+                        "two States was made without model=, so that it does not know the names "
+                        "of parameters: save and load with slimpi.torch.register")
+        return [(self._name(index, layout), sum((parts[name][1] for name in layout), []),
+                 [parts[name][0] for name in layout]) for index, layout in loaded.items()]
 
     def state_dict(self):
         """For a checkpoint: the iteration and what slimpi keeps of the gradients. Each rank saves
@@ -186,7 +210,7 @@ class State:
                                          self._name(index, layout))
             if kept is not None:
                 kept = torch.frombuffer(bytearray(kept), dtype=torch.uint8)
-            buckets.append({"index": index, "layout": [list(place) for place in layout],
+            buckets.append({"index": index, "layout": list(layout),
                             "state": kept})
         # Short buckets have no state, but belong to the layout of the others.
         if all(bucket["state"] is None for bucket in buckets):
@@ -198,7 +222,7 @@ class State:
         self.iteration = state["iteration"]
         self._loaded = {}
         for bucket in state.get("buckets", ()):
-            index, layout = bucket["index"], tuple(tuple(place) for place in bucket["layout"])
+            index, layout = bucket["index"], tuple(bucket["layout"])
             self._loaded[index] = layout
             if bucket["state"] is None:
                 continue
@@ -216,26 +240,49 @@ def _bytes(text):
     return int(digits) << 10 * " kmg".index(unit or " ")
 
 
-def _matrix(parameter):
-    """Rows and columns of a parameter; a vector is one row."""
-    rows = parameter.shape[0] if parameter.dim() > 1 else 1
-    return rows, parameter.numel() // rows
+def _check_model(model):
+    if getattr(model, "_use_python_reducer", False):
+        raise Error('torch._dynamo.config.optimize_ddp is "python_reducer", which sums without '
+                    'buckets: set it to "ddp_optimizer" before DistributedDataParallel is made')
+    if getattr(model, "mixed_precision", None) is not None:
+        raise Error("DistributedDataParallel has a hook of its own with mixed_precision, and a "
+                    "model has one hook: use torch.autocast in place of mixed_precision")
+
+
+def _matrices(parameters):
+    """Rows and columns of parameters, in floats, without those that are empty. A vector is one row.
+    A complex number is two floats of a row."""
+    matrices = []
+    for parameter in parameters:
+        floats = parameter.numel() * (2 if parameter.is_complex() else 1)
+        if floats != 0:
+            rows = parameter.shape[0] if parameter.dim() > 1 else 1
+            matrices.append((rows, floats // rows))
+    return matrices
 
 
 def _sum(state, comm, buffer, name, matrices):
-    """In the worker's thread. `buffer` is dense and holds this rank's share of the mean."""
+    """In the worker's thread: the mean of a dense buffer. Wide types are divided already."""
     part = torch.view_as_real(buffer) if buffer.is_complex() else buffer
     if part.numel() * _FLOAT_BYTES < state._min_size:
         comm = state._exact_comm
     if part.dtype in (torch.float32, torch.float64):
         state._world.sum(comm, part.data_ptr(), part.numel(), part.dtype == torch.float64, name,
                          matrices)
-        return
-    wide = part.float()
-    if wide.is_cuda:
-        torch.cuda.current_stream(wide.device).synchronize()
-    state._world.sum(comm, wide.data_ptr(), wide.numel(), False, name, matrices)
-    part.copy_(wide)
+    else:
+        wide = part.float()
+        if wide.is_cuda:
+            torch.cuda.current_stream(wide.device).synchronize()
+        state._world.sum(comm, wide.data_ptr(), wide.numel(), False, name, matrices)
+        part.copy_(wide.div_(state.world_size))
+    if state._keeps_state and comm == state._comm and not _is_finite(part):
+        state._overflowed = True
+
+
+def _is_finite(part):
+    """Whether the values have a sum, which takes one pass without memory of its own. Finite values
+    whose sum overflows are so close to the end of their type that they count as not finite."""
+    return math.isfinite(part.sum(dtype=torch.promote_types(part.dtype, torch.float32)).item())
 
 
 def _unwrapped(future):
@@ -297,37 +344,37 @@ def _submit(state, pending, function, *arguments):
 def _sum_regrouped(state, comm, groups):
     for name, matrices, parts in groups:
         together = torch.cat(parts)
-        _sum(state, comm, together, name, matrices if state._low_rank else ())
+        _sum(state, comm, together, name, matrices)
         for part, values in zip(parts, together.split([part.numel() for part in parts])):
             part.copy_(values)
 
 
 def hook(state, bucket):
     """For DistributedDataParallel.register_comm_hook: the mean of a bucket over the ranks."""
+    if isinstance(bucket, tuple):  # (gradient, parameter)
+        _check_model(types.SimpleNamespace(_use_python_reducer=True))
     buffer, last = bucket.buffer(), bucket.is_last()
-    buffer.div_(state.world_size)
+    if buffer.is_sparse or buffer.dtype in _WIDE:
+        buffer.div_(state.world_size)
     comm = state._exact_comm if state.iteration < state._start else state._comm
     state.iteration += last
-    name, matrices, holds = "", (), False
-    if state._keeps_state and not buffer.is_sparse:
-        name, matrices = state._describe(bucket)
-        holds = comm == state._comm and state._holds(bucket)
     if buffer.is_sparse:
         sum_of_backend = dist.all_reduce(buffer, group=state.process_group, async_op=True)
         future = sum_of_backend.get_future().then(lambda future: future.value()[0])
     else:
+        name, matrices = state._describe(bucket)
         pending = _Pending(state, buffer)
         future = pending.future.then(_unwrapped)
-        if holds:
+        if comm == state._comm and state._holds(bucket):
             state._held.append((pending, bucket.parameters()))
         else:
-            _submit(state, [pending], _sum, state, comm, buffer, name,
-                    matrices if state._low_rank else ())
+            _submit(state, [pending], _sum, state, comm, buffer, name, matrices)
     if last:  # the first iteration may have had more buckets
-        state._layouts = {i: places for i, places in state._layouts.items() if i <= bucket.index()}
-    if last and state._held:
-        held = [pending for pending, _ in state._held]
-        _submit(state, held, _sum_regrouped, state, comm, state._regrouped())
+        state._layouts = {i: names for i, names in state._layouts.items() if i <= bucket.index()}
+        if state._held:
+            held = [pending for pending, _ in state._held]
+            _submit(state, held, _sum_regrouped, state, comm, state._regrouped())
+        state._world.worker.submit(functools.partial(state._end_iteration, state._names()))
     return future
 
 
@@ -337,6 +384,6 @@ def register(model, **options):
     if not isinstance(model, torch.nn.parallel.DistributedDataParallel):
         raise TypeError("slimpi.torch.register needs a DistributedDataParallel model, not "
                         f"{type(model).__name__}: wrap the model first")
-    state = State(model.process_group, **options)
+    state = State(model.process_group, model=model, **options)
     model.register_comm_hook(state, hook)
     return state

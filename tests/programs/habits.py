@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What programs do with models and gradients that slimpi.torch must bear, one case after the other.
+# Each rank prints a line for each case: its name, the rank, and ok or what was wrong.
+import copy
+import math
+import pickle
+import sys
+import types
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+import slimpi
+import slimpi.torch
+
+torch.set_num_threads(1)
+dist.init_process_group("gloo")
+rank, ranks = dist.get_rank(), dist.get_world_size()
+
+
+class Bucket:
+    """As DDP gives it to a hook. PyTorch 1.13 makes no model with some of these parameters."""
+
+    def __init__(self, parameters, gradients, index=0, last=True):
+        flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
+        self.buffer, self.parameters = lambda: flat, lambda: parameters
+        self.index, self.is_last = lambda: index, lambda: last
+
+
+def mean_of(state, *buckets):
+    """The buckets' sums of one iteration, as lists of gradients. A bucket is (parameters, values).
+    """
+    futures = [slimpi.torch.hook(state, Bucket(parameters, values, i, i == len(buckets) - 1))
+               for i, (parameters, values) in enumerate(buckets)]
+    return [[flat.view_as(p) for p, flat in zip(parameters, future.wait().split(
+        [p.numel() for p in parameters]))] for (parameters, _), future in zip(buckets, futures)]
+
+
+def generator(seed):
+    return torch.Generator().manual_seed(seed)
+
+
+def matrix_and_vector(kind, shapes):
+    """Powersgd of rank 2 has no error for these: a vector, and a matrix of rank 1."""
+    state = slimpi.torch.State(algorithm="powersgd", powersgd_rank=2, start_powerSGD_iter=1,
+                               error_feedback=False)
+    rows, columns, vector = (torch.randn(*shape, generator=generator(5)).to(kind)
+                             for shape in ((64, 1), (1, 48), (48,)))
+    if kind.is_complex:
+        rows, columns, vector = rows * (1 + 2j), columns * (3 + 1j), vector * (2 - 1j)
+    wanted = [torch.zeros(*shape, dtype=kind) for shape in shapes] + [vector, rows @ columns]
+    parameters = [nn.Parameter(torch.zeros_like(value)) for value in wanted]
+    for _ in range(3):
+        share = 2 * (rank + 1) / (ranks + 1)  # 1 on average
+        got, = mean_of(state, (parameters, [share * value for value in wanted]))
+        for value, found in zip(wanted, got):
+            error = (found - value).norm().item()
+            assert error <= 1e-5 * value.norm().item(), f"error {error} of {list(value.shape)}"
+
+
+def complex_parameters():
+    matrix_and_vector(torch.complex64, [])
+
+
+def empty_parameters():
+    matrix_and_vector(torch.float32, [(0, 5), (5, 0), (0,)])
+
+
+def trained(swap, **options):
+    """A model, and the State that its gradients were summed with."""
+    torch.manual_seed(1)
+    network = nn.Sequential(nn.Linear(96, 64), nn.ReLU(), nn.Linear(64, 96), nn.Linear(96, 96))
+    model = nn.parallel.DistributedDataParallel(network, bucket_cap_mb=0.03)
+    state = slimpi.torch.register(model, start_powerSGD_iter=1, **options)
+    optimizer = torch.optim.SGD(network.parameters(), 0.05)
+    for step in range(6):
+        optimizer.zero_grad()
+        data = torch.randn(16, 96, generator=generator(10 * step + rank))
+        model(data).square().mean().backward()
+        optimizer.step()
+        if swap:
+            for parameter in network.parameters():
+                parameter.data = parameter.data.clone()
+    return model, state
+
+
+def values_of(model):
+    return torch.cat([parameter.detach().reshape(-1) for parameter in model.parameters()])
+
+
+def swapped_data():
+    options = {"bits": 2, "error_feedback": True}
+    (model, state), (other, _) = trained(True, **options), trained(False, **options)
+    assert torch.equal(values_of(model), values_of(other)), "other bits than without swaps"
+    saved = [name for bucket in state.state_dict()["buckets"] for name in bucket["layout"]]
+    names = [name for name, _ in model.module.named_parameters()]
+    assert sorted(saved) == sorted(names), f"the checkpoint has {saved}"
+    assert len(state._parameters._names) == len(names), "it knows more than the model's parameters"
+
+
+def twice():
+    first, second = (trained(False, algorithm="powersgd", powersgd_rank=1)[0] for _ in range(2))
+    assert torch.equal(values_of(first), values_of(second)), "two trainings with other bits"
+
+
+def short_floats():
+    """The mean is exact where the shares of the ranks are too small for float16."""
+    state = slimpi.torch.State(bits=8)
+    smallest = torch.full((96,), 2.0 ** -24, dtype=torch.float16)
+    (got,), = mean_of(state, ([nn.Parameter(torch.zeros_like(smallest))], [smallest]))
+    assert torch.equal(got, smallest), f"a mean of {got[0].item()}, not {smallest[0].item()}"
+
+
+def loss_scale():
+    """After an overflow, no gradient has residuals in units of the old loss scale."""
+    state = slimpi.torch.State(algorithm="powersgd", powersgd_rank=1, start_powerSGD_iter=1)
+    gradients = [torch.randn(64, 48, generator=generator(seed)) for seed in range(2)]
+    parameters = [nn.Parameter(torch.zeros_like(gradient)) for gradient in gradients]
+
+    def step(scale, overflow=0.0):
+        buckets = [([p], [scale * g]) for p, g in zip(parameters, gradients)]
+        buckets[0][1][0][0, 0] += overflow
+        return [(got / scale).norm() / g.norm()
+                for (got,), g in zip(mean_of(state, *buckets), gradients)]
+
+    for _ in range(4):
+        step(1024)
+    step(1024, math.inf)
+    for ratio in step(128):
+        assert ratio < 1, f"a gradient's norm is {ratio} times that of the ranks'"
+
+
+def refused(what, function, *arguments, **keywords):
+    try:
+        function(*arguments, **keywords)
+    except (TypeError, slimpi.Error) as error:
+        assert what in str(error), error
+        return
+    raise AssertionError(f"taken, without a word of {what}")
+
+
+def refusals():
+    model = nn.parallel.DistributedDataParallel(nn.Linear(3, 3))
+    copy.deepcopy(model)  # with --torch it holds a State
+    refused("state_dict()", pickle.dumps, slimpi.torch.State())
+    gradient = torch.zeros(3)
+    refused("ddp_optimizer", slimpi.torch.hook, slimpi.torch.State(), (gradient, gradient))
+    for attribute, what in (("_use_python_reducer", "ddp_optimizer"),
+                            ("mixed_precision", "torch.autocast")):
+        refused(what, slimpi.torch.State, model=types.SimpleNamespace(**{attribute: True}))
+
+
+for case in (complex_parameters, empty_parameters, swapped_data, twice, short_floats, loss_scale,
+             refusals):
+    result = "ok"
+    try:
+        case()
+    except Exception as error:
+        result = f"{type(error).__name__}: {error}"
+    sys.stdout.write(f"{case.__name__} {rank} {result}\n")
+    sys.stdout.flush()

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What torch.distributed sums for a program without a DistributedDataParallel model: the last line
+of slimpi-run --torch names it."""
+import functools
+import re
+import types
+
+_SUMS = r"_?(all_)?reduce(_|$)"  # PyTorch has new ones now and then
+_calls = {}  # by function: how many, and their bytes
+_counts = True  # false inside of a call: functions of PyTorch call each other
+
+
+def _bytes(value):
+    """Of a tensor, or of a list of tensors or of lists."""
+    if hasattr(value, "element_size"):
+        return value.numel() * value.element_size()
+    return sum(map(_bytes, value)) if isinstance(value, (list, tuple)) else 0
+
+
+def _counted(function):
+    @functools.wraps(function)
+    def call(*arguments, **keywords):
+        global _counts
+        if not _counts:
+            return function(*arguments, **keywords)
+        calls, total = _calls.get(function.__name__, (0, 0))
+        # The longest argument is what is summed: reduce_scatter has its part of the sum, too.
+        length = max(map(_bytes, (*arguments, *keywords.values())), default=0)
+        _calls[function.__name__] = calls + 1, total + length
+        _counts = False
+        try:
+            return function(*arguments, **keywords)
+        finally:
+            _counts = True
+
+    return call
+
+
+def watch(module):
+    """Counts the calls of the functions of torch.distributed.distributed_c10d."""
+    for name, function in list(vars(module).items()):
+        # isinstance() would ask a deprecated object of PyTorch for its class, and get a warning.
+        if type(function) is types.FunctionType and re.match(_SUMS, name):
+            setattr(module, name, _counted(function))
+
+
+def _size(count):
+    for unit in ("bytes", "KiB", "MiB"):
+        if count < 1024:
+            break
+        count /= 1024
+    else:
+        unit = "GiB"
+    return f"{count:.1f} {unit}" if unit != "bytes" else f"{count:.0f} bytes"
+
+
+def advice():
+    """What was seen, and what to do."""
+    made = ", ".join(f"{calls} {name} of {_size(total / calls)} on average"
+                     for name, (calls, total) in _calls.items())
+    if any("scatter" in name for name in _calls):
+        return (f"; rank 0 called {made}, as FSDP does, which slimpi does not take: wrap the model "
+                "in DistributedDataParallel where it fits into each rank's memory, or sum "
+                "gradients by slimpi.allreduce")
+    if made:
+        return (f"; rank 0 called {made}: wrap the model in DistributedDataParallel, or sum "
+                "gradients by slimpi.allreduce in place of torch.distributed")
+    return ": wrap the model in one, or sum gradients by slimpi.allreduce"
