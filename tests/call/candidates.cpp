@@ -93,7 +93,10 @@ struct Job {
         {"mpi", 400}, {"bytegrad", 100}, {"allreduce", 800}, {"in the node", 100}};
     test::fake_mpi().agrees = true;
     communicator.attachment<call::PreparedCalls>().prepare(communicator.config(), {}, "");
+    communicator.exchange().open(
+        std::make_shared<comm::InternalComm>(Runtime::get()->api, mpi::abi.comm_world), 0, 1);
   }
+  ~Job() { communicator.exchange().internal()->abandon(); }
   static Config config_of(const char* intra) {
     Config config;
     assert_string_equal(config.set("algorithm", "auto", Source::environment).c_str(), "");

@@ -13,7 +13,7 @@ using comm::RollCall;
 
 namespace {
 
-constexpr int kRank = 2, kWords = 6;
+constexpr int kRank = 2, kWords = 8;
 int g_size;
 std::vector<int> g_asked;                               // ranks, in order
 std::optional<std::pair<int, std::uint32_t>> g_answer;  // from which rank, and in which call it is
@@ -39,7 +39,7 @@ int iprobe(int, int, mpi::Comm, int* found, mpi::MessageStatus* status) {
 }
 int irecv(void* data, int, mpi::Datatype, int, int, mpi::Comm, mpi::Request*) {
   // An answer to the first question: its call and a count of 100.
-  const std::uint32_t words[kWords] = {1, 1, g_answer->second, 0, 100, 0};
+  const std::uint32_t words[kWords] = {1, 1, 3, g_answer->second, 0, 0, 100, 0};
   std::memcpy(data, words, sizeof words);
   g_answer.reset();
   return mpi::kSuccess;

@@ -17,7 +17,7 @@ constexpr int kErrorOfHandler = 77;  // what a call on kInvalidComm returns
 
 struct FakeMpi {
   bool initialized = false;
-  bool agrees = false;  // MPI_Iallreduce succeeds: the other rank has the same values
+  bool agrees = false;  // messages arrive: the other rank has the same values
   int allreduces = 0;                                     // calls that reached MPI_Allreduce
   std::vector<std::pair<std::string, std::string>> info;  // the keys of every info object
 };
