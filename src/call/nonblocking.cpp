@@ -17,48 +17,11 @@
 #include "base/fiber.h"
 #include "call/admission.h"
 #include "call/element_type.h"
-#include "call/estimate.h"
 #include "comm/waiter.h"
-#include "mpi/internal_comm.h"
 
 namespace slimpi::call {
 
 namespace {
-
-// What MPI keeps of a nonblocking sum until its generalized request is freed. No message to this
-// process stands for it: before the ranks have met there is no communicator for one but a
-// communicator of this process alone, where MPICH's messages are not safe among threads.
-struct Completion {
-  explicit Completion(const mpi::Api& its_api) : api(its_api) {}
-  const mpi::Api& api;
-  mpi::Request request = mpi::abi.request_null;
-  bool failed = false;
-  std::atomic<int> holders{2};  // MPI, which may free it before the sum has ended, and the sum
-};
-
-void release(Completion* completion) {
-  if (--completion->holders == 0) delete completion;
-}
-
-int query(void* extra, mpi::MessageStatus* status) {
-  const Completion& completion = *static_cast<Completion*>(extra);
-  completion.api.Status_set_cancelled(status, 0);
-  completion.api.Status_set_elements(status, mpi::abi.type_byte, 0);
-  // A completion that slimpi does not see cannot raise the error by itself.
-  if (!completion.failed || is_completing()) return mpi::kSuccess;
-  forget_failure(completion.request);
-  return mpi::abi.err_other;
-}
-
-int free_request(void* extra) {
-  release(static_cast<Completion*>(extra));
-  return mpi::kSuccess;
-}
-
-// The standard has no cancellation of collectives.
-int cancel(void*, int complete) {
-  return complete != 0 ? mpi::kSuccess : mpi::abi.err_other;
-}
 
 // How long nobody enters the fibers before the helper thread does, unless it always does.
 constexpr auto kLeftAlone = std::chrono::milliseconds(1);
@@ -314,103 +277,6 @@ void count_in_order(comm::Communicator& communicator) {
 
 bool are_in_flight(std::span<const mpi::Request> requests) {
   return Queues::all().has_any_of(requests);
-}
-
-namespace {
-
-// With SLIMPI_ESTIMATE: what would become of a nonblocking sum. MPI makes it; no rank waits.
-Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator,
-                       const Allreduce& request) {
-  const bool threads = has_threads(runtime);
-  if (threads && !communicator.agreed()) prepare_calls(runtime, communicator);
-  const policy::Decision* const decision =
-      threads ? &communicator.attachment<PreparedCalls>().find(request).decision : nullptr;
-  std::optional<CallEstimate::Way> way;
-  if (decision != nullptr && decision->take)
-    way =
-        CallEstimate::running()->way_of(communicator, decision->plans.front(), runtime.world_size);
-  if (!way) return bypass(runtime, BypassReason::nonblocking, communicator, request);
-  // Types that SLIMPI_TYPES does not name are only predicted.
-  const BypassReason reason =
-      has_type(communicator, request) ? BypassReason::off : BypassReason::datatype;
-  runtime.count_bypass(communicator, reason, request);
-  CallEstimate::running()->nonblocking(request, reason, *way);
-  return {};  // it is recorded
-}
-
-// Whether the ranks can take nonblocking sums of the communicator; the same on all ranks at the
-// same call. The first one makes the ranks meet.
-bool takes_nonblocking(Runtime& runtime, comm::Communicator& communicator) {
-  if (communicator.unusable()) return false;
-  // In its fiber the first one finds out more, at different times on the ranks.
-  if (communicator.has_begun()) return true;
-  if (communicator.connected()) return communicator.threaded();
-  if (has_threads(runtime) && mpi::can_make_internal_in_fiber()) return true;
-  communicator.refuse_to_meet();
-  return false;
-}
-
-Outcome begin_in_fiber(Runtime& runtime, comm::Communicator& communicator, const Allreduce& call,
-                       std::optional<DescribedTensor> tensor, void* request) {
-  auto sum = std::make_unique<Sum>(runtime, communicator, call, std::move(tensor));
-  auto completion = std::make_unique<Completion>(runtime.api);
-  const int code = runtime.api.Grequest_start(&query, &free_request, &cancel, completion.get(),
-                                              &completion->request);
-  if (code != mpi::kSuccess) return Outcome::finished(code);
-  sum->request = completion->request;
-  sum->end_argument = completion.release();
-  sum->end = [](void* argument, bool failed) {
-    Completion& ended = *static_cast<Completion*>(argument);
-    ended.failed = failed;
-    ended.api.Grequest_complete(ended.request);
-    release(&ended);
-  };
-  mpi::write(request, sum->request);
-  start_sum(std::move(sum));
-  return Outcome::finished(mpi::kSuccess);
-}
-
-// With HoldFibers, while the ranks are not comparing how many sums each has begun.
-Outcome begin_held(const Admission& admitted, const Allreduce& request,
-                   std::optional<DescribedTensor> tensor, void* handle) {
-  Runtime& runtime = *admitted.runtime;
-  comm::Communicator& communicator = *admitted.communicator;
-  if (admitted.untyped) {
-    if (!communicator.connected()) communicator.refuse_type(type_of(request));
-    return admitted.outcome;
-  }
-  if (CallEstimate::running() != nullptr) return estimate_begun(runtime, communicator, request);
-  if (!takes_nonblocking(runtime, communicator))
-    return bypass(runtime, BypassReason::nonblocking, communicator, request);
-  if (communicator.decides(communicator.begin_nonblocking())) {
-    const policy::Decision& decision =
-        communicator.attachment<PreparedCalls>().find(request).decision;
-    if (!decision.take) {
-      if (decision.reason != BypassReason::small) count_in_order(communicator);
-      return bypass(runtime, decision.reason, communicator, request);
-    }
-  }
-  return begin_in_fiber(runtime, communicator, request, std::move(tensor), handle);
-}
-
-}  // namespace
-
-Outcome begin(const Allreduce& request, void* handle) {
-  // A hook's own calls, or those of callbacks that MPI makes meanwhile.
-  if (Fiber::inside()) return {};
-  std::optional<DescribedTensor> tensor = take_description(request);
-  for (comm::Waiter waiter(comm::Waiter::Poll::mpi);; waiter.rest()) {
-    const HoldFibers held;
-    const Admission admitted = admit(request, Way::nonblocking);
-    if (admitted.communicator == nullptr) return admitted.outcome;
-    if (admitted.untyped || !admitted.communicator->comparing_sums())
-      return begin_held(admitted, request, std::move(tensor), handle);
-  }
-}
-
-void estimate_nonblocking(const Allreduce& call) {
-  if (CallEstimate* const estimate = CallEstimate::running(); estimate != nullptr)
-    estimate->nonblocking(call);
 }
 
 void wait_for_sums(const comm::Communicator& communicator) {

@@ -20,9 +20,9 @@ using comm::Tag;
 namespace {
 
 constexpr int kRank = 1, kSize = 4;
-int g_highest;  // MPI_TAG_UB; negative: not known
-int g_tag;      // of the last message
-int g_words;    // of the last message of an agreement
+int g_highest;                       // MPI_TAG_UB; negative: not known
+int g_tag;                           // of the last message
+int g_words;                         // of the last message of an agreement
 std::vector<std::uint64_t> g_other;  // what the others contribute
 std::string g_report;                // of a failure, as it was sent last
 struct Report {

@@ -158,7 +158,8 @@ try() {
   if [ -n "$mpi_fortran" ] && $mpi_fortran -o doubles_f08 doubles.f90 2>build.log; then
     rm -f report.json
     PRELOAD=$preload launch 2 SLIMPI_RANKS_PER_NODE=1 SLIMPI_BITS=8 SLIMPI_TYPES=float,double \
-      SLIMPI_PROGRESS=calls SLIMPI_REPORT="$work/report.json" ./doubles_f08 >out.txt || fail "$mpi: doubles_f08 ends well"
+      SLIMPI_PROGRESS=calls SLIMPI_REPORT="$work/report.json" ./doubles_f08 >out.txt ||
+      fail "$mpi: doubles_f08 ends well"
     expect "$(tr -d '\n' <out.txt)" " close" "$mpi: Fortran's doubles, and a nonblocking sum"
     counts="$(report report.json types double calls) $(report report.json calls passed nonblocking)"
     expect "$counts" "1 1" "$mpi: Fortran's doubles are taken, its nonblocking sum is counted"

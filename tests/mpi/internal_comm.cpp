@@ -106,8 +106,13 @@ void one_refusal_counts_for_all(void**) {
   assert_false(g_made);
   assert_string_equal(failure_text().c_str(),
                       "MPI has almost no free context ids for communicators left");
-  assert_true(make(3, &number) == Status::no_memory);
+  assert_true(make(3, &number) == Status::disagreement);
   assert_false(g_made);
+  // What is no refusal at all: another collective of the program's.
+  assert_true(make(15, &number) == Status::disagreement);
+  assert_string_equal(failure_text().c_str(),
+                      "the ranks of a communicator are in different calls: all ranks must make the "
+                      "same collective calls in the same order");
 }
 
 }  // namespace

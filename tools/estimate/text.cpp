@@ -155,7 +155,8 @@ std::string to_text(const Prediction& prediction) {
     text += fmt::format("  {} calls of many sizes were counted with the mean of their size class\n",
                         prediction.counted.merged);
   const std::optional<BypassReason> reason = dominant_reason(prediction);
-  if (reason) text += fmt::format("\n  advice: {}\n", advice_of(*reason, prediction.counted.job.command));
+  if (reason)
+    text += fmt::format("\n  advice: {}\n", advice_of(*reason, prediction.counted.job.command));
   const bool predicts = std::any_of(prediction.rows.begin(), prediction.rows.end(),
                                     [](const auto& row) { return row.taken() || row.with_types; });
   if (!predicts) return text + "\n  slimpi would compress nothing\n";
