@@ -16,7 +16,7 @@
 // for host and CUDA, without branches, so that loops over them vectorize. Rows:
 //   X(name, number, TYPE, bits, greatest, infinity)
 //     name      in the report and the trace
-//     number    of the message header; never changes. 3 is `quantized`, 255 a hook
+//     number    of the message header; never changes. 3 is `quantized`, 4 `packed`, 255 a hook
 //     bits      of an encoded value: 8, 16 or 32
 //     greatest  finite value
 //     infinity  what +infinity is encoded as, so that the report counts values that became
@@ -37,6 +37,7 @@ namespace slimpi::kernels {
 
 enum class Codec : std::uint8_t {
   quantized = 3,  // buckets of values that share a scale; math/quantizer.h
+  packed = 4,     // short buckets that get bits by their scales; math/packed.h
 #define SLIMPI_ROW(name, number, Type, bits, greatest, infinity) name = number,
   SLIMPI_VALUE_CODECS(SLIMPI_ROW)
 #undef SLIMPI_ROW
@@ -55,13 +56,14 @@ constexpr CodecRow kValueCodecs[] = {
     SLIMPI_VALUE_CODECS(SLIMPI_ROW)
 #undef SLIMPI_ROW
 };
-constexpr CodecRow kQuantizer = {Codec::quantized, "quantized", 0x1.fffffep127f, 0};
+constexpr CodecRow kBucketCodecs[] = {{Codec::quantized, "quantized", 0x1.fffffep127f, 0},
+                                      {Codec::packed, "packed", 0x1.fffffep127f, 0}};
 
 // For the host.
 constexpr const CodecRow& row_of(Codec codec) {
   for (const CodecRow& row : kValueCodecs)
     if (row.codec == codec) return row;
-  return kQuantizer;
+  return kBucketCodecs[codec == Codec::packed ? 1 : 0];
 }
 
 // Bits of an encoded value of a value codec.

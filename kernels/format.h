@@ -10,6 +10,8 @@
 //                         group in bits [i*bits, (i+1)*bits) of the little-endian group; the last
 //                         group may be short. Zeros pad them to a multiple of 4 bytes, so
 //                         every header is aligned to 4.
+//   packed                tiles one after the other (kernels/math/packed.h); a tile takes
+//                         bits / 2 bits a value, what describes it included
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -20,11 +22,15 @@ namespace slimpi::kernels {
 
 constexpr int kMostBits = 16;  // of a level
 
+// Values of a bucket of the packed codec, and the most of a tile.
+constexpr std::uint32_t kPackedBucket = 64, kMostPackedTile = 65536;
+
 struct Format {
   Codec codec = Codec::float32;
-  std::uint8_t bits = 8;        // quantized only: 1 to kMostBits
+  std::uint8_t bits = 8;        // quantized: 1 to kMostBits; packed: half bits, 2 to 2 * kMostBits
   bool stochastic = false;      // quantized only: rounding
-  std::uint32_t bucket = 2048;  // quantized only: values per bucket; 0 = the whole segment is one
+  std::uint32_t bucket = 2048;  // quantized: values per bucket; 0 = the whole segment is one;
+                                // packed: values per tile, a multiple of kPackedBucket
 };
 
 // A range of the random streams of stochastic rounding: element i of the segment uses number
@@ -37,8 +43,9 @@ struct RandomStream {
   std::uint64_t first = 0;
 };
 
-// Bits of an encoded value; in a bucket its header comes on top.
+// Bits of an encoded value, rounded up; in a bucket its header comes on top.
 SLIMPI_HD int value_bits(const Format& format) {
+  if (format.codec == Codec::packed) return (format.bits + 1) / 2;
   return format.codec == Codec::quantized ? format.bits : value_bits(format.codec);
 }
 
@@ -51,8 +58,34 @@ SLIMPI_HD std::uint64_t bucket_elements(const Format& format, std::uint64_t coun
   return format.bucket == 0 || format.bucket > count ? count : format.bucket;
 }
 
+// Buckets of `count` values of the packed codec, the bytes in front of them in a tile, and the
+// bytes of a tile: Format::bits for each value of a bucket, a short one included. In a tile of one
+// or two buckets what describes them comes on top.
+SLIMPI_HD std::uint64_t packed_buckets(std::uint64_t count) {
+  return (count + kPackedBucket - 1) / kPackedBucket;
+}
+SLIMPI_HD std::uint64_t packed_header_bytes(std::uint64_t count) {
+  return 8 + (packed_buckets(count) + 3) / 4 * 4;
+}
+// Values of the longest tile: of 16 KiB, which fill a message.
+SLIMPI_HD std::uint32_t longest_packed_tile(int half_bits) {
+  const std::uint32_t values =
+      (std::uint32_t)((16 << 14) / half_bits) / kPackedBucket * kPackedBucket;
+  return values < kMostPackedTile ? values : kMostPackedTile;
+}
+SLIMPI_HD std::uint64_t packed_tile_bytes(const Format& format, std::uint64_t count) {
+  const std::uint64_t of_bits = packed_buckets(count) * (kPackedBucket / 16) * format.bits;
+  const std::uint64_t least = packed_header_bytes(count) + kPackedBucket / 8 * (format.bits / 2);
+  return of_bits > least ? of_bits : least;
+}
+
 // Bytes of an encoded segment of `count` elements; exact, not a bound. 0 for an empty segment.
 SLIMPI_HD std::uint64_t encoded_bytes(const Format& format, std::uint64_t count) {
+  if (format.codec == Codec::packed) {
+    const std::uint64_t rest = count % format.bucket;
+    return count / format.bucket * packed_tile_bytes(format, format.bucket) +
+           (rest == 0 ? 0 : packed_tile_bytes(format, rest));
+  }
   if (format.codec != Codec::quantized) return std::uint64_t(value_bits(format.codec) / 8) * count;
   if (count == 0) return 0;
   const std::uint64_t bucket = bucket_elements(format, count);

@@ -39,10 +39,6 @@ SLIMPI_HD void open_bucket(const Format& format, const std::byte* in, std::size_
     bucket.scale_float = scale_of<float>(header, format.bits, format.stochastic);
 }
 
-void fill_nan(float* to, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) to[i] = nan_value();
-}
-
 // The levels of elements first .. first + n - 1 of a bucket, at most a tile of them; `first` is a
 // multiple of 8. `spread` is memory for unpacked levels; the result may point into it.
 template <typename Level>

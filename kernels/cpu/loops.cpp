@@ -19,7 +19,9 @@ namespace {
   for (std::size_t i = 0; i < count; i += segment) {
     const std::size_t n = count - i < segment ? count - i : segment;
     from.first = random.first + i;
-    if (format.codec != Codec::quantized) {
+    if (format.codec == Codec::packed) {
+      encode_packed(format, in + i, residual == nullptr ? nullptr : residual + i, n, nullptr, out);
+    } else if (format.codec != Codec::quantized) {
       encode_plain(format.codec, in + i, residual == nullptr ? nullptr : residual + i, nullptr, n,
                    out);
     } else if (residual != nullptr) {
@@ -105,6 +107,8 @@ namespace {
       from.first = random.first + i;
       encode_bucket(format, from, extremes, {total, nullptr, 0, kept, decoded, nullptr}, n,
                     out + encoded_offset);
+    } else if (out != nullptr && format.codec == Codec::packed) {
+      encode_packed(format, total, kept, n, decoded, out + encoded_offset);
     } else if (out != nullptr) {
       encode_plain(format.codec, total, kept, decoded, n, out + encoded_offset);
     }

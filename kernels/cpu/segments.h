@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "kernels/cpu/buckets.h"
+#include "kernels/cpu/packed.h"
 #include "kernels/cpu/values.h"
 
 namespace slimpi::kernels {
@@ -12,6 +13,7 @@ namespace {
 
 // The number of elements processed at a time: a bucket of a quantized segment, a tile of any other.
 std::size_t segment_elements(const Format& format, std::size_t count) {
+  if (format.codec == Codec::packed) return format.bucket;
   return format.codec == Codec::quantized ? bucket_elements(format, count) : kTile;
 }
 
@@ -52,6 +54,7 @@ struct Source {
   Codec codec;
   const std::byte* data;  // values of a value codec
   Bucket bucket;
+  PackedTile tile;
 };
 
 // The source of n elements that are encoded at `data`.
@@ -60,6 +63,7 @@ SLIMPI_HD void open_source(const Format& format, const std::byte* data, std::siz
   source.codec = format.codec;
   source.data = data;
   if (format.codec == Codec::quantized) open_bucket(format, data, n, source.bucket);
+  if (format.codec == Codec::packed) open_packed(format, data, n, source.tile);
 }
 SLIMPI_HD void open_exact(const float* data, Source& source) {
   source.codec = Codec::float32;
@@ -74,6 +78,8 @@ SLIMPI_HD const float* floats_of(const Source& source, std::size_t first) {
 SLIMPI_HD void read_source(const Source& source, std::size_t first, std::size_t n, float* to) {
   if (source.codec == Codec::quantized)
     read_bucket(source.bucket, first, n, to);
+  else if (source.codec == Codec::packed)
+    read_packed(source.tile, first, n, to);
   else if (source.codec == Codec::float32)
     std::memcpy(to, floats_of(source, first), n * sizeof(float));
   else
@@ -85,6 +91,8 @@ SLIMPI_HD void add_source(const Source& source, std::size_t first, std::size_t n
                           float* to) {
   if (source.codec == Codec::quantized) {
     add_bucket(source.bucket, first, n, sum, to);
+  } else if (source.codec == Codec::packed) {
+    add_packed(source.tile, first, n, sum, to);
   } else if (source.codec == Codec::float32) {
     add_tiles(sum, floats_of(source, first), n, to);
   } else {
@@ -143,12 +151,17 @@ void sum_sources(const Source* sources, int source_count, std::size_t n, float* 
   }
 }
 
-// Whether a source is a near-overflow bucket, so that sum_near_overflow is needed.
+// Whether a source has values near the greatest float, so that sum_near_overflow is needed.
 bool any_near_overflow(const Format& format, const Source* sources, int source_count,
                        double* slack) {
   bool near_overflow = false;
   *slack = 0;
   for (int s = 0; s < source_count; ++s) {
+    if (const PackedTile& tile = sources[s].tile;
+        sources[s].codec == Codec::packed && !tile.damaged && is_huge(tile.header)) {
+      near_overflow = true;
+      *slack += slack_of(tile.header);
+    }
     if (sources[s].codec != Codec::quantized) continue;
     Header header;
     std::memcpy(&header, sources[s].data, sizeof header);

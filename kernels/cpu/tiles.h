@@ -38,6 +38,22 @@ void add_tiles(const float* a, const float* b, const float* c, std::size_t n, fl
   for (std::size_t i = 0; i < n; ++i) to[i] = canonical((a[i] + b[i]) + c[i]);
 }
 
+void fill_nan(float* to, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) to[i] = nan_value();
+}
+
+// to = a + 0; `to` may be a.
+void add_zero(const float* a, std::size_t n, float* to) {
+  SLIMPI_ELEMENTWISE
+  for (std::size_t i = 0; i < n; ++i) to[i] = add(a[i], 0.0f);
+}
+
+// residual = a + what is added of the residual.
+void add_residual(const float* SLIMPI_RESTRICT a, float limit, std::size_t n,
+                  float* SLIMPI_RESTRICT residual) {
+  for (std::size_t i = 0; i < n; ++i) residual[i] = a[i] + clamp_residual(residual[i], limit);
+}
+
 void include_tile(Extremes& extremes, const float* from, std::size_t n) {
   Extremes found = no_extremes();
   for (std::size_t i = 0; i < n; ++i) include(found, bits_of(from[i]));
@@ -80,18 +96,18 @@ void include_residual(Extremes& extremes, const float* a, const float* residual,
   include(extremes, found);
 }
 
-template <typename Real, typename Level>
-void to_nearest_levels(const Scale<Real>& shared_scale, const float* SLIMPI_RESTRICT from,
+template <typename Scaling, typename Level>
+void to_nearest_levels(const Scaling& shared_scale, const float* SLIMPI_RESTRICT from,
                        std::size_t n, Level* SLIMPI_RESTRICT levels) {
-  const Scale<Real> scale = shared_scale;
+  const Scaling scale = shared_scale;
   for (std::size_t i = 0; i < n; ++i) levels[i] = (Level)nearest_level(scale, from[i]);
 }
 
 // The same; also writes their values to `decoded`, which may be `from`.
-template <typename Real, typename Level>
-void to_nearest_levels(const Scale<Real>& shared_scale, const float* from, std::size_t n,
+template <typename Scaling, typename Level>
+void to_nearest_levels(const Scaling& shared_scale, const float* from, std::size_t n,
                        Level* SLIMPI_RESTRICT levels, float* decoded) {
-  const Scale<Real> scale = shared_scale;
+  const Scaling scale = shared_scale;
   SLIMPI_ELEMENTWISE
   for (std::size_t i = 0; i < n; ++i) {
     const auto level = (Level)nearest_level(scale, from[i]);
@@ -100,37 +116,37 @@ void to_nearest_levels(const Scale<Real>& shared_scale, const float* from, std::
   }
 }
 
-template <typename Real, typename Level>
-void to_stochastic_levels(const Scale<Real>& shared_scale, const float* SLIMPI_RESTRICT from,
+template <typename Scaling, typename Level>
+void to_stochastic_levels(const Scaling& shared_scale, const float* SLIMPI_RESTRICT from,
                           const std::uint32_t* SLIMPI_RESTRICT words, std::size_t n,
                           Level* SLIMPI_RESTRICT levels) {
-  const Scale<Real> scale = shared_scale;
+  const Scaling scale = shared_scale;
   for (std::size_t i = 0; i < n; ++i)
     levels[i] = (Level)stochastic_level(scale, from[i], uniform(words[i]));
 }
 
 // to = the values of the levels.
-template <typename Real, typename Level>
-void from_levels(const Scale<Real>& shared_scale, const Level* SLIMPI_RESTRICT levels,
-                 std::size_t n, float* SLIMPI_RESTRICT to) {
-  const Scale<Real> scale = shared_scale;
+template <typename Scaling, typename Level>
+void from_levels(const Scaling& shared_scale, const Level* SLIMPI_RESTRICT levels, std::size_t n,
+                 float* SLIMPI_RESTRICT to) {
+  const Scaling scale = shared_scale;
   for (std::size_t i = 0; i < n; ++i) to[i] = level_value(scale, levels[i]);
 }
 
 // to = sum + the values of the levels; `to` may be `sum`.
-template <typename Real, typename Level>
-void add_levels(const Scale<Real>& shared_scale, const Level* SLIMPI_RESTRICT levels, std::size_t n,
+template <typename Scaling, typename Level>
+void add_levels(const Scaling& shared_scale, const Level* SLIMPI_RESTRICT levels, std::size_t n,
                 const float* sum, float* to) {
-  const Scale<Real> scale = shared_scale;
+  const Scaling scale = shared_scale;
   SLIMPI_ELEMENTWISE
   for (std::size_t i = 0; i < n; ++i) to[i] = add(sum[i], level_value(scale, levels[i]));
 }
 
 // The same for the last addend of a bucket; also updates the extremes.
-template <typename Real, typename Level>
-void include_sum(Extremes& extremes, const Scale<Real>& shared_scale,
+template <typename Scaling, typename Level>
+void include_sum(Extremes& extremes, const Scaling& shared_scale,
                  const Level* SLIMPI_RESTRICT levels, std::size_t n, const float* sum, float* to) {
-  const Scale<Real> scale = shared_scale;
+  const Scaling scale = shared_scale;
   Extremes found = no_extremes();
   SLIMPI_ELEMENTWISE
   for (std::size_t i = 0; i < n; ++i) {
@@ -141,12 +157,11 @@ void include_sum(Extremes& extremes, const Scale<Real>& shared_scale,
   include(extremes, found);
 }
 
-// residual = from - the values of the levels; decoded = these values. `from` may be `decoded`.
-template <typename Real, typename Level>
-void subtract_levels(const Scale<Real>& shared_scale, const Level* SLIMPI_RESTRICT levels,
-                     const float* from, std::size_t n, float* SLIMPI_RESTRICT residual,
-                     float* decoded) {
-  const Scale<Real> scale = shared_scale;
+// residual = from - the values of the levels; decoded = these values. `from` may be either.
+template <typename Scaling, typename Level>
+void subtract_levels(const Scaling& shared_scale, const Level* SLIMPI_RESTRICT levels,
+                     const float* from, std::size_t n, float* residual, float* decoded) {
+  const Scaling scale = shared_scale;
   SLIMPI_ELEMENTWISE
   for (std::size_t i = 0; i < n; ++i) {
     const float value = level_value(scale, levels[i]);
@@ -154,10 +169,10 @@ void subtract_levels(const Scale<Real>& shared_scale, const Level* SLIMPI_RESTRI
     decoded[i] = value;
   }
 }
-template <typename Real, typename Level>
-void subtract_levels(const Scale<Real>& shared_scale, const Level* SLIMPI_RESTRICT levels,
-                     const float* from, std::size_t n, float* SLIMPI_RESTRICT residual) {
-  const Scale<Real> scale = shared_scale;
+template <typename Scaling, typename Level>
+void subtract_levels(const Scaling& shared_scale, const Level* SLIMPI_RESTRICT levels,
+                     const float* from, std::size_t n, float* residual) {
+  const Scaling scale = shared_scale;
   SLIMPI_ELEMENTWISE
   for (std::size_t i = 0; i < n; ++i) residual[i] = from[i] - level_value(scale, levels[i]);
 }

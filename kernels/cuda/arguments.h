@@ -83,6 +83,22 @@ struct PlainSumArguments {
   std::byte* out;
   float* result;
 };
+// The same with packed segments. Without `result` there is one addend, which is exact.
+struct PackedSumArguments {
+  Format format;
+  std::uint64_t count;
+  Addend addends[kMaxAddends + 1];
+  int addend_count;
+  float* residual;
+  std::byte* out;
+  float* result;
+};
+struct PackedDecodeArguments {
+  Format format;
+  std::uint64_t count;
+  const std::byte* in;
+  float* out;
+};
 // See Kernels::pair_sum. `surplus`: addends more than a power of two.
 struct PairSumArguments {
   std::uint64_t count;
@@ -161,6 +177,9 @@ struct LowRankArguments {
   X(decode, decode_block, DecodeArguments)            \
   X(decode, decode_add_warp, DecodeArguments)         \
   X(decode, decode_add_block, DecodeArguments)        \
+  X(packed, packed_sum, PackedSumArguments)           \
+  X(packed, packed_decode, PackedDecodeArguments)     \
+  X(packed, packed_decode_add, PackedDecodeArguments) \
   X(plain, plain_sum, PlainSumArguments)              \
   X(plain, plain_decode, PlainDecodeArguments)        \
   X(plain, pair_sum, PairSumArguments)                \

@@ -11,6 +11,8 @@
 // or w (stochastic). So with rounding to nearest nothing of it is cut off unless the range without
 // residuals has fallen below 1/2 + 1/L of what it was.
 //
+// With the packed codec u is the step of the value's bucket (math/packed.h).
+//
 // A value codec has the distance of its values around x for the step: |x' - x| is at most 3/2 of
 // what spacing() says, which is 1 to 2 of these distances.
 #pragma once
@@ -18,14 +20,18 @@
 
 namespace slimpi::kernels {
 
+// The limit for values of up to this magnitude, with this step.
+SLIMPI_HD float residual_limit(float step, float greatest) {
+  const float room = (0x1.fffffep127f - greatest) * 0.5f;
+  return step < room ? step : room;
+}
+
 // The limit for a bucket of values with this header: a step, or less, so that no sum of a finite
 // value and a clamped residual overflows. 0 in a constant bucket and in a non-finite one.
 SLIMPI_HD float residual_limit(const Header& header, int bits) {
   if (is_nonfinite(header)) return 0;
   const float step = (header.max - header.min) / (float)((1 << bits) - 1);
-  const float greatest = header.max > -header.min ? header.max : -header.min;
-  const float room = (0x1.fffffep127f - greatest) * 0.5f;
-  return step < room ? step : room;
+  return residual_limit(step, header.max > -header.min ? header.max : -header.min);
 }
 
 // The residual within -limit and limit. A NaN, which no residual is, becomes the limit.

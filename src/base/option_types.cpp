@@ -41,6 +41,28 @@ bool parse_integer(std::string_view text, std::uint64_t& value) {
   return true;
 }
 
+bool HalfBits::parse(std::string_view text, double& value) const {
+  text = trimmed(text);
+  const std::size_t point = text.find('.');
+  const std::string_view behind = point == text.npos ? "0" : text.substr(point + 1);
+  std::uint64_t whole = 0;
+  if (!parse_integer(text.substr(0, point), whole) || (behind != "0" && behind != "5"))
+    return false;
+  const double parsed = double(whole) + (behind == "5" ? 0.5 : 0);
+  if (parsed < low || parsed > high) return false;
+  value = parsed;
+  return true;
+}
+
+std::string HalfBits::accepted() const {
+  return std::to_string(low) + " to " + std::to_string(high) + ", packed also 2.5";
+}
+
+std::string HalfBits::text(double value) const {
+  const auto whole = std::uint64_t(value);
+  return std::to_string(whole) + (double(whole) == value ? "" : ".5");
+}
+
 std::string Integer::accepted() const {
   if (high == std::numeric_limits<std::int64_t>::max())
     return std::to_string(low) + " or more, below 2^63";

@@ -60,6 +60,14 @@ std::string_view content_of_line(std::string_view line, int number);
 bool parse_integer(std::string_view text, std::uint64_t& value);
 
 // A whole number from `low` to `high`.
+// A number of bits: a whole one, or with a half: 2.5.
+struct HalfBits {
+  int low, high;
+  bool parse(std::string_view text, double& value) const;
+  std::string accepted() const;
+  std::string text(double value) const;
+};
+
 struct Integer {
   std::int64_t low, high;
   template <typename T>

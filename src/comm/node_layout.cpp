@@ -24,8 +24,25 @@ bool one_bucket(const kernels::Format& format) {
 }
 
 std::uint64_t chunk_alignment(const kernels::Format& format) {
+  if (format.codec == kernels::Codec::packed) return kernels::kPackedBucket;
   if (format.codec != kernels::Codec::quantized) return 64;
   return one_bucket(format) ? 1 : format.bucket;
+}
+
+std::uint64_t segment_alignment(const kernels::Format& format) {
+  return format.codec == kernels::Codec::packed ? format.bucket : chunk_alignment(format);
+}
+
+kernels::Format with_tiles(const kernels::Format& format, std::uint64_t count, int parts) {
+  if (format.codec != kernels::Codec::packed) return format;
+  kernels::Format result = format;
+  const std::uint64_t bucket = kernels::kPackedBucket;
+  const std::uint64_t longest =
+      std::max(bucket, chunk_of(count, parts, 0, chunk_alignment(format)).count);
+  const std::uint64_t tiles = (longest + format.bucket - 1) / format.bucket;
+  const std::uint64_t buckets = (longest + bucket - 1) / bucket;
+  result.bucket = std::uint32_t((buckets + tiles - 1) / tiles * bucket);
+  return result;
 }
 
 int NodeLayout::local_rank_of(int other) const {

@@ -27,6 +27,13 @@ bool one_bucket(const kernels::Format& format);
 // Shards and chunks start at multiples of this many elements: whole buckets, or 64 without buckets.
 std::uint64_t chunk_alignment(const kernels::Format& format);
 
+// Segments of a chunk are multiples of this, unless they end with the chunk.
+std::uint64_t segment_alignment(const kernels::Format& format);
+
+// The format for the exchange of `count` elements that are divided into `parts` chunks: with the
+// packed codec their tiles are about as long as each other, and the longest that fit.
+kernels::Format with_tiles(const kernels::Format& format, std::uint64_t count, int parts);
+
 struct NodeLayout {
   int rank = 0, size = 1;                  // in the communicator
   std::vector<int> node_of;                // node of each rank; nodes are numbered by lowest rank

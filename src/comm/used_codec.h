@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What encoded the values of a compressed call, for the statistics and the report: 1 to 16 bits,
-// the value codecs of kernels/codecs.h, two thin factors, or a hook.
+// the value codecs of kernels/codecs.h, packed, two thin factors, or a hook.
 #pragma once
 #include <iterator>
 #include <string>
@@ -13,8 +13,8 @@ namespace slimpi::comm {
 
 constexpr std::size_t kQuantizedKeys = kernels::kMostBits,
                       kValueKeys = std::size(kernels::kValueCodecs);
-constexpr UsedCodec kLowRankCodec{kQuantizedKeys + kValueKeys},
-    kHookCodec{kQuantizedKeys + kValueKeys + 1};
+constexpr UsedCodec kPackedCodec{kQuantizedKeys + kValueKeys},
+    kLowRankCodec{kQuantizedKeys + kValueKeys + 1}, kHookCodec{kQuantizedKeys + kValueKeys + 2};
 static_assert(std::size_t(kHookCodec) < kMostCodecs, "raise kMostCodecs of base/statistics.h");
 
 UsedCodec used_codec(const kernels::Format& format);

@@ -14,6 +14,7 @@ bool mpi_sends_from(const device::Device& device, kernels::Codec codec) {
 // and end in the next, they read most words twice.
 bool kernels_use_staging(const device::Device& device, const kernels::Format& format) {
   if (!device.staged || device.staging_bucket == 0) return false;
+  if (format.codec == kernels::Codec::packed) return false;
   if (format.codec != kernels::Codec::quantized) return true;
   return 32 % format.bits == 0 && format.bucket != 0 && format.bucket <= device.staging_bucket;
 }

@@ -94,8 +94,10 @@ const PreparedExchange& prepared_exchange(comm::Communicator& communicator,
                                           const kernels::Format& format,
                                           const comm::InterNodeGroup& group, std::uint64_t count,
                                           bool staged) {
+  const int members = int(group.peers.size());
   const PreparedExchange& prepared = communicator.attachment<PreparedExchanges>().find(
-      {format, count, int(group.peers.size()), communicator.segment_class(), staged, group.index});
+      {comm::with_tiles(format, count, members), count, members, communicator.segment_class(),
+       staged, group.index});
   if (communicator.rank() == 0 && log_enabled(LogLevel::debug))
     log_once(LogLevel::debug, std::string("schedule between nodes: ") + prepared.schedule->name);
   return prepared;
@@ -108,7 +110,8 @@ Status run_exchange(comm::Call& call, const comm::InterNodeGroup& group, comm::R
   Streams streams;
   // Both live until the schedule returns, and it keeps no pointer to them.
   SLIMPI_TRY(find_streams(call, &streams));
-  const Context context = context_of(call, streams);
+  Context context = context_of(call, streams);
+  context.format = comm::with_tiles(context.format, shard.count, int(group.peers.size()));
   return prepared.schedule->run(context, *prepared.layout, group, shard, in, out, residual);
 }
 

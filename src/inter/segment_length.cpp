@@ -52,10 +52,11 @@ Segments segments_for(const ExchangeSize& size) {
   const std::size_t deepest = segments.in_flight / bytes / steps + 7;
   const std::size_t most = std::max<std::size_t>(kMemoryFloor, encoded) / (buffers * deepest);
   const auto value_bits = std::uint64_t(kernels::value_bits(format));
+  const std::uint64_t unit = comm::segment_alignment(format);
   const bool one = comm::one_bucket(format);  // a single bucket cannot be divided
   const std::uint64_t blocks =
-      std::max<std::uint64_t>(1, std::min(bytes, most) * 8 / value_bits / segments.align);
-  segments.elements = one ? chunk : std::min(blocks * segments.align, chunk);
+      std::max<std::uint64_t>(1, std::min(bytes, most) * 8 / value_bits / unit);
+  segments.elements = one ? chunk : std::min(blocks * unit, chunk);
   segments.longest = std::int64_t((chunk + segments.elements - 1) / segments.elements);
   segments.message = round_up(message_bytes(format, segments.elements), 64);
   const bool late = size.staged || size.segment_class != comm::SegmentClass::small;

@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "algorithm/codec_choice.h"
 #include "algorithm/hook.h"
@@ -24,13 +25,18 @@ Hierarchy chosen(const Config& config, const algorithm::Algorithm& row) {
 
 // `name` is the value that the user gave, with its argument.
 comm::Plan make_plan(const Config& config, const algorithm::Algorithm& row, const std::string& name,
-                     int bits) {
+                     double bits) {
   comm::Plan plan;
   plan.algorithm = &row;
   plan.format.codec = row.codec;
-  plan.format.bits = std::uint8_t(bits);
-  plan.format.bucket = std::uint32_t(config.bucket);
-  plan.format.stochastic = config.rounding.value_or(row.rounding) == Rounding::stochastic;
+  if (row.codec == kernels::Codec::packed) {
+    plan.format.bits = std::uint8_t(2 * bits);
+    plan.format.bucket = kernels::longest_packed_tile(plan.format.bits);
+  } else {
+    plan.format.bits = std::uint8_t(bits);
+    plan.format.bucket = std::uint32_t(config.bucket);
+    plan.format.stochastic = config.rounding.value_or(row.rounding) == Rounding::stochastic;
+  }
   plan.hierarchy = chosen(config, row);
   // No error feedback with peers: the next difference of models contains the error of the last one.
   plan.error_feedback =
@@ -47,8 +53,14 @@ comm::Plan make_plan(const Config& config, const algorithm::Algorithm& row, cons
 
 // A replica belongs to one peer, so algorithms with replicas need peers that never change. And
 // SLIMPI_MAX_ERROR is refused for algorithms that cannot guarantee it.
-std::string refuse_algorithm(const Config& config, const std::string& name) {
+// Only the packed codec takes half bits.
+std::string refuse_algorithm(const Config& config, const std::string& name, double bits) {
   const algorithm::Algorithm* const row = algorithm::find(name);
+  if (bits != std::floor(bits) && name != "off" &&
+      (row == nullptr || row->codec != kernels::Codec::packed))
+    return "SLIMPI_BITS=" + HalfBits{}.text(bits) + " cannot be combined with " + name +
+           "; accepted: 1 to " + std::to_string(kernels::kMostBits) +
+           " without a half, or SLIMPI_ALGORITHM=packed";
   if (row == nullptr) return "";
   if (row->talks_to_peers && row->keeps_state && config.peers == Peers::shift_one)
     return "SLIMPI_PEERS=shift_one cannot be combined with " + name +
@@ -100,7 +112,7 @@ bool rules_apply(const Config& config) {
 
 Decision decide(const Config& config, const Rule* rule) {
   std::string wanted = config.algorithm;
-  int bits = config.bits;
+  double bits = config.bits;
   if (rule != nullptr && rules_apply(config)) {
     wanted = rule->algorithm;
     if (rule->bits) bits = *rule->bits;
@@ -134,7 +146,8 @@ std::string refuse(const Config& config, const Rules& rules) {
   if (config.intra == Intra::nccl)
     return "SLIMPI_INTRA=nccl is not in this build of slimpi; accepted: auto, shm, mpi";
 #endif
-  if (const std::string bad = refuse_algorithm(config, config.algorithm); !bad.empty()) return bad;
+  if (const std::string bad = refuse_algorithm(config, config.algorithm, config.bits); !bad.empty())
+    return bad;
   if (const std::string bad = refuse_files(config); !bad.empty()) return bad;
   for (const Option option : {Option::wire, Option::nodes})
     if (config.is_set(option) && !config.estimate)
@@ -145,7 +158,10 @@ std::string refuse(const Config& config, const Rules& rules) {
            "error of each call by itself; unset one of them";
   if (!rules_apply(config)) return "";
   for (const Rule& rule : rules)
-    if (const std::string bad = refuse_algorithm(config, rule.algorithm); !bad.empty()) return bad;
+    if (const std::string bad =
+            refuse_algorithm(config, rule.algorithm, rule.bits.value_or(config.bits));
+        !bad.empty())
+      return bad;
   return "";
 }
 
@@ -159,6 +175,8 @@ std::string describe(const comm::Plan& plan) {
                                     : "buckets of " + std::to_string(plan.format.bucket);
     text += plan.format.stochastic ? ", stochastic" : ", nearest";
   }
+  if (plan.format.codec == kernels::Codec::packed)
+    text += ", " + HalfBits{}.text(plan.format.bits / 2.0) + " bits";
   constexpr const char* hierarchies[] = {"", ", flat", ", leader", ", sharded"};
   text += hierarchies[int(plan.hierarchy)];
   return text + (plan.error_feedback ? ", error feedback" : "");

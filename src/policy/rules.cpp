@@ -15,7 +15,7 @@ namespace {
 
 std::string parse_row(const std::vector<std::string>& words, Rule& rule) {
   const Size size{0, UINT64_MAX};
-  const Integer bits{1, kernels::kMostBits};
+  const HalfBits bits{1, kernels::kMostBits};
   const bool off = words.size() > 3 && words[3] == "off";  // which has no bits
   if (words.size() != 5 && !(off && words.size() == 4))
     return "a row is: min_size max_size communicator algorithm bits; off needs no bits";
@@ -27,7 +27,7 @@ std::string parse_row(const std::vector<std::string>& words, Rule& rule) {
   rule.communicator = words[2];
   if (!AlgorithmName{}.parse(words[3], rule.algorithm))
     return "algorithm " + words[3] + " cannot be used; accepted: " + AlgorithmName{}.accepted();
-  int parsed = 0;
+  double parsed = 0;
   if (off || words[4] == "*") return "";
   if (!bits.parse(words[4], parsed))
     return "bits " + words[4] + " cannot be used; accepted: *, " + bits.accepted();
@@ -80,7 +80,7 @@ std::string describe(const Rules& rules, const std::string& name) {
   for (const Rule& rule : rules)
     if (is_for(rule, name))
       text += std::to_string(rule.min_size) + "-" + std::to_string(rule.max_size) + " " +
-              rule.algorithm + (rule.bits ? " " + std::to_string(*rule.bits) : "") + "; ";
+              rule.algorithm + (rule.bits ? " " + HalfBits{}.text(*rule.bits) : "") + "; ";
   return text;
 }
 

@@ -16,7 +16,7 @@ struct Rule {
   std::uint64_t min_size = 0, max_size = UINT64_MAX;
   std::string communicator;  // fnmatch pattern of its name (MPI_Comm_set_name); "*": any
   std::string algorithm;     // a value of SLIMPI_ALGORITHM
-  std::optional<int> bits;
+  std::optional<double> bits;
   std::string where;  // "FILE:LINE: the row", for the report
   // Whether a call of this process had the row; shared by the copies of a row.
   std::shared_ptr<std::atomic<bool>> matched = std::make_shared<std::atomic<bool>>(false);

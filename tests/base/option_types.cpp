@@ -123,6 +123,20 @@ void rates(void**) {
     refuses(parser, bad, 7.0);
 }
 
+void bits(void**) {
+  const HalfBits parser{1, 16};
+  for (const auto& [text, expected] :
+       {std::pair{"1", 1.0}, {"2.5", 2.5}, {" 16 ", 16.0}, {"8.0", 8.0}, {"15.5", 15.5}}) {
+    double value = 0;
+    assert_true(parser.parse(text, value));
+    assert_true(value == expected);
+  }
+  assert_string_equal(parser.text(2.5).c_str(), "2.5");
+  assert_string_equal(parser.text(8).c_str(), "8");
+  for (const char* bad : {"", "0", "0.5", "16.5", "17", "2.25", "2.", ".5", "2,5", "-1", "8.00"})
+    refuses(parser, bad, 7.0);
+}
+
 void algorithms(void**) {
   const AlgorithmName parser;
   for (const char* name :
@@ -136,7 +150,7 @@ void algorithms(void**) {
   assert_string_equal(value.c_str(), "qsgd");
   for (const char* bad : {"", "byte", "bytegrad2", "hook", "hook:", "hook:relative.so", "none"})
     refuses(parser, bad, std::string("before"));
-  assert_non_null(strstr(parser.accepted().c_str(), "bytegrad, qsgd, fp16"));
+  assert_non_null(strstr(parser.accepted().c_str(), "bytegrad, qsgd, packed, fp16"));
   assert_non_null(strstr(parser.accepted().c_str(), "hook:/ABSOLUTE/PATH.so"));
 }
 
@@ -234,12 +248,19 @@ void lower_case_is_ascii(void**) {
 
 int main() {
   const CMUnitTest tests[] = {
-      cmocka_unit_test(integers), cmocka_unit_test(sizes),
-      cmocka_unit_test(booleans), cmocka_unit_test(fractions),
-      cmocka_unit_test(rates),    cmocka_unit_test(shapes),
-      cmocka_unit_test(choices),  cmocka_unit_test(algorithms),
-      cmocka_unit_test(text),     cmocka_unit_test(maybe),
-      cmocka_unit_test(types),    cmocka_unit_test(lower_case_is_ascii),
+      cmocka_unit_test(integers),
+      cmocka_unit_test(sizes),
+      cmocka_unit_test(booleans),
+      cmocka_unit_test(fractions),
+      cmocka_unit_test(rates),
+      cmocka_unit_test(shapes),
+      cmocka_unit_test(choices),
+      cmocka_unit_test(bits),
+      cmocka_unit_test(algorithms),
+      cmocka_unit_test(text),
+      cmocka_unit_test(maybe),
+      cmocka_unit_test(types),
+      cmocka_unit_test(lower_case_is_ascii),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
 }

@@ -5,7 +5,7 @@
 // One size is larger than any cache, the other fits into that of a core. Memory: 2.4 GB.
 //
 // Usage: kernels [SECONDS PER NUMBER [PATH [CODEC [COUNT]]]]; a CODEC is the start of a row's
-// name, such as 8 or fp16
+// name, such as 8, packed or fp16
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -139,6 +139,13 @@ constexpr Row kRows[] = {
     {"16 stochastic", {Codec::quantized, 16, true, 2048}},
     {"8 stochastic", {Codec::quantized, 8, true, 2048}},
     {"4 stochastic", {Codec::quantized, 4, true, 2048}},
+    {"packed 16", {Codec::packed, 32, false, longest_packed_tile(32)}},
+    {"packed 12", {Codec::packed, 24, false, longest_packed_tile(24)}},
+    {"packed 8", {Codec::packed, 16, false, longest_packed_tile(16)}},
+    {"packed 4", {Codec::packed, 8, false, longest_packed_tile(8)}},
+    {"packed 2.5", {Codec::packed, 5, false, longest_packed_tile(5)}},
+    {"packed 2", {Codec::packed, 4, false, longest_packed_tile(4)}},
+    {"packed 1", {Codec::packed, 2, false, longest_packed_tile(2)}},
     {"fp16", {Codec::fp16}},
     {"bf16", {Codec::bf16}},
 };
@@ -157,7 +164,7 @@ int main(int argc, char** argv) {
   for (const std::size_t count : {std::size_t(64) << 20, std::size_t(64) << 10}) {
     if (wanted_count != 0 && wanted_count != count) continue;
     printf(
-        "%zu floats (%zu KiB), buckets of 2048: share of a plain copy of the same bytes, and GB of "
+        "%zu floats (%zu KiB): share of a plain copy of the same bytes, and GB of "
         "floats a second\n%-8s %-14s  %-18s%-18s%-18s%-18s%s\n",
         count, count * 4 >> 10, "path", "codec", "encode", "decode", "decode_add",
         "sum_encode of 2", "of 4");

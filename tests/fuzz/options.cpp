@@ -64,9 +64,9 @@ void Options::draw_codec(Draws& draws, Keys& keys) {
 MPI_Info Options::draw(Draws& draws) {
   Keys keys;
   const char* const drawn =
-      draws.among({"bytegrad", "bytegrad", "bytegrad", "bytegrad", "qsgd", "qsgd", "fp16", "bf16",
-                   "allreduce", "auto", "off", "decentralized", "low_precision_decentralized",
-                   "powersgd", "batched_powersgd"});
+      draws.among({"bytegrad", "bytegrad", "bytegrad", "bytegrad", "qsgd", "qsgd", "packed",
+                   "packed", "fp16", "bf16", "allreduce", "auto", "off", "decentralized",
+                   "low_precision_decentralized", "powersgd", "batched_powersgd"});
   algorithm = drawn;
   keys.push_back({"algorithm", algorithm});
   draw_codec(draws, keys);
@@ -93,7 +93,7 @@ Scheme Options::scheme() const {
   // What auto tries instead is more exact than this.
   scheme.algorithm = algorithm == "auto" ? "bytegrad" : algorithm;
   scheme.bits = int(bits);
-  scheme.bucket = bucket;
+  scheme.bucket = algorithm == "packed" ? 64 : bucket;  // packed has buckets of its own
   scheme.stochastic = rounding.empty() ? algorithm == "qsgd" : rounding == "stochastic";
   scheme.flat = flat();
   scheme.leader = hierarchy == "leader";

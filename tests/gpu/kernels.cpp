@@ -47,6 +47,8 @@ std::vector<Format> formats() {
     for (const std::uint32_t bucket : {64u, 100u, 512u, 513u, 2048u, 3000u, 0u})
       for (const bool stochastic : {false, true})
         all.push_back(quantized(bits, bucket, stochastic));
+  for (const int half_bits : {2, 3, 5, 8, 13, 16, 25, 32})
+    for (const std::uint32_t tile : {1024u, 65536u}) all.push_back(packed(half_bits, tile));
   return all;
 }
 
@@ -153,8 +155,9 @@ void checksums_are_the_host_s(void**) {
 // Of as many pieces as one call takes, and of huge values, whose sums overflow on the way.
 void long_sums_and_huge_ones(void**) {
   const std::size_t count = 3001;
-  for (const Format& format : {quantized(8, 2048), quantized(3, 100, true), quantized(5, 0),
-                               Format{Codec::fp16, 8, false, 2048}})
+  for (const Format& format :
+       {quantized(8, 2048), quantized(3, 100, true), quantized(5, 0), packed(8, 1024),
+        packed(3, 65536), Format{Codec::fp16, 8, false, 2048}})
     for (const int kind : {0, 1, 3}) {
       const std::size_t bytes = encoded_bytes(format, count);
       Both<float> in(count), out(count);

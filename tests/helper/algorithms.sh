@@ -15,6 +15,7 @@ export SLIMPI_START=0 SLIMPI_ERROR_FEEDBACK=0 SLIMPI_POWERSGD_RANK=2
 algorithms='
 bytegrad         8    2048   nearest
 qsgd             8    2048   stochastic
+packed           8    64     nearest
 fp16             8    2048   nearest
 bf16             8    2048   nearest
 allreduce        8    2048   nearest

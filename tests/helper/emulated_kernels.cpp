@@ -4,5 +4,6 @@
 
 #include "kernels/cuda/decode.cu"
 #include "kernels/cuda/encode.cu"
+#include "kernels/cuda/packed.cu"
 #include "kernels/cuda/plain.cu"
 #include "kernels/cuda/sum.cu"

@@ -65,6 +65,17 @@ void each_pointer(PlainSumArguments& a, const Use& use) {
   use(a.out, Kind::made);
 }
 template <typename Use>
+void each_pointer(PackedSumArguments& a, const Use& use) {
+  addends(use, a.addends, a.addend_count);
+  values(use, a.residual, a.result);
+  use(a.out, Kind::made);
+}
+template <typename Use>
+void each_pointer(PackedDecodeArguments& a, const Use& use) {
+  use(a.in, Kind::encoded);
+  values(use, a.out);
+}
+template <typename Use>
 void each_pointer(PairSumArguments& a, const Use& use) {
   for (int i = 0; i < a.addend_count; ++i) values(use, a.addends[i]);
   values(use, a.out);

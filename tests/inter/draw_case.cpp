@@ -10,11 +10,16 @@ namespace {
 
 kernels::Format draw_format(Chance& chance) {
   kernels::Format format;
-  format.codec = chance.of({kernels::Codec::float32, kernels::Codec::fp16, kernels::Codec::bf16,
-                            kernels::Codec::quantized, kernels::Codec::quantized});
+  format.codec =
+      chance.of({kernels::Codec::float32, kernels::Codec::fp16, kernels::Codec::bf16,
+                 kernels::Codec::quantized, kernels::Codec::quantized, kernels::Codec::packed});
   format.bits = chance.of<std::uint8_t>({1, 2, 3, 4, 8, 12, 16});
   format.bucket = chance.of({0u, 64u, 100u, 512u, 2048u});
   format.stochastic = chance.one_in(2);
+  if (format.codec == kernels::Codec::packed) {
+    format.bits = chance.of<std::uint8_t>({2, 3, 5, 8, 16, 32});
+    format.bucket = chance.of({64u, 128u, 1024u, 4096u});
+  }
   return format;
 }
 

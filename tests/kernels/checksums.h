@@ -73,6 +73,17 @@ constexpr Checksum kChecksums[] = {
     {{Codec::quantized, 16, false, 100}, 0x9808ad34deb45128, 0x2bf322ccf05e34fa},
     {{Codec::quantized, 16, false, 2048}, 0xf74313bc4925776d, 0x118e2de45de941a6},
     {{Codec::quantized, 16, true, 2048}, 0x13173ee98f9d8f56, 0x09ef1464de3aab69},
+    {{Codec::packed, 2, false, 64}, 0x480ee1a4ca597991, 0x8f7a2b4f7163c57b},
+    {{Codec::packed, 2, false, 1024}, 0xc2da2ed225302de9, 0x169c3ef2b8d56358},
+    {{Codec::packed, 3, false, 2048}, 0x94e6edb793c8b0d2, 0x2edc5f947f55e7ea},
+    {{Codec::packed, 5, false, 1024}, 0x7636eb985f79a647, 0x2ac808f9a6ed2c54},
+    {{Codec::packed, 5, false, 65536}, 0x590071a5174cc374, 0x8781a0f7962da5f0},
+    {{Codec::packed, 8, false, 512}, 0x5b2ec923fbae8f69, 0xc54704c821a41385},
+    {{Codec::packed, 11, false, 2048}, 0xfd80b7e993a642c8, 0x8a51a965c24a2da4},
+    {{Codec::packed, 16, false, 64}, 0x6ae420e1d1965b0f, 0x5e8170b488a7ee46},
+    {{Codec::packed, 16, false, 1024}, 0xc31a55a1f4b8e296, 0xfaa864dcefe19b7e},
+    {{Codec::packed, 25, false, 1024}, 0x4283763a2de710a1, 0x02ba98c37c77b10b},
+    {{Codec::packed, 32, false, 512}, 0xa65693561e9bffcc, 0x26c9a43225891184},
 };
 
 }  // namespace slimpi::test

@@ -31,7 +31,7 @@ compile_fused() {
   "$NVCC" $(echo "$flags" | sed 's/-fmad=false//') "$@"
 }
 
-for kernels in encode sum decode plain; do
+for kernels in encode sum decode packed plain; do
   compile -arch=compute_90 -I"$top_srcdir" -ptx -o "$work/$kernels.ptx" \
     "$top_srcdir/kernels/cuda/$kernels.cu"
   grep -q '^.visible .entry slimpi_' "$work/$kernels.ptx"

@@ -75,6 +75,10 @@ inline kernels::Format quantized(int bits, std::uint32_t bucket, bool stochastic
   return {kernels::Codec::quantized, (std::uint8_t)bits, stochastic, bucket};
 }
 
+inline kernels::Format packed(int half_bits, std::uint32_t tile) {
+  return {kernels::Codec::packed, (std::uint8_t)half_bits, false, tile};
+}
+
 constexpr std::size_t kLengths[] = {0, 1, 7, 8, 9, 63, 64, 65, 2047, 2048, 2049, 10007};
 constexpr std::uint32_t kBuckets[] = {64, 100, 2048, 0};
 constexpr std::size_t kLongest = 10007;

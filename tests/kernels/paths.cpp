@@ -36,6 +36,9 @@ std::vector<Format> formats() {
         // Of the widths without a loop of their own, each has another one of the buckets.
         if (bits <= 8 || bits == 16 || bucket == kBuckets[bits % 4])
           all.push_back(quantized(bits, bucket, stochastic));
+  for (const int half_bits : {2, 3, 4, 5, 6, 8, 9, 11, 13, 16, 18, 21, 25, 29, 32})
+    for (const std::uint32_t tile : {64u, 1024u, 4096u, 65536u})
+      if (half_bits < 6 || tile >= 4096) all.push_back(packed(half_bits, tile));
   return all;
 }
 

@@ -20,7 +20,7 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 images=$(realpath "$top_builddir/kernels/cuda")
-for kernels in encode sum decode plain; do
+for kernels in encode sum decode packed plain; do
   (cd "$work" && cuobjdump --extract-elf all "$images/$kernels.fatbin" >/dev/null)
 done
 for code in "$work"/*.cubin; do

@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/math/feedback.h"
+#include "kernels/math/packed.h"
 #include "tests/helper/cmocka_cxx.h"
 #include "tests/kernels/data.h"
 #include "tests/kernels/memory.h"
@@ -28,7 +29,9 @@ const Kernels& path() {
 const Format kFormats[] = {{Codec::float32},    {Codec::fp16},         {Codec::bf16},
                            quantized(8, 2048),  quantized(4, 0),       quantized(3, 100),
                            quantized(1, 64),    quantized(8, 0, true), quantized(2, 2048, true),
-                           quantized(16, 2048), quantized(12, 100),    quantized(11, 0, true)};
+                           quantized(16, 2048), quantized(12, 100),    quantized(11, 0, true),
+                           packed(2, 65536),    packed(5, 2048),       packed(8, 1024),
+                           packed(16, 65536),   packed(32, 65536)};
 
 bool same(const float* a, const float* b, std::size_t n) {
   return memcmp(a, b, n * sizeof(float)) == 0;
@@ -103,12 +106,31 @@ void sum_encode_is_sum_encode_decode(void**) {
       }
 }
 
-// The most that may be added to element i of g_carry.
+// The same in a bucket of a packed tile, from what describes the tile of the values alone.
+float packed_limit_at(const Format& format, std::size_t i) {
+  const std::size_t tile = i / format.bucket, first = tile * format.bucket;
+  const std::size_t n = std::min<std::size_t>(format.bucket, kCount - first);
+  const std::size_t bucket = (i - first) / kPackedBucket, start = first + bucket * kPackedBucket;
+  if (i == start && bucket == 0)
+    path().encode(format, RandomStream{}, g_carry + first, nullptr, n, g_again, nullptr);
+  PackedHeader header;
+  memcpy(&header, g_again, sizeof header);
+  const auto byte = (std::uint8_t)g_again[sizeof header + bucket];
+  BucketExtremes extremes;
+  for (std::size_t k = start; k < std::min(start + kPackedBucket, first + n); ++k)
+    include(extremes, to_bits(g_carry[k]));
+  const int width = width_of(byte, header.detail + (bucket < header.finer ? 1 : 0));
+  return residual_limit(step_of(header.base, byte & 0x7f, width),
+                        greatest_of_number(scale_number(extremes)));
+}
+
+// The most that may be added to element i of g_carry; of a packed tile in ascending order.
 float limit_at(const Format& format, std::size_t i) {
 #define SLIMPI_ROW(name, number, Type, bits, greatest, infinity) \
   if (format.codec == Codec::name) return spacing(Type(), g_carry[i]);
   SLIMPI_VALUE_CODECS(SLIMPI_ROW)
 #undef SLIMPI_ROW
+  if (format.codec == Codec::packed) return packed_limit_at(format, i);
   const std::size_t bucket = bucket_elements(format, kCount), first = i / bucket * bucket;
   const auto [least, most] =
       std::minmax_element(g_carry + first, g_carry + std::min(first + bucket, kCount));
@@ -129,7 +151,9 @@ void residual_and_output_make_the_input(void**) {
         const float limit = limit_at(format, i);
         const float added = std::max(-limit, std::min(limit, g_old_residual[i]));
         assert_true(g_residual[i] == g_carry[i] + added - g_result[i]);
-        const float most = format.codec == Codec::quantized ? 3 : 1.6f;
+        const float most = format.codec == Codec::packed      ? 16
+                           : format.codec == Codec::quantized ? 3
+                                                              : 1.6f;
         assert_true(std::fabs(g_result[i] - g_carry[i]) <=
                     most * limit + 1e-6f * std::fabs(g_carry[i]));
       }

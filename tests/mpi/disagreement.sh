@@ -118,7 +118,8 @@ expect "$(grep -o 'error slimpi: SLIMPI_BITS differs' out.txt | wc -l)" 3 \
 expect "$(grep -c 'int:5 exact' out.txt)" 3 "returning handler: other calls work"
 
 # Values that cannot be used.
-SLIMPI_BITS=17 refused "bad value" "error: SLIMPI_BITS=17 cannot be used; accepted: 1 to 16" \
+SLIMPI_BITS=17 refused "bad value" \
+  "error: SLIMPI_BITS=17 cannot be used; accepted: 1 to 16, packed also 2.5" \
   "$steps" init sum:100000 finalize
 refused "bad value on one rank" "\[2\] error: SLIMPI_BITS=x cannot be used" \
   "$on_rank" 2 SLIMPI_BITS=x "$steps" init sum:100 finalize

@@ -28,6 +28,14 @@ run() {
     row $per_node "low_precision_decentralized-$per_node 70001 models" \
       SLIMPI_ALGORITHM=low_precision_decentralized
   done
+  for per_node in 1 2; do
+    for bits in 1 2.5 4 8 16; do
+      row $per_node "packed-$bits-$per_node" SLIMPI_ALGORITHM=packed SLIMPI_BITS=$bits
+    done
+  done
+  row 1 packed-2.5-feedback SLIMPI_ALGORITHM=packed SLIMPI_BITS=2.5 SLIMPI_ERROR_FEEDBACK=1
+  row 2 packed-3-leader SLIMPI_ALGORITHM=packed SLIMPI_BITS=3 SLIMPI_HIERARCHY=leader
+  row 2 packed-3-flat SLIMPI_ALGORITHM=packed SLIMPI_BITS=3 SLIMPI_HIERARCHY=flat
   row 1 bytegrad-3-feedback SLIMPI_BITS=3 SLIMPI_ERROR_FEEDBACK=1
   row 1 bytegrad-13-feedback SLIMPI_BITS=13 SLIMPI_ERROR_FEEDBACK=1
   row 2 qsgd-12 SLIMPI_ALGORITHM=qsgd SLIMPI_BITS=12

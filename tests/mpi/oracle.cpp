@@ -20,6 +20,14 @@ std::vector<int> consecutive(int ranks, int ranks_per_node) {
   return node_of;
 }
 
+// Of the finite values.
+double greatest_of(const std::vector<double>& values) {
+  double greatest = 0;
+  for (const double value : values)
+    if (std::isfinite(value)) greatest = std::max(greatest, std::fabs(value));
+  return greatest;
+}
+
 }  // namespace
 
 Oracle::Oracle(const Scheme& scheme, int ranks)
@@ -53,11 +61,17 @@ std::vector<std::size_t> Oracle::bucket_edges(std::size_t count) const {
   return edges;
 }
 
-double Oracle::step_error(double low, double high) const {
+double Oracle::step_error(double low, double high, double greatest) const {
   const double largest = std::max(std::fabs(low), std::fabs(high));
   if (scheme_.algorithm == "fp16") return largest * 0x1p-11 + 0x1p-25;
   if (scheme_.algorithm == "bf16") return largest * 0x1p-8 + 0x1p-134;
   if (scheme_.algorithm == "allreduce" || scheme_.algorithm == "hook" || low_rank()) return 0;
+  // The scale of a bucket of 64 bounds its error. And in a tile there is room for bits - 1 bits a
+  // value, of which the bucket with the greatest scale has bits - 2 at least, and others the more,
+  // relative to that scale. A step is lost at most.
+  if (scheme_.algorithm == "packed")
+    return std::min(1.125 * largest, 1.125 * greatest * std::exp2(3 - scheme_.bits)) +
+           2 * kEpsilon * largest + 0x1p-110;
   const double unit = (high - low) / (std::exp2(scheme_.bits) - 1);
   // The roundings of kernels/math/quantizer.h: five relative to the distance from the minimum, one
   // to the value.
@@ -87,6 +101,7 @@ std::vector<Expected> Oracle::expect(const Case& test) const {
       // until the bounds are known: the largest number that a node sends
       expected[i].bound = std::max(expected[i].bound, std::fabs(sum[i]));
     }
+    const double greatest = greatest_of(sum);
     for (std::size_t b = 0; b + 1 < edges.size(); ++b) {
       double low = INFINITY, high = -INFINITY;
       for (std::size_t i = edges[b]; i < edges[b + 1]; ++i) {
@@ -94,11 +109,16 @@ std::vector<Expected> Oracle::expect(const Case& test) const {
         low = std::min(low, sum[i]);
         high = std::max(high, sum[i]);
       }
-      if (low <= high) bucket_error[b] += step_error(low, high);
+      if (low <= high) bucket_error[b] += step_error(low, high, greatest);
     }
   }
   if (scheme_.algorithm == "fp16")  // what a half cannot hold becomes infinite, as in a cast
     for (Expected& e : expected) e.may_be_nonfinite = std::fabs(e.sum) + e.bound > 65000;
+  std::vector<double> sums;
+  for (const Expected& e : expected) sums.push_back(e.sum);
+  const double rounded =
+      bucket_error.empty() ? 0 : *std::max_element(bucket_error.begin(), bucket_error.end());
+  const double greatest = greatest_of(sums) * (1 + kEpsilon * ranks_) + rounded;
   for (std::size_t b = 0; b + 1 < edges.size(); ++b) {
     double low = INFINITY, high = -INFINITY, summing = 0;
     bool nonfinite = false;
@@ -113,7 +133,7 @@ std::vector<Expected> Oracle::expect(const Case& test) const {
     }
     const double first = bucket_error[b];
     const double total =
-        low <= high ? step_error(low - first - summing, high + first + summing) : 0;
+        low <= high ? step_error(low - first - summing, high + first + summing, greatest) : 0;
     for (std::size_t i = edges[b]; i < edges[b + 1]; ++i) {
       expected[i].bound = nodes == 1 ? summing : first + total + 2 * summing;
       expected[i].must_be_nonfinite = !std::isfinite(expected[i].sum);

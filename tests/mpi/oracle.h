@@ -36,10 +36,14 @@ class Oracle {
 
  private:
   bool low_rank() const { return scheme_.algorithm.ends_with("powersgd"); }
-  bool quantized() const { return scheme_.algorithm == "bytegrad" || scheme_.algorithm == "qsgd"; }
+  bool quantized() const {
+    return scheme_.algorithm == "bytegrad" || scheme_.algorithm == "qsgd" ||
+           scheme_.algorithm == "packed";
+  }
   // Where buckets begin: everywhere at multiples of the bucket, or at the chunks' own ends.
   std::vector<std::size_t> bucket_edges(std::size_t count) const;
-  double step_error(double low, double high) const;  // of one rounding of a bucket of this range
+  // Of one rounding of a bucket of this range, in a vector of values up to `greatest`.
+  double step_error(double low, double high, double greatest) const;
 
   Scheme scheme_;
   int ranks_;

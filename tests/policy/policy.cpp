@@ -85,6 +85,28 @@ void what_cannot_run_is_refused(void**) {
       "SLIMPI_MAX_ERROR cannot be combined with powersgd"));
 }
 
+// In the option, in a row of the rules that has bits, and in one that has not.
+void half_bits_are_for_packed(void**) {
+  const auto refused = [](const char* algorithm, const char* bits, const char* rows) {
+    policy::Rules rules;
+    assert_string_equal(policy::parse_rules(rows, "r", rules).c_str(), "");
+    const Config config = config_of({{"algorithm", algorithm}, {"bits", bits}});
+    return policy::refuse(config, rules).find("SLIMPI_BITS=2.5 cannot be combined with ") == 0;
+  };
+  for (const char* algorithm : {"bytegrad", "qsgd", "fp16", "auto"})
+    assert_true(refused(algorithm, "2.5", ""));
+  assert_false(refused("packed", "2.5", ""));
+  assert_false(refused("off", "2.5", ""));
+  assert_false(refused("bytegrad", "2", "* * * packed 2.5"));
+  assert_true(refused("packed", "2.5", "* * * bytegrad *"));
+  assert_true(refused("packed", "2", "* * * bytegrad 2.5"));
+  const policy::Decision decision =
+      policy::decide(config_of({{"algorithm", "packed"}, {"bits", "2.5"}}), nullptr);
+  assert_int_equal(decision.plans.front().format.bits, 5);
+  assert_string_equal(policy::describe(decision.plans.front()).c_str(),
+                      "packed, 2.5 bits, sharded");
+}
+
 void results_have_files_of_their_own(void**) {
   const auto refused = [](const char* report, const char* trace) {
     return policy::refuse(config_of({{"report", report}, {"trace", trace}}), {});
@@ -110,6 +132,7 @@ int main() {
       cmocka_unit_test(an_info_key_wins_over_rules),
       cmocka_unit_test(bad_rows_name_file_line_and_word),
       cmocka_unit_test(what_cannot_run_is_refused),
+      cmocka_unit_test(half_bits_are_for_packed),
       cmocka_unit_test(results_have_files_of_their_own),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;

@@ -41,6 +41,8 @@ std::vector<Format> formats() {
         all.push_back(
             quantized(bits, 1 + std::uint32_t(mixed(g_seed + all.size()) % longest), stochastic));
   }
+  for (const int half_bits : {2, 3, 5, 8, 13, 16, 19, 25, 32})
+    for (const std::uint32_t tile : {1024u, 65536u}) all.push_back(packed(half_bits, tile));
   return all;
 }
 

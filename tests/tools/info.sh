@@ -64,7 +64,8 @@ for arguments in -c --json\ -c -cf; do
   # shellcheck disable=SC2086
   SLIMPI_BITS=17 "$info" $arguments >out 2>err && status=0 || status=$?
   expect "$status" 2 "$arguments: exit status of a bad value"
-  expect "$(cat err)" "slimpi-info: SLIMPI_BITS=17 cannot be used; accepted: 1 to 16" \
+  expect "$(cat err)" \
+    "slimpi-info: SLIMPI_BITS=17 cannot be used; accepted: 1 to 16, packed also 2.5" \
     "$arguments: the line for a bad value"
   holds "$arguments: a bad value still lists" grep -q 2048 out
 done

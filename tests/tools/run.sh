@@ -73,7 +73,7 @@ holds "--help: values have names" sh -c '"$0" --help | grep -q "^  --rules FILE 
 expect "$("$run" --help | awk 'length > 100')" "" "--help: at most 100 columns"
 
 # Mistakes.
-refused 2 "--bits=17 cannot be used; accepted: 1 to 16" --bits 17 true
+refused 2 "--bits=17 cannot be used; accepted: 1 to 16, packed also 2.5" --bits 17 true
 refused 2 "--min-size=x cannot be used; accepted: 0 or more (K, M, G allowed)" --min-size=x true
 refused 2 "--log=inf cannot be used; accepted: error, warn, info, debug; did you mean info?" \
   --log inf true
@@ -99,7 +99,7 @@ refused 2 "--bit is not an option of slimpi; did you mean --bits?" --bit 4 true
 refused 2 "--minsize is not an option of slimpi; did you mean --min-size?" --minsize=4 true
 refused 2 "--fubar is not an option of slimpi (slimpi-run --help lists them)" --fubar true
 refused 2 "-n belongs to the launcher: mpiexec -n ... slimpi-run PROGRAM" -n 4 true
-refused 2 "--bits needs a value; accepted: 1 to 16" --bits
+refused 2 "--bits needs a value; accepted: 1 to 16, packed also 2.5" --bits
 refused 2 "--dry-run takes no value" --dry-run=1 true
 refused 2 "--compare takes no value" --compare=1 true
 refused 2 "--compare and --estimate cannot be used together; use one after the other" --compare \
@@ -120,7 +120,7 @@ unset SLIMPI_SEED
 SLIMPI_SED=1 refused 2 "SLIMPI_SED is not an option of slimpi; did you mean SLIMPI_SEED? \
 (SLIMPI_STRICT=1)" --strict 1 true
 start=$(date +%s)
-PMI_RANK=1 refused 2 "--bits=17 cannot be used; accepted: 1 to 16" --bits 17 true
+PMI_RANK=1 refused 2 "--bits=17 cannot be used; accepted: 1 to 16, packed also 2.5" --bits 17 true
 holds "other ranks let the first one speak" test $(($(date +%s) - start)) -ge 1
 # Ranks of one host, none of which its launcher ends because of another.
 for bits in "17 17 17" "17 18 17"; do

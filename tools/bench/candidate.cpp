@@ -13,16 +13,17 @@ namespace {
 
 bool uses_bits(const std::string& name) {
   const algorithm::Algorithm* const row = algorithm::find(name);
-  return row != nullptr && row->codec == kernels::Codec::quantized;
+  return row != nullptr &&
+         (row->codec == kernels::Codec::quantized || row->codec == kernels::Codec::packed);
 }
 
-MPI_Comm communicator(const Options& options, const std::string& algorithm, int bits) {
+MPI_Comm communicator(const Options& options, const std::string& algorithm, double bits) {
   MPI_Info info;
   PMPI_Info_create(&info);
   for (const auto& [name, value] : options.set)
     PMPI_Info_set(info, ("slimpi_" + name).c_str(), value.c_str());
   if (!algorithm.empty()) PMPI_Info_set(info, "slimpi_algorithm", algorithm.c_str());
-  if (bits != 0) PMPI_Info_set(info, "slimpi_bits", std::to_string(bits).c_str());
+  if (bits != 0) PMPI_Info_set(info, "slimpi_bits", fmt::format("{:g}", bits).c_str());
   MPI_Comm comm;
   MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &comm);  // slimpi's, which reads the keys
   PMPI_Info_free(&info);
@@ -48,7 +49,7 @@ Config config_of(const Options& options) {
 }
 
 std::string Candidate::label() const {
-  return bits == 0 ? name : fmt::format("{} {}", name, bits);
+  return bits == 0 ? name : fmt::format("{} {:g}", name, bits);
 }
 
 void Candidate::run(const void* in, float* out, std::uint64_t count) const {
@@ -66,13 +67,17 @@ void Candidate::run(const void* in, float* out, std::uint64_t count) const {
   }
 }
 
-double coded_share(const std::string& algorithm, int bits, std::uint64_t bucket) {
+double coded_share(const std::string& algorithm, double bits, std::uint64_t bucket) {
   const algorithm::Algorithm* const row = algorithm::find(algorithm);
   if (row == nullptr) return algorithm == "plain" || algorithm == "off" ? 1 : 0;
   // What these send follows from their codec.
   if (row->keeps_state || row->talks_to_peers) return 0;
   constexpr std::uint64_t kCount = 1 << 24;
-  const kernels::Format format{row->codec, std::uint8_t(bits), false, std::uint32_t(bucket)};
+  kernels::Format format{row->codec, std::uint8_t(bits), false, std::uint32_t(bucket)};
+  if (row->codec == kernels::Codec::packed) {
+    format.bits = std::uint8_t(2 * bits);
+    format.bucket = kernels::longest_packed_tile(format.bits);
+  }
   return double(kernels::encoded_bytes(format, kCount)) / (sizeof(float) * kCount);
 }
 
@@ -94,12 +99,12 @@ std::vector<Candidate> candidates(const Options& options, const World& world) {
   const std::vector<std::string> algorithms = algorithms_of(options, config);
   for (const std::string& algorithm : algorithms) {
     const std::string known = algorithm.empty() ? config.algorithm : algorithm;
-    const std::vector<int> standard{config.bits};
+    const std::vector<double> standard{config.bits};
     const bool quantizer = uses_bits(known);
-    const std::vector<int>& widths = !quantizer             ? std::vector<int>{0}
-                                     : options.bits.empty() ? standard
-                                                            : options.bits;
-    for (const int bits : widths)
+    const std::vector<double>& widths = !quantizer             ? std::vector<double>{0}
+                                        : options.bits.empty() ? standard
+                                                               : options.bits;
+    for (const double bits : widths)
       all.push_back({known, bits, coded_share(known, bits, config.bucket),
                      communicator(options, algorithm, bits)});
   }

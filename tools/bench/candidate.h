@@ -14,7 +14,7 @@ namespace slimpi::bench {
 
 struct Candidate {
   std::string name;  // "plain", "bytegrad", ...; "slimpi" where only the environment knows
-  int bits = 0;      // of a quantizer that was asked for by name; 0 otherwise
+  double bits = 0;   // of a quantizer that was asked for by name; 0 otherwise
   double coded = 0;  // bytes on the wire for each byte of floats; 0 is unknown
   MPI_Comm comm = MPI_COMM_NULL;
 
@@ -33,7 +33,7 @@ std::vector<Candidate> candidates(const Options& options, const World& world);
 void release(std::vector<Candidate>& candidates);
 
 // Bytes on the wire for each byte of floats; 0 is unknown. `bucket` is that of SLIMPI_BUCKET.
-double coded_share(const std::string& algorithm, int bits, std::uint64_t bucket);
+double coded_share(const std::string& algorithm, double bits, std::uint64_t bucket);
 
 // Does every rank of this algorithm get the same bytes?
 bool guarantees_same_bytes(const std::string& algorithm);

@@ -94,13 +94,19 @@ std::string to_json(const Constants& constants, const std::vector<Forecast>& all
                   {"predictions", rows}});
 }
 
+// A whole number without a point.
+Json bits_of(double bits) {
+  if (bits == 0) return {};
+  return bits == double(int(bits)) ? Json(int(bits)) : Json(bits);
+}
+
 std::string to_json(const Options& options, const World& world, const std::vector<Row>& rows) {
   Json results = Json::array();
   for (const Row& row : rows) {
     results.push_back({{"size", row.bytes},
                        {"count", row.bytes / sizeof(float)},
                        {"algorithm", row.name},
-                       {"bits", row.bits == 0 ? Json() : Json(row.bits)},
+                       {"bits", bits_of(row.bits)},
                        {"iterations", row.iterations},
                        {"median_seconds", row.median},
                        {"min_seconds", row.least},

@@ -56,7 +56,7 @@ double median(std::vector<double> values) {
 }  // namespace
 
 std::string Row::label() const {
-  return bits == 0 ? name : fmt::format("{} {}", name, bits);
+  return bits == 0 ? name : fmt::format("{} {:g}", name, bits);
 }
 
 // How often a size is measured: in `iterations` rounds, and calls[i] times in a row a round.

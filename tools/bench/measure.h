@@ -15,7 +15,7 @@ namespace slimpi::bench {
 struct Row {
   std::uint64_t bytes = 0;
   std::string name;
-  int bits = 0;
+  double bits = 0;
   int iterations = 0;
   double median = 0, least = 0;
   double algbw = 0, busbw = 0;           // bytes per second, as nccl-tests defines them

@@ -107,9 +107,10 @@ void add_measurement(CLI::App& app, Words& words, Options& options) {
       ->check([](const std::string& text) { return check_option("algorithm", text); })
       ->type_name("NAME")
       ->group("Candidates");
-  app.add_option("--bits", options.bits, "bits per value of the quantizers, 1 to 16")
+  app.add_option("--bits", options.bits,
+                 "bits per value of the quantizers, 1 to 16; of packed also 2.5")
       ->delimiter(',')
-      ->check(range(1, kernels::kMostBits))
+      ->check([](const std::string& text) { return check_option("bits", text); })
       ->type_name("N")
       ->group("Candidates");
   app.add_option("--set", words.set, "another option of slimpi, for every algorithm")

@@ -11,7 +11,7 @@ namespace slimpi::bench {
 struct Options {
   std::vector<std::uint64_t> sizes;  // bytes, each a multiple of a float
   std::vector<std::string> algorithms;
-  std::vector<int> bits;
+  std::vector<double> bits;
   std::vector<std::pair<std::string, std::string>> set;  // more options, for every algorithm
   int iterations = 0;                                    // 0: as many as fit into two seconds
   int warmup = 2;

@@ -38,7 +38,8 @@ std::string rounded(double value) {
 std::vector<Forecast> forecasts(const Options& options, const Constants& c) {
   std::vector<double> nodes{2, 4, 8, 16, 64, 256, 1000, 4000, 10'000, 100'000};
   if (options.nodes > 0) nodes = {double(options.nodes)};
-  const std::vector<int> widths = options.bits.empty() ? std::vector<int>{8, 4, 2} : options.bits;
+  std::vector<int> widths(options.bits.begin(), options.bits.end());
+  if (widths.empty()) widths = {8, 4, 2};
   std::vector<Forecast> all;
   for (const std::uint64_t size : options.sizes) {
     const auto bytes = double(size);

@@ -11,6 +11,7 @@
 SLIMPI_IMAGE(encode)
 SLIMPI_IMAGE(sum)
 SLIMPI_IMAGE(decode)
+SLIMPI_IMAGE(packed)
 SLIMPI_IMAGE(plain)
 
 namespace slimpi::device::cuda {
@@ -18,7 +19,8 @@ namespace slimpi::device::cuda {
 const void* image_of(Module module) {
   // In the order of the enumerators.
   static constexpr const void* kImages[] = {slimpi_image_encode, slimpi_image_sum,
-                                            slimpi_image_decode, slimpi_image_plain};
+                                            slimpi_image_decode, slimpi_image_packed,
+                                            slimpi_image_plain};
   return kImages[int(module)];
 }
 

@@ -5,7 +5,7 @@
 namespace slimpi::device::cuda {
 
 // One file of kernels/cuda each.
-enum class Module { encode, sum, decode, plain, count };
+enum class Module { encode, sum, decode, packed, plain, count };
 
 // For cuModuleLoadData().
 const void* image_of(Module module);

@@ -75,6 +75,14 @@ void plain_sum(Codec codec, const Addend* addends, int addend_count, float* resi
   launch(stream, Kernel::plain_sum, count, kElementsOfBlock, arguments);
 }
 
+void packed_sum(const Format& format, const Addend* addends, int addend_count, const float* carry,
+                float* residual, std::size_t count, std::byte* out, float* result, Stream* stream) {
+  PackedSumArguments arguments = {format, count, {}, 0, residual, out, result};
+  if (carry != nullptr) arguments.addends[arguments.addend_count++] = {nullptr, carry};
+  for (int i = 0; i < addend_count; ++i) arguments.addends[arguments.addend_count++] = addends[i];
+  launch(stream, Kernel::packed_sum, count, format.bucket, arguments);
+}
+
 // Long buckets: after the extremes of the values `in`, to the end.
 void finish_buckets(const EncodeArguments& arguments, float* decoded, Stream* stream) {
   const auto& [payload, random, in, residual, out] = arguments;
@@ -93,6 +101,8 @@ void encode(const Format& format, const RandomStream& random, const float* in, f
   if (count == 0) return;
   if (format.codec != Codec::quantized) {
     const Addend addend = {nullptr, in};
+    if (format.codec == Codec::packed)
+      return packed_sum(format, &addend, 1, nullptr, residual, count, out, nullptr, stream);
     return plain_sum(format.codec, &addend, 1, residual, count, out, nullptr, nullptr, stream);
   }
   const EncodeArguments arguments = {payload_of(format, count), random, in, residual, out};
@@ -111,6 +121,9 @@ template <bool kAdds>
 void decode(const Format& format, const std::byte* in, std::size_t count, float* out,
             Stream* stream) {
   if (count == 0) return;
+  if (format.codec == Codec::packed)
+    return launch(stream, kAdds ? Kernel::packed_decode_add : Kernel::packed_decode, count,
+                  format.bucket, PackedDecodeArguments{format, count, in, out});
   if (format.codec != Codec::quantized)
     return launch(stream, Kernel::plain_decode, count, kElementsOfBlock,
                   PlainDecodeArguments{format.codec, kAdds, count, in, out});
@@ -124,6 +137,8 @@ void sum_encode(const Format& format, const RandomStream& random, const Addend* 
                 std::byte* out, float* result, Stream* stream) {
   if (count == 0) return;
   if (out == nullptr) residual = nullptr;
+  if (format.codec == Codec::packed)
+    return packed_sum(format, addends, addend_count, carry, residual, count, out, result, stream);
   if (format.codec != Codec::quantized)
     return plain_sum(format.codec, addends, addend_count, residual, count, out, result, carry,
                      stream);

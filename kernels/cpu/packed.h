@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A tile of the packed codec, from floats to bytes and back, bucket by bucket. Included by
+// loops.cpp alone.
+#pragma once
+#include <cstring>
+#include <utility>
+
+#include "kernels/cpu/planes.h"
+#include "kernels/cpu/tiles.h"
+
+namespace slimpi::kernels {
+namespace {
+
+constexpr std::uint32_t kMostBuckets = kMostPackedTile / kPackedBucket;
+
+// The integer type of a level with so many bits.
+template <int width>
+using LevelOf = std::conditional_t<width <= kBits<Narrow>, Narrow, Wide>;
+
+// What make.template operator()<width>() is for each width from 1 on.
+template <typename Make, int... index>
+constexpr auto by_width(const Make& make, std::integer_sequence<int, index...>) {
+  struct Table {
+    decltype(make.template operator()<1>()) of[kMostWidth];
+  };
+  return Table{{make.template operator()<index + 1>()...}};
+}
+template <typename Make>
+constexpr auto by_width(const Make& make) {
+  return by_width(make, std::make_integer_sequence<int, kMostWidth>());
+}
+
+// What follows from a header, by the scale of a bucket; then the same for the finer buckets.
+struct PackedTable {
+  static constexpr std::size_t kFiner = kScales + 1;
+  std::uint8_t width[2 * kFiner];
+  float step[2 * kFiner];
+
+  static std::size_t row(const PackedHeader& header, std::size_t bucket, std::uint8_t byte) {
+    return (bucket < header.finer ? kFiner : 0) + (byte & 0x7f);
+  }
+};
+void fill_table(const PackedHeader& header, PackedTable& table) {
+  for (std::uint32_t more = 0; more < 2; ++more)
+    for (std::uint32_t scale = 0; scale <= kScales; ++scale) {
+      const std::size_t row = more * PackedTable::kFiner + scale;
+      const std::int32_t width = width_of((std::uint8_t)scale, header.detail + (std::int32_t)more);
+      table.width[row] = (std::uint8_t)width;
+      table.step[row] = step_of(header.base, scale, width);
+    }
+}
+
+// An encoded tile that is being read.
+struct PackedTile {
+  bool damaged;  // no encoder has written it: decodes to NaN
+  PackedHeader header;
+  const std::uint8_t* bytes;  // of each bucket
+  const std::byte* units;     // the first bucket's
+  PackedTable table;
+  std::uint16_t begin[kMostBuckets];  // of each bucket, in units
+};
+
+// Reads what describes the tile of n elements at `in`, and tests all of it, so that nothing behind
+// the tile is read.
+void open_packed(const Format& format, const std::byte* in, std::size_t n, PackedTile& tile) {
+  std::memcpy(&tile.header, in, sizeof tile.header);
+  tile.bytes = (const std::uint8_t*)in + sizeof tile.header;
+  tile.units = in + packed_header_bytes(n);
+  const std::size_t buckets = packed_buckets(n);
+  tile.damaged = !is_header(tile.header, buckets);
+  if (tile.damaged) return;
+  fill_table(tile.header, tile.table);
+  std::uint32_t units = 0;
+  for (std::size_t bucket = 0; bucket < buckets; ++bucket) {
+    tile.begin[bucket] = (std::uint16_t)units;
+    units += tile.table.width[PackedTable::row(tile.header, bucket, tile.bytes[bucket])];
+  }
+  tile.damaged = units > packed_units(format, n);
+}
+
+SLIMPI_HD std::size_t bucket_at(std::size_t i, std::size_t n) {
+  return n - i < kPackedBucket ? n - i : kPackedBucket;
+}
+
+// to = the values of a bucket; `sum` is not read. Or to = sum + these values; `to` may be `sum`.
+template <int width, bool adds>
+[[gnu::noinline]] void decode_bucket(const PackedScale& scale, const std::byte* in,
+                                     const float* sum, float* to) {
+  BucketLevels<LevelOf<width>> levels;
+  const auto* const unpacked = unpack_bucket<width>(in, levels);
+  // As levels were stored: a longer load would wait until the stores have reached the cache.
+  constexpr std::size_t kAtOnce = width < 8 ? kSixteen : kPackedBucket;
+  alignas(64) float values[kPackedBucket];
+  float* const decoded = adds ? values : to;
+#pragma GCC unroll 4
+  for (std::size_t i = 0; i < kPackedBucket; i += kAtOnce)
+    from_levels(scale, unpacked + i, kAtOnce, decoded + i);
+  if constexpr (adds) add_tiles(sum, values, kPackedBucket, to);
+}
+template <bool adds>
+constexpr auto kDecodeBucket = by_width([]<int width>() { return &decode_bucket<width, adds>; });
+
+template <bool adds>
+SLIMPI_HD void decode_packed_bucket(const PackedTile& tile, std::size_t bucket, const float* sum,
+                                    float* to) {
+  const std::uint8_t byte = tile.bytes[bucket];
+  if (tile.damaged || byte == kNonfiniteBucket) return fill_nan(to, kPackedBucket);
+  const std::size_t row = PackedTable::row(tile.header, bucket, byte);
+  const std::uint8_t width = tile.table.width[row];
+  if (width != 0)
+    kDecodeBucket<adds>.of[width - 1](packed_scale(tile.table.step[row], 0, byte, width),
+                                      tile.units + std::size_t(tile.begin[bucket]) * kUnitBytes,
+                                      sum, to);
+  else if (adds)
+    add_zero(sum, kPackedBucket, to);
+  else
+    std::memset(to, 0, kPackedBucket * sizeof(float));
+}
+
+// to = elements first .. of the tile, or sum + these elements; `first` is a multiple of
+// kPackedBucket, and `to` may be `sum`.
+template <bool adds>
+SLIMPI_HD void decode_packed(const PackedTile& tile, std::size_t first, std::size_t n,
+                             const float* sum, float* to) {
+  std::size_t i = 0;
+  for (; i + kPackedBucket <= n; i += kPackedBucket)
+    decode_packed_bucket<adds>(tile, (first + i) / kPackedBucket, sum + i, to + i);
+  if (i == n) return;
+  float last[kPackedBucket] = {};
+  if (adds) std::memcpy(last, sum + i, (n - i) * sizeof(float));
+  decode_packed_bucket<adds>(tile, (first + i) / kPackedBucket, last, last);
+  std::memcpy(to + i, last, (n - i) * sizeof(float));
+}
+void read_packed(const PackedTile& tile, std::size_t first, std::size_t n, float* to) {
+  decode_packed<false>(tile, first, n, to, to);
+}
+void add_packed(const PackedTile& tile, std::size_t first, std::size_t n, const float* sum,
+                float* to) {
+  decode_packed<true>(tile, first, n, sum, to);
+}
+
+// What an encoder knows of a tile before it rounds values.
+struct PackedPlan {
+  PackedHeader header;
+  std::uint16_t numbers[kMostBuckets];   // of the scales
+  std::uint8_t bytes[kMostBuckets + 4];  // of the buckets; zeros up to a multiple of 4
+  PackedTable table;
+};
+
+SLIMPI_HD std::uint16_t number_of(const float* from, std::size_t n) {
+  BucketExtremes extremes;
+  for (std::size_t i = 0; i < n; ++i) include(extremes, bits_of(from[i]));
+  return scale_number(extremes);
+}
+SLIMPI_HD std::uint16_t number_at(const float* from, std::size_t i, std::size_t n) {
+  return i + kPackedBucket <= n ? number_of(from + i, kPackedBucket) : number_of(from + i, n - i);
+}
+
+// Units of buckets of which `count` has the number by scale.
+std::uint32_t units_with(const std::uint16_t* count, std::int32_t detail) {
+  std::int32_t units = 0;
+  for (std::uint32_t scale = 0; scale <= kScales; ++scale)
+    units += count[scale] * width_of((std::uint8_t)scale, detail);
+  return (std::uint32_t)units;
+}
+
+// Makes all of the plan from the numbers.
+void make_plan(const Format& format, std::size_t n, PackedPlan& plan) {
+  const std::size_t buckets = packed_buckets(n);
+  const std::uint32_t room = packed_units(format, n);
+  std::uint32_t most = 0;
+  for (std::size_t bucket = 0; bucket < buckets; ++bucket) {
+    const std::uint32_t number = finite_number(plan.numbers[bucket]);
+    most = most > number ? most : number;
+  }
+  const std::uint32_t base = base_for(most);
+  for (std::size_t bucket = 0; bucket < buckets; ++bucket)
+    plan.bytes[bucket] = scale_byte(plan.numbers[bucket], base);
+  for (std::size_t bucket = buckets; bucket % 4 != 0; ++bucket) plan.bytes[bucket] = 0;
+  // Neighbors often have the same scale; two counts in turn do not wait for each other.
+  std::uint16_t count[2 * PackedTable::kFiner] = {};
+  for (std::size_t bucket = 0; bucket < buckets; ++bucket)
+    ++count[bucket % 2 * PackedTable::kFiner + (plan.bytes[bucket] & 0x7f)];
+  for (std::uint32_t scale = 0; scale <= kScales; ++scale)
+    count[scale] = (std::uint16_t)(count[scale] + count[PackedTable::kFiner + scale]);
+  const std::int32_t detail =
+      most_detail([&](std::int32_t tried) { return units_with(count, tried) <= room; });
+  plan.header = {(std::uint16_t)base, (std::int16_t)detail, 0, 0};
+  fill_table(plan.header, plan.table);
+  std::uint32_t units = units_with(count, detail);
+  std::size_t finer = 0;
+  for (; finer < buckets; ++finer) {
+    const std::uint8_t* const width = plan.table.width + (plan.bytes[finer] & 0x7f);
+    units += (std::uint32_t)(width[PackedTable::kFiner] - width[0]);
+    if (units > room) break;
+  }
+  plan.header.finer = (std::uint16_t)finer;
+}
+
+// What the encoder of a bucket reads and writes besides its bytes; null for what is not needed.
+struct BucketValues {
+  const float* in;
+  float* residual;  // values - x'; may be `in`
+  float* decoded;   // x'; may be `in`
+};
+
+template <int width>
+[[gnu::noinline]] void encode_levels_of(const PackedScale& scale, const BucketValues& values,
+                                        std::byte* out) {
+  BucketLevels<LevelOf<width>> levels;
+  const auto& [in, residual, decoded] = values;
+  to_nearest_levels(scale, in, kPackedBucket, levels.level);
+  if (residual != nullptr && decoded != nullptr)
+    subtract_levels(scale, levels.level, in, kPackedBucket, residual, decoded);
+  else if (residual != nullptr)
+    subtract_levels(scale, levels.level, in, kPackedBucket, residual);
+  else if (decoded != nullptr)
+    from_levels(scale, levels.level, kPackedBucket, decoded);
+  pack_bucket<width>(levels, out);
+}
+constexpr auto kEncodeBucket = by_width([]<int width>() { return &encode_levels_of<width>; });
+
+// Encodes a whole bucket, and returns its end.
+SLIMPI_HD std::byte* encode_packed_bucket(const PackedPlan& plan, std::size_t bucket,
+                                          const BucketValues& values, std::byte* out) {
+  const std::uint8_t byte = plan.bytes[bucket];
+  const std::size_t row = PackedTable::row(plan.header, bucket, byte);
+  const std::uint8_t width = plan.table.width[row];
+  if (width != 0) {
+    const float inverse = inverse_step_of(plan.header.base, byte & 0x7f, width);
+    kEncodeBucket.of[width - 1](packed_scale(plan.table.step[row], inverse, byte, width), values,
+                                out);
+  } else if (byte == kNonfiniteBucket) {  // its residual stays
+    if (values.decoded != nullptr) fill_nan(values.decoded, kPackedBucket);
+  } else if (values.decoded != nullptr) {  // all is lost, and is in the residual already
+    std::memset(values.decoded, 0, kPackedBucket * sizeof(float));
+  }
+  return out + width * kUnitBytes;
+}
+
+// Makes a plan for in + what is added of the residual, from that for `in`. These sums take the
+// place of the residuals until it is known what is lost of them; those of a non-finite bucket stay.
+void add_residuals(const Format& format, const float* in, float* residual, std::size_t n,
+                   PackedPlan& plan) {
+  for (std::size_t i = 0; i < n; i += kPackedBucket) {
+    const std::size_t bucket = i / kPackedBucket;
+    if (plan.numbers[bucket] == kNonfinite) continue;
+    const std::size_t row = PackedTable::row(plan.header, bucket, plan.bytes[bucket]);
+    const float limit =
+        residual_limit(plan.table.step[row], greatest_of_number(plan.numbers[bucket]));
+    add_residual(in + i, limit, bucket_at(i, n), residual + i);
+    plan.numbers[bucket] = number_at(residual, i, n);
+  }
+  make_plan(format, n, plan);
+}
+
+// Encodes a tile of n elements of `in`, with what is added of `residual` unless that is null.
+// `decoded` may be null, or `in`.
+void encode_packed(const Format& format, const float* in, float* residual, std::size_t n,
+                   float* decoded, std::byte* out) {
+  PackedPlan plan;
+  for (std::size_t i = 0; i < n; i += kPackedBucket)
+    plan.numbers[i / kPackedBucket] = number_at(in, i, n);
+  make_plan(format, n, plan);
+  if (residual != nullptr) add_residuals(format, in, residual, n, plan);
+  const float* const from = residual == nullptr ? in : residual;
+  const std::size_t header = packed_header_bytes(n);
+  std::memcpy(out, &plan.header, sizeof plan.header);
+  std::memcpy(out + sizeof plan.header, plan.bytes, header - sizeof plan.header);
+  std::byte* to = out + header;
+  std::size_t i = 0;
+  for (; i + kPackedBucket <= n; i += kPackedBucket)
+    to = encode_packed_bucket(plan, i / kPackedBucket,
+                              {from + i, residual == nullptr ? nullptr : residual + i,
+                               decoded == nullptr ? nullptr : decoded + i},
+                              to);
+  if (i < n) {
+    float values[kPackedBucket] = {}, kept[kPackedBucket], back[kPackedBucket];
+    const std::size_t bytes = (n - i) * sizeof(float);
+    std::memcpy(values, from + i, bytes);
+    std::memcpy(kept, values, sizeof kept);
+    to = encode_packed_bucket(plan, i / kPackedBucket, {values, kept, back}, to);
+    if (residual != nullptr) std::memcpy(residual + i, kept, bytes);
+    if (decoded != nullptr) std::memcpy(decoded + i, back, bytes);
+  }
+  std::memset(to, 0, (std::size_t)(out + packed_tile_bytes(format, n) - to));
+}
+
+}  // namespace
+}  // namespace slimpi::kernels

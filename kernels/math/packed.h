@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The arithmetic of the packed codec, in one copy for CPU and GPU loops. Nothing here may be
+// contracted to a fused multiply-add or reordered, and the rounding mode is to nearest even.
+//
+// A tile is divided into buckets of kPackedBucket values. Each has a scale of its own, and a width:
+// the bits that each of its levels takes. The width is no part of the message. It follows from the
+// scale and from a number of the whole tile, its level of detail, by width_of(). The encoder takes
+// the largest level with which the buckets fit into the bytes of the tile, so that these depend on
+// the number of values and on Format::bits only. The first `finer` buckets have one level of detail
+// more: as many as there is room for. A tile is
+//   PackedHeader
+//   a byte for each bucket: bits 0 to 6 the scale, bit 7 the side; zeros up to a multiple of 4
+//   bytes the buckets one after the other, 8 bytes for each bit of the width zeros
+// A bucket has first, where the width is 8 or more, the low 8 bits of each of its 64 levels. Of the
+// rest of the bits, the lower ones come first:
+//   8 bits, if width & 16   64 bytes
+//   4 bits, if width & 4    32 bytes; byte i has those of levels i and i + 32, from its low bits on
+//   2 bits, if width & 2    16 bytes; byte i has those of levels i, i + 16, i + 32, i + 48
+//   1 bit, if width & 1     8 bytes; byte i has those of levels i, i + 8, ... i + 56
+// So neither vector registers nor warps move bits between distant lanes. The last bucket of a tile
+// is filled up with zeros.
+//
+// Scales are floats with three bits of mantissa, 8 in an octave, at least the greatest magnitude of
+// the bucket. Their numbers in a tile end at that of its greatest scale and begin 127 lower, which
+// is 16 octaves; buckets below that, and below 2^-110, are zeros. With half = 2^(width - 1) the
+// levels of a bucket are the multiples q of step = scale / half with
+//   -half < q <= half    if its extreme is positive
+//   -half <= q < half    if it is negative: the side
+// A multiple is exact. With u = 2^-24,
+//   |x' - x| <= step/2 + 2 u |x|
+// and at most a step + 2 u |x| where the levels end on the side that is not the extreme's. Without
+// any bits step = 2 * scale, and x' is 0. A scale is at most 9/8 of the greatest magnitude. 0 is
+// exact, as +0. The greatest scale is 1.875 * 2^127; of larger values the part above it is lost.
+// An infinity or a NaN makes its bucket non-finite, which decodes to NaN; no other bucket changes.
+#pragma once
+#include "kernels/format.h"
+#include "kernels/math/bits.h"
+
+namespace slimpi::kernels {
+
+constexpr int kScaleShift = 20;               // bits of a float below those of a scale
+constexpr std::uint32_t kScales = 127;        // of a tile, besides zero
+constexpr std::uint32_t kLeastBase = 136;     // the number of 2^-110
+constexpr std::uint32_t kMostScale = 0x7f7;   // the number of 1.875 * 2^127
+constexpr std::uint32_t kHugeScale = 0x718;   // the number of 2^100
+constexpr std::uint8_t kNegativeSide = 0x80;  // of a bucket, beside its scale
+constexpr std::uint8_t kNonfiniteBucket = 0x80;
+
+struct PackedHeader {
+  std::uint16_t base;   // the number of a bucket's scale is base + the scale of its byte
+  std::int16_t detail;  // level of detail
+  std::uint16_t finer;  // buckets with one more
+  std::uint16_t zero;
+};
+
+// What the encoder knows of a bucket's values: their greatest bits as signed and as unsigned
+// integers, which are the greatest and the most negative number.
+struct BucketExtremes {
+  std::int32_t high = INT32_MIN;
+  std::uint32_t low = 0;
+};
+SLIMPI_HD void include(BucketExtremes& extremes, std::uint32_t bits) {
+  const auto number = (std::int32_t)bits;
+  extremes.high = extremes.high > number ? extremes.high : number;
+  extremes.low = extremes.low > bits ? extremes.low : bits;
+}
+// The magnitudes of the greatest positive and negative number, as bits; 0 where there is none.
+SLIMPI_HD std::uint32_t positive_of(const BucketExtremes& extremes) {
+  return extremes.high > 0 ? (std::uint32_t)extremes.high : 0;
+}
+SLIMPI_HD std::uint32_t negative_of(const BucketExtremes& extremes) {
+  return extremes.low > 0x80000000 ? extremes.low - 0x80000000 : 0;
+}
+
+// The number of the least scale that holds these values, 0 for zeros; kNonfinite where an element
+// is not finite. In bit kNegative: the extreme is negative.
+constexpr std::uint16_t kNegative = 0x8000, kNonfinite = 0x7fff;
+SLIMPI_HD std::uint16_t scale_number(const BucketExtremes& extremes) {
+  const std::uint32_t positive = positive_of(extremes), negative = negative_of(extremes);
+  const std::uint32_t magnitude = positive >= negative ? positive : negative;
+  const std::uint32_t number = (magnitude + (1u << kScaleShift) - 1) >> kScaleShift;
+  const std::uint32_t finite = number < kMostScale ? number : kMostScale;
+  const std::uint32_t side = positive >= negative ? 0 : kNegative;
+  return (std::uint16_t)(magnitude >= kInfinityBits ? kNonfinite : finite | side);
+}
+// The number without the side; 0 for a bucket that is not finite.
+SLIMPI_HD std::uint32_t finite_number(std::uint16_t number) {
+  return number == kNonfinite ? 0 : number & 0x7fffu;
+}
+
+// What no magnitude in a finite bucket with this number exceeds.
+SLIMPI_HD float greatest_of_number(std::uint16_t number) {
+  const std::uint32_t finite = finite_number(number);
+  return finite == kMostScale ? 0x1.fffffep127f : float_of(finite << kScaleShift);
+}
+
+// The base of a tile whose greatest finite scale has this number.
+SLIMPI_HD std::uint32_t base_for(std::uint32_t most) {
+  return (most > kLeastBase + kScales ? most : kLeastBase + kScales) - kScales;
+}
+// The byte of a bucket. Zeros have no side.
+SLIMPI_HD std::uint8_t scale_byte(std::uint16_t number, std::uint32_t base) {
+  const std::uint32_t finite = finite_number(number);
+  const std::uint32_t scale = finite > base ? finite - base : 0;
+  const std::uint32_t side = number >= kNegative ? kNegativeSide : 0;
+  return (std::uint8_t)(number == kNonfinite ? kNonfiniteBucket : scale == 0 ? 0 : scale | side);
+}
+
+// The bits of a level: half a bit less for an octave less. So the step of a bucket is proportional
+// to the square root of its scale.
+constexpr std::int32_t kMostWidth = 16;
+SLIMPI_HD std::int32_t width_of(std::uint8_t byte, std::int32_t detail) {
+  const std::int32_t scale = byte & 0x7f;
+  const std::int32_t width = (detail + (scale >> 1)) >> 3;
+  const std::int32_t low = width > 0 ? width : 0;
+  return scale == 0 ? 0 : low < kMostWidth ? low : kMostWidth;
+}
+// With the first no bucket has any bits; with the last all have the most.
+constexpr std::int32_t kLeastDetail = 7 - ((std::int32_t)kScales >> 1);
+constexpr std::int32_t kMostDetail = 8 * kMostWidth;
+
+// The largest level of detail for which fits(detail), which is monotonic.
+template <typename Fits>
+SLIMPI_HD std::int32_t most_detail(const Fits& fits) {
+  std::int32_t low = kLeastDetail, high = kMostDetail;
+  while (low < high) {
+    const std::int32_t middle = low + (high - low + 1) / 2;
+    if (fits(middle))
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  return low;
+}
+
+// Whether an encoder may have written this header of a tile with so many buckets. A tile with
+// another one, or whose buckets do not fit into it, decodes to NaN.
+SLIMPI_HD bool is_header(const PackedHeader& header, std::uint64_t buckets) {
+  return header.base >= kLeastBase && header.base <= kMostScale - kScales && header.zero == 0 &&
+         header.detail >= kLeastDetail && header.detail <= kMostDetail && header.finer <= buckets;
+}
+
+// Bytes for each bit of the width of a bucket, and how many of these units a tile has room for.
+constexpr std::uint32_t kUnitBytes = kPackedBucket / 8;
+SLIMPI_HD std::uint32_t packed_units(const Format& format, std::uint64_t count) {
+  return (std::uint32_t)((packed_tile_bytes(format, count) - packed_header_bytes(count)) /
+                         kUnitBytes);
+}
+
+// The levels of a bucket with a width.
+struct PackedScale {
+  float step, inverse_step;
+  float origin;             // kRounding + the level of zero
+  std::int32_t last_level;  // kRoundingBits + 2^width - 1
+};
+// Adding this rounds a number of up to 22 bits to the nearest integer.
+constexpr float kRounding = 0x1.8p23f;
+constexpr std::int32_t kRoundingBits = 0x4b400000;
+
+SLIMPI_HD float scale_value(std::uint32_t base, std::uint32_t scale) {
+  return float_of((base + scale) << kScaleShift);
+}
+// scale / half. A power of two less in the exponent for each bit; infinite where there are none and
+// the scale is above 2^127.
+SLIMPI_HD float step_of(std::uint32_t base, std::uint32_t scale, std::int32_t width) {
+  return scale_value(base, scale) * float_of((std::uint32_t)(128 - width) << 23);
+}
+SLIMPI_HD float inverse_step_of(std::uint32_t base, std::uint32_t scale, std::int32_t width) {
+  return float_of((std::uint32_t)(126 + width) << 23) / scale_value(base, scale);
+}
+// For widths from 1 on. A decoder needs no inverse.
+SLIMPI_HD PackedScale packed_scale(float step, float inverse_step, std::uint8_t byte,
+                                   std::int32_t width) {
+  const std::int32_t half = 1 << (width - 1), zero = (byte & kNegativeSide) != 0 ? half : half - 1;
+  return {step, inverse_step, float_of((std::uint32_t)(kRoundingBits + zero)),
+          kRoundingBits + 2 * half - 1};
+}
+
+// As kRoundingBits + the level.
+SLIMPI_HD std::int32_t nearest_level(const PackedScale& scale, float x) {
+  const auto level = (std::int32_t)bits_of(x * scale.inverse_step + scale.origin);
+  const std::int32_t least = level > kRoundingBits ? level : kRoundingBits;
+  return least < scale.last_level ? least : scale.last_level;
+}
+SLIMPI_HD float level_value(const PackedScale& scale, std::uint16_t level) {
+  return (float_of(level | (std::uint32_t)kRoundingBits) - scale.origin) * scale.step;
+}
+
+// Whether a tile may have values above 2^100, so that rounding may make a sum infinite; and then
+// a bound of the error of its values: saturated_sum() of quantizer.h.
+SLIMPI_HD bool is_huge(const PackedHeader& header) {
+  return header.base + kScales > kHugeScale;
+}
+SLIMPI_HD double slack_of(const PackedHeader& header) {
+  const std::int32_t width = width_of((std::uint8_t)kScales, header.detail);
+  return 2 * (double)scale_value(header.base, kScales) / (double)(1 << width);
+}
+
+}  // namespace slimpi::kernels

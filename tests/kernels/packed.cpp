@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The packed codec against its description: error bounds, zeros, what one value spoils, lengths,
+// and buffers that no encoder has written.
+#include "kernels/math/packed.h"
+
+#include <cfloat>
+#include <cmath>
+#include <vector>
+
+#include "kernels/cpu/cpu.h"
+#include "tests/helper/cmocka_cxx.h"
+#include "tests/kernels/data.h"
+#include "tests/kernels/memory.h"
+
+using namespace slimpi;
+using namespace slimpi::kernels;
+using namespace slimpi::test;
+
+namespace {
+
+const Kernels& path() {
+  return *cpu_kernels(CpuPath::automatic);
+}
+
+struct Coded {
+  std::vector<float> in, out;
+  std::vector<std::byte> bytes;
+};
+
+template <typename Make>
+Coded coded(const Format& format, std::size_t count, const Make& make) {
+  Coded result;
+  for (std::size_t i = 0; i < count; ++i) result.in.push_back(make(i));
+  result.out.resize(count);
+  result.bytes.resize(encoded_bytes(format, count));
+  path().encode(format, RandomStream{}, result.in.data(), nullptr, count, result.bytes.data(),
+                nullptr);
+  path().decode(format, result.bytes.data(), count, result.out.data(), nullptr);
+  return result;
+}
+
+// Tests the promise of math/packed.h for the tile that begins at `at`.
+void check_tile(const Coded& c, std::size_t first, std::size_t count, const std::byte* at) {
+  PackedHeader header;
+  memcpy(&header, at, sizeof header);
+  for (std::size_t i = 0; i < count; ++i) {
+    const float x = c.in[first + i], y = c.out[first + i];
+    const std::size_t bucket = i / kPackedBucket;
+    const auto byte = (std::uint8_t)at[sizeof header + bucket];
+    if (byte == kNonfiniteBucket) {
+      assert_int_equal(to_bits(y), 0x7fc00000);
+      continue;
+    }
+    const int width = width_of(byte, header.detail + (bucket < header.finer ? 1 : 0));
+    const double step = (double)step_of(header.base, byte & 0x7f, width), u = 0x1p-24;
+    const bool negative = (byte & kNegativeSide) != 0, other = negative ? x > 0 : x < 0;
+    const double above = std::max(0.0, std::fabs((double)x) - 0x1.ep127);
+    const double bound = (width != 0 && other ? 1 : 0.5) * step + 2 * u * std::fabs(x) + above;
+    assert_true(std::fabs((double)x - (double)y) <= bound);
+    if (x == 0) assert_int_equal(to_bits(y), 0);
+  }
+}
+
+void errors_are_within_the_promise(void**) {
+  for (const int half_bits : {2, 3, 5, 8, 16, 25, 32})
+    for (const std::uint32_t tile : {64u, 2048u, 65536u})
+      for (int kind = 0; kind < kKinds; ++kind)
+        for (const std::size_t count : {1, 63, 64, 65, 2049, 5003}) {
+          const Format format = packed(half_bits, tile);
+          const Coded c = coded(format, count, [&](std::size_t i) { return input(kind, 3, i); });
+          const std::byte* at = c.bytes.data();
+          for (std::size_t i = 0; i < count; i += tile) {
+            const std::size_t n = std::min<std::size_t>(tile, count - i);
+            check_tile(c, i, n, at);
+            at += packed_tile_bytes(format, n);
+          }
+        }
+}
+
+// The bits that were asked for, what describes them included, and no more than a bucket's worth of
+// them left over.
+void messages_are_full(void**) {
+  for (int half_bits = 2; half_bits <= 2 * kMostBits; ++half_bits) {
+    const Format format = packed(half_bits, 4096);
+    assert_int_equal(encoded_bytes(format, 8192), 8192 * half_bits / 16);
+    const Coded c = coded(format, 4096, [](std::size_t i) { return bell(3, i); });
+    PackedHeader header;
+    memcpy(&header, c.bytes.data(), sizeof header);
+    std::uint32_t units = 0;
+    for (std::uint32_t bucket = 0; bucket < 64; ++bucket)
+      units += (std::uint32_t)width_of((std::uint8_t)c.bytes[sizeof header + bucket],
+                                       header.detail + (bucket < header.finer ? 1 : 0));
+    const std::uint32_t room = packed_units(format, 4096);
+    assert_true(units <= room && (units + 1 >= room || units == 64 * kMostWidth));
+  }
+}
+
+// The layout of math/packed.h, byte by byte: a tile of one bucket, with levels of 7 bits.
+void a_bucket_has_its_bits_where_they_belong(void**) {
+  const Format format = packed(14, 64);
+  const Coded c =
+      coded(format, 64, [](std::size_t i) { return (float)((int)i - 31) * 2.0f; });  // -62 to 64
+  PackedHeader header;
+  memcpy(&header, c.bytes.data(), sizeof header);
+  assert_int_equal(header.base + ((int)c.bytes[8] & 0x7f), 0x42800000 >> 20);  // scale 64
+  assert_int_equal(width_of((std::uint8_t)c.bytes[8], header.detail), 7);
+  const std::byte* const bucket = c.bytes.data() + packed_header_bytes(64);
+  for (int i = 0; i < 64; ++i) {
+    const int four = (int)bucket[i % 32] >> i / 32 * 4 & 15;
+    const int two = (int)bucket[32 + i % 16] >> i / 16 * 2 & 3;
+    const int one = (int)bucket[48 + i % 8] >> i / 8 & 1;
+    const float step = 1;
+    const int level = (four | two << 4 | one << 6) - 63;
+    assert_int_equal(level, (int)lrintf(c.in[(std::size_t)i] / step));
+    assert_true(c.out[(std::size_t)i] == (float)level * step);
+  }
+}
+
+// An infinity or a NaN spoils its bucket and nothing else.
+void a_nonfinite_value_stays_in_its_bucket(void**) {
+  const Format format = packed(5, 65536);
+  const auto value = [](std::size_t i) { return i / 64 == 7 ? 0.0f : bell(4, i); };
+  const Coded clean = coded(format, 4000, value);
+  for (const std::uint32_t bits : {0x7f800000u, 0xff800000u, 0x7f800001u, 0xffc12345u}) {
+    const Coded c =
+        coded(format, 4000, [&](std::size_t i) { return i == 500 ? from_bits(bits) : value(i); });
+    for (std::size_t i = 0; i < 4000; ++i)
+      assert_int_equal(to_bits(c.out[i]), i / 64 == 7 ? 0x7fc00000 : to_bits(clean.out[i]));
+  }
+}
+
+// 16 octaves below the greatest value of a tile all is zero: one of 1e30 spoils its tile, and no
+// other.
+void an_outlier_spoils_its_tile(void**) {
+  const Coded c = coded(packed(16, 2048), 6000,
+                        [](std::size_t i) { return i == 3000 ? 1e30f : 1e-3f * bell(5, i); });
+  for (std::size_t i = 0; i < 6000; ++i) {
+    if (i == 3000)
+      assert_true(std::fabs(c.out[i] - 1e30f) <= 1e30f / 128);
+    else if (i / 2048 == 1)
+      assert_true(c.out[i] == 0);
+    else
+      assert_true(std::fabs(c.out[i] - c.in[i]) <= 1e-4f);
+  }
+}
+
+// Below 2^-110 all is zero; the greatest float, constants and values far from zero keep what the
+// promise says, and stay finite.
+void extremes(void**) {
+  for (const int half_bits : {2, 5, 16, 32}) {
+    const Format format = packed(half_bits, 65536);
+    for (const float x : {FLT_MAX, -FLT_MAX, 1e38f, 0.1f, 1e6f, -3.0f, 0x1p-100f}) {
+      const Coded c = coded(format, 777, [&](std::size_t) { return x; });
+      check_tile(c, 0, 777, c.bytes.data());
+      for (const float y : c.out) assert_true(std::isfinite(y));
+    }
+    const Coded tiny = coded(format, 300, [](std::size_t i) { return 0x1p-120f * bell(6, i); });
+    for (const float y : tiny.out) assert_int_equal(to_bits(y), 0);
+    const Coded far = coded(format, 3000, [](std::size_t i) { return 1e5f + bell(6, i); });
+    check_tile(far, 0, 3000, far.bytes.data());
+  }
+}
+
+// Rounding makes no infinity of a finite sum.
+void sums_near_the_greatest_float_saturate(void**) {
+  const Format format = packed(4, 1024);
+  const Coded c =
+      coded(format, 1024, [](std::size_t i) { return i % 2 == 0 ? 1.7e38f : -1.7e38f; });
+  std::vector<float> in(1024), out(1024);
+  for (std::size_t i = 0; i < 1024; ++i) in[i] = i % 2 == 0 ? 1.7e38f : -1.7e38f;
+  const Addend addends[] = {{nullptr, in.data()}, {c.bytes.data(), nullptr}};
+  path().sum_encode(format, RandomStream{}, addends, 2, nullptr, nullptr, 1024, nullptr, out.data(),
+                    nullptr);
+  for (const float y : out) assert_true(std::isfinite(y));
+}
+
+// The fuzzer: every byte that describes a tile may be anything. What is read stays within the tile,
+// which lies at the end of memory; all paths make the same of it, and what no encoder writes is
+// NaN.
+void the_decoder_trusts_nothing(void**) {
+  static Arena memory, floats;
+  const std::size_t counts[] = {1, 64, 200, 1000, 4096};
+  for (std::uint64_t seed = 0; seed < 4000; ++seed) {
+    const std::size_t count = counts[seed % 5];
+    const Format format = packed(2 + (int)(mixed(seed) % 31), seed % 2 == 0 ? 1024 : 65536);
+    const std::size_t bytes = encoded_bytes(format, count);
+    const Coded c = coded(format, count, [&](std::size_t i) { return bell(seed, i); });
+    auto* const data = memory.take<std::byte>(bytes, true);
+    memcpy(data, c.bytes.data(), bytes);
+    for (std::uint64_t k = 0; k < 1 + seed % 4; ++k) {
+      const std::uint64_t bits = mixed(seed * 7 + k);
+      const std::size_t most = seed % 3 == 0 ? bytes : std::min<std::size_t>(bytes, 40);
+      data[bits % most] = (std::byte)(bits >> 40);
+    }
+    std::uint64_t first = 0;
+    for (const CpuPath which : {CpuPath::generic, CpuPath::avx2, CpuPath::avx512}) {
+      if (!usable(which)) continue;
+      float* const out = floats.take<float>(count, true);
+      memset(out, 0, count * sizeof(float));
+      cpu_kernels(which)->decode(format, data, count, out, nullptr);
+      assert_true(floats.intact());
+      cpu_kernels(which)->decode_add(format, data, count, out, nullptr);
+      const Addend addends[] = {{data, nullptr}, {nullptr, c.in.data()}};
+      cpu_kernels(which)->sum_encode(format, RandomStream{}, addends, 2, out, nullptr, count,
+                                     nullptr, out, nullptr);
+      const std::uint64_t found = hash(out, count * sizeof(float));
+      if (which == CpuPath::generic) first = found;
+      assert_true(found == first);
+    }
+  }
+}
+
+// A header that asks for more than the tile has, and others that no encoder writes.
+void damaged_tiles_are_nan(void**) {
+  const Format format = packed(8, 1024);
+  const Coded c = coded(format, 1000, [](std::size_t i) { return bell(8, i); });
+  const PackedHeader headers[] = {
+      {0, 0, 0, 0},    {900, kMostDetail, 0, 0},     {900, 0, 0, 1},
+      {900, 0, 17, 0}, {900, kMostDetail + 1, 0, 0}, {900, kLeastDetail - 1, 0, 0},
+      {0x7f8, 0, 0, 0}};
+  for (const PackedHeader& header : headers) {
+    std::vector<std::byte> bytes = c.bytes;
+    std::vector<float> out(1000);
+    memcpy(bytes.data(), &header, sizeof header);
+    path().decode(format, bytes.data(), 1000, out.data(), nullptr);
+    for (const float y : out) assert_int_equal(to_bits(y), 0x7fc00000);
+  }
+}
+
+}  // namespace
+
+int main() {
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(errors_are_within_the_promise),
+      cmocka_unit_test(messages_are_full),
+      cmocka_unit_test(a_bucket_has_its_bits_where_they_belong),
+      cmocka_unit_test(a_nonfinite_value_stays_in_its_bucket),
+      cmocka_unit_test(an_outlier_spoils_its_tile),
+      cmocka_unit_test(extremes),
+      cmocka_unit_test(sums_near_the_greatest_float_saturate),
+      cmocka_unit_test(the_decoder_trusts_nothing),
+      cmocka_unit_test(damaged_tiles_are_nan),
+  };
+  return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
