@@ -16,5 +16,5 @@ for program in tests/device/cuda tests/device/cuda_context tests/gpu/kernels \
   "tests/gpu/bench --quick 3000"; do
   # The words of a line.
   # shellcheck disable=SC2086
-  timeout -k 5 50 "$top_builddir"/$program
+  timeout -k 5 100 "$top_builddir"/$program
 done

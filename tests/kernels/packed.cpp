@@ -39,7 +39,7 @@ Coded coded(const Format& format, std::size_t count, const Make& make) {
   return result;
 }
 
-// Tests the promise of math/packed.h for the tile that begins at `at`.
+// Tests the bound of math/packed.h for the tile that begins at `at`.
 void check_tile(const Coded& c, std::size_t first, std::size_t count, const std::byte* at) {
   PackedHeader header;
   memcpy(&header, at, sizeof header);
@@ -61,7 +61,7 @@ void check_tile(const Coded& c, std::size_t first, std::size_t count, const std:
   }
 }
 
-void errors_are_within_the_promise(void**) {
+void errors_are_within_the_bound(void**) {
   for (const int half_bits : {2, 3, 5, 8, 16, 25, 32})
     for (const std::uint32_t tile : {64u, 2048u, 65536u})
       for (int kind = 0; kind < kKinds; ++kind)
@@ -145,7 +145,7 @@ void an_outlier_spoils_its_tile(void**) {
 }
 
 // Below 2^-110 all is zero; the greatest float, constants and values far from zero keep what the
-// promise says, and stay finite.
+// bound says, and stay finite.
 void extremes(void**) {
   for (const int half_bits : {2, 5, 16, 32}) {
     const Format format = packed(half_bits, 65536);
@@ -231,7 +231,7 @@ void damaged_tiles_are_nan(void**) {
 
 int main() {
   const CMUnitTest tests[] = {
-      cmocka_unit_test(errors_are_within_the_promise),
+      cmocka_unit_test(errors_are_within_the_bound),
       cmocka_unit_test(messages_are_full),
       cmocka_unit_test(a_bucket_has_its_bits_where_they_belong),
       cmocka_unit_test(a_nonfinite_value_stays_in_its_bucket),
