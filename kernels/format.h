@@ -68,7 +68,7 @@ SLIMPI_HD std::uint64_t packed_header_bytes(std::uint64_t count) {
   return 8 + (packed_buckets(count) + 3) / 4 * 4;
 }
 // Values of the longest tile: of 16 KiB, which fill a message.
-SLIMPI_HD std::uint32_t longest_packed_tile(int half_bits) {
+SLIMPI_HD constexpr std::uint32_t longest_packed_tile(int half_bits) {
   const std::uint32_t values =
       (std::uint32_t)((16 << 14) / half_bits) / kPackedBucket * kPackedBucket;
   return values < kMostPackedTile ? values : kMostPackedTile;
