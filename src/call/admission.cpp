@@ -189,6 +189,12 @@ Decided decide(Runtime& runtime, comm::Communicator& communicator, const Allredu
   return {{}, &prepared};
 }
 
+Outcome refuse_failed(Runtime& runtime, comm::Communicator& communicator) {
+  const Status status = fail(
+      Status::mpi, "an earlier float sum on this communicator failed; make a new communicator");
+  return Outcome::finished(runtime.raise(communicator.user(), status));
+}
+
 Outcome decide_and_run(Runtime& runtime, comm::Communicator& communicator,
                        const Allreduce& request) {
   const Decided decided = decide(runtime, communicator, request);
@@ -200,11 +206,7 @@ Outcome decide_and_run(Runtime& runtime, comm::Communicator& communicator,
 
 Outcome run(Runtime& runtime, comm::Communicator& communicator, PreparedCall& prepared,
             const Allreduce& request) {
-  if (communicator.failed()) {
-    const Status status = fail(
-        Status::mpi, "an earlier float sum on this communicator failed; make a new communicator");
-    return Outcome::finished(runtime.raise(communicator.user(), status));
-  }
+  if (communicator.failed()) return refuse_failed(runtime, communicator);
   ++communicator.taken;
   communicator.exchange().begin_call();
   // Before this rank sends what nobody would receive.

@@ -45,6 +45,9 @@ Decided decide(Runtime& runtime, comm::Communicator& communicator, const Allredu
 Outcome run(Runtime& runtime, comm::Communicator& communicator, PreparedCall& prepared,
             const Allreduce& request);
 
+// The error of a sum that was decided on, where an earlier one of the communicator failed.
+Outcome refuse_failed(Runtime& runtime, comm::Communicator& communicator);
+
 // decide() and run(). Counts the sum for SLIMPI_CALLS_PER_STEP.
 Outcome decide_and_run(Runtime& runtime, comm::Communicator& communicator,
                        const Allreduce& request);

@@ -114,7 +114,11 @@ Outcome begin_held(const Admission& admitted, const Allreduce& request,
     if (!communicator.connected()) communicator.refuse_type(type_of(request));
     return admitted.outcome;
   }
-  if (CallEstimate::running() != nullptr) return estimate_begun(runtime, communicator, request);
+  if (CallEstimate::running() != nullptr) {
+    // Ranks without an estimate would wait for this one.
+    if (!communicator.connected()) communicator.refuse_to_meet();
+    return estimate_begun(runtime, communicator, request);
+  }
   if (!takes_nonblocking(runtime, communicator))
     return bypass(runtime, BypassReason::nonblocking, communicator, request);
   if (communicator.decides(communicator.begin_nonblocking())) {

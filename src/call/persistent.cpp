@@ -133,9 +133,13 @@ Outcome init_persistent(const Allreduce& request, void* handle) {
   if (CallEstimate::running() != nullptr)
     return bypass(runtime, BypassReason::nonblocking, communicator, request);
   const Decided decided = decide(runtime, communicator, request);
-  if (decided.call == nullptr || communicator.failed()) return decided.outcome;
-  if (const Status status = compare_counts(communicator, request); status != Status::ok)
-    return Outcome::finished(fail_call(runtime, communicator, status));
+  if (decided.call == nullptr) return decided.outcome;
+  if (communicator.failed())
+    return decided.call->decision.take ? refuse_failed(runtime, communicator) : decided.outcome;
+  const Status compared = compare_counts(communicator, request);
+  // MPI could not tell all ranks the nodes; the sums of the communicator go to it from now on.
+  if (communicator.unusable()) return bypass(runtime, BypassReason::failure, communicator, request);
+  if (compared != Status::ok) return Outcome::finished(fail_call(runtime, communicator, compared));
   if (!decided.call->decision.take) return decided.outcome;
   if (!communicator.threaded())
     return bypass(runtime, BypassReason::nonblocking, communicator, request);

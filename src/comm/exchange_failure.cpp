@@ -37,6 +37,7 @@ constexpr auto kLongestDelay = std::chrono::seconds(10);
 
 void Exchange::send_failure(Status status, std::string_view text) {
   if (internal_ == nullptr || internal_->failure == nullptr) return;
+  const std::lock_guard lock(internal_->mutex);
   // Once only: the sends below may read it until the process ends.
   InternalComm::Failure& failure = *internal_->failure.release();
   failure.call = call_;
@@ -53,6 +54,7 @@ void Exchange::send_failure(Status status, std::string_view text) {
 
 // Receives the failure report of one rank, if there is one.
 bool Exchange::receive_failure(int from) {
+  const std::lock_guard lock(internal_->mutex);
   int found = 0;
   mpi::MessageStatus status;
   api_.Iprobe(from, int(Tag::failure), comm(), &found, &status);

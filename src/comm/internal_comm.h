@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <vector>
 
@@ -39,6 +40,10 @@ class InternalComm {
   std::uint64_t first_row(int channel) const {
     return channel == 0 ? 0 : rows_ / 2 + std::uint64_t(channel) * counts_;
   }
+
+  // Channels run in different threads. Whoever probes for a message that any of them may receive,
+  // and whoever uses what follows, holds it; nobody leaves a fiber with it.
+  std::recursive_mutex mutex;
 
   const mpi::Api& api;
   mpi::Comm comm;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "comm/stall.h"
 
+#include <mutex>
 #include <new>
 
 #include "base/log.h"
@@ -41,6 +42,9 @@ Status StallWatch::check_long(Clock::time_point began, Clock::time_point now) {
     step_ = Step::published;
   }
   const auto limit = stall_limit();
+  std::unique_lock<std::recursive_mutex> lock;
+  if (exchange_ != nullptr && exchange_->internal() != nullptr)
+    lock = std::unique_lock(exchange_->internal()->mutex);
   try {
     if (exchange_ != nullptr) exchange_->serve_roll_call();
     if (!compared_ && now - began >= kCompared) {

@@ -169,9 +169,9 @@ Status refuse(Refusal why) {
       return fail(Status::unsupported, "MPI has almost no free context ids for communicators left");
     case Refusal::single_threaded:
       return fail(Status::disagreement,
-                  "some ranks have MPI_THREAD_MULTIPLE and others do not, and the first float sum "
-                  "of a communicator is nonblocking; let all ranks call MPI_Init_thread with the "
-                  "same level, or set SLIMPI_ALGORITHM=off");
+                  "some ranks have MPI_THREAD_MULTIPLE and others do not (or have SLIMPI_ESTIMATE "
+                  "set), and the first float sum of a communicator is nonblocking; let all ranks "
+                  "call MPI_Init_thread with the same level, or set SLIMPI_ALGORITHM=off");
     case Refusal::without_type:
       break;
   }
