@@ -20,7 +20,8 @@ namespace {
     const std::size_t n = count - i < segment ? count - i : segment;
     from.first = random.first + i;
     if (format.codec == Codec::packed) {
-      encode_packed(format, in + i, residual == nullptr ? nullptr : residual + i, n, nullptr, out);
+      encode_packed(format, in + i, residual == nullptr ? nullptr : residual + i, n, nullptr,
+                    in + i + n, out);
     } else if (format.codec != Codec::quantized) {
       encode_plain(format.codec, in + i, residual == nullptr ? nullptr : residual + i, nullptr, n,
                    out);
@@ -108,7 +109,7 @@ namespace {
       encode_bucket(format, from, extremes, {total, nullptr, 0, kept, decoded, nullptr}, n,
                     out + encoded_offset);
     } else if (out != nullptr && format.codec == Codec::packed) {
-      encode_packed(format, total, kept, n, decoded, out + encoded_offset);
+      encode_packed(format, total, kept, n, decoded, nullptr, out + encoded_offset);
     } else if (out != nullptr) {
       encode_plain(format.codec, total, kept, decoded, n, out + encoded_offset);
     }

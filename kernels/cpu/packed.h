@@ -255,9 +255,10 @@ void add_residuals(const Format& format, const float* in, float* residual, std::
 }
 
 // Encodes a tile of n elements of `in`, with what is added of `residual` unless that is null.
-// `decoded` may be null, or `in`.
+// `decoded` may be null, or `in`. Unless null, the n floats at `upcoming`, the next tile, are
+// prefetched.
 void encode_packed(const Format& format, const float* in, float* residual, std::size_t n,
-                   float* decoded, std::byte* out) {
+                   float* decoded, const float* upcoming, std::byte* out) {
   PackedPlan plan;
   for (std::size_t i = 0; i < n; i += kPackedBucket)
     plan.numbers[i / kPackedBucket] = number_at(in, i, n);
@@ -269,11 +270,14 @@ void encode_packed(const Format& format, const float* in, float* residual, std::
   std::memcpy(out + sizeof plan.header, plan.bytes, header - sizeof plan.header);
   std::byte* to = out + header;
   std::size_t i = 0;
-  for (; i + kPackedBucket <= n; i += kPackedBucket)
+  for (; i + kPackedBucket <= n; i += kPackedBucket) {
+    if (upcoming != nullptr) prefetch(upcoming + i, kPackedBucket * sizeof(float));
     to = encode_packed_bucket(plan, i / kPackedBucket,
                               {from + i, residual == nullptr ? nullptr : residual + i,
                                decoded == nullptr ? nullptr : decoded + i},
                               to);
+  }
+
   if (i < n) {
     float values[kPackedBucket] = {}, kept[kPackedBucket], back[kPackedBucket];
     const std::size_t bytes = (n - i) * sizeof(float);
