@@ -31,7 +31,7 @@ differs "one of four" 4 20000 20000 30000 20000
 algorithms='decentralized low_precision_decentralized'
 if expensive; then
   # shellcheck disable=SC2046
-  SLIMPI_MIN_SIZE=0 SLIMPI_BUCKET=64 SLIMPI_LOG=debug \
+  SLIMPI_MIN_SIZE=0 SLIMPI_BUCKET=64 SLIMPI_BITS=4 SLIMPI_LOG=debug \
     differs "61 ranks by Bruck's schedule" 61 $(yes 4099 | head -n 60) 5000
   holds "it is Bruck's" grep -q "schedule between nodes: bruck" err.txt
   algorithms="$algorithms fp16 allreduce qsgd"
