@@ -11,6 +11,7 @@
 
 #include "base/call_locals.h"
 #include "base/files.h"
+#include "base/hash.h"
 
 namespace slimpi {
 
@@ -36,6 +37,17 @@ Activity* take_record(Activity* own) {
   return own;
 }
 
+void copy_cut(std::span<char> to, std::string_view text) {
+  to[text.copy(to.data(), to.size() - 1)] = '\0';
+}
+
+std::uint64_t hash_of(std::string_view name) {
+  if (name.empty()) return 0;
+  Fnv1a hash;
+  hash.add(name);
+  return hash.value() | 1;
+}
+
 }  // namespace
 
 const char* to_string(WaitStage stage) {
@@ -48,7 +60,8 @@ const char* to_string(WaitStage stage) {
                                     "all-gather in the node",
                                     "barrier in the node",
                                     "neighbor exchange",
-                                    "device"};
+                                    "device",
+                                    "MPI_Finalize"};
   return std::size_t(stage) < std::size(kNames) ? kNames[std::size_t(stage)] : "unknown";
 }
 
@@ -100,7 +113,10 @@ void ActiveCall::write(Change change) {
 }
 
 ActiveCall::ActiveCall(const Subject& subject)
-    : record_(take_record(&own_)), first_(subject.first), outer_(t_locals.active) {
+    : record_(take_record(&own_)),
+      first_(subject.first),
+      tensor_(hash_of(subject.tensor)),
+      outer_(t_locals.active) {
   t_locals.active = this;
   write([&](Activity& record) {
     record.state = Activity::State::works;
@@ -113,15 +129,20 @@ ActiveCall::ActiveCall(const Subject& subject)
     record.since = nanoseconds(std::chrono::steady_clock::now());
     record.waits_since = 0;
     record.reported = record.absent_count = 0;
-    const std::size_t length = std::min(subject.name.size(), sizeof record.name - 1);
-    std::memcpy(record.name, subject.name.data(), length);
-    record.name[length] = '\0';
+    copy_cut(record.name, subject.name);
+    copy_cut(record.tensor, subject.tensor);
   });
 }
 
 ActiveCall::~ActiveCall() {
   t_locals.active = outer_;  // calls nest, by callbacks of MPI
   std::atomic_ref(record_->in_use).store(0, std::memory_order_release);
+}
+
+std::uint64_t ActiveCall::sum_word(int bits) const {
+  const std::uint64_t named = std::uint64_t(1) << (bits - 1);
+  if (tensor_ == 0) return count() & (named - 1);
+  return named | ((tensor_ ^ count()) * 0x9e3779b97f4a7c15 >> (65 - bits));
 }
 
 ActiveCall* ActiveCall::current() {
@@ -167,13 +188,18 @@ std::string describe_call(const Activity& record) {
   text += " (";
   if (record.communicator != 0) text += "communicator " + number + ", ";
   text += "rank " + std::to_string(record.rank) + " of " + std::to_string(record.size) + ")";
-  return text + ", " + std::to_string(record.count) + " floats";
+  text += ", " + std::to_string(record.count) + " floats";
+  return record.tensor[0] == '\0' ? text : text + ", tensor " + record.tensor;
 }
 
-std::string describe_other_count(int rank, std::uint64_t count) {
+std::string describe_other_sum(int rank, std::uint64_t word, int bits) {
   const ActiveCall* const call = ActiveCall::current();
-  return "rank " + std::to_string(rank) + " passes " + std::to_string(count) + " floats in " +
-         (call != nullptr ? describe_call(call->record()) : "this call") +
+  const std::uint64_t named = std::uint64_t(1) << (bits - 1);
+  const std::string own = call != nullptr ? describe_call(call->record()) : "this call";
+  if ((word & named) != 0 || (call != nullptr && (call->sum_word(bits) & named) != 0))
+    return "rank " + std::to_string(rank) + " sums another tensor in " + own +
+           "; all ranks must sum the same tensors in the same order";
+  return "rank " + std::to_string(rank) + " passes " + std::to_string(word) + " floats in " + own +
          "; all ranks must pass the same count";
 }
 

@@ -27,7 +27,8 @@ enum class WaitStage : std::uint32_t {
   node_all_gather,
   node_barrier,
   neighbor_exchange,
-  device
+  device,
+  mpi_finalize,  // no wait for others: the rank has called MPI_Finalize
 };
 const char* to_string(WaitStage stage);
 
@@ -46,13 +47,14 @@ struct Activity {
   std::uint64_t call = 0, count = 0;
   std::int64_t since = 0, waits_since = 0;
   char name[48] = "";
+  char tensor[64] = "";  // its name (slimpi_describe_next), cut to this length; "": none
   // Set once the wait was reported: the ranks not heard from, as many as fit.
   std::uint32_t reported = 0, absent_count = 0;
   std::array<std::int32_t, kAbsent> absent{};
 };
 
 struct ActivityFile {
-  static constexpr std::uint64_t kMagic = 0x3176746361706c73;  // "slpactv1" in memory
+  static constexpr std::uint64_t kMagic = 0x3276746361706c73;  // "slpactv2" in memory
   static constexpr const char* kName = "slimpi-activity";
   static constexpr std::size_t kRecords = 16;
 
@@ -79,6 +81,7 @@ class ActiveCall {
     int rank, size;
     std::uint64_t call, count;
     int first = -1;  // rank in MPI_COMM_WORLD of the communicator's first rank; -1: not known
+    std::string_view tensor = {};
   };
   explicit ActiveCall(const Subject& subject);
   ~ActiveCall();
@@ -92,6 +95,10 @@ class ActiveCall {
   std::uint64_t call() const { return record_->call; }
   std::uint64_t count() const { return record_->count; }
   int first() const { return first_; }
+  // What the call sums, in so many bits, by which ranks find out that they sum different things:
+  // the low bits of the count, or of a tensor with a name a hash of name and count, with the
+  // highest bit set.
+  std::uint64_t sum_word(int bits) const;
   void works();
   void in_mpi();
   void waits(WaitStage stage, std::chrono::steady_clock::time_point since);
@@ -111,14 +118,16 @@ class ActiveCall {
   Activity own_;  // of a call that finds all records of the file in use
   Activity* const record_;
   const int first_;
+  const std::uint64_t tensor_;  // hash of the name; 0: none
   ActiveCall* const outer_;
 };
 
-// "call 7 on MPI_COMM_WORLD (communicator 1, rank 0 of 4), 16384 floats"
+// "call 7 on MPI_COMM_WORLD (communicator 1, rank 0 of 4), 16384 floats, tensor layer1.weight"
 std::string describe_call(const Activity& record);
 
-// "rank 1 passes 100 floats in call 7 on ...; all ranks must pass the same count"
-std::string describe_other_count(int rank, std::uint64_t count);
+// Of a rank whose sum_word() of so many bits differs from that of the thread's call: "rank 1 passes
+// 100 floats in call 7 on ...; all ranks must pass the same count", or that it sums another tensor.
+std::string describe_other_sum(int rank, std::uint64_t word, int bits);
 
 // "rank 3", "ranks 1, 2 and 5"; at most `most` are named.
 std::string describe_ranks(std::span<const int> ranks, std::size_t count,

@@ -51,9 +51,16 @@ void copy_failure_text(std::span<char> text) {
 }
 
 const char* to_string(Status status) {
-  constexpr const char* kNames[] = {"ok",          "no memory",      "MPI failed",
-                                    "bad message", "ranks disagree", "device failed",
-                                    "hook failed", "not supported",  "internal error"};
+  constexpr const char* kNames[] = {"ok",
+                                    "no memory",
+                                    "MPI failed",
+                                    "bad message",
+                                    "a rank is absent",
+                                    "ranks disagree",
+                                    "device failed",
+                                    "hook failed",
+                                    "not supported",
+                                    "internal error"};
   return std::size_t(status) < std::size(kNames) ? kNames[std::size_t(status)] : "unknown";
 }
 

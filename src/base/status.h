@@ -14,6 +14,7 @@ enum class [[nodiscard]] Status{
     no_memory,     // host or device memory could not be allocated
     mpi,           // a call to the process's own MPI failed
     bad_message,   // a received message is short, foreign, or not the one expected
+    absent,        // another rank does not take part in the call, or not in time
     disagreement,  // the ranks of a communicator were started with different options
     device,        // the GPU or its driver failed
     hook,          // a user's hook failed; known to all ranks, which are at the same point

@@ -87,7 +87,7 @@ Status estimate_call(Runtime& runtime, comm::Communicator& communicator, const c
   CallEstimate& estimate = *CallEstimate::running();
   bool excluded = false;
   {
-    const ActiveCall active(communicator.subject(std::uint64_t(request.count)));
+    const ActiveCall active(subject(communicator, request));
     SLIMPI_TRY(communicator.find_nodes(request.out));
     SLIMPI_TRY(agree_on_excluded(communicator, request, &excluded));
   }
@@ -144,7 +144,7 @@ Outcome run_by_nodes(Runtime& runtime, comm::Communicator& communicator, Prepare
   const std::vector<comm::Plan>& plans = prepared.decision.plans;
   // Only here, because it costs more than all the steps of a call that is left to MPI.
   const OwnFloats environment;
-  const ActiveCall active(communicator.subject(std::uint64_t(request.count)));
+  const ActiveCall active(subject(communicator, request));
   bool excluded = false;
   const Status found = [&] {
     SLIMPI_TRY(communicator.find_nodes(request.out));
@@ -176,7 +176,7 @@ Decided decide(Runtime& runtime, comm::Communicator& communicator, const Allredu
     const OwnFloats environment;
     // A number of its own: others may still be in the last call, and this one may be left to MPI.
     if (communicator.taken != 0) ++communicator.taken;
-    const ActiveCall active(communicator.subject(std::uint64_t(request.count)));
+    const ActiveCall active(subject(communicator, request));
     const Status begun = begin_communicator(runtime, communicator);
     if (begun != Status::ok) end_if_unlike(runtime, communicator);
     if (begun != Status::ok) return {give_up(runtime, communicator, request, begun)};
@@ -319,7 +319,7 @@ Outcome compare_type(const Admission& admission, const Allreduce& request) {
   comm::Communicator& communicator = *admission.communicator;
   const OwnFloats environment;
   if (communicator.connected()) communicator.exchange().begin_call();
-  const ActiveCall active(communicator.subject(std::uint64_t(request.count)));
+  const ActiveCall active(subject(communicator, request));
   const Status status = communicator.connected()
                             ? begin_communicator(*admission.runtime, communicator)
                             : communicator.compare_type(type_of(request));

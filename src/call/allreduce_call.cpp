@@ -203,7 +203,7 @@ Status AllreduceCall::open_in_node(bool* possible) {
   if (!takes && !named) return Status::ok;
   // Once. Later a rank may fail only where the others wait for it, not in a call that MPI does.
   if (!node.ready()) SLIMPI_TRY(node.prepare(call()));
-  if (named && node.ready() == true) node.shared()->enter(communicator_.taken, count_);
+  if (named && node.ready() == true) node.shared()->enter(*ActiveCall::current());
   *possible = takes && node.ready() == true;
   return Status::ok;
 }

@@ -15,6 +15,11 @@ class AllreduceCall {
  public:
   AllreduceCall(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
                 const Allreduce& request);
+  ~AllreduceCall() {
+    if (communicator_.exchange().sends_left()) scratch_.leave();
+  }
+  AllreduceCall(const AllreduceCall&) = delete;
+  AllreduceCall& operator=(const AllreduceCall&) = delete;
 
   // Runs the plan. `*bypass` is set when all ranks agreed on a fallback to MPI; the buffers are
   // unchanged then. An error means that the ranks may have stopped at different points.

@@ -35,7 +35,7 @@ Status agree_on_foreign(comm::Communicator& communicator, const Allreduce& reque
                     ", whose library or driver was loaded after the first float sum on this "
                     "communicator: load it before, or set SLIMPI_ALGORITHM=off");
   }
-  const ActiveCall active(communicator.subject(std::uint64_t(request.count)));
+  const ActiveCall active(subject(communicator, request));
   std::uint64_t found = owner != nullptr ? 1 : 0;
   SLIMPI_TRY(communicator.exchange().all_max({&found, 1}));
   *foreign = found != 0;

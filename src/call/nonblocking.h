@@ -102,6 +102,9 @@ void end_helper();
 // MPI ends; the requests of persistent sums (persistent.cpp) are not used any more.
 void abandon_persistent();
 
+// MPI_Finalize was called; see Communicator::end_calls().
+void end_persistent();
+
 // The state of a named tensor that a persistent sum of this communicator has; null: none has one.
 comm::Communicator* find_persistent(const comm::Communicator& communicator,
                                     const std::string& name);

@@ -87,7 +87,7 @@ void start(Persistent& persistent) {
 Status compare_counts(comm::Communicator& communicator, const Allreduce& request) {
   const OwnFloats environment;
   communicator.exchange().begin_call();
-  const ActiveCall active(communicator.subject(std::uint64_t(request.count)));
+  const ActiveCall active(subject(communicator, request));
   SLIMPI_TRY(communicator.find_nodes(request.out));
   bool same = true;
   return communicator.exchange().all_true(&same);
@@ -171,6 +171,7 @@ PersistentEnd::~PersistentEnd() {
                                   [&](const auto& one) { return one.get() == one_; });
   if (found == others.list.end()) return;
   ended = std::move(*found);
+  ended->communicator.end_calls();
   others.list.erase(found);
   --g_count;
 }
@@ -183,6 +184,12 @@ comm::Communicator* find_persistent(const comm::Communicator& communicator,
     if (one->of_comm == &communicator && one->tensor && one->tensor->name == name)
       return &one->communicator;
   return nullptr;
+}
+
+void end_persistent() {
+  All& known = all();
+  const std::lock_guard lock(known.mutex);
+  for (const auto& one : known.list) one->communicator.end_calls();
 }
 
 void abandon_persistent() {

@@ -112,6 +112,7 @@ class Runtime {
  private:
   bool is_fatal(mpi::Comm comm) const;
   [[noreturn]] void abort_job(mpi::Comm comm);
+  void wait_for_finalize();
   void save_trace();
   // Writes the name of SLIMPI_TRACE with %r, %h and %p replaced, and a terminating zero, to `name`;
   // %% is a percent sign. Cut to the length of `name`. Returns its length.
@@ -161,6 +162,9 @@ inline bool has_peers(const comm::Communicator& communicator) {
   return !communicator.intercommunicator() && communicator.size() > 1 &&
          !communicator.spans_other_world;
 }
+
+// What a call of the communicator is named by, while its thread is in it.
+ActiveCall::Subject subject(const comm::Communicator& communicator, const Allreduce& request);
 
 // Handles a failure in the middle of a call: reports it to the other ranks and raises an MPI error
 // on the program's communicator. Returns the code for the program. Messages may still be in flight,

@@ -9,6 +9,7 @@
 #include <new>
 
 #include "base/environment.h"
+#include "base/exceptions.h"
 #include "base/files.h"
 #include "base/float_environment.h"
 #include "base/log.h"
@@ -22,6 +23,7 @@
 #include "call/nonblocking.h"
 #include "call/runtime.h"
 #include "comm/used_codec.h"
+#include "comm/waiter.h"
 #include "mpi/internal_comm.h"
 
 namespace slimpi::call {
@@ -193,6 +195,36 @@ void Runtime::check_writability() {
   look("SLIMPI_TRACE", name);
 }
 
+// Ranks that wait for this one get an error in place of a wait without end. MPI_Finalize waits for
+// all ranks, too, but answers nobody.
+void Runtime::wait_for_finalize() {
+  struct End {
+    comm::Communicator* communicator;
+    int word = 0;
+    mpi::Request request = mpi::abi.request_null;
+  };
+  std::vector<std::unique_ptr<End>> ends;  // MPI writes to them, until their requests are complete
+  end_persistent();
+  {
+    const std::lock_guard lock(mutex_);
+    for (comm::Communicator* communicator : communicators_)
+      ends.push_back(std::make_unique<End>(End{communicator}));
+  }
+  for (auto& end : ends) end->communicator->begin_end(&end->word, &end->request);
+  for (comm::Waiter waiter(comm::Waiter::Poll::mpi);; waiter.rest()) {
+    std::erase_if(ends, [&](std::unique_ptr<End>& end) {
+      int done = 1;
+      if (end->request == mpi::abi.request_null ||
+          api.Test(&end->request, &done, mpi::abi.status_ignore) != mpi::kSuccess || done != 0)
+        return true;
+      if (end->communicator->serve_end()) return false;
+      (void)end.release();
+      return true;
+    });
+    if (ends.empty()) return;
+  }
+}
+
 void Runtime::finish(bool mpi_works) {
   if (finished.exchange(true)) return;
   const OwnFloats environment;
@@ -200,6 +232,7 @@ void Runtime::finish(bool mpi_works) {
   if (mpi_works) {
     wait_for_all_sums();
     end_helper();
+    (void)caught([&] { wait_for_finalize(); });
   }
   try {
     write_summary(true);

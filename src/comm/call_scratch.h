@@ -139,6 +139,9 @@ class CallScratchLease {
   CallScratchLease(const CallScratchLease&) = delete;
   CallScratchLease& operator=(const CallScratchLease&) = delete;
 
+  // Leaves the memory to MPI, for good.
+  void leave() { (void)set_.release(); }
+
   CallScratch* take() {
     if (set_ == nullptr) set_ = CallScratchPool::instance().take();
     return set_.get();

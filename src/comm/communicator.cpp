@@ -41,6 +41,7 @@ Communicator::Communicator(const Communicator& parent, int number, int channel)
   CallScratchPool::instance().add_user();
   exchange_.open(parent.exchange_.internal(), channel, number);
   exchange_.set_layout(&layout_);
+  exchange_.set_timeout(parent.exchange_.timeout());
   // The sum has one tensor, in one place.
   config_.calls_per_step = 0;
 }
@@ -57,12 +58,6 @@ Communicator::~Communicator() {
   attachments_.clear();
   CallScratchPool::instance().remove_user();
   for (const auto& [role, stream] : streams_) std::get<0>(role)->close_stream(stream);
-  // MPI may still use those that have not arrived everywhere.
-  for (auto& sent : sent_) {
-    int done = 0;
-    if (api_.Test(&sent->request, &done, mpi::abi.status_ignore) != mpi::kSuccess || done == 0)
-      (void)sent.release();
-  }
 }
 
 // A rank may come late to its first call, or never. The wait names those from which nothing has
@@ -70,7 +65,7 @@ Communicator::~Communicator() {
 // ranks report failures is what they are making.
 Status Communicator::wait_for_ranks(mpi::Request& request, std::span<const int> arrivals) {
   Waiter waiter(Waiter::Poll::mpi, nullptr, WaitStage::new_communicator);
-  waiter.stall().set_arrivals(arrivals);
+  waiter.stall().set_arrivals(arrivals, std::chrono::seconds(config_.timeout.value_or(0)));
   for (int done = 0;;) {
     const int code = api_.Test(&request, &done, mpi::abi.status_ignore);
     if (code != mpi::kSuccess) return fail(Status::mpi, mpi::error_text(api_, code));
@@ -119,7 +114,7 @@ Status Communicator::new_channel(int* number, int* channel) {
 }
 
 void Communicator::send_refusal(mpi::Refusal refusal) {
-  sent_.push_back(std::make_unique<mpi::FirstExchange>());
+  sent_.push_back(mpi::FirstExchange::make());
   (void)sent_.back()->begin(api_, user_, 0, refusal);
 }
 
@@ -140,11 +135,11 @@ void Communicator::finish_refusals() {
 }
 
 Status Communicator::compare_type(ElementType type) {
-  mpi::FirstExchange exchange;
-  SLIMPI_TRY(exchange.begin(api_, user_, 0, mpi::without(type)));
-  SLIMPI_TRY(wait_for_ranks(exchange.request, exchange.arrivals()));
+  const mpi::FirstExchange::Owner exchange = mpi::FirstExchange::make();
+  SLIMPI_TRY(exchange->begin(api_, user_, 0, mpi::without(type)));
+  SLIMPI_TRY(wait_for_ranks(exchange->request, exchange->arrivals()));
   // Who makes an internal communicator has a number for it.
-  if (exchange.number() > 0) return publish_refusal(mpi::refuse(mpi::without(type)));
+  if (exchange->number() > 0) return publish_refusal(mpi::refuse(mpi::without(type)));
   compared_.add(type);
   return Status::ok;
 }
@@ -157,10 +152,29 @@ Status Communicator::publish_refusal(Status status) {
     log_error(failure_text());
     usleep(kTimeToForward);
   }
-  mpi::FirstExchange published;
-  SLIMPI_TRY(published.begin(api_, user_, 0, mpi::Refusal::none));
-  SLIMPI_TRY(wait_for_ranks(published.request, {}));
+  const mpi::FirstExchange::Owner published = mpi::FirstExchange::make();
+  SLIMPI_TRY(published->begin(api_, user_, 0, mpi::Refusal::none));
+  SLIMPI_TRY(wait_for_ranks(published->request, {}));
   return fail(status, text);
+}
+
+void Communicator::end_calls() {
+  exchange_.internal()->roll_call.end_calls(std::uint32_t(number_), std::uint32_t(taken));
+}
+
+void Communicator::begin_end(int* word, mpi::Request* request) {
+  if (!connected() || failed()) return;
+  end_calls();
+  exchange_.internal()->roll_call.finalize();
+  *word = 0;
+  (void)api_.Iallreduce(mpi::abi.in_place, word, 1, mpi::abi.type_int, mpi::abi.op_max,
+                        exchange_.comm(), request);
+}
+
+bool Communicator::serve_end() {
+  exchange_.serve_roll_call();
+  (void)exchange_.check();
+  return exchange_.internal()->failed_count == 0;
 }
 
 void Communicator::abandon() {

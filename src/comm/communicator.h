@@ -158,14 +158,15 @@ class Communicator {
   Status agree_on_made(Status here, bool* all);
   // This communicator's number in messages; the same on all ranks. 0 before agree().
   int number() const { return number_; }
-  ActiveCall::Subject subject(std::uint64_t count) const {
+  ActiveCall::Subject subject(std::uint64_t count, std::string_view tensor = {}) const {
     return {std::uint64_t(number_),
             name_,
             rank_,
             size_,
             taken,
             count,
-            exchange_.trace().first_world_rank()};
+            exchange_.trace().first_world_rank(),
+            tensor};
   }
 
   // Calls so far that slimpi took, or would have taken but for what the ranks then agreed on, and
@@ -184,6 +185,16 @@ class Communicator {
     attachments_.emplace_back(&kAttachmentKey<Type>, std::move(made));
     return result;
   }
+
+  // No call follows on this rank, which says so to ranks that wait, from begin_end() on.
+  void end_calls();
+
+  // This rank has called MPI_Finalize: ranks that wait for it in a later call get an error that
+  // says so. Starts `request`, which is complete when all ranks have, unless a call failed before;
+  // `word` is valid until then.
+  void begin_end(int* word, mpi::Request* request);
+  // Answers ranks that wait. False where a rank has reported a failure: it has not begun the end.
+  bool serve_end();
 
   // Drops all MPI handles without freeing them: after MPI_Finalize began nothing may be freed.
   void abandon();
@@ -211,7 +222,7 @@ class Communicator {
   bool refused_ = false;   // by refuse_to_meet()
   ElementTypes compared_;  // that no rank has
   mpi::Refusal refusal_ = mpi::Refusal::none;
-  std::vector<std::unique_ptr<mpi::FirstExchange>> sent_;  // that nobody here waits for
+  std::vector<mpi::FirstExchange::Owner> sent_;  // that nobody here waits for
   bool changed_ = false;  // options of this rank, since the ranks compared theirs
   std::string name_;
   NodeLayout layout_;

@@ -33,6 +33,10 @@ class Exchange final : public PointToPoint {
   void close();
   const std::shared_ptr<InternalComm>& internal() const { return internal_; }
 
+  // SLIMPI_TIMEOUT of the communicator; 0: never.
+  void set_timeout(std::chrono::seconds timeout) { timeout_ = timeout; }
+  std::chrono::seconds timeout() const { return timeout_; }
+
   // With `layout` it is known which messages go between nodes; only these are counted as sent.
   void set_layout(const NodeLayout* layout) { layout_ = layout; }
 
@@ -114,6 +118,9 @@ class Exchange final : public PointToPoint {
     if (internal_ != nullptr) internal_->roll_call.drain(internal_->comm);
   }
 
+  // Whether MPI may still read messages of a call that failed: their memory is never used again.
+  bool sends_left() const { return sends_left_; }
+
   const MessageTrace& trace() const { return trace_; }
 
   const mpi::Api& api() const { return api_; }
@@ -129,13 +136,13 @@ class Exchange final : public PointToPoint {
   Status pass_words(int to, int from, std::size_t count);
   Status move_words(std::span<std::uint64_t> words, int to, int from);
   Status agree(std::span<std::uint64_t> values, bool on_minimum);
-  Status describe_counts(std::uint64_t most, std::uint64_t least);
+  Status describe_sums(std::uint64_t most, std::uint64_t least);
   void send_failure(Status status, std::string_view text);
   bool receive_failure(int from = mpi::abi.any_source);
   bool receive_stray();
   void cancel_receives(std::span<mpi::Request> requests);
   void drain(std::span<mpi::Request> requests);
-  void release_sends(std::span<mpi::Request> requests);
+  void release_sends(Status status, std::span<mpi::Request> requests);
   bool finished(mpi::Request& request);
   int mpi_tag(Tag tag) const;
   Status mpi_failed(const char* what, int code) const;
@@ -143,6 +150,7 @@ class Exchange final : public PointToPoint {
   const mpi::Api& api_;
   std::shared_ptr<InternalComm> internal_;
   int channel_ = 0;
+  std::chrono::seconds timeout_{0};
   int rank_ = 0, size_ = 0;                   // in the communicator
   mpi::Comm sums_comm_ = mpi::abi.comm_null;  // of sum_by_mpi(); channels other than 0
   Statistics& statistics_;
@@ -160,6 +168,7 @@ class Exchange final : public PointToPoint {
   // Every message since the last settle. A request may be in use again: the last entry counts.
   std::vector<Started> started_;
   MessageTrace trace_;
+  bool sends_left_ = false;
   std::uint64_t call_ = 0;  // calls that have begun
   // The words of an agreement that is under way: those that are sent, then those that are
   // received. After a failure they are left to MPI, which may still use them.

@@ -17,20 +17,21 @@ namespace slimpi::comm {
 
 namespace {
 
-// Count and rank as one word, by which the maximum of all words is of the largest count.
-constexpr int kRankBits = 24;
-constexpr std::uint64_t kRanks = 1 << kRankBits, kMostCount = (std::uint64_t(1) << 40) - 1;
-std::uint64_t count_of(std::uint64_t word) {
+// What the call sums and the rank as one word, by which the maximum of all words is of the largest
+// count.
+constexpr int kRankBits = 24, kSumBits = 64 - kRankBits;
+constexpr std::uint64_t kRanks = 1 << kRankBits;
+std::uint64_t sum_of(std::uint64_t word) {
   return word >> kRankBits;
 }
-std::uint64_t own_count() {
+std::uint64_t own_sum() {
   const ActiveCall* const call = ActiveCall::current();
-  return call == nullptr ? 0 : std::min(call->count(), kMostCount);
+  return call == nullptr ? 0 : call->sum_word(kSumBits);
 }
 
-// The words in front of those that the ranks agree on: the maxima of count and rank, and of the
-// number of words, each with that of the complement. So all ranks know the largest and the smallest
-// one.
+// The words in front of those that the ranks agree on: the maxima of what is summed and rank, and
+// of the number of words, each with that of the complement. So all ranks know the largest and the
+// smallest one.
 constexpr std::size_t kFront = 4;
 
 }  // namespace
@@ -82,7 +83,7 @@ Status Exchange::spread_maxima(std::span<std::uint64_t> words) {
 // The words beyond the first message follow in a second one, once all ranks know how many there
 // are. So no message is longer than its receive.
 Status Exchange::agree(std::span<std::uint64_t> values, bool on_minimum) {
-  const std::uint64_t own = own_count() << kRankBits | std::uint64_t(rank_);
+  const std::uint64_t own = own_sum() << kRankBits | std::uint64_t(rank_);
   agreed_.assign(std::max(kAgreed, kFront + values.size()), 0);
   agreed_[0] = own;
   agreed_[1] = ~own;
@@ -96,8 +97,7 @@ Status Exchange::agree(std::span<std::uint64_t> values, bool on_minimum) {
     const Slice slice("agreement", values.size_bytes());
     const std::span all(agreed_);
     SLIMPI_TRY(spread_maxima(all.first(kAgreed)));
-    if (count_of(agreed_[0]) != count_of(~agreed_[1]))
-      return describe_counts(agreed_[0], ~agreed_[1]);
+    if (sum_of(agreed_[0]) != sum_of(~agreed_[1])) return describe_sums(agreed_[0], ~agreed_[1]);
     if (agreed_[2] != ~agreed_[3])
       return publish_disagreement(
           fail(Status::disagreement,
@@ -158,11 +158,11 @@ Status Exchange::all_true(bool* flag) {
   return Status::ok;
 }
 
-// Names the rank with the largest count or with the smallest, whichever is not this one's.
-Status Exchange::describe_counts(std::uint64_t most, std::uint64_t least) {
-  const std::uint64_t other = count_of(most) != own_count() ? most : least;
+// Names the rank with the largest word or with the smallest, whichever is not this one's.
+Status Exchange::describe_sums(std::uint64_t most, std::uint64_t least) {
+  const std::uint64_t other = sum_of(most) != own_sum() ? most : least;
   return publish_disagreement(
-      fail(Status::disagreement, describe_other_count(int(other % kRanks), count_of(other))));
+      fail(Status::disagreement, describe_other_sum(int(other % kRanks), sum_of(other), kSumBits)));
 }
 
 Status Exchange::publish_disagreement(Status status) {

@@ -153,13 +153,18 @@ void Exchange::drain(std::span<mpi::Request> requests) {
 }
 
 // MPI may read a message directly from this rank's memory until the receiver has it or has failed.
-void Exchange::release_sends(std::span<mpi::Request> requests) {
+// A receiver that is absent may never do either, so then the memory is left to MPI.
+void Exchange::release_sends(Status status, std::span<mpi::Request> requests) {
+  const auto end = Clock::now() + kPatience;
   for (mpi::Request& request : requests) {
     const Started* const started = find(request);
     if (started == nullptr || !started->message.sent) continue;
     Waiter waiter(Waiter::Poll::mpi);
-    while (!finished(request) && !internal_->failed_ranks[std::size_t(started->message.peer)])
+    while (!finished(request) && !internal_->failed_ranks[std::size_t(started->message.peer)] &&
+           !sends_left_) {
       if (!receive_failure()) waiter.rest();
+      sends_left_ = status == Status::absent && Clock::now() > end;
+    }
     if (request != mpi::abi.request_null) api_.Request_free(&request);
   }
 }
@@ -172,7 +177,7 @@ Status Exchange::settle(Status status, std::span<mpi::Request> requests) {
     (void)caught([&] { cancel_receives(requests); });
     send_failure(status, cleaning_up.before());
     (void)caught([&] { drain(requests); });
-    (void)caught([&] { release_sends(requests); });
+    (void)caught([&] { release_sends(status, requests); });
   }
   started_.clear();
   trace_.settled();

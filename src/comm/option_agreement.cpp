@@ -70,6 +70,7 @@ Status Communicator::agree(const std::string& rules) {
                                    "start all ranks with the same value");
   // A change on one rank that leads to the values of the others is a change on all of them.
   if (sums[2 * entries.size()] != 0) start_anew();
+  exchange_.set_timeout(std::chrono::seconds(config_.timeout.value_or(0)));
   SLIMPI_TRY(compare_sums());
   agreed_.store(true, std::memory_order_release);
   return Status::ok;

@@ -6,18 +6,23 @@
 namespace slimpi::comm {
 
 namespace {
-
 constexpr int kWords = 8;  // of 4 bytes in a Note
-
-// Of the calling thread's call: other threads may be in calls of other communicators.
-RollCall::Place own_place() {
-  const ActiveCall* const call = ActiveCall::current();
-  if (call == nullptr) return {0, 0, WaitStage::none, 0};
-  return {std::uint32_t(call->record().communicator), std::uint32_t(call->call()),
-          call->record().stage, call->count()};
-}
-
 }  // namespace
+
+// For a rank that waits in a call of `communicator`. Of the calling thread's call: other threads
+// may be in calls of other communicators.
+RollCall::Place RollCall::own_place(std::uint32_t communicator) const {
+  if (finalized_) {
+    const auto last = last_calls_.find(communicator);
+    return last != last_calls_.end()
+               ? Place{communicator, last->second, WaitStage::mpi_finalize, 0, 0}
+               : Place{0, 0, WaitStage::none, 0, 0};
+  }
+  const ActiveCall* const call = ActiveCall::current();
+  if (call == nullptr) return {0, 0, WaitStage::none, 0, 0};
+  return {std::uint32_t(call->record().communicator), std::uint32_t(call->call()),
+          call->record().stage, std::uint32_t(call->sum_word(32)), call->count()};
+}
 
 // MPI may read a note until its request is complete.
 void RollCall::send(mpi::Comm comm, int to, const Note& note) {
@@ -63,9 +68,10 @@ void RollCall::ask(mpi::Comm comm, int peer, bool* asked) {
   // a rank was then.
   ++question_;
   answers_.assign(std::size_t(size), std::nullopt);
-  answers_[std::size_t(rank)] = own_place();
+  answers_[std::size_t(rank)] = own_place(0);
+  const std::uint32_t communicator = answers_[std::size_t(rank)]->communicator;
   for (int to = 0; to < size; ++to)
-    if (to != rank && is_silent(to)) send(comm, to, {0, question_, 0, 0, 0, 0, 0});
+    if (to != rank && is_silent(to)) send(comm, to, {0, question_, communicator, 0, 0, 0, 0});
 }
 
 void RollCall::serve(mpi::Comm comm) {
@@ -73,13 +79,13 @@ void RollCall::serve(mpi::Comm comm) {
   // Questions are answered by every rank that waits long, whether it asks itself or not.
   for (int from = 0; receive(comm, &note, &from);) {
     if (note.is_answer == 0) {
-      const Place here = own_place();
+      const Place here = own_place(note.communicator);
       send(comm, from,
-           {1, note.question, here.communicator, here.call, std::uint32_t(here.stage), 0,
+           {1, note.question, here.communicator, here.call, std::uint32_t(here.stage), here.sum,
             here.count});
     } else if (note.question == question_ && std::size_t(from) < answers_.size()) {
       answers_[std::size_t(from)] =
-          Place{note.communicator, note.call, WaitStage(note.stage), note.count};
+          Place{note.communicator, note.call, WaitStage(note.stage), note.sum, note.count};
     }
   }
   release_sent();

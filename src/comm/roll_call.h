@@ -6,6 +6,7 @@
 #pragma once
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -23,12 +24,22 @@ class RollCall {
   struct Place {
     std::uint32_t communicator;  // its number; see Communicator::number
     std::uint32_t call;          // low half
-    WaitStage stage;
+    WaitStage stage;             // mpi_finalize: `call` is the last one of the rank
+    std::uint32_t sum;           // ActiveCall::sum_word
     std::uint64_t count;
   };
 
   // Of more ranks than this only one is asked.
   static constexpr int kMostRanks = 256;
+
+  // The last call of this rank on a communicator, both as in Place. Of many the oldest is
+  // forgotten.
+  void end_calls(std::uint32_t communicator, std::uint32_t last_call) {
+    last_calls_[communicator] = last_call;
+    if (last_calls_.size() > std::size_t(kMostRanks)) last_calls_.erase(last_calls_.begin());
+  }
+  // This rank has called MPI_Finalize. Asked about a communicator, it says which call was the last.
+  void finalize() { finalized_ = true; }
 
   // Asks all other ranks of `comm`; of more than kMostRanks only `peer`, unless it is negative.
   // *asked: whether any was.
@@ -51,7 +62,7 @@ class RollCall {
 
  private:
   struct Note {
-    std::uint32_t is_answer, question, communicator, call, stage, unused;
+    std::uint32_t is_answer, question, communicator, call, stage, sum;
     std::uint64_t count;
   };
   struct Outgoing {
@@ -59,6 +70,7 @@ class RollCall {
     mpi::Request request = mpi::abi.request_null;
   };
 
+  Place own_place(std::uint32_t communicator) const;
   void send(mpi::Comm comm, int to, const Note& note);
   bool receive(mpi::Comm comm, Note* note, int* from);
   void release_sent();
@@ -66,6 +78,8 @@ class RollCall {
   const mpi::Api& api_;
   std::uint32_t question_ = 0;  // number of the last one
   int only_ = -1;               // the one rank that the last question went to; -1: to all
+  std::map<std::uint32_t, std::uint32_t> last_calls_;
+  bool finalized_ = false;
   std::vector<std::optional<Place>> answers_;
   std::deque<std::unique_ptr<Outgoing>> outgoing_;
 };

@@ -24,6 +24,10 @@ std::string describe_others(const RollCall& roll_call, const ActiveCall& call) {
     const auto& place = roll_call.answers()[rank];
     if (!place || (is_same_call(*place, call) && place->count == call.count())) continue;
     ++named;
+    if (place->stage == WaitStage::mpi_finalize) {
+      text += "; rank " + std::to_string(rank) + " has called MPI_Finalize";
+      continue;
+    }
     text += "; rank " + std::to_string(rank) + " waits in call " + std::to_string(place->call) +
             ", " + std::to_string(place->count) + " floats, stage " + to_string(place->stage);
   }
@@ -41,7 +45,11 @@ Status StallWatch::check_long(Clock::time_point began, Clock::time_point now) {
     if (call != nullptr) call->waits(stage_, began);
     step_ = Step::published;
   }
-  const auto limit = stall_limit();
+  if (exchange_ != nullptr) timeout_ = exchange_->timeout();
+  const auto limit = stall_limit(), waited = std::chrono::floor<std::chrono::seconds>(now - began);
+  // 0: never.
+  const bool long_enough = limit.count() != 0 && waited >= limit,
+             too_long = timeout_.count() != 0 && waited >= timeout_;
   std::unique_lock<std::recursive_mutex> lock;
   if (exchange_ != nullptr && exchange_->internal() != nullptr)
     lock = std::unique_lock(exchange_->internal()->mutex);
@@ -53,25 +61,29 @@ Status StallWatch::check_long(Clock::time_point began, Clock::time_point now) {
       if (!asked_) ask();
     }
     // At every check: answers arrive at any time, one after the other.
-    if (asked_) SLIMPI_TRY(compare_counts());
-    // SLIMPI_STALL=0 turns off the report, not the comparison of counts.
-    if (limit.count() == 0) return Status::ok;
-    if (step_ == Step::published && now - began >= limit) {
+    if (asked_) SLIMPI_TRY(compare_calls());
+    if ((step_ == Step::published && (long_enough || too_long)) ||
+        (step_ == Step::reported && too_long)) {
       ask();
       asked_at_ = now;
-      step_ = Step::asked;
+      step_ = step_ == Step::published ? Step::asked : Step::asked_again;
     }
-    if (step_ != Step::asked) return Status::ok;
-    // A rank that has not answered in time is computing, or blocks in MPI, or has left the job.
-    const bool answered = asked_ ? exchange_->roll_call().complete() : true;
-    if (!answered && now - asked_at_ < kTimeToAnswer) return Status::ok;
+    if ((step_ != Step::asked && step_ != Step::asked_again) || !others_answered(now))
+      return Status::ok;
+    if (too_long) return time_out(waited);
     step_ = Step::reported;
-    report(now - began);
+    report(waited);
   } catch (const std::bad_alloc&) {
     // There will be no report of this wait.
     step_ = Step::reported;
+    if (too_long) return fail(Status::absent, "a wait lasted longer than SLIMPI_TIMEOUT");
   }
   return Status::ok;
+}
+
+// A rank that has not answered in time is computing, or blocks in MPI, or has left the job.
+bool StallWatch::others_answered(Clock::time_point now) const {
+  return !asked_ || exchange_->roll_call().complete() || now - asked_at_ >= kTimeToAnswer;
 }
 
 void StallWatch::ask() {
@@ -80,15 +92,24 @@ void StallWatch::ask() {
   exchange_->roll_call().ask(exchange_->comm(), peer, &asked_);
 }
 
-// A rank in an earlier or a later call may be right: calls overlap.
-Status StallWatch::compare_counts() const {
+// A rank in an earlier or a later call may be right: calls overlap. A rank that has called
+// MPI_Finalize begins no call any more; it may have completed this one.
+Status StallWatch::compare_calls() const {
   const ActiveCall* const call = ActiveCall::current();
   if (call == nullptr) return Status::ok;
   const auto& answers = exchange_->roll_call().answers();
-  for (std::size_t rank = 0; rank < answers.size(); ++rank)
-    if (const auto& place = answers[rank];
-        place && is_same_call(*place, *call) && place->count != call->count())
-      return fail(Status::bad_message, describe_other_count(int(rank), place->count));
+  for (std::size_t rank = 0; rank < answers.size(); ++rank) {
+    const auto& place = answers[rank];
+    if (!place || place->communicator != std::uint32_t(call->record().communicator)) continue;
+    if (place->stage == WaitStage::mpi_finalize) {
+      if (std::int32_t(place->call - std::uint32_t(call->call())) < 0)
+        return fail(Status::absent, "rank " + std::to_string(rank) +
+                                        " has called MPI_Finalize and does not take part in " +
+                                        describe_call(call->record()));
+    } else if (is_same_call(*place, *call) && place->sum != std::uint32_t(call->sum_word(32))) {
+      return fail(Status::bad_message, describe_other_sum(int(rank), place->sum, 32));
+    }
+  }
   return Status::ok;
 }
 
@@ -113,19 +134,29 @@ std::string StallWatch::find_absent(std::vector<int>* absent) const {
          (absent->size() == 1 ? "s" : "") + " without slimpi";
 }
 
-// Once for each wait. The wait goes on after it: slimpi ends no job because a rank is late.
-void StallWatch::report(Clock::duration waited) {
-  ActiveCall* const call = ActiveCall::current();
-  std::vector<int> absent;
-  const std::string who = find_absent(&absent);
+std::string StallWatch::describe(Clock::duration waited, std::vector<int>* absent) const {
+  const ActiveCall* const call = ActiveCall::current();
+  const std::string who = find_absent(absent);
   std::string text =
-      "waits for " +
       std::to_string(std::chrono::duration_cast<std::chrono::seconds>(waited).count()) + " s in ";
   text += call != nullptr ? describe_call(call->record()) : "no call";
   text += std::string(", stage ") + to_string(stage_) + ": " + who;
   if (asked_ && call != nullptr) text += describe_others(exchange_->roll_call(), *call);
-  log_warn(text);
-  if (call != nullptr) call->reported(absent);
+  return text;
+}
+
+// Once for each wait, which goes on after it.
+void StallWatch::report(Clock::duration waited) {
+  std::vector<int> absent;
+  log_warn("waits for " + describe(waited, &absent));
+  if (ActiveCall* const call = ActiveCall::current(); call != nullptr) call->reported(absent);
+}
+
+Status StallWatch::time_out(Clock::duration waited) {
+  std::vector<int> absent;
+  return fail(Status::absent, "waited " + describe(waited, &absent) +
+                                  "; SLIMPI_TIMEOUT=" + std::to_string(timeout_.count()) +
+                                  " makes this an error, 0 waits for ever");
 }
 
 void StallWatch::end() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One wait: an error if another rank waits in the same call with another count, and the report of
-// SLIMPI_STALL when the wait lasts too long.
+// One wait: an error if another rank sums something else in the same call, or has called
+// MPI_Finalize before it; the report of SLIMPI_STALL when the wait lasts long; and the error of
+// SLIMPI_TIMEOUT when it lasts too long.
 #pragma once
 #include <chrono>
 #include <span>
@@ -30,27 +31,34 @@ class StallWatch {
   StallWatch& operator=(const StallWatch&) = delete;
 
   // Of a wait that began at `began`; to be called again and again. Throws nothing. Fails where the
-  // ranks pass different counts to one call: then the wait would never end.
+  // wait would never end, and after SLIMPI_TIMEOUT.
   Status check(Clock::time_point began, Clock::time_point now) {
     return now - began >= kPublished ? check_long(began, now) : Status::ok;
   }
 
-  // Without an exchange: a word of each rank, negative until something came from that rank.
-  void set_arrivals(std::span<const int> arrivals) { arrivals_ = arrivals; }
+  // Without an exchange: a word of each rank, negative until something came from that rank, and
+  // SLIMPI_TIMEOUT.
+  void set_arrivals(std::span<const int> arrivals, std::chrono::seconds timeout) {
+    arrivals_ = arrivals;
+    timeout_ = timeout;
+  }
 
  private:
-  enum class Step { unpublished, published, asked, reported };
+  enum class Step { unpublished, published, asked, reported, asked_again };
 
   // A wait shorter than this is not published, and its rank answers no questions.
   static constexpr auto kPublished = std::chrono::milliseconds(50);
-  // After this time the ranks that wait compare their counts.
+  // After this time the ranks that wait compare what they sum.
   static constexpr auto kCompared = std::chrono::seconds(2);
   // How long the others have to answer.
   static constexpr auto kTimeToAnswer = std::chrono::seconds(1);
 
   Status check_long(Clock::time_point began, Clock::time_point now);
-  Status compare_counts() const;
+  Status compare_calls() const;
+  bool others_answered(Clock::time_point now) const;
+  std::string describe(Clock::duration waited, std::vector<int>* absent) const;
   void report(Clock::duration waited);
+  Status time_out(Clock::duration waited);
   void ask();
   std::string find_absent(std::vector<int>* absent) const;
   void end();
@@ -60,7 +68,8 @@ class StallWatch {
   WaitStage stage_;
   std::span<const int> arrivals_;
   Step step_ = Step::unpublished;
-  bool compared_ = false;  // the others were asked in order to compare counts, or nobody can be
+  std::chrono::seconds timeout_{0};
+  bool compared_ = false;  // the others were asked in order to compare calls, or nobody can be
   bool asked_ = false;     // others were asked; see RollCall
   Clock::time_point asked_at_{};
 };

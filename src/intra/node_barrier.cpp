@@ -17,13 +17,13 @@ struct NodeBarrier::Line {
   // Two words, used alternately. Before a rank overwrites word n by word n + 2, it has passed the
   // barrier after word n + 1. All ranks reached that barrier after they had read word n.
   std::uint64_t words[2];
-  // The last call that enter() named, by its low bits, and its count; 0: none.
+  // The last call that enter() named, by its low bits, and what it sums; 0: none.
   std::atomic<std::uint64_t> entered;
 };
 
 namespace {
-constexpr int kCountBits = 40;
-constexpr std::uint64_t kCountMask = (std::uint64_t(1) << kCountBits) - 1;
+constexpr int kSumBits = 40;
+constexpr std::uint64_t kSumMask = (std::uint64_t(1) << kSumBits) - 1;
 }  // namespace
 
 // All zero at first.
@@ -32,17 +32,17 @@ NodeBarrier::Line& NodeBarrier::line(int local) const {
   return *reinterpret_cast<Line*>(segment_->line(local));
 }
 
-void NodeBarrier::enter(std::uint64_t call, std::uint64_t count) {
+void NodeBarrier::enter(const ActiveCall& call) {
   line(local_rank())
-      .entered.store(call << kCountBits | std::min(count, kCountMask), std::memory_order_relaxed);
+      .entered.store(call.call() << kSumBits | call.sum_word(kSumBits), std::memory_order_relaxed);
 }
 
 // On one node a node-local rank is the rank of the communicator.
 Status NodeBarrier::compare_entered(int local) const {
   const std::uint64_t mine = line(local_rank()).entered.load(std::memory_order_relaxed),
                       other = line(local).entered.load(std::memory_order_relaxed);
-  if (mine == other || mine >> kCountBits != other >> kCountBits) return Status::ok;
-  return fail(Status::bad_message, describe_other_count(local, other & kCountMask));
+  if (mine == other || mine >> kSumBits != other >> kSumBits) return Status::ok;
+  return fail(Status::bad_message, describe_other_sum(local, other & kSumMask, kSumBits));
 }
 
 // A plain store: the release of the next barrier publishes it.

@@ -26,10 +26,10 @@ class NodeBarrier {
   int local_rank() const { return segment_->me(); }
   NodeSegment& segment() const { return *segment_; }
 
-  // For a communicator on one node: says which call this rank is in, and its count, also where it
-  // leaves the call to MPI. A rank that waits in a barrier of the same call for one with another
-  // count fails.
-  void enter(std::uint64_t call, std::uint64_t count);
+  // For a communicator on one node: says which call this rank is in, and what it sums, also where
+  // it leaves the call to MPI. A rank that waits in a barrier of the same call for one that sums
+  // something else fails.
+  void enter(const ActiveCall& call);
 
   // Returns when every rank of the node has called it as often as this one. What a rank wrote
   // before is visible to the others after it. MPI makes progress meanwhile, because another rank

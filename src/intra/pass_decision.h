@@ -26,9 +26,9 @@ constexpr std::uint64_t kChecked = 1 << 6;  // kUnfit says if a device may add t
 constexpr int kEnvironmentShift = 16;
 constexpr std::uint64_t kEnvironment = std::uint64_t(0xffff) << kEnvironmentShift;
 
-// The low half of the call's count: different counts are an error of the program.
-constexpr int kCountShift = 32;
-constexpr std::uint64_t kCount = std::uint64_t(0xffffffff) << kCountShift;
+// What the call sums (ActiveCall::sum_word): a difference is an error of the program.
+constexpr int kSumShift = 32, kSumBits = 32;
+constexpr std::uint64_t kSum = std::uint64_t(0xffffffff) << kSumShift;
 
 }  // namespace published
 

@@ -18,24 +18,24 @@ BlockPass::BlockPass(comm::Call& call, const comm::InterNodeGroup& group)
 }
 
 // The ranks of the node are named by their numbers in the communicator.
-std::string BlockPass::describe_counts() const {
+std::string BlockPass::describe_sums() const {
   const std::vector<int>& ranks = call_.communicator.layout().node_ranks();
   int other = 0;
-  while ((shared_.word(other) & published::kCount) == call_.count << published::kCountShift)
-    ++other;
-  return describe_other_count(ranks[std::size_t(other)],
-                              shared_.word(other) >> published::kCountShift);
+  const auto sum_of = [&](int local) { return shared_.word(local) >> published::kSumShift; };
+  while (sum_of(other) == sum_of(shared_.local_rank())) ++other;
+  return describe_other_sum(ranks[std::size_t(other)], sum_of(other), published::kSumBits);
 }
 
 Status BlockPass::offer(std::uint64_t word) {
   const NcclGroup::Readiness mine = nccl().readiness(call_.location);
   if (mine == NcclGroup::unavailable) shared_.segment().pin(call_.location);
-  shared_.publish(std::uint64_t(mine) | word | call_.count << published::kCountShift);
+  const ActiveCall* const active = ActiveCall::current();
+  const std::uint64_t sum = active != nullptr ? active->sum_word(published::kSumBits) : call_.count;
+  shared_.publish(std::uint64_t(mine) | word | sum << published::kSumShift);
   if (mine != NcclGroup::ready) SLIMPI_TRY(copy_to_others(0));
   SLIMPI_TRY(barrier());
-  return shared_.published().alike(published::kCount)
-             ? Status::ok
-             : fail(Status::bad_message, describe_counts());
+  return shared_.published().alike(published::kSum) ? Status::ok
+                                                    : fail(Status::bad_message, describe_sums());
 }
 
 // When this returns, the first block is in the message buffers, unless the call is done by nccl.

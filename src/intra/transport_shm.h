@@ -88,7 +88,7 @@ class BlockPass : protected NodePass {
  private:
   Status run_sum();
   Status run_share();
-  std::string describe_counts() const;
+  std::string describe_sums() const;
   NcclGroup& nccl() const { return *shared_.segment().nccl; }
   BufferRing& ring() const { return shared_.segment().ring; }
   // Whether kernels can read the others' buffers where they are.

@@ -113,11 +113,11 @@ Status create(const Api& api, mpi::Comm parent, mpi::Group group, mpi::Comm* mad
 // The words of all ranks; see FirstExchange.
 Status find_maxima(const Api& api, mpi::Comm comm, const WaitFor& wait, int* number,
                    Refusal* refusal) {
-  FirstExchange exchange;
-  SLIMPI_TRY(exchange.begin(api, comm, *number, *refusal));
-  SLIMPI_TRY(wait(exchange.request, exchange.arrivals()));
-  *number = exchange.number();
-  *refusal = exchange.refusal();
+  const FirstExchange::Owner exchange = FirstExchange::make();
+  SLIMPI_TRY(exchange->begin(api, comm, *number, *refusal));
+  SLIMPI_TRY(wait(exchange->request, exchange->arrivals()));
+  *number = exchange->number();
+  *refusal = exchange->refusal();
   return Status::ok;
 }
 
@@ -178,8 +178,17 @@ Status refuse(Refusal why) {
   return fail(Status::internal, "an unknown refusal");
 }
 
+void FirstExchange::Leave::operator()(FirstExchange* exchange) const {
+  int done = 0;
+  if (exchange->request == mpi::abi.request_null ||
+      (exchange->api_->Test(&exchange->request, &done, mpi::abi.status_ignore) == mpi::kSuccess &&
+       done != 0))
+    delete exchange;
+}
+
 Status FirstExchange::begin(const Api& api, mpi::Comm comm, int number, Refusal refusal) {
   int size = 0;
+  api_ = &api;
   api.Comm_size(comm, &size);
   if (size > kShownRanks) {
     words_[0] = number;

@@ -18,6 +18,7 @@
 #pragma once
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <span>
 
 #include "base/option_types.h"
@@ -51,7 +52,7 @@ Status refuse(Refusal why);
 // The first words that the ranks of a communicator exchange, on that communicator: of all ranks,
 // the highest number, at least 0 and less than 2^24, and the last refusal. On few ranks every rank
 // sends its words to every other, so that arrivals are seen one by one. Stays where it is; MPI uses
-// it until the request is complete. Allocates nothing.
+// it until the request is complete, so its owner is a FirstExchange::Owner.
 class FirstExchange {
  public:
   // Nonblocking; collective.
@@ -64,9 +65,17 @@ class FirstExchange {
 
   mpi::Request request = mpi::abi.request_null;
 
+  // Leaves it to MPI where the request is not complete.
+  struct Leave {
+    void operator()(FirstExchange* exchange) const;
+  };
+  using Owner = std::unique_ptr<FirstExchange, Leave>;
+  static Owner make() { return Owner(new FirstExchange); }
+
  private:
   // Up to this many ranks, the words show which ranks have arrived.
   static constexpr int kShownRanks = 64;
+  const Api* api_ = nullptr;
   int own_ = 0;
   int words_[kShownRanks] = {};
   int ones_[kShownRanks], zeros_[kShownRanks], places_[kShownRanks];

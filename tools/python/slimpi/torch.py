@@ -30,6 +30,7 @@ _STATEFUL = ("powersgd", "batched_powersgd")
 _OF_MODELS = ("decentralized", "low_precision_decentralized")
 _FLOAT_BYTES = 4        # min_size counts floats, also for other types
 _FIRST_ITERATIONS = 10  # as slimpi's option `start` for powersgd
+_TIMEOUT = 1800         # seconds, as gloo's default
 # What is not compressed: the first iterations of algorithms with state, and short sums. MPI does
 # not get these: its ranks wait for each other without a pause, and take the core from ranks that
 # compute.
@@ -43,9 +44,22 @@ def _text(value):
     return {True: "1", False: "0"}.get(value, str(value)) if isinstance(value, bool) else str(value)
 
 
+def _timeout(group):
+    """The seconds that a process group waits for its ranks."""
+    if group is None:
+        group = dist.distributed_c10d._get_default_group()
+    for options in (lambda: group.options,  # before PyTorch 2
+                    lambda: group._get_backend(torch.device("cpu")).options):
+        try:
+            return max(1, int(options()._timeout.total_seconds()))
+        except (AttributeError, RuntimeError):
+            continue
+    return _TIMEOUT
+
+
 def _agree(group, mine):
-    """What every rank of the group says, by rank. The group's own backend carries it, so that a
-    rank without MPI can say so."""
+    """The ranks of the group in MPI's world, and its longest timeout. The group's own backend
+    carries what every rank says, so that a rank without MPI can say so."""
     answers = [None] * dist.get_world_size(group)
     dist.all_gather_object(answers, mine, group=group)
     for rank, answer in enumerate(answers):
@@ -60,7 +74,7 @@ def _agree(group, mine):
         raise Error(f"MPI sees {mine['size']} rank(s) where torch.distributed has {len(ranks)}: "
                     "start the program with mpiexec, for example mpiexec -n "
                     f"{len(ranks)} slimpi-run --torch python3 train.py")
-    return ranks
+    return ranks, max(answer["timeout"] for answer in answers)
 
 
 class State:
@@ -82,19 +96,20 @@ class State:
         self.process_group = process_group
         self.options = {name: _text(value) for name, value in options.items()}
         mine = {"error": "", "options": dict(self.options, start=start_powerSGD_iter),
-                "rank": -1, "size": 0}
+                "rank": -1, "size": 0, "timeout": _timeout(process_group)}
         try:
             _check_model(model)
             self._begin(start_powerSGD_iter)
             mine.update(rank=self._world.rank, size=self._world.size)
         except Error as error:
             mine["error"] = str(error)
-        ranks = _agree(process_group, mine)
+        ranks, timeout = _agree(process_group, mine)
         self.world_size = len(ranks)
-        self._comm = self._world.communicator(ranks, self.options)
+        waits = {} if self._option("timeout") else {"timeout": str(timeout)}
+        self._comm = self._world.communicator(ranks, {**waits, **self.options})
         self._exact_comm = self._comm
         if self.algorithm != "off":
-            self._exact_comm = self._world.communicator(ranks, _EXACT)
+            self._exact_comm = self._world.communicator(ranks, {**waits, **_EXACT})
         models = self._world.models
         self._model = models[self._comm] = models.get(self._comm, 0) + 1
         self.iteration = 0
