@@ -130,10 +130,10 @@ Outcome init_persistent(const Allreduce& request, void* handle) {
   comm::Communicator& communicator = *admitted.communicator;
   wait_for_sums(communicator);
   if (admitted.untyped) return compare_type(admitted, request);
-  if (CallEstimate::running() != nullptr)
-    return bypass(runtime, BypassReason::nonblocking, communicator, request);
   const Decided decided = decide(runtime, communicator, request);
   if (decided.call == nullptr) return decided.outcome;
+  if (CallEstimate::running() != nullptr)
+    return bypass(runtime, BypassReason::nonblocking, communicator, request);
   if (communicator.failed())
     return decided.call->decision.take ? refuse_failed(runtime, communicator) : decided.outcome;
   const Status compared = compare_counts(communicator, request);

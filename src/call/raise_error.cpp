@@ -3,7 +3,6 @@
 #include <string>
 
 #include "base/activity.h"
-#include "base/described_tensor.h"
 #include "base/exceptions.h"
 #include "call/runtime.h"
 
@@ -21,12 +20,6 @@ Status name_call(Status status) {
 }
 
 }  // namespace
-
-ActiveCall::Subject subject(const comm::Communicator& communicator, const Allreduce& request) {
-  std::string_view tensor;
-  if (request.tensor != nullptr) tensor = request.tensor->name;
-  return communicator.subject(std::uint64_t(request.count), tensor);
-}
 
 int fail_call(Runtime& runtime, comm::Communicator& communicator, Status status) {
   // A failed hook is known to all ranks, and no message is in flight.

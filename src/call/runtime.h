@@ -12,7 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "base/activity.h"
 #include "base/config.h"
+#include "base/described_tensor.h"
 #include "base/report.h"
 #include "base/statistics.h"
 #include "call/entry.h"
@@ -164,7 +166,12 @@ inline bool has_peers(const comm::Communicator& communicator) {
 }
 
 // What a call of the communicator is named by, while its thread is in it.
-ActiveCall::Subject subject(const comm::Communicator& communicator, const Allreduce& request);
+inline ActiveCall::Subject subject(const comm::Communicator& communicator,
+                                   const Allreduce& request) {
+  std::string_view tensor;
+  if (request.tensor != nullptr) tensor = request.tensor->name;
+  return communicator.subject(std::uint64_t(request.count), tensor);
+}
 
 // Handles a failure in the middle of a call: reports it to the other ranks and raises an MPI error
 // on the program's communicator. Returns the code for the program. Messages may still be in flight,

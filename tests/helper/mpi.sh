@@ -10,6 +10,8 @@
 #   under RANKS COMMAND...  run it under MPI with the library preloaded; options are SLIMPI_*. Both
 #                           preload yielding_ucx.c, for ranks that share a core, except in some
 #                           tests of the second tier
+#   by_way WAY              from here on `under` makes every MPI_Allreduce of a program in this way:
+#                           blocking, as it is; nonblocking, persistent or kept: see another_way.c
 #   mpi_dies RANKS COMMAND...  whether the command fails without the library; says that what it
 #                           does is skipped
 #   avoid_deadly_calls PROGRAM  tells PROGRAM, bypass_device or tests/gpu/passing, what of its calls
@@ -76,6 +78,7 @@ need_library() {
   sanitizer=$(ldd "$library" | awk '/libasan|libtsan/ { print $3 }')
   [ -z "$sanitizer" ] || preload=$sanitizer:$library
   preload=$preload${yielding:+:$yielding}
+  by_way "${TEST_WAY:-blocking}"
 }
 
 plain() {
@@ -90,7 +93,13 @@ under() {
   under_ranks=$1
   shift
   # shellcheck disable=SC2086 # words
-  timeout -k 5 "$seconds" $MPIEXEC -n "$under_ranks" env LD_PRELOAD="$preload" "$@" </dev/null
+  timeout -k 5 "$seconds" $MPIEXEC -n "$under_ranks" \
+    env TEST_WAY="$way" LD_PRELOAD="${another_way:+$another_way:}$preload" "$@" </dev/null
+}
+
+by_way() {
+  way=$1 another_way=$top_builddir/tests/helper/.libs/libanother_way.so
+  [ "$way" != blocking ] || another_way=
 }
 
 mpi_dies() {

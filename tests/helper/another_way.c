@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* To be preloaded in front of slimpi: every MPI_Allreduce of an unchanged program is made in the way
+ * that TEST_WAY names, and returns what MPI returns for it.
+ *   nonblocking  MPI_Iallreduce, MPI_Wait
+ *   persistent   MPI_Allreduce_init, MPI_Start, MPI_Wait, MPI_Request_free
+ *   kept         the same, but the request of the same arguments is started again. The program must
+ *                use the same buffers in the same order on all ranks */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct kept {
+  const void* in;
+  void* out;
+  int count;
+  MPI_Datatype type;
+  MPI_Op op;
+  MPI_Comm comm;
+  MPI_Request request;
+  struct kept* next;
+};
+static struct kept* g_kept;
+
+static int is_way(const char* name) {
+  const char* const way = getenv("TEST_WAY");
+  return way != NULL && strcmp(way, name) == 0;
+}
+
+/* The communicator ends, or has other options now: `all` of them for MPI_COMM_NULL. */
+static void forget(MPI_Comm comm) {
+  for (struct kept** at = &g_kept; *at != NULL;) {
+    struct kept* const one = *at;
+    if (comm != MPI_COMM_NULL && one->comm != comm) {
+      at = &one->next;
+      continue;
+    }
+    MPI_Request_free(&one->request);
+    *at = one->next;
+    free(one);
+  }
+}
+
+static int sum_kept(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op,
+                    MPI_Comm comm) {
+  struct kept* one = g_kept;
+  while (one != NULL && !(one->in == in && one->out == out && one->count == count &&
+                          one->type == type && one->op == op && one->comm == comm))
+    one = one->next;
+  if (one == NULL) {
+    one = malloc(sizeof *one);
+    *one = (struct kept){in, out, count, type, op, comm, MPI_REQUEST_NULL, g_kept};
+    const int code =
+        MPI_Allreduce_init(in, out, count, type, op, comm, MPI_INFO_NULL, &one->request);
+    if (code != MPI_SUCCESS) {
+      free(one);
+      return code;
+    }
+    g_kept = one;
+  }
+  const int code = MPI_Start(&one->request);
+  return code != MPI_SUCCESS ? code : MPI_Wait(&one->request, MPI_STATUS_IGNORE);
+}
+
+int MPI_Allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op,
+                  MPI_Comm comm) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (is_way("nonblocking")) {
+    const int code = MPI_Iallreduce(in, out, count, type, op, comm, &request);
+    return code != MPI_SUCCESS ? code : MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
+  if (is_way("kept")) return sum_kept(in, out, count, type, op, comm);
+  int code = MPI_Allreduce_init(in, out, count, type, op, comm, MPI_INFO_NULL, &request);
+  if (code != MPI_SUCCESS) return code;
+  code = MPI_Start(&request);
+  if (code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+  if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
+  return code;
+}
+
+#define NEXT(name, types, arguments)                              \
+  do {                                                            \
+    static int(*next) types;                                      \
+    if (next == NULL) *(void**)(&next) = dlsym(RTLD_NEXT, #name); \
+    return next arguments;                                        \
+  } while (0)
+
+/* What sums that are not blocking need. */
+int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
+  (void)required;
+  NEXT(MPI_Init_thread, (int*, char***, int, int*), (argc, argv, MPI_THREAD_MULTIPLE, provided));
+}
+int MPI_Comm_free(MPI_Comm* comm) {
+  forget(*comm);
+  NEXT(MPI_Comm_free, (MPI_Comm*), (comm));
+}
+int MPI_Comm_disconnect(MPI_Comm* comm) {
+  forget(*comm);
+  NEXT(MPI_Comm_disconnect, (MPI_Comm*), (comm));
+}
+int MPI_Comm_set_info(MPI_Comm comm, MPI_Info info) {
+  forget(comm);
+  NEXT(MPI_Comm_set_info, (MPI_Comm, MPI_Info), (comm, info));
+}
+int MPI_Finalize(void) {
+  forget(MPI_COMM_NULL);
+  NEXT(MPI_Finalize, (void), ());
+}
