@@ -74,11 +74,7 @@ std::string bytes_line(const Report& report) {
                                  bytes_text(totals.plain));
   if (totals.done > 0)
     text += fmt::format(": compression ratio {:.2f}", totals.plain / totals.done);
-  // What is not a float sum has no bytes here.
-  const auto& left = report.own.bypassed;
-  const bool others = left[std::size_t(BypassReason::datatype)] != 0;
-  text += fmt::format("; {:.3g}%{} compressed\n", 100 * totals.compressed_share,
-                      others ? " of the float sums" : "");
+  text += fmt::format("; {:.3g}% compressed\n", 100 * totals.compressed_share);
   return text + float32_line(report, totals);
 }
 
@@ -92,8 +88,8 @@ std::string more_bytes_line(const Report& report) {
          "bytegrad in few bits, sends less\n";
 }
 
-// What to do where most was not compressed, by the bytes of float sums. Those of nonblocking sums
-// may not be known, so there the calls count.
+// What to do where most was not compressed, by the bytes of sums. Those of nonblocking sums may not
+// be known, so there the calls count.
 std::string advice_line(const Report& report) {
   Counts counts = report.own;
   if (counts.compressed != 0) {
@@ -105,7 +101,7 @@ std::string advice_line(const Report& report) {
       return "";
     if (nonblocking > counts.compressed)
       counts.bypassed[std::size_t(BypassReason::nonblocking)] = nonblocking;
-    // These are many, and have few bytes of float sums or none.
+    // These are many, and have few bytes.
     for (const BypassReason few :
          {BypassReason::small, BypassReason::datatype, BypassReason::op, BypassReason::comm})
       counts.bypassed[std::size_t(few)] = 0;

@@ -67,7 +67,7 @@ struct Counts {
   std::uint64_t bytes_in = 0;     // of the buffers of compressed calls
   std::uint64_t bytes_sent = 0;   // sent between nodes, headers included
   std::uint64_t bytes_plain = 0;  // what a bandwidth-optimal allreduce would have sent
-  // Float sums that were left to MPI: what an optimal allreduce sent between the nodes, where
+  // Sums of any type that were left to MPI: what an optimal allreduce sent between the nodes, where
   // slimpi knows the nodes; else the bytes of their buffers. Counted by rank 0 only.
   std::uint64_t bytes_bypassed = 0, bytes_bypassed_elsewhere = 0;
   std::uint64_t nanoseconds = 0;         // inside slimpi, in calls that it did itself

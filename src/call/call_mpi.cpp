@@ -8,6 +8,7 @@
 #include "base/trace.h"
 #include "call/element_type.h"
 #include "call/estimate.h"
+#include "call/runtime.h"
 #include "device/device.h"
 
 namespace slimpi::call {
@@ -40,6 +41,7 @@ TimedCall call_mpi_timed(const Allreduce& call, const char* name) {
   CallEstimate* const estimate = CallEstimate::running();
   const auto [code, nanoseconds] =
       call_mpi_timed(call, reason ? row_of(*reason).text : "left to MPI");
+  if (reason == BypassReason::datatype) count_other_bytes(call, code);
   if (estimate != nullptr && reason && code == mpi::kSuccess)
     estimate->record(call, *reason, nanoseconds);
   return code;
@@ -49,9 +51,22 @@ TimedCall call_mpi_timed(const Allreduce& call, const char* name) {
 
 // The usual case is three loads: a call that is left to MPI must cost nothing else.
 int call_mpi(const Allreduce& call, std::optional<BypassReason> reason) {
-  if (Trace::running() == nullptr && CallEstimate::running() == nullptr) [[likely]]
-    return call_mpi_untraced(call);
+  if (Trace::running() == nullptr && CallEstimate::running() == nullptr) [[likely]] {
+    const int code = call_mpi_untraced(call);
+    if (reason == BypassReason::datatype) count_other_bytes(call, code);
+    return code;
+  }
   return call_mpi_recorded(call, reason);
+}
+
+void count_other_bytes(const Allreduce& call, int code) {
+  Runtime* const runtime = Runtime::started();
+  if (runtime == nullptr || runtime->world_rank != 0 || code != mpi::kSuccess || call.count <= 0 ||
+      call.op == mpi::abi.op_max || call.op == mpi::abi.op_min || call.comm == mpi::abi.comm_self)
+    return;
+  mpi::Count size = 0;
+  if (runtime->api.Type_size_x(call.datatype, &size) == mpi::kSuccess && size > 0)
+    runtime->statistics.bypassed_bytes(std::uint64_t(call.count) * std::uint64_t(size), 0);
 }
 
 int call_mpi_from_inside(const Allreduce& call, std::optional<BypassReason> reason) {

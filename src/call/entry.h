@@ -79,6 +79,10 @@ int call_mpi(const Allreduce& call, std::optional<BypassReason> reason);
 // The same in the program's floating-point environment, called from inside slimpi's own.
 int call_mpi_from_inside(const Allreduce& call, std::optional<BypassReason> reason);
 
+// Counts the bytes of a call that MPI made because of its type, for the share of the report. A sum
+// may also be an operation of the program's.
+void count_other_bytes(const Allreduce& call, int code);
+
 // The same as call_mpi, without staging, trace and estimate.
 int call_mpi_unstaged(const Allreduce& call);
 

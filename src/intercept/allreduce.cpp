@@ -48,6 +48,7 @@ int begin_or_bypass(const Allreduce& call, Word request, Outcome (*ours)(const A
     end_for(call.comm, status);
   if (outcome.done) return outcome.code;
   const int code = by_mpi();
+  if (outcome.reason == BypassReason::datatype && ours == &begin) count_other_bytes(call, code);
   if (outcome.reason && code == 0) (void)catch_all([&] { estimate_nonblocking(call); });
   return code;
 }
