@@ -87,6 +87,7 @@ void start(Persistent& persistent) {
 Status compare_counts(comm::Communicator& communicator, const Allreduce& request) {
   const OwnFloats environment;
   communicator.exchange().begin_call();
+  ++communicator.taken;  // a number of its own, as a sum has
   const ActiveCall active(subject(communicator, request));
   SLIMPI_TRY(communicator.find_nodes(request.out));
   bool same = true;
@@ -121,9 +122,11 @@ Outcome make(Runtime& runtime, comm::Communicator& communicator, const PreparedC
 
 }  // namespace
 
-Outcome init_persistent(const Allreduce& request, void* handle) {
+Outcome init_persistent(const Allreduce& its_request, void* handle) {
   if (Fiber::inside()) return {};
-  std::optional<DescribedTensor> tensor = take_description(request);
+  std::optional<DescribedTensor> tensor = take_description(its_request);
+  Allreduce request = its_request;
+  request.tensor = tensor ? &*tensor : nullptr;
   const Admission admitted = admit(request, Way::persistent);
   if (admitted.communicator == nullptr) return admitted.outcome;
   Runtime& runtime = *admitted.runtime;

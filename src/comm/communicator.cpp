@@ -86,6 +86,8 @@ Status Communicator::make_internal_comm() {
     unusable_ = false;
     return publish_refusal(status);
   }
+  // Others may be in the sum, and have not left it to MPI.
+  if (status == Status::absent) failed_ = true, unusable_ = false;
   SLIMPI_TRY(status);
   unusable_ = failed_ = false;
   exchange_.open(std::make_shared<InternalComm>(api_, made), 0, number_);

@@ -1,7 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # SLIMPI_STALL: when a rank comes late, each of the others reports its wait once and names that
-# rank, and the sum is right all the same. slimpi-info --attach prints the same meanwhile.
+# rank, and the sum is right all the same. slimpi-info --attach prints the same meanwhile. Waits that
+# never end are errors: of a rank that has called MPI_Finalize or sums another tensor, and of one that
+# is later than SLIMPI_TIMEOUT.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
 export SLIMPI_ALGORITHM=bytegrad  # the default, but chosen: no line about rounding
@@ -90,4 +92,39 @@ if expensive; then
   SLIMPI_STALL=20 SLIMPI_RANKS_PER_NODE=1 holds "long enough" under 2 "$program" 1 2 3 2>err.txt
   expect "$(cat err.txt)" "" "a wait shorter than SLIMPI_STALL is not reported"
 fi
+
+# never_ends RANKS ERRORS TEXT STEP...: so many ranks get an error that has the text
+steps=$top_builddir/tests/mpi/steps
+never_ends() {
+  ranks=$1 errors=$2 text=$3
+  shift 3
+  status=0
+  SLIMPI_STALL=60 SLIMPI_RANKS_PER_NODE=1 under "$ranks" "$steps" "$@" >out.txt 2>err.txt ||
+    status=$?
+  expect "$status" 0 "$way, $*: the job ends by itself"
+  expect "$(grep -c " error slimpi: .*$text" out.txt)" "$errors" "$way, $*: errors" ||
+    cat out.txt err.txt
+}
+for way in blocking nonblocking persistent kept; do
+  by_way $way
+  never_ends 3 1 "rank [12] has called MPI_Finalize and does not take part in call [0-9]* on .*, \
+100000 floats, tensor layer1" init return sum:100000 0?tensor:layer1 0?sum:100000 finalize
+  SLIMPI_TIMEOUT=2 never_ends 2 2 "waited [0-9]* s in call [0-9]* on .*, tensor layer1, stage .*: \
+not heard from: rank 1, .*SLIMPI_TIMEOUT=2" init return sum:100000 1?sleep:9000 tensor:layer1 \
+    sum:100000 finalize
+  for feedback in 0 1; do  # with feedback the ranks agree before the sum
+    SLIMPI_ERROR_FEEDBACK=$feedback never_ends 2 2 "rank [01] sums another tensor in call [0-9]* on \
+.*tensor layer[12]" init return sum:100000 0?tensor:layer1 1?tensor:layer2 sum:100000 finalize
+  done
+done
+by_way blocking
+# The first sum, for which the ranks have not met: the late one meets nobody any more.
+SLIMPI_TIMEOUT=2 SLIMPI_RANKS_PER_NODE=1 under 2 "$steps" init 1?sleep:9000 sum:100000 finalize \
+  >out.txt 2>err.txt && fail "the first sum: no error"
+holds "the first sum: the error" grep -q "error: waited [0-9]* s in the first call on .*SLIMPI_TIMEOUT" \
+  err.txt
+# In a node, by shared memory.
+SLIMPI_INTRA=shm under 2 "$steps" init return sum:100000 0?tensor:layer1 1?tensor:layer2 sum:100000 \
+  finalize >out.txt 2>err.txt || fail "a node: exit status $?"
+expect "$(grep -c "sums another tensor" out.txt)" 2 "a node: other tensors"
 verdict

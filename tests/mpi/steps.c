@@ -15,6 +15,7 @@
  *   many:COUNT                   COUNT sums of 2000 floats, which print nothing
  *   memory:KIB                   RLIMIT_AS, above the address space in use
  *   sleep:MS                     milliseconds
+ *   tensor:NAME                  slimpi_describe_next, where there is one
  *   R?STEP                       STEP on rank R of the world only
  * Each sum prints a line: RANK STEP exact|near|wrong DIGEST, or RANK STEP error TEXT. */
 #define _GNU_SOURCE
@@ -32,6 +33,7 @@
 #include <xmmintrin.h>
 #endif
 
+#include "slimpi.h"
 #include "tests/helper/mpi4.h"
 
 #define MOST 64
@@ -280,6 +282,11 @@ static void run(const char* step) {
     limit_memory(atol(rest));
   } else if ((rest = argument(step, "sleep:"))) {
     usleep((useconds_t)atoi(rest) * 1000);
+  } else if ((rest = argument(step, "tensor:"))) {
+    int (*describe)(const slimpi_tensor_t*) =
+        (int (*)(const slimpi_tensor_t*))dlsym(RTLD_DEFAULT, "slimpi_describe_next");
+    const slimpi_tensor_t tensor = {sizeof tensor, rest, NULL, 0};
+    if (describe != NULL) describe(&tensor);
   } else if (!strcmp(step, "fork")) {
     make_children();
   } else {
