@@ -15,6 +15,7 @@
 
 #include "base/exceptions.h"
 #include "base/fiber.h"
+#include "base/log.h"
 #include "call/admission.h"
 #include "call/element_type.h"
 #include "comm/waiter.h"
@@ -89,7 +90,10 @@ Queue& Queues::queue_of(const comm::Communicator& communicator) {
 
 void Queues::add(std::unique_ptr<Sum> sum) {
   const std::lock_guard lock(mutex_);
-  if (!helper_.joinable()) helper_ = std::thread(&Queues::help, this);
+  // Where there is no memory for one, the sums go on in the program's MPI calls only.
+  if (!helper_.joinable() &&
+      caught([&] { helper_ = std::thread(&Queues::help, this); }) != Status::ok)
+    log_once(LogLevel::warn, "no thread can be made that lets nonblocking sums go on meanwhile");
   queue_of(sum->communicator).sums.push_back(std::move(sum));
   std::unique_lock asleep(sleep_);
   count_fibers(1, &enter_fibers);

@@ -197,7 +197,7 @@ int cancel(const auto& next, void* request) {
 int start(int count, const void* requests, const auto& next) {
   int code = 0;
   const Status status = catch_all([&] { code = call::start_persistent(count, requests); });
-  if (status != Status::ok) return mpi::abi.err_other;
+  if (status != Status::ok) end_for(mpi::abi.comm_world, status);
   return code != 0 ? code : next();
 }
 

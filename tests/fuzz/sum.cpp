@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -159,7 +160,11 @@ void sum_floats(Run& run, Communicator& on, Draws& draws) {
     run.disturbance.enter();
     PMPI_Allreduce(input.data(), reference.data(), int(count), MPI_FLOAT, MPI_SUM, on.comm);
     run.disturbance.leave();
-    if (count != 0 && std::memcmp(reference.data(), result.data(), count * sizeof(float)) != 0)
+    // In another way MPI may add in another order (tests/helper/another_way.c).
+    const char* const way = std::getenv("TEST_WAY");
+    const bool same_way = way == nullptr || std::strcmp(way, "blocking") == 0;
+    if (same_way && count != 0 &&
+        std::memcmp(reference.data(), result.data(), count * sizeof(float)) != 0)
       complain("left to MPI, but not MPI's bytes");
     return;
   }

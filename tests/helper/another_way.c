@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* To be preloaded in front of slimpi: every MPI_Allreduce of an unchanged program is made in the way
- * that TEST_WAY names, and returns what MPI returns for it.
- *   nonblocking  MPI_Iallreduce, MPI_Wait
- *   persistent   MPI_Allreduce_init, MPI_Start, MPI_Wait, MPI_Request_free
- *   kept         the same, but the request of the same arguments is started again. The program must
- *                use the same buffers in the same order on all ranks */
+/* To be preloaded in front of slimpi: every MPI_Allreduce of an unchanged program is made in the
+ * way that TEST_WAY names, and returns what MPI returns for it. nonblocking  MPI_Iallreduce,
+ * MPI_Wait persistent   MPI_Allreduce_init, MPI_Start, MPI_Wait, MPI_Request_free mixed        the
+ * count says which of these or MPI_Allreduce: the same on all ranks kept         as persistent, but
+ * the request of the same arguments is started again: the program must use the same buffers in the
+ * same order on all ranks */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define NEXT(name, types, arguments)                              \
+  do {                                                            \
+    static int(*next) types;                                      \
+    if (next == NULL) *(void**)(&next) = dlsym(RTLD_NEXT, #name); \
+    return next arguments;                                        \
+  } while (0)
 
 struct kept {
   const void* in;
@@ -23,12 +30,14 @@ struct kept {
 };
 static struct kept* g_kept;
 
-static int is_way(const char* name) {
+static const char* way_of(int count) {
+  const char* const ways[] = {"blocking", "nonblocking", "persistent"};
   const char* const way = getenv("TEST_WAY");
-  return way != NULL && strcmp(way, name) == 0;
+  if (way == NULL) return "persistent";
+  return strcmp(way, "mixed") == 0 ? ways[((unsigned)count * 2654435761u >> 16) % 3] : way;
 }
 
-/* The communicator ends, or has other options now: `all` of them for MPI_COMM_NULL. */
+/* The communicator ends, or has other options now; all do, for MPI_COMM_NULL. */
 static void forget(MPI_Comm comm) {
   for (struct kept** at = &g_kept; *at != NULL;) {
     struct kept* const one = *at;
@@ -66,11 +75,15 @@ static int sum_kept(const void* in, void* out, int count, MPI_Datatype type, MPI
 int MPI_Allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op,
                   MPI_Comm comm) {
   MPI_Request request = MPI_REQUEST_NULL;
-  if (is_way("nonblocking")) {
+  const char* const way = way_of(count);
+  if (strcmp(way, "blocking") == 0)
+    NEXT(MPI_Allreduce, (const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm),
+         (in, out, count, type, op, comm));
+  if (strcmp(way, "nonblocking") == 0) {
     const int code = MPI_Iallreduce(in, out, count, type, op, comm, &request);
     return code != MPI_SUCCESS ? code : MPI_Wait(&request, MPI_STATUS_IGNORE);
   }
-  if (is_way("kept")) return sum_kept(in, out, count, type, op, comm);
+  if (strcmp(way, "kept") == 0) return sum_kept(in, out, count, type, op, comm);
   int code = MPI_Allreduce_init(in, out, count, type, op, comm, MPI_INFO_NULL, &request);
   if (code != MPI_SUCCESS) return code;
   code = MPI_Start(&request);
@@ -78,13 +91,6 @@ int MPI_Allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_O
   if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
   return code;
 }
-
-#define NEXT(name, types, arguments)                              \
-  do {                                                            \
-    static int(*next) types;                                      \
-    if (next == NULL) *(void**)(&next) = dlsym(RTLD_NEXT, #name); \
-    return next arguments;                                        \
-  } while (0)
 
 /* What sums that are not blocking need. */
 int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {

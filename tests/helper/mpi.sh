@@ -11,7 +11,8 @@
 #                           preload yielding_ucx.c, for ranks that share a core, except in some
 #                           tests of the second tier
 #   by_way WAY              from here on `under` makes every MPI_Allreduce of a program in this way:
-#                           blocking, as it is; nonblocking, persistent or kept: see another_way.c
+#                           blocking, as it is; nonblocking, persistent, mixed or kept: see
+#                           another_way.c. TEST_WAY in the environment is the way of a whole test
 #   mpi_dies RANKS COMMAND...  whether the command fails without the library; says that what it
 #                           does is skipped
 #   avoid_deadly_calls PROGRAM  tells PROGRAM, bypass_device or tests/gpu/passing, what of its calls
