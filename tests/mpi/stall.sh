@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # SLIMPI_STALL: when a rank comes late, each of the others reports its wait once and names that
-# rank, and the sum is right all the same. slimpi-info --attach prints the same meanwhile. Waits that
-# never end are errors: of a rank that has called MPI_Finalize or sums another tensor, and of one that
-# is later than SLIMPI_TIMEOUT.
+# rank, and the sum is right all the same. slimpi-info --attach prints the same meanwhile. A wait
+# that never ends is an error: for a rank that has called MPI_Finalize or sums another tensor, and
+# for one that is later than SLIMPI_TIMEOUT.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
 export SLIMPI_ALGORITHM=bytegrad  # the default, but chosen: no line about rounding
@@ -113,18 +113,18 @@ for way in blocking nonblocking persistent kept; do
 not heard from: rank 1, .*SLIMPI_TIMEOUT=2" init return sum:100000 1?sleep:9000 tensor:layer1 \
     sum:100000 finalize
   for feedback in 0 1; do  # with feedback the ranks agree before the sum
-    SLIMPI_ERROR_FEEDBACK=$feedback never_ends 2 2 "rank [01] sums another tensor in call [0-9]* on \
-.*tensor layer[12]" init return sum:100000 0?tensor:layer1 1?tensor:layer2 sum:100000 finalize
+    SLIMPI_ERROR_FEEDBACK=$feedback never_ends 2 2 "rank [01] sums another tensor in call [0-9]* \
+on .*tensor layer[12]" init return sum:100000 0?tensor:layer1 1?tensor:layer2 sum:100000 finalize
   done
 done
 by_way blocking
 # The first sum, for which the ranks have not met: the late one meets nobody any more.
 SLIMPI_TIMEOUT=2 SLIMPI_RANKS_PER_NODE=1 under 2 "$steps" init 1?sleep:9000 sum:100000 finalize \
   >out.txt 2>err.txt && fail "the first sum: no error"
-holds "the first sum: the error" grep -q "error: waited [0-9]* s in the first call on .*SLIMPI_TIMEOUT" \
-  err.txt
+holds "the first sum: the error" \
+  grep -q "error: waited [0-9]* s in the first call on .*SLIMPI_TIMEOUT" err.txt
 # In a node, by shared memory.
-SLIMPI_INTRA=shm under 2 "$steps" init return sum:100000 0?tensor:layer1 1?tensor:layer2 sum:100000 \
-  finalize >out.txt 2>err.txt || fail "a node: exit status $?"
+SLIMPI_INTRA=shm under 2 "$steps" init return sum:100000 0?tensor:layer1 1?tensor:layer2 \
+  sum:100000 finalize >out.txt 2>err.txt || fail "a node: exit status $?"
 expect "$(grep -c "sums another tensor" out.txt)" 2 "a node: other tensors"
 verdict

@@ -30,7 +30,6 @@ _STATEFUL = ("powersgd", "batched_powersgd")
 _OF_MODELS = ("decentralized", "low_precision_decentralized")
 _FLOAT_BYTES = 4        # min_size counts floats, also for other types
 _FIRST_ITERATIONS = 10  # as slimpi's option `start` for powersgd
-_TIMEOUT = 1800         # seconds, as gloo's default
 # What is not compressed: the first iterations of algorithms with state, and short sums. MPI does
 # not get these: its ranks wait for each other without a pause, and take the core from ranks that
 # compute.
@@ -45,16 +44,13 @@ def _text(value):
 
 
 def _timeout(group):
-    """The seconds that a process group waits for its ranks."""
-    if group is None:
-        group = dist.distributed_c10d._get_default_group()
-    for options in (lambda: group.options,  # before PyTorch 2
-                    lambda: group._get_backend(torch.device("cpu")).options):
-        try:
-            return max(1, int(options()._timeout.total_seconds()))
-        except (AttributeError, RuntimeError):
-            continue
-    return _TIMEOUT
+    """The seconds that a process group waits for its ranks; gloo's default where it does not say."""
+    group = group or dist.distributed_c10d._get_default_group()
+    try:
+        backend = group if hasattr(group, "options") else group._get_backend(torch.device("cpu"))
+        return max(1, int(backend.options._timeout.total_seconds()))
+    except (AttributeError, RuntimeError):
+        return 1800
 
 
 def _agree(group, mine):
