@@ -44,7 +44,7 @@ def _text(value):
 
 
 def _timeout(group):
-    """The seconds that a process group waits for its ranks; gloo's default where it does not say."""
+    """The seconds that a process group waits for its ranks; gloo's default where it is silent."""
     group = group or dist.distributed_c10d._get_default_group()
     try:
         backend = group if hasattr(group, "options") else group._get_backend(torch.device("cpu"))
