@@ -43,7 +43,7 @@ struct Activity {
   State state = State::works;
   WaitStage stage = WaitStage::none;
   std::int32_t rank = 0, size = 0;  // in the communicator
-  std::uint64_t communicator = 0;   // its number, the same on all its ranks; 0: not agreed yet
+  std::uint64_t communicator = 0;   // the number, the same on all its ranks; 0: not agreed yet
   std::uint64_t call = 0, count = 0;
   std::int64_t since = 0, waits_since = 0;
   char name[48] = "";

@@ -105,7 +105,7 @@ std::string advice_line(const Report& report) {
       return "";
     if (nonblocking > counts.compressed)
       counts.bypassed[std::size_t(BypassReason::nonblocking)] = nonblocking;
-    // These are many, and have few bytes of float sums or none.
+    // Bypasses of these reasons are many, and have few bytes of float sums or none.
     for (const BypassReason few :
          {BypassReason::small, BypassReason::datatype, BypassReason::op, BypassReason::comm})
       counts.bypassed[std::size_t(few)] = 0;
