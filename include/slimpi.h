@@ -126,9 +126,9 @@ enum slimpi_hook_kind_t {
 /* What every function gets. A later slimpi may add fields at the end and nowhere else. */
 struct slimpi_hook_call_t {
   uint64_t size;       /* bytes of this struct in the slimpi that runs */
-  uint64_t call;       /* counts the communicator's compressed calls from 1, alike on all ranks */
+  uint64_t call;       /* counts the communicator's compressed calls from 1; equal on all ranks */
   uint64_t count;      /* floats in the program's buffer */
-  uint64_t slot;       /* with count: names the program's buffer, alike on all ranks */
+  uint64_t slot;       /* with count: names the program's buffer; equal on all ranks */
   uint64_t slot_calls; /* earlier calls of this buffer; at 0 drop what was kept for the slot */
   uint64_t seed;       /* SLIMPI_SEED */
   int32_t rank, ranks; /* of the program's communicator */

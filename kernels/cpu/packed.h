@@ -230,7 +230,7 @@ SLIMPI_HD std::byte* encode_packed_bucket(const PackedPlan& plan, std::size_t bu
     const float inverse = inverse_step_of(plan.header.base, byte & 0x7f, width);
     kEncodeBucket.of[width - 1](packed_scale(plan.table.step[row], inverse, byte, width), values,
                                 out);
-  } else if (byte == kNonfiniteBucket) {  // its residual stays
+  } else if (byte == kNonfiniteBucket) {  // the residual stays
     if (values.decoded != nullptr) fill_nan(values.decoded, kPackedBucket);
   } else if (values.decoded != nullptr) {  // all is lost, and is in the residual already
     std::memset(values.decoded, 0, kPackedBucket * sizeof(float));

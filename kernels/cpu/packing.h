@@ -25,7 +25,7 @@ struct Levels {
   Level* values() { return (Level*)words; }
 };
 
-// The integer type of `bits` bytes; defined only where such a type exists.
+// The integer type of `bits` bytes; defined only where there is one.
 template <int bits>
 struct Packed {
   static constexpr bool is_integer = false;

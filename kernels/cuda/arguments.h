@@ -28,7 +28,7 @@ struct Payload {
   Format format;
   std::uint64_t count;
   std::uint64_t bucket;        // elements of a bucket, except the last
-  std::uint64_t bucket_bytes;  // its encoded size
+  std::uint64_t bucket_bytes;  // encoded
   std::uint32_t tiles;         // tiles of a bucket
   std::uint32_t steps;         // tiles of the whole segment
 };

@@ -135,8 +135,8 @@ SLIMPI_HD float to_float(double value) {
 }
 
 // Whether the bucket has values above 2^100 (a near-overflow bucket). Rounding alone may make a sum
-// of decoded values overflow where the sum of the encoder's inputs is finite; such a sum saturates.
-// This can happen only with a near-overflow bucket; elsewhere a sum that is not finite is not
+// of decoded values overflow where the sum of the encoder's inputs is finite; that sum saturates.
+// Only a near-overflow bucket can do so; elsewhere a sum that is not finite is not
 // changed.
 SLIMPI_HD bool is_near_overflow(const Header& header) {
   return !is_nonfinite(header) && (header.max > 0x1p100f || header.min < -0x1p100f);

@@ -113,7 +113,7 @@ class Bounded {
   const float* host_in_ = nullptr;
   Buffers buffers_;
   int index_ = kUncompressed;     // the codec of the present try
-  int coarsest_ = kUncompressed;  // that its error allows
+  int coarsest_ = kUncompressed;  // the coarsest that the error allows
   double peak_ = 0;               // no sum has a larger absolute value
 };
 

@@ -6,7 +6,7 @@
 // is tried when the errors of several sums in a row leave room for it, and after each try that
 // failed, twice as many.
 //
-// All ranks choose alike: they record the same codecs, which they agreed on.
+// All ranks choose the same codec, because they record the codecs that they agreed on.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -56,7 +56,7 @@ class CodecChoice {
   static constexpr int kFewest = 4, kMost = 256;  // sums before a coarser codec is tried
 
   int codec_ = -1;        // -1: no sum yet
-  int coarsest_ = 0;      // that the errors of all counted sums allow
+  int coarsest_ = 0;      // allowed by the errors of all counted sums
   int sums_ = 0;          // counted since codec_ was set
   int needed_ = kFewest;  // such sums before a coarser codec is tried
 };

@@ -103,7 +103,7 @@ inline std::string failure_of(Status status) {
 // messages. The call fails on all ranks.
 Status run_hook_exchange(comm::Call& call, const Hook& hook, std::string* failure);
 
-// Reserves the scratch memory of such a call, whose buffers are in host memory.
+// Reserves the scratch memory of that call, whose buffers are in host memory.
 Status reserve_hook_exchange(const comm::Call& call, const Hook& hook);
 
 // True if the calling thread is inside a function of a hook. MPI calls of a hook go to MPI

@@ -253,7 +253,7 @@ Status LowRankStep::first_products() {
     for_each_part(matrix, [&](const Part& part) {
       int distance = 0;
       const float* const m = load_part(matrix, part, &distance);
-      // It cannot fail: multiplies() has checked that.
+      // multiply() cannot fail: multiplies() has checked that.
       (void)kernels_.multiply(
           {1, matrix.rank, int(part.rows), int(part.columns), near_q_ + matrix.q + part.column,
            int(matrix.columns), m, distance, near_p_ + matrix.p + part.row, int(matrix.rows)},

@@ -43,11 +43,11 @@ struct Activity {
   State state = State::works;
   WaitStage stage = WaitStage::none;
   std::int32_t rank = 0, size = 0;  // in the communicator
-  std::uint64_t communicator = 0;   // its number, the same on all its ranks; 0: not agreed yet
+  std::uint64_t communicator = 0;   // the number, the same on all its ranks; 0: not agreed yet
   std::uint64_t call = 0, count = 0;
   std::int64_t since = 0, waits_since = 0;
   char name[48] = "";
-  char tensor[64] = "";  // its name (slimpi_describe_next), cut to this length; "": none
+  char tensor[64] = "";  // the name (slimpi_describe_next), cut to this length; "": none
   // Set once the wait was reported: the ranks not heard from, as many as fit.
   std::uint32_t reported = 0, absent_count = 0;
   std::array<std::int32_t, kAbsent> absent{};

@@ -22,7 +22,7 @@ std::string launched_rank();
 // ranks.
 struct LaunchedRanks {
   int ranks = 0;
-  std::string variable;  // that says so
+  std::string variable;  // the one that says so
 };
 LaunchedRanks launched_ranks(int world_size);
 

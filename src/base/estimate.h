@@ -42,7 +42,7 @@ struct CountedCalls {
 
 struct Estimate {
   Report job;                              // what describes the job; no numbers
-  std::uint64_t sampling_nanoseconds = 0;  // that the samples took; not part of anything else
+  std::uint64_t sampling_nanoseconds = 0;  // taken by the samples; not part of anything else
   double wire = 0;                         // SLIMPI_WIRE; 0: not given, so no time is predicted
   int nodes = 0, ranks_per_node = 1;       // nodes: SLIMPI_NODES; 0: not given
   unsigned cores = 1;                      // of the machine

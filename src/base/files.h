@@ -20,12 +20,12 @@ bool within_file_size_limit(std::size_t bytes);
 // would keep the job from ending.
 int open_result(const char* path);
 
-// What errno says of opening or writing such a file. Allocates nothing.
+// What errno says of opening or writing a file of results. Allocates nothing.
 const char* why_no_result(int error);
 
 // `file`, or where that is one of the standard streams, which the program has closed, a duplicate
-// above them, closed on exec. What the program, or the log, writes to such a stream must not reach
-// a file of slimpi. -1 stays -1.
+// above them, closed on exec. What the program, or the log, writes to a standard stream must
+// not reach a file of slimpi. -1 stays -1.
 int above_standard_streams(int file);
 
 // Owns a file descriptor.

@@ -25,7 +25,7 @@ class Plugin {
   static Plugin program();
 
   bool loaded() const { return handle_ != nullptr; }
-  // Its path; "" if there is no such file.
+  // The path of the plugin; "" if there is no such file.
   const std::string& file() const { return file_; }
   // Why it is not loaded.
   const std::string& problem() const { return problem_; }

@@ -31,7 +31,7 @@ struct Report {
   std::string algorithm;  // SLIMPI_ALGORITHM
   std::string command, date;
   double wall_seconds = 0;
-  std::vector<std::pair<std::string, std::string>> options;  // that the user set: name and value
+  std::vector<std::pair<std::string, std::string>> options;  // set by the user: name and value
   std::vector<std::string> hosts;   // each once, in the order of their first rank
   std::vector<std::string> codecs;  // names, in the order of UsedCodec; of bits: their number
   std::vector<AutoChoice> choices;  // of the autotuner

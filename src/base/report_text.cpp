@@ -101,7 +101,7 @@ std::string advice_line(const Report& report) {
       return "";
     if (nonblocking > counts.compressed)
       counts.bypassed[std::size_t(BypassReason::nonblocking)] = nonblocking;
-    // These are many, and have few bytes.
+    // Bypasses of these reasons are many, and have few bytes.
     for (const BypassReason few :
          {BypassReason::small, BypassReason::datatype, BypassReason::op, BypassReason::comm})
       counts.bypassed[std::size_t(few)] = 0;

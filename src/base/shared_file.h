@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Memory that several processes of one machine map.
 //
-// It is a file without a name: memfd_create, or, where that is refused, an unnamed file of
+// The memory is a file without a name: memfd_create, or, if that is refused, an unnamed file of
 // /dev/shm. A killed process therefore leaves nothing behind, and a container's small /dev/shm does
 // not limit a memfd. The descriptor is sent in an SCM_RIGHTS message over a Unix socket in the
 // abstract namespace, which has no name in a file system either. Unlike opening /proc/PID/fd/N,

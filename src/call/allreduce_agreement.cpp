@@ -110,7 +110,7 @@ Status AllreduceCall::agree(comm::Call& call, std::optional<BypassReason>* bypas
     ++call.state->calls;
     *bypass = BypassReason::start;
   } else if (!agreement.shapes_alike()) {
-    // Its length follows the shape, so some ranks have made it anew in compare(), and a sum
+    // The factor's length follows the shape, so some ranks have made it anew in compare(). A sum
     // after the program has corrected the shape would mix two factors.
     call.state->close({comm::StateArray::factor});
     return name_shapes();

@@ -153,8 +153,8 @@ const void* AllreduceCall::programs_input() const {
   return request_.in == mpi::abi.in_place ? request_.out : request_.in;
 }
 
-// Not where a GPU has them: then the ranks leave the call to MPI. The limit of doubles is that of
-// error feedback, so that no sum overflows where the sum in double does not.
+// Does nothing if a GPU has the buffers: the ranks leave that call to MPI. The limit of doubles is
+// that of error feedback, so that no sum overflows where the sum in double does not.
 Status AllreduceCall::take_floats() {
   if (left_on_device_) return Status::ok;
   comm::Memory& copy = scratch_.take()->floats;

@@ -68,7 +68,7 @@ int fail_on(mpi::Comm comm, Status status);
 // elements.
 bool is_float_sum(const Allreduce& call);
 
-// Whether the call is such a sum, maybe of no elements: it takes the description of
+// Whether the call is a float sum, maybe of no elements: it takes the description of
 // slimpi_describe_next.
 bool takes_description(const Allreduce& call);
 
@@ -175,7 +175,7 @@ class Completing {
     const int* indices = nullptr;  // of the requests; null: the first ones
     int base = 0;                  // of the indices
     void* statuses = nullptr;      // where the function has an array of them, of so many
-    bool several = false;          // the function has such an array
+    bool several = false;          // the function has an array
   };
 
   // Raises the errors of the sums among them. Returns the code for the program, where MPI's own is

@@ -67,9 +67,9 @@ class Queues {
   static void run(void* sum);
   void help();
 
-  std::recursive_mutex mutex_;  // whoever has it enters fibers; guards all below
+  std::recursive_mutex mutex_;  // a thread must hold it while it runs a fiber; guards all below
   std::vector<std::unique_ptr<Queue>> busy_, free_;
-  Sum* running_ = nullptr;  // its fiber is entered
+  Sum* running_ = nullptr;  // the sum whose fiber is entered
   std::thread helper_;
   std::mutex sleep_;  // of the helper thread; whoever gives it a reason to wake up takes it
   std::condition_variable wake_;
@@ -272,7 +272,7 @@ HoldFibers::~HoldFibers() {
 
 void start_sum(std::unique_ptr<Sum> sum) {
   Queues::all().add(std::move(sum));
-  enter_fibers();  // its first messages leave
+  enter_fibers();  // the first messages leave
 }
 
 void count_in_order(comm::Communicator& communicator) {

@@ -70,7 +70,7 @@ Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator,
       has_type(communicator, request) ? BypassReason::off : BypassReason::datatype;
   runtime.count_bypass(communicator, reason, request);
   CallEstimate::running()->nonblocking(request, reason, *way);
-  return {};  // it is recorded
+  return {};  // the error is recorded
 }
 
 // Whether the ranks can take nonblocking sums of the communicator; the same on all ranks at the

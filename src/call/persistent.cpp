@@ -44,7 +44,7 @@ struct Persistent {
   mpi::Request request = mpi::abi.request_null;
 };
 
-// Those of the process. There are few.
+// All persistent sums of the process. There are few.
 struct All {
   std::mutex mutex;
   std::vector<std::unique_ptr<Persistent>> list;

@@ -41,7 +41,7 @@ class PreparedCalls : public comm::Attachment {
   };
 
   std::uint64_t min_size_ = 0;  // bytes; SLIMPI_MIN_SIZE
-  std::vector<Row> rows_;       // those for this communicator, in order; the first that fits counts
+  std::vector<Row> rows_;       // rows for this communicator, in order; the first that fits counts
   // For less than min_size_; for what no row fits; for types that would not become shorter.
   PreparedCall small_, other_, short_;
 };

@@ -100,7 +100,7 @@ class Runtime {
   // communicator is looked up.
   static inline std::atomic<ElementTypes> types{};
   static void add_types(ElementTypes more);
-  // By type, while `types` has it not: the last communicator whose ranks have compared that, or
+  // By type, while `types` lacks it: the last communicator whose ranks have compared the type, or
   // have nothing to compare. Its sums of the type are left to MPI, and nothing is looked up.
   std::array<std::atomic<mpi::Comm>, kElementTypes> bypassed_types{};
   void forget_bypassed_types();

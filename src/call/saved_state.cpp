@@ -24,7 +24,7 @@ struct Header {
   char magic[sizeof(std::uint64_t)];
   std::uint64_t rank, size;  // of the communicator
   std::uint64_t count, calls, uninitialized, arrays;
-  char algorithm[40];  // its name, then zeros
+  char algorithm[40];  // the name, then zeros
 };
 struct Head {
   std::uint64_t what, elements;

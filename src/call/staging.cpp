@@ -48,7 +48,7 @@ class StagingPool {
 
   std::mutex mutex_;                                  // protects both below
   std::vector<std::unique_ptr<StagingBuffer>> made_;  // all of them
-  std::vector<StagingBuffer*> free_;                  // those that no call uses
+  std::vector<StagingBuffer*> free_;                  // buffers that no call uses
 };
 
 // A stream that has failed once fails for good, and copies into the memory may still run.

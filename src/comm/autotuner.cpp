@@ -67,8 +67,8 @@ int Autotuner::next() const {
 bool Autotuner::record(std::uint64_t nanoseconds) {
   times_.push_back(nanoseconds);
   if (stage_ == Stage::settled) return times_.size() == std::size_t(kWatch);
-  // It depends on the number of trials only: all ranks agree after the same call, whatever their
-  // times were.
+  // The answer depends on the number of trials only: all ranks agree after the same call,
+  // whatever their times were.
   return ++trial_ == trials();
 }
 

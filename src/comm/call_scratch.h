@@ -98,7 +98,7 @@ class CallScratch {
     return ScratchView<T>(found_copy_);
   }
 
-  // These have one user each.
+  // One user each:
   Memory kept, check;              // for SLIMPI_MAX_ERROR; bounded_exchange.cpp
   Memory floats;                   // the copy of doubles; call/allreduce_call.cpp
   Memory exact, result;            // on the host, for SLIMPI_VERIFY; verification.cpp

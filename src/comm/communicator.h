@@ -72,9 +72,9 @@ class Communicator {
   void refuse_type(ElementType type);
   // Waits until all ranks have got what those two sent. Collective, as MPI_Comm_free is.
   void finish_refusals();
-  // Whether the next blocking sum of this type makes the ranks compare SLIMPI_TYPES, where this
-  // rank's has it not: by agree() once they are connected, before that by compare_type(). Not where
-  // the fiber of an earlier sum does, however far it is.
+  // True if SLIMPI_TYPES of this rank lacks `type` and the next blocking sum of it makes the ranks
+  // compare that: by agree() once they are connected, before that by compare_type(). False if the
+  // fiber of an earlier sum compares, however far it is.
   bool compares(ElementType type) const {
     return !agreed() && begun_ == 0 && !compared_.has(type) && !unusable_ && !failed() && !inter_ &&
            size_ > 1 && !spans_other_world;
@@ -220,9 +220,9 @@ class Communicator {
   bool inter_ = false, laid_out_ = false, unusable_ = false, failed_ = false;
   bool foreign_possible_ = false, threaded_ = false;
   bool refused_ = false;   // by refuse_to_meet()
-  ElementTypes compared_;  // that no rank has
+  ElementTypes compared_;  // types that no rank has
   mpi::Refusal refusal_ = mpi::Refusal::none;
-  std::vector<mpi::FirstExchange::Owner> sent_;  // that nobody here waits for
+  std::vector<mpi::FirstExchange::Owner> sent_;  // exchanges that nobody here waits for
   bool changed_ = false;  // options of this rank, since the ranks compared theirs
   std::string name_;
   NodeLayout layout_;
@@ -233,7 +233,7 @@ class Communicator {
   std::map<std::tuple<const device::Device*, int, std::uint64_t, StreamRole>, device::Stream*>
       streams_;
   template <typename Type>
-  static constexpr char kAttachmentKey = 0;  // its address is the key of a type
+  static constexpr char kAttachmentKey = 0;  // the address is the key of a type
   std::vector<std::pair<const char*, std::unique_ptr<Attachment>>> attachments_;
 };
 

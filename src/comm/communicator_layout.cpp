@@ -56,7 +56,7 @@ Status Communicator::find_layout() {
   std::vector<std::uint64_t> keys(std::size_t(size_), 0);
   const Status found =
       find_node_key(api_, exchange_.comm(), config_.ranks_per_node, &keys[std::size_t(rank_)]);
-  // MPI fails on all ranks here, for want of a context id.
+  // MPI has no context id left, and fails on all ranks here.
   unusable_ = found != Status::ok && !Fiber::inside();
   SLIMPI_TRY(found);
   // Each rank has filled in its own key and gets those of all.

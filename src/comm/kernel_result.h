@@ -12,7 +12,7 @@ namespace slimpi::comm {
 template <typename T, std::size_t count = 1>
 class KernelResult {
  public:
-  // Reserves the memory, so that open() does not fail for want of it.
+  // Reserves the memory, so that open() does not lack it.
   static Status reserve(const Call& call, const device::Location& location) {
     KernelResult result;
     return result.open(call, location);
@@ -47,7 +47,7 @@ class KernelResult {
 };
 
 // *found: whether any absolute value of the `count` floats in `data`, at the location, is above the
-// limit; NaN is. Waits for the location's stream. Not collective. Does not fail for want of memory
+// limit; NaN is. Waits for the location's stream. Not collective. Does not run out of memory
 // after reserve_find_beyond() of the call and the location.
 Status find_beyond(const Call& call, const device::Location& location, const float* data,
                    std::uint64_t count, float limit, bool* found);

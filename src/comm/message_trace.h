@@ -35,7 +35,7 @@ class MessageTrace {
   Message started(int peer, Tag tag, bool sent);
 
   void leaves(const Message& message, std::uint64_t bytes);
-  // It has left or has arrived.
+  // The message has left or has arrived.
   void completed(const Message& message, std::uint64_t bytes, WaitStage stage);
   // All messages so far are complete or lost: slices count from here on.
   void settled();

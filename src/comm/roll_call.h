@@ -22,7 +22,7 @@ class RollCall {
 
   // Where a rank waits.
   struct Place {
-    std::uint32_t communicator;  // its number; see Communicator::number
+    std::uint32_t communicator;  // see Communicator::number
     std::uint32_t call;          // low half
     WaitStage stage;             // mpi_finalize: `call` is the last one of the rank
     std::uint32_t sum;           // ActiveCall::sum_word

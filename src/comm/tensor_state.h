@@ -94,7 +94,7 @@ class TensorState {
   };
   // `elements` floats at `location`, zero if the array is new or its size changed. Null if
   // `elements` is 0. The report counts it as state. A rank without elements makes the array, too:
-  // which states lose their arrays depends on which have some, on all ranks alike.
+  // eviction must pick the same states on all ranks.
   Status open(const StateArray& which, std::uint64_t elements, const device::Location& location,
               device::Stream* stream, Statistics& statistics, float** array);
   void close(const StateArray& which);
@@ -106,7 +106,7 @@ class TensorState {
   // Frees the arrays and resets the count of calls. What identifies the state stays.
   void drop();
 
-  // What the ranks compare of the past: alike where they may use their arrays together.
+  // What the ranks compare of the past: equal where they may use their arrays together.
   std::uint64_t history() const { return (2 * calls + (uninitialized ? 1 : 0)) ^ restored_factor_; }
 
   const algorithm::Algorithm* algorithm() const { return algorithm_; }
@@ -130,7 +130,7 @@ class TensorState {
   // A digest of the restored factor, which is the same on all ranks or useless, until a call has
   // compared it.
   std::uint64_t restored_factor_ = 0;
-  bool evicted_ = false;  // its arrays were freed to limit memory
+  bool evicted_ = false;  // the arrays were freed to limit memory
 };
 
 class TensorStates {

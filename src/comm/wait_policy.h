@@ -3,9 +3,9 @@
 // and virtual machines on one machine do not know each other. So each thread measures what giving
 // its core away costs.
 //
-// It yields at first. On a core of its own a yield is a short system call. On a core that ranks
+// A wait yields at first. On a core of its own a yield is a short system call. On a core that ranks
 // share, it lets the rank run that the others wait for, which soon waits, too. But a thread that
-// computes keeps the core for a time slice, whatever its priority. After such a loss the core
+// computes keeps the core for a time slice, whatever its priority. After that loss the core
 // counts as contended. Then a wait spins for as long as a sleep would take, and sleeps after that:
 // a thread that wakes up gets its core sooner than one that yielded. After a while the thread
 // yields again. The while gets longer each time that yields soon lose the core again.

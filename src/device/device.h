@@ -26,7 +26,7 @@ struct Location {
   Location(const Device& row, int number = 0, void* own = nullptr)
       : device(&row), ordinal(number), context(own) {}
 
-  const Device* device;  // its row; never null
+  const Device* device;  // the row; never null
   int ordinal;           // which of the row's GPUs; 0 where there is only one
   void* context;         // the row's own; null: the row finds one by the ordinal
   // Changes when the program resets the GPU: streams and memory of another generation are gone.

@@ -23,7 +23,7 @@ namespace {
 
 // What the libraries declare, as far as it is used here; the same in all their versions.
 struct HipAttributes {
-  int type;  // its numbers changed with version 6
+  int type;  // the numbers changed with version 6
   int device;
   void *device_pointer, *host_pointer;
   int managed;

@@ -10,8 +10,8 @@ namespace slimpi::device {
 // load_plugins(), which knows when there are new ones. `cuda_row`: NVIDIA's memory has a row.
 void find_foreign(bool cuda_row);
 
-// Whether the process has loaded such a library; Level Zero counts where there is a GPU of Intel's,
-// or it has a driver. Costs one load.
+// Whether the process has loaded HIP or Level Zero; Level Zero counts where there is a GPU of
+// Intel's, or it has a driver. Costs one load.
 bool foreign_possible();
 
 // Whose memory it is, such as "an AMD GPU"; null for all other memory. Asks each loaded library

@@ -20,7 +20,7 @@ struct Row {
   const char* soname;  // soname of the library that the process must have loaded
   const char* file;    // file of the plugin
   bool done;           // searched, with or without success
-  bool added;          // it has a row in the device table
+  bool added;          // the plugin has a row in the device table
 };
 
 Row g_rows[] = {

@@ -6,7 +6,7 @@
 
 namespace slimpi::device {
 
-// Whether the byte at `pointer` certainly lies there. False is no answer: mapped memory, which
+// Whether the byte at `pointer` certainly lies there. False means unknown: mapped memory, which
 // large blocks of malloc() and the stacks of other threads are too, may be anybody's.
 bool in_process_memory(const void* pointer);
 

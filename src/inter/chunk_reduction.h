@@ -20,8 +20,8 @@ class ChunkCodec {
   // The payload that a member sent for a part.
   using PayloadFrom = std::function<const std::byte*(int member)>;
 
-  // These only queue work on the compute stream. `part` counts from the first element of the shard;
-  // payloads are in memory of the device.
+  // The functions only queue work on the compute stream. `part` counts from the first element of
+  // the shard; payloads are in memory of the device.
   void encode(const comm::Range& part, std::byte* payload);
   void decode(const comm::Range& part, const std::byte* payload);
   // For a part of this rank's own chunk: adds what all members have, in rank order, its own values

@@ -120,7 +120,7 @@ void work(Cost& cost, double seconds) {
   cost.seconds += seconds;
 }
 
-// All steps are alike: each rank sends 1/ranks of the vector to one peer and waits for another.
+// All steps cost the same: each rank sends 1/ranks of the vector to one peer and waits for another.
 Cost ring(double bytes, double ranks, double nodes, double sharing, const Constants& c) {
   Cost one, cost;
   swap(one, bytes / ranks, nodes > 1, 1, sharing, c);

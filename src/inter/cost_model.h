@@ -49,7 +49,7 @@ struct Constants {
 // not count.
 struct Traffic {
   double waits = 0;     // steps that wait for the one before
-  double messages = 0;  // that it sends
+  double messages = 0;  // sent
   double bytes = 0;     // of these, headers included
   double owners = 1;    // ranks that own a chunk
   double chunk = 0;     // bytes of floats of the longest chunk
@@ -66,7 +66,7 @@ double bruck_seconds(const inter::ExchangeSize& size, const Constants& constants
 
 struct Layout {
   double nodes = 1, ranks_per_node = 1;
-  double cores = 0;          // that the ranks of a node share; 0: one for each
+  double cores = 0;          // shared by the ranks of a node; 0: one for each
   bool one_machine = false;  // a lab: `cores` are those of all nodes together
 };
 
@@ -86,14 +86,14 @@ const char* to_string(Schedule schedule);
 bool is_plain(Schedule schedule);  // one that MPI runs
 
 struct Cost {
-  double seconds = 0;    // of the whole call
-  double link = 0;       // that a node's link is busy
-  double processor = 0;  // that a rank's processor is busy, with codec, sums, copies and messages
-  double waiting = 0;    // latency that nothing hides
-  double messages = 0;   // that a rank sends
-  double peers = 0;      // ranks of other nodes that a rank talks to
-  double memory = 0;     // of a rank for its peers
-  double setup = 0;      // once, at the first call
+  double seconds = 0;           // of the whole call
+  double link = 0;              // seconds in which a node's link is busy
+  double processor = 0;         // a rank's processor, with codec, sums, copies and messages
+  double waiting = 0;           // latency that nothing hides
+  double messages = 0;          // sent by a rank
+  double peers = 0;             // ranks of other nodes that a rank talks to
+  double memory = 0;            // of a rank for its peers
+  double setup = 0;             // once, at the first call
   const char* held_by() const;  // "link", "processor" or "latency": the largest part
 };
 

@@ -5,7 +5,7 @@ namespace slimpi::inter {
 
 namespace {
 
-// Not where the host must read the values to count those that are infinite.
+// False if the host must read the values to count those that are infinite.
 bool mpi_sends_from(const device::Device& device, kernels::Codec codec) {
   return device.staged && device::mpi_takes(device) && kernels::row_of(codec).infinity == 0;
 }

@@ -66,7 +66,7 @@ struct PreparedExchange {
   std::unique_ptr<const ExchangeLayout> layout;
 };
 
-// Those of the sizes that a communicator has met.
+// The exchanges of the sizes that a communicator has met.
 class PreparedExchanges : public comm::Attachment {
  public:
   // Valid until the next call. Allocates at the first call with a size only. Not collective.

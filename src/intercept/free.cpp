@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // MPI_Comm_free and MPI_Comm_disconnect, intercepted only to know which communicator is being
 // freed. They call the delete callbacks of attributes while MPI iterates over the communicator's
-// attributes, so no attribute may be read or set there. All ranks are inside such a call together,
+// attributes, so no attribute may be read or set there. All ranks are inside that call together,
 // whichever callback runs first on each, so all of them leave sums on that communicator to MPI.
 #include "call/entry.h"
 #include "intercept/catch_all.h"

@@ -24,8 +24,8 @@ struct C {
 
 // mpi_f08 of MPICH.
 struct F08 {
-  // That of MPICH 4.0 counts from 0, as no Fortran does. Nobody asks without sums in flight, and
-  // before the first sum there is no runtime.
+  // The index of MPICH 4.0 counts from 0, as no Fortran does. Nobody asks without sums in flight,
+  // and before the first sum there is no runtime.
   static int first_index() {
     if (!sums_in_flight()) return 1;
     static const int first = [] {

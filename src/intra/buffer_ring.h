@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The message buffers of one process, in a ring. Block after block of call after call passes
-// through the next buffer, in the same places on all ranks of the node, because all count alike.
+// through the next buffer, in the same places on all ranks of the node, because all count the same
+// calls.
 //
 // A short call has short buffers. So many calls pass until a place is written again, and the caches
 // of the core that read it have lost it by then: writing takes longer while another core still

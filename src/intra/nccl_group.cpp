@@ -93,7 +93,7 @@ Status NcclGroup::create_communicator(NodeBarrier& shared, comm::Exchange& excha
     if (*joined) return Status::ok;
     for (int one = 0; one < shared.size(); ++one)
       if (note_of(shared, one).failed.load(std::memory_order_relaxed) != 0)
-        return fail(Status::device, "");  // that rank has the reason
+        return fail(Status::device, "");  // the failed rank has the reason
     if (std::chrono::steady_clock::now() < end) return Status::ok;
     g_never_connects = true;
     return fail(Status::device, "NCCL has not connected the GPUs of a node in time");
@@ -123,7 +123,7 @@ Status NcclGroup::try_to_open(NodeBarrier& shared, comm::Exchange& exchange,
   };
 
   SLIMPI_TRY(agree(find_gpu(location, mine)));
-  // NCCL allows no two ranks on one GPU. All ranks see the same ids, so all decide alike.
+  // NCCL allows no two ranks on one GPU. All ranks see the same ids, so all make the same decision.
   for (int one = 0; *opened && one < size; ++one)
     for (int other = 0; other < one; ++other)
       if (std::strcmp(note_of(shared, one).bus_id, note_of(shared, other).bus_id) == 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The NCCL communicator of a node, one GPU per rank. Its ranks send each other device memory over
-// it. They create it together, at the first call in which all of them have buffers on such a
+// it. They create it together, at the first call in which all of them have buffers on a CUDA
 // device, and all of them know whether that worked.
 #pragma once
 #include <algorithm>

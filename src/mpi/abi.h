@@ -110,7 +110,7 @@ void write(void* pointer, Handle handle) {
 }
 
 // Whether a datatype is predefined, so that the elements lie at the buffer's address. Looks at the
-// handle only. False is no answer.
+// handle only. False means unknown.
 inline bool is_predefined(Datatype type) {
   for (const auto& [first, end] : abi.predefined)
     if (Word(type) - first < end - first) return true;

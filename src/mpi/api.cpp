@@ -43,7 +43,7 @@ bool has_mpich_abi(std::string_view version) {
 
 // The 16-bit floats of the MPIs whose handles are numbers, from the release on that was seen to sum
 // them. What a number means depends on the MPI. Older ones have some in their headers, too, and end
-// the process in such a sum.
+// the process in a sum of these types.
 struct ShortFloats {
   std::string_view maker;  // before the number of the release in the version line
   int major, minor;
@@ -85,7 +85,7 @@ struct Version {
 };
 
 std::atomic<bool> g_unknown{false};  // the process has an MPI that is none of those below
-std::atomic<bool> g_unclear{false};  // it has several, and nobody knows which one its calls are for
+std::atomic<bool> g_unclear{false};  // several MPIs, and nobody knows which one the calls are for
 
 }  // namespace
 

@@ -33,12 +33,13 @@ constexpr int kMostServed = 32;
 // something came from that rank; empty where MPI does not tell.
 using WaitFor = std::function<Status(mpi::Request& request, std::span<const int> arrivals)>;
 
-// Why a rank does not take part in an internal communicator. Of all ranks the last of these counts.
+// Why a rank does not take part in an internal communicator. If ranks differ, the largest value
+// wins.
 enum class Refusal {
   none,
-  no_more,          // it serves kMostServed communicators
+  no_more,          // the process serves kMostServed communicators
   no_room,          // MPI has hardly any context ids left
-  single_threaded,  // it leaves nonblocking sums to MPI
+  single_threaded,  // the process leaves nonblocking sums to MPI
   without_type,     // from here on: + int(T): its SLIMPI_TYPES has no T, and the sum is one of T
 };
 inline Refusal without(ElementType type) {

@@ -190,7 +190,7 @@ extern "C" int slimpi_hwloc_load(std::uint32_t version, Topology* result, char* 
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return refuse(error, error_size, "hwloc does not start");
   const Handle topology(raw);
-  // These would start GPU drivers. Only the program may do that.
+  // The components below would start GPU drivers. Only the program may do that.
   for (const char* component : {"cuda", "gl", "levelzero", "nvml", "opencl", "rsmi"})
     hwloc_topology_set_components(raw, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, component);
   hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);

@@ -9,7 +9,7 @@ using slimpi::algorithm::CodecChoices;
 
 namespace {
 
-constexpr double kBound = 1e-2;  // its first codec is number 7
+constexpr double kBound = 1e-2;  // the first codec for it is number 7
 
 void what_passed_is_used_again(void**) {
   CodecChoice choice;

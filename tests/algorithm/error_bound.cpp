@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kCount = 1024;
 
-// Errors of `ranks` ranks, uniform in [-1, 1] times `scale(tile)`, alike or independent; what the
+// Errors of `ranks` ranks, uniform in [-1, 1] times `scale(tile)`, equal or independent; what the
 // check learns of them, and their squared norm.
 template <typename Scale>
 double make_tiles(int ranks, bool alike, std::uint64_t tiles, Scale scale,
@@ -59,7 +59,7 @@ void what_is_not_finite_has_no_bound(void**) {
   assert_true(std::isinf(error_energy_bound(tiles)));
 }
 
-// Errors that are alike add up to the sum of their norms.
+// Equal errors add up to the sum of their norms.
 void the_bound_holds_for_errors_that_are_alike(void**) {
   for (const std::uint64_t count : {1, 3, 500}) {
     std::vector<ErrorTile> tiles;

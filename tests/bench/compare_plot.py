@@ -67,7 +67,7 @@ def place_labels(points, words, width, height):
     point. Labels that find no room stand on top of something, near their point."""
     taken = [(x - 6, y - 6, x + 6, y + 6) for x, y in points]
     places = [None] * len(points)
-    # Those with the most neighbors choose first.
+    # Points with the most neighbors choose first.
     crowd = [sum(abs(x - u) < 150 and abs(y - v) < 60 for u, v in points) for x, y in points]
     for i in sorted(range(len(points)), key=lambda i: -crowd[i]):
         (x, y), length = points[i], LETTER * len(words[i])

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 
-# These reduce the model, not the gradient, and leave each rank a model of its own.
+# The decentralized rows reduce the model, not the gradient, and leave each rank a model of its own.
 DECENTRALIZED = ("decentralized", "low_precision_decentralized")
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // node_limit CALLS KILOBYTES...: what a sum inside a node takes beside its limit. Each rank reads
 // its buffer from memory and writes a result of the same length to memory, as a copy of the buffer
-// does. So no way of summing is faster than such a copy by all ranks at the same time. Prints the
+// does. So no way of summing is faster than that copy by all ranks at the same time. Prints the
 // medians, of the slowest rank, of MPI's own sum, slimpi's sum, memcpy, and a copy by non-temporal
 // stores, all interleaved. Each has buffers of its own: where cores share no cache, what another
 // rank has read or written costs more afterwards. Wants the preload.

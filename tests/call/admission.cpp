@@ -82,7 +82,7 @@ void communicators_without_other_ranks_of_this_world_are_left(void**) {
   assert_left(floats(), BypassReason::comm);
 }
 
-// Its error handler has run: MPI must not see the handle a second time.
+// The error handler has run: MPI must not see the handle a second time.
 void an_invalid_communicator_is_passed_to_mpi_once(void**) {
   const call::Outcome outcome = call::dispatch(floats(mpi::Comm(test::kInvalidComm)));
   assert_true(outcome.done);

@@ -201,8 +201,8 @@ std::vector<std::string> ways_with_an_error_in(int failing) {
   return g_script.ran;
 }
 
-// It may be one rank's own: the other ranks count the call, so this one does, too, or the ranks
-// would run different candidates.
+// The failure may be one rank's own: the other ranks count the call, so this one does, too, or the
+// ranks would run different candidates.
 void an_error_of_mpi_counts_as_a_slow_trial(void**) {
   const std::vector<std::string> without = ways_with_an_error_in(-1);
   for (int failing = 0; failing < 3 * kRounds; ++failing)
@@ -276,7 +276,7 @@ void an_unusual_call_in_a_node_is_no_trial(void**) {
   int in_a_row = 0;
   for (auto way = g_script.ran.rbegin(); way != g_script.ran.rend() && *way == "in the node"; ++way)
     ++in_a_row;
-  assert_in_range(in_a_row, 30, 50);  // it stays at this trial
+  assert_in_range(in_a_row, 30, 50);  // the autotuner stays at this trial
 }
 
 }  // namespace

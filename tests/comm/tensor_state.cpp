@@ -17,7 +17,7 @@ namespace {
 
 Statistics g_statistics;
 TensorStates* g_slots;
-char g_memory[100000];  // its bytes lend their addresses
+char g_memory[100000];  // the bytes lend their addresses
 
 int make(void**) {
   g_slots = new TensorStates;

@@ -71,7 +71,7 @@ void alone_it_yields_and_loses_nothing(void**) {
   assert_true(wait(policy, core, 100us) < 102us);
 }
 
-// They give the core back when they wait, too.
+// Other ranks give the core back when they wait, too.
 void beside_ranks_it_yields(void**) {
   Core core;
   core.away = kRank;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Random choices that every rank makes alike: a stream of numbers for each step of a seed.
+// Random choices, the same on every rank: a stream of numbers for each step of a seed.
 #pragma once
 #include <cstddef>
 #include <cstdint>

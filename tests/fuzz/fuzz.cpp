@@ -47,7 +47,7 @@ void sum_beside_messages(Run& run, Communicators& communicators, Draws& draws) {
   }
   sum_floats(run, on, draws);
   if (messages) MPI_Isend(sent.data(), 500, MPI_INT, (rank + 1) % size, 7, on.comm, &pending[2]);
-  if (then_free) communicators.free(later, true);  // that one, or another
+  if (then_free) communicators.free(later, true);  // the same one, or another
   MPI_Waitall(3, pending, MPI_STATUSES_IGNORE);
   if (!messages) return;
   if (received[0] != world[std::size_t((rank + size - 1) % size)] || all != size)

@@ -20,7 +20,7 @@ struct Options {
   // As SLIMPI_ variables have them.
   static Options from_environment();
 
-  // Draws some options, alike on all ranks, and returns them as keys of a new info object, which
+  // Draws some options, the same on all ranks, and returns them as keys of a new info object, which
   // the caller frees. Never what slimpi refuses.
   MPI_Info draw(Draws& draws);
 

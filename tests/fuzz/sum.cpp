@@ -65,7 +65,7 @@ std::size_t draw_count(Draws& draws, const Communicator& on) {
   }
 }
 
-// What the ranks of the communicator must have alike after a sum: the bytes, and who answered.
+// What must be equal on the communicator's ranks after a sum: the bytes, and who answered.
 struct Compared {
   bool bytes, answered;
 };
@@ -83,7 +83,7 @@ struct Buffers {
 
   explicit Buffers(Draws& draws, int rank) {
     const std::uint64_t number = draws.number();
-    // Mostly alike on all ranks: slots of state go by address.
+    // Mostly the same on all ranks: slots of state go by address.
     const std::uint64_t own = draws.one_in(4) ? Draws::of(number, std::uint64_t(rank)) : number;
     in_place = number % 3 == 0;
     read_only = number % 5 == 0;
@@ -196,7 +196,7 @@ void reduce_others(Run& run, const Communicator& on, Draws& draws) {
   Buffers buffers(draws, on.rank);
   if (on.comm == MPI_COMM_NULL) return;
   const bool sum = kind.type == MPI_FLOAT && kind.op == MPI_SUM;
-  if (sum && !on.inter) return;  // that is a float sum
+  if (sum && !on.inter) return;  // only a float sum is one
   if (on.inter) buffers.in_place = false;
 
   const std::size_t bytes = std::min(count * kind.width, kMostBytes);

@@ -184,7 +184,7 @@ int main(int argc, char** argv) {
   if (const int skipped = gpu_open(); skipped != 0) return skipped;
   device::load_plugins();
   if (argc == 3 && std::strcmp(argv[1], "--json") == 0) g_rows.write_to(argv[2]);
-  // Its times mean nothing.
+  // Times of the fake driver mean nothing.
   if (gpu_function("slimpi_fake_calls") != nullptr) g_turns = 1;
   auto* const values = static_cast<float*>(gpu_take(GPU_DEVICE, kFloats * sizeof(float)));
   const device::Location here = device::locate(values);

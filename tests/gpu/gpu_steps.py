@@ -94,7 +94,7 @@ class Machine:
                  "-lmpich")
         lines += [
             f"ln -sf libmpich.so.12 {self.root}/{LIBRARIES}/libmpi.so.12",
-            # It looks for its helpers beside itself.
+            # mpiexec looks for its helpers beside itself.
             f"ln -sf {self.root}/usr/bin/mpiexec.hydra {self.work}/bin/mpiexec",
             f"ln -sf {self.root}/usr/bin/hydra_pmi_proxy {self.work}/bin/hydra_pmi_proxy",
             f"cat >{self.work}/bin/mpicc <<'END'\n#!/bin/sh\n"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The GPU's kernels give the very bytes of the host's: every codec, bits, bucket, odd length and
-// alignment. Needs a GPU, or the fake driver driver in LD_LIBRARY_PATH; exits 77 without.
+// alignment. Needs a GPU, or the fake driver in LD_LIBRARY_PATH; exits 77 without.
 #include <cmath>
 #include <memory>
 #include <vector>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Float sums of buffers in GPU memory of every kind: the same bytes as of the same values in host
  * memory, on every rank, whichever ranks and whichever of the two buffers lie there. Run under the
- * preload, with a GPU or the fake driver driver; exits 77 without. On a GPU, managed memory is
+ * preload, with a GPU or the fake driver; exits 77 without. On a GPU, managed memory is
  * tried only with the argument `managed`. With SHORT in the environment only one length, for tools
  * that make it slow, and with LONG only one of several messages. With NANS the ranks of odd numbers
  * have a NaN each at one element, which MPI alone can add; for exact sums. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* An MPI that takes device memory, made of one that does not: preloaded behind slimpi, it says so
  * and stands in for the functions that slimpi sends with. The device is the protected one or the
- * fake driver driver's. A message is what its memory holds when it is sent, and whoever writes
+ * fake driver's. A message is what its memory holds when it is sent, and whoever writes
  * there before it has gone dies. With AWARE_RANK only that rank of the job has this MPI. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // CUDA's language on a CPU, for the kernels of kernels/cuda: the compiler's command line includes
-// this before such a file. Every thread of a block is a fiber; what threads do together (barriers,
-// reductions over a warp) makes a fiber wait until all of them are there. What a GPU would leave
-// undefined dies here: a barrier that not all threads reach, lanes of a warp that meet at different
-// places. Blocks run one after the other, their threads in ascending and descending order by turns,
-// so that a missing barrier shows.
+// this before each .cu file. Every thread of a block is a fiber; what threads do together
+// (barriers, reductions over a warp) makes a fiber wait until all of them are there. What a GPU
+// would leave undefined dies here: a barrier that not all threads reach, lanes of a warp that meet
+// at different places. Blocks run one after the other, their threads in ascending and descending
+// order by turns, so that a missing barrier shows.
 #pragma once
 #include <cstddef>
 #include <cstdint>

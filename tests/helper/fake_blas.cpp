@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The four functions of cuBLAS that slimpi uses, on the fake driver driver's memory and streams.
+// The four functions of cuBLAS that slimpi uses, on the fake driver's memory and streams.
 #include <mutex>
 
 #include "tests/helper/fake_state.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Devices, contexts, streams, events and kernels of the fake driver driver.
+// Devices, contexts, streams, events and kernels of the fake driver.
 #include "tests/helper/fake_driver.h"
 
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The memory of the fake driver driver.
+// The memory of the fake driver.
 #include <sys/syscall.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// NCCL, as far as slimpi uses it, on the fake driver driver's memory and streams. Processes
+// NCCL, as far as slimpi uses it, on the fake driver's memory and streams. Processes
 // exchange through a file in memory that the one which makes the id lends to the others. As with
 // NCCL, what is queued on a stream holds it up until the others do their part, and a communicator
 // that does not block comes to everything later: it is asked for its state a few times before it is
@@ -80,7 +80,7 @@ struct Comm {
 };
 
 thread_local int t_groups = 0;
-thread_local Comm* t_comm = nullptr;  // that of the group
+thread_local Comm* t_comm = nullptr;  // the group's
 int g_communicators = 0;
 unsigned long g_pieces = 0;
 

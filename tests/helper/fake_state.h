@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the fake driver driver knows: its contexts, streams, events and memory.
+// What the fake driver knows: its contexts, streams, events and memory.
 #pragma once
 #include <cuda.h>
 
@@ -20,7 +20,7 @@ struct CUctx_st {
 struct CUstream_st {
   slimpi::device::Stream* queue = nullptr;
   int device = 0;
-  unsigned long long context = 0;  // its id
+  unsigned long long context = 0;  // the id
 };
 struct CUevent_st {
   slimpi::device::Stream* queue = nullptr;  // null: never recorded
@@ -58,7 +58,7 @@ struct Failure {
 
 struct FakeDriver {
   bool initialized = false;
-  int process = 0;  // that initialized it
+  int process = 0;  // the one that initialized
   CUctx_st primary[kFakeDevices];
   std::map<std::uintptr_t, Allocation> memory;
   std::map<std::string, Failure> failures;

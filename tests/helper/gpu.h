@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* GPU memory for test programs, as a program that uses CUDA's driver takes it. The driver is opened
  * at run time, so that these programs build anywhere and run on a machine with a GPU or with the
- * fake driver driver in LD_LIBRARY_PATH. */
+ * fake driver in LD_LIBRARY_PATH. */
 #ifndef SLIMPI_TESTS_HELPER_GPU_H
 #define SLIMPI_TESTS_HELPER_GPU_H
 #include <stddef.h>
@@ -30,7 +30,7 @@ int gpu_open(void);
 /* Opens the second GPU, if there is one, for GPU_SECOND. */
 void gpu_use_second(void);
 
-/* These end the program with a line on stderr when the driver fails. */
+/* The functions below end the program with a line on stderr when the driver fails. */
 void* gpu_take(enum gpu_memory kind, size_t bytes);
 void gpu_give_back(enum gpu_memory kind, void* memory);
 

@@ -99,7 +99,7 @@ void each_pointer(FindArguments& a, const Use& use) {
 }
 template <typename Use>
 void each_pointer(CompareArguments& a, const Use& use) {
-  if (a.count > 0) values(use, a.a, a.b);  // it runs for none, too, and then reads neither
+  if (a.count > 0) values(use, a.a, a.b);  // runs for none, too, and then reads neither
   values(use, a.partial, a.result);
 }
 template <typename Use>
@@ -135,9 +135,9 @@ constexpr bool uses_atomics(std::string_view kernel) {
   return kernel.find("extremes") != kernel.npos || kernel.find("pack_") == 0;
 }
 constexpr Row kRows[] = {
-#define SLIMPI_ROW(module, name, Arguments)                                                      \
-  {"slimpi_" #name,                                                                              \
-   [](void* arguments) { check(*static_cast<Arguments*>(arguments), uses_atomics(#name)); },     \
+#define SLIMPI_ROW(module, name, Arguments)                                                  \
+  {"slimpi_" #name,                                                                          \
+   [](void* arguments) { check(*static_cast<Arguments*>(arguments), uses_atomics(#name)); }, \
    [](void* arguments, int device) { turn(*static_cast<Arguments*>(arguments), device); }},
     SLIMPI_CUDA_KERNELS(SLIMPI_ROW)
 #undef SLIMPI_ROW

@@ -20,7 +20,7 @@ using kernels::RandomStream;
 struct LateStream {
   struct Piece {
     std::function<void()> work = {};
-    LateStream* after = nullptr;  // it waits for this stream's event
+    LateStream* after = nullptr;  // the stream whose event is waited for
     std::uint64_t event = 0;
     bool ends_event = false;
   };

@@ -37,7 +37,7 @@ class Network {
     void* into = nullptr;
     std::size_t capacity = 0;
     bool sent = false, posted = false, copied = false;
-    bool send_known = false, receive_known = false;  // its wait has returned
+    bool send_known = false, receive_known = false;  // the wait has returned
   };
 
   // The message that a send or a receive belongs to: the first with this envelope that lacks one.

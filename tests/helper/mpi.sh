@@ -23,7 +23,7 @@
 #                           another order than slimpi inside a node, as stderr says in FILE, of
 #                           SLIMPI_LOG=debug. MPICH 5 does with four ranks, Open MPI with three
 #   report FILE KEY...      print one value of a JSON file: report r.json calls passed small
-#   alike NAME COMPRESSED RANKS COMMAND...
+#   `alike` NAME COMPRESSED RANKS COMMAND...
 #                           run a program of tests/programs both ways, every rank a node of its
 #                           own: its checks pass (with the argument `exact` where the library is
 #                           not), both print the same, and COMPRESSED calls were taken over
@@ -45,7 +45,7 @@ seconds=${MPI_TEST_SECONDS:-120} # other tests run at the same time
 failures=0
 yielding=$top_builddir/tests/helper/.libs/libyielding_ucx.so
 [ -e "$yielding" ] || yielding=
-sanitizer='' # its library, which wants to be the first
+sanitizer='' # the library, which wants to be the first
 # In these tests of the second tier MPICH waits, and looks for devices, as it does for users.
 case ${RUN_EXPENSIVE_TESTS:-no}/${0##*/} in
   yes/sums.sh | yes/one_node.sh | yes/isolation.sh | yes/nonblocking.sh | yes/progress.sh | \

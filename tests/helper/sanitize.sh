@@ -49,7 +49,7 @@ scripts() { # WHAT NAME...: tests/mpi/NAME.sh pass in the build at hand
   done
 }
 
-# Those that handle memory.
+# Tests that handle memory.
 # shellcheck disable=SC2016
 unit_tests() { # DIRECTORY with a Makefile
   echo 'include Makefile

@@ -135,7 +135,7 @@ void schedules_are_chosen_by_it(void**) {
 
 void the_busiest_rank_sends_its_share(void**) {
   const slimpi::kernels::Format format{slimpi::kernels::Codec::quantized};
-  // 64 buckets on 8 nodes: chunks of 8 buckets in one message each, all alike.
+  // 64 buckets on 8 nodes: chunks of 8 buckets in one message each, all of one length.
   const Traffic traffic = pairwise_traffic({format, 64 * 2048, 8});
   const double message = 48 + 8 * (8 + 2048);
   near(traffic.messages, 14, 1e-12);

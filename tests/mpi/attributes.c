@@ -6,7 +6,7 @@
  *   failing  a copy callback that fails on rank 1
  *   delete   delete callbacks that make a float sum during MPI_Comm_free and MPI_Comm_disconnect:
  *            the communicator was summed on before or after the keyval was made, or never
- *   last     such a callback of MPI_COMM_WORLD, in MPI_Finalize */
+ *   last     a delete callback of MPI_COMM_WORLD, in MPI_Finalize */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

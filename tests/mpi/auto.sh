@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# SLIMPI_ALGORITHM=auto: ranks that measure unlike times choose alike, and every sum, of a trial or
-# not, has the same bytes on all ranks and keeps to the bound.
+# SLIMPI_ALGORITHM=auto: ranks that measure unlike times make the same choice, and every sum, of a
+# trial or not, has the same bytes on all ranks and keeps to the bound.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
 row() { # RANKS PER-NODE

@@ -30,7 +30,7 @@ int main(int argc, char** argv) {
       in[i] = element(rank, sum, i);
       out[i] = -7;
     }
-    /* Whoever is late measures a short time, the others a long one. */
+    /* A rank that is late measures a short time, the others a long one. */
     if (sum < late && rank == sum / (argc - 3) % 3 % size) usleep(3000);
     MPI_Allreduce(in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
     const unsigned char* const bytes = (const unsigned char*)out;

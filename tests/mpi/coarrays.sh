@@ -4,7 +4,7 @@
 # OpenCoarrays, which end and print under the library as they do without it.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
-export UCX_LOG_LEVEL=error # it warns on stdout, as timing has it
+export UCX_LOG_LEVEL=error # UCX warns on stdout, as timing has it
 programs=$top_srcdir/tests/programs
 prebuilt=$(echo /usr/lib/*/open-coarrays/mpich/bin/OpenCoarrays-*-tests)
 [ -d "$prebuilt" ] ||

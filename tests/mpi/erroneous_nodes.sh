@@ -49,7 +49,7 @@ SLIMPI_HIERARCHY=leader SLIMPI_RANKS_PER_NODE=2 SLIMPI_INTRA=mpi \
   differs "in a node, by messages" 4 20000 20000 20000 30000
 call='call [0-9]*'
 SLIMPI_ALGORITHM=auto differs "auto" 2 3 20000 30000
-call='the first call' number=  # it has none yet
+call='the first call' number=  # no number yet
 differs "the first call" 2 0 20000 30000
 if expensive && command -v "$MPICC" >/dev/null 2>&1; then
   "$MPICC" -std=c99 -O2 -shared -fPIC -I"$top_srcdir/include" -o topk.so \

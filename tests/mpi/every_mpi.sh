@@ -85,7 +85,7 @@ golden() { # PROGRAM ROW [VARIABLE=VALUE...]
   same wanted.txt got.txt "$mpi: $row"
 }
 
-both() { # NAME COMPRESSED COMMAND...: alike(), by this launcher
+both() { # NAME COMPRESSED COMMAND...: by this launcher
   name=$1 compressed=$2
   shift 2
   PRELOAD='' launch 4 "$@" exact >plain.txt 2>plain.err || fail "$mpi: $name without the library"

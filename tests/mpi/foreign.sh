@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Buffers in the memory of AMD's and Intel's GPUs: the call goes to MPI on all ranks, if one rank
-# has such a buffer, and the sums of other buffers are compressed as before.
+# has a buffer there, and the sums of other buffers are compressed as before.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
 export SLIMPI_MIN_SIZE=0 SLIMPI_BITS=2 SLIMPI_RANKS_PER_NODE=1 SLIMPI_LOG=info

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Where MPI says that it takes device memory, messages between nodes go out of it and into it, and
 # what is left to MPI goes there as it is; the bytes are those of host memory, whichever ranks have
-# such an MPI.
+# a GPU-aware MPI.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
 export SLIMPI_MIN_SIZE=0 SLIMPI_LOG=info SLIMPI_RANKS_PER_NODE=1
@@ -34,7 +34,7 @@ headers=$(message_bytes)
 expect "$((headers % 48))" 0 "nothing but headers passes through the host: $headers bytes"
 holds "which is little of $staged" test "$headers" -gt 0 -a "$((headers * 50))" -lt "$staged"
 
-# Of three ranks one has such an MPI; half the time another's buffers lie in host memory.
+# Of three ranks one has a GPU-aware MPI; half the time another's buffers lie in host memory.
 run 3 bytegrad AWARE_RANK=0 SLIMPI_BITS=3 SLIMPI_ERROR_FEEDBACK=1
 run 3 low_precision_decentralized AWARE_RANK=1
 run 4 allreduce SLIMPI_RANKS_PER_NODE=2 SLIMPI_HIERARCHY=sharded

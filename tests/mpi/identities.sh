@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # State of the wrong tensor: error feedback makes no sum worse than its bound says, SLIMPI_VERIFY
-# agrees, and state without such a bound is not used.
+# agrees, and state without a bound is not used.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
 : "${MPICC:=mpicc}"

@@ -27,7 +27,7 @@ static void fill(void) {
     g_blocking[i] = malloc(kCount * sizeof(float));
     g_out[i] = malloc(kCount * sizeof(float));
     for (int j = 0; j < kCount; ++j)
-      // Their sum is exact, in whatever order MPI adds.
+      // The sum is exact, in whatever order MPI adds.
       g_in[i][j] = (float)((j * (7 + i) + g_rank * 31) % 1000) / 256 - 2;
   }
 }

@@ -39,7 +39,7 @@ if "${MPICC:-mpicc}" -std=c99 -shared -fPIC -I"$top_srcdir/include" -o hook.so \
   unset HOOK_FAILS
 fi
 
-# These draw by the number of the call, or keep state.
+# The algorithms below draw by the number of the call, or keep state.
 for algorithm in qsgd powersgd decentralized low_precision_decentralized; do
   for way in "" nonblocking; do
     SLIMPI_ALGORITHM=$algorithm SLIMPI_START=1 SLIMPI_RANKS_PER_NODE=1 under 3 "$program" digest \

@@ -23,7 +23,7 @@ int main(int argc, char** argv) {
   state = 7919ul * (unsigned long)(rank + 1);
   for (int repeat = 0; repeat < 3; ++repeat)
     for (unsigned i = 0; i < sizeof counts / sizeof *counts; ++i) {
-      /* It takes long, and the first call of a size is MPI's anyhow. */
+      /* A long sum takes time, and the first call of a size is MPI's anyhow. */
       if (counts[i] > 4000000 && repeat == 2) continue;
       const size_t n = (size_t)counts[i], guard = 16;
       float* const in = malloc((n + 2 * guard) * sizeof *in);

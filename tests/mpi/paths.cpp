@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A plain MPI program for tests/mpi/paths.sh: sums inputs of all kinds, each a few times, and
-// writes a digest of every result of every rank. Usage: paths alike|own FILE    alike: all ranks
+// writes a digest of every result of every rank. Usage: `paths alike|own FILE`; `alike`: all ranks
 // must hold the same bytes
 #include <mpi.h>
 

@@ -19,7 +19,7 @@ job() { # CPU CPU CPU ARGUMENT...: three ranks
     -n 1 -env SLIMPI_CPU "$third" "$program" "$@" </dev/null
 }
 
-row() { # alike|own NAME=VALUE...: the algorithm and its options, without SLIMPI_
+row() { # `alike|own NAME=VALUE...`: the algorithm and its options, without SLIMPI_
   kind=$1
   shift
   what="$*"

@@ -71,7 +71,8 @@ Floats of_rank(std::size_t rows, std::size_t columns, int rank, std::uint64_t se
   return m;
 }
 
-// One call; every other one in place. The input must stay as it is, and all ranks end alike.
+// One call; every other one in place. The input must stay as it is, and all ranks end with the same
+// bytes.
 Floats all_reduce(const Floats& input, Floats& buffer) {
   static int calls = 0;
   Floats in = input;

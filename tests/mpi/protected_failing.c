@@ -3,7 +3,7 @@
  * rank of the communicator gets an MPI error with the device's own words in it, in that call or the
  * next, and other communicators work again when the device is back. Without memory: the call goes
  * to MPI on all ranks, or does with less; never an error. Run under the preload, with the argument
- * `lost`, `memory`, or `memory any` for algorithms that give no sum which all ranks have alike. */
+ * `lost`, `memory`, or `memory any` for algorithms whose ranks end with different sums. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /* Sums of 16-bit floats: within the bound on every rank, with the same bytes, each the float32 sum
  * rounded once; nothing behind the output is written. Rank 0 prints a digest of the results.
  *   short_floats TYPE [WAY [BOUND [FIRST]]]
- *     TYPE   float16, real2 or bfloat16; exits with 77 where this MPI's header has it not
+ *     TYPE   float16, real2 or bfloat16; exits with 77 where this MPI's header lacks it
  *     WAY    blocking, nonblocking, persistent or large (the _c form): how all sums are made; all
  *            but the first, which is blocking
  *     BOUND  quantization steps of 8 bits of each rank's values; `mpi`: the bytes are MPI's own;

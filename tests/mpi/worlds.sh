@@ -62,7 +62,7 @@ else
   echo "this MPI cannot spawn: that part is left out"
 fi
 # A launcher of another MPI makes each process a job of one rank.
-launched() { # COUNT WHAT VARIABLE...: a process that such a launcher starts
+launched() { # COUNT WHAT VARIABLE...: a process that this launcher starts
   wanted=$1 what=$2
   shift 2
   timeout -k 5 60 env "$@" LD_PRELOAD="$preload" "$top_builddir/tests/mpi/steps" init int:1 \
@@ -75,7 +75,7 @@ launched 0 "Open MPI's, another rank" OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_RAN
 launched 1 "Slurm's" SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=0
 launched 0 "Slurm's, a step of one task" SLURM_NTASKS=4 SLURM_STEP_NUM_TASKS=1 SLURM_PROCID=0
 launched 0 "none"
-# Its own one, inside another's job.
+# A job of its own, inside another's.
 OMPI_COMM_WORLD_SIZE=4 SLURM_STEP_NUM_TASKS=4 under 2 "$top_builddir/tests/mpi/steps" init int:1 \
   finalize >out.txt 2>err.txt || fail "launcher, nested: exit status $?"
 expect "$(grep -c 'but the launcher started' err.txt)" 0 "launcher, nested"

@@ -49,7 +49,7 @@ class Assembler {
   std::map<const Function*, Placed> placed_;
   std::map<std::uint64_t, Slot> numbers_;
   std::map<const Variable*, unsigned> shared_;
-  const Function* function_ = nullptr;  // that is being encoded
+  const Function* function_ = nullptr;  // being encoded
   unsigned line_ = 0;
 };
 

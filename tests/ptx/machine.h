@@ -44,7 +44,7 @@ class Machine {
   Kernel& kernel(const std::string& name);
 
   std::vector<std::unique_ptr<Module>> modules_;
-  std::map<std::string, std::unique_ptr<Kernel>> kernels_;  // that ran
+  std::map<std::string, std::unique_ptr<Kernel>> kernels_;  // kernels that ran
 };
 
 }  // namespace slimpi::test::ptx

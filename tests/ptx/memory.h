@@ -56,7 +56,7 @@ class Allocations {
     std::vector<Users> users;  // of each byte, from the first access on
   };
   std::map<std::uint64_t, Allocation> all_;
-  Allocation* last_ = nullptr;  // that was found last
+  Allocation* last_ = nullptr;  // found last
 };
 
 // Bytes, each of which may never have been written.

@@ -23,8 +23,8 @@ struct Variable {
 struct Operand {
   enum class Form { reg, special, number, variable, vector, name, sink };
   Form form = Form::sink;
-  unsigned reg = 0;          // its number in the function
-  unsigned width = 0;        // its bits; 1 for a predicate, 0 for a number
+  unsigned reg = 0;          // the number in the function
+  unsigned width = 0;        // bits; 1 for a predicate, 0 for a number
   std::uint64_t number = 0;  // an immediate value
   const Variable* variable = nullptr;
   std::string name;     // of a label, a function or a special register

@@ -59,7 +59,7 @@ class Warp {
   [[noreturn]] void fail(const Instruction& i, unsigned lane, const std::string& text) const;
 
   Block& block;
-  std::uint32_t barriers = 1;  // that all of its lanes have passed together
+  std::uint32_t barriers = 1;  // passed by all of its lanes together
 
  private:
   struct Return {

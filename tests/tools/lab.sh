@@ -185,7 +185,7 @@ for signal in $signals; do
   check "no process left after SIG$how" same "$(alive "$inside")" ""
 done
 check "the killed lab is swept" same "$("$lab" --clean)" "1 dead labs removed; running: none"
-# Nor does it leave files of Open MPI's that end the next one.
+# The killed lab leaves no files of Open MPI's that end the next one.
 if [ "${RUN_EXPENSIVE_TESTS:-no}" = yes ] && [ -x "$wheels/mpirun" ]; then
   timeout -s KILL 2 "$lab" --hosts 2 --mpiexec="$wheels/mpirun" -- sleep 20 >/dev/null 2>&1
   launched "$wheels/mpicc" "$wheels/mpirun"

@@ -30,7 +30,8 @@ MPI_Comm communicator(const Options& options, const std::string& algorithm, doub
   return comm;
 }
 
-// Those that were asked for; else "", which is what the environment says, and the two baselines.
+// The algorithms that were asked for; else "", which is what the environment says, and the two
+// baselines.
 std::vector<std::string> algorithms_of(const Options& options, const Config& config) {
   if (!options.algorithms.empty()) return options.algorithms;
   std::vector<std::string> all{""};

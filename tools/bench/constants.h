@@ -14,9 +14,9 @@ std::string to_json(const Constants& constants);
 // Reads the file of this path. Returns "" or what is wrong with it.
 std::string read_json(const std::string& path, Constants& constants);
 
-// Those of options.constants, or the ones built in when it is empty; then another link or latency
-// where the options name one. measured_link stays that of the constants. Returns "" or what is
-// wrong with the file.
+// The constants of options.constants, or the ones built in if it is empty; then another link or
+// latency where the options name one. measured_link stays that of the constants. Returns "" or
+// what is wrong with the file.
 std::string read_constants(const Options& options, Constants& constants);
 
 // The layout of a job of this many nodes and ranks, and in a lab the one machine under them all.

@@ -169,7 +169,7 @@ std::vector<Row> Bench::measure(std::uint64_t bytes) {
   const std::uint64_t count = bytes / sizeof(float);
   const Plan plan = this->plan(count);
   std::vector<std::vector<double>> times(candidates_.size());
-  // In an order drawn anew, alike on all ranks, so that what the caches hold favours nobody.
+  // In an order drawn anew, the same on all ranks, so that what the caches hold favours nobody.
   std::vector<std::size_t> order(candidates_.size());
   std::iota(order.begin(), order.end(), std::size_t(0));
   std::mt19937 draw(1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Measures every candidate at one size, in turns, so that a busy moment of the machine or of the
-// network meets all of them alike.
+// network meets all of them.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -25,7 +25,7 @@ struct Row {
   std::optional<bool> same;              // every rank has the same bytes
   std::optional<bool> compressed;        // slimpi took the call over and coded it
   std::optional<std::uint64_t> sent;     // between nodes, by slimpi's own count
-  std::optional<std::uint64_t> on_wire;  // that left the nodes' interfaces, headers included
+  std::optional<std::uint64_t> on_wire;  // bytes on the nodes' interfaces, headers included
   std::optional<double> predicted;       // by the cost model
   std::string label() const;
 };

@@ -34,13 +34,13 @@ struct EstimateRow {
 };
 
 struct Prediction {
-  Estimate counted;  // its job has the wall time without the samples
+  Estimate counted;  // the job has the wall time without the samples
   std::vector<EstimateRow> rows;
 };
 
 Prediction predict(Estimate counted);
 
-// All calls together. Times and bytes of calls that stay with MPI count in all of them alike.
+// All calls together. Times and bytes of calls that stay with MPI count in all columns.
 struct EstimateTotals {
   std::uint64_t calls = 0, taken = 0;
   double seconds = 0, bytes = 0;  // now

@@ -2,7 +2,7 @@
 // Libraries that stand in for MPI's. A program that looks functions up by the handle of an MPI that
 // it loaded (dlopen, dlsym), or loads it with RTLD_DEEPBIND, never asks a preloaded library. A
 // library of MPI's name that LD_LIBRARY_PATH leads to and that needs libslimpi.so and then the real
-// MPI gives both to such a program, in this order.
+// MPI gives both to the program, in this order.
 #pragma once
 #include <string>
 

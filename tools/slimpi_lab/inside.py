@@ -15,7 +15,7 @@ from .hosts import connect, counters, difference, start
 from .links import Host, parse_link
 from .system import MS_PRIVATE, MS_REC, LabError, mount, say
 
-STOP_SECONDS = 1  # that mpiexec has to end its ranks when the lab must go
+STOP_SECONDS = 1  # time for mpiexec to end its ranks when the lab must go
 
 
 def _answer(connection, hosts):

@@ -92,7 +92,7 @@ class _Holder:
         return type(None), ()
 
 
-_nodes = 0  # that the ranks of a model are on; 0 until it is known
+_nodes = 0  # nodes of the ranks of a model; 0 until it is known
 
 
 def _feedback(state):
