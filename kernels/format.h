@@ -29,7 +29,7 @@ struct Format {
   Codec codec = Codec::float32;
   std::uint8_t bits = 8;        // quantized: 1 to kMostBits; packed: half bits, 2 to 2 * kMostBits
   bool stochastic = false;      // quantized only: rounding
-  std::uint32_t bucket = 2048;  // quantized: values per bucket; 0 = the whole segment is one;
+  std::uint32_t bucket = 512;   // quantized: values per bucket; 0 = the whole segment is one;
                                 // packed: values per tile, a multiple of kPackedBucket
 };
 

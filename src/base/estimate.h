@@ -21,7 +21,7 @@ using ByEstimatedBits = std::array<double, kEstimatedWidths>;
 struct EstimatedWay {
   int nodes = 0, ranks = 0, group_size = 0, shards = 1;
   bool flat = false;
-  std::uint32_t bucket = 2048;
+  std::uint32_t bucket = 512;
 };
 
 // The calls of rank 0 that have all of this in common.

@@ -27,7 +27,7 @@ class CallEstimate {
   struct Way {
     int nodes = 0, ranks = 0, group_size = 0, shards = 1;
     bool flat = false;
-    std::uint32_t bucket = 2048;
+    std::uint32_t bucket = 512;
     bool stochastic = false;
     bool blocking = true;
     auto operator<=>(const Way&) const = default;

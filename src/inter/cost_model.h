@@ -98,7 +98,7 @@ struct Cost {
 };
 
 // One sum of `bytes` bytes of floats; `bits` is ignored by plain schedules. The codec is
-// quantized with buckets of 2048.
+// quantized with buckets of 512.
 Cost predict(Schedule schedule, double bytes, int bits, const Layout& layout,
              const Constants& constants);
 

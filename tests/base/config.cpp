@@ -50,7 +50,7 @@ void defaults(void**) {
   const Config& config = loaded.config;
   assert_string_equal(config.algorithm.c_str(), "bytegrad");
   assert_int_equal(config.bits, 8);
-  assert_int_equal(config.bucket, 2048);
+  assert_int_equal(config.bucket, 512);
   assert_int_equal(config.min_size, 65536);
   assert_int_equal(config.interval, 1);
   assert_true(config.powersgd_warm_start);

@@ -15,7 +15,7 @@ namespace fuzz {
 
 struct Options {
   std::string algorithm = "bytegrad", hierarchy = "auto", rounding, max_error, error_feedback;
-  std::uint64_t bits = 8, bucket = 2048, min_size = 65536, ranks_per_node = 0, start = 0;
+  std::uint64_t bits = 8, bucket = 512, min_size = 65536, ranks_per_node = 0, start = 0;
 
   // As SLIMPI_ variables have them.
   static Options from_environment();

@@ -40,7 +40,7 @@ line() { "$info" -c | sed -n "s/^  SLIMPI_$1 *//p" | tr -s ' '; }
 expect "$(line BITS)" "file 3" "a value from the file"
 expect "$(line SEED)" "environment 7" "a value from the environment"
 expect "$(line RULES)" "environment unset" "a value that is unset"
-expect "$(line BUCKET)" "default 2048" "a default"
+expect "$(line BUCKET)" "default 512" "a default"
 expect "$("$info" -cf | grep -A1 '^# Default: 8')" "# Default: 8; set by: file.
 bits = 3" "-cf has values"
 # A file of options: read back, it says the same.
@@ -67,7 +67,7 @@ for arguments in -c --json\ -c -cf; do
   expect "$(cat err)" \
     "slimpi-info: SLIMPI_BITS=17 cannot be used; accepted: 1 to 16, packed also 2.5" \
     "$arguments: the line for a bad value"
-  holds "$arguments: a bad value still lists" grep -q 2048 out
+  holds "$arguments: a bad value still lists" grep -q "512" out
 done
 said() { "$info" -c 2>&1 >/dev/null || :; }
 expect "$(SLIMPI_RULES=/no/such/file said)" \
