@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "algorithm/residual_limit.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace slimpi::algorithm {
@@ -22,6 +23,25 @@ float safe_limit(const kernels::Format& format, int ranks) {
 double most_steps(const kernels::Format& format) {
   const double last_level = double((1 << format.bits) - 1);
   return format.stochastic ? 2 + 2 / last_level : 1.5 + 1 / last_level;
+}
+
+// From kernels/math/packed.h, with W = floor(bits) - 1. A tile has room for W bits in each of its
+// buckets, so the one with the greatest scale t has W at least: else a level of detail more would
+// fit. A scale s has a bit less for each two octaves below t, and the rounding of scales and widths
+// costs a bit and less than 0.05, so that a step is at most 2^(2.05 - W) sqrt(s t), and not more
+// than 2 s. With 16 bits it is 2^-15 s. Buckets of more than 15.7 octaves below t become zeros, and
+// their step is below 2^-14 t. A bucket loses no more than its scale.
+double most_packed_error(const kernels::Format& format, double bucket, double tile, bool feedback) {
+  const double scale = 1.125 * bucket, top = 1.125 * tile;
+  const auto step = [&](double s, double t) {
+    return std::exp2(3.05 - format.bits / 2) * std::sqrt(s) * std::sqrt(t) + 0x1p-15 * s;
+  };
+  if (!feedback)
+    return std::min(scale, step(scale, top) + 0x1p-15 * top + 0x1p-110) +
+           std::max(0.0, bucket - 0x1.ep127);
+  const double added = std::min(2 * scale, step(scale, top)) + 0x1p-14 * top + 0x1p-109;
+  const double in_tile = std::min(2 * top, step(top, top)) + 0x1p-14 * top + 0x1p-109;
+  return added + most_packed_error(format, bucket + added, tile + in_tile, false);
 }
 
 // No square of a float, nor a sum of them, overflows or underflows in double.

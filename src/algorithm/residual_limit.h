@@ -17,6 +17,11 @@ float safe_limit(const kernels::Format& format, int ranks);
 // residuals are. The buckets are those of the values without residuals.
 double most_steps(const kernels::Format& format);
 
+// The bound of one encoding by packed: how far a value may come out from what it was, where no
+// value of its bucket exceeds the magnitude `bucket` and none of its tile `tile`; with `feedback`,
+// whatever the residuals are. Concave, and of degree 1 in both magnitudes but for tiny values.
+double most_packed_error(const kernels::Format& format, double bucket, double tile, bool feedback);
+
 // How much of a residual is used where no bucket gives a step to clamp it to: with low-rank sums
 // and with hooks. Its L2 norm is limited by that of the values that it is added to: of a matrix, or
 // of a segment that a hook encodes. What is above the limit is dropped, by a factor for all

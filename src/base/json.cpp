@@ -86,7 +86,12 @@ Json choices(const Report& report) {
 }
 
 Json error(const Errors& errors) {
-  return {{"checked", errors.checked}, {"mean_rel_l2", errors.mean}, {"max_rel_l2", errors.max}};
+  return {{"checked", errors.checked},
+          {"mean_rel_l2", errors.mean},
+          {"max_rel_l2", errors.max},
+          {"mean_vnmse", errors.vnmse},
+          {"zeros", errors.share(errors.zeros)},
+          {"wrong_signs", errors.share(errors.wrong_signs)}};
 }
 
 Json errors(const Report& report) {

@@ -184,13 +184,16 @@ std::string error_lines(const Report& report) {
                      "communicator; give --verify 1\n",
                      every, every, number_of(report.own.compressed, "compressed call"));
   std::string text = "  error    relative L2 " + error_text(total);
+  text += fmt::format(
+      "           vNMSE {:.2e}; of values that are not 0, {:.2g}% became 0, {:.2g}% changed sign\n",
+      total.vnmse, 100 * total.share(total.zeros), 100 * total.share(total.wrong_signs));
   for (std::size_t i = 0; i < kSizeClasses; ++i)
     if (const Errors& errors = report.errors[i];
         errors.checked != 0 && errors.checked != total.checked)
       text +=
           fmt::format("           from {}: {}", bytes_text(double(1ull << i)), error_text(errors));
   if (report.job.beyond_bound != 0)
-    text += fmt::format("           {} beyond the bound of error feedback: a defect of slimpi\n",
+    text += fmt::format("           {} beyond what the codec may lose: a defect of slimpi\n",
                         number_of(report.job.beyond_bound, "element"));
   if (report.own.state_bytes != 0)
     text += "           (with error feedback it includes what later calls add)\n";

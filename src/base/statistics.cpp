@@ -40,10 +40,15 @@ void Statistics::bypassed_bytes(std::uint64_t bytes, std::uint64_t nodes) {
     add(counts_.bytes_bypassed, 2 * (nodes - 1) * bytes);
 }
 
-void Statistics::error(std::uint64_t bytes, double relative_l2) {
+void Statistics::error(std::uint64_t bytes, const Deviation& deviation) {
   ErrorSum& errors = errors_[size_class_of(bytes)];
+  const double relative_l2 = deviation.relative_l2();
   errors.checked.fetch_add(1, std::memory_order_relaxed);
+  errors.nonzero.fetch_add(deviation.nonzero, std::memory_order_relaxed);
+  errors.zeros.fetch_add(deviation.zeros, std::memory_order_relaxed);
+  errors.wrong_signs.fetch_add(deviation.wrong_signs, std::memory_order_relaxed);
   errors.sum.fetch_add(relative_l2, std::memory_order_relaxed);
+  errors.vnmse.fetch_add(deviation.vnmse(), std::memory_order_relaxed);
   double seen = errors.max.load(std::memory_order_relaxed);
   while (relative_l2 > seen && !errors.max.compare_exchange_weak(seen, relative_l2)) {
   }
@@ -63,10 +68,16 @@ Counts Statistics::counts() const {
 std::array<Errors, kSizeClasses> Statistics::errors() const {
   std::array<Errors, kSizeClasses> all{};
   for (std::size_t i = 0; i < kSizeClasses; ++i) {
-    const std::uint64_t checked = errors_[i].checked.load(std::memory_order_relaxed);
+    const ErrorSum& from = errors_[i];
+    const std::uint64_t checked = from.checked.load(std::memory_order_relaxed);
     if (checked == 0) continue;
-    all[i] = {checked, errors_[i].sum.load(std::memory_order_relaxed) / double(checked),
-              errors_[i].max.load(std::memory_order_relaxed)};
+    all[i] = {checked,
+              from.sum.load(std::memory_order_relaxed) / double(checked),
+              from.max.load(std::memory_order_relaxed),
+              from.vnmse.load(std::memory_order_relaxed) / double(checked),
+              from.nonzero.load(std::memory_order_relaxed),
+              from.zeros.load(std::memory_order_relaxed),
+              from.wrong_signs.load(std::memory_order_relaxed)};
   }
   return all;
 }
@@ -75,10 +86,16 @@ Errors total_of(std::span<const Errors> parts) {
   Errors total;
   for (const Errors& part : parts) {
     total.checked += part.checked;
-    total.mean += part.mean * double(part.checked);  // the sum, until it is divided
+    total.mean += part.mean * double(part.checked);  // sums, until they are divided
+    total.vnmse += part.vnmse * double(part.checked);
     total.max = std::max(total.max, part.max);
+    total.nonzero += part.nonzero;
+    total.zeros += part.zeros;
+    total.wrong_signs += part.wrong_signs;
   }
-  if (total.checked != 0) total.mean /= double(total.checked);
+  if (total.checked == 0) return total;
+  total.mean /= double(total.checked);
+  total.vnmse /= double(total.checked);
   return total;
 }
 

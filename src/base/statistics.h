@@ -11,6 +11,7 @@
 
 #include "base/algorithm_id.h"
 #include "base/bypass_reason.h"
+#include "base/deviation.h"
 #include "base/option_types.h"
 #include "base/trace.h"
 
@@ -38,10 +39,17 @@ struct Share {
   std::uint64_t nanoseconds = 0;
 };
 
-// Relative L2 errors that SLIMPI_VERIFY measured.
+// What SLIMPI_VERIFY measured.
 struct Errors {
-  std::uint64_t checked = 0;  // calls
-  double mean = 0, max = 0;
+  std::uint64_t checked = 0;                              // calls
+  double mean = 0, max = 0;                               // of their relative L2 errors
+  double vnmse = 0;                                       // their mean
+  std::uint64_t nonzero = 0, zeros = 0, wrong_signs = 0;  // values, as in Deviation
+
+  // Of the values that are not 0 in the exact sums, from 0 to 1.
+  double share(std::uint64_t values) const {
+    return nonzero == 0 ? 0 : double(values) / double(nonzero);
+  }
 };
 Errors total_of(std::span<const Errors> parts);
 
@@ -118,7 +126,8 @@ class Statistics {
   void stage(Stage stage, std::uint64_t nanoseconds) {
     add(counts_.stage_nanoseconds[std::size_t(stage)], nanoseconds);
   }
-  void error(std::uint64_t bytes, double relative_l2);  // of a call with a buffer of so many bytes
+  // Of a call with a buffer of so many bytes.
+  void error(std::uint64_t bytes, const Deviation& deviation);
   void scratch(std::int64_t bytes_more) { scratch_.add(bytes_more); }
   void segment(std::int64_t more, std::int64_t bytes_more) {
     segments_.add(more);
@@ -140,8 +149,8 @@ class Statistics {
   }
   mutable Counts counts_;  // each number is atomic
   struct ErrorSum {
-    std::atomic<std::uint64_t> checked{0};
-    std::atomic<double> sum{0}, max{0};
+    std::atomic<std::uint64_t> checked{0}, nonzero{0}, zeros{0}, wrong_signs{0};
+    std::atomic<double> sum{0}, max{0}, vnmse{0};
   };
   std::array<ErrorSum, kSizeClasses> errors_{};
   HighWater scratch_, segments_, segment_bytes_;

@@ -4,12 +4,15 @@
 #include "call/allreduce_call.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <vector>
 
 #include "algorithm/powersgd.h"
 #include "algorithm/residual_limit.h"
+#include "base/deviation.h"
 #include "base/log.h"
 #include "call/element_type.h"
 #include "comm/stream_wait.h"
@@ -21,6 +24,7 @@ namespace {
 // Where the error has a bound whatever the state is: whether the result is within it, computed from
 // the ranks' values.
 //   error feedback in quantized buckets    each element: algorithm/residual_limit.h
+//   packed, also without feedback          each element: algorithm/residual_limit.h
 //   low-rank algorithms                    each matrix: algorithm/powersgd.h
 // It is computed from `sums` numbers, which the ranks add.
 struct BoundCheck {
@@ -35,6 +39,37 @@ struct BoundCheck {
 
 void count_beyond(const comm::Call& call, std::uint64_t elements) {
   if (elements != 0) call.communicator.statistics().count(&Counts::beyond_bound, elements);
+}
+
+// The greatest magnitude; a NaN where there is one.
+double magnitude_of(const float* values, std::uint64_t count) {
+  std::uint32_t most = 0;
+  for (std::uint64_t i = 0; i < count; ++i)
+    most = std::max(most, std::bit_cast<std::uint32_t>(values[i]) & 0x7fffffffu);
+  return std::bit_cast<float>(most);
+}
+
+// Adds to *found the elements first .. end - 1 that are beyond the bound, and warns of the first of
+// a sum.
+void find_beyond(const comm::Call& call, std::uint64_t first, std::uint64_t end, double bound,
+                 const float* exact, const float* result, std::uint64_t* found) {
+  if (!std::isfinite(bound)) return;
+  for (std::uint64_t i = first; i < end; ++i) {
+    const double error = std::fabs(double(result[i]) - double(exact[i]));
+    if (error <= bound || ++*found != 1) continue;
+    log_once(LogLevel::warn,
+             "SLIMPI_VERIFY: element " + std::to_string(i) + " of a sum of " +
+                 std::to_string(call.count) + " is off by " + std::to_string(error) +
+                 ", and at most " + std::to_string(bound) + " is possible: a defect of slimpi; " +
+                 (call.plan.error_feedback ? "SLIMPI_ERROR_FEEDBACK=0" : "SLIMPI_ALGORITHM=off") +
+                 " avoids it");
+  }
+}
+
+// A sum of floats is rounded once for each rank, and the arithmetic of the codecs a few times
+// (kernels/math/quantizer.h, kernels/math/packed.h).
+double rounding_of(const comm::Call& call, double magnitude) {
+  return (double(call.communicator.size()) + 24) * 0x1p-24 * magnitude;
 }
 
 // Where a bucket begins depends on the schedule. A bucket has no more elements than a block of
@@ -53,7 +88,7 @@ struct Blocks {
     const std::uint64_t first = block == 0 ? 0 : block - 1;
     const auto [least, greatest] =
         std::minmax_element(values + first * length, values + end(block + 1));
-    *magnitude = std::max(std::fabs(double(*least)), std::fabs(double(*greatest)));
+    *magnitude = magnitude_of(values + first * length, end(block + 1) - first * length);
     return (double(*greatest) - double(*least)) / last_level;
   }
 
@@ -77,32 +112,90 @@ void find_steps(const comm::Call& call, const float* in, double* sums) {
     sums[2 * block] = blocks.step_of(in, block, &sums[2 * block + 1]);
 }
 
-// Errors of the nodes make the range of their sum larger than that of the exact sum. Besides, a sum
-// of floats is rounded once for each rank, and the quantizer's arithmetic a few times
-// (kernels/math/quantizer.h).
+// Errors of the nodes make the range of their sum larger than that of the exact sum.
 void compare_elements(const comm::Call& call, const double* sums, const float* exact,
                       const float* result) {
   const Blocks blocks(call);
   const double most = algorithm::most_steps(call.plan.format);
-  const double roundings = double(call.communicator.size()) + 24;
-  std::uint64_t beyond = 0;
+  std::uint64_t found = 0;
   for (std::uint64_t block = 0; block < blocks.number; ++block) {
     double magnitude = 0;
     const double own = blocks.step_of(exact, block, &magnitude);
     const double bound = most * (sums[2 * block] * (1 + 2 * most / blocks.last_level) + own) +
-                         roundings * 0x1p-24 * sums[2 * block + 1];
-    for (std::uint64_t i = block * blocks.length; i < blocks.end(block); ++i) {
-      const double error = std::fabs(double(result[i]) - double(exact[i]));
-      if (error <= bound || !std::isfinite(bound)) continue;
-      if (++beyond == 1)
-        log_once(LogLevel::warn,
-                 "SLIMPI_VERIFY: element " + std::to_string(i) + " of a sum of " +
-                     std::to_string(call.count) + " is off by " + std::to_string(error) +
-                     ", and with error feedback at most " + std::to_string(bound) +
-                     " is possible: a defect of slimpi; SLIMPI_ERROR_FEEDBACK=0 avoids it");
-    }
+                         rounding_of(call, sums[2 * block + 1]);
+    find_beyond(call, block * blocks.length, blocks.end(block), bound, exact, result, &found);
   }
-  count_beyond(call, beyond);
+  count_beyond(call, found);
+}
+
+// Packed has buckets that begin at multiples of their length, and tiles that begin anywhere and
+// lie within a block of Format::bucket elements and the two beside it.
+struct Tiles {
+  explicit Tiles(const comm::Call& call)
+      : count(call.count),
+        length(call.plan.format.bucket),
+        number((count + length - 1) / length),
+        buckets(kernels::packed_buckets(count)) {}
+
+  double of_bucket(const float* values, std::uint64_t bucket) const {
+    const std::uint64_t first = bucket * kernels::kPackedBucket;
+    return magnitude_of(values + first, end_of(bucket) - first);
+  }
+  std::uint64_t end_of(std::uint64_t bucket) const {
+    return std::min(count, (bucket + 1) * kernels::kPackedBucket);
+  }
+  std::uint64_t block_of(std::uint64_t bucket) const {
+    return bucket * kernels::kPackedBucket / length;
+  }
+  double around(const float* values, std::uint64_t block) const {
+    const std::uint64_t first = block == 0 ? 0 : (block - 1) * length;
+    return magnitude_of(values + first, std::min(count, (block + 2) * length) - first);
+  }
+
+  const std::uint64_t count, length, number, buckets;
+};
+
+bool is_packed(const comm::Call& call) {
+  return call.plan.format.codec == kernels::Codec::packed && call.plan.hook == nullptr &&
+         call.plan.max_error == 0;
+}
+
+// Magnitudes: of each bucket, then of each block with those beside it.
+std::size_t sums_of_tiles(const comm::Call& call) {
+  const Tiles tiles(call);
+  return tiles.buckets + tiles.number;
+}
+
+void find_magnitudes(const comm::Call& call, const float* in, double* sums) {
+  const Tiles tiles(call);
+  for (std::uint64_t bucket = 0; bucket < tiles.buckets; ++bucket)
+    sums[bucket] = tiles.of_bucket(in, bucket);
+  for (std::uint64_t block = 0; block < tiles.number; ++block)
+    sums[tiles.buckets + block] = tiles.around(in, block);
+}
+
+// The bound of an encoding is a concave function of degree 1 of the two magnitudes, so that for the
+// sums of the ranks' magnitudes it is at least the sum of the bounds of the nodes.
+void compare_buckets(const comm::Call& call, const double* sums, const float* exact,
+                     const float* result) {
+  const Tiles tiles(call);
+  const auto most = [&](double bucket, double tile) {
+    return algorithm::most_packed_error(call.plan.format, bucket, tile, call.plan.error_feedback);
+  };
+  std::uint64_t found = 0;
+  std::vector<double> around(tiles.number);
+  for (std::uint64_t block = 0; block < tiles.number; ++block)
+    around[block] = tiles.around(exact, block);
+  for (std::uint64_t bucket = 0; bucket < tiles.buckets; ++bucket) {
+    const std::uint64_t block = tiles.block_of(bucket);
+    const double sent = sums[bucket], tile = sums[tiles.buckets + block];
+    const double of_nodes = most(sent, tile);
+    const double of_sum =
+        most(tiles.of_bucket(exact, bucket) + of_nodes, around[block] + most(tile, tile));
+    find_beyond(call, bucket * kernels::kPackedBucket, tiles.end_of(bucket),
+                of_nodes + of_sum + rounding_of(call, sent), exact, result, &found);
+  }
+  count_beyond(call, found);
 }
 
 bool is_low_rank(const comm::Call& call) {
@@ -148,6 +241,7 @@ void compare_matrices(const comm::Call& call, const double* sums, const float* e
 
 constexpr BoundCheck kChecks[] = {
     {has_feedback, sums_of_blocks, find_steps, compare_elements},
+    {is_packed, sums_of_tiles, find_magnitudes, compare_buckets},
     {is_low_rank, sums_of_matrices, find_norms, compare_matrices},
 };
 
@@ -165,16 +259,6 @@ float* exact_of(const comm::Call& call) {
 // Behind the exact sum, aligned for numbers in double.
 std::size_t bytes_of_sum(const comm::Call& call) {
   return (call.count * sizeof(float) + 7) / 8 * 8;
-}
-
-// Errors as kernels::Kernels::compare gives them, against an exact sum in double.
-void compare_doubles(const float* result, const double* exact, std::uint64_t count,
-                     double* squares) {
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const double error = double(result[i]) - exact[i];
-    squares[0] += error * error;
-    squares[1] += exact[i] * exact[i];
-  }
 }
 
 // The memory behind it, for the check that applies to the call.
@@ -223,7 +307,7 @@ Status AllreduceCall::keep_input(const comm::Call& call, bool* kept) {
   return comm::synchronize({*in_location_.device, stream});
 }
 
-// After it: has MPI add the kept inputs, and counts and logs the relative L2 error of the result.
+// After it: has MPI add the kept inputs, and counts how far the result is from the exact sum.
 // Of 16-bit floats that is what was rounded for the program, and MPI adds 32-bit floats.
 // Collective.
 Status AllreduceCall::verify_result(const comm::Call& call) {
@@ -255,18 +339,16 @@ Status AllreduceCall::verify_result(const comm::Call& call) {
   const float* result = nullptr;
   SLIMPI_TRY(find_result(call, &result));
   if (check != nullptr) check->compare(call, sums_of_check(call), exact, result);
-  double squares[2] = {0, 0};
-  if (doubles)
-    compare_doubles(result, reinterpret_cast<const double*>(exact), count_, squares);
-  else
-    device::host().kernels()->compare(result, exact, count_, squares, nullptr);
-  const double relative =
-      squares[1] > 0 ? std::sqrt(squares[0] / squares[1]) : std::sqrt(squares[0]);
+  const Deviation deviation =
+      doubles ? deviation_of(result, reinterpret_cast<const double*>(exact), count_)
+              : deviation_of(result, exact, count_);
   // With an infinity or a NaN in the exact sum the relative error is not defined.
-  if (std::isfinite(relative)) runtime_.statistics.error(count_ * row_of(type_).bytes, relative);
+  const double relative = deviation.relative_l2();
+  if (std::isfinite(relative)) runtime_.statistics.error(count_ * row_of(type_).bytes, deviation);
   if (log_enabled(LogLevel::debug))
     log_debug("call " + std::to_string(call.number) + ": relative L2 error " +
-              std::to_string(relative));
+              std::to_string(relative) + ", " + std::to_string(deviation.zeros) + " zeros, " +
+              std::to_string(deviation.wrong_signs) + " wrong signs");
   return Status::ok;
 }
 

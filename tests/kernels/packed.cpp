@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "algorithm/residual_limit.h"
 #include "kernels/cpu/cpu.h"
 #include "tests/helper/cmocka_cxx.h"
 #include "tests/kernels/data.h"
@@ -75,6 +76,44 @@ void errors_are_within_the_bound(void**) {
             at += packed_tile_bytes(format, n);
           }
         }
+}
+
+// What SLIMPI_VERIFY allows: for inputs of one scale, and for buckets from 0 to 20 octaves below
+// the first; without residuals and with those of another tensor.
+void errors_are_within_what_is_verified(void**) {
+  double closest = 0;
+  for (const int half_bits : {2, 3, 4, 5, 8, 11, 16, 25, 32})
+    for (const std::size_t count : {64, 65, 128, 192, 640, 5003})
+      for (const int kind : {0, 2, 3, 4, 6, 7})
+        for (const bool feedback : {false, true}) {
+          const Format format = packed(half_bits, 65536);
+          std::vector<float> in(count), residual(count), out(count);
+          for (std::size_t i = 0; i < count; ++i) {
+            const int octave = kind < 6 ? 0 : -(int)(mixed(i / 64 + (std::size_t)kind) % 21);
+            in[i] = std::ldexp(input(kind < 6 ? kind : 0, 5, i), octave);
+            residual[i] = bell(9, i) * (i % 3 == 0 ? 1e30f : 1.0f);
+          }
+          std::vector<std::byte> bytes(encoded_bytes(format, count));
+          path().encode(format, RandomStream{}, in.data(), feedback ? residual.data() : nullptr,
+                        count, bytes.data(), nullptr);
+          path().decode(format, bytes.data(), count, out.data(), nullptr);
+          double tile = 0;
+          for (const float x : in) tile = std::max(tile, std::fabs((double)x));
+          for (std::size_t first = 0; first < count; first += kPackedBucket) {
+            const std::size_t end = std::min(count, first + kPackedBucket);
+            double bucket = 0;
+            for (std::size_t i = first; i < end; ++i)
+              bucket = std::max(bucket, std::fabs((double)in[i]));
+            const double bound = algorithm::most_packed_error(format, bucket, tile, feedback);
+            for (std::size_t i = first; i < end; ++i) {
+              const double error = std::fabs((double)in[i] - (double)out[i]);
+              assert_true(error <= bound + 0x1p-22 * bucket);
+              closest = std::max(closest, error / (bound + 0x1p-120));
+            }
+          }
+        }
+  print_message("at most %.2f of the bound\n", closest);
+  assert_true(closest > 0.5);
 }
 
 // The bits that were asked for, what describes them included, and no more than a bucket's worth of
@@ -232,6 +271,7 @@ void damaged_tiles_are_nan(void**) {
 int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(errors_are_within_the_bound),
+      cmocka_unit_test(errors_are_within_what_is_verified),
       cmocka_unit_test(messages_are_full),
       cmocka_unit_test(a_bucket_has_its_bits_where_they_belong),
       cmocka_unit_test(a_nonfinite_value_stays_in_its_bucket),

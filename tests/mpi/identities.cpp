@@ -22,9 +22,10 @@ namespace {
 
 int g_rank, g_size, g_failures;
 
-// What bounds the error: steps of buckets, distances of 16-bit floats, norms of the ranks' values
-// (of a low-rank sum, of a hook that does the same with coordinates, of replicas).
-enum class Bound { quantized, value_codec, low_rank, hook, replicas };
+// What bounds the error: steps of buckets, those that packed has at most, distances of 16-bit
+// floats, norms of the ranks' values (of a low-rank sum, of a hook that does the same with
+// coordinates, of replicas).
+enum class Bound { quantized, packed, value_codec, low_rank, hook, replicas };
 
 struct Row {
   const char* algorithm;
@@ -37,6 +38,8 @@ constexpr Row kRows[] = {{"bytegrad", 8, Bound::quantized, 5, 0},
                          {"bytegrad", 4, Bound::quantized, 5, 0},
                          {"bytegrad", 2, Bound::quantized, 5, 0},
                          {"qsgd", 4, Bound::quantized, 1, 0},
+                         {"packed", 8, Bound::packed, 5, 0},
+                         {"packed", 3, Bound::packed, 5, 0},
                          {"fp16", 8, Bound::value_codec, 1, 0x1p-10},
                          {"bf16", 8, Bound::value_codec, 1, 0x1p-7},
                          {"powersgd", 8, Bound::low_rank, 5, 0},
@@ -94,7 +97,7 @@ class Program {
   }
 
   bool beyond(const float* result, int seed, std::size_t count, double scale) {
-    const double worst = row_.bound == Bound::quantized || row_.bound == Bound::value_codec
+    const double worst = row_.bound <= Bound::value_codec
                              ? worst_element(result, seed, count, scale)
                              : worst_norm(result, seed, count, scale);
     worst_ = std::max(worst_, worst);
@@ -151,9 +154,14 @@ class Program {
     const bool draws = std::string(row_.algorithm) == "qsgd";
     const double k = draws ? 2 + 2 / levels : 1.5 + 1 / levels;
     const double quantized = k * (steps * (1 + 2 * k / levels) + own);
+    // A step of packed, and what is rounded with it; of the greatest magnitude.
+    const double share = std::min(2.25, 1.125 * std::exp2(3.05 - row_.bits) + 0x1p-13);
+    const double sent = share * greatest * (2 + share);
+    const double total = std::max(-*least, *most) + sent;
     double worst = 0;
     for (std::size_t i = 0; i < count; ++i) {
       double bound = greatest * 1e-6;
+      if (row_.bound == Bound::packed) bound += sent + share * total * (2 + share);
       if (row_.bound == Bound::quantized) bound += quantized;
       if (row_.bound == Bound::value_codec)
         bound += 1.5 * row_.spacing * (2.1 * magnitude[i]) + 0x1p-22;

@@ -78,9 +78,14 @@ assert 0 < fine["mean_rel_l2"] <= fine["max_rel_l2"], e
 assert 4 * fine["max_rel_l2"] < coarse["mean_rel_l2"] == coarse["max_rel_l2"] == e["max_rel_l2"], e
 assert e["checked"] == 3, e
 mean = (2 * fine["mean_rel_l2"] + coarse["mean_rel_l2"]) / 3
-assert abs(e["mean_rel_l2"] - mean) < 1e-12, e'
-expect "$(grep -A 2 '^  error' err.txt | sed 's/[0-9.]*e[-+][0-9]*/E/g')" \
+assert abs(e["mean_rel_l2"] - mean) < 1e-12, e
+assert abs(coarse["mean_vnmse"] - coarse["mean_rel_l2"] ** 2) < 1e-12, e
+assert 3 * e["mean_vnmse"] > coarse["mean_vnmse"] > 0, e
+assert e["zeros"] == e["wrong_signs"] == fine["zeros"] == 0, e  # all values are far from 0'
+expect "$(grep -A 3 '^  error' err.txt |
+  sed 's/[0-9.]*e[-+][0-9]*/E/g; s/[0-9.]*%/P%/g')" \
   "  error    relative L2 mean E, max E in 3 calls
+           vNMSE E; of values that are not 0, P% became 0, P% changed sign
            from 256.00 KiB: mean E, max E in 2 calls
            from 512.00 KiB: mean E, max E in 1 call" "text: errors by size"
 

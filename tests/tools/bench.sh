@@ -40,7 +40,7 @@ check 'four ranks: a line a candidate' same "$(rows | awk '$1 == 1024 {print $2}
 check 'four ranks: the head says what counts as a node' \
   same "$(grep -c '^# SLIMPI_RANKS_PER_NODE=1: slimpi counts 1 rank as a node$' "$work/table")" 1
 check 'four ranks: small buffers are passed to MPI' \
-  same "$(rows | awk '{ split($0, cell); print $1, cell[NF - 10] }' | xargs)" \
+  same "$(rows | awk '{ split($0, cell); print $1, cell[NF - 13] }' | xargs)" \
   '16 - 16 no 16 no 16 no 16 no 1024 - 1024 yes 1024 yes 1024 yes 1024 yes'
 check 'four ranks: every line is as wide as the others' \
   same "$(grep -v '^# ' "$work/table" | awk 'length > 1 {print length}' | sort -u | wc -l)" 1
@@ -83,7 +83,7 @@ if [ $status -ne 77 ]; then
   else
     check 'lab: the script is kept where gnuplot is missing' test -s "$work/lab.svg.gnuplot"
   fi
-  check 'lab: the predicted column' same "$(rows | awk '{print NF}' | xargs)" '14 15 14 14'
+  check 'lab: the predicted column' same "$(rows | awk '{print NF}' | xargs)" '17 18 17 17'
   json lab
   "$bench" --predict --constants "$work/constants" --bits 8,4 --json "$work/predict" >/dev/null
   check 'predict: status' same $? 0

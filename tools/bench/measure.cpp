@@ -11,6 +11,8 @@
 #include <random>
 #include <thread>
 
+#include "base/deviation.h"
+
 namespace slimpi::bench {
 namespace {
 
@@ -128,16 +130,6 @@ void Bench::find_exact(std::uint64_t count) {
   }
 }
 
-double Bench::error_of(const float* result, std::uint64_t count) const {
-  double squares = 0, total = 0;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const double difference = double(result[i]) - exact_[i];
-    squares += difference * difference;
-    total += exact_[i] * exact_[i];
-  }
-  return std::sqrt(squares / total);
-}
-
 // What a call leaves behind, apart from its time: bytes, error, and whether the ranks agree.
 void Bench::judge(const Candidate& candidate, std::uint64_t count, Row& row) {
   const std::uint64_t calls =
@@ -161,7 +153,12 @@ void Bench::judge(const Candidate& candidate, std::uint64_t count, Row& row) {
   }
   if (!options_.check) return;
   find_exact(count);
-  row.error = largest(error_of(out_.data(), count));
+  const Deviation deviation = deviation_of(out_.data(), exact_.data(), count);
+  row.error = largest(deviation.relative_l2());
+  row.vnmse = *row.error * *row.error;
+  const double nonzero = std::max(1.0, double(deviation.nonzero));
+  row.zeros = largest(double(deviation.zeros) / nonzero);
+  row.wrong_signs = largest(double(deviation.wrong_signs) / nonzero);
   row.same = all_equal(fingerprint(out_.data(), count));
 }
 

@@ -22,6 +22,9 @@ struct Row {
   double speedup = 1;                    // median of plain MPI by this one's
   std::optional<double> limit;           // least time that the links allow
   std::optional<double> error;           // relative L2, against the sum in double
+  std::optional<double> vnmse;           // its square
+  std::optional<double> zeros;           // share of the values that are not 0 in that sum
+  std::optional<double> wrong_signs;     // as zeros
   std::optional<bool> same;              // every rank has the same bytes
   std::optional<bool> compressed;        // slimpi took the call over and coded it
   std::optional<std::uint64_t> sent;     // between nodes, by slimpi's own count
@@ -51,7 +54,6 @@ class Bench {
   Plan plan(std::uint64_t count);
   void judge(const Candidate& candidate, std::uint64_t count, Row& row);
   void find_exact(std::uint64_t count);
-  double error_of(const float* result, std::uint64_t count) const;
 
   const Options& options_;
   const World& world_;

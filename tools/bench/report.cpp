@@ -31,6 +31,11 @@ std::string kibibytes(std::uint64_t bytes) {
   return fmt::format("{:.1f}", double(bytes) / 1024);
 }
 
+// A share from 0 to 1.
+std::string percent(const std::optional<double>& share) {
+  return share ? fmt::format("{:.2f}", 100 * *share) : "-";
+}
+
 // Of the column of labels: the longest that the options can give.
 std::size_t label_width(const Options& options) {
   std::size_t width = 12;
@@ -60,18 +65,22 @@ std::string table_head(const Options& options, const World& world) {
   text += "# times of the slowest rank; speed-up: of the median, over plain MPI in the same run\n";
   text += "# taken: slimpi did the call itself; otherwise MPI did\n";
   if (options.check)
-    text += "# error: relative L2 against the sum in double; same: all ranks have the same bytes\n";
+    text +=
+        "# error: relative L2 against the sum in double; vNMSE: its square; zeros, signs: % of "
+        "values\n"
+        "# that are not 0 and became 0, or changed sign; same: all ranks have the same bytes\n";
   if (!options.interface.empty())
     text += "# ratio: compression ratio, the bytes of plain MPI on the links divided by these\n";
   const std::size_t width = label_width(options);
   const bool predicts = !options.constants.empty();
   text += fmt::format(
-      "#\n#{:>9} {:{}} {:>5} {:>11} {:>11} {:>8} {:>8} {:>8} {:>12} {:>9} {:>4} {:>12} {:>7}{}\n",
+      "#\n#{:>9} {:{}} {:>5} {:>11} {:>11} {:>8} {:>8} {:>8} {:>12} {:>9} {:>9} {:>6} {:>6} {:>4} "
+      "{:>12} {:>7}{}\n",
       "size", "algorithm", width, "taken", "median", "min", "algbw", "busbw", "speed-up",
-      "time / limit", "error", "same", "sent", "ratio",
+      "time / limit", "error", "vNMSE", "zeros", "signs", "same", "sent", "ratio",
       predicts ? fmt::format(" {:>11}", "predicted") : "");
   text +=
-      fmt::format("#{:>9} {:{}} {:>5} {:>11} {:>11} {:>8} {:>8} {:>49}{}\n", "KiB", "", width, "",
+      fmt::format("#{:>9} {:{}} {:>5} {:>11} {:>11} {:>8} {:>8} {:>73}{}\n", "KiB", "", width, "",
                   "us", "us", "GB/s", "GB/s", "KiB", predicts ? fmt::format(" {:>19}", "us") : "");
   return text;
 }
@@ -79,14 +88,17 @@ std::string table_head(const Options& options, const World& world) {
 std::string table_line(const Options& options, const Row& row, const Row& plain) {
   const auto sent = row.on_wire ? row.on_wire : row.sent;
   std::string text = fmt::format(
-      "{:>10} {:{}} {:>5} {:>11} {:>11} {:>8} {:>8} {:>8} {:>12} {:>9} {:>4} {:>12} {:>7}",
+      "{:>10} {:{}} {:>5} {:>11} {:>11} {:>8} {:>8} {:>8} {:>12} {:>9} {:>9} {:>6} {:>6} {:>4} "
+      "{:>12} {:>7}",
       in_kib(row.bytes), row.label(), label_width(options),
       row.compressed ? (*row.compressed ? "yes" : "no") : "-", microseconds(row.median),
       microseconds(row.least), gigabytes(row.algbw), gigabytes(row.busbw),
       fmt::format("{:.2f}", row.speedup),
       row.limit ? fmt::format("{:.2f}", row.median / *row.limit) : "-",
       row.error ? fmt::format("{:.2e}", *row.error) : "-",
-      row.same ? (*row.same ? "yes" : "NO") : "-", sent ? kibibytes(*sent) : "-",
+      row.vnmse ? fmt::format("{:.2e}", *row.vnmse) : "-", percent(row.zeros),
+      percent(row.wrong_signs), row.same ? (*row.same ? "yes" : "NO") : "-",
+      sent ? kibibytes(*sent) : "-",
       row.on_wire && plain.on_wire && *row.on_wire > 0
           ? fmt::format("{:.2f}", double(*plain.on_wire) / double(*row.on_wire))
           : "-");
