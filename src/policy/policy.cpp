@@ -122,7 +122,8 @@ Decision decide(const Config& config, const Rule* rule) {
   Decision decision;
   if (wanted == "auto") {
     for (const algorithm::Algorithm& row : algorithm::all())
-      if (row.tried_by_auto) decision.plans.push_back(make_plan(config, row, row.name, bits));
+      if (row.tried_by_auto && (row.takes_max_error || !config.max_error))
+        decision.plans.push_back(make_plan(config, row, row.name, bits));
   } else if (const algorithm::Algorithm* const row = algorithm::find(wanted); row != nullptr) {
     decision.plans.push_back(make_plan(config, *row, wanted, bits));
   }

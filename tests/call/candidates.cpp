@@ -82,6 +82,7 @@ float g_in[100000], g_out[100000];
 const Allreduce kRequest = {
     g_in, g_out, 100000, mpi::abi.type_float, mpi::abi.op_sum, mpi::abi.comm_world};
 constexpr int kRounds = comm::Autotuner::kRounds;
+constexpr int kWays = 4;  // MPI, bytegrad, packed, allreduce
 
 // A communicator with SLIMPI_ALGORITHM=auto, and a script of its own.
 struct Job {
@@ -90,7 +91,7 @@ struct Job {
                      mpi::abi.comm_world) {
     g_script = {};
     g_script.nanoseconds = {
-        {"mpi", 400}, {"bytegrad", 100}, {"allreduce", 800}, {"in the node", 100}};
+        {"mpi", 400}, {"bytegrad", 100}, {"packed", 200}, {"allreduce", 800}, {"in the node", 100}};
     test::fake_mpi().agrees = true;
     communicator.attachment<call::PreparedCalls>().prepare(communicator.config(), {}, "");
     communicator.exchange().open(
@@ -132,11 +133,11 @@ std::uint64_t passed(BypassReason reason) {
 void each_candidate_is_tried_and_the_fastest_stays(void**) {
   Job job;
   const std::uint64_t before = passed(BypassReason::automatic);
-  for (int i = 0; i < 3 * kRounds; ++i) {
+  for (int i = 0; i < kWays * kRounds; ++i) {
     assert_true(job.fastest());
     assert_int_equal(job.code, mpi::kSuccess);
   }
-  assert_int_equal(std::set<std::string>(g_script.ran.begin(), g_script.ran.end()).size(), 3);
+  assert_int_equal(std::set<std::string>(g_script.ran.begin(), g_script.ran.end()).size(), kWays);
   assert_int_equal(passed(BypassReason::automatic) - before, kRounds);  // the trials of MPI
   g_script.ran.clear();
   for (int i = 0; i < 20; ++i) assert_true(job.fastest());
@@ -147,7 +148,7 @@ void each_candidate_is_tried_and_the_fastest_stays(void**) {
 void where_mpi_is_fastest_it_stays(void**) {
   Job job;
   g_script.nanoseconds["mpi"] = 10;
-  for (int i = 0; i < 3 * kRounds; ++i) job.fastest();
+  for (int i = 0; i < kWays * kRounds; ++i) job.fastest();
   g_script.ran.clear();
   for (int i = 0; i < 20; ++i) assert_true(job.fastest());
   for (const std::string& way : g_script.ran) assert_string_equal(way.c_str(), "mpi");
@@ -157,7 +158,7 @@ void where_mpi_is_fastest_it_stays(void**) {
 void the_time_of_verification_does_not_count(void**) {
   Job job;
   g_script.verifying = 1000;
-  for (int i = 0; i < 3 * kRounds; ++i) job.fastest();
+  for (int i = 0; i < kWays * kRounds; ++i) job.fastest();
   g_script.ran.clear();
   for (int i = 0; i < 20; ++i) assert_true(job.fastest());
   for (const std::string& way : g_script.ran) assert_string_equal(way.c_str(), "bytegrad");
@@ -168,13 +169,13 @@ void a_plan_that_falls_back_is_done_by_mpi(void**) {
   Job job;
   const std::uint64_t before = passed(BypassReason::start);
   g_script.fallback = BypassReason::start;
-  for (int i = 0; i < 3; ++i) assert_true(job.fastest());
-  assert_int_equal(g_script.ran.size(), 3);  // MPI's own trial, and two plans
-  assert_int_equal(passed(BypassReason::start) - before, 2);
+  for (int i = 0; i < kWays; ++i) assert_true(job.fastest());
+  assert_int_equal(g_script.ran.size(), kWays);  // MPI's own trial, and the plans
+  assert_int_equal(passed(BypassReason::start) - before, kWays - 1);
   const call::Outcome outcome = job.first_plan();
   assert_false(outcome.done);
   assert_true(outcome.reason == BypassReason::start);
-  assert_int_equal(g_script.ran.size(), 3);  // the caller calls MPI
+  assert_int_equal(g_script.ran.size(), kWays);  // the caller calls MPI
 }
 
 // Ranks that fail may have stopped at different points: MPI must not see the call.
@@ -191,7 +192,7 @@ void a_plan_that_fails_ends_the_call(void**) {
 // The ways of the first calls of a job, in which MPI fails once, or never.
 std::vector<std::string> ways_with_an_error_in(int failing) {
   Job job;
-  for (int i = 0; i < 3 * kRounds; ++i) {
+  for (int i = 0; i < kWays * kRounds; ++i) {
     g_script.mpi_code = i == failing ? kErrorOfMpi : mpi::kSuccess;
     const std::size_t before = g_script.ran.size();
     assert_true(job.fastest());
@@ -205,12 +206,12 @@ std::vector<std::string> ways_with_an_error_in(int failing) {
 // ranks would run different candidates.
 void an_error_of_mpi_counts_as_a_slow_trial(void**) {
   const std::vector<std::string> without = ways_with_an_error_in(-1);
-  for (int failing = 0; failing < 3 * kRounds; ++failing)
+  for (int failing = 0; failing < kWays * kRounds; ++failing)
     assert_true(ways_with_an_error_in(failing) == without);
   Job job;
   g_script.mpi_code = kErrorOfMpi;
   g_script.nanoseconds["mpi"] = 1;
-  for (int i = 0; i < 3 * kRounds; ++i) job.fastest();
+  for (int i = 0; i < kWays * kRounds; ++i) job.fastest();
   g_script.ran.clear();
   for (int i = 0; i < 20; ++i) assert_true(job.fastest());
   for (const std::string& way : g_script.ran) assert_string_equal(way.c_str(), "bytegrad");
@@ -227,7 +228,8 @@ void rows_of_the_rules_are_tuned_apart(void**) {
   const auto autotuner_of = [&](std::uint64_t floats) {
     comm::Autotuner* found = nullptr;
     assert_true(job.communicator.attachment<comm::Autotuners>().find(
-                    job.communicator, calls.find(4 * floats).number, 15, 3, &found) == Status::ok);
+                    job.communicator, calls.find(4 * floats).number, 15, kWays, &found) ==
+                Status::ok);
     return found;
   };
   assert_non_null(autotuner_of(17000));
@@ -240,7 +242,7 @@ void ranks_that_cannot_agree_on_times_fail(void**) {
   Job job;
   assert_true(job.fastest());  // all ranks make the autotuner
   test::fake_mpi().agrees = false;
-  for (int i = 1; i < 3 * kRounds; ++i) assert_true(job.fastest());
+  for (int i = 1; i < kWays * kRounds; ++i) assert_true(job.fastest());
   assert_int_equal(g_script.failures, 1);
   assert_int_equal(job.code, kErrorOfCall);
 }

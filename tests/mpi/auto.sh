@@ -15,7 +15,7 @@ row() { # RANKS PER-NODE
   taken=$(($(report report.json calls compressed) + $(report report.json calls float32)))
   passed=$(report report.json calls passed auto)
   expect $((taken + passed)) 240 "$1 ranks, $2 a node: slimpi or MPI, all were answered"
-  # Four rounds of three candidates for each of two sizes.
+  # Four rounds of four candidates for each of two sizes.
   holds "$1 ranks, $2 a node: all were tried" test "$taken" -ge 16 -a "$passed" -ge 8
 }
 row 2 1
@@ -28,17 +28,18 @@ for target in report.json stderr; do
     SLIMPI_REPORT=$target under 2 "$top_builddir/tests/mpi/close_sums" 240 30 20001 60001 \
     >out.txt 2>err.txt || fail "auto: exit status $?"
 done
+ways='(mpi|bytegrad|packed|allreduce)'
 holds "a line a decision" grep -Eq \
-  'debug: auto: (mpi|bytegrad|allreduce) is used for sums of about [0-9]+ bytes \(least times' \
+  "debug: auto: $ways is used for sums of about [0-9]+ bytes \(least times" \
   err.txt
 holds "the report as text" grep -Eq \
-  '^  auto     from [0-9.]+ KiB: (mpi|bytegrad|allreduce); least times: mpi [0-9.]+ ms in ' err.txt
+  "^  auto     from [0-9.]+ KiB: $ways; least times: mpi [0-9.]+ ms in " err.txt
 holds "the report as JSON" "$PYTHON" -c '
 import json
 rows = json.load(open("report.json"))["auto"]
 assert [row["from"] for row in rows] == [65536, 131072], rows
 for row in rows:
-    assert set(row["candidates"]) == {"mpi", "bytegrad", "allreduce"}, row
+    assert set(row["candidates"]) == {"mpi", "bytegrad", "packed", "allreduce"}, row
     assert row["chosen"] in row["candidates"] and row["decisions"] >= 1, row
     for each in row["candidates"].values():
         assert each["calls"] >= 4 and each["least_seconds"] > 0, row'

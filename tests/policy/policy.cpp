@@ -36,6 +36,9 @@ void off_and_auto(void**) {
   const auto choice = decide(config_of({{"algorithm", "auto"}}), nullptr);
   assert_true(choice.plans.size() > 1);
   for (const comm::Plan& plan : choice.plans) assert_true(plan.algorithm->same_bytes);
+  const Config bounded = config_of({{"algorithm", "auto"}, {"max_error", "1e-2"}});
+  for (const comm::Plan& plan : decide(bounded, nullptr).plans)
+    assert_true(plan.algorithm->exact || plan.max_error > 0);
 }
 
 void an_info_key_wins_over_rules(void**) {
