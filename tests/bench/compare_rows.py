@@ -50,8 +50,9 @@ class Row:
 
     def allowed(self):
         """Points of accuracy that it may end below plain MPI; None for what nothing is said of."""
-        bits = int(self.options.get("bits", 8))
-        feedback = self.options.get("error_feedback") == "1" or self.algorithm == "qsgd"
+        bits = float(self.options.get("bits", 8))
+        feedback = (self.options.get("error_feedback") == "1" or
+                    self.algorithm in ("qsgd", "packed"))
         if self.algorithm in DECENTRALIZED:
             return 2
         if self.algorithm.endswith("powersgd"):
