@@ -112,6 +112,24 @@ def short_floats():
     assert torch.equal(got, smallest), f"a mean of {got[0].item()}, not {smallest[0].item()}"
 
 
+def scales():
+    """Layers between larger ones of a scale 10,000 times theirs: one has the error of its own
+    quantization step, a small one has none."""
+    for algorithm in "bytegrad", "packed":
+        state = slimpi.torch.State(algorithm=algorithm, bits=8)
+        wanted = [scale * torch.randn(count, generator=generator(count))
+                  for count, scale in ((2000, 1), (1100, 1e-4), (63, 1e-4), (2001, 1))]
+        parameters = [nn.Parameter(torch.zeros_like(value)) for value in wanted]
+        share = 2 * (rank + 1) / (ranks + 1)  # 1 on average
+        got, = mean_of(state, (parameters, [share * value for value in wanted]))
+        error = [(found - value).abs().max().item() for value, found in zip(wanted, got)]
+        steps = [(value.max() - value.min()).item() / 255 for value in wanted]
+        assert error[2] <= 1e-6 * wanted[2].abs().max(), f"{algorithm}: {error[2]} in the small one"
+        for each in 0, 1, 3:
+            assert algorithm == "packed" or error[each] <= 2 * steps[each], f"{error}, {steps}"
+        assert (got[1] == 0).float().mean() < 0.1, f"{algorithm}: values that became 0"
+
+
 def loss_scale():
     """After an overflow, no gradient has residuals in units of the old loss scale."""
     state = slimpi.torch.State(algorithm="powersgd", powersgd_rank=1, start_powerSGD_iter=1)
@@ -151,8 +169,8 @@ def refusals():
         refused(what, slimpi.torch.State, model=types.SimpleNamespace(**{attribute: True}))
 
 
-for case in (complex_parameters, empty_parameters, swapped_data, twice, short_floats, loss_scale,
-             refusals):
+for case in (complex_parameters, empty_parameters, swapped_data, twice, short_floats, scales,
+             loss_scale, refusals):
     result = "ok"
     try:
         case()

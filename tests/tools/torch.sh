@@ -237,7 +237,7 @@ expect "$status" 0 "the package: exit status"
 
 # What other people's programs do with models and gradients.
 torch 2 "$python" "$top_srcdir/tests/programs/habits.py"
-expect "$status $(grep -c ' ok$' out.txt) $(grep -v ' ok$' out.txt)" "0 14 " "habits of programs"
+expect "$status $(grep -c ' ok$' out.txt) $(grep -v ' ok$' out.txt)" "0 16 " "habits of programs"
 
 # A checkpoint: the bits of the run that was not interrupted. The second has a short bucket.
 feedback='{"bits": 2, "error_feedback": true}'

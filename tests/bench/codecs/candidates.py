@@ -50,7 +50,10 @@ class Codec:
 
     feedback  each of these encoders keeps what it lost
     edges     1: tiles begin at each tensor, and small tensors go uncompressed;
-              2: buckets begin at each tensor
+              2: buckets begin at each tensor;
+              3: the same, and small tensors go uncompressed;
+              4: the same, and each tensor is multiplied by a power of two before the sum, and
+                 divided by it after it, so that the norms of all per value are alike
     chunk     values of a message; 0: an equal part for each worker"""
 
     def __init__(self, rule, feedback=0, edges=0, chunk=0, **options):
@@ -94,9 +97,20 @@ class Codec:
         return out
 
     def sum(self, vectors, sizes):
+        if self.edges == 4:
+            ends = np.cumsum(sizes)[:-1]
+            norms = np.sum([[np.sqrt(np.mean(part * part)) for part in np.split(vector, ends)]
+                            for vector in vectors], 0)
+            factors = np.repeat(np.exp2(-np.frexp(norms)[1]), sizes).astype(np.float32)
+            return self.sum_of_kind(3, [v * factors for v in vectors], sizes) / factors
+        return self.sum_of_kind(self.edges, vectors, sizes)
+
+    def sum_of_kind(self, edges, vectors, sizes):
+        if edges == 3 and min(sizes) < SMALL:
+            return self.sum_apart(vectors, sizes)
         count = len(vectors[0])
         self.values += (len(vectors) + 1) * count
-        if self.edges == 2:
+        if edges >= 2:
             places, length = self.padded(sizes)
             wide = np.zeros((len(vectors), length), np.float32)
             wide[:, places] = vectors
@@ -106,7 +120,17 @@ class Codec:
         for worker, vector in enumerate(vectors):
             total += self.encoded(vector, pieces, worker)
         total = self.encoded(total, pieces, "sum")
-        return total[places] if self.edges == 2 else total
+        return total[places] if edges >= 2 else total
+
+    def sum_apart(self, vectors, sizes):
+        small = np.repeat(np.array(sizes) < SMALL, sizes)
+        total = np.empty_like(vectors[0])
+        total[small] = np.sum([vector[small] for vector in vectors], 0)
+        total[~small] = self.sum_of_kind(2, [vector[~small] for vector in vectors],
+                                         [size for size in sizes if size >= SMALL])
+        self.values += (len(vectors) + 1) * small.sum()
+        self.used += 32 * (len(vectors) + 1) * small.sum()
+        return total
 
     def bits_used(self):
         return self.used / self.values

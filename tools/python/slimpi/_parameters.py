@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which parameter of a model is which, from one iteration to the next and after a checkpoint."""
+"""Parameters of a model: which is which, from one iteration to the next and after a checkpoint, and
+what slimpi can do with them."""
 import hashlib
+import re
 import weakref
+
+from ._mpi import Error
 
 
 class Parameters:
@@ -28,3 +32,30 @@ def bucket_name(index, layout):
     other names."""
     digest = hashlib.sha256(repr(layout).encode()).hexdigest()[:16]
     return f"bucket {index} ({layout[0]} to {layout[-1]}), {digest}"
+
+
+def matrices_of(parameters):
+    """Rows and columns of parameters, in floats, without those that are empty. A vector is one row.
+    A complex number is two floats of a row."""
+    matrices = []
+    for parameter in parameters:
+        floats = parameter.numel() * (2 if parameter.is_complex() else 1)
+        if floats != 0:
+            rows = parameter.shape[0] if parameter.dim() > 1 else 1
+            matrices.append((rows, floats // rows))
+    return matrices
+
+
+def bytes_of(text):
+    """A size as slimpi's options give it, such as 65536, 64K or 64KiB."""
+    digits, unit = re.match(r"\s*(\d+)([kmg]?)", text.lower()).groups()
+    return int(digits) << 10 * " kmg".index(unit or " ")
+
+
+def check_model(model):
+    if getattr(model, "_use_python_reducer", False):
+        raise Error('torch._dynamo.config.optimize_ddp is "python_reducer", which sums without '
+                    'buckets: set it to "ddp_optimizer" before DistributedDataParallel is made')
+    if getattr(model, "mixed_precision", None) is not None:
+        raise Error("DistributedDataParallel has a hook of its own with mixed_precision, and a "
+                    "model has one hook: use torch.autocast in place of mixed_precision")

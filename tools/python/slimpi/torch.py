@@ -14,14 +14,14 @@ backend. See slimpi-torch(7).
 """
 import functools
 import math
-import re
 import types
 
 import torch
 import torch.distributed as dist
 
+from ._edges import Edges
 from ._mpi import Error
-from ._parameters import Parameters, bucket_name
+from ._parameters import Parameters, bucket_name, bytes_of, check_model, matrices_of
 from ._world import world as _world
 
 __all__ = ["State", "hook", "register"]
@@ -94,7 +94,7 @@ class State:
         mine = {"error": "", "options": dict(self.options, start=start_powerSGD_iter),
                 "rank": -1, "size": 0, "timeout": _timeout(process_group)}
         try:
-            _check_model(model)
+            check_model(model)
             self._begin(start_powerSGD_iter)
             mine.update(rank=self._world.rank, size=self._world.size)
         except Error as error:
@@ -128,9 +128,11 @@ class State:
         if self.algorithm in _OF_MODELS:
             raise Error(f"{self.algorithm} averages models, and DistributedDataParallel sums "
                         "gradients: choose another algorithm")
-        self._min_size = _bytes(self._option("min_size"))
+        self._min_size = bytes_of(self._option("min_size"))
         low_rank = self.algorithm in _STATEFUL
         feedback = self._option("error_feedback").lower() in ("1", "y", "yes", "true", "on")
+        self._edges = Edges(self.algorithm, bytes_of(self._option("bucket")),
+                            self._min_size // _FLOAT_BYTES, feedback)
         self._keeps_state = low_rank or feedback or self.algorithm.startswith("hook:")
         if start is None:
             start = int(self._option("start") or (_FIRST_ITERATIONS if low_rank else 1))
@@ -171,7 +173,7 @@ class State:
             layout = self._layouts[index] = tuple(
                 self._parameters.name(parameter, f"{index}.{position}")
                 for position, parameter in enumerate(parameters))
-            self._known[index] = (identities, self._name(index, layout), _matrices(parameters))
+            self._known[index] = (identities, self._name(index, layout), matrices_of(parameters))
         return self._known[index][1:]
 
     def _end_iteration(self, names):
@@ -201,7 +203,7 @@ class State:
             first = 0
             for parameter in parameters:
                 parts[self._parameters.name(parameter)] = (
-                    pending.buffer[first:first + parameter.numel()], _matrices([parameter]))
+                    pending.buffer[first:first + parameter.numel()], matrices_of([parameter]))
                 first += parameter.numel()
         loaded, self._loaded, self._held = self._loaded, {}, []
         self._layouts, self._known = dict(loaded), {}
@@ -245,49 +247,37 @@ class State:
                             "its own")
 
 
-def _bytes(text):
-    """A size as slimpi's options give it, such as 65536, 64K or 64KiB."""
-    digits, unit = re.match(r"\s*(\d+)([kmg]?)", text.lower()).groups()
-    return int(digits) << 10 * " kmg".index(unit or " ")
-
-
-def _check_model(model):
-    if getattr(model, "_use_python_reducer", False):
-        raise Error('torch._dynamo.config.optimize_ddp is "python_reducer", which sums without '
-                    'buckets: set it to "ddp_optimizer" before DistributedDataParallel is made')
-    if getattr(model, "mixed_precision", None) is not None:
-        raise Error("DistributedDataParallel has a hook of its own with mixed_precision, and a "
-                    "model has one hook: use torch.autocast in place of mixed_precision")
-
-
-def _matrices(parameters):
-    """Rows and columns of parameters, in floats, without those that are empty. A vector is one row.
-    A complex number is two floats of a row."""
-    matrices = []
-    for parameter in parameters:
-        floats = parameter.numel() * (2 if parameter.is_complex() else 1)
-        if floats != 0:
-            rows = parameter.shape[0] if parameter.dim() > 1 else 1
-            matrices.append((rows, floats // rows))
-    return matrices
-
-
 def _sum(state, comm, buffer, name, matrices):
     """In the worker's thread: the mean of a dense buffer. Wide types are divided already."""
-    part = torch.view_as_real(buffer) if buffer.is_complex() else buffer
+    part = torch.view_as_real(buffer).view(-1) if buffer.is_complex() else buffer
     if part.numel() * _FLOAT_BYTES < state._min_size:
         comm = state._exact_comm
-    if part.dtype in (torch.float32, torch.float64):
-        state._world.sum(comm, part.data_ptr(), part.numel(), part.dtype == torch.float64, name,
-                         matrices)
+    if part.dtype == torch.float64:
+        state._world.sum(comm, part.data_ptr(), part.numel(), True, name, matrices)
+    elif part.dtype == torch.float32:
+        _sum_floats(state, comm, part, name, matrices)
     else:
         wide = part.float()
         if wide.is_cuda:
             torch.cuda.current_stream(wide.device).synchronize()
-        state._world.sum(comm, wide.data_ptr(), wide.numel(), False, name, matrices)
+        _sum_floats(state, comm, wide, name, matrices)
         part.copy_(wide.div_(state.world_size))
     if state._keeps_state and comm == state._comm and not _is_finite(part):
         state._overflowed = True
+
+
+def _sum_floats(state, comm, floats, name, matrices):
+    """Sums them in place; of what may be compressed Edges says which part is."""
+
+    def add(comm, matrices, values):
+        state._world.sum(comm, values.data_ptr(), values.numel(), False, name, matrices)
+
+    if comm == state._exact_comm:
+        add(comm, matrices, floats)
+    else:
+        state._edges.sum(floats, [rows * columns for rows, columns in matrices],
+                         functools.partial(add, comm, matrices),
+                         functools.partial(add, state._exact_comm, ()))
 
 
 def _is_finite(part):
@@ -363,7 +353,7 @@ def _sum_regrouped(state, comm, groups):
 def hook(state, bucket):
     """For DistributedDataParallel.register_comm_hook: the mean of a bucket over the ranks."""
     if isinstance(bucket, tuple):  # (gradient, parameter)
-        _check_model(types.SimpleNamespace(_use_python_reducer=True))
+        check_model(types.SimpleNamespace(_use_python_reducer=True))
     buffer, last = bucket.buffer(), bucket.is_last()
     if buffer.is_sparse or buffer.dtype in _WIDE:
         buffer.div_(state.world_size)
