@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT 10241 /* five blocks of 2048, and one value */
+#define COUNT 10241 /* 20 blocks of 512, and one value */
 static int rank, size, failures, held, left, nonblocking;
 static uint64_t digest = 14695981039346656037u;
 static double in[COUNT], kept[COUNT], got[COUNT], exact[COUNT];
@@ -112,7 +112,7 @@ int main(int argc, char** argv) {
     fill(0, 2e38);
     sum("a sum above float32", -1, in_place);
   }
-  /* On one rank only: its block of 2048 among others. */
+  /* On one rank only: its blocks of 512 among others. */
   fill(0, 1);
   for (int i = 2048; rank == 1 && i < 4096; ++i) in[i] = 1e9 + 1e-3 * noise(i, rank);
   sum("one block of one rank", -1, 0);

@@ -74,7 +74,7 @@ void mean_of_calls() {
 // owner's exact 128.5 and rounded to a step of 3 these are 381, 384 or 387, in parts that tell
 // whether the two draws are one.
 void draws() {
-  constexpr std::size_t kBucket = 2048, kCount = 3 * 10 * kBucket;
+  constexpr std::size_t kBucket = 512, kCount = 3 * 40 * kBucket;
   std::vector<float> in(kCount), out(kCount), last(kCount);
   for (std::size_t i = 0; i < kCount; ++i)
     in[i] = i % kBucket == 0                ? 0
@@ -138,7 +138,7 @@ std::vector<float> clean_results(bool nonfinite, float scale = 1, const char* fe
       sum();
       check(!std::isfinite(buffer[kSpot]), "what is not finite is lost");
       for (std::size_t i = 0; i < kCount; ++i)
-        check(std::isfinite(buffer[i]) || (i < kSpot + 2048 && i + 2048 > kSpot),
+        check(std::isfinite(buffer[i]) || (i < kSpot + 512 && i + 512 > kSpot),
               "what is not finite spreads");
     }
     fill(30 + std::uint64_t(call));

@@ -119,7 +119,7 @@ holds "text: a row" grep -Eq \
   "256 KiB to 512 KiB +2 float +sum +1 +[0-9.]+ +[0-9.]+%  compressed" err.txt
 holds "text: a reason" grep -Eq "8 B to 16 B +2 int .* left to MPI: datatype" err.txt
 holds "text: bytes" grep -Eq \
-  "bytes between nodes +781.25 KiB +19[0-9.]+ KiB +9[0-9.]+ KiB" err.txt
+  "bytes between nodes +781.25 KiB +19[0-9.]+ KiB +10[0-9.]+ KiB" err.txt
 timeout -k 5 60 "$MPIEXEC" -n 2 "$run" --estimate=e.txt "$steps" init sum:100000 finalize \
   >out.txt 2>err.txt || fail "slimpi-run --estimate=e.txt: exit status $?"
 expect "$(head -n 1 e.txt | grep -c ' estimate: 2 ranks')$(cat err.txt)" 1 "text in a file"
