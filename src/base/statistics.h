@@ -43,7 +43,7 @@ struct Share {
 struct Errors {
   std::uint64_t checked = 0;                              // calls
   double mean = 0, max = 0;                               // of their relative L2 errors
-  double vnmse = 0;                                       // their mean
+  double vnmse = 0;                                       // mean
   std::uint64_t nonzero = 0, zeros = 0, wrong_signs = 0;  // values, as in Deviation
 
   // Of the values that are not 0 in the exact sums, from 0 to 1.

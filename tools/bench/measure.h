@@ -22,7 +22,7 @@ struct Row {
   double speedup = 1;                    // median of plain MPI by this one's
   std::optional<double> limit;           // least time that the links allow
   std::optional<double> error;           // relative L2, against the sum in double
-  std::optional<double> vnmse;           // its square
+  std::optional<double> vnmse;           // the square of error
   std::optional<double> zeros;           // share of the values that are not 0 in that sum
   std::optional<double> wrong_signs;     // as zeros
   std::optional<bool> same;              // every rank has the same bytes
