@@ -29,7 +29,8 @@ std::vector<Group> groups() {
       {"State of buffers", {"calls_per_step"}},
       {"Low rank", {"powersgd_rank", "powersgd_warm_start", "powersgd_shapes"}},
       {"Machine", {"device", "cpu"}},
-      {"Output", {"log", "report", "trace", "verify", "stall", "estimate", "wire", "nodes"}},
+      {"Output",
+       {"log", "report", "trace", "verify", "stall", "timeout", "estimate", "wire", "nodes"}},
       {"Option sources", {"config", "strict"}},
   };
 }
