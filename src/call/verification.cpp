@@ -28,9 +28,10 @@ struct BoundCheck {
   std::size_t (*sums)(const comm::Call& call);
   // This rank's, of its values `in`.
   void (*find)(const comm::Call& call, const float* in, double* sums);
-  // Counts elements beyond the bound, and warns of the first.
-  void (*compare)(const comm::Call& call, const double* sums, const float* exact,
-                  const float* result);
+  // Counts elements beyond the bound, and warns of the first. `result`: the range of the sum that
+  // the rank has.
+  void (*compare)(const comm::Call& call, const comm::Range& range, const double* sums,
+                  const float* exact, const float* result);
 };
 
 void count_beyond(const comm::Call& call, std::uint64_t elements) {
@@ -61,7 +62,9 @@ struct Blocks {
   const double last_level;
 };
 
+// Not where buckets lie across blocks of a reduce-scatter that are not neighbors in the vector.
 bool has_feedback(const comm::Call& call) {
+  if (call.scatter != nullptr && !call.scatter->in_order) return false;
   return call.plan.error_feedback && call.plan.format.codec == kernels::Codec::quantized &&
          call.plan.hook == nullptr;
 }
@@ -80,8 +83,8 @@ void find_steps(const comm::Call& call, const float* in, double* sums) {
 // Errors of the nodes make the range of their sum larger than that of the exact sum. Besides, a sum
 // of floats is rounded once for each rank, and the quantizer's arithmetic a few times
 // (kernels/math/quantizer.h).
-void compare_elements(const comm::Call& call, const double* sums, const float* exact,
-                      const float* result) {
+void compare_elements(const comm::Call& call, const comm::Range& range, const double* sums,
+                      const float* exact, const float* result) {
   const Blocks blocks(call);
   const double most = algorithm::most_steps(call.plan.format);
   const double roundings = double(call.communicator.size()) + 24;
@@ -91,8 +94,10 @@ void compare_elements(const comm::Call& call, const double* sums, const float* e
     const double own = blocks.step_of(exact, block, &magnitude);
     const double bound = most * (sums[2 * block] * (1 + 2 * most / blocks.last_level) + own) +
                          roundings * 0x1p-24 * sums[2 * block + 1];
-    for (std::uint64_t i = block * blocks.length; i < blocks.end(block); ++i) {
-      const double error = std::fabs(double(result[i]) - double(exact[i]));
+    const std::uint64_t first = std::max(block * blocks.length, range.first);
+    const std::uint64_t end = std::min(blocks.end(block), range.first + range.count);
+    for (std::uint64_t i = first; i < end; ++i) {
+      const double error = std::fabs(double(result[i - range.first]) - double(exact[i]));
       if (error <= bound || !std::isfinite(bound)) continue;
       if (++beyond == 1)
         log_once(LogLevel::warn,
@@ -124,8 +129,8 @@ void find_norms(const comm::Call& call, const float* in, double* sums) {
 }
 
 // The products of matrices are rounded, and so are the columns of P.
-void compare_matrices(const comm::Call& call, const double* sums, const float* exact,
-                      const float* result) {
+void compare_matrices(const comm::Call& call, const comm::Range&, const double* sums,
+                      const float* exact, const float* result) {
   constexpr double kRounding = 1.001;
   const double most = kRounding * algorithm::most_norms(call.plan);
   std::uint64_t beyond = 0;
@@ -182,12 +187,12 @@ double* sums_of_check(const comm::Call& call) {
   return reinterpret_cast<double*>(call.scratch.exact.data() + bytes_of_sum(call));
 }
 
-// The result where the host can read it.
-Status find_result(const comm::Call& call, const float** result) {
+// The result, of `count` elements, where the host can read it.
+Status find_result(const comm::Call& call, std::uint64_t count, const float** result) {
   *result = call.out;
   if (&call.device == &device::host()) return Status::ok;
   auto* const copy = reinterpret_cast<float*>(call.scratch.result.data());
-  SLIMPI_TRY(call.device.copy(copy, call.out, call.count * sizeof(float), call.stream));
+  SLIMPI_TRY(call.device.copy(copy, call.out, count * sizeof(float), call.stream));
   *result = copy;
   return comm::synchronize(call.device_stream());
 }
@@ -250,16 +255,19 @@ Status AllreduceCall::verify_result(const comm::Call& call) {
                 "the exact sum of SLIMPI_VERIFY: " + mpi::error_text(exchange.api(), code));
   // The rounding of the result is an error, too. The bound of error feedback is one without it.
   if (const auto codec = codec_of(type_); codec && !floats)
-    device::host().kernels()->decode({*codec}, static_cast<const std::byte*>(request_.out), count_,
-                                     call.out, nullptr);
+    device::host().kernels()->decode({*codec}, static_cast<const std::byte*>(request_.out),
+                                     result_count_, call.out, nullptr);
   const float* result = nullptr;
-  SLIMPI_TRY(find_result(call, &result));
-  if (check != nullptr) check->compare(call, sums_of_check(call), exact, result);
+  SLIMPI_TRY(find_result(call, result_count_, &result));
+  const comm::Range range = result_range();
+  if (check != nullptr) check->compare(call, range, sums_of_check(call), exact, result);
+  if (range.count == 0) return Status::ok;
   double squares[2] = {0, 0};
   if (doubles)
-    compare_doubles(result, reinterpret_cast<const double*>(exact), count_, squares);
+    compare_doubles(result, reinterpret_cast<const double*>(exact) + range.first, range.count,
+                    squares);
   else
-    device::host().kernels()->compare(result, exact, count_, squares, nullptr);
+    device::host().kernels()->compare(result, exact + range.first, range.count, squares, nullptr);
   const double relative =
       squares[1] > 0 ? std::sqrt(squares[0] / squares[1]) : std::sqrt(squares[0]);
   // With an infinity or a NaN in the exact sum the relative error is not defined.
