@@ -125,7 +125,7 @@ refused "blocks" "$block_counts" \
   "$steps" init '0?scatter:99999' '1?scatter:99999,7' '2?scatter:99999' finalize
 MULTIPLE=1 refused "blocks of a nonblocking call" "$block_counts" \
   "$steps" init '0?iscatter:99999' '1?iscatter:99999,7' '2?iscatter:99999' finalize
-refused "counts of equal blocks" "rank [01] passes [0-9]* floats in call" \
+refused "counts of equal blocks" "rank [01] passes [0-9]* floats in the first call" \
   "$steps" init '0?block:99999' '1?block:90000' '2?block:99999' finalize
 refused "SLIMPI_CALLS" "SLIMPI_CALLS differs.*: allreduce,reduce_scatter on rank 0, allreduce on" \
   "$on_rank" 1 SLIMPI_CALLS=allreduce "$steps" init block:99999 finalize
