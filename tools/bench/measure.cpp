@@ -130,10 +130,13 @@ void Bench::find_exact(std::uint64_t count) {
 
 double Bench::error_of(const float* result, std::uint64_t count) const {
   double squares = 0, total = 0;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const double difference = double(result[i]) - exact_[i];
+  const bool all = options_.collective == Collective::allreduce;
+  const std::uint64_t ranks = std::uint64_t(world_.ranks), length = all ? count : count / ranks;
+  const double* const exact = exact_.data() + (all ? 0 : std::uint64_t(world_.rank) * length);
+  for (std::uint64_t i = 0; i < length; ++i) {
+    const double difference = double(result[i]) - exact[i];
     squares += difference * difference;
-    total += exact_[i] * exact_[i];
+    total += exact[i] * exact[i];
   }
   return std::sqrt(squares / total);
 }
@@ -162,7 +165,8 @@ void Bench::judge(const Candidate& candidate, std::uint64_t count, Row& row) {
   if (!options_.check) return;
   find_exact(count);
   row.error = largest(error_of(out_.data(), count));
-  row.same = all_equal(fingerprint(out_.data(), count));
+  if (options_.collective == Collective::allreduce)
+    row.same = all_equal(fingerprint(out_.data(), count));
 }
 
 std::vector<Row> Bench::measure(std::uint64_t bytes) {
@@ -191,10 +195,11 @@ std::vector<Row> Bench::measure(std::uint64_t bytes) {
     row.median = median(times[c]);
     row.least = *std::min_element(times[c].begin(), times[c].end());
     row.algbw = double(bytes) / row.median;
-    row.busbw = row.algbw * 2 * (world_.ranks - 1) / world_.ranks;
+    row.busbw = row.algbw * row_of(options_.collective).phases * (world_.ranks - 1) / world_.ranks;
     row.speedup = c == 0 ? 1 : rows[0].median / row.median;
     if (options_.wire > 0 && candidate.coded > 0 && world_.nodes > 1)
-      row.limit = wire_limit(double(bytes), candidate.coded, world_.nodes, options_.wire);
+      row.limit = wire_limit(options_.collective, double(bytes), candidate.coded, world_.nodes,
+                             options_.wire);
     judge(candidate, count, row);
     rows.push_back(row);
   }
