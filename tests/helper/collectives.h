@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One sum of floats on MPI_COMM_WORLD by any of the collectives that slimpi takes, in any of their
+/* One sum of floats by any of the collectives that slimpi takes, in any of their
  * forms, named as MPI does: Allreduce, Iallreduce, Allreduce_init, Reduce_scatter_block,
  * Ireduce_scatter, ... The blocks of a Reduce_scatter differ, and some are empty. */
 #pragma once
@@ -40,8 +40,7 @@ static inline long divide_blocks(const char* collective, long count, int ranks, 
 
 /* `large`: by the function for large counts. Returns MPI's code. */
 static inline int sum_floats(const char* collective, const void* in, void* out, long count,
-                             const int* blocks, int large) {
-  const MPI_Comm comm = MPI_COMM_WORLD;
+                             const int* blocks, int large, MPI_Comm comm) {
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Count wide[MOST_RANKS];
   int rank, ranks, code = MPI_ERR_OTHER;

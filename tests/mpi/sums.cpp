@@ -100,7 +100,7 @@ void run(Case test, const Oracle& oracle) {
 
   const std::uint64_t before = compressed_calls();
   const int code = sum_floats(g_collective, test.in_place ? MPI_IN_PLACE : in, out, long(n), blocks,
-                              test.large_count);
+                              test.large_count, MPI_COMM_WORLD);
   if (code != MPI_SUCCESS) complain("returned an error", test, 0, code, 0, 0);
   const bool taken = compressed_calls() != before;
   if (taken != oracle.takes(test) && !oracle.may_pass(test))
