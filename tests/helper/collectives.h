@@ -22,20 +22,18 @@ static inline int names_equal_blocks(const char* collective) {
 static inline long divide_blocks(const char* collective, long count, int ranks, int* blocks) {
   static const int weights[] = {3, 0, 2, 4, 1};
   long all = 0, total = 0;
-  int rank;
+  int rank, last = 0; /* that has some */
   for (rank = 0; rank < ranks; ++rank) all += weights[(rank + count) % 5];
   for (rank = 0; rank < ranks; ++rank) {
-    blocks[rank] =
-        (int)(names_equal_blocks(collective) ? count / ranks
-                                             : count / all * weights[(rank + count) % 5]);
+    const int weight = all == 0 ? 1 : weights[(rank + count) % 5];
+    blocks[rank] = (int)(names_equal_blocks(collective) ? count / ranks
+                                                        : count / (all == 0 ? 1 : all) * weight);
     total += blocks[rank];
+    if (weight != 0) last = rank;
   }
-  if (!names_equal_blocks(collective) && total < count) { /* the rest goes to a rank with some */
-    for (rank = 0; weights[(rank + count) % 5] == 0; ++rank) continue;
-    blocks[rank] += (int)(count - total);
-    total = count;
-  }
-  return total;
+  if (names_equal_blocks(collective)) return total;
+  blocks[last] += (int)(count - total);
+  return count;
 }
 
 /* `large`: by the function for large counts. Returns MPI's code. */
