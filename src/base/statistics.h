@@ -69,7 +69,8 @@ struct Counts {
   std::uint64_t bytes_sent = 0;   // sent between nodes, headers included
   std::uint64_t bytes_plain = 0;  // what a bandwidth-optimal allreduce would have sent
   // Sums of any type that were left to MPI: what an optimal allreduce sent between the nodes, where
-  // slimpi knows the nodes; else the bytes of their buffers. Counted by rank 0 only.
+  // slimpi knows the nodes; else the bytes of their buffers (half of them of a reduce-scatter).
+  // Counted by rank 0 only.
   std::uint64_t bytes_bypassed = 0, bytes_bypassed_elsewhere = 0;
   std::uint64_t nanoseconds = 0;         // inside slimpi, in calls that it did itself
   std::uint64_t verify_nanoseconds = 0;  // of these: for the exact sums of SLIMPI_VERIFY
