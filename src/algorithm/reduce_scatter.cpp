@@ -70,8 +70,8 @@ Status ReduceScatter::sum_in_node() {
   return Status::ok;
 }
 
-// In place the result would lie across values that the kernel which makes it reads. There it goes to
-// the memory of the ordered vector first.
+// In place the result would lie across values that the kernel which makes it reads. There it goes
+// to the memory of the ordered vector first.
 Status ReduceScatter::exchange() {
   if (group_.shard_index < 0) return Status::ok;
   const comm::Range shard = scatter_.shards[std::size_t(group_.shard_index)];
