@@ -73,8 +73,8 @@ void prepare_calls(Runtime& runtime, comm::Communicator& communicator);
 // loaded a library for it, else an exchange of a word.
 Status agree_on_foreign(comm::Communicator& communicator, const Allreduce& request, bool* foreign);
 
-// That all ranks pass the same counts of blocks, where the call has several. Collective for such
-// calls.
+// Fails unless all ranks pass the same counts of blocks, where the call has several. Collective for
+// such calls.
 Status agree_on_blocks(comm::Communicator& communicator, const Allreduce& request);
 
 // *excluded: whether SLIMPI_BUFFERS leaves the call to MPI, for the memory of the result buffers: a

@@ -62,7 +62,8 @@ struct Blocks {
   const double last_level;
 };
 
-// Not where buckets lie across blocks of a reduce-scatter that are not neighbors in the vector.
+// The bound does not hold where buckets lie across blocks of a reduce-scatter that are not
+// neighbors in the vector.
 bool has_feedback(const comm::Call& call) {
   if (call.scatter != nullptr && !call.scatter->in_order) return false;
   return call.plan.error_feedback && call.plan.format.codec == kernels::Codec::quantized &&

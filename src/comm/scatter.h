@@ -23,7 +23,7 @@ struct Scatter {
   const std::pmr::vector<Range> blocks;
   std::pmr::vector<std::uint64_t>
       places;                      // by rank: where its block begins in the exchange's order
-  bool in_order = true;            // that order is the program's
+  bool in_order = true;            // the exchange's order is the program's
   std::pmr::vector<Range> shards;  // in the exchange's order, as the next two
   std::pmr::vector<Range> chunks;  // of the members of this rank's group; empty if it owns no shard
   std::pmr::vector<Range> node;    // by shard: the chunk that its owner on this rank's node makes

@@ -133,7 +133,7 @@ class PairwiseLayout : public ExchangeLayout {
 
  private:
   const int me_;
-  const bool scatters_, gathers_;  // it has a reduce-scatter, an all-gather
+  const bool scatters_, gathers_;  // there is a reduce-scatter, an all-gather
   const kernels::Format format_;
   const Segments segments_;
   const PairwiseSteps steps_;

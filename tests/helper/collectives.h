@@ -22,7 +22,7 @@ static inline int names_equal_blocks(const char* collective) {
 static inline long divide_blocks(const char* collective, long count, int ranks, int* blocks) {
   static const int weights[] = {3, 0, 2, 4, 1};
   long all = 0, total = 0;
-  int rank, last = 0; /* that has some */
+  int rank, last = 0; /* one with some elements */
   for (rank = 0; rank < ranks; ++rank) all += weights[(rank + count) % 5];
   for (rank = 0; rank < ranks; ++rank) {
     const int weight = all == 0 ? 1 : weights[(rank + count) % 5];
