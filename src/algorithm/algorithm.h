@@ -31,6 +31,7 @@ struct Functions {
   Status (*open)(const comm::Call& call) = nullptr;
   // The shape that a call gives its buffer. Ranks compare it where Algorithm::shapes is set.
   Shape (*shape)(const comm::Plan& plan, const Config& config, std::uint64_t count) = nullptr;
+  bool scatters = false;  // the functions take a reduce-scatter, too: Call::scatter
 };
 
 // Declared for every row. An algorithm's file defines its own.

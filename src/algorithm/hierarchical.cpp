@@ -7,6 +7,7 @@
 #include "algorithm/codec_choice.h"
 #include "algorithm/error_check.h"
 #include "algorithm/node_frame.h"
+#include "algorithm/reduce_scatter.h"
 #include "comm/communicator.h"
 #include "inter/schedule.h"
 #include "intra/intra_node.h"
@@ -41,6 +42,7 @@ Status run_in_bound(comm::Call& call) {
 }  // namespace
 
 Status run_hierarchical(comm::Call& call) {
+  if (call.scatter != nullptr) return run_reduce_scatter(call);
   if (call.plan.max_error > 0) return run_in_bound(call);
   return run_in_nodes(call, [&](const NodeShard& shard) { return exchange(call, shard); });
 }
@@ -48,10 +50,11 @@ Status run_hierarchical(comm::Call& call) {
 // A rank without a shard makes an array of no elements; see tensor_state.h.
 Status reserve_residual(comm::Call& call) {
   float* residual = nullptr;
-  return find_residual(call, own_shard(call.communicator, call.plan, call.count), &residual);
+  return find_residual(call, own_shard(call), &residual);
 }
 
 Status reserve_hierarchical(const comm::Call& call) {
+  if (call.scatter != nullptr) return reserve_reduce_scatter(call);
   comm::Communicator& communicator = call.communicator;
   const comm::Plan& plan = call.plan;
   const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
@@ -77,7 +80,9 @@ Status reserve_hierarchical(const comm::Call& call) {
   return intra::reserve_node_sum(call, group);
 }
 
-const Functions functions::hierarchical = {
-    .run = run_hierarchical, .reserve = reserve_hierarchical, .reserve_state = reserve_residual};
+const Functions functions::hierarchical = {.run = run_hierarchical,
+                                           .reserve = reserve_hierarchical,
+                                           .reserve_state = reserve_residual,
+                                           .scatters = true};
 
 }  // namespace slimpi::algorithm

@@ -19,6 +19,12 @@ comm::Range own_shard(comm::Communicator& communicator, const comm::Plan& plan,
   return intra::shard_range(count, plan.format, group, group.shard_index);
 }
 
+comm::Range own_shard(const comm::Call& call) {
+  if (call.scatter == nullptr) return own_shard(call.communicator, call.plan, call.count);
+  const int index = call.communicator.inter_node_group(call.plan.hierarchy).shard_index;
+  return index < 0 ? comm::Range{} : call.scatter->shards[std::size_t(index)];
+}
+
 Status sum_in_node(comm::Call& call) {
   if (!works_in_node(call)) return Status::ok;
   return intra::intra_reduce_scatter(call, call.communicator.inter_node_group(call.plan.hierarchy));

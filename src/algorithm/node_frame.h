@@ -26,6 +26,9 @@ bool works_in_node(const comm::Call& call);
 comm::Range own_shard(comm::Communicator& communicator, const comm::Plan& plan,
                       std::uint64_t count);
 
+// The same for a call.
+comm::Range own_shard(const comm::Call& call);
+
 // The parts of run_in_nodes. Without work inside the node the first and the last do nothing.
 Status sum_in_node(comm::Call& call);
 NodeShard shard_of(comm::Call& call);

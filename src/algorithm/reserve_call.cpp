@@ -17,9 +17,10 @@ namespace {
 struct Prepared : comm::Attachment {
   void options_changed() override { largest.clear(); }
 
-  // The largest count for which all ranks were ready, by algorithm, bits, bucket, hierarchy and
-  // hook. The same on all ranks: it decides whether prepare() communicates.
-  std::map<std::tuple<const Algorithm*, int, std::uint32_t, Hierarchy, const std::string*>,
+  // The largest count for which all ranks were ready, by algorithm, bits, bucket, hierarchy, hook
+  // and whether it is a reduce-scatter. The same on all ranks: it decides whether prepare()
+  // communicates.
+  std::map<std::tuple<const Algorithm*, int, std::uint32_t, Hierarchy, const std::string*, bool>,
            std::uint64_t>
       largest;
   std::uint64_t calls = 0;
@@ -30,7 +31,7 @@ Status reserve(const comm::Call& call, Prepared& prepared, bool ask, bool* ready
   comm::Communicator& communicator = call.communicator;
   const comm::Plan& plan = call.plan;
   std::uint64_t& largest = prepared.largest[{plan.algorithm, plan.format.bits, plan.format.bucket,
-                                             plan.hierarchy, plan.hook}];
+                                             plan.hierarchy, plan.hook, call.scatter != nullptr}];
   const bool staged = call.device.staged;
   Status status = plan.algorithm->reserve(call);
   device::Stream* stream = nullptr;

@@ -52,7 +52,7 @@ Json share(const Share& own, const Share& job) {
           {"seconds", in_seconds(own.nanoseconds)}};
 }
 
-// What the compressed calls were, in three ways.
+// What the compressed calls were, in several ways.
 void add_shares(const Report& report, Json& json) {
   const auto by_name = [&](const auto& own, const auto& job, std::size_t count, auto name) {
     Json shares = Json::object();
@@ -69,6 +69,8 @@ void add_shares(const Report& report, Json& json) {
                           [&](std::size_t i) { return share(own.sizes[i], job.sizes[i]); });
   json["types"] = by_name(own.types, job.types, kElementTypes,
                           [](std::size_t i) { return kElementRows[i].name; });
+  json["collectives"] = by_name(own.collectives, job.collectives, kCollectives,
+                                [](std::size_t i) { return kCollectiveRows[i].name; });
 }
 
 Json choices(const Report& report) {

@@ -188,36 +188,65 @@ std::string AlgorithmName::accepted() const {
   return list;
 }
 
-bool TypeNames::parse(std::string_view text, ElementTypes& value) const {
-  ElementTypes types;
+namespace {
+
+// The names of rows, with commas between, as a set of the rows' numbers.
+template <typename Row, std::size_t rows>
+bool parse_names(std::string_view text, const Row (&row_of)[rows], unsigned& bits) {
+  bits = 0;
   for (bool more = true; more;) {
     const std::size_t comma = text.find(',');
     const std::string word = lower_case(text.substr(0, comma));
     more = comma != text.npos;
     if (more) text.remove_prefix(comma + 1);
-    int type = 0;
-    while (type < kElementTypes && word != kElementRows[type].name) ++type;
-    if (type == kElementTypes) return false;
-    types.add(ElementType(type));
+    std::size_t row = 0;
+    while (row < rows && word != row_of[row].name) ++row;
+    if (row == rows) return false;
+    bits |= 1u << row;
   }
-  if (!types.has(ElementType::float32)) return false;
+  return true;
+}
+
+template <typename Row, std::size_t rows>
+std::string join_names(const Row (&row_of)[rows], unsigned bits, const char* between) {
+  std::string list;
+  for (std::size_t row = 0; row < rows; ++row)
+    if ((bits >> row & 1) != 0)
+      list += (list.empty() ? "" : between) + std::string(row_of[row].name);
+  return list;
+}
+
+}  // namespace
+
+bool TypeNames::parse(std::string_view text, ElementTypes& value) const {
+  ElementTypes types;
+  if (!parse_names(text, kElementRows, types.bits) || !types.has(ElementType::float32))
+    return false;
   value = types;
   return true;
 }
 
 std::string TypeNames::accepted() const {
-  std::string list = "float, then any of";
-  for (int type = 1; type < kElementTypes; ++type)
-    list += (type == 1 ? " " : ", ") + std::string(kElementRows[type].name);
-  return list + ", such as float,double";
+  return "float, then any of " + join_names(kElementRows, ~1u, ", ") + ", such as float,double";
 }
 
 std::string TypeNames::text(const ElementTypes& value) const {
-  std::string list;
-  for (int type = 0; type < kElementTypes; ++type)
-    if (value.has(ElementType(type)))
-      list += (list.empty() ? "" : ",") + std::string(kElementRows[type].name);
-  return list;
+  return join_names(kElementRows, value.bits, ",");
+}
+
+bool CollectiveNames::parse(std::string_view text, Collectives& value) const {
+  Collectives collectives;
+  if (!parse_names(text, kCollectiveRows, collectives.bits)) return false;
+  value = collectives;
+  return true;
+}
+
+std::string CollectiveNames::accepted() const {
+  return "any of " + join_names(kCollectiveRows, ~0u, ", ") + ", with commas between";
+}
+
+std::string CollectiveNames::text(const Collectives& value) const {
+  return join_names(kCollectiveRows, value.bits, ",");
 }
 
 bool Shapes::parse(std::string_view text, std::vector<Shape>& value) const {

@@ -44,6 +44,25 @@ struct ElementTypes {
   void add(ElementType type) { bits |= 1u << int(type); }
 };
 
+// The functions of MPI that slimpi can take, with their nonblocking, persistent and large-count
+// forms. SLIMPI_CALLS says which of them it does.
+enum class Collective { allreduce, reduce_scatter };
+struct CollectiveRow {
+  const char* name;  // in SLIMPI_CALLS
+  unsigned phases;   // an optimal one sends (nodes - 1) / nodes of the vector so many times
+};
+constexpr CollectiveRow kCollectiveRows[] = {{"allreduce", 2}, {"reduce_scatter", 1}};
+constexpr int kCollectives = std::size(kCollectiveRows);
+constexpr const CollectiveRow& row_of(Collective collective) {
+  return kCollectiveRows[int(collective)];
+}
+
+// A set of them.
+struct Collectives {
+  unsigned bits = 0;
+  bool has(Collective collective) const { return (bits >> int(collective) & 1) != 0; }
+};
+
 // One tensor shape of SLIMPI_POWERSGD_SHAPES: a buffer of `count` elements is `rows` x `columns`.
 struct Shape {
   std::uint64_t count, rows, columns;
@@ -140,6 +159,13 @@ struct TypeNames {
   bool parse(std::string_view text, ElementTypes& value) const;
   std::string accepted() const;
   std::string text(const ElementTypes& value) const;
+};
+
+// Names of collectives with commas between.
+struct CollectiveNames {
+  bool parse(std::string_view text, Collectives& value) const;
+  std::string accepted() const;
+  std::string text(const Collectives& value) const;
 };
 
 // COUNT=ROWSxCOLUMNS,...

@@ -25,7 +25,8 @@ void Statistics::compressed(const CompressedCall& call) {
   add(call.on_device ? counts_.device_buffers : counts_.host_buffers);
   for (Share* const share :
        {&counts_.algorithms[std::size_t(call.algorithm)], &counts_.codecs[std::size_t(call.codec)],
-        &counts_.sizes[size_class_of(call.bytes)], &counts_.types[std::size_t(call.type)]}) {
+        &counts_.sizes[size_class_of(call.bytes)], &counts_.types[std::size_t(call.type)],
+        &counts_.collectives[std::size_t(call.collective)]}) {
     add(share->calls);
     add(share->bytes_in, call.bytes);
     add(share->bytes_sent, call.sent_bytes);
@@ -33,11 +34,11 @@ void Statistics::compressed(const CompressedCall& call) {
   }
 }
 
-void Statistics::bypassed_bytes(std::uint64_t bytes, std::uint64_t nodes) {
+void Statistics::bypassed_bytes(std::uint64_t bytes, std::uint64_t nodes, Collective collective) {
   if (nodes == 0)
-    add(counts_.bytes_bypassed_elsewhere, bytes);
+    add(counts_.bytes_bypassed_elsewhere, bytes * row_of(collective).phases / 2);
   else
-    add(counts_.bytes_bypassed, 2 * (nodes - 1) * bytes);
+    add(counts_.bytes_bypassed, row_of(collective).phases * (nodes - 1) * bytes);
 }
 
 void Statistics::error(std::uint64_t bytes, const Deviation& deviation) {

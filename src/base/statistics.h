@@ -58,6 +58,7 @@ struct CompressedCall {
   AlgorithmId algorithm;
   UsedCodec codec;
   ElementType type = ElementType::float32;
+  Collective collective = Collective::allreduce;
   std::uint64_t bytes = 0;        // of the buffer
   std::uint64_t plain_bytes = 0;  // as Counts::bytes_plain; 0 unless this is rank 0
   std::uint64_t sent_bytes = 0;   // between nodes by this rank, headers included
@@ -76,7 +77,8 @@ struct Counts {
   std::uint64_t bytes_sent = 0;   // sent between nodes, headers included
   std::uint64_t bytes_plain = 0;  // what a bandwidth-optimal allreduce would have sent
   // Sums of any type that were left to MPI: what an optimal allreduce sent between the nodes, where
-  // slimpi knows the nodes; else the bytes of their buffers. Counted by rank 0 only.
+  // slimpi knows the nodes; else the bytes of their buffers (half of them of a reduce-scatter).
+  // Counted by rank 0 only.
   std::uint64_t bytes_bypassed = 0, bytes_bypassed_elsewhere = 0;
   std::uint64_t nanoseconds = 0;         // inside slimpi, in calls that it did itself
   std::uint64_t verify_nanoseconds = 0;  // of these: for the exact sums of SLIMPI_VERIFY
@@ -94,6 +96,8 @@ struct Counts {
   std::array<Share, kMostCodecs> codecs{};
   std::array<Share, kSizeClasses> sizes{};
   std::array<Share, kElementTypes> types{};
+  std::array<Share, kCollectives> collectives{};
+  std::uint64_t reduce_scatters = 0;  // calls of the program's that are one, whoever makes it
 };
 constexpr std::size_t kCounts = sizeof(Counts) / sizeof(std::uint64_t);
 
@@ -122,7 +126,8 @@ class Statistics {
     add(counts_.*number, amount);
   }
   // Bytes of a float sum that goes to MPI, by `nodes` nodes; 0: the nodes are not known.
-  void bypassed_bytes(std::uint64_t bytes, std::uint64_t nodes);
+  void bypassed_bytes(std::uint64_t bytes, std::uint64_t nodes,
+                      Collective collective = Collective::allreduce);
   void stage(Stage stage, std::uint64_t nanoseconds) {
     add(counts_.stage_nanoseconds[std::size_t(stage)], nanoseconds);
   }

@@ -39,7 +39,7 @@ void find_devices() {
 
 // Whether both buffers are certainly the host's. A derived datatype may lead elsewhere.
 bool on_host(const Allreduce& request) {
-  return mpi::is_predefined(request.datatype) && device::in_process_memory(request.out) &&
+  return mpi::is_predefined(request.datatype) && device::in_process_memory(request.buffer()) &&
          (request.in == mpi::abi.in_place || device::in_process_memory(request.in));
 }
 
@@ -88,7 +88,7 @@ Status estimate_call(Runtime& runtime, comm::Communicator& communicator, const c
   bool excluded = false;
   {
     const ActiveCall active(subject(communicator, request));
-    SLIMPI_TRY(communicator.find_nodes(request.out));
+    SLIMPI_TRY(communicator.find_nodes(request.buffer()));
     SLIMPI_TRY(agree_on_excluded(communicator, request, &excluded));
   }
   const int nodes = communicator.layout().nodes();
@@ -147,7 +147,7 @@ Outcome run_by_nodes(Runtime& runtime, comm::Communicator& communicator, Prepare
   const ActiveCall active(subject(communicator, request));
   bool excluded = false;
   const Status found = [&] {
-    SLIMPI_TRY(communicator.find_nodes(request.out));
+    SLIMPI_TRY(communicator.find_nodes(request.buffer()));
     return agree_on_excluded(communicator, request, &excluded);
   }();
   if (found != Status::ok) return give_up(runtime, communicator, request, found);
@@ -155,7 +155,8 @@ Outcome run_by_nodes(Runtime& runtime, comm::Communicator& communicator, Prepare
   if (nodes > runtime.nodes) runtime.nodes = nodes;
   if (excluded) return bypass(runtime, BypassReason::off, communicator, request);
   // In its own type, which MPI adds exactly as the program asks.
-  if (nodes == 1 && type_of(request) != ElementType::float32)
+  if (nodes == 1 &&
+      (type_of(request) != ElementType::float32 || request.collective != Collective::allreduce))
     return bypass(runtime, BypassReason::single_node, communicator, request);
   if (nodes == 1) {
     log_one_node(runtime, communicator);
@@ -212,12 +213,16 @@ Outcome run(Runtime& runtime, comm::Communicator& communicator, PreparedCall& pr
   // Before this rank sends what nobody would receive.
   if (communicator.exchange().failure_reported())
     return give_up(runtime, communicator, request, communicator.exchange().check());
+  if (const Status status = agree_on_blocks(communicator, request); status != Status::ok)
+    return give_up(runtime, communicator, request, status);
   bool foreign = false;
   if (const Status status = agree_on_foreign(communicator, request, &foreign); status != Status::ok)
     return give_up(runtime, communicator, request, status);
   if (foreign) return bypass(runtime, BypassReason::off, communicator, request);
   if (CallEstimate::running() == nullptr)
     return run_by_nodes(runtime, communicator, prepared, request);
+  if (request.collective != Collective::allreduce)  // no estimate predicts it
+    return bypass(runtime, BypassReason::off, communicator, request);
   Outcome outcome;
   const Status status =
       estimate_call(runtime, communicator, prepared.decision.plans.front(), request, &outcome);

@@ -73,6 +73,10 @@ void prepare_calls(Runtime& runtime, comm::Communicator& communicator);
 // loaded a library for it, else an exchange of a word.
 Status agree_on_foreign(comm::Communicator& communicator, const Allreduce& request, bool* foreign);
 
+// Fails unless all ranks pass the same counts of blocks, where the call has several. Collective for
+// such calls.
+Status agree_on_blocks(comm::Communicator& communicator, const Allreduce& request);
+
 // *excluded: whether SLIMPI_BUFFERS leaves the call to MPI, for the memory of the result buffers: a
 // GPU's if that of some rank is; the same on all ranks. Collective if the option is set.
 Status agree_on_excluded(comm::Communicator& communicator, const Allreduce& request,

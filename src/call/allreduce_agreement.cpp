@@ -180,7 +180,7 @@ comm::TensorKey AllreduceCall::tensor_key() const {
     return comm::TensorKey::of_name(request_.tensor->name);
   const std::uint64_t step = communicator_.config().calls_per_step;
   if (step != 0) return comm::TensorKey::of_index((communicator_.states.calls() - 1) % step);
-  return comm::TensorKey::of_address(out_, count_);
+  return comm::TensorKey::of_address(request_.buffer(), count_);
 }
 
 comm::TensorState& AllreduceCall::find_state() {

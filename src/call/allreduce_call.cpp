@@ -59,10 +59,11 @@ AllreduceCall::AllreduceCall(Runtime& runtime, comm::Communicator& communicator,
       in_(static_cast<const float*>(request.in == mpi::abi.in_place ? request.out : request.in)),
       out_(static_cast<float*>(request.out)),
       count_(std::uint64_t(request.count)),
+      result_count_(std::uint64_t(request.result_count())),
       type_(type_of(request)),
-      left_on_device_(converts() && (device::locate(out_).device != &device::host() ||
+      left_on_device_(converts() && (device::locate(request.buffer()).device != &device::host() ||
                                      device::locate(in_).device != &device::host())),
-      location_(converts() ? device::Location() : device::locate(out_)),
+      location_(converts() ? device::Location() : device::locate(request.buffer())),
       in_location_(converts() || in_ == out_ ? location_ : device::locate(in_)),
       key_(plan.needs_state ? tensor_key() : comm::TensorKey()) {
   if (plan.algorithm->shapes && request.tensor != nullptr) use_matrices();
@@ -176,20 +177,39 @@ Status AllreduceCall::take_floats() {
   return Status::ok;
 }
 
-// All ranks have the same floats, so their elements are the same, too.
+// All ranks have the same floats of an allreduce, so their elements are the same, too.
 void AllreduceCall::give_result() {
   const Timed timed(runtime_.statistics, Stage::decode, "from float32", bytes_of(request_));
   const kernels::Kernels& host = *device::host().kernels();
   if (const auto codec = codec_of(type_))
-    host.encode({*codec}, {}, out_, nullptr, count_, static_cast<std::byte*>(request_.out),
+    host.encode({*codec}, {}, out_, nullptr, result_count_, static_cast<std::byte*>(request_.out),
                 nullptr);
   else
-    host.widen(out_, count_, static_cast<double*>(request_.out), nullptr);
+    host.widen(out_, result_count_, static_cast<double*>(request_.out), nullptr);
 }
 
 comm::Call AllreduceCall::call() {
-  return {communicator_, *scratch_.take(), plan_,   in_, out_,
-          count_,        location_,        nullptr, 0,   nullptr};
+  comm::Call call{communicator_, *scratch_.take(), plan_,   in_, out_,
+                  count_,        location_,        nullptr, 0,   nullptr};
+  if (request_.collective == Collective::allreduce) return call;
+  std::pmr::memory_resource* const memory = &call.scratch.objects;
+  std::pmr::vector<comm::Range> blocks(std::size_t(communicator_.size()), memory);
+  std::uint64_t first = 0;
+  for (int rank = 0; rank < communicator_.size(); ++rank) {
+    const auto count = std::uint64_t(request_.blocks.of(rank));
+    blocks[std::size_t(rank)] = {first, count};
+    first += count;
+  }
+  scatter_.emplace(communicator_.layout(), communicator_.inter_node_group(plan_.hierarchy),
+                   std::move(blocks), memory);
+  call.scatter = &*scatter_;
+  call.copies_input = in_location_ != location_;
+  return call;
+}
+
+// The elements of the sum that the call has in out_.
+comm::Range AllreduceCall::result_range() const {
+  return scatter_ ? scatter_->blocks[std::size_t(communicator_.rank())] : comm::Range{0, count_};
 }
 
 Status AllreduceCall::open_in_node(bool* possible) {
@@ -267,20 +287,23 @@ int AllreduceCall::finish_by_mpi(const std::vector<comm::Range>& finished,
 }
 
 // Where input and output are in memory of different devices or of different GPUs, copies the input
-// to the output. The output's device does the work.
+// to the output, or of a reduce-scatter, whose output is shorter, to scratch memory. The output's
+// device does the work.
 Status AllreduceCall::colocate_buffers(comm::Call& call) {
   if (in_ == out_) return Status::ok;
   if (in_location_ == location_) return Status::ok;
   const device::Device &from = *in_location_.device, &to = *location_.device;
+  float* const copy =
+      call.scatter == nullptr ? out_ : reinterpret_cast<float*>(call.scratch.colocated.data());
   if (&from == &to || &to == &device::host()) {
     device::Stream* stream = nullptr;
     SLIMPI_TRY(communicator_.stream_for(in_location_, &stream));
-    SLIMPI_TRY(from.copy(out_, in_, count_ * sizeof(float), stream));
+    SLIMPI_TRY(from.copy(copy, in_, count_ * sizeof(float), stream));
     SLIMPI_TRY(comm::synchronize({from, stream}));
   } else {
-    SLIMPI_TRY(to.copy(out_, in_, count_ * sizeof(float), call.stream));
+    SLIMPI_TRY(to.copy(copy, in_, count_ * sizeof(float), call.stream));
   }
-  call.in = in_ = out_;
+  call.in = in_ = copy;
   in_location_ = location_;
   return Status::ok;
 }
@@ -294,7 +317,9 @@ void AllreduceCall::count(const comm::Call& call, std::uint64_t nanoseconds, std
                                                               : comm::kHookCodec);
   done.bytes = bytes_of(request_);
   done.type = type_;
-  done.plain_bytes = communicator_.rank() == 0 ? 2 * (nodes - 1) * done.bytes : 0;
+  done.collective = request_.collective;
+  done.plain_bytes =
+      communicator_.rank() == 0 ? row_of(request_.collective).phases * (nodes - 1) * done.bytes : 0;
   done.sent_bytes = sent;
   done.nanoseconds = nanoseconds;
   done.on_device = location_.device != &device::host();

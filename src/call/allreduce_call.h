@@ -65,6 +65,7 @@ class AllreduceCall {
   Status check_values(const comm::Call& call, Agreement* agreement);
   Status check_state(comm::Call& call, Agreement* agreement);
   Status colocate_buffers(comm::Call& call);
+  comm::Range result_range() const;
   Status keep_finished(const std::vector<comm::Range>& finished,
                        std::vector<std::vector<float>>* kept);
   int finish_by_mpi(const std::vector<comm::Range>& finished,
@@ -78,7 +79,8 @@ class AllreduceCall {
   const Allreduce& request_;
   const float* in_;
   float* out_;
-  const std::uint64_t count_;
+  const std::uint64_t count_;                      // elements of in_
+  const std::uint64_t result_count_ = count_;      // of out_
   const ElementType type_ = ElementType::float32;  // of the program's elements
   const bool left_on_device_ = false;              // a GPU has some of those to be converted
   Status copied_ = Status::ok;                     // whether there was memory for the copy
@@ -88,6 +90,7 @@ class AllreduceCall {
   const comm::TensorKey key_;  // of the tensor, where the plan needs state
   std::uint64_t verifying_ = 0;
   comm::CallScratchLease scratch_;
+  std::optional<comm::Scatter> scatter_;  // of a reduce-scatter; in memory of scratch_
 };
 
 }  // namespace slimpi::call

@@ -13,7 +13,7 @@ namespace slimpi::call {
 namespace {
 
 const char* owner_of(const Allreduce& request) {
-  const char* const owner = device::foreign_owner(request.out);
+  const char* const owner = device::foreign_owner(request.buffer());
   if (owner != nullptr || request.in == mpi::abi.in_place) return owner;
   return device::foreign_owner(request.in);
 }
@@ -50,7 +50,7 @@ Status agree_on_excluded(comm::Communicator& communicator, const Allreduce& requ
   const Buffers wanted = communicator.config().buffers;
   *excluded = false;
   if (wanted == Buffers::any) return Status::ok;
-  std::uint64_t on_device = device::locate(request.out).device != &device::host() ? 1 : 0;
+  std::uint64_t on_device = device::locate(request.buffer()).device != &device::host() ? 1 : 0;
   SLIMPI_TRY(communicator.exchange().all_max({&on_device, 1}));
   *excluded = (on_device != 0) != (wanted == Buffers::device);
   return Status::ok;

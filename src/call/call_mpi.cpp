@@ -59,14 +59,32 @@ int call_mpi(const Allreduce& call, std::optional<BypassReason> reason) {
   return call_mpi_recorded(call, reason);
 }
 
+namespace {
+
+// MPI has done the call, so it accepts the communicator. That of a reduce-scatter of other types is
+// not known yet.
+std::int64_t count_of_all(Runtime& runtime, const Allreduce& call) {
+  if (call.collective == Collective::allreduce) return call.count;
+  Allreduce measured = call;
+  int ranks = 0;
+  runtime.api.Comm_size(call.comm, &ranks);
+  count_blocks(measured, 0, ranks);
+  return measured.count;
+}
+
+}  // namespace
+
 void count_other_bytes(const Allreduce& call, int code) {
   Runtime* const runtime = Runtime::started();
-  if (runtime == nullptr || runtime->world_rank != 0 || code != mpi::kSuccess || call.count <= 0 ||
+  if (runtime == nullptr || runtime->world_rank != 0 || code != mpi::kSuccess ||
       call.op == mpi::abi.op_max || call.op == mpi::abi.op_min || call.comm == mpi::abi.comm_self)
     return;
+  const std::int64_t count = count_of_all(*runtime, call);
+  if (count <= 0) return;
   mpi::Count size = 0;
   if (runtime->api.Type_size_x(call.datatype, &size) == mpi::kSuccess && size > 0)
-    runtime->statistics.bypassed_bytes(std::uint64_t(call.count) * std::uint64_t(size), 0);
+    runtime->statistics.bypassed_bytes(std::uint64_t(count) * std::uint64_t(size), 0,
+                                       call.collective);
 }
 
 int call_mpi_from_inside(const Allreduce& call, std::optional<BypassReason> reason) {

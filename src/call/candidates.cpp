@@ -72,12 +72,13 @@ Outcome try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autot
   return done;
 }
 
-// Sums of each type have classes of their own, and nonblocking ones, which take longer beside the
-// program's computation.
+// Sums of each type have classes of their own, and so have reduce-scatters and nonblocking sums,
+// which take longer beside the program's computation.
 std::size_t size_class(const Allreduce& request) {
   constexpr std::size_t kClasses = 65;  // bits of a count
+  const std::size_t kind = std::size_t(request.collective) * 2 + (Fiber::inside() ? 1 : 0);
   return std::size_t(std::bit_width(std::uint64_t(request.count))) +
-         kClasses * (std::size_t(type_of(request)) + (Fiber::inside() ? kElementTypes : 0));
+         kClasses * (std::size_t(type_of(request)) + kElementTypes * kind);
 }
 
 // As run_plan(). *verifying: nanoseconds of it for SLIMPI_VERIFY.

@@ -9,6 +9,7 @@
 
 #include "base/bypass_reason.h"
 #include "base/fiber.h"
+#include "base/option_types.h"
 #include "base/status.h"
 #include "mpi/abi.h"
 
@@ -22,19 +23,47 @@ namespace slimpi::call {
 
 using mpi::Word;
 
-// The handles are cut: see mpi/abi.h.
+// How many elements of a reduce-scatter each rank gets.
+struct BlockCounts {
+  std::int64_t each = 0;        // where there is no array
+  const void* array = nullptr;  // recvcounts: of int, or of MPI_Count
+  bool wide = false;            // of MPI_Count
+  bool agreed = false;          // the ranks have compared them
+
+  std::int64_t of(int rank) const {
+    if (array == nullptr) return each;
+    return wide ? static_cast<const std::int64_t*>(array)[rank]
+                : static_cast<const int*>(array)[rank];
+  }
+  std::size_t bytes(int ranks) const {
+    return array == nullptr ? 0 : std::size_t(ranks) * (wide ? sizeof(std::int64_t) : sizeof(int));
+  }
+};
+
+// A call of the program: of MPI_Allreduce or another collective that sums. The handles are cut: see
+// mpi/abi.h.
 struct Allreduce {
   const void* in;
   void* out;
-  std::int64_t count;
+  std::int64_t count;  // of the input's elements: of a reduce-scatter all blocks, from measure()
   mpi::Datatype datatype;
   mpi::Op op;
   mpi::Comm comm;
-  bool large = false;    // the call came through MPI_Allreduce_c
-  bool fortran = false;  // the call came through PMPI_Allreduce: see intercept/fortran.h
+  bool large = false;    // the call came through a function for large counts, such as ..._c
+  bool fortran = false;  // the call came through a PMPI_ name: see intercept/fortran.h
   // From slimpi_describe_next; null where the program has said nothing. Its owner is who began the
   // sum (dispatch), until the sum has ended.
   const DescribedTensor* tensor = nullptr;
+  Collective collective = Collective::allreduce;
+  BlockCounts blocks = {};     // of a reduce-scatter; as long as the call needs them
+  std::int64_t own_count = 0;  // elements of this rank's block, from measure()
+
+  // Elements of `out`.
+  std::int64_t result_count() const {
+    return collective == Collective::allreduce ? count : own_count;
+  }
+  // By which the memory of the call is known: an empty block may be anywhere.
+  const void* buffer() const { return result_count() == 0 && in != mpi::abi.in_place ? in : out; }
 };
 
 // What became of a call. Two registers hold it: every call of the program returns one.
@@ -49,9 +78,16 @@ struct Outcome {
 
 // For such calls MPI reports its own errors, if they are any.
 inline bool is_invalid(const Allreduce& call) {
-  return call.count <= 0 || call.out == nullptr || call.out == mpi::abi.in_place ||
-         call.in == nullptr || call.in == call.out;
+  const bool writes = call.result_count() != 0 || call.in == mpi::abi.in_place;
+  return call.count <= 0 || call.in == nullptr || call.out == mpi::abi.in_place ||
+         (writes && (call.out == nullptr || call.in == call.out));
 }
+
+// Finds the count of a reduce-scatter, before anything else is done with the call: on a
+// communicator that slimpi knows by then. 0 of what it leaves to MPI at sight; negative where a
+// block is. An outcome: the call has ended with that.
+std::optional<Outcome> measure(Allreduce& call);
+void count_blocks(Allreduce& call, int rank, int ranks);
 
 // Does the call, or leaves it to MPI.
 Outcome dispatch(const Allreduce& call);
@@ -83,8 +119,10 @@ int call_mpi_from_inside(const Allreduce& call, std::optional<BypassReason> reas
 // may also be an operation of the program's.
 void count_other_bytes(const Allreduce& call, int code);
 
-// The same as call_mpi, without staging, trace and estimate.
+// The same as call_mpi, without staging, trace and estimate. It calls the next two, by collective.
 int call_mpi_unstaged(const Allreduce& call);
+int allreduce_by_mpi(const Allreduce& call);
+int reduce_scatter_by_mpi(const Allreduce& call);
 
 // The same with copies of the buffers that MPI cannot take. To be called only where there is memory
 // that it cannot take: it asks the driver where the buffers lie.

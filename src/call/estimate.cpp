@@ -92,7 +92,10 @@ CallEstimate::Key CallEstimate::key_of(const Allreduce& call, bool blocking) con
   mpi::Count size = 0;
   api_.Type_size_x(call.datatype, &size);
   api_.Comm_size(call.comm, &key.ranks);
-  key.bytes = call.count > 0 && size > 0 ? std::uint64_t(call.count) * std::uint64_t(size) : 0;
+  Allreduce measured = call;
+  if (call.collective != Collective::allreduce) count_blocks(measured, 0, key.ranks);
+  const std::int64_t count = measured.count;
+  key.bytes = count > 0 && size > 0 ? std::uint64_t(count) * std::uint64_t(size) : 0;
   // The upper half of a handle's word is not defined.
   key.type = call.datatype;
   key.op = call.op;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <climits>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -307,8 +308,18 @@ int postpone_failure(Sum& sum, Status status, bool logs) {
 }
 
 int sum_by_mpi(const Allreduce& call) {
-  return Queues::all().running()->communicator.exchange().sum_by_mpi(
-      call.in, call.out, std::uint64_t(call.count), call.datatype, row_of(type_of(call)).bytes);
+  comm::Communicator& communicator = Queues::all().running()->communicator;
+  comm::Exchange& exchange = communicator.exchange();
+  if (call.collective == Collective::allreduce)
+    return exchange.sum_by_mpi(call.in, call.out, std::uint64_t(call.count), call.datatype,
+                               row_of(type_of(call)).bytes);
+  std::vector<int> counts;
+  for (int rank = 0; rank < communicator.size(); ++rank) {
+    const std::int64_t count = call.blocks.of(rank);
+    if (count > INT_MAX) return refuse_count("MPI_Ireduce_scatter", count);
+    counts.push_back(int(count));
+  }
+  return exchange.scatter_by_mpi(call.in, call.out, counts, call.datatype);
 }
 
 void progress() {

@@ -14,6 +14,7 @@
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "base/described_tensor.h"
 #include "base/status.h"
@@ -22,6 +23,14 @@
 #include "call/runtime.h"
 
 namespace slimpi::call {
+
+// Copies the counts of a call's blocks: the program's may be gone when the sum runs.
+inline void keep_counts(Allreduce& call, int ranks, std::vector<std::byte>& copy) {
+  const auto* const array = static_cast<const std::byte*>(call.blocks.array);
+  if (array == nullptr) return;
+  copy.assign(array, array + call.blocks.bytes(ranks));
+  call.blocks.array = copy.data();
+}
 
 // One sum, from its start to the completion of its request.
 struct Sum {
@@ -33,6 +42,7 @@ struct Sum {
         tensor(std::move(its_tensor)),
         call(its_call) {
     call.tensor = tensor ? &*tensor : nullptr;
+    keep_counts(call, communicator.size(), counts);
   }
   bool failed() const { return failure != Status::ok || code != mpi::kSuccess; }
 
@@ -41,6 +51,7 @@ struct Sum {
   const mpi::Comm comm;  // the program's, as long as it has this state
   const comm::Communicator* of_comm = &communicator;
   const std::optional<DescribedTensor> tensor;
+  std::vector<std::byte> counts;  // of a reduce-scatter's blocks
   Allreduce call;
   PreparedCall* prepared = nullptr;         // decided at the init of a persistent sum
   std::optional<BypassReason> bypass = {};  // why MPI makes it; decided at its start

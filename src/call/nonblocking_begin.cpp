@@ -56,6 +56,8 @@ int cancel(void*, int complete) {
 // With SLIMPI_ESTIMATE: what would become of a nonblocking sum. MPI makes it; no rank waits.
 Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator,
                        const Allreduce& request) {
+  if (request.collective != Collective::allreduce)  // no estimate predicts it
+    return bypass(runtime, BypassReason::off, communicator, request);
   const bool threads = has_threads(runtime);
   if (threads && !communicator.agreed()) prepare_calls(runtime, communicator);
   const policy::Decision* const decision =

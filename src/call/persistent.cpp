@@ -31,7 +31,10 @@ struct Persistent {
         communicator(its_comm, number, channel),
         prepared(its_prepared),
         call(its_call),
-        tensor(std::move(its_tensor)) {}
+        tensor(std::move(its_tensor)) {
+    keep_counts(call, its_comm.size(), counts);
+    call.blocks.agreed = true;
+  }
   Persistent(const Persistent&) = delete;
   Persistent& operator=(const Persistent&) = delete;
 
@@ -39,7 +42,8 @@ struct Persistent {
   comm::Communicator* const of_comm;  // of the program's; may be gone
   comm::Communicator communicator;
   PreparedCall prepared;
-  const Allreduce call;
+  std::vector<std::byte> counts;  // of a reduce-scatter's blocks
+  Allreduce call;
   const std::optional<DescribedTensor> tensor;
   mpi::Request request = mpi::abi.request_null;
 };
@@ -89,7 +93,8 @@ Status compare_counts(comm::Communicator& communicator, const Allreduce& request
   communicator.exchange().begin_call();
   ++communicator.taken;  // a number of its own, as a sum has
   const ActiveCall active(subject(communicator, request));
-  SLIMPI_TRY(communicator.find_nodes(request.out));
+  SLIMPI_TRY(agree_on_blocks(communicator, request));
+  SLIMPI_TRY(communicator.find_nodes(request.buffer()));
   bool same = true;
   return communicator.exchange().all_true(&same);
 }

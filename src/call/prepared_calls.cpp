@@ -9,14 +9,18 @@ namespace slimpi::call {
 
 namespace {
 
-PreparedCall prepared(const Config& config, const policy::Rule* rule, std::size_t number) {
-  PreparedCall call;
-  call.decision = policy::decide(config, rule);
-  call.candidates.push_back("mpi");
-  for (const comm::Plan& plan : call.decision.plans)
-    call.candidates.push_back(plan.algorithm->name);
-  call.number = int(number);
-  return call;
+std::array<PreparedCall, kCollectives> prepared(const Config& config, const policy::Rule* rule,
+                                                std::size_t number) {
+  std::array<PreparedCall, kCollectives> calls;
+  for (int collective = 0; collective < kCollectives; ++collective) {
+    PreparedCall& call = calls[std::size_t(collective)];
+    call.decision = policy::decide(config, rule, Collective(collective));
+    call.candidates.push_back("mpi");
+    for (const comm::Plan& plan : call.decision.plans)
+      call.candidates.push_back(plan.algorithm->name);
+    call.number = int(number);
+  }
+  return calls;
 }
 
 }  // namespace
@@ -35,16 +39,17 @@ void PreparedCalls::prepare(const Config& config, const policy::Rules& rules,
 }
 
 PreparedCall& PreparedCalls::find(const Allreduce& call) noexcept {
-  return find(bytes_of(call), type_of(call));
+  return find(bytes_of(call), type_of(call), call.collective);
 }
 
-PreparedCall& PreparedCalls::find(std::uint64_t bytes, ElementType type) noexcept {
+PreparedCall& PreparedCalls::find(std::uint64_t bytes, ElementType type,
+                                  Collective collective) noexcept {
   if (bytes < min_size_) return small_;
   const auto row = std::find_if(rows_.begin(), rows_.end(), [bytes](const Row& each) {
     return bytes >= each.min_size && bytes <= each.max_size;
   });
   if (row != rows_.end()) row->matched->store(true, std::memory_order_relaxed);
-  PreparedCall& found = row == rows_.end() ? other_ : row->call;
+  PreparedCall& found = (row == rows_.end() ? other_ : row->calls)[std::size_t(collective)];
   if (type == ElementType::float32 || !found.decision.take) return found;
   return policy::shortens(found.decision, int(8 * row_of(type).bytes)) ? found : short_;
 }

@@ -5,6 +5,7 @@
 // allocates nothing: a rank that failed there would keep the others waiting inside MPI, if they
 // leave that call to MPI.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -30,20 +31,22 @@ class PreparedCalls : public comm::Attachment {
   // The decision for a call of a type that slimpi sums, or for buffers of so many bytes; the same
   // on all ranks. Valid until prepare(). Allocates nothing and throws nothing.
   PreparedCall& find(const Allreduce& call) noexcept;
-  PreparedCall& find(std::uint64_t bytes, ElementType type = ElementType::float32) noexcept;
+  PreparedCall& find(std::uint64_t bytes, ElementType type = ElementType::float32,
+                     Collective collective = Collective::allreduce) noexcept;
 
  private:
   // The calls of one row of the rules: from min_size to max_size bytes, both included.
   struct Row {
     std::uint64_t min_size, max_size;
-    PreparedCall call;
+    std::array<PreparedCall, kCollectives> calls;
     std::shared_ptr<std::atomic<bool>> matched;  // the row's
   };
 
   std::uint64_t min_size_ = 0;  // bytes; SLIMPI_MIN_SIZE
   std::vector<Row> rows_;       // rows for this communicator, in order; the first that fits counts
-  // For less than min_size_; for what no row fits; for types that would not become shorter.
-  PreparedCall small_, other_, short_;
+  // For what no row fits; for less than min_size_; for types that would not become shorter.
+  std::array<PreparedCall, kCollectives> other_;
+  PreparedCall small_, short_;
 };
 
 }  // namespace slimpi::call

@@ -111,10 +111,11 @@ struct Span {
   bool gaps = false;  // some of the bytes belong to no element
 };
 
-// False where there is nothing to copy, or MPI will reject the call.
-bool find_span(const mpi::Api& api, const Allreduce& call, Span* span) {
+// Of `count` elements. False where there is nothing to copy, or MPI will reject the call.
+bool find_span(const mpi::Api& api, const Allreduce& call, std::int64_t count, Span* span) {
   const auto type = call.datatype;
-  if (call.count <= 0 || type == mpi::abi.datatype_null) return false;
+  if (count < 0 || type == mpi::abi.datatype_null) return false;
+  if (count == 0) return true;
   mpi::Aint low = 0, extent = 0, true_low = 0, true_extent = 0;
   mpi::Count size = 0;
   if (api.Type_get_extent(type, &low, &extent) != mpi::kSuccess ||
@@ -122,10 +123,10 @@ bool find_span(const mpi::Api& api, const Allreduce& call, Span* span) {
       api.Type_size_x(type, &size) != mpi::kSuccess)
     return false;
   // The last element may begin before the first.
-  const std::ptrdiff_t last = std::ptrdiff_t(call.count - 1) * extent;
+  const std::ptrdiff_t last = std::ptrdiff_t(count - 1) * extent;
   span->low = true_low + (last < 0 ? last : 0);
   span->bytes = std::size_t((last < 0 ? -last : last) + true_extent);
-  span->gaps = size != true_extent || (call.count > 1 && extent != true_extent);
+  span->gaps = size != true_extent || (count > 1 && extent != true_extent);
   return span->bytes != 0;
 }
 
@@ -135,7 +136,8 @@ class Buffer {
   Buffer(const void* program, const Span& span)
       : program_(static_cast<const std::byte*>(program)),
         span_(span),
-        location_(program == mpi::abi.in_place ? Location() : device::locate(begin())) {}
+        location_(program == mpi::abi.in_place || span.bytes == 0 ? Location()
+                                                                  : device::locate(begin())) {}
   ~Buffer() {
     if (buffer_ != nullptr) StagingPool::all().release(buffer_);
   }
@@ -202,9 +204,21 @@ Status run_staged(Runtime& runtime, const Allreduce& call, const Span& span, Buf
 int call_mpi_staged(const Allreduce& call) {
   Runtime& runtime = *Runtime::started();  // exists: it added the other devices
   if (runtime.finished.load(std::memory_order_relaxed)) return call_mpi_unstaged(call);
-  Span span;
-  if (!find_span(runtime.api, call, &span)) return call_mpi_unstaged(call);
-  Buffer in(call.in, span), out(call.out, span);
+  // Of a reduce-scatter that was left to MPI at sight, the counts are not known yet.
+  Allreduce measured = call;
+  if (call.comm == mpi::abi.comm_null) return call_mpi_unstaged(call);
+  if (call.collective != Collective::allreduce) {
+    int rank = 0, ranks = 0;
+    runtime.api.Comm_rank(call.comm, &rank);
+    runtime.api.Comm_size(call.comm, &ranks);
+    count_blocks(measured, rank, ranks);
+  }
+  const bool in_place = call.in == mpi::abi.in_place;
+  Span span, result;
+  if (measured.count <= 0 || !find_span(runtime.api, call, measured.count, &span) ||
+      !find_span(runtime.api, call, in_place ? measured.count : measured.result_count(), &result))
+    return call_mpi_unstaged(call);
+  Buffer in(call.in, span), out(call.out, result);
   if (!in.needs_copy() && !out.needs_copy()) return call_mpi_unstaged(call);
 
   const auto begin = Trace::Clock::now();

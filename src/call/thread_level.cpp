@@ -18,8 +18,12 @@ namespace {
 bool begins_sums(std::string_view name) {
   if (!name.starts_with("MPI_") && !name.starts_with("mpi_")) return false;
   name.remove_prefix(4);
-  return name.starts_with("Iallreduce") || name.starts_with("iallreduce") ||
-         name.starts_with("Allreduce_init") || name.starts_with("allreduce_init");
+  for (const std::string_view begins :
+       {"Iallreduce", "iallreduce", "Allreduce_init", "allreduce_init", "Ireduce_scatter",
+        "ireduce_scatter", "Reduce_scatter_init", "reduce_scatter_init",
+        "Reduce_scatter_block_init", "reduce_scatter_block_init"})
+    if (name.starts_with(begins)) return true;
+  return false;
 }
 
 // MPI's Fortran libraries refer to all of MPI.

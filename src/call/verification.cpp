@@ -32,9 +32,10 @@ struct BoundCheck {
   std::size_t (*sums)(const comm::Call& call);
   // This rank's, of its values `in`.
   void (*find)(const comm::Call& call, const float* in, double* sums);
-  // Counts elements beyond the bound, and warns of the first.
-  void (*compare)(const comm::Call& call, const double* sums, const float* exact,
-                  const float* result);
+  // Counts elements beyond the bound, and warns of the first. `result`: the range of the sum that
+  // the rank has.
+  void (*compare)(const comm::Call& call, const comm::Range& range, const double* sums,
+                  const float* exact, const float* result);
 };
 
 void count_beyond(const comm::Call& call, std::uint64_t elements) {
@@ -49,13 +50,15 @@ double magnitude_of(const float* values, std::uint64_t count) {
   return std::bit_cast<float>(most);
 }
 
-// Adds to *found the elements first .. end - 1 that are beyond the bound, and warns of the first of
-// a sum.
-void find_beyond(const comm::Call& call, std::uint64_t first, std::uint64_t end, double bound,
-                 const float* exact, const float* result, std::uint64_t* found) {
+// Adds to *found the elements first .. end - 1 of the rank's range that are beyond the bound, and
+// warns of the first of a sum.
+void find_beyond(const comm::Call& call, const comm::Range& range, std::uint64_t first,
+                 std::uint64_t end, double bound, const float* exact, const float* result,
+                 std::uint64_t* found) {
   if (!std::isfinite(bound)) return;
-  for (std::uint64_t i = first; i < end; ++i) {
-    const double error = std::fabs(double(result[i]) - double(exact[i]));
+  end = std::min(end, range.first + range.count);
+  for (std::uint64_t i = std::max(first, range.first); i < end; ++i) {
+    const double error = std::fabs(double(result[i - range.first]) - double(exact[i]));
     if (error <= bound || ++*found != 1) continue;
     log_once(LogLevel::warn,
              "SLIMPI_VERIFY: element " + std::to_string(i) + " of a sum of " +
@@ -96,7 +99,10 @@ struct Blocks {
   const double last_level;
 };
 
+// The bound does not hold where buckets lie across blocks of a reduce-scatter that are not
+// neighbors in the vector.
 bool has_feedback(const comm::Call& call) {
+  if (call.scatter != nullptr && !call.scatter->in_order) return false;
   return call.plan.error_feedback && call.plan.format.codec == kernels::Codec::quantized &&
          call.plan.hook == nullptr;
 }
@@ -113,8 +119,8 @@ void find_steps(const comm::Call& call, const float* in, double* sums) {
 }
 
 // Errors of the nodes make the range of their sum larger than that of the exact sum.
-void compare_elements(const comm::Call& call, const double* sums, const float* exact,
-                      const float* result) {
+void compare_elements(const comm::Call& call, const comm::Range& range, const double* sums,
+                      const float* exact, const float* result) {
   const Blocks blocks(call);
   const double most = algorithm::most_steps(call.plan.format);
   std::uint64_t found = 0;
@@ -123,7 +129,8 @@ void compare_elements(const comm::Call& call, const double* sums, const float* e
     const double own = blocks.step_of(exact, block, &magnitude);
     const double bound = most * (sums[2 * block] * (1 + 2 * most / blocks.last_level) + own) +
                          rounding_of(call, sums[2 * block + 1]);
-    find_beyond(call, block * blocks.length, blocks.end(block), bound, exact, result, &found);
+    find_beyond(call, range, block * blocks.length, blocks.end(block), bound, exact, result,
+                &found);
   }
   count_beyond(call, found);
 }
@@ -155,9 +162,10 @@ struct Tiles {
   const std::uint64_t count, length, number, buckets;
 };
 
+// Not of a reduce-scatter, where buckets begin with the block of each rank.
 bool is_packed(const comm::Call& call) {
-  return call.plan.format.codec == kernels::Codec::packed && call.plan.hook == nullptr &&
-         call.plan.max_error == 0;
+  return call.scatter == nullptr && call.plan.format.codec == kernels::Codec::packed &&
+         call.plan.hook == nullptr && call.plan.max_error == 0;
 }
 
 // Magnitudes: of each bucket, then of each block with those beside it.
@@ -176,8 +184,8 @@ void find_magnitudes(const comm::Call& call, const float* in, double* sums) {
 
 // The bound of an encoding is a concave function of degree 1 of the two magnitudes, so that for the
 // sums of the ranks' magnitudes it is at least the sum of the bounds of the nodes.
-void compare_buckets(const comm::Call& call, const double* sums, const float* exact,
-                     const float* result) {
+void compare_buckets(const comm::Call& call, const comm::Range& range, const double* sums,
+                     const float* exact, const float* result) {
   const Tiles tiles(call);
   const auto most = [&](double bucket, double tile) {
     return algorithm::most_packed_error(call.plan.format, bucket, tile, call.plan.error_feedback);
@@ -192,7 +200,7 @@ void compare_buckets(const comm::Call& call, const double* sums, const float* ex
     const double of_nodes = most(sent, tile);
     const double of_sum =
         most(tiles.of_bucket(exact, bucket) + of_nodes, around[block] + most(tile, tile));
-    find_beyond(call, bucket * kernels::kPackedBucket, tiles.end_of(bucket),
+    find_beyond(call, range, bucket * kernels::kPackedBucket, tiles.end_of(bucket),
                 of_nodes + of_sum + rounding_of(call, sent), exact, result, &found);
   }
   count_beyond(call, found);
@@ -217,8 +225,8 @@ void find_norms(const comm::Call& call, const float* in, double* sums) {
 }
 
 // The products of matrices are rounded, and so are the columns of P.
-void compare_matrices(const comm::Call& call, const double* sums, const float* exact,
-                      const float* result) {
+void compare_matrices(const comm::Call& call, const comm::Range&, const double* sums,
+                      const float* exact, const float* result) {
   constexpr double kRounding = 1.001;
   const double most = kRounding * algorithm::most_norms(call.plan);
   std::uint64_t beyond = 0;
@@ -266,12 +274,12 @@ double* sums_of_check(const comm::Call& call) {
   return reinterpret_cast<double*>(call.scratch.exact.data() + bytes_of_sum(call));
 }
 
-// The result where the host can read it.
-Status find_result(const comm::Call& call, const float** result) {
+// The result, of `count` elements, where the host can read it.
+Status find_result(const comm::Call& call, std::uint64_t count, const float** result) {
   *result = call.out;
   if (&call.device == &device::host()) return Status::ok;
   auto* const copy = reinterpret_cast<float*>(call.scratch.result.data());
-  SLIMPI_TRY(call.device.copy(copy, call.out, call.count * sizeof(float), call.stream));
+  SLIMPI_TRY(call.device.copy(copy, call.out, count * sizeof(float), call.stream));
   *result = copy;
   return comm::synchronize(call.device_stream());
 }
@@ -334,14 +342,17 @@ Status AllreduceCall::verify_result(const comm::Call& call) {
                 "the exact sum of SLIMPI_VERIFY: " + mpi::error_text(exchange.api(), code));
   // The rounding of the result is an error, too. The bound of error feedback is one without it.
   if (const auto codec = codec_of(type_); codec && !floats)
-    device::host().kernels()->decode({*codec}, static_cast<const std::byte*>(request_.out), count_,
-                                     call.out, nullptr);
+    device::host().kernels()->decode({*codec}, static_cast<const std::byte*>(request_.out),
+                                     result_count_, call.out, nullptr);
   const float* result = nullptr;
-  SLIMPI_TRY(find_result(call, &result));
-  if (check != nullptr) check->compare(call, sums_of_check(call), exact, result);
+  SLIMPI_TRY(find_result(call, result_count_, &result));
+  const comm::Range range = result_range();
+  if (check != nullptr) check->compare(call, range, sums_of_check(call), exact, result);
+  if (range.count == 0) return Status::ok;
   const Deviation deviation =
-      doubles ? deviation_of(result, reinterpret_cast<const double*>(exact), count_)
-              : deviation_of(result, exact, count_);
+      doubles
+          ? deviation_of(result, reinterpret_cast<const double*>(exact) + range.first, range.count)
+          : deviation_of(result, exact + range.first, range.count);
   // With an infinity or a NaN in the exact sum the relative error is not defined.
   const double relative = deviation.relative_l2();
   if (std::isfinite(relative)) runtime_.statistics.error(count_ * row_of(type_).bytes, deviation);

@@ -67,7 +67,8 @@ void Runtime::count_bypass(const comm::Communicator& communicator, BypassReason 
                            const Allreduce& request) {
   statistics.bypassed(reason);
   if (communicator.rank() == 0)
-    statistics.bypassed_bytes(bytes_of(request), std::uint64_t(communicator.layout().nodes()));
+    statistics.bypassed_bytes(bytes_of(request), std::uint64_t(communicator.layout().nodes()),
+                              request.collective);
 }
 
 // The hosts of the job, each once. Collective over report_comm_. Rank 0 agrees first whether it has

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One allreduce of slimpi: the plan that policy made for it, and the call itself.
+// One sum of slimpi: the plan that policy made for it, and the call itself.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -10,6 +10,7 @@
 #include "base/statistics.h"
 #include "comm/call_scratch.h"
 #include "comm/node_layout.h"
+#include "comm/scatter.h"
 #include "device/device.h"
 
 namespace slimpi::algorithm {
@@ -43,9 +44,9 @@ enum class StreamRole { compute, d2h, h2d };
 // How a call exchanges inside its node: a row of the table in intra/transports.h.
 enum class NodePath { shm, mpi, nccl };
 
-// One allreduce. `in` and `out` hold `count` floats at `location`; in == out if the program
-// passed MPI_IN_PLACE. `in` is never written unless it is also `out`. The buffers belong to the
-// program.
+// One allreduce or reduce-scatter. `in` holds `count` floats at `location`, `out` the same, or of a
+// reduce-scatter this rank's block; in == out if the program passed MPI_IN_PLACE. `in` is never
+// written unless it is also `out`. The buffers belong to the program.
 //
 // All that is set for one call only is here, and nothing of it on the communicator. The layers pass
 // the call down; a call inside a call (with_plan()) has its own.
@@ -71,6 +72,12 @@ struct Call {
   // The inter-node exchange writes here the sums of this rank's chunk before they are encoded, in
   // memory of the device; null if they are not needed.
   float* totals = nullptr;
+
+  // Of a reduce-scatter; null: all ranks get the whole sum. The program's call owns it.
+  const Scatter* scatter = nullptr;
+  bool copies_input = false;  // of a reduce-scatter: `in` will be CallScratch::colocated
+  // What the owners of shards on this rank's node add, or share; empty: equal shards.
+  std::span<const Range> shards = {};
 
   // Set by the sum inside the node, for the all-gather after it.
   NodePath node_path = NodePath::shm;

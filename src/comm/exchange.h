@@ -88,6 +88,9 @@ class Exchange final : public PointToPoint {
   int sum_by_mpi(const void* in, void* out, std::uint64_t count, mpi::Datatype type,
                  std::size_t width);
 
+  // The same for a reduce-scatter with these counts of the ranks' blocks.
+  int scatter_by_mpi(const void* in, void* out, std::span<const int> counts, mpi::Datatype type);
+
   // A persistent receive of an empty message that this rank sends to itself by complete(). Returns
   // MPI's code.
   int make_completion(mpi::Request* request);
@@ -132,6 +135,8 @@ class Exchange final : public PointToPoint {
   // different things find it out.
   static constexpr std::size_t kAgreed = 16;
 
+  template <typename Start>
+  int make_by_mpi(const Start& start);
   Status spread_maxima(std::span<std::uint64_t> words);
   Status pass_words(int to, int from, std::size_t count);
   Status move_words(std::span<std::uint64_t> words, int to, int from);

@@ -110,28 +110,43 @@ Status Exchange::agree(std::span<std::uint64_t> values, bool on_minimum) {
   return Status::ok;
 }
 
-// No failure ends the wait: MPI may read and write the buffers until the sum is made.
-int Exchange::sum_by_mpi(const void* in, void* out, std::uint64_t count, mpi::Datatype type,
-                         std::size_t width) {
-  constexpr std::uint64_t kMost = 1u << 30;  // MPI takes the count as an int
+// start(communicator, request) begins a sum. No failure ends the wait: MPI may read and write the
+// buffers until the sum is made.
+template <typename Start>
+int Exchange::make_by_mpi(const Start& start) {
   if (channel_ != 0 && sums_comm_ == mpi::abi.comm_null &&
       mpi::copy_internal(api_, comm(), channel_, &sums_comm_) != Status::ok)
     return mpi::abi.err_other;
-  for (std::uint64_t first = 0; first < count; first += kMost) {
-    mpi::Request request = mpi::abi.request_null;
-    int code = api_.Iallreduce(
-        in == mpi::abi.in_place ? in : static_cast<const std::byte*>(in) + first * width,
-        static_cast<std::byte*>(out) + first * width, int(std::min(kMost, count - first)), type,
-        mpi::abi.op_sum, channel_ == 0 ? comm() : sums_comm_, &request);
-    Waiter waiter(Waiter::Poll::mpi);
-    for (int done = 0; code == mpi::kSuccess;) {
-      code = api_.Test(&request, &done, mpi::abi.status_ignore);
-      if (done != 0) break;
-      waiter.rest();
-    }
-    if (code != mpi::kSuccess) return code;
+  mpi::Request request = mpi::abi.request_null;
+  int code = start(channel_ == 0 ? comm() : sums_comm_, &request);
+  Waiter waiter(Waiter::Poll::mpi);
+  for (int done = 0; code == mpi::kSuccess;) {
+    code = api_.Test(&request, &done, mpi::abi.status_ignore);
+    if (done != 0) break;
+    waiter.rest();
   }
-  return mpi::kSuccess;
+  return code;
+}
+
+int Exchange::sum_by_mpi(const void* in, void* out, std::uint64_t count, mpi::Datatype type,
+                         std::size_t width) {
+  constexpr std::uint64_t kMost = 1u << 30;  // MPI takes the count as an int
+  int code = mpi::kSuccess;
+  for (std::uint64_t first = 0; first < count && code == mpi::kSuccess; first += kMost)
+    code = make_by_mpi([&](mpi::Comm on, mpi::Request* request) {
+      return api_.Iallreduce(
+          in == mpi::abi.in_place ? in : static_cast<const std::byte*>(in) + first * width,
+          static_cast<std::byte*>(out) + first * width, int(std::min(kMost, count - first)), type,
+          mpi::abi.op_sum, on, request);
+    });
+  return code;
+}
+
+int Exchange::scatter_by_mpi(const void* in, void* out, std::span<const int> counts,
+                             mpi::Datatype type) {
+  return make_by_mpi([&](mpi::Comm on, mpi::Request* request) {
+    return api_.Ireduce_scatter(in, out, counts.data(), type, mpi::abi.op_sum, on, request);
+  });
 }
 
 Status Exchange::share_texts(std::span<char> texts) {

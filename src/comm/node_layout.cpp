@@ -34,11 +34,14 @@ std::uint64_t segment_alignment(const kernels::Format& format) {
 }
 
 kernels::Format with_tiles(const kernels::Format& format, std::uint64_t count, int parts) {
+  return with_tiles(format, chunk_of(count, parts, 0, chunk_alignment(format)).count);
+}
+
+kernels::Format with_tiles(const kernels::Format& format, std::uint64_t longest) {
   if (format.codec != kernels::Codec::packed) return format;
   kernels::Format result = format;
   const std::uint64_t bucket = kernels::kPackedBucket;
-  const std::uint64_t longest =
-      std::max(bucket, chunk_of(count, parts, 0, chunk_alignment(format)).count);
+  longest = std::max(bucket, longest);
   const std::uint64_t tiles = (longest + format.bucket - 1) / format.bucket;
   const std::uint64_t buckets = (longest + bucket - 1) / bucket;
   result.bucket = std::uint32_t((buckets + tiles - 1) / tiles * bucket);

@@ -33,6 +33,8 @@ std::uint64_t segment_alignment(const kernels::Format& format);
 // The format for the exchange of `count` elements that are divided into `parts` chunks: with the
 // packed codec their tiles are about as long as each other, and the longest that fit.
 kernels::Format with_tiles(const kernels::Format& format, std::uint64_t count, int parts);
+// The same for chunks of which the longest has `longest` elements.
+kernels::Format with_tiles(const kernels::Format& format, std::uint64_t longest);
 
 struct NodeLayout {
   int rank = 0, size = 1;                  // in the communicator

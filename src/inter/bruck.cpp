@@ -33,7 +33,7 @@ class BruckExchange {
       : context_(context),
         group_(group),
         exchange_(context.exchange),
-        codec_(context, group, shard, in, out, residual),
+        codec_(context, group, shard, layout.chunk(group.index).first, in, out, residual),
         layout_(layout),
         group_size_(int(group.peers.size())),
         bruck_(group_size_),

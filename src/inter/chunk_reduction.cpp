@@ -61,16 +61,14 @@ void reduce_at_owner(const Context& context, const kernels::RandomStream& random
 }  // namespace
 
 ChunkCodec::ChunkCodec(const Context& context, const comm::InterNodeGroup& group, comm::Range shard,
-                       const float* in, float* out, float* residual)
+                       std::uint64_t own_first, const float* in, float* out, float* residual)
     : context_(context),
       group_(group),
       shard_(shard),
       in_(in),
       out_(out),
       residual_(residual),
-      own_first_(comm::chunk_of(shard.count, int(group.peers.size()), group.index,
-                                comm::chunk_alignment(context.format))
-                     .first) {}
+      own_first_(own_first) {}
 
 void ChunkCodec::encode(const comm::Range& part, std::byte* payload) {
   // On a staged device this is the time to queue the kernel; the trace has the device's own
@@ -96,6 +94,20 @@ void ChunkCodec::sum(const comm::Range& part, std::byte* payload, const PayloadF
                     residual(part),           part.count,   payload,
                     out_ + part.first,        total};
   reduce_at_owner(context_, random_stream_for(context_, shard_, part), owned, from);
+}
+
+void ChunkCodec::total(const comm::Range& part, const PayloadFrom& from) {
+  const Timed timed(context_.statistics, Stage::decode, "sum", 4 * part.count);
+  float* const total = context_.totals + (part.first - own_first_);
+  const Owned owned{int(group_.peers.size()),
+                    group_.index,
+                    in_ + part.first,
+                    nullptr,
+                    part.count,
+                    nullptr,
+                    nullptr,
+                    total};
+  add_up(context_, random_stream_for(context_, shard_, part), owned, from, nullptr, nullptr, total);
 }
 
 void ChunkCodec::count_infinities(const std::byte* payload, std::uint64_t count) {

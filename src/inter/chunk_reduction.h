@@ -13,9 +13,10 @@ namespace slimpi::inter {
 
 class ChunkCodec {
  public:
-  // As Schedule::run. All pointers and references must outlive this.
+  // As Schedule::run. `own_first`: element of the shard at which this rank's chunk begins. All
+  // pointers and references must outlive this.
   ChunkCodec(const Context& context, const comm::InterNodeGroup& group, comm::Range shard,
-             const float* in, float* out, float* residual);
+             std::uint64_t own_first, const float* in, float* out, float* residual);
 
   // The payload that a member sent for a part.
   using PayloadFrom = std::function<const std::byte*(int member)>;
@@ -27,6 +28,8 @@ class ChunkCodec {
   // For a part of this rank's own chunk: adds what all members have, in rank order, its own values
   // exactly; encodes the sum to `payload` and decodes that to the result.
   void sum(const comm::Range& part, std::byte* payload, const PayloadFrom& from);
+  // The same, but the sum is not encoded: it goes to the context's `totals`.
+  void total(const comm::Range& part, const PayloadFrom& from);
 
   // Counts the 16-bit floats of an encoded sum that are infinite, for the report. For a payload in
   // host memory, after the work above is complete.
@@ -47,8 +50,8 @@ class ChunkCodec {
   const comm::Range shard_;
   const float* const in_;  // the shard's first element, as the next two
   float* const out_;
-  float* const residual_;          // or null
-  const std::uint64_t own_first_;  // element of the shard at which this rank's chunk begins
+  float* const residual_;  // or null
+  const std::uint64_t own_first_;
 };
 
 }  // namespace slimpi::inter

@@ -13,6 +13,9 @@
 // compete for a link slow each other down by more than waiting costs. Small messages are in flight
 // together.
 //
+// A reduce-scatter is the first phase alone, with chunks as long as the program's blocks: the owner
+// keeps its sum as it is.
+//
 // Cost: every rank sends and receives 2 (M-1)/M * n * bits/8 bytes, in 2 (M-1) messages per
 // segment. Error: half a quantization step of each sender's bucket plus half a step of the total's
 // (nearest rounding). Slower than bruck.cpp if n is so small that 2 (M-1) messages cost more than
@@ -35,8 +38,9 @@ namespace {
 //   prepare   queues the kernel that makes the step's message; its event says when it is made
 //   begin     starts to send it
 //   finish    waits until it has left and the step's other message has arrived
-//   decode    queues the kernel that decodes what an all-gather step received; after the last one
-//             of a segment, the segment's buffers are posted again
+//   decode    queues the kernel that decodes what an all-gather step received, or without an
+//             all-gather the one that adds a segment of this rank's chunk; after the last one of a
+//             segment, the segment's buffers are posted again
 //
 // One cursor a stage counts the steps that are through it. Whenever step `index` begins:
 //
@@ -50,6 +54,9 @@ namespace {
 //                           buffers for the segment `depth` later. PairwiseSteps::ready holds back
 //                           what this rank writes. What it receives is held back by the depth:
 //                           segments_for gives at least three cycles more than may be in flight.
+//                           Without an all-gather a segment is posted again as soon as its last
+//                           step is finished. So PairwiseSteps::ready holds back what is received,
+//                           too, where steps of empty chunks count nothing in flight.
 //
 // Why no rank waits for ever: all ranks have the same sequence of segments and rounds, and step i
 // of one rank receives what step i of another sends. Take the rank whose wait in finish is for the
@@ -63,7 +70,7 @@ class ReduceScatterAllgather {
                          float* out, float* residual)
       : context_(context),
         layout_(layout),
-        codec_(context, group, shard, in, out, residual),
+        codec_(context, group, shard, layout.chunk(group.index).first, in, out, residual),
         ring_(context, layout_, group.peers, shard, context.totals == nullptr),
         ahead_(context.device.staged ? 2 * layout_.rounds() : 1) {}
 
@@ -74,6 +81,7 @@ class ReduceScatterAllgather {
  private:
   Status run_steps();
   void sum(const Step& step, const comm::Range& part);
+  Status keep_sum(const Step& step);
   Status prepare(const Step& step);
   Status begin(const Step& step);
   Status decode(const Step& step);
@@ -100,6 +108,18 @@ void ReduceScatterAllgather::sum(const Step& step, const comm::Range& part) {
   // By reference: a copy in a std::function would be on the heap.
   codec_.sum(part, payload, std::cref(from));
   if (!context_.device.staged) codec_.count_infinities(payload, part.count);
+}
+
+// The end of a segment of a reduce-scatter: its last messages have arrived.
+Status ReduceScatterAllgather::keep_sum(const Step& step) {
+  if (step.number < 0 || step.round != layout_.rounds() - 1) return Status::ok;
+  const comm::Range part = layout_.segment(layout_.me(), step.number);
+  const auto from = [&](int member) {
+    return ring_.payload(MessageKind::scatter_in, step.number, steps().round_from(member));
+  };
+  if (part.count != 0) codec_.total(part, std::cref(from));
+  SLIMPI_TRY(ring_.decoded(step.number, 4 * part.count));
+  return ring_.recycle(step.number);
 }
 
 // A reduce-scatter step sends what this rank has for the owner of a segment. An all-gather sends
@@ -132,6 +152,7 @@ Status ReduceScatterAllgather::begin(const Step& step) {
 // On a staged device the segment before is recycled: its kernels are done by now, so the host does
 // not wait for them.
 Status ReduceScatterAllgather::decode(const Step& step) {
+  if (!layout_.gathers()) return keep_sum(step);
   if (!step.gather || step.number < 0) return Status::ok;
   const comm::Range part = layout_.received_in(step);
   if (part.count != 0)
@@ -177,11 +198,12 @@ Status ReduceScatterAllgather::run_steps() {
     in_flight_ += bytes;
     // While the messages travel: the next ones, and what has arrived.
     SLIMPI_TRY(prepare_until(index + 1 + ahead_));
-    if (now.gather) SLIMPI_TRY(decode_finished());
+    if (now.gather || !layout_.gathers()) SLIMPI_TRY(decode_finished());
   }
   while (finished_ < steps().count()) SLIMPI_TRY(finish_next());
   SLIMPI_TRY(decode_finished());
   SLIMPI_TRY(ring_.finish_copies());
+  if (!layout_.gathers()) return Status::ok;
   return ring_.recycle(steps().segments() - 1);  // checks it
 }
 
@@ -197,6 +219,13 @@ Status run_reduce_scatter_allgather(const Context& context, const ExchangeLayout
   return ReduceScatterAllgather(context, static_cast<const PairwiseLayout&>(layout), group, shard,
                                 in, out, residual)
       .run();
+}
+
+Status run_pairwise_scatter(const Context& context, const comm::InterNodeGroup& group,
+                            comm::Range shard, std::span<const comm::Range> chunks, const float* in,
+                            float* residual) {
+  const PairwiseLayout layout(size_of(context, group, shard.count), chunks, context.memory);
+  return ReduceScatterAllgather(context, layout, group, shard, in, nullptr, residual).run();
 }
 
 }  // namespace slimpi::inter

@@ -9,6 +9,7 @@
 #pragma once
 #include <cstdint>
 #include <memory_resource>
+#include <span>
 #include <vector>
 
 #include "comm/node_layout.h"
@@ -35,17 +36,20 @@ struct Step {
 
 // The sequence of steps, in cycles of 2 * rounds() steps. Cycle k does the reduce-scatter of
 // segment k, one step per round, and then the all-gather of segment k - gap. Every rank has the
-// same sequence of segments and rounds.
+// same sequence of segments and rounds. Without an all-gather a cycle has rounds() steps.
 class PairwiseSteps {
  public:
   // `depth` segments of a chunk have message buffers at a time.
   PairwiseSteps(int group_size, int me, std::int64_t segments, int depth, std::int64_t gap);
+  // Without an all-gather. The lists lie in `memory`.
+  PairwiseSteps(int group_size, int me, std::int64_t segments, int depth,
+                std::pmr::memory_resource* memory);
   // Without a reduce-scatter, where member i is the peer of round i. The lists lie in `memory`.
   PairwiseSteps(int peers, std::int64_t segments, int depth, std::pmr::memory_resource* memory);
 
   int rounds() const { return int(peers_.size()); }
   std::int64_t segments() const { return segments_; }
-  std::int64_t count() const { return (segments_ + gap_) * 2 * rounds(); }
+  std::int64_t count() const { return (segments_ + gap_) * cycle(); }
   Step at(std::int64_t index) const;
   const StepPeers& peers_in(int round) const { return peers_[std::size_t(round)]; }
   int round_from(int member) const { return round_from_[std::size_t(member)]; }
@@ -55,8 +59,12 @@ class PairwiseSteps {
   bool ready(std::int64_t index, std::int64_t finished) const;
 
  private:
+  void pair(int group_size, int me);
+  std::int64_t cycle() const { return (gathers_ ? 2 : 1) * rounds(); }
+
   std::int64_t segments_, gap_;
   int depth_;                          // pipeline depth
+  bool gathers_ = true;                // a cycle has an all-gather
   std::pmr::vector<StepPeers> peers_;  // by round
   std::pmr::vector<int> round_from_;   // the round in which a member is `from`; by member
 };
@@ -71,6 +79,10 @@ class PairwiseLayout : public ExchangeLayout {
   // reduce-scatter, so that the device never waits for the host; else one. The same on all ranks,
   // as their order of steps must be.
   explicit PairwiseLayout(const ExchangeSize& size);
+  // Of a reduce-scatter alone, with these chunks of the members: each keeps the sum of its own. It
+  // lies in `memory`.
+  PairwiseLayout(const ExchangeSize& size, std::span<const comm::Range> chunks,
+                 std::pmr::memory_resource* memory);
   // Of a neighbor exchange: every rank is the owner of the whole shard, and gathers those of its
   // peers, which are the members before itself. It lies in `memory`.
   PairwiseLayout(const kernels::Format& format, std::uint64_t count, int peers,
@@ -80,6 +92,8 @@ class PairwiseLayout : public ExchangeLayout {
   const PairwiseSteps& steps() const { return steps_; }
   int rounds() const { return steps_.rounds(); }
   int me() const { return me_; }
+  bool gathers() const { return gathers_; }
+  const comm::Range& chunk(int member) const { return chunks_[std::size_t(member)]; }
 
   // Segments of the longest chunk.
   std::int64_t count() const { return steps_.segments(); }
@@ -92,7 +106,7 @@ class PairwiseLayout : public ExchangeLayout {
     return segment(step.gather ? me_ : to(step), step.number);
   }
   comm::Range received_in(const Step& step) const {
-    if (!step.gather && !scatters_) return {};
+    if (step.gather ? !gathers_ : !scatters_) return {};
     return segment(step.gather ? from(step) : me_, step.number);
   }
   int to(const Step& step) const { return steps_.peers_in(step.round).to; }
@@ -119,7 +133,7 @@ class PairwiseLayout : public ExchangeLayout {
 
  private:
   const int me_;
-  const bool scatters_;
+  const bool scatters_, gathers_;  // there is a reduce-scatter, an all-gather
   const kernels::Format format_;
   const Segments segments_;
   const PairwiseSteps steps_;

@@ -115,6 +115,39 @@ Status run_exchange(comm::Call& call, const comm::InterNodeGroup& group, comm::R
   return prepared.schedule->run(context, *prepared.layout, group, shard, in, out, residual);
 }
 
+namespace {
+// Chunks count from the shard's first element on.
+std::pmr::vector<comm::Range> chunks_of(const comm::Scatter& scatter, const comm::Range& shard,
+                                        std::pmr::memory_resource* memory) {
+  std::pmr::vector<comm::Range> chunks(scatter.chunks, memory);
+  for (comm::Range& chunk : chunks) chunk.first -= shard.first;
+  return chunks;
+}
+}  // namespace
+
+Need scatter_need(const comm::Call& call, const comm::InterNodeGroup& group) {
+  const comm::Scatter& scatter = *call.scatter;
+  const std::uint64_t longest = scatter.longest();
+  const Segments segments = scatter_segments(
+      {comm::with_tiles(call.plan.format, longest),
+       scatter.shards[std::size_t(group.shard_index)].count, int(group.peers.size()),
+       call.communicator.segment_class(), call.device.staged, group.index},
+      longest);
+  return {segments.total, segments.elements};
+}
+
+Status run_scatter(comm::Call& call, const comm::InterNodeGroup& group, const float* in,
+                   float* result, float* residual) {
+  const comm::Range shard = call.scatter->shards[std::size_t(group.shard_index)];
+  Streams streams;
+  SLIMPI_TRY(find_streams(call, &streams));
+  Context context = context_of(call, streams);
+  context.format = comm::with_tiles(context.format, call.scatter->longest());
+  context.totals = result;
+  return run_pairwise_scatter(context, group, shard,
+                              chunks_of(*call.scatter, shard, context.memory), in, residual);
+}
+
 ExchangeSize size_of(const Context& context, const comm::InterNodeGroup& group,
                      std::uint64_t count) {
   return {context.format,        count,      int(group.peers.size()), context.segment_class,

@@ -53,6 +53,13 @@ Status run_reduce_scatter_allgather(const Context& context, const ExchangeLayout
                                     const comm::InterNodeGroup& group, comm::Range shard,
                                     const float* in, float* out, float* residual);
 
+// Adds `shard` over the inter-node group, pairwise; each member gets the sum of its own chunk, not
+// encoded, in the context's `totals`. `chunks`: of the members, ranges of the shard. `in` points at
+// the shard; `totals` may be this rank's chunk of it. The rest is as in Schedule::run.
+Status run_pairwise_scatter(const Context& context, const comm::InterNodeGroup& group,
+                            comm::Range shard, std::span<const comm::Range> chunks, const float* in,
+                            float* residual);
+
 // The cheapest schedule whose memory is bounded; the same on all ranks.
 const Schedule& schedule_for(const ExchangeSize& size);
 
@@ -92,6 +99,14 @@ const PreparedExchange& prepared_exchange(comm::Communicator& communicator,
 
 ExchangeSize size_of(const Context& context, const comm::InterNodeGroup& group,
                      std::uint64_t count);
+
+// The scratch memory of run_scatter.
+Need scatter_need(const comm::Call& call, const comm::InterNodeGroup& group);
+
+// Runs run_pairwise_scatter for the shard of this rank's group in a call with blocks. `in` points
+// at the shard; `result` gets this rank's chunk.
+Status run_scatter(comm::Call& call, const comm::InterNodeGroup& group, const float* in,
+                   float* result, float* residual);
 
 // Runs the schedule that schedule_for chooses; as Schedule::run. The communicator keeps its layout.
 Status run_exchange(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard,

@@ -34,15 +34,17 @@ std::size_t message_bytes(const kernels::Format& format, std::uint64_t elements)
   return comm::kHeaderBytes + round_up(kernels::encoded_bytes(format, elements), 4);
 }
 
-Segments segments_for(const ExchangeSize& size) {
+namespace {
+
+// `chunk`: elements of the longest chunk. `buffers`: messages with one segment of the chunks.
+// `steps`: of one segment.
+Segments divide(const ExchangeSize& size, std::uint64_t chunk, std::size_t buffers,
+                std::size_t steps) {
   const kernels::Format& format = size.format;
-  const std::size_t buffers = 3 * std::size_t(size.group_size - 1) + 1;
-  const std::size_t steps = 2 * std::size_t(std::max(size.group_size - 1, 1));
   const std::size_t encoded = kernels::encoded_bytes(format, size.count);
   Segments segments{};
   segments.align = comm::chunk_alignment(format);
-  const std::uint64_t chunk = std::max<std::uint64_t>(
-      comm::chunk_of(size.count, size.group_size, 0, segments.align).count, 1);
+  chunk = std::max<std::uint64_t>(chunk, 1);
   const std::size_t bytes =
       segment_bytes(size.segment_class, kernels::encoded_bytes(format, chunk));
   segments.in_flight = std::max(kSmallInFlight, kPipeline * bytes);
@@ -64,6 +66,20 @@ Segments segments_for(const ExchangeSize& size) {
   segments.depth = int(std::min(depth, segments.longest));
   segments.total = segments.message * buffers * std::size_t(segments.depth);
   return segments;
+}
+
+}  // namespace
+
+Segments segments_for(const ExchangeSize& size) {
+  const std::size_t peers = std::size_t(size.group_size - 1);
+  const std::uint64_t chunk =
+      comm::chunk_of(size.count, size.group_size, 0, comm::chunk_alignment(size.format)).count;
+  return divide(size, chunk, 3 * peers + 1, 2 * std::max<std::size_t>(peers, 1));
+}
+
+Segments scatter_segments(const ExchangeSize& size, std::uint64_t longest) {
+  const std::size_t peers = std::size_t(size.group_size - 1);
+  return divide(size, longest, 2 * peers, std::max<std::size_t>(peers, 1));
 }
 
 Segments neighbor_segments(const kernels::Format& format, std::uint64_t count, int peers,

@@ -28,6 +28,9 @@ struct Segments {
 // For a shard of size.count elements among size.group_size ranks, each of which owns one chunk.
 Segments segments_for(const ExchangeSize& size);
 
+// The same without an all-gather, for chunks of which the longest has `longest` elements.
+Segments scatter_segments(const ExchangeSize& size, std::uint64_t longest);
+
 // The same where each rank owns all of the shard and sends it to each of its peers
 // (neighbor_exchange.h).
 Segments neighbor_segments(const kernels::Format& format, std::uint64_t count, int peers,

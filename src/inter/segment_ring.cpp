@@ -106,7 +106,7 @@ Status SegmentRing::recycle(std::int64_t number) {
   if (number < 0 || !(again || buffers_.checks_late())) return Status::ok;
   // The kernels that read these buffers must be complete before MPI writes there again.
   SLIMPI_TRY(streams_.wait(decoded_[layout_.ring_index(number)]));
-  SLIMPI_TRY(check(MessageKind::gather_in, number));
+  SLIMPI_TRY(check(layout_.gathers() ? MessageKind::gather_in : MessageKind::scatter_in, number));
   return again ? post(number + layout_.segments().depth) : Status::ok;
 }
 

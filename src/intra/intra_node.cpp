@@ -70,6 +70,11 @@ comm::Range shard_range(std::uint64_t count, const kernels::Format& format,
   return comm::chunk_of(count, group.shards, shard_index, comm::chunk_alignment(format));
 }
 
+comm::Range shard_of(const comm::Call& call, const comm::InterNodeGroup& group, int shard_index) {
+  if (!call.shards.empty()) return call.shards[std::size_t(shard_index)];
+  return shard_range(call.count, call.plan.format, group, shard_index);
+}
+
 Status reserve_node_sum(const comm::Call& call, const comm::InterNodeGroup& group) {
   if (group.flat || call.communicator.layout().node_ranks().size() == 1) return Status::ok;
   return transport(first_path(call.communicator)).reserve(call, group);

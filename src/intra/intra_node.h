@@ -21,7 +21,11 @@
 
 namespace slimpi::intra {
 
-// The elements of shard `shard_index` in a vector of `count`; whole buckets.
+// The elements of a shard of the call.
+comm::Range shard_of(const comm::Call& call, const comm::InterNodeGroup& group, int shard_index);
+
+// The elements of shard `shard_index` in a vector of `count` that is divided equally; whole
+// buckets.
 comm::Range shard_range(std::uint64_t count, const kernels::Format& format,
                         const comm::InterNodeGroup& group, int shard_index);
 

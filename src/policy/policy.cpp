@@ -110,7 +110,7 @@ bool rules_apply(const Config& config) {
   return of_communicator(Option::rules) || !of_communicator(Option::algorithm);
 }
 
-Decision decide(const Config& config, const Rule* rule) {
+Decision decide(const Config& config, const Rule* rule, Collective collective) {
   std::string wanted = config.algorithm;
   double bits = config.bits;
   if (rule != nullptr && rules_apply(config)) {
@@ -127,7 +127,14 @@ Decision decide(const Config& config, const Rule* rule) {
   } else if (const algorithm::Algorithm* const row = algorithm::find(wanted); row != nullptr) {
     decision.plans.push_back(make_plan(config, *row, wanted, bits));
   }
-  decision.take = !decision.plans.empty();
+  const auto cannot = [collective](const comm::Plan& plan) {
+    return collective == Collective::reduce_scatter &&
+           (!plan.algorithm->functions->scatters || plan.max_error > 0);
+  };
+  std::erase_if(decision.plans, cannot);
+  if (!config.calls.has(collective) || decision.plans.empty())
+    return bypass(BypassReason::function);
+  decision.take = true;
   return decision;
 }
 

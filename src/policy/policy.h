@@ -25,7 +25,8 @@ bool rules_apply(const Config& config);
 
 // The decision for calls that are not too small and whose first matching row is `rule`; null: none
 // matches. Not collective.
-Decision decide(const Config& config, const Rule* rule);
+Decision decide(const Config& config, const Rule* rule,
+                Collective collective = Collective::allreduce);
 
 // Whether some plan of a decision is expected to send fewer than so many bits a value.
 bool shortens(const Decision& decision, int bits);

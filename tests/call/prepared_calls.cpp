@@ -39,6 +39,31 @@ void the_first_rule_that_holds_decides(void**) {
   assert_int_equal(decision(rules, "x", 1 << 21).plans.front().format.bits, 8);
 }
 
+// What an algorithm does not have, and what SLIMPI_CALLS does not name, is left.
+void each_collective_has_its_decision(void**) {
+  for (const auto& [option, value, allreduce, reduce_scatter] :
+       {std::tuple{"bits", "8", true, true},
+        {"algorithm", "auto", true, true},
+        {"algorithm", "powersgd", true, false},
+        {"algorithm", "decentralized", true, false},
+        {"max_error", "0.1", true, false},
+        {"calls", "allreduce", true, false},
+        {"calls", "reduce_scatter", false, true}}) {
+    Config config;
+    assert_string_equal(config.set(option, value, Source::environment).c_str(), "");
+    call::PreparedCalls calls;
+    calls.prepare(config, {}, "");
+    const auto taken = [&](Collective collective) {
+      const policy::Decision& decision =
+          calls.find(1 << 20, ElementType::float32, collective).decision;
+      assert_true(decision.take || decision.reason == BypassReason::function);
+      return decision.take;
+    };
+    assert_int_equal(taken(Collective::allreduce), allreduce);
+    assert_int_equal(taken(Collective::reduce_scatter), reduce_scatter);
+  }
+}
+
 // Other options and other rules leave nothing of the decisions before.
 void prepared_again_it_forgets(void**) {
   policy::Rules rules;
@@ -83,6 +108,7 @@ int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(small_calls_pass_at_the_exact_size),
       cmocka_unit_test(the_first_rule_that_holds_decides),
+      cmocka_unit_test(each_collective_has_its_decision),
       cmocka_unit_test(prepared_again_it_forgets),
       cmocka_unit_test(what_does_not_become_shorter_is_left),
   };

@@ -93,7 +93,10 @@ std::string check_elements(const Options& options, bool positive_zeros, double c
 std::string wrong_answerer(const Run& run, const Communicator& on, const Case& test, bool taken) {
   const Options& options = on.options;
   if (run.plain) return "";
-  const bool wanted = run.on && on.size > 1 && test.count > 0 &&
+  // What has no reduce-scatter.
+  const bool without = !test.blocks.empty() && (options.low_rank() || options.decentralized() ||
+                                                !options.max_error.empty());
+  const bool wanted = run.on && on.size > 1 && test.count > 0 && !without &&
                       test.count * sizeof(float) >= options.min_size &&
                       options.algorithm != "off" && count_nodes(on) > 1;
   if (taken && !wanted) return "taken over, but is MPI's own";

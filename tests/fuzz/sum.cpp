@@ -11,7 +11,7 @@
 
 #include "slimpi.h"
 #include "tests/fuzz/answer.h"
-#include "tests/helper/mpi4.h"
+#include "tests/helper/collectives.h"
 #include "tests/mpi/digest.h"
 #include "tests/mpi/numbers.h"
 
@@ -92,18 +92,17 @@ struct Buffers {
   }
 };
 
-// Calls MPI_Allreduce, and watches what it touches. Returns its code.
-int allreduce(Run& run, const Buffers& buffers, const void* input, std::size_t count,
-              std::size_t width, MPI_Datatype type, MPI_Op op, MPI_Comm comm, bool large) {
-  const std::size_t bytes = count * width;
+// Places input and output, of so many bytes, and calls sum(from, to), whose code it returns.
+// Watches what is touched.
+template <typename Sum>
+int watch(Run& run, const Buffers& buffers, const void* input, std::size_t bytes,
+          std::size_t bytes_out, std::size_t width, const Sum& sum) {
   char* const in = run.in.place(bytes, width, buffers.in);
-  char* const out = run.out.place(bytes, width, buffers.out);
+  char* const out = run.out.place(buffers.in_place ? bytes : bytes_out, width, buffers.out);
   if (bytes != 0) std::memcpy(buffers.in_place ? out : in, input, bytes);
-  const void* const from = buffers.in_place ? MPI_IN_PLACE : in;
   if (buffers.read_only) run.in.set_read_only(true);
   run.disturbance.enter();
-  const int code = large ? MPI_Allreduce_c(from, out, MPI_Count(count), type, op, comm)
-                         : MPI_Allreduce(from, out, int(count), type, op, comm);
+  const int code = sum(buffers.in_place ? MPI_IN_PLACE : in, out);
   run.disturbance.leave();
   if (buffers.read_only) run.in.set_read_only(false);
   if (!buffers.in_place && bytes != 0 && std::memcmp(in, input, bytes) != 0)
@@ -113,62 +112,107 @@ int allreduce(Run& run, const Buffers& buffers, const void* input, std::size_t c
   return code;
 }
 
+int allreduce(Run& run, const Buffers& buffers, const void* input, std::size_t count,
+              std::size_t width, MPI_Datatype type, MPI_Op op, MPI_Comm comm, bool large) {
+  return watch(run, buffers, input, count * width, count * width, width,
+               [&](const void* from, void* to) {
+                 return large ? MPI_Allreduce_c(from, to, MPI_Count(count), type, op, comm)
+                              : MPI_Allreduce(from, to, int(count), type, op, comm);
+               });
+}
+
+// The blocks of all ranks, of which this one has `own`.
+std::vector<float> gather_blocks(const float* own, const int* blocks, int ranks, int rank,
+                                 MPI_Comm comm) {
+  std::vector<int> first(std::size_t(ranks) + 1);
+  for (int r = 0; r < ranks; ++r) first[std::size_t(r) + 1] = first[std::size_t(r)] + blocks[r];
+  std::vector<float> all(std::size_t(first.back()));
+  PMPI_Allgatherv(own, blocks[rank], MPI_FLOAT, all.data(), blocks, first.data(), MPI_FLOAT, comm);
+  return all;
+}
+
 std::string describe(const Communicator& on, const Case& test, const Buffers& buffers) {
-  return "sum of " + std::to_string(test.count) + " floats, " + family_name(test.family) +
-         (buffers.in_place ? ", in place" : "") + (buffers.read_only ? ", read-only" : "") +
-         ", on rank " + std::to_string(on.rank) + " of " + std::to_string(on.size) + " of " +
-         on.made_by + " (" + on.options.text() + ")";
+  return (test.blocks.empty() ? "sum of " : "reduce-scatter of ") + std::to_string(test.count) +
+         " floats, " + family_name(test.family) + (buffers.in_place ? ", in place" : "") +
+         (buffers.read_only ? ", read-only" : "") + ", on rank " + std::to_string(on.rank) +
+         " of " + std::to_string(on.size) + " of " + on.made_by + " (" + on.options.text() + ")";
 }
 
 }  // namespace
 
 void sum_floats(Run& run, Communicator& on, Draws& draws) {
-  const std::size_t count = draw_count(draws, on);
+  const std::size_t drawn = draw_count(draws, on);
   auto family = Family(draws.below(std::size_t(Family::opposite_infinities) + 1));
   const std::uint64_t seed = draws.number() >> 16;
   const bool large = draws.one_in(5), first = draws.one_in(2);
   const MPI_Datatype type = draws.among({MPI_FLOAT, MPI_FLOAT, MPI_REAL, MPI_REAL4});
-  const Buffers buffers(draws, on.rank);
+  const char* const collective =
+      draws.among({"Allreduce", "Allreduce", "Reduce_scatter", "Reduce_scatter_block"});
+  Buffers buffers(draws, on.rank);
+  // MPICH 4.0.2 itself aborts at some in-place ones: "memory ranges overlap".
+  if (std::strcmp(collective, "Reduce_scatter") == 0) buffers.in_place = false;
   // What error feedback keeps of such values outlives the call.
   if (on.options.keeps_error() && family == Family::huge) family = Family::normal;
   if (on.comm == MPI_COMM_NULL) return;
   if (on.inter) return reduce_others(run, on, draws);
 
-  const Case test{family, count, seed, buffers.in_place, false, large, on.size, first};
+  Case test{family, drawn, seed, buffers.in_place, false, large, on.size, first};
+  int blocks[MOST_RANKS] = {};
+  const bool scatters = names_blocks(collective) != 0;
+  if (scatters) {
+    test.count = std::size_t(divide_blocks(collective, long(drawn), on.size, blocks));
+    test.blocks.assign(blocks, blocks + on.size);
+  }
+  const std::size_t count = test.count;
+  const std::size_t own = scatters ? test.blocks[std::size_t(on.rank)] : count;
   const std::vector<float> input = make_input(test, on.rank);
   const std::uint64_t before = compressed_calls();
-  const int code =
-      allreduce(run, buffers, input.data(), count, sizeof(float), type, MPI_SUM, on.comm, large);
+  const int code = scatters ? watch(run, buffers, input.data(), count * sizeof(float),
+                                    own * sizeof(float), sizeof(float),
+                                    [&](const void* from, void* to) {
+                                      return ::sum_floats(collective, from, to, long(count), blocks,
+                                                          large, on.comm);
+                                    })
+                            : allreduce(run, buffers, input.data(), count, sizeof(float), type,
+                                        MPI_SUM, on.comm, large);
   const bool taken = compressed_calls() != before;
   const char* const out = run.out.data();
-  std::vector<float> result(count);
-  if (count != 0) std::memcpy(result.data(), out, count * sizeof(float));
+  std::vector<float> result(own);
+  if (own != 0) std::memcpy(result.data(), out, own * sizeof(float));
   const auto complain = [&](const std::string& what) {
     run.complain(what + "; " + describe(on, test, buffers));
   };
 
   ++run.sums;
-  if (code != MPI_SUCCESS) return complain("MPI_Allreduce failed: " + error_text(code));
-  const Compared alike = compare(on.comm, digest(result.data(), count), taken);
+  if (code != MPI_SUCCESS)
+    return complain(std::string("MPI_") + collective + " failed: " + error_text(code));
+  const Compared alike = compare(on.comm, scatters ? 0 : digest(result.data(), count), taken);
   if (!alike.answered) return complain("some ranks took it over and some did not");
   if (const std::string wrong = wrong_answerer(run, on, test, taken); !wrong.empty())
     complain(wrong);
   if (!alike.bytes && !on.options.decentralized() && (taken || !run.disturbance.rounds()))
     complain("the ranks' bytes differ");
   if (!taken) {
-    std::vector<float> reference(count);
+    std::vector<float> reference(own);
     run.disturbance.enter();
-    PMPI_Allreduce(input.data(), reference.data(), int(count), MPI_FLOAT, MPI_SUM, on.comm);
+    if (!scatters)
+      PMPI_Allreduce(input.data(), reference.data(), int(count), MPI_FLOAT, MPI_SUM, on.comm);
+    else if (names_equal_blocks(collective) != 0)
+      PMPI_Reduce_scatter_block(input.data(), reference.data(), blocks[0], MPI_FLOAT, MPI_SUM,
+                                on.comm);
+    else
+      PMPI_Reduce_scatter(input.data(), reference.data(), blocks, MPI_FLOAT, MPI_SUM, on.comm);
     run.disturbance.leave();
     // In another way MPI may add in another order (tests/helper/another_way.c).
     const char* const way = std::getenv("TEST_WAY");
     const bool same_way = way == nullptr || std::strcmp(way, "blocking") == 0;
-    if (same_way && count != 0 &&
-        std::memcmp(reference.data(), result.data(), count * sizeof(float)) != 0)
+    if (same_way && own != 0 &&
+        std::memcmp(reference.data(), result.data(), own * sizeof(float)) != 0)
       complain("left to MPI, but not MPI's bytes");
     return;
   }
   ++run.taken;
+  if (scatters) result = gather_blocks(result.data(), blocks, on.size, on.rank, on.comm);
   if (on.options.algorithm != "auto")
     run.digest = run.digest * 1099511628211ull ^ digest(result.data(), count);
   // One rank after the other works out what the bytes, the same on all, must be.

@@ -2,7 +2,7 @@
 # THE table of algorithms for tests: each goes through the same sizes, special values, ranks, nodes
 # and checks as bytegrad. A new one joins with a row; NAME=OTHER has errors like those of OTHER.
 # `every_algorithm LAYOUTS` runs all of them in each layout, a line of
-#   ranks ranks-per-node hierarchy sizes
+#   ranks ranks-per-node hierarchy sizes [collective]
 # through tests/mpi/sums, and fails unless all pass. The decentralized pair, whose ranks differ by
 # design, goes through the same inputs in tests/mpi/decentralized.
 . "$top_srcdir/tests/helper/mpi.sh"

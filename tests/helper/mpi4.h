@@ -14,4 +14,10 @@
 #if MPI_VERSION < 4
 #define MPI_Allreduce_c(in, out, count, ...) MPI_Allreduce(in, out, (int)(count), __VA_ARGS__)
 #define PMPI_Allreduce_c(in, out, count, ...) PMPI_Allreduce(in, out, (int)(count), __VA_ARGS__)
+#define MPI_Reduce_scatter_block_c(in, out, count, ...) \
+  MPI_Reduce_scatter_block(in, out, (int)(count), __VA_ARGS__)
+#define MPI_Ireduce_scatter_block_c(in, out, count, ...) \
+  MPI_Ireduce_scatter_block(in, out, (int)(count), __VA_ARGS__)
+#define MPI_Reduce_scatter_c(in, out, count, ...) MPI_Reduce_scatter(in, out, blocks, __VA_ARGS__)
+#define MPI_Ireduce_scatter_c(in, out, count, ...) MPI_Ireduce_scatter(in, out, blocks, __VA_ARGS__)
 #endif

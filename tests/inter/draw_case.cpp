@@ -60,7 +60,7 @@ std::uint64_t draw_long(Chance& chance, Case& one) {
   }
   one.ranks = int(2 + chance.below(3));
   // Long segments. Buckets of 512 are fast.
-  if (one.kind == Case::Kind::pairwise && chance.one_in(3)) {
+  if (one.kind != Case::Kind::neighbors && chance.one_in(3)) {
     one.segment_class = comm::SegmentClass::large;
     one.format.bucket = 512;
     return std::uint64_t(one.ranks) * (100'000 + chance.below(1'600'000));
@@ -84,6 +84,7 @@ Case draw_case(Case::Kind kind, std::uint64_t seed) {
   one.in_place = kind != Case::Kind::neighbors && chance.one_in(2);
   one.residual = kind != Case::Kind::neighbors && chance.one_in(2);
   one.totals = kind != Case::Kind::neighbors && chance.one_in(3);
+  if (kind == Case::Kind::scatter) one.totals = !one.in_place;
   one.staged = chance.of<std::uint32_t>({0, 0, ~0u, std::uint32_t(chance.next())});
   one.gpu_aware = chance.one_in(3);
   return one;
@@ -98,14 +99,33 @@ Case draw_staged_ring(Case::Kind kind, std::uint64_t seed) {
   one.format.codec = chance.of({kernels::Codec::float32, kernels::Codec::fp16});
   one.format.bucket = 512;
   one.segment_class = comm::SegmentClass::large;
-  const bool pairwise = kind == Case::Kind::pairwise;
+  const bool pairwise = kind != Case::Kind::neighbors;
   one.count = pairwise ? std::uint64_t(one.ranks) * (1'300'000 + chance.below(300'000))
                        : 200'000 + chance.below(600'000);
   one.peers = Peers::all;
   one.residual = pairwise && chance.one_in(2);
   one.totals = pairwise && chance.one_in(2);
+  one.in_place = kind == Case::Kind::scatter && !one.totals;
   one.staged = ~0u;
   return one;
+}
+
+// Of a scatter, every fourth is empty and others differ by a lot.
+comm::Range Case::chunk(int member) const {
+  if (kind != Kind::scatter)
+    return comm::chunk_of(count, ranks, member, comm::chunk_alignment(format));
+  const auto weight = [&](int of) {
+    const std::uint64_t drawn = Chance(seed * 1000 + std::uint64_t(of)).next();
+    return drawn % 4 == 0 ? 0 : 1 + drawn / 4 % 7;
+  };
+  std::uint64_t before = 0, all = 0;
+  for (int of = 0; of < ranks; ++of) {
+    if (of < member) before += weight(of);
+    all += weight(of);
+  }
+  if (all == 0) return member == 0 ? comm::Range{0, count} : comm::Range{count, 0};
+  const std::uint64_t begin = count * before / all, end = count * (before + weight(member)) / all;
+  return {begin, end - begin};
 }
 
 std::string Case::text() const {

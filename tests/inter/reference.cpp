@@ -11,10 +11,6 @@ namespace slimpi::test {
 
 namespace {
 
-comm::Range chunk_of(const Case& one, int owner) {
-  return comm::chunk_of(one.count, one.ranks, owner, comm::chunk_alignment(one.format));
-}
-
 // The values that a message of `count` values decodes to. Updates the residual unless it is null.
 class Coder {
  public:
@@ -38,7 +34,7 @@ class Coder {
 
 void reduce(const Case& one, const Coder& coder, int (*rank_of)(int), std::vector<Values>& all) {
   for (int owner = 0; owner < one.ranks; ++owner) {
-    const comm::Range chunk = chunk_of(one, owner);
+    const comm::Range chunk = one.chunk(owner);
     if (chunk.count == 0) continue;
     std::vector<float> total;
     const auto residual = [&](int member) {
@@ -52,6 +48,13 @@ void reduce(const Case& one, const Coder& coder, int (*rank_of)(int), std::vecto
         total = addend;
       else
         for (std::size_t i = 0; i < total.size(); ++i) total[i] += addend[i];
+    }
+    if (one.kind == Case::Kind::scatter) {
+      Values& values = all[std::size_t(owner)];
+      std::copy(
+          total.begin(), total.end(),
+          one.in_place ? values.out.begin() + std::ptrdiff_t(chunk.first) : values.totals.begin());
+      continue;
     }
     const std::vector<float> out =
         coder.decoded(rank_of(owner), chunk, total.data(), residual(owner));
@@ -99,7 +102,7 @@ Values first_values(const Case& one, int me) {
   values.source = draw(0, 1);
   values.out = one.in_place ? values.source : std::vector<float>(one.count, -7);
   values.residual = one.residual ? draw(1, 0.01f) : std::vector<float>();
-  if (one.totals) values.totals.assign(chunk_of(one, me).count, -7);
+  if (one.totals) values.totals.assign(one.chunk(me).count, -7);
   values.in_place = one.in_place;
   return values;
 }

@@ -10,6 +10,7 @@
 #include "inter/mixing.h"
 #include "inter/neighbor_exchange.h"
 #include "inter/schedule.h"
+#include "inter/segment_length.h"
 #include "tests/helper/late_device.h"
 #include "tests/helper/memory_exchange.h"
 #include "tests/inter/reference.h"
@@ -46,7 +47,15 @@ const inter::Schedule& schedule_of(Case::Kind kind) {
 inter::Need need_of(const Case& one, int peers, bool staged) {
   if (one.kind == Case::Kind::neighbors)
     return {inter::neighbor_exchange_bytes(one.format, one.count, peers, staged), 0};
-  return schedule_of(one.kind).need({one.format, one.count, one.ranks, one.segment_class, staged});
+  const inter::ExchangeSize size{one.format, one.count, one.ranks, one.segment_class, staged};
+  if (one.kind == Case::Kind::scatter) {
+    std::uint64_t longest = 0;
+    for (int member = 0; member < one.ranks; ++member)
+      longest = std::max(longest, one.chunk(member).count);
+    const inter::Segments segments = inter::scatter_segments(size, longest);
+    return {segments.total, segments.elements};
+  }
+  return schedule_of(one.kind).need(size);
 }
 
 // Sends this rank's values; the result is what they decode to plus what the peers' decode to.
@@ -100,6 +109,15 @@ void run_rank(const Case& one, int me, Rank& rank) {
     for (const int member : peers_of(one, me)) ranks.push_back(rank_of(member));
     Add add(context, one, values);
     (void)inter::run_neighbor_exchange(context, shard, ranks, add);
+    return;
+  }
+  if (one.kind == Case::Kind::scatter) {
+    std::vector<comm::Range> chunks;
+    for (int member = 0; member < one.ranks; ++member) chunks.push_back(one.chunk(member));
+    inter::Context to_result = context;
+    if (one.in_place) to_result.totals = values.out.data() + chunks[std::size_t(me)].first;
+    (void)inter::run_pairwise_scatter(to_result, rank.group, shard, chunks, values.in(),
+                                      one.residual ? values.residual.data() : nullptr);
     return;
   }
   const inter::Schedule& schedule = schedule_of(one.kind);

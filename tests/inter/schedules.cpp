@@ -2,8 +2,9 @@
 // Every schedule between nodes under random interleavings of 2 to 17 ranks, with synchronous sends,
 // in one process: nobody deadlocks, every message is received and waited for, and result, residual
 // and totals have the bytes of a direct computation. Some ranks have a device that does its work
-// late; some calls have work inside the node to do meanwhile. The second tier runs thousands of
-// seeds, the first fewer. TEST_SEEDS=FIRST:LAST runs other ones.
+// late; some calls have work inside the node to do meanwhile. A scatter is the reduce-scatter
+// alone. The second tier runs thousands of seeds, the first fewer. TEST_SEEDS=FIRST:LAST runs other
+// ones.
 
 #include <cinttypes>
 #include <cstdio>
@@ -21,7 +22,7 @@ namespace {
 using namespace slimpi;
 using test::Case;
 
-// The last seed of the three schedules.
+// The last seed of each schedule.
 std::uint64_t last_seed() {
   const char* const expensive = std::getenv("RUN_EXPENSIVE_TESTS");
   return expensive != nullptr && std::string(expensive) == "yes" ? 1000 : 400;
@@ -46,6 +47,9 @@ void run_seeds(Case::Kind kind, std::uint64_t first, std::uint64_t last,
 void pairwise(void**) {
   run_seeds(Case::Kind::pairwise, 1, last_seed());
 }
+void scatter(void**) {
+  run_seeds(Case::Kind::scatter, 1, last_seed());
+}
 void bruck(void**) {
   run_seeds(Case::Kind::bruck, 1, last_seed());
 }
@@ -55,6 +59,7 @@ void neighbor_exchange(void**) {
 // Where no buffer may be received into before the kernels that read it are complete.
 void staged_rings(void**) {
   run_seeds(Case::Kind::pairwise, 1, 12, test::draw_staged_ring);
+  run_seeds(Case::Kind::scatter, 1, 12, test::draw_staged_ring);
   run_seeds(Case::Kind::neighbors, 1, 12, test::draw_staged_ring);
 }
 
@@ -63,10 +68,8 @@ void staged_rings(void**) {
 int main() {
   comm::poll_without_rest();
   const CMUnitTest tests[] = {
-      cmocka_unit_test(pairwise),
-      cmocka_unit_test(bruck),
-      cmocka_unit_test(neighbor_exchange),
-      cmocka_unit_test(staged_rings),
+      cmocka_unit_test(pairwise),          cmocka_unit_test(scatter),      cmocka_unit_test(bruck),
+      cmocka_unit_test(neighbor_exchange), cmocka_unit_test(staged_rings),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
 }

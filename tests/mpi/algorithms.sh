@@ -7,12 +7,14 @@
 # ranks per-node hierarchy sizes
 every_algorithm '
 3       1        sharded   small
+4       2        sharded   small  Reduce_scatter
 '
 # In one node all of them have MPI's sums.
 sums_table 'bytegrad 8 2048 nearest 3 3 sharded small'
 deeper every_algorithm '
 3       3        sharded   small
 2       1        sharded   small
+3       1        sharded   small  Reduce_scatter_block
 3       1        sharded   large
 '
 verdict

@@ -118,6 +118,18 @@ expect "$(grep -o 'error slimpi: SLIMPI_BITS differs' out.txt | wc -l)" 3 \
   "returning handler: every rank"
 expect "$(grep -c 'int:5 exact' out.txt)" 3 "returning handler: other calls work"
 
+# The counts of a reduce-scatter's blocks, and their sum.
+block_counts="recvcounts of MPI_Reduce_scatter differs between the ranks of a communicator: "
+block_counts="$block_counts.*33333,33333,33333 on rank 0, 33340,33333,33326 on rank 1"
+refused "blocks" "$block_counts" \
+  "$steps" init '0?scatter:99999' '1?scatter:99999,7' '2?scatter:99999' finalize
+MULTIPLE=1 refused "blocks of a nonblocking call" "$block_counts" \
+  "$steps" init '0?iscatter:99999' '1?iscatter:99999,7' '2?iscatter:99999' finalize
+refused "counts of equal blocks" "rank [01] passes [0-9]* floats in the first call" \
+  "$steps" init '0?block:99999' '1?block:90000' '2?block:99999' finalize
+refused "SLIMPI_CALLS" "SLIMPI_CALLS differs.*: allreduce,reduce_scatter on rank 0, allreduce on" \
+  "$on_rank" 1 SLIMPI_CALLS=allreduce "$steps" init block:99999 finalize
+
 # Values that cannot be used.
 SLIMPI_BITS=17 refused "bad value" \
   "error: SLIMPI_BITS=17 cannot be used; accepted: 1 to 16, packed also 2.5" \

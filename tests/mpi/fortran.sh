@@ -10,8 +10,8 @@ for program in sums sums_f08; do
   "$MPIFC" -O2 -w -I"$programs" -o "$program" "$programs/checks.f90" "$programs/$program.f90" ||
     skip "$MPIFC cannot build $program"
 done
-alike "mpif.h and mpi module" 4 4 ./sums
-alike "mpi_f08" 2 3 ./sums_f08
+alike "mpif.h and mpi module" 8 4 ./sums
+alike "mpi_f08" 4 3 ./sums_f08
 if "$MPIFC" -cpp -DF08 -O1 -w -o requests "$programs/requests.f90" 2>build.log; then
   expect "$(under 2 ./requests exact)" "all ways" "requests of mpi_f08, before the first sum, too"
 else

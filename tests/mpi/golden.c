@@ -2,7 +2,8 @@
 /* Sums the same three vectors on every machine and prints a digest of each result:
  *   NAME CALL DIGEST
  * NAME is the first argument, the optional second one the number of floats. With `models` as
- * the third one the vectors lie close together, as models do that are averaged. The digest covers
+ * the third one the vectors lie close together, as models do that are averaged. The fourth one is
+ * another collective than Allreduce, as in tests/helper/collectives.h. The digest covers
  * the results of all ranks in rank order, so it also stands for algorithms whose ranks end with
  * different values. The inputs are made with integers alone: no rounding depends on the machine. */
 #include <inttypes.h>
@@ -11,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "tests/helper/collectives.h"
 
 enum { CALLS = 3 };
 
@@ -45,7 +48,8 @@ int main(int argc, char** argv) {
   const char* const name = argc > 1 ? argv[1] : "golden";
   const int n = argc > 2 ? atoi(argv[2]) : 70001,
             models = argc > 3 && strcmp(argv[3], "models") == 0;
-  int rank, size;
+  const char* const collective = argc > 4 ? argv[4] : "Allreduce";
+  int rank, size, blocks[MOST_RANKS];
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -58,8 +62,13 @@ int main(int argc, char** argv) {
       in[i] = models ? input(0, 0, i) + input(rank, call, i) / 16 : input(rank, call, i);
       out[i] = -1;
     }
-    MPI_Allreduce(in, out, n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-    const uint64_t mine = digest(out, (size_t)n * sizeof *out);
+    int length = n;
+    if (names_blocks(collective)) {
+      divide_blocks(collective, n, size, blocks);
+      length = blocks[rank];
+    }
+    sum_floats(collective, in, out, n, blocks, 0, MPI_COMM_WORLD);
+    const uint64_t mine = digest(out, (size_t)length * sizeof *out);
     MPI_Gather(&mine, 1, MPI_UINT64_T, all, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
     if (rank == 0)
       printf("%s %d %016" PRIx64 "\n", name, call, digest(all, (size_t)size * sizeof *all));

@@ -8,7 +8,7 @@
 need_library
 export SLIMPI_MIN_SIZE=0
 
-row() { # RANKS_PER_NODE "NAME [COUNT KIND]" [VARIABLE=VALUE...]
+row() { # RANKS_PER_NODE "NAME [COUNT KIND [COLLECTIVE]]" [VARIABLE=VALUE...]
   nodes=$1 name=$2
   shift 2
   # shellcheck disable=SC2086
@@ -33,6 +33,12 @@ run() {
       row $per_node "packed-$bits-$per_node" SLIMPI_ALGORITHM=packed SLIMPI_BITS=$bits
     done
   done
+  for per_node in 1 2; do
+    row $per_node "scatter-4-$per_node 70001 - Reduce_scatter" SLIMPI_BITS=4
+    row $per_node "scatter-block-$per_node 70004 - Reduce_scatter_block" SLIMPI_BITS=8
+    row $per_node "scatter-packed-$per_node 70001 - Reduce_scatter" SLIMPI_ALGORITHM=packed
+  done
+  row 1 "scatter-3-feedback 70001 - Reduce_scatter" SLIMPI_BITS=3 SLIMPI_ERROR_FEEDBACK=1
   row 1 packed-2.5-feedback SLIMPI_ALGORITHM=packed SLIMPI_BITS=2.5 SLIMPI_ERROR_FEEDBACK=1
   row 2 packed-3-leader SLIMPI_ALGORITHM=packed SLIMPI_BITS=3 SLIMPI_HIERARCHY=leader
   row 2 packed-3-flat SLIMPI_ALGORITHM=packed SLIMPI_BITS=3 SLIMPI_HIERARCHY=flat

@@ -48,6 +48,7 @@ struct Case {
   bool in_place, misaligned, large_count;
   int ranks;
   bool first = false;  // the special value comes first, so that all other buckets follow its own
+  std::vector<std::size_t> blocks = {};  // of a reduce-scatter: what each rank gets
 };
 
 // A counter-based generator: the same number for the same names on every rank.

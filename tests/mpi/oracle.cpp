@@ -2,6 +2,7 @@
 #include "tests/mpi/oracle.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace {
 
@@ -61,6 +62,42 @@ std::vector<std::size_t> Oracle::bucket_edges(std::size_t count) const {
   return edges;
 }
 
+std::vector<std::size_t> Oracle::exchange_order(const std::vector<std::size_t>& blocks,
+                                                std::vector<std::size_t>* edges) const {
+  std::vector<std::size_t> order, first_of(blocks.size() + 1);
+  for (std::size_t rank = 0; rank < blocks.size(); ++rank)
+    first_of[rank + 1] = first_of[rank] + blocks[rank];
+  edges->clear();
+  const auto begin_chunk = [&] { edges->push_back(order.size()); };
+  const auto end_chunk = [&] {
+    if (scheme_.bucket == 0) return;
+    for (std::size_t edge = edges->back() + scheme_.bucket; edge < order.size();
+         edge += scheme_.bucket)
+      edges->push_back(edge);
+  };
+  const auto add = [&](int rank) {
+    for (std::size_t i = first_of[std::size_t(rank)]; i < first_of[std::size_t(rank) + 1]; ++i)
+      order.push_back(i);
+  };
+  const int smallest = *std::min_element(node_sizes_.begin(), node_sizes_.end());
+  const int shards = scheme_.leader ? 1 : smallest;
+  for (int rank = 0; scheme_.flat && rank < ranks_; ++rank) {
+    begin_chunk();
+    add(rank);
+    end_chunk();
+  }
+  for (int shard = 0; !scheme_.flat && shard < shards; ++shard)
+    for (int node = 0; node < nodes(); ++node) {
+      begin_chunk();
+      for (int rank = 0, local = 0; rank < ranks_; ++rank)
+        if (node_of_[std::size_t(rank)] == node && local++ % shards == shard) add(rank);
+      end_chunk();
+    }
+  edges->push_back(order.size());
+  edges->erase(std::unique(edges->begin(), edges->end()), edges->end());
+  return order;
+}
+
 double Oracle::step_error(double low, double high, double greatest) const {
   const double largest = std::max(std::fabs(low), std::fabs(high));
   if (scheme_.algorithm == "fp16") return largest * 0x1p-11 + 0x1p-25;
@@ -86,7 +123,10 @@ std::vector<Expected> Oracle::expect(const Case& test) const {
   const int nodes = scheme_.flat ? ranks_ : this->nodes();
   std::vector<Expected> expected(n);
   std::vector<double> magnitude(n);
-  const std::vector<std::size_t> edges = bucket_edges(n);
+  std::vector<std::size_t> edges = bucket_edges(n), order(n);
+  const bool scatters = !test.blocks.empty();
+  std::iota(order.begin(), order.end(), std::size_t(0));
+  if (scatters) order = exchange_order(test.blocks, &edges);
   std::vector<double> bucket_error(edges.size());
   for (int node = 0; node < nodes; ++node) {
     std::vector<double> sum(n);
@@ -104,7 +144,8 @@ std::vector<Expected> Oracle::expect(const Case& test) const {
     const double greatest = greatest_of(sum);
     for (std::size_t b = 0; b + 1 < edges.size(); ++b) {
       double low = INFINITY, high = -INFINITY;
-      for (std::size_t i = edges[b]; i < edges[b + 1]; ++i) {
+      for (std::size_t at = edges[b]; at < edges[b + 1]; ++at) {
+        const std::size_t i = order[at];
         if (!std::isfinite(sum[i])) continue;
         low = std::min(low, sum[i]);
         high = std::max(high, sum[i]);
@@ -122,7 +163,8 @@ std::vector<Expected> Oracle::expect(const Case& test) const {
   for (std::size_t b = 0; b + 1 < edges.size(); ++b) {
     double low = INFINITY, high = -INFINITY, summing = 0;
     bool nonfinite = false;
-    for (std::size_t i = edges[b]; i < edges[b + 1]; ++i) {
+    for (std::size_t at = edges[b]; at < edges[b + 1]; ++at) {
+      const std::size_t i = order[at];
       if (!std::isfinite(expected[i].sum)) {
         nonfinite = true;
         continue;
@@ -132,9 +174,11 @@ std::vector<Expected> Oracle::expect(const Case& test) const {
       summing = std::max(summing, magnitude[i] * kEpsilon * ranks_);
     }
     const double first = bucket_error[b];
-    const double total =
-        low <= high ? step_error(low - first - summing, high + first + summing, greatest) : 0;
-    for (std::size_t i = edges[b]; i < edges[b + 1]; ++i) {
+    const double total = low <= high && !scatters
+                             ? step_error(low - first - summing, high + first + summing, greatest)
+                             : 0;  // the sum is not rounded again
+    for (std::size_t at = edges[b]; at < edges[b + 1]; ++at) {
+      const std::size_t i = order[at];
       expected[i].bound = nodes == 1 ? summing : first + total + 2 * summing;
       expected[i].must_be_nonfinite = !std::isfinite(expected[i].sum);
       expected[i].may_be_nonfinite |= nonfinite && quantized();

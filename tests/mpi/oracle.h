@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a float sum must be, and how far off each algorithm may be, element by element, worked out
-// in double from all ranks' inputs and from the schedule as it is documented.
+// in double from all ranks' inputs and from the schedule as it is documented. Of a reduce-scatter
+// these are the sums of all blocks.
 #pragma once
 #include <string>
 
@@ -29,6 +30,11 @@ class Oracle {
   // A quantizer gives +0 whatever zeros go in; MPI and the other codecs keep the sign.
   bool zeros_are_positive() const { return quantized() && nodes() > 1; }
   std::vector<Expected> expect(const Case& test) const;
+  // Whether it takes a call; others go to MPI.
+  bool takes(const Case& test) const {
+    const bool scatters = !low_rank() && scheme_.algorithm != "hook";
+    return test.count > 0 && nodes() > 1 && (test.blocks.empty() || scatters);
+  }
   // A low-rank sum may leave a call to MPI that it cannot answer.
   bool may_pass(const Case& test) const {
     return low_rank() && (test.family == Family::huge || test.family >= Family::one_nan);
@@ -42,6 +48,10 @@ class Oracle {
   }
   // Where buckets begin: everywhere at multiples of the bucket, or at the chunks' own ends.
   std::vector<std::size_t> bucket_edges(std::size_t count) const;
+  // Of a reduce-scatter: the order in which the elements are exchanged, and where buckets begin
+  // there.
+  std::vector<std::size_t> exchange_order(const std::vector<std::size_t>& blocks,
+                                          std::vector<std::size_t>* edges) const;
   // Of one rounding of a bucket of this range, in a vector of values up to `greatest`.
   double step_error(double low, double high, double greatest) const;
 

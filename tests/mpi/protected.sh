@@ -31,6 +31,15 @@ run 3 1 flat low_precision_decentralized SLIMPI_BITS=5
 run 2 1 flat powersgd SLIMPI_START=0
 deeper run 4 2 leader batched_powersgd SLIMPI_START=1 SLIMPI_POWERSGD_RANK=3
 
+# Blocks of the sum, some of them empty.
+export COLLECTIVE=Reduce_scatter
+run 3 1 flat bytegrad SLIMPI_BITS=3 SLIMPI_ERROR_FEEDBACK=1
+run 4 2 sharded bytegrad SLIMPI_INTRA=shm
+run 3 2 leader packed SLIMPI_INTRA=mpi
+deeper run 4 3 sharded fp16
+deeper run 2 1 flat bytegrad SLIMPI_BUCKET=0
+unset COLLECTIVE
+
 # Inside a node: through the host's memory, by messages.
 run 4 2 leader bytegrad SLIMPI_BITS=4 SLIMPI_LOG=info
 holds "it is said why NCCL is not used" grep -q 'NCCL is not used inside the node' err.txt

@@ -5,7 +5,7 @@
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
 . "$top_srcdir/tests/helper/mpi4py.sh"
-alike "mpi4py" 3 4 "$python" "$top_srcdir/tests/programs/sums.py"
+alike "mpi4py" 5 4 "$python" "$top_srcdir/tests/programs/sums.py"
 for ranks in 2 3; do
   SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1 holds "NumPy, arrays that are made anew, $ranks ranks" \
     under $ranks "$python" "$top_srcdir/tests/programs/identities.py"

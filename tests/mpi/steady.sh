@@ -9,9 +9,9 @@ export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error
 [ -z "$sanitizer" ] || skip "the sanitizer's allocation functions stand in the way"
 preload=$preload:$top_builddir/tests/helper/.libs/liballocations.so
 
-# nothing WHAT COUNT [RANKS WARM CALLS]: with the options in the environment
+# nothing WHAT COUNT [RANKS WARM CALLS COLLECTIVE]: with the options in the environment
 nothing() {
-  expect "$(under "${3:-2}" "$program" "$2" "${4:-100}" "${5:-50}")" \
+  expect "$(under "${3:-2}" "$program" "$2" "${4:-100}" "${5:-50}" - "${6:-Allreduce}")" \
     "0 allocations in ${5:-50} calls" "$1"
 }
 
@@ -19,6 +19,9 @@ nothing bytegrad 16384
 SLIMPI_ALGORITHM=qsgd nothing qsgd 100000
 SLIMPI_ALGORITHM=fp16 deeper nothing fp16 16384
 SLIMPI_ERROR_FEEDBACK=1 nothing "error feedback" 16384
+nothing "a reduce-scatter" 16384 2 100 50 Reduce_scatter
+SLIMPI_RANKS_PER_NODE=2 SLIMPI_ERROR_FEEDBACK=1 nothing "a reduce-scatter, nodes of two and one" \
+  16384 3 100 50 Reduce_scatter
 SLIMPI_ALGORITHM=powersgd nothing powersgd 16384
 export SLIMPI_ALGORITHM=decentralized
 nothing decentralized 16384

@@ -6,6 +6,9 @@
  *   atexit                       finalize in an exit handler
  *   sum:N psum:N int:N isum:N    sum N floats in place with MPI_Allreduce, with PMPI_Allreduce;
  *                                N ints; N floats with MPI_Iallreduce
+ *   block:N scatter:N[,M] iscatter:N[,M]   in place with MPI_Reduce_scatter_block,
+ *                                MPI_Reduce_scatter, MPI_Ireduce_scatter; rank 0 gets M more than
+ *                                the others
  *   dsum:N disum:N               the same of doubles, with MPI_Allreduce, with MPI_Iallreduce
  *   world self dup split:K free disconnect   which communicator; free goes back to the one before
  *   info:KEY=VALUE[;...] dupinfo:KEY=VALUE[;...] name:NAME return   on the communicator
@@ -56,7 +59,8 @@ static float value(int i, int rank) {
   return (float)((i * 7 + rank * 13) % 101);
 }
 
-static void report(const char* step, int code, const float* x, int n) {
+/* `first`: the number of the first of the n elements in the sum. */
+static void report(const char* step, int code, const float* x, int first, int n) {
   int rank, size;
   double worst = 0;
   unsigned digest = 2166136261u;
@@ -74,7 +78,7 @@ static void report(const char* step, int code, const float* x, int n) {
   MPI_Comm_size(comm(), &size);
   for (int i = 0; i < n; ++i) {
     double exact = 0;
-    for (int r = 0; r < size; ++r) exact += value(i, r);
+    for (int r = 0; r < size; ++r) exact += value(first + i, r);
     worst = fmax(worst, fabs(x[i] - exact));
     unsigned bits;
     memcpy(&bits, x + i, sizeof bits);
@@ -102,7 +106,30 @@ static void sum(const char* step, int n) {
   } else {
     code = MPI_Allreduce(MPI_IN_PLACE, x, n, MPI_FLOAT, MPI_SUM, comm());
   }
-  report(step, code, x, n);
+  report(step, code, x, 0, n);
+  free(x);
+}
+
+/* Rank 0 gets `more` elements more than the others, and the last rank as many fewer. */
+static void scatter(const char* step, int n, int more) {
+  float* x = malloc((size_t)(n > 0 ? n : 1) * sizeof *x);
+  int rank, size, code, first = 0, counts[16];
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Comm_rank(comm(), &rank);
+  MPI_Comm_size(comm(), &size);
+  for (int r = 0; r < size; ++r) counts[r] = n / size;
+  counts[0] += more;
+  counts[size - 1] -= more;
+  for (int r = 0; r < rank; ++r) first += counts[r];
+  for (int i = 0; i < n; ++i) x[i] = value(i, rank);
+  if (step[0] == 'b')
+    code = MPI_Reduce_scatter_block(MPI_IN_PLACE, x, n / size, MPI_FLOAT, MPI_SUM, comm());
+  else if (step[0] == 's')
+    code = MPI_Reduce_scatter(MPI_IN_PLACE, x, counts, MPI_FLOAT, MPI_SUM, comm());
+  else
+    code = MPI_Ireduce_scatter(MPI_IN_PLACE, x, counts, MPI_FLOAT, MPI_SUM, comm(), &request);
+  if (code == MPI_SUCCESS && step[0] == 'i') code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+  report(step, code, x, first, counts[rank]);
   free(x);
 }
 
@@ -120,7 +147,7 @@ static void sum_doubles(const char* step, int n) {
     code = MPI_Allreduce(MPI_IN_PLACE, x, n, MPI_DOUBLE, MPI_SUM, comm());
   }
   for (int i = 0; i < n; ++i) got[i] = (float)x[i];
-  report(step, code, got, n);
+  report(step, code, got, 0, n);
   free(x);
   free(got);
 }
@@ -241,6 +268,9 @@ static void run(const char* step) {
     sum(step, atoi(rest));
   } else if ((rest = argument(step, "dsum:")) || (rest = argument(step, "disum:"))) {
     sum_doubles(step, atoi(rest));
+  } else if ((rest = argument(step, "block:")) || (rest = argument(step, "scatter:")) ||
+             (rest = argument(step, "iscatter:"))) {
+    scatter(step, atoi(rest), strchr(rest, ',') == NULL ? 0 : atoi(strchr(rest, ',') + 1));
   } else if ((rest = argument(step, "int:"))) {
     sum_ints(step, atoi(rest));
   } else if (!strcmp(step, "world")) {

@@ -54,6 +54,20 @@ world.Allreduce(MPI.IN_PLACE, [values, MPI.FLOAT])
 check("float32, in place", np.max(np.abs(values - total(np.float32))) <= bound(total(np.float32)))
 check("the same bytes on every rank", len(set(world.allgather(values.tobytes()))) == 1)
 
+part = np.full(COUNT // ranks + 4, GUARD, np.float32)
+world.Reduce_scatter_block(np.full(COUNT // ranks * ranks, rank + 1, np.float32), part[:-4])
+check(
+    "Reduce_scatter_block",
+    np.all(part[:-4] == ranks * (ranks + 1) // 2) and np.all(part[-4:] == GUARD),
+)
+
+blocks = [COUNT // 3, 0] + [COUNT // 9] * (ranks - 2)
+own = slice(sum(blocks[:rank]), sum(blocks[: rank + 1]))
+part = np.zeros(blocks[rank], np.float32)
+world.Reduce_scatter(ramp(rank, np.float32)[: sum(blocks)].copy(), part, blocks)
+near = np.abs(part - total(np.float32)[own]) <= bound(total(np.float32))
+check("Reduce_scatter", np.all(near))
+
 pair = world.Dup()
 again = ramp(rank, np.float32)
 pair.Allreduce(MPI.IN_PLACE, [again, MPI.FLOAT])

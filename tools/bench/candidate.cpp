@@ -56,6 +56,13 @@ std::string Candidate::label() const {
 void Candidate::run(const void* in, float* out, std::uint64_t count) const {
   const auto small = int(count);
   const auto large = MPI_Count(count);
+  if (collective == Collective::reduce_scatter) {
+    int ranks = 0;
+    PMPI_Comm_size(comm, &ranks);
+    const auto function = plain() ? PMPI_Reduce_scatter_block : MPI_Reduce_scatter_block;
+    function(in, out, int(count / std::uint64_t(ranks)), MPI_FLOAT, MPI_SUM, comm);
+    return;
+  }
   if (plain()) {
     if (count <= INT_MAX)
       PMPI_Allreduce(in, out, small, MPI_FLOAT, MPI_SUM, comm);
@@ -87,13 +94,14 @@ bool guarantees_same_bytes(const std::string& algorithm) {
   return row == nullptr || row->same_bytes;
 }
 
-double wire_limit(double bytes, double coded, int nodes, double wire) {
-  return 2.0 * (nodes - 1) / nodes * bytes * coded * 8 / (wire * cost::kPayload);
+double wire_limit(Collective collective, double bytes, double coded, int nodes, double wire) {
+  return double(row_of(collective).phases) * (nodes - 1) / nodes * bytes * coded * 8 /
+         (wire * cost::kPayload);
 }
 
 std::vector<Candidate> candidates(const Options& options, const World& world) {
   std::vector<Candidate> all(1);
-  all[0] = {"plain", 0, 1, MPI_COMM_NULL};
+  all[0] = {"plain", 0, 1, MPI_COMM_NULL, options.collective};
   PMPI_Comm_dup(MPI_COMM_WORLD, &all[0].comm);
   if (!world.preloaded) return all;
   const Config config = config_of(options);
@@ -107,7 +115,7 @@ std::vector<Candidate> candidates(const Options& options, const World& world) {
                                                                : options.bits;
     for (const double bits : widths)
       all.push_back({known, bits, coded_share(known, bits, config.bucket),
-                     communicator(options, algorithm, bits)});
+                     communicator(options, algorithm, bits), options.collective});
   }
   return all;
 }

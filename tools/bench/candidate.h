@@ -17,10 +17,11 @@ struct Candidate {
   double bits = 0;   // of a quantizer that was asked for by name; 0 otherwise
   double coded = 0;  // bytes on the wire for each byte of floats; 0 is unknown
   MPI_Comm comm = MPI_COMM_NULL;
+  Collective collective = Collective::allreduce;
 
   bool plain() const { return name == "plain"; }
   std::string label() const;  // "bytegrad 8"
-  // One allreduce of `count` floats; `in` may be MPI_IN_PLACE.
+  // One sum of `count` floats; `in` may be MPI_IN_PLACE. Of a reduce-scatter, to equal blocks.
   void run(const void* in, float* out, std::uint64_t count) const;
 };
 
@@ -39,7 +40,7 @@ double coded_share(const std::string& algorithm, double bits, std::uint64_t buck
 bool guarantees_same_bytes(const std::string& algorithm);
 
 // The least time that the links allow, in seconds: each of `nodes` nodes sends and receives
-// 2 (nodes-1)/nodes of the coded buffer. `wire` is a node's link in bits per second.
-double wire_limit(double bytes, double coded, int nodes, double wire);
+// (nodes-1)/nodes of the coded buffer in each phase. `wire` is a node's link in bits per second.
+double wire_limit(Collective collective, double bytes, double coded, int nodes, double wire);
 
 }  // namespace slimpi::bench

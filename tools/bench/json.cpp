@@ -129,6 +129,7 @@ std::string to_json(const Options& options, const World& world, const std::vecto
                   {"ranks", world.ranks},
                   {"nodes", world.nodes},
                   {"preloaded", world.preloaded},
+                  {"collective", row_of(options.collective).name},
                   {"in_place", options.in_place},
                   {"warmup", options.warmup},
                   {"wire_bits_per_second", options.wire > 0 ? Json(options.wire) : Json()},

@@ -153,13 +153,16 @@ void Bench::judge(const Candidate& candidate, std::uint64_t count, Row& row) {
   }
   if (!options_.check) return;
   find_exact(count);
-  const Deviation deviation = deviation_of(out_.data(), exact_.data(), count);
+  const bool all = options_.collective == Collective::allreduce;
+  const std::uint64_t own = all ? count : count / std::uint64_t(world_.ranks);
+  const double* const exact = exact_.data() + (all ? 0 : std::uint64_t(world_.rank) * own);
+  const Deviation deviation = deviation_of(out_.data(), exact, own);
   row.error = largest(deviation.relative_l2());
   row.vnmse = *row.error * *row.error;
   const double nonzero = std::max(1.0, double(deviation.nonzero));
   row.zeros = largest(double(deviation.zeros) / nonzero);
   row.wrong_signs = largest(double(deviation.wrong_signs) / nonzero);
-  row.same = all_equal(fingerprint(out_.data(), count));
+  if (all) row.same = all_equal(fingerprint(out_.data(), count));
 }
 
 std::vector<Row> Bench::measure(std::uint64_t bytes) {
@@ -188,10 +191,11 @@ std::vector<Row> Bench::measure(std::uint64_t bytes) {
     row.median = median(times[c]);
     row.least = *std::min_element(times[c].begin(), times[c].end());
     row.algbw = double(bytes) / row.median;
-    row.busbw = row.algbw * 2 * (world_.ranks - 1) / world_.ranks;
+    row.busbw = row.algbw * row_of(options_.collective).phases * (world_.ranks - 1) / world_.ranks;
     row.speedup = c == 0 ? 1 : rows[0].median / row.median;
     if (options_.wire > 0 && candidate.coded > 0 && world_.nodes > 1)
-      row.limit = wire_limit(double(bytes), candidate.coded, world_.nodes, options_.wire);
+      row.limit = wire_limit(options_.collective, double(bytes), candidate.coded, world_.nodes,
+                             options_.wire);
     judge(candidate, count, row);
     rows.push_back(row);
   }

@@ -45,9 +45,15 @@ std::string version() {
 }
 
 // What CLI11 has read as text, before it is made into Options.
+std::vector<std::string> collective_names() {
+  std::vector<std::string> names;
+  for (const CollectiveRow& row : kCollectiveRows) names.emplace_back(row.name);
+  return names;
+}
+
 struct Words {
   bool no_check = false;
-  std::string least = "4K", most = "64M", wire, latency;
+  std::string least = "4K", most = "64M", wire, latency, collective = "allreduce";
   double factor = 2;
   bool standard_sizes = true;
   std::vector<std::string> sizes, set;
@@ -67,6 +73,9 @@ void finish(const Words& words, Options& options) {
     options.set.emplace_back(word.substr(0, equals), word.substr(equals + 1));
   }
   options.check = !words.no_check;
+  const std::vector<std::string> names = collective_names();
+  options.collective =
+      Collective(std::find(names.begin(), names.end(), words.collective) - names.begin());
   const std::string lab_rate = environment_variable("SLIMPILAB_RATE");
   (void)Rate{}.parse(words.wire.empty() ? lab_rate + "bit" : words.wire, options.wire);
   if (options.interface.empty()) options.interface = environment_variable("SLIMPILAB_INTERFACE");
@@ -129,6 +138,12 @@ void add_measurement(CLI::App& app, Words& words, Options& options) {
   app.add_option("--warmup", options.warmup, "calls before the timed ones (2)")
       ->check(range(0, 1'000'000))
       ->type_name("N")
+      ->group("Calls");
+  app.add_option("--collective", words.collective,
+                 "allreduce, or reduce_scatter: MPI_Reduce_scatter_block of vectors of this size "
+                 "(allreduce)")
+      ->check(CLI::IsMember(collective_names()).description(""))
+      ->type_name("NAME")
       ->group("Calls");
   app.add_flag("--in-place", options.in_place, "use MPI_IN_PLACE")->group("Calls");
   app.add_flag("--no-check", words.no_check, "do not compare with the exact sum")->group("Calls");
@@ -204,9 +219,8 @@ Parsed parse(int argc, char** argv) {
   Parsed parsed;
   Options& options = parsed.options;
   Words words;
-  CLI::App app(
-      "Time of MPI_Allreduce of floats, size by size, through slimpi and through plain MPI.",
-      "slimpi-bench");
+  CLI::App app("Time of sums of floats in MPI, size by size, through slimpi and through plain MPI.",
+               "slimpi-bench");
   app.set_help_flag("-h,--help", "print this and exit");
   app.set_version_flag("--version", version(), "print the version and exit");
   add_measurement(app, words, options);
@@ -222,6 +236,8 @@ Parsed parse(int argc, char** argv) {
     finish(words, options);
     if (const std::string name = without_predict(app); !name.empty())
       parsed = refused(fmt::format("{} is an option of --predict; add that", name));
+    else if (options.collective != Collective::allreduce && !options.constants.empty())
+      parsed = refused("--constants predicts allreduces only; leave out --collective");
     else if (options.sizes.empty())
       parsed = refused(fmt::format("--min {} is above --max {}", words.least, words.most));
   } catch (const CLI::CallForHelp&) {

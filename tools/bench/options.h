@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/option_types.h"
+
 namespace slimpi::bench {
 
 struct Options {
@@ -16,6 +18,7 @@ struct Options {
   int iterations = 0;                                    // 0: as many as fit into two seconds
   int warmup = 2;
   bool in_place = false;
+  Collective collective = Collective::allreduce;
   bool check = true;
   std::string json, plot;  // files; "-" is standard output for json
   double wire = 0;         // bits per second of a node's link; 0 is unknown

@@ -28,15 +28,14 @@ std::vector<std::string> labels_of(const std::vector<Row>& rows) {
 }
 
 // One data block a label: size, milliseconds, bus bandwidth, and the link's limits of both.
-std::string data_block(const World& world, const std::vector<Row>& rows, const std::string& label,
-                       std::size_t index) {
+std::string data_block(const std::vector<Row>& rows, const std::string& label, std::size_t index) {
   std::string text = fmt::format("$d{} << END\n", index);
-  const double share = 2.0 * (world.ranks - 1) / world.ranks;
   for (const Row& row : rows) {
     if (row.label() != label) continue;
     text += fmt::format("{} {} {}", row.bytes, row.median * 1e3, row.busbw / 1e9);
     if (row.limit)
-      text += fmt::format(" {} {}", *row.limit * 1e3, double(row.bytes) / *row.limit * share / 1e9);
+      text += fmt::format(" {} {}", *row.limit * 1e3,
+                          double(row.bytes) / *row.limit * row.busbw / row.algbw / 1e9);
     text += "\n";
   }
   return text + "END\n";
@@ -80,7 +79,7 @@ std::string plot_script(const Options& options, const World& world, const std::v
                   svg ? "svg size 1000,420 dynamic background rgb 'white' font 'sans,12'"
                       : "pngcairo size 1000,420 font 'sans,10'",
                   file);
-  for (std::size_t i = 0; i < labels.size(); ++i) text += data_block(world, rows, labels[i], i);
+  for (std::size_t i = 0; i < labels.size(); ++i) text += data_block(rows, labels[i], i);
   text += fmt::format(
       "set multiplot layout 1,2 title '{} rank{} on {} node{}, {}{}' noenhanced\n"
       "set logscale xy\nset grid xtics ytics lt 1 lw 1 lc rgb '#e0e0e0'\nset bmargin at screen "

@@ -49,10 +49,11 @@ std::size_t label_width(const Options& options) {
 }  // namespace
 
 std::string table_head(const Options& options, const World& world) {
-  std::string text =
-      fmt::format("# slimpi-bench {}: MPI_Allreduce of floats, {} rank{} on {} node{}, {}\n",
-                  version(), world.ranks, world.ranks == 1 ? "" : "s", world.nodes,
-                  world.nodes == 1 ? "" : "s", world.mpi);
+  std::string text = fmt::format(
+      "# slimpi-bench {}: {} of floats, {} rank{} on {} node{}, {}\n", version(),
+      options.collective == Collective::allreduce ? "MPI_Allreduce" : "MPI_Reduce_scatter_block",
+      world.ranks, world.ranks == 1 ? "" : "s", world.nodes, world.nodes == 1 ? "" : "s",
+      world.mpi);
   if (const std::uint64_t counted = config_of(options).ranks_per_node; counted != 0)
     text += fmt::format("# SLIMPI_RANKS_PER_NODE={}: slimpi counts {} rank{} as a node\n", counted,
                         counted, counted == 1 ? "" : "s");

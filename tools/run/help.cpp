@@ -23,7 +23,7 @@ std::vector<Group> groups() {
   return {
       {"Compression",
        {"algorithm", "bits", "bucket", "rounding", "seed", "error_feedback", "max_error"}},
-      {"Which calls", {"min_size", "types", "rules", "buffers", "start"}},
+      {"Which calls", {"calls", "min_size", "types", "rules", "buffers", "start"}},
       {"Nodes and peers",
        {"hierarchy", "ranks_per_node", "intra", "peers", "interval", "progress"}},
       {"State of buffers", {"calls_per_step"}},
