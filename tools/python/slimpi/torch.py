@@ -27,7 +27,7 @@ from ._world import world as _world
 __all__ = ["State", "hook", "register"]
 
 _STATEFUL = ("powersgd", "batched_powersgd")
-_OF_MODELS = ("decentralized", "low_precision_decentralized")
+OF_MODELS = ("decentralized", "low_precision_decentralized")
 _FLOAT_BYTES = 4        # min_size counts floats, also for other types
 _FIRST_ITERATIONS = 10  # as slimpi's option `start` for powersgd
 _TIMEOUT = 1800         # seconds, as gloo's default
@@ -62,6 +62,11 @@ def _agree(group, mine):
     carries what every rank says, so that a rank without MPI can say so."""
     answers = [None] * dist.get_world_size(group)
     dist.all_gather_object(answers, mine, group=group)
+    return check_answers(answers, mine)
+
+
+def check_answers(answers, mine):
+    """The ranks in MPI's world, by rank of the group, where all ranks of it can be summed over."""
     for rank, answer in enumerate(answers):
         if answer["error"]:
             raise Error(f"rank {rank}: {answer['error']}")
@@ -129,10 +134,10 @@ class State:
         for name, value in self.options.items():
             self._world.mpi.check_option(name, value)
         self.algorithm = self._option("algorithm")
-        if self.algorithm in _OF_MODELS:
+        if self.algorithm in OF_MODELS:
             raise Error(f"{self.algorithm} averages models, and DistributedDataParallel sums "
                         "gradients: choose another algorithm")
-        self._min_size = _bytes(self._option("min_size"))
+        self._min_size = bytes_of(self._option("min_size"))
         low_rank = self.algorithm in _STATEFUL
         feedback = self._option("error_feedback").lower() in ("1", "y", "yes", "true", "on")
         self._keeps_state = low_rank or feedback or self.algorithm.startswith("hook:")
@@ -152,9 +157,7 @@ class State:
 
     def describe(self):
         """One line: by what the gradients are summed."""
-        bits = f", {self._option('bits')} bits" if self.algorithm in ("bytegrad", "qsgd") else ""
-        return (f"slimpi {self._world.mpi.version} ({self.algorithm}{bits}) over "
-                f"{self._world.mpi.description}")
+        return describe(self._world.mpi, self._option)
 
     def __reduce__(self):
         raise TypeError("slimpi.torch.State belongs to its process and cannot be pickled: save "
@@ -249,7 +252,14 @@ class State:
                             "its own")
 
 
-def _bytes(text):
+def describe(mpi, option):
+    """By what sums are made, where option() has the values of options."""
+    algorithm = option("algorithm")
+    bits = f", {option('bits')} bits" if algorithm in ("bytegrad", "qsgd") else ""
+    return f"slimpi {mpi.version} ({algorithm}{bits}) over {mpi.description}"
+
+
+def bytes_of(text):
     """A size as slimpi's options give it, such as 65536, 64K or 64KiB."""
     digits, unit = re.match(r"\s*(\d+)([kmg]?)", text.lower()).groups()
     return int(digits) << 10 * " kmg".index(unit or " ")
@@ -300,7 +310,7 @@ def _is_finite(part):
     return math.isfinite(part.sum(dtype=torch.promote_types(part.dtype, torch.float32)).item())
 
 
-def _unwrapped(future):
+def unwrapped(future):
     value = future.value()
     if isinstance(value, Exception):
         raise value
@@ -379,7 +389,7 @@ def hook(state, bucket):
     else:
         name, matrices = state._describe(bucket)
         pending = _Pending(state, buffer)
-        future = pending.future.then(_unwrapped)
+        future = pending.future.then(unwrapped)
         if comm == state._comm and state._holds(bucket):
             state._held.append((pending, bucket.parameters()))
         else:
