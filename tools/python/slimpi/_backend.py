@@ -7,6 +7,7 @@ the operation. Each group has a communicator and a thread of its own, so its sum
 and no group waits for another.
 """
 import json
+import os
 import re
 import threading
 import time
@@ -16,7 +17,7 @@ import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import ProcessGroup, ReduceOp, Work
 
-from . import _seen, _threads
+from . import _seen
 from ._mpi import Error
 from ._world import Worker, world as _world
 from .torch import OF_MODELS, bytes_of, check_answers, describe, unwrapped
@@ -139,7 +140,7 @@ class Group(ProcessGroup):
     def _join(self, rank):
         """Finds the group's ranks in MPI's world."""
         mine = {"error": "", "options": {}, "rank": -1, "size": 0, "number": 0,
-                "kernel": _threads.place()[0]}
+                "host": os.uname().nodename}
         try:
             world = _world()
             mine.update(options=_options_of(world), rank=world.rank, size=world.size,
@@ -153,7 +154,7 @@ class Group(ProcessGroup):
         answers[rank, :len(text)] = torch.frombuffer(bytearray(text), dtype=torch.uint8)
         self._gloo.allreduce([answers]).wait()
         answers = [json.loads(bytes(answer.tolist()).rstrip(b"\0")) for answer in answers]
-        self.nodes = len({answer["kernel"] for answer in answers})
+        self.nodes = len({answer["host"] for answer in answers})
         try:
             self._members = check_answers(answers, mine)
         except Error as error:

@@ -204,9 +204,11 @@ def _change_ddp(module):
         self.__dict__["_slimpi_holder"] = holder = _Holder(state, slimpi_torch.hook, rank)
         register(self, holder, _held)
         places = [None] * state.world_size
-        dist.all_gather_object(places, _threads.place(), group=self.process_group)
+        dist.all_gather_object(places, (os.uname().nodename, _threads.place()),
+                               group=self.process_group)
         global _nodes
-        _nodes = max(_nodes, len({kernel for kernel, _ in places}))
+        _nodes = max(_nodes, len({host for host, _ in places}))
+        places = [place for _, place in places]
         changed = _threads.limit(torch, places, rank)
         if changed and rank == 0:
             _say(changed)
