@@ -97,5 +97,5 @@ SLIMPI_ALGORITHM=bytegrad torch 2 --bits 8 --report report.json "$PYTHON" "$prog
   $models
 expect "$(paste -d' ' gloo.txt out.txt | awk '{ off = ($3 - $6) / $3
   if (off * off > 1e-4) print }')" "" "models, 8 bits: losses within 1 %"
-[ "$(report report.json calls compressed)" -gt 40 ] || fail "few sums were compressed"
+[ "$(report report.json calls compressed)" -ge 15 ] || fail "few sums were compressed"
 verdict

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The backend "slimpi" of torch.distributed: float sums of SLIMPI_MIN_SIZE and more go to MPI, where
-slimpi compresses them. All else is gloo's.
+"""The backend "slimpi" of torch.distributed: float sums of SLIMPI_MIN_SIZE and more go to MPI,
+where slimpi compresses them. All else is gloo's.
 
 Whether MPI sums a tensor depends on what the ranks of a group have alike: its type, its length and
 the operation. Each group has a communicator and a thread of its own, so its sums keep their order,
