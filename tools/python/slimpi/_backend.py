@@ -28,6 +28,7 @@ _COLLECTIVE = (r"(?!__).*(reduce|gather|scatter|broadcast|send|recv|barrier|all_
                "sequence)")
 _ANSWER_BYTES = 2048  # what a rank tells the others when a group is made
 _MOST = 2**31 - 1     # the count of MPI_Reduce_scatter_block is an int
+_GRACE_SECONDS = 5    # slimpi has the same timeout, and says more
 _POLL_SECONDS = 1     # between two looks for sums that take too long
 
 lenient = False  # whether a group that cannot use MPI leaves all sums to gloo; else it is refused
@@ -50,7 +51,7 @@ class _Sum(Work):
     def __init__(self, name, tensors, seconds):
         super().__init__()
         self.name, self._tensors, self._seconds, self._error = name, tensors, seconds, None
-        self.deadline = time.monotonic() + seconds
+        self.deadline = time.monotonic() + seconds + _GRACE_SECONDS
         self._ended, self._lock = threading.Event(), threading.Lock()
         self._outcome = torch.futures.Future()
         self._future = self._outcome.then(unwrapped)
@@ -140,7 +141,7 @@ class Group(ProcessGroup):
     def _join(self, rank):
         """Finds the group's ranks in MPI's world."""
         mine = {"error": "", "options": {}, "rank": -1, "size": 0, "number": 0,
-                "host": os.uname().nodename}
+                "timeout": max(1, int(self._seconds)), "host": os.uname().nodename}
         try:
             world = _world()
             mine.update(options=_options_of(world), rank=world.rank, size=world.size,
@@ -156,7 +157,7 @@ class Group(ProcessGroup):
         answers = [json.loads(bytes(answer.tolist()).rstrip(b"\0")) for answer in answers]
         self.nodes = len({answer["host"] for answer in answers})
         try:
-            self._members = check_answers(answers, mine)
+            self._members, timeout = check_answers(answers, mine)
         except Error as error:
             if not lenient:
                 raise
@@ -166,6 +167,7 @@ class Group(ProcessGroup):
         self._number = max(answer["number"] for answer in answers)
         world.numbers = self._number + 1
         self._worker = world.new_worker()
+        self._waits = {} if world.mpi.option("timeout") else {"timeout": str(timeout)}
         self._min_size = bytes_of(mine["options"]["min_size"])
         self._types = [_TYPES[name] for name in mine["options"]["types"].split(",")
                        if name in _TYPES]
@@ -240,7 +242,8 @@ class Group(ProcessGroup):
     def _communicator(self):
         """In the thread: made at the first sum."""
         if self._comm is None:
-            self._comm = _world().new_communicator(self._members, {}, 1 + self._number % 32766)
+            self._comm = _world().new_communicator(self._members, self._waits,
+                                                   1 + self._number % 32766)
         return self._comm
 
     def _sum(self, tensors, results, op):
