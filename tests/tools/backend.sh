@@ -5,8 +5,8 @@
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
 "$PYTHON" -c 'import sys, torch.distributed
-sys.exit(int(torch.__version__.split(".")[0]) < 2)' >/dev/null 2>&1 ||
-  skip "$PYTHON has no PyTorch 2 (make check PYTHON=... names one)"
+sys.exit(tuple(map(int, torch.__version__.split(".")[:2])) < (2, 15))' >/dev/null 2>&1 ||
+  skip "$PYTHON has no PyTorch 2.15 (make check PYTHON=... names one)"
 run=$top_builddir/tools/slimpi-run
 programs=$top_srcdir/tests/programs
 unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT SLIMPI_RANKS_PER_NODE

@@ -86,9 +86,9 @@ def advice():
     """What was seen without the backend, and what to do."""
     made = _text(_calls)
     if any("scatter" in name for name in _calls):
-        return (f"; rank 0 called {made}, as FSDP does, which slimpi takes with PyTorch 2 on CPUs "
-                "only: wrap the model in DistributedDataParallel where it fits into each rank's "
-                "memory, or sum gradients by slimpi.allreduce")
+        return (f"; rank 0 called {made}, as FSDP does, which slimpi takes on CPUs with PyTorch "
+                "2.15 and later: wrap the model in DistributedDataParallel where it fits into each "
+                "rank's memory, or sum gradients by slimpi.allreduce")
     if made:
         return (f"; rank 0 called {made}: wrap the model in DistributedDataParallel, or sum "
                 "gradients by slimpi.allreduce in place of torch.distributed")
