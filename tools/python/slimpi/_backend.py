@@ -18,9 +18,10 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import ProcessGroup, ReduceOp, Work
 
 from . import _seen
+from ._agreement import check_answers, describe
 from ._mpi import Error
 from ._world import Worker, world as _world
-from .torch import OF_MODELS, bytes_of, check_answers, describe, unwrapped
+from .torch import OF_MODELS, bytes_of, unwrapped
 
 _FLOAT_BYTES = 4      # 16-bit floats are summed as float32, too
 _TYPES = {"float": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}

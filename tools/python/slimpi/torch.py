@@ -20,6 +20,7 @@ import types
 import torch
 import torch.distributed as dist
 
+from ._agreement import check_answers, describe
 from ._mpi import Error
 from ._parameters import Parameters, bucket_name
 from ._world import world as _world
@@ -63,23 +64,6 @@ def _agree(group, mine):
     answers = [None] * dist.get_world_size(group)
     dist.all_gather_object(answers, mine, group=group)
     return check_answers(answers, mine)
-
-
-def check_answers(answers, mine):
-    """The ranks in MPI's world, by rank of the group, where all ranks of it can be summed over."""
-    for rank, answer in enumerate(answers):
-        if answer["error"]:
-            raise Error(f"rank {rank}: {answer['error']}")
-    for rank, answer in enumerate(answers):
-        if answer["options"] != answers[0]["options"]:
-            raise Error(f"ranks 0 and {rank} have different options: {answers[0]['options']} and "
-                        f"{answer['options']}; give all ranks the same")
-    ranks = [answer["rank"] for answer in answers]
-    if len(set(ranks)) != len(ranks) or mine["size"] < len(ranks):
-        raise Error(f"MPI sees {mine['size']} rank(s) where torch.distributed has {len(ranks)}: "
-                    "start the program with mpiexec, for example mpiexec -n "
-                    f"{len(ranks)} slimpi-run --torch python3 train.py")
-    return ranks, max(answer["timeout"] for answer in answers)
 
 
 class State:
@@ -250,13 +234,6 @@ class State:
                 raise Error("the state of a bucket is not of this rank of a group of "
                             f"{self.world_size}: save state_dict() on every rank, and load on each "
                             "its own")
-
-
-def describe(mpi, option):
-    """By what sums are made, where option() has the values of options."""
-    algorithm = option("algorithm")
-    bits = f", {option('bits')} bits" if algorithm in ("bytegrad", "qsgd") else ""
-    return f"slimpi {mpi.version} ({algorithm}{bits}) over {mpi.description}"
 
 
 def bytes_of(text):
