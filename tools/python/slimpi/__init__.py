@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """slimpi for Python programs: sums of float arrays over the ranks of an MPI job, compressed between
-nodes. slimpi.torch sums the gradients of DistributedDataParallel models. See slimpi-torch(7).
+nodes. slimpi.torch sums the gradients of DistributedDataParallel models; torch.distributed has a
+backend "slimpi" once this package is imported. See slimpi-torch(7).
 """
+from . import _register  # noqa: F401
 from ._mpi import Error
 from ._world import world as _world
 

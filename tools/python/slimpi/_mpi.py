@@ -17,13 +17,13 @@ _KINDS = {"p": ctypes.c_void_p, "h": ctypes.c_size_t, "i": ctypes.c_int, "s": ct
 # p: a pointer, also to what is written; h: a handle; i: an int; s: text.
 _SIGNATURES = {
     "MPI_Abort": "hi", "MPI_Allreduce": "ppihhh", "MPI_Bcast": "pihih",
-    "MPI_Comm_create_group": "hhip", "MPI_Comm_group": "hp", "MPI_Comm_rank": "hp",
-    "MPI_Comm_set_errhandler": "hh", "MPI_Comm_set_info": "hh", "MPI_Comm_set_name": "hs",
-    "MPI_Comm_size": "hp", "MPI_Error_string": "ipp", "MPI_Finalize": "", "MPI_Finalized": "p",
-    "MPI_Get_library_version": "pp", "MPI_Group_free": "p", "MPI_Group_incl": "hipp",
-    "MPI_Info_create": "p", "MPI_Info_free": "p", "MPI_Info_set": "hss",
-    "MPI_Init_thread": "ppip", "MPI_Initialized": "p", "MPI_Query_thread": "p",
-    "PMPI_Allreduce": "ppihhh",
+    "MPI_Comm_create_group": "hhip", "MPI_Comm_free": "p", "MPI_Comm_group": "hp",
+    "MPI_Comm_rank": "hp", "MPI_Comm_set_errhandler": "hh", "MPI_Comm_set_info": "hh",
+    "MPI_Comm_set_name": "hs", "MPI_Comm_size": "hp", "MPI_Error_string": "ipp",
+    "MPI_Finalize": "", "MPI_Finalized": "p", "MPI_Get_library_version": "pp",
+    "MPI_Group_free": "p", "MPI_Group_incl": "hipp", "MPI_Info_create": "p", "MPI_Info_free": "p",
+    "MPI_Info_set": "hss", "MPI_Init_thread": "ppip", "MPI_Initialized": "p",
+    "MPI_Query_thread": "p", "MPI_Reduce_scatter_block": "ppihhh", "PMPI_Allreduce": "ppihhh",
 }
 _TEXT_BYTES = 16384  # more than any MPI's MPI_MAX_LIBRARY_VERSION_STRING
 

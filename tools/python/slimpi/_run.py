@@ -5,6 +5,7 @@
    MASTER_ADDR and MASTER_PORT when init_process_group needs them; what is set stays.
  - A DistributedDataParallel model gets slimpi's hook when it is made. A hook that the program
    registers later takes its place.
+ - On CPUs, where the program asks for gloo or for no backend, it gets slimpi's: _backend.
  - Where the model's ranks share processors, each computes with its share of them: _threads.
 
 The two modules of PyTorch are changed when the program has imported them. A program that ends well
@@ -12,12 +13,11 @@ and has used neither its models nor the package is told so.
 """
 import atexit
 import functools
-import importlib.abc
-import importlib.machinery
+import inspect
 import os
 import sys
 
-from . import _launcher, _seen, _threads
+from . import _late, _launcher, _register, _seen, _threads
 from ._mpi import Error, WrongLauncher
 
 _MARK = "_SLIMPI_TORCH"  # the process that is a rank of the job; its children are none
@@ -56,10 +56,69 @@ def set_master():
     os.environ.setdefault("MASTER_PORT", str(port))
 
 
-def _change_c10d(module):
-    init_process_group = module.init_process_group
+_replaced = None  # whether the default group has slimpi's backend in place of gloo and can use it
 
-    @functools.wraps(init_process_group)
+
+def _asks_for_gloo(asked):
+    """Whether the arguments of init_process_group or new_group are those of a group of CPUs."""
+    import torch
+    backend = str(asked.get("backend") or "").lower()
+    return asked.get("pg_options") is None and (
+        backend in ("gloo", "cpu:gloo") or not backend and not torch.cuda.is_available())
+
+
+def _change_backend(module, init_process_group):
+    """Puts slimpi's backend in the place of gloo. Returns init_process_group with that."""
+    new_group, get_backend = module.new_group, module.get_backend
+    signature = inspect.signature(init_process_group)
+
+    def init(*arguments, **keywords):
+        global _replaced
+        bound = signature.bind(*arguments, **keywords)
+        if (os.environ.get(_MARK) != str(os.getpid()) or _register.missing(module) or
+                not _asks_for_gloo(bound.arguments)):
+            return init_process_group(*arguments, **keywords)
+        from . import _backend
+        _backend.lenient = True
+        bound.arguments["backend"] = "slimpi"
+        init_process_group(*bound.args, **bound.kwargs)
+        refusal = module._get_default_group().refusal
+        _replaced = not refusal
+        if module.get_rank() == 0:
+            _backend.tell = _tell
+            if refusal:
+                _say(f"all sums stay with gloo: {refusal}")
+
+    @functools.wraps(new_group)
+    def new(*arguments, **keywords):
+        bound = inspect.signature(new_group).bind(*arguments, **keywords)
+        if _replaced is not None and bound.arguments.get("backend") and _asks_for_gloo(
+                bound.arguments):
+            bound.arguments["backend"] = "slimpi"
+        return new_group(*bound.args, **bound.kwargs)
+
+    @functools.wraps(get_backend)
+    def name(*arguments, **keywords):
+        """What the program asked for: it may have code for gloo."""
+        found = get_backend(*arguments, **keywords)
+        return module.Backend.GLOO if _replaced is not None and found == "slimpi" else found
+
+    module.new_group, module.get_backend = new, name
+    return init
+
+
+def _tell(group):
+    """Before a sum that MPI gets: once."""
+    from . import _backend
+    _backend.tell = lambda group: None
+    _say(f"sums of torch.distributed from SLIMPI_MIN_SIZE on ({group.size()} ranks) are made by "
+         f"{group.describe()}; the rest by gloo{_of_one_node(group.nodes)}")
+
+
+def _change_c10d(module):
+    init_process_group = _change_backend(module, module.init_process_group)
+
+    @functools.wraps(module.init_process_group)
     def init(backend=None, init_method=None, *arguments, **keywords):
         if not _is_child() and _launcher.size() is not None:
             os.environ[_MARK] = str(os.getpid())
@@ -100,8 +159,8 @@ def _feedback(state):
     return ", with error feedback" if on else ""
 
 
-def _of_one_node():
-    if _nodes != 1 or os.environ.get("SLIMPI_RANKS_PER_NODE", "0") not in ("", "0"):
+def _of_one_node(nodes):
+    if nodes != 1 or os.environ.get("SLIMPI_RANKS_PER_NODE", "0") not in ("", "0"):
         return ""
     return ". One node: nothing is compressed; --ranks-per-node 1 tries it"
 
@@ -114,7 +173,7 @@ def _held(holder, bucket):
         if hasattr(holder.state, "describe") and holder.rank == 0:
             _say(f"gradients of DistributedDataParallel ({dist.get_world_size(group)} ranks) are "
                  f"summed by {holder.state.describe()}{_feedback(holder.state)}; the rest by "
-                 f"{dist.get_backend(group)}{_of_one_node()}")
+                 f"{dist.get_backend(group)}{_of_one_node(_nodes)}")
     return holder.hook(holder.state, bucket)
 
 
@@ -138,14 +197,18 @@ def _change_ddp(module):
             state = slimpi_torch.State(self.process_group, model=self)
         except Error as error:  # the same on all ranks
             if rank == 0:
-                _say(f"gradients stay with {dist.get_backend(self.process_group)}: {error}")
+                by = ("are sums of torch.distributed" if hasattr(self.process_group, "leave") else
+                      f"stay with {dist.get_backend(self.process_group)}")
+                _say(f"gradients {by}: {error}")
             return
         self.__dict__["_slimpi_holder"] = holder = _Holder(state, slimpi_torch.hook, rank)
         register(self, holder, _held)
         places = [None] * state.world_size
-        dist.all_gather_object(places, _threads.place(), group=self.process_group)
+        dist.all_gather_object(places, (os.uname().nodename, _threads.place()),
+                               group=self.process_group)
         global _nodes
-        _nodes = max(_nodes, len({kernel for kernel, _ in places}))
+        _nodes = max(_nodes, len({host for host, _ in places}))
+        places = [place for _, place in places]
         changed = _threads.limit(torch, places, rank)
         if changed and rank == 0:
             _say(changed)
@@ -158,6 +221,8 @@ def _change_ddp(module):
             return False
         self._check_comm_hook(hook)
         holder.state, holder.hook = state, hook
+        if hasattr(self.process_group, "leave") and not hasattr(state, "describe"):
+            self.process_group.leave("of a group whose model has a hook of the program's")
         if holder.rank == 0:
             if hasattr(state, "describe"):  # slimpi's own
                 holder.said = False
@@ -183,28 +248,6 @@ def _change_ddp(module):
         model._register_builtin_comm_hook = register_builtin
 
 
-_CHANGES = {"torch.distributed.distributed_c10d": _change_c10d,
-            "torch.nn.parallel.distributed": _change_ddp}
-
-
-class _Finder(importlib.abc.MetaPathFinder):
-    """Finds the modules of _CHANGES as Python does, and changes them after they have run."""
-
-    def find_spec(self, name, path, target=None):
-        if name not in _CHANGES:
-            return None
-        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
-        if spec is not None and spec.loader is not None:
-            run = spec.loader.exec_module
-
-            def exec_module(module):
-                run(module)
-                _CHANGES[name](module)
-
-            spec.loader.exec_module = exec_module
-        return spec
-
-
 def _says_if_unused():
     """Whether this is rank 0: slimpi-run became this process, so the program has not started it."""
     return os.environ.get("SLIMPIRUN_PID") == str(os.getpid()) and _launcher.rank() == 0
@@ -218,7 +261,13 @@ def _say_if_unused():
     # Not after an exception of the program's, an exit status of its own, or where Python found no
     # program.
     missing = sys.argv[0] not in ("", "-c", "-m") and not os.path.exists(sys.argv[0])
-    if not (used or _said or hasattr(sys, "last_type") or _status or missing):
+    if hasattr(sys, "last_type") or _status or missing:
+        return
+    if _replaced:
+        text = _seen.of_backend(used)
+        if text:
+            _say(f"{text} (slimpi-torch(7))")
+    elif not (used or _said):
         _say("the program made no DistributedDataParallel model, so nothing was changed"
              f"{_seen.advice()} (slimpi-torch(7))")
 
@@ -245,4 +294,5 @@ def start():
     if _says_if_unused():
         atexit.register(_say_if_unused)
         _watch_exit()
-    sys.meta_path.insert(0, _Finder())
+    _late.after("torch.distributed.distributed_c10d", _change_c10d)
+    _late.after("torch.nn.parallel.distributed", _change_ddp)

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What torch.distributed sums for a program without a DistributedDataParallel model: the last line
-of slimpi-run --torch names it."""
+"""What torch.distributed sums besides DistributedDataParallel: the last line of slimpi-run --torch
+names it."""
 import functools
 import re
 import types
 
 _SUMS = r"_?(all_)?reduce(_|$)"  # PyTorch has new ones now and then
 _calls = {}  # by function: how many, and their bytes
+_taken = {}  # the same of those that the backend gave to MPI
+_left = {}   # by reason: those that it left to gloo
 _counts = True  # false inside of a call: functions of PyTorch call each other
 
 
@@ -17,16 +19,25 @@ def _bytes(value):
     return sum(map(_bytes, value)) if isinstance(value, (list, tuple)) else 0
 
 
+def _add(counts, key, length):
+    calls, total = counts.get(key, (0, 0))
+    counts[key] = calls + 1, total + length
+
+
+def count(name, length, reason):
+    """A sum of the backend; the reason why gloo has it, else None."""
+    _add(_left if reason else _taken, reason or name, length)
+
+
 def _counted(function):
     @functools.wraps(function)
     def call(*arguments, **keywords):
         global _counts
         if not _counts:
             return function(*arguments, **keywords)
-        calls, total = _calls.get(function.__name__, (0, 0))
         # The longest argument is what is summed: reduce_scatter has its part of the sum, too.
-        length = max(map(_bytes, (*arguments, *keywords.values())), default=0)
-        _calls[function.__name__] = calls + 1, total + length
+        _add(_calls, function.__name__, max(map(_bytes, (*arguments, *keywords.values())),
+                                            default=0))
         _counts = False
         try:
             return function(*arguments, **keywords)
@@ -54,14 +65,30 @@ def _size(count):
     return f"{count:.1f} {unit}" if unit != "bytes" else f"{count:.0f} bytes"
 
 
+def _text(counts):
+    return ", ".join(f"{calls} {name} of {_size(total / calls)} on average"
+                     for name, (calls, total) in counts.items())
+
+
+def of_backend(hooked):
+    """What the backend did, in a sentence. `hooked`: whether a model has slimpi's hook. None where
+    that is all there is to say."""
+    left = f"left to gloo: {_text(_left)}" if _left else ""
+    if _taken:
+        return f"torch.distributed on rank 0, by slimpi: {_text(_taken)}{left and '; '}{left}"
+    if hooked:
+        return None
+    return ("the program made no DistributedDataParallel model, and no sum that slimpi takes" +
+            (f"; {left}" if left else ""))
+
+
 def advice():
-    """What was seen, and what to do."""
-    made = ", ".join(f"{calls} {name} of {_size(total / calls)} on average"
-                     for name, (calls, total) in _calls.items())
+    """What was seen without the backend, and what to do."""
+    made = _text(_calls)
     if any("scatter" in name for name in _calls):
-        return (f"; rank 0 called {made}, as FSDP does, which slimpi does not take: wrap the model "
-                "in DistributedDataParallel where it fits into each rank's memory, or sum "
-                "gradients by slimpi.allreduce")
+        return (f"; rank 0 called {made}, as FSDP does, which slimpi takes on CPUs with PyTorch "
+                "2.15 and later: wrap the model in DistributedDataParallel where it fits into each "
+                "rank's memory, or sum gradients by slimpi.allreduce")
     if made:
         return (f"; rank 0 called {made}: wrap the model in DistributedDataParallel, or sum "
                 "gradients by slimpi.allreduce in place of torch.distributed")

@@ -63,6 +63,9 @@ class World:
         self.worker = Worker()
         self.communicators = {}  # by ranks and options
         self.models = {}         # how many models a communicator serves
+        self.numbers = 0         # that communicators of the backend have had, on this rank
+        self.stuck = False       # whether a sum was given up that MPI has not ended
+        self._workers = [self.worker]
         self.status = 0          # not 0: an exception, or sys.exit, ends the program with it
         self.worker.do(self._begin)
         atexit.register(self._end)
@@ -77,9 +80,12 @@ class World:
         self.initialized = not mpi.integer("MPI_Initialized")
         if self.initialized:
             mpi.call("MPI_Init_thread", None, None, multiple, ctypes.byref(level))
+            self._threads = level.value >= multiple
         elif mpi.integer("MPI_Query_thread") < multiple:
             raise Error("the program initialized MPI without MPI_THREAD_MULTIPLE, which slimpi's "
                         "thread needs: ask MPI_Init_thread for it, or use slimpi before MPI")
+        else:
+            self._threads = True
         self.rank = mpi.integer("MPI_Comm_rank", self.comm)
         self.size = mpi.integer("MPI_Comm_size", self.comm)
         launched = _launcher.size()
@@ -92,15 +98,24 @@ class World:
         """A communicator of these ranks of the world with these options; collective over them."""
         key = (tuple(ranks), tuple(sorted(options.items())))
         if key not in self.communicators:
-            self.communicators[key] = self.worker.do(self._communicator, ranks, options)
+            self.communicators[key] = self.worker.do(self.new_communicator, ranks, options)
         return self.communicators[key]
 
-    def _communicator(self, ranks, options):
+    def new_worker(self):
+        """A thread for the sums of one communicator; the one that there is where MPI cannot be
+        called by several. Then ranks must make the sums of all communicators in one order."""
+        if not self._threads:
+            return self.worker
+        self._workers.append(Worker())
+        return self._workers[-1]
+
+    def new_communicator(self, ranks, options, tag=0):
+        """In a worker's thread. Those that other threads make of the same ranks have other tags."""
         mpi = self.mpi
         world = ctypes.c_uint64(mpi.handle("MPI_Comm_group", self.comm))
         group = ctypes.c_uint64(mpi.handle("MPI_Group_incl", world.value, len(ranks),
                                            (ctypes.c_int * len(ranks))(*ranks)))
-        comm = mpi.handle("MPI_Comm_create_group", self.comm, group.value, 0)
+        comm = mpi.handle("MPI_Comm_create_group", self.comm, group.value, tag)
         mpi.call("MPI_Group_free", ctypes.byref(group))
         mpi.call("MPI_Group_free", ctypes.byref(world))
         mpi.call("MPI_Comm_set_errhandler", comm, mpi.constant("MPI_ERRORS_RETURN"))
@@ -112,6 +127,9 @@ class World:
             mpi.call("MPI_Comm_set_info", comm, info.value)
             mpi.call("MPI_Info_free", ctypes.byref(info))
         return comm
+
+    def free(self, comm):
+        self.mpi.call("MPI_Comm_free", ctypes.byref(ctypes.c_uint64(comm)))
 
     def sum(self, comm, address, count, double=False, name="", matrices=()):
         """Sums a buffer in place; in the worker's thread."""
@@ -127,12 +145,20 @@ class World:
             mpi.call("MPI_Allreduce", mpi.constant("MPI_IN_PLACE"), address + first * bytes_each,
                      part, mpi.constant(kind), mpi.constant("MPI_SUM"), comm)
 
+    def sum_blocks(self, comm, address, result, count):
+        """Sums a block of `count` floats for each rank, and writes this rank's; in a worker's
+        thread."""
+        mpi = self.mpi
+        mpi.call("MPI_Reduce_scatter_block", address, result, count, mpi.constant("MPI_FLOAT"),
+                 mpi.constant("MPI_SUM"), comm)
+
     def abort(self):
         sys.stdout.flush()
         sys.stderr.flush()
         time.sleep(_TIME_TO_FORWARD)
-        self.mpi.call("MPI_Abort", self.comm, self.status)
-        os._exit(self.status)
+        status = self.status or 1
+        self.mpi.call("MPI_Abort", self.comm, status)
+        os._exit(status)
 
     def _watch_end(self):
         """Notes whether an exception or sys.exit with a status ends the program."""
@@ -155,9 +181,10 @@ class World:
             return
         if self.mpi.integer("MPI_Finalized"):
             return
-        if self.status != 0:
+        if self.status != 0 or self.stuck:
             self.abort()
-        self.worker.do(lambda: None)  # no sum is in flight any more
+        for worker in self._workers:
+            worker.do(lambda: None)  # no sum is in flight any more
         # Only exit() sees the status of `raise SystemExit(1)`.
         if self.initialized and self.mpi.slimpi.slimpi_finalize_at_exit() != 0:
             self.worker.do(self.mpi.call, "MPI_Finalize")

@@ -19,6 +19,7 @@ import types
 import torch
 import torch.distributed as dist
 
+from ._agreement import check_answers, describe
 from ._edges import Edges
 from ._mpi import Error
 from ._parameters import Parameters, bucket_name, bytes_of, check_model, matrices_of
@@ -27,7 +28,7 @@ from ._world import world as _world
 __all__ = ["State", "hook", "register"]
 
 _STATEFUL = ("powersgd", "batched_powersgd")
-_OF_MODELS = ("decentralized", "low_precision_decentralized")
+OF_MODELS = ("decentralized", "low_precision_decentralized")
 _FLOAT_BYTES = 4        # min_size counts floats, also for other types
 _FIRST_ITERATIONS = 10  # as slimpi's option `start` for powersgd
 # What is not compressed: the first iterations of algorithms with state, and short sums. MPI does
@@ -58,19 +59,7 @@ def _agree(group, mine):
     carries what every rank says, so that a rank without MPI can say so."""
     answers = [None] * dist.get_world_size(group)
     dist.all_gather_object(answers, mine, group=group)
-    for rank, answer in enumerate(answers):
-        if answer["error"]:
-            raise Error(f"rank {rank}: {answer['error']}")
-    for rank, answer in enumerate(answers):
-        if answer["options"] != answers[0]["options"]:
-            raise Error(f"ranks 0 and {rank} have different options: {answers[0]['options']} and "
-                        f"{answer['options']}; give all ranks the same")
-    ranks = [answer["rank"] for answer in answers]
-    if len(set(ranks)) != len(ranks) or mine["size"] < len(ranks):
-        raise Error(f"MPI sees {mine['size']} rank(s) where torch.distributed has {len(ranks)}: "
-                    "start the program with mpiexec, for example mpiexec -n "
-                    f"{len(ranks)} slimpi-run --torch python3 train.py")
-    return ranks, max(answer["timeout"] for answer in answers)
+    return check_answers(answers, mine)
 
 
 class State:
@@ -125,7 +114,7 @@ class State:
         for name, value in self.options.items():
             self._world.mpi.check_option(name, value)
         self.algorithm = self._option("algorithm")
-        if self.algorithm in _OF_MODELS:
+        if self.algorithm in OF_MODELS:
             raise Error(f"{self.algorithm} averages models, and DistributedDataParallel sums "
                         "gradients: choose another algorithm")
         self._min_size = bytes_of(self._option("min_size"))
@@ -150,9 +139,7 @@ class State:
 
     def describe(self):
         """One line: by what the gradients are summed."""
-        bits = f", {self._option('bits')} bits" if self.algorithm in ("bytegrad", "qsgd") else ""
-        return (f"slimpi {self._world.mpi.version} ({self.algorithm}{bits}) over "
-                f"{self._world.mpi.description}")
+        return describe(self._world.mpi, self._option)
 
     def __reduce__(self):
         raise TypeError("slimpi.torch.State belongs to its process and cannot be pickled: save "
@@ -286,7 +273,7 @@ def _is_finite(part):
     return math.isfinite(part.sum(dtype=torch.promote_types(part.dtype, torch.float32)).item())
 
 
-def _unwrapped(future):
+def unwrapped(future):
     value = future.value()
     if isinstance(value, Exception):
         raise value
@@ -365,7 +352,7 @@ def hook(state, bucket):
     else:
         name, matrices = state._describe(bucket)
         pending = _Pending(state, buffer)
-        future = pending.future.then(_unwrapped)
+        future = pending.future.then(unwrapped)
         if comm == state._comm and state._holds(bucket):
             state._held.append((pending, bucket.parameters()))
         else:

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What programs do with torch.distributed that the backend slimpi must bear, one case after the
+# other, or the cases that are named. Each rank prints a line for each case: its name, the rank, and
+# ok, what was wrong, or why this PyTorch has no such thing.
+import datetime
+import gc
+import sys
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+if "explicit" in sys.argv:
+    import slimpi  # noqa: F401 (it registers the backend)
+
+LONG = 40000  # floats, more than SLIMPI_MIN_SIZE
+
+
+class Missing(Exception):
+    """This PyTorch has no such thing."""
+
+
+def begin(**keywords):
+    dist.init_process_group("slimpi" if "explicit" in sys.argv else "gloo", **keywords)
+
+
+torch.set_num_threads(1)
+begin()
+rank, ranks = dist.get_rank(), dist.get_world_size()
+total = ranks * (ranks + 1) // 2  # of the values rank + 1
+
+
+def mine(*shape, dtype=torch.float32):
+    return torch.full(shape, rank + 1, dtype=dtype)
+
+
+def check(tensor, value):
+    assert (tensor == value).all(), f"{tensor.flatten()[:3].tolist()}..., not {value}"
+
+
+def by_name(name):
+    if not hasattr(dist, name):
+        raise Missing(name)
+    return getattr(dist, name)
+
+
+def all_reduce():
+    for tensor, factor in ((mine(LONG), 1), (mine(3), 1), (mine(LONG, dtype=torch.int64), 1),
+                           (mine(LONG, dtype=torch.float16), 1), (mine(0), 1)):
+        dist.all_reduce(tensor)
+        check(tensor, total)
+    kinds = mine(LONG)
+    dist.all_reduce(kinds, op=dist.ReduceOp.MAX)
+    check(kinds, ranks)
+    parameter = nn.Parameter(mine(LONG))
+    with torch.no_grad():
+        dist.all_reduce(parameter)
+    check(parameter, total)
+
+
+def average():
+    for length in (LONG, 3):
+        for kind in (torch.float32, torch.float16, torch.bfloat16):
+            tensor = mine(length, dtype=kind)
+            dist.all_reduce(tensor, op=dist.ReduceOp.AVG)
+            check(tensor, total / ranks)
+    smallest = torch.full((LONG,), 2.0 ** -24, dtype=torch.float16)
+    dist.all_reduce(smallest, op=dist.ReduceOp.AVG)
+    check(smallest, 2.0 ** -24)
+
+
+def layouts():
+    """The sum is that of the values, whatever the order in memory."""
+    tensor = (torch.arange(LONG).view(200, -1) * (rank + 1)).float().t()
+    wanted = total * torch.arange(LONG).view(200, -1).t()
+    dist.all_reduce(tensor if rank == 0 else tensor.clone(memory_format=torch.contiguous_format))
+    if rank == 0:
+        check(tensor - wanted, 0)
+
+
+def asynchronous():
+    tensors = [mine(LONG) for _ in range(5)]
+    works = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]
+    futures = [work.get_future().then(lambda future: future.value()[0] * 2) for work in works[:4]]
+    for future in reversed(futures):
+        check(future.wait(), 2 * total)
+    works[4].wait(datetime.timedelta(seconds=60))
+    assert works[4].is_completed() and works[4].is_success()
+    check(tensors[4], total)
+
+
+def coalesced():
+    by_name("_coalescing_manager")
+    tensors = [mine(LONG // 3), mine(LONG, 2), mine(1)]
+    dist.all_reduce_coalesced(tensors)
+    for tensor in tensors:
+        check(tensor, total)
+
+
+def reduce_scatter():
+    function = by_name("reduce_scatter_tensor")
+    values = torch.arange(ranks * LONG, dtype=torch.float32).view(ranks, -1)
+    for length in (LONG, 3):
+        for operation, factor in ((dist.ReduceOp.SUM, total), (dist.ReduceOp.AVG, total / ranks)):
+            whole = values[:, :length].contiguous()
+            output = torch.empty(length)
+            try:
+                function(output, (rank + 1) * whole.flatten(), op=operation)
+            except RuntimeError as error:
+                if "does not support" in str(error) and length == 3:
+                    raise Missing("reduce_scatter of gloo") from error
+                raise
+            check(output / factor - whole[rank], 0)
+    inputs = [mine(LONG) * (other + 1) for other in range(ranks)]
+    output = inputs[rank]  # in place
+    dist.reduce_scatter(output, inputs)
+    check(output, total * (rank + 1))
+    uneven = [mine(LONG + other) for other in range(ranks)]
+    output = torch.empty(LONG + rank)
+    try:
+        dist.reduce_scatter(output, uneven)
+    except (RuntimeError, ValueError) as error:
+        raise Missing(f"blocks of other lengths: {str(error)[:40]}") from error
+    check(output, total)
+
+
+def reduce_scatters_coalesced():
+    manager = by_name("_coalescing_manager")
+    inputs = [mine(ranks * LONG) * (1 + torch.arange(ranks).repeat_interleave(LONG)),
+              mine(ranks * 3)]
+    outputs = [torch.empty(LONG), torch.empty(3)]
+    try:
+        with manager():
+            for output, whole in zip(outputs, inputs):
+                dist.reduce_scatter_tensor(output, whole)
+    except (AttributeError, TypeError, NotImplementedError) as error:
+        raise Missing(str(error)[:40]) from error
+    check(outputs[0], total * (rank + 1))
+    check(outputs[1], total)
+
+
+def groups():
+    """Groups of the same ranks, in other orders on other ranks; and of some ranks."""
+    first, second = dist.new_group(), dist.new_group()
+    tensors = [mine(LONG), 10 * mine(LONG)]
+    pairs = list(zip(tensors, (first, second)))
+    works = [dist.all_reduce(tensor, group=group, async_op=True)
+             for tensor, group in (pairs if rank == 0 else reversed(pairs))]
+    for work in works:
+        work.wait()
+    for tensor, value in zip(tensors, (total, 10 * total)):
+        check(tensor, value)
+    parts = [dist.new_group(list(range(i, ranks, 2))) for i in range(2)]
+    tensor = mine(LONG)
+    dist.all_reduce(tensor, group=parts[rank % 2])
+    check(tensor, sum(i + 1 for i in range(rank % 2, ranks, 2)))
+    dist.barrier()
+    for group in (first, second, parts[rank % 2]):
+        dist.destroy_process_group(group)
+
+
+def model():
+    """DistributedDataParallel without a hook of slimpi's: its sums are those of the backend."""
+    torch.manual_seed(1)
+    network = nn.Linear(200, 300)
+    model = nn.parallel.DistributedDataParallel(network)
+    model(mine(7, 200)).sum().backward()
+    check(network.weight.grad, 7 * total / ranks)
+
+
+def again():
+    dist.destroy_process_group()
+    gc.collect()  # PyTorch's store ends with what refers to it
+    begin()
+    tensor = mine(LONG)
+    dist.all_reduce(tensor)
+    check(tensor, total)
+
+
+def late():
+    """A rank does not make a sum: an error on the others, in the time of the group."""
+    group = dist.new_group(timeout=datetime.timedelta(seconds=4))
+    if rank == 0:
+        return
+    work = dist.all_reduce(mine(LONG), group=group, async_op=True)
+    for wait in (work.wait, work.get_future().wait):
+        try:
+            wait()
+        except RuntimeError as error:
+            assert "has not ended within" in str(error) or "MPI" in str(error), error
+        else:
+            raise AssertionError("no error")
+
+
+cases = [all_reduce, average, layouts, asynchronous, coalesced, reduce_scatter,
+         reduce_scatters_coalesced, groups, again, model]
+if "late" in sys.argv:
+    cases = [late]
+for case in cases:
+    result = "ok"
+    try:
+        case()
+    except Missing as error:
+        result = f"ok: missing {error}"
+    except Exception as error:
+        result = f"{type(error).__name__}: {error}"
+    sys.stdout.write(f"{case.__name__} {rank} {result}\n")
+    sys.stdout.flush()

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Trains one model in each of the given ways, and knows nothing of slimpi. Each rank prints a line
+# for each way: its name, the rank, and the loss of the last step. With --time it prints
+# milliseconds of a step and of its sums, too.
+import argparse
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+parser = argparse.ArgumentParser()
+parser.add_argument("ways", nargs="*", default=["fsdp2"])
+parser.add_argument("--steps", type=int, default=5)
+parser.add_argument("--width", type=int, default=256)
+parser.add_argument("--time", action="store_true")
+arguments = parser.parse_args()
+
+torch.set_num_threads(1)
+dist.init_process_group("gloo")
+rank, ranks = dist.get_rank(), dist.get_world_size()
+seconds = 0.0  # in sums that the program waits for
+depth = 0
+
+
+def timed(function):
+    def call(*words, **names):
+        global depth, seconds
+        depth += 1
+        begin = time.perf_counter()
+        result = function(*words, **names)
+        depth -= 1
+        if depth == 0:
+            seconds += time.perf_counter() - begin
+        return result
+
+    return call
+
+
+if arguments.time:
+    from torch.distributed import distributed_c10d
+    for name in ("all_reduce", "reduce_scatter_single", "reduce_scatter_tensor"):
+        if hasattr(distributed_c10d, name):
+            changed = timed(getattr(distributed_c10d, name))
+            setattr(distributed_c10d, name, changed)
+            setattr(dist, name, changed)
+
+
+def build(way):
+    width = arguments.width
+    torch.manual_seed(0)
+    layers = [nn.Linear(256, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(),
+              nn.Linear(width, 64)]
+    model = nn.Sequential(*layers)
+    if way in ("ddp", "powersgd_hook"):
+        model = nn.parallel.DistributedDataParallel(model)
+    if way == "powersgd_hook":  # here it sums without compression: its first iterations
+        from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
+        model.register_comm_hook(powerSGD_hook.PowerSGDState(None), powerSGD_hook.powerSGD_hook)
+    if way == "fsdp1":
+        from torch.distributed.fsdp import FullyShardedDataParallel
+        model = FullyShardedDataParallel(model, device_id=torch.device("cpu"))
+    if way in ("fsdp2", "hsdp"):
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import fully_shard
+        shape = (ranks,) if way == "fsdp2" else (2, ranks // 2)
+        mesh = init_device_mesh("cpu", shape, mesh_dim_names=("replicate", "shard")[-len(shape):])
+        for layer in layers[::2]:
+            fully_shard(layer, mesh=mesh)
+        fully_shard(model, mesh=mesh)
+    return model
+
+
+def train(way):
+    global seconds
+    model = build(way)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    mine = torch.Generator().manual_seed(rank)
+    for step in range(arguments.steps):
+        if step == 3:  # the first ones are others
+            begin, seconds = time.perf_counter(), 0.0
+        optimizer.zero_grad()
+        loss = model(torch.randn(16, 256, generator=mine)).square().mean()
+        loss.backward()
+        if way == "hand":
+            for parameter in model.parameters():
+                dist.all_reduce(parameter.grad)
+                parameter.grad /= ranks
+        optimizer.step()
+    text = f"{way} {rank} {loss.item():.6f}"
+    if arguments.time:
+        count = (arguments.steps - 3) / 1000
+        text += f" {(time.perf_counter() - begin) / count:.1f} {seconds / count:.1f}"
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+for way in arguments.ways:
+    train(way)
+dist.barrier()
+dist.destroy_process_group()

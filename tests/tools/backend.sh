@@ -1,0 +1,101 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# The backend slimpi of torch.distributed: its sums, its errors, and sharded models. It needs a
+# newer PyTorch than Debian's: PYTHON may name a Python that has one.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+"$PYTHON" -c 'import sys, torch.distributed
+sys.exit(tuple(map(int, torch.__version__.split(".")[:2])) < (2, 15))' >/dev/null 2>&1 ||
+  skip "$PYTHON has no PyTorch 2.15 (make check PYTHON=... names one)"
+run=$top_builddir/tools/slimpi-run
+programs=$top_srcdir/tests/programs
+unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT SLIMPI_RANKS_PER_NODE
+export OMP_NUM_THREADS=1 SLIMPI_ALGORITHM=allreduce
+
+# torch RANKS [OPTION...] WORD...: sorted lines in out.txt, standard error in err.txt
+torch() {
+  ranks=$1
+  shift
+  status=0
+  plain "$ranks" "$run" --torch --ranks-per-node 1 "$@" >out.all 2>err.txt || status=$?
+  sort out.all >out.txt
+}
+cases() { # WHAT NUMBER: out.txt has so many lines, and all cases are well
+  expect "$status $(grep -c ' ok' out.txt) $(grep -v ' ok' out.txt)" "0 $2 " "$1"
+  [ "$status" = 0 ] || cat err.txt
+}
+
+# Without compression, all sums are exact. The program asks for gloo.
+torch 2 --report report.json "$PYTHON" "$programs/backend.py"
+cases "a program that asks for gloo" 20
+[ "$(report report.json calls float32)" -gt 12 ] || fail "slimpi took few sums"
+expect "$(grep -c 'torch.distributed from SLIMPI_MIN_SIZE on (2 ranks) are made by' err.txt)" 1 \
+  "one line says who makes the sums"
+for reason in 'not SUM or AVG' int64 'shorter than SLIMPI_MIN_SIZE'; do
+  grep -q "by slimpi: .* all_reduce of .* left to gloo: .*$reason of" err.txt ||
+    fail "the last line does not name what gloo summed: $reason"
+done
+if expensive; then
+  torch 3 "$PYTHON" "$programs/backend.py"
+  cases "three ranks" 30
+  SLIMPI_TYPES=float,float16,bfloat16 torch 2 "$PYTHON" "$programs/backend.py"
+  cases "16-bit floats by slimpi, too" 20
+fi
+
+# A sum that a rank does not make is an error on the others, and the job ends with a status.
+seconds=60 torch 2 "$PYTHON" "$programs/backend.py" late
+expect "$(xargs <out.txt)" "late 0 ok late 1 ok" "a sum that a rank does not make"
+case $status in
+  0 | 124 | 137) fail "after it the job ends with status $status" ;;
+esac
+
+# The program asks for slimpi.
+package=$(CDPATH='' cd "$top_srcdir/tools/python" && pwd)
+port=$("$PYTHON" -c 'import socket
+s = socket.socket()
+s.bind(("", 0))
+print(s.getsockname()[1])')
+# shellcheck disable=SC2016
+asked='RANK=${PMI_RANK:-$OMPI_COMM_WORLD_RANK} WORLD_SIZE=2 MASTER_ADDR=127.0.0.1
+export RANK WORLD_SIZE MASTER_ADDR; exec "$@"'
+status=0
+MASTER_PORT=$port plain 2 env PYTHONPATH="$package" MASTER_PORT="$port" sh -c "$asked" sh \
+  "$run" --ranks-per-node 1 "$PYTHON" "$programs/backend.py" explicit >out.txt 2>err.txt ||
+  status=$?
+cases "a program that asks for slimpi" 20
+# Without MPI, two ranks are two jobs of one rank each.
+status=0
+for i in 0 1; do
+  RANK=$i WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port PYTHONPATH=$package \
+    timeout -k 5 "$seconds" "$run" "$PYTHON" "$programs/backend.py" explicit \
+    >out.$i.txt 2>err.$i.txt </dev/null &
+done
+wait || true
+for i in 0 1; do
+  expect "$(grep -c 'MPI sees 1 rank(s) where torch.distributed has 2: start' err.$i.txt)" 1 \
+    "rank $i without mpiexec: one line names the fix"
+done
+torch 2 --algorithm decentralized "$PYTHON" "$programs/sharded.py" hand
+expect "$status $(grep -c 'all sums stay with gloo: .*decentralized averages models' err.txt)" \
+  "0 1" "decentralized: the sums stay with gloo, and a line says why"
+
+# Models that knew nothing of slimpi have the losses of gloo's sums; eight bits are close.
+models="ddp hand powersgd_hook"
+if "$PYTHON" -c 'from torch.distributed.fsdp import fully_shard' 2>err.txt; then
+  models="$models fsdp1 fsdp2 hsdp"
+fi
+# shellcheck disable=SC2086
+MASTER_PORT=$port plain 2 env MASTER_PORT="$port" sh -c "$asked" sh \
+  "$PYTHON" "$programs/sharded.py" $models 2>err.txt | sort >gloo.txt
+expect "$(wc -l <gloo.txt)" $((2 * $(echo $models | wc -w))) "PyTorch itself: lines of two ranks"
+# shellcheck disable=SC2086
+torch 2 --report report.json "$PYTHON" "$programs/sharded.py" $models
+expect "$status" 0 "models: exit status"
+same gloo.txt out.txt "models: the losses that gloo's sums give them"
+# shellcheck disable=SC2086
+SLIMPI_ALGORITHM=bytegrad torch 2 --bits 8 --report report.json "$PYTHON" "$programs/sharded.py" \
+  $models
+expect "$(paste -d' ' gloo.txt out.txt | awk '{ off = ($3 - $6) / $3
+  if (off * off > 1e-4) print }')" "" "models, 8 bits: losses within 1 %"
+[ "$(report report.json calls compressed)" -ge 15 ] || fail "few sums were compressed"
+verdict

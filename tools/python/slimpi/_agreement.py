@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the ranks of a process group tell each other before slimpi sums for it."""
+from ._mpi import Error
+
+
+def check_answers(answers, mine):
+    """The ranks in MPI's world, by rank of the group, where all ranks of it can be summed over."""
+    for rank, answer in enumerate(answers):
+        if answer["error"]:
+            raise Error(f"rank {rank}: {answer['error']}")
+    for rank, answer in enumerate(answers):
+        if answer["options"] != answers[0]["options"]:
+            raise Error(f"ranks 0 and {rank} have different options: {answers[0]['options']} and "
+                        f"{answer['options']}; give all ranks the same")
+    ranks = [answer["rank"] for answer in answers]
+    if len(set(ranks)) != len(ranks) or mine["size"] < len(ranks):
+        raise Error(f"MPI sees {mine['size']} rank(s) where torch.distributed has {len(ranks)}: "
+                    "start the program with mpiexec, for example mpiexec -n "
+                    f"{len(ranks)} slimpi-run --torch python3 train.py")
+    return ranks, max(answer["timeout"] for answer in answers)
+
+
+def describe(mpi, option):
+    """By what sums are made, where option() has the values of options."""
+    algorithm = option("algorithm")
+    bits = f", {option('bits')} bits" if algorithm in ("bytegrad", "qsgd") else ""
+    return f"slimpi {mpi.version} ({algorithm}{bits}) over {mpi.description}"

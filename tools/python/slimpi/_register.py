@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tells torch.distributed of the backend "slimpi", when the program imports it."""
+from . import _late
+from ._mpi import Error
+
+OLDEST = (2, 15)  # PyTorch; older ones were not tried enough
+
+
+def missing(module):
+    """Why this PyTorch cannot have the backend; None where it can."""
+    import torch
+    version = tuple(map(int, torch.__version__.split(".")[:2]))
+    if version < OLDEST:
+        return (f"the backend slimpi needs PyTorch {OLDEST[0]}.{OLDEST[1]} or later, and this is "
+                f"{torch.__version__}: slimpi.torch.register sums the gradients of a "
+                "DistributedDataParallel model, with gloo as the backend")
+    if not module.is_gloo_available():
+        return "the backend slimpi needs gloo, and this PyTorch was built without it"
+    return None
+
+
+def _register(module):
+    def make(store, rank, size, timeout):
+        reason = missing(module)
+        if reason:
+            raise Error(reason)
+        from ._backend import Group
+        return Group(store, rank, size, timeout)
+
+    try:
+        module.Backend.register_backend("slimpi", make, devices=["cpu"])
+    except TypeError:  # an old PyTorch
+        module.Backend.register_backend("slimpi", make)
+
+
+_late.after("torch.distributed.distributed_c10d", _register)
