@@ -133,7 +133,7 @@ void a_prediction_is_no_faster_than_its_parts(void**) {
 
 // How much longer than its bytes take on the link a sum of 64 MiB at 8 bits may be.
 void sums_come_near_the_limit_of_the_link(void**) {
-  const struct { double link, most; } cases[] = {{12.5e9, 1.1}, {50e9, 2}};
+  const struct { double link, most; } cases[] = {{12.5e9, 1.1}, {50e9, 2.1}};
   for (const int nodes : {2, 4})
     for (const auto& one : cases) {
       Costs costs;

@@ -21,9 +21,9 @@ ways() {
 # The state of a persistent sum ends with its request, so tests of state keep the requests.
 ways <<'E1'
 mpi/disagreement nonblocking persistent
-fuzz/fuzz mixed
 E1
 [ "$all" = no ] || ways <<'E2'
+fuzz/fuzz mixed
 mpi/sums nonblocking persistent
 mpi/options nonblocking persistent
 mpi/golden nonblocking persistent

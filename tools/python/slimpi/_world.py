@@ -63,7 +63,7 @@ class World:
         self.worker = Worker()
         self.communicators = {}  # by ranks and options
         self.models = {}         # how many models a communicator serves
-        self.numbers = 0         # that communicators of the backend have had, on this rank
+        self.numbers = 0         # the last number of a communicator of the backend, on this rank
         self.stuck = False       # whether a sum was given up that MPI has not ended
         self._workers = [self.worker]
         self.status = 0          # not 0: an exception, or sys.exit, ends the program with it
