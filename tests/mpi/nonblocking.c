@@ -257,6 +257,22 @@ static void persistent(MPI_Comm comm) {
     check(r[i] == MPI_REQUEST_NULL, "Request_free");
   }
 }
+
+// As many at once as a program likes: they share the communicator's internal one.
+static void many_persistent(MPI_Comm comm) {
+  enum { kAll = 8 * kMany };
+  MPI_Request r[kAll];
+  for (int i = 0; i < kAll; ++i)
+    MPI_Allreduce_init(g_in[i % kMany], g_out[i % kMany], kCount, MPI_FLOAT, MPI_SUM, comm,
+                       MPI_INFO_NULL, &r[i]);
+  for (int first = 0; first < kAll; first += kMany) {
+    for (int i = 0; i < kMany; ++i) memset(g_out[i], 0, kCount * sizeof(float));
+    MPI_Startall(kMany, r + first);
+    MPI_Waitall(kMany, r + first, MPI_STATUSES_IGNORE);
+    same("many persistent");
+  }
+  for (int i = 0; i < kAll; ++i) MPI_Request_free(&r[i]);
+}
 #endif
 
 // What the sums of three steps give, blocking or not: for algorithms that keep state.
@@ -293,6 +309,7 @@ int main(int argc, char** argv) {
   one_blocks(MPI_COMM_WORLD);
 #if HAS_PERSISTENT_SUMS
   persistent(MPI_COMM_WORLD);
+  many_persistent(MPI_COMM_WORLD);
 #endif
   two_communicators();
   first_sums();
