@@ -57,10 +57,14 @@ void Candidate::run(const void* in, float* out, std::uint64_t count) const {
   const auto small = int(count);
   const auto large = MPI_Count(count);
   if (collective == Collective::reduce_scatter) {
+    // No pointers to them: the wheel's program finds its MPI's functions at their first call.
     int ranks = 0;
     PMPI_Comm_size(comm, &ranks);
-    const auto function = plain() ? PMPI_Reduce_scatter_block : MPI_Reduce_scatter_block;
-    function(in, out, int(count / std::uint64_t(ranks)), MPI_FLOAT, MPI_SUM, comm);
+    const int block = int(count / std::uint64_t(ranks));
+    if (plain())
+      PMPI_Reduce_scatter_block(in, out, block, MPI_FLOAT, MPI_SUM, comm);
+    else
+      MPI_Reduce_scatter_block(in, out, block, MPI_FLOAT, MPI_SUM, comm);
     return;
   }
   if (plain()) {
