@@ -117,7 +117,7 @@ std::string check_result(Communicator& on, const Case& test, const std::vector<f
     return finite_input(test) ? check_mean(test, result) : "";
   const Oracle oracle(options.scheme(), on.node_of());
   std::vector<Expected> expected = oracle.expect(test);
-  if (options.algorithm == "auto") {  // it may have chosen packed
+  if (options.algorithm == "auto") {  // The choice may be packed.
     Scheme packed = options.scheme();
     packed.algorithm = "packed";
     packed.bucket = 64;
