@@ -35,8 +35,8 @@ class RollCall {
   // The last call of this rank on a communicator, both as in Place. Of many the oldest is
   // forgotten.
   void end_calls(std::uint32_t communicator, std::uint32_t last_call) {
+    if (last_calls_.size() >= kMostLastCalls) last_calls_.erase(last_calls_.begin());
     last_calls_[communicator] = last_call;
-    if (last_calls_.size() > std::size_t(kMostRanks)) last_calls_.erase(last_calls_.begin());
   }
   // This rank has called MPI_Finalize. Asked about a communicator, it says which call was the last.
   void finalize() { finalized_ = true; }
@@ -78,6 +78,7 @@ class RollCall {
   const mpi::Api& api_;
   std::uint32_t question_ = 0;  // number of the last one
   int only_ = -1;               // the one rank that the last question went to; -1: to all
+  static constexpr std::size_t kMostLastCalls = 256;
   std::map<std::uint32_t, std::uint32_t> last_calls_;
   bool finalized_ = false;
   std::vector<std::optional<Place>> answers_;

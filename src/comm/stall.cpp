@@ -106,8 +106,12 @@ Status StallWatch::compare_calls() const {
         return fail(Status::absent, "rank " + std::to_string(rank) +
                                         " has called MPI_Finalize and does not take part in " +
                                         describe_call(call->record()));
-    } else if (is_same_call(*place, *call) && place->sum != std::uint32_t(call->sum_word(32))) {
-      return fail(Status::bad_message, describe_other_sum(int(rank), place->sum, 32));
+    } else if (is_same_call(*place, *call)) {
+      // The whole count: the word of an answer has 31 bits of it.
+      if (place->count != call->count())
+        return fail(Status::bad_message, describe_other_sum(int(rank), place->count, 64));
+      if (place->sum != std::uint32_t(call->sum_word(32)))
+        return fail(Status::bad_message, describe_other_sum(int(rank), place->sum, 32));
     }
   }
   return Status::ok;

@@ -18,6 +18,9 @@ int g_size;
 std::vector<int> g_asked;                               // ranks, in order
 std::optional<std::pair<int, std::uint32_t>> g_answer;  // from which rank, and in which call it is
 
+std::optional<std::uint32_t> g_question;  // from rank 0, about a communicator
+std::uint32_t g_sent[kWords];
+
 int comm_rank(mpi::Comm, int* rank) {
   *rank = kRank;
   return mpi::kSuccess;
@@ -26,18 +29,26 @@ int comm_size(mpi::Comm, int* size) {
   *size = g_size;
   return mpi::kSuccess;
 }
-int isend(const void*, int count, mpi::Datatype, int to, int tag, mpi::Comm, mpi::Request*) {
+int isend(const void* data, int count, mpi::Datatype, int to, int tag, mpi::Comm, mpi::Request*) {
   assert_int_equal(count, kWords);
   assert_int_equal(tag, int(comm::Tag::roll_call));
+  std::memcpy(g_sent, data, sizeof g_sent);
   g_asked.push_back(to);
   return mpi::kSuccess;
 }
 int iprobe(int, int, mpi::Comm, int* found, mpi::MessageStatus* status) {
-  *found = g_answer ? 1 : 0;
+  *found = g_answer || g_question ? 1 : 0;
+  if (g_question) test::fill(status, 0, int(comm::Tag::roll_call));
   if (g_answer) test::fill(status, g_answer->first, int(comm::Tag::roll_call));
   return mpi::kSuccess;
 }
 int irecv(void* data, int, mpi::Datatype, int, int, mpi::Comm, mpi::Request*) {
+  if (g_question) {
+    const std::uint32_t words[kWords] = {0, 1, *g_question, 0, 0, 0, 0, 0};
+    std::memcpy(data, words, sizeof words);
+    g_question.reset();
+    return mpi::kSuccess;
+  }
   // An answer to the first question: its call and a count of 100.
   const std::uint32_t words[kWords] = {1, 1, 3, g_answer->second, 0, 0, 100, 0};
   std::memcpy(data, words, sizeof words);
@@ -113,6 +124,27 @@ void asks_nobody_of_many(void**) {
   assert_true(g_asked.empty());
 }
 
+// The communicator of the program has the lowest number, and is told of last.
+void says_in_mpi_finalize_which_call_was_the_last(void**) {
+  const mpi::Api api = fake_api();
+  RollCall roll_call(api);
+  for (std::uint32_t freed = 2; freed < 1000; ++freed) roll_call.end_calls(freed, 5);
+  roll_call.end_calls(1, 7);
+  roll_call.finalize();
+  const auto ask_about = [&](std::uint32_t communicator) {
+    g_question = communicator;
+    roll_call.serve(mpi::abi.comm_world);
+    return WaitStage(g_sent[4]);
+  };
+  assert_true(ask_about(1) == WaitStage::mpi_finalize);
+  assert_int_equal(g_sent[2], 1);
+  assert_int_equal(g_sent[3], 7);
+  assert_true(ask_about(999) == WaitStage::mpi_finalize);
+  assert_int_equal(g_sent[3], 5);
+  // One that this rank has forgotten, or never knew: it says nothing of it.
+  assert_true(ask_about(2) == WaitStage::none);
+}
+
 }  // namespace
 
 int main() {
@@ -120,6 +152,7 @@ int main() {
       cmocka_unit_test(asks_all_of_a_few),
       cmocka_unit_test(asks_one_of_many),
       cmocka_unit_test(asks_nobody_of_many),
+      cmocka_unit_test(says_in_mpi_finalize_which_call_was_the_last),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
 }
