@@ -99,7 +99,7 @@ void messages_and_peers_break_first_at_scale(void**) {
   // 1,000 nodes of 100 ranks: a leader, or a rank of the sharded hierarchy, meets 999 others.
   assert_true(predict(Schedule::sharded, kBytes, 8, {1000, 100}, c).memory < flat.memory / 50);
   const Cost leader = predict(Schedule::leader, kBytes, 8, {1000, 100}, c);
-  assert_true(leader.memory < flat.memory / 50 && leader.seconds < flat.seconds);
+  assert_true(leader.memory < flat.memory / 50 && leader.seconds < flat.seconds / 1.7);
 }
 
 void relaying_saves_messages_and_peers(void**) {
