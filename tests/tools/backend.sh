@@ -7,19 +7,10 @@ need_library
 "$PYTHON" -c 'import sys, torch.distributed
 sys.exit(tuple(map(int, torch.__version__.split(".")[:2])) < (2, 15))' >/dev/null 2>&1 ||
   skip "$PYTHON has no PyTorch 2.15 (make check PYTHON=... names one)"
-run=$top_builddir/tools/slimpi-run
+. "$top_srcdir/tests/helper/torch.sh"
 programs=$top_srcdir/tests/programs
-unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT SLIMPI_RANKS_PER_NODE
 export OMP_NUM_THREADS=1 SLIMPI_ALGORITHM=allreduce
 
-# torch RANKS [OPTION...] WORD...: sorted lines in out.txt, standard error in err.txt
-torch() {
-  ranks=$1
-  shift
-  status=0
-  plain "$ranks" "$run" --torch --ranks-per-node 1 "$@" >out.all 2>err.txt || status=$?
-  sort out.all >out.txt
-}
 cases() { # WHAT NUMBER: out.txt has so many lines, and all cases are well
   expect "$status $(grep -c ' ok' out.txt) $(grep -v ' ok' out.txt)" "0 $2 " "$1"
   [ "$status" = 0 ] || cat err.txt
@@ -51,17 +42,9 @@ esac
 
 # The program asks for slimpi.
 package=$(CDPATH='' cd "$top_srcdir/tools/python" && pwd)
-port=$("$PYTHON" -c 'import socket
-s = socket.socket()
-s.bind(("", 0))
-print(s.getsockname()[1])')
-# shellcheck disable=SC2016
-asked='RANK=${PMI_RANK:-$OMPI_COMM_WORLD_RANK} WORLD_SIZE=2 MASTER_ADDR=127.0.0.1
-export RANK WORLD_SIZE MASTER_ADDR; exec "$@"'
 status=0
-MASTER_PORT=$port plain 2 env PYTHONPATH="$package" MASTER_PORT="$port" sh -c "$asked" sh \
-  "$run" --ranks-per-node 1 "$PYTHON" "$programs/backend.py" explicit >out.txt 2>err.txt ||
-  status=$?
+as_torchrun 2 env PYTHONPATH="$package" "$run" --ranks-per-node 1 \
+  "$PYTHON" "$programs/backend.py" explicit >out.txt 2>err.txt || status=$?
 cases "a program that asks for slimpi" 20
 # Without MPI, two ranks are two jobs of one rank each.
 status=0
@@ -83,8 +66,7 @@ expect "$status $(grep -c 'all sums stay with gloo: .*decentralized averages mod
 # The hook of the program's own is the last: its group stays with gloo from then on.
 models="ddp hand fsdp1 fsdp2 hsdp powersgd_hook"
 # shellcheck disable=SC2086
-MASTER_PORT=$port plain 2 env MASTER_PORT="$port" sh -c "$asked" sh \
-  "$PYTHON" "$programs/sharded.py" $models 2>err.txt | sort >gloo.txt
+as_torchrun 2 "$PYTHON" "$programs/sharded.py" $models 2>err.txt | sort >gloo.txt
 expect "$(wc -l <gloo.txt)" $((2 * $(echo $models | wc -w))) "PyTorch itself: lines of two ranks"
 # shellcheck disable=SC2086
 torch 2 --report report.json "$PYTHON" "$programs/sharded.py" $models

@@ -13,34 +13,16 @@ for candidate in "$PYTHON" /usr/bin/python3; do
   fi
 done
 [ -n "$python" ] || skip "no Python with PyTorch (Debian: python3-torch)"
-run=$top_builddir/tools/slimpi-run
+. "$top_srcdir/tests/helper/torch.sh"
 program=$top_srcdir/tests/programs/ddp.py
-unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT SLIMPI_RANKS_PER_NODE
 unset OMP_NUM_THREADS MKL_NUM_THREADS OPENBLAS_NUM_THREADS
 export SLIMPI_MIN_SIZE=0
 seconds=120
 
-# torch RANKS [OPTION...] -- WORD...: sorted lines in out.txt, standard error in err.txt
-torch() {
-  ranks=$1
-  shift
-  status=0
-  plain "$ranks" "$run" --torch --ranks-per-node 1 "$@" >out.all 2>err.txt || status=$?
-  sort out.all >out.txt
-}
-
 # What PyTorch does without slimpi.
-port=$("$python" -c 'import socket
-s = socket.socket()
-s.bind(("", 0))
-print(s.getsockname()[1])')
-# shellcheck disable=SC2016
-gloo='RANK=${PMI_RANK:-$OMPI_COMM_WORLD_RANK} WORLD_SIZE=$ranks MASTER_ADDR=127.0.0.1
-export RANK WORLD_SIZE MASTER_ADDR; exec "$@"'
 modes="plain accumulate unused join double static views fp16_hook builtin_hook two no_ddp"
 # shellcheck disable=SC2086
-ranks=2 MASTER_PORT=$port plain 2 env ranks=2 MASTER_PORT="$port" sh -c "$gloo" sh \
-  "$python" "$program" $modes 2>gloo.err | sort >gloo.txt
+as_torchrun 2 "$python" "$program" $modes 2>gloo.err | sort >gloo.txt
 expect "$(wc -l <gloo.txt)" 22 "PyTorch itself: lines of two ranks"
 
 # shellcheck disable=SC2086

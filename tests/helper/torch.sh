@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# For tests of PyTorch programs, behind helper/mpi.sh:
+#   torch RANKS [OPTION...] COMMAND...  run it under slimpi-run --torch, every rank a node: sorted
+#                           lines in out.txt, standard error in err.txt, and $status
+#   as_torchrun RANKS COMMAND...  run it under MPI with the environment that torchrun makes, and
+#                           without the library
+run=$top_builddir/tools/slimpi-run
+unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT SLIMPI_RANKS_PER_NODE
+
+torch() {
+  ranks=$1
+  shift
+  status=0
+  plain "$ranks" "$run" --torch --ranks-per-node 1 "$@" >out.all 2>err.txt || status=$?
+  sort out.all >out.txt
+}
+
+port=$("$PYTHON" -c 'import socket
+s = socket.socket()
+s.bind(("", 0))
+print(s.getsockname()[1])')
+as_torchrun() {
+  ranks=$1
+  shift
+  # shellcheck disable=SC2016
+  plain "$ranks" env WORLD_SIZE="$ranks" MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" \
+    sh -c 'RANK=${PMI_RANK:-$OMPI_COMM_WORLD_RANK} exec "$@"' sh "$@"
+}
