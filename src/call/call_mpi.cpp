@@ -74,15 +74,14 @@ std::int64_t count_of_all(Runtime& runtime, const Allreduce& call) {
 
 }  // namespace
 
-void count_other_bytes(const Allreduce& call, int code) {
+void count_bytes_of(const Allreduce& call) {
   Runtime* const runtime = Runtime::started();
-  if (runtime == nullptr || runtime->world_rank != 0 || code != mpi::kSuccess ||
-      call.op == mpi::abi.op_max || call.op == mpi::abi.op_min || call.comm == mpi::abi.comm_self)
-    return;
+  if (runtime == nullptr || runtime->world_rank != 0 || call.comm == mpi::abi.comm_self) return;
   const std::int64_t count = count_of_all(*runtime, call);
   if (count <= 0) return;
-  mpi::Count size = 0;
-  if (runtime->api.Type_size_x(call.datatype, &size) == mpi::kSuccess && size > 0)
+  const std::optional<ElementType> type = element_type(call.datatype);
+  mpi::Count size = type ? mpi::Count(row_of(*type).bytes) : 0;
+  if (type || (runtime->api.Type_size_x(call.datatype, &size) == mpi::kSuccess && size > 0))
     runtime->statistics.bypassed_bytes(std::uint64_t(count) * std::uint64_t(size), 0,
                                        call.collective);
 }

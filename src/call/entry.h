@@ -117,7 +117,11 @@ int call_mpi_from_inside(const Allreduce& call, std::optional<BypassReason> reas
 
 // Counts the bytes of a call that MPI made because of its type, for the share of the report. A sum
 // may also be an operation of the program's.
-void count_other_bytes(const Allreduce& call, int code);
+void count_bytes_of(const Allreduce& call);
+inline void count_other_bytes(const Allreduce& call, int code) {
+  if (code == mpi::kSuccess && call.op != mpi::abi.op_max && call.op != mpi::abi.op_min)
+    count_bytes_of(call);
+}
 
 // The same as call_mpi, without staging, trace and estimate. It calls the next two, by collective.
 int call_mpi_unstaged(const Allreduce& call);

@@ -18,8 +18,9 @@ inline bool fits(std::int64_t count) {
   return count <= INT_MAX;
 }
 
-inline Allreduce make_call(const void* in, void* out, std::int64_t count, Word datatype, Word op,
-                           Word comm, bool large = false, bool fortran = false) {
+[[gnu::always_inline]] inline Allreduce make_call(const void* in, void* out, std::int64_t count,
+                                                  Word datatype, Word op, Word comm,
+                                                  bool large = false, bool fortran = false) {
   Allreduce call{in, out, count, Datatype(datatype), Op(op), Comm(comm), large, fortran};
   mpi::find_abi();
   call.datatype = cut_known<Datatype>(Word(call.datatype));
