@@ -2,7 +2,7 @@
 // THE table of codecs: what encodes the values of a message between nodes. Included by host and
 // CUDA code. Loops, sizes, the names of the report, the bits of the trace and the tests of all
 // paths come from here. To choose a codec by SLIMPI_ALGORITHM it also takes a row of
-// src/base/algorithms.def (CONTRIBUTING.md).
+// src/options/algorithms.def (CONTRIBUTING.md).
 //
 // A value codec encodes each value by itself. It is a header of kernels/math, included here, and a
 // row. The header defines

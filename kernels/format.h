@@ -27,10 +27,10 @@ constexpr std::uint32_t kPackedBucket = 64, kMostPackedTile = 65536;
 
 struct Format {
   Codec codec = Codec::float32;
-  std::uint8_t bits = 8;        // quantized: 1 to kMostBits; packed: half bits, 2 to 2 * kMostBits
-  bool stochastic = false;      // quantized only: rounding
-  std::uint32_t bucket = 512;   // quantized: values per bucket; 0 = the whole segment is one;
-                                // packed: values per tile, a multiple of kPackedBucket
+  std::uint8_t bits = 8;       // quantized: 1 to kMostBits; packed: half bits, 2 to 2 * kMostBits
+  bool stochastic = false;     // quantized only: rounding
+  std::uint32_t bucket = 512;  // quantized: values per bucket; 0 = the whole segment is one;
+                               // packed: values per tile, a multiple of kPackedBucket
 };
 
 // A range of the random streams of stochastic rounding: element i of the segment uses number

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Selects the table of the host's kernels, which are compiled once per instruction set.
 #pragma once
-#include "base/option_types.h"
 #include "kernels/kernels.h"
+#include "options/option_types.h"
 
 namespace slimpi::kernels {
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An algorithm is a row of src/base/algorithms.def and the functions that its file defines.
+// An algorithm is a row of src/options/algorithms.def and the functions that its file defines.
 #pragma once
 #include <cstdint>
 #include <span>
 #include <string_view>
 
-#include "base/algorithm_id.h"
-#include "base/config.h"
 #include "comm/call.h"
 #include "device/device.h"
+#include "options/algorithm_id.h"
+#include "options/config.h"
 
 namespace slimpi::algorithm {
 
@@ -37,7 +37,7 @@ struct Functions {
 // Declared for every row. An algorithm's file defines its own.
 namespace functions {
 #define SLIMPI_ALGORITHM(name, argument, functions, ...) extern const Functions functions;
-#include "base/algorithms.def"
+#include "options/algorithms.def"
 #undef SLIMPI_ALGORITHM
 }  // namespace functions
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The rows of src/base/algorithms.def.
+// The rows of src/options/algorithms.def.
 #include "algorithm/algorithm.h"
 
 namespace slimpi::algorithm {
@@ -12,7 +12,7 @@ constexpr Algorithm kTable[] = {
    .argument = after,                            \
    .functions = &functions::does,                \
    __VA_ARGS__},
-#include "base/algorithms.def"
+#include "options/algorithms.def"
 #undef SLIMPI_ALGORITHM
 };
 }  // namespace

@@ -7,8 +7,8 @@
 #include <tuple>
 
 #include "algorithm/algorithm.h"
-#include "base/log.h"
 #include "comm/communicator.h"
+#include "observe/log.h"
 
 namespace slimpi::algorithm {
 

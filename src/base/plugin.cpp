@@ -2,7 +2,6 @@
 #include "base/plugin.h"
 
 #include "base/install_path.h"
-#include "base/log.h"
 
 namespace slimpi {
 
@@ -22,8 +21,6 @@ Plugin Plugin::at(const std::string& path, Symbols symbols) {
   if (plugin.handle_ == nullptr) {
     const char* const reason = dlerror();
     plugin.problem_ = reason != nullptr ? reason : "unknown error";
-  } else {
-    log_debug("loaded " + path);
   }
   return plugin;
 }

@@ -2,10 +2,9 @@
 #include "call/admission.h"
 
 #include "algorithm/hook.h"
-#include "base/activity.h"
+#include "algorithm/policy.h"
 #include "base/fiber.h"
 #include "base/float_environment.h"
-#include "base/log.h"
 #include "call/candidates.h"
 #include "call/element_type.h"
 #include "call/estimate.h"
@@ -14,7 +13,8 @@
 #include "device/plugins.h"
 #include "device/process_memory.h"
 #include "intra/node_state.h"
-#include "policy/policy.h"
+#include "observe/activity.h"
+#include "observe/log.h"
 
 namespace slimpi::call {
 
@@ -112,10 +112,10 @@ Status estimate_call(Runtime& runtime, comm::Communicator& communicator, const c
 // compare their options and learn who reports.
 Status begin_communicator(Runtime& runtime, comm::Communicator& communicator) {
   const Config& config = communicator.config();
-  const policy::Rules& rules = runtime.rules_of(communicator);
+  const Rules& rules = runtime.rules_of(communicator);
   prepare_calls(runtime, communicator);
   SLIMPI_TRY(communicator.agree(
-      policy::rules_apply(config) ? policy::describe(rules, communicator.name()) : ""));
+      algorithm::rules_apply(config) ? describe(rules, communicator.name()) : ""));
   return runtime.offer_for_report(communicator);
 }
 
@@ -185,7 +185,7 @@ Decided decide(Runtime& runtime, comm::Communicator& communicator, const Allredu
   // The others have prepared theirs, and fail for those that policy takes.
   if (communicator.failed() && !communicator.agreed()) prepare_calls(runtime, communicator);
   PreparedCall& prepared = communicator.attachment<PreparedCalls>().find(request);
-  const policy::Decision& decision = prepared.decision;
+  const algorithm::Decision& decision = prepared.decision;
   if (!decision.take) return {bypass(runtime, decision.reason, communicator, request), &prepared};
   return {{}, &prepared};
 }
@@ -200,7 +200,7 @@ Outcome decide_and_run(Runtime& runtime, comm::Communicator& communicator,
                        const Allreduce& request) {
   const Decided decided = decide(runtime, communicator, request);
   if (decided.call == nullptr) return decided.outcome;
-  const policy::Decision& decision = decided.call->decision;
+  const algorithm::Decision& decision = decided.call->decision;
   if (decision.take || decision.reason != BypassReason::small) communicator.states.count_call();
   return decision.take ? run(runtime, communicator, *decided.call, request) : decided.outcome;
 }

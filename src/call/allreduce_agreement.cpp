@@ -8,10 +8,10 @@
 #include "algorithm/residual_limit.h"
 #include "base/described_tensor.h"
 #include "base/hash.h"
-#include "base/log.h"
 #include "call/allreduce_call.h"
 #include "comm/kernel_result.h"
 #include "device/device.h"
+#include "observe/log.h"
 
 namespace slimpi::call {
 

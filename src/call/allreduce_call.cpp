@@ -5,12 +5,11 @@
 #include <chrono>
 
 #include "algorithm/algorithm.h"
+#include "algorithm/policy.h"
 #include "algorithm/residual_limit.h"
-#include "base/activity.h"
 #include "base/described_tensor.h"
 #include "base/exceptions.h"
 #include "base/fiber.h"
-#include "base/log.h"
 #include "call/candidates.h"
 #include "call/element_type.h"
 #include "comm/stream_wait.h"
@@ -18,7 +17,8 @@
 #include "device/device.h"
 #include "intra/intra_node.h"
 #include "intra/node_state.h"
-#include "policy/policy.h"
+#include "observe/activity.h"
+#include "observe/log.h"
 
 namespace slimpi::call {
 
@@ -350,7 +350,7 @@ void AllreduceCall::warn_of_rounding() {
 void AllreduceCall::log_banner() {
   if (communicator_.rank() != 0 || runtime_.banner_logged.exchange(true)) return;
   std::string text = std::string("slimpi ") + SLIMPI_PACKAGE_VERSION + ": " +
-                     policy::describe(plan_) + "; " + std::to_string(communicator_.size()) +
+                     algorithm::describe(plan_) + "; " + std::to_string(communicator_.size()) +
                      " ranks on " + std::to_string(communicator_.layout().nodes()) + " nodes; " +
                      location_.device->name + " memory, " + location_.device->kernels()->name +
                      " kernels; " + runtime_.mpi_version;

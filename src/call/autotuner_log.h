@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/report.h"
+#include "observe/report.h"
 
 namespace slimpi::call {
 

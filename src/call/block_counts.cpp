@@ -3,10 +3,10 @@
 #include <string>
 
 #include "algorithm/hook.h"
-#include "base/activity.h"
 #include "base/hash.h"
 #include "call/admission.h"
 #include "call/element_type.h"
+#include "observe/activity.h"
 
 namespace slimpi::call {
 

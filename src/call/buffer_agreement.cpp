@@ -3,10 +3,10 @@
 
 #include <string>
 
-#include "base/activity.h"
-#include "base/log.h"
 #include "device/device.h"
 #include "device/foreign.h"
+#include "observe/activity.h"
+#include "observe/log.h"
 
 namespace slimpi::call {
 

@@ -5,11 +5,11 @@
 #include <cstdint>
 
 #include "base/float_environment.h"
-#include "base/trace.h"
 #include "call/element_type.h"
 #include "call/estimate.h"
 #include "call/runtime.h"
 #include "device/device.h"
+#include "observe/trace.h"
 
 namespace slimpi::call {
 

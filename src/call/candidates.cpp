@@ -4,15 +4,15 @@
 #include <bit>
 #include <chrono>
 
-#include "base/activity.h"
 #include "base/exceptions.h"
 #include "base/fiber.h"
-#include "base/log.h"
 #include "call/admission.h"
 #include "call/allreduce_call.h"
 #include "call/autotuner_log.h"
 #include "call/element_type.h"
 #include "comm/autotuner.h"
+#include "observe/activity.h"
+#include "observe/log.h"
 
 namespace slimpi::call {
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The types of elements that slimpi sums: MPI's names for them, and how they become floats. Another
-// one is a row of kElementRows (base/option_types.h) and a line in element_type() and in
+// one is a row of kElementRows (options/option_types.h) and a line in element_type() and in
 // codec_of().
 #pragma once
 #include <cstdint>
 #include <optional>
 
-#include "base/option_types.h"
 #include "call/entry.h"
 #include "comm/communicator.h"
 #include "kernels/codecs.h"
+#include "options/option_types.h"
 
 namespace slimpi::call {
 

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "base/bypass_reason.h"
 #include "base/fiber.h"
-#include "base/option_types.h"
 #include "base/status.h"
 #include "mpi/abi.h"
+#include "observe/bypass_reason.h"
+#include "options/option_types.h"
 
 #define SLIMPI_EXPORT extern "C" __attribute__((visibility("default")))
 

@@ -9,10 +9,10 @@
 #include <thread>
 
 #include "base/float_environment.h"
-#include "base/log.h"
 #include "call/element_type.h"
 #include "call/runtime.h"
 #include "device/device.h"
+#include "observe/log.h"
 
 namespace slimpi::call {
 

@@ -10,9 +10,9 @@
 #include <mutex>
 #include <optional>
 
-#include "base/estimate.h"
 #include "call/entry.h"
 #include "comm/communicator.h"
+#include "observe/estimate.h"
 
 namespace slimpi::call {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Info keys: options that the program sets on one communicator. An option of the whole process
 // cannot be set there; it ends the job like an invalid value. No key is accepted without effect.
-#include "base/environment.h"
+#include "algorithm/policy.h"
 #include "base/float_environment.h"
-#include "base/log.h"
 #include "base/process.h"
 #include "call/entry.h"
 #include "call/runtime.h"
-#include "policy/policy.h"
+#include "observe/log.h"
+#include "options/environment.h"
 
 namespace slimpi::call {
 
@@ -22,10 +22,9 @@ const OptionRow& row_of(const std::string& option) {
 
 // Reads the rules file that slimpi_rules names. With an empty value the communicator has no rules.
 std::string read_rules(comm::Communicator& communicator) {
-  policy::Rules rules;
+  Rules rules;
   const auto& file = communicator.config().rules;
-  const std::string error =
-      file ? policy::read_rules(path_from_start(*file), "slimpi_rules", rules) : "";
+  const std::string error = file ? read_rules(path_from_start(*file), "slimpi_rules", rules) : "";
   if (error.empty()) communicator.attachment<RulesOfInfo>().rules = std::move(rules);
   return error;
 }
@@ -109,7 +108,7 @@ int take_info(mpi::Comm comm, mpi::Info info) {
   if (communicator == nullptr) return mpi::kSuccess;
   // Checked after the last key: options that exclude each other may come in any order.
   const std::string error =
-      policy::refuse(communicator->config(), runtime->rules_of(*communicator));
+      algorithm::refuse(communicator->config(), runtime->rules_of(*communicator));
   if (!error.empty()) end_job(*runtime, *communicator, error);
   return mpi::kSuccess;
 }

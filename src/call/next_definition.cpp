@@ -5,9 +5,9 @@
 #include <string>
 
 #include "base/exceptions.h"
-#include "base/log.h"
 #include "call/entry.h"
 #include "mpi/api.h"
+#include "observe/log.h"
 
 namespace slimpi::call {
 

@@ -16,10 +16,10 @@
 
 #include "base/exceptions.h"
 #include "base/fiber.h"
-#include "base/log.h"
 #include "call/admission.h"
 #include "call/element_type.h"
 #include "comm/waiter.h"
+#include "observe/log.h"
 
 namespace slimpi::call {
 

@@ -60,7 +60,7 @@ Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator,
     return bypass(runtime, BypassReason::off, communicator, request);
   const bool threads = has_threads(runtime);
   if (threads && !communicator.agreed()) prepare_calls(runtime, communicator);
-  const policy::Decision* const decision =
+  const algorithm::Decision* const decision =
       threads ? &communicator.attachment<PreparedCalls>().find(request).decision : nullptr;
   std::optional<CallEstimate::Way> way;
   if (decision != nullptr && decision->take)
@@ -124,7 +124,7 @@ Outcome begin_held(const Admission& admitted, const Allreduce& request,
   if (!takes_nonblocking(runtime, communicator))
     return bypass(runtime, BypassReason::nonblocking, communicator, request);
   if (communicator.decides(communicator.begin_nonblocking())) {
-    const policy::Decision& decision =
+    const algorithm::Decision& decision =
         communicator.attachment<PreparedCalls>().find(request).decision;
     if (!decision.take) {
       if (decision.reason != BypassReason::small) count_in_order(communicator);

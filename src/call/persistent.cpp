@@ -10,13 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include "base/activity.h"
 #include "base/float_environment.h"
-#include "base/log.h"
 #include "call/admission.h"
 #include "call/element_type.h"
 #include "call/estimate.h"
 #include "call/nonblocking.h"
+#include "observe/activity.h"
+#include "observe/log.h"
 
 namespace slimpi::call {
 

@@ -9,12 +9,12 @@ namespace slimpi::call {
 
 namespace {
 
-std::array<PreparedCall, kCollectives> prepared(const Config& config, const policy::Rule* rule,
+std::array<PreparedCall, kCollectives> prepared(const Config& config, const Rule* rule,
                                                 std::size_t number) {
   std::array<PreparedCall, kCollectives> calls;
   for (int collective = 0; collective < kCollectives; ++collective) {
     PreparedCall& call = calls[std::size_t(collective)];
-    call.decision = policy::decide(config, rule, Collective(collective));
+    call.decision = algorithm::decide(config, rule, Collective(collective));
     call.candidates.push_back("mpi");
     for (const comm::Plan& plan : call.decision.plans)
       call.candidates.push_back(plan.algorithm->name);
@@ -25,14 +25,13 @@ std::array<PreparedCall, kCollectives> prepared(const Config& config, const poli
 
 }  // namespace
 
-void PreparedCalls::prepare(const Config& config, const policy::Rules& rules,
-                            const std::string& name) {
+void PreparedCalls::prepare(const Config& config, const Rules& rules, const std::string& name) {
   min_size_ = config.min_size;
   small_.decision.reason = BypassReason::small;
   short_.decision.reason = BypassReason::datatype;
   rows_.clear();
-  for (const policy::Rule& rule : rules)
-    if (policy::is_for(rule, name))
+  for (const Rule& rule : rules)
+    if (is_for(rule, name))
       rows_.push_back(
           {rule.min_size, rule.max_size, prepared(config, &rule, rows_.size()), rule.matched});
   other_ = prepared(config, nullptr, rows_.size());
@@ -51,7 +50,7 @@ PreparedCall& PreparedCalls::find(std::uint64_t bytes, ElementType type,
   if (row != rows_.end()) row->matched->store(true, std::memory_order_relaxed);
   PreparedCall& found = (row == rows_.end() ? other_ : row->calls)[std::size_t(collective)];
   if (type == ElementType::float32 || !found.decision.take) return found;
-  return policy::shortens(found.decision, int(8 * row_of(type).bytes)) ? found : short_;
+  return algorithm::shortens(found.decision, int(8 * row_of(type).bytes)) ? found : short_;
 }
 
 }  // namespace slimpi::call

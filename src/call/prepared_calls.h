@@ -10,14 +10,14 @@
 #include <string>
 #include <vector>
 
+#include "algorithm/policy.h"
 #include "call/entry.h"
 #include "comm/attachment.h"
-#include "policy/policy.h"
 
 namespace slimpi::call {
 
 struct PreparedCall {
-  policy::Decision decision;
+  algorithm::Decision decision;
   std::vector<const char*> candidates;  // MPI and the plans' algorithms; see call/autotuner_log.h
   int number = 0;                       // of the row
 };
@@ -26,7 +26,7 @@ class PreparedCalls : public comm::Attachment {
  public:
   // Makes the decisions for the communicator called `name`. To be called each time before the ranks
   // compare their options.
-  void prepare(const Config& config, const policy::Rules& rules, const std::string& name);
+  void prepare(const Config& config, const Rules& rules, const std::string& name);
 
   // The decision for a call of a type that slimpi sums, or for buffers of so many bytes; the same
   // on all ranks. Valid until prepare(). Allocates nothing and throws nothing.

@@ -2,9 +2,9 @@
 // How a call that slimpi took ends when something fails.
 #include <string>
 
-#include "base/activity.h"
 #include "base/exceptions.h"
 #include "call/runtime.h"
+#include "observe/activity.h"
 
 namespace slimpi::call {
 

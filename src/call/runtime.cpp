@@ -3,18 +3,18 @@
 
 #include <unistd.h>
 
-#include "base/activity.h"
-#include "base/environment.h"
+#include "algorithm/policy.h"
 #include "base/exceptions.h"
 #include "base/float_environment.h"
-#include "base/log.h"
 #include "base/process.h"
 #include "call/element_type.h"
 #include "call/estimate.h"
 #include "call/nonblocking.h"
 #include "device/device.h"
 #include "device/plugins.h"
-#include "policy/policy.h"
+#include "observe/activity.h"
+#include "observe/log.h"
+#include "options/environment.h"
 
 namespace slimpi::call {
 
@@ -135,8 +135,8 @@ void Runtime::start(Loaded loaded) {
   option_error = loaded.error;
   keep_directory(config);
   if (option_error.empty() && config.rules)
-    option_error = policy::read_rules(path_from_start(*config.rules), "SLIMPI_RULES", rules);
-  if (option_error.empty()) option_error = policy::refuse(config, rules);
+    option_error = read_rules(path_from_start(*config.rules), "SLIMPI_RULES", rules);
+  if (option_error.empty()) option_error = algorithm::refuse(config, rules);
 
   find_world();
   if (world_ && is_first_process()) warn_of_launcher();
@@ -252,7 +252,7 @@ int Runtime::end(mpi::Comm, int, void*, void* runtime) {
   return mpi::kSuccess;
 }
 
-const policy::Rules& Runtime::rules_of(comm::Communicator& communicator) const {
+const Rules& Runtime::rules_of(comm::Communicator& communicator) const {
   const RulesOfInfo& own = communicator.attachment<RulesOfInfo>();
   return own.rules ? *own.rules : rules;
 }

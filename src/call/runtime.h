@@ -12,21 +12,21 @@
 #include <string>
 #include <vector>
 
-#include "base/activity.h"
-#include "base/config.h"
 #include "base/described_tensor.h"
-#include "base/report.h"
-#include "base/statistics.h"
 #include "call/entry.h"
 #include "comm/communicator.h"
 #include "mpi/api.h"
-#include "policy/rules.h"
+#include "observe/activity.h"
+#include "observe/report.h"
+#include "observe/statistics.h"
+#include "options/config.h"
+#include "options/rules.h"
 
 namespace slimpi::call {
 
 // The rules of the info key slimpi_rules on one communicator.
 struct RulesOfInfo : comm::Attachment {
-  std::optional<policy::Rules> rules;  // empty: not set
+  std::optional<Rules> rules;  // empty: not set
 };
 
 class Runtime {
@@ -65,7 +65,7 @@ class Runtime {
   [[noreturn]] void end_job(mpi::Comm comm);
 
   // The rules of SLIMPI_RULES, or those that the program set on this communicator.
-  const policy::Rules& rules_of(comm::Communicator& communicator) const;
+  const Rules& rules_of(comm::Communicator& communicator) const;
 
   // Keeps a communicator that spans the job, over which the report is summed. Collective.
   Status offer_for_report(comm::Communicator& communicator);
@@ -93,7 +93,7 @@ class Runtime {
   std::string mpi_version;
   std::string option_error;  // why the options cannot be used; empty when they can
   Config config;
-  policy::Rules rules;
+  Rules rules;
   Statistics statistics;
   static inline std::atomic<bool> on{true};  // set by MPI_Pcontrol, also before MPI_Init
   // The types that some communicator may have in its SLIMPI_TYPES. For a call of another one no

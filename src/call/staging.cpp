@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "base/exceptions.h"
-#include "base/log.h"
 #include "call/runtime.h"
 #include "comm/memory.h"
 #include "comm/stream_wait.h"
 #include "device/device.h"
+#include "observe/log.h"
 
 namespace slimpi::call {
 

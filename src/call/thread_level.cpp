@@ -3,12 +3,12 @@
 // MPI_THREAD_MULTIPLE, and under Open MPI a communicator that the program does not see.
 #include <string>
 
-#include "base/environment.h"
-#include "base/log.h"
 #include "base/symbol_references.h"
 #include "call/entry.h"
 #include "call/runtime.h"
 #include "mpi/internal_comm.h"
+#include "observe/log.h"
+#include "options/environment.h"
 
 namespace slimpi::call {
 

@@ -13,8 +13,8 @@
 #include <string_view>
 
 #include "base/files.h"
-#include "base/log.h"
 #include "call/runtime.h"
+#include "observe/log.h"
 
 namespace slimpi::call {
 

@@ -12,10 +12,10 @@
 
 #include "algorithm/powersgd.h"
 #include "algorithm/residual_limit.h"
-#include "base/deviation.h"
-#include "base/log.h"
 #include "call/element_type.h"
 #include "comm/stream_wait.h"
+#include "observe/deviation.h"
+#include "observe/log.h"
 
 namespace slimpi::call {
 

@@ -8,14 +8,10 @@
 #include <cstdlib>
 #include <new>
 
-#include "base/environment.h"
 #include "base/exceptions.h"
 #include "base/files.h"
 #include "base/float_environment.h"
-#include "base/log.h"
 #include "base/process.h"
-#include "base/report.h"
-#include "base/trace.h"
 #include "call/autotuner_log.h"
 #include "call/element_type.h"
 #include "call/entry.h"
@@ -25,6 +21,10 @@
 #include "comm/used_codec.h"
 #include "comm/waiter.h"
 #include "mpi/internal_comm.h"
+#include "observe/log.h"
+#include "observe/report.h"
+#include "observe/trace.h"
+#include "options/environment.h"
 
 namespace slimpi::call {
 
@@ -127,7 +127,7 @@ Report Runtime::describe_job() const {
   // A job that took no call has not looked for its nodes.
   if (statistics.counts().compressed == 0 && config.ranks_per_node != 0)
     report.nodes = std::max(report.nodes, (report.ranks - 1) / int(config.ranks_per_node) + 1);
-  report.unmatched_rules = policy::unmatched(rules);
+  report.unmatched_rules = unmatched(rules);
   return report;
 }
 

@@ -5,13 +5,13 @@
 #include <optional>
 #include <span>
 
-#include "base/config.h"
 #include "base/described_tensor.h"
-#include "base/statistics.h"
 #include "comm/call_scratch.h"
 #include "comm/node_layout.h"
 #include "comm/scatter.h"
 #include "device/device.h"
+#include "observe/statistics.h"
+#include "options/config.h"
 
 namespace slimpi::algorithm {
 struct Algorithm;

@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include "base/fiber.h"
-#include "base/log.h"
 #include "comm/call_scratch.h"
 #include "comm/waiter.h"
+#include "observe/log.h"
 
 namespace slimpi::comm {
 

@@ -14,13 +14,13 @@
 #include <utility>
 #include <vector>
 
-#include "base/activity.h"
 #include "comm/attachment.h"
 #include "comm/call.h"
 #include "comm/exchange.h"
 #include "comm/node_layout.h"
 #include "comm/tensor_state.h"
 #include "mpi/internal_comm.h"
+#include "observe/activity.h"
 
 namespace slimpi::comm {
 

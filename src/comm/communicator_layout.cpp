@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/fiber.h"
-#include "base/log.h"
 #include "comm/communicator.h"
+#include "observe/log.h"
 #include "topology/topology.h"
 
 namespace slimpi::comm {

@@ -5,8 +5,8 @@
 #include <climits>
 #include <utility>
 
-#include "base/activity.h"
 #include "comm/waiter.h"
+#include "observe/activity.h"
 
 namespace slimpi::comm {
 

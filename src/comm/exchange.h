@@ -10,11 +10,11 @@
 #include <string_view>
 #include <vector>
 
-#include "base/statistics.h"
 #include "comm/internal_comm.h"
 #include "comm/message_trace.h"
 #include "comm/node_layout.h"
 #include "comm/point_to_point.h"
+#include "observe/statistics.h"
 
 namespace slimpi::comm {
 

@@ -6,12 +6,12 @@
 #include <bit>
 #include <cstring>
 
-#include "base/activity.h"
-#include "base/log.h"
-#include "base/trace.h"
 #include "comm/exchange.h"
 #include "comm/waiter.h"
 #include "mpi/internal_comm.h"
+#include "observe/activity.h"
+#include "observe/log.h"
+#include "observe/trace.h"
 
 namespace slimpi::comm {
 

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "base/statistics.h"
 #include "device/device.h"
+#include "observe/statistics.h"
 
 namespace slimpi::comm {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "comm/message_trace.h"
 
-#include "base/trace.h"
+#include "observe/trace.h"
 
 namespace slimpi::comm {
 

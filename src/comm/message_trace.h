@@ -7,9 +7,9 @@
 #include <map>
 #include <tuple>
 
-#include "base/activity.h"
 #include "comm/point_to_point.h"
 #include "mpi/api.h"
+#include "observe/activity.h"
 
 namespace slimpi::comm {
 

@@ -5,10 +5,10 @@
 #include <span>
 #include <vector>
 
-#include "base/option_types.h"
 #include "base/status.h"
 #include "kernels/format.h"
 #include "mpi/api.h"
+#include "options/option_types.h"
 
 namespace slimpi::comm {
 

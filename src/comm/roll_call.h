@@ -11,8 +11,8 @@
 #include <optional>
 #include <vector>
 
-#include "base/activity.h"
 #include "mpi/api.h"
+#include "observe/activity.h"
 
 namespace slimpi::comm {
 

@@ -4,8 +4,8 @@
 #include <mutex>
 #include <new>
 
-#include "base/log.h"
 #include "comm/exchange.h"
+#include "observe/log.h"
 
 namespace slimpi::comm {
 

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "base/activity.h"
 #include "base/status.h"
 #include "mpi/api.h"
+#include "observe/activity.h"
 
 namespace slimpi::comm {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "comm/stream_wait.h"
 
-#include "base/trace.h"
 #include "comm/waiter.h"
+#include "observe/trace.h"
 
 namespace slimpi::comm {
 

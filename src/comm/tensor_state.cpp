@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/hash.h"
-#include "base/log.h"
+#include "observe/log.h"
 
 namespace slimpi::comm {
 

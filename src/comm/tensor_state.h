@@ -22,8 +22,8 @@
 #include <string>
 #include <vector>
 
-#include "base/statistics.h"
 #include "comm/memory.h"
+#include "observe/statistics.h"
 
 namespace slimpi::algorithm {
 struct Algorithm;

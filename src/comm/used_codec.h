@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "base/statistics.h"
 #include "kernels/format.h"
+#include "observe/statistics.h"
 
 namespace slimpi::comm {
 
@@ -15,7 +15,7 @@ constexpr std::size_t kQuantizedKeys = kernels::kMostBits,
                       kValueKeys = std::size(kernels::kValueCodecs);
 constexpr UsedCodec kPackedCodec{kQuantizedKeys + kValueKeys},
     kLowRankCodec{kQuantizedKeys + kValueKeys + 1}, kHookCodec{kQuantizedKeys + kValueKeys + 2};
-static_assert(std::size_t(kHookCodec) < kMostCodecs, "raise kMostCodecs of base/statistics.h");
+static_assert(std::size_t(kHookCodec) < kMostCodecs, "raise kMostCodecs of observe/statistics.h");
 
 UsedCodec used_codec(const kernels::Format& format);
 

@@ -10,9 +10,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/option_types.h"
 #include "base/status.h"
 #include "kernels/kernels.h"
+#include "options/option_types.h"
 
 namespace slimpi::device {
 

@@ -3,9 +3,9 @@
 // that adds a row to the device table. It links what the library must not need, such as CUDA, and
 // has its own copy of the rest of slimpi that it uses.
 #pragma once
-#include "base/option_types.h"
 #include "base/status.h"
 #include "device/device.h"
+#include "options/option_types.h"
 
 namespace slimpi::device {
 

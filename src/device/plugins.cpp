@@ -7,10 +7,10 @@
 #include <mutex>
 #include <string>
 
-#include "base/log.h"
 #include "base/plugin.h"
 #include "device/foreign.h"
 #include "device/plugin.h"
+#include "observe/log.h"
 
 namespace slimpi::device {
 

@@ -2,7 +2,7 @@
 // Rows of the device table that plugins add on demand. A plugin is searched only after the process
 // itself has loaded the library that makes it useful, such as the CUDA driver.
 #pragma once
-#include "base/option_types.h"
+#include "options/option_types.h"
 
 namespace slimpi::device {
 

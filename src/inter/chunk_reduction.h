@@ -5,9 +5,9 @@
 #pragma once
 #include <functional>
 
-#include "base/statistics.h"
 #include "inter/context.h"
 #include "kernels/kernels.h"
+#include "observe/statistics.h"
 
 namespace slimpi::inter {
 

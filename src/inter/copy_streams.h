@@ -9,8 +9,8 @@
 #include <deque>
 #include <memory_resource>
 
-#include "base/trace.h"
 #include "inter/context.h"
+#include "observe/trace.h"
 
 namespace slimpi::inter {
 

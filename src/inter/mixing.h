@@ -6,7 +6,7 @@
 #include <memory_resource>
 #include <vector>
 
-#include "base/option_types.h"
+#include "options/option_types.h"
 
 namespace slimpi::inter {
 

@@ -4,10 +4,10 @@
 #include <string>
 #include <utility>
 
-#include "base/log.h"
 #include "comm/communicator.h"
 #include "inter/cost_model.h"
 #include "inter/segment_length.h"
+#include "observe/log.h"
 
 namespace slimpi::inter {
 

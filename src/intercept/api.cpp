@@ -9,11 +9,11 @@
 #include <utility>
 
 #include "base/described_tensor.h"
-#include "base/log.h"
 #include "call/entry.h"
 #include "call/runtime.h"
 #include "call/saved_state.h"
 #include "intercept/catch_all.h"
+#include "observe/log.h"
 
 namespace slimpi::intercept {
 

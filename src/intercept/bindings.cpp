@@ -11,11 +11,11 @@
 #include <string>
 #include <string_view>
 
-#include "base/log.h"
 #include "call/entry.h"
 #include "call/runtime.h"
 #include "intercept/catch_all.h"
 #include "mpi/abi.h"
+#include "observe/log.h"
 #include "slimpi.h"
 
 namespace slimpi::intercept {

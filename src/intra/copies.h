@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/trace.h"
 #include "comm/call.h"
+#include "observe/trace.h"
 
 namespace slimpi::intra {
 

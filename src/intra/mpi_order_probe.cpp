@@ -8,11 +8,11 @@
 #include <string>
 
 #include "base/exceptions.h"
-#include "base/log.h"
 #include "comm/communicator.h"
 #include "comm/stream_wait.h"
 #include "intra/ordered_sum.h"
 #include "kernels/math/philox.h"
+#include "observe/log.h"
 
 namespace slimpi::intra {
 

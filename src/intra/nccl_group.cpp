@@ -6,9 +6,9 @@
 #include <cstring>
 #include <new>
 
-#include "base/log.h"
 #include "comm/waiter.h"
 #include "kernels/kernels.h"
+#include "observe/log.h"
 
 namespace slimpi::intra {
 

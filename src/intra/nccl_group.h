@@ -9,10 +9,10 @@
 #include <span>
 #include <string>
 
-#include "base/option_types.h"
 #include "comm/exchange.h"
 #include "comm/memory.h"
 #include "intra/node_barrier.h"
+#include "options/option_types.h"
 
 namespace slimpi::intra {
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <atomic>
 
-#include "base/activity.h"
-#include "base/trace.h"
 #include "comm/waiter.h"
+#include "observe/activity.h"
+#include "observe/trace.h"
 
 namespace slimpi::intra {
 

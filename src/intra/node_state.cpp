@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "intra/node_state.h"
 
-#include "base/log.h"
 #include "intra/intra_node.h"
+#include "observe/log.h"
 
 namespace slimpi::intra {
 

@@ -10,8 +10,8 @@
 #include <mutex>
 #include <utility>
 
-#include "base/log.h"
 #include "intra/nccl_group.h"
+#include "observe/log.h"
 
 #ifndef MADV_POPULATE_WRITE  // in glibc since 2.35
 #define MADV_POPULATE_WRITE 23

@@ -12,14 +12,14 @@
 #include <memory>
 #include <vector>
 
-#include "base/option_types.h"
 #include "base/round_up.h"
 #include "base/shared_file.h"
-#include "base/statistics.h"
 #include "comm/exchange.h"
 #include "device/device.h"
 #include "intra/buffer_ring.h"
 #include "intra/cache_locality.h"
+#include "observe/statistics.h"
+#include "options/option_types.h"
 
 namespace slimpi::intra {
 

@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "base/hash.h"
-#include "base/log.h"
 #include "intra/nccl_group.h"
+#include "observe/log.h"
 
 namespace slimpi::intra {
 

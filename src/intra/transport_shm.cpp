@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "intra/transport_shm.h"
 
-#include "base/activity.h"
 #include "base/round_up.h"
 #include "comm/stream_wait.h"
 #include "intra/ordered_sum.h"
 #include "intra/transports.h"
+#include "observe/activity.h"
 
 namespace slimpi::intra {
 

@@ -21,9 +21,9 @@
 #include <memory>
 #include <span>
 
-#include "base/option_types.h"
 #include "base/status.h"
 #include "mpi/api.h"
+#include "options/option_types.h"
 
 namespace slimpi::mpi {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "algorithm/algorithm.h"
-#include "base/config.h"
+#include "options/config.h"
 #include "tests/helper/cmocka_cxx.h"
 
 namespace {

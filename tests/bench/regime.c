@@ -19,7 +19,7 @@ enum { kMostSizes = 16, kWays = 2, kRegimes = 4, kMost = 1000 };
 enum { kMostKilobytes = 4 << 20 };  // fewer floats than an int counts
 enum { kChains = 24 };              // more than a core's units can begin while one is under way
 static const char* const regimes[kRegimes] = {"one cache", "one cache, busy cores", "two caches",
-                                            "two caches, busy cores"};
+                                              "two caches, busy cores"};
 static const double kBusy = 1.4;  // times as slow as at best
 
 static double times[kMostSizes][kWays][kRegimes][kMost];

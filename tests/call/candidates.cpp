@@ -220,9 +220,8 @@ void an_error_of_mpi_counts_as_a_slow_trial(void**) {
 // Two rows of the rules whose sizes have the same number of bits: other plans, so other times.
 void rows_of_the_rules_are_tuned_apart(void**) {
   Job job;
-  policy::Rules rules;
-  assert_string_equal(policy::parse_rules("64K 80K * auto 8\n* * * auto 2\n", "r", rules).c_str(),
-                      "");
+  Rules rules;
+  assert_string_equal(parse_rules("64K 80K * auto 8\n* * * auto 2\n", "r", rules).c_str(), "");
   auto& calls = job.communicator.attachment<call::PreparedCalls>();
   calls.prepare(job.communicator.config(), rules, "");
   const auto autotuner_of = [&](std::uint64_t floats) {

@@ -11,7 +11,7 @@ using namespace slimpi;
 namespace {
 
 // The decision for sums of `count` floats on the communicator called `name`, with default options.
-policy::Decision decision(const policy::Rules& rules, const char* name, std::uint64_t count) {
+algorithm::Decision decision(const Rules& rules, const char* name, std::uint64_t count) {
   call::PreparedCalls calls;
   calls.prepare(Config(), rules, name);
   return calls.find(count * sizeof(float)).decision;
@@ -24,12 +24,12 @@ void small_calls_pass_at_the_exact_size(void**) {
 }
 
 void the_first_rule_that_holds_decides(void**) {
-  policy::Rules rules;
-  assert_string_equal(policy::parse_rules("# a comment\n"
-                                          "* * loss off *\n"
-                                          "1M 4M * fp16 *\n"
-                                          "4M * pipeline* bytegrad 2\n",
-                                          "rules", rules)
+  Rules rules;
+  assert_string_equal(parse_rules("# a comment\n"
+                                  "* * loss off *\n"
+                                  "1M 4M * fp16 *\n"
+                                  "4M * pipeline* bytegrad 2\n",
+                                  "rules", rules)
                           .c_str(),
                       "");
   assert_true(decision(rules, "loss", 1 << 20).reason == BypassReason::rule);
@@ -54,7 +54,7 @@ void each_collective_has_its_decision(void**) {
     call::PreparedCalls calls;
     calls.prepare(config, {}, "");
     const auto taken = [&](Collective collective) {
-      const policy::Decision& decision =
+      const algorithm::Decision& decision =
           calls.find(1 << 20, ElementType::float32, collective).decision;
       assert_true(decision.take || decision.reason == BypassReason::function);
       return decision.take;
@@ -66,8 +66,8 @@ void each_collective_has_its_decision(void**) {
 
 // Other options and other rules leave nothing of the decisions before.
 void prepared_again_it_forgets(void**) {
-  policy::Rules rules;
-  assert_string_equal(policy::parse_rules("* * * off *", "rules", rules).c_str(), "");
+  Rules rules;
+  assert_string_equal(parse_rules("* * * off *", "rules", rules).c_str(), "");
   call::PreparedCalls calls;
   calls.prepare(Config(), rules, "");
   assert_false(calls.find(1 << 20).decision.take);
@@ -93,7 +93,7 @@ void what_does_not_become_shorter_is_left(void**) {
     assert_string_equal(config.set(option, value, Source::environment).c_str(), "");
     call::PreparedCalls calls;
     calls.prepare(config, {}, "");
-    const policy::Decision& decision = calls.find(1 << 20, ElementType::float16).decision;
+    const algorithm::Decision& decision = calls.find(1 << 20, ElementType::float16).decision;
     assert_int_equal(decision.take, takes);
     const bool off = std::string_view(value) == "off";
     if (!takes) assert_true(decision.reason == (off ? BypassReason::off : BypassReason::datatype));

@@ -4,14 +4,14 @@
 # Checks that the layers under ROOT/src, ROOT/kernels and ROOT/tools keep to themselves. Prints one
 # line file:line: reason for each violation and fails if there is any.
 #
-#   intercept -> call -> policy -> algorithm -> inter, intra -> comm -> device -> kernels
-#   base, mpi, topology: below all
-#   tools: above policy; they use no part of a call, and nothing under src uses them
+#   intercept -> call -> algorithm -> inter, intra -> comm -> device -> kernels, observe
+#   observe, mpi, kernels -> options -> base; topology -> base
+#   tools: above algorithm; they use no part of a call, and nothing under src uses them
 #
-# A file includes its own layer and lower ones, as "layer/file.h". Only base/environment.cpp reads
-# the environment, and programs in C under tools, which link nothing of src. MPI is called through
-# the mpi table, but for tools. CUDA and NCCL headers stay in device/ and kernels/cuda/. The
-# functions that stand in for MPI's know no algorithm and no CUDA.
+# A file includes its own layer and lower ones, as "layer/file.h". Only options/environment.cpp
+# reads the environment, and programs in C under tools, which link nothing of src. MPI is called
+# through the mpi table, but for tools. CUDA and NCCL headers stay in device/ and kernels/cuda/.
+# The functions that stand in for MPI's know no algorithm and no CUDA.
 set -eu
 root=${1:-${top_srcdir:-.}}
 cd "$root"
@@ -26,19 +26,20 @@ fi
 # shellcheck disable=SC2086
 exec awk '
 BEGIN {
-  below = "base mpi topology"
+  below = "base mpi topology kernels options observe"
   may["base"] = "base"
-  may["mpi"] = "base mpi"
+  may["options"] = "base options"
+  may["observe"] = may["options"] " observe"
+  may["mpi"] = may["options"] " mpi"
   may["topology"] = "base topology"
-  may["kernels"] = "base kernels"
-  may["device"] = below " kernels device"
+  may["kernels"] = may["options"] " kernels"
+  may["device"] = below " device"
   may["comm"] = may["device"] " comm"
   may["intra"] = may["comm"] " intra"
   may["inter"] = may["comm"] " inter"
   may["algorithm"] = may["comm"] " intra inter algorithm"
-  may["policy"] = may["algorithm"] " policy"
-  may["tools"] = may["policy"] " tools"
-  may["call"] = may["policy"] " call"
+  may["tools"] = may["algorithm"] " tools"
+  may["call"] = may["algorithm"] " call"
   may["intercept"] = may["call"] " intercept"
   split("Comm Datatype Op Aint Count Offset Request Status Info Win File Group Errhandler " \
         "Message Session Fint", names)
@@ -137,8 +138,8 @@ line ~ /^[ \t]*#[ \t]*include[ \t]*["<]/ {
 }
 
 line ~ /(^|[^A-Za-z0-9_])(secure_getenv|getenv|environ)([^A-Za-z0-9_]|$)/ &&
-FILENAME != "src/base/environment.cpp" && FILENAME !~ /^tools\/.*\.c$/ {
-  violation("reads the environment; only src/base/environment.cpp does")
+FILENAME != "src/options/environment.cpp" && FILENAME !~ /^tools\/.*\.c$/ {
+  violation("reads the environment; only src/options/environment.cpp does")
 }
 
 layer != "tools" { check_mpi_calls(line) }

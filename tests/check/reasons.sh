@@ -13,13 +13,13 @@ cd "${1:-${top_srcdir:-.}}"
 bad=0
 # A row begins on the line of the macro, or on the next one.
 reasons=$(sed -n 's/^SLIMPI_BYPASS_REASON(\([a-z_]*\),.*/\1/p
-  s/^    \([a-z_]*\), "[a-z_]*",.*/\1/p' src/base/bypass_reasons.def)
-[ -n "$reasons" ] || { echo "no reasons found in src/base/bypass_reasons.def"; exit 1; }
+  s/^    \([a-z_]*\), "[a-z_]*",.*/\1/p' src/observe/bypass_reasons.def)
+[ -n "$reasons" ] || { echo "no reasons found in src/observe/bypass_reasons.def"; exit 1; }
 for reason in $reasons; do
   files=$(grep -rlw "BypassReason::$reason" src --include='*.cpp' | grep -v '^src/base/' | sort |
     tr '\n' ' ') || :
   if [ -z "$files" ]; then
-    echo "src/base/bypass_reasons.def: no file decides on $reason"
+    echo "src/observe/bypass_reasons.def: no file decides on $reason"
     bad=1
   elif $list; then
     echo "$reason: ${files% }"

@@ -10,7 +10,7 @@
 #include <set>
 #include <string>
 
-#include "base/activity.h"
+#include "observe/activity.h"
 #include "tests/helper/cmocka_cxx.h"
 #include "tests/helper/message_status.h"
 

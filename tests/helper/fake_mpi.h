@@ -18,7 +18,7 @@ constexpr int kErrorOfHandler = 77;  // what a call on kInvalidComm returns
 struct FakeMpi {
   bool initialized = false;
   bool agrees = false;  // messages arrive: the other rank has the same values
-  int allreduces = 0;                                     // calls that reached MPI_Allreduce
+  int allreduces = 0;   // calls that reached MPI_Allreduce
   std::vector<std::pair<std::string, std::string>> info;  // the keys of every info object
 };
 FakeMpi& fake_mpi();

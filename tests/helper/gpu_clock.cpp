@@ -6,9 +6,9 @@
 #include <cstring>
 #include <thread>
 
-#include "base/statistics.h"
 #include "comm/message_header.h"
 #include "inter/schedule.h"
+#include "observe/statistics.h"
 
 namespace slimpi::test {
 

@@ -16,7 +16,7 @@
 #include <list>
 #include <string>
 
-#include "base/config.h"
+#include "options/config.h"
 #include "slimpi.h"
 #include "tests/mpi/gossip.h"
 #include "tests/mpi/inputs.h"

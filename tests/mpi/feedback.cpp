@@ -23,10 +23,10 @@
 #include <string>
 
 #include "algorithm/algorithm.h"
+#include "algorithm/policy.h"
 #include "comm/call_scratch.h"
 #include "comm/communicator.h"
 #include "intra/intra_node.h"
-#include "policy/policy.h"
 #include "tests/mpi/inputs.h"
 
 using namespace slimpi;
@@ -182,7 +182,7 @@ class Buffer {
         scratch_(scratch),
         count_(count),
         out_(count),
-        decision_(policy::decide(communicator.config(), nullptr)) {
+        decision_(algorithm::decide(communicator.config(), nullptr)) {
     const comm::Plan& plan = decision_.plans.front();
     const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
     if (group.shard_index >= 0)
@@ -221,7 +221,7 @@ class Buffer {
   comm::CallScratch& scratch_;
   const std::size_t count_;
   std::vector<float> out_;
-  const policy::Decision decision_;
+  const algorithm::Decision decision_;
   comm::Range shard_;
   comm::TensorState* slot_ = nullptr;
 };

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/config.h"
 #include "comm/node_layout.h"
+#include "options/config.h"
 
 class Gossip {
  public:

@@ -33,7 +33,7 @@ run 4 2 "the same, with buffers in host memory, too" shared mixed refuse
 # Every algorithm, on two nodes of two. The bound of the error and its check are the first's.
 export SLIMPI_START=0 SLIMPI_PEERS=ring SLIMPI_INTRA=auto
 for algorithm in $(sed -n 's/^SLIMPI_ALGORITHM(\([a-z0-9_]*\),.*/\1/p' \
-  "$top_srcdir/src/base/algorithms.def"); do
+  "$top_srcdir/src/options/algorithms.def"); do
   case $algorithm in
     name) continue ;; # of the comment
     hook) continue ;; # works on a copy in pinned memory

@@ -9,9 +9,9 @@
 #include <cstring>
 
 #include "algorithm/algorithm.h"
+#include "algorithm/policy.h"
 #include "comm/call_scratch.h"
 #include "comm/communicator.h"
-#include "policy/policy.h"
 #include "tests/mpi/inputs.h"
 #include "tests/mpi/job.h"
 
@@ -62,7 +62,7 @@ std::vector<float> results(const test::Job& job, comm::Communicator& communicato
 // first size that is larger than any before.
 void lengthen(const test::Job& job, comm::Communicator& communicator, comm::CallScratch& scratch) {
   const std::uint64_t count = 3 << 20;
-  const policy::Decision decision = policy::decide(communicator.config(), nullptr);
+  const algorithm::Decision decision = algorithm::decide(communicator.config(), nullptr);
   const bool mine = job.rank == job.size - 1;
   bool ready = false;
   const comm::Call call{communicator,
@@ -104,7 +104,7 @@ int main(int argc, char** argv) {
         for (const Family family : {Family::normal, Family::one_nan}) {
           if (count > 300001 && (job.size > 3 || (family != Family::normal && !expensive)))
             continue;
-          const policy::Decision decision = policy::decide(communicator.config(), nullptr);
+          const algorithm::Decision decision = algorithm::decide(communicator.config(), nullptr);
           const comm::Plan& plan = decision.plans.front();
           for (const inter::Schedule& schedule : inter::schedules())
             for (const device::Device* const device : {&device::host(), &job.staged}) {

@@ -6,9 +6,9 @@
 #include <cstring>
 
 #include "algorithm/algorithm.h"
+#include "algorithm/policy.h"
 #include "comm/call_scratch.h"
 #include "comm/communicator.h"
-#include "policy/policy.h"
 #include "tests/mpi/inputs.h"
 #include "tests/mpi/job.h"
 
@@ -24,7 +24,7 @@ std::vector<float> results(const test::Job& job, Statistics& statistics, std::si
   comm::CallScratchLease scratch;
   job.must(communicator.agree(""), "agreeing");
   job.must(communicator.find_nodes(), "finding the nodes");
-  const policy::Decision decision = policy::decide(communicator.config(), nullptr);
+  const algorithm::Decision decision = algorithm::decide(communicator.config(), nullptr);
   const comm::Plan& plan = decision.plans.front();
   std::vector<float> out(count), all;
   bool ready = false;

@@ -6,7 +6,7 @@ info=$top_builddir/tools/slimpi-info
 for name in $(env | sed -n 's/^\(SLIMPI_[A-Z_]*\)=.*/\1/p'); do unset "$name"; done
 
 # What it lists comes from the table, and all of the table.
-options=$top_srcdir/src/base/options.def
+options=$top_srcdir/src/options/options.def
 table=$(
   sed -n 's/^SLIMPI_OPTION(\([a-z_0-9]*\),.*/\1/p' "$options"
   sed -n '/^SLIMPI_OPTION($/{n;s/^ *\([a-z_0-9]*\),.*/\1/p;}' "$options"
@@ -27,7 +27,8 @@ expect "$("$info" --mdoc | sed -n 's/^\.It Ev \(SLIMPI_[A-Z_]*\) .*/\1/p' | LC_A
 
 # The reasons of a bypass: the table, and all of it.
 reasons=$(sed -n '/^SLIMPI_BYPASS_REASON($/{N;s/\n *//;}
-  s/^SLIMPI_BYPASS_REASON([a-z_]*, "\([a-z_]*\)".*/\1/p' "$top_srcdir/src/base/bypass_reasons.def")
+  s/^SLIMPI_BYPASS_REASON([a-z_]*, "\([a-z_]*\)".*/\1/p' \
+  "$top_srcdir/src/observe/bypass_reasons.def")
 holds "the table of reasons is read" test "$(echo "$reasons" | wc -l)" -ge 12
 expect "$("$info" --reasons | cut -f1)" "$reasons" "--reasons lists the table"
 expect "$("$info" --reasons --mdoc | sed -n 's/^\.It Li //p')" "$reasons" "as mdoc"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/config.h"
+#include "options/config.h"
 #include "tools/bench/options.h"
 #include "tools/bench/world.h"
 

@@ -11,7 +11,7 @@
 #include <random>
 #include <thread>
 
-#include "base/deviation.h"
+#include "observe/deviation.h"
 
 namespace slimpi::bench {
 namespace {

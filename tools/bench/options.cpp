@@ -5,9 +5,9 @@
 
 #include <cstdlib>
 
-#include "base/config.h"
-#include "base/environment.h"
-#include "base/option_types.h"
+#include "options/config.h"
+#include "options/environment.h"
+#include "options/option_types.h"
 #include "slimpi.h"
 #include "tools/bench/calibrate.h"
 #include "tools/common/command_line.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/option_types.h"
+#include "options/option_types.h"
 
 namespace slimpi::bench {
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <fstream>
 
-#include "base/algorithm_id.h"
-#include "base/report.h"
+#include "observe/report.h"
+#include "options/algorithm_id.h"
 #include "slimpi.h"
 #include "tools/bench/candidate.h"
 #include "tools/common/output.h"

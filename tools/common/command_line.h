@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/spelling_hint.h"
+#include "options/spelling_hint.h"
 
 namespace slimpi::tools {
 

@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "algorithm/policy.h"
 #include "kernels/cpu/cpu.h"
-#include "policy/policy.h"
-#include "policy/rules.h"
+#include "options/rules.h"
 
 namespace slimpi::tools {
 
@@ -27,14 +27,13 @@ std::string missing_file(const std::string& algorithm, const std::string& spelle
 std::string problem(const Loaded& loaded) {
   const Config& config = loaded.config;
   if (!loaded.error.empty()) return loaded.error;
-  policy::Rules rules;
+  Rules rules;
   if (config.rules)
-    if (const std::string error = policy::read_rules(*config.rules, "SLIMPI_RULES", rules);
-        !error.empty())
+    if (const std::string error = read_rules(*config.rules, "SLIMPI_RULES", rules); !error.empty())
       return error;
-  if (const std::string error = policy::refuse(config, rules); !error.empty()) return error;
+  if (const std::string error = algorithm::refuse(config, rules); !error.empty()) return error;
   std::string missing = missing_file(config.algorithm, "SLIMPI_ALGORITHM=");
-  for (const policy::Rule& rule : rules)
+  for (const Rule& rule : rules)
     if (missing.empty()) missing = missing_file(rule.algorithm, "SLIMPI_RULES: algorithm ");
   if (!missing.empty()) return missing;
   if (kernels::cpu_kernels(config.cpu) == nullptr)

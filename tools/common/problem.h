@@ -3,7 +3,7 @@
 #pragma once
 #include <string>
 
-#include "base/config.h"
+#include "options/config.h"
 
 namespace slimpi::tools {
 

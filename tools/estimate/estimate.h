@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/estimate.h"
+#include "observe/estimate.h"
 
 namespace slimpi::tools {
 

@@ -14,7 +14,7 @@
 #include <fstream>
 #include <memory>
 
-#include "base/option_types.h"
+#include "options/option_types.h"
 
 namespace slimpi::info {
 

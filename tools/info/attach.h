@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/activity.h"
+#include "observe/activity.h"
 
 namespace slimpi::info {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/config.h"
+#include "options/config.h"
 #include "topology/topology.h"
 
 namespace slimpi::info {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "base/report.h"
+#include "observe/report.h"
 
 namespace slimpi::info {
 

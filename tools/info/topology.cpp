@@ -3,7 +3,7 @@
 
 #include <fmt/core.h>
 
-#include "base/report.h"
+#include "observe/report.h"
 #include "tools/common/text.h"
 #include "tools/info/info.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "base/config.h"
+#include "options/config.h"
 
 namespace slimpi::tools {
 

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "base/report.h"
+#include "observe/report.h"
 #include "tools/estimate/estimate.h"
 
 namespace slimpi::tools {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/config.h"
+#include "options/config.h"
 #include "tools/common/text.h"
 #include "tools/run/arguments.h"
 

@@ -15,7 +15,7 @@
 #include <iterator>
 #include <map>
 
-#include "base/environment.h"
+#include "options/environment.h"
 #include "tools/run/stub.h"
 
 namespace slimpi::tools {

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "algorithm/policy.h"
+
+#include "config.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "algorithm/codec_choice.h"
+#include "algorithm/hook.h"
+#include "observe/report.h"
+
+namespace slimpi::algorithm {
+
+namespace {
+
+// The hierarchy of a plan. "auto" means sharded: every rank of a node carries a shard, so that all
+// cores and links of a node are used.
+Hierarchy chosen(const Config& config, const Algorithm& row) {
+  if (row.flat) return Hierarchy::flat;
+  return config.hierarchy == Hierarchy::automatic ? Hierarchy::sharded : config.hierarchy;
+}
+
+// `name` is the value that the user gave, with its argument.
+comm::Plan make_plan(const Config& config, const Algorithm& row, const std::string& name,
+                     double bits) {
+  comm::Plan plan;
+  plan.algorithm = &row;
+  plan.format.codec = row.codec;
+  if (row.codec == kernels::Codec::packed) {
+    plan.format.bits = std::uint8_t(2 * bits);
+    plan.format.bucket = kernels::longest_packed_tile(plan.format.bits);
+  } else {
+    plan.format.bits = std::uint8_t(bits);
+    plan.format.bucket = std::uint32_t(config.bucket);
+    plan.format.stochastic = config.rounding.value_or(row.rounding) == Rounding::stochastic;
+  }
+  plan.hierarchy = chosen(config, row);
+  // No error feedback with peers: the next difference of models contains the error of the last one.
+  plan.error_feedback =
+      !row.exact && !row.talks_to_peers && config.error_feedback.value_or(row.error_feedback);
+  if (row.codec == kernels::Codec::quantized && row.takes_max_error)
+    plan.max_error = config.max_error.value_or(0);
+  if (row.has_argument()) plan.hook = &hook_file(name.substr(name.find(':') + 1));
+  plan.start = config.start.value_or(row.start);
+  plan.needs_state =
+      row.keeps_state || plan.error_feedback || plan.start != 0 ||
+      (row.talks_to_peers && (config.interval != 1 || config.peers == Peers::shift_one));
+  return plan;
+}
+
+// A replica belongs to one peer, so algorithms with replicas need peers that never change. And
+// SLIMPI_MAX_ERROR is refused for algorithms that cannot guarantee it.
+// Only the packed codec takes half bits.
+std::string refuse_algorithm(const Config& config, const std::string& name, double bits) {
+  const Algorithm* const row = find(name);
+  if (bits != std::floor(bits) && name != "off" &&
+      (row == nullptr || row->codec != kernels::Codec::packed))
+    return "SLIMPI_BITS=" + HalfBits{}.text(bits) + " cannot be combined with " + name +
+           "; accepted: 1 to " + std::to_string(kernels::kMostBits) +
+           " without a half, or SLIMPI_ALGORITHM=packed";
+  if (row == nullptr) return "";
+  if (row->talks_to_peers && row->keeps_state && config.peers == Peers::shift_one)
+    return "SLIMPI_PEERS=shift_one cannot be combined with " + name +
+           ", which needs the same peers at every call; accepted: ring, all";
+  if (!config.max_error || row->takes_max_error) return "";
+  std::string able;
+  for (const Algorithm& other : all())
+    if (other.takes_max_error) able += std::string(other.name) + ", ";
+  return "SLIMPI_MAX_ERROR cannot be combined with " + name + "; accepted: " + able + "auto, off";
+}
+
+// Of two results in one file the later one would be all that is left. Streams and devices take
+// both.
+std::string refuse_files(const Config& config) {
+  const std::pair<const char*, const std::optional<std::string>*> results[] = {
+      {"SLIMPI_REPORT", &config.report},
+      {"SLIMPI_ESTIMATE", &config.estimate},
+      {"SLIMPI_TRACE", &config.trace}};
+  const auto takes_both = [](const std::string& file) {
+    return is_stream(file) || file.starts_with("/dev/");
+  };
+  for (std::size_t i = 0; i < std::size(results); ++i)
+    for (std::size_t j = i + 1; j < std::size(results); ++j) {
+      const auto& [name, file] = results[i];
+      const auto& [other, same] = results[j];
+      if (*file && *file == *same && !takes_both(**file))
+        return std::string(name) + " and " + other + " name the same file, " + **file +
+               "; give each a file of its own";
+    }
+  return "";
+}
+
+Decision bypass(BypassReason reason) {
+  Decision decision;
+  decision.reason = reason;
+  return decision;
+}
+
+}  // namespace
+
+// An info key of this communicator is more specific than SLIMPI_RULES of the whole job, so it takes
+// precedence.
+bool rules_apply(const Config& config) {
+  const auto of_communicator = [&](Option option) {
+    return config.given[std::size_t(option)].source == Source::info;
+  };
+  return of_communicator(Option::rules) || !of_communicator(Option::algorithm);
+}
+
+Decision decide(const Config& config, const Rule* rule, Collective collective) {
+  std::string wanted = config.algorithm;
+  double bits = config.bits;
+  if (rule != nullptr && rules_apply(config)) {
+    wanted = rule->algorithm;
+    if (rule->bits) bits = *rule->bits;
+    if (wanted == "off") return bypass(BypassReason::rule);
+  }
+  if (wanted == "off") return bypass(BypassReason::off);
+  Decision decision;
+  if (wanted == "auto") {
+    for (const Algorithm& row : all())
+      if (row.tried_by_auto && (row.takes_max_error || !config.max_error))
+        decision.plans.push_back(make_plan(config, row, row.name, bits));
+  } else if (const Algorithm* const row = find(wanted); row != nullptr) {
+    decision.plans.push_back(make_plan(config, *row, wanted, bits));
+  }
+  const auto cannot = [collective](const comm::Plan& plan) {
+    return collective == Collective::reduce_scatter &&
+           (!plan.algorithm->functions->scatters || plan.max_error > 0);
+  };
+  std::erase_if(decision.plans, cannot);
+  if (!config.calls.has(collective) || decision.plans.empty())
+    return bypass(BypassReason::function);
+  decision.take = true;
+  return decision;
+}
+
+bool shortens(const Decision& decision, int bits) {
+  return std::any_of(decision.plans.begin(), decision.plans.end(), [bits](const comm::Plan& plan) {
+    const Algorithm& row = *plan.algorithm;
+    if (row.sends_factors || row.has_argument()) return true;  // or a hook's own messages
+    kernels::Format format = plan.format;
+    if (plan.max_error > 0) format = codec_at(format, codec_for_normal_values(plan.max_error));
+    return kernels::value_bits(format) < bits;
+  });
+}
+
+std::string refuse(const Config& config, const Rules& rules) {
+#ifndef WITH_NCCL
+  if (config.intra == Intra::nccl)
+    return "SLIMPI_INTRA=nccl is not in this build of slimpi; accepted: auto, shm, mpi";
+#endif
+  if (const std::string bad = refuse_algorithm(config, config.algorithm, config.bits); !bad.empty())
+    return bad;
+  if (const std::string bad = refuse_files(config); !bad.empty()) return bad;
+  for (const Option option : {Option::wire, Option::nodes})
+    if (config.is_set(option) && !config.estimate)
+      return option_rows()[std::size_t(option)].variable +
+             " needs SLIMPI_ESTIMATE, whose predictions it is for";
+  if (config.max_error && config.error_feedback.value_or(false))
+    return "SLIMPI_ERROR_FEEDBACK=1 cannot be combined with SLIMPI_MAX_ERROR, which bounds the "
+           "error of each call by itself; unset one of them";
+  if (!rules_apply(config)) return "";
+  for (const Rule& rule : rules)
+    if (const std::string bad =
+            refuse_algorithm(config, rule.algorithm, rule.bits.value_or(config.bits));
+        !bad.empty())
+      return bad;
+  return "";
+}
+
+std::string describe(const comm::Plan& plan) {
+  std::string text = plan.algorithm->name + (plan.hook == nullptr ? "" : ":" + *plan.hook);
+  if (plan.format.codec == kernels::Codec::quantized) {
+    text += plan.max_error > 0 ? ", relative L2 error up to " + fmt::format("{:g}", plan.max_error)
+                               : ", " + std::to_string(plan.format.bits) + " bits";
+    text += ", ";
+    text += plan.format.bucket == 0 ? "whole chunks"
+                                    : "buckets of " + std::to_string(plan.format.bucket);
+    text += plan.format.stochastic ? ", stochastic" : ", nearest";
+  }
+  if (plan.format.codec == kernels::Codec::packed)
+    text += ", " + HalfBits{}.text(plan.format.bits / 2.0) + " bits";
+  constexpr const char* hierarchies[] = {"", ", flat", ", leader", ", sharded"};
+  text += hierarchies[int(plan.hierarchy)];
+  return text + (plan.error_feedback ? ", error feedback" : "");
+}
+
+}  // namespace slimpi::algorithm

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Decides how a float sum is done. A rank that decides differently from the others deadlocks the
+// job, so all inputs are the same on every rank: the count, the options that were compared, and the
+// name of the communicator.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "algorithm/algorithm.h"
+#include "observe/statistics.h"
+#include "options/rules.h"
+
+namespace slimpi::algorithm {
+
+struct Decision {
+  bool take = false;                        // do the call with a plan; otherwise bypass
+  BypassReason reason = BypassReason::off;  // reason of the bypass
+  // One plan, or several. With several, the autotuner finds the fastest, with plain MPI as a
+  // candidate.
+  std::vector<comm::Plan> plans;
+};
+
+// Whether the rules decide about a communicator with these options.
+bool rules_apply(const Config& config);
+
+// The decision for calls that are not too small and whose first matching row is `rule`; null: none
+// matches. Not collective.
+Decision decide(const Config& config, const Rule* rule,
+                Collective collective = Collective::allreduce);
+
+// Whether some plan of a decision is expected to send fewer than so many bits a value.
+bool shortens(const Decision& decision, int bits);
+
+// The reason why this build cannot use these options; "" if it can.
+std::string refuse(const Config& config, const Rules& rules);
+
+// The plan as text, for the banner: "bytegrad, 8 bits, ...".
+std::string describe(const comm::Plan& plan);
+
+}  // namespace slimpi::algorithm

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What this process does in slimpi right now, for other processes to read: `slimpi-info --attach`.
+// One record for each call that slimpi takes, in a file in memory that a process of the same user
+// can open through /proc/PID/fd. A call that is left to MPI before slimpi has begun it has no
+// record; one that MPI does as a candidate or as a fallback has the state in_mpi.
+#pragma once
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "observe/trace.h"
+
+namespace slimpi {
+
+// What a call waits for.
+enum class WaitStage : std::uint32_t {
+  none,
+  new_communicator,
+  agreement,
+  reduce_scatter,
+  all_gather,
+  node_reduce_scatter,
+  node_all_gather,
+  node_barrier,
+  neighbor_exchange,
+  device,
+  mpi_finalize,  // no wait for others: the rank has called MPI_Finalize
+};
+const char* to_string(WaitStage stage);
+
+// The record of one call. Times are nanoseconds of CLOCK_MONOTONIC, which all processes of the
+// machine share.
+struct Activity {
+  enum class State : std::uint32_t { works, waits, in_mpi };
+  static constexpr std::size_t kAbsent = 16;
+
+  std::uint32_t version = 0;  // odd while the record is being written
+  std::uint32_t in_use = 0;
+  State state = State::works;
+  WaitStage stage = WaitStage::none;
+  std::int32_t rank = 0, size = 0;  // in the communicator
+  std::uint64_t communicator = 0;   // the number, the same on all its ranks; 0: not agreed yet
+  std::uint64_t call = 0, count = 0;
+  std::int64_t since = 0, waits_since = 0;
+  char name[48] = "";
+  char tensor[64] = "";  // the name (slimpi_describe_next), cut to this length; "": none
+  // Set once the wait was reported: the ranks not heard from, as many as fit.
+  std::uint32_t reported = 0, absent_count = 0;
+  std::array<std::int32_t, kAbsent> absent{};
+};
+
+struct ActivityFile {
+  static constexpr std::uint64_t kMagic = 0x3276746361706c73;  // "slpactv2" in memory
+  static constexpr const char* kName = "slimpi-activity";
+  static constexpr std::size_t kRecords = 16;
+
+  std::uint64_t magic = kMagic;
+  std::int32_t pid = 0, rank = -1, size = 0;  // rank and size in MPI_COMM_WORLD
+  std::int32_t stall = 0;                     // SLIMPI_STALL, in seconds
+  std::array<Activity, kRecords> records;
+};
+
+// Makes the file. Where the kernel refuses, the records are in memory that only this process has.
+void start_activity();
+void set_activity_rank(int rank, int size);
+
+// SLIMPI_STALL; 0: waits are not reported. May be read before start_activity.
+void set_stall_limit(std::chrono::seconds limit);
+std::chrono::seconds stall_limit();
+
+// The record of the calling thread's call from construction to destruction.
+class ActiveCall {
+ public:
+  struct Subject {
+    std::uint64_t communicator;
+    std::string_view name;
+    int rank, size;
+    std::uint64_t call, count;
+    int first = -1;  // rank in MPI_COMM_WORLD of the communicator's first rank; -1: not known
+    std::string_view tensor = {};
+  };
+  explicit ActiveCall(const Subject& subject);
+  ~ActiveCall();
+  ActiveCall(const ActiveCall&) = delete;
+  ActiveCall& operator=(const ActiveCall&) = delete;
+
+  // The innermost of the calling thread; null outside a call that slimpi takes.
+  static ActiveCall* current();
+
+  const Activity& record() const { return *record_; }
+  std::uint64_t call() const { return record_->call; }
+  std::uint64_t count() const { return record_->count; }
+  int first() const { return first_; }
+  // What the call sums, in so many bits, by which ranks find out that they sum different things:
+  // the low bits of the count, or of a tensor with a name a hash of name and count, with the
+  // highest bit set.
+  std::uint64_t sum_word(int bits) const;
+  void works();
+  void in_mpi();
+  void waits(WaitStage stage, std::chrono::steady_clock::time_point since);
+  void reported(std::span<const int> absent);
+
+  // For slices of the trace. Only the thread of the call uses it, and only while there is a trace.
+  struct Traced {
+    Trace::Message message;  // what the thread waited for since its last slice
+    std::uint8_t bits = 0;   // of a value between nodes; 0: not known
+  };
+  Traced traced;
+
+ private:
+  template <typename Change>
+  void write(Change change);
+
+  Activity own_;  // of a call that finds all records of the file in use
+  Activity* const record_;
+  const int first_;
+  const std::uint64_t tensor_;  // hash of the name; 0: none
+  ActiveCall* const outer_;
+};
+
+// "call 7 on MPI_COMM_WORLD (communicator 1, rank 0 of 4), 16384 floats, tensor layer1.weight"
+std::string describe_call(const Activity& record);
+
+// Of a rank whose sum_word() of so many bits differs from that of the thread's call: "rank 1 passes
+// 100 floats in call 7 on ...; all ranks must pass the same count", or that it sums another tensor.
+std::string describe_other_sum(int rank, std::uint64_t word, int bits);
+
+// "rank 3", "ranks 1, 2 and 5"; at most `most` are named.
+std::string describe_ranks(std::span<const int> ranks, std::size_t count,
+                           std::size_t most = Activity::kAbsent);
+
+}  // namespace slimpi

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Lines on stderr, each with the rank that logs it. Nothing is ever written to stdout.
+#pragma once
+#include <string_view>
+
+#include "options/option_types.h"
+
+namespace slimpi {
+
+// Microseconds that a launcher gets to forward a line before some rank ends the job.
+constexpr unsigned kTimeToForward = 200'000;
+
+// Sets the log level and the rank in each line (-1: not known yet).
+void set_log(LogLevel level, int rank);
+void set_log_rank(int rank);
+bool log_enabled(LogLevel level);
+
+// Writes "slimpi[rank] warning: text" in one writev(2), if the level is enabled. Allocates nothing.
+void log(LogLevel level, std::string_view text);
+
+inline void log_error(std::string_view text) {
+  log(LogLevel::error, text);
+}
+inline void log_warn(std::string_view text) {
+  log(LogLevel::warn, text);
+}
+inline void log_info(std::string_view text) {
+  log(LogLevel::info, text);
+}
+inline void log_debug(std::string_view text) {
+  log(LogLevel::debug, text);
+}
+
+// The same, but logs each text only once. Allocates nothing: what a rank logs before the ranks
+// agree must not keep it from agreeing.
+void log_once(LogLevel level, std::string_view text);
+
+// The same with ": " and the text of the thread's last failure behind the text.
+void log_failure_once(LogLevel level, std::string_view text);
+
+}  // namespace slimpi

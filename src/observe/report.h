@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The report at the end, as text or as JSON, and where it goes.
+#pragma once
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "observe/statistics.h"
+
+namespace slimpi {
+
+constexpr double in_seconds(std::uint64_t nanoseconds) {
+  return double(nanoseconds) * 1e-9;
+}
+
+// What the autotuner tried for buffers of from_bytes to 2 from_bytes - 1 bytes, and chose last.
+struct AutoChoice {
+  struct Candidate {
+    std::string name;
+    std::uint64_t calls, least;  // least: nanoseconds of the fastest call
+  };
+  std::uint64_t from_bytes = 0, decisions = 0;
+  std::string chosen;  // "" while candidates are on trial
+  std::vector<Candidate> candidates;
+};
+
+struct Report {
+  std::string version, mpi;
+  std::string algorithm;  // SLIMPI_ALGORITHM
+  std::string command, date;
+  double wall_seconds = 0;
+  std::vector<std::pair<std::string, std::string>> options;  // set by the user: name and value
+  std::vector<std::string> hosts;   // each once, in the order of their first rank
+  std::vector<std::string> codecs;  // names, in the order of UsedCodec; of bits: their number
+  std::vector<AutoChoice> choices;  // of the autotuner
+  std::vector<std::string> unmatched_rules;  // rows of SLIMPI_RULES that no call of rank 0 had
+  int ranks = 0, nodes = 0;
+  int ranks_counted =
+      0;       // ranks whose bytes are in `job`; fewer than ranks when no call spanned the job
+  Counts own;  // of rank 0: calls, seconds, buffers
+  Counts job;  // summed over the ranks: bytes
+  std::array<Errors, kSizeClasses> errors{};  // of rank 0's calls that SLIMPI_VERIFY checked
+  std::uint64_t most_scratch = 0;             // maximum of bytes held by this process at one time
+  std::uint64_t most_segments = 0,
+                most_segment_bytes = 0;  // maximum of shared memory mapped at one time
+};
+
+// All float sums of the job, in bytes between nodes: with plain MPI, and as they were done. What
+// MPI did itself counts in both with the bytes of an optimal allreduce.
+struct Totals {
+  double plain = 0, done = 0;
+  double compressed_share = 0;  // of `plain`: from 0 to 1
+};
+Totals totals_of(const Report& report);
+
+// Calls between nodes by what their values were sent as. Rank 0's.
+struct CallsBetweenNodes {
+  std::uint64_t compressed = 0, float32 = 0;
+};
+CallsBetweenNodes calls_between_nodes(const Report& report);
+
+// What the sums that slimpi did in float32 came to, in `counts` of the report.
+Share float32_of(const Report& report, const Counts& counts);
+
+// The most frequent reason why sums were not compressed, with sums that slimpi did inside one node
+// as single_node; empty where every call was compressed.
+std::optional<BypassReason> dominant_reason(const Counts& counts);
+
+// The next step where most calls have this reason; `command` is the program's.
+std::string advice_of(BypassReason reason, const std::string& command);
+
+// Tensor states that no second call used. A state that is dropped has a first and a second time
+// again.
+std::uint64_t states_never_reused(const Counts& counts);
+
+// The algorithms that compressed calls, joined by ", "; SLIMPI_ALGORITHM where there were none.
+std::string algorithms_of(const Report& report);
+
+std::string to_json(const Report& report);
+std::string to_text(const Report& report);
+
+// What SLIMPI_REPORT names. "stdout" or "-", and "stderr", are streams and get text. A file gets
+// text where its name ends in .txt or .log, else JSON.
+bool is_stream(const std::string& target);
+bool is_text(const std::string& target);
+
+// Why no file of this name can be written now, such as "No such file or directory"; "" if one can.
+std::string why_not_writable(const std::string& path);
+
+// Writes the report to `target`, the value of SLIMPI_REPORT.
+Status write_report(const Report& report, const std::string& target);
+
+// Writes a text to `target`, the value of the option `variable`.
+Status write_to(const std::string& target, const char* variable, const std::string& text);
+
+// For texts: "1.25 MiB", in units of 1024 as sizes are given; "1 call", "2 calls".
+std::string bytes_text(double value);
+std::string number_of(std::uint64_t number, const char* what);
+
+}  // namespace slimpi

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The types of option values. Each parser turns text into a value, describes for error messages
+// what it accepts, and formats equal values as equal texts.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace slimpi {
+
+enum class Rounding { nearest, stochastic };
+enum class Buffers { any, device, host };
+enum class Hierarchy { automatic, flat, leader, sharded };
+enum class Progress { calls, thread };
+enum class Peers { ring, shift_one, all };
+enum class Intra { automatic, nccl, shm, mpi };
+enum class DeviceUse { automatic, none };
+enum class CpuPath { automatic, generic, avx2, avx512 };
+enum class LogLevel { error, warn, info, debug };
+
+// The types of elements that slimpi can sum. SLIMPI_TYPES says which of them it does. What MPI
+// calls them, and how they become floats: call/element_type.h.
+enum class ElementType { float32, float64, float16, bfloat16 };
+struct ElementRow {
+  const char* name;  // in SLIMPI_TYPES and the report
+  unsigned bytes;
+};
+constexpr ElementRow kElementRows[] = {
+    {"float", 4}, {"double", 8}, {"float16", 2}, {"bfloat16", 2}};
+constexpr int kElementTypes = std::size(kElementRows);
+constexpr const ElementRow& row_of(ElementType type) {
+  return kElementRows[int(type)];
+}
+
+// A set of them.
+struct ElementTypes {
+  unsigned bits = 0;
+  bool has(ElementType type) const { return (bits >> int(type) & 1) != 0; }
+  void add(ElementType type) { bits |= 1u << int(type); }
+};
+
+// The functions of MPI that slimpi can take, with their nonblocking, persistent and large-count
+// forms. SLIMPI_CALLS says which of them it does.
+enum class Collective { allreduce, reduce_scatter };
+struct CollectiveRow {
+  const char* name;  // in SLIMPI_CALLS
+  unsigned phases;   // an optimal one sends (nodes - 1) / nodes of the vector so many times
+};
+constexpr CollectiveRow kCollectiveRows[] = {{"allreduce", 2}, {"reduce_scatter", 1}};
+constexpr int kCollectives = std::size(kCollectiveRows);
+constexpr const CollectiveRow& row_of(Collective collective) {
+  return kCollectiveRows[int(collective)];
+}
+
+// A set of them.
+struct Collectives {
+  unsigned bits = 0;
+  bool has(Collective collective) const { return (bits >> int(collective) & 1) != 0; }
+};
+
+// One tensor shape of SLIMPI_POWERSGD_SHAPES: a buffer of `count` elements is `rows` x `columns`.
+struct Shape {
+  std::uint64_t count, rows, columns;
+  bool operator==(const Shape&) const = default;
+};
+
+std::string_view trimmed(std::string_view text);  // without white space at either end
+std::string lower_case(std::string_view text);    // also trimmed
+
+// What line `number`, from 1, of a file of options or rules says, without white space at either
+// end: without its comment, which begins with a # at the start of the line or after white space,
+// and without the byte order mark that Windows editors write in front of the first line.
+std::string_view content_of_line(std::string_view line, int number);
+bool parse_integer(std::string_view text, std::uint64_t& value);
+
+// A number of bits: a whole one, or with a half: 2.5.
+struct HalfBits {
+  int low = 1, high = 16;
+  bool parse(std::string_view text, double& value) const;
+  std::string accepted() const;
+  std::string text(double value) const;
+};
+
+// A whole number from `low` to `high`.
+struct Integer {
+  std::int64_t low, high;
+  template <typename T>
+  bool parse(std::string_view text, T& value) const {
+    std::uint64_t parsed = 0;
+    if (!parse_integer(text, parsed) || parsed > std::uint64_t(high) || std::int64_t(parsed) < low)
+      return false;
+    value = T(parsed);
+    return true;
+  }
+  std::string accepted() const;
+  std::string text(std::uint64_t value) const { return std::to_string(value); }
+};
+
+// A number of bytes or elements, with K, M or G (powers of 1024). 0 is valid where `zero` is set.
+struct Size {
+  std::uint64_t low, high;
+  bool zero = false;
+  bool parse(std::string_view text, std::uint64_t& value) const;
+  std::string accepted() const;
+  std::string text(std::uint64_t value) const { return std::to_string(value); }
+};
+
+struct Boolean {
+  bool parse(std::string_view text, bool& value) const;
+  std::string accepted() const { return "1/0, y/n, yes/no, true/false, on/off"; }
+  std::string text(bool value) const { return value ? "1" : "0"; }
+};
+
+// A number above 0 and below 1.
+struct Fraction {
+  bool parse(std::string_view text, double& value) const;
+  std::string accepted() const { return "a number between 0 and 1, such as 1e-3"; }
+  std::string text(double value) const;
+};
+
+// Bits per second with a unit, powers of 1000: 1gbit, 500mbit, 2.5G. A number without a unit could
+// mean anything.
+struct Rate {
+  bool parse(std::string_view text, double& value) const;
+  std::string accepted() const { return "a rate such as 1gbit"; }
+  std::string text(double value) const;
+};
+
+// Any text, such as a path; `what` describes it in the documentation.
+struct Text {
+  const char* what;
+  bool parse(std::string_view text, std::string& value) const;
+  std::string accepted() const { return what; }
+  std::string text(const std::string& value) const { return value; }
+};
+
+// Where a text goes: stderr, stdout, or a file. Not what looks like a switch.
+struct Target {
+  bool parse(std::string_view text, std::string& value) const;
+  std::string accepted() const { return "stderr, stdout, or a file"; }
+  std::string text(const std::string& value) const { return value; }
+};
+
+// The algorithms of algorithms.def, auto and off.
+struct AlgorithmName {
+  bool parse(std::string_view text, std::string& value) const;
+  std::string accepted() const;
+  std::string text(const std::string& value) const { return value; }
+};
+
+// Names of element types with commas between, float among them: ranks that leave it out could not
+// agree on their options before a sum of floats.
+struct TypeNames {
+  bool parse(std::string_view text, ElementTypes& value) const;
+  std::string accepted() const;
+  std::string text(const ElementTypes& value) const;
+};
+
+// Names of collectives with commas between.
+struct CollectiveNames {
+  bool parse(std::string_view text, Collectives& value) const;
+  std::string accepted() const;
+  std::string text(const Collectives& value) const;
+};
+
+// COUNT=ROWSxCOLUMNS,...
+struct Shapes {
+  bool parse(std::string_view text, std::vector<Shape>& value) const;
+  std::string accepted() const {
+    return "COUNT=ROWSxCOLUMNS,... with ROWS x COLUMNS = COUNT, each COUNT once";
+  }
+  std::string text(const std::vector<Shape>& value) const;
+};
+
+// One of `names`, in the order of the enumerators of E.
+template <typename E>
+struct Choice {
+  std::initializer_list<const char*> names;
+  bool parse(std::string_view text, E& value) const {
+    int index = 0;
+    for (const char* name : names) {
+      if (lower_case(text) == name) {
+        value = static_cast<E>(index);
+        return true;
+      }
+      ++index;
+    }
+    return false;
+  }
+  std::string accepted() const {
+    std::string list;
+    for (const char* name : names) list += (list.empty() ? "" : ", ") + std::string(name);
+    return list;
+  }
+  std::string text(E value) const { return names.begin()[std::size_t(value)]; }
+};
+
+// A value that may be unset (empty text).
+template <typename Parser>
+struct Maybe {
+  Parser parser;
+  template <typename T>
+  bool parse(std::string_view text, std::optional<T>& value) const {
+    if (trimmed(text).empty()) {
+      value.reset();
+      return true;
+    }
+    T parsed{};
+    if (!parser.parse(text, parsed)) return false;
+    value = parsed;
+    return true;
+  }
+  std::string accepted() const { return parser.accepted(); }
+  template <typename T>
+  std::string text(const std::optional<T>& value) const {
+    return value ? parser.text(*value) : "";
+  }
+};
+
+}  // namespace slimpi

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// SLIMPI_RULES: the algorithm of a call, by its size and its communicator.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace slimpi {
+
+// One row: min_size max_size communicator algorithm bits. Sizes are bytes, max_size included.
+struct Rule {
+  std::uint64_t min_size = 0, max_size = UINT64_MAX;
+  std::string communicator;  // fnmatch pattern of its name (MPI_Comm_set_name); "*": any
+  std::string algorithm;     // a value of SLIMPI_ALGORITHM
+  std::optional<double> bits;
+  std::string where;  // "FILE:LINE: the row", for the report
+  // Whether a call of this process had the row; shared by the copies of a row.
+  std::shared_ptr<std::atomic<bool>> matched = std::make_shared<std::atomic<bool>>(false);
+};
+
+using Rules = std::vector<Rule>;
+
+// Appends the rows of `text` to `rules`. `where` names the source in errors. Returns "" or the
+// error.
+std::string parse_rules(std::string_view text, const std::string& where, Rules& rules);
+
+// Appends the rows of the file `path`, the value of the option `option`. Returns "" or the error.
+std::string read_rules(const std::string& path, const char* option, Rules& rules);
+
+// Where the rows are that no call of this process had.
+std::vector<std::string> unmatched(const Rules& rules);
+
+// Whether a row is for communicators called `name`.
+bool is_for(const Rule& rule, const std::string& name);
+
+// The rows that can match on the communicator called `name`, as text that the ranks compare.
+std::string describe(const Rules& rules, const std::string& name);
+
+}  // namespace slimpi

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "algorithm/policy.h"
+
+#include "config.h"
+
+#include <string.h>
+
+#include "tests/helper/cmocka_cxx.h"
+
+using namespace slimpi;
+using algorithm::decide;
+
+namespace {
+
+Config config_of(std::initializer_list<std::pair<const char*, const char*>> values,
+                 Source source = Source::environment) {
+  Config config;
+  for (const auto& [name, value] : values)
+    assert_string_equal(config.set(name, value, source).c_str(), "");
+  return config;
+}
+
+void defaults_come_from_the_algorithm(void**) {
+  const auto nearest = decide(Config(), nullptr);
+  assert_string_equal(nearest.plans.front().algorithm->name, "bytegrad");
+  assert_false(nearest.plans.front().format.stochastic);
+  const auto stochastic = decide(config_of({{"algorithm", "qsgd"}}), nullptr);
+  assert_true(stochastic.plans.front().format.stochastic);
+  assert_true(stochastic.plans.front().hierarchy == Hierarchy::flat);
+  const Config forced = config_of({{"algorithm", "qsgd"}, {"rounding", "nearest"}});
+  assert_false(decide(forced, nullptr).plans.front().format.stochastic);
+}
+
+void off_and_auto(void**) {
+  assert_true(decide(config_of({{"algorithm", "off"}}), nullptr).reason == BypassReason::off);
+  const auto choice = decide(config_of({{"algorithm", "auto"}}), nullptr);
+  assert_true(choice.plans.size() > 1);
+  for (const comm::Plan& plan : choice.plans) assert_true(plan.algorithm->same_bytes);
+  const Config bounded = config_of({{"algorithm", "auto"}, {"max_error", "1e-2"}});
+  for (const comm::Plan& plan : decide(bounded, nullptr).plans)
+    assert_true(plan.algorithm->exact || plan.max_error > 0);
+}
+
+void an_info_key_wins_over_rules(void**) {
+  const Config config = config_of({{"algorithm", "bf16"}}, Source::info);
+  Rule off;
+  off.algorithm = "off";
+  assert_true(decide(Config(), &off).reason == BypassReason::rule);
+  const auto decision = decide(config, &off);
+  assert_true(decision.take);
+  assert_string_equal(decision.plans.front().algorithm->name, "bf16");
+}
+
+void bad_rows_name_file_line_and_word(void**) {
+  Rules rules;
+  assert_string_equal(parse_rules("\n1 2 3\n", "r", rules).c_str(),
+                      "r:2: a row is: min_size max_size communicator algorithm bits; off needs no "
+                      "bits");
+  rules.clear();
+  assert_string_equal(parse_rules("* 1M * off\n* * * off *\n* * * off 4", "r", rules).c_str(), "");
+  for (const Rule& rule : rules) assert_false(rule.bits.has_value());
+  assert_int_equal(rules.size(), 3);
+  assert_non_null(strstr(parse_rules("* * * fp16", "r", rules).c_str(), "r:1: a row is"));
+  // Comments and a byte order mark as in configuration files.
+  rules.clear();
+  assert_string_equal(
+      parse_rules("\xef\xbb\xbf* * a#b hook:/a#b.so * # c\n#d\n", "r", rules).c_str(), "");
+  assert_int_equal(rules.size(), 1);
+  assert_string_equal(rules[0].communicator.c_str(), "a#b");
+  assert_string_equal(rules[0].algorithm.c_str(), "hook:/a#b.so");
+  assert_non_null(strstr(parse_rules("* * * bytegrad 17", "r", rules).c_str(), "bits 17"));
+  assert_non_null(strstr(parse_rules("* * * magic *", "r", rules).c_str(), "magic"));
+  assert_non_null(strstr(parse_rules("2M 1M * off *", "r", rules).c_str(), "max_size"));
+}
+
+void what_cannot_run_is_refused(void**) {
+  assert_string_equal(algorithm::refuse(Config(), {}).c_str(), "");
+#ifdef WITH_NCCL
+  const char* const nccl = "";
+#else
+  const char* const nccl =
+      "SLIMPI_INTRA=nccl is not in this build of slimpi; accepted: auto, shm, mpi";
+#endif
+  assert_string_equal(algorithm::refuse(config_of({{"intra", "nccl"}}), {}).c_str(), nccl);
+  assert_non_null(strstr(
+      algorithm::refuse(config_of({{"algorithm", "powersgd"}, {"max_error", "0.1"}}), {}).c_str(),
+      "SLIMPI_MAX_ERROR cannot be combined with powersgd"));
+}
+
+// In the option, in a row of the rules that has bits, and in one that has not.
+void half_bits_are_for_packed(void**) {
+  const auto refused = [](const char* algorithm, const char* bits, const char* rows) {
+    Rules rules;
+    assert_string_equal(parse_rules(rows, "r", rules).c_str(), "");
+    const Config config = config_of({{"algorithm", algorithm}, {"bits", bits}});
+    return algorithm::refuse(config, rules).find("SLIMPI_BITS=2.5 cannot be combined with ") == 0;
+  };
+  for (const char* algorithm : {"bytegrad", "qsgd", "fp16", "auto"})
+    assert_true(refused(algorithm, "2.5", ""));
+  assert_false(refused("packed", "2.5", ""));
+  assert_false(refused("off", "2.5", ""));
+  assert_false(refused("bytegrad", "2", "* * * packed 2.5"));
+  assert_true(refused("packed", "2.5", "* * * bytegrad *"));
+  assert_true(refused("packed", "2", "* * * bytegrad 2.5"));
+  const algorithm::Decision decision =
+      algorithm::decide(config_of({{"algorithm", "packed"}, {"bits", "2.5"}}), nullptr);
+  assert_int_equal(decision.plans.front().format.bits, 5);
+  assert_string_equal(algorithm::describe(decision.plans.front()).c_str(),
+                      "packed, 2.5 bits, sharded");
+}
+
+void results_have_files_of_their_own(void**) {
+  const auto refused = [](const char* report, const char* trace) {
+    return algorithm::refuse(config_of({{"report", report}, {"trace", trace}}), {});
+  };
+  assert_string_equal(refused("out", "out").c_str(),
+                      "SLIMPI_REPORT and SLIMPI_TRACE name the same file, out; give each a file of "
+                      "its own");
+  assert_non_null(
+      strstr(algorithm::refuse(config_of({{"trace", "out"}, {"estimate", "out"}}), {}).c_str(),
+             "SLIMPI_ESTIMATE and SLIMPI_TRACE"));
+  assert_string_equal(refused("out", "out2").c_str(), "");
+  assert_string_equal(refused("/dev/null", "/dev/null").c_str(), "");
+  assert_string_equal(
+      algorithm::refuse(config_of({{"report", "stderr"}, {"estimate", "stderr"}}), {}).c_str(), "");
+}
+
+}  // namespace
+
+int main() {
+  const CMUnitTest tests[] = {
+      cmocka_unit_test(defaults_come_from_the_algorithm),
+      cmocka_unit_test(off_and_auto),
+      cmocka_unit_test(an_info_key_wins_over_rules),
+      cmocka_unit_test(bad_rows_name_file_line_and_word),
+      cmocka_unit_test(what_cannot_run_is_refused),
+      cmocka_unit_test(half_bits_are_for_packed),
+      cmocka_unit_test(results_have_files_of_their_own),
+  };
+  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
+}
