@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/planes.h"
 #include "kernels/cpu/tiles.h"
+#include "kernels/cpu/vectors.h"
 
 namespace slimpi::kernels {
 namespace {
@@ -142,18 +143,15 @@ void add_packed(const PackedTile& tile, std::size_t first, std::size_t n, const 
 // What an encoder knows of a tile before it rounds values.
 struct PackedPlan {
   PackedHeader header;
+  FoundExtremes extremes[kMostBuckets];
   std::uint16_t numbers[kMostBuckets];   // of the scales
   std::uint8_t bytes[kMostBuckets + 4];  // of the buckets; zeros up to a multiple of 4
   PackedTable table;
 };
 
-SLIMPI_HD std::uint16_t number_of(const float* from, std::size_t n) {
-  BucketExtremes extremes;
-  for (std::size_t i = 0; i < n; ++i) include(extremes, bits_of(from[i]));
-  return scale_number(extremes);
-}
-SLIMPI_HD std::uint16_t number_at(const float* from, std::size_t i, std::size_t n) {
-  return i + kPackedBucket <= n ? number_of(from + i, kPackedBucket) : number_of(from + i, n - i);
+// The extremes of the bucket that begins at element i of a tile of n.
+SLIMPI_HD FoundExtremes extremes_at(const float* from, std::size_t i, std::size_t n) {
+  return i + kPackedBucket <= n ? bucket_extremes(from + i) : extremes_of(from + i, n - i);
 }
 
 // Units of buckets of which `count` has the number by scale.
@@ -164,12 +162,14 @@ std::uint32_t units_with(const std::uint16_t* count, std::int32_t detail) {
   return (std::uint32_t)units;
 }
 
-// Makes all of the plan from the numbers.
+// Makes all of the plan from the extremes.
 void make_plan(const Format& format, std::size_t n, PackedPlan& plan) {
   const std::size_t buckets = packed_buckets(n);
   const std::uint32_t room = packed_units(format, n);
   std::uint32_t most = 0;
   for (std::size_t bucket = 0; bucket < buckets; ++bucket) {
+    const auto [high, low] = plan.extremes[bucket];
+    plan.numbers[bucket] = scale_number({high, low});
     const std::uint32_t number = finite_number(plan.numbers[bucket]);
     most = most > number ? most : number;
   }
@@ -205,11 +205,15 @@ struct BucketValues {
 };
 
 template <int width>
-[[gnu::noinline]] void encode_levels_of(const PackedScale& scale, const BucketValues& values,
-                                        std::byte* out) {
+[[gnu::noinline]] void encode_levels_of(float step, float inverse_step, std::uint8_t byte,
+                                        const BucketValues& values, std::byte* out) {
+  const PackedScale scale = packed_scale(step, inverse_step, byte, width);
   BucketLevels<LevelOf<width>> levels;
   const auto& [in, residual, decoded] = values;
-  to_nearest_levels(scale, in, kPackedBucket, levels.level);
+  if constexpr (width <= kBits<Narrow>)
+    to_bucket_levels(scale, in, levels.level);
+  else
+    to_nearest_levels(scale, in, kPackedBucket, levels.level);
   if (residual != nullptr && decoded != nullptr)
     subtract_levels(scale, levels.level, in, kPackedBucket, residual, decoded);
   else if (residual != nullptr)
@@ -228,8 +232,7 @@ SLIMPI_HD std::byte* encode_packed_bucket(const PackedPlan& plan, std::size_t bu
   const std::uint8_t width = plan.table.width[row];
   if (width != 0) {
     const float inverse = inverse_step_of(plan.header.base, byte & 0x7f, width);
-    kEncodeBucket.of[width - 1](packed_scale(plan.table.step[row], inverse, byte, width), values,
-                                out);
+    kEncodeBucket.of[width - 1](plan.table.step[row], inverse, byte, values, out);
   } else if (byte == kNonfiniteBucket) {  // the residual stays
     if (values.decoded != nullptr) fill_nan(values.decoded, kPackedBucket);
   } else if (values.decoded != nullptr) {  // all is lost, and is in the residual already
@@ -249,7 +252,7 @@ void add_residuals(const Format& format, const float* in, float* residual, std::
     const float limit =
         residual_limit(plan.table.step[row], greatest_of_number(plan.numbers[bucket]));
     add_residual(in + i, limit, bucket_at(i, n), residual + i);
-    plan.numbers[bucket] = number_at(residual, i, n);
+    plan.extremes[bucket] = extremes_at(residual, i, n);
   }
   make_plan(format, n, plan);
 }
@@ -261,7 +264,7 @@ void encode_packed(const Format& format, const float* in, float* residual, std::
                    float* decoded, const float* upcoming, std::byte* out) {
   PackedPlan plan;
   for (std::size_t i = 0; i < n; i += kPackedBucket)
-    plan.numbers[i / kPackedBucket] = number_at(in, i, n);
+    plan.extremes[i / kPackedBucket] = extremes_at(in, i, n);
   make_plan(format, n, plan);
   if (residual != nullptr) add_residuals(format, in, residual, n, plan);
   const float* const from = residual == nullptr ? in : residual;
