@@ -154,11 +154,29 @@ SLIMPI_HD FoundExtremes extremes_at(const float* from, std::size_t i, std::size_
   return i + kPackedBucket <= n ? bucket_extremes(from + i) : extremes_of(from + i, n - i);
 }
 
-// Units of buckets of which `count` has the number by scale.
-std::uint32_t units_with(const std::uint16_t* count, std::int32_t detail) {
+// The buckets of a tile that are not zeros, by pairs of scales, 2k and 2k + 1, which have the same
+// widths.
+struct ScaleCounts {
+  static constexpr std::uint32_t kPairs = (kScales + 1) / 2;
+  std::int32_t of_pair[kPairs];
+};
+// Neighbors often have the same scale; two counts in turn do not wait for each other.
+void count_scales(const std::uint8_t* bytes, std::size_t buckets, ScaleCounts& counts) {
+  std::int32_t count[2 * PackedTable::kFiner] = {};
+  for (std::size_t bucket = 0; bucket < buckets; ++bucket)
+    ++count[bucket % 2 * PackedTable::kFiner + (bytes[bucket] & 0x7f)];
+  count[0] = count[PackedTable::kFiner] = 0;
+  for (std::uint32_t pair = 0; pair < ScaleCounts::kPairs; ++pair) {
+    const std::int32_t* const even = count + 2 * pair;
+    const std::int32_t* const odd = even + PackedTable::kFiner;
+    counts.of_pair[pair] = even[0] + even[1] + odd[0] + odd[1];
+  }
+}
+// The units that they take.
+std::uint32_t units_with(const ScaleCounts& counts, std::int32_t detail) {
   std::int32_t units = 0;
-  for (std::uint32_t scale = 0; scale <= kScales; ++scale)
-    units += count[scale] * width_of((std::uint8_t)scale, detail);
+  for (std::uint32_t pair = 0; pair < ScaleCounts::kPairs; ++pair)
+    units += counts.of_pair[pair] * width_of((std::uint8_t)(2 * pair + 1), detail);
   return (std::uint32_t)units;
 }
 
@@ -166,28 +184,26 @@ std::uint32_t units_with(const std::uint16_t* count, std::int32_t detail) {
 void make_plan(const Format& format, std::size_t n, PackedPlan& plan) {
   const std::size_t buckets = packed_buckets(n);
   const std::uint32_t room = packed_units(format, n);
-  std::uint32_t most = 0;
   for (std::size_t bucket = 0; bucket < buckets; ++bucket) {
     const auto [high, low] = plan.extremes[bucket];
     plan.numbers[bucket] = scale_number({high, low});
-    const std::uint32_t number = finite_number(plan.numbers[bucket]);
+  }
+  std::int32_t most = 0;  // signed: g++ 12 makes no vectors of the other
+  for (std::size_t bucket = 0; bucket < buckets; ++bucket) {
+    const auto number = (std::int32_t)finite_number(plan.numbers[bucket]);
     most = most > number ? most : number;
   }
-  const std::uint32_t base = base_for(most);
+  const std::uint32_t base = base_for((std::uint32_t)most);
   for (std::size_t bucket = 0; bucket < buckets; ++bucket)
     plan.bytes[bucket] = scale_byte(plan.numbers[bucket], base);
   for (std::size_t bucket = buckets; bucket % 4 != 0; ++bucket) plan.bytes[bucket] = 0;
-  // Neighbors often have the same scale; two counts in turn do not wait for each other.
-  std::uint16_t count[2 * PackedTable::kFiner] = {};
-  for (std::size_t bucket = 0; bucket < buckets; ++bucket)
-    ++count[bucket % 2 * PackedTable::kFiner + (plan.bytes[bucket] & 0x7f)];
-  for (std::uint32_t scale = 0; scale <= kScales; ++scale)
-    count[scale] = (std::uint16_t)(count[scale] + count[PackedTable::kFiner + scale]);
+  ScaleCounts counts;
+  count_scales(plan.bytes, buckets, counts);
   const std::int32_t detail =
-      most_detail([&](std::int32_t tried) { return units_with(count, tried) <= room; });
+      most_detail([&](std::int32_t tried) { return units_with(counts, tried) <= room; });
   plan.header = {(std::uint16_t)base, (std::int16_t)detail, 0, 0};
   fill_table(plan.header, plan.table);
-  std::uint32_t units = units_with(count, detail);
+  std::uint32_t units = units_with(counts, detail);
   std::size_t finer = 0;
   for (; finer < buckets; ++finer) {
     const std::uint8_t* const width = plan.table.width + (plan.bytes[finer] & 0x7f);
