@@ -25,16 +25,18 @@ double most_steps(const kernels::Format& format) {
   return format.stochastic ? 2 + 2 / last_level : 1.5 + 1 / last_level;
 }
 
-// From kernels/math/packed.h, with W = floor(bits) - 1. A tile has room for W bits in each of its
-// buckets, so the one with the greatest scale t has W at least: else a level of detail more would
-// fit. A scale s has a bit less for each two octaves below t, and the rounding of scales and widths
-// costs a bit and less than 0.05, so that a step is at most 2^(2.05 - W) sqrt(s t), and not more
-// than 2 s. With 16 bits it is 2^-15 s. Buckets of more than 15.7 octaves below t become zeros, and
-// their step is below 2^-14 t. A bucket loses no more than its scale.
+// From kernels/math/packed.h, with b = floor(bits). A tile has room for b - 1 bits in each of its
+// buckets. With a level of detail more they do not fit, so some bucket has b bits then, and so has
+// the one with the greatest scale t: its level is at most an eighth of a bit short of b. A scale s
+// has a sixteenth of a bit less for each of the numbers between it and t, of which an octave has 8;
+// the steps of these numbers and of the width cost less than 7/8 + 0.11 of a bit. So a step is at
+// most 2^(2.11 - b) sqrt(s t), and not more than 2 s. With 16 bits it is 2^-15 s. Buckets of more
+// than 15.7 octaves below t become zeros, and their step is below 2^-14 t. A bucket loses no more
+// than its scale.
 double most_packed_error(const kernels::Format& format, double bucket, double tile, bool feedback) {
   const double scale = 1.125 * bucket, top = 1.125 * tile;
   const auto step = [&](double s, double t) {
-    return std::exp2(3.05 - format.bits / 2) * std::sqrt(s) * std::sqrt(t) + 0x1p-15 * s;
+    return std::exp2(2.11 - format.bits / 2) * std::sqrt(s) * std::sqrt(t) + 0x1p-15 * s;
   };
   if (!feedback)
     return std::min(scale, step(scale, top) + 0x1p-15 * top + 0x1p-110) +

@@ -155,7 +155,7 @@ class Program {
     const double k = draws ? 2 + 2 / levels : 1.5 + 1 / levels;
     const double quantized = k * (steps * (1 + 2 * k / levels) + own);
     // A step of packed, and what is rounded with it; of the greatest magnitude.
-    const double share = std::min(2.25, 1.125 * std::exp2(3.05 - row_.bits) + 0x1p-13);
+    const double share = std::min(2.25, 1.125 * std::exp2(2.11 - row_.bits) + 0x1p-13);
     const double sent = share * greatest * (2 + share);
     const double total = std::max(-*least, *most) + sent;
     double worst = 0;
