@@ -63,9 +63,8 @@ void take_key(Runtime& runtime, comm::Communicator& communicator, const std::str
     if (!same || row_of(option).scope == Scope::contents) communicator.options_changed();
     return;
   }
-  const std::string text = communicator.config().set(option, value, Source::info);
-  if (runtime.config.strict) end_job(runtime, communicator, text + " (SLIMPI_STRICT=1)");
-  if (communicator.rank() == 0) log_once(LogLevel::warn, text);
+  if (communicator.rank() == 0)
+    log_once(LogLevel::warn, communicator.config().set(option, value, Source::info));
 }
 
 }  // namespace

@@ -156,22 +156,17 @@ std::string info_key_option(std::string_view key) {
 
 Loaded load_config(const Environment& environment) {
   Loaded loaded;
-  std::vector<std::string> unknown;
   for (const auto& [variable, value] : environment) {
     const std::string name = lower_case(std::string_view(variable).substr(7));
     if (!is_option(name) || variable != spelled(name, Source::environment)) {
-      unknown.push_back(unknown_name(variable, name, Source::environment));
+      loaded.warnings.push_back(unknown_name(variable, name, Source::environment));
       continue;
     }
     const std::string error = loaded.config.set(name, value, Source::environment);
     if (!error.empty() && loaded.error.empty()) loaded.error = error;
   }
   if (loaded.error.empty() && loaded.config.config)
-    loaded.error = read_file(*loaded.config.config, loaded.config, unknown);
-  if (loaded.error.empty() && loaded.config.strict && !unknown.empty())
-    loaded.error = unknown.front() + " (SLIMPI_STRICT=1)";
-  else
-    loaded.warnings = std::move(unknown);
+    loaded.error = read_file(*loaded.config.config, loaded.config, loaded.warnings);
   return loaded;
 }
 

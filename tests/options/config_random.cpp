@@ -46,7 +46,7 @@ std::string any_bytes(std::size_t most) {
 std::string random_name() {
   static const std::vector<std::string> odd = {"",      "config",      "bit",       "slimpi_bits",
                                                "=",     "SLIMPI_BITS", "bits bits", "\xc3\xa9",
-                                               "#bits", "hook:/a.so",  "-",         "strict"};
+                                               "#bits", "hook:/a.so",  "-",         "bitz"};
   std::string name = below(4) == 0 ? among(odd) : std::string(among(option_rows()).name);
   if (below(10) == 0) std::transform(name.begin(), name.end(), name.begin(), ::toupper);
   if (below(20) == 0) name = any_bytes(30);

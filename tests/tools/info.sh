@@ -104,7 +104,7 @@ expect "$("$info" --topolgy 2>&1)" "slimpi-info: --topolgy is not an option; did
 holds "the help has no word of the parser" sh -c "! \"\$0\" --help | grep -q Excludes" "$info"
 holds "the help names every option" sh -c "\"\$0\" --help | grep -q -- --topology" "$info"
 holds "without arguments: version and options" \
-  sh -c "\"\$0\" | grep -q '^slimpi ' && \"\$0\" | grep -q SLIMPI_STRICT" "$info"
+  sh -c "\"\$0\" | grep -q '^slimpi ' && \"\$0\" | grep -q SLIMPI_CONFIG" "$info"
 
 # Topologies of invented machines.
 unset HWLOC_COMPONENTS

@@ -31,7 +31,7 @@ std::vector<Group> groups() {
       {"Machine", {"device", "cpu"}},
       {"Output",
        {"log", "report", "trace", "verify", "stall", "timeout", "estimate", "wire", "nodes"}},
-      {"Option sources", {"config", "strict"}},
+      {"Option sources", {"config"}},
   };
 }
 
