@@ -118,10 +118,8 @@ Status open_state(comm::Call& call, const Matrices& matrices, bool on_device, fl
   if (call.plan.error_feedback)
     SLIMPI_TRY(call.state->open({comm::StateArray::low_rank_error}, call.count, there,
                                 on_device ? call.stream : nullptr, statistics, error));
-  if (call.communicator.config().powersgd_warm_start)
-    SLIMPI_TRY(call.state->open({comm::StateArray::factor}, matrices.q, host, nullptr, statistics,
-                                last_q));
-  return Status::ok;
+  return call.state->open({comm::StateArray::factor}, matrices.q, host, nullptr, statistics,
+                          last_q);
 }
 
 LowRankStep::LowRankStep(comm::Call& call, const Matrices& matrices, bool on_device,
@@ -224,9 +222,9 @@ const float* LowRankStep::load_part(const Matrix& matrix, const Part& part, int*
 // avoid overflow and underflow with very large and very small matrices.
 void LowRankStep::start_q(const Matrix& matrix) {
   float* const q = q_ + matrix.q;
-  if (last_q_ != nullptr) std::memcpy(q, last_q_ + matrix.q, matrix.q_floats() * sizeof(float));
+  std::memcpy(q, last_q_ + matrix.q, matrix.q_floats() * sizeof(float));
   for (int k = 0; k < matrix.rank; ++k) {
-    if (last_q_ != nullptr && orthonormalize_vector(q, matrix.columns, k, vector_)) continue;
+    if (orthonormalize_vector(q, matrix.columns, k, vector_)) continue;
     // A rank number never has the top bit set, so no random stream of a rank is the same as this
     // one. All buffers have it: a buffer's numbers depend on no other buffer of the program.
     constexpr std::uint32_t kStream = 0x80000000;
@@ -327,7 +325,7 @@ Status LowRankStep::finish() {
                       matrix.count, out_ + matrix.first, on_.stream);
   }
   SLIMPI_TRY(spread_exact_parts());
-  if (last_q_ != nullptr) std::memcpy(last_q_, q_, matrices_.q * sizeof(float));
+  std::memcpy(last_q_, q_, matrices_.q * sizeof(float));
   return Status::ok;
 }
 

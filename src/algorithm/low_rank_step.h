@@ -70,7 +70,7 @@ Status sum_uncompressed(const comm::Call& call, const device::Location& location
                         float* out, std::uint64_t count, std::uint64_t number);
 
 // Gets the arrays of the tensor state: all Q in host memory, the residual in the memory of the
-// device that makes the products. Null for an array that the options do not need.
+// device that makes the products. *error is null without error feedback.
 Status open_state(comm::Call& call, const Matrices& matrices, bool on_device, float** error,
                   float** last_q);
 
@@ -113,7 +113,7 @@ class LowRankStep {
   const TileSize tile_size_;
   const float* in_;
   float* out_;
-  float *error_ = nullptr, *last_q_ = nullptr;  // arrays of the tensor state; null if not kept
+  float *error_ = nullptr, *last_q_ = nullptr;  // arrays of the tensor state; see open_state()
   std::pmr::vector<float> residual_factors_;    // of the residual's matrices; none without it
   double *vector_, *norms_;
   float *p_, *others_, *q_;          // the exact parts follow all P: one exchange sums both

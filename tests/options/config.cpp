@@ -53,7 +53,6 @@ void defaults(void**) {
   assert_int_equal(config.bucket, 512);
   assert_int_equal(config.min_size, 65536);
   assert_int_equal(config.interval, 1);
-  assert_true(config.powersgd_warm_start);
   assert_true(config.log == LogLevel::warn);
   assert_true(config.hierarchy == Hierarchy::automatic);
   assert_false(config.rounding.has_value());
@@ -140,7 +139,7 @@ void same_value_same_text(void**) {
                 {"max_error", "0.001", "1e-3", "0.001"},
                 {"error_feedback", "ON", "y", "1"},
                 {"error_feedback", "", " ", ""},
-                {"powersgd_warm_start", "no", "0", "0"},
+                {"error_feedback", "no", "0", "0"},
                 {"hierarchy", "Sharded", "sharded", "sharded"},
                 {"rounding", "STOCHASTIC", "stochastic ", "stochastic"},
                 {"algorithm", "QSGD", "qsgd", "qsgd"},

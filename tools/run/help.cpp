@@ -27,7 +27,7 @@ std::vector<Group> groups() {
       {"Nodes and peers",
        {"hierarchy", "ranks_per_node", "intra", "peers", "interval", "progress"}},
       {"State of buffers", {"calls_per_step"}},
-      {"Low rank", {"powersgd_rank", "powersgd_warm_start", "powersgd_shapes"}},
+      {"Low rank", {"powersgd_rank", "powersgd_shapes"}},
       {"Machine", {"device", "cpu"}},
       {"Output",
        {"log", "report", "trace", "verify", "stall", "timeout", "estimate", "wire", "nodes"}},
