@@ -152,9 +152,6 @@ void Runtime::start(Loaded loaded) {
         option_error = "SLIMPI_ESTIMATE=" + *config.estimate + " cannot be written: " + why;
   }
   device::set_device_use(config.device);
-  if (device::use_cpu_path(config.cpu) != Status::ok && option_error.empty())
-    option_error = "SLIMPI_CPU=" + config.given[std::size_t(Option::cpu)].text +
-                   " cannot be used: this machine or build lacks it; SLIMPI_CPU=auto chooses";
   if (!option_error.empty() && world_) end_job(mpi::abi.comm_world);
   if (config.trace) Trace::start();
   if (config.estimate) CallEstimate::start(api, config);

@@ -119,7 +119,7 @@ struct Device {
   // Makes work queued later on `stream` wait for `event` of `other`.
   Status (*wait_event)(Stream* stream, Stream* other, std::uint64_t event);
 
-  // The arithmetic for this memory. The host row's is chosen by use_cpu_path().
+  // The arithmetic for this memory. The host row's is the best that the CPU can run.
   const kernels::Kernels* (*kernels)();
 
   // The PCI bus id of the GPU at the location, such as "0000:3b:00.0"; null where there is none.
@@ -152,11 +152,6 @@ struct DeviceStream {
 
 // The row for ordinary memory.
 const Device& host();
-
-// Sets the code path of the host's kernels. Before the first call it is automatic: the best that
-// the CPU can run. Returns `unsupported`, and changes nothing, for a path that this build lacks or
-// this CPU cannot run.
-Status use_cpu_path(CpuPath path);
 
 // Where the memory at `pointer` lies; the host's where no other row owns it. Costs nothing while
 // the process has not loaded a GPU driver, and one query of the driver afterwards.

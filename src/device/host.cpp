@@ -3,11 +3,8 @@
 
 #include <sys/mman.h>
 
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <string>
-#include <utility>
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -22,8 +19,6 @@ namespace {
 
 constexpr std::size_t kAlignment = 256;
 constexpr std::size_t kHugePage = std::size_t(2) << 20;
-
-std::atomic<const kernels::Kernels*> g_kernels{nullptr};
 
 bool locate_in_host(const void*, Location*) {
   return true;
@@ -100,37 +95,17 @@ Status wait_event(Stream*, Stream*, std::uint64_t) {
   return Status::ok;
 }
 
-const kernels::Kernels* chosen_kernels() {
-  const kernels::Kernels* found = g_kernels.load(std::memory_order_relaxed);
-  if (found != nullptr) return found;
-  const kernels::Kernels* best = kernels::cpu_kernels(CpuPath::automatic);
-  // Another thread may have called use_cpu_path() meanwhile; its choice stands.
-  return g_kernels.compare_exchange_strong(found, best) ? best : found;
+const kernels::Kernels* best_kernels() {
+  static const kernels::Kernels* const best = kernels::cpu_kernels(CpuPath::automatic);
+  return best;
 }
 
 }  // namespace
 
-Status use_cpu_path(CpuPath path) {
-  const kernels::Kernels* found = kernels::cpu_kernels(path);
-  if (found == nullptr) {
-    std::string usable;
-    for (const auto& [candidate, name] : {std::pair{CpuPath::generic, "generic"},
-                                          {CpuPath::avx2, "avx2"},
-                                          {CpuPath::avx512, "avx512"}})
-      if (kernels::usable(candidate)) usable += (usable.empty() ? "" : ", ") + std::string(name);
-    return fail(Status::unsupported,
-                "SLIMPI_CPU names a code path that this CPU or build does not "
-                "have; it has: auto, " +
-                    usable);
-  }
-  g_kernels = found;
-  return Status::ok;
-}
-
 const Device& host() {
   static constexpr Device row = [] {
     Device host = {"host",       false, locate_in_host, allocate, release,    open_stream,
-                   close_stream, copy,  record,         query,    wait_event, chosen_kernels};
+                   close_stream, copy,  record,         query,    wait_event, best_kernels};
     host.copy_nontemporal = copy_nontemporal;
     return host;
   }();

@@ -20,7 +20,6 @@ enum class Progress { calls, thread };
 enum class Peers { ring, shift_one, all };
 enum class Intra { automatic, nccl, shm, mpi };
 enum class DeviceUse { automatic, none };
-enum class CpuPath { automatic, generic, avx2, avx512 };
 enum class LogLevel { error, warn, info, debug };
 
 // The types of elements that slimpi can sum. SLIMPI_TYPES says which of them it does. What MPI

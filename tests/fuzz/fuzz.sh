@@ -9,30 +9,17 @@ need_library
 export UCX_LOG_LEVEL=error
 program=$top_builddir/tests/fuzz/fuzz
 
-# One job on unlike CPUs.
-cat >unlike <<'E2'
-#!/bin/sh
-case $((PMI_RANK % 3)) in
-  0) export SLIMPI_CPU=generic ;;
-  1) ! grep -q avx2 /proc/cpuinfo || export SLIMPI_CPU=avx2 ;;
-esac
-exec "$@"
-E2
-chmod +x unlike
-
 # fuzz RANKS SEED STEPS 'NAME=VALUE...' 'WORD...': names without SLIMPI_; leaves the digest of the
-# results in $digest. The name CPU=unlike gives ranks other code paths.
+# results in $digest.
 fuzz() {
   ranks=$1 seed=$2 steps=$3 options=$4 words=$5
   what="$ranks ranks, seed $seed, $steps steps, $options $words"
   (
     for option in $options; do
-      if [ "$option" = CPU=unlike ]; then program="$work/unlike $program"; else
-        case $option in
-          FUZZ_*) export "${option?}" ;;
-          *) export "SLIMPI_$option" ;;
-        esac
-      fi
+      case $option in
+        FUZZ_*) export "${option?}" ;;
+        *) export "SLIMPI_$option" ;;
+      esac
     done
     # shellcheck disable=SC2086
     under "$ranks" $program "$seed" "$steps" $words || {
@@ -79,7 +66,7 @@ draw_row() {
     1) options="$options HIERARCHY=leader BITS=3" ;;
     2) options="$options INTRA=mpi BUCKET=0" ;;
     3) options="$options ALGORITHM=auto" ;;
-    4) options="$options CPU=unlike INTRA=shm" ;;
+    4) options="$options INTRA=shm" ;;
     5) options="$options ERROR_FEEDBACK=1 BITS=5" ;;
     6) options="RANKS_PER_NODE=$per_node" ;;
   esac
@@ -104,8 +91,8 @@ if [ -n "${FUZZ_SECONDS:-}" ]; then
 fi
 
 one="MIN_SIZE=0 RANKS_PER_NODE=1"
-alike_results 2 11 120 "$one" "CPU=unlike" ""
-alike_results 3 12 40 "$one FUZZ_NODES=fixed" "CPU=unlike" float
+alike_results 2 11 120 "$one" "PROGRESS=thread" ""
+alike_results 3 12 40 "$one FUZZ_NODES=fixed" "" float
 alike_results 4 13 25 "MIN_SIZE=0 RANKS_PER_NODE=2 INTRA=shm" INTRA=mpi ""
 fuzz 2 14 80 "$one BITS=4 BUCKET=0" "signals:2000"
 fuzz 2 15 60 "$one ALGORITHM=qsgd" "fork"

@@ -17,7 +17,7 @@ using namespace slimpi::test;
 namespace {
 
 constexpr int kSources = 3;
-Arena g_in[kSources], g_residual, g_coded, g_out, g_second;
+Arena g_in[kSources], g_residual, g_coded, g_out, g_second, g_doubles;
 
 std::vector<const Kernels*> g_paths;
 
@@ -79,6 +79,14 @@ std::uint64_t everything(const Kernels& path, const Format& format, int kind, st
   fold(out, 4 * count);
   path.sum(in, kSources, count, out, nullptr);
   fold(out, 4 * count);
+  double* const doubles = g_doubles.take<double>(count, at_end);
+  path.widen(in[0], count, doubles, nullptr);
+  fold(doubles, 8 * count);
+  for (std::size_t i = 0; i < count; ++i) doubles[i] += 1e-9 * double(in[1][i]);
+  bool holds = false;
+  path.narrow(doubles, count, {double(kMaxFloat), 512}, out, &holds, nullptr);
+  fold(&holds, sizeof holds);
+  if (holds) fold(out, 4 * count);
   path.combine(0.3f, in[0], -1.7f, in[1], count, out, nullptr);
   fold(out, 4 * count);
   int found = -1;
@@ -91,7 +99,8 @@ std::uint64_t everything(const Kernels& path, const Format& format, int kind, st
   // The bits of a NaN are nobody's business here.
   for (double& sum : compared) sum = sum == sum ? sum : 0;
   fold(compared, sizeof compared);
-  assert_true(g_coded.intact() && g_out.intact() && g_residual.intact() && g_second.intact());
+  assert_true(g_coded.intact() && g_out.intact() && g_residual.intact() && g_second.intact() &&
+              g_doubles.intact());
   return value;
 }
 

@@ -41,9 +41,6 @@ for type in float16 bfloat16; do
     sums 14 $type $way 1 types $type calls
     same $type.txt out.txt "$type, $way: the bytes of blocking calls"
   done
-  what="other kernels"
-  SLIMPI_CPU=generic sums 14 $type blocking 1 types $type calls
-  same $type.txt out.txt "$type: the same bytes by other kernels"
 done
 what="two ranks a node"
 SLIMPI_RANKS_PER_NODE=2 SLIMPI_VERIFY=1 sums 14 float16 blocking 1 calls compressed

@@ -162,7 +162,7 @@ void unknown_names(void**) {
   for (const auto& [name, near] : {std::pair{"SLIMPI_BIT", "SLIMPI_BITS"},
                                    {"SLIMPI_BTIS", "SLIMPI_BITS"},
                                    {"SLIMPI_bits", "SLIMPI_BITS"},
-                                   {"SLIMPI_CUP", "SLIMPI_CPU"},
+                                   {"SLIMPI_LOGG", "SLIMPI_LOG"},
                                    {"SLIMPI_ALGO", "SLIMPI_ALGORITHM"},
                                    {"SLIMPI_MINSIZE", "SLIMPI_MIN_SIZE"},
                                    {"SLIMPI_ERROR_FEEDBAK", "SLIMPI_ERROR_FEEDBACK"}})

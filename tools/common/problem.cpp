@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "algorithm/policy.h"
-#include "kernels/cpu/cpu.h"
 #include "options/rules.h"
 
 namespace slimpi::tools {
@@ -35,11 +34,7 @@ std::string problem(const Loaded& loaded) {
   std::string missing = missing_file(config.algorithm, "SLIMPI_ALGORITHM=");
   for (const Rule& rule : rules)
     if (missing.empty()) missing = missing_file(rule.algorithm, "SLIMPI_RULES: algorithm ");
-  if (!missing.empty()) return missing;
-  if (kernels::cpu_kernels(config.cpu) == nullptr)
-    return "SLIMPI_CPU=" + config.given[std::size_t(Option::cpu)].text +
-           " cannot be used: this machine or build lacks it; SLIMPI_CPU=auto chooses";
-  return "";
+  return missing;
 }
 
 }  // namespace slimpi::tools
