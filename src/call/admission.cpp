@@ -81,22 +81,27 @@ void log_one_node(Runtime& runtime, const comm::Communicator& communicator) {
            "--ranks-per-node 1, or slimpi-lab)");
 }
 
+// Before a call that policy takes: finds the nodes. *left: it is left to MPI all the same.
+Status find_nodes_and_memory(Runtime& runtime, comm::Communicator& communicator,
+                             const Allreduce& request, bool* left) {
+  SLIMPI_TRY(communicator.find_nodes(request.buffer()));
+  if (const int nodes = communicator.layout().nodes(); nodes > runtime.nodes) runtime.nodes = nodes;
+  return agree_on_memory(communicator, request, left);
+}
+
 // With SLIMPI_ESTIMATE: lets MPI do a call that policy takes, and records what would become of it.
 Status estimate_call(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
                      const Allreduce& request, Outcome* outcome) {
   CallEstimate& estimate = *CallEstimate::running();
-  bool excluded = false;
+  bool left = false;
   {
     const ActiveCall active(subject(communicator, request));
-    SLIMPI_TRY(communicator.find_nodes(request.buffer()));
-    SLIMPI_TRY(agree_on_excluded(communicator, request, &excluded));
+    SLIMPI_TRY(find_nodes_and_memory(runtime, communicator, request, &left));
   }
-  const int nodes = communicator.layout().nodes();
-  if (nodes > runtime.nodes) runtime.nodes = nodes;
   const std::optional<CallEstimate::Way> way =
       estimate.way_of(communicator, plan, runtime.world_size);
-  if (excluded || !way) {
-    const BypassReason reason = excluded ? BypassReason::off : BypassReason::single_node;
+  if (left || !way) {
+    const BypassReason reason = left ? BypassReason::off : BypassReason::single_node;
     *outcome = bypass(runtime, reason, communicator, request);
     return Status::ok;
   }
@@ -145,15 +150,11 @@ Outcome run_by_nodes(Runtime& runtime, comm::Communicator& communicator, Prepare
   // Only here, because it costs more than all the steps of a call that is left to MPI.
   const OwnFloats environment;
   const ActiveCall active(subject(communicator, request));
-  bool excluded = false;
-  const Status found = [&] {
-    SLIMPI_TRY(communicator.find_nodes(request.buffer()));
-    return agree_on_excluded(communicator, request, &excluded);
-  }();
+  bool left = false;
+  const Status found = find_nodes_and_memory(runtime, communicator, request, &left);
   if (found != Status::ok) return give_up(runtime, communicator, request, found);
+  if (left) return bypass(runtime, BypassReason::off, communicator, request);
   const int nodes = communicator.layout().nodes();
-  if (nodes > runtime.nodes) runtime.nodes = nodes;
-  if (excluded) return bypass(runtime, BypassReason::off, communicator, request);
   // In its own type, which MPI adds exactly as the program asks.
   if (nodes == 1 &&
       (type_of(request) != ElementType::float32 || request.collective != Collective::allreduce))
@@ -215,10 +216,6 @@ Outcome run(Runtime& runtime, comm::Communicator& communicator, PreparedCall& pr
     return give_up(runtime, communicator, request, communicator.exchange().check());
   if (const Status status = agree_on_blocks(communicator, request); status != Status::ok)
     return give_up(runtime, communicator, request, status);
-  bool foreign = false;
-  if (const Status status = agree_on_foreign(communicator, request, &foreign); status != Status::ok)
-    return give_up(runtime, communicator, request, status);
-  if (foreign) return bypass(runtime, BypassReason::off, communicator, request);
   if (CallEstimate::running() == nullptr)
     return run_by_nodes(runtime, communicator, prepared, request);
   if (request.collective != Collective::allreduce)  // no estimate predicts it

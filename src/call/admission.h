@@ -65,22 +65,17 @@ std::optional<DescribedTensor> take_description(const Allreduce& request);
 // Makes the decisions for the calls of a communicator from this rank's options.
 void prepare_calls(Runtime& runtime, comm::Communicator& communicator);
 
-// Buffers in memory that slimpi cannot use, or may not. Those of the ranks may lie in different
-// kinds of memory, so the ranks agree.
-
-// *foreign: whether a buffer of some rank lies in memory of a GPU that slimpi cannot use (see
-// device/foreign.h); the same on all ranks. Costs one load where no rank of the communicator has
-// loaded a library for it, else an exchange of a word.
-Status agree_on_foreign(comm::Communicator& communicator, const Allreduce& request, bool* foreign);
+// *left: whether the call goes to MPI because of the memory of its buffers; the same on all ranks.
+// That is where a buffer of some rank lies in memory of a GPU that slimpi cannot use (see
+// device/foreign.h), or where SLIMPI_BUFFERS excludes the result buffers, which are a GPU's if that
+// of some rank is. Costs one load where SLIMPI_BUFFERS is not set and no rank of the communicator
+// has loaded a library of such a GPU, else an exchange of words. Those of the ranks may lie in
+// different kinds of memory.
+Status agree_on_memory(comm::Communicator& communicator, const Allreduce& request, bool* left);
 
 // Fails unless all ranks pass the same counts of blocks, where the call has several. Collective for
 // such calls.
 Status agree_on_blocks(comm::Communicator& communicator, const Allreduce& request);
-
-// *excluded: whether SLIMPI_BUFFERS leaves the call to MPI, for the memory of the result buffers: a
-// GPU's if that of some rank is; the same on all ranks. Collective if the option is set.
-Status agree_on_excluded(comm::Communicator& communicator, const Allreduce& request,
-                         bool* excluded);
 
 // Counts a call that MPI makes. Without a communicator, which was not looked at, rank 0 of the job
 // counts the bytes of float sums.

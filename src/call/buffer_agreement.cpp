@@ -20,9 +20,10 @@ const char* owner_of(const Allreduce& request) {
 
 }  // namespace
 
-Status agree_on_foreign(comm::Communicator& communicator, const Allreduce& request, bool* foreign) {
-  *foreign = false;
-  const bool asks = communicator.foreign_possible();
+Status agree_on_memory(comm::Communicator& communicator, const Allreduce& request, bool* left) {
+  *left = false;
+  const Buffers wanted = communicator.config().buffers;
+  const bool asks = communicator.foreign_possible() || wanted != Buffers::any;
   if (!asks && !device::foreign_possible()) [[likely]]
     return Status::ok;
   const char* const owner = owner_of(request);
@@ -35,24 +36,14 @@ Status agree_on_foreign(comm::Communicator& communicator, const Allreduce& reque
                     ", whose library or driver was loaded after the first float sum on this "
                     "communicator: load it before, or set SLIMPI_ALGORITHM=off");
   }
-  const ActiveCall active(subject(communicator, request));
-  std::uint64_t found = owner != nullptr ? 1 : 0;
-  SLIMPI_TRY(communicator.exchange().all_max({&found, 1}));
-  *foreign = found != 0;
+  const bool on_device = device::locate(request.buffer()).device != &device::host();
+  std::uint64_t words[] = {owner != nullptr ? 1u : 0u, on_device ? 1u : 0u};
+  SLIMPI_TRY(communicator.exchange().all_max(words));
+  const auto [foreign, device] = words;
+  *left = foreign != 0 || (wanted != Buffers::any && (device != 0) != (wanted == Buffers::device));
   if (owner != nullptr)
     log_once(LogLevel::info, std::string("sums of buffers in the memory of ") + owner +
-                                 " go to MPI on all ranks: slimpi has no kernels for it");
-  return Status::ok;
-}
-
-Status agree_on_excluded(comm::Communicator& communicator, const Allreduce& request,
-                         bool* excluded) {
-  const Buffers wanted = communicator.config().buffers;
-  *excluded = false;
-  if (wanted == Buffers::any) return Status::ok;
-  std::uint64_t on_device = device::locate(request.buffer()).device != &device::host() ? 1 : 0;
-  SLIMPI_TRY(communicator.exchange().all_max({&on_device, 1}));
-  *excluded = (on_device != 0) != (wanted == Buffers::device);
+                                 " go to MPI on all ranks: slimpi does not use it");
   return Status::ok;
 }
 

@@ -12,6 +12,7 @@
 #include "call/element_type.h"
 #include "call/runtime.h"
 #include "device/device.h"
+#include "device/foreign.h"
 #include "observe/log.h"
 
 namespace slimpi::call {
@@ -138,7 +139,8 @@ CallEstimate::Sample CallEstimate::sample_of(const float* values, std::uint64_t 
 // no relative error.
 void CallEstimate::sample(const Allreduce& call, BypassReason reason, const Way& way) noexcept {
   const void* const values = call.in == mpi::abi.in_place ? call.out : call.in;
-  if (device::locate(values).device != &device::host()) return;
+  if (device::locate(values).device != &device::host() || device::foreign_owner(values) != nullptr)
+    return;
   try {
     const auto begin = Clock::now();
     const OwnFloats environment;

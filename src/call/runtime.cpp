@@ -151,7 +151,7 @@ void Runtime::start(Loaded loaded) {
       if (const std::string why = why_not_writable(*config.estimate); !why.empty())
         option_error = "SLIMPI_ESTIMATE=" + *config.estimate + " cannot be written: " + why;
   }
-  device::set_device_use(config.device);
+  if (config.buffers == Buffers::host) device::never_use_gpus();
   if (!option_error.empty() && world_) end_job(mpi::abi.comm_world);
   if (config.trace) Trace::start();
   if (config.estimate) CallEstimate::start(api, config);

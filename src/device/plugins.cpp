@@ -27,7 +27,7 @@ Row g_rows[] = {
     {"libcuda.so.1", "slimpi-cuda.so", false, false},
 };
 
-std::atomic<bool> g_use{true};
+std::atomic<bool> g_uses_gpus{true};
 std::atomic<unsigned long long> g_loads_seen{0};
 std::mutex g_looking;
 
@@ -77,18 +77,17 @@ void look_in_program() {
 
 }  // namespace
 
-void set_device_use(DeviceUse use) {
-  g_use = use != DeviceUse::none;
+void never_use_gpus() {
+  g_uses_gpus = false;
 }
 
 void load_plugins() {
-  if (!g_use.load(std::memory_order_relaxed)) return;
   const unsigned long long loads = count_loads();
   if (loads == g_loads_seen.load(std::memory_order_acquire)) return;
   const std::lock_guard lock(g_looking);
   // The handle of the library that the plugin's row uses is kept, so it cannot be unloaded.
   for (Row& row : g_rows) {
-    if (row.done || !Plugin::present(row.soname).loaded()) continue;
+    if (row.done || !g_uses_gpus || !Plugin::present(row.soname).loaded()) continue;
     row.done = true;
     row.added = load(row);
   }

@@ -2,12 +2,11 @@
 // Rows of the device table that plugins add on demand. A plugin is searched only after the process
 // itself has loaded the library that makes it useful, such as the CUDA driver.
 #pragma once
-#include "options/option_types.h"
 
 namespace slimpi::device {
 
-// DeviceUse::none: no plugin is searched from now on.
-void set_device_use(DeviceUse use);
+// No plugin for a GPU is loaded from now on: its memory is foreign (device/foreign.h).
+void never_use_gpus();
 
 // Loads the plugins whose library the process has loaded, and adds their rows; finds the libraries
 // of device/foreign.h. Call it before locate() wherever the program may have loaded something

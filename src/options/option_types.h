@@ -19,7 +19,6 @@ enum class Hierarchy { automatic, flat, leader, sharded };
 enum class Progress { calls, thread };
 enum class Peers { ring, shift_one, all };
 enum class Intra { automatic, nccl, shm, mpi };
-enum class DeviceUse { automatic, none };
 enum class LogLevel { error, warn, info, debug };
 
 // The types of elements that slimpi can sum. SLIMPI_TYPES says which of them it does. What MPI

@@ -6,6 +6,7 @@
 #include <linux/mempolicy.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -15,6 +16,7 @@
 
 #include "device/cuda/numa.h"
 #include "device/device.h"
+#include "device/foreign.h"
 #include "device/plugins.h"
 #include "tests/helper/cuda_row.h"
 
@@ -30,12 +32,24 @@ void a_process_without_the_driver_never_sees_the_part(void**) {
   assert_null(dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD));
 }
 
-void the_part_comes_with_the_driver_unless_it_is_unwanted(void**) {
-  set_device_use(DeviceUse::none);
+// In a process of its own: what is not wanted once is never loaded.
+void gpus_that_are_not_wanted_are_foreign(void**) {
+  const pid_t child = fork();
+  if (child == 0) {
+    never_use_gpus();
+    if (gpu_open() != 0) _exit(1);
+    load_plugins();
+    const void* const memory = gpu_take(GPU_DEVICE, kBytes);
+    if (count() != 1 || locate(memory).device != &host()) _exit(2);
+    _exit(foreign_possible() && foreign_owner(memory) != nullptr ? 0 : 3);
+  }
+  int status = 0;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+}
+
+void the_part_comes_with_the_driver(void**) {
   assert_int_equal(gpu_open(), 0);
-  load_plugins();
-  assert_int_equal(count(), 1);
-  set_device_use(DeviceUse::automatic);
   load_plugins();
   assert_int_equal(count(), 2);
   assert_string_equal(row().name, "cuda");
@@ -375,7 +389,8 @@ void nothing_is_left_behind(void**) {
 int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(a_process_without_the_driver_never_sees_the_part),
-      cmocka_unit_test(the_part_comes_with_the_driver_unless_it_is_unwanted),
+      cmocka_unit_test(gpus_that_are_not_wanted_are_foreign),
+      cmocka_unit_test(the_part_comes_with_the_driver),
       cmocka_unit_test(it_owns_what_only_the_gpu_may_touch),
       cmocka_unit_test(what_was_freed_is_asked_about_again),
       cmocka_unit_test(a_driver_that_refuses_the_kernels),

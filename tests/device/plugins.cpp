@@ -82,11 +82,7 @@ void parts_come_with_what_they_are_for(void**) {
   assert_int_equal(count(), 1);
   load_library();
   void* memory = g_allocate(100);
-  set_device_use(DeviceUse::none);
-  load_plugins();
-  assert_int_equal(count(), 1);
-  assert_ptr_equal(locate(memory).device, &host());
-  set_device_use(DeviceUse::automatic);
+  never_use_gpus();  // the program's own device is none
   load_plugins();
   assert_int_equal(count(), 2);
   assert_string_equal(at(0).name, "protected");

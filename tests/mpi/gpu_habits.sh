@@ -46,4 +46,6 @@ preload=$preload:$top_builddir/tests/helper/.libs/libaware_mpi.so
 old cuMemsetD32Async 4 'is left to MPI: the CUDA driver is too old, it has no cuMemsetD32' \
   "each rank says so"
 said 4 'memory of an NVIDIA GPU go to MPI on all ranks' "and what becomes of the sums"
+SLIMPI_BUFFERS=host run "CUDA that is not wanted" plain
+said 4 'memory of an NVIDIA GPU go to MPI on all ranks' "the driver's memory is foreign then"
 verdict

@@ -28,7 +28,6 @@ std::vector<Group> groups() {
        {"hierarchy", "ranks_per_node", "intra", "peers", "interval", "progress"}},
       {"State of buffers", {"calls_per_step"}},
       {"Low rank", {"powersgd_rank", "powersgd_shapes"}},
-      {"Machine", {"device"}},
       {"Output",
        {"log", "report", "trace", "verify", "stall", "timeout", "estimate", "wire", "nodes"}},
       {"Option sources", {"config"}},
