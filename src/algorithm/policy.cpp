@@ -156,10 +156,6 @@ std::string refuse(const Config& config, const Rules& rules) {
   if (const std::string bad = refuse_algorithm(config, config.algorithm, config.bits); !bad.empty())
     return bad;
   if (const std::string bad = refuse_files(config); !bad.empty()) return bad;
-  for (const Option option : {Option::wire, Option::nodes})
-    if (config.is_set(option) && !config.estimate)
-      return option_rows()[std::size_t(option)].variable +
-             " needs SLIMPI_ESTIMATE, whose predictions it is for";
   if (config.max_error && config.error_feedback.value_or(false))
     return "SLIMPI_ERROR_FEEDBACK=1 cannot be combined with SLIMPI_MAX_ERROR, which bounds the "
            "error of each call by itself; unset one of them";
@@ -184,8 +180,7 @@ std::string describe(const comm::Plan& plan) {
   }
   if (plan.format.codec == kernels::Codec::packed)
     text += ", " + HalfBits{}.text(plan.format.bits / 2.0) + " bits";
-  constexpr const char* hierarchies[] = {"", ", flat", ", leader", ", sharded"};
-  text += hierarchies[int(plan.hierarchy)];
+  text += std::string(", ") + to_string(plan.hierarchy);
   return text + (plan.error_feedback ? ", error feedback" : "");
 }
 

@@ -92,24 +92,19 @@ Status find_nodes_and_memory(Runtime& runtime, comm::Communicator& communicator,
 // With SLIMPI_ESTIMATE: lets MPI do a call that policy takes, and records what would become of it.
 Status estimate_call(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
                      const Allreduce& request, Outcome* outcome) {
-  CallEstimate& estimate = *CallEstimate::running();
   bool left = false;
   {
     const ActiveCall active(subject(communicator, request));
     SLIMPI_TRY(find_nodes_and_memory(runtime, communicator, request, &left));
   }
-  const std::optional<CallEstimate::Way> way =
-      estimate.way_of(communicator, plan, runtime.world_size);
-  if (left || !way) {
-    const BypassReason reason = left ? BypassReason::off : BypassReason::single_node;
-    *outcome = bypass(runtime, reason, communicator, request);
+  if (left) {
+    *outcome = bypass(runtime, BypassReason::off, communicator, request);
     return Status::ok;
   }
-  // Types that SLIMPI_TYPES does not name are only predicted.
-  const BypassReason reason =
-      has_type(communicator, request) ? BypassReason::off : BypassReason::datatype;
+  const CallEstimate::Way way = CallEstimate::way_of(communicator, plan);
+  const BypassReason reason = CallEstimate::reason_of(communicator, request, way);
   runtime.count_bypass(communicator, reason, request);
-  *outcome = Outcome::finished(estimate.call_mpi(request, reason, *way));
+  *outcome = Outcome::finished(CallEstimate::running()->call_mpi(request, reason, way));
   return Status::ok;
 }
 

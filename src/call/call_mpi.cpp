@@ -92,9 +92,10 @@ int call_mpi_from_inside(const Allreduce& call, std::optional<BypassReason> reas
 }
 
 int CallEstimate::call_mpi(const Allreduce& call, BypassReason reason, const Way& way) {
-  sample(call, reason, way);
+  const Key key = key_of(call, true, reason, way);
+  sample(call, key);
   const auto [code, nanoseconds] = call_mpi_timed(call, row_of(reason).text);
-  if (code == mpi::kSuccess) record(call, reason, way, nanoseconds);
+  if (code == mpi::kSuccess) add_call(key, nanoseconds);
   return code;
 }
 

@@ -45,46 +45,31 @@ std::uint64_t nanoseconds_since(Clock::time_point begin) {
 
 }  // namespace
 
-CallEstimate::CallEstimate(const mpi::Api& api, const Config& config)
-    : api_(api),
-      wire_(config.wire.value_or(0)),
-      nodes_(int(config.nodes)),
-      ranks_per_node_(std::max(int(config.ranks_per_node), 1)) {}
-
 void CallEstimate::start(const mpi::Api& api, const Config& config) {
   if (running() != nullptr) return;
   // Never destroyed: exit handlers may still call MPI after static destruction.
-  running_.store(new CallEstimate(api, config), std::memory_order_release);
+  running_.store(new CallEstimate(api, std::max(int(config.ranks_per_node), 1)),
+                 std::memory_order_release);
 }
 
-std::optional<CallEstimate::Way> CallEstimate::way_of(comm::Communicator& communicator,
-                                                      const comm::Plan& plan,
-                                                      int world_size) const {
-  Way way;
-  way.bucket = plan.format.bucket;
-  way.stochastic = plan.format.stochastic;
-  way.nodes = communicator.layout().nodes();
-  way.ranks = communicator.size();
+CallEstimate::Way CallEstimate::way_of(comm::Communicator& communicator, const comm::Plan& plan) {
+  Way way{communicator.layout().nodes(), 1, plan.hierarchy, plan.format.bucket,
+          plan.format.stochastic};
   const int per_node = int(communicator.config().ranks_per_node);
-  if (nodes_ == 0 && !communicator.agreed()) {
-    if (per_node == 0 || per_node >= way.ranks) return std::nullopt;
-    way.nodes = (way.ranks + per_node - 1) / per_node;
-    way.flat = plan.hierarchy == Hierarchy::flat || per_node == 1;
+  if (way.nodes > 1) {
+    way.shards = communicator.inter_node_group(plan.hierarchy).shards;
+  } else if (way.nodes == 0 && per_node != 0) {  // the ranks have not met
+    way.nodes = (communicator.size() + per_node - 1) / per_node;
     way.shards = plan.hierarchy == Hierarchy::sharded ? per_node : 1;
-  } else if (nodes_ == 0) {
-    if (way.nodes < 2) return std::nullopt;
-    const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
-    way.flat = group.flat;
-    way.shards = group.shards;
-  } else {
-    way.nodes = int(std::int64_t(nodes_) * way.ranks / std::max(world_size, 1));
-    if (way.nodes < 2) return std::nullopt;
-    way.ranks = way.nodes * ranks_per_node_;
-    way.flat = plan.hierarchy == Hierarchy::flat;
-    way.shards = plan.hierarchy == Hierarchy::sharded ? ranks_per_node_ : 1;
   }
-  way.group_size = way.flat ? way.ranks : way.nodes;
   return way;
+}
+
+BypassReason CallEstimate::reason_of(comm::Communicator& communicator, const Allreduce& call,
+                                     const Way& way) {
+  if (!has_type(communicator, call)) return BypassReason::datatype;
+  if (way.nodes > 1) return BypassReason::off;
+  return way.nodes == 1 ? BypassReason::single_node : BypassReason::nonblocking;
 }
 
 // MPI has done the call, or policy takes it, so MPI accepts its arguments.
@@ -137,14 +122,14 @@ CallEstimate::Sample CallEstimate::sample_of(const float* values, std::uint64_t 
 // Samples the first calls of a row, and then ever fewer, until there are enough samples. A sample
 // comes before its call. Buffers of a GPU are not sampled; of zeros, infinities and NaNs there is
 // no relative error.
-void CallEstimate::sample(const Allreduce& call, BypassReason reason, const Way& way) noexcept {
+void CallEstimate::sample(const Allreduce& call, const Key& key) noexcept {
   const void* const values = call.in == mpi::abi.in_place ? call.out : call.in;
   if (device::locate(values).device != &device::host() || device::foreign_owner(values) != nullptr)
     return;
   try {
     const auto begin = Clock::now();
     const OwnFloats environment;
-    const Key key = key_of_prediction(call, reason, way);
+    const Way& way = key.way;
     std::uint64_t calls = 0, samples = 0;
     {
       const std::lock_guard lock(mutex_);
@@ -193,17 +178,12 @@ void CallEstimate::record(const Allreduce& call, BypassReason reason,
 }
 
 // A reason other than datatype is that of the estimate itself.
-CallEstimate::Key CallEstimate::key_of_prediction(const Allreduce& call, BypassReason reason,
-                                                  const Way& way) const {
-  Key key = key_of(call, way.blocking);
+CallEstimate::Key CallEstimate::key_of(const Allreduce& call, bool blocking, BypassReason reason,
+                                       const Way& way) const {
+  Key key = key_of(call, blocking);
   key.way = way;
   if (reason == BypassReason::datatype) key.reason = int(reason);
   return key;
-}
-
-void CallEstimate::record(const Allreduce& call, BypassReason reason, const Way& way,
-                          std::uint64_t nanoseconds) noexcept {
-  add_call(key_of_prediction(call, reason, way), nanoseconds);
 }
 
 void CallEstimate::nonblocking(const Allreduce& call) noexcept {
@@ -213,10 +193,11 @@ void CallEstimate::nonblocking(const Allreduce& call) noexcept {
   add_call(key, 0);
 }
 
-void CallEstimate::nonblocking(const Allreduce& call, BypassReason reason, Way way) noexcept {
-  way.blocking = false;
-  sample(call, reason, way);
-  record(call, reason, way, 0);
+void CallEstimate::nonblocking(const Allreduce& call, BypassReason reason,
+                               const Way& way) noexcept {
+  const Key key = key_of(call, false, reason, way);
+  sample(call, key);
+  add_call(key, 0);
 }
 
 // Where there are too many rows, calls whose sizes are in one class share one.
@@ -256,8 +237,6 @@ Estimate CallEstimate::result(const Report& job) const {
   Estimate estimate;
   estimate.job = job;
   estimate.sampling_nanoseconds = sampling_nanoseconds_;
-  estimate.wire = wire_;
-  estimate.nodes = nodes_;
   estimate.ranks_per_node = ranks_per_node_;
   estimate.cores = std::max(std::thread::hardware_concurrency(), 1u);
   estimate.timed_codec = timed_codec_;
@@ -275,8 +254,8 @@ Estimate CallEstimate::result(const Report& job) const {
     calls.width = summed ? row_of(*summed).bytes : 0;
     calls.blocking = key.blocking;
     if (key.reason >= 0) calls.reason = BypassReason(key.reason);
-    const Way& way = key.way;
-    calls.way = {way.nodes, way.ranks, way.group_size, way.shards, way.flat, way.bucket};
+    if (const Way& way = key.way; way.hierarchy != Hierarchy::automatic)
+      calls.way = {way.nodes, way.shards, way.hierarchy, way.bucket};
     calls.calls = record.calls;
     calls.bytes = record.bytes;
     calls.nanoseconds = record.nanoseconds;

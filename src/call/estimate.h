@@ -18,41 +18,39 @@ namespace slimpi::call {
 
 class CallEstimate {
  public:
-  // The running one; null while SLIMPI_ESTIMATE is unset. Once started it lives for ever. The
-  // options say for which network and how many nodes it predicts.
+  // The running one; null while SLIMPI_ESTIMATE is unset. Once started it lives for ever.
   static CallEstimate* running() { return running_.load(std::memory_order_acquire); }
   static void start(const mpi::Api& api, const Config& config);
 
-  // How slimpi would do a sum, and how it is sampled.
+  // How slimpi would do a sum (as CountedWay), and how it is sampled.
   struct Way {
-    int nodes = 0, ranks = 0, group_size = 0, shards = 1;
-    bool flat = false;
+    int nodes = 0, shards = 1;
+    Hierarchy hierarchy = Hierarchy::automatic;  // that of no way
     std::uint32_t bucket = 512;
     bool stochastic = false;
-    bool blocking = true;
     auto operator<=>(const Way&) const = default;
   };
+  // For this plan on the communicator, between as many nodes as this rank knows of.
+  static Way way_of(comm::Communicator& communicator, const comm::Plan& plan);
+  // Why the report counts the call as left to MPI; datatype: SLIMPI_TYPES does not name its type,
+  // so that it is only predicted.
+  static BypassReason reason_of(comm::Communicator& communicator, const Allreduce& call,
+                                const Way& way);
 
   // Records a call that MPI has done in this time, and that is bypassed also without
   // SLIMPI_ESTIMATE.
   void record(const Allreduce& call, BypassReason reason, std::uint64_t nanoseconds) noexcept;
 
-  // Lets MPI do a call that slimpi would compress: with the options of the job, or for `datatype`,
-  // if SLIMPI_TYPES named the type. Samples its input before, records it after. The reason is for
-  // the trace, too.
+  // Lets MPI do a call that policy takes: with the options of the job, or for `datatype`, if
+  // SLIMPI_TYPES named the type. Samples its input before, records it after. The reason is for the
+  // trace, too.
   int call_mpi(const Allreduce& call, BypassReason reason, const Way& way);
 
   // Records a nonblocking or persistent allreduce, whose time is not known.
   void nonblocking(const Allreduce& call) noexcept;
 
-  // The same before MPI begins one that slimpi would compress; the reason is as for call_mpi().
-  void nonblocking(const Allreduce& call, BypassReason reason, Way way) noexcept;
-
-  // How slimpi would do this plan on the communicator, whose nodes are known: on as many nodes as
-  // SLIMPI_NODES says for a communicator of `world_size` ranks, else on its own. Empty on one node,
-  // and where ranks that have not met know too little.
-  std::optional<Way> way_of(comm::Communicator& communicator, const comm::Plan& plan,
-                            int world_size) const;
+  // The same before MPI begins one that policy takes; the reason is as for call_mpi().
+  void nonblocking(const Allreduce& call, BypassReason reason, const Way& way) noexcept;
 
   // All calls so far. `job`: what describes the job.
   Estimate result(const Report& job) const;
@@ -64,7 +62,7 @@ class CallEstimate {
     mpi::Datatype type = mpi::abi.datatype_null;
     mpi::Op op = mpi::abi.op_null;
     bool blocking = true;
-    int reason = -1;  // -1: compressed
+    int reason = -1;  // -1: policy takes it
     Way way;
     auto operator<=>(const Key&) const = default;
   };
@@ -78,12 +76,11 @@ class CallEstimate {
     ByEstimatedBits error_sum{};
   };
 
-  CallEstimate(const mpi::Api& api, const Config& config);
+  CallEstimate(const mpi::Api& api, int ranks_per_node)
+      : api_(api), ranks_per_node_(ranks_per_node) {}
   Key key_of(const Allreduce& call, bool blocking) const;
-  void sample(const Allreduce& call, BypassReason reason, const Way& way) noexcept;
-  void record(const Allreduce& call, BypassReason reason, const Way& way,
-              std::uint64_t nanoseconds) noexcept;
-  Key key_of_prediction(const Allreduce& call, BypassReason reason, const Way& way) const;
+  Key key_of(const Allreduce& call, bool blocking, BypassReason reason, const Way& way) const;
+  void sample(const Allreduce& call, const Key& key) noexcept;
   void add_call(const Key& key, std::uint64_t nanoseconds) noexcept;
   // Both need mutex_.
   Key shared_row(Key key) const;
@@ -95,8 +92,7 @@ class CallEstimate {
   static inline std::atomic<CallEstimate*> running_{nullptr};
 
   const mpi::Api& api_;
-  const double wire_;                 // bits per second of a node's link; 0: not known
-  const int nodes_, ranks_per_node_;  // nodes: 0: those of the job
+  const int ranks_per_node_;
   mutable std::mutex mutex_;          // protects all below
   std::map<Key, Record> records_;
   std::uint64_t merged_ = 0, sampling_nanoseconds_ = 0;

@@ -62,17 +62,13 @@ Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator,
   if (threads && !communicator.agreed()) prepare_calls(runtime, communicator);
   const algorithm::Decision* const decision =
       threads ? &communicator.attachment<PreparedCalls>().find(request).decision : nullptr;
-  std::optional<CallEstimate::Way> way;
-  if (decision != nullptr && decision->take)
-    way =
-        CallEstimate::running()->way_of(communicator, decision->plans.front(), runtime.world_size);
-  if (!way) return bypass(runtime, BypassReason::nonblocking, communicator, request);
-  // Types that SLIMPI_TYPES does not name are only predicted.
-  const BypassReason reason =
-      has_type(communicator, request) ? BypassReason::off : BypassReason::datatype;
+  if (decision == nullptr || !decision->take)
+    return bypass(runtime, BypassReason::nonblocking, communicator, request);
+  const CallEstimate::Way way = CallEstimate::way_of(communicator, decision->plans.front());
+  const BypassReason reason = CallEstimate::reason_of(communicator, request, way);
   runtime.count_bypass(communicator, reason, request);
-  CallEstimate::running()->nonblocking(request, reason, *way);
-  return {};  // the error is recorded
+  CallEstimate::running()->nonblocking(request, reason, way);
+  return {};  // the call is recorded
 }
 
 // Whether the ranks can take nonblocking sums of the communicator; the same on all ranks at the

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What SLIMPI_ESTIMATE counts: the calls that the program made, and what policy would do with them.
-// The tools predict from it (tools/estimate/).
+// The tools predict from it, for these or for other nodes (tools/estimate/).
 #pragma once
 #include <array>
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "observe/report.h"
+#include "options/option_types.h"
 
 namespace slimpi {
 
@@ -16,11 +17,11 @@ constexpr std::array kEstimatedBits{8, 4, 2};
 constexpr std::size_t kEstimatedWidths = kEstimatedBits.size();
 using ByEstimatedBits = std::array<double, kEstimatedWidths>;
 
-// How slimpi would do a sum: what the bytes and the time of a compressed call depend on. No nodes:
-// it would leave the sum to MPI.
-struct EstimatedWay {
-  int nodes = 0, ranks = 0, group_size = 0, shards = 1;
-  bool flat = false;
+// What the bytes and the time of a call depend on, if slimpi took it.
+struct CountedWay {
+  int nodes = 0;   // of the communicator; 0: the ranks have not met, so that they do not know
+  int shards = 1;  // between these nodes
+  Hierarchy hierarchy = Hierarchy::sharded;
   std::uint32_t bucket = 512;
 };
 
@@ -31,8 +32,8 @@ struct CountedCalls {
   std::string type, op;    // "float", "sum"
   std::size_t width = 0;   // bytes of an element of the type, where slimpi sums it; else 0
   bool blocking = true;
-  std::optional<BypassReason> reason;  // empty: slimpi would compress the calls
-  EstimatedWay way;
+  std::optional<BypassReason> reason;  // empty: policy would take the calls
+  std::optional<CountedWay> way;       // empty where slimpi would leave them to MPI anywhere
   std::uint64_t calls = 0, bytes = 0;
   std::uint64_t nanoseconds = 0, least = 0;  // inside MPI: all calls, the fastest; blocking only
   std::uint64_t samples = 0;                 // whose errors are in error_sum
@@ -43,8 +44,7 @@ struct CountedCalls {
 struct Estimate {
   Report job;                              // what describes the job; no numbers
   std::uint64_t sampling_nanoseconds = 0;  // taken by the samples; not part of anything else
-  double wire = 0;                         // SLIMPI_WIRE; 0: not given, so no time is predicted
-  int nodes = 0, ranks_per_node = 1;       // nodes: SLIMPI_NODES; 0: not given
+  int ranks_per_node = 1;                  // SLIMPI_RANKS_PER_NODE, at least 1
   unsigned cores = 1;                      // of the machine
   bool timed_codec = false;
   ByEstimatedBits encode{}, decode{};  // seconds per byte of floats: the fastest samples

@@ -161,7 +161,7 @@ std::string to_json(const Report& report) {
 namespace {
 
 // As kReportSchema; also of what tools/estimate adds.
-constexpr int kEstimateSchema = 2;
+constexpr int kEstimateSchema = 3;
 
 // {"8": ..., "4": ..., "2": ...}
 Json by_bits(const ByEstimatedBits& values) {
@@ -172,7 +172,12 @@ Json by_bits(const ByEstimatedBits& values) {
 }
 
 Json counted_json(const CountedCalls& calls) {
-  const EstimatedWay& way = calls.way;
+  Json way;
+  if (calls.way)
+    way = {{"nodes", calls.way->nodes},
+           {"shards", calls.way->shards},
+           {"hierarchy", to_string(calls.way->hierarchy)},
+           {"bucket", calls.way->bucket}};
   return {{"size", calls.size},
           {"ranks", calls.ranks},
           {"type", calls.type},
@@ -180,13 +185,7 @@ Json counted_json(const CountedCalls& calls) {
           {"width", calls.width},
           {"blocking", calls.blocking},
           {"reason", calls.reason ? Json(to_string(*calls.reason)) : Json()},
-          {"way",
-           {{"nodes", way.nodes},
-            {"ranks", way.ranks},
-            {"group_size", way.group_size},
-            {"shards", way.shards},
-            {"flat", way.flat},
-            {"bucket", way.bucket}}},
+          {"way", way},
           {"calls", calls.calls},
           {"bytes", calls.bytes},
           {"nanoseconds", calls.nanoseconds},
@@ -203,9 +202,6 @@ std::string to_json(const Estimate& estimate) {
   Json json =
       job_json(job, kEstimateSchema, job.wall_seconds - in_seconds(estimate.sampling_nanoseconds));
   json["sampling_seconds"] = in_seconds(estimate.sampling_nanoseconds);
-  json["wire_bits_per_second"] = estimate.wire == 0 ? Json() : Json(estimate.wire);
-  json["predicted_nodes"] = estimate.nodes == 0 ? Json(job.nodes) : Json(estimate.nodes);
-  json["nodes_given"] = estimate.nodes;
   json["ranks_per_node"] = estimate.ranks_per_node;
   json["cores"] = estimate.cores;
   json["encode_seconds_per_byte"] = estimate.timed_codec ? by_bits(estimate.encode) : Json();

@@ -2,7 +2,6 @@
 #include "options/option_types.h"
 
 #include <charconv>
-#include <cmath>
 #include <limits>
 
 #include "options/algorithm_id.h"
@@ -125,26 +124,6 @@ bool Fraction::parse(std::string_view text, double& value) const {
 std::string Fraction::text(double value) const {
   char digits[32];
   return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
-}
-
-bool Rate::parse(std::string_view text, double& value) const {
-  const std::string lower = lower_case(text);
-  double parsed = 0;
-  const auto [end, error] = std::from_chars(lower.data(), lower.data() + lower.size(), parsed);
-  std::string_view unit(end, std::size_t(lower.data() + lower.size() - end));
-  if (error != std::errc() || unit.empty() || !(parsed > 0) || !std::isfinite(parsed)) return false;
-  if (unit.ends_with("bit")) unit.remove_suffix(3);
-  constexpr std::string_view kPrefixes = "kmgt";
-  const std::size_t power = unit.empty() ? 0 : kPrefixes.find(unit) + 1;
-  if (unit.size() > 1 || (power == 0 && !unit.empty())) return false;
-  value = parsed;
-  for (std::size_t i = 0; i < power; ++i) value *= 1000;
-  return true;
-}
-
-std::string Rate::text(double value) const {
-  char digits[32];
-  return std::string(digits, std::to_chars(digits, digits + sizeof digits, value).ptr) + "bit";
 }
 
 bool Text::parse(std::string_view text, std::string& value) const {

@@ -16,6 +16,10 @@ namespace slimpi {
 enum class Rounding { nearest, stochastic };
 enum class Buffers { any, device, host };
 enum class Hierarchy { automatic, flat, leader, sharded };
+constexpr const char* kHierarchies[] = {"auto", "flat", "leader", "sharded"};
+constexpr const char* to_string(Hierarchy hierarchy) {
+  return kHierarchies[int(hierarchy)];
+}
 enum class Progress { calls, thread };
 enum class Peers { ring, shift_one, all };
 enum class Intra { automatic, nccl, shm, mpi };
@@ -118,14 +122,6 @@ struct Boolean {
 struct Fraction {
   bool parse(std::string_view text, double& value) const;
   std::string accepted() const { return "a number between 0 and 1, such as 1e-3"; }
-  std::string text(double value) const;
-};
-
-// Bits per second with a unit, powers of 1000: 1gbit, 500mbit, 2.5G. A number without a unit could
-// mean anything.
-struct Rate {
-  bool parse(std::string_view text, double& value) const;
-  std::string accepted() const { return "a rate such as 1gbit"; }
   std::string text(double value) const;
 };
 

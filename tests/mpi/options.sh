@@ -102,7 +102,7 @@ pass "values that differ between the ranks"
 for row in json.load(open("table.json"))["options"]:
     if not row["info_key"]: print(row["name"])' >process.txt
 expect "$(tr '\n' ' ' <process.txt)" \
-  "progress log report estimate wire nodes trace stall config " \
+  "progress log report estimate trace stall config " \
   "options of the process"
 expensive || sed -i '2,$d' process.txt # by one flag of the table
 while read -r name; do

@@ -106,23 +106,6 @@ void fractions(void**) {
     refuses(parser, bad, 0.75);
 }
 
-void rates(void**) {
-  const Rate parser;
-  for (const auto& [text, expected] : {std::pair{"1gbit", 1e9},
-                                       {" 2.5G ", 2.5e9},
-                                       {"100Mbit", 1e8},
-                                       {"56k", 56e3},
-                                       {"1e9bit", 1e9}}) {
-    double value = 0, again = 0;
-    if (!parser.parse(text, value) || value != expected) fail_msg("'%s' was misread", text);
-    assert_true(parser.parse(parser.text(value), again));
-    assert_true(again == value);
-  }
-  for (const char* bad : {"", "10", "fast", "0gbit", "-1gbit", "infgbit", "nangbit", "1 gbit",
-                          "1gb", "1gib", "1gbit/s", "gbit", "1e999gbit"})
-    refuses(parser, bad, 7.0);
-}
-
 void bits(void**) {
   const HalfBits parser{1, 16};
   for (const auto& [text, expected] :
@@ -252,7 +235,6 @@ int main() {
       cmocka_unit_test(sizes),
       cmocka_unit_test(booleans),
       cmocka_unit_test(fractions),
-      cmocka_unit_test(rates),
       cmocka_unit_test(shapes),
       cmocka_unit_test(choices),
       cmocka_unit_test(bits),

@@ -60,7 +60,7 @@ for line in open("sent.txt"):
     assert rows[65536, 4, "float", True, None]["bytes"][bits] == int(short), (bits, short)
     # No sum spans the job, so the report has the bytes of rank 0, one of two.
     assert rows[262144, 2, "float", True, None]["bytes"][bits] == 2 * int(half), (bits, half)
-assert e["schema"] == 2 and e["ranks"] == e["nodes"] == 4 and e["merged"] == 0
+assert e["schema"] == 3 and e["ranks"] == e["nodes"] == 4 and e["merged"] == 0
 assert e["total"]["calls"] == 10 and e["total"]["compressed"] == 6
 assert sum(r["bytes"]["now"] for r in e["rows"]) == e["total"]["bytes"]["now"]'
 holds "times and errors" "$PYTHON" -c '
@@ -159,10 +159,35 @@ SLIMPI_RANKS_PER_NODE=0 timeout -k 5 60 "$MPIEXEC" -n 2 "$run" --estimate --wire
 holds "a cluster: what the estimate is for" grep -q \
   "^  for      8 nodes of 1 rank, links of 1000 Mbit/s (--wire)" err.txt
 holds "a cluster: seconds" grep -Eq "seconds, predicted( +[0-9.]+){4}$" err.txt
+# The same from a file, for other networks than that of the run.
+SLIMPI_RANKS_PER_NODE=0 SLIMPI_ESTIMATE=$work/f.json under 2 "$steps" init sum:1000000 finalize \
+  >out.txt || fail "a file"
+"$top_builddir/tools/slimpi-info" --estimate f.json --json --wire 1gbit --nodes 4 >f4.json
+"$top_builddir/tools/slimpi-info" --estimate f.json --json --nodes 16 >f16.json
+"$top_builddir/tools/slimpi-info" --estimate f.json --json >f1.json
+holds "a cluster, from a file" "$PYTHON" -c '
+import json
+four, sixteen, own = (json.load(open(f"f{n}.json")) for n in (4, 16, 1))
+rows = [e["rows"][0] for e in (four, sixteen, own)]
+assert [r["bytes"]["now"] for r in rows] == [2 * 3 * 4e6, 2 * 15 * 4e6, 0], rows
+assert [r["reason"] for r in rows] == [None, None, "single_node"], rows
+assert [e["predicted_nodes"] for e in (four, sixteen, own)] == [4, 16, 1]
+assert four["wire_bits_per_second"] == 1e9 and sixteen["wire_bits_per_second"] is None
+assert rows[0]["predicted_seconds"]["8"] > 0 and rows[1]["predicted_seconds"] is None'
 for option in wire=1gbit nodes=4; do
   "$run" --$option "$steps" init sum:100000 finalize >out.txt 2>err.txt &&
     fail "--$option without --estimate is accepted"
-  holds "--$option without --estimate" grep -qi "SLIMPI_${option%=*} needs SLIMPI_ESTIMATE" err.txt
+  holds "--$option without --estimate" grep -q -- "--${option%=*} needs --estimate" err.txt
+  "$top_builddir/tools/slimpi-info" --$option >out.txt 2>err.txt &&
+    fail "slimpi-info --$option without --estimate is accepted"
+  holds "slimpi-info --$option" grep -q -- "--${option%=*} requires --estimate" err.txt
+done
+for option in wire=10 nodes=0 nodes=x; do
+  "$run" --estimate --$option true 2>err.txt && fail "--$option is accepted"
+  holds "--$option is refused" grep -q -- "--$option cannot be used; accepted: " err.txt
+  "$top_builddir/tools/slimpi-info" --estimate f.json --$option >out.txt 2>err.txt &&
+    fail "slimpi-info --$option is accepted"
+  expect "$(wc -l <err.txt)" 1 "slimpi-info --$option is refused in one line"
 done
 
 # The next step, by the reason of most bytes.

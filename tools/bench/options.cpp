@@ -11,6 +11,7 @@
 #include "slimpi.h"
 #include "tools/bench/calibrate.h"
 #include "tools/common/command_line.h"
+#include "tools/common/rate.h"
 
 namespace slimpi::bench {
 namespace {
@@ -21,11 +22,6 @@ constexpr Size kBytes{4, std::uint64_t(1) << 40};
 std::string check_size(const std::string& text) {
   std::uint64_t value;
   return kBytes.parse(text, value) ? "" : fmt::format("{} is not a size such as 64K or 1M", text);
-}
-
-std::string check_rate(const std::string& text) {
-  double value;
-  return Rate{}.parse(text, value) ? "" : fmt::format("{} is not a rate such as 1gbit", text);
 }
 
 // Returns what is wrong with a value of one of slimpi's own options; "" where nothing is.
@@ -77,7 +73,7 @@ void finish(const Words& words, Options& options) {
   options.collective =
       Collective(std::find(names.begin(), names.end(), words.collective) - names.begin());
   const std::string lab_rate = environment_variable("SLIMPILAB_RATE");
-  (void)Rate{}.parse(words.wire.empty() ? lab_rate + "bit" : words.wire, options.wire);
+  (void)tools::parse_rate(words.wire.empty() ? lab_rate + "bit" : words.wire, options.wire);
   if (options.interface.empty()) options.interface = environment_variable("SLIMPILAB_INTERFACE");
 }
 
@@ -151,7 +147,7 @@ void add_measurement(CLI::App& app, Words& words, Options& options) {
 
 void add_results(CLI::App& app, Words& words, Options& options) {
   app.add_option("--wire", words.wire, "rate of a node's link, such as 1gbit (the lab's)")
-      ->check(check_rate)
+      ->check(tools::check_rate)
       ->type_name("RATE")
       ->group("Results");
   app.add_option("--interface", options.interface, "device whose bytes are counted (the lab's)")

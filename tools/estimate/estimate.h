@@ -11,6 +11,12 @@
 
 namespace slimpi::tools {
 
+// The network that the predictions are for.
+struct Cluster {
+  double wire = 0;  // bits per second of a node's link; 0: not known, so no time is predicted
+  int nodes = 0;    // 0: those of the job; else with SLIMPI_RANKS_PER_NODE of the job each, or one
+};
+
 // The calls of rank 0 that have a size class, communicator size, type, operation and fate in
 // common.
 struct EstimateRow {
@@ -35,10 +41,11 @@ struct EstimateRow {
 
 struct Prediction {
   Estimate counted;  // the job has the wall time without the samples
+  Cluster cluster;
   std::vector<EstimateRow> rows;
 };
 
-Prediction predict(Estimate counted);
+Prediction predict(Estimate counted, const Cluster& cluster);
 
 // All calls together. Times and bytes of calls that stay with MPI count in all columns.
 struct EstimateTotals {
@@ -56,7 +63,7 @@ std::optional<BypassReason> dominant_reason(const Prediction& prediction);
 std::string read_estimate(const std::string& json, Estimate* counted);
 
 std::string to_text(const Prediction& prediction);
-// The library's JSON with the keys `rows` and `total`.
+// The library's JSON with what the predictions are for, and the keys `rows` and `total`.
 std::string to_json(const std::string& json, const Prediction& prediction);
 
 // Whether it is all of a JSON value.

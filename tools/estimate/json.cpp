@@ -24,7 +24,7 @@ void read_by_bits(const Json& json, ByEstimatedBits& values) {
 
 // Predicted seconds: {"plain": ..., "8": ..., ...}; null where no time is predicted.
 Json predicted(const Prediction& prediction, double plain, const ByEstimatedBits& values) {
-  if (prediction.counted.wire == 0) return {};
+  if (prediction.cluster.wire == 0) return {};
   Json json = {{"plain", plain}};
   json.update(by_bits(values));
   return json;
@@ -81,13 +81,14 @@ CountedCalls read_calls(const Json& json) {
   if (const Json& reason = json.at("reason"); !reason.is_null())
     for (std::size_t i = 0; i < kBypassReasons; ++i)
       if (reason == to_string(BypassReason(i))) calls.reason = BypassReason(i);
-  const Json& way = json.at("way");
-  way.at("nodes").get_to(calls.way.nodes);
-  way.at("ranks").get_to(calls.way.ranks);
-  way.at("group_size").get_to(calls.way.group_size);
-  way.at("shards").get_to(calls.way.shards);
-  way.at("flat").get_to(calls.way.flat);
-  way.at("bucket").get_to(calls.way.bucket);
+  if (const Json& way = json.at("way"); !way.is_null()) {
+    CountedWay& read = calls.way.emplace();
+    way.at("nodes").get_to(read.nodes);
+    way.at("shards").get_to(read.shards);
+    way.at("bucket").get_to(read.bucket);
+    for (const Hierarchy one : {Hierarchy::flat, Hierarchy::leader, Hierarchy::sharded})
+      if (way.at("hierarchy") == to_string(one)) read.hierarchy = one;
+  }
   json.at("calls").get_to(calls.calls);
   json.at("bytes").get_to(calls.bytes);
   json.at("nanoseconds").get_to(calls.nanoseconds);
@@ -112,9 +113,6 @@ std::string read_estimate(const std::string& text, Estimate* counted) {
     json.at("ranks").get_to(counted->job.ranks);
     json.at("nodes").get_to(counted->job.nodes);
     json.at("wall_seconds").get_to(counted->job.wall_seconds);
-    const Json& wire = json.at("wire_bits_per_second");
-    counted->wire = wire.is_null() ? 0 : wire.get<double>();
-    json.at("nodes_given").get_to(counted->nodes);
     json.at("ranks_per_node").get_to(counted->ranks_per_node);
     json.at("cores").get_to(counted->cores);
     counted->timed_codec = !json.at("encode_seconds_per_byte").is_null();
@@ -133,6 +131,9 @@ std::string read_estimate(const std::string& text, Estimate* counted) {
 std::string to_json(const std::string& text, const Prediction& prediction) {
   const EstimateTotals totals = totals_of(prediction);
   Json json = Json::parse(text);
+  const Cluster& cluster = prediction.cluster;
+  json["wire_bits_per_second"] = cluster.wire == 0 ? Json() : Json(cluster.wire);
+  json["predicted_nodes"] = cluster.nodes == 0 ? json.at("nodes") : Json(cluster.nodes);
   json["rows"] = Json::array();
   for (const EstimateRow& row : prediction.rows) json["rows"].push_back(row_json(prediction, row));
   json["total"] = {

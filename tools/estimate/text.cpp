@@ -68,7 +68,7 @@ std::array<std::string, kEstimatedWidths> texts_of(const Values& values, Format 
 std::string seconds_line(const char* what, const Prediction& prediction, double plain,
                          const ByEstimatedBits& then, double more = 0) {
   const auto text = [&](double seconds) {
-    return prediction.counted.wire == 0 ? "-" : fmt::format("{:.3f}", seconds + more);
+    return prediction.cluster.wire == 0 ? "-" : fmt::format("{:.3f}", seconds + more);
   };
   return line(what, text(plain), texts_of(then, text));
 }
@@ -102,13 +102,13 @@ std::string totals_block(const Prediction& prediction) {
 
 std::string network_line(const Prediction& prediction) {
   std::string text = "  for      ";
-  text += prediction.counted.nodes == 0
+  text += prediction.cluster.nodes == 0
               ? "the nodes of this job"
-              : fmt::format("{} nodes of {}", prediction.counted.nodes,
+              : fmt::format("{} nodes of {}", prediction.cluster.nodes,
                             number_of(std::uint64_t(prediction.counted.ranks_per_node), "rank"));
-  if (prediction.counted.wire == 0)
+  if (prediction.cluster.wire == 0)
     return text + "; times are not predicted: --wire gives the rate of a node's link\n";
-  return text + fmt::format(", links of {:.6g} Mbit/s (--wire)\n", prediction.counted.wire / 1e6);
+  return text + fmt::format(", links of {:.6g} Mbit/s (--wire)\n", prediction.cluster.wire / 1e6);
 }
 
 }  // namespace

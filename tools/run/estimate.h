@@ -3,6 +3,8 @@
 #pragma once
 #include <string>
 
+#include "tools/estimate/estimate.h"
+
 namespace slimpi::tools {
 
 // Starts it, in the process of the job's first rank; it is no child of the program that follows.
@@ -10,6 +12,6 @@ namespace slimpi::tools {
 // program that has done so, the process writes the estimate to `target`, as SLIMPI_ESTIMATE names
 // one. It ends when nobody has the pipe open any more. Without a pipe or a process the library
 // writes what it counts to the target itself.
-void start_estimate(const std::string& target);
+void start_estimate(const std::string& target, const Cluster& cluster);
 
 }  // namespace slimpi::tools
