@@ -162,7 +162,8 @@ int run(int argc, char** argv) {
   if (wanted.mdoc) return tools::put(info::options_mdoc()), 0;
   if (app.count("--attach") != 0) return tell_of_process(wanted.pid, wanted.json);
   (void)tools::parse_rate(wanted.wire, wanted.cluster.wire);
-  if (app.count("--estimate") != 0) return tell_estimate(wanted.estimate, wanted.cluster, wanted.json);
+  if (app.count("--estimate") != 0)
+    return tell_estimate(wanted.estimate, wanted.cluster, wanted.json);
   if (app.count("--svg") != 0) return draw(wanted.svg);
   if (app.count("--trace") != 0) return failed(info::sum_up_traces(wanted.traces));
   if (wanted.documented) wanted.options = true;

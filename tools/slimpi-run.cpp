@@ -160,7 +160,7 @@ int main(int argc, char** argv) {
   for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
   // By it the library tells this process, which keeps its number, from what the program starts.
   setenv("SLIMPIRUN_PID", std::to_string(getpid()).c_str(), 1);
-  if (loaded.config.estimate && is_first_process()) 
+  if (loaded.config.estimate && is_first_process())
     tools::start_estimate(*loaded.config.estimate, arguments.cluster);
   execvp(program.path.c_str(), words);
   return give_up(errno == ENOENT ? 127 : 126, program.path + ": " + std::strerror(errno));

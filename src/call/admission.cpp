@@ -130,10 +130,10 @@ Outcome give_up(Runtime& runtime, comm::Communicator& communicator, const Allred
   return bypass(runtime, BypassReason::failure, communicator, request);
 }
 
-// Ranks that leave nonblocking sums to MPI are in MPI, where no error reaches them. So where others
-// do not, the job ends.
+// Ranks that leave a sum to MPI are in MPI, where no error reaches them. So where others do not,
+// the job ends.
 void end_if_unlike(Runtime& runtime, comm::Communicator& communicator) {
-  if (!Fiber::inside() || communicator.refusal() < mpi::Refusal::single_threaded) return;
+  if (communicator.refusal() < mpi::Refusal::single_threaded) return;
   runtime.option_error = failure_text();
   runtime.end_job(communicator.user());
 }
@@ -223,15 +223,11 @@ Outcome run(Runtime& runtime, comm::Communicator& communicator, PreparedCall& pr
 
 namespace {
 
-// By SLIMPI_TYPES of the communicator, or where it is not known yet, of the job.
 bool has_type_of(const Allreduce& request) {
   const std::optional<ElementType> type = element_type(request.datatype);
   if (!type || *type == ElementType::float32) return type.has_value();
-  Runtime* const runtime = Runtime::started();
-  if (runtime == nullptr || !Runtime::types.load(std::memory_order_relaxed).has(*type))
-    return false;
-  comm::Communicator* const made = runtime->find_made(request.comm);
-  return (made == nullptr ? runtime->config : made->config()).types.has(*type);
+  const Runtime* const runtime = Runtime::started();
+  return runtime != nullptr && runtime->config.types.has(*type);
 }
 
 }  // namespace
@@ -245,11 +241,6 @@ bool takes_description(const Allreduce& request) {
 }
 
 namespace {
-
-// Whether a sum goes on as one that may be taken: also for an estimate of SLIMPI_TYPES.
-bool takes_type(comm::Communicator& communicator, const Allreduce& request) {
-  return has_type(communicator, request) || CallEstimate::running() != nullptr;
-}
 
 // The steps that look at nothing but the arguments. Most calls that are left to MPI end here: it is
 // the one place where an instruction counts. Without an outcome, *its_runtime is set.
@@ -265,12 +256,9 @@ bool takes_type(comm::Communicator& communicator, const Allreduce& request) {
     return bypass(*runtime, BypassReason::off, &request);
   const std::optional<ElementType> type = element_type(request.datatype);
   if (!type) return bypass(*runtime, BypassReason::datatype);
-  const bool floats = *type == ElementType::float32;
   if (request.op != mpi::abi.op_sum)
-    return bypass(*runtime, floats ? BypassReason::op : BypassReason::datatype);
-  if (!floats &&
-      request.comm == runtime->bypassed_types[std::size_t(*type)].load(std::memory_order_relaxed))
-    return bypass(*runtime, BypassReason::datatype);
+    return bypass(*runtime,
+                  *type == ElementType::float32 ? BypassReason::op : BypassReason::datatype);
   return std::nullopt;
 }
 
@@ -278,11 +266,10 @@ bool takes_type(comm::Communicator& communicator, const Allreduce& request) {
 [[gnu::always_inline]] inline Admission admit_sum(Runtime* runtime, const Allreduce& request,
                                                   Way way) {
   const ElementType type = type_of(request);
-  // A type that no communicator can have in its SLIMPI_TYPES is left for that reason.
-  const bool never =
-      type != ElementType::float32 && !Runtime::types.load(std::memory_order_relaxed).has(type);
+  // A type that SLIMPI_TYPES does not name is left for that reason, before any other.
+  const bool named = runtime->taken_types.has(type);
   const auto bypass_for = [&](BypassReason reason) {
-    return bypass(*runtime, never ? BypassReason::datatype : reason);
+    return bypass(*runtime, named ? reason : BypassReason::datatype);
   };
   if (is_invalid(request)) return {bypass_for(BypassReason::small)};
   const mpi::Comm comm = request.comm;
@@ -293,13 +280,10 @@ bool takes_type(comm::Communicator& communicator, const Allreduce& request) {
     return {raised ? Outcome::finished(*raised) : bypassed};
   }
   if (!runtime->option_error.empty()) runtime->end_job(comm);
-  if (never && !communicator->compares(type))
-    runtime->bypassed_types[std::size_t(type)].store(comm, std::memory_order_relaxed);
   if (!has_peers(*communicator)) return {bypass_for(BypassReason::comm)};
-  if (type != ElementType::float32 && !takes_type(*communicator, request)) {
-    const Outcome bypassed = bypass(*runtime, BypassReason::datatype);
-    return communicator->compares(type) ? Admission{bypassed, runtime, communicator, true}
-                                        : Admission{bypassed};
+  if (!named) {
+    communicator->refuse_type(type);
+    return {bypass(*runtime, BypassReason::datatype)};
   }
   // Before anything is looked up: most calls that are left to MPI are small. Nonblocking sums are
   // decided in their order, and at the init of a persistent one the ranks compare its count.
@@ -310,28 +294,11 @@ bool takes_type(comm::Communicator& communicator, const Allreduce& request) {
   return {{}, runtime, communicator};
 }
 
-}  // namespace
-
-Outcome compare_type(const Admission& admission, const Allreduce& request) {
-  comm::Communicator& communicator = *admission.communicator;
-  const OwnFloats environment;
-  if (communicator.connected()) communicator.exchange().begin_call();
-  const ActiveCall active(subject(communicator, request));
-  const Status status = communicator.connected()
-                            ? begin_communicator(*admission.runtime, communicator)
-                            : communicator.compare_type(type_of(request));
-  return status == Status::ok ? admission.outcome
-                              : give_up(*admission.runtime, communicator, request, status);
-}
-
-namespace {
-
 // All steps after bypassed_at_sight().
 [[gnu::noinline]] Outcome dispatch_sum(Runtime* runtime, const Allreduce& request) {
   const Admission admitted = admit_sum(runtime, request, Way::blocking);
   if (admitted.communicator == nullptr) return admitted.outcome;
   wait_for_sums(*admitted.communicator);
-  if (admitted.untyped) return compare_type(admitted, request);
   return decide_and_run(*admitted.runtime, *admitted.communicator, request);
 }
 

@@ -22,14 +22,11 @@ namespace slimpi::call {
 
 enum class Way { blocking, nonblocking, persistent };
 
-// Without a communicator the call has ended with the outcome. With `untyped` it is left to MPI,
-// because SLIMPI_TYPES of this rank does not name its type; but first the ranks compare
-// SLIMPI_TYPES, which they have not done yet.
+// Without a communicator the call has ended with the outcome.
 struct Admission {
   Outcome outcome;
   Runtime* runtime = nullptr;
   comm::Communicator* communicator = nullptr;
-  bool untyped = false;
 };
 Admission admit(const Allreduce& request, Way way);
 
@@ -51,9 +48,6 @@ Outcome refuse_failed(Runtime& runtime, comm::Communicator& communicator);
 // decide() and run(). Counts the sum for SLIMPI_CALLS_PER_STEP.
 Outcome decide_and_run(Runtime& runtime, comm::Communicator& communicator,
                        const Allreduce& request);
-
-// For a sum of a type that this rank leaves to MPI: fails if another rank does not. Collective.
-Outcome compare_type(const Admission& admission, const Allreduce& request);
 
 // Whether this rank can take sums that are not blocking. A thread must be able to let them make
 // progress while the program blocks, in MPI or elsewhere, and other ranks wait for its part.

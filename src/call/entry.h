@@ -100,8 +100,7 @@ void end_for(mpi::Comm comm, Status status);
 // program.
 int fail_on(mpi::Comm comm, Status status);
 
-// Whether slimpi may take the call: a sum of a type in the communicator's SLIMPI_TYPES, and some
-// elements.
+// Whether slimpi may take the call: a sum of a type in SLIMPI_TYPES, and some elements.
 bool is_float_sum(const Allreduce& call);
 
 // Whether the call is a float sum, maybe of no elements: it takes the description of

@@ -167,7 +167,8 @@ void CallEstimate::sample(const Allreduce& call, const Key& key) noexcept {
 void CallEstimate::record(const Allreduce& call, BypassReason reason,
                           std::uint64_t nanoseconds) noexcept {
   Key key = key_of(call, true);
-  // As in the report, where the type is the first reason. (Runtime::types has all in an estimate.)
+  // As in the report, where the type is the first reason. (Runtime::taken_types has all in an
+  // estimate.)
   const std::optional<ElementType> type = element_type(call.datatype);
   const Runtime* const runtime = Runtime::started();
   if (reason == BypassReason::small && type && *type != ElementType::float32 &&

@@ -93,7 +93,7 @@ class CallEstimate {
 
   const mpi::Api& api_;
   const int ranks_per_node_;
-  mutable std::mutex mutex_;          // protects all below
+  mutable std::mutex mutex_;  // protects all below
   std::map<Key, Record> records_;
   std::uint64_t merged_ = 0, sampling_nanoseconds_ = 0;
   bool timed_codec_ = false;

@@ -41,7 +41,6 @@ std::string set_option(comm::Communicator& communicator, const std::string& opti
                        const char* value) {
   std::string error = set_option(communicator.config(), option, value);
   if (error.empty() && option == row_of("rules").name) error = read_rules(communicator);
-  Runtime::add_types(communicator.config().types);
   return error;
 }
 
@@ -91,7 +90,6 @@ int take_info(mpi::Comm comm, mpi::Info info) {
   // those that get no key, or no memory below.
   comm::Communicator* communicator = runtime->find_made(comm);
   if (communicator != nullptr) communicator->compare_options_again();
-  runtime->forget_bypassed_types();
   int keys = 0;
   api.Info_get_nkeys(info, &keys);
   for (int i = 0; i < keys; ++i) {

@@ -108,10 +108,6 @@ Outcome begin_held(const Admission& admitted, const Allreduce& request,
                    std::optional<DescribedTensor> tensor, void* handle) {
   Runtime& runtime = *admitted.runtime;
   comm::Communicator& communicator = *admitted.communicator;
-  if (admitted.untyped) {
-    if (!communicator.connected()) communicator.refuse_type(type_of(request));
-    return admitted.outcome;
-  }
   if (CallEstimate::running() != nullptr) {
     // Ranks without an estimate would wait for this one.
     if (!communicator.connected()) communicator.refuse_to_meet();
@@ -140,7 +136,7 @@ Outcome begin(const Allreduce& request, void* handle) {
     const HoldFibers held;
     const Admission admitted = admit(request, Way::nonblocking);
     if (admitted.communicator == nullptr) return admitted.outcome;
-    if (admitted.untyped || !admitted.communicator->comparing_sums())
+    if (!admitted.communicator->comparing_sums())
       return begin_held(admitted, request, std::move(tensor), handle);
   }
 }

@@ -137,7 +137,6 @@ Outcome init_persistent(const Allreduce& its_request, void* handle) {
   Runtime& runtime = *admitted.runtime;
   comm::Communicator& communicator = *admitted.communicator;
   wait_for_sums(communicator);
-  if (admitted.untyped) return compare_type(admitted, request);
   const Decided decided = decide(runtime, communicator, request);
   if (decided.call == nullptr) return decided.outcome;
   if (CallEstimate::running() != nullptr)

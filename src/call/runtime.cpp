@@ -155,23 +155,12 @@ void Runtime::start(Loaded loaded) {
   if (!option_error.empty() && world_) end_job(mpi::abi.comm_world);
   if (config.trace) Trace::start();
   if (config.estimate) CallEstimate::start(api, config);
-  // An estimate says what other types would bring.
-  add_types(config.estimate ? ElementTypes{~0u} : config.types);
+  taken_types = config.estimate ? ElementTypes{~0u} : config.types;
   set_stall_limit(std::chrono::seconds(config.stall));
   start_activity();
   set_activity_rank(world_rank, world_size);
   if (world_) watch_for_the_end();
   process_ = getpid();
-}
-
-void Runtime::add_types(ElementTypes more) {
-  ElementTypes all = types.load(std::memory_order_relaxed), wanted;
-  do wanted.bits = all.bits | more.bits;
-  while (!types.compare_exchange_weak(all, wanted, std::memory_order_relaxed));
-}
-
-void Runtime::forget_bypassed_types() {
-  for (auto& comm : bypassed_types) comm.store(mpi::Comm(), std::memory_order_relaxed);
 }
 
 // Under another MPI's launcher every process is a job of its own: the sums of such ranks are wrong

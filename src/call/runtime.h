@@ -96,14 +96,7 @@ class Runtime {
   Rules rules;
   Statistics statistics;
   static inline std::atomic<bool> on{true};  // set by MPI_Pcontrol, also before MPI_Init
-  // The types that some communicator may have in its SLIMPI_TYPES. For a call of another one no
-  // communicator is looked up.
-  static inline std::atomic<ElementTypes> types{};
-  static void add_types(ElementTypes more);
-  // By type, while `types` lacks it: the last communicator whose ranks have compared the type, or
-  // have nothing to compare. Its sums of the type are left to MPI, and nothing is looked up.
-  std::array<std::atomic<mpi::Comm>, kElementTypes> bypassed_types{};
-  void forget_bypassed_types();
+  ElementTypes taken_types;  // those of SLIMPI_TYPES; all in an estimate, which predicts the others
   std::atomic<bool> finished{false};
   std::atomic<bool> banner_logged{false};  // the banner was printed
   std::atomic<bool> rounding_told{false};  // the job was told that its sums are rounded
@@ -135,7 +128,6 @@ class Runtime {
   class Pin;
   comm::Communicator* follow(mpi::Comm comm, std::optional<int>* raised);
   bool make_keyval(int* keyval);
-  void handles_end();
   void unpin();
   int code_of(Status status, const std::string& text);
   static int forget(mpi::Comm comm, int keyval, void* value, void* runtime);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "comm/communicator.h"
 
-#include <unistd.h>
-
 #include "base/fiber.h"
 #include "comm/call_scratch.h"
 #include "comm/waiter.h"
@@ -82,12 +80,8 @@ Status Communicator::make_internal_comm() {
   (in_fiber ? failed_ : unusable_) = true;
   mpi::Comm made = mpi::abi.comm_null;
   const Status status = mpi::make_internal(api_, user_, wait, in_fiber, &made, &number_, &refusal_);
-  if (status == Status::disagreement && !in_fiber) {
-    unusable_ = false;
-    return publish_refusal(status);
-  }
-  // Others may be in the sum, and have not left it to MPI.
-  if (status == Status::absent) failed_ = true, unusable_ = false;
+  // The others are not in the sum, or have not left it to MPI.
+  if (status == Status::disagreement || status == Status::absent) failed_ = true, unusable_ = false;
   SLIMPI_TRY(status);
   unusable_ = failed_ = false;
   exchange_.open(std::make_shared<InternalComm>(api_, made), 0, number_);
@@ -125,9 +119,9 @@ void Communicator::refuse_to_meet() {
 }
 
 void Communicator::refuse_type(ElementType type) {
-  if (compared_.has(type)) return;
-  compared_.add(type);
-  send_refusal(mpi::without(type));
+  if (begun_ != 0 || connected() || unusable_ || failed_ || refused_types_.has(type)) return;
+  refused_types_.add(type);
+  send_refusal(mpi::Refusal::other_types);
 }
 
 void Communicator::finish_refusals() {
@@ -136,35 +130,12 @@ void Communicator::finish_refusals() {
   sent_.clear();
 }
 
-Status Communicator::compare_type(ElementType type) {
-  const mpi::FirstExchange::Owner exchange = mpi::FirstExchange::make();
-  SLIMPI_TRY(exchange->begin(api_, user_, 0, mpi::without(type)));
-  SLIMPI_TRY(wait_for_ranks(exchange->request, exchange->arrivals()));
-  // Who makes an internal communicator has a number for it.
-  if (exchange->number() > 0) return publish_refusal(mpi::refuse(mpi::without(type)));
-  compared_.add(type);
-  return Status::ok;
-}
-
-// As Exchange::publish_disagreement.
-Status Communicator::publish_refusal(Status status) {
-  char text[FailureScope::kMost];
-  copy_failure_text(text);
-  if (rank_ == 0) {
-    log_error(failure_text());
-    usleep(kTimeToForward);
-  }
-  const mpi::FirstExchange::Owner published = mpi::FirstExchange::make();
-  SLIMPI_TRY(published->begin(api_, user_, 0, mpi::Refusal::none));
-  SLIMPI_TRY(wait_for_ranks(published->request, {}));
-  return fail(status, text);
-}
-
 void Communicator::end_calls() {
   exchange_.internal()->roll_call.end_calls(std::uint32_t(number_), std::uint32_t(taken));
 }
 
 void Communicator::begin_end(int* word, mpi::Request* request) {
+  sent_.clear();  // by now MPI has completed them
   if (!connected() || failed()) return;
   end_calls();
   exchange_.internal()->roll_call.finalize();

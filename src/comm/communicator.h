@@ -68,25 +68,14 @@ class Communicator {
   // For a rank that leaves to MPI what may be the first sum of other ranks, which find out that it
   // does. Once; returns at once.
   void refuse_to_meet();
-  // The same for a nonblocking sum of a type which this rank's SLIMPI_TYPES has not.
+  // The same for a sum of a type which this rank's SLIMPI_TYPES has not; once for each type. Does
+  // nothing where an earlier sum made the ranks meet, or makes them: they compare SLIMPI_TYPES.
   void refuse_type(ElementType type);
   // Waits until all ranks have got what those two sent. Collective, as MPI_Comm_free is.
   void finish_refusals();
-  // True if SLIMPI_TYPES of this rank lacks `type` and the next blocking sum of it makes the ranks
-  // compare that: by agree() once they are connected, before that by compare_type(). False if the
-  // fiber of an earlier sum compares, however far it is.
-  bool compares(ElementType type) const {
-    return !agreed() && begun_ == 0 && !compared_.has(type) && !unusable_ && !failed() && !inter_ &&
-           size_ > 1 && !spans_other_world;
-  }
-  // Status::disagreement where some rank has the type. Collective.
-  Status compare_type(ElementType type);
 
   // Before the next sum; to be called on all ranks.
-  void compare_options_again() {
-    agreed_ = false;
-    compared_ = {};
-  }
+  void compare_options_again() { agreed_ = false; }
 
   // Whether some rank had loaded a library of device/foreign.h when the ranks agreed; the same on
   // all ranks. Then they ask each other at every call whether a buffer lies in such memory.
@@ -203,7 +192,6 @@ class Communicator {
   Status make_internal_comm();
   Status compare_sums();
   void send_refusal(mpi::Refusal refusal);
-  Status publish_refusal(Status status);
   Status wait_for_ranks(mpi::Request& request, std::span<const int> arrivals);
   Status find_layout();
   Status choose_leaders(const void* buffer);
@@ -219,8 +207,8 @@ class Communicator {
   std::uint64_t undecided_ = 0;  // of these, the last one that some rank began before it had agreed
   bool inter_ = false, laid_out_ = false, unusable_ = false, failed_ = false;
   bool foreign_possible_ = false, threaded_ = false;
-  bool refused_ = false;   // by refuse_to_meet()
-  ElementTypes compared_;  // types that no rank has
+  bool refused_ = false;        // by refuse_to_meet()
+  ElementTypes refused_types_;  // by refuse_type()
   mpi::Refusal refusal_ = mpi::Refusal::none;
   std::vector<mpi::FirstExchange::Owner> sent_;  // exchanges that nobody here waits for
   bool changed_ = false;  // options of this rank, since the ranks compared theirs

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Memory of GPUs that slimpi has no row for: AMD's (HIP), Intel's (Level Zero), and NVIDIA's where
-// slimpi's plugin is not installed, is not wanted, or finds the driver too old. Neither the host nor slimpi's
-// kernels may touch it, so calls with such buffers go to MPI.
+// slimpi's plugin is not installed, is not wanted, or finds the driver too old. Neither the host
+// nor slimpi's kernels may touch it, so calls with such buffers go to MPI.
 #pragma once
 
 namespace slimpi::device {

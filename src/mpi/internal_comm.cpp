@@ -149,16 +149,6 @@ bool can_make_internal_in_fiber() {
 }
 
 Status refuse(Refusal why) {
-  const int type = int(why) - int(Refusal::without_type);
-  if (type >= kElementTypes)
-    return fail(Status::disagreement,
-                "the ranks of a communicator are in different calls: all ranks must make the same "
-                "collective calls in the same order");
-  if (type >= 0)
-    return fail(
-        Status::disagreement,
-        std::string("SLIMPI_TYPES differs between the ranks of a communicator: some have ") +
-            kElementRows[type].name + ", others do not; start all ranks with the same value");
   switch (why) {
     case Refusal::none:
       return Status::ok;
@@ -172,10 +162,15 @@ Status refuse(Refusal why) {
                   "some ranks have MPI_THREAD_MULTIPLE and others do not (or have SLIMPI_ESTIMATE "
                   "set), and the first float sum of a communicator is nonblocking; let all ranks "
                   "call MPI_Init_thread with the same level, or set SLIMPI_ALGORITHM=off");
-    case Refusal::without_type:
-      break;
+    case Refusal::other_types:
+      return fail(Status::disagreement,
+                  "SLIMPI_TYPES differs between the ranks of a communicator (or some have "
+                  "SLIMPI_ESTIMATE set): some sum a type that others leave to MPI; start all ranks "
+                  "with the same value");
   }
-  return fail(Status::internal, "an unknown refusal");
+  return fail(Status::disagreement,
+              "the ranks of a communicator are in different calls: all ranks must make the same "
+              "collective calls in the same order");
 }
 
 void FirstExchange::Leave::operator()(FirstExchange* exchange) const {

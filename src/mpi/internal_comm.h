@@ -23,7 +23,6 @@
 
 #include "base/status.h"
 #include "mpi/api.h"
-#include "options/option_types.h"
 
 namespace slimpi::mpi {
 
@@ -40,14 +39,11 @@ enum class Refusal {
   no_more,          // the process serves kMostServed communicators
   no_room,          // MPI has hardly any context ids left
   single_threaded,  // the process leaves nonblocking sums to MPI
-  without_type,     // from here on: + int(T): its SLIMPI_TYPES has no T, and the sum is one of T
+  other_types,      // its SLIMPI_TYPES does not name the type of the sum
 };
-inline Refusal without(ElementType type) {
-  return Refusal(int(Refusal::without_type) + int(type));
-}
 
 // The failure that a refusal is. unsupported: nothing is wrong, and the program's calls go to MPI
-// without a warning. disagreement: not printed yet.
+// without a warning. disagreement: not printed yet; the ranks that refuse are in MPI.
 Status refuse(Refusal why);
 
 // The first words that the ranks of a communicator exchange, on that communicator: of all ranks,

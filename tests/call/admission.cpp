@@ -54,7 +54,7 @@ void nothing_starts_before_mpi_does(void**) {
 
 void other_types_and_operations_are_left(void**) {
   Allreduce request = floats();
-  request = floats(mpi::abi.comm_self);  // elsewhere the ranks compare SLIMPI_TYPES
+  request = floats(mpi::abi.comm_self);  // elsewhere this rank tells the others
   request.datatype = mpi::abi.type_double;
   assert_left(request, BypassReason::datatype);
   request = floats();

@@ -41,27 +41,27 @@ refused "rules" "SLIMPI_RULES differs.*: (no rule) on rank 0, .*off;.*on rank 1"
   "$on_rank" 1 "SLIMPI_RULES=$work/rules" "$steps" init sum:100000 finalize
 refused "info keys" "SLIMPI_BITS differs.*: 8 on rank 0, 2 on rank 1" \
   "$steps" init '1?info:slimpi_bits=2' sum:100000 finalize
-# Where the first sum is of doubles, the ranks without doubles look at it, too.
+# Where the first sum is of doubles, ranks that leave it to MPI say so, on both sides.
 if expensive; then set -- "dsum:100000" "dsum:100000 dup dsum:100"; else set --; fi
+types="SLIMPI_TYPES differs between the ranks of a communicator"
 for steps_of_doubles in "dsum:100" "$@"; do
   # shellcheck disable=SC2086 # words
-  refused "types, $steps_of_doubles" "SLIMPI_TYPES differs between the ranks" \
+  refused "types, $steps_of_doubles" "$types" \
     "$on_rank" 1 SLIMPI_TYPES=float,double "$steps" init $steps_of_doubles finalize
 done
-refused "types by an info key" "SLIMPI_TYPES differs between the ranks" \
-  "$steps" init dsum:100 dsum:100 '2?info:slimpi_types=float,double' '0?info:cb_nodes=1' \
-  '1?info:cb_nodes=1' dsum:100 finalize
-# What is known of a communicator ends with it: the next one may have its handle.
-refused "types, a communicator of other ranks in the place of one" \
-  "SLIMPI_TYPES differs between the ranks" \
-  "$on_rank" 1 SLIMPI_TYPES=float,double \
+SLIMPI_TYPES=float,double refused "types that one rank lacks" "\[0\] error: $types" \
+  "$on_rank" 1 SLIMPI_TYPES=float "$steps" init dsum:100 finalize
+# A communicator of other ranks; the next one may have its handle.
+refused "types, another communicator first" "$types" "$on_rank" 1 SLIMPI_TYPES=float,double \
   "$steps" init split:2 dsum:100 dsum:100 free dup dsum:100 finalize
+refused "types, compared with a sum of floats" "$types" \
+  "$on_rank" 1 SLIMPI_TYPES=float,double "$steps" init sum:100 dsum:100 finalize
 # The first sum is nonblocking. Ranks that leave it to MPI are in MPI, so the job ends.
 levels="some ranks have MPI_THREAD_MULTIPLE and others do not"
 [ "$way" != blocking ] ||
   refused "levels, one rank with threads" "$levels" "$on_rank" 1 MULTIPLE=1 "$steps" init isum:20000
 export MULTIPLE=1
-refused "types of a nonblocking sum" "SLIMPI_TYPES differs between the ranks" \
+refused "types of a nonblocking sum" "$types" \
   "$on_rank" 1 SLIMPI_TYPES=float,double "$steps" init disum:100000 finalize
 refused "a nonblocking first sum" "SLIMPI_BITS differs.*: 8 on rank 0, 4 on rank 1" \
   "$on_rank" 1 SLIMPI_BITS=4 "$steps" init isum:100000 finalize

@@ -2,8 +2,7 @@
 /* Sums of doubles: those that float32 can hold are within the bound on every rank, with the same
  * bytes; all others have the bytes of MPI's own sum, and the input is as it was. Rank 0 prints how
  * many of each kind there were, and a digest of the results.
- *   doubles [double_precision|real8|nonblocking]
- *   doubles own KEY=VALUE   the options of the communicator, by an info key */
+ *   doubles [double_precision|real8|nonblocking] */
 #include <math.h>
 #include <mpi.h>
 #include <stdint.h>
@@ -16,7 +15,6 @@ static int rank, size, failures, held, left, nonblocking;
 static uint64_t digest = 14695981039346656037u;
 static double in[COUNT], kept[COUNT], got[COUNT], exact[COUNT];
 static MPI_Datatype type = MPI_DOUBLE;
-static MPI_Comm comm = MPI_COMM_WORLD;
 
 /* From -1 to 1, with all bits of a double. */
 static double noise(int i, int r) {
@@ -30,15 +28,15 @@ static void sum(const char* name, double bound, int in_place) {
   int bad = 0, worst = 0;
   memcpy(kept, in, sizeof in);
   memcpy(got, in, sizeof in);
-  PMPI_Allreduce(in, exact, COUNT, type, MPI_SUM, comm);
+  PMPI_Allreduce(in, exact, COUNT, type, MPI_SUM, MPI_COMM_WORLD);
   const void* const from = in_place ? MPI_IN_PLACE : in;
   int code;
   if (nonblocking && held + left > 0) {
     MPI_Request request;
-    code = MPI_Iallreduce(from, got, COUNT, type, MPI_SUM, comm, &request);
+    code = MPI_Iallreduce(from, got, COUNT, type, MPI_SUM, MPI_COMM_WORLD, &request);
     if (code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
   } else {
-    code = MPI_Allreduce(from, got, COUNT, type, MPI_SUM, comm);
+    code = MPI_Allreduce(from, got, COUNT, type, MPI_SUM, MPI_COMM_WORLD);
   }
   if (code != MPI_SUCCESS || memcmp(in, kept, sizeof in) != 0) bad = 1;
   if (bound < 0 && memcmp(got, exact, sizeof got) != 0) bad = 2;
@@ -47,14 +45,14 @@ static void sum(const char* name, double bound, int in_place) {
   /* What was compressed is not MPI's own sum. */
   if (bound > 0 && memcmp(got, exact, sizeof got) == 0) bad = 4;
   memcpy(kept, got, sizeof got);
-  PMPI_Bcast(kept, COUNT, MPI_DOUBLE, 0, comm);
+  PMPI_Bcast(kept, COUNT, MPI_DOUBLE, 0, MPI_COMM_WORLD);
   if (memcmp(kept, got, sizeof got) != 0) bad = 5;
   for (int i = 0; i < COUNT; ++i) {
     uint64_t bits;
     memcpy(&bits, got + i, sizeof bits);
     digest = (digest ^ bits) * 1099511628211u;
   }
-  PMPI_Allreduce(&bad, &worst, 1, MPI_INT, MPI_MAX, comm);
+  PMPI_Allreduce(&bad, &worst, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
   if (worst != 0 && rank == 0) printf("%s: wrong (%d)\n", name, worst);
   failures += worst != 0;
   ++*(bound < 0 ? &left : &held);
@@ -75,19 +73,10 @@ int main(int argc, char** argv) {
   int level;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
   nonblocking = argc > 1 && strcmp(argv[1], "nonblocking") == 0;
-  MPI_Comm_rank(comm, &rank);
-  MPI_Comm_size(comm, &size);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (argc > 1 && strcmp(argv[1], "double_precision") == 0) type = MPI_DOUBLE_PRECISION;
   if (argc > 1 && strcmp(argv[1], "real8") == 0) type = MPI_REAL8;
-  if (argc > 2) {
-    MPI_Info info;
-    char* const value = strchr(argv[2], '=');
-    *value = '\0';
-    MPI_Info_create(&info);
-    MPI_Info_set(info, argv[2], value + 1);
-    MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &comm);
-    MPI_Info_free(&info);
-  }
   /* Half a step of each input and half a step of the sum, at 8 bits; and a little. */
   const double step = size * 2.0 / 255 * 1.01;
   for (int in_place = 0; in_place < 2; ++in_place) {

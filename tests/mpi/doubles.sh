@@ -26,7 +26,6 @@ SLIMPI_RANKS_PER_NODE=2 SLIMPI_VERIFY=1 doubles "two ranks a node" real8
 holds "the error is that against a sum in double" \
   awk "BEGIN { e = $(report report.json error max_rel_l2); exit !(e > 1e-4 && e < 0.02) }"
 unset SLIMPI_TYPES
-doubles "by an info key" own slimpi_types=float,double
 
 # What the program says of sums that all are MPI's is not asked for here.
 under 4 "$program" >out.txt || :

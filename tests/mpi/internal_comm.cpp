@@ -3,6 +3,7 @@
 // record their arguments, and the words of other ranks that this test makes.
 #include "mpi/internal_comm.h"
 
+#include <cstring>
 #include <vector>
 
 #include "base/status.h"
@@ -108,6 +109,8 @@ void one_refusal_counts_for_all(void**) {
                       "MPI has almost no free context ids for communicators left");
   assert_true(make(3, &number) == Status::disagreement);
   assert_false(g_made);
+  assert_true(make(4, &number) == Status::disagreement);
+  assert_non_null(strstr(failure_text().c_str(), "SLIMPI_TYPES differs between the ranks"));
   // What is no refusal at all: another collective of the program's.
   assert_true(make(15, &number) == Status::disagreement);
   assert_string_equal(failure_text().c_str(),

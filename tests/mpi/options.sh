@@ -27,7 +27,8 @@ one_line() {
 "$PYTHON" -c 'import json
 for row in json.load(open("table.json"))["options"]:
     free = row["name"] in ("report", "estimate", "trace", "rules", "config")
-    print(row["variable"], "free" if free else "checked", "agree" if row["must_agree"] else "own")
+    print(row["variable"], "free" if free else "checked", "agree" if row["must_agree"] else "own",
+          "key" if row["info_key"] else "job")
 ' >table.txt
 holds "the table is there" test "$(wc -l <table.txt)" -ge 28
 
@@ -40,7 +41,7 @@ while read -r variable kind _; do
     *) continue ;;
   esac
   case $variable in
-    *_BITS | *_ALGORITHM | *_CPU | *_RULES | *_CONFIG) alone=true ;;
+    *_BITS | *_ALGORITHM | *_RULES | *_CONFIG) alone=true ;;
     *) if expensive; then alone=true; else alone=false; fi ;;
   esac
   if $alone; then
@@ -73,13 +74,13 @@ differs() { # VARIABLE VALUE: what is said of it
   echo "$1 differs between the ranks.*: .* on rank 0, $text on rank 1; start all ranks with"
 }
 set -- init return
-while read -r variable _ scope; do
+while read -r variable _ scope place; do
   [ "$scope" = agree ] || continue
   name=$(echo "${variable#SLIMPI_}" | tr '[:upper:]' '[:lower:]')
   value=$(sed -n "s/^$name=//p" values.txt)
   [ -n "$value" ] || { fail "$variable must agree, and has no value in this test" && continue; }
-  # By keys of communicators of one job. No key is there for the estimate.
-  if [ "$name" != estimate ]; then
+  # By keys of communicators of one job, where there is a key.
+  if [ "$place" = key ]; then
     set -- "$@" dup "1?info:slimpi_$name=$value" sum:20 free
     differs "$variable" "$value" >>differing.txt
   fi
@@ -102,7 +103,7 @@ pass "values that differ between the ranks"
 for row in json.load(open("table.json"))["options"]:
     if not row["info_key"]: print(row["name"])' >process.txt
 expect "$(tr '\n' ' ' <process.txt)" \
-  "progress log report estimate trace stall config " \
+  "types progress log report estimate trace stall config " \
   "options of the process"
 expensive || sed -i '2,$d' process.txt # by one flag of the table
 while read -r name; do

@@ -231,18 +231,12 @@ void lower_case_is_ascii(void**) {
 
 int main() {
   const CMUnitTest tests[] = {
-      cmocka_unit_test(integers),
-      cmocka_unit_test(sizes),
-      cmocka_unit_test(booleans),
-      cmocka_unit_test(fractions),
-      cmocka_unit_test(shapes),
-      cmocka_unit_test(choices),
-      cmocka_unit_test(bits),
-      cmocka_unit_test(algorithms),
-      cmocka_unit_test(text),
-      cmocka_unit_test(maybe),
-      cmocka_unit_test(types),
-      cmocka_unit_test(lower_case_is_ascii),
+      cmocka_unit_test(integers), cmocka_unit_test(sizes),
+      cmocka_unit_test(booleans), cmocka_unit_test(fractions),
+      cmocka_unit_test(shapes),   cmocka_unit_test(choices),
+      cmocka_unit_test(bits),     cmocka_unit_test(algorithms),
+      cmocka_unit_test(text),     cmocka_unit_test(maybe),
+      cmocka_unit_test(types),    cmocka_unit_test(lower_case_is_ascii),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
 }

@@ -28,8 +28,7 @@ std::optional<Way> way_of(const Estimate& counted, const Cluster& cluster,
   Way way{calls.way->nodes, calls.ranks, 0, calls.way->shards, false, calls.way->bucket};
   way.flat = calls.way->hierarchy == Hierarchy::flat;
   if (cluster.nodes != 0) {
-    way.nodes =
-        int(std::int64_t(cluster.nodes) * calls.ranks / std::max(counted.job.ranks, 1));
+    way.nodes = int(std::int64_t(cluster.nodes) * calls.ranks / std::max(counted.job.ranks, 1));
     way.ranks = way.nodes * counted.ranks_per_node;
     way.shards = calls.way->hierarchy == Hierarchy::sharded ? counted.ranks_per_node : 1;
   }
@@ -111,9 +110,8 @@ Prediction predict(Estimate counted, const Cluster& cluster) {
       left = one.way->nodes == 0 ? BypassReason::nonblocking : BypassReason::single_node;
     const int reason = left ? int(*left) : -1;
     // What would be compressed, and of it the longest buffers, comes first.
-    EstimateRow& row =
-        rows[{reason >= 0, kSizeClasses - size_class, one.ranks, one.type, one.op, one.blocking,
-              4 * reason + (one.size == 0 ? 1 : 0) + (way ? 2 : 0)}];
+    EstimateRow& row = rows[{reason >= 0, kSizeClasses - size_class, one.ranks, one.type, one.op,
+                             one.blocking, 4 * reason + (one.size == 0 ? 1 : 0) + (way ? 2 : 0)}];
     row.size_class = size_class;
     row.empty = one.size == 0;
     row.ranks = one.ranks;

@@ -15,8 +15,7 @@ namespace slimpi::tools {
 
 namespace {
 
-void write_estimate(const std::string& json, const std::string& target,
-                    const Cluster& cluster) {
+void write_estimate(const std::string& json, const std::string& target, const Cluster& cluster) {
   Estimate counted;
   std::string problem = read_estimate(json, &counted);
   if (problem.empty()) {

@@ -28,8 +28,7 @@ std::vector<Group> groups() {
        {"hierarchy", "ranks_per_node", "intra", "peers", "interval", "progress"}},
       {"State of buffers", {"calls_per_step"}},
       {"Low rank", {"powersgd_rank", "powersgd_shapes"}},
-      {"Output",
-       {"log", "report", "trace", "verify", "stall", "timeout", "estimate"}},
+      {"Output", {"log", "report", "trace", "verify", "stall", "timeout", "estimate"}},
       {"Option sources", {"config"}},
   };
 }
@@ -79,8 +78,10 @@ std::string help_text() {
       "  --stand-in                  for programs that load MPI by dlopen, such as Julia's\n"
       "  --torch                     PyTorch programs: sums of DistributedDataParallel go through "
       "MPI\n"
-      "  --wire RATE                 of --estimate: predict times for nodes with such links (1gbit)\n"
-      "  --nodes N                   of --estimate: predict for a cluster of N nodes, with one rank "
+      "  --wire RATE                 of --estimate: predict times for nodes with such links "
+      "(1gbit)\n"
+      "  --nodes N                   of --estimate: predict for a cluster of N nodes, with one "
+      "rank "
       "each\n"
       "                              or --ranks-per-node; without it, for the nodes of the job\n"
       "  --dry-run                   print the variables and the command instead\n"
