@@ -10,8 +10,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/process.h"
 #include "config.h"
-#include "options/environment.h"
 #include "tools/common/command_line.h"
 #include "tools/common/output.h"
 #include "tools/common/problem.h"

@@ -16,10 +16,9 @@
 #include <string>
 #include <string_view>
 
-#include "base/install_path.h"
+#include "base/plugin.h"
 #include "base/process.h"
 #include "config.h"
-#include "options/environment.h"
 #include "tools/common/output.h"
 #include "tools/common/problem.h"
 #include "tools/run/arguments.h"

@@ -7,8 +7,8 @@
 
 #include "comm/call.h"
 #include "device/device.h"
-#include "options/algorithm_id.h"
 #include "options/config.h"
+#include "options/option_types.h"
 
 namespace slimpi::algorithm {
 

@@ -10,19 +10,36 @@
 // not slimpi's to swallow: programs_code() lets it pass through every caught(). So does the
 // cancellation of a thread.
 #pragma once
+#include <cxxabi.h>
+
+#include <exception>
+#include <new>
 #include <type_traits>
 
 #include "base/status.h"
 
 namespace slimpi {
 
-// For a catch (...) block: keeps the exception's text with fail() and returns its status. Throws it
-// again where it is the program's, or the cancellation of the thread.
-Status status_of_exception();
-
 // The exception that travels through this thread is the program's own. Set by programs_code(), and
 // cleared by the catch-all that the exception leaves through.
 inline thread_local bool t_programs_exception = false;
+
+// For a catch (...) block: keeps the exception's text with fail() and returns its status. Throws it
+// again where it is the program's, or the cancellation of the thread.
+inline Status status_of_exception() {
+  if (t_programs_exception) throw;
+  try {
+    throw;
+  } catch (const abi::__forced_unwind&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return fail(Status::no_memory, "no host memory");
+  } catch (const std::exception& error) {
+    return fail(Status::internal, error.what());
+  } catch (...) {
+    return fail(Status::internal, "an exception that is not a std::exception");
+  }
+}
 
 // Calls run(), which returns a Status, or nothing: then what it throws is its only failure.
 template <typename Run>

@@ -1,9 +1,94 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "base/plugin.h"
 
-#include "base/install_path.h"
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cinttypes>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <vector>
 
 namespace slimpi {
+
+namespace {
+
+using std::filesystem::path;
+
+const char g_here = 0;  // an address in the library or program that this file was linked into
+
+// The full name of the file that the kernel has mapped at `address`.
+std::string mapped_file(const void* address) {
+  const auto wanted = reinterpret_cast<std::uintptr_t>(address);
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t first = 0, end = 0;
+    if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR, &first, &end) != 2) continue;
+    const std::size_t name = line.find('/');
+    if (wanted >= first && wanted < end && name != line.npos) return line.substr(name);
+  }
+  return "";
+}
+
+// The library or program that this code was linked into; "" where the kernel does not report it.
+path own_file() {
+  std::string file = mapped_file(&g_here);
+  Dl_info info;
+  if (file.empty() && dladdr(&g_here, &info) != 0 && info.dli_fname != nullptr)
+    file = info.dli_fname;
+  char* real = realpath(file.c_str(), nullptr);
+  const path result = real == nullptr ? path() : path(real);
+  free(real);
+  return result;
+}
+
+bool usable(const path& file) {
+  return access(file.c_str(), R_OK) == 0;
+}
+
+// Automake leaves this file in every directory that it compiles into, and never installs it. So a
+// program beside it is in a build tree; a user who can write there can replace the program, too.
+constexpr const char* kBuilt = ".dirstamp";
+
+// The library directory of a program in the directory `own`: that of its build tree, or the one
+// that belongs to the bin/ where it is installed. No other directory is searched: one further up
+// may be writable for others than those who installed slimpi. "" if there is none.
+path libraries_of_program(const path& own) {
+  if (usable(own / kBuilt)) {
+    // Programs of a build tree are in tools/ and tests/..., its libraries in .libs/ beside those.
+    for (path inner = own; inner.has_relative_path(); inner = inner.parent_path())
+      if (inner.filename() == "tools" || inner.filename() == "tests")
+        return inner.parent_path() / ".libs";
+  }
+  if (own.filename() == path(SLIMPI_BINDIR).filename())
+    return own / path(SLIMPI_LIBDIR).lexically_relative(SLIMPI_BINDIR);
+  return "";
+}
+
+// The first of `names` that exists in slimpi's library directory: the library's own, or that of the
+// program.
+std::string find(const std::vector<path>& names) {
+  const path own = own_file();
+  const path directory = own.filename().string().starts_with("libslimpi")
+                             ? own.parent_path()
+                             : libraries_of_program(own.parent_path());
+  if (directory.empty()) return "";
+  for (const path& name : names)
+    if (const path file = directory / name; usable(file)) return file.lexically_normal().string();
+  return "";
+}
+
+}  // namespace
+
+std::string find_plugin(const std::string& name) {
+  return find({path("slimpi") / name, name});
+}
+
+std::string find_library() {
+  // Without the files for developers only the second name is there.
+  return find({"libslimpi.so", "libslimpi.so.0"});
+}
 
 Plugin Plugin::own(const std::string& name, Symbols symbols) {
   const std::string file = find_plugin(name);

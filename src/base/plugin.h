@@ -2,12 +2,21 @@
 // Shared objects that are loaded on demand: slimpi's own plugins, and a user's hook. They stay
 // loaded until the process ends, because their threads and exit handlers may outlive what needed
 // them.
+//
+// slimpi's own files are found from the path of the library or program that this code was linked
+// into. An installation can be moved as a whole; a build tree is used in place.
 #pragma once
 #include <dlfcn.h>
 
 #include <string>
 
 namespace slimpi {
+
+// Full path of a plugin, such as "slimpi-hwloc.so"; "" if it does not exist.
+std::string find_plugin(const std::string& name);
+
+// Full path of libslimpi.so; "" if it does not exist.
+std::string find_library();
 
 class Plugin {
  public:

@@ -60,11 +60,11 @@ std::optional<DescribedTensor> take_description(const Allreduce& request);
 void prepare_calls(Runtime& runtime, comm::Communicator& communicator);
 
 // *left: whether the call goes to MPI because of the memory of its buffers; the same on all ranks.
-// That is where a buffer of some rank lies in memory of a GPU that slimpi cannot use (see
-// device/foreign.h), or where SLIMPI_BUFFERS excludes the result buffers, which are a GPU's if that
-// of some rank is. Costs one load where SLIMPI_BUFFERS is not set and no rank of the communicator
-// has loaded a library of such a GPU, else an exchange of words. Those of the ranks may lie in
-// different kinds of memory.
+// Buffers of the ranks may lie in different kinds of memory. The call goes to MPI where a buffer of
+// some rank lies in memory of a GPU that slimpi cannot use (device/foreign.h), or where
+// SLIMPI_BUFFERS excludes the result buffers, which are a GPU's if that of some rank is. Costs one
+// load where SLIMPI_BUFFERS is not set and no rank of the communicator has loaded a library of
+// these GPUs, else an exchange of words.
 Status agree_on_memory(comm::Communicator& communicator, const Allreduce& request, bool* left);
 
 // Fails unless all ranks pass the same counts of blocks, where the call has several. Collective for

@@ -25,7 +25,7 @@ class CallEstimate {
   // How slimpi would do a sum (as CountedWay), and how it is sampled.
   struct Way {
     int nodes = 0, shards = 1;
-    Hierarchy hierarchy = Hierarchy::automatic;  // that of no way
+    Hierarchy hierarchy = Hierarchy::automatic;  // automatic: there is no way
     std::uint32_t bucket = 512;
     bool stochastic = false;
     auto operator<=>(const Way&) const = default;

@@ -7,7 +7,6 @@
 #include "call/entry.h"
 #include "call/runtime.h"
 #include "observe/log.h"
-#include "options/environment.h"
 
 namespace slimpi::call {
 

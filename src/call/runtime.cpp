@@ -14,7 +14,6 @@
 #include "device/plugins.h"
 #include "observe/activity.h"
 #include "observe/log.h"
-#include "options/environment.h"
 
 namespace slimpi::call {
 

@@ -96,7 +96,7 @@ class Runtime {
   Rules rules;
   Statistics statistics;
   static inline std::atomic<bool> on{true};  // set by MPI_Pcontrol, also before MPI_Init
-  ElementTypes taken_types;  // those of SLIMPI_TYPES; all in an estimate, which predicts the others
+  ElementTypes taken_types;  // SLIMPI_TYPES; all types in an estimate, which predicts the others
   std::atomic<bool> finished{false};
   std::atomic<bool> banner_logged{false};  // the banner was printed
   std::atomic<bool> rounding_told{false};  // the job was told that its sums are rounded

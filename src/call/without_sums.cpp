@@ -6,11 +6,11 @@
 
 #include <string>
 
+#include "base/process.h"
 #include "call/runtime.h"
 #include "mpi/api.h"
 #include "observe/log.h"
 #include "options/config.h"
-#include "options/environment.h"
 
 namespace slimpi::call {
 

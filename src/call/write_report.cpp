@@ -24,7 +24,6 @@
 #include "observe/log.h"
 #include "observe/report.h"
 #include "observe/trace.h"
-#include "options/environment.h"
 
 namespace slimpi::call {
 

@@ -39,7 +39,7 @@ enum class Refusal {
   no_more,          // the process serves kMostServed communicators
   no_room,          // MPI has hardly any context ids left
   single_threaded,  // the process leaves nonblocking sums to MPI
-  other_types,      // its SLIMPI_TYPES does not name the type of the sum
+  other_types,      // SLIMPI_TYPES of the rank does not name the type of the sum
 };
 
 // The failure that a refusal is. unsupported: nothing is wrong, and the program's calls go to MPI

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "mpi/types.h"
+#include "mpi/abi.h"
 
 struct dl_phdr_info;  // of link.h
 

@@ -12,7 +12,6 @@
 #include "observe/bypass_reason.h"
 #include "observe/deviation.h"
 #include "observe/trace.h"
-#include "options/algorithm_id.h"
 #include "options/option_types.h"
 
 namespace slimpi {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "observe/trace.h"
 
+#include <fmt/core.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -9,7 +10,6 @@
 #include <utility>
 
 #include "base/call_locals.h"
-#include "base/format.h"
 #include "observe/activity.h"
 #include "observe/log.h"
 
@@ -41,6 +41,14 @@ const char* row_name(std::size_t row) {
     default:
       return nullptr;
   }
+}
+
+// Returns the full length of the text, which is more than `text` holds if it was cut. Allocates
+// nothing.
+template <typename... Values>
+std::size_t format_into(std::span<char> text, fmt::format_string<Values...> format,
+                        Values&&... values) {
+  return fmt::vformat_to_n(text.data(), text.size(), format, fmt::make_format_args(values...)).size;
 }
 
 // ,"call":7,"communicator":1,... as far as they are known. Returns the length.

@@ -3,11 +3,12 @@
 // given environment and of the file that it names.
 #pragma once
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "options/environment.h"
+#include "base/process.h"
 #include "options/option_types.h"
 
 namespace slimpi {
@@ -81,6 +82,15 @@ bool is_option(std::string_view name);
 // The option that `name`, with or without the prefix, probably means: the nearest by edit distance,
 // else the first that begins with it; "" when there is none.
 std::string nearest_option(std::string_view name);
+
+// The word of `words` that is nearest to `given` by edit distance (insertions, deletions,
+// replacements, swaps of adjacent characters), at most a third of its characters away, at least
+// one. Else the first that begins with `given`, if that has three characters or more. "" if there
+// is none.
+std::string nearest_word(std::string_view given, std::span<const std::string> words);
+
+// "; did you mean WORD?", or "" where no word is near, or it is one of them.
+std::string did_you_mean(std::string_view given, std::span<const std::string> words);
 
 // The option name (bits) of an info key (slimpi_bits); "" when the key is not one of slimpi's.
 std::string info_key_option(std::string_view key);

@@ -4,8 +4,6 @@
 #include <charconv>
 #include <limits>
 
-#include "options/algorithm_id.h"
-
 namespace slimpi {
 
 // White space and case as in the C locale, whatever locale the program has set.

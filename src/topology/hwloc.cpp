@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "topology/plugin.h"
+#include "topology/topology.h"
 
 namespace {
 

@@ -9,7 +9,6 @@
 #include <optional>
 
 #include "base/plugin.h"
-#include "topology/plugin.h"
 
 namespace slimpi::topology {
 

@@ -2,6 +2,7 @@
 // One machine as plain data: its NUMA nodes, GPUs and NICs, and the distances between these. Filled
 // by hwloc, which is loaded on demand, so slimpi starts without it.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -61,4 +62,16 @@ Distance distance_to_nic(const Topology& topology, std::string_view bus_id);
 // there is no GPU.
 int leading_gpu(const Topology& topology);
 
+// The interface between topology.cpp and slimpi-hwloc.so, the plugin that is linked to hwloc and
+// loaded on demand.
+
+// Increased with every change of Topology; the plugin refuses any other version.
+constexpr std::uint32_t kPluginVersion = 2;
+
+// Sets all of the result but the host's name and returns 0, or changes nothing, writes a line of
+// text to `error` and returns another number.
+using LoadFunction = int(std::uint32_t version, Topology* result, char* error, std::size_t size);
+
 }  // namespace slimpi::topology
+
+extern "C" __attribute__((visibility("default"))) slimpi::topology::LoadFunction slimpi_hwloc_load;

@@ -6,7 +6,6 @@
 #include <linux/mempolicy.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -16,7 +15,6 @@
 
 #include "device/cuda/numa.h"
 #include "device/device.h"
-#include "device/foreign.h"
 #include "device/plugins.h"
 #include "tests/helper/cuda_row.h"
 
@@ -30,22 +28,6 @@ void a_process_without_the_driver_never_sees_the_part(void**) {
   load_plugins();
   assert_int_equal(count(), 1);
   assert_null(dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD));
-}
-
-// In a process of its own: what is not wanted once is never loaded.
-void gpus_that_are_not_wanted_are_foreign(void**) {
-  const pid_t child = fork();
-  if (child == 0) {
-    never_use_gpus();
-    if (gpu_open() != 0) _exit(1);
-    load_plugins();
-    const void* const memory = gpu_take(GPU_DEVICE, kBytes);
-    if (count() != 1 || locate(memory).device != &host()) _exit(2);
-    _exit(foreign_possible() && foreign_owner(memory) != nullptr ? 0 : 3);
-  }
-  int status = 0;
-  assert_int_equal(waitpid(child, &status, 0), child);
-  assert_int_equal(status, 0);
 }
 
 void the_part_comes_with_the_driver(void**) {
@@ -389,7 +371,6 @@ void nothing_is_left_behind(void**) {
 int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(a_process_without_the_driver_never_sees_the_part),
-      cmocka_unit_test(gpus_that_are_not_wanted_are_foreign),
       cmocka_unit_test(the_part_comes_with_the_driver),
       cmocka_unit_test(it_owns_what_only_the_gpu_may_touch),
       cmocka_unit_test(what_was_freed_is_asked_about_again),

@@ -5,8 +5,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/process.h"
 #include "base/status.h"
-#include "options/environment.h"
 #include "tests/helper/cmocka_cxx.h"
 
 using namespace slimpi;

@@ -9,9 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "base/install_path.h"
+#include "base/plugin.h"
 #include "tests/helper/cmocka_cxx.h"
-#include "topology/plugin.h"
 
 using namespace slimpi;
 using namespace slimpi::topology;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/bench/constants.h"
 
-#include "options/environment.h"
+#include "base/process.h"
 #include "tools/bench/candidate.h"
 
 namespace slimpi::bench {

@@ -5,8 +5,8 @@
 
 #include <cstdlib>
 
+#include "base/process.h"
 #include "options/config.h"
-#include "options/environment.h"
 #include "options/option_types.h"
 #include "slimpi.h"
 #include "tools/bench/calibrate.h"

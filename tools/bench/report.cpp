@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "observe/report.h"
-#include "options/algorithm_id.h"
+#include "options/option_types.h"
 #include "slimpi.h"
 #include "tools/bench/candidate.h"
 #include "tools/common/output.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "options/spelling_hint.h"
+#include "options/config.h"
 
 namespace slimpi::tools {
 

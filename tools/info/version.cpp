@@ -2,7 +2,7 @@
 #include <fmt/core.h>
 
 #include "algorithm/algorithm.h"
-#include "base/install_path.h"
+#include "base/plugin.h"
 #include "config.h"
 #include "kernels/cpu/cpu.h"
 #include "tools/common/text.h"

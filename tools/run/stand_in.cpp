@@ -15,7 +15,7 @@
 #include <iterator>
 #include <map>
 
-#include "options/environment.h"
+#include "base/process.h"
 #include "tools/run/stub.h"
 
 namespace slimpi::tools {
