@@ -4,7 +4,8 @@
 // on the number of nodes. With a hierarchy, each node is one worker: the model of a node is the
 // mean of the models of its ranks.
 //
-// With the mixing matrix W (inter/mixing.h), and node j with k_j ranks whose inputs add up to X_j:
+// With the mixing matrix W (inter/neighbor_exchange.h), and node j with k_j ranks whose inputs add
+// up to X_j:
 //   result_i = sum over j of (N * W_ij / k_j) * X_j, in the order of the nodes
 // In the calls between two exchanges (SLIMPI_INTERVAL) it is N / k_i * X_i. SLIMPI_PEERS=all gives
 // the plain sum.
@@ -17,7 +18,7 @@
 
 #include "algorithm/algorithm.h"
 #include "algorithm/node_frame.h"
-#include "inter/mixing.h"
+#include "inter/neighbor_exchange.h"
 
 namespace slimpi::algorithm {
 

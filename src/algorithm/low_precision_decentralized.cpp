@@ -33,7 +33,6 @@
 #include "comm/communicator.h"
 #include "comm/kernel_result.h"
 #include "comm/stream_wait.h"
-#include "inter/mixing.h"
 #include "inter/neighbor_exchange.h"
 #include "inter/schedule.h"
 

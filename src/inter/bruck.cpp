@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The exchange of pairwise.cpp, with the same bytes as its result, in log2(M) steps
 // per phase for M nodes. Other ranks store and forward the blocks, unchanged: first what a rank has
-// for the owners of chunks, then the owners' sums (bruck_layout.h).
+// for the owners of chunks, then the owners' sums (bruck.h).
 //
 // Cost: every rank sends 2 log2(M) messages, to log2(M) peers; (log2(M) / 2 + 1) * n * bits/8
 // bytes. Slower than the pairwise exchange if the additional bytes cost more than the messages that
 // it saves.
+#include "inter/bruck.h"
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <string>
 
 #include "base/exceptions.h"
+#include "base/round_up.h"
 #include "comm/stream_wait.h"
-#include "inter/bruck_layout.h"
 #include "inter/chunk_reduction.h"
 #include "inter/schedule.h"
 
@@ -224,6 +226,52 @@ Status run_bruck(const Context& context, const ExchangeLayout& layout,
   return BruckExchange(context, static_cast<const BruckLayout&>(layout), group, shard, in, out,
                        residual)
       .run();
+}
+
+int BruckSteps::steps() const {
+  int steps = 0;
+  while ((1 << steps) < group_size_) ++steps;
+  return steps;
+}
+
+// Of every 2 * bit numbers from 0 on, the last `bit` have it set.
+int BruckSteps::travelling(int step) const {
+  const int bit = 1 << step;
+  return group_size_ / (2 * bit) * bit + std::max(0, group_size_ % (2 * bit) - bit);
+}
+
+int BruckSteps::to_gather(int step) const {
+  return std::min(gathered(step), group_size_ - gathered(step));
+}
+
+// The first chunk is the longest.
+BruckLayout::BruckLayout(const ExchangeSize& size) : first_of_(1, 0) {
+  const std::size_t members = std::size_t(size.group_size);
+  chunks_.reserve(members);
+  lengths_.reserve(members);
+  first_of_.reserve(2 * members + 1);
+  for (int member = 0; member < size.group_size; ++member) {
+    chunks_.push_back(
+        comm::chunk_of(size.count, size.group_size, member, comm::chunk_alignment(size.format)));
+    // An owner without elements has no blocks and no messages. Otherwise a multiple of 16 bytes, as
+    // the header is, so that every payload begins at one.
+    const std::uint64_t elements = chunks_.back().count;
+    lengths_.push_back(elements == 0 ? 0 : round_up(message_bytes(size.format, elements), 16));
+  }
+  // Twice around the ring: a run of owners that passes the last member stays one interval.
+  for (std::size_t i = 0; i < 2 * members; ++i)
+    first_of_.push_back(first_of_.back() + lengths_[i % members]);
+  block_ = lengths_.front();
+  message_ = std::max(kMostInMessage, block_);
+}
+
+std::unique_ptr<const ExchangeLayout> bruck_layout(const ExchangeSize& size) {
+  return std::make_unique<BruckLayout>(size);
+}
+
+Need bruck_need(const ExchangeSize& size) {
+  const BruckLayout layout(size);
+  return {layout.total(), layout.chunk(0).count};
 }
 
 }  // namespace slimpi::inter

@@ -5,9 +5,8 @@
 #include <cmath>
 
 #include "comm/node_layout.h"
-#include "inter/bruck_layout.h"
+#include "inter/bruck.h"
 #include "inter/schedule.h"
-#include "inter/segment_length.h"
 
 namespace slimpi::cost {
 

@@ -8,7 +8,7 @@
 #pragma once
 #include <array>
 
-#include "inter/exchange_layout.h"
+#include "inter/segment_length.h"
 
 namespace slimpi::cost {
 

@@ -6,9 +6,13 @@
 // Cost: with k peers, k * n * bits/8 bytes sent and received by every rank, however many ranks.
 #pragma once
 #include <cstddef>
+#include <cstdint>
+#include <memory_resource>
 #include <span>
+#include <vector>
 
 #include "inter/context.h"
+#include "options/option_types.h"
 
 namespace slimpi::inter {
 
@@ -38,5 +42,25 @@ Status exchange_with_neighbors(comm::Call& call, comm::Range shard, std::span<co
 // Bytes of scratch for `peers` peers: of `messages`, and also of `staging` if the device is staged.
 std::size_t neighbor_exchange_bytes(const kernels::Format& format, std::uint64_t count, int peers,
                                     bool staged);
+
+// The peers of the decentralized algorithms and their weights: row `me` of the mixing matrix W. W
+// is symmetric and its rows sum to one, so that the mean over the members does not change.
+struct Mixing {
+  struct Peer {
+    int member;
+    double weight;
+  };
+  std::pmr::vector<Peer> peers;  // never `me`, each once; ring: left, right; else ascending
+  double own = 1;                // weight of `me`: one minus the weights of the peers
+};
+
+//   ring       the left peer, the right peer and `me`, 1/3 each;
+//              of two members both have one peer, 1/2
+//   shift_one  one peer, 1/2. It changes with `round`: every pair exchanges once in group_size
+//              rounds (one round fewer if that is even); of an odd number one member has no peer
+//   all        every member, 1/group_size
+// Only shift_one depends on `round`. The row lives in `memory`.
+Mixing mixing(Peers kind, int group_size, int me, std::uint64_t round,
+              std::pmr::memory_resource* memory = std::pmr::get_default_resource());
 
 }  // namespace slimpi::inter

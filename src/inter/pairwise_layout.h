@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "comm/node_layout.h"
-#include "inter/exchange_layout.h"
 #include "inter/segment_length.h"
 
 namespace slimpi::inter {

@@ -6,7 +6,6 @@
 
 #include "comm/communicator.h"
 #include "inter/cost_model.h"
-#include "inter/segment_length.h"
 #include "observe/log.h"
 
 namespace slimpi::inter {

@@ -8,7 +8,7 @@
 
 #include "comm/attachment.h"
 #include "inter/context.h"
-#include "inter/exchange_layout.h"
+#include "inter/segment_length.h"
 
 namespace slimpi::inter {
 

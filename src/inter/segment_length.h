@@ -1,14 +1,45 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a shard is divided into the segments, and so the messages, of an inter-node exchange. The
+// What the exchange of a shard between nodes depends on, and what a schedule computes from that:
+// how a shard is divided into the segments, and so the messages, of an inter-node exchange. The
 // class, for small or large messages, is set in algorithm/reserve_call.cpp.
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <tuple>
 
-#include "inter/exchange_layout.h"
+#include "comm/node_layout.h"
+#include "comm/point_to_point.h"
 #include "kernels/format.h"
 
 namespace slimpi::inter {
+
+// All that the exchange depends on, apart from the values. `staged` and `me` are this rank's; the
+// rest is the same on all members of the inter-node group.
+struct ExchangeSize {
+  kernels::Format format;
+  std::uint64_t count = 0;  // floats of the shard
+  int group_size = 1;
+  comm::SegmentClass segment_class = comm::SegmentClass::small;
+  bool staged = false;
+  int me = 0;
+
+  auto words() const {
+    return std::tuple(count, format.codec, format.bits, format.stochastic, format.bucket,
+                      group_size, segment_class, staged, me);
+  }
+  bool operator==(const ExchangeSize& other) const { return words() == other.words(); }
+  bool operator<(const ExchangeSize& other) const { return words() < other.words(); }
+};
+
+// Positions, lengths and peers, computed once for all exchanges of one size. Nothing in a layout
+// changes while exchanges use it, and it refers to nothing outside itself.
+class ExchangeLayout {
+ public:
+  ExchangeLayout() = default;
+  virtual ~ExchangeLayout() = default;
+  ExchangeLayout(const ExchangeLayout&) = delete;
+  ExchangeLayout& operator=(const ExchangeLayout&) = delete;
+};
 
 // Message buffers may take this many bytes, or as much as the encoded shard, whichever is more.
 constexpr std::size_t kMemoryFloor = 16 << 20;

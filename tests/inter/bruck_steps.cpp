@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "inter/bruck_layout.h"
+#include "inter/bruck.h"
 
 #include <set>
 #include <utility>

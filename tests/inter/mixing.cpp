@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Who talks to whom: weights are symmetric, rows sum to one, and pairs are mutual at every call.
-#include "inter/mixing.h"
+#include "inter/neighbor_exchange.h"
 
 #include <math.h>
 

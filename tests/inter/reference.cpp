@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "inter/mixing.h"
+#include "inter/neighbor_exchange.h"
 #include "tests/kernels/data.h"
 
 namespace slimpi::test {

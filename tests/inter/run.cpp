@@ -7,7 +7,6 @@
 #include <memory>
 #include <vector>
 
-#include "inter/mixing.h"
 #include "inter/neighbor_exchange.h"
 #include "inter/schedule.h"
 #include "inter/segment_length.h"

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "inter/exchange_layout.h"
+#include "inter/segment_length.h"
 
 namespace slimpi::inter {
 
