@@ -8,7 +8,6 @@
 #include "comm/communicator.h"
 #include "comm/kernel_result.h"
 #include "intra/node_state.h"
-#include "intra/pass_decision.h"
 #include "intra/transports.h"
 
 namespace slimpi::intra {

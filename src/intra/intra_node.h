@@ -5,13 +5,13 @@
 //
 // The whole, in order:
 //   1. The ranks of a node open a shared-memory segment for their communicator
-//      (shared_memory_open.cpp). Where that fails on some node, all ranks send messages (mpi).
+//      (shared_memory.cpp). Where that fails on some node, all ranks send messages (mpi).
 //   2. Before the first barrier of a call (node_barrier.h) each rank publishes one word: what its
-//      buffers allow (pass_decision.h).
+//      buffers allow (transports.h).
 //   3. From the words all ranks make the same decision: through the segment (shm) or by NCCL.
 //      transports.h has the table.
 //   4. The vector passes in blocks, a piece of each shard in one (node_pass.h). The owner of a
-//      shard adds in rank order (ordered_sum.h); on one node as MPI does (mpi_order_probe.h).
+//      shard adds in rank order (ordered_sum.h); on one node as MPI does (mpi_order_probe.cpp).
 //   5. A failure of one rank becomes one of all (comm::Exchange::settle). The communicator makes no
 //      sum any more then.
 #pragma once

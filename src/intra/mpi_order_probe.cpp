@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "intra/mpi_order_probe.h"
+#include "intra/node_state.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The memory that the node-local ranks of one communicator share, and what belongs to it. Each rank
-// has a region: a cache line for barriers and published words, probe lines, notes, and a data area
-// for message buffers. Only that rank writes it.
-//
-// A communicator has a segment of its own, so calls of different communicators never meet in one.
-// A region takes 1.5 MiB, and a process has few of them: as many as slimpi serves communicators
-// (mpi/internal_comm.h).
+// The memory that the node-local ranks of one communicator share.
 #pragma once
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,8 +12,6 @@
 #include "base/shared_file.h"
 #include "comm/exchange.h"
 #include "device/device.h"
-#include "intra/buffer_ring.h"
-#include "intra/cache_locality.h"
 #include "observe/statistics.h"
 #include "options/option_types.h"
 
@@ -25,11 +19,73 @@ namespace slimpi::intra {
 
 class NcclGroup;
 
+// The message buffers of one process, in a ring. Block after block of call after call passes
+// through the next buffer, in the same places on all ranks of the node, because all count the same
+// calls.
+//
+// A short call has short buffers. So many calls pass until a place is written again, and the caches
+// of the core that read it have lost it by then: writing takes longer while another core still
+// holds the line. Calls of more than a quarter of the longest buffer gain little by that where they
+// follow one another, and lose where other work fills the caches in between (docs/DESIGN.md).
+//
+// Lengths and places are in floats. A buffer's length is a power of two, and its place a multiple
+// of its length. So any kDepth buffers in sequence lie apart from each other.
+class BufferRing {
+ public:
+  static constexpr int kDepth = 3;  // blocks in flight
+
+  // `longest`: of one buffer; a power of two, kShortest or more.
+  explicit BufferRing(std::uint64_t longest) : longest_(longest) {}
+
+  std::uint64_t longest() const { return longest_; }
+  std::uint64_t floats() const { return kDepth * longest_; }
+
+  // The buffers of one call.
+  class Buffers {
+   public:
+    Buffers() = default;
+    std::uint64_t place(std::uint64_t block) const { return (first_ + block * length_) % floats_; }
+
+   private:
+    friend class BufferRing;
+    Buffers(std::uint64_t first, std::uint64_t length, std::uint64_t floats)
+        : first_(first), length_(length), floats_(floats) {}
+    std::uint64_t first_ = 0, length_ = 0, floats_ = 1;
+  };
+
+  // For a call whose blocks have `block` floats at most. Changes nothing.
+  Buffers next(std::uint64_t block) const {
+    const bool is_long = block > longest_ / 4;
+    const std::uint64_t length = is_long ? longest_ : std::max(std::bit_ceil(block), kShortest);
+    return {round_up(passed_, length), length, floats()};
+  }
+
+  // The call has used so many buffers. Of the longest, one is left out: calls of two blocks then
+  // use the same two again and again, and the third does not take room in the caches.
+  void pass(const Buffers& used, std::uint64_t blocks) {
+    passed_ = used.first_ + (blocks + (used.length_ == longest_ ? 1 : 0)) * used.length_;
+  }
+
+ private:
+  static constexpr std::uint64_t kShortest = 1 << 10;
+
+  std::uint64_t longest_;
+  std::uint64_t passed_ = 0;  // floats of all buffers so far, without end
+};
+
+// The memory that the node-local ranks of one communicator share, and what belongs to it. Each rank
+// has a region: a cache line for barriers and published words, probe lines, notes, and a data area
+// for message buffers. Only that rank writes it.
+//
+// A communicator has a segment of its own, so calls of different communicators never meet in one.
+// A region takes 1.5 MiB, and a process has few of them: as many as slimpi serves communicators
+// (mpi/internal_comm.h).
 class NodeSegment {
  public:
   static constexpr std::size_t kLine = 64;            // bytes of a cache line
   static constexpr std::uint64_t kBlock = 128 << 10;  // floats of a block in a data area, at most
   static constexpr std::size_t kNoteBytes = 384;
+  static constexpr std::size_t kProbeBytes = 4096;  // of probe lines, see CacheLocality
 
   // Describes a segment of `ranks` ranks, of which this one is number `me`; `block`: floats of the
   // longest message buffer. Maps nothing yet.
@@ -55,7 +111,7 @@ class NodeSegment {
   std::byte* line(int local) const { return region(local); }
   std::byte* probe_lines(int local) const { return region(local) + kPage; }
   // A note of each rank. That rank writes it; the others read it after a barrier.
-  std::byte* note(int local) const { return probe_lines(local) + CacheLocality::kProbeBytes; }
+  std::byte* note(int local) const { return probe_lines(local) + kProbeBytes; }
   // The data area of a rank, aligned to 64 bytes. Only that rank writes it.
   float* data(int local) const { return reinterpret_cast<float*>(region(local) + kFrontBytes); }
 
@@ -77,7 +133,7 @@ class NodeSegment {
   struct Header;
   static constexpr std::size_t kPage = 4096;
   static constexpr std::size_t kHeaderBytes = kPage;
-  static constexpr std::size_t kFrontBytes = kPage + CacheLocality::kProbeBytes + kPage;
+  static constexpr std::size_t kFrontBytes = kPage + kProbeBytes + kPage;
   static_assert(kNoteBytes <= kPage);
   std::size_t region_bytes() const {
     return round_up(kFrontBytes + ring.floats() * sizeof(float), kPage);
@@ -98,8 +154,8 @@ class NodeSegment {
 // Floats of one rank's shard in a block, at least: one cache line.
 inline constexpr std::uint64_t kLeastPiece = 16;
 
-// How the node-local ranks of a communicator get a segment (shared_memory_open.cpp), with shorter
-// blocks where memory is short. Collective over the communicator. *segment is set on all its ranks
+// How the node-local ranks of a communicator get a segment, with shorter blocks where memory
+// is short. Collective over the communicator. *segment is set on all its ranks
 // or on none: it is null where the ranks of some node cannot share memory.
 Status open_segment(comm::Exchange& exchange, const comm::NodeLayout& layout, Intra intra,
                     Statistics& statistics, std::unique_ptr<NodeSegment>* segment);

@@ -10,7 +10,6 @@
 
 #include "base/exceptions.h"
 #include "comm/stream_wait.h"
-#include "intra/copies.h"
 #include "intra/node_pass.h"
 #include "intra/ordered_sum.h"
 #include "intra/transports.h"

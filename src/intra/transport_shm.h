@@ -15,10 +15,9 @@
 #include <vector>
 
 #include "base/exceptions.h"
-#include "intra/copies.h"
 #include "intra/node_pass.h"
 #include "intra/node_state.h"
-#include "intra/pass_decision.h"
+#include "intra/transports.h"
 
 namespace slimpi::intra {
 

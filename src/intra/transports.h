@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The transports between the ranks of a node, in one table, in the order of comm::NodePath. Each
 // guarantees what intra_node.h says. A call begins with the first row that is possible. At the
-// first barrier of shm the ranks may agree on nccl (pass_decision.h); the call then goes on with
+// first barrier of shm the ranks may agree on nccl (PassDecision); the call then goes on with
 // that row.
 #pragma once
-#include "comm/call.h"
+#include <cstdint>
 
-namespace slimpi::comm {
-class Communicator;
-}  // namespace slimpi::comm
+#include "comm/call.h"
+#include "intra/nccl_group.h"
+#include "intra/node_barrier.h"
 
 namespace slimpi::intra {
 
@@ -50,7 +50,7 @@ Status reduce_scatter_by_nccl(comm::Call& call, const comm::InterNodeGroup& grou
 Status all_gather_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
 
 // The whole allreduce of one node, added pairwise as MPICH adds. By shm; `word`: what this rank
-// publishes about the call, in the fields of pass_decision.h. It sets call.node_path as the
+// publishes about the call, in the fields below. It sets call.node_path as the
 // reduce-scatter does. And by nccl.
 Status allreduce_by_shm(comm::Call& call, const comm::InterNodeGroup& group, std::uint64_t word,
                         NodeResult* result);
@@ -58,5 +58,42 @@ Status allreduce_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
 
 // Floats of one block of a shard from each of `size` node-local ranks, by shm.
 std::uint64_t shared_scratch_floats(std::size_t size, const comm::InterNodeGroup& group);
+
+// What a rank of a node publishes about a call, as one word with fields, and what the ranks decide
+// from the words after the next barrier. All ranks see the same words, so all decide the same.
+namespace published {
+
+constexpr std::uint64_t kReadiness = 0x3;  // NcclGroup::Readiness
+
+// Bits that apply to all ranks if any rank sets them.
+constexpr std::uint64_t kUnverified = 1 << 2;   // not yet compared with MPI's order of additions
+constexpr std::uint64_t kUnfit = 1 << 3;        // only MPI gives MPI's bytes for such values
+constexpr std::uint64_t kSeveralNans = 1 << 4;  // an addition of two NaNs
+constexpr std::uint64_t kOnDevice = 1 << 5;     // adds on a device, whose NaNs have other bytes
+
+// A bit that counts only if all ranks set it.
+constexpr std::uint64_t kChecked = 1 << 6;  // kUnfit says if a device may add this rank's values
+
+// The control bits of the floating-point environment.
+constexpr int kEnvironmentShift = 16;
+constexpr std::uint64_t kEnvironment = std::uint64_t(0xffff) << kEnvironmentShift;
+
+// What the call sums (ActiveCall::sum_word): a difference is an error of the program.
+constexpr int kSumShift = 32, kSumBits = 32;
+constexpr std::uint64_t kSum = std::uint64_t(0xffffffff) << kSumShift;
+
+}  // namespace published
+
+struct PassDecision {
+  bool nccl;   // the call is done by nccl
+  bool open;   // nccl is to be opened first: all ranks could, and none is open
+  bool again;  // some rank did not fill the message buffers before the barrier
+};
+
+inline PassDecision decide(const NodeBarrier::Published& words) {
+  if (!words.alike(published::kReadiness)) return {false, false, true};
+  const std::uint64_t all = words.all & published::kReadiness;
+  return {all == NcclGroup::ready, all == NcclGroup::not_open, false};
+}
 
 }  // namespace slimpi::intra

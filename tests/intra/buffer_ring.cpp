@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // No message buffer is written while a slow reader may still read it, whatever the lengths of the
 // calls; and a place of a short call is used again late.
-#include "intra/buffer_ring.h"
+#include "intra/shared_memory.h"
 
 #include <algorithm>
 #include <deque>

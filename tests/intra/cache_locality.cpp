@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "intra/cache_locality.h"
+#include "intra/node_barrier.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Whether the ranks of a node use NCCL, by what all of them published.
-#include "intra/pass_decision.h"
+#include "intra/transports.h"
 
 #include <initializer_list>
 

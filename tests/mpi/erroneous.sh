@@ -41,7 +41,7 @@ appears() {
   said
 }
 
-# One rank's count is new, so that rank lets MPI add; see intra/mpi_order_probe.h.
+# One rank's count is new, so that rank lets MPI add; see intra/mpi_order_probe.cpp.
 seconds=10
 for calls in 1 5; do
   holds "one node, after $calls calls: a rank that MPI has is named" appears 2 \
