@@ -16,7 +16,6 @@
 
 #include "algorithm/hierarchical.h"
 #include "algorithm/hook.h"
-#include "algorithm/node_frame.h"
 #include "algorithm/residual_limit.h"
 #include "base/exceptions.h"
 #include "base/round_up.h"

@@ -102,7 +102,7 @@ class CallScratch {
   Memory kept, check;              // for SLIMPI_MAX_ERROR; bounded_exchange.cpp
   Memory floats;                   // the copy of doubles; call/allreduce_call.cpp
   Memory colocated;                // the input of a reduce-scatter, near its output; the same file
-  Memory ordered;                  // the blocks in the exchange's order; reduce_scatter.cpp
+  Memory ordered;                  // the blocks in the exchange's order; hierarchical.cpp
   Memory exact, result;            // on the host, for SLIMPI_VERIFY; verification.cpp
   Memory factors, device_factors;  // of the low-rank algorithm
   ObjectPool objects;              // for lists that live no longer than the call

@@ -8,7 +8,7 @@
 // and count before, which proves nothing: malloc gives an address to one tensor after the other. So
 // algorithms do not trust their state. Each bounds what the state of another tensor can do to a
 // sum: kernels/math/feedback.h, algorithm/powersgd.h, algorithm/residual_limit.h,
-// algorithm/low_precision_decentralized.cpp.
+// algorithm/decentralized.cpp.
 //
 // State is freed with its communicator; when options change (Communicator::start_anew); when the
 // ranks found different states, or some rank had no memory for one (call/allreduce_agreement.cpp);

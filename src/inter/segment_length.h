@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the exchange of a shard between nodes depends on, and what a schedule computes from that:
 // how a shard is divided into the segments, and so the messages, of an inter-node exchange. The
-// class, for small or large messages, is set in algorithm/reserve_call.cpp.
+// class, for small or large messages, is set in algorithm/algorithm.cpp.
 #pragma once
 #include <cstddef>
 #include <cstdint>

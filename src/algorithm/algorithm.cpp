@@ -1,16 +1,42 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What must exist before the first message of a call: scratch memory and streams. It also sets the
-// class of messages, small or large (Communicator::use_segments).
+// The rows of src/options/algorithms.def, and what must exist before the first message of a call:
+// scratch memory and streams. prepare() also sets the class of messages, small or large
+// (Communicator::use_segments).
+#include "algorithm/algorithm.h"
+
 #include <algorithm>
 #include <bit>
 #include <map>
 #include <tuple>
 
-#include "algorithm/algorithm.h"
 #include "comm/communicator.h"
 #include "observe/log.h"
 
 namespace slimpi::algorithm {
+
+namespace {
+constexpr Algorithm kTable[] = {
+#define SLIMPI_ALGORITHM(word, after, does, ...) \
+  {.id = AlgorithmId::word,                      \
+   .name = #word,                                \
+   .argument = after,                            \
+   .functions = &functions::does,                \
+   __VA_ARGS__},
+#include "options/algorithms.def"
+#undef SLIMPI_ALGORITHM
+};
+}  // namespace
+
+const Algorithm* find(std::string_view value) {
+  const std::string_view name = value.substr(0, value.find(':'));
+  for (const Algorithm& row : kTable)
+    if (name == row.name) return &row;
+  return nullptr;
+}
+
+std::span<const Algorithm> all() {
+  return kTable;
+}
 
 namespace {
 
