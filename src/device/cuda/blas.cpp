@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "device/cuda/blas.h"
+#include "device/cuda/functions.h"
 
 #include <dlfcn.h>
 
 #include "base/plugin.h"
+#include "device/cuda/stream.h"
 
 namespace slimpi::device::cuda {
 

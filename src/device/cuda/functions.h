@@ -6,8 +6,16 @@
 
 namespace slimpi::device::cuda {
 
+struct CudaStream;
+
 // kernel_table.cpp. Each function divides the work into CUDA blocks and queues it.
 const kernels::Kernels* cuda_kernels();
+
+// blas.cpp: Kernels::multiply by cuBLAS. It is loaded at the first product: it is far larger than
+// slimpi, and only the low-rank algorithms need it. close_blas() frees what multiply() made for the
+// stream.
+bool multiply(const kernels::Product& product, Stream* stream);
+void close_blas(CudaStream& stream);
 
 // memory.cpp. Staging memory is pinned, on the GPU's own NUMA node.
 Status allocate(const Location& location, std::size_t bytes, Place place, void** memory);
@@ -15,7 +23,7 @@ void release(void* memory, Place place);
 Status pin(const Location& location, void* memory, std::size_t bytes);
 void unpin(void* memory);
 
-// nccl_transport.cpp. Only sends and receives of NCCL are used, so the order of sums stays slimpi's
+// nccl.cpp. Only sends and receives of NCCL are used, so the order of sums stays slimpi's
 // own. Its communicators are non-blocking: a process that waits must let MPI make progress.
 extern const NcclTransport kNcclTransport;
 

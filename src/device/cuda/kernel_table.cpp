@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "device/cuda/functions.h"
 
-#include "device/cuda/blas.h"
 #include "device/cuda/stream.h"
 #include "kernels/cuda/arguments.h"
 

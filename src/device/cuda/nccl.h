@@ -74,13 +74,4 @@ struct NcclFunctions {
 
 using Nccl = NcclFunctions<NcclTypes>;
 
-// Loads the library at the first call. Null where no suitable one is installed; nccl_missing() is
-// then the reason.
-const Nccl* nccl();
-const char* nccl_missing();
-
-// ok for success and for operations in progress. Otherwise the text has the operation `what` and
-// NCCL's error text.
-Status check_nccl(int result, NcclTypes::Comm comm, const char* what);
-
 }  // namespace slimpi::device::cuda

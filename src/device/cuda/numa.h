@@ -1,20 +1,44 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The NUMA node of a PCI device, and memory allocation there.
 #pragma once
+#include <linux/mempolicy.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <fstream>
 #include <string>
 
 namespace slimpi::device::cuda {
 
 // The NUMA node of the device with this bus id ("0000:3B:00.0"); -1 if the system does not say.
 // `root` is the directory of the system's PCI devices.
-int numa_node_of(const std::string& bus_id, const std::string& root = "/sys/bus/pci/devices");
+inline int numa_node_of(const std::string& bus_id,
+                        const std::string& root = "/sys/bus/pci/devices") {
+  std::string name;
+  for (const char letter : bus_id) name += char(std::tolower((unsigned char)letter));
+  std::ifstream file(root + "/" + name + "/numa_node");
+  int node = -1;
+  return file >> node ? node : -1;
+}
 
 // For its lifetime this thread prefers memory of `node`; then its former preference is restored.
 // Does nothing for node -1, or where the system does not allow it: it is only a preference.
 class Preferred {
  public:
-  explicit Preferred(int node);
-  ~Preferred();
+  // The system calls are used directly, so libnuma is not needed. The kernel uses one bit less of
+  // the mask than the given length.
+  explicit Preferred(int node) {
+    if (node < 0 || unsigned(node) >= kNodes) return;
+    if (syscall(SYS_get_mempolicy, &policy_, nodes_, kNodes, nullptr, 0) != 0) return;
+    unsigned long wanted[kWords] = {};
+    constexpr unsigned kBits = 8 * sizeof(unsigned long);
+    wanted[unsigned(node) / kBits] = 1ul << unsigned(node) % kBits;
+    changed_ = syscall(SYS_set_mempolicy, MPOL_PREFERRED, wanted, kNodes + 1) == 0;
+  }
+  ~Preferred() {
+    if (changed_) (void)syscall(SYS_set_mempolicy, policy_, nodes_, kNodes + 1);
+  }
   Preferred(const Preferred&) = delete;
   Preferred& operator=(const Preferred&) = delete;
 

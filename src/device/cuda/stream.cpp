@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "device/cuda/stream.h"
 
-#include "device/cuda/blas.h"
-
-#include <new>
+#include "device/cuda/functions.h"
 
 namespace slimpi::device::cuda {
 
@@ -80,8 +78,7 @@ void begin_work(CudaStream& stream) {
 Status open_stream(const Location& location, Stream** stream) {
   const Current current(location);
   SLIMPI_TRY(current.status());
-  auto* opened = new (std::nothrow) CudaStream;
-  if (opened == nullptr) return failed(Status::no_memory, "no memory for a stream");
+  auto* const opened = new CudaStream;
   opened->context = &current.context();
   if (const Status status = fill(*opened); status != Status::ok) {
     destroy(opened);
