@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What an allreduce costs, on paper: a model of latency, bandwidth, arithmetic, messages and memory
-// for each schedule. The library chooses schedules by it, estimates and slimpi-bench
-// --predict print it, and slimpi-bench --calibrate measures its constants. Plain arithmetic, no
-// MPI.
+// for each schedule between nodes. The library chooses schedules by it; tools/estimate/cost.h
+// predicts whole calls from it, and slimpi-bench --calibrate measures its constants. Plain
+// arithmetic, no MPI.
 //
 // All times are in seconds, all sizes in bytes; "per byte" of arithmetic is per byte of floats.
 #pragma once
@@ -19,9 +19,6 @@ constexpr ByBits same(double value) {
   all.fill(value);
   return all;
 }
-
-// The share of an Ethernet link's bits that carries the payload of full TCP segments.
-inline constexpr double kPayload = 1448.0 / 1514.0;
 
 // The defaults are for TCP on a link of 10 Gbit/s: the first three were fitted to times of the
 // schedules there, the others are guesses.
@@ -57,56 +54,27 @@ struct Traffic {
 Traffic pairwise_traffic(const inter::ExchangeSize& size);
 Traffic bruck_traffic(const inter::ExchangeSize& size);
 
-// Bytes that all ranks of the group together put between nodes in the pairwise schedule.
-double pairwise_bytes(const inter::ExchangeSize& size);
-
-// Seconds of the exchange of a shard, on ranks that have a link and a core each.
-double pairwise_seconds(const inter::ExchangeSize& size, const Constants& constants);
-double bruck_seconds(const inter::ExchangeSize& size, const Constants& constants);
-
-struct Layout {
-  double nodes = 1, ranks_per_node = 1;
-  double cores = 0;          // shared by the ranks of a node; 0: one for each
-  bool one_machine = false;  // a lab: `cores` are those of all nodes together
-};
-
-enum class Schedule {
-  ring,     // plain MPI: 2(n-1) steps with ring peers of 1/n
-  halving,  // plain MPI: recursive halving, then doubling, as MPICH does between nodes
-  leaders,  // plain MPI: one rank of a node sums, the leaders halve and double
-  flat,     // slimpi: reduce-scatter and all-gather between all ranks
-  leader,   // slimpi: the same between one rank of each node
-  sharded,  // slimpi: the same between all nodes, by every rank for its shard
-  bruck,    // slimpi: as leader, in few messages that other nodes store and forward
-};
-inline constexpr std::array kSchedules{Schedule::ring, Schedule::halving, Schedule::leaders,
-                                       Schedule::flat, Schedule::leader,  Schedule::sharded,
-                                       Schedule::bruck};
-const char* to_string(Schedule schedule);
-bool is_plain(Schedule schedule);  // one that MPI runs
+// Bytes of the messages with which one rank sends a chunk of `elements` to another, in segments of
+// `segment` elements.
+double chunk_bytes(const kernels::Format& format, std::uint64_t elements, std::uint64_t segment);
 
 struct Cost {
-  double seconds = 0;           // of the whole call
-  double link = 0;              // seconds in which a node's link is busy
-  double processor = 0;         // a rank's processor, with codec, sums, copies and messages
-  double waiting = 0;           // latency that nothing hides
-  double messages = 0;          // sent by a rank
-  double peers = 0;             // ranks of other nodes that a rank talks to
-  double memory = 0;            // of a rank for its peers
-  double setup = 0;             // once, at the first call
-  const char* held_by() const;  // "link", "processor" or "latency": the largest part
+  double seconds = 0;    // of the whole call
+  double link = 0;       // seconds in which a node's link is busy
+  double processor = 0;  // a rank's processor, with codec, sums, copies and messages
+  double waiting = 0;    // latency that nothing hides
+  double messages = 0;   // sent by a rank
+  double peers = 0;      // ranks of other nodes that a rank talks to
+  double memory = 0;     // of a rank for its peers
+  double setup = 0;      // once, at the first call
 };
 
-// One sum of `bytes` bytes of floats; `bits` is ignored by plain schedules. The codec is
-// quantized with buckets of 512.
-Cost predict(Schedule schedule, double bytes, int bits, const Layout& layout,
-             const Constants& constants);
-
-// The schedule that slimpi uses between nodes for quantizers: `sharded` or `bruck`.
-Schedule used(double bytes, int bits, const Layout& layout);
-
-// The cheapest schedule among the plain ones, or among those that slimpi runs.
-Schedule cheapest(bool plain, double bytes, int bits, const Layout& layout,
+// Adds the exchange of a shard of this size by each of `flows` ranks of a node, which share its
+// link; `sharing` ranks share a core.
+void add_pairwise(Cost& cost, const inter::ExchangeSize& size, double flows, double sharing,
                   const Constants& constants);
+// The same of one rank of a node.
+void add_bruck(Cost& cost, const inter::ExchangeSize& size, double sharing,
+               const Constants& constants);
 
 }  // namespace slimpi::cost

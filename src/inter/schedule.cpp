@@ -17,7 +17,9 @@ namespace {
 constexpr cost::Constants kNetwork;
 
 double pairwise_cost(const ExchangeSize& size) {
-  return cost::pairwise_seconds(size, kNetwork);
+  cost::Cost cost;
+  cost::add_pairwise(cost, size, 1, 1, kNetwork);
+  return cost.seconds;
 }
 
 Need pairwise_need(const ExchangeSize& size) {
@@ -26,7 +28,9 @@ Need pairwise_need(const ExchangeSize& size) {
 }
 
 double bruck_cost(const ExchangeSize& size) {
-  return cost::bruck_seconds(size, kNetwork);
+  cost::Cost cost;
+  cost::add_bruck(cost, size, 1, kNetwork);
+  return cost.seconds;
 }
 
 constexpr Schedule kSchedules[] = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "inter/cost_model.h"
+#include "tools/estimate/cost.h"
 
 #include <cmath>
 
@@ -54,7 +54,7 @@ void ranks_beyond_a_power_of_two_cost_plain_halving(void**) {
 void small_buffers_are_held_by_latency(void**) {
   const Constants c;
   const Cost halving = predict(Schedule::halving, 1024, 8, {64, 1}, c);
-  assert_string_equal(halving.held_by(), "latency");
+  assert_string_equal(held_by(halving), "latency");
   assert_true(halving.seconds < seconds(Schedule::ring, 1024, {64, 1}, c));
   assert_true(cheapest(true, 1024, 8, {64, 1}, c) == Schedule::halving);
 }
@@ -95,7 +95,7 @@ void messages_and_peers_break_first_at_scale(void**) {
   assert_true(flat.link > 1.9 * predict(Schedule::flat, kBytes, 8, {32768, 1}, c).link);
   assert_true(flat.memory > 99'999 * (100e3 + 3 * 512));
   near(flat.setup, 99.999, 1e-9);
-  assert_string_equal(flat.held_by(), "link");
+  assert_string_equal(held_by(flat), "link");
   // 1,000 nodes of 100 ranks: a leader, or a rank of the sharded hierarchy, meets 999 others.
   assert_true(predict(Schedule::sharded, kBytes, 8, {1000, 100}, c).memory < flat.memory / 50);
   const Cost leader = predict(Schedule::leader, kBytes, 8, {1000, 100}, c);
@@ -145,6 +145,19 @@ void the_busiest_rank_sends_its_share(void**) {
   near(pairwise_traffic({format, 3 * 512, 8}).messages, 9, 1e-12);
 }
 
+// Its bits are counted in halves; there is one constant for each whole number of bits.
+void packed_has_the_constants_of_its_bits(void**) {
+  using slimpi::kernels::Codec;
+  Constants codec;
+  codec.latency = codec.overhead = codec.copy = codec.link = 0;
+  for (std::uint8_t bits = 2; bits <= 2 * slimpi::kernels::kMostBits; ++bits) {
+    Cost packed, quantized;
+    add_pairwise(packed, {{Codec::packed, bits, false, 4096}, 1 << 20, 4}, 1, 1, codec);
+    add_pairwise(quantized, {{Codec::quantized, std::uint8_t(bits / 2)}, 1 << 20, 4}, 1, 1, codec);
+    near(packed.seconds, quantized.seconds, 0.1);
+  }
+}
+
 void one_node_and_one_rank_send_nothing(void**) {
   const Constants c;
   for (const Schedule schedule : kSchedules) {
@@ -168,6 +181,7 @@ int main() {
       cmocka_unit_test(relaying_saves_messages_and_peers),
       cmocka_unit_test(schedules_are_chosen_by_it),
       cmocka_unit_test(the_busiest_rank_sends_its_share),
+      cmocka_unit_test(packed_has_the_constants_of_its_bits),
       cmocka_unit_test(one_node_and_one_rank_send_nothing),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;

@@ -3,9 +3,9 @@
 #pragma once
 #include <string>
 
-#include "inter/cost_model.h"
 #include "tools/bench/options.h"
 #include "tools/bench/world.h"
+#include "tools/estimate/cost.h"
 
 namespace slimpi::bench {
 

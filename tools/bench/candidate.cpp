@@ -6,7 +6,7 @@
 #include <climits>
 
 #include "algorithm/algorithm.h"
-#include "inter/cost_model.h"
+#include "tools/estimate/cost.h"
 
 namespace slimpi::bench {
 namespace {

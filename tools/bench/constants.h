@@ -3,8 +3,8 @@
 #pragma once
 #include <string>
 
-#include "inter/cost_model.h"
 #include "tools/bench/options.h"
+#include "tools/estimate/cost.h"
 
 namespace slimpi::bench {
 

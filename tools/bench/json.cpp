@@ -83,7 +83,7 @@ std::string to_json(const Constants& constants, const std::vector<Forecast>& all
                     {"processor_seconds", f.cost.processor},
                     {"latency_seconds", f.cost.waiting},
                     {"speedup", f.plain_seconds / f.cost.seconds},
-                    {"bottleneck", f.cost.held_by()},
+                    {"bottleneck", held_by(f.cost)},
                     {"messages", f.cost.messages},
                     {"peers", f.cost.peers},
                     {"peer_memory", f.cost.memory},

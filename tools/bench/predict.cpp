@@ -91,7 +91,7 @@ std::string table(const Options& options, const Constants& c, const std::vector<
         f.layout.nodes, number(f.layout.nodes * f.layout.ranks_per_node),
         in_kib(std::uint64_t(f.bytes)), to_string(f.schedule) + std::string(f.used ? " *" : ""),
         f.bits == 0 ? "-" : std::to_string(f.bits), rounded(f.cost.seconds * 1e3),
-        f.plain_seconds / f.cost.seconds, f.cost.held_by(), number(f.cost.messages),
+        f.plain_seconds / f.cost.seconds, held_by(f.cost), number(f.cost.messages),
         number(f.cost.peers), rounded(f.cost.memory / (1 << 20)), rounded(f.cost.setup * 1e3));
   }
   return text;

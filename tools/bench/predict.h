@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "inter/cost_model.h"
 #include "tools/bench/measure.h"
+#include "tools/estimate/cost.h"
 
 namespace slimpi::bench {
 

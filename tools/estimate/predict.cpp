@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "comm/node_layout.h"
-#include "inter/cost_model.h"
+#include "tools/estimate/cost.h"
 #include "tools/estimate/estimate.h"
 
 namespace slimpi::tools {
