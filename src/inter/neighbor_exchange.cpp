@@ -2,7 +2,7 @@
 #include "inter/neighbor_exchange.h"
 
 #include "base/exceptions.h"
-#include "inter/pairwise_layout.h"
+#include "inter/pairwise.h"
 #include "inter/segment_ring.h"
 
 namespace slimpi::inter {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "inter/message_buffers.h"
-#include "inter/pairwise_layout.h"
+#include "inter/pairwise.h"
 
 namespace slimpi::inter {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "inter/pairwise_layout.h"
+#include "inter/pairwise.h"
 
 #include <set>
 
