@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // SLIMPI_ALGORITHM=hook:PATH: a user's algorithm in a shared object. Its ABI is in slimpi.h. A hook
-// is a codec or a strategy. A codec runs inside the schedule of hook_exchange.cpp; a strategy
-// does the whole sum.
+// is a codec or a strategy. A codec runs in the pairwise schedule between nodes; a strategy does
+// the whole sum.
 //
 // If a hook cannot be used or one of its functions fails, every rank of the communicator returns
 // Status::hook with the error text of the lowest rank that failed.
@@ -97,14 +97,6 @@ inline std::atomic<int> g_all_inside{0};
 inline std::string failure_of(Status status) {
   return status == Status::ok ? "" : failure_text();
 }
-
-// The sum with a codec (hook_exchange.cpp). Sets *failure to the first failure of the hook on this
-// rank. After a failure this rank still completes the schedule, because its peers wait for its
-// messages. The call fails on all ranks.
-Status run_hook_exchange(comm::Call& call, const Hook& hook, std::string* failure);
-
-// Reserves the scratch memory of that call, whose buffers are in host memory.
-Status reserve_hook_exchange(const comm::Call& call, const Hook& hook);
 
 // True if the calling thread is inside a function of a hook. MPI calls of a hook go to MPI
 // directly. A thread sees its own increment at once, and needs no other's.

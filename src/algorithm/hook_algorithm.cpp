@@ -1,13 +1,32 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The row "hook" of the table of algorithms: which hooks a communicator has open, how its ranks
 // agree about them, and where a call's buffers are copied to host memory for them.
+//
+// A user's codec runs in the pairwise schedule (inter/pairwise.h). It determines the length of each
+// payload; the header is slimpi's. The owner of a chunk decodes its own message, so all ranks have
+// the same bytes. A failure of the hook does not end the exchange, because the peers wait for the
+// messages: the message is sent without a payload, and the first failure is kept until the ranks
+// agree on it.
+//
+// Cost: with M nodes, 2 (M-1) messages per segment and rank.
+// Error: the compression error of each node's sum and of the total. With error feedback, both are
+// added to the next call of the same buffer.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <memory>
 #include <vector>
 
 #include "algorithm/hierarchical.h"
 #include "algorithm/hook.h"
+#include "algorithm/residual_limit.h"
+#include "base/round_up.h"
 #include "comm/communicator.h"
+#include "comm/message_header.h"
 #include "comm/stream_wait.h"
+#include "inter/chunk_reduction.h"
+#include "inter/pairwise.h"
+#include "intra/intra_node.h"
 #include "mpi/internal_comm.h"
 
 namespace slimpi::algorithm {
@@ -78,19 +97,167 @@ comm::Call call_on_host(const comm::Call& call, float* copy) {
           call.count,        device::host(), nullptr,   call.number, call.state};
 }
 
+// How much of the residual is used.
+float factor_of(const float* values, const float* lost, std::uint64_t count) {
+  // The sums of squares: of a difference, here with itself, and the wanted one.
+  double of_values[2], of_lost[2];
+  const kernels::Kernels& kernels = *device::host().kernels();
+  kernels.compare(values, values, count, of_values, nullptr);
+  kernels.compare(lost, lost, count, of_lost, nullptr);
+  return residual_factor(of_values[1], of_lost[1]);
+}
+
+// The hook as the arithmetic of a schedule. Payloads lie behind their headers in host memory.
+class HookCodec : public inter::ChunkCodec {
+ public:
+  HookCodec(const comm::Call& call, const Hook& hook, const inter::Context& context,
+            const NodeShard& shard, float* residual)
+      : ChunkCodec(context, shard.group, shard.range, 0, shard.in, shard.out, residual),
+        call_(call),
+        hook_(hook),
+        total_(call.scratch.hook_segments().data()),
+        input_(total_ + hook.piece()),
+        decoded_(input_ + hook.piece()) {}
+
+  void encode(const comm::Range& part, std::byte* payload) override {
+    encode_values(part, false, in_ + part.first, payload);
+  }
+  void decode(const comm::Range& part, const std::byte* payload) override {
+    decode_values(part, true, payload, out_ + part.first);
+  }
+  void sum(const comm::Range& part, std::byte* payload, const PayloadFrom& from) override;
+
+  // What the hook has said of its first failure on this rank; "": it has not failed.
+  const std::string& failure() const { return failure_; }
+
+ private:
+  // `total`: the values are of the finished sum; otherwise of one node's.
+  void encode_values(const comm::Range& part, bool total, const float* values, std::byte* payload);
+  void decode_values(const comm::Range& part, bool total, const std::byte* payload, float* out);
+  void decode(const Hook::Piece& piece, const std::byte* payload, std::uint64_t bytes, float* out) {
+    const Timed timed(context_.statistics, Stage::decode, "decode", 4 * piece.count);
+    note(hook_.decode(call_, piece, payload, bytes, out));
+  }
+  void note(Status status) {
+    if (failure_.empty()) failure_ = failure_of(status);
+  }
+
+  const comm::Call& call_;
+  const Hook& hook_;
+  float *const total_, *const input_, *const decoded_;  // one segment each
+  std::string failure_;
+};
+
+// Writes this rank's message, and the new residual. What is not finite stays out of the residual,
+// where it would never leave again.
+void HookCodec::encode_values(const comm::Range& part, bool total, const float* values,
+                              std::byte* payload) {
+  const Hook::Piece piece{shard_.first + part.first, part.count, total};
+  float* const lost = residual(part);
+  if (lost != nullptr) {
+    context_.kernels.combine(1.0f, values, factor_of(values, lost, part.count), lost, part.count,
+                             input_, nullptr);
+    values = input_;
+  }
+  std::uint64_t bytes = 0;
+  Status status;
+  {
+    const Timed timed(context_.statistics, Stage::encode, "encode", 4 * part.count);
+    status = hook_.encode(call_, piece, values, payload, &bytes);
+    note(status);
+  }
+  comm::MessageHeader header = inter::message_header(context_, shard_, part, context_.rank);
+  header.payload = comm::kNoPayload;
+  if (status == Status::ok) {
+    header.payload = bytes;
+    std::memset(payload + bytes, 0, round_up(bytes, 4) - bytes);
+    if (lost != nullptr) {
+      decode(piece, payload, bytes, decoded_);
+      for (std::uint64_t i = 0; i < part.count; ++i)
+        if (const float left = values[i] - decoded_[i]; std::isfinite(left)) lost[i] = left;
+    }
+  }
+  comm::write_header(payload - comm::kHeaderBytes, header);
+}
+
+// Zeros where the hook failed on the sender, which reports that itself.
+void HookCodec::decode_values(const comm::Range& part, bool total, const std::byte* payload,
+                              float* out) {
+  const std::uint32_t bytes = comm::payload_of(payload - comm::kHeaderBytes);
+  if (bytes == comm::kNoPayload)
+    std::memset(out, 0, part.count * sizeof(float));
+  else
+    decode({shard_.first + part.first, part.count, total}, payload, bytes, out);
+}
+
+void HookCodec::sum(const comm::Range& part, std::byte* payload, const PayloadFrom& from) {
+  for (int member = 0; member < int(group_.peers.size()); ++member) {
+    const float* addend = in_ + part.first;
+    if (member != group_.index) {
+      decode_values(part, false, from(member), decoded_);
+      addend = decoded_;
+    }
+    if (member == 0)
+      std::memcpy(total_, addend, part.count * sizeof(float));
+    else
+      for (std::uint64_t i = 0; i < part.count; ++i) total_[i] += addend[i];
+  }
+  encode_values(part, true, total_, payload);
+  decode(part, payload);
+}
+
+// Of the exchange of this rank's shard. Hooks get host memory, so it is the same with any device.
+inter::PairwiseLayout layout_of(const comm::Call& call, const comm::InterNodeGroup& group,
+                                const Hook& hook) {
+  const inter::ExchangeSize size{.format = call.plan.format,
+                                 .count = own_shard(call).count,
+                                 .group_size = int(group.peers.size()),
+                                 .me = group.index};
+  // A message buffer has guard bytes, too, by which an overrun is detected.
+  const std::size_t message =
+      round_up(comm::kHeaderBytes + round_up(hook.most_bytes(), 4) + Hook::kGuardBytes, 64);
+  return {size, inter::hook_segments(size, hook.piece(), message), &call.scratch.objects};
+}
+
+Status reserve_codec(const comm::Call& call, const Hook& hook) {
+  const comm::InterNodeGroup& group = call.communicator.inter_node_group(call.plan.hierarchy);
+  if (group.shard_index >= 0) {
+    SLIMPI_TRY(reserve_messages(call, layout_of(call, group, hook).segments().total));
+    SLIMPI_TRY(call.scratch.hook_segments().reserve(
+        call.location, device::Place::device, 3 * hook.piece(), call.communicator.statistics()));
+  }
+  return intra::reserve_node_sum(call, group);
+}
+
+// Sets *failure to the hook's first failure on this rank. The call then fails on all ranks.
+Status run_codec(comm::Call& call, const Hook& hook, std::string* failure) {
+  return run_in_nodes(call, [&](const NodeShard& shard) {
+    if (!shard.owned()) return Status::ok;
+    float* residual = nullptr;
+    SLIMPI_TRY(find_residual(call, shard.range, &residual));
+    inter::Context context = inter::context_of(call, {});
+    context.hook_bytes = hook.most_bytes();
+    const inter::PairwiseLayout layout = layout_of(call, shard.group, hook);
+    HookCodec codec(call, hook, context, shard, residual);
+    SLIMPI_TRY(inter::run_pairwise(context, layout, shard.group.peers, shard.range, codec));
+    *failure = codec.failure();
+    return Status::ok;
+  });
+}
+
 Status reserve_hook(const comm::Call& call) {
   const Hook& hook = *hook_of(call.communicator, call.plan);
   if (call.device.staged && !hook.takes_device_memory())
     SLIMPI_TRY(call.scratch.host_copy().reserve(call.location, device::Place::staging, call.count,
                                                 call.communicator.statistics()));
-  return hook.is_codec() ? reserve_hook_exchange(call_on_host(call, nullptr), hook) : Status::ok;
+  return hook.is_codec() ? reserve_codec(call_on_host(call, nullptr), hook) : Status::ok;
 }
 
 Status run_together(comm::Call& call, const Hook& hook) {
   comm::Communicator& communicator = call.communicator;
   if (hook.is_codec()) {
     std::string failure;
-    SLIMPI_TRY(run_hook_exchange(call, hook, &failure));
+    SLIMPI_TRY(run_codec(call, hook, &failure));
     return agree_on_failure(communicator, failure);
   }
   SLIMPI_TRY(agree_on_failure(communicator, failure_of(hook.prepare(call))));

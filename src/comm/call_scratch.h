@@ -71,7 +71,6 @@ class CallScratch {
   // Message buffers near the program's buffers.
   ScratchView<std::byte> exchange_messages() { return ScratchView<std::byte>(near_); }
   ScratchView<std::byte> node_messages() { return ScratchView<std::byte>(near_); }
-  ScratchView<std::byte> hook_messages() { return ScratchView<std::byte>(near_); }
   // Values of other ranks of the node that kernels cannot read where they are.
   ScratchView<float> node_addends() { return ScratchView<float>(near_); }
 
@@ -85,7 +84,7 @@ class CallScratch {
   // Partial sums: of more addends than a kernel takes, and of the pairwise sums inside a node.
   ScratchView<float> exchange_partial() { return ScratchView<float>(sums_); }
   ScratchView<float> node_partial() { return ScratchView<float>(sums_); }
-  // Segments before they are encoded and after they are decoded; hook_exchange.cpp.
+  // Segments before they are encoded and after they are decoded; hook_algorithm.cpp.
   ScratchView<float> hook_segments() { return ScratchView<float>(sums_); }
 
   // What a kernel found, and its copy for the host; kernel_result.h.

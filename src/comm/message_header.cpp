@@ -4,6 +4,8 @@
 #include <cstring>
 #include <string>
 
+#include "base/round_up.h"
+
 namespace slimpi::comm {
 
 namespace {
@@ -107,6 +109,11 @@ std::uint32_t payload_of(const std::byte* from) {
   std::uint32_t payload = 0;
   std::memcpy(&payload, from + offsetof(Header, payload), sizeof payload);
   return payload;
+}
+
+std::size_t hook_message_bytes(const std::byte* from) {
+  const std::uint32_t payload = payload_of(from);
+  return kHeaderBytes + (payload == kNoPayload ? 0 : round_up(std::size_t(payload), 4));
 }
 
 }  // namespace slimpi::comm

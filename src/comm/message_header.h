@@ -49,4 +49,7 @@ Status check_message(const std::byte* from, std::size_t received, const MessageH
 // The payload size in the header of a checked message, in bytes, or kNoPayload.
 std::uint32_t payload_of(const std::byte* from);
 
+// Bytes of a hook's message, by its header: a multiple of 4.
+std::size_t hook_message_bytes(const std::byte* from);
+
 }  // namespace slimpi::comm

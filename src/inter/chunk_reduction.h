@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The arithmetic of a reduce-scatter and all-gather on one rank: it encodes what the rank sends,
 // sums what the rank owns and decodes what the rank gets. It knows nothing of messages in flight.
-// Every schedule uses it, which is why all give the same bytes.
+// Every schedule uses it, which is why all give the same bytes. Codecs of hooks derive from it
+// (algorithm/hook_algorithm.cpp).
 #pragma once
 #include <functional>
 
@@ -17,17 +18,20 @@ class ChunkCodec {
   // pointers and references must outlive this.
   ChunkCodec(const Context& context, const comm::InterNodeGroup& group, comm::Range shard,
              std::uint64_t own_first, const float* in, float* out, float* residual);
+  virtual ~ChunkCodec() = default;
+  ChunkCodec(const ChunkCodec&) = delete;
+  ChunkCodec& operator=(const ChunkCodec&) = delete;
 
   // The payload that a member sent for a part.
   using PayloadFrom = std::function<const std::byte*(int member)>;
 
   // The functions only queue work on the compute stream. `part` counts from the first element of
   // the shard; payloads are in memory of the device.
-  void encode(const comm::Range& part, std::byte* payload);
-  void decode(const comm::Range& part, const std::byte* payload);
+  virtual void encode(const comm::Range& part, std::byte* payload);
+  virtual void decode(const comm::Range& part, const std::byte* payload);
   // For a part of this rank's own chunk: adds what all members have, in rank order, its own values
   // exactly; encodes the sum to `payload` and decodes that to the result.
-  void sum(const comm::Range& part, std::byte* payload, const PayloadFrom& from);
+  virtual void sum(const comm::Range& part, std::byte* payload, const PayloadFrom& from);
   // The same, but the sum is not encoded: it goes to the context's `totals`.
   void total(const comm::Range& part, const PayloadFrom& from);
 
@@ -40,7 +44,7 @@ class ChunkCodec {
     return message_header(context_, shard_, part, group_.peers[std::size_t(member)]);
   }
 
- private:
+ protected:
   float* residual(const comm::Range& part) const {
     return residual_ == nullptr ? nullptr : residual_ + part.first;
   }

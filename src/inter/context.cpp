@@ -50,6 +50,8 @@ comm::MessageHeader message_header(const Context& context, const comm::Range& sh
   message.sender = std::uint32_t(sender);
   // The receiver checks that both ranks sum the same tensor.
   message.tensor = context.tensor;
+  message.hook = context.hook_bytes.has_value();
+  message.payload = context.hook_bytes.value_or(0);
   return message;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <memory_resource>
+#include <optional>
 
 #include "comm/call.h"
 #include "comm/message_header.h"
@@ -36,6 +37,10 @@ struct Context {
   std::byte* staging;   // the same in host memory; `messages` itself unless the device is staged
   float* partial;       // of sums that take more than one kernel, in memory of the device
   float* totals;        // Call::totals
+
+  // Where a hook encodes: the most bytes of a payload. Only the hook knows how long one is, so its
+  // codec writes the header of each message, in front of the payload. Never with a staged device.
+  std::optional<std::uint64_t> hook_bytes{};
 
   // For objects that live no longer than the exchange.
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();

@@ -68,12 +68,11 @@ namespace {
 class ReduceScatterAllgather {
  public:
   ReduceScatterAllgather(const Context& context, const PairwiseLayout& layout,
-                         const comm::InterNodeGroup& group, comm::Range shard, const float* in,
-                         float* out, float* residual)
+                         std::span<const int> ranks, comm::Range shard, ChunkCodec& codec)
       : context_(context),
         layout_(layout),
-        codec_(context, group, shard, layout.chunk(group.index).first, in, out, residual),
-        ring_(context, layout_, group.peers, shard, context.totals == nullptr),
+        codec_(codec),
+        ring_(context, layout_, ranks, shard, context.totals == nullptr),
         ahead_(context.device.staged ? 2 * layout_.rounds() : 1) {}
 
   Status run() {
@@ -95,7 +94,7 @@ class ReduceScatterAllgather {
 
   const Context& context_;
   const PairwiseLayout& layout_;
-  ChunkCodec codec_;
+  ChunkCodec& codec_;
   SegmentRing ring_;
   const std::int64_t ahead_;  // steps whose message is prepared before they begin
   std::int64_t prepared_ = 0, finished_ = 0, decoded_ = 0;  // cursors
@@ -215,19 +214,25 @@ std::unique_ptr<const ExchangeLayout> pairwise_layout(const ExchangeSize& size) 
   return std::make_unique<PairwiseLayout>(size);
 }
 
+Status run_pairwise(const Context& context, const PairwiseLayout& layout,
+                    std::span<const int> ranks, comm::Range shard, ChunkCodec& codec) {
+  return ReduceScatterAllgather(context, layout, ranks, shard, codec).run();
+}
+
 Status run_reduce_scatter_allgather(const Context& context, const ExchangeLayout& layout,
                                     const comm::InterNodeGroup& group, comm::Range shard,
                                     const float* in, float* out, float* residual) {
-  return ReduceScatterAllgather(context, static_cast<const PairwiseLayout&>(layout), group, shard,
-                                in, out, residual)
-      .run();
+  const auto& pairwise = static_cast<const PairwiseLayout&>(layout);
+  ChunkCodec codec(context, group, shard, pairwise.chunk(group.index).first, in, out, residual);
+  return run_pairwise(context, pairwise, group.peers, shard, codec);
 }
 
 Status run_pairwise_scatter(const Context& context, const comm::InterNodeGroup& group,
                             comm::Range shard, std::span<const comm::Range> chunks, const float* in,
                             float* residual) {
   const PairwiseLayout layout(size_of(context, group, shard.count), chunks, context.memory);
-  return ReduceScatterAllgather(context, layout, group, shard, in, nullptr, residual).run();
+  ChunkCodec codec(context, group, shard, layout.chunk(group.index).first, in, nullptr, residual);
+  return run_pairwise(context, layout, group.peers, shard, codec);
 }
 
 StepPeers peers_in_round(int group_size, int me, int round) {
@@ -248,24 +253,13 @@ StepPeers peers_in_round(int group_size, int me, int round) {
 }
 
 PairwiseSteps::PairwiseSteps(int group_size, int me, std::int64_t segments, int depth,
-                             std::int64_t gap)
-    : segments_(segments), gap_(gap), depth_(depth) {
-  pair(group_size, me);
-}
-
-PairwiseSteps::PairwiseSteps(int group_size, int me, std::int64_t segments, int depth,
-                             std::pmr::memory_resource* memory)
+                             std::optional<std::int64_t> gap, std::pmr::memory_resource* memory)
     : segments_(segments),
-      gap_(0),
+      gap_(gap.value_or(0)),
       depth_(depth),
-      gathers_(false),
+      gathers_(gap.has_value()),
       peers_(memory),
-      round_from_(memory) {
-  pair(group_size, me);
-}
-
-void PairwiseSteps::pair(int group_size, int me) {
-  round_from_.resize(std::size_t(group_size));
+      round_from_(std::size_t(group_size), memory) {
   peers_.reserve(std::size_t(group_size));
   for (int round = 0; round < group_size - 1; ++round) {
     peers_.push_back(peers_in_round(group_size, me, round));
@@ -299,14 +293,16 @@ bool PairwiseSteps::ready(std::int64_t index, std::int64_t finished) const {
   return !step.gather || step.number < 0 || finished > step.number * cycle() + last_round;
 }
 
-PairwiseLayout::PairwiseLayout(const ExchangeSize& size)
+PairwiseLayout::PairwiseLayout(const ExchangeSize& size, const Segments& segments,
+                               std::pmr::memory_resource* memory)
     : me_(size.me),
       scatters_(true),
       gathers_(true),
       format_(size.format),
-      segments_(segments_for(size)),
+      segments_(segments),
       steps_(size.group_size, size.me, segments_.longest, segments_.depth,
-             size.segment_class == comm::SegmentClass::small ? 1 : 2) {
+             size.segment_class == comm::SegmentClass::small ? 1 : 2, memory),
+      chunks_(memory) {
   chunks_.reserve(std::size_t(size.group_size));
   for (int member = 0; member < size.group_size; ++member)
     chunks_.push_back(comm::chunk_of(size.count, size.group_size, member, segments_.align));
@@ -327,7 +323,7 @@ PairwiseLayout::PairwiseLayout(const ExchangeSize& size, std::span<const comm::R
       gathers_(false),
       format_(size.format),
       segments_(scatter_segments(size, longest_of(chunks))),
-      steps_(size.group_size, size.me, segments_.longest, segments_.depth, memory),
+      steps_(size.group_size, size.me, segments_.longest, segments_.depth, std::nullopt, memory),
       chunks_(chunks.begin(), chunks.end(), memory) {}
 
 PairwiseLayout::PairwiseLayout(const kernels::Format& format, std::uint64_t count, int peers,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The steps of a pairwise exchange: which elements each sends and receives, and which message
+// The pairwise exchange, and its steps: which elements each sends and receives, and which message
 // buffer and request it uses. The same for all exchanges of one size. In each step a rank sends a
 // segment to one member and receives one from one. So a link carries no more messages than its rank
 // has in flight, however many members there are.
@@ -9,10 +9,12 @@
 #pragma once
 #include <cstdint>
 #include <memory_resource>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "comm/node_layout.h"
+#include "inter/context.h"
 #include "inter/segment_length.h"
 
 namespace slimpi::inter {
@@ -38,11 +40,11 @@ struct Step {
 // same sequence of segments and rounds. Without an all-gather a cycle has rounds() steps.
 class PairwiseSteps {
  public:
-  // `depth` segments of a chunk have message buffers at a time.
-  PairwiseSteps(int group_size, int me, std::int64_t segments, int depth, std::int64_t gap);
-  // Without an all-gather. The lists lie in `memory`.
+  // `depth` segments of a chunk have message buffers at a time. Without `gap` there is no
+  // all-gather. The lists lie in `memory`.
   PairwiseSteps(int group_size, int me, std::int64_t segments, int depth,
-                std::pmr::memory_resource* memory);
+                std::optional<std::int64_t> gap,
+                std::pmr::memory_resource* memory = std::pmr::get_default_resource());
   // Without a reduce-scatter, where member i is the peer of round i. The lists lie in `memory`.
   PairwiseSteps(int peers, std::int64_t segments, int depth, std::pmr::memory_resource* memory);
 
@@ -58,7 +60,6 @@ class PairwiseSteps {
   bool ready(std::int64_t index, std::int64_t finished) const;
 
  private:
-  void pair(int group_size, int me);
   std::int64_t cycle() const { return (gathers_ ? 2 : 1) * rounds(); }
 
   std::int64_t segments_, gap_;
@@ -77,7 +78,10 @@ class PairwiseLayout : public ExchangeLayout {
   // Where a staged device takes part, the all-gather of a segment comes two cycles after its
   // reduce-scatter, so that the device never waits for the host; else one. The same on all ranks,
   // as their order of steps must be.
-  explicit PairwiseLayout(const ExchangeSize& size);
+  explicit PairwiseLayout(const ExchangeSize& size) : PairwiseLayout(size, segments_for(size)) {}
+  // The same with other segments. It lies in `memory`.
+  PairwiseLayout(const ExchangeSize& size, const Segments& segments,
+                 std::pmr::memory_resource* memory = std::pmr::get_default_resource());
   // Of a reduce-scatter alone, with these chunks of the members: each keeps the sum of its own. It
   // lies in `memory`.
   PairwiseLayout(const ExchangeSize& size, std::span<const comm::Range> chunks,
@@ -138,5 +142,12 @@ class PairwiseLayout : public ExchangeLayout {
   const PairwiseSteps steps_;
   std::pmr::vector<comm::Range> chunks_;  // by member
 };
+
+class ChunkCodec;
+
+// As Schedule::run, or run_pairwise_scatter for a layout without an all-gather, for the values that
+// `codec` has. `ranks`: the members.
+Status run_pairwise(const Context& context, const PairwiseLayout& layout,
+                    std::span<const int> ranks, comm::Range shard, ChunkCodec& codec);
 
 }  // namespace slimpi::inter

@@ -23,6 +23,10 @@ constexpr std::size_t kPipeline = 4;
 // compete for a link.
 constexpr std::size_t kSmallInFlight = 144 << 10;
 
+// Segments that are encoded, summed and decoded at a time. A GPU works asynchronously and gets its
+// work a step earlier, so it needs more.
+constexpr int kStages = 4, kLateStages = 3;
+
 std::size_t segment_bytes(comm::SegmentClass segment_class, std::size_t chunk_bytes) {
   if (segment_class == comm::SegmentClass::small) return kSmallBytes;
   return std::clamp(chunk_bytes / kPipeline, kSmallBytes, kLargeBytes);
@@ -48,10 +52,9 @@ Segments divide(const ExchangeSize& size, std::uint64_t chunk, std::size_t buffe
   const std::size_t bytes =
       segment_bytes(size.segment_class, kernels::encoded_bytes(format, chunk));
   segments.in_flight = std::max(kSmallInFlight, kPipeline * bytes);
-  // The segments that may be in flight, and those that are encoded, summed and decoded. A GPU works
-  // asynchronously and gets its work a step earlier, so it needs three more. Ranks with and without
-  // a GPU may take part in one call, so lengths use the depth of a GPU on all ranks.
-  const std::size_t deepest = segments.in_flight / bytes / steps + 7;
+  // The segments that may be in flight, and those in other stages. Ranks with and without a GPU may
+  // take part in one call, so lengths use the depth of a GPU on all ranks.
+  const std::size_t deepest = segments.in_flight / bytes / steps + kStages + kLateStages;
   const std::size_t most = std::max<std::size_t>(kMemoryFloor, encoded) / (buffers * deepest);
   const auto value_bits = std::uint64_t(kernels::value_bits(format));
   const std::uint64_t unit = comm::segment_alignment(format);
@@ -62,7 +65,7 @@ Segments divide(const ExchangeSize& size, std::uint64_t chunk, std::size_t buffe
   segments.longest = std::int64_t((chunk + segments.elements - 1) / segments.elements);
   segments.message = round_up(message_bytes(format, segments.elements), 64);
   const bool late = size.staged || size.segment_class != comm::SegmentClass::small;
-  const std::int64_t depth = one ? 1 : std::int64_t(deepest) - (late ? 0 : 3);
+  const std::int64_t depth = one ? 1 : std::int64_t(deepest) - (late ? 0 : kLateStages);
   segments.depth = int(std::min(depth, segments.longest));
   segments.total = segments.message * buffers * std::size_t(segments.depth);
   return segments;
@@ -80,6 +83,24 @@ Segments segments_for(const ExchangeSize& size) {
 Segments scatter_segments(const ExchangeSize& size, std::uint64_t longest) {
   const std::size_t peers = std::size_t(size.group_size - 1);
   return divide(size, longest, 2 * peers, std::max<std::size_t>(peers, 1));
+}
+
+// The payload of a hook has a length of its own; floats are the measure of what is in flight.
+Segments hook_segments(const ExchangeSize& size, std::uint64_t piece, std::size_t message) {
+  const std::size_t peers = std::size_t(size.group_size - 1);
+  Segments segments{};
+  segments.align = comm::chunk_alignment(size.format);
+  const std::uint64_t chunk = comm::chunk_of(size.count, size.group_size, 0, segments.align).count;
+  const std::size_t bytes = message_bytes(size.format, std::min(piece, chunk));
+  segments.elements = piece;
+  segments.longest = std::int64_t((std::max<std::uint64_t>(chunk, 1) + piece - 1) / piece);
+  segments.in_flight = std::max(kSmallInFlight, bytes);
+  segments.message = message;
+  const std::size_t depth =
+      segments.in_flight / bytes / (2 * std::max<std::size_t>(peers, 1)) + kStages;
+  segments.depth = int(std::min(std::int64_t(depth), segments.longest));
+  segments.total = message * (3 * peers + 1) * std::size_t(segments.depth);
+  return segments;
 }
 
 Segments neighbor_segments(const kernels::Format& format, std::uint64_t count, int peers,

@@ -67,6 +67,10 @@ Segments scatter_segments(const ExchangeSize& size, std::uint64_t longest);
 Segments neighbor_segments(const kernels::Format& format, std::uint64_t count, int peers,
                            bool staged);
 
+// The same for pieces of a hook's codec: so many floats in a segment, in messages of so many bytes
+// at most.
+Segments hook_segments(const ExchangeSize& size, std::uint64_t piece, std::size_t message);
+
 // Bytes of a message of `elements` values, header included; a multiple of 4.
 std::size_t message_bytes(const kernels::Format& format, std::uint64_t elements);
 
