@@ -3,10 +3,14 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
+#include <limits>
+#include <vector>
 
 #include "algorithm/codec_choice.h"
-#include "algorithm/error_check.h"
+#include "algorithm/hierarchical.h"
 #include "comm/communicator.h"
+#include "comm/kernel_result.h"
 #include "comm/stream_wait.h"
 #include "comm/used_codec.h"
 #include "inter/schedule.h"
@@ -19,78 +23,169 @@ namespace {
 constexpr int kMostTries = 3;  // exchanges in one call; the last one is exact
 // Larger sums may saturate, and the error of a saturated sum has no bound.
 constexpr double kGreatestSum = 0x1p126;
+constexpr std::uint64_t kPiece = 16384;  // elements that the check encodes in one step, about
+constexpr std::uint64_t kLanes = 8;  // accumulators, so that additions do not wait for each other
+// Relative error of a float addition. The factor 1.01 covers second-order terms of the bound.
+constexpr double kRounding = 1.01 * 0x1p-24;
 
-// The memory of one call: views of scratch that reserve_bounded() reserved.
+// The chunk of a member, from the shard's first element on.
+comm::Range chunk_for(const comm::InterNodeGroup& group, const kernels::Format& format,
+                      std::uint64_t shard, int member) {
+  return comm::chunk_of(shard, int(group.peers.size()), member, comm::chunk_alignment(format));
+}
+
+// Elements that the check encodes in one step, for a chunk of `chunk` elements: whole buckets.
+std::uint64_t check_piece(const kernels::Format& format, std::uint64_t chunk) {
+  const std::uint64_t align = comm::chunk_alignment(format);
+  if (comm::one_bucket(format)) return chunk;
+  return std::min(chunk, align * std::max<std::uint64_t>(1, kPiece / align));
+}
+
+// The scratch memory of a call, for any of the codecs.
 struct Buffers {
-  float *kept = nullptr, *totals = nullptr;                     // in device memory
+  Buffers(const comm::Call& call, const comm::InterNodeGroup& group);
+  Status reserve(const comm::Call& call) const;
+
+  // Lengths in floats, of `encoded` in bytes.
+  std::uint64_t shard = 0, chunk = 0, piece = 0;
+  std::size_t encoded_bytes = 0;
+  float *kept = nullptr, *totals = nullptr;                     // in memory of the device
   float *in = nullptr, *own = nullptr, *host_totals = nullptr;  // host copies, with staging only
   float* decoded = nullptr;
   std::byte* encoded = nullptr;
 };
 
-struct Sizes {
-  std::uint64_t shard = 0, chunk = 0, piece = 0;  // floats
-  std::size_t encoded = 0;                        // bytes
+Buffers::Buffers(const comm::Call& call, const comm::InterNodeGroup& group)
+    : shard(own_shard(call).count) {
+  if (group.shard_index < 0) return;
+  for (int index = 0; index < kUncompressed; ++index) {
+    const kernels::Format format = codec_at(call.plan.format, index);
+    const std::uint64_t longest = chunk_for(group, format, shard, 0).count;
+    chunk = std::max(chunk, longest);
+    piece = std::max(piece, check_piece(format, longest));
+    encoded_bytes = std::max<std::size_t>(
+        encoded_bytes, kernels::encoded_bytes(format, check_piece(format, longest)));
+  }
+  kept = reinterpret_cast<float*>(call.scratch.kept.data());
+  totals = kept + shard;
+  decoded = reinterpret_cast<float*>(call.scratch.check.data());
+  in = decoded + piece;
+  own = in + (call.device.staged ? shard : 0);
+  host_totals = own + (call.device.staged ? chunk : 0);
+  encoded = reinterpret_cast<std::byte*>(host_totals + (call.device.staged ? chunk : 0));
+}
+
+Status Buffers::reserve(const comm::Call& call) const {
+  Statistics& statistics = call.communicator.statistics();
+  const std::uint64_t copied = call.device.staged ? shard + 2 * chunk : 0;
+  SLIMPI_TRY(call.scratch.kept.reserve(call.location, device::Place::device,
+                                       (shard + chunk) * sizeof(float), statistics));
+  return call.scratch.check.reserve(call.location, device::Place::staging,
+                                    (piece + copied) * sizeof(float) + encoded_bytes, statistics);
+}
+
+// The sums of the squares of a - b, and of b.
+struct Squares {
+  Squares(const float* a, const float* b, std::uint64_t count) {
+    device::host().kernels()->compare(a, b, count, sums, nullptr);
+  }
+  double sums[2] = {};
+};
+double energy_of(const float* values, std::uint64_t count) {
+  return Squares(values, values, count).sums[1];
+}
+
+double largest_difference(const float* a, const float* b, std::uint64_t count) {
+  double largest[kLanes] = {};
+  for (std::uint64_t i = 0; i < count; ++i)
+    largest[i % kLanes] = std::max(largest[i % kLanes], std::fabs(double(a[i]) - double(b[i])));
+  return *std::max_element(largest, largest + kLanes);
+}
+
+// The tiles of all shards, in the order of the shards. Before gather(), this rank fills in its own
+// errors, in the tiles of its own shard only.
+class Tiles {
+ public:
+  Tiles(const comm::Call& call, const comm::InterNodeGroup& group)
+      : length_(check_tile_elements(call.count)),
+        stream_(call.communicator.config().seed * 0xd1342543de82ef95ull + call.number),
+        tiles_(&call.scratch.objects) {
+    for (int shard_index = 0; shard_index < group.shards; ++shard_index) {
+      if (shard_index == group.shard_index) first_ = tiles_.size();
+      const std::uint64_t count =
+          intra::shard_range(call.count, call.plan.format, group, shard_index).count;
+      for (std::uint64_t begin = 0; begin < count; begin += length_)
+        tiles_.push_back({.count = std::min(length_, count - begin)});
+    }
+  }
+
+  // Adds the errors of `count` values: `got` instead of `wanted`, from element `first` of the
+  // shard.
+  void add(std::uint64_t first, std::uint64_t count, const float* got, const float* wanted);
+
+  // Sums the tiles and the two numbers in `more` over all ranks. Collective.
+  Status gather(comm::Exchange& exchange, double (&more)[2]);
+  double energy_bound() const {
+    return error_energy_bound(tiles_, tiles_.get_allocator().resource());
+  }
+
+ private:
+  const std::uint64_t length_, stream_;
+  std::size_t first_ = 0;  // index of the first tile of this rank's shard
+  // Before gather(), `norm` holds the squared norm.
+  std::pmr::vector<ErrorTile> tiles_;
 };
 
-Sizes sizes_for(const kernels::Format& format, const comm::InterNodeGroup& group,
-                std::uint64_t shard) {
-  Sizes sizes;
-  sizes.shard = shard;
-  for (int index = 0; index < kUncompressed; ++index) {
-    const kernels::Format tried = codec_at(format, index);
-    const std::uint64_t chunk =
-        comm::chunk_of(shard, int(group.peers.size()), 0, comm::chunk_alignment(tried)).count;
-    const std::uint64_t piece = check_piece(tried, chunk);
-    sizes.chunk = std::max(sizes.chunk, chunk);
-    sizes.piece = std::max(sizes.piece, piece);
-    sizes.encoded = std::max(sizes.encoded, std::size_t(kernels::encoded_bytes(tried, piece)));
+void Tiles::add(std::uint64_t first, std::uint64_t count, const float* got, const float* wanted) {
+  const std::uint64_t end = first + count;
+  for (std::uint64_t begin = first; begin < end;) {
+    const std::uint64_t number = begin / length_, tile_begin = number * length_;
+    const std::uint64_t stop = std::min(end, tile_begin + length_);
+    ErrorTile& tile = tiles_[first_ + number];
+    const float *const a = got + (begin - first), *const b = wanted + (begin - first);
+    tile.norm += Squares(a, b, stop - begin).sums[0];
+    tile.largest = std::max(tile.largest, largest_difference(a, b, stop - begin));
+    for (int place = 0; place < kPlaces; ++place) {
+      const std::uint64_t at = tile_begin + place_in(stream_, first_ + number, place, tile.count);
+      if (at >= begin && at < stop)
+        tile.at[place] = double(got[at - first]) - double(wanted[at - first]);
+    }
+    begin = stop;
   }
-  return sizes;
 }
 
-Buffers buffers_of(const comm::Call& call, const Sizes& sizes) {
-  Buffers buffers;
-  buffers.kept = reinterpret_cast<float*>(call.scratch.kept.data());
-  buffers.totals = buffers.kept + sizes.shard;
-  float* next = reinterpret_cast<float*>(call.scratch.check.data());
-  const auto take = [&](std::uint64_t count) {
-    float* const taken = next;
-    next += count;
-    return taken;
-  };
-  buffers.decoded = take(sizes.piece);
-  if (call.device.staged) {
-    buffers.in = take(sizes.shard);
-    buffers.own = take(sizes.chunk);
-    buffers.host_totals = take(sizes.chunk);
+Status Tiles::gather(comm::Exchange& exchange, double (&more)[2]) {
+  std::pmr::vector<double> values(std::begin(more), std::end(more), tiles_.get_allocator());
+  values.reserve(std::size(more) + tiles_.size() * (2 + kPlaces));
+  for (const ErrorTile& tile : tiles_) {
+    values.insert(values.end(), {std::sqrt(tile.norm), tile.largest});
+    values.insert(values.end(), std::begin(tile.at), std::end(tile.at));
   }
-  buffers.encoded = reinterpret_cast<std::byte*>(next);
-  return buffers;
-}
-
-// The largest absolute value of float bits: of a NaN above infinity's, and of that above all
-// others'.
-std::uint32_t largest_bits(const float* values, std::uint64_t count) {
-  std::uint32_t largest = 0;
-  for (std::uint64_t i = 0; i < count; ++i)
-    largest = std::max(largest, std::bit_cast<std::uint32_t>(values[i]) & 0x7fffffffu);
-  return largest;
+  SLIMPI_TRY(exchange.all_sum(values));
+  const double* next = values.data();
+  for (double& value : more) value = *next++;
+  for (ErrorTile& tile : tiles_) {
+    tile.norm = *next++;
+    tile.largest = *next++;
+    for (double& error : tile.at) error = *next++;
+  }
+  return Status::ok;
 }
 
 // One call: exchanges with finer and finer codecs until the error is small enough.
 class Bounded {
  public:
-  Bounded(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard, const float* in,
-          double node_rounding)
+  // `rounding`: a bound of the L2 error of the float additions in this rank's share of the sum
+  // inside the node.
+  Bounded(comm::Call& call, const NodeShard& shard, double rounding)
       : call_(call),
-        group_(group),
-        shard_(shard),
-        in_(in),
-        out_(call.out + shard.first),
-        node_rounding_(node_rounding),
-        takes_part_(group.shard_index >= 0),
-        staged_(call.device.staged) {}
+        group_(shard.group),
+        shard_(shard.range),
+        in_(shard.in),
+        out_(shard.out),
+        rounding_(rounding),
+        takes_part_(shard.owned()),
+        buffers_(call, shard.group) {}
 
   Status run();
 
@@ -98,9 +193,15 @@ class Bounded {
   Status keep_input();
   Status exchange();
   Status agree_on_first(CodecChoice& choice);
+  void add_sent(const kernels::Format& format, comm::Range chunk, Tiles* tiles);
+  Status measure(double* excess);
   Status check(int tries, int* next);
-  Status to_host(float* to, const float* from, std::uint64_t count) {
-    return comm::copy_and_wait(call_.device_stream(), "copy out", to, from, count * sizeof(float));
+  // The floats in host memory; with staging `copy` gets them.
+  Status to_host(const float* from, std::uint64_t count, float* copy, const float** found) {
+    *found = call_.device.staged ? copy : from;
+    if (!call_.device.staged) return Status::ok;
+    return comm::copy_and_wait(call_.device_stream(), "copy out", copy, from,
+                               count * sizeof(float));
   }
 
   comm::Call& call_;
@@ -108,10 +209,10 @@ class Bounded {
   const comm::Range shard_;
   const float* in_;  // in device memory; no exchange writes to it
   float* const out_;
-  const double node_rounding_;
-  const bool takes_part_, staged_;
+  const double rounding_;
+  const bool takes_part_;
+  const Buffers buffers_;
   const float* host_in_ = nullptr;
-  Buffers buffers_;
   int index_ = kUncompressed;     // the codec of the present try
   int coarsest_ = kUncompressed;  // the coarsest that the error allows
   double peak_ = 0;               // no sum has a larger absolute value
@@ -121,19 +222,20 @@ class Bounded {
 // lies in the result buffer, this makes a copy.
 Status Bounded::keep_input() {
   if (!takes_part_) return Status::ok;
-  buffers_ = buffers_of(call_, sizes_for(call_.plan.format, group_, shard_.count));
   if (in_ == out_) {
     call_.device.kernels()->sum(&in_, 1, shard_.count, buffers_.kept, call_.stream);
     in_ = buffers_.kept;
   }
-  host_in_ = staged_ ? buffers_.in : in_;
-  return staged_ ? to_host(buffers_.in, in_, shard_.count) : Status::ok;
+  return to_host(in_, shard_.count, buffers_.in, &host_in_);
 }
 
 // The codec to start with: the finest that some rank chose. With an infinity or a NaN, or with sums
 // that may saturate, the error is unknown, so the codec is the exact one. Zeros need no levels.
 Status Bounded::agree_on_first(CodecChoice& choice) {
-  const std::uint32_t largest = takes_part_ ? largest_bits(host_in_, shard_.count) : 0;
+  // Of float bits: a NaN's are above infinity's, and these above all others.
+  std::uint32_t largest = 0;
+  for (std::uint64_t i = 0; takes_part_ && i < shard_.count; ++i)
+    largest = std::max(largest, std::bit_cast<std::uint32_t>(host_in_[i]) & 0x7fffffffu);
   std::uint64_t words[] = {std::uint64_t(choice.first(call_.plan.max_error)), largest};
   SLIMPI_TRY(call_.communicator.exchange().all_max(words));
   const comm::Communicator& communicator = call_.communicator;
@@ -154,37 +256,64 @@ Status Bounded::exchange() {
   return inter::run_exchange(exchanged, group_, shard_, in_, out_, nullptr);
 }
 
+// Adds the compression errors of this rank's messages to the owner of `chunk`.
+void Bounded::add_sent(const kernels::Format& format, comm::Range chunk, Tiles* tiles) {
+  const kernels::Kernels& kernels = *device::host().kernels();
+  const std::uint64_t piece = check_piece(format, chunk.count);
+  for (std::uint64_t done = 0; done < chunk.count; done += piece) {
+    const comm::Range part{chunk.first + done, std::min(piece, chunk.count - done)};
+    const float* const wanted = host_in_ + part.first;
+    kernels.encode(format, inter::random_stream_for(call_, shard_, part), wanted, nullptr,
+                   part.count, buffers_.encoded, nullptr);
+    kernels.decode(format, buffers_.encoded, part.count, buffers_.decoded, nullptr);
+    tiles->add(part.first, part.count, buffers_.decoded, wanted);
+  }
+}
+
+// Sets *excess to the bound of the error divided by the allowed error: the check passes if it is at
+// most 1. Infinite if there is no bound. Collective; *excess may differ between ranks in its last
+// bits.
+Status Bounded::measure(double* excess) {
+  const Timed timed(call_.communicator.statistics(), Stage::encode, "check", 4 * shard_.count);
+  Tiles tiles(call_, group_);
+  double sums[2] = {0, rounding_};  // the result's squared norm, the bound of all rounding
+  if (takes_part_) {
+    const kernels::Format format = codec_at(call_.plan.format, index_);
+    const int members = int(group_.peers.size());
+    const comm::Range own = chunk_for(group_, format, shard_.count, group_.index);
+    const float *out = nullptr, *totals = nullptr;
+    SLIMPI_TRY(to_host(out_ + own.first, own.count, buffers_.own, &out));
+    SLIMPI_TRY(to_host(buffers_.totals, own.count, buffers_.host_totals, &totals));
+    for (int member = 0; member < members; ++member)
+      if (member != group_.index)
+        add_sent(format, chunk_for(group_, format, shard_.count, member), &tiles);
+    tiles.add(own.first, own.count, out, totals);
+    sums[0] = energy_of(out, own.count);
+    sums[1] += double(members - 1) * kRounding * std::sqrt(energy_of(host_in_, shard_.count));
+  }
+  SLIMPI_TRY(tiles.gather(call_.communicator.exchange(), sums));
+  // The owners add decoded values, whose norm may exceed that of the encoded values by the error.
+  // The factor covers the rounding of this larger sum.
+  const double error = (std::sqrt(tiles.energy_bound()) + sums[1]) * 1.0001;
+  // max_error is relative to the exact sum, whose norm may be smaller than that of the result by
+  // the error.
+  const double allowed = call_.plan.max_error / (1 + call_.plan.max_error) * std::sqrt(sums[0]);
+  const bool bounded = allowed > 0 && std::isfinite(allowed) && !std::isnan(error);
+  *excess = error == 0 ? 0 : bounded ? error / allowed : std::numeric_limits<double>::infinity();
+  return Status::ok;
+}
+
 // Sets *next to the codec that all ranks try next, or to index_ if the error is small enough.
 Status Bounded::check(int tries, int* next) {
-  const double max_error = call_.plan.max_error;
-  if (index_ == kUncompressed) {
-    coarsest_ = coarsest_codec(index_, 0, max_error, peak_);
-    return Status::ok;
-  }
-  const kernels::Format format = codec_at(call_.plan.format, index_);
-  Checked checked;
-  if (takes_part_) {
-    const comm::Range own = comm::chunk_of(shard_.count, int(group_.peers.size()), group_.index,
-                                           comm::chunk_alignment(format));
-    checked = {host_in_, out_ + own.first, buffers_.totals, buffers_.decoded, buffers_.encoded};
-    if (staged_) {
-      SLIMPI_TRY(to_host(buffers_.own, out_ + own.first, own.count));
-      SLIMPI_TRY(to_host(buffers_.host_totals, buffers_.totals, own.count));
-      checked.out = buffers_.own;
-      checked.totals = buffers_.host_totals;
-    }
-  }
   double excess = 0;
-  SLIMPI_TRY(measure_excess(call_, format, group_, shard_, checked, node_rounding_, &excess));
+  const bool exact = index_ == kUncompressed;
+  if (!exact) SLIMPI_TRY(measure(&excess));
+  int best = next_codec(index_, excess, call_.plan.max_error, peak_);
+  if (excess > 1 && tries == kMostTries - 1) best = kUncompressed;
   // `excess` may differ between ranks in its last bits, so the ranks agree on the finest codecs
-  // that any of them wants.
-  std::uint64_t wanted[] = {std::uint64_t(index_), std::uint64_t(index_)};
-  if (excess <= 1)
-    wanted[1] = std::uint64_t(coarsest_codec(index_, excess, max_error, peak_));
-  else
-    wanted[0] = std::uint64_t(tries < kMostTries - 1 ? finer_codec(index_, excess, max_error, peak_)
-                                                     : kUncompressed);
-  SLIMPI_TRY(call_.communicator.exchange().all_max(wanted));
+  // that any of them wants: to repeat this sum, and for sums like it.
+  std::uint64_t wanted[] = {std::uint64_t(excess > 1 ? best : index_), std::uint64_t(best)};
+  if (!exact) SLIMPI_TRY(call_.communicator.exchange().all_max(wanted));
   *next = int(wanted[0]);
   coarsest_ = int(wanted[1]);
   return Status::ok;
@@ -209,30 +338,37 @@ Status Bounded::run() {
   return Status::ok;
 }
 
+using SquaredNorms = comm::KernelResult<double, 2>;  // what kernels::Kernels::compare finds
+
+// Not collective.
+Status node_rounding(comm::Call& call, double* bound) {
+  *bound = 0;
+  if (!works_in_node(call) || call.count == 0) return Status::ok;
+  SquaredNorms squares;
+  SLIMPI_TRY(squares.open(call, call.location));
+  call.device.kernels()->compare(call.in, call.in, call.count, squares.found(), call.stream);
+  SLIMPI_TRY(squares.fetch(call.stream));
+  SLIMPI_TRY(comm::synchronize(call.device_stream()));
+  const std::size_t ranks = call.communicator.layout().node_ranks().size();
+  *bound = double(ranks - 1) * kRounding * std::sqrt(squares.copy()[1]);
+  return Status::ok;
+}
+
 }  // namespace
 
-Status run_bounded(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard,
-                   const float* in, double node_rounding) {
-  return Bounded(call, group, shard, in, node_rounding).run();
+Status run_bounded(comm::Call& call) {
+  double rounding = 0;
+  // Before the sum inside the node, which may overwrite the input.
+  SLIMPI_TRY(node_rounding(call, &rounding));
+  return run_in_nodes(call,
+                      [&](const NodeShard& shard) { return Bounded(call, shard, rounding).run(); });
 }
 
 Status reserve_bounded(const comm::Call& call) {
-  const comm::Plan& plan = call.plan;
-  Statistics& statistics = call.communicator.statistics();
   SLIMPI_TRY(SquaredNorms::reserve(call, call.location));
   (void)call.communicator.attachment<CodecChoices>();
-  const comm::InterNodeGroup& group = call.communicator.inter_node_group(plan.hierarchy);
-  if (group.shard_index < 0) return Status::ok;
-  const Sizes sizes =
-      sizes_for(plan.format, group,
-                intra::shard_range(call.count, plan.format, group, group.shard_index).count);
-  const std::uint64_t on_device = sizes.shard + sizes.chunk;
-  std::uint64_t on_host = sizes.piece;
-  if (call.device.staged) on_host += sizes.shard + 2 * sizes.chunk;
-  SLIMPI_TRY(call.scratch.kept.reserve(call.location, device::Place::device,
-                                       on_device * sizeof(float), statistics));
-  return call.scratch.check.reserve(call.location, device::Place::staging,
-                                    on_host * sizeof(float) + sizes.encoded, statistics);
+  const comm::InterNodeGroup& group = call.communicator.inter_node_group(call.plan.hierarchy);
+  return group.shard_index < 0 ? Status::ok : Buffers(call, group).reserve(call);
 }
 
 }  // namespace slimpi::algorithm

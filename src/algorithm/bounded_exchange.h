@@ -1,21 +1,62 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The inter-node exchange under SLIMPI_MAX_ERROR. It begins with the codec that passed last for
-// this size (codec_choice.h). After the exchange, the error is checked (error_check.h). If the
-// check fails, the exchange is repeated with a finer codec. The last repetition uses float32, which
+// Sums under SLIMPI_MAX_ERROR. The exchange between nodes begins with the codec that passed last
+// for this size (codec_choice.h). After it all ranks check together that the relative L2 error is
+// under the bound; else it is repeated with a finer codec. The last repetition uses float32, which
 // needs no check. All ranks take the same decisions.
+//
+// The check: every rank compares the values that it encoded with the decoded values, tile by tile:
+// as a sender the sums of its node, as an owner the sums of its chunk. One sum over all ranks
+// collects what the bound below needs. The rounding of float additions is bounded by the norms of
+// the addends.
+//
+// Cost of the check: each rank encodes and decodes its shard once more, and sends at most 160 KiB.
 #pragma once
-#include "algorithm/algorithm.h"
+#include <cstdint>
+#include <memory_resource>
+#include <span>
+
+#include "comm/call.h"
 
 namespace slimpi::algorithm {
 
-// `in` is the node's sum of this rank's `shard`; it may lie in call.out. `node_rounding` is the
-// result of node_rounding() in error_check.h. Collective over the communicator; ranks without an
-// inter-node group call it, too.
-Status run_bounded(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard,
-                   const float* in, double node_rounding);
+Status run_bounded(comm::Call& call);
 
-// Reserves the memory that run_bounded() needs, in addition to the memory of the exchange itself,
-// for any of the codecs.
+// Reserves the memory that run_bounded() needs, in addition to that of run_hierarchical() with any
+// of the codecs.
 Status reserve_bounded(const comm::Call& call);
+
+// The arithmetic of the check (error_bound.cpp): an upper bound of the L2 norm of the error of a
+// sum. A rank knows its own rounding errors exactly, and the error of the sum is the sum of the
+// errors of the ranks. There are two bounds, and the smaller one is used:
+//   triangle  The norm of a sum is at most the sum of the norms. It always holds. It is up to
+//             sqrt(2 * nodes) times too large if the errors of different ranks are independent.
+//   sampled   The ranks add their errors at elements that are drawn at random. The empirical
+//             Bernstein inequality (Maurer, Pontil, 2009) bounds the mean square, from the sample
+//             and from the largest possible error of an element. The bound fails with a
+//             probability below kMissProbability over the random draw, for any data.
+constexpr int kPlaces = 8;  // elements drawn in each tile, uniformly, with replacement
+constexpr double kMissProbability = 1e-6;  // of the sampled bound in one call
+
+// The error in one tile: sums over all ranks.
+struct ErrorTile {
+  std::uint64_t count = 0;  // elements
+  double norm = 0;          // sum over the ranks of the L2 norm of their errors
+  double largest = 0;       // sum over the ranks of their largest absolute error
+  double at[kPlaces] = {};  // sum over the ranks of their errors at the drawn elements
+};
+
+// An upper bound of the squared L2 norm of the error; infinite if a tile has no finite bound.
+// `memory` is for lists that end with the function.
+double error_energy_bound(std::span<const ErrorTile> tiles,
+                          std::pmr::memory_resource* memory = std::pmr::get_default_resource());
+
+// Elements in one tile of the check, for a vector of `count` elements. Short vectors need many
+// drawn elements; for long ones the number of tiles is limited, so that the message has a bounded
+// size.
+std::uint64_t check_tile_elements(std::uint64_t count);
+
+// The drawn element with number `place` in a tile of `count` elements; `stream` identifies the
+// call.
+std::uint64_t place_in(std::uint64_t stream, std::uint64_t tile, int place, std::uint64_t count);
 
 }  // namespace slimpi::algorithm

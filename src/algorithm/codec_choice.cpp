@@ -58,22 +58,22 @@ bool holds(int index, double peak) {
          peak * (1 + kShort.most) <= double(kernels::row_of(kShort.codec).greatest);
 }
 
-int finer_codec(int index, double excess, double max_error, double peak) {
+int next_codec(int index, double excess, double max_error, double peak) {
+  const bool passed = excess <= 1, held = short_keeps(max_error, peak);
+  if (index >= kQuantizers) {
+    if (!passed) return kUncompressed;
+    return index == kUncompressed && held ? kShortIndex : kQuantizers - 1;
+  }
   // The bound is for an error relative to a result that contains the error: what an error as large
   // as the result would be relative to the exact sum is not known.
   const double share = excess * max_error / (1 + max_error);
-  if (share < 1)
-    excess /= std::sqrt(1 - share * share);
-  else
-    excess = std::numeric_limits<double>::infinity();
-  const int finer = std::max(index + 1, quantizer_with(kMargin * excess * levels(index)));
-  if (finer < kQuantizers) return finer;
-  return index < kShortIndex && short_keeps(max_error, peak) ? kShortIndex : kUncompressed;
-}
-
-int coarsest_codec(int index, double excess, double max_error, double peak) {
-  if (index < kQuantizers) return std::min(index, quantizer_with(kMargin * excess * levels(index)));
-  return index == kUncompressed && short_keeps(max_error, peak) ? kShortIndex : kQuantizers - 1;
+  if (!passed)
+    excess =
+        share < 1 ? excess / std::sqrt(1 - share * share) : std::numeric_limits<double>::infinity();
+  const int enough = quantizer_with(kMargin * excess * levels(index));
+  if (passed) return std::min(index, enough);
+  const int finer = std::max(index + 1, enough);
+  return finer < kQuantizers ? finer : held ? kShortIndex : kUncompressed;
 }
 
 // In buckets of some hundred to some thousand such values the range is 6 to 7 standard deviations,

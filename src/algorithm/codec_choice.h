@@ -27,17 +27,14 @@ kernels::Format codec_at(const kernels::Format& quantizer, int index);
 // Whether a sum of absolute value `peak` is finite in codec `index`.
 bool holds(int index, double peak);
 
-// The next codec to try where codec `index` has `excess` times the error that SLIMPI_MAX_ERROR
-// allows: the cheapest quantizer that is finer by this factor, judged by its number of levels. If
-// there is none, the short value codec: its error is relative to each value and says nothing about
-// a quantizer's. After that, or where its rounding cannot keep `max_error` or it cannot hold a sum
-// of absolute value `peak`, the exact codec.
-int finer_codec(int index, double excess, double max_error, double peak);
-
-// The coarsest codec that is worth a try for sums like one that codec `index` did with `excess`
-// times the error that is allowed, 1 at most. An error of the last two codecs says nothing about a
-// quantizer's, so after these it is the next coarser one.
-int coarsest_codec(int index, double excess, double max_error, double peak);
+// The codec for the next sum like one that codec `index` did with `excess` times the error that
+// SLIMPI_MAX_ERROR allows. Above 1 it is a finer one, and this sum is repeated with it: the
+// cheapest quantizer that is finer by this factor, judged by its number of levels; where there is
+// none, the short value codec, or where its rounding cannot keep `max_error` or it cannot hold a
+// sum of absolute value `peak`, the exact one. At 1 or below it is the coarsest that is worth a
+// try. An error of the last two codecs says nothing about a quantizer's, so after these it is the
+// next one in the list.
+int next_codec(int index, double excess, double max_error, double peak);
 
 // The cheapest codec that is likely to keep `max_error` for normally distributed values.
 int codec_for_normal_values(double max_error);

@@ -5,7 +5,6 @@
 
 #include "algorithm/bounded_exchange.h"
 #include "algorithm/codec_choice.h"
-#include "algorithm/error_check.h"
 #include "comm/communicator.h"
 #include "inter/schedule.h"
 #include "intra/intra_node.h"
@@ -191,20 +190,11 @@ Status exchange(comm::Call& call, const NodeShard& shard) {
   return inter::run_exchange(call, shard.group, shard.range, shard.in, shard.out, residual);
 }
 
-Status run_in_bound(comm::Call& call) {
-  double rounding = 0;
-  // Before the sum inside the node, which may overwrite the input.
-  if (works_in_node(call)) SLIMPI_TRY(node_rounding(call, &rounding));
-  return run_in_nodes(call, [&](const NodeShard& shard) {
-    return run_bounded(call, shard.group, shard.range, shard.in, rounding);
-  });
-}
-
 }  // namespace
 
 Status run_hierarchical(comm::Call& call) {
   if (call.scatter != nullptr) return ReduceScatter(call).run();
-  if (call.plan.max_error > 0) return run_in_bound(call);
+  if (call.plan.max_error > 0) return run_bounded(call);
   return run_in_nodes(call, [&](const NodeShard& shard) { return exchange(call, shard); });
 }
 

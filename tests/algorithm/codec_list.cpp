@@ -5,8 +5,8 @@
 #include "tests/helper/cmocka_cxx.h"
 
 using slimpi::algorithm::codec_at;
-using slimpi::algorithm::finer_codec;
 using slimpi::algorithm::kUncompressed;
+using slimpi::algorithm::next_codec;
 
 namespace {
 
@@ -14,11 +14,11 @@ constexpr int kEightBits = 7, kFifteenBits = 14, kSixteenBits = 15, kHalf = 16;
 
 void a_quantizer_with_enough_levels_follows(void**) {
   // Twice as many levels, and a margin, are two bits more.
-  assert_int_equal(finer_codec(0, 1.01, 1e-2, 1), 1);
-  assert_int_equal(finer_codec(3, 2, 1e-2, 1), 5);
+  assert_int_equal(next_codec(0, 1.01, 1e-2, 1), 1);
+  assert_int_equal(next_codec(3, 2, 1e-2, 1), 5);
   for (int index = 0; index < kSixteenBits; ++index)
     for (double excess = 1.01; excess < 1e5; excess *= 1.3) {
-      const int finer = finer_codec(index, excess, 1e-2, 1);
+      const int finer = next_codec(index, excess, 1e-2, 1);
       assert_true(finer > index);
       if (finer >= kHalf) continue;
       assert_true(double((1 << (finer + 1)) - 1) >= excess * double((1 << (index + 1)) - 1));
@@ -26,47 +26,46 @@ void a_quantizer_with_enough_levels_follows(void**) {
 }
 
 void after_sixteen_bits_comes_fp16(void**) {
-  assert_int_equal(finer_codec(kEightBits, 1.2, 1e-2, 1), kEightBits + 1);
-  assert_int_equal(finer_codec(kEightBits, 100, 1e-3, 1), kFifteenBits);
-  assert_int_equal(finer_codec(kFifteenBits, 1.2, 1e-2, 1), kSixteenBits);
-  assert_int_equal(finer_codec(kSixteenBits, 1.2, 1e-2, 1), kHalf);
-  assert_int_equal(finer_codec(2, 4000, 1.3e-4, 1), kSixteenBits);
+  assert_int_equal(next_codec(kEightBits, 1.2, 1e-2, 1), kEightBits + 1);
+  assert_int_equal(next_codec(kEightBits, 100, 1e-3, 1), kFifteenBits);
+  assert_int_equal(next_codec(kFifteenBits, 1.2, 1e-2, 1), kSixteenBits);
+  assert_int_equal(next_codec(kSixteenBits, 1.2, 1e-2, 1), kHalf);
+  assert_int_equal(next_codec(2, 4000, 1.3e-4, 1), kSixteenBits);
   assert_true(codec_at({}, kHalf).codec == slimpi::kernels::Codec::fp16);
 }
 
 // An error of 0.7 times the result is about that of the exact sum; one of the result is anything.
 void a_large_error_is_larger_than_it_seems(void**) {
-  assert_int_equal(finer_codec(4, 7.5, 1e-3, 1), kEightBits);
-  assert_int_equal(finer_codec(4, 7.5, 1e-1, 1), kEightBits + 1);
-  assert_int_equal(finer_codec(4, 12, 1e-1, 1), kHalf);
+  assert_int_equal(next_codec(4, 7.5, 1e-3, 1), kEightBits);
+  assert_int_equal(next_codec(4, 7.5, 1e-1, 1), kEightBits + 1);
+  assert_int_equal(next_codec(4, 12, 1e-1, 1), kHalf);
 }
 
 void after_fp16_comes_the_exact_codec(void**) {
-  assert_int_equal(finer_codec(kHalf, 1.2, 1e-2, 1), kUncompressed);
+  assert_int_equal(next_codec(kHalf, 1.2, 1e-2, 1), kUncompressed);
 }
 
 void fp16_is_not_tried_where_its_rounding_is_too_large(void**) {
-  assert_int_equal(finer_codec(kSixteenBits, 1.2, 1e-4, 1), kUncompressed);
-  assert_int_equal(finer_codec(kSixteenBits, 1.2, 2e-4, 1), kHalf);
+  assert_int_equal(next_codec(kSixteenBits, 1.2, 1e-4, 1), kUncompressed);
+  assert_int_equal(next_codec(kSixteenBits, 1.2, 2e-4, 1), kHalf);
 }
 
 void fp16_is_not_tried_for_sums_that_it_cannot_hold(void**) {
-  assert_int_equal(finer_codec(kSixteenBits, 1.2, 1e-2, 65472), kHalf);
-  assert_int_equal(finer_codec(kSixteenBits, 1.2, 1e-2, 65504), kUncompressed);
-  assert_int_equal(finer_codec(0, 1.01, 1e-2, 1e30), 1);  // quantizers hold all sums
+  assert_int_equal(next_codec(kSixteenBits, 1.2, 1e-2, 65472), kHalf);
+  assert_int_equal(next_codec(kSixteenBits, 1.2, 1e-2, 65504), kUncompressed);
+  assert_int_equal(next_codec(0, 1.01, 1e-2, 1e30), 1);  // quantizers hold all sums
 }
 
 // What the error of a sum leaves room for, with the margin.
-void the_coarsest_codec_follows_from_the_error(void**) {
-  using slimpi::algorithm::coarsest_codec;
-  assert_int_equal(coarsest_codec(kEightBits, 0, 1e-2, 1), 0);
-  assert_int_equal(coarsest_codec(kEightBits, 0.99, 1e-2, 1), kEightBits);
-  assert_int_equal(coarsest_codec(kEightBits, 0.45, 1e-2, 1), 6);
-  assert_int_equal(coarsest_codec(kSixteenBits, 0.99, 1e-5, 1), kSixteenBits);
-  assert_int_equal(coarsest_codec(kHalf, 0.1, 1e-2, 1), kSixteenBits);
-  assert_int_equal(coarsest_codec(kUncompressed, 0, 1e-2, 1), kHalf);
-  assert_int_equal(coarsest_codec(kUncompressed, 0, 1e-5, 1), kSixteenBits);
-  assert_int_equal(coarsest_codec(kUncompressed, 0, 1e-2, 1e30), kSixteenBits);
+void the_next_codec_follows_from_the_error(void**) {
+  assert_int_equal(next_codec(kEightBits, 0, 1e-2, 1), 0);
+  assert_int_equal(next_codec(kEightBits, 0.99, 1e-2, 1), kEightBits);
+  assert_int_equal(next_codec(kEightBits, 0.45, 1e-2, 1), 6);
+  assert_int_equal(next_codec(kSixteenBits, 0.99, 1e-5, 1), kSixteenBits);
+  assert_int_equal(next_codec(kHalf, 0.1, 1e-2, 1), kSixteenBits);
+  assert_int_equal(next_codec(kUncompressed, 0, 1e-2, 1), kHalf);
+  assert_int_equal(next_codec(kUncompressed, 0, 1e-5, 1), kSixteenBits);
+  assert_int_equal(next_codec(kUncompressed, 0, 1e-2, 1e30), kSixteenBits);
 }
 
 void the_first_codec_is_for_normal_values(void**) {
@@ -89,7 +88,7 @@ int main() {
       cmocka_unit_test(after_fp16_comes_the_exact_codec),
       cmocka_unit_test(fp16_is_not_tried_where_its_rounding_is_too_large),
       cmocka_unit_test(fp16_is_not_tried_for_sums_that_it_cannot_hold),
-      cmocka_unit_test(the_coarsest_codec_follows_from_the_error),
+      cmocka_unit_test(the_next_codec_follows_from_the_error),
       cmocka_unit_test(the_first_codec_is_for_normal_values),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr);

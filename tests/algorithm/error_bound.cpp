@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "algorithm/error_check.h"
+#include "algorithm/bounded_exchange.h"
 
 #include <cmath>
 #include <random>
