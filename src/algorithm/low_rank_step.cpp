@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "algorithm/low_rank_step.h"
+#include "algorithm/powersgd.h"
 
 #include <algorithm>
 #include <cmath>

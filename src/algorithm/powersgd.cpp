@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "algorithm/hierarchical.h"
-#include "algorithm/low_rank_step.h"
 #include "algorithm/residual_limit.h"
 #include "comm/communicator.h"
 #include "comm/stream_wait.h"

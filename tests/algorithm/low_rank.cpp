@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The arithmetic of a low-rank sum that must give the same bytes on every machine.
-#include "algorithm/low_rank_step.h"
+#include "algorithm/powersgd.h"
 
 #if defined(__SSE__)
 #include <xmmintrin.h>
