@@ -87,6 +87,14 @@ Case draw_case(Case::Kind kind, std::uint64_t seed) {
   if (kind == Case::Kind::scatter) one.totals = !one.in_place;
   one.staged = chance.of<std::uint32_t>({0, 0, ~0u, std::uint32_t(chance.next())});
   one.gpu_aware = chance.one_in(3);
+  if (kind == Case::Kind::hook) {
+    one.format.codec = kernels::Codec::float32;
+    one.segment_class = comm::SegmentClass::small;
+    one.residual = one.totals = false;
+    one.staged = 0;
+    one.piece = chance.of<std::uint64_t>({1, 64, 1000, 20'000});
+    if (one.piece < 64) one.count %= 300;
+  }
   return one;
 }
 

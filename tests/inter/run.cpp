@@ -7,7 +7,10 @@
 #include <memory>
 #include <vector>
 
+#include "base/round_up.h"
+#include "inter/chunk_reduction.h"
 #include "inter/neighbor_exchange.h"
+#include "inter/pairwise.h"
 #include "inter/schedule.h"
 #include "inter/segment_length.h"
 #include "tests/helper/late_device.h"
@@ -43,6 +46,8 @@ const inter::Schedule& schedule_of(Case::Kind kind) {
   std::abort();
 }
 
+inter::Segments pieces_of(const Case& one, const inter::ExchangeSize& size);
+
 inter::Need need_of(const Case& one, int peers, bool staged) {
   if (one.kind == Case::Kind::neighbors)
     return {inter::neighbor_exchange_bytes(one.format, one.count, peers, staged), 0};
@@ -54,6 +59,7 @@ inter::Need need_of(const Case& one, int peers, bool staged) {
     const inter::Segments segments = inter::scatter_segments(size, longest);
     return {segments.total, segments.elements};
   }
+  if (one.kind == Case::Kind::hook) return {pieces_of(one, size).total, 0};
   return schedule_of(one.kind).need(size);
 }
 
@@ -80,6 +86,49 @@ class Add final : public inter::PeerCodec {
   const Case& one_;
   Values& values_;
 };
+
+// As a hook's codec: floats, and behind them some bytes more, other ones for each payload.
+class Padded final : public inter::ChunkCodec {
+ public:
+  using ChunkCodec::ChunkCodec;
+  static std::uint64_t most_bytes(std::uint64_t piece) { return piece * sizeof(float) + kMost; }
+  void encode(const comm::Range& part, std::byte* payload) override {
+    write(part, in_ + part.first, payload);
+  }
+  void decode(const comm::Range& part, const std::byte* payload) override {
+    std::memcpy(out_ + part.first, payload, part.count * sizeof(float));
+  }
+  void sum(const comm::Range& part, std::byte* payload, const PayloadFrom& from) override {
+    std::vector<float> total(part.count), addend(part.count);
+    for (int member = 0; member < int(group_.peers.size()); ++member) {
+      const void* const theirs = in_ + part.first;
+      std::memcpy(addend.data(), member == group_.index ? theirs : from(member),
+                  part.count * sizeof(float));
+      for (std::uint64_t i = 0; i < part.count; ++i)
+        total[i] = member == 0 ? addend[i] : total[i] + addend[i];
+    }
+    write(part, total.data(), payload);
+    decode(part, payload);
+  }
+
+ private:
+  static constexpr std::uint64_t kMost = 13;
+  void write(const comm::Range& part, const float* values, std::byte* payload) {
+    const std::uint64_t bytes = part.count * sizeof(float);
+    const std::uint64_t more = (part.first + std::uint64_t(context_.rank)) % (kMost + 1);
+    std::memcpy(payload, values, bytes);
+    std::memset(payload + bytes, 0x33, more);
+    comm::MessageHeader header = inter::message_header(context_, shard_, part, context_.rank);
+    header.payload = bytes + more;
+    comm::write_header(payload - comm::kHeaderBytes, header);
+  }
+};
+
+inter::Segments pieces_of(const Case& one, const inter::ExchangeSize& size) {
+  return inter::hook_segments(
+      size, one.piece,
+      round_up(comm::kHeaderBytes + Padded::most_bytes(one.piece) + sizeof(float), 64));
+}
 
 inter::Context context_of(const Case& one, int me, Rank& rank) {
   return {.exchange = *rank.exchange,
@@ -117,6 +166,15 @@ void run_rank(const Case& one, int me, Rank& rank) {
     if (one.in_place) to_result.totals = values.out.data() + chunks[std::size_t(me)].first;
     (void)inter::run_pairwise_scatter(to_result, rank.group, shard, chunks, values.in(),
                                       one.residual ? values.residual.data() : nullptr);
+    return;
+  }
+  if (one.kind == Case::Kind::hook) {
+    inter::Context by_hook = context;
+    by_hook.hook_bytes = Padded::most_bytes(one.piece);
+    const inter::ExchangeSize size = inter::size_of(context, rank.group, shard.count);
+    const inter::PairwiseLayout layout(size, pieces_of(one, size));
+    Padded codec(by_hook, rank.group, shard, 0, values.in(), values.out.data(), nullptr);
+    (void)inter::run_pairwise(by_hook, layout, rank.group.peers, shard, codec);
     return;
   }
   const inter::Schedule& schedule = schedule_of(one.kind);

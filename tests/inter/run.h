@@ -9,7 +9,7 @@
 namespace slimpi::test {
 
 struct Case {
-  enum class Kind { pairwise, bruck, neighbors, scatter };
+  enum class Kind { pairwise, bruck, neighbors, scatter, hook };
   Kind kind = Kind::pairwise;
   std::uint64_t seed = 0;
   int ranks = 2;
@@ -21,6 +21,7 @@ struct Case {
   bool residual = false, totals = false, in_place = false;
   std::uint32_t staged = 0;  // ranks, as bits, that have the late device
   bool gpu_aware = false;    // MPI takes that device's memory
+  std::uint64_t piece = 0;   // of a hook: floats of a segment, at most
 
   // What a member owns. Of a scatter, whose chunks are a program's blocks: of any length.
   comm::Range chunk(int member) const;

@@ -3,8 +3,8 @@
 // in one process: nobody deadlocks, every message is received and waited for, and result, residual
 // and totals have the bytes of a direct computation. Some ranks have a device that does its work
 // late; some calls have work inside the node to do meanwhile. A scatter is the reduce-scatter
-// alone. The second tier runs thousands of seeds, the first fewer. TEST_SEEDS=FIRST:LAST runs other
-// ones.
+// alone, a hook a codec whose payloads have lengths of their own. The second tier runs thousands of
+// seeds, the first fewer. TEST_SEEDS=FIRST:LAST runs other ones.
 
 #include <cinttypes>
 #include <cstdio>
@@ -50,6 +50,9 @@ void pairwise(void**) {
 void scatter(void**) {
   run_seeds(Case::Kind::scatter, 1, last_seed());
 }
+void hook(void**) {
+  run_seeds(Case::Kind::hook, 1, last_seed());
+}
 void bruck(void**) {
   run_seeds(Case::Kind::bruck, 1, last_seed());
 }
@@ -68,8 +71,12 @@ void staged_rings(void**) {
 int main() {
   comm::poll_without_rest();
   const CMUnitTest tests[] = {
-      cmocka_unit_test(pairwise),          cmocka_unit_test(scatter),      cmocka_unit_test(bruck),
-      cmocka_unit_test(neighbor_exchange), cmocka_unit_test(staged_rings),
+      cmocka_unit_test(pairwise),
+      cmocka_unit_test(scatter),
+      cmocka_unit_test(hook),
+      cmocka_unit_test(bruck),
+      cmocka_unit_test(neighbor_exchange),
+      cmocka_unit_test(staged_rings),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
 }
