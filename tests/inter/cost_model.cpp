@@ -145,7 +145,7 @@ void the_busiest_rank_sends_its_share(void**) {
   near(pairwise_traffic({format, 3 * 512, 8}).messages, 9, 1e-12);
 }
 
-// Its bits are counted in halves; there is one constant for each whole number of bits.
+// A format of packed counts half bits; there is one constant for each whole number of bits.
 void packed_has_the_constants_of_its_bits(void**) {
   using slimpi::kernels::Codec;
   Constants codec;
