@@ -63,7 +63,7 @@ Communicator::~Communicator() {
 // ranks report failures is what they are making.
 Status Communicator::wait_for_ranks(mpi::Request& request, std::span<const int> arrivals) {
   Waiter waiter(Waiter::Poll::mpi, nullptr, WaitStage::new_communicator);
-  waiter.stall().set_arrivals(arrivals, std::chrono::seconds(config_.timeout.value_or(0)));
+  waiter.set_arrivals(arrivals, std::chrono::seconds(config_.timeout.value_or(0)));
   for (int done = 0;;) {
     const int code = api_.Test(&request, &done, mpi::abi.status_ignore);
     if (code != mpi::kSuccess) return fail(Status::mpi, mpi::error_text(api_, code));

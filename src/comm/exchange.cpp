@@ -52,7 +52,7 @@ void Exchange::close() {
 
 // What a message is for, and the count of the call and its tensor's name. A message of a rank that
 // sums another thing finds no receive. So none is longer than its receive, which MPI would make an
-// error of MPI_COMM_WORLD. The ranks wait, compare their counts (stall.h) and name them. With
+// error of MPI_COMM_WORLD. The ranks wait, compare their counts (waiter.h) and name them. With
 // MPICH's usual 2^28 tags, two counts have the same tags once in 2^23 times, and in channels of
 // persistent sums, whose counts were compared before, once in 2^11; a check of the header names
 // most of those.

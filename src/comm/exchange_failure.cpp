@@ -180,7 +180,7 @@ Status Exchange::settle(Status status, std::span<mpi::Request> requests) {
     (void)caught([&] { release_sends(status, requests); });
   }
   started_.clear();
-  trace_.settled();
+  trace_.all_completed();
   return status;
 }
 

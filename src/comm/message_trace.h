@@ -10,6 +10,7 @@
 #include "comm/point_to_point.h"
 #include "mpi/api.h"
 #include "observe/activity.h"
+#include "observe/trace.h"
 
 namespace slimpi::comm {
 
@@ -17,8 +18,15 @@ class MessageTrace {
  public:
   explicit MessageTrace(const mpi::Api& api) : api_(api) {}
 
-  // The communicator for messages; `number` as Exchange::set_comm.
-  void set_comm(mpi::Comm comm, int number);
+  // The communicator for messages; `number` as Exchange::open.
+  void set_comm(mpi::Comm comm, int number) {
+    first_ = -1;
+    if (comm == mpi::abi.comm_null || Trace::running() == nullptr) return;
+    api_.Comm_rank(comm, &me_);
+    if (mpi::has_world(api_)) mpi::first_rank_in(api_, comm, mpi::abi.comm_world, &first_);
+    // One after the other: another number and another first rank must not cancel out.
+    communicator_ = mix(mix(1, std::uint64_t(number)), std::uint64_t(first_));
+  }
 
   // Of the communicator's first rank, while a trace is written; else -1. With the number it names
   // the communicator in the whole job.
@@ -32,19 +40,44 @@ class MessageTrace {
     bool sent;  // by this rank; otherwise it is received
     std::uint64_t number;
   };
-  Message started(int peer, Tag tag, bool sent);
+  Message started(int peer, Tag tag, bool sent) {
+    return {peer, tag, sent, Trace::running() != nullptr ? numbers_[{peer, tag, sent}].next++ : 0};
+  }
 
-  void leaves(const Message& message, std::uint64_t bytes);
+  void leaves(const Message& message, std::uint64_t bytes) {
+    if (Trace* const trace = Trace::running(); trace != nullptr)
+      trace->add_flow(Trace::Kind::flow_start, flow_of(me_, message.peer, message), bytes);
+  }
+
   // The message has left or has arrived.
-  void completed(const Message& message, std::uint64_t bytes, WaitStage stage);
+  void completed(const Message& message, std::uint64_t bytes, WaitStage stage) {
+    if (!message.sent)
+      Trace::running()->add_flow(Trace::Kind::flow_end, flow_of(message.peer, me_, message), bytes);
+    const Numbers& numbers = numbers_[{message.peer, message.tag, message.sent}];
+    Trace::waited_for(message.peer, std::uint32_t(message.number - numbers.first),
+                      to_string(stage));
+  }
+
   // All messages so far are complete or lost: slices count from here on.
-  void settled();
+  void all_completed() {
+    for (auto& [message, numbers] : numbers_) numbers.first = numbers.next;
+  }
 
  private:
   struct Numbers {
-    std::uint64_t next = 0, settled = 0;  // settled: at the last settled()
+    std::uint64_t next = 0, first = 0;  // first: since all_completed()
   };
-  std::uint64_t flow_of(int from, int to, const Message& message) const;
+  static std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+    hash = (hash ^ value) * 0x9e3779b97f4a7c15;  // as splitmix64
+    return hash ^ (hash >> 29);
+  }
+  std::uint64_t flow_of(int from, int to, const Message& message) const {
+    std::uint64_t hash = communicator_;
+    for (const std::uint64_t value :
+         {std::uint64_t(from), std::uint64_t(to), std::uint64_t(message.tag), message.number})
+      hash = mix(hash, value + 1);
+    return hash;
+  }
 
   const mpi::Api& api_;
   int me_ = 0, first_ = -1;

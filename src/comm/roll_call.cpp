@@ -6,7 +6,14 @@
 namespace slimpi::comm {
 
 namespace {
+
 constexpr int kWords = 8;  // of 4 bytes in a Note
+
+bool is_same_call(const RollCall::Place& place, const ActiveCall& call) {
+  return place.communicator == std::uint32_t(call.record().communicator) &&
+         place.call == std::uint32_t(call.call());
+}
+
 }  // namespace
 
 // For a rank that waits in a call of `communicator`. Of the calling thread's call: other threads
@@ -14,12 +21,11 @@ constexpr int kWords = 8;  // of 4 bytes in a Note
 RollCall::Place RollCall::own_place(std::uint32_t communicator) const {
   if (finalized_) {
     const auto last = last_calls_.find(communicator);
-    return last != last_calls_.end()
-               ? Place{communicator, last->second, WaitStage::mpi_finalize, 0, 0}
-               : Place{0, 0, WaitStage::none, 0, 0};
+    if (last == last_calls_.end()) return {};
+    return {communicator, last->second, WaitStage::mpi_finalize, 0, 0};
   }
   const ActiveCall* const call = ActiveCall::current();
-  if (call == nullptr) return {0, 0, WaitStage::none, 0, 0};
+  if (call == nullptr) return {};
   return {std::uint32_t(call->record().communicator), std::uint32_t(call->call()),
           call->record().stage, std::uint32_t(call->sum_word(32)), call->count()};
 }
@@ -57,44 +63,77 @@ bool RollCall::receive(mpi::Comm comm, Note* note, int* from) {
          api_.Wait(&request, mpi::abi.status_ignore) == mpi::kSuccess;
 }
 
-void RollCall::ask(mpi::Comm comm, int peer, bool* asked) {
+bool RollCall::ask(mpi::Comm comm, int peer) {
   int rank = 0, size = 0;
   api_.Comm_rank(comm, &rank);
   api_.Comm_size(comm, &size);
   only_ = size <= kMostRanks ? -1 : peer;
-  *asked = size <= kMostRanks || peer >= 0;
-  if (!*asked) return;
-  // Answers carry the number of their question. Those to an earlier one are dropped: they say where
-  // a rank was then.
+  if (size > kMostRanks && peer < 0) return false;
+  // Answers carry the number of their question. Those to an earlier one say where a rank was then.
   ++question_;
   answers_.assign(std::size_t(size), std::nullopt);
-  answers_[std::size_t(rank)] = own_place(0);
-  const std::uint32_t communicator = answers_[std::size_t(rank)]->communicator;
-  for (int to = 0; to < size; ++to)
-    if (to != rank && is_silent(to)) send(comm, to, {0, question_, communicator, 0, 0, 0, 0});
+  const Place own = own_place(0);
+  answers_[std::size_t(rank)] = own;
+  for (const int to : silent()) send(comm, to, {0, question_, {own.communicator}});
+  return true;
 }
 
 void RollCall::serve(mpi::Comm comm) {
   Note note{};
   // Questions are answered by every rank that waits long, whether it asks itself or not.
   for (int from = 0; receive(comm, &note, &from);) {
-    if (note.is_answer == 0) {
-      const Place here = own_place(note.communicator);
-      send(comm, from,
-           {1, note.question, here.communicator, here.call, std::uint32_t(here.stage), here.sum,
-            here.count});
-    } else if (note.question == question_ && std::size_t(from) < answers_.size()) {
-      answers_[std::size_t(from)] =
-          Place{note.communicator, note.call, WaitStage(note.stage), note.sum, note.count};
-    }
+    if (note.is_answer == 0)
+      send(comm, from, {1, note.question, own_place(note.place.communicator)});
+    else if (note.question == question_ && std::size_t(from) < answers_.size())
+      answers_[std::size_t(from)] = note.place;
   }
   release_sent();
 }
 
-bool RollCall::complete() const {
-  for (std::size_t rank = 0; rank < answers_.size(); ++rank)
-    if (is_silent(int(rank))) return false;
-  return true;
+std::vector<int> RollCall::silent() const {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < int(answers_.size()); ++rank)
+    if ((only_ < 0 || rank == only_) && !answers_[std::size_t(rank)]) ranks.push_back(rank);
+  return ranks;
+}
+
+// A rank in an earlier or a later call may be right: calls overlap. A rank that has called
+// MPI_Finalize begins no call any more; it may have completed this one.
+Status RollCall::compare(const ActiveCall& call) const {
+  for (int rank = 0; rank < int(answers_.size()); ++rank) {
+    const auto& place = answers_[std::size_t(rank)];
+    if (!place || place->communicator != std::uint32_t(call.record().communicator)) continue;
+    if (place->stage == WaitStage::mpi_finalize) {
+      if (std::int32_t(place->call - std::uint32_t(call.call())) < 0)
+        return fail(Status::absent, "rank " + std::to_string(rank) +
+                                        " has called MPI_Finalize and does not take part in " +
+                                        describe_call(call.record()));
+    } else if (is_same_call(*place, call)) {
+      // The whole count: the word of an answer has 31 bits of it.
+      if (place->count != call.count())
+        return fail(Status::bad_message, describe_other_sum(rank, place->count, 64));
+      if (place->sum != std::uint32_t(call.sum_word(32)))
+        return fail(Status::bad_message, describe_other_sum(rank, place->sum, 32));
+    }
+  }
+  return Status::ok;
+}
+
+std::string RollCall::describe(const ActiveCall& call) const {
+  std::string text;
+  int named = 0;
+  for (std::size_t rank = 0; rank < answers_.size() && named < 4; ++rank) {
+    const auto& place = answers_[rank];
+    if (!place || (is_same_call(*place, call) && place->count == call.count())) continue;
+    ++named;
+    text += "; rank " + std::to_string(rank);
+    if (place->stage == WaitStage::mpi_finalize)
+      text += " has called MPI_Finalize";
+    else
+      text += " waits in call " + std::to_string(place->call) + ", " +
+              std::to_string(place->count) + " floats, stage " + to_string(place->stage);
+  }
+  return text;
 }
 
 // What a request still refers to stays allocated: MPI may read it after the communicator is freed.

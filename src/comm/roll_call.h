@@ -9,8 +9,10 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "base/status.h"
 #include "mpi/api.h"
 #include "observe/activity.h"
 
@@ -22,11 +24,11 @@ class RollCall {
 
   // Where a rank waits.
   struct Place {
-    std::uint32_t communicator;  // see Communicator::number
-    std::uint32_t call;          // low half
-    WaitStage stage;             // mpi_finalize: `call` is the last one of the rank
-    std::uint32_t sum;           // ActiveCall::sum_word
-    std::uint64_t count;
+    std::uint32_t communicator = 0;     // see Communicator::number
+    std::uint32_t call = 0;             // low half
+    WaitStage stage = WaitStage::none;  // mpi_finalize: `call` is the last one of the rank
+    std::uint32_t sum = 0;              // ActiveCall::sum_word
+    std::uint64_t count = 0;
   };
 
   // Of more ranks than this only one is asked.
@@ -42,8 +44,8 @@ class RollCall {
   void finalize() { finalized_ = true; }
 
   // Asks all other ranks of `comm`; of more than kMostRanks only `peer`, unless it is negative.
-  // *asked: whether any was.
-  void ask(mpi::Comm comm, int peer, bool* asked);
+  // Returns whether any was asked. Answers to an earlier question are dropped.
+  bool ask(mpi::Comm comm, int peer);
 
   // Answers the questions of others and receives answers. To be called again and again by every
   // rank that waits long.
@@ -51,19 +53,23 @@ class RollCall {
 
   // By rank; of those that have answered since the last ask(), and of this rank.
   const std::vector<std::optional<Place>>& answers() const { return answers_; }
-  // Whether a rank was asked last and has not answered.
-  bool is_silent(int rank) const {
-    return (only_ < 0 || rank == only_) && !answers_[std::size_t(rank)];
-  }
-  bool complete() const;
+  // The ranks that were asked last and have not answered.
+  std::vector<int> silent() const;
+
+  // Fails where an answer says that a rank sums something else in `call`, the call of the thread,
+  // or has called MPI_Finalize before it.
+  Status compare(const ActiveCall& call) const;
+  // "; rank 2 waits in call 6, 100 floats, stage agreement": the first four ranks that are in
+  // slimpi, but in another call than this one, or with another count.
+  std::string describe(const ActiveCall& call) const;
 
   // Receives what nobody waits for any more. To be called before the communicator is freed.
   void drain(mpi::Comm comm);
 
  private:
   struct Note {
-    std::uint32_t is_answer, question, communicator, call, stage, sum;
-    std::uint64_t count;
+    std::uint32_t is_answer, question;
+    Place place;  // of a question the communicator alone
   };
   struct Outgoing {
     Note note;

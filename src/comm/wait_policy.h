@@ -10,6 +10,7 @@
 // a thread that wakes up gets its core sooner than one that yielded. After a while the thread
 // yields again. The while gets longer each time that yields soon lose the core again.
 #pragma once
+#include <algorithm>
 #include <chrono>
 
 namespace slimpi::comm {
@@ -40,14 +41,61 @@ class WaitPolicy {
   constexpr explicit WaitPolicy(System& system) : system_(system) {}
 
   // To be called when a poll found nothing. Returns whether the core was given away for long.
-  bool rest(Wait& wait);
+  bool rest(Wait& wait) {
+    if (wait.polls++ < wait.first_spins) {
+      system_.relax();
+      return false;
+    }
+    if (wait.began == Time(0)) wait.began = wait.last = system_.now();
+    return contended_ && wait.last < yields_at_ ? spin_or_sleep(wait) : yield(wait);
+  }
 
   bool contended() const { return contended_; }
 
  private:
-  bool yield(Wait& wait);
-  bool spin_or_sleep(Wait& wait);
-  void lost_core(Time taken, Time now);
+  // A loss of the core: shorter than the time slices of Linux, 0.7 to 4 ms, and longer than what
+  // ranks do between two waits.
+  static constexpr Time kLoss = std::chrono::microseconds(500);
+  // How long a core counts as contended. The delay doubles if yields lost more than this part of
+  // the time before.
+  static constexpr Time kFirstDelay = std::chrono::milliseconds(100);
+  static constexpr Time kLongestDelay = std::chrono::seconds(10);
+  static constexpr int kLostPart = 8;
+  // About what the shortest sleep takes, with Linux's timer slack of 50 us.
+  static constexpr Time kSpin = std::chrono::microseconds(100);
+  // A sleep lasts this part of the wait so far. The longest one bounds how long a peer waits for
+  // progress of this thread's MPI.
+  static constexpr Time kShortestSleep = std::chrono::microseconds(50);
+  static constexpr Time kLongestSleep = std::chrono::milliseconds(1);
+  static constexpr int kSleptPart = 16;
+  // Polls between two looks at the clock while spinning.
+  static constexpr unsigned kPollsToClock = 16;
+
+  // The time counts from the last look at the clock: a thread also loses its core during a poll.
+  bool yield(Wait& wait) {
+    if (contended_) yields_since_ = wait.last;
+    contended_ = false;
+    system_.yield();
+    const Time now = system_.now(), taken = now - wait.last;
+    wait.last = now;
+    if (taken < kLoss) return false;
+    const bool soon = taken > (now - yields_since_) / kLostPart;
+    delay_ = soon ? std::clamp(2 * delay_, kFirstDelay, kLongestDelay) : kFirstDelay;
+    yields_at_ = now + delay_;
+    return contended_ = true;
+  }
+
+  bool spin_or_sleep(Wait& wait) {
+    const Time waited = wait.last - wait.began;
+    if (waited < kSpin) {
+      system_.relax();
+      if (wait.polls % kPollsToClock == 0) wait.last = system_.now();
+      return false;
+    }
+    system_.sleep(std::clamp(waited / kSleptPart, kShortestSleep, kLongestSleep));
+    wait.last = system_.now();
+    return true;
+  }
 
   System& system_;
   bool contended_ = false;

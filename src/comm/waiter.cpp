@@ -4,27 +4,36 @@
 #include <sched.h>
 #include <time.h>
 
+#include <mutex>
+
 #include "base/fiber.h"
-#include "comm/point_to_point.h"
+#include "comm/exchange.h"
+#include "observe/log.h"
 
 namespace slimpi::comm {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using std::chrono::seconds;
 
 // Polls of a word in memory before the first check and before the first yield: one or two
 // microseconds.
 constexpr unsigned kMemoryPolls = 64;
 // Polls of MPI or a driver between two checks: a fraction of a millisecond.
 constexpr unsigned kLibraryPolls = 1024;
-
 // Polls of a nonblocking call, which are as frequent as the program's MPI calls.
 constexpr unsigned kFiberPolls = 16;
 
+// A wait shorter than this is not published, and its rank answers no questions.
+constexpr auto kPublished = std::chrono::milliseconds(50);
+// After this time the ranks that wait compare what they sum.
+constexpr seconds kCompared(2);
+// How long the others have to answer.
+constexpr seconds kTimeToAnswer(1);
+
 class Linux final : public WaitPolicy::System {
  public:
-  WaitPolicy::Time now() override { return Clock::now().time_since_epoch(); }
+  WaitPolicy::Time now() override { return std::chrono::steady_clock::now().time_since_epoch(); }
   void yield() override { sched_yield(); }
   void sleep(WaitPolicy::Time time) override {
     const timespec length{0, time.count()};
@@ -52,14 +61,16 @@ Waiter::Waiter(Poll poll, PointToPoint* exchange, WaitStage stage, const mpi::Re
       polls_to_check_(Fiber::inside()        ? kFiberPolls
                       : poll == Poll::memory ? kMemoryPolls
                                              : kLibraryPolls),
-      wait_{poll == Poll::memory ? kMemoryPolls : 0},
-      stall_(exchange == nullptr ? nullptr : exchange->exchange(), stage, request) {}
+      rests_{poll == Poll::memory ? kMemoryPolls : 0},
+      asks_(exchange == nullptr ? nullptr : exchange->exchange()),
+      request_(request),
+      stage_(stage) {}
 
 bool Waiter::give_way() {
   // A driver makes no progress in MPI, and a peer may wait for a message that MPI has not sent yet.
   if (poll_ == Poll::device && exchange_ != nullptr) exchange_->progress();
   if (let_fibers_run() || t_without_rest) return false;
-  if (poll_ != Poll::device) return t_policy.rest(wait_);
+  if (poll_ != Poll::device) return t_policy.rest(rests_);
   // Some operations of a driver go on only while it is asked, so the thread never sleeps.
   sched_yield();
   return false;
@@ -72,9 +83,87 @@ void poll_without_rest() {
 Status Waiter::check() {
   const auto now = Clock::now();
   // The clock is not read before the first check: most waits end earlier.
-  if (first_check_ == Clock::time_point{}) first_check_ = now;
-  SLIMPI_TRY(stall_.check(first_check_, now));
+  if (began_ == Clock::time_point{}) began_ = now;
+  if (now - began_ >= kPublished) SLIMPI_TRY(check_long(now));
   return exchange_ == nullptr ? Status::ok : exchange_->check();
+}
+
+Waiter::Question Waiter::question_due(seconds waited) const {
+  // 0: never.
+  if (timeout_.count() != 0 && waited >= timeout_) return Question::timeout;
+  if (const seconds stall = stall_limit(); stall.count() != 0 && waited >= stall)
+    return Question::report;
+  return waited >= kCompared ? Question::compare : Question::none;
+}
+
+// A rank that has not answered in time is computing, or blocks in MPI, or has left the job.
+Status Waiter::check_long(Clock::time_point now) {
+  ActiveCall* const call = ActiveCall::current();
+  if (!published_) {
+    if (asks_ != nullptr && request_ != nullptr) stage_ = asks_->stage_of(*request_);
+    if (call != nullptr) call->waits(stage_, began_);
+    published_ = true;
+  }
+  std::unique_lock<std::recursive_mutex> lock;
+  if (asks_ != nullptr) {
+    timeout_ = asks_->timeout();
+    if (asks_->internal() != nullptr) lock = std::unique_lock(asks_->internal()->mutex);
+    asks_->serve_roll_call();
+  }
+  const auto waited = std::chrono::floor<seconds>(now - began_);
+  // Answers arrive at any time, one after the other.
+  if (asked_ && call != nullptr) SLIMPI_TRY(asks_->roll_call().compare(*call));
+  if (const Question due = question_due(waited); due > question_) {
+    question_ = due;
+    asked_at_ = now;
+    const int peer = asks_ != nullptr && request_ != nullptr ? asks_->peer_of(*request_) : -1;
+    asked_ = asks_ != nullptr && asks_->roll_call().ask(asks_->comm(), peer);
+  }
+  if (asked_ && now - asked_at_ < kTimeToAnswer && !asks_->roll_call().silent().empty())
+    return Status::ok;
+  std::vector<int> absent;
+  if (question_ == Question::timeout)
+    return fail(Status::absent, "waited " + describe(waited, &absent) +
+                                    "; SLIMPI_TIMEOUT=" + std::to_string(timeout_.count()) +
+                                    " makes this an error, 0 waits for ever");
+  if (question_ == Question::report && !reported_) {
+    reported_ = true;  // once for each wait, which goes on
+    log_warn("waits for " + describe(waited, &absent));
+    if (call != nullptr) call->reported(absent);
+  }
+  return Status::ok;
+}
+
+// Returns what is known about the ranks that the wait is for.
+std::string Waiter::find_absent(std::vector<int>* absent) const {
+  if (!arrivals_.empty()) {
+    for (std::size_t rank = 0; rank < arrivals_.size(); ++rank)
+      if (arrivals_[rank] < 0) absent->push_back(int(rank));
+  } else if (asked_) {
+    *absent = asks_->roll_call().silent();
+  } else if (stage_ == WaitStage::device) {
+    return "for a device of this rank";
+  } else if (asks_ != nullptr && request_ != nullptr) {
+    if (const int peer = asks_->peer_of(*request_); peer >= 0) absent->push_back(peer);
+  }
+  if (absent->empty())
+    return asked_ ? "every rank that was asked has answered" : "MPI does not tell from which ranks";
+  return "not heard from: " + describe_ranks(*absent, absent->size()) + ", which " +
+         (absent->size() == 1 ? "is" : "are") + " late, or left this call to MPI, or run" +
+         (absent->size() == 1 ? "s" : "") + " without slimpi";
+}
+
+std::string Waiter::describe(seconds waited, std::vector<int>* absent) const {
+  const ActiveCall* const call = ActiveCall::current();
+  std::string text = std::to_string(waited.count()) + " s in ";
+  text += call != nullptr ? describe_call(call->record()) : "no call";
+  text += std::string(", stage ") + to_string(stage_) + ": " + find_absent(absent);
+  if (asked_ && call != nullptr) text += asks_->roll_call().describe(*call);
+  return text;
+}
+
+void Waiter::end() {
+  if (ActiveCall* const call = ActiveCall::current(); call != nullptr) call->works();
 }
 
 }  // namespace slimpi::comm

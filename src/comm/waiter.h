@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a rank does between two polls while it waits for another rank or for a device. Whether it
-// keeps its core meanwhile is for wait_policy.h to say.
+// A wait for another rank or for a device: what a rank does between two polls, and what becomes of
+// a wait that lasts long. It is an error if another rank sums something else in the same call, or
+// has called MPI_Finalize before it; after SLIMPI_STALL it is reported, and after SLIMPI_TIMEOUT it
+// is an error. Whether the thread keeps its core meanwhile is for wait_policy.h to say.
 #pragma once
 #include <chrono>
 #include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "base/status.h"
-#include "comm/stall.h"
 #include "comm/wait_policy.h"
 #include "mpi/api.h"
+#include "observe/activity.h"
 
 namespace slimpi::comm {
 
+class Exchange;
 class PointToPoint;
 
 class Waiter {
@@ -24,8 +30,21 @@ class Waiter {
   // and `request`: what the wait is for; with a request the exchange knows its stage.
   explicit Waiter(Poll poll, PointToPoint* exchange = nullptr, WaitStage stage = WaitStage::device,
                   const mpi::Request* request = nullptr);
+  ~Waiter() {
+    if (published_) end();
+  }
+  Waiter(const Waiter&) = delete;
+  Waiter& operator=(const Waiter&) = delete;
 
-  // To be called when a poll found nothing. Fails when another rank has reported a failure.
+  // Without an exchange: a word of each rank, negative until something came from that rank, and
+  // SLIMPI_TIMEOUT.
+  void set_arrivals(std::span<const int> arrivals, std::chrono::seconds timeout) {
+    arrivals_ = arrivals;
+    timeout_ = timeout;
+  }
+
+  // To be called when a poll found nothing. Fails when another rank has reported a failure, and
+  // where the wait would never end or has lasted too long.
   Status pause() {
     const bool long_rest = give_way();
     return ++polls_ % polls_to_check_ == 0 || long_rest ? check() : Status::ok;
@@ -34,19 +53,36 @@ class Waiter {
   // The same without the check, and without a report of a long wait.
   void rest() { (void)give_way(); }
 
-  StallWatch& stall() { return stall_; }
-
  private:
+  using Clock = std::chrono::steady_clock;
+  // What the other ranks are asked for, in this order; see RollCall.
+  enum class Question { none, compare, report, timeout };
+
   bool give_way();  // returns whether it took long
   Status check();
+  Status check_long(Clock::time_point now);
+  Question question_due(std::chrono::seconds waited) const;
+  std::string describe(std::chrono::seconds waited, std::vector<int>* absent) const;
+  std::string find_absent(std::vector<int>* absent) const;
+  void end();
 
   const Poll poll_;
   PointToPoint* const exchange_;
   const unsigned polls_to_check_;
-  WaitPolicy::Wait wait_;
+  WaitPolicy::Wait rests_;
   std::uint64_t polls_ = 0;
-  std::chrono::steady_clock::time_point first_check_{};
-  StallWatch stall_;
+  Clock::time_point began_{};  // the first check
+
+  // For a wait that lasts long. Both pointers may be null.
+  Exchange* const asks_;  // where the others are asked
+  const mpi::Request* const request_;
+  WaitStage stage_;
+  std::span<const int> arrivals_;
+  std::chrono::seconds timeout_{0};
+  bool published_ = false;
+  Question question_ = Question::none;  // the last one; it was sent if asked_
+  bool asked_ = false, reported_ = false;
+  Clock::time_point asked_at_{};
 };
 
 // For a thread that runs all ranks itself, as a test does: it then neither yields nor sleeps.

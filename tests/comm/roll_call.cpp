@@ -85,42 +85,32 @@ void asks_all_of_a_few(void**) {
   const mpi::Api api = fake_api();
   RollCall roll_call(api);
   g_size = 4;
-  bool asked = false;
-  roll_call.ask(mpi::abi.comm_world, 3, &asked);
-  assert_true(asked);
+  assert_true(roll_call.ask(mpi::abi.comm_world, 3));
   assert_true(g_asked == (std::vector<int>{0, 1, 3}));
   for (const int from : {0, 3}) answer(roll_call, from);
-  assert_false(roll_call.complete());
-  assert_true(roll_call.is_silent(1));
-  assert_false(roll_call.is_silent(kRank));
+  assert_true(roll_call.silent() == std::vector<int>{1});
   assert_int_equal(roll_call.answers()[3]->call, 9);
   assert_int_equal(roll_call.answers()[3]->count, 100);
   answer(roll_call, 1);
-  assert_true(roll_call.complete());
+  assert_true(roll_call.silent().empty());
 }
 
 void asks_one_of_many(void**) {
   const mpi::Api api = fake_api();
   RollCall roll_call(api);
   g_size = RollCall::kMostRanks + 1;
-  bool asked = false;
-  roll_call.ask(mpi::abi.comm_world, 200, &asked);
-  assert_true(asked);
+  assert_true(roll_call.ask(mpi::abi.comm_world, 200));
   assert_true(g_asked == std::vector<int>{200});
-  assert_true(roll_call.is_silent(200));
-  assert_false(roll_call.is_silent(199));
-  assert_false(roll_call.complete());
+  assert_true(roll_call.silent() == std::vector<int>{200});
   answer(roll_call, 200);
-  assert_true(roll_call.complete());
+  assert_true(roll_call.silent().empty());
 }
 
 void asks_nobody_of_many(void**) {
   const mpi::Api api = fake_api();
   RollCall roll_call(api);
   g_size = RollCall::kMostRanks + 1;
-  bool asked = true;
-  roll_call.ask(mpi::abi.comm_world, -1, &asked);
-  assert_false(asked);
+  assert_false(roll_call.ask(mpi::abi.comm_world, -1));
   assert_true(g_asked.empty());
 }
 
