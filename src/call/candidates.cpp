@@ -8,7 +8,6 @@
 #include "base/fiber.h"
 #include "call/admission.h"
 #include "call/allreduce_call.h"
-#include "call/autotuner_log.h"
 #include "call/element_type.h"
 #include "comm/autotuner.h"
 #include "observe/activity.h"
@@ -59,7 +58,8 @@ Outcome try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autot
   // What this throws costs a row of the report. The others have the sum and may be in their next
   // call.
   if (communicator.rank() == 0)
-    (void)caught([&] { AutoChoices::all().add(candidates, bytes, std::size_t(candidate), spent); });
+    (void)caught(
+        [&] { runtime.statistics.choices.add(candidates, bytes, std::size_t(candidate), spent); });
   const Status status = comm::record_time(communicator, autotuner, spent);
   if (status != Status::ok) return Outcome::finished(fail_call(runtime, communicator, status));
   if (communicator.rank() == 0)
@@ -67,7 +67,8 @@ Outcome try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autot
       if (was_settled && !autotuner.settled())
         log_debug("auto: sums of about " + std::to_string(bytes) + " bytes are tried again");
       if (!was_settled && autotuner.settled())
-        log_debug(AutoChoices::all().choose(candidates, bytes, std::size_t(autotuner.next())));
+        log_debug(
+            runtime.statistics.choices.choose(candidates, bytes, std::size_t(autotuner.next())));
     });
   return done;
 }

@@ -10,7 +10,7 @@
 #include "base/fiber.h"
 #include "base/status.h"
 #include "mpi/abi.h"
-#include "observe/bypass_reason.h"
+#include "observe/statistics.h"
 #include "options/option_types.h"
 
 #define SLIMPI_EXPORT extern "C" __attribute__((visibility("default")))

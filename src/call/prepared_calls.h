@@ -18,7 +18,7 @@ namespace slimpi::call {
 
 struct PreparedCall {
   algorithm::Decision decision;
-  std::vector<const char*> candidates;  // MPI and the plans' algorithms; see call/autotuner_log.h
+  std::vector<const char*> candidates;  // MPI and the plans' algorithms; see observe/statistics.h
   int number = 0;                       // of the row
 };
 

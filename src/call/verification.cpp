@@ -14,7 +14,7 @@
 #include "algorithm/residual_limit.h"
 #include "call/element_type.h"
 #include "comm/stream_wait.h"
-#include "observe/deviation.h"
+#include "observe/statistics.h"
 #include "observe/log.h"
 
 namespace slimpi::call {

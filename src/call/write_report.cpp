@@ -12,7 +12,6 @@
 #include "base/files.h"
 #include "base/float_environment.h"
 #include "base/process.h"
-#include "call/autotuner_log.h"
 #include "call/element_type.h"
 #include "call/entry.h"
 #include "call/estimate.h"
@@ -116,11 +115,8 @@ Report Runtime::describe_job() const {
     if (config.is_set(Option(i)))
       report.options.emplace_back(option_rows()[i].name, config.given[i].text);
   report.errors = statistics.errors();
-  report.most_scratch = statistics.most_scratch();
-  report.most_segments = statistics.most_segments();
-  report.most_segment_bytes = statistics.most_segment_bytes();
   report.codecs = comm::used_codec_names();
-  report.choices = AutoChoices::all().rows();
+  report.choices = statistics.choices.rows();
   report.ranks = std::max(world_size.load(), 1);
   report.nodes = nodes;
   // A job that took no call has not looked for its nodes.
@@ -157,7 +153,9 @@ void Runtime::write_summary(bool together) {
   report.job = job;
   report.hosts = std::move(hosts);
   report.ranks_counted = counted;
-  if (config.report && write_report(report, *config.report) != Status::ok)
+  if (config.report &&
+      write_to(*config.report, "SLIMPI_REPORT",
+               is_text(*config.report) ? to_text(report) : to_json(report)) != Status::ok)
     log_error(failure_text());
   if (config.estimate && write_estimate(report) != Status::ok) log_error(failure_text());
 }

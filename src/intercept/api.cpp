@@ -30,11 +30,12 @@ SLIMPI_EXPORT int slimpi_get_statistics(slimpi_statistics_t* statistics) {
   const Counts counts = runtime == nullptr ? Counts() : runtime->statistics.counts();
   slimpi_statistics_t filled{};
   filled.size = std::min<std::uint64_t>(statistics->size, sizeof filled);
-  filled.calls = counts.calls;
-  filled.compressed = counts.compressed;
-  filled.bytes_in = counts.bytes_in;
-  filled.bytes_sent = counts.bytes_sent;
-  filled.bytes_plain = counts.bytes_plain;
+#define SLIMPI_COUNTER(name, key, whose, api) SLIMPI_FILL_##api(name)
+#define SLIMPI_FILL_field(name) filled.name = counts.name;
+#define SLIMPI_FILL_none(name)
+#include "observe/counters.def"
+#undef SLIMPI_FILL_field
+#undef SLIMPI_FILL_none
   std::memcpy(statistics, &filled, filled.size);
   return 0;
 }

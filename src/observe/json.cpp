@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The JSON of the report, and that of the estimate. They are one file because the templates of the
 // library cost a compiler two seconds in each.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "observe/estimate.h"
@@ -52,25 +53,28 @@ Json share(const Share& own, const Share& job) {
           {"seconds", in_seconds(own.nanoseconds)}};
 }
 
-// What the compressed calls were, in several ways.
-void add_shares(const Report& report, Json& json) {
-  const auto by_name = [&](const auto& own, const auto& job, std::size_t count, auto name) {
-    Json shares = Json::object();
-    for (std::size_t i = 0; i < count; ++i)
-      if (own[i].calls != 0) shares[name(i)] = share(own[i], job[i]);
-    return shares;
-  };
-  const Counts &own = report.own, &job = report.job;
-  json["algorithms"] = by_name(own.algorithms, job.algorithms, kAlgorithms,
-                               [](std::size_t i) { return to_string(AlgorithmId(i)); });
-  json["codecs"] = by_name(own.codecs, job.codecs, report.codecs.size(),
-                           [&](std::size_t i) { return report.codecs[i]; });
-  json["sizes"] = by_size([&](std::size_t i) { return own.sizes[i].calls != 0; },
-                          [&](std::size_t i) { return share(own.sizes[i], job.sizes[i]); });
-  json["types"] = by_name(own.types, job.types, kElementTypes,
-                          [](std::size_t i) { return kElementRows[i].name; });
-  json["collectives"] = by_name(own.collectives, job.collectives, kCollectives,
-                                [](std::size_t i) { return kCollectiveRows[i].name; });
+const std::string& name_of(const std::string& name) {
+  return name;
+}
+template <typename Row>
+const char* name_of(const Row& row) {
+  return row.name;
+}
+
+// Of what is counted by algorithm, by codec and so on, with the rows that name them.
+template <std::size_t kRows, typename Names>
+Json shares(const Report& report, std::array<Share, kRows> Counts::*by, const Names& names) {
+  Json rows = Json::object();
+  for (std::size_t i = 0; i < std::size(names); ++i)
+    if (const Share& own = (report.own.*by)[i]; own.calls != 0)
+      rows[name_of(names[i])] = share(own, (report.job.*by)[i]);
+  return rows;
+}
+
+Json shares_by_size(const Report& report) {
+  const auto &own = report.own.sizes, &job = report.job.sizes;
+  return by_size([&](std::size_t i) { return own[i].calls != 0; },
+                 [&](std::size_t i) { return share(own[i], job[i]); });
 }
 
 Json choices(const Report& report) {
@@ -89,72 +93,47 @@ Json choices(const Report& report) {
 
 Json error(const Errors& errors) {
   return {{"checked", errors.checked},
-          {"mean_rel_l2", errors.mean},
-          {"max_rel_l2", errors.max},
-          {"mean_vnmse", errors.vnmse},
+          {"mean_rel_l2", errors.mean(errors.relative_l2)},
+          {"max_rel_l2", errors.most_relative_l2},
+          {"mean_vnmse", errors.mean(errors.vnmse)},
           {"zeros", errors.share(errors.zeros)},
           {"wrong_signs", errors.share(errors.wrong_signs)}};
 }
 
 Json errors(const Report& report) {
-  Json json = error(total_of(report.errors));
+  Errors total;
+  for (const Errors& errors : report.errors) total.add(errors);
+  Json json = error(total);
   json["sizes"] = by_size([&](std::size_t i) { return report.errors[i].checked != 0; },
                           [&](std::size_t i) { return error(report.errors[i]); });
   return json;
 }
 
-Json calls(const Report& report) {
-  Json passed;
+Json passed(const Report& report) {
+  Json json;
   for (std::size_t i = 0; i < kBypassReasons; ++i)
-    passed[to_string(BypassReason(i))] = report.own.bypassed[i];
-  const CallsBetweenNodes between = calls_between_nodes(report);
-  return {{"total", report.own.calls},
-          {"compressed", between.compressed},
-          {"float32", between.float32},
-          {"exact_in_node", report.own.exact_in_node},
-          {"passed", passed}};
+    json[to_string(BypassReason(i))] = report.own.bypassed[i];
+  return json;
 }
 
-Json times(const Report& report) {
-  Json json;
-  json["total"] = in_seconds(report.own.nanoseconds);
-  for (std::size_t i = 0; i < kStages; ++i)
-    json[to_string(Stage(i))] = in_seconds(report.own.stage_nanoseconds[i]);
-  json["verify"] = in_seconds(report.own.verify_nanoseconds);
-  return json;
+// Sets the value of a key of counters.def: "seconds.total" is json["seconds"]["total"].
+void set(Json& json, std::string key, const Json& value) {
+  std::replace(key.begin(), key.end(), '.', '/');
+  json[Json::json_pointer("/" + key)] = value;
+}
+
+void set_counter(Json& json, const std::string& key, std::uint64_t value) {
+  if (key.empty()) return;
+  set(json, key, key.starts_with("seconds.") ? Json(in_seconds(value)) : Json(value));
 }
 
 }  // namespace
 
 std::string to_json(const Report& report) {
-  const Totals totals = totals_of(report);
   Json json = job_json(report, kReportSchema, report.wall_seconds);
-  json["algorithm"] = algorithms_of(report);
-  json["calls"] = calls(report);
-  json["bytes"] = {
-      {"in", report.job.bytes_in},       {"sent", report.job.bytes_sent},
-      {"plain", report.job.bytes_plain}, {"all_plain", totals.plain},
-      {"all_done", totals.done},         {"compressed_share", totals.compressed_share}};
-  json["seconds"] = times(report);
-  json["buffers"] = {{"host", report.own.host_buffers},
-                     {"device", report.own.device_buffers},
-                     {"staged", report.own.staged_calls}};
-  json["error"] = errors(report);
-  json["error"]["beyond_bound"] = report.job.beyond_bound;
-  json["memory"] = {{"state", report.own.state_bytes},
-                    {"scratch", report.most_scratch},
-                    {"segments", report.most_segments},
-                    {"segment_bytes", report.most_segment_bytes}};
-  json["state"] = {{"calls", report.own.state_calls},
-                   {"first_times", report.own.state_first_times},
-                   {"never_reused", states_never_reused(report.own)}};
-  json["state_dropped"] = report.own.state_dropped;
-  add_shares(report, json);
-  json["auto"] = choices(report);
-  json["unmatched_rules"] = report.unmatched_rules;
-  json["repeated"] = report.own.repeated;
-  json["overflowed"] = report.job.overflowed;
-  json["ranks_counted"] = report.ranks_counted;
+#define SLIMPI_COUNTER(name, key, whose, api) set_counter(json, key, report.whose.name);
+#define SLIMPI_DERIVED(key, value) set(json, key, value);
+#include "observe/counters.def"
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -119,10 +119,6 @@ std::string why_not_writable(const std::string& path) {
   return access(directory.c_str(), W_OK) == 0 ? "" : std::strerror(errno);
 }
 
-Status write_report(const Report& report, const std::string& target) {
-  return write_to(target, "SLIMPI_REPORT", is_text(target) ? to_text(report) : to_json(report));
-}
-
 Status write_to(const std::string& target, const char* variable, const std::string& text) {
   const bool written = is_stream(target)
                            ? write_all(target == "stderr" ? STDERR_FILENO : STDOUT_FILENO, text)
@@ -130,6 +126,234 @@ Status write_to(const std::string& target, const char* variable, const std::stri
   if (written) return Status::ok;
   return fail(Status::unsupported,
               std::string(variable) + "=" + target + " cannot be written: " + why_no_result(errno));
+}
+
+// The report as text.
+
+namespace {
+
+bool is_number(const std::string& text) {
+  return text[0] >= '0' && text[0] <= '9';
+}
+
+void append(std::string& list, const std::string& item) {
+  list += (list.empty() ? "" : ", ") + item;
+}
+
+std::string calls_line(const Report& report) {
+  const Counts& own = report.own;
+  const CallsBetweenNodes between = calls_between_nodes(report);
+  std::string done, reasons;
+  if (between.compressed != 0) append(done, fmt::format("{} compressed", between.compressed));
+  if (between.float32 != 0) append(done, fmt::format("{} in float32", between.float32));
+  if (own.exact_in_node != 0) append(done, fmt::format("{} exact in node", own.exact_in_node));
+  for (std::size_t i = 0; i < kBypassReasons; ++i)
+    if (own.bypassed[i] != 0)
+      append(reasons, fmt::format("{} {}", own.bypassed[i], to_string(BypassReason(i))));
+  return fmt::format("  calls    {} allreduce{}: {}{}\n", own.calls,
+                     own.reduce_scatters == 0 ? "" : " and reduce_scatter",
+                     done.empty() ? "0 compressed" : done,
+                     reasons.empty() ? "" : "; left to MPI: " + reasons);
+}
+
+// What really ran: the rules or the bound of an error may have chosen something else than
+// SLIMPI_ALGORITHM and SLIMPI_BITS.
+std::string used_line(const Report& report) {
+  if (report.own.compressed == 0) return "";
+  std::string algorithms, codecs;
+  for (std::size_t i = 0; i < kAlgorithms; ++i)
+    if (const Share& share = report.own.algorithms[i]; share.calls != 0)
+      append(algorithms, fmt::format("{} {}", share.calls, to_string(AlgorithmId(i))));
+  for (std::size_t i = 0; i < report.codecs.size(); ++i) {
+    const std::string& name = report.codecs[i];
+    const char* const unit = !is_number(name) ? "" : name == "1" ? " bit" : " bits";
+    if (const Share& share = report.own.codecs[i]; share.calls != 0)
+      append(codecs, fmt::format("{} in {}{}", share.calls, name, unit));
+  }
+  for (std::size_t i = 1; i < kElementTypes; ++i)
+    if (const Share& share = report.own.types[i]; share.calls != 0)
+      codecs += fmt::format("; {} of type {}", share.calls, kElementRows[i].name);
+  const auto scatters = std::size_t(Collective::reduce_scatter);
+  if (const Share& share = report.own.collectives[scatters]; share.calls != 0)
+    codecs += fmt::format("; {} in {}", share.calls, kCollectiveRows[scatters].name);
+  return fmt::format("  used     {}; {}{}\n", algorithms, codecs,
+                     report.own.repeated == 0
+                         ? ""
+                         : "; " + number_of(report.own.repeated, "exchange") + " repeated");
+}
+
+// Where sums in float32 hold the compression ratio down.
+std::string float32_line(const Report& report, const Totals& totals) {
+  const CallsBetweenNodes between = calls_between_nodes(report);
+  const Share float32 = float32_of(report, report.job);
+  if (between.compressed == 0 || between.float32 == 0 || report.job.bytes_in == 0) return "";
+  const double rest = 1 - double(float32.bytes_in) / double(report.job.bytes_in);
+  const double sent = double(report.job.bytes_sent - float32.bytes_sent);
+  if (sent <= 0 || totals.done <= 0) return "";
+  return fmt::format(
+      "           without {} in float32, such as first steps of state and short buckets, the "
+      "ratio is {:.2f}\n",
+      number_of(between.float32, "sum"), rest * double(report.job.bytes_plain) / sent);
+}
+
+std::string bytes_line(const Report& report) {
+  const Totals totals = totals_of(report);
+  if (totals.plain == 0) return "  bytes    none between nodes\n";
+  std::string text = fmt::format("  bytes    {} between nodes, plain {}", bytes_text(totals.done),
+                                 bytes_text(totals.plain));
+  if (totals.done > 0)
+    text += fmt::format(": compression ratio {:.2f}", totals.plain / totals.done);
+  text += fmt::format("; {:.3g}% compressed\n", 100 * totals.compressed_share);
+  return text + float32_line(report, totals);
+}
+
+// Where slimpi sent more than MPI would have: beyond the headers of messages.
+std::string more_bytes_line(const Report& report) {
+  constexpr double kHeaders = 1.02;
+  if (double(report.job.bytes_sent) <= kHeaders * double(report.job.bytes_plain) ||
+      report.job.bytes_plain == 0)
+    return "";
+  return "  warning  slimpi sent more than a bandwidth-optimal sum of floats: --algorithm off, or "
+         "bytegrad in few bits, sends less\n";
+}
+
+// What to do where most was not compressed, by the bytes of sums. Those of nonblocking sums may not
+// be known, so there the calls count.
+std::string advice_line(const Report& report) {
+  Counts counts = report.own;
+  if (counts.compressed != 0) {
+    const Totals totals = totals_of(report);
+    const std::uint64_t nonblocking = counts.bypassed[std::size_t(BypassReason::nonblocking)];
+    if (nonblocking > counts.compressed)
+      counts.bypassed = {};
+    else if (totals.plain == 0 || totals.compressed_share >= 0.5)
+      return "";
+    if (nonblocking > counts.compressed)
+      counts.bypassed[std::size_t(BypassReason::nonblocking)] = nonblocking;
+    // Bypasses of these reasons are many, and have few bytes.
+    for (const BypassReason few :
+         {BypassReason::small, BypassReason::datatype, BypassReason::op, BypassReason::comm})
+      counts.bypassed[std::size_t(few)] = 0;
+  }
+  const std::optional<BypassReason> reason = dominant_reason(counts);
+  if (!reason && counts.compressed != 0) return "";
+  return fmt::format("  advice   {}\n", reason ? advice_of(*reason, report.command)
+                                               : "the program called no MPI_Allreduce that slimpi "
+                                                 "sees; PMPI_Allreduce is not seen");
+}
+
+std::string rules_lines(const Report& report) {
+  std::string text;
+  for (const std::string& row : report.unmatched_rules)
+    text += fmt::format("  rules    no call of rank 0 had the row {}\n", row);
+  return text;
+}
+
+// The number N of SLIMPI_VERIFY=N, if the user set it; else 0.
+std::uint64_t verify_of(const Report& report) {
+  std::uint64_t every = 0;
+  for (const auto& [name, value] : report.options)
+    if (name == "verify") parse_integer(value, every);
+  return every;
+}
+
+std::string seconds_line(const Counts& own) {
+  std::string text = fmt::format(
+      "  seconds  {:.3f} in slimpi, encode {:.3f}, exchange {:.3f}, decode {:.3f}, intra {:.3f}",
+      in_seconds(own.nanoseconds), in_seconds(own.encode_nanoseconds),
+      in_seconds(own.exchange_nanoseconds), in_seconds(own.decode_nanoseconds),
+      in_seconds(own.intra_nanoseconds));
+  if (own.verify_nanoseconds != 0)
+    text += fmt::format(", verify {:.3f}", in_seconds(own.verify_nanoseconds));
+  return text + "\n";
+}
+
+// How state met the buffers of the program. Buffers that are new at most calls get no use of it.
+std::string state_lines(const Report& report) {
+  const Counts& own = report.own;
+  if (own.state_calls == 0) return "";
+  std::string text =
+      fmt::format("  state    {}, {} with a buffer met for the first time; {} dropped",
+                  number_of(own.state_calls, "call"), own.state_first_times, own.state_dropped);
+  text += fmt::format(", {} never used again\n", states_never_reused(own));
+  if (2 * own.state_first_times > own.state_calls && own.state_calls > 8)
+    text +=
+        "           new buffers lose their state: set SLIMPI_CALLS_PER_STEP to the sums of a "
+        "step, those below SLIMPI_MIN_SIZE left out\n";
+  return text;
+}
+
+// A line for each size class for which SLIMPI_ALGORITHM=auto tried candidates.
+std::string auto_lines(const Report& report) {
+  std::string text;
+  for (const AutoChoice& choice : report.choices) {
+    if (choice.candidates.size() < 3) continue;  // inside a node, where both give the same bytes
+    std::string tried;
+    for (const AutoChoice::Candidate& each : choice.candidates)
+      append(tried, fmt::format("{} {:.3f} ms in {}", each.name, double(each.least) * 1e-6,
+                                number_of(each.calls, "call")));
+    text += fmt::format("  auto     from {}: {}; least times: {}\n",
+                        bytes_text(double(choice.from_bytes)),
+                        choice.chosen.empty() ? "still on trial" : choice.chosen, tried);
+  }
+  return text;
+}
+
+std::string error_text(const Errors& errors) {
+  return fmt::format("mean {:.2e}, max {:.2e} in {}\n", errors.mean(errors.relative_l2),
+                     errors.most_relative_l2, number_of(errors.checked, "call"));
+}
+
+// A line for all calls, and where their sizes differ, one for each size class.
+std::string error_lines(const Report& report) {
+  Errors total;
+  for (const Errors& errors : report.errors) total.add(errors);
+  if (const std::uint64_t every = verify_of(report); total.checked == 0)
+    return every <= report.own.compressed || report.own.compressed == 0
+               ? ""
+               : fmt::format(
+                     "  error    none was checked: SLIMPI_VERIFY={} checks every {}th of {} on a "
+                     "communicator; give --verify 1\n",
+                     every, every, number_of(report.own.compressed, "compressed call"));
+  std::string text = "  error    relative L2 " + error_text(total);
+  text += fmt::format(
+      "           vNMSE {:.2e}; of values that are not 0, {:.2g}% became 0, {:.2g}% changed sign\n",
+      total.mean(total.vnmse), 100 * total.share(total.zeros),
+      100 * total.share(total.wrong_signs));
+  for (std::size_t i = 0; i < kSizeClasses; ++i)
+    if (const Errors& errors = report.errors[i];
+        errors.checked != 0 && errors.checked != total.checked)
+      text +=
+          fmt::format("           from {}: {}", bytes_text(double(1ull << i)), error_text(errors));
+  if (report.job.beyond_bound != 0)
+    text += fmt::format("           {} beyond what the codec may lose: a defect of slimpi\n",
+                        number_of(report.job.beyond_bound, "element"));
+  if (report.own.state_bytes != 0)
+    text += "           (with error feedback it includes what later calls add)\n";
+  return text;
+}
+
+}  // namespace
+
+std::string to_text(const Report& report) {
+  std::string text =
+      fmt::format("slimpi {}: {} on {}, {} ({})\n", report.version, algorithms_of(report),
+                  number_of(std::uint64_t(report.ranks), "rank"),
+                  number_of(std::uint64_t(report.nodes), "node"), report.mpi);
+  text += calls_line(report) + rules_lines(report) + advice_line(report) + used_line(report) +
+          bytes_line(report);
+  text += more_bytes_line(report);
+  text += seconds_line(report.own) + state_lines(report) + auto_lines(report);
+  text += error_lines(report);
+  if (report.job.overflowed != 0)
+    text += fmt::format("  overflow {} of sums infinite in 16 bits\n",
+                        number_of(report.job.overflowed, "value"));
+  text += fmt::format("  memory   {} for messages, {} for state, {} in {}\n",
+                      bytes_text(double(report.own.most_scratch)),
+                      bytes_text(double(report.own.state_bytes)),
+                      bytes_text(double(report.own.most_segment_bytes)),
+                      number_of(report.own.most_segments, "shared segment"));
+  return text;
 }
 
 }  // namespace slimpi

@@ -15,17 +15,6 @@ constexpr double in_seconds(std::uint64_t nanoseconds) {
   return double(nanoseconds) * 1e-9;
 }
 
-// What the autotuner tried for buffers of from_bytes to 2 from_bytes - 1 bytes, and chose last.
-struct AutoChoice {
-  struct Candidate {
-    std::string name;
-    std::uint64_t calls, least;  // least: nanoseconds of the fastest call
-  };
-  std::uint64_t from_bytes = 0, decisions = 0;
-  std::string chosen;  // "" while candidates are on trial
-  std::vector<Candidate> candidates;
-};
-
 struct Report {
   std::string version, mpi;
   std::string algorithm;  // SLIMPI_ALGORITHM
@@ -37,14 +26,9 @@ struct Report {
   std::vector<AutoChoice> choices;  // of the autotuner
   std::vector<std::string> unmatched_rules;  // rows of SLIMPI_RULES that no call of rank 0 had
   int ranks = 0, nodes = 0;
-  int ranks_counted =
-      0;       // ranks whose bytes are in `job`; fewer than ranks when no call spanned the job
-  Counts own;  // of rank 0: calls, seconds, buffers
-  Counts job;  // summed over the ranks: bytes
+  int ranks_counted = 0;  // in `job`; fewer than ranks when no call spanned the job
+  Counts own, job;        // of rank 0; summed over the ranks
   std::array<Errors, kSizeClasses> errors{};  // of rank 0's calls that SLIMPI_VERIFY checked
-  std::uint64_t most_scratch = 0;             // maximum of bytes held by this process at one time
-  std::uint64_t most_segments = 0,
-                most_segment_bytes = 0;  // maximum of shared memory mapped at one time
 };
 
 // All float sums of the job, in bytes between nodes: with plain MPI, and as they were done. What
@@ -88,9 +72,6 @@ bool is_text(const std::string& target);
 
 // Why no file of this name can be written now, such as "No such file or directory"; "" if one can.
 std::string why_not_writable(const std::string& path);
-
-// Writes the report to `target`, the value of SLIMPI_REPORT.
-Status write_report(const Report& report, const std::string& target);
 
 // Writes a text to `target`, the value of the option `variable`.
 Status write_to(const std::string& target, const char* variable, const std::string& text);

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "observe/statistics.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <bit>
 #include <numeric>
+#include <utility>
 
 namespace slimpi {
-
-const char* to_string(Stage stage) {
-  constexpr const char* names[] = {"encode", "exchange", "decode", "intra"};
-  static_assert(std::size(names) == kStages);
-  return names[std::size_t(stage)];
-}
 
 std::size_t size_class_of(std::uint64_t bytes) {
   return std::min<std::size_t>(std::size_t(std::bit_width(std::max<std::uint64_t>(bytes, 1))) - 1,
@@ -42,16 +39,19 @@ void Statistics::bypassed_bytes(std::uint64_t bytes, std::uint64_t nodes, Collec
 }
 
 void Statistics::error(std::uint64_t bytes, const Deviation& deviation) {
-  ErrorSum& errors = errors_[size_class_of(bytes)];
   const double relative_l2 = deviation.relative_l2();
-  errors.checked.fetch_add(1, std::memory_order_relaxed);
-  errors.nonzero.fetch_add(deviation.nonzero, std::memory_order_relaxed);
-  errors.zeros.fetch_add(deviation.zeros, std::memory_order_relaxed);
-  errors.wrong_signs.fetch_add(deviation.wrong_signs, std::memory_order_relaxed);
-  errors.sum.fetch_add(relative_l2, std::memory_order_relaxed);
-  errors.vnmse.fetch_add(deviation.vnmse(), std::memory_order_relaxed);
-  double seen = errors.max.load(std::memory_order_relaxed);
-  while (relative_l2 > seen && !errors.max.compare_exchange_weak(seen, relative_l2)) {
+  const std::lock_guard lock(mutex_);
+  errors_[size_class_of(bytes)].add({1, relative_l2, relative_l2, deviation.vnmse(),
+                                     deviation.nonzero, deviation.zeros, deviation.wrong_signs});
+}
+
+void Statistics::hold(std::uint64_t& held, std::uint64_t& most, std::int64_t more) {
+  const auto change = std::uint64_t(more);
+  const std::uint64_t now =
+      change + std::atomic_ref(held).fetch_add(change, std::memory_order_relaxed);
+  const std::atomic_ref maximum(most);
+  std::uint64_t seen = maximum.load(std::memory_order_relaxed);
+  while (more > 0 && now > seen && !maximum.compare_exchange_weak(seen, now)) {
   }
 }
 
@@ -67,37 +67,55 @@ Counts Statistics::counts() const {
 }
 
 std::array<Errors, kSizeClasses> Statistics::errors() const {
-  std::array<Errors, kSizeClasses> all{};
-  for (std::size_t i = 0; i < kSizeClasses; ++i) {
-    const ErrorSum& from = errors_[i];
-    const std::uint64_t checked = from.checked.load(std::memory_order_relaxed);
-    if (checked == 0) continue;
-    all[i] = {checked,
-              from.sum.load(std::memory_order_relaxed) / double(checked),
-              from.max.load(std::memory_order_relaxed),
-              from.vnmse.load(std::memory_order_relaxed) / double(checked),
-              from.nonzero.load(std::memory_order_relaxed),
-              from.zeros.load(std::memory_order_relaxed),
-              from.wrong_signs.load(std::memory_order_relaxed)};
-  }
-  return all;
+  const std::lock_guard lock(mutex_);
+  return errors_;
 }
 
-Errors total_of(std::span<const Errors> parts) {
-  Errors total;
-  for (const Errors& part : parts) {
-    total.checked += part.checked;
-    total.mean += part.mean * double(part.checked);  // sums, until they are divided
-    total.vnmse += part.vnmse * double(part.checked);
-    total.max = std::max(total.max, part.max);
-    total.nonzero += part.nonzero;
-    total.zeros += part.zeros;
-    total.wrong_signs += part.wrong_signs;
-  }
-  if (total.checked == 0) return total;
-  total.mean /= double(total.checked);
-  total.vnmse /= double(total.checked);
-  return total;
+// Allocates nothing for a row that exists: every call of auto comes here.
+AutoChoice& AutoChoices::row_of(Candidates candidates, std::uint64_t bytes) {
+  const std::uint64_t from = std::uint64_t(1) << size_class_of(bytes);
+  const auto has_name = [](const AutoChoice::Candidate& one, const char* name) {
+    return one.name == name;
+  };
+  for (AutoChoice& row : rows_)
+    if (row.from_bytes == from && std::equal(row.candidates.begin(), row.candidates.end(),
+                                             candidates.begin(), candidates.end(), has_name))
+      return row;
+  AutoChoice row;
+  row.from_bytes = from;
+  for (const char* const name : candidates) row.candidates.push_back({name, 0, 0});
+  return rows_.emplace_back(std::move(row));
+}
+
+void AutoChoices::add(Candidates candidates, std::uint64_t bytes, std::size_t which,
+                      std::uint64_t nanoseconds) {
+  const std::lock_guard lock(mutex_);
+  AutoChoice::Candidate& tried = row_of(candidates, bytes).candidates[which];
+  tried.least = tried.calls == 0 ? nanoseconds : std::min(tried.least, nanoseconds);
+  ++tried.calls;
+}
+
+std::string AutoChoices::choose(Candidates candidates, std::uint64_t bytes, std::size_t which) {
+  const std::lock_guard lock(mutex_);
+  AutoChoice& row = row_of(candidates, bytes);
+  row.chosen = candidates[which];
+  ++row.decisions;
+  std::string tried;
+  for (const AutoChoice::Candidate& one : row.candidates)
+    tried += fmt::format("{}{} {:.3f} ms in {} calls", tried.empty() ? "" : ", ", one.name,
+                         double(one.least) * 1e-6, one.calls);
+  return fmt::format("auto: {} is used for sums of about {} bytes (least times: {})", row.chosen,
+                     bytes, tried);
+}
+
+std::vector<AutoChoice> AutoChoices::rows() const {
+  std::unique_lock lock(mutex_);
+  std::vector<AutoChoice> all = rows_;
+  lock.unlock();
+  std::stable_sort(all.begin(), all.end(), [](const AutoChoice& a, const AutoChoice& b) {
+    return a.from_bytes < b.from_bytes;
+  });
+  return all;
 }
 
 }  // namespace slimpi

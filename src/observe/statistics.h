@@ -2,24 +2,53 @@
 // What slimpi did in this process: counters that calls add to from any thread, and the plain
 // numbers that a report is made from.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <mutex>
 #include <span>
+#include <string>
+#include <vector>
 
-#include "observe/bypass_reason.h"
-#include "observe/deviation.h"
 #include "observe/trace.h"
 #include "options/option_types.h"
 
 namespace slimpi {
 
-// The stages of a compressed call whose time is counted.
-enum class Stage { encode, exchange, decode, intra };
-constexpr std::size_t kStages = 4;
-const char* to_string(Stage stage);
+// Why a call went to MPI unchanged.
+enum class BypassReason {
+#define SLIMPI_BYPASS_REASON(reason, name, meaning, advice) reason,
+#include "observe/bypass_reasons.def"
+#undef SLIMPI_BYPASS_REASON
+};
+
+struct BypassRow {
+  const char* name;  // in the report
+  const char* text;  // "left to MPI: NAME", in estimates and traces
+  const char* meaning;
+  const char* advice;  // the next step where most calls have this reason
+};
+
+// In the order of the enumerators.
+inline constexpr BypassRow kBypassRows[] = {
+#define SLIMPI_BYPASS_REASON(reason, name, meaning, advice) \
+  {name, "left to MPI: " name, meaning, advice},
+#include "observe/bypass_reasons.def"
+#undef SLIMPI_BYPASS_REASON
+};
+inline constexpr std::size_t kBypassReasons = std::size(kBypassRows);
+
+constexpr const BypassRow& row_of(BypassReason reason) {
+  return kBypassRows[std::size_t(reason)];
+}
+constexpr const char* to_string(BypassReason reason) {
+  return row_of(reason).name;
+}
 
 // What encoded the values of a compressed call. The codec layer gives numbers and names
 // (comm/used_codec.h).
@@ -38,19 +67,54 @@ struct Share {
   std::uint64_t nanoseconds = 0;
 };
 
-// What SLIMPI_VERIFY measured.
-struct Errors {
-  std::uint64_t checked = 0;                              // calls
-  double mean = 0, max = 0;                               // of their relative L2 errors
-  double vnmse = 0;                                       // mean
-  std::uint64_t nonzero = 0, zeros = 0, wrong_signs = 0;  // values, as in Deviation
+// How far a sum is from the exact one.
+struct Deviation {
+  double error = 0, exact = 0;  // sums of squares
+  // Values of the exact sum that are not 0; of these: 0 in the result; of the other sign there.
+  std::uint64_t nonzero = 0, zeros = 0, wrong_signs = 0;
 
+  // The squared error, normalized by the squared L2 norm of the exact sum; of zeros not normalized.
+  double vnmse() const { return exact > 0 ? error / exact : error; }
+  double relative_l2() const { return std::sqrt(vnmse()); }
+};
+
+// Exact: float or double.
+template <typename Exact>
+Deviation deviation_of(const float* result, const Exact* exact, std::uint64_t count) {
+  Deviation all;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const double value = double(exact[i]), got = double(result[i]), off = got - value;
+    all.error += off * off;
+    all.exact += value * value;
+    all.nonzero += value != 0;
+    all.zeros += value != 0 && got == 0;
+    all.wrong_signs += (value < 0 && got > 0) || (value > 0 && got < 0);
+  }
+  return all;
+}
+
+// What SLIMPI_VERIFY measured, added up over calls.
+struct Errors {
+  std::uint64_t checked = 0;                                // calls
+  double relative_l2 = 0, most_relative_l2 = 0, vnmse = 0;  // sum, maximum, sum
+  std::uint64_t nonzero = 0, zeros = 0, wrong_signs = 0;    // values, as in Deviation
+
+  void add(const Errors& more) {
+    checked += more.checked;
+    relative_l2 += more.relative_l2;
+    most_relative_l2 = std::max(most_relative_l2, more.most_relative_l2);
+    vnmse += more.vnmse;
+    nonzero += more.nonzero;
+    zeros += more.zeros;
+    wrong_signs += more.wrong_signs;
+  }
+  // Of a sum over the calls.
+  double mean(double sum) const { return checked == 0 ? 0 : sum / double(checked); }
   // Of the values that are not 0 in the exact sums, from 0 to 1.
   double share(std::uint64_t values) const {
     return nonzero == 0 ? 0 : double(values) / double(nonzero);
   }
 };
-Errors total_of(std::span<const Errors> parts);
 
 // What Statistics is told of a compressed call.
 struct CompressedCall {
@@ -65,106 +129,105 @@ struct CompressedCall {
   bool on_device = false;
 };
 
-// Plain numbers, in this order in memory so that ranks can be summed with one reduction.
+// The counters of counters.def, and arrays of them. All are words, so that the ranks add them with
+// one reduction.
 struct Counts {
-  // Every call is compressed, exact_in_node, or bypassed. So `calls` is not counted, but added up
-  // when the counts are read.
-  std::uint64_t calls = 0, compressed = 0;
-  std::uint64_t exact_in_node = 0;  // sums inside one node that slimpi did itself
+#define SLIMPI_COUNTER(name, key, whose, api) std::uint64_t name = 0;
+#include "observe/counters.def"
   std::array<std::uint64_t, kBypassReasons> bypassed{};
-  std::uint64_t bytes_in = 0;     // of the buffers of compressed calls
-  std::uint64_t bytes_sent = 0;   // sent between nodes, headers included
-  std::uint64_t bytes_plain = 0;  // what a bandwidth-optimal allreduce would have sent
-  // Sums of any type that were left to MPI: what an optimal allreduce sent between the nodes, where
-  // slimpi knows the nodes; else the bytes of their buffers (half of them of a reduce-scatter).
-  // Counted by rank 0 only.
-  std::uint64_t bytes_bypassed = 0, bytes_bypassed_elsewhere = 0;
-  std::uint64_t nanoseconds = 0;         // inside slimpi, in calls that it did itself
-  std::uint64_t verify_nanoseconds = 0;  // of these: for the exact sums of SLIMPI_VERIFY
-  std::array<std::uint64_t, kStages> stage_nanoseconds{};
-  std::uint64_t host_buffers = 0, device_buffers = 0;
-  std::uint64_t staged_calls = 0;   // left to MPI, with host copies of buffers that it cannot take
-  std::uint64_t state_bytes = 0;    // held now for residuals, low-rank factors and replicas
-  std::uint64_t state_dropped = 0;  // times that a tensor state was dropped by all ranks together
-  std::uint64_t state_calls = 0;    // calls that need a tensor state
-  std::uint64_t state_first_times = 0, state_second_times = 0;  // of these: with the same state
-  std::uint64_t overflowed = 0;    // values of sums that are infinite in 16 bits
-  std::uint64_t beyond_bound = 0;  // elements beyond the bound of error feedback
-  std::uint64_t repeated = 0;      // exchanges repeated because of the error of the first one
   std::array<Share, kAlgorithms> algorithms{};
   std::array<Share, kMostCodecs> codecs{};
   std::array<Share, kSizeClasses> sizes{};
   std::array<Share, kElementTypes> types{};
   std::array<Share, kCollectives> collectives{};
-  std::uint64_t reduce_scatters = 0;  // calls of the program's that are one, whoever makes it
 };
 constexpr std::size_t kCounts = sizeof(Counts) / sizeof(std::uint64_t);
 
-// The amount that is held now, and its maximum so far. Any thread may add.
-class HighWater {
+// One of the numbers of Counts that stand alone.
+using Counter = std::uint64_t Counts::*;
+
+// The stages of a compressed call whose time is counted.
+struct Stage {
+  static constexpr Counter encode = &Counts::encode_nanoseconds;
+  static constexpr Counter exchange = &Counts::exchange_nanoseconds;
+  static constexpr Counter decode = &Counts::decode_nanoseconds;
+  static constexpr Counter intra = &Counts::intra_nanoseconds;
+};
+
+// The names of the ways to do a call that the autotuner may choose: "mpi", MPI's own allreduce; "in
+// the node", the sum in shared memory of a node; or an algorithm between nodes.
+using Candidates = std::span<const char* const>;
+
+// What the autotuner tried for buffers of from_bytes to 2 from_bytes - 1 bytes, and chose last.
+struct AutoChoice {
+  struct Candidate {
+    std::string name;
+    std::uint64_t calls, least;  // least: nanoseconds of the fastest call
+  };
+  std::uint64_t from_bytes = 0, decisions = 0;
+  std::string chosen;  // "" while candidates are on trial
+  std::vector<Candidate> candidates;
+};
+
+// All of them. Rank 0 of each communicator adds; any thread may.
+class AutoChoices {
  public:
-  void add(std::int64_t more) {
-    const auto change = std::uint64_t(more);
-    const std::uint64_t held = change + held_.fetch_add(change, std::memory_order_relaxed);
-    std::uint64_t seen = most_.load(std::memory_order_relaxed);
-    while (more > 0 && held > seen && !most_.compare_exchange_weak(seen, held)) {
-    }
-  }
-  std::uint64_t most() const { return most_.load(std::memory_order_relaxed); }
+  // One call of `bytes` bytes with candidates[which].
+  void add(Candidates candidates, std::uint64_t bytes, std::size_t which,
+           std::uint64_t nanoseconds);
+  // candidates[which] won. Returns the line for the log.
+  std::string choose(Candidates candidates, std::uint64_t bytes, std::size_t which);
+  // By size.
+  std::vector<AutoChoice> rows() const;
 
  private:
-  std::atomic<std::uint64_t> held_{0}, most_{0};
+  AutoChoice& row_of(Candidates candidates, std::uint64_t bytes);
+
+  mutable std::mutex mutex_;  // protects rows_
+  std::vector<AutoChoice> rows_;
 };
 
 class Statistics {
  public:
   void bypassed(BypassReason reason) { add(counts_.bypassed[std::size_t(reason)]); }
   void compressed(const CompressedCall& call);
-  // Adds to one of the numbers of Counts that stand alone.
-  void count(std::uint64_t Counts::*number, std::uint64_t amount = 1) {
-    add(counts_.*number, amount);
-  }
+  void count(Counter number, std::uint64_t amount = 1) { add(counts_.*number, amount); }
   // Bytes of a float sum that goes to MPI, by `nodes` nodes; 0: the nodes are not known.
   void bypassed_bytes(std::uint64_t bytes, std::uint64_t nodes,
                       Collective collective = Collective::allreduce);
-  void stage(Stage stage, std::uint64_t nanoseconds) {
-    add(counts_.stage_nanoseconds[std::size_t(stage)], nanoseconds);
-  }
   // Of a call with a buffer of so many bytes.
   void error(std::uint64_t bytes, const Deviation& deviation);
-  void scratch(std::int64_t bytes_more) { scratch_.add(bytes_more); }
+  // Memory that is held from now on; less than 0: no longer.
+  void scratch(std::int64_t bytes_more) {
+    hold(counts_.scratch_bytes, counts_.most_scratch, bytes_more);
+  }
   void segment(std::int64_t more, std::int64_t bytes_more) {
-    segments_.add(more);
-    segment_bytes_.add(bytes_more);
+    hold(counts_.segments, counts_.most_segments, more);
+    hold(counts_.segment_bytes, counts_.most_segment_bytes, bytes_more);
   }
 
   Counts counts() const;
   // By size class. The size classes are those of Counts::sizes.
   std::array<Errors, kSizeClasses> errors() const;
-  // The maximum of scratch memory held at one time, in bytes.
-  std::uint64_t most_scratch() const { return scratch_.most(); }
-  // The maximum of shared-memory segments mapped at one time: their number, and their bytes.
-  std::uint64_t most_segments() const { return segments_.most(); }
-  std::uint64_t most_segment_bytes() const { return segment_bytes_.most(); }
+
+  AutoChoices choices;
 
  private:
   static void add(std::uint64_t& number, std::uint64_t amount = 1) {
     std::atomic_ref(number).fetch_add(amount, std::memory_order_relaxed);
   }
-  mutable Counts counts_;  // each number is atomic
-  struct ErrorSum {
-    std::atomic<std::uint64_t> checked{0}, nonzero{0}, zeros{0}, wrong_signs{0};
-    std::atomic<double> sum{0}, max{0}, vnmse{0};
-  };
-  std::array<ErrorSum, kSizeClasses> errors_{};
-  HighWater scratch_, segments_, segment_bytes_;
+  static void hold(std::uint64_t& held, std::uint64_t& most, std::int64_t more);
+
+  mutable Counts counts_;     // each number is atomic
+  mutable std::mutex mutex_;  // protects errors_
+  std::array<Errors, kSizeClasses> errors_{};
 };
 
 // Adds the time from its construction to its end, or its destruction, to the time inside slimpi, or
 // to another number of Counts.
 class Inside {
  public:
-  explicit Inside(Statistics& statistics, std::uint64_t Counts::*number = &Counts::nanoseconds)
+  explicit Inside(Statistics& statistics, Counter number = &Counts::nanoseconds)
       : statistics_(statistics), number_(number), begin_(Trace::Clock::now()) {}
   ~Inside() { end(); }
   Inside(const Inside&) = delete;
@@ -178,7 +241,7 @@ class Inside {
 
  private:
   Statistics& statistics_;
-  std::uint64_t Counts::*const number_;
+  const Counter number_;
   const Trace::Clock::time_point begin_;
   bool ended_ = false;
 };
@@ -187,7 +250,7 @@ class Inside {
 // runs.
 class Timed {
  public:
-  Timed(Statistics& statistics, Stage stage, const char* name, std::uint64_t bytes)
+  Timed(Statistics& statistics, Counter stage, const char* name, std::uint64_t bytes)
       : statistics_(statistics),
         stage_(stage),
         name_(name),
@@ -195,7 +258,7 @@ class Timed {
         begin_(Trace::Clock::now()) {}
   ~Timed() {
     const auto end = Trace::Clock::now();
-    statistics_.stage(stage_, std::uint64_t(std::chrono::nanoseconds(end - begin_).count()));
+    statistics_.count(stage_, std::uint64_t(std::chrono::nanoseconds(end - begin_).count()));
     if (Trace* const trace = Trace::running(); trace != nullptr)
       trace->add(name_, begin_, end, bytes_);
   }
@@ -204,7 +267,7 @@ class Timed {
 
  private:
   Statistics& statistics_;
-  Stage stage_;
+  const Counter stage_;
   const char* name_;
   std::uint64_t bytes_;
   Trace::Clock::time_point begin_;

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # The manual pages: mandoc finds nothing wrong, they refer to pages that exist, and their HTML links
-# to such pages. Files that the pages for developers name exist. Every guarantee has its tests.
+# to such pages. Files that the pages for developers name exist. Every guarantee has its tests, and
+# every key of the report its description.
 set -eu
 cd "${top_srcdir:-.}/man"
 status=0
@@ -29,6 +30,13 @@ for file in $(grep -oh '`[a-zA-Z0-9_]*/[a-zA-Z0-9_/]*\.[a-z]*`' ../docs/ARCHITEC
   ../docs/PROTOCOLS.md ../CONTRIBUTING.md | tr -d '`' | grep -v NAME | sort -u); do
   [ -e "../$file" ] || [ -e "../src/$file" ] ||
     { echo "there is no $file, which a page for developers names" && status=1; }
+done
+# Every key of the report's JSON is described.
+keys=$(sed -n 's/^SLIMPI_[A-Z]*([a-z_]*,* *"\([a-z_.]*\)".*/\1/p' ../src/observe/counters.def)
+[ -n "$keys" ] || { echo "no keys found in src/observe/counters.def" && status=1; }
+for key in $keys; do
+  grep -q "^\.\(It \|Pq \)\{0,1\}Cm .*\<${key##*.}\>" slimpi-report.7 ||
+    { echo "slimpi-report.7 lacks the key $key of src/observe/counters.def" && status=1; }
 done
 # Every guarantee has a row in tests/README.md, in the manual's order, with tests of the first tier.
 awk '/^\.Sh/ { list = /GUARANTEES/ } begins { sub(/^\.[A-Z][a-z] /, ""); print } { begins = 0 }

@@ -11,7 +11,7 @@
 #include <random>
 #include <thread>
 
-#include "observe/deviation.h"
+#include "observe/statistics.h"
 
 namespace slimpi::bench {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/core.h>
 
-#include "observe/bypass_reason.h"
+#include "observe/statistics.h"
 #include "tools/common/text.h"
 #include "tools/info/info.h"
 
