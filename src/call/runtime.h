@@ -109,9 +109,9 @@ class Runtime {
   [[noreturn]] void abort_job(mpi::Comm comm);
   void wait_for_finalize();
   void save_trace();
-  // Writes the name of SLIMPI_TRACE with %r, %h and %p replaced, and a terminating zero, to `name`;
-  // %% is a percent sign. Cut to the length of `name`. Returns its length.
-  std::size_t trace_path(const char* host, std::span<char> name) const;
+  // SLIMPI_TRACE with %r, %h and %p replaced; %% is a percent sign. Where neither %r nor %p is in
+  // it, the rank is appended.
+  std::string trace_path() const;
   std::vector<std::string> gather_hosts();
   Report describe_job() const;
   static Runtime* begin(mpi::Comm comm);

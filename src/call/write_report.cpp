@@ -69,35 +69,31 @@ void Runtime::count_bypass(const comm::Communicator& communicator, BypassReason 
                               request.collective);
 }
 
-// The hosts of the job, each once. Collective over report_comm_. Rank 0 agrees first whether it has
-// the memory, so that no rank waits for one that cannot take part.
+namespace {
+using HostName = std::array<char, 256>;
+HostName host_name() {
+  HostName name{};
+  gethostname(name.data(), name.size() - 1);
+  return name;
+}
+}  // namespace
+
+// The hosts of the job, each once. Collective over report_comm_.
 std::vector<std::string> Runtime::gather_hosts() {
-  using Name = std::array<char, 64>;
-  Name own{};
-  gethostname(own.data(), own.size() - 1);
-  int rank = 0, size = 1, ready = 1;
-  std::vector<Name> all;
+  HostName own = host_name();
+  int rank = 0, size = 1;
+  std::vector<HostName> all{own};
   if (report_comm_ != mpi::abi.comm_null) {
     api.Comm_rank(report_comm_, &rank);
     api.Comm_size(report_comm_, &size);
-  }
-  try {
-    all.resize(rank == 0 ? std::size_t(size) : 0);
-  } catch (const std::bad_alloc&) {
-    ready = 0;
-  }
-  if (report_comm_ != mpi::abi.comm_null) {
-    if (api.Bcast(&ready, 1, mpi::abi.type_int, 0, report_comm_) != mpi::kSuccess || ready == 0)
-      return {};
+    all.resize(rank == 0 ? std::size_t(size) : 1);
     if (api.Gather(own.data(), int(own.size()), mpi::abi.type_char, all.data(), int(own.size()),
                    mpi::abi.type_char, 0, report_comm_) != mpi::kSuccess)
       return {};
-  } else if (!all.empty()) {
-    all[0] = own;
   }
   std::vector<std::string> hosts;
   std::set<std::string> seen;
-  for (const Name& name : all)
+  for (const HostName& name : all)
     if (seen.insert(name.data()).second) hosts.emplace_back(name.data());
   return hosts;
 }
@@ -186,11 +182,37 @@ void Runtime::check_writability() {
       log_warn(std::string(variable) + "=" + path + " cannot be written yet: " + reason);
   };
   if (config.report && !is_stream(*config.report)) look("SLIMPI_REPORT", *config.report);
-  if (!config.trace) return;
-  char host[256] = "", name[4096];
-  gethostname(host, sizeof host - 1);
-  trace_path(host, name);
-  look("SLIMPI_TRACE", name);
+  if (config.trace) look("SLIMPI_TRACE", trace_path());
+}
+
+std::string Runtime::trace_path() const {
+  const std::string& pattern = *config.trace;
+  const std::string rank = std::to_string(std::max(world_rank.load(), 0));
+  std::string path;
+  bool of_one_rank = false;
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    const char what = pattern[i] == '%' && i + 1 < pattern.size() ? pattern[++i] : '\0';
+    of_one_rank |= what == 'r' || what == 'p';
+    if (what == '\0' || what == '%')
+      path += pattern[i];
+    else if (what == 'r')
+      path += rank;
+    else if (what == 'h')
+      path += host_name().data();
+    else if (what == 'p')
+      path += std::to_string(getpid());
+    else
+      path += {'%', what};
+  }
+  return of_one_rank ? path : path + "." + rank;
+}
+
+void Runtime::save_trace() {
+  const Trace* const trace = Trace::running();
+  if (trace == nullptr) return;
+  const std::string path = trace_path();
+  if (const int error = trace->write(path.c_str(), std::max(world_rank.load(), 0)); error != 0)
+    log_error("SLIMPI_TRACE=" + path + " cannot be written: " + why_no_result(error));
 }
 
 // Ranks that wait for this one get an error in place of a wait without end. MPI_Finalize waits for

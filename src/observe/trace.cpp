@@ -3,13 +3,16 @@
 
 #include <fmt/core.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include <algorithm>
+#include <cerrno>
 #include <new>
-#include <string_view>
+#include <span>
 #include <utility>
 
 #include "base/call_locals.h"
+#include "base/files.h"
 #include "observe/activity.h"
 #include "observe/log.h"
 
@@ -51,20 +54,70 @@ std::size_t format_into(std::span<char> text, fmt::format_string<Values...> form
   return fmt::vformat_to_n(text.data(), text.size(), format, fmt::make_format_args(values...)).size;
 }
 
-// ,"call":7,"communicator":1,... as far as they are known. Returns the length.
-std::size_t format_arguments(const Trace::Event& event, std::span<char> text) {
-  std::size_t used = 0;
-  const auto rest = [&] { return text.subspan(std::min(used, text.size())); };
-  if (event.call != 0)
-    used += format_into(rest(), ",\"call\":{},\"communicator\":{},\"first\":{}", event.call,
-                        event.communicator, event.first);
-  if (event.bits != 0) used += format_into(rest(), ",\"bits\":{}", event.bits);
-  if (event.message.peer >= 0 && event.message.phase == nullptr)
-    used += format_into(rest(), ",\"node\":{},\"step\":{}", event.message.peer, event.message.step);
-  else if (event.message.peer >= 0)
-    used += format_into(rest(), ",\"peer\":{},\"step\":{},\"phase\":\"{}\"", event.message.peer,
-                        event.message.step, event.message.phase);
-  return std::min(used, text.size());
+// Static, because the stack may not be able to grow.
+char g_text[8192];
+
+// A file that is written without allocation.
+class TraceFile {
+ public:
+  explicit TraceFile(const char* path) : path_(path), file_(open_result(path)) {
+    if (file_ < 0) error_ = errno;
+    struct stat status {};
+    regular_ = file_ >= 0 && fstat(file_, &status) == 0 && S_ISREG(status.st_mode);
+  }
+  TraceFile(const TraceFile&) = delete;
+  TraceFile& operator=(const TraceFile&) = delete;
+
+  // At most 1 KiB.
+  template <typename... Values>
+  void add(fmt::format_string<Values...> format, Values&&... values) {
+    if (used_ + 1024 > sizeof g_text) flush();
+    used_ += format_into(std::span(g_text).subspan(used_), format, std::forward<Values>(values)...);
+  }
+
+  int close() {
+    flush();
+    if (file_ >= 0 && ::close(file_) != 0 && error_ == 0) error_ = errno;
+    if (error_ != 0 && regular_) unlink(path_);  // an incomplete trace is not valid JSON
+    return error_;
+  }
+
+ private:
+  // After a failure further text is dropped.
+  void flush() {
+    written_ += used_;
+    if (error_ == 0 && regular_ && !within_file_size_limit(written_)) error_ = EFBIG;
+    if (error_ == 0 && !write_all(file_, {g_text, used_})) error_ = errno;
+    used_ = 0;
+  }
+
+  const char* path_;
+  int file_, error_ = 0;
+  bool regular_ = false;
+  std::size_t used_ = 0, written_ = 0;  // bytes: in g_text, given to the file
+};
+
+// The times of an event, in microseconds.
+struct Microseconds {
+  explicit Microseconds(std::chrono::nanoseconds time)
+      : whole(time.count() / 1000), thousandths(time.count() % 1000) {}
+  std::int64_t whole, thousandths;
+};
+
+// "args":{"bytes":4096,"call":7,... as far as they are known.
+void add_arguments(TraceFile& file, const Trace::Event& event) {
+  const Trace::Message& message = event.message;
+  file.add("\"args\":{{\"bytes\":{}", event.bytes);
+  if (event.kind == Trace::Kind::slice && event.call != 0)
+    file.add(",\"call\":{},\"communicator\":{},\"first\":{}", event.call, event.communicator,
+             event.first);
+  if (event.kind == Trace::Kind::slice && event.bits != 0) file.add(",\"bits\":{}", event.bits);
+  if (message.peer >= 0 && message.phase == nullptr)
+    file.add(",\"node\":{},\"step\":{}", message.peer, message.step);
+  else if (message.peer >= 0)
+    file.add(",\"peer\":{},\"step\":{},\"phase\":\"{}\"", message.peer, message.step,
+             message.phase);
+  file.add("}}}}");
 }
 
 }  // namespace
@@ -138,88 +191,53 @@ void Trace::store(Event event) {
   if (event.thread < kRows) rows_.set(event.thread);
 }
 
-// Four lines of the process, one for every possible row, one for every event.
-std::size_t Trace::lines() const {
-  return kHead + kRows + events_;
-}
-
-std::size_t Trace::format_slice(const Track& track, const Event& event,
-                                std::span<char> text) const {
-  using std::chrono::nanoseconds;
-  const nanoseconds begin = event.begin - steady_;
-  const nanoseconds spent = event.end - event.begin;
-  std::array<char, 256> arguments;
-  const std::size_t length = format_arguments(event, arguments);
-  return format_into(text,
-                     ",\n{{\"ph\":\"X\",\"name\":\"{}\",\"cat\":\"slimpi\",\"pid\":{},\"tid\":{},"
-                     "\"ts\":{}.{:03},\"dur\":{}.{:03},\"args\":{{\"bytes\":{}{}}}}}",
-                     event.name, track.rank, event.thread, begin.count() / 1000,
-                     begin.count() % 1000, spent.count() / 1000, spent.count() % 1000, event.bytes,
-                     std::string_view(arguments.data(), length));
-}
-
-// The end of an arrow belongs to the slice that encloses it (bp), not to the next one.
-std::size_t Trace::format_flow(const Track& track, const Event& event, std::span<char> text) const {
-  using std::chrono::nanoseconds;
-  const nanoseconds at = event.begin - steady_;
-  return format_into(text,
-                     ",\n{{{},\"name\":\"{}\",\"cat\":\"slimpi\",\"id\":\"0x{:x}\",\"pid\":{},"
-                     "\"tid\":{},\"ts\":{}.{:03},\"args\":{{\"bytes\":{}}}}}",
-                     event.kind == Kind::flow_start ? "\"ph\":\"s\"" : "\"ph\":\"f\",\"bp\":\"e\"",
-                     event.name, event.flow, track.rank, event.thread, at.count() / 1000,
-                     at.count() % 1000, event.bytes);
-}
-
-// Returns 0 where the line is empty.
-std::size_t Trace::format_line(const Track& track, std::size_t line, std::span<char> text) const {
-  if (line == 0)
-    return format_into(text,
-                       "{{\"ph\":\"M\",\"name\":\"trace\",\"pid\":{},"
-                       "\"args\":{{\"start_ns\":{}}}}}",
-                       track.rank, std::chrono::nanoseconds(wall_.time_since_epoch()).count());
-  if (line == 1)
-    return format_into(text,
-                       ",\n{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{0},"
-                       "\"args\":{{\"name\":\"rank {0} on {1}\"}}}}",
-                       track.rank, track.host);
-  if (line == 2)
-    return format_into(text,
-                       ",\n{{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":{0},"
-                       "\"args\":{{\"sort_index\":{0}}}}}",
-                       track.rank);
-  if (line == 3)
-    return left_out_ == 0 ? 0
-                          : format_into(text,
-                                        ",\n{{\"ph\":\"M\",\"name\":\"process_labels\",\"pid\":{},"
-                                        "\"args\":{{\"labels\":\"{} slices left out\"}}}}",
-                                        track.rank, left_out_);
-  if (line >= kHead + kRows) {
-    const std::size_t at = line - kHead - kRows;
-    const Event& event = chunks_[at / kChunk][at % kChunk];
-    return event.kind == Kind::slice ? format_slice(track, event, text)
-                                     : format_flow(track, event, text);
-  }
-  const std::size_t row = line - kHead;
-  if (!rows_.test(row)) return 0;
-  static constexpr char kRow[] =
-      ",\n{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{},\"tid\":{},"
-      "\"args\":{{\"name\":\"{}{}\"}}}}";
-  if (const char* const name = row_name(row); name != nullptr)
-    return format_into(text, kRow, track.rank, row, name, "");
-  return format_into(text, kRow, track.rank, row, "calls of thread ", row);
-}
-
-std::size_t Trace::format(const Track& track, std::size_t& at, std::span<char> text) const {
+int Trace::write(const char* path, int rank) const {
   const std::lock_guard lock(mutex_);
-  std::size_t used = 0;
-  for (; at < lines(); ++at) {
-    const std::size_t length = format_line(track, at, text.subspan(used));
-    if (used + length <= text.size())
-      used += length;
-    else if (used != 0)
-      break;
+  TraceFile file(path);
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  file.add(
+      "{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"
+      "{{\"ph\":\"M\",\"name\":\"trace\",\"pid\":{},\"args\":{{\"start_ns\":{}}}}}",
+      rank, std::chrono::nanoseconds(wall_.time_since_epoch()).count());
+  const auto add_metadata = [&](const char* name) {
+    file.add(",\n{{\"ph\":\"M\",\"name\":\"{}\",\"pid\":{},", name, rank);
+  };
+  add_metadata("process_name");
+  file.add("\"args\":{{\"name\":\"rank {} on {}\"}}}}", rank, host);
+  add_metadata("process_sort_index");
+  file.add("\"args\":{{\"sort_index\":{}}}}}", rank);
+  if (left_out_ != 0) {
+    add_metadata("process_labels");
+    file.add("\"args\":{{\"labels\":\"{} slices left out\"}}}}", left_out_);
   }
-  return used;
+  for (std::size_t row = 0; row < kRows; ++row) {
+    if (!rows_.test(row)) continue;
+    add_metadata("thread_name");
+    file.add("\"tid\":{},\"args\":{{\"name\":\"", row);
+    if (const char* const name = row_name(row); name != nullptr)
+      file.add("{}\"}}}}", name);
+    else
+      file.add("calls of thread {}\"}}}}", row);
+  }
+  for (std::size_t i = 0; i < events_; ++i) {
+    const Event& event = chunks_[i / kChunk][i % kChunk];
+    const Microseconds begin(event.begin - steady_), spent(event.end - event.begin);
+    // The end of an arrow belongs to the slice that encloses it (bp), not to the next one.
+    file.add(
+        ",\n{{\"ph\":{},\"name\":\"{}\",\"cat\":\"slimpi\",\"pid\":{},\"tid\":{},\"ts\":{}.{:03},",
+        event.kind == Kind::slice        ? "\"X\""
+        : event.kind == Kind::flow_start ? "\"s\""
+                                         : "\"f\",\"bp\":\"e\"",
+        event.name, rank, event.thread, begin.whole, begin.thousandths);
+    if (event.kind == Kind::slice)
+      file.add("\"dur\":{}.{:03},", spent.whole, spent.thousandths);
+    else
+      file.add("\"id\":\"0x{:x}\",", event.flow);
+    add_arguments(file, event);
+  }
+  file.add("\n]}}\n");
+  return file.close();
 }
 
 }  // namespace slimpi

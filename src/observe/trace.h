@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cstdint>
 #include <mutex>
-#include <span>
 
 namespace slimpi {
 
@@ -63,18 +62,12 @@ class Trace {
   // The calling thread has got a message of its ActiveCall: an argument of its next slice.
   static void waited_for(std::int32_t peer, std::uint32_t step, const char* phase);
 
-  // The rank that the events belong to.
-  struct Track {
-    int rank;
-    const char* host;
-  };
-
-  // Formats lines of JSON objects, beginning with line `at`, as many as fit into `text`, and
-  // advances `at` past them. A comma precedes every line but the first. Returns their length; 0
-  // after the last line. 1 KiB of `text` is enough for any line. Allocates nothing. Times are
-  // relative to the start of this rank's trace, which the first line has: viewers keep microseconds
-  // in a double, in which times since 1970 would lose so many bits that slices overlap.
-  std::size_t format(const Track& track, std::size_t& at, std::span<char> text) const;
+  // Writes all events to a file; returns 0, or the errno of the first failure, after which a
+  // regular file is removed. Allocates nothing: the process may have no memory left. Only the
+  // thread that ends MPI calls it. Times are relative to the start of this rank's trace, which the
+  // first event has: viewers keep microseconds in a double, in which times since 1970 would lose so
+  // many bits that slices overlap.
+  int write(const char* path, int rank) const;
 
   // The running trace; null while SLIMPI_TRACE is unset.
   static Trace* running() { return running_.load(std::memory_order_acquire); }
@@ -87,20 +80,14 @@ class Trace {
   // Events are stored in chunks that never move. The pages of a chunk are mapped before it is used.
   static constexpr std::size_t kChunk = 1 << 13;
   static constexpr std::size_t kRows = 1024;  // rows whose names are written
-  static constexpr std::size_t kHead = 4;     // lines before these
   bool grow();
   void store(Event event);
-  std::size_t lines() const;
-  std::size_t format_line(const Track& track, std::size_t line, std::span<char> text) const;
-  std::size_t format_slice(const Track& track, const Event& event, std::span<char> text) const;
-  std::size_t format_flow(const Track& track, const Event& event, std::span<char> text) const;
 
   mutable std::mutex mutex_;
   std::array<Event*, kMost / kChunk> chunks_{};
   std::size_t held_ = 0, events_ = 0;  // numbers of chunks and of events
-  std::uint64_t left_out_ =
-      0;                     // events that were not recorded; once it is not 0, nothing is recorded
-  std::bitset<kRows> rows_;  // rows that have slices
+  std::uint64_t left_out_ = 0;         // events that were not recorded; after the first none is
+  std::bitset<kRows> rows_;            // rows that have slices
   // The start of the trace on the clock of the slices and on the wall clock, which ranks on other
   // hosts share.
   Clock::time_point steady_;
