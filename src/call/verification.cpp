@@ -8,14 +8,15 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include "algorithm/powersgd.h"
 #include "algorithm/residual_limit.h"
 #include "call/element_type.h"
 #include "comm/stream_wait.h"
-#include "observe/statistics.h"
 #include "observe/log.h"
+#include "observe/statistics.h"
 
 namespace slimpi::call {
 
@@ -27,15 +28,20 @@ namespace {
 //   packed, also without feedback          each element: algorithm/residual_limit.h
 //   low-rank algorithms                    each matrix: algorithm/powersgd.h
 // It is computed from `sums` numbers, which the ranks add.
+struct Sums;
 struct BoundCheck {
   bool (*applies)(const comm::Call& call);
   std::size_t (*sums)(const comm::Call& call);
   // This rank's, of its values `in`.
   void (*find)(const comm::Call& call, const float* in, double* sums);
-  // Counts elements beyond the bound, and warns of the first. `result`: the range of the sum that
-  // the rank has.
-  void (*compare)(const comm::Call& call, const comm::Range& range, const double* sums,
-                  const float* exact, const float* result);
+  // Counts elements beyond the bound, and warns of the first.
+  void (*compare)(const comm::Call& call, const Sums& of, const double* sums);
+};
+
+// The exact sum; of the result the range that the rank has.
+struct Sums {
+  const float *exact, *result;
+  comm::Range range;
 };
 
 void count_beyond(const comm::Call& call, std::uint64_t elements) {
@@ -43,30 +49,50 @@ void count_beyond(const comm::Call& call, std::uint64_t elements) {
 }
 
 // The greatest magnitude; a NaN where there is one.
-double magnitude_of(const float* values, std::uint64_t count) {
+double magnitude_of(std::span<const float> values) {
   std::uint32_t most = 0;
-  for (std::uint64_t i = 0; i < count; ++i)
-    most = std::max(most, std::bit_cast<std::uint32_t>(values[i]) & 0x7fffffffu);
+  for (const float value : values)
+    most = std::max(most, std::bit_cast<std::uint32_t>(value) & 0x7fffffffu);
   return std::bit_cast<float>(most);
 }
 
-// Adds to *found the elements first .. end - 1 of the rank's range that are beyond the bound, and
-// warns of the first of a sum.
-void find_beyond(const comm::Call& call, const comm::Range& range, std::uint64_t first,
-                 std::uint64_t end, double bound, const float* exact, const float* result,
-                 std::uint64_t* found) {
-  if (!std::isfinite(bound)) return;
-  end = std::min(end, range.first + range.count);
-  for (std::uint64_t i = std::max(first, range.first); i < end; ++i) {
-    const double error = std::fabs(double(result[i - range.first]) - double(exact[i]));
-    if (error <= bound || ++*found != 1) continue;
-    log_once(LogLevel::warn,
-             "SLIMPI_VERIFY: element " + std::to_string(i) + " of a sum of " +
-                 std::to_string(call.count) + " is off by " + std::to_string(error) +
-                 ", and at most " + std::to_string(bound) + " is possible: a defect of slimpi; " +
-                 (call.plan.error_feedback ? "SLIMPI_ERROR_FEEDBACK=0" : "SLIMPI_ALGORITHM=off") +
-                 " avoids it");
+// A vector in blocks of `length` elements; the last one may be shorter.
+struct Blocks {
+  std::uint64_t number() const { return (count + length - 1) / length; }
+  std::uint64_t end(std::uint64_t block) const { return std::min(count, (block + 1) * length); }
+  std::span<const float> of(const float* values, std::uint64_t block) const {
+    return {values + block * length, values + end(block)};
   }
+  // The block and those beside it.
+  std::span<const float> around(const float* values, std::uint64_t block) const {
+    return {values + (block == 0 ? 0 : block - 1) * length, values + end(block + 1)};
+  }
+
+  const std::uint64_t count, length;
+};
+
+// Counts the elements of the rank's range whose error is beyond the bound of their block, and warns
+// of the first.
+template <typename BoundOf>
+void compare_blocks(const comm::Call& call, const Sums& of, const Blocks& blocks,
+                    const BoundOf& bound_of) {
+  std::uint64_t found = 0;
+  for (std::uint64_t block = 0; block < blocks.number(); ++block) {
+    const double bound = bound_of(block);
+    if (!std::isfinite(bound)) continue;
+    const std::uint64_t end = std::min(blocks.end(block), of.range.first + of.range.count);
+    for (std::uint64_t i = std::max(block * blocks.length, of.range.first); i < end; ++i) {
+      const double error = std::fabs(double(of.result[i - of.range.first]) - double(of.exact[i]));
+      if (error <= bound || ++found != 1) continue;
+      log_once(LogLevel::warn,
+               "SLIMPI_VERIFY: element " + std::to_string(i) + " of a sum of " +
+                   std::to_string(call.count) + " is off by " + std::to_string(error) +
+                   ", and at most " + std::to_string(bound) + " is possible: a defect of slimpi; " +
+                   (call.plan.error_feedback ? "SLIMPI_ERROR_FEEDBACK=0" : "SLIMPI_ALGORITHM=off") +
+                   " avoids it");
+    }
+  }
+  count_beyond(call, found);
 }
 
 // A sum of floats is rounded once for each rank, and the arithmetic of the codecs a few times
@@ -74,30 +100,6 @@ void find_beyond(const comm::Call& call, const comm::Range& range, std::uint64_t
 double rounding_of(const comm::Call& call, double magnitude) {
   return (double(call.communicator.size()) + 24) * 0x1p-24 * magnitude;
 }
-
-// Where a bucket begins depends on the schedule. A bucket has no more elements than a block of
-// Format::bucket elements, so it lies within its element's block and the two beside it, and its
-// step is at most that of all their values; so the bound that is checked is somewhat wider.
-struct Blocks {
-  explicit Blocks(const comm::Call& call)
-      : count(call.count),
-        length(std::max<std::uint64_t>(1, kernels::bucket_elements(call.plan.format, count))),
-        number((count + length - 1) / length),
-        last_level(double((1 << call.plan.format.bits) - 1)) {}
-
-  std::uint64_t end(std::uint64_t block) const { return std::min(count, (block + 1) * length); }
-  // Of a block and those beside it: the step of their values, and their greatest magnitude.
-  double step_of(const float* values, std::uint64_t block, double* magnitude) const {
-    const std::uint64_t first = block == 0 ? 0 : block - 1;
-    const auto [least, greatest] =
-        std::minmax_element(values + first * length, values + end(block + 1));
-    *magnitude = magnitude_of(values + first * length, end(block + 1) - first * length);
-    return (double(*greatest) - double(*least)) / last_level;
-  }
-
-  const std::uint64_t count, length, number;
-  const double last_level;
-};
 
 // The bound does not hold where buckets lie across blocks of a reduce-scatter that are not
 // neighbors in the vector.
@@ -107,60 +109,47 @@ bool has_feedback(const comm::Call& call) {
          call.plan.hook == nullptr;
 }
 
-// Of each block the step and the magnitude.
+// Where a bucket begins depends on the schedule. A bucket has no more elements than a block of
+// Format::bucket elements, so it lies within its element's block and the two beside it, and its
+// quantization step is at most that of all their values; so the bound that is checked is somewhat
+// wider.
+Blocks blocks_of(const comm::Call& call) {
+  return {call.count,
+          std::max<std::uint64_t>(1, kernels::bucket_elements(call.plan.format, call.count))};
+}
+
+double last_level(const comm::Call& call) {
+  return double((1 << call.plan.format.bits) - 1);
+}
+
+double quantization_step(const comm::Call& call, std::span<const float> values) {
+  const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
+  return (double(*greatest) - double(*least)) / last_level(call);
+}
+
+// Of each block the quantization step and the magnitude.
 std::size_t sums_of_blocks(const comm::Call& call) {
-  return 2 * Blocks(call).number;
+  return 2 * blocks_of(call).number();
 }
 
 void find_steps(const comm::Call& call, const float* in, double* sums) {
-  const Blocks blocks(call);
-  for (std::uint64_t block = 0; block < blocks.number; ++block)
-    sums[2 * block] = blocks.step_of(in, block, &sums[2 * block + 1]);
+  const Blocks blocks = blocks_of(call);
+  for (std::uint64_t block = 0; block < blocks.number(); ++block) {
+    *sums++ = quantization_step(call, blocks.around(in, block));
+    *sums++ = magnitude_of(blocks.around(in, block));
+  }
 }
 
 // Errors of the nodes make the range of their sum larger than that of the exact sum.
-void compare_elements(const comm::Call& call, const comm::Range& range, const double* sums,
-                      const float* exact, const float* result) {
-  const Blocks blocks(call);
+void compare_elements(const comm::Call& call, const Sums& of, const double* sums) {
+  const Blocks blocks = blocks_of(call);
   const double most = algorithm::most_steps(call.plan.format);
-  std::uint64_t found = 0;
-  for (std::uint64_t block = 0; block < blocks.number; ++block) {
-    double magnitude = 0;
-    const double own = blocks.step_of(exact, block, &magnitude);
-    const double bound = most * (sums[2 * block] * (1 + 2 * most / blocks.last_level) + own) +
-                         rounding_of(call, sums[2 * block + 1]);
-    find_beyond(call, range, block * blocks.length, blocks.end(block), bound, exact, result,
-                &found);
-  }
-  count_beyond(call, found);
+  compare_blocks(call, of, blocks, [&](std::uint64_t block) {
+    const double own = quantization_step(call, blocks.around(of.exact, block));
+    return most * (sums[2 * block] * (1 + 2 * most / last_level(call)) + own) +
+           rounding_of(call, sums[2 * block + 1]);
+  });
 }
-
-// Packed has buckets that begin at multiples of their length, and tiles that begin anywhere and
-// lie within a block of Format::bucket elements and the two beside it.
-struct Tiles {
-  explicit Tiles(const comm::Call& call)
-      : count(call.count),
-        length(call.plan.format.bucket),
-        number((count + length - 1) / length),
-        buckets(kernels::packed_buckets(count)) {}
-
-  double of_bucket(const float* values, std::uint64_t bucket) const {
-    const std::uint64_t first = bucket * kernels::kPackedBucket;
-    return magnitude_of(values + first, end_of(bucket) - first);
-  }
-  std::uint64_t end_of(std::uint64_t bucket) const {
-    return std::min(count, (bucket + 1) * kernels::kPackedBucket);
-  }
-  std::uint64_t block_of(std::uint64_t bucket) const {
-    return bucket * kernels::kPackedBucket / length;
-  }
-  double around(const float* values, std::uint64_t block) const {
-    const std::uint64_t first = block == 0 ? 0 : (block - 1) * length;
-    return magnitude_of(values + first, std::min(count, (block + 2) * length) - first);
-  }
-
-  const std::uint64_t count, length, number, buckets;
-};
 
 // Not of a reduce-scatter, where buckets begin with the block of each rank.
 bool is_packed(const comm::Call& call) {
@@ -168,42 +157,46 @@ bool is_packed(const comm::Call& call) {
          call.plan.hook == nullptr && call.plan.max_error == 0;
 }
 
+// Packed has buckets that begin at multiples of their length, and tiles that begin anywhere and
+// lie within a block of Format::bucket elements and the two beside it.
+Blocks buckets_of(const comm::Call& call) {
+  return {call.count, kernels::kPackedBucket};
+}
+Blocks tiles_of(const comm::Call& call) {
+  return {call.count, call.plan.format.bucket};
+}
+
 // Magnitudes: of each bucket, then of each block with those beside it.
 std::size_t sums_of_tiles(const comm::Call& call) {
-  const Tiles tiles(call);
-  return tiles.buckets + tiles.number;
+  return buckets_of(call).number() + tiles_of(call).number();
 }
 
 void find_magnitudes(const comm::Call& call, const float* in, double* sums) {
-  const Tiles tiles(call);
-  for (std::uint64_t bucket = 0; bucket < tiles.buckets; ++bucket)
-    sums[bucket] = tiles.of_bucket(in, bucket);
-  for (std::uint64_t block = 0; block < tiles.number; ++block)
-    sums[tiles.buckets + block] = tiles.around(in, block);
+  const Blocks buckets = buckets_of(call), tiles = tiles_of(call);
+  for (std::uint64_t bucket = 0; bucket < buckets.number(); ++bucket)
+    *sums++ = magnitude_of(buckets.of(in, bucket));
+  for (std::uint64_t tile = 0; tile < tiles.number(); ++tile)
+    *sums++ = magnitude_of(tiles.around(in, tile));
 }
 
 // The bound of an encoding is a concave function of degree 1 of the two magnitudes, so that for the
 // sums of the ranks' magnitudes it is at least the sum of the bounds of the nodes.
-void compare_buckets(const comm::Call& call, const comm::Range& range, const double* sums,
-                     const float* exact, const float* result) {
-  const Tiles tiles(call);
+void compare_buckets(const comm::Call& call, const Sums& of, const double* sums) {
+  const Blocks buckets = buckets_of(call), tiles = tiles_of(call);
   const auto most = [&](double bucket, double tile) {
     return algorithm::most_packed_error(call.plan.format, bucket, tile, call.plan.error_feedback);
   };
-  std::uint64_t found = 0;
-  std::vector<double> around(tiles.number);
-  for (std::uint64_t block = 0; block < tiles.number; ++block)
-    around[block] = tiles.around(exact, block);
-  for (std::uint64_t bucket = 0; bucket < tiles.buckets; ++bucket) {
-    const std::uint64_t block = tiles.block_of(bucket);
-    const double sent = sums[bucket], tile = sums[tiles.buckets + block];
+  std::vector<double> around(tiles.number());
+  for (std::uint64_t tile = 0; tile < tiles.number(); ++tile)
+    around[tile] = magnitude_of(tiles.around(of.exact, tile));
+  compare_blocks(call, of, buckets, [&](std::uint64_t bucket) {
+    const std::uint64_t at = bucket * buckets.length / tiles.length;
+    const double sent = sums[bucket], tile = sums[buckets.number() + at];
     const double of_nodes = most(sent, tile);
     const double of_sum =
-        most(tiles.of_bucket(exact, bucket) + of_nodes, around[block] + most(tile, tile));
-    find_beyond(call, range, bucket * kernels::kPackedBucket, tiles.end_of(bucket),
-                of_nodes + of_sum + rounding_of(call, sent), exact, result, &found);
-  }
-  count_beyond(call, found);
+        most(magnitude_of(buckets.of(of.exact, bucket)) + of_nodes, around[at] + most(tile, tile));
+    return of_nodes + of_sum + rounding_of(call, sent);
+  });
 }
 
 bool is_low_rank(const comm::Call& call) {
@@ -225,15 +218,14 @@ void find_norms(const comm::Call& call, const float* in, double* sums) {
 }
 
 // The products of matrices are rounded, and so are the columns of P.
-void compare_matrices(const comm::Call& call, const comm::Range&, const double* sums,
-                      const float* exact, const float* result) {
+void compare_matrices(const comm::Call& call, const Sums& of, const double* sums) {
   constexpr double kRounding = 1.001;
   const double most = kRounding * algorithm::most_norms(call.plan);
   std::uint64_t beyond = 0;
   for (const algorithm::Matrix& matrix : algorithm::matrices_of(call).low_rank) {
     double squares[2];
-    device::host().kernels()->compare(result + matrix.first, exact + matrix.first, matrix.count,
-                                      squares, nullptr);
+    device::host().kernels()->compare(of.result + matrix.first, of.exact + matrix.first,
+                                      matrix.count, squares, nullptr);
     const double error = std::sqrt(squares[0]), bound = most * *sums++;
     if (error <= bound || !std::isfinite(bound)) continue;
     if (beyond == 0)
@@ -347,7 +339,7 @@ Status AllreduceCall::verify_result(const comm::Call& call) {
   const float* result = nullptr;
   SLIMPI_TRY(find_result(call, result_count_, &result));
   const comm::Range range = result_range();
-  if (check != nullptr) check->compare(call, range, sums_of_check(call), exact, result);
+  if (check != nullptr) check->compare(call, {exact, result, range}, sums_of_check(call));
   if (range.count == 0) return Status::ok;
   const Deviation deviation =
       doubles
