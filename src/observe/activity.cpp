@@ -76,9 +76,6 @@ void start_activity() {
   if (file >= 0 && ftruncate(file, sizeof(ActivityFile)) == 0)
     memory = mmap(nullptr, sizeof(ActivityFile), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (file >= 0 && memory == MAP_FAILED) close(file);
-  if (memory == MAP_FAILED)
-    memory = mmap(nullptr, sizeof(ActivityFile), PROT_READ | PROT_WRITE,
-                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return;
   auto* const records = new (memory) ActivityFile;
   records->pid = getpid();

@@ -64,7 +64,7 @@ struct ActivityFile {
   std::array<Activity, kRecords> records;
 };
 
-// Makes the file. Where the kernel refuses, the records are in memory that only this process has.
+// Makes the file. Where the kernel refuses, the records are in memory of the calls.
 void start_activity();
 void set_activity_rank(int rank, int size);
 

@@ -4,14 +4,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
-#include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <mutex>
-#include <span>
+#include <set>
+#include <string>
 
-#include "base/hash.h"
 #include "base/status.h"
 
 namespace slimpi {
@@ -19,27 +18,6 @@ namespace slimpi {
 namespace {
 std::atomic<LogLevel> g_level{LogLevel::warn};
 std::atomic<int> g_rank{-1};
-
-constexpr std::size_t kMostText = 2 * FailureScope::kMost;  // bytes of a line with a failure
-
-// Whether no text with this hash was logged before. The table has no destructor, because the end of
-// the process logs, too. When it is full, texts that are not in it are logged each time.
-bool is_new(std::string_view text) {
-  static std::mutex mutex;
-  static std::array<std::uint64_t, 512> logged{};  // hashes; 0: free
-  Fnv1a hash;
-  hash.add(text);
-  const std::uint64_t key = hash.value() | 1;
-  const std::lock_guard lock(mutex);
-  for (std::size_t i = 0; i < logged.size(); ++i) {
-    std::uint64_t& entry = logged[(key / 2 + i) % logged.size()];
-    if (entry == key) return false;
-    if (entry != 0) continue;
-    entry = key;
-    return true;
-  }
-  return true;
-}
 
 constexpr const char* kLabels[] = {"error: ", "warning: ", "", "debug: "};  // by LogLevel
 
@@ -74,16 +52,17 @@ void log(LogLevel level, std::string_view text) {
 }
 
 void log_once(LogLevel level, std::string_view text) {
-  if (log_enabled(level) && is_new(text)) log(level, text);
+  if (!log_enabled(level)) return;
+  static std::mutex mutex;
+  static auto* const logged = new std::set<std::string, std::less<>>;  // the end logs, too
+  std::unique_lock lock(mutex);
+  const bool is_new = logged->emplace(text).second;
+  lock.unlock();
+  if (is_new) log(level, text);
 }
 
 void log_failure_once(LogLevel level, std::string_view text) {
-  char line[kMostText];
-  const std::size_t length = text.copy(line, kMostText / 2);
-  line[length] = ':';
-  line[length + 1] = ' ';
-  copy_failure_text(std::span(line).subspan(length + 2));
-  log_once(level, line);
+  log_once(level, std::string(text) + ": " + failure_text());
 }
 
 }  // namespace slimpi

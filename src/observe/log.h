@@ -31,8 +31,7 @@ inline void log_debug(std::string_view text) {
   log(LogLevel::debug, text);
 }
 
-// The same, but logs each text only once. Allocates nothing: what a rank logs before the ranks
-// agree must not keep it from agreeing.
+// The same, but logs each text only once.
 void log_once(LogLevel level, std::string_view text);
 
 // The same with ": " and the text of the thread's last failure behind the text.
