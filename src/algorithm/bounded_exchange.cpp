@@ -9,10 +9,10 @@
 
 #include "algorithm/codec_choice.h"
 #include "algorithm/hierarchical.h"
+#include "comm/call.h"
 #include "comm/communicator.h"
 #include "comm/kernel_result.h"
 #include "comm/stream_wait.h"
-#include "comm/used_codec.h"
 #include "inter/schedule.h"
 #include "intra/intra_node.h"
 

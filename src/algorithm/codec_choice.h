@@ -11,7 +11,7 @@
 #include <array>
 #include <cstdint>
 
-#include "comm/attachment.h"
+#include "comm/communicator.h"
 #include "kernels/format.h"
 
 namespace slimpi::algorithm {

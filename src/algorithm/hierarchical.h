@@ -46,7 +46,7 @@ Status reserve_messages(const comm::Call& call, std::size_t bytes);
 
 // Sums in that frame, by a schedule between nodes. A reduce-scatter is the first phase alone: every
 // node's sum is encoded once, and the blocks of ranks that own no shard go to them inside the node.
-// comm/scatter.h says which rank makes which sum.
+// comm::Scatter says which rank makes which sum.
 Status run_hierarchical(comm::Call& call);
 
 // Reserves the scratch memory that run_hierarchical needs for the call's plan and count.

@@ -7,9 +7,9 @@
 
 #include "algorithm/hierarchical.h"
 #include "algorithm/residual_limit.h"
+#include "comm/call.h"
 #include "comm/communicator.h"
 #include "comm/stream_wait.h"
-#include "comm/used_codec.h"
 
 namespace slimpi::algorithm {
 

@@ -19,6 +19,12 @@ class Fnv1a {
   std::uint64_t value_ = 14695981039346656037ull;
 };
 
+inline std::uint64_t text_hash(std::string_view text) {
+  Fnv1a hash;
+  hash.add(text);
+  return hash.value();
+}
+
 // Number `index` of the sequence splitmix64 that begins with `seed`.
 constexpr std::uint64_t splitmix64(std::uint64_t seed, std::uint64_t index) {
   std::uint64_t z = seed + (index + 1) * 0x9e3779b97f4a7c15ull;

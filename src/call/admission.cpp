@@ -280,7 +280,7 @@ namespace {
     return {raised ? Outcome::finished(*raised) : bypassed};
   }
   if (!runtime->option_error.empty()) runtime->end_job(comm);
-  if (!has_peers(*communicator)) return {bypass_for(BypassReason::comm)};
+  if (!communicator->has_peers()) return {bypass_for(BypassReason::comm)};
   if (!named) {
     communicator->refuse_type(type);
     return {bypass(*runtime, BypassReason::datatype)};

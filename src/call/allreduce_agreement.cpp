@@ -100,11 +100,11 @@ Status AllreduceCall::agree(comm::Call& call, std::optional<BypassReason>* bypas
     states.realign(*call.state, number);
     SLIMPI_TRY(compare(call, &agreement));
     if (!agreement.alike())
-      return communicator_.describe_disagreement("the state of a buffer",
-                                                 std::to_string(call.state->number),
-                                                 "number " + std::to_string(call.state->number),
-                                                 "all ranks make the same calls in one order, and "
-                                                 "say the same name by slimpi_describe_next");
+      return communicator_.exchange().describe_disagreement(
+          "the state of a buffer", std::to_string(call.state->number),
+          "number " + std::to_string(call.state->number),
+          "all ranks make the same calls in one order, and "
+          "say the same name by slimpi_describe_next");
   }
   if (call.state != nullptr && call.state->calls < plan_.start) {
     ++call.state->calls;
@@ -143,7 +143,7 @@ Status AllreduceCall::name_shapes() {
   for (const auto& [rows, columns] : plan_.matrices)
     text += (text.empty() ? "" : "+") + std::to_string(rows) + "x" + std::to_string(columns);
   if (text.empty()) text = std::to_string(shape.rows) + "x" + std::to_string(shape.columns);
-  return communicator_.describe_disagreement(
+  return communicator_.exchange().describe_disagreement(
       "the shape of buffers of " + std::to_string(count_) + " floats", text, text,
       "call slimpi_describe_next with the same matrices at the same point on all ranks");
 }

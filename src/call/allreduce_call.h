@@ -7,7 +7,7 @@
 
 #include "call/entry.h"
 #include "call/runtime.h"
-#include "comm/call_scratch.h"
+#include "comm/memory.h"
 
 namespace slimpi::call {
 

@@ -30,7 +30,7 @@ std::optional<Outcome> measure(Allreduce& call) {
   std::optional<int> raised;
   comm::Communicator* const communicator = runtime->find(call.comm, &raised);
   if (raised) return Outcome::finished(*raised);
-  if (communicator == nullptr || communicator->intercommunicator())
+  if (communicator == nullptr || !communicator->has_peers())
     return bypass(*runtime, BypassReason::comm);
   count_blocks(call, communicator->rank(), communicator->size());
   return std::nullopt;
@@ -62,7 +62,7 @@ Status agree_on_blocks(comm::Communicator& communicator, const Allreduce& reques
   std::uint64_t words[] = {digest.value(), ~digest.value()};
   SLIMPI_TRY(communicator.exchange().all_max(words));
   if (words[0] == ~words[1]) return Status::ok;
-  return communicator.describe_disagreement(
+  return communicator.exchange().describe_disagreement(
       "recvcounts of MPI_Reduce_scatter", std::to_string(digest.value()),
       describe_counts(request.blocks, communicator.size()), "all ranks must pass the same counts");
 }

@@ -76,7 +76,7 @@ Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator,
 bool takes_nonblocking(Runtime& runtime, comm::Communicator& communicator) {
   if (communicator.unusable()) return false;
   // In its fiber the first one finds out more, at different times on the ranks.
-  if (communicator.has_begun()) return true;
+  if (communicator.nonblocking.any()) return true;
   if (communicator.connected()) return communicator.threaded();
   if (has_threads(runtime) && mpi::can_make_internal_in_fiber()) return true;
   communicator.refuse_to_meet();
@@ -115,7 +115,8 @@ Outcome begin_held(const Admission& admitted, const Allreduce& request,
   }
   if (!takes_nonblocking(runtime, communicator))
     return bypass(runtime, BypassReason::nonblocking, communicator, request);
-  if (communicator.decides(communicator.begin_nonblocking())) {
+  const std::uint64_t number = communicator.nonblocking.begin();
+  if (communicator.agreed() && communicator.nonblocking.began_agreed(number)) {
     const algorithm::Decision& decision =
         communicator.attachment<PreparedCalls>().find(request).decision;
     if (!decision.take) {
@@ -136,7 +137,7 @@ Outcome begin(const Allreduce& request, void* handle) {
     const HoldFibers held;
     const Admission admitted = admit(request, Way::nonblocking);
     if (admitted.communicator == nullptr) return admitted.outcome;
-    if (!admitted.communicator->comparing_sums())
+    if (!admitted.communicator->nonblocking.comparing())
       return begin_held(admitted, request, std::move(tensor), handle);
   }
 }

@@ -15,6 +15,7 @@
 #include "call/element_type.h"
 #include "call/estimate.h"
 #include "call/nonblocking.h"
+#include "mpi/internal_comm.h"
 #include "observe/activity.h"
 #include "observe/log.h"
 
@@ -99,11 +100,34 @@ Status compare_counts(comm::Communicator& communicator, const Allreduce& request
   return communicator.exchange().all_true(&same);
 }
 
+// A number and a channel for a sum, which no other of this process has; the same on all ranks.
+// *channel is -1 where some rank has no free one. Collective.
+Status find_channel(comm::Exchange& exchange, int* number, int* channel) {
+  const comm::InternalComm& internal = *exchange.internal();
+  std::uint64_t words[] = {std::uint64_t(mpi::next_number()), 0};
+  for (int proposed = 1;; proposed = *channel + 1) {
+    proposed = internal.free_channel(proposed);
+    // The largest word wins, so that a rank without a free channel ends the search.
+    words[1] = std::uint64_t(proposed < 0 ? internal.channels() : proposed);
+    SLIMPI_TRY(exchange.all_max(words));
+    *channel = int(words[1]);
+    if (*channel == internal.channels()) *channel = -1;
+    bool all = *channel < 0 || *channel == internal.free_channel(*channel);
+    SLIMPI_TRY(exchange.all_true(&all));
+    if (all) break;
+  }
+  // As those of another communicator have, sums of a channel have a number of their own.
+  *number = int(words[0]);
+  mpi::use_number(*number);
+  return Status::ok;
+}
+
 // Makes the request of a sum that all ranks take.
 Outcome make(Runtime& runtime, comm::Communicator& communicator, const PreparedCall& prepared,
              const Allreduce& request, std::optional<DescribedTensor> tensor, void* handle) {
   int number = 0, channel = 0;
-  if (const Status status = communicator.new_channel(&number, &channel); status != Status::ok)
+  if (const Status status = find_channel(communicator.exchange(), &number, &channel);
+      status != Status::ok)
     return Outcome::finished(fail_call(runtime, communicator, status));
   if (channel < 0) {
     if (communicator.rank() == 0)

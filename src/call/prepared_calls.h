@@ -12,7 +12,7 @@
 
 #include "algorithm/policy.h"
 #include "call/entry.h"
-#include "comm/attachment.h"
+#include "comm/communicator.h"
 
 namespace slimpi::call {
 

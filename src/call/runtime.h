@@ -151,12 +151,6 @@ class Runtime {
   comm::Communicator* report_owner_ = nullptr;
 };
 
-// Whether slimpi may make sums on it.
-inline bool has_peers(const comm::Communicator& communicator) {
-  return !communicator.intercommunicator() && communicator.size() > 1 &&
-         !communicator.spans_other_world;
-}
-
 // What a call of the communicator is named by, while its thread is in it.
 inline ActiveCall::Subject subject(const comm::Communicator& communicator,
                                    const Allreduce& request) {

@@ -17,7 +17,7 @@
 #include "call/estimate.h"
 #include "call/nonblocking.h"
 #include "call/runtime.h"
-#include "comm/used_codec.h"
+#include "comm/call.h"
 #include "comm/waiter.h"
 #include "mpi/internal_comm.h"
 #include "observe/log.h"

@@ -6,6 +6,7 @@
 
 #include "base/exceptions.h"
 #include "comm/communicator.h"
+#include "observe/log.h"
 
 namespace slimpi::comm {
 
@@ -144,12 +145,13 @@ Status Autotuners::find(Communicator& communicator, int among, std::size_t size_
   const std::pair key(among, size_class);
   auto known = made_.find(key);
   if (known == made_.end()) {
-    bool all = false;
-    SLIMPI_TRY(communicator.agree_on_made(caught([&] {
-                                            auto made = std::make_unique<Autotuner>(candidates);
-                                            known = made_.emplace(key, std::move(made)).first;
-                                          }),
-                                          &all));
+    const Status here = caught([&] {
+      auto made = std::make_unique<Autotuner>(candidates);
+      known = made_.emplace(key, std::move(made)).first;
+    });
+    if (here != Status::ok) log_failure_once(LogLevel::warn, "some sums go to MPI on all ranks");
+    bool all = here == Status::ok;
+    SLIMPI_TRY(communicator.exchange().all_true(&all));
     // On all ranks, so that the next call is collective again.
     if (!all) made_.erase(key);
     *found = all ? known->second.get() : nullptr;

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "comm/attachment.h"
+#include "comm/communicator.h"
 
 namespace slimpi::comm {
 

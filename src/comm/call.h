@@ -2,14 +2,17 @@
 // One sum of slimpi: the plan that policy made for it, and the call itself.
 #pragma once
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "base/described_tensor.h"
-#include "comm/call_scratch.h"
+#include "comm/memory.h"
 #include "comm/node_layout.h"
-#include "comm/scatter.h"
 #include "device/device.h"
+#include "kernels/format.h"
 #include "observe/statistics.h"
 #include "options/config.h"
 
@@ -92,6 +95,30 @@ struct Call {
 inline Call with_plan(const Call& call, const Plan& plan) {
   return {call.communicator, call.scratch,  plan,        call.in,     call.out,
           call.count,        call.location, call.stream, call.number, call.state};
+}
+
+// What encoded the values of a compressed call, for the statistics and the report: 1 to 16 bits,
+// the value codecs of kernels/codecs.h, packed, two thin factors, or a hook.
+constexpr std::size_t kQuantizedKeys = kernels::kMostBits,
+                      kValueKeys = std::size(kernels::kValueCodecs);
+constexpr UsedCodec kPackedCodec{kQuantizedKeys + kValueKeys},
+    kLowRankCodec{kQuantizedKeys + kValueKeys + 1}, kHookCodec{kQuantizedKeys + kValueKeys + 2};
+static_assert(std::size_t(kHookCodec) < kMostCodecs, "raise kMostCodecs of observe/statistics.h");
+
+inline UsedCodec used_codec(const kernels::Format& format) {
+  if (format.codec == kernels::Codec::quantized) return UsedCodec(format.bits - 1);
+  if (format.codec == kernels::Codec::packed) return kPackedCodec;
+  return UsedCodec(kQuantizedKeys +
+                   std::size_t(&kernels::row_of(format.codec) - kernels::kValueCodecs));
+}
+
+// In the order of UsedCodec: the keys of the report.
+inline std::vector<std::string> used_codec_names() {
+  std::vector<std::string> names;
+  for (std::size_t bits = 1; bits <= kQuantizedKeys; ++bits) names.push_back(std::to_string(bits));
+  for (const kernels::CodecRow& row : kernels::kValueCodecs) names.emplace_back(row.name);
+  for (const char* const name : {"packed", "low_rank", "hook"}) names.emplace_back(name);
+  return names;
 }
 
 }  // namespace slimpi::comm

@@ -1,12 +1,69 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "comm/communicator.h"
 
+#include <algorithm>
+#include <cassert>
+#include <iterator>
+
 #include "base/fiber.h"
-#include "comm/call_scratch.h"
+#include "base/hash.h"
+#include "comm/memory.h"
 #include "comm/waiter.h"
+#include "device/foreign.h"
 #include "observe/log.h"
 
 namespace slimpi::comm {
+
+namespace {
+
+constexpr struct {
+  Life from, to;
+} kTransitions[] = {
+    {Life::fresh, Life::refused},       // refuse_to_meet()
+    {Life::fresh, Life::connecting},    // the first sum
+    {Life::refused, Life::connecting},  // the first blocking one after nonblocking ones
+    {Life::connecting, Life::connected},
+    {Life::connecting, Life::unusable},  // MPI could not make it
+    {Life::connecting, Life::failed},    // some rank does not meet, or in a fiber
+    {Life::connected, Life::agreed},
+    {Life::agreed, Life::connected},    // MPI_Comm_set_info
+    {Life::agreed, Life::laid_out},     // the first sum that policy takes
+    {Life::agreed, Life::unusable},     // MPI has no context id left
+    {Life::laid_out, Life::outdated},   // MPI_Comm_set_info
+    {Life::outdated, Life::laid_out},   // no option has changed
+    {Life::outdated, Life::connected},  // some has, on some rank
+};
+
+// One item that must be equal on all ranks: the value that is compared, and its text as written.
+struct Entry {
+  std::string name, value, text;
+};
+
+std::vector<Entry> entries_to_agree(const Config& config, const std::string& rules) {
+  constexpr const char* kVersion = SLIMPI_PACKAGE_VERSION;
+  // First, because ranks with another version may have other rows.
+  std::vector<Entry> entries = {{"the version of slimpi", kVersion, kVersion}};
+  const auto& rows = option_rows();
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (rows[i].scope == Scope::agree || rows[i].scope == Scope::job) {
+      // The case of letters counts in paths and in rules (below), and in nothing else.
+      const std::string& text = config.given[i].text;
+      const std::string published = text.find(":/") != text.npos ? text : lower_case(text);
+      entries.push_back({rows[i].variable, config.value_text(Option(i)),
+                         published.empty() ? "(unset)" : published});
+    }
+  entries.push_back({"SLIMPI_RULES", rules, rules.empty() ? "(no rule)" : rules});
+  return entries;
+}
+
+}  // namespace
+
+void Communicator::enter(Life life) {
+  assert(std::any_of(std::begin(kTransitions), std::end(kTransitions), [&](const auto& each) {
+    return each.from == life_.load() && each.to == life;
+  }));
+  life_.store(life, std::memory_order_release);
+}
 
 // Not collective, and sends nothing: ranks make it at their own first call, at different times.
 Communicator::Communicator(const mpi::Api& api, Statistics& statistics, const Config& config,
@@ -29,11 +86,10 @@ Communicator::Communicator(const Communicator& parent, int number, int channel)
       rank_(parent.rank_),
       size_(parent.size_),
       number_(number),
-      agreed_(true),
-      laid_out_(true),
+      name_(parent.name_),
+      life_(Life::laid_out),
       foreign_possible_(parent.foreign_possible_),
       threaded_(parent.threaded_),
-      name_(parent.name_),
       layout_(parent.layout_),
       exchange_(parent.api_, parent.statistics_) {
   CallScratchPool::instance().add_user();
@@ -77,36 +133,85 @@ Status Communicator::make_internal_comm() {
     return wait_for_ranks(request, arrivals);
   };
   const bool in_fiber = Fiber::inside();
-  (in_fiber ? failed_ : unusable_) = true;
+  enter(Life::connecting);
   mpi::Comm made = mpi::abi.comm_null;
   const Status status = mpi::make_internal(api_, user_, wait, in_fiber, &made, &number_, &refusal_);
+  if (status == Status::ok) {
+    exchange_.open(std::make_shared<InternalComm>(api_, made), 0, number_);
+    enter(Life::connected);
+    return Status::ok;
+  }
   // The others are not in the sum, or have not left it to MPI.
-  if (status == Status::disagreement || status == Status::absent) failed_ = true, unusable_ = false;
-  SLIMPI_TRY(status);
-  unusable_ = failed_ = false;
-  exchange_.open(std::make_shared<InternalComm>(api_, made), 0, number_);
+  const bool apart = status == Status::disagreement || status == Status::absent;
+  enter(in_fiber || apart ? Life::failed : Life::unusable);
+  return status;
+}
+
+// Before the first sum of a communicator its ranks compare their options, and name the first one
+// that differs. Every rank makes the same steps here, whatever its own values are.
+Status Communicator::agree(const std::string& rules) {
+  if (!connected()) SLIMPI_TRY(make_internal_comm());
+
+  // Reduces the maximum of each hash and of its complement. All ranks have the same value exactly
+  // if the two maxima are complements of each other.
+  const std::vector<Entry> entries = entries_to_agree(config_, rules);
+  std::vector<std::uint64_t> sums;
+  for (const Entry& entry : entries) {
+    sums.push_back(text_hash(entry.value));
+    sums.push_back(~text_hash(entry.value));
+  }
+  // Travel with the options, which saves a reduction of their own.
+  sums.push_back(changed_ ? 1 : 0);
+  int level = 0;
+  const bool threaded =
+      api_.Query_thread(&level) == mpi::kSuccess && level == mpi::abi.thread_multiple;
+  sums.push_back(threaded ? 0 : 1);
+  sums.push_back(device::foreign_possible() ? 1 : 0);
+  SLIMPI_TRY(exchange_.all_max(sums));
+  foreign_possible_ = sums.back() != 0;
+  threaded_ = sums[sums.size() - 2] == 0;
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    if (sums[2 * i] != ~sums[2 * i + 1])
+      return exchange_.describe_disagreement(entries[i].name, entries[i].value, entries[i].text,
+                                             "start all ranks with the same value");
+  // A change on one rank that leads to the values of the others is a change on all of them.
+  if (sums[2 * entries.size()] != 0) start_anew();
+  exchange_.set_timeout(std::chrono::seconds(config_.timeout.value_or(0)));
+  SLIMPI_TRY(nonblocking.compare(exchange_));
+  enter(is_in(Life::outdated) ? Life::laid_out : Life::agreed);
   return Status::ok;
 }
 
-// Sums of a channel have their own number, as those of another communicator have.
-Status Communicator::new_channel(int* number, int* channel) {
-  std::uint64_t words[] = {std::uint64_t(mpi::next_number()), 0};
-  for (int proposed = 1;;) {
-    proposed = exchange_.internal()->free_channel(proposed);
-    // The largest word wins, so that a rank without a free channel ends the search.
-    words[1] =
-        proposed < 0 ? std::uint64_t(exchange_.internal()->channels()) : std::uint64_t(proposed);
-    SLIMPI_TRY(exchange_.all_max(words));
-    *channel = int(words[1]);
-    if (*channel == exchange_.internal()->channels()) *channel = -1;
-    bool all = *channel < 0 || *channel == exchange_.internal()->free_channel(*channel);
-    SLIMPI_TRY(exchange_.all_true(&all));
-    if (all) break;
-    proposed = *channel + 1;
-  }
-  *number = int(words[0]);
-  mpi::use_number(*number);
-  return Status::ok;
+Status NonblockingSums::compare(Exchange& exchange) {
+  comparing_.store(true, std::memory_order_release);
+  std::uint64_t last = begun_;
+  const Status status = exchange.all_max({&last, 1});
+  undecided_ = last;
+  comparing_.store(false, std::memory_order_release);
+  return status;
+}
+
+void Communicator::compare_options_again() {
+  if (is_in(Life::agreed)) enter(Life::connected);
+  if (is_in(Life::laid_out)) enter(Life::outdated);
+}
+
+void Communicator::give_up() {
+  if (connected())
+    exchange_.internal()->failed = true;
+  else if (!is_in(Life::failed))
+    enter(Life::failed);
+}
+
+ActiveCall::Subject Communicator::subject(std::uint64_t count, std::string_view tensor) const {
+  return {std::uint64_t(number_),
+          name_,
+          rank_,
+          size_,
+          taken,
+          count,
+          exchange_.trace().first_world_rank(),
+          tensor};
 }
 
 void Communicator::send_refusal(mpi::Refusal refusal) {
@@ -115,11 +220,14 @@ void Communicator::send_refusal(mpi::Refusal refusal) {
 }
 
 void Communicator::refuse_to_meet() {
-  if (!std::exchange(refused_, true)) send_refusal(mpi::Refusal::single_threaded);
+  if (!is_in(Life::fresh)) return;
+  enter(Life::refused);
+  send_refusal(mpi::Refusal::single_threaded);
 }
 
 void Communicator::refuse_type(ElementType type) {
-  if (begun_ != 0 || connected() || unusable_ || failed_ || refused_types_.has(type)) return;
+  if (nonblocking.any() || connected() || unusable() || failed() || refused_types_.has(type))
+    return;
   refused_types_.add(type);
   send_refusal(mpi::Refusal::other_types);
 }
@@ -161,17 +269,11 @@ void Communicator::abandon() {
 // collective. The internal communicator, streams and attached memory stay; an attachment drops what
 // it derived from the options itself.
 void Communicator::start_anew() {
-  changed_ = laid_out_ = false;
+  changed_ = false;
+  if (is_in(Life::outdated)) enter(Life::connected);
   group_.clear();
   states.drop_all();
   for (const auto& [key, attached] : attachments_) attached->options_changed();
-}
-
-const InterNodeGroup& Communicator::inter_node_group(Hierarchy hierarchy) {
-  // One for each hierarchy at most. A reference is valid until the options change.
-  const auto found = group_.find(hierarchy);
-  if (found != group_.end()) return found->second;
-  return group_.emplace(hierarchy, make_inter_node_group(layout_, hierarchy)).first->second;
 }
 
 Status Communicator::stream_for(const device::Location& location, device::Stream** stream,
@@ -184,12 +286,6 @@ Status Communicator::stream_for(const device::Location& location, device::Stream
   if (known == nullptr) SLIMPI_TRY(device.open_stream(location, &known));
   *stream = known;
   return Status::ok;
-}
-
-Status Communicator::agree_on_made(Status here, bool* all) {
-  if (here != Status::ok) log_failure_once(LogLevel::warn, "some sums go to MPI on all ranks");
-  *all = here == Status::ok;
-  return exchange_.all_true(all);
 }
 
 }  // namespace slimpi::comm

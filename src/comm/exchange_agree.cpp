@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <string>
 
+#include "base/hash.h"
 #include "comm/exchange.h"
 #include "comm/waiter.h"
 #include "mpi/internal_comm.h"
@@ -191,6 +193,24 @@ Status Exchange::publish_disagreement(Status status) {
   std::array<std::uint64_t, kAgreed> published{};
   SLIMPI_TRY(spread_maxima(published));
   return fail(status, text);
+}
+
+// Two texts are shared: that of rank 0, and that of the first rank with another value.
+Status Exchange::describe_disagreement(const std::string& name, const std::string& value,
+                                       const std::string& text, const std::string& remedy) {
+  const std::uint64_t own = text_hash(value) >> 1;
+  std::uint64_t of_first = rank_ == 0 ? own : 0;
+  SLIMPI_TRY(all_max({&of_first, 1}));
+  std::uint64_t differs = own == of_first ? 0 : std::uint64_t(size_ - rank_);
+  SLIMPI_TRY(all_max({&differs, 1}));
+  const int other = size_ - int(std::max<std::uint64_t>(differs, 1));
+  char texts[2][120] = {};
+  if (rank_ == 0 || rank_ == other) text.copy(texts[rank_ == 0 ? 0 : 1], sizeof texts[0] - 1);
+  SLIMPI_TRY(share_texts({texts[0], sizeof texts}));
+  return publish_disagreement(fail(
+      Status::disagreement, name + " differs between the ranks of a communicator: " + texts[0] +
+                                " on rank 0, " + texts[1] + " on rank " + std::to_string(other) +
+                                "; " + remedy));
 }
 
 // Up a binomial tree to rank 0, which adds in a fixed order, and down again. So all ranks get the

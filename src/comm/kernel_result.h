@@ -4,6 +4,7 @@
 #pragma once
 #include "comm/call.h"
 #include "comm/communicator.h"
+#include "comm/stream_wait.h"
 
 namespace slimpi::comm {
 
@@ -49,8 +50,23 @@ class KernelResult {
 // *found: whether any absolute value of the `count` floats in `data`, at the location, is above the
 // limit; NaN is. Waits for the location's stream. Not collective. Does not run out of memory
 // after reserve_find_beyond() of the call and the location.
-Status find_beyond(const Call& call, const device::Location& location, const float* data,
-                   std::uint64_t count, float limit, bool* found);
-Status reserve_find_beyond(const Call& call, const device::Location& location);
+inline Status find_beyond(const Call& call, const device::Location& location, const float* data,
+                          std::uint64_t count, float limit, bool* found) {
+  const device::Device& device = *location.device;
+  device::Stream* stream = nullptr;
+  SLIMPI_TRY(call.communicator.stream_for(location, &stream));
+  KernelResult<int> flag;
+  SLIMPI_TRY(flag.open(call, location));
+  device.kernels()->find_beyond(data, limit, count, flag.found(), stream);
+  SLIMPI_TRY(flag.fetch(stream));
+  // The caller decides by *found before it queues anything else.
+  SLIMPI_TRY(synchronize({device, stream}));
+  *found = *flag.copy() != 0;
+  return Status::ok;
+}
+
+inline Status reserve_find_beyond(const Call& call, const device::Location& location) {
+  return KernelResult<int>::reserve(call, location);
+}
 
 }  // namespace slimpi::comm

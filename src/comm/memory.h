@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory that outlives a call. It is owned, and grows but never shrinks. There is one block for
-// each location and place that it was ever reserved on, so that a program which alternates between
-// devices allocates nothing new.
+// Memory that outlives a call, and the sets of it that calls use in turn.
 #pragma once
+#include <array>
 #include <cstddef>
+#include <memory>
+#include <memory_resource>
+#include <mutex>
 #include <vector>
 
 #include "device/device.h"
@@ -14,6 +16,8 @@ namespace slimpi::comm {
 // The kind of memory under which the report counts it.
 enum class Held { scratch, state };
 
+// Owned memory that grows but never shrinks. There is one block for each location and place that it
+// was ever reserved on, so that a program which alternates between devices allocates nothing new.
 class Memory {
  public:
   Memory() = default;
@@ -47,6 +51,145 @@ class Memory {
   static void free(const Block& block);
 
   std::vector<Block> blocks_;  // the one reserved last comes first
+};
+
+// Scratch memory of calls. A process has as many sets as it ever had calls at the same time,
+// whatever the number of communicators. A call takes one set, owns it alone until it ends, and
+// gives it back.
+
+// Memory for the small objects and lists of one call. What is freed is kept, by powers of two, for
+// the next object of that size, so a call like the one before allocates nothing. Not the
+// standard's pools: those of GCC 12 crash at the first allocation after one that had no memory.
+// Used by one thread at a time. Objects must be gone before the pool.
+class ObjectPool : public std::pmr::memory_resource {
+ public:
+  ObjectPool() = default;
+  ~ObjectPool() override;
+  ObjectPool(const ObjectPool&) = delete;
+  ObjectPool& operator=(const ObjectPool&) = delete;
+
+ private:
+  // A free block begins with the address of the next one of its size.
+  struct Free {
+    Free* next;
+  };
+  static constexpr std::size_t kLeast = 32;  // bytes of the smallest block
+
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override;
+  void do_deallocate(void* memory, std::size_t bytes, std::size_t alignment) override;
+  bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
+
+  std::array<Free*, 64> free_{};  // by the logarithm of the size
+};
+
+// Scratch memory as one user sees it. It owns nothing.
+template <typename T>
+class ScratchView {
+ public:
+  explicit ScratchView(Memory& memory) : memory_(memory) {}
+
+  // As Memory::reserve, for `count` elements.
+  Status reserve(const device::Location& location, device::Place place, std::size_t count,
+                 Statistics& statistics) const {
+    return memory_.reserve(location, place, count * sizeof(T), statistics);
+  }
+  T* data() const { return reinterpret_cast<T*>(memory_.data()); }
+
+ private:
+  Memory& memory_;
+};
+
+// One set of scratch memory. Each memory has the size that the last call reserved; its contents do
+// not outlive the call.
+class CallScratch {
+ public:
+  // The views of these groups share memory, because their users take turns: a call makes the sum
+  // inside the node, then the exchange between nodes, then the share inside the node, and no part
+  // leaves anything in scratch for the next one. Each user reserves what it needs before the first
+  // part begins; the memory has the size of the largest.
+
+  // Message buffers near the program's buffers.
+  ScratchView<std::byte> exchange_messages() { return ScratchView<std::byte>(near_); }
+  ScratchView<std::byte> node_messages() { return ScratchView<std::byte>(near_); }
+  // Values of other ranks of the node that kernels cannot read where they are.
+  ScratchView<float> node_addends() { return ScratchView<float>(near_); }
+
+  // The same messages in host memory, where the device is staged.
+  ScratchView<std::byte> exchange_staging() { return ScratchView<std::byte>(staging_); }
+  ScratchView<std::byte> node_staging() { return ScratchView<std::byte>(staging_); }
+  // The whole vector, for an algorithm that has no kernels on its device. All parts of the call
+  // then run on this copy, in host memory, where they need no staging.
+  ScratchView<float> host_copy() { return ScratchView<float>(staging_); }
+
+  // Partial sums: of more addends than a kernel takes, and of the pairwise sums inside a node.
+  ScratchView<float> exchange_partial() { return ScratchView<float>(sums_); }
+  ScratchView<float> node_partial() { return ScratchView<float>(sums_); }
+  // Segments before they are encoded and after they are decoded; hook_algorithm.cpp.
+  ScratchView<float> hook_segments() { return ScratchView<float>(sums_); }
+
+  // What a kernel found, and its copy for the host; kernel_result.h.
+  template <typename T>
+  ScratchView<T> kernel_result() {
+    return ScratchView<T>(found_);
+  }
+  template <typename T>
+  ScratchView<T> kernel_result_copy() {
+    return ScratchView<T>(found_copy_);
+  }
+
+  // One user each:
+  Memory kept, check;              // for SLIMPI_MAX_ERROR; bounded_exchange.cpp
+  Memory floats;                   // the copy of doubles; call/allreduce_call.cpp
+  Memory colocated;                // the input of a reduce-scatter, near its output; the same file
+  Memory ordered;                  // the blocks in the exchange's order; hierarchical.cpp
+  Memory exact, result;            // on the host, for SLIMPI_VERIFY; verification.cpp
+  Memory factors, device_factors;  // of the low-rank algorithm
+  ObjectPool objects;              // for lists that live no longer than the call
+
+ private:
+  Memory near_, staging_, sums_, found_, found_copy_;
+};
+
+class CallScratchPool {
+ public:
+  // The pool of the process. It is never destroyed, because exit handlers may still call MPI after
+  // static objects are destroyed.
+  static CallScratchPool& instance();
+
+  // The set that was given back last, or a new one. Throws std::bad_alloc.
+  std::unique_ptr<CallScratch> take();
+  void release(std::unique_ptr<CallScratch> set);
+
+  // Counts the communicators that may make calls. With none left, the pool frees its memory.
+  void add_user();
+  void remove_user();
+
+ private:
+  std::mutex mutex_;  // guards all below
+  std::vector<std::unique_ptr<CallScratch>> free_;
+  int users_ = 0;
+};
+
+// Holds one set for the duration of one call.
+class CallScratchLease {
+ public:
+  CallScratchLease() = default;
+  ~CallScratchLease() {
+    if (set_ != nullptr) CallScratchPool::instance().release(std::move(set_));
+  }
+  CallScratchLease(const CallScratchLease&) = delete;
+  CallScratchLease& operator=(const CallScratchLease&) = delete;
+
+  // Leaves the memory to MPI, for good.
+  void leave() { (void)set_.release(); }
+
+  CallScratch* take() {
+    if (set_ == nullptr) set_ = CallScratchPool::instance().take();
+    return set_.get();
+  }
+
+ private:
+  std::unique_ptr<CallScratch> set_;
 };
 
 }  // namespace slimpi::comm

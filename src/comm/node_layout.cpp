@@ -3,8 +3,13 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
+#include <utility>
 
 #include "base/fiber.h"
+#include "comm/communicator.h"
+#include "observe/log.h"
+#include "topology/topology.h"
 
 namespace slimpi::comm {
 
@@ -69,8 +74,11 @@ Status find_lowest_here(const mpi::Api& api, mpi::Comm comm, int* lowest) {
   if (code == mpi::kSuccess) return Status::ok;
   return fail(Status::mpi, "finding the ranks of this machine: " + mpi::error_text(api, code));
 }
-}  // namespace
 
+// Finds a key of this rank's node, equal on the ranks of one node and nowhere else. With
+// ranks_per_node = k, every k consecutive ranks of MPI_COMM_WORLD are one node (of `comm` if
+// MPI_COMM_WORLD does not exist). With 0, the ranks that can share memory are one node:
+// MPI_Comm_split_type decides, which is collective over `comm` and blocks.
 Status find_node_key(const mpi::Api& api, mpi::Comm comm, std::uint64_t ranks_per_node,
                      std::uint64_t* key) {
   int rank = 0;
@@ -85,6 +93,7 @@ Status find_node_key(const mpi::Api& api, mpi::Comm comm, std::uint64_t ranks_pe
   return Status::ok;
 }
 
+// The layout for these keys, one for each rank.
 NodeLayout make_node_layout(int rank, std::span<const std::uint64_t> keys) {
   NodeLayout layout;
   layout.rank = rank;
@@ -130,6 +139,122 @@ InterNodeGroup make_inter_node_group(const NodeLayout& layout, Hierarchy hierarc
     group.peers.push_back(
         layout.ranks_of[std::size_t(node)][std::size_t(first_owner(node) + group.shard_index)]);
   return group;
+}
+
+// The distance of the buffer's GPU from a NIC. hwloc is slow to start, so only programs
+// with device buffers use it.
+topology::Distance distance_of(const void* buffer) {
+  char bus_id[32] = "";
+  if (buffer == nullptr) return topology::Distance::unknown;
+  const device::Location location = device::locate(buffer);
+  const device::Device& device = *location.device;
+  if (device.bus_id == nullptr || device.bus_id(location, bus_id, sizeof bus_id) != Status::ok)
+    return topology::Distance::unknown;
+  topology::Topology machine;
+  if (topology::load(machine) != Status::ok) return topology::Distance::unknown;
+  return topology::distance_to_nic(machine, bus_id);
+}
+
+}  // namespace
+
+// Every rank fills in one word and gets those of all, so all choose the same leaders.
+Status Communicator::choose_leaders(const void* buffer) {
+  const auto distance = distance_of(buffer);
+  std::vector<std::uint64_t> all(std::size_t(size_), 0);
+  all[std::size_t(rank_)] = std::uint64_t(distance);
+  SLIMPI_TRY(exchange_.all_max(all));
+  for (std::size_t node = 0; node < layout_.ranks_of.size(); ++node) {
+    const std::vector<int>& ranks = layout_.ranks_of[node];
+    const auto nearest = std::min_element(ranks.begin(), ranks.end(), [&](int a, int b) {
+      return all[std::size_t(a)] < all[std::size_t(b)];
+    });
+    layout_.leaders[node] = int(nearest - ranks.begin());
+  }
+  const bool leads = layout_.leaders[std::size_t(layout_.node())] == layout_.local_rank();
+  if (leads && distance != topology::Distance::unknown)
+    log_once(LogLevel::info, std::string("leads its node: its GPU is nearest to a NIC (") +
+                                 topology::to_string(distance) + ")");
+  return Status::ok;
+}
+
+// Where MPI_Comm_split_type is called, it blocks: a rank in it never learns that another rank has
+// failed. In the fiber of a nonblocking sum a failure is the sum's, not a reason to leave calls to
+// MPI: the ranks know of it at different times.
+Status Communicator::find_layout() {
+  std::vector<std::uint64_t> keys(std::size_t(size_), 0);
+  const Status found =
+      find_node_key(api_, exchange_.comm(), config_.ranks_per_node, &keys[std::size_t(rank_)]);
+  // MPI has no context id left, and fails on all ranks here.
+  if (found != Status::ok && !Fiber::inside()) enter(Life::unusable);
+  SLIMPI_TRY(found);
+  // Each rank has filled in its own key and gets those of all.
+  SLIMPI_TRY(exchange_.all_max(keys));
+  layout_ = make_node_layout(rank_, keys);
+  return Status::ok;
+}
+
+Status Communicator::find_nodes(const void* buffer) {
+  if (is_in(Life::laid_out)) return Status::ok;
+  // Before there is a new layout: attachments drop what they derived from the old one.
+  for (const auto& [key, attached] : attachments_) attached->layout_changed();
+  const Status found = find_layout();
+  // An agreement that failed is no common decision: others may still wait in it for this rank.
+  if (unusable()) exchange_.close();
+  SLIMPI_TRY(found);
+  if (config_.hierarchy == Hierarchy::leader) SLIMPI_TRY(choose_leaders(buffer));
+  exchange_.set_layout(&layout_);
+  enter(Life::laid_out);
+  return Status::ok;
+}
+
+const InterNodeGroup& Communicator::inter_node_group(Hierarchy hierarchy) {
+  // One for each hierarchy at most. A reference is valid until the options change.
+  const auto found = group_.find(hierarchy);
+  if (found != group_.end()) return found->second;
+  return group_.emplace(hierarchy, make_inter_node_group(layout_, hierarchy)).first->second;
+}
+
+Scatter::Scatter(const NodeLayout& layout, const InterNodeGroup& group,
+                 std::pmr::vector<Range> its_blocks, std::pmr::memory_resource* memory)
+    : blocks(std::move(its_blocks)),
+      places(blocks.size(), memory),
+      shards(std::size_t(group.shards), memory),
+      chunks(memory),
+      node(std::size_t(group.shards), memory) {
+  if (group.flat) {
+    for (std::size_t rank = 0; rank < blocks.size(); ++rank) places[rank] = blocks[rank].first;
+    chunks.assign(blocks.begin(), blocks.end());
+    shards[0] = {0, blocks.back().first + blocks.back().count};
+    node[0] = chunks[std::size_t(group.index)];
+    return;
+  }
+  if (group.shard_index >= 0) chunks.resize(std::size_t(layout.nodes()));
+  std::uint64_t next = 0;
+  for (int shard = 0; shard < group.shards; ++shard) {
+    const std::uint64_t first_of_shard = next;
+    for (int other = 0; other < layout.nodes(); ++other) {
+      const std::vector<int>& ranks = layout.ranks_of[std::size_t(other)];
+      const std::uint64_t first = next;
+      for (std::size_t local = std::size_t(shard); local < ranks.size();
+           local += std::size_t(group.shards)) {
+        const Range& block = blocks[std::size_t(ranks[local])];
+        places[std::size_t(ranks[local])] = next;
+        if (next != block.first && block.count != 0) in_order = false;
+        next += block.count;
+      }
+      const Range chunk{first, next - first};
+      if (shard == group.shard_index) chunks[std::size_t(other)] = chunk;
+      if (other == layout.node()) node[std::size_t(shard)] = chunk;
+    }
+    shards[std::size_t(shard)] = {first_of_shard, next - first_of_shard};
+  }
+  shared = layout.node_ranks().size() > std::size_t(group.shards);
+}
+
+std::uint64_t Scatter::longest() const {
+  std::uint64_t most = 0;
+  for (const Range& chunk : chunks) most = std::max(most, chunk.count);
+  return most;
 }
 
 }  // namespace slimpi::comm

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which ranks of a communicator share a node, and which ranks exchange which shard between nodes.
+// Which ranks of a communicator share a node, which ranks exchange which shard between nodes, and
+// which rank of a reduce-scatter makes which part of the sum.
 #pragma once
 #include <cstdint>
-#include <span>
+#include <memory_resource>
 #include <vector>
 
-#include "base/status.h"
 #include "kernels/format.h"
-#include "mpi/api.h"
 #include "options/option_types.h"
 
 namespace slimpi::comm {
@@ -49,17 +48,6 @@ struct NodeLayout {
   int local_rank_of(int other) const;  // position of a rank among the ranks of its node
 };
 
-// Finds a key of this rank's node, equal on the ranks of one node and nowhere else. With
-// ranks_per_node = k, every k consecutive ranks of MPI_COMM_WORLD are one node (of `comm` if
-// MPI_COMM_WORLD does not exist). With 0, the ranks that can share memory are one node:
-// MPI_Comm_split_type decides, which is collective over `comm` and blocks. Allocates nothing unless
-// MPI fails.
-Status find_node_key(const mpi::Api& api, mpi::Comm comm, std::uint64_t ranks_per_node,
-                     std::uint64_t* key);
-
-// The layout for these keys, one for each rank. Not collective.
-NodeLayout make_node_layout(int rank, std::span<const std::uint64_t> keys);
-
 // Which ranks exchange which shard between nodes. The vector is divided into `shards` shards. One
 // rank of every node owns each shard and exchanges it with the ranks of the other nodes that own
 // the same shard. The other ranks of a node own nothing.
@@ -80,6 +68,29 @@ struct InterNodeGroup {
     return local < first || local >= first + shards ? -1 : local - first;
   }
 };
-InterNodeGroup make_inter_node_group(const NodeLayout& layout, Hierarchy hierarchy);
+// Where the blocks of a reduce-scatter lie, and which rank makes the sum of which.
+//
+// Every rank gets one block of the sum. The vector in which the nodes exchange has the blocks in
+// another order than the program's: by shard, then by node, then by rank. So one range is a shard,
+// and each member of its inter-node group owns a range of that, its chunk: the blocks of its node
+// that belong to the shard. Where every node has as many ranks, that is the rank's own block;
+// further ranks of a larger node get theirs inside the node.
+struct Scatter {
+  // `blocks`: by rank, in the program's vector. Lists lie in `memory`.
+  Scatter(const NodeLayout& layout, const InterNodeGroup& group, std::pmr::vector<Range> blocks,
+          std::pmr::memory_resource* memory);
+
+  const std::pmr::vector<Range> blocks;
+  std::pmr::vector<std::uint64_t>
+      places;                      // by rank: where its block begins in the exchange's order
+  bool in_order = true;            // the exchange's order is the program's
+  std::pmr::vector<Range> shards;  // in the exchange's order, as the next two
+  std::pmr::vector<Range> chunks;  // of the members of this rank's group; empty if it owns no shard
+  std::pmr::vector<Range> node;    // by shard: the chunk that its owner on this rank's node makes
+  bool shared = false;             // a chunk of this rank's node has blocks of several ranks
+
+  // Floats of the longest chunk of the group.
+  std::uint64_t longest() const;
+};
 
 }  // namespace slimpi::comm

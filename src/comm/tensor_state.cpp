@@ -10,16 +10,6 @@
 
 namespace slimpi::comm {
 
-namespace {
-
-std::uint64_t hash_of(const std::string& name) {
-  Fnv1a hash;
-  hash.add(name);
-  return hash.value();
-}
-
-}  // namespace
-
 TensorStates::States::iterator TensorStates::make(const TensorKey& key, std::uint64_t count) {
   make_room();
   forget();
@@ -30,7 +20,7 @@ TensorStates::States::iterator TensorStates::make(const TensorKey& key, std::uin
   // leads to realign().
   made->number = key.by == TensorKey::By::address ? next_number_++
                  : key.by == TensorKey::By::index ? key.number
-                                                  : hash_of(key.name);
+                                                  : text_hash(key.name);
   made->count = count;
   if (key.by == TensorKey::By::name) {
     auto restored = restored_.extract(key.name);

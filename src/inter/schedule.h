@@ -6,7 +6,7 @@
 #include <memory>
 #include <span>
 
-#include "comm/attachment.h"
+#include "comm/communicator.h"
 #include "inter/context.h"
 #include "inter/segment_length.h"
 

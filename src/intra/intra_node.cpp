@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "base/float_environment.h"
-#include "comm/call_scratch.h"
 #include "comm/communicator.h"
 #include "comm/kernel_result.h"
+#include "comm/memory.h"
 #include "intra/node_state.h"
 #include "intra/transports.h"
 

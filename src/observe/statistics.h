@@ -51,7 +51,7 @@ constexpr const char* to_string(BypassReason reason) {
 }
 
 // What encoded the values of a compressed call. The codec layer gives numbers and names
-// (comm/used_codec.h).
+// (comm/call.h).
 enum class UsedCodec : std::size_t {};
 constexpr std::size_t kMostCodecs = 24;
 

@@ -24,8 +24,8 @@
 
 #include "algorithm/algorithm.h"
 #include "algorithm/policy.h"
-#include "comm/call_scratch.h"
 #include "comm/communicator.h"
+#include "comm/memory.h"
 #include "intra/intra_node.h"
 #include "tests/mpi/inputs.h"
 

@@ -10,8 +10,8 @@
 
 #include "algorithm/algorithm.h"
 #include "algorithm/policy.h"
-#include "comm/call_scratch.h"
 #include "comm/communicator.h"
+#include "comm/memory.h"
 #include "tests/mpi/inputs.h"
 #include "tests/mpi/job.h"
 
