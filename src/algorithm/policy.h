@@ -18,6 +18,8 @@ struct Decision {
   // One plan, or several. With several, the autotuner finds the fastest, with plain MPI as a
   // candidate.
   std::vector<comm::Plan> plans;
+  std::vector<const char*> candidates;  // MPI and the plans' algorithms, as the report names them
+  int number = 0;                       // of the row of the rules; of one communicator
 };
 
 // Whether the rules decide about a communicator with these options.

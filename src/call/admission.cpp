@@ -5,7 +5,6 @@
 #include "algorithm/policy.h"
 #include "base/fiber.h"
 #include "base/float_environment.h"
-#include "call/candidates.h"
 #include "call/element_type.h"
 #include "call/estimate.h"
 #include "call/nonblocking.h"
@@ -65,8 +64,8 @@ Outcome bypass(Runtime& runtime, BypassReason reason, const comm::Communicator& 
 }
 
 void prepare_calls(Runtime& runtime, comm::Communicator& communicator) {
-  communicator.attachment<PreparedCalls>().prepare(
-      communicator.config(), runtime.rules_of(communicator), communicator.name());
+  communicator.attachment<Decisions>().prepare(communicator.config(),
+                                               runtime.rules_of(communicator), communicator.name());
 }
 
 namespace {
@@ -139,9 +138,9 @@ void end_if_unlike(Runtime& runtime, comm::Communicator& communicator) {
 }
 
 // Runs a call that policy takes, by the nodes of its ranks.
-Outcome run_by_nodes(Runtime& runtime, comm::Communicator& communicator, PreparedCall& prepared,
-                     const Allreduce& request) {
-  const std::vector<comm::Plan>& plans = prepared.decision.plans;
+Outcome run_by_nodes(Runtime& runtime, comm::Communicator& communicator,
+                     const algorithm::Decision& decision, const Allreduce& request) {
+  const std::vector<comm::Plan>& plans = decision.plans;
   // Only here, because it costs more than all the steps of a call that is left to MPI.
   const OwnFloats environment;
   const ActiveCall active(subject(communicator, request));
@@ -158,15 +157,18 @@ Outcome run_by_nodes(Runtime& runtime, comm::Communicator& communicator, Prepare
     log_one_node(runtime, communicator);
     return run_in_node_fastest(runtime, communicator, plans.front(), request);
   }
-  if (plans.size() > 1) return run_fastest(runtime, communicator, prepared, request);
+  if (plans.size() > 1) return run_fastest(runtime, communicator, decision, request);
   return run_plan(runtime, communicator, plans.front(), request);
 }
 
 }  // namespace
 
-Decided decide(Runtime& runtime, comm::Communicator& communicator, const Allreduce& request) {
-  if (communicator.unusable())
-    return {bypass(runtime, BypassReason::failure, communicator, request)};
+const algorithm::Decision* decide(Runtime& runtime, comm::Communicator& communicator,
+                                  const Allreduce& request, Outcome* outcome) {
+  if (communicator.unusable()) {
+    *outcome = bypass(runtime, BypassReason::failure, communicator, request);
+    return nullptr;
+  }
   if (!communicator.agreed() && !communicator.failed()) {
     communicator.exchange().begin_call();
     communicator.read_name();  // part of the subject
@@ -175,15 +177,17 @@ Decided decide(Runtime& runtime, comm::Communicator& communicator, const Allredu
     if (communicator.taken != 0) ++communicator.taken;
     const ActiveCall active(subject(communicator, request));
     const Status begun = begin_communicator(runtime, communicator);
-    if (begun != Status::ok) end_if_unlike(runtime, communicator);
-    if (begun != Status::ok) return {give_up(runtime, communicator, request, begun)};
+    if (begun != Status::ok) {
+      end_if_unlike(runtime, communicator);
+      *outcome = give_up(runtime, communicator, request, begun);
+      return nullptr;
+    }
   }
   // The others have prepared theirs, and fail for those that policy takes.
   if (communicator.failed() && !communicator.agreed()) prepare_calls(runtime, communicator);
-  PreparedCall& prepared = communicator.attachment<PreparedCalls>().find(request);
-  const algorithm::Decision& decision = prepared.decision;
-  if (!decision.take) return {bypass(runtime, decision.reason, communicator, request), &prepared};
-  return {{}, &prepared};
+  const algorithm::Decision& decision = communicator.attachment<Decisions>().find(request);
+  if (!decision.take) *outcome = bypass(runtime, decision.reason, communicator, request);
+  return &decision;
 }
 
 Outcome refuse_failed(Runtime& runtime, comm::Communicator& communicator) {
@@ -194,14 +198,14 @@ Outcome refuse_failed(Runtime& runtime, comm::Communicator& communicator) {
 
 Outcome decide_and_run(Runtime& runtime, comm::Communicator& communicator,
                        const Allreduce& request) {
-  const Decided decided = decide(runtime, communicator, request);
-  if (decided.call == nullptr) return decided.outcome;
-  const algorithm::Decision& decision = decided.call->decision;
-  if (decision.take || decision.reason != BypassReason::small) communicator.states.count_call();
-  return decision.take ? run(runtime, communicator, *decided.call, request) : decided.outcome;
+  Outcome outcome;
+  const algorithm::Decision* const decision = decide(runtime, communicator, request, &outcome);
+  if (decision == nullptr) return outcome;
+  if (decision->take || decision->reason != BypassReason::small) communicator.states.count_call();
+  return decision->take ? run(runtime, communicator, *decision, request) : outcome;
 }
 
-Outcome run(Runtime& runtime, comm::Communicator& communicator, PreparedCall& prepared,
+Outcome run(Runtime& runtime, comm::Communicator& communicator, const algorithm::Decision& decision,
             const Allreduce& request) {
   if (communicator.failed()) return refuse_failed(runtime, communicator);
   ++communicator.taken;
@@ -212,12 +216,12 @@ Outcome run(Runtime& runtime, comm::Communicator& communicator, PreparedCall& pr
   if (const Status status = agree_on_blocks(communicator, request); status != Status::ok)
     return give_up(runtime, communicator, request, status);
   if (CallEstimate::running() == nullptr)
-    return run_by_nodes(runtime, communicator, prepared, request);
+    return run_by_nodes(runtime, communicator, decision, request);
   if (request.collective != Collective::allreduce)  // no estimate predicts it
     return bypass(runtime, BypassReason::off, communicator, request);
   Outcome outcome;
   const Status status =
-      estimate_call(runtime, communicator, prepared.decision.plans.front(), request, &outcome);
+      estimate_call(runtime, communicator, decision.plans.front(), request, &outcome);
   return status == Status::ok ? outcome : give_up(runtime, communicator, request, status);
 }
 
@@ -252,6 +256,7 @@ namespace {
   // Before the first bypass: buffers of calls that go to MPI may need staging.
   if (!on_host(request)) find_devices();
   if (algorithm::inside_hook()) return Outcome();
+  if (request.own_count < 0) runtime->statistics.count(&Counts::reduce_scatters);
   if (!Runtime::on.load(std::memory_order_relaxed))
     return bypass(*runtime, BypassReason::off, &request);
   const std::optional<ElementType> type = element_type(request.datatype);
@@ -263,15 +268,15 @@ namespace {
 }
 
 // The others that need no other rank.
-[[gnu::always_inline]] inline Admission admit_sum(Runtime* runtime, const Allreduce& request,
-                                                  Way way) {
+[[gnu::always_inline]] inline Admission admit_sum(Runtime* runtime, Allreduce& request, Way way) {
   const ElementType type = type_of(request);
   // A type that SLIMPI_TYPES does not name is left for that reason, before any other.
   const bool named = runtime->taken_types.has(type);
   const auto bypass_for = [&](BypassReason reason) {
     return bypass(*runtime, named ? reason : BypassReason::datatype);
   };
-  if (is_invalid(request)) return {bypass_for(BypassReason::small)};
+  const bool has_blocks = request.collective != Collective::allreduce;
+  if (!has_blocks && is_invalid(request)) return {bypass_for(BypassReason::small)};
   const mpi::Comm comm = request.comm;
   std::optional<int> raised;
   comm::Communicator* const communicator = runtime->find(comm, &raised);
@@ -281,6 +286,10 @@ namespace {
   }
   if (!runtime->option_error.empty()) runtime->end_job(comm);
   if (!communicator->has_peers()) return {bypass_for(BypassReason::comm)};
+  if (has_blocks) {
+    count_blocks(request, communicator->rank(), communicator->size());
+    if (is_invalid(request)) return {bypass_for(BypassReason::small)};
+  }
   if (!named) {
     communicator->refuse_type(type);
     return {bypass(*runtime, BypassReason::datatype)};
@@ -295,30 +304,31 @@ namespace {
 }
 
 // All steps after bypassed_at_sight().
-[[gnu::noinline]] Outcome dispatch_sum(Runtime* runtime, const Allreduce& request) {
+[[gnu::noinline]] Outcome dispatch_sum(Runtime* runtime, Allreduce& request) {
   const Admission admitted = admit_sum(runtime, request, Way::blocking);
   if (admitted.communicator == nullptr) return admitted.outcome;
   wait_for_sums(*admitted.communicator);
   return decide_and_run(*admitted.runtime, *admitted.communicator, request);
 }
 
-Outcome dispatch_described(const Allreduce& request) {
+Outcome dispatch_described(Allreduce& request) {
   Runtime* runtime = nullptr;
   const std::optional<Outcome> bypassed = bypassed_at_sight(request, &runtime);
   return bypassed ? *bypassed : dispatch_sum(runtime, request);
 }
 
 // As dispatch() does; the call may have a description.
-[[gnu::noinline]] Outcome describe_and_dispatch(const Allreduce& request) {
+[[gnu::noinline]] Outcome describe_and_dispatch(Allreduce& request) {
   const std::optional<DescribedTensor> tensor = take_description(request);
-  Allreduce described = request;
-  described.tensor = tensor ? &*tensor : nullptr;
-  return dispatch_described(described);
+  request.tensor = tensor ? &*tensor : nullptr;
+  const Outcome outcome = dispatch_described(request);
+  request.tensor = nullptr;
+  return outcome;
 }
 
 }  // namespace
 
-Admission admit(const Allreduce& request, Way way) {
+Admission admit(Allreduce& request, Way way) {
   Runtime* runtime = nullptr;
   const std::optional<Outcome> bypassed = bypassed_at_sight(request, &runtime);
   return bypassed ? Admission{*bypassed} : admit_sum(runtime, request, way);
@@ -336,7 +346,7 @@ std::optional<DescribedTensor> take_description(const Allreduce& request) {
   return DescribedTensor::take_next();
 }
 
-Outcome dispatch(const Allreduce& request) {
+Outcome dispatch(Allreduce& request) {
   if (DescribedTensor::has_next()) [[unlikely]]
     return describe_and_dispatch(request);
   return dispatch_described(request);

@@ -14,8 +14,8 @@
 #include <optional>
 
 #include "base/described_tensor.h"
+#include "call/candidates.h"
 #include "call/entry.h"
-#include "call/prepared_calls.h"
 #include "call/runtime.h"
 
 namespace slimpi::call {
@@ -28,18 +28,16 @@ struct Admission {
   Runtime* runtime = nullptr;
   comm::Communicator* communicator = nullptr;
 };
-Admission admit(const Allreduce& request, Way way);
+Admission admit(Allreduce& request, Way way);
 
-// What all ranks have decided: without a prepared call the outcome.
-struct Decided {
-  Outcome outcome;
-  PreparedCall* call = nullptr;
-};
-// Collective. No nonblocking sum of the communicator is in flight but the one that calls it.
-Decided decide(Runtime& runtime, comm::Communicator& communicator, const Allreduce& request);
+// What all ranks have decided; null: the call has ended with the outcome. The outcome is also set
+// where they have decided to leave it to MPI. Collective. No nonblocking sum of the communicator is
+// in flight but the one that calls it.
+const algorithm::Decision* decide(Runtime& runtime, comm::Communicator& communicator,
+                                  const Allreduce& request, Outcome* outcome);
 
 // Runs a sum that was decided on. Collective.
-Outcome run(Runtime& runtime, comm::Communicator& communicator, PreparedCall& prepared,
+Outcome run(Runtime& runtime, comm::Communicator& communicator, const algorithm::Decision& decision,
             const Allreduce& request);
 
 // The error of a sum that was decided on, where an earlier one of the communicator failed.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "call/candidates.h"
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
 
@@ -14,6 +15,53 @@
 #include "observe/log.h"
 
 namespace slimpi::call {
+
+namespace {
+
+std::array<algorithm::Decision, kCollectives> prepared(const Config& config, const Rule* rule,
+                                                       std::size_t number) {
+  std::array<algorithm::Decision, kCollectives> decisions;
+  for (int collective = 0; collective < kCollectives; ++collective) {
+    algorithm::Decision& decision = decisions[std::size_t(collective)];
+    decision = algorithm::decide(config, rule, Collective(collective));
+    decision.candidates.push_back("mpi");
+    for (const comm::Plan& plan : decision.plans)
+      decision.candidates.push_back(plan.algorithm->name);
+    decision.number = int(number);
+  }
+  return decisions;
+}
+
+}  // namespace
+
+void Decisions::prepare(const Config& config, const Rules& rules, const std::string& name) {
+  min_size_ = config.min_size;
+  small_.reason = BypassReason::small;
+  short_.reason = BypassReason::datatype;
+  rows_.clear();
+  for (const Rule& rule : rules)
+    if (is_for(rule, name))
+      rows_.push_back(
+          {rule.min_size, rule.max_size, prepared(config, &rule, rows_.size()), rule.matched});
+  other_ = prepared(config, nullptr, rows_.size());
+}
+
+const algorithm::Decision& Decisions::find(const Allreduce& call) noexcept {
+  return find(bytes_of(call), type_of(call), call.collective);
+}
+
+const algorithm::Decision& Decisions::find(std::uint64_t bytes, ElementType type,
+                                           Collective collective) noexcept {
+  if (bytes < min_size_) return small_;
+  const auto row = std::find_if(rows_.begin(), rows_.end(), [bytes](const Row& each) {
+    return bytes >= each.min_size && bytes <= each.max_size;
+  });
+  if (row != rows_.end()) row->matched->store(true, std::memory_order_relaxed);
+  const algorithm::Decision& found =
+      (row == rows_.end() ? other_ : row->decisions)[std::size_t(collective)];
+  if (type == ElementType::float32 || !found.take) return found;
+  return algorithm::shortens(found, int(8 * row_of(type).bytes)) ? found : short_;
+}
 
 namespace {
 
@@ -109,12 +157,12 @@ Outcome run_plan(Runtime& runtime, comm::Communicator& communicator, const comm:
   return run_timed_plan(runtime, communicator, plan, request, &verifying);
 }
 
-Outcome run_fastest(Runtime& runtime, comm::Communicator& communicator, PreparedCall& prepared,
-                    const Allreduce& request) {
-  const std::vector<comm::Plan>& plans = prepared.decision.plans;
+Outcome run_fastest(Runtime& runtime, comm::Communicator& communicator,
+                    const algorithm::Decision& decision, const Allreduce& request) {
+  const std::vector<comm::Plan>& plans = decision.plans;
   comm::Autotuner* autotuner = nullptr;
   if (const Status status = communicator.attachment<comm::Autotuners>().find(
-          communicator, prepared.number, size_class(request), int(prepared.candidates.size()),
+          communicator, decision.number, size_class(request), int(decision.candidates.size()),
           &autotuner);
       status != Status::ok)
     return Outcome::finished(fail_call(runtime, communicator, status));
@@ -128,7 +176,7 @@ Outcome run_fastest(Runtime& runtime, comm::Communicator& communicator, Prepared
     ran.counts = !outcome.done || outcome.code == mpi::kSuccess;
     return ran;
   };
-  return try_next(runtime, communicator, *autotuner, prepared.candidates, request, run);
+  return try_next(runtime, communicator, *autotuner, decision.candidates, request, run);
 }
 
 Outcome run_in_node_fastest(Runtime& runtime, comm::Communicator& communicator,

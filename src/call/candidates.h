@@ -1,19 +1,59 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls with several candidates. The autotuner finds the fastest one by trials.
+// What is decided for the calls of one communicator, and how a call is done by it: with one plan,
+// or with the fastest of several candidates, which the autotuner finds by trials.
 #pragma once
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "algorithm/policy.h"
 #include "call/entry.h"
-#include "call/prepared_calls.h"
 #include "call/runtime.h"
+#include "comm/communicator.h"
 
 namespace slimpi::call {
+
+// The decisions of one communicator. A decision depends on the size of a call only by the rows of
+// the rules and by SLIMPI_MIN_SIZE. So all are made before the ranks agree on their options. To
+// find one later allocates nothing: a rank that failed there would keep the others waiting inside
+// MPI, if they leave that call to MPI.
+class Decisions : public comm::Attachment {
+ public:
+  // Makes the decisions for the communicator called `name`. To be called each time before the ranks
+  // compare their options.
+  void prepare(const Config& config, const Rules& rules, const std::string& name);
+
+  // The decision for a call of a type that slimpi sums, or for buffers of so many bytes; the same
+  // on all ranks. Valid until prepare(). Throws nothing.
+  const algorithm::Decision& find(const Allreduce& call) noexcept;
+  const algorithm::Decision& find(std::uint64_t bytes, ElementType type = ElementType::float32,
+                                  Collective collective = Collective::allreduce) noexcept;
+
+ private:
+  // The calls of one row of the rules: from min_size to max_size bytes, both included.
+  struct Row {
+    std::uint64_t min_size, max_size;
+    std::array<algorithm::Decision, kCollectives> decisions;
+    std::shared_ptr<std::atomic<bool>> matched;  // the row's
+  };
+
+  std::uint64_t min_size_ = 0;  // bytes; SLIMPI_MIN_SIZE
+  std::vector<Row> rows_;       // rows for this communicator, in order; the first that fits counts
+  // For what no row fits; for less than min_size_; for types that would not become shorter.
+  std::array<algorithm::Decision, kCollectives> other_;
+  algorithm::Decision small_, short_;
+};
 
 // Nanoseconds, by which candidates are compared. A unit test has its own.
 extern std::uint64_t (*candidate_clock)();
 
 // Does a call of SLIMPI_ALGORITHM=auto between nodes: by MPI's own allreduce or by one of the
 // plans.
-Outcome run_fastest(Runtime& runtime, comm::Communicator& communicator, PreparedCall& prepared,
-                    const Allreduce& request);
+Outcome run_fastest(Runtime& runtime, comm::Communicator& communicator,
+                    const algorithm::Decision& decision, const Allreduce& request);
 
 // Does a call inside one node: by MPI's own allreduce or through shared memory. Both give the same
 // bytes. Left where MPI has to do the call.

@@ -2,8 +2,10 @@
 // What src/intercept may call.
 #pragma once
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,8 +14,6 @@
 #include "mpi/abi.h"
 #include "observe/statistics.h"
 #include "options/option_types.h"
-
-#define SLIMPI_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace slimpi {
 struct DescribedTensor;
@@ -45,18 +45,18 @@ struct BlockCounts {
 struct Allreduce {
   const void* in;
   void* out;
-  std::int64_t count;  // of the input's elements: of a reduce-scatter all blocks, from measure()
+  std::int64_t count;  // of the input's elements: of a reduce-scatter all blocks, once counted
   mpi::Datatype datatype;
   mpi::Op op;
   mpi::Comm comm;
   bool large = false;    // the call came through a function for large counts, such as ..._c
-  bool fortran = false;  // the call came through a PMPI_ name: see intercept/fortran.h
+  bool fortran = false;  // the call came through a PMPI_ name: see intercept/names.h
   // From slimpi_describe_next; null where the program has said nothing. Its owner is who began the
   // sum (dispatch), until the sum has ended.
   const DescribedTensor* tensor = nullptr;
   Collective collective = Collective::allreduce;
   BlockCounts blocks = {};     // of a reduce-scatter; as long as the call needs them
-  std::int64_t own_count = 0;  // elements of this rank's block, from measure()
+  std::int64_t own_count = 0;  // elements of this rank's block; negative: not counted yet
 
   // Elements of `out`.
   std::int64_t result_count() const {
@@ -83,14 +83,12 @@ inline bool is_invalid(const Allreduce& call) {
          (writes && (call.out == nullptr || call.in == call.out));
 }
 
-// Finds the count of a reduce-scatter, before anything else is done with the call: on a
-// communicator that slimpi knows by then. 0 of what it leaves to MPI at sight; negative where a
-// block is. An outcome: the call has ended with that.
-std::optional<Outcome> measure(Allreduce& call);
+// Finds the counts of a reduce-scatter of so many ranks; the count is negative where a block is.
 void count_blocks(Allreduce& call, int rank, int ranks);
 
-// Does the call, or leaves it to MPI.
-Outcome dispatch(const Allreduce& call);
+// Does the call, or leaves it to MPI. All three ways to begin a call count the blocks of a
+// reduce-scatter, unless it is left to MPI at sight.
+Outcome dispatch(Allreduce& call);
 
 // After an exception in dispatch(), begin() or init_persistent(), which became `status`: ends the
 // job with one line, where it has begun.
@@ -122,25 +120,19 @@ inline void count_other_bytes(const Allreduce& call, int code) {
     count_bytes_of(call);
 }
 
-// The same as call_mpi, without staging, trace and estimate. It calls the next two, by collective.
+// The same as call_mpi, without staging, trace and estimate. src/intercept defines it.
 int call_mpi_unstaged(const Allreduce& call);
-int allreduce_by_mpi(const Allreduce& call);
-int reduce_scatter_by_mpi(const Allreduce& call);
-
-// The same with copies of the buffers that MPI cannot take. To be called only where there is memory
-// that it cannot take: it asks the driver where the buffers lie.
-int call_mpi_staged(const Allreduce& call);
 
 // Tells SLIMPI_ESTIMATE, where it runs, of a nonblocking or persistent call that MPI does.
 void estimate_nonblocking(const Allreduce& call);
 
 // Begins a nonblocking call in the background, or leaves it to MPI. A call that was begun has
 // written a request of MPI's to `request`, where the program's is.
-Outcome begin(const Allreduce& call, void* request);
+Outcome begin(Allreduce& call, void* request);
 
 // MPI_Allreduce_init: makes a persistent sum with its request, or leaves it to MPI. May wait for
 // the other ranks.
-Outcome init_persistent(const Allreduce& call, void* request);
+Outcome init_persistent(Allreduce& call, void* request);
 
 // Starts those of the program's requests that are persistent sums. MPI has to start the requests,
 // too.
@@ -171,18 +163,6 @@ void progress();
 
 // Waits, while they make progress, until poll(argument) is true.
 void wait_until(bool (*poll)(void*), void* argument);
-
-// Which level of threads MPI is asked for. multiple: MPI_THREAD_MULTIPLE, by
-// SLIMPI_PROGRESS=thread. multiple_for_init: the same in MPI_Init only, because an object of the
-// process calls nonblocking or persistent sums. MPI may not be initialized yet.
-enum class ThreadLevel { programs, multiple_for_init, multiple };
-ThreadLevel wanted_thread_level();
-
-// Says, with SLIMPI_LOG=info, that MPI_Init asks for another level than the program's.
-void tell_thread_level();
-
-// After MPI_Init or MPI_Init_thread has succeeded, on all processes of MPI_COMM_WORLD.
-void after_init();
 
 // Waits for those of the communicator; for all.
 void wait_for_sums_on(mpi::Comm comm);
@@ -244,6 +224,16 @@ std::string check_option(const char* name, const char* value);
 // The process's value of an option, "" where it is unset; empty where there is no such option.
 std::optional<std::string> option_value(const char* name);
 
+// The state of a named tensor as bytes. Empty where the communicator has no such state. Waits for
+// device memory.
+std::optional<std::vector<std::byte>> save_state(mpi::Comm comm, const std::string& name);
+
+// Local. False where the bytes are not what this rank of a communicator of this size saved.
+bool restore_state(mpi::Comm comm, const std::string& name, std::span<const std::byte> bytes);
+
+// Local. The next sum of that name begins without a state. True, also where there is none.
+bool drop_state(mpi::Comm comm, const std::string& name);
+
 // While this object lives, the thread frees `comm`. The program's delete callbacks run; float sums
 // that they make on `comm` go to MPI.
 class Freeing {
@@ -290,33 +280,7 @@ void session_closed();
 // How many sessions were opened in this process so far.
 int sessions_seen();
 
-// The next definition of the function `name` after this library; it is cached in `known`. Without
-// an MPI that has the function, returns a function that reports an error. That one is not cached:
-// MPI may be loaded later.
-void* next_definition(const char* name, std::atomic<void*>& known);
-
-// Whether there is a next definition. 1 or -1 is cached in `known` once the process has an MPI.
-bool has_next(const char* name, std::atomic<int>& known);
-
 // For a count that only a missing function could take: logs an error and returns an MPI error code.
 int refuse_count(const char* name, std::int64_t count);
 
 }  // namespace slimpi::call
-
-// The next definition of the function `name`, as a pointer to a function of the given type.
-#define SLIMPI_NEXT(name, ...)                             \
-  ([] {                                                    \
-    using Function = __VA_ARGS__;                          \
-    static std::atomic<void*> known{nullptr};              \
-    void* next = known.load(std::memory_order_acquire);    \
-    if (next == nullptr) [[unlikely]]                      \
-      next = ::slimpi::call::next_definition(name, known); \
-    return reinterpret_cast<Function*>(next);              \
-  }())
-
-#define SLIMPI_HAS_NEXT(name)                                          \
-  ([] {                                                                \
-    static std::atomic<int> known{0};                                  \
-    const int has = known.load(std::memory_order_relaxed);             \
-    return has != 0 ? has > 0 : ::slimpi::call::has_next(name, known); \
-  }())

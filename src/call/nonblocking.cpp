@@ -165,8 +165,8 @@ void Queues::run(void* argument) {
   Status status = caught([&] {
     if (sum.bypass)
       outcome = Outcome::bypassed(*sum.bypass);
-    else if (sum.prepared != nullptr)
-      outcome = call::run(sum.runtime, sum.communicator, *sum.prepared, sum.call);
+    else if (sum.decision != nullptr)
+      outcome = call::run(sum.runtime, sum.communicator, *sum.decision, sum.call);
     else
       outcome = decide_and_run(sum.runtime, sum.communicator, sum.call);
   });

@@ -16,10 +16,10 @@
 #include <utility>
 #include <vector>
 
+#include "algorithm/policy.h"
 #include "base/described_tensor.h"
 #include "base/status.h"
 #include "call/entry.h"
-#include "call/prepared_calls.h"
 #include "call/runtime.h"
 
 namespace slimpi::call {
@@ -53,8 +53,8 @@ struct Sum {
   const std::optional<DescribedTensor> tensor;
   std::vector<std::byte> counts;  // of a reduce-scatter's blocks
   Allreduce call;
-  PreparedCall* prepared = nullptr;         // decided at the init of a persistent sum
-  std::optional<BypassReason> bypass = {};  // why MPI makes it; decided at its start
+  const algorithm::Decision* decision = nullptr;  // of a persistent sum, from its init
+  std::optional<BypassReason> bypass = {};        // why MPI makes it; decided at its start
   mpi::Request request = mpi::abi.request_null;
   // Completes the request. The sum may be gone by then.
   void (*end)(void* argument, bool failed) = nullptr;

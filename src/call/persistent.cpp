@@ -24,13 +24,13 @@ namespace slimpi::call {
 namespace {
 
 struct Persistent {
-  Persistent(Runtime& its_runtime, comm::Communicator& its_comm, const PreparedCall& its_prepared,
-             const Allreduce& its_call, std::optional<DescribedTensor> its_tensor, int number,
-             int channel)
+  Persistent(Runtime& its_runtime, comm::Communicator& its_comm,
+             const algorithm::Decision& its_decision, const Allreduce& its_call,
+             std::optional<DescribedTensor> its_tensor, int number, int channel)
       : runtime(its_runtime),
         of_comm(&its_comm),
         communicator(its_comm, number, channel),
-        prepared(its_prepared),
+        decision(its_decision),
         call(its_call),
         tensor(std::move(its_tensor)) {
     keep_counts(call, its_comm.size(), counts);
@@ -42,7 +42,7 @@ struct Persistent {
   Runtime& runtime;
   comm::Communicator* const of_comm;  // of the program's; may be gone
   comm::Communicator communicator;
-  PreparedCall prepared;
+  const algorithm::Decision decision;
   std::vector<std::byte> counts;  // of a reduce-scatter's blocks
   Allreduce call;
   const std::optional<DescribedTensor> tensor;
@@ -81,7 +81,7 @@ void start(Persistent& persistent) {
   if (persistent.runtime.find_made(persistent.call.comm) == persistent.of_comm)
     count_in_order(*persistent.of_comm);
   sum->of_comm = persistent.of_comm;
-  sum->prepared = &persistent.prepared;
+  sum->decision = &persistent.decision;
   sum->request = persistent.request;
   sum->end_argument = &persistent.communicator.exchange();
   sum->end = [](void* exchange, bool) { static_cast<comm::Exchange*>(exchange)->complete(); };
@@ -123,8 +123,9 @@ Status find_channel(comm::Exchange& exchange, int* number, int* channel) {
 }
 
 // Makes the request of a sum that all ranks take.
-Outcome make(Runtime& runtime, comm::Communicator& communicator, const PreparedCall& prepared,
-             const Allreduce& request, std::optional<DescribedTensor> tensor, void* handle) {
+Outcome make(Runtime& runtime, comm::Communicator& communicator,
+             const algorithm::Decision& decision, const Allreduce& request,
+             std::optional<DescribedTensor> tensor, void* handle) {
   int number = 0, channel = 0;
   if (const Status status = find_channel(communicator.exchange(), &number, &channel);
       status != Status::ok)
@@ -135,7 +136,7 @@ Outcome make(Runtime& runtime, comm::Communicator& communicator, const PreparedC
                                    " suffice for no more of them on one communicator");
     return bypass(runtime, BypassReason::failure, communicator, request);
   }
-  auto made = std::make_unique<Persistent>(runtime, communicator, prepared, request,
+  auto made = std::make_unique<Persistent>(runtime, communicator, decision, request,
                                            std::move(tensor), number, channel);
   const int code = made->communicator.exchange().make_completion(&made->request);
   if (code != mpi::kSuccess) return Outcome::finished(code);
@@ -151,30 +152,30 @@ Outcome make(Runtime& runtime, comm::Communicator& communicator, const PreparedC
 
 }  // namespace
 
-Outcome init_persistent(const Allreduce& its_request, void* handle) {
+Outcome init_persistent(Allreduce& its_request, void* handle) {
   if (Fiber::inside()) return {};
   std::optional<DescribedTensor> tensor = take_description(its_request);
+  const Admission admitted = admit(its_request, Way::persistent);
+  if (admitted.communicator == nullptr) return admitted.outcome;
   Allreduce request = its_request;
   request.tensor = tensor ? &*tensor : nullptr;
-  const Admission admitted = admit(request, Way::persistent);
-  if (admitted.communicator == nullptr) return admitted.outcome;
   Runtime& runtime = *admitted.runtime;
   comm::Communicator& communicator = *admitted.communicator;
   wait_for_sums(communicator);
-  const Decided decided = decide(runtime, communicator, request);
-  if (decided.call == nullptr) return decided.outcome;
+  Outcome outcome;
+  const algorithm::Decision* const decision = decide(runtime, communicator, request, &outcome);
+  if (decision == nullptr) return outcome;
   if (CallEstimate::running() != nullptr)
     return bypass(runtime, BypassReason::nonblocking, communicator, request);
-  if (communicator.failed())
-    return decided.call->decision.take ? refuse_failed(runtime, communicator) : decided.outcome;
+  if (communicator.failed()) return decision->take ? refuse_failed(runtime, communicator) : outcome;
   const Status compared = compare_counts(communicator, request);
   // MPI could not tell all ranks the nodes; the sums of the communicator go to it from now on.
   if (communicator.unusable()) return bypass(runtime, BypassReason::failure, communicator, request);
   if (compared != Status::ok) return Outcome::finished(fail_call(runtime, communicator, compared));
-  if (!decided.call->decision.take) return decided.outcome;
+  if (!decision->take) return outcome;
   if (!communicator.threaded())
     return bypass(runtime, BypassReason::nonblocking, communicator, request);
-  return make(runtime, communicator, *decided.call, request, std::move(tensor), handle);
+  return make(runtime, communicator, *decision, request, std::move(tensor), handle);
 }
 
 int start_persistent(int count, const void* requests) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "call/saved_state.h"
-
+// The state of a named tensor as bytes, for checkpoints: what slimpi_get_state writes and
+// slimpi_set_state reads. Of error feedback and of the low-rank algorithms only: the replicas of
+// the decentralized ones belong to those of peers, and what a hook keeps is its own.
 #include <cstring>
 #include <utility>
 
@@ -119,10 +120,13 @@ std::optional<SavedState> copy_of(comm::Communicator& communicator,
   return copy;
 }
 
-}  // namespace
-
-comm::Communicator* find_state_owner(mpi::Comm comm, const std::string& name) {
-  comm::Communicator* const communicator = Runtime::get(comm)->find(comm);
+// Whose states hold that of a name: of a persistent sum, or of the program's communicator, on which
+// no sum is in flight then. Null where slimpi knows no such communicator.
+comm::Communicator* find_owner(mpi::Comm comm, const std::string& name) {
+  Runtime* const runtime = Runtime::get(comm);
+  if (runtime == nullptr || runtime->finished) return nullptr;
+  wait_for_sums_on(comm);
+  comm::Communicator* const communicator = runtime->find(comm);
   if (communicator == nullptr) return nullptr;
   comm::Communicator* const persistent = find_persistent(*communicator, name);
   if (persistent == nullptr) return communicator;
@@ -130,30 +134,36 @@ comm::Communicator* find_state_owner(mpi::Comm comm, const std::string& name) {
   return persistent;
 }
 
-std::optional<std::vector<std::byte>> save_state(comm::Communicator& communicator,
-                                                 const std::string& name) {
-  if (const SavedState* const restored = communicator.states.find_restored(name))
-    return to_bytes(communicator, *restored);
-  const comm::TensorState* const state = communicator.states.find_named(name);
+}  // namespace
+
+std::optional<std::vector<std::byte>> save_state(mpi::Comm comm, const std::string& name) {
+  comm::Communicator* const communicator = find_owner(comm, name);
+  if (communicator == nullptr) return {};
+  if (const SavedState* const restored = communicator->states.find_restored(name))
+    return to_bytes(*communicator, *restored);
+  const comm::TensorState* const state = communicator->states.find_named(name);
   if (state == nullptr || state->algorithm() == nullptr ||
       state->algorithm()->id == AlgorithmId::hook)
     return {};
   for (const auto& [which, array] : state->arrays())
     if (!is_kept(which.what)) return {};
-  const auto copy = copy_of(communicator, *state);
+  const auto copy = copy_of(*communicator, *state);
   if (!copy) return {};
-  return to_bytes(communicator, *copy);
+  return to_bytes(*communicator, *copy);
 }
 
-bool restore_state(comm::Communicator& communicator, const std::string& name,
-                   std::span<const std::byte> bytes) {
-  auto state = from_bytes(communicator, bytes);
-  if (state) communicator.states.restore(name, std::move(*state));
+bool restore_state(mpi::Comm comm, const std::string& name, std::span<const std::byte> bytes) {
+  comm::Communicator* const communicator = find_owner(comm, name);
+  if (communicator == nullptr) return false;
+  auto state = from_bytes(*communicator, bytes);
+  if (state) communicator->states.restore(name, std::move(*state));
   return state.has_value();
 }
 
-bool drop_state(comm::Communicator& communicator, const std::string& name) {
-  comm::TensorStates& states = communicator.states;
+bool drop_state(mpi::Comm comm, const std::string& name) {
+  comm::Communicator* const communicator = find_owner(comm, name);
+  if (communicator == nullptr) return false;
+  comm::TensorStates& states = communicator->states;
   if (const comm::TensorState* const state = states.find_named(name)) {
     bool misnumbered = false;
     states.find(state->key, state->count, &misnumbered).drop();

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cstdarg>
 
-#include "call/entry.h"
-#include "intercept/catch_all.h"
+#include "intercept/names.h"
 
 namespace slimpi::intercept {
 

@@ -6,9 +6,7 @@
 // definition.
 #include <dlfcn.h>
 
-#include "call/entry.h"
-#include "intercept/catch_all.h"
-#include "intercept/fortran.h"
+#include "intercept/names.h"
 
 namespace slimpi::intercept {
 
@@ -46,7 +44,7 @@ struct F08 {
   }
 };
 
-// What an error handler of the program throws passes; see catch_all.h.
+// What an error handler of the program throws passes; see names.h.
 int raise(Completing& completing, int code, const Completed& completed) {
   (void)catch_all([&] { code = completing.raise(code, completed); });
   return code;

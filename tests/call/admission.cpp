@@ -32,7 +32,7 @@ std::uint64_t passed(BypassReason reason) {
 }
 
 // The call is left to MPI, and counted once, for this reason.
-void assert_left(const Allreduce& request, BypassReason reason) {
+void assert_left(Allreduce request, BypassReason reason) {
   const std::uint64_t before = passed(reason), calls = Runtime::get()->statistics.counts().calls;
   const call::Outcome outcome = call::dispatch(request);
   assert_false(outcome.done);
@@ -42,7 +42,8 @@ void assert_left(const Allreduce& request, BypassReason reason) {
 }
 
 void nothing_starts_before_mpi_does(void**) {
-  const call::Outcome outcome = call::dispatch(floats());
+  Allreduce request = floats();
+  const call::Outcome outcome = call::dispatch(request);
   assert_false(outcome.done);
   assert_false(outcome.reason.has_value());
   assert_null(Runtime::started());
@@ -84,7 +85,8 @@ void communicators_without_other_ranks_of_this_world_are_left(void**) {
 
 // The error handler has run: MPI must not see the handle a second time.
 void an_invalid_communicator_is_passed_to_mpi_once(void**) {
-  const call::Outcome outcome = call::dispatch(floats(mpi::Comm(test::kInvalidComm)));
+  Allreduce request = floats(mpi::Comm(test::kInvalidComm));
+  const call::Outcome outcome = call::dispatch(request);
   assert_true(outcome.done);
   assert_int_equal(outcome.code, test::kErrorOfHandler);
 }

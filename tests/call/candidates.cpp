@@ -93,7 +93,7 @@ struct Job {
     g_script.nanoseconds = {
         {"mpi", 400}, {"bytegrad", 100}, {"packed", 200}, {"allreduce", 800}, {"in the node", 100}};
     test::fake_mpi().agrees = true;
-    communicator.attachment<call::PreparedCalls>().prepare(communicator.config(), {}, "");
+    communicator.attachment<call::Decisions>().prepare(communicator.config(), {}, "");
     communicator.exchange().open(
         std::make_shared<comm::InternalComm>(Runtime::get()->api, mpi::abi.comm_world), 0, 1);
   }
@@ -104,23 +104,23 @@ struct Job {
     assert_string_equal(config.set("intra", intra, Source::environment).c_str(), "");
     return config;
   }
-  call::PreparedCall& prepared() {
-    return communicator.attachment<call::PreparedCalls>().find(std::uint64_t(kRequest.count) *
-                                                               sizeof(float));
+  const algorithm::Decision& decision() {
+    return communicator.attachment<call::Decisions>().find(std::uint64_t(kRequest.count) *
+                                                           sizeof(float));
   }
   bool keep(call::Outcome outcome) {
     code = outcome.code;
     return outcome.done;
   }
   bool fastest() {
-    return keep(call::run_fastest(*Runtime::get(), communicator, prepared(), kRequest));
+    return keep(call::run_fastest(*Runtime::get(), communicator, decision(), kRequest));
   }
   bool in_node() {
-    return keep(call::run_in_node_fastest(*Runtime::get(), communicator,
-                                          prepared().decision.plans[0], kRequest));
+    return keep(
+        call::run_in_node_fastest(*Runtime::get(), communicator, decision().plans[0], kRequest));
   }
   call::Outcome first_plan() {
-    return call::run_plan(*Runtime::get(), communicator, prepared().decision.plans[0], kRequest);
+    return call::run_plan(*Runtime::get(), communicator, decision().plans[0], kRequest);
   }
   comm::Communicator communicator;
   int code = -1;
@@ -222,7 +222,7 @@ void rows_of_the_rules_are_tuned_apart(void**) {
   Job job;
   Rules rules;
   assert_string_equal(parse_rules("64K 80K * auto 8\n* * * auto 2\n", "r", rules).c_str(), "");
-  auto& calls = job.communicator.attachment<call::PreparedCalls>();
+  auto& calls = job.communicator.attachment<call::Decisions>();
   calls.prepare(job.communicator.config(), rules, "");
   const auto autotuner_of = [&](std::uint64_t floats) {
     comm::Autotuner* found = nullptr;

@@ -35,6 +35,8 @@ cat >stub.cpp <<'CPP'
 extern "C" int tool_pcontrol(int, ...);
 namespace slimpi::call {
 void control(int) {}
+}
+namespace slimpi::intercept {
 void* next_definition(const char*, std::atomic<void*>&) {
   return reinterpret_cast<void*>(tool_pcontrol);
 }

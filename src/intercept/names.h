@@ -1,4 +1,46 @@
 // SPDX-License-Identifier: BSD-3-Clause
+// How this layer defines the names of MPI: the next definition of each, the catch-all around
+// slimpi's part, and Fortran.
+#pragma once
+#include <atomic>
+#include <utility>
+
+#include "base/exceptions.h"
+#include "call/entry.h"
+#include "mpi/abi.h"
+
+#define SLIMPI_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace slimpi::intercept {
+
+// What this layer does is in their words.
+using namespace call;
+using namespace mpi;
+
+// The catch-all. No exception of slimpi's crosses an MPI entry point: what slimpi throws where a
+// sum begins ends the job with one line (end_for); elsewhere it costs what slimpi would have done:
+// a count, a switch, a report. Exceptions of the program's own error handlers pass through, as they
+// do without slimpi; so does the cancellation of a thread. Returns the status of what was thrown.
+// Everything that may call the program's code runs inside one.
+template <typename Run>
+inline Status catch_all(const Run& run) {
+  try {
+    run();
+    return Status::ok;
+  } catch (...) {
+    if (std::exchange(t_programs_exception, false)) throw;
+    return status_of_exception();
+  }
+}
+
+// The next definition of the function `name` after this library: another tool's, or MPI's. It is
+// cached in `known`. Without an MPI that has the function, returns a function that reports an
+// error. That one is not cached: MPI may be loaded later.
+void* next_definition(const char* name, std::atomic<void*>& known);
+
+// Whether there is a next definition. 1 or -1 is cached in `known` once the process has an MPI.
+bool has_next(const char* name, std::atomic<int>& known);
+
 // Fortran. Open MPI's bindings (mpif.h, mpi, mpi_f08) turn handles and MPI_IN_PLACE into C's and
 // then call PMPI_ names, so slimpi defines those too. It acts on a call of the bindings. A call
 // from elsewhere, such as a tool's, MPI's own or ROMIO's, goes to MPI as it is. slimpi's own calls
@@ -7,12 +49,6 @@
 // MPICH's mpi_f08 module calls PMPI_ names directly for functions without buffers, so its own names
 // are intercepted. Its handles are C's, a LOGICAL is an integer that is not 0, and `error` may be
 // absent. What Open MPI's functions of these names call comes to the PMPI_ names.
-#pragma once
-
-#include "call/entry.h"
-#include "mpi/abi.h"
-
-namespace slimpi::intercept {
 
 // Whether the code at an address belongs to MPI's Fortran bindings.
 bool is_fortran_code(const void* address);
@@ -29,6 +65,24 @@ inline bool has_f08_of_mpich() {
 }
 
 }  // namespace slimpi::intercept
+
+// The next definition of the function `name`, as a pointer to a function of the given type.
+#define SLIMPI_NEXT(name, ...)                                  \
+  ([] {                                                         \
+    using Function = __VA_ARGS__;                               \
+    static std::atomic<void*> known{nullptr};                   \
+    void* next = known.load(std::memory_order_acquire);         \
+    if (next == nullptr) [[unlikely]]                           \
+      next = ::slimpi::intercept::next_definition(name, known); \
+    return reinterpret_cast<Function*>(next);                   \
+  }())
+
+#define SLIMPI_HAS_NEXT(name)                                               \
+  ([] {                                                                     \
+    static std::atomic<int> known{0};                                       \
+    const int has = known.load(std::memory_order_relaxed);                  \
+    return has != 0 ? has > 0 : ::slimpi::intercept::has_next(name, known); \
+  }())
 
 // Whether the function in which this stands was called by MPI's Fortran bindings.
 #define SLIMPI_FROM_FORTRAN ::slimpi::intercept::from_fortran(__builtin_return_address(0))

@@ -1,11 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "call/entry.h"
-#include "intercept/catch_all.h"
-#include "intercept/fortran.h"
+// Functions of communicators. MPI_Comm_free and MPI_Comm_disconnect are intercepted only to know
+// which communicator is being freed. They call the delete callbacks of attributes while MPI
+// iterates over the communicator's attributes, so no attribute may be read or set there. All ranks
+// are inside that call together, whichever callback runs first on each, so all of them leave sums
+// on that communicator to MPI. The others give a communicator info keys.
+#include "intercept/names.h"
 
 namespace slimpi::intercept {
 
 namespace {
+
+int free_comm(const auto& next, void* comm) {
+  (void)catch_all([&] { call::finish_on(read<Comm>(comm)); });
+  const Freeing freeing(read<Comm>(comm));
+  return next(comm);
+}
+
 // Without memory the keys have no effect, and the program gets an error.
 int take_info(Comm comm, Info info) {
   int code = 0;
@@ -25,7 +35,14 @@ int dup_with_info(const auto& next, Word comm, Word info, void* made) {
   const int code = next(comm, info, made);
   return code == 0 ? take_info(mpi::read<Comm>(made), cut<Info>(info)) : code;
 }
+
 }  // namespace
+
+SLIMPI_BOTH(Comm_free, free_comm, (void* comm), comm)
+SLIMPI_BOTH(Comm_disconnect, free_comm, (void* comm), comm)
+
+SLIMPI_F08(comm_free, (int* comm, int* error), free_comm(next, comm), comm)
+SLIMPI_F08(comm_disconnect, (int* comm, int* error), free_comm(next, comm), comm)
 
 SLIMPI_BOTH(Comm_set_info, set_info, (Word comm, Word info), comm, info)
 SLIMPI_BOTH(Comm_dup_with_info, dup_with_info, (Word comm, Word info, void* made), comm, info, made)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Info keys: options that the program sets on one communicator. An option of the whole process
-// cannot be set there; it ends the job like an invalid value. No key is accepted without effect.
+// What the program says while it runs. Levels of MPI_Pcontrol switch slimpi off and on. Info keys
+// are options that the program sets on one communicator. An option of the whole process cannot be
+// set there; it ends the job like an invalid value. No key is accepted without effect.
 #include "algorithm/policy.h"
 #include "base/float_environment.h"
 #include "base/process.h"
@@ -9,6 +10,16 @@
 #include "observe/log.h"
 
 namespace slimpi::call {
+
+void control(int level) {
+  // Before MPI_Init no MPI function may be called. A switch made then takes effect later.
+  if (level == 0) Runtime::on = false;
+  if (level == 1) Runtime::on = true;
+  Runtime* const runtime = Runtime::get();
+  // Writes the numbers of rank 0 only: a sum over the ranks would wait for a rank that does not
+  // call MPI_Pcontrol.
+  if (level == 2 && runtime != nullptr && !runtime->finished) runtime->write_summary(false);
+}
 
 namespace {
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "call/admission.h"
-
+// The arguments of a call that other ranks may pass differently: the counts of a reduce-scatter,
+// and where the buffers lie.
 #include <string>
 
+#include "base/hash.h"
+#include "call/admission.h"
 #include "device/device.h"
 #include "device/foreign.h"
 #include "observe/activity.h"
@@ -10,7 +12,28 @@
 
 namespace slimpi::call {
 
+void count_blocks(Allreduce& call, int rank, int ranks) {
+  call.count = 0;
+  for (int other = 0; other < ranks && call.count >= 0; ++other) {
+    const std::int64_t block = call.blocks.of(other);
+    if (block < 0 || __builtin_add_overflow(call.count, block, &call.count)) call.count = -1;
+  }
+  call.own_count = call.blocks.of(rank);
+}
+
 namespace {
+
+// The first ones, as many as an error has room for.
+std::string describe_counts(const BlockCounts& blocks, int ranks) {
+  constexpr std::size_t kRoom = 100;
+  std::string text;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const std::string next = (rank == 0 ? "" : ",") + std::to_string(blocks.of(rank));
+    if (text.size() + next.size() > kRoom) return text + ",...";
+    text += next;
+  }
+  return text;
+}
 
 const char* owner_of(const Allreduce& request) {
   const char* const owner = device::foreign_owner(request.buffer());
@@ -19,6 +42,21 @@ const char* owner_of(const Allreduce& request) {
 }
 
 }  // namespace
+
+// The count of the whole vector, which is in the tag of every message, says nothing of the blocks.
+Status agree_on_blocks(comm::Communicator& communicator, const Allreduce& request) {
+  if (request.blocks.array == nullptr || request.blocks.agreed) return Status::ok;
+  const ActiveCall active(subject(communicator, request));
+  Fnv1a digest;
+  for (int rank = 0; rank < communicator.size(); ++rank)
+    digest.add(std::uint64_t(request.blocks.of(rank)));
+  std::uint64_t words[] = {digest.value(), ~digest.value()};
+  SLIMPI_TRY(communicator.exchange().all_max(words));
+  if (words[0] == ~words[1]) return Status::ok;
+  return communicator.exchange().describe_disagreement(
+      "recvcounts of MPI_Reduce_scatter", std::to_string(digest.value()),
+      describe_counts(request.blocks, communicator.size()), "all ranks must pass the same counts");
+}
 
 Status agree_on_memory(comm::Communicator& communicator, const Allreduce& request, bool* left) {
   *left = false;

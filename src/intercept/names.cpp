@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The definitions of MPI's functions that come after this library: another tool's, or MPI's.
-#include "mpi/abi.h"
+#include "intercept/names.h"
 
 #include <string>
 
-#include "base/exceptions.h"
-#include "call/entry.h"
 #include "mpi/api.h"
+#include "mpi/search.h"
 #include "observe/log.h"
 
-namespace slimpi::call {
+namespace slimpi::intercept {
 
 namespace {
 // "PMPIX_Allreduce_init" of "PMPI_Allreduce_init".
@@ -43,12 +41,17 @@ bool has_next(const char* name, std::atomic<int>& known) {
   return status == Status::ok && has;
 }
 
-int refuse_count(const char* name, std::int64_t count) {
-  (void)caught([&] {
-    log_error(std::string(name) + ": " + std::to_string(count) +
-              " elements are more than this process's MPI can take");
-  });
-  return mpi::kErrCount;
+bool is_fortran_code(const void* address) {
+  // Of the last caller: most threads call from one place.
+  thread_local mpi::Word first = 0, end = 0;
+  thread_local bool fortran = false;
+  if (reinterpret_cast<mpi::Word>(address) - first >= end - first) {
+    const mpi::Image image = mpi::image_of(address);
+    first = image.first;
+    end = image.end;
+    fortran = image.name.starts_with("libmpi_mpifh") || image.name.starts_with("libmpi_usempi");
+  }
+  return fortran;
 }
 
-}  // namespace slimpi::call
+}  // namespace slimpi::intercept

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The start and the end of MPI. MPI_Init and MPI_Init_thread are intercepted for sums that are not
+// blocking: those need MPI_THREAD_MULTIPLE, and under Open MPI a communicator that the program does
+// not see. The program learns the level that it got, as from any MPI that gives more than was asked
+// for. MPI_Session_init and MPI_Session_finalize are intercepted only to count the open sessions,
+// MPI_Finalize only to know that it runs.
+#include <elf.h>
+#include <link.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/process.h"
+#include "call/entry.h"
+#include "intercept/names.h"
+#include "mpi/api.h"
+#include "mpi/internal_comm.h"
+#include "observe/log.h"
+#include "options/config.h"
+#include "options/environment.h"
+
+namespace slimpi::intercept {
+
+namespace {
+
+// Names of C, mpif.h, mpi and mpi_f08: MPI_Iallreduce, mpi_allreduce_init_c, mpi_iallreduce_f08ts_.
+bool begins_sums(std::string_view name) {
+  if (!name.starts_with("MPI_") && !name.starts_with("mpi_")) return false;
+  name.remove_prefix(4);
+  for (const std::string_view begins :
+       {"Iallreduce", "iallreduce", "Allreduce_init", "allreduce_init", "Ireduce_scatter",
+        "ireduce_scatter", "Reduce_scatter_init", "reduce_scatter_init",
+        "Reduce_scatter_block_init", "reduce_scatter_block_init"})
+    if (name.starts_with(begins)) return true;
+  return false;
+}
+
+// MPI's Fortran libraries refer to all of MPI.
+bool is_mpis(std::string_view file) {
+  return file.starts_with("libmpi") || file.starts_with("libpmpi") || file.starts_with("libslimpi");
+}
+
+struct Tables {
+  const ElfW(Sym) * symbols = nullptr;
+  const char* names = nullptr;
+  const std::uint32_t* hash = nullptr;      // the second word: how many symbols
+  const std::uint32_t* gnu_hash = nullptr;  // the second word: the first symbol that is defined
+};
+
+// glibc has relocated the addresses in the dynamic section, but not those of the kernel's vDSO.
+template <typename Type>
+const Type* at(const dl_phdr_info& object, ElfW(Addr) address) {
+  return reinterpret_cast<const Type*>(address < object.dlpi_addr ? object.dlpi_addr + address
+                                                                  : address);
+}
+
+Tables tables_of(const dl_phdr_info& object) {
+  Tables tables;
+  for (int i = 0; i < object.dlpi_phnum; ++i) {
+    if (object.dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
+    const auto* entry =
+        reinterpret_cast<const ElfW(Dyn)*>(object.dlpi_addr + object.dlpi_phdr[i].p_vaddr);
+    for (; entry->d_tag != DT_NULL; ++entry) {
+      const ElfW(Addr) address = entry->d_un.d_ptr;
+      if (entry->d_tag == DT_SYMTAB) tables.symbols = at<ElfW(Sym)>(object, address);
+      if (entry->d_tag == DT_STRTAB) tables.names = at<char>(object, address);
+      if (entry->d_tag == DT_HASH) tables.hash = at<std::uint32_t>(object, address);
+      if (entry->d_tag == DT_GNU_HASH) tables.gnu_hash = at<std::uint32_t>(object, address);
+    }
+  }
+  return tables;
+}
+
+// Whether a loaded object has an undefined symbol that begins sums, by its dynamic symbol table.
+int refers_to_sums(dl_phdr_info* object, std::size_t, void*) {
+  std::string_view name = object->dlpi_name;
+  name.remove_prefix(name.rfind('/') + 1);  // npos + 1 is 0
+  if (is_mpis(name)) return 0;
+  const Tables tables = tables_of(*object);
+  if (tables.symbols == nullptr || tables.names == nullptr) return 0;
+  const std::uint32_t count = tables.hash != nullptr       ? tables.hash[1]
+                              : tables.gnu_hash != nullptr ? tables.gnu_hash[1]
+                                                           : 0;
+  for (std::uint32_t i = 1; i < count; ++i)
+    if (tables.symbols[i].st_shndx == SHN_UNDEF &&
+        begins_sums(tables.names + tables.symbols[i].st_name))
+      return 1;
+  return 0;
+}
+
+bool program_begins_sums() {
+  static const bool begins = dl_iterate_phdr(&refers_to_sums, nullptr) != 0;
+  return begins;
+}
+
+// Which level of threads MPI is asked for. multiple: MPI_THREAD_MULTIPLE, by
+// SLIMPI_PROGRESS=thread. multiple_for_init: the same in MPI_Init only, because an object of the
+// process calls nonblocking or persistent sums. MPI may not be initialized yet.
+enum class ThreadLevel { programs, multiple_for_init, multiple };
+ThreadLevel wanted_thread_level() {
+  const Config config = load_config(slimpi_environment()).config;
+  if (config.progress == Progress::thread) return ThreadLevel::multiple;
+  if (config.is_set(Option::progress) || !program_begins_sums()) return ThreadLevel::programs;
+  return ThreadLevel::multiple_for_init;
+}
+
+// Open MPI's MPI_Comm_create_group sends messages that a receive of the program from any source
+// with any tag would take. So slimpi's are made from a communicator of its own. All processes of
+// MPI_COMM_WORLD must take part in making that: where the launcher started several programs, or
+// does not say how many, some may run without slimpi.
+void prepare_sums() {
+  mpi::Api api{};
+  std::string version;
+  if (!mpi::abi.create_group_is_seen || !program_begins_sums() ||
+      environment_variable("OMPI_NUM_APP_CTX") != "1" || mpi::find(api, version) != mpi::Found::yes)
+    return;
+  int level = 0;
+  if (api.Query_thread(&level) == mpi::kSuccess && level == mpi::abi.thread_multiple)
+    mpi::make_hidden_world(api);
+}
+
+// With SLIMPI_LOG=info.
+void tell_thread_level() {
+  if (!is_first_process()) return;
+  set_log(load_config(slimpi_environment()).config.log, -1);
+  log_info(
+      "the program calls MPI_Init and begins sums that are not blocking, so slimpi asks for "
+      "MPI_THREAD_MULTIPLE; SLIMPI_PROGRESS=calls leaves the level and these sums to MPI");
+}
+
+// Of several MPIs in the process this chooses that of the caller, before a function is looked up.
+ThreadLevel wanted_level() {
+  auto level = ThreadLevel::programs;
+  (void)catch_all([&] {
+    mpi::find_abi();
+    level = wanted_thread_level();
+  });
+  return level;
+}
+
+int level_of_thread(int required) {
+  return wanted_level() == ThreadLevel::multiple ? mpi::abi.thread_multiple : required;
+}
+
+int initialized(int code) {
+  if (code == mpi::kSuccess) (void)catch_all(prepare_sums);
+  return code;
+}
+
+// init() calls the next definition without a level, init_thread(level) with one.
+int init(const auto& without_level, const auto& with_level) {
+  const ThreadLevel wanted = wanted_level();
+  if (wanted == ThreadLevel::programs) return initialized(without_level());
+  if (wanted == ThreadLevel::multiple_for_init) (void)catch_all(tell_thread_level);
+  return initialized(with_level(mpi::abi.thread_multiple));
+}
+
+int init_session(const auto& next, Word info, Word handler, void* session) {
+  const int code = next(info, handler, session);
+  if (code == 0) session_opened();
+  return code;
+}
+
+int finalize_session(const auto& next, void* session) {
+  const int code = next(session);
+  if (code == 0) (void)catch_all(session_closed);
+  return code;
+}
+
+int finalize(const auto& next) {
+  if (sums_in_flight()) (void)catch_all(call::wait_for_all_sums);
+  const Finalizing finalizing;
+  return next();
+}
+
+using InitThread = int(int*, void*, int, int*);
+
+}  // namespace
+
+SLIMPI_EXPORT int MPI_Init(int* argc, void* argv) {
+  return init([&] { return SLIMPI_NEXT("MPI_Init", int(int*, void*))(argc, argv); },
+              [&](int level) {
+                int provided = 0;
+                return SLIMPI_NEXT("MPI_Init_thread", InitThread)(argc, argv, level, &provided);
+              });
+}
+
+SLIMPI_EXPORT int MPI_Init_thread(int* argc, void* argv, int required, int* provided) {
+  const int level = level_of_thread(required);
+  return initialized(SLIMPI_NEXT("MPI_Init_thread", InitThread)(argc, argv, level, provided));
+}
+
+// For Open MPI's Fortran: see names.h.
+SLIMPI_EXPORT int PMPI_Init_thread(int* argc, void* argv, int required, int* provided) {
+  auto* const next = SLIMPI_NEXT("PMPI_Init_thread", InitThread);
+  if (!SLIMPI_FROM_FORTRAN) return next(argc, argv, required, provided);
+  return initialized(next(argc, argv, level_of_thread(required), provided));
+}
+
+SLIMPI_EXPORT int PMPI_Init(int* argc, void* argv) {
+  auto* const next = SLIMPI_NEXT("PMPI_Init", int(int*, void*));
+  if (!SLIMPI_FROM_FORTRAN) return next(argc, argv);
+  return init([&] { return next(argc, argv); },
+              [&](int level) {
+                int provided = 0;
+                return SLIMPI_NEXT("PMPI_Init_thread", InitThread)(argc, argv, level, &provided);
+              });
+}
+
+// MPICH's mpi_f08 module calls PMPI_ names directly; `error` may be absent.
+SLIMPI_EXPORT void mpi_init_f08_(int* error) {
+  int provided = 0, own = 0;
+  int* const code = error != nullptr ? error : &own;
+  (void)init(
+      [&] {
+        SLIMPI_NEXT("mpi_init_f08_", void(int*))(code);
+        return *code;
+      },
+      [&](int level) {
+        SLIMPI_NEXT("mpi_init_thread_f08_", void(const int*, int*, int*))(&level, &provided, code);
+        return *code;
+      });
+}
+
+SLIMPI_EXPORT void mpi_init_thread_f08_(const int* required, int* provided, int* error) {
+  const int level = level_of_thread(*required);
+  SLIMPI_NEXT("mpi_init_thread_f08_", void(const int*, int*, int*))(&level, provided, error);
+}
+
+SLIMPI_BOTH(Session_init, init_session, (Word info, Word handler, void* session), info, handler,
+            session)
+SLIMPI_BOTH(Session_finalize, finalize_session, (void* session), session)
+SLIMPI_BOTH(Finalize, finalize, ())
+
+SLIMPI_F08(session_init, (const int* info, const int* handler, int* session, int* error),
+           init_session(next, Word(*info), Word(*handler), session), info, handler, session)
+SLIMPI_F08(session_finalize, (int* session, int* error), finalize_session(next, session), session)
+SLIMPI_F08(finalize, (int* error), finalize(next))
+
+}  // namespace slimpi::intercept
