@@ -22,6 +22,8 @@ constexpr struct {
     {Life::fresh, Life::refused},       // refuse_to_meet()
     {Life::fresh, Life::connecting},    // the first sum
     {Life::refused, Life::connecting},  // the first blocking one after nonblocking ones
+    {Life::fresh, Life::failed},        // no memory in a fiber, before the ranks meet
+    {Life::refused, Life::failed},      // the same
     {Life::connecting, Life::connected},
     {Life::connecting, Life::unusable},  // MPI could not make it
     {Life::connecting, Life::failed},    // some rank does not meet, or in a fiber
