@@ -224,6 +224,7 @@ class Communicator {
   std::string name_;
   std::atomic<Life> life_{Life::fresh};  // read also while a fiber agrees
   bool foreign_possible_ = false, threaded_ = false;
+  bool changed_ = false;  // options of this rank, since the ranks compared theirs; in any state
   ElementTypes refused_types_;  // by refuse_type()
   mpi::Refusal refusal_ = mpi::Refusal::none;
   std::vector<mpi::FirstExchange::Owner> sent_;  // exchanges that nobody here waits for
