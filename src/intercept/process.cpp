@@ -18,7 +18,6 @@
 #include "mpi/internal_comm.h"
 #include "observe/log.h"
 #include "options/config.h"
-#include "options/environment.h"
 
 namespace slimpi::intercept {
 
