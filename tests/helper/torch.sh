@@ -24,5 +24,6 @@ as_torchrun() {
   shift
   # shellcheck disable=SC2016
   plain "$ranks" env WORLD_SIZE="$ranks" MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" \
-    sh -c 'RANK=${PMI_RANK:-$OMPI_COMM_WORLD_RANK} exec "$@"' sh "$@"
+    sh -c 'RANK=${PMI_RANK:-$OMPI_COMM_WORLD_RANK}; export RANK LOCAL_RANK="$RANK"; exec "$@"' \
+    sh "$@"
 }

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Trains one model in each of the given ways, and knows nothing of slimpi. Each rank prints a line
 # for each way: its name, the rank, and the loss of the last step. With --time it prints
-# milliseconds of a step and of its sums, too.
+# milliseconds of a step and of its sums, too. zero1, zero2 and zero3 are stages of DeepSpeed's ZeRO;
+# with one of them DeepSpeed begins torch.distributed.
 import argparse
 import sys
 import time
@@ -15,11 +16,10 @@ parser.add_argument("ways", nargs="*", default=["fsdp2"])
 parser.add_argument("--steps", type=int, default=5)
 parser.add_argument("--width", type=int, default=256)
 parser.add_argument("--time", action="store_true")
+parser.add_argument("--extension", action="store_true", help="let DeepSpeed build what it would")
 arguments = parser.parse_args()
 
 torch.set_num_threads(1)
-dist.init_process_group("gloo")
-rank, ranks = dist.get_rank(), dist.get_world_size()
 seconds = 0.0  # in sums that the program waits for
 depth = 0
 
@@ -45,6 +45,14 @@ if arguments.time:
             changed = timed(getattr(distributed_c10d, name))
             setattr(distributed_c10d, name, changed)
             setattr(dist, name, changed)
+if any(way.startswith("zero") for way in arguments.ways):
+    import deepspeed
+    # An extension for inference, which a compiler would make now, in minutes.
+    deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = arguments.extension
+    deepspeed.init_distributed()
+else:
+    dist.init_process_group("gloo")
+rank, ranks = dist.get_rank(), dist.get_world_size()
 
 
 def build(way):
@@ -69,19 +77,27 @@ def build(way):
         for layer in layers[::2]:
             fully_shard(layer, mesh=mesh)
         fully_shard(model, mesh=mesh)
-    return model
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    if way.startswith("zero"):
+        model, optimizer, *_ = deepspeed.initialize(model=model, optimizer=optimizer, config={
+            "train_micro_batch_size_per_gpu": 16, "zero_allow_untested_optimizer": True,
+            "zero_optimization": {"stage": int(way[-1])}})
+    return model, optimizer
 
 
 def train(way):
     global seconds
-    model = build(way)
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    model, optimizer = build(way)
     mine = torch.Generator().manual_seed(rank)
     for step in range(arguments.steps):
         if step == 3:  # the first ones are others
             begin, seconds = time.perf_counter(), 0.0
-        optimizer.zero_grad()
         loss = model(torch.randn(16, 256, generator=mine)).square().mean()
+        if way.startswith("zero"):
+            model.backward(loss)
+            model.step()
+            continue
+        optimizer.zero_grad()
         loss.backward()
         if way == "hand":
             for parameter in model.parameters():

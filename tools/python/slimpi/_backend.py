@@ -32,6 +32,9 @@ _ANSWER_BYTES = 2048  # what a rank tells the others when a group is made
 _MOST = 2**31 - 1     # the count of MPI_Reduce_scatter_block is an int
 _GRACE_SECONDS = 5    # slimpi has the same timeout, and says more
 _POLL_SECONDS = 1     # between two looks for sums that take too long
+# Before 2.7, PyTorch's C++ does not keep the Python object of the Work that it holds, and
+# DistributedDataParallel asks the Work for its future as soon as it has it.
+_KEEPS_WORK = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 7)
 
 lenient = False  # whether a group that cannot use MPI leaves all sums to gloo; else it is refused
 tell = lambda group: None  # called before each sum that MPI gets
@@ -235,6 +238,8 @@ class Group(ProcessGroup):
             _watcher.start()
         one = _Sum(name, results, self._seconds)
         _pending.add(one)
+        if not _KEEPS_WORK:
+            self._last = one
         self._worker.submit(lambda: one.run(function, *arguments))
         return one
 

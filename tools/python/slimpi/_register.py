@@ -3,7 +3,7 @@
 from . import _late
 from ._mpi import Error
 
-OLDEST = (2, 15)  # PyTorch; older ones were not tried enough
+OLDEST = (2, 6)  # PyTorch
 
 
 def missing(module):

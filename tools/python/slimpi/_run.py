@@ -8,8 +8,8 @@
  - On CPUs, where the program asks for gloo or for no backend, it gets slimpi's: _backend.
  - Where the model's ranks share processors, each computes with its share of them: _threads.
 
-The two modules of PyTorch are changed when the program has imported them. A program that ends well
-and has used neither its models nor the package is told so.
+Modules of PyTorch and DeepSpeed are changed when the program has imported them. A program that ends
+well and has used neither its models nor the package is told so.
 """
 import atexit
 import functools
@@ -115,20 +115,46 @@ def _tell(group):
          f"{group.describe()}; the rest by gloo{_of_one_node(group.nodes)}")
 
 
+def _become_rank():
+    """False in a process that is no rank of the job."""
+    if _is_child() or _launcher.size() is None:
+        return False
+    os.environ[_MARK] = str(os.getpid())
+    return True
+
+
+def _find_master():
+    """set_master(), whose failure ends the program."""
+    try:
+        set_master()
+    except Error as error:
+        if not isinstance(error, WrongLauncher) or _launcher.rank() == 0:
+            _say(str(error))
+        sys.exit(1)
+
+
+def _change_deepspeed(module):
+    """Where MASTER_ADDR is not set, DeepSpeed asks mpi4py for the ranks, and takes one port for all
+    jobs. It need not: the ranks are in the environment."""
+    discover = module.mpi_discovery
+
+    @functools.wraps(discover)
+    def mpi_discovery(*arguments, **keywords):
+        if not _become_rank():
+            return discover(*arguments, **keywords)
+        _find_master()
+
+    module.mpi_discovery = mpi_discovery
+
+
 def _change_c10d(module):
     init_process_group = _change_backend(module, module.init_process_group)
 
     @functools.wraps(module.init_process_group)
     def init(backend=None, init_method=None, *arguments, **keywords):
-        if not _is_child() and _launcher.size() is not None:
-            os.environ[_MARK] = str(os.getpid())
+        if _become_rank():
             if init_method in (None, "env://") and keywords.get("store") is None:
-                try:
-                    set_master()
-                except Error as error:
-                    if not isinstance(error, WrongLauncher) or _launcher.rank() == 0:
-                        _say(str(error))
-                    sys.exit(1)
+                _find_master()
         elif _launcher.size() is None:
             _say("no launcher of MPI started this process, so nothing is changed: use mpiexec -n N "
                  "slimpi-run --torch " + " ".join([os.path.basename(sys.executable), *sys.argv]))
@@ -296,3 +322,4 @@ def start():
         _watch_exit()
     _late.after("torch.distributed.distributed_c10d", _change_c10d)
     _late.after("torch.nn.parallel.distributed", _change_ddp)
+    _late.after("deepspeed.comm.comm", _change_deepspeed)

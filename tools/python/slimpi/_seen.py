@@ -5,6 +5,8 @@ import functools
 import re
 import types
 
+from ._register import OLDEST
+
 _SUMS = r"_?(all_)?reduce(_|$)"  # PyTorch has new ones now and then
 _calls = {}  # by function: how many, and their bytes
 _taken = {}  # the same of those that the backend gave to MPI
@@ -87,8 +89,8 @@ def advice():
     made = _text(_calls)
     if any("scatter" in name for name in _calls):
         return (f"; rank 0 called {made}, as FSDP does, which slimpi takes on CPUs with PyTorch "
-                "2.15 and later: wrap the model in DistributedDataParallel where it fits into each "
-                "rank's memory, or sum gradients by slimpi.allreduce")
+                f"{OLDEST[0]}.{OLDEST[1]} and later: wrap the model in DistributedDataParallel "
+                "where it fits into each rank's memory, or sum gradients by slimpi.allreduce")
     if made:
         return (f"; rank 0 called {made}: wrap the model in DistributedDataParallel, or sum "
                 "gradients by slimpi.allreduce in place of torch.distributed")
