@@ -3,7 +3,7 @@
 from . import _late
 from ._mpi import Error
 
-OLDEST = (2, 6)  # PyTorch
+OLDEST = (2, 4)  # PyTorch
 
 
 def missing(module):
