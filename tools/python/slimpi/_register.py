@@ -3,7 +3,7 @@
 from . import _late
 from ._mpi import Error
 
-OLDEST = (2, 4)  # PyTorch
+OLDEST = (2, 4)  # PyTorch; gloo of 2.1 has no reduce-scatter
 
 
 def missing(module):
