@@ -99,9 +99,9 @@ Status run_powersgd(comm::Call& call) {
   return comm::copy_and_wait(call.device_stream(), "copy in", call.out, copy, bytes);
 }
 
-// Allocates the arrays in the tensor state: with error feedback `count` floats, with a warm start
-// those of all Q. It reserves the scratch memory, too: how much is needed depends on the shapes,
-// and a smaller count may need more.
+// Allocates the arrays in the tensor state: all Q, and with error feedback `count` floats. It
+// reserves the scratch memory, too: how much is needed depends on the shapes, and a smaller count
+// may need more.
 Status reserve_powersgd(comm::Call& call) {
   comm::Communicator& communicator = call.communicator;
   const Matrices matrices = matrices_of(call);

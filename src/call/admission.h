@@ -4,7 +4,7 @@
 // rank does the same, whatever its options are. decide() makes the ranks compare their options, if
 // they have not yet, and then goes by these. So nothing is decided from options of one rank.
 //
-//   blocking     admit(), decide(), run()
+//   blocking     dispatch(): the steps of admit(), decide(), run()
 //   nonblocking  admit(); decide() and run() in a fiber, or decide at once where all ranks can
 //   persistent   admit() and decide() at the init; run() in a fiber at each start
 //

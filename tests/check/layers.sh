@@ -22,7 +22,7 @@ if [ -z "$files" ]; then
   echo "layers.sh: no sources under $root/src, $root/kernels and $root/tools" >&2
   exit 2
 fi
-# File names of this project have no white space: layers_test.sh would not, either.
+# File names of this project have no white space.
 # shellcheck disable=SC2086
 exec awk '
 BEGIN {

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Usage: parts.sh [PART...]
+# Usage: plugins.sh [PLUGIN...]
 # Checks what a part that is loaded on demand needs and shows: the one for GPU memory needs no
 # library of CUDA to load, and none shows more than its one function.
 set -eu

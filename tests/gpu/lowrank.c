@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
         error += (result[i] - sum) * (result[i] - sum);
         norm += sum * sum;
       }
-      /* With warm start the first calls are still looking for the directions. */
+      /* The first calls are still looking for the directions. */
       if (memcmp(first, result, bytes) != 0 || (call > 2 && !(sqrt(error / norm) < 0.05))) {
         printf("rank %d, call %d: relative error %g%s\n", rank, call, sqrt(error / norm),
                memcmp(first, result, bytes) != 0 ? ", other bytes than rank 0" : "");
