@@ -96,7 +96,7 @@ SLIMPI_HD Vector greater(Vector a, Vector b) {
   return a > b ? a : b;
 }
 
-// Maxima of both, in turns: high, low, high, low.
+// Maxima of both, alternating: high, low, high, low.
 #if defined(__AVX512BW__)
 SLIMPI_HD EightInts in_turns(VectorInts high, VectorInts low) {
   const VectorInts both = greater(

@@ -264,6 +264,9 @@ namespace {
   if (request.op != mpi::abi.op_sum)
     return bypass(*runtime,
                   *type == ElementType::float32 ? BypassReason::op : BypassReason::datatype);
+  if (*type != ElementType::float32 &&
+      request.comm == runtime->refused_types[std::size_t(*type)].load(std::memory_order_relaxed))
+    return bypass(*runtime, BypassReason::datatype);
   return std::nullopt;
 }
 
@@ -285,15 +288,17 @@ namespace {
     return {raised ? Outcome::finished(*raised) : bypassed};
   }
   if (!runtime->option_error.empty()) runtime->end_job(comm);
-  if (!communicator->has_peers()) return {bypass_for(BypassReason::comm)};
-  if (has_blocks) {
+  const bool has_peers = communicator->has_peers();
+  if (has_blocks && has_peers) {
     count_blocks(request, communicator->rank(), communicator->size());
     if (is_invalid(request)) return {bypass_for(BypassReason::small)};
   }
   if (!named) {
-    communicator->refuse_type(type);
+    if (has_peers) communicator->refuse_type(type);
+    runtime->refused_types[std::size_t(type)].store(comm, std::memory_order_relaxed);
     return {bypass(*runtime, BypassReason::datatype)};
   }
+  if (!has_peers) return {bypass(*runtime, BypassReason::comm)};
   // Before anything is looked up: most calls that are left to MPI are small. Nonblocking sums are
   // decided in their order, and at the init of a persistent one the ranks compare its count.
   if (way == Way::blocking && communicator->agreed() && !communicator->unusable() &&

@@ -52,6 +52,12 @@ comm::Communicator* Runtime::find(mpi::Comm comm, std::optional<int>* raised) {
   return found;
 }
 
+// What was kept by the handle of a communicator is not looked up any more.
+void Runtime::handles_end() {
+  for (auto& comm : refused_types) comm.store(mpi::Comm(), std::memory_order_relaxed);
+  generation_.fetch_add(1, std::memory_order_release);
+}
+
 comm::Communicator* Runtime::find_made(mpi::Comm comm) {
   const std::lock_guard lock(mutex_);
   const auto found = std::find_if(communicators_.begin(), communicators_.end(),
@@ -125,7 +131,7 @@ int Runtime::forget(mpi::Comm, int, void* value, void* self) {
   // Where the free was not intercepted.
   if (communicator != nullptr) wait_for_sums(*communicator);
   mpi::Comm report = mpi::abi.comm_null;
-  runtime->generation_.fetch_add(1, std::memory_order_release);
+  runtime->handles_end();
   {
     const std::lock_guard lock(runtime->mutex_);
     if (runtime->communicators_.erase(communicator) == 0) return mpi::kSuccess;
@@ -203,7 +209,7 @@ int sessions_seen() {
 void Runtime::mpi_ended() {
   end_helper();
   std::set<comm::Communicator*> never_freed;
-  generation_.fetch_add(1, std::memory_order_release);
+  handles_end();
   {
     const std::lock_guard lock(mutex_);
     never_freed.swap(communicators_);

@@ -97,6 +97,9 @@ class Runtime {
   Statistics statistics;
   static inline std::atomic<bool> on{true};  // set by MPI_Pcontrol, also before MPI_Init
   ElementTypes taken_types;  // SLIMPI_TYPES; all types in an estimate, which predicts the others
+  // By type that is not taken: the last communicator to whose ranks this one has said so, if that
+  // was necessary. Its sums of the type are left to MPI, and nothing is looked up.
+  std::array<std::atomic<mpi::Comm>, kElementTypes> refused_types{};
   std::atomic<bool> finished{false};
   std::atomic<bool> banner_logged{false};  // the banner was printed
   std::atomic<bool> rounding_told{false};  // the job was told that its sums are rounded
@@ -128,6 +131,7 @@ class Runtime {
   class Pin;
   comm::Communicator* follow(mpi::Comm comm, std::optional<int>* raised);
   bool make_keyval(int* keyval);
+  void handles_end();
   void unpin();
   int code_of(Status status, const std::string& text);
   static int forget(mpi::Comm comm, int keyval, void* value, void* runtime);

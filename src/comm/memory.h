@@ -103,10 +103,10 @@ class ScratchView {
 // not outlive the call.
 class CallScratch {
  public:
-  // The views of these groups share memory, because their users take turns: a call makes the sum
-  // inside the node, then the exchange between nodes, then the share inside the node, and no part
-  // leaves anything in scratch for the next one. Each user reserves what it needs before the first
-  // part begins; the memory has the size of the largest.
+  // The views of these groups share memory, because their users run one after the other: a call
+  // makes the sum inside the node, then the exchange between nodes, then the share inside the node,
+  // and no part leaves anything in scratch for the next one. Each user reserves what it needs
+  // before the first part begins; the memory has the size of the largest.
 
   // Message buffers near the program's buffers.
   ScratchView<std::byte> exchange_messages() { return ScratchView<std::byte>(near_); }
