@@ -2,6 +2,7 @@
 # What programs do with models and gradients that slimpi.torch must bear, one case after the other.
 # Each rank prints a line for each case: its name, the rank, and ok or what was wrong.
 import copy
+import itertools
 import math
 import pickle
 import sys
@@ -114,20 +115,27 @@ def short_floats():
 
 def scales():
     """Layers between larger ones of a scale 10,000 times theirs: one has the error of its own
-    quantization step, a small one has none."""
-    for algorithm in "bytegrad", "packed":
+    quantization step, a small one has none. In both buckets of an iteration, whether or not the
+    layers begin where quantization buckets do, and in each iteration."""
+    for algorithm, counts in itertools.product(("bytegrad", "packed"), (
+            (2000, 1100, 63, 2001), (2048, 1024, 512, 3000))):
         state = slimpi.torch.State(algorithm=algorithm, bits=8)
-        wanted = [scale * torch.randn(count, generator=generator(count))
-                  for count, scale in ((2000, 1), (1100, 1e-4), (63, 1e-4), (2001, 1))]
-        parameters = [nn.Parameter(torch.zeros_like(value)) for value in wanted]
+        parameters = [[nn.Parameter(torch.zeros(count)) for count in counts] for _ in range(2)]
         share = 2 * (rank + 1) / (ranks + 1)  # 1 on average
-        got, = mean_of(state, (parameters, [share * value for value in wanted]))
-        error = [(found - value).abs().max().item() for value, found in zip(wanted, got)]
-        steps = [(value.max() - value.min()).item() / 255 for value in wanted]
-        assert error[2] <= 1e-6 * wanted[2].abs().max(), f"{algorithm}: {error[2]} in the small one"
-        for each in 0, 1, 3:
-            assert algorithm == "packed" or error[each] <= 2 * steps[each], f"{error}, {steps}"
-        assert (got[1] == 0).float().mean() < 0.1, f"{algorithm}: values that became 0"
+        for iteration in range(3):
+            wanted = [[scale * torch.randn(count, generator=generator(10 * iteration + count))
+                       for count, scale in zip(counts, (1, 1e-4, 1e-4, 1))] for _ in range(2)]
+            buckets = mean_of(state, *((layers, [share * value for value in values])
+                                       for layers, values in zip(parameters, wanted)))
+            for got, values in zip(buckets, wanted):
+                where = f"{algorithm}, {counts}, iteration {iteration}"
+                error = [(found - value).abs().max().item() for value, found in zip(values, got)]
+                steps = [(value.max() - value.min()).item() / 255 for value in values]
+                assert error[2] <= 1e-6 * values[2].abs().max(), f"{where}: {error}"
+                for each in 0, 1, 3:
+                    assert algorithm == "packed" or error[each] <= 2 * steps[each], (
+                        f"{where}: {error}, {steps}")
+                assert (got[1] == 0).float().mean() < 0.1, f"{where}: values that became 0"
 
 
 def loss_scale():

@@ -35,9 +35,6 @@ class Network(nn.Module):
         return self.last(x)
 
 
-sums = slimpi.torch._sum_regrouped
-
-
 def train(number, options):
     torch.manual_seed(1)
     model = nn.parallel.DistributedDataParallel(Network(), bucket_cap_mb=0.4)
@@ -50,8 +47,8 @@ def train(number, options):
         model.module.load_state_dict(saved["model"])
         state.load_state_dict(saved["slimpi"])
         first = SAVED_AT
-    regrouped = []
-    slimpi.torch._sum_regrouped = lambda *given: (regrouped.append(given), sums(*given))
+    regrouped, regroup = [], state._regrouped
+    state._regrouped = lambda: (regrouped.append(1), regroup())[1]
     for step in range(first, STEPS):
         if step == SAVED_AT and what == "save":
             torch.save({"model": model.module.state_dict(), "slimpi": state.state_dict()},

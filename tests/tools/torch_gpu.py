@@ -6,6 +6,7 @@ import contextlib
 import sys
 import types
 
+import slimpi._sums as sums
 import slimpi.torch as module
 
 steps = []
@@ -34,11 +35,28 @@ class Future:
         say("result", value)
 
 
+current = []
+
+
 @contextlib.contextmanager
 def stream(which):
     say("enter", which)
+    current.append(which)
     yield
-    say("leave", which)
+    say("leave", current.pop())
+
+
+class Stream:
+    """The current one."""
+
+    def __init__(self, device):
+        self.name = current[-1] if current else f"program's stream of {device}"
+
+    def __str__(self):
+        return self.name
+
+    def synchronize(self):
+        say("synchronize", self)
 
 
 class Buffer:
@@ -63,34 +81,34 @@ class Buffer:
         return 7
 
 
-module.torch = types.SimpleNamespace(
-    float32=module.torch.float32, float64=module.torch.float64,
+sums.torch = types.SimpleNamespace(
+    float32=module.torch.float32, float64=module.torch.float64, complex128=module.torch.complex128,
     futures=types.SimpleNamespace(Future=Future),
-    cuda=types.SimpleNamespace(Event=Event, stream=stream,
-                               current_stream=lambda device: f"program's stream of {device}",
+    cuda=types.SimpleNamespace(Event=Event, stream=stream, current_stream=Stream,
                                Stream=lambda device: f"own stream of {device}"))
 jobs = []
 world = types.SimpleNamespace(
     worker=types.SimpleNamespace(submit=jobs.append),
     sum=lambda comm, address, count, double, name, matrices: say("MPI_Allreduce", address, count))
-state = types.SimpleNamespace(world_size=4, iteration=0, _start=0, _comm="comm", _min_size=0,
+state = types.SimpleNamespace(world_size=4, iteration=0, _start=0, _comm="comm", _least=0,
                               _world=world, _keeps_state=False, _streams={}, _held=[], _layouts={},
                               _exact_comm="exact",
-                              _edges=types.SimpleNamespace(
-                                  sum=lambda floats, sizes, coded, exact: coded(floats)),
+                              _edges=types.SimpleNamespace(layout=lambda sizes: None),
                               _describe=lambda bucket: ("", ()), _holds=lambda bucket: False,
                               _end_iteration=lambda names: None, _names=lambda: [])
 bucket = types.SimpleNamespace(buffer=lambda: Buffer("bucket"), is_last=lambda: True,
                                index=lambda: 0)
 module.hook(state, bucket)
 say("back in the backward pass")
-jobs[0]()
+for job in jobs:
+    job()
 wanted = """divide by 4
 record on program's stream of cuda:0
 future of cuda:0
 back in the backward pass
 synchronize
 enter own stream of cuda:0
+synchronize own stream of cuda:0
 MPI_Allreduce pointer of bucket 7
 leave own stream of cuda:0
 enter own stream of cuda:0

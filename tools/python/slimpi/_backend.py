@@ -22,7 +22,8 @@ from ._agreement import check_answers, describe
 from ._mpi import Error
 from ._world import Worker, world as _world
 from ._parameters import bytes_of
-from .torch import OF_MODELS, unwrapped
+from ._sums import unwrapped
+from .torch import OF_MODELS
 
 _FLOAT_BYTES = 4      # 16-bit floats are summed as float32, too
 _TYPES = {"float": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}

@@ -9,17 +9,21 @@ import torch
 
 SMALL = 1024  # floats: a shorter parameter goes uncompressed
 _PACKED_BUCKET = 64
+_MOST_GAPS = 16  # a coded sum has at most this part of zeros in the places of small parameters
 _MOST_EXPONENT = 100  # of a factor; finite values stay finite
 
 
 class _Layout:
-    """Where parameters of these sizes, one after the other, lie in the two sums.
+    """Where parameters of these sizes, one after the other, lie in the two sums of their bucket.
 
     coded, exact: rows (first float in the DDP bucket, count, first float in the sum)
-    coded_length, exact_length: floats of the sums"""
+    coded_length, exact_length: floats of the sums
+    scales: whether each row of the coded sum has a factor
+    base: where the coded sum begins in the DDP bucket; None: it needs memory of its own
+    gaps: exact rows that lie between coded ones then, and are zeros in the coded sum"""
 
-    def __init__(self, sizes, align):
-        self.coded, self.exact = [], []
+    def __init__(self, sizes, align, scales):
+        self.coded, self.exact, self.gaps = [], [], []
         self.coded_length = self.exact_length = first = 0
         for size in sizes:
             if size < SMALL:
@@ -30,8 +34,21 @@ class _Layout:
                 self.coded.append((first, size, begin))
                 self.coded_length = begin + size
             first += size
-        # The sum needs no copy.
-        self.whole = all(first == place for first, _, place in self.coded) and not self.exact
+        self.scales = scales and len(self.coded) > 1
+        self.base = self._stay(align)
+        self.whole = self.base == 0 and not self.exact and not self.scales
+
+    def _stay(self, align):
+        if not self.coded:
+            return None
+        base, (last, count, _) = self.coded[0][0], self.coded[-1]
+        gaps = [row for row in self.exact if base < row[0] < last]
+        if (any((first - base) % align for first, _, _ in self.coded) or
+                sum(row[1] for row in gaps) * _MOST_GAPS > self.coded_length):
+            return None
+        self.coded = [(first, size, first - base) for first, size, _ in self.coded]
+        self.coded_length, self.gaps = last + count - base, gaps
+        return base
 
 
 class Edges:
@@ -45,53 +62,103 @@ class Edges:
                        bucket if algorithm in ("bytegrad", "qsgd", "auto") else 0)
         self._least = max(least, 1)
         self._layouts = {}  # by sizes
-        self._memory = {}   # by device: for one sum after the other, as much as the longest needs
+        self._factors = {}  # by the name of a DDP bucket; all ranks have the same
+        # By device: for one coded sum after the other, as much as the longest needs.
+        self._memory = {}
 
-    def sum(self, floats, sizes, coded, exact):
-        """Sums a DDP bucket of parameters of these sizes in place, by functions that sum a tensor
-        in place. All ranks call the same functions with tensors of the same lengths."""
+    def layout(self, sizes):
+        """That of a DDP bucket of parameters of these sizes; None: it is summed as it is."""
+        if not self._align:
+            return None
         sizes = tuple(sizes)
         if sizes not in self._layouts:
-            self._layouts[sizes] = _Layout(sizes, self._align or 1)
-        layout = self._layouts[sizes]
-        scales = self._scales and len(layout.coded) > 1
-        if not self._align or (layout.whole and not scales):
-            coded(floats)
-        elif layout.coded_length < self._least:
-            exact(floats)
+            self._layouts[sizes] = _Layout(sizes, self._align, self._scales)
+        return None if self._layouts[sizes].whole else self._layouts[sizes]
+
+    def is_short(self, layout):
+        """Whether what remains for the coded sum is not worth one."""
+        return layout.coded_length < self._least
+
+    def sum_coded(self, floats, layout, name, add, add_exact):
+        """Sums the coded rows of a DDP bucket in place. add and add_exact sum a tensor in place.
+        Returns the bucket for sum_exact(), or None where it needs none. All ranks call the same
+        with tensors of the same lengths."""
+        norms = [] if not layout.scales else [
+            torch.linalg.vector_norm(floats[first:first + count]) / math.sqrt(count)
+            for first, count, _ in layout.coded]
+        if norms and name not in self._factors:
+            summed = torch.stack(norms)
+            add_exact(summed)
+            self._factors[name] = [_factor(norm, 1.0) for norm in summed.tolist()]
+        exact = floats.new_empty(layout.exact_length)
+        _gather(floats, layout.exact, exact)
+        factors = self._factors.get(name, [1.0] * len(layout.coded))
+        if layout.base is None:
+            together = self._place(floats, layout.coded_length)
+            _gather(floats, layout.coded, together, factors)
         else:
-            norms = [] if not scales else [
-                torch.linalg.vector_norm(floats[first:first + count]) / math.sqrt(count)
-                for first, count, _ in layout.coded]
-            if layout.exact or norms:
-                norms = self._sum_rows(floats, layout.exact, layout.exact_length, exact, norms)
-            self._sum_rows(floats, layout.coded, layout.coded_length, coded,
-                           factors=[_factor(norm) for norm in norms])
-
-    def _sum_rows(self, floats, rows, length, add, more=(), factors=()):
-        """Sums the rows, each times its factor, and the numbers `more`; returns those sums."""
-        held = self._memory.get(floats.device)
-        if held is None or held.numel() < length + len(more):
-            held = self._memory[floats.device] = torch.empty(
-                length + len(more), device=floats.device, dtype=torch.float32)
-        together, end = held[:length + len(more)], 0
-        factors = factors or [1.0] * len(rows)
-        for (first, count, place), factor in zip(rows, factors):
-            together[end:place].zero_()
-            end = place + count
-            torch.mul(floats[first:first + count], factor, out=together[place:end])
-        for place, number in enumerate(more, length):
-            together[place] = number
-        if together.is_cuda:  # MPI knows no streams
-            torch.cuda.current_stream(together.device).synchronize()
+            together = floats[layout.base:layout.base + layout.coded_length]
+            for first, count, _ in layout.gaps:
+                floats[first:first + count].zero_()
+            _scale(together, layout.coded, factors)
         add(together)
-        for (first, count, place), factor in zip(rows, factors):
-            torch.mul(together[place:place + count], 1 / factor, out=floats[first:first + count])
-        return together[length:].tolist()
+        factors = [1 / factor for factor in factors]
+        if layout.base is None:
+            _scatter(together, floats, layout.coded, factors)
+        else:
+            _scale(together, layout.coded, factors)
+        return (floats, layout, name, exact, norms) if layout.exact or norms else None
+
+    def sum_exact(self, buckets, add):
+        """Sums the other rows of DDP buckets of one device in place, after their coded sums, and
+        the norms, from which the factors of the next sums follow."""
+        parts = [part for _, _, _, exact, norms in buckets
+                 for part in (exact, torch.stack(norms) if norms else exact[:0])]
+        together = torch.cat(parts)
+        add(together)
+        summed = iter(together.split([part.numel() for part in parts]))
+        for floats, layout, name, _, norms in buckets:
+            _scatter(next(summed), floats, layout.exact)
+            found = next(summed)
+            if norms:
+                self._factors[name] = list(map(_factor, found.tolist(), self._factors[name]))
+
+    def _place(self, floats, length):
+        held = self._memory.get(floats.device)
+        if held is None or held.numel() < length:
+            held = self._memory[floats.device] = floats.new_empty(length)
+        return held[:length]
 
 
-def _factor(norm):
-    """A power of two; 1 where the norm is 0 or not finite."""
+def _gather(floats, rows, together, factors=None):
+    """Writes the rows, each times its factor."""
+    end = 0
+    for row, (first, count, place) in enumerate(rows):
+        together[end:place].zero_()
+        end = place + count
+        _move(together[place:end], floats[first:first + count], factors and factors[row])
+
+
+def _scatter(together, floats, rows, factors=None):
+    for row, (first, count, place) in enumerate(rows):
+        _move(floats[first:first + count], together[place:place + count], factors and factors[row])
+
+
+def _scale(together, rows, factors):
+    for (_, count, place), factor in zip(rows, factors):
+        if factor != 1:
+            together[place:place + count].mul_(factor)
+
+
+def _move(to, values, factor):
+    if factor is None or factor == 1:
+        to.copy_(values)
+    else:
+        torch.mul(values, factor, out=to)
+
+
+def _factor(norm, before):
+    """A power of two; 1 where the norm is 0, and the one before where it is not finite."""
     if not math.isfinite(norm):
-        return 1.0
+        return before
     return math.ldexp(1, max(-_MOST_EXPONENT, min(_MOST_EXPONENT, -math.frexp(norm)[1])))

@@ -180,6 +180,12 @@ class _Holder:
 _nodes = 0  # nodes of the ranks of a model; 0 until it is known
 
 
+def _is_state(state):
+    """Whether a hook's state is slimpi's. Those of others may have any attributes."""
+    from . import torch as slimpi_torch
+    return isinstance(state, slimpi_torch.State)
+
+
 def _feedback(state):
     on = str(state._option("error_feedback")).lower() in ("1", "y", "yes", "true", "on")
     return ", with error feedback" if on else ""
@@ -195,8 +201,8 @@ def _held(holder, bucket):
     if not holder.said:
         holder.said = True
         import torch.distributed as dist
-        group = getattr(holder.state, "process_group", None)
-        if hasattr(holder.state, "describe") and holder.rank == 0:
+        if _is_state(holder.state) and holder.rank == 0:
+            group = holder.state.process_group
             _say(f"gradients of DistributedDataParallel ({dist.get_world_size(group)} ranks) are "
                  f"summed by {holder.state.describe()}{_feedback(holder.state)}; the rest by "
                  f"{dist.get_backend(group)}{_of_one_node(_nodes)}")
@@ -247,10 +253,10 @@ def _change_ddp(module):
             return False
         self._check_comm_hook(hook)
         holder.state, holder.hook = state, hook
-        if hasattr(self.process_group, "leave") and not hasattr(state, "describe"):
+        if hasattr(self.process_group, "leave") and not _is_state(state):
             self.process_group.leave("of a group whose model has a hook of the program's")
         if holder.rank == 0:
-            if hasattr(state, "describe"):  # slimpi's own
+            if _is_state(state):
                 holder.said = False
             else:
                 _say(f"the program's own hook sums the gradients: {hook.__qualname__}")

@@ -13,7 +13,6 @@ All else (broadcasts, barriers, the program's own collectives) stays with the pr
 backend. See slimpi-torch(7).
 """
 import functools
-import math
 import types
 
 import torch
@@ -23,21 +22,18 @@ from ._agreement import check_answers, describe
 from ._edges import Edges
 from ._mpi import Error
 from ._parameters import Parameters, bucket_name, bytes_of, check_model, matrices_of
+from ._sums import FLOAT_BYTES, Iteration, Pending, Sum, WIDE, unwrapped
 from ._world import world as _world
 
 __all__ = ["State", "hook", "register"]
 
 _STATEFUL = ("powersgd", "batched_powersgd")
 OF_MODELS = ("decentralized", "low_precision_decentralized")
-_FLOAT_BYTES = 4        # min_size counts floats, also for other types
 _FIRST_ITERATIONS = 10  # as slimpi's option `start` for powersgd
 # What is not compressed: the first iterations of algorithms with state, and short sums. MPI does
 # not get these: its ranks wait for each other without a pause, and take the core from ranks that
 # compute.
 _EXACT = {"algorithm": "allreduce", "min_size": "0", "start": "0"}
-# Types that are divided before they are summed, as PyTorch does. A mean of shorter ones is computed
-# in float32.
-_WIDE = (torch.float32, torch.float64, torch.complex64, torch.complex128)
 
 
 def _text(value):
@@ -105,6 +101,7 @@ class State:
         self._overflowed = False  # a compressed sum of this iteration was not finite
         self._loaded = {}   # by bucket: the layout of a checkpoint, until it is met
         self._held = []     # buckets that wait for the others of an iteration
+        self._sums = Iteration()
 
     def _begin(self, start):
         if self.launched_by_torchrun():
@@ -117,11 +114,11 @@ class State:
         if self.algorithm in OF_MODELS:
             raise Error(f"{self.algorithm} averages models, and DistributedDataParallel sums "
                         "gradients: choose another algorithm")
-        self._min_size = bytes_of(self._option("min_size"))
+        self._least = -(-bytes_of(self._option("min_size")) // FLOAT_BYTES)
         low_rank = self.algorithm in _STATEFUL
         feedback = self._option("error_feedback").lower() in ("1", "y", "yes", "true", "on")
         self._edges = Edges(self.algorithm, bytes_of(self._option("bucket")),
-                            self._min_size // _FLOAT_BYTES, feedback)
+                            self._least, feedback)
         self._keeps_state = low_rank or feedback or self.algorithm.startswith("hook:")
         if start is None:
             start = int(self._option("start") or (_FIRST_ITERATIONS if low_rank else 1))
@@ -234,115 +231,14 @@ class State:
                             "its own")
 
 
-def _sum(state, comm, buffer, name, matrices):
-    """In the worker's thread: the mean of a dense buffer. Wide types are divided already."""
-    part = torch.view_as_real(buffer).view(-1) if buffer.is_complex() else buffer
-    if part.numel() * _FLOAT_BYTES < state._min_size:
-        comm = state._exact_comm
-    if part.dtype == torch.float64:
-        state._world.sum(comm, part.data_ptr(), part.numel(), True, name, matrices)
-    elif part.dtype == torch.float32:
-        _sum_floats(state, comm, part, name, matrices)
-    else:
-        wide = part.float()
-        if wide.is_cuda:
-            torch.cuda.current_stream(wide.device).synchronize()
-        _sum_floats(state, comm, wide, name, matrices)
-        part.copy_(wide.div_(state.world_size))
-    if state._keeps_state and comm == state._comm and not _is_finite(part):
-        state._overflowed = True
-
-
-def _sum_floats(state, comm, floats, name, matrices):
-    """Sums them in place; of what may be compressed Edges says which part is."""
-
-    def add(comm, matrices, values):
-        state._world.sum(comm, values.data_ptr(), values.numel(), False, name, matrices)
-
-    if comm == state._exact_comm:
-        add(comm, matrices, floats)
-    else:
-        state._edges.sum(floats, [rows * columns for rows, columns in matrices],
-                         functools.partial(add, comm, matrices),
-                         functools.partial(add, state._exact_comm, ()))
-
-
-def _is_finite(part):
-    """Whether the values have a sum, which takes one pass without memory of its own. Finite values
-    whose sum overflows are so close to the end of their type that they count as not finite."""
-    return math.isfinite(part.sum(dtype=torch.promote_types(part.dtype, torch.float32)).item())
-
-
-def unwrapped(future):
-    value = future.value()
-    if isinstance(value, Exception):
-        raise value
-    return value
-
-
-class _Pending:
-    """A bucket on its way: its future, and on a GPU the streams that it must wait for."""
-
-    def __init__(self, state, buffer):
-        self.buffer, self.ready, self.stream = buffer, None, None
-        if buffer.is_cuda:
-            self.ready = torch.cuda.Event()
-            self.ready.record(torch.cuda.current_stream(buffer.device))
-            if buffer.device not in state._streams:
-                state._streams[buffer.device] = torch.cuda.Stream(buffer.device)
-            self.stream = state._streams[buffer.device]
-        self.future = torch.futures.Future(devices=[buffer.device] if buffer.is_cuda else [])
-
-    def run(self, function, *arguments):
-        """Calls the function once the bucket's values are there. MPI knows no streams: it gets the
-        buffer then, and has written it when it returns."""
-        if self.ready is None:
-            function(*arguments)
-            return
-        self.ready.synchronize()
-        with torch.cuda.stream(self.stream):
-            function(*arguments)
-
-    def end(self, error=None):
-        outcome = self.buffer if error is None else error
-        if self.stream is None:
-            self.future.set_result(outcome)
-            return
-        with torch.cuda.stream(self.stream):
-            self.future.set_result(outcome)
-
-
-def _submit(state, pending, function, *arguments):
-    """Has the worker call the function once all of `pending`, a list, can be read, and end them."""
-
-    def job():
-        failure = None
-        try:
-            for bucket in pending[:-1]:
-                bucket.run(lambda: None)
-            pending[-1].run(function, *arguments)
-        except Exception as error:
-            failure = error
-        for bucket in pending:
-            bucket.end(failure)
-
-    state._world.worker.submit(job)
-
-
-def _sum_regrouped(state, comm, groups):
-    for name, matrices, parts in groups:
-        together = torch.cat(parts)
-        _sum(state, comm, together, name, matrices)
-        for part, values in zip(parts, together.split([part.numel() for part in parts])):
-            part.copy_(values)
-
-
 def hook(state, bucket):
     """For DistributedDataParallel.register_comm_hook: the mean of a bucket over the ranks."""
     if isinstance(bucket, tuple):  # (gradient, parameter)
         check_model(types.SimpleNamespace(_use_python_reducer=True))
     buffer, last = bucket.buffer(), bucket.is_last()
-    if buffer.is_sparse or buffer.dtype in _WIDE:
+    if bucket.index() == 0:  # also after an iteration that ended before its last bucket
+        state._sums = Iteration()
+    if buffer.is_sparse or buffer.dtype in WIDE:
         buffer.div_(state.world_size)
     comm = state._exact_comm if state.iteration < state._start else state._comm
     state.iteration += last
@@ -351,17 +247,19 @@ def hook(state, bucket):
         future = sum_of_backend.get_future().then(lambda future: future.value()[0])
     else:
         name, matrices = state._describe(bucket)
-        pending = _Pending(state, buffer)
+        pending = Pending(buffer, state._streams)
         future = pending.future.then(unwrapped)
         if comm == state._comm and state._holds(bucket):
             state._held.append((pending, bucket.parameters()))
         else:
-            _submit(state, [pending], _sum, state, comm, buffer, name, matrices)
+            state._sums.submit(state, [pending], [Sum(state, comm, [buffer], name, matrices)])
     if last:  # the first iteration may have had more buckets
         state._layouts = {i: names for i, names in state._layouts.items() if i <= bucket.index()}
         if state._held:
             held = [pending for pending, _ in state._held]
-            _submit(state, held, _sum_regrouped, state, comm, state._regrouped())
+            state._sums.submit(state, held, [Sum(state, comm, parts, name, matrices)
+                                             for name, matrices, parts in state._regrouped()])
+        state._sums.submit_rest(state)
         state._world.worker.submit(functools.partial(state._end_iteration, state._names()))
     return future
 
