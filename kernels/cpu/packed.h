@@ -83,7 +83,8 @@ SLIMPI_HD std::size_t bucket_at(std::size_t i, std::size_t n) {
   return n - i < kPackedBucket ? n - i : kPackedBucket;
 }
 
-// to = the values of a bucket; `sum` is not read. Or to = sum + these values; `to` may be `sum`.
+// to = the values of a bucket's levels; `sum` is not read. Or to = sum + these values; `to` may be
+// `sum`.
 template <int width, bool adds>
 [[gnu::noinline]] void decode_bucket(const PackedScale& scale, const std::byte* in,
                                      const float* sum, float* to) {
@@ -91,12 +92,12 @@ template <int width, bool adds>
   const auto* const unpacked = unpack_bucket<width>(in, levels);
   // As levels were stored: a longer load would wait until the stores have reached the cache.
   constexpr std::size_t kAtOnce = width < 8 ? kSixteen : kPackedBucket;
-  alignas(64) float values[kPackedBucket];
-  float* const decoded = adds ? values : to;
 #pragma GCC unroll 4
   for (std::size_t i = 0; i < kPackedBucket; i += kAtOnce)
-    from_levels(scale, unpacked + i, kAtOnce, decoded + i);
-  if constexpr (adds) add_tiles(sum, values, kPackedBucket, to);
+    if constexpr (adds)
+      add_levels(scale, unpacked + i, kAtOnce, sum + i, to + i);
+    else
+      from_levels(scale, unpacked + i, kAtOnce, to + i);
 }
 template <bool adds>
 constexpr auto kDecodeBucket = by_width([]<int width>() { return &decode_bucket<width, adds>; });
@@ -108,10 +109,13 @@ SLIMPI_HD void decode_packed_bucket(const PackedTile& tile, std::size_t bucket, 
   if (tile.damaged || byte == kNonfiniteBucket) return fill_nan(to, kPackedBucket);
   const std::size_t row = PackedTable::row(tile.header, bucket, byte);
   const std::uint8_t width = tile.table.width[row];
-  if (width != 0)
-    kDecodeBucket<adds>.of[width - 1](packed_scale(tile.table.step[row], 0, byte, width),
-                                      tile.units + std::size_t(tile.begin[bucket]) * kUnitBytes,
-                                      sum, to);
+  const float step = width == 0 ? 0 : tile.table.step[row];
+  const PackedScale scale = packed_scale(step, 0, byte, width);
+  const std::byte* const in = tile.units + std::size_t(tile.begin[bucket]) * kUnitBytes;
+  if (kAnyWidth<adds> && width <= kBits<Narrow>)
+    decode_any<adds>(scale, width, in, sum, to);
+  else if (width != 0)
+    kDecodeBucket<adds>.of[width - 1](scale, in, sum, to);
   else if (adds)
     add_zero(sum, kPackedBucket, to);
   else

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Two loops of the packed codec over a bucket in x86's vector instructions, with the results of
-// the plain loops bit by bit. g++ 12 reduces each extreme of a bucket by itself, clamps levels as
+// Loops of the packed codec over a bucket in x86's vector instructions, with the results of the
+// plain loops bit by bit. g++ 12 reduces each extreme of a bucket by itself, clamps levels as
 // 32-bit integers and masks them before it narrows them: about twice the instructions. Included by
 // loops.cpp alone.
 #pragma once
@@ -82,6 +82,85 @@ SLIMPI_HD void to_bucket_levels(const PackedScale& scale, const float* from, Nar
 SLIMPI_HD void to_bucket_levels(const PackedScale& scale, const float* from, Narrow* to) {
   to_nearest_levels(scale, from, kPackedBucket, to);
 }
+#endif
+
+// Decodes a bucket whose levels have up to 8 bits. Widths change from bucket to bucket, so that no
+// processor foresees a branch on them: loads of bits that a width does not have are masked off.
+// AVX2 gains by that only where values are added.
+#if defined(__AVX2__)
+template <bool adds>
+constexpr bool kAnyWidth = adds || kVector == 64;
+typedef std::uint64_t VectorWords [[gnu::vector_size(kVector)]];
+
+// The bytes of a bucket with `bits` bits, at most a vector of them; zeros unless the width has
+// these.
+#if defined(__AVX512BW__)
+constexpr VectorWords kWord = {0, 1, 2, 3, 4, 5, 6, 7};
+template <std::uint32_t bits>
+SLIMPI_HD VectorWords load_if(std::uint32_t width, const std::byte* in) {
+  constexpr __mmask64 all = ~(__mmask64)0 >> (64 - bits * kUnitBytes);
+  return (VectorWords)_mm512_maskz_loadu_epi8((0 - (__mmask64)((width & bits) != 0)) & all, in);
+}
+SLIMPI_HD void widen(__m128i bytes, VectorInts* to) {
+  to[0] = (VectorInts)_mm512_maskz_cvtepu8_epi32(0xffff, bytes);
+}
+#else
+constexpr VectorWords kWord = {0, 1, 2, 3};
+template <std::uint32_t bits>
+SLIMPI_HD VectorWords load_if(std::uint32_t width, const std::byte* in) {
+  const VectorWords there = (VectorWords)(((VectorInts{} + (int)width) & (int)bits) != 0);
+  const VectorWords first = (VectorWords)(kWord < VectorWords{} + bits);
+  return (VectorWords)_mm256_maskload_epi32((const int*)in, (__m256i)(there & first));
+}
+SLIMPI_HD void widen(__m128i bytes, VectorInts* to) {
+  to[0] = (VectorInts)_mm256_cvtepu8_epi32(bytes);
+  to[1] = (VectorInts)_mm256_cvtepu8_epi32(_mm_unpackhi_epi64(bytes, bytes));
+}
+#endif
+
+// to = the values, or sum + the values; `to` may be `sum`. pack_part() and pack_bit() say where the
+// bits of a level are. Levels stay in registers: loads of what was just stored would wait.
+template <bool adds>
+SLIMPI_HD void decode_any(const PackedScale& scale, std::uint32_t width, const std::byte* in,
+                          const float* sum, float* to) {
+  const std::uint32_t four = width & 4, six = width & 6;
+  const VectorWords fours = load_if<4>(width, in);
+  const VectorWords twos = load_if<2>(width, in + four * kUnitBytes);
+  const VectorWords ones = load_if<1>(width, in + six * kUnitBytes);
+  constexpr std::uint64_t each = 0x0101010101010101u;
+#pragma GCC unroll 2
+  for (std::size_t i = 0; i < kPackedBucket; i += kVector) {
+    const VectorWords word = kWord + i / 8;
+    const VectorWords high = __builtin_shuffle(fours, kWord & 3) >> (word >> 2) * 4;
+    const VectorWords middle = __builtin_shuffle(twos, kWord & 1) >> (word >> 1) * 2;
+    const VectorWords low = __builtin_shuffle(ones, kWord & 0) >> word;
+    const VectorWords levels = load_if<8>(width, in + i) | (high & 0xf * each) |
+                               (middle & 3 * each) << four | (low & each) << six;
+    __m128i bytes[kVector / 16];
+    std::memcpy(bytes, &levels, sizeof bytes);
+    VectorInts level[4];
+#pragma GCC unroll 4
+    for (std::size_t k = 0; k < kVector / 16; ++k) widen(bytes[k], level + k * (16 / kInts));
+#pragma GCC unroll 4
+    for (std::size_t k = 0; k < 4; ++k) {
+      const std::size_t at = i + k * kInts;
+      VectorFloats values = ((VectorFloats)(level[k] | kRoundingBits) - scale.origin) * scale.step;
+      if constexpr (adds) {
+        VectorFloats before;
+        std::memcpy(&before, sum + at, sizeof before);
+        values += before;
+        values = values == values ? values : (VectorFloats)(VectorInts{} + kNanBits);
+      }
+      std::memcpy(to + at, &values, sizeof values);
+    }
+  }
+}
+#else
+template <bool adds>
+constexpr bool kAnyWidth = false;
+template <bool adds>
+SLIMPI_HD void decode_any(const PackedScale&, std::uint32_t, const std::byte*, const float*,
+                          float*) {}
 #endif
 
 // The extremes of a bucket. Minima and maxima of 32-bit integers begin with SSE4.1, for which there

@@ -168,12 +168,13 @@ SLIMPI_HD float step_of(std::uint32_t base, std::uint32_t scale, std::int32_t wi
 SLIMPI_HD float inverse_step_of(std::uint32_t base, std::uint32_t scale, std::int32_t width) {
   return float_of((std::uint32_t)(126 + width) << 23) / scale_value(base, scale);
 }
-// For widths from 1 on. A decoder needs no inverse.
+// A decoder needs no inverse.
 SLIMPI_HD PackedScale packed_scale(float step, float inverse_step, std::uint8_t byte,
                                    std::int32_t width) {
-  const std::int32_t half = 1 << (width - 1), zero = (byte & kNegativeSide) != 0 ? half : half - 1;
+  const std::int32_t levels = 1 << width, half = levels >> 1;
+  const std::int32_t zero = (byte & kNegativeSide) != 0 ? half : half - 1;
   return {step, inverse_step, float_of((std::uint32_t)(kRoundingBits + zero)),
-          kRoundingBits + 2 * half - 1};
+          kRoundingBits + levels - 1};
 }
 
 // As kRoundingBits + the level.

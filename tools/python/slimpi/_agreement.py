@@ -23,5 +23,5 @@ def check_answers(answers, mine):
 def describe(mpi, option):
     """By what sums are made, where option() has the values of options."""
     algorithm = option("algorithm")
-    bits = f", {option('bits')} bits" if algorithm in ("bytegrad", "qsgd") else ""
+    bits = f", {option('bits')} bits" if algorithm in ("bytegrad", "qsgd", "packed") else ""
     return f"slimpi {mpi.version} ({algorithm}{bits}) over {mpi.description}"

@@ -17,7 +17,7 @@ import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import ProcessGroup, ReduceOp, Work
 
-from . import _seen
+from . import _seen, _threads
 from ._agreement import check_answers, describe
 from ._mpi import Error
 from ._world import Worker, world as _world
@@ -147,7 +147,8 @@ class Group(ProcessGroup):
     def _join(self, rank):
         """Finds the group's ranks in MPI's world."""
         mine = {"error": "", "options": {}, "rank": -1, "size": 0, "number": 0,
-                "timeout": max(1, int(self._seconds)), "host": os.uname().nodename}
+                "timeout": max(1, int(self._seconds)), "host": os.uname().nodename,
+                "place": _threads.place()}
         try:
             world = _world()
             mine.update(options=_options_of(world), rank=world.rank, size=world.size,
@@ -162,6 +163,7 @@ class Group(ProcessGroup):
         self._gloo.allreduce([answers]).wait()
         answers = [json.loads(bytes(answer.tolist()).rstrip(b"\0")) for answer in answers]
         self.nodes = len({answer["host"] for answer in answers})
+        self.places = [answer["place"] for answer in answers]
         try:
             self._members, timeout = check_answers(answers, mine)
         except Error as error:

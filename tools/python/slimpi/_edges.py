@@ -9,46 +9,51 @@ import torch
 
 SMALL = 1024  # floats: a shorter parameter goes uncompressed
 _PACKED_BUCKET = 64
-_MOST_GAPS = 16  # a coded sum has at most this part of zeros in the places of small parameters
+_MOST_ZEROS = 16  # at most this part of a coded sum are zeros in the places of small parameters
 _MOST_EXPONENT = 100  # of a factor; finite values stay finite
 
 
 class _Layout:
     """Where parameters of these sizes, one after the other, lie in the two sums of their bucket.
 
-    coded, exact: rows (first float in the DDP bucket, count, first float in the sum)
-    coded_length, exact_length: floats of the sums
-    scales: whether each row of the coded sum has a factor
-    base: where the coded sum begins in the DDP bucket; None: it needs memory of its own
-    gaps: exact rows that lie between coded ones then, and are zeros in the coded sum"""
+    coded: rows (first float in the DDP bucket, count, first float in the sum)
+    coded_length: floats of that sum; those between rows are zeros
+    base: where it begins in the DDP bucket; None: it needs memory of its own
+    scales: whether each row has a factor
+    exact: the places of the other floats in the DDP bucket"""
 
     def __init__(self, sizes, align, scales):
-        self.coded, self.exact, self.gaps = [], [], []
-        self.coded_length = self.exact_length = first = 0
+        self.coded, small = [], []
+        self.coded_length = first = 0
         for size in sizes:
             if size < SMALL:
-                self.exact.append((first, size, self.exact_length))
-                self.exact_length += size
+                small.append((first, size))
             else:
                 begin = -(-self.coded_length // align) * align
                 self.coded.append((first, size, begin))
                 self.coded_length = begin + size
             first += size
         self.scales = scales and len(self.coded) > 1
-        self.base = self._stay(align)
-        self.whole = self.base == 0 and not self.exact and not self.scales
+        self.exact = torch.tensor([place for first, size in small
+                                   for place in range(first, first + size)], dtype=torch.int64)
+        self.base = self._stay(align, small)
+        self.whole = self.base == 0 and not small and not self.scales
 
-    def _stay(self, align):
+    def _stay(self, align, small):
         if not self.coded:
             return None
         base, (last, count, _) = self.coded[0][0], self.coded[-1]
-        gaps = [row for row in self.exact if base < row[0] < last]
+        zeros = sum(size for first, size in small if base < first < last)
         if (any((first - base) % align for first, _, _ in self.coded) or
-                sum(row[1] for row in gaps) * _MOST_GAPS > self.coded_length):
+                zeros * _MOST_ZEROS > self.coded_length):
             return None
         self.coded = [(first, size, first - base) for first, size, _ in self.coded]
-        self.coded_length, self.gaps = last + count - base, gaps
+        self.coded_length = last + count - base
         return base
+
+    def exact_on(self, device):
+        self.exact = self.exact.to(device)  # a model's buckets of these sizes are on one device
+        return self.exact
 
 
 class Edges:
@@ -90,35 +95,33 @@ class Edges:
             summed = torch.stack(norms)
             add_exact(summed)
             self._factors[name] = [_factor(norm, 1.0) for norm in summed.tolist()]
-        exact = floats.new_empty(layout.exact_length)
-        _gather(floats, layout.exact, exact)
+        places = layout.exact_on(floats.device)
+        exact = floats[places]
         factors = self._factors.get(name, [1.0] * len(layout.coded))
         if layout.base is None:
             together = self._place(floats, layout.coded_length)
-            _gather(floats, layout.coded, together, factors)
+            _gather(floats, layout.coded, together)
         else:
             together = floats[layout.base:layout.base + layout.coded_length]
-            for first, count, _ in layout.gaps:
-                floats[first:first + count].zero_()
-            _scale(together, layout.coded, factors)
+            floats.index_fill_(0, places, 0)
+        _scale(together, layout.coded, factors)
         add(together)
-        factors = [1 / factor for factor in factors]
+        _scale(together, layout.coded, [1 / factor for factor in factors])
         if layout.base is None:
-            _scatter(together, floats, layout.coded, factors)
-        else:
-            _scale(together, layout.coded, factors)
-        return (floats, layout, name, exact, norms) if layout.exact or norms else None
+            for first, count, place in layout.coded:
+                floats[first:first + count].copy_(together[place:place + count])
+        return (floats, places, name, exact, norms) if len(exact) or norms else None
 
     def sum_exact(self, buckets, add):
-        """Sums the other rows of DDP buckets of one device in place, after their coded sums, and
+        """Sums the other values of DDP buckets of one device in place, after their coded sums, and
         the norms, from which the factors of the next sums follow."""
         parts = [part for _, _, _, exact, norms in buckets
                  for part in (exact, torch.stack(norms) if norms else exact[:0])]
         together = torch.cat(parts)
         add(together)
         summed = iter(together.split([part.numel() for part in parts]))
-        for floats, layout, name, _, norms in buckets:
-            _scatter(next(summed), floats, layout.exact)
+        for floats, places, name, _, norms in buckets:
+            floats[places] = next(summed)
             found = next(summed)
             if norms:
                 self._factors[name] = list(map(_factor, found.tolist(), self._factors[name]))
@@ -130,31 +133,19 @@ class Edges:
         return held[:length]
 
 
-def _gather(floats, rows, together, factors=None):
-    """Writes the rows, each times its factor."""
+def _gather(floats, rows, together):
     end = 0
-    for row, (first, count, place) in enumerate(rows):
-        together[end:place].zero_()
+    for first, count, place in rows:
+        if place != end:
+            together[end:place].zero_()
         end = place + count
-        _move(together[place:end], floats[first:first + count], factors and factors[row])
-
-
-def _scatter(together, floats, rows, factors=None):
-    for row, (first, count, place) in enumerate(rows):
-        _move(floats[first:first + count], together[place:place + count], factors and factors[row])
+        together[place:end].copy_(floats[first:first + count])
 
 
 def _scale(together, rows, factors):
     for (_, count, place), factor in zip(rows, factors):
         if factor != 1:
             together[place:place + count].mul_(factor)
-
-
-def _move(to, values, factor):
-    if factor is None or factor == 1:
-        to.copy_(values)
-    else:
-        torch.mul(values, factor, out=to)
 
 
 def _factor(norm, before):

@@ -84,10 +84,9 @@ def _change_backend(module, init_process_group):
         init_process_group(*bound.args, **bound.kwargs)
         refusal = module._get_default_group().refusal
         _replaced = not refusal
-        if module.get_rank() == 0:
-            _backend.tell = _tell
-            if refusal:
-                _say(f"all sums stay with gloo: {refusal}")
+        _backend.tell = _begin_sums
+        if refusal and module.get_rank() == 0:
+            _say(f"all sums stay with gloo: {refusal}")
 
     @functools.wraps(new_group)
     def new(*arguments, **keywords):
@@ -107,10 +106,17 @@ def _change_backend(module, init_process_group):
     return init
 
 
-def _tell(group):
-    """Before a sum that MPI gets: once."""
+def _begin_sums(group):
+    """Before the first sum that MPI gets from this rank."""
+    import torch
     from . import _backend
     _backend.tell = lambda group: None
+    world = torch.distributed.distributed_c10d._get_default_group()
+    changed = _threads.limit(torch, world.places, world.rank())
+    if world.rank() != 0:
+        return
+    if changed:
+        _say(changed)
     _say(f"sums of torch.distributed from SLIMPI_MIN_SIZE on ({group.size()} ranks) are made by "
          f"{group.describe()}; the rest by gloo{_of_one_node(group.nodes)}")
 

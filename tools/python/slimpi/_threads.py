@@ -33,29 +33,36 @@ def watch(torch):
 
 def place():
     """What tells which processors a rank runs on: the kernel that runs, which containers share, and
-    the processors that this process may use."""
+    a hexadecimal mask of the processors that this process may use."""
     try:
         with open("/proc/sys/kernel/random/boot_id") as file:
             kernel = file.read().strip()
     except OSError:
         kernel = os.uname().nodename
-    return kernel, sorted(os.sched_getaffinity(0))
+    return kernel, f"{sum(1 << processor for processor in os.sched_getaffinity(0)):x}"
+
+
+def _processors(mask):
+    return [bit for bit, digit in enumerate(reversed(f"{int(mask, 16):b}")) if digit == "1"]
 
 
 def share(places, rank):
-    """How many processors are left for a rank, at least one, and how many ranks use its own."""
+    """How many processors are left for a rank, at least one, how many ranks use its own, and how
+    many these are."""
+    places = [(kernel, _processors(mask)) for kernel, mask in places]
     kernel, mine = places[rank]
     users = Counter(processor for other, processors in places if other == kernel
                     for processor in processors)
     sharing = sum(other == kernel and not set(mine).isdisjoint(processors)
                   for other, processors in places)
-    return max(1, int(sum(1 / users[processor] for processor in mine) + 1e-6)), sharing
+    threads = max(1, int(sum(1 / users[processor] for processor in mine) + 1e-6))
+    return threads, sharing, len(mine)
 
 
 def limit(torch, places, rank):
     """Lowers this rank's threads to its share, unless they were chosen. Returns a sentence if that
-    changed anything."""
-    threads, sharing = share(places, rank)
+    changed anything. places: those of all ranks."""
+    threads, sharing, processors = share(places, rank)
     before = torch.get_num_threads()
     most = max([before] + [blas.openblas_get_num_threads() for blas in _openblas()])
     if not _free or threads >= most:
@@ -63,7 +70,7 @@ def limit(torch, places, rank):
     _set_num_threads(min(threads, before))
     for blas in _openblas():
         blas.openblas_set_num_threads(min(threads, blas.openblas_get_num_threads()))
-    return (f"{sharing} ranks share {len(places[rank][1])} processors, so each computes with "
+    return (f"{sharing} ranks share {processors} processors, so each computes with "
             f"{threads} thread(s), not {most}; OMP_NUM_THREADS chooses another number")
 
 
