@@ -108,9 +108,12 @@ def twice():
 def short_floats():
     """The mean is exact where the shares of the ranks are too small for float16."""
     state = slimpi.torch.State(bits=8)
-    smallest = torch.full((96,), 2.0 ** -24, dtype=torch.float16)
-    (got,), = mean_of(state, ([nn.Parameter(torch.zeros_like(smallest))], [smallest]))
-    assert torch.equal(got, smallest), f"a mean of {got[0].item()}, not {smallest[0].item()}"
+    for counts in (96,), (2000, 63), (2048, 512, 1024):
+        smallest = [torch.full((count,), 2.0 ** -24, dtype=torch.float16) for count in counts]
+        parameters = [nn.Parameter(torch.zeros_like(values)) for values in smallest]
+        got, = mean_of(state, (parameters, smallest))
+        for found, values in zip(got, smallest):
+            assert torch.equal(found, values), f"a mean of {found[0]}, not {values[0]}"
 
 
 def scales():

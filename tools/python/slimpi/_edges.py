@@ -56,6 +56,13 @@ class _Layout:
         return self.exact
 
 
+class Rest:
+    """Of a DDP bucket after its coded sum: the values at these places, and norms of the others."""
+
+    def __init__(self, name, places, exact, norms):
+        self.name, self.places, self.exact, self.norms = name, places, exact, norms
+
+
 class Edges:
     """algorithm, bucket: those options. least: floats of a compressed sum. feedback: whether there
     is error feedback; its state is in units of the sums, so that they are not multiplied."""
@@ -86,8 +93,8 @@ class Edges:
 
     def sum_coded(self, floats, layout, name, add, add_exact):
         """Sums the coded rows of a DDP bucket in place. add and add_exact sum a tensor in place.
-        Returns the bucket for sum_exact(), or None where it needs none. All ranks call the same
-        with tensors of the same lengths."""
+        Returns the rest, for sum_exact(), or None. All ranks call the same with tensors of the same
+        lengths."""
         norms = [] if not layout.scales else [
             torch.linalg.vector_norm(floats[first:first + count]) / math.sqrt(count)
             for first, count, _ in layout.coded]
@@ -110,21 +117,21 @@ class Edges:
         if layout.base is None:
             for first, count, place in layout.coded:
                 floats[first:first + count].copy_(together[place:place + count])
-        return (floats, places, name, exact, norms) if len(exact) or norms else None
+        return Rest(name, places, exact, norms) if len(exact) or norms else None
 
-    def sum_exact(self, buckets, add):
-        """Sums the other values of DDP buckets of one device in place, after their coded sums, and
-        the norms, from which the factors of the next sums follow."""
-        parts = [part for _, _, _, exact, norms in buckets
-                 for part in (exact, torch.stack(norms) if norms else exact[:0])]
+    def sum_exact(self, rests, add):
+        """Sums what is left of DDP buckets of one device, after their coded sums, and the norms,
+        from which the factors of the next sums follow. Writes each rest.exact."""
+        parts = [part for rest in rests for part in
+                 (rest.exact, torch.stack(rest.norms) if rest.norms else rest.exact[:0])]
         together = torch.cat(parts)
         add(together)
         summed = iter(together.split([part.numel() for part in parts]))
-        for floats, places, name, _, norms in buckets:
-            floats[places] = next(summed)
-            found = next(summed)
-            if norms:
-                self._factors[name] = list(map(_factor, found.tolist(), self._factors[name]))
+        for rest in rests:
+            rest.exact, norms = next(summed), next(summed)
+            if rest.norms:
+                self._factors[rest.name] = list(map(_factor, norms.tolist(),
+                                                    self._factors[rest.name]))
 
     def _place(self, floats, length):
         held = self._memory.get(floats.device)

@@ -74,21 +74,25 @@ class Sum:
         self._together = self._parts[0] if len(self._parts) == 1 else torch.cat(self._parts)
         values = self._together
         self._values = torch.view_as_real(values).view(-1) if values.is_complex() else values
-        self._floats = self._values if self._values.dtype in WIDE else self._values.float()
+        self._divisor = 1 if self._values.dtype in WIDE else state.world_size
+        floats = self._values if self._divisor == 1 else self._values.float()
         if self._layout is not None:
             self.rest = state._edges.sum_coded(
-                self._floats, self._layout, self.name,
+                floats, self._layout, self.name,
                 functools.partial(_add, state, state._comm, self.name, self._matrices),
                 functools.partial(_add, state, state._exact_comm, self.name, ()))
         else:
             _add(state, state._comm if self._coded else state._exact_comm, self.name,
-                 self._matrices, self._floats)
+                 self._matrices, floats)
+        if floats is not self._values:
+            self._values.copy_(floats.div_(self._divisor))
         if self.rest is None:
             self.end()
 
     def end(self):
-        if self._floats is not self._values:
-            self._values.copy_(self._floats.div_(self._state.world_size))
+        if self.rest is not None:
+            exact = self.rest.exact.div_(self._divisor).to(self._values.dtype)
+            self._values[self.rest.places] = exact
         if self._coded and self._state._keeps_state and not _is_finite(self._values):
             self._state._overflowed = True
         if len(self._parts) > 1:
@@ -139,7 +143,8 @@ class Iteration:
                 buckets[-1][0].run(lambda: _sum_exact(state, sums))
         except Exception as error:
             failure = error
-        for pending, _ in self._waiting:
+        waiting, self._waiting = self._waiting, []
+        for pending, _ in waiting:
             _end(pending, failure)
 
 
