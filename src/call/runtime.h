@@ -160,7 +160,7 @@ inline ActiveCall::Subject subject(const comm::Communicator& communicator,
                                    const Allreduce& request) {
   std::string_view tensor;
   if (request.tensor != nullptr) tensor = request.tensor->name;
-  return communicator.subject(std::uint64_t(request.count), tensor);
+  return communicator.subject(std::uint64_t(request.count), tensor, request.collective);
 }
 
 // Handles a failure in the middle of a call: reports it to the other ranks and raises an MPI error

@@ -205,7 +205,8 @@ void Communicator::give_up() {
     enter(Life::failed);
 }
 
-ActiveCall::Subject Communicator::subject(std::uint64_t count, std::string_view tensor) const {
+ActiveCall::Subject Communicator::subject(std::uint64_t count, std::string_view tensor,
+                                          Collective collective) const {
   return {std::uint64_t(number_),
           name_,
           rank_,
@@ -213,7 +214,8 @@ ActiveCall::Subject Communicator::subject(std::uint64_t count, std::string_view 
           taken,
           count,
           exchange_.trace().first_world_rank(),
-          tensor};
+          tensor,
+          collective};
 }
 
 void Communicator::send_refusal(mpi::Refusal refusal) {

@@ -106,7 +106,8 @@ class Communicator {
   // Whether slimpi may make sums on it.
   bool has_peers() const { return !inter_ && size_ > 1 && !spans_other_world; }
   // What a call is named by, while its thread is in it.
-  ActiveCall::Subject subject(std::uint64_t count, std::string_view tensor = {}) const;
+  ActiveCall::Subject subject(std::uint64_t count, std::string_view tensor = {},
+                              Collective collective = Collective::allreduce) const;
 
   // Options.
   Config& config() { return config_; }

@@ -7,7 +7,7 @@ namespace slimpi::comm {
 
 namespace {
 
-constexpr int kWords = 8;  // of 4 bytes in a Note
+constexpr int kWords = 10;  // of 4 bytes in a Note
 
 bool is_same_call(const RollCall::Place& place, const ActiveCall& call) {
   return place.communicator == std::uint32_t(call.record().communicator) &&
@@ -26,8 +26,12 @@ RollCall::Place RollCall::own_place(std::uint32_t communicator) const {
   }
   const ActiveCall* const call = ActiveCall::current();
   if (call == nullptr) return {};
-  return {std::uint32_t(call->record().communicator), std::uint32_t(call->call()),
-          call->record().stage, std::uint32_t(call->sum_word(32)), call->count()};
+  return {std::uint32_t(call->record().communicator),
+          std::uint32_t(call->call()),
+          call->record().stage,
+          std::uint32_t(call->sum_word(32)),
+          call->count(),
+          call->collective()};
 }
 
 // MPI may read a note until its request is complete.
@@ -109,6 +113,11 @@ Status RollCall::compare(const ActiveCall& call) const {
                                         " has called MPI_Finalize and does not take part in " +
                                         describe_call(call.record()));
     } else if (is_same_call(*place, call)) {
+      if (place->collective != call.collective())
+        return fail(Status::bad_message,
+                    "rank " + std::to_string(rank) + " calls another function than this rank's " +
+                        row_of(call.collective()).name + " in " + describe_call(call.record()) +
+                        "; all ranks must call the same one");
       // The whole count: the word of an answer has 31 bits of it.
       if (place->count != call.count())
         return fail(Status::bad_message, describe_other_sum(rank, place->count, 64));

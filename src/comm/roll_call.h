@@ -29,6 +29,8 @@ class RollCall {
     WaitStage stage = WaitStage::none;  // mpi_finalize: `call` is the last one of the rank
     std::uint32_t sum = 0;              // ActiveCall::sum_word
     std::uint64_t count = 0;
+    Collective collective = Collective::allreduce;
+    std::uint32_t zero = 0;
   };
 
   // Of more ranks than this only one is asked.
@@ -56,8 +58,8 @@ class RollCall {
   // The ranks that were asked last and have not answered.
   std::vector<int> silent() const;
 
-  // Fails where an answer says that a rank sums something else in `call`, the call of the thread,
-  // or has called MPI_Finalize before it.
+  // Fails where an answer says that a rank calls another function or sums something else in `call`,
+  // the call of the thread, or has called MPI_Finalize before it.
   Status compare(const ActiveCall& call) const;
   // "; rank 2 waits in call 6, 100 floats, stage agreement": the first four ranks that are in
   // slimpi, but in another call than this one, or with another count.

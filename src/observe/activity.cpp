@@ -113,6 +113,7 @@ ActiveCall::ActiveCall(const Subject& subject)
     : record_(take_record(&own_)),
       first_(subject.first),
       tensor_(hash_of(subject.tensor)),
+      collective_(subject.collective),
       outer_(t_locals.active) {
   t_locals.active = this;
   write([&](Activity& record) {

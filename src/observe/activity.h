@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "observe/trace.h"
+#include "options/option_types.h"
 
 namespace slimpi {
 
@@ -82,6 +83,7 @@ class ActiveCall {
     std::uint64_t call, count;
     int first = -1;  // rank in MPI_COMM_WORLD of the communicator's first rank; -1: not known
     std::string_view tensor = {};
+    Collective collective = Collective::allreduce;
   };
   explicit ActiveCall(const Subject& subject);
   ~ActiveCall();
@@ -95,6 +97,7 @@ class ActiveCall {
   std::uint64_t call() const { return record_->call; }
   std::uint64_t count() const { return record_->count; }
   int first() const { return first_; }
+  Collective collective() const { return collective_; }
   // What the call sums, in so many bits, by which ranks find out that they sum different things:
   // the low bits of the count, or of a tensor with a name a hash of name and count, with the
   // highest bit set.
@@ -119,6 +122,7 @@ class ActiveCall {
   Activity* const record_;
   const int first_;
   const std::uint64_t tensor_;  // hash of the name; 0: none
+  const Collective collective_;
   ActiveCall* const outer_;
 };
 

@@ -13,7 +13,7 @@ using comm::RollCall;
 
 namespace {
 
-constexpr int kRank = 2, kWords = 8;
+constexpr int kRank = 2, kWords = 10;
 int g_size;
 std::vector<int> g_asked;                               // ranks, in order
 std::optional<std::pair<int, std::uint32_t>> g_answer;  // from which rank, and in which call it is
@@ -44,13 +44,13 @@ int iprobe(int, int, mpi::Comm, int* found, mpi::MessageStatus* status) {
 }
 int irecv(void* data, int, mpi::Datatype, int, int, mpi::Comm, mpi::Request*) {
   if (g_question) {
-    const std::uint32_t words[kWords] = {0, 1, *g_question, 0, 0, 0, 0, 0};
+    const std::uint32_t words[kWords] = {0, 1, *g_question};
     std::memcpy(data, words, sizeof words);
     g_question.reset();
     return mpi::kSuccess;
   }
   // An answer to the first question: its call and a count of 100.
-  const std::uint32_t words[kWords] = {1, 1, 3, g_answer->second, 0, 0, 100, 0};
+  const std::uint32_t words[kWords] = {1, 1, 3, g_answer->second, 0, 0, 100};
   std::memcpy(data, words, sizeof words);
   g_answer.reset();
   return mpi::kSuccess;

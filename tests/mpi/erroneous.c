@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* erroneous [CALLS] COUNT...: an erroneous program. All ranks sum 65536 floats, CALLS times (1).
- * Then rank r sums the number of floats that its argument says; a letter d behind it: doubles.
+ * Then rank r sums the number of floats that its argument says. A letter d behind it: doubles; s:
+ * by MPI_Reduce_scatter_block.
  * Errors of that call are printed and end the rank. */
 #include <mpi.h>
 #include <stdio.h>
@@ -24,7 +25,10 @@ int main(int argc, char** argv) {
   MPI_Comm_set_name(comm, "gradients");
   MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
   for (int i = 0; i < calls; ++i) MPI_Allreduce(in, out, first, MPI_FLOAT, MPI_SUM, comm);
-  const int code = MPI_Allreduce(in, out, count, doubles ? MPI_DOUBLE : MPI_FLOAT, MPI_SUM, comm);
+  const MPI_Datatype type = doubles ? MPI_DOUBLE : MPI_FLOAT;
+  const int code = strchr(mine, 's') != NULL
+                       ? MPI_Reduce_scatter_block(in, out, count / size, type, MPI_SUM, comm)
+                       : MPI_Allreduce(in, out, count, type, MPI_SUM, comm);
   char text[MPI_MAX_ERROR_STRING + 1] = "no error";
   int length;
   if (code != MPI_SUCCESS) MPI_Error_string(code, text, &length);

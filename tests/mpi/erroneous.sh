@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Erroneous programs. Counts that differ among ranks: every rank of the job gets an error in
-# seconds, one of which names the call, the communicator, a rank and both counts. Calls that some
-# rank leaves to MPI, and ranks without slimpi: the others report whom they wait for.
+# Erroneous programs. Counts or functions that differ among ranks: every rank of the job gets an
+# error in seconds, one of which names the call, the communicator, a rank, and both counts or the
+# function. Calls that some rank leaves to MPI, and ranks without slimpi: the others report whom they
+# wait for.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
 program=$top_builddir/tests/mpi/erroneous
@@ -60,6 +61,8 @@ unset SLIMPI_INTRA
 export SLIMPI_RANKS_PER_NODE=1
 differs "between nodes" 100000 50000
 differs "between nodes, one of three" 100000 100000 100001
+differs "between nodes, another function" 100000 100000s
+holds "the function is named" grep -q "another function than this rank's [a-z_]* in call 2" out.txt
 SLIMPI_ALGORITHM=decentralized differs "neighbors" 100000 50000
 # Calls with state are agreed on first.
 SLIMPI_ERROR_FEEDBACK=1 differs "error feedback" 200000 150000
