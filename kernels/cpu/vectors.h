@@ -64,7 +64,8 @@ SLIMPI_HD VectorInts clamp_to_bytes(const VectorInts (&four)[4], VectorInts last
 
 // nearest_level() of each value of a bucket, for levels of up to 8 bits.
 SLIMPI_HD void to_bucket_levels(const PackedScale& scale, const float* from, Narrow* to) {
-  const VectorInts last = VectorInts{} + (scale.last_level - kRoundingBits) * 0x01010101;
+  const auto most = (std::uint32_t)(scale.last_level - kRoundingBits);
+  const VectorInts last = VectorInts{} + (std::int32_t)(most * 0x01010101u);
 #pragma GCC unroll 4
   for (std::size_t i = 0; i < kPackedBucket; i += kVector) {
     VectorInts level[4];

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Erroneous programs. Counts or functions that differ among ranks: every rank of the job gets an
 # error in seconds, one of which names the call, the communicator, a rank, and both counts or the
-# function. Calls that some rank leaves to MPI, and ranks without slimpi: the others report whom they
-# wait for.
+# function. Calls that some rank leaves to MPI, and ranks without slimpi: the others report whom
+# they wait for.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
 program=$top_builddir/tests/mpi/erroneous
