@@ -2,7 +2,8 @@
 """Sums of a DDP bucket in which a parameter loses nothing to another of larger scale: small
 parameters go uncompressed, and each of the others begins a quantization bucket. With packed, whose
 buckets compete for bits, each is also multiplied by a power of two before the sum and divided by it
-after it, so that the norms per value of all are between 1/2 and 1."""
+after it, so that the norms per value of all would have been between 1/2 and 1 in the iteration
+before."""
 import math
 
 import torch
@@ -34,8 +35,8 @@ class _Layout:
                 self.coded_length = begin + size
             first += size
         self.scales = scales and len(self.coded) > 1
-        self.exact = torch.tensor([place for first, size in small
-                                   for place in range(first, first + size)], dtype=torch.int64)
+        self.exact = torch.cat([torch.arange(0)] + [torch.arange(first, first + size)
+                                                    for first, size in small])
         self.base = self._stay(align, small)
         self.whole = self.base == 0 and not small and not self.scales
 
