@@ -19,10 +19,13 @@ parser = argparse.ArgumentParser()
 parser.add_argument("modes", nargs="*", default=["plain"])
 parser.add_argument("--steps", type=int, default=12)
 parser.add_argument("--width", type=int, default=192)
+parser.add_argument("--device", default="cpu")
+parser.add_argument("--backend", default="gloo")
 arguments = parser.parse_args()
 
 torch.set_num_threads(1)
-dist.init_process_group("gloo")
+torch.use_deterministic_algorithms(arguments.device != "cpu")
+dist.init_process_group(arguments.backend)
 rank, world = dist.get_rank(), dist.get_world_size()
 centers = torch.randn(10, 1, 12, 12, generator=torch.Generator().manual_seed(5))
 
@@ -44,7 +47,8 @@ class Network(nn.Module):
 def samples(count, generator, kind):
     labels = torch.randint(0, 10, (count,), generator=generator)
     noise = torch.randn(count, 1, 12, 12, generator=generator)
-    return (0.35 * centers[labels] + noise).to(kind), labels
+    values = (0.35 * centers[labels] + noise).to(arguments.device, kind)
+    return values, labels.to(arguments.device)
 
 
 def build(mode, kind):
@@ -52,7 +56,7 @@ def build(mode, kind):
     if mode == "groups":  # even and odd ranks train models of their own
         groups = [dist.new_group(list(range(first, world, 2))) for first in range(2)]
         group = groups[rank % 2]
-    network = Network(mode == "unused").to(kind)
+    network = Network(mode == "unused").to(arguments.device, kind)
     if mode == "no_ddp":
         return network, [network]
     model = DistributedDataParallel(network, bucket_cap_mb=0.3, process_group=group,
@@ -65,7 +69,8 @@ def build(mode, kind):
         model._register_builtin_comm_hook(dist.BuiltinCommHookType.ALLREDUCE)
     models = [model]
     if mode == "two":
-        models.append(DistributedDataParallel(Network(False), bucket_cap_mb=0.3))
+        models.append(DistributedDataParallel(Network(False).to(arguments.device),
+                                              bucket_cap_mb=0.3))
     return network, models
 
 
@@ -105,7 +110,7 @@ def train(mode):
         accuracy = (network(images).argmax(1) == labels).float().mean().item()
     digest = hashlib.sha256()
     for parameter in network.parameters():
-        digest.update(parameter.detach().numpy().tobytes())
+        digest.update(parameter.detach().cpu().numpy().tobytes())
     sys.stdout.write(f"{mode} rank {rank} {digest.hexdigest()[:16]} {100 * accuracy:.1f}\n")
     sys.stdout.flush()
 

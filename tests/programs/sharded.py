@@ -16,6 +16,8 @@ parser.add_argument("ways", nargs="*", default=["fsdp2"])
 parser.add_argument("--steps", type=int, default=5)
 parser.add_argument("--width", type=int, default=256)
 parser.add_argument("--time", action="store_true")
+parser.add_argument("--device", default="cpu")
+parser.add_argument("--backend", default="gloo")
 parser.add_argument("--extension", action="store_true", help="let DeepSpeed build what it would")
 arguments = parser.parse_args()
 
@@ -51,7 +53,7 @@ if any(way.startswith("zero") for way in arguments.ways):
     deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = arguments.extension
     deepspeed.init_distributed()
 else:
-    dist.init_process_group("gloo")
+    dist.init_process_group(arguments.backend)
 rank, ranks = dist.get_rank(), dist.get_world_size()
 
 
@@ -60,7 +62,7 @@ def build(way):
     torch.manual_seed(0)
     layers = [nn.Linear(256, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(),
               nn.Linear(width, 64)]
-    model = nn.Sequential(*layers)
+    model = nn.Sequential(*layers).to(arguments.device)
     if way in ("ddp", "powersgd_hook"):
         model = nn.parallel.DistributedDataParallel(model)
     if way == "powersgd_hook":  # here it sums without compression: its first iterations
@@ -68,12 +70,13 @@ def build(way):
         model.register_comm_hook(powerSGD_hook.PowerSGDState(None), powerSGD_hook.powerSGD_hook)
     if way == "fsdp1":
         from torch.distributed.fsdp import FullyShardedDataParallel
-        model = FullyShardedDataParallel(model, device_id=torch.device("cpu"))
+        model = FullyShardedDataParallel(model, device_id=torch.device(arguments.device))
     if way in ("fsdp2", "hsdp"):
         from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.fsdp import fully_shard
         shape = (ranks,) if way == "fsdp2" else (2, ranks // 2)
-        mesh = init_device_mesh("cpu", shape, mesh_dim_names=("replicate", "shard")[-len(shape):])
+        mesh = init_device_mesh(arguments.device, shape,
+                                mesh_dim_names=("replicate", "shard")[-len(shape):])
         for layer in layers[::2]:
             fully_shard(layer, mesh=mesh)
         fully_shard(model, mesh=mesh)
@@ -92,7 +95,7 @@ def train(way):
     for step in range(arguments.steps):
         if step == 3:  # the first ones are others
             begin, seconds = time.perf_counter(), 0.0
-        loss = model(torch.randn(16, 256, generator=mine)).square().mean()
+        loss = model(torch.randn(16, 256, generator=mine).to(arguments.device)).square().mean()
         if way.startswith("zero"):
             model.backward(loss)
             model.step()

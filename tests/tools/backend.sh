@@ -28,6 +28,12 @@ for reason in 'not SUM or AVG' int64 'shorter than SLIMPI_MIN_SIZE'; do
   grep -q "by slimpi: .* all_reduce of .* left to gloo: .*$reason of" err.txt ||
     fail "the last line does not name what gloo summed: $reason"
 done
+# Groups that have a backend of their own, here gloo with options, in the place of nccl's.
+torch 2 --report report.json "$PYTHON" "$programs/backend.py" options
+cases "a program whose groups stay as they are" 20
+[ "$(report report.json calls float32)" -gt 12 ] || fail "slimpi took few sums of such groups"
+grep -q 'by slimpi: .* all_reduce .* reduce_scatter_tensor .*left to gloo: ' err.txt ||
+  fail "the last line does not name the sums of such groups"
 if expensive; then
   torch 3 "$PYTHON" "$programs/backend.py"
   cases "three ranks" 30

@@ -60,7 +60,8 @@ class Stream:
 
 
 class Buffer:
-    is_cuda, is_sparse, dtype, device = True, False, module.torch.float32, "cuda:0"
+    is_cuda, is_sparse, dtype = True, False, module.torch.float32
+    device = module.torch.device("cuda:0")
 
     def __init__(self, name):
         self.name = name

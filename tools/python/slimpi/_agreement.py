@@ -1,6 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the ranks of a process group tell each other before slimpi sums for it."""
+import json
+
+import torch
+
 from ._mpi import Error
+
+
+def gather(store, rank, size, mine):
+    """What all ranks of a new process group gave this function, by rank. A store may have served
+    an earlier group of the same name, all of whose ranks have come here before."""
+    generation = (store.add("slimpi", 1) - 1) // size
+    store.set(f"slimpi {generation} {rank}", json.dumps(mine))
+    return [json.loads(store.get(f"slimpi {generation} {other}")) for other in range(size)]
 
 
 def check_answers(answers, mine):
@@ -25,3 +37,14 @@ def describe(mpi, option):
     algorithm = option("algorithm")
     bits = f", {option('bits')} bits" if algorithm in ("bytegrad", "qsgd", "packed") else ""
     return f"slimpi {mpi.version} ({algorithm}{bits}) over {mpi.description}"
+
+
+def timeout_of(group):
+    """The seconds that a process group waits for its ranks; gloo's default where it is silent."""
+    for device in (None,) if hasattr(group, "options") else ("cuda", "cpu"):
+        try:
+            backend = group._get_backend(torch.device(device)) if device else group
+            return max(1, int(backend.options._timeout.total_seconds()))
+        except (AttributeError, RuntimeError):
+            pass
+    return 1800

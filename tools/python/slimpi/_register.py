@@ -6,11 +6,15 @@ from ._mpi import Error
 OLDEST = (2, 4)  # PyTorch; gloo of 2.1 has no reduce-scatter
 
 
+def is_old():
+    import torch
+    return tuple(map(int, torch.__version__.split(".")[:2])) < OLDEST
+
+
 def missing(module):
     """Why this PyTorch cannot have the backend; None where it can."""
     import torch
-    version = tuple(map(int, torch.__version__.split(".")[:2]))
-    if version < OLDEST:
+    if is_old():
         return (f"the backend slimpi needs PyTorch {OLDEST[0]}.{OLDEST[1]} or later, and this is "
                 f"{torch.__version__}: slimpi.torch.register sums the gradients of a "
                 "DistributedDataParallel model, with gloo as the backend")

@@ -6,6 +6,7 @@
  - A DistributedDataParallel model gets slimpi's hook when it is made. A hook that the program
    registers later takes its place.
  - On CPUs, where the program asks for gloo or for no backend, it gets slimpi's: _backend.
+ - Functions of torch.distributed hand sums of groups with another backend to MPI: _functions.
  - Where the model's ranks share processors, each computes with its share of them: _threads.
 
 Modules of PyTorch and DeepSpeed are changed when the program has imported them. A program that ends
@@ -17,7 +18,7 @@ import inspect
 import os
 import sys
 
-from . import _late, _launcher, _register, _seen, _threads
+from . import _functions, _late, _launcher, _register, _seen, _threads
 from ._mpi import Error, WrongLauncher
 
 _MARK = "_SLIMPI_TORCH"  # the process that is a rank of the job; its children are none
@@ -78,15 +79,11 @@ def _change_backend(module, init_process_group):
         if (os.environ.get(_MARK) != str(os.getpid()) or _register.missing(module) or
                 not _asks_for_gloo(bound.arguments)):
             return init_process_group(*arguments, **keywords)
-        from . import _backend
-        _backend.lenient = True
         bound.arguments["backend"] = "slimpi"
         init_process_group(*bound.args, **bound.kwargs)
-        refusal = module._get_default_group().refusal
-        _replaced = not refusal
-        _backend.tell = _begin_sums
-        if refusal and module.get_rank() == 0:
-            _say(f"all sums stay with gloo: {refusal}")
+        found = module._get_default_group().collectives
+        _replaced = not found.refusal
+        _say_refusal(found)
 
     @functools.wraps(new_group)
     def new(*arguments, **keywords):
@@ -106,19 +103,26 @@ def _change_backend(module, init_process_group):
     return init
 
 
-def _begin_sums(group):
+def _say_refusal(collectives):
+    if collectives.refusal and collectives.rank == 0:
+        _say(f"all sums stay with {collectives.backend}: {collectives.refusal}")
+
+
+def _begin_sums(collectives):
     """Before the first sum that MPI gets from this rank."""
     import torch
-    from . import _backend
-    _backend.tell = lambda group: None
+    from . import _collectives
+    _collectives.tell = lambda collectives: None
     world = torch.distributed.distributed_c10d._get_default_group()
-    changed = _threads.limit(torch, world.places, world.rank())
+    all_ranks = getattr(world, "collectives", collectives)
+    changed = _threads.limit(torch, all_ranks.places, all_ranks.rank)
     if world.rank() != 0:
         return
     if changed:
         _say(changed)
-    _say(f"sums of torch.distributed from SLIMPI_MIN_SIZE on ({group.size()} ranks) are made by "
-         f"{group.describe()}; the rest by gloo{_of_one_node(group.nodes)}")
+    _say(f"sums of torch.distributed from SLIMPI_MIN_SIZE on ({collectives.size} ranks) are made by "
+         f"{collectives.describe()}; the rest by {collectives.backend}"
+         f"{_of_one_node(collectives.nodes)}")
 
 
 def _become_rank():
@@ -155,16 +159,23 @@ def _change_deepspeed(module):
 
 def _change_c10d(module):
     init_process_group = _change_backend(module, module.init_process_group)
+    _functions.change(module)
+    _functions.refused = _say_refusal
 
     @functools.wraps(module.init_process_group)
     def init(backend=None, init_method=None, *arguments, **keywords):
         if _become_rank():
             if init_method in (None, "env://") and keywords.get("store") is None:
                 _find_master()
+            if not _register.is_old():
+                from . import _collectives
+                _collectives.lenient, _collectives.tell = True, _begin_sums
         elif _launcher.size() is None:
             _say("no launcher of MPI started this process, so nothing is changed: use mpiexec -n N "
                  "slimpi-run --torch " + " ".join([os.path.basename(sys.executable), *sys.argv]))
-        return init_process_group(backend, init_method, *arguments, **keywords)
+        init_process_group(backend, init_method, *arguments, **keywords)
+        if os.environ.get(_MARK) == str(os.getpid()) and not _register.is_old():
+            _functions.begin(module)
 
     module.init_process_group = init
     if _says_if_unused():
@@ -198,7 +209,7 @@ def _feedback(state):
 
 
 def _of_one_node(nodes):
-    if nodes != 1 or os.environ.get("SLIMPI_RANKS_PER_NODE", "0") not in ("", "0"):
+    if not _threads.is_one_node(nodes):
         return ""
     return ". One node: nothing is compressed; --ranks-per-node 1 tries it"
 
@@ -235,17 +246,22 @@ def _change_ddp(module):
             state = slimpi_torch.State(self.process_group, model=self)
         except Error as error:  # the same on all ranks
             if rank == 0:
-                by = ("are sums of torch.distributed" if hasattr(self.process_group, "leave") else
-                      f"stay with {dist.get_backend(self.process_group)}")
+                by = ("are sums of torch.distributed" if hasattr(self.process_group, "collectives")
+                      else f"stay with {dist.get_backend(self.process_group)}")
                 _say(f"gradients {by}: {error}")
             return
-        self.__dict__["_slimpi_holder"] = holder = _Holder(state, slimpi_torch.hook, rank)
-        register(self, holder, _held)
         places = [None] * state.world_size
         dist.all_gather_object(places, (os.uname().nodename, _threads.place()),
                                group=self.process_group)
+        nodes, backend = len({host for host, _ in places}), dist.get_backend(self.process_group)
+        if "nccl" in backend and _threads.is_one_node(nodes):
+            if rank == 0:
+                _say(f"gradients stay with {backend}{_of_one_node(nodes)}")
+            return
+        self.__dict__["_slimpi_holder"] = holder = _Holder(state, slimpi_torch.hook, rank)
+        register(self, holder, _held)
         global _nodes
-        _nodes = max(_nodes, len({host for host, _ in places}))
+        _nodes = max(_nodes, nodes)
         places = [place for _, place in places]
         changed = _threads.limit(torch, places, rank)
         if changed and rank == 0:
@@ -259,8 +275,12 @@ def _change_ddp(module):
             return False
         self._check_comm_hook(hook)
         holder.state, holder.hook = state, hook
-        if hasattr(self.process_group, "leave") and not _is_state(state):
-            self.process_group.leave("of a group whose model has a hook of the program's")
+        if not _is_state(state):
+            reason = "of a group whose model has a hook of the program's"
+            if hasattr(self.process_group, "collectives"):
+                self.process_group.collectives.leave(reason)
+            else:
+                _functions.leave(self.process_group, reason)
         if holder.rank == 0:
             if _is_state(state):
                 holder.said = False
@@ -301,8 +321,8 @@ def _say_if_unused():
     missing = sys.argv[0] not in ("", "-c", "-m") and not os.path.exists(sys.argv[0])
     if hasattr(sys, "last_type") or _status or missing:
         return
-    if _replaced:
-        text = _seen.of_backend(used)
+    if _replaced or _seen.is_counted():
+        text = _seen.of_groups(used)
         if text:
             _say(f"{text} (slimpi-torch(7))")
     elif not (used or _said):

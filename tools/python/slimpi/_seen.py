@@ -9,16 +9,16 @@ from ._register import OLDEST
 
 _SUMS = r"_?(all_)?reduce(_|$)"  # PyTorch has new ones now and then
 _calls = {}  # by function: how many, and their bytes
-_taken = {}  # the same of those that the backend gave to MPI
-_left = {}   # by reason: those that it left to gloo
+_taken = {}  # the same of those that MPI got
+_left = {}   # by backend and reason: those that were left to it
 _counts = True  # false inside of a call: functions of PyTorch call each other
 
 
-def _bytes(value):
+def bytes_of(value):
     """Of a tensor, or of a list of tensors or of lists."""
     if hasattr(value, "element_size"):
         return value.numel() * value.element_size()
-    return sum(map(_bytes, value)) if isinstance(value, (list, tuple)) else 0
+    return sum(map(bytes_of, value)) if isinstance(value, (list, tuple)) else 0
 
 
 def _add(counts, key, length):
@@ -26,9 +26,16 @@ def _add(counts, key, length):
     counts[key] = calls + 1, total + length
 
 
-def count(name, length, reason):
-    """A sum of the backend; the reason why gloo has it, else None."""
-    _add(_left if reason else _taken, reason or name, length)
+def count(name, length, reason, backend):
+    """A sum of a process group; the reason why its backend makes it, None where MPI does."""
+    if reason:
+        _add(_left.setdefault(backend, {}), reason, length)
+    else:
+        _add(_taken, name, length)
+
+
+def is_counted():
+    return bool(_taken or _left)
 
 
 def _counted(function):
@@ -38,7 +45,7 @@ def _counted(function):
         if not _counts:
             return function(*arguments, **keywords)
         # The longest argument is what is summed: reduce_scatter has its part of the sum, too.
-        _add(_calls, function.__name__, max(map(_bytes, (*arguments, *keywords.values())),
+        _add(_calls, function.__name__, max(map(bytes_of, (*arguments, *keywords.values())),
                                             default=0))
         _counts = False
         try:
@@ -72,10 +79,10 @@ def _text(counts):
                      for name, (calls, total) in counts.items())
 
 
-def of_backend(hooked):
-    """What the backend did, in a sentence. `hooked`: whether a model has slimpi's hook. None where
-    that is all there is to say."""
-    left = f"left to gloo: {_text(_left)}" if _left else ""
+def of_groups(hooked):
+    """What MPI summed for process groups, in a sentence. `hooked`: whether a model has slimpi's
+    hook. None where that is all there is to say."""
+    left = "; ".join(f"left to {name}: {_text(counts)}" for name, counts in _left.items())
     if _taken:
         return f"torch.distributed on rank 0, by slimpi: {_text(_taken)}{left and '; '}{left}"
     if hooked:

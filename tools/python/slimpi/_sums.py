@@ -19,36 +19,47 @@ def unwrapped(future):
     return value
 
 
-class Pending:
-    """A bucket on its way: its future, and on a GPU the streams that it must wait for."""
+class Place:
+    """Where the buffer of a sum is. On a GPU the sum begins after what the caller's stream has
+    queued until now, and the thread uses a stream of its own: MPI knows no streams. It gets the
+    buffer once its values are there, and has written it when it returns."""
 
-    def __init__(self, buffer, streams):
-        """streams: the hook's own, by device."""
-        self.buffer, self.ready, self.stream = buffer, None, None
-        if buffer.is_cuda:
-            self.ready = torch.cuda.Event()
-            self.ready.record(torch.cuda.current_stream(buffer.device))
-            if buffer.device not in streams:
-                streams[buffer.device] = torch.cuda.Stream(buffer.device)
-            self.stream = streams[buffer.device]
-        self.future = torch.futures.Future(devices=[buffer.device] if buffer.is_cuda else [])
+    def __init__(self, device, streams):
+        """streams: the thread's own, by device."""
+        self.devices, self._ready, self._stream = [], None, None
+        if device.type == "cuda":
+            self.devices = [device]
+            self._ready = torch.cuda.Event()
+            self._ready.record(torch.cuda.current_stream(device))
+            if device not in streams:
+                streams[device] = torch.cuda.Stream(device)
+            self._stream = streams[device]
 
     def wait(self):
-        if self.ready is not None:
-            self.ready.synchronize()
+        if self._ready is not None:
+            self._ready.synchronize()
 
-    def run(self, function):
-        """Calls the function. MPI knows no streams: it gets the buffer once its values are there,
-        and has written it when it returns."""
-        if self.stream is None:
-            function()
+    def run(self, function, *arguments):
+        if self._stream is None:
+            function(*arguments)
             return
-        with torch.cuda.stream(self.stream):
-            function()
+        with torch.cuda.stream(self._stream):
+            function(*arguments)
+
+    def finish(self):
+        if self._stream is not None:
+            self._stream.synchronize()
+
+
+class Pending:
+    """A bucket on its way: its place and its future."""
+
+    def __init__(self, buffer, streams):
+        self.buffer, self.place = buffer, Place(buffer.device, streams)
+        self.future = torch.futures.Future(devices=self.place.devices)
 
     def end(self, error=None):
-        outcome = self.buffer if error is None else error
-        self.run(lambda: self.future.set_result(outcome))
+        self.place.run(self.future.set_result, self.buffer if error is None else error)
 
 
 class Sum:
@@ -116,9 +127,9 @@ class Iteration:
             failure = None
             try:
                 for bucket in pending:
-                    bucket.wait()
+                    bucket.place.wait()
                 for one in sums:
-                    pending[-1].run(one.run)
+                    pending[-1].place.run(one.run)
             except Exception as error:
                 failure = error
             if failure is None and any(one.rest is not None for one in sums):
@@ -140,7 +151,7 @@ class Iteration:
                 by_device.setdefault(pending[-1].buffer.device, []).append((pending[-1], sums))
             for buckets in by_device.values():
                 sums = [one for _, sums in buckets for one in sums if one.rest is not None]
-                buckets[-1][0].run(lambda: _sum_exact(state, sums))
+                buckets[-1][0].place.run(_sum_exact, state, sums)
         except Exception as error:
             failure = error
         waiting, self._waiting = self._waiting, []
@@ -162,12 +173,12 @@ def _end(pending, failure=None):
 
 
 def _add(state, comm, name, matrices, values):
-    _end_streams(values)
+    end_streams(values)
     state._world.sum(comm, values.data_ptr(), values.numel(), values.dtype == torch.float64, name,
                      matrices)
 
 
-def _end_streams(values):
+def end_streams(values):
     """MPI knows no streams."""
     if values.is_cuda:
         torch.cuda.current_stream(values.device).synchronize()

@@ -42,6 +42,11 @@ def place():
     return kernel, f"{sum(1 << processor for processor in os.sched_getaffinity(0)):x}"
 
 
+def is_one_node(nodes):
+    """Whether slimpi takes all ranks for those of one node, and compresses nothing."""
+    return nodes == 1 and os.environ.get("SLIMPI_RANKS_PER_NODE", "0") in ("", "0")
+
+
 def _processors(mask):
     return [bit for bit, digit in enumerate(reversed(f"{int(mask, 16):b}")) if digit == "1"]
 

@@ -18,7 +18,7 @@ import types
 import torch
 import torch.distributed as dist
 
-from ._agreement import check_answers, describe
+from ._agreement import check_answers, describe, timeout_of
 from ._edges import Edges
 from ._mpi import Error
 from ._parameters import Parameters, bucket_name, bytes_of, check_model, matrices_of
@@ -38,16 +38,6 @@ _EXACT = {"algorithm": "allreduce", "min_size": "0", "start": "0"}
 
 def _text(value):
     return {True: "1", False: "0"}.get(value, str(value)) if isinstance(value, bool) else str(value)
-
-
-def _timeout(group):
-    """The seconds that a process group waits for its ranks; gloo's default where it is silent."""
-    group = group or dist.distributed_c10d._get_default_group()
-    try:
-        backend = group if hasattr(group, "options") else group._get_backend(torch.device("cpu"))
-        return max(1, int(backend.options._timeout.total_seconds()))
-    except (AttributeError, RuntimeError):
-        return 1800
 
 
 def _agree(group, mine):
@@ -77,7 +67,8 @@ class State:
         self.process_group = process_group
         self.options = {name: _text(value) for name, value in options.items()}
         mine = {"error": "", "options": dict(self.options, start=start_powerSGD_iter),
-                "rank": -1, "size": 0, "timeout": _timeout(process_group)}
+                "rank": -1, "size": 0, "timeout": timeout_of(
+                    process_group or dist.distributed_c10d._get_default_group())}
         try:
             check_model(model)
             self._begin(start_powerSGD_iter)

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Functions of torch.distributed that hand float sums of process groups to MPI, whatever the
+backend, such as nccl: what slimpi-run --torch puts in the place of PyTorch's. All other calls go
+to the backend, and the groups are as the program made them."""
+import functools
+import inspect
+
+active = False  # whether this process is a rank whose sums may be taken
+refused = lambda collectives: None  # called where a group cannot use MPI
+_groups = {}    # Collectives by process group
+
+
+def _may_take(tensors, op):
+    """Whether there is something to decide; alike on all ranks."""
+    import torch
+    kinds = torch.float32, torch.float16, torch.bfloat16
+    operations = torch.distributed.ReduceOp.SUM, torch.distributed.ReduceOp.AVG
+    return tensors and any(op == one for one in operations) and all(
+        type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.dtype in kinds
+        for tensor in tensors)
+
+
+def _join(module, group):
+    """Collective over the ranks of a new group. Groups that have slimpi's backend are left out."""
+    from ._agreement import timeout_of
+    from ._collectives import Collectives
+    if not active or module._rank_not_in_group(group) or hasattr(group, "collectives"):
+        return
+    found = _groups[group] = Collectives(
+        module.get_rank(group), module.get_world_size(group), timeout_of(group),
+        str(module.get_backend(group)), module._world.pg_map[group][1])
+    if found.refusal:
+        refused(found)
+    elif found.is_one_node():  # where MPI would only be slower
+        found.leave("of one node")
+
+
+def _joined(module, function):
+    """A function that makes a group."""
+
+    @functools.wraps(function)
+    def make(*arguments, **keywords):
+        group = function(*arguments, **keywords)
+        if group not in (None, module.GroupMember.NON_GROUP_MEMBER):
+            _join(module, group)
+        return group
+
+    return make
+
+
+def leave(group, reason):
+    """Has the group's backend make all sums from now on. On all ranks."""
+    if group in _groups:
+        _groups[group].leave(reason)
+
+
+def _changed(module, function, inputs, outputs, method):
+    """inputs, outputs: names of the function's arguments."""
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def call(*arguments, **keywords):
+        if not active or not module.is_initialized():
+            return function(*arguments, **keywords)
+        try:
+            bound = signature.bind(*arguments, **keywords)
+        except TypeError:  # for PyTorch to say
+            return function(*arguments, **keywords)
+        bound.apply_defaults()
+        names, work = bound.arguments, None
+        tensors = names[inputs] if isinstance(names[inputs], (list, tuple)) else [names[inputs]]
+        if _may_take([*tensors, names[outputs]], names["op"]):
+            group = names["group"] or module._get_default_group()
+            if group in _groups and group not in module._world.pg_coalesce_state:
+                work = method(_groups[group], tensors, [names[outputs]], names["op"])
+        if not work:
+            return function(*arguments, **keywords)
+        if names["async_op"]:
+            return work
+        work.wait()
+
+    return call
+
+
+def _all_reduce(collectives, tensors, _, op):
+    return collectives.all_reduce("all_reduce", tensors, op)
+
+
+def _reduce_scatter(name):
+    return lambda collectives, tensors, outputs, op: collectives.reduce_scatter(name, tensors,
+                                                                                outputs, op)
+
+
+_METHODS = {"all_reduce": ("tensor", "tensor", _all_reduce),
+            "reduce_scatter": ("input_list", "output", _reduce_scatter("reduce_scatter")),
+            "reduce_scatter_tensor": ("input", "output", _reduce_scatter("reduce_scatter_tensor")),
+            "reduce_scatter_single": ("input", "output", _reduce_scatter("reduce_scatter_tensor"))}
+
+
+def begin(module):
+    """After init_process_group, in a process that is a rank of the job."""
+    global active
+    active = True
+    _join(module, module._get_default_group())
+
+
+def change(module):
+    """The module is torch.distributed.distributed_c10d."""
+    for name, names in _METHODS.items():
+        if hasattr(module, name):
+            setattr(module, name, _changed(module, getattr(module, name), *names))
+    for name in ("new_group", "split_group"):
+        if hasattr(module, name):
+            setattr(module, name, _joined(module, getattr(module, name)))
+    destroy = module.destroy_process_group
+
+    @functools.wraps(destroy)
+    def destroy_process_group(group=None):
+        everything = group in (None, module.GroupMember.WORLD)
+        for one in list(_groups) if everything else [group]:
+            if one in _groups:
+                _groups.pop(one).free()
+        destroy(group)
+
+    module.destroy_process_group = destroy_process_group
