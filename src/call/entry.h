@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +12,7 @@
 
 #include "base/fiber.h"
 #include "base/status.h"
+#include "device/device.h"
 #include "mpi/abi.h"
 #include "observe/statistics.h"
 #include "options/option_types.h"
@@ -123,6 +125,17 @@ inline void count_other_bytes(const Allreduce& call, int code) {
 // The same as call_mpi, without staging, trace and estimate. src/intercept defines it.
 int call_mpi_unstaged(const Allreduce& call);
 
+// Whether buffers may lie in memory that MPI cannot take. Costs one load where there is no GPU.
+inline bool may_stage() {
+  return device::others() && !device::mpi_takes_device_memory();
+}
+
+// Where may_stage(): has MPI begin a nonblocking call, or make a persistent one, on copies of
+// buffers that it cannot take. `next` calls the next definition, which writes MPI's request to
+// `request`.
+int begin_staged(const Allreduce& call, void* request, bool persistent,
+                 const std::function<int(const Allreduce&)>& next);
+
 // Tells SLIMPI_ESTIMATE, where it runs, of a nonblocking or persistent call that MPI does.
 void estimate_nonblocking(const Allreduce& call);
 
@@ -150,6 +163,7 @@ class PersistentEnd {
   PersistentEnd& operator=(const PersistentEnd&) = delete;
 
  private:
+  const mpi::Request request_;
   void* one_ = nullptr;
 };
 
@@ -199,9 +213,9 @@ class Completing {
     bool several = false;          // the function has an array
   };
 
-  // Raises the errors of the sums among them. Returns the code for the program, where MPI's own is
-  // `code`.
-  int raise(int code, const Completed& completed);
+  // Gives the program the results of staged calls among them, and raises the errors of the sums.
+  // Returns the code for the program, where MPI's own is `code`. ends: MPI has freed the requests.
+  int raise(int code, const Completed& completed, bool ends = true);
 
  private:
   std::vector<mpi::Request> requests_;

@@ -74,6 +74,16 @@ struct Sum {
 // Lets all sums go on.
 void enter_fibers();
 
+// Requests of begin_staged(); others are left alone. Before MPI starts one:
+Status start_staged(mpi::Request request);
+
+// MPI has completed one: gives the program the result, once. ends: MPI has freed the request,
+// unless it is persistent. Returns the code for the program.
+int finish_staged(mpi::Request request, bool ends);
+
+// MPI has freed one that it has not completed, or that is persistent.
+void free_staged(mpi::Request request);
+
 // Whether this thread is in an intercepted function that completes requests.
 bool is_completing();
 

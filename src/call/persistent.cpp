@@ -179,22 +179,26 @@ Outcome init_persistent(Allreduce& its_request, void* handle) {
 }
 
 int start_persistent(int count, const void* requests) {
-  if (g_count.load(std::memory_order_acquire) == 0) [[likely]]
+  if (g_count.load(std::memory_order_acquire) == 0 && !may_stage()) [[likely]]
     return mpi::kSuccess;
-  for (int i = 0; i < count; ++i)
-    if (Persistent* const one = find(mpi::read_at<mpi::Request>(requests, i)); one != nullptr)
-      start(*one);
+  for (int i = 0; i < count; ++i) {
+    const auto request = mpi::read_at<mpi::Request>(requests, i);
+    if (Persistent* const one = find(request); one != nullptr) start(*one);
+    if (const Status status = start_staged(request); status != Status::ok)
+      return Runtime::started()->raise(mpi::abi.comm_world, status);
+  }
   return mpi::kSuccess;
 }
 
-PersistentEnd::PersistentEnd(const void* request) {
+PersistentEnd::PersistentEnd(const void* request) : request_(mpi::read<mpi::Request>(request)) {
   if (g_count.load(std::memory_order_acquire) == 0) [[likely]]
     return;
-  one_ = find(mpi::read<mpi::Request>(request));
+  one_ = find(request_);
   if (one_ != nullptr) wait_for_sums(static_cast<Persistent*>(one_)->communicator);
 }
 
 PersistentEnd::~PersistentEnd() {
+  free_staged(request_);
   if (one_ == nullptr) return;
   std::unique_ptr<Persistent> ended;
   All& others = all();

@@ -100,17 +100,23 @@ bool Completing::has_sums() const {
   return are_in_flight(requests_);
 }
 
-int Completing::raise(int code, const Completed& completed) {
+int Completing::raise(int code, const Completed& completed, bool ends) {
   const auto index_of = [&](int i) {
     return completed.indices == nullptr ? i : completed.indices[i] - completed.base;
   };
   std::unique_ptr<Sum> failed;
-  for (int i = 0; i < completed.count; ++i)
-    if (const int index = index_of(i); index >= 0 && std::size_t(index) < requests_.size())
-      if (std::unique_ptr<Sum> sum = take_failed(requests_[std::size_t(index)]); sum != nullptr) {
-        sum->next_failed = std::move(failed);
-        failed = std::move(sum);
-      }
+  for (int i = 0; i < completed.count; ++i) {
+    const int index = index_of(i);
+    if (index < 0 || std::size_t(index) >= requests_.size()) continue;
+    const mpi::Request request = requests_[std::size_t(index)];
+    const int staged = finish_staged(request, ends);
+    if (code == mpi::kSuccess) code = staged;
+    if (!ends) continue;
+    if (std::unique_ptr<Sum> sum = take_failed(request); sum != nullptr) {
+      sum->next_failed = std::move(failed);
+      failed = std::move(sum);
+    }
+  }
   if (failed == nullptr) return code;
   // MPI has no error, so it has not set those of the statuses.
   const bool has_statuses = completed.several && completed.statuses != nullptr &&

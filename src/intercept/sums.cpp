@@ -96,7 +96,14 @@ int begin_or_bypass(Allreduce& call, Word request, Outcome (*ours)(Allreduce&, v
   if (status != Status::ok) [[unlikely]]
     end_for(call.comm, status);
   if (outcome.done) return outcome.code;
-  const int code = by_mpi();
+  int code = 0;
+  if (may_stage()) [[unlikely]] {
+    (void)catch_all([&] {
+      code = begin_staged(call, reinterpret_cast<void*>(request), ours != &begin, by_mpi);
+    });
+  } else {
+    code = by_mpi(call);
+  }
   if (outcome.reason == BypassReason::datatype && ours == &begin) count_other_bytes(call, code);
   if (outcome.reason && code == 0) (void)catch_all([&] { estimate_nonblocking(call); });
   return code;
@@ -168,16 +175,18 @@ std::optional<const int*> as_ints(const char* name, const std::int64_t* counts, 
   SLIMPI_EXPORT int prefix##later##suffix(const void* in, void* out, Counts::Count counts,       \
                                           Word datatype, Word op, Word comm, Word request) {     \
     Allreduce call = make_call<Counts>(in, out, counts, datatype, op, comm, form);               \
-    const auto by_mpi = [&] { return later##_by_mpi(call, request); };                           \
-    if (form == Form::fortran && !SLIMPI_FROM_FORTRAN) return by_mpi();                          \
+    const auto by_mpi = [&](const Allreduce& one) { return later##_by_mpi(one, request); };      \
+    if (form == Form::fortran && !SLIMPI_FROM_FORTRAN) return by_mpi(call);                      \
     return begin_or_bypass(call, request, begin, by_mpi);                                        \
   }                                                                                              \
   SLIMPI_EXPORT int prefix##name##_init##suffix(const void* in, void* out, Counts::Count counts, \
                                                 Word datatype, Word op, Word comm, Word info,    \
                                                 Word request) {                                  \
     Allreduce call = make_call<Counts>(in, out, counts, datatype, op, comm, form);               \
-    const auto by_mpi = [&] { return name##_init_by_mpi(call, info, request); };                 \
-    if (form == Form::fortran && !SLIMPI_FROM_FORTRAN) return by_mpi();                          \
+    const auto by_mpi = [&](const Allreduce& one) {                                              \
+      return name##_init_by_mpi(one, info, request);                                             \
+    };                                                                                           \
+    if (form == Form::fortran && !SLIMPI_FROM_FORTRAN) return by_mpi(call);                      \
     return begin_or_bypass(call, request, init_persistent, by_mpi);                              \
   }
 

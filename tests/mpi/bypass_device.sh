@@ -22,15 +22,21 @@ run() { # RANKS OPTION=VALUE...
   rounds=
   [ "$ranks" -lt 3 ] || rounds=once
   if (export "$@" && under "$ranks" "$program" $rounds) >out.txt; then
-    pass "$ranks ranks, $*: MPI's own bytes"
+    pass "$ranks ranks, $way, $*: MPI's own bytes"
     expect "$(report report.json buffers staged)" "$(sed -n 's/^staged //p' out.txt)" \
-      "$ranks ranks, $*: staged calls are counted"
+      "$ranks ranks, $way, $*: staged calls are counted"
   else
-    fail "$ranks ranks, $*" && cat out.txt
+    fail "$ranks ranks, $way, $*" && cat out.txt
   fi
 }
 run 3 SLIMPI_RANKS_PER_NODE=1
 run 2 SLIMPI_RANKS_PER_NODE=0
 run 2 SLIMPI_ALGORITHM=off
 run 1 SLIMPI_LOG=warn
+for other in nonblocking persistent; do
+  by_way $other
+  deeper run 3 SLIMPI_RANKS_PER_NODE=1
+  run 2 SLIMPI_ALGORITHM=off
+  run 1 SLIMPI_LOG=warn
+done
 verdict

@@ -54,8 +54,12 @@ for intra in auto shm; do
 done
 
 avoid_deadly_calls "$top_builddir/tests/gpu/passing"
-SLIMPI_MIN_SIZE=64K SLIMPI_RANKS_PER_NODE=1 holds "calls that are left to MPI" \
-  under 2 "$top_builddir/tests/gpu/passing"
+for one in blocking nonblocking persistent; do
+  by_way $one
+  SLIMPI_MIN_SIZE=64K SLIMPI_RANKS_PER_NODE=1 holds "calls that are left to MPI, $one" \
+    under 2 "$top_builddir/tests/gpu/passing"
+done
+by_way "${TEST_WAY:-blocking}"
 SLIMPI_RANKS_PER_NODE=1 holds "the benchmark of whole calls" \
   under 2 "$top_builddir/tests/gpu/end_to_end" times.json 64K 1M
 expect "$("$PYTHON" -c 'import json

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "call/staging.h"
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "comm/stream_wait.h"
+#include "observe/log.h"
+
+namespace slimpi::call {
+
+namespace {
+
+using device::Location;
+
+constexpr std::size_t kAlignment = 256;  // copies have the address of their buffers modulo this
+
+// Staging memory of calls that MPI does on copies. It is kept for later calls. Any thread.
+class StagingPool {
+ public:
+  // Never destroyed: exit handlers may still call MPI after static destruction.
+  static StagingPool& all() {
+    static auto* const pool = new StagingPool;
+    return *pool;
+  }
+
+  // Takes a free staging buffer of `bytes` at the location. Enlarges one or makes a new one where
+  // none fits. It is the caller's until release(), also where this fails.
+  Status take(const device::Location& location, std::size_t bytes, Statistics& statistics,
+              StagingBuffer** buffer);
+  void release(StagingBuffer* buffer);
+
+ private:
+  StagingBuffer* pick(const device::Location& location, std::size_t bytes);
+
+  std::mutex mutex_;                                  // protects both below
+  std::vector<std::unique_ptr<StagingBuffer>> made_;  // all of them
+  std::vector<StagingBuffer*> free_;                  // buffers that no call uses
+};
+
+// A stream that has failed once fails for good, and copies into the memory may still run.
+void drop_if_failed(StagingBuffer& buffer) {
+  bool reached = false;
+  const device::Device& device = *buffer.location.device;
+  if (buffer.stream == nullptr || device.query(buffer.stream, 0, &reached) == Status::ok) return;
+  device.close_stream(buffer.stream);
+  buffer.stream = nullptr;
+  buffer.memory.release();
+}
+
+Status StagingPool::take(const device::Location& location, std::size_t bytes,
+                         Statistics& statistics, StagingBuffer** buffer) {
+  *buffer = pick(location, bytes);
+  drop_if_failed(**buffer);
+  if ((*buffer)->stream == nullptr) {
+    (*buffer)->location = location;
+    SLIMPI_TRY(location.device->open_stream(location, &(*buffer)->stream));
+  }
+  comm::Memory& memory = (*buffer)->memory;
+  if (bytes <= memory.size()) return Status::ok;
+  if (memory.reserve(location, device::Place::staging, bytes, statistics) == Status::ok)
+    return Status::ok;
+  // Slower, but otherwise equal.
+  return memory.reserve({}, device::Place::device, bytes, statistics);
+}
+
+void StagingPool::release(StagingBuffer* buffer) {
+  const std::lock_guard lock(mutex_);
+  free_.push_back(buffer);
+}
+
+// The smallest free one that fits, else the largest free one, else a new one.
+StagingBuffer* StagingPool::pick(const device::Location& location, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  auto best = free_.end();
+  const auto better = [&](const StagingBuffer& buffer, const StagingBuffer& than) {
+    const bool fits = buffer.memory.size() >= bytes, other_fits = than.memory.size() >= bytes;
+    if (fits != other_fits) return fits;
+    return fits == (buffer.memory.size() < than.memory.size());
+  };
+  for (auto buffer = free_.begin(); buffer != free_.end(); ++buffer)
+    if ((*buffer)->location == location && (best == free_.end() || better(**buffer, **best)))
+      best = buffer;
+  if (best == free_.end()) {
+    made_.push_back(std::make_unique<StagingBuffer>());
+    free_.reserve(made_.size());  // so that release() allocates nothing
+    return made_.back().get();
+  }
+  StagingBuffer* const found = *best;
+  free_.erase(best);
+  return found;
+}
+
+// Of `count` elements. False where there is nothing to copy, or MPI will reject the call.
+bool find_span(const mpi::Api& api, const Allreduce& call, std::int64_t count, Span* span) {
+  const auto type = call.datatype;
+  if (count < 0 || type == mpi::abi.datatype_null) return false;
+  if (count == 0) return true;
+  mpi::Aint low = 0, extent = 0, true_low = 0, true_extent = 0;
+  mpi::Count size = 0;
+  if (api.Type_get_extent(type, &low, &extent) != mpi::kSuccess ||
+      api.Type_get_true_extent(type, &true_low, &true_extent) != mpi::kSuccess ||
+      api.Type_size_x(type, &size) != mpi::kSuccess)
+    return false;
+  // The last element may begin before the first.
+  const std::ptrdiff_t last = std::ptrdiff_t(count - 1) * extent;
+  span->low = true_low + (last < 0 ? last : 0);
+  span->bytes = std::size_t((last < 0 ? -last : last) + true_extent);
+  span->gaps = size != true_extent || (count > 1 && extent != true_extent);
+  return span->bytes != 0;
+}
+
+}  // namespace
+
+CallBuffer::CallBuffer(const void* program, const Span& span)
+    : program_(static_cast<const std::byte*>(program)),
+      span_(span),
+      location_(program == mpi::abi.in_place || span.bytes == 0 ? Location()
+                                                                : device::locate(begin())) {}
+
+CallBuffer::~CallBuffer() {
+  if (buffer_ != nullptr) StagingPool::all().release(buffer_);
+}
+
+bool CallBuffer::needs_copy() const {
+  return !device::mpi_takes(*location_.device);
+}
+
+Status CallBuffer::open(Statistics& statistics) {
+  SLIMPI_TRY(StagingPool::all().take(location_, span_.bytes + kAlignment, statistics, &buffer_));
+  copy_ = buffer_->memory.data() + reinterpret_cast<std::uintptr_t>(begin()) % kAlignment;
+  return Status::ok;
+}
+
+void* CallBuffer::pointer() const {
+  const auto address = reinterpret_cast<std::uintptr_t>(buffer_ == nullptr ? begin() : copy_);
+  return reinterpret_cast<void*>(address - std::uintptr_t(span_.low));
+}
+
+Status CallBuffer::move(const char* name, std::byte* to, const std::byte* from) {
+  return comm::copy_and_wait({*buffer_->location.device, buffer_->stream}, name, to, from,
+                             span_.bytes);
+}
+
+StagedCall::StagedCall(Runtime& runtime, const Allreduce& call, const Spans& spans)
+    : runtime_(runtime),
+      copy_(call),
+      spans_(spans),
+      in_place_(call.in == mpi::abi.in_place),
+      aliased_(call.in == call.out),
+      in_(call.in, spans.in),
+      out_(call.out, spans.out),
+      copies_in_(spans.valid && !aliased_ && in_.needs_copy()),
+      copies_out_(spans.valid && out_.needs_copy()) {}
+
+StagedCall::Spans StagedCall::measure(const Allreduce& call) {
+  if (call.comm == mpi::abi.comm_null) return {};
+  const mpi::Api& api = Runtime::started()->api;
+  // Of a reduce-scatter that was left to MPI at sight, the counts are not known yet.
+  Allreduce measured = call;
+  if (call.collective != Collective::allreduce) {
+    int rank = 0, ranks = 0;
+    api.Comm_rank(call.comm, &rank);
+    api.Comm_size(call.comm, &ranks);
+    count_blocks(measured, rank, ranks);
+  }
+  const bool in_place = call.in == mpi::abi.in_place;
+  Spans found;
+  found.valid =
+      measured.count > 0 && find_span(api, call, measured.count, &found.in) &&
+      find_span(api, call, in_place ? measured.count : measured.result_count(), &found.out);
+  return found;
+}
+
+Status StagedCall::open() {
+  if (copies_out_) {
+    SLIMPI_TRY(out_.open(runtime_.statistics));
+    copy_.out = out_.pointer();
+    if (aliased_) copy_.in = copy_.out;
+  }
+  if (copies_in_) {
+    SLIMPI_TRY(in_.open(runtime_.statistics));
+    copy_.in = in_.pointer();
+  }
+  return Status::ok;
+}
+
+Status StagedCall::bring_in() {
+  // The bytes between the elements are copied in too, because they are copied back.
+  if (copies_out_ && (in_place_ || aliased_ || spans_.in.gaps)) SLIMPI_TRY(out_.bring_in());
+  return copies_in_ ? in_.bring_in() : Status::ok;
+}
+
+Status StagedCall::bring_back() {
+  return copies_out_ ? out_.bring_back() : Status::ok;
+}
+
+void StagedCall::count() {
+  runtime_.statistics.count(&Counts::staged_calls);
+  log_once(LogLevel::info,
+           "MPI does not take this process's device memory: sums that are left to it "
+           "are copied through host memory");
+}
+
+std::size_t StagedCall::bytes() const {
+  return spans_.in.bytes;
+}
+
+}  // namespace slimpi::call

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A call with buffers that MPI cannot take is done on copies in staging memory, for every datatype
+// and operation, so the result has MPI's own bytes.
+#pragma once
+#include <cstddef>
+
+#include "base/status.h"
+#include "call/entry.h"
+#include "call/runtime.h"
+#include "comm/memory.h"
+#include "device/device.h"
+
+namespace slimpi::call {
+
+// Staging memory at a location, and its stream. One call uses it at a time.
+struct StagingBuffer {
+  device::Location location;
+  device::Stream* stream = nullptr;
+  comm::Memory memory;
+};
+
+// The bytes that the elements of a buffer span, as offsets from its address.
+struct Span {
+  std::ptrdiff_t low = 0;
+  std::size_t bytes = 0;
+  bool gaps = false;  // some of the bytes belong to no element
+};
+
+// One buffer of a call, and its copy if it needs one.
+class CallBuffer {
+ public:
+  CallBuffer(const void* program, const Span& span);
+  ~CallBuffer();
+  CallBuffer(const CallBuffer&) = delete;
+  CallBuffer& operator=(const CallBuffer&) = delete;
+
+  bool needs_copy() const;
+  Status open(Statistics& statistics);
+  void* pointer() const;  // what MPI gets instead of the program's
+  Status bring_in() { return move("copy out", copy_, begin()); }
+  Status bring_back() { return move("copy in", const_cast<std::byte*>(begin()), copy_); }
+
+ private:
+  const std::byte* begin() const { return program_ + span_.low; }
+  Status move(const char* name, std::byte* to, const std::byte* from);
+
+  const std::byte* program_;
+  const Span span_;
+  const device::Location location_;
+  StagingBuffer* buffer_ = nullptr;
+  std::byte* copy_ = nullptr;
+};
+
+// A call of the program that MPI does, and the copies of its buffers.
+class StagedCall {
+ public:
+  // Asks the driver where the buffers lie.
+  StagedCall(Runtime& runtime, const Allreduce& call) : StagedCall(runtime, call, measure(call)) {}
+
+  // Whether MPI cannot take some buffer. Not where it will reject the call.
+  bool needed() const { return copies_in_ || copies_out_; }
+
+  Status open();              // makes the copies, without values
+  Status bring_in();          // gives them the values of the program's buffers
+  Status bring_back();        // gives the program the result
+  void count();               // in the report
+  std::size_t bytes() const;  // of the input
+
+  // What MPI gets; after open().
+  const Allreduce& copy() const { return copy_; }
+
+ private:
+  struct Spans {
+    Span in, out;
+    bool valid = false;
+  };
+  StagedCall(Runtime& runtime, const Allreduce& call, const Spans& spans);
+  static Spans measure(const Allreduce& call);
+
+  Runtime& runtime_;
+  Allreduce copy_;
+  const Spans spans_;
+  const bool in_place_, aliased_;
+  CallBuffer in_, out_;
+  const bool copies_in_, copies_out_;
+};
+
+}  // namespace slimpi::call
