@@ -16,8 +16,10 @@ namespace {
 constexpr std::size_t kSmallBytes = 16 << 10, kLargeBytes = 288 << 10;
 constexpr std::size_t kNeighborBytes = 64 << 10;  // to peers
 
-// With long segments a chunk has this many at least, so that the pipeline stages overlap.
-constexpr std::size_t kPipeline = 4;
+// With long segments a chunk has this many at least, so that the pipeline stages overlap. Where
+// that makes them shorter than kDeviceBytes it has two: a rank waits about 15 us for its GPU in
+// every step, which is longer than the message takes.
+constexpr std::size_t kPipeline = 4, kShortPipeline = 2, kDeviceBytes = 64 << 10;
 
 // Bytes in flight: enough that the link never waits for arithmetic, few enough that flows rarely
 // compete for a link.
@@ -29,7 +31,9 @@ constexpr int kStages = 4, kLateStages = 3;
 
 std::size_t segment_bytes(comm::SegmentClass segment_class, std::size_t chunk_bytes) {
   if (segment_class == comm::SegmentClass::small) return kSmallBytes;
-  return std::clamp(chunk_bytes / kPipeline, kSmallBytes, kLargeBytes);
+  const std::size_t bytes =
+      std::max(chunk_bytes / kPipeline, std::min(chunk_bytes / kShortPipeline, kDeviceBytes));
+  return std::clamp(bytes, kSmallBytes, kLargeBytes);
 }
 
 }  // namespace

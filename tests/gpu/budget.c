@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How many functions of CUDA's driver a sum calls: each costs the CPU half a microsecond to two,
- * and with many ranks they, not the wire, limit a GPU's sums. Counted on the fake driver. Queries
+/* How many functions of CUDA's driver a sum calls: each costs the CPU 0.2 to 5 microseconds, and
+ * with many ranks they, not the wire, limit a GPU's sums. Counted on the fake driver. Queries
  * of events and streams are not counted: how many there are depends on how fast others are. Usage:
  * budget MIB MOST [COPIES], the calls that a sum of so many MiB may need on any rank, and how many
  * of them may be copies; exits 77 without the fake driver. */

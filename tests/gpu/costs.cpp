@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the functions of the GPU's row cost the CPU, how long a poll and a round trip take, and
 // what messages cost by both ways out of the GPU: encoded in pinned memory, or in the GPU's and
-// copied. tests/helper/gpu_clock.h assumes these figures; that inter/message_buffers.h takes the
-// first way follows from them.
+// copied. "queued": one of many that are queued at once, so that the GPU has no pause between them.
+// tests/helper/gpu_clock.h has these figures; that inter/message_buffers.h takes the first way
+// follows from them.
 //
 // Usage: costs [--json FILE]. The file is complete after every row, so that a run which is cut off
 // has measured something. Exits 77 without a GPU.
@@ -32,7 +33,7 @@ constexpr std::size_t kFloats = std::size_t(1) << 20;  // in 8 bits 1 MiB
 
 const device::Device* g_row = nullptr;
 device::Stream *g_stream = nullptr, *g_other = nullptr;
-int g_turns = 21;
+int g_turns = 21, g_queued = 200;
 JsonRows g_rows;
 
 void check(Status status) {
@@ -112,10 +113,23 @@ void measure_trip(const char* what, const std::function<void()>& queue, device::
   report(what, seconds);
 }
 
-// Both ways between the GPU and a message of so many bytes.
+// One of many that are queued before the GPU has done the first.
+void measure_queued(const char* what, const std::function<void()>& queue) {
+  std::vector<double> seconds;
+  for (int turn = 0; turn < g_turns; ++turn) {
+    const auto start = Clock::now();
+    for (int i = 0; i < g_queued; ++i) queue();
+    finish();
+    seconds.push_back(since(start) / g_queued);
+  }
+  report(what, seconds);
+}
+
+// Both ways between the GPU and a message of so many bytes. `staging` has room for two of them.
 void measure_message(std::size_t bytes, float* values, std::byte* encoded, std::byte* staging) {
-  const kernels::Format format = quantized(8, 2048, false);
+  const kernels::Format format = quantized(8, 512, false);
   const kernels::Kernels& table = *g_row->kernels();
+  const std::size_t room = kernels::encoded_bytes(format, bytes);
   const auto copied = [&](device::Stream* after, void* to, const void* from) {
     std::uint64_t event = 0;
     device::Stream* const before = after == g_other ? g_stream : g_other;
@@ -142,25 +156,40 @@ void measure_message(std::size_t bytes, float* values, std::byte* encoded, std::
       },
       g_other);
   trip(
-      "encode in pinned memory",
-      [&] { table.encode(format, {}, values, nullptr, bytes, staging, g_stream); }, g_stream);
-  trip(
       "copy and decode",
       [&] {
         copied(g_stream, encoded, staging);
         table.decode(format, encoded, bytes, values, g_stream);
       },
       g_stream);
-  trip(
-      "decode from pinned memory", [&] { table.decode(format, staging, bytes, values, g_stream); },
-      g_stream);
+  const kernels::Addend addends[] = {{nullptr, values}, {staging, nullptr}};
+  const struct {
+    const char* text;
+    std::function<void()> queue;
+  } ways[] = {
+      {"encode in pinned memory",
+       [&] { table.encode(format, {}, values, nullptr, bytes, staging, g_stream); }},
+      {"decode from pinned memory",
+       [&] { table.decode(format, staging, bytes, values, g_stream); }},
+      {"sum in pinned memory",
+       [&] {
+         table.sum_encode(format, {}, addends, 2, nullptr, nullptr, bytes, staging + room, values,
+                          g_stream);
+       }},
+      {"copy to the host", [&] { check(g_row->copy(staging, encoded, bytes, g_stream)); }},
+      {"copy from the host", [&] { check(g_row->copy(encoded, staging, bytes, g_stream)); }}};
+  for (const auto& way : ways) {
+    trip(way.text, way.queue, g_stream);
+    std::snprintf(what, sizeof what, "%zu KiB, %s, queued", bytes >> 10, way.text);
+    measure_queued(what, way.queue);
+  }
 }
 
 void measure(float* values, const device::Location& here) {
   void *encoded = nullptr, *staging = nullptr;
-  const std::size_t bytes = kernels::encoded_bytes(quantized(8, 2048, false), kFloats);
+  const std::size_t bytes = kernels::encoded_bytes(quantized(8, 512, false), kFloats);
   check(g_row->allocate(here, bytes, device::Place::device, &encoded));
-  check(g_row->allocate(here, bytes, device::Place::staging, &staging));
+  check(g_row->allocate(here, 2 * bytes, device::Place::staging, &staging));
   std::uint64_t event = 0;
   check(g_row->record(g_other, &event));
   measure_calls("launch", [&] { g_row->kernels()->fill(values, 1, 1024, g_stream); });
@@ -171,6 +200,7 @@ void measure(float* values, const device::Location& here) {
   measure_polls("poll of an event", values);
   const auto kernel = [&] { g_row->kernels()->fill(values, 1, 1024, g_stream); };
   measure_trip("kernel and event, until it is seen", kernel, g_stream);
+  measure_queued("kernel, queued", kernel);
   for (const std::size_t message : {16 << 10, 64 << 10, 128 << 10, 256 << 10, 1 << 20})
     measure_message(message, values, static_cast<std::byte*>(encoded),
                     static_cast<std::byte*>(staging));
@@ -185,7 +215,7 @@ int main(int argc, char** argv) {
   device::load_plugins();
   if (argc == 3 && std::strcmp(argv[1], "--json") == 0) g_rows.write_to(argv[2]);
   // Times of the fake driver mean nothing.
-  if (gpu_function("slimpi_fake_calls") != nullptr) g_turns = 1;
+  if (gpu_function("slimpi_fake_calls") != nullptr) g_turns = g_queued = 1;
   auto* const values = static_cast<float*>(gpu_take(GPU_DEVICE, kFloats * sizeof(float)));
   const device::Location here = device::locate(values);
   g_row = here.device;

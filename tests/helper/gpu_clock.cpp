@@ -27,7 +27,7 @@ Status copy_bytes(std::size_t bytes, Stream* stream) {
   RankClock& rank = *s.rank;
   rank.begin_work(s);
   rank.call(rank.costs.copy);
-  const double seconds = std::max(rank.costs.least_copy, double(bytes) / rank.costs.bus);
+  const double seconds = rank.costs.least_copy + double(bytes) / rank.costs.bus;
   if (s.role == comm::StreamRole::h2d)
     rank.queue(s, seconds, rank.in_free, rank.in_busy);
   else
@@ -38,7 +38,9 @@ Status copy_bytes(std::size_t bytes, Stream* stream) {
 // A kernel that moves so many bytes, of which some to (`out`) or from (`in`) host memory: it has
 // the bus in that direction for its own.
 struct Moved {
-  double bytes = 0, share = 1, out = 0, in = 0;
+  double bytes, share;
+  Mapped mapped;
+  double out = 0, in = 0;
 };
 
 void launch(const Moved& moved, Stream* stream) {
@@ -49,8 +51,8 @@ void launch(const Moved& moved, Stream* stream) {
   const auto use_bus = [&](double bytes, double& free, double& busy) {
     if (bytes == 0) return 0.0;
     rank.kernels_free = std::max(rank.kernels_free, free);
-    busy += bytes / rank.costs.mapped;
-    return bytes / rank.costs.mapped;
+    busy += bytes / moved.mapped.rate;
+    return moved.mapped.least + bytes / moved.mapped.rate;
   };
   const double seconds =
       std::max({rank.costs.least_kernel, moved.bytes / (rank.costs.memory * moved.share),
@@ -72,13 +74,15 @@ double on_bus(Stream* stream, const void* code, const Format& format, std::size_
 
 void encode(const Format& format, const RandomStream&, const float*, float* residual,
             std::size_t count, std::byte* out, Stream* stream) {
-  launch({floats_and(format, count, residual == nullptr ? 1 : 3, 1), of(stream).rank->costs.encode,
-          on_bus(stream, out, format, count)},
+  const Costs& costs = of(stream).rank->costs;
+  launch({floats_and(format, count, residual == nullptr ? 1 : 3, 1), costs.encode,
+          costs.encode_mapped, on_bus(stream, out, format, count)},
          stream);
 }
 
 void decode(const Format& format, const std::byte* in, std::size_t count, float*, Stream* stream) {
-  launch({floats_and(format, count, 1, 1), of(stream).rank->costs.decode, 0,
+  const Costs& costs = of(stream).rank->costs;
+  launch({floats_and(format, count, 1, 1), costs.decode, costs.decode_mapped, 0,
           on_bus(stream, in, format, count)},
          stream);
 }
@@ -86,10 +90,11 @@ void decode(const Format& format, const std::byte* in, std::size_t count, float*
 void sum_encode(const Format& format, const RandomStream&, const kernels::Addend* addends,
                 int addend_count, const float*, float* residual, std::size_t count, std::byte* out,
                 float*, Stream* stream) {
+  const Costs& costs = of(stream).rank->costs;
   double in = 0;
   for (int i = 0; i < addend_count; ++i) in += on_bus(stream, addends[i].encoded, format, count);
-  launch({floats_and(format, count, residual == nullptr ? 2 : 4, addend_count),
-          of(stream).rank->costs.sum, on_bus(stream, out, format, count), in},
+  launch({floats_and(format, count, residual == nullptr ? 2 : 4, addend_count), costs.sum,
+          costs.sum_mapped, on_bus(stream, out, format, count), in},
          stream);
 }
 
@@ -113,8 +118,8 @@ RankClock::RankClock(const Costs& given) : costs(given) {
 }
 
 void RankClock::call(double seconds) {
-  now += costs.push_and_pop + seconds;
-  cpu_busy += costs.push_and_pop + seconds;
+  now += seconds;
+  cpu_busy += seconds;
   calls += 3;  // with push and pop
 }
 
@@ -164,7 +169,7 @@ const device::Device& clocked_device() {
       if (event == 0) return Status::ok;
       s.rank->call(s.rank->costs.query);
       s.rank->calls -= 3;  // how often a program polls is chance
-      s.rank->now = std::max(s.rank->now, s.events[event - 1]);
+      s.rank->now = std::max(s.rank->now, s.events[event - 1] + s.rank->costs.seen);
       s.idle = event == s.events.size();
       return Status::ok;
     };

@@ -5,8 +5,7 @@
 //
 // What takes time, in seconds: the functions of the driver that the row of CUDA would call, on the
 // CPU of the rank; kernels, on its multiprocessors, one after the other; copies, on one engine for
-// each direction; messages, on the sender's and the receiver's link. The figures are of data sheets
-// and of published measurements of an H100, not of this code on one.
+// each direction; messages, on the sender's and the receiver's link.
 #pragma once
 #include <array>
 #include <condition_variable>
@@ -24,18 +23,31 @@
 
 namespace slimpi::test {
 
+// A kernel that uses messages in host memory: its least time, and the bytes a second that it has of
+// the bus in its busier direction.
+struct Mapped {
+  double least, rate;
+};
+
+// Measured by tests/gpu/costs and tests/gpu/bench on an H100 (docs/RESULTS.md, "Sums of GPU
+// buffers"), but for what is assumed. tests/inter/gpu_clock compares with the rows of costs.
 struct Costs {
-  // Functions of the driver, on the CPU. Each makes a context current and restores the former.
-  double push_and_pop = 0.16e-6, launch = 2.0e-6, copy = 2.2e-6, record = 0.8e-6, wait = 0.6e-6,
-         query = 0.4e-6;
+  // Functions of the driver, on the CPU, with those that make a context current and restore the
+  // former.
+  double launch = 3.2e-6, copy = 1.24e-6, record = 0.17e-6, wait = 0.18e-6, query = 0.24e-6;
+  // From the end of a kernel until a poll sees it, with the time from the launch to the kernel's
+  // begin. Measured: this and the shortest kernel take 5.5 us together. Assumed: their shares.
+  double seen = 3.5e-6, least_kernel = 2e-6;
   double memory = 3.0e12;  // bytes a second that a copy on the GPU reads and writes
-  double encode = 0.9, decode = 0.75, sum = 0.8;  // kernels, as shares of that
-  double bus = 50e9;                              // bytes a second of a copy to or from the host
-  double mapped = 40e9;  // assumed: bytes a second of kernels that use host memory over the bus
-  double least_kernel = 2e-6, least_copy = 1e-6;  // assumed: of the shortest ones
-  double message = 1e-6;                          // assumed: a send or a receive, on the CPU
-  double latency = 5e-6;                          // assumed: of a message
-  double link = 12.5e9;                           // bytes a second, each way
+  double encode = 0.94, decode = 0.92, sum = 0.58;  // kernels at 8 bits, as shares of that
+  // From the rows "queued": the rate from the difference of the times of 256 KiB and of 64 KiB (to
+  // encode) or 16 KiB, the least time from what is left of the time of 256 KiB.
+  Mapped encode_mapped{3.7e-6, 49e9}, decode_mapped{4.6e-6, 23.6e9}, sum_mapped{8.8e-6, 22.7e9};
+  // The same of copies to and from the host, from 256 and 1024 KiB.
+  double least_copy = 2e-6, bus = 54e9;
+  double message = 1e-6;  // assumed: a send or a receive, on the CPU
+  double latency = 5e-6;  // assumed: of a message
+  double link = 12.5e9;   // bytes a second, each way
 };
 
 // One rank's resources; all times count from 0.

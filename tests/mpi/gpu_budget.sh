@@ -18,6 +18,6 @@ budget() { # NODES MIB CALLS [COPIES]
 budget 2 64 660 0
 if expensive; then budget 4 64 760 0; fi
 # Kernels use the messages in pinned memory.
-budget 2 1 105 0
-budget 4 1 180 0
+budget 2 1 65 0
+budget 4 1 110 0
 verdict

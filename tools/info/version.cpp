@@ -54,7 +54,7 @@ Build build() {
                  path("avx2", CpuPath::avx2, kWithAvx2), path("generic", CpuPath::generic, true)};
   build.used_path = kernels::cpu_kernels(CpuPath::automatic)->name;
   build.plugins = {plugin("hwloc", "slimpi-hwloc.so", true, ""),
-                   plugin("cuda", "slimpi-cuda.so", kWithCuda, "; has not run on a GPU yet")};
+                   plugin("cuda", "slimpi-cuda.so", kWithCuda, "; has run on single GPUs only")};
   for (const algorithm::Algorithm& row : algorithm::all())
     build.algorithms.push_back(std::string(row.name) + (row.has_argument() ? ":PATH" : ""));
   build.algorithms.insert(build.algorithms.end(), {"auto", "off"});
