@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Nonblocking float sums: every way to complete them, several in flight, other calls between them.
-// Compares each result, byte by byte, with that of the blocking call. Run by nonblocking.sh.
+// Compares each result, byte by byte, with that of the blocking call. Run by nonblocking.sh. With an
+// argument no rank waits for another outside of MPI, where sums of MPI's own make no progress.
 #include "tests/mpi/nonblocking.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+static int g_left;  // whether MPI makes all sums
 
 static void complete(MPI_Comm comm) {
   MPI_Request r[kMany];
@@ -99,7 +102,8 @@ static void mixed(MPI_Comm comm) {
   same("blocking sums between");
 
   for (int i = 0; i < kMany; ++i) {
-    memcpy(g_out[i], g_in[i], kCount * sizeof(float));
+    read_from(g_values, g_in[i], sizeof g_values);
+    write_to(g_out[i], g_values, sizeof g_values);
     MPI_Iallreduce(MPI_IN_PLACE, g_out[i], kCount, MPI_FLOAT, MPI_SUM, comm, &r[i]);
   }
   MPI_Waitall(kMany, r, MPI_STATUSES_IGNORE);
@@ -233,10 +237,11 @@ static void persistent(MPI_Comm comm) {
   static float between[kCount];
   for (int i = 0; i < kMany; ++i)
     MPI_Allreduce_init(g_in[i], g_out[i], kCount, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &r[i]);
-  for (int step = 0; step < 3; ++step) {
-    for (int i = 0; i < kMany; ++i) memset(g_out[i], 0, kCount * sizeof(float));
+  // MPI_Test and MPI_Waitany of MPICH 4.0 are wrong about its own persistent sums.
+  for (int step = 0; step < (g_left ? 1 : 3); ++step) {
+    for (int i = 0; i < kMany; ++i) clear(i);
     MPI_Test(&r[0], &flag, MPI_STATUS_IGNORE);
-    check(flag, "an inactive request");
+    check(flag || g_left, "an inactive request");
     for (int i = 0; i < kMany; ++i) MPI_Start(&r[g_rank % 2 ? kMany - 1 - i : i]);
     MPI_Iallreduce(g_in[0], between, kCount, MPI_FLOAT, MPI_SUM, comm, &once);
     MPI_Wait(&once, MPI_STATUS_IGNORE);
@@ -266,7 +271,7 @@ static void many_persistent(MPI_Comm comm) {
     MPI_Allreduce_init(g_in[i % kMany], g_out[i % kMany], kCount, MPI_FLOAT, MPI_SUM, comm,
                        MPI_INFO_NULL, &r[i]);
   for (int first = 0; first < kAll; first += kMany) {
-    for (int i = 0; i < kMany; ++i) memset(g_out[i], 0, kCount * sizeof(float));
+    for (int i = 0; i < kMany; ++i) clear(i);
     MPI_Startall(kMany, r + first);
     MPI_Waitall(kMany, r + first, MPI_STATUSES_IGNORE);
     same("many persistent");
@@ -284,9 +289,11 @@ static void digest(int nonblocking) {
     for (int i = 0; i < kMany && !nonblocking; ++i)
       MPI_Allreduce(g_in[i], g_out[i], kCount, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
     if (nonblocking) MPI_Waitall(kMany, r, MPI_STATUSES_IGNORE);
-    for (int i = 0; i < kMany; ++i)
-      for (size_t at = 0; at < kCount * sizeof(float); ++at)
-        hash = (hash ^ ((unsigned char*)g_out[i])[at]) * 1099511628211ull;
+    for (int i = 0; i < kMany; ++i) {
+      read_from(g_values, g_out[i], sizeof g_values);
+      for (size_t at = 0; at < sizeof g_values; ++at)
+        hash = (hash ^ ((unsigned char*)g_values)[at]) * 1099511628211ull;
+    }
   }
   if (g_rank == 0) printf("%016llx\n", hash);
 }
@@ -306,19 +313,21 @@ int main(int argc, char** argv) {
   blocking(MPI_COMM_WORLD);
   complete(MPI_COMM_WORLD);
   mixed(MPI_COMM_WORLD);
-  one_blocks(MPI_COMM_WORLD);
+  g_left = argc > 1;
+  if (!g_left) one_blocks(MPI_COMM_WORLD);
 #if HAS_PERSISTENT_SUMS
   persistent(MPI_COMM_WORLD);
   many_persistent(MPI_COMM_WORLD);
 #endif
   two_communicators();
-  first_sums();
+  if (!g_left) first_sums();
   doubles_meanwhile();
   blocking(MPI_COMM_WORLD);
-  // Not as the standard wants it, but no reason to crash.
-  begin(MPI_COMM_WORLD, 0, &request);
-  MPI_Request_free(&request);
-  begin(MPI_COMM_WORLD, 1, &request);
+  if (!g_left) {  // not as the standard wants it, but no reason to crash
+    begin(MPI_COMM_WORLD, 0, &request);
+    MPI_Request_free(&request);
+    begin(MPI_COMM_WORLD, 1, &request);
+  }
   if (g_rank == 0) printf("PASS nonblocking sums have the bytes of blocking ones\n");
   MPI_Finalize();
   return 0;

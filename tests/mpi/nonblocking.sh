@@ -25,6 +25,15 @@ try "threads" 3 1 "$threads"
 SLIMPI_PROGRESS=thread try "threads, progress in a thread, two nodes" 4 2 "$threads"
 SLIMPI_ALGORITHM=allreduce SLIMPI_PROGRESS=thread try "allreduce, progress in a thread" 3 1
 
+# In memory that MPI cannot touch; sums that are left to it are made on copies.
+program=$top_builddir/tests/mpi/nonblocking_protected
+try "the protected device" 3 1
+for ranks in 1 3; do
+  SLIMPI_ALGORITHM=off holds "the protected device, $ranks ranks, left to MPI" \
+    under $ranks "$program" left
+done
+program=$top_builddir/tests/mpi/nonblocking
+
 for layout in "3 1" "4 2" "2 0"; do
   SLIMPI_RANKS_PER_NODE=${layout#* } holds "errors, MPI_Cancel, MPI_Request_free: $layout" \
     under "${layout% *}" "$errors" 2>errors.txt

@@ -122,7 +122,7 @@ static void cancel_and_free(void) {
   same("a sum that was freed in flight ends before the next one");
 #if HAS_PERSISTENT_SUMS
   for (int i = 0; i < kMany; ++i) {
-    memset(g_out[i], 0, kCount * sizeof(float));
+    clear(i);
     MPI_Allreduce_init(g_in[i], g_out[i], kCount, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
                        &r);
     MPI_Start(&r);
@@ -131,7 +131,7 @@ static void cancel_and_free(void) {
     MPI_Test_cancelled(&status, &cancelled);
     check(!cancelled, "a persistent sum is not cancelled");
     check(memcmp(g_out[i], g_blocking[i], kCount * sizeof(float)) == 0, "persistent, cancelled");
-    memset(g_out[i], 0, kCount * sizeof(float));
+    clear(i);
     MPI_Start(&r);
     MPI_Request_free(&r);
     check(r == MPI_REQUEST_NULL, "Request_free of a persistent sum in flight");
