@@ -46,7 +46,8 @@ def leave_out_archives(package):
 
 def copy_prebuilt(build, carry, local):
     """What the steps need of the build folder, laid out as there, without debug information."""
-    files = [*(f".libs/{name}.so" for name in PLUGINS), *(f"tests/gpu/{name}" for name in PROGRAMS)]
+    files = [*(f".libs/{name}.so" for name in PLUGINS), "tools/slimpi-run",
+             "tests/helper/.libs/libanother_way.so", *(f"tests/gpu/{name}" for name in PROGRAMS)]
     for name in files:
         to = carry / "prebuilt" / name
         if not (build / name).is_file():
@@ -63,6 +64,9 @@ def copy_prebuilt(build, carry, local):
     shutil.copy(source / "kernels/cuda/arguments.h", carry / "prebuilt/kernels/cuda")
     shutil.copytree(source / "tools/slimpi_lab", carry / "prebuilt/tools/slimpi_lab",
                     ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("python", "startup"):
+        shutil.copytree(source / "tools" / name, carry / "prebuilt/.libs/slimpi" / name,
+                        ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("slimpi-lab", ".dirstamp"):
         shutil.copy(build / "tools" / name, carry / "prebuilt/tools")
     # By this file a program knows that plugins are in the .libs of its own build folder.

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
-PROGRAMS = "kernels sums calls bench costs end_to_end passing lowrank nccl links".split()
+PROGRAMS = "kernels sums calls bench costs end_to_end passing lowrank nccl links habits".split()
 
 
 def stop(text, code=2):
@@ -141,10 +141,14 @@ class Machine:
                 f"HWLOC_CFLAGS=-I{include} HWLOC_LIBS='-L{lib} -lhwloc' "
                 f"CMOCKA_CFLAGS=-I{include} CMOCKA_LIBS='-L{lib} -lcmocka'")
 
-    def ranks(self, number, program, options="", tool="", libraries=None):
-        """A command line that runs a program on ranks under the library; the tool runs without."""
+    def ranks(self, number, program, options="", tool="", libraries=None, way=""):
+        """A command line that runs a program on ranks under the library; the tool runs without.
+        way: in which the program's MPI_Allreduce is made (tests/helper/another_way.c)."""
+        preload = f"{self.preload}"
+        if way:
+            preload = f"{self.build}/tests/helper/.libs/libanother_way.so:{preload} TEST_WAY={way}"
         return (f"cd {self.build} && env {libraries or self.libraries} {self.mpiexec} -n {number} "
-                f"env {options} {tool} env LD_PRELOAD={self.preload} {program}")
+                f"env {options} {tool} env LD_PRELOAD={preload} {program}")
 
 
 class Step:
@@ -201,6 +205,13 @@ def more_sums(machine):
                        300),
                   Step(f"passing-{number}", machine.ranks(
                       number, "tests/gpu/passing", "SLIMPI_RANKS_PER_NODE=1"), 20, 200)]
+    for way in ("nonblocking", "persistent"):
+        steps += [Step(f"sums-2-{way}", machine.ranks(2, "tests/gpu/sums", far, way=way), 30, 100),
+                  Step(f"passing-2-{way}", machine.ranks(
+                      2, "tests/gpu/passing", "SLIMPI_RANKS_PER_NODE=1", way=way), 20, 100)]
+    for habit in ("virtual", "streams", "capture", "reset", "fork"):
+        steps.append(Step(f"habits-{habit}", machine.ranks(
+            2, f"tests/gpu/habits {habit}", f"{far} SLIMPI_ALGORITHM=allreduce"), 10, 60))
     lowrank = f"{far} SLIMPI_START=0 SLIMPI_POWERSGD_RANK=4 SLIMPI_ALGORITHM=powersgd"
     steps.append(Step("powersgd-2", machine.ranks(
         2, "tests/gpu/lowrank 50 4000", f"{lowrank} SLIMPI_POWERSGD_SHAPES=4000=80x50"), 20, 120))
@@ -288,7 +299,32 @@ def training(machine):
             Step("train-2", machine.ranks(2, f"{train}-2.json", "SLIMPI_RANKS_PER_NODE=1",
                                           libraries=machine.mpi_only), 60, 300),
             Step("train-2-by-hand", f"{alone} 2 {train}-2-by-hand.json --by-hand", 60, 300),
-            Step("train-2-plain", f"! {{ {alone} 2 {plain} --steps 2; }}", 30, 120)]
+            # Or it hangs.
+            Step("train-2-plain", f"! {{ {alone.replace('env', 'timeout 20 env', 1)} 2 {plain} "
+                 "--steps 2; }", 30, 60)]
+
+
+def scripts(machine):
+    """PyTorch scripts that know nothing of slimpi, with models on the GPU. NCCL takes no two ranks
+    on one GPU; with a host of its own for each rank it does."""
+    programs = f"{machine.work}/source/tests/programs"
+    python = f"NCCL_HOSTID=$PMI_RANK exec {shutil.which('python3')} {programs}"
+    steps = []
+    for name, options, program in (
+            ("ddp-gloo", "--algorithm allreduce", "ddp.py --device cuda plain views two double"),
+            ("ddp-nccl", "", "ddp.py --device cuda --backend nccl plain views static"),
+            ("ddp-packed", "--algorithm packed --bits 4", "ddp.py --device cuda accumulate join"),
+            ("sums-nccl", "--algorithm allreduce", "backend.py cuda"),
+            ("sharded-nccl", "", "sharded.py --device cuda --backend nccl ddp hand fsdp1 fsdp2")):
+        log = f"{machine.logs}/{name}.txt"
+        steps.append(Step(name, f"cd {machine.build} && env {machine.mpi_only} OMP_NUM_THREADS=1 "
+                          "CUBLAS_WORKSPACE_CONFIG=:4096:8 "
+                          f"{machine.mpiexec} -n 2 tools/slimpi-run --torch --ranks-per-node 1 "
+                          f"{options} sh -c '{python}/{program}' >{log} && cat {log} && "
+                          # Ranks have the same model; of cases each rank says ok.
+                          f"! grep -v -e ' ok' -e ' [01] 0[.]' -e 'rank [01] ' {log} && "
+                          f"! sed -n 's/ rank [01] / /p' {log} | sort | uniq -u | grep .", 20, 90))
+    return steps
 
 
 def make_steps(machine):
@@ -296,7 +332,8 @@ def make_steps(machine):
     steps = [Step("unpack", machine.unpack(), 15, 120, True),
              Step("build", machine.make(), 15 if machine.prebuilt.exists() else 180, 500, True),
              *first_steps(machine), *links(machine), *more_sums(machine), *times(machine),
-             *shaped_link(machine), *([] if machine.local else training(machine))]
+             *shaped_link(machine),
+             *([] if machine.local else training(machine) + scripts(machine))]
     for step in steps:
         if machine.quick:
             step.expected = min(step.expected, 15)

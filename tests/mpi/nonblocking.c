@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Nonblocking float sums: every way to complete them, several in flight, other calls between them.
-// Compares each result, byte by byte, with that of the blocking call. Run by nonblocking.sh. With an
-// argument no rank waits for another outside of MPI, where sums of MPI's own make no progress.
+// Compares each result, byte by byte, with that of the blocking call. Run by nonblocking.sh. With
+// an argument no rank waits for another outside of MPI, where sums of MPI's own make no progress.
 #include "tests/mpi/nonblocking.h"
 
 #include <fcntl.h>

@@ -120,8 +120,8 @@ def _begin_sums(collectives):
         return
     if changed:
         _say(changed)
-    _say(f"sums of torch.distributed from SLIMPI_MIN_SIZE on ({collectives.size} ranks) are made by "
-         f"{collectives.describe()}; the rest by {collectives.backend}"
+    _say(f"sums of torch.distributed from SLIMPI_MIN_SIZE on ({collectives.size} ranks) are made "
+         f"by {collectives.describe()}; the rest by {collectives.backend}"
          f"{_of_one_node(collectives.nodes)}")
 
 
