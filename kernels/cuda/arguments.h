@@ -83,10 +83,22 @@ struct PlainSumArguments {
   std::byte* out;
   float* result;
 };
-// The same with packed segments. Without `result` there is one addend, which is exact.
+
+// A packed segment: its last tile may be short. A block of threads processes a slice of a tile.
+constexpr std::uint32_t kPackedSlice = kTileElements;
+struct PackedTile {
+  std::uint32_t count, buckets;
+  std::uint32_t bytes, header_bytes, units;
+};
+struct PackedShape {
+  PackedTile whole, last;
+  std::uint32_t last_number;  // of the last tile
+  std::uint32_t slices;       // of a whole tile
+};
+
+// A sum of packed segments. Without `result` there is one addend, which is exact.
 struct PackedSumArguments {
-  Format format;
-  std::uint64_t count;
+  PackedShape shape;
   Addend addends[kMaxAddends + 1];
   int addend_count;
   float* residual;
@@ -94,8 +106,7 @@ struct PackedSumArguments {
   float* result;
 };
 struct PackedDecodeArguments {
-  Format format;
-  std::uint64_t count;
+  PackedShape shape;
   const std::byte* in;
   float* out;
 };
@@ -178,6 +189,9 @@ struct LowRankArguments {
   X(decode, decode_add_warp, DecodeArguments)         \
   X(decode, decode_add_block, DecodeArguments)        \
   X(packed, packed_sum, PackedSumArguments)           \
+  X(packed, packed_plan, PackedSumArguments)          \
+  X(packed, packed_feedback, PackedSumArguments)      \
+  X(packed, packed_encode, PackedSumArguments)        \
   X(packed, packed_decode, PackedDecodeArguments)     \
   X(packed, packed_decode_add, PackedDecodeArguments) \
   X(plain, plain_sum, PlainSumArguments)              \

@@ -9,7 +9,8 @@
 
 namespace slimpi::kernels::cuda {
 
-// The scale of a bucket. One thread of a team computes it for the whole team.
+// The scale of a bucket. One thread computes it for the whole team. The teams of a block are warps
+// or one: a warp that computes one scale takes as long as for all of the block's teams.
 struct SharedScale {
   bool nonfinite, extended;
   Scale<float> scale_float;
@@ -52,6 +53,7 @@ struct EncodeShared {
   alignas(16) std::uint8_t levels[kElements<Team> * (stochastic ? 1 : 2)];
   Extremes partial[kWarpsOfBlock];
   float limit;
+  Header header;
   SharedScale scale;
 };
 
@@ -186,20 +188,25 @@ SLIMPI_DEVICE Extremes extremes_of(const Tile& tile, const float (&values)[Team:
   return found;
 }
 
-// Encodes a bucket that is one tile, from the values in the team's registers.
+// Encodes the buckets of a block, of which each team has one, as one tile, in its registers.
 template <typename Team, bool stochastic, typename Shared>
-SLIMPI_DEVICE void encode_bucket(const Payload& payload, const RandomStream& random,
-                                 const Tile& tile, const float (&values)[Team::values],
-                                 const Wanted& wanted, Shared& shared, std::byte* out) {
+SLIMPI_DEVICE void encode_buckets(const Payload& payload, const RandomStream& random,
+                                  const Tile& tile, const float (&values)[Team::values],
+                                  const Wanted& wanted, Shared (&all)[Team::teams],
+                                  std::byte* out) {
+  Shared& shared = all[Team::index()];
   const Extremes found = over_team<Team>(extremes_of<Team>(tile, values), shared.partial);
-  std::uint32_t* const at = header_in(payload, tile, out);
   if (Team::thread() == 0) {
-    const Header header = header_of(found);
-    open_scale(header, payload.format.bits, stochastic, shared.scale);
-    write_header(header, at);
+    shared.header = header_of(found);
+    if (tile.count != 0) write_header(shared.header, header_in(payload, tile, out));
   }
-  Team::sync();
-  encode_tile<Team, stochastic>(payload, random, tile, values, wanted, shared, at + 2);
+  if (Team::teams > 1) __syncthreads();
+  if (threadIdx.x < Team::teams)
+    open_scale(all[threadIdx.x].header, payload.format.bits, stochastic, all[threadIdx.x].scale);
+  __syncthreads();
+  if (tile.count != 0)
+    encode_tile<Team, stochastic>(payload, random, tile, values, wanted, shared,
+                                  levels_in(payload, tile, out));
 }
 
 // values = from, or 0 where the tile has no element. nvcc makes predicates of the conditions.

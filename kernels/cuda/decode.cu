@@ -9,11 +9,11 @@ template <typename Team, bool added>
 SLIMPI_DEVICE void write_values(const Scale<float>& scale, const Tile& tile,
                                 const Levels<Team>& levels, const float (&before)[Team::values],
                                 float* out) {
+  float* const mine = out + Team::thread();
   SLIMPI_UNROLL
   for (int j = 0; j < Team::values; ++j) {
-    const auto i = (std::uint32_t)(Team::thread() + j * Team::threads);
     const float value = level_value(scale, levels.at(j));
-    if (i < tile.count) out[i] = added ? add(before[j], value) : value;
+    if (has<Team>(tile, j)) mine[j * Team::threads] = added ? add(before[j], value) : value;
   }
 }
 
@@ -37,24 +37,23 @@ SLIMPI_DEVICE void decode(const DecodeArguments& a) {
   SharedScale& scale = shared[Team::index()];
   const int bits = a.payload.format.bits;
   const std::uint32_t* const words = levels_in(a.payload, tile, a.in);
-  float* const out = a.out + first_of(a.payload, tile);
+  const std::uint64_t first = first_of(a.payload, tile);
   Header header = {};
   if (Team::thread() == 0) header = read_header(header_in(a.payload, tile, a.in));
-  if constexpr (added) prefetch_rows<Team>(out);
+  if constexpr (added) prefetch_rows<Team>(a.out + first);
   const Levels<Team> levels = load_levels<Team>(tile, words, bits);
   if (Team::thread() == 0) open_scale(header, bits, a.payload.format.stochastic, scale);
   float before[Team::values];
-  SLIMPI_UNROLL
-  for (int j = 0; j < Team::values; ++j) before[j] = added ? out[readable<Team>(tile, j)] : 0.0f;
+  if constexpr (added) load_values<Team>(tile, a.out + first, before);
   Team::sync();
   if (scale.nonfinite || scale.extended)
-    write_rare_values<Team, added>(scale, tile.count, words, bits, out);
+    write_rare_values<Team, added>(scale, tile.count, words, bits, a.out + first);
   else
-    write_values<Team, added>(scale.scale_float, tile, levels, before, out);
+    write_values<Team, added>(scale.scale_float, tile, levels, before, a.out + first);
 }
 
 SLIMPI_KERNEL(decode_warp, DecodeArguments, 4, (decode<WarpTeam, false>))
-SLIMPI_KERNEL(decode_block, DecodeArguments, 5, (decode<BlockTeam, false>))
+SLIMPI_KERNEL(decode_block, DecodeArguments, 6, (decode<BlockTeam, false>))
 SLIMPI_KERNEL(decode_add_warp, DecodeArguments, 4, (decode<WarpTeam, true>))
 SLIMPI_KERNEL(decode_add_block, DecodeArguments, 5, (decode<BlockTeam, true>))
 

@@ -8,15 +8,14 @@ template <typename Team, bool stochastic>
 SLIMPI_DEVICE void encode(const EncodeArguments& a) {
   __shared__ EncodeShared<Team, stochastic> shared[Team::teams];
   const Tile tile = tile_of<Team>(a.payload);
-  if (tile.count == 0) return;
   const std::uint64_t first = first_of(a.payload, tile);
   float* const residual = at_or_null(a.residual, first);
   float values[Team::values];
   load_values<Team>(tile, a.in + first, values);
   if (residual != nullptr)
     add_residual<Team>(a.payload, tile, residual, values, shared[Team::index()]);
-  encode_bucket<Team, stochastic>(a.payload, a.random, tile, values, {residual, nullptr},
-                                  shared[Team::index()], a.out);
+  encode_buckets<Team, stochastic>(a.payload, a.random, tile, values, {residual, nullptr}, shared,
+                                   a.out);
 }
 
 // One thread per bucket.
@@ -103,8 +102,8 @@ SLIMPI_DEVICE void pack(const PackArguments& a) {
 
 SLIMPI_KERNEL(encode_warp_nearest, EncodeArguments, 4, (encode<WarpTeam, false>))
 SLIMPI_KERNEL(encode_warp_stochastic, EncodeArguments, 4, (encode<WarpTeam, true>))
-SLIMPI_KERNEL(encode_block_nearest, EncodeArguments, 4, (encode<BlockTeam, false>))
-SLIMPI_KERNEL(encode_block_stochastic, EncodeArguments, 4, (encode<BlockTeam, true>))
+SLIMPI_KERNEL(encode_block_nearest, EncodeArguments, 5, (encode<BlockTeam, false>))
+SLIMPI_KERNEL(encode_block_stochastic, EncodeArguments, 5, (encode<BlockTeam, true>))
 SLIMPI_KERNEL(start_extremes, EncodeArguments, 4, start_extremes)
 SLIMPI_KERNEL(encode_extremes, EncodeArguments, 8, encode_extremes)
 SLIMPI_KERNEL(limit_residuals, EncodeArguments, 4, limit_residuals)

@@ -7,49 +7,63 @@
 
 namespace slimpi::kernels::cuda {
 
-// Element j of this thread, or the tile's last one where the thread has none: what can be read
-// without a branch. A load behind a branch would wait for the loads before it.
-template <typename Team>
-SLIMPI_DEVICE std::uint32_t readable(const Tile& tile, int j) {
-  const auto i = (std::uint32_t)(Team::thread() + j * Team::threads);
-  return i < tile.count ? i : tile.count - 1;
-}
-
-// The levels of a thread, two in a word: few registers for what waits for a header.
+// The levels of a thread: each in a word, at the same bit.
 template <typename Team>
 struct Levels {
-  std::uint32_t packed[Team::values / 2];
+  std::uint32_t word[Team::values], shift, mask;
 
   SLIMPI_DEVICE_MEMBER std::uint16_t at(int j) const {
-    return (std::uint16_t)(packed[j / 2] >> 16 * (j % 2));
+    return (std::uint16_t)(word[j] >> shift & mask);
   }
 };
 
-// Loads the words of all levels before any is used. Beyond the end of the tile a level is
-// arbitrary. The elements of a thread are a multiple of 32 apart, so all its levels begin at the
-// same bit of their words.
+// Loads one word for each of `values` levels of this thread, from level `from` on; there are `step`
+// words between them.
+template <typename Team, int from, int values>
+SLIMPI_DEVICE void load_words(const Tile& tile, const std::uint32_t* words, std::uint32_t step,
+                              std::uint32_t* loaded) {
+  SLIMPI_UNROLL
+  for (int j = 0; j < values; ++j)
+    loaded[j] = has<Team>(tile, from + j) ? words[(std::uint32_t)(from + j) * step] : 0;
+}
+
+// Loads half of the levels, of any width: a level may continue in the next word.
+template <typename Team, int from>
+SLIMPI_DEVICE void load_crossing(const Tile& tile, const std::uint32_t* words, std::uint32_t width,
+                                 std::uint32_t* levels) {
+  constexpr int kValues = Team::values / 2;
+  const std::uint32_t begin = (std::uint32_t)Team::thread() * width;
+  const std::uint32_t step = Team::threads / 32 * width;
+  std::uint32_t low[kValues], high[kValues];
+  load_words<Team, from, kValues>(tile, words + begin / 32, step, low);
+  load_words<Team, from, kValues>(tile, words + (begin + width - 1) / 32, step, high);
+  SLIMPI_UNROLL
+  for (int j = 0; j < kValues; ++j)
+    levels[from + j] = (std::uint32_t)(((std::uint64_t)high[j] << 32 | low[j]) >> begin % 32);
+}
+
+// Loads the words of all levels, or of half of them, before any is used. Beyond the end of the tile
+// a level is 0. The elements of a thread are a multiple of 32 apart, so all its levels begin at the
+// same bit of their words. Where the compiler knows the width, a load takes one instruction.
 template <typename Team>
 SLIMPI_DEVICE Levels<Team> load_levels(const Tile& tile, const std::uint32_t* words, int bits) {
   static_assert(Team::threads % 32 == 0);
+  constexpr int kValues = Team::values;
+  constexpr std::uint32_t kRows = Team::threads / 32;
   const auto width = (std::uint32_t)bits, begin = (std::uint32_t)Team::thread() * width;
-  const std::uint32_t last = (tile.count * width + 31) / 32 - 1;
-  const auto word = [&](std::uint32_t bit, int j) {
-    const std::uint32_t at = bit / 32 + (std::uint32_t)(j * (Team::threads / 32)) * width;
-    return words[at < last ? at : last];
-  };
-  std::uint32_t low[Team::values], high[Team::values];
-  SLIMPI_UNROLL
-  for (int j = 0; j < Team::values; ++j) low[j] = word(begin, j);
-  // A level continues in the next word only where the width does not divide 32: is no power of two.
-  const bool crossing = (width & (width - 1)) != 0;
-  SLIMPI_UNROLL
-  for (int j = 0; j < Team::values; ++j) high[j] = crossing ? word(begin + width - 1, j) : 0;
-  Levels<Team> levels = {};
-  SLIMPI_UNROLL
-  for (int j = 0; j < Team::values; ++j) {
-    const std::uint64_t both = (std::uint64_t)high[j] << 32 | low[j];
-    const std::uint32_t level = (std::uint32_t)(both >> begin % 32) & ((1u << width) - 1);
-    levels.packed[j / 2] |= level << 16 * (j % 2);
+  Levels<Team> levels;
+  levels.shift = begin % 32;
+  levels.mask = (1u << width) - 1;
+  if (width == 8) {
+    load_words<Team, 0, kValues>(tile, words + begin / 32, kRows * 8, levels.word);
+  } else if (width == 4) {
+    load_words<Team, 0, kValues>(tile, words + begin / 32, kRows * 4, levels.word);
+  } else if (width == 2) {
+    load_words<Team, 0, kValues>(tile, words + begin / 32, kRows * 2, levels.word);
+  } else {
+    load_crossing<Team, 0>(tile, words, width, levels.word);
+    load_crossing<Team, kValues / 2>(tile, words, width, levels.word);
+    levels.shift = 0;
   }
   return levels;
 }

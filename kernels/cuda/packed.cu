@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Kernels::encode, sum_encode, decode and decode_add of packed segments.
+// Kernels::encode, sum_encode, decode and decode_add of packed segments. The widths of a tile
+// depend on all its values, so an encoder is several kernels: the sum and the scales of its
+// buckets; the plan of each tile; the levels. With error feedback the residuals are added and the
+// scales found once more in between.
 #include "kernels/cuda/packed.h"
 
 #include "kernels/math/feedback.h"
@@ -10,272 +13,378 @@ namespace slimpi::kernels::cuda {
 template <bool added>
 SLIMPI_DEVICE void packed_decode(const PackedDecodeArguments& a) {
   __shared__ PackedSource source;
-  __shared__ std::uint32_t lanes[kWarpThreads];
-  const PackedRange tile = packed_range(a.format, a.count);
-  if (WarpTeam::index() == 0) open_packed(a.format, tile, a.in + tile.bytes, lanes, source);
+  __shared__ std::uint32_t words[kWarpsOfBlock][kWarpWords];
+  const PackedSlice slice = packed_slice(a.shape);
+  const std::byte* const in = a.in + slice.bytes;
+  float* const out = a.out + slice.first;
+  PackedValues values, before;
+  if constexpr (added) load_packed(slice, out, before);
+  for (int part = WarpTeam::index(); part < parts_of(slice); part += WarpTeam::teams)
+    open_packed(slice, in, part, source);
   __syncthreads();
-  float* const out = a.out + tile.first;
-  for (auto bucket = (std::uint32_t)WarpTeam::index(); bucket < tile.buckets;
-       bucket += WarpTeam::teams)
-    SLIMPI_UNROLL
-  for (int j = 0; j < kLaneValues; ++j) {
-    const auto i = (std::uint32_t)(WarpTeam::thread() + j * kWarpThreads);
-    const std::uint32_t at = bucket * kPackedBucket + i;
-    if (at >= tile.count) continue;
-    const float value = packed_value(source, bucket, i);
-    out[at] = added ? add(out[at], value) : value;
-  }
+  decode_packed(slice, source, in, words[WarpTeam::index()], values);
+  if constexpr (added)
+    for_packed([&](int b, int j) { values[b][j] = add(before[b][j], values[b][j]); });
+  store_packed(slice, values, out);
 }
 
-// What a block of threads knows of its tile.
+// What a block of threads knows of the sources of a sum.
 struct PackedShared {
   PackedSource source[kPackedSources];
-  std::uint32_t lanes[kWarpsOfBlock][kWarpThreads];
-  std::uint16_t levels[kWarpsOfBlock][kPackedBucket];
-  std::uint16_t numbers[kMostBuckets];
-  PackedHeader header;
-  std::uint8_t bytes[kMostBuckets];
-  std::uint16_t begin[kMostBuckets];
+  std::uint32_t words[kWarpsOfBlock][kWarpWords];
   bool huge[kPackedSources];
-  const float* exact[kPackedSources];  // of an addend that is not encoded: the tile's first element
+  const float* exact[kPackedSources];      // the tile's floats of an addend that is not encoded
+  const std::byte* units[kPackedSources];  // the slice's units of one that is; null: damaged
 };
 
-// The sum in double of an element whose float sum is not finite, where a source is huge. Not with
-// the arguments: a pointer to them would be a generic one.
+// The sum in double of value j of this lane in a bucket of the slice, whose float sum is not
+// finite, where a source is huge. Not with the arguments: a pointer to them would be a generic one.
 SLIMPI_DEVICE_RARE float huge_sum(const PackedShared& shared, int sources, std::uint32_t bucket,
-                                  std::uint32_t i) {
+                                  std::uint32_t element, int j) {
   double exact = 0, slack = 0;
   SLIMPI_ROLLED
   for (int s = 0; s < sources; ++s) {
-    const float* const floats = shared.exact[s];
-    const double one = (double)(floats != nullptr ? floats[bucket * kPackedBucket + i]
-                                                  : packed_value(shared.source[s], bucket, i));
-    exact = s == 0 ? one : exact + one;
+    float one = nan_value();
+    if (shared.exact[s] != nullptr) {
+      one = shared.exact[s][element];
+    } else if (shared.units[s] != nullptr) {
+      const PackedBucket from = shared.source[s].bucket[bucket];
+      const auto* const in = (const std::uint8_t*)shared.units[s] + from.begin * kUnitBytes;
+      const PackedPair levels = levels_of(in, from.width);
+      one = packed_value(from, j == 0 ? levels.level[0] : levels.level[1]);
+    }
+    exact = s == 0 ? (double)one : exact + (double)one;
     if (shared.huge[s]) slack += slack_of(shared.source[s].header);
   }
   return saturated_sum(exact, slack);
 }
 
-// Value i of a bucket of the sum; 0 behind the end of the tile.
-SLIMPI_DEVICE float packed_total(const PackedSumArguments& a, const PackedRange& tile,
-                                 const PackedShared& shared, bool any_huge, std::uint32_t bucket,
-                                 std::uint32_t i) {
-  if (bucket * kPackedBucket + i >= tile.count) return 0;
-  const std::uint64_t element = tile.first + bucket * kPackedBucket + i;
-  float sum = 0;
-  SLIMPI_ROLLED
-  for (int s = 0; s < a.addend_count; ++s) {
-    const float one = a.addends[s].encoded == nullptr ? a.addends[s].exact[element]
-                                                      : packed_value(shared.source[s], bucket, i);
-    sum = s == 0 ? one : add(sum, one);
+// Replaces what is not finite only because a sum of huge values was rounded.
+SLIMPI_DEVICE void correct_huge_sums(const PackedSumArguments& a, const PackedSlice& slice,
+                                     PackedShared& shared, PackedValues& sums) {
+  const int s = (int)threadIdx.x;
+  if (s < a.addend_count) {
+    const std::byte* const encoded = a.addends[s].encoded;
+    const std::uint32_t units = encoded == nullptr ? 0 : opened_units(slice, shared.source[s]);
+    const bool damaged = encoded != nullptr && is_damaged(slice, shared.source[s], units);
+    shared.huge[s] = encoded != nullptr && !damaged && is_huge(shared.source[s].header);
+    shared.exact[s] = encoded != nullptr ? nullptr : a.addends[s].exact + slice.first;
+    shared.units[s] = encoded == nullptr || damaged
+                          ? nullptr
+                          : units_of(slice, encoded + slice.bytes) + (units & 0xffff) * kUnitBytes;
   }
-  return any_huge && !is_finite(sum) ? huge_sum(shared, a.addend_count, bucket, i) : sum;
+  __syncthreads();
+  bool any = false;
+  for (int i = 0; i < a.addend_count; ++i) any = any || shared.huge[i];
+  if (!any) return;
+  for_packed([&](int b, int j) {
+    if (!has_packed(slice, b, j) || is_finite(sums[b][j])) return;
+    const auto bucket = (std::uint32_t)(WarpTeam::index() * kWarpBuckets + b);
+    sums[b][j] = huge_sum(
+        shared, a.addend_count, bucket,
+        lane_element(slice) + (std::uint32_t)(b * (int)kPackedBucket + j * kWarpThreads), j);
+  });
 }
 
-// The number of the scale of a bucket, from the values of all lanes.
-SLIMPI_DEVICE std::uint16_t number_of(const float (&values)[kLaneValues]) {
+// The extremes of a bucket, from the values of all lanes.
+SLIMPI_DEVICE BucketExtremes extremes_of(const float (&values)[kLaneValues]) {
   BucketExtremes found = {INT32_MIN, 0};
   SLIMPI_UNROLL
   for (int j = 0; j < kLaneValues; ++j) include(found, bits_of(values[j]));
-  return scale_number(
-      {__reduce_max_sync(kAllLanes, found.high), __reduce_max_sync(kAllLanes, found.low)});
+  return {__reduce_max_sync(kAllLanes, found.high), __reduce_max_sync(kAllLanes, found.low)};
 }
 
-// From the numbers of the scales, all that describes the tile. By the whole block of threads; the
-// search is made by the first warp.
-SLIMPI_DEVICE void make_plan(const Format& format, const PackedRange& tile, PackedShared& shared) {
-  __syncthreads();
-  if (WarpTeam::index() == 0) {
-    const LaneBuckets mine = lane_buckets(tile.buckets);
-    const std::uint32_t room = packed_units(format, tile.count);
-    std::uint32_t most = 0, total = 0;
-    for (std::uint32_t bucket = mine.first; bucket < mine.end; ++bucket) {
-      const std::uint32_t number = finite_number(shared.numbers[bucket]);
-      most = most > number ? most : number;
-    }
-    const std::uint32_t base = base_for(__reduce_max_sync(kAllLanes, most));
-    for (std::uint32_t bucket = mine.first; bucket < mine.end; ++bucket)
-      shared.bytes[bucket] = scale_byte(shared.numbers[bucket], base);
-    const auto units_with = [&](std::int32_t detail) {
-      std::uint32_t units = 0;
-      for (std::uint32_t bucket = mine.first; bucket < mine.end; ++bucket)
-        units += (std::uint32_t)width_of(shared.bytes[bucket], detail);
-      return units;
-    };
-    const std::int32_t detail = most_detail([&](std::int32_t tried) {
-      sum_before(units_with(tried), shared.lanes[0], &total);
-      return total <= room;
-    });
-    const std::uint32_t coarse = units_with(detail), fine = units_with(detail + 1);
-    sum_before(coarse, shared.lanes[0], &total);
-    std::uint32_t more = 0, finer = tile.buckets;
-    std::uint32_t units = total + sum_before(fine - coarse, shared.lanes[0], &more);
-    for (std::uint32_t bucket = mine.first; bucket < mine.end; ++bucket) {
-      const std::uint8_t byte = shared.bytes[bucket];
-      units += (std::uint32_t)(width_of(byte, detail + 1) - width_of(byte, detail));
-      if (units > room && bucket < finer) finer = bucket;
-    }
-    const PackedHeader header = {(std::uint16_t)base, (std::int16_t)detail,
-                                 (std::uint16_t)__reduce_min_sync(kAllLanes, finer), 0};
-    find_begins(header, shared.bytes, tile.buckets, shared.lanes[0], shared.begin);
-    if (WarpTeam::thread() == 0) shared.header = header;
-  }
-  __syncthreads();
+// The numbers of the scales of a tile that is being encoded, until its levels take their place.
+SLIMPI_DEVICE std::uint16_t* numbers_in(const PackedSlice& slice, std::byte* out) {
+  return (std::uint16_t*)units_of(slice, out + slice.bytes);
 }
 
-// Writes the levels of a bucket, which are in shared memory of the warp.
-SLIMPI_DEVICE void write_levels(const std::uint16_t* levels, std::int32_t width,
-                                std::uint8_t* out) {
-  const auto lane = (std::uint32_t)WarpTeam::thread();
-  std::uint32_t shift = 0;
-  SLIMPI_ROLLED
-  for (; width - (std::int32_t)shift >= 8; shift += 8, out += kPackedBucket)
-    for (std::uint32_t i = lane; i < kPackedBucket; i += kWarpThreads)
-      out[i] = (std::uint8_t)(levels[i] >> shift);
-  SLIMPI_ROLLED
-  for (std::uint32_t bits = 4; bits != 0; bits /= 2) {
-    if (((std::uint32_t)width & bits) == 0) continue;
-    const std::uint32_t bytes = kPackedBucket * bits / 8;
-    if (lane < bytes) {
-      std::uint32_t byte = 0;
-      SLIMPI_ROLLED
-      for (std::uint32_t k = 0; k < 8 / bits; ++k)
-        byte |= (levels[lane + k * bytes] >> shift & ((1u << bits) - 1)) << k * bits;
-      out[lane] = (std::uint8_t)byte;
-    }
-    out += bytes;
-    shift += bits;
-  }
-}
-
-// Rounds and writes a bucket of values `from`, which the tile's own pointers give.
-SLIMPI_DEVICE void encode_packed_bucket(const PackedSumArguments& a, const PackedRange& tile,
-                                        PackedShared& shared, const float* from,
-                                        std::uint32_t bucket) {
-  const std::uint8_t byte = shared.bytes[bucket];
-  const std::int32_t width = width_at(shared.header, shared.bytes, bucket);
-  std::uint16_t* const levels = shared.levels[WarpTeam::index()];
-  PackedScale scale = {};
-  if (width != 0) {
-    const std::uint32_t base = shared.header.base, number = byte & 0x7fu;
-    scale = packed_scale(step_of(base, number, width), inverse_step_of(base, number, width), byte,
-                         width);
-  }
+// Writes the numbers of the scales of the warp's buckets: those for which keep(bucket) is false.
+template <typename Keep>
+SLIMPI_DEVICE void write_numbers(const PackedSlice& slice, const PackedValues& values,
+                                 std::uint16_t* numbers, const Keep& keep) {
+  const int lane = WarpTeam::thread();
+  BucketExtremes mine;
   SLIMPI_UNROLL
-  for (int j = 0; j < kLaneValues; ++j) {
-    const auto i = (std::uint32_t)(WarpTeam::thread() + j * kWarpThreads);
-    const std::uint32_t at = bucket * kPackedBucket + i;
-    const std::uint64_t element = tile.first + at;
-    const float value = at < tile.count ? from[element] : 0.0f;
-    float decoded = byte == kNonfiniteBucket ? nan_value() : 0.0f;
-    if (width != 0) {
-      levels[i] = (std::uint16_t)nearest_level(scale, value);
-      decoded = level_value(scale, levels[i]);
-    }
-    if (at >= tile.count) continue;
-    if (a.residual != nullptr && width != 0) a.residual[element] = value - decoded;
-    if (a.result != nullptr) a.result[element] = decoded;
+  for (int b = 0; b < kWarpBuckets; ++b) {
+    const BucketExtremes found = extremes_of(values[b]);
+    if (lane == b) mine = found;
   }
-  __syncwarp();
-  std::uint8_t* const units = (std::uint8_t*)a.out + tile.bytes + packed_header_bytes(tile.count);
-  write_levels(levels, width, units + shared.begin[bucket] * kUnitBytes);
-  __syncwarp();
+  const auto bucket = slice.bucket + (std::uint32_t)(WarpTeam::index() * kWarpBuckets + lane);
+  if (lane < kWarpBuckets && bucket < slice.tile.buckets && !keep(bucket))
+    numbers[bucket] = scale_number(mine);
 }
 
-// What describes the tile, and the zeros behind its buckets.
-SLIMPI_DEVICE void write_description(const Format& format, const PackedRange& tile,
-                                     const PackedShared& shared, std::byte* at) {
-  const PackedHeader& header = shared.header;
-  const auto header_bytes = (std::uint32_t)packed_header_bytes(tile.count);
-  auto* const words = (std::uint32_t*)at;
-  auto* const out = (std::uint8_t*)at;
-  if (threadIdx.x == 0) {
-    words[0] = header.base | (std::uint32_t)(std::uint16_t)header.detail << 16;
-    words[1] = header.finer;
-  }
-  for (std::uint32_t i = threadIdx.x; i < header_bytes - sizeof header; i += kThreads)
-    out[sizeof header + i] = i < tile.buckets ? shared.bytes[i] : (std::uint8_t)0;
-  const std::uint32_t last = tile.buckets - 1;
-  const std::uint32_t units =
-      shared.begin[last] + (std::uint32_t)width_at(header, shared.bytes, last);
-  const std::uint32_t end = header_bytes + units * kUnitBytes;
-  const auto bytes = (std::uint32_t)packed_tile_bytes(format, tile.count);
-  for (std::uint32_t i = end + threadIdx.x; i < bytes; i += kThreads) out[i] = 0;
-}
-
-// Adds to the sums in `from` what error feedback adds of the residuals, whose place they take.
-SLIMPI_DEVICE void add_residuals(const PackedSumArguments& a, const PackedRange& tile,
-                                 PackedShared& shared, const float* from) {
-  for (auto bucket = (std::uint32_t)WarpTeam::index(); bucket < tile.buckets;
-       bucket += WarpTeam::teams) {
-    const std::uint16_t number = shared.numbers[bucket];
-    const std::int32_t width = width_at(shared.header, shared.bytes, bucket);
-    const float step = step_of(shared.header.base, shared.bytes[bucket] & 0x7fu, width);
-    const float limit = residual_limit(step, greatest_of_number(number));
-    float values[kLaneValues];
-    SLIMPI_UNROLL
-    for (int j = 0; j < kLaneValues; ++j) {
-      const std::uint32_t at =
-          bucket * kPackedBucket + (std::uint32_t)(WarpTeam::thread() + j * kWarpThreads);
-      const std::uint64_t element = tile.first + at;
-      values[j] = 0;
-      if (at >= tile.count || number == kNonfinite) continue;
-      values[j] = from[element] + clamp_residual(a.residual[element], limit);
-      a.residual[element] = values[j];
-    }
-    const std::uint16_t summed = number_of(values);
-    __syncwarp();  // all lanes have read the number before
-    if (WarpTeam::thread() == 0 && number != kNonfinite) shared.numbers[bucket] = summed;
-  }
-}
-
-// The sum of the addends to `result`, unless that is null; encoded to `out`, unless that is null.
+// The sum of the addends to `result`, unless that is null; the numbers of its scales to `out`,
+// unless that is null.
 SLIMPI_DEVICE void packed_sum(const PackedSumArguments& a) {
   __shared__ PackedShared shared;
-  const PackedRange tile = packed_range(a.format, a.count);
-  for (int s = WarpTeam::index(); s < a.addend_count; s += WarpTeam::teams) {
-    const std::byte* const encoded = a.addends[s].encoded;
+  const PackedSlice slice = packed_slice(a.shape);
+  const int parts = parts_of(slice);
+  for (int i = WarpTeam::index(); i < a.addend_count * parts; i += WarpTeam::teams) {
+    const std::byte* const encoded = a.addends[i / parts].encoded;
     if (encoded != nullptr)
-      open_packed(a.format, tile, encoded + tile.bytes, shared.lanes[WarpTeam::index()],
-                  shared.source[s]);
-    __syncwarp();
-    if (WarpTeam::thread() != 0) continue;
-    shared.huge[s] =
-        encoded != nullptr && !shared.source[s].damaged && is_huge(shared.source[s].header);
-    shared.exact[s] = encoded != nullptr ? nullptr : a.addends[s].exact + tile.first;
+      open_packed(slice, encoded + slice.bytes, i % parts, shared.source[i / parts]);
   }
   __syncthreads();
-  bool any_huge = false;
-  for (int s = 0; s < a.addend_count; ++s) any_huge = any_huge || shared.huge[s];
-  for (auto bucket = (std::uint32_t)WarpTeam::index(); bucket < tile.buckets;
-       bucket += WarpTeam::teams) {
-    float values[kLaneValues];
-    SLIMPI_UNROLL
-    for (int j = 0; j < kLaneValues; ++j) {
-      const auto i = (std::uint32_t)(WarpTeam::thread() + j * kWarpThreads);
-      values[j] = packed_total(a, tile, shared, any_huge, bucket, i);
-      const std::uint32_t at = bucket * kPackedBucket + i;
-      if (a.result != nullptr && at < tile.count) a.result[tile.first + at] = values[j];
+  PackedValues sums = {};
+  bool encoded_sources = false;
+  SLIMPI_ROLLED
+  for (int s = 0; s < a.addend_count; ++s) {
+    PackedValues ones;
+    const std::byte* const encoded = a.addends[s].encoded;
+    if (encoded == nullptr) {
+      load_packed(slice, a.addends[s].exact + slice.first, ones);
+    } else {
+      encoded_sources = true;
+      decode_packed(slice, shared.source[s], encoded + slice.bytes, shared.words[WarpTeam::index()],
+                    ones);
     }
-    const std::uint16_t number = number_of(values);
-    if (WarpTeam::thread() == 0) shared.numbers[bucket] = number;
+    if (s == 0)
+      for_packed([&](int b, int j) { sums[b][j] = ones[b][j]; });
+    else
+      for_packed([&](int b, int j) { sums[b][j] = sums[b][j] + ones[b][j]; });
   }
+  if (a.addend_count > 1) for_packed([&](int b, int j) { sums[b][j] = canonical(sums[b][j]); });
+  if (encoded_sources) correct_huge_sums(a, slice, shared, sums);
+  if (a.result != nullptr) store_packed(slice, sums, a.result + slice.first);
   if (a.out == nullptr) return;
-  const float* from = a.result != nullptr ? a.result : a.addends[0].exact;
-  make_plan(a.format, tile, shared);
-  if (a.residual != nullptr) {
-    add_residuals(a, tile, shared, from);
-    make_plan(a.format, tile, shared);
-    from = a.residual;
-  }
-  for (auto bucket = (std::uint32_t)WarpTeam::index(); bucket < tile.buckets;
-       bucket += WarpTeam::teams)
-    encode_packed_bucket(a, tile, shared, from, bucket);
-  write_description(a.format, tile, shared, a.out + tile.bytes);
+  for_packed([&](int b, int j) {
+    if (!has_packed(slice, b, j)) sums[b][j] = 0;
+  });
+  write_numbers(slice, sums, numbers_in(slice, a.out), [](std::uint32_t) { return false; });
 }
 
-SLIMPI_KERNEL(packed_sum, PackedSumArguments, 4, packed_sum)
-SLIMPI_KERNEL(packed_decode, PackedDecodeArguments, 4, packed_decode<false>)
-SLIMPI_KERNEL(packed_decode_add, PackedDecodeArguments, 4, packed_decode<true>)
+// Buckets of a thread, where a tile has the most.
+constexpr int kPlanBuckets = (int)kMostBuckets / kThreads;
+static_assert(kPlanBuckets == 4);  // the bytes of a word
+
+// The sum over all threads of a block; *before: of those before this one. `partial` is shared
+// memory that no thread may still be reading.
+SLIMPI_DEVICE std::uint32_t sum_over_block(std::uint32_t mine, std::uint32_t* partial,
+                                           std::uint32_t* before) {
+  const std::uint32_t sum = __reduce_add_sync(kAllLanes, mine);
+  if (WarpTeam::thread() == 0) partial[WarpTeam::index()] = sum;
+  __syncthreads();
+  std::uint32_t all = 0, warps_before = 0;
+  SLIMPI_UNROLL
+  for (int warp = 0; warp < kWarpsOfBlock; ++warp) {
+    all += partial[warp];
+    if (warp < WarpTeam::index()) warps_before += partial[warp];
+  }
+  if (before != nullptr) *before = warps_before + sum_before(mine);
+  return all;
+}
+
+// From the numbers of the scales, all that describes a tile. A thread has kPlanBuckets consecutive
+// buckets.
+SLIMPI_DEVICE void packed_plan(const PackedSumArguments& a) {
+  __shared__ std::uint32_t partial[2][kWarpsOfBlock];
+  __shared__ std::uint32_t greatest[kWarpsOfBlock], first_coarse[kWarpsOfBlock];
+  const PackedSlice slice = packed_tile(a.shape, blockIdx.x);
+  const PackedTile& tile = slice.tile;
+  const std::uint32_t first = threadIdx.x * kPlanBuckets;
+  const std::uint16_t* const numbers = numbers_in(slice, a.out);
+  std::uint16_t number[kPlanBuckets];
+  std::uint32_t most = 0;
+  SLIMPI_UNROLL
+  for (std::uint32_t k = 0; k < kPlanBuckets; ++k)
+    number[k] = first + k < tile.buckets ? numbers[first + k] : (std::uint16_t)0;
+  SLIMPI_UNROLL
+  for (int k = 0; k < kPlanBuckets; ++k) {
+    const std::uint32_t finite = finite_number(number[k]);
+    most = most > finite ? most : finite;
+  }
+  most = __reduce_max_sync(kAllLanes, most);
+  if (WarpTeam::thread() == 0) greatest[WarpTeam::index()] = most;
+  __syncthreads();
+  SLIMPI_UNROLL
+  for (int warp = 0; warp < kWarpsOfBlock; ++warp)
+    most = most > greatest[warp] ? most : greatest[warp];
+  const std::uint32_t base = base_for(most);
+  std::uint32_t bytes = 0;
+  std::int32_t half[kPlanBuckets];
+  SLIMPI_UNROLL
+  for (int k = 0; k < kPlanBuckets; ++k) {
+    const std::uint8_t byte = scale_byte(number[k], base);
+    bytes |= (std::uint32_t)byte << 8 * k;
+    half[k] = half_scale(byte);
+  }
+  const auto width = [&](int k, std::int32_t detail) {
+    return (std::uint32_t)width_of_half(half[k], detail);
+  };
+  const auto units_with = [&](std::int32_t detail) {
+    std::uint32_t units = 0;
+    SLIMPI_UNROLL
+    for (int k = 0; k < kPlanBuckets; ++k) units += width(k, detail);
+    return units;
+  };
+  int turn = 0;  // of the two places for partial sums
+  const std::int32_t detail = most_detail([&](std::int32_t tried) {
+    return sum_over_block(units_with(tried), partial[turn++ % 2], nullptr) <= tile.units;
+  });
+  const std::uint32_t coarse = units_with(detail);
+  std::uint32_t before = 0;
+  std::uint32_t units = sum_over_block(coarse, partial[turn++ % 2], nullptr);
+  sum_over_block(units_with(detail + 1) - coarse, partial[turn++ % 2], &before);
+  units += before;
+  std::uint32_t finer = tile.buckets;
+  SLIMPI_UNROLL
+  for (int k = kPlanBuckets - 1; k >= 0; --k) {
+    std::uint32_t with = units;
+    SLIMPI_UNROLL
+    for (int other = 0; other <= k; ++other)
+      with += width(other, detail + 1) - width(other, detail);
+    if (with > tile.units && first + (std::uint32_t)k < finer) finer = first + (std::uint32_t)k;
+  }
+  finer = __reduce_min_sync(kAllLanes, finer);
+  if (WarpTeam::thread() == 0) first_coarse[WarpTeam::index()] = finer;
+  __syncthreads();
+  auto* const words = (std::uint32_t*)(a.out + slice.bytes);
+  if (first < tile.buckets) words[sizeof(PackedHeader) / 4 + threadIdx.x] = bytes;
+  if (threadIdx.x != 0) return;
+  SLIMPI_UNROLL
+  for (int warp = 0; warp < kWarpsOfBlock; ++warp)
+    finer = finer < first_coarse[warp] ? finer : first_coarse[warp];
+  words[0] = base | (std::uint32_t)(std::uint16_t)detail << 16;
+  words[1] = finer;
+}
+
+// The sums, or the one exact addend.
+SLIMPI_DEVICE const float* packed_input(const PackedSumArguments& a) {
+  return a.result != nullptr ? a.result : a.addends[0].exact;
+}
+
+// Adds to the sums what error feedback adds of the residuals, whose place they take. The numbers
+// become those of the new sums.
+SLIMPI_DEVICE void packed_feedback(const PackedSumArguments& a) {
+  const PackedSlice slice = packed_slice(a.shape);
+  float* const residuals = a.residual + slice.first;
+  PackedValues values, more;
+  load_packed(slice, packed_input(a) + slice.first, values);
+  load_packed(slice, residuals, more);
+  const std::byte* const described = a.out + slice.bytes;
+  const PackedHeader header = read_packed_header(described);
+  std::uint16_t* const numbers = numbers_in(slice, a.out);
+  SLIMPI_UNROLL
+  for (int b = 0; b < kWarpBuckets; ++b) {
+    const auto bucket = slice.bucket + (std::uint32_t)(WarpTeam::index() * kWarpBuckets + b);
+    if (bucket >= slice.tile.buckets) break;
+    const std::uint16_t number = numbers[bucket];
+    const std::uint8_t byte = ((const std::uint8_t*)described)[sizeof header + bucket];
+    const float step = step_of(header.base, byte & 0x7fu, width_at(header, byte, bucket));
+    const float limit = residual_limit(step, greatest_of_number(number));
+    const bool finite = number != kNonfinite;
+    SLIMPI_UNROLL
+    for (int j = 0; j < kLaneValues; ++j) {
+      const bool has = finite && has_packed(slice, b, j);
+      more[b][j] = has ? values[b][j] + clamp_residual(more[b][j], limit) : more[b][j];
+      values[b][j] = has ? more[b][j] : 0.0f;
+    }
+  }
+  store_packed(slice, more, residuals);
+  __syncwarp();  // all lanes have read the numbers
+  write_numbers(slice, values, numbers,
+                [&](std::uint32_t bucket) { return numbers[bucket] == kNonfinite; });
+}
+
+// Writes levels `lane` and `lane` + 32 of a bucket, of all lanes, to shared memory.
+SLIMPI_DEVICE void put_levels(const PackedPair& levels, std::int32_t width, std::uint8_t* out) {
+  const auto lane = (std::uint32_t)WarpTeam::thread();
+  std::uint32_t low = levels.level[0], high = levels.level[1];
+  if (width >= 8) {
+    SLIMPI_ROLLED
+    for (int byte = 0; byte < width / 8; ++byte) {
+      out[lane] = (std::uint8_t)low;
+      out[lane + 32] = (std::uint8_t)high;
+      out += kPackedBucket;
+      low >>= 8;
+      high >>= 8;
+    }
+  }
+  if ((width & 4) != 0) {
+    out[lane] = (std::uint8_t)((low & 15) | (high & 15) << 4);
+    out += kPackedBucket / 2;
+    low >>= 4;
+    high >>= 4;
+  }
+  if ((width & 2) != 0) {
+    std::uint32_t bits = ((low & 3) | (high & 3) << 4) << lane / 16 * 2;
+    bits |= __shfl_xor_sync(kAllLanes, bits, 16);
+    if (lane < 16) out[lane] = (std::uint8_t)bits;
+    out += kPackedBucket / 4;
+    low >>= 2;
+    high >>= 2;
+  }
+  if ((width & 1) != 0) {
+    std::uint32_t bits = ((low & 1) | (high & 1) << 4) << lane / 8;
+    bits |= __shfl_xor_sync(kAllLanes, bits, 16);
+    bits |= __shfl_xor_sync(kAllLanes, bits, 8);
+    if (lane < 8) out[lane] = (std::uint8_t)bits;
+  }
+}
+
+// Rounds the values of a tile that is described, and writes their levels, and the zeros behind
+// them.
+SLIMPI_DEVICE void packed_encode(const PackedSumArguments& a) {
+  __shared__ PackedSource source;
+  __shared__ float inverse_steps[kSliceBuckets];
+  __shared__ std::uint32_t words[kWarpsOfBlock][kWarpWords];
+  const PackedSlice slice = packed_slice(a.shape);
+  std::byte* const out = a.out + slice.bytes;
+  PackedValues values;
+  const float* const from = a.residual != nullptr ? a.residual : packed_input(a);
+  load_packed(slice, from + slice.first, values);
+  const int parts = parts_of(slice);
+  for (int part = WarpTeam::index(); part < parts; part += WarpTeam::teams) {
+    open_packed(slice, out, part, source);
+    if (part < parts - 1) continue;
+    __syncwarp();
+    const PackedBucket& mine = source.bucket[WarpTeam::thread()];
+    inverse_steps[WarpTeam::thread()] =
+        mine.width == 0 ? 0 : inverse_step_of(source.header.base, mine.byte & 0x7fu, mine.width);
+  }
+  __syncthreads();
+  const std::uint32_t units = opened_units(slice, source);
+  const PackedWords range = words_of_warp(source);
+  std::uint32_t* const shared = words[WarpTeam::index()];
+  float* const residual =
+      a.residual == nullptr ? nullptr : a.residual + slice.first + lane_element(slice);
+  SLIMPI_UNROLL
+  for (int b = 0; b < kWarpBuckets; ++b) {
+    const int number = WarpTeam::index() * kWarpBuckets + b;
+    const PackedBucket bucket = source.bucket[number];
+    const PackedScale scale = {bucket.step, inverse_steps[number], bucket.origin,
+                               kRoundingBits + (1 << bucket.width) - 1};
+    PackedPair levels;
+    SLIMPI_UNROLL
+    for (int j = 0; j < kLaneValues; ++j) {
+      const float value = values[b][j];
+      levels.level[j] = (std::uint16_t)nearest_level(scale, value);
+      values[b][j] = packed_value(bucket, bucket.width == 0 ? 0 : levels.level[j]);
+      if (residual != nullptr && bucket.width != 0 && has_packed(slice, b, j))
+        residual[kPackedBucket * b + kWarpThreads * j] = value - values[b][j];
+    }
+    put_levels(levels, bucket.width, (std::uint8_t*)shared + byte_in(range, bucket));
+  }
+  if (a.result != nullptr) store_packed(slice, values, a.result + slice.first);
+  __syncwarp();
+  auto* const all = (std::uint32_t*)units_of(slice, out);
+  std::uint32_t* const mine = all + ((units & 0xffff) * kUnitWords + range.first);
+  for (auto w = (std::uint32_t)WarpTeam::thread(); w < range.count; w += kWarpThreads)
+    mine[w] = shared[w];
+  const std::uint32_t end = (slice.tile.bytes - slice.tile.header_bytes) / 4;
+  const std::uint32_t slices = (slice.tile.count + kPackedSlice - 1) / kPackedSlice;
+  for (std::uint32_t w = (units >> 16) * kUnitWords + slice.number * kThreads + threadIdx.x;
+       w < end; w += slices * kThreads)
+    all[w] = 0;
+}
+
+SLIMPI_KERNEL(packed_sum, PackedSumArguments, 5, packed_sum)
+SLIMPI_KERNEL(packed_plan, PackedSumArguments, 4, packed_plan)
+SLIMPI_KERNEL(packed_feedback, PackedSumArguments, 5, packed_feedback)
+SLIMPI_KERNEL(packed_encode, PackedSumArguments, 5, packed_encode)
+SLIMPI_KERNEL(packed_decode, PackedDecodeArguments, 6, packed_decode<false>)
+SLIMPI_KERNEL(packed_decode_add, PackedDecodeArguments, 6, packed_decode<true>)
 
 }  // namespace slimpi::kernels::cuda

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Packed segments (kernels/math/packed.h): a block of threads has a tile, a warp has one bucket of
-// the tile after the other, a lane two of its values, 32 apart. Here is what reads a tile; within a
-// warp only the sums of widths need other lanes' numbers.
+// Packed segments (kernels/math/packed.h): a block of threads has a slice, which is as many buckets
+// of a tile as a warp has lanes. One lane computes what describes a bucket. A warp then has a few
+// consecutive buckets, of which a lane has values `lane` and `lane` + 32. Here is what reads a
+// tile.
 #pragma once
 #include "kernels/cuda/team.h"
 #include "kernels/math/packed.h"
@@ -9,133 +10,260 @@
 namespace slimpi::kernels::cuda {
 
 constexpr std::uint32_t kMostBuckets = kMostPackedTile / kPackedBucket;
+constexpr std::uint32_t kSliceBuckets = kPackedSlice / kPackedBucket;
+constexpr int kWarpBuckets = (int)kSliceBuckets / kWarpsOfBlock;
 constexpr int kLaneValues = kPackedBucket / kWarpThreads;
+static_assert(kSliceBuckets == kWarpThreads && kLaneValues == 2);
 constexpr int kPackedSources = kMaxAddends + 1;
 
-// A tile of the segment: its first element, its length, and where it is encoded.
-struct PackedRange {
-  std::uint64_t first, bytes;
-  std::uint32_t count, buckets;
+// What a block works on: a slice of a tile.
+struct PackedSlice {
+  std::uint64_t first, bytes;    // the tile's first element, and where it is encoded
+  std::uint32_t number, bucket;  // of the slice and of its first bucket, in the tile
+  PackedTile tile;
 };
-SLIMPI_DEVICE PackedRange packed_range(const Format& format, std::uint64_t count) {
-  const std::uint64_t first = (std::uint64_t)blockIdx.x * format.bucket, left = count - first;
-  const auto n = (std::uint32_t)(left < format.bucket ? left : format.bucket);
-  return {first, blockIdx.x * packed_tile_bytes(format, format.bucket), n,
-          (std::uint32_t)packed_buckets(n)};
+SLIMPI_DEVICE PackedSlice packed_tile(const PackedShape& shape, std::uint32_t number) {
+  PackedSlice slice = {};
+  slice.first = (std::uint64_t)number * shape.whole.count;
+  slice.bytes = (std::uint64_t)number * shape.whole.bytes;
+  slice.tile = number < shape.last_number ? shape.whole : shape.last;
+  return slice;
+}
+SLIMPI_DEVICE PackedSlice packed_slice(const PackedShape& shape) {
+  const std::uint32_t tile = blockIdx.x / shape.slices;
+  PackedSlice slice = packed_tile(shape, tile);
+  slice.number = blockIdx.x - tile * shape.slices;
+  slice.bucket = slice.number * kSliceBuckets;
+  return slice;
+}
+// The first of the units of the tile at `in`.
+SLIMPI_DEVICE const std::byte* units_of(const PackedSlice& slice, const std::byte* in) {
+  return in + slice.tile.header_bytes;
 }
 
-// An encoded tile that is being read.
+// The first value of this lane in the tile. Value j of bucket b of its warp is kPackedBucket * b +
+// kWarpThreads * j further.
+SLIMPI_DEVICE std::uint32_t lane_element(const PackedSlice& slice) {
+  const std::uint32_t bucket = slice.bucket + (std::uint32_t)(WarpTeam::index() * kWarpBuckets);
+  return bucket * kPackedBucket + (std::uint32_t)WarpTeam::thread();
+}
+SLIMPI_DEVICE bool has_packed(const PackedSlice& slice, int b, int j) {
+  return (int)slice.tile.count - (int)lane_element(slice) >
+         (int)kPackedBucket * b + kWarpThreads * j;
+}
+
+// What a lane has of the buckets of its warp.
+using PackedValues = float[kWarpBuckets][kLaneValues];
+
+// Calls visit(b, j) for each of them.
+template <typename Visit>
+SLIMPI_DEVICE void for_packed(const Visit& visit) {
+  SLIMPI_UNROLL
+  for (int b = 0; b < kWarpBuckets; ++b) SLIMPI_UNROLL
+  for (int j = 0; j < kLaneValues; ++j) visit(b, j);
+}
+
+// The floats of the tile that begins at `from`, or 0 behind its end.
+SLIMPI_DEVICE void load_packed(const PackedSlice& slice, const float* from, PackedValues& values) {
+  const float* const mine = from + lane_element(slice);
+  for_packed([&](int b, int j) {
+    values[b][j] = has_packed(slice, b, j) ? mine[kPackedBucket * b + kWarpThreads * j] : 0.0f;
+  });
+}
+SLIMPI_DEVICE void store_packed(const PackedSlice& slice, const PackedValues& values, float* to) {
+  float* const mine = to + lane_element(slice);
+  for_packed([&](int b, int j) {
+    if (has_packed(slice, b, j)) mine[kPackedBucket * b + kWarpThreads * j] = values[b][j];
+  });
+}
+
+// A bucket of an encoded slice.
+struct alignas(16) PackedBucket {
+  float step, origin;
+  std::uint32_t begin;  // of the bucket, in units of the slice
+  std::uint16_t width, byte;
+};
+constexpr int kMostParts = (int)kMostBuckets / 4 / kWarpThreads;
 struct PackedSource {
-  bool damaged;  // no encoder has written it: decodes to NaN
+  PackedBucket bucket[kSliceBuckets];
+  // Of each part of the description the units of the buckets: of all in the upper half, of those
+  // before the slice in the lower one.
+  std::uint32_t units[kMostParts];
   PackedHeader header;
-  const std::uint8_t *bytes, *units;
-  std::uint16_t begin[kMostBuckets];  // of each bucket, in units
 };
 
-SLIMPI_DEVICE std::int32_t width_at(const PackedHeader& header, const std::uint8_t* bytes,
+SLIMPI_DEVICE std::int32_t width_at(const PackedHeader& header, std::uint8_t byte,
                                     std::uint32_t bucket) {
-  return width_of(bytes[bucket], header.detail + (bucket < header.finer ? 1 : 0));
+  return width_of(byte, header.detail + (bucket < header.finer ? 1 : 0));
 }
 
-// The buckets of which a lane adds up widths: consecutive ones.
-struct LaneBuckets {
-  std::uint32_t first, end;
-};
-SLIMPI_DEVICE LaneBuckets lane_buckets(std::uint32_t buckets) {
-  const std::uint32_t each = (buckets + kWarpThreads - 1) / kWarpThreads;
-  const std::uint32_t first = (std::uint32_t)WarpTeam::thread() * each, end = first + each;
-  return {first < buckets ? first : buckets, end < buckets ? end : buckets};
-}
-
-// The sum of what the lanes before this one have; *total: of all lanes. `lanes` is shared memory of
-// the warp, for a word of each.
-SLIMPI_DEVICE std::uint32_t sum_before(std::uint32_t mine, std::uint32_t* lanes,
-                                       std::uint32_t* total) {
-  const int lane = WarpTeam::thread();
-  lanes[lane] = mine;
-  __syncwarp();
-  std::uint32_t before = 0, all = 0;
-  SLIMPI_ROLLED
-  for (int other = 0; other < kWarpThreads; ++other) {
-    const std::uint32_t value = lanes[other];
-    before += other < lane ? value : 0;
-    all += value;
-  }
-  __syncwarp();
-  *total = all;
-  return before;
-}
-
-// Where each bucket begins, by a warp. The units of all buckets are returned.
-SLIMPI_DEVICE std::uint32_t find_begins(const PackedHeader& header, const std::uint8_t* bytes,
-                                        std::uint32_t buckets, std::uint32_t* lanes,
-                                        std::uint16_t* begin) {
-  const LaneBuckets mine = lane_buckets(buckets);
-  std::uint32_t units = 0, total = 0;
-  for (std::uint32_t bucket = mine.first; bucket < mine.end; ++bucket)
-    units += (std::uint32_t)width_at(header, bytes, bucket);
-  std::uint32_t at = sum_before(units, lanes, &total);
-  for (std::uint32_t bucket = mine.first; bucket < mine.end; ++bucket) {
-    begin[bucket] = (std::uint16_t)at;
-    at += (std::uint32_t)width_at(header, bytes, bucket);
-  }
-  return total;
-}
-
-// Reads what describes the tile at `in`, by a warp. All of it is tested, so that nothing behind the
-// tile is read.
-SLIMPI_DEVICE void open_packed(const Format& format, const PackedRange& tile, const std::byte* in,
-                               std::uint32_t* lanes, PackedSource& source) {
+SLIMPI_DEVICE PackedHeader read_packed_header(const std::byte* in) {
   const auto* const words = (const std::uint32_t*)in;
   const std::uint32_t first = words[0], second = words[1];
-  const PackedHeader header = {(std::uint16_t)first, (std::int16_t)(first >> 16),
-                               (std::uint16_t)second, (std::uint16_t)(second >> 16)};
-  const auto* const bytes = (const std::uint8_t*)in + sizeof header;
-  bool damaged = !is_header(header, tile.buckets);
-  if (!damaged)
-    damaged = find_begins(header, bytes, tile.buckets, lanes, source.begin) >
-              packed_units(format, tile.count);
-  if (WarpTeam::thread() != 0) return;
-  source.damaged = damaged;
-  source.header = header;
-  source.bytes = bytes;
-  source.units = (const std::uint8_t*)in + packed_header_bytes(tile.count);
+  return {(std::uint16_t)first, (std::int16_t)(first >> 16), (std::uint16_t)second,
+          (std::uint16_t)(second >> 16)};
 }
 
-// Level i of the bucket at `in`.
-SLIMPI_DEVICE std::uint16_t level_of(const std::uint8_t* in, std::int32_t width, std::uint32_t i) {
-  std::uint32_t level = 0, shift = 0;
+// The sum of what the lanes before this one have.
+SLIMPI_DEVICE std::uint32_t sum_before(std::uint32_t mine) {
+  std::uint32_t sum = mine;
+  SLIMPI_UNROLL
+  for (int distance = 1; distance < kWarpThreads; distance *= 2) {
+    const std::uint32_t other = __shfl_up_sync(kAllLanes, sum, (unsigned)distance);
+    if (WarpTeam::thread() >= distance) sum += other;
+  }
+  return sum - mine;
+}
+
+// The parts in which warps read what describes a tile: a lane has the bytes of a word. The last one
+// is what only the slice needs.
+SLIMPI_DEVICE int parts_of(const PackedSlice& slice) {
+  return (int)(slice.tile.buckets + 4 * kWarpThreads - 1) / (4 * kWarpThreads) + 1;
+}
+
+// Reads a part of the description of the tile at `in`, by a warp.
+SLIMPI_DEVICE void open_packed(const PackedSlice& slice, const std::byte* in, int part,
+                               PackedSource& source) {
+  const auto lane = (std::uint32_t)WarpTeam::thread();
+  const PackedHeader header = read_packed_header(in);
+  const std::byte* const described = in + sizeof header;
+  if (part < parts_of(slice) - 1) {
+    const std::uint32_t at = lane + (std::uint32_t)(part * kWarpThreads);
+    const std::uint32_t word =
+        4 * at < slice.tile.buckets ? ((const std::uint32_t*)described)[at] : 0;
+    std::uint32_t units = 0;
+    SLIMPI_UNROLL
+    for (std::uint32_t k = 0; k < 4; ++k) {
+      const std::uint32_t bucket = 4 * at + k;
+      const auto width = (std::uint32_t)width_at(header, (std::uint8_t)(word >> 8 * k), bucket);
+      if (bucket < slice.tile.buckets) units += width << 16;
+      if (bucket < slice.bucket) units += width;
+    }
+    units = __reduce_add_sync(kAllLanes, units);
+    if (lane == 0) source.units[part] = units;
+    return;
+  }
+  const std::uint32_t mine = slice.bucket + lane;
+  const std::uint8_t byte =
+      mine < slice.tile.buckets ? ((const std::uint8_t*)described)[mine] : (std::uint8_t)0;
+  const std::int32_t width = width_at(header, byte, mine);
+  PackedBucket& bucket = source.bucket[lane];
+  // Without any bits a level is 0, and so is its value.
+  const float step = width == 0 ? 0 : step_of(header.base, byte & 0x7fu, width);
+  bucket.step = step;
+  bucket.origin = width == 0 ? kRounding : packed_scale(step, 0, byte, width).origin;
+  bucket.begin = sum_before((std::uint32_t)width);
+  bucket.width = (std::uint16_t)width;
+  bucket.byte = byte;
+  if (lane == 0) source.header = header;
+}
+
+// After all parts were read: the sums of the units.
+SLIMPI_DEVICE std::uint32_t opened_units(const PackedSlice& slice, const PackedSource& source) {
+  std::uint32_t units = 0;
+  const int parts = parts_of(slice) - 1;
+  SLIMPI_UNROLL
+  for (int part = 0; part < kMostParts; ++part)
+    if (part < parts) units += source.units[part];
+  return units;
+}
+// No encoder has written the tile: it decodes to NaN. Nothing behind its end is read.
+SLIMPI_DEVICE bool is_damaged(const PackedSlice& slice, const PackedSource& source,
+                              std::uint32_t units) {
+  return !is_header(source.header, slice.tile.buckets) || units >> 16 > slice.tile.units;
+}
+
+// The words that a warp has of the units of a slice: those of its buckets.
+constexpr std::uint32_t kUnitWords = kUnitBytes / 4;
+constexpr std::uint32_t kWarpWords = kWarpBuckets * kMostWidth * kUnitWords;
+struct PackedWords {
+  std::uint32_t first, count;  // among the slice's
+};
+SLIMPI_DEVICE PackedWords words_of_warp(const PackedSource& source) {
+  const PackedBucket* const mine = source.bucket + WarpTeam::index() * kWarpBuckets;
+  const PackedBucket& last = mine[kWarpBuckets - 1];
+  return {mine[0].begin * kUnitWords, (last.begin + last.width - mine[0].begin) * kUnitWords};
+}
+// Where a bucket of the warp begins among these words.
+SLIMPI_DEVICE std::uint32_t byte_in(const PackedWords& words, const PackedBucket& bucket) {
+  return (bucket.begin * kUnitWords - words.first) * 4;
+}
+
+// Levels `lane` and `lane` + 32 of a bucket.
+struct PackedPair {
+  std::uint32_t level[kLaneValues];
+};
+SLIMPI_DEVICE PackedPair levels_of(const std::uint8_t* in, std::int32_t width) {
+  const auto lane = (std::uint32_t)WarpTeam::thread();
+  std::uint32_t low = 0, high = 0, shift = 0;
   if (width >= 8) {
-    level = in[i];
+    low = in[lane];
+    high = in[lane + 32];
     in += kPackedBucket;
     shift = 8;
+    if ((width & 16) != 0) {
+      low |= (std::uint32_t)in[lane] << 8;
+      high |= (std::uint32_t)in[lane + 32] << 8;
+    }
   }
-  if ((width & 16) != 0) level |= (std::uint32_t)in[i] << shift;
   if ((width & 4) != 0) {
-    level |= (std::uint32_t)(in[i % 32] >> i / 32 * 4 & 15) << shift;
+    const std::uint32_t byte = in[lane];
+    low |= (byte & 15) << shift;
+    high |= (byte >> 4) << shift;
     in += kPackedBucket / 2;
     shift += 4;
   }
   if ((width & 2) != 0) {
-    level |= (std::uint32_t)(in[i % 16] >> i / 16 * 2 & 3) << shift;
+    const std::uint32_t byte = (std::uint32_t)in[lane % 16] >> lane / 16 * 2;
+    low |= (byte & 3) << shift;
+    high |= (byte >> 4 & 3) << shift;
     in += kPackedBucket / 4;
     shift += 2;
   }
-  if ((width & 1) != 0) level |= (std::uint32_t)(in[i % 8] >> i / 8 & 1) << shift;
-  return (std::uint16_t)level;
+  if ((width & 1) != 0) {
+    const std::uint32_t byte = (std::uint32_t)in[lane % 8] >> lane / 8;
+    low |= (byte & 1) << shift;
+    high |= (byte >> 4 & 1) << shift;
+  }
+  return {{low, high}};
 }
 
-// Value i of a bucket of the source.
-SLIMPI_DEVICE float packed_value(const PackedSource& source, std::uint32_t bucket,
-                                 std::uint32_t i) {
-  if (source.damaged) return nan_value();
-  const std::uint8_t byte = source.bytes[bucket];
-  if (byte == kNonfiniteBucket) return nan_value();
-  const std::int32_t width = width_at(source.header, source.bytes, bucket);
-  if (width == 0) return 0;
-  const float step = step_of(source.header.base, byte & 0x7fu, width);
-  const std::uint8_t* const in = source.units + source.begin[bucket] * kUnitBytes;
-  return level_value(packed_scale(step, 0, byte, width), level_of(in, width, i));
+SLIMPI_DEVICE float packed_value(const PackedBucket& bucket, std::uint32_t level) {
+  const float value =
+      (float_of(level | (std::uint32_t)kRoundingBits) - bucket.origin) * bucket.step;
+  return bucket.byte == kNonfiniteBucket ? nan_value() : value;
+}
+
+// The values of the warp's buckets of a source, whose tile is encoded at `in`. `words` is shared
+// memory of the warp.
+SLIMPI_DEVICE void decode_packed(const PackedSlice& slice, const PackedSource& source,
+                                 const std::byte* in, std::uint32_t* words, PackedValues& values) {
+  const std::uint32_t units = opened_units(slice, source);
+  if (is_damaged(slice, source, units)) {
+    for_packed([&](int b, int j) { values[b][j] = nan_value(); });
+    return;
+  }
+  const PackedWords range = words_of_warp(source);
+  const std::uint32_t* const from =
+      (const std::uint32_t*)units_of(slice, in) + ((units & 0xffff) * kUnitWords + range.first);
+  constexpr int kEach = (int)kWarpWords / kWarpThreads;
+  const int lane = WarpTeam::thread(), left = (int)range.count - lane;
+  std::uint32_t loaded[kEach];
+  SLIMPI_UNROLL
+  for (int w = 0; w < kEach; ++w)
+    loaded[w] = left > w * kWarpThreads ? (from + lane)[w * kWarpThreads] : 0;
+  __syncwarp();  // all lanes have used what the words were before
+  SLIMPI_UNROLL
+  for (int w = 0; w < kEach; ++w) words[lane + w * kWarpThreads] = loaded[w];
+  __syncwarp();
+  SLIMPI_UNROLL
+  for (int b = 0; b < kWarpBuckets; ++b) {
+    const PackedBucket bucket = source.bucket[WarpTeam::index() * kWarpBuckets + b];
+    const PackedPair levels =
+        levels_of((const std::uint8_t*)words + byte_in(range, bucket), bucket.width);
+    SLIMPI_UNROLL
+    for (int j = 0; j < kLaneValues; ++j) values[b][j] = packed_value(bucket, levels.level[j]);
+  }
 }
 
 }  // namespace slimpi::kernels::cuda

@@ -1,71 +1,99 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Elementwise kernels: value codecs, exact sums, and the other functions of the kernel table.
+#include <type_traits>
+
 #include "kernels/cuda/kernel.h"
 #include "kernels/math/feedback.h"
 
 namespace slimpi::kernels::cuda {
 
-// Calls `visit` with each element of this thread; the elements of a block are contiguous.
+// Calls visit(i, j) with each element i of this thread, its j-th; the elements of a block are
+// contiguous.
 template <typename Visit>
 SLIMPI_DEVICE void for_each_element(std::uint64_t count, const Visit& visit) {
   const std::uint64_t first = (std::uint64_t)blockIdx.x * kElementsOfBlock + threadIdx.x;
   SLIMPI_UNROLL
   for (int j = 0; j < kElementsOfThread; ++j) {
     const std::uint64_t i = first + (std::uint64_t)(j * kThreads);
-    if (i < count) visit(i);
+    if (i < count) visit(i, j);
   }
 }
 
-SLIMPI_DEVICE float read_plain(Codec codec, const std::byte* in, std::uint64_t i) {
+// Calls `use` with the type of the values of the codec.
+template <typename Use>
+SLIMPI_DEVICE void with_type(Codec codec, const Use& use) {
 #define SLIMPI_ROW(name, number, Type, bits, greatest, infinity) \
-  if (codec == Codec::name) return decode_value(Type(), ((const Type::Value*)in)[i]);
+  if (codec == Codec::name) return use(Type());
   SLIMPI_VALUE_CODECS(SLIMPI_ROW)
 #undef SLIMPI_ROW
-  return 0;
 }
 
-SLIMPI_DEVICE float spacing(Codec codec, float value) {
-#define SLIMPI_ROW(name, number, Type, bits, greatest, infinity) \
-  if (codec == Codec::name) return spacing(Type(), value);
-  SLIMPI_VALUE_CODECS(SLIMPI_ROW)
-#undef SLIMPI_ROW
-  return 0;
+// The elements of a thread. All of them are loaded before the first is stored, which might be to
+// the same memory.
+using Elements = float[kElementsOfThread];
+
+template <typename Type>
+SLIMPI_DEVICE void load_plain(Type, std::uint64_t count, const typename Type::Value* in,
+                              Elements& values) {
+  typename Type::Value encoded[kElementsOfThread] = {};
+  for_each_element(count, [&](std::uint64_t i, int j) { encoded[j] = in[i]; });
+  SLIMPI_UNROLL
+  for (int j = 0; j < kElementsOfThread; ++j) values[j] = decode_value(Type(), encoded[j]);
 }
 
-// Writes the encoded value and returns its decoded value.
-SLIMPI_DEVICE float write_plain(Codec codec, float value, std::byte* out, std::uint64_t i) {
-#define SLIMPI_ROW(name, number, Type, bits, greatest, infinity) \
-  if (codec == Codec::name)                                      \
-    return decode_value(Type(), ((Type::Value*)out)[i] = encode_value(Type(), value));
-  SLIMPI_VALUE_CODECS(SLIMPI_ROW)
-#undef SLIMPI_ROW
-  return 0;
+template <typename Type>
+SLIMPI_DEVICE void plain_sum(Type type, const PlainSumArguments& a) {
+  Elements totals = {};
+  SLIMPI_ROLLED
+  for (int s = 0; s < a.addend_count; ++s) {
+    const Addend& addend = a.addends[s];
+    Elements ones;
+    if (addend.encoded == nullptr)
+      load_plain(Float32(), a.count, addend.exact, ones);
+    else
+      load_plain(type, a.count, (const typename Type::Value*)addend.encoded, ones);
+    SLIMPI_UNROLL
+    for (int j = 0; j < kElementsOfThread; ++j)
+      totals[j] = s == 0 ? ones[j] : add(totals[j], ones[j]);
+  }
+  if (a.out != nullptr) {
+    Elements values;
+    if (a.residual != nullptr) {
+      load_plain(Float32(), a.count, a.residual, values);
+      SLIMPI_UNROLL
+      for (int j = 0; j < kElementsOfThread; ++j)
+        // (A float32 has no residual. nvcc would clamp to its zeros by min and max, for which 0 is
+        // greater than -0.)
+        totals[j] = std::is_same_v<Type, Float32>
+                        ? canonical(totals[j])
+                        : add(totals[j], clamp_residual(values[j], spacing(type, totals[j])));
+    }
+    for_each_element(a.count, [&](std::uint64_t i, int j) {
+      const typename Type::Value encoded = encode_value(type, totals[j]);
+      ((typename Type::Value*)a.out)[i] = encoded;
+      values[j] = decode_value(type, encoded);
+      if (a.residual != nullptr && is_finite(values[j])) a.residual[i] = totals[j] - values[j];
+      totals[j] = values[j];
+    });
+  }
+  if (a.result != nullptr)
+    for_each_element(a.count, [&](std::uint64_t i, int j) { a.result[i] = totals[j]; });
 }
-
 SLIMPI_DEVICE void plain_sum(const PlainSumArguments& a) {
-  for_each_element(a.count, [&](std::uint64_t i) {
-    float total = 0;
-    for (int s = 0; s < a.addend_count; ++s) {
-      const Addend& addend = a.addends[s];
-      const float one =
-          addend.encoded == nullptr ? addend.exact[i] : read_plain(a.codec, addend.encoded, i);
-      total = s == 0 ? one : add(total, one);
-    }
-    if (a.out != nullptr) {
-      if (a.residual != nullptr)
-        total = add(total, clamp_residual(a.residual[i], spacing(a.codec, total)));
-      const float decoded = write_plain(a.codec, total, a.out, i);
-      if (a.residual != nullptr && is_finite(decoded)) a.residual[i] = total - decoded;
-      total = decoded;
-    }
-    if (a.result != nullptr) a.result[i] = total;
-  });
+  with_type(a.codec, [&](auto type) { plain_sum(type, a); });
 }
 
 SLIMPI_DEVICE void plain_decode(const PlainDecodeArguments& a) {
-  for_each_element(a.count, [&](std::uint64_t i) {
-    const float value = read_plain(a.codec, a.in, i);
-    a.out[i] = a.add ? add(a.out[i], value) : value;
+  with_type(a.codec, [&](auto type) {
+    using Value = typename decltype(type)::Value;
+    Elements values, before;
+    load_plain(type, a.count, (const Value*)a.in, values);
+    if (a.add) {
+      load_plain(Float32(), a.count, a.out, before);
+      SLIMPI_UNROLL
+      for (int j = 0; j < kElementsOfThread; ++j) values[j] = add(before[j], values[j]);
+    }
+    for_each_element(a.count, [&](std::uint64_t i, int j) { a.out[i] = values[j]; });
   });
 }
 
@@ -73,7 +101,7 @@ SLIMPI_DEVICE void plain_decode(const PlainDecodeArguments& a) {
 // addend are 0 and reach no result.
 SLIMPI_DEVICE void pair_sum(const PairSumArguments& a) {
   const int power = a.addend_count - a.surplus;
-  for_each_element(a.count, [&](std::uint64_t i) {
+  for_each_element(a.count, [&](std::uint64_t i, int) {
     float level[kMaxAddends];
     SLIMPI_UNROLL
     for (int j = 0; j < kMaxAddends; ++j) {
@@ -92,19 +120,20 @@ SLIMPI_DEVICE void pair_sum(const PairSumArguments& a) {
 }
 
 SLIMPI_DEVICE void combine(const CombineArguments& a) {
-  for_each_element(a.count, [&](std::uint64_t i) {
+  for_each_element(a.count, [&](std::uint64_t i, int) {
     a.out[i] = add(a.a * a.x[i], a.b == 0 ? -0.0f : a.b * a.y[i]);
   });
 }
 
 SLIMPI_DEVICE void fill(const FillArguments& a) {
-  for_each_element(a.count, [&](std::uint64_t i) { a.out[i] = a.value; });
+  for_each_element(a.count, [&](std::uint64_t i, int) { a.out[i] = a.value; });
 }
 
 SLIMPI_DEVICE void find_beyond(const FindArguments& a) {
   bool found = false;
-  for_each_element(a.count,
-                   [&](std::uint64_t i) { found |= !(a.in[i] >= -a.limit && a.in[i] <= a.limit); });
+  for_each_element(a.count, [&](std::uint64_t i, int) {
+    found |= !(a.in[i] >= -a.limit && a.in[i] <= a.limit);
+  });
   if (found) *a.found = 1;
 }
 

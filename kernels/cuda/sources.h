@@ -16,7 +16,6 @@ struct Source {
 constexpr int kMaxSources = kMaxAddends + 1;
 struct SharedSources {
   Source source[kMaxSources];
-  bool any_near_overflow;
 };
 
 // Prefetches the encoded tiles of all sources at once. Each is only a few bytes; reading one after
@@ -33,31 +32,29 @@ SLIMPI_DEVICE void prefetch_sources(const SumArguments& a, const Tile& tile) {
   }
 }
 
-// Each lane of the team's first warp opens a source.
+// Each thread opens a source of a team of the block.
 template <typename Team>
-SLIMPI_DEVICE void open_sources(const SumArguments& a, const Tile& tile, SharedSources& shared) {
-  const int s = Team::thread();
-  if (s < kWarpThreads) {
-    bool near_overflow = false;
-    if (s < a.addend_count) {
-      Source& source = shared.source[s];
-      source.exact = nullptr;
-      source.near_overflow = false;
-      const std::byte* const encoded = a.addends[s].encoded;
-      if (encoded == nullptr) {
-        source.exact = a.addends[s].exact + first_of(a.payload, tile);
-      } else {
-        const Header header = read_header(header_in(a.payload, tile, encoded));
-        source.levels = levels_in(a.payload, tile, encoded);
-        open_scale(header, a.payload.format.bits, a.payload.format.stochastic, source.scale);
-        source.near_overflow = near_overflow = is_near_overflow(header);
-        if (near_overflow) source.slack = range_of(header) / ((1 << a.payload.format.bits) - 1);
-      }
+SLIMPI_DEVICE void open_sources(const SumArguments& a, SharedSources (&all)[Team::teams]) {
+  static_assert(Team::teams * kMaxSources <= kThreads);
+  const int team = (int)threadIdx.x / a.addend_count, s = (int)threadIdx.x % a.addend_count;
+  if (team < Team::teams) {
+    const Tile tile = tile_of<Team>(a.payload, team);
+    Source& source = all[team].source[s];
+    source.exact = nullptr;
+    source.near_overflow = false;
+    const std::byte* const encoded = a.addends[s].encoded;
+    if (encoded == nullptr) {
+      source.exact = a.addends[s].exact + first_of(a.payload, tile);
+    } else {
+      const Header header = read_header(header_in(a.payload, tile, encoded));
+      source.levels = levels_in(a.payload, tile, encoded);
+      open_scale(header, a.payload.format.bits, a.payload.format.stochastic, source.scale);
+      source.near_overflow = is_near_overflow(header);
+      if (source.near_overflow)
+        source.slack = range_of(header) / ((1 << a.payload.format.bits) - 1);
     }
-    const bool any = __any_sync(kAllLanes, near_overflow) != 0;
-    if (s == 0) shared.any_near_overflow = any;
   }
-  Team::sync();
+  __syncthreads();
 }
 
 SLIMPI_DEVICE float element_of(const Source& source, int bits, std::uint32_t i) {
@@ -83,14 +80,16 @@ SLIMPI_DEVICE_RARE float near_overflow_sum(const SharedSources& shared, int sour
   return saturated_sum(exact, slack);
 }
 
-// sums = read(j), added to the earlier sums unless `first`.
+// sums = read(j), added to the earlier sums unless `first`. A NaN may be any.
 template <typename Team, typename Read>
 SLIMPI_DEVICE void add_values(bool first, float (&sums)[Team::values], const Read& read) {
-  float ones[Team::values];
-  SLIMPI_UNROLL
-  for (int j = 0; j < Team::values; ++j) ones[j] = read(j);
-  SLIMPI_UNROLL
-  for (int j = 0; j < Team::values; ++j) sums[j] = first ? ones[j] : add(sums[j], ones[j]);
+  if (first) {
+    SLIMPI_UNROLL
+    for (int j = 0; j < Team::values; ++j) sums[j] = read(j);
+  } else {
+    SLIMPI_UNROLL
+    for (int j = 0; j < Team::values; ++j) sums[j] = sums[j] + read(j);
+  }
 }
 
 // The sums of the tile, in the order of the sources. Beyond the end of the tile a sum is arbitrary.
@@ -98,14 +97,18 @@ template <typename Team>
 SLIMPI_DEVICE void sum_values(const SumArguments& a, const Tile& tile, const SharedSources& shared,
                               float (&sums)[Team::values]) {
   const int bits = a.payload.format.bits;
+  bool any_near_overflow = false;
+  SLIMPI_ROLLED
   for (int s = 0; s < a.addend_count; ++s) {
     const Source& source = shared.source[s];
+    any_near_overflow = any_near_overflow || source.near_overflow;
     // Pointers from the arguments are known to be global memory's; those from shared memory are
     // not.
     const std::byte* const encoded = a.addends[s].encoded;
     if (encoded == nullptr) {
-      const float* const exact = a.addends[s].exact + first_of(a.payload, tile);
-      add_values<Team>(s == 0, sums, [&](int j) { return exact[readable<Team>(tile, j)]; });
+      float exact[Team::values];
+      load_values<Team>(tile, a.addends[s].exact + first_of(a.payload, tile), exact);
+      add_values<Team>(s == 0, sums, [&](int j) { return exact[j]; });
       continue;
     }
     const Levels<Team> levels = load_levels<Team>(tile, levels_in(a.payload, tile, encoded), bits);
@@ -119,7 +122,9 @@ SLIMPI_DEVICE void sum_values(const SumArguments& a, const Tile& tile, const Sha
       add_values<Team>(s == 0, sums, [&](int j) { return level_value(scale, levels.at(j)); });
     }
   }
-  if (!shared.any_near_overflow) return;
+  if (a.addend_count > 1) SLIMPI_UNROLL
+  for (int j = 0; j < Team::values; ++j) sums[j] = canonical(sums[j]);
+  if (!any_near_overflow) return;
   SLIMPI_UNROLL
   for (int j = 0; j < Team::values; ++j) {
     const auto i = (std::uint32_t)(Team::thread() + j * Team::threads);

@@ -6,20 +6,20 @@ namespace slimpi::kernels::cuda {
 
 // The team's tile of the sum.
 template <typename Team>
-SLIMPI_DEVICE void total_values(const SumArguments& a, const Tile& tile, SharedSources& sources,
+SLIMPI_DEVICE void total_values(const SumArguments& a, const Tile& tile,
+                                SharedSources (&sources)[Team::teams],
                                 float (&values)[Team::values]) {
   prefetch_sources<Team>(a, tile);
-  open_sources<Team>(a, tile, sources);
-  sum_values<Team>(a, tile, sources, values);
+  open_sources<Team>(a, sources);
+  sum_values<Team>(a, tile, sources[Team::index()], values);
 }
 
 template <typename Team>
 SLIMPI_DEVICE void store_values(const Tile& tile, const float (&values)[Team::values], float* to) {
+  float* const mine = to + Team::thread();
   SLIMPI_UNROLL
-  for (int j = 0; j < Team::values; ++j) {
-    const auto i = (std::uint32_t)(Team::thread() + j * Team::threads);
-    if (i < tile.count) to[i] = values[j];
-  }
+  for (int j = 0; j < Team::values; ++j)
+    if (has<Team>(tile, j)) mine[j * Team::threads] = values[j];
 }
 
 template <typename Team, bool stochastic>
@@ -27,15 +27,14 @@ SLIMPI_DEVICE void sum_encode(const SumArguments& a) {
   __shared__ SharedSources sources[Team::teams];
   __shared__ EncodeShared<Team, stochastic> shared[Team::teams];
   const Tile tile = tile_of<Team>(a.payload);
-  if (tile.count == 0) return;
   const std::uint64_t first = first_of(a.payload, tile);
   float values[Team::values];
-  total_values<Team>(a, tile, sources[Team::index()], values);
+  total_values<Team>(a, tile, sources, values);
   float* const residual = at_or_null(a.residual, first);
   if (residual != nullptr)
     add_residual<Team>(a.payload, tile, residual, values, shared[Team::index()]);
-  encode_bucket<Team, stochastic>(a.payload, a.random, tile, values, {residual, a.result + first},
-                                  shared[Team::index()], a.out);
+  encode_buckets<Team, stochastic>(a.payload, a.random, tile, values, {residual, a.result + first},
+                                   shared, a.out);
 }
 
 // Does not encode: only the sum.
@@ -43,15 +42,14 @@ template <typename Team>
 SLIMPI_DEVICE void sum_exact(const SumArguments& a) {
   __shared__ SharedSources sources[Team::teams];
   const Tile tile = tile_of<Team>(a.payload);
-  if (tile.count == 0) return;
   float values[Team::values];
-  total_values<Team>(a, tile, sources[Team::index()], values);
+  total_values<Team>(a, tile, sources, values);
   store_values<Team>(tile, values, a.result + first_of(a.payload, tile));
 }
 
 // The first pass over long buckets: the sum, and its extremes.
 SLIMPI_DEVICE void sum_extremes(const SumArguments& a) {
-  __shared__ SharedSources sources;
+  __shared__ SharedSources sources[BlockTeam::teams];
   __shared__ Extremes partial[kWarpsOfBlock];
   const Tile tile = tile_of<BlockTeam>(a.payload);
   float values[BlockTeam::values];
@@ -61,7 +59,7 @@ SLIMPI_DEVICE void sum_extremes(const SumArguments& a) {
   if (threadIdx.x == 0) add_extremes(found, header_in(a.payload, tile, a.out));
 }
 
-SLIMPI_KERNEL(sum_warp_nearest, SumArguments, 3, (sum_encode<WarpTeam, false>))
+SLIMPI_KERNEL(sum_warp_nearest, SumArguments, 4, (sum_encode<WarpTeam, false>))
 SLIMPI_KERNEL(sum_warp_stochastic, SumArguments, 3, (sum_encode<WarpTeam, true>))
 SLIMPI_KERNEL(sum_block_nearest, SumArguments, 4, (sum_encode<BlockTeam, false>))
 SLIMPI_KERNEL(sum_block_stochastic, SumArguments, 4, (sum_encode<BlockTeam, true>))

@@ -44,12 +44,13 @@ SLIMPI_DEVICE bool is_full(const Tile& tile) {
 // Whether the tile has element j of this thread.
 template <typename Team>
 SLIMPI_DEVICE bool has(const Tile& tile, int j) {
-  return (std::uint32_t)(Team::thread() + j * Team::threads) < tile.count;
+  return (int)tile.count - Team::thread() > j * Team::threads;
 }
 
+// The tile of a team of this block. A team without one goes on to the barriers of the block.
 template <typename Team>
-SLIMPI_DEVICE Tile tile_of(const Payload& payload) {
-  const std::uint32_t step = blockIdx.x * Team::teams + (std::uint32_t)Team::index();
+SLIMPI_DEVICE Tile tile_of(const Payload& payload, int team = Team::index()) {
+  const std::uint32_t step = blockIdx.x * Team::teams + (std::uint32_t)team;
   Tile tile = {};
   if (step >= payload.steps) return tile;
   std::uint32_t number = 0;

@@ -107,13 +107,18 @@ SLIMPI_HD std::uint8_t scale_byte(std::uint16_t number, std::uint32_t base) {
 }
 
 // The bits of a level: half a bit less for an octave less. So the step of a bucket is proportional
-// to the square root of its scale.
+// to the square root of its scale. half_scale() is what they depend on; zeros have no bits.
 constexpr std::int32_t kMostWidth = 16;
-SLIMPI_HD std::int32_t width_of(std::uint8_t byte, std::int32_t detail) {
-  const std::int32_t scale = byte & 0x7f;
-  const std::int32_t width = (detail + (scale >> 1)) >> 3;
+SLIMPI_HD std::int32_t half_scale(std::uint8_t byte) {
+  return (byte & 0x7f) == 0 ? -0x100000 : (byte & 0x7f) >> 1;
+}
+SLIMPI_HD std::int32_t width_of_half(std::int32_t half, std::int32_t detail) {
+  const std::int32_t width = (detail + half) >> 3;
   const std::int32_t low = width > 0 ? width : 0;
-  return scale == 0 ? 0 : low < kMostWidth ? low : kMostWidth;
+  return low < kMostWidth ? low : kMostWidth;
+}
+SLIMPI_HD std::int32_t width_of(std::uint8_t byte, std::int32_t detail) {
+  return width_of_half(half_scale(byte), detail);
 }
 // With the first no bucket has any bits; with the last all have the most.
 constexpr std::int32_t kLeastDetail = 7 - ((std::int32_t)kScales >> 1);

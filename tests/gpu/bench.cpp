@@ -3,7 +3,8 @@
 // reads and writes as many bytes in all as the kernel does, over the time of the kernel. The two
 // take turns, and the medians of the turns are compared.
 //
-// Usage: bench [--json FILE] [--quick] [FLOATS...]     (default: 1, 4, 16, 64 and 256 Mi floats)
+// Usage: bench [--json FILE] [--quick] [FLOATS...]
+// By default 256 Ki floats, which are a message, and 1, 4, 16, 64 and 256 Mi.
 // --quick runs everything once, to see that it runs. The file is complete after every row, so that
 // a run which is cut off has measured something.
 // Exits 77 without a GPU.
@@ -116,10 +117,15 @@ void measure_format(const Memory& m, const char* name, const Format& format) {
   Addend addends[kAddends];
   for (int a = 1; a < kAddends; ++a) addends[a] = {m.coded[a], nullptr};
   addends[0] = {nullptr, m.in};
-  measure(m, name, "sum_encode 4", 2 * floats + kAddends * coded, [&] {
-    gpu.sum_encode(format, {1, 2, 3, 4}, addends, kAddends, nullptr, nullptr, m.count, m.coded[0],
-                   m.out, g_stream);
-  });
+  // Of the ranks of two nodes, and of more.
+  for (const int count : {2, kAddends}) {
+    char what[32];
+    std::snprintf(what, sizeof what, "sum_encode %d", count);
+    measure(m, name, what, 2 * floats + std::size_t(count) * coded, [&] {
+      gpu.sum_encode(format, {1, 2, 3, 4}, addends, count, nullptr, nullptr, m.count, m.coded[0],
+                     m.out, g_stream);
+    });
+  }
 }
 
 void measure_size(std::size_t count) {
@@ -148,6 +154,12 @@ void measure_size(std::size_t count) {
         measure_format(m, name, quantized(bits, bucket, stochastic));
       }
   measure_format(m, "3 bits, bucket 2048", quantized(3, 2048));
+  // An encoder reads the values twice; the floor is one pass all the same.
+  for (const int bits : {2, 4, 8}) {
+    char name[64];
+    std::snprintf(name, sizeof name, "packed, %d bits", bits);
+    measure_format(m, name, packed(2 * bits, longest_packed_tile(2 * bits)));
+  }
   measure_format(m, "fp16", {Codec::fp16, 8, false, 2048});
   measure_format(m, "bf16", {Codec::bf16, 8, false, 2048});
   for (void* memory : {(void*)m.in, (void*)m.out, (void*)m.residual, (void*)m.from, (void*)m.to})
@@ -176,8 +188,10 @@ int main(int argc, char** argv) {
     else
       counts.push_back(std::strtoull(argv[i], nullptr, 10));
   }
-  if (counts.empty())
+  if (counts.empty()) {
+    counts.push_back(std::size_t(256) << 10);
     for (int mi = 1; mi <= 256; mi *= 4) counts.push_back(std::size_t(mi) << 20);
+  }
   std::printf("%10s  %-24s %-16s %12s %13s %18s   %s\n", "floats", "codec", "kernel", "time",
               "bytes moved", "", "share of the copy");
   for (const std::size_t count : counts) measure_size(count);

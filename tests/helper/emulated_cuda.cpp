@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "tests/helper/protected_memory.h"
 
@@ -186,6 +187,16 @@ std::int32_t reduce_warp(std::int32_t value, bool greatest) {
 }
 std::uint32_t reduce_warp(std::uint32_t value, bool greatest) {
   return reduce(value, greatest);
+}
+std::uint32_t add_warp(std::uint32_t value) {
+  const std::uint32_t* const values = exchange(6, value);
+  return std::accumulate(values, values + kLanes, 0u);
+}
+std::uint32_t shuffle_warp(std::uint32_t value, unsigned (*source)(unsigned, unsigned),
+                           unsigned number) {
+  const std::uint32_t* const values = exchange(7, value);
+  const unsigned lane = g_emulated_thread.x % kLanes, from = source(lane, number);
+  return values[from < kLanes ? from : lane];
 }
 
 }  // namespace slimpi::test

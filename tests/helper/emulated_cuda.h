@@ -36,6 +36,10 @@ void meet_block();
 void meet_warp();
 std::int32_t reduce_warp(std::int32_t value, bool greatest);
 std::uint32_t reduce_warp(std::uint32_t value, bool greatest);
+std::uint32_t add_warp(std::uint32_t value);
+// The value of lane source(own lane), or of the own one where there is none.
+std::uint32_t shuffle_warp(std::uint32_t value, unsigned (*source)(unsigned lane, unsigned number),
+                           unsigned number);
 
 }  // namespace slimpi::test
 
@@ -66,6 +70,17 @@ Number __reduce_max_sync(unsigned, Number value) {
 template <typename Number>
 Number __reduce_min_sync(unsigned, Number value) {
   return slimpi::test::reduce_warp(value, false);
+}
+inline std::uint32_t __reduce_add_sync(unsigned, std::uint32_t value) {
+  return slimpi::test::add_warp(value);
+}
+inline std::uint32_t __shfl_up_sync(unsigned, std::uint32_t value, unsigned distance) {
+  return slimpi::test::shuffle_warp(
+      value, [](unsigned lane, unsigned number) { return lane - number; }, distance);
+}
+inline std::uint32_t __shfl_xor_sync(unsigned, std::uint32_t value, unsigned mask) {
+  return slimpi::test::shuffle_warp(
+      value, [](unsigned lane, unsigned number) { return lane ^ number; }, mask);
 }
 inline int __any_sync(unsigned, bool value) {
   return slimpi::test::reduce_warp(std::int32_t(value), true);

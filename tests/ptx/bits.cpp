@@ -27,6 +27,20 @@ struct Xor {
     return T(a ^ b);
   }
 };
+// Four bytes of the eight of b and a, as the digits of the third operand say; with 8 added, copies
+// of the byte's sign.
+struct Permute {
+  static std::uint32_t of(std::uint32_t a, std::uint32_t b, std::uint32_t digits) {
+    const std::uint64_t both = std::uint64_t(b) << 32 | a;
+    std::uint32_t result = 0;
+    for (unsigned k = 0; k < 4; ++k) {
+      const std::uint32_t digit = digits >> 4 * k & 15;
+      const auto byte = std::uint8_t(both >> 8 * (digit & 7));
+      result |= std::uint32_t(digit < 8 ? byte : byte < 128 ? 0 : 255) << 8 * k;
+    }
+    return result;
+  }
+};
 struct Not {
   template <typename T>
   static T of(T a) {
@@ -177,6 +191,7 @@ void add_bit_rows(Table& table) {
   add_rows<std::uint16_t>(table, "16");
   add_rows<std::uint32_t>(table, "32");
   add_rows<std::uint64_t>(table, "64");
+  table["prmt.b32"] = row_of<Permute, std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>();
   table["bfi.b32"] = {insert<std::uint32_t>, 32, {32, 32, 32, 32}};
   table["bfi.b64"] = {insert<std::uint64_t>, 64, {64, 64, 32, 32}};
   table["and.pred"] = {logic<And>, 1, {1, 1}};

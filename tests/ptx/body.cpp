@@ -90,6 +90,8 @@ void Parser::read_instruction(Function& function) {
   statement.opcode = take();
   while (!accept(";")) {
     statement.operands.push_back(read_operand());
+    // A second result, of shfl: as if nothing had written it.
+    if (accept("|")) read_operand();
     if (peek() != ";") expect(",");
   }
   function.statements.push_back(std::move(statement));

@@ -65,13 +65,14 @@ struct Neg {
 struct Divide {
   template <typename T>
   static T of(T a, T b) {
-    return T(a / b);
+    // The negative of the least number is the number itself.
+    return std::is_signed_v<T> && b == T(-1) ? T(Bare<T>(0) - Bare<T>(a)) : T(a / b);
   }
 };
 struct Remainder {
   template <typename T>
   static T of(T a, T b) {
-    return T(a % b);
+    return std::is_signed_v<T> && b == T(-1) ? T(0) : T(a % b);
   }
 };
 
@@ -94,12 +95,9 @@ void add_rows(Table& table, const std::string& type) {
   table["mad.lo." + type] = row_of<MadLow, T, T, T, T>();
   table["min." + type] = row_of<Min, T, T, T>();
   table["max." + type] = row_of<Max, T, T, T>();
-  if constexpr (std::is_signed_v<T>) {
-    table["neg." + type] = row_of<Neg, T, T>();
-  } else {
-    table["div." + type] = {divide<Divide, T>, kBits<T>, {kBits<T>, kBits<T>}};
-    table["rem." + type] = {divide<Remainder, T>, kBits<T>, {kBits<T>, kBits<T>}};
-  }
+  table["div." + type] = {divide<Divide, T>, kBits<T>, {kBits<T>, kBits<T>}};
+  table["rem." + type] = {divide<Remainder, T>, kBits<T>, {kBits<T>, kBits<T>}};
+  if constexpr (std::is_signed_v<T>) table["neg." + type] = row_of<Neg, T, T>();
 }
 
 }  // namespace

@@ -123,7 +123,12 @@ const Computed kComputed[] = {
     {"mul.wide.s32", {u(-3), u(5)}, std::uint64_t(-15)},
     {"mul.lo.s32", {u(-3), u(5)}, u(-15)},
     {"mad.lo.s32", {u(-3), u(5), u(20)}, u(5)},
+    {"prmt.b32", {0x33221100, 0x77665584, 0x7604}, 0x77660084},
+    {"prmt.b32", {0x33221100, 0x77665584, 0x0c81}, 0x00ff0011},
     {"div.u32", {u(-1), 16}, 0x0fffffff},
+    {"div.s32", {u(-7), 2}, u(-3)},
+    {"div.s32", {0x80000000, u(-1)}, 0x80000000},
+    {"rem.s32", {u(-7), 2}, u(-1)},
     {"min.s32", {u(-1), 1}, u(-1)},
     {"min.u32", {u(-1), 1}, 1},
     {"shl.b32", {1, 32}, 0},
@@ -178,6 +183,28 @@ void lanes_separate_and_meet(void**) {
     const std::uint64_t last = t < 32 ? 31 : 63;
     assert_int_equal(words[t], last * (last + 1) | std::uint64_t(t >= 32) << 32);
   }
+}
+
+// A sum over all lanes; the value of the lane three before, or the own one; that of lane ^ 16.
+void lanes_exchange_values(void**) {
+  std::uint64_t words[kThreads] = {};
+  const std::string error = run(kernel("", R"(
+    redux.sync.add.u32 %r1, %t, -1;
+    shfl.sync.up.b32 %r2|%p1, %t, 3, 0, -1;
+    shfl.sync.bfly.b32 %r3|%p2, %t, 16, 31, -1;
+    add.s32 %r4, %r1, %r2;
+    mov.b64 %d1, {%r4, %r3};
+    st.global.u64 [%out], %d1;)"),
+                                words);
+  assert_string_equal(error.c_str(), "");
+  for (unsigned t = 0; t < kThreads; ++t) {
+    const std::uint64_t sum = t < 32 ? 496 : 496 + 32 * 32, before = t % 32 < 3 ? t : t - 3;
+    assert_int_equal(words[t], (sum + before) | std::uint64_t(t ^ 16) << 32);
+  }
+  expect_error(
+      "shfl.sync.up.b32 %r2|%p1, %t, 3, 0, -1; selp.b32 %r3, 1, 0, %p1;"
+      "cvt.u64.u32 %d1, %r3; st.global.u64 [%out], %d1;",
+      "never written");
 }
 
 // Lane 5 of each warp alone; the function sees its own arguments.
@@ -312,6 +339,7 @@ int main() {
   const CMUnitTest tests[] = {
       cmocka_unit_test(instructions_compute),
       cmocka_unit_test(lanes_separate_and_meet),
+      cmocka_unit_test(lanes_exchange_values),
       cmocka_unit_test(some_lanes_call_a_function),
       cmocka_unit_test(barriers_separate_accesses),
       cmocka_unit_test(blocks_do_not_wait_for_each_other),

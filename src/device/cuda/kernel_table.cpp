@@ -3,6 +3,7 @@
 
 #include "device/cuda/stream.h"
 #include "kernels/cuda/arguments.h"
+#include "kernels/math/packed.h"
 
 namespace slimpi::device::cuda {
 
@@ -74,12 +75,39 @@ void plain_sum(Codec codec, const Addend* addends, int addend_count, float* resi
   launch(stream, Kernel::plain_sum, count, kElementsOfBlock, arguments);
 }
 
+PackedTile packed_tile_of(const Format& format, std::uint64_t count) {
+  return {std::uint32_t(count), std::uint32_t(packed_buckets(count)),
+          std::uint32_t(packed_tile_bytes(format, count)),
+          std::uint32_t(packed_header_bytes(count)), packed_units(format, count)};
+}
+
+PackedShape packed_shape(const Format& format, std::uint64_t count) {
+  const std::uint64_t last = (count - 1) / format.bucket;
+  return {packed_tile_of(format, format.bucket),
+          packed_tile_of(format, count - last * format.bucket), std::uint32_t(last),
+          std::uint32_t(divide_up(format.bucket, kPackedSlice))};
+}
+
+std::uint64_t slices_of(const PackedShape& shape) {
+  return std::uint64_t(shape.last_number) * shape.slices +
+         divide_up(shape.last.count, kPackedSlice);
+}
+
 void packed_sum(const Format& format, const Addend* addends, int addend_count, const float* carry,
                 float* residual, std::size_t count, std::byte* out, float* result, Stream* stream) {
-  PackedSumArguments arguments = {format, count, {}, 0, residual, out, result};
+  PackedSumArguments arguments = {packed_shape(format, count), {}, 0, residual, out, result};
   if (carry != nullptr) arguments.addends[arguments.addend_count++] = {nullptr, carry};
   for (int i = 0; i < addend_count; ++i) arguments.addends[arguments.addend_count++] = addends[i];
-  launch(stream, Kernel::packed_sum, count, format.bucket, arguments);
+  const std::uint64_t tiles = arguments.shape.last_number + 1;
+  const std::uint64_t slices = slices_of(arguments.shape);
+  launch(stream, Kernel::packed_sum, slices, 1, arguments);
+  if (out == nullptr) return;
+  launch(stream, Kernel::packed_plan, tiles, 1, arguments);
+  if (residual != nullptr) {
+    launch(stream, Kernel::packed_feedback, slices, 1, arguments);
+    launch(stream, Kernel::packed_plan, tiles, 1, arguments);
+  }
+  launch(stream, Kernel::packed_encode, slices, 1, arguments);
 }
 
 // Long buckets: after the extremes of the values `in`, to the end.
@@ -120,9 +148,11 @@ template <bool kAdds>
 void decode(const Format& format, const std::byte* in, std::size_t count, float* out,
             Stream* stream) {
   if (count == 0) return;
-  if (format.codec == Codec::packed)
-    return launch(stream, kAdds ? Kernel::packed_decode_add : Kernel::packed_decode, count,
-                  format.bucket, PackedDecodeArguments{format, count, in, out});
+  if (format.codec == Codec::packed) {
+    const PackedDecodeArguments arguments = {packed_shape(format, count), in, out};
+    return launch(stream, kAdds ? Kernel::packed_decode_add : Kernel::packed_decode,
+                  slices_of(arguments.shape), 1, arguments);
+  }
   if (format.codec != Codec::quantized)
     return launch(stream, Kernel::plain_decode, count, kElementsOfBlock,
                   PlainDecodeArguments{format.codec, kAdds, count, in, out});
