@@ -83,6 +83,7 @@ comm::Communicator* Runtime::follow(mpi::Comm comm, std::optional<int>* raised) 
   }
   if (keyval != mpi::abi.keyval_invalid && known != 0) return found;
 
+  drop_late();
   auto made = std::make_unique<comm::Communicator>(api, statistics, config, comm);
   if (!world_) add_session(*made);
   made->spans_other_world = world_ && mpi::spans_other_world(api, comm);
@@ -120,36 +121,67 @@ void Runtime::unpin() {
   int unused = mpi::abi.keyval_invalid;
   {
     const std::lock_guard lock(mutex_);
-    if (--pins_ == 0 && communicators_.empty()) std::swap(keyval_, unused);
+    if (--pins_ == 0 && communicators_.empty() && late_.empty()) std::swap(keyval_, unused);
   }
   if (unused != mpi::abi.keyval_invalid) api.Comm_free_keyval(&unused);
 }
 
-int Runtime::forget(mpi::Comm, int, void* value, void* self) {
+int Runtime::forget(mpi::Comm comm, int, void* value, void* self) {
   auto* const runtime = static_cast<Runtime*>(self);
   auto* const communicator = static_cast<comm::Communicator*>(value);
-  // Where the free was not intercepted.
-  if (communicator != nullptr) wait_for_sums(*communicator);
-  mpi::Comm report = mpi::abi.comm_null;
+  // MPI may free the communicator later than the program, when a request of it is complete. Then it
+  // calls this in the middle of its progress, where nothing of MPI may be called.
+  const bool late =
+      !runtime->finished && !Finalizing::is_finalizing() && !Freeing::is_freeing(comm);
   runtime->handles_end();
   {
     const std::lock_guard lock(runtime->mutex_);
-    if (runtime->communicators_.erase(communicator) == 0) return mpi::kSuccess;
+    auto node = runtime->communicators_.extract(communicator);
+    if (node.empty()) return mpi::kSuccess;
+    if (late) {
+      runtime->late_.insert(std::move(node));
+      runtime->has_late_ = true;
+      return mpi::kSuccess;
+    }
     ++runtime->pins_;
-    if (runtime->report_owner_ == communicator) {
-      runtime->report_owner_ = nullptr;
-      std::swap(report, runtime->report_comm_);
+  }
+  runtime->drop(communicator);
+  return mpi::kSuccess;
+}
+
+// With a pin, which ends.
+void Runtime::drop(comm::Communicator* communicator) {
+  wait_for_sums(*communicator);  // where the free was not intercepted
+  mpi::Comm report = mpi::abi.comm_null;
+  {
+    const std::lock_guard lock(mutex_);
+    if (report_owner_ == communicator) {
+      report_owner_ = nullptr;
+      std::swap(report, report_comm_);
     }
   }
   (void)caught([&] {
-    if (runtime->finished)
+    if (finished)
       communicator->abandon();
     else if (report != mpi::abi.comm_null)
-      runtime->api.Comm_free(&report);
+      api.Comm_free(&report);
     delete communicator;
   });
-  runtime->unpin();
-  return mpi::kSuccess;
+  unpin();
+}
+
+void Runtime::drop_late() {
+  while (has_late_.load(std::memory_order_relaxed)) {
+    std::set<comm::Communicator*>::node_type node;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!late_.empty()) node = late_.extract(late_.begin());
+      has_late_ = !late_.empty();
+      if (node.empty()) return;
+      ++pins_;
+    }
+    drop(node.value());
+  }
 }
 
 namespace {
@@ -213,6 +245,8 @@ void Runtime::mpi_ended() {
   {
     const std::lock_guard lock(mutex_);
     never_freed.swap(communicators_);
+    never_freed.merge(late_);
+    has_late_ = false;
     keyval_ = mpi::abi.keyval_invalid;
     report_comm_ = mpi::abi.comm_null;
     report_owner_ = nullptr;

@@ -353,6 +353,7 @@ void wait_for_sums_on(mpi::Comm comm) {
 void finish_on(mpi::Comm comm) {
   Runtime* const runtime = Runtime::started();
   if (runtime == nullptr || Fiber::inside()) return;
+  runtime->drop_late();
   comm::Communicator* const communicator = runtime->find_made(comm);
   if (communicator == nullptr) return;
   wait_for_sums(*communicator);

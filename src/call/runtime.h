@@ -53,6 +53,10 @@ class Runtime {
   // The same where there is one already; makes none and calls no MPI function.
   comm::Communicator* find_made(mpi::Comm comm);
 
+  // Drops what is kept of communicators that MPI has freed later than the program (forget()). Not
+  // in MPI's progress.
+  void drop_late();
+
   // The last session was finalized, and there is no MPI_COMM_WORLD. Every handle is invalid, also
   // of communicators that were never freed. MPI may start again.
   void mpi_ended();
@@ -134,6 +138,7 @@ class Runtime {
   void handles_end();
   void unpin();
   int code_of(Status status, const std::string& text);
+  void drop(comm::Communicator* communicator);
   static int forget(mpi::Comm comm, int keyval, void* value, void* runtime);
   static int end(mpi::Comm comm, int keyval, void* value, void* runtime);
 
@@ -143,10 +148,12 @@ class Runtime {
   int error_class_ = 0;
   // The MPI error codes of failures, by Status; 0: not made yet. Protected by mutex_.
   std::array<int, std::size_t(Status::internal) + 1> error_codes_{};
+  std::atomic<bool> has_late_{false};
   std::atomic<std::uint64_t> generation_{1};  // incremented when a communicator is freed
   std::atomic<std::uint64_t> offers_{0};      // rank 0: communicators offered for the report
   std::mutex mutex_;                          // protects all members below
   std::set<comm::Communicator*> communicators_;
+  std::set<comm::Communicator*> late_;    // that MPI has freed, and drop_late() will drop
   int keyval_ = mpi::abi.keyval_invalid;  // exists while a communicator is followed or pins_ > 0
   int pins_ = 0;                          // number of threads that use keyval_
   mpi::Comm report_comm_ = mpi::abi.comm_null;
