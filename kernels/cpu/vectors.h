@@ -226,7 +226,8 @@ SLIMPI_HD void decode_any(float, bool, std::uint32_t, const std::byte*, const fl
 // The extremes of a bucket. Minima and maxima of 32-bit integers begin with SSE4.1, for which there
 // is no copy of the loops.
 #if defined(__AVX2__)
-typedef std::uint32_t VectorUnsigned [[gnu::vector_size(kVector)]];
+// Vectors of 32 bytes: a processor takes two maxima of these at once, or one of 64 bytes.
+typedef std::uint32_t EightUnsigned [[gnu::vector_size(32)]];
 typedef std::int32_t EightInts [[gnu::vector_size(32)]];
 typedef std::int32_t FourInts [[gnu::vector_size(16)]];
 
@@ -235,36 +236,21 @@ SLIMPI_HD Vector greater(Vector a, Vector b) {
   return a > b ? a : b;
 }
 
-// Maxima of both, alternating: high, low, high, low.
-#if defined(__AVX512BW__)
-SLIMPI_HD EightInts in_turns(VectorInts high, VectorInts low) {
-  const VectorInts both = greater(
-      __builtin_shufflevector(high, low, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29),
-      __builtin_shufflevector(high, low, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15,
-                              31));
-  return greater(__builtin_shufflevector(both, both, 0, 1, 2, 3, 4, 5, 6, 7),
-                 __builtin_shufflevector(both, both, 8, 9, 10, 11, 12, 13, 14, 15));
-}
-#else
-SLIMPI_HD EightInts in_turns(VectorInts high, VectorInts low) {
-  return greater(__builtin_shufflevector(high, low, 0, 8, 1, 9, 4, 12, 5, 13),
-                 __builtin_shufflevector(high, low, 2, 10, 3, 11, 6, 14, 7, 15));
-}
-#endif
-
 SLIMPI_HD FoundExtremes bucket_extremes(const float* from) {
-  VectorInts high = VectorInts{} + INT32_MIN;
-  VectorUnsigned low = {};
+  EightInts bits, high;
+  std::memcpy(&high, from, sizeof high);
+  auto low = (EightUnsigned)high;
 #pragma GCC unroll 8
-  for (std::size_t i = 0; i < kPackedBucket; i += kInts) {
-    VectorInts bits;
+  for (std::size_t i = 8; i < kPackedBucket; i += 8) {
     std::memcpy(&bits, from + i, sizeof bits);
     high = greater(high, bits);
-    low = greater(low, (VectorUnsigned)bits);
+    low = greater(low, (EightUnsigned)bits);
   }
   // With its sign turned, an unsigned number has its place among the signed ones: the two are
-  // reduced at once.
-  const EightInts half = in_turns(high, (VectorInts)low ^ INT32_MIN);
+  // reduced at once, alternating.
+  const EightInts turned = (EightInts)low ^ INT32_MIN;
+  const EightInts half = greater(__builtin_shufflevector(high, turned, 0, 8, 1, 9, 4, 12, 5, 13),
+                                 __builtin_shufflevector(high, turned, 2, 10, 3, 11, 6, 14, 7, 15));
   const FourInts quarter = greater(__builtin_shufflevector(half, half, 0, 1, 2, 3),
                                    __builtin_shufflevector(half, half, 4, 5, 6, 7));
   const FourInts pair = greater(quarter, __builtin_shufflevector(quarter, quarter, 2, 3, 2, 3)) ^
