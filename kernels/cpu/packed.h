@@ -160,6 +160,7 @@ struct PackedPlan {
   std::uint16_t numbers[kMostBuckets];   // of the scales
   std::uint8_t bytes[kMostBuckets + 4];  // of the buckets; zeros up to a multiple of 4
   PackedTable table;
+  float inverse_step[2 * PackedTable::kFiner];  // by the table's rows
 };
 
 // The extremes of the bucket that begins at element i of a tile of n.
@@ -216,6 +217,9 @@ void make_plan(const Format& format, std::size_t n, PackedPlan& plan) {
       most_detail([&](std::int32_t tried) { return units_with(counts, tried) <= room; });
   plan.header = {(std::uint16_t)base, (std::int16_t)detail, 0, 0};
   fill_table(plan.header, plan.table);
+  // Divided here, as a bucket would wait for it: inverse_step_of(), with another exponent.
+  for (std::size_t row = 0; row < 2 * PackedTable::kFiner; ++row)
+    plan.inverse_step[row] = 1 / plan.table.step[row];
   std::uint32_t units = units_with(counts, detail);
   std::size_t finer = 0;
   for (; finer < buckets; ++finer) {
@@ -260,8 +264,7 @@ SLIMPI_HD std::byte* encode_packed_bucket(const PackedPlan& plan, std::size_t bu
   const std::size_t row = PackedTable::row(plan.header, bucket, byte);
   const std::uint8_t width = plan.table.width[row];
   if (width != 0) {
-    const float inverse = inverse_step_of(plan.header.base, byte & 0x7f, width);
-    kEncodeBucket.of[width - 1](plan.table.step[row], inverse, byte, values, out);
+    kEncodeBucket.of[width - 1](plan.table.step[row], plan.inverse_step[row], byte, values, out);
   } else if (byte == kNonfiniteBucket) {  // the residual stays
     if (values.decoded != nullptr) fill_nan(values.decoded, kPackedBucket);
   } else if (values.decoded != nullptr) {  // all is lost, and is in the residual already

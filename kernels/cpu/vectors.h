@@ -155,6 +155,25 @@ SLIMPI_HD bool has_nan(const VectorFloats (&four)[4]) {
 }
 #endif
 
+// Writes `bytes` bytes: each the bits of all that are a multiple of so many bytes apart.
+template <std::size_t bytes, typename Vector>
+SLIMPI_HD void store_folded(Vector words, std::byte* to) {
+  if constexpr (sizeof words == bytes) {
+    std::memcpy(to, &words, sizeof words);
+  } else if constexpr (sizeof words == 64) {
+    store_folded<bytes>(__builtin_shufflevector(words, words, 0, 1, 2, 3) |
+                            __builtin_shufflevector(words, words, 4, 5, 6, 7),
+                        to);
+  } else if constexpr (sizeof words == 32) {
+    store_folded<bytes>(
+        __builtin_shufflevector(words, words, 0, 1) | __builtin_shufflevector(words, words, 2, 3),
+        to);
+  } else {
+    const Vector both = words | __builtin_shufflevector(words, words, 1, 1);
+    std::memcpy(to, &both, bytes);
+  }
+}
+
 // What follows from a width. Vectors are whole, so that they need no broadcasts.
 struct AnyWidth {
   VectorWords eights, fours, twos, ones;  // of each level, the bits that these unpack to
@@ -186,7 +205,7 @@ constexpr auto kWidths = [] {
   return widths;
 }();
 
-// to = the values, or sum + the values; `to` may be `sum`. pack_part() and pack_bit() say where the
+// to = the values, or sum + the values; `to` may be `sum`. kernels/math/packed.h says where the
 // bits of a level are. `step` is finite. kPackedBucket bytes are read.
 template <bool adds>
 SLIMPI_HD void decode_any(float step, bool negative, std::uint32_t width, const std::byte* in,
@@ -216,6 +235,25 @@ SLIMPI_HD void decode_any(float step, bool negative, std::uint32_t width, const 
     if (adds && has_nan(values)) [[unlikely]]
       for (std::size_t j = i; j < i + kVector; ++j) to[j] = canonical(to[j]);
   }
+}
+
+// Writes `bits` bits, 1 to 7, of each of 64 bytes.
+template <int bits>
+SLIMPI_HD void pack_low(const Narrow* bytes, std::byte* out) {
+  constexpr std::uint64_t each = 0x0101010101010101u;
+  VectorWords fours{}, twos{}, ones{};
+#pragma GCC unroll 2
+  for (std::size_t i = 0; i < kPackedBucket; i += kVector) {
+    const VectorWords word = kWord + i / 8;
+    VectorWords levels;
+    std::memcpy(&levels, bytes + i, sizeof levels);
+    fours |= (levels & 0xf * each) << (word >> 2) * 4;
+    twos |= (levels >> (bits & 4) & 3 * each) << (word >> 1) * 2;
+    ones |= (levels >> (bits & 6) & each) << word;
+  }
+  if constexpr ((bits & 4) != 0) store_folded<32>(fours, out);
+  if constexpr ((bits & 2) != 0) store_folded<16>(twos, out + (bits & 4) * kUnitBytes);
+  if constexpr ((bits & 1) != 0) store_folded<8>(ones, out + (bits & 6) * kUnitBytes);
 }
 #else
 constexpr bool kAnyWidth = false;
