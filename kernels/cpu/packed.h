@@ -57,6 +57,7 @@ struct PackedTile {
   PackedHeader header;
   const std::uint8_t* bytes;  // of each bucket
   const std::byte* units;     // the first bucket's
+  const std::byte* end;       // of the tile
   PackedTable table;
   std::uint16_t begin[kMostBuckets];  // of each bucket, in units
 };
@@ -67,6 +68,7 @@ void open_packed(const Format& format, const std::byte* in, std::size_t n, Packe
   std::memcpy(&tile.header, in, sizeof tile.header);
   tile.bytes = (const std::uint8_t*)in + sizeof tile.header;
   tile.units = in + packed_header_bytes(n);
+  tile.end = in + packed_tile_bytes(format, n);
   const std::size_t buckets = packed_buckets(n);
   tile.damaged = !is_header(tile.header, buckets);
   if (tile.damaged) return;
@@ -109,17 +111,24 @@ SLIMPI_HD void decode_packed_bucket(const PackedTile& tile, std::size_t bucket, 
   if (tile.damaged || byte == kNonfiniteBucket) return fill_nan(to, kPackedBucket);
   const std::size_t row = PackedTable::row(tile.header, bucket, byte);
   const std::uint8_t width = tile.table.width[row];
-  const float step = width == 0 ? 0 : tile.table.step[row];
-  const PackedScale scale = packed_scale(step, 0, byte, width);
-  const std::byte* const in = tile.units + std::size_t(tile.begin[bucket]) * kUnitBytes;
-  if (kAnyWidth<adds> && width <= kBits<Narrow>)
-    decode_any<adds>(scale, width, in, sum, to);
-  else if (width != 0)
+  const std::byte* in = tile.units + std::size_t(tile.begin[bucket]) * kUnitBytes;
+  if (kAnyWidth && width <= kBits<Narrow>) {
+    std::byte last[kPackedBucket];
+    if (tile.end - in < (std::ptrdiff_t)sizeof last) [[unlikely]] {
+      std::memset(last, 0, sizeof last);
+      std::memcpy(last, in, width * kUnitBytes);
+      in = last;
+    }
+    const float finite = 0x1.fffffep127f, step = tile.table.step[row];
+    decode_any<adds>(step < finite ? step : finite, byte >= kNegativeSide, width, in, sum, to);
+  } else if (width != 0) {
+    const PackedScale scale = packed_scale(tile.table.step[row], 0, byte, width);
     kDecodeBucket<adds>.of[width - 1](scale, in, sum, to);
-  else if (adds)
+  } else if (adds) {
     add_zero(sum, kPackedBucket, to);
-  else
+  } else {
     std::memset(to, 0, kPackedBucket * sizeof(float));
+  }
 }
 
 // to = elements first .. of the tile, or sum + these elements; `first` is a multiple of
@@ -151,6 +160,7 @@ struct PackedPlan {
   std::uint16_t numbers[kMostBuckets];   // of the scales
   std::uint8_t bytes[kMostBuckets + 4];  // of the buckets; zeros up to a multiple of 4
   PackedTable table;
+  float inverse_step[2 * PackedTable::kFiner];  // by the table's rows
 };
 
 // The extremes of the bucket that begins at element i of a tile of n.
@@ -207,6 +217,9 @@ void make_plan(const Format& format, std::size_t n, PackedPlan& plan) {
       most_detail([&](std::int32_t tried) { return units_with(counts, tried) <= room; });
   plan.header = {(std::uint16_t)base, (std::int16_t)detail, 0, 0};
   fill_table(plan.header, plan.table);
+  // Divided here, as a bucket would wait for it: inverse_step_of(), with another exponent.
+  for (std::size_t row = 0; row < 2 * PackedTable::kFiner; ++row)
+    plan.inverse_step[row] = 1 / plan.table.step[row];
   std::uint32_t units = units_with(counts, detail);
   std::size_t finer = 0;
   for (; finer < buckets; ++finer) {
@@ -251,8 +264,7 @@ SLIMPI_HD std::byte* encode_packed_bucket(const PackedPlan& plan, std::size_t bu
   const std::size_t row = PackedTable::row(plan.header, bucket, byte);
   const std::uint8_t width = plan.table.width[row];
   if (width != 0) {
-    const float inverse = inverse_step_of(plan.header.base, byte & 0x7f, width);
-    kEncodeBucket.of[width - 1](plan.table.step[row], inverse, byte, values, out);
+    kEncodeBucket.of[width - 1](plan.table.step[row], plan.inverse_step[row], byte, values, out);
   } else if (byte == kNonfiniteBucket) {  // the residual stays
     if (values.decoded != nullptr) fill_nan(values.decoded, kPackedBucket);
   } else if (values.decoded != nullptr) {  // all is lost, and is in the residual already

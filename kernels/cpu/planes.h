@@ -4,8 +4,7 @@
 #pragma once
 #include <cstring>
 
-#include "kernels/cpu/packing.h"
-#include "kernels/math/packed.h"
+#include "kernels/cpu/vectors.h"
 
 namespace slimpi::kernels {
 namespace {
@@ -21,20 +20,7 @@ SLIMPI_HD Sixteen low_bits(Sixteen unit) {
   return unit & mask;
 }
 
-// Writes `bits` bits, 4 or 2, from bit `shift` on, of each of the bytes in `levels`.
-template <int bits, int shift>
-SLIMPI_HD std::byte* pack_part(const Sixteen* levels, std::byte* out) {
-  constexpr int kOut = kSixteens * bits / 8;
-#pragma GCC unroll 2
-  for (int i = 0; i < kOut; ++i) {
-    Sixteen unit = {};
-#pragma GCC unroll 4
-    for (int j = 0; j < 8 / bits; ++j)
-      unit |= low_bits<bits>(levels[i + j * kOut] >> shift) << bits * j;
-    std::memcpy(out + i * (int)kSixteen, &unit, sizeof unit);
-  }
-  return out + kOut * (int)kSixteen;
-}
+// Reads `bits` bits, 4 or 2, into bit `shift` and the next of each of the bytes in `levels`.
 template <int bits, int shift>
 SLIMPI_HD const std::byte* unpack_part(const std::byte* in, Sixteen* levels) {
   constexpr int kIn = kSixteens * bits / 8;
@@ -52,14 +38,6 @@ SLIMPI_HD const std::byte* unpack_part(const std::byte* in, Sixteen* levels) {
 }
 // The same for one bit. The two words of a unit have the levels of even and of odd bits.
 template <int shift>
-SLIMPI_HD void pack_bit(const Sixteen* levels, std::byte* out) {
-  Sixteen unit = {};
-#pragma GCC unroll 4
-  for (int j = 0; j < kSixteens; ++j) unit |= low_bits<1>(levels[j] >> shift) << 2 * j;
-  const std::uint64_t word = unit[0] | unit[1] << 1;
-  std::memcpy(out, &word, sizeof word);
-}
-template <int shift>
 SLIMPI_HD void unpack_bit(const std::byte* in, Sixteen* levels) {
   std::uint64_t word;
   std::memcpy(&word, in, sizeof word);
@@ -73,17 +51,45 @@ SLIMPI_HD void unpack_bit(const std::byte* in, Sixteen* levels) {
 
 // `bits` bits, 1 to 7, of each of the bytes in `levels`.
 template <int bits>
-SLIMPI_HD void pack_low(const Sixteen* levels, std::byte* out) {
-  if constexpr ((bits & 4) != 0) out = pack_part<4, 0>(levels, out);
-  if constexpr ((bits & 2) != 0) out = pack_part<2, bits & 4>(levels, out);
-  if constexpr ((bits & 1) != 0) pack_bit<(bits & 6)>(levels, out);
-}
-template <int bits>
 SLIMPI_HD void unpack_low(const std::byte* in, Sixteen* levels) {
   if constexpr ((bits & 4) != 0) in = unpack_part<4, 0>(in, levels);
   if constexpr ((bits & 2) != 0) in = unpack_part<2, bits & 4>(in, levels);
   if constexpr ((bits & 1) != 0) unpack_bit<(bits & 6)>(in, levels);
 }
+
+#if !defined(__AVX2__)
+// Writes `bits` bits, 4 or 2, from bit `shift` on, of each of the bytes in `levels`.
+template <int bits, int shift>
+SLIMPI_HD std::byte* pack_part(const Sixteen* levels, std::byte* out) {
+  constexpr int kOut = kSixteens * bits / 8;
+#pragma GCC unroll 2
+  for (int i = 0; i < kOut; ++i) {
+    Sixteen unit = {};
+#pragma GCC unroll 4
+    for (int j = 0; j < 8 / bits; ++j)
+      unit |= low_bits<bits>(levels[i + j * kOut] >> shift) << bits * j;
+    std::memcpy(out + i * (int)kSixteen, &unit, sizeof unit);
+  }
+  return out + kOut * (int)kSixteen;
+}
+// The same for one bit. The two words of a unit have the levels of even and of odd bits.
+template <int shift>
+SLIMPI_HD void pack_bit(const Sixteen* levels, std::byte* out) {
+  Sixteen unit = {};
+#pragma GCC unroll 4
+  for (int j = 0; j < kSixteens; ++j) unit |= low_bits<1>(levels[j] >> shift) << 2 * j;
+  const std::uint64_t word = unit[0] | unit[1] << 1;
+  std::memcpy(out, &word, sizeof word);
+}
+// Writes `bits` bits, 1 to 7, of each of 64 bytes.
+template <int bits>
+SLIMPI_HD void pack_low(const Narrow* bytes, std::byte* out) {
+  const auto* const levels = (const Sixteen*)bytes;
+  if constexpr ((bits & 4) != 0) out = pack_part<4, 0>(levels, out);
+  if constexpr ((bits & 2) != 0) out = pack_part<2, bits & 4>(levels, out);
+  if constexpr ((bits & 1) != 0) pack_bit<(bits & 6)>(levels, out);
+}
+#endif
 
 // The levels of a bucket.
 template <typename Level>
@@ -99,7 +105,7 @@ SLIMPI_HD void pack_bucket(BucketLevels<Narrow>& levels, std::byte* out) {
   if constexpr (width == 8)
     std::memcpy(out, levels.level, kPackedBucket);
   else
-    pack_low<width>(levels.sixteens(), out);
+    pack_low<width>(levels.level, out);
 }
 template <int width>
 SLIMPI_HD void pack_bucket(BucketLevels<Wide>& levels, std::byte* out) {

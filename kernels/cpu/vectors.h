@@ -86,107 +86,186 @@ SLIMPI_HD void to_bucket_levels(const PackedScale& scale, const float* from, Nar
 #endif
 
 // Decodes a bucket whose levels have up to 8 bits. Widths change from bucket to bucket, so that no
-// processor foresees a branch on them: loads of bits that a width does not have are masked off.
-// AVX2 gains by that only where values are added.
+// processor foresees a branch on them: bits that a width does not have are masked off.
 #if defined(__AVX2__)
-template <bool adds>
-constexpr bool kAnyWidth = adds || kVector == 64;
+constexpr bool kAnyWidth = true;
+// With a byte in its bits 8 to 15, this float is kByteBase + the byte.
+constexpr float kByteBase = 0x1p15f;
+constexpr std::uint32_t kByteBaseBits = 0x47000000;
 typedef std::uint64_t VectorWords [[gnu::vector_size(kVector)]];
 
-// The bytes of a bucket with `bits` bits, at most a vector of them; zeros unless the width has
-// these.
+// The bytes at `from`, at most a vector of them, repeated. The load does it; a shuffle or a
+// broadcast from a register would take the port that unpacks bytes.
 #if defined(__AVX512BW__)
 constexpr VectorWords kWord = {0, 1, 2, 3, 4, 5, 6, 7};
-template <std::uint32_t bits>
-SLIMPI_HD VectorWords load_if(std::uint32_t width, const std::byte* in) {
-  constexpr __mmask64 all = ~(__mmask64)0 >> (64 - bits * kUnitBytes);
-  return (VectorWords)_mm512_maskz_loadu_epi8((0 - (__mmask64)((width & bits) != 0)) & all, in);
+template <std::size_t bytes>
+SLIMPI_HD VectorWords repeat(const std::byte* from) {
+  if constexpr (bytes == 64) return (VectorWords)_mm512_loadu_si512(from);
+  if constexpr (bytes == 32)
+    return (VectorWords)_mm512_maskz_broadcast_i64x4(0xff,
+                                                     _mm256_loadu_si256((const __m256i*)from));
+  if constexpr (bytes == 16)
+    return (VectorWords)_mm512_maskz_broadcast_i32x4(0xffff, _mm_loadu_si128((const __m128i*)from));
+  std::uint64_t word;
+  std::memcpy(&word, from, sizeof word);
+  return VectorWords{} + word;
 }
-SLIMPI_HD void widen(__m128i bytes, VectorInts* to) {
-  to[0] = (VectorInts)_mm512_maskz_cvtepu8_epi32(0xffff, bytes);
+// The floats kByteBase + each byte; `base` is repeat() of kByteBase's upper 16 bits.
+SLIMPI_HD void to_floats(VectorWords bytes, VectorWords base, VectorFloats (&floats)[4]) {
+  const VectorInts order = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
+  const auto quarters = (__m512i)__builtin_shuffle((VectorInts)bytes, order);
+  const __m512i zero = _mm512_setzero_si512(), upper = (__m512i)base;
+  const __m512i low = _mm512_unpacklo_epi8(zero, quarters);
+  const __m512i high = _mm512_unpackhi_epi8(zero, quarters);
+  floats[0] = (VectorFloats)_mm512_unpacklo_epi16(low, upper);
+  floats[1] = (VectorFloats)_mm512_unpackhi_epi16(low, upper);
+  floats[2] = (VectorFloats)_mm512_unpacklo_epi16(high, upper);
+  floats[3] = (VectorFloats)_mm512_unpackhi_epi16(high, upper);
 }
-// canonical() of sums.
-struct Canonical {
-  VectorFloats of(VectorFloats sums) {
-    return sums == sums ? sums : (VectorFloats)(VectorInts{} + kNanBits);
-  }
-  bool is_left() const { return false; }
-};
+SLIMPI_HD bool has_nan(const VectorFloats (&four)[4]) {
+  return (_mm512_cmp_ps_mask((__m512)four[0], (__m512)four[1], _CMP_UNORD_Q) |
+          _mm512_cmp_ps_mask((__m512)four[2], (__m512)four[3], _CMP_UNORD_Q)) != 0;
+}
 #else
 constexpr VectorWords kWord = {0, 1, 2, 3};
-template <std::uint32_t bits>
-SLIMPI_HD VectorWords load_if(std::uint32_t width, const std::byte* in) {
-  const VectorWords there = (VectorWords)(((VectorInts{} + (int)width) & (int)bits) != 0);
-  const VectorWords first = (VectorWords)(kWord < VectorWords{} + bits);
-  return (VectorWords)_mm256_maskload_epi32((const int*)in, (__m256i)(there & first));
+template <std::size_t bytes>
+SLIMPI_HD VectorWords repeat(const std::byte* from) {
+  if constexpr (bytes >= 32) return (VectorWords)_mm256_loadu_si256((const __m256i*)from);
+  if constexpr (bytes == 16)
+    return (VectorWords)_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i*)from));
+  std::uint64_t word;
+  std::memcpy(&word, from, sizeof word);
+  return VectorWords{} + word;
 }
-SLIMPI_HD void widen(__m128i bytes, VectorInts* to) {
-  to[0] = (VectorInts)_mm256_cvtepu8_epi32(bytes);
-  to[1] = (VectorInts)_mm256_cvtepu8_epi32(_mm_unpackhi_epi64(bytes, bytes));
+SLIMPI_HD void to_floats(VectorWords bytes, VectorWords base, VectorFloats (&floats)[4]) {
+  const VectorInts order = {0, 2, 4, 6, 1, 3, 5, 7};
+  const auto quarters = (__m256i)__builtin_shuffle((VectorInts)bytes, order);
+  const __m256i zero = _mm256_setzero_si256(), upper = (__m256i)base;
+  const __m256i low = _mm256_unpacklo_epi8(zero, quarters);
+  const __m256i high = _mm256_unpackhi_epi8(zero, quarters);
+  floats[0] = (VectorFloats)_mm256_unpacklo_epi16(low, upper);
+  floats[1] = (VectorFloats)_mm256_unpackhi_epi16(low, upper);
+  floats[2] = (VectorFloats)_mm256_unpacklo_epi16(high, upper);
+  floats[3] = (VectorFloats)_mm256_unpackhi_epi16(high, upper);
 }
-// Leaves canonical() of sums to the end, if there is a NaN: a blend for each vector is a third of
-// the time.
-struct Canonical {
-  VectorInts unordered{};
-  VectorFloats of(VectorFloats sums) {
-    unordered |= (VectorInts)(sums != sums);
-    return sums;
-  }
-  bool is_left() const { return _mm256_movemask_ps((__m256)unordered) != 0; }
-};
+SLIMPI_HD bool has_nan(const VectorFloats (&four)[4]) {
+  const __m256 first = _mm256_cmp_ps((__m256)four[0], (__m256)four[1], _CMP_UNORD_Q);
+  const __m256 second = _mm256_cmp_ps((__m256)four[2], (__m256)four[3], _CMP_UNORD_Q);
+  return _mm256_movemask_ps(_mm256_or_ps(first, second)) != 0;
+}
 #endif
 
-// to = the values, or sum + the values; `to` may be `sum`. pack_part() and pack_bit() say where the
-// bits of a level are. Levels stay in registers: loads of what was just stored would wait.
+// Writes `bytes` bytes: each the bits of all that are a multiple of so many bytes apart.
+template <std::size_t bytes, typename Vector>
+SLIMPI_HD void store_folded(Vector words, std::byte* to) {
+  if constexpr (sizeof words == bytes) {
+    std::memcpy(to, &words, sizeof words);
+  } else if constexpr (sizeof words == 64) {
+    store_folded<bytes>(__builtin_shufflevector(words, words, 0, 1, 2, 3) |
+                            __builtin_shufflevector(words, words, 4, 5, 6, 7),
+                        to);
+  } else if constexpr (sizeof words == 32) {
+    store_folded<bytes>(
+        __builtin_shufflevector(words, words, 0, 1) | __builtin_shufflevector(words, words, 2, 3),
+        to);
+  } else {
+    const Vector both = words | __builtin_shufflevector(words, words, 1, 1);
+    std::memcpy(to, &both, bytes);
+  }
+}
+
+// What follows from a width. Vectors are whole, so that they need no broadcasts.
+struct AnyWidth {
+  VectorWords eights, fours, twos, ones;  // of each level, the bits that these unpack to
+  VectorWords twos_shift, ones_shift;     // the lowest of them
+  VectorWords base;                       // for to_floats(), the same for all widths
+  std::uint32_t twos_at, ones_at;         // the bytes before them
+  float origin[2];                        // kByteBase + the level of zero, by side
+};
+constexpr auto kWidths = [] {
+  struct {
+    AnyWidth of[kBits<Narrow> + 1];
+  } widths{};
+  constexpr VectorWords each = VectorWords{} + 0x0101010101010101u;
+  for (std::uint32_t width = 0; width <= kBits<Narrow>; ++width) {
+    const std::uint32_t four = width & 4, six = width & 6, half = (1u << width) / 2;
+    AnyWidth& any = widths.of[width];
+    any.eights = (width & 8) / 8 * 0xff * each;
+    any.fours = four / 4 * 0xf * each;
+    any.twos = (width & 2) / 2 * 3 * each << four;
+    any.ones = (width & 1) * each << six;
+    any.twos_shift = VectorWords{} + four;
+    any.ones_shift = VectorWords{} + six;
+    any.base = VectorWords{} + (kByteBaseBits >> 16) * 0x0001000100010001u;
+    any.twos_at = four * kUnitBytes;
+    any.ones_at = six * kUnitBytes;
+    any.origin[0] = kByteBase + (float)(half == 0 ? 0 : half - 1);
+    any.origin[1] = kByteBase + (float)half;
+  }
+  return widths;
+}();
+
+// to = the values, or sum + the values; `to` may be `sum`. kernels/math/packed.h says where the
+// bits of a level are. `step` is finite. kPackedBucket bytes are read.
 template <bool adds>
-SLIMPI_HD void decode_any(const PackedScale& scale, std::uint32_t width, const std::byte* in,
+SLIMPI_HD void decode_any(float step, bool negative, std::uint32_t width, const std::byte* in,
                           const float* sum, float* to) {
-  const std::uint32_t four = width & 4, six = width & 6;
-  const VectorWords fours = load_if<4>(width, in);
-  const VectorWords twos = load_if<2>(width, in + four * kUnitBytes);
-  const VectorWords ones = load_if<1>(width, in + six * kUnitBytes);
-  constexpr std::uint64_t each = 0x0101010101010101u;
-  Canonical sums;
+  const AnyWidth& any = kWidths.of[width];
+  const VectorWords fours = repeat<32>(in), twos = repeat<16>(in + any.twos_at);
+  const VectorWords ones = repeat<8>(in + any.ones_at);
 #pragma GCC unroll 2
   for (std::size_t i = 0; i < kPackedBucket; i += kVector) {
     const VectorWords word = kWord + i / 8;
-    const VectorWords high = __builtin_shuffle(fours, kWord & 3) >> (word >> 2) * 4;
-    const VectorWords middle = __builtin_shuffle(twos, kWord & 1) >> (word >> 1) * 2;
-    const VectorWords low = __builtin_shuffle(ones, kWord & 0) >> word;
-    const VectorWords levels = load_if<8>(width, in + i) | (high & 0xf * each) |
-                               (middle & 3 * each) << four | (low & each) << six;
-    __m128i bytes[kVector / 16];
-    std::memcpy(bytes, &levels, sizeof bytes);
-    VectorInts level[4];
-#pragma GCC unroll 4
-    for (std::size_t k = 0; k < kVector / 16; ++k) widen(bytes[k], level + k * (16 / kInts));
+    const VectorWords levels = (repeat<kVector>(in + i) & any.eights) |
+                               (fours >> (word >> 2) * 4 & any.fours) |
+                               (twos >> (word >> 1) * 2 << any.twos_shift & any.twos) |
+                               (ones >> word << any.ones_shift & any.ones);
+    VectorFloats values[4];
+    to_floats(levels, any.base, values);
 #pragma GCC unroll 4
     for (std::size_t k = 0; k < 4; ++k) {
-      const std::size_t at = i + k * kInts;
-      VectorFloats values = ((VectorFloats)(level[k] | kRoundingBits) - scale.origin) * scale.step;
+      values[k] = (values[k] - any.origin[negative]) * step;
       if constexpr (adds) {
         VectorFloats before;
-        std::memcpy(&before, sum + at, sizeof before);
-        values = sums.of(before + values);
+        std::memcpy(&before, sum + i + k * kInts, sizeof before);
+        values[k] += before;
       }
-      std::memcpy(to + at, &values, sizeof values);
+      std::memcpy(to + i + k * kInts, &values[k], sizeof values[k]);
     }
+    if (adds && has_nan(values)) [[unlikely]]
+      for (std::size_t j = i; j < i + kVector; ++j) to[j] = canonical(to[j]);
   }
-  if (sums.is_left()) [[unlikely]]
-    for (std::size_t i = 0; i < kPackedBucket; ++i) to[i] = canonical(to[i]);
+}
+
+// Writes `bits` bits, 1 to 7, of each of 64 bytes.
+template <int bits>
+SLIMPI_HD void pack_low(const Narrow* bytes, std::byte* out) {
+  constexpr std::uint64_t each = 0x0101010101010101u;
+  VectorWords fours{}, twos{}, ones{};
+#pragma GCC unroll 2
+  for (std::size_t i = 0; i < kPackedBucket; i += kVector) {
+    const VectorWords word = kWord + i / 8;
+    VectorWords levels;
+    std::memcpy(&levels, bytes + i, sizeof levels);
+    fours |= (levels & 0xf * each) << (word >> 2) * 4;
+    twos |= (levels >> (bits & 4) & 3 * each) << (word >> 1) * 2;
+    ones |= (levels >> (bits & 6) & each) << word;
+  }
+  if constexpr ((bits & 4) != 0) store_folded<32>(fours, out);
+  if constexpr ((bits & 2) != 0) store_folded<16>(twos, out + (bits & 4) * kUnitBytes);
+  if constexpr ((bits & 1) != 0) store_folded<8>(ones, out + (bits & 6) * kUnitBytes);
 }
 #else
-template <bool adds>
 constexpr bool kAnyWidth = false;
 template <bool adds>
-SLIMPI_HD void decode_any(const PackedScale&, std::uint32_t, const std::byte*, const float*,
-                          float*) {}
+SLIMPI_HD void decode_any(float, bool, std::uint32_t, const std::byte*, const float*, float*) {}
 #endif
 
 // The extremes of a bucket. Minima and maxima of 32-bit integers begin with SSE4.1, for which there
 // is no copy of the loops.
 #if defined(__AVX2__)
-typedef std::uint32_t VectorUnsigned [[gnu::vector_size(kVector)]];
+// Vectors of 32 bytes: a processor takes two maxima of these at once, or one of 64 bytes.
+typedef std::uint32_t EightUnsigned [[gnu::vector_size(32)]];
 typedef std::int32_t EightInts [[gnu::vector_size(32)]];
 typedef std::int32_t FourInts [[gnu::vector_size(16)]];
 
@@ -195,36 +274,21 @@ SLIMPI_HD Vector greater(Vector a, Vector b) {
   return a > b ? a : b;
 }
 
-// Maxima of both, alternating: high, low, high, low.
-#if defined(__AVX512BW__)
-SLIMPI_HD EightInts in_turns(VectorInts high, VectorInts low) {
-  const VectorInts both = greater(
-      __builtin_shufflevector(high, low, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29),
-      __builtin_shufflevector(high, low, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15,
-                              31));
-  return greater(__builtin_shufflevector(both, both, 0, 1, 2, 3, 4, 5, 6, 7),
-                 __builtin_shufflevector(both, both, 8, 9, 10, 11, 12, 13, 14, 15));
-}
-#else
-SLIMPI_HD EightInts in_turns(VectorInts high, VectorInts low) {
-  return greater(__builtin_shufflevector(high, low, 0, 8, 1, 9, 4, 12, 5, 13),
-                 __builtin_shufflevector(high, low, 2, 10, 3, 11, 6, 14, 7, 15));
-}
-#endif
-
 SLIMPI_HD FoundExtremes bucket_extremes(const float* from) {
-  VectorInts high = VectorInts{} + INT32_MIN;
-  VectorUnsigned low = {};
+  EightInts bits, high;
+  std::memcpy(&high, from, sizeof high);
+  auto low = (EightUnsigned)high;
 #pragma GCC unroll 8
-  for (std::size_t i = 0; i < kPackedBucket; i += kInts) {
-    VectorInts bits;
+  for (std::size_t i = 8; i < kPackedBucket; i += 8) {
     std::memcpy(&bits, from + i, sizeof bits);
     high = greater(high, bits);
-    low = greater(low, (VectorUnsigned)bits);
+    low = greater(low, (EightUnsigned)bits);
   }
   // With its sign turned, an unsigned number has its place among the signed ones: the two are
-  // reduced at once.
-  const EightInts half = in_turns(high, (VectorInts)low ^ INT32_MIN);
+  // reduced at once, alternating.
+  const EightInts turned = (EightInts)low ^ INT32_MIN;
+  const EightInts half = greater(__builtin_shufflevector(high, turned, 0, 8, 1, 9, 4, 12, 5, 13),
+                                 __builtin_shufflevector(high, turned, 2, 10, 3, 11, 6, 14, 7, 15));
   const FourInts quarter = greater(__builtin_shufflevector(half, half, 0, 1, 2, 3),
                                    __builtin_shufflevector(half, half, 4, 5, 6, 7));
   const FourInts pair = greater(quarter, __builtin_shufflevector(quarter, quarter, 2, 3, 2, 3)) ^

@@ -177,7 +177,7 @@ SLIMPI_HD float inverse_step_of(std::uint32_t base, std::uint32_t scale, std::in
 SLIMPI_HD PackedScale packed_scale(float step, float inverse_step, std::uint8_t byte,
                                    std::int32_t width) {
   const std::int32_t levels = 1 << width, half = levels >> 1;
-  const std::int32_t zero = (byte & kNegativeSide) != 0 ? half : half - 1;
+  const std::int32_t zero = half - 1 + byte / kNegativeSide;  // no branch: a side is at random
   return {step, inverse_step, float_of((std::uint32_t)(kRoundingBits + zero)),
           kRoundingBits + levels - 1};
 }
