@@ -153,7 +153,7 @@ class Runtime {
   std::atomic<std::uint64_t> offers_{0};      // rank 0: communicators offered for the report
   std::mutex mutex_;                          // protects all members below
   std::set<comm::Communicator*> communicators_;
-  std::set<comm::Communicator*> late_;    // that MPI has freed, and drop_late() will drop
+  std::set<comm::Communicator*> late_;    // freed by MPI, not dropped yet
   int keyval_ = mpi::abi.keyval_invalid;  // exists while a communicator is followed or pins_ > 0
   int pins_ = 0;                          // number of threads that use keyval_
   mpi::Comm report_comm_ = mpi::abi.comm_null;
