@@ -43,7 +43,7 @@ int call_mpi_staged(const Allreduce& call) {
 }
 
 int call_mpi_untraced(const Allreduce& call) {
-  if (!may_stage()) [[likely]]
+  if (!device::some_need_copies()) [[likely]]
     return call_mpi_unstaged(call);
   return call_mpi_staged(call);
 }

@@ -12,7 +12,6 @@
 
 #include "base/fiber.h"
 #include "base/status.h"
-#include "device/device.h"
 #include "mpi/abi.h"
 #include "observe/statistics.h"
 #include "options/option_types.h"
@@ -125,14 +124,9 @@ inline void count_other_bytes(const Allreduce& call, int code) {
 // The same as call_mpi, without staging, trace and estimate. src/intercept defines it.
 int call_mpi_unstaged(const Allreduce& call);
 
-// Whether buffers may lie in memory that MPI cannot take. Costs one load where there is no GPU.
-inline bool may_stage() {
-  return device::others() && !device::mpi_takes_device_memory();
-}
-
-// Where may_stage(): has MPI begin a nonblocking call, or make a persistent one, on copies of
-// buffers that it cannot take. `next` calls the next definition, which writes MPI's request to
-// `request`.
+// Where device::some_need_copies(): has MPI begin a nonblocking call, or make a persistent one, on
+// copies of buffers that it cannot take. `next` calls the next definition, which writes MPI's
+// request to `request`.
 int begin_staged(const Allreduce& call, void* request, bool persistent,
                  const std::function<int(const Allreduce&)>& next);
 

@@ -15,6 +15,7 @@
 #include "call/element_type.h"
 #include "call/estimate.h"
 #include "call/nonblocking.h"
+#include "device/device.h"
 #include "mpi/internal_comm.h"
 #include "observe/activity.h"
 #include "observe/log.h"
@@ -179,7 +180,7 @@ Outcome init_persistent(Allreduce& its_request, void* handle) {
 }
 
 int start_persistent(int count, const void* requests) {
-  if (g_count.load(std::memory_order_acquire) == 0 && !may_stage()) [[likely]]
+  if (g_count.load(std::memory_order_acquire) == 0 && !device::some_need_copies()) [[likely]]
     return mpi::kSuccess;
   for (int i = 0; i < count; ++i) {
     const auto request = mpi::read_at<mpi::Request>(requests, i);

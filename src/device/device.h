@@ -181,6 +181,11 @@ bool mpi_takes_device_memory();
 // Whether MPI may be given memory of this row.
 bool mpi_takes(const Device& device);
 
+// Whether buffers may lie in memory that MPI cannot take. Costs one load where there is no GPU.
+inline bool some_need_copies() {
+  return others() && !mpi_takes_device_memory();
+}
+
 // All rows, for listing; the host row comes last.
 int count();
 const Device& at(int index);

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/device.h"
 #include "intercept/names.h"
 
 namespace slimpi::intercept {
@@ -97,7 +98,7 @@ int begin_or_bypass(Allreduce& call, Word request, Outcome (*ours)(Allreduce&, v
     end_for(call.comm, status);
   if (outcome.done) return outcome.code;
   int code = 0;
-  if (may_stage()) [[unlikely]] {
+  if (device::some_need_copies()) [[unlikely]] {
     (void)catch_all([&] {
       code = begin_staged(call, reinterpret_cast<void*>(request), ours != &begin, by_mpi);
     });
