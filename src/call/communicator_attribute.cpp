@@ -131,8 +131,7 @@ int Runtime::forget(mpi::Comm comm, int, void* value, void* self) {
   auto* const communicator = static_cast<comm::Communicator*>(value);
   // MPI may free the communicator later than the program, when a request of it is complete. Then it
   // calls this in the middle of its progress, where nothing of MPI may be called.
-  const bool late =
-      !runtime->finished && !Finalizing::is_finalizing() && !Freeing::is_freeing(comm);
+  const bool late = !runtime->abandoned_ && !Freeing::is_freeing(comm);
   runtime->handles_end();
   {
     const std::lock_guard lock(runtime->mutex_);
@@ -171,7 +170,7 @@ void Runtime::drop(comm::Communicator* communicator) {
 }
 
 void Runtime::drop_late() {
-  while (has_late_.load(std::memory_order_relaxed)) {
+  while (has_late_.load(std::memory_order_relaxed) && !finished) {
     std::set<comm::Communicator*>::node_type node;
     {
       const std::lock_guard lock(mutex_);
@@ -215,6 +214,8 @@ std::atomic<int> g_open{0}, g_seen{0};
 }  // namespace
 
 Finalizing::Finalizing() {
+  if (Runtime* const runtime = Runtime::started(); runtime != nullptr)
+    (void)caught([&] { runtime->drop_late(); });
   now_ = true;
 }
 
@@ -258,6 +259,7 @@ void Runtime::mpi_ended() {
     delete communicator;
   }
   abandon_persistent();
+  abandon_staged();
   mpi::forget_internal();
 }
 

@@ -157,7 +157,7 @@ class PersistentEnd {
   PersistentEnd& operator=(const PersistentEnd&) = delete;
 
  private:
-  const mpi::Request request_;
+  std::uint64_t staged_ = 0;
   void* one_ = nullptr;
 };
 
@@ -212,7 +212,9 @@ class Completing {
   int raise(int code, const Completed& completed, bool ends = true);
 
  private:
+  const void* const array_;  // the program's
   std::vector<mpi::Request> requests_;
+  std::vector<std::uint64_t> staged_;
 };
 
 // The same for the call that runs in this fiber, on slimpi's own communicator: on the program's,

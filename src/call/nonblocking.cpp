@@ -358,6 +358,7 @@ void finish_on(mpi::Comm comm) {
   if (communicator == nullptr) return;
   wait_for_sums(*communicator);
   communicator->finish_refusals();
+  communicator->freed = true;
 }
 
 }  // namespace slimpi::call

@@ -74,15 +74,26 @@ struct Sum {
 // Lets all sums go on.
 void enter_fibers();
 
-// Requests of begin_staged(); others are left alone. Before MPI starts one:
-Status start_staged(mpi::Request request);
+// A request of begin_staged() has a number, because MPI uses its handle again as soon as it is
+// complete, maybe in another thread. 0: the request is another.
+std::uint64_t staged_number(mpi::Request request);
 
-// MPI has completed one: gives the program the result, once. ends: MPI has freed the request,
-// unless it is persistent. Returns the code for the program.
-int finish_staged(mpi::Request request, bool ends);
+// Before MPI starts the request.
+Status start_staged(std::uint64_t number);
+
+// Gives the program the result, once. Returns the code for the program.
+enum class Finish {
+  ends,    // the request is complete, and MPI has freed it, unless it is persistent
+  stays,   // the request is complete
+  unsure,  // MPI has an error, and has left the request as it was
+};
+int finish_staged(std::uint64_t number, Finish how);
 
 // MPI has freed one that it has not completed, or that is persistent.
-void free_staged(mpi::Request request);
+void free_staged(std::uint64_t number);
+
+// MPI has ended.
+void abandon_staged();
 
 // Whether this thread is in an intercepted function that completes requests.
 bool is_completing();

@@ -185,21 +185,23 @@ int start_persistent(int count, const void* requests) {
   for (int i = 0; i < count; ++i) {
     const auto request = mpi::read_at<mpi::Request>(requests, i);
     if (Persistent* const one = find(request); one != nullptr) start(*one);
-    if (const Status status = start_staged(request); status != Status::ok)
+    if (const Status status = start_staged(staged_number(request)); status != Status::ok)
       return Runtime::started()->raise(mpi::abi.comm_world, status);
   }
   return mpi::kSuccess;
 }
 
-PersistentEnd::PersistentEnd(const void* request) : request_(mpi::read<mpi::Request>(request)) {
-  if (g_count.load(std::memory_order_acquire) == 0) [[likely]]
+PersistentEnd::PersistentEnd(const void* request) {
+  if (g_count.load(std::memory_order_acquire) == 0 && !device::some_need_copies()) [[likely]]
     return;
-  one_ = find(request_);
+  if (request == nullptr) return;
+  staged_ = staged_number(mpi::read<mpi::Request>(request));
+  one_ = find(mpi::read<mpi::Request>(request));
   if (one_ != nullptr) wait_for_sums(static_cast<Persistent*>(one_)->communicator);
 }
 
 PersistentEnd::~PersistentEnd() {
-  free_staged(request_);
+  free_staged(staged_);
   if (one_ == nullptr) return;
   std::unique_ptr<Persistent> ended;
   All& others = all();

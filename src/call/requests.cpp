@@ -86,10 +86,14 @@ bool is_completing() {
   return t_completing != 0;
 }
 
-Completing::Completing(int count, const void* requests) {
+Completing::Completing(int count, const void* requests) : array_(requests) {
   ++t_completing;
   requests_.reserve(std::size_t(count));
-  for (int i = 0; i < count; ++i) requests_.push_back(mpi::read_at<mpi::Request>(requests, i));
+  staged_.reserve(std::size_t(count));
+  for (int i = 0; i < count; ++i) {
+    requests_.push_back(mpi::read_at<mpi::Request>(requests, i));
+    staged_.push_back(staged_number(requests_.back()));
+  }
 }
 
 Completing::~Completing() {
@@ -109,7 +113,11 @@ int Completing::raise(int code, const Completed& completed, bool ends) {
     const int index = index_of(i);
     if (index < 0 || std::size_t(index) >= requests_.size()) continue;
     const mpi::Request request = requests_[std::size_t(index)];
-    const int staged = finish_staged(request, ends);
+    const bool kept = mpi::read_at<mpi::Request>(array_, index) == request;
+    const Finish how = !ends                           ? Finish::stays
+                       : kept && code != mpi::kSuccess ? Finish::unsure
+                                                       : Finish::ends;
+    const int staged = finish_staged(staged_[std::size_t(index)], how);
     if (code == mpi::kSuccess) code = staged;
     if (!ends) continue;
     if (std::unique_ptr<Sum> sum = take_failed(request); sum != nullptr) {

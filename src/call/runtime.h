@@ -149,6 +149,7 @@ class Runtime {
   // The MPI error codes of failures, by Status; 0: not made yet. Protected by mutex_.
   std::array<int, std::size_t(Status::internal) + 1> error_codes_{};
   std::atomic<bool> has_late_{false};
+  std::atomic<bool> abandoned_{false};        // no communicator calls MPI any more: finish()
   std::atomic<std::uint64_t> generation_{1};  // incremented when a communicator is freed
   std::atomic<std::uint64_t> offers_{0};      // rank 0: communicators offered for the report
   std::mutex mutex_;                          // protects all members below

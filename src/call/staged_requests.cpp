@@ -3,6 +3,7 @@
 // program holds MPI's own request. The input is copied when the call begins, for a persistent one
 // at each start. The result is copied by the function that completes the request.
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -27,6 +28,7 @@ struct StagedRequest {
   const bool persistent;
   bool started = false;  // the result is to be copied when it is there
   mpi::Request request = mpi::abi.request_null;
+  std::uint64_t number = 0;
 };
 
 // All of the process. Each counts as a sum in flight, so that slimpi sees its completion.
@@ -40,12 +42,17 @@ All& all() {
 }
 std::atomic<int> g_count{0};
 
-// With the mutex.
-StagedRequest* find(mpi::Request request) {
-  if (request == mpi::abi.request_null) return nullptr;
+std::uint64_t g_last_number = 0;  // with the mutex
+
+// With the mutex; null: there is none.
+template <typename Same>
+StagedRequest* find(const Same& same) {
   for (const auto& one : all().list)
-    if (one->request == request) return one.get();
+    if (same(*one)) return one.get();
   return nullptr;
+}
+StagedRequest* find_number(std::uint64_t number) {
+  return find([&](const StagedRequest& one) { return one.number == number; });
 }
 
 // With the mutex. MPI does not use the copies any more.
@@ -77,51 +84,71 @@ int begin_staged(const Allreduce& call, void* handle, bool persistent,
   if (code != mpi::kSuccess) return code;
   made->request = mpi::read<mpi::Request>(handle);
   made->started = !persistent;
+  // MPI may use one handle for all calls that are complete at once.
+  int done = 0;
+  if (!persistent) runtime->api.Request_get_status(made->request, &done, mpi::abi.status_ignore);
+  if (done != 0) {
+    made->call.count();
+    const Status brought = made->call.bring_back();
+    return brought == Status::ok ? code : runtime->raise(call.comm, brought);
+  }
   const std::lock_guard lock(all().mutex);
+  made->number = ++g_last_number;
   all().list.push_back(std::move(made));
   ++g_count;
   count_fibers(1, &enter_fibers);
   return code;
 }
 
-Status start_staged(mpi::Request request) {
-  if (g_count.load(std::memory_order_acquire) == 0) [[likely]]
-    return Status::ok;
+std::uint64_t staged_number(mpi::Request request) {
+  if (g_count.load(std::memory_order_acquire) == 0 || request == mpi::abi.request_null) return 0;
   const std::lock_guard lock(all().mutex);
-  StagedRequest* const found = find(request);
+  const StagedRequest* const found =
+      find([&](const StagedRequest& one) { return one.request == request; });
+  return found == nullptr ? 0 : found->number;
+}
+
+Status start_staged(std::uint64_t number) {
+  if (number == 0) return Status::ok;
+  const std::lock_guard lock(all().mutex);
+  StagedRequest* const found = find_number(number);
   if (found == nullptr) return Status::ok;
   found->started = true;
   return found->call.bring_in();
 }
 
-int finish_staged(mpi::Request request, bool ends) {
-  if (g_count.load(std::memory_order_acquire) == 0) [[likely]]
-    return mpi::kSuccess;
+int finish_staged(std::uint64_t number, Finish how) {
+  if (number == 0) return mpi::kSuccess;
   std::unique_lock lock(all().mutex);
-  StagedRequest* const found = find(request);
-  if (found == nullptr) return mpi::kSuccess;
+  StagedRequest* const found = find_number(number);
+  if (found == nullptr || (how == Finish::unsure && !found->persistent)) return mpi::kSuccess;
   const mpi::Comm comm = found->comm;
   Status status = Status::ok;
-  if (std::exchange(found->started, false)) {
+  if (found->started) {
     status = found->call.bring_back();
     found->call.count();
   }
-  if (ends && !found->persistent) remove(found);
+  if (how != Finish::unsure) found->started = false;
+  if (how == Finish::ends && !found->persistent) remove(found);
   lock.unlock();
   return status == Status::ok ? mpi::kSuccess : Runtime::started()->raise(comm, status);
 }
 
 // Of a nonblocking sum it is an error of the program's, and MPI may still use the copies.
-void free_staged(mpi::Request request) {
-  if (g_count.load(std::memory_order_acquire) == 0) [[likely]]
-    return;
+void free_staged(std::uint64_t number) {
+  if (number == 0) return;
   const std::lock_guard lock(all().mutex);
-  StagedRequest* const found = find(request);
+  StagedRequest* const found = find_number(number);
   if (found == nullptr) return;
   if (found->persistent)
     remove(found);
   else
     found->request = mpi::abi.request_null;
+}
+
+void abandon_staged() {
+  const std::lock_guard lock(all().mutex);
+  for (const auto& one : all().list) one->request = mpi::abi.request_null;
 }
 
 }  // namespace slimpi::call

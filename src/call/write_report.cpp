@@ -228,7 +228,7 @@ void Runtime::wait_for_finalize() {
   {
     const std::lock_guard lock(mutex_);
     for (comm::Communicator* communicator : communicators_)
-      ends.push_back(std::make_unique<End>(End{communicator}));
+      if (!communicator->freed) ends.push_back(std::make_unique<End>(End{communicator}));
   }
   for (auto& end : ends) end->communicator->begin_end(&end->word, &end->request);
   for (comm::Waiter waiter(comm::Waiter::Poll::mpi);; waiter.rest()) {
@@ -262,6 +262,9 @@ void Runtime::finish(bool mpi_works) {
   save_trace();
   if (report_comm_ != mpi::abi.comm_null) api.Comm_free(&report_comm_);
   const std::lock_guard lock(mutex_);
+  communicators_.merge(late_);
+  has_late_ = false;
+  abandoned_ = true;
   for (comm::Communicator* communicator : communicators_) {
     if (mpi_works) communicator->exchange().drain_roll_call();
     communicator->abandon();

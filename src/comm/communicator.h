@@ -103,6 +103,8 @@ class Communicator {
   void read_name();
   // Some ranks are in another MPI_COMM_WORLD, in which slimpi may not be loaded.
   bool spans_other_world = false;
+  // The program has freed it; MPI frees it when its requests are complete. No call follows.
+  bool freed = false;
   // Whether slimpi may make sums on it.
   bool has_peers() const { return !inter_ && size_ > 1 && !spans_other_world; }
   // What a call is named by, while its thread is in it.

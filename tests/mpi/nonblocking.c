@@ -298,6 +298,24 @@ static void digest(int nonblocking) {
   if (g_rank == 0) printf("%016llx\n", hash);
 }
 
+// A communicator that MPI frees as late as in MPI_Finalize, because a message on it is pending.
+static void freed_late(void) {
+  MPI_Comm comm;
+  MPI_Request request;
+  const struct timespec delay = {0, 100000000};
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  blocking(comm);
+  if (g_rank == 0 && g_size > 1) {
+    MPI_Isend(g_blocking[0], kCount, MPI_FLOAT, 1, 9, comm, &request);
+    MPI_Request_free(&request);
+  }
+  if (g_rank == 1) {
+    nanosleep(&delay, NULL);
+    MPI_Recv(g_values, kCount, MPI_FLOAT, 0, 9, comm, MPI_STATUS_IGNORE);
+  }
+  MPI_Comm_free(&comm);
+}
+
 int main(int argc, char** argv) {
   MPI_Request request;
   int provided;
@@ -328,6 +346,7 @@ int main(int argc, char** argv) {
     MPI_Request_free(&request);
     begin(MPI_COMM_WORLD, 1, &request);
   }
+  freed_late();
   if (g_rank == 0) printf("PASS nonblocking sums have the bytes of blocking ones\n");
   MPI_Finalize();
   return 0;

@@ -90,8 +90,13 @@ class Collectives:
 
     def free(self):
         """After all sums."""
+        if self._worker is not None:
+            self.submit("MPI_Comm_free", [], self._free)
+
+    def _free(self):
         if self._comm is not None:
-            self.submit("MPI_Comm_free", [], _world().free, self._comm)
+            _world().free(self._comm)
+            self._comm = None
 
     def leave(self, reason):
         """Leaves all sums from now on to the backend. On all ranks."""
@@ -191,7 +196,7 @@ def _bytes(tensor):
 
 def _one_buffer(tensors):
     """Contiguous floats: the tensor itself where it is that."""
-    flat = [tensor.detach().reshape(-1).float() for tensor in tensors]
+    flat = [tensor.detach().reshape(-1).float().contiguous() for tensor in tensors]
     return flat[0] if len(flat) == 1 else torch.cat(flat)
 
 

@@ -5,6 +5,8 @@ to the backend, and the groups are as the program made them."""
 import functools
 import inspect
 
+from . import _launcher
+
 active = False  # whether this process is a rank whose sums may be taken
 refused = lambda collectives: None  # called where a group cannot use MPI
 _groups = {}    # Collectives by process group
@@ -26,9 +28,12 @@ def _join(module, group):
     from ._collectives import Collectives
     if not active or module._rank_not_in_group(group) or hasattr(group, "collectives"):
         return
-    found = _groups[group] = Collectives(
-        module.get_rank(group), module.get_world_size(group), timeout_of(group),
-        str(module.get_backend(group)), module._world.pg_map[group][1])
+    backend, size = str(module.get_backend(group)), module.get_world_size(group)
+    # MPI's own, and one whose ranks do not exist.
+    if backend in ("mpi", "fake") or size > _launcher.size():
+        return
+    found = _groups[group] = Collectives(module.get_rank(group), size, timeout_of(group), backend,
+                                         module._world.pg_map[group][1])
     if found.refusal:
         refused(found)
     elif found.is_one_node():  # where MPI would only be slower

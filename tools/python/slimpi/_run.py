@@ -162,9 +162,21 @@ def _change_c10d(module):
     _functions.change(module)
     _functions.refused = _say_refusal
 
+    signature = inspect.signature(module.init_process_group)
+
+    def is_whole(backend, init_method, arguments, keywords):
+        """Whether the ranks are those that the launcher started: a program may make some itself."""
+        try:
+            names = signature.bind(backend, init_method, *arguments, **keywords).arguments
+        except TypeError:  # for PyTorch to say
+            return True
+        size = names.get("world_size", -1)
+        size = int(os.environ.get("WORLD_SIZE", -1)) if size in (-1, None) else size
+        return size in (-1, _launcher.size())
+
     @functools.wraps(module.init_process_group)
     def init(backend=None, init_method=None, *arguments, **keywords):
-        if _become_rank():
+        if is_whole(backend, init_method, arguments, keywords) and _become_rank():
             if init_method in (None, "env://") and keywords.get("store") is None:
                 _find_master()
             if not _register.is_old():
@@ -226,6 +238,16 @@ def _held(holder, bucket):
     return holder.hook(holder.state, bucket)
 
 
+def _leave_groups(*groups):
+    """Of a model that has a hook of the program's: what that sums is not for slimpi."""
+    reason = "of a group whose model has a hook of the program's"
+    for group in groups:
+        if hasattr(group, "collectives"):
+            group.collectives.leave(reason)
+        elif group is not None:
+            _functions.leave(group, reason)
+
+
 def _change_ddp(module):
     import torch
     _threads.watch(torch)
@@ -269,18 +291,14 @@ def _change_ddp(module):
 
     def replace(self, state, hook):
         """False where the model has no hook of slimpi's, so that PyTorch registers this one."""
+        if not _is_state(state):
+            _leave_groups(self.process_group, getattr(state, "process_group", None))
         holder = self.__dict__.get("_slimpi_holder")
         if holder is None:
             self.__dict__["_slimpi_own_hook"] = True
             return False
         self._check_comm_hook(hook)
         holder.state, holder.hook = state, hook
-        if not _is_state(state):
-            reason = "of a group whose model has a hook of the program's"
-            if hasattr(self.process_group, "collectives"):
-                self.process_group.collectives.leave(reason)
-            else:
-                _functions.leave(self.process_group, reason)
         if holder.rank == 0:
             if _is_state(state):
                 holder.said = False

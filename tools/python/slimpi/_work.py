@@ -37,6 +37,7 @@ class SumWork(Work):
         self._place = Place(tensors[0].device if tensors else torch.device("cpu"), streams)
         self.deadline = time.monotonic() + seconds + _GRACE_SECONDS
         self._ended, self._lock = threading.Event(), threading.Lock()
+        self._asked = False  # for the future
         self._outcome = torch.futures.Future(devices=self._place.devices)
         self._future = self._outcome.then(unwrapped)
         _pending.add(self)
@@ -58,12 +59,18 @@ class SumWork(Work):
 
     def _end(self, error=None):
         with self._lock:
-            if self._outcome.done():
+            if self._ended.is_set():
                 return
             self._error = error
-            self._place.run(self._outcome.set_result, self._tensors if error is None else error)
+            self._ended.set()
+            asked = self._asked
         _pending.discard(self)
-        self._ended.set()
+        if asked:  # callbacks may wait for other sums of this thread
+            threading.Thread(target=self._complete, name="slimpi future").start()
+
+    def _complete(self):
+        outcome = self._tensors if self._error is None else self._error
+        self._place.run(self._outcome.set_result, outcome)
 
     def expire(self, seconds=None):
         _world().stuck = True
@@ -95,6 +102,11 @@ class SumWork(Work):
         return self._error
 
     def get_future(self):
+        with self._lock:
+            first, self._asked = not self._asked, True
+            complete = first and self._ended.is_set()
+        if complete:
+            self._complete()
         return self._future
 
     def result(self):
