@@ -107,6 +107,8 @@ def coalesced():
     by_name("_coalescing_manager")
     tensors = [mine(LONG // 3), mine(LONG, 2), mine(1)]
     dist.all_reduce_coalesced(tensors)
+    if "explicit" in sys.argv:  # no tensors
+        dist.group.WORLD.collectives.all_reduce("all_reduce_coalesced", [], dist.ReduceOp.SUM)
     for tensor in tensors:
         check(tensor, total)
 

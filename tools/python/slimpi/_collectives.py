@@ -107,7 +107,7 @@ class Collectives:
         if self._left:
             return self._left
         places = {tensor.device for tensor in tensors}
-        if len(places) > 1 or places.pop().type not in self._devices:
+        if len(places) > 1 or any(place.type not in self._devices for place in places):
             return "on a device"
         if any(tensor.layout != torch.strided for tensor in tensors):
             return "sparse"
@@ -126,7 +126,7 @@ class Collectives:
         """Has the thread call the function, and returns the Work; None where the backend sums these
         tensors."""
         reason = reason or self._reason(tensors, op)
-        _seen.count(name, sum(map(_bytes, tensors)), reason, self.backend)
+        _seen.count(name, _seen.bytes_of(tensors), reason, self.backend)
         if reason is not None:
             return None
         tell(self)
@@ -188,10 +188,6 @@ class Collectives:
         if op == ReduceOp.AVG:
             block.div_(self.size)
         _copy(block, results)
-
-
-def _bytes(tensor):
-    return tensor.numel() * tensor.element_size()
 
 
 def _one_buffer(tensors):
