@@ -129,6 +129,16 @@ def reduce_scatter():
                     raise Missing("reduce_scatter of gloo") from error
                 raise
             check(output / factor - whole[rank], 0)
+    gaps = torch.full((2 * ranks * LONG,), -1.0)
+    gaps[::2] = rank + 1
+    output = torch.empty(LONG)
+    try:
+        function(output, gaps[::2])
+    except (RuntimeError, ValueError) as error:
+        if "contiguous" not in str(error):
+            raise
+    else:
+        check(output, total)
     inputs = [mine(LONG) * (other + 1) for other in range(ranks)]
     output = inputs[rank]  # in place
     dist.reduce_scatter(output, inputs)
