@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/exceptions.h"
 #include "base/float_environment.h"
 #include "call/admission.h"
 #include "call/element_type.h"
@@ -104,7 +105,7 @@ Status compare_counts(comm::Communicator& communicator, const Allreduce& request
 // A number and a channel for a sum, which no other of this process has; the same on all ranks.
 // *channel is -1 where some rank has no free one. Collective.
 Status find_channel(comm::Exchange& exchange, int* number, int* channel) {
-  const comm::InternalComm& internal = *exchange.internal();
+  comm::InternalComm& internal = *exchange.internal();
   std::uint64_t words[] = {std::uint64_t(mpi::next_number()), 0};
   for (int proposed = 1;; proposed = *channel + 1) {
     proposed = internal.free_channel(proposed);
@@ -154,7 +155,7 @@ Outcome make(Runtime& runtime, comm::Communicator& communicator,
 }  // namespace
 
 Outcome init_persistent(Allreduce& its_request, void* handle) {
-  if (Fiber::inside()) return {};
+  if (Fiber::inside() || handle == nullptr) return {};
   std::optional<DescribedTensor> tensor = take_description(its_request);
   const Admission admitted = admit(its_request, Way::persistent);
   if (admitted.communicator == nullptr) return admitted.outcome;
@@ -210,7 +211,7 @@ PersistentEnd::~PersistentEnd() {
                                   [&](const auto& one) { return one.get() == one_; });
   if (found == others.list.end()) return;
   ended = std::move(*found);
-  ended->communicator.end_calls();
+  (void)caught([&] { ended->communicator.end_calls(); });
   others.list.erase(found);
   --g_count;
 }

@@ -243,6 +243,7 @@ void Communicator::finish_refusals() {
 }
 
 void Communicator::end_calls() {
+  const std::lock_guard lock(exchange_.internal()->mutex);
   exchange_.internal()->roll_call.end_calls(std::uint32_t(number_), std::uint32_t(taken));
 }
 
@@ -250,7 +251,10 @@ void Communicator::begin_end(int* word, mpi::Request* request) {
   sent_.clear();  // by now MPI has completed them
   if (!connected() || failed()) return;
   end_calls();
-  exchange_.internal()->roll_call.finalize();
+  {
+    const std::lock_guard lock(exchange_.internal()->mutex);
+    exchange_.internal()->roll_call.finalize();
+  }
   *word = 0;
   (void)api_.Iallreduce(mpi::abi.in_place, word, 1, mpi::abi.type_int, mpi::abi.op_max,
                         exchange_.comm(), request);

@@ -36,8 +36,9 @@ constexpr auto kLongestDelay = std::chrono::seconds(10);
 }  // namespace
 
 void Exchange::send_failure(Status status, std::string_view text) {
-  if (internal_ == nullptr || internal_->failure == nullptr) return;
+  if (internal_ == nullptr) return;
   const std::lock_guard lock(internal_->mutex);
+  if (internal_->failure == nullptr) return;
   // Once only: the sends below may read it until the process ends.
   InternalComm::Failure& failure = *internal_->failure.release();
   failure.call = call_;
@@ -73,17 +74,18 @@ bool Exchange::receive_failure(int from) {
   internal_->reported_channel = failure.channel;
   internal_->reported_at = Clock::now();
   failure.text[sizeof failure.text - 1] = '\0';
-  internal_->reported = code == mpi::kSuccess ? Status(failure.status) : Status::mpi;
   // A rank that forwards another rank's failure has already named the first rank that failed.
   char first[32] = "";
   if (!std::string_view(failure.text).starts_with("rank "))
     std::snprintf(first, sizeof first, "rank %d failed: ", status.source());
   std::snprintf(internal_->reported_text, sizeof internal_->reported_text, "%s%s", first,
                 failure.text);
+  internal_->reported = code == mpi::kSuccess ? Status(failure.status) : Status::mpi;
   return true;
 }
 
 Status Exchange::check() {
+  const std::lock_guard lock(internal_->mutex);
   if (!failure_reported()) {
     (void)receive_failure();
     if (internal_->reported != Status::ok && Clock::now() - internal_->reported_at > kLongestDelay)
@@ -160,8 +162,11 @@ void Exchange::release_sends(Status status, std::span<mpi::Request> requests) {
     const Started* const started = find(request);
     if (started == nullptr || !started->message.sent) continue;
     Waiter waiter(Waiter::Poll::mpi);
-    while (!finished(request) && !internal_->failed_ranks[std::size_t(started->message.peer)] &&
-           !sends_left_) {
+    const auto peer_failed = [&] {
+      const std::lock_guard lock(internal_->mutex);
+      return internal_->failed_ranks[std::size_t(started->message.peer)];
+    };
+    while (!finished(request) && !peer_failed() && !sends_left_) {
       if (!receive_failure()) waiter.rest();
       sends_left_ = status == Status::absent && Clock::now() > end;
     }
@@ -185,7 +190,11 @@ Status Exchange::settle(Status status, std::span<mpi::Request> requests) {
 }
 
 void Exchange::report_failure(Status status) {
-  if (internal_ != nullptr && internal_->failure != nullptr) (void)settle(status, {});
+  if (internal_ == nullptr) return;
+  std::unique_lock lock(internal_->mutex);
+  const bool sent = internal_->failure == nullptr;
+  lock.unlock();
+  if (!sent) (void)settle(status, {});
 }
 
 }  // namespace slimpi::comm
