@@ -109,8 +109,7 @@ static void wrong_arguments(void) {
   check(MPI_Waitall(-1, &r, s) != MPI_SUCCESS, "Waitall of -1");
   check(MPI_Testall(-1, &r, &flag, s) != MPI_SUCCESS, "Testall of -1");
   check(MPI_Waitany(-1, &r, &index, MPI_STATUS_IGNORE) != MPI_SUCCESS, "Waitany of -1");
-  check(MPI_Testsome(-1, &r, &found, indices, s) != MPI_SUCCESS,
-        "Testsome of -1");
+  check(MPI_Testsome(-1, &r, &found, indices, s) != MPI_SUCCESS, "Testsome of -1");
   check(MPI_Waitall(2, NULL, s) != MPI_SUCCESS, "Waitall without requests");
   check(MPI_Wait(NULL, MPI_STATUS_IGNORE) != MPI_SUCCESS, "Wait without a request");
   check(MPI_Test(&r, NULL, MPI_STATUS_IGNORE) != MPI_SUCCESS, "Test without a flag");
