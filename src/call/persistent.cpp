@@ -93,9 +93,6 @@ void start(Persistent& persistent) {
 // All ranks compare the count: a request whose counts differ would hang at its first start.
 Status compare_counts(comm::Communicator& communicator, const Allreduce& request) {
   const OwnFloats environment;
-  communicator.exchange().begin_call();
-  ++communicator.taken;  // a number of its own, as a sum has
-  const ActiveCall active(subject(communicator, request));
   SLIMPI_TRY(agree_on_blocks(communicator, request));
   SLIMPI_TRY(communicator.find_nodes(request.buffer()));
   bool same = true;
@@ -170,6 +167,9 @@ Outcome init_persistent(Allreduce& its_request, void* handle) {
   if (CallEstimate::running() != nullptr)
     return bypass(runtime, BypassReason::nonblocking, communicator, request);
   if (communicator.failed()) return decision->take ? refuse_failed(runtime, communicator) : outcome;
+  communicator.exchange().begin_call();
+  ++communicator.taken;  // a number of its own, as a sum has
+  const ActiveCall active(subject(communicator, request, true));
   const Status compared = compare_counts(communicator, request);
   // MPI could not tell all ranks the nodes; the sums of the communicator go to it from now on.
   if (communicator.unusable()) return bypass(runtime, BypassReason::failure, communicator, request);

@@ -206,7 +206,7 @@ void Communicator::give_up() {
 }
 
 ActiveCall::Subject Communicator::subject(std::uint64_t count, std::string_view tensor,
-                                          Collective collective) const {
+                                          Function function) const {
   return {std::uint64_t(number_),
           name_,
           rank_,
@@ -215,7 +215,7 @@ ActiveCall::Subject Communicator::subject(std::uint64_t count, std::string_view 
           count,
           exchange_.trace().first_world_rank(),
           tensor,
-          collective};
+          function};
 }
 
 void Communicator::send_refusal(mpi::Refusal refusal) {

@@ -109,7 +109,7 @@ class Communicator {
   bool has_peers() const { return !inter_ && size_ > 1 && !spans_other_world; }
   // What a call is named by, while its thread is in it.
   ActiveCall::Subject subject(std::uint64_t count, std::string_view tensor = {},
-                              Collective collective = Collective::allreduce) const;
+                              Function function = {}) const;
 
   // Options.
   Config& config() { return config_; }

@@ -97,8 +97,7 @@ int Exchange::mpi_tag(Tag tag) const {
   const ActiveCall* const call = ActiveCall::current();
   std::uint64_t row = internal_->first_row(channel_);
   if (call != nullptr && tag != Tag::agreement && tag != Tag::completion) {
-    const std::uint64_t sums = call->sum_word(64) ^ std::uint64_t(call->collective()) << 62;
-    const std::uint64_t mixed = sums * 0x9e3779b97f4a7c15 >> 32;
+    const std::uint64_t mixed = call->sum_word(64) * 0x9e3779b97f4a7c15 >> 32;
     row += mixed * internal_->counts(channel_) >> 32;
   }
   return int(tag) + kTags * int(row);

@@ -19,8 +19,8 @@ namespace slimpi::comm {
 
 namespace {
 
-// What the call sums and the rank as one word, by which the maximum of all words is of the largest
-// count.
+// What the call sums and the rank as one word: where ranks differ, the largest and the smallest
+// word do.
 constexpr int kRankBits = 24, kSumBits = 64 - kRankBits;
 constexpr std::uint64_t kRanks = 1 << kRankBits;
 std::uint64_t sum_of(std::uint64_t word) {

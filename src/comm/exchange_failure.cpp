@@ -80,7 +80,7 @@ bool Exchange::receive_failure(int from) {
     std::snprintf(first, sizeof first, "rank %d failed: ", status.source());
   std::snprintf(internal_->reported_text, sizeof internal_->reported_text, "%s%s", first,
                 failure.text);
-  internal_->reported = code == mpi::kSuccess ? Status(failure.status) : Status::mpi;
+  internal_->reported.store(code == mpi::kSuccess ? Status(failure.status) : Status::mpi);
   return true;
 }
 
