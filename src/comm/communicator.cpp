@@ -119,20 +119,20 @@ Communicator::~Communicator() {
 // A rank may come late to its first call, or never. The wait names those from which nothing has
 // come (`arrivals`, as in mpi::WaitFor). It looks for no failure report: the communicator on which
 // ranks report failures is what they are making.
-Status Communicator::wait_for_ranks(mpi::Request& request, std::span<const int> arrivals) {
+Status Communicator::wait_for_ranks(const mpi::Poll& poll, std::span<const int> arrivals,
+                                    bool limited) {
   Waiter waiter(Waiter::Poll::mpi, nullptr, WaitStage::new_communicator);
-  waiter.set_arrivals(arrivals, std::chrono::seconds(config_.timeout.value_or(0)));
-  for (int done = 0;;) {
-    const int code = api_.Test(&request, &done, mpi::abi.status_ignore);
-    if (code != mpi::kSuccess) return fail(Status::mpi, mpi::error_text(api_, code));
-    if (done != 0) return Status::ok;
+  waiter.set_arrivals(arrivals, std::chrono::seconds(limited ? config_.timeout.value_or(0) : 0));
+  for (bool done = false;;) {
+    SLIMPI_TRY(poll(&done));
+    if (done) return Status::ok;
     SLIMPI_TRY(waiter.pause());
   }
 }
 
 Status Communicator::make_internal_comm() {
-  const auto wait = [this](mpi::Request& request, std::span<const int> arrivals) {
-    return wait_for_ranks(request, arrivals);
+  const auto wait = [this](const mpi::Poll& poll, std::span<const int> arrivals, bool limited) {
+    return wait_for_ranks(poll, arrivals, limited);
   };
   const bool in_fiber = Fiber::inside();
   enter(Life::connecting);
@@ -237,8 +237,11 @@ void Communicator::refuse_type(ElementType type) {
 }
 
 void Communicator::finish_refusals() {
+  const auto wait = [this](const mpi::Poll& poll, std::span<const int> arrivals, bool limited) {
+    return wait_for_ranks(poll, arrivals, limited);
+  };
   for (auto& sent : sent_)
-    if (wait_for_ranks(sent->request, sent->arrivals()) != Status::ok) return;
+    if (sent->wait(wait, true) != Status::ok) return;
   sent_.clear();
 }
 

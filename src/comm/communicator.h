@@ -212,7 +212,7 @@ class Communicator {
   void enter(Life life);
   Status make_internal_comm();
   void send_refusal(mpi::Refusal refusal);
-  Status wait_for_ranks(mpi::Request& request, std::span<const int> arrivals);
+  Status wait_for_ranks(const mpi::Poll& poll, std::span<const int> arrivals, bool limited);
   Status find_layout();
   Status choose_leaders(const void* buffer);
   void start_anew();

@@ -224,7 +224,7 @@ class Exchange final : public PointToPoint {
   bool receive_failure(int from = mpi::abi.any_source);
   bool receive_stray();
   void cancel_receives(std::span<mpi::Request> requests);
-  void drain(std::span<mpi::Request> requests);
+  void drain(Status status, std::span<mpi::Request> requests);
   void release_sends(Status status, std::span<mpi::Request> requests);
   bool finished(mpi::Request& request);
   int mpi_tag(Tag tag) const;

@@ -28,6 +28,11 @@ using Clock = std::chrono::steady_clock;
 
 // How long to wait for messages that are in flight after their receives were cancelled.
 constexpr auto kPatience = std::chrono::seconds(2);
+// The same after SLIMPI_TIMEOUT: a rank that is absent sends nothing.
+constexpr auto kPatienceIfAbsent = std::chrono::milliseconds(250);
+std::chrono::milliseconds patience(Status status) {
+  return status == Status::absent ? kPatienceIfAbsent : kPatience;
+}
 
 // How long a report of a later call is kept back. After an error of the program the ranks may count
 // calls differently; then nobody may wait for ever.
@@ -139,11 +144,11 @@ bool Exchange::receive_stray() {
 // A message that is never received stays inside MPI, and MPI_Finalize may then crash or hang. So
 // ranks that failed receive what others have sent, until all ranks have failed and their own sends
 // are complete. A rank that succeeded reports nothing; the wait for it ends after kPatience.
-void Exchange::drain(std::span<mpi::Request> requests) {
+void Exchange::drain(Status status, std::span<mpi::Request> requests) {
   const auto in_flight = [&](mpi::Request& request) {
     return is_send(request) && !finished(request);
   };
-  const auto end = Clock::now() + kPatience;
+  const auto end = Clock::now() + patience(status);
   Waiter waiter(Waiter::Poll::mpi);
   while (size_ > 1) {
     while (Clock::now() <= end && receive_stray()) continue;
@@ -157,7 +162,7 @@ void Exchange::drain(std::span<mpi::Request> requests) {
 // MPI may read a message directly from this rank's memory until the receiver has it or has failed.
 // A receiver that is absent may never do either, so then the memory is left to MPI.
 void Exchange::release_sends(Status status, std::span<mpi::Request> requests) {
-  const auto end = Clock::now() + kPatience;
+  const auto end = Clock::now() + patience(status);
   for (mpi::Request& request : requests) {
     const Started* const started = find(request);
     if (started == nullptr || !started->message.sent) continue;
@@ -181,7 +186,7 @@ Status Exchange::settle(Status status, std::span<mpi::Request> requests) {
     // memory to be received stays inside MPI.
     (void)caught([&] { cancel_receives(requests); });
     send_failure(status, cleaning_up.before());
-    (void)caught([&] { drain(requests); });
+    (void)caught([&] { drain(status, requests); });
     (void)caught([&] { release_sends(status, requests); });
   }
   started_.clear();
