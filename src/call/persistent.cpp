@@ -91,12 +91,13 @@ void start(Persistent& persistent) {
 }
 
 // All ranks compare the count: a request whose counts differ would hang at its first start.
-Status compare_counts(comm::Communicator& communicator, const Allreduce& request) {
+// *seen: slimpi sees the starts of all ranks.
+Status compare_counts(comm::Communicator& communicator, const Allreduce& request, bool* seen) {
   const OwnFloats environment;
   SLIMPI_TRY(agree_on_blocks(communicator, request));
   SLIMPI_TRY(communicator.find_nodes(request.buffer()));
-  bool same = true;
-  return communicator.exchange().all_true(&same);
+  *seen = !mpi::g_starts_hidden;
+  return communicator.exchange().all_true(seen);
 }
 
 // A number and a channel for a sum, which no other of this process has; the same on all ranks.
@@ -170,12 +171,13 @@ Outcome init_persistent(Allreduce& its_request, void* handle) {
   communicator.exchange().begin_call();
   ++communicator.taken;  // a number of its own, as a sum has
   const ActiveCall active(subject(communicator, request, true));
-  const Status compared = compare_counts(communicator, request);
+  bool seen = false;
+  const Status compared = compare_counts(communicator, request, &seen);
   // MPI could not tell all ranks the nodes; the sums of the communicator go to it from now on.
   if (communicator.unusable()) return bypass(runtime, BypassReason::failure, communicator, request);
   if (compared != Status::ok) return Outcome::finished(fail_call(runtime, communicator, compared));
   if (!decision->take) return outcome;
-  if (!communicator.threaded())
+  if (!communicator.threaded() || !seen)
     return bypass(runtime, BypassReason::nonblocking, communicator, request);
   return make(runtime, communicator, *decision, request, std::move(tensor), handle);
 }
