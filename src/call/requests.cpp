@@ -184,7 +184,7 @@ bool hides_starts(const mpi::Api& api, const char* name, Arguments... arguments)
           mpi::kSuccess)
     return false;
   const bool hidden = is_hidden(name, arguments..., &request);
-  if (hidden) api.Cancel(&request);  // it was started
+  if (hidden) api.Cancel(&request);  // the tool has started the request
   api.Wait(&request, mpi::abi.status_ignore);
   api.Request_free(&request);
   return hidden;
