@@ -17,15 +17,14 @@ extern "C" {
 /* The version of the library that is loaded, as text: "0.1.0". */
 const char* slimpi_version(void);
 
-/* What slimpi did in this process so far. Bytes are of this rank only, except bytes_plain, which
- * rank 0 of a communicator counts for all of it. */
+/* What slimpi did in this process so far. Bytes are of this rank only. */
 struct slimpi_statistics_t {
   uint64_t size;        /* set by the caller to sizeof(struct slimpi_statistics_t) */
-  uint64_t calls;       /* allreduces seen */
+  uint64_t calls;       /* allreduces and reduce-scatters seen */
   uint64_t compressed;  /* of these, compressed between nodes */
   uint64_t bytes_in;    /* of the buffers of compressed calls */
   uint64_t bytes_sent;  /* put between nodes by this rank, headers included */
-  uint64_t bytes_plain; /* what a bandwidth-optimal float allreduce would have put there */
+  uint64_t bytes_plain; /* this rank's part of what a bandwidth-optimal sum would have put there */
 };
 
 /* The functions below can be called at any time of the process and from any thread: before MPI is
