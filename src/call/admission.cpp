@@ -157,7 +157,7 @@ Outcome run_by_nodes(Runtime& runtime, comm::Communicator& communicator,
     log_one_node(runtime, communicator);
     return run_in_node_fastest(runtime, communicator, plans.front(), request);
   }
-  if (plans.size() > 1) return run_fastest(runtime, communicator, decision, request);
+  if (decision.automatic) return run_fastest(runtime, communicator, decision, request);
   return run_plan(runtime, communicator, plans.front(), request);
 }
 
