@@ -17,6 +17,7 @@
 //   functions_named, blocks_named  the same, with the tensors named
 //   empty       by MPI_Reduce_scatter; the last rank gets nothing, and each step has a new
 //               input
+//   blocks_nonblocking, empty_nonblocking  the same by MPI_Ireduce_scatter
 //   freed       a communicator of its own, freed at the end
 #include <dlfcn.h>
 #include <mpi.h>
@@ -40,6 +41,7 @@ constexpr std::size_t kCount = 5000;
 
 int g_rank, g_size;
 MPI_Comm g_comm;
+bool g_nonblocking;  // the reduce-scatters
 
 int (*g_describe)(const slimpi_tensor_t*);
 
@@ -68,8 +70,14 @@ struct Tensor {
   // Rank r gets the r-th of `blocks`; in place where there is no other input.
   void scatter_in(float* buffer, const std::vector<int>& blocks, float* input = nullptr) {
     std::memcpy(input == nullptr ? buffer : input, in.data(), in.size() * sizeof(float));
-    MPI_Reduce_scatter(input == nullptr ? MPI_IN_PLACE : input, buffer, blocks.data(), MPI_FLOAT,
-                       MPI_SUM, g_comm);
+    const void* const from = input == nullptr ? MPI_IN_PLACE : input;
+    if (g_nonblocking) {
+      MPI_Request request;
+      MPI_Ireduce_scatter(from, buffer, blocks.data(), MPI_FLOAT, MPI_SUM, g_comm, &request);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else {
+      MPI_Reduce_scatter(from, buffer, blocks.data(), MPI_FLOAT, MPI_SUM, g_comm);
+    }
     std::size_t first = 0;
     for (int rank = 0; rank < g_rank; ++rank) first += std::size_t(blocks[std::size_t(rank)]);
     take(first, std::size_t(blocks[std::size_t(g_rank)]), buffer);
@@ -132,6 +140,7 @@ int main(int argc, char** argv) {
   if (mode == "counts" || mode == "one_buffer" || (mode == "disagree" && g_rank == 0))
     second = first;
   const bool named = mode.ends_with("_named");
+  g_nonblocking = mode.ends_with("_nonblocking");
   const int each = int(kCount) / g_size;
   std::vector<int> even(std::size_t(g_size), each), uneven = even, some = even;
   for (std::size_t rank = 0; rank + 1 < even.size(); rank += 2) {
@@ -157,7 +166,7 @@ int main(int argc, char** argv) {
     for (Tensor* const tensor : {&a, &b}) {
       float* const buffer = tensor == &a ? first : second;
       if (named) describe(tensor == &a ? "a" : "b");
-      if (mode == "empty")
+      if (mode.starts_with("empty"))
         tensor->scatter_in(buffer, some, uninitialized());
       else if (mode.starts_with("blocks"))
         tensor->scatter_in(buffer, step % 2 == 0 ? even : uneven);

@@ -60,11 +60,11 @@ turns() { # MODE CALLS_PER_STEP STATES BYTES
   state "$1" "$4" 0
 }
 for mode in functions functions_named; do turns $mode 0 4 $((2 * (5 * 512 * 4 + slot / 2))); done
-for mode in blocks blocks_named; do turns $mode 0 4 $((2 * (slot / 2 + slot * 3 / 4))); done
+for mode in blocks blocks_named blocks_nonblocking; do turns $mode 0 4 $((2 * (slot / 2 + slot * 3 / 4))); done
 turns functions 2 4 $((2 * (5 * 512 * 4 + slot / 2)))
 SLIMPI_HIERARCHY=leader turns blocks 0 4 $((4 * slot))
 # A rank whose block is empty knows a tensor by no address. Its shard has a residual all the same.
-turns empty 0 2 $((2 * slot * 3 / 4))
+for mode in empty empty_nonblocking; do turns $mode 0 2 $((2 * slot * 3 / 4)); done
 # A step with one more sum, of another count: no position is believed, once.
 holds "an extra sum, named by the order of calls" slots extra kept 2
 expect "$(report extra.json state_dropped)" 1 "extra: times that all state was dropped"
