@@ -59,9 +59,10 @@ turns() { # MODE CALLS_PER_STEP STATES BYTES
   expect "$(report "$1.json" state first_times)" "$3" "$1: states"
   state "$1" "$4" 0
 }
-for mode in functions functions_named; do turns $mode 0 4 $((2 * (5 * 512 * 4 + slot / 2))); done
-for mode in blocks blocks_named blocks_nonblocking; do turns $mode 0 4 $((2 * (slot / 2 + slot * 3 / 4))); done
-turns functions 2 4 $((2 * (5 * 512 * 4 + slot / 2)))
+both=$((2 * (5 * 512 * 4 + slot / 2))) two=$((2 * (slot / 2 + slot * 3 / 4)))
+for mode in functions functions_named; do turns $mode 0 4 $both; done
+for mode in blocks blocks_named blocks_nonblocking; do turns $mode 0 4 $two; done
+turns functions 2 4 $both
 SLIMPI_HIERARCHY=leader turns blocks 0 4 $((4 * slot))
 # A rank whose block is empty knows a tensor by no address. Its shard has a residual all the same.
 for mode in empty empty_nonblocking; do turns $mode 0 2 $((2 * slot * 3 / 4)); done
