@@ -61,8 +61,8 @@ int slimpi_describe_next(const slimpi_tensor_t* tensor);
 
 /* The state of a named tensor on a communicator, for checkpoints: the residual of error feedback,
  * and what powersgd and batched_powersgd keep, for each function and counts that it was summed
- * with. Of other algorithms there is none to get. `comm` points at the program's MPI_Comm. The state
- * is this rank's own: each rank keeps its bytes, and gives them back as the same rank of a
+ * with. Of other algorithms there is none to get. `comm` points at the program's MPI_Comm. The
+ * state is this rank's own: each rank keeps its bytes, and gives them back as the same rank of a
  * communicator of the same size. Call both between the sums of the communicator, from the thread
  * that makes them.
  *
@@ -73,9 +73,9 @@ int slimpi_describe_next(const slimpi_tensor_t* tensor);
  * slimpi_set_state makes the next sum of that name begin with this state, which slimpi copies; with
  * `state` NULL and `size` 0, without a state. All ranks do the same between the same two sums;
  * where they do not, all drop the state at the next sum of that name, and rank 0 says so. So they
- * do with a state of another function, other counts or another hierarchy than that sum's. Returns 0,
- * or 1 where the bytes are not those of this rank, or the communicator has had no sum. The order of
- * the program's other sums does not matter. */
+ * do with a state of another function, other counts or another hierarchy than that sum's. Returns
+ * 0, or 1 where the bytes are not those of this rank, or the communicator has had no sum. The order
+ * of the program's other sums does not matter. */
 int slimpi_get_state(const void* comm, const char* name, void* state, uint64_t* size);
 int slimpi_set_state(const void* comm, const char* name, const void* state, uint64_t size);
 
