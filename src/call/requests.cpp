@@ -243,13 +243,19 @@ Outcome begin_held(const Admission& admitted, const Allreduce& request,
     return estimate_begun(runtime, communicator, request);
   }
   if (!takes_nonblocking(runtime, communicator))
-    return bypass(runtime, BypassReason::nonblocking, communicator, request);
+    return bypass(runtime,
+                  stays_on_node(communicator, request) ? BypassReason::single_node
+                                                       : BypassReason::nonblocking,
+                  communicator, request);
   const std::uint64_t number = communicator.nonblocking.begin();
   if (communicator.agreed() && communicator.nonblocking.began_agreed(number)) {
     const algorithm::Decision& decision = communicator.attachment<Decisions>().find(request);
-    if (!decision.take) {
-      if (decision.reason != BypassReason::small) count_in_order(communicator);
-      return bypass(runtime, decision.reason, communicator, request);
+    const bool stays =
+        communicator.nonblocking.began_on_one_node(number) && stays_on_node(communicator, request);
+    if (!decision.take || stays) {
+      const BypassReason reason = decision.take ? BypassReason::single_node : decision.reason;
+      if (reason != BypassReason::small) count_in_order(communicator);
+      return bypass(runtime, reason, communicator, request);
     }
   }
   return begin_in_fiber(runtime, communicator, request, std::move(tensor), handle);

@@ -68,11 +68,6 @@ class NodeBarrier {
   int local_rank() const { return segment_->me(); }
   NodeSegment& segment() const { return *segment_; }
 
-  // For a communicator on one node: says which call this rank is in, and what it sums, also where
-  // it leaves the call to MPI. A rank that waits in a barrier of the same call for one that sums
-  // something else fails.
-  void enter(const ActiveCall& call);
-
   // Returns when every rank of the node has called it as often as this one. What a rank wrote
   // before is visible to the others after it. MPI makes progress meanwhile, because another rank
   // may wait for a message. Fails when a rank reports that it failed. `bytes`: how much of a rank's
@@ -100,7 +95,6 @@ class NodeBarrier {
  private:
   struct Line;
   Line& line(int local) const;
-  Status compare_entered(int local) const;
 
   std::unique_ptr<NodeSegment> segment_;
   const int first_;
