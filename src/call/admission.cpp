@@ -90,22 +90,22 @@ Status find_nodes_and_memory(Runtime& runtime, comm::Communicator& communicator,
   return Status::ok;
 }
 
-// With SLIMPI_ESTIMATE: lets MPI do a call that policy takes, and records what would become of it.
-Status estimate_call(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
-                     const Allreduce& request, Outcome* outcome) {
+// With SLIMPI_ESTIMATE: lets MPI do a call that policy takes, and counts what would become of it.
+Status estimate_call(Runtime& runtime, comm::Communicator& communicator, const Allreduce& request,
+                     Outcome* outcome) {
   std::optional<BypassReason> left;
   {
     const ActiveCall active(subject(communicator, request));
     SLIMPI_TRY(find_nodes_and_memory(runtime, communicator, request, &left));
   }
-  if (left && *left != BypassReason::single_node) {
+  if (!left && communicator.on_one_node()) left = BypassReason::single_node;
+  if (left) {
     *outcome = bypass(runtime, *left, communicator, request);
     return Status::ok;
   }
-  const CallEstimate::Way way = CallEstimate::way_of(communicator, plan);
-  const BypassReason reason = CallEstimate::reason_of(communicator, request, way);
-  runtime.count_bypass(communicator, reason, request);
-  *outcome = Outcome::finished(CallEstimate::running()->call_mpi(request, reason, way));
+  runtime.count_bypass(communicator, BypassReason::off, request);
+  *outcome =
+      Outcome::finished(CallEstimate::running()->call_mpi(request, communicator.layout().nodes()));
   return Status::ok;
 }
 
@@ -202,7 +202,7 @@ Outcome decide_and_run(Runtime& runtime, comm::Communicator& communicator,
 Outcome run(Runtime& runtime, comm::Communicator& communicator, const algorithm::Decision& decision,
             const Allreduce& request) {
   if (communicator.failed()) return refuse_failed(runtime, communicator);
-  if (CallEstimate::running() == nullptr && stays_on_node(communicator, request))
+  if (stays_on_node(communicator, request))
     return bypass(runtime, BypassReason::single_node, communicator, request);
   ++communicator.taken;
   communicator.exchange().begin_call();
@@ -213,11 +213,8 @@ Outcome run(Runtime& runtime, comm::Communicator& communicator, const algorithm:
     return give_up(runtime, communicator, request, status);
   if (CallEstimate::running() == nullptr)
     return run_taken(runtime, communicator, decision, request);
-  if (request.collective != Collective::allreduce)  // no estimate predicts it
-    return bypass(runtime, BypassReason::off, communicator, request);
   Outcome outcome;
-  const Status status =
-      estimate_call(runtime, communicator, decision.plans.front(), request, &outcome);
+  const Status status = estimate_call(runtime, communicator, request, &outcome);
   return status == Status::ok ? outcome : give_up(runtime, communicator, request, status);
 }
 
@@ -270,7 +267,7 @@ namespace {
 [[gnu::always_inline]] inline Admission admit_sum(Runtime* runtime, Allreduce& request, Way way) {
   const ElementType type = type_of(request);
   // A type that SLIMPI_TYPES does not name is left for that reason, before any other.
-  const bool named = runtime->taken_types.has(type);
+  const bool named = runtime->config.types.has(type);
   const auto bypass_for = [&](BypassReason reason) {
     return bypass(*runtime, named ? reason : BypassReason::datatype);
   };

@@ -173,8 +173,7 @@ Outcome init_persistent(Allreduce& its_request, void* handle) {
   Outcome outcome;
   const algorithm::Decision* const decision = decide(runtime, communicator, request, &outcome);
   if (decision == nullptr) return outcome;
-  if (CallEstimate::running() != nullptr)
-    return bypass(runtime, BypassReason::nonblocking, communicator, request);
+  if (CallEstimate::running() != nullptr) return estimate_begun(runtime, communicator, request);
   if (communicator.failed()) return decision->take ? refuse_failed(runtime, communicator) : outcome;
   bool left = stays_on_node(communicator, request);
   const Status compared = left ? Status::ok : compare_counts(communicator, request, &left);

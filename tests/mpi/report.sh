@@ -19,10 +19,12 @@ import json
 r = json.load(open("node.json"))
 calls = r["calls"]
 assert calls["exact_in_node"] == calls["compressed"] == 0, calls
-assert (calls["passed"]["single_node"], calls["passed"]["small"], calls["total"]) == (3, 1, 4), calls
+passed = calls["passed"]
+assert (passed["single_node"], passed["small"], calls["total"]) == (3, 1, 4), calls
 assert r["seconds"]["intra"] == 0, r["seconds"]
 assert r["bytes"]["all_plain"] == 0'
-holds "one node: text" grep -q "4 allreduce: 0 compressed; left to MPI: 1 small, 3 single_node" err.txt
+holds "one node: text" \
+  grep -q "4 allreduce: 0 compressed; left to MPI: 1 small, 3 single_node" err.txt
 holds "one node: plural" grep -q "on 2 ranks, 1 node (" err.txt
 holds "one node: no bytes" grep -q "none between nodes" err.txt
 

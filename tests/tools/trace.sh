@@ -159,14 +159,15 @@ same apart.txt out.txt "the merged file says the same"
 says --waits 1000 all.json
 holds "waits name ranks" grep -Eq ' receive +rank [012] ' out.txt
 
-# Inside nodes of two, 300,000 floats are three blocks: a barrier after each, for the sum and for the
+# Inside nodes of two, 300,000 floats are three blocks: a barrier after each, in the sum and in the
 # share.
 SLIMPI_RANKS_PER_NODE=2 SLIMPI_HIERARCHY=leader SLIMPI_INTRA=shm SLIMPI_TRACE=$work/node.json \
   under 4 "$top_builddir/tests/mpi/steps" init sum:300000 sum:300000 finalize >said.txt 2>&1 ||
   fail "a job on two nodes of two"
 says node.json.?
 for rank in 0 1 2 3; do
-  holds "nodes of two: barriers" test "$(grep -c "node barrier.*\"pid\":$rank" node.json.$rank)" -ge 8
+  barriers=$(grep -c "node barrier.*\"pid\":$rank" node.json.$rank)
+  holds "nodes of two: barriers" test "$barriers" -ge 8
 done
 holds "nodes of two: copies" grep -q '"node copy"' node.json.0
 holds "nodes of two: slices nest" "$PYTHON" "$top_srcdir/tests/helper/nests.py" node.json.?
