@@ -10,8 +10,8 @@
 
 namespace slimpi::intra {
 
-// What one rank writes and the others poll. All of it is on one cache line, so a rank that has
-// loaded the count has the word, too.
+// The words that one rank writes and the others poll. They are on one cache line, so a rank that
+// has loaded the count has the word, too.
 struct NodeBarrier::Line {
   std::atomic<std::uint64_t> barriers;  // barriers that this rank has reached
   // Two words, used alternately. Before a rank overwrites word n by word n + 2, it has passed the

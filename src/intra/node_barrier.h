@@ -52,7 +52,7 @@ class CacheLocality {
   bool cross_cache_ = false;
 };
 
-// What the node-local ranks of a communicator do with the memory that they share: a data area of
+// The use of the memory that the node-local ranks of a communicator share: a data area of
 // each rank that all of them can read, a word of each rank, and a barrier that costs one store and
 // a few loads.
 class NodeBarrier {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is kept for the ranks of this node in one communicator.
+// The state of the ranks of this node in one communicator.
 #pragma once
 #include <memory>
 #include <optional>

@@ -55,13 +55,14 @@ Status allreduce_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
 // Floats of one block of a shard from each of `size` node-local ranks, by shm.
 std::uint64_t shared_scratch_floats(std::size_t size, const comm::InterNodeGroup& group);
 
-// What a rank of a node publishes about a call, as one word with fields, and what the ranks decide
-// from the words after the next barrier. All ranks see the same words, so all decide the same.
+// The word that a rank of a node publishes about a call, by its fields, and the decision that the
+// ranks make from the words after the next barrier. All ranks see the same words, so all decide the
+// same.
 namespace published {
 
 constexpr std::uint64_t kReadiness = 0x3;  // NcclGroup::Readiness
 
-// What the call sums (ActiveCall::sum_word): a difference is an error of the program.
+// A hash of the call's sum (ActiveCall::sum_word): a difference is an error of the program.
 constexpr int kSumShift = 32, kSumBits = 32;
 constexpr std::uint64_t kSum = std::uint64_t(0xffffffff) << kSumShift;
 

@@ -34,7 +34,7 @@ double share(double part, double whole) {
   return whole > 0 ? 100 * part / whole : 0;
 }
 
-// What the program did, one line a row.
+// The calls of the program, one line a row.
 std::string calls_table(const Estimate& estimate) {
   std::string text =
       fmt::format("  {:<19} {:>6} {:<14} {:<8} {:<5} {:>8} {:>9} {:>7}  {}\n", "size", "ranks",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What SLIMPI_ESTIMATE counts: the calls that the program made, and which of them slimpi would
+// The counts of SLIMPI_ESTIMATE: the calls that the program made, and which of them slimpi would
 // compress.
 #pragma once
 #include <cstdint>

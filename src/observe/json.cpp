@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 // Incremented when a key changes its meaning or goes away. A new key does not change it.
 constexpr int kReportSchema = 3;
 
-// What both say of the job, first.
+// The description of the job, first in both.
 Json job_json(const Report& job, int schema, double wall_seconds) {
   Json json, options = Json::object();
   for (const auto& [name, value] : job.options) options[name] = value;
@@ -61,7 +61,7 @@ const char* name_of(const Row& row) {
   return row.name;
 }
 
-// Of what is counted by algorithm, by codec and so on, with the rows that name them.
+// The shares of algorithms, codecs and so on, by the names of their rows.
 template <std::size_t kRows, typename Names>
 Json shares(const Report& report, std::array<Share, kRows> Counts::*by, const Names& names) {
   Json rows = Json::object();
