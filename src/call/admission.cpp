@@ -75,7 +75,7 @@ void log_one_node(Runtime& runtime, const comm::Communicator& communicator) {
       runtime.banner_logged.exchange(true))
     return;
   log_info(std::to_string(communicator.size()) +
-           " ranks on 1 node: MPI makes the sums, nothing to compress (to try: "
+           " ranks on 1 node: MPI makes the sums of host buffers, nothing to compress (to try: "
            "--ranks-per-node 1, or slimpi-lab)");
 }
 
