@@ -33,7 +33,7 @@ const char* op_name(mpi::Op op) {
 void CallEstimate::start(const mpi::Api& api, const Config& config) {
   if (running() != nullptr) return;
   // Never destroyed: exit handlers may still call MPI after static destruction.
-  running_.store(new CallEstimate(api, config.bucket), std::memory_order_release);
+  running_.store(new CallEstimate(api, config), std::memory_order_release);
 }
 
 void CallEstimate::add(const Allreduce& call, Key key, std::uint64_t nanoseconds) noexcept {
@@ -82,6 +82,7 @@ Estimate CallEstimate::result(const Report& job) const {
   Estimate estimate;
   estimate.job = job;
   estimate.bucket = bucket_;
+  estimate.min_size = min_size_;
   for (const auto& [key, record] : records_) {
     CountedCalls calls;
     calls.size_class = key.size_class;

@@ -51,13 +51,14 @@ class CallEstimate {
     std::uint64_t calls = 0, bytes = 0, nanoseconds = 0;
   };
 
-  CallEstimate(const mpi::Api& api, std::uint64_t bucket) : api_(api), bucket_(bucket) {}
+  CallEstimate(const mpi::Api& api, const Config& config)
+      : api_(api), bucket_(config.bucket), min_size_(config.min_size) {}
   void add(const Allreduce& call, Key key, std::uint64_t nanoseconds) noexcept;
 
   static inline std::atomic<CallEstimate*> running_{nullptr};
 
   const mpi::Api& api_;
-  const std::uint64_t bucket_;
+  const std::uint64_t bucket_, min_size_;
   mutable std::mutex mutex_;  // protects all below
   std::map<Key, Record> records_;
 };

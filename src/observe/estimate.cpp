@@ -22,11 +22,13 @@ std::string size_text(const CountedCalls& calls) {
   return power_text(calls.size_class) + " to " + power_text(calls.size_class + 1);
 }
 
-// A type that slimpi does not take unless SLIMPI_TYPES names it.
-std::string fate_text(const CountedCalls& calls) {
+// The last column. It names the option where slimpi would take the type if SLIMPI_TYPES named it.
+std::string fate_text(const Estimate& estimate, const CountedCalls& calls) {
   if (!calls.reason) return "compressed";
   const std::string text = row_of(*calls.reason).text;
-  if (calls.reason != BypassReason::datatype || calls.values == 0) return text;
+  if (calls.reason != BypassReason::datatype || calls.values == 0 ||
+      calls.bytes < calls.calls * estimate.min_size)
+    return text;
   return text + "; --types float," + calls.type + " takes it";
 }
 
@@ -46,7 +48,7 @@ std::string calls_table(const Estimate& estimate) {
         row_of(calls.collective).name, calls.type, calls.op, calls.calls,
         calls.blocking ? fmt::format("{:.3f}", seconds) : "-",
         calls.blocking ? fmt::format("{:.1f}%", share(seconds, estimate.job.wall_seconds)) : "-",
-        fate_text(calls));
+        fate_text(estimate, calls));
   }
   return text;
 }

@@ -29,6 +29,7 @@ struct CountedCalls {
 struct Estimate {
   Report job;                         // what describes the job; no numbers
   std::uint64_t bucket = 0;           // SLIMPI_BUCKET
+  std::uint64_t min_size = 0;         // SLIMPI_MIN_SIZE
   std::vector<CountedCalls> counted;  // first what would be compressed, the longest buffers first
 };
 

@@ -12,7 +12,7 @@ for ranks in $all; do
   for form in Allreduce Iallreduce Allreduce_init Reduce_scatter Ireduce_scatter \
     Reduce_scatter_init Reduce_scatter_block Ireduce_scatter_block Reduce_scatter_block_init; do
     rm -f report.json
-    plain "$ranks" "$golden" sum 150000 rough $form >plain.txt || fail "$ranks ranks, $form: plain MPI"
+    plain "$ranks" "$golden" sum 150000 rough $form >plain.txt || fail "plain $form"
     under "$ranks" "$golden" sum 150000 rough $form >under.txt || fail "$ranks ranks, $form"
     same plain.txt under.txt "$ranks ranks, $form: MPI's own bytes"
     expect "$(report report.json calls passed single_node)" "$(report report.json calls total)" \
