@@ -39,12 +39,12 @@ double share(double part, double whole) {
 // The calls of the program, one line a row.
 std::string calls_table(const Estimate& estimate) {
   std::string text =
-      fmt::format("  {:<19} {:>6} {:<14} {:<8} {:<5} {:>8} {:>9} {:>7}  {}\n", "size", "ranks",
+      fmt::format("  {:<19} {:>6} {:<14} {:<8} {:<5} {:>7} {:>8} {:>7}  {}\n", "size", "ranks",
                   "function", "type", "op", "calls", "seconds", "share", "with slimpi");
   for (const CountedCalls& calls : estimate.counted) {
     const double seconds = in_seconds(calls.nanoseconds);
     text += fmt::format(
-        "  {:<19} {:>6} {:<14} {:<8} {:<5} {:>8} {:>9} {:>7}  {}\n", size_text(calls), calls.ranks,
+        "  {:<19} {:>6} {:<14} {:<8} {:<5} {:>7} {:>8} {:>7}  {}\n", size_text(calls), calls.ranks,
         row_of(calls.collective).name, calls.type, calls.op, calls.calls,
         calls.blocking ? fmt::format("{:.3f}", seconds) : "-",
         calls.blocking ? fmt::format("{:.1f}%", share(seconds, estimate.job.wall_seconds)) : "-",

@@ -19,7 +19,6 @@ try() {
 
 try "each rank a node" 3 1
 try "two nodes of two ranks" 4 2
-try "one node" 2 0
 SLIMPI_ALGORITHM=fp16 try "fp16" 3 1
 try "threads" 3 1 "$threads"
 SLIMPI_PROGRESS=thread try "threads, progress in a thread, two nodes" 4 2 "$threads"
@@ -34,7 +33,7 @@ for ranks in 1 3; do
 done
 program=$top_builddir/tests/mpi/nonblocking
 
-for layout in "3 1" "4 2" "2 0"; do
+for layout in "3 1" "4 2"; do
   SLIMPI_RANKS_PER_NODE=${layout#* } holds "errors, MPI_Cancel, MPI_Request_free: $layout" \
     under "${layout% *}" "$errors" 2>errors.txt
 done
@@ -68,7 +67,7 @@ assert [(row["calls"], row["reason"]) for row in rows] == [(24, None)], rows
 assert 0 < rows[0]["bytes"]["8"] < rows[0]["bytes"]["plain"], rows'
 
 # auto tries its candidates, four times each, where all sums are nonblocking.
-for layout in "3 1" "2 0"; do
+for layout in "3 1"; do
   SLIMPI_ALGORITHM=auto SLIMPI_RANKS_PER_NODE=${layout#* } SLIMPI_REPORT=$work/report.json \
     under "${layout% *}" "$program" digest nonblocking >digest.txt || fail "auto: exit status $?"
   holds "auto tries all its candidates: $layout" "$PYTHON" -c '
