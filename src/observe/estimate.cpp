@@ -25,7 +25,7 @@ std::string size_text(const CountedCalls& calls) {
 // The last column. It names the option where slimpi would take the type if SLIMPI_TYPES named it.
 std::string fate_text(const Estimate& estimate, const CountedCalls& calls) {
   if (!calls.reason) return "compressed";
-  const std::string text = row_of(*calls.reason).text;
+  const std::string text = std::string("MPI: ") + to_string(*calls.reason);
   if (calls.reason != BypassReason::datatype || calls.values == 0 ||
       calls.bytes < calls.calls * estimate.min_size)
     return text;

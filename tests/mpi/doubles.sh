@@ -39,5 +39,5 @@ holds "a list without float is refused" grep -q "SLIMPI_TYPES=double.*float,doub
 unset SLIMPI_REPORT
 SLIMPI_ESTIMATE=stdout under 4 "$program" >out.txt || :
 holds "an estimate names the option" \
-  grep -Eq ' double +sum +26 .*left to MPI: datatype; --types float,double takes it$' out.txt
+  grep -Eq ' double +sum +26 .*MPI: datatype; --types float,double takes it$' out.txt
 verdict
