@@ -17,7 +17,7 @@ extern "C" {
 /* The version of the library that is loaded, as text: "0.1.0". */
 const char* slimpi_version(void);
 
-/* What slimpi did in this process so far. Bytes are of this rank only. */
+/* The counters of this process so far. Bytes are of this rank only. */
 struct slimpi_statistics_t {
   uint64_t size;        /* set by the caller to sizeof(struct slimpi_statistics_t) */
   uint64_t calls;       /* allreduces and reduce-scatters seen */
@@ -40,7 +40,7 @@ typedef struct slimpi_matrix_t {
   uint64_t rows, columns;
 } slimpi_matrix_t;
 
-/* What slimpi_describe_next says of a tensor. */
+/* The description of a tensor, for slimpi_describe_next. */
 typedef struct slimpi_tensor_t {
   uint64_t size;                   /* set by the caller to sizeof(slimpi_tensor_t) */
   const char* name;                /* the same at every sum of this tensor; NULL or "": no name */
@@ -124,7 +124,8 @@ enum slimpi_hook_kind_t {
 /* Room at slimpi_hook_call_t.reason. */
 #define SLIMPI_HOOK_REASON_BYTES 256
 
-/* What every function gets. A later slimpi may add fields at the end and nowhere else. */
+/* The call, as every function gets it. A later slimpi may add fields at the end and nowhere else.
+ */
 struct slimpi_hook_call_t {
   uint64_t size;       /* bytes of this struct in the slimpi that runs */
   uint64_t call;       /* counts the communicator's compressed calls from 1; equal on all ranks */
@@ -179,7 +180,7 @@ struct slimpi_hook_t {
                    float* out);
 };
 
-/* What a hook defines; libslimpi.so itself does not. */
+/* The symbol that a hook defines; libslimpi.so itself does not. */
 #ifdef __GNUC__
 __attribute__((visibility("default")))
 #endif

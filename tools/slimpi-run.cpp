@@ -22,7 +22,6 @@
 #include "tools/common/output.h"
 #include "tools/common/problem.h"
 #include "tools/run/arguments.h"
-#include "tools/run/estimate.h"
 #include "tools/run/program.h"
 #include "tools/run/stand_in.h"
 
@@ -104,8 +103,6 @@ int main(int argc, char** argv) {
   if (const std::string error = tools::problem(loaded); !error.empty())
     return give_up(kBadUse, error);
 
-  if (!arguments.estimates.empty() && !loaded.config.estimate)
-    return give_up(kBadUse, arguments.estimates + " needs --estimate, whose predictions it is for");
   if (arguments.compare) {
     const Config& config = loaded.config;
     const char* why = config.estimate             ? "SLIMPI_ESTIMATE is set"
@@ -160,8 +157,6 @@ int main(int argc, char** argv) {
   for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
   // By it the library tells this process, which keeps its number, from what the program starts.
   setenv("SLIMPIRUN_PID", std::to_string(getpid()).c_str(), 1);
-  if (loaded.config.estimate && is_first_process())
-    tools::start_estimate(*loaded.config.estimate, arguments.cluster);
   execvp(program.path.c_str(), words);
   return give_up(errno == ENOENT ? 127 : 126, program.path + ": " + std::strerror(errno));
 }

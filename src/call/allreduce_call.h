@@ -21,19 +21,13 @@ class AllreduceCall {
   AllreduceCall(const AllreduceCall&) = delete;
   AllreduceCall& operator=(const AllreduceCall&) = delete;
 
-  // Runs the plan. `*bypass` is set when all ranks agreed on a fallback to MPI; the buffers are
-  // unchanged then. An error means that the ranks may have stopped at different points.
+  // Runs the plan, or adds inside the node that all ranks share. `*bypass` is set when all ranks
+  // agreed on a fallback to MPI; the buffers are unchanged then. An error means that the ranks may
+  // have stopped at different points.
   Status run(std::optional<BypassReason>* bypass);
 
   // Nanoseconds of run() for SLIMPI_VERIFY.
   std::uint64_t verifying() const { return verifying_; }
-
-  // For a call whose ranks all share one node. open_in_node: whether they can add through shared
-  // memory; the same answer on all ranks. run_in_node: adds there, or calls MPI where only MPI can
-  // give MPI's bytes; *code is then what MPI returned. `*usual` is false where the call did extra
-  // work that later calls do not do.
-  Status open_in_node(bool* possible);
-  Status run_in_node(bool* usual, int* code);
 
  private:
   // What the ranks exchange before a call: the maximum of each word over all ranks.
@@ -51,6 +45,7 @@ class AllreduceCall {
   // Whether in_ holds the call's values: of another type, the complete copy.
   bool can_be_read() const { return !left_on_device_ && copied_ == Status::ok && holds_; }
   Status run_plan(comm::Call& call);
+  Status run_in_node(std::optional<BypassReason>* bypass);
   template <typename Step>
   Status timed_verify(const Step& step);
   Status keep_input(const comm::Call& call, bool* kept);
@@ -67,10 +62,6 @@ class AllreduceCall {
   Status check_state(comm::Call& call, Agreement* agreement);
   Status colocate_buffers(comm::Call& call);
   comm::Range result_range() const;
-  Status keep_finished(const std::vector<comm::Range>& finished,
-                       std::vector<std::vector<float>>* kept);
-  int finish_by_mpi(const std::vector<comm::Range>& finished,
-                    const std::vector<std::vector<float>>& kept);
   void log_banner();
   void warn_of_rounding();
 

@@ -70,7 +70,7 @@ TimedCall call_mpi_timed(const Allreduce& call, const char* name) {
       call_mpi_timed(call, reason ? row_of(*reason).text : "left to MPI");
   if (reason == BypassReason::datatype) count_other_bytes(call, code);
   if (estimate != nullptr && reason && code == mpi::kSuccess)
-    estimate->record(call, *reason, nanoseconds);
+    estimate->left(call, *reason, true, nanoseconds);
   return code;
 }
 
@@ -119,11 +119,11 @@ int call_mpi_from_inside(const Allreduce& call, std::optional<BypassReason> reas
   return call_mpi(call, reason);
 }
 
-int CallEstimate::call_mpi(const Allreduce& call, BypassReason reason, const Way& way) {
-  const Key key = key_of(call, true, reason, way);
-  sample(call, key);
-  const auto [code, nanoseconds] = call_mpi_timed(call, row_of(reason).text);
-  if (code == mpi::kSuccess) add_call(key, nanoseconds);
+int CallEstimate::call_mpi(const Allreduce& call, int nodes) {
+  const auto [code, nanoseconds] = call_mpi_timed(call, row_of(BypassReason::off).text);
+  Key key;
+  key.nodes = nodes;
+  if (code == mpi::kSuccess) add(call, key, nanoseconds);
   return code;
 }
 

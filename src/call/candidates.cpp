@@ -145,8 +145,6 @@ Outcome run_timed_plan(Runtime& runtime, comm::Communicator& communicator, const
   return bypass(runtime, *reason, communicator, request);
 }
 
-constexpr const char* kNodeCandidates[] = {"mpi", "in the node"};
-
 }  // namespace
 
 std::uint64_t (*candidate_clock)() = steady_nanoseconds;
@@ -177,40 +175,6 @@ Outcome run_fastest(Runtime& runtime, comm::Communicator& communicator,
     return ran;
   };
   return try_next(runtime, communicator, *autotuner, decision.candidates, request, run);
-}
-
-Outcome run_in_node_fastest(Runtime& runtime, comm::Communicator& communicator,
-                            const comm::Plan& plan, const Allreduce& request) {
-  // A transport that was asked for by name is used without trials.
-  const bool tries = communicator.config().intra == Intra::automatic;
-  AllreduceCall call(runtime, communicator, plan, request);
-  bool possible = false;
-  comm::Autotuner* autotuner = nullptr;
-  const Status opened = [&] {
-    SLIMPI_TRY(call.open_in_node(&possible));
-    // A nonblocking sum cannot compare the order of additions with MPI's, and two addends have one.
-    if (tries && Fiber::inside() && communicator.size() > 2) possible = false;
-    if (!possible || !tries) return Status::ok;
-    SLIMPI_TRY(communicator.attachment<comm::Autotuners>().find(
-        communicator, comm::Autotuners::in_node, size_class(request),
-        int(std::size(kNodeCandidates)), &autotuner));
-    possible = autotuner != nullptr;
-    return Status::ok;
-  }();
-  if (opened != Status::ok) return Outcome::finished(fail_call(runtime, communicator, opened));
-  if (!possible) return bypass(runtime, BypassReason::single_node, communicator, request);
-  const auto run_in_node = [&] {
-    Ran ran;
-    const Status status = caught([&] { return call.run_in_node(&ran.counts, &ran.code); });
-    if (status != Status::ok) ran = {fail_call(runtime, communicator, status), false, 0};
-    return ran;
-  };
-  if (!tries) return Outcome::finished(run_in_node().code);
-  const auto run = [&](int candidate) {
-    if (candidate == 0) return run_mpi(runtime, communicator, BypassReason::single_node, request);
-    return run_in_node();
-  };
-  return try_next(runtime, communicator, *autotuner, kNodeCandidates, request, run);
 }
 
 }  // namespace slimpi::call

@@ -57,12 +57,7 @@ extern std::uint64_t (*candidate_clock)();
 Outcome run_fastest(Runtime& runtime, comm::Communicator& communicator,
                     const algorithm::Decision& decision, const Allreduce& request);
 
-// Does a call inside one node: by MPI's own allreduce or through shared memory. Both give the same
-// bytes. Left where MPI has to do the call.
-Outcome run_in_node_fastest(Runtime& runtime, comm::Communicator& communicator,
-                            const comm::Plan& plan, const Allreduce& request);
-
-// Does a call with one plan. Left on a fallback to MPI.
+// Does a call with one plan, or inside one node. Left on a fallback to MPI.
 Outcome run_plan(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
                  const Allreduce& request);
 

@@ -226,6 +226,8 @@ Status Communicator::find_nodes(const void* buffer) {
   if (unusable()) exchange_.close();
   SLIMPI_TRY(found);
   if (config_.hierarchy == Hierarchy::leader) SLIMPI_TRY(choose_leaders(buffer));
+  if (layout_.nodes() == 1 && Fiber::inside())
+    SLIMPI_TRY(nonblocking.compare_before_placed(exchange_));
   exchange_.set_layout(&layout_);
   enter(Life::laid_out);
   return Status::ok;

@@ -156,8 +156,8 @@ std::string calls_line(const Report& report) {
                      reasons.empty() ? "" : "; left to MPI: " + reasons);
 }
 
-// What really ran: the rules or the bound of an error may have chosen something else than
-// SLIMPI_ALGORITHM and SLIMPI_BITS.
+// The algorithms and codecs that ran: the rules or the bound of an error may have chosen something
+// else than SLIMPI_ALGORITHM and SLIMPI_BITS.
 std::string used_line(const Report& report) {
   if (report.own.compressed == 0) return "";
   std::string algorithms, codecs;
@@ -219,8 +219,8 @@ std::string more_bytes_line(const Report& report) {
          "bytegrad in few bits, sends less\n";
 }
 
-// What to do where most was not compressed, by the bytes of sums. Those of nonblocking sums may not
-// be known, so there the calls count.
+// The next step where most was not compressed, by the bytes of sums. The bytes of nonblocking sums
+// may not be known, so there the calls count.
 std::string advice_line(const Report& report) {
   Counts counts = report.own;
   if (counts.compressed != 0) {

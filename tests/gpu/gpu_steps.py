@@ -198,7 +198,7 @@ def more_sums(machine):
             steps.append(Step(f"sums-{number}", machine.ranks(number, "tests/gpu/sums", far), 40,
                               200))
         steps += [Step(f"sums-{number}-in-node", machine.ranks(
-                      number, "tests/gpu/sums", f"{near} SLIMPI_INTRA=shm"), 40, 200),
+                      number, "tests/gpu/sums", f"EXACT=1 {near} SLIMPI_INTRA=shm"), 40, 200),
                   Step(f"calls-{number}", machine.ranks(
                       number, f"tests/gpu/calls {60 if machine.quick else 10000}", far), 60,
                        300),
@@ -221,8 +221,6 @@ def more_sums(machine):
                       "low_precision_decentralized"):
         steps.append(Step(f"sums-2-{algorithm}", machine.ranks(
             2, "tests/gpu/sums", f"{far} SLIMPI_ALGORITHM={algorithm}"), 30, 200))
-    steps.append(Step("sums-4-nans", machine.ranks(
-        4, "tests/gpu/sums", f"NANS=1 {near} SLIMPI_INTRA=shm"), 40, 200))
     # Managed memory last: ranks of several processes may fault pages of it back and forth.
     steps.append(Step("sums-2-managed", machine.ranks(2, "tests/gpu/sums managed", far), 60, 200))
     return steps

@@ -7,26 +7,24 @@ need_library
 export UCX_LOG_LEVEL=error SLIMPI_RANKS_PER_NODE=1
 steps=$top_builddir/tests/mpi/steps
 
-# One node: sums that slimpi does itself are a class of their own, with their time in the total.
-SLIMPI_INTRA=shm SLIMPI_RANKS_PER_NODE=8 SLIMPI_LOG=info SLIMPI_REPORT=$work/node.json under 2 \
-  "$top_builddir/tests/mpi/one_node" >out.txt 2>err.txt || fail "one node: exit status $?"
-holds "one node: the line at the first call" grep -q "slimpi\[0\]: 2 ranks on 1 node: exact sums" \
-  err.txt
-expect "$(wc -l <err.txt)" 1 "one node: only that line"
-holds "one node: exact sums are a class, and their time is in the total" "$PYTHON" -c '
+# One node: MPI makes the sums.
+for target in $work/node.json stderr; do
+  SLIMPI_RANKS_PER_NODE=8 SLIMPI_LOG=info SLIMPI_REPORT=$target under 2 "$steps" init sum:100000 \
+    sum:100000 isum:100000 sum:10 finalize >out.txt 2>err.txt || fail "one node: exit status $?"
+  holds "one node: the line at the first call" \
+    grep -q "slimpi\[0\]: 2 ranks on 1 node: MPI makes the sums" err.txt
+done
+holds "one node: the report" "$PYTHON" -c '
 import json
 r = json.load(open("node.json"))
-calls, seconds = r["calls"], r["seconds"]
-assert calls["exact_in_node"] > 0, calls
-assert calls["compressed"] == 0
-assert calls["exact_in_node"] + sum(calls["passed"].values()) == calls["total"] == 32, calls
-assert seconds["total"] >= seconds["intra"] > 0, seconds
+calls = r["calls"]
+assert calls["exact_in_node"] == calls["compressed"] == 0, calls
+passed = calls["passed"]
+assert (passed["single_node"], passed["small"], calls["total"]) == (3, 1, 4), calls
+assert r["seconds"]["intra"] == 0, r["seconds"]
 assert r["bytes"]["all_plain"] == 0'
-SLIMPI_INTRA=shm SLIMPI_RANKS_PER_NODE=8 SLIMPI_REPORT=stderr under 2 \
-  "$top_builddir/tests/mpi/one_node" \
-  >out.txt 2>err.txt || fail "one node, text: exit status $?"
 holds "one node: text" \
-  grep -Eq "allreduce: [0-9]+ exact in node; left to MPI: 6 small" err.txt
+  grep -q "4 allreduce: 0 compressed; left to MPI: 1 small, 3 single_node" err.txt
 holds "one node: plural" grep -q "on 2 ranks, 1 node (" err.txt
 holds "one node: no bytes" grep -q "none between nodes" err.txt
 

@@ -65,7 +65,7 @@ expect "$status" 3 "the program's exit status is its own"
 expect "$("$run" --version)" \
   "slimpi-run (slimpi) $("$run" --version | grep -o '[0-9.]*$')" "--version"
 expect "$("$run" --help | sed -n 's/^  --\([a-z-]*\)[[ ].*/\1/p' |
-  grep -v -e compare -e stand-in -e torch -e dry-run -e version -e wire -e nodes | tr - _ |
+  grep -v -e compare -e stand-in -e torch -e dry-run -e version | tr - _ |
   LC_ALL=C sort)" \
   "$("$top_builddir/tools/slimpi-info" --options | cut -f1 | LC_ALL=C sort)" \
   "--help lists the table"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an allreduce costs, on paper, by the schedules of plain MPI and of slimpi: what estimates
-// and slimpi-bench --predict print. The exchange between nodes is inter/cost_model.h's, by which
+// The cost of an allreduce, on paper, by the schedules of plain MPI and of slimpi:
+// slimpi-bench --predict prints it. The exchange between nodes is inter/cost_model.h's, by which
 // the library chooses.
 #pragma once
 #include "inter/cost_model.h"
