@@ -5,6 +5,7 @@
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
 need pgrep
+. "$top_srcdir/tests/helper/torch.sh"
 python=
 for candidate in "$PYTHON" /usr/bin/python3; do
   if "$candidate" -c 'import torch.distributed' >/dev/null 2>&1; then
@@ -13,7 +14,7 @@ for candidate in "$PYTHON" /usr/bin/python3; do
   fi
 done
 [ -n "$python" ] || skip "no Python with PyTorch (Debian: python3-torch)"
-. "$top_srcdir/tests/helper/torch.sh"
+"$python" -c 'import torch; print("PyTorch", torch.__version__)'
 program=$top_srcdir/tests/programs/ddp.py
 unset OMP_NUM_THREADS MKL_NUM_THREADS OPENBLAS_NUM_THREADS
 export SLIMPI_MIN_SIZE=0
