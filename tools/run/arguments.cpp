@@ -40,6 +40,8 @@ std::string value_missing(const OptionRow& row, const std::string& value) {
                                       : "";
 }
 
+const std::string kTorchSums = "gradients, all";
+
 // --wire RATE or --nodes N, of the predictions. Returns "" or what is wrong with the value.
 std::string set_cluster(const std::string& given, const std::string& value, Cluster& cluster) {
   if (given == "--wire")
@@ -83,18 +85,26 @@ Arguments parse_arguments(int argc, const char* const* argv) {
       result.torch |= name == "torch";
       continue;
     }
-    const bool of_cluster = name == "wire" || name == "nodes";
+    const bool of_cluster = name == "wire" || name == "nodes", of_torch = name == "torch_sums";
     const OptionRow* row = find_row(name);
-    if (row == nullptr && !of_cluster) return result.error = unknown(given, name), result;
+    if (row == nullptr && !of_cluster && !of_torch) return result.error = unknown(given, name), result;
     if (name == "estimate" && equals == word.npos) {  // the only option whose value may be left out
       result.variables[row->variable] = "stderr";
       continue;
     }
     if (equals == word.npos && at + 1 == argc)
       return result.error =
-                 given + " needs a value" + (of_cluster ? "" : "; accepted: " + row->accepted),
+                 given + " needs a value" +
+                 (of_cluster ? "" : "; accepted: " + (of_torch ? kTorchSums : row->accepted)),
              result;
     const std::string value(equals == word.npos ? argv[++at] : word.substr(equals + 1));
+    if (of_torch) {
+      if (value != "gradients" && value != "all")
+        return result.error = given + "=" + value + " cannot be used; accepted: " + kTorchSums,
+               result;
+      result.torch_sums = value;
+      continue;
+    }
     if (of_cluster) {
       result.estimates = given;
       result.error = set_cluster(given, value, result.cluster);
@@ -106,6 +116,8 @@ Arguments parse_arguments(int argc, const char* const* argv) {
     result.variables[row->variable] = value;
   }
   result.program = at;
+  if (!result.torch_sums.empty() && !result.torch)
+    result.error = "--torch-sums needs --torch, whose sums it is for";
   if (result.compare && result.variables.contains("SLIMPI_ESTIMATE"))
     result.error = "--compare and --estimate cannot be used together; use one after the other";
   return result;

@@ -13,6 +13,7 @@ struct Arguments {
   bool compare = false;   // every call is verified; a report at the end
   bool stand_in = false;  // a library of MPI's name leads to slimpi, too: tools/run/stand_in.h
   bool torch = false;     // DistributedDataParallel models of a Python program get slimpi's hook
+  std::string torch_sums;  // which sums are compressed then; "": none was given
   Cluster cluster;        // for the predictions of an estimate
   std::string estimates;  // the option that needs an estimate; "": none was given
   std::map<std::string, std::string> variables;  // SLIMPI_ names and the values given for them
