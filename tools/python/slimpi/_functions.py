@@ -32,8 +32,9 @@ def _join(module, group):
     # MPI's own, and one whose ranks do not exist.
     if backend in ("mpi", "fake") or size > _launcher.size():
         return
+    name = name_of(group)
     found = _groups[group] = Collectives(module.get_rank(group), size, timeout_of(group), backend,
-                                         module._world.pg_map[group][1], lambda: name_of(group))
+                                         module._world.pg_map[group][1], lambda: name)
     if found.refusal:
         refused(found)
     elif found.is_one_node():  # where MPI would only be slower
