@@ -113,7 +113,7 @@ def _takes_all():
 
 
 def _rest(backend):
-    return f"the rest by {backend}" if _takes_all() else "sums of other values are exact"
+    return f"the rest by {backend}" if _takes_all() else "other sums are exact"
 
 
 def _begin_sums(collectives):
@@ -128,8 +128,8 @@ def _begin_sums(collectives):
         return
     if changed:
         _say(changed)
-    which = "sums of torch.distributed" if _takes_all() else "gradients that torch.distributed sums,"
-    _say(f"{which} from SLIMPI_MIN_SIZE on ({collectives.size} ranks) are summed by "
+    which = "all float sums" if _takes_all() else "sums of gradients"
+    _say(f"{which} of SLIMPI_MIN_SIZE and more ({collectives.size} ranks) are made by "
          f"{collectives.describe()}; {_rest(collectives.backend)}{_of_one_node(collectives.nodes)}")
 
 
