@@ -51,8 +51,11 @@ def _rules_of(path):
     """(least and most bytes, pattern of a name, algorithm) of each row of SLIMPI_RULES."""
     rows = []
     if path:
-        with open(path) as file:
-            rows = [line.partition("#")[0].split() for line in file]
+        try:
+            with open(path) as file:
+                rows = [line.partition("#")[0].split() for line in file]
+        except OSError as error:  # the program has another directory now
+            raise Error(f"SLIMPI_RULES: {error}: give its absolute path") from error
     return [[0 if row[0] == "*" else bytes_of(row[0]),
              None if row[1] == "*" else bytes_of(row[1]), *row[2:4]] for row in rows if row]
 

@@ -76,7 +76,7 @@ def _look():
     global _by_storage
     found = {}
     holders = [parameter for optimizer in list(_optimizers)
-               for group in optimizer.param_groups for parameter in group["params"]]
+               for group in getattr(optimizer, "param_groups", ()) for parameter in group["params"]]
     for holder in holders + [reference() for reference in list(_marked.values())]:
         gradient = None if holder is None else _gradient(holder)
         place = None if gradient is None else _place(gradient)

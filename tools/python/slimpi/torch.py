@@ -277,6 +277,8 @@ def compress(what=None):
         _gradients.mark(what)
         return what
     group = what or dist.distributed_c10d._get_default_group()
+    if group == dist.GroupMember.NON_GROUP_MEMBER:
+        return what
     collectives = _functions.collectives_of(group)
     if collectives is None:
         raise Error("slimpi makes no sums of this process group: use slimpi-run --torch, or "
