@@ -13,7 +13,7 @@ import torch.distributed as dist
 from torch import nn
 
 if "explicit" in sys.argv or "kinds" in sys.argv:
-    import slimpi.torch  # it registers the backend
+    import slimpi.torch  # registers the backend
 
 LONG = 40000  # floats, more than SLIMPI_MIN_SIZE
 

@@ -87,7 +87,8 @@ Arguments parse_arguments(int argc, const char* const* argv) {
     }
     const bool of_cluster = name == "wire" || name == "nodes", of_torch = name == "torch_sums";
     const OptionRow* row = find_row(name);
-    if (row == nullptr && !of_cluster && !of_torch) return result.error = unknown(given, name), result;
+    if (row == nullptr && !of_cluster && !of_torch)
+      return result.error = unknown(given, name), result;
     if (name == "estimate" && equals == word.npos) {  // the only option whose value may be left out
       result.variables[row->variable] = "stderr";
       continue;

@@ -5,8 +5,8 @@ SLIMPI_MIN_SIZE on that are of gradients, or that were asked for.
 Whether MPI sums a tensor depends on what the ranks of a group have alike: its type, its length, its
 device, the operation, and who asks for the sum. Of the sums that the program makes itself MPI gets
 all, because ranks may differ in whether the tensor is a gradient: they tell each other, and the sum
-is compressed if it is one on all ranks. Each group has a communicator and a thread of its own, so its sums keep
-their order, and no group waits for another.
+is compressed if it is one on all ranks. Each group has communicators and a thread of its own, so
+its sums keep their order, and no group waits for another.
 """
 import fnmatch
 import functools

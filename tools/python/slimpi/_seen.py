@@ -114,8 +114,8 @@ def _exact_text():
         advice = ""
         if kind == _BY_HAND:
             places = list(_places)[:_MOST_PLACES] + ["..."] * (len(_places) > _MOST_PLACES)
-            advice = (f" ({', '.join(places)}; if these are gradients, slimpi.torch.compress(tensor)"
-                      " before the sum compresses it)")
+            advice = (f" ({', '.join(places)}; if these are gradients, "
+                      "slimpi.torch.compress(tensor) before the sum compresses it)")
         yield f"{calls} {kind}, {_size(total)}: exact{advice}"
 
 
