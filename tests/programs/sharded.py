@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Trains one model in each of the given ways, and knows nothing of slimpi. Each rank prints a line
 # for each way: its name, the rank, and the loss of the last step, and checks that all ranks have
-# the bytes of one model. With --time it prints milliseconds of a step and of its sums, too. zero1,
-# zero2 and zero3 are stages of DeepSpeed's ZeRO; with one of them DeepSpeed begins
+# the bytes of one model. With --time it prints milliseconds of a step and of its sums, too. zero0,
+# zero1, zero2 and zero3 are stages of DeepSpeed's ZeRO; with one of them DeepSpeed begins
 # torch.distributed.
 import argparse
 import contextlib

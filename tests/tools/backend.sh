@@ -133,7 +133,7 @@ if "$PYTHON" -c 'import deepspeed' >err.txt 2>&1; then
   mkdir mpi4py
   echo 'raise ImportError("DeepSpeed asks mpi4py")' >mpi4py/__init__.py
   export PYTHONPATH="$work"
-  models $((5 + 5 + 5)) zero1 zero2 zero3
+  models $((5 + 5 + 5 + 5)) zero0 zero1 zero2 zero3
 else
   echo "SKIP ZeRO: $PYTHON has no DeepSpeed"
 fi
