@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Trains one model in each of the given ways, and knows nothing of slimpi. Each rank prints a line
-# for each way: its name, the rank, and the loss of the last step. With --time it prints
-# milliseconds of a step and of its sums, too. zero1, zero2 and zero3 are stages of DeepSpeed's
-# ZeRO; with one of them DeepSpeed begins torch.distributed.
+# for each way: its name, the rank, and the loss of the last step, and checks that all ranks have
+# the bytes of one model. With --time it prints milliseconds of a step and of its sums, too. zero0,
+# zero1, zero2 and zero3 are stages of DeepSpeed's ZeRO; with one of them DeepSpeed begins
+# torch.distributed.
 import argparse
+import contextlib
 import sys
 import time
 
@@ -68,24 +70,41 @@ def build(way):
     if way == "powersgd_hook":  # here it sums without compression: its first iterations
         from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
         model.register_comm_hook(powerSGD_hook.PowerSGDState(None), powerSGD_hook.powerSGD_hook)
-    if way == "fsdp1":
-        from torch.distributed.fsdp import FullyShardedDataParallel
-        model = FullyShardedDataParallel(model, device_id=torch.device(arguments.device))
-    if way in ("fsdp2", "hsdp"):
+    short = torch.bfloat16 if way.endswith("bf16") else None
+    if way.startswith("fsdp1"):
+        from torch.distributed.fsdp import FullyShardedDataParallel, MixedPrecision
+        model = FullyShardedDataParallel(model, device_id=torch.device(arguments.device),
+                                         mixed_precision=MixedPrecision(short, short))
+    if way.startswith(("fsdp2", "hsdp")):
         from torch.distributed.device_mesh import init_device_mesh
-        from torch.distributed.fsdp import fully_shard
-        shape = (ranks,) if way == "fsdp2" else (2, ranks // 2)
+        from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+        shape = (2, ranks // 2) if way.startswith("hsdp") else (ranks,)
         mesh = init_device_mesh(arguments.device, shape,
                                 mesh_dim_names=("replicate", "shard")[-len(shape):])
         for layer in layers[::2]:
-            fully_shard(layer, mesh=mesh)
-        fully_shard(model, mesh=mesh)
+            fully_shard(layer, mesh=mesh, mp_policy=MixedPrecisionPolicy(short, short))
+        fully_shard(model, mesh=mesh, mp_policy=MixedPrecisionPolicy(short, short))
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     if way.startswith("zero"):
         model, optimizer, *_ = deepspeed.initialize(model=model, optimizer=optimizer, config={
             "train_micro_batch_size_per_gpu": 16, "zero_allow_untested_optimizer": True,
             "zero_optimization": {"stage": int(way[-1])}})
     return model, optimizer
+
+
+def check_model(way, model):
+    context = contextlib.nullcontext()
+    if way.startswith("fsdp1"):
+        context = type(model).summon_full_params(model)
+    if way == "zero3":
+        context = deepspeed.zero.GatheredParameters(list(model.parameters()))
+    with context, torch.no_grad():
+        mine = torch.cat([(p.full_tensor() if hasattr(p, "full_tensor") else p).reshape(-1).float()
+                          for p in model.parameters()]).view(torch.int32)
+    others = [torch.empty_like(mine) for _ in range(ranks)]
+    dist.all_gather(others, mine)
+    for other, values in enumerate(others):
+        assert torch.equal(values, mine), f"{way}: ranks {rank} and {other} have other models"
 
 
 def train(way):
@@ -106,11 +125,19 @@ def train(way):
             for parameter in model.parameters():
                 dist.all_reduce(parameter.grad)
                 parameter.grad /= ranks
+        if way == "flat":
+            gradients = [parameter.grad for parameter in model.parameters()]
+            whole = torch.cat([gradient.reshape(-1) for gradient in gradients])
+            dist.all_reduce(whole)
+            parts = whole.split([gradient.numel() for gradient in gradients])
+            for gradient, part in zip(gradients, parts):
+                gradient.copy_(part.view_as(gradient) / ranks)
         optimizer.step()
     text = f"{way} {rank} {loss.item():.6f}"
     if arguments.time:
         count = (arguments.steps - 3) / 1000
         text += f" {(time.perf_counter() - begin) / count:.1f} {seconds / count:.1f}"
+    check_model(way, model)
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 

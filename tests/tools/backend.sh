@@ -22,24 +22,46 @@ cases() { # WHAT NUMBER: out.txt has so many lines, and all cases are well
 torch 2 --report report.json "$PYTHON" "$programs/backend.py"
 cases "a program that asks for gloo" 20
 [ "$(report report.json calls float32)" -gt 12 ] || fail "slimpi took few sums"
-expect "$(grep -c 'torch.distributed from SLIMPI_MIN_SIZE on (2 ranks) are made by' err.txt)" 1 \
+expect "$(grep -c 'gradients of SLIMPI_MIN_SIZE and more (2 ranks) are made by' err.txt)" 1 \
   "one line says who makes the sums"
 for reason in 'not SUM or AVG' int64 'shorter than SLIMPI_MIN_SIZE'; do
-  grep -q "by slimpi: .* all_reduce of .* left to gloo: .*$reason of" err.txt ||
+  grep -q "sums by hand, .*: exact.* left to gloo: .*$reason of" err.txt ||
     fail "the last line does not name what gloo summed: $reason"
 done
 # Groups that have a backend of their own, here gloo with options, in the place of nccl's.
 torch 2 --report report.json "$PYTHON" "$programs/backend.py" options
 cases "a program whose groups stay as they are" 20
 [ "$(report report.json calls float32)" -gt 12 ] || fail "slimpi took few sums of such groups"
-grep -q 'by slimpi: .* all_reduce .* reduce_scatter_tensor .*left to gloo: ' err.txt ||
+grep -q 'sums by hand, .* MiB: exact .*left to gloo: ' err.txt ||
   fail "the last line does not name the sums of such groups"
 if expensive; then
   torch 3 "$PYTHON" "$programs/backend.py"
   cases "three ranks" 30
-  SLIMPI_TYPES=float,float16,bfloat16 torch 2 "$PYTHON" "$programs/backend.py"
-  cases "16-bit floats by slimpi, too" 20
 fi
+
+# Gradients are compressed and nothing else, unless a group's name or the program says so.
+printf '* * who* packed 2\n* * exempt off\n' >rules
+SLIMPI_ALGORITHM=packed torch 2 --bits 2 --rules rules "$PYTHON" "$programs/backend.py" kinds
+cases "2 bits: gradients are compressed, other sums are exact" 14
+grep -q 'sums of gradients of SLIMPI_MIN_SIZE .* by slimpi .*; other sums are exact' err.txt ||
+  fail "no line says what is compressed and what is exact"
+grep -q '[0-9]* sums by hand, [0-9.]* MiB: exact (backend.py:.*slimpi.torch.compress(tensor)' \
+  err.txt || fail "the last line does not count the sums by hand"
+grep -q '2 functional sums, .* KiB: exact; .*1 sums by hand of gradients on some ranks only' \
+  err.txt || fail "the last line does not count the other exact sums"
+if expensive; then
+  for bits in 4 8; do
+    SLIMPI_ALGORITHM=bytegrad torch 2 --bits "$bits" --rules rules "$PYTHON" \
+      "$programs/backend.py" kinds
+    cases "$bits bits: gradients are compressed, other sums are exact" 14
+  done
+  SLIMPI_ALGORITHM=bytegrad torch 2 --rules rules "$PYTHON" "$programs/backend.py" kinds options
+  cases "the same of groups that stay as they are" 14
+fi
+SLIMPI_ALGORITHM=bytegrad torch 2 --torch-sums all --report report.json "$PYTHON" \
+  "$programs/sharded.py" flat
+expect "$status $(report report.json calls compressed)" "0 5" \
+  "--torch-sums all: sums by hand are compressed"
 
 # A sum that a rank does not make is an error on the others, and the job ends with a status.
 seconds=60 torch 2 "$PYTHON" "$programs/backend.py" late
@@ -54,6 +76,11 @@ status=0
 as_torchrun 2 env PYTHONPATH="$package" "$run" --ranks-per-node 1 \
   "$PYTHON" "$programs/backend.py" explicit >out.txt 2>err.txt || status=$?
 cases "a program that asks for slimpi" 20
+if expensive; then
+  SLIMPI_ALGORITHM=bytegrad as_torchrun 2 env PYTHONPATH="$package" "$run" --ranks-per-node 1 \
+    --rules rules "$PYTHON" "$programs/backend.py" explicit kinds >out.txt 2>err.txt || status=$?
+  cases "a program that asks for slimpi: which sums are compressed" 14
+fi
 # Without MPI, two ranks are two jobs of one rank each.
 status=0
 for i in 0 1; do
@@ -93,10 +120,13 @@ models() { # SUMS WAY...: so many sums of 8 bits
 # wants the average, so its losses are no measure. The hook of the program's own is the last: its
 # group stays with gloo from then on.
 if [ "$version" -ge 211 ]; then
-  models $((5 + 15 + 5 + 15 + 15)) ddp hand fsdp1 fsdp2 hsdp powersgd_hook
+  models $((5 + 15 + 5 + 5 + 15 + 15 + 15)) ddp hand flat fsdp1 fsdp1_bf16 fsdp2 fsdp2_bf16 hsdp \
+    powersgd_hook
 else
-  models $((5 + 15 + 5)) ddp hand fsdp1 powersgd_hook
+  models $((5 + 15 + 5)) ddp hand flat fsdp1 powersgd_hook
 fi
+grep -q '5 sums by hand, .*: exact (sharded.py:[0-9]*; .*slimpi.torch.compress(tensor)' err.txt ||
+  fail "a sum of a copy of gradients is not named"
 export DS_ACCELERATOR=cpu
 if ! expensive; then
   echo "NOTE ZeRO is of the second tier"
@@ -104,7 +134,7 @@ elif "$PYTHON" -c 'import deepspeed' >err.txt 2>&1; then
   mkdir mpi4py
   echo 'raise ImportError("DeepSpeed asks mpi4py")' >mpi4py/__init__.py
   export PYTHONPATH="$work"
-  models $((5 + 5 + 5)) zero1 zero2 zero3
+  models $((5 + 5 + 5 + 5)) zero0 zero1 zero2 zero3
 else
   echo "SKIP ZeRO: $PYTHON has no DeepSpeed"
 fi

@@ -78,6 +78,9 @@ refused 2 "--bits=17 cannot be used; accepted: 1 to 16, packed also 2.5" --bits 
 refused 2 "--min-size=x cannot be used; accepted: 0 or more (K, M, G allowed)" --min-size=x true
 refused 2 "--log=inf cannot be used; accepted: error, warn, info, debug; did you mean info?" \
   --log inf true
+refused 2 "--torch-sums=sum cannot be used; accepted: gradients, all" --torch --torch-sums sum true
+refused 2 "--torch-sums needs a value; accepted: gradients, all" --torch --torch-sums
+refused 2 "--torch-sums needs --torch, whose sums it is for" --torch-sums all true
 refused 2 "SLIMPI_ALGORITHM=hook:/no/hook.so cannot be used: No such file or directory" \
   --algorithm hook:/no/hook.so true
 echo '* * * hook:/no/hook.so *' >rules

@@ -35,6 +35,12 @@ def check_answers(answers, mine):
     return ranks, max(answer["timeout"] for answer in answers)
 
 
+def name_of(group):
+    """The name of the communicator of a process group, by which SLIMPI_RULES knows it."""
+    name = getattr(group, "group_desc", "undefined")  # PyTorch 1.13 has none
+    return "slimpi (Python)" if name in ("", "undefined") else name
+
+
 def describe(mpi, option):
     """By what sums are made, where option() has the values of options."""
     algorithm = option("algorithm")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tells torch.distributed of the backend "slimpi", when the program imports it."""
-from . import _late
+from . import _gradients, _late
 from ._mpi import Error
 
 OLDEST = (2, 4)  # PyTorch; gloo of 2.1 has no reduce-scatter
@@ -38,3 +38,4 @@ def _register(module):
 
 
 _late.after("torch.distributed.distributed_c10d", _register)
+_gradients.watch()

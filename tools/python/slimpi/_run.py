@@ -108,6 +108,14 @@ def _say_refusal(collectives):
         _say(f"all sums stay with {collectives.backend}: {collectives.refusal}")
 
 
+def _takes_all():
+    return os.environ.get("SLIMPIRUN_TORCH_SUMS") == "all"
+
+
+def _rest(backend):
+    return f"the rest by {backend}" if _takes_all() else "other sums are exact"
+
+
 def _begin_sums(collectives):
     """Before the first sum that MPI gets from this rank."""
     import torch
@@ -120,9 +128,9 @@ def _begin_sums(collectives):
         return
     if changed:
         _say(changed)
-    _say(f"sums of torch.distributed from SLIMPI_MIN_SIZE on ({collectives.size} ranks) are made "
-         f"by {collectives.describe()}; the rest by {collectives.backend}"
-         f"{_of_one_node(collectives.nodes)}")
+    which = "all float sums" if _takes_all() else "sums of gradients"
+    _say(f"{which} of SLIMPI_MIN_SIZE and more ({collectives.size} ranks) are made by "
+         f"{collectives.describe()}; {_rest(collectives.backend)}{_of_one_node(collectives.nodes)}")
 
 
 def _become_rank():
@@ -233,8 +241,8 @@ def _held(holder, bucket):
         if _is_state(holder.state) and holder.rank == 0:
             group = holder.state.process_group
             _say(f"gradients of DistributedDataParallel ({dist.get_world_size(group)} ranks) are "
-                 f"summed by {holder.state.describe()}{_feedback(holder.state)}; the rest by "
-                 f"{dist.get_backend(group)}{_of_one_node(_nodes)}")
+                 f"summed by {holder.state.describe()}{_feedback(holder.state)}; "
+                 f"{_rest(dist.get_backend(group))}{_of_one_node(_nodes)}")
     return holder.hook(holder.state, bucket)
 
 

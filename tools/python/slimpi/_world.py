@@ -16,6 +16,7 @@ import time
 from . import _launcher
 from ._mpi import Error, Mpi, WrongLauncher
 
+_NAME_BYTES = 63  # of a communicator's name: fewer than any MPI's MPI_MAX_OBJECT_NAME
 _TIME_TO_FORWARD = 0.2  # seconds; launchers drop what ranks have written just before they abort
 
 _world = None
@@ -94,11 +95,12 @@ class World:
                 f"the launcher started {launched} ranks, but {mpi.description} sees one: use the "
                 "mpiexec of this MPI, or put the other MPI's libmpi.so first in LD_LIBRARY_PATH")
 
-    def communicator(self, ranks, options):
-        """A communicator of these ranks of the world with these options; collective over them."""
-        key = (tuple(ranks), tuple(sorted(options.items())))
+    def communicator(self, ranks, options, name):
+        """A communicator of these ranks of the world with these options and this name; collective
+        over them."""
+        key = (tuple(ranks), tuple(sorted(options.items())), name)
         if key not in self.communicators:
-            self.communicators[key] = self.worker.do(self.new_communicator, ranks, options)
+            self.communicators[key] = self.worker.do(self.new_communicator, ranks, options, name)
         return self.communicators[key]
 
     def new_worker(self):
@@ -109,7 +111,7 @@ class World:
         self._workers.append(Worker())
         return self._workers[-1]
 
-    def new_communicator(self, ranks, options, tag=0):
+    def new_communicator(self, ranks, options, name, tag=0):
         """In a worker's thread. Those that other threads make of the same ranks have other tags."""
         mpi = self.mpi
         world = ctypes.c_uint64(mpi.handle("MPI_Comm_group", self.comm))
@@ -119,7 +121,7 @@ class World:
         mpi.call("MPI_Group_free", ctypes.byref(group))
         mpi.call("MPI_Group_free", ctypes.byref(world))
         mpi.call("MPI_Comm_set_errhandler", comm, mpi.constant("MPI_ERRORS_RETURN"))
-        mpi.call("MPI_Comm_set_name", comm, b"slimpi (Python)")
+        mpi.call("MPI_Comm_set_name", comm, name.encode()[:_NAME_BYTES])
         if options:
             info = ctypes.c_uint64(mpi.handle("MPI_Info_create"))
             for name, value in options.items():

@@ -18,22 +18,24 @@ import types
 import torch
 import torch.distributed as dist
 
-from ._agreement import check_answers, describe, timeout_of
+from . import _functions, _gradients
+from ._agreement import check_answers, describe, name_of, timeout_of
 from ._edges import Edges
 from ._mpi import Error
 from ._parameters import Parameters, bucket_name, bytes_of, check_model, matrices_of
 from ._sums import FLOAT_BYTES, Iteration, Pending, Sum, WIDE, unwrapped
 from ._world import world as _world
 
-__all__ = ["State", "hook", "register"]
+__all__ = ["State", "compress", "hook", "register"]
 
 _STATEFUL = ("powersgd", "batched_powersgd")
 OF_MODELS = ("decentralized", "low_precision_decentralized")
 _FIRST_ITERATIONS = 10  # as slimpi's option `start` for powersgd
-# What is not compressed: the first iterations of algorithms with state, and short sums. MPI does
+# What is not compressed: the first iterations of algorithms with state, short sums, and those that
+# slimpi makes of other values than gradients. MPI does
 # not get these: its ranks wait for each other without a pause, and take the core from ranks that
 # compute.
-_EXACT = {"algorithm": "allreduce", "min_size": "0", "start": "0"}
+EXACT = {"algorithm": "allreduce", "min_size": "0", "start": "0"}
 
 
 def _text(value):
@@ -66,9 +68,9 @@ class State:
                         "torch.distributed.init_process_group first")
         self.process_group = process_group
         self.options = {name: _text(value) for name, value in options.items()}
+        group = process_group or dist.distributed_c10d._get_default_group()
         mine = {"error": "", "options": dict(self.options, start=start_powerSGD_iter),
-                "rank": -1, "size": 0, "timeout": timeout_of(
-                    process_group or dist.distributed_c10d._get_default_group())}
+                "rank": -1, "size": 0, "timeout": timeout_of(group)}
         try:
             check_model(model)
             self._begin(start_powerSGD_iter)
@@ -78,10 +80,11 @@ class State:
         ranks, timeout = _agree(process_group, mine)
         self.world_size = len(ranks)
         waits = {} if self._option("timeout") else {"timeout": str(timeout)}
-        self._comm = self._world.communicator(ranks, {**waits, **self.options})
+        name = name_of(group)
+        self._comm = self._world.communicator(ranks, {**waits, **self.options}, name)
         self._exact_comm = self._comm
         if self.algorithm != "off":
-            self._exact_comm = self._world.communicator(ranks, {**waits, **_EXACT})
+            self._exact_comm = self._world.communicator(ranks, {**waits, **EXACT}, name)
         models = self._world.models
         self._model = models[self._comm] = models.get(self._comm, 0) + 1
         self.iteration = 0
@@ -264,3 +267,21 @@ def register(model, **options):
     state = State(model.process_group, model=model, **options)
     model.register_comm_hook(state, hook)
     return state
+
+
+def compress(what=None):
+    """Lets slimpi compress sums that it does not know to be of gradients. Of a tensor: sums of it
+    and of views of it, if all ranks say so. Of a process group (None: the default one): all its
+    float sums of SLIMPI_MIN_SIZE and more; call it on all ranks of the group. Returns `what`."""
+    if isinstance(what, torch.Tensor):
+        _gradients.mark(what)
+        return what
+    group = what or dist.distributed_c10d._get_default_group()
+    if group == dist.GroupMember.NON_GROUP_MEMBER:
+        return what
+    collectives = _functions.collectives_of(group)
+    if collectives is None:
+        raise Error("slimpi makes no sums of this process group: use slimpi-run --torch, or "
+                    'init_process_group("slimpi")')
+    collectives.compress()
+    return what
