@@ -11,7 +11,7 @@ export SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1 SLIMPI_REPORT=$work/report.json
 
 build() {
   holds "$1 compiles without a warning" "$MPICC" -std=c99 -Wall -Wextra -Werror -O2 -shared -fPIC \
-    -I"$top_srcdir/include" -o "$work/$1.so" "$2" -lm
+    -I"$top_srcdir/include" ${3-} -o "$work/$1.so" "$2" -lm
 }
 build topk "$top_srcdir/tests/programs/hook_topk.c"
 build sign "$top_srcdir/tests/programs/hook_sign.c"
@@ -35,6 +35,14 @@ holds "fewer bytes than floats: $sent" test "$sent" -lt "$(report report.json by
 SLIMPI_ERROR_FEEDBACK=1 holds "top-k with error feedback" under 3 "$program" feedback 20000
 SLIMPI_ERROR_FEEDBACK=1 holds "top-k with steps that are not finite" \
   under 3 "$top_builddir/tests/mpi/feedback" steps
+
+build careless "$top_srcdir/tests/programs/hook_failing.c" -DCARELESS
+for ranks in 1 2; do
+  SLIMPI_ALGORITHM=hook:$work/careless.so SLIMPI_RANKS_PER_NODE=$ranks \
+    holds "infinities and NaNs, nodes of $ranks" under 4 "$program" ugly 3001
+done
+SLIMPI_ALGORITHM=hook:$work/careless.so SLIMPI_ERROR_FEEDBACK=1 \
+  holds "infinities and NaNs with error feedback" under 3 "$program" ugly 3001
 
 export SLIMPI_ALGORITHM="hook:$work/sign.so"
 for ranks in 2 3 4; do
@@ -61,5 +69,7 @@ build example example.c
 SLIMPI_ALGORITHM="hook:$work/example.so" SLIMPI_VERIFY=1 holds "the example sums" \
   under 3 "$program" near 100000
 error=$(report report.json error max_rel_l2)
+SLIMPI_ALGORITHM="hook:$work/example.so" holds "the example with infinities and NaNs" \
+  under 3 "$program" ugly 70001
 holds "the example's error is small: $error" awk "BEGIN { exit !($error > 0 && $error < 0.02) }"
 verdict
