@@ -8,6 +8,7 @@
 //        hooks feedback COUNT  the mean of many calls on one input nears the exact sum
 //        hooks ugly COUNT      infinities, NaNs and sums that overflow stay what they are, each
 //                              value by itself; the others are off by a fiftieth of the greatest
+//        hooks lost COUNT      one sum with a NaN and an infinity of rank 0; nothing is checked
 //        hooks sign COUNT      the sum of mean sizes, with the sign of the majority
 //        hooks errors COUNT    five calls; prints which ones MPI called an error, on every rank,
 //                              and how their text begins
@@ -212,7 +213,11 @@ int main(int argc, char** argv) {
     check_feedback(count);
   else if (mode == "ugly")
     check_ugly(count);
-  else if (mode == "sign")
+  else if (mode == "lost") {
+    Floats in(count, 1.0f);
+    if (g_rank == 0) in[3] = std::nanf(""), in[5] = INFINITY;
+    MPI_Allreduce(MPI_IN_PLACE, in.data(), int(count), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  } else if (mode == "sign")
     check_sign(count);
   else if (mode == "errors")
     show_errors(count);

@@ -53,6 +53,14 @@ sent=$(report report.json bytes sent)
 expect "$sent" $((2 * 4 * 6251)) "bytes that the strategy says it sent"
 SLIMPI_RANKS_PER_NODE=2 holds "sign majority on 2 nodes" under 4 "$program" sign 777
 
+# A hook that gives each rank its own values: two of rank 0 are lost on the two others.
+build own "$top_srcdir/tests/programs/hook_failing.c" -DKIND=SLIMPI_HOOK_STRATEGY
+SLIMPI_ALGORITHM="hook:$work/own.so" SLIMPI_VERIFY=1 holds "a hook that loses a NaN" \
+  under 3 "$program" lost 1000 2>lost.txt
+holds "SLIMPI_VERIFY names it" grep -q \
+  'element 3 of a sum of 1000 is 3 where MPI.s is -*nan: a defect of the hook' lost.txt
+expect "$(report report.json error beyond_bound)" 4 "two elements on two ranks"
+
 # By a rule, and by a path with capital letters and a plus sign in it.
 mkdir -p "$work/Some+Place"
 cp "$work/topk.so" "$work/Some+Place/Top.so"
