@@ -150,10 +150,9 @@ void encode_levels(const Format& format, const RandomStream& random, const Heade
   }
 }
 
-// Encodes the bucket of n elements whose extremes are known. `random.first` is its first element.
-void encode_bucket(const Format& format, const RandomStream& random, const Extremes& extremes,
+// Encodes the bucket of n elements with this header. `random.first` is its first element.
+void encode_bucket(const Format& format, const RandomStream& random, const Header& header,
                    const Values& values, std::size_t n, std::byte* out) {
-  const Header header = header_of(extremes);
   std::memcpy(out, &header, sizeof header);
   if (is_nonfinite(header)) {
     std::memset(out + kHeaderBytes, 0, packed_bytes(format.bits, n));
@@ -168,19 +167,26 @@ void encode_bucket(const Format& format, const RandomStream& random, const Extre
   }
 }
 
+// The header of a bucket from that of its values and the extremes of the sums with residuals.
+SLIMPI_HD Header with_residuals(const Format& format, const Header& fresh, const Extremes& sums,
+                                float limit) {
+  return keeps_header(format, fresh) ? fresh : header_of_sums(format, header_of(sums), limit);
+}
+
 // Encodes in + residual, in one pass where that fits into a tile.
 void encode_with_residual(const Format& format, const RandomStream& random, const float* in,
                           float* residual, std::size_t n, std::byte* out) {
-  Extremes fresh = no_extremes(), extremes = no_extremes();
-  include_tile(fresh, in, n);
-  const float limit = residual_limit(header_of(fresh), format.bits);
+  Extremes alone = no_extremes(), extremes = no_extremes();
+  include_tile(alone, in, n);
+  const Header fresh = header_of(alone);
+  const float limit = residual_limit(format, fresh);
   float summed[kTile];
   for (std::size_t i = 0; i < n; i += kTile)
     include_residual(extremes, in + i, residual + i, limit, tile_at(i, n), summed);
   const bool in_tile = n <= kTile;
   const Values values = {
       in_tile ? summed : in, in_tile ? nullptr : residual, limit, residual, nullptr, nullptr};
-  encode_bucket(format, random, extremes, values, n, out);
+  encode_bucket(format, random, with_residuals(format, fresh, extremes, limit), values, n, out);
 }
 
 }  // namespace

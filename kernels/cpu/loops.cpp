@@ -34,8 +34,8 @@ namespace {
         include_tile_and_prefetch(extremes, in + i, n, upcoming);
       else
         include_tile(extremes, in + i, n);
-      encode_bucket(format, from, extremes, {in + i, nullptr, 0, nullptr, nullptr, upcoming}, n,
-                    out);
+      encode_bucket(format, from, header_of(extremes),
+                    {in + i, nullptr, 0, nullptr, nullptr, upcoming}, n, out);
     }
     out += encoded_bytes(format, n);
   }
@@ -100,13 +100,16 @@ namespace {
       sum_sources(sources, source_count, n, total, quantizes ? &extremes : nullptr);
     }
     if (quantizes) {
+      Header header = header_of(extremes);
       // Of a bucket that is not finite, not all of `total` is written.
-      if (const Header fresh = header_of(extremes); kept != nullptr && !is_nonfinite(fresh)) {
+      if (kept != nullptr && !is_nonfinite(header)) {
+        const float limit = residual_limit(format, header);
         extremes = no_extremes();
-        include_residual(extremes, total, kept, residual_limit(fresh, format.bits), n, total);
+        include_residual(extremes, total, kept, limit, n, total);
+        header = with_residuals(format, header, extremes, limit);
       }
       from.first = random.first + i;
-      encode_bucket(format, from, extremes, {total, nullptr, 0, kept, decoded, nullptr}, n,
+      encode_bucket(format, from, header, {total, nullptr, 0, kept, decoded, nullptr}, n,
                     out + encoded_offset);
     } else if (out != nullptr && format.codec == Codec::packed) {
       encode_packed(format, total, kept, n, decoded, nullptr, out + encoded_offset);

@@ -281,8 +281,7 @@ void add_residuals(const Format& format, const float* in, float* residual, std::
     const std::size_t bucket = i / kPackedBucket;
     if (plan.numbers[bucket] == kNonfinite) continue;
     const std::size_t row = PackedTable::row(plan.header, bucket, plan.bytes[bucket]);
-    const float limit =
-        residual_limit(plan.table.step[row], greatest_of_number(plan.numbers[bucket]));
+    const float limit = residual_limit(plan.header, plan.table.step[row], plan.numbers[bucket]);
     add_residual(in + i, limit, bucket_at(i, n), residual + i);
     plan.extremes[bucket] = extremes_at(residual, i, n);
   }

@@ -188,7 +188,8 @@ SLIMPI_DEVICE Extremes extremes_of(const Tile& tile, const float (&values)[Team:
   return found;
 }
 
-// Encodes the buckets of a block, of which each team has one, as one tile, in its registers.
+// Encodes the buckets of a block, of which each team has one, as one tile, in its registers. After
+// add_residual(), if there is a residual.
 template <typename Team, bool stochastic, typename Shared>
 SLIMPI_DEVICE void encode_buckets(const Payload& payload, const RandomStream& random,
                                   const Tile& tile, const float (&values)[Team::values],
@@ -197,7 +198,10 @@ SLIMPI_DEVICE void encode_buckets(const Payload& payload, const RandomStream& ra
   Shared& shared = all[Team::index()];
   const Extremes found = over_team<Team>(extremes_of<Team>(tile, values), shared.partial);
   if (Team::thread() == 0) {
-    shared.header = header_of(found);
+    if (wanted.residual == nullptr)
+      shared.header = header_of(found);
+    else if (!keeps_header(payload.format, shared.header))
+      shared.header = header_of_sums(payload.format, header_of(found), shared.limit);
     if (tile.count != 0) write_header(shared.header, header_in(payload, tile, out));
   }
   if (Team::teams > 1) __syncthreads();
@@ -226,7 +230,10 @@ SLIMPI_DEVICE void add_residual(const Payload& payload, const Tile& tile, const 
   float more[Team::values];
   load_values<Team>(tile, residual, more);
   const Extremes found = over_team<Team>(extremes_of<Team>(tile, values), shared.partial);
-  if (Team::thread() == 0) shared.limit = residual_limit(header_of(found), payload.format.bits);
+  if (Team::thread() == 0) {
+    shared.header = header_of(found);
+    shared.limit = residual_limit(payload.format, shared.header);
+  }
   Team::sync();
   const float limit = shared.limit;
   SLIMPI_UNROLL
@@ -241,7 +248,8 @@ SLIMPI_DEVICE const float* at_or_null(const float* memory, std::uint64_t first) 
 }
 
 // Buckets that are too long for a block have three words where the header and the first word of the
-// levels will be written later: the minimum, the maximum, and the limit of residuals. Each block
+// levels will be written later: the minimum, the maximum, and the limit of residuals, negative
+// where the header is complete before residuals are added. Each block
 // adds its extremes by atomics, as keys: unsigned integers in the order of the floats. The result
 // does not depend on the order of the blocks.
 constexpr std::uint32_t kNonfiniteKey = 0xffffffff;  // as maximum: some value is not finite

@@ -45,8 +45,10 @@ SLIMPI_DEVICE void limit_residuals(const EncodeArguments& a) {
   std::uint32_t* const at = bucket_of_thread(a);
   if (at == nullptr) return;
   const Header header = read_keys(at);
-  at[2] = is_nonfinite(header) ? kNanBits : bits_of(residual_limit(header, a.payload.format.bits));
-  write_no_keys(at);
+  const float limit = residual_limit(a.payload.format, header);
+  const bool keeps = keeps_header(a.payload.format, header);
+  at[2] = is_nonfinite(header) ? kNanBits : bits_of(keeps ? -limit : limit);
+  if (is_nonfinite(header) || !keeps) write_no_keys(at);
 }
 
 // Of the sums of values and residuals. Clamps the residuals in place, so that `pack` only adds; a
@@ -56,7 +58,8 @@ SLIMPI_DEVICE void residual_extremes(const EncodeArguments& a) {
   const Tile tile = tile_of<BlockTeam>(a.payload);
   const std::uint64_t first = first_of(a.payload, tile);
   std::uint32_t* const at = header_in(a.payload, tile, a.out);
-  const float limit = float_of(at[2]);
+  const float signed_limit = float_of(at[2]),
+              limit = signed_limit < 0 ? -signed_limit : signed_limit;
   float values[BlockTeam::values], residuals[BlockTeam::values];
   load_values<BlockTeam>(tile, a.in + first, values);
   load_values<BlockTeam>(tile, a.residual + first, residuals);
@@ -70,12 +73,16 @@ SLIMPI_DEVICE void residual_extremes(const EncodeArguments& a) {
     }
   }
   const Extremes found = over_team<BlockTeam>(extremes_of<BlockTeam>(tile, values), partial);
-  if (threadIdx.x == 0) add_extremes(found, at);
+  if (threadIdx.x == 0 && bits_of(signed_limit) >> 31 == 0) add_extremes(found, at);
 }
 
 SLIMPI_DEVICE void end_extremes(const EncodeArguments& a) {
   std::uint32_t* const at = bucket_of_thread(a);
-  if (at != nullptr) write_header(read_keys(at), at);
+  if (at == nullptr) return;
+  Header header = read_keys(at);
+  if (a.residual != nullptr && at[2] >> 31 == 0)
+    header = header_of_sums(a.payload.format, header, float_of(at[2]));
+  write_header(header, at);
 }
 
 template <bool stochastic>

@@ -98,9 +98,9 @@ void compare_blocks(const comm::Call& call, const Sums& of, const Blocks& blocks
 }
 
 // A sum of floats is rounded once for each rank, and the arithmetic of the codecs a few times
-// (kernels/math/quantizer.h, kernels/math/packed.h).
+// (kernels/math/quantizer.h, kernels/math/packed.h). Tiny values lose up to the least float.
 double rounding_of(const comm::Call& call, double magnitude) {
-  return (double(call.communicator.size()) + 24) * 0x1p-24 * magnitude;
+  return (double(call.communicator.size()) + 24) * (0x1p-24 * magnitude + 0x1p-149);
 }
 
 // The bound does not hold where buckets lie across blocks of a reduce-scatter that are not
@@ -148,8 +148,8 @@ void compare_elements(const comm::Call& call, const Sums& of, const double* sums
   const double most = algorithm::most_steps(call.plan.format);
   compare_blocks(call, of, blocks, [&](std::uint64_t block) {
     const double own = quantization_step(call, blocks.around(of.exact, block));
-    return most * (sums[2 * block] * (1 + 2 * most / last_level(call)) + own) +
-           rounding_of(call, sums[2 * block + 1]);
+    const double bound = most * (sums[2 * block] * (1 + 2 * most / last_level(call)) + own);
+    return bound + rounding_of(call, sums[2 * block + 1] + bound);
   });
 }
 
@@ -181,23 +181,23 @@ void find_magnitudes(const comm::Call& call, const float* in, double* sums) {
     *sums++ = magnitude_of(tiles.around(in, tile));
 }
 
-// The bound of an encoding is a concave function of degree 1 of the two magnitudes, so that for the
-// sums of the ranks' magnitudes it is at least the sum of the bounds of the nodes.
 void compare_buckets(const comm::Call& call, const Sums& of, const double* sums) {
   const Blocks buckets = buckets_of(call), tiles = tiles_of(call);
-  const auto most = [&](double bucket, double tile) {
-    return algorithm::most_packed_error(call.plan.format, bucket, tile, call.plan.error_feedback);
+  const auto most = [&](double bucket, double tile, int nodes) {
+    return algorithm::most_packed_error(call.plan.format, bucket, tile, call.plan.error_feedback,
+                                        nodes);
   };
+  const int nodes = call.communicator.size();  // or fewer
   std::vector<double> around(tiles.number());
   for (std::uint64_t tile = 0; tile < tiles.number(); ++tile)
     around[tile] = magnitude_of(tiles.around(of.exact, tile));
   compare_blocks(call, of, buckets, [&](std::uint64_t bucket) {
     const std::uint64_t at = bucket * buckets.length / tiles.length;
     const double sent = sums[bucket], tile = sums[buckets.number() + at];
-    const double of_nodes = most(sent, tile);
-    const double of_sum =
-        most(magnitude_of(buckets.of(of.exact, bucket)) + of_nodes, around[at] + most(tile, tile));
-    return of_nodes + of_sum + rounding_of(call, sent);
+    const double of_nodes = most(sent, tile, nodes);
+    const double of_sum = most(magnitude_of(buckets.of(of.exact, bucket)) + of_nodes,
+                               around[at] + most(tile, tile, nodes), 1);
+    return of_nodes + of_sum + rounding_of(call, sent + of_nodes + of_sum);
   });
 }
 
