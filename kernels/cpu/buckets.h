@@ -150,9 +150,20 @@ void encode_levels(const Format& format, const RandomStream& random, const Heade
   }
 }
 
-// Encodes the bucket of n elements with this header. `random.first` is its first element.
-void encode_bucket(const Format& format, const RandomStream& random, const Header& header,
+// The header of an infinite bucket of these values.
+[[gnu::noinline]] Header infinite_header(const Format& format, const Header& extremes,
+                                         const float* values, std::size_t n) {
+  Extremes of_finite = no_extremes();
+  for (std::size_t i = 0; i < n; ++i)
+    if (is_finite(values[i])) include(of_finite, bits_of(values[i]));
+  return infinite_header(extremes, of_finite, format.bits);
+}
+
+// Encodes the bucket of n elements with these extremes. `random.first` is its first element.
+void encode_bucket(const Format& format, const RandomStream& random, const Header& extremes,
                    const Values& values, std::size_t n, std::byte* out) {
+  const Header header =
+      has_infinity(extremes) ? infinite_header(format, extremes, values.in, n) : extremes;
   std::memcpy(out, &header, sizeof header);
   if (is_nonfinite(header)) {
     std::memset(out + kHeaderBytes, 0, packed_bytes(format.bits, n));
@@ -163,7 +174,9 @@ void encode_bucket(const Format& format, const RandomStream& random, const Heade
                                                                 : encode_levels<float, Narrow>
                         : extended ? encode_levels<double, Wide>
                                                      : encode_levels<float, Wide>;
-    encode(format, random, header, values, n, out + kHeaderBytes);
+    Values wanted = values;
+    if (is_infinite(header)) wanted.added = wanted.residual = nullptr;
+    encode(format, random, header, wanted, n, out + kHeaderBytes);
   }
 }
 

@@ -167,7 +167,7 @@ bool any_near_overflow(const Format& format, const Source* sources, int source_c
     std::memcpy(&header, sources[s].data, sizeof header);
     if (!is_near_overflow(header)) continue;
     near_overflow = true;
-    *slack += range_of(header) / ((1 << format.bits) - 1);
+    *slack += slack_of(header, format.bits, format.stochastic);
   }
   return near_overflow;
 }

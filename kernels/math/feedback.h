@@ -37,9 +37,9 @@ SLIMPI_HD float residual_limit(float steps, float greatest) {
   return steps < room ? steps : room;
 }
 
-// Of a bucket of values with this header. 0 in a constant bucket and in a non-finite one.
+// Of a bucket of values with this header. 0 in a constant bucket and in one that is not finite.
 SLIMPI_HD float residual_limit(const Format& format, const Header& header) {
-  if (is_nonfinite(header)) return 0;
+  if (!is_finite(header)) return 0;
   const float step = (header.max - header.min) / (float)((1 << format.bits) - 1);
   return residual_limit(format.bits == 1 && !format.stochastic ? 2 * step : step,
                         header.max > -header.min ? header.max : -header.min);
@@ -57,7 +57,7 @@ SLIMPI_HD bool keeps_header(const Format& format, const Header& header) {
 }
 // The header of one that does not, from the extremes of the sums.
 SLIMPI_HD Header header_of_sums(const Format& format, const Header& sums, float limit) {
-  if (format.bits != 1 || is_nonfinite(sums)) return sums;
+  if (format.bits != 1 || !is_finite(sums)) return sums;
   const float step = limit * 0.5f;
   return sums.max >= -sums.min ? Header{0, step} : Header{-step, 0};
 }

@@ -19,7 +19,7 @@
 namespace slimpi::comm {
 
 constexpr std::size_t kHeaderBytes = 48;
-constexpr std::uint8_t kWireVersion = 1;
+constexpr std::uint8_t kWireVersion = 2;
 
 // Payload size of a message if the hook failed on the sender: nothing follows the header.
 constexpr std::uint32_t kNoPayload = UINT32_MAX;
