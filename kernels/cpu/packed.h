@@ -292,8 +292,7 @@ void add_residuals(const Format& format, const float* in, float* residual, std::
 // `decoded` may be null, or `in`. Unless null, the n floats at `upcoming`, the next tile, are
 // prefetched.
 void encode_packed(const Format& format, const float* in, float* residual, std::size_t n,
-                   float* decoded, const float* upcoming, std::byte* out) {
-  PackedPlan plan;
+                   float* decoded, const float* upcoming, PackedPlan& plan, std::byte* out) {
   for (std::size_t i = 0; i < n; i += kPackedBucket)
     plan.extremes[i / kPackedBucket] = extremes_at(in, i, n);
   make_plan(format, n, plan);
