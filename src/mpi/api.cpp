@@ -74,13 +74,14 @@ void find_short_floats(const char* version) {
 
 // The MPI's own version text; empty without an MPI.
 struct Version {
-  char text[kLibraryVersion] = "";
+  const Pages pages;
+  const char* const text = pages.text == nullptr ? "" : pages.text;
 
   Version() {
     using Get = int(char*, int*);
     auto* const get = reinterpret_cast<Get*>(lookup("PMPI_Get_library_version"));
     int length = 0;
-    if (get != nullptr) get(text, &length);
+    if (get != nullptr && pages.text != nullptr) get(pages.text, &length);
   }
 };
 

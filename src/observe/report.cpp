@@ -310,6 +310,12 @@ std::string error_text(const Errors& errors) {
 std::string error_lines(const Report& report) {
   Errors total;
   for (const Errors& errors : report.errors) total.add(errors);
+  const std::string beyond =
+      report.job.beyond_bound == 0
+          ? ""
+          : fmt::format("{} beyond what the codec may lose: a defect of slimpi, or of a hook\n",
+                        number_of(report.job.beyond_bound, "element"));
+  if (total.checked == 0 && beyond != "") return "  error    " + beyond;
   if (const std::uint64_t every = verify_of(report); total.checked == 0)
     return every <= report.own.compressed || report.own.compressed == 0
                ? ""
@@ -327,9 +333,7 @@ std::string error_lines(const Report& report) {
         errors.checked != 0 && errors.checked != total.checked)
       text +=
           fmt::format("           from {}: {}", bytes_text(double(1ull << i)), error_text(errors));
-  if (report.job.beyond_bound != 0)
-    text += fmt::format("           {} beyond what the codec may lose: a defect of slimpi\n",
-                        number_of(report.job.beyond_bound, "element"));
+  if (beyond != "") text += "           " + beyond;
   if (report.own.state_bytes != 0)
     text += "           (with error feedback it includes what later calls add)\n";
   return text;
