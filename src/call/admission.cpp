@@ -62,6 +62,16 @@ Outcome bypass(Runtime& runtime, BypassReason reason, const comm::Communicator& 
   return Outcome::bypassed(reason);
 }
 
+ActiveCall::Subject subject(const comm::Communicator& communicator, const Allreduce& request,
+                            bool init) {
+  std::string_view tensor;
+  if (request.tensor != nullptr) tensor = request.tensor->name;
+  const bool has_blocks = request.collective != Collective::allreduce;
+  return communicator.subject(
+      std::uint64_t(request.count), tensor,
+      {request.collective, has_blocks && request.blocks.array == nullptr, init, type_of(request)});
+}
+
 void prepare_calls(Runtime& runtime, comm::Communicator& communicator) {
   communicator.attachment<Decisions>().prepare(communicator.config(),
                                                runtime.rules_of(communicator), communicator.name());

@@ -218,8 +218,9 @@ class Completing {
 };
 
 // The same for the call that runs in this fiber, on slimpi's own communicator: on the program's,
-// other collectives may have begun since.
-int sum_by_mpi(const Allreduce& call);
+// other collectives may have begun since. begin() calls MPI's nonblocking function of the call's
+// form, because another form may add in another order. Returns MPI's code.
+int sum_by_mpi(const Allreduce& call, int (*begin)(const Allreduce& call, mpi::Request* request));
 
 // MPI_Pcontrol: 0 off, 1 on, 2 writes the report.
 void control(int level);

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/exceptions.h"
 #include "base/float_environment.h"
 #include "call/admission.h"
 #include "call/element_type.h"
@@ -93,9 +94,6 @@ void start(Persistent& persistent) {
 // *left: MPI makes the sum, because all ranks share one node and have host buffers.
 Status compare_counts(comm::Communicator& communicator, const Allreduce& request, bool* left) {
   const OwnFloats environment;
-  communicator.exchange().begin_call();
-  ++communicator.taken;  // a number of its own, as a sum has
-  const ActiveCall active(subject(communicator, request));
   SLIMPI_TRY(agree_on_blocks(communicator, request));
   SLIMPI_TRY(communicator.find_nodes(request.buffer()));
   bool same = true;
@@ -111,7 +109,7 @@ Status compare_counts(comm::Communicator& communicator, const Allreduce& request
 // A number and a channel for a sum, which no other of this process has; the same on all ranks.
 // *channel is -1 where some rank has no free one. Collective.
 Status find_channel(comm::Exchange& exchange, int* number, int* channel) {
-  const comm::InternalComm& internal = *exchange.internal();
+  comm::InternalComm& internal = *exchange.internal();
   std::uint64_t words[] = {std::uint64_t(mpi::next_number()), 0};
   for (int proposed = 1;; proposed = *channel + 1) {
     proposed = internal.free_channel(proposed);
@@ -161,7 +159,7 @@ Outcome make(Runtime& runtime, comm::Communicator& communicator,
 }  // namespace
 
 Outcome init_persistent(Allreduce& its_request, void* handle) {
-  if (Fiber::inside()) return {};
+  if (Fiber::inside() || handle == nullptr) return {};
   std::optional<DescribedTensor> tensor = take_description(its_request);
   const Admission admitted = admit(its_request, Way::persistent);
   if (admitted.communicator == nullptr) return admitted.outcome;
@@ -176,7 +174,14 @@ Outcome init_persistent(Allreduce& its_request, void* handle) {
   if (CallEstimate::running() != nullptr) return estimate_begun(runtime, communicator, request);
   if (communicator.failed()) return decision->take ? refuse_failed(runtime, communicator) : outcome;
   bool left = stays_on_node(communicator, request);
-  const Status compared = left ? Status::ok : compare_counts(communicator, request, &left);
+  Status compared = Status::ok;
+  std::optional<ActiveCall> active;
+  if (!left) {
+    communicator.exchange().begin_call();
+    ++communicator.taken;  // a number of its own, as a sum has
+    active.emplace(subject(communicator, request, true));
+    compared = compare_counts(communicator, request, &left);
+  }
   // MPI could not tell all ranks the nodes; the sums of the communicator go to it from now on.
   if (communicator.unusable()) return bypass(runtime, BypassReason::failure, communicator, request);
   if (compared != Status::ok) return Outcome::finished(fail_call(runtime, communicator, compared));
@@ -218,7 +223,7 @@ PersistentEnd::~PersistentEnd() {
                                   [&](const auto& one) { return one.get() == one_; });
   if (found == others.list.end()) return;
   ended = std::move(*found);
-  ended->communicator.end_calls();
+  (void)caught([&] { ended->communicator.end_calls(); });
   others.list.erase(found);
   --g_count;
 }

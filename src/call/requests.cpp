@@ -87,13 +87,13 @@ bool is_completing() {
 }
 
 Completing::Completing(int count, const void* requests) : array_(requests) {
-  ++t_completing;
   requests_.reserve(std::size_t(count));
   staged_.reserve(std::size_t(count));
   for (int i = 0; i < count; ++i) {
     requests_.push_back(mpi::read_at<mpi::Request>(requests, i));
     staged_.push_back(staged_number(requests_.back()));
   }
+  ++t_completing;  // last: the destructor runs only then
 }
 
 Completing::~Completing() {
@@ -263,8 +263,8 @@ Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator,
 }
 
 Outcome begin(Allreduce& request, void* handle) {
-  // A hook's own calls, or those of callbacks that MPI makes meanwhile.
-  if (Fiber::inside()) return {};
+  // A hook's own calls, or those of callbacks that MPI makes meanwhile. MPI reports a wrong handle.
+  if (Fiber::inside() || handle == nullptr) return {};
   std::optional<DescribedTensor> tensor = take_description(request);
   for (comm::Waiter waiter(comm::Waiter::Poll::mpi);; waiter.rest()) {
     const HoldFibers held;

@@ -322,4 +322,20 @@ void Runtime::abort_job(mpi::Comm comm) {
   _exit(2);
 }
 
+// A rank that has no memory for something small cannot know where the others wait for it. The
+// catch: where there is no memory for the text either, it is that of an earlier error, or none.
+void end_for(mpi::Comm comm, Status status) {
+  Runtime* const runtime = Runtime::started();
+  if (runtime == nullptr) return;
+  (void)caught([&] {
+    runtime->option_error = status == Status::no_memory ? "no host memory" : failure_text();
+  });
+  runtime->end_job(comm);
+}
+
+int fail_on(mpi::Comm comm, Status status) {
+  Runtime* const runtime = Runtime::started();
+  return runtime == nullptr ? mpi::abi.err_other : runtime->raise(comm, status);
+}
+
 }  // namespace slimpi::call

@@ -163,12 +163,8 @@ class Runtime {
 };
 
 // What a call of the communicator is named by, while its thread is in it.
-inline ActiveCall::Subject subject(const comm::Communicator& communicator,
-                                   const Allreduce& request) {
-  std::string_view tensor;
-  if (request.tensor != nullptr) tensor = request.tensor->name;
-  return communicator.subject(std::uint64_t(request.count), tensor, request.collective);
-}
+ActiveCall::Subject subject(const comm::Communicator& communicator, const Allreduce& request,
+                            bool init = false);
 
 // Handles a failure in the middle of a call: reports it to the other ranks and raises an MPI error
 // on the program's communicator. Returns the code for the program. Messages may still be in flight,
